@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+# stratus: one Makefile for everything. `make help` lists the targets.
+#
+#   V=1                 show the commands
+#   SAN=address|thread  build with sanitizers, below build/san-<name>
+#   BUILD=dir           where everything that is made goes
+#   PREFIX, DESTDIR     for `make install`
+
+SAN ?=
+BUILD ?= build$(if $(SAN),/san-$(SAN))
+PREFIX ?= /usr/local
+V ?= 0
+Q := $(if $(filter 0,$(V)),@)
+
+CC = gcc
+CXX = g++
+AR = ar
+CFLAGS ?= -O2 -g
+WARNINGS = -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
+SAN_FLAGS_address = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+SAN_FLAGS_thread = -fsanitize=thread -fno-omit-frame-pointer
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(SAN_FLAGS_$(SAN)) -fPIC \
+  -fvisibility=hidden -pthread -I. -MMD -MP
+# -z nodelete: NCCL unloads plugins at moments that differ per release; code must stay mapped.
+PLUGIN_LDFLAGS = -shared -pthread $(SAN_FLAGS_$(SAN)) -Wl,-z,nodelete -Wl,--exclude-libs,ALL \
+  $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
+comma := ,
+# Small libraries are linked statically, so that the plugins load where they are not installed.
+STATIC_LIBS = -Wl,-Bstatic -lsodium -Wl,-Bdynamic -ldl -lm
+JSON_LIBS = -Wl,-Bstatic -ljansson -Wl,-Bdynamic
+
+# ---- sources, found by wildcard: a new file needs no edit here ----
+
+sources = $(sort $(foreach dir,$(1),$(wildcard $(dir)/*.c)))
+objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+
+COMMON_SRC := $(call sources,common)
+NET_SRC := $(call sources,$(addprefix net_plugin/,abi plugin setup observe engine lane lane/tcp link))
+TUNER_SRC := $(call sources,$(addprefix tuner_plugin/,abi plugin decide calibrate))
+MODEL_SRC := $(call sources,tuner_plugin/model)
+NET_TOOL_SRC := $(call sources,net_plugin/tools)
+TUNER_TOOL_SRC := $(call sources,tuner_plugin/tools)
+
+NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so
+TUNER_PLUGIN := $(BUILD)/lib/libnccl-tuner-stratus.so
+TOOLS := $(if $(NET_TOOL_SRC),$(BUILD)/bin/stratus-net) $(if $(TUNER_TOOL_SRC),$(BUILD)/bin/stratus-tune)
+
+all: $(NET_PLUGIN) $(TUNER_PLUGIN) $(TOOLS)
+
+$(BUILD)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  CC      $<")
+	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+$(NET_PLUGIN): $(call objects,$(COMMON_SRC) $(NET_SRC)) net_plugin/abi/exports.map
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CC) $(PLUGIN_LDFLAGS) -Wl,--version-script=net_plugin/abi/exports.map -o $@ \
+	  $(filter %.o,$^) $(STATIC_LIBS)
+
+$(TUNER_PLUGIN): $(call objects,$(COMMON_SRC) $(TUNER_SRC)) tuner_plugin/abi/exports.map
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CC) $(PLUGIN_LDFLAGS) -Wl,--version-script=tuner_plugin/abi/exports.map -o $@ \
+	  $(filter %.o,$^) $(STATIC_LIBS)
+
+# Everything but main functions: what tools and tests link against.
+STRATUS_A := $(BUILD)/obj/libstratus.a
+$(STRATUS_A): $(call objects,$(COMMON_SRC) $(NET_SRC) $(TUNER_SRC) $(MODEL_SRC))
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(BUILD)/bin/stratus-net: $(call objects,$(NET_TOOL_SRC)) $(STRATUS_A)
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ $(JSON_LIBS) $(STATIC_LIBS)
+
+$(BUILD)/bin/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(STRATUS_A)
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ $(JSON_LIBS) $(STATIC_LIBS)
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(NET_PLUGIN) $(TUNER_PLUGIN) $(DESTDIR)$(PREFIX)/lib/
+	$(if $(TOOLS),install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin/)
+
+# ---- unit tests: tests/unit/test_<module>.c, one program each; `make test T=<module>` runs one ----
+
+UNIT_SRC := $(call sources,tests/unit)
+TEST_LIB_SRC := $(call sources,tests/lib)
+UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))
+
+$(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LIB_SRC)) $(STRATUS_A)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+
+tests-unit: $(UNIT_TESTS)
+
+# ---- deterministic simulation of the protocol core ----
+
+SIM_SRC := $(call sources,tests/sim)
+SIM := $(if $(SIM_SRC),$(BUILD)/tests/sim)
+$(BUILD)/tests/sim: $(call objects,$(SIM_SRC)) $(STRATUS_A)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ $(STATIC_LIBS)
+
+tests-sim: $(SIM)
+
+# ---- stand-in NCCL hosts that load the built plugins ----
+
+# ---- the emulated GPU and NCCL on top of it (tests/fake_cuda) ----
+
+# ---- the collective benchmark (tests/coll) ----
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+
+.DEFAULT_GOAL := all
+.SECONDARY:
+.PHONY: all install tests-unit tests-sim

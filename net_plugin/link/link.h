@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link: the protocol of one NCCL connection, over any number of lanes. PURE: no sockets, clock,
+ * threads or malloc; time and memory arrive as arguments, so that a simulator can drive it.
+ *
+ * Owns: only the memory given to link_init.  Threads: one at a time (the holder of the engine
+ * lock). Blocks: never.  Fails: as stated at each function; a failed link stays failed
+ * (link_status).
+ *
+ * An NCCL connection carries messages one way: the connecting side is the SENDER, the accepting
+ * side the RECEIVER. Lanes are two-way: data flows one way, windows and fences the other.
+ *
+ * Callers report facts in the past tense (link_lane_lost, link_frame_received, ...), then fetch
+ * what follows from them: frames to write (link_pick_lane, link_next_frame), orders to the owner of
+ * the lanes (link_next_order), completed messages (link_next_completion).
+ *
+ * Invariants, asserted by link_check:
+ *  1. A chunk is in one place: unsent, in one lane's journal, requeued, or acknowledged.
+ *  2. Messages complete in order, each once, when every byte is acknowledged (sender; a message of
+ *     at most eager_bytes is copied and completes when posted) or landed (receiver).
+ *  3. No DATA without credit, except messages of at most eager_bytes up to eager_slots beyond it.
+ *  4. Each byte of a message lands once per completed frame; a half-received frame counts for
+ * nothing.
+ *  5. Frames and facts of an older lane epoch change nothing.
+ */
+#ifndef NET_PLUGIN_LINK_LINK_H
+#define NET_PLUGIN_LINK_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net_plugin/link/wire.h"
+
+#define LINK_WINDOW 64  /* messages in flight, completed or not; at least NCCL_NET_MAX_REQUESTS 32 \
+                         */
+#define LINK_JOURNAL 64 /* unacknowledged chunks per lane */
+#define LINK_NO_DEADLINE UINT64_MAX
+
+enum link_role { LINK_SENDER, LINK_RECEIVER };
+
+struct link_config {
+  enum link_role role;
+  unsigned lanes;       /* 1..WIRE_MAX_LANES: how many lanes this link may have */
+  uint32_t chunk_bytes; /* largest DATA payload, 4 KiB..WIRE_MAX_CHUNK_BYTES */
+  uint32_t eager_bytes; /* <= chunk_bytes; agreed in the handshake */
+  unsigned eager_slots; /* messages beyond the credit, 0..LINK_WINDOW/2; agreed in the handshake */
+  uint64_t timeout_ns;  /* no lane up for this long: the link fails with -ETIMEDOUT */
+  uint64_t seed;        /* for backoff jitter */
+  bool wants_checksums; /* CRC32C on every DATA payload that this side sends */
+};
+
+struct link; /* size: link_memory_bytes */
+
+/* Bytes of memory that link_init needs for this configuration (16-byte aligned). Eager buffers are
+ * the last and largest part; pages of them that are never used are never touched. 0: bad config. */
+size_t link_memory_bytes(const struct link_config *config);
+/* Builds a link in `memory`, which must be zeroed. No lane is up yet. */
+struct link *link_init(void *memory, const struct link_config *config, uint64_t now_ns);
+
+/* ---- facts in ---- */
+
+/* The user wants `bytes` at `data` sent. The memory must stay valid until the completion.
+ * 0, -EAGAIN (window full: nothing happened), or the status of a failed link. */
+int link_send_posted(struct link *link, const void *data, size_t bytes, uint64_t now_ns);
+/* The user offers a buffer for the next message. Same results. */
+int link_receive_posted(struct link *link, void *data, size_t bytes, uint64_t now_ns);
+
+/* A lane can carry frames. epoch counts its incarnations from 1. received_before: SENDER only, how
+ * many DATA frames of the previous epoch the peer got (from the handshake); settles that epoch's
+ * journal. */
+void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t received_before,
+                  uint64_t now_ns);
+/* The lane broke, or could not be opened (then epoch is the one that was ordered). */
+void link_lane_lost(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
+/* How many DATA frames arrived on the lane's current or last epoch: what a handshake reports.
+ * Asking also fences that epoch: its later frames are refused. RECEIVER only. */
+uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch);
+
+/* A header arrived. 0: the payload (header->length bytes, possibly none) goes to
+ * link_receive_buffer, then call link_frame_completed. Negative: the peer or the lane broke the
+ * protocol, close the lane and report it lost (-EPROTO), or ignore it (-ESTALE: the epoch was
+ * fenced; close it too). */
+int link_frame_received(struct link *link, unsigned lane, const struct wire_header *header,
+                        uint64_t now_ns);
+/* Where the payload of the lane's current frame goes: valid until link_frame_completed,
+ * link_lane_lost, or link_user_detached. NULL while link_frame_received has not accepted a frame
+ * with a payload. */
+void *link_receive_buffer(struct link *link, unsigned lane);
+/* The whole payload arrived. 0, or -EBADMSG (checksum wrong: close the lane, report it lost). */
+int link_frame_completed(struct link *link, unsigned lane, uint64_t now_ns);
+/* A frame from link_next_frame was handed to the operating system entirely. */
+void link_frame_written(struct link *link, unsigned lane, uint64_t now_ns);
+void link_time_passed(struct link *link, uint64_t now_ns);
+
+/* The user closed its end. User buffers are no longer touched after this returns; completions stop.
+ * What was copied eagerly is still delivered, then BYE is sent; then link_is_finished. */
+void link_user_detached(struct link *link, uint64_t now_ns);
+/* Gives up: status becomes `error` (negative errno) unless the link had failed already. */
+void link_fail(struct link *link, int error);
+
+/* ---- work out ---- */
+
+struct link_frame {
+  uint8_t header[WIRE_HEADER_BYTES];
+  const void *payload; /* NULL if length is 0 */
+  uint32_t length;
+};
+
+/* The lane, among the set bits of `writable`, that should carry the next frame; -1: nothing to
+ * write on any of them. Lanes that are not up are ignored. */
+int link_pick_lane(const struct link *link, uint64_t writable);
+/* Takes the next frame for the lane: control frames first, then requeued chunks, then new ones,
+ * oldest message first. false: nothing for it. The frame must be written entirely and in order on
+ * this lane, and link_frame_written called, before the next call for the same lane. The payload
+ * stays valid until then, or until link_lane_lost or link_user_detached. */
+bool link_next_frame(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns);
+
+enum link_order_kind {
+  LINK_ORDER_OPEN,  /* SENDER: dial this lane with this epoch, then report up or lost */
+  LINK_ORDER_CLOSE, /* close what is open of this lane and epoch, if still open; report nothing */
+};
+struct link_order {
+  enum link_order_kind kind;
+  unsigned lane;
+  uint32_t epoch;
+};
+/* The next order for the owner of the lanes, each given once. */
+bool link_next_order(struct link *link, struct link_order *order, uint64_t now_ns);
+
+struct link_completion {
+  uint64_t bytes; /* size of the message that was sent or received */
+};
+/* Completed messages in the order they were posted, each once. */
+bool link_next_completion(struct link *link, struct link_completion *completion);
+
+/* When link_time_passed must be called next, LINK_NO_DEADLINE if never. */
+uint64_t link_next_deadline_ns(const struct link *link);
+/* 0 while it works; -ETIMEDOUT (no lane for timeout_ns), -ECONNRESET (peer closed with messages
+ * under way), -EMSGSIZE (peer sent a message larger than the receive), -EPROTO, or what link_fail
+ * was given. */
+int link_status(const struct link *link);
+/* After link_user_detached: nothing is left to deliver and BYE was written; or the link failed. */
+bool link_is_finished(const struct link *link);
+/* The peer said BYE. */
+bool link_is_peer_closed(const struct link *link);
+
+/* ---- views: for messages, statistics and tests ---- */
+
+enum link_lane_state { LINK_LANE_CLOSED, LINK_LANE_CONNECTING, LINK_LANE_UP, LINK_LANE_LOST };
+
+struct link_lane_view {
+  enum link_lane_state state;
+  uint32_t epoch;
+  uint64_t frames_sent, frames_acked; /* DATA, this epoch */
+  uint64_t bytes_sent, bytes_acked;   /* DATA payload, all epochs */
+  uint64_t bytes_received;
+  uint64_t losses; /* how often it was lost */
+};
+void link_view_lane(const struct link *link, unsigned lane, struct link_lane_view *view);
+
+struct link_view {
+  uint64_t posted, completed;       /* messages */
+  uint64_t credited;                /* receives that the peer granted (sender) or we granted */
+  uint64_t chunks_requeued, stalls; /* a stall: work but no credit */
+  unsigned lanes_up;
+};
+void link_view(const struct link *link, struct link_view *view);
+
+/* Asserts the invariants; for tests and the simulator. */
+void link_check(const struct link *link);
+
+#endif

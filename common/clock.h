@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clock: the only place that reads the time.
+ * Owns: nothing.  Threads: any.
+ * Blocks: never.  Fails: cannot.
+ *
+ * The protocol core takes `now_ns` as an argument, so that a simulation can invent time; only the
+ * code that drives it calls this. */
+#ifndef COMMON_CLOCK_H
+#define COMMON_CLOCK_H
+
+#include <stdint.h>
+
+#define NS_PER_US UINT64_C(1000)
+#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S UINT64_C(1000000000)
+
+/* Nanoseconds of CLOCK_MONOTONIC: never goes back, has no relation to the time of day. */
+uint64_t clock_now_ns(void);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Formats messages and hands them to the sink. No lock: the sink and the threshold are single
+ * words, and NCCL's own logger locks for itself. */
+#include "common/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "common/clock.h"
+
+static void sink_stderr(enum log_level level, const char *file, int line, const char *text) {
+  (void)file;
+  (void)line;
+  if (level == LOG_LEVEL_WARN) {
+    fprintf(stderr, "stratus: WARN %s\n", text);
+  }
+}
+
+static log_sink_fn *current_sink = sink_stderr;
+static enum log_level threshold = LOG_LEVEL_INFO;
+
+void log_set_sink(log_sink_fn *sink) {
+  __atomic_store_n(&current_sink, sink ? sink : sink_stderr, __ATOMIC_RELEASE);
+}
+
+void log_set_threshold(enum log_level level) {
+  __atomic_store_n(&threshold, level, __ATOMIC_RELAXED);
+}
+
+bool log_is_enabled(enum log_level level) {
+  return level <= __atomic_load_n(&threshold, __ATOMIC_RELAXED);
+}
+
+static void write_text(enum log_level level, const char *file, int line, const char *text) {
+  log_sink_fn *sink = __atomic_load_n(&current_sink, __ATOMIC_ACQUIRE);
+  sink(level, file, line, text);
+}
+
+void log_write(enum log_level level, const char *file, int line, const char *format, ...) {
+  int saved_errno = errno;
+  char text[LOG_TEXT_MAX];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  write_text(level, file, line, text);
+  errno = saved_errno;
+}
+
+bool log_limit_pass(struct log_limit *limit, uint64_t now_ns, uint64_t interval_ns,
+                    uint64_t *suppressed) {
+  uint64_t next_ns = __atomic_load_n(&limit->next_ns, __ATOMIC_RELAXED);
+  /* Of several threads that find the interval over, the one that moves next_ns speaks. */
+  if (now_ns < next_ns ||
+      !__atomic_compare_exchange_n(&limit->next_ns, &next_ns, now_ns + interval_ns, false,
+                                   __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    __atomic_fetch_add(&limit->suppressed, 1, __ATOMIC_RELAXED);
+    return false;
+  }
+  *suppressed = __atomic_exchange_n(&limit->suppressed, 0, __ATOMIC_RELAXED);
+  return true;
+}
+
+void log_write_limited(struct log_limit *limit, uint64_t interval_ns, const char *file, int line,
+                       const char *format, ...) {
+  uint64_t suppressed;
+  if (!log_limit_pass(limit, clock_now_ns(), interval_ns, &suppressed)) {
+    return;
+  }
+  int saved_errno = errno;
+  char text[LOG_TEXT_MAX];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  if (suppressed == 0) {
+    write_text(LOG_LEVEL_WARN, file, line, text);
+  } else {
+    char counted[LOG_TEXT_MAX + 64];
+    snprintf(counted, sizeof counted, "%s (and %" PRIu64 " more like it before)", text, suppressed);
+    write_text(LOG_LEVEL_WARN, file, line, counted);
+  }
+  errno = saved_errno;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* param: the STRATUS_* environment variables, parsed and checked once.
+ * Owns: the parsed values; strings live until the next param_load.  Threads: getters any.
+ * Blocks: the first getter reads the environment.  Fails: cannot; a bad value is one WARN that
+ * names the variable, the value, what is accepted, and the default, which is kept.
+ *
+ * Set the log sink before the first getter, so that the warnings reach the user. The environment
+ * is read late enough to see what NCCL took over from its configuration files. */
+#ifndef COMMON_PARAM_H
+#define COMMON_PARAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/param_table.h"
+
+enum param_id {
+#define PARAM_ID(name, type, default_text, accepted, unit, plugin, help) PARAM_##name,
+  PARAM_TABLE(PARAM_ID)
+#undef PARAM_ID
+      PARAM_COUNT
+};
+
+/* Values of param_enum, in the order of the words in the table. */
+enum param_progress { PARAM_PROGRESS_AUTO, PARAM_PROGRESS_INLINE, PARAM_PROGRESS_THREAD };
+
+/* Each getter asserts that the parameter has its type; param_enum returns the word's index. */
+bool param_bool(enum param_id id);
+int64_t param_int(enum param_id id);
+uint64_t param_size(enum param_id id);        /* bytes */
+uint64_t param_duration_ns(enum param_id id); /* nanoseconds */
+int param_enum(enum param_id id);
+const char *param_string(enum param_id id); /* never NULL; empty if not set */
+
+/* True if the user gave a good value. */
+bool param_is_set(enum param_id id);
+
+/* "STRATUS_FLOWS" for PARAM_FLOWS. */
+const char *param_name(enum param_id id);
+
+/* Reads the process environment if no getter did so before. */
+void param_init(void);
+
+/* Replaces all values by those of `environment` ("NAME=value", NULL at the end). For tests; no
+ * other thread may use a getter meanwhile. */
+void param_load(char *const *environment);
+
+/* One WARN for each STRATUS_* name in `environment` that is not in the table, with the nearest one
+ * that is. Names that start with STRATUS_TEST_ belong to tests and are left alone. Returns the
+ * number of warnings. */
+int param_warn_unknown(char *const *environment);
+
+enum param_format {
+  PARAM_FORMAT_LIST,     /* name, value in force and help, for people */
+  PARAM_FORMAT_MARKDOWN, /* the table in the README */
+};
+void param_print(FILE *to, enum param_format format);
+
+#endif

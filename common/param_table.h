@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* param_table: every STRATUS_* variable, once. The getters, the checks, the messages, the README's
+ * table and `stratus-net params` are made from these rows; a new variable is one new row.
+ *
+ *   X(NAME, TYPE, default, accepted, unit, plugin, help)
+ *
+ * NAME     without STRATUS_; the getters know it as PARAM_<NAME>.
+ * TYPE     BOOL      0 or 1 (also no/yes, off/on, false/true)
+ *          INT       decimal number
+ *          SIZE      bytes, with K, M, G for powers of 1024
+ *          DURATION  number with ns, us, ms, s, m or h; seconds if without
+ *          ENUM      one of the words in `accepted`; param_enum() gives the word's place, from 0
+ *          STRING    anything
+ * default  as the user would write it.
+ * accepted alternatives separated by `|`: values, `low..high` ranges, words. Empty: all the type
+ *          can hold.
+ * unit     of the number, for the documents; may be empty.
+ * plugin   NET, TUNER or BOTH: who reads it.
+ * help     one line, no full stop. */
+#ifndef COMMON_PARAM_TABLE_H
+#define COMMON_PARAM_TABLE_H
+
+#define PARAM_TABLE(X)                                                                             \
+  X(FLOWS, INT, "0", "0..64", "flows", NET,                                                        \
+    "TCP flows per connection; 0 chooses from profile and NIC")                                    \
+  X(CHUNK_BYTES, SIZE, "128K", "4K..4M", "bytes", NET,                                             \
+    "largest piece of a message that one flow carries at a time")                                  \
+  X(EAGER_BYTES, SIZE, "16K", "0..256K", "bytes", NET,                                             \
+    "messages up to this size are sent before the receiver asks")                                  \
+  X(PROGRESS, ENUM, "auto", "auto|inline|thread", "", NET,                                         \
+    "who moves the data: NCCL's own thread (inline) or one thread per NIC")                        \
+  X(SPEED_MBPS, INT, "0", "0..10000000", "Mb/s", NET,                                              \
+    "speed reported for every NIC; 0 asks the system and the profile")                             \
+  X(LATENCY_US, INT, "0", "0..1000", "us", NET,                                                    \
+    "latency reported to NCCL, equal on all hosts; 0 takes the profile's")                         \
+  X(PORT_RANGE, STRING, "", "", "", NET,                                                           \
+    "listen only on TCP ports low-high, as in 40000-40999; empty lets the kernel choose")          \
+  X(DSCP, INT, "-1", "-1..63", "", NET,                                                            \
+    "DSCP code point of outgoing packets; -1 follows NCCL's traffic class")                        \
+  X(TCP_CONGESTION, STRING, "", "", "", NET,                                                       \
+    "congestion control algorithm, as in bbr; empty keeps the system's")                           \
+  X(SOCKET_BUFFER_BYTES, SIZE, "0", "0|4K..1G", "bytes", NET,                                      \
+    "send and receive buffer of each flow; 0 leaves it to the kernel")                             \
+  X(NOTSENT_LOWAT_BYTES, SIZE, "128K", "0|4K..64M", "bytes", NET,                                  \
+    "unsent bytes a flow may hold in the kernel; 0 sets no limit")                                 \
+  X(LINK_TIMEOUT, DURATION, "10s", "100ms..1h", "", NET,                                           \
+    "a connection without any working path for this long is reported dead")                        \
+  X(CONNECT_TIMEOUT, DURATION, "60s", "100ms..1h", "", NET,                                        \
+    "how long setting up a connection may take")                                                   \
+  X(PROFILE, STRING, "", "", "", BOTH,                                                             \
+    "path of the profile to use; empty searches for one that fits the machine")                    \
+  X(PROFILE_STRICT, BOOL, "0", "", "", BOTH, "a bad profile is an error instead of a warning")     \
+  X(TUNER, BOOL, "1", "", "", TUNER, "0 leaves every choice to NCCL")                              \
+  X(LOG, ENUM, "info", "warn|info|trace", "", BOTH,                                                \
+    "most detailed level handed to NCCL's log, which filters by NCCL_DEBUG")                       \
+  X(SYSFS_ROOT, STRING, "/", "", "", BOTH, "directory that holds sys and proc, for tests")
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One number parser for parameters, profiles and command lines. */
+#include "common/quantity.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+struct unit {
+  const char *suffix;
+  uint64_t factor;
+};
+
+/* Largest first, so that formatting finds the largest unit that divides the value. */
+static const struct unit size_units[] = {
+  { "T", UINT64_C(1) << 40 },
+  { "G", UINT64_C(1) << 30 },
+  { "M", UINT64_C(1) << 20 },
+  { "K", UINT64_C(1) << 10 },
+  { "", 1 },
+};
+
+static const struct unit duration_units[] = {
+  { "h", UINT64_C(3600000000000) }, { "m", UINT64_C(60000000000) }, { "s", UINT64_C(1000000000) },
+  { "ms", UINT64_C(1000000) },      { "us", UINT64_C(1000) },       { "ns", 1 },
+};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Reads digits; `*end` is the first character after them. */
+static int parse_digits(const char *text, uint64_t *value, const char **end) {
+  if (!isdigit((unsigned char)*text)) {
+    return -EINVAL;
+  }
+  uint64_t sum = 0;
+  for (; isdigit((unsigned char)*text); text++) {
+    if (__builtin_mul_overflow(sum, UINT64_C(10), &sum) ||
+        __builtin_add_overflow(sum, (uint64_t)(*text - '0'), &sum)) {
+      return -ERANGE;
+    }
+  }
+  *value = sum;
+  *end = text;
+  return 0;
+}
+
+int quantity_parse_int(const char *text, int64_t *value) {
+  bool is_negative = *text == '-';
+  uint64_t magnitude;
+  const char *end;
+  int result = parse_digits(text + (*text == '-' || *text == '+'), &magnitude, &end);
+  if (result < 0) {
+    return result;
+  }
+  if (*end != '\0') {
+    return -EINVAL;
+  }
+  if (magnitude > INT64_MAX) {
+    return -ERANGE;
+  }
+  *value = is_negative ? -(int64_t)magnitude : (int64_t)magnitude;
+  return 0;
+}
+
+static int scale(uint64_t number, uint64_t factor, uint64_t *value) {
+  uint64_t product;
+  if (__builtin_mul_overflow(number, factor, &product)) {
+    return -ERANGE;
+  }
+  *value = product;
+  return 0;
+}
+
+int quantity_parse_size(const char *text, uint64_t *bytes) {
+  uint64_t number;
+  const char *end;
+  int result = parse_digits(text, &number, &end);
+  if (result < 0) {
+    return result;
+  }
+  for (size_t i = 0; i < COUNT_OF(size_units); i++) {
+    size_t length = strlen(size_units[i].suffix);
+    if (strncasecmp(end, size_units[i].suffix, length) != 0) {
+      continue;
+    }
+    const char *rest = end + length;
+    bool is_end = *rest == '\0' || strcasecmp(rest, "B") == 0;
+    if (is_end || (length > 0 && strcasecmp(rest, "iB") == 0)) {
+      return scale(number, size_units[i].factor, bytes);
+    }
+    return -EINVAL;
+  }
+  return -EINVAL;
+}
+
+int quantity_parse_duration(const char *text, uint64_t *ns) {
+  uint64_t number;
+  const char *end;
+  int result = parse_digits(text, &number, &end);
+  if (result < 0) {
+    return result;
+  }
+  const char *unit = *end == '\0' ? "s" : end;
+  for (size_t i = 0; i < COUNT_OF(duration_units); i++) {
+    if (strcmp(unit, duration_units[i].suffix) == 0) {
+      return scale(number, duration_units[i].factor, ns);
+    }
+  }
+  return -EINVAL;
+}
+
+int quantity_parse_bool(const char *text, bool *value) {
+  int word = quantity_find_word("0|1|no|yes|off|on|false|true", text);
+  if (word < 0) {
+    return word;
+  }
+  *value = word % 2 == 1;
+  return 0;
+}
+
+int quantity_find_word(const char *words, const char *text) {
+  size_t length = strlen(text);
+  for (int place = 0;; place++) {
+    size_t word_length = strcspn(words, "|");
+    if (word_length == length && length > 0 && strncasecmp(words, text, length) == 0) {
+      return place;
+    }
+    if (words[word_length] == '\0') {
+      return -EINVAL;
+    }
+    words += word_length + 1;
+  }
+}
+
+static const char *format_units(const struct unit *units, size_t count, uint64_t value,
+                                const char *zero, char text[QUANTITY_TEXT_MAX]) {
+  if (value == 0) {
+    snprintf(text, QUANTITY_TEXT_MAX, "%s", zero);
+    return text;
+  }
+  size_t i = 0;
+  while (i < count - 1 && value % units[i].factor != 0) {
+    i++;
+  }
+  snprintf(text, QUANTITY_TEXT_MAX, "%" PRIu64 "%s", value / units[i].factor, units[i].suffix);
+  return text;
+}
+
+const char *quantity_format_size(uint64_t bytes, char text[QUANTITY_TEXT_MAX]) {
+  return format_units(size_units, COUNT_OF(size_units), bytes, "0", text);
+}
+
+const char *quantity_format_duration(uint64_t ns, char text[QUANTITY_TEXT_MAX]) {
+  return format_units(duration_units, COUNT_OF(duration_units), ns, "0s", text);
+}

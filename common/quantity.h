@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* quantity: numbers, sizes, durations and words as people write them.
+ * Owns: nothing.  Threads: any.
+ * Blocks: never.  Fails: -EINVAL for text that is no such thing, -ERANGE if it does not fit; the
+ * result is then left alone.
+ *
+ * The whole text must be the number: no spaces around it, nothing after it. */
+#ifndef COMMON_QUANTITY_H
+#define COMMON_QUANTITY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Decimal with optional sign: "-1". */
+int quantity_parse_int(const char *text, int64_t *value);
+
+/* Bytes: "8", "64K", "128KiB", "1G"; K, M, G, T are powers of 1024, in either case. */
+int quantity_parse_size(const char *text, uint64_t *bytes);
+
+/* "250ms", "10s", "5m", "1h", "20us", "100ns"; without a unit, seconds. */
+int quantity_parse_duration(const char *text, uint64_t *ns);
+
+/* 0/1, no/yes, off/on, false/true, in either case. */
+int quantity_parse_bool(const char *text, bool *value);
+
+/* Place of `text` in "one|two|three" (either case), or -EINVAL. */
+int quantity_find_word(const char *words, const char *text);
+
+/* Shortest exact form, as in "64K"; 24 bytes always suffice. */
+enum { QUANTITY_TEXT_MAX = 24 };
+const char *quantity_format_size(uint64_t bytes, char text[QUANTITY_TEXT_MAX]);
+const char *quantity_format_duration(uint64_t ns, char text[QUANTITY_TEXT_MAX]);
+
+#endif

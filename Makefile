@@ -110,6 +110,77 @@ tests-sim: $(SIM)
 # ---- stand-in NCCL hosts that load the built plugins ----
 
 # ---- the emulated GPU and NCCL on top of it (tests/fake_cuda) ----
+#
+#   make fake-cuda               libcudart.so.12 and libnvidia-ml.so.1
+#   make nccl SUITE=sid|trixie   libnccl.so.2 from Debian's objects, which are fetched when missing
+#   make fake-cuda-tests SUITE=  its test programs; tests/fake_cuda/run SUITE runs them
+
+SUITE ?= sid
+NCCL_DIR ?= build/nccl/$(SUITE)
+FAKE_LIB := $(BUILD)/fake_cuda/lib
+FAKE_NCCL := $(FAKE_LIB)/$(SUITE)
+FAKE_TEST := $(BUILD)/fake_cuda/test/$(SUITE)
+
+FAKE_CUDART_SRC := $(call sources,tests/fake_cuda/runtime tests/fake_cuda/nccl)
+FAKE_NVML_SRC := $(call sources,tests/fake_cuda/nvml)
+FAKE_LIBC_SRC := $(call sources,tests/fake_cuda/libc)
+FAKE_TEST_SRC := $(call sources,tests/fake_cuda/test)
+# Sizes and offsets of this code are int, size_t and ssize_t by turns, as the CUDA API has them.
+FAKE_CFLAGS = -Itests/fake_cuda/include -Wno-conversion -Wno-missing-prototypes
+# The reductions profit from vector instructions and from F16C for half precision.
+FAKE_REDUCE_FLAGS ?= -O3 -march=x86-64-v3
+
+$(call objects,$(FAKE_CUDART_SRC) $(FAKE_NVML_SRC) $(FAKE_LIBC_SRC)): ALL_CFLAGS += $(FAKE_CFLAGS)
+$(BUILD)/obj/tests/fake_cuda/nccl/reduce.o: ALL_CFLAGS += $(FAKE_REDUCE_FLAGS)
+
+$(FAKE_LIB)/libcudart.so.12: $(call objects,$(FAKE_CUDART_SRC)) tests/fake_cuda/runtime/exports.map
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CC) -shared -pthread $(SAN_FLAGS_$(SAN)) -o $@ $(filter %.o,$^) \
+	  -Wl,-soname,libcudart.so.12 -Wl,--version-script=tests/fake_cuda/runtime/exports.map \
+	  $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -lm -ldl
+	$(Q)ln -sf libcudart.so.12 $(@D)/libcudart.so
+
+$(FAKE_LIB)/libnvidia-ml.so.1: $(call objects,$(FAKE_NVML_SRC))
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CC) -shared $(SAN_FLAGS_$(SAN)) -o $@ $^ -Wl,-soname,libnvidia-ml.so.1
+	$(Q)ln -sf libnvidia-ml.so.1 $(@D)/libnvidia-ml.so
+
+fake-cuda: $(FAKE_LIB)/libcudart.so.12 $(FAKE_LIB)/libnvidia-ml.so.1
+
+$(NCCL_DIR)/complete:
+	scripts/fetch-nccl $(SUITE) $(NCCL_DIR)
+
+# enhcompat.o holds weak, hidden fallbacks for CUDA runtime functions; without it those calls reach
+# libcudart. All other objects are linked as they are.
+$(BUILD)/fake_cuda/nccl-$(SUITE).a: $(NCCL_DIR)/complete
+	@mkdir -p $(@D)
+	$(Q)cp $(NCCL_DIR)/usr/lib/*/libnccl_static.a $@.new
+	$(Q)$(AR) d $@.new enhcompat.o && mv $@.new $@
+
+# -z defs: a symbol that nobody supplies is an error here and not at run time.
+$(FAKE_NCCL)/libnccl.so.2: $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(FAKE_LIBC_SRC)) \
+  $(FAKE_LIB)/libcudart.so.12
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CXX) -shared -pthread -o $@ -Wl,-soname,libnccl.so.2 -Wl,--whole-archive $< \
+	  -Wl,--no-whole-archive $(call objects,$(FAKE_LIBC_SRC)) -L$(FAKE_LIB) -lcudart \
+	  -Wl,-rpath,'$$ORIGIN/..' $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -lrt -ldl
+	$(Q)ln -sf libnccl.so.2 $(@D)/libnccl.so
+
+nccl: fake-cuda $(FAKE_NCCL)/libnccl.so.2
+
+$(FAKE_TEST)/%: tests/fake_cuda/test/%.c $(FAKE_NCCL)/libnccl.so.2
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  CC      $@")
+	$(Q)$(CC) $(ALL_CFLAGS) $(FAKE_CFLAGS) -isystem $(NCCL_DIR)/usr/include -MF $@.d $< -o $@ \
+	  -L$(FAKE_NCCL) -lnccl -L$(FAKE_LIB) -lcudart -lm
+
+fake-cuda-tests: nccl $(patsubst tests/fake_cuda/test/%.c,$(FAKE_TEST)/%,$(FAKE_TEST_SRC))
+
+-include $(wildcard $(FAKE_TEST)/*.d)
+.PHONY: fake-cuda nccl fake-cuda-tests
 
 # ---- the collective benchmark (tests/coll) ----
 

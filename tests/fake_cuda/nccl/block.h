@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Version-independent view of what an NCCL kernel works on, and the parts of the kernel emulation.
+ *
+ * One emulated block runs on one thread. A block is a channel. Two situations need extra threads
+ * because on a GPU different warps make progress independently: send/recv items and the two
+ * directions of a tree. */
+#ifndef FAKE_CUDA_NCCL_BLOCK_H
+#define FAKE_CUDA_NCCL_BLOCK_H
+
+#include "tests/fake_cuda/nccl/facts.h"
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+static inline uint64_t load_acquire(const void *p) {
+  return __atomic_load_n((const uint64_t *)p, __ATOMIC_ACQUIRE);
+}
+
+static inline void store_release(void *p, uint64_t value) {
+  __atomic_store_n((uint64_t *)p, value, __ATOMIC_RELEASE);
+}
+
+/* ---- nccl_functions.c: the function table that batch.funcId indexes ---- */
+
+struct nccl_function {
+  int coll, op, type, algo, proto; /* -1 where not applicable */
+};
+
+struct nccl_function_table {
+  int count;
+  struct nccl_function functions[4096];
+};
+
+void nccl_functions_build(struct nccl_function_table *table, const struct nccl_facts *facts);
+void nccl_function_name(char *text, size_t size, const struct nccl_function *function);
+
+/* ---- nccl_reduce.c ---- */
+
+struct reduction {
+  int type, op;
+  int size; /* of an element */
+  uint64_t arg;
+};
+
+int nccl_type_size(int type);
+void reduction_init(void);
+/* out = a (op) b */
+void reduce_pair(const struct reduction *r, void *out, const void *a, const void *b, size_t count);
+/* The scaling that PreMulSum does before and SumPostDiv after the sum. */
+void reduce_pre(const struct reduction *r, void *out, const void *in, size_t count);
+void reduce_post(const struct reduction *r, void *data, size_t count);
+/* Every destination = post(pre(source 0) (op) source 1 ...). */
+void reduce_copy(const struct reduction *r, bool pre, bool post, int n_sources, void **sources,
+                 int n_destinations, void **destinations, size_t count);
+
+/* ---- nccl_kernel.c: one emulated block ---- */
+
+struct block {
+  const struct nccl_facts *facts;
+  const struct nccl_function_table *functions;
+  const struct nccl_kernel_args *args;
+  int channel_id, index;
+  volatile bool aborted;
+
+  /* from the communicator */
+  int rank, n_ranks, p2p_chunk_size;
+  bool is_all_nvlink;
+  const int *buff_sizes;
+  volatile uint32_t *abort_flag;
+  const int *rank_to_local_rank;
+  uint32_t *work_consumed;
+  struct nccl_profiler_channel *work_started, *work_completed;
+
+  /* from the channel */
+  char *channel;
+  struct nccl_peer **peers;
+  int ring_prev, ring_next, ring_index;
+  const int *ring_user_ranks;
+  struct nccl_tree tree;
+};
+
+/* A collective work item (ncclDevWorkColl), decoded. */
+struct collective {
+  int channel_lo, channel_hi;
+  bool arg_is_ptr, reg_used, net_reg_used, is_one_rank;
+  int direct;
+  int root;
+  char *sendbuff, *recvbuff;
+  uintptr_t send_offset, recv_offset;
+  uintptr_t *send_remote, *recv_remote;
+  struct nccl_cbd cbd;
+  uint64_t red_op_arg;
+};
+
+/* Called in every waiting loop; true when the communicator was aborted. */
+bool give_up(struct block *b, unsigned *spins);
+
+/* The part of a collective that one channel does (ncclCollCbdPart), in elements. */
+struct part {
+  ssize_t count; /* of the whole operation, per rank */
+  ssize_t offset, length, chunk;
+};
+struct part collective_part(const struct block *b, const struct collective *c, int proto, int size);
+
+/* ---- nccl_prims.c: send/receive primitives over connections ---- */
+
+#define MAX_PEERS 3
+
+enum buffer { BUF_NONE = -1, BUF_IN = 0, BUF_OUT = 1 };
+
+/* What one primitive operation does. DIRECT_*: may use the peer's user buffer. */
+enum { RECV = 1, SEND = 2, DIRECT_RECV = 4 | RECV, DIRECT_SEND = 8 | SEND, POST_OP = 16 };
+
+enum direct_mode { DIRECT_NONE, DIRECT_WRITE, DIRECT_READ };
+
+struct end {
+  struct nccl_conn *conn;
+  uint64_t step;
+  enum direct_mode direct;
+  char *user_buffer; /* the peer's, or ours as published to the peer */
+};
+
+struct prims {
+  struct block *b;
+  struct reduction red;
+  int proto;
+  int slices; /* per chunk */
+  int steps_per_slice;
+  ssize_t step_elements;
+  int n_recv, n_send;
+  struct end recv[MAX_PEERS], send[MAX_PEERS];
+  char *in, *out;
+  bool is_p2p, recv_net, send_net, net_offload;
+};
+
+/* How to set up primitives. Peers are lists that may end early with -1. */
+struct prims_config {
+  int proto, slices, steps_per_slice;
+  const int *recv_peers, *send_peers;
+  int max_recv, max_send;
+  int conn_index;
+  char *in, *out;
+  ssize_t step_elements;         /* 0: from the buffer size */
+  bool direct;                   /* the kernel's Direct template argument */
+  bool is_p2p, net_reg, ipc_reg; /* user buffer registration state */
+  const struct collective *work; /* NULL for send/recv */
+};
+
+void prims_init(struct prims *p, struct block *b, struct reduction red,
+                const struct prims_config *config);
+void prims_op(struct prims *p, int flags, enum buffer src, enum buffer dst, ssize_t src_index,
+              ssize_t dst_index, ssize_t count);
+void prims_finish(struct prims *p);
+
+/* ---- schedules ---- */
+
+/* nccl_ring.c */
+void ring_allreduce(struct block *b, const struct collective *c, struct reduction r, int proto);
+void ring_allgather(struct block *b, const struct collective *c, struct reduction r, int proto);
+void ring_reducescatter(struct block *b, const struct collective *c, struct reduction r, int proto);
+void ring_broadcast(struct block *b, const struct collective *c, struct reduction r, int proto);
+void ring_reduce(struct block *b, const struct collective *c, struct reduction r, int proto);
+/* nccl_tree.c */
+void tree_allreduce(struct block *b, const struct collective *c, struct reduction r, int proto);
+/* nccl_pat.c */
+void pat_allgather(struct block *b, const struct collective *c, struct reduction r);
+void pat_reducescatter(struct block *b, const struct collective *c, struct reduction r);
+/* nccl_p2p.c */
+void p2p_run(struct block *b, struct nccl_work_p2p *works, int count);
+
+#endif

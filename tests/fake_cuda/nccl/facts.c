@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layouts per NCCL release. To add a release: compare src/include/device.h, src/device/generate.py
+ * and the kernels in src/device with the previous tag, add structures where they differ, and add a
+ * row to the table. tools/check_layout.cc compares a row with a checked-out NCCL source tree. */
+#include "tests/fake_cuda/nccl/facts.h"
+
+/* Members that only matter for the position of what follows them. */
+struct direct {
+  int depth, out, n_heads, head_rank, shift, heads[8], up[7], down[7]; /* ncclDirect */
+};
+struct nvls_old {
+  int out, n_heads, head_rank, up[32], down, tree_up, tree_down[3], node,
+      n_nodes; /* ncclNvls, 2.22 */
+};
+struct nvls {
+  int out, n_heads, head_rank, up[32], down, tree_up, tree_down[3]; /* ncclNvls */
+};
+
+/* ---- v2.22.3-1 ---- */
+
+struct ring_222 {
+  int prev, next, *user_ranks, index;
+};
+
+struct channel_222 {
+  struct nccl_peer **peers;
+  struct ring_222 ring;
+  struct nccl_tree tree, collnet_chain;
+  struct direct collnet_direct;
+  struct nvls_old nvls;
+  uint32_t *work_fifo_done;
+} __attribute__((aligned(16)));
+
+struct comm_222 { /* ncclDevComm */
+  int rank, n_ranks, node, n_nodes, buff_sizes[3], p2p_chunk_size;
+  uint32_t *work_consumed;
+  int *coll_net_dense_to_user_rank;
+  volatile uint32_t *abort_flag;
+  void *channels;
+};
+
+struct comm_channels_222 { /* ncclDevCommAndChannels, MAXCHANNELS 32 */
+  struct comm_222 comm;
+  struct channel_222 channels[32];
+} __attribute__((aligned(16)));
+
+struct coll_222 {
+  uint32_t bits, root;
+  void *recvbuff, *sendbuff;
+  struct nccl_cbd cbd;
+  uint64_t red_op_arg;
+} __attribute__((aligned(16)));
+
+struct coll_reg_222 {
+  struct coll_222 coll;
+  void *dn_inputs[8], *dn_outputs[8], *up_outputs[8];
+} __attribute__((aligned(16)));
+
+/* ---- v2.28.x ---- */
+
+struct channel_228 {
+  struct nccl_peer **peers;
+  struct ring_222 ring;
+  struct nccl_tree tree, collnet_chain;
+  struct direct collnet_direct;
+  struct nvls nvls;
+  uint32_t *work_fifo_done;
+  uint64_t work_counter;
+} __attribute__((aligned(16)));
+
+struct comm_228 { /* ncclKernelComm */
+  int rank, n_ranks, node, n_nodes, buff_sizes[3], p2p_chunk_size, is_all_nvlink;
+  int *coll_net_dense_to_user_rank;
+  volatile uint32_t *abort_flag;
+  void *channels;
+  int *rank_to_local_rank;
+  struct nccl_profiler_channel *work_started, *work_completed;
+};
+
+struct comm_channels_228 {
+  struct comm_228 comm;
+  struct channel_228 channels[NCCL_MAX_CHANNELS];
+} __attribute__((aligned(16)));
+
+struct coll_228 {
+  uint32_t bits, root;
+  void *recvbuff, *sendbuff;
+  uintptr_t sendbuff_offset, recvbuff_offset;
+  uintptr_t *sendbuff_rmt_addrs, *recvbuff_rmt_addrs;
+  struct nccl_cbd cbd;
+  uint64_t red_op_arg;
+} __attribute__((aligned(16)));
+
+struct coll_reg_228 {
+  struct coll_228 coll;
+  void *dn_inputs[8], *dn_outputs[8], *up_outputs[8];
+} __attribute__((aligned(16)));
+
+/* ---- v2.29.x: ncclRing gains rankToIndex ---- */
+
+struct ring_229 {
+  int prev, next, *user_ranks, *rank_to_index, index;
+};
+
+struct channel_229 {
+  struct nccl_peer **peers;
+  struct ring_229 ring;
+  struct nccl_tree tree, collnet_chain;
+  struct direct collnet_direct;
+  struct nvls nvls;
+  uint32_t *work_fifo_done;
+  uint64_t work_counter;
+} __attribute__((aligned(16)));
+
+struct comm_channels_229 {
+  struct comm_228 comm;
+  struct channel_229 channels[NCCL_MAX_CHANNELS];
+} __attribute__((aligned(16)));
+
+/* ---- the table ---- */
+
+#define COMM_OFFSETS(comm)                                                                         \
+  .comm_n_ranks = offsetof(struct comm, n_ranks),                                                  \
+  .comm_buff_sizes = offsetof(struct comm, buff_sizes),                                            \
+  .comm_p2p_chunk_size = offsetof(struct comm, p2p_chunk_size),                                    \
+  .comm_abort_flag = offsetof(struct comm, abort_flag)
+
+#define CHANNEL_OFFSETS(all, channel)                                                              \
+  .channels = offsetof(struct all, channels), .channel_size = sizeof(struct channel),              \
+  .ring_prev = offsetof(struct channel, ring.prev),                                                \
+  .ring_next = offsetof(struct channel, ring.next),                                                \
+  .ring_user_ranks = offsetof(struct channel, ring.user_ranks),                                    \
+  .ring_index = offsetof(struct channel, ring.index), .tree = offsetof(struct channel, tree)
+
+#define COLL_OFFSETS(coll, reg)                                                                    \
+  .coll_size = sizeof(struct coll), .coll_reg_size = sizeof(struct reg),                           \
+  .recvbuff = offsetof(struct coll, recvbuff), .sendbuff = offsetof(struct coll, sendbuff),        \
+  .cbd = offsetof(struct coll, cbd), .red_op_arg = offsetof(struct coll, red_op_arg)
+
+#define COMM_EXTRAS_228                                                                            \
+  .comm_is_all_nvlink = offsetof(struct comm_228, is_all_nvlink),                                  \
+  .comm_rank_to_local_rank = offsetof(struct comm_228, rank_to_local_rank),                        \
+  .comm_work_consumed = ABSENT, .comm_work_started = offsetof(struct comm_228, work_started),      \
+  .comm_work_completed = offsetof(struct comm_228, work_completed)
+
+#define COLL_EXTRAS_228                                                                            \
+  .send_offset = offsetof(struct coll_228, sendbuff_offset),                                       \
+  .recv_offset = offsetof(struct coll_228, recvbuff_offset),                                       \
+  .send_remote = offsetof(struct coll_228, sendbuff_rmt_addrs),                                    \
+  .recv_remote = offsetof(struct coll_228, recvbuff_rmt_addrs), .reg_used = { 25, 1 },             \
+  .net_reg_used = { 26, 1 }, .direct = { 28, 2 }, .is_one_rank = { 30, 1 }, .profiler = { 31, 1 }, \
+  .p2p_net = 2, .p2p_ipc = 4, .p2p_profiler = 6
+
+static const struct nccl_facts table[] = {
+  {
+      .release = "2.22",
+      .first = 22203,
+      .last = 22203,
+      COMM_OFFSETS(comm_222),
+      .comm_is_all_nvlink = ABSENT,
+      .comm_rank_to_local_rank = ABSENT,
+      .comm_work_consumed = offsetof(struct comm_222, work_consumed),
+      .comm_work_started = ABSENT,
+      .comm_work_completed = ABSENT,
+      CHANNEL_OFFSETS(comm_channels_222, channel_222),
+      .work_counter = ABSENT,
+      COLL_OFFSETS(coll_222, coll_reg_222),
+      .send_offset = ABSENT,
+      .recv_offset = ABSENT,
+      .send_remote = ABSENT,
+      .recv_remote = ABSENT,
+      .reg_used = { 25, 2 },
+      .direct = { 28, 4 },
+      .p2p_net = 2,
+      .part_bit_reversed = true,
+      .direct_unregistered = true,
+      .xor_pointer_exchange = true,
+      .user_buffer_one_step = true,
+  },
+  {
+      .release = "2.28",
+      .first = 22803,
+      .last = 22809,
+      COMM_OFFSETS(comm_228),
+      COMM_EXTRAS_228,
+      CHANNEL_OFFSETS(comm_channels_228, channel_228),
+      .work_counter = offsetof(struct channel_228, work_counter),
+      COLL_OFFSETS(coll_228, coll_reg_228),
+      COLL_EXTRAS_228,
+      .direct_reduce = true,
+      .direct_broadcast = true,
+      .post_div_sign_in_arg = true,
+      .has_fp8 = true,
+      .has_pat = true,
+  },
+  {
+      .release = "2.29",
+      .first = 22902,
+      .last = 22907,
+      COMM_OFFSETS(comm_228),
+      COMM_EXTRAS_228,
+      CHANNEL_OFFSETS(comm_channels_229, channel_229),
+      .work_counter = offsetof(struct channel_229, work_counter),
+      COLL_OFFSETS(coll_228, coll_reg_228),
+      COLL_EXTRAS_228,
+      .direct_reduce = true,
+      .direct_broadcast = true,
+      .post_div_sign_in_arg = true,
+      .has_fp8 = true,
+      .has_pat = true,
+      .has_all_gather_v = true,
+  },
+};
+
+const struct nccl_facts *nccl_facts_find(int version) {
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    if (version >= table[i].first && version <= table[i].last)
+      return &table[i];
+  }
+  return NULL;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the emulated kernels must know about NCCL's device-visible data, per NCCL release.
+ *
+ * Everything that depends on the NCCL version is in this header and in the table in nccl_facts.c.
+ * Names in comments are NCCL's; the file meant is src/include/device.h unless another is named. */
+#ifndef FAKE_CUDA_NCCL_FACTS_H
+#define FAKE_CUDA_NCCL_FACTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* ---- the same in every supported release ---- */
+
+#define NCCL_STEPS 8
+#define NCCL_MAX_CHANNELS 64
+#define NCCL_PROFILER_EVENTS 64 /* MAX_PROFILER_EVENTS_PER_CHANNEL */
+
+enum nccl_proto { PROTO_LL, PROTO_LL128, PROTO_SIMPLE };
+enum nccl_algo {
+  ALGO_TREE,
+  ALGO_RING,
+  ALGO_COLLNET_DIRECT,
+  ALGO_COLLNET_CHAIN,
+  ALGO_NVLS,
+  ALGO_NVLS_TREE,
+  ALGO_PAT
+};
+enum nccl_coll {
+  COLL_BROADCAST,
+  COLL_REDUCE,
+  COLL_ALLGATHER,
+  COLL_REDUCESCATTER,
+  COLL_ALLREDUCE,
+  COLL_SENDRECV,
+  COLL_ALLGATHERV
+};
+enum nccl_type {
+  TYPE_I8,
+  TYPE_U8,
+  TYPE_I32,
+  TYPE_U32,
+  TYPE_I64,
+  TYPE_U64,
+  TYPE_F16,
+  TYPE_F32,
+  TYPE_F64,
+  TYPE_BF16,
+  TYPE_F8E4M3,
+  TYPE_F8E5M2,
+  TYPE_COUNT
+};
+enum nccl_redop { OP_SUM, OP_PROD, OP_MINMAX, OP_PREMULSUM, OP_SUMPOSTDIV, OP_COUNT };
+
+/* ncclConnInfo.flags: NCCL_DIRECT_WRITE/READ/NIC, later named NCCL_P2P_WRITE/READ. */
+enum { CONN_WRITE = 1, CONN_READ = 2, CONN_NIC = 4 };
+
+/* ncclConnFifo (src/include/collectives.h) */
+struct nccl_fifo {
+  int mode; /* NCCL_MODE_* */
+  int offset;
+  ssize_t size;
+  void *ptr;
+};
+enum { FIFO_MODE_NORMAL, FIFO_MODE_OFFSET, FIFO_MODE_PTR };
+
+/* ncclConnInfo */
+struct nccl_conn {
+  char *buffs[3];
+  void *mhandles[3];
+  uint64_t *tail;
+  uint64_t *head;
+  int flags;
+  int shared;
+  int step_size;
+  void **ptr_exchange;
+  uint64_t *red_op_arg_exchange;
+  struct nccl_fifo *fifo;
+  uint64_t step;
+  uint64_t ll_last_cleaning;
+  struct {
+    int type, version;
+    void *handle;
+    size_t size;
+    int needs_proxy_progress;
+  } net_device; /* ncclNetDeviceHandle_v7_t, src/include/net_device.h */
+};
+_Static_assert(sizeof(struct nccl_conn) == 152, "ncclConnInfo");
+
+/* ncclDevChannelPeer */
+struct nccl_peer {
+  struct nccl_conn send[2];
+  struct nccl_conn recv[2];
+};
+
+/* ncclTree */
+struct nccl_tree {
+  int depth, up, down[3];
+};
+
+/* ncclDevWorkBatch */
+struct nccl_batch {
+  uint32_t next_jump : 14, next_extends : 1, work_type : 2, func_id : 15;
+  uint32_t offset_base;
+  uint64_t offset_bitset;
+};
+enum { WORK_P2P, WORK_COLL, WORK_COLL_REG, WORK_BCAST };
+
+/* ncclDevKernelArgs; the batches follow directly. */
+struct nccl_kernel_args {
+  char *comm;
+  uint64_t channel_mask;
+  uint8_t work_storage_type;
+  uint32_t work_mask;
+  char *work_buf;
+} __attribute__((aligned(16)));
+enum { STORAGE_ARGS, STORAGE_FIFO, STORAGE_PERSISTENT };
+_Static_assert(sizeof(struct nccl_kernel_args) == 32, "ncclDevKernelArgs");
+
+/* ncclDevWorkP2p; only the meaning of the flags differs between releases. */
+struct nccl_work_p2p {
+  char *send_addr, *recv_addr;
+  size_t send_bytes, recv_bytes;
+  int send_rank, recv_rank;
+  uint8_t n_p2p_channels, channel_base;
+  uint8_t n_send_channels, n_recv_channels;
+  uint8_t send_chunk_size, recv_chunk_size; /* u32fp8 coded */
+  uint8_t flags; /* bit 0/1: send/recv uses LL; see p2pNet, p2pIpc below */
+} __attribute__((aligned(16)));
+_Static_assert(sizeof(struct nccl_work_p2p) == 48, "ncclDevWorkP2p");
+
+/* The cbd member of ncclDevWorkColl */
+struct nccl_cbd {
+  size_t count_lo, count_mid, count_hi;
+  uint64_t chunk_grains_lo : 21, chunk_grains_mid : 21, chunk_grains_hi : 21;
+};
+
+/* One element of ncclDevProfiler (an array per channel) */
+struct nccl_profiler_channel {
+  struct {
+    uint64_t counter, timestamp;
+  } data[NCCL_PROFILER_EVENTS];
+};
+
+/* ---- what differs ---- */
+
+/* A bit field: position and width, width 0 if the release does not have it. */
+struct nccl_bits {
+  uint8_t shift, width;
+};
+
+#define ABSENT (-1)
+
+struct nccl_facts {
+  const char *release;
+  int first, last; /* NCCL_VERSION_CODE range that the row was written for */
+
+  /* Offsets in ncclDevComm / ncclKernelComm */
+  int comm_n_ranks, comm_buff_sizes, comm_p2p_chunk_size, comm_is_all_nvlink, comm_abort_flag;
+  int comm_rank_to_local_rank, comm_work_consumed, comm_work_started, comm_work_completed;
+  /* The channel array behind it (…CommAndChannels) */
+  int channels, channel_size;
+
+  /* Offsets in ncclDevChannel */
+  int ring_prev, ring_next, ring_user_ranks, ring_index, tree, work_counter;
+
+  /* ncclDevWorkColl */
+  int coll_size, coll_reg_size;
+  int recvbuff, sendbuff, send_offset, recv_offset, send_remote, recv_remote, cbd, red_op_arg;
+  struct nccl_bits reg_used, net_reg_used, direct, is_one_rank, profiler; /* in the first word */
+
+  /* ncclDevWorkP2p.flags: bit of the send flag (the recv flag is the next one), 0 if absent */
+  uint8_t p2p_net, p2p_ipc, p2p_profiler;
+
+  /* Behaviour of the kernels (src/device) */
+  bool part_bit_reversed;    /* ncclP2pChannelToPart reverses bits */
+  bool direct_unregistered;  /* P2P within a process writes straight into the peer's user buffer */
+  bool direct_reduce;        /* reducing steps may use direct pointers too */
+  bool direct_broadcast;     /* so may ring broadcast */
+  bool xor_pointer_exchange; /* pointers are published XORed with the slot's address */
+  bool user_buffer_one_step; /* a send from a registered net buffer posts one empty step */
+
+  bool post_div_sign_in_arg; /* SumPostDiv: argument is divisor*2+signed, and functions are unsigned
+                              */
+
+  /* Rules of src/device/generate.py for the function table */
+  bool has_fp8, has_pat, has_all_gather_v;
+};
+
+/* The row for a version code, or NULL. */
+const struct nccl_facts *nccl_facts_find(int version);
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reductions and copies on the CPU, with the arithmetic of NCCL's src/device/reduce_kernel.h. */
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "tests/fake_cuda/nccl/block.h"
+
+typedef _Float16 f16;
+typedef struct {
+  uint16_t bits;
+} bf16;
+
+int nccl_type_size(int type) {
+  static const int sizes[] = { 1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1 };
+  return sizes[type];
+}
+
+/* ---- small floating point types ---- */
+
+static inline float bf16_to_float(bf16 x) {
+  uint32_t bits = (uint32_t)x.bits << 16;
+  float f;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
+/* Rounds to nearest even; a NaN stays a NaN. */
+static inline bf16 float_to_bf16(float f) {
+  uint32_t bits;
+  memcpy(&bits, &f, sizeof bits);
+  if ((bits & 0x7fffffff) > 0x7f800000)
+    return (bf16){ (uint16_t)((bits >> 16) | 0x40) };
+  return (bf16){ (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16) };
+}
+
+/* fp8 is decoded through a table. Arithmetic is in half precision, rounded to nearest even and
+ * saturating, like NCCL's sm_90 code. */
+struct fp8_format {
+  int mantissa, bias, min_exponent;
+  float max;
+  uint8_t max_code;
+  float decode[256];
+};
+static struct fp8_format fp8[2] = {
+  { .mantissa = 3, .bias = 7, .min_exponent = -6, .max = 448, .max_code = 0x7e },    /* e4m3 */
+  { .mantissa = 2, .bias = 15, .min_exponent = -14, .max = 57344, .max_code = 0x7b } /* e5m2 */
+};
+
+static uint8_t fp8_encode(const struct fp8_format *t, float f) {
+  uint8_t sign = signbit(f) ? 0x80 : 0;
+  float a = fabsf(f);
+  if (isnan(a))
+    return 0x7f;
+  if (a >= t->max)
+    return sign | t->max_code;
+  if (a == 0)
+    return sign;
+  int exponent = MAX(ilogbf(a), t->min_exponent);
+  int rounded = (int)nearbyintf(ldexpf(a, t->mantissa - exponent));
+  if (rounded == 2 << t->mantissa) {
+    exponent++;
+    rounded >>= 1;
+  }
+  int one = 1 << t->mantissa;
+  int code = rounded;
+  if (rounded >= one)
+    code = ((exponent - t->min_exponent + 1) << t->mantissa) | (rounded - one);
+  return sign | (uint8_t)MIN(code, t->max_code);
+}
+
+static void fp8_fill(struct fp8_format *t, bool e5m2) {
+  int one = 1 << t->mantissa;
+  for (int code = 0; code < 256; code++) {
+    int magnitude = code & 127;
+    int exponent = magnitude >> t->mantissa;
+    int fraction = magnitude & (one - 1);
+    float value = exponent ? ldexpf((float)(one + fraction), exponent - t->bias - t->mantissa)
+                           : ldexpf((float)fraction, 1 - t->bias - t->mantissa);
+    if (e5m2 && exponent == 31)
+      value = fraction ? NAN : INFINITY;
+    if (!e5m2 && magnitude == 127)
+      value = NAN;
+    t->decode[code] = code & 128 ? -value : value;
+  }
+}
+
+static void fill_tables(void) {
+  fp8_fill(&fp8[0], false);
+  fp8_fill(&fp8[1], true);
+}
+
+void reduction_init(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, fill_tables);
+}
+
+/* ---- element loops ---- */
+
+/* Runs one expression over arrays a, b of a type; the compiler vectorises each instance. */
+#define EACH(T, EXPRESSION)                                                                        \
+  do {                                                                                             \
+    const T *a = a_ptr;                                                                            \
+    const T *b = b_ptr;                                                                            \
+    T *out = out_ptr;                                                                              \
+    for (size_t i = 0; i < count; i++)                                                             \
+      out[i] = (EXPRESSION);                                                                       \
+    (void)b;                                                                                       \
+  } while (0)
+
+#define INT_ADD(T, x, y) (T)((x) + (y))
+#define INT_MUL(T, x, y) (T)((x) * (y))
+/* The argument is a mask: XOR with it turns signed and max comparisons into unsigned min. */
+#define INT_MINMAX(T, x, y) (((T)((x) ^ (T)arg)) < ((T)((y) ^ (T)arg)) ? (x) : (y))
+#define FLOAT_ADD(x, y) ((x) + (y))
+#define FLOAT_MUL(x, y) ((x) * (y))
+#define FLOAT_MIN(x, y) ((x) < (y) || (y) != (y) ? (x) : (y))
+#define FLOAT_MAX(x, y) ((x) > (y) || (y) != (y) ? (x) : (y))
+
+/* Defines a function that combines two arrays of any NCCL type. */
+#define DEFINE_PAIR(NAME, INT, FLOAT)                                                              \
+  static void NAME(int type, uint64_t arg, void *out_ptr, const void *a_ptr, const void *b_ptr,    \
+                   size_t count) {                                                                 \
+    const struct fp8_format *t = &fp8[type == TYPE_F8E5M2];                                        \
+    (void)arg;                                                                                     \
+    switch (type) {                                                                                \
+    case TYPE_I8:                                                                                  \
+    case TYPE_U8:                                                                                  \
+      EACH(uint8_t, INT(uint8_t, a[i], b[i]));                                                     \
+      break;                                                                                       \
+    case TYPE_I32:                                                                                 \
+    case TYPE_U32:                                                                                 \
+      EACH(uint32_t, INT(uint32_t, a[i], b[i]));                                                   \
+      break;                                                                                       \
+    case TYPE_I64:                                                                                 \
+    case TYPE_U64:                                                                                 \
+      EACH(uint64_t, INT(uint64_t, a[i], b[i]));                                                   \
+      break;                                                                                       \
+    case TYPE_F16:                                                                                 \
+      EACH(f16, (f16)FLOAT((float)a[i], (float)b[i]));                                             \
+      break;                                                                                       \
+    case TYPE_F32:                                                                                 \
+      EACH(float, FLOAT(a[i], b[i]));                                                              \
+      break;                                                                                       \
+    case TYPE_F64:                                                                                 \
+      EACH(double, FLOAT(a[i], b[i]));                                                             \
+      break;                                                                                       \
+    case TYPE_BF16:                                                                                \
+      EACH(bf16, float_to_bf16(FLOAT(bf16_to_float(a[i]), bf16_to_float(b[i]))));                  \
+      break;                                                                                       \
+    default:                                                                                       \
+      EACH(uint8_t, fp8_encode(t, (f16)FLOAT(t->decode[a[i]], t->decode[b[i]])));                  \
+    }                                                                                              \
+  }
+
+DEFINE_PAIR(pair_add, INT_ADD, FLOAT_ADD)
+DEFINE_PAIR(pair_mul, INT_MUL, FLOAT_MUL)
+DEFINE_PAIR(pair_min, INT_MINMAX, FLOAT_MIN)
+DEFINE_PAIR(pair_max, INT_MINMAX, FLOAT_MAX)
+
+void reduce_pair(const struct reduction *r, void *out, const void *a, const void *b, size_t count) {
+  if (r->op == OP_PROD)
+    pair_mul(r->type, 0, out, a, b, count);
+  else if (r->op == OP_MINMAX && (r->arg & 1))
+    pair_max(r->type, r->arg, out, a, b, count);
+  else if (r->op == OP_MINMAX)
+    pair_min(r->type, r->arg, out, a, b, count);
+  else
+    pair_add(r->type, 0, out, a, b, count);
+}
+
+/* Multiplies by the scalar in the argument. */
+static void scale(const struct reduction *r, void *out_ptr, const void *a_ptr, size_t count) {
+  const void *b_ptr = a_ptr;
+  const struct fp8_format *t = &fp8[r->type == TYPE_F8E5M2];
+  union {
+    uint64_t u64;
+    uint32_t u32;
+    uint8_t u8;
+    f16 half;
+    float single;
+    double dbl;
+    bf16 brain;
+  } s = { r->arg };
+  switch (r->type) {
+  case TYPE_I8:
+  case TYPE_U8:
+    EACH(uint8_t, a[i] * s.u8);
+    break;
+  case TYPE_I32:
+  case TYPE_U32:
+    EACH(uint32_t, a[i] * s.u32);
+    break;
+  case TYPE_I64:
+  case TYPE_U64:
+    EACH(uint64_t, a[i] * s.u64);
+    break;
+  case TYPE_F16:
+    EACH(f16, (f16)((float)a[i] * (float)s.half));
+    break;
+  case TYPE_F32:
+    EACH(float, a[i] * s.single);
+    break;
+  case TYPE_F64:
+    EACH(double, a[i] * s.dbl);
+    break;
+  case TYPE_BF16:
+    EACH(bf16, float_to_bf16(bf16_to_float(a[i]) * bf16_to_float(s.brain)));
+    break;
+  default:
+    EACH(uint8_t, fp8_encode(t, (f16)(t->decode[a[i]] * t->decode[s.u8])));
+  }
+}
+
+void reduce_pre(const struct reduction *r, void *out, const void *in, size_t count) {
+  if (r->op == OP_PREMULSUM)
+    scale(r, out, in, count);
+  else if (out != in)
+    memcpy(out, in, count * (size_t)r->size);
+}
+
+#define DIVIDE(T, WIDE)                                                                            \
+  do {                                                                                             \
+    T *x = data;                                                                                   \
+    for (size_t i = 0; i < count; i++)                                                             \
+      x[i] = (T)((WIDE)x[i] / (WIDE)divisor);                                                      \
+  } while (0)
+
+/* SumPostDiv: the argument is divisor * 2 + (1 if signed). */
+void reduce_post(const struct reduction *r, void *data, size_t count) {
+  if (r->op != OP_SUMPOSTDIV)
+    return;
+  uint64_t divisor = r->arg >> 1;
+  bool is_signed = r->arg & 1;
+  switch (r->size) {
+  case 1:
+    if (is_signed)
+      DIVIDE(int8_t, int64_t);
+    else
+      DIVIDE(uint8_t, uint64_t);
+    break;
+  case 4:
+    if (is_signed)
+      DIVIDE(int32_t, int64_t);
+    else
+      DIVIDE(uint32_t, uint64_t);
+    break;
+  default:
+    if (is_signed)
+      DIVIDE(int64_t, int64_t);
+    else
+      DIVIDE(uint64_t, uint64_t);
+  }
+}
+
+void reduce_copy(const struct reduction *r, bool pre, bool post, int n_sources, void **sources,
+                 int n_destinations, void **destinations, size_t count) {
+  char scaled[16384] __attribute__((aligned(64)));
+  size_t size = (size_t)r->size;
+  size_t block_count = sizeof scaled / size;
+  if (!n_sources || !n_destinations)
+    return;
+  for (size_t done = 0; done < count; done += block_count) {
+    size_t n = MIN(block_count, count - done);
+    size_t at = done * size;
+    const char *first = (char *)sources[0] + at;
+    char *out = (char *)destinations[0] + at;
+    if (pre && r->op == OP_PREMULSUM) {
+      scale(r, scaled, first, n);
+      first = scaled;
+    }
+    if (n_sources == 1 && out != first)
+      memmove(out, first, n * size);
+    for (int s = 1; s < n_sources; s++) {
+      reduce_pair(r, out, first, (char *)sources[s] + at, n);
+      first = out;
+    }
+    if (post)
+      reduce_post(r, out, n);
+    for (int d = 1; d < n_destinations; d++) {
+      char *other = (char *)destinations[d] + at;
+      if (other != out)
+        memcpy(other, out, n * size);
+    }
+  }
+}

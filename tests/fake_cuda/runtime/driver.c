@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Driver API entry points: contexts, errors, and the table behind cudaGetDriverEntryPoint. */
+#include <string.h>
+
+#include "tests/fake_cuda/runtime/driver.h"
+#include "tests/fake_cuda/runtime/runtime.h"
+
+/* A context is just a device number here; there is one per device. */
+struct CUctx_st {
+  int device;
+};
+static struct CUctx_st contexts[MAX_DEVICES];
+
+static CUresult cuGetErrorName(CUresult error, const char **text) {
+  *text = cudaGetErrorName((cudaError_t)error);
+  return CUDA_SUCCESS;
+}
+
+static CUresult cuGetErrorString(CUresult error, const char **text) {
+  return cuGetErrorName(error, text);
+}
+
+static CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+  if (ordinal < 0 || ordinal >= device_count)
+    return CUDA_ERROR_INVALID_DEVICE;
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+
+static CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
+  return (CUresult)device_attribute(value, attribute, device);
+}
+
+/* The ABI-11040 form of cuCtxCreate, which is what CUDA 12 programs ask for. */
+static CUresult cuCtxCreate(CUcontext *context, void *affinity, int count, unsigned flags,
+                            CUdevice device) {
+  (void)affinity;
+  (void)count;
+  (void)flags;
+  if (device < 0 || device >= device_count)
+    return CUDA_ERROR_INVALID_DEVICE;
+  contexts[device].device = device;
+  device_set_current(device);
+  *context = &contexts[device];
+  return CUDA_SUCCESS;
+}
+
+static CUresult cuCtxDestroy(CUcontext context) {
+  (void)context;
+  return CUDA_SUCCESS;
+}
+
+static CUresult cuCtxGetCurrent(CUcontext *context) {
+  int device = device_current();
+  contexts[device].device = device;
+  *context = &contexts[device];
+  return CUDA_SUCCESS;
+}
+
+static CUresult cuCtxSetCurrent(CUcontext context) {
+  if (context)
+    device_set_current(context->device);
+  return CUDA_SUCCESS;
+}
+
+static CUresult cuCtxGetDevice(CUdevice *device) {
+  *device = device_current();
+  return CUDA_SUCCESS;
+}
+
+#define ENTRY(name)                                                                                \
+  { #name, (void *)name }
+static const struct {
+  const char *name;
+  void *function;
+} entries[] = {
+  ENTRY(cuGetErrorName),
+  ENTRY(cuGetErrorString),
+  ENTRY(cuDeviceGet),
+  ENTRY(cuDeviceGetAttribute),
+  ENTRY(cuCtxCreate),
+  ENTRY(cuCtxDestroy),
+  ENTRY(cuCtxGetCurrent),
+  ENTRY(cuCtxSetCurrent),
+  ENTRY(cuCtxGetDevice),
+  ENTRY(cuLaunchKernel),
+  ENTRY(cuLaunchKernelEx),
+  ENTRY(cuMemAddressReserve),
+  ENTRY(cuMemAddressFree),
+  ENTRY(cuMemCreate),
+  ENTRY(cuMemRelease),
+  ENTRY(cuMemMap),
+  ENTRY(cuMemUnmap),
+  ENTRY(cuMemSetAccess),
+  ENTRY(cuMemGetAllocationGranularity),
+  ENTRY(cuMemExportToShareableHandle),
+  ENTRY(cuMemImportFromShareableHandle),
+  ENTRY(cuMemRetainAllocationHandle),
+  ENTRY(cuMemGetAllocationPropertiesFromHandle),
+  ENTRY(cuMemGetAddressRange),
+  ENTRY(cuMemGetHandleForAddressRange),
+  ENTRY(cuPointerGetAttribute),
+  ENTRY(cuStreamBatchMemOp),
+  ENTRY(cuStreamWaitValue32),
+  ENTRY(cuStreamWaitValue64),
+  ENTRY(cuStreamWriteValue32),
+  ENTRY(cuStreamWriteValue64),
+};
+
+void *driver_entry(const char *symbol) {
+  for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+    if (!strcmp(entries[i].name, symbol))
+      return entries[i].function;
+  }
+  return NULL;
+}
+
+EXPORT cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **fn, unsigned long long flags,
+                                           enum cudaDriverEntryPointQueryResult *status) {
+  (void)flags;
+  *fn = driver_entry(symbol);
+  if (!*fn)
+    LOG(LOG_INFO, "driver function %s is not emulated", symbol);
+  if (status)
+    *status = *fn ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  return *fn || status ? cudaSuccess : error_set(cudaErrorSymbolNotFound);
+}
+
+EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **fn, unsigned version,
+                                                    unsigned long long flags,
+                                                    enum cudaDriverEntryPointQueryResult *status) {
+  (void)version;
+  return cudaGetDriverEntryPoint(symbol, fn, flags, status);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernel registration and launch.
+ *
+ * nvcc puts calls to the __cudaRegister* functions (declared in CUDA's crt/host_runtime.h) into
+ * every object with device code. They tell us each kernel's host stub address and mangled name,
+ * which is all we need: device code is never looked at. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fake_cuda/runtime/driver.h"
+#include "tests/fake_cuda/runtime/runtime.h"
+
+#define KERNEL_BUCKETS 1024
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kernel *kernels[KERNEL_BUCKETS];
+
+static unsigned bucket(const void *host_function) {
+  return ((uintptr_t)host_function >> 4) % KERNEL_BUCKETS;
+}
+
+static struct kernel *find_kernel(const void *host_function) {
+  struct kernel *k;
+  pthread_mutex_lock(&lock);
+  for (k = kernels[bucket(host_function)]; k && k->host_function != host_function; k = k->next)
+    ;
+  pthread_mutex_unlock(&lock);
+  return k;
+}
+
+/* ---- compiler ABI ---- */
+
+EXPORT void **__cudaRegisterFatBinary(void *fatbin) {
+  (void)fatbin;
+  return calloc(1, sizeof(void *));
+}
+
+EXPORT void __cudaRegisterFatBinaryEnd(void **handle) {
+  (void)handle;
+}
+
+EXPORT void __cudaUnregisterFatBinary(void **handle) {
+  free(handle);
+}
+
+EXPORT char __cudaInitModule(void **handle) {
+  (void)handle;
+  return 0;
+}
+
+EXPORT void __cudaRegisterFunction(void **handle, const char *host_function, char *device_function,
+                                   const char *device_name, int thread_limit, void *thread_id,
+                                   void *block_id, void *block_dim, void *grid_dim, int *warpSize) {
+  (void)handle;
+  (void)device_function;
+  (void)thread_limit;
+  (void)thread_id;
+  (void)block_id;
+  (void)block_dim;
+  (void)grid_dim;
+  (void)warpSize;
+  struct kernel *k = malloc(sizeof *k);
+  k->host_function = host_function;
+  k->name = strdup(device_name);
+  pthread_mutex_lock(&lock);
+  k->next = kernels[bucket(host_function)];
+  kernels[bucket(host_function)] = k;
+  pthread_mutex_unlock(&lock);
+  LOG(LOG_TRACE, "kernel %s", device_name);
+}
+
+EXPORT void __cudaRegisterVar(void **handle, char *host_var, char *device_address,
+                              const char *device_name, int is_extern, size_t size, int is_constant,
+                              int is_global) {
+  (void)handle;
+  (void)host_var;
+  (void)device_address;
+  (void)device_name;
+  (void)is_extern;
+  (void)size;
+  (void)is_constant;
+  (void)is_global;
+}
+
+struct call_configuration {
+  dim3 grid, block;
+  size_t shared;
+  void *stream;
+};
+static _Thread_local struct call_configuration pushed;
+
+/* The two halves of kernel<<<...>>>(...) in code compiled by nvcc. */
+EXPORT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream) {
+  pushed = (struct call_configuration){ grid, block, shared, stream };
+  return 0;
+}
+
+EXPORT cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared,
+                                              void *stream) {
+  *grid = pushed.grid;
+  *block = pushed.block;
+  *shared = pushed.shared;
+  *(void **)stream = pushed.stream;
+  return cudaSuccess;
+}
+
+/* ---- launch ---- */
+
+struct launch {
+  struct kernel *kernel;
+  unsigned grid;
+  char args[] __attribute__((aligned(16)));
+};
+
+static void run_launch(void *arg) {
+  struct launch *l = arg;
+  if (nccl_run_kernel(l->kernel, l->grid, l->args)) {
+    bool ignore = env_flag("FAKE_CUDA_IGNORE_UNKNOWN") && !strstr(l->kernel->name, "nccl");
+    LOG(ignore ? LOG_INFO : LOG_ERROR, "kernel %s is not emulated", l->kernel->name);
+    if (!ignore)
+      device_set_fault();
+  }
+  free(l);
+}
+
+/* Copies the parameters out of either kind of argument passing. */
+static struct launch *copy_parameters(struct kernel *kernel, void **params, void **extra) {
+  const size_t *sizes = nccl_kernel_params(kernel->name);
+  const void *buffer = NULL;
+  size_t total = 0;
+  for (int i = 0; sizes && sizes[i]; i++)
+    total += (sizes[i] + 7) & ~(size_t)7;
+  for (int i = 0; extra && extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      buffer = extra[i + 1];
+    else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      total = *(size_t *)extra[i + 1];
+  }
+  struct launch *l = aligned_alloc(16, (sizeof *l + total + 31) & ~(size_t)15);
+  l->kernel = kernel;
+  memset(l->args, 0, total);
+  if (buffer) {
+    memcpy(l->args, buffer, total);
+  } else if (params && sizes) {
+    size_t offset = 0;
+    for (int i = 0; sizes[i]; i++) {
+      memcpy(l->args + offset, params[i], sizes[i]);
+      offset += (sizes[i] + 7) & ~(size_t)7;
+    }
+  }
+  return l;
+}
+
+CUresult launch_kernel(struct kernel *kernel, unsigned grid, unsigned block, cudaStream_t stream,
+                       void **params, void **extra) {
+  struct launch *l = copy_parameters(kernel, params, extra);
+  l->grid = grid;
+  LOG(LOG_LAUNCH, "launch %s grid %u block %u", kernel->name, grid, block);
+  stream_submit(stream, run_launch, l);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                        CUstream stream, void **params, void **extra) {
+  (void)shared;
+  return launch_kernel((struct kernel *)function, grid_x * grid_y * grid_z,
+                       block_x * block_y * block_z, stream, params, extra);
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
+                          void **extra) {
+  unsigned grid = config->gridDimX * config->gridDimY * config->gridDimZ;
+  unsigned block = config->blockDimX * config->blockDimY * config->blockDimZ;
+  CUresult result =
+      launch_kernel((struct kernel *)function, grid, block, config->hStream, params, extra);
+  for (unsigned i = 0; i < config->numAttrs; i++) {
+    CUlaunchAttribute *a = &config->attrs[i];
+    /* Fires when the kernel has ended, which is later than on a GPU but never too early. */
+    if (a->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+      cudaEventRecord(a->value.launchCompletionEvent.event, config->hStream);
+  }
+  return result;
+}
+
+EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **args,
+                                    size_t shared, cudaStream_t stream) {
+  (void)shared;
+  struct kernel *k = find_kernel(func);
+  if (!k)
+    return error_set(cudaErrorInvalidDeviceFunction);
+  return (cudaError_t)launch_kernel(k, grid.x * grid.y * grid.z, block.x * block.y * block.z,
+                                    stream, args, NULL);
+}
+
+EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol) {
+  struct kernel *k = find_kernel(symbol);
+  if (!k)
+    return error_set(cudaErrorInvalidDeviceFunction);
+  *function = (cudaFunction_t)k;
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *func) {
+  if (!find_kernel(func))
+    return error_set(cudaErrorInvalidDeviceFunction);
+  memset(attr, 0, sizeof *attr);
+  attr->maxThreadsPerBlock = 1024;
+  attr->numRegs = 96;
+  attr->ptxVersion = 80;
+  attr->binaryVersion = 80;
+  attr->maxDynamicSharedSizeBytes = 227 << 10;
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value) {
+  (void)attr;
+  (void)value;
+  return find_kernel(func) ? cudaSuccess : error_set(cudaErrorInvalidDeviceFunction);
+}

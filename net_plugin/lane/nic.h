@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nic: the facts about a network interface that lanes and engines need.
+ * Filled in by plugin/device.c, which finds and chooses interfaces; a plain value. */
+#ifndef NET_PLUGIN_LANE_NIC_H
+#define NET_PLUGIN_LANE_NIC_H
+
+#include <net/if.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+/* NCCL_NET_MAX_DEVS_PER_NIC_V12: the most physical devices one fused device may have. */
+#define NIC_MAX_FUSED 8
+
+struct nic {
+  char name[IF_NAMESIZE];
+  unsigned index; /* if_nametoindex */
+  struct sockaddr_storage address;
+  socklen_t address_bytes;
+  int numa_node;       /* -1: unknown */
+  uint32_t speed_mbps; /* truthful, see device.c; never 0 */
+};
+
+#endif

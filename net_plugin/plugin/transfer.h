@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* transfer: isend, irecv and test on a connection.
+ *
+ * Owns: nothing; requests belong to their connection and end when transfer_test reports them done.
+ * Threads: NCCL's progress thread of the connection, one at a time.  Blocks: never.
+ * Fails: negative errno for a connection that is truly dead (reported once with LOG_WARN). */
+#ifndef NET_PLUGIN_PLUGIN_TRANSFER_H
+#define NET_PLUGIN_PLUGIN_TRANSFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct connection;
+struct request;
+struct profiler;
+
+/* *request is NULL if there is no room now: NCCL asks again. profiler may be NULL. */
+int transfer_isend(struct connection *connection, const void *data, size_t bytes,
+                   const struct profiler *profiler, void *phandle, struct request **request);
+int transfer_irecv(struct connection *connection, void *data, size_t bytes,
+                   const struct profiler *profiler, void *phandle, struct request **request);
+/* *is_done: the request is gone, *bytes is what was sent or received. */
+int transfer_test(struct request *request, bool *is_done, size_t *bytes);
+/* Ends the connection: no user memory is touched after this returns. Never blocks on the network:
+ * what is left to deliver is delivered by the engine in the background. */
+void transfer_close(struct connection *connection);
+
+#endif

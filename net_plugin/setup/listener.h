@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* listener: the accepting side of connection set-up.
+ *
+ * Every NIC in use has one listening socket per process, served by the NIC's engine. A listener is
+ * a 128-bit random token registered there: NCCL passes it to the peer inside the 128-byte handle,
+ * and a connection is accepted once a lane has presented it. Port scanners, late and foreign
+ * connections never reach a listener.
+ *
+ * Owns: its token until listener_close, and accepted connections until they are handed out.
+ * Threads: NCCL's service thread.  Blocks: never (only for the engine lock, microseconds).
+ * Fails: negative errno, after a LOG_WARN that says what to do. */
+#ifndef NET_PLUGIN_SETUP_LISTENER_H
+#define NET_PLUGIN_SETUP_LISTENER_H
+
+#include <stdint.h>
+
+#include "net_plugin/lane/nic.h"
+
+#define HANDLE_BYTES 128 /* NCCL_NET_HANDLE_MAXSIZE */
+
+struct connection;
+struct listener;
+
+/* count NICs make one fused device (1 in the common case). The handle is written whole. */
+int listener_open(const struct nic *nics, unsigned count, uint8_t handle[HANDLE_BYTES],
+                  struct listener **listener);
+/* 0 with *connection NULL: not yet, ask again. */
+int listener_accept(struct listener *listener, struct connection **connection);
+void listener_close(struct listener *listener);
+
+#endif

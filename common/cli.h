@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli: subcommands and options of the tools, from tables.
+ * Owns: nothing.  Threads: the main thread.
+ * Blocks: never.  Fails: wrong use is a message on stderr and exit status 2.
+ *
+ * Data goes to stdout, talk to stderr. Exit status: 0 done, 1 it did not work, 2 wrong use. */
+#ifndef COMMON_CLI_H
+#define COMMON_CLI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+
+enum cli_type {
+  CLI_FLAG,     /* bool; takes no argument */
+  CLI_INT,      /* int64_t */
+  CLI_SIZE,     /* uint64_t bytes: 8, 64K, 1G */
+  CLI_DURATION, /* uint64_t ns: 10s, 250ms */
+  CLI_STRING,   /* const char *, points into argv */
+  CLI_WORD,     /* int: which of the words in `argument` */
+};
+
+struct cli_option {
+  const char *name; /* without dashes; NULL ends the table */
+  char letter;      /* short form, or 0 */
+  enum cli_type type;
+  void *value;          /* of the type above; holds the default, which -h shows */
+  const char *argument; /* what -h calls the argument; for CLI_WORD the words, as in "a|b" */
+  const char *help;     /* one line */
+  int64_t low;          /* CLI_INT: smallest accepted; both 0: any */
+  int64_t high;         /* CLI_INT: largest accepted */
+};
+
+struct cli_command {
+  const char *name;      /* NULL ends the table */
+  const char *summary;   /* one line */
+  const char *arguments; /* as -h shows them, as in "HOST..."; empty: none */
+  int min_arguments;
+  int max_arguments;                /* -1: any number */
+  const char *example;              /* a whole command line that runs as it is printed */
+  bool has_json;                    /* takes --json */
+  const struct cli_option *options; /* NULL: none */
+  int (*run)(int argument_count, char **arguments, bool is_json); /* returns the exit status */
+};
+
+struct cli_tool {
+  const char *name;
+  const char *summary;
+  const char *version;
+  const struct cli_command *commands;
+};
+
+/* Picks the command in argv[1], reads its options, runs it; returns the exit status. Options and
+ * arguments may be mixed; `--` ends the options; `-h` and `--help` work everywhere. */
+int cli_main(const struct cli_tool *tool, int argc, char **argv);
+
+/* "TOOL: " and the text to stderr; returns CLI_FAILED, for `return cli_fail(...)`. */
+int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

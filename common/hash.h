@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hash: CRC32C for frames, SHA-256 and HMAC for identities and secrets (libsodium).
+ * Owns: nothing.  Threads: any.
+ * Blocks: never.  Fails: cannot. */
+#ifndef COMMON_HASH_H
+#define COMMON_HASH_H
+
+#include <sodium/crypto_auth_hmacsha256.h>
+#include <sodium/crypto_hash_sha256.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { HASH_SHA256_BYTES = 32 };
+
+/* CRC32C (Castagnoli, RFC 3720 appendix B.4) of the bytes that `crc` covers followed by these;
+ * starts at 0. Uses the processor's instruction where it has one. */
+uint32_t hash_crc32c(uint32_t crc, const void *bytes, size_t count);
+
+/* The same from tables, on any processor; for tests and comparison. */
+uint32_t hash_crc32c_portable(uint32_t crc, const void *bytes, size_t count);
+
+struct hash_sha256 {
+  crypto_hash_sha256_state state;
+};
+void hash_sha256_init(struct hash_sha256 *hash);
+void hash_sha256_update(struct hash_sha256 *hash, const void *bytes, size_t count);
+void hash_sha256_final(struct hash_sha256 *hash, uint8_t digest[HASH_SHA256_BYTES]);
+
+void hash_sha256(const void *bytes, size_t count, uint8_t digest[HASH_SHA256_BYTES]);
+
+/* HMAC-SHA-256 (RFC 2104), key of any length. */
+void hash_hmac_sha256(const void *key, size_t key_bytes, const void *bytes, size_t count,
+                      uint8_t digest[HASH_SHA256_BYTES]);
+
+/* Compares in a time that tells nothing about the contents; for secrets and digests. */
+bool hash_is_equal(const void *a, const void *b, size_t count);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profile: a tuning profile: what fits which machine, link facts, and measured choices.
+ * Owns: the tables of a struct profile, until profile_free.  Threads: any, on different profiles.
+ * Blocks: profile_read and profile_write, on the file.  Fails: -EINVAL for bad text, with file,
+ * line, column and what is accepted; -EFBIG over 1 MiB; -ENOMEM; errors of the file system. A
+ * profile that failed to parse is empty and owns nothing.
+ *
+ * The text, schema 1. `#` at the start of a line or after a blank opens a comment. Every section
+ * and key but `schema` and `id` may be left out; none may come twice; an unknown one is an error.
+ *
+ *   schema = 1                   always the first line that is not a comment
+ *   [meta]
+ *   id = aws-p4d                 letters, digits and . _ -
+ *   created = 2026-08-01
+ *   source = "calibrated on 4 x p4d.24xlarge in one placement group"
+ *   nccl_min = 2.19.1            releases that the tables hold for, both included
+ *   nccl_max = 2.30              without the third number: all of 2.30
+ *   [match]                      all that are given must fit; without any, the profile is used
+ *   cloud = aws                  only where STRATUS_PROFILE names it
+ *   instance_type = p4d.*, p4de.24xlarge    patterns with * and ?, any of them
+ *   gpu = 10de:20b0, *A100*                 PCI id or model
+ *   gpu_count = 8
+ *   nic = 1d0f:ec20, ena                    PCI id or driver
+ *   nic_count = 4
+ *   nic_mbps = 100000                       of the fastest NIC
+ *   [net]
+ *   flows = 8                    flows per connection
+ *   chunk_bytes = 128K
+ *   speed_mbps = 100000          of one NIC
+ *   latency_us = 30
+ *   [table allreduce nodes=4 ppn=8]
+ *   # bytes_lo  bytes_hi  algo  proto   channels
+ *   64K         1M        tree  ll128   0
+ *   1M          max       ring  simple  8
+ *
+ * A row holds for bytes_lo <= bytes < bytes_hi, bytes as NCCL counts them for its tuner
+ * (nRanks * count * size for AllGather and ReduceScatter, else count * size; enqueue.h:39 at
+ * v2.28.9). Rows ascend and do not overlap; where there is none, the choice is NCCL's. */
+#ifndef COMMON_PROFILE_H
+#define COMMON_PROFILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum {
+  PROFILE_SCHEMA = 1,
+  PROFILE_FILE_MAX = 1 << 20,
+  PROFILE_ID_MAX = 64,
+  PROFILE_DATE_MAX = 11,
+  PROFILE_TEXT_MAX = 256,
+  PROFILE_PATH_MAX = 4096,
+  PROFILE_CHANNELS_MAX = 64, /* MAXCHANNELS, src/include/device.h of NCCL */
+};
+
+/* The numbers are NCCL's own: ncclFunc_t, NCCL_ALGO_*, NCCL_PROTO_* (nccl_tuner.h:27-43, the same
+ * since 2.19). */
+enum profile_collective {
+  PROFILE_BROADCAST,
+  PROFILE_REDUCE,
+  PROFILE_ALLGATHER,
+  PROFILE_REDUCESCATTER,
+  PROFILE_ALLREDUCE,
+  PROFILE_COLLECTIVE_COUNT
+};
+enum profile_algorithm {
+  PROFILE_TREE,
+  PROFILE_RING,
+  PROFILE_COLLNET_DIRECT,
+  PROFILE_COLLNET_CHAIN,
+  PROFILE_NVLS,
+  PROFILE_NVLS_TREE,
+  PROFILE_PAT,
+  PROFILE_ALGORITHM_COUNT
+};
+enum profile_protocol { PROFILE_LL, PROFILE_LL128, PROFILE_SIMPLE, PROFILE_PROTOCOL_COUNT };
+
+/* Lower-case names as the text has them. */
+const char *profile_collective_name(enum profile_collective collective);
+const char *profile_algorithm_name(enum profile_algorithm algorithm);
+const char *profile_protocol_name(enum profile_protocol protocol);
+
+struct profile_row {
+  uint64_t bytes_lo; /* first size */
+  uint64_t bytes_hi; /* first size that is not in the row any more; UINT64_MAX for `max` */
+  enum profile_algorithm algorithm;
+  enum profile_protocol protocol;
+  uint32_t channels; /* 0: NCCL's own number */
+};
+
+struct profile_table {
+  enum profile_collective collective;
+  uint32_t nodes;
+  uint32_t ppn;             /* ranks per node */
+  struct profile_row *rows; /* ascending, without overlap */
+  size_t row_count;
+};
+
+struct profile_meta {
+  char id[PROFILE_ID_MAX];
+  char created[PROFILE_DATE_MAX];
+  char source[PROFILE_TEXT_MAX];
+  int nccl_min; /* as ncclGetVersion counts: 2.21.5 is 22105; 0: no limit */
+  int nccl_max; /* the same; 2.30 without a third number is 23099 */
+};
+
+/* What a machine must have; an empty text or 0 asks for nothing. Texts are alternatives separated
+ * by commas. */
+struct profile_fit {
+  char cloud[PROFILE_TEXT_MAX];
+  char instance_type[PROFILE_TEXT_MAX];
+  char gpu[PROFILE_TEXT_MAX];
+  char nic[PROFILE_TEXT_MAX];
+  uint32_t gpu_count;
+  uint32_t nic_count;
+  uint32_t nic_mbps;
+};
+
+/* 0: not given. */
+struct profile_net {
+  uint32_t flows;
+  uint32_t chunk_bytes;
+  uint32_t speed_mbps;
+  uint32_t latency_us;
+};
+
+struct profile {
+  struct profile_meta meta;
+  struct profile_fit fit; /* section [match] */
+  struct profile_net net;
+  struct profile_table *tables; /* no two for the same collective, nodes and ppn */
+  size_t table_count;
+};
+
+struct profile_error {
+  char path[PROFILE_PATH_MAX]; /* empty where text was parsed */
+  int line;                    /* from 1; 0: the file as a whole */
+  int column;                  /* from 1, in bytes; 0: the line as a whole */
+  char text[512];
+};
+
+int profile_read(const char *path, struct profile *out, struct profile_error *error);
+int profile_parse(const char *text, size_t text_bytes, struct profile *out,
+                  struct profile_error *error);
+void profile_free(struct profile *profile);
+
+/* "path:line:column: text"; leaves out what is not known. Returns `text`. */
+const char *profile_error_format(const struct profile_error *error, char *text, size_t text_bytes);
+
+/* Writes the canonical text: it parses to the same profile again. -EIO if the stream failed. */
+int profile_write(const struct profile *profile, FILE *to);
+
+/* First 8 bytes of the SHA-256 of the canonical text: profiles that decide alike are equal, however
+ * they are spaced and commented. */
+uint64_t profile_hash(const struct profile *profile);
+
+/* The table for exactly this key, or NULL. */
+const struct profile_table *profile_find_table(const struct profile *profile,
+                                               enum profile_collective collective, uint32_t nodes,
+                                               uint32_t ppn);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profile_match: which profile fits this machine.
+ * Owns: nothing.  Threads: any.
+ * Blocks: on the files.  Fails: -ENOENT where no profile fits; the errors of profile_read for the
+ * profile that STRATUS_PROFILE names. Files that do not parse are one WARN each and passed over.
+ *
+ * Searched in this order, never in the current directory:
+ *   1. the path in STRATUS_PROFILE, which is used whether it fits or not
+ *   2. $XDG_CONFIG_HOME/stratus/profiles, or ~/.config/stratus/profiles
+ *   3. /etc/stratus/profiles.d
+ *   4. PREFIX/share/stratus/profiles, where the package puts them
+ * In the first directory with a *.profile that fits, the one that asks for the most wins, and of
+ * equals the first by name: every host with the same files finds the same profile. */
+#ifndef COMMON_PROFILE_MATCH_H
+#define COMMON_PROFILE_MATCH_H
+
+#include "common/machine.h"
+#include "common/profile.h"
+
+/* -1 if the machine lacks something that the profile asks for, or if it asks for nothing; else how
+ * many things it asks for. */
+int profile_match_score(const struct profile_fit *fit, const struct machine *machine);
+
+/* True if a profile made for these releases holds for this one (as ncclGetVersion counts, 0: not
+ * known, which holds). */
+int profile_match_is_nccl_in_range(const struct profile_meta *meta, int nccl_version);
+
+struct profile_search {
+  const char *explicit_path;      /* NULL or empty: search */
+  const char *const *directories; /* NULL at the end */
+};
+
+/* Finds and reads. `path` gets the file that was taken, or that `error` is about. */
+int profile_match_find(const struct profile_search *search, const struct machine *machine,
+                       struct profile *out, char path[PROFILE_PATH_MAX],
+                       struct profile_error *error);
+
+/* The same with STRATUS_PROFILE, the environment's directories and this machine. */
+int profile_match_load(struct profile *out, char path[PROFILE_PATH_MAX],
+                       struct profile_error *error);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sysfs: reads of sysfs and procfs below a root, which is "/" or a captured tree in tests.
+ * Owns: the names of a struct sysfs_list, until sysfs_list_free.  Threads: any.
+ * Blocks: as the kernel's files do.  Fails: -ENOENT and other errors of open and read, -EINVAL for
+ * a number that is none, -ENAMETOOLONG, -EXDEV for a link that leaves the root.
+ *
+ * Paths are printf formats below the root, without a leading slash:
+ *   sysfs_read_int(root, &mbps, "sys/class/net/%s/speed", name) */
+#ifndef COMMON_SYSFS_H
+#define COMMON_SYSFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+  SYSFS_PATH_MAX = 4096,
+  SYSFS_TEXT_MAX = 4096, /* what one sysfs attribute can hold */
+};
+
+/* The whole file without the blanks and newlines around it; a longer one is cut. Returns the
+ * length. */
+int sysfs_read_text(const char *root, char *text, size_t text_bytes, const char *path, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* One decimal number. */
+int sysfs_read_int(const char *root, int64_t *value, const char *path, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* One hexadecimal number, with or without 0x. */
+int sysfs_read_hex(const char *root, uint64_t *value, const char *path, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* How many numbers a list such as "0-3,8" has. */
+int sysfs_read_list_count(const char *root, const char *path, ...)
+    __attribute__((format(printf, 2, 3)));
+
+bool sysfs_exists(const char *root, const char *path, ...) __attribute__((format(printf, 2, 3)));
+
+/* Where the links lead, as an absolute path that does not include the root:
+ * "/sys/devices/pci0000:00/0000:00:05.0". Returns the length. */
+int sysfs_resolve(const char *root, char *resolved, size_t resolved_bytes, const char *path, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Names in a directory, without those that start with a dot; numbers in names sort as numbers. */
+struct sysfs_list {
+  char **names;
+  size_t count;
+};
+int sysfs_list(const char *root, struct sysfs_list *list, const char *path, ...)
+    __attribute__((format(printf, 3, 4)));
+void sysfs_list_free(struct sysfs_list *list);
+
+#endif

@@ -14,6 +14,8 @@
 #ifndef COMMON_PROFILE_MATCH_H
 #define COMMON_PROFILE_MATCH_H
 
+#include <stdbool.h>
+
 #include "common/machine.h"
 #include "common/profile.h"
 
@@ -23,7 +25,7 @@ int profile_match_score(const struct profile_fit *fit, const struct machine *mac
 
 /* True if a profile made for these releases holds for this one (as ncclGetVersion counts, 0: not
  * known, which holds). */
-int profile_match_is_nccl_in_range(const struct profile_meta *meta, int nccl_version);
+bool profile_match_is_nccl_in_range(const struct profile_meta *meta, int nccl_version);
 
 struct profile_search {
   const char *explicit_path;      /* NULL or empty: search */

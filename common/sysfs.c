@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small reads of the kernel's files below a root. */
+#include "common/sysfs.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/quantity.h"
+
+/* "root/path"; -ENAMETOOLONG if it does not fit. */
+static int format_path(char full[SYSFS_PATH_MAX], const char *root, const char *path,
+                       va_list arguments) {
+  int root_length = snprintf(full, SYSFS_PATH_MAX, "%s/", root);
+  if (root_length < 0 || root_length >= SYSFS_PATH_MAX) {
+    return -ENAMETOOLONG;
+  }
+  size_t left = (size_t)(SYSFS_PATH_MAX - root_length);
+  int path_length = vsnprintf(full + root_length, left, path, arguments);
+  return path_length < 0 || (size_t)path_length >= left ? -ENAMETOOLONG : 0;
+}
+
+static int read_file(const char *full, char *text, size_t text_bytes) {
+  int file = open(full, O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return -errno;
+  }
+  size_t length = 0;
+  while (length < text_bytes - 1) {
+    ssize_t got = read(file, text + length, text_bytes - 1 - length);
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got < 0) {
+      int error = -errno;
+      close(file);
+      return error;
+    }
+    if (got == 0) {
+      break;
+    }
+    length += (size_t)got;
+  }
+  close(file);
+  text[length] = '\0';
+  return (int)length;
+}
+
+/* Takes the blanks off both ends; returns the length. */
+static int trim(char *text) {
+  size_t first = strspn(text, " \t\r\n");
+  size_t length = strlen(text + first);
+  while (length > 0 && isspace((unsigned char)text[first + length - 1])) {
+    length--;
+  }
+  memmove(text, text + first, length);
+  text[length] = '\0';
+  return (int)length;
+}
+
+static int read_trimmed(const char *root, char *text, size_t text_bytes, const char *path,
+                        va_list arguments) {
+  char full[SYSFS_PATH_MAX];
+  int result = format_path(full, root, path, arguments);
+  if (result == 0) {
+    result = read_file(full, text, text_bytes);
+  }
+  return result < 0 ? result : trim(text);
+}
+
+int sysfs_read_text(const char *root, char *text, size_t text_bytes, const char *path, ...) {
+  va_list arguments;
+  va_start(arguments, path);
+  int result = read_trimmed(root, text, text_bytes, path, arguments);
+  va_end(arguments);
+  return result;
+}
+
+int sysfs_read_int(const char *root, int64_t *value, const char *path, ...) {
+  char text[64];
+  va_list arguments;
+  va_start(arguments, path);
+  int result = read_trimmed(root, text, sizeof text, path, arguments);
+  va_end(arguments);
+  return result < 0 ? result : quantity_parse_int(text, value);
+}
+
+int sysfs_read_hex(const char *root, uint64_t *value, const char *path, ...) {
+  char text[64];
+  va_list arguments;
+  va_start(arguments, path);
+  int result = read_trimmed(root, text, sizeof text, path, arguments);
+  va_end(arguments);
+  if (result < 0) {
+    return result;
+  }
+  char *end;
+  errno = 0;
+  if (!isxdigit((unsigned char)text[0])) {
+    return -EINVAL;
+  }
+  unsigned long long number = strtoull(text, &end, 16);
+  if (*end != '\0' || errno != 0) {
+    return errno != 0 ? -errno : -EINVAL;
+  }
+  *value = number;
+  return 0;
+}
+
+/* One "3" or "0-3" of a list. */
+static int parse_span(char *span, int64_t *count) {
+  char *dash = strchr(span, '-');
+  int64_t first;
+  int64_t last;
+  if (dash) {
+    *dash = '\0';
+  }
+  int result = quantity_parse_int(span, &first);
+  if (result == 0) {
+    result = quantity_parse_int(dash ? dash + 1 : span, &last);
+  }
+  if (result < 0 || first < 0 || last < first || last > INT32_MAX / 2) {
+    return -EINVAL;
+  }
+  *count += last - first + 1;
+  return 0;
+}
+
+int sysfs_read_list_count(const char *root, const char *path, ...) {
+  char text[SYSFS_TEXT_MAX];
+  va_list arguments;
+  va_start(arguments, path);
+  int result = read_trimmed(root, text, sizeof text, path, arguments);
+  va_end(arguments);
+  if (result <= 0) {
+    return result;
+  }
+  int64_t count = 0;
+  char *rest = text;
+  for (char *span; (span = strsep(&rest, ","));) {
+    result = parse_span(span, &count);
+    if (result < 0 || count > INT32_MAX) {
+      return -EINVAL;
+    }
+  }
+  return (int)count;
+}
+
+bool sysfs_exists(const char *root, const char *path, ...) {
+  char full[SYSFS_PATH_MAX];
+  va_list arguments;
+  va_start(arguments, path);
+  int result = format_path(full, root, path, arguments);
+  va_end(arguments);
+  return result == 0 && access(full, F_OK) == 0;
+}
+
+/* Cuts the root off `full`; -EXDEV if it is not below the root. */
+static int strip_root(const char *root, const char *full, char *path, size_t path_bytes) {
+  char real_root[SYSFS_PATH_MAX];
+  if (!realpath(root, real_root)) {
+    return -errno;
+  }
+  size_t length = strcmp(real_root, "/") == 0 ? 0 : strlen(real_root);
+  if (strncmp(full, real_root, length) != 0 || (full[length] != '/' && full[length] != '\0')) {
+    return -EXDEV;
+  }
+  int written = snprintf(path, path_bytes, "%s", full[length] ? full + length : "/");
+  return written < 0 || (size_t)written >= path_bytes ? -ENAMETOOLONG : written;
+}
+
+int sysfs_resolve(const char *root, char *resolved, size_t resolved_bytes, const char *path, ...) {
+  char full[SYSFS_PATH_MAX];
+  char real[SYSFS_PATH_MAX];
+  va_list arguments;
+  va_start(arguments, path);
+  int result = format_path(full, root, path, arguments);
+  va_end(arguments);
+  if (result < 0) {
+    return result;
+  }
+  if (!realpath(full, real)) {
+    return -errno;
+  }
+  return strip_root(root, real, resolved, resolved_bytes);
+}
+
+/* ---- directories ---- */
+
+static int compare_names(const void *a, const void *b) {
+  return strverscmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int append_name(struct sysfs_list *list, const char *name) {
+  char *copy = strdup(name);
+  char **names = copy ? realloc(list->names, (list->count + 1) * sizeof *names) : NULL;
+  if (!names) {
+    free(copy);
+    return -ENOMEM;
+  }
+  names[list->count++] = copy;
+  list->names = names;
+  return 0;
+}
+
+static int read_directory(DIR *directory, struct sysfs_list *list) {
+  for (;;) {
+    errno = 0;
+    struct dirent *entry = readdir(directory);
+    if (!entry) {
+      return -errno;
+    }
+    int result = entry->d_name[0] == '.' ? 0 : append_name(list, entry->d_name);
+    if (result < 0) {
+      return result;
+    }
+  }
+}
+
+int sysfs_list(const char *root, struct sysfs_list *list, const char *path, ...) {
+  *list = (struct sysfs_list){ 0 };
+  char full[SYSFS_PATH_MAX];
+  va_list arguments;
+  va_start(arguments, path);
+  int result = format_path(full, root, path, arguments);
+  va_end(arguments);
+  if (result < 0) {
+    return result;
+  }
+  DIR *directory = opendir(full);
+  if (!directory) {
+    return -errno;
+  }
+  result = read_directory(directory, list);
+  closedir(directory);
+  if (result < 0) {
+    sysfs_list_free(list);
+    return result;
+  }
+  if (list->count > 0) {
+    qsort(list->names, list->count, sizeof *list->names, compare_names);
+  }
+  return 0;
+}
+
+void sysfs_list_free(struct sysfs_list *list) {
+  for (size_t i = 0; i < list->count; i++) {
+    free(list->names[i]);
+  }
+  free(list->names);
+  *list = (struct sysfs_list){ 0 };
+}

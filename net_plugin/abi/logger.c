@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NCCL shows INFO only with NCCL_DEBUG=INFO and only for the subsystems in NCCL_DEBUG_SUBSYS, by
+ * default INIT, BOOTSTRAP and ENV: INIT is what makes the banner visible, NET what lets a user ask
+ * for the network's messages alone. */
+#include "net_plugin/abi/logger.h"
+
+#include "common/log.h"
+
+static nccl_logger_fn *current_logger;
+
+static void write_to_nccl(enum log_level level, const char *file, int line, const char *text) {
+  nccl_logger_fn *logger = __atomic_load_n(&current_logger, __ATOMIC_ACQUIRE);
+  if (!logger) {
+    return;
+  }
+  enum nccl_log_level nccl_level = level == LOG_LEVEL_WARN   ? NCCL_LOG_WARN
+                                   : level == LOG_LEVEL_INFO ? NCCL_LOG_INFO
+                                                             : NCCL_LOG_TRACE;
+  logger(nccl_level, NCCL_SUBSYSTEM_INIT | NCCL_SUBSYSTEM_NET, file, line, "NET/stratus: %s", text);
+}
+
+void logger_use(nccl_logger_fn *logger) {
+  __atomic_store_n(&current_logger, logger, __ATOMIC_RELEASE);
+  log_set_sink(logger ? write_to_nccl : NULL);
+}

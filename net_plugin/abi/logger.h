@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* logger: makes NCCL's log the sink of common/log.h.
+ * Owns: nothing.  Threads: any.  Blocks: as NCCL's log does.  Fails: cannot.
+ *
+ * A process has one sink, NCCL hands a logger per communicator: the latest one is used. */
+#ifndef NET_PLUGIN_ABI_LOGGER_H
+#define NET_PLUGIN_ABI_LOGGER_H
+
+#include "net_plugin/abi/net_abi.h"
+
+/* NULL brings log.h's default back. */
+void logger_use(nccl_logger_fn *logger);
+
+#endif

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* net_abi: NCCL's network plugin interface, versions 6 to 12, as facts: member order and types.
+ *
+ * Sources: NVIDIA/nccl at tag v2.30.7-1, src/include/plugin/net/net_v6.h to net_v12.h,
+ * src/include/plugin/nccl_net.h, src/include/nccl_common.h, src/include/nccl_device/net_device.h.
+ * Which release asks for which version: 2.19 v7; 2.20-2.23 v8; 2.24-2.25 v9; 2.26-2.27 v10;
+ * 2.28-2.29 v11; 2.30 v12; older versions after those, newest first.
+ * abi/net_abi_layout.c asserts the offset of every member. */
+#ifndef NET_PLUGIN_ABI_NET_ABI_H
+#define NET_PLUGIN_ABI_NET_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net_plugin/observe/profiler.h"
+
+/* ncclResult_t, src/nccl.h.in:44-53. */
+enum nccl_result {
+  NCCL_SUCCESS = 0,
+  NCCL_UNHANDLED_CUDA_ERROR = 1,
+  NCCL_SYSTEM_ERROR = 2,
+  NCCL_INTERNAL_ERROR = 3,
+  NCCL_INVALID_ARGUMENT = 4,
+  NCCL_INVALID_USAGE = 5,
+  NCCL_REMOTE_ERROR = 6,
+};
+
+/* ncclDebugLogLevel and ncclDebugLogSubSys, src/include/nccl_common.h:27-56. */
+enum nccl_log_level { NCCL_LOG_WARN = 2, NCCL_LOG_INFO = 3, NCCL_LOG_TRACE = 5 };
+enum { NCCL_SUBSYSTEM_INIT = 0x1, NCCL_SUBSYSTEM_NET = 0x10 };
+
+/* ncclDebugLogger_t, src/include/nccl_common.h:58. */
+typedef void nccl_logger_fn(enum nccl_log_level level, unsigned long flags, const char *file,
+                            int line, const char *format, ...);
+
+enum {
+  NCCL_PTR_HOST = 0x1, /* src/include/plugin/nccl_net.h:25-27 */
+  NCCL_PTR_CUDA = 0x2,
+  NCCL_PTR_DMABUF = 0x4,
+  NCCL_NET_DEVICE_HOST = 0, /* src/include/nccl_device/net_device.h:19 */
+  NCCL_NET_DEVICE_INVALID_VERSION = 0,
+  NCCL_NET_MAX_DEVS_PER_NIC_V11 = 4, /* net_v11.h:11; v9 and v10 use it too */
+  NCCL_NET_MAX_DEVS_PER_NIC_V12 = 8, /* net_v12.h:11 */
+  NCCL_NET_TRAFFIC_CLASS_UNDEF = -1, /* net_v12.h:18 */
+  NCCL_NET_ID_UNDEF = -1,            /* net_v12.h:50 */
+};
+
+/* The handle of device code, which this plugin has none of: only NULL is ever stored in it. */
+struct net_device_handle;
+
+/* ---- devices that are fused into one; net_v9.h:11-14 (v10, v11 the same), net_v12.h:13-16 ---- */
+
+struct net_vdevice_v9 {
+  int ndevs;
+  int devs[NCCL_NET_MAX_DEVS_PER_NIC_V11];
+};
+
+struct net_vdevice_v12 {
+  int ndevs;
+  int devs[NCCL_NET_MAX_DEVS_PER_NIC_V12];
+};
+
+/* ---- configuration of a communicator; net_v10.h:18-21 (v11 and v12 the same) ---- */
+
+struct net_config_v10 {
+  int trafficClass;
+};
+
+/* ---- what NCCL tells about its traffic; net_v11.h:57-70 (v12 the same) ---- */
+
+struct net_comm_attributes_v11 {
+  int32_t maxConcurrentPeers;
+  int32_t minConcurrentPeers;
+  int32_t maxFlowsPerPeer;
+  int32_t minFlowsPerPeer;
+};
+
+struct net_attributes_v11 {
+  struct net_comm_attributes_v11 sendCommAttr;
+  struct net_comm_attributes_v11 recvCommAttr;
+  uint32_t op;
+  uint32_t algo;
+  uint32_t proto;
+};
+
+/* ---- properties of a device ---- */
+
+struct net_properties_v6 { /* net_v6.h:14-25 */
+  char *name;
+  char *pciPath;
+  uint64_t guid;
+  int ptrSupport;
+  int speed; /* Mb/s */
+  int port;
+  float latency; /* us */
+  int maxComms;
+  int maxRecvs;
+};
+
+struct net_properties_v7 { /* net_v7.h:11-24 */
+  char *name;
+  char *pciPath;
+  uint64_t guid;
+  int ptrSupport;
+  int speed;
+  int port;
+  float latency;
+  int maxComms;
+  int maxRecvs;
+  int netDeviceType;
+  int netDeviceVersion;
+};
+
+struct net_properties_v8 { /* net_v8.h:11-25 */
+  char *name;
+  char *pciPath;
+  uint64_t guid;
+  int ptrSupport;
+  int regIsGlobal;
+  int speed;
+  int port;
+  float latency;
+  int maxComms;
+  int maxRecvs;
+  int netDeviceType;
+  int netDeviceVersion;
+};
+
+struct net_properties_v9 { /* net_v9.h:16-34; net_v10.h:23-41 is the same */
+  char *name;
+  char *pciPath;
+  uint64_t guid;
+  int ptrSupport;
+  int regIsGlobal;
+  int forceFlush;
+  int speed;
+  int port;
+  float latency;
+  int maxComms;
+  int maxRecvs;
+  int netDeviceType;
+  int netDeviceVersion;
+  struct net_vdevice_v9 vProps;
+  size_t maxP2pBytes;
+  size_t maxCollBytes;
+};
+
+struct net_properties_v11 { /* net_v11.h:25-44 */
+  char *name;
+  char *pciPath;
+  uint64_t guid;
+  int ptrSupport;
+  int regIsGlobal;
+  int forceFlush;
+  int speed;
+  int port;
+  float latency;
+  int maxComms;
+  int maxRecvs;
+  int netDeviceType;
+  int netDeviceVersion;
+  struct net_vdevice_v9 vProps;
+  size_t maxP2pBytes;
+  size_t maxCollBytes;
+  int maxMultiRequestSize;
+};
+
+struct net_properties_v12 { /* net_v12.h:25-46 */
+  char *name;
+  char *pciPath;
+  uint64_t guid;
+  int ptrSupport;
+  int regIsGlobal;
+  int forceFlush;
+  int speed;
+  int port;
+  float latency;
+  int maxComms;
+  int maxRecvs;
+  int netDeviceType;
+  int netDeviceVersion;
+  struct net_vdevice_v12 vProps;
+  size_t maxP2pBytes;
+  size_t maxCollBytes;
+  int maxMultiRequestSize;
+  int16_t railId;
+  int16_t planeId;
+};
+
+/* ---- function types; the number is the first version that has the type ---- */
+
+typedef enum nccl_result net_init_v6_fn(nccl_logger_fn *logger);
+typedef enum nccl_result net_init_v10_fn(nccl_logger_fn *logger, profiler_callback_fn *profiler);
+typedef enum nccl_result net_init_v11_fn(void **context, uint64_t communicator,
+                                         struct net_config_v10 *config, nccl_logger_fn *logger,
+                                         profiler_callback_fn *profiler);
+typedef enum nccl_result net_devices_v6_fn(int *count);
+typedef enum nccl_result net_get_properties_v6_fn(int device, struct net_properties_v6 *out);
+typedef enum nccl_result net_get_properties_v7_fn(int device, struct net_properties_v7 *out);
+typedef enum nccl_result net_get_properties_v8_fn(int device, struct net_properties_v8 *out);
+typedef enum nccl_result net_get_properties_v9_fn(int device, struct net_properties_v9 *out);
+typedef enum nccl_result net_get_properties_v11_fn(int device, struct net_properties_v11 *out);
+typedef enum nccl_result net_get_properties_v12_fn(int device, struct net_properties_v12 *out);
+typedef enum nccl_result net_listen_v6_fn(int device, void *handle, void **listen_comm);
+typedef enum nccl_result net_listen_v11_fn(void *context, int device, void *handle,
+                                           void **listen_comm);
+typedef enum nccl_result net_connect_v6_fn(int device, void *handle, void **send_comm);
+typedef enum nccl_result net_connect_v7_fn(int device, void *handle, void **send_comm,
+                                           struct net_device_handle **device_handle);
+typedef enum nccl_result net_connect_v10_fn(int device, struct net_config_v10 *config, void *handle,
+                                            void **send_comm,
+                                            struct net_device_handle **device_handle);
+typedef enum nccl_result net_connect_v11_fn(void *context, int device, void *handle,
+                                            void **send_comm,
+                                            struct net_device_handle **device_handle);
+typedef enum nccl_result net_accept_v6_fn(void *listen_comm, void **recv_comm);
+typedef enum nccl_result net_accept_v7_fn(void *listen_comm, void **recv_comm,
+                                          struct net_device_handle **device_handle);
+typedef enum nccl_result net_reg_mr_v6_fn(void *comm, void *data, int bytes, int type,
+                                          void **mhandle);
+typedef enum nccl_result net_reg_mr_v8_fn(void *comm, void *data, size_t bytes, int type,
+                                          void **mhandle);
+typedef enum nccl_result net_reg_mr_dma_buf_v6_fn(void *comm, void *data, size_t bytes, int type,
+                                                  uint64_t offset, int fd, void **mhandle);
+typedef enum nccl_result net_dereg_mr_v6_fn(void *comm, void *mhandle);
+typedef enum nccl_result net_isend_v6_fn(void *send_comm, void *data, int bytes, int tag,
+                                         void *mhandle, void **request);
+typedef enum nccl_result net_isend_v9_fn(void *send_comm, void *data, size_t bytes, int tag,
+                                         void *mhandle, void **request);
+typedef enum nccl_result net_isend_v10_fn(void *send_comm, void *data, size_t bytes, int tag,
+                                          void *mhandle, void *phandle, void **request);
+typedef enum nccl_result net_irecv_v6_fn(void *recv_comm, int count, void **data, int *bytes,
+                                         int *tags, void **mhandles, void **request);
+typedef enum nccl_result net_irecv_v9_fn(void *recv_comm, int count, void **data, size_t *bytes,
+                                         int *tags, void **mhandles, void **request);
+typedef enum nccl_result net_irecv_v10_fn(void *recv_comm, int count, void **data, size_t *bytes,
+                                          int *tags, void **mhandles, void **phandles,
+                                          void **request);
+typedef enum nccl_result net_iflush_v6_fn(void *recv_comm, int count, void **data, int *bytes,
+                                          void **mhandles, void **request);
+typedef enum nccl_result net_test_v6_fn(void *request, int *is_done, int *bytes);
+typedef enum nccl_result net_close_v6_fn(void *comm);
+typedef enum nccl_result net_get_device_mr_v7_fn(void *comm, void *mhandle, void **device_mhandle);
+typedef enum nccl_result net_irecv_consumed_v7_fn(void *recv_comm, int count, void *request);
+typedef enum nccl_result net_make_vdevice_v9_fn(int *device, struct net_vdevice_v9 *parts);
+typedef enum nccl_result net_make_vdevice_v12_fn(int *device, struct net_vdevice_v12 *parts);
+typedef enum nccl_result net_finalize_v11_fn(void *context);
+typedef enum nccl_result net_set_attributes_v11_fn(void *context,
+                                                   struct net_attributes_v11 *attributes);
+
+/* ---- function tables ---- */
+
+struct net_v6 { /* net_v6.h:27-72 */
+  const char *name;
+  net_init_v6_fn *init;
+  net_devices_v6_fn *devices;
+  net_get_properties_v6_fn *getProperties;
+  net_listen_v6_fn *listen;
+  net_connect_v6_fn *connect;
+  net_accept_v6_fn *accept;
+  net_reg_mr_v6_fn *regMr;
+  net_reg_mr_dma_buf_v6_fn *regMrDmaBuf;
+  net_dereg_mr_v6_fn *deregMr;
+  net_isend_v6_fn *isend;
+  net_irecv_v6_fn *irecv;
+  net_iflush_v6_fn *iflush;
+  net_test_v6_fn *test;
+  net_close_v6_fn *closeSend;
+  net_close_v6_fn *closeRecv;
+  net_close_v6_fn *closeListen;
+};
+
+struct net_v7 { /* net_v7.h:26-79 */
+  const char *name;
+  net_init_v6_fn *init;
+  net_devices_v6_fn *devices;
+  net_get_properties_v7_fn *getProperties;
+  net_listen_v6_fn *listen;
+  net_connect_v7_fn *connect;
+  net_accept_v7_fn *accept;
+  net_reg_mr_v6_fn *regMr;
+  net_reg_mr_dma_buf_v6_fn *regMrDmaBuf;
+  net_dereg_mr_v6_fn *deregMr;
+  net_isend_v6_fn *isend;
+  net_irecv_v6_fn *irecv;
+  net_iflush_v6_fn *iflush;
+  net_test_v6_fn *test;
+  net_close_v6_fn *closeSend;
+  net_close_v6_fn *closeRecv;
+  net_close_v6_fn *closeListen;
+  net_get_device_mr_v7_fn *getDeviceMr;
+  net_irecv_consumed_v7_fn *irecvConsumed;
+};
+
+struct net_v8 { /* net_v8.h:27-80 */
+  const char *name;
+  net_init_v6_fn *init;
+  net_devices_v6_fn *devices;
+  net_get_properties_v8_fn *getProperties;
+  net_listen_v6_fn *listen;
+  net_connect_v7_fn *connect;
+  net_accept_v7_fn *accept;
+  net_reg_mr_v8_fn *regMr;
+  net_reg_mr_dma_buf_v6_fn *regMrDmaBuf;
+  net_dereg_mr_v6_fn *deregMr;
+  net_isend_v6_fn *isend;
+  net_irecv_v6_fn *irecv;
+  net_iflush_v6_fn *iflush;
+  net_test_v6_fn *test;
+  net_close_v6_fn *closeSend;
+  net_close_v6_fn *closeRecv;
+  net_close_v6_fn *closeListen;
+  net_get_device_mr_v7_fn *getDeviceMr;
+  net_irecv_consumed_v7_fn *irecvConsumed;
+};
+
+struct net_v9 { /* net_v9.h:36-93 */
+  const char *name;
+  net_init_v6_fn *init;
+  net_devices_v6_fn *devices;
+  net_get_properties_v9_fn *getProperties;
+  net_listen_v6_fn *listen;
+  net_connect_v7_fn *connect;
+  net_accept_v7_fn *accept;
+  net_reg_mr_v8_fn *regMr;
+  net_reg_mr_dma_buf_v6_fn *regMrDmaBuf;
+  net_dereg_mr_v6_fn *deregMr;
+  net_isend_v9_fn *isend;
+  net_irecv_v9_fn *irecv;
+  net_iflush_v6_fn *iflush;
+  net_test_v6_fn *test;
+  net_close_v6_fn *closeSend;
+  net_close_v6_fn *closeRecv;
+  net_close_v6_fn *closeListen;
+  net_get_device_mr_v7_fn *getDeviceMr;
+  net_irecv_consumed_v7_fn *irecvConsumed;
+  net_make_vdevice_v9_fn *makeVDevice;
+};
+
+struct net_v10 { /* net_v10.h:43-102 */
+  const char *name;
+  net_init_v10_fn *init;
+  net_devices_v6_fn *devices;
+  net_get_properties_v9_fn *getProperties;
+  net_listen_v6_fn *listen;
+  net_connect_v10_fn *connect;
+  net_accept_v7_fn *accept;
+  net_reg_mr_v8_fn *regMr;
+  net_reg_mr_dma_buf_v6_fn *regMrDmaBuf;
+  net_dereg_mr_v6_fn *deregMr;
+  net_isend_v10_fn *isend;
+  net_irecv_v10_fn *irecv;
+  net_iflush_v6_fn *iflush;
+  net_test_v6_fn *test;
+  net_close_v6_fn *closeSend;
+  net_close_v6_fn *closeRecv;
+  net_close_v6_fn *closeListen;
+  net_get_device_mr_v7_fn *getDeviceMr;
+  net_irecv_consumed_v7_fn *irecvConsumed;
+  net_make_vdevice_v9_fn *makeVDevice;
+};
+
+struct net_v11 { /* net_v11.h:72-135 */
+  const char *name;
+  net_init_v11_fn *init;
+  net_devices_v6_fn *devices;
+  net_get_properties_v11_fn *getProperties;
+  net_listen_v11_fn *listen;
+  net_connect_v11_fn *connect;
+  net_accept_v7_fn *accept;
+  net_reg_mr_v8_fn *regMr;
+  net_reg_mr_dma_buf_v6_fn *regMrDmaBuf;
+  net_dereg_mr_v6_fn *deregMr;
+  net_isend_v10_fn *isend;
+  net_irecv_v10_fn *irecv;
+  net_iflush_v6_fn *iflush;
+  net_test_v6_fn *test;
+  net_close_v6_fn *closeSend;
+  net_close_v6_fn *closeRecv;
+  net_close_v6_fn *closeListen;
+  net_get_device_mr_v7_fn *getDeviceMr;
+  net_irecv_consumed_v7_fn *irecvConsumed;
+  net_make_vdevice_v9_fn *makeVDevice;
+  net_finalize_v11_fn *finalize;
+  net_set_attributes_v11_fn *setNetAttr;
+};
+
+struct net_v12 { /* net_v12.h:76-139; NCCL uses the plugin's struct itself, net_v12.cc:15-22 */
+  const char *name;
+  net_init_v11_fn *init;
+  net_devices_v6_fn *devices;
+  net_get_properties_v12_fn *getProperties;
+  net_listen_v11_fn *listen;
+  net_connect_v11_fn *connect;
+  net_accept_v7_fn *accept;
+  net_reg_mr_v8_fn *regMr;
+  net_reg_mr_dma_buf_v6_fn *regMrDmaBuf;
+  net_dereg_mr_v6_fn *deregMr;
+  net_isend_v10_fn *isend;
+  net_irecv_v10_fn *irecv;
+  net_iflush_v6_fn *iflush;
+  net_test_v6_fn *test;
+  net_close_v6_fn *closeSend;
+  net_close_v6_fn *closeRecv;
+  net_close_v6_fn *closeListen;
+  net_get_device_mr_v7_fn *getDeviceMr;
+  net_irecv_consumed_v7_fn *irecvConsumed;
+  net_make_vdevice_v12_fn *makeVDevice;
+  net_finalize_v11_fn *finalize;
+  net_set_attributes_v11_fn *setNetAttr;
+};
+
+/* The exported symbols, by which NCCL finds the plugin (abi/exports.map). */
+extern const struct net_v6 ncclNetPlugin_v6;
+extern const struct net_v7 ncclNetPlugin_v7;
+extern const struct net_v8 ncclNetPlugin_v8;
+extern const struct net_v9 ncclNetPlugin_v9;
+extern const struct net_v10 ncclNetPlugin_v10;
+extern const struct net_v11 ncclNetPlugin_v11;
+extern const struct net_v12 ncclNetPlugin_v12;
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* interface: the system's network interfaces and which of them NCCL would use.
+ *
+ * The choice is NCCL's own, so that a user's NCCL_SOCKET_* variables mean what they always meant:
+ * ncclFindInterfaces, src/misc/socket.cc:190-231, ncclOsFindInterfaces and
+ * ncclFindInterfaceMatchSubnet, src/os/linux.cc:379-524, at NVIDIA/nccl v2.30.7-1. Releases before
+ * 2.28 also took interfaces that are not running and libvirt's bridges; that is not followed.
+ *
+ * Owns: nothing.  Threads: any.  Blocks: interface_list on the kernel; interface_select on name
+ * resolution if NCCL_COMM_ID holds a host name.  Fails: as told below. */
+#ifndef NET_PLUGIN_PLUGIN_INTERFACE_H
+#define NET_PLUGIN_PLUGIN_INTERFACE_H
+
+#include <net/if.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+enum {
+  INTERFACE_MAX = 256,       /* addresses looked at */
+  INTERFACE_CHOSEN_MAX = 16, /* MAX_IFS, src/include/socket.h of NCCL */
+};
+
+/* Why an address of an interface is used or not. */
+enum interface_verdict {
+  INTERFACE_CHOSEN,
+  INTERFACE_NOT_RUNNING,      /* IFF_RUNNING is not set */
+  INTERFACE_OTHER_FAMILY,     /* NCCL_SOCKET_FAMILY asks for the other one */
+  INTERFACE_LOOPBACK_ADDRESS, /* ::1 is never used */
+  INTERFACE_NOT_NAMED,        /* NCCL_SOCKET_IFNAME leaves it out */
+  INTERFACE_LESS_PREFERRED,   /* there are better ones: ib*, the subnet of NCCL_COMM_ID, others */
+  INTERFACE_SECOND_ADDRESS,   /* an earlier address of the interface is used */
+  INTERFACE_OVER_LIMIT,       /* INTERFACE_CHOSEN_MAX are taken */
+};
+
+/* One address of one interface. */
+struct interface {
+  char name[IF_NAMESIZE];
+  unsigned flags; /* IFF_* */
+  struct sockaddr_storage address;
+  struct sockaddr_storage netmask; /* family 0: unknown */
+  enum interface_verdict verdict;  /* set by interface_select */
+};
+
+/* NCCL's variables; NULL where they are not set. */
+struct interface_wishes {
+  const char *ifname;  /* NCCL_SOCKET_IFNAME */
+  const char *family;  /* NCCL_SOCKET_FAMILY */
+  const char *comm_id; /* NCCL_COMM_ID */
+};
+struct interface_wishes interface_read_wishes(void);
+
+/* All IPv4 and IPv6 addresses, in the kernel's order. Returns how many, or negative errno. */
+int interface_list(struct interface out[INTERFACE_MAX]);
+
+/* Sets every verdict. Returns how many are chosen. */
+size_t interface_select(struct interface *list, size_t count,
+                        const struct interface_wishes *wishes);
+
+/* "does not match NCCL_SOCKET_IFNAME". */
+const char *interface_verdict_text(enum interface_verdict verdict);
+
+socklen_t interface_address_bytes(const struct sockaddr_storage *address);
+
+/* "10.0.0.1" or "fe80::1%eth0". */
+enum { INTERFACE_ADDRESS_TEXT_MAX = 64 };
+const char *interface_address_text(const struct sockaddr_storage *address,
+                                   char text[INTERFACE_ADDRESS_TEXT_MAX]);
+
+#endif

@@ -10,8 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "tests/fake_cuda/runtime/runtime.h"
 #include "tests/fake_cuda/nccl/block.h"
+#include "tests/fake_cuda/nccl/kernel.h"
+#include "tests/fake_cuda/runtime/log.h"
 
 #define WORK_STORAGE (32 << 10) /* at least ncclMaxDevWorkBatchBytes, 16 KiB on sm_90 */
 
@@ -424,7 +425,7 @@ const size_t *nccl_kernel_params(const char *name) {
   return strstr(name, "ncclDevKernel_") ? collective : NULL;
 }
 
-int nccl_run_kernel(const struct kernel *kernel, unsigned grid, const void *arg_bytes) {
+int nccl_kernel_run(const struct kernel *kernel, unsigned grid, const void *arg_bytes) {
   const struct nccl_kernel_args *args = arg_bytes;
   struct block blocks[NCCL_MAX_CHANNELS];
   pthread_t threads[NCCL_MAX_CHANNELS];

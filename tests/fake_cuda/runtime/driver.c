@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "tests/fake_cuda/runtime/driver.h"
-#include "tests/fake_cuda/runtime/runtime.h"
+#include "tests/fake_cuda/runtime/device.h"
+#include "tests/fake_cuda/runtime/log.h"
 
 /* A context is just a device number here; there is one per device. */
 struct CUctx_st {

@@ -9,7 +9,11 @@
 #include <string.h>
 
 #include "tests/fake_cuda/runtime/driver.h"
-#include "tests/fake_cuda/runtime/runtime.h"
+#include "tests/fake_cuda/nccl/kernel.h"
+#include "tests/fake_cuda/runtime/launch.h"
+#include "tests/fake_cuda/runtime/log.h"
+#include "tests/fake_cuda/runtime/memory.h"
+#include "tests/fake_cuda/runtime/stream.h"
 
 #define KERNEL_BUCKETS 1024
 
@@ -20,13 +24,15 @@ static unsigned bucket(const void *host_function) {
   return ((uintptr_t)host_function >> 4) % KERNEL_BUCKETS;
 }
 
-static struct kernel *find_kernel(const void *host_function) {
-  struct kernel *k;
+struct kernel *kernel_find(const void *function) {
+  struct kernel *found = NULL;
   pthread_mutex_lock(&lock);
-  for (k = kernels[bucket(host_function)]; k && k->host_function != host_function; k = k->next)
-    ;
+  for (struct kernel *k = kernels[bucket(function)]; k && !found; k = k->next) {
+    if (k->host_function == function)
+      found = k;
+  }
   pthread_mutex_unlock(&lock);
-  return k;
+  return found;
 }
 
 /* ---- compiler ABI ---- */
@@ -114,31 +120,31 @@ struct launch {
 };
 
 static void run_launch(void *arg) {
-  struct launch *l = arg;
-  if (nccl_run_kernel(l->kernel, l->grid, l->args)) {
-    bool ignore = env_flag("FAKE_CUDA_IGNORE_UNKNOWN") && !strstr(l->kernel->name, "nccl");
-    LOG(ignore ? LOG_INFO : LOG_ERROR, "kernel %s is not emulated", l->kernel->name);
-    if (!ignore)
-      device_set_fault();
-  }
-  free(l);
+  const struct launch *l = arg;
+  if (!nccl_kernel_run(l->kernel, l->grid, l->args))
+    return;
+  bool is_ignored = env_flag("FAKE_CUDA_IGNORE_UNKNOWN") && !strstr(l->kernel->name, "nccl");
+  LOG(is_ignored ? LOG_INFO : LOG_ERROR, "kernel %s is not emulated", l->kernel->name);
+  if (!is_ignored)
+    device_set_fault();
 }
 
 /* Copies the parameters out of either kind of argument passing. */
-static struct launch *copy_parameters(struct kernel *kernel, void **params, void **extra) {
+struct op *kernel_op(struct kernel *kernel, unsigned grid, void **params, void **extra) {
   const size_t *sizes = nccl_kernel_params(kernel->name);
   const void *buffer = NULL;
   size_t total = 0;
   for (int i = 0; sizes && sizes[i]; i++)
-    total += (sizes[i] + 7) & ~(size_t)7;
+    total += round_up(sizes[i], 8);
   for (int i = 0; extra && extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
     if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
       buffer = extra[i + 1];
     else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
       total = *(size_t *)extra[i + 1];
   }
-  struct launch *l = aligned_alloc(16, (sizeof *l + total + 31) & ~(size_t)15);
+  struct launch *l = aligned_alloc(16, round_up(sizeof *l + total, 16));
   l->kernel = kernel;
+  l->grid = grid;
   memset(l->args, 0, total);
   if (buffer) {
     memcpy(l->args, buffer, total);
@@ -146,56 +152,54 @@ static struct launch *copy_parameters(struct kernel *kernel, void **params, void
     size_t offset = 0;
     for (int i = 0; sizes[i]; i++) {
       memcpy(l->args + offset, params[i], sizes[i]);
-      offset += (sizes[i] + 7) & ~(size_t)7;
+      offset += round_up(sizes[i], 8);
     }
   }
-  return l;
+  return op_new(run_launch, free, l);
 }
 
-CUresult launch_kernel(struct kernel *kernel, unsigned grid, unsigned block, cudaStream_t stream,
-                       void **params, void **extra) {
-  struct launch *l = copy_parameters(kernel, params, extra);
-  l->grid = grid;
-  LOG(LOG_LAUNCH, "launch %s grid %u block %u", kernel->name, grid, block);
-  stream_submit(stream, run_launch, l);
-  return CUDA_SUCCESS;
+static CUresult launch(struct kernel *kernel, unsigned grid, cudaStream_t stream, void **params,
+                       void **extra) {
+  LOG(LOG_LAUNCH, "launch %s grid %u", kernel->name, grid);
+  struct op *op = kernel_op(kernel, grid, params, extra);
+  return (CUresult)stream_submit(stream_resolve(stream), op, cudaGraphNodeTypeKernel);
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                         CUstream stream, void **params, void **extra) {
+  (void)block_x;
+  (void)block_y;
+  (void)block_z;
   (void)shared;
-  return launch_kernel((struct kernel *)function, grid_x * grid_y * grid_z,
-                       block_x * block_y * block_z, stream, params, extra);
+  return launch((struct kernel *)function, grid_x * grid_y * grid_z, stream, params, extra);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
                           void **extra) {
   unsigned grid = config->gridDimX * config->gridDimY * config->gridDimZ;
-  unsigned block = config->blockDimX * config->blockDimY * config->blockDimZ;
-  CUresult result =
-      launch_kernel((struct kernel *)function, grid, block, config->hStream, params, extra);
-  for (unsigned i = 0; i < config->numAttrs; i++) {
+  CUresult result = launch((struct kernel *)function, grid, config->hStream, params, extra);
+  for (unsigned i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++) {
     CUlaunchAttribute *a = &config->attrs[i];
     /* Fires when the kernel has ended, which is later than on a GPU but never too early. */
     if (a->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
-      cudaEventRecord(a->value.launchCompletionEvent.event, config->hStream);
+      result = (CUresult)cudaEventRecord(a->value.launchCompletionEvent.event, config->hStream);
   }
   return result;
 }
 
 EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **args,
                                     size_t shared, cudaStream_t stream) {
+  (void)block;
   (void)shared;
-  struct kernel *k = find_kernel(func);
+  struct kernel *k = kernel_find(func);
   if (!k)
     return error_set(cudaErrorInvalidDeviceFunction);
-  return (cudaError_t)launch_kernel(k, grid.x * grid.y * grid.z, block.x * block.y * block.z,
-                                    stream, args, NULL);
+  return (cudaError_t)launch(k, grid.x * grid.y * grid.z, stream, args, NULL);
 }
 
 EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol) {
-  struct kernel *k = find_kernel(symbol);
+  struct kernel *k = kernel_find(symbol);
   if (!k)
     return error_set(cudaErrorInvalidDeviceFunction);
   *function = (cudaFunction_t)k;
@@ -203,19 +207,19 @@ EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *sym
 }
 
 EXPORT cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *func) {
-  if (!find_kernel(func))
+  if (!kernel_find(func))
     return error_set(cudaErrorInvalidDeviceFunction);
   memset(attr, 0, sizeof *attr);
   attr->maxThreadsPerBlock = 1024;
   attr->numRegs = 96;
   attr->ptxVersion = 80;
   attr->binaryVersion = 80;
-  attr->maxDynamicSharedSizeBytes = 227 << 10;
+  attr->maxDynamicSharedSizeBytes = SHARED_MEMORY_OPTIN_BYTES;
   return cudaSuccess;
 }
 
 EXPORT cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value) {
   (void)attr;
   (void)value;
-  return find_kernel(func) ? cudaSuccess : error_set(cudaErrorInvalidDeviceFunction);
+  return kernel_find(func) ? cudaSuccess : error_set(cudaErrorInvalidDeviceFunction);
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "tests/fake_cuda/runtime/runtime.h"
+#include "tests/fake_cuda/runtime/log.h"
 
 int log_level;
 

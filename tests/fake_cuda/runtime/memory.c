@@ -13,7 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/fake_cuda/runtime/runtime.h"
+#include "tests/fake_cuda/runtime/log.h"
+#include "tests/fake_cuda/runtime/memory.h"
+#include "tests/fake_cuda/runtime/stream.h"
 
 #define PAGE 4096
 #define IPC_MAGIC 0x43504945u
@@ -27,7 +29,7 @@ size_t round_up(size_t size, size_t alignment) {
 }
 
 int memory_memfd(size_t size) {
-  int fd = memfd_create("emugpu", MFD_CLOEXEC);
+  int fd = memfd_create("fake_cuda", MFD_CLOEXEC);
   if (fd >= 0 && ftruncate(fd, (off_t)size)) {
     close(fd);
     fd = -1;
@@ -116,13 +118,18 @@ cudaError_t memory_free_device(void *ptr) {
 }
 
 EXPORT cudaError_t cudaMalloc(void **ptr, size_t size) {
-  return memory_alloc_device(ptr, size);
+  cudaError_t error = capture_check_unsafe();
+  return error ? error : memory_alloc_device(ptr, size);
 }
 
 /* As in CUDA, freeing waits until the device is idle. */
 EXPORT cudaError_t cudaFree(void *ptr) {
-  if (ptr)
-    cudaDeviceSynchronize();
+  if (!ptr)
+    return cudaSuccess;
+  cudaError_t error = capture_check_unsafe();
+  if (error)
+    return error;
+  cudaDeviceSynchronize();
   return memory_free_device(ptr);
 }
 
@@ -284,23 +291,30 @@ EXPORT cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, int attr, void *v
   return cudaSuccess;
 }
 
+/* A graph's memory nodes are not emulated. */
+static cudaError_t refuse_capture(struct CUstream_st *stream) {
+  return capture_is_on(stream) ? capture_refuse(stream, cudaErrorStreamCaptureUnsupported)
+                               : cudaSuccess;
+}
+
 EXPORT cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaStream_t stream) {
-  (void)stream;
-  return memory_alloc_device(ptr, size);
+  cudaError_t error = refuse_capture(stream_resolve(stream));
+  return error ? error : memory_alloc_device(ptr, size);
 }
 
 EXPORT cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t pool,
                                            cudaStream_t stream) {
   (void)pool;
-  (void)stream;
-  return memory_alloc_device(ptr, size);
+  return cudaMallocAsync(ptr, size, stream);
 }
 
 static void run_free(void *ptr) {
   memory_free_device(ptr);
 }
 
-EXPORT cudaError_t cudaFreeAsync(void *ptr, cudaStream_t stream) {
-  stream_submit(stream, run_free, ptr);
-  return cudaSuccess;
+EXPORT cudaError_t cudaFreeAsync(void *ptr, cudaStream_t handle) {
+  struct CUstream_st *stream = stream_resolve(handle);
+  cudaError_t error = refuse_capture(stream);
+  return error ? error
+               : stream_submit(stream, op_new(run_free, NULL, ptr), cudaGraphNodeTypeMemFree);
 }

@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include "tests/fake_cuda/runtime/driver.h"
-#include "tests/fake_cuda/runtime/runtime.h"
+#include "tests/fake_cuda/runtime/log.h"
+#include "tests/fake_cuda/runtime/memory.h"
 
 #define GRANULARITY (2ul << 20)
 
@@ -97,10 +98,10 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
   memory_add((struct memory){ .base = ptr,
                               .size = size,
                               .kind = MEM_VMM,
-                              .on_device = !p->host,
-                              .device = p->host ? device_current() : p->device,
+                              .on_device = !p->is_host,
+                              .device = p->is_host ? device_current() : p->device,
                               .fd = -1,
-                              .phys = p });
+                              .physical = p });
   return CUDA_SUCCESS;
 }
 
@@ -111,7 +112,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   vmm_forget_dmabuf(ptr, size);
   int mode = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
   mmap((void *)ptr, size, PROT_NONE, mode, -1, 0);
-  physical_release(m.phys);
+  physical_release(m.physical);
   return CUDA_SUCCESS;
 }
 
@@ -155,8 +156,8 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
   struct memory m;
   if (!memory_find(ptr, &m) || m.kind != MEM_VMM)
     return CUDA_ERROR_INVALID_VALUE;
-  physical_retain(m.phys);
-  *handle = (uintptr_t)m.phys;
+  physical_retain(m.physical);
+  *handle = (uintptr_t)m.physical;
   return CUDA_SUCCESS;
 }
 
@@ -166,7 +167,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
   memset(prop, 0, sizeof *prop);
   prop->type = CU_MEM_ALLOCATION_TYPE_PINNED;
   prop->requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  prop->location.type = p->host ? CU_MEM_LOCATION_TYPE_HOST_NUMA : CU_MEM_LOCATION_TYPE_DEVICE;
+  prop->location.type = p->is_host ? CU_MEM_LOCATION_TYPE_HOST_NUMA : CU_MEM_LOCATION_TYPE_DEVICE;
   prop->location.id = p->device;
   prop->allocFlags.gpuDirectRDMACapable = 1;
   return CUDA_SUCCESS;
@@ -273,7 +274,7 @@ static int dmabuf_get(uintptr_t base, size_t size) {
   if (!memory_find((void *)base, &m) || !m.on_device || base + size > m.base + m.size)
     return -1;
   bool whole = base == m.base && size == m.size;
-  int fd = whole ? dup(m.kind == MEM_VMM ? m.phys->fd : m.fd) : move_range(base, size);
+  int fd = whole ? dup(m.kind == MEM_VMM ? m.physical->fd : m.fd) : move_range(base, size);
   if (fd < 0)
     return -1;
   struct dmabuf *d = malloc(sizeof *d);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies and fills.
+ *
+ * As in CUDA, a pageable source may be reused as soon as an asynchronous copy returns, so it is
+ * staged, and a pageable destination is complete on return. NCCL relies on the first:
+ * src/channel.cc copies from variables on the stack. In a capture neither holds, because the copy
+ * runs later. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fake_cuda/runtime/copy.h"
+#include "tests/fake_cuda/runtime/memory.h"
+#include "tests/fake_cuda/runtime/stream.h"
+
+struct copy {
+  void *dst;
+  const void *src; /* NULL: fill */
+  size_t size;
+  int value;
+  char staged[]; /* private copy of a pageable source */
+};
+
+static void run_copy(void *arg) {
+  const struct copy *c = arg;
+  if (c->src)
+    memmove(c->dst, c->src, c->size);
+  else
+    memset(c->dst, c->value, c->size);
+}
+
+static bool is_pageable(const void *ptr) {
+  struct memory m;
+  return !memory_find(ptr, &m);
+}
+
+struct op *copy_op(void *dst, const void *src, size_t size, bool is_staged) {
+  struct copy *c = malloc(sizeof *c + (is_staged ? size : 0));
+  *c = (struct copy){ .dst = dst, .src = src, .size = size };
+  if (is_staged)
+    c->src = memcpy(c->staged, src, size);
+  return op_new(run_copy, free, c);
+}
+
+struct op *fill_op(void *dst, int value, size_t size) {
+  struct copy *c = malloc(sizeof *c);
+  *c = (struct copy){ .dst = dst, .size = size, .value = value };
+  return op_new(run_copy, free, c);
+}
+
+EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t size,
+                                   enum cudaMemcpyKind kind, cudaStream_t handle) {
+  (void)kind;
+  if (!size)
+    return cudaSuccess;
+  if (!dst || !src)
+    return error_set(cudaErrorInvalidValue);
+  struct CUstream_st *stream = stream_resolve(handle);
+  bool is_captured = capture_is_on(stream);
+  bool must_wait = !is_captured && is_pageable(dst);
+  bool is_staged = !is_captured && !must_wait && is_pageable(src);
+  cudaError_t error =
+      stream_submit(stream, copy_op(dst, src, size, is_staged), cudaGraphNodeTypeMemcpy);
+  return error || !must_wait ? error : stream_wait_idle(stream);
+}
+
+EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t size, enum cudaMemcpyKind kind) {
+  cudaError_t error = capture_check_unsafe();
+  if (!error)
+    error = cudaMemcpyAsync(dst, src, size, kind, NULL);
+  return error ? error : stream_wait_idle(stream_resolve(NULL));
+}
+
+EXPORT cudaError_t cudaMemsetAsync(void *dst, int value, size_t size, cudaStream_t stream) {
+  return stream_submit(stream_resolve(stream), fill_op(dst, value, size), cudaGraphNodeTypeMemset);
+}
+
+EXPORT cudaError_t cudaMemset(void *dst, int value, size_t size) {
+  cudaError_t error = capture_check_unsafe();
+  if (!error)
+    error = cudaMemsetAsync(dst, value, size, NULL);
+  return error ? error : stream_wait_idle(stream_resolve(NULL));
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connection: one NCCL connection on its engine: a link, its lanes, and the requests of NCCL's
+ * progress thread.
+ *
+ * The progress thread fills request slots and counts them in `posted`; the engine takes them to the
+ * link and counts finished ones in `completed`. Each field has one writer; release on the count,
+ * acquire by the reader. Completion is in order, so a request is done when the count has passed it.
+ *
+ * Owns: link memory, lanes.  Threads: as marked.  Blocks: never.  Fails: connection_error. */
+#ifndef NET_PLUGIN_ENGINE_CONNECTION_H
+#define NET_PLUGIN_ENGINE_CONNECTION_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/list.h"
+#include "net_plugin/engine/engine.h"
+#include "net_plugin/link/link.h"
+
+#define CONNECTION_NAME_BYTES 128
+
+struct connection;
+struct lane;
+
+/* What NCCL holds as a request. */
+struct request {
+  struct connection *connection;
+  uint64_t number; /* of the message, from 0 */
+  void *data;
+  size_t bytes;      /* posted size; after completion the transferred size */
+  void *event;       /* profiler's, progress thread only */
+  const void *owner; /* profiler, progress thread only */
+  bool is_in_use;    /* progress thread only */
+};
+
+/* How set-up is called back; locked. */
+struct connection_setup {
+  /* Dial the lane with this epoch; then connection_lane_opened or connection_lane_failed. Sender
+   * only. */
+  void (*open_lane)(struct connection *connection, unsigned lane, uint32_t epoch);
+  /* Forget everything about the connection: dials, tokens. */
+  void (*gone)(struct connection *connection);
+};
+
+struct connection_config {
+  struct link_config link;
+  const struct connection_setup *setup;
+  char peer[CONNECTION_NAME_BYTES]; /* for messages: host, address, NIC */
+  char nic[CONNECTION_NAME_BYTES];  /* our side, for messages */
+};
+
+/* ---- locked ---- */
+
+int connection_new(struct engine *engine, const struct connection_config *config,
+                   struct connection **connection);
+/* A connected and tuned socket for the lane; taken over in every case. received_before: see
+ * link_lane_up. */
+void connection_lane_opened(struct connection *connection, unsigned lane, uint32_t epoch, int fd,
+                            uint64_t received_before);
+void connection_lane_failed(struct connection *connection, unsigned lane, uint32_t epoch);
+/* The peer no longer knows the connection, say: it ends with this negative errno. */
+void connection_fail(struct connection *connection, int error);
+/* Before a lane of a new epoch is accepted: ends the old one; *received is how many DATA frames it
+ * brought. False: the connection has no such lane, or had a later epoch of it. Receiver only. */
+bool connection_lane_fenced(struct connection *connection, unsigned lane, uint32_t new_epoch,
+                            uint64_t *received);
+/* Drops it at once, without a goodbye. */
+void connection_destroy(struct connection *connection);
+/* Walks the connections of an engine: NULL gives the first, NULL comes after the last. */
+struct connection *connection_next(struct engine *engine, const struct connection *after);
+/* Set-up's own data about the connection. */
+void connection_set_setup_data(struct connection *connection, void *data);
+void *connection_setup_data(const struct connection *connection);
+
+/* ---- NCCL's progress thread ---- */
+
+/* NULL: all slots are in use. */
+struct request *connection_post(struct connection *connection, void *data, size_t bytes);
+bool connection_is_done(const struct request *request);
+void connection_release(struct request *request);
+/* 0, or the negative errno that ended the connection; said once in the log. */
+int connection_error(struct connection *connection);
+struct engine *connection_engine(const struct connection *connection);
+bool connection_is_sender(const struct connection *connection);
+
+/* ---- any thread ---- */
+
+/* The user is done with it: no user memory is touched after this returns, and the pointer is
+ * invalid. */
+void connection_detach(struct connection *connection);
+
+#endif

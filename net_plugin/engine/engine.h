@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine: moves the bytes of one NIC. One epoll set, one lock, and two kinds of drivers: the
+ * engine's own thread, and any thread of NCCL that waits for a transfer (engine_progress).
+ *
+ * Inline progress saves two context switches per message, which is what small messages cost where
+ * cores are scarce. While NCCL's threads poll, the engine's thread keeps off the epoll set and only
+ * looks in now and then; when they stop, it takes over within INLINE_HOLD_NS, and sleeps in the
+ * kernel when nothing happens.
+ *
+ * Owns: descriptors it watches until engine_unwatch; the thread.  Threads: functions that say
+ * "locked" need the engine lock, the others may be called by any thread.  Blocks: engine_lock for
+ * microseconds, engine_stop_all until connections have said goodbye.  Fails: negative errno. */
+#ifndef NET_PLUGIN_ENGINE_ENGINE_H
+#define NET_PLUGIN_ENGINE_ENGINE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/list.h"
+#include "net_plugin/lane/nic.h"
+
+struct engine;
+
+/* A watched descriptor; lives inside the thing that it belongs to. */
+struct engine_source {
+  void (*ready)(struct engine_source *source, uint32_t epoll_events); /* locked */
+  int fd;
+  uint32_t events; /* what is watched now; set by engine_watch */
+};
+
+/* A deadline; lives inside the thing that it belongs to. */
+struct engine_timer {
+  void (*expired)(struct engine_timer *timer, uint64_t now_ns); /* locked; disarmed before */
+  uint64_t deadline_ns;                                         /* 0: not armed */
+  struct list_node node;
+};
+
+/* Work handed to whoever holds the lock. */
+struct engine_task {
+  void (*run)(struct engine_task *task); /* locked */
+  struct engine_task *next;
+  atomic_bool is_queued;
+};
+
+/* The engine of this NIC, made on first use. The result lives until engine_stop_all. */
+int engine_get(const struct nic *nic, struct engine **engine);
+/* Ends all threads and frees all engines: for the plugin's last finalize. First gives connections
+ * that are saying goodbye up to linger_ns; anything left is dropped. Later engine_get calls start
+ * anew. */
+void engine_stop_all(uint64_t linger_ns);
+
+void engine_lock(struct engine *engine);
+void engine_unlock(struct engine *engine);
+/* Moves bytes if no other thread is doing so; for threads that wait for a transfer. */
+void engine_progress(struct engine *engine);
+/* Runs the task under the lock: now if the lock is free, else very soon by the thread that holds
+ * it. A task that is queued already is not queued twice. */
+void engine_submit(struct engine *engine, struct engine_task *task);
+
+/* ---- locked ---- */
+
+/* Runs what other threads submitted so far. */
+void engine_run_tasks(struct engine *engine);
+
+int engine_watch(struct engine *engine, struct engine_source *source, int fd, uint32_t events);
+void engine_rewatch(struct engine *engine, struct engine_source *source, uint32_t events);
+/* Also safe inside any source's ready(): no further event of this source is delivered. */
+void engine_unwatch(struct engine *engine, struct engine_source *source);
+
+void engine_timer_set(struct engine *engine, struct engine_timer *timer, uint64_t deadline_ns);
+void engine_timer_stop(struct engine_timer *timer);
+
+/* Things that hold the engine in engine_stop_all until they are gone, and that setup/ looks up.
+ * Each layer that owns a list walks it and nothing else does. */
+struct engine_lists {
+  struct list connections; /* engine/connection.c */
+  struct list ports;       /* setup/port.c */
+  struct list listeners;   /* setup/listener.c */
+};
+struct engine_lists *engine_lists(struct engine *engine);
+/* Called locked in engine_stop_all to end what is in the lists, once per engine. */
+void engine_on_stop(void (*stop)(struct engine *engine));
+
+const struct nic *engine_nic(const struct engine *engine);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See tcp_lane.h. Writing: header and payload in one sendmsg; what the kernel does not take stays
+ * as the lane's unwritten rest. Reading: a payload goes straight to where the link wants it, and
+ * the same recvmsg fetches what follows into a small buffer, so that a bulk chunk costs one copy
+ * and a small message one system call. All progress of the parser is in the struct: bytes may
+ * arrive in any portions. */
+#include "net_plugin/lane/tcp/tcp_lane.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* Holds several small messages; of a bulk chunk at most this much is copied twice. */
+#define READ_BUFFER_BYTES 8192
+/* Per call, so that one busy lane does not starve the others. */
+#define READ_BUDGET_BYTES (1u << 20)
+
+struct tcp_lane {
+  struct lane lane;
+  bool is_closing, is_closed;
+
+  struct link_frame frame; /* being written */
+  size_t written;          /* of its header and payload */
+
+  bool in_payload;
+  uint32_t payload_length, payload_got;
+  size_t start, end; /* unread bytes of the buffer */
+  uint64_t bytes_written, bytes_read;
+  uint8_t buffer[READ_BUFFER_BYTES];
+};
+
+static struct tcp_lane *tcp_lane(struct lane *lane) {
+  return (struct tcp_lane *)lane;
+}
+
+/* ---- writing ---- */
+
+static int write_rest(struct tcp_lane *tcp, uint64_t now_ns) {
+  struct lane *lane = &tcp->lane;
+  size_t total = WIRE_HEADER_BYTES + tcp->frame.length;
+  struct iovec parts[2];
+  struct msghdr message = { .msg_iov = parts };
+  if (tcp->written < WIRE_HEADER_BYTES) {
+    parts[0].iov_base = tcp->frame.header + tcp->written;
+    parts[0].iov_len = WIRE_HEADER_BYTES - tcp->written;
+    message.msg_iovlen = 1;
+  }
+  size_t sent = tcp->written > WIRE_HEADER_BYTES ? tcp->written - WIRE_HEADER_BYTES : 0;
+  if (tcp->frame.length > sent) {
+    parts[message.msg_iovlen].iov_base = (char *)(uintptr_t)tcp->frame.payload + sent;
+    parts[message.msg_iovlen++].iov_len = tcp->frame.length - sent;
+  }
+  ssize_t n = sendmsg(lane->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (n < 0 && errno != EAGAIN && errno != EINTR) {
+    return -errno;
+  }
+  if (n > 0) {
+    tcp->written += (size_t)n;
+    tcp->bytes_written += (uint64_t)n;
+  }
+  lane->has_unwritten = tcp->written < total;
+  lane->can_write = !lane->has_unwritten;
+  if (lane->can_write) {
+    link_frame_written(lane->link, lane->index, now_ns);
+  }
+  return 0;
+}
+
+static int tcp_write(struct lane *lane, const struct link_frame *frame, uint64_t now_ns) {
+  struct tcp_lane *tcp = tcp_lane(lane);
+  tcp->frame = *frame;
+  tcp->written = 0;
+  return write_rest(tcp, now_ns);
+}
+
+static int tcp_resume(struct lane *lane, uint64_t now_ns) {
+  return lane->has_unwritten ? write_rest(tcp_lane(lane), now_ns) : 0;
+}
+
+/* ---- reading ---- */
+
+static int finish_frame(struct tcp_lane *tcp, uint64_t now_ns) {
+  tcp->in_payload = false;
+  return link_frame_completed(tcp->lane.link, tcp->lane.index, now_ns);
+}
+
+static int start_frame(struct tcp_lane *tcp, const uint8_t *bytes, uint64_t now_ns) {
+  struct wire_header header;
+  int error = wire_header_decode(bytes, &header);
+  if (!error) {
+    error = link_frame_received(tcp->lane.link, tcp->lane.index, &header, now_ns);
+  }
+  if (error) {
+    return error;
+  }
+  tcp->payload_length = header.length;
+  tcp->payload_got = 0;
+  tcp->in_payload = true;
+  return header.length ? 0 : finish_frame(tcp, now_ns);
+}
+
+/* Where the next byte of the payload goes. Asked each time: the user may have left meanwhile. */
+static uint8_t *payload_end(struct tcp_lane *tcp) {
+  return (uint8_t *)link_receive_buffer(tcp->lane.link, tcp->lane.index) + tcp->payload_got;
+}
+
+/* Consumes the buffer as far as it holds whole headers and bytes of payloads. */
+static int parse_buffer(struct tcp_lane *tcp, uint64_t now_ns) {
+  int error = 0;
+  while (!error) {
+    size_t available = tcp->end - tcp->start;
+    if (tcp->in_payload) {
+      size_t wanted = tcp->payload_length - tcp->payload_got;
+      size_t taken = available < wanted ? available : wanted;
+      memcpy(payload_end(tcp), tcp->buffer + tcp->start, taken);
+      tcp->start += taken;
+      tcp->payload_got += (uint32_t)taken;
+      if (taken < wanted) {
+        break;
+      }
+      error = finish_frame(tcp, now_ns);
+    } else if (available >= WIRE_HEADER_BYTES) {
+      tcp->start += WIRE_HEADER_BYTES;
+      error = start_frame(tcp, tcp->buffer + tcp->start - WIRE_HEADER_BYTES, now_ns);
+    } else {
+      memmove(tcp->buffer, tcp->buffer + tcp->start, available);
+      tcp->start = 0;
+      tcp->end = available;
+      break;
+    }
+  }
+  if (tcp->start == tcp->end) {
+    tcp->start = tcp->end = 0;
+  }
+  return error;
+}
+
+/* One recvmsg: the rest of the payload, then whatever follows into the buffer. */
+static ssize_t receive_some(struct tcp_lane *tcp, size_t *wanted) {
+  struct iovec parts[2];
+  struct msghdr message = { .msg_iov = parts };
+  *wanted = 0;
+  if (tcp->in_payload) {
+    parts[0].iov_base = payload_end(tcp);
+    parts[0].iov_len = tcp->payload_length - tcp->payload_got;
+    *wanted = parts[0].iov_len;
+    message.msg_iovlen = 1;
+  }
+  parts[message.msg_iovlen].iov_base = tcp->buffer + tcp->end;
+  parts[message.msg_iovlen++].iov_len = READ_BUFFER_BYTES - tcp->end;
+  *wanted += READ_BUFFER_BYTES - tcp->end;
+  return recvmsg(tcp->lane.fd, &message, MSG_DONTWAIT);
+}
+
+static int accept_bytes(struct tcp_lane *tcp, size_t n, uint64_t now_ns) {
+  tcp->bytes_read += n;
+  if (tcp->in_payload) {
+    size_t wanted = tcp->payload_length - tcp->payload_got;
+    size_t taken = n < wanted ? n : wanted;
+    tcp->payload_got += (uint32_t)taken;
+    n -= taken;
+    if (taken == wanted) {
+      int error = finish_frame(tcp, now_ns);
+      if (error) {
+        return error;
+      }
+    }
+  }
+  tcp->end += n;
+  return tcp->end > tcp->start ? parse_buffer(tcp, now_ns) : 0;
+}
+
+/* After close: only the end of the stream is of interest. */
+static int drop_input(struct tcp_lane *tcp) {
+  for (size_t dropped = 0; dropped < READ_BUDGET_BYTES;) {
+    ssize_t n = recv(tcp->lane.fd, tcp->buffer, READ_BUFFER_BYTES, MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+      tcp->is_closed = true;
+    }
+    if (n <= 0) {
+      return 0;
+    }
+    dropped += (size_t)n;
+  }
+  return 0;
+}
+
+static int tcp_read(struct lane *lane, uint64_t now_ns, bool *progress) {
+  struct tcp_lane *tcp = tcp_lane(lane);
+  *progress = false;
+  if (tcp->is_closing) {
+    return drop_input(tcp);
+  }
+  for (size_t got = 0; got < READ_BUDGET_BYTES;) {
+    size_t wanted;
+    ssize_t n = receive_some(tcp, &wanted);
+    if (n == 0) {
+      return -EPIPE;
+    }
+    if (n < 0) {
+      return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+    }
+    *progress = true;
+    got += (size_t)n;
+    int error = accept_bytes(tcp, (size_t)n, now_ns);
+    if (error) {
+      return error;
+    }
+    if ((size_t)n < wanted) {
+      return 0; /* drained: the next bytes bring an event of their own */
+    }
+  }
+  return 0;
+}
+
+/* ---- life ---- */
+
+static void tcp_close(struct lane *lane) {
+  struct tcp_lane *tcp = tcp_lane(lane);
+  tcp->is_closing = true;
+  lane->can_write = false;
+  lane->has_unwritten = false;
+  shutdown(lane->fd, SHUT_WR);
+}
+
+static bool tcp_is_closed(const struct lane *lane) {
+  return ((const struct tcp_lane *)lane)->is_closed;
+}
+
+static void tcp_stats(const struct lane *lane, struct lane_stats *stats) {
+  const struct tcp_lane *tcp = (const struct tcp_lane *)lane;
+  *stats =
+      (struct lane_stats){ .bytes_written = tcp->bytes_written, .bytes_read = tcp->bytes_read };
+  struct tcp_info info;
+  socklen_t bytes = sizeof info;
+  if (getsockopt(lane->fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0) {
+    stats->rtt_us = info.tcpi_rtt;
+    stats->retransmits = info.tcpi_total_retrans;
+  }
+}
+
+static void tcp_fini(struct lane *lane) {
+  close(lane->fd);
+  free(lane);
+}
+
+static const struct lane_ops tcp_ops = {
+  tcp_read, tcp_write, tcp_resume, tcp_close, tcp_is_closed, tcp_stats, tcp_fini,
+};
+
+struct lane *tcp_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd) {
+  struct tcp_lane *tcp = calloc(1, sizeof *tcp);
+  if (!tcp) {
+    return NULL;
+  }
+  tcp->lane = (struct lane){
+    .ops = &tcp_ops, .link = link, .index = index, .epoch = epoch, .fd = fd, .can_write = true
+  };
+  return &tcp->lane;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See tcp_socket.h. */
+#include "net_plugin/lane/tcp/tcp_socket.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/param.h"
+
+#define LISTEN_BACKLOG 4096
+#define WARN_INTERVAL_NS (60 * NS_PER_S)
+
+int tcp_socket_open(int family) {
+  int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+  return fd >= 0 ? fd : -errno;
+}
+
+static void set_int(int fd, int level, int option, int value, const char *name) {
+  if (setsockopt(fd, level, option, &value, sizeof value) != 0) {
+    LOG_WARN_EVERY(WARN_INTERVAL_NS, "socket option %s=%d refused: %s; going on without", name,
+                   value, strerror(errno));
+  }
+}
+
+static void set_dscp(int fd, int family, int dscp) {
+  if (dscp < 0) {
+    return;
+  }
+  if (family == AF_INET6) {
+    set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, dscp << 2, "IPV6_TCLASS");
+  } else {
+    set_int(fd, IPPROTO_IP, IP_TOS, dscp << 2, "IP_TOS");
+  }
+}
+
+void tcp_socket_tune(int fd, int family, int dscp) {
+  set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+  /* Unsent bytes are capped per flow: a deep kernel queue on a slow flow pins chunks that a faster
+   * flow could have carried. */
+  uint64_t lowat = param_size(PARAM_NOTSENT_LOWAT_BYTES);
+  if (lowat) {
+    set_int(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, (int)lowat, "TCP_NOTSENT_LOWAT");
+  }
+  uint64_t buffer = param_size(PARAM_SOCKET_BUFFER_BYTES);
+  if (buffer) {
+    set_int(fd, SOL_SOCKET, SO_SNDBUF, (int)buffer, "SO_SNDBUF");
+    set_int(fd, SOL_SOCKET, SO_RCVBUF, (int)buffer, "SO_RCVBUF");
+  }
+  /* A path that takes no bytes, or an idle one that does not answer, must be noticed in the time
+   * after which a connection counts as dead, not in the kernel's fifteen minutes. */
+  int timeout_ms = (int)(param_duration_ns(PARAM_LINK_TIMEOUT) / NS_PER_MS);
+  int idle_s = timeout_ms >= 3000 ? timeout_ms / 3000 : 1;
+  set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout_ms, "TCP_USER_TIMEOUT");
+  set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE");
+  set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s, "TCP_KEEPIDLE");
+  set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, idle_s, "TCP_KEEPINTVL");
+  set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, 3, "TCP_KEEPCNT");
+  const char *congestion = param_string(PARAM_TCP_CONGESTION);
+  if (*congestion &&
+      setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, (socklen_t)strlen(congestion)) != 0) {
+    LOG_WARN_EVERY(WARN_INTERVAL_NS,
+                   "STRATUS_TCP_CONGESTION=%s refused: %s; the system's default is used "
+                   "(sysctl net.ipv4.tcp_available_congestion_control lists what there is)",
+                   congestion, strerror(errno));
+  }
+  set_dscp(fd, family, dscp);
+}
+
+void tcp_socket_bind_nic(int fd, const struct nic *nic) {
+  int one = 1;
+  /* The port is chosen at connect, when the kernel knows the peer: ports are not used up by
+   * binding. */
+  setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
+  struct sockaddr_storage source = nic->address;
+  if (source.ss_family == AF_INET6) {
+    ((struct sockaddr_in6 *)&source)->sin6_port = 0;
+  } else {
+    ((struct sockaddr_in *)&source)->sin_port = 0;
+  }
+  if (bind(fd, (const struct sockaddr *)&source, nic->address_bytes) != 0) {
+    LOG_WARN_EVERY(WARN_INTERVAL_NS, "cannot bind a flow to %s: %s; routing chooses the NIC",
+                   nic->name, strerror(errno));
+  }
+}
+
+static void set_port(struct sockaddr_storage *address, unsigned port) {
+  if (address->ss_family == AF_INET6) {
+    ((struct sockaddr_in6 *)address)->sin6_port = htons((uint16_t)port);
+  } else {
+    ((struct sockaddr_in *)address)->sin_port = htons((uint16_t)port);
+  }
+}
+
+/* STRATUS_PORT_RANGE, or 0..0: any port. */
+static void port_range(unsigned *low, unsigned *high) {
+  const char *text = param_string(PARAM_PORT_RANGE);
+  char rest;
+  *low = *high = 0;
+  if (*text && (sscanf(text, "%u-%u%c", low, high, &rest) != 2 || *low == 0 || *low > *high ||
+                *high > 65535)) {
+    LOG_WARN_EVERY(WARN_INTERVAL_NS,
+                   "STRATUS_PORT_RANGE=%s is not low-high within 1..65535, as in 40000-40999; the "
+                   "kernel chooses ports",
+                   text);
+    *low = *high = 0;
+  }
+}
+
+int tcp_socket_listen(const struct nic *nic, struct sockaddr_storage *address) {
+  int fd = tcp_socket_open(nic->address.ss_family);
+  if (fd < 0) {
+    return fd;
+  }
+  int one = 1, error = EADDRINUSE;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  unsigned low, high;
+  port_range(&low, &high);
+  for (unsigned port = low; port <= high && error == EADDRINUSE; port++) {
+    *address = nic->address;
+    set_port(address, port);
+    error = 0;
+    if (bind(fd, (struct sockaddr *)address, nic->address_bytes) != 0 ||
+        listen(fd, LISTEN_BACKLOG) != 0) {
+      error = errno;
+    }
+  }
+  socklen_t bytes = sizeof *address;
+  if (!error && getsockname(fd, (struct sockaddr *)address, &bytes) != 0) {
+    error = errno;
+  }
+  if (error) {
+    LOG_WARN("cannot listen on %s%s%s: %s", nic->name, low ? " within STRATUS_PORT_RANGE=" : "",
+             low ? param_string(PARAM_PORT_RANGE) : "", strerror(error));
+    close(fd);
+    return -error;
+  }
+  return fd;
+}
+
+void tcp_address_set_scope(struct sockaddr_storage *address, const struct nic *nic) {
+  struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)address;
+  if (address->ss_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr)) {
+    in6->sin6_scope_id = nic->index;
+  }
+}
+
+socklen_t tcp_address_bytes(const struct sockaddr_storage *address) {
+  return address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+const char *tcp_address_text(const struct sockaddr_storage *address, char text[TCP_ADDRESS_TEXT]) {
+  char host[INET6_ADDRSTRLEN] = "?";
+  if (address->ss_family == AF_INET6) {
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
+    inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host);
+    snprintf(text, TCP_ADDRESS_TEXT, "[%s]:%u", host, ntohs(in6->sin6_port));
+  } else {
+    const struct sockaddr_in *in = (const struct sockaddr_in *)address;
+    inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
+    snprintf(text, TCP_ADDRESS_TEXT, "%s:%u", host, ntohs(in->sin_port));
+  }
+  return text;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tcp_socket: options of the sockets of lanes and listeners, and addresses as text.
+ * Owns: nothing.  Threads: any.  Blocks: never.  Fails: negative errno where stated; an option the
+ * kernel refuses costs one LOG_WARN and not the connection. */
+#ifndef NET_PLUGIN_LANE_TCP_TCP_SOCKET_H
+#define NET_PLUGIN_LANE_TCP_TCP_SOCKET_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "net_plugin/lane/nic.h"
+
+#define TCP_ADDRESS_TEXT 64
+
+/* A nonblocking, close-on-exec TCP socket, or negative errno. */
+int tcp_socket_open(int family);
+/* What every flow gets: no delay, bounded unsent bytes, dead-path detection, and what the
+ * parameters say. dscp: -1 leaves it. */
+void tcp_socket_tune(int fd, int family, int dscp);
+/* Binds the source address to the NIC, so that routing follows it and flows leave by it. */
+void tcp_socket_bind_nic(int fd, const struct nic *nic);
+/* Listens on the NIC's address within STRATUS_PORT_RANGE. The socket, or negative errno; *address
+ * gets the port. */
+int tcp_socket_listen(const struct nic *nic, struct sockaddr_storage *address);
+
+/* "10.0.0.1:4321" or "[fe80::1%eth0]:4321"; returns text. */
+const char *tcp_address_text(const struct sockaddr_storage *address, char text[TCP_ADDRESS_TEXT]);
+/* A link-local IPv6 address is reached through this NIC; others are left alone. */
+void tcp_address_set_scope(struct sockaddr_storage *address, const struct nic *nic);
+socklen_t tcp_address_bytes(const struct sockaddr_storage *address);
+
+#endif

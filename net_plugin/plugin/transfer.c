@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See transfer.h. */
+#include "net_plugin/plugin/transfer.h"
+
+#include <stdint.h>
+
+#include "net_plugin/engine/connection.h"
+#include "net_plugin/observe/profiler.h"
+
+static int post(struct connection *connection, void *data, size_t bytes,
+                const struct profiler *profiler, void *phandle, struct request **result) {
+  *result = NULL;
+  int error = connection_error(connection);
+  if (error) {
+    return error;
+  }
+  struct request *request = connection_post(connection, data, bytes);
+  if (request) {
+    request->owner = profiler;
+    profiler_request_started(profiler, phandle, connection_is_sender(connection), bytes,
+                             &request->event);
+  }
+  *result = request;
+  return 0;
+}
+
+int transfer_isend(struct connection *connection, const void *data, size_t bytes,
+                   const struct profiler *profiler, void *phandle, struct request **request) {
+  return post(connection, (void *)(uintptr_t)data, bytes, profiler, phandle, request);
+}
+
+int transfer_irecv(struct connection *connection, void *data, size_t bytes,
+                   const struct profiler *profiler, void *phandle, struct request **request) {
+  return post(connection, data, bytes, profiler, phandle, request);
+}
+
+int transfer_test(struct request *request, bool *is_done, size_t *bytes) {
+  struct connection *connection = request->connection;
+  *is_done = connection_is_done(request);
+  if (!*is_done) {
+    engine_progress(connection_engine(connection));
+    *is_done = connection_is_done(request);
+  }
+  if (*is_done) {
+    *bytes = request->bytes;
+    profiler_request_stopped(request->owner, &request->event);
+    connection_release(request);
+    return 0;
+  }
+  return connection_error(connection);
+}
+
+void transfer_close(struct connection *connection) {
+  connection_detach(connection);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See attempt.h. */
+#include "net_plugin/setup/attempt.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/version.h"
+#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/setup/dial.h"
+#include "net_plugin/setup/settings.h"
+
+#define FIRST_BACKOFF_NS (20 * NS_PER_MS)
+#define LAST_BACKOFF_NS (1 * NS_PER_S)
+#define DIAL_TIMEOUT_NS (5 * NS_PER_S)
+
+enum attempt_state { ATTEMPT_DIALLING, ATTEMPT_WAITING, ATTEMPT_MADE, ATTEMPT_FAILED };
+
+struct attempt {
+  uint64_t number;
+  struct engine *engine;
+  struct list_node node; /* guarded by attempts_lock */
+
+  /* the rest is guarded by the engine lock */
+  enum attempt_state state;
+  struct peering_route route;
+  struct settings settings;
+  struct hello hello;
+  struct dial *dial;
+  struct engine_timer retry;
+  uint64_t deadline_ns, backoff_ns;
+  int last_error;
+  struct connection *connection;
+};
+
+static pthread_mutex_t attempts_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list attempts = { { &attempts.head, &attempts.head } };
+static uint64_t last_number;
+
+static void dial_next(struct attempt *attempt);
+
+static void fail(struct attempt *attempt, int error) {
+  attempt->state = ATTEMPT_FAILED;
+  attempt->last_error = error;
+}
+
+static const char *peer_text(const struct attempt *attempt, char text[TCP_ADDRESS_TEXT]) {
+  return tcp_address_text(&attempt->route.remote.addresses[0], text);
+}
+
+static void retry_later(struct attempt *attempt, int error) {
+  char text[TCP_ADDRESS_TEXT];
+  uint64_t now_ns = clock_now_ns();
+  if (now_ns >= attempt->deadline_ns) {
+    LOG_WARN(
+        "cannot connect from %s to %s: %s, for %llu s (STRATUS_CONNECT_TIMEOUT). Check that the "
+        "peer's process lives and that no firewall blocks TCP between the hosts",
+        attempt->route.nics[0].name, peer_text(attempt, text), strerror(-error),
+        (unsigned long long)(attempt->settings.connect_timeout_ns / NS_PER_S));
+    fail(attempt, error);
+    return;
+  }
+  attempt->state = ATTEMPT_WAITING;
+  attempt->last_error = error;
+  engine_timer_set(attempt->engine, &attempt->retry, now_ns + attempt->backoff_ns);
+  attempt->backoff_ns =
+      attempt->backoff_ns * 2 < LAST_BACKOFF_NS ? attempt->backoff_ns * 2 : LAST_BACKOFF_NS;
+}
+
+static int make_connection(struct attempt *attempt, const struct reply *reply) {
+  attempt->hello.lanes = reply->lanes < attempt->hello.lanes ? reply->lanes : attempt->hello.lanes;
+  struct connection_config config = {
+    .link = { .role = LINK_SENDER,
+              .lanes = attempt->hello.lanes,
+              .chunk_bytes = attempt->settings.chunk_bytes,
+              .eager_bytes = reply->eager_bytes < attempt->hello.eager_bytes
+                                 ? reply->eager_bytes
+                                 : attempt->hello.eager_bytes,
+              .eager_slots = reply->eager_slots < attempt->hello.eager_slots
+                                 ? reply->eager_slots
+                                 : attempt->hello.eager_slots,
+              .timeout_ns = attempt->settings.link_timeout_ns,
+              .seed = clock_now_ns() },
+  };
+  peering_name(config.peer, reply->host, &attempt->route.remote.addresses[0], reply->nic);
+  memcpy(config.nic, attempt->route.nics[0].name, sizeof attempt->route.nics[0].name);
+  return peering_new(attempt->engine, &config, &attempt->hello, &attempt->route,
+                     &attempt->connection);
+}
+
+static void refused_for_good(struct attempt *attempt, int error, const struct reply *reply) {
+  char text[TCP_ADDRESS_TEXT];
+  if (error == -EPROTONOSUPPORT || reply->status == REPLY_OTHER_VERSION) {
+    LOG_WARN(
+        "%s runs stratus %s (wire version %u), this host %s (wire version %u). Install the same "
+        "release on every host",
+        peer_text(attempt, text), reply->version, reply->wire_version, STRATUS_VERSION,
+        HANDSHAKE_WIRE_VERSION);
+    error = -EPROTONOSUPPORT;
+  } else {
+    LOG_WARN("%s at %s refused the connection: %s", reply->host, peer_text(attempt, text),
+             reply_status_text(reply->status));
+    error = -ECONNREFUSED;
+  }
+  fail(attempt, error);
+}
+
+static void dial_done(void *argument, int error, int fd, const struct reply *reply) {
+  struct attempt *attempt = argument;
+  attempt->dial = NULL;
+  if (error == -EPROTONOSUPPORT || error == -ENOLINK) {
+    refused_for_good(attempt, error, reply);
+    return;
+  }
+  if (error) {
+    retry_later(attempt, error);
+    return;
+  }
+  error = make_connection(attempt, reply);
+  if (error) {
+    close(fd);
+    LOG_WARN("cannot set up the connection to %s: %s", reply->host, strerror(-error));
+    fail(attempt, error);
+    return;
+  }
+  attempt->state = ATTEMPT_MADE;
+  connection_lane_opened(attempt->connection, 0, attempt->hello.epoch, fd, 0);
+}
+
+static void dial_next(struct attempt *attempt) {
+  const struct nic *nic;
+  const struct sockaddr_storage *address;
+  peering_lane_route(&attempt->route, 0, &nic, &address);
+  attempt->state = ATTEMPT_DIALLING;
+  attempt->hello.epoch++;
+  int error;
+  attempt->dial = dial_start(attempt->engine, nic, address, &attempt->hello,
+                             clock_now_ns() + DIAL_TIMEOUT_NS, dial_done, attempt, &error);
+  if (!attempt->dial) {
+    retry_later(attempt, error);
+  }
+}
+
+static void retry_expired(struct engine_timer *timer, uint64_t now_ns) {
+  (void)now_ns;
+  dial_next(LIST_ENTRY(timer, struct attempt, retry));
+}
+
+static int prepare(struct attempt *attempt, const struct peering_route *route, int dscp) {
+  attempt->route = *route;
+  attempt->backoff_ns = FIRST_BACKOFF_NS;
+  attempt->retry.expired = retry_expired;
+  settings_get(route->nic_count, &attempt->settings);
+  attempt->deadline_ns = clock_now_ns() + attempt->settings.connect_timeout_ns;
+  struct hello *hello = &attempt->hello;
+  hello->wire_version = HANDSHAKE_WIRE_VERSION;
+  snprintf(hello->version, sizeof hello->version, "%s", STRATUS_VERSION);
+  memcpy(hello->listener, route->remote.token, TOKEN_BYTES);
+  hello->lanes = (uint16_t)attempt->settings.lanes;
+  hello->chunk_bytes = attempt->settings.chunk_bytes;
+  hello->eager_bytes = attempt->settings.eager_bytes;
+  hello->eager_slots = attempt->settings.eager_slots;
+  hello->dscp = (int8_t)dscp;
+  hello->is_first = 1;
+  hello->pid = (uint32_t)getpid();
+  snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());
+  memcpy(hello->nic, route->nics[0].name, sizeof hello->nic);
+  if (getrandom(hello->connection, TOKEN_BYTES, 0) != TOKEN_BYTES) {
+    LOG_WARN("cannot draw a random identity: %s", strerror(errno));
+    return -EIO;
+  }
+  return engine_get(&route->nics[0], &attempt->engine);
+}
+
+int attempt_start(const struct peering_route *route, int dscp, uint64_t *number) {
+  struct attempt *attempt = calloc(1, sizeof *attempt);
+  int error = attempt ? prepare(attempt, route, dscp) : -ENOMEM;
+  if (error) {
+    free(attempt);
+    return error;
+  }
+  pthread_mutex_lock(&attempts_lock);
+  *number = attempt->number = ++last_number;
+  list_push_back(&attempts, &attempt->node);
+  pthread_mutex_unlock(&attempts_lock);
+  engine_lock(attempt->engine);
+  dial_next(attempt);
+  engine_unlock(attempt->engine);
+  return 0;
+}
+
+static void attempt_free(struct attempt *attempt) {
+  if (attempt->dial) {
+    dial_cancel(attempt->dial);
+  }
+  engine_timer_stop(&attempt->retry);
+  free(attempt);
+}
+
+int attempt_take(uint64_t number, bool *is_known, struct connection **connection) {
+  struct attempt *attempt = NULL;
+  pthread_mutex_lock(&attempts_lock);
+  LIST_FOR_EACH(node, &attempts) {
+    struct attempt *known = LIST_ENTRY(node, struct attempt, node);
+    if (known->number == number) {
+      attempt = known;
+    }
+  }
+  pthread_mutex_unlock(&attempts_lock);
+  *is_known = attempt != NULL;
+  *connection = NULL;
+  if (!attempt) {
+    return 0;
+  }
+  struct engine *engine = attempt->engine;
+  engine_progress(engine);
+  engine_lock(engine);
+  int error = attempt->state == ATTEMPT_FAILED ? attempt->last_error : 0;
+  bool is_over = attempt->state == ATTEMPT_FAILED || attempt->state == ATTEMPT_MADE;
+  *connection = attempt->connection;
+  if (is_over) {
+    pthread_mutex_lock(&attempts_lock);
+    list_remove(&attempt->node);
+    pthread_mutex_unlock(&attempts_lock);
+    attempt_free(attempt);
+  }
+  engine_unlock(engine);
+  return error;
+}
+
+void attempt_drop_all(struct engine *engine) {
+  pthread_mutex_lock(&attempts_lock);
+  LIST_FOR_EACH_SAFE(node, &attempts) {
+    struct attempt *attempt = LIST_ENTRY(node, struct attempt, node);
+    if (attempt->engine == engine) {
+      list_remove(node);
+      attempt_free(attempt);
+    }
+  }
+  pthread_mutex_unlock(&attempts_lock);
+}

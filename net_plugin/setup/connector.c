@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See connector.h. */
+#include "net_plugin/setup/connector.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/version.h"
+#include "net_plugin/setup/attempt.h"
+#include "net_plugin/setup/handle.h"
+
+static int start(const struct nic *nics, unsigned count, int dscp, uint8_t handle[HANDLE_BYTES]) {
+  struct peering_route route = { .nic_count = count };
+  memcpy(route.nics, nics, count * sizeof *nics);
+  int error = handle_decode(handle, &route.remote);
+  if (error == -EPROTONOSUPPORT) {
+    LOG_WARN("the peer runs another stratus release (wire version %u), this host %s (wire version "
+             "%u). Install the same release on every host",
+             route.remote.wire_version, STRATUS_VERSION, HANDSHAKE_WIRE_VERSION);
+  } else if (error) {
+    LOG_WARN(
+        "the peer's NCCL does not use stratus: probably its NCCL could not load the plugin and "
+        "fell back silently. Set the same NCCL_NET_PLUGIN on every host and look for \"stratus\" "
+        "in each host's NCCL_DEBUG=INFO log");
+  }
+  uint64_t number = 0;
+  if (!error) {
+    error = attempt_start(&route, dscp, &number);
+  }
+  handle_set_attempt(handle, number);
+  return error;
+}
+
+int connector_connect(const struct nic *nics, unsigned count, int dscp,
+                      uint8_t handle[HANDLE_BYTES], struct connection **connection) {
+  bool is_known;
+  int error = attempt_take(handle_attempt(handle), &is_known, connection);
+  if (!is_known) {
+    error = start(nics, count, dscp, handle);
+  } else if (error || *connection) {
+    handle_set_attempt(handle, 0);
+  }
+  return error;
+}

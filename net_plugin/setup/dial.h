@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dial: opens one lane towards a listener: connects, sends the hello, waits for the reply.
+ *
+ *   CONNECTING --connected--> REPLYING --reply--> done(0)
+ *   any --error, refusal, deadline--> done(negative errno)
+ *
+ * Owns: its socket until done, then the callback has it.  Threads: all functions and the callback:
+ * holder of the engine lock.  Blocks: never.  Fails: through the callback: -EPROTONOSUPPORT  the
+ * peer runs another wire version, which is in the reply -EPROTO           whatever listens there is
+ * not stratus -ENOLINK          the peer refused: reply->status says why -ETIMEDOUT and errors of
+ * connect */
+#ifndef NET_PLUGIN_SETUP_DIAL_H
+#define NET_PLUGIN_SETUP_DIAL_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "net_plugin/engine/engine.h"
+#include "net_plugin/setup/handshake.h"
+
+struct dial;
+
+/* The dial is gone when this is called. fd is -1 after an error. reply is valid for 0,
+ * -EPROTONOSUPPORT (version fields only) and -ENOLINK. */
+typedef void dial_done_fn(void *argument, int error, int fd, const struct reply *reply);
+
+/* NULL with *error set: could not even start; done is not called. */
+struct dial *dial_start(struct engine *engine, const struct nic *nic,
+                        const struct sockaddr_storage *address, const struct hello *hello,
+                        uint64_t deadline_ns, dial_done_fn *done, void *argument, int *error);
+/* done is not called. */
+void dial_cancel(struct dial *dial);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handle: what a listener tells its future peer through NCCL's 128 bytes (NCCL_NET_HANDLE_MAXSIZE).
+ * PURE.
+ *
+ *   0 u32 magic   4 u16 wire version   6 u8 addresses   7 zero   8 token[16]
+ *   24 addresses[4] of { u16 family (4, 6), u16 port, u32 zero, u8[16] address }   120 u64 attempt
+ *
+ * The attempt is the connecting side's own: 0 as the listener wrote it, kept by NCCL between calls.
+ * Owns: nothing.  Threads: any.  Blocks: never.  Fails: handle_decode, -EPROTO not a stratus
+ * handle, -EPROTONOSUPPORT another wire version. */
+#ifndef NET_PLUGIN_SETUP_HANDLE_H
+#define NET_PLUGIN_SETUP_HANDLE_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "net_plugin/setup/handshake.h"
+#include "net_plugin/setup/listener.h"
+
+#define HANDLE_ADDRESSES 4
+
+struct handle {
+  uint16_t wire_version;
+  uint8_t token[TOKEN_BYTES];
+  unsigned count;
+  struct sockaddr_storage addresses[HANDLE_ADDRESSES];
+};
+
+void handle_encode(const struct handle *handle, uint8_t bytes[HANDLE_BYTES]);
+int handle_decode(const uint8_t bytes[HANDLE_BYTES], struct handle *handle);
+
+uint64_t handle_attempt(const uint8_t bytes[HANDLE_BYTES]);
+void handle_set_attempt(uint8_t bytes[HANDLE_BYTES], uint64_t attempt);
+
+#endif

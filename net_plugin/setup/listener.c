@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See listener.h. */
+#include "net_plugin/setup/listener.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "common/hash.h"
+#include "common/log.h"
+#include "net_plugin/engine/connection.h"
+#include "net_plugin/setup/attempt.h"
+#include "net_plugin/setup/handle.h"
+#include "net_plugin/setup/listener_registry.h"
+#include "net_plugin/setup/port.h"
+
+/* Connections made and not accepted yet; NCCL makes one per listener, anything beyond this is an
+ * attack. */
+#define MAX_PENDING 64
+
+struct listener {
+  struct engine *engine;
+  uint8_t token[TOKEN_BYTES];
+  struct connection *pending[MAX_PENDING];
+  unsigned pending_count;
+  struct list_node node;
+};
+
+/* Ends everything that set-up has on an engine that stops. */
+static void stop(struct engine *engine) {
+  attempt_drop_all(engine);
+  struct connection *connection;
+  while ((connection = connection_next(engine, NULL))) {
+    connection_destroy(connection);
+  }
+  struct list_node *node;
+  while ((node = list_pop_front(&engine_lists(engine)->listeners))) {
+    free(LIST_ENTRY(node, struct listener, node));
+  }
+  port_close_all(engine);
+}
+
+static int fill_handle(struct listener *listener, const struct nic *nics, unsigned count,
+                       struct handle *handle) {
+  memset(handle, 0, sizeof *handle);
+  memcpy(handle->token, listener->token, TOKEN_BYTES);
+  handle->count = count < HANDLE_ADDRESSES ? count : HANDLE_ADDRESSES;
+  int error = 0;
+  for (unsigned i = 0; i < handle->count && !error; i++) {
+    error = port_address(listener->engine, &nics[i], &handle->addresses[i]);
+  }
+  return error;
+}
+
+int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_BYTES],
+                  struct listener **result) {
+  struct engine *engine;
+  engine_on_stop(stop);
+  int error = engine_get(&nics[0], &engine);
+  if (error) {
+    return error;
+  }
+  struct listener *listener = calloc(1, sizeof *listener);
+  if (!listener) {
+    return -ENOMEM;
+  }
+  listener->engine = engine;
+  if (getrandom(listener->token, TOKEN_BYTES, 0) != TOKEN_BYTES) {
+    error = -EIO;
+    LOG_WARN("cannot draw a random token: %s", strerror(errno));
+  }
+  struct handle handle;
+  engine_lock(engine);
+  if (!error) {
+    error = fill_handle(listener, nics, count, &handle);
+  }
+  if (!error) {
+    list_push_back(&engine_lists(engine)->listeners, &listener->node);
+  }
+  engine_unlock(engine);
+  if (error) {
+    free(listener);
+    return error;
+  }
+  handle_encode(&handle, bytes);
+  *result = listener;
+  return 0;
+}
+
+int listener_accept(struct listener *listener, struct connection **connection) {
+  engine_progress(listener->engine);
+  engine_lock(listener->engine);
+  *connection = NULL;
+  if (listener->pending_count) {
+    *connection = listener->pending[0];
+    listener->pending_count--;
+    memmove(&listener->pending[0], &listener->pending[1],
+            listener->pending_count * sizeof listener->pending[0]);
+  }
+  engine_unlock(listener->engine);
+  return 0;
+}
+
+void listener_close(struct listener *listener) {
+  struct engine *engine = listener->engine;
+  engine_lock(engine);
+  list_remove(&listener->node);
+  for (unsigned i = 0; i < listener->pending_count; i++) {
+    connection_destroy(listener->pending[i]);
+  }
+  engine_unlock(engine);
+  free(listener);
+}
+
+struct listener *listener_find(struct engine *engine, const uint8_t token[TOKEN_BYTES]) {
+  struct listener *found = NULL;
+  LIST_FOR_EACH(node, &engine_lists(engine)->listeners) {
+    struct listener *listener = LIST_ENTRY(node, struct listener, node);
+    if (hash_is_equal(listener->token, token, TOKEN_BYTES) &&
+        listener->pending_count < MAX_PENDING) {
+      found = listener;
+    }
+  }
+  return found;
+}
+
+void listener_connection_made(struct listener *listener, struct connection *connection) {
+  listener->pending[listener->pending_count++] = connection;
+}

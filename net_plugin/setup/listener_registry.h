@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* listener_registry: listeners as welcome.c sees them.
+ * Owns: nothing.  Threads: holder of the engine lock.  Blocks: never. */
+#ifndef NET_PLUGIN_SETUP_LISTENER_REGISTRY_H
+#define NET_PLUGIN_SETUP_LISTENER_REGISTRY_H
+
+#include <stdint.h>
+
+#include "net_plugin/setup/handshake.h"
+
+struct connection;
+struct engine;
+struct listener;
+
+struct listener *listener_find(struct engine *engine, const uint8_t token[TOKEN_BYTES]);
+/* The listener keeps it until NCCL accepts it. */
+void listener_connection_made(struct listener *listener, struct connection *connection);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See peering.h. */
+#include "net_plugin/setup/peering.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/hash.h"
+#include "common/log.h"
+#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/setup/dial.h"
+
+/* A dial that takes longer is given up and tried again by the link's backoff. */
+#define DIAL_TIMEOUT_NS (3 * NS_PER_S)
+
+struct lane_dial {
+  struct peering *peering;
+  unsigned lane;
+  uint32_t epoch;
+  struct dial *dial; /* NULL: none under way */
+};
+
+struct peering {
+  struct connection *connection;
+  struct engine *engine;
+  bool is_sender;
+  struct hello hello; /* lane and epoch are filled in per dial */
+  struct peering_route route;
+  char peer[CONNECTION_NAME_BYTES];
+  struct lane_dial dials[]; /* sender: one per lane */
+};
+
+void peering_name(char name[CONNECTION_NAME_BYTES], const char *host,
+                  const struct sockaddr_storage *address, const char *nic) {
+  char text[TCP_ADDRESS_TEXT];
+  snprintf(name, CONNECTION_NAME_BYTES, "%.60s (%s, %.15s)", host, tcp_address_text(address, text),
+           nic);
+}
+
+void peering_lane_route(const struct peering_route *route, unsigned lane, const struct nic **nic,
+                        const struct sockaddr_storage **address) {
+  *nic = &route->nics[lane % route->nic_count];
+  *address = &route->remote.addresses[lane % route->remote.count];
+}
+
+static void dial_done(void *argument, int error, int fd, const struct reply *reply) {
+  struct lane_dial *dial = argument;
+  struct peering *peering = dial->peering;
+  dial->dial = NULL;
+  if (!error) {
+    connection_lane_opened(peering->connection, dial->lane, dial->epoch, fd,
+                           reply->received_before);
+  } else if (error == -ENOLINK && reply->status == REPLY_UNKNOWN) {
+    LOG_INFO("%s has closed the connection", peering->peer);
+    connection_fail(peering->connection, -ECONNRESET);
+  } else {
+    LOG_TRACE("flow %u to %s: %s", dial->lane, peering->peer,
+              error == -ENOLINK ? reply_status_text(reply->status) : strerror(-error));
+    connection_lane_failed(peering->connection, dial->lane, dial->epoch);
+  }
+}
+
+static void open_lane(struct connection *connection, unsigned lane, uint32_t epoch) {
+  struct peering *peering = connection_setup_data(connection);
+  struct lane_dial *dial = &peering->dials[lane];
+  const struct nic *nic;
+  const struct sockaddr_storage *address;
+  peering_lane_route(&peering->route, lane, &nic, &address);
+  peering->hello.lane = (uint16_t)lane;
+  peering->hello.epoch = epoch;
+  memcpy(peering->hello.nic, nic->name, sizeof nic->name);
+  if (dial->dial) {
+    dial_cancel(dial->dial);
+  }
+  dial->epoch = epoch;
+  int error;
+  dial->dial = dial_start(peering->engine, nic, address, &peering->hello,
+                          clock_now_ns() + DIAL_TIMEOUT_NS, dial_done, dial, &error);
+  if (!dial->dial) {
+    LOG_WARN_EVERY(NS_PER_S, "cannot dial a flow to %s from %s: %s", peering->peer, nic->name,
+                   strerror(-error));
+    connection_lane_failed(connection, lane, epoch);
+  }
+}
+
+static void gone(struct connection *connection) {
+  struct peering *peering = connection_setup_data(connection);
+  for (unsigned i = 0; peering->is_sender && i < peering->hello.lanes; i++) {
+    if (peering->dials[i].dial) {
+      dial_cancel(peering->dials[i].dial);
+    }
+  }
+  free(peering);
+}
+
+static const struct connection_setup peering_setup = { open_lane, gone };
+
+int peering_new(struct engine *engine, const struct connection_config *config,
+                const struct hello *hello, const struct peering_route *route,
+                struct connection **result) {
+  size_t dials = route ? hello->lanes * sizeof(struct lane_dial) : 0;
+  struct peering *peering = calloc(1, sizeof *peering + dials);
+  if (!peering) {
+    return -ENOMEM;
+  }
+  struct connection_config complete = *config;
+  complete.setup = &peering_setup;
+  int error = connection_new(engine, &complete, result);
+  if (error) {
+    free(peering);
+    return error;
+  }
+  peering->connection = *result;
+  peering->engine = engine;
+  peering->hello = *hello;
+  peering->hello.is_first = 0;
+  memcpy(peering->peer, config->peer, sizeof peering->peer);
+  if (route) {
+    peering->is_sender = true;
+    peering->route = *route;
+    for (unsigned i = 0; i < hello->lanes; i++) {
+      peering->dials[i] = (struct lane_dial){ .peering = peering, .lane = i };
+    }
+  }
+  connection_set_setup_data(*result, peering);
+  return 0;
+}
+
+struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]) {
+  struct connection *found = NULL;
+  struct connection *connection = NULL;
+  while ((connection = connection_next(engine, connection))) {
+    const struct peering *peering = connection_setup_data(connection);
+    if (!peering->is_sender && hash_is_equal(peering->hello.connection, id, TOKEN_BYTES)) {
+      found = connection;
+    }
+  }
+  return found;
+}

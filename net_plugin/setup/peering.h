@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peering: what set-up knows about a live connection: its identity, and on the sender's side how to
+ * dial its lanes. Owns: dials under way.  Threads: holder of the engine lock.  Blocks: never.
+ * Fails: a lane that cannot be dialled is reported to the connection, which asks again later. */
+#ifndef NET_PLUGIN_SETUP_PEERING_H
+#define NET_PLUGIN_SETUP_PEERING_H
+
+#include "net_plugin/engine/connection.h"
+#include "net_plugin/setup/handle.h"
+#include "net_plugin/setup/handshake.h"
+
+struct peering_route {
+  struct nic nics[NIC_MAX_FUSED];
+  unsigned nic_count;
+  struct handle remote;
+};
+
+/* Makes the connection of an agreed handshake. route: sender only, else NULL. Its first lane is not
+ * open yet. */
+int peering_new(struct engine *engine, const struct connection_config *config,
+                const struct hello *hello, const struct peering_route *route,
+                struct connection **connection);
+
+/* The receiving connection with this identity, or NULL. */
+struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]);
+
+/* Which NIC and which of the peer's addresses a lane uses. */
+void peering_lane_route(const struct peering_route *route, unsigned lane, const struct nic **nic,
+                        const struct sockaddr_storage **address);
+
+/* "host-7 (10.0.0.7:4242, eth0)" */
+void peering_name(char name[CONNECTION_NAME_BYTES], const char *host,
+                  const struct sockaddr_storage *address, const char *nic);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See settings.h. */
+#include "net_plugin/setup/settings.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/param.h"
+#include "common/profile.h"
+#include "net_plugin/link/link.h"
+
+static struct profile_net from_profile;
+static char host_name[HOST_TEXT_BYTES];
+static pthread_once_t host_once = PTHREAD_ONCE_INIT;
+
+void settings_use_profile(const struct profile *profile) {
+  from_profile = profile ? profile->net : (struct profile_net){ 0 };
+}
+
+void settings_get(unsigned nics, struct settings *settings) {
+  unsigned lanes = (unsigned)param_int(PARAM_FLOWS);
+  if (!lanes) {
+    lanes = from_profile.flows ? from_profile.flows : SETTINGS_LANES_PER_NIC * nics;
+  }
+  settings->lanes = lanes < nics ? nics : lanes > WIRE_MAX_LANES ? WIRE_MAX_LANES : lanes;
+  settings->chunk_bytes = (uint32_t)param_size(PARAM_CHUNK_BYTES);
+  if (!param_is_set(PARAM_CHUNK_BYTES) && from_profile.chunk_bytes) {
+    settings->chunk_bytes = from_profile.chunk_bytes;
+  }
+  settings->eager_bytes = (uint32_t)param_size(PARAM_EAGER_BYTES);
+  if (settings->eager_bytes > settings->chunk_bytes) {
+    settings->eager_bytes = settings->chunk_bytes; /* an eager message is one frame */
+  }
+  settings->eager_slots = settings->eager_bytes ? SETTINGS_EAGER_SLOTS : 0;
+  settings->link_timeout_ns = param_duration_ns(PARAM_LINK_TIMEOUT);
+  settings->connect_timeout_ns = param_duration_ns(PARAM_CONNECT_TIMEOUT);
+}
+
+static void read_host_name(void) {
+  if (gethostname(host_name, sizeof host_name - 1) != 0) {
+    strcpy(host_name, "unknown host");
+  }
+}
+
+const char *settings_host_name(void) {
+  pthread_once(&host_once, read_host_name);
+  return host_name;
+}

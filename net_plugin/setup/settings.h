@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings: what this side wishes for its connections, from parameters and profile, and who it is.
+ * Owns: the values taken from a profile.  Threads: any; settings_use_profile before the first
+ * connection. Blocks: never.  Fails: cannot. */
+#ifndef NET_PLUGIN_SETUP_SETTINGS_H
+#define NET_PLUGIN_SETUP_SETTINGS_H
+
+#include <stdint.h>
+
+#include "net_plugin/setup/handshake.h"
+
+struct profile;
+
+/* Lanes per connection and NIC where neither user nor profile says: clouds cap a flow at a fraction
+ * of the NIC (a tenth to a quarter, research of 2026), and flows collide in the hash of the
+ * network, so a few more than that. */
+#define SETTINGS_LANES_PER_NIC 16
+#define SETTINGS_EAGER_SLOTS 16
+
+struct settings {
+  unsigned lanes;
+  uint32_t chunk_bytes, eager_bytes;
+  uint16_t eager_slots;
+  uint64_t link_timeout_ns, connect_timeout_ns;
+};
+
+/* The [net] part of a profile gives defaults that parameters override. NULL: none. */
+void settings_use_profile(const struct profile *profile);
+/* nics: how many the device has; each gets its share of the lanes. */
+void settings_get(unsigned nics, struct settings *settings);
+
+const char *settings_host_name(void);
+
+#endif

@@ -9,6 +9,7 @@
 #include "common/version.h"
 #include "net_plugin/setup/attempt.h"
 #include "net_plugin/setup/handle.h"
+#include "net_plugin/setup/setup.h"
 
 static int start(const struct nic *nics, unsigned count, int dscp, uint8_t handle[HANDLE_BYTES]) {
   struct peering_route route = { .nic_count = count };
@@ -25,6 +26,7 @@ static int start(const struct nic *nics, unsigned count, int dscp, uint8_t handl
         "in each host's NCCL_DEBUG=INFO log");
   }
   uint64_t number = 0;
+  setup_start();
   if (!error) {
     error = attempt_start(&route, dscp, &number);
   }

@@ -10,10 +10,10 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "net_plugin/engine/connection.h"
-#include "net_plugin/setup/attempt.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/port.h"
+#include "net_plugin/setup/setup.h"
 
 /* Connections made and not accepted yet; NCCL makes one per listener, anything beyond this is an
  * attack. */
@@ -26,20 +26,6 @@ struct listener {
   unsigned pending_count;
   struct list_node node;
 };
-
-/* Ends everything that set-up has on an engine that stops. */
-static void stop(struct engine *engine) {
-  attempt_drop_all(engine);
-  struct connection *connection;
-  while ((connection = connection_next(engine, NULL))) {
-    connection_destroy(connection);
-  }
-  struct list_node *node;
-  while ((node = list_pop_front(&engine_lists(engine)->listeners))) {
-    free(LIST_ENTRY(node, struct listener, node));
-  }
-  port_close_all(engine);
-}
 
 static int fill_handle(struct listener *listener, const struct nic *nics, unsigned count,
                        struct handle *handle) {
@@ -56,7 +42,7 @@ static int fill_handle(struct listener *listener, const struct nic *nics, unsign
 int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_BYTES],
                   struct listener **result) {
   struct engine *engine;
-  engine_on_stop(stop);
+  setup_start();
   int error = engine_get(&nics[0], &engine);
   if (error) {
     return error;
@@ -127,4 +113,11 @@ struct listener *listener_find(struct engine *engine, const uint8_t token[TOKEN_
 
 void listener_connection_made(struct listener *listener, struct connection *connection) {
   listener->pending[listener->pending_count++] = connection;
+}
+
+void listener_drop_all(struct engine *engine) {
+  struct list_node *node;
+  while ((node = list_pop_front(&engine_lists(engine)->listeners))) {
+    free(LIST_ENTRY(node, struct listener, node));
+  }
 }

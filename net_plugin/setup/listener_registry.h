@@ -15,5 +15,7 @@ struct listener;
 struct listener *listener_find(struct engine *engine, const uint8_t token[TOKEN_BYTES]);
 /* The listener keeps it until NCCL accepts it. */
 void listener_connection_made(struct listener *listener, struct connection *connection);
+/* For an engine that stops; connections are ended separately. */
+void listener_drop_all(struct engine *engine);
 
 #endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See setup.h. */
+#include "net_plugin/setup/setup.h"
+
+#include "common/clock.h"
+#include "net_plugin/engine/connection.h"
+#include "net_plugin/engine/engine.h"
+#include "net_plugin/setup/attempt.h"
+#include "net_plugin/setup/listener_registry.h"
+#include "net_plugin/setup/port.h"
+
+#define GOODBYES_NS (2 * NS_PER_S)
+
+static void stop_engine(struct engine *engine) {
+  attempt_drop_all(engine);
+  listener_drop_all(engine);
+  struct connection *connection;
+  while ((connection = connection_next(engine, NULL))) {
+    connection_destroy(connection);
+  }
+  port_close_all(engine);
+}
+
+void setup_start(void) {
+  engine_on_stop(stop_engine);
+}
+
+void setup_stop(void) {
+  engine_stop_all(GOODBYES_NS);
+}

@@ -158,16 +158,14 @@ void connection_fail(struct connection *connection, int error) {
 
 bool connection_lane_fenced(struct connection *connection, unsigned lane, uint32_t new_epoch,
                             uint64_t *received) {
-  struct link_lane_view view;
-  if (connection->is_sender || lane >= connection->lanes) {
+  if (connection->is_sender) {
     return false;
   }
-  link_view_lane(connection->link, lane, &view);
-  if (new_epoch <= view.epoch) {
+  *received = link_lane_fence(connection->link, lane, new_epoch);
+  if (*received == UINT64_MAX) {
     return false;
   }
   drop_lane(connection, lane);
-  *received = link_lane_fence(connection->link, lane, new_epoch);
   return true;
 }
 
@@ -193,7 +191,7 @@ static void carry_out_orders(struct connection *connection, uint64_t now_ns) {
     struct lane *lane = connection->slots[order.lane].lane;
     if (order.kind == LINK_ORDER_OPEN) {
       connection->setup->open_lane(connection, order.lane, order.epoch);
-    } else if (lane && lane->epoch == order.epoch) {
+    } else if (lane && lane->epoch <= order.epoch) {
       drop_lane(connection, order.lane);
     }
   }

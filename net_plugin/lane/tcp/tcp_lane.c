@@ -104,9 +104,11 @@ static int start_frame(struct tcp_lane *tcp, const uint8_t *bytes, uint64_t now_
   return header.length ? 0 : finish_frame(tcp, now_ns);
 }
 
-/* Where the next byte of the payload goes. Asked each time: the user may have left meanwhile. */
+/* Where the next byte of the payload goes; NULL if the link wants no more of this lane. Asked each
+ * time: the user may have left meanwhile. */
 static uint8_t *payload_end(struct tcp_lane *tcp) {
-  return (uint8_t *)link_receive_buffer(tcp->lane.link, tcp->lane.index) + tcp->payload_got;
+  uint8_t *payload = link_receive_buffer(tcp->lane.link, tcp->lane.index);
+  return payload ? payload + tcp->payload_got : NULL;
 }
 
 /* Consumes the buffer as far as it holds whole headers and bytes of payloads. */
@@ -117,7 +119,11 @@ static int parse_buffer(struct tcp_lane *tcp, uint64_t now_ns) {
     if (tcp->in_payload) {
       size_t wanted = tcp->payload_length - tcp->payload_got;
       size_t taken = available < wanted ? available : wanted;
-      memcpy(payload_end(tcp), tcp->buffer + tcp->start, taken);
+      uint8_t *to = payload_end(tcp);
+      if (!to) {
+        return -ESTALE;
+      }
+      memcpy(to, tcp->buffer + tcp->start, taken);
       tcp->start += taken;
       tcp->payload_got += (uint32_t)taken;
       if (taken < wanted) {
@@ -147,6 +153,10 @@ static ssize_t receive_some(struct tcp_lane *tcp, size_t *wanted) {
   *wanted = 0;
   if (tcp->in_payload) {
     parts[0].iov_base = payload_end(tcp);
+    if (!parts[0].iov_base) {
+      errno = ESTALE;
+      return -1;
+    }
     parts[0].iov_len = tcp->payload_length - tcp->payload_got;
     *wanted = parts[0].iov_len;
     message.msg_iovlen = 1;

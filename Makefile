@@ -171,15 +171,19 @@ $(FAKE_NCCL)/libnccl.so.2: $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(F
 
 nccl: fake-cuda $(FAKE_NCCL)/libnccl.so.2
 
-$(FAKE_TEST)/%: tests/fake_cuda/test/%.c $(FAKE_NCCL)/libnccl.so.2
+# Test programs, each from one file and the helpers in test/lib.
+FAKE_TEST_LIB := $(call objects,$(call sources,tests/fake_cuda/test/lib))
+$(call objects,$(FAKE_TEST_SRC)) $(FAKE_TEST_LIB): ALL_CFLAGS += $(FAKE_CFLAGS) \
+  -isystem $(NCCL_DIR)/usr/include
+$(call objects,$(FAKE_TEST_SRC)) $(FAKE_TEST_LIB): | $(NCCL_DIR)/complete
+
+$(FAKE_TEST)/%: $(BUILD)/obj/tests/fake_cuda/test/%.o $(FAKE_TEST_LIB) $(FAKE_NCCL)/libnccl.so.2
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  CC      $@")
-	$(Q)$(CC) $(ALL_CFLAGS) $(FAKE_CFLAGS) -isystem $(NCCL_DIR)/usr/include -MF $@.d $< -o $@ \
-	  -L$(FAKE_NCCL) -lnccl -L$(FAKE_LIB) -lcudart -lm
+	$(Q)$(CC) -pthread $(SAN_FLAGS_$(SAN)) -o $@ $(filter %.o,$^) -L$(FAKE_NCCL) -lnccl \
+	  -L$(FAKE_LIB) -lcudart -lm
 
 fake-cuda-tests: nccl $(patsubst tests/fake_cuda/test/%.c,$(FAKE_TEST)/%,$(FAKE_TEST_SRC))
 
--include $(wildcard $(FAKE_TEST)/*.d)
 .PHONY: fake-cuda nccl fake-cuda-tests
 
 # ---- the collective benchmark (tests/coll) ----

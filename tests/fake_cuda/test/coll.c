@@ -1,284 +1,137 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forks N ranks, runs collectives through NCCL's public API and checks every element.
+/* Collectives with one process per rank: every value of every result is checked.
  *
- *   test_coll RANKS OPERATIONS TYPES REDOPS SIZES [ITERATIONS]
+ *   coll -n RANKS [-p RANKS_PER_HOST] [-o OPERATIONS] [-t TYPES] [-r REDUCTIONS] [-s BYTES]
+ *        [-i ROUNDS] [-g] [-u]
  *
- * Lists are comma separated or "all". Every rank is a node of its own (NCCL_HOSTID); PER_NODE=k
- * puts k ranks, each with its own GPU, on a node. REG=1 registers the user buffers. */
+ * Lists are separated by commas; "all" is every one. -g captures each operation in a CUDA graph,
+ * launches it once per round, and runs the operation outside of the graph between launches. -u
+ * registers the user buffers. Hosts are emulated through NCCL_HOSTID. */
+#include <cuda_runtime.h>
 #include <math.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include <cuda_runtime.h>
-#include <nccl.h>
+#include "tests/fake_cuda/test/lib/ranks.h"
+#include "tests/fake_cuda/test/lib/values.h"
 
-static struct shared {
-  ncclUniqueId id;
-  pthread_barrier_t barrier;
-  volatile long bad;
-} * shared;
-static int rank, n_ranks;
+#define GUARD_BYTES 64
+#define GUARD_VALUE 0xee
 
-#define CHECK(call)                                                                                \
-  do {                                                                                             \
-    int result_ = (int)(call);                                                                     \
-    if (result_) {                                                                                 \
-      printf("[%d] %s:%d %s -> %d (%s)\n", rank, __FILE__, __LINE__, #call, result_,               \
-             ncclGetLastError(NULL));                                                              \
-      fflush(stdout);                                                                              \
-      _exit(3);                                                                                    \
-    }                                                                                              \
-  } while (0)
-
-enum { I8, U8, I32, U32, I64, U64, F16, F32, F64, BF16, E4M3, E5M2, N_TYPES };
-static const char *const type_names[] = { "i8",  "u8",  "i32", "u32",  "i64",  "u64",
-                                          "f16", "f32", "f64", "bf16", "e4m3", "e5m2" };
-static const int type_sizes[] = { 1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1 };
-
-enum { SUM, PROD, MAXOP, MINOP, AVG, N_REDOPS };
-static const char *const redop_names[] = { "sum", "prod", "max", "min", "avg" };
-
-enum {
-  ALLREDUCE,
-  ALLGATHER,
-  REDUCESCATTER,
+enum operation {
+  ALL_REDUCE,
+  ALL_GATHER,
+  REDUCE_SCATTER,
   BROADCAST,
   REDUCE,
   SENDRECV,
   ALLTOALL,
-  INPLACE,
+  IN_PLACE,
   GROUP,
+  CHAIN,
   N_OPERATIONS
 };
-static const char *const operation_names[] = {
-  "allreduce", "allgather", "reducescatter",     "broadcast", "reduce",
-  "sendrecv",  "alltoall",  "allreduce_inplace", "group"
+static const struct {
+  const char *name;
+  bool is_reducing, is_wide_send, is_wide_recv;
+} operations[] = {
+  [ALL_REDUCE] = { "all_reduce", true, false, false },
+  [ALL_GATHER] = { "all_gather", false, false, true },
+  [REDUCE_SCATTER] = { "reduce_scatter", true, true, false },
+  [BROADCAST] = { "broadcast", false, false, false },
+  [REDUCE] = { "reduce", true, false, false },
+  [SENDRECV] = { "sendrecv", false, false, false },
+  [ALLTOALL] = { "alltoall", false, true, true },
+  [IN_PLACE] = { "in_place", true, false, false }, /* all_reduce in place */
+  [GROUP] = { "group", true, false, false },       /* four all_reduce in one group */
+  [CHAIN] = { "chain", true, false, false },       /* broadcast, then all_reduce of the result */
 };
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
+static struct {
+  int n_ranks, per_host, rounds;
+  const char *operations, *types, *redops, *sizes;
+  bool is_graph, is_registered;
+} options = { .n_ranks = 2,
+              .per_host = 1,
+              .rounds = 1,
+              .operations = "all",
+              .types = "f32",
+              .redops = "sum",
+              .sizes = "8,65536,1048576" };
 
-static int listed(const char *list, const char *word) {
+struct rank {
+  int index;
+  ncclComm_t comm;
+  cudaStream_t stream;
+  char *send, *recv;
+};
+
+struct test_case {
+  enum operation operation;
+  int type, redop;
+  size_t count; /* elements per rank */
+  char name[96];
+};
+
+static bool is_listed(const char *list, const char *word) {
   char padded[512], wanted[64];
   snprintf(padded, sizeof padded, ",%s,", list);
   snprintf(wanted, sizeof wanted, ",%s,", word);
   return !strcmp(list, "all") || strstr(padded, wanted);
 }
 
-/* ---- element values ---- */
+/* ---- starting ---- */
 
-static float fp8_to_float(uint8_t x, int mantissa, int bias) {
-  int exponent = (x & 127) >> mantissa;
-  int fraction = x & ((1 << mantissa) - 1);
-  float v = exponent ? ldexpf((float)((1 << mantissa) + fraction), exponent - bias - mantissa)
-                     : ldexpf((float)fraction, 1 - bias - mantissa);
-  return x & 128 ? -v : v;
-}
-
-/* The nearest code, by search: independent of the emulator's encoder. The values in use are small
- * whole numbers, so results are remembered. */
-static uint8_t float_to_fp8(float v, int mantissa, int bias) {
-  static uint8_t known[2][64];
-  uint8_t best = 0;
-  int index = (int)v + 32;
-  if (known[mantissa == 3][index])
-    return known[mantissa == 3][index];
-  int codes = mantissa == 3 ? 127 : 124;
-  for (int code = 0; code < codes; code++) {
-    float distance = fabsf(fp8_to_float((uint8_t)code, mantissa, bias) - fabsf(v));
-    if (distance < fabsf(fp8_to_float(best, mantissa, bias) - fabsf(v)))
-      best = (uint8_t)code;
-  }
-  known[mantissa == 3][index] = v < 0 ? best | 128 : best;
-  return known[mantissa == 3][index];
-}
-
-static void put(void *buffer, int type, size_t i, double v) {
-  float f = (float)v;
-  uint32_t bits;
-  memcpy(&bits, &f, sizeof bits);
-  switch (type) {
-  case I8:
-    ((int8_t *)buffer)[i] = (int8_t)v;
-    break;
-  case U8:
-    ((uint8_t *)buffer)[i] = (uint8_t)(int)v;
-    break;
-  case I32:
-    ((int32_t *)buffer)[i] = (int32_t)v;
-    break;
-  case U32:
-    ((uint32_t *)buffer)[i] = (uint32_t)(int)v;
-    break;
-  case I64:
-    ((int64_t *)buffer)[i] = (int64_t)v;
-    break;
-  case U64:
-    ((uint64_t *)buffer)[i] = (uint64_t)(int64_t)v;
-    break;
-  case F16:
-    ((_Float16 *)buffer)[i] = (_Float16)v;
-    break;
-  case F32:
-    ((float *)buffer)[i] = f;
-    break;
-  case F64:
-    ((double *)buffer)[i] = v;
-    break;
-  case BF16:
-    ((uint16_t *)buffer)[i] = (uint16_t)(bits >> 16);
-    break; /* exact for our values */
-  case E4M3:
-    ((uint8_t *)buffer)[i] = float_to_fp8(f, 3, 7);
-    break;
-  case E5M2:
-    ((uint8_t *)buffer)[i] = float_to_fp8(f, 2, 15);
-    break;
-  }
-}
-
-static double get(const void *buffer, int type, size_t i) {
-  uint32_t bits;
-  float f;
-  switch (type) {
-  case I8:
-    return ((const int8_t *)buffer)[i];
-  case U8:
-    return ((const uint8_t *)buffer)[i];
-  case I32:
-    return ((const int32_t *)buffer)[i];
-  case U32:
-    return ((const uint32_t *)buffer)[i];
-  case I64:
-    return (double)((const int64_t *)buffer)[i];
-  case U64:
-    return (double)((const uint64_t *)buffer)[i];
-  case F16:
-    return (double)((const _Float16 *)buffer)[i];
-  case F32:
-    return ((const float *)buffer)[i];
-  case F64:
-    return ((const double *)buffer)[i];
-  case BF16:
-    bits = (uint32_t)((const uint16_t *)buffer)[i] << 16;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-  case E4M3:
-    return fp8_to_float(((const uint8_t *)buffer)[i], 3, 7);
-  default:
-    return fp8_to_float(((const uint8_t *)buffer)[i], 2, 15);
-  }
-}
-
-/* What a value becomes when it is stored in an integer type. */
-static double wrapped(double v, int type) {
-  switch (type) {
-  case I8:
-    return (int8_t)(int)v;
-  case U8:
-    return (uint8_t)(int)v;
-  case U32:
-    return (uint32_t)(int64_t)v;
-  case U64:
-    return v < 0 ? (double)(uint64_t)(int64_t)v : v;
-  default:
-    return v;
-  }
-}
-
-static double element(int of_rank, size_t i, int redop) {
-  unsigned h = (unsigned)(i * 2654435761u) ^ ((unsigned)of_rank * 40503u);
-  h ^= h >> 13;
-  if (redop == PROD)
-    return 1 + h % 2;
-  return (double)(h % 9) - (redop == SUM || redop == AVG ? 0 : 4);
-}
-
-static double expected(size_t i, int redop, int type) {
-  double a = wrapped(element(0, i, redop), type);
-  for (int r = 1; r < n_ranks; r++) {
-    double b = wrapped(element(r, i, redop), type);
-    switch (redop) {
-    case PROD:
-      a *= b;
-      break;
-    case MAXOP:
-      a = fmax(a, b);
-      break;
-    case MINOP:
-      a = fmin(a, b);
-      break;
-    default:
-      a += b;
+static void start_point_to_point(const struct rank *x, const struct test_case *c) {
+  ncclDataType_t t = (ncclDataType_t)c->type;
+  size_t bytes = c->count * (size_t)type_sizes[c->type];
+  int n = options.n_ranks;
+  CHECK(ncclGroupStart());
+  for (int r = 0; r < n; r++) {
+    if (c->operation == ALLTOALL) {
+      CHECK(ncclSend(x->send + (size_t)r * bytes, c->count, t, r, x->comm, x->stream));
+      CHECK(ncclRecv(x->recv + (size_t)r * bytes, c->count, t, r, x->comm, x->stream));
+    } else if (r == 0) {
+      CHECK(ncclSend(x->send, c->count, t, (x->index + 1) % n, x->comm, x->stream));
+      CHECK(ncclRecv(x->recv, c->count, t, (x->index + n - 1) % n, x->comm, x->stream));
     }
   }
-  if (redop == AVG) {
-    a /= n_ranks;
-    return type < F16 ? floor(a) : a;
+  CHECK(ncclGroupEnd());
+}
+
+static void start_group(const struct rank *x, const struct test_case *c, ncclRedOp_t redop) {
+  ncclDataType_t t = (ncclDataType_t)c->type;
+  size_t size = (size_t)type_sizes[c->type];
+  CHECK(ncclGroupStart());
+  for (size_t k = 0; k < 4; k++) {
+    size_t from = c->count * k / 4, to = c->count * (k + 1) / 4;
+    CHECK(ncclAllReduce(x->send + from * size, x->recv + from * size, to - from, t, redop, x->comm,
+                        x->stream));
   }
-  return redop == MAXOP || redop == MINOP ? a : wrapped(a, type);
+  CHECK(ncclGroupEnd());
 }
 
-static double tolerance(double value, int redop, int type) {
-  double v = fabs(value);
-  if (type >= E4M3)
-    return redop == AVG ? 0.3 * v + 0.05 : (type == E5M2 ? 0.3 : 0.13) * v;
-  if (redop != AVG || type < F16)
-    return 0;
-  return v * (type == BF16 ? 0.03 : type == F16 ? 0.004 : 1e-5) + 1e-3;
-}
-
-/* Compares with rank source's data, or with the reduction if source is -1. */
-static long check(const void *buffer, size_t count, int type, size_t offset, int redop, int source,
-                  const char *what) {
-  long bad = 0;
-  for (size_t i = 0; i < count; i++) {
-    double want = source >= 0 ? wrapped(element(source, offset + i, redop), type)
-                              : expected(offset + i, redop, type);
-    double limit = source >= 0 ? 0 : tolerance(want, redop, type);
-    double got = get(buffer, type, i);
-    if (fabs(want - got) <= limit)
-      continue;
-    if (!bad)
-      printf("[%d] %s mismatch at %zu of %zu: got %g want %g\n", rank, what, i, count, got, want);
-    bad++;
-  }
-  return bad;
-}
-
-/* ---- running ---- */
-
-struct run {
-  ncclComm_t comm;
-  cudaStream_t stream;
-  char *send, *recv;
-};
-
-static void start(struct run *x, int operation, size_t n, int type, ncclRedOp_t redop) {
-  size_t size = (size_t)type_sizes[type];
-  ncclDataType_t t = (ncclDataType_t)type;
-  int root = n_ranks - 1;
-  switch (operation) {
-  case ALLREDUCE:
+static void start(const struct rank *x, const struct test_case *c) {
+  static const ncclRedOp_t redops[] = { ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg };
+  ncclRedOp_t redop = redops[c->redop];
+  ncclDataType_t t = (ncclDataType_t)c->type;
+  size_t n = c->count;
+  int root = options.n_ranks - 1;
+  switch (c->operation) {
+  case ALL_REDUCE:
     CHECK(ncclAllReduce(x->send, x->recv, n, t, redop, x->comm, x->stream));
     break;
-  case INPLACE:
+  case IN_PLACE:
+    CHECK(cudaMemcpyAsync(x->recv, x->send, n * (size_t)type_sizes[c->type],
+                          cudaMemcpyDeviceToDevice, x->stream));
     CHECK(ncclAllReduce(x->recv, x->recv, n, t, redop, x->comm, x->stream));
     break;
-  case ALLGATHER:
+  case ALL_GATHER:
     CHECK(ncclAllGather(x->send, x->recv, n, t, x->comm, x->stream));
     break;
-  case REDUCESCATTER:
+  case REDUCE_SCATTER:
     CHECK(ncclReduceScatter(x->send, x->recv, n, t, redop, x->comm, x->stream));
     break;
   case BROADCAST:
@@ -287,190 +140,254 @@ static void start(struct run *x, int operation, size_t n, int type, ncclRedOp_t 
   case REDUCE:
     CHECK(ncclReduce(x->send, x->recv, n, t, redop, root, x->comm, x->stream));
     break;
-  case SENDRECV:
-    CHECK(ncclGroupStart());
-    CHECK(ncclSend(x->send, n, t, (rank + 1) % n_ranks, x->comm, x->stream));
-    CHECK(ncclRecv(x->recv, n, t, (rank + n_ranks - 1) % n_ranks, x->comm, x->stream));
-    CHECK(ncclGroupEnd());
-    break;
-  case ALLTOALL:
-    CHECK(ncclGroupStart());
-    for (int r = 0; r < n_ranks; r++) {
-      CHECK(ncclSend(x->send + (size_t)r * n * size, n, t, r, x->comm, x->stream));
-      CHECK(ncclRecv(x->recv + (size_t)r * n * size, n, t, r, x->comm, x->stream));
-    }
-    CHECK(ncclGroupEnd());
+  case CHAIN:
+    CHECK(ncclBroadcast(x->send, x->recv, n, t, root, x->comm, x->stream));
+    CHECK(ncclAllReduce(x->recv, x->recv, n, t, ncclMax, x->comm, x->stream));
     break;
   case GROUP:
-    CHECK(ncclGroupStart());
-    for (size_t k = 0; k < 4; k++) {
-      size_t from = n * k / 4, to = n * (k + 1) / 4;
-      CHECK(ncclAllReduce(x->send + from * size, x->recv + from * size, to - from, t, redop,
-                          x->comm, x->stream));
-    }
-    CHECK(ncclGroupEnd());
+    start_group(x, c, redop);
     break;
-  }
-}
-
-/* Waits for the stream while watching the communicator for asynchronous errors. */
-static void finish(struct run *x) {
-  cudaError_t error;
-  while ((error = cudaStreamQuery(x->stream)) == cudaErrorNotReady) {
-    ncclResult_t async;
-    CHECK(ncclCommGetAsyncError(x->comm, &async));
-    if (async) {
-      printf("[%d] async error %d (%s)\n", rank, async, ncclGetLastError(x->comm));
-      double begin = now();
-      int result = ncclCommAbort(x->comm);
-      printf("[%d] ncclCommAbort -> %d in %.3f s, stream %d\n", rank, result, now() - begin,
-             cudaStreamSynchronize(x->stream));
-      fflush(stdout);
-      _exit(4);
-    }
-    usleep(50);
-  }
-  CHECK(error);
-}
-
-static long verify(struct run *x, int operation, size_t n, int type, int redop, const char *what) {
-  size_t bytes = n * (size_t)type_sizes[type];
-  long bad = 0;
-  switch (operation) {
-  case ALLGATHER:
-    for (int r = 0; r < n_ranks; r++)
-      bad += check(x->recv + (size_t)r * bytes, n, type, 0, redop, r, what);
-    return bad;
-  case ALLTOALL:
-    for (int r = 0; r < n_ranks; r++)
-      bad += check(x->recv + (size_t)r * bytes, n, type, (size_t)rank * n, redop, r, what);
-    return bad;
-  case REDUCESCATTER:
-    return check(x->recv, n, type, (size_t)rank * n, redop, -1, what);
-  case BROADCAST:
-    return check(x->recv, n, type, 0, redop, n_ranks - 1, what);
-  case REDUCE:
-    return rank == n_ranks - 1 ? check(x->recv, n, type, 0, redop, -1, what) : 0;
-  case SENDRECV:
-    return check(x->recv, n, type, 0, redop, (rank + n_ranks - 1) % n_ranks, what);
   default:
-    return check(x->recv, n, type, 0, redop, -1, what);
+    start_point_to_point(x, c);
   }
 }
 
-static void run_case(struct run *x, int operation, size_t bytes, int type, int redop,
-                     int iterations) {
-  size_t size = (size_t)type_sizes[type];
-  size_t n = bytes / size ? bytes / size : 1;
-  int reduces = operation == ALLREDUCE || operation == REDUCESCATTER || operation == REDUCE ||
-                operation == INPLACE || operation == GROUP;
-  int wide_send = operation == REDUCESCATTER || operation == ALLTOALL;
-  int wide_recv = operation == ALLGATHER || operation == ALLTOALL;
-  static const ncclRedOp_t redops[] = { ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg };
-  double best = 1e9;
-  char what[128];
-  snprintf(what, sizeof what, "%s %s %s %zu B", operation_names[operation], type_names[type],
-           reduces ? redop_names[redop] : "-", n * size);
-  for (size_t i = 0; i < n * (size_t)(wide_send ? n_ranks : 1); i++)
-    put(x->send, type, i, element(rank, i, redop));
-  for (int it = 0; it < iterations; it++) {
-    if (it == 0)
-      memset(x->recv, 0xee, n * size * (size_t)(wide_recv ? n_ranks : 1));
-    if (operation == INPLACE)
-      memcpy(x->recv, x->send, n * size);
-    pthread_barrier_wait(&shared->barrier);
-    double begin = now();
-    start(x, operation, n, type, redops[redop]);
-    finish(x);
-    best = fmin(best, now() - begin);
+/* ---- checking ---- */
+
+/* Compares with a rank's data, or with the reduction of all ranks' if source is -1. */
+static long check(const struct rank *x, const struct test_case *c, size_t at, size_t offset,
+                  int source, int round) {
+  const char *data = x->recv + at * (size_t)type_sizes[c->type];
+  long wrong = 0;
+  for (size_t i = 0; i < c->count; i++) {
+    double want, limit = 0;
+    if (source >= 0) {
+      want = value_wrapped(value_element(source, offset + i, c->redop, round), c->type);
+    } else {
+      want = value_reduced(options.n_ranks, offset + i, c->redop, c->type, round);
+      limit = value_tolerance(want, c->redop, c->type);
+    }
+    double got = value_get(data, c->type, i);
+    if (fabs(want - got) <= limit)
+      continue;
+    if (!wrong++)
+      printf("rank %d, %s, round %d: element %zu is %g instead of %g\n", x->index, c->name, round,
+             i, got, want);
   }
-  long bad = verify(x, operation, n, type, redop, what);
-  __sync_fetch_and_add(&shared->bad, bad);
-  if (!rank)
-    printf("%-40s %s  %.1f us  algbw %.3f GB/s\n", what, bad ? "BAD" : "ok", best * 1e6,
-           (double)(n * size) / best / 1e9);
-  fflush(stdout);
+  return wrong;
 }
 
-static int run_rank(const char *operations, const char *types, const char *redops,
-                    const char *sizes, int iterations, int per_node) {
-  struct run x;
-  char text[64];
-  void *handles[2] = { NULL, NULL };
-  int registered = getenv("REG") != NULL;
-  snprintf(text, sizeof text, "emunode%d", rank / per_node);
-  setenv("NCCL_HOSTID", text, 1);
-  double begin = now();
-  if (rank == 0)
-    CHECK(ncclGetUniqueId(&shared->id));
-  pthread_barrier_wait(&shared->barrier);
-  CHECK(cudaSetDevice(rank % per_node));
-  CHECK(ncclCommInitRank(&x.comm, n_ranks, shared->id, rank));
-  if (!rank)
-    printf("init %.3f s\n", now() - begin);
-  CHECK(cudaStreamCreateWithFlags(&x.stream, cudaStreamNonBlocking));
+static long verify(const struct rank *x, const struct test_case *c, int round) {
+  int n = options.n_ranks, root = n - 1;
+  long wrong = 0;
+  switch (c->operation) {
+  case ALL_GATHER:
+    for (int r = 0; r < n; r++)
+      wrong += check(x, c, (size_t)r * c->count, 0, r, round);
+    return wrong;
+  case ALLTOALL:
+    for (int r = 0; r < n; r++)
+      wrong += check(x, c, (size_t)r * c->count, (size_t)x->index * c->count, r, round);
+    return wrong;
+  case REDUCE_SCATTER:
+    return check(x, c, 0, (size_t)x->index * c->count, -1, round);
+  case BROADCAST:
+  case CHAIN:
+    return check(x, c, 0, 0, root, round);
+  case REDUCE:
+    return x->index == root ? check(x, c, 0, 0, -1, round) : 0;
+  case SENDRECV:
+    return check(x, c, 0, 0, (x->index + n - 1) % n, round);
+  default:
+    return check(x, c, 0, 0, -1, round);
+  }
+}
 
-  size_t largest = 0;
-  size_t list[32];
-  int n_sizes = 0;
-  char *copy = strdup(sizes), *state;
-  for (char *t = strtok_r(copy, ",", &state); t; t = strtok_r(NULL, ",", &state)) {
-    list[n_sizes] = strtoul(t, NULL, 0);
-    largest = list[n_sizes] > largest ? list[n_sizes] : largest;
-    n_sizes++;
-  }
-  size_t capacity = (largest + 4096) * (size_t)n_ranks;
-  CHECK(cudaMalloc((void **)&x.send, capacity));
-  CHECK(cudaMalloc((void **)&x.recv, capacity));
-  if (registered) {
-    CHECK(ncclCommRegister(x.comm, x.send, capacity, &handles[0]));
-    CHECK(ncclCommRegister(x.comm, x.recv, capacity, &handles[1]));
-  }
-  for (int o = 0; o < N_OPERATIONS; o++) {
-    int reduces = o == ALLREDUCE || o == REDUCESCATTER || o == REDUCE || o == INPLACE || o == GROUP;
-    for (int t = 0; t < N_TYPES && listed(operations, operation_names[o]); t++) {
-      for (int r = 0; r < N_REDOPS && listed(types, type_names[t]); r++) {
-        if (!listed(redops, redop_names[r]) || (!reduces && r))
-          continue;
-        for (int s = 0; s < n_sizes; s++)
-          run_case(&x, o, list[s], t, r, iterations);
-      }
+static size_t received_bytes(const struct test_case *c) {
+  size_t parts = operations[c->operation].is_wide_recv ? (size_t)options.n_ranks : 1;
+  return c->count * parts * (size_t)type_sizes[c->type];
+}
+
+/* Nothing may be written behind the result. */
+static long verify_guard(const struct rank *x, const struct test_case *c) {
+  const unsigned char *guard = (unsigned char *)x->recv + received_bytes(c);
+  for (int i = 0; i < GUARD_BYTES; i++) {
+    if (guard[i] != GUARD_VALUE) {
+      printf("rank %d, %s: written behind the result\n", x->index, c->name);
+      return 1;
     }
   }
-  pthread_barrier_wait(&shared->barrier);
-  for (int i = 0; i < 2 && registered; i++)
-    CHECK(ncclCommDeregister(x.comm, handles[i]));
-  CHECK(ncclCommDestroy(x.comm));
   return 0;
 }
 
-int main(int argc, char **argv) {
-  if (argc < 6) {
-    fprintf(stderr, "usage: %s ranks operations types redops sizes [iterations]\n", argv[0]);
-    return 2;
+static void fill(const struct rank *x, const struct test_case *c, int round) {
+  size_t parts = operations[c->operation].is_wide_send ? (size_t)options.n_ranks : 1;
+  for (size_t i = 0; i < c->count * parts; i++)
+    value_put(x->send, c->type, i, value_element(x->index, i, c->redop, round));
+  memset(x->recv, GUARD_VALUE, received_bytes(c) + GUARD_BYTES);
+}
+
+/* ---- running ---- */
+
+static double now_us(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+/* One round, from the graph if there is one; returns the time in microseconds. */
+static double run_round(const struct rank *x, const struct test_case *c, cudaGraphExec_t graph,
+                        int round) {
+  fill(x, c, round);
+  ranks_barrier();
+  double begin = now_us();
+  if (graph)
+    CHECK(cudaGraphLaunch(graph, x->stream));
+  else
+    start(x, c);
+  CHECK(cudaStreamSynchronize(x->stream));
+  double time = now_us() - begin;
+  ranks_add_wrong(verify(x, c, round) + verify_guard(x, c));
+  return time;
+}
+
+static cudaGraphExec_t capture(const struct rank *x, const struct test_case *c) {
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  CHECK(cudaStreamBeginCapture(x->stream, cudaStreamCaptureModeGlobal));
+  start(x, c);
+  CHECK(cudaStreamEndCapture(x->stream, &graph));
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  CHECK(cudaGraphDestroy(graph));
+  return exec;
+}
+
+static void run_case(const struct rank *x, const struct test_case *c) {
+  cudaGraphExec_t graph = options.is_graph ? capture(x, c) : NULL;
+  double best_us = INFINITY;
+  long before = ranks_wrong();
+  int round = 0;
+  for (int i = 0; i < options.rounds; i++) {
+    best_us = fmin(best_us, run_round(x, c, graph, round++));
+    if (graph)
+      run_round(x, c, NULL, round++);
   }
-  n_ranks = atoi(argv[1]);
-  int per_node = getenv("PER_NODE") ? atoi(getenv("PER_NODE")) : 1;
-  int iterations = argc > 6 ? atoi(argv[6]) : 1;
-  shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  pthread_barrierattr_t attr;
-  pthread_barrierattr_init(&attr);
-  pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-  pthread_barrier_init(&shared->barrier, &attr, (unsigned)n_ranks);
-  for (rank = 0; rank < n_ranks; rank++) {
-    if (fork() == 0) {
-      int status = run_rank(argv[2], argv[3], argv[4], argv[5], iterations, per_node);
-      fflush(stdout);
-      _exit(status);
+  if (graph)
+    CHECK(cudaGraphExecDestroy(graph));
+  ranks_barrier();
+  if (!x->index)
+    printf("%-44s %s %10.1f us\n", c->name, ranks_wrong() > before ? "WRONG" : "ok", best_us);
+}
+
+static void run_sizes(const struct rank *x, enum operation operation, int type, int redop) {
+  char *copy = strdup(options.sizes), *state = NULL;
+  for (char *t = strtok_r(copy, ",", &state); t; t = strtok_r(NULL, ",", &state)) {
+    struct test_case c = { .operation = operation,
+                           .type = type,
+                           .redop = redop,
+                           .count = strtoul(t, NULL, 0) / (size_t)type_sizes[type] };
+    snprintf(c.name, sizeof c.name, "%s %s %s %zu B", operations[operation].name, type_names[type],
+             operations[operation].is_reducing ? redop_names[redop] : "-",
+             c.count * (size_t)type_sizes[type]);
+    run_case(x, &c);
+  }
+  free(copy);
+}
+
+static void run_all(const struct rank *x) {
+  for (int o = 0; o < N_OPERATIONS; o++) {
+    for (int t = 0; t < N_TYPES && is_listed(options.operations, operations[o].name); t++) {
+      for (int r = 0; r < N_REDOPS && is_listed(options.types, type_names[t]); r++) {
+        if (is_listed(options.redops, redop_names[r]) && (operations[o].is_reducing || !r))
+          run_sizes(x, (enum operation)o, t, r);
+      }
     }
   }
-  int failed = 0;
-  for (int i = 0; i < n_ranks; i++) {
-    int status;
-    wait(&status);
-    failed |= status != 0;
+}
+
+static size_t largest_size(void) {
+  size_t largest = 0;
+  for (const char *s = options.sizes; s; s = strchr(s, ',') ? strchr(s, ',') + 1 : NULL) {
+    size_t size = strtoul(s, NULL, 0);
+    largest = size > largest ? size : largest;
   }
-  failed |= shared->bad != 0;
-  printf("%s bad=%ld\n", failed ? "FAILED" : "PASSED", shared->bad);
-  return failed;
+  return largest;
+}
+
+static int run_rank(int index, void *arg) {
+  struct rank x = { .index = index };
+  size_t capacity = (largest_size() + 4096) * (size_t)options.n_ranks;
+  void *handles[2];
+  char host[32];
+  (void)arg;
+  snprintf(host, sizeof host, "host%d", index / options.per_host);
+  setenv("NCCL_HOSTID", host, 1);
+  ncclUniqueId id = ranks_unique_id(index);
+  CHECK(cudaSetDevice(index % options.per_host));
+  CHECK(ncclCommInitRank(&x.comm, options.n_ranks, id, index));
+  CHECK(cudaStreamCreateWithFlags(&x.stream, cudaStreamNonBlocking));
+  CHECK(cudaMalloc((void **)&x.send, capacity));
+  CHECK(cudaMalloc((void **)&x.recv, capacity));
+  if (options.is_registered) {
+    CHECK(ncclCommRegister(x.comm, x.send, capacity, &handles[0]));
+    CHECK(ncclCommRegister(x.comm, x.recv, capacity, &handles[1]));
+  }
+  run_all(&x);
+  ranks_barrier();
+  for (int i = 0; i < 2 && options.is_registered; i++)
+    CHECK(ncclCommDeregister(x.comm, handles[i]));
+  CHECK(ncclCommDestroy(x.comm));
+  CHECK(cudaStreamDestroy(x.stream));
+  CHECK(cudaFree(x.send));
+  CHECK(cudaFree(x.recv));
+  return 0;
+}
+
+static int parse_options(int argc, char **argv) {
+  int option;
+  while ((option = getopt(argc, argv, "n:p:o:t:r:s:i:gu")) != -1) {
+    switch (option) {
+    case 'n':
+      options.n_ranks = atoi(optarg);
+      break;
+    case 'p':
+      options.per_host = atoi(optarg);
+      break;
+    case 'o':
+      options.operations = optarg;
+      break;
+    case 't':
+      options.types = optarg;
+      break;
+    case 'r':
+      options.redops = optarg;
+      break;
+    case 's':
+      options.sizes = optarg;
+      break;
+    case 'i':
+      options.rounds = atoi(optarg);
+      break;
+    case 'g':
+      options.is_graph = true;
+      break;
+    case 'u':
+      options.is_registered = true;
+      break;
+    default:
+      return -1;
+    }
+  }
+  return optind == argc && options.n_ranks > 0 && options.per_host > 0 ? 0 : -1;
+}
+
+int main(int argc, char **argv) {
+  if (parse_options(argc, argv)) {
+    fprintf(stderr, "usage: coll -n RANKS [-p RANKS_PER_HOST] [-o OPERATIONS] [-t TYPES]\n"
+                    "            [-r REDUCTIONS] [-s BYTES] [-i ROUNDS] [-g] [-u]\n");
+    return 2;
+  }
+  int failed = ranks_run(options.n_ranks, run_rank, NULL);
+  printf("%s, %ld wrong values\n", failed || ranks_wrong() ? "FAILED" : "PASSED", ranks_wrong());
+  return failed || ranks_wrong() ? 1 : 0;
 }

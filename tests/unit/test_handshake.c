@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handshake and handle: what is encoded comes back, and nothing else is accepted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/hash.h"
+#include "net_plugin/setup/handle.h"
+#include "net_plugin/setup/handshake.h"
+
+static struct hello sample_hello(void) {
+  struct hello hello = { .wire_version = HANDSHAKE_WIRE_VERSION,
+                         .version = "0.1.0",
+                         .lane = 3,
+                         .lanes = 16,
+                         .epoch = 7,
+                         .chunk_bytes = 131072,
+                         .eager_bytes = 16384,
+                         .eager_slots = 16,
+                         .dscp = -1,
+                         .is_first = 1,
+                         .pid = 4711,
+                         .host = "host-a",
+                         .nic = "eth0" };
+  memset(hello.listener, 0x11, TOKEN_BYTES);
+  memset(hello.connection, 0x22, TOKEN_BYTES);
+  return hello;
+}
+
+/* Changes a byte and makes the checksum right again, as a hostile peer would. */
+static void forge(uint8_t *bytes, size_t total, size_t at, uint8_t value) {
+  bytes[at] = value;
+  bytes_put_le32(bytes + total - 4, hash_crc32c(0, bytes, total - 4));
+}
+
+static void hello_comes_back(void **state) {
+  (void)state;
+  struct hello hello = sample_hello(), got;
+  uint8_t bytes[HELLO_BYTES];
+  hello_encode(&hello, bytes);
+  assert_int_equal(hello_decode(bytes, &got), 0);
+  assert_memory_equal(&got, &hello, sizeof hello);
+}
+
+static void reply_comes_back(void **state) {
+  (void)state;
+  struct reply got, reply = { .wire_version = HANDSHAKE_WIRE_VERSION,
+                              .version = "0.1.0",
+                              .status = REPLY_ACCEPTED,
+                              .lanes = 16,
+                              .eager_bytes = 4096,
+                              .eager_slots = 8,
+                              .received_before = UINT64_C(0x123456789abc),
+                              .pid = 1,
+                              .host = "host-b",
+                              .nic = "eth1" };
+  uint8_t bytes[REPLY_BYTES];
+  reply_encode(&reply, bytes);
+  assert_int_equal(reply_decode(bytes, &got), 0);
+  assert_memory_equal(&got, &reply, sizeof reply);
+}
+
+static void every_flipped_bit_is_noticed(void **state) {
+  (void)state;
+  struct hello hello = sample_hello(), got;
+  uint8_t bytes[HELLO_BYTES];
+  hello_encode(&hello, bytes);
+  for (size_t bit = 0; bit < HELLO_BYTES * 8; bit++) {
+    bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    assert_true(hello_decode(bytes, &got) < 0);
+    bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+  }
+  assert_int_equal(hello_decode(bytes, &got), 0);
+}
+
+static void other_versions_are_named(void **state) {
+  (void)state;
+  struct hello hello = sample_hello(), got;
+  uint8_t bytes[HELLO_BYTES];
+  hello.wire_version = 9;
+  strcpy(hello.version, "7.8.9");
+  hello_encode(&hello, bytes);
+  assert_int_equal(hello_decode(bytes, &got), -EPROTONOSUPPORT);
+  assert_int_equal(got.wire_version, 9);
+  assert_string_equal(got.version, "7.8.9");
+}
+
+static void fields_out_of_range_are_refused(void **state) {
+  (void)state;
+  struct {
+    const char *what;
+    size_t at;
+    uint8_t value;
+  } cases[] = {
+    { "lane beyond lanes", 56, 16 },
+    { "no lanes", 58, 0 },
+    { "65 lanes", 58, 65 },
+    { "epoch 0", 60, 0 },
+    { "chunk 16 MiB", 67, 1 },
+    { "eager over chunk", 71, 1 },
+    { "eager slots over window", 72, 200 },
+    { "dscp 64", 74, 64 },
+    { "first 2", 75, 2 },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct hello hello = sample_hello(), got;
+    uint8_t bytes[HELLO_BYTES];
+    hello_encode(&hello, bytes);
+    forge(bytes, HELLO_BYTES, cases[i].at, cases[i].value);
+    if (hello_decode(bytes, &got) != -EINVAL) {
+      fail_msg("accepted: %s", cases[i].what);
+    }
+  }
+}
+
+static void hostile_text_cannot_reach_the_log(void **state) {
+  (void)state;
+  struct hello hello = sample_hello(), got;
+  uint8_t bytes[HELLO_BYTES];
+  memset(hello.host, '\n', sizeof hello.host);
+  hello_encode(&hello, bytes);
+  assert_int_equal(hello_decode(bytes, &got), 0);
+  assert_int_equal(strlen(got.host), HOST_TEXT_BYTES - 1);
+  assert_null(strchr(got.host, '\n'));
+}
+
+static void handle_comes_back(void **state) {
+  (void)state;
+  struct handle got, handle = { .wire_version = HANDSHAKE_WIRE_VERSION, .count = 2 };
+  memset(handle.token, 0x33, TOKEN_BYTES);
+  struct sockaddr_in *in = (struct sockaddr_in *)&handle.addresses[0];
+  in->sin_family = AF_INET;
+  in->sin_port = htons(4242);
+  in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&handle.addresses[1];
+  in6->sin6_family = AF_INET6;
+  in6->sin6_port = htons(4243);
+  in6->sin6_addr = in6addr_loopback;
+  uint8_t bytes[HANDLE_BYTES];
+  handle_encode(&handle, bytes);
+  assert_int_equal(handle_attempt(bytes), 0);
+  handle_set_attempt(bytes, 99);
+  assert_int_equal(handle_attempt(bytes), 99);
+  assert_int_equal(handle_decode(bytes, &got), 0);
+  assert_memory_equal(&got, &handle, sizeof handle);
+}
+
+static void foreign_handles_are_refused(void **state) {
+  (void)state;
+  struct handle handle = { .count = 1 }, got;
+  handle.addresses[0].ss_family = AF_INET;
+  uint8_t bytes[HANDLE_BYTES];
+  handle_encode(&handle, bytes);
+  bytes[6] = 5;
+  assert_int_equal(handle_decode(bytes, &got), -EPROTO);
+  bytes[6] = 1;
+  bytes[24] = 9;
+  assert_int_equal(handle_decode(bytes, &got), -EPROTO);
+  bytes[4] = 2;
+  assert_int_equal(handle_decode(bytes, &got), -EPROTONOSUPPORT);
+  memset(bytes, 0, sizeof bytes); /* NCCL's own Socket transport begins otherwise, too */
+  assert_int_equal(handle_decode(bytes, &got), -EPROTO);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(hello_comes_back),
+    cmocka_unit_test(reply_comes_back),
+    cmocka_unit_test(every_flipped_bit_is_noticed),
+    cmocka_unit_test(other_versions_are_named),
+    cmocka_unit_test(fields_out_of_range_are_refused),
+    cmocka_unit_test(hostile_text_cannot_reach_the_log),
+    cmocka_unit_test(handle_comes_back),
+    cmocka_unit_test(foreign_handles_are_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

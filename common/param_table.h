@@ -29,8 +29,10 @@
     "messages up to this size are sent before the receiver asks")                                  \
   X(PROGRESS, ENUM, "auto", "auto|inline|thread", "", NET,                                         \
     "who moves the data: NCCL's own thread (inline) or one thread per NIC")                        \
-  X(SPEED_MBPS, INT, "0", "0..10000000", "Mb/s", NET,                                              \
-    "speed reported for every NIC; 0 asks the system and the profile")                             \
+  X(SPEED_MBPS, STRING, "", "", "Mb/s", NET,                                                       \
+    "speed of NICs, one for all or as in eth0=25000,eth1=100000; empty asks profile and system")   \
+  X(GPU_POINTERS, BOOL, "0", "", "", NET,                                                          \
+    "1 lets NCCL pass GPU memory, where the CPU can address it; 0 stages through host memory")     \
   X(LATENCY_US, INT, "0", "0..1000", "us", NET,                                                    \
     "latency reported to NCCL, equal on all hosts; 0 takes the profile's")                         \
   X(PORT_RANGE, STRING, "", "", "", NET,                                                           \

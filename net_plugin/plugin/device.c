@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Speeds decide how many channels NCCL opens, so a wrong one costs bandwidth: each says where it is
+ * from, and drivers that make theirs up are not asked (nic_facts.c). */
+#include "net_plugin/plugin/device.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/quantity.h"
+#include "net_plugin/plugin/locality.h"
+
+enum { SPEED_MAX_MBPS = 10000000 };
+
+const char *device_origin_name(enum device_origin origin) {
+  switch (origin) {
+  case DEVICE_FROM_PARAMETER:
+    return "parameter";
+  case DEVICE_FROM_PROFILE:
+    return "profile";
+  case DEVICE_FROM_SYSTEM:
+    return "system";
+  case DEVICE_FROM_DEFAULT:
+    return "default";
+  }
+  return "";
+}
+
+/* ---- STRATUS_SPEED_MBPS: "25000", or "eth0=25000,eth1=100000" ---- */
+
+/* One entry; `name` is empty if it holds for all. */
+static bool parse_speed(const char *entry, size_t length, char name[IF_NAMESIZE], uint32_t *mbps) {
+  char text[IF_NAMESIZE + 24];
+  if (length >= sizeof(text)) {
+    return false;
+  }
+  snprintf(text, sizeof(text), "%.*s", (int)length, entry);
+  char *equals = strchr(text, '=');
+  const char *number = equals ? equals + 1 : text;
+  size_t name_length = equals ? (size_t)(equals - text) : 0;
+  int64_t value;
+  if (name_length >= IF_NAMESIZE || (equals && name_length == 0) ||
+      quantity_parse_int(number, &value) || value < 1 || value > SPEED_MAX_MBPS) {
+    return false;
+  }
+  snprintf(name, IF_NAMESIZE, "%.*s", (int)name_length, text);
+  *mbps = (uint32_t)value;
+  return true;
+}
+
+/* Sets the speed of the devices that an entry is for. */
+static void apply_speed(struct device_table *table, const char *name, uint32_t mbps) {
+  bool is_used = false;
+  for (int i = 0; i < table->count; i++) {
+    struct device *device = &table->devices[i];
+    if (!*name || !strcmp(device->name, name)) {
+      device->speed_mbps = mbps;
+      device->speed_origin = DEVICE_FROM_PARAMETER;
+      is_used = true;
+    }
+  }
+  if (!is_used) {
+    LOG_WARN("STRATUS_SPEED_MBPS names %s, which is none of the interfaces in use", name);
+  }
+}
+
+static void apply_speed_parameter(struct device_table *table, const char *text) {
+  while (*text && table->count > 0) {
+    size_t length = strcspn(text, ",");
+    char name[IF_NAMESIZE];
+    uint32_t mbps;
+    if (parse_speed(text, length, name, &mbps)) {
+      apply_speed(table, name, mbps);
+    } else {
+      LOG_WARN("STRATUS_SPEED_MBPS: \"%.*s\" is ignored; accepted is 1..%d for all NICs, or a list "
+               "as in eth0=25000,eth1=100000",
+               (int)length, text, SPEED_MAX_MBPS);
+    }
+    text += length + (text[length] == ',');
+  }
+}
+
+/* ---- discovery ---- */
+
+static void set_speed(struct device *device, uint32_t system_mbps, const struct profile *profile) {
+  if (profile && profile->net.speed_mbps) {
+    device->speed_mbps = profile->net.speed_mbps;
+    device->speed_origin = DEVICE_FROM_PROFILE;
+  } else if (system_mbps) {
+    device->speed_mbps = system_mbps;
+    device->speed_origin = DEVICE_FROM_SYSTEM;
+  } else {
+    device->speed_mbps = DEVICE_DEFAULT_SPEED_MBPS;
+    device->speed_origin = DEVICE_FROM_DEFAULT;
+  }
+}
+
+static void add_physical(struct device_table *table, const struct interface *interface,
+                         const struct device_settings *settings) {
+  int index = table->count++;
+  struct device *device = &table->devices[index];
+  struct nic *nic = &device->nics[0];
+  *device = (struct device){ .nic_count = 1, .parts = { index } };
+  memcpy(nic->name, interface->name, sizeof(nic->name));
+  nic->index = if_nametoindex(interface->name);
+  nic->address = interface->address;
+  nic->address_bytes = interface_address_bytes(&interface->address);
+
+  struct nic_facts facts;
+  nic_facts_read(settings->sysfs_root, interface->name, nic->index ? nic->index : (unsigned)index,
+                 &facts);
+  nic->numa_node = facts.numa_node;
+  device->guid = facts.guid;
+  memcpy(device->name, interface->name, sizeof(interface->name));
+  memcpy(device->pci_path, facts.pci_path, sizeof(device->pci_path));
+  set_speed(device, facts.speed_mbps, settings->profile);
+}
+
+static void read_locality(struct device_table *table) {
+  struct nic nics[DEVICE_PHYSICAL_MAX];
+  for (int i = 0; i < table->count; i++) {
+    nics[i] = table->devices[i].nics[0];
+  }
+  locality_read(nics, (unsigned)table->count);
+  for (int i = 0; i < table->count; i++) {
+    table->devices[i].nics[0].numa_node = nics[i].numa_node;
+  }
+}
+
+static void set_latency(struct device_table *table, const struct device_settings *settings) {
+  if (settings->latency_us) {
+    table->latency_us = (float)settings->latency_us;
+    table->latency_origin = DEVICE_FROM_PARAMETER;
+  } else if (settings->profile && settings->profile->net.latency_us) {
+    table->latency_us = (float)settings->profile->net.latency_us;
+    table->latency_origin = DEVICE_FROM_PROFILE;
+  } else {
+    table->latency_us = 0; /* as NCCL's socket transport says */
+    table->latency_origin = DEVICE_FROM_DEFAULT;
+  }
+}
+
+void device_table_discover(struct device_table *table, const struct interface *interfaces,
+                           size_t count, const struct device_settings *settings) {
+  memset(table, 0, sizeof(*table));
+  for (size_t i = 0; i < count && table->count < DEVICE_PHYSICAL_MAX; i++) {
+    if (interfaces[i].verdict == INTERFACE_CHOSEN) {
+      add_physical(table, &interfaces[i], settings);
+    }
+  }
+  table->physical_count = table->count;
+  apply_speed_parameter(table, settings->speed_mbps);
+  for (int i = 0; i < table->count; i++) {
+    table->devices[i].nics[0].speed_mbps = table->devices[i].speed_mbps;
+  }
+  if (settings->has_locality && table->count > 0) {
+    read_locality(table);
+  }
+  set_latency(table, settings);
+  if (settings->profile) {
+    memcpy(table->profile_id, settings->profile->meta.id, sizeof(table->profile_id));
+  }
+}
+
+const struct device *device_table_find(const struct device_table *table, int index) {
+  if (index < 0 || index >= table->count) {
+    LOG_WARN("there is no network device %d: there are %d", index, table->count);
+    return NULL;
+  }
+  return &table->devices[index];
+}
+
+/* ---- fusion ---- */
+
+static int check_parts(const struct device_table *table, const int *parts, int part_count,
+                       int limit) {
+  if (part_count < 2 || part_count > limit || part_count > NIC_MAX_FUSED) {
+    LOG_WARN("cannot fuse %d network devices into one: 2 to %d are possible", part_count, limit);
+    return -EINVAL;
+  }
+  for (int i = 0; i < part_count; i++) {
+    if (parts[i] < 0 || parts[i] >= table->physical_count) {
+      LOG_WARN("cannot fuse network device %d: physical ones are 0 to %d", parts[i],
+               table->physical_count - 1);
+      return -EINVAL;
+    }
+    for (int j = 0; j < i; j++) {
+      if (parts[j] == parts[i]) {
+        LOG_WARN("cannot fuse network device %d (%s) with itself", parts[i],
+                 table->devices[parts[i]].name);
+        return -EINVAL;
+      }
+    }
+  }
+  return 0;
+}
+
+static int find_fused(const struct device_table *table, const int *parts, int part_count) {
+  for (int i = table->physical_count; i < table->count; i++) {
+    const struct device *device = &table->devices[i];
+    if (device->nic_count == (unsigned)part_count &&
+        !memcmp(device->parts, parts, sizeof(*parts) * (size_t)part_count)) {
+      return i;
+    }
+  }
+  return -1;
+}
+
+int device_table_fuse(struct device_table *table, const int *parts, int part_count, int limit,
+                      int *index) {
+  int rc = check_parts(table, parts, part_count, limit);
+  if (rc) {
+    return rc;
+  }
+  int existing = find_fused(table, parts, part_count);
+  if (existing >= 0) {
+    *index = existing;
+    return 0;
+  }
+  if (table->count == DEVICE_MAX) {
+    LOG_WARN("cannot fuse more network devices: %d is the limit", DEVICE_MAX);
+    return -ENOSPC;
+  }
+  struct device *fused = &table->devices[table->count];
+  *fused = (struct device){ 0 };
+  for (int i = 0; i < part_count; i++) {
+    const struct device *part = &table->devices[parts[i]];
+    if (i) {
+      strcat(fused->name, "+"); /* DEVICE_NAME_MAX has room for all parts */
+    }
+    strcat(fused->name, part->nics[0].name);
+    fused->nics[i] = part->nics[0];
+    fused->parts[i] = parts[i];
+    fused->speed_mbps += part->speed_mbps;
+    /* The least certain origin is what the sum is worth. */
+    fused->speed_origin =
+        part->speed_origin > fused->speed_origin ? part->speed_origin : fused->speed_origin;
+    fused->guid ^= part->guid;
+  }
+  fused->guid |= UINT64_C(1) << 63; /* no physical one has it */
+  fused->nic_count = (unsigned)part_count;
+  memcpy(fused->pci_path, table->devices[parts[0]].pci_path, sizeof(fused->pci_path));
+  *index = table->count++;
+  LOG_INFO("device %d is %s, %u Mb/s", *index, fused->name, fused->speed_mbps);
+  return 0;
+}
+
+void device_read_properties(const struct device_table *table, const struct device *device,
+                            bool has_gpu_pointers, struct net_properties *out) {
+  *out = (struct net_properties){
+    .name = device->name,
+    .pci_path = device->pci_path[0] ? device->pci_path : NULL,
+    .guid = device->guid,
+    .speed_mbps = device->speed_mbps,
+    .latency_us = table->latency_us,
+    .has_gpu_pointers = has_gpu_pointers,
+    .part_count = (int)device->nic_count,
+  };
+  memcpy(out->parts, device->parts, sizeof(out->parts));
+}

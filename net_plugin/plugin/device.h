@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device: the NICs that NCCL sees, physical ones first, then those that it had fused.
+ *
+ * Owns: everything in its table, of fixed size; names and paths stay where they are, so that NCCL
+ * may keep pointers to them.  Threads: app and NCCL's service thread; plugin.c serialises.
+ * Blocks: device_table_discover, as sysfs and profiles do.  Fails: as told below, after LOG_WARN.
+ */
+#ifndef NET_PLUGIN_PLUGIN_DEVICE_H
+#define NET_PLUGIN_PLUGIN_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/profile.h"
+#include "net_plugin/lane/nic.h"
+#include "net_plugin/plugin/interface.h"
+#include "net_plugin/plugin/nic_facts.h"
+
+enum {
+  DEVICE_PHYSICAL_MAX = INTERFACE_CHOSEN_MAX,
+  DEVICE_MAX = 64, /* with the fused ones */
+  DEVICE_NAME_MAX = NIC_MAX_FUSED * (IF_NAMESIZE + 1),
+  DEVICE_DEFAULT_SPEED_MBPS = 10000, /* NCCL's own, src/transport/net_socket.cc:157-160 */
+};
+
+/* Where a speed or latency is from, the first that has one. */
+enum device_origin {
+  DEVICE_FROM_PARAMETER, /* STRATUS_SPEED_MBPS, STRATUS_LATENCY_US */
+  DEVICE_FROM_PROFILE,
+  DEVICE_FROM_SYSTEM,
+  DEVICE_FROM_DEFAULT,
+};
+
+struct device {
+  char name[DEVICE_NAME_MAX]; /* "eth0", or "eth0+eth1" */
+  char pci_path[NIC_FACTS_PATH_MAX];
+  uint64_t guid;
+  uint32_t speed_mbps; /* the sum of what is fused */
+  enum device_origin speed_origin;
+  unsigned nic_count;
+  int parts[NIC_MAX_FUSED]; /* indexes of what is fused, or its own */
+  struct nic nics[NIC_MAX_FUSED];
+};
+
+struct device_table {
+  struct device devices[DEVICE_MAX];
+  int count;
+  int physical_count;
+  /* The same on all hosts: NCCL's tuning must come out alike on every rank, or ranks choose
+   * different algorithms and hang. So it is never measured. */
+  float latency_us;
+  enum device_origin latency_origin;
+  char profile_id[PROFILE_ID_MAX]; /* of the profile in use; empty: none */
+};
+
+/* What NCCL asks for, in no particular version of its interface. */
+struct net_properties {
+  const char *name;
+  const char *pci_path; /* NULL: not on PCI */
+  uint64_t guid;
+  uint32_t speed_mbps;
+  float latency_us;
+  bool has_gpu_pointers;
+  int part_count;
+  int parts[NIC_MAX_FUSED];
+};
+
+/* What decides besides the system itself. */
+struct device_settings {
+  const char *sysfs_root;
+  const char *speed_mbps;        /* STRATUS_SPEED_MBPS */
+  unsigned latency_us;           /* STRATUS_LATENCY_US; 0: not set */
+  const struct profile *profile; /* NULL: none fits */
+  bool has_locality;             /* ask hwloc for NUMA nodes */
+};
+
+/* Fills the table from the chosen ones among `interfaces`. A table without any is no error. */
+void device_table_discover(struct device_table *table, const struct interface *interfaces,
+                           size_t count, const struct device_settings *settings);
+
+/* Makes one device of several physical ones; the same set again is the same device. At most `limit`
+ * parts. -EINVAL if that cannot be, -ENOSPC if the table is full. */
+int device_table_fuse(struct device_table *table, const int *parts, int part_count, int limit,
+                      int *index);
+
+/* NULL, after LOG_WARN, if there is no such device. */
+const struct device *device_table_find(const struct device_table *table, int index);
+
+void device_read_properties(const struct device_table *table, const struct device *device,
+                            bool has_gpu_pointers, struct net_properties *out);
+
+/* "parameter", "profile", "system", "default". */
+const char *device_origin_name(enum device_origin origin);
+
+#endif

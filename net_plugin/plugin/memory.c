@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NCCL registers the same buffer once per connection, so ranges are looked up before anything is
+ * probed or mapped. Host memory takes one shared handle and no lock. */
+#include "net_plugin/plugin/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/log.h"
+
+struct entry {
+  struct memory memory; /* first: a handle is its entry */
+  unsigned references;
+  struct entry *next;
+};
+
+static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct entry *cache;
+
+static const struct memory host_memory = { .bytes = SIZE_MAX };
+
+static uintptr_t page_mask(void) {
+  return (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+}
+
+/* The kernel reads a byte for us and says EFAULT where we would have crashed. */
+static bool is_readable(int pipe_write, int pipe_read, const void *byte) {
+  char drain;
+  return write(pipe_write, byte, 1) == 1 && read(pipe_read, &drain, 1) == 1;
+}
+
+static bool is_cpu_addressable(const void *data, size_t bytes) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK)) {
+    return false;
+  }
+  bool is_addressable = is_readable(ends[1], ends[0], data) &&
+                        is_readable(ends[1], ends[0], (const char *)data + bytes - 1);
+  close(ends[0]);
+  close(ends[1]);
+  return is_addressable;
+}
+
+/* A range that covers the one asked for, in the same kind of access. */
+static struct entry *cache_find(uintptr_t base, size_t bytes, bool is_mapped) {
+  for (struct entry *entry = cache; entry; entry = entry->next) {
+    const struct memory *memory = &entry->memory;
+    if (base >= memory->base && bytes <= memory->bytes &&
+        base - memory->base <= memory->bytes - bytes && is_mapped == (memory->mapping != NULL)) {
+      return entry;
+    }
+  }
+  return NULL;
+}
+
+static int cache_add(struct memory memory, const struct memory **out) {
+  struct entry *entry = malloc(sizeof(*entry));
+  if (!entry) {
+    return -ENOMEM;
+  }
+  *entry = (struct entry){ .memory = memory, .references = 1, .next = cache };
+  cache = entry;
+  *out = &entry->memory;
+  return 0;
+}
+
+/* With the lock held. */
+static int register_addressable(void *data, size_t bytes, struct memory pages,
+                                const struct memory **out) {
+  if (!is_cpu_addressable(data, bytes)) {
+    LOG_WARN("GPU memory at %p (%zu bytes) cannot be addressed by the CPU: unset "
+             "STRATUS_GPU_POINTERS, so that NCCL stages through host memory",
+             data, bytes);
+    return -EFAULT;
+  }
+  return cache_add(pages, out);
+}
+
+/* With the lock held. -ENODEV and the like if the exporter cannot be mapped. */
+static int register_mapped(void *data, size_t bytes, uint64_t offset, int fd, struct memory pages,
+                           const struct memory **out) {
+  uint64_t inside = offset & page_mask();
+  size_t map_bytes = (size_t)inside + bytes;
+  void *mapping =
+      mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(offset - inside));
+  if (mapping == MAP_FAILED) {
+    return -errno;
+  }
+  /* Only the range itself is mapped, so only it may be found again, not the pages around it. */
+  pages.base = (uintptr_t)data;
+  pages.bytes = bytes;
+  pages.shift = (ptrdiff_t)((uintptr_t)mapping + inside - (uintptr_t)data);
+  pages.mapping = mapping;
+  pages.map_bytes = map_bytes;
+  int rc = cache_add(pages, out);
+  if (rc) {
+    munmap(mapping, map_bytes);
+  }
+  return rc;
+}
+
+static struct memory pages_of(const void *data, size_t bytes) {
+  uintptr_t first = (uintptr_t)data & ~page_mask();
+  uintptr_t end = ((uintptr_t)data + bytes + page_mask()) & ~page_mask();
+  return (struct memory){ .base = first, .bytes = end - first };
+}
+
+int memory_register(void *data, size_t bytes, enum memory_type type, const struct memory **out) {
+  if (type == MEMORY_HOST || bytes == 0) {
+    *out = &host_memory;
+    return 0;
+  }
+  if (type != MEMORY_GPU) {
+    LOG_WARN("memory of type %d cannot be registered: 1 (host) and 2 (GPU) are known", (int)type);
+    return -EINVAL;
+  }
+  struct memory pages = pages_of(data, bytes);
+  pthread_mutex_lock(&cache_lock);
+  int rc = 0;
+  struct entry *entry = cache_find(pages.base, pages.bytes, false);
+  if (entry) {
+    entry->references++;
+    *out = &entry->memory;
+  } else {
+    rc = register_addressable(data, bytes, pages, out);
+  }
+  pthread_mutex_unlock(&cache_lock);
+  return rc;
+}
+
+int memory_register_dma_buf(void *data, size_t bytes, uint64_t offset, int fd,
+                            const struct memory **out) {
+  if (bytes == 0) {
+    *out = &host_memory;
+    return 0;
+  }
+  pthread_mutex_lock(&cache_lock);
+  int rc = 0;
+  struct entry *entry = cache_find((uintptr_t)data, bytes, true);
+  if (entry) {
+    entry->references++;
+    *out = &entry->memory;
+  } else {
+    struct memory pages = pages_of(data, bytes);
+    rc = register_mapped(data, bytes, offset, fd, pages, out);
+    if (rc) {
+      LOG_TRACE("dma-buf of GPU memory at %p cannot be mapped: %s; trying its address", data,
+                strerror(-rc));
+      rc = register_addressable(data, bytes, pages, out);
+    }
+  }
+  pthread_mutex_unlock(&cache_lock);
+  return rc;
+}
+
+void memory_deregister(const struct memory *memory) {
+  if (!memory || memory == &host_memory) {
+    return;
+  }
+  pthread_mutex_lock(&cache_lock);
+  struct entry **link = &cache;
+  while (*link && &(*link)->memory != memory) {
+    link = &(*link)->next;
+  }
+  struct entry *entry = *link;
+  if (entry && --entry->references == 0) {
+    *link = entry->next;
+    if (entry->memory.mapping) {
+      munmap(entry->memory.mapping, entry->memory.map_bytes);
+    }
+    free(entry);
+  }
+  pthread_mutex_unlock(&cache_lock);
+}
+
+size_t memory_count(void) {
+  pthread_mutex_lock(&cache_lock);
+  size_t count = 0;
+  for (const struct entry *entry = cache; entry; entry = entry->next) {
+    count++;
+  }
+  pthread_mutex_unlock(&cache_lock);
+  return count;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* memory: registered user memory, and where the CPU finds it.
+ *
+ * TCP copies with the CPU, so host memory needs nothing, and GPU memory is usable only where the
+ * CPU can address it (coherent systems such as Grace Hopper) or its dma-buf can be mapped. Both are
+ * offered to NCCL only with STRATUS_GPU_POINTERS=1.
+ *
+ * Owns: handles and mappings, until the last memory_deregister of each; one cache per process,
+ * ranges of pages, counted.  Threads: any; memory_address is lock-free: a handle never changes.
+ * Blocks: on the cache's lock and in mmap.  Fails: negative errno, after LOG_WARN. */
+#ifndef NET_PLUGIN_PLUGIN_MEMORY_H
+#define NET_PLUGIN_PLUGIN_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* NCCL_PTR_HOST and NCCL_PTR_CUDA, src/include/plugin/nccl_net.h:25-26 at v2.30.7. */
+enum memory_type { MEMORY_HOST = 1, MEMORY_GPU = 2 };
+
+/* Immutable once handed out. */
+struct memory {
+  uintptr_t base;  /* first page, as the user addresses it */
+  size_t bytes;    /* whole pages */
+  ptrdiff_t shift; /* what leads from the user's address to the CPU's */
+  void *mapping;   /* of a dma-buf, or NULL */
+  size_t map_bytes;
+};
+
+/* -EFAULT if it is GPU memory that the CPU cannot address. */
+int memory_register(void *data, size_t bytes, enum memory_type type, const struct memory **out);
+
+/* The same through a dma-buf, of which `data` is the byte at `offset`. */
+int memory_register_dma_buf(void *data, size_t bytes, uint64_t offset, int fd,
+                            const struct memory **out);
+
+void memory_deregister(const struct memory *memory);
+
+/* Where the CPU finds `data`. A NULL handle, as NCCL passes for empty messages, changes nothing. */
+static inline void *memory_address(const struct memory *memory, void *data) {
+  return memory ? (char *)data + memory->shift : data;
+}
+
+/* Handles in the cache, for tests and messages. */
+size_t memory_count(void);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Facts from /sys/class/net/<name>. */
+#include "net_plugin/plugin/nic_facts.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/sysfs.h"
+
+/* "0000:00:05.0" */
+static bool is_pci_address(const char *text, size_t length) {
+  if (length < strlen("0000:00:05.0")) { /* domains may have more than four digits */
+    return false;
+  }
+  const char *tail = text + length - strlen(":00:05.0");
+  if (tail[0] != ':' || tail[3] != ':' || tail[6] != '.') {
+    return false;
+  }
+  for (const char *c = text; c < text + length; c++) {
+    if (!isxdigit((unsigned char)*c) && *c != ':' && *c != '.') {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* The PCI function that the interface is on. A virtio NIC is a device below its PCI function;
+ * NCCL's own socket transport reports the inner one, which is not on the PCI bus, and so NCCL
+ * places the NIC nowhere (ncclTopoFillNet, src/graph/xml.cc:1098-1161 at v2.30.7). */
+static void read_pci_path(const char *root, const char *name, char path[NIC_FACTS_PATH_MAX]) {
+  path[0] = '\0';
+  char resolved[SYSFS_PATH_MAX];
+  if (sysfs_resolve(root, resolved, sizeof(resolved), "sys/class/net/%s/device", name) < 0) {
+    return;
+  }
+  char *slash;
+  while ((slash = strrchr(resolved, '/')) != NULL) {
+    if (is_pci_address(slash + 1, strlen(slash + 1))) {
+      if (strlen(resolved) < NIC_FACTS_PATH_MAX) {
+        strcpy(path, resolved);
+      }
+      return;
+    }
+    *slash = '\0';
+  }
+}
+
+/* The hardware address, which a bond and its ports share, and the index, which is unique. */
+static uint64_t read_guid(const char *root, const char *name, unsigned index) {
+  char text[SYSFS_TEXT_MAX];
+  unsigned part[6] = { 0 };
+  uint64_t address = 0;
+  if (sysfs_read_text(root, text, sizeof(text), "sys/class/net/%s/address", name) > 0 &&
+      sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x", &part[0], &part[1], &part[2], &part[3], &part[4],
+             &part[5]) == 6) {
+    for (int i = 0; i < 6; i++) {
+      address = address << 8 | part[i];
+    }
+  }
+  return (uint64_t)(index & 0x7fff) << 48 | address;
+}
+
+static bool has_untruthful_driver(const char *root, const char *name) {
+  char driver[SYSFS_PATH_MAX];
+  if (sysfs_resolve(root, driver, sizeof(driver), "sys/class/net/%s/device/driver", name) < 0) {
+    return false;
+  }
+  const char *base = strrchr(driver, '/');
+  /* Whatever virtio_net says was set by hand in the guest or made up by the host. */
+  return base && !strcmp(base + 1, "virtio_net");
+}
+
+static uint32_t read_speed(const char *root, const char *name, int depth);
+
+/* An interface without a device of its own (bond, VLAN, bridge, macvlan) is as truthful as those
+ * below it. Without any it is a veth, which claims 10000, a tun or a dummy. */
+static bool has_truthful_lower(const char *root, const char *name, int depth) {
+  struct sysfs_list list;
+  if (depth == 0 || sysfs_list(root, &list, "sys/class/net/%s", name) < 0) {
+    return false;
+  }
+  bool is_truthful = false;
+  for (size_t i = 0; i < list.count; i++) {
+    if (!strncmp(list.names[i], "lower_", strlen("lower_"))) {
+      is_truthful = read_speed(root, list.names[i] + strlen("lower_"), depth - 1) > 0;
+      if (!is_truthful) {
+        break;
+      }
+    }
+  }
+  sysfs_list_free(&list);
+  return is_truthful;
+}
+
+static uint32_t read_speed(const char *root, const char *name, int depth) {
+  int64_t mbps;
+  if (sysfs_read_int(root, &mbps, "sys/class/net/%s/speed", name) < 0) {
+    return 0;
+  }
+  /* -1 as it is printed by kernels old and new, and in 16 bits by some drivers. */
+  if (mbps <= 0 || mbps == 65535 || mbps >= INT32_MAX) {
+    return 0;
+  }
+  bool is_truthful = sysfs_exists(root, "sys/class/net/%s/device", name)
+                         ? !has_untruthful_driver(root, name)
+                         : has_truthful_lower(root, name, depth);
+  return is_truthful ? (uint32_t)mbps : 0;
+}
+
+void nic_facts_read(const char *root, const char *name, unsigned index, struct nic_facts *out) {
+  enum { STACKED_MAX = 4 }; /* VLAN on bridge on bond on NIC */
+  *out = (struct nic_facts){ .numa_node = -1 };
+  read_pci_path(root, name, out->pci_path);
+  out->guid = read_guid(root, name, index);
+  out->speed_mbps = read_speed(root, name, STACKED_MAX);
+  int64_t node;
+  if (out->pci_path[0] && sysfs_read_int(root, &node, "%s/numa_node", out->pci_path + 1) >= 0 &&
+      node >= 0 && node < INT16_MAX) {
+    out->numa_node = (int)node;
+  }
+}

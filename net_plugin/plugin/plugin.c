@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process-wide state is one device table behind one lock.
+ *
+ * NCCL 2.28 and later unloads plugins after the last communicator and loads them again for the
+ * next. This one stays mapped (-z nodelete), so its state survives a reload that NCCL believes to
+ * be a fresh start, except where NCCL_NET_PLUGIN_REF_COUNT keeps it loaded and NCCL goes on using
+ * the device numbers it knows. Only the next call tells: after a reload NCCL asks for the devices
+ * (src/plugin/net.cc:179-184 at v2.30.7), otherwise it does not. So a table that is left over is
+ * kept until someone asks. */
+#include "net_plugin/plugin/plugin.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/param.h"
+#include "common/profile_match.h"
+#include "common/sysfs.h"
+#include "common/version.h"
+#include "net_plugin/plugin/transfer.h"
+#include "net_plugin/setup/connector.h"
+#include "net_plugin/setup/settings.h"
+#include "net_plugin/setup/setup.h"
+
+struct plugin_context {
+  int traffic_class;
+  struct attributes attributes;
+};
+
+static struct {
+  pthread_mutex_t lock;
+  struct device_table devices;
+  bool is_discovered;
+  bool is_left_over; /* from communicators that are gone */
+  bool has_warned;   /* about unknown variables, once per process */
+  unsigned contexts;
+  int api_version; /* of the latest init */
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static struct profiler profiler;
+
+/* ---- init, finalize ---- */
+
+static void announce_device(int index, const struct device *device) {
+  const struct nic *nic = &device->nics[0];
+  char address[INTERFACE_ADDRESS_TEXT_MAX];
+  char numa[24] = "unknown";
+  if (nic->numa_node >= 0) {
+    snprintf(numa, sizeof(numa), "%d", nic->numa_node);
+  }
+  LOG_INFO("device %d: %s, address %s, %u Mb/s (from %s), PCI %s, NUMA node %s", index,
+           device->name, interface_address_text(&nic->address, address), device->speed_mbps,
+           device_origin_name(device->speed_origin),
+           device->pci_path[0] ? strrchr(device->pci_path, '/') + 1 : "none", numa);
+}
+
+static void announce(int api_version, const struct device_table *table) {
+  LOG_INFO("stratus %s carries this job's network traffic (NCCL net plugin interface v%d, %d "
+           "device%s, %s%s); to turn it off: NCCL_NET_PLUGIN=none",
+           STRATUS_VERSION, api_version, table->count, table->count == 1 ? "" : "s",
+           table->profile_id[0] ? "profile " : "no profile", table->profile_id);
+  for (int i = 0; i < table->count; i++) {
+    announce_device(i, &table->devices[i]);
+  }
+  if (table->latency_origin != DEVICE_FROM_DEFAULT) {
+    LOG_INFO("latency %g us (from %s)", (double)table->latency_us,
+             device_origin_name(table->latency_origin));
+  }
+}
+
+static void warn_without_device(const struct interface *interfaces, int count,
+                                const struct interface_wishes *wishes) {
+  char seen[512] = "";
+  for (int i = 0; i < count && strlen(seen) < sizeof(seen) - IF_NAMESIZE - 64; i++) {
+    size_t length = strlen(seen);
+    snprintf(seen + length, sizeof(seen) - length, "%s%s %s", i ? "; " : "", interfaces[i].name,
+             interface_verdict_text(interfaces[i].verdict));
+  }
+  LOG_WARN("no usable network interface, so NCCL goes on without stratus "
+           "(NCCL_SOCKET_IFNAME=%s, NCCL_SOCKET_FAMILY=%s): %s",
+           wishes->ifname ? wishes->ifname : "", wishes->family ? wishes->family : "",
+           seen[0] ? seen : "there is none with an address");
+}
+
+static bool has_several_numa_nodes(const char *root) {
+  return !strcmp(root, "/") && sysfs_read_list_count(root, "sys/devices/system/node/online") > 1;
+}
+
+/* *found is NULL if no profile fits, or the one that was named is bad. */
+static int load_profile(struct profile *storage, const struct profile **found) {
+  char path[PROFILE_PATH_MAX];
+  struct profile_error error;
+  int rc = profile_match_load(storage, path, &error);
+  *found = rc ? NULL : storage;
+  if (rc == 0 || rc == -ENOENT) {
+    return 0;
+  }
+  char text[PROFILE_PATH_MAX + sizeof(error.text)];
+  bool is_strict = param_bool(PARAM_PROFILE_STRICT);
+  LOG_WARN("%s: %s", is_strict ? "stratus is off because of a bad profile" : "profile is not used",
+           profile_error_format(&error, text, sizeof(text)));
+  return is_strict ? rc : 0;
+}
+
+/* With the lock held. */
+static int discover(void) {
+  static struct interface interfaces[INTERFACE_MAX]; /* too large for a thread's stack */
+  int count = interface_list(interfaces);
+  if (count < 0) {
+    LOG_WARN("cannot list network interfaces: %s", strerror(-count));
+    return count;
+  }
+  struct interface_wishes wishes = interface_read_wishes();
+  interface_select(interfaces, (size_t)count, &wishes);
+
+  struct profile storage;
+  const struct profile *profile;
+  int rc = load_profile(&storage, &profile);
+  if (rc) {
+    return rc;
+  }
+  settings_use_profile(profile);
+  const char *root = param_string(PARAM_SYSFS_ROOT);
+  struct device_settings settings = {
+    .sysfs_root = root,
+    .speed_mbps = param_string(PARAM_SPEED_MBPS),
+    .latency_us = (unsigned)param_int(PARAM_LATENCY_US),
+    .profile = profile,
+    .has_locality = has_several_numa_nodes(root),
+  };
+  device_table_discover(&state.devices, interfaces, (size_t)count, &settings);
+  if (profile) {
+    profile_free(&storage);
+  }
+  state.is_discovered = true;
+  state.is_left_over = false;
+  if (state.devices.count == 0) {
+    warn_without_device(interfaces, count, &wishes);
+  } else {
+    announce(state.api_version, &state.devices);
+  }
+  return 0;
+}
+
+int plugin_init(const struct plugin_host *host, struct plugin_context **context) {
+  struct plugin_context *created = NULL;
+  if (context) {
+    created = calloc(1, sizeof(*created));
+    if (!created) {
+      return -ENOMEM;
+    }
+    created->traffic_class = host->traffic_class;
+  }
+  pthread_mutex_lock(&state.lock);
+  log_set_threshold((enum log_level)param_enum(PARAM_LOG));
+  if (!state.has_warned) {
+    param_warn_unknown(environ);
+    state.has_warned = true;
+  }
+  profiler_set_callback(&profiler, host->profiler);
+  setup_start();
+  state.api_version = host->api_version;
+  state.is_left_over = state.is_discovered && state.contexts == 0;
+  int rc = state.is_discovered ? 0 : discover();
+  if (rc == 0 && context) {
+    state.contexts++;
+  }
+  pthread_mutex_unlock(&state.lock);
+  if (rc) {
+    free(created);
+  } else if (context) {
+    *context = created;
+  }
+  return rc;
+}
+
+void plugin_finalize(struct plugin_context *context, bool *is_last) {
+  pthread_mutex_lock(&state.lock);
+  state.contexts--;
+  *is_last = state.contexts == 0;
+  if (*is_last) {
+    setup_stop();
+    profiler_set_callback(&profiler, NULL);
+  }
+  pthread_mutex_unlock(&state.lock);
+  free(context);
+}
+
+int plugin_traffic_class(const struct plugin_context *context) {
+  return context->traffic_class;
+}
+
+void plugin_set_attributes(struct plugin_context *context, const struct attributes *attributes) {
+  attributes_store(&context->attributes, attributes);
+  if (log_is_enabled(LOG_LEVEL_TRACE)) {
+    char text[ATTRIBUTES_TEXT_MAX];
+    LOG_TRACE("coming traffic: %s", attributes_format(attributes, text));
+  }
+}
+
+/* ---- devices ---- */
+
+int plugin_device_count(int *count) {
+  pthread_mutex_lock(&state.lock);
+  int rc = state.is_left_over ? discover() : 0;
+  *count = state.devices.count;
+  pthread_mutex_unlock(&state.lock);
+  return rc;
+}
+
+int plugin_device_properties(int device, struct net_properties *out) {
+  bool has_gpu_pointers = param_bool(PARAM_GPU_POINTERS);
+  pthread_mutex_lock(&state.lock);
+  const struct device *found = device_table_find(&state.devices, device);
+  if (found) {
+    device_read_properties(&state.devices, found, has_gpu_pointers, out);
+  }
+  pthread_mutex_unlock(&state.lock);
+  return found ? 0 : -EINVAL;
+}
+
+int plugin_fuse_devices(const int *devices, int count, int limit, int *device) {
+  pthread_mutex_lock(&state.lock);
+  int rc = device_table_fuse(&state.devices, devices, count, limit, device);
+  pthread_mutex_unlock(&state.lock);
+  return rc;
+}
+
+static int copy_nics(int device, struct nic nics[NIC_MAX_FUSED], unsigned *count) {
+  pthread_mutex_lock(&state.lock);
+  const struct device *found = device_table_find(&state.devices, device);
+  if (found) {
+    *count = found->nic_count;
+    memcpy(nics, found->nics, sizeof(found->nics));
+  }
+  pthread_mutex_unlock(&state.lock);
+  return found ? 0 : -EINVAL;
+}
+
+/* ---- connections ---- */
+
+int plugin_listen(int device, void *handle, struct listener **listener) {
+  struct nic nics[NIC_MAX_FUSED];
+  unsigned count;
+  int rc = copy_nics(device, nics, &count);
+  return rc ? rc : listener_open(nics, count, handle, listener);
+}
+
+static int choose_dscp(int traffic_class) {
+  if (param_is_set(PARAM_DSCP) && param_int(PARAM_DSCP) >= 0) {
+    return (int)param_int(PARAM_DSCP);
+  }
+  if (traffic_class < 0) {
+    return -1;
+  }
+  if (traffic_class > UINT8_MAX) {
+    LOG_WARN_EVERY(3600 * NS_PER_S, "traffic class %d is ignored; accepted is 0..255",
+                   traffic_class);
+    return -1;
+  }
+  return traffic_class >> 2; /* the lower two bits of the byte are for congestion marks */
+}
+
+int plugin_connect(int device, int traffic_class, void *handle, struct connection **connection) {
+  struct nic nics[NIC_MAX_FUSED];
+  unsigned count;
+  int rc = copy_nics(device, nics, &count);
+  return rc ? rc : connector_connect(nics, count, choose_dscp(traffic_class), handle, connection);
+}
+
+int plugin_isend(struct connection *connection, void *data, size_t bytes,
+                 const struct memory *memory, void *phandle, struct request **request) {
+  return transfer_isend(connection, memory_address(memory, data), bytes, &profiler, phandle,
+                        request);
+}
+
+int plugin_irecv(struct connection *connection, int count, void **data, const size_t *bytes,
+                 void **memories, void **phandles, struct request **request) {
+  if (count != 1) {
+    /* maxRecvs is 1, so NCCL never groups. */
+    LOG_WARN("NCCL asks for %d receives in one; this plugin offers 1", count);
+    return -EINVAL;
+  }
+  const struct memory *memory = memories ? memories[0] : NULL;
+  return transfer_irecv(connection, memory_address(memory, data[0]), bytes[0], &profiler,
+                        phandles ? phandles[0] : NULL, request);
+}

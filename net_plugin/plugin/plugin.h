@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plugin: what NCCL asks of a network, in no particular version of its interface.
+ *
+ * Owns: the process's device table (kept until the process ends, since NCCL keeps device numbers
+ * and names across communicators), contexts until plugin_finalize.
+ * Threads: init, finalize and devices: app threads; listen, connect and register: NCCL's service
+ * threads; isend and irecv: the progress thread of the connection. What is shared is locked.
+ * Blocks: plugin_init and plugin_device_count, while interfaces and profiles are read; nothing
+ * else.  Fails: negative errno, after LOG_WARN. */
+#ifndef NET_PLUGIN_PLUGIN_PLUGIN_H
+#define NET_PLUGIN_PLUGIN_PLUGIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net_plugin/observe/profiler.h"
+#include "net_plugin/plugin/attributes.h"
+#include "net_plugin/plugin/device.h"
+#include "net_plugin/plugin/memory.h"
+#include "net_plugin/setup/listener.h"
+
+struct plugin_context; /* one per communicator with its own resources, from v11 on */
+struct connection;
+struct request;
+
+enum { PLUGIN_TRAFFIC_CLASS_NONE = -1 };
+
+/* What NCCL gives at init. */
+struct plugin_host {
+  int api_version; /* 6 to 12 */
+  int traffic_class;
+  profiler_callback_fn *profiler; /* NULL: none */
+};
+
+/* `context` is NULL for versions up to 10, which know no communicators and no finalize. A machine
+ * without a usable interface is no error: plugin_device_count says 0 then, and NCCL goes on without
+ * this plugin. */
+int plugin_init(const struct plugin_host *host, struct plugin_context **context);
+
+/* Stores in *is_last whether no other context is left. */
+void plugin_finalize(struct plugin_context *context, bool *is_last);
+
+int plugin_traffic_class(const struct plugin_context *context);
+void plugin_set_attributes(struct plugin_context *context, const struct attributes *attributes);
+
+int plugin_device_count(int *count);
+int plugin_device_properties(int device, struct net_properties *out);
+int plugin_fuse_devices(const int *devices, int count, int limit, int *device);
+
+int plugin_listen(int device, void *handle, struct listener **listener);
+
+/* A traffic class is the byte in the IP header, of which the upper six bits are the DSCP, as in
+ * NCCL's InfiniBand transport; STRATUS_DSCP wins. */
+int plugin_connect(int device, int traffic_class, void *handle, struct connection **connection);
+
+int plugin_isend(struct connection *connection, void *data, size_t bytes,
+                 const struct memory *memory, void *phandle, struct request **request);
+int plugin_irecv(struct connection *connection, int count, void **data, const size_t *bytes,
+                 void **memories, void **phandles, struct request **request);
+
+#endif

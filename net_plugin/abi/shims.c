@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Adapters that several versions share. */
+#include "net_plugin/abi/shims.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include "common/log.h"
+#include "net_plugin/abi/logger.h"
+#include "net_plugin/abi/result.h"
+#include "net_plugin/plugin/plugin.h"
+#include "net_plugin/plugin/transfer.h"
+
+enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger,
+                                    profiler_callback_fn *profiler) {
+  logger_use(logger);
+  const struct plugin_host host = {
+    .api_version = api_version,
+    .traffic_class = PLUGIN_TRAFFIC_CLASS_NONE,
+    .profiler = profiler,
+  };
+  return result_from_errno(plugin_init(&host, NULL));
+}
+
+enum nccl_result shims_devices(int *count) {
+  return result_from_errno(plugin_device_count(count));
+}
+
+enum nccl_result shims_fuse(int *device, const int *parts, int count, int limit) {
+  return result_from_errno(plugin_fuse_devices(parts, count, limit, device));
+}
+
+/* ---- connections ---- */
+
+enum nccl_result shims_listen(int device, void *handle, void **listen_comm) {
+  struct listener *listener = NULL;
+  int rc = plugin_listen(device, handle, &listener);
+  *listen_comm = listener;
+  return result_from_errno(rc);
+}
+
+enum nccl_result shims_connect(int device, int traffic_class, void *handle, void **send_comm) {
+  struct connection *connection = NULL;
+  int rc = plugin_connect(device, traffic_class, handle, &connection);
+  *send_comm = connection;
+  return result_from_errno(rc);
+}
+
+/* *device_handle stays as NCCL made it: there is no device code that would need one. */
+enum nccl_result shims_connect_v7(int device, void *handle, void **send_comm,
+                                  struct net_device_handle **device_handle) {
+  (void)device_handle;
+  return shims_connect(device, PLUGIN_TRAFFIC_CLASS_NONE, handle, send_comm);
+}
+
+enum nccl_result shims_accept(void *listen_comm, void **recv_comm) {
+  struct connection *connection = NULL;
+  int rc = listener_accept(listen_comm, &connection);
+  *recv_comm = connection;
+  return result_from_errno(rc);
+}
+
+enum nccl_result shims_accept_v7(void *listen_comm, void **recv_comm,
+                                 struct net_device_handle **device_handle) {
+  (void)device_handle;
+  return shims_accept(listen_comm, recv_comm);
+}
+
+enum nccl_result shims_close(void *comm) {
+  transfer_close(comm);
+  return NCCL_SUCCESS;
+}
+
+enum nccl_result shims_close_listen(void *listen_comm) {
+  listener_close(listen_comm);
+  return NCCL_SUCCESS;
+}
+
+/* ---- memory; a registration is the process's, whatever connection it was asked on ---- */
+
+enum nccl_result shims_reg_mr(void *comm, void *data, size_t bytes, int type, void **mhandle) {
+  (void)comm;
+  const struct memory *memory = NULL;
+  int rc = memory_register(data, bytes, (enum memory_type)type, &memory);
+  *mhandle = (void *)(uintptr_t)memory;
+  return result_from_errno(rc);
+}
+
+enum nccl_result shims_reg_mr_int(void *comm, void *data, int bytes, int type, void **mhandle) {
+  return bytes < 0 ? result_from_errno(-EINVAL)
+                   : shims_reg_mr(comm, data, (size_t)bytes, type, mhandle);
+}
+
+enum nccl_result shims_reg_mr_dma_buf(void *comm, void *data, size_t bytes, int type,
+                                      uint64_t offset, int fd, void **mhandle) {
+  (void)comm;
+  (void)type; /* only GPU memory is exported this way */
+  const struct memory *memory = NULL;
+  int rc = memory_register_dma_buf(data, bytes, offset, fd, &memory);
+  *mhandle = (void *)(uintptr_t)memory;
+  return result_from_errno(rc);
+}
+
+enum nccl_result shims_dereg_mr(void *comm, void *mhandle) {
+  (void)comm;
+  memory_deregister(mhandle);
+  return NCCL_SUCCESS;
+}
+
+/* ---- transfers ---- */
+
+enum nccl_result shims_isend_int(void *send_comm, void *data, int bytes, int tag, void *mhandle,
+                                 void **request) {
+  (void)tag; /* one connection per pair of ranks and channel: order says which is which */
+  struct request *posted = NULL;
+  int rc =
+      bytes < 0 ? -EINVAL : plugin_isend(send_comm, data, (size_t)bytes, mhandle, NULL, &posted);
+  *request = posted;
+  return result_from_errno(rc);
+}
+
+enum nccl_result shims_irecv_int(void *recv_comm, int count, void **data, int *bytes, int *tags,
+                                 void **mhandles, void **request) {
+  (void)tags;
+  struct request *posted = NULL;
+  size_t size = count == 1 && bytes[0] > 0 ? (size_t)bytes[0] : 0;
+  int rc = plugin_irecv(recv_comm, count, data, &size, mhandles, NULL, &posted);
+  *request = posted;
+  return result_from_errno(rc);
+}
+
+/* The CPU wrote the data itself, so there is nothing to wait for. NCCL tests a request only if
+ * there is one (src/transport/net.cc:1699-1700 at v2.30.7). */
+enum nccl_result shims_iflush(void *recv_comm, int count, void **data, int *bytes, void **mhandles,
+                              void **request) {
+  (void)recv_comm;
+  (void)count;
+  (void)data;
+  (void)bytes;
+  (void)mhandles;
+  *request = NULL;
+  return NCCL_SUCCESS;
+}
+
+enum nccl_result shims_test(void *request, int *is_done, int *bytes) {
+  bool is_complete = false;
+  size_t size = 0;
+  int rc = transfer_test(request, &is_complete, &size);
+  *is_done = is_complete;
+  if (is_complete && bytes) {
+    *bytes = size > INT_MAX ? INT_MAX : (int)size; /* NCCL's requests are 1 GiB at most */
+  }
+  return result_from_errno(rc);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shims: what the adapters of all interface versions share. An adapter casts, widens sizes, fills
+ * in what its version lacks, and turns errno into ncclResult_t; nothing else is decided here.
+ *
+ * Owns: nothing.  Threads, blocking: as plugin/plugin.h.  Fails: ncclResult_t. */
+#ifndef NET_PLUGIN_ABI_SHIMS_H
+#define NET_PLUGIN_ABI_SHIMS_H
+
+#include "net_plugin/abi/net_abi.h"
+#include "net_plugin/plugin/device.h"
+
+/* What NCCL_NET and netName in a communicator's configuration are compared with, in either case. */
+#define SHIMS_NAME "stratus"
+
+/* ---- v6 and later ---- */
+
+net_devices_v6_fn shims_devices;
+net_reg_mr_dma_buf_v6_fn shims_reg_mr_dma_buf;
+net_dereg_mr_v6_fn shims_dereg_mr;
+net_iflush_v6_fn shims_iflush;
+net_test_v6_fn shims_test;
+net_close_v6_fn shims_close;
+net_close_v6_fn shims_close_listen;
+net_listen_v6_fn shims_listen;     /* to v10 */
+net_accept_v6_fn shims_accept;     /* v6 */
+net_reg_mr_v6_fn shims_reg_mr_int; /* v6 and v7 */
+net_isend_v6_fn shims_isend_int;   /* to v8 */
+net_irecv_v6_fn shims_irecv_int;   /* to v8 */
+
+/* ---- v7 and later ---- */
+
+net_accept_v7_fn shims_accept_v7;
+net_connect_v7_fn shims_connect_v7; /* to v9 */
+
+/* ---- v8 and later ---- */
+
+net_reg_mr_v8_fn shims_reg_mr;
+
+/* For init up to v10, which is once per process. */
+enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger,
+                                    profiler_callback_fn *profiler);
+
+enum nccl_result shims_connect(int device, int traffic_class, void *handle, void **send_comm);
+enum nccl_result shims_fuse(int *device, const int *parts, int count, int limit);
+
+/* getProperties, one macro per version: the previous one and what was added. `to` is NCCL's struct,
+ * `from` a struct net_properties. NCCL keeps the two texts as char *, and does not write them. */
+#define SHIMS_COPY_V6(to, from)                                                                    \
+  do {                                                                                             \
+    (to)->name = (char *)(uintptr_t)(from)->name;                                                  \
+    (to)->pciPath = (char *)(uintptr_t)(from)->pci_path;                                           \
+    (to)->guid = (from)->guid;                                                                     \
+    (to)->ptrSupport =                                                                             \
+        NCCL_PTR_HOST | ((from)->has_gpu_pointers ? NCCL_PTR_CUDA | NCCL_PTR_DMABUF : 0);          \
+    (to)->speed = (int)(from)->speed_mbps;                                                         \
+    (to)->port = 0;                                                                                \
+    (to)->latency = (from)->latency_us;                                                            \
+    (to)->maxComms = 65536; /* no limit of ours; NCCL's socket transport says the same */          \
+    (to)->maxRecvs = 1;                                                                            \
+  } while (0)
+
+#define SHIMS_COPY_V7(to, from)                                                                    \
+  do {                                                                                             \
+    SHIMS_COPY_V6(to, from);                                                                       \
+    (to)->netDeviceType = NCCL_NET_DEVICE_HOST;                                                    \
+    (to)->netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION;                                      \
+  } while (0)
+
+#define SHIMS_COPY_V8(to, from)                                                                    \
+  do {                                                                                             \
+    SHIMS_COPY_V7(to, from);                                                                       \
+    (to)->regIsGlobal = 1; /* the cache of registrations belongs to the process */                 \
+  } while (0)
+
+/* Fused devices come from NCCL's own makeVDevice, so their parts fit in its array. */
+#define SHIMS_COPY_V9(to, from)                                                                    \
+  do {                                                                                             \
+    SHIMS_COPY_V8(to, from);                                                                       \
+    (to)->forceFlush = 0;                /* the CPU copies: what is complete is visible */         \
+    (to)->maxP2pBytes = (size_t)1 << 40; /* NCCL_MAX_NET_SIZE_BYTES, nccl_net.h:18 */              \
+    (to)->maxCollBytes = (size_t)1 << 40;                                                          \
+    (to)->vProps.ndevs = (from)->part_count;                                                       \
+    for (size_t i = 0; i < sizeof((to)->vProps.devs) / sizeof(int); i++) {                         \
+      (to)->vProps.devs[i] = (from)->parts[i];                                                     \
+    }                                                                                              \
+  } while (0)
+
+#define SHIMS_COPY_V11(to, from)                                                                   \
+  do {                                                                                             \
+    SHIMS_COPY_V9(to, from);                                                                       \
+    (to)->maxMultiRequestSize = 1;                                                                 \
+  } while (0)
+
+#define SHIMS_COPY_V12(to, from)                                                                   \
+  do {                                                                                             \
+    SHIMS_COPY_V11(to, from);                                                                      \
+    (to)->railId = NCCL_NET_ID_UNDEF; /* nothing in a cloud tells */                               \
+    (to)->planeId = NCCL_NET_ID_UNDEF;                                                             \
+  } while (0)
+
+#define SHIMS_GET_PROPERTIES(version, COPY)                                                        \
+  static enum nccl_result get_properties_v##version(int device,                                    \
+                                                    struct net_properties_v##version *out) {       \
+    struct net_properties properties;                                                              \
+    int rc = plugin_device_properties(device, &properties);                                        \
+    if (rc == 0) {                                                                                 \
+      COPY(out, &properties);                                                                      \
+    }                                                                                              \
+    return result_from_errno(rc);                                                                  \
+  }
+
+#endif

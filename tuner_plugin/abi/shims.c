@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The six tables of functions that NCCL looks up by name, each a thin adapter onto plugin/tuner.h.
+ * What a version passes beyond the arguments used here (registered buffers, pipelined operations,
+ * NVLink domains) is local to a rank or says nothing about the profile's rows, so it must not enter
+ * a choice that all ranks have to share. */
+#include <pthread.h>
+
+#include "common/log.h"
+#include "tuner_plugin/abi/nccl_version.h"
+#include "tuner_plugin/abi/result.h"
+#include "tuner_plugin/abi/tuner_abi.h"
+#include "tuner_plugin/plugin/tuner.h"
+
+#define SHIMS_EXPORT __attribute__((visibility("default")))
+#define SHIMS_NAME "stratus"
+
+/* NCCL's logger; all communicators of a process get the same one. */
+static tuner_abi_logger nccl_logger;
+
+static void sink_nccl(enum log_level level, const char *file, int line, const char *text) {
+  static const int nccl_level[] = {
+    [LOG_LEVEL_WARN] = TUNER_ABI_LOG_WARN,
+    [LOG_LEVEL_INFO] = TUNER_ABI_LOG_INFO,
+    [LOG_LEVEL_TRACE] = TUNER_ABI_LOG_TRACE,
+  };
+  tuner_abi_logger logger = __atomic_load_n(&nccl_logger, __ATOMIC_ACQUIRE);
+  logger(nccl_level[level], TUNER_ABI_LOG_INIT | TUNER_ABI_LOG_TUNING, file, line,
+         "TUNER/" SHIMS_NAME ": %s", text);
+}
+
+static int open_tuner(int abi_version, size_t ranks, size_t nodes, tuner_abi_logger logger,
+                      struct tuner **tuner) {
+  if (logger) {
+    __atomic_store_n(&nccl_logger, logger, __ATOMIC_RELEASE);
+    log_set_sink(sink_nccl);
+  }
+  struct tuner_host host = {
+    .abi_version = abi_version,
+    .nccl_version = nccl_version_find(logger),
+  };
+  struct tuner_shape shape = { .ranks = ranks, .nodes = nodes };
+  return result_from_errno(tuner_open(host, shape, tuner));
+}
+
+static int destroy(void *context) {
+  tuner_close(context);
+  return RESULT_SUCCESS;
+}
+
+static int choose_by_costs(void *context, int coll, size_t bytes, tuner_abi_cost_table table,
+                           int algos, int protos, int *channels) {
+  struct decide_costs costs = { .us = (float *)table, .algos = algos, .protos = protos };
+  tuner_choose_by_costs(context, coll, bytes, costs, channels);
+  return RESULT_SUCCESS;
+}
+
+/* ---- v1: NCCL 2.19, 2.20. No context, so a call cannot be told which communicator it is for ----
+ */
+
+/* One tuner for the process, from the first init to the last destroy. */
+static pthread_mutex_t v1_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tuner *v1_tuner;
+static size_t v1_users;
+
+static int init_v1(size_t ranks, size_t nodes, tuner_abi_logger logger) {
+  int result = RESULT_SUCCESS;
+  pthread_mutex_lock(&v1_lock);
+  if (v1_users == 0) {
+    result = open_tuner(1, ranks, nodes, logger, &v1_tuner);
+  }
+  if (result == RESULT_SUCCESS) {
+    v1_users++;
+  }
+  pthread_mutex_unlock(&v1_lock);
+  return result;
+}
+
+static int get_coll_info_v1(int coll, size_t bytes, int has_collnet, int has_nvls, int pipe_ops,
+                            int *algo, int *proto, int *channels) {
+  /* Left to NCCL always. A choice needs the communicator's shape, and ranks that are in different
+   * sets of communicators would guess differently: a hang. The interface also takes channels
+   * unchecked (v2.19.3-1 src/enqueue.cc:190-216 indexes channels the communicator may not have). */
+  (void)coll, (void)bytes, (void)has_collnet, (void)has_nvls, (void)pipe_ops;
+  (void)algo, (void)proto, (void)channels;
+  return RESULT_SUCCESS;
+}
+
+static int destroy_v1(void) {
+  pthread_mutex_lock(&v1_lock);
+  if (v1_users > 0 && --v1_users == 0) {
+    tuner_close(v1_tuner);
+    v1_tuner = NULL;
+  }
+  pthread_mutex_unlock(&v1_lock);
+  return RESULT_SUCCESS;
+}
+
+/* ---- v2: NCCL 2.21 ---- */
+
+static int init_v2(size_t ranks, size_t nodes, tuner_abi_logger logger, void **context) {
+  return open_tuner(2, ranks, nodes, logger, (struct tuner **)context);
+}
+
+static int get_coll_info_v2(void *context, int coll, size_t bytes, int has_collnet, int has_nvls,
+                            int pipe_ops, int *algo, int *proto, int *channels) {
+  (void)has_collnet, (void)has_nvls, (void)pipe_ops;
+  tuner_choose_by_number(context, coll, bytes, algo, proto, channels);
+  return RESULT_SUCCESS;
+}
+
+/* ---- v3: NCCL 2.22, 2.23 ---- */
+
+static int init_v3(size_t ranks, size_t nodes, tuner_abi_logger logger, void **context) {
+  return open_tuner(3, ranks, nodes, logger, (struct tuner **)context);
+}
+
+static int get_coll_info_v3(void *context, int coll, size_t bytes, int pipe_ops,
+                            tuner_abi_cost_table table, int algos, int protos, int *channels) {
+  (void)pipe_ops;
+  return choose_by_costs(context, coll, bytes, table, algos, protos, channels);
+}
+
+/* ---- v4: NCCL 2.24 to 2.27 ---- */
+
+static int init_v4(size_t ranks, size_t nodes, tuner_abi_logger logger, void **context) {
+  return open_tuner(4, ranks, nodes, logger, (struct tuner **)context);
+}
+
+/* Versions 4, 5 and 6 ask the same way. */
+static int get_coll_info_v4(void *context, int coll, size_t bytes, int pipe_ops,
+                            tuner_abi_cost_table table, int algos, int protos, int is_registered,
+                            int *channels) {
+  (void)pipe_ops, (void)is_registered;
+  return choose_by_costs(context, coll, bytes, table, algos, protos, channels);
+}
+
+/* ---- v5: NCCL 2.28, 2.29;  v6: NCCL 2.30 ---- */
+
+static int init_v5(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
+                   tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
+                   struct tuner_abi_constants *constants) {
+  (void)comm_id, (void)domains, (void)constants;
+  return open_tuner(5, ranks, nodes, logger, (struct tuner **)context);
+}
+
+static int init_v6(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
+                   tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
+                   struct tuner_abi_constants *constants) {
+  (void)comm_id, (void)domains, (void)constants;
+  return open_tuner(6, ranks, nodes, logger, (struct tuner **)context);
+}
+
+SHIMS_EXPORT struct tuner_abi_v1 ncclTunerPlugin_v1 = {
+  .name = SHIMS_NAME,
+  .init = init_v1,
+  .get_coll_info = get_coll_info_v1,
+  .destroy = destroy_v1,
+};
+SHIMS_EXPORT struct tuner_abi_v2 ncclTunerPlugin_v2 = {
+  .name = SHIMS_NAME,
+  .init = init_v2,
+  .get_coll_info = get_coll_info_v2,
+  .destroy = destroy,
+};
+SHIMS_EXPORT struct tuner_abi_v3 ncclTunerPlugin_v3 = {
+  .name = SHIMS_NAME,
+  .init = init_v3,
+  .get_coll_info = get_coll_info_v3,
+  .destroy = destroy,
+};
+SHIMS_EXPORT struct tuner_abi_v4 ncclTunerPlugin_v4 = {
+  .name = SHIMS_NAME,
+  .init = init_v4,
+  .get_coll_info = get_coll_info_v4,
+  .destroy = destroy,
+};
+SHIMS_EXPORT struct tuner_abi_v5 ncclTunerPlugin_v5 = {
+  .name = SHIMS_NAME,
+  .init = init_v5,
+  .get_coll_info = get_coll_info_v4,
+  .finalize = destroy,
+};
+/* No get_chunk_size: NCCL checks for NULL (v2.30.7-1 src/enqueue.cc:2308) and a profile's rows
+ * carry no chunk, so there is nothing it could say. */
+SHIMS_EXPORT struct tuner_abi_v6 ncclTunerPlugin_v6 = {
+  .name = SHIMS_NAME,
+  .init = init_v6,
+  .get_coll_info = get_coll_info_v4,
+  .finalize = destroy,
+};

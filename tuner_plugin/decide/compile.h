@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compile: the rows of a profile that hold for one shape of communicator, flat and ready to search.
+ * Owns: nothing; fills the caller's memory.  Threads: any.  Blocks: never.
+ * Fails: cannot; a shape that the profile says nothing about gets an empty table. */
+#ifndef TUNER_PLUGIN_DECIDE_COMPILE_H
+#define TUNER_PLUGIN_DECIDE_COMPILE_H
+
+#include <stddef.h>
+
+#include "common/profile.h"
+#include "tuner_plugin/decide/decide.h"
+
+/* Rows that compile_table will write for `ranks` ranks spread evenly over `nodes` nodes. 0 for one
+ * node, where profiles measured over the network say nothing, and for uneven spreads, which none
+ * was measured with. */
+size_t compile_count_rows(const struct profile *profile, size_t ranks, size_t nodes);
+
+/* Writes that many rows to `rows` and makes `table` of them. */
+void compile_table(const struct profile *profile, size_t ranks, size_t nodes,
+                   struct decide_row *rows, struct decide_table *table);
+
+#endif

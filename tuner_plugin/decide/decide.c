@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the profile's row for a call and, if the guard agrees, writes its choice. */
+#include "tuner_plugin/decide/decide.h"
+
+#include <stddef.h>
+
+#include "tuner_plugin/decide/guard.h"
+
+const struct decide_row *decide_find_row(const struct decide_table *table, int coll,
+                                         uint64_t bytes) {
+  if (coll < 0 || coll >= PROFILE_COLLECTIVE_COUNT) {
+    return NULL;
+  }
+  /* Binary search for the last row that starts at or before `bytes`; the select instead of a branch
+   * keeps the time the same for every size. */
+  const struct decide_row *row = table->rows + table->first[coll];
+  uint32_t count = table->first[coll + 1] - table->first[coll];
+  if (count == 0) {
+    return NULL;
+  }
+  while (count > 1) {
+    uint32_t half = count / 2;
+    row = row[half].bytes_lo <= bytes ? row + half : row;
+    count -= half;
+  }
+  return bytes >= row->bytes_lo && bytes < row->bytes_hi ? row : NULL;
+}
+
+static void write_channels(const struct decide_row *row, int *channels) {
+  int bounded = guard_bound_channels(row->algo, row->channels, *channels);
+  if (bounded > 0) {
+    *channels = bounded;
+  }
+}
+
+bool decide_by_costs(const struct decide_table *table, int coll, uint64_t bytes,
+                     struct decide_costs costs, int *channels) {
+  const struct decide_row *row = decide_find_row(table, coll, bytes);
+  if (!row) {
+    return false;
+  }
+  enum guard_verdict verdict = guard_check_cell(costs, row->algo, row->proto);
+  if (verdict == GUARD_REFUSED) {
+    return false;
+  }
+  if (verdict == GUARD_OVERRIDE) {
+    /* Cheaper than all others: the guard lets none pass when the default costs nothing. */
+    costs.us[(size_t)row->algo * (size_t)costs.protos + row->proto] = 0.0f;
+  }
+  write_channels(row, channels);
+  return true;
+}
+
+bool decide_by_number(const struct decide_table *table, int coll, uint64_t bytes, int *algo,
+                      int *proto, int *channels) {
+  const struct decide_row *row = decide_find_row(table, coll, bytes);
+  if (!row || !guard_allows_blind(coll, row->algo, row->proto)) {
+    return false;
+  }
+  *algo = row->algo;
+  *proto = row->proto;
+  write_channels(row, channels);
+  return true;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* guard: what a profile may never override.
+ * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot; unsure means no. */
+#ifndef TUNER_PLUGIN_DECIDE_GUARD_H
+#define TUNER_PLUGIN_DECIDE_GUARD_H
+
+#include <stdbool.h>
+
+#include "tuner_plugin/decide/decide.h"
+
+enum guard_verdict {
+  GUARD_REFUSED,    /* leave the call to NCCL */
+  GUARD_IS_DEFAULT, /* NCCL chooses this cell by itself: no cost needs to change */
+  GUARD_OVERRIDE,   /* safe to make the cheapest */
+};
+
+/* May the cell (algo, proto) be chosen, given NCCL's costs? */
+enum guard_verdict guard_check_cell(struct decide_costs costs, unsigned algo, unsigned proto);
+
+/* The same without costs: only cells that every multi-node communicator of NCCL 2.21 has. */
+bool guard_allows_blind(int coll, unsigned algo, unsigned proto);
+
+/* Channels to write over `given`, what NCCL passed in (0: nothing known); 0 keeps it. */
+int guard_bound_channels(unsigned algo, unsigned wanted, int given);
+
+#endif

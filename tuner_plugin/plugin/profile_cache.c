@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loads, shares and frees the profile; compiles it once per shape. */
+#include "tuner_plugin/plugin/profile_cache.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/param.h"
+#include "common/profile_match.h"
+#include "tuner_plugin/decide/compile.h"
+
+/* A compiled table with its rows behind it, in a list: a job has few shapes. */
+struct shape_table {
+  struct shape_table *next;
+  size_t ranks;
+  size_t nodes;
+  struct decide_table table;
+  struct decide_row rows[];
+};
+
+/* All of this is under the lock. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static size_t share_count;
+static int load_error; /* of the load that the first share made */
+static struct profile profile;
+static char profile_path[PROFILE_PATH_MAX];
+static uint64_t hash;
+static struct shape_table *shapes;
+
+/* A job that opens and closes communicators in a loop is told the same thing once. */
+static void warn_once(const char *text) {
+  static char last[sizeof(struct profile_error)];
+  if (strcmp(last, text) == 0) {
+    return;
+  }
+  strncpy(last, text, sizeof last - 1);
+  LOG_WARN("%s; the job goes on with NCCL's own choice", text);
+}
+
+static int load(void) {
+  struct profile_error error = { 0 };
+  int result = profile_match_load(&profile, profile_path, &error);
+  if (result == 0) {
+    hash = profile_hash(&profile);
+    return 0;
+  }
+  /* That no profile fits this machine is the usual case; that a named one is not there is not. */
+  if (result != -ENOENT || param_is_set(PARAM_PROFILE)) {
+    char text[sizeof(struct profile_error)];
+    warn_once(profile_error_format(&error, text, sizeof text));
+    return result == -ENOENT ? -EINVAL : result;
+  }
+  return result;
+}
+
+static void unload(void) {
+  while (shapes) {
+    struct shape_table *next = shapes->next;
+    free(shapes);
+    shapes = next;
+  }
+  if (load_error == 0) {
+    profile_free(&profile);
+  }
+}
+
+int profile_cache_acquire(struct profile_cache_view *view) {
+  pthread_mutex_lock(&lock);
+  if (share_count++ == 0) {
+    load_error = load();
+  }
+  int result = load_error;
+  if (result == 0) {
+    *view = (struct profile_cache_view){
+      .id = profile.meta.id,
+      .path = profile_path,
+      .hash = hash,
+      .meta = &profile.meta,
+    };
+  }
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+
+void profile_cache_release(void) {
+  pthread_mutex_lock(&lock);
+  if (--share_count == 0) {
+    unload();
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+static struct shape_table *compile_shape(size_t ranks, size_t nodes) {
+  size_t row_count = compile_count_rows(&profile, ranks, nodes);
+  struct shape_table *shape = malloc(sizeof *shape + row_count * sizeof shape->rows[0]);
+  if (!shape) {
+    return NULL;
+  }
+  shape->ranks = ranks;
+  shape->nodes = nodes;
+  compile_table(&profile, ranks, nodes, shape->rows, &shape->table);
+  shape->next = shapes;
+  shapes = shape;
+  return shape;
+}
+
+static struct shape_table *find_shape(size_t ranks, size_t nodes) {
+  struct shape_table *shape = shapes;
+  while (shape && (shape->ranks != ranks || shape->nodes != nodes)) {
+    shape = shape->next;
+  }
+  return shape;
+}
+
+const struct decide_table *profile_cache_find_table(size_t ranks, size_t nodes) {
+  const struct decide_table *table = NULL;
+  pthread_mutex_lock(&lock);
+  if (load_error == 0) {
+    struct shape_table *shape = find_shape(ranks, nodes);
+    if (!shape) {
+      shape = compile_shape(ranks, nodes);
+    }
+    if (shape && shape->table.first[PROFILE_COLLECTIVE_COUNT] > 0) {
+      table = &shape->table;
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  return table;
+}

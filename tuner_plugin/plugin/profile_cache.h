@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profile_cache: the process's one profile, and its rows for each shape of communicator in use.
+ * Owns: the profile and the compiled tables, from the first acquire to the last release.
+ * Threads: any; one lock.  Blocks: the first acquire reads files; others only compile.
+ * Fails: -ENOENT no profile; else what common/profile_match.h gives for a bad one, after one WARN.
+ *
+ * Jobs open hundreds of communicators at once; only the first one pays for the file. */
+#ifndef TUNER_PLUGIN_PLUGIN_PROFILE_CACHE_H
+#define TUNER_PLUGIN_PLUGIN_PROFILE_CACHE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/profile.h"
+#include "tuner_plugin/decide/decide.h"
+
+struct profile_cache_view {
+  const char *id;
+  const char *path;
+  uint64_t hash;
+  const struct profile_meta *meta;
+};
+
+/* Takes a share, to be given back with profile_cache_release even after a failure. On success
+ * `view` holds while the share is kept. */
+int profile_cache_acquire(struct profile_cache_view *view);
+void profile_cache_release(void);
+
+/* The rows for this shape; NULL if the profile has none. Lives as long as the caller's share. */
+const struct decide_table *profile_cache_find_table(size_t ranks, size_t nodes);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens a tuner on the rows that hold for its communicator, says what it found, and hands each call
+ * to decide/. A tuner without rows is complete: it counts and touches nothing. */
+#include "tuner_plugin/plugin/tuner.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/param.h"
+#include "common/profile_match.h"
+#include "common/version.h"
+#include "tuner_plugin/plugin/profile_cache.h"
+
+#define UNTOUCHED "NCCL's own choice is untouched"
+
+struct tuner {
+  const struct decide_table *table; /* NULL: leave every call to NCCL */
+  bool has_share;                   /* of the profile cache */
+  uint64_t calls;                   /* atomic */
+  uint64_t chosen;                  /* atomic */
+};
+
+static void set_up_process(void) {
+  log_set_threshold((enum log_level)param_enum(PARAM_LOG));
+  /* With the net plugin in the same job, that one has already said it. */
+  const char *net_plugin = getenv("NCCL_NET_PLUGIN");
+  if (!net_plugin || !strstr(net_plugin, "stratus")) {
+    param_warn_unknown(environ);
+  }
+}
+
+/* The first communicator's line says for the process what is loaded. */
+static bool is_first_banner(void) {
+  static bool is_said; /* atomic */
+  return !__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED);
+}
+
+static void say_idle(int abi_version, const char *why) {
+  if (is_first_banner()) {
+    LOG_INFO("stratus " STRATUS_VERSION ", tuner interface v%d, %s: " UNTOUCHED, abi_version, why);
+  }
+}
+
+/* v2 shows no costs, and with them no sign of what the user ruled out. */
+static bool has_user_choice(void) {
+  return getenv("NCCL_ALGO") || getenv("NCCL_PROTO");
+}
+
+/* Why this communicator's calls stay with NCCL although there is a profile, or NULL. */
+static const char *find_objection(struct tuner_host host, const struct profile_cache_view *view) {
+  if (!profile_match_is_nccl_in_range(view->meta, host.nccl_version)) {
+    return "it was made for other releases of NCCL";
+  }
+  if (host.abi_version == 1) {
+    return "NCCL 2.19 and 2.20 do not tell which communicator a call is for";
+  }
+  if (host.abi_version == 2 && has_user_choice()) {
+    return "NCCL_ALGO or NCCL_PROTO is set";
+  }
+  return NULL;
+}
+
+static void attach_table(struct tuner *tuner, struct tuner_host host, struct tuner_shape shape,
+                         const struct profile_cache_view *view) {
+  const char *objection = find_objection(host, view);
+  if (is_first_banner()) {
+    LOG_INFO("stratus " STRATUS_VERSION ", tuner interface v%d, profile %s, hash %016" PRIx64
+             ", from %s%s%s%s",
+             host.abi_version, view->id, view->hash, view->path, objection ? ": " : "",
+             objection ? objection : "", objection ? ", " UNTOUCHED : "");
+  }
+  if (objection) {
+    return;
+  }
+  tuner->table = profile_cache_find_table(shape.ranks, shape.nodes);
+  if (tuner->table) {
+    LOG_INFO("%zu ranks on %zu nodes: %" PRIu32 " rows of profile %s hold", shape.ranks,
+             shape.nodes, tuner->table->first[PROFILE_COLLECTIVE_COUNT], view->id);
+  } else {
+    LOG_INFO("%zu ranks on %zu nodes: no row of profile %s holds, " UNTOUCHED, shape.ranks,
+             shape.nodes, view->id);
+  }
+}
+
+int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **tuner) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, set_up_process);
+
+  struct tuner *opened = calloc(1, sizeof *opened);
+  *tuner = opened;
+  if (!opened) {
+    LOG_WARN("out of memory for a communicator's tuner: " UNTOUCHED);
+    return 0;
+  }
+  if (!param_bool(PARAM_TUNER)) {
+    say_idle(host.abi_version, "turned off by STRATUS_TUNER=0");
+    return 0;
+  }
+  struct profile_cache_view view;
+  int error = profile_cache_acquire(&view);
+  opened->has_share = true;
+  if (error == 0) {
+    attach_table(opened, host, shape, &view);
+    return 0;
+  }
+  if (error != -ENOENT && param_bool(PARAM_PROFILE_STRICT)) {
+    LOG_WARN("STRATUS_PROFILE_STRICT=1 makes the bad profile an error");
+    tuner_close(opened);
+    *tuner = NULL;
+    return -EINVAL;
+  }
+  say_idle(host.abi_version, error == -ENOENT ? "no profile" : "bad profile");
+  return 0;
+}
+
+void tuner_close(struct tuner *tuner) {
+  if (!tuner) {
+    return;
+  }
+  if (tuner->table) {
+    struct tuner_counts counts = tuner_get_counts(tuner);
+    LOG_INFO("the profile chose for %" PRIu64 " of %" PRIu64 " calls", counts.chosen, counts.calls);
+  }
+  if (tuner->has_share) {
+    profile_cache_release();
+  }
+  free(tuner);
+}
+
+static void count_call(struct tuner *tuner, bool is_chosen) {
+  __atomic_fetch_add(&tuner->calls, 1, __ATOMIC_RELAXED);
+  if (is_chosen) {
+    __atomic_fetch_add(&tuner->chosen, 1, __ATOMIC_RELAXED);
+  }
+}
+
+void tuner_choose_by_costs(struct tuner *tuner, int coll, size_t bytes, struct decide_costs costs,
+                           int *channels) {
+  if (!tuner) {
+    return;
+  }
+  count_call(tuner, tuner->table && decide_by_costs(tuner->table, coll, bytes, costs, channels));
+}
+
+void tuner_choose_by_number(struct tuner *tuner, int coll, size_t bytes, int *algo, int *proto,
+                            int *channels) {
+  if (!tuner) {
+    return;
+  }
+  count_call(tuner,
+             tuner->table && decide_by_number(tuner->table, coll, bytes, algo, proto, channels));
+}
+
+struct tuner_counts tuner_get_counts(const struct tuner *tuner) {
+  return (struct tuner_counts){
+    .calls = __atomic_load_n(&tuner->calls, __ATOMIC_RELAXED),
+    .chosen = __atomic_load_n(&tuner->chosen, __ATOMIC_RELAXED),
+  };
+}

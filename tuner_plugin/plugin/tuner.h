@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tuner: one communicator's tuner, whatever version of NCCL's interface asked for it.
+ * Owns: its counters and a share of the process's profile.  Threads: any, also several in one
+ * tuner. Blocks: open and close take a lock, and the first open reads the profile; the choices
+ * never block. Fails: open only, -EINVAL, for a bad profile with STRATUS_PROFILE_STRICT=1.
+ * Everything else that goes wrong leaves NCCL's own choice as it is. */
+#ifndef TUNER_PLUGIN_PLUGIN_TUNER_H
+#define TUNER_PLUGIN_PLUGIN_TUNER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tuner_plugin/decide/decide.h"
+
+struct tuner;
+
+struct tuner_host {
+  int abi_version;  /* of the interface in use, 1 to 6 */
+  int nccl_version; /* as ncclGetVersion counts: 22203 is 2.22.3; 0: not known */
+};
+
+struct tuner_shape {
+  size_t ranks;
+  size_t nodes;
+};
+
+/* Makes the tuner of a new communicator. *tuner is NULL, with success, if memory is out: every
+ * function below takes that and does nothing. The log sink must be set before. */
+int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **tuner);
+void tuner_close(struct tuner *tuner);
+
+/* One collective call, with NCCL's cost table to change (v3 to v6). */
+void tuner_choose_by_costs(struct tuner *tuner, int coll, size_t bytes, struct decide_costs costs,
+                           int *channels);
+
+/* One collective call, answered by numbers (v2). */
+void tuner_choose_by_number(struct tuner *tuner, int coll, size_t bytes, int *algo, int *proto,
+                            int *channels);
+
+/* Calls seen and calls for which the profile chose. */
+struct tuner_counts {
+  uint64_t calls;
+  uint64_t chosen;
+};
+struct tuner_counts tuner_get_counts(const struct tuner *tuner);
+
+#endif

@@ -222,27 +222,27 @@ int device_table_fuse(struct device_table *table, const int *parts, int part_cou
     LOG_WARN("cannot fuse more network devices: %d is the limit", DEVICE_MAX);
     return -ENOSPC;
   }
-  struct device *fused = &table->devices[table->count];
-  *fused = (struct device){ 0 };
+  struct device fused = { .nic_count = (unsigned)part_count };
   for (int i = 0; i < part_count; i++) {
     const struct device *part = &table->devices[parts[i]];
     if (i) {
-      strcat(fused->name, "+"); /* DEVICE_NAME_MAX has room for all parts */
+      strcat(fused.name, "+"); /* DEVICE_NAME_MAX has room for all parts */
     }
-    strcat(fused->name, part->nics[0].name);
-    fused->nics[i] = part->nics[0];
-    fused->parts[i] = parts[i];
-    fused->speed_mbps += part->speed_mbps;
+    strcat(fused.name, part->name);
+    fused.nics[i] = part->nics[0];
+    fused.parts[i] = parts[i];
+    fused.speed_mbps += part->speed_mbps;
     /* The least certain origin is what the sum is worth. */
-    fused->speed_origin =
-        part->speed_origin > fused->speed_origin ? part->speed_origin : fused->speed_origin;
-    fused->guid ^= part->guid;
+    if (part->speed_origin > fused.speed_origin) {
+      fused.speed_origin = part->speed_origin;
+    }
+    fused.guid ^= part->guid;
   }
-  fused->guid |= UINT64_C(1) << 63; /* no physical one has it */
-  fused->nic_count = (unsigned)part_count;
-  memcpy(fused->pci_path, table->devices[parts[0]].pci_path, sizeof(fused->pci_path));
+  fused.guid |= UINT64_C(1) << 63; /* no physical one has it */
+  memcpy(fused.pci_path, table->devices[parts[0]].pci_path, sizeof(fused.pci_path));
+  table->devices[table->count] = fused;
   *index = table->count++;
-  LOG_INFO("device %d is %s, %u Mb/s", *index, fused->name, fused->speed_mbps);
+  LOG_INFO("device %d is %s, %u Mb/s", *index, fused.name, fused.speed_mbps);
   return 0;
 }
 

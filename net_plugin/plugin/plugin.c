@@ -76,10 +76,10 @@ static void announce(int api_version, const struct device_table *table) {
 static void warn_without_device(const struct interface *interfaces, int count,
                                 const struct interface_wishes *wishes) {
   char seen[512] = "";
-  for (int i = 0; i < count && strlen(seen) < sizeof(seen) - IF_NAMESIZE - 64; i++) {
+  for (int i = 0; i < count && strlen(seen) < sizeof(seen) - 128; i++) {
     size_t length = strlen(seen);
-    snprintf(seen + length, sizeof(seen) - length, "%s%s %s", i ? "; " : "", interfaces[i].name,
-             interface_verdict_text(interfaces[i].verdict));
+    snprintf(seen + length, sizeof(seen) - length, "%s%.*s %s", i ? "; " : "", IF_NAMESIZE,
+             interfaces[i].name, interface_verdict_text(interfaces[i].verdict));
   }
   LOG_WARN("no usable network interface, so NCCL goes on without stratus "
            "(NCCL_SOCKET_IFNAME=%s, NCCL_SOCKET_FAMILY=%s): %s",

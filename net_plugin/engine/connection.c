@@ -161,7 +161,7 @@ bool connection_lane_fenced(struct connection *connection, unsigned lane, uint32
   if (connection->is_sender) {
     return false;
   }
-  *received = link_lane_fence(connection->link, lane, new_epoch);
+  *received = link_lane_fence(connection->link, lane, new_epoch, clock_now_ns());
   if (*received == UINT64_MAX) {
     return false;
   }

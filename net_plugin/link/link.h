@@ -31,7 +31,8 @@
 
 #include "net_plugin/link/wire.h"
 
-#define LINK_WINDOW 64  /* messages in flight, completed or not; at least NCCL_NET_MAX_REQUESTS 32 \
+#define LINK_WINDOW                                                                                \
+  64                    /* messages in flight, completed or not; at least NCCL_NET_MAX_REQUESTS 32 \
                          */
 #define LINK_JOURNAL 64 /* unacknowledged chunks per lane */
 #define LINK_NO_DEADLINE UINT64_MAX
@@ -65,28 +66,32 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, uint64_t
 /* The user offers a buffer for the next message. Same results. */
 int link_receive_posted(struct link *link, void *data, size_t bytes, uint64_t now_ns);
 
-/* A lane can carry frames. epoch counts its incarnations from 1. received_before: SENDER only, how
- * many DATA frames of the previous epoch the peer got (from the handshake); settles that epoch's
- * journal. */
+/* A lane can carry frames. epoch counts its incarnations from 1. received_before: SENDER only, what
+ * the peer's link_lane_fence returned (from the handshake); settles the journal of the epochs
+ * before. An epoch that is not the latest is refused by a LINK_ORDER_CLOSE. */
 void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t received_before,
                   uint64_t now_ns);
 /* The lane broke, or could not be opened (then epoch is the one that was ordered). */
 void link_lane_lost(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
-/* How many DATA frames arrived on the lane's current or last epoch: what a handshake reports.
- * Asking also fences that epoch: its later frames are refused. RECEIVER only. */
-uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch);
+/* How many DATA frames arrived on the lane, over all its epochs: what a handshake reports. Asking
+ * also fences the epochs before new_epoch: their later frames are refused, and their connection is
+ * ordered closed. RECEIVER only. UINT64_MAX: new_epoch is not newer than what is known (a dial that
+ * was overtaken by a later one), or the lane does not exist; refuse it. */
+uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, uint64_t now_ns);
 
 /* A header arrived. 0: the payload (header->length bytes, possibly none) goes to
- * link_receive_buffer, then call link_frame_completed. Negative: the peer or the lane broke the
- * protocol, close the lane and report it lost (-EPROTO), or ignore it (-ESTALE: the epoch was
- * fenced; close it too). */
+ * link_receive_buffer, then call link_frame_completed. Negative: the lane is lost for the link,
+ * close it (reporting it lost is allowed and changes nothing): -EPROTO, the peer or the lane broke
+ * the protocol; -ESTALE, the epoch was fenced; -EMSGSIZE, the link has failed (link_status). */
 int link_frame_received(struct link *link, unsigned lane, const struct wire_header *header,
                         uint64_t now_ns);
-/* Where the payload of the lane's current frame goes: valid until link_frame_completed,
- * link_lane_lost, or link_user_detached. NULL while link_frame_received has not accepted a frame
- * with a payload. */
+/* Where the payload of the lane's current frame goes: valid until any other call for this link, so
+ * ask again before each read. NULL while no frame with a payload is arriving: also in the middle of
+ * one when its epoch was fenced (a LINK_ORDER_CLOSE says so too); then close the lane. After
+ * link_user_detached, a place where the bytes harm nobody. */
 void *link_receive_buffer(struct link *link, unsigned lane);
-/* The whole payload arrived. 0, or -EBADMSG (checksum wrong: close the lane, report it lost). */
+/* The whole payload arrived. 0, or negative with the same meaning as above, or -EBADMSG (checksum
+ * wrong). */
 int link_frame_completed(struct link *link, unsigned lane, uint64_t now_ns);
 /* A frame from link_next_frame was handed to the operating system entirely. */
 void link_frame_written(struct link *link, unsigned lane, uint64_t now_ns);
@@ -112,12 +117,15 @@ int link_pick_lane(const struct link *link, uint64_t writable);
 /* Takes the next frame for the lane: control frames first, then requeued chunks, then new ones,
  * oldest message first. false: nothing for it. The frame must be written entirely and in order on
  * this lane, and link_frame_written called, before the next call for the same lane. The payload
- * stays valid until then, or until link_lane_lost or link_user_detached. */
+ * stays valid until then, or until the lane is lost: by link_lane_lost, or by a LINK_ORDER_CLOSE,
+ * which may follow any call for this link (the peer fenced the lane, the user detached), so take
+ * orders before writing more of it. */
 bool link_next_frame(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns);
 
 enum link_order_kind {
   LINK_ORDER_OPEN,  /* SENDER: dial this lane with this epoch, then report up or lost */
-  LINK_ORDER_CLOSE, /* close what is open of this lane and epoch, if still open; report nothing */
+  LINK_ORDER_CLOSE, /* close what is open of this lane with this epoch or an older one, and neither
+                       read nor write more of it; report nothing */
 };
 struct link_order {
   enum link_order_kind kind;

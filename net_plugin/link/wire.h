@@ -23,12 +23,16 @@
  *   WINDOW   receiver  receives granted messages landed 0               lane acknowledgements
  *   FENCE    sender    lane             epoch           0               -     (what arrived on it?)
  *   FENCED   receiver  lane             epoch           DATA frames got -     (answer, or unasked)
- *   BYE      either    0                0               0               -     (nothing will follow)
+ *   BYE      either    0                messages landed 0               -     (nothing will follow;
+ *                                                                              sender: 0)
  *   PING     either    token            0               0               -
  *   PONG     either    token echoed     0               0               -
  *
- * All counts are cumulative from the start of the connection (of the lane epoch for lane
- * acknowledgements), so a frame that is late or repeated can be ignored by taking the maximum. */
+ * All counts are cumulative from the start of the connection, so a frame that is late or repeated
+ * can be ignored by taking the maximum. Counts of a lane's DATA frames go on over its epochs too:
+ * if a re-dial succeeds for the receiver only, the next one still reports a count that the sender
+ * can use. A frame that a fence refused was never counted; its chunk gets a new count when it is
+ * sent again. */
 #ifndef NET_PLUGIN_LINK_WIRE_H
 #define NET_PLUGIN_LINK_WIRE_H
 

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* credit: the sender's permission and the receiver's economy with WINDOW frames. */
+#include "net_plugin/link/credit.h"
+
+bool credit_must_request(struct credit_taken *credit, uint64_t message, uint64_t bytes) {
+  if (bytes <= credit->eager_bytes && credit->eager_slots > 0) {
+    return false;
+  }
+  if (message < credit->requested) {
+    return false;
+  }
+  credit->requested = message + 1;
+  return true;
+}
+
+void credit_forget_request(struct credit_taken *credit) {
+  credit->requested = 0;
+}
+
+void credit_init(struct credit_given *credit, unsigned eager_slots) {
+  *credit = (struct credit_given){ .eager_slots = eager_slots, .deadline_ns = LINK_NO_DEADLINE };
+}
+
+void credit_granted(struct credit_given *credit, uint64_t granted, uint64_t landed) {
+  if (granted == credit->told) {
+    return;
+  }
+  uint64_t untold = granted - credit->told;
+  if (credit->told < credit->wanted) {
+    credit->is_due = true;
+  } else if (credit->is_bulk) {
+    /* told - landed is what the sender has left; it may have landed more than was told (eager). */
+    uint64_t left = credit->told > landed ? credit->told - landed : 0;
+    credit->is_due |= left <= untold;
+  } else {
+    credit->is_due |= 2 * untold >= credit->eager_slots;
+  }
+}
+
+void credit_requested(struct credit_given *credit, uint64_t message, uint64_t granted) {
+  if (message >= credit->wanted) {
+    credit->wanted = message + 1;
+  }
+  credit->is_due |= credit->told < credit->wanted && granted > credit->told;
+}
+
+void credit_frame_arrived(struct credit_given *credit, uint32_t bytes, uint64_t lane_frames,
+                          bool is_eager, bool has_landed, uint64_t now_ns) {
+  credit->frames++;
+  credit->bytes += bytes;
+  if (has_landed) {
+    credit->is_bulk = !is_eager;
+  }
+  if ((has_landed && !is_eager) || (is_eager && credit->frames >= CREDIT_FRAMES) ||
+      lane_frames >= CREDIT_LANE_FRAMES || credit->bytes >= CREDIT_BYTES) {
+    credit->is_due = true;
+  } else if (credit->deadline_ns == LINK_NO_DEADLINE) {
+    credit->deadline_ns = now_ns + CREDIT_DELAY_NS;
+  }
+}
+
+void credit_time_passed(struct credit_given *credit, uint64_t now_ns) {
+  credit->is_due |= now_ns >= credit->deadline_ns;
+}
+
+void credit_told(struct credit_given *credit, uint64_t granted) {
+  credit->told = granted;
+  credit->frames = 0;
+  credit->bytes = 0;
+  credit->is_due = false;
+  credit->deadline_ns = LINK_NO_DEADLINE;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* failover: lane states, epochs, orders and backoff. */
+#include "net_plugin/link/failover.h"
+
+#include <assert.h>
+
+static uint64_t lane_bit(unsigned lane) {
+  return 1ull << lane;
+}
+
+/* Which moves exist: [from][to]. The drawing is in the header. */
+static const bool is_legal_move[4][4] = {
+  [LINK_LANE_CLOSED] = { [LINK_LANE_CONNECTING] = true, [LINK_LANE_UP] = true },
+  [LINK_LANE_CONNECTING] = { [LINK_LANE_UP] = true, [LINK_LANE_LOST] = true },
+  [LINK_LANE_UP] = { [LINK_LANE_LOST] = true },
+  [LINK_LANE_LOST] = { [LINK_LANE_CONNECTING] = true, [LINK_LANE_UP] = true },
+};
+
+/* The only place where a lane changes its state. */
+static void failover_move(struct failover *failover, unsigned lane, enum link_lane_state to) {
+  struct failover_lane *moved = &failover->lanes[lane];
+  assert(is_legal_move[moved->state][to]);
+  uint64_t bit = lane_bit(lane);
+  failover->up &= ~bit;
+  failover->connecting &= ~bit;
+  failover->lost &= ~bit;
+  moved->state = to;
+  switch (to) {
+  case LINK_LANE_UP:
+    failover->up |= bit;
+    break;
+  case LINK_LANE_CONNECTING:
+    failover->connecting |= bit;
+    break;
+  case LINK_LANE_LOST:
+    failover->lost |= bit;
+    break;
+  case LINK_LANE_CLOSED:
+    break;
+  }
+}
+
+void failover_init(struct failover *failover, const struct link_config *config, uint64_t now_ns) {
+  *failover = (struct failover){
+    .role = config->role,
+    .lane_count = config->lanes,
+    .may_dial = config->role == LINK_SENDER,
+    .retry_ns = LINK_NO_DEADLINE,
+    .down_since_ns = now_ns,
+    .timeout_ns =
+        config->timeout_ns < LINK_NO_DEADLINE / 2 ? config->timeout_ns : LINK_NO_DEADLINE / 2,
+    .random = config->seed,
+  };
+}
+
+/* splitmix64 (Steele, Lea, Flood 2014): any seed is good. */
+static uint64_t failover_random(struct failover *failover) {
+  uint64_t z = failover->random += 0x9E3779B97F4A7C15ull;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return z ^ (z >> 31);
+}
+
+static void failover_find_retry(struct failover *failover) {
+  failover->retry_ns = LINK_NO_DEADLINE;
+  if (failover->role != LINK_SENDER) {
+    return;
+  }
+  for (uint64_t lanes = failover->lost; lanes != 0; lanes &= lanes - 1) {
+    uint64_t retry_ns = failover->lanes[__builtin_ctzll(lanes)].retry_ns;
+    if (retry_ns < failover->retry_ns) {
+      failover->retry_ns = retry_ns;
+    }
+  }
+}
+
+/* Jitter keeps the flows of one cut from hitting the listener in step. */
+static void failover_back_off(struct failover *failover, unsigned lane, uint64_t now_ns) {
+  struct failover_lane *lost = &failover->lanes[lane];
+  uint64_t delay_ns = FAILOVER_BACKOFF_MIN_NS;
+  for (uint32_t i = 0; i < lost->failures && delay_ns < FAILOVER_BACKOFF_MAX_NS; i++) {
+    delay_ns *= 2;
+  }
+  if (delay_ns > FAILOVER_BACKOFF_MAX_NS) {
+    delay_ns = FAILOVER_BACKOFF_MAX_NS;
+  }
+  lost->failures++;
+  lost->retry_ns = now_ns + delay_ns - failover_random(failover) % (delay_ns / 2);
+}
+
+void failover_order_close(struct failover *failover, unsigned lane, uint32_t epoch) {
+  struct failover_lane *closed = &failover->lanes[lane];
+  if ((failover->close & lane_bit(lane)) == 0 || epoch > closed->close_epoch) {
+    closed->close_epoch = epoch;
+  }
+  failover->close |= lane_bit(lane);
+}
+
+bool failover_come_up(struct failover *failover, unsigned lane, uint32_t epoch, uint64_t now_ns) {
+  struct failover_lane *risen = &failover->lanes[lane];
+  bool is_expected = failover->role == LINK_SENDER && risen->state == LINK_LANE_CONNECTING
+                         ? epoch == risen->epoch
+                         : epoch > risen->epoch;
+  if (!is_expected || epoch <= risen->fenced_epoch || risen->state == LINK_LANE_UP) {
+    failover_order_close(failover, lane, epoch);
+    if (risen->state == LINK_LANE_CONNECTING) {
+      failover_lose(failover, lane, epoch, now_ns);
+    }
+    return false;
+  }
+  risen->epoch = epoch;
+  failover_move(failover, lane, LINK_LANE_UP);
+  failover->announce &= ~lane_bit(lane);
+  failover_find_retry(failover);
+  return true;
+}
+
+bool failover_lose(struct failover *failover, unsigned lane, uint32_t epoch, uint64_t now_ns) {
+  struct failover_lane *lost = &failover->lanes[lane];
+  bool was_up = lost->state == LINK_LANE_UP;
+  if (epoch != lost->epoch || (!was_up && lost->state != LINK_LANE_CONNECTING)) {
+    return false;
+  }
+  failover_move(failover, lane, LINK_LANE_LOST);
+  lost->losses += was_up;
+  if (was_up && epoch > lost->fenced_epoch) {
+    lost->fenced_epoch = epoch;
+  }
+  failover_back_off(failover, lane, now_ns);
+  failover_find_retry(failover);
+  if (was_up && failover->up == 0) {
+    failover->down_since_ns = now_ns;
+  }
+  return was_up;
+}
+
+bool failover_fence(struct failover *failover, unsigned lane, uint32_t epoch, uint64_t now_ns) {
+  struct failover_lane *fenced = &failover->lanes[lane];
+  if (epoch > fenced->fenced_epoch) {
+    fenced->fenced_epoch = epoch;
+  }
+  if (fenced->state != LINK_LANE_UP || fenced->epoch > epoch) {
+    return false;
+  }
+  failover_order_close(failover, lane, fenced->epoch);
+  return failover_lose(failover, lane, fenced->epoch, now_ns);
+}
+
+void failover_unsettle(struct failover *failover, unsigned lane) {
+  failover->unsettled |= lane_bit(lane);
+}
+
+void failover_settle(struct failover *failover, unsigned lane) {
+  failover->unsettled &= ~lane_bit(lane);
+  failover->announce &= ~lane_bit(lane);
+}
+
+void failover_announce_again(struct failover *failover) {
+  if (failover->role == LINK_SENDER) {
+    failover->announce = failover->unsettled;
+  } else {
+    failover->announce |= failover->lost;
+  }
+}
+
+void failover_grow(struct failover *failover) {
+  failover->is_grown = true;
+}
+
+/* Lanes that have not been opened for the first time. */
+static uint64_t failover_closed(const struct failover *failover) {
+  uint64_t all = failover->lane_count == 64 ? UINT64_MAX : lane_bit(failover->lane_count) - 1;
+  return all & ~(failover->up | failover->connecting | failover->lost);
+}
+
+static bool failover_open(struct failover *failover, struct link_order *order, uint64_t now_ns) {
+  uint64_t ready = failover->is_grown ? failover_closed(failover) : 0;
+  if (now_ns >= failover->retry_ns) {
+    for (uint64_t lanes = failover->lost; lanes != 0; lanes &= lanes - 1) {
+      unsigned lane = (unsigned)__builtin_ctzll(lanes);
+      ready |= now_ns >= failover->lanes[lane].retry_ns ? lane_bit(lane) : 0;
+    }
+  }
+  if (ready == 0) {
+    return false;
+  }
+  unsigned lane = (unsigned)__builtin_ctzll(ready);
+  struct failover_lane *opened = &failover->lanes[lane];
+  /* Epochs that the peer has fenced already, perhaps before we knew of them, are never used. */
+  uint32_t last = opened->epoch > opened->fenced_epoch ? opened->epoch : opened->fenced_epoch;
+  if (last == UINT32_MAX) {
+    opened->retry_ns = LINK_NO_DEADLINE;
+    failover_find_retry(failover);
+    return false;
+  }
+  opened->epoch = last + 1;
+  failover_move(failover, lane, LINK_LANE_CONNECTING);
+  failover_find_retry(failover);
+  *order = (struct link_order){ LINK_ORDER_OPEN, lane, opened->epoch };
+  return true;
+}
+
+bool failover_next_order(struct failover *failover, struct link_order *order, uint64_t now_ns) {
+  if (failover->close != 0) {
+    unsigned lane = (unsigned)__builtin_ctzll(failover->close);
+    failover->close &= failover->close - 1;
+    *order = (struct link_order){ LINK_ORDER_CLOSE, lane, failover->lanes[lane].close_epoch };
+    return true;
+  }
+  if (!failover->may_dial) {
+    return false;
+  }
+  return failover_open(failover, order, now_ns);
+}
+
+uint64_t failover_next_deadline_ns(const struct failover *failover) {
+  uint64_t deadline_ns = failover->may_dial ? failover->retry_ns : LINK_NO_DEADLINE;
+  if (failover->up == 0 && failover->down_since_ns + failover->timeout_ns < deadline_ns) {
+    deadline_ns = failover->down_since_ns + failover->timeout_ns;
+  }
+  return deadline_ns;
+}
+
+bool failover_is_timed_out(const struct failover *failover, uint64_t now_ns) {
+  return failover->up == 0 && now_ns >= failover->down_since_ns + failover->timeout_ns;
+}
+
+void failover_check(const struct failover *failover) {
+  assert((failover->up & failover->connecting) == 0);
+  assert((failover->up & failover->lost) == 0);
+  assert((failover->connecting & failover->lost) == 0);
+  assert((failover->unsettled & failover->up) == 0);
+  assert(failover->role == LINK_SENDER || (failover->unsettled | failover->connecting) == 0);
+  for (unsigned lane = 0; lane < WIRE_MAX_LANES; lane++) {
+    const struct failover_lane *checked = &failover->lanes[lane];
+    uint64_t bit = lane_bit(lane);
+    assert(((failover->up & bit) != 0) == (checked->state == LINK_LANE_UP));
+    assert(((failover->connecting & bit) != 0) == (checked->state == LINK_LANE_CONNECTING));
+    assert(((failover->lost & bit) != 0) == (checked->state == LINK_LANE_LOST));
+    assert(checked->state != LINK_LANE_UP || checked->epoch > checked->fenced_epoch);
+    assert(lane < failover->lane_count || checked->state == LINK_LANE_CLOSED);
+  }
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* failover: the life of every lane, its epochs, when to dial again, and when all is lost.
+ * Owns: only its own struct.  Threads: the link's.
+ * Blocks: never.  Fails: cannot; a fact of an older epoch is refused by returning false.
+ *
+ *              order OPEN (sender)             up
+ *    CLOSED ---------------------> CONNECTING ----> UP
+ *         |                          ^     |         |
+ *         | up (lane 0, receiver)    |     | failed  | lost, fenced
+ *         +--------> UP              |     v         |
+ *                          OPEN with +---- LOST <----+
+ *                         epoch + 1,        |
+ *                          after a backoff  +------> UP  (receiver: the peer's dial)
+ *
+ * A lane that is lost is fenced: on the receiver nothing of the old epoch counts any more, and the
+ * sender asks (FENCE over another lane, or the handshake of the re-dial) how many frames counted.
+ * Until it knows, the lane is `unsettled` and its journal frozen.
+ *
+ * Invariants, asserted by failover_check:
+ *  1. The state masks are disjoint and agree with the states.
+ *  2. A lane that is UP has an epoch that is not fenced.
+ *  3. Only the sender has lanes CONNECTING, and unsettled lanes; these are not UP. */
+#ifndef NET_PLUGIN_LINK_FAILOVER_H
+#define NET_PLUGIN_LINK_FAILOVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net_plugin/link/link.h"
+
+#define FAILOVER_BACKOFF_MIN_NS                                                                    \
+  10000000ull /* before the first re-dial, less up to half as jitter */
+#define FAILOVER_BACKOFF_MAX_NS 1000000000ull /* doubled per failure up to here */
+
+struct failover_lane {
+  enum link_lane_state state;
+  uint32_t epoch;        /* the current incarnation, or the one ordered, or the last one */
+  uint32_t fenced_epoch; /* this one and older ones are over, whoever said so */
+  uint32_t close_epoch;  /* for the CLOSE order */
+  uint32_t failures;     /* in a row, without an acknowledgement between them */
+  uint64_t retry_ns;     /* LOST, sender: when to dial */
+  uint64_t losses;       /* how often it was UP and lost */
+};
+
+struct failover {
+  enum link_role role;
+  unsigned lane_count;
+  uint64_t up, connecting, lost; /* lanes in these states; all others are CLOSED */
+  uint64_t unsettled;            /* sender: what arrived on the old epoch is not known */
+  uint64_t announce;             /* FENCE (sender) or FENCED (receiver) is to be written */
+  uint64_t close;                /* CLOSE orders to give */
+  bool is_grown;                 /* sender: the lanes that are CLOSED are to be opened, or were */
+  bool may_dial;
+  uint64_t retry_ns;      /* sender: the earliest retry_ns of lost lanes */
+  uint64_t down_since_ns; /* valid while no lane is up */
+  uint64_t timeout_ns;
+  uint64_t random;
+  struct failover_lane lanes[WIRE_MAX_LANES];
+};
+
+void failover_init(struct failover *failover, const struct link_config *config, uint64_t now_ns);
+
+/* The lane is up. false: the epoch is over already; a CLOSE order was queued. The caller has lost
+ * an older epoch that was still UP before (failover_lose). */
+bool failover_come_up(struct failover *failover, unsigned lane, uint32_t epoch, uint64_t now_ns);
+
+/* The epoch is over, at least for new frames. true: the lane was UP with it and is LOST now.
+ * A dial that failed is noted, anything older changes nothing. */
+bool failover_lose(struct failover *failover, unsigned lane, uint32_t epoch, uint64_t now_ns);
+
+/* The peer, or the owner on the peer's behalf, closes all epochs up to this one, even ones that are
+ * not known here. true as above. */
+bool failover_fence(struct failover *failover, unsigned lane, uint32_t epoch, uint64_t now_ns);
+
+/* The owner shall close what it has of the lane, up to this epoch. */
+void failover_order_close(struct failover *failover, unsigned lane, uint32_t epoch);
+
+/* Sender: more than one lane is worth its while from now on. */
+void failover_grow(struct failover *failover);
+
+/* Sender: frames that are not acknowledged were on the lane when it was lost. And: the peer told
+ * what arrived. */
+void failover_unsettle(struct failover *failover, unsigned lane);
+void failover_settle(struct failover *failover, unsigned lane);
+
+/* Frames may have been lost with a lane: announce all lost lanes once more. */
+void failover_announce_again(struct failover *failover);
+
+/* An acknowledgement came: the lane works, a later loss is a new story. */
+static inline void failover_proved(struct failover *failover, unsigned lane) {
+  failover->lanes[lane].failures = 0;
+}
+
+bool failover_next_order(struct failover *failover, struct link_order *order, uint64_t now_ns);
+
+/* When failover_next_order has an OPEN order, or when failover_is_timed_out becomes true. */
+uint64_t failover_next_deadline_ns(const struct failover *failover);
+bool failover_is_timed_out(const struct failover *failover, uint64_t now_ns);
+
+void failover_check(const struct failover *failover);
+
+#endif

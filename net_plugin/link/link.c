@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link: what both roles share. All input and output of the protocol passes through here; the
+ * sender's and the receiver's parts are in link_send.c and link_receive.c.
+ *
+ * A message's way: link_send_posted -> link_pick_lane, link_next_frame (stripe, journal) -> the
+ * peer's link_frame_received, link_frame_completed (message, credit) -> its link_next_frame
+ * (WINDOW) -> our link_frame_completed (journal, message) -> link_next_completion. */
+#include "net_plugin/link/link.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "common/hash.h"
+#include "net_plugin/link/link_state.h"
+
+/* ---- memory ---- */
+
+/* Buffers start at cache lines, so that lanes do not share one. */
+static size_t round_up(size_t bytes) {
+  return (bytes + 63) & ~(size_t)63;
+}
+
+struct layout {
+  size_t lanes, requeue, controls, nowhere, eager, end; /* offsets */
+  size_t control_stride, eager_stride;
+};
+
+/* false: the configuration is impossible. */
+static bool link_lay_out(const struct link_config *config, struct layout *layout) {
+  if (config->lanes < 1 || config->lanes > WIRE_MAX_LANES || config->chunk_bytes < 4096 ||
+      config->chunk_bytes > WIRE_MAX_CHUNK_BYTES || config->eager_bytes > config->chunk_bytes ||
+      config->eager_slots > LINK_WINDOW / 2) {
+    return false;
+  }
+  bool is_sender = config->role == LINK_SENDER;
+  size_t requeue_bytes = config->lanes * LINK_JOURNAL * sizeof(struct chunk);
+  size_t copies = is_sender ? LINK_WINDOW : config->eager_slots;
+  layout->control_stride = round_up(config->lanes * WIRE_ACK_BYTES);
+  layout->eager_stride = round_up(config->eager_bytes);
+  layout->lanes = round_up(sizeof(struct link));
+  layout->requeue = layout->lanes + round_up(config->lanes * sizeof(struct lane));
+  layout->controls = layout->requeue + (is_sender ? round_up(requeue_bytes) : 0);
+  layout->eager = layout->controls + config->lanes * layout->control_stride;
+  layout->nowhere = layout->eager + copies * layout->eager_stride;
+  layout->end = layout->nowhere + (is_sender ? 0 : WIRE_MAX_CHUNK_BYTES);
+  return true;
+}
+
+size_t link_memory_bytes(const struct link_config *config) {
+  struct layout layout;
+  return link_lay_out(config, &layout) ? layout.end : 0;
+}
+
+struct link *link_init(void *memory, const struct link_config *config, uint64_t now_ns) {
+  struct layout layout;
+  bool is_possible = link_lay_out(config, &layout);
+  assert(is_possible);
+  (void)is_possible;
+  uint8_t *bytes = memory;
+  struct link *link = memory;
+  link->config = *config;
+  link->lanes = (struct lane *)(void *)(bytes + layout.lanes);
+  for (unsigned lane = 0; lane < config->lanes; lane++) {
+    link->lanes[lane].control = bytes + layout.controls + lane * layout.control_stride;
+  }
+  failover_init(&link->failover, config, now_ns);
+  if (config->role == LINK_SENDER) {
+    link->taken.eager_bytes = config->eager_bytes;
+    link->taken.eager_slots = config->eager_slots;
+    requeue_init(&link->requeue, (struct chunk *)(void *)(bytes + layout.requeue),
+                 config->lanes * LINK_JOURNAL);
+    stripe_init(&link->stripe, config->chunk_bytes, config->eager_bytes);
+    outgoing_init(&link->outgoing, config->eager_bytes, bytes + layout.eager, layout.eager_stride);
+  } else {
+    link->nowhere = bytes + layout.nowhere;
+    credit_init(&link->given, config->eager_slots);
+    incoming_init(&link->incoming, config->eager_bytes, config->eager_slots, bytes + layout.eager,
+                  layout.eager_stride);
+  }
+  return link;
+}
+
+/* ---- lanes come and go ---- */
+
+static bool is_lane_up(const struct link *link, unsigned lane) {
+  return lane < link->config.lanes && (link->failover.up & lane_bit(lane)) != 0;
+}
+
+void link_lane_dropped(struct link *link, unsigned lane) {
+  uint64_t bit = lane_bit(lane);
+  struct lane *dropped = &link->lanes[lane];
+  link->writing &= ~bit;
+  link->writing_data &= ~bit;
+  link->pong &= ~bit;
+  if (link->bye == BYE_WRITING && link->bye_lane == lane) {
+    link->bye = BYE_DUE;
+  }
+  if (link->config.role == LINK_SENDER) {
+    send_lane_dropped(link, lane);
+  } else {
+    receive_data_dropped(link, lane);
+    receive_lane_dropped(link, lane);
+  }
+  dropped->arrival = ARRIVAL_NONE;
+  dropped->buffer = NULL;
+  failover_announce_again(&link->failover);
+}
+
+/* The lane broke the protocol, or showed that it delivers wrong bytes: nothing of it counts from
+ * here on. The owner closes it on seeing `error`. */
+static int link_break_lane(struct link *link, unsigned lane, int error, uint64_t now_ns) {
+  if (failover_lose(&link->failover, lane, link->failover.lanes[lane].epoch, now_ns)) {
+    link_lane_dropped(link, lane);
+  }
+  return error;
+}
+
+void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t received_before,
+                  uint64_t now_ns) {
+  assert(lane < link->config.lanes);
+  if (link->status != 0) {
+    return;
+  }
+  bool is_sender = link->config.role == LINK_SENDER;
+  struct failover_lane *risen = &link->failover.lanes[lane];
+  if (!is_sender && risen->epoch < epoch &&
+      failover_lose(&link->failover, lane, risen->epoch, now_ns)) {
+    failover_order_close(&link->failover, lane, risen->epoch);
+    link_lane_dropped(link, lane);
+  }
+  if (!failover_come_up(&link->failover, lane, epoch, now_ns)) {
+    return;
+  }
+  if (is_sender) {
+    int result = send_settle(link, lane, received_before, now_ns);
+    if (result != 0) {
+      link_fail(link, result); /* what arrived in the old epoch will never be known */
+      return;
+    }
+    link->lanes[lane].base = received_before;
+    link->lanes[lane].sent_epoch = epoch;
+    stripe_lane_up(&link->stripe, lane);
+  } else {
+    receive_lane_up(link, lane);
+  }
+}
+
+void link_lane_lost(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
+  assert(lane < link->config.lanes);
+  if (failover_lose(&link->failover, lane, epoch, now_ns)) {
+    link_lane_dropped(link, lane);
+  }
+}
+
+uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, uint64_t now_ns) {
+  assert(link->config.role == LINK_RECEIVER);
+  if (lane >= link->config.lanes || new_epoch == 0 || link->status != 0) {
+    return UINT64_MAX;
+  }
+  const struct failover_lane *fenced = &link->failover.lanes[lane];
+  if (new_epoch <= fenced->epoch || new_epoch <= fenced->fenced_epoch) {
+    return UINT64_MAX;
+  }
+  if (failover_fence(&link->failover, lane, new_epoch - 1, now_ns)) {
+    link_lane_dropped(link, lane);
+  }
+  return link->lanes[lane].received;
+}
+
+/* ---- frames in ---- */
+
+static int link_frame_begins(struct link *link, unsigned lane) {
+  struct lane *receiving = &link->lanes[lane];
+  bool is_sender = link->config.role == LINK_SENDER;
+  receiving->buffer = NULL;
+  switch (receiving->header.type) {
+  case WIRE_DATA:
+    return is_sender ? -EPROTO : receive_data_begins(link, lane);
+  case WIRE_WINDOW:
+    if (!is_sender || receiving->header.length > link->config.lanes * WIRE_ACK_BYTES) {
+      return -EPROTO;
+    }
+    receiving->buffer = receiving->control;
+    break;
+  case WIRE_FENCED:
+    if (!is_sender) {
+      return -EPROTO;
+    }
+    break;
+  case WIRE_REQUEST:
+  case WIRE_FENCE:
+    if (is_sender) {
+      return -EPROTO;
+    }
+    break;
+  case WIRE_BYE:
+  case WIRE_PING:
+  case WIRE_PONG:
+    break;
+  default:
+    return -EPROTO;
+  }
+  receiving->arrival = ARRIVAL_CONTROL;
+  return 0;
+}
+
+int link_frame_received(struct link *link, unsigned lane, const struct wire_header *header,
+                        uint64_t now_ns) {
+  if (link->status != 0 || !is_lane_up(link, lane)) {
+    return -ESTALE;
+  }
+  struct lane *receiving = &link->lanes[lane];
+  if (receiving->arrival != ARRIVAL_NONE) {
+    return link_break_lane(link, lane, -EPROTO, now_ns);
+  }
+  link->heard = lane;
+  receiving->header = *header;
+  int result = link_frame_begins(link, lane);
+  if (result == 0) {
+    return 0;
+  }
+  link_break_lane(link, lane, result, now_ns);
+  if (result == -EMSGSIZE) {
+    link_fail(link, result);
+  }
+  return result;
+}
+
+void *link_receive_buffer(struct link *link, unsigned lane) {
+  if (lane >= link->config.lanes || link->lanes[lane].header.length == 0) {
+    return NULL;
+  }
+  return link->lanes[lane].buffer;
+}
+
+/* A frame without data for messages. */
+static int link_control_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
+  struct lane *receiving = &link->lanes[lane];
+  const struct wire_header *header = &receiving->header;
+  switch (header->type) {
+  case WIRE_WINDOW:
+    if ((header->flags & WIRE_HAS_CRC) != 0 &&
+        hash_crc32c(0, receiving->control, header->length) != header->payload_crc) {
+      return -EBADMSG;
+    }
+    return send_window_arrived(link, header, receiving->control, now_ns);
+  case WIRE_FENCED:
+    return send_fenced_arrived(link, header, now_ns);
+  case WIRE_REQUEST:
+    credit_requested(&link->given, header->message, link->incoming.granted);
+    return 0;
+  case WIRE_FENCE:
+    return receive_fence_arrived(link, header, now_ns);
+  case WIRE_BYE:
+    if (link->config.role == LINK_SENDER) {
+      send_bye_arrived(link, header->offset, now_ns);
+    } else {
+      receive_bye_arrived(link);
+    }
+    return 0;
+  case WIRE_PING:
+    receiving->pong_token = header->message;
+    link->pong |= lane_bit(lane);
+    return 0;
+  default: /* PONG: that a frame came is all it says */
+    return 0;
+  }
+}
+
+int link_frame_completed(struct link *link, unsigned lane, uint64_t now_ns) {
+  if (link->status != 0 || !is_lane_up(link, lane)) {
+    return -ESTALE;
+  }
+  struct lane *receiving = &link->lanes[lane];
+  int result;
+  switch (receiving->arrival) {
+  case ARRIVAL_NONE:
+    result = -EPROTO;
+    break;
+  case ARRIVAL_CONTROL:
+    receiving->arrival = ARRIVAL_NONE;
+    receiving->buffer = NULL;
+    result = link_control_arrived(link, lane, now_ns);
+    break;
+  default:
+    result = receive_data_ends(link, lane, now_ns);
+    if (result == 0) {
+      receiving->arrival = ARRIVAL_NONE;
+      receiving->buffer = NULL;
+    }
+    break;
+  }
+  if (result != 0) {
+    return link_break_lane(link, lane, result, now_ns);
+  }
+  return is_lane_up(link, lane) ? 0 : -ESTALE; /* a fence may have closed its own lane */
+}
+
+/* ---- frames out ---- */
+
+/* A control frame that any lane may carry is waiting. */
+static bool link_has_control(const struct link *link) {
+  return link->failover.announce != 0 || link->given.is_due || link->is_request_due ||
+         link->bye == BYE_DUE;
+}
+
+int link_pick_lane(const struct link *link, uint64_t writable) {
+  uint64_t candidates = writable & link->failover.up & ~link->writing;
+  if (candidates == 0 || link->status != 0) {
+    return -1;
+  }
+  if (link_has_control(link)) {
+    /* The lane that brought the last frame works, and nothing else may be known of the others. */
+    return (candidates & lane_bit(link->heard)) != 0 ? (int)link->heard
+                                                     : __builtin_ctzll(candidates);
+  }
+  if ((candidates & link->pong) != 0) {
+    return __builtin_ctzll(candidates & link->pong);
+  }
+  if (!link->has_chunk) {
+    return -1;
+  }
+  const struct outgoing *message = outgoing_cutting(&link->outgoing);
+  bool is_eager = link->requeue.count == 0 && message->bytes <= link->config.eager_bytes;
+  return stripe_pick(&link->stripe, candidates & ~link->full, is_eager);
+}
+
+/* Fills in the control frame that is most urgent; false: none. */
+static bool link_next_control(struct link *link, unsigned lane, struct wire_header *header) {
+  *header = (struct wire_header){ 0 };
+  if (link->failover.announce != 0) {
+    unsigned told = (unsigned)__builtin_ctzll(link->failover.announce);
+    link->failover.announce &= link->failover.announce - 1;
+    if (link->config.role == LINK_SENDER) {
+      header->type = WIRE_FENCE;
+      header->message = told;
+      header->offset = link->lanes[told].sent_epoch;
+    } else {
+      receive_fill_fenced(link, told, header);
+    }
+  } else if (link->given.is_due) {
+    receive_fill_window(link, lane, header);
+  } else if (link->is_request_due) {
+    link->is_request_due = false;
+    header->type = WIRE_REQUEST;
+    header->message = link->outgoing.cutting;
+  } else if ((link->pong & lane_bit(lane)) != 0) {
+    link->pong &= ~lane_bit(lane);
+    header->type = WIRE_PONG;
+    header->message = link->lanes[lane].pong_token;
+  } else if (link->bye == BYE_DUE) {
+    link->bye = BYE_WRITING;
+    link->bye_lane = lane;
+    header->type = WIRE_BYE;
+    header->offset = link->config.role == LINK_SENDER ? 0 : incoming_landed(&link->incoming);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool link_next_frame(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns) {
+  if (link->status != 0 || !is_lane_up(link, lane) || (link->writing & lane_bit(lane)) != 0) {
+    return false;
+  }
+  struct wire_header header;
+  if ((link_has_control(link) || link->pong != 0) && link_next_control(link, lane, &header)) {
+    wire_header_encode(&header, frame->header);
+    frame->length = header.length;
+    frame->payload = header.length > 0 ? link->lanes[lane].control : NULL;
+  } else if (link->has_chunk && (link->full & lane_bit(lane)) == 0) {
+    send_next_chunk(link, lane, frame, now_ns);
+  } else {
+    return false;
+  }
+  link->writing |= lane_bit(lane);
+  return true;
+}
+
+void link_frame_written(struct link *link, unsigned lane, uint64_t now_ns) {
+  if (!is_lane_up(link, lane) || (link->writing & lane_bit(lane)) == 0) {
+    return;
+  }
+  link->writing &= ~lane_bit(lane);
+  if (link->bye == BYE_WRITING && link->bye_lane == lane) {
+    link->bye = BYE_WRITTEN;
+  }
+  send_frame_written(link, lane, now_ns);
+}
+
+/* ---- time, orders, end ---- */
+
+void link_time_passed(struct link *link, uint64_t now_ns) {
+  if (link->status != 0) {
+    return;
+  }
+  credit_time_passed(&link->given, now_ns);
+  if (!link->is_peer_closed && failover_is_timed_out(&link->failover, now_ns)) {
+    link_fail(link, -ETIMEDOUT);
+  }
+}
+
+uint64_t link_next_deadline_ns(const struct link *link) {
+  if (link->status != 0) {
+    return LINK_NO_DEADLINE;
+  }
+  uint64_t deadline_ns =
+      link->is_peer_closed ? LINK_NO_DEADLINE : failover_next_deadline_ns(&link->failover);
+  if (link->config.role == LINK_RECEIVER && link->given.deadline_ns < deadline_ns) {
+    deadline_ns = link->given.deadline_ns;
+  }
+  return deadline_ns;
+}
+
+bool link_next_order(struct link *link, struct link_order *order, uint64_t now_ns) {
+  return link->status == 0 && failover_next_order(&link->failover, order, now_ns);
+}
+
+bool link_next_completion(struct link *link, struct link_completion *completion) {
+  if (link->is_detached) {
+    return false;
+  }
+  return link->config.role == LINK_SENDER ? outgoing_next_completion(&link->outgoing, completion)
+                                          : incoming_next_completion(&link->incoming, completion);
+}
+
+void link_user_detached(struct link *link, uint64_t now_ns) {
+  if (link->is_detached) {
+    return;
+  }
+  link->is_detached = true;
+  if (link->config.role == LINK_SENDER) {
+    send_detach(link, now_ns);
+  } else {
+    receive_detach(link);
+  }
+}
+
+void link_fail(struct link *link, int error) {
+  assert(error < 0);
+  if (link->status == 0) {
+    link->status = error;
+  }
+}
+
+int link_status(const struct link *link) {
+  return link->status;
+}
+
+bool link_is_finished(const struct link *link) {
+  if (link->status != 0) {
+    return true;
+  }
+  if (!link->is_detached) {
+    return false;
+  }
+  if (link->bye == BYE_WRITTEN || link->is_peer_closed) {
+    return true;
+  }
+  /* Nothing to deliver is no reason to dial a peer, not even for a BYE. */
+  return link->config.role == LINK_SENDER && link->bye == BYE_DUE && link->failover.up == 0;
+}
+
+bool link_is_peer_closed(const struct link *link) {
+  return link->is_peer_closed;
+}
+
+/* ---- views ---- */
+
+void link_view_lane(const struct link *link, unsigned lane, struct link_lane_view *view) {
+  assert(lane < link->config.lanes);
+  const struct lane *seen = &link->lanes[lane];
+  const struct failover_lane *life = &link->failover.lanes[lane];
+  *view = (struct link_lane_view){
+    .state = life->state,
+    .epoch = life->epoch,
+    .bytes_sent = seen->bytes_sent,
+    .bytes_acked = seen->bytes_acked,
+    .bytes_received = seen->bytes_received,
+    .losses = life->losses,
+  };
+  if (link->config.role == LINK_SENDER) {
+    view->frames_sent = seen->journal.sent - seen->base;
+    view->frames_acked = seen->journal.acked - seen->base;
+  }
+}
+
+void link_view(const struct link *link, struct link_view *view) {
+  bool is_sender = link->config.role == LINK_SENDER;
+  *view = (struct link_view){
+    .posted = is_sender ? link->outgoing.posted : link->incoming.posted,
+    .completed = is_sender ? link->outgoing.completed : link->incoming.completed,
+    .credited = is_sender ? link->taken.granted : link->incoming.granted,
+    .chunks_requeued = link->chunks_requeued,
+    .stalls = link->stalls,
+    .lanes_up = (unsigned)__builtin_popcountll(link->failover.up),
+  };
+}

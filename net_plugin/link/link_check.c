@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link_check: asserts what must hold between any two calls. The numbers are those of link.h. */
+#include <assert.h>
+
+#include "net_plugin/link/link_state.h"
+
+struct tally {
+  uint64_t bytes[LINK_WINDOW];
+  uint32_t chunks[LINK_WINDOW];
+};
+
+static void check_chunk(const struct link *link, struct chunk chunk, struct tally *tally) {
+  if (!outgoing_is_live(&link->outgoing, chunk)) {
+    assert(link->is_detached);
+    return;
+  }
+  unsigned slot = chunk.message % LINK_WINDOW;
+  const struct outgoing *message = &link->outgoing.slots[slot];
+  assert(chunk.offset <= message->cut && chunk.length <= message->cut - chunk.offset);
+  tally->bytes[slot] += chunk.length;
+  tally->chunks[slot]++;
+}
+
+/* Invariant 1: what was cut and not acknowledged is in one journal, or requeued. */
+static void check_chunks(const struct link *link) {
+  struct tally tally = { 0 };
+  for (unsigned lane = 0; lane < link->config.lanes; lane++) {
+    const struct journal *journal = &link->lanes[lane].journal;
+    uint64_t bytes = 0;
+    assert(journal->acked <= journal->sent && journal->sent - journal->acked <= LINK_JOURNAL);
+    assert(journal_is_full(journal) == ((link->full & lane_bit(lane)) != 0));
+    for (uint64_t count = journal->acked; count < journal->sent; count++) {
+      check_chunk(link, journal_at(journal, count), &tally);
+      bytes += journal_at(journal, count).length;
+    }
+    bool is_up = (link->failover.up & lane_bit(lane)) != 0;
+    bool is_unsettled = (link->failover.unsettled & lane_bit(lane)) != 0;
+    assert(is_up || is_unsettled == (journal_count(journal) > 0));
+    assert(link->stripe.loads[lane].outstanding_bytes == (is_up ? bytes : 0));
+  }
+  for (uint32_t i = 0; i < link->requeue.count; i++) {
+    check_chunk(link, requeue_at(&link->requeue, i), &tally);
+  }
+  const struct outgoing_ring *ring = &link->outgoing;
+  for (uint64_t number = ring->retired; number < ring->posted; number++) {
+    const struct outgoing *message = &ring->slots[number % LINK_WINDOW];
+    assert(message->chunks == tally.chunks[number % LINK_WINDOW]);
+    assert(message->cut - message->acked == tally.bytes[number % LINK_WINDOW]);
+  }
+}
+
+static void check_sender(const struct link *link) {
+  const struct outgoing_ring *ring = &link->outgoing;
+  /* Invariant 2 */
+  assert(ring->taken <= ring->completed && ring->completed <= ring->posted);
+  assert(ring->retired <= ring->cutting && ring->cutting <= ring->posted);
+  assert(ring->retired <= ring->completed && ring->posted - ring->retired <= LINK_WINDOW);
+  for (uint64_t number = ring->retired; number < ring->posted; number++) {
+    const struct outgoing *message = &ring->slots[number % LINK_WINDOW];
+    assert(message->is_cut == (number < ring->cutting));
+    assert(number > ring->cutting ? message->cut == 0 : message->cut <= message->bytes);
+    /* Invariant 3 */
+    assert(number > ring->cutting || (message->chunks == 0 && !message->is_cut) ||
+           credit_allows(&link->taken, number, message->bytes));
+  }
+  check_chunks(link);
+}
+
+static void check_receiver(const struct link *link) {
+  const struct incoming_ring *ring = &link->incoming;
+  if (link->is_detached) {
+    return;
+  }
+  /* Invariant 2 */
+  assert(ring->taken <= ring->completed && ring->completed <= ring->granted);
+  assert(ring->granted <= ring->posted && ring->posted - ring->taken <= LINK_WINDOW);
+  assert(link->given.told <= ring->granted);
+  /* Invariant 4: what is arriving is arriving on some lane. */
+  uint64_t arriving[LINK_WINDOW] = { 0 };
+  unsigned bounced = 0;
+  for (unsigned lane = 0; lane < link->config.lanes; lane++) {
+    const struct lane *receiving = &link->lanes[lane];
+    if (receiving->arrival == ARRIVAL_USER) {
+      arriving[receiving->header.message % LINK_WINDOW] += receiving->header.length;
+    }
+    bounced += receiving->arrival == ARRIVAL_BOUNCED;
+    assert(receiving->arrival == ARRIVAL_NONE || (link->failover.up & lane_bit(lane)) != 0);
+  }
+  for (uint64_t number = ring->completed; number < ring->posted; number++) {
+    const struct incoming *message = &ring->slots[number % LINK_WINDOW];
+    assert(message->arriving == arriving[number % LINK_WINDOW]);
+    assert(!message->is_known || message->landed + message->arriving <= message->bytes);
+    assert(!message->is_known || message->bytes <= message->capacity);
+  }
+  for (unsigned slot = 0; slot < ring->eager_slots; slot++) {
+    const struct bounce *bounce = &ring->bounces[slot];
+    bounced -= bounce->state == BOUNCE_ARRIVING;
+    assert(bounce->state != BOUNCE_LANDED || bounce->message >= ring->posted);
+    assert(bounce->state == BOUNCE_FREE || bounce->message >= ring->granted);
+  }
+  assert(bounced == 0);
+}
+
+void link_check(const struct link *link) {
+  failover_check(&link->failover);
+  assert((link->writing_data & ~link->writing) == 0);
+  assert((link->writing & ~link->failover.up) == 0); /* Invariant 5 */
+  if (link->status != 0) {
+    return; /* messages stay where they were when it failed */
+  }
+  if (link->config.role == LINK_SENDER) {
+    check_sender(link);
+  } else {
+    check_receiver(link);
+  }
+}

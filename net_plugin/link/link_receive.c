@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link_receive: the receiver's side of a link: chunks in, windows and fences out. */
+#include <assert.h>
+#include <errno.h>
+
+#include "common/hash.h"
+#include "net_plugin/link/link_state.h"
+
+int link_receive_posted(struct link *link, void *data, size_t bytes, uint64_t now_ns) {
+  (void)now_ns;
+  assert(link->config.role == LINK_RECEIVER && !link->is_detached);
+  if (link->status != 0) {
+    return link->status;
+  }
+  struct incoming_ring *ring = &link->incoming;
+  int result = incoming_post(ring, data, bytes);
+  if (result == -EMSGSIZE) {
+    link_fail(link, result);
+  }
+  if (result != 0) {
+    return result;
+  }
+  if (link->is_peer_closed && ring->completed < ring->posted) {
+    link_fail(link, -ECONNRESET); /* all that could arrive has arrived */
+    return link->status;
+  }
+  credit_granted(&link->given, ring->granted, ring->completed);
+  return 0;
+}
+
+int receive_data_begins(struct link *link, unsigned lane) {
+  struct lane *receiving = &link->lanes[lane];
+  if (link->is_detached) {
+    receiving->arrival = ARRIVAL_NOWHERE;
+    receiving->buffer = link->nowhere;
+    return 0;
+  }
+  bool is_bounced = false;
+  int result = incoming_begin(&link->incoming, &receiving->header, &receiving->buffer, &is_bounced);
+  if (result == 0) {
+    receiving->arrival = is_bounced ? ARRIVAL_BOUNCED : ARRIVAL_USER;
+  }
+  return result;
+}
+
+/* The frame on this lane will not be completed. */
+void receive_data_dropped(struct link *link, unsigned lane) {
+  struct lane *receiving = &link->lanes[lane];
+  if (receiving->arrival == ARRIVAL_USER || receiving->arrival == ARRIVAL_BOUNCED) {
+    bool is_bounced = receiving->arrival == ARRIVAL_BOUNCED;
+    incoming_drop(&link->incoming, &receiving->header, is_bounced);
+    credit_granted(&link->given, link->incoming.granted, link->incoming.completed);
+  }
+}
+
+int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
+  struct lane *receiving = &link->lanes[lane];
+  const struct wire_header *header = &receiving->header;
+  if (receiving->arrival == ARRIVAL_NOWHERE) {
+    return 0; /* not counted, so that the peer cannot take it for delivered */
+  }
+  bool is_bounced = receiving->arrival == ARRIVAL_BOUNCED;
+  if ((header->flags & WIRE_HAS_CRC) != 0 &&
+      hash_crc32c(0, receiving->buffer, header->length) != header->payload_crc) {
+    return -EBADMSG;
+  }
+  int result = incoming_end(&link->incoming, header, is_bounced);
+  if (result != 0) {
+    return result;
+  }
+  receiving->received++;
+  receiving->bytes_received += header->length;
+  link->unacked |= lane_bit(lane);
+  const struct incoming_ring *ring = &link->incoming;
+  bool is_eager = header->total <= link->config.eager_bytes;
+  bool has_landed = is_eager || ring->slots[header->message % LINK_WINDOW].is_landed;
+  credit_frame_arrived(&link->given, header->length, receiving->received - receiving->told,
+                       is_eager, has_landed, now_ns);
+  if (is_bounced) { /* a receive that was posted meanwhile can be granted now */
+    credit_granted(&link->given, ring->granted, ring->completed);
+  }
+  return 0;
+}
+
+/* WINDOW frames may have been lost with a lane, or waited for one: tell everything again. */
+static void receive_tell_again(struct link *link) {
+  for (uint64_t lanes = link->failover.up; lanes != 0; lanes &= lanes - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
+    if (link->lanes[lane].received > link->lanes[lane].base) {
+      link->unacked |= lane_bit(lane);
+    }
+  }
+  if (link->unacked != 0 || link->incoming.granted > 0) {
+    link->given.is_due = true;
+  }
+}
+
+void receive_lane_up(struct link *link, unsigned lane) {
+  link->lanes[lane].base = link->lanes[lane].received;
+  receive_tell_again(link);
+}
+
+void receive_lane_dropped(struct link *link, unsigned lane) {
+  link->unacked &= ~lane_bit(lane); /* FENCED tells more */
+  link->failover.announce |= lane_bit(lane);
+  receive_tell_again(link);
+}
+
+int receive_fence_arrived(struct link *link, const struct wire_header *header, uint64_t now_ns) {
+  if (header->message >= link->config.lanes) {
+    return -EPROTO;
+  }
+  unsigned lane = (unsigned)header->message;
+  if (failover_fence(&link->failover, lane, (uint32_t)header->offset, now_ns)) {
+    link_lane_dropped(link, lane);
+  }
+  link->failover.announce |= lane_bit(lane);
+  return 0;
+}
+
+/* Of a lane that is up again already, the peer can only ask about the epochs before. */
+void receive_fill_fenced(const struct link *link, unsigned lane, struct wire_header *header) {
+  bool is_up = (link->failover.up & lane_bit(lane)) != 0;
+  header->type = WIRE_FENCED;
+  header->message = lane;
+  header->offset = link->failover.lanes[lane].fenced_epoch;
+  header->total = is_up ? link->lanes[lane].base : link->lanes[lane].received;
+}
+
+void receive_bye_arrived(struct link *link) {
+  link->is_peer_closed = true;
+  if (!link->is_detached && link->incoming.completed < link->incoming.posted) {
+    link_fail(link, -ECONNRESET);
+  }
+}
+
+void receive_fill_window(struct link *link, unsigned lane, struct wire_header *header) {
+  uint8_t *acks = link->lanes[lane].control;
+  uint32_t length = 0;
+  for (uint64_t lanes = link->unacked; lanes != 0; lanes &= lanes - 1) {
+    unsigned acked = (unsigned)__builtin_ctzll(lanes);
+    struct wire_ack ack = {
+      .lane = (uint8_t)acked,
+      .epoch = link->failover.lanes[acked].epoch,
+      .frames = link->lanes[acked].received,
+    };
+    wire_ack_encode(&ack, acks + length);
+    length += WIRE_ACK_BYTES;
+    link->lanes[acked].told = ack.frames;
+  }
+  link->unacked = 0;
+  *header = (struct wire_header){
+    .type = WIRE_WINDOW,
+    .length = length,
+    .message = link->incoming.granted,
+    .offset = incoming_landed(&link->incoming),
+  };
+  if (length > 0) {
+    header->flags = WIRE_HAS_CRC; /* a wrong count would lose data, whatever the DATA frames have */
+    header->payload_crc = hash_crc32c(0, acks, length);
+  }
+  credit_told(&link->given, link->incoming.granted);
+}
+
+void receive_detach(struct link *link) {
+  for (unsigned lane = 0; lane < link->config.lanes; lane++) {
+    struct lane *receiving = &link->lanes[lane];
+    if (receiving->arrival == ARRIVAL_USER || receiving->arrival == ARRIVAL_BOUNCED) {
+      receiving->arrival = ARRIVAL_NOWHERE;
+      receiving->buffer = link->nowhere;
+    }
+  }
+  link->unacked = 0;
+  link->given.is_due = false;
+  link->given.deadline_ns = LINK_NO_DEADLINE;
+  link->bye = link->is_peer_closed ? BYE_NONE : BYE_DUE;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link_send: the sender's side of a link: chunks out, windows and fences in. */
+#include <assert.h>
+#include <errno.h>
+
+#include "common/hash.h"
+#include "net_plugin/link/link_state.h"
+
+int link_send_posted(struct link *link, const void *data, size_t bytes, uint64_t now_ns) {
+  (void)now_ns;
+  assert(link->config.role == LINK_SENDER && !link->is_detached);
+  if (link->status != 0) {
+    return link->status;
+  }
+  if (bytes > WIRE_MAX_MESSAGE_BYTES) {
+    return -EMSGSIZE;
+  }
+  if (link->is_peer_closed) {
+    link_fail(link, -ECONNRESET);
+    return link->status;
+  }
+  int result = outgoing_post(&link->outgoing, data, bytes);
+  if (result != 0) {
+    return result;
+  }
+  if (bytes > link->config.eager_bytes && !link->failover.is_grown) {
+    failover_grow(&link->failover);
+  }
+  send_look_ahead(link);
+  return 0;
+}
+
+void send_look_ahead(struct link *link) {
+  const struct outgoing_ring *ring = &link->outgoing;
+  const struct outgoing *message = outgoing_cutting(ring);
+  bool is_allowed = message != NULL && credit_allows(&link->taken, ring->cutting, message->bytes);
+  link->has_chunk = is_allowed || link->requeue.count > 0;
+  link->is_request_due &= message != NULL && !is_allowed;
+  if (message != NULL && !is_allowed &&
+      credit_must_request(&link->taken, ring->cutting, message->bytes)) {
+    link->is_request_due = true;
+    link->stalls++;
+  }
+  if (link->is_detached && ring->retired == ring->posted) {
+    link->failover.may_dial = false;
+    if (link->bye == BYE_NONE && !link->is_peer_closed) {
+      link->bye = BYE_DUE;
+    }
+  }
+}
+
+static struct chunk send_take_chunk(struct link *link, unsigned lane) {
+  if (link->requeue.count > 0) {
+    return requeue_take(&link->requeue);
+  }
+  const struct outgoing *message = outgoing_cutting(&link->outgoing);
+  uint32_t length =
+      stripe_chunk_bytes(&link->stripe, lane, message->bytes, message->bytes - message->cut);
+  return outgoing_cut(&link->outgoing, length);
+}
+
+/* The low half of a message number, made whole: no live message is LINK_WINDOW away from retired.
+ */
+static uint64_t send_message_number(const struct link *link, struct chunk chunk) {
+  uint64_t retired = link->outgoing.retired;
+  return retired + (uint32_t)(chunk.message - (uint32_t)retired);
+}
+
+void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns) {
+  struct lane *sending = &link->lanes[lane];
+  struct chunk chunk = send_take_chunk(link, lane);
+  const struct outgoing *message = outgoing_of(&link->outgoing, chunk);
+  struct wire_header header = {
+    .type = WIRE_DATA,
+    .length = chunk.length,
+    .message = send_message_number(link, chunk),
+    .offset = chunk.offset,
+    .total = message->bytes,
+  };
+  frame->length = chunk.length;
+  frame->payload = chunk.length > 0 ? message->data + chunk.offset : NULL;
+  if (link->config.wants_checksums && chunk.length > 0) {
+    header.flags = WIRE_HAS_CRC;
+    header.payload_crc = hash_crc32c(0, frame->payload, frame->length);
+  }
+  wire_header_encode(&header, frame->header);
+  journal_append(&sending->journal, chunk);
+  if (journal_is_full(&sending->journal)) {
+    link->full |= lane_bit(lane);
+  }
+  sending->bytes_sent += chunk.length;
+  stripe_sent(&link->stripe, lane, chunk.length, now_ns);
+  link->writing_data |= lane_bit(lane);
+  send_look_ahead(link);
+}
+
+/* Frees what the peer has, up to `count`; what is still being written is kept until it is written:
+ * the owner of the lane reads it. */
+static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns) {
+  struct lane *acked = &link->lanes[lane];
+  struct journal *journal = &acked->journal;
+  uint64_t written = journal->sent - ((link->writing_data & lane_bit(lane)) != 0 ? 1 : 0);
+  uint64_t end = count < written ? count : written;
+  if (end <= journal->acked) {
+    return;
+  }
+  uint64_t bytes = 0;
+  while (journal->acked < end) {
+    struct chunk chunk = journal_take_oldest(journal);
+    bytes += chunk.length;
+    if (outgoing_is_live(&link->outgoing, chunk)) {
+      outgoing_acked(&link->outgoing, chunk);
+    }
+  }
+  acked->bytes_acked += bytes;
+  link->full &= ~lane_bit(lane);
+  if ((link->failover.up & lane_bit(lane)) != 0) {
+    stripe_acked(&link->stripe, lane, bytes, now_ns);
+    failover_proved(&link->failover, lane);
+  } else if (journal_count(journal) == 0) {
+    failover_settle(&link->failover, lane);
+  }
+}
+
+void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns) {
+  if ((link->writing_data & lane_bit(lane)) == 0) {
+    return;
+  }
+  link->writing_data &= ~lane_bit(lane);
+  if (link->lanes[lane].claimed > link->lanes[lane].journal.acked) {
+    send_apply_ack(link, lane, link->lanes[lane].claimed, now_ns);
+    send_look_ahead(link);
+  }
+}
+
+int send_window_arrived(struct link *link, const struct wire_header *header, const uint8_t *acks,
+                        uint64_t now_ns) {
+  if (header->offset > link->outgoing.posted && !link->is_detached) {
+    return -EPROTO;
+  }
+  for (uint32_t at = 0; at < header->length; at += WIRE_ACK_BYTES) {
+    struct wire_ack ack;
+    if (wire_ack_decode(acks + at, &ack) != 0 || ack.lane >= link->config.lanes) {
+      return -EPROTO;
+    }
+    struct lane *acked = &link->lanes[ack.lane];
+    if (ack.epoch != acked->sent_epoch) {
+      continue; /* late: a fence or a handshake has told more about that epoch */
+    }
+    if (ack.frames > acked->journal.sent) {
+      return -EPROTO;
+    }
+    if (ack.frames > acked->claimed) {
+      acked->claimed = ack.frames;
+    }
+    send_apply_ack(link, ack.lane, ack.frames, now_ns);
+  }
+  if (header->message > link->taken.granted) {
+    link->taken.granted = header->message;
+  }
+  send_look_ahead(link);
+  return 0;
+}
+
+void send_lane_dropped(struct link *link, unsigned lane) {
+  struct lane *dropped = &link->lanes[lane];
+  stripe_lane_lost(&link->stripe, lane);
+  if (journal_count(&dropped->journal) > 0) {
+    failover_unsettle(&link->failover, lane);
+  }
+  /* A REQUEST may have been lost with the lane. */
+  const struct outgoing *message = outgoing_cutting(&link->outgoing);
+  link->is_request_due |= message != NULL && link->outgoing.cutting < link->taken.requested &&
+                          !credit_allows(&link->taken, link->outgoing.cutting, message->bytes);
+}
+
+int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns) {
+  struct journal *journal = &link->lanes[lane].journal;
+  if (count < journal->acked || count > journal->sent) {
+    return -EPROTO;
+  }
+  send_apply_ack(link, lane, count, now_ns);
+  while (journal_count(journal) > 0) {
+    struct chunk chunk = journal_take_newest(journal);
+    if (outgoing_is_live(&link->outgoing, chunk)) {
+      requeue_insert(&link->requeue, chunk);
+      link->chunks_requeued++;
+    }
+  }
+  link->lanes[lane].claimed = count;
+  link->full &= ~lane_bit(lane);
+  failover_settle(&link->failover, lane);
+  send_look_ahead(link);
+  return 0;
+}
+
+/* The peer has closed its end of a lane: because it lost it, or because we asked. */
+int send_fenced_arrived(struct link *link, const struct wire_header *header, uint64_t now_ns) {
+  if (header->message >= link->config.lanes) {
+    return -EPROTO;
+  }
+  unsigned lane = (unsigned)header->message;
+  uint32_t epoch = (uint32_t)header->offset;
+  if (failover_fence(&link->failover, lane, epoch, now_ns)) {
+    link_lane_dropped(link, lane);
+  }
+  if ((link->failover.unsettled & lane_bit(lane)) == 0 || link->lanes[lane].sent_epoch > epoch) {
+    return 0;
+  }
+  int result = send_settle(link, lane, header->total, now_ns);
+  if (result != 0) {
+    link_fail(link, result); /* what arrived there will never be known */
+  }
+  return result;
+}
+
+/* Nothing more can be delivered. What has landed counts as acknowledged, even if the frames that
+ * say so were overtaken by the BYE. */
+void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
+  link->is_peer_closed = true;
+  link->failover.may_dial = false;
+  if (landed < link->outgoing.posted && !link->is_detached) {
+    link_fail(link, -ECONNRESET);
+    return;
+  }
+  outgoing_retire_all(&link->outgoing);
+  link->requeue.count = 0;
+  for (unsigned lane = 0; lane < link->config.lanes; lane++) {
+    struct lane *closed = &link->lanes[lane];
+    closed->journal.acked = closed->journal.sent;
+    link->stripe.loads[lane].outstanding_bytes = 0;
+    failover_settle(&link->failover, lane);
+    if ((link->writing_data & lane_bit(lane)) != 0 &&
+        failover_fence(&link->failover, lane, link->failover.lanes[lane].epoch, now_ns)) {
+      link_lane_dropped(link, lane);
+    }
+  }
+  link->full = 0;
+  send_look_ahead(link);
+}
+
+void send_detach(struct link *link, uint64_t now_ns) {
+  outgoing_truncate(&link->outgoing);
+  requeue_truncate(&link->requeue, link->outgoing.posted);
+  for (uint64_t lanes = link->writing_data; lanes != 0; lanes &= lanes - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
+    const struct journal *journal = &link->lanes[lane].journal;
+    /* Its payload is the user's: the frame cannot be finished, so the lane is of no use. */
+    if (!outgoing_is_live(&link->outgoing, journal_at(journal, journal->sent - 1)) &&
+        failover_fence(&link->failover, lane, link->failover.lanes[lane].epoch, now_ns)) {
+      link_lane_dropped(link, lane);
+    }
+  }
+  send_look_ahead(link);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link_state: the inside of a link, for the files link*.c only.
+ * Owns: the structs.  Threads: the link's.  Blocks: never.  Fails: as stated.
+ *
+ *   link.c          facts and work that both roles have; every public function
+ *   link_send.c     what only the sender does
+ *   link_receive.c  what only the receiver does
+ *   link_check.c    the invariants */
+#ifndef NET_PLUGIN_LINK_LINK_STATE_H
+#define NET_PLUGIN_LINK_LINK_STATE_H
+
+#include "net_plugin/link/credit.h"
+#include "net_plugin/link/failover.h"
+#include "net_plugin/link/journal.h"
+#include "net_plugin/link/link.h"
+#include "net_plugin/link/message.h"
+#include "net_plugin/link/stripe.h"
+
+/* Where the payload of the frame that is arriving on a lane goes. */
+enum arrival {
+  ARRIVAL_NONE,    /* no frame is arriving */
+  ARRIVAL_CONTROL, /* the lane's control buffer; every frame that is not DATA */
+  ARRIVAL_USER,    /* the user's buffer */
+  ARRIVAL_BOUNCED, /* a bounce buffer */
+  ARRIVAL_NOWHERE, /* the user detached: read and forget */
+};
+
+struct lane {
+  /* the frame that is arriving */
+  enum arrival arrival;
+  struct wire_header header;
+  uint8_t *buffer;
+
+  uint8_t *control;    /* payload of a WINDOW, being written (receiver) or arriving (sender) */
+  uint64_t base;       /* DATA frames that counted before this epoch */
+  uint64_t pong_token; /* of the last PING, valid while the bit in link->pong is set */
+  uint64_t bytes_sent, bytes_acked, bytes_received;
+
+  /* receiver */
+  uint64_t received; /* DATA frames that counted, over all epochs */
+  uint64_t told;     /* of these, acknowledged by a WINDOW */
+
+  /* sender */
+  uint32_t sent_epoch; /* the incarnation whose frames are in the journal */
+  uint64_t claimed;    /* the peer acknowledged so many, perhaps before link_frame_written */
+  struct journal journal;
+};
+
+enum bye { BYE_NONE, BYE_DUE, BYE_WRITING, BYE_WRITTEN };
+
+struct link {
+  struct link_config config;
+  int status;
+  bool is_detached;
+  bool is_peer_closed;
+  enum bye bye;
+  unsigned bye_lane;
+  unsigned heard;        /* the lane on which a frame came last: known to work */
+  uint64_t writing;      /* lanes with a frame handed out and not yet written */
+  uint64_t writing_data; /* of these, with a DATA frame */
+  uint64_t pong;         /* lanes that owe a PONG */
+  struct lane *lanes;
+  struct failover failover;
+
+  /* sender */
+  uint64_t full;  /* lanes whose journal is full */
+  bool has_chunk; /* a chunk may be sent, see send_look_ahead */
+  bool is_request_due;
+  struct credit_taken taken;
+  struct requeue requeue;
+  struct stripe stripe;
+  struct outgoing_ring outgoing;
+  uint64_t chunks_requeued, stalls;
+
+  /* receiver */
+  uint64_t unacked; /* lanes with frames that no WINDOW has acknowledged */
+  struct credit_given given;
+  struct incoming_ring incoming;
+  uint8_t *nowhere; /* WIRE_MAX_CHUNK_BYTES, touched only after a detach */
+};
+
+static inline uint64_t lane_bit(unsigned lane) {
+  return 1ull << lane;
+}
+
+/* ---- link.c ---- */
+
+/* The lane was UP and is LOST now: drops what is arriving and what is being written on it. */
+void link_lane_dropped(struct link *link, unsigned lane);
+
+/* ---- link_send.c ---- */
+
+/* What can be sent next, and must credit be asked for? After every change of messages, credit or
+ * requeue. */
+void send_look_ahead(struct link *link);
+void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns);
+void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns);
+void send_lane_dropped(struct link *link, unsigned lane);
+/* The peer has `count` frames of the lane, and will accept no more of its old epoch.
+ * 0, or -EPROTO: that cannot be. */
+int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns);
+/* Frames of the peer, all with the result of link_frame_completed. */
+int send_window_arrived(struct link *link, const struct wire_header *header, const uint8_t *acks,
+                        uint64_t now_ns);
+int send_fenced_arrived(struct link *link, const struct wire_header *header, uint64_t now_ns);
+void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns);
+void send_detach(struct link *link, uint64_t now_ns);
+
+/* ---- link_receive.c ---- */
+
+/* 0, -EPROTO or -EMSGSIZE; chooses lane->arrival and lane->buffer. */
+int receive_data_begins(struct link *link, unsigned lane);
+int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns);
+void receive_data_dropped(struct link *link, unsigned lane);
+void receive_lane_up(struct link *link, unsigned lane);
+void receive_lane_dropped(struct link *link, unsigned lane);
+int receive_fence_arrived(struct link *link, const struct wire_header *header, uint64_t now_ns);
+void receive_bye_arrived(struct link *link);
+void receive_fill_window(struct link *link, unsigned lane, struct wire_header *header);
+/* What FENCED tells of the lane. */
+void receive_fill_fenced(const struct link *link, unsigned lane, struct wire_header *header);
+void receive_detach(struct link *link);
+
+#endif

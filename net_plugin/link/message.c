@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* message: windows of messages on both sides. Everything is O(1) per chunk; loops only run over
+ * messages that change state, each once. */
+#include "net_plugin/link/message.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+/* ---- sender ---- */
+
+void outgoing_init(struct outgoing_ring *ring, uint32_t eager_bytes, uint8_t *copies,
+                   size_t stride) {
+  *ring = (struct outgoing_ring){ .eager_bytes = eager_bytes, .copies = copies, .stride = stride };
+}
+
+static struct outgoing *outgoing_at(struct outgoing_ring *ring, uint64_t message) {
+  return &ring->slots[message % LINK_WINDOW];
+}
+
+static void outgoing_complete(struct outgoing_ring *ring) {
+  while (ring->completed < ring->posted &&
+         (ring->completed < ring->retired ||
+          outgoing_at(ring, ring->completed)->bytes <= ring->eager_bytes)) {
+    ring->completed++;
+  }
+}
+
+int outgoing_post(struct outgoing_ring *ring, const void *data, uint64_t bytes) {
+  uint64_t oldest = ring->retired < ring->taken ? ring->retired : ring->taken;
+  if (ring->posted - oldest >= LINK_WINDOW) {
+    return -EAGAIN;
+  }
+  if (bytes <= ring->eager_bytes) {
+    uint8_t *copy = ring->copies + ring->posted % LINK_WINDOW * ring->stride;
+    if (bytes > 0) {
+      memcpy(copy, data, bytes);
+    }
+    data = copy;
+  }
+  *outgoing_at(ring, ring->posted) = (struct outgoing){ .data = data, .bytes = bytes };
+  ring->posted++;
+  outgoing_complete(ring);
+  return 0;
+}
+
+struct chunk outgoing_cut(struct outgoing_ring *ring, uint32_t length) {
+  assert(ring->cutting < ring->posted);
+  struct outgoing *message = outgoing_at(ring, ring->cutting);
+  assert(length <= message->bytes - message->cut && (length > 0 || message->bytes == 0));
+  struct chunk chunk = {
+    .offset = message->cut,
+    .length = length,
+    .message = (uint32_t)ring->cutting,
+  };
+  message->cut += length;
+  message->chunks++;
+  if (message->cut == message->bytes) {
+    message->is_cut = true;
+    ring->cutting++;
+  }
+  return chunk;
+}
+
+static bool outgoing_is_done(const struct outgoing *message) {
+  return message->is_cut && message->chunks == 0;
+}
+
+void outgoing_acked(struct outgoing_ring *ring, struct chunk chunk) {
+  struct outgoing *message = outgoing_of(ring, chunk);
+  assert(message->chunks > 0);
+  message->chunks--;
+  message->acked += chunk.length;
+  if (!outgoing_is_done(message) || chunk.message != (uint32_t)ring->retired) {
+    return;
+  }
+  while (ring->retired < ring->cutting && outgoing_is_done(outgoing_at(ring, ring->retired))) {
+    ring->retired++;
+  }
+  outgoing_complete(ring);
+}
+
+void outgoing_retire_all(struct outgoing_ring *ring) {
+  for (uint64_t message = ring->retired; message < ring->posted; message++) {
+    struct outgoing *slot = outgoing_at(ring, message);
+    slot->cut = slot->acked = slot->bytes;
+    slot->chunks = 0;
+    slot->is_cut = true;
+  }
+  ring->cutting = ring->retired = ring->posted;
+  outgoing_complete(ring);
+}
+
+void outgoing_truncate(struct outgoing_ring *ring) {
+  ring->posted = ring->completed;
+  if (ring->cutting > ring->posted) {
+    ring->cutting = ring->posted;
+  }
+}
+
+bool outgoing_next_completion(struct outgoing_ring *ring, struct link_completion *completion) {
+  if (ring->taken == ring->completed) {
+    return false;
+  }
+  completion->bytes = outgoing_at(ring, ring->taken)->bytes;
+  ring->taken++;
+  return true;
+}
+
+/* ---- receiver ---- */
+
+void incoming_init(struct incoming_ring *ring, uint32_t eager_bytes, unsigned eager_slots,
+                   uint8_t *buffers, size_t stride) {
+  *ring = (struct incoming_ring){
+    .eager_bytes = eager_bytes,
+    .eager_slots = eager_slots,
+    .buffers = buffers,
+    .stride = stride,
+  };
+}
+
+static struct incoming *incoming_at(struct incoming_ring *ring, uint64_t message) {
+  return &ring->slots[message % LINK_WINDOW];
+}
+
+/* The bounce buffer that holds, or is receiving, this very message; NULL if there is none. */
+static struct bounce *bounce_of(struct incoming_ring *ring, uint64_t message) {
+  if (ring->eager_slots == 0) {
+    return NULL;
+  }
+  struct bounce *bounce = &ring->bounces[message % ring->eager_slots];
+  return bounce->state != BOUNCE_FREE && bounce->message == message ? bounce : NULL;
+}
+
+static uint8_t *bounce_buffer(struct incoming_ring *ring, uint64_t message) {
+  return ring->buffers + message % ring->eager_slots * ring->stride;
+}
+
+/* Grants what is posted, but nothing behind a message that still occupies its bounce buffer: a
+ * grant of message m lets the sender use the buffer of m for message m + eager_slots. */
+static void incoming_grant(struct incoming_ring *ring) {
+  while (ring->granted < ring->posted && bounce_of(ring, ring->granted) == NULL) {
+    ring->granted++;
+  }
+}
+
+static void incoming_complete(struct incoming_ring *ring) {
+  while (ring->completed < ring->posted && incoming_at(ring, ring->completed)->is_landed) {
+    ring->completed++;
+  }
+}
+
+static void bounce_copy_out(struct incoming_ring *ring, struct bounce *bounce) {
+  struct incoming *message = incoming_at(ring, bounce->message);
+  if (bounce->bytes > 0) {
+    memcpy(message->data, bounce_buffer(ring, bounce->message), bounce->bytes);
+  }
+  message->bytes = message->landed = bounce->bytes;
+  message->is_known = message->is_landed = true;
+  bounce->state = BOUNCE_FREE;
+}
+
+int incoming_post(struct incoming_ring *ring, void *data, uint64_t capacity) {
+  if (ring->posted - ring->taken >= LINK_WINDOW) {
+    return -EAGAIN;
+  }
+  struct bounce *bounce = bounce_of(ring, ring->posted);
+  if (bounce != NULL && bounce->bytes > capacity) {
+    return -EMSGSIZE;
+  }
+  *incoming_at(ring, ring->posted) = (struct incoming){ .data = data, .capacity = capacity };
+  ring->posted++;
+  if (bounce != NULL && bounce->state == BOUNCE_LANDED) {
+    bounce_copy_out(ring, bounce);
+  }
+  incoming_grant(ring);
+  incoming_complete(ring);
+  return 0;
+}
+
+static int bounce_begin(struct incoming_ring *ring, const struct wire_header *header,
+                        uint8_t **buffer) {
+  /* Messages that are copied eagerly are never split, so one frame fills the buffer. */
+  if (header->total > ring->eager_bytes || header->length != header->total ||
+      header->message - ring->granted >= ring->eager_slots) {
+    return -EPROTO;
+  }
+  struct bounce *bounce = &ring->bounces[header->message % ring->eager_slots];
+  if (bounce->state != BOUNCE_FREE) {
+    return -EPROTO;
+  }
+  *bounce = (struct bounce){
+    .message = header->message,
+    .bytes = header->length,
+    .state = BOUNCE_ARRIVING,
+  };
+  *buffer = bounce_buffer(ring, header->message);
+  return 0;
+}
+
+int incoming_begin(struct incoming_ring *ring, const struct wire_header *header, uint8_t **buffer,
+                   bool *is_bounced) {
+  if (header->message < ring->completed) {
+    return -EPROTO;
+  }
+  *is_bounced = header->message >= ring->posted;
+  if (*is_bounced) {
+    return bounce_begin(ring, header, buffer);
+  }
+  struct incoming *message = incoming_at(ring, header->message);
+  if (message->is_landed || bounce_of(ring, header->message) != NULL) {
+    return -EPROTO;
+  }
+  if (header->total > message->capacity) {
+    return -EMSGSIZE;
+  }
+  if (message->is_known && header->total != message->bytes) {
+    return -EPROTO;
+  }
+  if (header->length > header->total - message->landed - message->arriving) {
+    return -EPROTO;
+  }
+  message->is_known = true;
+  message->bytes = header->total;
+  message->arriving += header->length;
+  *buffer = message->data + header->offset;
+  return 0;
+}
+
+static void bounce_end(struct incoming_ring *ring, const struct wire_header *header) {
+  struct bounce *bounce = &ring->bounces[header->message % ring->eager_slots];
+  bounce->state = BOUNCE_LANDED;
+  if (header->message < ring->posted) { /* posted meanwhile */
+    bounce_copy_out(ring, bounce);
+    incoming_grant(ring);
+    incoming_complete(ring);
+  }
+}
+
+int incoming_end(struct incoming_ring *ring, const struct wire_header *header, bool is_bounced) {
+  if (is_bounced) {
+    bounce_end(ring, header);
+    return 0;
+  }
+  struct incoming *message = incoming_at(ring, header->message);
+  if (header->message < ring->completed || message->is_landed) {
+    return -EPROTO;
+  }
+  message->arriving -= header->length;
+  message->landed += header->length;
+  if (message->landed == message->bytes) {
+    message->is_landed = true;
+    incoming_complete(ring);
+  }
+  return 0;
+}
+
+void incoming_drop(struct incoming_ring *ring, const struct wire_header *header, bool is_bounced) {
+  if (is_bounced) {
+    ring->bounces[header->message % ring->eager_slots].state = BOUNCE_FREE;
+    incoming_grant(ring);
+  } else {
+    incoming_at(ring, header->message)->arriving -= header->length;
+  }
+}
+
+uint64_t incoming_landed(const struct incoming_ring *ring) {
+  uint64_t message = ring->completed;
+  if (ring->eager_slots == 0 || message < ring->posted) {
+    return message;
+  }
+  for (unsigned i = 0; i < ring->eager_slots; i++, message++) {
+    const struct bounce *bounce = &ring->bounces[message % ring->eager_slots];
+    if (bounce->state != BOUNCE_LANDED || bounce->message != message) {
+      break;
+    }
+  }
+  return message;
+}
+
+bool incoming_next_completion(struct incoming_ring *ring, struct link_completion *completion) {
+  if (ring->taken == ring->completed) {
+    return false;
+  }
+  completion->bytes = incoming_at(ring, ring->taken)->bytes;
+  ring->taken++;
+  return true;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* message: the messages in flight of one connection, and their completion in order.
+ * Owns: its structs, and the eager buffers given at init.  Threads: the link's.
+ * Blocks: never.  Fails: as stated; nothing changes then.
+ *
+ * Both sides number messages from 0 as they are posted and keep the last LINK_WINDOW of them.
+ *
+ *   sender      taken <= completed <= posted      told to the user, complete, posted
+ *               retired <= cutting <= posted      acknowledged, cut into chunks, posted
+ *   receiver    taken <= completed <= posted      told to the user, landed, posted
+ *               completed <= granted <= posted    what the sender may send
+ *
+ * A message of at most eager_bytes is copied when it is posted, and complete for the user at once.
+ * On the receiver such a message may arrive before its receive: it lands in a bounce buffer, slot
+ * (number % eager_slots), and is copied out when the receive is posted. */
+#ifndef NET_PLUGIN_LINK_MESSAGE_H
+#define NET_PLUGIN_LINK_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net_plugin/link/journal.h"
+#include "net_plugin/link/link.h"
+
+/* ---- sender ---- */
+
+struct outgoing {
+  const uint8_t *data; /* the user's, or our copy */
+  uint64_t bytes;
+  uint64_t cut;    /* bytes that were given to chunks */
+  uint64_t acked;  /* bytes that were acknowledged */
+  uint32_t chunks; /* in journals or requeued */
+  bool is_cut;     /* nothing is left to cut (a zero-byte message: its one chunk was cut) */
+};
+
+struct outgoing_ring {
+  uint64_t posted, cutting, retired, completed, taken;
+  uint8_t *copies; /* LINK_WINDOW buffers, `stride` apart */
+  size_t stride;
+  uint32_t eager_bytes;
+  struct outgoing slots[LINK_WINDOW];
+};
+
+void outgoing_init(struct outgoing_ring *ring, uint32_t eager_bytes, uint8_t *copies,
+                   size_t stride);
+
+/* 0, or -EAGAIN: the window is full. */
+int outgoing_post(struct outgoing_ring *ring, const void *data, uint64_t bytes);
+
+/* The oldest message with bytes that no chunk covers; NULL if there is none. */
+static inline const struct outgoing *outgoing_cutting(const struct outgoing_ring *ring) {
+  return ring->cutting < ring->posted ? &ring->slots[ring->cutting % LINK_WINDOW] : NULL;
+}
+
+/* Cuts `length` bytes of that message (its remaining bytes at most; 0 only if it has none). */
+struct chunk outgoing_cut(struct outgoing_ring *ring, uint32_t length);
+
+/* Is the chunk's message still of interest? Not after outgoing_truncate. */
+static inline bool outgoing_is_live(const struct outgoing_ring *ring, struct chunk chunk) {
+  return chunk.message - (uint32_t)ring->retired < (uint32_t)(ring->posted - ring->retired);
+}
+
+/* The message of a live chunk, and where its bytes are. */
+static inline struct outgoing *outgoing_of(struct outgoing_ring *ring, struct chunk chunk) {
+  return &ring->slots[chunk.message % LINK_WINDOW];
+}
+
+/* The peer has this live chunk. May complete and retire messages. */
+void outgoing_acked(struct outgoing_ring *ring, struct chunk chunk);
+
+/* Every message is as good as acknowledged (the peer said so when it closed). */
+void outgoing_retire_all(struct outgoing_ring *ring);
+
+/* Forgets the oldest message that is not complete for the user, and all after it. */
+void outgoing_truncate(struct outgoing_ring *ring);
+
+bool outgoing_next_completion(struct outgoing_ring *ring, struct link_completion *completion);
+
+/* ---- receiver ---- */
+
+struct incoming {
+  uint8_t *data;
+  uint64_t capacity; /* of the user's buffer */
+  uint64_t bytes;    /* of the message, valid once is_known */
+  uint64_t arriving; /* bytes of the frames that are being received right now */
+  uint64_t landed;   /* bytes of complete frames */
+  bool is_known;     /* a frame has told the size */
+  bool is_landed;
+};
+
+enum bounce_state { BOUNCE_FREE, BOUNCE_ARRIVING, BOUNCE_LANDED };
+
+struct bounce {
+  uint64_t message;
+  uint32_t bytes;
+  enum bounce_state state;
+};
+
+struct incoming_ring {
+  uint64_t posted, granted, completed, taken;
+  uint8_t *buffers; /* eager_slots buffers, `stride` apart */
+  size_t stride;
+  uint32_t eager_bytes;
+  unsigned eager_slots;
+  struct incoming slots[LINK_WINDOW];
+  struct bounce bounces[LINK_WINDOW / 2];
+};
+
+void incoming_init(struct incoming_ring *ring, uint32_t eager_bytes, unsigned eager_slots,
+                   uint8_t *buffers, size_t stride);
+
+/* 0, -EAGAIN: the window is full, or -EMSGSIZE: the message has arrived and is larger. */
+int incoming_post(struct incoming_ring *ring, void *data, uint64_t capacity);
+
+/* A DATA frame begins; its payload goes to *buffer. *is_bounced: remember it for the next two.
+ * 0, -EPROTO: no credit, or bytes twice, or -EMSGSIZE: larger than the receive. */
+int incoming_begin(struct incoming_ring *ring, const struct wire_header *header, uint8_t **buffer,
+                   bool *is_bounced);
+/* All of it arrived. 0, or -EPROTO: a zero-byte message landed by two frames at once. */
+int incoming_end(struct incoming_ring *ring, const struct wire_header *header, bool is_bounced);
+/* It will not arrive: the lane is lost, or the checksum was wrong. */
+void incoming_drop(struct incoming_ring *ring, const struct wire_header *header, bool is_bounced);
+
+/* Messages landed in order, whether posted or not. */
+uint64_t incoming_landed(const struct incoming_ring *ring);
+
+bool incoming_next_completion(struct incoming_ring *ring, struct link_completion *completion);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stripe: lane choice by expected drain time, chunk sizes by message size and lane speed. */
+#include "net_plugin/link/stripe.h"
+
+#include <assert.h>
+
+void stripe_init(struct stripe *stripe, uint32_t chunk_bytes, uint32_t eager_bytes) {
+  *stripe = (struct stripe){ .chunk_bytes = chunk_bytes, .eager_bytes = eager_bytes };
+}
+
+static void stripe_find_fastest(struct stripe *stripe) {
+  uint32_t fastest = 0;
+  for (uint64_t lanes = stripe->up; lanes != 0; lanes &= lanes - 1) {
+    uint32_t rate = stripe->loads[__builtin_ctzll(lanes)].ps_per_byte;
+    if (rate != 0 && (fastest == 0 || rate < fastest)) {
+      fastest = rate;
+    }
+  }
+  stripe->fastest_ps_per_byte = fastest;
+}
+
+void stripe_lane_up(struct stripe *stripe, unsigned lane) {
+  stripe->up |= 1ull << lane;
+  stripe->lanes_up = (unsigned)__builtin_popcountll(stripe->up);
+  stripe->loads[lane] = (struct stripe_load){ 0 };
+}
+
+void stripe_lane_lost(struct stripe *stripe, unsigned lane) {
+  stripe->up &= ~(1ull << lane);
+  stripe->lanes_up = (unsigned)__builtin_popcountll(stripe->up);
+  stripe->loads[lane].outstanding_bytes = 0;
+  stripe_find_fastest(stripe);
+}
+
+/* A lane without a rate of its own is taken to be as good as the best one: it must get chunks to
+ * show what it can do. */
+static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
+  uint32_t known = stripe->loads[lane].ps_per_byte;
+  if (known != 0) {
+    return known;
+  }
+  return stripe->fastest_ps_per_byte != 0 ? stripe->fastest_ps_per_byte
+                                          : STRIPE_DEFAULT_PS_PER_BYTE;
+}
+
+/* The one of `lanes` with the least drain time; the first in bit order among equals. */
+static int stripe_pick_least(const struct stripe *stripe, uint64_t lanes, uint64_t *least) {
+  int best = -1;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
+    uint64_t drain = (stripe->loads[lane].outstanding_bytes + STRIPE_MIN_CHUNK_BYTES) *
+                     stripe_ps_per_byte(stripe, lane);
+    if (drain < *least) {
+      *least = drain;
+      best = (int)lane;
+    }
+  }
+  return best;
+}
+
+int stripe_pick(const struct stripe *stripe, uint64_t candidates, bool is_eager) {
+  uint64_t last_bit = 1ull << stripe->last;
+  if (is_eager && (candidates & last_bit) != 0 &&
+      stripe->loads[stripe->last].outstanding_bytes <= STRIPE_WARM_BYTES) {
+    return (int)stripe->last;
+  }
+  if ((candidates & (candidates - 1)) == 0) {
+    return candidates == 0 ? -1 : __builtin_ctzll(candidates);
+  }
+  /* Round robin among equals: the lanes after the last one come first. */
+  uint64_t up_to_last = last_bit | (last_bit - 1);
+  uint64_t least = UINT64_MAX;
+  int after = stripe_pick_least(stripe, candidates & ~up_to_last, &least);
+  int before = stripe_pick_least(stripe, candidates & up_to_last, &least);
+  return before >= 0 ? before : after;
+}
+
+/* The size that suits the lane, before looking at what is left. */
+static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, uint64_t total) {
+  uint64_t lanes = stripe->lanes_up > 0 ? stripe->lanes_up : 1;
+  uint64_t share = total / (2 * lanes);
+  uint64_t wanted = (share + 4095) & ~4095ull;
+  if (wanted < STRIPE_MIN_CHUNK_BYTES) {
+    wanted = STRIPE_MIN_CHUNK_BYTES;
+  }
+  if (wanted > stripe->chunk_bytes) {
+    wanted = stripe->chunk_bytes;
+  }
+  uint32_t own = stripe->loads[lane].ps_per_byte;
+  uint32_t fastest = stripe->fastest_ps_per_byte;
+  if (own / 2 > fastest && fastest != 0) { /* rates are estimates: twice as slow is not slow yet */
+    uint64_t scaled = (wanted * fastest / own) & ~4095ull;
+    uint64_t floor = wanted < STRIPE_SLOW_CHUNK_BYTES ? wanted : STRIPE_SLOW_CHUNK_BYTES;
+    wanted = scaled > floor ? scaled : floor;
+  }
+  return (uint32_t)wanted;
+}
+
+uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t total,
+                            uint64_t left) {
+  assert(left <= total);
+  if (total <= stripe->eager_bytes) {
+    return (uint32_t)left;
+  }
+  uint32_t wanted = stripe_wanted_bytes(stripe, lane, total);
+  if (left <= wanted) {
+    return (uint32_t)left;
+  }
+  if (left - wanted >= wanted / 2) {
+    return wanted;
+  }
+  return (uint32_t)(left <= stripe->chunk_bytes ? left : (left + 1) / 2);
+}
+
+void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns) {
+  struct stripe_load *load = &stripe->loads[lane];
+  if (load->outstanding_bytes == 0) {
+    load->sample_ns = now_ns;
+    load->sample_bytes = 0;
+  }
+  load->outstanding_bytes += bytes;
+  stripe->last = lane;
+}
+
+void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t now_ns) {
+  struct stripe_load *load = &stripe->loads[lane];
+  assert(bytes <= load->outstanding_bytes);
+  load->outstanding_bytes -= bytes;
+  load->sample_bytes += bytes;
+  if (load->sample_bytes < STRIPE_SAMPLE_BYTES || now_ns <= load->sample_ns) {
+    return;
+  }
+  uint64_t elapsed_ns = now_ns - load->sample_ns;
+  uint64_t sample =
+      elapsed_ns >= UINT64_MAX / 1000 ? UINT32_MAX : elapsed_ns * 1000 / load->sample_bytes;
+  sample = sample < 1 ? 1 : sample > UINT32_MAX / 2 ? UINT32_MAX / 2 : sample;
+  uint64_t old = load->ps_per_byte;
+  load->ps_per_byte = (uint32_t)(old == 0 ? sample : (old * 3 + sample + 3) / 4);
+  load->sample_bytes = 0;
+  load->sample_ns = now_ns;
+  stripe_find_fastest(stripe);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stripe: which lane takes the next chunk, and how large the chunk is.
+ * Owns: only its own struct.  Threads: the link's.
+ * Blocks: never.  Fails: cannot; no candidate gives -1.
+ *
+ * Lanes differ: a cloud gives each flow its own share of a path, and shares change. Striping is
+ * dynamic: a lane gets a chunk when it can write, and of several such lanes the one that will have
+ * drained soonest. Drain time = unacknowledged bytes x time per byte, learned from acknowledgements
+ * while the lane was busy. Small messages stay on the lane that was used last while it has little
+ * to do: its caches and its congestion window are warm, and spreading them gains nothing.
+ *
+ * Chunks: a large message is cut so that each lane gets about two of them, within
+ * STRIPE_MIN_CHUNK_BYTES and the configured chunk_bytes; a lane slower than the fastest gets
+ * proportionally smaller ones (not below STRIPE_SLOW_CHUNK_BYTES), so that its last chunk does not
+ * hold up the message. What would remain as a tail of less than half a chunk is added to the last
+ * chunk, or split with it if that would pass chunk_bytes. Eager messages are never cut. */
+#ifndef NET_PLUGIN_LINK_STRIPE_H
+#define NET_PLUGIN_LINK_STRIPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net_plugin/link/link.h"
+
+#define STRIPE_MIN_CHUNK_BYTES (32u << 10)
+#define STRIPE_SLOW_CHUNK_BYTES (8u << 10)
+#define STRIPE_WARM_BYTES (64u << 10)   /* small messages stay on a lane with less unacknowledged */
+#define STRIPE_SAMPLE_BYTES (64u << 10) /* acknowledged bytes that make a rate sample */
+#define STRIPE_DEFAULT_PS_PER_BYTE 1000u /* 8 Gb/s, until a lane has shown its rate */
+
+struct stripe_load {
+  uint64_t outstanding_bytes; /* sent and not acknowledged */
+  uint64_t sample_bytes;      /* acknowledged since sample_ns */
+  uint64_t sample_ns;         /* when the lane became busy, or the last sample was taken */
+  uint32_t ps_per_byte;       /* drain time; 0: not known yet */
+};
+
+struct stripe {
+  uint32_t chunk_bytes;
+  uint32_t eager_bytes;
+  unsigned last; /* the lane used last */
+  unsigned lanes_up;
+  uint32_t fastest_ps_per_byte; /* of the lanes that are up and known; 0: none */
+  uint64_t up;
+  struct stripe_load loads[WIRE_MAX_LANES];
+};
+
+void stripe_init(struct stripe *stripe, uint32_t chunk_bytes, uint32_t eager_bytes);
+
+void stripe_lane_up(struct stripe *stripe, unsigned lane);
+/* Nothing is outstanding on it any more; what it had is requeued or acknowledged. */
+void stripe_lane_lost(struct stripe *stripe, unsigned lane);
+
+/* The candidate for the next chunk, -1 if there is none. */
+int stripe_pick(const struct stripe *stripe, uint64_t candidates, bool is_eager);
+
+/* How much of a message of `total` bytes, `left` of them not cut yet, the lane should take. */
+uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t total,
+                            uint64_t left);
+
+void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns);
+/* `bytes` of the lane were acknowledged at once. */
+void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t now_ns);
+
+#endif

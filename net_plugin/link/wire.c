@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wire: frame headers to bytes and back. Whatever passes wire_header_decode is within the limits of
+ * its type; what remains to check (is it in the window?) needs the link's state. */
+#include "net_plugin/link/wire.h"
+
+#include <errno.h>
+#include <stdbool.h>
+
+#include "common/bytes.h"
+#include "common/hash.h"
+
+enum {
+  AT_MAGIC = 0,
+  AT_TYPE = 1,
+  AT_FLAGS = 2,
+  AT_LENGTH = 4,
+  AT_MESSAGE = 8,
+  AT_OFFSET = 16,
+  AT_TOTAL = 24,
+  AT_PAYLOAD_CRC = 32,
+  AT_HEADER_CRC = 36,
+};
+
+void wire_header_encode(const struct wire_header *header, uint8_t bytes[WIRE_HEADER_BYTES]) {
+  bytes[AT_MAGIC] = WIRE_MAGIC;
+  bytes[AT_TYPE] = header->type;
+  bytes_put_le16(bytes + AT_FLAGS, header->flags);
+  bytes_put_le32(bytes + AT_LENGTH, header->length);
+  bytes_put_le64(bytes + AT_MESSAGE, header->message);
+  bytes_put_le64(bytes + AT_OFFSET, header->offset);
+  bytes_put_le64(bytes + AT_TOTAL, header->total);
+  bytes_put_le32(bytes + AT_PAYLOAD_CRC, header->payload_crc);
+  bytes_put_le32(bytes + AT_HEADER_CRC, hash_crc32c(0, bytes, AT_HEADER_CRC));
+}
+
+/* A zero-byte message is the only DATA frame without payload. */
+static bool is_valid_data(const struct wire_header *header) {
+  return header->total <= WIRE_MAX_MESSAGE_BYTES && header->length <= WIRE_MAX_CHUNK_BYTES &&
+         header->offset <= header->total && header->length <= header->total - header->offset &&
+         (header->length > 0) == (header->total > 0);
+}
+
+static bool is_valid_lane_epoch(const struct wire_header *header) {
+  return header->message < WIRE_MAX_LANES && header->offset >= 1 && header->offset <= UINT32_MAX;
+}
+
+static bool is_valid(const struct wire_header *header) {
+  bool is_data = header->type == WIRE_DATA;
+  bool is_window = header->type == WIRE_WINDOW;
+  if (header->length > 0 && !is_data && !is_window) {
+    return false;
+  }
+  if (header->flags & (uint16_t)~WIRE_HAS_CRC) {
+    return false;
+  }
+  if (header->flags & WIRE_HAS_CRC ? !is_data && !is_window : header->payload_crc != 0) {
+    return false;
+  }
+  switch (header->type) {
+  case WIRE_DATA:
+    return is_valid_data(header);
+  case WIRE_REQUEST:
+  case WIRE_PING:
+  case WIRE_PONG:
+    return header->offset == 0 && header->total == 0;
+  case WIRE_WINDOW:
+    return header->total == 0 && header->length <= WIRE_MAX_WINDOW_BYTES &&
+           header->length % WIRE_ACK_BYTES == 0;
+  case WIRE_FENCE:
+    return is_valid_lane_epoch(header) && header->total == 0;
+  case WIRE_FENCED:
+    return is_valid_lane_epoch(header);
+  case WIRE_BYE:
+    return header->message == 0 && header->total == 0;
+  default:
+    return false;
+  }
+}
+
+int wire_header_decode(const uint8_t bytes[WIRE_HEADER_BYTES], struct wire_header *header) {
+  if (bytes[AT_MAGIC] != WIRE_MAGIC ||
+      bytes_get_le32(bytes + AT_HEADER_CRC) != hash_crc32c(0, bytes, AT_HEADER_CRC)) {
+    return -EPROTO;
+  }
+  *header = (struct wire_header){
+    .type = bytes[AT_TYPE],
+    .flags = bytes_get_le16(bytes + AT_FLAGS),
+    .length = bytes_get_le32(bytes + AT_LENGTH),
+    .message = bytes_get_le64(bytes + AT_MESSAGE),
+    .offset = bytes_get_le64(bytes + AT_OFFSET),
+    .total = bytes_get_le64(bytes + AT_TOTAL),
+    .payload_crc = bytes_get_le32(bytes + AT_PAYLOAD_CRC),
+  };
+  return is_valid(header) ? 0 : -EPROTO;
+}
+
+void wire_ack_encode(const struct wire_ack *ack, uint8_t bytes[WIRE_ACK_BYTES]) {
+  bytes_put_le32(bytes, ack->lane);
+  bytes_put_le32(bytes + 4, ack->epoch);
+  bytes_put_le64(bytes + 8, ack->frames);
+}
+
+int wire_ack_decode(const uint8_t bytes[WIRE_ACK_BYTES], struct wire_ack *ack) {
+  uint32_t lane = bytes_get_le32(bytes); /* the three bytes after the lane number are zero */
+  ack->lane = (uint8_t)lane;
+  ack->epoch = bytes_get_le32(bytes + 4);
+  ack->frames = bytes_get_le64(bytes + 8);
+  return lane < WIRE_MAX_LANES && ack->epoch >= 1 ? 0 : -EPROTO;
+}

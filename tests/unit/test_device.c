@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device table, against made-up interfaces and a made-up sysfs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <ftw.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "net_plugin/plugin/device.h"
+#include "net_plugin/plugin/nic_facts.h"
+
+static char warnings[4 * LOG_TEXT_MAX];
+static char root[] = "/tmp/stratus-test-device-XXXXXX";
+
+static void keep_warning(enum log_level level, const char *file, int line, const char *text) {
+  (void)file;
+  (void)line;
+  if (level == LOG_LEVEL_WARN) {
+    size_t length = strlen(warnings);
+    snprintf(warnings + length, sizeof(warnings) - length, "%s\n", text);
+  }
+}
+
+/* ---- a sysfs in a temporary directory ---- */
+
+static void make_parents(char *path) {
+  for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+    *slash = '\0';
+    (void)mkdir(path, 0755);
+    *slash = '/';
+  }
+}
+
+static void put(const char *name, const char *text) {
+  char path[512];
+  snprintf(path, sizeof(path), "%s/%s", root, name);
+  make_parents(path);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fputs(text, file);
+  fclose(file);
+}
+
+static void put_link(const char *name, const char *target) {
+  char path[512];
+  snprintf(path, sizeof(path), "%s/%s", root, name);
+  make_parents(path);
+  assert_int_equal(symlink(target, path), 0);
+}
+
+#define PCI "sys/devices/pci0000:00"
+
+static void make_sysfs(void) {
+  /* eth0: a real NIC at 25 Gb/s on NUMA node 1 */
+  put(PCI "/0000:00:05.0/numa_node", "1\n");
+  put(PCI "/0000:00:05.0/net/eth0/speed", "25000\n");
+  put(PCI "/0000:00:05.0/net/eth0/address", "02:00:00:00:00:05\n");
+  put_link(PCI "/0000:00:05.0/driver", "../../../bus/pci/drivers/ena");
+  put("sys/bus/pci/drivers/ena/uevent", "");
+  put_link(PCI "/0000:00:05.0/net/eth0/device", "../..");
+  put_link("sys/class/net/eth0", "../../devices/pci0000:00/0000:00:05.0/net/eth0");
+  /* eth1: virtio that claims 10 Gb/s; the NIC is a child of its PCI function */
+  put(PCI "/0000:00:06.0/numa_node", "-1\n");
+  put(PCI "/0000:00:06.0/virtio2/net/eth1/speed", "10000\n");
+  put(PCI "/0000:00:06.0/virtio2/net/eth1/address", "02:00:00:00:00:06\n");
+  put("sys/bus/virtio/drivers/virtio_net/uevent", "");
+  put_link(PCI "/0000:00:06.0/virtio2/driver", "../../../../bus/virtio/drivers/virtio_net");
+  put_link(PCI "/0000:00:06.0/virtio2/net/eth1/device", "../..");
+  put_link("sys/class/net/eth1", "../../devices/pci0000:00/0000:00:06.0/virtio2/net/eth1");
+  /* eth2: a real NIC whose driver does not know */
+  put(PCI "/0000:01:00.1/net/eth2/speed", "-1\n");
+  put_link(PCI "/0000:01:00.1/net/eth2/device", "../..");
+  put_link("sys/class/net/eth2", "../../devices/pci0000:00/0000:01:00.1/net/eth2");
+  /* veth0 claims 10 Gb/s; bond0 is over eth0 and as truthful; vlan1 is over veth0 and is not */
+  put("sys/devices/virtual/net/veth0/speed", "10000\n");
+  put("sys/devices/virtual/net/bond0/speed", "50000\n");
+  put_link("sys/devices/virtual/net/bond0/lower_eth0", "../../../pci0000:00/0000:00:05.0/net/eth0");
+  put("sys/devices/virtual/net/vlan1/speed", "10000\n");
+  put_link("sys/devices/virtual/net/vlan1/lower_veth0", "../veth0");
+  put_link("sys/class/net/veth0", "../../devices/virtual/net/veth0");
+  put_link("sys/class/net/bond0", "../../devices/virtual/net/bond0");
+  put_link("sys/class/net/vlan1", "../../devices/virtual/net/vlan1");
+  /* A VMBus NIC, as on Azure: a device, but none on PCI */
+  put("sys/devices/LNXSYSTM:00/VMBUS:00/f8615163-0000/net/hv0/speed", "40000\n");
+  put_link("sys/devices/LNXSYSTM:00/VMBUS:00/f8615163-0000/net/hv0/device", "../..");
+  put_link("sys/class/net/hv0", "../../devices/LNXSYSTM:00/VMBUS:00/f8615163-0000/net/hv0");
+}
+
+static int group_set_up(void **context) {
+  (void)context;
+  if (!mkdtemp(root)) {
+    return -1;
+  }
+  make_sysfs();
+  return 0;
+}
+
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *walk) {
+  (void)info;
+  (void)type;
+  (void)walk;
+  return remove(path);
+}
+
+static int group_tear_down(void **context) {
+  (void)context;
+  return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static int set_up(void **context) {
+  (void)context;
+  warnings[0] = '\0';
+  log_set_sink(keep_warning);
+  return 0;
+}
+
+/* ---- helpers ---- */
+
+static struct device_table table;
+
+static void discover(const char *names, const char *speed, unsigned latency_us,
+                     const struct profile *profile) {
+  struct interface list[8];
+  size_t count = 0;
+  while (*names) {
+    size_t length = strcspn(names, " ");
+    list[count] = (struct interface){ .flags = IFF_RUNNING, .verdict = INTERFACE_CHOSEN };
+    snprintf(list[count].name, sizeof(list[count].name), "%.*s", (int)length, names);
+    list[count++].address.ss_family = AF_INET;
+    names += length + (names[length] == ' ');
+  }
+  struct device_settings settings = {
+    .sysfs_root = root, .speed_mbps = speed, .latency_us = latency_us, .profile = profile
+  };
+  device_table_discover(&table, list, count, &settings);
+}
+
+static void assert_speed(const char *name, uint32_t mbps, enum device_origin origin) {
+  for (int i = 0; i < table.count; i++) {
+    if (!strcmp(table.devices[i].name, name)) {
+      assert_int_equal(table.devices[i].speed_mbps, mbps);
+      assert_int_equal(table.devices[i].speed_origin, origin);
+      assert_int_equal(table.devices[i].nics[0].speed_mbps, mbps);
+      return;
+    }
+  }
+  fail_msg("no device %s", name);
+}
+
+/* ---- facts ---- */
+
+static void pci_path_is_the_function(void **context) {
+  (void)context;
+  struct nic_facts facts;
+  nic_facts_read(root, "eth0", 2, &facts);
+  assert_string_equal(facts.pci_path, "/" PCI "/0000:00:05.0");
+  assert_int_equal(facts.numa_node, 1);
+  assert_int_equal(facts.guid, UINT64_C(0x0002020000000005));
+  nic_facts_read(root, "eth1", 3, &facts);
+  assert_string_equal(facts.pci_path, "/" PCI "/0000:00:06.0");
+  assert_int_equal(facts.numa_node, -1);
+  nic_facts_read(root, "veth0", 4, &facts);
+  assert_string_equal(facts.pci_path, "");
+  nic_facts_read(root, "hv0", 5, &facts);
+  assert_string_equal(facts.pci_path, "");
+  assert_int_equal(facts.speed_mbps, 40000);
+  nic_facts_read(root, "absent", 6, &facts);
+  assert_string_equal(facts.pci_path, "");
+  assert_int_equal(facts.speed_mbps, 0);
+  assert_int_equal(facts.numa_node, -1);
+}
+
+static void guids_differ_even_with_equal_addresses(void **context) {
+  (void)context;
+  struct nic_facts a, b;
+  nic_facts_read(root, "veth0", 4, &a);
+  nic_facts_read(root, "veth0", 5, &b);
+  assert_true(a.guid != b.guid);
+}
+
+static void some_drivers_tell_the_truth(void **context) {
+  (void)context;
+  struct nic_facts facts;
+  static const struct {
+    const char *name;
+    uint32_t mbps;
+  } expected[] = { { "eth0", 25000 }, { "eth1", 0 },      { "eth2", 0 },
+                   { "veth0", 0 },    { "bond0", 50000 }, { "vlan1", 0 } };
+  for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+    nic_facts_read(root, expected[i].name, 1, &facts);
+    assert_int_equal(facts.speed_mbps, expected[i].mbps);
+  }
+}
+
+static void unknown_speeds_are_no_speeds(void **context) {
+  (void)context;
+  static const char *const texts[] = { "-1", "0", "65535", "4294967295", "", "fast" };
+  struct nic_facts facts;
+  for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    put(PCI "/0000:01:00.1/net/eth2/speed", texts[i]);
+    nic_facts_read(root, "eth2", 1, &facts);
+    assert_int_equal(facts.speed_mbps, 0);
+  }
+  put(PCI "/0000:01:00.1/net/eth2/speed", "-1\n");
+}
+
+/* ---- speed, latency ---- */
+
+static void speed_is_from_the_first_that_knows(void **context) {
+  (void)context;
+  discover("eth0 eth1", "", 0, NULL);
+  assert_int_equal(table.count, 2);
+  assert_int_equal(table.physical_count, 2);
+  assert_speed("eth0", 25000, DEVICE_FROM_SYSTEM);
+  assert_speed("eth1", 10000, DEVICE_FROM_DEFAULT);
+
+  struct profile profile = { .meta.id = "aws-p4d", .net = { .speed_mbps = 100000 } };
+  discover("eth0 eth1", "", 0, &profile);
+  assert_speed("eth0", 100000, DEVICE_FROM_PROFILE);
+  assert_string_equal(table.profile_id, "aws-p4d");
+
+  discover("eth0 eth1", "eth1=40000", 0, &profile);
+  assert_speed("eth0", 100000, DEVICE_FROM_PROFILE);
+  assert_speed("eth1", 40000, DEVICE_FROM_PARAMETER);
+
+  discover("eth0 eth1", "12500", 0, &profile);
+  assert_speed("eth0", 12500, DEVICE_FROM_PARAMETER);
+  assert_speed("eth1", 12500, DEVICE_FROM_PARAMETER);
+  assert_string_equal(warnings, "");
+}
+
+static void bad_speeds_are_told(void **context) {
+  (void)context;
+  static const char *const bad[] = { "fast",    "eth0=",   "=5",
+                                     "eth0=0",  "eth0=-1", "10000001",
+                                     "eth0=5x", "0",       "abcdefghijklmnopqrst=5" };
+  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    warnings[0] = '\0';
+    discover("eth0", bad[i], 0, NULL);
+    assert_speed("eth0", 25000, DEVICE_FROM_SYSTEM);
+    assert_non_null(strstr(warnings, bad[i]));
+    assert_non_null(strstr(warnings, "1..10000000"));
+  }
+  /* The good part of a list holds. */
+  discover("eth0 eth1", "eth0=5x,eth1=7000", 0, NULL);
+  assert_speed("eth1", 7000, DEVICE_FROM_PARAMETER);
+  warnings[0] = '\0';
+  discover("eth0", "eth9=7000", 0, NULL);
+  assert_non_null(strstr(warnings, "eth9"));
+}
+
+static void latency_is_never_measured(void **context) {
+  (void)context;
+  struct profile profile = { .net = { .latency_us = 30 } };
+  discover("eth0", "", 0, NULL);
+  assert_true(table.latency_us == 0 && table.latency_origin == DEVICE_FROM_DEFAULT);
+  discover("eth0", "", 0, &profile);
+  assert_true(table.latency_us == 30 && table.latency_origin == DEVICE_FROM_PROFILE);
+  discover("eth0", "", 20, &profile);
+  assert_true(table.latency_us == 20 && table.latency_origin == DEVICE_FROM_PARAMETER);
+}
+
+static void no_interface_is_an_empty_table(void **context) {
+  (void)context;
+  discover("", "5000", 0, NULL);
+  assert_int_equal(table.count, 0);
+  assert_string_equal(warnings, "");
+  assert_null(device_table_find(&table, 0));
+  assert_null(device_table_find(&table, -1));
+}
+
+/* ---- fusion ---- */
+
+static void fused_devices_come_after_physical_ones(void **context) {
+  (void)context;
+  discover("eth0 eth1 veth0", "", 0, NULL);
+  int index = -1;
+  const int parts[] = { 0, 1 };
+  assert_int_equal(device_table_fuse(&table, parts, 2, 4, &index), 0);
+  assert_int_equal(index, 3);
+  const struct device *fused = device_table_find(&table, 3);
+  assert_non_null(fused);
+  assert_string_equal(fused->name, "eth0+eth1");
+  assert_int_equal(fused->speed_mbps, 35000);
+  assert_int_equal(fused->speed_origin, DEVICE_FROM_DEFAULT);
+  assert_int_equal(fused->nic_count, 2);
+  assert_string_equal(fused->nics[1].name, "eth1");
+  for (int i = 0; i < 3; i++) {
+    assert_true(fused->guid != table.devices[i].guid);
+  }
+
+  struct net_properties properties;
+  device_read_properties(&table, fused, false, &properties);
+  assert_int_equal(properties.part_count, 2);
+  assert_int_equal(properties.parts[0], 0);
+  assert_int_equal(properties.parts[1], 1);
+  assert_string_equal(properties.pci_path, "/" PCI "/0000:00:05.0");
+
+  /* The same again is the same; another order is another device. */
+  assert_int_equal(device_table_fuse(&table, parts, 2, 4, &index), 0);
+  assert_int_equal(index, 3);
+  const int reversed[] = { 1, 0 };
+  assert_int_equal(device_table_fuse(&table, reversed, 2, 4, &index), 0);
+  assert_int_equal(index, 4);
+
+  device_read_properties(&table, &table.devices[2], true, &properties);
+  assert_null(properties.pci_path);
+  assert_true(properties.has_gpu_pointers);
+  assert_int_equal(properties.part_count, 1);
+  assert_int_equal(properties.parts[0], 2);
+}
+
+static void impossible_fusions_are_refused(void **context) {
+  (void)context;
+  discover("eth0 eth1", "", 0, NULL);
+  int index = -1;
+  const int pair[] = { 0, 1 };
+  assert_int_equal(device_table_fuse(&table, pair, 2, 4, &index), 0);
+  static const struct {
+    int parts[2];
+    int count;
+    const char *warning;
+  } bad[] = { { { 0, 0 }, 2, "with itself" }, { { 0, 2 }, 2, "physical ones are 0 to 1" },
+              { { 0, 7 }, 2, "0 to 1" },      { { -1, 0 }, 2, "0 to 1" },
+              { { 0, 1 }, 1, "2 to 4" },      { { 0, 1 }, 0, "2 to 4" },
+              { { 0, 1 }, 5, "2 to 4" },      { { 0, 1 }, -3, "2 to 4" } };
+  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    warnings[0] = '\0';
+    index = 99;
+    assert_int_equal(device_table_fuse(&table, bad[i].parts, bad[i].count, 4, &index), -EINVAL);
+    assert_int_equal(index, 99);
+    assert_non_null(strstr(warnings, bad[i].warning));
+  }
+  assert_int_equal(table.count, 3);
+}
+
+static void eight_can_be_fused_and_the_table_has_an_end(void **context) {
+  (void)context;
+  discover("a b c d e f g h", "1000", 0, NULL);
+  int index = -1;
+  int parts[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+  assert_int_equal(device_table_fuse(&table, parts, 8, 8, &index), 0);
+  assert_string_equal(table.devices[index].name, "a+b+c+d+e+f+g+h");
+  assert_int_equal(table.devices[index].speed_mbps, 8000);
+  int rc = 0;
+  for (int i = 0; i < 8 && rc == 0; i++) {
+    for (int j = 0; j < 8 && rc == 0; j++) {
+      int pair[] = { i, j };
+      rc = i == j ? 0 : device_table_fuse(&table, pair, 2, 8, &index);
+    }
+  }
+  assert_int_equal(rc, -ENOSPC); /* 8 + 1 + 56 is one more than the table holds */
+  assert_int_equal(table.count, DEVICE_MAX);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup(pci_path_is_the_function, set_up),
+    cmocka_unit_test_setup(guids_differ_even_with_equal_addresses, set_up),
+    cmocka_unit_test_setup(some_drivers_tell_the_truth, set_up),
+    cmocka_unit_test_setup(unknown_speeds_are_no_speeds, set_up),
+    cmocka_unit_test_setup(speed_is_from_the_first_that_knows, set_up),
+    cmocka_unit_test_setup(bad_speeds_are_told, set_up),
+    cmocka_unit_test_setup(latency_is_never_measured, set_up),
+    cmocka_unit_test_setup(no_interface_is_an_empty_table, set_up),
+    cmocka_unit_test_setup(fused_devices_come_after_physical_ones, set_up),
+    cmocka_unit_test_setup(impossible_fusions_are_refused, set_up),
+    cmocka_unit_test_setup(eight_can_be_fused_and_the_table_has_an_end, set_up),
+  };
+  return cmocka_run_group_tests(tests, group_set_up, group_tear_down);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The registration cache. GPU memory that the CPU cannot address is a mapping without access; a
+ * dma-buf that can be mapped is a memfd. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "net_plugin/plugin/memory.h"
+
+enum { PAGE = 4096, BUFFER = 16 * PAGE };
+
+static char last_warning[LOG_TEXT_MAX];
+
+static void keep_warning(enum log_level level, const char *file, int line, const char *text) {
+  (void)file;
+  (void)line;
+  if (level == LOG_LEVEL_WARN) {
+    snprintf(last_warning, sizeof(last_warning), "%s", text);
+  }
+}
+
+static int set_up(void **context) {
+  (void)context;
+  last_warning[0] = '\0';
+  log_set_sink(keep_warning);
+  return 0;
+}
+
+static int tear_down(void **context) {
+  (void)context;
+  return memory_count() == 0 ? 0 : -1;
+}
+
+static void *map(int protection) {
+  void *buffer = mmap(NULL, BUFFER, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_ptr_not_equal(buffer, MAP_FAILED);
+  return buffer;
+}
+
+static void host_memory_needs_nothing(void **context) {
+  (void)context;
+  char data[100];
+  const struct memory *a, *b;
+  assert_int_equal(memory_register(data, sizeof(data), MEMORY_HOST, &a), 0);
+  assert_int_equal(memory_register(NULL, 0, MEMORY_GPU, &b), 0);
+  assert_int_equal(memory_count(), 0);
+  assert_ptr_equal(memory_address(a, data + 7), data + 7);
+  assert_ptr_equal(memory_address(NULL, data + 7), data + 7);
+  memory_deregister(a);
+  memory_deregister(b);
+  memory_deregister(NULL);
+}
+
+static void addressable_gpu_memory_is_counted_by_pages(void **context) {
+  (void)context;
+  char *buffer = map(PROT_READ | PROT_WRITE);
+  const struct memory *whole, *part, *beyond;
+  assert_int_equal(memory_register(buffer, 4 * PAGE, MEMORY_GPU, &whole), 0);
+  assert_int_equal(memory_register(buffer + 10, 100, MEMORY_GPU, &part), 0);
+  assert_ptr_equal(whole, part);
+  assert_int_equal(memory_count(), 1);
+  assert_int_equal(memory_register(buffer + 4 * PAGE - 1, 2, MEMORY_GPU, &beyond), 0);
+  assert_ptr_not_equal(whole, beyond);
+  assert_int_equal(memory_count(), 2);
+  assert_ptr_equal(memory_address(part, buffer + 10), buffer + 10);
+  memory_deregister(whole);
+  assert_int_equal(memory_count(), 2);
+  memory_deregister(part);
+  memory_deregister(beyond);
+  assert_int_equal(memory_count(), 0);
+  munmap(buffer, BUFFER);
+}
+
+static void other_gpu_memory_is_refused(void **context) {
+  (void)context;
+  char *buffer = map(PROT_NONE);
+  const struct memory *memory = NULL;
+  assert_int_equal(memory_register(buffer, PAGE, MEMORY_GPU, &memory), -EFAULT);
+  assert_null(memory);
+  assert_non_null(strstr(last_warning, "STRATUS_GPU_POINTERS"));
+  /* The last byte counts, too. */
+  assert_int_equal(mprotect(buffer, PAGE, PROT_READ | PROT_WRITE), 0);
+  assert_int_equal(memory_register(buffer, PAGE + 1, MEMORY_GPU, &memory), -EFAULT);
+  assert_int_equal(memory_register(buffer, PAGE, (enum memory_type)9, &memory), -EINVAL);
+  munmap(buffer, BUFFER);
+}
+
+static int make_dma_buf(void) {
+  int fd = memfd_create("test-memory", MFD_CLOEXEC);
+  assert_true(fd >= 0);
+  assert_int_equal(ftruncate(fd, BUFFER), 0);
+  return fd;
+}
+
+/* The user's address cannot be touched; the bytes arrive through the mapping. */
+static void a_dma_buf_is_mapped(void **context) {
+  (void)context;
+  char *gpu = map(PROT_NONE);
+  int fd = make_dma_buf();
+  const uint64_t offset = PAGE + 100;
+  const struct memory *memory, *inner;
+  assert_int_equal(memory_register_dma_buf(gpu + 100, 2 * PAGE, offset, fd, &memory), 0);
+  strcpy(memory_address(memory, gpu + 100), "hello");
+  char text[6] = "";
+  assert_int_equal(pread(fd, text, 6, (off_t)offset), 6);
+  assert_string_equal(text, "hello");
+  /* A part of it is found again, with the same way to its bytes. */
+  assert_int_equal(memory_register_dma_buf(gpu + 200, PAGE, offset + 100, fd, &inner), 0);
+  assert_ptr_equal(memory, inner);
+  assert_int_equal(memory_count(), 1);
+  /* Plain registration of the same range is another matter. */
+  assert_int_equal(memory_register(gpu + 100, PAGE, MEMORY_GPU, &inner), -EFAULT);
+  memory_deregister(memory);
+  memory_deregister(memory);
+  close(fd);
+  munmap(gpu, BUFFER);
+}
+
+static void bytes_around_a_dma_buf_are_not_covered(void **context) {
+  (void)context;
+  char *gpu = map(PROT_NONE);
+  int fd = make_dma_buf();
+  const struct memory *first, *second;
+  assert_int_equal(memory_register_dma_buf(gpu + 100, 1000, 100, fd, &first), 0);
+  assert_int_equal(memory_register_dma_buf(gpu, 1000, 0, fd, &second), 0);
+  assert_ptr_not_equal(first, second);
+  memory_deregister(first);
+  memory_deregister(second);
+  close(fd);
+  munmap(gpu, BUFFER);
+}
+
+static void a_dma_buf_that_cannot_be_mapped_falls_back(void **context) {
+  (void)context;
+  char *buffer = map(PROT_READ | PROT_WRITE);
+  int ends[2];
+  assert_int_equal(pipe(ends), 0); /* has no mmap, like most exporters */
+  const struct memory *memory;
+  assert_int_equal(memory_register_dma_buf(buffer, PAGE, 0, ends[0], &memory), 0);
+  assert_ptr_equal(memory_address(memory, buffer), buffer);
+  memory_deregister(memory);
+  assert_int_equal(mprotect(buffer, PAGE, PROT_NONE), 0);
+  assert_int_equal(memory_register_dma_buf(buffer, PAGE, 0, ends[0], &memory), -EFAULT);
+  close(ends[0]);
+  close(ends[1]);
+  munmap(buffer, BUFFER);
+}
+
+static char *shared_buffer;
+
+static void *register_and_release(void *argument) {
+  (void)argument;
+  for (int i = 0; i < 2000; i++) {
+    const struct memory *memory;
+    char *data = shared_buffer + (i % 16) * PAGE;
+    if (memory_register(data, PAGE, MEMORY_GPU, &memory) || memory_address(memory, data) != data) {
+      return data;
+    }
+    memory_deregister(memory);
+  }
+  return NULL;
+}
+
+static void threads_share_the_cache(void **context) {
+  (void)context;
+  shared_buffer = map(PROT_READ | PROT_WRITE);
+  const struct memory *kept;
+  assert_int_equal(memory_register(shared_buffer, 4 * PAGE, MEMORY_GPU, &kept), 0);
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(pthread_create(&threads[i], NULL, register_and_release, NULL), 0);
+  }
+  /* A handle is read while others come and go. */
+  for (int i = 0; i < 10000; i++) {
+    assert_ptr_equal(memory_address(kept, shared_buffer), shared_buffer);
+  }
+  for (int i = 0; i < 4; i++) {
+    void *failed;
+    pthread_join(threads[i], &failed);
+    assert_null(failed);
+  }
+  memory_deregister(kept);
+  munmap(shared_buffer, BUFFER);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(host_memory_needs_nothing, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(addressable_gpu_memory_is_counted_by_pages, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(other_gpu_memory_is_refused, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(a_dma_buf_is_mapped, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(bytes_around_a_dma_buf_are_not_covered, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(a_dma_buf_that_cannot_be_mapped_falls_back, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(threads_share_the_cache, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Set-up, engine, TCP lanes and transfer together, over loopback: both ends of each connection are
+ * in this process, driven the way NCCL drives them (retry until it comes out, test the oldest
+ * first). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/param.h"
+#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/plugin/transfer.h"
+#include "net_plugin/setup/connector.h"
+#include "net_plugin/setup/handle.h"
+#include "net_plugin/setup/listener.h"
+#include "net_plugin/setup/setup.h"
+
+#define PATIENCE_NS (20 * NS_PER_S)
+
+struct pair {
+  struct connection *sender, *receiver;
+};
+
+static char last_warning[LOG_TEXT_MAX];
+
+static void remember_warning(enum log_level level, const char *file, int line, const char *text) {
+  (void)file;
+  (void)line;
+  if (level == LOG_LEVEL_WARN) {
+    snprintf(last_warning, sizeof last_warning, "%s", text);
+  }
+}
+
+static struct nic loopback(int family) {
+  struct nic nic = { .name = "lo", .index = if_nametoindex("lo"), .numa_node = -1 };
+  if (family == AF_INET6) {
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&nic.address;
+    in6->sin6_family = AF_INET6;
+    in6->sin6_addr = in6addr_loopback;
+  } else {
+    struct sockaddr_in *in = (struct sockaddr_in *)&nic.address;
+    in->sin_family = AF_INET;
+    in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  }
+  nic.address_bytes = tcp_address_bytes(&nic.address);
+  return nic;
+}
+
+static void breathe(void) {
+  usleep(20);
+}
+
+static struct connection *connect_to(const struct nic *nic, uint8_t handle[HANDLE_BYTES],
+                                     struct listener *listener, struct connection **accepted) {
+  struct connection *sender = NULL;
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  *accepted = NULL;
+  while (!sender || !*accepted) {
+    assert_true(clock_now_ns() < until_ns);
+    if (!sender) {
+      assert_int_equal(connector_connect(nic, 1, -1, handle, &sender), 0);
+    }
+    if (!*accepted) {
+      assert_int_equal(listener_accept(listener, accepted), 0);
+    }
+    breathe();
+  }
+  return sender;
+}
+
+static struct pair make_pair(int family) {
+  struct nic nic = loopback(family);
+  uint8_t handle[HANDLE_BYTES];
+  struct listener *listener;
+  struct pair pair;
+  assert_int_equal(listener_open(&nic, 1, handle, &listener), 0);
+  pair.sender = connect_to(&nic, handle, listener, &pair.receiver);
+  listener_close(listener);
+  return pair;
+}
+
+static void close_pair(struct pair pair) {
+  transfer_close(pair.sender);
+  transfer_close(pair.receiver);
+}
+
+/* What the byte at this place of this message is. */
+static uint8_t content(uint64_t message, size_t at) {
+  return (uint8_t)(at * 31 + at / 251 + message * 7 + 1);
+}
+
+struct side {
+  struct connection *connection;
+  struct request *requests[8];
+  uint8_t *buffers[8];
+  uint64_t posted, done;
+};
+
+static void side_start(struct side *side, struct connection *connection, size_t largest) {
+  memset(side, 0, sizeof *side);
+  side->connection = connection;
+  for (int i = 0; i < 8; i++) {
+    side->buffers[i] = malloc(largest + 1);
+  }
+}
+
+static void side_end(struct side *side) {
+  for (int i = 0; i < 8; i++) {
+    free(side->buffers[i]);
+  }
+}
+
+/* Posts one more if there is room, tests the oldest. The receiver offers more than is sent. */
+static void side_step(struct side *side, bool is_sender, const size_t *sizes, size_t kinds,
+                      uint64_t count) {
+  if (side->posted < count && side->posted < side->done + 8) {
+    uint64_t n = side->posted;
+    uint8_t *buffer = side->buffers[n % 8];
+    size_t bytes = sizes[n % kinds];
+    struct request *request;
+    if (is_sender) {
+      for (size_t i = 0; i < bytes; i++) {
+        buffer[i] = content(n, i);
+      }
+      assert_int_equal(transfer_isend(side->connection, buffer, bytes, NULL, NULL, &request), 0);
+    } else {
+      assert_int_equal(transfer_irecv(side->connection, buffer, bytes + 1, NULL, NULL, &request),
+                       0);
+    }
+    if (request) {
+      side->requests[n % 8] = request;
+      side->posted++;
+    }
+  }
+  if (side->done < side->posted) {
+    uint64_t n = side->done;
+    bool is_done;
+    size_t bytes = SIZE_MAX;
+    assert_int_equal(transfer_test(side->requests[n % 8], &is_done, &bytes), 0);
+    if (is_done) {
+      assert_int_equal(bytes, sizes[n % kinds]);
+      for (size_t i = 0; !is_sender && i < bytes; i++) {
+        if (side->buffers[n % 8][i] != content(n, i)) {
+          fail_msg("message %llu of %zu bytes differs at %zu", (unsigned long long)n, bytes, i);
+        }
+      }
+      side->done++;
+    }
+  }
+}
+
+typedef void disturb_fn(uint64_t done);
+
+static void exchange(struct pair pair, const size_t *sizes, size_t kinds, uint64_t count,
+                     disturb_fn *disturb) {
+  size_t largest = 0;
+  for (size_t i = 0; i < kinds; i++) {
+    largest = sizes[i] > largest ? sizes[i] : largest;
+  }
+  struct side from, to;
+  side_start(&from, pair.sender, largest);
+  side_start(&to, pair.receiver, largest);
+  uint64_t until_ns = clock_now_ns() + 3 * PATIENCE_NS, seen = 0;
+  while (to.done < count || from.done < count) {
+    assert_true(clock_now_ns() < until_ns);
+    side_step(&from, true, sizes, kinds, count);
+    side_step(&to, false, sizes, kinds, count);
+    if (disturb && to.done != seen) {
+      seen = to.done;
+      disturb(seen);
+    }
+  }
+  side_end(&from);
+  side_end(&to);
+}
+
+static const size_t all_sizes[] = { 0,     1,     8,      4095,   16384,   16385,
+                                    65536, 99999, 131072, 131073, 1048576, 3000001 };
+#define KINDS (sizeof all_sizes / sizeof *all_sizes)
+
+static void data_arrives(void **state) {
+  (void)state;
+  int families[] = { AF_INET, AF_INET6 };
+  for (int i = 0; i < 2; i++) {
+    struct pair pair = make_pair(families[i]);
+    exchange(pair, all_sizes, KINDS, 60, NULL);
+    close_pair(pair);
+  }
+}
+
+static void connections_do_not_mix(void **state) {
+  (void)state;
+  static const size_t small[] = { 8 }, large[] = { 300000 };
+  struct pair a = make_pair(AF_INET), b = make_pair(AF_INET);
+  exchange(a, small, 1, 500, NULL);
+  exchange(b, large, 1, 20, NULL);
+  exchange(a, large, 1, 20, NULL);
+  close_pair(b);
+  exchange(a, small, 1, 500, NULL);
+  close_pair(a);
+}
+
+/* What was sent and completed must arrive even if the sender leaves at once. */
+static void eager_data_survives_a_close(void **state) {
+  (void)state;
+  struct pair pair = make_pair(AF_INET);
+  struct request *requests[8];
+  uint8_t sent[8][4000], got[8][4000];
+  bool is_done = false;
+  size_t bytes;
+  for (unsigned i = 0; i < 8; i++) {
+    memset(sent[i], (int)i + 1, sizeof sent[i]);
+    assert_int_equal(transfer_isend(pair.sender, sent[i], sizeof sent[i], NULL, NULL, &requests[i]),
+                     0);
+    assert_non_null(requests[i]);
+  }
+  for (unsigned i = 0; i < 8; i++) {
+    while (transfer_test(requests[i], &is_done, &bytes) == 0 && !is_done) {
+      breathe();
+    }
+  }
+  transfer_close(pair.sender);
+  for (unsigned i = 0; i < 8; i++) {
+    assert_int_equal(transfer_irecv(pair.receiver, got[i], sizeof got[i], NULL, NULL, &requests[i]),
+                     0);
+  }
+  for (unsigned i = 0; i < 8; i++) {
+    uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+    for (is_done = false; !is_done;) {
+      assert_true(clock_now_ns() < until_ns);
+      assert_int_equal(transfer_test(requests[i], &is_done, &bytes), 0);
+    }
+    assert_memory_equal(got[i], sent[i], sizeof got[i]);
+  }
+  transfer_close(pair.receiver);
+}
+
+/* Cuts every TCP connection of this process, or just a few. */
+static void cut_flows(unsigned keep_every) {
+  DIR *directory = opendir("/proc/self/fd");
+  struct dirent *entry;
+  unsigned n = 0;
+  while ((entry = readdir(directory))) {
+    int fd = atoi(entry->d_name), type = 0;
+    socklen_t bytes = sizeof type;
+    struct sockaddr_storage peer;
+    socklen_t peer_bytes = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 && type == SOCK_STREAM &&
+        getpeername(fd, (struct sockaddr *)&peer, &peer_bytes) == 0 &&
+        (peer.ss_family == AF_INET || peer.ss_family == AF_INET6) &&
+        (!keep_every || n++ % keep_every)) {
+      shutdown(fd, SHUT_RDWR);
+    }
+  }
+  closedir(directory);
+}
+
+static void cut_some(uint64_t done) {
+  if (done % 7 == 3) {
+    cut_flows(3);
+  }
+}
+
+static void cut_all(uint64_t done) {
+  if (done == 20 || done == 41) {
+    cut_flows(0);
+  }
+}
+
+static void data_survives_lost_flows(void **state) {
+  (void)state;
+  struct pair pair = make_pair(AF_INET);
+  exchange(pair, all_sizes, KINDS, 60, cut_some);
+  exchange(pair, all_sizes, KINDS, 60, cut_all);
+  close_pair(pair);
+}
+
+static void a_vanished_peer_is_named(void **state) {
+  (void)state;
+  char *environment[] = { "STRATUS_LINK_TIMEOUT=300ms", NULL };
+  param_load(environment);
+  struct pair pair = make_pair(AF_INET);
+  struct request *request;
+  static uint8_t data[1 << 20];
+  size_t bytes;
+  bool is_done = false;
+  transfer_close(pair.receiver);
+  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, &request), 0);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  int error = 0;
+  while (!error && !is_done && clock_now_ns() < until_ns) {
+    error = transfer_test(request, &is_done, &bytes);
+    breathe();
+  }
+  assert_false(is_done);
+  assert_true(error == -ECONNRESET || error == -ETIMEDOUT);
+  assert_non_null(strstr(last_warning, "127.0.0.1:"));
+  assert_non_null(strstr(last_warning, "lo"));
+  transfer_close(pair.sender);
+  param_load((char *[]){ NULL });
+}
+
+static int connect_plain(const struct sockaddr_storage *address) {
+  int fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(connect(fd, (const struct sockaddr *)address, tcp_address_bytes(address)), 0);
+  return fd;
+}
+
+static void scanners_do_no_harm(void **state) {
+  (void)state;
+  struct nic nic = loopback(AF_INET);
+  uint8_t bytes[HANDLE_BYTES];
+  struct listener *listener;
+  struct handle handle;
+  int strangers[300];
+  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
+  assert_int_equal(handle_decode(bytes, &handle), 0);
+  for (unsigned i = 0; i < 300; i++) {
+    strangers[i] = connect_plain(&handle.addresses[0]);
+    char garbage[256];
+    memset(garbage, (int)i, sizeof garbage);
+    if (i % 3 && send(strangers[i], garbage, i % 256, MSG_NOSIGNAL) < 0) {
+      assert_int_equal(errno, EPIPE);
+    }
+  }
+  struct pair pair;
+  pair.sender = connect_to(&nic, bytes, listener, &pair.receiver);
+  exchange(pair, all_sizes, KINDS, 24, NULL);
+  close_pair(pair);
+  listener_close(listener);
+  for (unsigned i = 0; i < 300; i++) {
+    close(strangers[i]);
+  }
+  assert_non_null(strstr(last_warning, "dismissed a connection"));
+}
+
+static void another_version_is_told_apart(void **state) {
+  (void)state;
+  struct nic nic = loopback(AF_INET);
+  uint8_t bytes[HANDLE_BYTES], answer[REPLY_BYTES];
+  struct listener *listener;
+  struct handle handle;
+  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
+  assert_int_equal(handle_decode(bytes, &handle), 0);
+  struct hello hello = { .wire_version = 77, .version = "9.9.9", .lanes = 1, .epoch = 1 };
+  memcpy(hello.listener, handle.token, TOKEN_BYTES);
+  uint8_t hello_bytes[HELLO_BYTES];
+  hello_encode(&hello, hello_bytes);
+  int fd = connect_plain(&handle.addresses[0]);
+  assert_int_equal(send(fd, hello_bytes, HELLO_BYTES, 0), HELLO_BYTES);
+  assert_int_equal(recv(fd, answer, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
+  struct reply reply;
+  assert_int_equal(reply_decode(answer, &reply), 0);
+  assert_int_equal(reply.status, REPLY_OTHER_VERSION);
+  close(fd);
+  struct connection *connection;
+  assert_int_equal(listener_accept(listener, &connection), 0);
+  assert_null(connection);
+  assert_non_null(strstr(last_warning, "9.9.9"));
+  listener_close(listener);
+
+  /* And from the other side: the peer's handle is of another release, or of another transport. */
+  bytes[4] = 77;
+  handle_set_attempt(bytes, 0);
+  assert_int_equal(connector_connect(&nic, 1, -1, bytes, &connection), -EPROTONOSUPPORT);
+  assert_non_null(strstr(last_warning, "wire version 77"));
+  bytes[0] = 0;
+  assert_int_equal(connector_connect(&nic, 1, -1, bytes, &connection), -EPROTO);
+  assert_non_null(strstr(last_warning, "NCCL_NET_PLUGIN"));
+}
+
+static void nobody_there_is_an_error_in_time(void **state) {
+  (void)state;
+  char *environment[] = { "STRATUS_CONNECT_TIMEOUT=200ms", NULL };
+  param_load(environment);
+  struct nic nic = loopback(AF_INET);
+  struct handle handle = { .wire_version = HANDSHAKE_WIRE_VERSION, .count = 1 };
+  handle.addresses[0] = nic.address;
+  ((struct sockaddr_in *)&handle.addresses[0])->sin_port = htons(1);
+  uint8_t bytes[HANDLE_BYTES];
+  handle_encode(&handle, bytes);
+  struct connection *connection = NULL;
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  int error = 0;
+  while (!error && clock_now_ns() < until_ns) {
+    error = connector_connect(&nic, 1, -1, bytes, &connection);
+    assert_null(connection);
+    breathe();
+  }
+  assert_int_equal(error, -ECONNREFUSED);
+  assert_non_null(strstr(last_warning, "127.0.0.1:1"));
+  param_load((char *[]){ NULL });
+}
+
+static int use_progress(void **state, const char *how) {
+  (void)state;
+  static char variable[64];
+  snprintf(variable, sizeof variable, "STRATUS_PROGRESS=%s", how);
+  char *environment[] = { variable, NULL };
+  param_load(environment);
+  log_set_sink(remember_warning);
+  return 0;
+}
+
+static int use_thread(void **state) {
+  return use_progress(state, "thread");
+}
+
+static int use_auto(void **state) {
+  return use_progress(state, "auto");
+}
+
+/* Each test leaves nothing behind: engines, threads and descriptors are gone. */
+static int stop(void **state) {
+  (void)state;
+  setup_stop();
+  param_load((char *[]){ NULL });
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(data_arrives, use_auto, stop),
+    cmocka_unit_test_setup_teardown(data_arrives, use_thread, stop),
+    cmocka_unit_test_setup_teardown(connections_do_not_mix, use_auto, stop),
+    cmocka_unit_test_setup_teardown(connections_do_not_mix, use_thread, stop),
+    cmocka_unit_test_setup_teardown(eager_data_survives_a_close, use_auto, stop),
+    cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_auto, stop),
+    cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_thread, stop),
+    cmocka_unit_test_setup_teardown(a_vanished_peer_is_named, use_auto, stop),
+    cmocka_unit_test_setup_teardown(scanners_do_no_harm, use_auto, stop),
+    cmocka_unit_test_setup_teardown(another_version_is_told_apart, use_auto, stop),
+    cmocka_unit_test_setup_teardown(nobody_there_is_an_error_in_time, use_auto, stop),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -114,7 +114,9 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
   }
   acked->bytes_acked += bytes;
   link->full &= ~lane_bit(lane);
-  if ((link->failover.up & lane_bit(lane)) != 0) {
+  /* The load of an epoch that is over was forgotten when it ended. */
+  bool is_current = acked->sent_epoch == link->failover.lanes[lane].epoch;
+  if (is_current && (link->failover.up & lane_bit(lane)) != 0) {
     stripe_acked(&link->stripe, lane, bytes, now_ns);
     failover_proved(&link->failover, lane);
   } else if (journal_count(journal) == 0) {

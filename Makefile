@@ -108,6 +108,19 @@ $(BUILD)/tests/sim: $(call objects,$(SIM_SRC)) $(STRATUS_A)
 tests-sim: $(SIM)
 
 # ---- stand-in NCCL hosts that load the built plugins ----
+#
+# tests/abi/<name>_host.c with the other tests/abi/<name>_*.c makes abi_<name>. It sees of a plugin
+# what NCCL does, the file, and so is not linked with any of its objects.
+
+ABI_TESTS := $(patsubst tests/abi/%_host.c,$(BUILD)/tests/abi_%,$(wildcard tests/abi/*_host.c))
+
+.SECONDEXPANSION:
+$(ABI_TESTS): $(BUILD)/tests/abi_%: $$(call objects,$$(wildcard tests/abi/$$*_*.c))
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -rdynamic -o $@ $^ -lcmocka -ldl
+
+tests-abi: $(ABI_TESTS)
+.PHONY: tests-abi
 
 # ---- the emulated GPU and NCCL on top of it (tests/fake_cuda) ----
 #

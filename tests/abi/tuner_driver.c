@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What NCCL does around a tuner plugin, release by release, with host_* layouts of its own. */
+#include "tests/abi/tuner_driver.h"
+
+#include <float.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <string.h>
+
+/* ---- the log ---- */
+
+enum { LOG_LINES_MAX = 4096, LOG_LINE_MAX = 600 };
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static int log_count;
+static struct {
+  host_log_level level;
+  char text[LOG_LINE_MAX];
+} log_lines[LOG_LINES_MAX];
+
+static void capture_log(host_log_level level, unsigned long flags, const char *file, int line,
+                        const char *fmt, ...) {
+  CHECK(flags == (HOST_LOG_INIT | HOST_LOG_TUNING), "subsystems %#lx", flags);
+  CHECK(file && line > 0, "a log line without its place");
+  pthread_mutex_lock(&log_lock);
+  CHECK(log_count < LOG_LINES_MAX, "the plugin logs without end");
+  log_lines[log_count].level = level;
+  va_list arguments;
+  va_start(arguments, fmt);
+  vsnprintf(log_lines[log_count].text, LOG_LINE_MAX, fmt, arguments);
+  va_end(arguments);
+  log_count++;
+  pthread_mutex_unlock(&log_lock);
+}
+
+int driver_log_count(host_log_level level, const char *part) {
+  int count = 0;
+  pthread_mutex_lock(&log_lock);
+  for (int i = 0; i < log_count; i++) {
+    count += log_lines[i].level == level && strstr(log_lines[i].text, part);
+  }
+  pthread_mutex_unlock(&log_lock);
+  return count;
+}
+
+void driver_log_clear(void) {
+  pthread_mutex_lock(&log_lock);
+  log_count = 0;
+  pthread_mutex_unlock(&log_lock);
+}
+
+void driver_log_print(FILE *to) {
+  for (int i = 0; i < log_count; i++) {
+    fprintf(to, "  log %d: %s\n", log_lines[i].level, log_lines[i].text);
+  }
+}
+
+/* ---- the release ---- */
+
+static const struct tuner_release *played_release;
+
+void driver_set_release(const struct tuner_release *release) {
+  played_release = release;
+}
+
+/* As libnccl exports it; the plugin looks for it to learn the release. */
+__attribute__((visibility("default"))) host_result ncclGetVersion(int *version);
+host_result ncclGetVersion(int *version) {
+  *version = played_release->version;
+  return HOST_SUCCESS;
+}
+
+/* ---- loading ---- */
+
+void driver_open(struct driver_plugin *plugin, const struct tuner_release *release,
+                 const char *path) {
+  plugin->release = release;
+  plugin->handle = dlopen(path, release->dlopen_flag | RTLD_LOCAL);
+  CHECK(plugin->handle, "%s", dlerror());
+  plugin->symbol = NULL;
+  for (const char *version = release->symbols; *version && !plugin->symbol; version++) {
+    char symbol[32];
+    snprintf(symbol, sizeof symbol, "ncclTunerPlugin_v%c", *version);
+    plugin->symbol = dlsym(plugin->handle, symbol);
+    plugin->abi = *version - '0';
+  }
+  CHECK(plugin->symbol, "NCCL %s finds none of its symbols", release->name);
+}
+
+void driver_close(struct driver_plugin *plugin) {
+  CHECK(dlclose(plugin->handle) == 0, "%s", dlerror());
+}
+
+const char *driver_name(const struct driver_plugin *plugin) {
+  const char *name;
+  memcpy(&name, plugin->symbol, sizeof name);
+  return name;
+}
+
+/* ---- communicators ---- */
+
+static void fill_constants(host_constants *constants) {
+  double *values = (double *)constants;
+  for (size_t i = 0; i < sizeof *constants / sizeof *values; i++) {
+    values[i] = 0.25 * (double)i + 1;
+  }
+}
+
+static const host_nvl_info example_nvl = { .nvl_domains = 4, .min_ranks = 8, .max_ranks = 8 };
+
+host_result driver_init_comm(struct driver_comm *comm, const struct driver_plugin *plugin,
+                             size_t ranks, size_t nodes) {
+  static uint64_t next_comm_id = 0x1234567890abcdef;
+  *comm = (struct driver_comm){ .plugin = plugin, .ranks = ranks, .nodes = nodes };
+  comm->nvl = example_nvl;
+  fill_constants(&comm->constants);
+  uint64_t comm_id = __atomic_fetch_add(&next_comm_id, 1, __ATOMIC_RELAXED);
+  switch (plugin->abi) {
+  case 1:
+    return ((host_tuner_v1 *)plugin->symbol)->init(ranks, nodes, capture_log);
+  case 2:
+    return ((host_tuner_v2 *)plugin->symbol)->init(ranks, nodes, capture_log, &comm->context);
+  case 3:
+    return ((host_tuner_v3 *)plugin->symbol)->init(ranks, nodes, capture_log, &comm->context);
+  case 4:
+    return ((host_tuner_v4 *)plugin->symbol)->init(ranks, nodes, capture_log, &comm->context);
+  case 5:
+    return ((host_tuner_v5 *)plugin->symbol)
+        ->init(&comm->context, comm_id, ranks, nodes, capture_log, &comm->nvl, &comm->constants);
+  default:
+    return ((host_tuner_v6 *)plugin->symbol)
+        ->init(&comm->context, comm_id, ranks, nodes, capture_log, &comm->nvl, &comm->constants);
+  }
+}
+
+static void check_inputs_untouched(const struct driver_comm *comm) {
+  host_constants constants;
+  fill_constants(&constants);
+  CHECK(memcmp(&constants, &comm->constants, sizeof constants) == 0, "the constants were changed");
+  CHECK(memcmp(&example_nvl, &comm->nvl, sizeof example_nvl) == 0, "the NVLink facts were changed");
+}
+
+void driver_close_comm(struct driver_comm *comm) {
+  const struct driver_plugin *plugin = comm->plugin;
+  host_result result;
+  switch (plugin->abi) {
+  case 1:
+    result = ((host_tuner_v1 *)plugin->symbol)->destroy();
+    break;
+  case 2:
+    result = ((host_tuner_v2 *)plugin->symbol)->destroy(comm->context);
+    break;
+  case 3:
+    result = ((host_tuner_v3 *)plugin->symbol)->destroy(comm->context);
+    break;
+  case 4:
+    result = ((host_tuner_v4 *)plugin->symbol)->destroy(comm->context);
+    break;
+  case 5:
+    result = ((host_tuner_v5 *)plugin->symbol)->finalize(comm->context);
+    break;
+  default:
+    result = ((host_tuner_v6 *)plugin->symbol)->finalize(comm->context);
+    break;
+  }
+  CHECK(result == HOST_SUCCESS, "destroy gave %d", result);
+  check_inputs_untouched(comm);
+}
+
+/* ---- calls ---- */
+
+/* v2.30.7-1 src/enqueue.cc:2308-2318: a plugin without the function keeps NCCL's chunk. */
+static void ask_chunk_size(struct driver_comm *comm, struct driver_call call) {
+  host_tuner_v6 *tuner = comm->plugin->symbol;
+  size_t chunk_size = 524288;
+  if (tuner->chunk) {
+    host_result result = tuner->chunk(comm->context, (host_func)call.func, call.bytes, HOST_RING,
+                                      HOST_SIMPLE, 1, &chunk_size);
+    CHECK(result == HOST_SUCCESS, "getChunkSize gave %d", result);
+  }
+  CHECK(chunk_size == 524288, "the chunk was changed to %zu", chunk_size);
+}
+
+host_result driver_ask(struct driver_comm *comm, struct driver_call call,
+                       struct driver_memory *memory) {
+  void *symbol = comm->plugin->symbol;
+  host_func func = (host_func)call.func;
+  int algos = comm->plugin->release->algos;
+  float **costs = (float **)memory->costs;
+  switch (comm->plugin->abi) {
+  case 1:
+    return ((host_tuner_v1 *)symbol)
+        ->get(func, call.bytes, 0, 0, call.pipe_ops, &memory->algo, &memory->proto,
+              &memory->channels);
+  case 2:
+    return ((host_tuner_v2 *)symbol)
+        ->get(comm->context, func, call.bytes, 0, 0, call.pipe_ops, &memory->algo, &memory->proto,
+              &memory->channels);
+  case 3:
+    return ((host_tuner_v3 *)symbol)
+        ->get(comm->context, func, call.bytes, call.pipe_ops, costs, algos, HOST_PROTOS,
+              &memory->channels);
+  case 4:
+    return ((host_tuner_v4 *)symbol)
+        ->get(comm->context, func, call.bytes, call.pipe_ops, costs, algos, HOST_PROTOS,
+              call.is_registered, &memory->channels);
+  case 5:
+    return ((host_tuner_v5 *)symbol)
+        ->get(comm->context, func, call.bytes, call.pipe_ops, costs, algos, HOST_PROTOS,
+              call.is_registered, &memory->channels);
+  default:
+    ask_chunk_size(comm, call);
+    return ((host_tuner_v6 *)symbol)
+        ->get(comm->context, func, call.bytes, call.pipe_ops, costs, algos, HOST_PROTOS,
+              call.is_registered, &memory->channels);
+  }
+}
+
+/* v2.30.7-1 src/enqueue.cc:2028-2046. */
+bool driver_select(const float *costs, int algos, int *algo, int *proto) {
+  float least = FLT_MAX;
+  bool is_found = false;
+  for (int cell = 0; cell < algos * HOST_PROTOS; cell++) {
+    if (costs[cell] != HOST_IGNORE && costs[cell] >= 0.0f && costs[cell] < least) {
+      least = costs[cell];
+      *algo = cell / HOST_PROTOS;
+      *proto = cell % HOST_PROTOS;
+      is_found = true;
+    }
+  }
+  return is_found;
+}
+
+uint64_t driver_random_next(struct driver_random *random) {
+  /* splitmix64 */
+  uint64_t z = random->state += 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tuner_driver: plays one release of NCCL against a tuner plugin: opens it, looks its symbols up,
+ * makes communicators, asks for collectives.
+ * Owns: what it opened, until closed.  Threads: one per communicator; the log is shared.
+ * Blocks: no.  Fails: a broken expectation of the driver's own ends the process with a message. */
+#ifndef TESTS_ABI_TUNER_DRIVER_H
+#define TESTS_ABI_TUNER_DRIVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/abi/nccl_tuner_layouts.h"
+#include "tests/abi/tuner_releases.h"
+
+/* Ends the process: these checks run in a child of the test program, also in its threads. */
+#define CHECK(condition, ...)                                                                      \
+  do {                                                                                             \
+    if (!(condition)) {                                                                            \
+      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);                              \
+      fprintf(stderr, __VA_ARGS__);                                                                \
+      fputc('\n', stderr);                                                                         \
+      _Exit(1);                                                                                    \
+    }                                                                                              \
+  } while (0)
+
+struct driver_plugin {
+  const struct tuner_release *release;
+  void *handle;
+  void *symbol;
+  int abi; /* version of the symbol that was found first */
+};
+
+struct driver_comm {
+  const struct driver_plugin *plugin;
+  size_t ranks;
+  size_t nodes;
+  void *context;
+  host_nvl_info nvl;
+  host_constants constants;
+};
+
+enum { DRIVER_CELLS_MAX = HOST_ALGOS_MAX * HOST_PROTOS, DRIVER_GUARD_WORDS = 16 };
+
+/* Everything that a tuner may write to, with guards around the cost table. */
+struct driver_memory {
+  int algo;
+  int proto;
+  int channels;
+  uint32_t before[DRIVER_GUARD_WORDS];
+  float costs[DRIVER_CELLS_MAX]; /* a 6x3 table ends earlier and is followed by guard words */
+  uint32_t after[DRIVER_GUARD_WORDS];
+};
+
+struct driver_call {
+  int func; /* host_func, or another number of ncclFunc_t */
+  size_t bytes;
+  int pipe_ops;
+  int is_registered;
+};
+
+/* The release that this process plays; ncclGetVersion answers it. */
+void driver_set_release(const struct tuner_release *release);
+
+void driver_open(struct driver_plugin *plugin, const struct tuner_release *release,
+                 const char *path);
+void driver_close(struct driver_plugin *plugin);
+const char *driver_name(const struct driver_plugin *plugin);
+
+host_result driver_init_comm(struct driver_comm *comm, const struct driver_plugin *plugin,
+                             size_t ranks, size_t nodes);
+host_result driver_ask(struct driver_comm *comm, struct driver_call call,
+                       struct driver_memory *memory);
+/* Also checks that what v5 and v6 hand in was left alone. */
+void driver_close_comm(struct driver_comm *comm);
+
+/* What NCCL would run after the call: the first cheapest cell of its table; false if none. */
+bool driver_select(const float *costs, int algos, int *algo, int *proto);
+
+/* What the plugin logged. */
+int driver_log_count(host_log_level level, const char *part);
+void driver_log_clear(void);
+void driver_log_print(FILE *to);
+
+/* Random numbers, the same in every run. */
+struct driver_random {
+  uint64_t state;
+};
+uint64_t driver_random_next(struct driver_random *random);
+
+#endif

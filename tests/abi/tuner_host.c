@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every release of NCCL from 2.19 to 2.30, as far as a tuner plugin can see it, against the built
+ * libnccl-tuner-stratus.so. Each case of each release runs in a process of its own, because the
+ * plugin reads its parameters once and says some things once per process.
+ *
+ *   abi_tuner                                   all; STRATUS_TEST_TUNER_PLUGIN names another plugin
+ *   abi_tuner RELEASE CASE [PLUGIN]             one, in this process, with the plugin's log */
+#include "tests/abi/tuner_driver.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <spawn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+extern char **environ;
+
+enum { CALLS_PER_COMM = 3000 };
+
+/* ---- random calls ---- */
+
+static float random_cost(struct driver_random *random) {
+  uint64_t value = driver_random_next(random);
+  switch (value % 24) {
+  case 0:
+    return NAN;
+  case 1:
+    return INFINITY;
+  case 2:
+    return 0.0f;
+  case 3:
+    return -0.0f;
+  case 4:
+    return -7.5f;
+  case 5:
+    return 1e-40f; /* denormal */
+  case 6:
+    return (float)(value >> 40) * 1024.0f;
+  default:
+    return value % 3 == 0 ? HOST_IGNORE : (float)((value >> 40) % 100000) * 0.125f;
+  }
+}
+
+static void fill_memory(struct driver_random *random, struct driver_memory *memory) {
+  static const int channels[] = { 0, 0, 0, 0, 1, 2, 5, 64, -1 };
+  memory->algo = -1;
+  memory->proto = -1;
+  memory->channels = channels[driver_random_next(random) % (sizeof channels / sizeof channels[0])];
+  for (int i = 0; i < DRIVER_GUARD_WORDS; i++) {
+    memory->before[i] = (uint32_t)driver_random_next(random);
+    memory->after[i] = (uint32_t)driver_random_next(random);
+  }
+  for (int i = 0; i < DRIVER_CELLS_MAX; i++) {
+    memory->costs[i] = random_cost(random);
+  }
+}
+
+static struct driver_call random_call(struct driver_random *random) {
+  uint64_t value = driver_random_next(random);
+  return (struct driver_call){
+    /* Mostly the five collectives; sometimes a number that no tuner should be asked about. */
+    .func = value % 16 == 0 ? (int)(value >> 8 & 31) - 8 : (int)((value >> 8 & 0xff) % 5),
+    .bytes = (size_t)(driver_random_next(random) >> (value >> 16) % 64),
+    .pipe_ops = 1 + (int)(value >> 24 & 3),
+    .is_registered = (int)(value >> 32 & 1),
+  };
+}
+
+/* ---- the test's own idea of what a profile means ---- */
+
+struct expected_row {
+  int func;
+  size_t ranks, nodes;
+  size_t bytes_lo, bytes_hi;
+  int algo, proto, channels;
+};
+
+static const struct expected_row expected_rows[] = {
+  { HOST_ALLREDUCE, 32, 4, 1 << 10, 64 << 10, HOST_TREE, HOST_LL, 0 },
+  { HOST_ALLREDUCE, 32, 4, 64 << 10, 1 << 20, HOST_RING, HOST_LL128, 4 },
+  { HOST_ALLREDUCE, 32, 4, 1 << 20, 16 << 20, HOST_RING, HOST_SIMPLE, 8 },
+  { HOST_ALLREDUCE, 32, 4, 32 << 20, SIZE_MAX, HOST_PAT, HOST_SIMPLE, 2 },
+  { HOST_ALLGATHER, 32, 4, 0, SIZE_MAX, HOST_RING, HOST_SIMPLE, 3 },
+  { HOST_REDUCESCATTER, 32, 4, 0, SIZE_MAX, HOST_RING, HOST_LL, 0 },
+  { HOST_BROADCAST, 32, 4, 8, 1 << 20, HOST_RING, HOST_LL, 1 },
+  { HOST_REDUCE, 32, 4, 8, 1 << 20, HOST_TREE, HOST_SIMPLE, 1 },
+  { HOST_ALLREDUCE, 2, 2, 0, SIZE_MAX, HOST_TREE, HOST_SIMPLE, 0 },
+};
+
+static const char profile_text[] = "schema = 1\n"
+                                   "[meta]\n"
+                                   "id = host-test\n"
+                                   "%s"
+                                   "[table allreduce nodes=4 ppn=8]\n"
+                                   "1K   64K tree ll     0\n"
+                                   "64K  1M  ring ll128  4\n"
+                                   "1M   16M ring simple 8\n"
+                                   "32M  max pat  simple 2\n"
+                                   "[table allgather nodes=4 ppn=8]\n"
+                                   "0    max ring simple 3\n"
+                                   "[table reducescatter nodes=4 ppn=8]\n"
+                                   "0    max ring ll     0\n"
+                                   "[table broadcast nodes=4 ppn=8]\n"
+                                   "8    1M  ring ll     1\n"
+                                   "[table reduce nodes=4 ppn=8]\n"
+                                   "8    1M  tree simple 1\n"
+                                   "[table allreduce nodes=2 ppn=1]\n"
+                                   "0    max tree simple 0\n"
+                                   "[table allreduce nodes=1 ppn=8]\n"
+                                   "0    max ring ll     1\n";
+
+static const struct expected_row *find_expected(const struct driver_comm *comm,
+                                                struct driver_call call) {
+  for (size_t i = 0; i < sizeof expected_rows / sizeof expected_rows[0]; i++) {
+    const struct expected_row *row = &expected_rows[i];
+    if (row->func == call.func && row->ranks == comm->ranks && row->nodes == comm->nodes &&
+        call.bytes >= row->bytes_lo && call.bytes < row->bytes_hi) {
+      return row;
+    }
+  }
+  return NULL;
+}
+
+/* May the row's cell be chosen? With a table: it is available, NCCL has a choice at all, and the
+ * cell is not 256 times dearer. Without: only what every communicator has. */
+static bool is_choosable(const struct driver_comm *comm, const struct expected_row *row,
+                         const float *costs) {
+  int algos = comm->plugin->release->algos;
+  if (comm->plugin->abi == 1) {
+    return false;
+  }
+  if (comm->plugin->abi == 2) {
+    return row->proto != HOST_LL128 &&
+           (row->algo == HOST_RING || (row->algo == HOST_TREE && row->func == HOST_ALLREDUCE));
+  }
+  int algo, proto;
+  if (row->algo >= algos || !driver_select(costs, algos, &algo, &proto)) {
+    return false;
+  }
+  float wanted = costs[row->algo * HOST_PROTOS + row->proto];
+  if (algo == row->algo && proto == row->proto) {
+    return true;
+  }
+  return wanted >= 0 && wanted / 256.0 < (double)costs[algo * HOST_PROTOS + proto];
+}
+
+static void apply_expected(const struct driver_comm *comm, const struct expected_row *row,
+                           struct driver_memory *memory) {
+  if (comm->plugin->abi == 2) {
+    memory->algo = row->algo;
+    memory->proto = row->proto;
+  } else {
+    int algo, proto;
+    driver_select(memory->costs, comm->plugin->release->algos, &algo, &proto);
+    if (algo != row->algo || proto != row->proto) {
+      memory->costs[row->algo * HOST_PROTOS + row->proto] = 0.0f;
+    }
+  }
+  if (row->channels > 0 && (memory->channels <= 0 || memory->channels > row->channels)) {
+    memory->channels = row->channels;
+  }
+}
+
+struct tally {
+  int matched, chosen;
+};
+
+/* One call: everything the plugin could write to must be as expected, bit for bit. */
+static void ask_and_compare(struct driver_comm *comm, struct driver_call call,
+                            struct driver_memory *memory, bool has_profile, struct tally *tally) {
+  struct driver_memory expected = *memory;
+  const struct expected_row *row = has_profile ? find_expected(comm, call) : NULL;
+  bool is_chosen = row && is_choosable(comm, row, memory->costs);
+  if (is_chosen) {
+    apply_expected(comm, row, &expected);
+  }
+  host_result result = driver_ask(comm, call, memory);
+  CHECK(result == HOST_SUCCESS, "getCollInfo gave %d", result);
+  CHECK(memcmp(&expected, memory, sizeof expected) == 0,
+        "func %d, %zu bytes, %zu ranks on %zu nodes: outputs differ (%s; algo %d proto %d "
+        "channels %d, expected %d %d %d)",
+        call.func, call.bytes, comm->ranks, comm->nodes, is_chosen ? "row holds" : "untouched",
+        memory->algo, memory->proto, memory->channels, expected.algo, expected.proto,
+        expected.channels);
+  if (is_chosen && comm->plugin->abi > 2) {
+    int algo = -1, proto = -1;
+    driver_select(memory->costs, comm->plugin->release->algos, &algo, &proto);
+    CHECK(algo == row->algo && proto == row->proto, "NCCL would run %d,%d", algo, proto);
+  }
+  tally->matched += row != NULL;
+  tally->chosen += is_chosen;
+}
+
+static void ask_many(struct driver_comm *comm, uint64_t seed, bool has_profile,
+                     struct tally *tally) {
+  struct driver_random random = { seed };
+  for (int i = 0; i < CALLS_PER_COMM; i++) {
+    struct driver_memory memory;
+    fill_memory(&random, &memory);
+    ask_and_compare(comm, random_call(&random), &memory, has_profile, tally);
+  }
+}
+
+static const size_t shapes[][2] = { { 32, 4 }, { 2, 2 }, { 8, 1 }, { 1, 1 },
+                                    { 33, 4 }, { 0, 0 }, { 64, 8 } };
+enum { SHAPE_COUNT = sizeof shapes / sizeof shapes[0] };
+
+/* All shapes at once, in turn, opened and closed in different orders. */
+static void run_communicators(const struct driver_plugin *plugin, bool has_profile,
+                              struct tally *tally) {
+  struct driver_comm comms[SHAPE_COUNT];
+  for (int i = 0; i < SHAPE_COUNT; i++) {
+    host_result result = driver_init_comm(&comms[i], plugin, shapes[i][0], shapes[i][1]);
+    CHECK(result == HOST_SUCCESS, "init gave %d", result);
+  }
+  for (int i = SHAPE_COUNT - 1; i >= 0; i--) {
+    ask_many(&comms[i], (uint64_t)i, has_profile, tally);
+  }
+  for (int i = 0; i < SHAPE_COUNT; i += 2) {
+    driver_close_comm(&comms[i]);
+  }
+  ask_many(&comms[1], 99, has_profile, tally);
+  for (int i = 1; i < SHAPE_COUNT; i += 2) {
+    driver_close_comm(&comms[i]);
+  }
+}
+
+struct thread_work {
+  const struct driver_plugin *plugin;
+  struct driver_comm *shared;
+  uint64_t seed;
+  bool has_profile;
+};
+
+static void *run_thread(void *argument) {
+  struct thread_work *work = argument;
+  struct tally tally = { 0 };
+  for (int round = 0; round < 3; round++) {
+    struct driver_comm own;
+    size_t ranks = work->seed % 2 ? 32 : 2, nodes = work->seed % 2 ? 4 : 2;
+    CHECK(driver_init_comm(&own, work->plugin, ranks, nodes) == HOST_SUCCESS, "init in a thread");
+    ask_many(&own, work->seed, work->has_profile, &tally);
+    ask_many(work->shared, work->seed + 1, work->has_profile, &tally);
+    driver_close_comm(&own);
+  }
+  return NULL;
+}
+
+static void run_threads(const struct driver_plugin *plugin, bool has_profile) {
+  struct driver_comm shared;
+  CHECK(driver_init_comm(&shared, plugin, 32, 4) == HOST_SUCCESS, "init of the shared one");
+  struct thread_work work[2];
+  pthread_t threads[2];
+  for (int i = 0; i < 2; i++) {
+    work[i] = (struct thread_work){ plugin, &shared, (uint64_t)i + 7, has_profile };
+    CHECK(pthread_create(&threads[i], NULL, run_thread, &work[i]) == 0, "no thread");
+  }
+  for (int i = 0; i < 2; i++) {
+    pthread_join(threads[i], NULL);
+  }
+  driver_close_comm(&shared);
+}
+
+/* Communicators, threads, and all again after NCCL unloaded the plugin and loaded it anew. */
+static struct tally run_all(const struct tuner_release *release, const char *path,
+                            bool has_profile) {
+  struct tally tally = { 0 };
+  for (int load = 0; load < 2; load++) {
+    struct driver_plugin plugin;
+    driver_open(&plugin, release, path);
+    CHECK(plugin.abi == release->symbols[0] - '0', "picked v%d", plugin.abi);
+    CHECK(strcmp(driver_name(&plugin), "stratus") == 0, "is named %s", driver_name(&plugin));
+    run_communicators(&plugin, has_profile, &tally);
+    run_threads(&plugin, has_profile);
+    driver_close(&plugin);
+  }
+  return tally;
+}
+
+static void check_banner(const struct tuner_release *release, const char *part) {
+  char banner[64];
+  snprintf(banner, sizeof banner, "tuner interface v%c", release->symbols[0]);
+  CHECK(driver_log_count(HOST_LOG_INFO, banner) == 1, "not one banner with '%s'", banner);
+  CHECK(driver_log_count(HOST_LOG_INFO, part) >= 1, "nothing says '%s'", part);
+}
+
+/* ---- the cases ---- */
+
+static char scratch[] = "/tmp/stratus-abi-XXXXXX";
+
+static void write_profile(const char *text) {
+  char path[64];
+  snprintf(path, sizeof path, "%s/test.profile", scratch);
+  FILE *file = fopen(path, "w");
+  CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0, "cannot write %s", path);
+  setenv("STRATUS_PROFILE", path, 1);
+}
+
+static void write_good_profile(const char *meta) {
+  char text[sizeof profile_text + 64];
+  snprintf(text, sizeof text, profile_text, meta);
+  write_profile(text);
+}
+
+static void case_no_profile(const struct tuner_release *release, const char *path) {
+  struct tally tally = run_all(release, path, false);
+  CHECK(tally.chosen == 0, "chosen without a profile");
+  check_banner(release, "no profile: NCCL's own choice is untouched");
+  CHECK(driver_log_count(HOST_LOG_WARN, "") == 0, "a warning without reason");
+}
+
+static void case_bad_profile(const struct tuner_release *release, const char *path) {
+  write_profile("schema = 1\n[meta]\nid = bad\n[table allreduce nodes=2 ppn=1]\n1K 64K tre ll 0\n");
+  run_all(release, path, false);
+  check_banner(release, "bad profile: NCCL's own choice is untouched");
+  CHECK(driver_log_count(HOST_LOG_WARN, "test.profile:5:8: ") == 1, "the place is not named");
+  CHECK(driver_log_count(HOST_LOG_WARN, "") == 1, "not one warning");
+}
+
+static void case_lost_profile(const struct tuner_release *release, const char *path) {
+  setenv("STRATUS_PROFILE", "/nowhere/lost.profile", 1);
+  run_all(release, path, false);
+  CHECK(driver_log_count(HOST_LOG_WARN, "/nowhere/lost.profile") == 1, "the file is not named");
+  CHECK(driver_log_count(HOST_LOG_WARN, "") == 1, "not one warning");
+}
+
+static void case_strict(const struct tuner_release *release, const char *path) {
+  write_profile("schema = 1\nnonsense\n");
+  setenv("STRATUS_PROFILE_STRICT", "1", 1);
+  struct driver_plugin plugin;
+  struct driver_comm comm;
+  driver_open(&plugin, release, path);
+  for (int i = 0; i < 2; i++) {
+    host_result result = driver_init_comm(&comm, &plugin, 32, 4);
+    CHECK(result == HOST_INVALID_USAGE, "init gave %d", result);
+  }
+  CHECK(driver_log_count(HOST_LOG_WARN, "test.profile:2:") == 1, "the place is not named");
+  driver_close(&plugin);
+}
+
+static void case_profile(const struct tuner_release *release, const char *path) {
+  write_good_profile("");
+  struct tally tally = run_all(release, path, true);
+  check_banner(release, "profile host-test, hash ");
+  CHECK(driver_log_count(HOST_LOG_WARN, "") == 0, "a warning without reason");
+  CHECK(tally.matched > 1000, "only %d calls matched", tally.matched);
+  if (release->symbols[0] == '1') {
+    CHECK(driver_log_count(HOST_LOG_INFO, "do not tell which communicator") == 1, "no reason");
+  } else {
+    CHECK(tally.chosen > 500 && tally.chosen < tally.matched, "%d of %d chosen", tally.chosen,
+          tally.matched);
+  }
+}
+
+static void case_other_release(const struct tuner_release *release, const char *path) {
+  write_good_profile("nccl_min = 2.31.1\n");
+  struct tally tally = run_all(release, path, false);
+  CHECK(tally.chosen == 0, "chosen with a profile of another release");
+  check_banner(release, "made for other releases of NCCL");
+}
+
+static void case_off(const struct tuner_release *release, const char *path) {
+  write_good_profile("");
+  setenv("STRATUS_TUNER", "0", 1);
+  run_all(release, path, false);
+  check_banner(release, "STRATUS_TUNER=0");
+}
+
+/* The user's own choice: IGNORE cells where there is a table, the variable itself where not. */
+static void case_user_choice(const struct tuner_release *release, const char *path) {
+  write_good_profile("");
+  setenv("NCCL_ALGO", "Ring", 1);
+  struct tally tally = run_all(release, path, release->algos > 0);
+  check_banner(release, "profile host-test");
+  CHECK((tally.chosen > 0) == (release->algos > 0), "%d chosen", tally.chosen);
+}
+
+static const struct tuner_case {
+  const char *name;
+  void (*run)(const struct tuner_release *release, const char *path);
+} cases[] = {
+  { "no_profile", case_no_profile },
+  { "bad_profile", case_bad_profile },
+  { "lost_profile", case_lost_profile },
+  { "strict", case_strict },
+  { "profile", case_profile },
+  { "other_release", case_other_release },
+  { "off", case_off },
+  { "user_choice", case_user_choice },
+};
+enum { CASE_COUNT = sizeof cases / sizeof cases[0] };
+
+/* ---- one case, in this process ---- */
+
+/* Nothing of this machine or of the caller's environment may decide a test. */
+static void isolate(void) {
+  CHECK(mkdtemp(scratch), "no directory for scratch files");
+  static const char *const unset[] = { "STRATUS_PROFILE",        "STRATUS_TUNER", "STRATUS_LOG",
+                                       "STRATUS_PROFILE_STRICT", "NCCL_ALGO",     "NCCL_PROTO" };
+  for (size_t i = 0; i < sizeof unset / sizeof unset[0]; i++) {
+    unsetenv(unset[i]);
+  }
+  setenv("STRATUS_SYSFS_ROOT", scratch, 1);
+  setenv("XDG_CONFIG_HOME", scratch, 1);
+  setenv("HOME", scratch, 1);
+}
+
+static void remove_scratch(void) {
+  char path[64];
+  snprintf(path, sizeof path, "%s/test.profile", scratch);
+  unlink(path);
+  rmdir(scratch);
+}
+
+static int run_case(const char *release_name, const char *case_name, const char *path) {
+  isolate();
+  for (int r = 0; r < TUNER_RELEASE_COUNT; r++) {
+    for (int c = 0; c < CASE_COUNT; c++) {
+      if (strcmp(tuner_releases[r].name, release_name) == 0 &&
+          strcmp(cases[c].name, case_name) == 0) {
+        driver_set_release(&tuner_releases[r]);
+        cases[c].run(&tuner_releases[r], path);
+        driver_log_print(stdout);
+        remove_scratch();
+        return 0;
+      }
+    }
+  }
+  fprintf(stderr, "no such release or case: %s %s\n", release_name, case_name);
+  return 2;
+}
+
+/* ---- all of them ---- */
+
+struct test_state {
+  const struct tuner_release *release;
+  const struct tuner_case *tested;
+  char name[64];
+};
+
+static const char *plugin_path(void) {
+  const char *path = getenv("STRATUS_TEST_TUNER_PLUGIN");
+  return path ? path : "build/lib/libnccl-tuner-stratus.so";
+}
+
+static void test_case(void **state) {
+  const struct test_state *test = *state;
+  char *arguments[] = { (char *)"abi_tuner", (char *)test->release->name,
+                        (char *)test->tested->name, (char *)plugin_path(), NULL };
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t child;
+  assert_int_equal(posix_spawn(&child, "/proc/self/exe", &actions, NULL, arguments, environ), 0);
+  posix_spawn_file_actions_destroy(&actions);
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(int argc, char **argv) {
+  if (argc >= 3) {
+    return run_case(argv[1], argv[2], argc > 3 ? argv[3] : plugin_path());
+  }
+  static struct test_state states[TUNER_RELEASE_COUNT * CASE_COUNT];
+  struct CMUnitTest tests[TUNER_RELEASE_COUNT * CASE_COUNT];
+  for (int i = 0; i < TUNER_RELEASE_COUNT * CASE_COUNT; i++) {
+    states[i].release = &tuner_releases[i / CASE_COUNT];
+    states[i].tested = &cases[i % CASE_COUNT];
+    snprintf(states[i].name, sizeof states[i].name, "NCCL %s: %s", states[i].release->name,
+             states[i].tested->name);
+    tests[i] = (struct CMUnitTest){ states[i].name, test_case, NULL, NULL, &states[i] };
+  }
+  return cmocka_run_group_tests_name("tuner plugin, every release", tests, NULL, NULL);
+}

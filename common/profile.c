@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Profiles as files: reading, writing, identity. The text is understood in profile_parse.c. */
+#include "common/profile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/hash.h"
+#include "common/profile_schema.h"
+#include "common/quantity.h"
+
+const char *profile_collective_name(enum profile_collective collective) {
+  return collective < PROFILE_COLLECTIVE_COUNT ? profile_collective_names[collective] : "?";
+}
+
+const char *profile_algorithm_name(enum profile_algorithm algorithm) {
+  return algorithm < PROFILE_ALGORITHM_COUNT ? profile_algorithm_names[algorithm] : "?";
+}
+
+const char *profile_protocol_name(enum profile_protocol protocol) {
+  return protocol < PROFILE_PROTOCOL_COUNT ? profile_protocol_names[protocol] : "?";
+}
+
+void profile_free(struct profile *profile) {
+  for (size_t i = 0; i < profile->table_count; i++) {
+    free(profile->tables[i].rows);
+  }
+  free(profile->tables);
+  *profile = (struct profile){ 0 };
+}
+
+const struct profile_table *profile_find_table(const struct profile *profile,
+                                               enum profile_collective collective, uint32_t nodes,
+                                               uint32_t ppn) {
+  for (size_t i = 0; i < profile->table_count; i++) {
+    const struct profile_table *table = &profile->tables[i];
+    if (table->collective == collective && table->nodes == nodes && table->ppn == ppn) {
+      return table;
+    }
+  }
+  return NULL;
+}
+
+const char *profile_error_format(const struct profile_error *error, char *text, size_t text_bytes) {
+  char place[32] = "";
+  if (error->line > 0 && error->column > 0) {
+    snprintf(place, sizeof place, "%d:%d: ", error->line, error->column);
+  } else if (error->line > 0) {
+    snprintf(place, sizeof place, "%d: ", error->line);
+  }
+  const char *after_path = error->path[0] == '\0' ? "" : place[0] != '\0' ? ":" : ": ";
+  snprintf(text, text_bytes, "%s%s%s%s", error->path, after_path, place, error->text);
+  return text;
+}
+
+/* ---- reading ---- */
+
+/* Fills `text` with at most `text_bytes`; returns how many there were. */
+static ssize_t read_all(int file, char *text, size_t text_bytes) {
+  size_t length = 0;
+  while (length < text_bytes) {
+    ssize_t got = read(file, text + length, text_bytes - length);
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got < 0) {
+      return -errno;
+    }
+    if (got == 0) {
+      break;
+    }
+    length += (size_t)got;
+  }
+  return (ssize_t)length;
+}
+
+/* Reads and parses an open file; -errno of the file system sets no text. */
+static int read_open_file(int file, struct profile *out, struct profile_error *error) {
+  struct stat status;
+  if (fstat(file, &status) < 0) {
+    return -errno;
+  }
+  if (!S_ISREG(status.st_mode)) {
+    return S_ISDIR(status.st_mode) ? -EISDIR : -ENODEV;
+  }
+  /* One byte more than allowed, so that the parser sees what is too long. */
+  char *text = malloc(PROFILE_FILE_MAX + 1);
+  if (!text) {
+    return -ENOMEM;
+  }
+  ssize_t length = read_all(file, text, PROFILE_FILE_MAX + 1);
+  int result = length < 0 ? (int)length : profile_parse(text, (size_t)length, out, error);
+  free(text);
+  return result;
+}
+
+int profile_read(const char *path, struct profile *out, struct profile_error *error) {
+  *out = (struct profile){ 0 };
+  *error = (struct profile_error){ 0 };
+  /* O_NONBLOCK: a path that names a FIFO must not stop the job. */
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  int result = file < 0 ? -errno : read_open_file(file, out, error);
+  if (file >= 0) {
+    close(file);
+  }
+  if (result < 0) {
+    snprintf(error->path, sizeof error->path, "%s", path);
+    if (error->text[0] == '\0') {
+      snprintf(error->text, sizeof error->text, "cannot be read: %s", strerror(-result));
+    }
+  }
+  return result;
+}
+
+/* ---- writing ---- */
+
+/* Where the canonical text goes: a stream or a hash, one of the two. */
+struct writer {
+  FILE *to;
+  struct hash_sha256 *hash;
+};
+
+__attribute__((format(printf, 2, 3))) static void emit(struct writer *writer, const char *format,
+                                                       ...) {
+  char text[PROFILE_TEXT_MAX + 128];
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  if (length < 0) {
+    return;
+  }
+  if (writer->to) {
+    fwrite(text, 1, (size_t)length, writer->to);
+  } else {
+    hash_sha256_update(writer->hash, text, (size_t)length);
+  }
+}
+
+static void emit_version(struct writer *writer, const char *name, int version, int open_patch) {
+  int patch = version % 100;
+  if (patch == open_patch) {
+    emit(writer, "%s = %d.%d\n", name, version / 10000, version / 100 % 100);
+  } else {
+    emit(writer, "%s = %d.%d.%d\n", name, version / 10000, version / 100 % 100, patch);
+  }
+}
+
+static bool is_key_given(const struct profile *profile, const struct profile_key *key) {
+  const char *field = (const char *)profile + key->offset;
+  if (key->capacity > 0) {
+    return field[0] != '\0';
+  }
+  uint32_t number;
+  memcpy(&number, field, sizeof number);
+  return number != 0;
+}
+
+static void emit_key(struct writer *writer, const struct profile *profile,
+                     const struct profile_key *key) {
+  const char *field = (const char *)profile + key->offset;
+  char size[QUANTITY_TEXT_MAX];
+  uint32_t number = 0;
+  if (key->capacity == 0) {
+    memcpy(&number, field, sizeof number);
+  }
+  switch (key->type) {
+  case PROFILE_KEY_TEXT:
+    emit(writer, "%s = \"%s\"\n", key->name, field);
+    break;
+  case PROFILE_KEY_VERSION_MIN:
+    emit_version(writer, key->name, (int)number, 0);
+    break;
+  case PROFILE_KEY_VERSION_MAX:
+    emit_version(writer, key->name, (int)number, PROFILE_VERSION_PATCH_MAX);
+    break;
+  case PROFILE_KEY_NUMBER:
+    emit(writer, "%s = %" PRIu32 "\n", key->name, number);
+    break;
+  case PROFILE_KEY_SIZE:
+    emit(writer, "%s = %s\n", key->name, quantity_format_size(number, size));
+    break;
+  default:
+    emit(writer, "%s = %s\n", key->name, field);
+  }
+}
+
+static void emit_sections(struct writer *writer, const struct profile *profile) {
+  int section = -1;
+  for (size_t i = 0; i < profile_key_count; i++) {
+    const struct profile_key *key = &profile_keys[i];
+    if (!is_key_given(profile, key)) {
+      continue;
+    }
+    if ((int)key->section != section) {
+      section = (int)key->section;
+      emit(writer, "\n[%s]\n", profile_section_names[section]);
+    }
+    emit_key(writer, profile, key);
+  }
+}
+
+static void emit_table(struct writer *writer, const struct profile_table *table) {
+  emit(writer, "\n[table %s nodes=%" PRIu32 " ppn=%" PRIu32 "]\n",
+       profile_collective_name(table->collective), table->nodes, table->ppn);
+  emit(writer, "# bytes_lo bytes_hi algo proto channels\n");
+  for (size_t i = 0; i < table->row_count; i++) {
+    const struct profile_row *row = &table->rows[i];
+    char low[QUANTITY_TEXT_MAX];
+    char high[QUANTITY_TEXT_MAX] = "max";
+    if (row->bytes_hi != UINT64_MAX) {
+      quantity_format_size(row->bytes_hi, high);
+    }
+    emit(writer, "%-10s %-10s %-13s %-6s %" PRIu32 "\n", quantity_format_size(row->bytes_lo, low),
+         high, profile_algorithm_name(row->algorithm), profile_protocol_name(row->protocol),
+         row->channels);
+  }
+}
+
+static void emit_profile(struct writer *writer, const struct profile *profile) {
+  emit(writer, "schema = %d\n", PROFILE_SCHEMA);
+  emit_sections(writer, profile);
+  for (size_t i = 0; i < profile->table_count; i++) {
+    emit_table(writer, &profile->tables[i]);
+  }
+}
+
+int profile_write(const struct profile *profile, FILE *to) {
+  struct writer writer = { .to = to };
+  emit_profile(&writer, profile);
+  return fflush(to) != 0 || ferror(to) ? -EIO : 0;
+}
+
+uint64_t profile_hash(const struct profile *profile) {
+  struct hash_sha256 hash;
+  struct writer writer = { .hash = &hash };
+  uint8_t digest[HASH_SHA256_BYTES];
+  uint64_t id = 0;
+  hash_sha256_init(&hash);
+  emit_profile(&writer, profile);
+  hash_sha256_final(&hash, digest);
+  /* Big-endian, so that the number in a log is the start of the digest as sha256sum shows it. */
+  for (int i = 0; i < 8; i++) {
+    id = id << 8 | digest[i];
+  }
+  return id;
+}

@@ -42,7 +42,8 @@ struct guest {
   uint8_t hello[HELLO_BYTES];
 };
 
-/* The caller does what is to be done with the descriptor. */
+/* The descriptor is the caller's now. It must still be open: once closed, its number may belong to
+ * another thread's descriptor, which is not ours to unwatch. */
 static void guest_free(struct guest *guest) {
   engine_unwatch(guest->port->engine, &guest->source);
   engine_timer_stop(&guest->timer);
@@ -51,14 +52,19 @@ static void guest_free(struct guest *guest) {
   free(guest);
 }
 
+static void guest_close(struct guest *guest) {
+  int fd = guest->fd;
+  guest_free(guest);
+  close(fd);
+}
+
 static void guest_dismiss(struct guest *guest, const char *why) {
   char text[TCP_ADDRESS_TEXT];
   LOG_WARN_EVERY(WARN_INTERVAL_NS,
                  "%s: dismissed a connection from %s: %s (a port scanner or a foreign service; the "
                  "job goes on)",
                  guest->port->nic.name, tcp_address_text(&guest->from, text), why);
-  close(guest->fd);
-  guest_free(guest);
+  guest_close(guest);
 }
 
 static void guest_expired(struct engine_timer *timer, uint64_t now_ns) {
@@ -102,8 +108,7 @@ static void guest_ready(struct engine_source *source, uint32_t events) {
   }
   if (n <= 0) {
     /* A health check of the cloud, or a peer that gave up: nothing worth a word. */
-    close(guest->fd);
-    guest_free(guest);
+    guest_close(guest);
     return;
   }
   guest->got += (size_t)n;
@@ -211,9 +216,7 @@ void port_close_all(struct engine *engine) {
     struct port *port = LIST_ENTRY(node, struct port, node);
     struct list_node *guest_node;
     while ((guest_node = list_first(&port->guests))) {
-      struct guest *guest = LIST_ENTRY(guest_node, struct guest, node);
-      close(guest->fd);
-      guest_free(guest);
+      guest_close(LIST_ENTRY(guest_node, struct guest, node));
     }
     engine_unwatch(engine, &port->source);
     engine_timer_stop(&port->pause);

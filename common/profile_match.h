@@ -2,13 +2,14 @@
 /* profile_match: which profile fits this machine.
  * Owns: nothing.  Threads: any.
  * Blocks: on the files.  Fails: -ENOENT where no profile fits; the errors of profile_read for the
- * profile that STRATUS_PROFILE names. Files that do not parse are one WARN each and passed over.
+ * profile that STRATUS_PROFILE names. A file found by searching that cannot be read is one WARN and
+ * passed over, or with STRATUS_PROFILE_STRICT the error.
  *
  * Searched in this order, never in the current directory:
  *   1. the path in STRATUS_PROFILE, which is used whether it fits or not
  *   2. $XDG_CONFIG_HOME/stratus/profiles, or ~/.config/stratus/profiles
  *   3. /etc/stratus/profiles.d
- *   4. PREFIX/share/stratus/profiles, where the package puts them
+ *   4. share/stratus/profiles beside the lib or bin directory that holds this code
  * In the first directory with a *.profile that fits, the one that asks for the most wins, and of
  * equals the first by name: every host with the same files finds the same profile. */
 #ifndef COMMON_PROFILE_MATCH_H
@@ -23,21 +24,23 @@
  * many things it asks for. */
 int profile_match_score(const struct profile_fit *fit, const struct machine *machine);
 
-/* True if a profile made for these releases holds for this one (as ncclGetVersion counts, 0: not
+/* True if a profile made for these releases holds for this one (as ncclGetVersion counts; 0: not
  * known, which holds). */
 bool profile_match_is_nccl_in_range(const struct profile_meta *meta, int nccl_version);
 
 struct profile_search {
   const char *explicit_path;      /* NULL or empty: search */
   const char *const *directories; /* NULL at the end */
+  bool is_strict;                 /* a bad file ends the search */
 };
 
-/* Finds and reads. `path` gets the file that was taken, or that `error` is about. */
+/* Finds and reads. `path` gets the file that was taken; on failure it is empty and `error` says
+ * which file and why. */
 int profile_match_find(const struct profile_search *search, const struct machine *machine,
                        struct profile *out, char path[PROFILE_PATH_MAX],
                        struct profile_error *error);
 
-/* The same with STRATUS_PROFILE, the environment's directories and this machine. */
+/* The same with the STRATUS_ variables, the directories above and this machine. */
 int profile_match_load(struct profile *out, char path[PROFILE_PATH_MAX],
                        struct profile_error *error);
 

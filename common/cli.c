@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the subcommand, fills in its options, prints help from the same tables. */
+#include "common/cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/quantity.h"
+
+/* Set by cli_main, for messages. */
+static const char *tool_name = "stratus";
+
+static void print_message(const char *format, va_list arguments) {
+  fprintf(stderr, "%s: ", tool_name);
+  vfprintf(stderr, format, arguments);
+  fputc('\n', stderr);
+}
+
+int cli_fail(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  print_message(format, arguments);
+  va_end(arguments);
+  return CLI_FAILED;
+}
+
+__attribute__((format(printf, 1, 2))) static int fail_usage(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  print_message(format, arguments);
+  va_end(arguments);
+  return CLI_USAGE;
+}
+
+/* ---- help ---- */
+
+static void format_default(const struct cli_option *option, char *text, size_t text_bytes) {
+  char quantity[QUANTITY_TEXT_MAX];
+  text[0] = '\0';
+  switch (option->type) {
+  case CLI_INT:
+    snprintf(text, text_bytes, " [%" PRId64 "]", *(const int64_t *)option->value);
+    break;
+  case CLI_SIZE:
+    snprintf(text, text_bytes, " [%s]",
+             quantity_format_size(*(const uint64_t *)option->value, quantity));
+    break;
+  case CLI_DURATION:
+    snprintf(text, text_bytes, " [%s]",
+             quantity_format_duration(*(const uint64_t *)option->value, quantity));
+    break;
+  case CLI_STRING: {
+    const char *value = *(const char *const *)option->value;
+    if (value) {
+      snprintf(text, text_bytes, " [%s]", value);
+    }
+    break;
+  }
+  case CLI_WORD: {
+    const char *word = option->argument;
+    for (int skip = *(const int *)option->value; skip > 0; skip--) {
+      word += strcspn(word, "|") + 1;
+    }
+    snprintf(text, text_bytes, " [%.*s]", (int)strcspn(word, "|"), word);
+    break;
+  }
+  case CLI_FLAG:
+    break;
+  }
+}
+
+static void print_option(const struct cli_option *option) {
+  char left[64];
+  char preset[64];
+  char letter[8] = "    ";
+  if (option->letter) {
+    snprintf(letter, sizeof letter, "-%c, ", option->letter);
+  }
+  snprintf(left, sizeof left, "%s--%s%s%s", letter, option->name,
+           option->type == CLI_FLAG ? "" : " ", option->type == CLI_FLAG ? "" : option->argument);
+  format_default(option, preset, sizeof preset);
+  printf("  %-32s %s%s\n", left, option->help, preset);
+}
+
+static int print_command_help(const struct cli_tool *tool, const struct cli_command *command) {
+  const char *arguments = command->arguments ? command->arguments : "";
+  printf("usage: %s %s [options]%s%s\n\n%s\n\noptions:\n", tool->name, command->name,
+         arguments[0] ? " " : "", arguments, command->summary);
+  for (const struct cli_option *option = command->options; option && option->name; option++) {
+    print_option(option);
+  }
+  if (command->has_json) {
+    printf("  %-32s %s\n", "    --json", "print JSON instead of text");
+  }
+  printf("  %-32s %s\n\nexample:\n  %s\n", "-h, --help", "print this", command->example);
+  return CLI_OK;
+}
+
+static int print_tool_help(const struct cli_tool *tool) {
+  printf("usage: %s COMMAND [options]\n\n%s\n\ncommands:\n", tool->name, tool->summary);
+  for (const struct cli_command *command = tool->commands; command->name; command++) {
+    printf("  %-14s %s\n", command->name, command->summary);
+  }
+  printf("\n`%s COMMAND -h` tells the options and gives an example.\n"
+         "exit status: 0 done, 1 it did not work, 2 wrong use\n\nexample:\n  %s\n",
+         tool->name, tool->commands[0].example);
+  return CLI_OK;
+}
+
+/* ---- options ---- */
+
+static int parse_int(const struct cli_option *option, const char *text) {
+  int64_t number;
+  if (quantity_parse_int(text, &number) < 0) {
+    return fail_usage("--%s takes a number, not \"%s\"", option->name, text);
+  }
+  bool is_limited = option->low != 0 || option->high != 0;
+  if (is_limited && (number < option->low || number > option->high)) {
+    return fail_usage("--%s takes %" PRId64 " to %" PRId64 ", not %s", option->name, option->low,
+                      option->high, text);
+  }
+  *(int64_t *)option->value = number;
+  return CLI_OK;
+}
+
+static int parse_value(const struct cli_option *option, const char *text) {
+  int place;
+  switch (option->type) {
+  case CLI_FLAG:
+    *(bool *)option->value = true;
+    return CLI_OK;
+  case CLI_INT:
+    return parse_int(option, text);
+  case CLI_SIZE:
+    return quantity_parse_size(text, option->value) == 0
+               ? CLI_OK
+               : fail_usage("--%s takes a size such as 64K, not \"%s\"", option->name, text);
+  case CLI_DURATION:
+    return quantity_parse_duration(text, option->value) == 0
+               ? CLI_OK
+               : fail_usage("--%s takes a time such as 250ms or 10s, not \"%s\"", option->name,
+                            text);
+  case CLI_STRING:
+    *(const char **)option->value = text;
+    return CLI_OK;
+  case CLI_WORD:
+    place = quantity_find_word(option->argument, text);
+    if (place < 0) {
+      return fail_usage("--%s takes %s, not \"%s\"", option->name, option->argument, text);
+    }
+    *(int *)option->value = place;
+    return CLI_OK;
+  }
+  return CLI_USAGE;
+}
+
+static const struct cli_option *find_option(const struct cli_command *command, const char *name,
+                                            size_t length) {
+  for (const struct cli_option *option = command->options; option && option->name; option++) {
+    if (strlen(option->name) == length && memcmp(option->name, name, length) == 0) {
+      return option;
+    }
+  }
+  return NULL;
+}
+
+static const struct cli_option *find_letter(const struct cli_command *command, char letter) {
+  for (const struct cli_option *option = command->options; option && option->name; option++) {
+    if (option->letter == letter) {
+      return option;
+    }
+  }
+  return NULL;
+}
+
+/* What has been read of a command line. The operands are moved to the front of argv. */
+struct reader {
+  const struct cli_command *command;
+  char **argv;
+  int argc;
+  int next; /* in argv */
+  int operand_count;
+  bool is_json;
+  bool is_help;
+};
+
+/* "--name value", "--name=value", "-n value", "-nvalue" */
+static int read_option(struct reader *reader, const char *text) {
+  bool is_long = text[1] == '-';
+  const char *name = text + (is_long ? 2 : 1);
+  size_t length = is_long ? strcspn(name, "=") : 1;
+  const struct cli_option *option =
+      is_long ? find_option(reader->command, name, length) : find_letter(reader->command, name[0]);
+  if (!option) {
+    return fail_usage("%s has no option %s; see `%s %s -h`", reader->command->name, text, tool_name,
+                      reader->command->name);
+  }
+  const char *attached = name + length + (is_long && name[length] == '=');
+  bool has_attached = name[length] != '\0';
+  if (option->type == CLI_FLAG) {
+    return has_attached ? fail_usage("--%s takes no value", option->name)
+                        : parse_value(option, NULL);
+  }
+  if (!has_attached && reader->next == reader->argc) {
+    return fail_usage("--%s needs a value: %s", option->name, option->argument);
+  }
+  return parse_value(option, has_attached ? attached : reader->argv[reader->next++]);
+}
+
+static int read_word(struct reader *reader, bool *is_only_operands) {
+  char *text = reader->argv[reader->next++];
+  if (*is_only_operands || text[0] != '-' || text[1] == '\0') {
+    reader->argv[reader->operand_count++] = text;
+    return CLI_OK;
+  }
+  if (strcmp(text, "--") == 0) {
+    *is_only_operands = true;
+    return CLI_OK;
+  }
+  if (strcmp(text, "-h") == 0 || strcmp(text, "--help") == 0) {
+    reader->is_help = true;
+    return CLI_OK;
+  }
+  if (reader->command->has_json && strcmp(text, "--json") == 0) {
+    reader->is_json = true;
+    return CLI_OK;
+  }
+  return read_option(reader, text);
+}
+
+static int check_operand_count(const struct reader *reader) {
+  const struct cli_command *command = reader->command;
+  if (reader->operand_count < command->min_arguments) {
+    return fail_usage("%s needs %s; see `%s %s -h`", command->name, command->arguments, tool_name,
+                      command->name);
+  }
+  if (command->max_arguments >= 0 && reader->operand_count > command->max_arguments) {
+    return fail_usage("%s does not take \"%s\"; see `%s %s -h`", command->name,
+                      reader->argv[command->max_arguments], tool_name, command->name);
+  }
+  return CLI_OK;
+}
+
+static int run_command(const struct cli_tool *tool, const struct cli_command *command, int argc,
+                       char **argv) {
+  struct reader reader = { .command = command, .argv = argv, .argc = argc };
+  bool is_only_operands = false;
+  int status = CLI_OK;
+  while (status == CLI_OK && !reader.is_help && reader.next < argc) {
+    status = read_word(&reader, &is_only_operands);
+  }
+  if (status == CLI_OK && reader.is_help) {
+    return print_command_help(tool, command);
+  }
+  if (status == CLI_OK) {
+    status = check_operand_count(&reader);
+  }
+  return status == CLI_OK ? command->run(reader.operand_count, argv, reader.is_json) : status;
+}
+
+int cli_main(const struct cli_tool *tool, int argc, char **argv) {
+  tool_name = tool->name;
+  if (argc < 2) {
+    return fail_usage("a command is missing; `%s -h` lists them", tool->name);
+  }
+  if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) {
+    return print_tool_help(tool);
+  }
+  if (strcmp(argv[1], "--version") == 0) {
+    printf("%s %s\n", tool->name, tool->version);
+    return CLI_OK;
+  }
+  for (const struct cli_command *command = tool->commands; command->name; command++) {
+    if (strcmp(command->name, argv[1]) == 0) {
+      return run_command(tool, command, argc - 2, argv + 2);
+    }
+  }
+  return fail_usage("there is no command %s; `%s -h` lists them", argv[1], tool->name);
+}

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- the log ---- */
 
@@ -228,6 +229,40 @@ bool driver_select(const float *costs, int algos, int *algo, int *proto) {
     }
   }
   return is_found;
+}
+
+/* ---- surroundings ---- */
+
+static char scratch[] = "/tmp/stratus-abi-XXXXXX";
+
+void driver_isolate(void) {
+  CHECK(mkdtemp(scratch), "no directory for scratch files");
+  static const char *const unset[] = { "STRATUS_PROFILE",        "STRATUS_TUNER", "STRATUS_LOG",
+                                       "STRATUS_PROFILE_STRICT", "NCCL_ALGO",     "NCCL_PROTO" };
+  for (size_t i = 0; i < sizeof unset / sizeof unset[0]; i++) {
+    unsetenv(unset[i]);
+  }
+  setenv("STRATUS_SYSFS_ROOT", scratch, 1);
+  setenv("XDG_CONFIG_HOME", scratch, 1);
+  setenv("HOME", scratch, 1);
+}
+
+static const char *profile_path(void) {
+  static char path[64];
+  snprintf(path, sizeof path, "%s/test.profile", scratch);
+  return path;
+}
+
+void driver_remove_scratch(void) {
+  unlink(profile_path());
+  rmdir(scratch);
+}
+
+void driver_write_profile(const char *text) {
+  const char *path = profile_path();
+  FILE *file = fopen(path, "w");
+  CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0, "cannot write %s", path);
+  setenv("STRATUS_PROFILE", path, 1);
 }
 
 uint64_t driver_random_next(struct driver_random *random) {

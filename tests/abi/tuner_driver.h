@@ -83,6 +83,13 @@ int driver_log_count(host_log_level level, const char *part);
 void driver_log_clear(void);
 void driver_log_print(FILE *to);
 
+/* Takes away what this machine and the caller's environment could decide, and makes a scratch
+ * directory; before the plugin is opened, since it reads its parameters once. */
+void driver_isolate(void);
+void driver_remove_scratch(void);
+/* Writes test.profile there and points STRATUS_PROFILE to it. */
+void driver_write_profile(const char *text);
+
 /* Random numbers, the same in every run. */
 struct driver_random {
   uint64_t state;

@@ -4,7 +4,9 @@
  * plugin reads its parameters once and says some things once per process.
  *
  *   abi_tuner                                   all; STRATUS_TEST_TUNER_PLUGIN names another plugin
- *   abi_tuner RELEASE CASE [PLUGIN]             one, in this process, with the plugin's log */
+ *   abi_tuner RELEASE CASE [PLUGIN]             one, in this process, with the plugin's log
+ *   abi_tuner bench [PLUGIN]                    nanoseconds per call and per communicator */
+#include "tests/abi/tuner_bench.h"
 #include "tests/abi/tuner_driver.h"
 
 #include <math.h>
@@ -62,12 +64,21 @@ static void fill_memory(struct driver_random *random, struct driver_memory *memo
   }
 }
 
+/* Any size, and often one beside a power of two, where rows begin and end. */
+static size_t random_bytes(struct driver_random *random) {
+  uint64_t value = driver_random_next(random);
+  if (value % 3 == 0) {
+    return ((size_t)1 << (value >> 8) % 36) + (size_t)(value >> 16) % 3 - 1;
+  }
+  return (size_t)(driver_random_next(random) >> (value >> 8) % 64);
+}
+
 static struct driver_call random_call(struct driver_random *random) {
   uint64_t value = driver_random_next(random);
   return (struct driver_call){
     /* Mostly the five collectives; sometimes a number that no tuner should be asked about. */
     .func = value % 16 == 0 ? (int)(value >> 8 & 31) - 8 : (int)((value >> 8 & 0xff) % 5),
-    .bytes = (size_t)(driver_random_next(random) >> (value >> 16) % 64),
+    .bytes = random_bytes(random),
     .pipe_ops = 1 + (int)(value >> 24 & 3),
     .is_registered = (int)(value >> 32 & 1),
   };
@@ -293,20 +304,10 @@ static void check_banner(const struct tuner_release *release, const char *part) 
 
 /* ---- the cases ---- */
 
-static char scratch[] = "/tmp/stratus-abi-XXXXXX";
-
-static void write_profile(const char *text) {
-  char path[64];
-  snprintf(path, sizeof path, "%s/test.profile", scratch);
-  FILE *file = fopen(path, "w");
-  CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0, "cannot write %s", path);
-  setenv("STRATUS_PROFILE", path, 1);
-}
-
 static void write_good_profile(const char *meta) {
   char text[sizeof profile_text + 64];
   snprintf(text, sizeof text, profile_text, meta);
-  write_profile(text);
+  driver_write_profile(text);
 }
 
 static void case_no_profile(const struct tuner_release *release, const char *path) {
@@ -317,7 +318,8 @@ static void case_no_profile(const struct tuner_release *release, const char *pat
 }
 
 static void case_bad_profile(const struct tuner_release *release, const char *path) {
-  write_profile("schema = 1\n[meta]\nid = bad\n[table allreduce nodes=2 ppn=1]\n1K 64K tre ll 0\n");
+  driver_write_profile(
+      "schema = 1\n[meta]\nid = bad\n[table allreduce nodes=2 ppn=1]\n1K 64K tre ll 0\n");
   run_all(release, path, false);
   check_banner(release, "bad profile: NCCL's own choice is untouched");
   CHECK(driver_log_count(HOST_LOG_WARN, "test.profile:5:8: ") == 1, "the place is not named");
@@ -332,7 +334,7 @@ static void case_lost_profile(const struct tuner_release *release, const char *p
 }
 
 static void case_strict(const struct tuner_release *release, const char *path) {
-  write_profile("schema = 1\nnonsense\n");
+  driver_write_profile("schema = 1\nnonsense\n");
   setenv("STRATUS_PROFILE_STRICT", "1", 1);
   struct driver_plugin plugin;
   struct driver_comm comm;
@@ -399,28 +401,8 @@ enum { CASE_COUNT = sizeof cases / sizeof cases[0] };
 
 /* ---- one case, in this process ---- */
 
-/* Nothing of this machine or of the caller's environment may decide a test. */
-static void isolate(void) {
-  CHECK(mkdtemp(scratch), "no directory for scratch files");
-  static const char *const unset[] = { "STRATUS_PROFILE",        "STRATUS_TUNER", "STRATUS_LOG",
-                                       "STRATUS_PROFILE_STRICT", "NCCL_ALGO",     "NCCL_PROTO" };
-  for (size_t i = 0; i < sizeof unset / sizeof unset[0]; i++) {
-    unsetenv(unset[i]);
-  }
-  setenv("STRATUS_SYSFS_ROOT", scratch, 1);
-  setenv("XDG_CONFIG_HOME", scratch, 1);
-  setenv("HOME", scratch, 1);
-}
-
-static void remove_scratch(void) {
-  char path[64];
-  snprintf(path, sizeof path, "%s/test.profile", scratch);
-  unlink(path);
-  rmdir(scratch);
-}
-
 static int run_case(const char *release_name, const char *case_name, const char *path) {
-  isolate();
+  driver_isolate();
   for (int r = 0; r < TUNER_RELEASE_COUNT; r++) {
     for (int c = 0; c < CASE_COUNT; c++) {
       if (strcmp(tuner_releases[r].name, release_name) == 0 &&
@@ -428,7 +410,7 @@ static int run_case(const char *release_name, const char *case_name, const char 
         driver_set_release(&tuner_releases[r]);
         cases[c].run(&tuner_releases[r], path);
         driver_log_print(stdout);
-        remove_scratch();
+        driver_remove_scratch();
         return 0;
       }
     }
@@ -467,6 +449,9 @@ static void test_case(void **state) {
 }
 
 int main(int argc, char **argv) {
+  if (argc >= 2 && strcmp(argv[1], "bench") == 0) {
+    return tuner_bench_run(argc > 2 ? argv[2] : plugin_path());
+  }
   if (argc >= 3) {
     return run_case(argv[1], argv[2], argc > 3 ? argv[3] : plugin_path());
   }

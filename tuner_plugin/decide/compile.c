@@ -27,17 +27,18 @@ size_t compile_count_rows(const struct profile *profile, size_t ranks, size_t no
   return count;
 }
 
-void compile_table(const struct profile *profile, size_t ranks, size_t nodes,
+void compile_table(const struct profile *profile, size_t ranks, size_t nodes, uint64_t *starts,
                    struct decide_row *rows, struct decide_table *table) {
   uint32_t count = 0;
+  table->starts = starts;
   table->rows = rows;
   for (int coll = 0; coll < PROFILE_COLLECTIVE_COUNT; coll++) {
     table->first[coll] = count;
     const struct profile_table *source = find_table(profile, coll, ranks, nodes);
     for (size_t i = 0; source && i < source->row_count; i++) {
       const struct profile_row *row = &source->rows[i];
+      starts[count] = row->bytes_lo;
       rows[count++] = (struct decide_row){
-        .bytes_lo = row->bytes_lo,
         .bytes_hi = row->bytes_hi,
         .algo = (uint8_t)row->algorithm,
         .proto = (uint8_t)row->protocol,

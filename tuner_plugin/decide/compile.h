@@ -15,8 +15,8 @@
  * was measured with. */
 size_t compile_count_rows(const struct profile *profile, size_t ranks, size_t nodes);
 
-/* Writes that many rows to `rows` and makes `table` of them. */
-void compile_table(const struct profile *profile, size_t ranks, size_t nodes,
+/* Writes that many elements to `starts` and to `rows` and makes `table` of them. */
+void compile_table(const struct profile *profile, size_t ranks, size_t nodes, uint64_t *starts,
                    struct decide_row *rows, struct decide_table *table);
 
 #endif

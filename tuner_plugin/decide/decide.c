@@ -11,19 +11,20 @@ const struct decide_row *decide_find_row(const struct decide_table *table, int c
   if (coll < 0 || coll >= PROFILE_COLLECTIVE_COUNT) {
     return NULL;
   }
-  /* Binary search for the last row that starts at or before `bytes`; the select instead of a branch
-   * keeps the time the same for every size. */
-  const struct decide_row *row = table->rows + table->first[coll];
-  uint32_t count = table->first[coll + 1] - table->first[coll];
+  uint32_t base = table->first[coll];
+  uint32_t count = table->first[coll + 1] - base;
   if (count == 0) {
     return NULL;
   }
+  /* Binary search for the last row that starts at or before `bytes`; a select instead of a branch
+   * keeps the time the same for every size. */
   while (count > 1) {
     uint32_t half = count / 2;
-    row = row[half].bytes_lo <= bytes ? row + half : row;
+    base = table->starts[base + half] <= bytes ? base + half : base;
     count -= half;
   }
-  return bytes >= row->bytes_lo && bytes < row->bytes_hi ? row : NULL;
+  const struct decide_row *row = &table->rows[base];
+  return bytes >= table->starts[base] && bytes < row->bytes_hi ? row : NULL;
 }
 
 static void write_channels(const struct decide_row *row, int *channels) {

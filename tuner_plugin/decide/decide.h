@@ -15,18 +15,19 @@
 
 #include "common/profile.h"
 
-/* One range of sizes of one collective. */
+/* What to do in one range of sizes of one collective. */
 struct decide_row {
-  uint64_t bytes_lo; /* first size of the range */
-  uint64_t bytes_hi; /* first size after it */
+  uint64_t bytes_hi; /* first size after the range; starts[] has the first size in it */
   uint8_t algo;      /* enum profile_algorithm, which is NCCL's number */
   uint8_t proto;     /* enum profile_protocol, the same */
   uint16_t channels; /* most channels to use; 0 leaves them to NCCL */
 };
 
 /* The rows for communicators of one shape, made by compile.h: by collective, ascending, without
- *overlap. Collective c has the rows [first[c], first[c + 1]). */
+ * overlap. Collective c has the rows [first[c], first[c + 1]). Row i begins at starts[i], kept
+ * apart from the rows so that a search in a large profile touches few cache lines. */
 struct decide_table {
+  const uint64_t *starts;
   const struct decide_row *rows;
   uint32_t first[PROFILE_COLLECTIVE_COUNT + 1];
 };

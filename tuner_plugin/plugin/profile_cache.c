@@ -13,13 +13,13 @@
 #include "common/profile_match.h"
 #include "tuner_plugin/decide/compile.h"
 
-/* A compiled table with its rows behind it, in a list: a job has few shapes. */
+/* A compiled table, in a list: a job has few shapes. */
 struct shape_table {
   struct shape_table *next;
   size_t ranks;
   size_t nodes;
   struct decide_table table;
-  struct decide_row rows[];
+  uint64_t starts[]; /* and behind them the rows */
 };
 
 /* All of this is under the lock. */
@@ -38,7 +38,9 @@ static void warn_once(const char *text) {
     return;
   }
   strncpy(last, text, sizeof last - 1);
-  LOG_WARN("%s; the job goes on with NCCL's own choice", text);
+  LOG_WARN("%s; %s", text,
+           param_bool(PARAM_PROFILE_STRICT) ? "an error with STRATUS_PROFILE_STRICT=1"
+                                            : "the job goes on with NCCL's own choice");
 }
 
 static int load(void) {
@@ -96,13 +98,15 @@ void profile_cache_release(void) {
 
 static struct shape_table *compile_shape(size_t ranks, size_t nodes) {
   size_t row_count = compile_count_rows(&profile, ranks, nodes);
-  struct shape_table *shape = malloc(sizeof *shape + row_count * sizeof shape->rows[0]);
+  size_t row_bytes = sizeof(uint64_t) + sizeof(struct decide_row);
+  struct shape_table *shape = malloc(sizeof *shape + row_count * row_bytes);
   if (!shape) {
     return NULL;
   }
+  struct decide_row *rows = (struct decide_row *)(shape->starts + row_count);
   shape->ranks = ranks;
   shape->nodes = nodes;
-  compile_table(&profile, ranks, nodes, shape->rows, &shape->table);
+  compile_table(&profile, ranks, nodes, shape->starts, rows, &shape->table);
   shape->next = shapes;
   shapes = shape;
   return shape;

@@ -110,7 +110,6 @@ int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **
     return 0;
   }
   if (error != -ENOENT && param_bool(PARAM_PROFILE_STRICT)) {
-    LOG_WARN("STRATUS_PROFILE_STRICT=1 makes the bad profile an error");
     tuner_close(opened);
     *tuner = NULL;
     return -EINVAL;

@@ -80,10 +80,9 @@ static void lane_broke(struct connection *connection, unsigned index, int error,
   struct lane *lane = connection->slots[index].lane;
   uint32_t epoch = lane->epoch;
   drop_lane(connection, index);
-  if (!connection->is_detached && !link_is_peer_closed(connection->link)) {
+  if (error != -EPIPE && !connection->is_detached) { /* -EPIPE: the peer leaves, its BYE is near */
     LOG_INFO("flow %u to %s on %s lost: %s; its data moves to the others, the flow is dialled anew",
-             index, connection->peer, connection->nic,
-             error == -EPIPE ? "closed by the peer" : strerror(-error));
+             index, connection->peer, connection->nic, strerror(-error));
   }
   link_lane_lost(connection->link, index, epoch, now_ns);
 }

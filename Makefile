@@ -90,10 +90,13 @@ install: all
 UNIT_SRC := $(call sources,tests/unit)
 TEST_LIB_SRC := $(call sources,tests/lib)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))
+# tests/lib/fault.c stands between our objects and the allocator.
+FAULT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarray strdup \
+  posix_memalign aligned_alloc)
 
 $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LIB_SRC)) $(STRATUS_A)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread $(FAULT_WRAP) -o $@ $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 tests-unit: $(UNIT_TESTS)
 

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stand-in for each release of NCCL: loads the built network plugin as that release does and
+ * calls it through that release's declarations, over the loopback interface.
+ *
+ *   abi_net                         all; STRATUS_TEST_NET_PLUGIN names another plugin
+ *   abi_net RELEASE CASE [PLUGIN]   one, in this process, with the plugin's log */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/abi/net_calls.h"
+#include "tests/abi/net_releases.h"
+
+enum { HANDLE_BYTES = 128, WINDOW = 8, PATIENCE_S = 20, PTR_HOST = 1, PTR_CUDA = 2 };
+
+/* ---- what NCCL gives to a plugin ---- */
+
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static char log_text[1 << 16];
+
+static void logger(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
+                   const char *format, ...) {
+  CHECK(flags == (0x1 | 0x10)); /* NCCL_INIT | NCCL_NET */
+  CHECK(file && line > 0);
+  char text[2048];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  pthread_mutex_lock(&log_lock);
+  size_t length = strlen(log_text);
+  snprintf(log_text + length, sizeof(log_text) - length, "%s %s\n",
+           level == NCCL_LOG_WARN ? "WARN" : "INFO", text);
+  pthread_mutex_unlock(&log_lock);
+}
+
+static bool log_has(const char *text) {
+  pthread_mutex_lock(&log_lock);
+  bool has = strstr(log_text, text) != NULL;
+  pthread_mutex_unlock(&log_lock);
+  return has;
+}
+
+static struct { int started, stopped; } profiled; /* atomic */
+
+static ncclResult_t profiler(void **event, int type, void *phandle, int64_t id, void *data) {
+  if (type == 0) {
+    CHECK(phandle && data && id == 0x20001);
+    *event = &profiled;
+    __atomic_add_fetch(&profiled.started, 1, __ATOMIC_RELAXED);
+  } else {
+    CHECK(type == 1 && *event == &profiled);
+    __atomic_add_fetch(&profiled.stopped, 1, __ATOMIC_RELAXED);
+  }
+  return ncclSuccess;
+}
+
+/* ---- loading, connecting ---- */
+
+static struct host load(const struct net_release *release, const char *path) {
+  struct host host = { .release = release->name };
+  host.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!host.library) {
+    fprintf(stderr, "%s\n", dlerror());
+  }
+  CHECK(host.library);
+  for (int i = 0; release->versions[i] && !host.table; i++) {
+    char symbol[32];
+    snprintf(symbol, sizeof(symbol), "ncclNetPlugin_v%d", release->versions[i]);
+    host.table = dlsym(host.library, symbol);
+    host.version = release->versions[i];
+  }
+  CHECK(host.table && host.version == release->versions[0]);
+  return host;
+}
+
+static int devices(const struct host *host) {
+  int count = -1;
+  CHECK_OK(HOST_CALL(host, devices, &count));
+  return count;
+}
+
+static time_t now_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec;
+}
+
+struct pair {
+  const struct host *host;
+  void *listen, *send, *recv;
+};
+
+static void connect_pair(const struct host *host, void *context, struct pair *pair) {
+  *pair = (struct pair){ .host = host };
+  unsigned char handle[HANDLE_BYTES + 16];
+  memset(handle, 0xa5, sizeof(handle));
+  CHECK_OK(host_listen(host, context, 0, handle, &pair->listen));
+  CHECK(pair->listen);
+  time_t deadline = now_s() + PATIENCE_S;
+  while (!pair->send || !pair->recv) {
+    if (!pair->send) {
+      CHECK_OK(host_connect(host, context, 0, handle, &pair->send));
+    }
+    if (!pair->recv) {
+      CHECK_OK(host_accept(host, pair->listen, &pair->recv));
+    }
+    CHECK(now_s() < deadline);
+  }
+  for (size_t i = HANDLE_BYTES; i < sizeof(handle); i++) {
+    CHECK(handle[i] == 0xa5);
+  }
+}
+
+/* Any order is allowed. */
+static void close_pair(struct pair *pair, int order) {
+  for (int i = 0; i < 3; i++) {
+    switch ((order + i) % 3) {
+    case 0:
+      CHECK_OK(HOST_CALL(pair->host, closeSend, pair->send));
+      break;
+    case 1:
+      CHECK_OK(HOST_CALL(pair->host, closeRecv, pair->recv));
+      break;
+    case 2:
+      CHECK_OK(HOST_CALL(pair->host, closeListen, pair->listen));
+      break;
+    }
+  }
+}
+
+/* ---- transfers ---- */
+
+struct half {
+  const struct host *host;
+  void *comm, *mhandle;
+  unsigned char *buffer; /* WINDOW parts */
+  size_t part_bytes;
+  const size_t *sizes;
+  int count;
+  bool is_sender;
+};
+
+static unsigned char pattern(int message, size_t at) {
+  return (unsigned char)((size_t)message * 7 + at * 13 + (at >> 8));
+}
+
+static void post(struct half *half, int message, void **request) {
+  unsigned char *part = half->buffer + (size_t)(message % WINDOW) * half->part_bytes;
+  size_t bytes = half->sizes[message];
+  int phandle;
+  if (half->is_sender) {
+    for (size_t i = 0; i < bytes; i++) {
+      part[i] = pattern(message, i);
+    }
+    CHECK_OK(host_isend(half->host, half->comm, part, bytes, half->mhandle, &phandle, request));
+    return;
+  }
+  memset(part, 0, bytes);
+  /* Sometimes more is asked for than comes. */
+  size_t room = bytes + (message % 3 ? 0 : 100);
+  room = room < half->part_bytes ? room : half->part_bytes;
+  CHECK_OK(host_irecv(half->host, half->comm, 1, part, room, half->mhandle, &phandle, message % 2,
+                      request));
+}
+
+static bool complete(struct half *half, int message, void *request) {
+  int is_done = 0, bytes = -1;
+  CHECK_OK(HOST_CALL(half->host, test, request, &is_done, &bytes));
+  if (!is_done) {
+    return false;
+  }
+  CHECK(bytes == (int)half->sizes[message]);
+  const unsigned char *part = half->buffer + (size_t)(message % WINDOW) * half->part_bytes;
+  for (size_t i = 0; i < half->sizes[message] && !half->is_sender; i++) {
+    CHECK(part[i] == pattern(message, i));
+  }
+  return true;
+}
+
+/* As NCCL's progress thread does: posts up to the window, tests the oldest. */
+static void *run_half(void *argument) {
+  struct half *half = argument;
+  void *requests[WINDOW];
+  int posted = 0, done = 0;
+  time_t deadline = now_s() + PATIENCE_S;
+  while (done < half->count) {
+    if (posted < half->count && posted - done < WINDOW) {
+      void *request = NULL;
+      post(half, posted, &request);
+      CHECK(request != (void *)1);
+      if (request) {
+        requests[posted++ % WINDOW] = request;
+      }
+    }
+    if (done < posted && complete(half, done, requests[done % WINDOW])) {
+      done++;
+      deadline = now_s() + PATIENCE_S;
+    }
+    CHECK(now_s() < deadline);
+  }
+  return NULL;
+}
+
+static void start_half(struct half *half, const struct pair *pair, bool is_sender,
+                       const size_t *sizes, int count) {
+  *half = (struct half){ .host = pair->host,
+                         .comm = is_sender ? pair->send : pair->recv,
+                         .sizes = sizes,
+                         .count = count,
+                         .is_sender = is_sender };
+  for (int i = 0; i < count; i++) {
+    half->part_bytes = sizes[i] > half->part_bytes ? sizes[i] : half->part_bytes;
+  }
+  half->part_bytes += 128;
+  half->buffer = malloc(half->part_bytes * WINDOW);
+  CHECK(half->buffer);
+  CHECK_OK(host_register(half->host, half->comm, half->buffer, half->part_bytes * WINDOW, PTR_HOST,
+                         &half->mhandle));
+}
+
+static void deregister_half(const struct half *half) {
+  CHECK_OK(HOST_CALL(half->host, deregMr, half->comm, half->mhandle));
+}
+
+static void exchange(const struct pair *pair, const size_t *sizes, int count) {
+  struct half sender, receiver;
+  start_half(&sender, pair, true, sizes, count);
+  start_half(&receiver, pair, false, sizes, count);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, run_half, &sender) == 0);
+  run_half(&receiver);
+  CHECK(pthread_join(thread, NULL) == 0);
+  deregister_half(&sender);
+  deregister_half(&receiver);
+  free(sender.buffer);
+  free(receiver.buffer);
+}
+
+static const size_t some_sizes[] = { 0, 8, 1, 100, 4096, 0, 70000 };
+enum { SOME = sizeof(some_sizes) / sizeof(some_sizes[0]) };
+
+/* ---- cases ---- */
+
+static void case_properties(const struct net_release *release, const char *path) {
+  setenv("STRATUS_SPEED_MBPS", "lo=4000", 1);
+  setenv("STRATUS_LATENCY_US", "7", 1);
+  struct host host = load(release, path);
+  void *context;
+  CHECK(strcmp(host_name(&host), "stratus") == 0);
+  CHECK_OK(host_init(&host, &context, -1, logger, profiler));
+  CHECK(devices(&host) == 1);
+  char banner[64];
+  snprintf(banner, sizeof(banner), "interface v%d, 1 device", host.version);
+  CHECK(log_has("INFO NET/stratus: stratus ") && log_has(banner) && log_has("127.0.0.1"));
+  CHECK(log_has("NCCL_NET_PLUGIN=none") && log_has("4000 Mb/s (from parameter)"));
+  CHECK(!log_has("WARN"));
+
+  struct host_properties p;
+  CHECK_OK(host_properties(&host, 0, &p));
+  CHECK(strcmp(p.name, "lo") == 0 && p.pci_path == NULL);
+  CHECK(p.ptr_support == PTR_HOST && p.speed == 4000 && p.port == 0 && p.latency == 7);
+  CHECK(p.max_comms == 65536 && p.max_recvs == 1);
+  CHECK(p.device_type == (host.version >= 7 ? NCCL_NET_DEVICE_HOST : -77));
+  CHECK(p.reg_is_global == (host.version >= 8 ? 1 : -77));
+  CHECK(p.force_flush == (host.version >= 9 ? 0 : -77));
+  CHECK(p.ndevs == (host.version >= 9 ? 1 : -77) && p.dev0 == (host.version >= 9 ? 0 : -77));
+  CHECK(p.max_p2p_bytes == (host.version >= 9 ? (size_t)1 << 40 : 0));
+  CHECK(p.multi_request == (host.version >= 11 ? 1 : -77));
+  CHECK(p.rail == (host.version >= 12 ? -1 : -77) && p.plane == (host.version >= 12 ? -1 : -77));
+  CHECK_OK(host_finalize(&host, context));
+}
+
+static void case_transfer(const struct net_release *release, const char *path) {
+  static const size_t sizes[] = { 0,    1,      7,     8,       128,     129,
+                                  4096, 16384,  65536, 131072,  1 << 20, (5 << 20) + 3,
+                                  0,    524288, 13,    1000003, 1 << 20, 0,
+                                  0,    200000, 64 };
+  enum { COUNT = sizeof(sizes) / sizeof(sizes[0]), MANY = 300 };
+  struct host host = load(release, path);
+  void *context;
+  CHECK_OK(host_init(&host, &context, -1, logger, profiler));
+  CHECK_OK(host_set_attributes(&host, context));
+  struct pair pair;
+  connect_pair(&host, context, &pair);
+  exchange(&pair, sizes, COUNT);
+  size_t many[MANY];
+  for (size_t i = 0; i < MANY; i++) {
+    many[i] = i * 7919 % 9000;
+  }
+  exchange(&pair, many, MANY);
+
+  char flushed[4];
+  void *request = (void *)1, *data = flushed, *mhandle = NULL;
+  int bytes = sizeof(flushed);
+  CHECK_OK(HOST_CALL(&host, iflush, pair.recv, 1, &data, &bytes, &mhandle, &request));
+  CHECK(request == NULL);
+  int events = host.version >= 10 ? 2 * (COUNT + MANY) : 0;
+  CHECK(__atomic_load_n(&profiled.started, __ATOMIC_RELAXED) == events);
+  CHECK(__atomic_load_n(&profiled.stopped, __ATOMIC_RELAXED) == events);
+  close_pair(&pair, host.version);
+  CHECK_OK(host_finalize(&host, context));
+  CHECK(!log_has("WARN"));
+}
+
+/* Communicators come and go; from 2.28 on NCCL unloads the plugin in between. */
+static void case_again(const struct net_release *release, const char *path) {
+  struct host host = load(release, path);
+  for (int round = 0; round < 3; round++) {
+    void *first, *second = NULL;
+    CHECK_OK(host_init(&host, &first, -1, logger, profiler));
+    CHECK(devices(&host) == 1);
+    bool is_per_communicator = host.version >= 11;
+    if (is_per_communicator) {
+      CHECK_OK(host_init(&host, &second, 104, logger, profiler));
+      CHECK(first && second && first != second);
+    }
+    struct pair a, b;
+    connect_pair(&host, first, &a);
+    connect_pair(&host, second, &b);
+    exchange(&a, some_sizes, SOME);
+    exchange(&b, some_sizes, SOME);
+    close_pair(&a, round);
+    CHECK_OK(host_finalize(&host, first));
+    exchange(&b, some_sizes, SOME);
+    close_pair(&b, round + 1);
+    if (is_per_communicator) {
+      CHECK_OK(host_finalize(&host, second));
+      CHECK(dlclose(host.library) == 0);
+      host = load(release, path);
+    }
+  }
+  CHECK(!log_has("WARN"));
+}
+
+/* Requests are under way when the connection is closed: an aborted communicator. */
+static void case_abort(const struct net_release *release, const char *path) {
+  static const size_t sizes[] = { 3 << 20, 3 << 20, 3 << 20 };
+  struct host host = load(release, path);
+  void *context;
+  CHECK_OK(host_init(&host, &context, -1, logger, profiler));
+  for (int order = 0; order < 3; order++) {
+    struct pair pair;
+    connect_pair(&host, context, &pair);
+    struct half sender, receiver;
+    start_half(&sender, &pair, true, sizes, 3);
+    start_half(&receiver, &pair, false, sizes, 3);
+    void *request;
+    for (int i = 0; i < 3; i++) {
+      post(&receiver, i, &request);
+      post(&sender, i, &request);
+    }
+    deregister_half(&sender);
+    deregister_half(&receiver);
+    close_pair(&pair, order); /* nothing touches the memory from here on */
+    free(sender.buffer);
+    free(receiver.buffer);
+  }
+  CHECK_OK(host_finalize(&host, context));
+}
+
+static void case_wrong_use(const struct net_release *release, const char *path) {
+  setenv("STRATUS_SPEDD_MBPS", "4000", 1);
+  setenv("STRATUS_CHUNK_BYTES", "many", 1);
+  setenv("STRATUS_GPU_POINTERS", "1", 1);
+  struct host host = load(release, path);
+  void *context;
+  CHECK_OK(host_init(&host, &context, -1, logger, profiler));
+  CHECK(devices(&host) == 1);
+  CHECK(log_has("STRATUS_SPEDD_MBPS") && log_has("STRATUS_SPEED_MBPS"));
+  CHECK(log_has("STRATUS_CHUNK_BYTES") && log_has("4K..4M"));
+
+  struct host_properties p;
+  CHECK(host_properties(&host, 1, &p) != ncclSuccess && host_properties(&host, -1, &p));
+  CHECK_OK(host_properties(&host, 0, &p));
+  CHECK(p.ptr_support == (1 | 2 | 4));
+  unsigned char handle[HANDLE_BYTES];
+  void *comm = NULL;
+  CHECK(host_listen(&host, context, 5, handle, &comm) != ncclSuccess && !comm);
+  int fused = -1;
+  CHECK(host_fuse(&host, &fused, 0, 0) != ncclSuccess && fused == -1);
+  CHECK(host_fuse(&host, &fused, 0, 1) != ncclSuccess && devices(&host) == 1);
+
+  struct pair pair;
+  connect_pair(&host, context, &pair);
+  void *request = NULL, *mhandle = NULL;
+  char data[8];
+  CHECK(host_irecv(&host, pair.recv, 2, data, 8, NULL, NULL, false, &request) != ncclSuccess);
+  void *gpu = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(host_register(&host, pair.send, gpu, 4096, PTR_CUDA, &mhandle) != ncclSuccess);
+  CHECK(log_has("unset STRATUS_GPU_POINTERS"));
+  close_pair(&pair, 0);
+  CHECK_OK(host_finalize(&host, context));
+}
+
+static void case_no_interface(const struct net_release *release, const char *path) {
+  setenv("NCCL_SOCKET_IFNAME", "=absent0", 1);
+  struct host host = load(release, path);
+  void *context;
+  CHECK_OK(host_init(&host, &context, -1, logger, profiler));
+  CHECK(devices(&host) == 0);
+  CHECK(log_has("WARN NET/stratus: no usable network interface"));
+  CHECK(log_has("=absent0") && log_has("lo does not match NCCL_SOCKET_IFNAME"));
+  CHECK_OK(host_finalize(&host, context));
+}
+
+static const struct net_case {
+  const char *name;
+  void (*run)(const struct net_release *release, const char *path);
+} cases[] = {
+  { "properties", case_properties }, { "transfer", case_transfer },
+  { "again", case_again },           { "abort", case_abort },
+  { "wrong_use", case_wrong_use },   { "no_interface", case_no_interface },
+};
+enum { CASE_COUNT = sizeof(cases) / sizeof(cases[0]) };
+
+/* ---- one case, in this process ---- */
+
+static int run_case(const char *release_name, const char *case_name, const char *path) {
+  for (int r = 0; r < NET_RELEASE_COUNT; r++) {
+    for (int c = 0; c < CASE_COUNT; c++) {
+      if (!strcmp(net_releases[r].name, release_name) && !strcmp(cases[c].name, case_name)) {
+        setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
+        cases[c].run(&net_releases[r], path);
+        fputs(log_text, stdout);
+        return 0;
+      }
+    }
+  }
+  fprintf(stderr, "no such release or case: %s %s\n", release_name, case_name);
+  return 2;
+}
+
+/* ---- all of them, each in a process of its own, as a plugin's state is the process's ---- */
+
+struct test_state {
+  const struct net_release *release;
+  const struct net_case *tested;
+  char name[64];
+};
+
+static const char *plugin_path(void) {
+  const char *path = getenv("STRATUS_TEST_NET_PLUGIN");
+  return path ? path : "build/lib/libnccl-net-stratus.so";
+}
+
+static void test_case(void **state) {
+  const struct test_state *test = *state;
+  char *arguments[] = { (char *)"abi_net", (char *)test->release->name, (char *)test->tested->name,
+                        (char *)plugin_path(), NULL };
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t child;
+  assert_int_equal(posix_spawn(&child, "/proc/self/exe", &actions, NULL, arguments, environ), 0);
+  posix_spawn_file_actions_destroy(&actions);
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(int argc, char **argv) {
+  if (argc >= 3) {
+    return run_case(argv[1], argv[2], argc > 3 ? argv[3] : plugin_path());
+  }
+  static struct test_state states[NET_RELEASE_COUNT * CASE_COUNT];
+  struct CMUnitTest tests[NET_RELEASE_COUNT * CASE_COUNT];
+  for (int i = 0; i < NET_RELEASE_COUNT * CASE_COUNT; i++) {
+    states[i].release = &net_releases[i / CASE_COUNT];
+    states[i].tested = &cases[i % CASE_COUNT];
+    snprintf(states[i].name, sizeof(states[i].name), "NCCL %s: %s", states[i].release->name,
+             states[i].tested->name);
+    tests[i] = (struct CMUnitTest){ states[i].name, test_case, NULL, NULL, &states[i] };
+  }
+  return cmocka_run_group_tests_name("net plugin, every release", tests, NULL, NULL);
+}

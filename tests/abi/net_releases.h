@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* net_releases: which network plugin symbols each release of NCCL looks for, newest first.
+ * From NVIDIA/nccl at the tags: src/net.cc (to 2.25), src/plugin/net.cc and src/plugin/net/ (from
+ * 2.26). v5 and older, which end the lists up to 2.25, are not offered by anything of today. */
+#ifndef TESTS_ABI_NET_RELEASES_H
+#define TESTS_ABI_NET_RELEASES_H
+
+struct net_release {
+  const char *name;
+  int versions[8]; /* 0 ends the list */
+};
+
+static const struct net_release net_releases[] = {
+  { "2.18.3", { 6, 5, 4 } }, /* older than what is promised; the only way to v6 */
+  { "2.19.1", { 7, 6, 5 } },
+  { "2.19.3", { 7, 6, 5 } },
+  { "2.19.4", { 7, 6, 5 } },
+  { "2.20.3", { 8, 7, 6, 5 } },
+  { "2.20.5", { 8, 7, 6, 5 } },
+  { "2.21.5", { 8, 7, 6, 5 } },
+  { "2.22.3", { 8, 7, 6, 5 } },
+  { "2.23.4", { 8, 7, 6, 5 } },
+  { "2.24.3", { 9, 8, 7, 6, 5 } },
+  { "2.25.1", { 9, 8, 7, 6, 5 } },
+  { "2.26.2", { 10, 9, 8, 7, 6 } },
+  { "2.26.3", { 10, 9, 8, 7, 6 } },
+  { "2.26.5", { 10, 9, 8, 7, 6 } },
+  { "2.26.6", { 10, 9, 8, 7, 6 } },
+  { "2.27.3", { 10, 9, 8, 7, 6 } },
+  { "2.27.5", { 10, 9, 8, 7, 6 } },
+  { "2.27.6", { 10, 9, 8, 7, 6 } },
+  { "2.27.7", { 10, 9, 8, 7, 6 } },
+  { "2.28.3", { 11, 10, 9, 8, 7, 6 } },
+  { "2.28.7", { 11, 10, 9, 8, 7, 6 } },
+  { "2.28.9", { 11, 10, 9, 8, 7, 6 } },
+  { "2.29.2", { 11, 10, 9, 8, 7, 6 } },
+  { "2.29.3", { 11, 10, 9, 8, 7, 6 } },
+  { "2.29.7", { 11, 10, 9, 8, 7, 6 } },
+  { "2.30.3", { 12, 11, 10, 9, 8, 7, 6 } },
+  { "2.30.4", { 12, 11, 10, 9, 8, 7, 6 } },
+  { "2.30.7", { 12, 11, 10, 9, 8, 7, 6 } },
+};
+enum { NET_RELEASE_COUNT = sizeof(net_releases) / sizeof(net_releases[0]) };
+
+#endif

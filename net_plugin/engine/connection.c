@@ -40,6 +40,7 @@ struct connection {
   /* guarded by the engine lock */
   struct lane_slot *slots; /* by lane */
   uint64_t writable;       /* lanes that take a frame now */
+  uint64_t blocked;        /* lanes whose path did not take the last frame whole */
   uint64_t taken;          /* posts given to the link */
   uint64_t published;      /* completions made visible */
   bool is_detached, is_saying_goodbye, is_running;
@@ -69,6 +70,7 @@ static uint64_t lane_bit(unsigned lane) {
 static void drop_lane(struct connection *connection, unsigned index) {
   struct lane_slot *slot = &connection->slots[index];
   connection->writable &= ~lane_bit(index);
+  connection->blocked &= ~lane_bit(index);
   if (slot->lane) {
     engine_unwatch(connection->engine, &slot->source);
     slot->lane->ops->fini(slot->lane);
@@ -92,11 +94,10 @@ static void update_lane(struct connection *connection, unsigned index) {
   struct lane_slot *slot = &connection->slots[index];
   uint32_t events = EPOLLIN | (slot->lane->has_unwritten ? (uint32_t)EPOLLOUT : 0);
   engine_rewatch(connection->engine, &slot->source, events);
-  if (slot->lane->can_write) {
-    connection->writable |= lane_bit(index);
-  } else {
-    connection->writable &= ~lane_bit(index);
-  }
+  connection->writable &= ~lane_bit(index);
+  connection->blocked &= ~lane_bit(index);
+  connection->writable |= slot->lane->can_write ? lane_bit(index) : 0;
+  connection->blocked |= slot->lane->has_unwritten ? lane_bit(index) : 0;
 }
 
 static void lane_ready(struct engine_source *source, uint32_t events) {
@@ -276,6 +277,9 @@ static void connection_pump(struct connection *connection, uint64_t now_ns) {
   if (connection->is_detached && link_is_finished(connection->link)) {
     say_goodbye(connection, now_ns);
     return;
+  }
+  if (connection->blocked && connection->published == connection->taken) {
+    engine_leave_to_thread(connection->engine);
   }
   uint64_t deadline_ns = link_next_deadline_ns(connection->link);
   if (deadline_ns == LINK_NO_DEADLINE) {

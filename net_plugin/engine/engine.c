@@ -24,7 +24,7 @@
 #include "common/log.h"
 #include "common/param.h"
 
-#define INLINE_HOLD_NS (300 * NS_PER_US)
+#define INLINE_HOLD_NS (1 * NS_PER_MS)
 #define EVENTS_PER_ROUND 64
 #define NO_DEADLINE UINT64_MAX
 
@@ -224,6 +224,12 @@ static void run_once(struct engine *engine) {
   expire_timers(engine, clock_now_ns());
 }
 
+void engine_leave_to_thread(struct engine *engine) {
+  if (atomic_exchange_explicit(&engine->inline_ns, 0, memory_order_relaxed)) {
+    wake_thread(engine);
+  }
+}
+
 void engine_progress(struct engine *engine) {
   if (!engine->is_inline_allowed) {
     return;
@@ -265,10 +271,7 @@ static void *thread_main(void *argument) {
       run_once(engine);
       engine_unlock(engine);
     } else {
-      uint64_t count; /* the wake-up was for the sleep just ended */
-      if (read(engine->wake.fd, &count, sizeof count) < 0 && errno != EAGAIN) {
-        LOG_WARN_EVERY(NS_PER_S, "engine wake-up: %s", strerror(errno));
-      }
+      wake_ready(&engine->wake, EPOLLIN); /* the wake-up was for the sleep just ended */
     }
   }
   return NULL;

@@ -4,7 +4,7 @@
  *
  * Inline progress saves two context switches per message, which is what small messages cost where
  * cores are scarce. While NCCL's threads poll, the engine's thread keeps off the epoll set and only
- * looks in now and then; when they stop, it takes over within INLINE_HOLD_NS, and sleeps in the
+ * looks in now and then; when they stop, it takes over within a millisecond, and sleeps in the
  * kernel when nothing happens.
  *
  * Owns: descriptors it watches until engine_unwatch; the thread.  Threads: functions that say
@@ -67,6 +67,10 @@ int engine_watch(struct engine *engine, struct engine_source *source, int fd, ui
 void engine_rewatch(struct engine *engine, struct engine_source *source, uint32_t events);
 /* Also safe inside any source's ready(): no further event of this source is delivered. */
 void engine_unwatch(struct engine *engine, struct engine_source *source);
+
+/* Nothing that NCCL waits for is left, but bytes are: the thread takes over at once, without
+ * waiting for NCCL's threads to stay away. */
+void engine_leave_to_thread(struct engine *engine);
 
 void engine_timer_set(struct engine *engine, struct engine_timer *timer, uint64_t deadline_ns);
 void engine_timer_stop(struct engine_timer *timer);

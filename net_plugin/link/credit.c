@@ -54,13 +54,16 @@ void credit_frame_arrived(struct credit_given *credit, uint32_t bytes, uint64_t 
   if ((has_landed && !is_eager) || (is_eager && credit->frames >= CREDIT_FRAMES) ||
       lane_frames >= CREDIT_LANE_FRAMES || credit->bytes >= CREDIT_BYTES) {
     credit->is_due = true;
-  } else if (credit->deadline_ns == LINK_NO_DEADLINE) {
+  } else if (!credit->is_due && credit->deadline_ns == LINK_NO_DEADLINE) {
     credit->deadline_ns = now_ns + CREDIT_DELAY_NS;
   }
 }
 
 void credit_time_passed(struct credit_given *credit, uint64_t now_ns) {
-  credit->is_due |= now_ns >= credit->deadline_ns;
+  if (now_ns >= credit->deadline_ns) {
+    credit->is_due = true; /* until some lane can write it; there is nothing more to wait for */
+    credit->deadline_ns = LINK_NO_DEADLINE;
+  }
 }
 
 void credit_told(struct credit_given *credit, uint64_t granted) {

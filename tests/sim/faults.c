@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* faults: what goes wrong in a run, and when. */
+#include <string.h>
+
+#include "tests/sim/world.h"
+
+#define MS 1000000ull
+
+enum fault {
+  FAULT_CUT,       /* both sides notice soon */
+  FAULT_HALF_OPEN, /* one side notices much later */
+  FAULT_STALL,     /* nothing moves for a while */
+  FAULT_CRAWL,     /* 1 % of the speed for good */
+  FAULT_NO_DIALS,  /* nobody can dial for a while */
+  FAULT_ALL_DOWN,  /* every lane is cut, and nobody can dial for a while */
+  FAULT_FLIP,      /* a byte on the way changes */
+  FAULT_END
+};
+
+static const char *const fault_names[FAULT_END] = {
+  "cut", "half open", "stall", "crawl", "no dials", "all down", "flip",
+};
+
+void faults_plan(struct world *world) {
+  world->next_fault_ns = WORLD_NEVER;
+  world->detach_ns[SENDER] = world->detach_ns[RECEIVER] = WORLD_NEVER;
+  world->has_replays = world_chance(world, 30);
+  if (world_chance(world, 20)) {
+    return; /* a quiet run */
+  }
+  world->faults_left = (unsigned)world_between(world, 1, world_chance(world, 20) ? 100 : 10);
+  world->next_fault_ns = world_between(world, 0, 10 * MS);
+  world->dial_failure_percent = (unsigned)world_between(world, 0, 1) * 30;
+  world->may_corrupt = world->config[SENDER].wants_checksums && world_chance(world, 50);
+  world->may_time_out = world_chance(world, 10);
+  if (world_chance(world, 15)) {
+    world->detach_ns[world_between(world, 0, 1)] = world_between(world, 0, 30 * MS);
+    world->may_reset = true;
+  }
+}
+
+/* A lane that one of the sides has open; NULL if the one drawn is not. */
+static struct socket *fault_socket(struct world *world, unsigned lane) {
+  struct socket *socket = world->ends[SENDER].ports[lane].socket;
+  return socket != NULL ? socket : world->ends[RECEIVER].ports[lane].socket;
+}
+
+static void fault_cut(struct world *world, struct socket *socket, bool is_half_open) {
+  enum side first = world_chance(world, 50) ? SENDER : RECEIVER;
+  enum side second = first == SENDER ? RECEIVER : SENDER;
+  uint64_t soon_ns = world->now_ns + world_between(world, 0, 2 * world->latency_ns);
+  uint64_t late_ns = soon_ns + world_between(world, 0, is_half_open ? 500 * MS : MS / 10);
+  socket->pipes[first].is_cut |= world_chance(world, 70);
+  socket->pipes[second].is_cut |= world_chance(world, 70);
+  if (soon_ns < socket->broken_ns[first]) {
+    socket->broken_ns[first] = soon_ns;
+  }
+  if (late_ns < socket->broken_ns[second]) {
+    socket->broken_ns[second] = late_ns;
+  }
+}
+
+static void fault_all_down(struct world *world) {
+  uint64_t most_ns = world->config[SENDER].timeout_ns;
+  for (unsigned lane = 0; lane < world->lanes; lane++) {
+    struct socket *socket = fault_socket(world, lane);
+    if (socket != NULL) {
+      fault_cut(world, socket, false);
+    }
+  }
+  /* A sender that backs off meets the end of a short outage within a second. */
+  uint64_t outage_ns = world->may_time_out ? world_between(world, 0, 2 * most_ns)
+                                           : world_between(world, 0, most_ns / 8);
+  world->no_dial_until_ns = world->now_ns + outage_ns;
+}
+
+static void fault_flip(struct socket *socket, uint64_t random) {
+  struct pipe *pipe = &socket->pipes[random & 1];
+  uint64_t unread = pipe->written - pipe->read;
+  if (unread > 0) {
+    uint64_t at = pipe->read + (random >> 8) % unread;
+    pipe->ring[at & (pipe->capacity - 1)] ^= (uint8_t)(1u << (random >> 1 & 7));
+  }
+}
+
+void faults_run(struct world *world) {
+  if (world->faults_left == 0 || world->now_ns < world->next_fault_ns) {
+    return;
+  }
+  world->next_fault_ns =
+      --world->faults_left == 0 ? WORLD_NEVER : world->now_ns + world_between(world, 0, 40 * MS);
+  enum fault fault = (enum fault)world_between(world, 0, FAULT_END - 1);
+  unsigned lane = (unsigned)world_between(world, 0, world->lanes - 1);
+  struct socket *socket = fault_socket(world, lane);
+  world_trace(world, "fault: %s, lane %u", fault_names[fault], lane);
+  if (fault == FAULT_NO_DIALS) {
+    world->no_dial_until_ns = world->now_ns + world_between(world, 0, 200 * MS);
+  } else if (fault == FAULT_ALL_DOWN) {
+    fault_all_down(world);
+  } else if (socket == NULL) {
+    return;
+  } else if (fault == FAULT_CUT || fault == FAULT_HALF_OPEN) {
+    fault_cut(world, socket, fault == FAULT_HALF_OPEN);
+  } else if (fault == FAULT_STALL) {
+    socket->stalled_until_ns = world->now_ns + world_between(world, 0, 200 * MS);
+  } else if (fault == FAULT_CRAWL) {
+    for (int side = 0; side < 2; side++) {
+      socket->pipes[side].bytes_per_second = world->bytes_per_second / 100;
+    }
+  } else if (fault == FAULT_FLIP && world->may_corrupt) {
+    fault_flip(socket, world_random(world));
+  }
+}

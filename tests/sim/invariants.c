@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* invariants: the two users, who believe nothing: each byte of each message is compared, buffers
+ * are scribbled over the moment they are the user's again, and everything lent is freed on
+ * detaching. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/world.h"
+
+#define SENT_SCRIBBLE 0xDD
+#define RECEIVED_SCRIBBLE 0xEE
+#define UNTOUCHED 0xA5
+
+static const char *const side_names[] = { "sender", "receiver" };
+
+/* ---- plan ---- */
+
+static uint64_t plan_size(struct world *world, uint64_t most) {
+  uint64_t eager = world->config[SENDER].eager_bytes;
+  uint64_t chunk = world->config[SENDER].chunk_bytes;
+  uint64_t size = 0;
+  switch (world_between(world, 0, 9)) {
+  case 0:
+    size = world_between(world, 0, 1);
+    break;
+  case 1:
+  case 2:
+    size = world_between(world, 0, 64);
+    break;
+  case 3:
+    size = eager + world_between(world, 0, 2);
+    size -= size > 0 ? 1 : 0;
+    break;
+  case 4:
+    size = chunk * world_between(world, 1, 3) + world_between(world, 0, 2) - 1;
+    break;
+  case 5:
+    size = world_between(world, 0, 2 * eager + 1);
+    break;
+  case 6:
+  case 7:
+    size = world_between(world, 0, 65536);
+    break;
+  default:
+    size = world_between(world, 0, 1u << world_between(world, 1, 21));
+    break;
+  }
+  return size < most ? size : most;
+}
+
+void users_plan(struct world *world) {
+  uint64_t budget = 3u << 20;
+  if (budget > world->buffer_bytes * 100ull) {
+    budget = world->buffer_bytes * 100ull;
+  }
+  if (world->read_bytes < 100 && budget > world->read_bytes * 10000ull) {
+    budget = world->read_bytes * 10000ull;
+  }
+  bool is_small = world_chance(world, 20);
+  for (unsigned i = 0; i < world->message_count; i++) {
+    struct message_plan *plan = &world->plans[i];
+    uint64_t most = is_small ? world->config[SENDER].eager_bytes : budget;
+    plan->bytes = plan_size(world, most < budget ? most : budget);
+    plan->capacity = plan->bytes + (world_chance(world, 50) ? 0 : world_between(world, 0, 100));
+    budget -= plan->bytes;
+  }
+}
+
+/* ---- content ---- */
+
+static uint64_t pattern_word(const struct world *world, unsigned message, uint64_t word) {
+  return (world->seed + message * 0x9E3779B97F4A7C15ull) ^ (word * 0xD6E8FEB86659FD93ull);
+}
+
+static void pattern_fill(const struct world *world, unsigned message, uint8_t *to, uint64_t bytes) {
+  for (uint64_t at = 0; at < bytes; at += 8) {
+    uint64_t word = pattern_word(world, message, at / 8);
+    memcpy(to + at, &word, bytes - at < 8 ? bytes - at : 8);
+  }
+}
+
+static void pattern_check(struct world *world, unsigned message, const uint8_t *from,
+                          uint64_t bytes) {
+  for (uint64_t at = 0; at < bytes; at += 8) {
+    uint64_t word = pattern_word(world, message, at / 8);
+    if (memcmp(from + at, &word, bytes - at < 8 ? bytes - at : 8) != 0) {
+      world_fail(world, "message %u of %llu bytes is wrong at %llu", message,
+                 (unsigned long long)bytes, (unsigned long long)at);
+    }
+  }
+}
+
+static void scribble_check(struct world *world, unsigned message, const uint8_t *from,
+                           uint64_t bytes, uint8_t value) {
+  for (uint64_t at = 0; at < bytes; at++) {
+    if (from[at] != value) {
+      world_fail(world, "byte %llu of message %u was written by nobody's leave",
+                 (unsigned long long)at, message);
+    }
+  }
+}
+
+/* ---- posts and completions ---- */
+
+static void user_completed(struct world *world, enum side side, uint64_t bytes) {
+  struct end *end = &world->ends[side];
+  unsigned message = (unsigned)end->completed++;
+  struct message_plan *plan = &world->plans[message];
+  if (end->completed > end->posted) {
+    world_fail(world, "%s completes message %u, which it has not posted", side_names[side],
+               message);
+  }
+  if (bytes != plan->bytes) {
+    world_fail(world, "%s completes message %u with %llu bytes instead of %llu", side_names[side],
+               message, (unsigned long long)bytes, (unsigned long long)plan->bytes);
+  }
+  if (side == SENDER) {
+    memset(plan->out, SENT_SCRIBBLE, plan->bytes);
+    return;
+  }
+  pattern_check(world, message, plan->in, plan->bytes);
+  scribble_check(world, message, plan->in + plan->bytes, plan->capacity - plan->bytes, UNTOUCHED);
+  memset(plan->in, RECEIVED_SCRIBBLE, plan->capacity);
+}
+
+static bool user_post(struct world *world, enum side side) {
+  struct end *end = &world->ends[side];
+  struct message_plan *plan = &world->plans[end->posted];
+  int result;
+  if (side == SENDER) {
+    if (plan->out == NULL) {
+      plan->out = malloc(plan->bytes);
+      pattern_fill(world, (unsigned)end->posted, plan->out, plan->bytes);
+    }
+    result = link_send_posted(end->link, plan->out, plan->bytes, world->now_ns);
+  } else {
+    if (plan->in == NULL) {
+      plan->in = malloc(plan->capacity);
+      memset(plan->in, UNTOUCHED, plan->capacity);
+    }
+    result = link_receive_posted(end->link, plan->in, plan->capacity, world->now_ns);
+  }
+  if (result == 0) {
+    end->posted++;
+    end->next_post_ns = world->now_ns + world_between(world, 0, world->pause_ns[side]);
+  } else if (result == -EAGAIN && end->posted - end->completed < LINK_WINDOW / 2 &&
+             side == RECEIVER) {
+    world_fail(world, "a half empty window is full");
+  }
+  return result == 0;
+}
+
+void users_detach(struct world *world, enum side side) {
+  struct end *end = &world->ends[side];
+  world_trace(world, "%s detaches, %llu of %u messages complete, status %d", side_names[side],
+              (unsigned long long)end->completed, world->message_count, link_status(end->link));
+  link_user_detached(end->link, world->now_ns);
+  end->is_detached = true;
+  for (unsigned i = 0; i < world->message_count; i++) {
+    struct message_plan *plan = &world->plans[i];
+    if (side == SENDER) {
+      free(plan->out);
+      plan->out = NULL;
+    } else if (plan->in != NULL) {
+      if (i < end->completed) {
+        scribble_check(world, i, plan->in, plan->capacity, RECEIVED_SCRIBBLE);
+      }
+      free(plan->in);
+      plan->in = NULL;
+    }
+  }
+}
+
+void users_run(struct world *world, enum side side) {
+  struct end *end = &world->ends[side];
+  struct link_completion completion;
+  while (link_next_completion(end->link, &completion)) {
+    if (end->is_detached) {
+      world_fail(world, "%s completes after it has detached", side_names[side]);
+    }
+    user_completed(world, side, completion.bytes);
+  }
+  if (end->is_detached) {
+    return;
+  }
+  while (end->posted < world->message_count && end->posted - end->completed < world->depth[side] &&
+         world->now_ns >= end->next_post_ns && user_post(world, side)) {
+    while (link_next_completion(end->link, &completion)) {
+      user_completed(world, side, completion.bytes);
+    }
+  }
+  if (end->completed == world->message_count || link_status(end->link) != 0 ||
+      world->now_ns >= world->detach_ns[side]) {
+    users_detach(world, side);
+  }
+}
+
+/* ---- invariants ---- */
+
+/* Most of a step changes nothing, and the tallies of link_check are long: a sample of the steps. */
+void invariants_check(struct world *world) {
+  if (world->lanes <= 8 || world->steps % 16 == 0) {
+    link_check(world->ends[SENDER].link);
+    link_check(world->ends[RECEIVER].link);
+  }
+}
+
+static void check_status(struct world *world, enum side side, bool is_excused) {
+  int status = link_status(world->ends[side].link);
+  if (status == 0 || (status == -ETIMEDOUT && (world->may_time_out || is_excused)) ||
+      (status == -ECONNRESET && world->may_reset)) {
+    return;
+  }
+  world_fail(world, "%s ends with %s after %llu of %u messages", side_names[side],
+             strerror(-status), (unsigned long long)world->ends[side].completed,
+             world->message_count);
+}
+
+void invariants_check_end(struct world *world) {
+  const struct end *sender = &world->ends[SENDER];
+  const struct end *receiver = &world->ends[RECEIVER];
+  bool is_whole = receiver->completed == world->message_count;
+  /* The last acknowledgement and the BYE can be lost with the last lane; then the one who has all
+   * is gone already, and nobody can tell the other. A sender with nothing to deliver does not dial
+   * for a BYE alone. */
+  check_status(world, SENDER, is_whole || world->detach_ns[RECEIVER] != WORLD_NEVER);
+  check_status(world, RECEIVER, is_whole || world->detach_ns[SENDER] != WORLD_NEVER);
+  bool must_finish = !world->may_time_out && !world->may_reset;
+  if (must_finish && !is_whole) {
+    world_fail(world, "only %llu of %u messages arrived", (unsigned long long)receiver->completed,
+               world->message_count);
+  }
+  /* What a sender copied and completed is delivered, even when it detaches. */
+  if (!world->may_time_out && world->detach_ns[RECEIVER] == WORLD_NEVER &&
+      receiver->completed < sender->completed && link_status(receiver->link) != -ETIMEDOUT) {
+    world_fail(world, "the sender completed %llu messages, the receiver got %llu",
+               (unsigned long long)sender->completed, (unsigned long long)receiver->completed);
+  }
+  uint64_t landed = 0, planned = 0;
+  for (unsigned lane = 0; lane < world->lanes; lane++) {
+    struct link_lane_view view;
+    link_view_lane(receiver->link, lane, &view);
+    landed += view.bytes_received;
+  }
+  for (unsigned i = 0; i < world->message_count; i++) {
+    planned += world->plans[i].bytes;
+  }
+  if (is_whole && landed != planned) {
+    world_fail(world, "%llu bytes landed instead of %llu", (unsigned long long)landed,
+               (unsigned long long)planned);
+  }
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sim: runs the protocol core through seeded worlds of faults.
+ *
+ *   sim [--runs N] [--seed N] [--verbose]   N runs with the seeds that follow --seed
+ *   sim --measure                           what the core itself costs
+ *
+ * A failed run prints its seed and the command that repeats it. Last line: N passed, N failed,
+ * N skipped. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/sim/world.h"
+
+static uint64_t current_seed;
+static unsigned passed, failed;
+
+static void print_repeat(uint64_t seed) {
+  printf("repeat with: build/tests/sim --seed %llu --runs 1 --verbose\n", (unsigned long long)seed);
+}
+
+static void print_total(void) {
+  printf("%u passed, %u failed, 0 skipped\n", passed, failed);
+  fflush(stdout);
+}
+
+/* An assertion of the core: its state cannot be trusted any more, so this ends the program. */
+static void aborted(int signal_number) {
+  (void)signal_number;
+  failed++;
+  print_repeat(current_seed);
+  print_total();
+  _exit(1);
+}
+
+static bool run_one(uint64_t seed, bool is_verbose) {
+  jmp_buf escape;
+  current_seed = seed;
+  struct world *world = world_create(seed, is_verbose);
+  world->escape = &escape;
+  bool is_good = setjmp(escape) == 0;
+  if (is_good) {
+    world_run(world);
+  } else {
+    print_repeat(seed);
+  }
+  world_destroy(world);
+  return is_good;
+}
+
+static uint64_t parse_number(const char *option, const char *text) {
+  char *end;
+  uint64_t value = text != NULL ? strtoull(text, &end, 10) : 0;
+  if (text == NULL || *text == '\0' || *end != '\0') {
+    fprintf(stderr, "sim: %s takes a number, not '%s'\n", option, text != NULL ? text : "");
+    exit(2);
+  }
+  return value;
+}
+
+int main(int argc, char **argv) {
+  uint64_t seed = 1, runs = 1000;
+  bool is_verbose = false;
+  for (int i = 1; i < argc; i++) {
+    if (strcmp(argv[i], "--seed") == 0) {
+      seed = parse_number(argv[i], argv[i + 1]);
+      i++;
+    } else if (strcmp(argv[i], "--runs") == 0) {
+      runs = parse_number(argv[i], argv[i + 1]);
+      i++;
+    } else if (strcmp(argv[i], "--verbose") == 0) {
+      is_verbose = true;
+    } else if (strcmp(argv[i], "--measure") == 0) {
+      measure_run();
+      return 0;
+    } else {
+      fprintf(stderr, "sim: unknown option '%s'; --runs N, --seed N, --verbose, --measure\n",
+              argv[i]);
+      return 2;
+    }
+  }
+  signal(SIGABRT, aborted);
+  printf("seeds %llu to %llu\n", (unsigned long long)seed, (unsigned long long)(seed + runs - 1));
+  fflush(stdout);
+  for (uint64_t i = 0; i < runs; i++) {
+    if (run_one(seed + i, is_verbose)) {
+      passed++;
+    } else {
+      failed++;
+    }
+  }
+  print_total();
+  return failed == 0 ? 0 : 1;
+}

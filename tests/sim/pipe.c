@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipe: sockets of the simulated network: bytes in order, with a rate, a latency, and an end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/world.h"
+
+#define SEGMENT_BYTES 16384u /* at most so many bytes travel as one */
+
+static void pipe_open(struct world *world, struct pipe *pipe, uint64_t speed_percent) {
+  pipe->capacity = world->buffer_bytes;
+  pipe->ring = malloc(pipe->capacity);
+  pipe->bytes_per_second = world->bytes_per_second * speed_percent / 100;
+  pipe->latency_ns = world_between(world, world->latency_ns / 2, world->latency_ns * 2);
+}
+
+struct socket *socket_open(struct world *world, unsigned lane, uint32_t epoch) {
+  struct socket *socket = calloc(1, sizeof *socket);
+  socket->lane = lane;
+  socket->epoch = epoch;
+  for (int side = 0; side < 2; side++) {
+    pipe_open(world, &socket->pipes[side], world->lane_speed_percent[lane]);
+    socket->broken_ns[side] = WORLD_NEVER;
+    socket->is_held[side] = true;
+  }
+  return socket;
+}
+
+void socket_close(struct world *world, struct socket *socket, enum side side) {
+  enum side other = side == SENDER ? RECEIVER : SENDER;
+  socket->is_held[side] = false;
+  if (!socket->is_held[other]) {
+    free(socket->pipes[0].ring);
+    free(socket->pipes[1].ring);
+    free(socket);
+    return;
+  }
+  /* What was written may still arrive, or be overtaken by the reset. */
+  socket->pipes[side].is_cut |= world_chance(world, 50);
+  uint64_t notice_ns = world->now_ns + world_between(world, 0, 4 * world->latency_ns);
+  if (notice_ns < socket->broken_ns[other]) {
+    socket->broken_ns[other] = notice_ns;
+  }
+}
+
+uint32_t pipe_space(const struct pipe *pipe) {
+  return pipe->capacity - (uint32_t)(pipe->written - pipe->read);
+}
+
+/* The bytes from `at` to the ring's end, of `count`. */
+static uint32_t ring_first(const struct pipe *pipe, uint64_t at, uint32_t count) {
+  uint32_t left = pipe->capacity - (uint32_t)(at & (pipe->capacity - 1));
+  return count < left ? count : left;
+}
+
+void pipe_write(struct pipe *pipe, const void *bytes, uint32_t count) {
+  uint32_t first = ring_first(pipe, pipe->written, count);
+  memcpy(pipe->ring + (pipe->written & (pipe->capacity - 1)), bytes, first);
+  memcpy(pipe->ring, (const uint8_t *)bytes + first, count - first);
+  pipe->written += count;
+}
+
+uint32_t pipe_readable(const struct pipe *pipe) {
+  return (uint32_t)(pipe->arrived - pipe->read);
+}
+
+void pipe_read(struct pipe *pipe, void *bytes, uint32_t count) {
+  uint32_t first = ring_first(pipe, pipe->read, count);
+  memcpy(bytes, pipe->ring + (pipe->read & (pipe->capacity - 1)), first);
+  memcpy((uint8_t *)bytes + first, pipe->ring, count - first);
+  pipe->read += count;
+}
+
+static uint64_t pipe_advance(struct pipe *pipe, uint64_t now_ns) {
+  while (pipe->segment_count > 0 && pipe->segments[pipe->first_segment].arrival_ns <= now_ns) {
+    pipe->arrived = pipe->segments[pipe->first_segment].end;
+    pipe->first_segment = (pipe->first_segment + 1) % WORLD_SEGMENTS;
+    pipe->segment_count--;
+  }
+  while (!pipe->is_cut && pipe->departed < pipe->written && pipe->free_ns <= now_ns &&
+         pipe->segment_count < WORLD_SEGMENTS) {
+    uint64_t bytes = pipe->written - pipe->departed;
+    bytes = bytes < SEGMENT_BYTES ? bytes : SEGMENT_BYTES;
+    pipe->free_ns = now_ns + bytes * 1000000000ull / pipe->bytes_per_second + 1;
+    pipe->departed += bytes;
+    unsigned last = (pipe->first_segment + pipe->segment_count++) % WORLD_SEGMENTS;
+    pipe->segments[last] = (struct segment){ pipe->departed, pipe->free_ns + pipe->latency_ns };
+  }
+  uint64_t next_ns = WORLD_NEVER;
+  if (pipe->segment_count > 0) {
+    next_ns = pipe->segments[pipe->first_segment].arrival_ns;
+  }
+  if (!pipe->is_cut && pipe->departed < pipe->written && pipe->free_ns > now_ns &&
+      pipe->free_ns < next_ns) {
+    next_ns = pipe->free_ns;
+  }
+  return next_ns;
+}
+
+uint64_t socket_advance(struct world *world, struct socket *socket) {
+  if (world->now_ns < socket->stalled_until_ns) {
+    return socket->stalled_until_ns;
+  }
+  uint64_t there_ns = pipe_advance(&socket->pipes[SENDER], world->now_ns);
+  uint64_t back_ns = pipe_advance(&socket->pipes[RECEIVER], world->now_ns);
+  return there_ns < back_ns ? there_ns : back_ns;
+}

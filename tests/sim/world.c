@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* world: draws a run from its seed, and turns the clock from one event to the next. */
+#include "tests/sim/world.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS 1000000ull
+#define LONGEST_RUN_NS (600ull * 1000 * MS)
+#define MOST_STEPS 3000000ull
+
+/* ---- randomness, messages ---- */
+
+/* splitmix64 (Steele, Lea, Flood 2014) */
+uint64_t world_random(struct world *world) {
+  uint64_t z = world->random += 0x9E3779B97F4A7C15ull;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return z ^ (z >> 31);
+}
+
+uint64_t world_between(struct world *world, uint64_t low, uint64_t high) {
+  return low + world_random(world) % (high - low + 1);
+}
+
+bool world_chance(struct world *world, unsigned percent) {
+  return world_random(world) % 100 < percent;
+}
+
+void world_fail(struct world *world, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  printf("seed %llu failed at %.6f ms: ", (unsigned long long)world->seed,
+         (double)world->now_ns / 1e6);
+  vprintf(format, arguments);
+  printf("\n");
+  va_end(arguments);
+  longjmp(*world->escape, 1);
+}
+
+void world_trace(const struct world *world, const char *format, ...) {
+  if (!world->is_verbose) {
+    return;
+  }
+  va_list arguments;
+  va_start(arguments, format);
+  printf("%12.6f ms  ", (double)world->now_ns / 1e6);
+  vprintf(format, arguments);
+  printf("\n");
+  va_end(arguments);
+}
+
+/* ---- what the seed decides ---- */
+
+static unsigned draw_lanes(struct world *world) {
+  uint64_t kind = world_between(world, 0, 19);
+  if (kind == 0) {
+    return WIRE_MAX_LANES;
+  }
+  return (unsigned)(kind <= 2    ? 1
+                    : kind <= 17 ? world_between(world, 2, 8)
+                                 : world_between(world, 9, 16));
+}
+
+static void draw_config(struct world *world) {
+  static const uint32_t chunks[] = { 4096, 8192, 32768, 65536, 131072 };
+  static const uint32_t eagers[] = { 0, 8, 256, 4096, 16384 };
+  static const unsigned slots[] = { 0, 1, 2, 8, 16, 32 };
+  struct link_config config = {
+    .role = LINK_SENDER,
+    .lanes = world->lanes,
+    .chunk_bytes = chunks[world_between(world, 0, 4)],
+    .eager_bytes = eagers[world_between(world, 0, 4)],
+    .eager_slots = slots[world_between(world, 0, 5)],
+    .timeout_ns = 5000 * MS,
+    .seed = world_random(world),
+    .wants_checksums = world_chance(world, 30),
+  };
+  if (config.eager_bytes > config.chunk_bytes) {
+    config.eager_bytes = config.chunk_bytes;
+  }
+  world->config[SENDER] = config;
+  config.role = LINK_RECEIVER;
+  world->config[RECEIVER] = config;
+}
+
+static void draw_network(struct world *world) {
+  static const uint32_t reads[] = { 1, 3, 64, 4096, 1u << 20 };
+  static const unsigned speeds[] = { 1, 10, 50 };
+  world->read_bytes = reads[world_between(world, 0, 4)];
+  world->buffer_bytes = 512u << world_between(world, 0, 9);
+  world->latency_ns = 1000ull << world_between(world, 0, 12);
+  world->bytes_per_second = 20000000ull << world_between(world, 0, 6);
+  bool is_uneven = world_chance(world, 30);
+  for (unsigned lane = 0; lane < WIRE_MAX_LANES; lane++) {
+    bool is_slow = is_uneven && world_chance(world, 30);
+    world->lane_speed_percent[lane] = is_slow ? speeds[world_between(world, 0, 2)] : 100;
+  }
+}
+
+static void draw_users(struct world *world) {
+  world->message_count = (unsigned)world_between(world, 1, world_chance(world, 30) ? 250 : 40);
+  for (int side = 0; side < 2; side++) {
+    world->depth[side] = (unsigned)world_between(world, 1, world_chance(world, 30) ? 100 : 8);
+    world->pause_ns[side] = world_chance(world, 50) ? 0 : 1ull << world_between(world, 1, 21);
+  }
+  /* One of them may come late. */
+  world->ends[world_between(world, 0, 1)].next_post_ns =
+      world_chance(world, 30) ? world_between(world, 0, 20 * MS) : 0;
+}
+
+static struct link *make_link(const struct link_config *config) {
+  void *memory = calloc(1, link_memory_bytes(config));
+  return memory != NULL ? link_init(memory, config, 0) : NULL;
+}
+
+struct world *world_create(uint64_t seed, bool is_verbose) {
+  struct world *world = calloc(1, sizeof *world);
+  world->seed = world->random = seed;
+  world->is_verbose = is_verbose;
+  world->lanes = draw_lanes(world);
+  draw_config(world);
+  draw_network(world);
+  draw_users(world);
+  users_plan(world);
+  faults_plan(world);
+  for (int side = 0; side < 2; side++) {
+    world->ends[side].link = make_link(&world->config[side]);
+  }
+  world_trace(world, "seed %llu: %u lanes, chunk %u, eager %u x %u, %u messages, depth %u and %u",
+              (unsigned long long)seed, world->lanes, world->config[SENDER].chunk_bytes,
+              world->config[SENDER].eager_slots, world->config[SENDER].eager_bytes,
+              world->message_count, world->depth[SENDER], world->depth[RECEIVER]);
+  world_trace(world, "pipes of %u bytes, %llu ns, %llu bytes/s, reads of up to %u bytes",
+              world->buffer_bytes, (unsigned long long)world->latency_ns,
+              (unsigned long long)world->bytes_per_second, world->read_bytes);
+  return world;
+}
+
+void world_destroy(struct world *world) {
+  for (int side = 0; side < 2; side++) {
+    owner_close_all(world, side == 0 ? SENDER : RECEIVER);
+  }
+  for (struct dial *dial = world->dials; dial < world->dials + WORLD_DIALS; dial++) {
+    if (dial->is_used && dial->socket != NULL) {
+      if (dial->sender_ns != WORLD_NEVER) {
+        socket_close(world, dial->socket, SENDER);
+      }
+      if (dial->receiver_ns != WORLD_NEVER) {
+        socket_close(world, dial->socket, RECEIVER);
+      }
+    }
+  }
+  for (unsigned i = 0; i < WORLD_MESSAGES; i++) {
+    free(world->plans[i].out);
+    free(world->plans[i].in);
+  }
+  free(world->ends[SENDER].link);
+  free(world->ends[RECEIVER].link);
+  free(world);
+}
+
+/* ---- time ---- */
+
+/* The owner opens lane 0 before the links begin; here it is there from the start. */
+static void open_first_lane(struct world *world) {
+  struct socket *socket = socket_open(world, 0, 1);
+  uint64_t received = link_lane_fence(world->ends[RECEIVER].link, 0, 1, 0);
+  if (received != 0) {
+    world_fail(world, "a lane that never was has received %llu frames",
+               (unsigned long long)received);
+  }
+  for (int side = 0; side < 2; side++) {
+    world->ends[side].ports[0].socket = socket;
+    link_lane_up(world->ends[side].link, 0, 1, 0, 0);
+  }
+}
+
+/* Lets the network move; what arrives now must be seen by the ends, so this comes before them. */
+static uint64_t sockets_advance(struct world *world) {
+  uint64_t next_ns = WORLD_NEVER;
+  for (int side = 0; side < 2; side++) {
+    for (unsigned lane = 0; lane < world->lanes; lane++) {
+      struct socket *socket = world->ends[side].ports[lane].socket;
+      uint64_t socket_ns = socket != NULL ? socket_advance(world, socket) : WORLD_NEVER;
+      next_ns = socket_ns < next_ns ? socket_ns : next_ns;
+    }
+  }
+  return next_ns;
+}
+
+static uint64_t user_next_ns(const struct world *world, enum side side) {
+  const struct end *end = &world->ends[side];
+  if (end->is_detached) {
+    return WORLD_NEVER;
+  }
+  bool can_post = end->posted < world->message_count &&
+                  end->posted - end->completed < world->depth[side] &&
+                  end->next_post_ns > world->now_ns;
+  uint64_t next_ns = can_post ? end->next_post_ns : WORLD_NEVER;
+  return world->detach_ns[side] < next_ns ? world->detach_ns[side] : next_ns;
+}
+
+static uint64_t earliest(uint64_t a_ns, uint64_t b_ns) {
+  return a_ns < b_ns ? a_ns : b_ns;
+}
+
+static uint64_t world_next_ns(struct world *world) {
+  uint64_t next_ns = earliest(sockets_advance(world), owner_next_dial_ns(world));
+  next_ns = earliest(next_ns, world->next_fault_ns);
+  for (int s = 0; s < 2; s++) {
+    enum side side = s == 0 ? SENDER : RECEIVER;
+    next_ns = earliest(next_ns, owner_next_ns(world, side));
+    next_ns = earliest(next_ns, user_next_ns(world, side));
+  }
+  return next_ns;
+}
+
+void world_run(struct world *world) {
+  open_first_lane(world);
+  while (!world->ends[SENDER].is_gone || !world->ends[RECEIVER].is_gone) {
+    world->steps++;
+    faults_run(world);
+    owner_run_dials(world);
+    owner_run(world, world->steps % 2 == 0 ? SENDER : RECEIVER);
+    owner_run(world, world->steps % 2 == 0 ? RECEIVER : SENDER);
+    invariants_check(world);
+    uint64_t next_ns = world_next_ns(world);
+    if (next_ns == WORLD_NEVER && world->ends[SENDER].is_gone && world->ends[RECEIVER].is_gone) {
+      break;
+    }
+    if (next_ns == WORLD_NEVER || world->now_ns > LONGEST_RUN_NS || world->steps > MOST_STEPS) {
+      world_fail(world, "stuck: sender completed %llu, receiver %llu of %u messages",
+                 (unsigned long long)world->ends[SENDER].completed,
+                 (unsigned long long)world->ends[RECEIVER].completed, world->message_count);
+    }
+    world->now_ns = next_ns > world->now_ns ? next_ns : world->now_ns + 1;
+  }
+  invariants_check_end(world);
+}

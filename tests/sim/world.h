@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* world: a deterministic network with two ends, driven by one seed and its own clock.
+ *
+ *    user --posts--> end (sender's link) ==lane 0==> end (receiver's link) <--posts-- user
+ *                        |               ==lane 1==>      |
+ *                     orders, dials         ...        handshakes
+ *
+ * A lane's incarnation is a socket: two pipes of bytes with a buffer, a rate and a latency. Each
+ * end sees the breaking of a socket at its own time. The world plays the part of the lanes' owner
+ * as the engine does: it parses frames in pieces of any size, writes them in pieces, and carries
+ * out the orders of the links.
+ *
+ * Owns: everything in it.  Threads: one.  Blocks: never.
+ * Fails: world_fail prints what is wrong, with the seed, and leaves the run. */
+#ifndef TESTS_SIM_WORLD_H
+#define TESTS_SIM_WORLD_H
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net_plugin/link/link.h"
+
+#define WORLD_NEVER UINT64_MAX
+#define WORLD_MESSAGES 256 /* most messages of one run */
+#define WORLD_DIALS 256    /* dials under way at once */
+#define WORLD_SEGMENTS 64
+#define WORLD_REPLAYS 8
+
+enum side { SENDER, RECEIVER };
+
+/* One direction of a socket. Counters only grow; a byte's place in the ring is its count. */
+struct pipe {
+  uint8_t *ring;
+  uint32_t capacity; /* a power of two */
+  uint64_t written, departed, arrived, read;
+  uint64_t bytes_per_second, latency_ns;
+  uint64_t free_ns; /* when the wire can take the next segment */
+  bool is_cut;      /* what has not departed never will */
+  struct segment {
+    uint64_t end, arrival_ns;
+  } segments[WORLD_SEGMENTS];
+  unsigned first_segment, segment_count;
+};
+
+struct socket {
+  unsigned lane;
+  uint32_t epoch;
+  struct pipe pipes[2];  /* by the side that writes */
+  bool is_held[2];       /* by the side that has it open */
+  uint64_t broken_ns[2]; /* when each side notices that it is broken */
+  uint64_t stalled_until_ns;
+};
+
+/* What a side does with a lane's current socket. */
+struct port {
+  struct socket *socket;
+  uint8_t header[WIRE_HEADER_BYTES];
+  uint32_t header_got, payload_got;
+  struct wire_header incoming;
+  bool has_header;
+  struct link_frame frame; /* being written */
+  uint32_t frame_put;      /* bytes of it that are in the pipe */
+  bool has_frame;
+};
+
+struct replay {
+  uint8_t bytes[WIRE_HEADER_BYTES + WIRE_MAX_WINDOW_BYTES];
+  uint32_t length;
+};
+
+struct end {
+  struct link *link;
+  struct port ports[WIRE_MAX_LANES];
+  bool is_detached, is_gone; /* gone: finished, its sockets are closed */
+  uint64_t posted, completed;
+  uint64_t next_post_ns;
+  struct replay replays[WORLD_REPLAYS]; /* old control frames */
+  unsigned replay_count;
+};
+
+/* hello -> (reply to the sender, the receiver takes the lane: in either order) -> done */
+struct dial {
+  bool is_used, is_answered;
+  bool fails, loses_reply; /* decided beforehand */
+  unsigned lane;
+  uint32_t epoch;
+  uint64_t hello_ns, sender_ns, receiver_ns; /* WORLD_NEVER when done */
+  uint64_t received;
+  struct socket *socket;
+};
+
+struct message_plan {
+  uint64_t bytes, capacity;
+  uint8_t *out, *in; /* what the two users lent; NULL before and after */
+};
+
+struct world {
+  uint64_t seed, random, now_ns, steps;
+  jmp_buf *escape;
+  bool is_verbose;
+
+  /* drawn from the seed */
+  struct link_config config[2];
+  unsigned lanes, message_count;
+  unsigned depth[2];     /* how many messages a user keeps posted */
+  uint64_t pause_ns[2];  /* longest pause between posts */
+  uint32_t read_bytes;   /* largest piece that a read returns */
+  uint32_t buffer_bytes; /* of a pipe */
+  uint64_t latency_ns, bytes_per_second;
+  uint64_t lane_speed_percent[WIRE_MAX_LANES];
+  struct message_plan plans[WORLD_MESSAGES];
+
+  /* faults.c */
+  uint64_t next_fault_ns;
+  unsigned faults_left;
+  uint64_t no_dial_until_ns;
+  uint64_t detach_ns[2];
+  bool may_time_out, may_reset, may_corrupt, has_replays;
+  unsigned dial_failure_percent;
+
+  struct end ends[2];
+  struct dial dials[WORLD_DIALS];
+};
+
+/* ---- world.c ---- */
+
+struct world *world_create(uint64_t seed, bool is_verbose);
+void world_destroy(struct world *world);
+/* Runs until both ends are done. */
+void world_run(struct world *world);
+
+uint64_t world_random(struct world *world);
+/* Uniform in [low, high]. */
+uint64_t world_between(struct world *world, uint64_t low, uint64_t high);
+bool world_chance(struct world *world, unsigned percent);
+
+_Noreturn void world_fail(struct world *world, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void world_trace(const struct world *world, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* ---- pipe.c ---- */
+
+struct socket *socket_open(struct world *world, unsigned lane, uint32_t epoch);
+/* One side closes; the other one notices some time later, when it notices at all before. */
+void socket_close(struct world *world, struct socket *socket, enum side side);
+uint32_t pipe_space(const struct pipe *pipe);
+void pipe_write(struct pipe *pipe, const void *bytes, uint32_t count);
+uint32_t pipe_readable(const struct pipe *pipe);
+void pipe_read(struct pipe *pipe, void *bytes, uint32_t count);
+/* Lets bytes depart and arrive; returns when something will happen next. */
+uint64_t socket_advance(struct world *world, struct socket *socket);
+
+/* ---- owner.c ---- */
+
+/* Everything that a lane owner does at one moment: notices, reads, orders, writes. */
+void owner_run(struct world *world, enum side side);
+/* When the owner of this side must run again, as far as links and broken sockets go. */
+uint64_t owner_next_ns(const struct world *world, enum side side);
+void owner_close_all(struct world *world, enum side side);
+void owner_run_dials(struct world *world);
+uint64_t owner_next_dial_ns(const struct world *world);
+
+/* ---- faults.c ---- */
+
+void faults_plan(struct world *world);
+void faults_run(struct world *world);
+
+/* ---- invariants.c ---- */
+
+void users_plan(struct world *world);
+/* Posts and completions of this side's user, with all checks of content and order. */
+void users_run(struct world *world, enum side side);
+void users_detach(struct world *world, enum side side);
+/* After every step. */
+void invariants_check(struct world *world);
+/* After the run. */
+void invariants_check_end(struct world *world);
+
+/* ---- measure.c ---- */
+
+/* Prints the cost of the two links without any network. */
+void measure_run(void);
+
+#endif

@@ -19,9 +19,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/param.h"
-#include "common/profile_match.h"
-#include "common/sysfs.h"
 #include "common/version.h"
+#include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/connector.h"
 #include "net_plugin/setup/settings.h"
@@ -34,7 +33,7 @@ struct plugin_context {
 
 static struct {
   pthread_mutex_t lock;
-  struct device_table devices;
+  struct discovery discovery;
   bool is_discovered;
   bool is_left_over; /* from communicators that are gone */
   bool has_warned;   /* about unknown variables, once per process */
@@ -73,76 +72,30 @@ static void announce(int api_version, const struct device_table *table) {
   }
 }
 
-static void warn_without_device(const struct interface *interfaces, int count,
-                                const struct interface_wishes *wishes) {
-  char seen[512] = "";
-  for (int i = 0; i < count && strlen(seen) < sizeof(seen) - 128; i++) {
-    size_t length = strlen(seen);
-    snprintf(seen + length, sizeof(seen) - length, "%s%.*s %s", i ? "; " : "", IF_NAMESIZE,
-             interfaces[i].name, interface_verdict_text(interfaces[i].verdict));
-  }
+static void warn_without_device(const struct discovery *discovery) {
+  const struct interface_wishes *wishes = &discovery->wishes;
+  char unused[DISCOVERY_TEXT_MAX];
+  discovery_unused_text(discovery, unused);
   LOG_WARN("no usable network interface, so NCCL goes on without stratus "
            "(NCCL_SOCKET_IFNAME=%s, NCCL_SOCKET_FAMILY=%s): %s",
            wishes->ifname ? wishes->ifname : "", wishes->family ? wishes->family : "",
-           seen[0] ? seen : "there is none with an address");
-}
-
-static bool has_several_numa_nodes(const char *root) {
-  return !strcmp(root, "/") && sysfs_read_list_count(root, "sys/devices/system/node/online") > 1;
-}
-
-/* *found is NULL if no profile fits, or the one that was named is bad. */
-static int load_profile(struct profile *storage, const struct profile **found) {
-  char path[PROFILE_PATH_MAX];
-  struct profile_error error;
-  int rc = profile_match_load(storage, path, &error);
-  *found = rc ? NULL : storage;
-  if (rc == 0 || rc == -ENOENT) {
-    return 0;
-  }
-  char text[PROFILE_PATH_MAX + sizeof(error.text)];
-  bool is_strict = param_bool(PARAM_PROFILE_STRICT);
-  LOG_WARN("%s: %s", is_strict ? "stratus is off because of a bad profile" : "profile is not used",
-           profile_error_format(&error, text, sizeof(text)));
-  return is_strict ? rc : 0;
+           unused[0] ? unused : "there is none with an address");
 }
 
 /* With the lock held. */
 static int discover(void) {
-  static struct interface interfaces[INTERFACE_MAX]; /* too large for a thread's stack */
-  int count = interface_list(interfaces);
-  if (count < 0) {
-    LOG_WARN("cannot list network interfaces: %s", strerror(-count));
-    return count;
-  }
-  struct interface_wishes wishes = interface_read_wishes();
-  interface_select(interfaces, (size_t)count, &wishes);
-
-  struct profile storage;
-  const struct profile *profile;
-  int rc = load_profile(&storage, &profile);
+  discovery_free(&state.discovery);
+  int rc = discovery_run(&state.discovery);
   if (rc) {
     return rc;
   }
-  settings_use_profile(profile);
-  const char *root = param_string(PARAM_SYSFS_ROOT);
-  struct device_settings settings = {
-    .sysfs_root = root,
-    .speed_mbps = param_string(PARAM_SPEED_MBPS),
-    .latency_us = (unsigned)param_int(PARAM_LATENCY_US),
-    .profile = profile,
-    .has_locality = has_several_numa_nodes(root),
-  };
-  device_table_discover(&state.devices, interfaces, (size_t)count, &settings);
-  if (profile) {
-    profile_free(&storage);
-  }
+  settings_use_profile(state.discovery.has_profile ? &state.discovery.profile : NULL);
   state.is_discovered = true;
   state.is_left_over = false;
-  if (state.devices.count == 0) {
-    warn_without_device(interfaces, count, &wishes);
+  if (state.discovery.devices.count == 0) {
+    warn_without_device(&state.discovery);
   } else {
-    announce(state.api_version, &state.devices);
+    announce(state.api_version, &state.discovery.devices);
   }
   return 0;
 }
@@ -208,7 +161,7 @@ void plugin_set_attributes(struct plugin_context *context, const struct attribut
 int plugin_device_count(int *count) {
   pthread_mutex_lock(&state.lock);
   int rc = state.is_left_over ? discover() : 0;
-  *count = state.devices.count;
+  *count = state.discovery.devices.count;
   pthread_mutex_unlock(&state.lock);
   return rc;
 }
@@ -216,9 +169,9 @@ int plugin_device_count(int *count) {
 int plugin_device_properties(int device, struct net_properties *out) {
   bool has_gpu_pointers = param_bool(PARAM_GPU_POINTERS);
   pthread_mutex_lock(&state.lock);
-  const struct device *found = device_table_find(&state.devices, device);
+  const struct device *found = device_table_find(&state.discovery.devices, device);
   if (found) {
-    device_read_properties(&state.devices, found, has_gpu_pointers, out);
+    device_read_properties(&state.discovery.devices, found, has_gpu_pointers, out);
   }
   pthread_mutex_unlock(&state.lock);
   return found ? 0 : -EINVAL;
@@ -226,14 +179,14 @@ int plugin_device_properties(int device, struct net_properties *out) {
 
 int plugin_fuse_devices(const int *devices, int count, int limit, int *device) {
   pthread_mutex_lock(&state.lock);
-  int rc = device_table_fuse(&state.devices, devices, count, limit, device);
+  int rc = device_table_fuse(&state.discovery.devices, devices, count, limit, device);
   pthread_mutex_unlock(&state.lock);
   return rc;
 }
 
 static int copy_nics(int device, struct nic nics[NIC_MAX_FUSED], unsigned *count) {
   pthread_mutex_lock(&state.lock);
-  const struct device *found = device_table_find(&state.devices, device);
+  const struct device *found = device_table_find(&state.discovery.devices, device);
   if (found) {
     *count = found->nic_count;
     memcpy(nics, found->nics, sizeof(found->nics));

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order matters: the profile gives what the device table falls back to. */
+#include "net_plugin/plugin/discovery.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/param.h"
+#include "common/profile_match.h"
+#include "common/sysfs.h"
+
+static bool has_several_numa_nodes(const char *root) {
+  return !strcmp(root, "/") && sysfs_read_list_count(root, "sys/devices/system/node/online") > 1;
+}
+
+static int load_profile(struct discovery *discovery) {
+  struct profile_error error;
+  int rc = profile_match_load(&discovery->profile, discovery->profile_path, &error);
+  discovery->has_profile = rc == 0;
+  if (rc == 0 || rc == -ENOENT) {
+    return 0;
+  }
+  char text[PROFILE_PATH_MAX + sizeof(error.text)];
+  bool is_strict = param_bool(PARAM_PROFILE_STRICT);
+  LOG_WARN("%s: %s", is_strict ? "stratus is off because of a bad profile" : "profile is not used",
+           profile_error_format(&error, text, sizeof(text)));
+  return is_strict ? rc : 0;
+}
+
+int discovery_run(struct discovery *discovery) {
+  memset(discovery, 0, sizeof(*discovery));
+  int count = interface_list(discovery->interfaces);
+  if (count < 0) {
+    LOG_WARN("cannot list network interfaces: %s", strerror(-count));
+    return count;
+  }
+  discovery->interface_count = count;
+  discovery->wishes = interface_read_wishes();
+  interface_select(discovery->interfaces, (size_t)count, &discovery->wishes);
+  int rc = load_profile(discovery);
+  if (rc) {
+    return rc;
+  }
+  const char *root = param_string(PARAM_SYSFS_ROOT);
+  struct device_settings settings = {
+    .sysfs_root = root,
+    .speed_mbps = param_string(PARAM_SPEED_MBPS),
+    .latency_us = (unsigned)param_int(PARAM_LATENCY_US),
+    .profile = discovery->has_profile ? &discovery->profile : NULL,
+    .has_locality = has_several_numa_nodes(root),
+  };
+  device_table_discover(&discovery->devices, discovery->interfaces, (size_t)count, &settings);
+  return 0;
+}
+
+void discovery_free(struct discovery *discovery) {
+  if (discovery->has_profile) {
+    profile_free(&discovery->profile);
+    discovery->has_profile = false;
+  }
+}
+
+/* An interface may have several addresses; one reason is enough. */
+static bool is_told_before(const struct discovery *discovery, int index) {
+  for (int i = 0; i < index; i++) {
+    if (!strcmp(discovery->interfaces[i].name, discovery->interfaces[index].name)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+const char *discovery_unused_text(const struct discovery *discovery,
+                                  char text[DISCOVERY_TEXT_MAX]) {
+  size_t length = 0;
+  text[0] = '\0';
+  for (int i = 0; i < discovery->interface_count && length < DISCOVERY_TEXT_MAX - 128; i++) {
+    const struct interface *it = &discovery->interfaces[i];
+    if (it->verdict != INTERFACE_CHOSEN && !is_told_before(discovery, i)) {
+      length += (size_t)snprintf(text + length, DISCOVERY_TEXT_MAX - length, "%s%.*s %s",
+                                 length ? "; " : "", IF_NAMESIZE, it->name,
+                                 interface_verdict_text(it->verdict));
+    }
+  }
+  return text;
+}

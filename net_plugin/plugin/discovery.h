@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* discovery: puts together what the system, NCCL's variables, the parameters and the profile say
+ * about the machine's NICs; for the plugin and for `stratus-net devices`.
+ *
+ * Owns: its struct; the profile in it until discovery_free.  Threads: the caller serialises.
+ * Blocks: as sysfs, hwloc and profiles do, tens of milliseconds at most.
+ * Fails: negative errno if interfaces cannot be listed, or for a bad profile with
+ * STRATUS_PROFILE_STRICT=1; after LOG_WARN. No usable interface is no failure. */
+#ifndef NET_PLUGIN_PLUGIN_DISCOVERY_H
+#define NET_PLUGIN_PLUGIN_DISCOVERY_H
+
+#include <stdbool.h>
+
+#include "common/profile.h"
+#include "net_plugin/plugin/device.h"
+#include "net_plugin/plugin/interface.h"
+
+/* Some 200 KiB: not for a thread's stack. */
+struct discovery {
+  struct interface interfaces[INTERFACE_MAX]; /* each with its verdict */
+  int interface_count;
+  struct interface_wishes wishes;
+  struct profile profile; /* empty if none is used */
+  bool has_profile;
+  char profile_path[PROFILE_PATH_MAX];
+  struct device_table devices;
+};
+
+int discovery_run(struct discovery *discovery);
+void discovery_free(struct discovery *discovery);
+
+/* One text per interface that is not used, separated by semicolons. */
+enum { DISCOVERY_TEXT_MAX = 1024 };
+const char *discovery_unused_text(const struct discovery *discovery, char text[DISCOVERY_TEXT_MAX]);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stratus-net doctor: looks for what goes wrong between a built plugin and a job that uses it. NCCL
+ * itself says nothing at its default log level when a plugin does not load. */
+#include <dlfcn.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "common/cli.h"
+#include "net_plugin/plugin/discovery.h"
+#include "net_plugin/tools/net_tool.h"
+
+static int failures;
+
+enum finding { GOOD, HINT, BAD };
+
+static void tell(enum finding finding, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void tell(enum finding finding, const char *format, ...) {
+  static const char *const marks[] = { "ok  ", "note", "BAD " };
+  printf("%s  ", marks[finding]);
+  va_list arguments;
+  va_start(arguments, format);
+  vprintf(format, arguments);
+  va_end(arguments);
+  putchar('\n');
+  failures += finding == BAD;
+}
+
+static const char *setting(const char *name) {
+  const char *value = getenv(name);
+  return value && *value ? value : NULL;
+}
+
+/* ---- the plugin ---- */
+
+static const char *path_of(void *library) {
+  struct link_map *map;
+  return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "?";
+}
+
+/* As NCCL does: a path, a library name, or what comes after libnccl-net- (net.cc of NCCL). */
+static void *open_plugin(const char *name, char tried[256]) {
+  snprintf(tried, 256, "%s", name);
+  void *library =
+      strchr(name, '/') || strstr(name, ".so") ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : NULL;
+  if (!library && !strchr(name, '/')) {
+    snprintf(tried, 256, "libnccl-net-%s.so", name);
+    library = dlopen(tried, RTLD_NOW | RTLD_LOCAL);
+  }
+  return library;
+}
+
+static void check_symbols(void *library) {
+  for (int version = 6; version <= 12; version++) {
+    char symbol[32];
+    snprintf(symbol, sizeof(symbol), "ncclNetPlugin_v%d", version);
+    const char *const *table = dlsym(library, symbol);
+    if (!table) {
+      tell(BAD, "%s is missing: this is not the plugin that was built", symbol);
+      return;
+    }
+    if (strcmp(*table, "stratus") != 0) {
+      tell(BAD, "this library is another plugin: it calls itself %s", *table);
+      return;
+    }
+  }
+  tell(GOOD, "it offers ncclNetPlugin_v6 to v12");
+}
+
+static void check_plugin(void) {
+  char tried[256];
+  void *library = open_plugin("stratus", tried);
+  if (!library) {
+    tell(BAD, "%s cannot be loaded: %s", tried, dlerror());
+    tell(HINT, "LD_LIBRARY_PATH is %s; it must name the directory of the plugin",
+         setting("LD_LIBRARY_PATH") ? setting("LD_LIBRARY_PATH") : "not set");
+    return;
+  }
+  tell(GOOD, "%s loads: %s", tried, path_of(library));
+  check_symbols(library);
+}
+
+/* Is it this plugin that NCCL would load? */
+static void check_choice(void) {
+  const char *wish = setting("NCCL_NET_PLUGIN");
+  char tried[256];
+  void *library = open_plugin(wish ? wish : "libnccl-net.so", tried);
+  const char *const *table = library ? dlsym(library, "ncclNetPlugin_v6") : NULL;
+  if (wish && !strcasecmp(wish, "none")) {
+    tell(HINT, "NCCL_NET_PLUGIN=none: stratus is turned off");
+  } else if (wish && strchr(wish, ',')) {
+    tell(HINT, "NCCL_NET_PLUGIN=%s: a list; the first that loads and has devices is used", wish);
+  } else if (table && !strcmp(*table, "stratus")) {
+    tell(GOOD, "NCCL will load it (%s%s)", wish ? "NCCL_NET_PLUGIN=" : "as libnccl-net.so, ",
+         wish ? wish : path_of(library));
+  } else if (wish) {
+    tell(BAD, "NCCL_NET_PLUGIN=%s does not lead to stratus; set NCCL_NET_PLUGIN=stratus", wish);
+  } else {
+    tell(BAD, "NCCL will not load it: set NCCL_NET_PLUGIN=stratus");
+  }
+  if (library) {
+    dlclose(library);
+  }
+  const char *net = setting("NCCL_NET");
+  if (net && strcasecmp(net, "stratus") != 0) {
+    tell(BAD, "NCCL_NET=%s keeps NCCL from using stratus; unset it", net);
+  }
+}
+
+/* ---- NCCL ---- */
+
+/* The interface version that a release asks for first; 0 for releases that know none of ours. */
+static int interface_version(int nccl_version) {
+  static const struct {
+    int from_nccl, interface;
+  } table[] = { { 23000, 12 }, { 22800, 11 }, { 22600, 10 }, { 22400, 9 },
+                { 22000, 8 },  { 21900, 7 },  { 21304, 6 } };
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    if (nccl_version >= table[i].from_nccl) {
+      return table[i].interface;
+    }
+  }
+  return 0;
+}
+
+static void check_nccl(void) {
+  void *library = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
+  if (!library) {
+    tell(HINT, "no NCCL in the loader's path (%s); frameworks may bring their own", dlerror());
+    return;
+  }
+  int (*get_version)(int *) = NULL;
+  *(void **)&get_version = dlsym(library, "ncclGetVersion");
+  int version = 0;
+  if (!get_version || get_version(&version) != 0) {
+    tell(BAD, "%s has no ncclGetVersion", path_of(library));
+    return;
+  }
+  int interface = interface_version(version);
+  tell(interface ? GOOD : BAD, "NCCL %d.%d.%d (%s)", version / 10000, version / 100 % 100,
+       version % 100, path_of(library));
+  if (version < 21900 || version >= 23100) {
+    tell(HINT, "stratus is tested with NCCL 2.19 to 2.30");
+  } else {
+    tell(GOOD, "it will use net plugin interface v%d", interface);
+  }
+  if (version >= 22803 && version <= 22907 && !setting("NCCL_NET_PLUGIN_REF_COUNT")) {
+    tell(HINT, "this release forgets NCCL_NET_PLUGIN after the last communicator; if the job makes "
+               "new ones later, set NCCL_NET_PLUGIN_REF_COUNT=1");
+  }
+}
+
+/* ---- variables, devices ---- */
+
+static void check_variables(void) {
+  static const struct {
+    const char *name, *meaning;
+  } variables[] = {
+    { "NCCL_SOCKET_IFNAME", "chooses interfaces" },
+    { "NCCL_SOCKET_FAMILY", "chooses IPv4 or IPv6" },
+    { "NCCL_COMM_ID", "its subnet chooses the interface, if NCCL_SOCKET_IFNAME does not" },
+    { "NCCL_NET_MERGE_LEVEL", "decides which NICs NCCL fuses into one device" },
+    { "NCCL_NET_FORCE_MERGE", "decides which NICs NCCL fuses into one device" },
+    { "NCCL_SOCKET_NTHREADS", "has no effect on stratus: see STRATUS_FLOWS" },
+    { "NCCL_NSOCKS_PERTHREAD", "has no effect on stratus: see STRATUS_FLOWS" },
+    { "NCCL_IB_DISABLE", "has no effect on stratus" },
+    { "NCCL_ALGO", "wins over the tuner" },
+    { "NCCL_PROTO", "wins over the tuner" },
+    { "NCCL_DEBUG", "INFO shows the line with which stratus reports itself" },
+    { "NCCL_DEBUG_SUBSYS", "must include INIT or NET for stratus' messages" },
+  };
+  for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+    const char *value = setting(variables[i].name);
+    if (value) {
+      tell(HINT, "%s=%s %s", variables[i].name, value, variables[i].meaning);
+    }
+  }
+  if (access("/etc/nccl.conf", R_OK) == 0) {
+    tell(HINT, "/etc/nccl.conf sets more of NCCL's variables");
+  }
+}
+
+static void check_devices(void) {
+  static struct discovery found;
+  if (discovery_run(&found)) {
+    tell(BAD, "no devices: see the message above");
+    return;
+  }
+  char unused[DISCOVERY_TEXT_MAX];
+  if (found.devices.count == 0) {
+    tell(BAD, "no usable network interface: %s", discovery_unused_text(&found, unused));
+  }
+  for (int i = 0; i < found.devices.count; i++) {
+    const struct device *device = &found.devices.devices[i];
+    tell(device->speed_origin == DEVICE_FROM_DEFAULT ? HINT : GOOD,
+         "device %s, %u Mb/s (from %s)%s", device->name, device->speed_mbps,
+         device_origin_name(device->speed_origin),
+         device->speed_origin == DEVICE_FROM_DEFAULT
+             ? "; nothing knows its speed, so set STRATUS_SPEED_MBPS"
+             : "");
+  }
+  discovery_free(&found);
+}
+
+int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
+  (void)argument_count;
+  (void)arguments;
+  (void)is_json;
+  check_plugin();
+  check_choice();
+  check_nccl();
+  check_devices();
+  check_variables();
+  return failures ? CLI_FAILED : CLI_OK;
+}

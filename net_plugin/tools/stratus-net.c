@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stratus-net: what the network plugin sees and does on this machine. */
+#include <stdio.h>
+
+#include "common/cli.h"
+#include "common/param.h"
+#include "common/version.h"
+#include "net_plugin/tools/net_tool.h"
+
+static bool is_markdown;
+
+static const struct cli_option params_options[] = {
+  { .name = "markdown",
+    .type = CLI_FLAG,
+    .value = &is_markdown,
+    .help = "the table of the README" },
+  { 0 },
+};
+
+static int params(int argument_count, char **arguments, bool is_json) {
+  (void)argument_count;
+  (void)arguments;
+  (void)is_json;
+  param_print(stdout, is_markdown ? PARAM_FORMAT_MARKDOWN : PARAM_FORMAT_LIST);
+  return CLI_OK;
+}
+
+static const struct cli_command commands[] = {
+  { .name = "devices",
+    .summary = "list the NICs that NCCL will see, and why other interfaces are not used",
+    .arguments = "",
+    .example = "NCCL_SOCKET_IFNAME=^docker,lo stratus-net devices",
+    .has_json = true,
+    .run = net_tool_devices },
+  { .name = "params",
+    .summary = "list the STRATUS_ variables with the values in force",
+    .arguments = "",
+    .example = "STRATUS_FLOWS=8 stratus-net params",
+    .options = params_options,
+    .run = params },
+  { .name = "doctor",
+    .summary = "check that NCCL will find and load the plugin",
+    .arguments = "",
+    .example = "NCCL_NET_PLUGIN=stratus stratus-net doctor",
+    .run = net_tool_doctor },
+  { 0 },
+};
+
+int main(int argc, char **argv) {
+  static const struct cli_tool tool = {
+    .name = "stratus-net",
+    .summary = "what the stratus network plugin sees and does on this machine",
+    .version = STRATUS_VERSION,
+    .commands = commands,
+  };
+  return cli_main(&tool, argc, argv);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Published test vectors; every length and alignment against the table form. */
+#include "common/hash.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/lib/unit.h"
+
+/* RFC 3720 B.4, in the order of its table, and the check value of the CRC catalogue. */
+static void crc32c_vectors(void **state) {
+  (void)state;
+  unsigned char bytes[32];
+  memset(bytes, 0, sizeof bytes);
+  assert_int_equal(hash_crc32c(0, bytes, sizeof bytes), 0x8a9136aa);
+  memset(bytes, 0xff, sizeof bytes);
+  assert_int_equal(hash_crc32c(0, bytes, sizeof bytes), 0x62a8ab43);
+  for (unsigned char i = 0; i < 32; i++) {
+    bytes[i] = i;
+  }
+  assert_int_equal(hash_crc32c(0, bytes, sizeof bytes), 0x46dd794e);
+  for (unsigned char i = 0; i < 32; i++) {
+    bytes[i] = (unsigned char)(31 - i);
+  }
+  assert_int_equal(hash_crc32c(0, bytes, sizeof bytes), 0x113fdb5c);
+  assert_int_equal(hash_crc32c(0, "123456789", 9), 0xe3069283);
+  assert_int_equal(hash_crc32c(0, "", 0), 0);
+}
+
+static void both_forms_agree(void **state) {
+  (void)state;
+  unsigned char bytes[128];
+  for (size_t i = 0; i < sizeof bytes; i++) {
+    bytes[i] = (unsigned char)(i * 167 + 13);
+  }
+  for (size_t at = 0; at < 8; at++) {
+    for (size_t count = 0; count + at <= sizeof bytes; count++) {
+      assert_int_equal(hash_crc32c(0, bytes + at, count),
+                       hash_crc32c_portable(0, bytes + at, count));
+    }
+  }
+}
+
+static void crc32c_goes_on_where_it_stopped(void **state) {
+  (void)state;
+  const char text[] = "a chunk that arrives in two pieces";
+  uint32_t whole = hash_crc32c(0, text, sizeof text);
+  for (size_t split = 0; split <= sizeof text; split++) {
+    uint32_t first = hash_crc32c(0, text, split);
+    assert_int_equal(hash_crc32c(first, text + split, sizeof text - split), whole);
+    first = hash_crc32c_portable(0, text, split);
+    assert_int_equal(hash_crc32c_portable(first, text + split, sizeof text - split), whole);
+  }
+}
+
+static void assert_hex(const uint8_t *digest, const char *hex) {
+  char text[2 * HASH_SHA256_BYTES + 1];
+  for (int i = 0; i < HASH_SHA256_BYTES; i++) {
+    snprintf(text + (size_t)i * 2, 3, "%02x", digest[i]);
+  }
+  assert_string_equal(text, hex);
+}
+
+/* FIPS 180-2, appendix B. */
+static void sha256_vectors(void **state) {
+  (void)state;
+  uint8_t digest[HASH_SHA256_BYTES];
+  hash_sha256("abc", 3, digest);
+  assert_hex(digest, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  struct hash_sha256 hash;
+  hash_sha256_init(&hash);
+  hash_sha256_update(&hash, "abcdbcdecdefdefgefghfghighij", 28);
+  hash_sha256_update(&hash, "hijkijkljklmklmnlmnomnopnopq", 28);
+  hash_sha256_final(&hash, digest);
+  assert_hex(digest, "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+}
+
+/* RFC 4231, test cases 2 and 6. */
+static void hmac_vectors(void **state) {
+  (void)state;
+  uint8_t digest[HASH_SHA256_BYTES];
+  hash_hmac_sha256("Jefe", 4, "what do ya want for nothing?", 28, digest);
+  assert_hex(digest, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  uint8_t key[131];
+  memset(key, 0xaa, sizeof key);
+  const char text[] = "Test Using Larger Than Block-Size Key - Hash Key First";
+  hash_hmac_sha256(key, sizeof key, text, sizeof text - 1, digest);
+  assert_hex(digest, "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
+static void comparison_sees_every_byte(void **state) {
+  (void)state;
+  uint8_t a[HASH_SHA256_BYTES] = { 0 };
+  uint8_t b[HASH_SHA256_BYTES] = { 0 };
+  assert_true(hash_is_equal(a, b, sizeof a));
+  for (size_t i = 0; i < sizeof a; i++) {
+    b[i] = 0x10;
+    assert_false(hash_is_equal(a, b, sizeof a));
+    b[i] = 0;
+  }
+  assert_true(hash_is_equal(a, b, 0));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(crc32c_vectors),
+    cmocka_unit_test(both_forms_agree),
+    cmocka_unit_test(crc32c_goes_on_where_it_stopped),
+    cmocka_unit_test(sha256_vectors),
+    cmocka_unit_test(hmac_vectors),
+    cmocka_unit_test(comparison_sees_every_byte),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

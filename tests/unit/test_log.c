@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Levels, sinks, cut texts, rate limit; nothing on stdout. */
+#include "common/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/unit.h"
+
+static int start(void **state) {
+  (void)state;
+  log_set_threshold(LOG_LEVEL_INFO);
+  log_capture_start();
+  return 0;
+}
+
+static int stop(void **state) {
+  (void)state;
+  log_capture_stop();
+  return 0;
+}
+
+static void threshold_drops_details(void **state) {
+  (void)state;
+  LOG_WARN("one %d", 1);
+  LOG_INFO("two");
+  LOG_TRACE("three");
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+  assert_int_equal(log_capture_count(LOG_LEVEL_INFO), 1);
+  assert_int_equal(log_capture_count(LOG_LEVEL_TRACE), 0);
+  assert_string_equal(log_capture_text(0), "one 1");
+  log_set_threshold(LOG_LEVEL_TRACE);
+  LOG_TRACE("three");
+  assert_int_equal(log_capture_count(LOG_LEVEL_TRACE), 1);
+  log_set_threshold(LOG_LEVEL_WARN);
+  LOG_INFO("four");
+  assert_int_equal(log_capture_find("four"), 0);
+}
+
+static int evaluated;
+
+static int count_evaluation(void) {
+  return ++evaluated;
+}
+
+static void dropped_arguments_are_not_computed(void **state) {
+  (void)state;
+  LOG_TRACE("%d", count_evaluation());
+  assert_int_equal(evaluated, 0);
+}
+
+static void long_text_is_cut(void **state) {
+  (void)state;
+  char text[2 * LOG_TEXT_MAX];
+  memset(text, 'x', sizeof text - 1);
+  text[sizeof text - 1] = '\0';
+  LOG_WARN("%s", text);
+  assert_int_equal(strlen(log_capture_text(0)), LOG_TEXT_MAX - 1);
+}
+
+static void errno_is_kept(void **state) {
+  (void)state;
+  errno = ETIMEDOUT;
+  LOG_WARN("text");
+  assert_int_equal(errno, ETIMEDOUT);
+}
+
+static const char *seen_file;
+static int seen_line;
+
+static void keep_place(enum log_level level, const char *file, int line, const char *text) {
+  (void)level;
+  (void)text;
+  seen_file = file;
+  seen_line = line;
+}
+
+static void sink_gets_the_place(void **state) {
+  (void)state;
+  log_set_sink(keep_place);
+  LOG_WARN("text");
+  assert_int_equal(seen_line, __LINE__ - 1);
+  assert_non_null(strstr(seen_file, "test_log.c"));
+}
+
+/* Runs the default sink with both streams in files; returns their sizes. */
+static void measure_default_sink(long *stdout_bytes, long *stderr_bytes) {
+  int saved[2] = { dup(STDOUT_FILENO), dup(STDERR_FILENO) };
+  FILE *files[2] = { tmpfile(), tmpfile() };
+  assert_non_null(files[0]);
+  assert_non_null(files[1]);
+  fflush(stdout);
+  dup2(fileno(files[0]), STDOUT_FILENO);
+  dup2(fileno(files[1]), STDERR_FILENO);
+  log_set_sink(NULL);
+  LOG_WARN("to stderr");
+  LOG_INFO("nowhere");
+  fflush(stdout);
+  fflush(stderr);
+  dup2(saved[0], STDOUT_FILENO);
+  dup2(saved[1], STDERR_FILENO);
+  *stdout_bytes = lseek(fileno(files[0]), 0, SEEK_END);
+  *stderr_bytes = lseek(fileno(files[1]), 0, SEEK_END);
+  for (int i = 0; i < 2; i++) {
+    close(saved[i]);
+    fclose(files[i]);
+  }
+}
+
+static void default_sink_never_touches_stdout(void **state) {
+  (void)state;
+  long stdout_bytes;
+  long stderr_bytes;
+  measure_default_sink(&stdout_bytes, &stderr_bytes);
+  assert_int_equal(stdout_bytes, 0);
+  assert_int_equal(stderr_bytes, strlen("stratus: WARN to stderr\n"));
+}
+
+static void limit_counts_what_it_drops(void **state) {
+  (void)state;
+  struct log_limit limit = { 0 };
+  uint64_t suppressed = 99;
+  assert_true(log_limit_pass(&limit, 1000, 500, &suppressed));
+  assert_int_equal(suppressed, 0);
+  assert_false(log_limit_pass(&limit, 1001, 500, &suppressed));
+  assert_false(log_limit_pass(&limit, 1499, 500, &suppressed));
+  assert_true(log_limit_pass(&limit, 1500, 500, &suppressed));
+  assert_int_equal(suppressed, 2);
+  assert_true(log_limit_pass(&limit, 9000, 500, &suppressed));
+  assert_int_equal(suppressed, 0);
+}
+
+static void limited_place_speaks_once_per_interval(void **state) {
+  (void)state;
+  for (int i = 0; i < 5; i++) {
+    LOG_WARN_EVERY(3600 * NS_PER_S, "flood %d", i);
+  }
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+  assert_string_equal(log_capture_text(0), "flood 0");
+}
+
+static void suppressed_count_is_reported(void **state) {
+  (void)state;
+  struct log_limit limit = { 0 };
+  log_write_limited(&limit, 3600 * NS_PER_S, "f", 1, "stall");
+  log_write_limited(&limit, 3600 * NS_PER_S, "f", 1, "stall");
+  log_write_limited(&limit, 3600 * NS_PER_S, "f", 1, "stall");
+  limit.next_ns = 0;
+  log_write_limited(&limit, 3600 * NS_PER_S, "f", 1, "stall");
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 2);
+  assert_string_equal(log_capture_text(1), "stall (and 2 more like it before)");
+}
+
+enum { THREADS = 4, PER_THREAD = 2000 };
+
+static void *flood(void *limit) {
+  for (int i = 0; i < PER_THREAD; i++) {
+    log_write_limited(limit, 3600 * NS_PER_S, "f", 1, "flood");
+  }
+  return NULL;
+}
+
+static void of_many_threads_one_speaks(void **state) {
+  (void)state;
+  struct log_limit limit = { 0 };
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    assert_int_equal(pthread_create(&threads[i], NULL, flood, &limit), 0);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(threads[i], NULL);
+  }
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+  assert_int_equal(limit.suppressed, THREADS * PER_THREAD - 1);
+}
+
+#define LOG_TEST(function) cmocka_unit_test_setup_teardown(function, start, stop)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    LOG_TEST(threshold_drops_details),
+    LOG_TEST(dropped_arguments_are_not_computed),
+    LOG_TEST(long_text_is_cut),
+    LOG_TEST(errno_is_kept),
+    LOG_TEST(sink_gets_the_place),
+    LOG_TEST(default_sink_never_touches_stdout),
+    LOG_TEST(limit_counts_what_it_drops),
+    LOG_TEST(limited_place_speaks_once_per_interval),
+    LOG_TEST(suppressed_count_is_reported),
+    LOG_TEST(of_many_threads_one_speaks),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

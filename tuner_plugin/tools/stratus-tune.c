@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stratus-tune: looks at tuning profiles. The table of its subcommands. */
+#include <stddef.h>
+
+#include "common/version.h"
+#include "tuner_plugin/tools/tune.h"
+
+static const struct cli_option explain_options[] = {
+  { "profile", 'p', CLI_STRING, &tune_explain_options.profile, "FILE",
+    "profile to ask instead of the one that fits here", 0, 0 },
+  { "coll", 'c', CLI_WORD, &tune_explain_options.collective,
+    "broadcast|reduce|allgather|reducescatter|allreduce", "collective", 0, 0 },
+  { "bytes", 'b', CLI_SIZE, &tune_explain_options.bytes, "SIZE",
+    "size as nccl-tests shows it; the sum over the ranks for allgather and reducescatter", 0, 0 },
+  { "nodes", 'n', CLI_INT, &tune_explain_options.nodes, "COUNT", "nodes of the communicator", 1,
+    1000000 },
+  { "ppn", 'r', CLI_INT, &tune_explain_options.ppn, "COUNT", "ranks on each node", 1, 1024 },
+  { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
+};
+
+static const struct cli_command commands[] = {
+  { .name = "check",
+    .summary = "tell whether files are good profiles, with line and column of what is wrong",
+    .arguments = "FILE...",
+    .min_arguments = 1,
+    .max_arguments = -1,
+    .example = "stratus-tune check tuner_plugin/profiles/example.profile",
+    .has_json = true,
+    .run = tune_check },
+  { .name = "show",
+    .summary = "print a profile: the one that fits this machine, or FILE",
+    .arguments = "[FILE]",
+    .max_arguments = 1,
+    .example = "stratus-tune show tuner_plugin/profiles/example.profile",
+    .has_json = true,
+    .run = tune_show },
+  { .name = "explain",
+    .summary = "tell what a profile chooses for a collective, and why",
+    .example = "stratus-tune explain --profile tuner_plugin/profiles/example.profile "
+               "--coll allreduce --bytes 4M --nodes 8 --ppn 8",
+    .has_json = true,
+    .options = explain_options,
+    .run = tune_explain },
+  { .name = NULL },
+};
+
+int main(int argc, char **argv) {
+  static const struct cli_tool tool = {
+    .name = "stratus-tune",
+    .summary = "Looks at tuning profiles: what they say, and what they choose for a collective.",
+    .version = STRATUS_VERSION,
+    .commands = commands,
+  };
+  return cli_main(&tool, argc, argv);
+}

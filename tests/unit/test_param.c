@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* STRATUS_* variables: good values, bad values, unknown names, generated documents. */
+#include "common/param.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "tests/lib/fault.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/unit.h"
+
+/* Loads an environment of up to three variables. */
+static void load(const char *first, const char *second, const char *third) {
+  char *environment[] = { (char *)(uintptr_t)first, (char *)(uintptr_t)second,
+                          (char *)(uintptr_t)third, NULL };
+  param_load(environment);
+}
+
+static int start(void **state) {
+  (void)state;
+  log_capture_start();
+  return 0;
+}
+
+static int stop(void **state) {
+  (void)state;
+  log_capture_stop();
+  load(NULL, NULL, NULL);
+  return 0;
+}
+
+static void defaults_hold_without_variables(void **state) {
+  (void)state;
+  load("PATH=/bin", NULL, NULL);
+  assert_int_equal(param_int(PARAM_FLOWS), 0);
+  assert_int_equal(param_size(PARAM_CHUNK_BYTES), 128 << 10);
+  assert_int_equal(param_enum(PARAM_PROGRESS), PARAM_PROGRESS_AUTO);
+  assert_int_equal(param_int(PARAM_DSCP), -1);
+  assert_true(param_duration_ns(PARAM_LINK_TIMEOUT) == 10 * NS_PER_S);
+  assert_true(param_bool(PARAM_TUNER));
+  assert_string_equal(param_string(PARAM_SYSFS_ROOT), "/");
+  assert_string_equal(param_string(PARAM_PROFILE), "");
+  for (int id = 0; id < PARAM_COUNT; id++) {
+    assert_false(param_is_set((enum param_id)id));
+  }
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+}
+
+static void good_values_are_taken(void **state) {
+  (void)state;
+  load("STRATUS_FLOWS=8", "STRATUS_CHUNK_BYTES=256k", "STRATUS_PROGRESS=Thread");
+  assert_int_equal(param_int(PARAM_FLOWS), 8);
+  assert_true(param_is_set(PARAM_FLOWS));
+  assert_int_equal(param_size(PARAM_CHUNK_BYTES), 256 << 10);
+  assert_int_equal(param_enum(PARAM_PROGRESS), PARAM_PROGRESS_THREAD);
+  load("STRATUS_LINK_TIMEOUT=250ms", "STRATUS_TUNER=off", "STRATUS_PROFILE=/a b/c=d");
+  assert_true(param_duration_ns(PARAM_LINK_TIMEOUT) == 250 * NS_PER_MS);
+  assert_false(param_bool(PARAM_TUNER));
+  assert_string_equal(param_string(PARAM_PROFILE), "/a b/c=d");
+  assert_int_equal(param_int(PARAM_FLOWS), 0); /* the earlier load is gone */
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+}
+
+static void ends_of_ranges_are_accepted(void **state) {
+  (void)state;
+  load("STRATUS_FLOWS=64", "STRATUS_CHUNK_BYTES=4096", "STRATUS_DSCP=-1");
+  assert_int_equal(param_int(PARAM_FLOWS), 64);
+  assert_int_equal(param_size(PARAM_CHUNK_BYTES), 4096);
+  assert_true(param_is_set(PARAM_DSCP));
+  load("STRATUS_CHUNK_BYTES=4M", "STRATUS_SOCKET_BUFFER_BYTES=0", "STRATUS_DSCP=63");
+  assert_int_equal(param_size(PARAM_CHUNK_BYTES), 4 << 20);
+  assert_true(param_is_set(PARAM_SOCKET_BUFFER_BYTES));
+  assert_int_equal(param_int(PARAM_DSCP), 63);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+}
+
+static void bad_value_is_one_warning_that_says_all(void **state) {
+  (void)state;
+  load("STRATUS_FLOWS=65", NULL, NULL);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+  assert_string_equal(log_capture_text(0), "STRATUS_FLOWS=65 is not accepted; it takes 0..64 flows."
+                                           " The default, 0, is kept.");
+  assert_int_equal(param_int(PARAM_FLOWS), 0);
+  assert_false(param_is_set(PARAM_FLOWS));
+}
+
+static void bad_values_keep_the_default(void **state) {
+  (void)state;
+  static const char *const bad[] = {
+    "STRATUS_FLOWS=-1",
+    "STRATUS_FLOWS=eight",
+    "STRATUS_FLOWS=8 ",
+    "STRATUS_FLOWS=99999999999999999999",
+    "STRATUS_CHUNK_BYTES=4095",
+    "STRATUS_CHUNK_BYTES=5M",
+    "STRATUS_CHUNK_BYTES=16E",
+    "STRATUS_CHUNK_BYTES=18446744073709551615",
+    "STRATUS_SOCKET_BUFFER_BYTES=1",
+    "STRATUS_PROGRESS=fast",
+    "STRATUS_PROGRESS=auto|inline",
+    "STRATUS_LINK_TIMEOUT=10 s",
+    "STRATUS_LINK_TIMEOUT=1ms",
+    "STRATUS_LINK_TIMEOUT=2h",
+    "STRATUS_TUNER=maybe",
+    "STRATUS_LOG=debug",
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    log_capture_start();
+    load(bad[i], NULL, NULL);
+    assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+    assert_int_equal(log_capture_find(bad[i]), 1);
+    assert_int_equal(param_int(PARAM_FLOWS), 0);
+    assert_int_equal(param_size(PARAM_CHUNK_BYTES), 128 << 10);
+    assert_int_equal(param_enum(PARAM_PROGRESS), PARAM_PROGRESS_AUTO);
+    assert_true(param_duration_ns(PARAM_LINK_TIMEOUT) == 10 * NS_PER_S);
+    assert_true(param_bool(PARAM_TUNER));
+  }
+}
+
+static void empty_counts_as_not_set(void **state) {
+  (void)state;
+  load("STRATUS_FLOWS=", "STRATUS_PROFILE=", "STRATUS_SYSFS_ROOT=");
+  assert_false(param_is_set(PARAM_FLOWS));
+  assert_false(param_is_set(PARAM_PROFILE));
+  assert_string_equal(param_string(PARAM_SYSFS_ROOT), "/");
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+}
+
+static void similar_names_are_not_confused(void **state) {
+  (void)state;
+  load("STRATUS_FLOWS_MAX=9", "STRATUS_FLOW=9", "XSTRATUS_FLOWS=9");
+  assert_int_equal(param_int(PARAM_FLOWS), 0);
+}
+
+static void out_of_memory_is_a_warning(void **state) {
+  (void)state;
+  fault_fail_allocation(1);
+  load("STRATUS_PROFILE=/some/path", NULL, NULL);
+  assert_true(fault_clear());
+  assert_string_equal(param_string(PARAM_PROFILE), "");
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+}
+
+static void unknown_name_gets_the_nearest(void **state) {
+  (void)state;
+  char *environment[] = {
+    (char *)(uintptr_t) "STRATUS_FLOW=8",       (char *)(uintptr_t) "STRATUS_CHUNKBYTES=1",
+    (char *)(uintptr_t) "STRATUS_LINK_TIMEOUT", (char *)(uintptr_t) "STRATUS_TEST_SEED=1",
+    (char *)(uintptr_t) "STRATUS_FLOWS=8",      (char *)(uintptr_t) "NCCL_NET=stratus",
+    (char *)(uintptr_t) "STRATUS_=1",           NULL,
+  };
+  assert_int_equal(param_warn_unknown(environment), 3);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 3);
+  assert_string_equal(log_capture_text(0), "STRATUS_FLOW is not a variable of stratus and is "
+                                           "ignored; the nearest is STRATUS_FLOWS.");
+  assert_int_equal(log_capture_find("the nearest is STRATUS_CHUNK_BYTES."), 1);
+}
+
+static void endless_name_is_survived(void **state) {
+  (void)state;
+  char name[4096];
+  memset(name, 'X', sizeof name - 1);
+  memcpy(name, "STRATUS_", 8);
+  name[sizeof name - 1] = '\0';
+  char *environment[] = { name, NULL };
+  assert_int_equal(param_warn_unknown(environment), 1);
+}
+
+enum { DOCUMENT_MAX = 1 << 16 };
+
+static void print(enum param_format format, char text[DOCUMENT_MAX]) {
+  FILE *to = fmemopen(text, DOCUMENT_MAX, "w");
+  assert_non_null(to);
+  param_print(to, format);
+  assert_int_equal(fclose(to), 0);
+}
+
+static void documents_name_every_variable(void **state) {
+  (void)state;
+  load("STRATUS_CHUNK_BYTES=1M", NULL, NULL);
+  static char markdown[DOCUMENT_MAX];
+  static char list[DOCUMENT_MAX];
+  print(PARAM_FORMAT_MARKDOWN, markdown);
+  print(PARAM_FORMAT_LIST, list);
+  size_t lines = 0;
+  for (const char *at = markdown; (at = strchr(at, '\n')); at++) {
+    lines++;
+  }
+  assert_int_equal(lines, PARAM_COUNT + 2);
+  for (int id = 0; id < PARAM_COUNT; id++) {
+    assert_non_null(strstr(markdown, param_name((enum param_id)id)));
+    assert_non_null(strstr(list, param_name((enum param_id)id)));
+  }
+  /* The README shows the default, whatever is set where it is generated; the list shows the value.
+   */
+  assert_non_null(strstr(markdown, "| `STRATUS_CHUNK_BYTES` | `128K` | `4K..4M` bytes | net |"));
+  assert_null(strstr(markdown, "1M` |"));
+  assert_non_null(strstr(markdown, "`auto`, `inline`, `thread`"));
+  const char *line = strstr(list, "STRATUS_CHUNK_BYTES");
+  assert_non_null(strstr(line, "1M"));
+  assert_non_null(strstr(line, "(set)"));
+}
+
+static void *read_one(void *unused) {
+  (void)unused;
+  return (void *)(uintptr_t)param_size(PARAM_CHUNK_BYTES);
+}
+
+/* Needs a process in which nobody has read a parameter: runs first. */
+static void first_read_is_thread_safe(void **state) {
+  (void)state;
+  setenv("STRATUS_CHUNK_BYTES", "64K", 1);
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(pthread_create(&threads[i], NULL, read_one, NULL), 0);
+  }
+  for (int i = 0; i < 4; i++) {
+    void *bytes;
+    pthread_join(threads[i], &bytes);
+    assert_int_equal((uintptr_t)bytes, 65536);
+  }
+  unsetenv("STRATUS_CHUNK_BYTES");
+}
+
+#define PARAM_TEST(function) cmocka_unit_test_setup_teardown(function, start, stop)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    PARAM_TEST(first_read_is_thread_safe),
+    PARAM_TEST(defaults_hold_without_variables),
+    PARAM_TEST(good_values_are_taken),
+    PARAM_TEST(ends_of_ranges_are_accepted),
+    PARAM_TEST(bad_value_is_one_warning_that_says_all),
+    PARAM_TEST(bad_values_keep_the_default),
+    PARAM_TEST(empty_counts_as_not_set),
+    PARAM_TEST(similar_names_are_not_confused),
+    PARAM_TEST(out_of_memory_is_a_warning),
+    PARAM_TEST(unknown_name_gets_the_nearest),
+    PARAM_TEST(endless_name_is_survived),
+    PARAM_TEST(documents_name_every_variable),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads below an invented root, good and bad. */
+#include "common/sysfs.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "tests/lib/fault.h"
+#include "tests/lib/tree.h"
+#include "tests/lib/unit.h"
+
+static struct tree tree;
+
+static int create(void **state) {
+  (void)state;
+  tree_create(&tree);
+  return 0;
+}
+
+static int destroy(void **state) {
+  (void)state;
+  tree_remove(&tree);
+  return 0;
+}
+
+static void text_is_trimmed(void **state) {
+  (void)state;
+  char text[16];
+  tree_write(&tree, "a/text", " \tAmazon EC2 \n\n");
+  tree_write(&tree, "a/empty", "%s", "");
+  tree_write(&tree, "a/long", "0123456789abcdefghij\n");
+  assert_int_equal(sysfs_read_text(tree.root, text, sizeof text, "a/%s", "text"), 10);
+  assert_string_equal(text, "Amazon EC2");
+  assert_int_equal(sysfs_read_text(tree.root, text, sizeof text, "a/empty"), 0);
+  assert_string_equal(text, "");
+  assert_int_equal(sysfs_read_text(tree.root, text, sizeof text, "a/long"), 15);
+  assert_string_equal(text, "0123456789abcde");
+  assert_int_equal(sysfs_read_text(tree.root, text, sizeof text, "a/missing"), -ENOENT);
+  assert_int_equal(sysfs_read_text(tree.root, text, sizeof text, "a"), -EISDIR);
+}
+
+static void numbers_are_checked(void **state) {
+  (void)state;
+  int64_t number = 7;
+  uint64_t hex = 7;
+  tree_write(&tree, "speed", "100000\n");
+  tree_write(&tree, "unknown", "-1\n");
+  tree_write(&tree, "vendor", "0x1d0f\n");
+  tree_write(&tree, "bare", "1d0f\n");
+  tree_write(&tree, "words", "fast\n");
+  tree_write(&tree, "wide", "0x1ffffffffffffffff\n");
+  assert_int_equal(sysfs_read_int(tree.root, &number, "speed"), 0);
+  assert_int_equal(number, 100000);
+  assert_int_equal(sysfs_read_int(tree.root, &number, "unknown"), 0);
+  assert_int_equal(number, -1);
+  assert_int_equal(sysfs_read_int(tree.root, &number, "words"), -EINVAL);
+  assert_int_equal(sysfs_read_int(tree.root, &number, "missing"), -ENOENT);
+  assert_int_equal(number, -1);
+  assert_int_equal(sysfs_read_hex(tree.root, &hex, "vendor"), 0);
+  assert_int_equal(hex, 0x1d0f);
+  assert_int_equal(sysfs_read_hex(tree.root, &hex, "bare"), 0);
+  assert_int_equal(hex, 0x1d0f);
+  assert_int_equal(sysfs_read_hex(tree.root, &hex, "words"), -EINVAL);
+  assert_int_equal(sysfs_read_hex(tree.root, &hex, "unknown"), -EINVAL);
+  assert_int_equal(sysfs_read_hex(tree.root, &hex, "wide"), -ERANGE);
+}
+
+static void lists_are_counted(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    int count;
+  } cases[] = {
+    { "0", 1 },        { "0-3", 4 },         { "0-3,8", 5 },      { "0-1,4-5,7", 5 },
+    { "", 0 },         { "3-0", -EINVAL },   { "a", -EINVAL },    { "0,", -EINVAL },
+    { "-1", -EINVAL }, { "0-1-2", -EINVAL }, { "1,,2", -EINVAL }, { "0-99999999999", -EINVAL },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    tree_write(&tree, "online", "%s\n", cases[i].text);
+    assert_int_equal(sysfs_read_list_count(tree.root, "online"), cases[i].count);
+  }
+}
+
+static void links_resolve_below_the_root(void **state) {
+  (void)state;
+  char path[128];
+  tree_write(&tree, "sys/devices/pci0000:00/0000:00:05.0/vendor", "0x1d0f\n");
+  tree_link(&tree, "sys/class/net/eth0/device", "../../../devices/pci0000:00/0000:00:05.0");
+  const char *expected = "/sys/devices/pci0000:00/0000:00:05.0";
+  assert_int_equal(sysfs_resolve(tree.root, path, sizeof path, "sys/class/net/%s/device", "eth0"),
+                   (int)strlen(expected));
+  assert_string_equal(path, expected);
+  assert_int_equal(sysfs_resolve(tree.root, path, 8, "sys/class/net/eth0/device"), -ENAMETOOLONG);
+  assert_int_equal(sysfs_resolve(tree.root, path, sizeof path, "sys/class/net/eth1"), -ENOENT);
+  tree_link(&tree, "sys/outside", "/etc");
+  assert_int_equal(sysfs_resolve(tree.root, path, sizeof path, "sys/outside"), -EXDEV);
+  assert_int_equal(sysfs_resolve("/", path, sizeof path, "proc"), 5);
+  assert_string_equal(path, "/proc");
+  assert_true(sysfs_exists(tree.root, "sys/class/net/eth0/device/vendor"));
+  assert_false(sysfs_exists(tree.root, "sys/class/net/eth0/device/numa_node"));
+}
+
+static void overlong_paths_are_refused(void **state) {
+  (void)state;
+  char name[SYSFS_PATH_MAX];
+  char text[8];
+  int64_t number;
+  struct sysfs_list list;
+  memset(name, 'x', sizeof name - 1);
+  name[sizeof name - 1] = '\0';
+  assert_int_equal(sysfs_read_text(tree.root, text, sizeof text, "%s", name), -ENAMETOOLONG);
+  assert_int_equal(sysfs_read_int(name, &number, "a"), -ENAMETOOLONG);
+  assert_int_equal(sysfs_list(tree.root, &list, "%s", name), -ENAMETOOLONG);
+  assert_false(sysfs_exists(tree.root, "%s", name));
+}
+
+static void directories_are_listed_in_order(void **state) {
+  (void)state;
+  struct sysfs_list list;
+  static const char *const names[] = { "net/eth10", "net/eth2", "net/.hidden", "net/bond0" };
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    tree_make_directory(&tree, names[i]);
+  }
+  assert_int_equal(sysfs_list(tree.root, &list, "net"), 0);
+  assert_int_equal(list.count, 3);
+  assert_string_equal(list.names[0], "bond0");
+  assert_string_equal(list.names[1], "eth2");
+  assert_string_equal(list.names[2], "eth10");
+  sysfs_list_free(&list);
+  assert_int_equal(sysfs_list(tree.root, &list, "net/eth2"), 0);
+  assert_int_equal(list.count, 0);
+  sysfs_list_free(&list);
+  assert_int_equal(sysfs_list(tree.root, &list, "missing"), -ENOENT);
+  assert_int_equal(list.count, 0);
+}
+
+static void listing_survives_failing_allocations(void **state) {
+  (void)state;
+  struct sysfs_list list;
+  tree_make_directory(&tree, "net/a");
+  tree_make_directory(&tree, "net/b");
+  unsigned long k = 1;
+  for (;; k++) {
+    fault_fail_allocation(k);
+    int result = sysfs_list(tree.root, &list, "net");
+    if (!fault_clear()) {
+      assert_int_equal(result, 0);
+      break;
+    }
+    assert_int_equal(result, -ENOMEM);
+    assert_null(list.names);
+  }
+  assert_int_equal(k, 5); /* a copy and a growth for each of two names */
+  sysfs_list_free(&list);
+}
+
+#define SYSFS_TEST(function) cmocka_unit_test_setup_teardown(function, create, destroy)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    SYSFS_TEST(text_is_trimmed),
+    SYSFS_TEST(numbers_are_checked),
+    SYSFS_TEST(lists_are_counted),
+    SYSFS_TEST(links_resolve_below_the_root),
+    SYSFS_TEST(overlong_paths_are_refused),
+    SYSFS_TEST(directories_are_listed_in_order),
+    SYSFS_TEST(listing_survives_failing_allocations),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -207,5 +207,6 @@ fake-cuda-tests: nccl $(patsubst tests/fake_cuda/test/%.c,$(FAKE_TEST)/%,$(FAKE_
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
 .DEFAULT_GOAL := all
-.SECONDARY:
+# Not .SECONDARY, which would make a missing object of a new source no reason to link again.
+.PRECIOUS: $(BUILD)/obj/%.o
 .PHONY: all install tests-unit tests-sim

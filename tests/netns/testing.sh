@@ -1,0 +1,58 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# testing.sh: what the test scripts of this directory share. The script that sources it has made `scratch`,
+# a directory, and defines test_NAME functions; run_tests runs them in the order of its text.
+
+until_true() { # SECONDS COMMAND...: polls
+  local end=$((SECONDS + $1 + 1))
+  shift
+  until "$@"; do
+    ((SECONDS < end)) || { echo "still not: $*" && return 1; }
+    sleep 0.05
+  done
+}
+
+between() { # LOW VALUE HIGH
+  (($1 <= $2 && $2 <= $3)) || { echo "$2 is not within $1 to $3" && return 1; }
+}
+
+fails() { # STATUS TEXT COMMAND...: the command exits like this and says so
+  local status=0 said
+  said=$("${@:3}" 2>&1) || status=$?
+  [[ $status == "$1" && $said == *"$2"* ]] || { echo "status $status: $said" && return 1; }
+}
+
+# Each test in a shell of its own, under set -e; `after_each` restores what a failed one left behind.
+run_tests() { # SCRIPT [NAME...]: without names all
+  local script=$1 passed=0 failed=0 status name
+  local -a names=("${@:2}")
+  if ((EUID != 0)); then
+    echo "skip: network namespaces need root"
+    echo "0 passed, 0 failed, 1 skipped"
+    return 77
+  fi
+  ((${#names[@]} > 0)) || mapfile -t names < <(sed -n 's/^test_\([a-z0-9_]*\)() {$/\1/p' "$script")
+  for name in "${names[@]}"; do
+    declare -F "test_$name" >/dev/null || { echo "$script: no test '$name'" >&2 && return 2; }
+    set +e
+    (
+      set -e
+      "test_$name"
+    ) >"${scratch:?}/log" 2>&1
+    status=$?
+    set -e
+    after_each
+    if ((status == 0)); then
+      echo "ok $name"
+      passed=$((passed + 1))
+    else
+      echo "FAIL $name"
+      tail -n 12 "$scratch/log" | sed 's/^/    /'
+      echo "    repeat: sudo tests/netns/$script $name"
+      failed=$((failed + 1))
+    fi
+  done
+  echo "$passed passed, $failed failed, 0 skipped"
+  ((failed == 0))
+}

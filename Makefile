@@ -98,6 +98,9 @@ $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LI
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread $(FAULT_WRAP) -o $@ $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
+# Runs the tool.
+$(BUILD)/tests/test_tuner_tool: | $(BUILD)/bin/stratus-tune
+
 tests-unit: $(UNIT_TESTS)
 
 # ---- deterministic simulation of the protocol core ----

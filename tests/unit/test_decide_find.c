@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* decide: the row that is found is the row that the profile's text says, for every size and shape.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/profile.h"
+#include "tests/lib/unit.h"
+#include "tuner_plugin/decide/compile.h"
+#include "tuner_plugin/decide/decide.h"
+
+struct compiled {
+  struct decide_table table;
+  uint64_t *starts;
+  struct decide_row *rows;
+  size_t count;
+};
+
+static void compile(const struct profile *profile, size_t ranks, size_t nodes,
+                    struct compiled *out) {
+  out->count = compile_count_rows(profile, ranks, nodes);
+  /* Exactly as many as announced, so that a sanitizer sees one too many. */
+  out->starts = malloc(out->count * sizeof *out->starts + 1);
+  out->rows = malloc(out->count * sizeof *out->rows + 1);
+  compile_table(profile, ranks, nodes, out->starts, out->rows, &out->table);
+  assert_int_equal(out->table.first[PROFILE_COLLECTIVE_COUNT], out->count);
+}
+
+static void release(struct compiled *compiled) {
+  free(compiled->starts);
+  free(compiled->rows);
+}
+
+static void parse(const char *text, struct profile *profile) {
+  struct profile_error error = { 0 };
+  int result = profile_parse(text, strlen(text), profile, &error);
+  if (result != 0) {
+    fail_msg("%d:%d: %s", error.line, error.column, error.text);
+  }
+}
+
+static const char profile_text[] = "schema = 1\n[meta]\nid = test\n"
+                                   "[table allreduce nodes=4 ppn=8]\n"
+                                   "8 64K tree ll 0\n"
+                                   "1M 2M ring ll128 3\n"
+                                   "2M max ring simple 7\n"
+                                   "[table broadcast nodes=4 ppn=8]\n"
+                                   "0 1 ring ll 1\n"
+                                   "[table allreduce nodes=1 ppn=8]\n"
+                                   "0 max ring ll 1\n";
+
+static void finds_rows_by_size(void **state) {
+  (void)state;
+  static const struct {
+    int coll;
+    uint64_t bytes;
+    int algo; /* -1: no row */
+    int channels;
+  } expected[] = {
+    { PROFILE_ALLREDUCE, 0, -1, 0 },
+    { PROFILE_ALLREDUCE, 7, -1, 0 },
+    { PROFILE_ALLREDUCE, 8, PROFILE_TREE, 0 },
+    { PROFILE_ALLREDUCE, 65535, PROFILE_TREE, 0 },
+    { PROFILE_ALLREDUCE, 65536, -1, 0 },
+    { PROFILE_ALLREDUCE, 1048575, -1, 0 },
+    { PROFILE_ALLREDUCE, 1048576, PROFILE_RING, 3 },
+    { PROFILE_ALLREDUCE, 2097151, PROFILE_RING, 3 },
+    { PROFILE_ALLREDUCE, 2097152, PROFILE_RING, 7 },
+    { PROFILE_ALLREDUCE, UINT64_C(1) << 40, PROFILE_RING, 7 },
+    { PROFILE_BROADCAST, 0, PROFILE_RING, 1 },
+    { PROFILE_BROADCAST, 1, -1, 0 },
+    { PROFILE_REDUCE, 8, -1, 0 },
+    { PROFILE_ALLGATHER, 8, -1, 0 },
+    { -1, 8, -1, 0 },
+    { PROFILE_COLLECTIVE_COUNT, 8, -1, 0 },
+    { 14, 8, -1, 0 },
+    { INT32_MAX, 8, -1, 0 },
+    { INT32_MIN, 8, -1, 0 },
+  };
+  struct profile profile;
+  parse(profile_text, &profile);
+  struct compiled compiled;
+  compile(&profile, 32, 4, &compiled);
+  assert_int_equal(compiled.count, 4);
+  for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+    const struct decide_row *row =
+        decide_find_row(&compiled.table, expected[i].coll, expected[i].bytes);
+    if (expected[i].algo < 0) {
+      assert_null(row);
+    } else {
+      assert_non_null(row);
+      assert_int_equal(row->algo, expected[i].algo);
+      assert_int_equal(row->channels, expected[i].channels);
+    }
+  }
+  release(&compiled);
+  profile_free(&profile);
+}
+
+static void other_shapes_have_no_rows(void **state) {
+  (void)state;
+  static const struct {
+    size_t ranks;
+    size_t nodes;
+  } shapes[] = { { 8, 1 },           { 1, 1 },
+                 { 33, 4 },          { 31, 4 },
+                 { 4, 4 },           { 32, 8 },
+                 { 16, 2 },          { 64, 8 },
+                 { 0, 0 },           { 0, 4 },
+                 { 8, 0 },           { 3, 4 },
+                 { SIZE_MAX, 1 },    { SIZE_MAX, SIZE_MAX },
+                 { SIZE_MAX - 3, 4 } };
+  struct profile profile;
+  parse(profile_text, &profile);
+  for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+    struct compiled compiled;
+    compile(&profile, shapes[i].ranks, shapes[i].nodes, &compiled);
+    assert_int_equal(compiled.count, 0);
+    for (int coll = -1; coll <= PROFILE_COLLECTIVE_COUNT; coll++) {
+      assert_null(decide_find_row(&compiled.table, coll, 1048576));
+    }
+    release(&compiled);
+  }
+  profile_free(&profile);
+}
+
+static uint64_t next_random(uint64_t *state) {
+  *state = *state * 6364136223846793005u + 1442695040888963407u;
+  return *state >> 33;
+}
+
+static const struct decide_row *find_slowly(const struct compiled *compiled, uint64_t bytes) {
+  for (size_t i = 0; i < compiled->count; i++) {
+    if (bytes >= compiled->starts[i] && bytes < compiled->rows[i].bytes_hi) {
+      return &compiled->rows[i];
+    }
+  }
+  return NULL;
+}
+
+/* Against a linear search, with 1 to 200 rows, some of which touch and some leave gaps. */
+static void agrees_with_linear_search(void **state) {
+  (void)state;
+  uint64_t random = 20;
+  for (int row_count = 1; row_count <= 200; row_count += 1 + row_count / 8) {
+    static char text[32768];
+    int used = snprintf(text, sizeof text,
+                        "schema = 1\n[meta]\nid = test\n[table reducescatter nodes=3 ppn=2]\n");
+    uint64_t low = next_random(&random) % 3;
+    uint64_t high = 0;
+    for (int i = 0; i < row_count; i++) {
+      high = low + 1 + next_random(&random) % 9;
+      used += snprintf(text + used, sizeof text - (size_t)used, "%llu %llu ring simple %d\n",
+                       (unsigned long long)low, (unsigned long long)high, i % 64);
+      low = high + next_random(&random) % 3;
+    }
+    struct profile profile;
+    parse(text, &profile);
+    struct compiled compiled;
+    compile(&profile, 6, 3, &compiled);
+    assert_int_equal(compiled.count, row_count);
+    for (uint64_t bytes = 0; bytes < high + 4; bytes++) {
+      assert_ptr_equal(decide_find_row(&compiled.table, PROFILE_REDUCESCATTER, bytes),
+                       find_slowly(&compiled, bytes));
+    }
+    release(&compiled);
+    profile_free(&profile);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(finds_rows_by_size),
+    cmocka_unit_test(other_shapes_have_no_rows),
+    cmocka_unit_test(agrees_with_linear_search),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* guard: cells that a profile may not choose, and outputs that stay as they were. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "tests/lib/unit.h"
+#include "tuner_plugin/decide/decide.h"
+#include "tuner_plugin/decide/guard.h"
+
+enum { ALGOS = 7, PROTOS = 3 };
+
+struct cells {
+  float us[ALGOS][PROTOS];
+};
+
+static struct cells all_ignored(void) {
+  struct cells cells;
+  for (int a = 0; a < ALGOS; a++) {
+    for (int p = 0; p < PROTOS; p++) {
+      cells.us[a][p] = -1.0f;
+    }
+  }
+  return cells;
+}
+
+static enum guard_verdict check(struct cells *cells, unsigned algo, unsigned proto) {
+  struct decide_costs costs = { .us = &cells->us[0][0], .algos = ALGOS, .protos = PROTOS };
+  return guard_check_cell(costs, algo, proto);
+}
+
+static void never_revives_a_cell(void **state) {
+  (void)state;
+  struct cells cells = all_ignored();
+  assert_int_equal(check(&cells, PROFILE_RING, PROFILE_SIMPLE), GUARD_REFUSED);
+  cells.us[PROFILE_TREE][PROFILE_LL] = 10.0f;
+  static const float dead[] = { -1.0f, -0.5f, -1e30f, -INFINITY, NAN, INFINITY };
+  for (size_t i = 0; i < sizeof dead / sizeof dead[0]; i++) {
+    cells.us[PROFILE_RING][PROFILE_SIMPLE] = dead[i];
+    assert_int_equal(check(&cells, PROFILE_RING, PROFILE_SIMPLE), GUARD_REFUSED);
+  }
+}
+
+static void knows_the_default(void **state) {
+  (void)state;
+  struct cells cells = all_ignored();
+  cells.us[PROFILE_TREE][PROFILE_LL] = NAN;
+  cells.us[PROFILE_TREE][PROFILE_SIMPLE] = 10.0f;
+  cells.us[PROFILE_RING][PROFILE_LL] = 10.0f; /* a tie goes to the first */
+  cells.us[PROFILE_RING][PROFILE_SIMPLE] = 11.0f;
+  assert_int_equal(check(&cells, PROFILE_TREE, PROFILE_SIMPLE), GUARD_IS_DEFAULT);
+  assert_int_equal(check(&cells, PROFILE_RING, PROFILE_LL), GUARD_OVERRIDE);
+  assert_int_equal(check(&cells, PROFILE_RING, PROFILE_SIMPLE), GUARD_OVERRIDE);
+}
+
+/* NCCL 2.24 and later multiply lossy fp8 rings by 1024. */
+static void respects_the_fp8_penalty(void **state) {
+  (void)state;
+  struct cells cells = all_ignored();
+  cells.us[PROFILE_TREE][PROFILE_SIMPLE] = 100.0f;
+  cells.us[PROFILE_RING][PROFILE_SIMPLE] = 60.0f * 1024.0f;
+  assert_int_equal(check(&cells, PROFILE_RING, PROFILE_SIMPLE), GUARD_REFUSED);
+  cells.us[PROFILE_RING][PROFILE_SIMPLE] = 25599.0f;
+  assert_int_equal(check(&cells, PROFILE_RING, PROFILE_SIMPLE), GUARD_OVERRIDE);
+  cells.us[PROFILE_RING][PROFILE_SIMPLE] = 25600.0f;
+  assert_int_equal(check(&cells, PROFILE_RING, PROFILE_SIMPLE), GUARD_REFUSED);
+  /* The product must not overflow to something that lets all pass. */
+  cells.us[PROFILE_TREE][PROFILE_SIMPLE] = FLT_MAX / 2;
+  cells.us[PROFILE_RING][PROFILE_SIMPLE] = INFINITY;
+  assert_int_equal(check(&cells, PROFILE_RING, PROFILE_SIMPLE), GUARD_REFUSED);
+}
+
+/* With one rank, NCCL's table holds a single zero. */
+static void a_free_default_stays(void **state) {
+  (void)state;
+  struct cells cells = all_ignored();
+  cells.us[PROFILE_RING][PROFILE_SIMPLE] = 0.0f;
+  cells.us[PROFILE_RING][PROFILE_LL] = 0.0f;
+  assert_int_equal(check(&cells, PROFILE_RING, PROFILE_SIMPLE), GUARD_REFUSED);
+  assert_int_equal(check(&cells, PROFILE_RING, PROFILE_LL), GUARD_IS_DEFAULT);
+}
+
+static void stays_within_the_table(void **state) {
+  (void)state;
+  struct cells cells = all_ignored();
+  cells.us[PROFILE_RING][PROFILE_SIMPLE] = 5.0f;
+  cells.us[PROFILE_PAT][PROFILE_SIMPLE] = 5.0f;
+  struct decide_costs costs = { .us = &cells.us[0][0], .algos = 6, .protos = PROTOS };
+  assert_int_equal(guard_check_cell(costs, PROFILE_PAT, PROFILE_SIMPLE), GUARD_REFUSED);
+  costs.algos = 7;
+  assert_int_equal(guard_check_cell(costs, PROFILE_PAT, PROFILE_SIMPLE), GUARD_OVERRIDE);
+  assert_int_equal(guard_check_cell(costs, PROFILE_PAT, 3), GUARD_REFUSED);
+  static const int odd[][2] = { { 0, 3 }, { 7, 0 }, { -7, 3 }, { 7, -3 }, { -1, -1 } };
+  for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+    costs.algos = odd[i][0];
+    costs.protos = odd[i][1];
+    assert_int_equal(guard_check_cell(costs, PROFILE_TREE, PROFILE_LL), GUARD_REFUSED);
+  }
+  costs = (struct decide_costs){ .us = NULL, .algos = 7, .protos = 3 };
+  assert_int_equal(guard_check_cell(costs, PROFILE_RING, PROFILE_SIMPLE), GUARD_REFUSED);
+}
+
+static void bounds_channels(void **state) {
+  (void)state;
+  assert_int_equal(guard_bound_channels(PROFILE_RING, 8, 0), 8);
+  assert_int_equal(guard_bound_channels(PROFILE_RING, 0, 0), 0);
+  assert_int_equal(guard_bound_channels(PROFILE_RING, 8, 16), 8);
+  assert_int_equal(guard_bound_channels(PROFILE_RING, 8, 4), 0);
+  assert_int_equal(guard_bound_channels(PROFILE_RING, 8, -1), 8);
+  assert_int_equal(guard_bound_channels(PROFILE_COLLNET_DIRECT, 8, 0), 0);
+  assert_int_equal(guard_bound_channels(PROFILE_COLLNET_CHAIN, 8, 0), 0);
+}
+
+static void without_costs_only_common_cells(void **state) {
+  (void)state;
+  for (int coll = 0; coll < PROFILE_COLLECTIVE_COUNT; coll++) {
+    for (unsigned algo = 0; algo < ALGOS; algo++) {
+      for (unsigned proto = 0; proto < PROTOS; proto++) {
+        bool is_common =
+            proto != PROFILE_LL128 &&
+            (algo == PROFILE_RING || (algo == PROFILE_TREE && coll == PROFILE_ALLREDUCE));
+        assert_int_equal(guard_allows_blind(coll, algo, proto), is_common);
+      }
+    }
+  }
+}
+
+/* One row, all sizes: what is written and what is not. */
+static void writes_the_cell_and_nothing_else(void **state) {
+  (void)state;
+  const uint64_t starts[] = { 0 };
+  const struct decide_row rows[] = {
+    { .bytes_hi = UINT64_MAX, .algo = PROFILE_RING, .proto = PROFILE_SIMPLE, .channels = 4 },
+  };
+  const struct decide_table table = { starts, rows, { 0, 0, 0, 0, 0, 1 } };
+  struct cells cells = all_ignored();
+  cells.us[PROFILE_TREE][PROFILE_LL] = 3.0f;
+  cells.us[PROFILE_RING][PROFILE_SIMPLE] = 4.0f;
+  struct cells expected = cells;
+  struct decide_costs costs = { .us = &cells.us[0][0], .algos = ALGOS, .protos = PROTOS };
+  int channels = 0;
+  assert_false(decide_by_costs(&table, PROFILE_REDUCE, 1024, costs, &channels));
+  assert_memory_equal(&cells, &expected, sizeof cells);
+  assert_int_equal(channels, 0);
+
+  assert_true(decide_by_costs(&table, PROFILE_ALLREDUCE, 1024, costs, &channels));
+  expected.us[PROFILE_RING][PROFILE_SIMPLE] = 0.0f;
+  assert_memory_equal(&cells, &expected, sizeof cells);
+  assert_int_equal(channels, 4);
+
+  /* Refused: neither the cell nor the channels. */
+  cells.us[PROFILE_RING][PROFILE_SIMPLE] = -1.0f;
+  expected = cells;
+  channels = 0;
+  assert_false(decide_by_costs(&table, PROFILE_ALLREDUCE, 1024, costs, &channels));
+  assert_memory_equal(&cells, &expected, sizeof cells);
+  assert_int_equal(channels, 0);
+
+  /* The default already: the channels alone. */
+  cells.us[PROFILE_RING][PROFILE_SIMPLE] = 2.0f;
+  expected = cells;
+  assert_true(decide_by_costs(&table, PROFILE_ALLREDUCE, 1024, costs, &channels));
+  assert_memory_equal(&cells, &expected, sizeof cells);
+  assert_int_equal(channels, 4);
+
+  int algo = -1, proto = -1;
+  channels = 2;
+  assert_false(decide_by_number(&table, PROFILE_BROADCAST, 8, &algo, &proto, &channels));
+  assert_true(algo == -1 && proto == -1 && channels == 2);
+  assert_true(decide_by_number(&table, PROFILE_ALLREDUCE, 8, &algo, &proto, &channels));
+  assert_true(algo == PROFILE_RING && proto == PROFILE_SIMPLE && channels == 2);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(never_revives_a_cell),
+    cmocka_unit_test(knows_the_default),
+    cmocka_unit_test(respects_the_fp8_penalty),
+    cmocka_unit_test(a_free_default_stays),
+    cmocka_unit_test(stays_within_the_table),
+    cmocka_unit_test(bounds_channels),
+    cmocka_unit_test(without_costs_only_common_cells),
+    cmocka_unit_test(writes_the_cell_and_nothing_else),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stratus-tune as people use it: the examples of -h run as printed, answers, exit statuses. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/lib/tree.h"
+#include "tests/lib/unit.h"
+
+#define EXAMPLE "tuner_plugin/profiles/example.profile"
+#define EXPLAIN "stratus-tune explain --profile " EXAMPLE " "
+
+static struct tree tree;
+static char output[65536]; /* of the last command */
+static char errors[65536];
+
+static void read_all(const char *path, char *text, size_t text_bytes) {
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  text[fread(text, 1, text_bytes - 1, file)] = '\0';
+  fclose(file);
+}
+
+/* Runs a command line as a shell would; returns its exit status. */
+static int run(const char *command) {
+  char line[2048], path[256];
+  snprintf(line, sizeof line, "{ %s; } >%s/out 2>%s/err", command, tree.root, tree.root);
+  int status = system(line);
+  snprintf(path, sizeof path, "%s/out", tree.root);
+  read_all(path, output, sizeof output);
+  snprintf(path, sizeof path, "%s/err", tree.root);
+  read_all(path, errors, sizeof errors);
+  assert_true(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+static void assert_contains(const char *text, const char *part) {
+  if (!strstr(text, part)) {
+    fail_msg("\"%s\" is not in: %s", part, text);
+  }
+}
+
+/* The tool lies beside the tests: build/tests/test_tuner_tool, build/bin/stratus-tune. */
+static int set_up(void **state) {
+  (void)state;
+  tree_create(&tree);
+  char self[512], path[2048];
+  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  assert_true(length > 0);
+  self[length] = '\0';
+  *strrchr(self, '/') = '\0';
+  snprintf(path, sizeof path, "%s/../bin:%s", self, getenv("PATH"));
+  setenv("PATH", path, 1);
+  setenv("STRATUS_SYSFS_ROOT", tree.root, 1);
+  setenv("XDG_CONFIG_HOME", tree.root, 1);
+  unsetenv("STRATUS_PROFILE");
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  tree_remove(&tree);
+  return 0;
+}
+
+static void examples_run_as_printed(void **state) {
+  (void)state;
+  static const char *const helps[] = { "", "check", "show", "explain" };
+  for (size_t i = 0; i < sizeof helps / sizeof helps[0]; i++) {
+    char command[64];
+    snprintf(command, sizeof command, "stratus-tune %s -h", helps[i]);
+    assert_int_equal(run(command), 0);
+    char *example = strstr(output, "\nexample:\n  ");
+    assert_non_null(example);
+    example += strlen("\nexample:\n  ");
+    char line[512];
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(example, "\n"), example);
+    assert_int_equal(run(line), 0);
+    assert_true(output[0] != '\0' && errors[0] == '\0');
+  }
+}
+
+static void wrong_use_is_status_2(void **state) {
+  (void)state;
+  static const char *const commands[] = {
+    "stratus-tune",
+    "stratus-tune calibrat",
+    "stratus-tune check",
+    "stratus-tune check --yaml x",
+    "stratus-tune show a b",
+    "stratus-tune explain --coll alltoall",
+    "stratus-tune explain --bytes 4X",
+    "stratus-tune explain --nodes 0",
+    "stratus-tune explain --profile",
+    "stratus-tune explain left-over",
+  };
+  for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+    assert_int_equal(run(commands[i]), 2);
+    assert_true(output[0] == '\0');
+    assert_contains(errors, "stratus-tune: ");
+  }
+}
+
+static void check_names_the_place(void **state) {
+  (void)state;
+  tree_write(&tree, "bad.profile",
+             "schema = 1\n[meta]\nid = x\n[table allreduce nodes=2 ppn=1]\n1K 64K ring ll256 0\n");
+  char command[512];
+  snprintf(command, sizeof command, "stratus-tune check " EXAMPLE " %s/bad.profile", tree.root);
+  assert_int_equal(run(command), 1);
+  assert_contains(output, EXAMPLE ": good, profile example, hash ");
+  assert_contains(output, "2 tables, 4 rows");
+  assert_contains(errors, "bad.profile:5:13: ");
+  assert_contains(errors, "ll256");
+  assert_int_equal(run("stratus-tune check /nowhere/a.profile"), 1);
+  assert_contains(errors, "/nowhere/a.profile");
+
+  snprintf(command, sizeof command, "stratus-tune check --json " EXAMPLE " %s/bad.profile",
+           tree.root);
+  assert_int_equal(run(command), 1);
+  json_t *results = json_loads(output, 0, NULL);
+  assert_int_equal(json_array_size(results), 2);
+  json_t *good = json_array_get(results, 0), *bad = json_array_get(results, 1);
+  assert_true(json_is_true(json_object_get(good, "good")));
+  assert_int_equal(json_integer_value(json_object_get(good, "rows")), 4);
+  assert_true(json_is_false(json_object_get(bad, "good")));
+  assert_int_equal(json_integer_value(json_object_get(bad, "line")), 5);
+  assert_int_equal(json_integer_value(json_object_get(bad, "column")), 13);
+  json_decref(results);
+}
+
+static void show_prints_all_of_it(void **state) {
+  (void)state;
+  assert_int_equal(run("stratus-tune show " EXAMPLE), 0);
+  assert_contains(output, "profile example, hash ");
+  assert_contains(output, "2.21.5 to 2.30");
+  assert_contains(output, "used where STRATUS_PROFILE names it");
+  assert_contains(output, "allreduce, 8 nodes x 8 ranks");
+  assert_contains(output, "64K to under 4M      tree");
+  assert_contains(output, "4M and more");
+  assert_contains(output, "at most 8 channels");
+
+  assert_int_equal(run("stratus-tune show --json " EXAMPLE), 0);
+  json_t *shown = json_loads(output, 0, NULL);
+  json_t *tables = json_object_get(shown, "tables");
+  assert_int_equal(json_array_size(tables), 2);
+  json_t *rows = json_object_get(json_array_get(tables, 0), "rows");
+  assert_int_equal(json_array_size(rows), 3);
+  json_t *last = json_array_get(rows, 2);
+  assert_string_equal(json_string_value(json_object_get(last, "algo")), "ring");
+  assert_int_equal(json_integer_value(json_object_get(last, "bytes_lo")), 4 << 20);
+  assert_true(json_is_null(json_object_get(last, "bytes_hi")));
+  assert_int_equal(
+      json_integer_value(json_object_get(json_object_get(shown, "net"), "chunk_bytes")), 131072);
+  json_decref(shown);
+}
+
+static void show_finds_the_named_one_or_says_so(void **state) {
+  (void)state;
+  assert_int_equal(run("stratus-tune show"), 1);
+  assert_contains(errors, "no profile fits this machine");
+  assert_int_equal(run("STRATUS_PROFILE=" EXAMPLE " stratus-tune show"), 0);
+  assert_contains(output, "profile example");
+}
+
+static void explain_tells_choice_and_reason(void **state) {
+  (void)state;
+  static const struct {
+    const char *call;
+    const char *choice;
+    const char *reason;
+  } cases[] = {
+    { "-c allreduce -b 4M -n 8 -r 8", "ring simple, at most 8 channels", "4M and more" },
+    { "-c allreduce -b 4194303 -n 8 -r 8", "tree simple, NCCL's number of channels",
+      "64K to under 4M" },
+    { "-c allreduce -b 8 -n 8 -r 8", "tree ll", "8 to under 64K" },
+    { "-c allreduce -b 7 -n 8 -r 8", "NCCL's own", "no row for this size" },
+    { "-c allgather -b 1M -n 8 -r 8", "ring simple", "1M and more" },
+    { "-c reduce -b 1M -n 8 -r 8", "NCCL's own", "no table for reduce" },
+    { "-c allreduce -b 4M -n 4 -r 8", "NCCL's own", "no table for allreduce on 4 nodes" },
+    { "-c allreduce -b 4M -n 1 -r 8", "NCCL's own", "one node" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char command[256], choice[128];
+    snprintf(command, sizeof command, EXPLAIN "%s", cases[i].call);
+    snprintf(choice, sizeof choice, "choice    %s", cases[i].choice);
+    assert_int_equal(run(command), 0);
+    assert_contains(output, choice);
+    assert_contains(output, cases[i].reason);
+  }
+  assert_int_equal(run(EXPLAIN "--json --bytes 64K --nodes 8 --ppn 8"), 0);
+  json_t *answer = json_loads(output, 0, NULL);
+  json_t *choice = json_object_get(answer, "choice");
+  assert_string_equal(json_string_value(json_object_get(choice, "algo")), "tree");
+  assert_string_equal(json_string_value(json_object_get(choice, "proto")), "simple");
+  assert_int_equal(json_integer_value(json_object_get(choice, "bytes_lo")), 65536);
+  json_decref(answer);
+  assert_int_equal(run(EXPLAIN "--json --nodes 3"), 0);
+  answer = json_loads(output, 0, NULL);
+  assert_true(json_is_null(json_object_get(answer, "choice")));
+  json_decref(answer);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(examples_run_as_printed),
+    cmocka_unit_test(wrong_use_is_status_2),
+    cmocka_unit_test(check_names_the_place),
+    cmocka_unit_test(show_prints_all_of_it),
+    cmocka_unit_test(show_finds_the_named_one_or_says_so),
+    cmocka_unit_test(explain_tells_choice_and_reason),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}

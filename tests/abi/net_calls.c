@@ -6,9 +6,9 @@ const char *host_name(const struct host *host) {
   return *(const char *const *)host->table; /* the first member of every version */
 }
 
-ncclResult_t host_init(const struct host *host, void **context, int traffic_class,
-                       ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) {
-  ncclNetCommConfig_t config = { traffic_class }; /* as in NCCL, gone when init returns */
+ncclResult_t host_init(const struct host *host, void **context, ncclDebugLogger_t logger,
+                       ncclProfilerCallback_t profiler) {
+  ncclNetCommConfig_t config = { host->traffic_class }; /* as in NCCL, gone when init returns */
   *context = NULL;
   switch (host->version) {
   case 6:
@@ -118,7 +118,7 @@ ncclResult_t host_listen(const struct host *host, void *context, int device, voi
 ncclResult_t host_connect(const struct host *host, void *context, int device, void *handle,
                           void **send_comm) {
   ncclNetDeviceHandle_t *device_handle = NULL;
-  ncclNetCommConfig_t config = { -1 };
+  ncclNetCommConfig_t config = { host->traffic_class };
   ncclResult_t result;
   switch (host->version) {
   case 6:

@@ -26,6 +26,7 @@ struct host {
   int version;
   void *library;
   const void *table; /* ncclNet_v<version>_t */
+  int traffic_class; /* of its communicators; -1: none */
 };
 
 /* The union of what the versions tell; -77 where a version has no such member. */
@@ -50,8 +51,8 @@ struct host_properties {
                            : HOST_TABLE(host, 12)->member(__VA_ARGS__))
 
 const char *host_name(const struct host *host);
-ncclResult_t host_init(const struct host *host, void **context, int traffic_class,
-                       ncclDebugLogger_t logger, ncclProfilerCallback_t profiler);
+ncclResult_t host_init(const struct host *host, void **context, ncclDebugLogger_t logger,
+                       ncclProfilerCallback_t profiler);
 /* Does nothing where the version has no finalize. */
 ncclResult_t host_finalize(const struct host *host, void *context);
 ncclResult_t host_properties(const struct host *host, int device, struct host_properties *out);

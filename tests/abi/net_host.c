@@ -12,17 +12,19 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tests/abi/net_calls.h"
+#include "tests/abi/net_exchange.h"
 #include "tests/abi/net_releases.h"
 
-enum { HANDLE_BYTES = 128, WINDOW = 8, PATIENCE_S = 20, PTR_HOST = 1, PTR_CUDA = 2 };
+enum { HANDLE_BYTES = 128, PTR_HOST = 1, PTR_CUDA = 2 };
 
 /* ---- what NCCL gives to a plugin ---- */
 
@@ -66,10 +68,10 @@ static ncclResult_t profiler(void **event, int type, void *phandle, int64_t id, 
   return ncclSuccess;
 }
 
-/* ---- loading, connecting ---- */
+/* ---- loading ---- */
 
 static struct host load(const struct net_release *release, const char *path) {
-  struct host host = { .release = release->name };
+  struct host host = { .release = release->name, .traffic_class = -1 };
   host.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!host.library) {
     fprintf(stderr, "%s\n", dlerror());
@@ -91,163 +93,6 @@ static int devices(const struct host *host) {
   return count;
 }
 
-static time_t now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec;
-}
-
-struct pair {
-  const struct host *host;
-  void *listen, *send, *recv;
-};
-
-static void connect_pair(const struct host *host, void *context, struct pair *pair) {
-  *pair = (struct pair){ .host = host };
-  unsigned char handle[HANDLE_BYTES + 16];
-  memset(handle, 0xa5, sizeof(handle));
-  CHECK_OK(host_listen(host, context, 0, handle, &pair->listen));
-  CHECK(pair->listen);
-  time_t deadline = now_s() + PATIENCE_S;
-  while (!pair->send || !pair->recv) {
-    if (!pair->send) {
-      CHECK_OK(host_connect(host, context, 0, handle, &pair->send));
-    }
-    if (!pair->recv) {
-      CHECK_OK(host_accept(host, pair->listen, &pair->recv));
-    }
-    CHECK(now_s() < deadline);
-  }
-  for (size_t i = HANDLE_BYTES; i < sizeof(handle); i++) {
-    CHECK(handle[i] == 0xa5);
-  }
-}
-
-/* Any order is allowed. */
-static void close_pair(struct pair *pair, int order) {
-  for (int i = 0; i < 3; i++) {
-    switch ((order + i) % 3) {
-    case 0:
-      CHECK_OK(HOST_CALL(pair->host, closeSend, pair->send));
-      break;
-    case 1:
-      CHECK_OK(HOST_CALL(pair->host, closeRecv, pair->recv));
-      break;
-    case 2:
-      CHECK_OK(HOST_CALL(pair->host, closeListen, pair->listen));
-      break;
-    }
-  }
-}
-
-/* ---- transfers ---- */
-
-struct half {
-  const struct host *host;
-  void *comm, *mhandle;
-  unsigned char *buffer; /* WINDOW parts */
-  size_t part_bytes;
-  const size_t *sizes;
-  int count;
-  bool is_sender;
-};
-
-static unsigned char pattern(int message, size_t at) {
-  return (unsigned char)((size_t)message * 7 + at * 13 + (at >> 8));
-}
-
-static void post(struct half *half, int message, void **request) {
-  unsigned char *part = half->buffer + (size_t)(message % WINDOW) * half->part_bytes;
-  size_t bytes = half->sizes[message];
-  int phandle;
-  if (half->is_sender) {
-    for (size_t i = 0; i < bytes; i++) {
-      part[i] = pattern(message, i);
-    }
-    CHECK_OK(host_isend(half->host, half->comm, part, bytes, half->mhandle, &phandle, request));
-    return;
-  }
-  memset(part, 0, bytes);
-  /* Sometimes more is asked for than comes. */
-  size_t room = bytes + (message % 3 ? 0 : 100);
-  room = room < half->part_bytes ? room : half->part_bytes;
-  CHECK_OK(host_irecv(half->host, half->comm, 1, part, room, half->mhandle, &phandle, message % 2,
-                      request));
-}
-
-static bool complete(struct half *half, int message, void *request) {
-  int is_done = 0, bytes = -1;
-  CHECK_OK(HOST_CALL(half->host, test, request, &is_done, &bytes));
-  if (!is_done) {
-    return false;
-  }
-  CHECK(bytes == (int)half->sizes[message]);
-  const unsigned char *part = half->buffer + (size_t)(message % WINDOW) * half->part_bytes;
-  for (size_t i = 0; i < half->sizes[message] && !half->is_sender; i++) {
-    CHECK(part[i] == pattern(message, i));
-  }
-  return true;
-}
-
-/* As NCCL's progress thread does: posts up to the window, tests the oldest. */
-static void *run_half(void *argument) {
-  struct half *half = argument;
-  void *requests[WINDOW];
-  int posted = 0, done = 0;
-  time_t deadline = now_s() + PATIENCE_S;
-  while (done < half->count) {
-    if (posted < half->count && posted - done < WINDOW) {
-      void *request = NULL;
-      post(half, posted, &request);
-      CHECK(request != (void *)1);
-      if (request) {
-        requests[posted++ % WINDOW] = request;
-      }
-    }
-    if (done < posted && complete(half, done, requests[done % WINDOW])) {
-      done++;
-      deadline = now_s() + PATIENCE_S;
-    }
-    CHECK(now_s() < deadline);
-  }
-  return NULL;
-}
-
-static void start_half(struct half *half, const struct pair *pair, bool is_sender,
-                       const size_t *sizes, int count) {
-  *half = (struct half){ .host = pair->host,
-                         .comm = is_sender ? pair->send : pair->recv,
-                         .sizes = sizes,
-                         .count = count,
-                         .is_sender = is_sender };
-  for (int i = 0; i < count; i++) {
-    half->part_bytes = sizes[i] > half->part_bytes ? sizes[i] : half->part_bytes;
-  }
-  half->part_bytes += 128;
-  half->buffer = malloc(half->part_bytes * WINDOW);
-  CHECK(half->buffer);
-  CHECK_OK(host_register(half->host, half->comm, half->buffer, half->part_bytes * WINDOW, PTR_HOST,
-                         &half->mhandle));
-}
-
-static void deregister_half(const struct half *half) {
-  CHECK_OK(HOST_CALL(half->host, deregMr, half->comm, half->mhandle));
-}
-
-static void exchange(const struct pair *pair, const size_t *sizes, int count) {
-  struct half sender, receiver;
-  start_half(&sender, pair, true, sizes, count);
-  start_half(&receiver, pair, false, sizes, count);
-  pthread_t thread;
-  CHECK(pthread_create(&thread, NULL, run_half, &sender) == 0);
-  run_half(&receiver);
-  CHECK(pthread_join(thread, NULL) == 0);
-  deregister_half(&sender);
-  deregister_half(&receiver);
-  free(sender.buffer);
-  free(receiver.buffer);
-}
-
 static const size_t some_sizes[] = { 0, 8, 1, 100, 4096, 0, 70000 };
 enum { SOME = sizeof(some_sizes) / sizeof(some_sizes[0]) };
 
@@ -259,7 +104,7 @@ static void case_properties(const struct net_release *release, const char *path)
   struct host host = load(release, path);
   void *context;
   CHECK(strcmp(host_name(&host), "stratus") == 0);
-  CHECK_OK(host_init(&host, &context, -1, logger, profiler));
+  CHECK_OK(host_init(&host, &context, logger, profiler));
   CHECK(devices(&host) == 1);
   char banner[64];
   snprintf(banner, sizeof(banner), "interface v%d, 1 device", host.version);
@@ -290,16 +135,16 @@ static void case_transfer(const struct net_release *release, const char *path) {
   enum { COUNT = sizeof(sizes) / sizeof(sizes[0]), MANY = 300 };
   struct host host = load(release, path);
   void *context;
-  CHECK_OK(host_init(&host, &context, -1, logger, profiler));
+  CHECK_OK(host_init(&host, &context, logger, profiler));
   CHECK_OK(host_set_attributes(&host, context));
-  struct pair pair;
-  connect_pair(&host, context, &pair);
-  exchange(&pair, sizes, COUNT);
+  struct exchange_pair pair;
+  exchange_connect(&host, context, &pair);
+  exchange_run(&pair, sizes, COUNT);
   size_t many[MANY];
   for (size_t i = 0; i < MANY; i++) {
     many[i] = i * 7919 % 9000;
   }
-  exchange(&pair, many, MANY);
+  exchange_run(&pair, many, MANY);
 
   char flushed[4];
   void *request = (void *)1, *data = flushed, *mhandle = NULL;
@@ -309,9 +154,34 @@ static void case_transfer(const struct net_release *release, const char *path) {
   int events = host.version >= 10 ? 2 * (COUNT + MANY) : 0;
   CHECK(__atomic_load_n(&profiled.started, __ATOMIC_RELAXED) == events);
   CHECK(__atomic_load_n(&profiled.stopped, __ATOMIC_RELAXED) == events);
-  close_pair(&pair, host.version);
+  exchange_close(&pair, host.version);
   CHECK_OK(host_finalize(&host, context));
   CHECK(!log_has("WARN"));
+}
+
+/* Sockets of this process that mark their packets so. */
+static int sockets_with_tos(int wanted) {
+  int found = 0;
+  for (int fd = 0; fd < 1024; fd++) {
+    int tos = 0;
+    socklen_t length = sizeof(tos);
+    found += getsockopt(fd, IPPROTO_IP, IP_TOS, &tos, &length) == 0 && tos == wanted;
+  }
+  return found;
+}
+
+/* A communicator's traffic class (v10 and later) becomes the DSCP of its connections. */
+static void case_traffic_class(const struct net_release *release, const char *path) {
+  struct host host = load(release, path);
+  host.traffic_class = 106; /* the lower two bits are not the user's */
+  void *context;
+  CHECK_OK(host_init(&host, &context, logger, profiler));
+  struct exchange_pair pair;
+  exchange_connect(&host, context, &pair);
+  exchange_run(&pair, some_sizes, SOME);
+  CHECK((sockets_with_tos(104) > 0) == (host.version >= 10));
+  exchange_close(&pair, 0);
+  CHECK_OK(host_finalize(&host, context));
 }
 
 /* Communicators come and go; from 2.28 on NCCL unloads the plugin in between. */
@@ -319,22 +189,22 @@ static void case_again(const struct net_release *release, const char *path) {
   struct host host = load(release, path);
   for (int round = 0; round < 3; round++) {
     void *first, *second = NULL;
-    CHECK_OK(host_init(&host, &first, -1, logger, profiler));
+    CHECK_OK(host_init(&host, &first, logger, profiler));
     CHECK(devices(&host) == 1);
     bool is_per_communicator = host.version >= 11;
     if (is_per_communicator) {
-      CHECK_OK(host_init(&host, &second, 104, logger, profiler));
+      CHECK_OK(host_init(&host, &second, logger, profiler));
       CHECK(first && second && first != second);
     }
-    struct pair a, b;
-    connect_pair(&host, first, &a);
-    connect_pair(&host, second, &b);
-    exchange(&a, some_sizes, SOME);
-    exchange(&b, some_sizes, SOME);
-    close_pair(&a, round);
+    struct exchange_pair a, b;
+    exchange_connect(&host, first, &a);
+    exchange_connect(&host, second, &b);
+    exchange_run(&a, some_sizes, SOME);
+    exchange_run(&b, some_sizes, SOME);
+    exchange_close(&a, round);
     CHECK_OK(host_finalize(&host, first));
-    exchange(&b, some_sizes, SOME);
-    close_pair(&b, round + 1);
+    exchange_run(&b, some_sizes, SOME);
+    exchange_close(&b, round + 1);
     if (is_per_communicator) {
       CHECK_OK(host_finalize(&host, second));
       CHECK(dlclose(host.library) == 0);
@@ -349,21 +219,21 @@ static void case_abort(const struct net_release *release, const char *path) {
   static const size_t sizes[] = { 3 << 20, 3 << 20, 3 << 20 };
   struct host host = load(release, path);
   void *context;
-  CHECK_OK(host_init(&host, &context, -1, logger, profiler));
+  CHECK_OK(host_init(&host, &context, logger, profiler));
   for (int order = 0; order < 3; order++) {
-    struct pair pair;
-    connect_pair(&host, context, &pair);
-    struct half sender, receiver;
-    start_half(&sender, &pair, true, sizes, 3);
-    start_half(&receiver, &pair, false, sizes, 3);
+    struct exchange_pair pair;
+    exchange_connect(&host, context, &pair);
+    struct exchange_half sender, receiver;
+    exchange_start(&sender, &pair, true, sizes, 3);
+    exchange_start(&receiver, &pair, false, sizes, 3);
     void *request;
     for (int i = 0; i < 3; i++) {
-      post(&receiver, i, &request);
-      post(&sender, i, &request);
+      exchange_post(&receiver, i, &request);
+      exchange_post(&sender, i, &request);
     }
-    deregister_half(&sender);
-    deregister_half(&receiver);
-    close_pair(&pair, order); /* nothing touches the memory from here on */
+    exchange_deregister(&sender);
+    exchange_deregister(&receiver);
+    exchange_close(&pair, order); /* nothing touches the memory from here on */
     free(sender.buffer);
     free(receiver.buffer);
   }
@@ -376,7 +246,7 @@ static void case_wrong_use(const struct net_release *release, const char *path) 
   setenv("STRATUS_GPU_POINTERS", "1", 1);
   struct host host = load(release, path);
   void *context;
-  CHECK_OK(host_init(&host, &context, -1, logger, profiler));
+  CHECK_OK(host_init(&host, &context, logger, profiler));
   CHECK(devices(&host) == 1);
   CHECK(log_has("STRATUS_SPEDD_MBPS") && log_has("STRATUS_SPEED_MBPS"));
   CHECK(log_has("STRATUS_CHUNK_BYTES") && log_has("4K..4M"));
@@ -392,15 +262,15 @@ static void case_wrong_use(const struct net_release *release, const char *path) 
   CHECK(host_fuse(&host, &fused, 0, 0) != ncclSuccess && fused == -1);
   CHECK(host_fuse(&host, &fused, 0, 1) != ncclSuccess && devices(&host) == 1);
 
-  struct pair pair;
-  connect_pair(&host, context, &pair);
+  struct exchange_pair pair;
+  exchange_connect(&host, context, &pair);
   void *request = NULL, *mhandle = NULL;
   char data[8];
   CHECK(host_irecv(&host, pair.recv, 2, data, 8, NULL, NULL, false, &request) != ncclSuccess);
   void *gpu = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(host_register(&host, pair.send, gpu, 4096, PTR_CUDA, &mhandle) != ncclSuccess);
   CHECK(log_has("unset STRATUS_GPU_POINTERS"));
-  close_pair(&pair, 0);
+  exchange_close(&pair, 0);
   CHECK_OK(host_finalize(&host, context));
 }
 
@@ -408,7 +278,7 @@ static void case_no_interface(const struct net_release *release, const char *pat
   setenv("NCCL_SOCKET_IFNAME", "=absent0", 1);
   struct host host = load(release, path);
   void *context;
-  CHECK_OK(host_init(&host, &context, -1, logger, profiler));
+  CHECK_OK(host_init(&host, &context, logger, profiler));
   CHECK(devices(&host) == 0);
   CHECK(log_has("WARN NET/stratus: no usable network interface"));
   CHECK(log_has("=absent0") && log_has("lo does not match NCCL_SOCKET_IFNAME"));
@@ -419,9 +289,13 @@ static const struct net_case {
   const char *name;
   void (*run)(const struct net_release *release, const char *path);
 } cases[] = {
-  { "properties", case_properties }, { "transfer", case_transfer },
-  { "again", case_again },           { "abort", case_abort },
-  { "wrong_use", case_wrong_use },   { "no_interface", case_no_interface },
+  { "properties", case_properties },
+  { "transfer", case_transfer },
+  { "again", case_again },
+  { "traffic_class", case_traffic_class },
+  { "abort", case_abort },
+  { "wrong_use", case_wrong_use },
+  { "no_interface", case_no_interface },
 };
 enum { CASE_COUNT = sizeof(cases) / sizeof(cases[0]) };
 

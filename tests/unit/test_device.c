@@ -7,121 +7,75 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <ftw.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "common/log.h"
 #include "net_plugin/plugin/device.h"
 #include "net_plugin/plugin/nic_facts.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/tree.h"
 
-static char warnings[4 * LOG_TEXT_MAX];
-static char root[] = "/tmp/stratus-test-device-XXXXXX";
-
-static void keep_warning(enum log_level level, const char *file, int line, const char *text) {
-  (void)file;
-  (void)line;
-  if (level == LOG_LEVEL_WARN) {
-    size_t length = strlen(warnings);
-    snprintf(warnings + length, sizeof(warnings) - length, "%s\n", text);
-  }
-}
-
-/* ---- a sysfs in a temporary directory ---- */
-
-static void make_parents(char *path) {
-  for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
-    *slash = '\0';
-    (void)mkdir(path, 0755);
-    *slash = '/';
-  }
-}
-
-static void put(const char *name, const char *text) {
-  char path[512];
-  snprintf(path, sizeof(path), "%s/%s", root, name);
-  make_parents(path);
-  FILE *file = fopen(path, "w");
-  assert_non_null(file);
-  fputs(text, file);
-  fclose(file);
-}
-
-static void put_link(const char *name, const char *target) {
-  char path[512];
-  snprintf(path, sizeof(path), "%s/%s", root, name);
-  make_parents(path);
-  assert_int_equal(symlink(target, path), 0);
-}
+static struct tree sysfs;
 
 #define PCI "sys/devices/pci0000:00"
 
 static void make_sysfs(void) {
   /* eth0: a real NIC at 25 Gb/s on NUMA node 1 */
-  put(PCI "/0000:00:05.0/numa_node", "1\n");
-  put(PCI "/0000:00:05.0/net/eth0/speed", "25000\n");
-  put(PCI "/0000:00:05.0/net/eth0/address", "02:00:00:00:00:05\n");
-  put_link(PCI "/0000:00:05.0/driver", "../../../bus/pci/drivers/ena");
-  put("sys/bus/pci/drivers/ena/uevent", "");
-  put_link(PCI "/0000:00:05.0/net/eth0/device", "../..");
-  put_link("sys/class/net/eth0", "../../devices/pci0000:00/0000:00:05.0/net/eth0");
+  tree_write(&sysfs, PCI "/0000:00:05.0/numa_node", "1\n");
+  tree_write(&sysfs, PCI "/0000:00:05.0/net/eth0/speed", "25000\n");
+  tree_write(&sysfs, PCI "/0000:00:05.0/net/eth0/address", "02:00:00:00:00:05\n");
+  tree_link(&sysfs, PCI "/0000:00:05.0/driver", "../../../bus/pci/drivers/ena");
+  tree_make_directory(&sysfs, "sys/bus/pci/drivers/ena");
+  tree_link(&sysfs, PCI "/0000:00:05.0/net/eth0/device", "../..");
+  tree_link(&sysfs, "sys/class/net/eth0", "../../devices/pci0000:00/0000:00:05.0/net/eth0");
   /* eth1: virtio that claims 10 Gb/s; the NIC is a child of its PCI function */
-  put(PCI "/0000:00:06.0/numa_node", "-1\n");
-  put(PCI "/0000:00:06.0/virtio2/net/eth1/speed", "10000\n");
-  put(PCI "/0000:00:06.0/virtio2/net/eth1/address", "02:00:00:00:00:06\n");
-  put("sys/bus/virtio/drivers/virtio_net/uevent", "");
-  put_link(PCI "/0000:00:06.0/virtio2/driver", "../../../../bus/virtio/drivers/virtio_net");
-  put_link(PCI "/0000:00:06.0/virtio2/net/eth1/device", "../..");
-  put_link("sys/class/net/eth1", "../../devices/pci0000:00/0000:00:06.0/virtio2/net/eth1");
+  tree_write(&sysfs, PCI "/0000:00:06.0/numa_node", "-1\n");
+  tree_write(&sysfs, PCI "/0000:00:06.0/virtio2/net/eth1/speed", "10000\n");
+  tree_write(&sysfs, PCI "/0000:00:06.0/virtio2/net/eth1/address", "02:00:00:00:00:06\n");
+  tree_make_directory(&sysfs, "sys/bus/virtio/drivers/virtio_net");
+  tree_link(&sysfs, PCI "/0000:00:06.0/virtio2/driver",
+            "../../../../bus/virtio/drivers/virtio_net");
+  tree_link(&sysfs, PCI "/0000:00:06.0/virtio2/net/eth1/device", "../..");
+  tree_link(&sysfs, "sys/class/net/eth1", "../../devices/pci0000:00/0000:00:06.0/virtio2/net/eth1");
   /* eth2: a real NIC whose driver does not know */
-  put(PCI "/0000:01:00.1/net/eth2/speed", "-1\n");
-  put_link(PCI "/0000:01:00.1/net/eth2/device", "../..");
-  put_link("sys/class/net/eth2", "../../devices/pci0000:00/0000:01:00.1/net/eth2");
+  tree_write(&sysfs, PCI "/0000:01:00.1/net/eth2/speed", "-1\n");
+  tree_link(&sysfs, PCI "/0000:01:00.1/net/eth2/device", "../..");
+  tree_link(&sysfs, "sys/class/net/eth2", "../../devices/pci0000:00/0000:01:00.1/net/eth2");
   /* veth0 claims 10 Gb/s; bond0 is over eth0 and as truthful; vlan1 is over veth0 and is not */
-  put("sys/devices/virtual/net/veth0/speed", "10000\n");
-  put("sys/devices/virtual/net/bond0/speed", "50000\n");
-  put_link("sys/devices/virtual/net/bond0/lower_eth0", "../../../pci0000:00/0000:00:05.0/net/eth0");
-  put("sys/devices/virtual/net/vlan1/speed", "10000\n");
-  put_link("sys/devices/virtual/net/vlan1/lower_veth0", "../veth0");
-  put_link("sys/class/net/veth0", "../../devices/virtual/net/veth0");
-  put_link("sys/class/net/bond0", "../../devices/virtual/net/bond0");
-  put_link("sys/class/net/vlan1", "../../devices/virtual/net/vlan1");
+  tree_write(&sysfs, "sys/devices/virtual/net/veth0/speed", "10000\n");
+  tree_write(&sysfs, "sys/devices/virtual/net/bond0/speed", "50000\n");
+  tree_link(&sysfs, "sys/devices/virtual/net/bond0/lower_eth0",
+            "../../../pci0000:00/0000:00:05.0/net/eth0");
+  tree_write(&sysfs, "sys/devices/virtual/net/vlan1/speed", "10000\n");
+  tree_link(&sysfs, "sys/devices/virtual/net/vlan1/lower_veth0", "../veth0");
+  tree_link(&sysfs, "sys/class/net/veth0", "../../devices/virtual/net/veth0");
+  tree_link(&sysfs, "sys/class/net/bond0", "../../devices/virtual/net/bond0");
+  tree_link(&sysfs, "sys/class/net/vlan1", "../../devices/virtual/net/vlan1");
   /* A VMBus NIC, as on Azure: a device, but none on PCI */
-  put("sys/devices/LNXSYSTM:00/VMBUS:00/f8615163-0000/net/hv0/speed", "40000\n");
-  put_link("sys/devices/LNXSYSTM:00/VMBUS:00/f8615163-0000/net/hv0/device", "../..");
-  put_link("sys/class/net/hv0", "../../devices/LNXSYSTM:00/VMBUS:00/f8615163-0000/net/hv0");
+  tree_write(&sysfs, "sys/devices/LNXSYSTM:00/VMBUS:00/f8615163-0000/net/hv0/speed", "40000\n");
+  tree_link(&sysfs, "sys/devices/LNXSYSTM:00/VMBUS:00/f8615163-0000/net/hv0/device", "../..");
+  tree_link(&sysfs, "sys/class/net/hv0",
+            "../../devices/LNXSYSTM:00/VMBUS:00/f8615163-0000/net/hv0");
 }
 
 static int group_set_up(void **context) {
   (void)context;
-  if (!mkdtemp(root)) {
-    return -1;
-  }
+  tree_create(&sysfs);
   make_sysfs();
   return 0;
 }
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *walk) {
-  (void)info;
-  (void)type;
-  (void)walk;
-  return remove(path);
-}
-
 static int group_tear_down(void **context) {
   (void)context;
-  return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+  tree_remove(&sysfs);
+  return 0;
 }
 
 static int set_up(void **context) {
   (void)context;
-  warnings[0] = '\0';
-  log_set_sink(keep_warning);
+  log_capture_start();
   return 0;
 }
 
@@ -141,7 +95,7 @@ static void discover(const char *names, const char *speed, unsigned latency_us,
     names += length + (names[length] == ' ');
   }
   struct device_settings settings = {
-    .sysfs_root = root, .speed_mbps = speed, .latency_us = latency_us, .profile = profile
+    .sysfs_root = sysfs.root, .speed_mbps = speed, .latency_us = latency_us, .profile = profile
   };
   device_table_discover(&table, list, count, &settings);
 }
@@ -163,19 +117,19 @@ static void assert_speed(const char *name, uint32_t mbps, enum device_origin ori
 static void pci_path_is_the_function(void **context) {
   (void)context;
   struct nic_facts facts;
-  nic_facts_read(root, "eth0", 2, &facts);
+  nic_facts_read(sysfs.root, "eth0", 2, &facts);
   assert_string_equal(facts.pci_path, "/" PCI "/0000:00:05.0");
   assert_int_equal(facts.numa_node, 1);
   assert_int_equal(facts.guid, UINT64_C(0x0002020000000005));
-  nic_facts_read(root, "eth1", 3, &facts);
+  nic_facts_read(sysfs.root, "eth1", 3, &facts);
   assert_string_equal(facts.pci_path, "/" PCI "/0000:00:06.0");
   assert_int_equal(facts.numa_node, -1);
-  nic_facts_read(root, "veth0", 4, &facts);
+  nic_facts_read(sysfs.root, "veth0", 4, &facts);
   assert_string_equal(facts.pci_path, "");
-  nic_facts_read(root, "hv0", 5, &facts);
+  nic_facts_read(sysfs.root, "hv0", 5, &facts);
   assert_string_equal(facts.pci_path, "");
   assert_int_equal(facts.speed_mbps, 40000);
-  nic_facts_read(root, "absent", 6, &facts);
+  nic_facts_read(sysfs.root, "absent", 6, &facts);
   assert_string_equal(facts.pci_path, "");
   assert_int_equal(facts.speed_mbps, 0);
   assert_int_equal(facts.numa_node, -1);
@@ -184,8 +138,8 @@ static void pci_path_is_the_function(void **context) {
 static void guids_differ_even_with_equal_addresses(void **context) {
   (void)context;
   struct nic_facts a, b;
-  nic_facts_read(root, "veth0", 4, &a);
-  nic_facts_read(root, "veth0", 5, &b);
+  nic_facts_read(sysfs.root, "veth0", 4, &a);
+  nic_facts_read(sysfs.root, "veth0", 5, &b);
   assert_true(a.guid != b.guid);
 }
 
@@ -198,7 +152,7 @@ static void some_drivers_tell_the_truth(void **context) {
   } expected[] = { { "eth0", 25000 }, { "eth1", 0 },      { "eth2", 0 },
                    { "veth0", 0 },    { "bond0", 50000 }, { "vlan1", 0 } };
   for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
-    nic_facts_read(root, expected[i].name, 1, &facts);
+    nic_facts_read(sysfs.root, expected[i].name, 1, &facts);
     assert_int_equal(facts.speed_mbps, expected[i].mbps);
   }
 }
@@ -208,11 +162,11 @@ static void unknown_speeds_are_no_speeds(void **context) {
   static const char *const texts[] = { "-1", "0", "65535", "4294967295", "", "fast" };
   struct nic_facts facts;
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-    put(PCI "/0000:01:00.1/net/eth2/speed", texts[i]);
-    nic_facts_read(root, "eth2", 1, &facts);
+    tree_write(&sysfs, PCI "/0000:01:00.1/net/eth2/speed", "%s", texts[i]);
+    nic_facts_read(sysfs.root, "eth2", 1, &facts);
     assert_int_equal(facts.speed_mbps, 0);
   }
-  put(PCI "/0000:01:00.1/net/eth2/speed", "-1\n");
+  tree_write(&sysfs, PCI "/0000:01:00.1/net/eth2/speed", "-1\n");
 }
 
 /* ---- speed, latency ---- */
@@ -237,7 +191,7 @@ static void speed_is_from_the_first_that_knows(void **context) {
   discover("eth0 eth1", "12500", 0, &profile);
   assert_speed("eth0", 12500, DEVICE_FROM_PARAMETER);
   assert_speed("eth1", 12500, DEVICE_FROM_PARAMETER);
-  assert_string_equal(warnings, "");
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
 static void bad_speeds_are_told(void **context) {
@@ -246,18 +200,18 @@ static void bad_speeds_are_told(void **context) {
                                      "eth0=0",  "eth0=-1", "10000001",
                                      "eth0=5x", "0",       "abcdefghijklmnopqrst=5" };
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-    warnings[0] = '\0';
+    log_capture_start();
     discover("eth0", bad[i], 0, NULL);
     assert_speed("eth0", 25000, DEVICE_FROM_SYSTEM);
-    assert_non_null(strstr(warnings, bad[i]));
-    assert_non_null(strstr(warnings, "1..10000000"));
+    assert_true(log_capture_find(bad[i]) > 0);
+    assert_true(log_capture_find("1..10000000") > 0);
   }
   /* The good part of a list holds. */
   discover("eth0 eth1", "eth0=5x,eth1=7000", 0, NULL);
   assert_speed("eth1", 7000, DEVICE_FROM_PARAMETER);
-  warnings[0] = '\0';
+  log_capture_start();
   discover("eth0", "eth9=7000", 0, NULL);
-  assert_non_null(strstr(warnings, "eth9"));
+  assert_true(log_capture_find("eth9") > 0);
 }
 
 static void latency_is_never_measured(void **context) {
@@ -275,7 +229,7 @@ static void no_interface_is_an_empty_table(void **context) {
   (void)context;
   discover("", "5000", 0, NULL);
   assert_int_equal(table.count, 0);
-  assert_string_equal(warnings, "");
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
   assert_null(device_table_find(&table, 0));
   assert_null(device_table_find(&table, -1));
 }
@@ -336,11 +290,11 @@ static void impossible_fusions_are_refused(void **context) {
               { { 0, 1 }, 1, "2 to 4" },      { { 0, 1 }, 0, "2 to 4" },
               { { 0, 1 }, 5, "2 to 4" },      { { 0, 1 }, -3, "2 to 4" } };
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-    warnings[0] = '\0';
+    log_capture_start();
     index = 99;
     assert_int_equal(device_table_fuse(&table, bad[i].parts, bad[i].count, 4, &index), -EINVAL);
     assert_int_equal(index, 99);
-    assert_non_null(strstr(warnings, bad[i].warning));
+    assert_true(log_capture_find(bad[i].warning) > 0);
   }
   assert_int_equal(table.count, 3);
 }

@@ -15,25 +15,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/log.h"
 #include "net_plugin/plugin/memory.h"
+#include "tests/lib/log_capture.h"
 
 enum { PAGE = 4096, BUFFER = 16 * PAGE };
 
-static char last_warning[LOG_TEXT_MAX];
-
-static void keep_warning(enum log_level level, const char *file, int line, const char *text) {
-  (void)file;
-  (void)line;
-  if (level == LOG_LEVEL_WARN) {
-    snprintf(last_warning, sizeof(last_warning), "%s", text);
-  }
-}
-
 static int set_up(void **context) {
   (void)context;
-  last_warning[0] = '\0';
-  log_set_sink(keep_warning);
+  log_capture_start();
   return 0;
 }
 
@@ -88,7 +77,7 @@ static void other_gpu_memory_is_refused(void **context) {
   const struct memory *memory = NULL;
   assert_int_equal(memory_register(buffer, PAGE, MEMORY_GPU, &memory), -EFAULT);
   assert_null(memory);
-  assert_non_null(strstr(last_warning, "STRATUS_GPU_POINTERS"));
+  assert_true(log_capture_find("STRATUS_GPU_POINTERS") > 0);
   /* The last byte counts, too. */
   assert_int_equal(mprotect(buffer, PAGE, PROT_READ | PROT_WRITE), 0);
   assert_int_equal(memory_register(buffer, PAGE + 1, MEMORY_GPU, &memory), -EFAULT);

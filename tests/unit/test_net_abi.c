@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is decided at the edge to NCCL: result codes, log levels, traffic classes, attributes. The
+ * calls themselves are tested by tests/abi/net_host.c against the built plugin. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "net_plugin/abi/logger.h"
+#include "net_plugin/abi/net_abi.h"
+#include "net_plugin/abi/result.h"
+#include "net_plugin/plugin/attributes.h"
+
+static void results_name_the_culprit(void **context) {
+  (void)context;
+  static const struct {
+    int error;
+    enum nccl_result result;
+  } expected[] = {
+    { 0, NCCL_SUCCESS },
+    /* the peer */
+    { ECONNRESET, NCCL_REMOTE_ERROR },
+    { ECONNREFUSED, NCCL_REMOTE_ERROR },
+    { EPIPE, NCCL_REMOTE_ERROR },
+    { ETIMEDOUT, NCCL_REMOTE_ERROR },
+    /* this host */
+    { EMFILE, NCCL_SYSTEM_ERROR },
+    { ENOMEM, NCCL_SYSTEM_ERROR },
+    { EADDRINUSE, NCCL_SYSTEM_ERROR },
+    { ENETUNREACH, NCCL_SYSTEM_ERROR },
+    /* the user's set-up */
+    { EPROTO, NCCL_INVALID_USAGE },
+    { EPROTONOSUPPORT, NCCL_INVALID_USAGE },
+    { EMSGSIZE, NCCL_INVALID_USAGE },
+    { EACCES, NCCL_INVALID_USAGE },
+    /* a bug */
+    { EINVAL, NCCL_INTERNAL_ERROR },
+    { EFAULT, NCCL_INTERNAL_ERROR },
+  };
+  for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+    assert_int_equal(result_from_errno(-expected[i].error), expected[i].result);
+  }
+}
+
+static struct {
+  enum nccl_log_level level;
+  unsigned long flags;
+  int calls;
+  char text[256];
+} logged;
+
+static void nccl_logger(enum nccl_log_level level, unsigned long flags, const char *file, int line,
+                        const char *format, ...) {
+  assert_true(strstr(file, "test_net_abi.c") != NULL && line > 0);
+  logged.level = level;
+  logged.flags = flags;
+  logged.calls++;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(logged.text, sizeof(logged.text), format, arguments);
+  va_end(arguments);
+}
+
+static void messages_reach_nccls_log(void **context) {
+  (void)context;
+  logger_use(nccl_logger);
+  LOG_WARN("100%% of %s", "eth0");
+  assert_int_equal(logged.level, 2);
+  assert_int_equal(logged.flags, 0x11);
+  assert_string_equal(logged.text, "NET/stratus: 100% of eth0");
+  LOG_INFO("info");
+  assert_int_equal(logged.level, 3);
+  LOG_TRACE("trace"); /* below the threshold */
+  assert_int_equal(logged.calls, 2);
+  log_set_threshold(LOG_LEVEL_TRACE);
+  LOG_TRACE("trace");
+  assert_int_equal(logged.level, 5);
+  log_set_threshold(LOG_LEVEL_INFO);
+  logger_use(NULL);
+  LOG_INFO("nobody hears this");
+  assert_int_equal(logged.calls, 3);
+}
+
+/* NCCL calls what is not NULL; what is NULL it must be able to do without. */
+static void tables_are_complete(void **context) {
+  (void)context;
+  static const struct {
+    const void *table;
+    size_t members; /* with the name */
+    size_t missing; /* getDeviceMr, irecvConsumed */
+  } tables[] = {
+    { &ncclNetPlugin_v6, sizeof(struct net_v6) / sizeof(void *), 0 },
+    { &ncclNetPlugin_v7, sizeof(struct net_v7) / sizeof(void *), 2 },
+    { &ncclNetPlugin_v8, sizeof(struct net_v8) / sizeof(void *), 2 },
+    { &ncclNetPlugin_v9, sizeof(struct net_v9) / sizeof(void *), 2 },
+    { &ncclNetPlugin_v10, sizeof(struct net_v10) / sizeof(void *), 2 },
+    { &ncclNetPlugin_v11, sizeof(struct net_v11) / sizeof(void *), 2 },
+    { &ncclNetPlugin_v12, sizeof(struct net_v12) / sizeof(void *), 2 },
+  };
+  for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+    const void *const *members = tables[i].table;
+    size_t missing = 0;
+    for (size_t m = 0; m < tables[i].members; m++) {
+      missing += members[m] == NULL;
+    }
+    assert_int_equal(missing, tables[i].missing);
+    assert_string_equal((const char *)members[0], "stratus");
+  }
+  assert_null(ncclNetPlugin_v12.getDeviceMr);
+  assert_null(ncclNetPlugin_v12.irecvConsumed);
+}
+
+static void attributes_are_kept_as_they_are_told(void **context) {
+  (void)context;
+  const struct attributes told = {
+    .send = { 2, 1, 4, 3 }, .receive = { -1, -1, -1, -1 }, .operations = 16, .protocols = 4
+  };
+  struct attributes kept = { 0 };
+  attributes_store(&kept, &told);
+  assert_memory_equal(&kept, &told, sizeof(told));
+  char text[ATTRIBUTES_TEXT_MAX];
+  attributes_format(&kept, text);
+  assert_non_null(strstr(text, "send: 1 to 2 peers, 3 to 4 connections each"));
+  assert_non_null(strstr(text, "operations 0x10"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(results_name_the_culprit),
+    cmocka_unit_test(messages_reach_nccls_log),
+    cmocka_unit_test(tables_are_complete),
+    cmocka_unit_test(attributes_are_kept_as_they_are_told),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The invented machines of tests/data/sysfs, and machines that tell little. */
+#include "common/machine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/lib/tree.h"
+#include "tests/lib/unit.h"
+
+static struct machine machine;
+
+static void aws_tells_the_instance_type(void **state) {
+  (void)state;
+  machine_read("tests/data/sysfs/aws", &machine);
+  assert_int_equal(machine.cloud, MACHINE_CLOUD_AWS);
+  assert_string_equal(machine.instance_type, "p4d.24xlarge");
+  assert_string_equal(machine.vendor, "Amazon EC2");
+  assert_int_equal(machine.cpu_count, 96);
+  assert_int_equal(machine.numa_count, 2);
+  assert_int_equal(machine.gpu_count, 8);
+  assert_string_equal(machine.gpu_pci_id, "10de:20b0");
+  assert_string_equal(machine.gpu_model, "NVIDIA A100-SXM4-40GB");
+  assert_int_equal(machine.nic_count, 2);
+  assert_string_equal(machine.nics[0].name, "ens5");
+  assert_string_equal(machine.nics[0].pci_id, "1d0f:ec20");
+  assert_string_equal(machine.nics[0].driver, "ena");
+  assert_int_equal(machine.nics[1].speed_mbps, 100000);
+  assert_int_equal(machine_nic_mbps(&machine), 100000);
+}
+
+static void gcp_is_known_by_its_product(void **state) {
+  (void)state;
+  machine_read("tests/data/sysfs/gcp", &machine);
+  assert_int_equal(machine.cloud, MACHINE_CLOUD_GCP);
+  assert_string_equal(machine.instance_type, "");
+  assert_string_equal(machine.nics[0].pci_id, "1ae0:0042");
+  assert_int_equal(machine.gpu_count, 1);
+  assert_string_equal(machine.gpu_model, ""); /* no driver loaded */
+}
+
+static void azure_has_nics_that_are_not_on_pci(void **state) {
+  (void)state;
+  machine_read("tests/data/sysfs/azure", &machine);
+  assert_int_equal(machine.cloud, MACHINE_CLOUD_AZURE);
+  assert_int_equal(machine.nic_count, 2);
+  assert_string_equal(machine.nics[0].name, "enP2s1");
+  assert_string_equal(machine.nics[0].pci_id, "15b3:101a");
+  assert_string_equal(machine.nics[1].name, "eth0");
+  assert_string_equal(machine.nics[1].pci_id, "");
+  assert_string_equal(machine.nics[1].driver, "hv_netvsc");
+}
+
+static void virtio_is_found_one_level_up(void **state) {
+  (void)state;
+  machine_read("tests/data/sysfs/alibaba", &machine);
+  assert_int_equal(machine.cloud, MACHINE_CLOUD_ALIBABA);
+  assert_int_equal(machine.nic_count, 1);
+  assert_string_equal(machine.nics[0].pci_id, "1af4:1000");
+  assert_string_equal(machine.nics[0].driver, "virtio_net");
+  assert_int_equal(machine.nics[0].speed_mbps, 0); /* -1 in the file */
+  machine_read("tests/data/sysfs/tencent", &machine);
+  assert_int_equal(machine.cloud, MACHINE_CLOUD_TENCENT);
+  assert_int_equal(machine_nic_mbps(&machine), 0); /* no file */
+}
+
+static void oci_is_known_by_its_asset_tag(void **state) {
+  (void)state;
+  machine_read("tests/data/sysfs/oci", &machine);
+  assert_int_equal(machine.cloud, MACHINE_CLOUD_OCI);
+  assert_int_equal(machine.cpu_count, 128);
+  assert_int_equal(machine.gpu_count, 0);
+  assert_string_equal(machine.gpu_pci_id, "");
+  assert_int_equal(machine_nic_mbps(&machine), 50000);
+}
+
+static void empty_root_is_an_unknown_machine(void **state) {
+  (void)state;
+  struct tree tree;
+  tree_create(&tree);
+  machine_read(tree.root, &machine);
+  const struct machine nothing = { 0 };
+  assert_memory_equal(&machine, &nothing, sizeof nothing);
+  assert_string_equal(machine_cloud_name(machine.cloud), "unknown");
+  tree_remove(&tree);
+}
+
+static void nonsense_is_left_out(void **state) {
+  (void)state;
+  struct tree tree;
+  char name[200];
+  memset(name, 'v', sizeof name - 1);
+  name[sizeof name - 1] = '\0';
+  tree_create(&tree);
+  tree_write(&tree, "sys/class/dmi/id/sys_vendor", "%s\n", name);
+  tree_write(&tree, "sys/class/dmi/id/product_name", "Amazon EC2 p5.48xlarge\n");
+  tree_write(&tree, "sys/devices/system/cpu/online", "all\n");
+  tree_write(&tree, "sys/bus/pci/devices/0000:00:01.0/vendor", "NVIDIA\n");
+  tree_write(&tree, "sys/bus/pci/devices/0000:00:02.0/vendor", "0x10de\n"); /* no class */
+  tree_write(&tree, "sys/bus/pci/devices/0000:00:03.0/vendor", "0x10de\n");
+  tree_write(&tree, "sys/bus/pci/devices/0000:00:03.0/class", "0x040300\n"); /* audio */
+  tree_write(&tree, "sys/class/net/eth0/device/vendor", "0x123456\n");
+  tree_write(&tree, "sys/class/net/eth0/device/device", "0x1\n");
+  tree_write(&tree, "sys/class/net/eth0/device/class", "0x020000\n");
+  tree_write(&tree, "sys/class/net/eth0/speed", "99999999999\n");
+  machine_read(tree.root, &machine);
+  assert_int_equal(machine.cloud, MACHINE_CLOUD_UNKNOWN);
+  assert_int_equal(strlen(machine.vendor), MACHINE_TEXT_MAX - 1);
+  assert_string_equal(machine.instance_type, "");
+  assert_int_equal(machine.cpu_count, 0);
+  assert_int_equal(machine.gpu_count, 0);
+  assert_int_equal(machine.nic_count, 1);
+  assert_string_equal(machine.nics[0].pci_id, "");
+  assert_int_equal(machine.nics[0].speed_mbps, 0);
+  tree_remove(&tree);
+}
+
+static void interfaces_are_bounded(void **state) {
+  (void)state;
+  struct tree tree;
+  tree_create(&tree);
+  for (int i = 0; i < MACHINE_NICS_MAX + 8; i++) {
+    char path[64];
+    snprintf(path, sizeof path, "sys/class/net/eth%d/device", i);
+    tree_make_directory(&tree, path);
+  }
+  machine_read(tree.root, &machine);
+  assert_int_equal(machine.nic_count, MACHINE_NICS_MAX);
+  assert_string_equal(machine.nics[MACHINE_NICS_MAX - 1].name, "eth63");
+  tree_remove(&tree);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(aws_tells_the_instance_type),
+    cmocka_unit_test(gcp_is_known_by_its_product),
+    cmocka_unit_test(azure_has_nics_that_are_not_on_pci),
+    cmocka_unit_test(virtio_is_found_one_level_up),
+    cmocka_unit_test(oci_is_known_by_its_asset_tag),
+    cmocka_unit_test(empty_root_is_an_unknown_machine),
+    cmocka_unit_test(nonsense_is_left_out),
+    cmocka_unit_test(interfaces_are_bounded),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -138,12 +138,14 @@ SUITE ?= sid
 NCCL_DIR ?= build/nccl/$(SUITE)
 FAKE_LIB := $(BUILD)/fake_cuda/lib
 FAKE_NCCL := $(FAKE_LIB)/$(SUITE)
-FAKE_TEST := $(BUILD)/fake_cuda/test/$(SUITE)
+FAKE_TEST := $(BUILD)/fake_cuda/test
 
 FAKE_CUDART_SRC := $(call sources,tests/fake_cuda/runtime tests/fake_cuda/nccl)
 FAKE_NVML_SRC := $(call sources,tests/fake_cuda/nvml)
 FAKE_LIBC_SRC := $(call sources,tests/fake_cuda/libc)
 FAKE_TEST_SRC := $(call sources,tests/fake_cuda/test)
+FAKE_NCCL_TEST_SRC := $(call sources,tests/fake_cuda/test/nccl)
+FAKE_TEST_LIB_SRC := $(call sources,tests/fake_cuda/test/lib)
 # Sizes and offsets of this code are int, size_t and ssize_t by turns, as the CUDA API has them.
 FAKE_CFLAGS = -Itests/fake_cuda/include -Wno-conversion -Wno-missing-prototypes
 # The reductions profit from vector instructions and from F16C for half precision.
@@ -190,22 +192,48 @@ $(FAKE_NCCL)/libnccl.so.2: $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(F
 
 nccl: fake-cuda $(FAKE_NCCL)/libnccl.so.2
 
-# Test programs, each from one file and the helpers in test/lib.
-FAKE_TEST_LIB := $(call objects,$(call sources,tests/fake_cuda/test/lib))
-$(call objects,$(FAKE_TEST_SRC)) $(FAKE_TEST_LIB): ALL_CFLAGS += $(FAKE_CFLAGS) \
-  -isystem $(NCCL_DIR)/usr/include
-$(call objects,$(FAKE_TEST_SRC)) $(FAKE_TEST_LIB): | $(NCCL_DIR)/complete
+# Test programs, each from one file and the helpers in test/lib: of the runtime alone, and, below
+# the suite's name, of NCCL on top of it.
+FAKE_TEST_LIB := $(call objects,$(FAKE_TEST_LIB_SRC))
+$(call objects,$(FAKE_TEST_SRC) $(FAKE_NCCL_TEST_SRC) $(FAKE_TEST_LIB_SRC)): ALL_CFLAGS += \
+  $(FAKE_CFLAGS) -isystem $(NCCL_DIR)/usr/include
+$(call objects,$(FAKE_NCCL_TEST_SRC) $(FAKE_TEST_LIB_SRC)): | $(NCCL_DIR)/complete
 
-$(FAKE_TEST)/%: $(BUILD)/obj/tests/fake_cuda/test/%.o $(FAKE_TEST_LIB) $(FAKE_NCCL)/libnccl.so.2
+$(FAKE_TEST)/%: $(BUILD)/obj/tests/fake_cuda/test/%.o $(BUILD)/obj/tests/fake_cuda/test/lib/expect.o \
+  $(BUILD)/obj/tests/fake_cuda/nccl/facts.o $(FAKE_LIB)/libcudart.so.12
+	@mkdir -p $(@D)
+	$(Q)$(CC) -pthread -rdynamic $(SAN_FLAGS_$(SAN)) -o $@ $(filter %.o,$^) -L$(FAKE_LIB) -lcudart -ldl
+
+$(FAKE_TEST)/$(SUITE)/%: $(BUILD)/obj/tests/fake_cuda/test/nccl/%.o $(FAKE_TEST_LIB) \
+  $(FAKE_NCCL)/libnccl.so.2
 	@mkdir -p $(@D)
 	$(Q)$(CC) -pthread $(SAN_FLAGS_$(SAN)) -o $@ $(filter %.o,$^) -L$(FAKE_NCCL) -lnccl \
 	  -L$(FAKE_LIB) -lcudart -lm
 
-fake-cuda-tests: nccl $(patsubst tests/fake_cuda/test/%.c,$(FAKE_TEST)/%,$(FAKE_TEST_SRC))
+fake-cuda-tests: nccl \
+  $(patsubst tests/fake_cuda/test/%.c,$(FAKE_TEST)/%,$(FAKE_TEST_SRC)) \
+  $(patsubst tests/fake_cuda/test/nccl/%.c,$(FAKE_TEST)/$(SUITE)/%,$(FAKE_NCCL_TEST_SRC))
 
 .PHONY: fake-cuda nccl fake-cuda-tests
 
 # ---- the collective benchmark (tests/coll) ----
+#
+#   make coll        build/bin/stratus-coll; it finds NCCL and CUDA when it runs
+#   make coll-tests  an NCCL with faults, for tests/coll/run SUITE
+
+COLL_SRC := $(call sources,tests/coll)
+COLL_OBJ := $(call objects,$(COLL_SRC) common/clock.c common/quantity.c)
+COLL := $(BUILD)/bin/stratus-coll
+COLL_FAULTY := $(BUILD)/tests/coll/faulty
+
+$(COLL): $(COLL_OBJ)
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ $(JSON_LIBS) -ldl -lm
+
+coll: $(COLL)
+
+.PHONY: coll
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 

@@ -20,7 +20,7 @@ static inline void store_release(void *p, uint64_t value) {
   __atomic_store_n((uint64_t *)p, value, __ATOMIC_RELEASE);
 }
 
-/* ---- nccl_functions.c: the function table that batch.funcId indexes ---- */
+/* ---- functions.c: the function table that batch.funcId indexes ---- */
 
 struct nccl_function {
   int coll, op, type, algo, proto; /* -1 where not applicable */
@@ -34,7 +34,7 @@ struct nccl_function_table {
 void nccl_functions_build(struct nccl_function_table *table, const struct nccl_facts *facts);
 void nccl_function_name(char *text, size_t size, const struct nccl_function *function);
 
-/* ---- nccl_reduce.c ---- */
+/* ---- reduce.c ---- */
 
 struct reduction {
   int type, op;
@@ -53,7 +53,7 @@ void reduce_post(const struct reduction *r, void *data, size_t count);
 void reduce_copy(const struct reduction *r, bool pre, bool post, int n_sources, void **sources,
                  int n_destinations, void **destinations, size_t count);
 
-/* ---- nccl_kernel.c: one emulated block ---- */
+/* ---- kernel.c: one emulated block ---- */
 
 struct block {
   const struct nccl_facts *facts;
@@ -102,7 +102,7 @@ struct part {
 };
 struct part collective_part(const struct block *b, const struct collective *c, int proto, int size);
 
-/* ---- nccl_prims.c: send/receive primitives over connections ---- */
+/* ---- prims.c: send/receive primitives over connections ---- */
 
 #define MAX_PEERS 3
 
@@ -154,18 +154,18 @@ void prims_finish(struct prims *p);
 
 /* ---- schedules ---- */
 
-/* nccl_ring.c */
+/* ring.c */
 void ring_allreduce(struct block *b, const struct collective *c, struct reduction r, int proto);
 void ring_allgather(struct block *b, const struct collective *c, struct reduction r, int proto);
 void ring_reducescatter(struct block *b, const struct collective *c, struct reduction r, int proto);
 void ring_broadcast(struct block *b, const struct collective *c, struct reduction r, int proto);
 void ring_reduce(struct block *b, const struct collective *c, struct reduction r, int proto);
-/* nccl_tree.c */
+/* tree.c */
 void tree_allreduce(struct block *b, const struct collective *c, struct reduction r, int proto);
-/* nccl_pat.c */
+/* pat.c */
 void pat_allgather(struct block *b, const struct collective *c, struct reduction r);
 void pat_reducescatter(struct block *b, const struct collective *c, struct reduction r);
-/* nccl_p2p.c */
+/* p2p.c */
 void p2p_run(struct block *b, struct nccl_work_p2p *works, int count);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layouts per NCCL release. To add a release: compare src/include/device.h, src/device/generate.py
- * and the kernels in src/device with the previous tag, add structures where they differ, and add a
- * row to the table. tools/check_layout.cc compares a row with a checked-out NCCL source tree. */
+/* Layouts and rules per NCCL release: the one place to extend for a new one. Each release has the
+ * structures it changed and a row in the table. Names in comments are NCCL's. */
+#include <stdio.h>
+#include <string.h>
+
 #include "tests/fake_cuda/nccl/facts.h"
 
 /* Members that only matter for the position of what follows them. */
@@ -16,7 +18,7 @@ struct nvls {
   int out, n_heads, head_rank, up[32], down, tree_up, tree_down[3]; /* ncclNvls */
 };
 
-/* ---- v2.22.3-1 ---- */
+/* ---- 2.22.3: src/include/device.h at tag v2.22.3-1, lines 146 to 409 ---- */
 
 struct ring_222 {
   int prev, next, *user_ranks, index;
@@ -56,47 +58,7 @@ struct coll_reg_222 {
   void *dn_inputs[8], *dn_outputs[8], *up_outputs[8];
 } __attribute__((aligned(16)));
 
-/* ---- v2.28.x ---- */
-
-struct channel_228 {
-  struct nccl_peer **peers;
-  struct ring_222 ring;
-  struct nccl_tree tree, collnet_chain;
-  struct direct collnet_direct;
-  struct nvls nvls;
-  uint32_t *work_fifo_done;
-  uint64_t work_counter;
-} __attribute__((aligned(16)));
-
-struct comm_228 { /* ncclKernelComm */
-  int rank, n_ranks, node, n_nodes, buff_sizes[3], p2p_chunk_size, is_all_nvlink;
-  int *coll_net_dense_to_user_rank;
-  volatile uint32_t *abort_flag;
-  void *channels;
-  int *rank_to_local_rank;
-  struct nccl_profiler_channel *work_started, *work_completed;
-};
-
-struct comm_channels_228 {
-  struct comm_228 comm;
-  struct channel_228 channels[NCCL_MAX_CHANNELS];
-} __attribute__((aligned(16)));
-
-struct coll_228 {
-  uint32_t bits, root;
-  void *recvbuff, *sendbuff;
-  uintptr_t sendbuff_offset, recvbuff_offset;
-  uintptr_t *sendbuff_rmt_addrs, *recvbuff_rmt_addrs;
-  struct nccl_cbd cbd;
-  uint64_t red_op_arg;
-} __attribute__((aligned(16)));
-
-struct coll_reg_228 {
-  struct coll_228 coll;
-  void *dn_inputs[8], *dn_outputs[8], *up_outputs[8];
-} __attribute__((aligned(16)));
-
-/* ---- v2.29.x: ncclRing gains rankToIndex ---- */
+/* ---- 2.29.7: src/include/device.h at tag v2.29.7-1, lines 171 to 465 ---- */
 
 struct ring_229 {
   int prev, next, *user_ranks, *rank_to_index, index;
@@ -112,9 +74,32 @@ struct channel_229 {
   uint64_t work_counter;
 } __attribute__((aligned(16)));
 
+struct comm_229 { /* ncclKernelComm */
+  int rank, n_ranks, node, n_nodes, buff_sizes[3], p2p_chunk_size, is_all_nvlink;
+  int *coll_net_dense_to_user_rank;
+  volatile uint32_t *abort_flag;
+  void *channels;
+  int *rank_to_local_rank;
+  struct nccl_profiler_channel *work_started, *work_completed;
+};
+
 struct comm_channels_229 {
-  struct comm_228 comm;
+  struct comm_229 comm;
   struct channel_229 channels[NCCL_MAX_CHANNELS];
+} __attribute__((aligned(16)));
+
+struct coll_229 {
+  uint32_t bits, root;
+  void *recvbuff, *sendbuff;
+  uintptr_t sendbuff_offset, recvbuff_offset;
+  uintptr_t *sendbuff_rmt_addrs, *recvbuff_rmt_addrs;
+  struct nccl_cbd cbd;
+  uint64_t red_op_arg;
+} __attribute__((aligned(16)));
+
+struct coll_reg_229 {
+  struct coll_229 coll;
+  void *dn_inputs[8], *dn_outputs[8], *up_outputs[8];
 } __attribute__((aligned(16)));
 
 /* ---- the table ---- */
@@ -137,25 +122,24 @@ struct comm_channels_229 {
   .recvbuff = offsetof(struct coll, recvbuff), .sendbuff = offsetof(struct coll, sendbuff),        \
   .cbd = offsetof(struct coll, cbd), .red_op_arg = offsetof(struct coll, red_op_arg)
 
-#define COMM_EXTRAS_228                                                                            \
-  .comm_is_all_nvlink = offsetof(struct comm_228, is_all_nvlink),                                  \
-  .comm_rank_to_local_rank = offsetof(struct comm_228, rank_to_local_rank),                        \
-  .comm_work_consumed = ABSENT, .comm_work_started = offsetof(struct comm_228, work_started),      \
-  .comm_work_completed = offsetof(struct comm_228, work_completed)
+#define COMM_EXTRAS_229                                                                            \
+  .comm_is_all_nvlink = offsetof(struct comm_229, is_all_nvlink),                                  \
+  .comm_rank_to_local_rank = offsetof(struct comm_229, rank_to_local_rank),                        \
+  .comm_work_consumed = ABSENT, .comm_work_started = offsetof(struct comm_229, work_started),      \
+  .comm_work_completed = offsetof(struct comm_229, work_completed)
 
-#define COLL_EXTRAS_228                                                                            \
-  .send_offset = offsetof(struct coll_228, sendbuff_offset),                                       \
-  .recv_offset = offsetof(struct coll_228, recvbuff_offset),                                       \
-  .send_remote = offsetof(struct coll_228, sendbuff_rmt_addrs),                                    \
-  .recv_remote = offsetof(struct coll_228, recvbuff_rmt_addrs), .reg_used = { 25, 1 },             \
+#define COLL_EXTRAS_229                                                                            \
+  .send_offset = offsetof(struct coll_229, sendbuff_offset),                                       \
+  .recv_offset = offsetof(struct coll_229, recvbuff_offset),                                       \
+  .send_remote = offsetof(struct coll_229, sendbuff_rmt_addrs),                                    \
+  .recv_remote = offsetof(struct coll_229, recvbuff_rmt_addrs), .reg_used = { 25, 1 },             \
   .net_reg_used = { 26, 1 }, .direct = { 28, 2 }, .is_one_rank = { 30, 1 }, .profiler = { 31, 1 }, \
   .p2p_net = 2, .p2p_ipc = 4, .p2p_profiler = 6
 
 static const struct nccl_facts table[] = {
   {
-      .release = "2.22",
-      .first = 22203,
-      .last = 22203,
+      .release = "2.22.3",
+      .version = 22203,
       COMM_OFFSETS(comm_222),
       .comm_is_all_nvlink = ABSENT,
       .comm_rank_to_local_rank = ABSENT,
@@ -178,31 +162,14 @@ static const struct nccl_facts table[] = {
       .user_buffer_one_step = true,
   },
   {
-      .release = "2.28",
-      .first = 22803,
-      .last = 22809,
-      COMM_OFFSETS(comm_228),
-      COMM_EXTRAS_228,
-      CHANNEL_OFFSETS(comm_channels_228, channel_228),
-      .work_counter = offsetof(struct channel_228, work_counter),
-      COLL_OFFSETS(coll_228, coll_reg_228),
-      COLL_EXTRAS_228,
-      .direct_reduce = true,
-      .direct_broadcast = true,
-      .post_div_sign_in_arg = true,
-      .has_fp8 = true,
-      .has_pat = true,
-  },
-  {
-      .release = "2.29",
-      .first = 22902,
-      .last = 22907,
-      COMM_OFFSETS(comm_228),
-      COMM_EXTRAS_228,
+      .release = "2.29.7",
+      .version = 22907,
+      COMM_OFFSETS(comm_229),
+      COMM_EXTRAS_229,
       CHANNEL_OFFSETS(comm_channels_229, channel_229),
       .work_counter = offsetof(struct channel_229, work_counter),
-      COLL_OFFSETS(coll_228, coll_reg_228),
-      COLL_EXTRAS_228,
+      COLL_OFFSETS(coll_229, coll_reg_229),
+      COLL_EXTRAS_229,
       .direct_reduce = true,
       .direct_broadcast = true,
       .post_div_sign_in_arg = true,
@@ -212,10 +179,19 @@ static const struct nccl_facts table[] = {
   },
 };
 
+#define ROWS (sizeof table / sizeof *table)
+
 const struct nccl_facts *nccl_facts_find(int version) {
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-    if (version >= table[i].first && version <= table[i].last)
+  for (size_t i = 0; i < ROWS; i++) {
+    if (table[i].version == version)
       return &table[i];
   }
   return NULL;
+}
+
+void nccl_facts_list(char *text, size_t size) {
+  size_t used = 0;
+  text[0] = 0;
+  for (size_t i = 0; i < ROWS && used < size; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", table[i].release);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the emulated kernels must know about NCCL's device-visible data, per NCCL release.
  *
- * Everything that depends on the NCCL version is in this header and in the table in nccl_facts.c.
+ * Everything that depends on the NCCL version is in this header and in the table in facts.c.
  * Names in comments are NCCL's; the file meant is src/include/device.h unless another is named. */
 #ifndef FAKE_CUDA_NCCL_FACTS_H
 #define FAKE_CUDA_NCCL_FACTS_H
@@ -154,7 +154,7 @@ struct nccl_bits {
 
 struct nccl_facts {
   const char *release;
-  int first, last; /* NCCL_VERSION_CODE range that the row was written for */
+  int version; /* NCCL_VERSION_CODE: only releases whose kernels have been run here have a row */
 
   /* Offsets in ncclDevComm / ncclKernelComm */
   int comm_n_ranks, comm_buff_sizes, comm_p2p_chunk_size, comm_is_all_nvlink, comm_abort_flag;
@@ -190,5 +190,7 @@ struct nccl_facts {
 
 /* The row for a version code, or NULL. */
 const struct nccl_facts *nccl_facts_find(int version);
+/* "2.22.3, 2.29.7": the releases that have a row. */
+void nccl_facts_list(char *text, size_t size);
 
 #endif

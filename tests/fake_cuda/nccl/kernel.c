@@ -24,19 +24,19 @@ static struct {
   struct nccl_function_table functions;
 } nccl = { .once = PTHREAD_ONCE_INIT };
 
-/* Asks the library that contains a kernel for its version. */
+/* Asks the library that contains a kernel, or else the program itself, for its version. */
 static int library_version(const void *kernel_address) {
   Dl_info info;
   int version = 0;
-  if (!dladdr(kernel_address, &info))
-    return 0;
-  void *library = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-  if (!library)
-    return 0;
-  int (*get_version)(int *) = (int (*)(int *))dlsym(library, "ncclGetVersion");
+  void *library = NULL;
+  if (dladdr(kernel_address, &info))
+    library = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  int (*get_version)(int *) =
+      (int (*)(int *))dlsym(library ? library : RTLD_DEFAULT, "ncclGetVersion");
   if (get_version)
     get_version(&version);
-  dlclose(library);
+  if (library)
+    dlclose(library);
   return version;
 }
 
@@ -45,12 +45,16 @@ static void select_facts(void) {
   reduction_init();
   nccl.facts = nccl_facts_find(version);
   if (!nccl.facts) {
-    LOG(LOG_ERROR, "NCCL version code %d is not supported; its kernels will not be run", version);
+    char supported[128];
+    nccl_facts_list(supported, sizeof supported);
+    LOG(LOG_ERROR,
+        "NCCL %d.%d.%d is not supported by the emulated GPU, its kernels are not run; supported "
+        "releases: %s",
+        version / 10000, version / 100 % 100, version % 100, supported);
     return;
   }
   nccl_functions_build(&nccl.functions, nccl.facts);
-  LOG(LOG_INFO, "NCCL %d: using the facts for %s, %d functions", version, nccl.facts->release,
-      nccl.functions.count);
+  LOG(LOG_INFO, "NCCL %s: %d device functions", nccl.facts->release, nccl.functions.count);
 }
 
 static inline void cpu_pause(void) {
@@ -59,13 +63,22 @@ static inline void cpu_pause(void) {
 #endif
 }
 
+/* How often a waiting kernel spins, then yields, before it sleeps between looks. Threads of ranks,
+ * proxies and engines share few CPUs: who waits long must not take their time. */
+enum { SPINS = 64, YIELDS = 256, SLEEP_NS = 10000 };
+
 bool give_up(struct block *b, unsigned *spins) {
-  if (++*spins < 64) {
+  if (++*spins < SPINS) {
     cpu_pause();
     return false;
   }
-  sched_yield();
-  if (!(*spins & 255) && b->abort_flag && *b->abort_flag)
+  if (*spins < SPINS + YIELDS) {
+    sched_yield();
+  } else {
+    const struct timespec pause = { .tv_nsec = SLEEP_NS };
+    nanosleep(&pause, NULL);
+  }
+  if (!(*spins & 63) && b->abort_flag && *b->abort_flag)
     b->aborted = true;
   return b->aborted;
 }
@@ -425,19 +438,17 @@ const size_t *nccl_kernel_params(const char *name) {
   return strstr(name, "ncclDevKernel_") ? collective : NULL;
 }
 
-int nccl_kernel_run(const struct kernel *kernel, unsigned grid, const void *arg_bytes) {
+bool nccl_kernel_run(const struct kernel *kernel, unsigned grid, const void *arg_bytes) {
   const struct nccl_kernel_args *args = arg_bytes;
   struct block blocks[NCCL_MAX_CHANNELS];
   pthread_t threads[NCCL_MAX_CHANNELS];
-  if (!nccl_kernel_params(kernel->name))
-    return -1;
   nccl.kernel_address = kernel->host_function;
   pthread_once(&nccl.once, select_facts);
   if (!nccl.facts)
-    return -1;
+    return false;
   if (is_one_rank(kernel->name)) {
     run_one_rank(kernel->name, arg_bytes);
-    return 0;
+    return true;
   }
   unsigned n = MIN(grid, (unsigned)NCCL_MAX_CHANNELS);
   uint64_t mask = args->channel_mask;
@@ -452,5 +463,5 @@ int nccl_kernel_run(const struct kernel *kernel, unsigned grid, const void *arg_
     pthread_join(threads[i], &result);
     ok = ok && result;
   }
-  return ok ? 0 : -1;
+  return ok;
 }

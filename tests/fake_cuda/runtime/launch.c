@@ -121,12 +121,15 @@ struct launch {
 
 static void run_launch(void *arg) {
   const struct launch *l = arg;
-  if (!nccl_kernel_run(l->kernel, l->grid, l->args))
-    return;
-  bool is_ignored = env_flag("FAKE_CUDA_IGNORE_UNKNOWN") && !strstr(l->kernel->name, "nccl");
-  LOG(is_ignored ? LOG_INFO : LOG_ERROR, "kernel %s is not emulated", l->kernel->name);
-  if (!is_ignored)
+  if (nccl_kernel_params(l->kernel->name)) {
+    if (!nccl_kernel_run(l->kernel, l->grid, l->args))
+      device_set_fault();
+  } else if (env_flag("FAKE_CUDA_IGNORE_UNKNOWN")) {
+    LOG(LOG_INFO, "kernel %s is ignored", l->kernel->name);
+  } else {
+    LOG(LOG_ERROR, "kernel %s is not emulated", l->kernel->name);
     device_set_fault();
+  }
 }
 
 /* Copies the parameters out of either kind of argument passing. */

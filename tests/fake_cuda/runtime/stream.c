@@ -2,6 +2,7 @@
 /* Streams: queues with one worker thread each, and the default streams' rules. */
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 #include "tests/fake_cuda/runtime/event.h"
 #include "tests/fake_cuda/runtime/stream.h"
@@ -31,6 +32,7 @@ static void stream_release(struct CUstream_st *s) {
 static void *stream_thread(void *arg) {
   struct CUstream_st *s = arg;
   device_set_current(s->device);
+  prctl(PR_SET_TIMERSLACK, 1000); /* ns; for kernels that sleep, and inherited by their helpers */
   pthread_mutex_lock(&s->lock);
   for (;;) {
     while (!s->head && !s->is_stopping)

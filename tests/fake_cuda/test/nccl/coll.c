@@ -273,11 +273,13 @@ static bool may_run_outside(const struct test_case *c) {
 
 static void run_case(const struct rank *x, const struct test_case *c) {
   cudaGraphExec_t graph = options.is_graph ? capture(x, c) : NULL;
-  double best_us = INFINITY;
+  double best_us = INFINITY, sum_us = 0;
   long before = ranks_wrong();
   int round = 0;
   for (int i = 0; i < options.rounds; i++) {
-    best_us = fmin(best_us, run_round(x, c, graph, round++));
+    double time_us = run_round(x, c, graph, round++);
+    best_us = fmin(best_us, time_us);
+    sum_us += time_us;
     if (graph && may_run_outside(c))
       run_round(x, c, NULL, round++);
   }
@@ -285,7 +287,8 @@ static void run_case(const struct rank *x, const struct test_case *c) {
     CHECK(cudaGraphExecDestroy(graph));
   ranks_barrier();
   if (!x->index)
-    printf("%-44s %s %10.1f us\n", c->name, ranks_wrong() > before ? "WRONG" : "ok", best_us);
+    printf("%-44s %s best %.1f us, mean %.1f us\n", c->name,
+           ranks_wrong() > before ? "WRONG" : "ok", best_us, sum_us / options.rounds);
 }
 
 static void run_sizes(const struct rank *x, enum operation operation, int type, int redop) {

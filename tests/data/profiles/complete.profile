@@ -1,0 +1,40 @@
+# Every section and key of schema 1, in the spellings a person would use. For tests: no measurement.
+schema = 1
+
+[meta]
+id      = test-complete_1.0
+created = 2026-08-01
+source  = "two hosts, # is no comment here"   # but here it is
+nccl_min = 2.19.1
+nccl_max = 2.30
+
+[match]
+cloud         = AWS
+instance_type = p4d.*, p4de.24xlarge
+gpu           = 10de:20b0, *A100*
+gpu_count     = 8
+nic           = 1d0f:ec20, ena
+nic_count     = 2
+nic_mbps      = 100000
+
+[net]
+flows       = 8
+chunk_bytes = 128K
+speed_mbps  = 100000
+latency_us  = 30
+
+[table allreduce nodes=2 ppn=8]
+# bytes_lo  bytes_hi  algo  proto   channels
+0           64K       Tree  LL      0
+64K         1M        tree  ll128   2
+4M          max       RING  simple  64
+
+[table AllGather nodes=4 ppn=1]
+1K 2K pat simple 1
+[table reducescatter nodes=4 ppn=1]
+[table broadcast nodes=4 ppn=1]
+0 1 collnetdirect simple 0
+1 2 collnetchain simple 0
+[table reduce nodes=4 ppn=1]
+0 1 nvls simple 0
+1 2 nvlstree simple 0

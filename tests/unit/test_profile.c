@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Profiles: everything schema 1 can say, every error with its place, nothing that crashes. */
+#include "common/profile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/lib/fault.h"
+#include "tests/lib/tree.h"
+#include "tests/lib/unit.h"
+
+static const char complete_path[] = "tests/data/profiles/complete.profile";
+
+#define HEAD "schema = 1\n[meta]\nid = a\n"
+
+static int parse(const char *text, struct profile *profile, struct profile_error *error) {
+  return profile_parse(text, strlen(text), profile, error);
+}
+
+static void read_complete(struct profile *profile) {
+  struct profile_error error;
+  int result = profile_read(complete_path, profile, &error);
+  if (result < 0) {
+    fail_msg("%s:%d:%d: %s", error.path, error.line, error.column, error.text);
+  }
+}
+
+/* The canonical text, in memory that the caller frees. */
+static char *write_text(const struct profile *profile, size_t *bytes) {
+  char *text = NULL;
+  FILE *to = open_memstream(&text, bytes);
+  assert_non_null(to);
+  assert_int_equal(profile_write(profile, to), 0);
+  fclose(to);
+  return text;
+}
+
+/* ---- what is good ---- */
+
+static void sections_are_read(void **state) {
+  (void)state;
+  struct profile profile;
+  read_complete(&profile);
+  assert_string_equal(profile.meta.id, "test-complete_1.0");
+  assert_string_equal(profile.meta.created, "2026-08-01");
+  assert_string_equal(profile.meta.source, "two hosts, # is no comment here");
+  assert_int_equal(profile.meta.nccl_min, 21901);
+  assert_int_equal(profile.meta.nccl_max, 23099);
+  assert_string_equal(profile.fit.cloud, "aws");
+  assert_string_equal(profile.fit.instance_type, "p4d.*, p4de.24xlarge");
+  assert_string_equal(profile.fit.gpu, "10de:20b0, *A100*");
+  assert_string_equal(profile.fit.nic, "1d0f:ec20, ena");
+  assert_int_equal(profile.fit.gpu_count, 8);
+  assert_int_equal(profile.fit.nic_count, 2);
+  assert_int_equal(profile.fit.nic_mbps, 100000);
+  assert_int_equal(profile.net.flows, 8);
+  assert_int_equal(profile.net.chunk_bytes, 128 << 10);
+  assert_int_equal(profile.net.speed_mbps, 100000);
+  assert_int_equal(profile.net.latency_us, 30);
+  assert_int_equal(profile.table_count, 5);
+  profile_free(&profile);
+  assert_null(profile.tables);
+}
+
+static void assert_row(const struct profile_row *row, uint64_t lo, uint64_t hi,
+                       enum profile_algorithm algorithm, enum profile_protocol protocol,
+                       uint32_t channels) {
+  assert_true(row->bytes_lo == lo);
+  assert_true(row->bytes_hi == hi);
+  assert_int_equal(row->algorithm, algorithm);
+  assert_int_equal(row->protocol, protocol);
+  assert_int_equal(row->channels, channels);
+}
+
+static void tables_are_read(void **state) {
+  (void)state;
+  struct profile profile;
+  read_complete(&profile);
+  const struct profile_table *table = profile_find_table(&profile, PROFILE_ALLREDUCE, 2, 8);
+  assert_non_null(table);
+  assert_int_equal(table->row_count, 3);
+  assert_row(&table->rows[0], 0, 65536, PROFILE_TREE, PROFILE_LL, 0);
+  assert_row(&table->rows[1], 65536, 1 << 20, PROFILE_TREE, PROFILE_LL128, 2);
+  assert_row(&table->rows[2], 4 << 20, UINT64_MAX, PROFILE_RING, PROFILE_SIMPLE, 64);
+  table = profile_find_table(&profile, PROFILE_ALLGATHER, 4, 1);
+  assert_non_null(table);
+  assert_row(&table->rows[0], 1024, 2048, PROFILE_PAT, PROFILE_SIMPLE, 1);
+  assert_int_equal(profile_find_table(&profile, PROFILE_REDUCESCATTER, 4, 1)->row_count, 0);
+  table = profile_find_table(&profile, PROFILE_BROADCAST, 4, 1);
+  assert_int_equal(table->rows[0].algorithm, PROFILE_COLLNET_DIRECT);
+  assert_int_equal(table->rows[1].algorithm, PROFILE_COLLNET_CHAIN);
+  table = profile_find_table(&profile, PROFILE_REDUCE, 4, 1);
+  assert_int_equal(table->rows[0].algorithm, PROFILE_NVLS);
+  assert_int_equal(table->rows[1].algorithm, PROFILE_NVLS_TREE);
+  assert_null(profile_find_table(&profile, PROFILE_ALLREDUCE, 8, 2));
+  assert_null(profile_find_table(&profile, PROFILE_REDUCE, 2, 8));
+  profile_free(&profile);
+}
+
+/* The numbers go into NCCL's table as they are: nccl_tuner.h:27-43. */
+static void numbers_are_those_of_nccl(void **state) {
+  (void)state;
+  assert_string_equal(profile_collective_name((enum profile_collective)0), "broadcast");
+  assert_string_equal(profile_collective_name((enum profile_collective)4), "allreduce");
+  assert_string_equal(profile_algorithm_name((enum profile_algorithm)0), "tree");
+  assert_string_equal(profile_algorithm_name((enum profile_algorithm)1), "ring");
+  assert_string_equal(profile_algorithm_name((enum profile_algorithm)6), "pat");
+  assert_string_equal(profile_protocol_name((enum profile_protocol)0), "ll");
+  assert_string_equal(profile_protocol_name((enum profile_protocol)2), "simple");
+  assert_string_equal(profile_algorithm_name(PROFILE_ALGORITHM_COUNT), "?");
+  assert_string_equal(profile_protocol_name(PROFILE_PROTOCOL_COUNT), "?");
+  assert_string_equal(profile_collective_name(PROFILE_COLLECTIVE_COUNT), "?");
+}
+
+static void smallest_profile_is_an_id(void **state) {
+  (void)state;
+  struct profile profile;
+  struct profile_error error;
+  assert_int_equal(parse("schema=1\n[meta]\nid=a", &profile, &error), 0);
+  assert_string_equal(profile.meta.id, "a");
+  assert_int_equal(profile.meta.nccl_max, 0);
+  assert_int_equal(profile.table_count, 0);
+  profile_free(&profile);
+}
+
+static void line_ends_of_windows_are_read(void **state) {
+  (void)state;
+  struct profile profile;
+  struct profile_error error;
+  assert_int_equal(parse("schema = 1\r\n\r\n[meta]\r\n\tid = a \r\n", &profile, &error), 0);
+  assert_string_equal(profile.meta.id, "a");
+  profile_free(&profile);
+}
+
+/* ---- round trip and identity ---- */
+
+static void what_is_written_reads_the_same(void **state) {
+  (void)state;
+  struct profile profile;
+  struct profile again;
+  struct profile_error error;
+  size_t bytes;
+  size_t bytes_again;
+  read_complete(&profile);
+  char *text = write_text(&profile, &bytes);
+  assert_int_equal(profile_parse(text, bytes, &again, &error), 0);
+  assert_memory_equal(&profile.meta, &again.meta, sizeof again.meta);
+  assert_memory_equal(&profile.fit, &again.fit, sizeof again.fit);
+  assert_memory_equal(&profile.net, &again.net, sizeof again.net);
+  assert_int_equal(profile.table_count, again.table_count);
+  for (size_t i = 0; i < profile.table_count; i++) {
+    const struct profile_table *table = &profile.tables[i];
+    assert_int_equal(table->row_count, again.tables[i].row_count);
+    for (size_t j = 0; j < table->row_count; j++) {
+      const struct profile_row *row = &table->rows[j];
+      assert_row(&again.tables[i].rows[j], row->bytes_lo, row->bytes_hi, row->algorithm,
+                 row->protocol, row->channels);
+    }
+  }
+  char *text_again = write_text(&again, &bytes_again);
+  assert_string_equal(text, text_again);
+  assert_true(profile_hash(&profile) == profile_hash(&again));
+  free(text);
+  free(text_again);
+  profile_free(&profile);
+  profile_free(&again);
+}
+
+static uint64_t hash_of(const char *text) {
+  struct profile profile;
+  struct profile_error error;
+  assert_int_equal(parse(text, &profile, &error), 0);
+  uint64_t hash = profile_hash(&profile);
+  profile_free(&profile);
+  return hash;
+}
+
+static void hash_sees_content_only(void **state) {
+  (void)state;
+  uint64_t hash = hash_of(HEAD "[net]\nflows = 8\n");
+  assert_true(hash == hash_of("# a comment\nschema = 1\n[net]\nflows=8\n\n[meta]\n  id = a\n"));
+  assert_false(hash == hash_of(HEAD "[net]\nflows = 4\n"));
+  assert_false(hash == hash_of("schema = 1\n[meta]\nid = b\n[net]\nflows = 8\n"));
+  assert_false(hash_of(HEAD "[table reduce nodes=2 ppn=1]\n0 1 ring ll 0\n") ==
+               hash_of(HEAD "[table reduce nodes=2 ppn=1]\n0 1 ring ll 1\n"));
+}
+
+/* The hash is compared between hosts, so it must not change by accident: this one was computed
+ * with `sha256sum` over the canonical text. */
+static void hash_is_stable(void **state) {
+  (void)state;
+  assert_true(hash_of(HEAD) == UINT64_C(0x2446672fb9742df7));
+}
+
+static void failing_stream_is_reported(void **state) {
+  (void)state;
+  struct profile profile;
+  read_complete(&profile);
+  FILE *full = fopen("/dev/full", "w");
+  assert_non_null(full);
+  assert_int_equal(profile_write(&profile, full), -EIO);
+  fclose(full);
+  profile_free(&profile);
+}
+
+/* ---- what is bad ---- */
+
+struct bad_case {
+  const char *text;
+  int line;
+  int column;
+  const char *message; /* part of it */
+};
+
+static void assert_all_bad(const struct bad_case *cases, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    struct profile profile;
+    struct profile_error error;
+    assert_int_equal(parse(cases[i].text, &profile, &error), -EINVAL);
+    assert_null(profile.tables);
+    if (!strstr(error.text, cases[i].message) || error.line != cases[i].line ||
+        error.column != cases[i].column) {
+      fail_msg("case %zu: got %d:%d: %s", i, error.line, error.column, error.text);
+    }
+  }
+}
+
+#define ASSERT_ALL_BAD(cases) assert_all_bad(cases, sizeof(cases) / sizeof((cases)[0]))
+
+static void bad_structure_is_placed(void **state) {
+  (void)state;
+  static const struct bad_case cases[] = {
+    { "", 0, 0, "starts with \"schema = 1\"" },
+    { "# nothing\n\n", 0, 0, "starts with \"schema = 1\"" },
+    { "[meta]\nid = a\n", 1, 1, "starts with \"schema = 1\"" },
+    { "schema = 2\n", 1, 10, "schema 2 is not known; this version reads schema 1" },
+    { "schema =\n", 1, 1, "starts with \"schema = 1\"" },
+    { "schema = 1\nid = a\n", 2, 1, "expected a section" },
+    { "schema = 1\n", 0, 0, "[meta] with an id is missing" },
+    { "schema = 1\n[meta]\n", 0, 0, "[meta] with an id is missing" },
+    { HEAD "[nets]\n", 4, 1, "unknown section; there are [meta], [match], [net] and [table" },
+    { HEAD "[net x]\n", 4, 1, "unknown section" },
+    { HEAD "[net\n", 4, 1, "not closed by ]" },
+    { HEAD "[\n", 4, 1, "not closed by ]" },
+    { HEAD "[]\n", 4, 1, "unknown section" },
+    { HEAD "[meta]\n", 4, 1, "a second section [meta]" },
+    { HEAD "  flow = 8\n", 4, 3, "[meta] has no key \"flow\"; it takes id, created, source" },
+    { HEAD "[net]\nid = 8\n", 5, 1, "[net] has no key \"id\"; it takes flows, chunk_bytes" },
+    { HEAD "id = b\n", 4, 1, "id is given twice" },
+    { HEAD "created\n", 4, 1, "expected \"key = value\"" },
+    { HEAD "created =   # none\n", 4, 9, "created has no value" },
+    { HEAD "source = a\001b\n", 4, 11, "byte 0x01 is not text" },
+    { HEAD "source = a\rb\n", 4, 11, "byte 0x0d is not text" },
+  };
+  ASSERT_ALL_BAD(cases);
+}
+
+static void bad_values_are_placed(void **state) {
+  (void)state;
+  static const struct bad_case cases[] = {
+    { "schema = 1\n[meta]\nid = a/b\n", 3, 7, "id takes letters, digits and . _ -" },
+    { "schema = 1\n[meta]\nid = \"\"\n", 3, 7, "id has no value" },
+    { "schema = 1\n[meta]\n"
+      "id = 0123456789012345678901234567890123456789012345678901234567890123\n",
+      3, 6, "id takes at most 63 bytes" },
+    { HEAD "created = 1.8.2026\n", 4, 11, "created takes a date such as 2026-08-01" },
+    { HEAD "created = 2026-8-1\n", 4, 11, "created takes a date" },
+    { HEAD "source = \"open\n", 4, 10, "the quote is not closed" },
+    { HEAD "source = \"\n", 4, 10, "the quote is not closed" },
+    { HEAD "source = a \"b\"\n", 4, 12, "cannot hold a double quote" },
+    { HEAD "nccl_min = 2\n", 4, 12, "nccl_min takes a version such as 2.21 or 2.21.5" },
+    { HEAD "nccl_min = 2.\n", 4, 12, "nccl_min takes a version" },
+    { HEAD "nccl_min = 2.21.5.1\n", 4, 12, "nccl_min takes a version" },
+    { HEAD "nccl_min = 2.100\n", 4, 12, "nccl_min takes a version" },
+    { HEAD "nccl_min = -2.21\n", 4, 12, "nccl_min takes a version" },
+    { HEAD "nccl_min = v2.21\n", 4, 12, "nccl_min takes a version" },
+    { HEAD "nccl_min = 2.22\nnccl_max = 2.21\n", 0, 0, "nccl_max is below nccl_min" },
+    { HEAD "[match]\ncloud = amazon\n", 5, 9,
+      "cloud takes aws, gcp, azure, alibaba, oci, tencent" },
+    { HEAD "[match]\ngpu_count = 0\n", 5, 13, "gpu_count takes a number from 1 to 1024, not" },
+    { HEAD "[net]\nflows = 65\n", 5, 9, "flows takes a number from 1 to 64, not \"65\"" },
+    { HEAD "[net]\nflows = 8K\n", 5, 9, "flows takes a number" },
+    { HEAD "[net]\nflows = -1\n", 5, 9, "flows takes a number" },
+    { HEAD "[net]\nflows = 99999999999999999999999\n", 5, 9, "flows takes a number" },
+    { HEAD "[net]\nchunk_bytes = 1K\n", 5, 15,
+      "chunk_bytes takes a size from 4K to 4M, not \"1K\"" },
+    { HEAD "[net]\nchunk_bytes = 4097K\n", 5, 15, "chunk_bytes takes a size" },
+    { HEAD "[net]\nlatency_us = 1001\n", 5, 14, "latency_us takes a number from 1 to 1000" },
+  };
+  ASSERT_ALL_BAD(cases);
+}
+
+#define TABLE HEAD "[table allreduce nodes=2 ppn=8]\n"
+
+static void bad_tables_are_placed(void **state) {
+  (void)state;
+  static const struct bad_case cases[] = {
+    { HEAD "[table]\n", 4, 7, "table takes broadcast, reduce, allgather, reducescatter, allr" },
+    { HEAD "[table alltoall nodes=2 ppn=8]\n", 4, 8, "not \"alltoall\"" },
+    { HEAD "[table allreduce]\n", 4, 17, "expected nodes=N" },
+    { HEAD "[table allreduce ppn=8 nodes=2]\n", 4, 18, "expected nodes=N" },
+    { HEAD "[table allreduce nodes=0 ppn=8]\n", 4, 24, "nodes takes a number from 1 to" },
+    { HEAD "[table allreduce nodes=2]\n", 4, 25, "expected ppn=N" },
+    { HEAD "[table allreduce nodes=2 ppn=]\n", 4, 30, "ppn takes a number" },
+    { HEAD "[table allreduce nodes=2 ppn=8 x]\n", 4, 32, "nothing may follow ppn" },
+    { TABLE "[table AllReduce nodes=2 ppn=8]\n", 5, 1, "a second table for allreduce nodes=2 ppn" },
+    { TABLE "0 64K ring ll\n", 5, 14, "a row has five fields" },
+    { TABLE "0 64K ring ll 0 0\n", 5, 17, "a row ends after channels" },
+    { TABLE "x 64K ring ll 0\n", 5, 1, "bytes_lo takes a size such as 64K, not \"x\"" },
+    { TABLE "max 64K ring ll 0\n", 5, 1, "bytes_lo takes a size" },
+    { TABLE "0 64KK ring ll 0\n", 5, 3, "bytes_hi takes a size such as 64K or max" },
+    { TABLE "0 64K rings ll 0\n", 5, 7, "algo takes tree, ring, collnetdirect, collnetchain" },
+    { TABLE "0 64K ring ll64 0\n", 5, 12, "proto takes ll, ll128, simple, not \"ll64\"" },
+    { TABLE "0 64K ring ll 65\n", 5, 15, "channels takes a number from 0 to 64" },
+    { TABLE "0 64K ring ll -1\n", 5, 15, "channels takes a number" },
+    { TABLE "64K 64K ring ll 0\n", 5, 1, "bytes_hi must be greater than bytes_lo" },
+    { TABLE "64K 1K ring ll 0\n", 5, 1, "bytes_hi must be greater than bytes_lo" },
+    { TABLE "0 64K ring ll 0\n63K 1M ring ll 0\n", 6, 1, "overlaps the one before it" },
+    { TABLE "64K 1M ring ll 0\n0 64K ring ll 0\n", 6, 1, "overlaps the one before it" },
+    { TABLE "0 max ring ll 0\n64K max ring ll 0\n", 6, 1, "overlaps the one before it" },
+    { TABLE "flows = 8\n", 5, 10, "a row has five fields" },
+  };
+  ASSERT_ALL_BAD(cases);
+}
+
+static void too_many_tables_are_refused(void **state) {
+  (void)state;
+  struct profile profile;
+  struct profile_error error;
+  size_t bytes;
+  char *text = NULL;
+  FILE *to = open_memstream(&text, &bytes);
+  fputs(HEAD, to);
+  for (int i = 1; i <= 1025; i++) {
+    fprintf(to, "[table reduce nodes=%d ppn=1]\n", i);
+  }
+  fclose(to);
+  assert_int_equal(profile_parse(text, bytes, &profile, &error), -EINVAL);
+  assert_int_equal(error.line, 3 + 1025);
+  assert_non_null(strstr(error.text, "more than 1024 tables"));
+  free(text);
+}
+
+static void nul_bytes_are_refused(void **state) {
+  (void)state;
+  static const char text[] = "schema = 1\n[meta]\nid = a\0b\n";
+  struct profile profile;
+  struct profile_error error;
+  assert_int_equal(profile_parse(text, sizeof text - 1, &profile, &error), -EINVAL);
+  assert_int_equal(error.line, 3);
+  assert_int_equal(error.column, 7);
+  assert_non_null(strstr(error.text, "byte 0x00 is not text"));
+}
+
+/* ---- hostile input: no crash, no leak; a sanitizer build sees the rest ---- */
+
+/* Whatever the parser says, the result must be consistent; what it takes, it must write again. */
+static void parse_anything(const char *text, size_t bytes) {
+  struct profile profile;
+  struct profile_error error;
+  char *copy = malloc(bytes + 1); /* of its exact size, so that a sanitizer sees an overrun */
+  assert_non_null(copy);
+  copy = realloc(copy, bytes > 0 ? bytes : 1);
+  assert_non_null(copy);
+  memcpy(copy, text, bytes);
+  if (profile_parse(copy, bytes, &profile, &error) == 0) {
+    struct profile again;
+    size_t written;
+    char *canonical = write_text(&profile, &written);
+    assert_int_equal(profile_parse(canonical, written, &again, &error), 0);
+    assert_true(profile_hash(&profile) == profile_hash(&again));
+    profile_free(&again);
+    free(canonical);
+    profile_free(&profile);
+  } else {
+    assert_true(error.text[0] != '\0');
+    assert_null(profile.tables);
+  }
+  free(copy);
+}
+
+static char *read_file(const char *path, size_t *bytes) {
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  char *text = malloc(1 << 16);
+  assert_non_null(text);
+  *bytes = fread(text, 1, 1 << 16, file);
+  fclose(file);
+  return text;
+}
+
+static void every_truncation_is_survived(void **state) {
+  (void)state;
+  size_t bytes;
+  char *text = read_file(complete_path, &bytes);
+  for (size_t length = 0; length <= bytes; length++) {
+    parse_anything(text, length);
+  }
+  free(text);
+}
+
+static void changed_bytes_are_survived(void **state) {
+  (void)state;
+  static const char changes[] = "\0\n\r\t #\"=[]09zA.,-_\177\377";
+  size_t bytes;
+  char *text = read_file(complete_path, &bytes);
+  for (size_t at = 0; at < bytes; at++) {
+    char kept = text[at];
+    for (size_t i = 0; i < sizeof changes - 1; i++) {
+      text[at] = changes[i];
+      parse_anything(text, bytes);
+    }
+    text[at] = kept;
+  }
+  free(text);
+}
+
+static void every_failing_allocation_is_survived(void **state) {
+  (void)state;
+  struct profile profile;
+  struct profile_error error;
+  unsigned long k = 1;
+  for (;; k++) {
+    fault_fail_allocation(k);
+    int result = profile_read(complete_path, &profile, &error);
+    if (!fault_clear()) {
+      assert_int_equal(result, 0);
+      break;
+    }
+    assert_int_equal(result, -ENOMEM);
+    assert_null(profile.tables);
+    assert_string_equal(error.path, complete_path);
+    assert_true(error.text[0] != '\0');
+  }
+  /* The file, three growths to five tables and more for their rows. */
+  assert_true(k > 8);
+  profile_free(&profile);
+}
+
+/* ---- files ---- */
+
+static void unreadable_files_say_why(void **state) {
+  (void)state;
+  struct profile profile;
+  struct profile_error error;
+  struct tree tree;
+  char path[TREE_PATH_MAX];
+  char text[sizeof error];
+  tree_create(&tree);
+  assert_int_equal(profile_read(tree_path(&tree, "none", path), &profile, &error), -ENOENT);
+  assert_string_equal(error.text, "cannot be read: No such file or directory");
+  assert_string_equal(error.path, path);
+  assert_int_equal(profile_read(tree.root, &profile, &error), -EISDIR);
+  tree_path(&tree, "fifo", path);
+  assert_int_equal(mkfifo(path, 0600), 0);
+  assert_int_equal(profile_read(path, &profile, &error), -ENODEV); /* and does not wait */
+  tree_write(&tree, "bad", HEAD "[net]\nflows = many\n");
+  assert_int_equal(profile_read(tree_path(&tree, "bad", path), &profile, &error), -EINVAL);
+  profile_error_format(&error, text, sizeof text);
+  assert_memory_equal(text, path, strlen(path));
+  assert_string_equal(text + strlen(path), ":5:9: flows takes a number from 1 to 64, not \"many\"");
+  tree_remove(&tree);
+}
+
+static void size_is_limited(void **state) {
+  (void)state;
+  struct profile profile;
+  struct profile_error error;
+  struct tree tree;
+  char path[TREE_PATH_MAX];
+  char *text = malloc(PROFILE_FILE_MAX + 1);
+  assert_non_null(text);
+  memset(text, '\n', PROFILE_FILE_MAX + 1);
+  memcpy(text, HEAD, sizeof HEAD - 1);
+  tree_create(&tree);
+  tree_path(&tree, "big", path);
+  tree_write_bytes(&tree, "big", text, PROFILE_FILE_MAX);
+  assert_int_equal(profile_read(path, &profile, &error), 0);
+  profile_free(&profile);
+  tree_write_bytes(&tree, "big", text, PROFILE_FILE_MAX + 1);
+  assert_int_equal(profile_read(path, &profile, &error), -EFBIG);
+  assert_non_null(strstr(error.text, "at most 1048576 bytes"));
+  tree_remove(&tree);
+  free(text);
+}
+
+static void errors_are_formatted_with_what_is_known(void **state) {
+  (void)state;
+  char text[128];
+  struct profile_error error = { .text = "wrong" };
+  assert_string_equal(profile_error_format(&error, text, sizeof text), "wrong");
+  error.line = 3;
+  assert_string_equal(profile_error_format(&error, text, sizeof text), "3: wrong");
+  error.column = 7;
+  assert_string_equal(profile_error_format(&error, text, sizeof text), "3:7: wrong");
+  strcpy(error.path, "a.profile");
+  assert_string_equal(profile_error_format(&error, text, sizeof text), "a.profile:3:7: wrong");
+  error.line = 0;
+  assert_string_equal(profile_error_format(&error, text, sizeof text), "a.profile: wrong");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sections_are_read),
+    cmocka_unit_test(tables_are_read),
+    cmocka_unit_test(numbers_are_those_of_nccl),
+    cmocka_unit_test(smallest_profile_is_an_id),
+    cmocka_unit_test(line_ends_of_windows_are_read),
+    cmocka_unit_test(what_is_written_reads_the_same),
+    cmocka_unit_test(hash_sees_content_only),
+    cmocka_unit_test(hash_is_stable),
+    cmocka_unit_test(failing_stream_is_reported),
+    cmocka_unit_test(bad_structure_is_placed),
+    cmocka_unit_test(bad_values_are_placed),
+    cmocka_unit_test(bad_tables_are_placed),
+    cmocka_unit_test(too_many_tables_are_refused),
+    cmocka_unit_test(nul_bytes_are_refused),
+    cmocka_unit_test(every_truncation_is_survived),
+    cmocka_unit_test(changed_bytes_are_survived),
+    cmocka_unit_test(every_failing_allocation_is_survived),
+    cmocka_unit_test(unreadable_files_say_why),
+    cmocka_unit_test(size_is_limited),
+    cmocka_unit_test(errors_are_formatted_with_what_is_known),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

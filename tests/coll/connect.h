@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connect: sockets for "HOST:PORT", "[IPV6]:PORT" and "unix:PATH".
+ * Owns: nothing; the caller closes what it is given.  Threads: any.
+ * Blocks: connect_to until the other side listens or time is up.  Fails: ends the process with a
+ * message that names the address. */
+#ifndef COLL_CONNECT_H
+#define COLL_CONNECT_H
+
+#include <stdint.h>
+
+int connect_listen(const char *address);
+int connect_to(const char *address, uint64_t timeout_ns);
+
+/* Removes a Unix socket's file after listening; nothing for TCP. */
+void connect_forget(const char *address);
+
+/* Small blocks at once, and lost hosts noticed. */
+void connect_tune(int fd);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* element: NCCL's data types: names, sizes, and the bits ("code") of a number.
+ * Owns: nothing.  Threads: any.
+ * Blocks: never.  Fails: cannot; a number that does not fit becomes the nearest or infinity. */
+#ifndef COLL_ELEMENT_H
+#define COLL_ELEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* In the order of ncclDataType_t, whose values these are. */
+enum element_type {
+  ELEMENT_INT8,
+  ELEMENT_UINT8,
+  ELEMENT_INT32,
+  ELEMENT_UINT32,
+  ELEMENT_INT64,
+  ELEMENT_UINT64,
+  ELEMENT_HALF,
+  ELEMENT_FLOAT,
+  ELEMENT_DOUBLE,
+  ELEMENT_BFLOAT16,
+  ELEMENT_F8E4M3,
+  ELEMENT_F8E5M2,
+  ELEMENT_TYPES
+};
+
+struct element_info {
+  const char *name; /* as nccl-tests calls it */
+  unsigned size_bytes;
+  bool is_float, is_signed, is_fp8;
+  unsigned mantissa_bits; /* stored ones; 0 for integers */
+  /* Every whole number from -exact_limit to exact_limit can be stored exactly. For wide floating
+   * point types as much as the checks need. */
+  int exact_limit;
+};
+
+extern const struct element_info element_infos[ELEMENT_TYPES];
+
+/* The type of that name, or -1. */
+int element_find(const char *name);
+
+/* Floating point types only: the nearest code of a number, and the number of a code. */
+uint64_t element_encode(enum element_type type, double value);
+double element_decode(enum element_type type, uint64_t code);
+
+/* Smallest positive number of a floating point type. */
+double element_smallest(enum element_type type);
+
+/* Arrays of codes. Codes of integers are their low bytes. */
+static inline void element_store(void *array, unsigned size_bytes, size_t i, uint64_t code) {
+  switch (size_bytes) {
+  case 1:
+    ((uint8_t *)array)[i] = (uint8_t)code;
+    break;
+  case 2:
+    ((uint16_t *)array)[i] = (uint16_t)code;
+    break;
+  case 4:
+    ((uint32_t *)array)[i] = (uint32_t)code;
+    break;
+  default:
+    ((uint64_t *)array)[i] = code;
+  }
+}
+
+static inline uint64_t element_load(const void *array, unsigned size_bytes, size_t i) {
+  switch (size_bytes) {
+  case 1:
+    return ((const uint8_t *)array)[i];
+  case 2:
+    return ((const uint16_t *)array)[i];
+  case 4:
+    return ((const uint32_t *)array)[i];
+  default:
+    return ((const uint64_t *)array)[i];
+  }
+}
+
+#endif

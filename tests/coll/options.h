@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options: the command line.
+ * Owns: the strings stay in argv.  Threads: one.
+ * Blocks: never.  Fails: with a message that names the option and what it accepts. */
+#ifndef COLL_OPTIONS_H
+#define COLL_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tests/coll/element.h"
+#include "tests/coll/operation.h"
+
+enum {
+  OPTIONS_SIZES_MAX = 256,
+  OPTIONS_ENV_MAX = 64,
+  OPTIONS_ITERATIONS_MAX = 1000000,
+  OPTIONS_ROOT_ALL = -1
+};
+
+/* Which rank's time the table shows, as nccl-tests numbers them. */
+enum options_average { AVERAGE_RANK_0, AVERAGE_MEAN, AVERAGE_MIN, AVERAGE_MAX, AVERAGES };
+
+struct options {
+  bool operations[OPERATIONS];
+  bool types[ELEMENT_TYPES];
+  bool redops[PATTERN_NONE];
+  bool is_type_all, is_redop_all; /* "all" leaves out what this NCCL or GPU cannot do */
+  int root;                       /* or OPTIONS_ROOT_ALL */
+
+  uint64_t min_bytes, max_bytes, step_bytes; /* -b -e -i */
+  double step_factor;                        /* -f, 1 when sizes grow by step_bytes */
+  uint64_t sizes[OPTIONS_SIZES_MAX];         /* in the order they are run */
+  int sizes_count;
+
+  int iterations, warmup, checks, graph_launches;
+  enum options_average average;
+  bool is_registered;    /* -R 1 */
+  bool is_per_iteration; /* synchronize after each one */
+  uint64_t min_time_ns;  /* more iterations until this, 0 = as many as -n says */
+  uint64_t timeout_ns;   /* of the whole run, 0 = none */
+  int gpus;              /* per process */
+
+  const char *json_path, *label;
+  const char *hosts; /* NULL: no launch */
+  int ppn;
+  const char *address; /* of the ranks' rendezvous, NULL: chosen */
+  const char *env[OPTIONS_ENV_MAX];
+  int env_count;
+};
+
+enum options_result { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_WRONG };
+
+/* OPTIONS_WRONG leaves a message in `error`. */
+enum options_result options_parse(struct options *options, int argc, char **argv, char *error,
+                                  size_t error_size);
+
+void options_print_help(void); /* to stdout */
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* world: which process of how many this is, as the launcher's environment says.
+ * Owns: nothing.  Threads: one, before others start.
+ * Blocks: never.  Fails: with a message naming the variable at fault.
+ *
+ *   launcher                    rank, size                            local rank, local size
+ *   stratus-coll --hosts        STRATUS_COLL_RANK, _SIZE              STRATUS_COLL_LOCAL_RANK,
+ * _SIZE Open MPI, PRRTE             OMPI_COMM_WORLD_RANK, _SIZE OMPI_COMM_WORLD_LOCAL_RANK, _SIZE
+ *   Slurm (srun, any --mpi)     SLURM_PROCID, SLURM_STEP_NUM_TASKS    SLURM_LOCALID,
+ *                                                                     SLURM_STEP_TASKS_PER_NODE
+ *   MPICH, Intel MPI (hydra)    PMI_RANK, PMI_SIZE                    MPI_LOCALRANKID,
+ * MPI_LOCALNRANKS torchrun                    RANK, WORLD_SIZE                      LOCAL_RANK,
+ * LOCAL_WORLD_SIZE
+ *
+ * Rank 0 listens at: STRATUS_COLL_ADDR (or --address) if set; a Unix socket if all ranks are on
+ * this machine; the first host of Slurm's node list; MASTER_ADDR with the port after MASTER_PORT,
+ * which torchrun itself uses. */
+#ifndef COLL_WORLD_H
+#define COLL_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct world {
+  const char *launcher; /* for messages; NULL: a process of its own */
+  int rank, size, local_rank, local_size;
+  char address[256]; /* "HOST:PORT" or "unix:PATH"; empty when size is 1 */
+  char host[128];    /* this host's name in messages */
+  uint64_t token;    /* of the job: keeps strangers out of the rendezvous */
+  bool is_local;     /* every rank is on this machine, without network namespaces between */
+  bool is_ours;      /* started by --hosts */
+};
+
+/* `address` is what --address said, or NULL. */
+int world_read(struct world *world, const char *address, char *error, size_t error_size);
+
+/* First host of a Slurm node list: "gpu[07-09,12],cpu1" -> "gpu07". -EINVAL if there is none. */
+int world_first_host(const char *node_list, char *host, size_t size);
+
+#endif

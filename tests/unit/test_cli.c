@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Subcommands, options in all their spellings, wrong use, help. */
+#include "common/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "tests/lib/unit.h"
+
+static bool is_verbose;
+static int64_t count;
+static uint64_t bytes;
+static uint64_t wait_ns;
+static const char *name;
+static int mode;
+
+static int ran;
+static int ran_argument_count;
+static char *ran_arguments[4];
+static bool ran_json;
+
+static int run(int argument_count, char **arguments, bool is_json) {
+  ran++;
+  ran_argument_count = argument_count;
+  ran_json = is_json;
+  for (int i = 0; i < argument_count && i < 4; i++) {
+    ran_arguments[i] = arguments[i];
+  }
+  return CLI_OK;
+}
+
+static int run_failing(int argument_count, char **arguments, bool is_json) {
+  (void)argument_count;
+  (void)arguments;
+  (void)is_json;
+  return cli_fail("%s did not work", "it");
+}
+
+static const struct cli_option options[] = {
+  { "verbose", 'v', CLI_FLAG, &is_verbose, NULL, "say more", 0, 0 },
+  { "count", 'n', CLI_INT, &count, "N", "how often", 1, 100 },
+  { "offset", 0, CLI_INT, &count, "N", "any number", 0, 0 },
+  { "bytes", 'b', CLI_SIZE, &bytes, "SIZE", "how much", 0, 0 },
+  { "wait", 0, CLI_DURATION, &wait_ns, "TIME", "how long", 0, 0 },
+  { "name", 0, CLI_STRING, &name, "NAME", "who", 0, 0 },
+  { "mode", 'm', CLI_WORD, &mode, "fast|slow", "how", 0, 0 },
+  { 0 },
+};
+
+static const struct cli_command commands[] = {
+  { "go", "goes", "HOST...", 1, 3, "tool go a", true, options, run },
+  { "stop", "stops", "", 0, 0, "tool stop", false, NULL, run },
+  { "break", "breaks", NULL, 0, -1, "tool break", false, NULL, run_failing },
+  { 0 },
+};
+
+static const struct cli_tool tool = { "tool", "does things", "1.2.3", commands };
+
+static char out[8192];
+static char err[8192];
+
+static void read_back(FILE *file, char *text, size_t text_bytes) {
+  rewind(file);
+  text[fread(text, 1, text_bytes - 1, file)] = '\0';
+  fclose(file);
+}
+
+/* Runs the tool with a command line; what it prints is in `out` and `err`. */
+static int call(const char *line) {
+  static char words[512];
+  char *argv[16] = { NULL };
+  int argc = 0;
+  snprintf(words, sizeof words, "%s", line);
+  for (char *save, *word = strtok_r(words, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+    argv[argc++] = word;
+  }
+  ran = 0;
+  is_verbose = false;
+  count = 5;
+  bytes = 65536;
+  wait_ns = 10 * NS_PER_S;
+  name = NULL;
+  mode = 1;
+  FILE *files[2] = { tmpfile(), tmpfile() };
+  assert_non_null(files[0]);
+  assert_non_null(files[1]);
+  fflush(stdout);
+  int saved[2] = { dup(STDOUT_FILENO), dup(STDERR_FILENO) };
+  dup2(fileno(files[0]), STDOUT_FILENO);
+  dup2(fileno(files[1]), STDERR_FILENO);
+  int status = cli_main(&tool, argc, argv);
+  fflush(stdout);
+  dup2(saved[0], STDOUT_FILENO);
+  dup2(saved[1], STDERR_FILENO);
+  close(saved[0]);
+  close(saved[1]);
+  read_back(files[0], out, sizeof out);
+  read_back(files[1], err, sizeof err);
+  return status;
+}
+
+static void options_are_read_in_every_spelling(void **state) {
+  (void)state;
+  assert_int_equal(call("tool go -v --count 7 --bytes=2M --wait 250ms --name x -m fast h"), 0);
+  assert_int_equal(ran, 1);
+  assert_true(is_verbose);
+  assert_int_equal(count, 7);
+  assert_int_equal(bytes, 2 << 20);
+  assert_true(wait_ns == 250 * NS_PER_MS);
+  assert_string_equal(name, "x");
+  assert_int_equal(mode, 0);
+  assert_false(ran_json);
+  assert_int_equal(call("tool go h -n9 -b 1K --offset -3"), 0);
+  assert_int_equal(bytes, 1024);
+  assert_int_equal(count, -3);
+  assert_int_equal(call("tool go --name= h"), 0);
+  assert_string_equal(name, "");
+}
+
+static void arguments_may_stand_anywhere(void **state) {
+  (void)state;
+  assert_int_equal(call("tool go a --json b -v -- -c"), 0);
+  assert_true(ran_json);
+  assert_int_equal(ran_argument_count, 3);
+  assert_string_equal(ran_arguments[0], "a");
+  assert_string_equal(ran_arguments[1], "b");
+  assert_string_equal(ran_arguments[2], "-c");
+  assert_int_equal(call("tool go -"), 0);
+  assert_string_equal(ran_arguments[0], "-");
+}
+
+static void wrong_use_is_told(void **state) {
+  (void)state;
+  static const struct {
+    const char *line;
+    const char *message;
+  } cases[] = {
+    { "tool", "tool: a command is missing; `tool -h` lists them\n" },
+    { "tool gone", "tool: there is no command gone; `tool -h` lists them\n" },
+    { "tool go", "tool: go needs HOST...; see `tool go -h`\n" },
+    { "tool go a b c d", "tool: go does not take \"d\"; see `tool go -h`\n" },
+    { "tool stop now", "tool: stop does not take \"now\"; see `tool stop -h`\n" },
+    { "tool stop --json", "tool: stop has no option --json; see `tool stop -h`\n" },
+    { "tool go h --speed 3", "tool: go has no option --speed; see `tool go -h`\n" },
+    { "tool go h -x", "tool: go has no option -x; see `tool go -h`\n" },
+    { "tool go h --verbosely", "tool: go has no option --verbosely; see `tool go -h`\n" },
+    { "tool go h --verbose=1", "tool: --verbose takes no value\n" },
+    { "tool go h -v1", "tool: --verbose takes no value\n" },
+    { "tool go h --count", "tool: --count needs a value: N\n" },
+    { "tool go h --count many", "tool: --count takes a number, not \"many\"\n" },
+    { "tool go h --count 0", "tool: --count takes 1 to 100, not 0\n" },
+    { "tool go h -n101", "tool: --count takes 1 to 100, not 101\n" },
+    { "tool go h --bytes 1.5M", "tool: --bytes takes a size such as 64K, not \"1.5M\"\n" },
+    { "tool go h --wait long", "tool: --wait takes a time such as 250ms or 10s, not \"long\"\n" },
+    { "tool go h -m medium", "tool: --mode takes fast|slow, not \"medium\"\n" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    assert_int_equal(call(cases[i].line), CLI_USAGE);
+    assert_string_equal(err, cases[i].message);
+    assert_string_equal(out, "");
+    assert_int_equal(ran, 0);
+  }
+}
+
+static void failure_is_status_1(void **state) {
+  (void)state;
+  assert_int_equal(call("tool break"), CLI_FAILED);
+  assert_string_equal(err, "tool: it did not work\n");
+  assert_string_equal(out, "");
+}
+
+static void help_shows_tables_and_examples(void **state) {
+  (void)state;
+  assert_int_equal(call("tool --help"), CLI_OK);
+  assert_non_null(strstr(out, "  go             goes\n"));
+  assert_non_null(strstr(out, "example:\n  tool go a\n"));
+  assert_int_equal(call("tool go h -h --nonsense"), CLI_OK);
+  assert_int_equal(ran, 0);
+  assert_non_null(strstr(out, "usage: tool go [options] HOST...\n"));
+  assert_non_null(strstr(out, "-n, --count N"));
+  assert_non_null(strstr(out, "how often [5]\n"));
+  assert_non_null(strstr(out, "how much [64K]\n"));
+  assert_non_null(strstr(out, "how long [10s]\n"));
+  assert_non_null(strstr(out, "who\n"));
+  assert_non_null(strstr(out, "--mode fast|slow"));
+  assert_non_null(strstr(out, "how [slow]\n"));
+  assert_non_null(strstr(out, "--json"));
+  assert_non_null(strstr(out, "example:\n  tool go a\n"));
+  assert_string_equal(err, "");
+  assert_int_equal(call("tool stop --help"), CLI_OK);
+  assert_null(strstr(out, "--json"));
+  assert_int_equal(call("tool --version"), CLI_OK);
+  assert_string_equal(out, "tool 1.2.3\n");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(options_are_read_in_every_spelling),
+    cmocka_unit_test(arguments_may_stand_anywhere),
+    cmocka_unit_test(wrong_use_is_told),
+    cmocka_unit_test(failure_is_status_1),
+    cmocka_unit_test(help_shows_tables_and_examples),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which profile fits, which of several is taken, and where nobody looks. */
+#include "common/profile_match.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/param.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/tree.h"
+#include "tests/lib/unit.h"
+
+static struct tree tree;
+static struct machine aws;
+
+static int start(void **state) {
+  (void)state;
+  tree_create(&tree);
+  log_capture_start();
+  machine_read("tests/data/sysfs/aws", &aws);
+  return 0;
+}
+
+static int stop(void **state) {
+  (void)state;
+  char *none[] = { NULL };
+  log_capture_stop();
+  tree_remove(&tree);
+  param_load(none);
+  return 0;
+}
+
+static void write_profile(const char *path, const char *id, const char *match) {
+  tree_write(&tree, path, "schema = 1\n[meta]\nid = %s\n[match]\n%s\n", id, match);
+}
+
+/* ---- fitting ---- */
+
+static struct profile_fit fit_of(const char *match) {
+  struct profile profile;
+  struct profile_error error;
+  char path[TREE_PATH_MAX];
+  write_profile("fit", "a", match);
+  if (profile_read(tree_path(&tree, "fit", path), &profile, &error) < 0) {
+    fail_msg("%s: %s", match, error.text);
+  }
+  struct profile_fit fit = profile.fit;
+  profile_free(&profile);
+  return fit;
+}
+
+static void every_wish_counts(void **state) {
+  (void)state;
+  static const struct {
+    const char *match;
+    int score;
+  } cases[] = {
+    { "", -1 },
+    { "cloud = aws", 1 },
+    { "cloud = gcp", -1 },
+    { "instance_type = p4d.24xlarge", 1 },
+    { "instance_type = P4D.*", 1 },
+    { "instance_type = p4d", -1 },
+    { "instance_type = p5.*, p4?.24xlarge", 1 },
+    { "instance_type = p5.* , p6.*", -1 },
+    { "instance_type = \", ,\"", -1 },
+    { "gpu = 10de:20b0", 1 },
+    { "gpu = *a100*", 1 },
+    { "gpu = *H100*", -1 },
+    { "gpu_count = 8", 1 },
+    { "gpu_count = 4", -1 },
+    { "nic = ena", 1 },
+    { "nic = 1d0f:*", 1 },
+    { "nic = mlx5_core", -1 },
+    { "nic_count = 2", 1 },
+    { "nic_count = 1", -1 },
+    { "nic_mbps = 100000", 1 },
+    { "nic_mbps = 25000", -1 },
+    { "cloud = aws\ninstance_type = p4d.*\ngpu_count = 8\nnic = ena", 4 },
+    { "cloud = aws\ninstance_type = p4d.*\ngpu_count = 8\nnic = efa", -1 },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct profile_fit fit = fit_of(cases[i].match);
+    assert_int_equal(profile_match_score(&fit, &aws), cases[i].score);
+  }
+}
+
+/* What a machine does not tell matches no pattern, not even `*`. */
+static void unknown_machine_fits_nothing(void **state) {
+  (void)state;
+  static const struct machine unknown;
+  static const char *const wishes[] = { "cloud = aws", "instance_type = *", "gpu = *",   "nic = *",
+                                        "gpu_count=1", "nic_count = 1",     "nic_mbps=1" };
+  for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {
+    struct profile_fit fit = fit_of(wishes[i]);
+    assert_int_equal(profile_match_score(&fit, &unknown), -1);
+  }
+}
+
+static void releases_are_compared(void **state) {
+  (void)state;
+  const struct profile_meta open = { 0 };
+  const struct profile_meta from = { .nccl_min = 21901 };
+  const struct profile_meta both = { .nccl_min = 21901, .nccl_max = 23099 };
+  assert_true(profile_match_is_nccl_in_range(&open, 22105));
+  assert_true(profile_match_is_nccl_in_range(&from, 29999));
+  assert_true(profile_match_is_nccl_in_range(&from, 21901));
+  assert_false(profile_match_is_nccl_in_range(&from, 21900));
+  assert_true(profile_match_is_nccl_in_range(&both, 23007));
+  assert_false(profile_match_is_nccl_in_range(&both, 23100));
+  assert_true(profile_match_is_nccl_in_range(&both, 0));
+}
+
+/* ---- searching ---- */
+
+/* Searches directories "1", "2", "3" of the tree; returns the id found, "" if none. */
+static const char *search(bool is_strict, int *result) {
+  static char id[PROFILE_ID_MAX];
+  static char directories[3][TREE_PATH_MAX];
+  const char *list[] = { tree_path(&tree, "1", directories[0]),
+                         tree_path(&tree, "2", directories[1]),
+                         tree_path(&tree, "3", directories[2]), NULL };
+  const struct profile_search where = { .directories = list, .is_strict = is_strict };
+  struct profile profile;
+  struct profile_error error;
+  char path[PROFILE_PATH_MAX];
+  *result = profile_match_find(&where, &aws, &profile, path, &error);
+  strcpy(id, profile.meta.id);
+  assert_true((*result == 0) == (path[0] != '\0'));
+  assert_true((*result == 0) == (error.text[0] == '\0'));
+  profile_free(&profile);
+  return id;
+}
+
+static void first_directory_with_a_fit_wins(void **state) {
+  (void)state;
+  int result;
+  assert_string_equal(search(false, &result), "");
+  assert_int_equal(result, -ENOENT);
+  write_profile("3/a.profile", "packaged", "cloud = aws\ninstance_type = p4d.*\nnic = ena");
+  assert_string_equal(search(false, &result), "packaged");
+  write_profile("2/a.profile", "other-cloud", "cloud = gcp");
+  assert_string_equal(search(false, &result), "packaged");
+  write_profile("1/a.profile", "user", "cloud = aws");
+  assert_string_equal(search(false, &result), "user");
+  assert_int_equal(result, 0);
+}
+
+static void in_a_directory_the_most_particular_wins(void **state) {
+  (void)state;
+  int result;
+  write_profile("1/a.profile", "cloud", "cloud = aws");
+  write_profile("1/b.profile", "type", "cloud = aws\ninstance_type = p4d.*");
+  write_profile("1/c.profile", "also-type", "cloud = aws\ninstance_type = p4*");
+  write_profile("1/d.profile", "nothing-asked", "");
+  assert_string_equal(search(false, &result), "type");
+}
+
+static void only_profiles_are_read(void **state) {
+  (void)state;
+  int result;
+  write_profile("1/a.profile~", "backup", "cloud = aws");
+  write_profile("1/.a.profile", "hidden", "cloud = aws");
+  write_profile("1/.profile", "shell", "cloud = aws");
+  write_profile("1/a.txt", "text", "cloud = aws");
+  assert_string_equal(search(false, &result), "");
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+}
+
+static void bad_file_is_passed_over_with_a_warning(void **state) {
+  (void)state;
+  int result;
+  tree_write(&tree, "1/a.profile", "schema = 9\n");
+  write_profile("1/b.profile", "good", "cloud = aws");
+  assert_string_equal(search(false, &result), "good");
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+  assert_int_equal(log_capture_find("1/a.profile:1:10: schema 9 is not known"), 1);
+  assert_string_equal(search(true, &result), "");
+  assert_int_equal(result, -EINVAL);
+}
+
+static void explicit_path_is_used_whether_it_fits_or_not(void **state) {
+  (void)state;
+  char file[TREE_PATH_MAX];
+  char path[PROFILE_PATH_MAX];
+  struct profile profile;
+  struct profile_error error;
+  const char *const none[] = { NULL };
+  write_profile("mine", "mine", "cloud = gcp");
+  struct profile_search where = { .explicit_path = tree_path(&tree, "mine", file),
+                                  .directories = none };
+  assert_int_equal(profile_match_find(&where, &aws, &profile, path, &error), 0);
+  assert_string_equal(profile.meta.id, "mine");
+  assert_string_equal(path, file);
+  profile_free(&profile);
+  where.explicit_path = tree_path(&tree, "not-there", file);
+  assert_int_equal(profile_match_find(&where, &aws, &profile, path, &error), -ENOENT);
+  assert_string_equal(error.path, file);
+  assert_string_equal(path, "");
+}
+
+/* ---- the whole way ---- */
+
+/* Loads with these two variables of ours; returns the id. */
+static const char *load(const char *profile_variable, int *result) {
+  static char id[PROFILE_ID_MAX];
+  char root[] = "STRATUS_SYSFS_ROOT=tests/data/sysfs/aws";
+  char variable[TREE_PATH_MAX];
+  char *environment[] = { root, variable, NULL };
+  struct profile profile;
+  struct profile_error error;
+  char path[PROFILE_PATH_MAX];
+  snprintf(variable, sizeof variable, "%s", profile_variable);
+  param_load(environment);
+  *result = profile_match_load(&profile, path, &error);
+  strcpy(id, profile.meta.id);
+  profile_free(&profile);
+  return id;
+}
+
+static void user_directory_comes_from_the_environment(void **state) {
+  (void)state;
+  int result;
+  char path[TREE_PATH_MAX];
+  write_profile("xdg/stratus/profiles/a.profile", "from-xdg", "cloud = aws");
+  write_profile("home/.config/stratus/profiles/a.profile", "from-home", "cloud = aws");
+  setenv("HOME", tree_path(&tree, "home", path), 1);
+  setenv("XDG_CONFIG_HOME", tree_path(&tree, "xdg", path), 1);
+  assert_string_equal(load("STRATUS_PROFILE=", &result), "from-xdg");
+  unsetenv("XDG_CONFIG_HOME");
+  assert_string_equal(load("STRATUS_PROFILE=", &result), "from-home");
+  char variable[TREE_PATH_MAX + 32];
+  snprintf(variable, sizeof variable, "STRATUS_PROFILE=%s/xdg/stratus/profiles/a.profile",
+           tree.root);
+  assert_string_equal(load(variable, &result), "from-xdg");
+}
+
+static void current_directory_is_never_searched(void **state) {
+  (void)state;
+  int result;
+  char here[TREE_PATH_MAX];
+  assert_non_null(getcwd(here, sizeof here));
+  write_profile("stratus/profiles/a.profile", "trap", "cloud = aws");
+  write_profile(".config/stratus/profiles/a.profile", "trap", "cloud = aws");
+  write_profile("share/stratus/profiles/a.profile", "trap", "cloud = aws");
+  write_profile("a.profile", "trap", "cloud = aws");
+  setenv("XDG_CONFIG_HOME", ".", 1);
+  setenv("HOME", "", 1);
+  assert_int_equal(chdir(tree.root), 0);
+  char root[TREE_PATH_MAX + 64];
+  snprintf(root, sizeof root, "STRATUS_SYSFS_ROOT=%s/tests/data/sysfs/aws", here);
+  char *environment[] = { root, NULL };
+  struct profile profile;
+  struct profile_error error;
+  char path[PROFILE_PATH_MAX];
+  param_load(environment);
+  result = profile_match_load(&profile, path, &error);
+  assert_int_equal(chdir(here), 0);
+  assert_int_equal(result, -ENOENT);
+  assert_string_equal(error.text, "no profile fits this machine");
+}
+
+#define MATCH_TEST(function) cmocka_unit_test_setup_teardown(function, start, stop)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    MATCH_TEST(every_wish_counts),
+    MATCH_TEST(unknown_machine_fits_nothing),
+    MATCH_TEST(releases_are_compared),
+    MATCH_TEST(first_directory_with_a_fit_wins),
+    MATCH_TEST(in_a_directory_the_most_particular_wins),
+    MATCH_TEST(only_profiles_are_read),
+    MATCH_TEST(bad_file_is_passed_over_with_a_warning),
+    MATCH_TEST(explicit_path_is_used_whether_it_fits_or_not),
+    MATCH_TEST(user_directory_comes_from_the_environment),
+    MATCH_TEST(current_directory_is_never_searched),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

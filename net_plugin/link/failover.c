@@ -88,6 +88,10 @@ static void failover_back_off(struct failover *failover, unsigned lane, uint64_t
   lost->retry_ns = now_ns + delay_ns - failover_random(failover) % (delay_ns / 2);
 }
 
+void failover_grow(struct failover *failover) {
+  failover->is_grown = true;
+}
+
 void failover_order_close(struct failover *failover, unsigned lane, uint32_t epoch) {
   struct failover_lane *closed = &failover->lanes[lane];
   if ((failover->close & lane_bit(lane)) == 0 || epoch > closed->close_epoch) {
@@ -130,6 +134,7 @@ bool failover_lose(struct failover *failover, unsigned lane, uint32_t epoch, uin
   failover_find_retry(failover);
   if (was_up && failover->up == 0) {
     failover->down_since_ns = now_ns;
+    failover_grow(failover); /* this path may be gone for good, and others not tried yet */
   }
   return was_up;
 }
@@ -161,10 +166,6 @@ void failover_announce_again(struct failover *failover) {
   } else {
     failover->announce |= failover->lost;
   }
-}
-
-void failover_grow(struct failover *failover) {
-  failover->is_grown = true;
 }
 
 /* Lanes that have not been opened for the first time. */

@@ -414,7 +414,9 @@ uint64_t link_next_deadline_ns(const struct link *link) {
 }
 
 bool link_next_order(struct link *link, struct link_order *order, uint64_t now_ns) {
-  return link->status == 0 && failover_next_order(&link->failover, order, now_ns);
+  /* A failed link dials nobody, but lanes that read the user's memory are closed all the same. */
+  return (link->status == 0 || link->failover.close != 0) &&
+         failover_next_order(&link->failover, order, now_ns);
 }
 
 bool link_next_completion(struct link *link, struct link_completion *completion) {

@@ -14,22 +14,25 @@ enum fault {
   FAULT_NO_DIALS,  /* nobody can dial for a while */
   FAULT_ALL_DOWN,  /* every lane is cut, and nobody can dial for a while */
   FAULT_FLIP,      /* a byte on the way changes */
+  FAULT_DEAD,      /* the lane is cut and can never be dialled again; one lane is spared */
   FAULT_END
 };
 
 static const char *const fault_names[FAULT_END] = {
-  "cut", "half open", "stall", "crawl", "no dials", "all down", "flip",
+  "cut", "half open", "stall", "crawl", "no dials", "all down", "flip", "dead",
 };
 
 void faults_plan(struct world *world) {
   world->next_fault_ns = WORLD_NEVER;
   world->detach_ns[SENDER] = world->detach_ns[RECEIVER] = WORLD_NEVER;
-  world->has_replays = world_chance(world, 30);
+  world->replay_percent = world_chance(world, 40) ? (unsigned)world_between(world, 1, 30) : 0;
   if (world_chance(world, 20)) {
     return; /* a quiet run */
   }
   world->faults_left = (unsigned)world_between(world, 1, world_chance(world, 20) ? 100 : 10);
-  world->next_fault_ns = world_between(world, 0, 10 * MS);
+  world->fault_gap_ns = 16384ull << world_between(world, 0, 12);
+  world->next_fault_ns = world_between(world, 0, world->fault_gap_ns);
+  world->spared_lane = (unsigned)world_between(world, 0, world->lanes - 1);
   world->dial_failure_percent = (unsigned)world_between(world, 0, 1) * 30;
   world->may_corrupt = world->config[SENDER].wants_checksums && world_chance(world, 50);
   world->may_time_out = world_chance(world, 10);
@@ -70,7 +73,7 @@ static void fault_all_down(struct world *world) {
   }
   /* A sender that backs off meets the end of a short outage within a second. */
   uint64_t outage_ns = world->may_time_out ? world_between(world, 0, 2 * most_ns)
-                                           : world_between(world, 0, most_ns / 8);
+                                           : world_between(world, 0, most_ns / 40);
   world->no_dial_until_ns = world->now_ns + outage_ns;
 }
 
@@ -87,8 +90,9 @@ void faults_run(struct world *world) {
   if (world->faults_left == 0 || world->now_ns < world->next_fault_ns) {
     return;
   }
-  world->next_fault_ns =
-      --world->faults_left == 0 ? WORLD_NEVER : world->now_ns + world_between(world, 0, 40 * MS);
+  world->next_fault_ns = --world->faults_left == 0
+                             ? WORLD_NEVER
+                             : world->now_ns + world_between(world, 0, world->fault_gap_ns);
   enum fault fault = (enum fault)world_between(world, 0, FAULT_END - 1);
   unsigned lane = (unsigned)world_between(world, 0, world->lanes - 1);
   struct socket *socket = fault_socket(world, lane);
@@ -101,6 +105,9 @@ void faults_run(struct world *world) {
     return;
   } else if (fault == FAULT_CUT || fault == FAULT_HALF_OPEN) {
     fault_cut(world, socket, fault == FAULT_HALF_OPEN);
+  } else if (fault == FAULT_DEAD && lane != world->spared_lane) {
+    world->dead_lanes |= 1ull << lane;
+    fault_cut(world, socket, world_chance(world, 50));
   } else if (fault == FAULT_STALL) {
     socket->stalled_until_ns = world->now_ns + world_between(world, 0, 200 * MS);
   } else if (fault == FAULT_CRAWL) {

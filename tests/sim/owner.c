@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/hash.h"
 #include "tests/sim/world.h"
 
 static void port_drop(struct world *world, enum side side, unsigned lane) {
@@ -75,7 +76,8 @@ static void dial_fail(struct world *world, struct dial *dial) {
 
 static void dial_say_hello(struct world *world, struct dial *dial) {
   struct end *receiver = &world->ends[RECEIVER];
-  if (dial->fails || world->now_ns < world->no_dial_until_ns || receiver->is_gone) {
+  if (dial->fails || (world->dead_lanes >> dial->lane & 1) != 0 ||
+      world->now_ns < world->no_dial_until_ns || receiver->is_gone) {
     dial_fail(world, dial);
     return;
   }
@@ -223,7 +225,7 @@ static void port_read(struct world *world, enum side side, unsigned lane) {
 /* ---- writing ---- */
 
 /* Old control frames come again: they must change nothing. BYE and PONG are not told again. */
-static void replay_remember(struct world *world, struct end *end, const struct link_frame *frame) {
+static void replay_remember(struct end *end, const struct link_frame *frame) {
   uint8_t type = frame->header[1];
   if (type != WIRE_WINDOW && type != WIRE_REQUEST && type != WIRE_FENCE && type != WIRE_FENCED) {
     return;
@@ -234,12 +236,11 @@ static void replay_remember(struct world *world, struct end *end, const struct l
     memcpy(replay->bytes + WIRE_HEADER_BYTES, frame->payload, frame->length);
   }
   replay->length = WIRE_HEADER_BYTES + frame->length;
-  (void)world;
 }
 
 static void replay_write(struct world *world, struct end *end, struct pipe *pipe) {
   unsigned kept = end->replay_count < WORLD_REPLAYS ? end->replay_count : WORLD_REPLAYS;
-  if (!world->has_replays || kept == 0 || !world_chance(world, 3)) {
+  if (kept == 0 || !world_chance(world, world->replay_percent)) {
     return;
   }
   const struct replay *replay = &end->replays[world_between(world, 0, kept - 1)];
@@ -248,10 +249,30 @@ static void replay_write(struct world *world, struct end *end, struct pipe *pipe
   }
 }
 
+static uint32_t frame_hash(const struct link_frame *frame) {
+  return frame->length > 0 ? hash_crc32c(0, frame->payload, frame->length) : 0;
+}
+
+/* A lane that writes without copying tells the link some time later than the bytes travel; until
+ * then the payload is lent. */
+static void port_written(struct world *world, enum side side, unsigned lane) {
+  struct port *port = &world->ends[side].ports[lane];
+  if (frame_hash(&port->frame) != port->payload_hash) {
+    world_fail(world, "the payload changed while lane %u was writing it", lane);
+  }
+  replay_remember(&world->ends[side], &port->frame);
+  replay_write(world, &world->ends[side], &port->socket->pipes[side]);
+  port->has_frame = false;
+  link_frame_written(world->ends[side].link, lane, world->now_ns);
+}
+
+static bool port_has_put(const struct port *port) {
+  return port->frame_put == WIRE_HEADER_BYTES + port->frame.length;
+}
+
 /* Writes as much of the port's frame as fits, or a part of that. */
 static void port_write(struct world *world, enum side side, unsigned lane) {
-  struct end *end = &world->ends[side];
-  struct port *port = &end->ports[lane];
+  struct port *port = &world->ends[side].ports[lane];
   struct pipe *pipe = &port->socket->pipes[side];
   uint32_t space = pipe_space(pipe);
   if (world_chance(world, 10)) {
@@ -272,11 +293,8 @@ static void port_write(struct world *world, enum side side, unsigned lane) {
       pipe_write(pipe, (const uint8_t *)port->frame.payload + put, count);
     }
     port->frame_put += count;
-    if (port->frame_put == WIRE_HEADER_BYTES + port->frame.length) {
-      replay_remember(world, end, &port->frame);
-      port->has_frame = false;
-      replay_write(world, end, pipe);
-      link_frame_written(end->link, lane, world->now_ns);
+    if (port_has_put(port)) {
+      port->written_ns = world->now_ns + world_between(world, 0, world->written_delay_ns);
     }
   }
 }
@@ -295,8 +313,12 @@ static uint64_t owner_writable(const struct world *world, enum side side) {
 static void owner_write(struct world *world, enum side side) {
   struct end *end = &world->ends[side];
   for (unsigned lane = 0; lane < world->lanes; lane++) {
-    if (end->ports[lane].has_frame) {
+    struct port *port = &end->ports[lane];
+    if (port->has_frame && !port_has_put(port)) {
       port_write(world, side, lane);
+    }
+    if (port->has_frame && port_has_put(port) && port->written_ns <= world->now_ns) {
+      port_written(world, side, lane);
     }
   }
   int picked;
@@ -311,7 +333,11 @@ static void owner_write(struct world *world, enum side side) {
     }
     port->has_frame = true;
     port->frame_put = 0;
+    port->payload_hash = frame_hash(&port->frame);
     port_write(world, side, lane);
+    if (port_has_put(port) && port->written_ns <= world->now_ns) {
+      port_written(world, side, lane);
+    }
   }
 }
 
@@ -347,6 +373,7 @@ void owner_run(struct world *world, enum side side) {
   users_run(world, side);
   owner_take_orders(world, side);
   owner_write(world, side);
+  users_run(world, side); /* hearing that a frame was written may complete a message */
   owner_take_orders(world, side);
   if (link_is_finished(end->link) && end->is_detached) {
     owner_close_all(world, side);
@@ -370,8 +397,11 @@ uint64_t owner_next_ns(const struct world *world, enum side side) {
       continue;
     }
     if (pipe_readable(&port->socket->pipes[side == SENDER ? RECEIVER : SENDER]) > 0 ||
-        (port->has_frame && pipe_space(&port->socket->pipes[side]) > 0)) {
+        (port->has_frame && !port_has_put(port) && pipe_space(&port->socket->pipes[side]) > 0)) {
       return soon_ns;
+    }
+    if (port->has_frame && port_has_put(port) && port->written_ns < next_ns) {
+      next_ns = port->written_ns > soon_ns ? port->written_ns : soon_ns;
     }
     if (port->socket->broken_ns[side] < next_ns) {
       next_ns = port->socket->broken_ns[side];

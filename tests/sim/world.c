@@ -75,7 +75,7 @@ static void draw_config(struct world *world) {
     .chunk_bytes = chunks[world_between(world, 0, 4)],
     .eager_bytes = eagers[world_between(world, 0, 4)],
     .eager_slots = slots[world_between(world, 0, 5)],
-    .timeout_ns = 5000 * MS,
+    .timeout_ns = 30000 * MS, /* many failed dials of a second each fit in */
     .seed = world_random(world),
     .wants_checksums = world_chance(world, 30),
   };
@@ -92,6 +92,7 @@ static void draw_network(struct world *world) {
   static const unsigned speeds[] = { 1, 10, 50 };
   world->read_bytes = reads[world_between(world, 0, 4)];
   world->buffer_bytes = 512u << world_between(world, 0, 9);
+  world->written_delay_ns = world_chance(world, 70) ? 0 : 1ull << world_between(world, 10, 24);
   world->latency_ns = 1000ull << world_between(world, 0, 12);
   world->bytes_per_second = 20000000ull << world_between(world, 0, 6);
   bool is_uneven = world_chance(world, 30);

@@ -62,6 +62,8 @@ struct port {
   struct link_frame frame; /* being written */
   uint32_t frame_put;      /* bytes of it that are in the pipe */
   bool has_frame;
+  uint64_t written_ns;   /* when the link hears that all of the frame is in the pipe */
+  uint32_t payload_hash; /* of what was lent; it must not change until then */
 };
 
 struct replay {
@@ -93,6 +95,7 @@ struct dial {
 struct message_plan {
   uint64_t bytes, capacity;
   uint8_t *out, *in; /* what the two users lent; NULL before and after */
+  bool has_landed;   /* the receiver had all of it before it detached */
 };
 
 struct world {
@@ -103,20 +106,24 @@ struct world {
   /* drawn from the seed */
   struct link_config config[2];
   unsigned lanes, message_count;
-  unsigned depth[2];     /* how many messages a user keeps posted */
-  uint64_t pause_ns[2];  /* longest pause between posts */
-  uint32_t read_bytes;   /* largest piece that a read returns */
-  uint32_t buffer_bytes; /* of a pipe */
+  unsigned depth[2];         /* how many messages a user keeps posted */
+  uint64_t pause_ns[2];      /* longest pause between posts */
+  uint32_t read_bytes;       /* largest piece that a read returns */
+  uint32_t buffer_bytes;     /* of a pipe */
+  uint64_t written_delay_ns; /* longest time until a link hears that a frame was written */
   uint64_t latency_ns, bytes_per_second;
   uint64_t lane_speed_percent[WIRE_MAX_LANES];
   struct message_plan plans[WORLD_MESSAGES];
 
   /* faults.c */
-  uint64_t next_fault_ns;
+  uint64_t next_fault_ns, fault_gap_ns;
+  uint64_t dead_lanes; /* their dials fail */
+  unsigned spared_lane;
+  unsigned replay_percent;
   unsigned faults_left;
   uint64_t no_dial_until_ns;
   uint64_t detach_ns[2];
-  bool may_time_out, may_reset, may_corrupt, has_replays;
+  bool may_time_out, may_reset, may_corrupt;
   unsigned dial_failure_percent;
 
   struct end ends[2];

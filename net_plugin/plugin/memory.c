@@ -67,6 +67,8 @@ static int cache_add(struct memory memory, const struct memory **out) {
   *entry = (struct entry){ .memory = memory, .references = 1, .next = cache };
   cache = entry;
   *out = &entry->memory;
+  LOG_TRACE("GPU memory at %p, %zu bytes, is reached %s", (void *)memory.base, memory.bytes,
+            memory.mapping ? "through its dma-buf" : "at its own address");
   return 0;
 }
 

@@ -346,7 +346,7 @@ static void print_list(FILE *to) {
   }
 }
 
-/* In a Markdown table a bar ends the cell, so the alternatives are joined by " or ". */
+/* In a Markdown table a bar ends the cell, so the alternatives are separated by commas. */
 static void print_alternatives(FILE *to, const char *accepted) {
   for (; *accepted; accepted++) {
     if (*accepted == '|') {
@@ -357,21 +357,25 @@ static void print_alternatives(FILE *to, const char *accepted) {
   }
 }
 
+static void print_accepted(FILE *to, const struct param_row *row) {
+  if (row->type == PARAM_TYPE_STRING) {
+    fputs("text", to);
+    return;
+  }
+  fputc('`', to);
+  print_alternatives(to, accepted_text(row));
+  fprintf(to, "`%s%s", row->unit[0] ? " " : "", row->unit);
+}
+
 static void print_markdown(FILE *to) {
   fputs("| variable | default | accepted | read by | meaning |\n", to);
   fputs("|---|---|---|---|---|\n", to);
   for (int id = 0; id < PARAM_COUNT; id++) {
     const struct param_row *row = &rows[id];
-    fprintf(to, "| `%s` |", row->name);
-    fprintf(to, row->default_text[0] ? " `%s` |" : "%s |", row->default_text);
-    if (row->accepted[0] == '\0' && row->type != PARAM_TYPE_BOOL) {
-      fputs(" text", to);
-    } else {
-      fputs(" `", to);
-      print_alternatives(to, accepted_text(row));
-      fputs("`", to);
-    }
-    fprintf(to, "%s%s | %s | %s |\n", row->unit[0] ? " " : "", row->unit, row->plugin, row->help);
+    const char *quote = row->default_text[0] ? "`" : "";
+    fprintf(to, "| `%s` | %s%s%s | ", row->name, quote, row->default_text, quote);
+    print_accepted(to, row);
+    fprintf(to, " | %s | %s |\n", row->plugin, row->help);
   }
 }
 

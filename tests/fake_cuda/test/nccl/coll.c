@@ -399,6 +399,7 @@ int main(int argc, char **argv) {
                     "            [-r REDUCTIONS] [-s BYTES] [-i ROUNDS] [-g] [-u]\n");
     return 2;
   }
+  setvbuf(stdout, NULL, _IOLBF, 0);
   int failed = ranks_run(options.n_ranks, run_rank, NULL);
   printf("%s, %ld wrong values\n", failed || ranks_wrong() ? "FAILED" : "PASSED", ranks_wrong());
   return failed || ranks_wrong() ? 1 : 0;

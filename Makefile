@@ -233,7 +233,21 @@ $(COLL): $(COLL_OBJ)
 
 coll: $(COLL)
 
-.PHONY: coll
+# The real NCCL is named to the linker by a stand-in that has its soname and nothing else.
+$(COLL_FAULTY)/libnccl.so.2: $(call objects,tests/coll/faulty/faulty_nccl.c tests/coll/element.c)
+	@mkdir -p $(@D)/empty
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CC) -shared -nostdlib -x c /dev/null -o $(@D)/empty/libnccl.so.2 -Wl,-soname,libnccl.so.2
+	$(Q)$(CC) -shared $(SAN_FLAGS_$(SAN)) -o $@ $^ -Wl,-soname,libnccl-faulty.so \
+	  -Wl,--no-as-needed $(@D)/empty/libnccl.so.2 -Wl,--as-needed -ldl -lm
+
+$(BUILD)/tests/test_coll_%: $(BUILD)/obj/tests/unit/test_coll_%.o \
+  $(filter-out %/main.o,$(COLL_OBJ))
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ -lcmocka $(JSON_LIBS) -ldl -lm
+
+coll-tests: coll $(COLL_FAULTY)/libnccl.so.2
+.PHONY: coll coll-tests
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 

@@ -60,16 +60,22 @@ void check_prepare(const struct job *job, const struct measure_case *c, bool is_
   }
 }
 
+/* A few of these say what is going on; thousands of them hide it. */
+enum { SAY_MAX = 20 };
+
 static void say_where(const struct measure_case *c, int rank, const struct operation_part *part,
                       size_t index, size_t in_staging) {
+  static int said;
+  if (said++ >= SAY_MAX)
+    return;
   unsigned size = element_infos[c->type].size_bytes;
   uint64_t place = part->place + index - part->first;
   uint64_t got = element_load(staging, size, in_staging);
   uint64_t expected = part->source == VERIFY_REDUCED ? pattern_expected(&pattern, place)
                                                      : pattern_sent(&pattern, part->source, place);
-  talk("wrong at rank %d: %s %s %s, %zu bytes, element %zu: 0x%llx in place of 0x%llx", rank,
+  talk("%s %s %s, %zu bytes: element %zu of rank %d is 0x%llx and should be 0x%llx",
        operation_infos[c->operation].name, element_infos[c->type].name,
-       operation_redop_names[c->redop], c->counts.bytes, index, (unsigned long long)got,
+       operation_redop_names[c->redop], c->counts.bytes, index, rank, (unsigned long long)got,
        (unsigned long long)expected);
 }
 

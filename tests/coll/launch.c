@@ -18,6 +18,7 @@
 #include "common/clock.h"
 #include "tests/coll/hosts.h"
 #include "tests/coll/talk.h"
+#include "tests/coll/world.h"
 
 /* How long the other ranks may go on after one has failed: they notice within a tenth of a second,
  * and what they have to say about it should be heard. */
@@ -39,6 +40,7 @@ struct launch {
   unsigned long long token;
   struct rank *ranks;
   int count, status;
+  bool has_signalled; /* ranks were told to end: how they do is no news */
 };
 
 /* ---- starting ---- */
@@ -164,21 +166,18 @@ static void start_rank(struct launch *launch, int rank) {
 
 /* Says how a rank ended, if not well. Wrong values are no failure of the rank that saw them. */
 static void take_end(struct launch *launch, int rank, int status) {
-  const char *host = launch->ranks[rank].host->name;
+  char name[WORLD_NAME_MAX];
+  world_name_process(name, rank, launch->options->gpus, launch->ranks[rank].host->name);
   launch->ranks[rank].pid = 0;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_GOOD)
+  int exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  if (exit_status == EXIT_GOOD)
     return;
-  bool is_first = launch->status == EXIT_GOOD;
-  launch->status = EXIT_BAD;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_BAD)
-    return;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_WRONG_USE && is_first)
-    launch->status = EXIT_WRONG_USE;
-  if (WIFSIGNALED(status))
-    talk("rank %d on %s was ended by signal %d (%s)", rank, host, WTERMSIG(status),
-         strsignal(WTERMSIG(status)));
-  else
-    talk("rank %d on %s failed: exit status %d", rank, host, WEXITSTATUS(status));
+  if (launch->status == EXIT_GOOD)
+    launch->status = exit_status == EXIT_WRONG_USE ? EXIT_WRONG_USE : EXIT_BAD;
+  if (WIFSIGNALED(status) && !launch->has_signalled)
+    talk("%s: ended by signal %d (%s)", name, WTERMSIG(status), strsignal(WTERMSIG(status)));
+  else if (WIFEXITED(status) && exit_status != EXIT_BAD)
+    talk("%s: failed, exit status %d", name, exit_status);
 }
 
 static int count_running(const struct launch *launch) {
@@ -198,7 +197,8 @@ static void reap(struct launch *launch) {
   }
 }
 
-static void signal_ranks(const struct launch *launch, int signal) {
+static void signal_ranks(struct launch *launch, int signal) {
+  launch->has_signalled = true;
   for (int rank = 0; rank < launch->count; rank++) {
     if (launch->ranks[rank].pid > 0)
       kill(launch->ranks[rank].pid, signal);

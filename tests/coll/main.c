@@ -139,8 +139,8 @@ static void set_environment(const struct options *options, const struct world *w
 static int run_rank(const struct options *options, const struct world *world) {
   struct job job;
   struct report *report = NULL;
-  char name[192];
-  snprintf(name, sizeof name, "rank %d on %s", world->rank, world->host);
+  char name[WORLD_NAME_MAX];
+  world_name_process(name, world->rank, options->gpus, world->host);
   talk_set_name(name, world->is_ours ? EXIT_RANK_FAILED : EXIT_BAD);
   FILE *table = take_stdout();
   set_environment(options, world);
@@ -149,7 +149,7 @@ static int run_rank(const struct options *options, const struct world *world) {
     talk_fail("-G: the CUDA runtime %s has no graphs", libs.cuda_path);
   if (options->root >= world->size * options->gpus)
     talk_fail("-r %d: there are %d ranks", options->root, world->size * options->gpus);
-  struct rendezvous *rendezvous = rendezvous_open(world, connect_timeout_ns);
+  struct rendezvous *rendezvous = rendezvous_open(world, options->gpus, connect_timeout_ns);
   monitor_start(rendezvous, options->timeout_ns);
   job_open(&job, options, world, rendezvous);
   if (world->rank == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rendezvous: a star around rank 0, in lock step. Each block carries the number of the step, so
+/* rendezvous: a star around process 0, in lock step. Each block carries the number of the step, so
  * that two processes that disagree about what comes next find out at once. */
 #include "tests/coll/rendezvous.h"
 
@@ -29,14 +29,14 @@ struct peer {
 };
 
 struct rendezvous {
-  int rank, size;
+  int rank, size, gpus; /* of processes, and GPUs of each */
   uint64_t timeout_ns, token;
   uint32_t step;
-  struct peer *peers; /* rank 0 has one per rank; the others only the first, to rank 0 */
+  struct peer *peers; /* process 0: one for each; the others: only the first */
 };
 
-const char *rendezvous_name(const struct rendezvous *r, int rank) {
-  return r->peers[r->rank == 0 ? rank : 0].name;
+const char *rendezvous_name(const struct rendezvous *r, int process) {
+  return r->peers[r->rank == 0 ? process : 0].name;
 }
 
 /* ---- bytes, with a deadline ---- */
@@ -92,7 +92,7 @@ static void receive_block(struct rendezvous *r, const struct peer *peer, void *d
   move(r, peer, header, sizeof header, false);
   if (bytes_get_le32(header) != magic || bytes_get_le32(header + 4) != r->step ||
       bytes_get_le32(header + 8) != bytes)
-    fail_peer(peer, "is at another step: do all ranks have the same options?");
+    fail_peer(peer, "is at another step: do all processes have the same options?");
   move(r, peer, data, bytes, false);
 }
 
@@ -160,12 +160,13 @@ static void take_hello(struct rendezvous *r, int fd, const uint8_t hello[HELLO_B
     return;
   }
   if (size != (uint32_t)r->size || rank == 0 || rank >= size)
-    talk_fail("rank %u of %u connected; this run has %d ranks", rank, size, r->size);
+    talk_fail("process %u of %u connected; this run has %d", rank, size, r->size);
   if (r->peers[rank].fd >= 0)
-    talk_fail("rank %u connected twice: do two processes have the same rank?", rank);
+    talk_fail("process %u connected twice: do two have the same rank?", rank);
+  char host[HELLO_BYTES - 20 + 1] = "";
+  memcpy(host, hello + 20, HELLO_BYTES - 20);
   r->peers[rank].fd = fd;
-  snprintf(r->peers[rank].name, sizeof r->peers[rank].name, "rank %u on %.*s", rank,
-           HELLO_BYTES - 20, (const char *)hello + 20);
+  world_name_process(r->peers[rank].name, (int)rank, r->gpus, host);
 }
 
 static int count_missing(const struct rendezvous *r) {
@@ -182,8 +183,8 @@ __attribute__((noreturn)) static void fail_missing(const struct rendezvous *r,
     if (r->peers[rank].fd < 0)
       snprintf(list + strlen(list), sizeof list - strlen(list), " %d", rank);
   }
-  talk_fail("%d of %d ranks did not connect to %s in time:%s", count_missing(r), r->size, address,
-            list);
+  talk_fail("%d of %d processes did not connect to %s in time:%s", count_missing(r), r->size,
+            address, list);
 }
 
 /* Connections whose hello is still on its way. */
@@ -236,12 +237,12 @@ static void accept_all(struct rendezvous *r, int listener, const char *address) 
     close(waiting[i].fd);
 }
 
-struct rendezvous *rendezvous_open(const struct world *world, uint64_t timeout_ns) {
+struct rendezvous *rendezvous_open(const struct world *world, int gpus, uint64_t timeout_ns) {
   struct rendezvous *r = calloc(1, sizeof *r);
   struct peer *peers = calloc((size_t)world->size, sizeof *peers);
   if (!r || !peers)
     talk_fail("out of memory");
-  *r = (struct rendezvous){ world->rank, world->size, timeout_ns, world->token, 0, peers };
+  *r = (struct rendezvous){ world->rank, world->size, gpus, timeout_ns, world->token, 0, peers };
   for (int i = 0; i < world->size; i++)
     peers[i].fd = -1;
   if (world->size == 1)
@@ -255,7 +256,7 @@ struct rendezvous *rendezvous_open(const struct world *world, uint64_t timeout_n
     uint8_t hello[HELLO_BYTES];
     put_hello(world, hello);
     peers[0].fd = connect_to(world->address, timeout_ns);
-    snprintf(peers[0].name, sizeof peers[0].name, "rank 0 at %s", world->address);
+    snprintf(peers[0].name, sizeof peers[0].name, "the process of rank 0 at %s", world->address);
     move(r, &peers[0], hello, sizeof hello, true);
   }
   for (int i = 0; i < world->size; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rendezvous: how the processes of a run exchange small things: NCCL's unique id, barriers, times.
- * Owns: one connection from each process to rank 0, over TCP or a Unix socket.
+ * Owns: one connection from each process to process 0, over TCP or a Unix socket.
  * Threads: one; rendezvous_find_lost also from another.
  * Blocks: until every process has come to the same step; opening at most timeout_ns.
- * Fails: ends the process with a message naming the rank and host that is gone or disagrees.
+ * Fails: ends the process with a message naming the process and its host that is gone or disagrees.
  *
  * A Unix socket works between network namespaces as well, and so leaves the network that is being
  * measured alone. */
@@ -19,14 +19,15 @@ enum { RENDEZVOUS_BYTES_MAX = 64 << 20 };
 
 struct rendezvous;
 
-/* Rank 0 listens, the others connect and try again until it does. */
-struct rendezvous *rendezvous_open(const struct world *world, uint64_t timeout_ns);
+/* Process 0 listens, the others connect and try again until it does. `gpus` of each process: for
+ * names in messages. */
+struct rendezvous *rendezvous_open(const struct world *world, int gpus, uint64_t timeout_ns);
 void rendezvous_close(struct rendezvous *rendezvous);
 
-/* `bytes` from each process, in the order of ranks, at rank 0: `all` is used there only. */
+/* `bytes` from each process, in order, at process 0: `all` is used there only. */
 void rendezvous_gather(struct rendezvous *rendezvous, const void *mine, void *all, size_t bytes);
 
-/* Rank 0's `bytes` at every process. */
+/* Process 0's `bytes` at every process. */
 void rendezvous_broadcast(struct rendezvous *rendezvous, void *data, size_t bytes);
 
 /* Everybody's at everybody. `all` has room for size * bytes. */
@@ -38,6 +39,6 @@ void rendezvous_barrier(struct rendezvous *rendezvous);
 int rendezvous_find_lost(struct rendezvous *rendezvous);
 
 /* "rank 3 on b" */
-const char *rendezvous_name(const struct rendezvous *rendezvous, int rank);
+const char *rendezvous_name(const struct rendezvous *rendezvous, int process);
 
 #endif

@@ -74,6 +74,14 @@ static const struct launcher *find_launcher(void) {
   return NULL;
 }
 
+void world_name_process(char name[WORLD_NAME_MAX], int process, int gpus, const char *host) {
+  if (gpus == 1)
+    snprintf(name, WORLD_NAME_MAX, "rank %d on %.128s", process, host);
+  else
+    snprintf(name, WORLD_NAME_MAX, "ranks %d to %d on %.128s", process * gpus,
+             process * gpus + gpus - 1, host);
+}
+
 int world_first_host(const char *node_list, char *host, size_t size) {
   size_t prefix = strcspn(node_list, ",[");
   const char *bracket = node_list[prefix] == '[' ? node_list + prefix + 1 : "";

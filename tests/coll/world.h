@@ -23,17 +23,21 @@
 #include <stdint.h>
 
 struct world {
-  const char *launcher; /* for messages; NULL: a process of its own */
-  int rank, size, local_rank, local_size;
-  char address[256]; /* "HOST:PORT" or "unix:PATH"; empty when size is 1 */
-  char host[128];    /* this host's name in messages */
-  uint64_t token;    /* of the job: keeps strangers out of the rendezvous */
-  bool is_local;     /* every rank is on this machine, without network namespaces between */
-  bool is_ours;      /* started by --hosts */
+  const char *launcher;                   /* for messages; NULL: a process of its own */
+  int rank, size, local_rank, local_size; /* of processes: one may have several of NCCL's ranks */
+  char address[256];                      /* "HOST:PORT" or "unix:PATH"; empty when size is 1 */
+  char host[128];                         /* this host's name in messages */
+  uint64_t token;                         /* of the job: keeps strangers out of the rendezvous */
+  bool is_local; /* every rank is on this machine, without network namespaces between */
+  bool is_ours;  /* started by --hosts */
 };
 
 /* `address` is what --address said, or NULL. */
 int world_read(struct world *world, const char *address, char *error, size_t error_size);
+
+/* What messages call a process with `gpus` GPUs: "rank 3 on b", or "ranks 6 to 7 on b". */
+enum { WORLD_NAME_MAX = 192 };
+void world_name_process(char name[WORLD_NAME_MAX], int process, int gpus, const char *host);
 
 /* First host of a Slurm node list: "gpu[07-09,12],cpu1" -> "gpu07". -EINVAL if there is none. */
 int world_first_host(const char *node_list, char *host, size_t size);

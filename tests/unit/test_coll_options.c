@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The benchmark's command line, its list of hosts, and what launchers say in the environment. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/coll/hosts.h"
+#include "tests/coll/options.h"
+#include "tests/coll/world.h"
+#include "tests/lib/unit.h"
+
+/* ---- options ---- */
+
+static struct options options;
+static char error[512];
+
+/* Parses a command line whose words are separated by spaces. */
+static enum options_result parse(const char *line) {
+  static char copy[512];
+  char *argv[64] = { (char[]){ "stratus-coll" } }, *rest = copy;
+  int argc = 1;
+  snprintf(copy, sizeof copy, "%s", line);
+  for (char *word; (word = strsep(&rest, " "));) {
+    if (*word)
+      argv[argc++] = word;
+  }
+  error[0] = '\0';
+  return options_parse(&options, argc, argv, error, sizeof error);
+}
+
+static void test_defaults(void **state) {
+  (void)state;
+  assert_int_equal(parse(""), OPTIONS_RUN);
+  assert_true(options.operations[OPERATION_ALL_REDUCE]);
+  assert_false(options.operations[OPERATION_ALL_GATHER]);
+  assert_true(options.types[ELEMENT_FLOAT]);
+  assert_false(options.types[ELEMENT_INT8]);
+  assert_true(options.redops[PATTERN_SUM]);
+  assert_int_equal(options.sizes_count, 1);
+  assert_int_equal(options.sizes[0], 32 << 20);
+  assert_int_equal(options.iterations, 20);
+  assert_int_equal(options.checks, 1);
+  assert_int_equal(options.gpus, 1);
+  assert_null(options.hosts);
+}
+
+static void test_sizes(void **state) {
+  (void)state;
+  assert_int_equal(parse("-b 8 -e 64K -f 8"), OPTIONS_RUN);
+  assert_int_equal(options.sizes_count, 5); /* 8 64 512 4096 32768 */
+  assert_int_equal(options.sizes[4], 32768);
+  assert_int_equal(parse("-b 0 -e 16 -f 4"), OPTIONS_RUN);
+  assert_int_equal(options.sizes_count, 4); /* 0 1 4 16 */
+  assert_int_equal(options.sizes[1], 1);
+  assert_int_equal(parse("-b 1K -e 3K -i 1K"), OPTIONS_RUN);
+  assert_int_equal(options.sizes_count, 3);
+  assert_int_equal(parse("-b 64M"), OPTIONS_RUN);
+  assert_int_equal(options.sizes[0], 64 << 20);
+  assert_int_equal(parse("--sizes 7,0,1G"), OPTIONS_RUN);
+  assert_int_equal(options.sizes_count, 3);
+  assert_int_equal(options.sizes[0], 7);
+  assert_int_equal(options.sizes[2], 1 << 30);
+  /* A factor near 1 must not stand still at small sizes. */
+  assert_int_equal(parse("-b 1 -e 20 -f 1.1"), OPTIONS_RUN);
+  assert_int_equal(options.sizes[options.sizes_count - 1], 20);
+}
+
+static void test_lists(void **state) {
+  (void)state;
+  assert_int_equal(parse("-O all -d all -o all"), OPTIONS_RUN);
+  for (int i = 0; i < OPERATIONS; i++)
+    assert_true(options.operations[i]);
+  assert_true(options.is_type_all && options.types[ELEMENT_F8E5M2]);
+  assert_true(options.is_redop_all && options.redops[PATTERN_MULSUM]);
+  assert_int_equal(parse("--op alltoall,reduce -d half,int8 -o min"), OPTIONS_RUN);
+  assert_true(options.operations[OPERATION_ALLTOALL] && options.operations[OPERATION_REDUCE]);
+  assert_false(options.operations[OPERATION_ALL_REDUCE]);
+  assert_true(options.types[ELEMENT_HALF] && options.types[ELEMENT_INT8]);
+  assert_false(options.types[ELEMENT_FLOAT]);
+  assert_false(options.redops[PATTERN_SUM]);
+}
+
+static void test_times_and_numbers(void **state) {
+  (void)state;
+  assert_int_equal(parse("-T 90 --min-time 250ms -n 5 -w 0 -c 0 -a 3 -R 1 -r all"), OPTIONS_RUN);
+  assert_int_equal(options.timeout_ns, UINT64_C(90000000000));
+  assert_int_equal(options.min_time_ns, 250000000);
+  assert_int_equal(options.average, AVERAGE_MAX);
+  assert_int_equal(options.root, OPTIONS_ROOT_ALL);
+  assert_true(options.is_registered);
+  assert_int_equal(options.checks, 0);
+  assert_int_equal(parse("--hosts local:2 --ppn 3 --env A=1 --env B=x=y -G 2"), OPTIONS_RUN);
+  assert_int_equal(options.env_count, 2);
+  assert_string_equal(options.env[1], "B=x=y");
+  assert_int_equal(options.ppn, 3);
+}
+
+/* Each wrong line's message names what is wrong. */
+static void test_wrong_options(void **state) {
+  static const struct {
+    const char *line, *message;
+  } lines[] = {
+    { "-b 8Q", "8Q" },
+    { "-b 1M -e 1K", "-e is less than -b" },
+    { "-b 0 -e 1M -i 1", "sizes" },
+    { "-f 1", "factor" },
+    { "-n 0", "1 to" },
+    { "-n", "wants an argument" },
+    { "--op allreduce", "all_reduce" },
+    { "-d fp16", "half" },
+    { "-o xor", "mulsum" },
+    { "-O ,", "commas" },
+    { "--env A=1", "--hosts" },
+    { "--hosts local --env =1", "NAME=VALUE" },
+    { "--ppn 2", "--hosts" },
+    { "-G 1 --per-iteration", "exclude" },
+    { "--sizes 8 -b 8", "--sizes" },
+    { "--nonsense", "--nonsense" },
+    { "-Z", "no such option" },
+    { "extra", "extra" },
+    { "-T soon", "soon" },
+    { "-R 2", "0 to 1" },
+    { "-r -2", "-2" },
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+    if (parse(lines[i].line) != OPTIONS_WRONG || !strstr(error, lines[i].message))
+      fail_msg("%s: \"%s\" does not mention %s", lines[i].line, error, lines[i].message);
+  }
+}
+
+/* ---- hosts ---- */
+
+static struct hosts hosts;
+
+static void test_hosts_list(void **state) {
+  char *argv[HOSTS_WORDS_MAX];
+  (void)state;
+  assert_int_equal(
+      hosts_parse(&hosts, "local:2,ssh:me@b, docker exec  c1,local", error, sizeof error), 0);
+  assert_int_equal(hosts.count, 5);
+  assert_string_equal(hosts.hosts[0].name, "local0");
+  assert_string_equal(hosts.hosts[1].name, "local1");
+  assert_int_equal(hosts.hosts[2].kind, HOST_SSH);
+  assert_int_equal(hosts_prefix(&hosts.hosts[0], argv), 0);
+  assert_int_equal(hosts_prefix(&hosts.hosts[3], argv), 3);
+  assert_string_equal(argv[0], "docker");
+  assert_string_equal(argv[2], "c1");
+  assert_false(hosts_is_one_machine(&hosts));
+  char *quoted = hosts_quote(&hosts.hosts[2], "it's $HOME");
+  assert_string_equal(quoted, "'it'\\''s $HOME'");
+  free(quoted);
+  hosts_free(&hosts);
+}
+
+static void test_hosts_file(void **state) {
+  char path[] = "/tmp/test-coll-hosts-XXXXXX";
+  int fd = mkstemp(path);
+  static const char text[] = "# a remark\nlocal   # here\n\n  ssh:b\r\n";
+  (void)state;
+  assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+  close(fd);
+  assert_int_equal(hosts_parse(&hosts, path, error, sizeof error), 0);
+  assert_int_equal(hosts.count, 2);
+  assert_string_equal(hosts.hosts[1].text, "b");
+  hosts_free(&hosts);
+  unlink(path);
+}
+
+static void test_hosts_wrong(void **state) {
+  static const char *const lists[] = { "",         "ns:test-coll-no-such-namespace", "local:0",
+                                       "ssh:",     "ssh:-oProxyCommand=x",           "nz:a",
+                                       "local:999" };
+  (void)state;
+  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+    error[0] = '\0';
+    assert_int_not_equal(hosts_parse(&hosts, lists[i], error, sizeof error), 0);
+    assert_true(error[0]);
+  }
+}
+
+/* ---- launchers ---- */
+
+static const char *const variables[] = {
+  "STRATUS_COLL_RANK",
+  "STRATUS_COLL_ADDR",
+  "OMPI_COMM_WORLD_RANK",
+  "OMPI_COMM_WORLD_SIZE",
+  "OMPI_COMM_WORLD_LOCAL_RANK",
+  "OMPI_COMM_WORLD_LOCAL_SIZE",
+  "PMIX_NAMESPACE",
+  "SLURM_PROCID",
+  "SLURM_STEP_NUM_TASKS",
+  "SLURM_LOCALID",
+  "SLURM_STEP_TASKS_PER_NODE",
+  "SLURM_STEP_NODELIST",
+  "SLURM_JOB_ID",
+  "PMI_RANK",
+  "PMI_SIZE",
+  "RANK",
+  "WORLD_SIZE",
+  "LOCAL_RANK",
+  "LOCAL_WORLD_SIZE",
+  "MASTER_ADDR",
+  "MASTER_PORT",
+};
+
+static int clear_environment(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+    unsetenv(variables[i]);
+  return 0;
+}
+
+static struct world world;
+
+static int read_world(void) {
+  return world_read(&world, NULL, error, sizeof error);
+}
+
+static void test_no_launcher(void **state) {
+  (void)state;
+  assert_int_equal(read_world(), 0);
+  assert_null(world.launcher);
+  assert_int_equal(world.size, 1);
+  assert_true(world.is_local);
+}
+
+static void test_open_mpi(void **state) {
+  (void)state;
+  setenv("OMPI_COMM_WORLD_RANK", "5", 1);
+  setenv("OMPI_COMM_WORLD_SIZE", "8", 1);
+  setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
+  setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "4", 1);
+  assert_int_not_equal(read_world(), 0);
+  assert_non_null(strstr(error, "STRATUS_COLL_ADDR"));
+  setenv("STRATUS_COLL_ADDR", "node1:29500", 1);
+  assert_int_equal(read_world(), 0);
+  assert_int_equal(world.rank, 5);
+  assert_int_equal(world.local_rank, 1);
+  assert_string_equal(world.address, "node1:29500");
+  assert_false(world.is_local);
+  unsetenv("STRATUS_COLL_ADDR");
+  setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "8", 1);
+  setenv("PMIX_NAMESPACE", "prterun/h-1@1", 1);
+  assert_int_equal(read_world(), 0);
+  assert_non_null(strstr(world.address, "unix:/tmp/"));
+  assert_null(strchr(world.address + strlen("unix:/tmp/"), '/'));
+  assert_true(world.is_local);
+}
+
+static void test_slurm(void **state) {
+  (void)state;
+  setenv("SLURM_PROCID", "3", 1);
+  assert_int_equal(read_world(), 0);
+  assert_int_equal(world.size, 1); /* a batch script, not a step */
+  setenv("SLURM_STEP_NUM_TASKS", "4", 1);
+  setenv("SLURM_LOCALID", "1", 1);
+  setenv("SLURM_STEP_TASKS_PER_NODE", "2(x2)", 1);
+  setenv("SLURM_STEP_NODELIST", "gpu[007-008]", 1);
+  setenv("SLURM_JOB_ID", "12345", 1);
+  assert_int_equal(read_world(), 0);
+  assert_int_equal(world.size, 4);
+  assert_int_equal(world.local_size, 2);
+  assert_string_equal(world.address, "gpu007:22345");
+}
+
+static void test_torchrun(void **state) {
+  (void)state;
+  setenv("RANK", "1", 1);
+  setenv("WORLD_SIZE", "4", 1);
+  setenv("LOCAL_RANK", "1", 1);
+  setenv("LOCAL_WORLD_SIZE", "2", 1);
+  setenv("MASTER_ADDR", "10.0.0.1", 1);
+  setenv("MASTER_PORT", "29500", 1);
+  assert_int_equal(read_world(), 0);
+  assert_string_equal(world.address, "10.0.0.1:29501");
+  setenv("RANK", "4", 1);
+  assert_int_not_equal(read_world(), 0);
+  setenv("RANK", "one", 1);
+  assert_int_not_equal(read_world(), 0);
+  assert_non_null(strstr(error, "RANK=one"));
+}
+
+static void test_first_host(void **state) {
+  char host[16];
+  (void)state;
+  assert_int_equal(world_first_host("a,b", host, sizeof host), 0);
+  assert_string_equal(host, "a");
+  assert_int_equal(world_first_host("n[1-4],x", host, sizeof host), 0);
+  assert_string_equal(host, "n1");
+  assert_int_equal(world_first_host("n[01,7]-ib,x", host, sizeof host), 0);
+  assert_string_equal(host, "n01-ib");
+  assert_int_not_equal(world_first_host("", host, sizeof host), 0);
+  assert_int_not_equal(world_first_host("n[1", host, sizeof host), 0);
+  assert_int_not_equal(world_first_host("averyverylongname1", host, sizeof host), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_defaults),
+    cmocka_unit_test(test_sizes),
+    cmocka_unit_test(test_lists),
+    cmocka_unit_test(test_times_and_numbers),
+    cmocka_unit_test(test_wrong_options),
+    cmocka_unit_test(test_hosts_list),
+    cmocka_unit_test(test_hosts_file),
+    cmocka_unit_test(test_hosts_wrong),
+    cmocka_unit_test_setup(test_no_launcher, clear_environment),
+    cmocka_unit_test_setup(test_open_mpi, clear_environment),
+    cmocka_unit_test_setup(test_slurm, clear_environment),
+    cmocka_unit_test_setup(test_torchrun, clear_environment),
+    cmocka_unit_test(test_first_host),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the benchmark sends and expects: conversions against known values and against the compiler's
+ * own types, reductions against a computation in the type itself in several orders, and the
+ * comparison against results that are slightly wrong. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/coll/operation.h"
+#include "tests/coll/verify.h"
+#include "tests/lib/unit.h"
+
+/* ---- conversions ---- */
+
+static void test_known_codes(void **state) {
+  static const struct {
+    enum element_type type;
+    double value;
+    uint64_t code;
+  } known[] = {
+    { ELEMENT_HALF, 1, 0x3c00 },       { ELEMENT_HALF, -2, 0xc000 },
+    { ELEMENT_HALF, 65504, 0x7bff },   { ELEMENT_HALF, 0x1p-24, 0x0001 },
+    { ELEMENT_BFLOAT16, 1, 0x3f80 },   { ELEMENT_BFLOAT16, -256, 0xc380 },
+    { ELEMENT_F8E4M3, 1, 0x38 },       { ELEMENT_F8E4M3, 448, 0x7e },
+    { ELEMENT_F8E4M3, -0x1p-9, 0x81 }, { ELEMENT_F8E5M2, 1, 0x3c },
+    { ELEMENT_F8E5M2, 57344, 0x7b },   { ELEMENT_F8E5M2, 0x1p-16, 0x01 },
+    { ELEMENT_FLOAT, 1, 0x3f800000 },  { ELEMENT_DOUBLE, -2, UINT64_C(0xc000000000000000) },
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+    assert_int_equal(element_encode(known[i].type, known[i].value), known[i].code);
+    assert_true(element_decode(known[i].type, known[i].code) == known[i].value);
+  }
+  assert_true(isinf(element_decode(ELEMENT_HALF, 0x7c00)));
+  assert_true(isnan(element_decode(ELEMENT_F8E4M3, 0x7f)));
+}
+
+static void test_half_as_the_compiler(void **state) {
+  (void)state;
+  for (unsigned code = 0; code < 0x7c00; code++) {
+    uint16_t bits = (uint16_t)code;
+    _Float16 half;
+    memcpy(&half, &bits, sizeof half);
+    assert_true(element_decode(ELEMENT_HALF, code) == (double)half);
+  }
+  for (int i = 0; i < 100000; i++) {
+    double value = (double)(i - 50000) * 0.0137;
+    _Float16 half = (_Float16)value;
+    uint16_t bits;
+    memcpy(&bits, &half, sizeof bits);
+    assert_int_equal(element_encode(ELEMENT_HALF, value), bits);
+  }
+}
+
+/* ---- reductions ---- */
+
+static uint64_t add_codes(enum element_type type, uint64_t a, uint64_t b) {
+  if (element_infos[type].is_float)
+    return element_encode(type, element_decode(type, a) + element_decode(type, b));
+  return a + b;
+}
+
+static uint64_t multiply_codes(enum element_type type, uint64_t a, uint64_t b) {
+  if (element_infos[type].is_float)
+    return element_encode(type, element_decode(type, a) * element_decode(type, b));
+  return a * b;
+}
+
+static int64_t as_signed(enum element_type type, uint64_t code) {
+  unsigned shift = 64 - 8 * element_infos[type].size_bytes;
+  return (int64_t)(code << shift) >> shift;
+}
+
+static bool is_less(enum element_type type, uint64_t a, uint64_t b) {
+  if (element_infos[type].is_float)
+    return element_decode(type, a) < element_decode(type, b);
+  return element_infos[type].is_signed ? as_signed(type, a) < as_signed(type, b) : a < b;
+}
+
+/* Reduces what the ranks send with arithmetic that rounds after every step, from rank `first` on.
+ */
+static uint64_t reduce(const struct pattern *p, uint64_t place, int first) {
+  unsigned bits = 8 * element_infos[p->type].size_bytes;
+  uint64_t mask = UINT64_MAX >> (64 - bits), result = 0;
+  for (int i = 0; i < p->ranks; i++) {
+    int rank = (first + i) % p->ranks;
+    uint64_t sent = pattern_sent(p, rank, place);
+    if (p->redop == PATTERN_MULSUM) {
+      int scalar = pattern_scalar(rank);
+      bool is_float = element_infos[p->type].is_float;
+      sent = multiply_codes(p->type, sent,
+                            is_float ? element_encode(p->type, scalar) : (uint64_t)scalar);
+    }
+    if (p->redop == PATTERN_AVG && element_infos[p->type].is_float)
+      sent = multiply_codes(p->type, sent, element_encode(p->type, 1.0 / p->ranks));
+    if (i == 0)
+      result = sent;
+    else if (p->redop == PATTERN_PROD)
+      result = multiply_codes(p->type, result, sent);
+    else if (p->redop == PATTERN_MAX)
+      result = is_less(p->type, result, sent) ? sent : result;
+    else if (p->redop == PATTERN_MIN)
+      result = is_less(p->type, sent, result) ? sent : result;
+    else
+      result = add_codes(p->type, result, sent);
+    result &= mask;
+  }
+  if (p->redop == PATTERN_AVG && !element_infos[p->type].is_float)
+    result /= (uint64_t)p->ranks;
+  return result;
+}
+
+static void test_reductions_are_exact_in_any_order(void **state) {
+  static const int sizes[] = { 1, 2, 3, 4, 5, 8, 17, 64 };
+  static struct pattern pattern;
+  (void)state;
+  for (int type = 0; type < ELEMENT_TYPES; type++) {
+    for (int redop = 0; redop < PATTERN_NONE; redop++) {
+      for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        pattern_init(&pattern, (enum element_type)type, (enum pattern_redop)redop, sizes[s], 7);
+        for (uint64_t place = 0; place < 64; place++) {
+          unsigned char result[8];
+          size_t first_wrong;
+          element_store(result, element_infos[type].size_bytes, 0,
+                        reduce(&pattern, place, (int)place % sizes[s]));
+          if (verify_compare(&pattern, VERIFY_REDUCED, place, result, 1, &first_wrong))
+            fail_msg("%s %s of %d ranks at %d: %llx, not %llx", element_infos[type].name,
+                     operation_redop_names[redop], sizes[s], (int)place,
+                     (unsigned long long)reduce(&pattern, place, (int)place % sizes[s]),
+                     (unsigned long long)pattern_expected(&pattern, place));
+        }
+      }
+    }
+  }
+}
+
+/* Only an average over a number of ranks that is no power of two may be off at all. */
+static void test_tolerance(void **state) {
+  static struct pattern pattern;
+  (void)state;
+  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_SUM, 3, 1);
+  assert_true(pattern_tolerance(&pattern, 100) == 0);
+  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_AVG, 4, 1);
+  assert_true(pattern_tolerance(&pattern, 100) == 0);
+  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_AVG, 3, 1);
+  assert_true(pattern_tolerance(&pattern, 100) > 0);
+  assert_true(pattern_tolerance(&pattern, 100) < 1e-4);
+  pattern_init(&pattern, ELEMENT_INT32, PATTERN_AVG, 3, 1);
+  assert_true(pattern_tolerance(&pattern, 100) == 0);
+}
+
+/* ---- comparison ---- */
+
+enum { COUNT = 1000 };
+
+/* Data of another place, rank or run differs nearly everywhere. */
+static void test_other_data_is_seen(void **state) {
+  static struct pattern pattern;
+  static uint64_t data[COUNT + 1];
+  size_t first = 0;
+  (void)state;
+  for (int type = 0; type < ELEMENT_TYPES; type++) {
+    pattern_init(&pattern, (enum element_type)type, PATTERN_NONE, 4, 1);
+    verify_fill(&pattern, 2, 5, data, COUNT);
+    assert_int_equal(verify_compare(&pattern, 2, 5, data, COUNT, &first), 0);
+    assert_true(verify_compare(&pattern, 1, 5, data, COUNT, &first) > COUNT * 9 / 10);
+    assert_true(verify_compare(&pattern, 2, 6, data, COUNT, &first) > COUNT * 9 / 10);
+    pattern_set_seed(&pattern, 2);
+    assert_true(verify_compare(&pattern, 2, 5, data, COUNT, &first) > COUNT * 9 / 10);
+  }
+}
+
+static void test_one_bit_is_seen(void **state) {
+  static struct pattern pattern;
+  static uint64_t data[COUNT];
+  (void)state;
+  for (int type = 0; type < ELEMENT_TYPES; type++) {
+    for (int redop = 0; redop < PATTERN_NONE; redop++) {
+      pattern_init(&pattern, (enum element_type)type, (enum pattern_redop)redop, 2, 3);
+      unsigned size = element_infos[type].size_bytes;
+      for (size_t i = 0; i < COUNT; i++)
+        element_store(data, size, i, pattern_expected(&pattern, i));
+      size_t first = COUNT;
+      assert_int_equal(verify_compare(&pattern, VERIFY_REDUCED, 0, data, COUNT, &first), 0);
+      ((unsigned char *)data)[777 * size] ^= 1;
+      assert_int_equal(verify_compare(&pattern, VERIFY_REDUCED, 0, data, COUNT, &first), 1);
+      assert_int_equal(first, 777);
+    }
+  }
+}
+
+static void test_not_a_number_is_seen(void **state) {
+  static struct pattern pattern;
+  float data[3];
+  size_t first;
+  (void)state;
+  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_AVG, 3, 1);
+  for (size_t i = 0; i < 3; i++)
+    data[i] = (float)element_decode(ELEMENT_FLOAT, pattern_expected(&pattern, i));
+  data[1] = NAN;
+  assert_int_equal(verify_compare(&pattern, VERIFY_REDUCED, 0, data, 3, &first), 1);
+  data[1] = INFINITY;
+  assert_int_equal(verify_compare(&pattern, VERIFY_REDUCED, 0, data, 3, &first), 1);
+}
+
+static void test_guard(void **state) {
+  unsigned char guard[VERIFY_GUARD_BYTES];
+  (void)state;
+  verify_fill_guard(guard);
+  assert_int_equal(verify_compare_guard(guard), 0);
+  guard[0] ^= 1;
+  guard[VERIFY_GUARD_BYTES - 1] = 0x5a;
+  assert_int_equal(verify_compare_guard(guard), 2);
+}
+
+/* ---- operations ---- */
+
+static void test_counts(void **state) {
+  struct operation_counts c;
+  (void)state;
+  c = operation_count(OPERATION_ALL_REDUCE, 1001, 4, 3);
+  assert_int_equal(c.call, 250);
+  assert_int_equal(c.bytes, 1000);
+  c = operation_count(OPERATION_ALL_GATHER, 1000, 4, 3);
+  assert_int_equal(c.call, 83);
+  assert_int_equal(c.recv, 249);
+  assert_int_equal(c.bytes, 996);
+  c = operation_count(OPERATION_REDUCE_SCATTER, 1000, 4, 3);
+  assert_int_equal(c.send, 249);
+  assert_int_equal(c.recv, 83);
+  c = operation_count(OPERATION_ALLTOALL, 7, 8, 2);
+  assert_int_equal(c.bytes, 0);
+}
+
+static void test_bus_factors(void **state) {
+  (void)state;
+  assert_true(operation_bus_factor(OPERATION_ALL_REDUCE, 4) == 1.5);
+  assert_true(operation_bus_factor(OPERATION_ALL_GATHER, 4) == 0.75);
+  assert_true(operation_bus_factor(OPERATION_REDUCE_SCATTER, 4) == 0.75);
+  assert_true(operation_bus_factor(OPERATION_ALLTOALL, 4) == 0.75);
+  assert_true(operation_bus_factor(OPERATION_BROADCAST, 4) == 1);
+  assert_true(operation_bus_factor(OPERATION_SENDRECV, 4) == 1);
+  assert_true(operation_bus_factor(OPERATION_ALL_REDUCE, 1) == 0);
+}
+
+static void test_parts(void **state) {
+  struct operation_part parts[3];
+  struct operation_counts c = operation_count(OPERATION_ALLTOALL, 120, 4, 3);
+  (void)state;
+  assert_int_equal(operation_parts(OPERATION_ALLTOALL, &c, 1, 3, -1, parts), 3);
+  assert_int_equal(parts[2].source, 2);
+  assert_int_equal(parts[2].place, 10);
+  assert_int_equal(parts[2].first, 20);
+  c = operation_count(OPERATION_REDUCE, 120, 4, 3);
+  assert_int_equal(operation_parts(OPERATION_REDUCE, &c, 1, 3, 0, parts), 0);
+  assert_int_equal(operation_parts(OPERATION_REDUCE, &c, 0, 3, 0, parts), 1);
+  assert_int_equal(parts[0].source, VERIFY_REDUCED);
+  assert_int_equal(operation_parts(OPERATION_SENDRECV, &c, 0, 3, -1, parts), 1);
+  assert_int_equal(parts[0].source, 2);
+  c = operation_count(OPERATION_REDUCE_SCATTER, 120, 4, 3);
+  operation_parts(OPERATION_REDUCE_SCATTER, &c, 2, 3, -1, parts);
+  assert_int_equal(parts[0].place, 20);
+  assert_int_equal(operation_in_place_offset(OPERATION_REDUCE_SCATTER, &c, 2), 20);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_known_codes),
+    cmocka_unit_test(test_half_as_the_compiler),
+    cmocka_unit_test(test_reductions_are_exact_in_any_order),
+    cmocka_unit_test(test_tolerance),
+    cmocka_unit_test(test_other_data_is_seen),
+    cmocka_unit_test(test_one_bit_is_seen),
+    cmocka_unit_test(test_not_a_number_is_seen),
+    cmocka_unit_test(test_guard),
+    cmocka_unit_test(test_counts),
+    cmocka_unit_test(test_bus_factors),
+    cmocka_unit_test(test_parts),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -26,10 +26,6 @@ enum nccl_result shims_devices(int *count) {
   return result_from_errno(plugin_device_count(count));
 }
 
-enum nccl_result shims_fuse(int *device, const int *parts, int count, int limit) {
-  return result_from_errno(plugin_fuse_devices(parts, count, limit, device));
-}
-
 /* ---- connections ---- */
 
 enum nccl_result shims_listen(int device, void *handle, void **listen_comm) {

@@ -41,7 +41,6 @@ enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger,
                                     profiler_callback_fn *profiler);
 
 enum nccl_result shims_connect(int device, int traffic_class, void *handle, void **send_comm);
-enum nccl_result shims_fuse(int *device, const int *parts, int count, int limit);
 
 /* getProperties, one macro per version: the previous one and what was added. `to` is NCCL's struct,
  * `from` a struct net_properties. NCCL keeps the two texts as char *, and does not write them. */

@@ -87,12 +87,14 @@ static enum nccl_result irecv_v10(void *recv_comm, int count, void **data, size_
   return result_from_errno(rc);
 }
 
-static enum nccl_result make_vdevice_v9(int *device, struct net_vdevice_v9 *parts) {
-  return shims_fuse(device, parts->devs, parts->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V11);
+static enum nccl_result make_vdevice_v10(int *device, struct net_vdevice_v9 *parts) {
+  return result_from_errno(
+      plugin_fuse_devices(parts->devs, parts->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V11, device));
 }
 
 static enum nccl_result make_vdevice_v12(int *device, struct net_vdevice_v12 *parts) {
-  return shims_fuse(device, parts->devs, parts->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V12);
+  return result_from_errno(
+      plugin_fuse_devices(parts->devs, parts->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V12, device));
 }
 
 static struct attributes_direction
@@ -135,7 +137,7 @@ const struct net_v10 ncclNetPlugin_v10 __attribute__((visibility("default"))) = 
   .closeSend = shims_close,
   .closeRecv = shims_close,
   .closeListen = shims_close_listen,
-  .makeVDevice = make_vdevice_v9,
+  .makeVDevice = make_vdevice_v10,
 };
 
 const struct net_v11 ncclNetPlugin_v11 __attribute__((visibility("default"))) = {
@@ -156,7 +158,7 @@ const struct net_v11 ncclNetPlugin_v11 __attribute__((visibility("default"))) = 
   .closeSend = shims_close,
   .closeRecv = shims_close,
   .closeListen = shims_close_listen,
-  .makeVDevice = make_vdevice_v9,
+  .makeVDevice = make_vdevice_v10,
   .finalize = finalize_v11,
   .setNetAttr = set_attributes_v11,
 };

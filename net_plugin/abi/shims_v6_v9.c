@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of net v6 to v9: one init per process, no finalize. */
+#include <errno.h>
+
 #include "net_plugin/abi/result.h"
 #include "net_plugin/abi/shims.h"
 #include "net_plugin/plugin/plugin.h"
@@ -42,8 +44,18 @@ static enum nccl_result irecv_v9(void *recv_comm, int count, void **data, size_t
   return result_from_errno(rc);
 }
 
+/* NCCL 2.24 and 2.25 replace all physical devices by what comes out of makeVDevice, single ones
+ * too, as soon as it has made any (src/graph/topo.cc:1198-1219 at v2.24.3). So parts that cannot
+ * become one device are each made a device here; later releases take them apart themselves. */
 static enum nccl_result make_vdevice_v9(int *device, struct net_vdevice_v9 *parts) {
-  return shims_fuse(device, parts->devs, parts->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V11);
+  int rc = plugin_fuse_devices(parts->devs, parts->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V11, device);
+  for (int i = 0, count = rc == -ENOTSUP ? parts->ndevs : 0; i < count; i++) {
+    rc = plugin_fuse_devices(&parts->devs[i], 1, NCCL_NET_MAX_DEVS_PER_NIC_V11, device);
+    if (rc) {
+      break;
+    }
+  }
+  return result_from_errno(rc);
 }
 
 const struct net_v6 ncclNetPlugin_v6 __attribute__((visibility("default"))) = {

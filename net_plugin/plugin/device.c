@@ -175,8 +175,8 @@ const struct device *device_table_find(const struct device_table *table, int ind
 
 static int check_parts(const struct device_table *table, const int *parts, int part_count,
                        int limit) {
-  if (part_count < 2 || part_count > limit || part_count > NIC_MAX_FUSED) {
-    LOG_WARN("cannot fuse %d network devices into one: 2 to %d are possible", part_count, limit);
+  if (part_count < 1 || part_count > limit || part_count > NIC_MAX_FUSED) {
+    LOG_WARN("cannot fuse %d network devices into one: 1 to %d are possible", part_count, limit);
     return -EINVAL;
   }
   for (int i = 0; i < part_count; i++) {
@@ -196,6 +196,19 @@ static int check_parts(const struct device_table *table, const int *parts, int p
   return 0;
 }
 
+/* NCCL puts all NICs that are not on PCI below one node, takes them for ports of one card and asks
+ * to fuse them; it then hangs the fused one where its search does not look, and gives up with
+ * "Could not find any local path from gpu 0 to net" (ncclFindFirstPciParent returns that node,
+ * src/graph/topo.cc:850-859 at v2.29.7, which ncclTopoAddNic does not descend into). */
+static bool is_any_on_pci(const struct device_table *table, const int *parts, int part_count) {
+  for (int i = 0; i < part_count; i++) {
+    if (table->devices[parts[i]].pci_path[0]) {
+      return true;
+    }
+  }
+  return false;
+}
+
 static int find_fused(const struct device_table *table, const int *parts, int part_count) {
   for (int i = table->physical_count; i < table->count; i++) {
     const struct device *device = &table->devices[i];
@@ -212,6 +225,12 @@ int device_table_fuse(struct device_table *table, const int *parts, int part_cou
   int rc = check_parts(table, parts, part_count, limit);
   if (rc) {
     return rc;
+  }
+  if (part_count > 1 && !is_any_on_pci(table, parts, part_count)) {
+    LOG_INFO(
+        "%s and %d more are not on PCI and stay apart: NCCL could not place them as one device",
+        table->devices[parts[0]].name, part_count - 1);
+    return -ENOTSUP;
   }
   int existing = find_fused(table, parts, part_count);
   if (existing >= 0) {
@@ -238,7 +257,9 @@ int device_table_fuse(struct device_table *table, const int *parts, int part_cou
     }
     fused.guid ^= part->guid;
   }
-  fused.guid |= UINT64_C(1) << 63; /* no physical one has it */
+  if (part_count > 1) {
+    fused.guid |= UINT64_C(1) << 63; /* no physical one has it */
+  }
   memcpy(fused.pci_path, table->devices[parts[0]].pci_path, sizeof(fused.pci_path));
   table->devices[table->count] = fused;
   *index = table->count++;

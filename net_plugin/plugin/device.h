@@ -79,8 +79,10 @@ struct device_settings {
 void device_table_discover(struct device_table *table, const struct interface *interfaces,
                            size_t count, const struct device_settings *settings);
 
-/* Makes one device of several physical ones; the same set again is the same device. At most `limit`
- * parts. -EINVAL if that cannot be, -ENOSPC if the table is full. */
+/* Makes one device of several physical ones, at most `limit`; the same set again is the same
+ * device, and a single one is that device once more, under another index. -EINVAL if that cannot
+ * be, -ENOSPC if the table is full. -ENOTSUP if none of them is on PCI: NCCL has no place in its
+ * topology for what they would become, and fails to start. */
 int device_table_fuse(struct device_table *table, const int *parts, int part_count, int limit,
                       int *index);
 

@@ -287,8 +287,8 @@ static void impossible_fusions_are_refused(void **context) {
     const char *warning;
   } bad[] = { { { 0, 0 }, 2, "with itself" }, { { 0, 2 }, 2, "physical ones are 0 to 1" },
               { { 0, 7 }, 2, "0 to 1" },      { { -1, 0 }, 2, "0 to 1" },
-              { { 0, 1 }, 1, "2 to 4" },      { { 0, 1 }, 0, "2 to 4" },
-              { { 0, 1 }, 5, "2 to 4" },      { { 0, 1 }, -3, "2 to 4" } };
+              { { 0, 1 }, 0, "1 to 4" },      { { 0, 1 }, 5, "1 to 4" },
+              { { 0, 1 }, -3, "1 to 4" } };
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     log_capture_start();
     index = 99;
@@ -299,9 +299,38 @@ static void impossible_fusions_are_refused(void **context) {
   assert_int_equal(table.count, 3);
 }
 
+/* What NCCL 2.24 and 2.25 ask for each device that is not fused. */
+static void a_single_one_is_that_device_again(void **context) {
+  (void)context;
+  discover("eth0 veth0", "", 0, NULL);
+  for (int part = 0; part < 2; part++) {
+    int index = -1;
+    assert_int_equal(device_table_fuse(&table, &part, 1, 4, &index), 0);
+    assert_int_equal(index, 2 + part);
+    assert_string_equal(table.devices[index].name, table.devices[part].name);
+    assert_int_equal(table.devices[index].guid, table.devices[part].guid);
+    assert_int_equal(table.devices[index].parts[0], part);
+  }
+}
+
+static void nics_that_are_not_on_pci_stay_apart(void **context) {
+  (void)context;
+  discover("veth0 vlan1 eth0", "", 0, NULL);
+  const int parts[] = { 0, 1, 2 };
+  int index = -1;
+  assert_int_equal(device_table_fuse(&table, parts, 2, 4, &index), -ENOTSUP);
+  assert_int_equal(table.count, 3);
+  assert_true(log_capture_find("not on PCI") > 0);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+  assert_int_equal(device_table_fuse(&table, parts, 3, 4, &index), 0);
+}
+
 static void eight_can_be_fused_and_the_table_has_an_end(void **context) {
   (void)context;
   discover("a b c d e f g h", "1000", 0, NULL);
+  for (int i = 0; i < 8; i++) {
+    strcpy(table.devices[i].pci_path, "/" PCI "/0000:00:05.0");
+  }
   int index = -1;
   int parts[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
   assert_int_equal(device_table_fuse(&table, parts, 8, 8, &index), 0);
@@ -330,6 +359,8 @@ int main(void) {
     cmocka_unit_test_setup(no_interface_is_an_empty_table, set_up),
     cmocka_unit_test_setup(fused_devices_come_after_physical_ones, set_up),
     cmocka_unit_test_setup(impossible_fusions_are_refused, set_up),
+    cmocka_unit_test_setup(a_single_one_is_that_device_again, set_up),
+    cmocka_unit_test_setup(nics_that_are_not_on_pci_stay_apart, set_up),
     cmocka_unit_test_setup(eight_can_be_fused_and_the_table_has_an_end, set_up),
   };
   return cmocka_run_group_tests(tests, group_set_up, group_tear_down);

@@ -238,9 +238,9 @@ ncclResult_t host_irecv(const struct host *host, void *comm, int count, void *da
 }
 
 /* As if the version had none: ncclResultLast. */
-ncclResult_t host_fuse(const struct host *host, int *device, int a, int b) {
-  ncclNetVDeviceProps_v12_t parts = { .ndevs = 2, .devs = { a, b } };
-  ncclNetVDeviceProps_v9_t old_parts = { .ndevs = 2, .devs = { a, b } };
+ncclResult_t host_fuse(const struct host *host, int *device, int count, int a, int b) {
+  ncclNetVDeviceProps_v12_t parts = { .ndevs = count, .devs = { a, b } };
+  ncclNetVDeviceProps_v9_t old_parts = { .ndevs = count, .devs = { a, b } };
   switch (host->version) {
   case 9:
     return HOST_TABLE(host, 9)->makeVDevice(device, &old_parts);

@@ -70,7 +70,7 @@ ncclResult_t host_isend(const struct host *host, void *comm, void *data, size_t 
 ncclResult_t host_irecv(const struct host *host, void *comm, int count, void *data, size_t bytes,
                         void *mhandle, void *phandle, bool is_hinted, void **request);
 /* As if the version had none: ncclResultLast. */
-ncclResult_t host_fuse(const struct host *host, int *device, int a, int b);
+ncclResult_t host_fuse(const struct host *host, int *device, int count, int a, int b);
 /* Advisory, where the version has it. */
 ncclResult_t host_set_attributes(const struct host *host, void *context);
 

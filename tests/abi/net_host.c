@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -24,7 +25,7 @@
 #include "tests/abi/net_exchange.h"
 #include "tests/abi/net_releases.h"
 
-enum { HANDLE_BYTES = 128, PTR_HOST = 1, PTR_CUDA = 2 };
+enum { HANDLE_BYTES = 128, PTR_HOST = 1, PTR_CUDA = 2, EXIT_SKIP = 77 };
 
 /* ---- what NCCL gives to a plugin ---- */
 
@@ -259,8 +260,8 @@ static void case_wrong_use(const struct net_release *release, const char *path) 
   void *comm = NULL;
   CHECK(host_listen(&host, context, 5, handle, &comm) != ncclSuccess && !comm);
   int fused = -1;
-  CHECK(host_fuse(&host, &fused, 0, 0) != ncclSuccess && fused == -1);
-  CHECK(host_fuse(&host, &fused, 0, 1) != ncclSuccess && devices(&host) == 1);
+  CHECK(host_fuse(&host, &fused, 2, 0, 0) != ncclSuccess && fused == -1);
+  CHECK(host_fuse(&host, &fused, 2, 0, 1) != ncclSuccess && devices(&host) == 1);
 
   struct exchange_pair pair;
   exchange_connect(&host, context, &pair);
@@ -285,6 +286,105 @@ static void case_no_interface(const struct net_release *release, const char *pat
   CHECK_OK(host_finalize(&host, context));
 }
 
+/* ---- fusion, on a network of its own ---- */
+
+static void remove_nics(const char *root) {
+  char command[64];
+  snprintf(command, sizeof(command), "rm -r %s", root);
+  CHECK(system(command) == 0);
+}
+
+/* Two NICs, and a sysfs in which they are on PCI or not. False: not allowed to. */
+static bool make_nics(char root[32], bool is_on_pci) {
+  if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
+    return false;
+  }
+  strcpy(root, "/tmp/stratus-abi-XXXXXX");
+  CHECK(mkdtemp(root));
+  for (int i = 0; i < 2; i++) {
+    char command[1024];
+    snprintf(command, sizeof(command),
+             "ip link add eth%d type veth peer name peer%d && ip address add 10.9.%d.1/24 dev "
+             "eth%d && ip link set eth%d up && ip link set peer%d up && d=%s/sys/devices/%s:00.%d/"
+             "net/eth%d && mkdir -p $d %s/sys/class/net && ln -s $d %s/sys/class/net/eth%d && "
+             "ln -s ../.. $d/device",
+             i, i, i, i, i, i, root, is_on_pci ? "pci0000:00/0000:07" : "vmbus", i, i, root, root,
+             i);
+    if (system(command) != 0) {
+      remove_nics(root);
+      return false;
+    }
+  }
+  setenv("STRATUS_SYSFS_ROOT", root, 1);
+  setenv("STRATUS_SPEED_MBPS", "eth0=1000,eth1=3000", 1);
+  setenv("NCCL_SOCKET_IFNAME", "eth", 1);
+  return true;
+}
+
+static void check_fused(const struct host *host) {
+  int fused = -1;
+  struct host_properties p;
+  CHECK_OK(host_fuse(host, &fused, 2, 0, 1));
+  CHECK(fused == 2 && devices(host) == 3);
+  CHECK_OK(host_properties(host, 2, &p));
+  CHECK(strcmp(p.name, "eth0+eth1") == 0 && p.speed == 4000 && p.ndevs == 2 && p.dev0 == 0);
+  CHECK(p.pci_path && strstr(p.pci_path, "/0000:07:00.0"));
+  CHECK_OK(host_fuse(host, &fused, 2, 0, 1));
+  CHECK(fused == 2 && devices(host) == 3);
+}
+
+/* 2.24 and 2.25 want a device for each, later releases want to hear no. */
+static void check_apart(const struct host *host) {
+  int fused = -1;
+  struct host_properties p;
+  if (host->version > 9) {
+    CHECK(host_fuse(host, &fused, 2, 0, 1) != ncclSuccess && devices(host) == 2);
+    return;
+  }
+  CHECK_OK(host_fuse(host, &fused, 2, 0, 1));
+  CHECK(devices(host) == 4);
+  for (int i = 0; i < 2; i++) {
+    CHECK_OK(host_properties(host, 2 + i, &p));
+    CHECK(strcmp(p.name, i ? "eth1" : "eth0") == 0 && p.ndevs == 1 && p.dev0 == i);
+  }
+}
+
+static void run_fuse(const struct net_release *release, const char *path, bool is_on_pci) {
+  char root[32];
+  if (!make_nics(root, is_on_pci)) {
+    fprintf(stderr, "skip: this needs network namespaces and the ip command\n");
+    exit(EXIT_SKIP);
+  }
+  struct host host = load(release, path);
+  void *context, *next;
+  CHECK_OK(host_init(&host, &context, logger, profiler));
+  CHECK(devices(&host) == 2);
+  if (host.version >= 9) {
+    (is_on_pci ? check_fused : check_apart)(&host);
+  }
+  if (host.version >= 11 && is_on_pci) {
+    struct host_properties p;
+    /* Kept loaded: NCCL goes on with the numbers it knows. */
+    CHECK_OK(host_finalize(&host, context));
+    CHECK_OK(host_init(&host, &next, logger, profiler));
+    CHECK_OK(host_properties(&host, 2, &p));
+    /* Loaded again: NCCL asks, and must hear of physical devices only. */
+    CHECK(devices(&host) == 2);
+    context = next;
+  }
+  CHECK_OK(host_finalize(&host, context));
+  CHECK(!log_has("WARN"));
+  remove_nics(root);
+}
+
+static void case_fuse(const struct net_release *release, const char *path) {
+  run_fuse(release, path, true);
+}
+
+static void case_fuse_without_pci(const struct net_release *release, const char *path) {
+  run_fuse(release, path, false);
+}
+
 static const struct net_case {
   const char *name;
   void (*run)(const struct net_release *release, const char *path);
@@ -296,6 +396,8 @@ static const struct net_case {
   { "abort", case_abort },
   { "wrong_use", case_wrong_use },
   { "no_interface", case_no_interface },
+  { "fuse", case_fuse },
+  { "fuse_without_pci", case_fuse_without_pci },
 };
 enum { CASE_COUNT = sizeof(cases) / sizeof(cases[0]) };
 
@@ -342,6 +444,9 @@ static void test_case(void **state) {
   int status;
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_true(WIFEXITED(status));
+  if (WEXITSTATUS(status) == EXIT_SKIP) {
+    skip();
+  }
   assert_int_equal(WEXITSTATUS(status), 0);
 }
 

@@ -12,10 +12,12 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -294,6 +296,20 @@ static void remove_nics(const char *root) {
   CHECK(system(command) == 0);
 }
 
+/* The kernel takes a moment to notice that both ends of a veth are up. */
+static void wait_until_running(const char *name) {
+  struct ifreq request = { 0 };
+  strcpy(request.ifr_name, name);
+  int fd = socket(AF_INET, SOCK_DGRAM, 0);
+  CHECK(fd >= 0);
+  for (int i = 0; i < 5000 && !(request.ifr_flags & IFF_RUNNING); i++) {
+    CHECK(ioctl(fd, SIOCGIFFLAGS, &request) == 0);
+    usleep(1000);
+  }
+  CHECK(request.ifr_flags & IFF_RUNNING);
+  close(fd);
+}
+
 /* Two NICs, and a sysfs in which they are on PCI or not. False: not allowed to. */
 static bool make_nics(char root[32], bool is_on_pci) {
   if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
@@ -315,6 +331,8 @@ static bool make_nics(char root[32], bool is_on_pci) {
       return false;
     }
   }
+  wait_until_running("eth0");
+  wait_until_running("eth1");
   setenv("STRATUS_SYSFS_ROOT", root, 1);
   setenv("STRATUS_SPEED_MBPS", "eth0=1000,eth1=3000", 1);
   setenv("NCCL_SOCKET_IFNAME", "eth", 1);

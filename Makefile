@@ -148,8 +148,11 @@ FAKE_NCCL_TEST_SRC := $(call sources,tests/fake_cuda/test/nccl)
 FAKE_TEST_LIB_SRC := $(call sources,tests/fake_cuda/test/lib)
 # Sizes and offsets of this code are int, size_t and ssize_t by turns, as the CUDA API has them.
 FAKE_CFLAGS = -Itests/fake_cuda/include -Wno-conversion -Wno-missing-prototypes
-# The reductions profit from vector instructions and from F16C for half precision.
-FAKE_REDUCE_FLAGS ?= -O3 -march=x86-64-v3
+# The reductions profit from vector instructions and from F16C for half precision; what is built
+# here also runs here.
+cpu_has = $(shell grep -m 1 -ow $(1) /proc/cpuinfo)
+FAKE_REDUCE_FLAGS ?= -O3 \
+  $(if $(and $(call cpu_has,avx2),$(call cpu_has,f16c)),-march=x86-64-v3)
 
 $(call objects,$(FAKE_CUDART_SRC) $(FAKE_NVML_SRC) $(FAKE_LIBC_SRC)): ALL_CFLAGS += $(FAKE_CFLAGS)
 $(BUILD)/obj/tests/fake_cuda/nccl/reduce.o: ALL_CFLAGS += $(FAKE_REDUCE_FLAGS)
@@ -162,7 +165,7 @@ $(FAKE_LIB)/libcudart.so.12: $(call objects,$(FAKE_CUDART_SRC)) tests/fake_cuda/
 	  $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -lm -ldl
 	$(Q)ln -sf libcudart.so.12 $(@D)/libcudart.so
 
-$(FAKE_LIB)/libnvidia-ml.so.1: $(call objects,$(FAKE_NVML_SRC))
+$(FAKE_LIB)/libnvidia-ml.so.1: $(call objects,$(FAKE_NVML_SRC) tests/fake_cuda/runtime/config.c)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LINK    $@")
 	$(Q)$(CC) -shared $(SAN_FLAGS_$(SAN)) -o $@ $^ -Wl,-soname,libnvidia-ml.so.1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device: the emulated GPUs, the calling thread's current one, and CUDA's error state.
- * Owns: the device table, filled before main from FAKE_CUDA_*.  Threads: any; the current device
- * and the last error are per thread.  Blocks: never.  Fails: with a CUDA error code. */
+/* device: the calling thread's current device, attributes, and CUDA's error state.
+ * Owns: nothing.  Threads: any; the current device and the last error are per thread.
+ * Blocks: never.  Fails: with a CUDA error code. */
 #ifndef FAKE_CUDA_DEVICE_H
 #define FAKE_CUDA_DEVICE_H
 
@@ -11,26 +11,15 @@
 
 #include "cuda.h"
 #include "cuda_runtime.h"
+#include "tests/fake_cuda/runtime/config.h"
 
-#define MAX_DEVICES 16
 #define DEVICE_MEMORY_BYTES (80ull << 30)
 #define SHARED_MEMORY_OPTIN_BYTES (227 << 10)
 #define EXPORT __attribute__((visibility("default")))
 
-struct device {
-  char bus_id[16];
-  unsigned domain, bus, slot;
-};
-extern int device_count;
-extern int device_first; /* number of device 0 among the host's emulated GPUs */
-extern int device_cc;    /* compute capability, major * 10 + minor */
-extern struct device devices[MAX_DEVICES];
-
 bool device_is_valid(int device);
 int device_current(void);
 void device_set_current(int device);
-/* True when the environment variable is set, and neither empty nor 0. */
-bool env_flag(const char *name);
 /* Value of a CUdevice_attribute or cudaDeviceAttr, which share their numbers. */
 cudaError_t device_attribute(int *value, int attribute, int device);
 

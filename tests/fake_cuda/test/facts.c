@@ -17,6 +17,7 @@
 
 /* crt/host_runtime.h of the CUDA toolkit */
 void **__cudaRegisterFatBinary(void *fatbin);
+void __cudaUnregisterFatBinary(void **handle);
 void __cudaRegisterFunction(void **handle, const char *host_function, char *device_function,
                             const char *device_name, int thread_limit, void *thread_id,
                             void *block_id, void *block_dim, void *grid_dim, int *warp_size);
@@ -53,8 +54,8 @@ static void launch_unsupported(char *text, size_t size) {
   int ends[2], saved = dup(STDERR_FILENO);
   if (pipe(ends))
     return;
-  __cudaRegisterFunction(__cudaRegisterFatBinary(NULL), kernel_stub, name, name, -1, NULL, NULL,
-                         NULL, NULL, NULL);
+  void **binary = __cudaRegisterFatBinary(NULL);
+  __cudaRegisterFunction(binary, kernel_stub, name, name, -1, NULL, NULL, NULL, NULL, NULL);
   dup2(ends[1], STDERR_FILENO);
   memset(args, 0xff, sizeof args); /* pointers that must not be followed */
   for (int i = 0; i < 2; i++)
@@ -67,6 +68,7 @@ static void launch_unsupported(char *text, size_t size) {
   text[n > 0 ? n : 0] = 0;
   close(ends[0]);
   close(saved);
+  __cudaUnregisterFatBinary(binary);
 }
 
 static void test_refusal(void) {

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config: the emulated GPUs as FAKE_CUDA_* describe them; for the runtime and for NVML.
+ * Owns: the device table, filled before main.  Threads: any; read only.  Blocks: never.
+ * Fails: cannot; what cannot be parsed keeps its default. */
+#ifndef FAKE_CUDA_CONFIG_H
+#define FAKE_CUDA_CONFIG_H
+
+#include <stdbool.h>
+
+#define MAX_DEVICES 16
+
+struct device {
+  char bus_id[16]; /* dddd:bb:ss.0 */
+  unsigned domain, bus, slot;
+};
+extern int device_count;
+extern int device_first; /* number of device 0 among the host's emulated GPUs */
+extern int device_cc;    /* compute capability, major * 10 + minor */
+extern struct device devices[MAX_DEVICES];
+
+/* True when the environment variable is set, and neither empty nor 0. */
+bool env_flag(const char *name);
+
+#endif

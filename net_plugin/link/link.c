@@ -395,7 +395,9 @@ void link_time_passed(struct link *link, uint64_t now_ns) {
   if (link->status != 0) {
     return;
   }
-  credit_time_passed(&link->given, now_ns);
+  if (link->config.role == LINK_RECEIVER) {
+    credit_time_passed(&link->given, now_ns);
+  }
   if (!link->is_peer_closed && failover_is_timed_out(&link->failover, now_ns)) {
     link_fail(link, -ETIMEDOUT);
   }

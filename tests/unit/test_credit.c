@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who may send what, and when the receiver speaks. */
+#include "net_plugin/link/credit.h"
+
+#include "tests/lib/unit.h"
+
+static void grants_and_eager_slots(void **state) {
+  (void)state;
+  struct credit_taken taken = { .granted = 5, .eager_slots = 3, .eager_bytes = 64 };
+  assert_true(credit_allows(&taken, 4, 1 << 20));
+  assert_false(credit_allows(&taken, 5, 65));
+  assert_true(credit_allows(&taken, 5, 64));
+  assert_true(credit_allows(&taken, 7, 0));
+  assert_false(credit_allows(&taken, 8, 0));
+}
+
+static void one_request_per_message(void **state) {
+  (void)state;
+  struct credit_taken taken = { .granted = 5, .eager_slots = 3, .eager_bytes = 64 };
+  assert_true(credit_must_request(&taken, 5, 65));
+  assert_false(credit_must_request(&taken, 5, 65));
+  assert_true(credit_must_request(&taken, 6, 65));
+  assert_false(credit_must_request(&taken, 8, 64)); /* the receiver tells by itself */
+  taken.eager_slots = 0;
+  assert_true(credit_must_request(&taken, 8, 64)); /* it does not, without slots */
+}
+
+static void small_messages_are_told_in_batches(void **state) {
+  (void)state;
+  struct credit_given given;
+  credit_init(&given, 8);
+  for (uint64_t granted = 1; granted <= 3; granted++) {
+    credit_granted(&given, granted, granted - 1);
+    assert_false(given.is_due);
+  }
+  credit_granted(&given, 4, 3);
+  assert_true(given.is_due);
+  credit_told(&given, 4);
+  assert_false(given.is_due);
+  credit_granted(&given, 5, 4);
+  assert_false(given.is_due);
+}
+
+static void whoever_asks_is_told(void **state) {
+  (void)state;
+  struct credit_given given;
+  credit_init(&given, 8);
+  credit_requested(&given, 0, 0);
+  assert_false(given.is_due); /* nothing to tell yet */
+  credit_granted(&given, 1, 0);
+  assert_true(given.is_due);
+  credit_told(&given, 1);
+  credit_requested(&given, 0, 1); /* late: answered already */
+  assert_false(given.is_due);
+  credit_granted(&given, 2, 1);
+  assert_false(given.is_due);
+  credit_requested(&given, 1, 2);
+  assert_true(given.is_due);
+}
+
+static void bulk_is_told_before_it_runs_out(void **state) {
+  (void)state;
+  struct credit_given given;
+  credit_init(&given, 8);
+  given.is_bulk = true;
+  given.told = 4;
+  credit_granted(&given, 5, 1); /* three are left, one is new */
+  assert_false(given.is_due);
+  credit_granted(&given, 6, 2); /* two are left, two are new */
+  assert_true(given.is_due);
+}
+
+static void landed_bulk_is_acknowledged_at_once(void **state) {
+  (void)state;
+  struct credit_given given;
+  credit_init(&given, 8);
+  credit_frame_arrived(&given, 1000, 1, false, false, 5);
+  assert_false(given.is_due);
+  assert_true(given.deadline_ns == 5 + CREDIT_DELAY_NS);
+  credit_frame_arrived(&given, 1000, 2, false, true, 6);
+  assert_true(given.is_due);
+  assert_true(given.is_bulk);
+}
+
+static void frames_do_not_pile_up(void **state) {
+  (void)state;
+  struct credit_given given;
+  credit_init(&given, 8);
+  for (unsigned i = 1; i < CREDIT_FRAMES; i++) {
+    credit_frame_arrived(&given, 8, 1, true, true, i);
+    assert_false(given.is_due);
+  }
+  assert_true(given.deadline_ns == 1 + CREDIT_DELAY_NS); /* of the first */
+  credit_frame_arrived(&given, 8, 1, true, true, 99);
+  assert_true(given.is_due);
+  credit_told(&given, 0);
+  credit_frame_arrived(&given, 8, CREDIT_LANE_FRAMES, false, false, 99);
+  assert_true(given.is_due);
+  credit_told(&given, 0);
+  credit_frame_arrived(&given, CREDIT_BYTES, 1, false, false, 99);
+  assert_true(given.is_due);
+}
+
+static void a_passed_deadline_is_due_once(void **state) {
+  (void)state;
+  struct credit_given given;
+  credit_init(&given, 8);
+  credit_frame_arrived(&given, 8, 1, true, true, 10);
+  credit_time_passed(&given, 9 + CREDIT_DELAY_NS);
+  assert_false(given.is_due);
+  credit_time_passed(&given, 10 + CREDIT_DELAY_NS);
+  assert_true(given.is_due);
+  assert_true(given.deadline_ns == LINK_NO_DEADLINE);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(grants_and_eager_slots),
+    cmocka_unit_test(one_request_per_message),
+    cmocka_unit_test(small_messages_are_told_in_batches),
+    cmocka_unit_test(whoever_asks_is_told),
+    cmocka_unit_test(bulk_is_told_before_it_runs_out),
+    cmocka_unit_test(landed_bulk_is_acknowledged_at_once),
+    cmocka_unit_test(frames_do_not_pile_up),
+    cmocka_unit_test(a_passed_deadline_is_due_once),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of lanes: epochs, orders, backoff, and old facts that change nothing. */
+#include "net_plugin/link/failover.h"
+
+#include "tests/lib/unit.h"
+
+#define SECOND 1000000000ull
+
+static struct failover failover;
+
+static void begin(enum link_role role, unsigned lanes) {
+  struct link_config config = { .role = role, .lanes = lanes, .timeout_ns = 5 * SECOND, .seed = 7 };
+  failover_init(&failover, &config, 0);
+}
+
+static void expect_open(uint64_t now_ns, unsigned lane, uint32_t epoch) {
+  struct link_order order;
+  assert_true(failover_next_order(&failover, &order, now_ns));
+  assert_int_equal(order.kind, LINK_ORDER_OPEN);
+  assert_int_equal(order.lane, lane);
+  assert_int_equal(order.epoch, epoch);
+  failover_check(&failover);
+}
+
+static void expect_close(unsigned lane, uint32_t epoch) {
+  struct link_order order;
+  assert_true(failover_next_order(&failover, &order, 0));
+  assert_int_equal(order.kind, LINK_ORDER_CLOSE);
+  assert_int_equal(order.lane, lane);
+  assert_int_equal(order.epoch, epoch);
+}
+
+static void expect_nothing(uint64_t now_ns) {
+  struct link_order order;
+  assert_false(failover_next_order(&failover, &order, now_ns));
+  failover_check(&failover);
+}
+
+static void lanes_open_when_they_are_wanted(void **state) {
+  (void)state;
+  begin(LINK_SENDER, 3);
+  assert_true(failover_come_up(&failover, 0, 1, 0));
+  expect_nothing(0);
+  failover_grow(&failover);
+  expect_open(0, 1, 1);
+  expect_open(0, 2, 1);
+  expect_nothing(SECOND);
+  assert_true(failover_come_up(&failover, 1, 1, 0));
+  assert_true(failover.up == 3 && failover.connecting == 4);
+}
+
+static void a_lost_lane_is_dialled_with_the_next_epoch(void **state) {
+  (void)state;
+  begin(LINK_SENDER, 2);
+  failover_come_up(&failover, 0, 1, 0);
+  failover_grow(&failover);
+  expect_open(0, 1, 1);
+  failover_come_up(&failover, 1, 1, 0);
+  assert_true(failover_lose(&failover, 1, 1, 100));
+  assert_false(failover_lose(&failover, 1, 1, 100));
+  expect_nothing(100);
+  uint64_t retry_ns = failover_next_deadline_ns(&failover);
+  assert_in_range(retry_ns, 100 + FAILOVER_BACKOFF_MIN_NS / 2, 100 + FAILOVER_BACKOFF_MIN_NS);
+  expect_open(retry_ns, 1, 2);
+}
+
+static void backoff_doubles_up_to_its_limit(void **state) {
+  (void)state;
+  begin(LINK_SENDER, 2);
+  failover_come_up(&failover, 0, 1, 0);
+  failover_grow(&failover);
+  uint64_t now_ns = 0, expected_ns = FAILOVER_BACKOFF_MIN_NS;
+  for (uint32_t epoch = 1; epoch < 20; epoch++) {
+    expect_open(now_ns, 1, epoch);
+    assert_false(failover_lose(&failover, 1, epoch, now_ns)); /* it never came up */
+    uint64_t delay_ns = failover_next_deadline_ns(&failover) - now_ns;
+    assert_in_range(delay_ns, expected_ns / 2, expected_ns);
+    now_ns += delay_ns;
+    expected_ns =
+        2 * expected_ns < FAILOVER_BACKOFF_MAX_NS ? 2 * expected_ns : FAILOVER_BACKOFF_MAX_NS;
+  }
+  expect_open(now_ns, 1, 20);
+  assert_true(failover_come_up(&failover, 1, 20, now_ns));
+  assert_int_equal(failover.lanes[1].losses, 0);
+  failover_proved(&failover, 1); /* an acknowledgement: the next loss begins anew */
+  failover_lose(&failover, 1, 20, now_ns);
+  assert_true(failover_next_deadline_ns(&failover) <= now_ns + FAILOVER_BACKOFF_MIN_NS);
+}
+
+static void old_facts_change_nothing(void **state) {
+  (void)state;
+  begin(LINK_SENDER, 1);
+  failover_come_up(&failover, 0, 1, 0);
+  failover_lose(&failover, 0, 1, 0);
+  expect_open(SECOND, 0, 2);
+  assert_false(failover_lose(&failover, 0, 1, SECOND));
+  assert_false(failover_come_up(&failover, 0, 1, SECOND)); /* an old dial's answer */
+  assert_true(failover.lost == 1 || failover.connecting == 1);
+  expect_close(0, 1);
+}
+
+static void a_fence_ends_epochs_that_are_not_known_yet(void **state) {
+  (void)state;
+  begin(LINK_RECEIVER, 2);
+  assert_false(failover_fence(&failover, 1, 3, 0));
+  assert_false(failover_come_up(&failover, 1, 3, 0));
+  expect_close(1, 3);
+  assert_true(failover_come_up(&failover, 1, 4, 0));
+  assert_false(failover_fence(&failover, 1, 3, 0)); /* late */
+  assert_true(failover_fence(&failover, 1, 4, 0));
+  expect_close(1, 4);
+  failover_check(&failover);
+}
+
+static void a_dial_that_the_peer_fenced_is_given_up(void **state) {
+  (void)state;
+  begin(LINK_SENDER, 1);
+  failover_come_up(&failover, 0, 1, 0);
+  failover_lose(&failover, 0, 1, 0);
+  expect_open(SECOND, 0, 2);
+  failover_fence(&failover, 0, 2, SECOND); /* the peer had it up and lost it before us */
+  assert_false(failover_come_up(&failover, 0, 2, SECOND));
+  expect_close(0, 2);
+  expect_open(3 * SECOND, 0, 3);
+}
+
+static void the_last_lane_lost_opens_all_others(void **state) {
+  (void)state;
+  begin(LINK_SENDER, 3);
+  failover_come_up(&failover, 0, 1, 0);
+  failover_lose(&failover, 0, 1, 0);
+  expect_open(0, 1, 1);
+  expect_open(0, 2, 1);
+}
+
+static void without_a_lane_time_runs_out(void **state) {
+  (void)state;
+  begin(LINK_RECEIVER, 1);
+  assert_true(failover_next_deadline_ns(&failover) == 5 * SECOND);
+  failover_come_up(&failover, 0, 1, 0);
+  assert_true(failover_next_deadline_ns(&failover) == LINK_NO_DEADLINE);
+  assert_false(failover_is_timed_out(&failover, 100 * SECOND));
+  failover_lose(&failover, 0, 1, 100 * SECOND);
+  assert_false(failover_is_timed_out(&failover, 105 * SECOND - 1));
+  assert_true(failover_is_timed_out(&failover, 105 * SECOND));
+}
+
+static void lost_lanes_are_announced_again(void **state) {
+  (void)state;
+  begin(LINK_SENDER, 3);
+  failover_unsettle(&failover, 1);
+  failover_announce_again(&failover);
+  assert_true(failover.announce == 2);
+  failover.announce = 0; /* told, on a lane that is lost now */
+  failover_unsettle(&failover, 2);
+  failover_announce_again(&failover);
+  assert_true(failover.announce == 6);
+  failover_settle(&failover, 1);
+  assert_true(failover.announce == 4 && failover.unsettled == 4);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(lanes_open_when_they_are_wanted),
+    cmocka_unit_test(a_lost_lane_is_dialled_with_the_next_epoch),
+    cmocka_unit_test(backoff_doubles_up_to_its_limit),
+    cmocka_unit_test(old_facts_change_nothing),
+    cmocka_unit_test(a_fence_ends_epochs_that_are_not_known_yet),
+    cmocka_unit_test(a_dial_that_the_peer_fenced_is_given_up),
+    cmocka_unit_test(the_last_lane_lost_opens_all_others),
+    cmocka_unit_test(without_a_lane_time_runs_out),
+    cmocka_unit_test(lost_lanes_are_announced_again),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which lane, and how much. */
+#include "net_plugin/link/stripe.h"
+
+#include "tests/lib/unit.h"
+
+#define KIB 1024u
+#define MS 1000000ull
+
+static void bring_up(struct stripe *stripe, unsigned lanes) {
+  stripe_init(stripe, 128 * KIB, 16 * KIB);
+  for (unsigned lane = 0; lane < lanes; lane++) {
+    stripe_lane_up(stripe, lane);
+  }
+}
+
+/* The lane shows a rate: 1 MiB in `ms`. */
+static void teach(struct stripe *stripe, unsigned lane, uint64_t ms) {
+  for (int i = 0; i < 20; i++) {
+    stripe_sent(stripe, lane, 1024 * KIB, 0);
+    stripe_acked(stripe, lane, 1024 * KIB, ms * MS);
+  }
+}
+
+static void no_candidate_no_lane(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 4);
+  assert_int_equal(stripe_pick(&stripe, 0, false), -1);
+  assert_int_equal(stripe_pick(&stripe, 0, true), -1);
+  assert_int_equal(stripe_pick(&stripe, 1ull << 3, false), 3);
+}
+
+static void equal_lanes_take_turns(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 64);
+  unsigned first = (unsigned)stripe_pick(&stripe, UINT64_MAX, false);
+  for (unsigned i = 0; i < 128; i++) {
+    unsigned lane = (unsigned)stripe_pick(&stripe, UINT64_MAX, false);
+    assert_int_equal(lane, (first + i) % 64);
+    stripe_sent(&stripe, lane, 64 * KIB, 0);
+  }
+}
+
+static void small_messages_stay_on_the_warm_lane(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 8);
+  stripe_sent(&stripe, 5, 8, 0);
+  for (int i = 0; i < 1000; i++) {
+    assert_int_equal(stripe_pick(&stripe, 0xFF, true), 5);
+    stripe_sent(&stripe, 5, 8, 0);
+  }
+  assert_int_not_equal(stripe_pick(&stripe, 0xFF & ~(1u << 5), true), 5);
+  stripe_sent(&stripe, 5, 2 * STRIPE_WARM_BYTES, 0);
+  assert_int_not_equal(stripe_pick(&stripe, 0xFF, true), 5);
+}
+
+static void a_slow_lane_gets_its_share(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 2);
+  teach(&stripe, 0, 1);
+  teach(&stripe, 1, 10);
+  uint64_t bytes[2] = { 0 };
+  for (int i = 0; i < 1000; i++) {
+    unsigned lane = (unsigned)stripe_pick(&stripe, 3, false);
+    stripe_sent(&stripe, lane, 8 * KIB, 0);
+    bytes[lane] += 8 * KIB;
+  }
+  assert_in_range(bytes[0] / bytes[1], 8, 12);
+}
+
+static void a_new_lane_is_tried(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 2);
+  teach(&stripe, 0, 1);
+  stripe_sent(&stripe, 0, 64 * KIB, 0);
+  assert_int_equal(stripe_pick(&stripe, 3, false), 1);
+}
+
+/* Cuts a message of `total` bytes for one lane and checks every chunk. */
+static unsigned cut_all(const struct stripe *stripe, unsigned lane, uint64_t total) {
+  unsigned chunks = 0;
+  for (uint64_t left = total; left > 0; chunks++) {
+    uint32_t length = stripe_chunk_bytes(stripe, lane, total, left);
+    assert_in_range(length, 1, stripe->chunk_bytes);
+    assert_true(length <= left);
+    if (total > STRIPE_MIN_CHUNK_BYTES) {
+      assert_true(length >= STRIPE_SLOW_CHUNK_BYTES / 2); /* no tiny tail */
+    }
+    left -= length;
+  }
+  return chunks;
+}
+
+static void chunks_cover_the_message(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 8);
+  for (uint64_t total = 1; total < 4096 * KIB; total += 1 + total / 7) {
+    cut_all(&stripe, 0, total);
+  }
+  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 0, 0), 0);
+}
+
+static void chunk_sizes_follow_message_and_lanes(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 8);
+  assert_int_equal(cut_all(&stripe, 0, 16 * KIB), 1); /* eager messages are never cut */
+  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 128 * KIB, 128 * KIB), 32 * KIB);
+  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 1024 * KIB, 1024 * KIB), 64 * KIB);
+  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 64 * 1024 * KIB, 64 * 1024 * KIB), 128 * KIB);
+  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 40 * KIB, 40 * KIB), 40 * KIB);
+  bring_up(&stripe, 1);
+  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 1024 * KIB, 1024 * KIB), 128 * KIB);
+}
+
+static void slow_lanes_take_smaller_chunks(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 2);
+  teach(&stripe, 0, 1);
+  teach(&stripe, 1, 8);
+  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 1024 * KIB, 1024 * KIB), 128 * KIB);
+  assert_in_range(stripe_chunk_bytes(&stripe, 1, 1024 * KIB, 1024 * KIB), 12 * KIB, 20 * KIB);
+  teach(&stripe, 1, 1000);
+  assert_int_equal(stripe_chunk_bytes(&stripe, 1, 1024 * KIB, 1024 * KIB), 8 * KIB);
+  cut_all(&stripe, 1, 1000000);
+  stripe_lane_lost(&stripe, 0); /* nothing is faster now */
+  assert_int_equal(stripe_chunk_bytes(&stripe, 1, 1024 * KIB, 1024 * KIB), 128 * KIB);
+}
+
+static void idle_time_is_no_rate(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 1);
+  teach(&stripe, 0, 1);
+  uint32_t before = stripe.loads[0].ps_per_byte;
+  stripe_sent(&stripe, 0, 64 * KIB, 5000 * MS); /* after five idle seconds, at the same rate */
+  stripe_acked(&stripe, 0, 64 * KIB, 5000 * MS + MS / 16);
+  assert_in_range(stripe.loads[0].ps_per_byte, before - before / 10, before + before / 10);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(no_candidate_no_lane),
+    cmocka_unit_test(equal_lanes_take_turns),
+    cmocka_unit_test(small_messages_stay_on_the_warm_lane),
+    cmocka_unit_test(a_slow_lane_gets_its_share),
+    cmocka_unit_test(a_new_lane_is_tried),
+    cmocka_unit_test(chunks_cover_the_message),
+    cmocka_unit_test(chunk_sizes_follow_message_and_lanes),
+    cmocka_unit_test(slow_lanes_take_smaller_chunks),
+    cmocka_unit_test(idle_time_is_no_rate),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every frame type there and back, every bit of a header flipped, every field beyond its limit. */
+#include "net_plugin/link/wire.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "tests/lib/unit.h"
+
+static const struct wire_header samples[] = {
+  { WIRE_DATA, WIRE_HAS_CRC, 4096, 7, 8192, 1 << 20, 0x12345678 },
+  { WIRE_DATA, 0, 0, UINT64_MAX, 0, 0, 0 },
+  { WIRE_DATA, 0, WIRE_MAX_CHUNK_BYTES, 1, WIRE_MAX_MESSAGE_BYTES - WIRE_MAX_CHUNK_BYTES,
+    WIRE_MAX_MESSAGE_BYTES, 0 },
+  { WIRE_REQUEST, 0, 0, 99, 0, 0, 0 },
+  { WIRE_WINDOW, 0, 0, 3, 2, 0, 0 },
+  { WIRE_WINDOW, WIRE_HAS_CRC, WIRE_MAX_WINDOW_BYTES, 3, 2, 0, 1 },
+  { WIRE_FENCE, 0, 0, 63, UINT32_MAX, 0, 0 },
+  { WIRE_FENCED, 0, 0, 0, 1, UINT64_MAX, 0 },
+  { WIRE_BYE, 0, 0, 0, 17, 0, 0 },
+  { WIRE_PING, 0, 0, 42, 0, 0, 0 },
+  { WIRE_PONG, 0, 0, 42, 0, 0, 0 },
+};
+
+static const struct wire_header beyond_limits[] = {
+  { 0, 0, 0, 0, 0, 0, 0 },
+  { WIRE_TYPE_END, 0, 0, 0, 0, 0, 0 },
+  { WIRE_DATA, 2, 1, 0, 0, 1, 0 },
+  { WIRE_DATA, 0, 1, 0, 0, 1, 5 },
+  { WIRE_DATA, 0, 0, 0, 0, 1, 0 },
+  { WIRE_DATA, 0, 2, 0, 0, 1, 0 },
+  { WIRE_DATA, 0, 1, 0, 1, 1, 0 },
+  { WIRE_DATA, 0, 1, 0, UINT64_MAX, 1, 0 },
+  { WIRE_DATA, 0, WIRE_MAX_CHUNK_BYTES + 1, 0, 0, 1ull << 30, 0 },
+  { WIRE_DATA, 0, 1, 0, 0, WIRE_MAX_MESSAGE_BYTES + 1, 0 },
+  { WIRE_REQUEST, 0, 0, 0, 1, 0, 0 },
+  { WIRE_REQUEST, WIRE_HAS_CRC, 0, 0, 0, 0, 0 },
+  { WIRE_REQUEST, 0, 16, 0, 0, 0, 0 },
+  { WIRE_WINDOW, 0, 15, 0, 0, 0, 0 },
+  { WIRE_WINDOW, 0, WIRE_MAX_WINDOW_BYTES + 16, 0, 0, 0, 0 },
+  { WIRE_WINDOW, 0, 0, 0, 0, 1, 0 },
+  { WIRE_FENCE, 0, 0, 64, 1, 0, 0 },
+  { WIRE_FENCE, 0, 0, 0, 0, 0, 0 },
+  { WIRE_FENCE, 0, 0, 0, 1ull << 32, 0, 0 },
+  { WIRE_FENCE, 0, 0, 0, 1, 1, 0 },
+  { WIRE_FENCED, 0, 0, 64, 1, 0, 0 },
+  { WIRE_BYE, 0, 0, 1, 0, 0, 0 },
+  { WIRE_BYE, 0, 0, 0, 0, 1, 0 },
+  { WIRE_PING, 0, 0, 0, 0, 1, 0 },
+};
+
+static void headers_come_back(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+    uint8_t bytes[WIRE_HEADER_BYTES];
+    struct wire_header back;
+    wire_header_encode(&samples[i], bytes);
+    assert_int_equal(wire_header_decode(bytes, &back), 0);
+    assert_int_equal(back.type, samples[i].type);
+    assert_int_equal(back.flags, samples[i].flags);
+    assert_int_equal(back.length, samples[i].length);
+    assert_true(back.message == samples[i].message);
+    assert_true(back.offset == samples[i].offset);
+    assert_true(back.total == samples[i].total);
+    assert_int_equal(back.payload_crc, samples[i].payload_crc);
+  }
+}
+
+static void bytes_are_where_the_protocol_says(void **state) {
+  (void)state;
+  uint8_t bytes[WIRE_HEADER_BYTES];
+  struct wire_header header = { WIRE_DATA, 1, 0x01020304, 0x1122334455667788, 0, 0x0A0B0C0D, 0xF0 };
+  wire_header_encode(&header, bytes);
+  static const uint8_t begin[] = { 0xA7, 1, 1, 0, 4, 3, 2, 1, 0x88, 0x77, 0x66, 0x55 };
+  assert_memory_equal(bytes, begin, sizeof begin);
+  assert_int_equal(bytes[24], 0x0D);
+  assert_int_equal(bytes[32], 0xF0);
+}
+
+static void a_flipped_bit_is_seen(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+    for (unsigned bit = 0; bit < 8 * WIRE_HEADER_BYTES; bit++) {
+      uint8_t bytes[WIRE_HEADER_BYTES];
+      struct wire_header back;
+      wire_header_encode(&samples[i], bytes);
+      bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+      assert_int_equal(wire_header_decode(bytes, &back), -EPROTO);
+    }
+  }
+}
+
+static void limits_are_kept(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof beyond_limits / sizeof *beyond_limits; i++) {
+    uint8_t bytes[WIRE_HEADER_BYTES];
+    struct wire_header back;
+    wire_header_encode(&beyond_limits[i], bytes);
+    if (wire_header_decode(bytes, &back) != -EPROTO) {
+      fail_msg("header %zu passes", i);
+    }
+  }
+}
+
+static void acks_come_back(void **state) {
+  (void)state;
+  struct wire_ack ack = { .lane = 63, .epoch = 7, .frames = 1ull << 40 }, back;
+  uint8_t bytes[WIRE_ACK_BYTES];
+  wire_ack_encode(&ack, bytes);
+  assert_int_equal(wire_ack_decode(bytes, &back), 0);
+  assert_int_equal(back.lane, 63);
+  assert_int_equal(back.epoch, 7);
+  assert_true(back.frames == ack.frames);
+  bytes[2] = 1;
+  assert_int_equal(wire_ack_decode(bytes, &back), -EPROTO);
+  bytes[2] = 0;
+  bytes[0] = 64;
+  assert_int_equal(wire_ack_decode(bytes, &back), -EPROTO);
+  bytes[0] = 0;
+  memset(bytes + 4, 0, 4);
+  assert_int_equal(wire_ack_decode(bytes, &back), -EPROTO);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(headers_come_back),     cmocka_unit_test(bytes_are_where_the_protocol_says),
+    cmocka_unit_test(a_flipped_bit_is_seen), cmocka_unit_test(limits_are_kept),
+    cmocka_unit_test(acks_come_back),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -123,15 +123,15 @@ static void add_environment(const struct launch *launch, int rank, struct words 
 __attribute__((noreturn)) static void become(char **words, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent)
-    _exit(EXIT_RANK_FAILED); /* it ended before prctl */
+    _exit(EXIT_BAD); /* it ended before prctl */
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   if (!freopen("/dev/null", "r", stdin))
-    _exit(EXIT_RANK_FAILED);
+    _exit(EXIT_BAD);
   execvp(words[0], words);
   talk("cannot run %s: %s", words[0], strerror(errno));
-  _exit(EXIT_RANK_FAILED);
+  _exit(EXIT_BAD);
 }
 
 static void start_rank(struct launch *launch, int rank) {
@@ -176,7 +176,7 @@ static void take_end(struct launch *launch, int rank, int status) {
     launch->status = exit_status == EXIT_WRONG_USE ? EXIT_WRONG_USE : EXIT_BAD;
   if (WIFSIGNALED(status) && !launch->has_signalled)
     talk("%s: ended by signal %d (%s)", name, WTERMSIG(status), strsignal(WTERMSIG(status)));
-  else if (WIFEXITED(status) && exit_status != EXIT_BAD)
+  else if (WIFEXITED(status) && exit_status != EXIT_RANK_SAW_WRONG)
     talk("%s: failed, exit status %d", name, exit_status);
 }
 

@@ -141,7 +141,7 @@ static int run_rank(const struct options *options, const struct world *world) {
   struct report *report = NULL;
   char name[WORLD_NAME_MAX];
   world_name_process(name, world->rank, options->gpus, world->host);
-  talk_set_name(name, world->is_ours ? EXIT_RANK_FAILED : EXIT_BAD);
+  talk_set_name(name);
   FILE *table = take_stdout();
   set_environment(options, world);
   libs_open();
@@ -163,7 +163,9 @@ static int run_rank(const struct options *options, const struct world *world) {
   job_close(&job);
   rendezvous_close(rendezvous);
   fclose(table);
-  return totals.wrong || totals.out_of_bounds ? EXIT_BAD : EXIT_GOOD;
+  if (totals.wrong || totals.out_of_bounds)
+    return world->is_ours ? EXIT_RANK_SAW_WRONG : EXIT_BAD;
+  return EXIT_GOOD;
 }
 
 int main(int argc, char **argv) {

@@ -7,11 +7,9 @@
 #include <unistd.h>
 
 static char speaker[128];
-static int failure_status = EXIT_BAD;
 
-void talk_set_name(const char *name, int status) {
+void talk_set_name(const char *name) {
   snprintf(speaker, sizeof speaker, " %s:", name);
-  failure_status = status;
 }
 
 static void talk_list(const char *format, va_list arguments) {
@@ -38,5 +36,5 @@ void talk_fail(const char *format, ...) {
   va_start(arguments, format);
   talk_list(format, arguments);
   va_end(arguments);
-  _exit(failure_status);
+  _exit(EXIT_BAD);
 }

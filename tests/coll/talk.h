@@ -5,16 +5,16 @@
 #ifndef COLL_TALK_H
 #define COLL_TALK_H
 
-/* Exit statuses. A rank that failed tells the launcher so by a status of its own, since a rank that
- * found wrong values ends by itself and must not be taken for a lost one. */
-enum { EXIT_GOOD = 0, EXIT_BAD = 1, EXIT_WRONG_USE = 2, EXIT_RANK_FAILED = 3 };
+/* Exit statuses. To the launcher of --hosts, a rank reports wrong values by a status of its own: it
+ * ended as it should, and must not be taken for one that failed. */
+enum { EXIT_GOOD = 0, EXIT_BAD = 1, EXIT_WRONG_USE = 2, EXIT_RANK_SAW_WRONG = 3 };
 
-/* "rank 3 on b", once known; `failure_status` is what talk_fail exits with. */
-void talk_set_name(const char *name, int failure_status);
+/* "rank 3 on b", once known. */
+void talk_set_name(const char *name);
 
 __attribute__((format(printf, 1, 2))) void talk(const char *format, ...);
 
-/* Says it and ends the process at once, whatever its other threads wait for. */
+/* Says it and ends the process with EXIT_BAD at once, whatever its other threads wait for. */
 __attribute__((noreturn, format(printf, 1, 2))) void talk_fail(const char *format, ...);
 
 #endif

@@ -19,7 +19,8 @@ static int load_profile(struct discovery *discovery) {
   struct profile_error error;
   int rc = profile_match_load(&discovery->profile, discovery->profile_path, &error);
   discovery->has_profile = rc == 0;
-  if (rc == 0 || rc == -ENOENT) {
+  /* Without STRATUS_PROFILE, -ENOENT only says that none fits this machine. */
+  if (rc == 0 || (rc == -ENOENT && !param_is_set(PARAM_PROFILE))) {
     return 0;
   }
   char text[PROFILE_PATH_MAX + sizeof(error.text)];

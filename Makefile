@@ -132,7 +132,8 @@ tests-abi: $(ABI_TESTS)
 #
 #   make fake-cuda               libcudart.so.12 and libnvidia-ml.so.1
 #   make nccl SUITE=sid|trixie   libnccl.so.2 from Debian's objects, which are fetched when missing
-#   make fake-cuda-tests SUITE=  its test programs; tests/fake_cuda/run SUITE runs them
+#   make fake-cuda-tests SUITE=  test programs; tests/fake_cuda/run SUITE runs them
+#   make fake-cuda-runtime-tests those that need no NCCL; with SAN=address or SAN=thread, too
 
 SUITE ?= sid
 NCCL_DIR ?= build/nccl/$(SUITE)
@@ -178,8 +179,9 @@ $(NCCL_DIR)/complete:
 
 # enhcompat.o holds weak, hidden fallbacks for CUDA runtime functions; without it those calls reach
 # libcudart. All other objects are linked as they are.
-$(BUILD)/fake_cuda/nccl-$(SUITE).a: $(NCCL_DIR)/complete
+$(BUILD)/fake_cuda/nccl-$(SUITE).a: $(NCCL_DIR)/complete tests/fake_cuda/nccl/facts.c
 	@mkdir -p $(@D)
+	$(Q)tests/fake_cuda/supports $(NCCL_DIR)
 	$(Q)cp $(NCCL_DIR)/usr/lib/*/libnccl_static.a $@.new
 	$(Q)$(AR) d $@.new enhcompat.o && mv $@.new $@
 
@@ -213,11 +215,11 @@ $(FAKE_TEST)/$(SUITE)/%: $(BUILD)/obj/tests/fake_cuda/test/nccl/%.o $(FAKE_TEST_
 	$(Q)$(CC) -pthread $(SAN_FLAGS_$(SAN)) -o $@ $(filter %.o,$^) -L$(FAKE_NCCL) -lnccl \
 	  -L$(FAKE_LIB) -lcudart -lm
 
-fake-cuda-tests: nccl \
-  $(patsubst tests/fake_cuda/test/%.c,$(FAKE_TEST)/%,$(FAKE_TEST_SRC)) \
+fake-cuda-runtime-tests: fake-cuda $(patsubst tests/fake_cuda/test/%.c,$(FAKE_TEST)/%,$(FAKE_TEST_SRC))
+fake-cuda-tests: nccl fake-cuda-runtime-tests \
   $(patsubst tests/fake_cuda/test/nccl/%.c,$(FAKE_TEST)/$(SUITE)/%,$(FAKE_NCCL_TEST_SRC))
 
-.PHONY: fake-cuda nccl fake-cuda-tests
+.PHONY: fake-cuda nccl fake-cuda-runtime-tests fake-cuda-tests
 
 # ---- the collective benchmark (tests/coll) ----
 #

@@ -199,6 +199,20 @@ static bool parse_root(struct parser *p, const char *option, const char *text) {
   return parse_number(p, option, text, 0, INT32_MAX, &p->options->root);
 }
 
+static bool parse_average(struct parser *p, const char *option, const char *text) {
+  int number = AVERAGE_MEAN;
+  bool is_good = parse_number(p, option, text, 0, AVERAGES - 1, &number);
+  p->options->average = (enum options_average)number;
+  return is_good;
+}
+
+static bool parse_registered(struct parser *p, const char *option, const char *text) {
+  int number = 0;
+  bool is_good = parse_number(p, option, text, 0, 1, &number);
+  p->options->is_registered = number == 1;
+  return is_good;
+}
+
 static bool parse_factor(struct parser *p, const char *option, const char *text) {
   char *end;
   double factor = strtod(text, &end);
@@ -220,8 +234,6 @@ static bool take_env(struct parser *p, const char *option, const char *text) {
 
 static bool take_option(struct parser *p, int id, const char *option, const char *text) {
   struct options *o = p->options;
-  int number = 0;
-  bool is_good = true;
   switch (id) {
   case 'O':
     return for_each_word(p, option, text, take_operation);
@@ -254,13 +266,9 @@ static bool take_option(struct parser *p, int id, const char *option, const char
   case OPTION_PPN:
     return parse_number(p, option, text, 1, 64, &o->ppn);
   case 'a':
-    is_good = parse_number(p, option, text, 0, AVERAGES - 1, &number);
-    o->average = (enum options_average)number;
-    return is_good;
+    return parse_average(p, option, text);
   case 'R':
-    is_good = parse_number(p, option, text, 0, 1, &number);
-    o->is_registered = number == 1;
-    return is_good;
+    return parse_registered(p, option, text);
   case OPTION_MIN_TIME:
     return parse_time(p, option, text, &o->min_time_ns);
   case 'T':

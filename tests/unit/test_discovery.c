@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Interfaces of this machine, of which only the loopback is sure to be there, with parameters and
+ * profiles of the test's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/param.h"
+#include "net_plugin/plugin/discovery.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/tree.h"
+
+static struct tree tree;
+static struct discovery found;
+
+/* Discovers with STRATUS_PROFILE=<tree>/<profile> (none if NULL) and one more variable. */
+static int discover(const char *profile, const char *more) {
+  char path[256] = "", extra[64] = "";
+  if (profile) {
+    snprintf(path, sizeof(path), "STRATUS_PROFILE=%s/%s", tree.root, profile);
+  }
+  snprintf(extra, sizeof(extra), "%s", more ? more : "");
+  char *environment[] = { extra, path, NULL };
+  param_load(environment);
+  log_capture_start();
+  int rc = discovery_run(&found);
+  log_capture_stop();
+  return rc;
+}
+
+static int set_up(void **context) {
+  (void)context;
+  setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
+  setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+  tree_create(&tree);
+  tree_write(&tree, "good.profile",
+             "schema = 1\n[meta]\nid = test\n[net]\nspeed_mbps = 25000\nlatency_us = 20\n");
+  tree_write(&tree, "bad.profile", "schema = 1\n[unheard-of]\n");
+  return 0;
+}
+
+static int tear_down(void **context) {
+  (void)context;
+  tree_remove(&tree);
+  discovery_free(&found);
+  char *none[] = { NULL };
+  param_load(none);
+  return unsetenv("NCCL_SOCKET_IFNAME");
+}
+
+static void the_loopback_is_a_device(void **context) {
+  (void)context;
+  assert_int_equal(discover(NULL, "STRATUS_SPEED_MBPS=lo=500"), 0);
+  assert_int_equal(found.devices.count, 1);
+  assert_string_equal(found.devices.devices[0].name, "lo");
+  assert_int_equal(found.devices.devices[0].speed_mbps, 500);
+  assert_int_equal(found.devices.devices[0].speed_origin, DEVICE_FROM_PARAMETER);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+}
+
+static void no_interface_has_reasons(void **context) {
+  (void)context;
+  setenv("NCCL_SOCKET_IFNAME", "=absent0", 1);
+  assert_int_equal(discover(NULL, NULL), 0);
+  assert_int_equal(found.devices.count, 0);
+  char text[DISCOVERY_TEXT_MAX];
+  discovery_unused_text(&found, text);
+  const char *first = strstr(text, "lo does not match NCCL_SOCKET_IFNAME");
+  assert_non_null(first);
+  assert_null(strstr(first + 1, "; lo ")); /* once, however many addresses it has */
+}
+
+static void a_profile_is_used(void **context) {
+  (void)context;
+  assert_int_equal(discover("good.profile", NULL), 0);
+  assert_true(found.has_profile);
+  assert_string_equal(found.devices.profile_id, "test");
+  assert_int_equal(found.devices.devices[0].speed_mbps, 25000);
+  assert_true(found.devices.latency_us == 20);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+}
+
+static void a_bad_profile_is_told(void **context) {
+  (void)context;
+  assert_int_equal(discover("bad.profile", NULL), 0);
+  assert_false(found.has_profile);
+  assert_int_equal(found.devices.count, 1);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+  assert_true(log_capture_find("bad.profile:2:1") > 0);
+
+  assert_int_equal(discover("missing.profile", NULL), 0);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+  assert_true(log_capture_find("missing.profile") > 0);
+
+  assert_int_equal(discover("bad.profile", "STRATUS_PROFILE_STRICT=1"), -EINVAL);
+  assert_true(log_capture_find("stratus is off because of a bad profile") > 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(the_loopback_is_a_device, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(no_interface_has_reasons, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(a_profile_is_used, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(a_bad_profile_is_told, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -111,8 +111,10 @@ struct link_frame {
   uint32_t length;
 };
 
-/* The lane, among the set bits of `writable`, that should carry the next frame; -1: nothing to
- * write on any of them. Lanes that are not up are ignored. */
+/* The lane, among the set bits of `writable`, that should carry the next frame; -1: nothing that
+ * should be written on any of them now. A slow lane may be left idle while a faster one is busy, so
+ * offer all writable lanes at once, and again after every event. Lanes that are not up are
+ * ignored. */
 int link_pick_lane(const struct link *link, uint64_t writable);
 /* Takes the next frame for the lane: control frames first, then requeued chunks, then new ones,
  * oldest message first. false: nothing for it. The frame must be written entirely and in order on

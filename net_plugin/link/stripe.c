@@ -17,12 +17,21 @@ static void stripe_find_fastest(struct stripe *stripe) {
     }
   }
   stripe->fastest_ps_per_byte = fastest;
+  stripe->slow = stripe->unknown = 0;
+  for (uint64_t lanes = stripe->up; lanes != 0; lanes &= lanes - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
+    uint32_t rate = stripe->loads[lane].ps_per_byte;
+    stripe->unknown |= rate == 0 ? 1ull << lane : 0;
+    bool is_slow = rate * 100ull > fastest * (uint64_t)STRIPE_SLOW_PERCENT;
+    stripe->slow |= is_slow ? 1ull << lane : 0;
+  }
 }
 
 void stripe_lane_up(struct stripe *stripe, unsigned lane) {
   stripe->up |= 1ull << lane;
   stripe->lanes_up = (unsigned)__builtin_popcountll(stripe->up);
   stripe->loads[lane] = (struct stripe_load){ 0 };
+  stripe_find_fastest(stripe);
 }
 
 void stripe_lane_lost(struct stripe *stripe, unsigned lane) {
@@ -43,35 +52,66 @@ static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
                                           : STRIPE_DEFAULT_PS_PER_BYTE;
 }
 
+/* How long the lane would be busy with one more chunk, in picoseconds. */
+static uint64_t stripe_drain_ps(const struct stripe *stripe, unsigned lane) {
+  uint64_t rate = stripe_ps_per_byte(stripe, lane);
+  uint64_t chunk_bytes = STRIPE_MIN_CHUNK_BYTES;
+  if ((stripe->slow & 1ull << lane) != 0) {
+    chunk_bytes = STRIPE_SLOW_CHUNK_BYTES;
+  }
+  return (stripe->loads[lane].outstanding_bytes + chunk_bytes) * rate;
+}
+
 /* The one of `lanes` with the least drain time; the first in bit order among equals. */
-static int stripe_pick_least(const struct stripe *stripe, uint64_t lanes, uint64_t *least) {
+static int stripe_pick_least(const struct stripe *stripe, uint64_t lanes, uint64_t *least_ps) {
   int best = -1;
   for (; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    uint64_t drain = (stripe->loads[lane].outstanding_bytes + STRIPE_MIN_CHUNK_BYTES) *
-                     stripe_ps_per_byte(stripe, lane);
-    if (drain < *least) {
-      *least = drain;
+    uint64_t drain_ps = stripe_drain_ps(stripe, lane);
+    if (drain_ps < *least_ps) {
+      *least_ps = drain_ps;
       best = (int)lane;
     }
   }
   return best;
 }
 
+/* The candidates without lanes that would, or might, hold up the others. */
+static uint64_t stripe_without_laggards(const struct stripe *stripe, uint64_t candidates) {
+  uint64_t least_ps = UINT64_MAX;
+  stripe_pick_least(stripe, stripe->up & ~stripe->slow, &least_ps);
+  for (uint64_t lanes = candidates & stripe->slow; lanes != 0; lanes &= lanes - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
+    if (stripe_drain_ps(stripe, lane) / 2 > least_ps) {
+      candidates &= ~(1ull << lane);
+    }
+  }
+  for (uint64_t lanes = candidates & stripe->unknown; lanes != 0; lanes &= lanes - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
+    if (stripe->loads[lane].outstanding_bytes >= STRIPE_UNKNOWN_BYTES && stripe->lanes_up > 1) {
+      candidates &= ~(1ull << lane);
+    }
+  }
+  return candidates;
+}
+
 int stripe_pick(const struct stripe *stripe, uint64_t candidates, bool is_eager) {
   uint64_t last_bit = 1ull << stripe->last;
-  if (is_eager && (candidates & last_bit) != 0 &&
+  if (is_eager && (candidates & last_bit & ~stripe->slow) != 0 &&
       stripe->loads[stripe->last].outstanding_bytes <= STRIPE_WARM_BYTES) {
     return (int)stripe->last;
+  }
+  if ((candidates & (stripe->slow | stripe->unknown)) != 0) {
+    candidates = stripe_without_laggards(stripe, candidates);
   }
   if ((candidates & (candidates - 1)) == 0) {
     return candidates == 0 ? -1 : __builtin_ctzll(candidates);
   }
   /* Round robin among equals: the lanes after the last one come first. */
   uint64_t up_to_last = last_bit | (last_bit - 1);
-  uint64_t least = UINT64_MAX;
-  int after = stripe_pick_least(stripe, candidates & ~up_to_last, &least);
-  int before = stripe_pick_least(stripe, candidates & up_to_last, &least);
+  uint64_t least_ps = UINT64_MAX;
+  int after = stripe_pick_least(stripe, candidates & ~up_to_last, &least_ps);
+  int before = stripe_pick_least(stripe, candidates & up_to_last, &least_ps);
   return before >= 0 ? before : after;
 }
 
@@ -86,12 +126,11 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
   if (wanted > stripe->chunk_bytes) {
     wanted = stripe->chunk_bytes;
   }
-  uint32_t own = stripe->loads[lane].ps_per_byte;
-  uint32_t fastest = stripe->fastest_ps_per_byte;
-  if (own / 2 > fastest && fastest != 0) { /* rates are estimates: twice as slow is not slow yet */
-    uint64_t scaled = (wanted * fastest / own) & ~4095ull;
-    uint64_t floor = wanted < STRIPE_SLOW_CHUNK_BYTES ? wanted : STRIPE_SLOW_CHUNK_BYTES;
-    wanted = scaled > floor ? scaled : floor;
+  if ((stripe->slow & 1ull << lane) != 0) {
+    uint64_t own = stripe->loads[lane].ps_per_byte;
+    uint64_t scaled = (wanted * stripe->fastest_ps_per_byte / own) & ~4095ull;
+    uint64_t least = wanted < STRIPE_SLOW_CHUNK_BYTES ? wanted : STRIPE_SLOW_CHUNK_BYTES;
+    wanted = scaled > least ? scaled : least;
   }
   return (uint32_t)wanted;
 }
@@ -112,6 +151,18 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
   return (uint32_t)(left <= stripe->chunk_bytes ? left : (left + 1) / 2);
 }
 
+/* What was measured long ago says little: slow lanes that were left alone look better by and by. */
+static void stripe_age(struct stripe *stripe, uint64_t now_ns) {
+  for (uint64_t lanes = stripe->slow; lanes != 0; lanes &= lanes - 1) {
+    struct stripe_load *load = &stripe->loads[__builtin_ctzll(lanes)];
+    if (load->outstanding_bytes == 0 && load->sample_ns < stripe->aged_ns) {
+      load->ps_per_byte /= 2;
+    }
+  }
+  stripe->aged_ns = now_ns;
+  stripe_find_fastest(stripe);
+}
+
 void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns) {
   struct stripe_load *load = &stripe->loads[lane];
   if (load->outstanding_bytes == 0) {
@@ -120,6 +171,9 @@ void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t 
   }
   load->outstanding_bytes += bytes;
   stripe->last = lane;
+  if (stripe->slow != 0 && now_ns - stripe->aged_ns >= STRIPE_AGING_NS) {
+    stripe_age(stripe, now_ns);
+  }
 }
 
 void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t now_ns) {
@@ -127,7 +181,10 @@ void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t
   assert(bytes <= load->outstanding_bytes);
   load->outstanding_bytes -= bytes;
   load->sample_bytes += bytes;
-  if (load->sample_bytes < STRIPE_SAMPLE_BYTES || now_ns <= load->sample_ns) {
+  /* A lane that is never given much is measured when it is done with what it had. */
+  bool is_enough = load->sample_bytes >= STRIPE_SAMPLE_BYTES ||
+                   (load->outstanding_bytes == 0 && load->sample_bytes >= STRIPE_SLOW_CHUNK_BYTES);
+  if (!is_enough || now_ns <= load->sample_ns) {
     return;
   }
   uint64_t elapsed_ns = now_ns - load->sample_ns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stripe: which lane takes the next chunk, and how large the chunk is.
  * Owns: only its own struct.  Threads: the link's.
- * Blocks: never.  Fails: cannot; no candidate gives -1.
+ * Blocks: never.  Fails: cannot; no candidate, or none that would help, gives -1.
  *
  * Lanes differ: a cloud gives each flow its own share of a path, and shares change. Striping is
  * dynamic: a lane gets a chunk when it can write, and of several such lanes the one that will have
@@ -9,11 +9,17 @@
  * while the lane was busy. Small messages stay on the lane that was used last while it has little
  * to do: its caches and its congestion window are warm, and spreading them gains nothing.
  *
+ * A slow lane (STRIPE_SLOW_PERCENT) may be better left alone: a chunk on it can hold up the whole
+ * window of messages. It gets one only if it will have drained within twice the time that the best
+ * of the other lanes needs for what it has. Its estimate is halved for every STRIPE_AGING_NS
+ * without a sample, so that it is tried again. A lane whose rate is not known yet gets no more than
+ * STRIPE_UNKNOWN_BYTES before its first acknowledgement, if there are others.
+ *
  * Chunks: a large message is cut so that each lane gets about two of them, within
- * STRIPE_MIN_CHUNK_BYTES and the configured chunk_bytes; a lane slower than the fastest gets
- * proportionally smaller ones (not below STRIPE_SLOW_CHUNK_BYTES), so that its last chunk does not
- * hold up the message. What would remain as a tail of less than half a chunk is added to the last
- * chunk, or split with it if that would pass chunk_bytes. Eager messages are never cut. */
+ * STRIPE_MIN_CHUNK_BYTES and the configured chunk_bytes; a slow lane gets proportionally smaller
+ * ones (not below STRIPE_SLOW_CHUNK_BYTES), so that its last chunk does not hold up the message.
+ * What would remain as a tail of less than half a chunk is added to the last chunk, or split with
+ * it if that would pass chunk_bytes. Eager messages are never cut. */
 #ifndef NET_PLUGIN_LINK_STRIPE_H
 #define NET_PLUGIN_LINK_STRIPE_H
 
@@ -24,8 +30,11 @@
 
 #define STRIPE_MIN_CHUNK_BYTES (32u << 10)
 #define STRIPE_SLOW_CHUNK_BYTES (8u << 10)
-#define STRIPE_WARM_BYTES (64u << 10)   /* small messages stay on a lane with less unacknowledged */
-#define STRIPE_SAMPLE_BYTES (64u << 10) /* acknowledged bytes that make a rate sample */
+#define STRIPE_WARM_BYTES (64u << 10) /* small messages stay on a lane with less unacknowledged */
+#define STRIPE_SLOW_PERCENT 150u      /* a slow lane's time per byte, of the fastest lane's */
+#define STRIPE_UNKNOWN_BYTES (64u << 10)
+#define STRIPE_AGING_NS 1000000000ull
+#define STRIPE_SAMPLE_BYTES (64u << 10)  /* acknowledged bytes that make a rate sample */
 #define STRIPE_DEFAULT_PS_PER_BYTE 1000u /* 8 Gb/s, until a lane has shown its rate */
 
 struct stripe_load {
@@ -42,6 +51,9 @@ struct stripe {
   unsigned lanes_up;
   uint32_t fastest_ps_per_byte; /* of the lanes that are up and known; 0: none */
   uint64_t up;
+  uint64_t slow;    /* lanes that are up and slow, as above */
+  uint64_t unknown; /* lanes that are up and have not shown a rate */
+  uint64_t aged_ns; /* when estimates were aged last */
   struct stripe_load loads[WIRE_MAX_LANES];
 };
 
@@ -51,7 +63,7 @@ void stripe_lane_up(struct stripe *stripe, unsigned lane);
 /* Nothing is outstanding on it any more; what it had is requeued or acknowledged. */
 void stripe_lane_lost(struct stripe *stripe, unsigned lane);
 
-/* The candidate for the next chunk, -1 if there is none. */
+/* The candidate for the next chunk; -1 if there is none, or waiting for another lane is better. */
 int stripe_pick(const struct stripe *stripe, uint64_t candidates, bool is_eager);
 
 /* How much of a message of `total` bytes, `left` of them not cut yet, the lane should take. */

@@ -366,7 +366,7 @@ void owner_run(struct world *world, enum side side) {
     owner_take_orders(world, side);
   }
   owner_notice(world, side);
-  if (link_next_deadline_ns(end->link) <= world->now_ns) {
+  if (link_next_deadline_ns(end->link) <= world->now_ns || world_chance(world, 5)) {
     link_time_passed(end->link, world->now_ns);
   }
   owner_take_orders(world, side);

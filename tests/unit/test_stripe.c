@@ -39,7 +39,7 @@ static void equal_lanes_take_turns(void **state) {
   for (unsigned i = 0; i < 128; i++) {
     unsigned lane = (unsigned)stripe_pick(&stripe, UINT64_MAX, false);
     assert_int_equal(lane, (first + i) % 64);
-    stripe_sent(&stripe, lane, 64 * KIB, 0);
+    stripe_sent(&stripe, lane, 16 * KIB, 0);
   }
 }
 
@@ -79,6 +79,46 @@ static void a_new_lane_is_tried(void **state) {
   teach(&stripe, 0, 1);
   stripe_sent(&stripe, 0, 64 * KIB, 0);
   assert_int_equal(stripe_pick(&stripe, 3, false), 1);
+}
+
+static void an_unknown_lane_gets_little(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 2);
+  teach(&stripe, 0, 1);
+  stripe_sent(&stripe, 1, STRIPE_UNKNOWN_BYTES, 0);
+  assert_int_equal(stripe_pick(&stripe, 2, false), -1);
+  stripe_lane_lost(&stripe, 0); /* there is no other one now */
+  assert_int_equal(stripe_pick(&stripe, 2, false), 1);
+}
+
+static void a_laggard_is_left_alone(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 2);
+  teach(&stripe, 0, 1);
+  teach(&stripe, 1, 100);
+  assert_int_equal(stripe_pick(&stripe, 2, false), -1); /* lane 0 is busy, and still sooner done */
+  stripe_sent(&stripe, 0, 1024 * KIB, 0);
+  assert_int_equal(stripe_pick(&stripe, 2, false), 1);
+  stripe_sent(&stripe, 1, 64 * KIB, 0);
+  assert_int_equal(stripe_pick(&stripe, 2, false), -1);
+  stripe_lane_lost(&stripe, 0);
+  assert_int_equal(stripe_pick(&stripe, 2, false), 1);
+}
+
+static void a_laggard_is_tried_again(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 2);
+  teach(&stripe, 0, 1);
+  teach(&stripe, 1, 100);
+  unsigned seconds = 1;
+  for (; seconds < 20 && stripe_pick(&stripe, 2, false) < 0; seconds++) {
+    stripe_sent(&stripe, 0, 64 * KIB, seconds * 1001 * MS);
+    stripe_acked(&stripe, 0, 64 * KIB, seconds * 1001 * MS + MS / 16);
+  }
+  assert_in_range(seconds, 3, 10);
 }
 
 /* Cuts a message of `total` bytes for one lane and checks every chunk. */
@@ -152,6 +192,9 @@ int main(void) {
     cmocka_unit_test(small_messages_stay_on_the_warm_lane),
     cmocka_unit_test(a_slow_lane_gets_its_share),
     cmocka_unit_test(a_new_lane_is_tried),
+    cmocka_unit_test(an_unknown_lane_gets_little),
+    cmocka_unit_test(a_laggard_is_left_alone),
+    cmocka_unit_test(a_laggard_is_tried_again),
     cmocka_unit_test(chunks_cover_the_message),
     cmocka_unit_test(chunk_sizes_follow_message_and_lanes),
     cmocka_unit_test(slow_lanes_take_smaller_chunks),

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Version-independent view of what an NCCL kernel works on, and the parts of the kernel emulation.
+/* block: version-independent view of what an NCCL kernel works on, and the parts of the emulation.
  *
  * One emulated block runs on one thread. A block is a channel. Two situations need extra threads
  * because on a GPU different warps make progress independently: send/recv items and the two
- * directions of a tree. */
+ * directions of a tree.
+ *
+ * Owns: only its own structs; connections and buffers are NCCL's.  Threads: one per block, plus
+ * those two situations.  Blocks: until peers and proxies have done their part, or abort.
+ * Fails: cannot; an abort ends every wait. */
 #ifndef FAKE_CUDA_NCCL_BLOCK_H
 #define FAKE_CUDA_NCCL_BLOCK_H
 

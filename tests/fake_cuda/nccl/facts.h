@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the emulated kernels must know about NCCL's device-visible data, per NCCL release.
+/* facts: what the emulated kernels must know about NCCL's device-visible data, per NCCL release.
+ * Owns: a constant table.  Threads: any.  Blocks: never.  Fails: an unknown release has no facts.
  *
  * Everything that depends on the NCCL version is in this header and in the table in facts.c.
  * Names in comments are NCCL's; the file meant is src/include/device.h unless another is named. */

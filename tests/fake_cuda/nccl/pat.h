@@ -27,11 +27,11 @@ struct pat_state {
   bool is_reduce_scatter;
   ssize_t offset, end, total, chunk, count;
   int rank, n_ranks;
-  int n_ranks_pow2;      /* nRanks rounded up to a power of two */
+  int n_ranks_pow2;      /* n_ranks rounded up to a power of two */
   int post_frequency;    /* steps that share one slot */
   int aggregate;         /* steps that are aggregated */
   int aggregate_delta;   /* distance between aggregated steps */
-  int dimensions;        /* log2 of aggregateDelta */
+  int dimensions;        /* log2 of aggregate_delta */
   int index, last_index; /* within the aggregated steps */
   int send_skip, step_offset;
   int position; /* the step that is being aggregated */

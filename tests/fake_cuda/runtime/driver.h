@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Driver API functions that cudaGetDriverEntryPoint can return. They are not exported by name. */
+/* driver: driver API functions that cudaGetDriverEntryPoint can return; not exported by name.
+ * Owns: nothing.  Threads: any.  Blocks: never; the stream operations only queue work.
+ * Fails: with a CUresult. */
 #ifndef FAKE_CUDA_DRIVER_H
 #define FAKE_CUDA_DRIVER_H
 

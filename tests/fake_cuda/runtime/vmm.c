@@ -264,7 +264,7 @@ static int move_range(uintptr_t base, size_t size) {
   return fd;
 }
 
-/* Finds or makes the export for a range; called with dmabufLock held. */
+/* Finds or makes the export for a range; called with dmabuf_lock held. */
 static int dmabuf_get(uintptr_t base, size_t size) {
   struct memory m;
   for (struct dmabuf *d = dmabufs; d; d = d->next) {

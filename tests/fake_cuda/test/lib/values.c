@@ -23,7 +23,7 @@ static float fp8_to_float(uint8_t x, int mantissa, int bias) {
   return x & 128 ? -v : v;
 }
 
-/* The nearest code, by search: independent of the emulator's encoder. The values in use are small
+/* The nearest code, by search: independent of the emulation's encoder. The values in use are small
  * whole numbers, so results are remembered. */
 static uint8_t float_to_fp8(float v, int mantissa, int bias) {
   static uint8_t known[2][64];

@@ -31,6 +31,7 @@ struct connection {
   struct engine *engine;
   struct link *link;
   size_t link_bytes;
+  uint64_t timeout_ns; /* as the link's */
   unsigned lanes;
   bool is_sender;
   const struct connection_setup *setup;
@@ -45,7 +46,8 @@ struct connection {
   uint64_t published;      /* completions made visible */
   bool is_detached, is_saying_goodbye, is_running;
   struct engine_timer timer;
-  uint64_t goodbye_ns;
+  uint64_t linger_ns;  /* detached: what is not delivered by then is dropped */
+  uint64_t goodbye_ns; /* saying goodbye: the lanes are closed at the latest then */
   struct list_node node;
 
   /* shared */
@@ -126,6 +128,10 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
                             uint64_t received_before) {
   uint64_t now_ns = clock_now_ns();
   struct lane_slot *slot = &connection->slots[index];
+  if (slot->lane && slot->lane->epoch >= epoch) {
+    close(fd); /* overtaken by a later dial */
+    return;
+  }
   drop_lane(connection, index);
   struct lane *lane = tcp_lane_open(connection->link, index, epoch, fd);
   int error = lane ? engine_watch(connection->engine, &slot->source, fd, EPOLLIN) : -ENOMEM;
@@ -259,6 +265,18 @@ static void say_goodbye(struct connection *connection, uint64_t now_ns) {
   }
 }
 
+static void set_timer(struct connection *connection) {
+  uint64_t deadline_ns = link_next_deadline_ns(connection->link);
+  if (connection->is_detached && connection->linger_ns < deadline_ns) {
+    deadline_ns = connection->linger_ns;
+  }
+  if (deadline_ns == LINK_NO_DEADLINE) {
+    engine_timer_stop(&connection->timer);
+  } else {
+    engine_timer_set(connection->engine, &connection->timer, deadline_ns);
+  }
+}
+
 static void connection_pump(struct connection *connection, uint64_t now_ns) {
   if (connection->is_running) {
     return; /* called back by set-up from inside: the loop below sees what changed */
@@ -281,18 +299,16 @@ static void connection_pump(struct connection *connection, uint64_t now_ns) {
   if (connection->blocked && connection->published == connection->taken) {
     engine_leave_to_thread(connection->engine);
   }
-  uint64_t deadline_ns = link_next_deadline_ns(connection->link);
-  if (deadline_ns == LINK_NO_DEADLINE) {
-    engine_timer_stop(&connection->timer);
-  } else {
-    engine_timer_set(connection->engine, &connection->timer, deadline_ns);
-  }
+  set_timer(connection);
 }
 
 static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
   struct connection *connection = LIST_ENTRY(timer, struct connection, timer);
   if (!connection->is_saying_goodbye) {
     link_time_passed(connection->link, now_ns);
+    if (connection->is_detached && now_ns >= connection->linger_ns) {
+      link_fail(connection->link, -ETIMEDOUT);
+    }
   }
   connection_pump(connection, now_ns);
 }
@@ -322,6 +338,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
   }
   connection->link = link_init(memory, &config->link, clock_now_ns());
   connection->engine = engine;
+  connection->timeout_ns = config->link.timeout_ns;
   connection->is_sender = config->link.role == LINK_SENDER;
   connection->setup = config->setup;
   memcpy(connection->peer, config->peer, sizeof connection->peer);
@@ -373,6 +390,7 @@ void connection_detach(struct connection *connection) {
   engine_run_tasks(engine); /* what was posted before must not run when the memory is gone */
   uint64_t now_ns = clock_now_ns();
   connection->is_detached = true;
+  connection->linger_ns = now_ns + connection->timeout_ns;
   link_user_detached(connection->link, now_ns);
   connection_pump(connection, now_ns);
   engine_unlock(engine);

@@ -256,6 +256,41 @@ static void test_external_events(void) {
   EXPECT_OK(cudaEventDestroy(event));
 }
 
+/* Nodes added by calls, onto a capture that goes on after them. */
+static void test_added_nodes(void) {
+  cudaGraph_t graph;
+  cudaGraphNode_t copy;
+  enum cudaStreamCaptureStatus status;
+  enum cudaGraphNodeType type;
+  const cudaGraphNode_t *dependencies;
+  size_t count = 0;
+  buffer[0] = 0;
+  buffer[100] = 7;
+  EXPECT_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  EXPECT_OK(cudaLaunchHostFunc(stream, append_1, NULL));
+  EXPECT_OK(cudaStreamGetCaptureInfo(stream, &status, NULL, &graph, &dependencies, &count));
+  EXPECT(count == 1);
+  EXPECT_OK(cudaGraphAddMemcpyNode1D(&copy, graph, dependencies, count, buffer + 101, buffer + 100,
+                                     1, cudaMemcpyDefault));
+  EXPECT_OK(cudaGraphNodeGetType(copy, &type));
+  EXPECT(type == cudaGraphNodeTypeMemcpy);
+  EXPECT_OK(
+      cudaStreamUpdateCaptureDependencies(stream, &copy, 1, cudaStreamSetCaptureDependencies));
+  EXPECT_OK(cudaMemcpyAsync(buffer + 102, buffer + 101, 1, cudaMemcpyDefault, stream));
+  EXPECT_OK(cudaStreamEndCapture(stream, &graph));
+  EXPECT_OK(cudaGraphGetNodes(graph, NULL, &count));
+  EXPECT(count == 3);
+  cudaGraphExec_t exec = instantiate(graph);
+  EXPECT_OK(cudaGraphLaunch(exec, stream));
+  EXPECT_OK(cudaStreamSynchronize(stream));
+  EXPECT(buffer[102] == 7 && !strcmp(buffer, "1"));
+  buffer[100] = 8;
+  EXPECT_OK(cudaGraphLaunch(exec, stream));
+  EXPECT_OK(cudaStreamSynchronize(stream));
+  EXPECT(buffer[102] == 8);
+  EXPECT_OK(cudaGraphExecDestroy(exec));
+}
+
 int main(void) {
   EXPECT_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   EXPECT_OK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
@@ -267,6 +302,7 @@ int main(void) {
   test_user_objects();
   test_branches();
   test_external_events();
+  test_added_nodes();
   EXPECT_OK(cudaStreamDestroy(stream));
   EXPECT_OK(cudaStreamDestroy(other));
   EXPECT_OK(cudaFree(buffer));

@@ -445,3 +445,14 @@ struct engine *connection_engine(const struct connection *connection) {
 bool connection_is_sender(const struct connection *connection) {
   return connection->is_sender;
 }
+
+unsigned connection_lane_count(const struct connection *connection) {
+  return connection->lanes;
+}
+
+void connection_view_lane(struct connection *connection, unsigned lane,
+                          struct link_lane_view *view) {
+  engine_lock(connection->engine);
+  link_view_lane(connection->link, lane, view);
+  engine_unlock(connection->engine);
+}

@@ -87,6 +87,11 @@ bool connection_is_sender(const struct connection *connection);
 
 /* ---- any thread ---- */
 
+/* How its lanes are doing; the engine lock is taken inside. */
+unsigned connection_lane_count(const struct connection *connection);
+void connection_view_lane(struct connection *connection, unsigned lane,
+                          struct link_lane_view *view);
+
 /* The user is done with it: no user memory is touched after this returns, and the pointer is
  * invalid. */
 void connection_detach(struct connection *connection);

@@ -63,9 +63,10 @@ static inline void cpu_pause(void) {
 #endif
 }
 
-/* How often a waiting kernel spins, then yields, before it sleeps between looks. Threads of ranks,
- * proxies and engines share few CPUs: who waits long must not take their time. */
-enum { SPINS = 64, YIELDS = 256, SLEEP_NS = 10000 };
+/* How often a waiting kernel spins, then yields, before it sleeps between looks, the longer the
+ * more often it has. Threads of ranks, proxies and engines share few CPUs: who waits long must not
+ * take their time. */
+enum { SPINS = 64, YIELDS = 256, SLEEP_NS = 10000, LONGEST_SLEEP_NS = 100000 };
 
 bool give_up(struct block *b, unsigned *spins) {
   if (++*spins < SPINS) {
@@ -75,7 +76,9 @@ bool give_up(struct block *b, unsigned *spins) {
   if (*spins < SPINS + YIELDS) {
     sched_yield();
   } else {
-    const struct timespec pause = { .tv_nsec = SLEEP_NS };
+    unsigned sleeps = (*spins - SPINS - YIELDS) / 32;
+    const struct timespec pause = { .tv_nsec =
+                                        MIN(SLEEP_NS * (1 + (long)sleeps), LONGEST_SLEEP_NS) };
     nanosleep(&pause, NULL);
   }
   if (!(*spins & 63) && b->abort_flag && *b->abort_flag)

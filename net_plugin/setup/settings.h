@@ -11,10 +11,11 @@
 
 struct profile;
 
-/* Lanes per connection and NIC where neither user nor profile says: clouds cap a flow at a fraction
- * of the NIC (a tenth to a quarter, research of 2026), and flows collide in the hash of the
- * network, so a few more than that. */
-#define SETTINGS_LANES_PER_NIC 16
+/* Lanes per connection and NIC where neither user nor profile says. NCCL opens at least two
+ * channels, each with connections of its own, so a pair of hosts has twice as many flows: enough to
+ * fill a NIC whose flows are capped at a tenth of it. More flows cost latency where no cap is in
+ * the way: each holds a queue of its own. */
+#define SETTINGS_LANES_PER_NIC 8
 #define SETTINGS_EAGER_SLOTS 16
 
 struct settings {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bytes: little-endian integers at any alignment, for wire frames and handles.
+ * And a copy whose order of stores others may rely on.
  * Owns: nothing.  Threads: any.
  * Blocks: never.  Fails: cannot; the caller has checked that the bytes are there. */
 #ifndef COMMON_BYTES_H
 #define COMMON_BYTES_H
 
 #include <endian.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -40,6 +42,26 @@ static inline uint64_t bytes_get_le64(const void *from) {
   uint64_t value;
   memcpy(&value, from, sizeof value);
   return le64toh(value);
+}
+
+/* Copies upwards, in words of 8 bytes where `to` is aligned, each stored whole and none before
+ * those below it. NCCL's LL and LL128 kernels read a buffer while it is being filled: LL takes any
+ * 8 bytes whose flag has come, LL128 takes a line of 128 bytes for complete when its last 8 have
+ * (NVIDIA/nccl src/device/prims_ll.h, prims_ll128.h at v2.29.7-1). memcpy promises neither. */
+static inline void bytes_copy_upwards(void *to, const void *from, size_t count) {
+  uint8_t *out = (uint8_t *)to;
+  const uint8_t *in = (const uint8_t *)from;
+  for (; count > 0 && (uintptr_t)out % 8 != 0; count--) {
+    __atomic_store_n(out++, *in++, __ATOMIC_RELEASE);
+  }
+  for (; count >= 8; count -= 8, in += 8, out += 8) {
+    uint64_t word;
+    memcpy(&word, in, sizeof word);
+    __atomic_store_n((uint64_t *)(void *)out, word, __ATOMIC_RELEASE);
+  }
+  for (; count > 0; count--) {
+    __atomic_store_n(out++, *in++, __ATOMIC_RELEASE);
+  }
 }
 
 #endif

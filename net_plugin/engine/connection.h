@@ -82,7 +82,8 @@ bool connection_is_done(const struct request *request);
 void connection_release(struct request *request);
 /* 0, or the negative errno that ended the connection; said once in the log. */
 int connection_error(struct connection *connection);
-struct engine *connection_engine(const struct connection *connection);
+/* Moves bytes, those of this connection first. */
+void connection_progress(struct connection *connection);
 bool connection_is_sender(const struct connection *connection);
 
 /* ---- any thread ---- */

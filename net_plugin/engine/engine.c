@@ -218,7 +218,7 @@ static void expire_timers(struct engine *engine, uint64_t now_ns) {
 
 /* ---- the two drivers ---- */
 
-static void run_once(struct engine *engine) {
+void engine_poll(struct engine *engine) {
   deliver_events(engine);
   engine_run_tasks(engine);
   expire_timers(engine, clock_now_ns());
@@ -230,13 +230,17 @@ void engine_leave_to_thread(struct engine *engine) {
   }
 }
 
-void engine_progress(struct engine *engine) {
+bool engine_progress_begin(struct engine *engine) {
   if (!engine->is_inline_allowed) {
-    return;
+    return false;
   }
   atomic_store_explicit(&engine->inline_ns, clock_now_ns(), memory_order_relaxed);
-  if (pthread_mutex_trylock(&engine->lock) == 0) {
-    run_once(engine);
+  return pthread_mutex_trylock(&engine->lock) == 0;
+}
+
+void engine_progress(struct engine *engine) {
+  if (engine_progress_begin(engine)) {
+    engine_poll(engine);
     engine_unlock(engine);
   }
 }
@@ -268,7 +272,7 @@ static void *thread_main(void *argument) {
     thread_sleep(engine);
     if (clock_now_ns() >= atomic_load(&engine->inline_ns) + INLINE_HOLD_NS) {
       engine_lock(engine);
-      run_once(engine);
+      engine_poll(engine);
       engine_unlock(engine);
     } else {
       wake_ready(&engine->wake, EPOLLIN); /* the wake-up was for the sleep just ended */
@@ -356,7 +360,7 @@ int engine_get(const struct nic *nic, struct engine **result) {
 static void wait_for_goodbyes(struct engine *engine, uint64_t until_ns) {
   for (;;) {
     engine_lock(engine);
-    run_once(engine);
+    engine_poll(engine);
     bool is_done = list_is_empty(&engine->lists.connections);
     engine_unlock(engine);
     if (is_done || clock_now_ns() >= until_ns) {

@@ -52,14 +52,19 @@ void engine_stop_all(uint64_t linger_ns);
 
 void engine_lock(struct engine *engine);
 void engine_unlock(struct engine *engine);
-/* Moves bytes if no other thread is doing so; for threads that wait for a transfer. */
+/* Moves bytes if no other thread is doing so; for threads that wait for something. */
 void engine_progress(struct engine *engine);
+/* The same in two steps, for a caller that knows where to look first: false if there is nothing to
+ * do here, else the lock is held until engine_unlock. */
+bool engine_progress_begin(struct engine *engine);
 /* Runs the task under the lock: now if the lock is free, else very soon by the thread that holds
  * it. A task that is queued already is not queued twice. */
 void engine_submit(struct engine *engine, struct engine_task *task);
 
 /* ---- locked ---- */
 
+/* Delivers what the epoll set has, runs tasks and expired timers. */
+void engine_poll(struct engine *engine);
 /* Runs what other threads submitted so far. */
 void engine_run_tasks(struct engine *engine);
 

@@ -29,9 +29,9 @@ struct lane_stats {
 };
 
 struct lane_ops {
-  /* Takes what has arrived to the link, at most about a megabyte. *progress: anything arrived.
+  /* Takes what has arrived to the link, at most about a megabyte. *got: how many bytes that was.
    * 0; -EPIPE: the peer closed in an orderly way; other negative errno: broken. */
-  int (*read)(struct lane *lane, uint64_t now_ns, bool *progress);
+  int (*read)(struct lane *lane, uint64_t now_ns, size_t *got);
   /* Starts to write the frame, which must stay as link.h says. Only when can_write. 0 or negative
    * errno. */
   int (*write)(struct lane *lane, const struct link_frame *frame, uint64_t now_ns);

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/bytes.h"
+
 /* ---- sender ---- */
 
 void outgoing_init(struct outgoing_ring *ring, uint32_t eager_bytes, uint8_t *copies,
@@ -153,7 +155,7 @@ static void incoming_complete(struct incoming_ring *ring) {
 static void bounce_copy_out(struct incoming_ring *ring, struct bounce *bounce) {
   struct incoming *message = incoming_at(ring, bounce->message);
   if (bounce->bytes > 0) {
-    memcpy(message->data, bounce_buffer(ring, bounce->message), bounce->bytes);
+    bytes_copy_upwards(message->data, bounce_buffer(ring, bounce->message), bounce->bytes);
   }
   message->bytes = message->landed = bounce->bytes;
   message->is_known = message->is_landed = true;

@@ -5,7 +5,8 @@
 #include <assert.h>
 
 void stripe_init(struct stripe *stripe, uint32_t chunk_bytes, uint32_t eager_bytes) {
-  *stripe = (struct stripe){ .chunk_bytes = chunk_bytes, .eager_bytes = eager_bytes };
+  *stripe = (struct stripe){ .chunk_bytes = chunk_bytes & ~(STRIPE_GRAIN_BYTES - 1),
+                             .eager_bytes = eager_bytes };
 }
 
 static void stripe_find_fastest(struct stripe *stripe) {
@@ -119,7 +120,7 @@ int stripe_pick(const struct stripe *stripe, uint64_t candidates, bool is_eager)
 static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, uint64_t total) {
   uint64_t lanes = stripe->lanes_up > 0 ? stripe->lanes_up : 1;
   uint64_t share = total / (2 * lanes);
-  uint64_t wanted = (share + 4095) & ~4095ull;
+  uint64_t wanted = (share + STRIPE_GRAIN_BYTES - 1) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
   if (wanted < STRIPE_MIN_CHUNK_BYTES) {
     wanted = STRIPE_MIN_CHUNK_BYTES;
   }
@@ -128,7 +129,8 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
   }
   if ((stripe->slow & 1ull << lane) != 0) {
     uint64_t own = stripe->loads[lane].ps_per_byte;
-    uint64_t scaled = (wanted * stripe->fastest_ps_per_byte / own) & ~4095ull;
+    uint64_t scaled =
+        (wanted * stripe->fastest_ps_per_byte / own) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
     uint64_t least = wanted < STRIPE_SLOW_CHUNK_BYTES ? wanted : STRIPE_SLOW_CHUNK_BYTES;
     wanted = scaled > least ? scaled : least;
   }
@@ -148,7 +150,11 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
   if (left - wanted >= wanted / 2) {
     return wanted;
   }
-  return (uint32_t)(left <= stripe->chunk_bytes ? left : (left + 1) / 2);
+  if (left <= stripe->chunk_bytes) {
+    return (uint32_t)left;
+  }
+  uint64_t half = (left / 2 + STRIPE_GRAIN_BYTES - 1) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
+  return half < stripe->chunk_bytes ? (uint32_t)half : stripe->chunk_bytes;
 }
 
 /* What was measured long ago says little: slow lanes that were left alone look better by and by. */

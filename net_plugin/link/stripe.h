@@ -28,6 +28,9 @@
 
 #include "net_plugin/link/link.h"
 
+/* Chunks end at multiples of this: a line of 128 bytes of NCCL's LL128 protocol must not be split
+ * over two lanes, since its end says that its beginning has come (see bytes_copy_upwards). */
+#define STRIPE_GRAIN_BYTES 4096u
 #define STRIPE_MIN_CHUNK_BYTES (32u << 10)
 #define STRIPE_SLOW_CHUNK_BYTES (8u << 10)
 #define STRIPE_WARM_BYTES (64u << 10) /* small messages stay on a lane with less unacknowledged */

@@ -38,7 +38,7 @@ int transfer_test(struct request *request, bool *is_done, size_t *bytes) {
   struct connection *connection = request->connection;
   *is_done = connection_is_done(request);
   if (!*is_done) {
-    engine_progress(connection_engine(connection));
+    connection_progress(connection);
     *is_done = connection_is_done(request);
   }
   if (*is_done) {

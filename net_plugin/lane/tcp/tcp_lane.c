@@ -15,6 +15,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/bytes.h"
+
 /* Holds several small messages; of a bulk chunk at most this much is copied twice. */
 #define READ_BUFFER_BYTES 8192
 /* Per call, so that one busy lane does not starve the others. */
@@ -123,7 +125,7 @@ static int parse_buffer(struct tcp_lane *tcp, uint64_t now_ns) {
       if (!to) {
         return -ESTALE;
       }
-      memcpy(to, tcp->buffer + tcp->start, taken);
+      bytes_copy_upwards(to, tcp->buffer + tcp->start, taken);
       tcp->start += taken;
       tcp->payload_got += (uint32_t)taken;
       if (taken < wanted) {
@@ -149,21 +151,20 @@ static int parse_buffer(struct tcp_lane *tcp, uint64_t now_ns) {
 /* One recvmsg: the rest of the payload, then whatever follows into the buffer. */
 static ssize_t receive_some(struct tcp_lane *tcp, size_t *wanted) {
   struct iovec parts[2];
-  struct msghdr message = { .msg_iov = parts };
-  *wanted = 0;
-  if (tcp->in_payload) {
-    parts[0].iov_base = payload_end(tcp);
-    if (!parts[0].iov_base) {
-      errno = ESTALE;
-      return -1;
-    }
-    parts[0].iov_len = tcp->payload_length - tcp->payload_got;
-    *wanted = parts[0].iov_len;
-    message.msg_iovlen = 1;
+  struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+  *wanted = READ_BUFFER_BYTES - tcp->end;
+  if (!tcp->in_payload) {
+    return recv(tcp->lane.fd, tcp->buffer + tcp->end, *wanted, MSG_DONTWAIT);
   }
-  parts[message.msg_iovlen].iov_base = tcp->buffer + tcp->end;
-  parts[message.msg_iovlen++].iov_len = READ_BUFFER_BYTES - tcp->end;
-  *wanted += READ_BUFFER_BYTES - tcp->end;
+  parts[0].iov_base = payload_end(tcp);
+  parts[0].iov_len = tcp->payload_length - tcp->payload_got;
+  parts[1].iov_base = tcp->buffer + tcp->end;
+  parts[1].iov_len = *wanted;
+  *wanted += parts[0].iov_len;
+  if (!parts[0].iov_base) {
+    errno = ESTALE;
+    return -1;
+  }
   return recvmsg(tcp->lane.fd, &message, MSG_DONTWAIT);
 }
 
@@ -200,13 +201,13 @@ static int drop_input(struct tcp_lane *tcp) {
   return 0;
 }
 
-static int tcp_read(struct lane *lane, uint64_t now_ns, bool *progress) {
+static int tcp_read(struct lane *lane, uint64_t now_ns, size_t *got) {
   struct tcp_lane *tcp = tcp_lane(lane);
-  *progress = false;
+  *got = 0;
   if (tcp->is_closing) {
     return drop_input(tcp);
   }
-  for (size_t got = 0; got < READ_BUDGET_BYTES;) {
+  while (*got < READ_BUDGET_BYTES) {
     size_t wanted;
     ssize_t n = receive_some(tcp, &wanted);
     if (n == 0) {
@@ -215,8 +216,7 @@ static int tcp_read(struct lane *lane, uint64_t now_ns, bool *progress) {
     if (n < 0) {
       return errno == EAGAIN || errno == EINTR ? 0 : -errno;
     }
-    *progress = true;
-    got += (size_t)n;
+    *got += (size_t)n;
     int error = accept_bytes(tcp, (size_t)n, now_ns);
     if (error) {
       return error;

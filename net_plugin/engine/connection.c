@@ -20,7 +20,7 @@
 /* A lane that brought this much or less at a time is likely to bring more of the kind. */
 #define HOT_BYTES (16u << 10)
 /* Of so many polls of a lane that is alone, one looks at everything else, too. */
-#define HOT_POLLS 8
+#define HOT_POLLS 16
 /* How long a goodbye may take once everything is delivered. */
 #define GOODBYE_NS (1 * NS_PER_S)
 
@@ -111,9 +111,9 @@ static void update_lane(struct connection *connection, unsigned index) {
 }
 
 /* Does what the events ask for, and what follows from it. */
-static void serve_lane(struct connection *connection, unsigned index, uint32_t events) {
+static void serve_lane(struct connection *connection, unsigned index, uint32_t events,
+                       uint64_t now_ns) {
   struct lane *lane = connection->slots[index].lane;
-  uint64_t now_ns = clock_now_ns();
   size_t got = 0;
   int error = 0;
   if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
@@ -137,7 +137,7 @@ static void serve_lane(struct connection *connection, unsigned index, uint32_t e
 
 static void lane_ready(struct engine_source *source, uint32_t events) {
   struct lane_slot *slot = (struct lane_slot *)source;
-  serve_lane(slot->connection, slot->lane->index, events);
+  serve_lane(slot->connection, slot->lane->index, events, clock_now_ns());
 }
 
 void connection_lane_opened(struct connection *connection, unsigned index, uint32_t epoch, int fd,
@@ -460,7 +460,8 @@ int connection_error(struct connection *connection) {
  * system call per message, where asking the epoll set first makes it two. */
 void connection_progress(struct connection *connection) {
   struct engine *engine = connection->engine;
-  if (!engine_progress_begin(engine)) {
+  uint64_t now_ns = clock_now_ns();
+  if (!engine_progress_begin(engine, now_ns)) {
     return;
   }
   uint64_t completed = connection->published;
@@ -468,7 +469,7 @@ void connection_progress(struct connection *connection) {
   bool is_alone = false;
   if (hot >= 0 && connection->slots[hot].lane) {
     is_alone = connection->opened == lane_bit((unsigned)hot);
-    serve_lane(connection, (unsigned)hot, EPOLLIN);
+    serve_lane(connection, (unsigned)hot, EPOLLIN, now_ns);
   }
   bool is_turn = !is_alone || ++connection->hot_polls % HOT_POLLS == 0;
   if (connection->published == completed && is_turn) {

@@ -230,16 +230,16 @@ void engine_leave_to_thread(struct engine *engine) {
   }
 }
 
-bool engine_progress_begin(struct engine *engine) {
+bool engine_progress_begin(struct engine *engine, uint64_t now_ns) {
   if (!engine->is_inline_allowed) {
     return false;
   }
-  atomic_store_explicit(&engine->inline_ns, clock_now_ns(), memory_order_relaxed);
+  atomic_store_explicit(&engine->inline_ns, now_ns, memory_order_relaxed);
   return pthread_mutex_trylock(&engine->lock) == 0;
 }
 
 void engine_progress(struct engine *engine) {
-  if (engine_progress_begin(engine)) {
+  if (engine_progress_begin(engine, clock_now_ns())) {
     engine_poll(engine);
     engine_unlock(engine);
   }

@@ -56,7 +56,7 @@ void engine_unlock(struct engine *engine);
 void engine_progress(struct engine *engine);
 /* The same in two steps, for a caller that knows where to look first: false if there is nothing to
  * do here, else the lock is held until engine_unlock. */
-bool engine_progress_begin(struct engine *engine);
+bool engine_progress_begin(struct engine *engine, uint64_t now_ns);
 /* Runs the task under the lock: now if the lock is free, else very soon by the thread that holds
  * it. A task that is queued already is not queued twice. */
 void engine_submit(struct engine *engine, struct engine_task *task);

@@ -24,7 +24,7 @@
 #include "common/log.h"
 #include "common/param.h"
 
-#define INLINE_HOLD_NS (1 * NS_PER_MS)
+#define INLINE_HOLD_NS (4 * NS_PER_MS)
 #define EVENTS_PER_ROUND 64
 #define NO_DEADLINE UINT64_MAX
 

@@ -4,7 +4,7 @@
  *
  * Inline progress saves two context switches per message, which is what small messages cost where
  * cores are scarce. While NCCL's threads poll, the engine's thread keeps off the epoll set and only
- * looks in now and then; when they stop, it takes over within a millisecond, and sleeps in the
+ * looks in now and then; when they stop, it takes over within a few milliseconds, and sleeps in the
  * kernel when nothing happens.
  *
  * Owns: descriptors it watches until engine_unwatch; the thread.  Threads: functions that say

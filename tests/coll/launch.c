@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -119,6 +120,21 @@ static void add_environment(const struct launch *launch, int rank, struct words 
     add_word(words, o->env[i]);
 }
 
+/* In the child: of the CPUs that this process may use, every n-th for each of n hosts. */
+static void keep_to_own_cpus(int host, int hosts) {
+  cpu_set_t all, own;
+  CPU_ZERO(&own);
+  if (sched_getaffinity(0, sizeof all, &all) || CPU_COUNT(&all) < hosts)
+    return;
+  int n = 0;
+  for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+    if (CPU_ISSET(cpu, &all) && n++ % hosts == host)
+      CPU_SET(cpu, &own);
+  }
+  if (sched_setaffinity(0, sizeof own, &own))
+    talk("cannot keep host %d to CPUs of its own: %s", host, strerror(errno));
+}
+
 /* In the child: becomes the rank. */
 __attribute__((noreturn)) static void become(char **words, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -150,8 +166,11 @@ static void start_rank(struct launch *launch, int rank) {
     add_word(words, *argument);
   pid_t parent = getpid();
   r->pid = fork();
-  if (r->pid == 0)
+  if (r->pid == 0) {
+    if (launch->options->is_split_cpus)
+      keep_to_own_cpus(rank / launch->options->ppn, launch->hosts.count);
     become(words->argv, parent);
+  }
   for (int i = prefix; i < words->count; i++)
     free(words->argv[i]);
   free(words);

@@ -20,7 +20,8 @@ enum {
   OPTION_HOSTS,
   OPTION_PPN,
   OPTION_ENV,
-  OPTION_ADDRESS
+  OPTION_ADDRESS,
+  OPTION_SPLIT_CPUS
 };
 
 struct option_row {
@@ -62,6 +63,9 @@ static const struct option_row rows[] = {
     "local:N (N hosts' worth of processes here), ssh:HOST, or\n"
     "a command that runs its arguments on a host" },
   { OPTION_PPN, "ppn", "N", "with --hosts: processes per host (1)" },
+  { OPTION_SPLIT_CPUS, "split-cpus", NULL,
+    "with --hosts: hosts on this machine share its CPUs out, as\n"
+    "hosts have CPUs of their own; no effect if there are too few" },
   { OPTION_ENV, "env", "NAME=VALUE", "with --hosts: set this for the ranks (may be repeated)" },
   { OPTION_ADDRESS, "address", "HOST:PORT",
     "where rank 0 listens for the others; needed only if\n"
@@ -276,6 +280,9 @@ static bool take_option(struct parser *p, int id, const char *option, const char
   case OPTION_PER_ITERATION:
     o->is_per_iteration = true;
     return true;
+  case OPTION_SPLIT_CPUS:
+    o->is_split_cpus = true;
+    return true;
   case OPTION_JSON:
     o->json_path = text;
     return true;
@@ -326,6 +333,8 @@ static bool check_together(struct parser *p) {
     return reject(p, "--env is for ranks started by --hosts; here, set variables as usual");
   if (!o->hosts && o->ppn > 1)
     return reject(p, "--ppn goes with --hosts");
+  if (!o->hosts && o->is_split_cpus)
+    return reject(p, "--split-cpus goes with --hosts");
   return true;
 }
 

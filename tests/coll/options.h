@@ -44,6 +44,7 @@ struct options {
 
   const char *json_path, *label;
   const char *hosts; /* NULL: no launch */
+  bool is_split_cpus;
   int ppn;
   const char *address; /* of the ranks' rendezvous, NULL: chosen */
   const char *env[OPTIONS_ENV_MAX];

@@ -53,10 +53,6 @@ static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list registry = { { &registry.head, &registry.head } };
 static void (*stop_hook)(struct engine *engine);
 
-const struct nic *engine_nic(const struct engine *engine) {
-  return &engine->nic;
-}
-
 struct engine_lists *engine_lists(struct engine *engine) {
   return &engine->lists;
 }

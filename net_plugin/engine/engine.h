@@ -91,6 +91,4 @@ struct engine_lists *engine_lists(struct engine *engine);
 /* Called locked in engine_stop_all to end what is in the lists, once per engine. */
 void engine_on_stop(void (*stop)(struct engine *engine));
 
-const struct nic *engine_nic(const struct engine *engine);
-
 #endif

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/hash.h"
 #include "common/log.h"
 #include "common/version.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"

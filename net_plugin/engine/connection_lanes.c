@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See connection.h. The lanes of a connection: what the epoll set says of them, and what the link
+ * and set-up want done with them. */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "net_plugin/engine/connection_state.h"
+#include "net_plugin/lane/tcp/tcp_lane.h"
+
+/* A lane that brought this much or less at a time is likely to bring more of the kind. */
+#define HOT_BYTES (16u << 10)
+
+void connection_drop_lane(struct connection *connection, unsigned index) {
+  struct lane_slot *slot = &connection->slots[index];
+  connection->writable &= ~connection_lane_bit(index);
+  connection->blocked &= ~connection_lane_bit(index);
+  if (slot->lane) {
+    engine_unwatch(connection->engine, &slot->source);
+    slot->lane->ops->fini(slot->lane);
+    slot->lane = NULL;
+    connection->opened &= ~connection_lane_bit(index);
+  }
+}
+
+void connection_lane_broke(struct connection *connection, unsigned index, int error,
+                           uint64_t now_ns) {
+  struct lane *lane = connection->slots[index].lane;
+  uint32_t epoch = lane->epoch;
+  connection_drop_lane(connection, index);
+  if (error != -EPIPE && !connection->is_detached) { /* -EPIPE: the peer leaves, its BYE is near */
+    LOG_INFO("flow %u to %s on %s lost: %s; its data moves to the others, the flow is dialled anew",
+             index, connection->peer, connection->nic, strerror(-error));
+  }
+  link_lane_lost(connection->link, index, epoch, now_ns);
+}
+
+void connection_update_lane(struct connection *connection, unsigned index) {
+  struct lane_slot *slot = &connection->slots[index];
+  uint32_t events = EPOLLIN | (slot->lane->has_unwritten ? (uint32_t)EPOLLOUT : 0);
+  engine_rewatch(connection->engine, &slot->source, events);
+  connection->writable &= ~connection_lane_bit(index);
+  connection->blocked &= ~connection_lane_bit(index);
+  connection->writable |= slot->lane->can_write ? connection_lane_bit(index) : 0;
+  connection->blocked |= slot->lane->has_unwritten ? connection_lane_bit(index) : 0;
+}
+
+void connection_serve_lane(struct connection *connection, unsigned index, uint32_t events,
+                           uint64_t now_ns) {
+  struct lane *lane = connection->slots[index].lane;
+  size_t got = 0;
+  int error = 0;
+  if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+    error = lane->ops->read(lane, now_ns, &got);
+  }
+  if (got) {
+    connection->hot_lane = got <= HOT_BYTES ? (int)index : -1;
+  }
+  if (!error && (events & EPOLLOUT)) {
+    error = lane->ops->resume(lane, now_ns);
+  } else if (!error && !got && !connection->is_saying_goodbye) {
+    return; /* nothing there, nothing changed */
+  }
+  if (error) {
+    connection_lane_broke(connection, index, error, now_ns);
+  } else {
+    connection_update_lane(connection, index);
+  }
+  connection_pump(connection, now_ns);
+}
+
+void connection_lane_ready(struct engine_source *source, uint32_t events) {
+  struct lane_slot *slot = (struct lane_slot *)source;
+  connection_serve_lane(slot->connection, slot->lane->index, events, clock_now_ns());
+}
+
+void connection_lane_opened(struct connection *connection, unsigned index, uint32_t epoch, int fd,
+                            uint64_t received_before) {
+  uint64_t now_ns = clock_now_ns();
+  struct lane_slot *slot = &connection->slots[index];
+  if (slot->lane && slot->lane->epoch >= epoch) {
+    close(fd); /* overtaken by a later dial */
+    return;
+  }
+  connection_drop_lane(connection, index);
+  struct lane *lane = tcp_lane_open(connection->link, index, epoch, fd);
+  int error = lane ? engine_watch(connection->engine, &slot->source, fd, EPOLLIN) : -ENOMEM;
+  if (error) {
+    LOG_WARN("cannot use a new flow to %s: %s", connection->peer, strerror(-error));
+    if (lane) {
+      lane->ops->fini(lane);
+    } else {
+      close(fd);
+    }
+    link_lane_lost(connection->link, index, epoch, now_ns);
+  } else {
+    slot->lane = lane;
+    connection->opened |= connection_lane_bit(index);
+    link_lane_up(connection->link, index, epoch, received_before, now_ns);
+    connection_update_lane(connection, index);
+  }
+  connection_pump(connection, now_ns);
+}
+
+void connection_lane_failed(struct connection *connection, unsigned lane, uint32_t epoch) {
+  uint64_t now_ns = clock_now_ns();
+  link_lane_lost(connection->link, lane, epoch, now_ns);
+  connection_pump(connection, now_ns);
+}
+
+void connection_fail(struct connection *connection, int error) {
+  link_fail(connection->link, error);
+  connection_pump(connection, clock_now_ns());
+}
+
+bool connection_lane_fenced(struct connection *connection, unsigned lane, uint32_t new_epoch,
+                            uint64_t *received) {
+  if (connection->is_sender) {
+    return false;
+  }
+  *received = link_lane_fence(connection->link, lane, new_epoch, clock_now_ns());
+  if (*received == UINT64_MAX) {
+    return false;
+  }
+  connection_drop_lane(connection, lane);
+  return true;
+}

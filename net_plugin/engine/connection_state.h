@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connection_state: the inside of a connection, for the files connection*.c only.
+ * Owns: the structs.  Threads: holder of the engine lock, or as the fields say.  Blocks: never.
+ * Fails: as stated.
+ *
+ *   connection.c           its life, and the pump that runs after every fact
+ *   connection_lanes.c     its lanes: opened, served, broken, gone
+ *   connection_requests.c  what NCCL's progress thread and other threads see of it */
+#ifndef NET_PLUGIN_ENGINE_CONNECTION_STATE_H
+#define NET_PLUGIN_ENGINE_CONNECTION_STATE_H
+
+#include "net_plugin/engine/connection.h"
+#include "net_plugin/lane/lane.h"
+
+#define CONNECTION_REQUESTS LINK_WINDOW
+
+/* Where a lane is watched: one per lane of the link, whether it is open or not. */
+struct lane_slot {
+  struct engine_source source;
+  struct lane *lane; /* NULL: none open */
+  struct connection *connection;
+};
+
+struct connection {
+  struct engine *engine;
+  struct link *link;
+  size_t link_bytes;
+  uint64_t timeout_ns; /* as the link's */
+  unsigned lanes;
+  bool is_sender;
+  const struct connection_setup *setup;
+  void *setup_data;
+  char peer[CONNECTION_NAME_BYTES], nic[CONNECTION_NAME_BYTES];
+
+  /* guarded by the engine lock */
+  struct lane_slot *slots; /* by lane */
+  uint64_t opened;         /* lanes that are open */
+  uint64_t writable;       /* lanes that take a frame now */
+  uint64_t blocked;        /* lanes whose path did not take the last frame whole */
+  int hot_lane;            /* where the next small message is likely to arrive; -1: anywhere */
+  unsigned hot_polls;
+  uint64_t taken;     /* posts given to the link */
+  uint64_t published; /* completions made visible */
+  bool is_detached, is_saying_goodbye, is_running;
+  struct engine_timer timer;
+  uint64_t linger_ns;  /* detached: what is not delivered by then is dropped */
+  uint64_t goodbye_ns; /* saying goodbye: the lanes are closed at the latest then */
+  struct list_node node;
+
+  /* shared */
+  _Atomic uint64_t posted;    /* written by the progress thread */
+  _Atomic uint64_t completed; /* written by the engine */
+  atomic_int error;           /* negative errno, written by the engine */
+  struct engine_task task;
+
+  /* progress thread */
+  bool is_error_reported;
+  struct request requests[CONNECTION_REQUESTS];
+};
+
+static inline uint64_t connection_lane_bit(unsigned lane) {
+  return UINT64_C(1) << lane;
+}
+
+/* ---- connection.c ---- */
+
+/* Takes what was posted, carries out orders, writes, publishes. May destroy the connection. */
+void connection_pump(struct connection *connection, uint64_t now_ns);
+
+/* ---- connection_lanes.c ---- */
+
+/* What epoll calls for a lane_slot. */
+void connection_lane_ready(struct engine_source *source, uint32_t epoll_events);
+/* Does what the events ask for, and what follows from it. */
+void connection_serve_lane(struct connection *connection, unsigned index, uint32_t epoll_events,
+                           uint64_t now_ns);
+/* What the epoll set should report, and whether the lane takes a frame. */
+void connection_update_lane(struct connection *connection, unsigned index);
+/* The path failed with this negative errno: the link is told. */
+void connection_lane_broke(struct connection *connection, unsigned index, int error,
+                           uint64_t now_ns);
+/* Frees what is open of the lane; the link is not told. */
+void connection_drop_lane(struct connection *connection, unsigned index);
+
+#endif

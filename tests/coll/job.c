@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/coll/endure.h"
 #include "tests/coll/monitor.h"
 #include "tests/coll/talk.h"
 #include "tests/coll/verify.h"
@@ -108,6 +109,8 @@ void job_open(struct job *job, const struct options *options, const struct world
     if (options->sizes[i] > job->buffer_bytes)
       job->buffer_bytes = options->sizes[i];
   }
+  if (options->endure_ns)
+    job->buffer_bytes += ENDURE_SLACK * sizeof(int32_t);
   choose_devices(job, world);
   exchange_descriptions(job, world);
   open_comms(job);

@@ -256,7 +256,7 @@ static void wait_for_ranks(struct launch *launch, const sigset_t *signals, uint6
       deadline_ns = clock_now_ns() + kill_ns;
     } else if (launch->status != EXIT_GOOD && !is_ending) {
       is_ending = true;
-      deadline_ns = clock_now_ns() + grace_ns;
+      deadline_ns = clock_now_ns() + launch->options->grace_ns + grace_ns;
     }
   }
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "tests/coll/endure.h"
 #include "tests/coll/job.h"
 #include "tests/coll/launch.h"
 #include "tests/coll/libs.h"
@@ -108,6 +109,16 @@ static struct totals run_all(struct job *job, struct report *report) {
   return totals;
 }
 
+static struct totals endure(struct job *job, struct report *report) {
+  struct endure_result result;
+  endure_run(job, &result);
+  if (report)
+    report_note(report, "%llu operations, %.3f GB, in %.3f s: %llu wrong",
+                (unsigned long long)result.operations, (double)result.bytes / 1e9, result.seconds,
+                (unsigned long long)result.wrong);
+  return (struct totals){ .wrong = result.wrong };
+}
+
 /* ---- this process as a rank ---- */
 
 /* NCCL's log goes to stdout unless told otherwise, where only results belong: the table keeps the
@@ -150,11 +161,11 @@ static int run_rank(const struct options *options, const struct world *world) {
   if (options->root >= world->size * options->gpus)
     talk_fail("-r %d: there are %d ranks", options->root, world->size * options->gpus);
   struct rendezvous *rendezvous = rendezvous_open(world, options->gpus, connect_timeout_ns);
-  monitor_start(rendezvous, options->timeout_ns);
+  monitor_start(rendezvous, options->timeout_ns, options->grace_ns);
   job_open(&job, options, world, rendezvous);
   if (world->rank == 0)
     report = report_open(table, &job);
-  struct totals totals = run_all(&job, report);
+  struct totals totals = options->endure_ns ? endure(&job, report) : run_all(&job, report);
   if (report)
     report_close(report);
   monitor_set_place("the end");

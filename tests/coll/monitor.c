@@ -26,6 +26,7 @@ static struct {
   pthread_t thread;
   struct rendezvous *rendezvous;
   uint64_t timeout_ns, deadline_ns;
+  uint64_t grace_ns, lost_ns; /* lost_ns: when a process was first seen to be gone */
 } monitor = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 static void look_at_comm(ncclComm_t comm) {
@@ -42,7 +43,9 @@ static void look(void) {
   for (int i = 0; i < monitor.comms_count; i++)
     look_at_comm(monitor.comms[i]);
   int lost = rendezvous_find_lost(monitor.rendezvous);
-  if (lost >= 0)
+  if (lost >= 0 && !monitor.lost_ns)
+    monitor.lost_ns = clock_now_ns();
+  if (lost >= 0 && clock_now_ns() >= monitor.lost_ns + monitor.grace_ns)
     talk_fail("%s has gone; this rank was at %s", rendezvous_name(monitor.rendezvous, lost),
               monitor.place);
   if (monitor.timeout_ns && clock_now_ns() > monitor.deadline_ns)
@@ -66,7 +69,7 @@ static void *run(void *unused) {
   return NULL;
 }
 
-void monitor_start(struct rendezvous *rendezvous, uint64_t timeout_ns) {
+void monitor_start(struct rendezvous *rendezvous, uint64_t timeout_ns, uint64_t grace_ns) {
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -75,6 +78,7 @@ void monitor_start(struct rendezvous *rendezvous, uint64_t timeout_ns) {
   monitor.rendezvous = rendezvous;
   monitor.timeout_ns = timeout_ns;
   monitor.deadline_ns = clock_now_ns() + timeout_ns;
+  monitor.grace_ns = grace_ns;
   int error = pthread_create(&monitor.thread, NULL, run, NULL);
   if (error)
     talk_fail("cannot start a thread: %s", strerror(error));

@@ -11,8 +11,9 @@
 #include "tests/coll/nccl_api.h"
 #include "tests/coll/rendezvous.h"
 
-/* `timeout_ns` is counted from here; 0 = no limit. */
-void monitor_start(struct rendezvous *rendezvous, uint64_t timeout_ns);
+/* `timeout_ns` is counted from here; 0 = no limit. After a process has gone, NCCL has `grace_ns` to
+ * report an error of its own. */
+void monitor_start(struct rendezvous *rendezvous, uint64_t timeout_ns, uint64_t grace_ns);
 
 /* Watches this communicator too, until monitor_stop. */
 void monitor_watch(ncclComm_t comm);

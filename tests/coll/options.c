@@ -15,6 +15,10 @@ enum {
   OPTION_SIZES,
   OPTION_MIN_TIME,
   OPTION_PER_ITERATION,
+  OPTION_ENDURE,
+  OPTION_SEED,
+  OPTION_LOG,
+  OPTION_GRACE,
   OPTION_JSON,
   OPTION_LABEL,
   OPTION_HOSTS,
@@ -56,6 +60,14 @@ static const struct option_row rows[] = {
   { 'R', "local_register", "0|1", "register the buffers with NCCL (0)" },
   { 'g', "ngpus", "N", "GPUs per process (1)" },
   { 'T', "timeout", "TIME", "end the run with an error after this long (no limit)" },
+  { OPTION_GRACE, "grace", "TIME",
+    "how long NCCL may take to notice that a rank has ended, before\n"
+    "the other ranks end for that reason alone (0)" },
+  { OPTION_ENDURE, "endure", "TIME",
+    "instead of the table: int32 sums, the operations and sizes in\n"
+    "random order until this has passed; every result is checked" },
+  { OPTION_SEED, "seed", "N", "of --endure's order (1)" },
+  { OPTION_LOG, "log", "FILE", "of --endure: each completion, a line of JSON" },
   { OPTION_JSON, "json", "FILE", "write the results there as well" },
   { OPTION_LABEL, "label", "TEXT", "a name for this run, in the JSON file" },
   { OPTION_HOSTS, "hosts", "LIST|FILE",
@@ -236,8 +248,31 @@ static bool take_env(struct parser *p, const char *option, const char *text) {
   return true;
 }
 
+/* Where an option goes whose argument is kept as it is; NULL for all others. */
+static const char **text_option(struct options *o, int id) {
+  switch (id) {
+  case OPTION_LOG:
+    return &o->log_path;
+  case OPTION_JSON:
+    return &o->json_path;
+  case OPTION_LABEL:
+    return &o->label;
+  case OPTION_HOSTS:
+    return &o->hosts;
+  case OPTION_ADDRESS:
+    return &o->address;
+  default:
+    return NULL;
+  }
+}
+
 static bool take_option(struct parser *p, int id, const char *option, const char *text) {
   struct options *o = p->options;
+  const char **kept = text_option(o, id);
+  if (kept) {
+    *kept = text;
+    return true;
+  }
   switch (id) {
   case 'O':
     return for_each_word(p, option, text, take_operation);
@@ -277,23 +312,17 @@ static bool take_option(struct parser *p, int id, const char *option, const char
     return parse_time(p, option, text, &o->min_time_ns);
   case 'T':
     return parse_time(p, option, text, &o->timeout_ns);
+  case OPTION_GRACE:
+    return parse_time(p, option, text, &o->grace_ns);
+  case OPTION_ENDURE:
+    return parse_time(p, option, text, &o->endure_ns);
+  case OPTION_SEED:
+    return parse_number(p, option, text, 0, INT32_MAX, &o->seed);
   case OPTION_PER_ITERATION:
     o->is_per_iteration = true;
     return true;
   case OPTION_SPLIT_CPUS:
     o->is_split_cpus = true;
-    return true;
-  case OPTION_JSON:
-    o->json_path = text;
-    return true;
-  case OPTION_LABEL:
-    o->label = text;
-    return true;
-  case OPTION_HOSTS:
-    o->hosts = text;
-    return true;
-  case OPTION_ADDRESS:
-    o->address = text;
     return true;
   default:
     return take_env(p, option, text);
@@ -329,6 +358,10 @@ static bool check_together(struct parser *p) {
     return reject(p, "--per-iteration and -G exclude each other: a graph runs as a whole");
   if (o->graph_launches && o->min_time_ns)
     return reject(p, "--min-time and -G exclude each other");
+  if (o->endure_ns && (o->graph_launches || o->gpus > 1 || o->json_path))
+    return reject(p, "--endure excludes -G, -g above 1 and --json; --log writes what it does");
+  if (!o->endure_ns && o->log_path)
+    return reject(p, "--log goes with --endure");
   if (!o->hosts && o->env_count)
     return reject(p, "--env is for ranks started by --hosts; here, set variables as usual");
   if (!o->hosts && o->ppn > 1)
@@ -372,6 +405,7 @@ enum options_result options_parse(struct options *options, int argc, char **argv
                                .warmup = 1,
                                .checks = 1,
                                .average = AVERAGE_MEAN,
+                               .seed = 1,
                                .gpus = 1,
                                .ppn = 1 };
   struct parser parser = { options, error, error_size };

@@ -40,10 +40,14 @@ struct options {
   bool is_per_iteration; /* synchronize after each one */
   uint64_t min_time_ns;  /* more iterations until this, 0 = as many as -n says */
   uint64_t timeout_ns;   /* of the whole run, 0 = none */
+  uint64_t grace_ns;     /* how long NCCL may take to notice that a rank has ended */
+  uint64_t endure_ns;    /* random cases until this has passed, 0 = the table */
+  int seed;              /* of that */
   int gpus;              /* per process */
 
   const char *json_path, *label;
-  const char *hosts; /* NULL: no launch */
+  const char *log_path; /* of --endure */
+  const char *hosts;    /* NULL: no launch */
   bool is_split_cpus;
   int ppn;
   const char *address; /* of the ranks' rendezvous, NULL: chosen */

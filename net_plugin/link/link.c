@@ -132,6 +132,7 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
   if (!failover_come_up(&link->failover, lane, epoch, now_ns)) {
     return;
   }
+  link->lanes[lane].heard_ns = now_ns; /* its handshake */
   if (is_sender) {
     int result = send_settle(link, lane, received_before, now_ns);
     if (result != 0) {
@@ -215,6 +216,7 @@ int link_frame_received(struct link *link, unsigned lane, const struct wire_head
     return link_break_lane(link, lane, -EPROTO, now_ns);
   }
   link->heard = lane;
+  receiving->heard_ns = now_ns;
   receiving->header = *header;
   int result = link_frame_begins(link, lane);
   if (result == 0) {
@@ -468,36 +470,4 @@ bool link_is_finished(const struct link *link) {
 
 bool link_is_peer_closed(const struct link *link) {
   return link->is_peer_closed;
-}
-
-/* ---- views ---- */
-
-void link_view_lane(const struct link *link, unsigned lane, struct link_lane_view *view) {
-  assert(lane < link->config.lanes);
-  const struct lane *seen = &link->lanes[lane];
-  const struct failover_lane *life = &link->failover.lanes[lane];
-  *view = (struct link_lane_view){
-    .state = life->state,
-    .epoch = life->epoch,
-    .bytes_sent = seen->bytes_sent,
-    .bytes_acked = seen->bytes_acked,
-    .bytes_received = seen->bytes_received,
-    .losses = life->losses,
-  };
-  if (link->config.role == LINK_SENDER) {
-    view->frames_sent = seen->journal.sent - seen->base;
-    view->frames_acked = seen->journal.acked - seen->base;
-  }
-}
-
-void link_view(const struct link *link, struct link_view *view) {
-  bool is_sender = link->config.role == LINK_SENDER;
-  *view = (struct link_view){
-    .posted = is_sender ? link->outgoing.posted : link->incoming.posted,
-    .completed = is_sender ? link->outgoing.completed : link->incoming.completed,
-    .credited = is_sender ? link->taken.granted : link->incoming.granted,
-    .chunks_requeued = link->chunks_requeued,
-    .stalls = link->stalls,
-    .lanes_up = (unsigned)__builtin_popcountll(link->failover.up),
-  };
 }

@@ -164,17 +164,34 @@ struct link_lane_view {
   uint64_t frames_sent, frames_acked; /* DATA, this epoch */
   uint64_t bytes_sent, bytes_acked;   /* DATA payload, all epochs */
   uint64_t bytes_received;
-  uint64_t losses; /* how often it was lost */
+  uint64_t outstanding_bytes; /* sender: sent and not acknowledged */
+  uint32_t ps_per_byte;       /* sender: learned drain time; 0: not known */
+  uint64_t heard_ns;          /* the last frame or handshake; 0: never */
+  uint64_t requeued;          /* chunks that it gave back when it was lost */
+  uint64_t losses;            /* how often it was lost; in this number: */
+  uint64_t stalls_cut;        /* given up by us: it stood still while others moved */
+  uint64_t redials;           /* dialled anew by us: it was much slower than the others */
 };
 void link_view_lane(const struct link *link, unsigned lane, struct link_lane_view *view);
 
 struct link_view {
-  uint64_t posted, completed;       /* messages */
-  uint64_t credited;                /* receives that the peer granted (sender) or we granted */
-  uint64_t chunks_requeued, stalls; /* a stall: work but no credit */
+  uint64_t posted, completed;           /* messages */
+  uint64_t credited;                    /* receives that the peer granted (sender) or we granted */
+  uint64_t chunks_requeued, stalls;     /* a stall: work but no credit */
+  uint64_t losses, stalls_cut, redials; /* of all lanes */
+  uint64_t heard_ns;                    /* the last frame or handshake on any lane; 0: never */
+  uint64_t pings_sent;
   unsigned lanes_up;
 };
 void link_view(const struct link *link, struct link_view *view);
+
+struct link_message_view {
+  uint64_t number;       /* from 0 */
+  uint64_t bytes, moved; /* receiver: of the buffer, while the message's size is not known */
+  uint64_t posted_ns;
+};
+/* The oldest message that is not complete; false: there is none. */
+bool link_view_oldest(const struct link *link, struct link_message_view *view);
 
 /* Asserts the invariants; for tests and the simulator. */
 void link_check(const struct link *link);

@@ -7,7 +7,6 @@
 #include "net_plugin/link/link_state.h"
 
 int link_receive_posted(struct link *link, void *data, size_t bytes, uint64_t now_ns) {
-  (void)now_ns;
   assert(link->config.role == LINK_RECEIVER && !link->is_detached);
   if (link->status != 0) {
     return link->status;
@@ -20,6 +19,7 @@ int link_receive_posted(struct link *link, void *data, size_t bytes, uint64_t no
   if (result != 0) {
     return result;
   }
+  ring->slots[(ring->posted - 1) % LINK_WINDOW].posted_ns = now_ns;
   if (link->is_peer_closed && ring->completed < ring->posted) {
     link_fail(link, -ECONNRESET); /* all that could arrive has arrived */
     return link->status;

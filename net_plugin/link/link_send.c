@@ -7,7 +7,6 @@
 #include "net_plugin/link/link_state.h"
 
 int link_send_posted(struct link *link, const void *data, size_t bytes, uint64_t now_ns) {
-  (void)now_ns;
   assert(link->config.role == LINK_SENDER && !link->is_detached);
   if (link->status != 0) {
     return link->status;
@@ -23,6 +22,7 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, uint64_t
   if (result != 0) {
     return result;
   }
+  link->outgoing.slots[(link->outgoing.posted - 1) % LINK_WINDOW].posted_ns = now_ns;
   if (bytes > link->config.eager_bytes && !link->failover.is_grown) {
     failover_grow(&link->failover);
   }
@@ -186,7 +186,7 @@ int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_n
     struct chunk chunk = journal_take_newest(journal);
     if (outgoing_is_live(&link->outgoing, chunk)) {
       requeue_insert(&link->requeue, chunk);
-      link->chunks_requeued++;
+      link->lanes[lane].requeued++;
     }
   }
   link->lanes[lane].claimed = count;

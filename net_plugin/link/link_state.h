@@ -5,6 +5,7 @@
  *   link.c          facts and work that both roles have; every public function
  *   link_send.c     what only the sender does
  *   link_receive.c  what only the receiver does
+ *   link_view.c     what is shown to the outside
  *   link_check.c    the invariants */
 #ifndef NET_PLUGIN_LINK_LINK_STATE_H
 #define NET_PLUGIN_LINK_LINK_STATE_H
@@ -35,6 +36,7 @@ struct lane {
   uint64_t base;       /* DATA frames that counted before this epoch */
   uint64_t pong_token; /* of the last PING, valid while the bit in link->pong is set */
   uint64_t bytes_sent, bytes_acked, bytes_received;
+  uint64_t heard_ns; /* the last frame, or the handshake */
 
   /* receiver */
   uint64_t received; /* DATA frames that counted, over all epochs */
@@ -43,6 +45,8 @@ struct lane {
   /* sender */
   uint32_t sent_epoch; /* the incarnation whose frames are in the journal */
   uint64_t claimed;    /* the peer acknowledged so many, perhaps before link_frame_written */
+  uint64_t requeued;   /* chunks that it gave back */
+  uint64_t stalls_cut, redials;
   struct journal journal;
 };
 
@@ -59,6 +63,7 @@ struct link {
   uint64_t writing;      /* lanes with a frame handed out and not yet written */
   uint64_t writing_data; /* of these, with a DATA frame */
   uint64_t pong;         /* lanes that owe a PONG */
+  uint64_t pings_sent;
   struct lane *lanes;
   struct failover failover;
 
@@ -70,7 +75,7 @@ struct link {
   struct requeue requeue;
   struct stripe stripe;
   struct outgoing_ring outgoing;
-  uint64_t chunks_requeued, stalls;
+  uint64_t stalls;
 
   /* receiver */
   uint64_t unacked; /* lanes with frames that no WINDOW has acknowledged */

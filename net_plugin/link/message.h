@@ -32,6 +32,7 @@ struct outgoing {
   uint64_t acked;  /* bytes that were acknowledged */
   uint32_t chunks; /* in journals or requeued */
   bool is_cut;     /* nothing is left to cut (a zero-byte message: its one chunk was cut) */
+  uint64_t posted_ns;
 };
 
 struct outgoing_ring {
@@ -87,6 +88,7 @@ struct incoming {
   uint64_t landed;   /* bytes of complete frames */
   bool is_known;     /* a frame has told the size */
   bool is_landed;
+  uint64_t posted_ns;
 };
 
 enum bounce_state { BOUNCE_FREE, BOUNCE_ARRIVING, BOUNCE_LANDED };

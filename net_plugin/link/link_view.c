@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link_view: what a link shows of itself, for messages, statistics and tests. */
+#include <assert.h>
+
+#include "net_plugin/link/link_state.h"
+
+void link_view_lane(const struct link *link, unsigned lane, struct link_lane_view *view) {
+  assert(lane < link->config.lanes);
+  const struct lane *seen = &link->lanes[lane];
+  const struct failover_lane *life = &link->failover.lanes[lane];
+  *view = (struct link_lane_view){
+    .state = life->state,
+    .epoch = life->epoch,
+    .bytes_sent = seen->bytes_sent,
+    .bytes_acked = seen->bytes_acked,
+    .bytes_received = seen->bytes_received,
+    .heard_ns = seen->heard_ns,
+    .requeued = seen->requeued,
+    .losses = life->losses,
+    .stalls_cut = seen->stalls_cut,
+    .redials = seen->redials,
+  };
+  if (link->config.role == LINK_SENDER) {
+    view->frames_sent = seen->journal.sent - seen->base;
+    view->frames_acked = seen->journal.acked - seen->base;
+    view->outstanding_bytes = link->stripe.loads[lane].outstanding_bytes;
+    view->ps_per_byte = link->stripe.loads[lane].ps_per_byte;
+  }
+}
+
+void link_view(const struct link *link, struct link_view *view) {
+  bool is_sender = link->config.role == LINK_SENDER;
+  *view = (struct link_view){
+    .posted = is_sender ? link->outgoing.posted : link->incoming.posted,
+    .completed = is_sender ? link->outgoing.completed : link->incoming.completed,
+    .credited = is_sender ? link->taken.granted : link->incoming.granted,
+    .stalls = link->stalls,
+    .pings_sent = link->pings_sent,
+    .lanes_up = (unsigned)__builtin_popcountll(link->failover.up),
+  };
+  for (unsigned lane = 0; lane < link->config.lanes; lane++) {
+    const struct lane *seen = &link->lanes[lane];
+    view->chunks_requeued += seen->requeued;
+    view->losses += link->failover.lanes[lane].losses;
+    view->stalls_cut += seen->stalls_cut;
+    view->redials += seen->redials;
+    view->heard_ns = seen->heard_ns > view->heard_ns ? seen->heard_ns : view->heard_ns;
+  }
+}
+
+bool link_view_oldest(const struct link *link, struct link_message_view *view) {
+  if (link->config.role == LINK_SENDER) {
+    const struct outgoing_ring *ring = &link->outgoing;
+    const struct outgoing *oldest = &ring->slots[ring->retired % LINK_WINDOW];
+    *view = (struct link_message_view){ ring->retired, oldest->bytes, oldest->acked,
+                                        oldest->posted_ns };
+    return ring->retired < ring->posted;
+  }
+  const struct incoming_ring *ring = &link->incoming;
+  const struct incoming *oldest = &ring->slots[ring->completed % LINK_WINDOW];
+  *view = (struct link_message_view){ ring->completed,
+                                      oldest->is_known ? oldest->bytes : oldest->capacity,
+                                      oldest->is_known ? oldest->landed : 0, oldest->posted_ns };
+  return ring->completed < ring->posted;
+}

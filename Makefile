@@ -2,7 +2,7 @@
 # stratus: one Makefile for everything. `make help` lists the targets.
 #
 #   V=1                 show the commands
-#   SAN=address|thread  build with sanitizers, below build/san-<name>
+#   SAN=address|thread  build with sanitizers, below build/san-<name>; SAN=fuzz: for tests/fuzz, by clang
 #   BUILD=dir           where everything that is made goes
 #   PREFIX, DESTDIR     for `make install`
 
@@ -12,13 +12,16 @@ PREFIX ?= /usr/local
 V ?= 0
 Q := $(if $(filter 0,$(V)),@)
 
-CC = gcc
+CC = $(if $(filter fuzz,$(SAN)),clang,gcc)
 CXX = g++
 AR = ar
 CFLAGS ?= -O2 -g
 WARNINGS = -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
 SAN_FLAGS_address = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 SAN_FLAGS_thread = -fsanitize=thread -fno-omit-frame-pointer
+# clang counts changes of sign to -Wconversion, gcc does not.
+SAN_FLAGS_fuzz = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
+  -fno-omit-frame-pointer -Wno-sign-conversion
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(SAN_FLAGS_$(SAN)) -fPIC \
   -fvisibility=hidden -pthread -I. -MMD -MP
 # -z nodelete: NCCL unloads plugins at moments that differ per release; code must stay mapped.
@@ -112,6 +115,25 @@ $(BUILD)/tests/sim: $(call objects,$(SIM_SRC)) $(STRATUS_A)
 	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ $(STATIC_LIBS)
 
 tests-sim: $(SIM)
+
+# ---- fuzz targets: tests/fuzz/fuzz_<name>.c, one program each; tests/fuzz/run runs them ----
+
+FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+
+# Calls that a target must not make for real are sent to its own file.
+FUZZ_WRAP_interface = -Wl,--wrap=getaddrinfo
+$(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CC) $(SAN_FLAGS_fuzz) -fsanitize=fuzzer -pthread $(FUZZ_WRAP_$*) -o $@ $^ $(STATIC_LIBS)
+
+fuzz-targets: $(FUZZ_TARGETS)
+
+# Another compiler, and so another directory and another make.
+fuzz:
+	$(Q)$(MAKE) SAN=fuzz fuzz-targets
+
+.PHONY: fuzz fuzz-targets
 
 # ---- stand-in NCCL hosts that load the built plugins ----
 #

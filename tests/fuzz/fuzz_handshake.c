@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hello, reply and handle from any bytes: what is accepted is within its limits, safe to print, and
+ * survives the way out and in again. */
+#include <netinet/in.h>
+
+#include "common/bytes.h"
+#include "common/hash.h"
+#include "net_plugin/link/link.h"
+#include "net_plugin/setup/handle.h"
+#include "net_plugin/setup/handshake.h"
+#include "tests/fuzz/fuzz.h"
+
+/* It goes into logs: terminated, without control characters. */
+static void check_text(const char *text, size_t bytes) {
+  FUZZ_CHECK(memchr(text, '\0', bytes) != NULL);
+  for (; *text; text++) {
+    FUZZ_CHECK(*text >= ' ' && *text <= '~');
+  }
+}
+
+/* What tells the two messages and the version from garbage, and the checksum: chance finds neither.
+ */
+static void make_plausible(uint8_t *bytes, size_t total, const uint8_t valid_prefix[8]) {
+  memcpy(bytes, valid_prefix, 8);
+  bytes_put_le32(bytes + total - 4, hash_crc32c(0, bytes, total - 4));
+}
+
+static void try_prefix(const uint8_t *bytes) {
+  uint16_t wire_version;
+  char version[VERSION_TEXT_BYTES] = "";
+  if (handshake_prefix_check(bytes, &wire_version, version) == 0) {
+    FUZZ_CHECK(wire_version == HANDSHAKE_WIRE_VERSION);
+  }
+  check_text(version, sizeof version);
+}
+
+static void try_hello(const uint8_t bytes[HELLO_BYTES]) {
+  struct hello hello, again;
+  uint8_t encoded[HELLO_BYTES], twice[HELLO_BYTES];
+  if (hello_decode(bytes, &hello) != 0) {
+    return;
+  }
+  FUZZ_CHECK(hello.lanes >= 1 && hello.lanes <= WIRE_MAX_LANES && hello.lane < hello.lanes);
+  FUZZ_CHECK(hello.epoch >= 1 && hello.eager_bytes <= hello.chunk_bytes);
+  FUZZ_CHECK(hello.chunk_bytes <= WIRE_MAX_CHUNK_BYTES && hello.eager_slots <= LINK_WINDOW / 2);
+  check_text(hello.version, sizeof hello.version);
+  check_text(hello.host, sizeof hello.host);
+  check_text(hello.nic, sizeof hello.nic);
+  hello_encode(&hello, encoded);
+  FUZZ_CHECK(hello_decode(encoded, &again) == 0);
+  hello_encode(&again, twice);
+  FUZZ_CHECK(memcmp(encoded, twice, HELLO_BYTES) == 0);
+}
+
+static void try_reply(const uint8_t bytes[REPLY_BYTES]) {
+  struct reply reply, again;
+  uint8_t encoded[REPLY_BYTES], twice[REPLY_BYTES];
+  if (reply_decode(bytes, &reply) != 0) {
+    return;
+  }
+  FUZZ_CHECK(reply.status < REPLY_STATUS_END);
+  FUZZ_CHECK(reply.status != REPLY_ACCEPTED ||
+             (reply.lanes >= 1 && reply.lanes <= WIRE_MAX_LANES &&
+              reply.eager_bytes <= WIRE_MAX_CHUNK_BYTES && reply.eager_slots <= LINK_WINDOW / 2));
+  FUZZ_CHECK(reply_status_text(reply.status)[0] != '\0');
+  check_text(reply.version, sizeof reply.version);
+  check_text(reply.host, sizeof reply.host);
+  check_text(reply.nic, sizeof reply.nic);
+  reply_encode(&reply, encoded);
+  FUZZ_CHECK(reply_decode(encoded, &again) == 0);
+  reply_encode(&again, twice);
+  FUZZ_CHECK(memcmp(encoded, twice, REPLY_BYTES) == 0);
+}
+
+static void try_handle(const uint8_t bytes[HANDLE_BYTES]) {
+  struct handle handle, again;
+  uint8_t encoded[HANDLE_BYTES], twice[HANDLE_BYTES];
+  if (handle_decode(bytes, &handle) != 0) {
+    return;
+  }
+  FUZZ_CHECK(handle.count >= 1 && handle.count <= HANDLE_ADDRESSES);
+  for (unsigned i = 0; i < handle.count; i++) {
+    int family = handle.addresses[i].ss_family;
+    FUZZ_CHECK(family == AF_INET || family == AF_INET6);
+  }
+  handle_encode(&handle, encoded);
+  FUZZ_CHECK(handle_decode(encoded, &again) == 0);
+  handle_encode(&again, twice);
+  FUZZ_CHECK(memcmp(encoded, twice, HANDLE_BYTES) == 0);
+  handle_set_attempt(encoded, handle_attempt(bytes));
+  FUZZ_CHECK(handle_attempt(encoded) == handle_attempt(bytes));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  uint8_t valid_hello[HELLO_BYTES], valid_reply[REPLY_BYTES], valid_handle[HANDLE_BYTES];
+  struct hello hello = { .wire_version = HANDSHAKE_WIRE_VERSION };
+  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION };
+  struct handle handle = { .wire_version = HANDSHAKE_WIRE_VERSION, .count = 1 };
+  hello_encode(&hello, valid_hello);
+  reply_encode(&reply, valid_reply);
+  handle_encode(&handle, valid_handle);
+
+  struct fuzz_input input = { data, size };
+  uint8_t bytes[HELLO_BYTES > REPLY_BYTES ? HELLO_BYTES : REPLY_BYTES];
+  fuzz_bytes(&input, bytes, sizeof bytes);
+  try_prefix(bytes);
+  try_hello(bytes);
+  try_reply(bytes);
+  try_handle(bytes);
+  make_plausible(bytes, HELLO_BYTES, valid_hello);
+  try_prefix(bytes);
+  try_hello(bytes);
+  make_plausible(bytes, REPLY_BYTES, valid_reply);
+  try_reply(bytes);
+  memcpy(bytes, valid_handle, 6);
+  try_handle(bytes);
+  return 0;
+}

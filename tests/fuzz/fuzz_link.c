@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A link whose peer and network do anything at all: the input is a program of facts (frames with
+ * any fields in any order, lanes that come and go, time, a user who posts and leaves). After each
+ * step the invariants hold, no byte lands outside the user's buffers, and none after the user left.
+ *
+ * The owner of the lanes, which is our own code, keeps to link.h: it reports what it was ordered,
+ * carries out orders at once, and writes only what it was handed. */
+#include <assert.h>
+#include <errno.h>
+
+#include "net_plugin/link/link.h"
+#include "tests/fuzz/fuzz.h"
+
+enum {
+  STEPS_MAX = 400,
+  LARGEST = 70000, /* several chunks; larger than the eager limit of any configuration here */
+  CHUNK = 8192,
+};
+
+/* A frame that the link handed out and that is on its way to the kernel. */
+struct writing {
+  bool is_under_way;
+  struct link_frame frame;
+};
+
+static struct world {
+  struct link *link;
+  struct link_config config;
+  uint64_t now_ns;
+  bool is_detached;
+  uint8_t *buffers[LINK_WINDOW]; /* of messages posted and not completed, by number */
+  size_t sizes[LINK_WINDOW];
+  uint64_t posted, completed;
+  uint32_t dialled[WIRE_MAX_LANES]; /* the epoch ordered (sender) or admitted (receiver); 0: none */
+  uint32_t open[WIRE_MAX_LANES];    /* the epoch of what is open; 0: nothing */
+  uint32_t payload[WIRE_MAX_LANES]; /* bytes of the frame that is arriving */
+  bool is_arriving[WIRE_MAX_LANES];
+  struct writing writing[WIRE_MAX_LANES];
+} world;
+
+static void close_lane(unsigned lane) {
+  world.open[lane] = 0;
+  world.is_arriving[lane] = false;
+  world.writing[lane].is_under_way = false;
+}
+
+static void carry_out_orders(void) {
+  struct link_order order;
+  while (link_next_order(world.link, &order, world.now_ns)) {
+    FUZZ_CHECK(order.lane < world.config.lanes);
+    if (order.kind == LINK_ORDER_OPEN) {
+      FUZZ_CHECK(world.config.role == LINK_SENDER && order.epoch > world.dialled[order.lane]);
+      world.dialled[order.lane] = order.epoch;
+    } else if (world.open[order.lane] && world.open[order.lane] <= order.epoch) {
+      close_lane(order.lane);
+    }
+  }
+}
+
+static void check_frame_buffers(void) {
+  for (unsigned lane = 0; lane < world.config.lanes; lane++) {
+    if (world.writing[lane].is_under_way) {
+      fuzz_read_all(world.writing[lane].frame.payload, world.writing[lane].frame.length);
+    }
+  }
+}
+
+/* ---- what the user does ---- */
+
+static void post(struct fuzz_input *input) {
+  static const uint32_t sizes[] = { 0, 1, 64, 4095, 4096, CHUNK, CHUNK + 1, LARGEST };
+  uint8_t choice = fuzz_u8(input);
+  size_t bytes = choice & 8 ? fuzz_u16(input) : sizes[choice & 7];
+  uint64_t slot = world.posted % LINK_WINDOW;
+  if (world.is_detached || world.buffers[slot]) {
+    return;
+  }
+  uint8_t *buffer = malloc(bytes + !bytes);
+  FUZZ_CHECK(buffer != NULL);
+  memset(buffer, choice, bytes);
+  int error = world.config.role == LINK_SENDER
+                  ? link_send_posted(world.link, buffer, bytes, world.now_ns)
+                  : link_receive_posted(world.link, buffer, bytes, world.now_ns);
+  if (error) {
+    free(buffer);
+    FUZZ_CHECK(error == -EAGAIN || error == link_status(world.link));
+    return;
+  }
+  world.buffers[slot] = buffer;
+  world.sizes[slot] = bytes;
+  world.posted++;
+}
+
+static void take_completions(void) {
+  struct link_completion completion;
+  while (link_next_completion(world.link, &completion)) {
+    uint64_t slot = world.completed++ % LINK_WINDOW;
+    FUZZ_CHECK(world.completed <= world.posted && completion.bytes <= world.sizes[slot]);
+    FUZZ_CHECK(world.config.role == LINK_RECEIVER || completion.bytes == world.sizes[slot]);
+    free(world.buffers[slot]);
+    world.buffers[slot] = NULL;
+  }
+}
+
+static void free_buffers(void) {
+  for (unsigned i = 0; i < LINK_WINDOW; i++) {
+    free(world.buffers[i]);
+    world.buffers[i] = NULL;
+  }
+}
+
+static void detach(void) {
+  link_user_detached(world.link, world.now_ns);
+  world.is_detached = true;
+  carry_out_orders();
+  free_buffers();
+  check_frame_buffers();
+}
+
+/* ---- what the lanes and their peers do ---- */
+
+static void lane_up(struct fuzz_input *input, unsigned lane) {
+  uint32_t epoch = world.dialled[lane];
+  uint64_t received_before = fuzz_u8(input);
+  if (world.config.role == LINK_RECEIVER) {
+    epoch = fuzz_u8(input);
+    if (link_lane_fence(world.link, lane, epoch, world.now_ns) == UINT64_MAX) {
+      return;
+    }
+    carry_out_orders();
+    close_lane(lane);
+    world.dialled[lane] = epoch;
+  } else if (epoch == 0 || world.open[lane] >= epoch) {
+    return;
+  } else if (received_before == 255) { /* an honest peer */
+    struct link_lane_view view;
+    link_view_lane(world.link, lane, &view);
+    received_before = view.frames_acked;
+  }
+  close_lane(lane);
+  world.open[lane] = epoch;
+  link_lane_up(world.link, lane, epoch, received_before, world.now_ns);
+}
+
+static void lane_lost(struct fuzz_input *input, unsigned lane) {
+  uint32_t epoch = world.open[lane] ? world.open[lane] : world.dialled[lane];
+  uint8_t less = fuzz_u8(input); /* news of an older epoch */
+  if (epoch > less) {
+    if (less == 0) {
+      close_lane(lane);
+    }
+    link_lane_lost(world.link, lane, epoch - less, world.now_ns);
+  }
+}
+
+/* Fields near what is plausible, or anything. */
+static uint64_t field(struct fuzz_input *input, uint64_t plausible) {
+  uint8_t choice = fuzz_u8(input);
+  return choice < 200 ? choice % 100 : choice < 240 ? plausible + choice - 220 : fuzz_u64(input);
+}
+
+static bool make_header(struct fuzz_input *input, struct wire_header *header) {
+  uint8_t bytes[WIRE_HEADER_BYTES];
+  *header = (struct wire_header){ .type = (uint8_t)(1 + fuzz_u8(input) % 8) };
+  header->message = field(input, world.completed);
+  if (header->type == WIRE_DATA) {
+    header->total = field(input, CHUNK);
+    header->offset = field(input, header->total);
+    uint64_t length = field(input, header->total - header->offset);
+    header->length = (uint32_t)(length < LARGEST ? length : header->total - header->offset);
+  } else if (header->type == WIRE_WINDOW) {
+    header->offset = field(input, world.posted);
+    header->length = (fuzz_u8(input) % 5u) * WIRE_ACK_BYTES;
+  } else {
+    header->offset = field(input, 1);
+    header->total = header->type == WIRE_FENCED ? field(input, 1) : 0;
+  }
+  wire_header_encode(header, bytes);
+  return wire_header_decode(bytes, header) == 0;
+}
+
+static void frame_begins(struct fuzz_input *input, unsigned lane) {
+  struct wire_header header;
+  if (!world.open[lane] || world.is_arriving[lane] || !make_header(input, &header)) {
+    return;
+  }
+  int error = link_frame_received(world.link, lane, &header, world.now_ns);
+  if (error) {
+    FUZZ_CHECK(error == -EPROTO || error == -ESTALE || error == -EMSGSIZE);
+    close_lane(lane);
+    return;
+  }
+  world.is_arriving[lane] = true;
+  world.payload[lane] = header.length;
+}
+
+/* An acknowledgement that might be true, so that journals do empty. */
+static void fill_acks(struct fuzz_input *input, uint8_t *payload, uint32_t length) {
+  for (uint32_t at = 0; at + WIRE_ACK_BYTES <= length; at += WIRE_ACK_BYTES) {
+    struct wire_ack ack = { .lane = fuzz_u8(input) };
+    uint8_t how = fuzz_u8(input);
+    ack.epoch = ack.lane < world.config.lanes && how < 240 ? world.open[ack.lane] : how;
+    ack.frames = field(input, how);
+    wire_ack_encode(&ack, payload + at);
+  }
+}
+
+static void payload_arrives(struct fuzz_input *input, unsigned lane) {
+  uint8_t how = fuzz_u8(input);
+  if (!world.is_arriving[lane]) {
+    return;
+  }
+  uint8_t *payload = link_receive_buffer(world.link, lane);
+  if (!payload && world.payload[lane] > 0) {
+    close_lane(lane); /* as link.h asks */
+    return;
+  }
+  uint32_t part = how & 1 ? world.payload[lane] : world.payload[lane] / 2;
+  if (part > 0) {
+    memset(payload, how, part);
+  }
+  if (!(how & 1)) {
+    return;
+  }
+  if (world.config.role == LINK_SENDER && part > 0) {
+    fill_acks(input, payload, part);
+  }
+  world.is_arriving[lane] = false;
+  if (link_frame_completed(world.link, lane, world.now_ns) != 0) {
+    close_lane(lane);
+  }
+}
+
+static void write_frame(struct fuzz_input *input) {
+  uint64_t writable = 0, mask = fuzz_u8(input);
+  for (unsigned lane = 0; lane < world.config.lanes; lane++) {
+    bool can_write = world.open[lane] && !world.writing[lane].is_under_way;
+    writable |= can_write && (mask >> lane % 8 & 1) == 0 ? 1ull << lane : 0;
+  }
+  int lane = link_pick_lane(world.link, writable);
+  if (lane < 0) {
+    return;
+  }
+  FUZZ_CHECK((writable >> lane & 1) != 0);
+  struct writing *writing = &world.writing[lane];
+  if (link_next_frame(world.link, (unsigned)lane, &writing->frame, world.now_ns)) {
+    struct wire_header header;
+    FUZZ_CHECK(wire_header_decode(writing->frame.header, &header) == 0);
+    FUZZ_CHECK(header.length == writing->frame.length && header.length <= CHUNK);
+    writing->is_under_way = true;
+  }
+}
+
+static void frame_written(unsigned lane) {
+  if (world.writing[lane].is_under_way) {
+    check_frame_buffers();
+    world.writing[lane].is_under_way = false;
+    link_frame_written(world.link, lane, world.now_ns);
+  }
+}
+
+static void time_passes(struct fuzz_input *input) {
+  uint8_t how = fuzz_u8(input);
+  uint64_t deadline_ns = link_next_deadline_ns(world.link);
+  uint64_t later_ns = world.now_ns + ((uint64_t)how << how % 30);
+  bool is_due = how < 64 && deadline_ns != LINK_NO_DEADLINE && deadline_ns > world.now_ns;
+  world.now_ns = is_due ? deadline_ns : later_ns;
+  link_time_passed(world.link, world.now_ns);
+}
+
+/* ---- the program ---- */
+
+static void step(struct fuzz_input *input) {
+  uint8_t code = fuzz_u8(input);
+  unsigned lane = (unsigned)(code >> 4) % world.config.lanes;
+  switch (code & 15) {
+  case 0:
+  case 1:
+    post(input);
+    break;
+  case 2:
+  case 3:
+    lane_up(input, lane);
+    break;
+  case 4:
+    lane_lost(input, lane);
+    break;
+  case 5:
+  case 6:
+    frame_begins(input, lane);
+    break;
+  case 7:
+    payload_arrives(input, lane);
+    break;
+  case 8:
+  case 9:
+    write_frame(input);
+    break;
+  case 10:
+    frame_written(lane);
+    break;
+  case 11:
+    time_passes(input);
+    break;
+  case 12:
+    frame_begins(input, lane);
+    payload_arrives(input, lane);
+    break;
+  case 13:
+    write_frame(input);
+    frame_written(lane);
+    break;
+  default:
+    if (code == 0xee) {
+      detach();
+    } else if (code == 0xff) {
+      link_fail(world.link, -EIO);
+    }
+  }
+  carry_out_orders();
+  take_completions();
+  link_check(world.link);
+  check_frame_buffers();
+  FUZZ_CHECK(link_next_deadline_ns(world.link) > 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  struct fuzz_input input = { data, size };
+  uint8_t shape = fuzz_u8(&input);
+  memset(&world, 0, sizeof world);
+  world.now_ns = 1;
+  world.config = (struct link_config){
+    .role = shape & 1 ? LINK_SENDER : LINK_RECEIVER,
+    .lanes = 1 + (shape >> 1 & 3),
+    .chunk_bytes = CHUNK,
+    .eager_bytes = shape & 8 ? 4096 : 0,
+    .eager_slots = shape & 8 ? 8 : 0,
+    .timeout_ns = 1000000000,
+    .seed = shape,
+    .wants_checksums = (shape & 16) != 0,
+  };
+  world.link = link_init(fuzz_link_memory(&world.config), &world.config, world.now_ns);
+  carry_out_orders();
+  for (unsigned i = 0; i < STEPS_MAX && input.left > 0; i++) {
+    step(&input);
+  }
+  struct link_view view;
+  link_view(world.link, &view);
+  FUZZ_CHECK(view.completed <= view.posted || world.is_detached);
+  free_buffers();
+  return 0;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parser of a TCP lane, fed by a hostile peer over a socket pair: frames with any fields, raw
+ * bytes between them, in pieces of any size. What it accepts keeps the link in order; what it
+ * refuses ends the lane, and the next one works again. */
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net_plugin/lane/tcp/tcp_lane.h"
+#include "tests/fuzz/fuzz.h"
+
+enum { BUFFERS = 16, BUFFER_BYTES = 9000, STREAM_BYTES = 1 << 16 };
+
+static struct link *link_under_test;
+static struct lane *lane;
+static int peer_fd = -1;
+static uint32_t epoch;
+static uint64_t now_ns;
+static uint8_t *buffers[BUFFERS];
+static uint64_t posted, completed;
+static bool is_sender;
+
+static void post_one(void) {
+  uint64_t slot = posted % BUFFERS;
+  if (buffers[slot]) {
+    return;
+  }
+  buffers[slot] = calloc(1, BUFFER_BYTES);
+  FUZZ_CHECK(buffers[slot] != NULL);
+  int error = is_sender ? link_send_posted(link_under_test, buffers[slot], BUFFER_BYTES, now_ns)
+                        : link_receive_posted(link_under_test, buffers[slot], BUFFER_BYTES, now_ns);
+  if (error) {
+    free(buffers[slot]);
+    buffers[slot] = NULL;
+  } else {
+    posted++;
+  }
+}
+
+static void end_lane(void) {
+  lane->ops->fini(lane);
+  close(peer_fd);
+  lane = NULL;
+  link_lane_lost(link_under_test, 0, epoch, now_ns);
+}
+
+/* True if a lane is there, or could be opened. */
+static bool have_lane(void) {
+  struct link_order order;
+  bool is_ordered = !is_sender;
+  while (link_next_order(link_under_test, &order, now_ns)) {
+    if (order.kind == LINK_ORDER_OPEN) {
+      is_ordered = true;
+      epoch = order.epoch;
+    } else if (lane && lane->epoch <= order.epoch) {
+      end_lane();
+    }
+  }
+  if (lane || !is_ordered) {
+    return lane != NULL;
+  }
+  int fds[2];
+  FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
+  if (!is_sender && link_lane_fence(link_under_test, 0, ++epoch, now_ns) == UINT64_MAX) {
+    close(fds[0]);
+    close(fds[1]);
+    return false;
+  }
+  lane = tcp_lane_open(link_under_test, 0, epoch, fds[0]);
+  FUZZ_CHECK(lane != NULL);
+  peer_fd = fds[1];
+  struct link_lane_view view;
+  link_view_lane(link_under_test, 0, &view);
+  link_lane_up(link_under_test, 0, epoch, view.frames_acked, now_ns);
+  return true;
+}
+
+static void take_completions(void) {
+  struct link_completion completion;
+  while (link_next_completion(link_under_test, &completion)) {
+    uint64_t slot = completed++ % BUFFERS;
+    FUZZ_CHECK(completed <= posted && completion.bytes <= BUFFER_BYTES);
+    fuzz_read_all(buffers[slot], BUFFER_BYTES);
+    free(buffers[slot]);
+    buffers[slot] = NULL;
+  }
+}
+
+/* What the link wants written, into a socket that the peer reads at times. */
+static void write_frames(bool is_read) {
+  static uint8_t sink[1 << 16];
+  while (lane && lane->can_write && link_pick_lane(link_under_test, 1) == 0) {
+    struct link_frame frame;
+    if (!link_next_frame(link_under_test, 0, &frame, now_ns)) {
+      break;
+    }
+    if (lane->ops->write(lane, &frame, now_ns) != 0) {
+      end_lane();
+    }
+  }
+  while (is_read && lane && recv(peer_fd, sink, sizeof sink, 0) > 0) {
+    if (lane->ops->resume(lane, now_ns) != 0) {
+      end_lane();
+    }
+  }
+}
+
+/* ---- the peer ---- */
+
+static uint8_t stream[STREAM_BYTES];
+
+static size_t add_frame(struct fuzz_input *input, size_t end) {
+  uint8_t how = fuzz_u8(input);
+  struct wire_header header = {
+    .type = (uint8_t)(1 + how % 8),
+    .length = fuzz_u8(input),
+    .message = fuzz_u8(input) % 20,
+    .offset = fuzz_u8(input),
+  };
+  if (header.type == WIRE_DATA) {
+    header.length *= how & 64 ? 40 : 1;
+    header.offset *= how & 128 ? 40 : 0;
+    header.total = header.offset + header.length + (how & 32 ? fuzz_u16(input) : 0);
+  } else if (header.type == WIRE_WINDOW) {
+    header.length &= 0x30;
+  } else {
+    header.length = 0;
+    header.total = header.type == WIRE_FENCED ? fuzz_u8(input) : 0;
+  }
+  if (end + WIRE_HEADER_BYTES + header.length > STREAM_BYTES) {
+    return end;
+  }
+  wire_header_encode(&header, stream + end);
+  fuzz_bytes(input, stream + end + WIRE_HEADER_BYTES, header.length < 64 ? header.length : 64);
+  return end + WIRE_HEADER_BYTES + header.length;
+}
+
+static size_t make_stream(struct fuzz_input *input) {
+  size_t end = 0;
+  for (unsigned frames = fuzz_u8(input) % 32; frames > 0 && input->left > 0; frames--) {
+    if (fuzz_u8(input) < 240) {
+      end = add_frame(input, end);
+    } else if (end + 64 <= STREAM_BYTES) {
+      size_t raw = fuzz_u8(input) % 64;
+      fuzz_bytes(input, stream + end, raw);
+      end += raw;
+    }
+  }
+  return end;
+}
+
+static void deliver(struct fuzz_input *input, size_t bytes) {
+  size_t got, at = 0;
+  while (at < bytes && have_lane()) {
+    uint8_t how = fuzz_u8(input);
+    size_t piece = how < 128 ? 1u + how : (size_t)(how - 127) * 64;
+    piece = piece < bytes - at ? piece : bytes - at;
+    ssize_t sent = send(peer_fd, stream + at, piece, MSG_NOSIGNAL);
+    FUZZ_CHECK(sent > 0);
+    at += (size_t)sent;
+    if (lane->ops->read(lane, now_ns, &got) != 0) {
+      end_lane();
+      now_ns += 20000000; /* past the backoff */
+      link_time_passed(link_under_test, now_ns);
+    } else {
+      FUZZ_CHECK(got <= STREAM_BYTES);
+    }
+    link_check(link_under_test);
+    take_completions();
+    write_frames(how & 1);
+    link_check(link_under_test);
+    if (how % 8 == 0) {
+      post_one();
+    }
+  }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  struct fuzz_input input = { data, size };
+  uint8_t shape = fuzz_u8(&input);
+  is_sender = shape & 1;
+  now_ns = 1;
+  epoch = 0;
+  posted = completed = 0;
+  struct link_config config = {
+    .role = is_sender ? LINK_SENDER : LINK_RECEIVER,
+    .lanes = 1,
+    .chunk_bytes = 4096,
+    .eager_bytes = shape & 2 ? 1024 : 0,
+    .eager_slots = shape & 2 ? 8 : 0,
+    .timeout_ns = 1000000000,
+    .seed = shape,
+    .wants_checksums = (shape & 4) != 0,
+  };
+  link_under_test = link_init(fuzz_link_memory(&config), &config, now_ns);
+  for (unsigned i = 0; i < (shape >> 3 & 7u); i++) {
+    post_one();
+  }
+  deliver(&input, make_stream(&input));
+  if (lane) {
+    end_lane();
+  }
+  for (unsigned i = 0; i < BUFFERS; i++) {
+    free(buffers[i]);
+    buffers[i] = NULL;
+  }
+  return 0;
+}

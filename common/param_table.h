@@ -31,6 +31,9 @@
     "who moves the data: NCCL's own thread (inline) or one thread per NIC")                        \
   X(SPEED_MBPS, STRING, "", "", "Mb/s", NET,                                                       \
     "speed of NICs, one for all or as in eth0=25000,eth1=100000; empty asks profile and system")   \
+  X(MERGE_NICS, STRING, "", "", "", NET,                                                           \
+    "NICs that NCCL shall see as one: all, or groups as in eth0+eth1,eth2+eth3; empty merges "     \
+    "none")                                                                                        \
   X(GPU_POINTERS, BOOL, "0", "", "", NET,                                                          \
     "1 lets NCCL pass GPU memory, where the CPU can address it; 0 stages through host memory")     \
   X(LATENCY_US, INT, "0", "0..1000", "us", NET,                                                    \

@@ -5,6 +5,7 @@
 #define NET_PLUGIN_LANE_NIC_H
 
 #include <net/if.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -16,8 +17,10 @@ struct nic {
   unsigned index; /* if_nametoindex */
   struct sockaddr_storage address;
   socklen_t address_bytes;
-  int numa_node;       /* -1: unknown */
-  uint32_t speed_mbps; /* truthful, see device.c; never 0 */
+  unsigned prefix_bits; /* of its subnet; 0: unknown */
+  bool has_neighbours;  /* ARP or the like: packets sent through it reach others by themselves */
+  int numa_node;        /* -1: unknown */
+  uint32_t speed_mbps;  /* truthful, see device.c; never 0 */
 };
 
 #endif

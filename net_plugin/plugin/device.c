@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/quantity.h"
 #include "net_plugin/plugin/locality.h"
+#include "net_plugin/plugin/merge.h"
 
 enum { SPEED_MAX_MBPS = 10000000 };
 
@@ -101,11 +102,13 @@ static void add_physical(struct device_table *table, const struct interface *int
   int index = table->count++;
   struct device *device = &table->devices[index];
   struct nic *nic = &device->nics[0];
-  *device = (struct device){ .nic_count = 1, .parts = { index } };
+  *device = (struct device){ .part_count = 1, .parts = { index }, .nic_count = 1 };
   memcpy(nic->name, interface->name, sizeof(nic->name));
   nic->index = if_nametoindex(interface->name);
   nic->address = interface->address;
   nic->address_bytes = interface_address_bytes(&interface->address);
+  nic->prefix_bits = interface_prefix_bits(&interface->netmask);
+  nic->has_neighbours = !(interface->flags & (IFF_LOOPBACK | IFF_NOARP));
 
   struct nic_facts facts;
   nic_facts_read(settings->sysfs_root, interface->name, nic->index ? nic->index : (unsigned)index,
@@ -149,7 +152,6 @@ void device_table_discover(struct device_table *table, const struct interface *i
       add_physical(table, &interfaces[i], settings);
     }
   }
-  table->physical_count = table->count;
   apply_speed_parameter(table, settings->speed_mbps);
   for (int i = 0; i < table->count; i++) {
     table->devices[i].nics[0].speed_mbps = table->devices[i].speed_mbps;
@@ -157,6 +159,8 @@ void device_table_discover(struct device_table *table, const struct interface *i
   if (settings->has_locality && table->count > 0) {
     read_locality(table);
   }
+  merge_apply(table, settings->merge_nics);
+  table->physical_count = table->count;
   set_latency(table, settings);
   if (settings->profile) {
     memcpy(table->profile_id, settings->profile->meta.id, sizeof(table->profile_id));
@@ -173,12 +177,32 @@ const struct device *device_table_find(const struct device_table *table, int ind
 
 /* ---- fusion ---- */
 
+void device_append(struct device *device, const struct device *part) {
+  if (device->nic_count) {
+    strcat(device->name, "+");         /* DEVICE_NAME_MAX has room for all parts */
+    device->guid |= UINT64_C(1) << 63; /* no physical one has it */
+  }
+  strcat(device->name, part->name);
+  device->guid ^= part->guid;
+  device->speed_mbps += part->speed_mbps;
+  /* The least certain origin is what the sum is worth. */
+  if (part->speed_origin > device->speed_origin) {
+    device->speed_origin = part->speed_origin;
+  }
+  if (!device->pci_path[0]) {
+    memcpy(device->pci_path, part->pci_path, sizeof(device->pci_path));
+  }
+  memcpy(&device->nics[device->nic_count], part->nics, part->nic_count * sizeof(part->nics[0]));
+  device->nic_count += part->nic_count;
+}
+
 static int check_parts(const struct device_table *table, const int *parts, int part_count,
                        int limit) {
   if (part_count < 1 || part_count > limit || part_count > NIC_MAX_FUSED) {
     LOG_WARN("cannot fuse %d network devices into one: 1 to %d are possible", part_count, limit);
     return -EINVAL;
   }
+  unsigned nic_count = 0;
   for (int i = 0; i < part_count; i++) {
     if (parts[i] < 0 || parts[i] >= table->physical_count) {
       LOG_WARN("cannot fuse network device %d: physical ones are 0 to %d", parts[i],
@@ -192,6 +216,12 @@ static int check_parts(const struct device_table *table, const int *parts, int p
         return -EINVAL;
       }
     }
+    nic_count += table->devices[parts[i]].nic_count;
+  }
+  if (nic_count > NIC_MAX_FUSED) {
+    LOG_WARN("cannot fuse network devices of %u interfaces: %d is the limit", nic_count,
+             NIC_MAX_FUSED);
+    return -EINVAL;
   }
   return 0;
 }
@@ -212,7 +242,7 @@ static bool is_any_on_pci(const struct device_table *table, const int *parts, in
 static int find_fused(const struct device_table *table, const int *parts, int part_count) {
   for (int i = table->physical_count; i < table->count; i++) {
     const struct device *device = &table->devices[i];
-    if (device->nic_count == (unsigned)part_count &&
+    if (device->part_count == (unsigned)part_count &&
         !memcmp(device->parts, parts, sizeof(*parts) * (size_t)part_count)) {
       return i;
     }
@@ -241,26 +271,11 @@ int device_table_fuse(struct device_table *table, const int *parts, int part_cou
     LOG_WARN("cannot fuse more network devices: %d is the limit", DEVICE_MAX);
     return -ENOSPC;
   }
-  struct device fused = { .nic_count = (unsigned)part_count };
+  struct device fused = { .part_count = (unsigned)part_count };
   for (int i = 0; i < part_count; i++) {
-    const struct device *part = &table->devices[parts[i]];
-    if (i) {
-      strcat(fused.name, "+"); /* DEVICE_NAME_MAX has room for all parts */
-    }
-    strcat(fused.name, part->name);
-    fused.nics[i] = part->nics[0];
+    device_append(&fused, &table->devices[parts[i]]);
     fused.parts[i] = parts[i];
-    fused.speed_mbps += part->speed_mbps;
-    /* The least certain origin is what the sum is worth. */
-    if (part->speed_origin > fused.speed_origin) {
-      fused.speed_origin = part->speed_origin;
-    }
-    fused.guid ^= part->guid;
   }
-  if (part_count > 1) {
-    fused.guid |= UINT64_C(1) << 63; /* no physical one has it */
-  }
-  memcpy(fused.pci_path, table->devices[parts[0]].pci_path, sizeof(fused.pci_path));
   table->devices[table->count] = fused;
   *index = table->count++;
   LOG_INFO("device %d is %s, %u Mb/s", *index, fused.name, fused.speed_mbps);
@@ -276,7 +291,7 @@ void device_read_properties(const struct device_table *table, const struct devic
     .speed_mbps = device->speed_mbps,
     .latency_us = table->latency_us,
     .has_gpu_pointers = has_gpu_pointers,
-    .part_count = (int)device->nic_count,
+    .part_count = (int)device->part_count,
   };
   memcpy(out->parts, device->parts, sizeof(out->parts));
 }

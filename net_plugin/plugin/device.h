@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device: the NICs that NCCL sees, physical ones first, then those that it had fused.
+/* device: the NICs that NCCL sees: first those that it takes for physical ones, which are
+ * interfaces or what STRATUS_MERGE_NICS made of them (merge.c), then those that it had fused.
  *
  * Owns: everything in its table, of fixed size; names and paths stay where they are, so that NCCL
  * may keep pointers to them.  Threads: app and NCCL's service thread; plugin.c serialises.
@@ -38,9 +39,10 @@ struct device {
   uint64_t guid;
   uint32_t speed_mbps; /* the sum of what is fused */
   enum device_origin speed_origin;
+  unsigned part_count;
+  int parts[NIC_MAX_FUSED]; /* indexes of the devices that NCCL had fused, or its own */
   unsigned nic_count;
-  int parts[NIC_MAX_FUSED]; /* indexes of what is fused, or its own */
-  struct nic nics[NIC_MAX_FUSED];
+  struct nic nics[NIC_MAX_FUSED]; /* all interfaces in it */
 };
 
 struct device_table {
@@ -70,6 +72,7 @@ struct net_properties {
 struct device_settings {
   const char *sysfs_root;
   const char *speed_mbps;        /* STRATUS_SPEED_MBPS */
+  const char *merge_nics;        /* STRATUS_MERGE_NICS */
   unsigned latency_us;           /* STRATUS_LATENCY_US; 0: not set */
   const struct profile *profile; /* NULL: none fits */
   bool has_locality;             /* ask hwloc for NUMA nodes */
@@ -78,6 +81,10 @@ struct device_settings {
 /* Fills the table from the chosen ones among `interfaces`. A table without any is no error. */
 void device_table_discover(struct device_table *table, const struct interface *interfaces,
                            size_t count, const struct device_settings *settings);
+
+/* Adds the part's name, speed, guid and interfaces to a device that starts as zeroes; the caller
+ * has checked that NIC_MAX_FUSED is enough. */
+void device_append(struct device *device, const struct device *part);
 
 /* Makes one device of several physical ones, at most `limit`; the same set again is the same
  * device, and a single one is that device once more, under another index. -EINVAL if that cannot

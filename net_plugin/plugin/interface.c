@@ -28,6 +28,22 @@ socklen_t interface_address_bytes(const struct sockaddr_storage *address) {
   return address->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 }
 
+unsigned interface_prefix_bits(const struct sockaddr_storage *netmask) {
+  const uint8_t *bytes = (const uint8_t *)&((const struct sockaddr_in *)netmask)->sin_addr;
+  size_t count = sizeof(struct in_addr);
+  if (netmask->ss_family == AF_INET6) {
+    bytes = ((const struct sockaddr_in6 *)netmask)->sin6_addr.s6_addr;
+    count = sizeof(struct in6_addr);
+  } else if (netmask->ss_family != AF_INET) {
+    return 0;
+  }
+  unsigned bits = 0;
+  for (size_t i = 0; i < count; i++) {
+    bits += (unsigned)__builtin_popcount(bytes[i]);
+  }
+  return bits;
+}
+
 const char *interface_address_text(const struct sockaddr_storage *address,
                                    char text[INTERFACE_ADDRESS_TEXT_MAX]) {
   if (getnameinfo((const struct sockaddr *)address, interface_address_bytes(address), text,

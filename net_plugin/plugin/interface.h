@@ -60,6 +60,8 @@ size_t interface_select(struct interface *list, size_t count,
 const char *interface_verdict_text(enum interface_verdict verdict);
 
 socklen_t interface_address_bytes(const struct sockaddr_storage *address);
+/* 24 for 255.255.255.0; 0: unknown. */
+unsigned interface_prefix_bits(const struct sockaddr_storage *netmask);
 
 /* "10.0.0.1" or "fe80::1%eth0". */
 enum { INTERFACE_ADDRESS_TEXT_MAX = 64 };

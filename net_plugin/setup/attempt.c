@@ -20,6 +20,8 @@
 #define FIRST_BACKOFF_NS (20 * NS_PER_MS)
 #define LAST_BACKOFF_NS (1 * NS_PER_S)
 #define DIAL_TIMEOUT_NS (5 * NS_PER_S)
+/* While there are paths that were not tried yet; long enough for one lost SYN. */
+#define FIRST_ROUND_NS (3 * NS_PER_S / 2)
 
 enum attempt_state { ATTEMPT_DIALLING, ATTEMPT_WAITING, ATTEMPT_MADE, ATTEMPT_FAILED };
 
@@ -37,6 +39,7 @@ struct attempt {
   struct engine_timer retry;
   uint64_t deadline_ns, backoff_ns;
   int last_error;
+  unsigned failures; /* dials without success; each takes another path */
   struct connection *connection;
 };
 
@@ -69,6 +72,7 @@ static void retry_later(struct attempt *attempt, int error) {
   }
   attempt->state = ATTEMPT_WAITING;
   attempt->last_error = error;
+  attempt->failures++;
   engine_timer_set(attempt->engine, &attempt->retry, now_ns + attempt->backoff_ns);
   attempt->backoff_ns =
       attempt->backoff_ns * 2 < LAST_BACKOFF_NS ? attempt->backoff_ns * 2 : LAST_BACKOFF_NS;
@@ -135,14 +139,18 @@ static void dial_done(void *argument, int error, int fd, const struct reply *rep
 }
 
 static void dial_next(struct attempt *attempt) {
-  const struct nic *nic;
+  struct nic nic;
   const struct sockaddr_storage *address;
-  peering_lane_route(&attempt->route, 0, &nic, &address);
+  unsigned path_count = attempt->route.paths.count, round = attempt->failures / path_count;
+  peering_choose(&attempt->route, 0, attempt->failures, (enum peering_binding)(round % 3), &nic,
+                 &address);
   attempt->state = ATTEMPT_DIALLING;
   attempt->hello.epoch++;
+  memcpy(attempt->hello.nic, nic.name, sizeof nic.name);
+  uint64_t timeout_ns = path_count > 1 && round == 0 ? FIRST_ROUND_NS : DIAL_TIMEOUT_NS;
   int error;
-  attempt->dial = dial_start(attempt->engine, nic, address, &attempt->hello,
-                             clock_now_ns() + DIAL_TIMEOUT_NS, dial_done, attempt, &error);
+  attempt->dial = dial_start(attempt->engine, &nic, address, &attempt->hello,
+                             clock_now_ns() + timeout_ns, dial_done, attempt, &error);
   if (!attempt->dial) {
     retry_later(attempt, error);
   }
@@ -171,7 +179,6 @@ static int prepare(struct attempt *attempt, const struct peering_route *route, i
   hello->is_first = 1;
   hello->pid = (uint32_t)getpid();
   snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());
-  memcpy(hello->nic, route->nics[0].name, sizeof hello->nic);
   if (getrandom(hello->connection, TOKEN_BYTES, 0) != TOKEN_BYTES) {
     LOG_WARN("cannot draw a random identity: %s", strerror(errno));
     return -EIO;

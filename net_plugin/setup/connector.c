@@ -28,6 +28,7 @@ static int start(const struct nic *nics, unsigned count, int dscp, uint8_t handl
   uint64_t number = 0;
   setup_start();
   if (!error) {
+    paths_find(&route.paths, nics, count, route.remote.addresses, route.remote.count);
     error = attempt_start(&route, dscp, &number);
   }
   handle_set_attempt(handle, number);

@@ -132,11 +132,11 @@ struct dial *dial_start(struct engine *engine, const struct nic *nic,
     return NULL;
   }
   tcp_socket_tune(dial->fd, address->ss_family, hello->dscp);
-  if (nic->address.ss_family == address->ss_family) {
-    tcp_socket_bind_nic(dial->fd, nic);
-  }
   struct sockaddr_storage target = *address;
   tcp_address_set_scope(&target, nic);
+  if (nic->address.ss_family == address->ss_family) {
+    tcp_socket_bind_nic(dial->fd, nic, &target);
+  }
   *error = 0;
   if (connect(dial->fd, (struct sockaddr *)&target, tcp_address_bytes(&target)) != 0 &&
       errno != EINPROGRESS) {

@@ -27,16 +27,17 @@ struct listener {
   struct list_node node;
 };
 
+/* A NIC that is down has no address to listen on; the others must do. */
 static int fill_handle(struct listener *listener, const struct nic *nics, unsigned count,
                        struct handle *handle) {
   memset(handle, 0, sizeof *handle);
   memcpy(handle->token, listener->token, TOKEN_BYTES);
-  handle->count = count < HANDLE_ADDRESSES ? count : HANDLE_ADDRESSES;
-  int error = 0;
-  for (unsigned i = 0; i < handle->count && !error; i++) {
-    error = port_address(listener->engine, &nics[i], &handle->addresses[i]);
+  int error = -EADDRNOTAVAIL;
+  for (unsigned i = 0; i < count && handle->count < HANDLE_ADDRESSES; i++) {
+    error = port_address(listener->engine, &nics[i], &handle->addresses[handle->count]);
+    handle->count += error == 0;
   }
-  return error;
+  return handle->count ? 0 : error;
 }
 
 int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_BYTES],

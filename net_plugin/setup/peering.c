@@ -15,11 +15,13 @@
 
 /* A dial that takes longer is given up and tried again by the link's backoff. */
 #define DIAL_TIMEOUT_NS (3 * NS_PER_S)
+#define WARN_INTERVAL_NS (60 * NS_PER_S)
 
 struct lane_dial {
   struct peering *peering;
   unsigned lane;
   uint32_t epoch;
+  unsigned failures; /* since it was up */
   struct dial *dial; /* NULL: none under way */
 };
 
@@ -29,6 +31,7 @@ struct peering {
   bool is_sender;
   struct hello hello; /* lane and epoch are filled in per dial */
   struct peering_route route;
+  uint64_t up; /* sender: lanes that are not being dialled, as far as is known here */
   char peer[CONNECTION_NAME_BYTES];
   struct lane_dial dials[]; /* sender: one per lane */
 };
@@ -40,10 +43,36 @@ void peering_name(char name[CONNECTION_NAME_BYTES], const char *host,
            nic);
 }
 
-void peering_lane_route(const struct peering_route *route, unsigned lane, const struct nic **nic,
-                        const struct sockaddr_storage **address) {
-  *nic = &route->nics[lane % route->nic_count];
-  *address = &route->remote.addresses[lane % route->remote.count];
+void peering_choose(const struct peering_route *route, unsigned lane, unsigned turn,
+                    enum peering_binding binding, struct nic *nic,
+                    const struct sockaddr_storage **address) {
+  struct path path = paths_choose(&route->paths, lane, turn);
+  *nic = route->nics[path.nic];
+  *address = &route->remote.addresses[path.address];
+  nic->has_neighbours = nic->has_neighbours && binding == PEERING_BIND_DEVICE;
+  if (binding == PEERING_BIND_NOTHING) {
+    nic->address.ss_family = AF_UNSPEC; /* fits no peer, so nothing is bound */
+  }
+}
+
+/* A lane waits for its home path: it must be there when a NIC comes back, and others carry its
+ * share meanwhile. Only when less than half of the lanes are left it takes a detour, and stays
+ * there. */
+static void choose(const struct peering *peering, const struct lane_dial *dial, struct nic *nic,
+                   const struct sockaddr_storage **address) {
+  unsigned failures = dial->failures;
+  bool is_in_need = 2u * (unsigned)__builtin_popcountll(peering->up) < peering->hello.lanes;
+  unsigned turn = is_in_need && failures % 2 ? (failures + 1) / 2 : 0;
+  enum peering_binding binding = PEERING_BIND_DEVICE;
+  if (failures % 4 >= 2) {
+    binding = is_in_need && failures % 8 >= 4 ? PEERING_BIND_NOTHING : PEERING_BIND_ADDRESS;
+  }
+  peering_choose(&peering->route, dial->lane, turn, binding, nic, address);
+}
+
+static void lane_failed(struct lane_dial *dial) {
+  dial->failures++;
+  connection_lane_failed(dial->peering->connection, dial->lane, dial->epoch);
 }
 
 static void dial_done(void *argument, int error, int fd, const struct reply *reply) {
@@ -51,6 +80,8 @@ static void dial_done(void *argument, int error, int fd, const struct reply *rep
   struct peering *peering = dial->peering;
   dial->dial = NULL;
   if (!error) {
+    dial->failures = 0;
+    peering->up |= 1ull << dial->lane;
     connection_lane_opened(peering->connection, dial->lane, dial->epoch, fd,
                            reply->received_before);
   } else if (error == -ENOLINK && reply->status == REPLY_UNKNOWN) {
@@ -59,30 +90,31 @@ static void dial_done(void *argument, int error, int fd, const struct reply *rep
   } else {
     LOG_TRACE("flow %u to %s: %s", dial->lane, peering->peer,
               error == -ENOLINK ? reply_status_text(reply->status) : strerror(-error));
-    connection_lane_failed(peering->connection, dial->lane, dial->epoch);
+    lane_failed(dial);
   }
 }
 
 static void open_lane(struct connection *connection, unsigned lane, uint32_t epoch) {
   struct peering *peering = connection_setup_data(connection);
   struct lane_dial *dial = &peering->dials[lane];
-  const struct nic *nic;
+  struct nic nic;
   const struct sockaddr_storage *address;
-  peering_lane_route(&peering->route, lane, &nic, &address);
+  peering->up &= ~(1ull << lane);
+  choose(peering, dial, &nic, &address);
   peering->hello.lane = (uint16_t)lane;
   peering->hello.epoch = epoch;
-  memcpy(peering->hello.nic, nic->name, sizeof nic->name);
+  memcpy(peering->hello.nic, nic.name, sizeof nic.name);
   if (dial->dial) {
     dial_cancel(dial->dial);
   }
   dial->epoch = epoch;
   int error;
-  dial->dial = dial_start(peering->engine, nic, address, &peering->hello,
+  dial->dial = dial_start(peering->engine, &nic, address, &peering->hello,
                           clock_now_ns() + DIAL_TIMEOUT_NS, dial_done, dial, &error);
   if (!dial->dial) {
-    LOG_WARN_EVERY(NS_PER_S, "cannot dial a flow to %s from %s: %s", peering->peer, nic->name,
-                   strerror(-error));
-    connection_lane_failed(connection, lane, epoch);
+    LOG_WARN_EVERY(WARN_INTERVAL_NS, "cannot dial a flow to %s from %s: %s; it is tried again",
+                   peering->peer, nic.name, strerror(-error));
+    lane_failed(dial);
   }
 }
 
@@ -121,6 +153,7 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   if (route) {
     peering->is_sender = true;
     peering->route = *route;
+    peering->up = 1; /* the first lane is why there is a connection */
     for (unsigned i = 0; i < hello->lanes; i++) {
       peering->dials[i] = (struct lane_dial){ .peering = peering, .lane = i };
     }

@@ -8,11 +8,13 @@
 #include "net_plugin/engine/connection.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/handshake.h"
+#include "net_plugin/setup/paths.h"
 
 struct peering_route {
   struct nic nics[NIC_MAX_FUSED];
   unsigned nic_count;
   struct handle remote;
+  struct paths paths; /* between them */
 };
 
 /* Makes the connection of an agreed handshake. route: sender only, else NULL. Its first lane is not
@@ -24,9 +26,14 @@ int peering_new(struct engine *engine, const struct connection_config *config,
 /* The receiving connection with this identity, or NULL. */
 struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]);
 
-/* Which NIC and which of the peer's addresses a lane uses. */
-void peering_lane_route(const struct peering_route *route, unsigned lane, const struct nic **nic,
-                        const struct sockaddr_storage **address);
+/* How firmly a dial is bound to its NIC. Less is for hosts whose routing or ARP does not let
+ * packets through the NIC that they should use. */
+enum peering_binding { PEERING_BIND_DEVICE, PEERING_BIND_ADDRESS, PEERING_BIND_NOTHING };
+
+/* The NIC, prepared for such a dial, and the address for a lane; turn: see paths_choose. */
+void peering_choose(const struct peering_route *route, unsigned lane, unsigned turn,
+                    enum peering_binding binding, struct nic *nic,
+                    const struct sockaddr_storage **address);
 
 /* "host-7 (10.0.0.7:4242, eth0)" */
 void peering_name(char name[CONNECTION_NAME_BYTES], const char *host,

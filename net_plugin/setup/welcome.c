@@ -150,6 +150,7 @@ void welcome_guest(struct engine *engine, const struct nic *nic, const struct he
     return;
   }
   tcp_socket_tune(fd, from->ss_family, hello->dscp);
+  tcp_socket_bind_accepted(fd, nic, from);
   if (listener) {
     listener_connection_made(listener, connection);
   }

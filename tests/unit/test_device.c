@@ -82,10 +82,11 @@ static int set_up(void **context) {
 /* ---- helpers ---- */
 
 static struct device_table table;
+static const char *merge_nics = ""; /* for discover() */
 
 static void discover(const char *names, const char *speed, unsigned latency_us,
                      const struct profile *profile) {
-  struct interface list[8];
+  struct interface list[16];
   size_t count = 0;
   while (*names) {
     size_t length = strcspn(names, " ");
@@ -94,9 +95,11 @@ static void discover(const char *names, const char *speed, unsigned latency_us,
     list[count++].address.ss_family = AF_INET;
     names += length + (names[length] == ' ');
   }
-  struct device_settings settings = {
-    .sysfs_root = sysfs.root, .speed_mbps = speed, .latency_us = latency_us, .profile = profile
-  };
+  struct device_settings settings = { .sysfs_root = sysfs.root,
+                                      .speed_mbps = speed,
+                                      .merge_nics = merge_nics,
+                                      .latency_us = latency_us,
+                                      .profile = profile };
   device_table_discover(&table, list, count, &settings);
 }
 
@@ -347,6 +350,94 @@ static void eight_can_be_fused_and_the_table_has_an_end(void **context) {
   assert_int_equal(table.count, DEVICE_MAX);
 }
 
+/* ---- STRATUS_MERGE_NICS ---- */
+
+static void discover_merged(const char *names, const char *merge) {
+  merge_nics = merge;
+  discover(names, "1000", 0, NULL);
+  merge_nics = "";
+}
+
+static void assert_names(const char *expected) {
+  char names[256] = "";
+  for (int i = 0; i < table.count; i++) {
+    strcat(names, i ? " " : "");
+    strcat(names, table.devices[i].name);
+    /* What NCCL sees is a physical device like any other. */
+    assert_int_equal(table.devices[i].part_count, 1);
+    assert_int_equal(table.devices[i].parts[0], i);
+  }
+  assert_string_equal(names, expected);
+  assert_int_equal(table.physical_count, table.count);
+}
+
+static void merged_devices_replace_their_parts(void **context) {
+  (void)context;
+  discover_merged("eth0 eth1 eth2 veth0", "all");
+  assert_names("eth0+eth1+eth2+veth0");
+  assert_int_equal(table.devices[0].speed_mbps, 4000);
+  assert_int_equal(table.devices[0].nic_count, 4);
+  assert_string_equal(table.devices[0].nics[3].name, "veth0");
+  assert_string_equal(table.devices[0].pci_path, "/" PCI "/0000:00:05.0");
+  discover_merged("eth0 eth1 eth2 veth0", "eth2+eth1,veth0+eth0");
+  assert_names("veth0+eth0 eth2+eth1");
+  assert_string_equal(table.devices[0].pci_path, "/" PCI "/0000:00:05.0");
+  assert_true(table.devices[0].guid != table.devices[1].guid);
+  discover_merged("eth0 eth1 eth2", "eth2+eth0");
+  assert_names("eth2+eth0 eth1");
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+  discover_merged("eth0", "all");
+  assert_names("eth0");
+  discover_merged("", "all");
+  assert_int_equal(table.count, 0);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+}
+
+static void bad_merges_are_told_and_the_rest_holds(void **context) {
+  (void)context;
+  static const struct {
+    const char *merge, *warning, *names;
+  } bad[] = {
+    { "eth0+eth9", "\"eth9\" is none of the interfaces in use", "eth0 eth1 veth0" },
+    { "eth0+eth9+eth1", "in use: eth0,eth1,veth0", "eth0+eth1 veth0" },
+    { "eth0+eth1,eth1+veth0", "\"eth1\" is named twice", "eth0+eth1 veth0" },
+    { "eth0+eth0", "\"eth0\" is named twice", "eth0 eth1 veth0" },
+    { "eth0", "\"eth0\" is alone", "eth0 eth1 veth0" },
+    { "+", "\"\" is none", "eth0 eth1 veth0" },
+    { ",eth0+veth0", "\"\" is none", "eth0+veth0 eth1" },
+    { "eth0 eth1", "eth0+eth1,eth2+eth3", "eth0 eth1 veth0" },
+  };
+  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    log_capture_start();
+    discover_merged("eth0 eth1 veth0", bad[i].merge);
+    assert_names(bad[i].names);
+    assert_true(log_capture_find(bad[i].warning) > 0);
+  }
+  log_capture_start();
+  char many[256] = "a";
+  for (int i = 0; i < 100; i++) {
+    strcat(many, ",b");
+  }
+  discover_merged("a b", many);
+  assert_names("a b");
+}
+
+/* NCCL may fuse what was merged: all interfaces count. */
+static void merged_devices_can_be_fused(void **context) {
+  (void)context;
+  discover_merged("eth0 veth0 eth1 eth2", "eth0+veth0");
+  const int parts[] = { 0, 1 };
+  int index = -1;
+  assert_int_equal(device_table_fuse(&table, parts, 2, 4, &index), 0);
+  assert_int_equal(index, 3);
+  assert_string_equal(table.devices[3].name, "eth0+veth0+eth1");
+  assert_int_equal(table.devices[3].nic_count, 3);
+  assert_int_equal(table.devices[3].part_count, 2);
+  discover_merged("a b c d e f g h eth0", "a+b+c+d+e+f+g+h");
+  assert_int_equal(device_table_fuse(&table, parts, 2, 4, &index), -EINVAL);
+  assert_true(log_capture_find("8 is the limit") > 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(pci_path_is_the_function, set_up),
@@ -362,6 +453,9 @@ int main(void) {
     cmocka_unit_test_setup(a_single_one_is_that_device_again, set_up),
     cmocka_unit_test_setup(nics_that_are_not_on_pci_stay_apart, set_up),
     cmocka_unit_test_setup(eight_can_be_fused_and_the_table_has_an_end, set_up),
+    cmocka_unit_test_setup(merged_devices_replace_their_parts, set_up),
+    cmocka_unit_test_setup(bad_merges_are_told_and_the_rest_holds, set_up),
+    cmocka_unit_test_setup(merged_devices_can_be_fused, set_up),
   };
   return cmocka_run_group_tests(tests, group_set_up, group_tear_down);
 }

@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +77,55 @@ void tcp_socket_tune(int fd, int family, int dscp) {
   set_dscp(fd, family, dscp);
 }
 
-void tcp_socket_bind_nic(int fd, const struct nic *nic) {
+static const uint8_t *ip_bytes(const struct sockaddr_storage *address) {
+  return address->ss_family == AF_INET6
+             ? ((const struct sockaddr_in6 *)address)->sin6_addr.s6_addr
+             : (const uint8_t *)&((const struct sockaddr_in *)address)->sin_addr;
+}
+
+static unsigned ip_bits(const struct sockaddr_storage *address) {
+  return address->ss_family == AF_INET6 ? 128 : 32;
+}
+
+/* The first so many bits are equal. */
+static bool ip_match(const struct sockaddr_storage *a, const struct sockaddr_storage *b,
+                     unsigned bits) {
+  const uint8_t *ours = ip_bytes(a), *theirs = ip_bytes(b);
+  unsigned whole = bits / 8, rest = bits % 8;
+  return a->ss_family == b->ss_family && memcmp(ours, theirs, whole) == 0 &&
+         (rest == 0 || ((ours[whole] ^ theirs[whole]) >> (8 - rest)) == 0);
+}
+
+/* The kernel talks to an address of its own from that very address. */
+static bool is_own_address(const struct sockaddr_storage *address) {
+  struct sockaddr_storage source = { 0 };
+  socklen_t bytes = sizeof source;
+  int fd = socket(address->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  bool is_known = fd >= 0 &&
+                  connect(fd, (const struct sockaddr *)address, tcp_address_bytes(address)) == 0 &&
+                  getsockname(fd, (struct sockaddr *)&source, &bytes) == 0;
+  if (fd >= 0) {
+    close(fd);
+  }
+  return is_known && ip_match(&source, address, ip_bits(address));
+}
+
+/* Where two NICs are in one subnet, routing sends everything through the first, whatever the
+ * source address is. Not for a peer on this host: what it answers comes through no NIC. */
+static void bind_device(int fd, const struct nic *nic, const struct sockaddr_storage *peer) {
+  static atomic_bool has_told;
+  if (!nic->has_neighbours || is_own_address(peer)) {
+    return;
+  }
+  if (setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, nic->name,
+                 (socklen_t)strnlen(nic->name, sizeof nic->name)) != 0 &&
+      !atomic_exchange(&has_told, true)) {
+    LOG_TRACE("SO_BINDTODEVICE %s: %s; flows are bound by their source address alone", nic->name,
+              strerror(errno));
+  }
+}
+
+void tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_storage *peer) {
   int one = 1;
   /* The port is chosen at connect, when the kernel knows the peer: ports are not used up by
    * binding. */
@@ -89,6 +139,52 @@ void tcp_socket_bind_nic(int fd, const struct nic *nic) {
   if (bind(fd, (const struct sockaddr *)&source, nic->address_bytes) != 0) {
     LOG_WARN_EVERY(WARN_INTERVAL_NS, "cannot bind a flow to %s: %s; routing chooses the NIC",
                    nic->name, strerror(errno));
+    return;
+  }
+  bind_device(fd, nic, peer);
+}
+
+/* The interface through which the connection was opened; 0 if the kernel does not tell. It keeps
+ * that where packet options of a connection are read (inet_iif in tcp_v4_syn_recv_sock). */
+static unsigned arrival_index(int fd, int family) {
+  int one = 1;
+  bool is_v6 = family == AF_INET6;
+  int level = is_v6 ? IPPROTO_IPV6 : IPPROTO_IP;
+  union {
+    struct cmsghdr align;
+    char bytes[512];
+  } options;
+  socklen_t bytes = sizeof options;
+  if (setsockopt(fd, level, is_v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, &one, sizeof one) != 0 ||
+      getsockopt(fd, level, is_v6 ? IPV6_2292PKTOPTIONS : IP_PKTOPTIONS, &options, &bytes) != 0) {
+    return 0;
+  }
+  struct msghdr message = { .msg_control = &options, .msg_controllen = bytes };
+  unsigned index = 0;
+  for (struct cmsghdr *each = CMSG_FIRSTHDR(&message); each; each = CMSG_NXTHDR(&message, each)) {
+    if (each->cmsg_level == level && is_v6 && each->cmsg_type == IPV6_PKTINFO) {
+      index = (unsigned)((struct in6_pktinfo *)CMSG_DATA(each))->ipi6_ifindex;
+    } else if (each->cmsg_level == level && !is_v6 && each->cmsg_type == IP_PKTINFO) {
+      index = (unsigned)((struct in_pktinfo *)CMSG_DATA(each))->ipi_ifindex;
+    }
+  }
+  return index;
+}
+
+void tcp_socket_bind_accepted(int fd, const struct nic *nic, const struct sockaddr_storage *peer) {
+  unsigned index = arrival_index(fd, peer->ss_family);
+  if (index == nic->index) {
+    bind_device(fd, nic, peer);
+    return;
+  }
+  char name[IF_NAMESIZE] = "?", text[TCP_ADDRESS_TEXT];
+  if (index && tcp_address_is_near(peer, nic) && !is_own_address(peer) &&
+      if_indextoname(index, name)) {
+    LOG_WARN_EVERY(WARN_INTERVAL_NS,
+                   "a flow from %s to the address of %s came in through %s: %s answers for both, "
+                   "so %s stays empty. With several NICs in one subnet set sysctl "
+                   "net.ipv4.conf.all.arp_ignore=1 and net.ipv4.conf.all.arp_announce=2",
+                   tcp_address_text(peer, text), nic->name, name, name, nic->name);
   }
 }
 
@@ -155,6 +251,11 @@ void tcp_address_set_scope(struct sockaddr_storage *address, const struct nic *n
 
 socklen_t tcp_address_bytes(const struct sockaddr_storage *address) {
   return address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+bool tcp_address_is_near(const struct sockaddr_storage *address, const struct nic *nic) {
+  return nic->prefix_bits != 0 && nic->prefix_bits <= ip_bits(address) &&
+         ip_match(address, &nic->address, nic->prefix_bits);
 }
 
 const char *tcp_address_text(const struct sockaddr_storage *address, char text[TCP_ADDRESS_TEXT]) {

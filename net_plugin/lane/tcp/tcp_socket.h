@@ -5,6 +5,7 @@
 #ifndef NET_PLUGIN_LANE_TCP_TCP_SOCKET_H
 #define NET_PLUGIN_LANE_TCP_TCP_SOCKET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -17,8 +18,14 @@ int tcp_socket_open(int family);
 /* What every flow gets: no delay, bounded unsent bytes, dead-path detection, and what the
  * parameters say. dscp: -1 leaves it. */
 void tcp_socket_tune(int fd, int family, int dscp);
-/* Binds the source address to the NIC, so that routing follows it and flows leave by it. */
-void tcp_socket_bind_nic(int fd, const struct nic *nic);
+/* Before connect: binds the socket to the NIC's address, so that routing can follow it, and to the
+ * NIC itself, so that flows leave by it whatever routing says. The latter is not tried for a peer
+ * on this host or a NIC without neighbours (loopback, dummy), and done without where the kernel
+ * refuses it (before Linux 5.7 it takes CAP_NET_RAW). */
+void tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_storage *peer);
+/* After accept: the same, if the flow came in through the NIC that has the address; else one
+ * LOG_WARN says what to set. */
+void tcp_socket_bind_accepted(int fd, const struct nic *nic, const struct sockaddr_storage *peer);
 /* Listens on the NIC's address within STRATUS_PORT_RANGE. The socket, or negative errno; *address
  * gets the port. */
 int tcp_socket_listen(const struct nic *nic, struct sockaddr_storage *address);
@@ -27,6 +34,8 @@ int tcp_socket_listen(const struct nic *nic, struct sockaddr_storage *address);
 const char *tcp_address_text(const struct sockaddr_storage *address, char text[TCP_ADDRESS_TEXT]);
 /* A link-local IPv6 address is reached through this NIC; others are left alone. */
 void tcp_address_set_scope(struct sockaddr_storage *address, const struct nic *nic);
+/* In the NIC's subnet, as far as that is known. */
+bool tcp_address_is_near(const struct sockaddr_storage *address, const struct nic *nic);
 socklen_t tcp_address_bytes(const struct sockaddr_storage *address);
 
 #endif

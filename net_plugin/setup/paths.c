@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See paths.h. */
+#include "net_plugin/setup/paths.h"
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "net_plugin/lane/tcp/tcp_socket.h"
+
+/* What pairing looks at: who fits whom, and how many paths each has. */
+struct pairing {
+  const struct nic *nics;
+  const struct sockaddr_storage *addresses;
+  unsigned nic_count, address_count;
+  bool is_any_family; /* none fits any */
+  unsigned nic_paths[NIC_MAX_FUSED], address_paths[HANDLE_ADDRESSES];
+};
+
+static bool is_possible(const struct pairing *pairing, unsigned nic, unsigned address) {
+  return pairing->is_any_family ||
+         pairing->nics[nic].address.ss_family == pairing->addresses[address].ss_family;
+}
+
+/* The lower, the better: the subnet counts most, then an even load, then the order. */
+static unsigned cost(const struct pairing *pairing, unsigned nic, unsigned address) {
+  if (!is_possible(pairing, nic, address)) {
+    return UINT_MAX;
+  }
+  bool is_near = tcp_address_is_near(&pairing->addresses[address], &pairing->nics[nic]);
+  bool is_in_order = nic % pairing->address_count == address % pairing->nic_count;
+  return (is_near ? 0 : 1000) + 10 * (pairing->nic_paths[nic] + pairing->address_paths[address]) +
+         (is_in_order ? 0 : 1);
+}
+
+static void add(struct pairing *pairing, struct paths *paths, unsigned nic, unsigned address) {
+  paths->list[paths->count++] = (struct path){ (uint8_t)nic, (uint8_t)address };
+  pairing->nic_paths[nic]++;
+  pairing->address_paths[address]++;
+}
+
+/* Gives each NIC its best address; then each address that was left out its best NIC. */
+static void find_homes(struct pairing *pairing, struct paths *paths) {
+  for (unsigned nic = 0; nic < pairing->nic_count; nic++) {
+    unsigned best = 0;
+    for (unsigned i = 1; i < pairing->address_count; i++) {
+      best = cost(pairing, nic, i) < cost(pairing, nic, best) ? i : best;
+    }
+    if (is_possible(pairing, nic, best)) {
+      add(pairing, paths, nic, best);
+    }
+  }
+  for (unsigned address = 0; address < pairing->address_count; address++) {
+    unsigned best = 0;
+    for (unsigned i = 1; i < pairing->nic_count; i++) {
+      best = cost(pairing, i, address) < cost(pairing, best, address) ? i : best;
+    }
+    if (pairing->address_paths[address] == 0 && is_possible(pairing, best, address)) {
+      add(pairing, paths, best, address);
+    }
+  }
+  paths->home_count = paths->count;
+}
+
+static bool is_listed(const struct paths *paths, unsigned nic, unsigned address) {
+  for (unsigned i = 0; i < paths->count; i++) {
+    if (paths->list[i].nic == nic && paths->list[i].address == address) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void paths_find(struct paths *paths, const struct nic *nics, unsigned nic_count,
+                const struct sockaddr_storage *addresses, unsigned address_count) {
+  struct pairing pairing = {
+    .nics = nics, .addresses = addresses, .nic_count = nic_count, .address_count = address_count
+  };
+  *paths = (struct paths){ 0 };
+  find_homes(&pairing, paths);
+  if (paths->count == 0) {
+    pairing.is_any_family = true;
+    find_homes(&pairing, paths);
+  }
+  for (unsigned nic = 0; nic < nic_count; nic++) {
+    for (unsigned address = 0; address < address_count; address++) {
+      if (is_possible(&pairing, nic, address) && !is_listed(paths, nic, address)) {
+        add(&pairing, paths, nic, address);
+      }
+    }
+  }
+}
+
+struct path paths_choose(const struct paths *paths, unsigned lane, unsigned turn) {
+  return paths->list[(lane % paths->home_count + turn) % paths->count];
+}

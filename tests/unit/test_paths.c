@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which NIC talks to which address. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/setup/paths.h"
+
+static struct sockaddr_storage address(const char *text) {
+  struct sockaddr_storage out = { 0 };
+  struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&out;
+  struct sockaddr_in *in = (struct sockaddr_in *)&out;
+  if (strchr(text, ':')) {
+    in6->sin6_family = AF_INET6;
+    assert_int_equal(inet_pton(AF_INET6, text, &in6->sin6_addr), 1);
+  } else {
+    in->sin_family = AF_INET;
+    assert_int_equal(inet_pton(AF_INET, text, &in->sin_addr), 1);
+  }
+  return out;
+}
+
+/* "10.0.0.1/24 10.0.1.1/24" against "10.0.0.2 10.0.1.2": the home paths as "0-0 1-1", then after a
+ * bar the detours. */
+static const char *find(const char *nics_text, const char *addresses_text) {
+  static char text[512];
+  struct nic nics[NIC_MAX_FUSED] = { 0 };
+  struct sockaddr_storage addresses[HANDLE_ADDRESSES];
+  unsigned nic_count = 0, address_count = 0;
+  char copy[256], *save;
+  snprintf(copy, sizeof copy, "%s", nics_text);
+  for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+    char *slash = strchr(word, '/');
+    nics[nic_count].prefix_bits = slash ? (unsigned)atoi(slash + 1) : 0;
+    if (slash) {
+      *slash = '\0';
+    }
+    nics[nic_count++].address = address(word);
+  }
+  snprintf(copy, sizeof copy, "%s", addresses_text);
+  for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+    addresses[address_count++] = address(word);
+  }
+  struct paths paths;
+  paths_find(&paths, nics, nic_count, addresses, address_count);
+  size_t length = 0;
+  for (unsigned i = 0; i < paths.count; i++) {
+    length += (size_t)snprintf(text + length, sizeof text - length, "%s%s%u-%u", i ? " " : "",
+                               i == paths.home_count ? "| " : "", paths.list[i].nic,
+                               paths.list[i].address);
+  }
+  return text;
+}
+
+static void one_to_one(void **context) {
+  (void)context;
+  assert_string_equal(find("10.0.0.1/24", "10.0.0.2"), "0-0");
+  assert_string_equal(find("10.0.0.1/24", "192.168.7.2"), "0-0");
+}
+
+static void rails_are_found_by_their_subnets(void **context) {
+  (void)context;
+  assert_string_equal(find("10.0.0.1/24 10.0.1.1/24", "10.0.0.2 10.0.1.2"), "0-0 1-1 | 0-1 1-0");
+  assert_string_equal(find("10.0.0.1/24 10.0.1.1/24", "10.0.1.2 10.0.0.2"), "0-1 1-0 | 0-0 1-1");
+  assert_string_equal(find("10.0.0.1/23 10.0.2.1/23", "10.0.3.2 10.0.1.2"), "0-1 1-0 | 0-0 1-1");
+  assert_string_equal(find("fd70::1/64 fd71::1/64", "fd71::2 fd70::2"), "0-1 1-0 | 0-0 1-1");
+}
+
+static void elsewhere_the_order_counts(void **context) {
+  (void)context;
+  /* all in one subnet; all behind routers; no netmask known */
+  const char *expected = "0-0 1-1 | 0-1 1-0";
+  assert_string_equal(find("10.0.0.1/24 10.0.0.2/24", "10.0.0.3 10.0.0.4"), expected);
+  assert_string_equal(find("10.1.0.1/32 10.1.0.2/32", "10.0.0.3 10.0.0.4"), expected);
+  assert_string_equal(find("10.0.0.1 10.0.1.1", "10.0.1.3 10.0.0.4"), expected);
+}
+
+static void unequal_counts_leave_nobody_out(void **context) {
+  (void)context;
+  assert_string_equal(find("10.0.0.1/24 10.0.1.1/24", "10.0.1.2"), "0-0 1-0");
+  assert_string_equal(find("10.0.1.1/24", "10.0.0.2 10.0.1.2"), "0-1 0-0");
+  assert_string_equal(find("10.0.0.1/24 10.0.0.2/24 10.0.0.3/24", "10.0.0.4 10.0.0.5"),
+                      "0-0 1-1 2-0 | 0-1 1-0 2-1");
+  assert_string_equal(find("10.0.0.1/24 10.0.1.1/24", "10.0.1.2 10.0.1.3 10.0.0.2"),
+                      "0-2 1-1 1-0 | 0-0 0-1 1-2");
+}
+
+static void families_do_not_mix(void **context) {
+  (void)context;
+  assert_string_equal(find("10.0.0.1/24 fd71::1/64", "fd71::2 10.0.0.2"), "0-1 1-0");
+  assert_string_equal(find("10.0.0.1/24 fd71::1/64", "10.0.0.2"), "0-0");
+  /* unless nothing fits: then routing decides */
+  assert_string_equal(find("10.0.0.1/24", "fd71::2"), "0-0");
+}
+
+static void lanes_go_round_and_turns_reach_every_path(void **context) {
+  (void)context;
+  struct nic nics[2] = { { .address = address("10.0.0.1") }, { .address = address("10.0.1.1") } };
+  struct sockaddr_storage peers[2] = { address("10.0.0.2"), address("10.0.1.2") };
+  struct paths paths;
+  paths_find(&paths, nics, 2, peers, 2);
+  unsigned lanes_of_nic[2] = { 0 };
+  for (unsigned lane = 0; lane < 16; lane++) {
+    lanes_of_nic[paths_choose(&paths, lane, 0).nic]++;
+    unsigned seen = 0;
+    for (unsigned turn = 0; turn < 4; turn++) {
+      struct path path = paths_choose(&paths, lane, turn);
+      seen |= 1u << (path.nic * 2 + path.address);
+    }
+    assert_int_equal(seen, 15);
+  }
+  assert_int_equal(lanes_of_nic[0], 8);
+  assert_int_equal(lanes_of_nic[1], 8);
+}
+
+static void near_is_what_the_netmask_says(void **context) {
+  (void)context;
+  struct nic nic = { .address = address("10.0.5.1"), .prefix_bits = 22 };
+  struct sockaddr_storage inside = address("10.0.7.255"), outside = address("10.0.8.1"),
+                          other = address("fd70::1");
+  assert_true(tcp_address_is_near(&inside, &nic));
+  assert_false(tcp_address_is_near(&outside, &nic));
+  assert_false(tcp_address_is_near(&other, &nic));
+  nic.prefix_bits = 0;
+  assert_false(tcp_address_is_near(&inside, &nic));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(one_to_one),
+    cmocka_unit_test(rails_are_found_by_their_subnets),
+    cmocka_unit_test(elsewhere_the_order_counts),
+    cmocka_unit_test(unequal_counts_leave_nobody_out),
+    cmocka_unit_test(families_do_not_mix),
+    cmocka_unit_test(lanes_go_round_and_turns_reach_every_path),
+    cmocka_unit_test(near_is_what_the_netmask_says),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -66,7 +66,7 @@ void connection_progress(struct connection *connection) {
     is_alone = connection->opened == connection_lane_bit((unsigned)hot);
     connection_serve_lane(connection, (unsigned)hot, EPOLLIN, now_ns);
   }
-  bool is_turn = !is_alone || ++connection->hot_polls % HOT_POLLS == 0;
+  bool is_turn = !is_alone || connection->blocked || ++connection->hot_polls % HOT_POLLS == 0;
   if (connection->published == completed && is_turn) {
     engine_poll(engine);
   }

@@ -10,8 +10,7 @@
  *
  * A WINDOW frame costs a system call on both sides, which for small messages is most of their cost.
  * So the receiver is silent unless somebody waits:
- *  - a message that was not copied by its sender has landed: its user waits for the
- * acknowledgement;
+ *  - a message has landed that its sender did not copy: its user waits for the acknowledgement;
  *  - the sender asked for credit (REQUEST), and there is some;
  *  - bulk traffic is about to run out of credit: half of what it had is used;
  *  - small messages have used half of the eager slots;
@@ -61,7 +60,7 @@ struct credit_given {
   uint64_t wanted; /* the sender asked for grants of all messages below */
   uint32_t frames; /* arrived since the last WINDOW */
   uint64_t bytes;
-  bool is_bulk;         /* the last message was not an eager one */
+  bool is_bulk;         /* the last message was one that was not copied */
   bool is_due;          /* a WINDOW must be written now */
   uint64_t deadline_ns; /* or then; LINK_NO_DEADLINE if nothing is pending */
 };
@@ -72,10 +71,10 @@ void credit_init(struct credit_given *credit, unsigned eager_slots);
 void credit_granted(struct credit_given *credit, uint64_t granted, uint64_t landed);
 void credit_requested(struct credit_given *credit, uint64_t message, uint64_t granted);
 
-/* A DATA frame arrived. lane_frames: unacknowledged ones of its lane. has_landed: it was the last
- * one of its message. */
+/* A DATA frame arrived. lane_frames: unacknowledged ones of its lane. is_awaited: the sender's user
+ * waits. has_landed: it was the last one of its message. */
 void credit_frame_arrived(struct credit_given *credit, uint32_t bytes, uint64_t lane_frames,
-                          bool is_eager, bool has_landed, uint64_t now_ns);
+                          bool is_awaited, bool has_landed, uint64_t now_ns);
 
 void credit_time_passed(struct credit_given *credit, uint64_t now_ns);
 

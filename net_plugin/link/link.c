@@ -35,7 +35,7 @@ static bool link_lay_out(const struct link_config *config, struct layout *layout
   }
   bool is_sender = config->role == LINK_SENDER;
   size_t requeue_bytes = config->lanes * LINK_JOURNAL * sizeof(struct chunk);
-  size_t copies = is_sender ? LINK_WINDOW : config->eager_slots;
+  size_t copies = is_sender ? OUTGOING_COPIES : config->eager_slots;
   layout->control_stride = round_up(config->lanes * WIRE_ACK_BYTES);
   layout->eager_stride = round_up(config->eager_bytes);
   layout->lanes = round_up(sizeof(struct link));
@@ -70,8 +70,9 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
     link->taken.eager_slots = config->eager_slots;
     requeue_init(&link->requeue, (struct chunk *)(void *)(bytes + layout.requeue),
                  config->lanes * LINK_JOURNAL);
-    stripe_init(&link->stripe, config->chunk_bytes, config->eager_bytes);
-    outgoing_init(&link->outgoing, config->eager_bytes, bytes + layout.eager, layout.eager_stride);
+    stripe_init(&link->stripe, config->chunk_bytes);
+    outgoing_init(&link->outgoing, config->eager_bytes, bytes + layout.eager,
+                  OUTGOING_COPIES * layout.eager_stride);
   } else {
     link->nowhere = bytes + layout.nowhere;
     credit_init(&link->given, config->eager_slots);
@@ -323,13 +324,12 @@ int link_pick_lane(const struct link *link, uint64_t writable) {
   if (!link->has_chunk) {
     return -1;
   }
-  const struct outgoing *message = outgoing_cutting(&link->outgoing);
-  bool is_eager = link->requeue.count == 0 && message->bytes <= link->config.eager_bytes;
-  return stripe_pick(&link->stripe, candidates & ~link->full, is_eager);
+  return stripe_pick(&link->stripe, candidates & ~link->full);
 }
 
 /* Fills in the control frame that is most urgent; false: none. */
-static bool link_next_control(struct link *link, unsigned lane, struct wire_header *header) {
+static bool link_next_control(struct link *link, unsigned lane, struct wire_header *header,
+                              uint64_t now_ns) {
   *header = (struct wire_header){ 0 };
   if (link->failover.announce != 0) {
     unsigned told = (unsigned)__builtin_ctzll(link->failover.announce);
@@ -342,7 +342,7 @@ static bool link_next_control(struct link *link, unsigned lane, struct wire_head
       receive_fill_fenced(link, told, header);
     }
   } else if (link->given.is_due) {
-    receive_fill_window(link, lane, header);
+    receive_fill_window(link, lane, header, now_ns);
   } else if (link->is_request_due) {
     link->is_request_due = false;
     header->type = WIRE_REQUEST;
@@ -367,7 +367,8 @@ bool link_next_frame(struct link *link, unsigned lane, struct link_frame *frame,
     return false;
   }
   struct wire_header header;
-  if ((link_has_control(link) || link->pong != 0) && link_next_control(link, lane, &header)) {
+  if ((link_has_control(link) || link->pong != 0) &&
+      link_next_control(link, lane, &header, now_ns)) {
     wire_header_encode(&header, frame->header);
     frame->length = header.length;
     frame->payload = header.length > 0 ? link->lanes[lane].control : NULL;

@@ -16,7 +16,8 @@
  * Invariants, asserted by link_check:
  *  1. A chunk is in one place: unsent, in one lane's journal, requeued, or acknowledged.
  *  2. Messages complete in order, each once, when every byte is acknowledged (sender; a message of
- *     at most eager_bytes is copied and completes when posted) or landed (receiver).
+ *     at most eager_bytes is copied if there is room, and completes when written) or landed
+ *     (receiver).
  *  3. No DATA without credit, except messages of at most eager_bytes up to eager_slots beyond it.
  *  4. Each byte of a message lands once per completed frame; a half-received frame counts for
  * nothing.
@@ -36,6 +37,11 @@
                          */
 #define LINK_JOURNAL 64 /* unacknowledged chunks per lane */
 #define LINK_NO_DEADLINE UINT64_MAX
+#define LINK_COPY_BYTES                                                                            \
+  (16u << 10) /* up to here a copy is cheaper than waiting for its acknowledgement */
+#define LINK_GROW_BYTES                                                                            \
+  (16u << 10) /* a larger message makes more than one lane worth its while                         \
+               */
 
 enum link_role { LINK_SENDER, LINK_RECEIVER };
 

@@ -55,6 +55,7 @@ static void check_sender(const struct link *link) {
   assert(ring->taken <= ring->completed && ring->completed <= ring->posted);
   assert(ring->retired <= ring->cutting && ring->cutting <= ring->posted);
   assert(ring->retired <= ring->completed && ring->posted - ring->retired <= LINK_WINDOW);
+  assert(ring->copies_end - ring->copies_begin <= ring->copies_bytes);
   for (uint64_t number = ring->retired; number < ring->posted; number++) {
     const struct outgoing *message = &ring->slots[number % LINK_WINDOW];
     assert(message->is_cut == (number < ring->cutting));
@@ -77,13 +78,15 @@ static void check_receiver(const struct link *link) {
   assert(link->given.told <= ring->granted);
   /* Invariant 4: what is arriving is arriving on some lane. */
   uint64_t arriving[LINK_WINDOW] = { 0 };
-  unsigned bounced = 0;
+  uint64_t bounced[LINK_WINDOW / 2] = { 0 };
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
     const struct lane *receiving = &link->lanes[lane];
     if (receiving->arrival == ARRIVAL_USER) {
       arriving[receiving->header.message % LINK_WINDOW] += receiving->header.length;
     }
-    bounced += receiving->arrival == ARRIVAL_BOUNCED;
+    if (receiving->arrival == ARRIVAL_BOUNCED) {
+      bounced[receiving->header.message % ring->eager_slots] += receiving->header.length;
+    }
     assert(receiving->arrival == ARRIVAL_NONE || (link->failover.up & lane_bit(lane)) != 0);
   }
   for (uint64_t number = ring->completed; number < ring->posted; number++) {
@@ -94,11 +97,11 @@ static void check_receiver(const struct link *link) {
   }
   for (unsigned slot = 0; slot < ring->eager_slots; slot++) {
     const struct bounce *bounce = &ring->bounces[slot];
-    bounced -= bounce->state == BOUNCE_ARRIVING;
+    assert((bounce->state == BOUNCE_ARRIVING ? bounce->arriving : 0) == bounced[slot]);
+    assert(bounce->state == BOUNCE_FREE || bounce->landed + bounce->arriving <= bounce->bytes);
     assert(bounce->state != BOUNCE_LANDED || bounce->message >= ring->posted);
     assert(bounce->state == BOUNCE_FREE || bounce->message >= ring->granted);
   }
-  assert(bounced == 0);
 }
 
 void link_check(const struct link *link) {

@@ -69,13 +69,13 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
     return result;
   }
   receiving->received++;
+  receiving->arrived_ns = now_ns;
   receiving->bytes_received += header->length;
   link->unacked |= lane_bit(lane);
   const struct incoming_ring *ring = &link->incoming;
-  bool is_eager = header->total <= link->config.eager_bytes;
-  bool has_landed = is_eager || ring->slots[header->message % LINK_WINDOW].is_landed;
   credit_frame_arrived(&link->given, header->length, receiving->received - receiving->told,
-                       is_eager, has_landed, now_ns);
+                       (header->flags & WIRE_IS_AWAITED) != 0,
+                       incoming_has_landed(ring, header->message), now_ns);
   if (is_bounced) { /* a receive that was posted meanwhile can be granted now */
     credit_granted(&link->given, ring->granted, ring->completed);
   }
@@ -127,6 +127,12 @@ void receive_fill_fenced(const struct link *link, unsigned lane, struct wire_hea
   header->total = is_up ? link->lanes[lane].base : link->lanes[lane].received;
 }
 
+/* How long the acknowledgement of the lane's last frame was held back. */
+static uint32_t receive_held_us(const struct lane *lane, uint64_t now_ns) {
+  uint64_t held_us = now_ns > lane->arrived_ns ? (now_ns - lane->arrived_ns) / 1000 : 0;
+  return held_us < WIRE_MAX_HELD_US ? (uint32_t)held_us : WIRE_MAX_HELD_US;
+}
+
 void receive_bye_arrived(struct link *link) {
   link->is_peer_closed = true;
   if (!link->is_detached && link->incoming.completed < link->incoming.posted) {
@@ -134,13 +140,15 @@ void receive_bye_arrived(struct link *link) {
   }
 }
 
-void receive_fill_window(struct link *link, unsigned lane, struct wire_header *header) {
+void receive_fill_window(struct link *link, unsigned lane, struct wire_header *header,
+                         uint64_t now_ns) {
   uint8_t *acks = link->lanes[lane].control;
   uint32_t length = 0;
   for (uint64_t lanes = link->unacked; lanes != 0; lanes &= lanes - 1) {
     unsigned acked = (unsigned)__builtin_ctzll(lanes);
     struct wire_ack ack = {
       .lane = (uint8_t)acked,
+      .held_us = receive_held_us(&link->lanes[acked], now_ns),
       .epoch = link->failover.lanes[acked].epoch,
       .frames = link->lanes[acked].received,
     };

@@ -18,12 +18,14 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, uint64_t
     link_fail(link, -ECONNRESET);
     return link->status;
   }
-  int result = outgoing_post(&link->outgoing, data, bytes);
+  /* A larger message that has credit needs no copy: its acknowledgement will come soon. */
+  bool may_copy = bytes <= LINK_COPY_BYTES || link->outgoing.posted >= link->taken.granted;
+  int result = outgoing_post(&link->outgoing, data, bytes, may_copy);
   if (result != 0) {
     return result;
   }
   link->outgoing.slots[(link->outgoing.posted - 1) % LINK_WINDOW].posted_ns = now_ns;
-  if (bytes > link->config.eager_bytes && !link->failover.is_grown) {
+  if (bytes > LINK_GROW_BYTES && !link->failover.is_grown) {
     failover_grow(&link->failover);
   }
   send_look_ahead(link);
@@ -77,10 +79,13 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
     .offset = chunk.offset,
     .total = message->bytes,
   };
+  if (!message->is_copied) {
+    header.flags |= WIRE_IS_AWAITED;
+  }
   frame->length = chunk.length;
   frame->payload = chunk.length > 0 ? message->data + chunk.offset : NULL;
   if (link->config.wants_checksums && chunk.length > 0) {
-    header.flags = WIRE_HAS_CRC;
+    header.flags |= WIRE_HAS_CRC;
     header.payload_crc = hash_crc32c(0, frame->payload, frame->length);
   }
   wire_header_encode(&header, frame->header);
@@ -96,7 +101,7 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
 
 /* Frees what the peer has, up to `count`; what is still being written is kept until it is written:
  * the owner of the lane reads it. */
-static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns) {
+static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uint64_t arrived_ns) {
   struct lane *acked = &link->lanes[lane];
   struct journal *journal = &acked->journal;
   uint64_t written = journal->sent - ((link->writing_data & lane_bit(lane)) != 0 ? 1 : 0);
@@ -117,7 +122,7 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
   /* The load of an epoch that is over was forgotten when it ended. */
   bool is_current = acked->sent_epoch == link->failover.lanes[lane].epoch;
   if (is_current && (link->failover.up & lane_bit(lane)) != 0) {
-    stripe_acked(&link->stripe, lane, bytes, now_ns);
+    stripe_acked(&link->stripe, lane, bytes, arrived_ns);
     failover_proved(&link->failover, lane);
   } else if (journal_count(journal) == 0) {
     failover_settle(&link->failover, lane);
@@ -129,6 +134,11 @@ void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns) {
     return;
   }
   link->writing_data &= ~lane_bit(lane);
+  const struct journal *journal = &link->lanes[lane].journal;
+  struct chunk chunk = journal_at(journal, journal->sent - 1);
+  if (outgoing_is_live(&link->outgoing, chunk)) {
+    outgoing_written(&link->outgoing, chunk);
+  }
   if (link->lanes[lane].claimed > link->lanes[lane].journal.acked) {
     send_apply_ack(link, lane, link->lanes[lane].claimed, now_ns);
     send_look_ahead(link);
@@ -155,7 +165,8 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
     if (ack.frames > acked->claimed) {
       acked->claimed = ack.frames;
     }
-    send_apply_ack(link, ack.lane, ack.frames, now_ns);
+    uint64_t held_ns = ack.held_us * 1000ull;
+    send_apply_ack(link, ack.lane, ack.frames, held_ns < now_ns ? now_ns - held_ns : 0);
   }
   if (header->message > link->taken.granted) {
     link->taken.granted = header->message;

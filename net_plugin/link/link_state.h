@@ -39,8 +39,9 @@ struct lane {
   uint64_t heard_ns; /* the last frame, or the handshake */
 
   /* receiver */
-  uint64_t received; /* DATA frames that counted, over all epochs */
-  uint64_t told;     /* of these, acknowledged by a WINDOW */
+  uint64_t received;   /* DATA frames that counted, over all epochs */
+  uint64_t told;       /* of these, acknowledged by a WINDOW */
+  uint64_t arrived_ns; /* when the last of them came */
 
   /* sender */
   uint32_t sent_epoch; /* the incarnation whose frames are in the journal */
@@ -121,7 +122,8 @@ void receive_lane_up(struct link *link, unsigned lane);
 void receive_lane_dropped(struct link *link, unsigned lane);
 int receive_fence_arrived(struct link *link, const struct wire_header *header, uint64_t now_ns);
 void receive_bye_arrived(struct link *link);
-void receive_fill_window(struct link *link, unsigned lane, struct wire_header *header);
+void receive_fill_window(struct link *link, unsigned lane, struct wire_header *header,
+                         uint64_t now_ns);
 /* What FENCED tells of the lane. */
 void receive_fill_fenced(const struct link *link, unsigned lane, struct wire_header *header);
 void receive_detach(struct link *link);

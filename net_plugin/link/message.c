@@ -12,37 +12,64 @@
 /* ---- sender ---- */
 
 void outgoing_init(struct outgoing_ring *ring, uint32_t eager_bytes, uint8_t *copies,
-                   size_t stride) {
-  *ring = (struct outgoing_ring){ .eager_bytes = eager_bytes, .copies = copies, .stride = stride };
+                   size_t copies_bytes) {
+  *ring = (struct outgoing_ring){ .eager_bytes = eager_bytes,
+                                  .copies = copies,
+                                  .copies_bytes = copies_bytes };
 }
 
 static struct outgoing *outgoing_at(struct outgoing_ring *ring, uint64_t message) {
   return &ring->slots[message % LINK_WINDOW];
 }
 
+static bool outgoing_is_free(const struct outgoing *message) {
+  return message->is_copied && message->is_cut && message->written >= message->bytes;
+}
+
 static void outgoing_complete(struct outgoing_ring *ring) {
-  while (ring->completed < ring->posted &&
-         (ring->completed < ring->retired ||
-          outgoing_at(ring, ring->completed)->bytes <= ring->eager_bytes)) {
+  while (ring->completed < ring->posted && (ring->completed < ring->retired ||
+                                            outgoing_is_free(outgoing_at(ring, ring->completed)))) {
     ring->completed++;
   }
 }
 
-int outgoing_post(struct outgoing_ring *ring, const void *data, uint64_t bytes) {
+/* Copies the message if it is small and there is room. While nothing is in flight the ring starts
+ * over, so that few small messages always use the same, warm memory. */
+static void outgoing_copy(struct outgoing_ring *ring, struct outgoing *message) {
+  if (ring->retired == ring->posted) {
+    ring->copies_begin = ring->copies_end = 0;
+  }
+  if (message->bytes > ring->eager_bytes) {
+    return;
+  }
+  uint64_t place = ring->copies_end;
+  uint64_t at = ring->copies_bytes > 0 ? place % ring->copies_bytes : 0;
+  if (at + message->bytes > ring->copies_bytes) { /* not across the end of the memory */
+    place += ring->copies_bytes - at;
+    at = 0;
+  }
+  if (place + message->bytes - ring->copies_begin > ring->copies_bytes) {
+    return;
+  }
+  if (message->bytes > 0) {
+    memcpy(ring->copies + at, message->data, message->bytes);
+  }
+  message->data = ring->copies + at;
+  message->is_copied = true;
+  message->copy_end = ring->copies_end = place + message->bytes;
+}
+
+int outgoing_post(struct outgoing_ring *ring, const void *data, uint64_t bytes, bool may_copy) {
   uint64_t oldest = ring->retired < ring->taken ? ring->retired : ring->taken;
   if (ring->posted - oldest >= LINK_WINDOW) {
     return -EAGAIN;
   }
-  if (bytes <= ring->eager_bytes) {
-    uint8_t *copy = ring->copies + ring->posted % LINK_WINDOW * ring->stride;
-    if (bytes > 0) {
-      memcpy(copy, data, bytes);
-    }
-    data = copy;
+  struct outgoing *message = outgoing_at(ring, ring->posted);
+  *message = (struct outgoing){ .data = data, .bytes = bytes };
+  if (may_copy) {
+    outgoing_copy(ring, message);
   }
-  *outgoing_at(ring, ring->posted) = (struct outgoing){ .data = data, .bytes = bytes };
   ring->posted++;
-  outgoing_complete(ring);
   return 0;
 }
 
@@ -68,6 +95,18 @@ static bool outgoing_is_done(const struct outgoing *message) {
   return message->is_cut && message->chunks == 0;
 }
 
+void outgoing_written(struct outgoing_ring *ring, struct chunk chunk) {
+  outgoing_of(ring, chunk)->written += chunk.length;
+  outgoing_complete(ring);
+}
+
+static void outgoing_retire(struct outgoing_ring *ring) {
+  const struct outgoing *message = outgoing_at(ring, ring->retired++);
+  if (message->is_copied) {
+    ring->copies_begin = message->copy_end;
+  }
+}
+
 void outgoing_acked(struct outgoing_ring *ring, struct chunk chunk) {
   struct outgoing *message = outgoing_of(ring, chunk);
   assert(message->chunks > 0);
@@ -77,7 +116,7 @@ void outgoing_acked(struct outgoing_ring *ring, struct chunk chunk) {
     return;
   }
   while (ring->retired < ring->cutting && outgoing_is_done(outgoing_at(ring, ring->retired))) {
-    ring->retired++;
+    outgoing_retire(ring);
   }
   outgoing_complete(ring);
 }
@@ -94,7 +133,11 @@ void outgoing_retire_all(struct outgoing_ring *ring) {
 }
 
 void outgoing_truncate(struct outgoing_ring *ring) {
-  ring->posted = ring->completed;
+  uint64_t end = ring->completed;
+  while (end < ring->posted && outgoing_at(ring, end)->is_copied) {
+    end++;
+  }
+  ring->posted = end;
   if (ring->cutting > ring->posted) {
     ring->cutting = ring->posted;
   }
@@ -152,6 +195,13 @@ static void incoming_complete(struct incoming_ring *ring) {
   }
 }
 
+bool incoming_has_landed(const struct incoming_ring *ring, uint64_t message) {
+  if (message < ring->posted) {
+    return ring->slots[message % LINK_WINDOW].is_landed;
+  }
+  return ring->bounces[message % ring->eager_slots].state == BOUNCE_LANDED;
+}
+
 static void bounce_copy_out(struct incoming_ring *ring, struct bounce *bounce) {
   struct incoming *message = incoming_at(ring, bounce->message);
   if (bounce->bytes > 0) {
@@ -182,21 +232,26 @@ int incoming_post(struct incoming_ring *ring, void *data, uint64_t capacity) {
 
 static int bounce_begin(struct incoming_ring *ring, const struct wire_header *header,
                         uint8_t **buffer) {
-  /* Messages that are copied eagerly are never split, so one frame fills the buffer. */
-  if (header->total > ring->eager_bytes || header->length != header->total ||
-      header->message - ring->granted >= ring->eager_slots) {
+  struct bounce *bounce = bounce_of(ring, header->message);
+  if (bounce == NULL) {
+    if (header->total > ring->eager_bytes || header->message - ring->granted >= ring->eager_slots) {
+      return -EPROTO;
+    }
+    bounce = &ring->bounces[header->message % ring->eager_slots];
+    if (bounce->state != BOUNCE_FREE) {
+      return -EPROTO;
+    }
+    *bounce = (struct bounce){
+      .message = header->message,
+      .bytes = (uint32_t)header->total,
+      .state = BOUNCE_ARRIVING,
+    };
+  } else if (bounce->state == BOUNCE_LANDED || header->total != bounce->bytes ||
+             header->length > bounce->bytes - bounce->landed - bounce->arriving) {
     return -EPROTO;
   }
-  struct bounce *bounce = &ring->bounces[header->message % ring->eager_slots];
-  if (bounce->state != BOUNCE_FREE) {
-    return -EPROTO;
-  }
-  *bounce = (struct bounce){
-    .message = header->message,
-    .bytes = header->length,
-    .state = BOUNCE_ARRIVING,
-  };
-  *buffer = bounce_buffer(ring, header->message);
+  bounce->arriving += header->length;
+  *buffer = bounce_buffer(ring, header->message) + header->offset;
   return 0;
 }
 
@@ -205,12 +260,12 @@ int incoming_begin(struct incoming_ring *ring, const struct wire_header *header,
   if (header->message < ring->completed) {
     return -EPROTO;
   }
-  *is_bounced = header->message >= ring->posted;
+  *is_bounced = header->message >= ring->posted || bounce_of(ring, header->message) != NULL;
   if (*is_bounced) {
     return bounce_begin(ring, header, buffer);
   }
   struct incoming *message = incoming_at(ring, header->message);
-  if (message->is_landed || bounce_of(ring, header->message) != NULL) {
+  if (message->is_landed) {
     return -EPROTO;
   }
   if (header->total > message->capacity) {
@@ -231,6 +286,11 @@ int incoming_begin(struct incoming_ring *ring, const struct wire_header *header,
 
 static void bounce_end(struct incoming_ring *ring, const struct wire_header *header) {
   struct bounce *bounce = &ring->bounces[header->message % ring->eager_slots];
+  bounce->arriving -= header->length;
+  bounce->landed += header->length;
+  if (bounce->landed < bounce->bytes) {
+    return;
+  }
   bounce->state = BOUNCE_LANDED;
   if (header->message < ring->posted) { /* posted meanwhile */
     bounce_copy_out(ring, bounce);
@@ -259,8 +319,12 @@ int incoming_end(struct incoming_ring *ring, const struct wire_header *header, b
 
 void incoming_drop(struct incoming_ring *ring, const struct wire_header *header, bool is_bounced) {
   if (is_bounced) {
-    ring->bounces[header->message % ring->eager_slots].state = BOUNCE_FREE;
-    incoming_grant(ring);
+    struct bounce *bounce = &ring->bounces[header->message % ring->eager_slots];
+    bounce->arriving -= header->length;
+    if (bounce->landed == 0 && bounce->arriving == 0) {
+      bounce->state = BOUNCE_FREE;
+      incoming_grant(ring);
+    }
   } else {
     incoming_at(ring, header->message)->arriving -= header->length;
   }

@@ -10,9 +10,11 @@
  *   receiver    taken <= completed <= posted      told to the user, landed, posted
  *               completed <= granted <= posted    what the sender may send
  *
- * A message of at most eager_bytes is copied when it is posted, and complete for the user at once.
- * On the receiver such a message may arrive before its receive: it lands in a bounce buffer, slot
- * (number % eager_slots), and is copied out when the receive is posted. */
+ * A message of at most eager_bytes is copied when it is posted, if there is room for the copy, and
+ * complete for the user as soon as all of it was written once. Not at once: who waits for a send
+ * moves its bytes on, and a sender cannot run ahead of what the paths take. On the receiver a
+ * message of that size may arrive before its receive: it lands in a bounce buffer, slot (number %
+ * eager_slots), and is copied out when it is whole and the receive is posted. */
 #ifndef NET_PLUGIN_LINK_MESSAGE_H
 #define NET_PLUGIN_LINK_MESSAGE_H
 
@@ -28,26 +30,33 @@
 struct outgoing {
   const uint8_t *data; /* the user's, or our copy */
   uint64_t bytes;
-  uint64_t cut;    /* bytes that were given to chunks */
-  uint64_t acked;  /* bytes that were acknowledged */
-  uint32_t chunks; /* in journals or requeued */
-  bool is_cut;     /* nothing is left to cut (a zero-byte message: its one chunk was cut) */
+  uint64_t cut;      /* bytes that were given to chunks */
+  uint64_t written;  /* bytes of chunks that were written, repeated ones counted again */
+  uint64_t acked;    /* bytes that were acknowledged */
+  uint64_t copy_end; /* is_copied: the end of its place among the copies */
+  uint32_t chunks;   /* in journals or requeued */
+  bool is_cut;       /* nothing is left to cut (a zero-byte message: its one chunk was cut) */
+  bool is_copied;
   uint64_t posted_ns;
 };
 
 struct outgoing_ring {
   uint64_t posted, cutting, retired, completed, taken;
-  uint8_t *copies; /* LINK_WINDOW buffers, `stride` apart */
-  size_t stride;
+  /* Copies lie one behind the other in a ring; places are counted over all its rounds. */
+  uint8_t *copies;
+  uint64_t copies_bytes, copies_begin, copies_end;
   uint32_t eager_bytes;
   struct outgoing slots[LINK_WINDOW];
 };
 
+/* Copies that fit into the memory for them: a few small messages, or this many of the largest. */
+#define OUTGOING_COPIES 16
+
 void outgoing_init(struct outgoing_ring *ring, uint32_t eager_bytes, uint8_t *copies,
-                   size_t stride);
+                   size_t copies_bytes);
 
 /* 0, or -EAGAIN: the window is full. */
-int outgoing_post(struct outgoing_ring *ring, const void *data, uint64_t bytes);
+int outgoing_post(struct outgoing_ring *ring, const void *data, uint64_t bytes, bool may_copy);
 
 /* The oldest message with bytes that no chunk covers; NULL if there is none. */
 static inline const struct outgoing *outgoing_cutting(const struct outgoing_ring *ring) {
@@ -67,13 +76,17 @@ static inline struct outgoing *outgoing_of(struct outgoing_ring *ring, struct ch
   return &ring->slots[chunk.message % LINK_WINDOW];
 }
 
+/* This live chunk was handed to the operating system. May complete messages. */
+void outgoing_written(struct outgoing_ring *ring, struct chunk chunk);
+
 /* The peer has this live chunk. May complete and retire messages. */
 void outgoing_acked(struct outgoing_ring *ring, struct chunk chunk);
 
 /* Every message is as good as acknowledged (the peer said so when it closed). */
 void outgoing_retire_all(struct outgoing_ring *ring);
 
-/* Forgets the oldest message that is not complete for the user, and all after it. */
+/* Forgets the oldest message whose bytes are the user's, unless it is complete, and all after it.
+ */
 void outgoing_truncate(struct outgoing_ring *ring);
 
 bool outgoing_next_completion(struct outgoing_ring *ring, struct link_completion *completion);
@@ -95,7 +108,9 @@ enum bounce_state { BOUNCE_FREE, BOUNCE_ARRIVING, BOUNCE_LANDED };
 
 struct bounce {
   uint64_t message;
-  uint32_t bytes;
+  uint32_t bytes;    /* of the whole message */
+  uint32_t arriving; /* bytes of the frames that are being received right now */
+  uint32_t landed;   /* bytes of complete frames */
   enum bounce_state state;
 };
 
@@ -123,6 +138,9 @@ int incoming_begin(struct incoming_ring *ring, const struct wire_header *header,
 int incoming_end(struct incoming_ring *ring, const struct wire_header *header, bool is_bounced);
 /* It will not arrive: the lane is lost, or the checksum was wrong. */
 void incoming_drop(struct incoming_ring *ring, const struct wire_header *header, bool is_bounced);
+
+/* All of this message has landed, posted or not. It was the last one that a frame came for. */
+bool incoming_has_landed(const struct incoming_ring *ring, uint64_t message);
 
 /* Messages landed in order, whether posted or not. */
 uint64_t incoming_landed(const struct incoming_ring *ring);

@@ -4,9 +4,8 @@
 
 #include <assert.h>
 
-void stripe_init(struct stripe *stripe, uint32_t chunk_bytes, uint32_t eager_bytes) {
-  *stripe = (struct stripe){ .chunk_bytes = chunk_bytes & ~(STRIPE_GRAIN_BYTES - 1),
-                             .eager_bytes = eager_bytes };
+void stripe_init(struct stripe *stripe, uint32_t chunk_bytes) {
+  *stripe = (struct stripe){ .chunk_bytes = chunk_bytes & ~(STRIPE_GRAIN_BYTES - 1) };
 }
 
 static void stripe_find_fastest(struct stripe *stripe) {
@@ -96,10 +95,12 @@ static uint64_t stripe_without_laggards(const struct stripe *stripe, uint64_t ca
   return candidates;
 }
 
-int stripe_pick(const struct stripe *stripe, uint64_t candidates, bool is_eager) {
+int stripe_pick(const struct stripe *stripe, uint64_t candidates) {
   uint64_t last_bit = 1ull << stripe->last;
-  if (is_eager && (candidates & last_bit & ~stripe->slow) != 0 &&
-      stripe->loads[stripe->last].outstanding_bytes <= STRIPE_WARM_BYTES) {
+  if ((candidates & last_bit & ~stripe->slow) != 0 &&
+      stripe->loads[stripe->last].outstanding_bytes < STRIPE_WARM_BYTES &&
+      stripe->loads[stripe->last].outstanding_bytes * stripe_ps_per_byte(stripe, stripe->last) <=
+          STRIPE_WARM_PS) {
     return (int)stripe->last;
   }
   if ((candidates & (stripe->slow | stripe->unknown)) != 0) {
@@ -140,7 +141,7 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
 uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t total,
                             uint64_t left) {
   assert(left <= total);
-  if (total <= stripe->eager_bytes) {
+  if (left <= stripe->chunk_bytes && left * stripe_ps_per_byte(stripe, lane) <= STRIPE_WARM_PS) {
     return (uint32_t)left;
   }
   uint32_t wanted = stripe_wanted_bytes(stripe, lane, total);
@@ -188,8 +189,10 @@ void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t
   load->outstanding_bytes -= bytes;
   load->sample_bytes += bytes;
   /* A lane that is never given much is measured when it is done with what it had. */
+  uint64_t least =
+      (stripe->slow & 1ull << lane) != 0 ? STRIPE_SLOW_CHUNK_BYTES : STRIPE_DRAINED_BYTES;
   bool is_enough = load->sample_bytes >= STRIPE_SAMPLE_BYTES ||
-                   (load->outstanding_bytes == 0 && load->sample_bytes >= STRIPE_SLOW_CHUNK_BYTES);
+                   (load->outstanding_bytes == 0 && load->sample_bytes >= least);
   if (!is_enough || now_ns <= load->sample_ns) {
     return;
   }

@@ -6,8 +6,9 @@
  * Lanes differ: a cloud gives each flow its own share of a path, and shares change. Striping is
  * dynamic: a lane gets a chunk when it can write, and of several such lanes the one that will have
  * drained soonest. Drain time = unacknowledged bytes x time per byte, learned from acknowledgements
- * while the lane was busy. Small messages stay on the lane that was used last while it has little
- * to do: its caches and its congestion window are warm, and spreading them gains nothing.
+ * while the lane was busy. Small messages stay on the lane that was used last while that has
+ * drained within STRIPE_WARM_PS: its caches and its congestion window are warm, and spreading them
+ * gains nothing.
  *
  * A slow lane (STRIPE_SLOW_PERCENT) may be better left alone: a chunk on it can hold up the whole
  * window of messages. It gets one only if it will have drained within twice the time that the best
@@ -19,7 +20,8 @@
  * STRIPE_MIN_CHUNK_BYTES and the configured chunk_bytes; a slow lane gets proportionally smaller
  * ones (not below STRIPE_SLOW_CHUNK_BYTES), so that its last chunk does not hold up the message.
  * What would remain as a tail of less than half a chunk is added to the last chunk, or split with
- * it if that would pass chunk_bytes. Eager messages are never cut. */
+ * it if that would pass chunk_bytes. What is left of a message is not cut if one chunk can hold
+ * it and the lane drains it within STRIPE_WARM_PS. */
 #ifndef NET_PLUGIN_LINK_STRIPE_H
 #define NET_PLUGIN_LINK_STRIPE_H
 
@@ -33,11 +35,13 @@
 #define STRIPE_GRAIN_BYTES 4096u
 #define STRIPE_MIN_CHUNK_BYTES (32u << 10)
 #define STRIPE_SLOW_CHUNK_BYTES (8u << 10)
-#define STRIPE_WARM_BYTES (64u << 10) /* small messages stay on a lane with less unacknowledged */
-#define STRIPE_SLOW_PERCENT 150u      /* a slow lane's time per byte, of the fastest lane's */
+#define STRIPE_WARM_BYTES (64u << 10)
+#define STRIPE_WARM_PS 500000000ull /* 500 us */
+#define STRIPE_SLOW_PERCENT 150u    /* a slow lane's time per byte, of the fastest lane's */
 #define STRIPE_UNKNOWN_BYTES (64u << 10)
 #define STRIPE_AGING_NS 1000000000ull
 #define STRIPE_SAMPLE_BYTES (64u << 10)  /* acknowledged bytes that make a rate sample */
+#define STRIPE_DRAINED_BYTES (32u << 10) /* the same, of a lane that has nothing left to do */
 #define STRIPE_DEFAULT_PS_PER_BYTE 1000u /* 8 Gb/s, until a lane has shown its rate */
 
 struct stripe_load {
@@ -49,7 +53,6 @@ struct stripe_load {
 
 struct stripe {
   uint32_t chunk_bytes;
-  uint32_t eager_bytes;
   unsigned last; /* the lane used last */
   unsigned lanes_up;
   uint32_t fastest_ps_per_byte; /* of the lanes that are up and known; 0: none */
@@ -60,14 +63,14 @@ struct stripe {
   struct stripe_load loads[WIRE_MAX_LANES];
 };
 
-void stripe_init(struct stripe *stripe, uint32_t chunk_bytes, uint32_t eager_bytes);
+void stripe_init(struct stripe *stripe, uint32_t chunk_bytes);
 
 void stripe_lane_up(struct stripe *stripe, unsigned lane);
 /* Nothing is outstanding on it any more; what it had is requeued or acknowledged. */
 void stripe_lane_lost(struct stripe *stripe, unsigned lane);
 
 /* The candidate for the next chunk; -1 if there is none, or waiting for another lane is better. */
-int stripe_pick(const struct stripe *stripe, uint64_t candidates, bool is_eager);
+int stripe_pick(const struct stripe *stripe, uint64_t candidates);
 
 /* How much of a message of `total` bytes, `left` of them not cut yet, the lane should take. */
 uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t total,

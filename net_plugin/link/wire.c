@@ -50,10 +50,11 @@ static bool is_valid(const struct wire_header *header) {
   if (header->length > 0 && !is_data && !is_window) {
     return false;
   }
-  if (header->flags & (uint16_t)~WIRE_HAS_CRC) {
+  unsigned known = is_data ? WIRE_HAS_CRC | WIRE_IS_AWAITED : is_window ? WIRE_HAS_CRC : 0;
+  if ((header->flags & ~known) != 0) {
     return false;
   }
-  if (header->flags & WIRE_HAS_CRC ? !is_data && !is_window : header->payload_crc != 0) {
+  if ((header->flags & WIRE_HAS_CRC) == 0 && header->payload_crc != 0) {
     return false;
   }
   switch (header->type) {
@@ -95,15 +96,17 @@ int wire_header_decode(const uint8_t bytes[WIRE_HEADER_BYTES], struct wire_heade
 }
 
 void wire_ack_encode(const struct wire_ack *ack, uint8_t bytes[WIRE_ACK_BYTES]) {
-  bytes_put_le32(bytes, ack->lane);
+  uint32_t held_us = ack->held_us < WIRE_MAX_HELD_US ? ack->held_us : WIRE_MAX_HELD_US;
+  bytes_put_le32(bytes, ack->lane | held_us << 8);
   bytes_put_le32(bytes + 4, ack->epoch);
   bytes_put_le64(bytes + 8, ack->frames);
 }
 
 int wire_ack_decode(const uint8_t bytes[WIRE_ACK_BYTES], struct wire_ack *ack) {
-  uint32_t lane = bytes_get_le32(bytes); /* the three bytes after the lane number are zero */
-  ack->lane = (uint8_t)lane;
+  uint32_t lane_and_held = bytes_get_le32(bytes);
+  ack->lane = (uint8_t)lane_and_held;
+  ack->held_us = lane_and_held >> 8;
   ack->epoch = bytes_get_le32(bytes + 4);
   ack->frames = bytes_get_le64(bytes + 8);
-  return lane < WIRE_MAX_LANES && ack->epoch >= 1 ? 0 : -EPROTO;
+  return ack->lane < WIRE_MAX_LANES && ack->epoch >= 1 ? 0 : -EPROTO;
 }

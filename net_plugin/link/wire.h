@@ -60,7 +60,10 @@ enum wire_type {
   WIRE_TYPE_END
 };
 
-enum wire_flag { WIRE_HAS_CRC = 1 };
+enum wire_flag {
+  WIRE_HAS_CRC = 1,
+  WIRE_IS_AWAITED = 2, /* DATA: the sender's user waits until all of the message is acknowledged */
+};
 
 struct wire_header {
   uint8_t type;
@@ -72,9 +75,12 @@ struct wire_header {
   uint32_t payload_crc;
 };
 
-/* One lane acknowledgement in a WINDOW payload: u8 lane, 3 zero bytes, u32 epoch, u64 frames. */
+/* One lane acknowledgement in a WINDOW payload: u8 lane, u24 held_us, u32 epoch, u64 frames. */
+#define WIRE_MAX_HELD_US 0xFFFFFFu
 struct wire_ack {
   uint8_t lane;
+  uint32_t
+      held_us; /* how long ago the last of the frames came: the acknowledgement was held back */
   uint32_t epoch;
   uint64_t frames;
 };

@@ -30,7 +30,7 @@ void settings_get(unsigned nics, struct settings *settings) {
   }
   settings->eager_bytes = (uint32_t)param_size(PARAM_EAGER_BYTES);
   if (settings->eager_bytes > settings->chunk_bytes) {
-    settings->eager_bytes = settings->chunk_bytes; /* an eager message is one frame */
+    settings->eager_bytes = settings->chunk_bytes;
   }
   settings->eager_slots = settings->eager_bytes ? SETTINGS_EAGER_SLOTS : 0;
   settings->link_timeout_ns = param_duration_ns(PARAM_LINK_TIMEOUT);

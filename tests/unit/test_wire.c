@@ -25,7 +25,7 @@ static const struct wire_header samples[] = {
 static const struct wire_header beyond_limits[] = {
   { 0, 0, 0, 0, 0, 0, 0 },
   { WIRE_TYPE_END, 0, 0, 0, 0, 0, 0 },
-  { WIRE_DATA, 2, 1, 0, 0, 1, 0 },
+  { WIRE_DATA, 4, 1, 0, 0, 1, 0 },
   { WIRE_DATA, 0, 1, 0, 0, 1, 5 },
   { WIRE_DATA, 0, 0, 0, 0, 1, 0 },
   { WIRE_DATA, 0, 2, 0, 0, 1, 0 },
@@ -34,6 +34,7 @@ static const struct wire_header beyond_limits[] = {
   { WIRE_DATA, 0, WIRE_MAX_CHUNK_BYTES + 1, 0, 0, 1ull << 30, 0 },
   { WIRE_DATA, 0, 1, 0, 0, WIRE_MAX_MESSAGE_BYTES + 1, 0 },
   { WIRE_REQUEST, 0, 0, 0, 1, 0, 0 },
+  { WIRE_WINDOW, WIRE_IS_AWAITED, 0, 0, 0, 0, 0 },
   { WIRE_REQUEST, WIRE_HAS_CRC, 0, 0, 0, 0, 0 },
   { WIRE_REQUEST, 0, 16, 0, 0, 0, 0 },
   { WIRE_WINDOW, 0, 15, 0, 0, 0, 0 },
@@ -104,16 +105,14 @@ static void limits_are_kept(void **state) {
 
 static void acks_come_back(void **state) {
   (void)state;
-  struct wire_ack ack = { .lane = 63, .epoch = 7, .frames = 1ull << 40 }, back;
+  struct wire_ack ack = { .lane = 63, .held_us = 0xABCDEF, .epoch = 7, .frames = 1ull << 40 }, back;
   uint8_t bytes[WIRE_ACK_BYTES];
   wire_ack_encode(&ack, bytes);
   assert_int_equal(wire_ack_decode(bytes, &back), 0);
   assert_int_equal(back.lane, 63);
+  assert_int_equal(back.held_us, 0xABCDEF);
   assert_int_equal(back.epoch, 7);
   assert_true(back.frames == ack.frames);
-  bytes[2] = 1;
-  assert_int_equal(wire_ack_decode(bytes, &back), -EPROTO);
-  bytes[2] = 0;
   bytes[0] = 64;
   assert_int_equal(wire_ack_decode(bytes, &back), -EPROTO);
   bytes[0] = 0;

@@ -25,7 +25,7 @@
     "TCP flows per connection; 0 chooses from profile and NIC")                                    \
   X(CHUNK_BYTES, SIZE, "128K", "4K..4M", "bytes", NET,                                             \
     "largest piece of a message that one flow carries at a time")                                  \
-  X(EAGER_BYTES, SIZE, "128K", "0..256K", "bytes", NET,                                             \
+  X(EAGER_BYTES, SIZE, "128K", "0..256K", "bytes", NET,                                            \
     "messages up to this size are sent before the receiver asks")                                  \
   X(PROGRESS, ENUM, "auto", "auto|inline|thread", "", NET,                                         \
     "who moves the data: NCCL's own thread (inline) or one thread per NIC")                        \

@@ -18,14 +18,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "net_plugin/link/link.h"
 
 struct lane;
 
+/* Since the lane was opened. What the transport does not measure is 0. */
 struct lane_stats {
   uint64_t bytes_written, bytes_read; /* on the wire, headers included */
-  uint64_t rtt_us, retransmits;       /* as the transport measures them, 0 if it does not */
+  uint64_t retransmits;               /* packets sent again */
+  /* as they are now */
+  uint64_t rtt_us, rtt_min_us;
+  uint64_t delivery_rate_bytes; /* per second, the last that the transport measured */
+  uint64_t congestion_window_bytes;
+  struct sockaddr_storage local, remote; /* AF_UNSPEC: not known */
 };
 
 struct lane_ops {

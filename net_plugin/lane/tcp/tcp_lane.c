@@ -7,8 +7,6 @@
 #include "net_plugin/lane/tcp/tcp_lane.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
+#include "net_plugin/lane/tcp/tcp_stats.h"
 
 /* Holds several small messages; of a bulk chunk at most this much is copied twice. */
 #define READ_BUFFER_BYTES 8192
@@ -262,14 +261,9 @@ static bool tcp_is_closed(const struct lane *lane) {
 
 static void tcp_stats(const struct lane *lane, struct lane_stats *stats) {
   const struct tcp_lane *tcp = (const struct tcp_lane *)lane;
-  *stats =
-      (struct lane_stats){ .bytes_written = tcp->bytes_written, .bytes_read = tcp->bytes_read };
-  struct tcp_info info;
-  socklen_t bytes = sizeof info;
-  if (getsockopt(lane->fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0) {
-    stats->rtt_us = info.tcpi_rtt;
-    stats->retransmits = info.tcpi_total_retrans;
-  }
+  tcp_stats_read(lane->fd, stats);
+  stats->bytes_written = tcp->bytes_written;
+  stats->bytes_read = tcp->bytes_read;
 }
 
 static void tcp_fini(struct lane *lane) {

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See tcp_stats.h. The kernel's own header is used, since libc's tcp_info ends before the delivery
+ * rate. An older kernel fills in less than the struct has, and the rest stays 0. */
+#include "net_plugin/lane/tcp/tcp_stats.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <string.h>
+
+void tcp_stats_read(int fd, struct lane_stats *stats) {
+  memset(stats, 0, sizeof *stats);
+  struct tcp_info info = { 0 };
+  socklen_t bytes = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0) {
+    stats->retransmits = info.tcpi_total_retrans;
+    stats->rtt_us = info.tcpi_rtt;
+    /* UINT32_MAX: nothing was measured yet. */
+    stats->rtt_min_us = info.tcpi_min_rtt == UINT32_MAX ? 0 : info.tcpi_min_rtt;
+    stats->delivery_rate_bytes = info.tcpi_delivery_rate;
+    stats->congestion_window_bytes = (uint64_t)info.tcpi_snd_cwnd * info.tcpi_snd_mss;
+  }
+  bytes = sizeof stats->local;
+  if (getsockname(fd, (struct sockaddr *)&stats->local, &bytes) != 0) {
+    stats->local.ss_family = AF_UNSPEC;
+  }
+  bytes = sizeof stats->remote;
+  if (getpeername(fd, (struct sockaddr *)&stats->remote, &bytes) != 0) {
+    stats->remote.ss_family = AF_UNSPEC;
+  }
+}

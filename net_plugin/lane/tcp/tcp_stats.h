@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tcp_stats: what the kernel knows about a TCP flow.
+ * Owns: nothing.  Threads: any.  Blocks: never; three system calls.  Fails: cannot; what the kernel
+ * does not tell is 0. */
+#ifndef NET_PLUGIN_LANE_TCP_TCP_STATS_H
+#define NET_PLUGIN_LANE_TCP_TCP_STATS_H
+
+#include "net_plugin/lane/lane.h"
+
+/* Fills in everything but the bytes that the lane counts itself. */
+void tcp_stats_read(int fd, struct lane_stats *stats);
+
+#endif

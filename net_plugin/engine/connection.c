@@ -139,6 +139,10 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
   if (connection->blocked && connection->published == connection->taken) {
     engine_leave_to_thread(connection->engine);
   }
+  if (connection->published != atomic_load_explicit(&connection->posted, memory_order_relaxed) &&
+      !connection->watch.timer.deadline_ns) {
+    connection_watch_start(connection, now_ns);
+  }
   set_timer(connection);
 }
 
@@ -158,6 +162,8 @@ static void task_run(struct engine_task *task) {
 }
 
 /* ---- life ---- */
+
+static _Atomic uint64_t connections_made;
 
 int connection_new(struct engine *engine, const struct connection_config *config,
                    struct connection **result) {
@@ -184,11 +190,15 @@ int connection_new(struct engine *engine, const struct connection_config *config
   memcpy(connection->peer, config->peer, sizeof connection->peer);
   memcpy(connection->nic, config->nic, sizeof connection->nic);
   connection->hot_lane = -1;
+  connection->number = atomic_fetch_add(&connections_made, 1) + 1;
+  connection->created_ns = clock_now_ns();
+  connection->totals = nic_totals_of(engine_nic(engine));
   connection->timer.expired = timer_expired;
   connection->task.run = task_run;
   for (unsigned i = 0; i < connection->lanes; i++) {
     connection->slots[i].source =
         (struct engine_source){ .ready = connection_lane_ready, .fd = -1 };
+    connection->slots[i].totals = connection->totals;
     connection->slots[i].connection = connection;
   }
   for (unsigned i = 0; i < CONNECTION_REQUESTS; i++) {
@@ -200,6 +210,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
 }
 
 void connection_destroy(struct connection *connection) {
+  connection_tell_end(connection, clock_now_ns());
   connection->is_running = true; /* callbacks from set-up must not pump what is going away */
   connection->setup->gone(connection);
   for (unsigned i = 0; i < connection->lanes; i++) {

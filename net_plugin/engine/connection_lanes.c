@@ -19,6 +19,7 @@ void connection_drop_lane(struct connection *connection, unsigned index) {
   connection->writable &= ~connection_lane_bit(index);
   connection->blocked &= ~connection_lane_bit(index);
   if (slot->lane) {
+    connection_lane_ending(connection, index);
     engine_unwatch(connection->engine, &slot->source);
     slot->lane->ops->fini(slot->lane);
     slot->lane = NULL;
@@ -30,6 +31,7 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
                            uint64_t now_ns) {
   struct lane *lane = connection->slots[index].lane;
   uint32_t epoch = lane->epoch;
+  connection->checksum_errors += error == -EBADMSG;
   connection_drop_lane(connection, index);
   if (error != -EPIPE && !connection->is_detached) { /* -EPIPE: the peer leaves, its BYE is near */
     LOG_INFO("flow %u to %s on %s lost: %s; its data moves to the others, the flow is dialled anew",
@@ -98,6 +100,7 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
     link_lane_lost(connection->link, index, epoch, now_ns);
   } else {
     slot->lane = lane;
+    connection_lane_starting(connection, index);
     connection->opened |= connection_lane_bit(index);
     link_lane_up(connection->link, index, epoch, received_before, now_ns);
     connection_update_lane(connection, index);

@@ -5,11 +5,13 @@
  *
  *   connection.c           its life, and the pump that runs after every fact
  *   connection_lanes.c     its lanes: opened, served, broken, gone
- *   connection_requests.c  what NCCL's progress thread and other threads see of it */
+ *   connection_requests.c  what NCCL's progress thread and other threads see of it
+ *   connection_snapshot.c  how it is doing: counts, what waits and for how long */
 #ifndef NET_PLUGIN_ENGINE_CONNECTION_STATE_H
 #define NET_PLUGIN_ENGINE_CONNECTION_STATE_H
 
 #include "net_plugin/engine/connection.h"
+#include "net_plugin/engine/nic_totals.h"
 #include "net_plugin/lane/lane.h"
 
 #define CONNECTION_REQUESTS LINK_WINDOW
@@ -19,6 +21,21 @@ struct lane_slot {
   struct engine_source source;
   struct lane *lane; /* NULL: none open */
   struct connection *connection;
+
+  struct nic_totals *totals;         /* of the NIC that the lane uses */
+  uint64_t added[NIC_COUNTER_COUNT]; /* to totals, so far */
+  struct {
+    uint64_t bytes_written, bytes_read, retransmits;
+  } past; /* of lanes that are gone */
+};
+
+/* Looks at the oldest request now and then, while there is one. */
+struct connection_watch {
+  struct engine_timer timer;
+  uint64_t looked_ns;
+  uint64_t since_ns;      /* nothing has moved since; 0: nothing was waiting */
+  uint64_t number, moved; /* of the oldest request, as seen then */
+  unsigned reports;       /* that told of it */
 };
 
 struct connection {
@@ -45,6 +62,12 @@ struct connection {
   struct engine_timer timer;
   uint64_t linger_ns;  /* detached: what is not delivered by then is dropped */
   uint64_t goodbye_ns; /* saying goodbye: the lanes are closed at the latest then */
+  uint64_t number;     /* counts the process's connections, from 1 */
+  uint64_t created_ns;
+  uint64_t checksum_errors;
+  struct nic_totals *totals;
+  uint64_t added[NIC_COUNTER_COUNT]; /* to totals, so far */
+  struct connection_watch watch;
   struct list_node node;
 
   /* shared */
@@ -81,5 +104,15 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
                            uint64_t now_ns);
 /* Frees what is open of the lane; the link is not told. */
 void connection_drop_lane(struct connection *connection, unsigned index);
+
+/* ---- connection_snapshot.c ---- */
+
+/* The slot's lane has been opened, is about to be freed: for the counts. */
+void connection_lane_starting(struct connection *connection, unsigned index);
+void connection_lane_ending(struct connection *connection, unsigned index);
+/* A request waits that nobody watches yet. */
+void connection_watch_start(struct connection *connection, uint64_t now_ns);
+/* It is about to be destroyed, and nothing of it is gone yet. */
+void connection_tell_end(struct connection *connection, uint64_t now_ns);
 
 #endif

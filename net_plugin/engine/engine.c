@@ -23,6 +23,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/param.h"
+#include "net_plugin/engine/observer.h"
 
 #define INLINE_HOLD_NS (4 * NS_PER_MS)
 #define EVENTS_PER_ROUND 64
@@ -347,10 +348,40 @@ int engine_get(const struct nic *nic, struct engine **result) {
     error = engine_new(nic, result);
     if (!error) {
       list_push_back(&registry, &(*result)->node);
+      engine_lock(*result);
+      engine_observer()->engine_started(*result);
+      engine_unlock(*result);
     }
   }
   pthread_mutex_unlock(&registry_lock);
   return error;
+}
+
+int engine_try_visit(struct engine *held, unsigned index,
+                     void (*visit)(struct engine *engine, void *argument), void *argument) {
+  if (pthread_mutex_trylock(&registry_lock) != 0) {
+    return -EAGAIN;
+  }
+  struct list_node *node = list_first(&registry);
+  while (node && index-- > 0) {
+    node = node->next == &registry.head ? NULL : node->next;
+  }
+  struct engine *engine = node ? LIST_ENTRY(node, struct engine, node) : NULL;
+  int error = engine ? 0 : -ENOENT;
+  if (engine == held && held) {
+    visit(engine, argument);
+  } else if (engine && pthread_mutex_trylock(&engine->lock) == 0) {
+    visit(engine, argument);
+    engine_unlock(engine);
+  } else if (engine) {
+    error = -EAGAIN;
+  }
+  pthread_mutex_unlock(&registry_lock);
+  return error;
+}
+
+const struct nic *engine_nic(const struct engine *engine) {
+  return &engine->nic;
 }
 
 static void wait_for_goodbyes(struct engine *engine, uint64_t until_ns) {
@@ -372,11 +403,12 @@ static void engine_free(struct engine *engine) {
   atomic_store(&engine->is_stopping, true);
   wake_thread(engine);
   pthread_join(engine->thread, NULL);
+  engine_lock(engine);
   if (stop_hook) {
-    engine_lock(engine);
     stop_hook(engine);
-    engine_unlock(engine);
   }
+  engine_observer()->engine_stopping(engine);
+  engine_unlock(engine);
   close(engine->wake.fd);
   close(engine->epoll_fd);
   pthread_mutex_destroy(&engine->lock);

@@ -88,6 +88,12 @@ struct engine_lists {
   struct list listeners;   /* setup/listener.c */
 };
 struct engine_lists *engine_lists(struct engine *engine);
+/* Runs visit on the index-th engine, with its lock held, for a caller that holds the lock of
+ * another one, or of this one: 0, -EAGAIN: it is busy, try later, or -ENOENT: there are fewer. Does
+ * not wait, so that two callers cannot wait for each other. */
+int engine_try_visit(struct engine *held, unsigned index,
+                     void (*visit)(struct engine *engine, void *argument), void *argument);
+const struct nic *engine_nic(const struct engine *engine);
 /* Called locked in engine_stop_all to end what is in the lists, once per engine. */
 void engine_on_stop(void (*stop)(struct engine *engine));
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nic_totals: what went over each NIC since the process began, whatever became of the connections.
+ * Owns: the table; entries are never removed.  Threads: any.  Blocks: nic_totals_of and
+ * nic_totals_by_address for the table's lock, nanoseconds.  Fails: cannot; NICs beyond the table
+ * share its last entry.
+ *
+ * A connection adds what is new since it did so last (connection_snapshot.c), so that the counts
+ * only grow, and are complete while and after it lives. */
+#ifndef NET_PLUGIN_ENGINE_NIC_TOTALS_H
+#define NET_PLUGIN_ENGINE_NIC_TOTALS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "net_plugin/lane/nic.h"
+
+#define NIC_TOTALS_MAX 64
+
+/* X(ID, name for the outside, what is counted) */
+#define NIC_COUNTERS(X)                                                                            \
+  X(BYTES_SENT, bytes_sent, "Payload bytes given to flows, those sent again included")             \
+  X(BYTES_RECEIVED, bytes_received, "Payload bytes that arrived and counted")                      \
+  X(WIRE_BYTES_SENT, wire_bytes_sent, "Bytes written to flows, headers included")                  \
+  X(WIRE_BYTES_RECEIVED, wire_bytes_received, "Bytes read from flows, headers included")           \
+  X(MESSAGES_SENT, messages_sent, "Messages of NCCL that were sent")                               \
+  X(MESSAGES_RECEIVED, messages_received, "Messages of NCCL that were received")                   \
+  X(RETRANSMITS, retransmits, "TCP segments sent again")                                           \
+  X(LOSSES, flow_losses, "Flows that were lost, for whatever reason")                              \
+  X(REDIALS, flow_redials, "Flows dialled anew because they were much slower than the others")     \
+  X(STALLS_CUT, flow_stalls, "Flows given up because they stood still")                            \
+  X(REQUEUED, chunks_failed_over, "Chunks that moved from a lost flow to another")                 \
+  X(CREDIT_WAITS, credit_waits, "Times that a sender had to wait for the peer's receive")          \
+  X(CHECKSUM_ERRORS, checksum_errors, "Chunks that arrived damaged")                               \
+  X(CONNECTIONS, connections, "Connections that were made")                                        \
+  X(FAILED, connections_failed, "Connections that ended with an error")
+
+enum nic_counter {
+#define NIC_COUNTER_ID(id, name, text) NIC_##id,
+  NIC_COUNTERS(NIC_COUNTER_ID)
+#undef NIC_COUNTER_ID
+      NIC_COUNTER_COUNT
+};
+
+struct nic_totals {
+  char nic[IF_NAMESIZE];
+  struct sockaddr_storage address; /* guarded by the table's lock */
+  _Atomic uint64_t counts[NIC_COUNTER_COUNT];
+};
+
+/* The entry of this NIC, made on first use; found by its name. */
+struct nic_totals *nic_totals_of(const struct nic *nic);
+/* The entry of the NIC that had this address when it was last seen, or NULL. Ports are ignored. */
+struct nic_totals *nic_totals_by_address(const struct sockaddr_storage *address);
+/* The index-th, NULL after the last. */
+const struct nic_totals *nic_totals_at(unsigned index);
+
+/* "bytes_sent", and what it counts. */
+const char *nic_counter_name(enum nic_counter counter);
+const char *nic_counter_help(enum nic_counter counter);
+
+#endif

@@ -52,6 +52,11 @@
     "a connection without any working path for this long is reported dead")                        \
   X(CONNECT_TIMEOUT, DURATION, "60s", "100ms..1h", "", NET,                                        \
     "how long setting up a connection may take")                                                   \
+  X(STALL_REPORT, DURATION, "5s", "0|2s..1h", "", NET,                                             \
+    "a transfer that stands still for this long is reported, again at twice the time; 0 never")    \
+  X(STATS, BOOL, "1", "", "", NET, "0 keeps stratus-net stats from asking this process")           \
+  X(STATS_DIR, STRING, "", "", "", NET,                                                            \
+    "directory of the sockets for stratus-net stats; empty: XDG_RUNTIME_DIR or /tmp/stratus-UID")  \
   X(PROFILE, STRING, "", "", "", BOTH,                                                             \
     "path of the profile to use; empty searches for one that fits the machine")                    \
   X(PROFILE_STRICT, BOOL, "0", "", "", BOTH, "a bad profile is an error instead of a warning")     \

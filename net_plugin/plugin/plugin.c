@@ -20,6 +20,8 @@
 #include "common/log.h"
 #include "common/param.h"
 #include "common/version.h"
+#include "net_plugin/engine/nic_totals.h"
+#include "net_plugin/observe/observe.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/connector.h"
@@ -96,6 +98,9 @@ static int discover(void) {
     warn_without_device(&state.discovery);
   } else {
     announce(state.api_version, &state.discovery.devices);
+    for (int i = 0; i < state.discovery.devices.physical_count; i++) {
+      nic_totals_of(&state.discovery.devices.devices[i].nics[0]);
+    }
   }
   return 0;
 }
@@ -117,6 +122,7 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
   }
   profiler_set_callback(&profiler, host->profiler);
   setup_start();
+  observe_start();
   state.api_version = host->api_version;
   state.is_left_over = state.is_discovered && state.contexts == 0;
   int rc = state.is_discovered ? 0 : discover();

@@ -16,6 +16,7 @@
 #include "common/cli.h"
 #include "common/clock.h"
 #include "net_plugin/engine/connection.h"
+#include "net_plugin/observe/observe.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/connector.h"
@@ -402,6 +403,8 @@ int net_tool_probe(int argument_count, char **arguments, bool is_json) {
   }
   int status = CLI_FAILED;
   uint8_t *memory = calloc(DEPTH, MESSAGE_BYTES);
+  setup_start();
+  observe_start();
   if (found.devices.count == 0) {
     cli_fail("there is no usable interface; see stratus-net devices");
   } else if (!memory) {

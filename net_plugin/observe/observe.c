@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See observe.h. */
+#include "net_plugin/observe/observe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/param.h"
+#include "net_plugin/engine/connection_snapshot.h"
+#include "net_plugin/engine/nic_totals.h"
+#include "net_plugin/engine/observer.h"
+#include "net_plugin/observe/stall.h"
+#include "net_plugin/observe/stats_socket.h"
+
+/* A process with many connections waits with all of them at once: one line stands for them. */
+#define REPORT_INTERVAL_NS (1 * NS_PER_S)
+/* How often a connection that waits is looked at: at least so many times before a report is due. */
+#define LOOKS_PER_REPORT 4
+#define LOOK_INTERVAL_NS (1 * NS_PER_S)
+
+static uint64_t report_ns; /* STRATUS_STALL_REPORT */
+static char host[65];
+
+/* ---- transfers that stand still ---- */
+
+static void report(const struct connection_snapshot *seen, uint64_t now_ns, bool is_fault) {
+  static struct log_limit limits[2];
+  uint64_t others = 0;
+  if (!log_limit_pass(&limits[is_fault], now_ns, REPORT_INTERVAL_NS, &others)) {
+    return;
+  }
+  char text[STALL_TEXT_MAX], more[64] = "";
+  stall_describe(seen, now_ns, host, text);
+  if (others) {
+    snprintf(more, sizeof more, " (and %llu more reports of this kind)",
+             (unsigned long long)others);
+  }
+  if (is_fault) {
+    LOG_WARN("%s%s", text, more);
+  } else {
+    LOG_INFO("%s%s", text, more);
+  }
+}
+
+static bool connection_waits(struct connection *connection, uint64_t now_ns) {
+  struct connection_snapshot seen;
+  struct stall_facts facts;
+  connection_snapshot(connection, now_ns, &seen);
+  stall_find_facts(&seen, now_ns, &facts);
+  enum stall_kind kind = stall_classify(&facts);
+  if (kind == STALL_NONE || !stall_is_due(facts.still_for_ns, seen.reports, report_ns)) {
+    return false;
+  }
+  report(&seen, now_ns, stall_is_fault(kind));
+  return true;
+}
+
+/* ---- what is said at the end ---- */
+
+static double gigabytes(uint64_t bytes) {
+  return (double)bytes * 1e-9;
+}
+
+static void connection_ending(struct connection *connection, uint64_t now_ns) {
+  struct connection_snapshot seen;
+  connection_snapshot(connection, now_ns, &seen);
+  bool is_uneventful = !seen.link.losses && !seen.checksum_errors && !seen.error;
+  LOG_AT(is_uneventful ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO,
+         "connection %llu %s %s on %s ends after %.1f s: %llu messages, %.3f GB, %llu flow losses "
+         "(%llu stood still, %llu were slow), %llu chunks failed over, %llu damaged",
+         (unsigned long long)seen.number, seen.is_sender ? "to" : "from", seen.peer, seen.nic,
+         (double)(now_ns - seen.created_ns) * 1e-9, (unsigned long long)seen.completed,
+         gigabytes(seen.bytes), (unsigned long long)seen.link.losses,
+         (unsigned long long)seen.link.stalls_cut, (unsigned long long)seen.link.redials,
+         (unsigned long long)seen.link.chunks_requeued, (unsigned long long)seen.checksum_errors);
+}
+
+static void summarise(const struct nic *nic) {
+  const struct nic_totals *totals = nic_totals_of(nic);
+  uint64_t counts[NIC_COUNTER_COUNT];
+  for (int i = 0; i < NIC_COUNTER_COUNT; i++) {
+    counts[i] = atomic_load_explicit(&totals->counts[i], memory_order_relaxed);
+  }
+  LOG_INFO(
+      "%s has sent %.3f GB and received %.3f GB with %llu connections so far; %llu flow losses, "
+      "%llu slow flows dialled anew, %llu chunks failed over, %llu damaged",
+      nic->name, gigabytes(counts[NIC_BYTES_SENT]), gigabytes(counts[NIC_BYTES_RECEIVED]),
+      (unsigned long long)counts[NIC_CONNECTIONS], (unsigned long long)counts[NIC_LOSSES],
+      (unsigned long long)counts[NIC_REDIALS], (unsigned long long)counts[NIC_REQUEUED],
+      (unsigned long long)counts[NIC_CHECKSUM_ERRORS]);
+}
+
+/* ---- engines ---- */
+
+static void engine_started(struct engine *engine) {
+  if (!param_bool(PARAM_STATS)) {
+    return;
+  }
+  const char *where;
+  int error = stats_socket_open(engine, &where);
+  if (!error) {
+    LOG_TRACE("stratus-net stats finds this process at %s", where);
+  } else if (error != -EALREADY) {
+    LOG_INFO("stratus-net stats will not find this process: %s: %s%s", where, strerror(-error),
+             error == -EPERM ? " (it must belong to this user, with mode 0700)" : "");
+  }
+}
+
+static void engine_stopping(struct engine *engine) {
+  stats_socket_close(engine);
+  summarise(engine_nic(engine));
+}
+
+void observe_start(void) {
+  static struct engine_observer observer;
+  if (observer.engine_started) {
+    return; /* what is running uses it */
+  }
+  gethostname(host, sizeof host - 1);
+  report_ns = param_duration_ns(PARAM_STALL_REPORT);
+  uint64_t look_ns = report_ns / LOOKS_PER_REPORT;
+  observer = (struct engine_observer){ engine_started, engine_stopping, connection_waits,
+                                       connection_ending,
+                                       look_ns < LOOK_INTERVAL_NS ? look_ns : LOOK_INTERVAL_NS };
+  engine_observe(&observer);
+}

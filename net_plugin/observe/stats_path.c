@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See stats_path.h. */
+#include "net_plugin/observe/stats_path.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/param.h"
+
+/* Of a directory that is full of strange things, no more is looked at. */
+#define SWEEP_MAX 1024
+
+unsigned stats_path_directories(char paths[STATS_DIRECTORIES_MAX][STATS_PATH_MAX]) {
+  const char *wanted = param_string(PARAM_STATS_DIR), *runtime = getenv("XDG_RUNTIME_DIR");
+  unsigned count = 0;
+  if (*wanted) {
+    snprintf(paths[count++], STATS_PATH_MAX, "%s", wanted);
+    return count;
+  }
+  if (runtime && *runtime == '/') {
+    snprintf(paths[count++], STATS_PATH_MAX, "%s/stratus", runtime);
+  }
+  snprintf(paths[count], STATS_PATH_MAX, "/run/user/%u/stratus", (unsigned)geteuid());
+  if (count == 0 || strcmp(paths[0], paths[count]) != 0) {
+    count++;
+  }
+  snprintf(paths[count++], STATS_PATH_MAX, "/tmp/stratus-%u", (unsigned)geteuid());
+  return count;
+}
+
+int stats_path_check(const char *directory, bool creates) {
+  if (creates && mkdir(directory, 0700) != 0 && errno != EEXIST) {
+    return -errno;
+  }
+  int fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) {
+    return -errno;
+  }
+  struct stat found;
+  int error = fstat(fd, &found) == 0 ? 0 : -errno;
+  close(fd);
+  if (!error && (found.st_uid != geteuid() || (found.st_mode & 07777) != 0700)) {
+    error = -EPERM;
+  }
+  return error;
+}
+
+pid_t stats_path_pid(const char *name) {
+  size_t digits = strspn(name, "0123456789");
+  if (digits == 0 || digits > 9 || *name == '0' || strcmp(name + digits, ".sock") != 0) {
+    return 0;
+  }
+  return (pid_t)atoi(name);
+}
+
+bool stats_path_is_stale(const char *socket_path) {
+  struct sockaddr_un address = { .sun_family = AF_UNIX };
+  if (strlen(socket_path) >= sizeof address.sun_path) {
+    return false;
+  }
+  strcpy(address.sun_path, socket_path);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) {
+    return false;
+  }
+  bool is_stale =
+      connect(fd, (struct sockaddr *)&address, sizeof address) != 0 && errno == ECONNREFUSED;
+  close(fd);
+  return is_stale;
+}
+
+/* Both must be so: a process that is just starting does not listen yet, and one in another
+ * container is none to us. */
+static bool is_dead(pid_t pid, const char *socket_path) {
+  return kill(pid, 0) != 0 && errno == ESRCH && stats_path_is_stale(socket_path);
+}
+
+void stats_path_sweep(const char *directory) {
+  DIR *opened = opendir(directory);
+  struct dirent *entry;
+  for (int i = 0; opened && i < SWEEP_MAX && (entry = readdir(opened)); i++) {
+    char path[STATS_PATH_MAX + sizeof entry->d_name];
+    pid_t pid = stats_path_pid(entry->d_name);
+    snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+    if (pid && is_dead(pid, path)) {
+      unlink(path);
+    }
+  }
+  if (opened) {
+    closedir(opened);
+  }
+}

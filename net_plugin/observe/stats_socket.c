@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See stats_socket.h. The life of a client:
+ *
+ *   ASKING --line--> COLLECTING --all engines visited--> TELLING --all sent--> gone
+ *
+ * In each state a readiness event does one bounded step: reads a few bytes, looks at some
+ * connections, sends one buffer. */
+#include "net_plugin/observe/stats_socket.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "net_plugin/observe/stats_collect.h"
+#include "net_plugin/observe/stats_path.h"
+
+#define BUFFER_BYTES (32u << 10)
+#define RETRY_NS (1 * NS_PER_MS)
+#define BACKLOG 64
+/* Without a descriptor to accept with, level-triggered events would come without end. */
+#define ACCEPT_PAUSE_NS (1 * NS_PER_S)
+
+enum client_state { CLIENT_ASKING, CLIENT_COLLECTING, CLIENT_TELLING };
+
+struct client {
+  struct engine_source source;
+  struct engine_timer timer;
+  uint64_t deadline_ns;
+  enum client_state state;
+  char request[16];
+  size_t request_bytes;
+  bool (*next)(const struct stats_document *document, struct stats_cursor *cursor,
+               struct text *text);
+  struct stats_document document;
+  struct stats_collect collect;
+  struct stats_cursor cursor;
+  bool is_last; /* nothing comes after what is in the buffer */
+  struct text text;
+  size_t sent;
+  char buffer[BUFFER_BYTES];
+};
+
+/* Guarded by the lock of `engine`; `engine` itself is written where engines are made and ended,
+ * which engine.c serialises. */
+static struct {
+  struct engine *engine; /* that serves; NULL: no socket */
+  struct engine_source source;
+  struct engine_timer timer; /* to go on accepting */
+  uint64_t started_ns;
+  struct client *clients[STATS_CLIENTS_MAX];
+  unsigned client_count;
+  char path[STATS_PATH_MAX + 32];
+  _Atomic pid_t owner; /* who made the file at path; 0: nobody */
+} server;
+
+/* ---- clients ---- */
+
+static void client_free(struct client *client) {
+  engine_timer_stop(&client->timer);
+  int fd = client->source.fd;
+  engine_unwatch(server.engine, &client->source);
+  close(fd);
+  stats_document_free(&client->document);
+  for (unsigned i = 0; i < STATS_CLIENTS_MAX; i++) {
+    if (server.clients[i] == client) {
+      server.clients[i] = NULL;
+    }
+  }
+  server.client_count--;
+  free(client);
+  engine_rewatch(server.engine, &server.source, EPOLLIN);
+}
+
+/* Not before a while has passed: nothing to do until then. */
+static void client_pause(struct client *client, uint64_t now_ns) {
+  engine_rewatch(server.engine, &client->source, 0);
+  engine_timer_set(server.engine, &client->timer, now_ns + RETRY_NS);
+}
+
+static void client_expired(struct engine_timer *timer, uint64_t now_ns) {
+  struct client *client = LIST_ENTRY(timer, struct client, timer);
+  if (now_ns >= client->deadline_ns) {
+    client_free(client);
+    return;
+  }
+  engine_timer_set(server.engine, &client->timer, client->deadline_ns);
+  engine_rewatch(server.engine, &client->source, EPOLLOUT);
+}
+
+/* True: the client is of use. */
+static bool client_understand(struct client *client) {
+  const char *text = client->request;
+  if (strcmp(text, "json") == 0) {
+    client->next = stats_json_next;
+  } else if (strcmp(text, "prometheus") == 0) {
+    client->next = stats_prometheus_next;
+  } else {
+    static const char said[] = "error: send json or prometheus\n";
+    if (send(client->source.fd, said, sizeof said - 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+      LOG_TRACE("a client of the statistics left with a strange question");
+    }
+    return false;
+  }
+  client->state = CLIENT_COLLECTING;
+  stats_collect_start(&client->collect, &client->document, server.engine, server.started_ns);
+  engine_rewatch(server.engine, &client->source, EPOLLOUT);
+  return true;
+}
+
+static bool client_ask(struct client *client) {
+  size_t room = sizeof client->request - 1 - client->request_bytes;
+  ssize_t n = recv(client->source.fd, client->request + client->request_bytes, room, MSG_DONTWAIT);
+  if (n < 0) {
+    return errno == EAGAIN || errno == EINTR;
+  }
+  client->request_bytes += (size_t)n;
+  client->request[client->request_bytes] = '\0';
+  char *end = strpbrk(client->request, "\r\n");
+  if (end) {
+    *end = '\0';
+  } else if (n > 0 && (size_t)n < room) {
+    return true; /* half a line */
+  }
+  return client_understand(client);
+}
+
+static bool client_collect(struct client *client) {
+  int error = stats_collect_step(&client->collect);
+  if (error == -EAGAIN) {
+    client_pause(client, clock_now_ns());
+  } else if (!error) {
+    client->state = CLIENT_TELLING;
+  }
+  return true;
+}
+
+static bool client_tell(struct client *client) {
+  if (client->sent == client->text.used) {
+    text_init(&client->text, client->buffer, sizeof client->buffer);
+    client->sent = 0;
+    while (!client->is_last && text_room(&client->text) > STATS_PIECE_MAX) {
+      client->is_last = !client->next(&client->document, &client->cursor, &client->text);
+    }
+  }
+  ssize_t n = send(client->source.fd, client->buffer + client->sent,
+                   client->text.used - client->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (n < 0) {
+    return errno == EAGAIN || errno == EINTR;
+  }
+  client->sent += (size_t)n;
+  return !client->is_last || client->sent < client->text.used;
+}
+
+static void client_ready(struct engine_source *source, uint32_t events) {
+  struct client *client = LIST_ENTRY(source, struct client, source);
+  bool goes_on = false;
+  if (client->state == CLIENT_ASKING) {
+    goes_on = client_ask(client);
+  } else if (!(events & (EPOLLHUP | EPOLLERR))) {
+    goes_on = client->state == CLIENT_COLLECTING ? client_collect(client) : client_tell(client);
+  }
+  if (!goes_on) {
+    client_free(client);
+  }
+}
+
+static void client_new(int fd, uint64_t now_ns) {
+  struct client *client = calloc(1, sizeof *client);
+  if (!client || engine_watch(server.engine, &client->source, fd, EPOLLIN) != 0) {
+    close(fd);
+    free(client);
+    return;
+  }
+  client->source.ready = client_ready;
+  client->timer.expired = client_expired;
+  client->deadline_ns = now_ns + STATS_CLIENT_NS;
+  text_init(&client->text, client->buffer, sizeof client->buffer);
+  engine_timer_set(server.engine, &client->timer, client->deadline_ns);
+  for (unsigned i = 0; i < STATS_CLIENTS_MAX; i++) {
+    if (!server.clients[i]) {
+      server.clients[i] = client;
+      break;
+    }
+  }
+  server.client_count++;
+}
+
+/* ---- the socket ---- */
+
+static void server_ready(struct engine_source *source, uint32_t events) {
+  (void)events;
+  uint64_t now_ns = clock_now_ns();
+  int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd >= 0) {
+    client_new(fd, now_ns);
+  } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+    engine_rewatch(server.engine, source, 0);
+    engine_timer_set(server.engine, &server.timer, now_ns + ACCEPT_PAUSE_NS);
+  }
+  if (server.client_count == STATS_CLIENTS_MAX) {
+    engine_rewatch(server.engine, source, 0);
+  }
+}
+
+static void server_expired(struct engine_timer *timer, uint64_t now_ns) {
+  (void)timer;
+  (void)now_ns;
+  if (server.client_count < STATS_CLIENTS_MAX) {
+    engine_rewatch(server.engine, &server.source, EPOLLIN);
+  }
+}
+
+/* The file gets its mode when it is made: from the socket's own. */
+static int bind_at(int fd, const char *path) {
+  struct sockaddr_un address = { .sun_family = AF_UNIX };
+  if (strlen(path) >= sizeof address.sun_path) {
+    return -ENAMETOOLONG;
+  }
+  strcpy(address.sun_path, path);
+  if (fchmod(fd, 0600) != 0) {
+    return -errno;
+  }
+  if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+    /* A process that had this number before? */
+    if (errno != EADDRINUSE || !stats_path_is_stale(path) || unlink(path) != 0 ||
+        bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+      return -errno;
+    }
+  }
+  return 0;
+}
+
+/* The socket, at server.path. */
+static int listen_in(const char *directory) {
+  snprintf(server.path, sizeof server.path, "%s/%d.sock", directory, (int)getpid());
+  int error = stats_path_check(directory, true);
+  if (error) {
+    return error;
+  }
+  stats_path_sweep(directory);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) {
+    return -errno;
+  }
+  error = bind_at(fd, server.path);
+  if (error) {
+    close(fd);
+    return error;
+  }
+  atomic_store(&server.owner, getpid());
+  if (listen(fd, BACKLOG) != 0) {
+    error = -errno;
+    unlink(server.path);
+    atomic_store(&server.owner, 0);
+    close(fd);
+    return error;
+  }
+  return fd;
+}
+
+/* A forked child has the socket, too, and must leave the file to its parent. */
+static void remove_file(void) {
+  if (atomic_load(&server.owner) == getpid()) {
+    unlink(server.path);
+  }
+  atomic_store(&server.owner, 0);
+}
+
+/* For the process that ends without finalize, as NCCL until 2.27 has it. */
+__attribute__((destructor)) static void remove_file_at_exit(void) {
+  remove_file();
+}
+
+int stats_socket_open(struct engine *engine, const char **where) {
+  *where = server.path;
+  if (server.engine) {
+    return -EALREADY;
+  }
+  char directories[STATS_DIRECTORIES_MAX][STATS_PATH_MAX];
+  unsigned count = stats_path_directories(directories);
+  int fd = -ENOENT;
+  for (unsigned i = 0; i < count && fd < 0; i++) {
+    fd = listen_in(directories[i]);
+  }
+  if (fd < 0) {
+    return fd;
+  }
+  server.source.ready = server_ready;
+  server.timer.expired = server_expired;
+  int error = engine_watch(engine, &server.source, fd, EPOLLIN);
+  if (error) {
+    remove_file();
+    close(fd);
+    return error;
+  }
+  server.engine = engine;
+  if (!server.started_ns) {
+    server.started_ns = clock_now_ns();
+  }
+  return 0;
+}
+
+void stats_socket_close(struct engine *engine) {
+  if (server.engine != engine) {
+    return;
+  }
+  for (unsigned i = 0; i < STATS_CLIENTS_MAX; i++) {
+    if (server.clients[i]) {
+      client_free(server.clients[i]);
+    }
+  }
+  engine_timer_stop(&server.timer);
+  int fd = server.source.fd;
+  engine_unwatch(engine, &server.source);
+  remove_file();
+  close(fd);
+  server.engine = NULL;
+}

@@ -48,6 +48,10 @@
     "send and receive buffer of each flow; 0 leaves it to the kernel")                             \
   X(NOTSENT_LOWAT_BYTES, SIZE, "128K", "0|4K..64M", "bytes", NET,                                  \
     "unsent bytes a flow may hold in the kernel; 0 sets no limit")                                 \
+  X(PACING_MBPS, INT, "0", "0..10000000", "Mb/s", NET,                                             \
+    "most that one flow sends; 0 sets no limit")                                                   \
+  X(BUSY_POLL_US, INT, "0", "0..1000000", "us", NET,                                               \
+    "how long the kernel polls the NIC for each flow before it waits for interrupts; 0 does not")  \
   X(LINK_TIMEOUT, DURATION, "10s", "100ms..1h", "", NET,                                           \
     "a connection without any working path for this long is reported dead")                        \
   X(CONNECT_TIMEOUT, DURATION, "60s", "100ms..1h", "", NET,                                        \

@@ -24,10 +24,17 @@
  *   nic_count = 4
  *   nic_mbps = 100000                       of the fastest NIC
  *   [net]
- *   flows = 8                    flows per connection
+ *   flows = 8                    flows per connection and NIC
  *   chunk_bytes = 128K
  *   speed_mbps = 100000          of one NIC
  *   latency_us = 30
+ *   eager_bytes = 16K            these, and those above, are defaults of the STRATUS_ variables
+ *   notsent_lowat_bytes = 128K   of the same names
+ *   socket_buffer_bytes = 4M
+ *   tcp_congestion = bbr
+ *   dscp = 46                    where NCCL gives no traffic class
+ *   pacing_mbps = 5000
+ *   busy_poll_us = 50
  *   [table allreduce nodes=4 ppn=8]
  *   # bytes_lo  bytes_hi  algo  proto   channels
  *   64K         1M        tree  ll128   0
@@ -48,6 +55,7 @@ enum {
   PROFILE_VERSION_PATCH_MAX = 99,
   PROFILE_FILE_MAX = 1 << 20,
   PROFILE_ID_MAX = 64,
+  PROFILE_NAME_MAX = 16, /* TCP_CA_NAME_MAX of the kernel */
   PROFILE_DATE_MAX = 11,
   PROFILE_TEXT_MAX = 256,
   PROFILE_PATH_MAX = 4096,
@@ -123,6 +131,13 @@ struct profile_net {
   uint32_t chunk_bytes;
   uint32_t speed_mbps;
   uint32_t latency_us;
+  uint32_t eager_bytes;
+  uint32_t notsent_lowat_bytes;
+  uint32_t socket_buffer_bytes;
+  uint32_t dscp;
+  uint32_t pacing_mbps;
+  uint32_t busy_poll_us;
+  char tcp_congestion[PROFILE_NAME_MAX];
 };
 
 struct profile {

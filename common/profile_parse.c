@@ -34,10 +34,10 @@ static int fail_memory(struct parser *parser) {
 
 /* ---- values ---- */
 
-static int check_id(struct parser *parser, struct scan_span value) {
+static int check_id(struct parser *parser, const char *name, struct scan_span value) {
   for (size_t i = 0; i < value.length; i++) {
     if (!isalnum((unsigned char)value.at[i]) && !strchr("._-", value.at[i])) {
-      return scan_fail(&parser->scan, value.at + i, "id takes letters, digits and . _ -");
+      return scan_fail(&parser->scan, value.at + i, "%s takes letters, digits and . _ -", name);
     }
   }
   return 0;
@@ -62,7 +62,7 @@ static int parse_text(struct parser *parser, const struct profile_key *key, stru
     result = scan_fail(&parser->scan, value.at, "%s has no value", key->name);
   }
   if (result == 0 && key->type == PROFILE_KEY_ID) {
-    result = check_id(parser, value);
+    result = check_id(parser, key->name, value);
   }
   if (result == 0 && key->type == PROFILE_KEY_DATE) {
     result = check_date(parser, value);

@@ -52,5 +52,12 @@ const struct profile_key profile_keys[] = {
   NUMBER_KEY(NET, net, chunk_bytes, SIZE, 4 << 10, 4 << 20),
   NUMBER_KEY(NET, net, speed_mbps, NUMBER, 1, 10000000),
   NUMBER_KEY(NET, net, latency_us, NUMBER, 1, 1000),
+  NUMBER_KEY(NET, net, eager_bytes, SIZE, 1, 256 << 10),
+  NUMBER_KEY(NET, net, notsent_lowat_bytes, SIZE, 4 << 10, 64 << 20),
+  NUMBER_KEY(NET, net, socket_buffer_bytes, SIZE, 4 << 10, 1 << 30),
+  TEXT_KEY(NET, net, tcp_congestion, ID),
+  NUMBER_KEY(NET, net, dscp, NUMBER, 1, 63),
+  NUMBER_KEY(NET, net, pacing_mbps, NUMBER, 1, 10000000),
+  NUMBER_KEY(NET, net, busy_poll_us, NUMBER, 1, 1000000),
 };
 const size_t profile_key_count = sizeof profile_keys / sizeof profile_keys[0];

@@ -22,6 +22,7 @@
 #include "common/version.h"
 #include "net_plugin/engine/nic_totals.h"
 #include "net_plugin/observe/observe.h"
+#include "net_plugin/lane/tcp/tcp_options.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/connector.h"
@@ -210,19 +211,18 @@ int plugin_listen(int device, void *handle, struct listener **listener) {
   return rc ? rc : listener_open(nics, count, handle, listener);
 }
 
+/* The user's word, then NCCL's, then the profile's. */
 static int choose_dscp(int traffic_class) {
-  if (param_is_set(PARAM_DSCP) && param_int(PARAM_DSCP) >= 0) {
-    return (int)param_int(PARAM_DSCP);
-  }
-  if (traffic_class < 0) {
-    return -1;
-  }
+  struct tcp_options options;
+  tcp_options_get(&options);
   if (traffic_class > UINT8_MAX) {
     LOG_WARN_EVERY(3600 * NS_PER_S, "traffic class %d is ignored; accepted is 0..255",
                    traffic_class);
-    return -1;
+    traffic_class = PLUGIN_TRAFFIC_CLASS_NONE;
   }
-  return traffic_class >> 2; /* the lower two bits of the byte are for congestion marks */
+  bool is_parameter = param_is_set(PARAM_DSCP) && param_int(PARAM_DSCP) >= 0;
+  /* the lower two bits of the byte are for congestion marks */
+  return is_parameter || traffic_class < 0 ? options.dscp : traffic_class >> 2;
 }
 
 int plugin_connect(int device, int traffic_class, void *handle, struct connection **connection) {

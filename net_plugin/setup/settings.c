@@ -8,6 +8,7 @@
 
 #include "common/param.h"
 #include "common/profile.h"
+#include "net_plugin/lane/tcp/tcp_options.h"
 #include "net_plugin/link/link.h"
 
 static struct profile_net from_profile;
@@ -16,12 +17,13 @@ static pthread_once_t host_once = PTHREAD_ONCE_INIT;
 
 void settings_use_profile(const struct profile *profile) {
   from_profile = profile ? profile->net : (struct profile_net){ 0 };
+  tcp_options_use_profile(&from_profile);
 }
 
 void settings_get(unsigned nics, struct settings *settings) {
   unsigned lanes = (unsigned)param_int(PARAM_FLOWS);
   if (!lanes) {
-    lanes = from_profile.flows ? from_profile.flows : SETTINGS_LANES_PER_NIC * nics;
+    lanes = (from_profile.flows ? from_profile.flows : SETTINGS_LANES_PER_NIC) * nics;
   }
   settings->lanes = lanes < nics ? nics : lanes > WIRE_MAX_LANES ? WIRE_MAX_LANES : lanes;
   settings->chunk_bytes = (uint32_t)param_size(PARAM_CHUNK_BYTES);
@@ -29,6 +31,9 @@ void settings_get(unsigned nics, struct settings *settings) {
     settings->chunk_bytes = from_profile.chunk_bytes;
   }
   settings->eager_bytes = (uint32_t)param_size(PARAM_EAGER_BYTES);
+  if (!param_is_set(PARAM_EAGER_BYTES) && from_profile.eager_bytes) {
+    settings->eager_bytes = from_profile.eager_bytes;
+  }
   if (settings->eager_bytes > settings->chunk_bytes) {
     settings->eager_bytes = settings->chunk_bytes;
   }

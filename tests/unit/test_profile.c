@@ -59,6 +59,13 @@ static void sections_are_read(void **state) {
   assert_int_equal(profile.net.chunk_bytes, 128 << 10);
   assert_int_equal(profile.net.speed_mbps, 100000);
   assert_int_equal(profile.net.latency_us, 30);
+  assert_int_equal(profile.net.eager_bytes, 8 << 10);
+  assert_int_equal(profile.net.notsent_lowat_bytes, 256 << 10);
+  assert_int_equal(profile.net.socket_buffer_bytes, 4 << 20);
+  assert_string_equal(profile.net.tcp_congestion, "bbr");
+  assert_int_equal(profile.net.dscp, 46);
+  assert_int_equal(profile.net.pacing_mbps, 5000);
+  assert_int_equal(profile.net.busy_poll_us, 50);
   assert_int_equal(profile.table_count, 5);
   profile_free(&profile);
   assert_null(profile.tables);
@@ -288,6 +295,10 @@ static void bad_values_are_placed(void **state) {
       "chunk_bytes takes a size from 4K to 4M, not \"1K\"" },
     { HEAD "[net]\nchunk_bytes = 4097K\n", 5, 15, "chunk_bytes takes a size" },
     { HEAD "[net]\nlatency_us = 1001\n", 5, 14, "latency_us takes a number from 1 to 1000" },
+    { HEAD "[net]\ndscp = 64\n", 5, 8, "dscp takes a number from 1 to 63" },
+    { HEAD "[net]\npacing_mbps = 0\n", 5, 15, "pacing_mbps takes a number from 1" },
+    { HEAD "[net]\neager_bytes = 257K\n", 5, 15, "eager_bytes takes a size" },
+    { HEAD "[net]\ntcp_congestion = b b\n", 5, 0, "tcp_congestion" },
   };
   ASSERT_ALL_BAD(cases);
 }

@@ -17,6 +17,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/param.h"
+#include "net_plugin/lane/tcp/tcp_options.h"
 
 #define LISTEN_BACKLOG 4096
 #define WARN_INTERVAL_NS (60 * NS_PER_S)
@@ -44,21 +45,48 @@ static void set_dscp(int fd, int family, int dscp) {
   }
 }
 
-void tcp_socket_tune(int fd, int family, int dscp) {
-  set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
-  /* Unsent bytes are capped per flow: a deep kernel queue on a slow flow pins chunks that a faster
-   * flow could have carried. */
-  uint64_t lowat = param_size(PARAM_NOTSENT_LOWAT_BYTES);
-  if (lowat) {
-    set_int(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, (int)lowat, "TCP_NOTSENT_LOWAT");
+/* Per flow, by the kernel's TCP itself: it needs no queueing discipline, though fq spreads packets
+ * more evenly. */
+static void set_pacing(int fd, uint32_t mbps) {
+  unsigned long rate = (unsigned long)mbps * 125000;
+  if (mbps && setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof rate) != 0) {
+    LOG_WARN_EVERY(WARN_INTERVAL_NS, "pacing of %u Mb/s refused: %s; going on without", mbps,
+                   strerror(errno));
   }
-  uint64_t buffer = param_size(PARAM_SOCKET_BUFFER_BYTES);
-  if (buffer) {
-    set_int(fd, SOL_SOCKET, SO_SNDBUF, (int)buffer, "SO_SNDBUF");
-    set_int(fd, SOL_SOCKET, SO_RCVBUF, (int)buffer, "SO_RCVBUF");
+}
+
+static void set_busy_poll(int fd, uint32_t busy_poll_us) {
+  int value = (int)busy_poll_us, one = 1;
+  static atomic_bool has_warned;
+  if (value == 0) {
+    return;
   }
-  /* A path that takes no bytes, or an idle one that does not answer, must be noticed in the time
-   * after which a connection counts as dead, not in the kernel's fifteen minutes. */
+  if (setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &value, sizeof value) != 0) {
+    if (!atomic_exchange(&has_warned, true)) {
+      LOG_WARN("busy polling for %d us refused: %s; going on without. It needs CAP_NET_ADMIN, or "
+               "for all programs: sysctl -w net.core.busy_read=%d net.core.busy_poll=%d",
+               value, strerror(errno), value, value);
+    }
+    return;
+  }
+  /* Since Linux 5.11: NIC interrupts stay off while the flow is polled. */
+  if (setsockopt(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &one, sizeof one) != 0) {
+    LOG_TRACE("SO_PREFER_BUSY_POLL: %s", strerror(errno));
+  }
+}
+
+static void set_congestion(int fd, const char *name) {
+  if (*name && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) != 0) {
+    LOG_WARN_EVERY(WARN_INTERVAL_NS,
+                   "congestion control %s refused: %s; the system's default is used "
+                   "(sysctl net.ipv4.tcp_available_congestion_control lists what there is)",
+                   name, strerror(errno));
+  }
+}
+
+/* A path that takes no bytes, or an idle one that does not answer, must be noticed in the time
+ * after which a connection counts as dead, not in the kernel's fifteen minutes. */
+static void set_timeouts(int fd) {
   int timeout_ms = (int)(param_duration_ns(PARAM_LINK_TIMEOUT) / NS_PER_MS);
   int idle_s = timeout_ms >= 3000 ? timeout_ms / 3000 : 1;
   set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout_ms, "TCP_USER_TIMEOUT");
@@ -66,14 +94,26 @@ void tcp_socket_tune(int fd, int family, int dscp) {
   set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s, "TCP_KEEPIDLE");
   set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, idle_s, "TCP_KEEPINTVL");
   set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, 3, "TCP_KEEPCNT");
-  const char *congestion = param_string(PARAM_TCP_CONGESTION);
-  if (*congestion &&
-      setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, (socklen_t)strlen(congestion)) != 0) {
-    LOG_WARN_EVERY(WARN_INTERVAL_NS,
-                   "STRATUS_TCP_CONGESTION=%s refused: %s; the system's default is used "
-                   "(sysctl net.ipv4.tcp_available_congestion_control lists what there is)",
-                   congestion, strerror(errno));
+}
+
+void tcp_socket_tune(int fd, int family, int dscp) {
+  struct tcp_options options;
+  tcp_options_get(&options);
+  set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+  /* Unsent bytes are capped per flow: a deep kernel queue on a slow flow pins chunks that a faster
+   * flow could have carried. */
+  if (options.notsent_lowat_bytes) {
+    set_int(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, (int)options.notsent_lowat_bytes,
+            "TCP_NOTSENT_LOWAT");
   }
+  if (options.socket_buffer_bytes) {
+    set_int(fd, SOL_SOCKET, SO_SNDBUF, (int)options.socket_buffer_bytes, "SO_SNDBUF");
+    set_int(fd, SOL_SOCKET, SO_RCVBUF, (int)options.socket_buffer_bytes, "SO_RCVBUF");
+  }
+  set_timeouts(fd);
+  set_congestion(fd, options.congestion);
+  set_pacing(fd, options.pacing_mbps);
+  set_busy_poll(fd, options.busy_poll_us);
   set_dscp(fd, family, dscp);
 }
 

@@ -22,6 +22,13 @@ flows       = 8
 chunk_bytes = 128K
 speed_mbps  = 100000
 latency_us  = 30
+eager_bytes = 8K
+notsent_lowat_bytes = 256K
+socket_buffer_bytes = 4M
+tcp_congestion = bbr
+dscp = 46
+pacing_mbps = 5000
+busy_poll_us = 50
 
 [table allreduce nodes=2 ppn=8]
 # bytes_lo  bytes_hi  algo  proto   channels

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What parameters and profile make of a socket, read back from the kernel. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/param.h"
+#include "common/profile.h"
+#include "net_plugin/lane/tcp/tcp_options.h"
+#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/setup/settings.h"
+#include "tests/lib/log_capture.h"
+
+static const struct profile profile = {
+  .meta.id = "test",
+  .net = { .flows = 4,
+           .eager_bytes = 8 << 10,
+           .notsent_lowat_bytes = 256 << 10,
+           .socket_buffer_bytes = 64 << 10,
+           .dscp = 46,
+           .pacing_mbps = 800,
+           .busy_poll_us = 50,
+           .tcp_congestion = "reno" },
+};
+
+static void load(char *const *environment, const struct profile *used) {
+  static char *const none[] = { NULL };
+  param_load(environment ? environment : none);
+  settings_use_profile(used);
+}
+
+static int tear_down(void **context) {
+  (void)context;
+  load(NULL, NULL);
+  return 0;
+}
+
+static int tuned(int dscp) {
+  int fd = tcp_socket_open(AF_INET);
+  assert_true(fd >= 0);
+  tcp_socket_tune(fd, AF_INET, dscp);
+  return fd;
+}
+
+static int64_t option(int fd, int level, int name) {
+  int64_t value = 0;
+  socklen_t bytes = sizeof value;
+  assert_int_equal(getsockopt(fd, level, name, &value, &bytes), 0);
+  return value;
+}
+
+static void defaults_leave_much_to_the_kernel(void **context) {
+  (void)context;
+  load(NULL, NULL);
+  struct tcp_options options;
+  tcp_options_get(&options);
+  assert_int_equal(options.notsent_lowat_bytes, 128 << 10);
+  assert_int_equal(options.socket_buffer_bytes, 0);
+  assert_int_equal(options.pacing_mbps, 0);
+  assert_int_equal(options.busy_poll_us, 0);
+  assert_int_equal(options.dscp, -1);
+  assert_string_equal(options.congestion, "");
+  int fd = tuned(-1);
+  assert_int_equal(option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT), 128 << 10);
+  assert_int_equal(option(fd, SOL_SOCKET, SO_MAX_PACING_RATE), -1);
+  assert_int_equal(option(fd, IPPROTO_IP, IP_TOS), 0);
+  close(fd);
+}
+
+static void the_profile_speaks_where_the_user_does_not(void **context) {
+  (void)context;
+  load(NULL, &profile);
+  struct tcp_options options;
+  tcp_options_get(&options);
+  assert_int_equal(options.dscp, 46);
+  assert_int_equal(options.busy_poll_us, 50);
+  int fd = tuned(options.dscp);
+  char name[16] = "";
+  socklen_t bytes = sizeof name;
+  assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &bytes), 0);
+  assert_string_equal(name, "reno");
+  assert_int_equal(option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT), 256 << 10);
+  assert_int_equal(option(fd, SOL_SOCKET, SO_SNDBUF), 128 << 10); /* the kernel doubles it */
+  assert_int_equal(option(fd, SOL_SOCKET, SO_MAX_PACING_RATE), 100000000);
+  assert_int_equal(option(fd, IPPROTO_IP, IP_TOS), 46 << 2);
+  close(fd);
+  struct settings settings;
+  settings_get(2, &settings);
+  assert_int_equal(settings.lanes, 8); /* each NIC its own */
+  assert_int_equal(settings.eager_bytes, 8 << 10);
+}
+
+static void parameters_win(void **context) {
+  (void)context;
+  static char *const environment[] = { "STRATUS_PACING_MBPS=0",
+                                       "STRATUS_NOTSENT_LOWAT_BYTES=64K",
+                                       "STRATUS_SOCKET_BUFFER_BYTES=0",
+                                       "STRATUS_TCP_CONGESTION=cubic",
+                                       "STRATUS_DSCP=10",
+                                       "STRATUS_BUSY_POLL_US=0",
+                                       "STRATUS_EAGER_BYTES=0",
+                                       "STRATUS_FLOWS=3",
+                                       NULL };
+  load(environment, &profile);
+  struct tcp_options options;
+  tcp_options_get(&options);
+  assert_int_equal(options.pacing_mbps, 0);
+  assert_int_equal(options.notsent_lowat_bytes, 64 << 10);
+  assert_int_equal(options.socket_buffer_bytes, 0);
+  assert_int_equal(options.busy_poll_us, 0);
+  assert_int_equal(options.dscp, 10);
+  assert_string_equal(options.congestion, "cubic");
+  struct settings settings;
+  settings_get(2, &settings);
+  assert_int_equal(settings.lanes, 3);
+  assert_int_equal(settings.eager_bytes, 0);
+}
+
+static void what_the_kernel_refuses_is_told_and_done_without(void **context) {
+  (void)context;
+  static char *const environment[] = { "STRATUS_TCP_CONGESTION=nonesuch", NULL };
+  load(environment, NULL);
+  log_capture_start();
+  int fd = tuned(-1);
+  assert_int_equal(log_capture_find("congestion control nonesuch refused"), 1);
+  assert_int_equal(option(fd, IPPROTO_TCP, TCP_NODELAY), 1);
+  close(fd);
+}
+
+/* Whoever lacks CAP_NET_ADMIN hears it once; whoever has it gets it. */
+static void busy_polling_is_set_or_refused_once(void **context) {
+  (void)context;
+  static char *const environment[] = { "STRATUS_BUSY_POLL_US=70", NULL };
+  load(environment, NULL);
+  log_capture_start();
+  int first = tuned(-1), second = tuned(-1);
+  int64_t granted = option(first, SOL_SOCKET, SO_BUSY_POLL);
+  assert_int_equal(option(second, SOL_SOCKET, SO_BUSY_POLL), granted);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), granted == 70 ? 0 : 1);
+  close(first);
+  close(second);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_teardown(defaults_leave_much_to_the_kernel, tear_down),
+    cmocka_unit_test_teardown(the_profile_speaks_where_the_user_does_not, tear_down),
+    cmocka_unit_test_teardown(parameters_win, tear_down),
+    cmocka_unit_test_teardown(what_the_kernel_refuses_is_told_and_done_without, tear_down),
+    cmocka_unit_test_teardown(busy_polling_is_set_or_refused_once, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

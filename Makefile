@@ -41,7 +41,7 @@ COMMON_SRC := $(call sources,common)
 NET_SRC := $(call sources,$(addprefix net_plugin/,abi plugin setup observe engine lane lane/tcp link))
 TUNER_SRC := $(call sources,$(addprefix tuner_plugin/,abi plugin decide calibrate))
 MODEL_SRC := $(call sources,tuner_plugin/model)
-NET_TOOL_SRC := $(call sources,net_plugin/tools)
+NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf))
 TUNER_TOOL_SRC := $(call sources,tuner_plugin/tools)
 
 NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so
@@ -154,6 +154,7 @@ tests-abi: $(ABI_TESTS)
 #
 #   make fake-cuda               libcudart.so.12 and libnvidia-ml.so.1
 #   make nccl SUITE=sid|trixie   libnccl.so.2 from Debian's objects, which are fetched when missing
+#   make nccl-transports SUITE=  libnccl-net-socket.so and -ib.so: NCCL's own transports as plugins
 #   make fake-cuda-tests SUITE=  test programs; tests/fake_cuda/run SUITE runs them
 #   make fake-cuda-runtime-tests those that need no NCCL; with SAN=address or SAN=thread, too
 
@@ -219,6 +220,26 @@ $(FAKE_NCCL)/libnccl.so.2: $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(F
 
 nccl: fake-cuda $(FAKE_NCCL)/libnccl.so.2
 
+# NCCL's own transports, of the same objects but only those that they need, as plugins that any
+# program can load: what stratus is compared with.
+FAKE_TRANSPORT_socket = ncclNetSocket
+FAKE_TRANSPORT_ib = ncclNetIb
+FAKE_TRANSPORTS := $(patsubst %,$(FAKE_NCCL)/libnccl-net-%.so,socket ib)
+
+$(FAKE_TRANSPORTS): $(FAKE_NCCL)/libnccl-net-%.so: tests/fake_cuda/transport/as_plugin.c \
+  net_plugin/abi/net_abi.h $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(FAKE_LIBC_SRC)) \
+  $(FAKE_LIB)/libcudart.so.12
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(FAKE_CFLAGS) -isystem $(NCCL_DIR)/usr/include \
+	  -DTRANSPORT=$(FAKE_TRANSPORT_$*) -c $< -o $@.o
+	$(Q)$(CXX) -shared -pthread $(SAN_FLAGS_$(SAN)) -o $@ -Wl,-soname,$(@F) $@.o \
+	  $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(FAKE_LIBC_SRC)) -Wl,--gc-sections \
+	  -L$(FAKE_LIB) -lcudart -Wl,-rpath,'$$ORIGIN/..' $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -lrt -ldl
+	$(Q)rm $@.o
+
+nccl-transports: fake-cuda $(FAKE_TRANSPORTS)
+
 # Test programs, each from one file and the helpers in test/lib: of the runtime alone, and, below
 # the suite's name, of NCCL on top of it.
 FAKE_TEST_LIB := $(call objects,$(FAKE_TEST_LIB_SRC))
@@ -241,7 +262,7 @@ fake-cuda-runtime-tests: fake-cuda $(patsubst tests/fake_cuda/test/%.c,$(FAKE_TE
 fake-cuda-tests: nccl fake-cuda-runtime-tests \
   $(patsubst tests/fake_cuda/test/nccl/%.c,$(FAKE_TEST)/$(SUITE)/%,$(FAKE_NCCL_TEST_SRC))
 
-.PHONY: fake-cuda nccl fake-cuda-runtime-tests fake-cuda-tests
+.PHONY: fake-cuda nccl nccl-transports fake-cuda-runtime-tests fake-cuda-tests
 
 # ---- the collective benchmark (tests/coll) ----
 #

@@ -2,7 +2,6 @@
 /* stratus-net doctor: looks for what goes wrong between a built plugin and a job that uses it. NCCL
  * itself says nothing at its default log level when a plugin does not load. */
 #include <dlfcn.h>
-#include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "common/cli.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/tools/net_tool.h"
+#include "net_plugin/tools/plugin_file.h"
 
 static int failures;
 
@@ -38,23 +38,6 @@ static const char *setting(const char *name) {
 
 /* ---- the plugin ---- */
 
-static const char *path_of(void *library) {
-  struct link_map *map;
-  return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "?";
-}
-
-/* As NCCL does: a path, a library name, or what comes after libnccl-net- (net.cc of NCCL). */
-static void *open_plugin(const char *name, char tried[256]) {
-  snprintf(tried, 256, "%s", name);
-  void *library =
-      strchr(name, '/') || strstr(name, ".so") ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : NULL;
-  if (!library && !strchr(name, '/')) {
-    snprintf(tried, 256, "libnccl-net-%s.so", name);
-    library = dlopen(tried, RTLD_NOW | RTLD_LOCAL);
-  }
-  return library;
-}
-
 static void check_symbols(void *library) {
   for (int version = 6; version <= 12; version++) {
     char symbol[32];
@@ -73,23 +56,23 @@ static void check_symbols(void *library) {
 }
 
 static void check_plugin(void) {
-  char tried[256];
-  void *library = open_plugin("stratus", tried);
+  char tried[PLUGIN_FILE_MAX];
+  void *library = plugin_file_open("stratus", tried);
   if (!library) {
     tell(BAD, "%s cannot be loaded: %s", tried, dlerror());
     tell(HINT, "LD_LIBRARY_PATH is %s; it must name the directory of the plugin",
          setting("LD_LIBRARY_PATH") ? setting("LD_LIBRARY_PATH") : "not set");
     return;
   }
-  tell(GOOD, "%s loads: %s", tried, path_of(library));
+  tell(GOOD, "%s loads: %s", tried, plugin_file_path(library));
   check_symbols(library);
 }
 
 /* Is it this plugin that NCCL would load? */
 static void check_choice(void) {
   const char *wish = setting("NCCL_NET_PLUGIN");
-  char tried[256];
-  void *library = open_plugin(wish ? wish : "libnccl-net.so", tried);
+  char tried[PLUGIN_FILE_MAX];
+  void *library = plugin_file_open(wish ? wish : "libnccl-net.so", tried);
   const char *const *table = library ? dlsym(library, "ncclNetPlugin_v6") : NULL;
   if (wish && !strcasecmp(wish, "none")) {
     tell(HINT, "NCCL_NET_PLUGIN=none: stratus is turned off");
@@ -97,7 +80,7 @@ static void check_choice(void) {
     tell(HINT, "NCCL_NET_PLUGIN=%s: a list; the first that loads and has devices is used", wish);
   } else if (table && !strcmp(*table, "stratus")) {
     tell(GOOD, "NCCL will load it (%s%s)", wish ? "NCCL_NET_PLUGIN=" : "as libnccl-net.so, ",
-         wish ? wish : path_of(library));
+         wish ? wish : plugin_file_path(library));
   } else if (wish) {
     tell(BAD, "NCCL_NET_PLUGIN=%s does not lead to stratus; set NCCL_NET_PLUGIN=stratus", wish);
   } else {
@@ -138,12 +121,12 @@ static void check_nccl(void) {
   *(void **)&get_version = dlsym(library, "ncclGetVersion");
   int version = 0;
   if (!get_version || get_version(&version) != 0) {
-    tell(BAD, "%s has no ncclGetVersion", path_of(library));
+    tell(BAD, "%s has no ncclGetVersion", plugin_file_path(library));
     return;
   }
   int interface = interface_version(version);
   tell(interface ? GOOD : BAD, "NCCL %d.%d.%d (%s)", version / 10000, version / 100 % 100,
-       version % 100, path_of(library));
+       version % 100, plugin_file_path(library));
   if (version < 21900 || version >= 23100) {
     tell(HINT, "stratus is tested with NCCL 2.19 to 2.30");
   } else {

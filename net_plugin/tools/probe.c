@@ -5,11 +5,9 @@
  * connection. */
 #include <errno.h>
 #include <jansson.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,12 +19,12 @@
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/connector.h"
 #include "net_plugin/setup/setup.h"
+#include "net_plugin/tools/meet.h"
 #include "net_plugin/tools/net_tool.h"
 
 #define MESSAGE_BYTES (1u << 20) /* NCCL's ring asks for up to this much at once */
 #define DEPTH 8
 #define PINGS 200
-#define PATIENCE_NS (30 * NS_PER_S)
 /* The first moments, until all flows are open and have found their rate, are left out. */
 #define WARM_UP_NS (500 * NS_PER_MS)
 
@@ -66,76 +64,20 @@ struct result {
   double flow_gbps[WIRE_MAX_LANES]; /* ascending */
 };
 
-/* ---- the plain connection on which both sides meet ---- */
-
-static int write_all(int fd, const void *bytes, size_t count) {
-  return send(fd, bytes, count, MSG_NOSIGNAL) == (ssize_t)count ? 0 : -EIO;
-}
-
-static int read_all(int fd, void *bytes, size_t count) {
-  return recv(fd, bytes, count, MSG_WAITALL) == (ssize_t)count ? 0 : -EIO;
-}
-
-static int meet(const struct addrinfo *address) {
-  int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
-  struct timeval patience = { .tv_sec = PATIENCE_NS / NS_PER_S };
-  if (fd >= 0) {
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  }
-  return fd;
-}
-
-static int resolve(const char *host, struct addrinfo **found) {
-  char port[8];
-  snprintf(port, sizeof port, "%d", (int)options.port);
-  struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = host ? 0 : AI_PASSIVE };
-  int error = getaddrinfo(host, port, &hints, found);
-  return error ? cli_fail("%s port %s: %s", host ? host : "this host", port, gai_strerror(error))
-               : CLI_OK;
-}
-
-static int call_host(const char *host, int *fd) {
-  struct addrinfo *found;
-  int status = resolve(host, &found);
-  if (status != CLI_OK) {
-    return status;
-  }
-  *fd = meet(found);
-  int error = *fd < 0 || connect(*fd, found->ai_addr, found->ai_addrlen) != 0 ? errno : 0;
-  freeaddrinfo(found);
-  return error
-             ? cli_fail("cannot reach %s port %d: %s; run `stratus-net probe --listen` there first",
-                        host, (int)options.port, strerror(error))
-             : CLI_OK;
-}
+/* ---- the listening side ---- */
 
 static int await_call(int *fd) {
-  struct addrinfo *found;
-  int status = resolve(NULL, &found);
+  struct meet_place place = { .port = (int)options.port };
+  int server, status = meet_listen(&place, &server);
   if (status != CLI_OK) {
     return status;
   }
-  int server = meet(found);
-  bool is_ready =
-      server >= 0 && bind(server, found->ai_addr, found->ai_addrlen) == 0 && listen(server, 1) == 0;
-  freeaddrinfo(found);
-  if (is_ready) {
-    fprintf(stderr, "stratus-net: waiting on port %d; on the other host: stratus-net probe HOST\n",
-            (int)options.port);
-    struct timeval forever = { 0 };
-    setsockopt(server, SOL_SOCKET, SO_RCVTIMEO, &forever, sizeof forever);
-    *fd = accept4(server, NULL, NULL, SOCK_CLOEXEC);
-    is_ready = *fd >= 0;
-  }
-  status = is_ready ? CLI_OK
-                    : cli_fail("cannot wait on port %d: %s", (int)options.port, strerror(errno));
+  fprintf(stderr, "stratus-net: waiting on port %d; on the other host: stratus-net probe HOST\n",
+          place.port);
+  status = meet_accept(server, fd);
   close(server);
   return status;
 }
-
-/* ---- the listening side ---- */
 
 static int receive_all(struct connection *connection, uint8_t *memory) {
   struct request *requests[DEPTH];
@@ -164,7 +106,7 @@ static int receive_all(struct connection *connection, uint8_t *memory) {
 }
 
 static int accept_one(struct listener *listener, struct connection **connection) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  uint64_t until_ns = clock_now_ns() + MEET_PATIENCE_NS;
   int error = 0;
   *connection = NULL;
   while (!error && !*connection) {
@@ -186,10 +128,10 @@ static int listen_side(const struct device *device, uint8_t *memory) {
   }
   int error = listener_open(device->nics, device->nic_count, handle, &listener);
   if (!error) {
-    error = write_all(fd, handle, sizeof handle);
+    error = meet_write(fd, handle, sizeof handle);
     for (int i = 0; i < PINGS && !error; i++) {
-      error = read_all(fd, ping, sizeof ping);
-      error = error ? error : write_all(fd, ping, sizeof ping);
+      error = meet_read(fd, ping, sizeof ping);
+      error = error ? error : meet_write(fd, ping, sizeof ping);
     }
     error = error ? error : accept_one(listener, &connection);
     listener_close(listener);
@@ -238,7 +180,7 @@ static int send_until(struct load *load, uint64_t until_ns) {
 
 /* Lets everything arrive, then says that this was all. */
 static int send_end(struct load *load) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  uint64_t until_ns = clock_now_ns() + MEET_PATIENCE_NS;
   bool has_ended = false;
   while (load->done < load->posted || !has_ended) {
     bool is_done;
@@ -295,8 +237,8 @@ static int ping(int fd, double *rtt_us) {
   double times_us[PINGS];
   for (int i = 0; i < PINGS; i++) {
     uint64_t start_ns = clock_now_ns(), token = (uint64_t)i;
-    int error = write_all(fd, &token, sizeof token);
-    error = error ? error : read_all(fd, &token, sizeof token);
+    int error = meet_write(fd, &token, sizeof token);
+    error = error ? error : meet_read(fd, &token, sizeof token);
     if (error) {
       return error;
     }
@@ -321,11 +263,13 @@ static int send_side(const struct device *device, const char *host, uint8_t *mem
                      struct result *result) {
   uint8_t handle[HANDLE_BYTES];
   struct load load = { .memory = memory };
-  int fd = -1, status = call_host(host, &fd);
+  struct meet_place place;
+  int fd, status = meet_parse(host, (int)options.port, &place);
+  status = status == CLI_OK ? meet_call(&place, "stratus-net probe --listen", &fd) : status;
   if (status != CLI_OK) {
     return status;
   }
-  int error = read_all(fd, handle, sizeof handle);
+  int error = meet_read(fd, handle, sizeof handle);
   error = error ? error : ping(fd, &result->rtt_us);
   error = error ? error : connect_one(device, handle, &load.connection);
   if (!error) {

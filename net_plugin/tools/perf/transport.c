@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The versions of the interface, told apart; what a version lacks is filled in as NCCL's own
+ * adapters do (src/plugin/net/net_v6.cc to net_v12.cc of NCCL 2.30.7). */
+#include "net_plugin/tools/perf/transport.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "common/cli.h"
+#include "net_plugin/tools/plugin_file.h"
+
+#define TABLE(transport, v) ((const struct net_v##v *)(transport)->table)
+
+/* The member of that name; only for members whose type never changed. */
+#define MEMBER(transport, member)                                                                  \
+  ((transport)->version == 6    ? TABLE(transport, 6)->member                                      \
+   : (transport)->version == 7  ? TABLE(transport, 7)->member                                      \
+   : (transport)->version == 8  ? TABLE(transport, 8)->member                                      \
+   : (transport)->version == 9  ? TABLE(transport, 9)->member                                      \
+   : (transport)->version == 10 ? TABLE(transport, 10)->member                                     \
+   : (transport)->version == 11 ? TABLE(transport, 11)->member                                     \
+                                : TABLE(transport, 12)->member)
+
+/* ---- opening ---- */
+
+/* NCCL's logger: to stderr, as much as NCCL_DEBUG asks for. */
+__attribute__((format(printf, 5, 6))) static void print_log(enum nccl_log_level level,
+                                                            unsigned long flags, const char *file,
+                                                            int line, const char *format, ...) {
+  (void)flags;
+  const char *wanted = getenv("NCCL_DEBUG");
+  bool is_wanted = level == NCCL_LOG_WARN ||
+                   (wanted && ((level == NCCL_LOG_INFO && !strcasecmp(wanted, "INFO")) ||
+                               !strcasecmp(wanted, "TRACE")));
+  if (is_wanted) {
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "%s:%d: %s\n", file ? file : "plugin", line, text);
+  }
+}
+
+/* bin/stratus-net has lib/libnccl-net-stratus.so as its neighbour, built as well as installed. */
+static void *open_own(char tried[PLUGIN_FILE_MAX]) {
+  char here[PLUGIN_FILE_MAX - 64];
+  ssize_t length = readlink("/proc/self/exe", here, sizeof here - 1);
+  here[length > 0 ? length : 0] = '\0';
+  for (int i = 0; i < 2; i++) {
+    char *slash = strrchr(here, '/');
+    *(slash ? slash : here) = '\0';
+  }
+  snprintf(tried, PLUGIN_FILE_MAX, "%s/lib/libnccl-net-stratus.so", here);
+  void *library = dlopen(tried, RTLD_NOW | RTLD_LOCAL);
+  return library ? library : plugin_file_open("stratus", tried);
+}
+
+static int find_table(struct transport *transport) {
+  for (transport->version = 12; transport->version >= 6; transport->version--) {
+    char symbol[32];
+    snprintf(symbol, sizeof symbol, "ncclNetPlugin_v%d", transport->version);
+    transport->table = dlsym(transport->library, symbol);
+    if (transport->table) {
+      transport->name = MEMBER(transport, name);
+      transport->test = MEMBER(transport, test);
+      transport->close_send = MEMBER(transport, closeSend);
+      transport->close_receive = MEMBER(transport, closeRecv);
+      transport->close_listen = MEMBER(transport, closeListen);
+      return CLI_OK;
+    }
+  }
+  return cli_fail("%s is no net plugin: it exports none of ncclNetPlugin_v6 to v12",
+                  transport->path);
+}
+
+static enum nccl_result init(struct transport *transport) {
+  transport->config.trafficClass = NCCL_NET_TRAFFIC_CLASS_UNDEF;
+  switch (transport->version) {
+  case 12:
+    return TABLE(transport, 12)->init(&transport->context, 1, &transport->config, print_log, NULL);
+  case 11:
+    return TABLE(transport, 11)->init(&transport->context, 1, &transport->config, print_log, NULL);
+  case 10:
+    return TABLE(transport, 10)->init(print_log, NULL);
+  default: /* 6 to 9 are alike */
+    return TABLE(transport, 6)->init(print_log);
+  }
+}
+
+int transport_open(struct transport *transport, const char *name) {
+  char tried[PLUGIN_FILE_MAX];
+  *transport = (struct transport){ 0 };
+  transport->library = name ? plugin_file_open(name, tried) : open_own(tried);
+  if (!transport->library) {
+    return cli_fail("%s cannot be loaded: %s", tried, dlerror());
+  }
+  transport->path = plugin_file_path(transport->library);
+  int status = find_table(transport);
+  if (status != CLI_OK) {
+    return status;
+  }
+  enum nccl_result result = init(transport);
+  result = result ? result : MEMBER(transport, devices)(&transport->device_count);
+  if (result) {
+    return cli_fail("plugin %s does not start: result %d; NCCL_DEBUG=INFO may tell why",
+                    transport->name, (int)result);
+  }
+  return transport->device_count > 0
+             ? CLI_OK
+             : cli_fail("plugin %s has no devices here; NCCL_DEBUG=INFO may tell why",
+                        transport->name);
+}
+
+/* The library stays: NCCL keeps some, and a tool that ends needs no unloading. */
+void transport_close(struct transport *transport) {
+  if (transport->version == 12) {
+    TABLE(transport, 12)->finalize(transport->context);
+  } else if (transport->version == 11) {
+    TABLE(transport, 11)->finalize(transport->context);
+  }
+  transport->context = NULL;
+}
+
+/* ---- devices ---- */
+
+/* A version's own type of properties, of which two members are of interest. */
+#define DESCRIBE(v, type_v)                                                                        \
+  do {                                                                                             \
+    struct net_properties_v##type_v properties = { 0 };                                            \
+    result = TABLE(transport, v)->getProperties(device, &properties);                              \
+    out->name = properties.name;                                                                   \
+    out->speed_mbps = properties.speed;                                                            \
+  } while (0)
+
+int transport_describe(const struct transport *transport, int device,
+                       struct transport_device *out) {
+  enum nccl_result result = NCCL_SUCCESS;
+  switch (transport->version) {
+  case 6:
+    DESCRIBE(6, 6);
+    break;
+  case 7:
+    DESCRIBE(7, 7);
+    break;
+  case 8:
+    DESCRIBE(8, 8);
+    break;
+  case 9:
+    DESCRIBE(9, 9);
+    break;
+  case 10:
+    DESCRIBE(10, 9);
+    break;
+  case 11:
+    DESCRIBE(11, 11);
+    break;
+  default:
+    DESCRIBE(12, 12);
+    break;
+  }
+  return result ? cli_fail("plugin %s does not describe device %d: result %d", transport->name,
+                           device, (int)result)
+                : CLI_OK;
+}
+
+enum nccl_result transport_fuse(const struct transport *transport, const int *devices, int count,
+                                int *fused) {
+  if (transport->version < 9 || (transport->version < 12 && count > 4)) {
+    return NCCL_INVALID_USAGE;
+  }
+  if (transport->version == 12) {
+    struct net_vdevice_v12 parts = { .ndevs = count };
+    memcpy(parts.devs, devices, (size_t)count * sizeof *devices);
+    return TABLE(transport, 12)->makeVDevice(fused, &parts);
+  }
+  struct net_vdevice_v9 parts = { .ndevs = count };
+  memcpy(parts.devs, devices, (size_t)count * sizeof *devices);
+  net_make_vdevice_v9_fn *fuse = transport->version == 9    ? TABLE(transport, 9)->makeVDevice
+                                 : transport->version == 10 ? TABLE(transport, 10)->makeVDevice
+                                                            : TABLE(transport, 11)->makeVDevice;
+  return fuse ? fuse(fused, &parts) : NCCL_INVALID_USAGE;
+}
+
+/* ---- connections ---- */
+
+enum nccl_result transport_listen(const struct transport *transport, int device, void *handle,
+                                  void **listen_comm) {
+  switch (transport->version) {
+  case 12:
+    return TABLE(transport, 12)->listen(transport->context, device, handle, listen_comm);
+  case 11:
+    return TABLE(transport, 11)->listen(transport->context, device, handle, listen_comm);
+  case 10:
+    return TABLE(transport, 10)->listen(device, handle, listen_comm);
+  default: /* 6 to 9 are alike */
+    return TABLE(transport, 6)->listen(device, handle, listen_comm);
+  }
+}
+
+enum nccl_result transport_connect(struct transport *transport, int device, void *handle,
+                                   void **send_comm) {
+  struct net_device_handle *unused = NULL;
+  switch (transport->version) {
+  case 12:
+    return TABLE(transport, 12)->connect(transport->context, device, handle, send_comm, &unused);
+  case 11:
+    return TABLE(transport, 11)->connect(transport->context, device, handle, send_comm, &unused);
+  case 10:
+    return TABLE(transport, 10)->connect(device, &transport->config, handle, send_comm, &unused);
+  case 6:
+    return TABLE(transport, 6)->connect(device, handle, send_comm);
+  default: /* 7 to 9 are alike */
+    return TABLE(transport, 7)->connect(device, handle, send_comm, &unused);
+  }
+}
+
+enum nccl_result transport_accept(const struct transport *transport, void *listen_comm,
+                                  void **receive_comm) {
+  struct net_device_handle *unused = NULL;
+  if (transport->version == 6) {
+    return TABLE(transport, 6)->accept(listen_comm, receive_comm);
+  }
+  net_accept_v7_fn *accept = transport->version < 11    ? TABLE(transport, 7)->accept
+                             : transport->version == 11 ? TABLE(transport, 11)->accept
+                                                        : TABLE(transport, 12)->accept;
+  return accept(listen_comm, receive_comm, &unused);
+}
+
+/* ---- memory ---- */
+
+enum nccl_result transport_register(const struct transport *transport, void *comm, void *data,
+                                    size_t bytes, void **mhandle) {
+  if (transport->version < 8) {
+    return bytes > INT_MAX
+               ? NCCL_INVALID_USAGE
+               : TABLE(transport, 6)->regMr(comm, data, (int)bytes, NCCL_PTR_HOST, mhandle);
+  }
+  return TABLE(transport, 8)->regMr(comm, data, bytes, NCCL_PTR_HOST, mhandle);
+}
+
+enum nccl_result transport_deregister(const struct transport *transport, void *comm,
+                                      void *mhandle) {
+  return MEMBER(transport, deregMr)(comm, mhandle);
+}
+
+/* ---- transfers; one message per request, whose tag only NCCL's grouped receives look at ---- */
+
+enum nccl_result transport_isend(const struct transport *transport, void *comm, void *data,
+                                 size_t bytes, void *mhandle, void **request) {
+  switch (transport->version) {
+  case 12:
+  case 11:
+  case 10: /* alike */
+    return TABLE(transport, 10)->isend(comm, data, bytes, 0, mhandle, NULL, request);
+  case 9:
+    return TABLE(transport, 9)->isend(comm, data, bytes, 0, mhandle, request);
+  default:
+    return bytes > INT_MAX
+               ? NCCL_INVALID_USAGE
+               : TABLE(transport, 6)->isend(comm, data, (int)bytes, 0, mhandle, request);
+  }
+}
+
+enum nccl_result transport_irecv(const struct transport *transport, void *comm, void *data,
+                                 size_t bytes, void *mhandle, void **request) {
+  int tag = 0, int_bytes = (int)bytes;
+  void *phandle = NULL;
+  switch (transport->version) {
+  case 12:
+  case 11:
+  case 10: /* alike */
+    return TABLE(transport, 10)->irecv(comm, 1, &data, &bytes, &tag, &mhandle, &phandle, request);
+  case 9:
+    return TABLE(transport, 9)->irecv(comm, 1, &data, &bytes, &tag, &mhandle, request);
+  default:
+    return bytes > INT_MAX
+               ? NCCL_INVALID_USAGE
+               : TABLE(transport, 6)->irecv(comm, 1, &data, &int_bytes, &tag, &mhandle, request);
+  }
+}

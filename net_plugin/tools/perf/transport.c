@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/cli.h"
+#include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/plugin_file.h"
 
 #define TABLE(transport, v) ((const struct net_v##v *)(transport)->table)
@@ -76,8 +77,8 @@ static int find_table(struct transport *transport) {
       return CLI_OK;
     }
   }
-  return cli_fail("%s is no net plugin: it exports none of ncclNetPlugin_v6 to v12",
-                  transport->path);
+  return failure("%s is no net plugin: it exports none of ncclNetPlugin_v6 to v12",
+                 transport->path);
 }
 
 static enum nccl_result init(struct transport *transport) {
@@ -99,7 +100,7 @@ int transport_open(struct transport *transport, const char *name) {
   *transport = (struct transport){ 0 };
   transport->library = name ? plugin_file_open(name, tried) : open_own(tried);
   if (!transport->library) {
-    return cli_fail("%s cannot be loaded: %s", tried, dlerror());
+    return failure("%s cannot be loaded: %s", tried, dlerror());
   }
   transport->path = plugin_file_path(transport->library);
   int status = find_table(transport);
@@ -109,13 +110,13 @@ int transport_open(struct transport *transport, const char *name) {
   enum nccl_result result = init(transport);
   result = result ? result : MEMBER(transport, devices)(&transport->device_count);
   if (result) {
-    return cli_fail("plugin %s does not start: result %d; NCCL_DEBUG=INFO may tell why",
-                    transport->name, (int)result);
+    return failure("plugin %s does not start: result %d; NCCL_DEBUG=INFO may tell why",
+                   transport->name, (int)result);
   }
   return transport->device_count > 0
              ? CLI_OK
-             : cli_fail("plugin %s has no devices here; NCCL_DEBUG=INFO may tell why",
-                        transport->name);
+             : failure("plugin %s has no devices here; NCCL_DEBUG=INFO may tell why",
+                       transport->name);
 }
 
 /* The library stays: NCCL keeps some, and a tool that ends needs no unloading. */
@@ -165,8 +166,8 @@ int transport_describe(const struct transport *transport, int device,
     DESCRIBE(12, 12);
     break;
   }
-  return result ? cli_fail("plugin %s does not describe device %d: result %d", transport->name,
-                           device, (int)result)
+  return result ? failure("plugin %s does not describe device %d: result %d", transport->name,
+                          device, (int)result)
                 : CLI_OK;
 }
 

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and closing: what NCCL's service thread does. */
+#include "net_plugin/tools/perf/driver.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/cli.h"
+#include "common/clock.h"
+#include "net_plugin/tools/perf/failure.h"
+
+static int fail_call(const struct driver *driver, const char *call, enum nccl_result result) {
+  return failure("%s of plugin %s failed: result %d", call, driver->transport.name, (int)result);
+}
+
+/* ---- devices ---- */
+
+static int choose_devices(struct driver *driver) {
+  const struct plan *plan = driver->plan;
+  for (int i = 0; i < plan->device_count; i++) {
+    if (plan->devices[i] >= driver->transport.device_count) {
+      return failure("there is no device %d: plugin %s has 0 to %d here", plan->devices[i],
+                     driver->transport.name, driver->transport.device_count - 1);
+    }
+    driver->devices[i] = plan->devices[i];
+  }
+  driver->device_count = plan->device_count;
+  if (plan->is_fused) {
+    enum nccl_result result =
+        transport_fuse(&driver->transport, plan->devices, plan->device_count, &driver->devices[0]);
+    driver->device_count = 1;
+    return result ? fail_call(driver, "makeVDevice", result) : CLI_OK;
+  }
+  return CLI_OK;
+}
+
+int driver_open(struct driver *driver, const struct plan *plan, bool is_client) {
+  *driver = (struct driver){ .plan = plan, .is_client = is_client };
+  int status = transport_open(&driver->transport, plan->plugin[0] ? plan->plugin : NULL);
+  return status == CLI_OK ? choose_devices(driver) : status;
+}
+
+/* ---- streams ---- */
+
+/* First those from client to server, then, where there are any, the opposite ones. */
+static int make_streams(struct driver *driver) {
+  const struct plan *plan = driver->plan;
+  bool is_two_way = plan->test == PLAN_LATENCY || plan->test == PLAN_BOTH_WAYS;
+  driver->stream_count = plan->connections * (is_two_way ? 2 : 1);
+  driver->streams = calloc((size_t)driver->stream_count, sizeof *driver->streams);
+  if (!driver->streams) {
+    return failure("out of memory");
+  }
+  for (int i = 0; i < driver->stream_count; i++) {
+    struct stream *stream = &driver->streams[i];
+    stream->number = (unsigned)i;
+    stream->is_sender = (i < plan->connections) == driver->is_client;
+    if (plan->test == PLAN_LATENCY) {
+      stream->partner = &driver->streams[(i + plan->connections) % driver->stream_count];
+      stream->is_first = i < plan->connections;
+    }
+  }
+  return CLI_OK;
+}
+
+static int device_of(const struct driver *driver, const struct stream *stream) {
+  int number = (int)stream->number % driver->plan->connections;
+  return driver->devices[number % driver->device_count];
+}
+
+static int listen_all(struct driver *driver) {
+  for (int i = 0; i < driver->stream_count; i++) {
+    struct stream *stream = &driver->streams[i];
+    enum nccl_result result = stream->is_sender
+                                  ? NCCL_SUCCESS
+                                  : transport_listen(&driver->transport, device_of(driver, stream),
+                                                     stream->handle, &stream->listen_comm);
+    if (result) {
+      return fail_call(driver, "listen", result);
+    }
+  }
+  return CLI_OK;
+}
+
+/* ---- handles, which NCCL's bootstrap would carry ---- */
+
+static json_t *handles_to_json(const struct driver *driver) {
+  static const char digits[] = "0123456789abcdef";
+  json_t *list = json_array();
+  for (int i = 0; i < driver->stream_count; i++) {
+    const struct stream *stream = &driver->streams[i];
+    char text[2 * TRANSPORT_HANDLE_BYTES + 1] = "";
+    for (int k = 0; !stream->is_sender && k < TRANSPORT_HANDLE_BYTES; k++) {
+      text[2 * k] = digits[stream->handle[k] >> 4];
+      text[2 * k + 1] = digits[stream->handle[k] & 15];
+      text[2 * k + 2] = '\0';
+    }
+    json_array_append_new(list, json_string(text));
+  }
+  return json_pack("{s:o}", "handles", list);
+}
+
+static bool read_handle(const json_t *json, uint8_t handle[TRANSPORT_HANDLE_BYTES]) {
+  const char *text = json_string_value(json);
+  if (!text || strlen(text) != 2 * TRANSPORT_HANDLE_BYTES) {
+    return false;
+  }
+  for (int i = 0; i < TRANSPORT_HANDLE_BYTES; i++) {
+    unsigned byte;
+    if (sscanf(text + 2 * i, "%2x", &byte) != 1) {
+      return false;
+    }
+    handle[i] = (uint8_t)byte;
+  }
+  return true;
+}
+
+static int exchange_handles(struct driver *driver) {
+  json_t *theirs = NULL;
+  int status = talk_say(driver->talk, handles_to_json(driver));
+  if (status == CLI_OK) {
+    status = talk_hear(driver->talk, "handles", driver->plan->patience_ns, &theirs);
+  }
+  const json_t *list = json_object_get(theirs, "handles");
+  for (int i = 0; i < driver->stream_count && status == CLI_OK; i++) {
+    struct stream *stream = &driver->streams[i];
+    if (stream->is_sender && !read_handle(json_array_get(list, (size_t)i), stream->handle)) {
+      status = failure("%s sent a handle that is none", driver->talk->peer);
+    }
+  }
+  json_decref(theirs);
+  return status;
+}
+
+/* ---- connections ---- */
+
+static int connect_one(struct driver *driver, struct stream *stream) {
+  enum nccl_result result =
+      stream->is_sender ? transport_connect(&driver->transport, device_of(driver, stream),
+                                            stream->handle, &stream->comm)
+                        : transport_accept(&driver->transport, stream->listen_comm, &stream->comm);
+  if (result) {
+    return fail_call(driver, stream->is_sender ? "connect" : "accept", result);
+  }
+  if (stream->comm && stream->listen_comm) {
+    driver->transport.close_listen(stream->listen_comm);
+    stream->listen_comm = NULL;
+  }
+  return CLI_OK;
+}
+
+/* All at once, each called again until it is there. */
+static int connect_all(struct driver *driver) {
+  uint64_t until_ns = clock_now_ns() + driver->plan->patience_ns;
+  for (;;) {
+    int missing = 0;
+    for (int i = 0; i < driver->stream_count; i++) {
+      struct stream *stream = &driver->streams[i];
+      int status = stream->comm ? CLI_OK : connect_one(driver, stream);
+      if (status != CLI_OK) {
+        return status;
+      }
+      missing += !stream->comm;
+    }
+    if (!missing) {
+      return CLI_OK;
+    }
+    if (clock_now_ns() > until_ns) {
+      return failure("%d of %d connections of plugin %s do not come about", missing,
+                     driver->stream_count, driver->transport.name);
+    }
+    sched_yield();
+  }
+}
+
+/* The pages are touched here, so that no measurement pays for it. */
+static int give_memory(struct driver *driver, struct stream *stream) {
+  size_t bytes = (size_t)driver->plan->depth * driver->slot_stride;
+  void *memory =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (memory == MAP_FAILED) {
+    return failure("out of memory: %d connections take %zu bytes each", driver->stream_count,
+                   bytes);
+  }
+  memset(memory, 0x5a, bytes);
+  stream->memory = memory;
+  enum nccl_result result =
+      transport_register(&driver->transport, stream->comm, memory, bytes, &stream->mhandle);
+  return result ? fail_call(driver, "regMr", result) : CLI_OK;
+}
+
+int driver_connect(struct driver *driver, struct talk *talk) {
+  driver->talk = talk;
+  driver->slot_stride = (driver->plan->slot_bytes + 4095) & ~UINT64_C(4095);
+  int status = make_streams(driver);
+  status = status == CLI_OK ? listen_all(driver) : status;
+  status = status == CLI_OK ? exchange_handles(driver) : status;
+  status = status == CLI_OK ? connect_all(driver) : status;
+  for (int i = 0; i < driver->stream_count && status == CLI_OK; i++) {
+    status = give_memory(driver, &driver->streams[i]);
+  }
+  return status;
+}
+
+void driver_close(struct driver *driver) {
+  struct transport *transport = &driver->transport;
+  for (int i = 0; i < driver->stream_count; i++) {
+    struct stream *stream = &driver->streams[i];
+    transport_deregister(transport, stream->comm, stream->mhandle);
+    (stream->is_sender ? transport->close_send : transport->close_receive)(stream->comm);
+    munmap(stream->memory, (size_t)driver->plan->depth * driver->slot_stride);
+  }
+  free(driver->streams);
+  transport_close(transport);
+}

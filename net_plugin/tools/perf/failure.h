@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* failure: says what went wrong and keeps the text, so that the other side can be told, too.
+ * Owns: the last text.  Threads: the main thread.  Blocks: never.  Fails: cannot. */
+#ifndef NET_PLUGIN_TOOLS_PERF_FAILURE_H
+#define NET_PLUGIN_TOOLS_PERF_FAILURE_H
+
+/* As cli_fail. */
+int failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The first failure, since later ones follow from it; never NULL. */
+const char *failure_text(void);
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stratus-net perf: how fast a net plugin is, driven as NCCL drives it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/cli.h"
+#include "common/clock.h"
+#include "net_plugin/tools/meet.h"
+#include "net_plugin/tools/net_tool.h"
+#include "net_plugin/tools/perf/failure.h"
+#include "net_plugin/tools/perf/plan.h"
+#include "net_plugin/tools/perf/report.h"
+#include "net_plugin/tools/perf/session.h"
+#include "net_plugin/tools/perf/talk.h"
+
+#define PORT 29591
+#define GREETING_PATIENCE_NS (30 * NS_PER_S)
+
+static struct plan_wish wish = { .patience_ns = 30 * NS_PER_S };
+static bool is_listening, is_forever;
+
+const struct cli_option net_tool_perf_options[] = {
+  { .name = "listen",
+    .type = CLI_FLAG,
+    .value = &is_listening,
+    .help = "be the server, at [ADDRESS[:PORT]]; the client tells it what to do" },
+  { .name = "forever",
+    .type = CLI_FLAG,
+    .value = &is_forever,
+    .help = "with --listen: serve one client after another" },
+  { .name = "plugin",
+    .type = CLI_STRING,
+    .value = &wish.plugin,
+    .argument = "NAME|PATH",
+    .help = "any net plugin, as NCCL_NET_PLUGIN names it; on both sides, or the server has its own "
+            "--plugin [stratus, of this installation]" },
+  { .name = "test",
+    .type = CLI_WORD,
+    .value = &wish.test,
+    .argument = PLAN_TEST_WORDS,
+    .help = "what to measure" },
+  { .name = "shape",
+    .type = CLI_WORD,
+    .value = &wish.shape,
+    .argument = PLAN_SHAPE_WORDS,
+    .help = "sizes and depth as NCCL has them for this protocol; raw: any" },
+  { .name = "bytes",
+    .type = CLI_STRING,
+    .value = &wish.sizes,
+    .argument = "LIST",
+    .help = "message sizes, as in 8,1K,512K [as the shape has them; latency 8; rate 1K,4K,16K]" },
+  { .name = "depth",
+    .type = CLI_INT,
+    .value = &wish.depth,
+    .argument = "N",
+    .help = "requests at once per connection; 0: as the shape has it",
+    .low = 0,
+    .high = PLAN_DEPTH_MAX },
+  { .name = "connections",
+    .type = CLI_INT,
+    .value = &wish.connections,
+    .argument = "N",
+    .help = "connections in each direction; 0: one",
+    .low = 0,
+    .high = PLAN_CONNECTIONS_MAX },
+  { .name = "time",
+    .type = CLI_DURATION,
+    .value = &wish.time_ns,
+    .argument = "TIME",
+    .help = "measure this long for each size; 0: 2s, unless --count is given" },
+  { .name = "count",
+    .type = CLI_INT,
+    .value = &wish.count,
+    .argument = "N",
+    .help = "measure this many messages per connection instead",
+    .low = 0,
+    .high = INT64_C(1) << 40 },
+  { .name = "warmup",
+    .type = CLI_STRING,
+    .value = &wish.warmup,
+    .argument = "TIME|N",
+    .help = "what comes before: a time, with --count messages [500ms; a tenth of the count]" },
+  { .name = "devices",
+    .type = CLI_STRING,
+    .value = &wish.devices,
+    .argument = "LIST",
+    .help = "devices of the plugin, for one connection after another, as in 0,1 [0]" },
+  { .name = "fuse",
+    .type = CLI_FLAG,
+    .value = &wish.is_fused,
+    .help = "make one device of them (makeVDevice)" },
+  { .name = "check",
+    .type = CLI_WORD,
+    .value = &wish.check,
+    .argument = PLAN_CHECK_WORDS,
+    .help = "check the contents of messages; auto: with --count" },
+  { .name = "flows",
+    .type = CLI_FLAG,
+    .value = &wish.has_flows,
+    .help = "also show each TCP connection: bytes, rate, RTT, retransmits" },
+  { .name = "plain",
+    .type = CLI_INT,
+    .value = &wish.plain_flows,
+    .argument = "N",
+    .help = "instead of a plugin N bare TCP flows of one thread: the bound for N flows",
+    .low = 0,
+    .high = PLAN_PLAIN_FLOWS_MAX },
+  { .name = "timeout",
+    .type = CLI_DURATION,
+    .value = &wish.patience_ns,
+    .argument = "TIME",
+    .help = "give up when nothing moves for so long" },
+  { 0 },
+};
+
+/* ---- server ---- */
+
+/* A path that the client named: what is loaded runs as this user, so it must be this user's or
+ * root's, and nobody else's to write. */
+static int check_file(const char *path) {
+  struct stat status;
+  if (!strchr(path, '/')) {
+    return CLI_OK;
+  }
+  if (stat(path, &status) != 0) {
+    return failure("plugin %s, on this host: %s", path, strerror(errno));
+  }
+  bool is_trusted = (status.st_uid == 0 || status.st_uid == geteuid()) &&
+                    (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  return is_trusted ? CLI_OK
+                    : failure("plugin %s belongs to others: not loaded for a client", path);
+}
+
+static int hear_plan(struct talk *talk, struct plan *plan) {
+  json_t *message;
+  int status = talk_hear(talk, "plan", GREETING_PATIENCE_NS, &message);
+  if (status == CLI_OK) {
+    status = plan_from_json(plan, json_object_get(message, "plan"));
+    json_decref(message);
+  }
+  if (status == CLI_OK && wish.plugin) {
+    snprintf(plan->plugin, sizeof plan->plugin, "%s", wish.plugin);
+    return CLI_OK;
+  }
+  return status == CLI_OK ? check_file(plan->plugin) : status;
+}
+
+static int serve(int fd) {
+  static struct plan plan;
+  struct talk talk;
+  json_t *report = NULL;
+  int status = talk_open(&talk, fd, "the client");
+  status = status == CLI_OK ? hear_plan(&talk, &plan) : status;
+  status = status == CLI_OK ? session_open(&plan, false) : status;
+  if (status == CLI_OK) {
+    status = session_run(&talk, &report);
+  } else {
+    talk_give_up(&talk, failure_text());
+  }
+  json_decref(report);
+  talk_close(&talk);
+  return status;
+}
+
+/* Each client is served by a process of its own, so that none inherits another's plugin. */
+static int serve_forever(int server) {
+  for (;;) {
+    int fd, status = meet_accept(server, &fd);
+    if (status != CLI_OK) {
+      return status;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+      close(server);
+      _exit(serve(fd));
+    }
+    close(fd);
+    if (child < 0) {
+      return cli_fail("cannot start a process: %s", strerror(errno));
+    }
+    waitpid(child, NULL, 0);
+  }
+}
+
+static int run_server(const char *where) {
+  struct meet_place place = { .port = PORT };
+  int server, fd, status = where ? meet_parse(where, PORT, &place) : CLI_OK;
+  status = status == CLI_OK ? meet_listen(&place, &server) : status;
+  if (status != CLI_OK) {
+    return status;
+  }
+  fprintf(stderr, "stratus-net: waiting on port %d; on the other host: stratus-net perf HOST\n",
+          place.port);
+  if (is_forever) {
+    return serve_forever(server);
+  }
+  status = meet_accept(server, &fd);
+  close(server);
+  return status == CLI_OK ? serve(fd) : status;
+}
+
+/* ---- client ---- */
+
+static int run_client(const char *host, bool is_json) {
+  static struct plan plan;
+  struct meet_place place;
+  struct talk talk;
+  json_t *report = NULL;
+  int fd, status = plan_make(&plan, &wish);
+  status = status == CLI_OK ? meet_parse(host, PORT, &place) : status;
+  status = status == CLI_OK ? session_open(&plan, true) : status;
+  status = status == CLI_OK ? meet_call(&place, "stratus-net perf --listen", &fd) : status;
+  if (status != CLI_OK) {
+    return status;
+  }
+  status = talk_open(&talk, fd, "the server");
+  if (status == CLI_OK) {
+    status = talk_say(&talk, json_pack("{s:o}", "plan", plan_to_json(&plan)));
+  }
+  if (status == CLI_OK) {
+    status = session_run(&talk, &report);
+  }
+  talk_close(&talk);
+  if (status == CLI_OK && is_json) {
+    status = report_dump(report);
+  } else if (status == CLI_OK) {
+    report_print(&plan, report);
+  }
+  json_decref(report);
+  return status;
+}
+
+int net_tool_perf(int argument_count, char **arguments, bool is_json) {
+  const char *where = argument_count ? arguments[0] : NULL;
+  if (is_listening) {
+    return run_server(where);
+  }
+  if (!where || is_forever) {
+    cli_fail("perf: give either the HOST of a server or --listen");
+    return CLI_USAGE;
+  }
+  return run_client(where, is_json);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options to plan, plan to JSON and back. */
+#include "net_plugin/tools/perf/plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/cli.h"
+#include "common/clock.h"
+#include "common/quantity.h"
+#include "net_plugin/tools/perf/failure.h"
+
+/* How NCCL asks for messages (src/transport/net.cc, src/include/device.h at v2.30.7-1). A buffer
+ * has NCCL_STEPS = 8 steps; a request of ring and tree Simple is two steps of 512 KiB, of LL and
+ * LL128 one step of 512 threads x 8 lines x 16 bytes and of 640 threads x 120 words x 8 bytes; send
+ * and receive use steps of NCCL_P2P_NET_CHUNKSIZE. */
+static const struct shape {
+  const char *name, *sizes;
+  uint64_t slot_bytes; /* also the largest message; 0: any */
+  int depth;
+} shapes[] = {
+  { "simple", "1M", 1 << 20, 4 },
+  { "ll", "16,1K,16K,64K", 64 << 10, 8 },
+  { "ll128", "128,1920,15K,600K", 600 << 10, 8 },
+  { "p2p", "128K", 128 << 10, 8 },
+  { "raw", "1M", 0, 8 },
+};
+static const char *const tests[] = { "bandwidth", "latency", "rate", "both-ways" };
+
+const char *plan_test_name(const struct plan *plan) {
+  return tests[plan->test];
+}
+
+const char *plan_shape_name(const struct plan *plan) {
+  return shapes[plan->shape].name;
+}
+
+__attribute__((format(printf, 1, 2))) static int usage(const char *format, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  failure("%s", text);
+  return CLI_USAGE;
+}
+
+/* ---- lists ---- */
+
+/* The next word of "a,b,c"; false at the end. */
+static bool next_word(const char **list, char word[32]) {
+  if (!*list) {
+    return false;
+  }
+  size_t length = strcspn(*list, ",");
+  snprintf(word, 32, "%.*s", (int)(length < 31 ? length : 31), *list);
+  *list = (*list)[length] ? *list + length + 1 : NULL;
+  return true;
+}
+
+static int read_sizes(struct plan *plan, const char *list) {
+  char word[32];
+  plan->size_count = 0;
+  while (next_word(&list, word)) {
+    uint64_t bytes;
+    if (quantity_parse_size(word, &bytes) != 0 || bytes > PLAN_BYTES_MAX) {
+      return usage("--bytes takes sizes up to 1G such as 8,1K,512K, not \"%s\"", word);
+    }
+    if (plan->size_count == PLAN_SIZES_MAX) {
+      return usage("--bytes takes at most %d sizes", PLAN_SIZES_MAX);
+    }
+    plan->sizes[plan->size_count++] = bytes;
+  }
+  return CLI_OK;
+}
+
+static int read_devices(struct plan *plan, const char *list) {
+  char word[32];
+  while (next_word(&list, word)) {
+    int64_t device;
+    if (quantity_parse_int(word, &device) != 0 || device < 0 || device > INT16_MAX) {
+      return usage("--devices takes numbers such as 0,1, not \"%s\"", word);
+    }
+    if (plan->device_count == PLAN_DEVICES_MAX) {
+      return usage("--devices takes at most %d", PLAN_DEVICES_MAX);
+    }
+    plan->devices[plan->device_count++] = (int)device;
+  }
+  return CLI_OK;
+}
+
+/* ---- from options ---- */
+
+static int choose_sizes(struct plan *plan, const struct plan_wish *wish) {
+  const struct shape *shape = &shapes[plan->shape];
+  const char *preset = plan->test == PLAN_LATENCY ? "8"
+                       : plan->test == PLAN_RATE  ? "1K,4K,16K"
+                                                  : shape->sizes;
+  int status = read_sizes(plan, wish->sizes ? wish->sizes : preset);
+  uint64_t largest = 1;
+  for (int i = 0; i < plan->size_count; i++) {
+    largest = plan->sizes[i] > largest ? plan->sizes[i] : largest;
+  }
+  if (status == CLI_OK && shape->slot_bytes && largest > shape->slot_bytes) {
+    char text[QUANTITY_TEXT_MAX];
+    return usage("--shape %s has messages up to %s; for larger ones use --shape raw", shape->name,
+                 quantity_format_size(shape->slot_bytes, text));
+  }
+  plan->slot_bytes = shape->slot_bytes ? shape->slot_bytes : largest;
+  return status;
+}
+
+static int choose_length(struct plan *plan, const struct plan_wish *wish) {
+  if (wish->time_ns && wish->count) {
+    return usage("give either --time or --count");
+  }
+  plan->is_timed = !wish->count;
+  plan->time_ns = wish->time_ns ? wish->time_ns : 2 * NS_PER_S;
+  plan->count = (uint64_t)wish->count;
+  plan->warmup_ns = 500 * NS_PER_MS;
+  plan->warmup_count = plan->count / 10;
+  int64_t messages = 0;
+  if (wish->warmup && plan->is_timed && quantity_parse_duration(wish->warmup, &plan->warmup_ns)) {
+    return usage("--warmup takes a time such as 500ms, not \"%s\"", wish->warmup);
+  }
+  if (wish->warmup && !plan->is_timed) {
+    if (quantity_parse_int(wish->warmup, &messages) || messages < 0) {
+      return usage("--warmup takes a number of messages with --count, not \"%s\"", wish->warmup);
+    }
+    plan->warmup_count = (uint64_t)messages;
+  }
+  return CLI_OK;
+}
+
+static int choose_transport(struct plan *plan, const struct plan_wish *wish) {
+  plan->plain_flows = (int)wish->plain_flows;
+  plan->is_fused = wish->is_fused;
+  if (wish->plain_flows &&
+      (wish->plugin || wish->devices || wish->is_fused || wish->connections > 1)) {
+    return usage("--plain has no plugin, devices or connections; it takes --plain FLOWS alone");
+  }
+  if (wish->plugin && strlen(wish->plugin) >= sizeof plan->plugin) {
+    return usage("--plugin: the name is too long");
+  }
+  snprintf(plan->plugin, sizeof plan->plugin, "%s", wish->plugin ? wish->plugin : "");
+  int status = read_devices(plan, wish->devices ? wish->devices : "0");
+  return status == CLI_OK && plan->is_fused && plan->device_count < 2
+             ? usage("--fuse makes one device of several: name them with --devices 0,1")
+             : status;
+}
+
+int plan_make(struct plan *plan, const struct plan_wish *wish) {
+  *plan = (struct plan){
+    .test = (enum plan_test)wish->test,
+    .shape = (enum plan_shape)wish->shape,
+    .depth = wish->depth ? (int)wish->depth : shapes[wish->shape].depth,
+    .connections = wish->connections ? (int)wish->connections : 1,
+    .has_flows = wish->has_flows,
+    .is_checked = wish->check ? wish->check == 1 : wish->count > 0,
+    .patience_ns = wish->patience_ns,
+  };
+  int status = choose_sizes(plan, wish);
+  status = status == CLI_OK ? choose_length(plan, wish) : status;
+  return status == CLI_OK ? choose_transport(plan, wish) : status;
+}
+
+/* ---- JSON ---- */
+
+json_t *plan_to_json(const struct plan *plan) {
+  json_t *sizes = json_array(), *devices = json_array();
+  for (int i = 0; i < plan->size_count; i++) {
+    json_array_append_new(sizes, json_integer((json_int_t)plan->sizes[i]));
+  }
+  for (int i = 0; i < plan->device_count; i++) {
+    json_array_append_new(devices, json_integer(plan->devices[i]));
+  }
+  return json_pack(
+      "{s:s, s:s, s:o, s:i, s:I, s:i, s:b, s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:b, s:i, s:s, s:I}",
+      "test", plan_test_name(plan), "shape", plan_shape_name(plan), "bytes", sizes, "depth",
+      plan->depth, "slot_bytes", (json_int_t)plan->slot_bytes, "connections", plan->connections,
+      "timed", plan->is_timed, "time_ns", (json_int_t)plan->time_ns, "warmup_ns",
+      (json_int_t)plan->warmup_ns, "count", (json_int_t)plan->count, "warmup_count",
+      (json_int_t)plan->warmup_count, "devices", devices, "fused", plan->is_fused, "checked",
+      plan->is_checked, "flows", plan->has_flows, "plain_flows", plan->plain_flows, "plugin",
+      plan->plugin, "patience_ns", (json_int_t)plan->patience_ns);
+}
+
+/* Of an object member, a number within bounds. */
+static bool get_number(const json_t *json, int64_t low, int64_t high, int64_t *number) {
+  if (!json_is_integer(json) || json_integer_value(json) < low || json_integer_value(json) > high) {
+    return false;
+  }
+  *number = json_integer_value(json);
+  return true;
+}
+
+static bool get_int(const json_t *object, const char *name, int low, int high, int *value) {
+  int64_t number;
+  bool is_good = get_number(json_object_get(object, name), low, high, &number);
+  *value = is_good ? (int)number : 0;
+  return is_good;
+}
+
+static bool get_u64(const json_t *object, const char *name, uint64_t high, uint64_t *value) {
+  int64_t number;
+  bool is_good = get_number(json_object_get(object, name), 0, (int64_t)high, &number);
+  *value = is_good ? (uint64_t)number : 0;
+  return is_good;
+}
+
+static bool get_bool(const json_t *object, const char *name, bool *value) {
+  const json_t *json = json_object_get(object, name);
+  *value = json_is_true(json);
+  return json_is_boolean(json);
+}
+
+static bool get_word(const json_t *object, const char *name, const char *words, int *place) {
+  const char *text = json_string_value(json_object_get(object, name));
+  *place = text ? quantity_find_word(words, text) : -1;
+  return *place >= 0;
+}
+
+static bool get_lists(const json_t *json, struct plan *plan) {
+  const json_t *sizes = json_object_get(json, "bytes"), *devices = json_object_get(json, "devices");
+  size_t size_count = json_array_size(sizes), device_count = json_array_size(devices);
+  bool is_good = size_count >= 1 && size_count <= PLAN_SIZES_MAX && device_count >= 1 &&
+                 device_count <= PLAN_DEVICES_MAX;
+  for (size_t i = 0; is_good && i < size_count; i++) {
+    int64_t bytes = 0;
+    is_good = get_number(json_array_get(sizes, i), 0, (int64_t)plan->slot_bytes, &bytes);
+    plan->sizes[i] = (uint64_t)bytes;
+  }
+  for (size_t i = 0; is_good && i < device_count; i++) {
+    int64_t device = 0;
+    is_good = get_number(json_array_get(devices, i), 0, INT16_MAX, &device);
+    plan->devices[i] = (int)device;
+  }
+  plan->size_count = (int)size_count;
+  plan->device_count = (int)device_count;
+  return is_good;
+}
+
+static bool get_plugin(const json_t *json, struct plan *plan) {
+  const char *plugin = json_string_value(json_object_get(json, "plugin"));
+  snprintf(plan->plugin, sizeof plan->plugin, "%s", plugin ? plugin : "");
+  return plugin && strlen(plugin) < sizeof plan->plugin;
+}
+
+int plan_from_json(struct plan *plan, const json_t *json) {
+  const uint64_t long_ns = 24 * 3600 * NS_PER_S, many = UINT64_C(1) << 48;
+  int test, shape;
+  *plan = (struct plan){ 0 };
+  bool is_good =
+      get_word(json, "test", PLAN_TEST_WORDS, &test) &&
+      get_word(json, "shape", PLAN_SHAPE_WORDS, &shape) &&
+      get_u64(json, "slot_bytes", PLAN_BYTES_MAX, &plan->slot_bytes) && get_lists(json, plan) &&
+      get_int(json, "depth", 1, PLAN_DEPTH_MAX, &plan->depth) &&
+      get_int(json, "connections", 1, PLAN_CONNECTIONS_MAX, &plan->connections) &&
+      get_bool(json, "timed", &plan->is_timed) &&
+      get_u64(json, "time_ns", long_ns, &plan->time_ns) &&
+      get_u64(json, "warmup_ns", long_ns, &plan->warmup_ns) &&
+      get_u64(json, "count", many, &plan->count) &&
+      get_u64(json, "warmup_count", many, &plan->warmup_count) &&
+      get_bool(json, "fused", &plan->is_fused) && get_bool(json, "checked", &plan->is_checked) &&
+      get_bool(json, "flows", &plan->has_flows) &&
+      get_int(json, "plain_flows", 0, PLAN_PLAIN_FLOWS_MAX, &plan->plain_flows) &&
+      get_u64(json, "patience_ns", long_ns, &plan->patience_ns) && get_plugin(json, plan);
+  if (!is_good) {
+    return failure("the other side sent a plan that makes no sense; is it the same version?");
+  }
+  plan->test = (enum plan_test)test;
+  plan->shape = (enum plan_shape)shape;
+  return CLI_OK;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan: what both sides of `stratus-net perf` are about to do. The client makes it of its options
+ * and sends it to the server.
+ * Owns: nothing; strings inside.  Threads: the main thread.
+ * Blocks: never.  Fails: with a message and an exit status. */
+#ifndef NET_PLUGIN_TOOLS_PERF_PLAN_H
+#define NET_PLUGIN_TOOLS_PERF_PLAN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net_plugin/tools/plugin_file.h"
+
+enum plan_test { PLAN_BANDWIDTH, PLAN_LATENCY, PLAN_RATE, PLAN_BOTH_WAYS };
+#define PLAN_TEST_WORDS "bandwidth|latency|rate|both-ways"
+
+enum plan_shape { PLAN_SIMPLE, PLAN_LL, PLAN_LL128, PLAN_P2P, PLAN_RAW };
+#define PLAN_SHAPE_WORDS "simple|ll|ll128|p2p|raw"
+
+enum {
+  PLAN_SIZES_MAX = 32,
+  PLAN_CONNECTIONS_MAX = 512,
+  PLAN_DEPTH_MAX = 32, /* NCCL_NET_MAX_REQUESTS: what a plugin must have room for */
+  PLAN_DEVICES_MAX = 8,
+  PLAN_PLAIN_FLOWS_MAX = 256,
+};
+#define PLAN_BYTES_MAX (UINT64_C(1) << 30) /* NCCL's largest request to a plugin before v9 */
+
+struct plan {
+  enum plan_test test;
+  enum plan_shape shape;
+  uint64_t sizes[PLAN_SIZES_MAX];
+  int size_count;
+  int depth;           /* requests at once, per connection */
+  uint64_t slot_bytes; /* memory of each; receives are posted with all of it, as NCCL does */
+  int connections;     /* per direction */
+  bool is_timed;       /* else `count` messages per connection */
+  uint64_t time_ns, warmup_ns;  /* if timed */
+  uint64_t count, warmup_count; /* if not */
+  int devices[PLAN_DEVICES_MAX];
+  int device_count;
+  bool is_fused, is_checked, has_flows;
+  int plain_flows;              /* of bare TCP instead of a plugin; 0: a plugin */
+  char plugin[PLUGIN_FILE_MAX]; /* empty: our own */
+  uint64_t patience_ns;         /* without any progress */
+};
+
+/* What the options say; text is NULL and numbers are 0 where the shape or test decides. */
+struct plan_wish {
+  int test, shape, check; /* places in the words */
+  const char *sizes, *devices, *warmup, *plugin;
+  int64_t depth, connections, count, plain_flows;
+  uint64_t time_ns, patience_ns;
+  bool is_fused, has_flows;
+};
+#define PLAN_CHECK_WORDS "auto|yes|no"
+
+int plan_make(struct plan *plan, const struct plan_wish *wish);
+
+/* NULL without memory. */
+json_t *plan_to_json(const struct plan *plan);
+/* From the network: every value is checked. */
+int plan_from_json(struct plan *plan, const json_t *json);
+
+const char *plan_test_name(const struct plan *plan);
+const char *plan_shape_name(const struct plan *plan);
+
+#endif

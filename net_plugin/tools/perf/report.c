@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums over both sides, as JSON and as a table made of that JSON. */
+#include "net_plugin/tools/perf/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/cli.h"
+#include "common/quantity.h"
+#include "common/version.h"
+
+static double number(const json_t *object, const char *name) {
+  return json_number_value(json_object_get(object, name));
+}
+
+static double share(double part, double whole) {
+  return whole > 0 ? part / whole : 0;
+}
+
+/* ---- one round ---- */
+
+/* CPU seconds for each 1e9 bytes that the side moved; what it sent the other received. */
+static double cpu_per_gbyte(const json_t *side, double cpu_seconds) {
+  return share(cpu_seconds, (number(side, "bytes_sent") + number(side, "bytes_received")) * 1e-9);
+}
+
+static double plugin_cpu(const json_t *side) {
+  return number(side, "cpu_seconds") - number(side, "driver_cpu_seconds");
+}
+
+json_t *report_round(uint64_t bytes, uint64_t wrong, json_t *client, json_t *server) {
+  double client_s = number(client, "seconds"), server_s = number(server, "seconds");
+  double bytes_per_s = share(number(client, "bytes_received"), client_s) +
+                       share(number(server, "bytes_received"), server_s);
+  double messages_per_s = share(number(client, "messages_received"), client_s) +
+                          share(number(server, "messages_received"), server_s);
+  double cpu = cpu_per_gbyte(client, number(client, "cpu_seconds")) +
+               cpu_per_gbyte(server, number(server, "cpu_seconds"));
+  double other =
+      cpu_per_gbyte(client, plugin_cpu(client)) + cpu_per_gbyte(server, plugin_cpu(server));
+  return json_pack("{s:I, s:f, s:f, s:O, s:f, s:f, s:I, s:o, s:o}", "bytes", (json_int_t)bytes,
+                   "gbytes_per_s", bytes_per_s * 1e-9, "messages_per_s", messages_per_s,
+                   "half_round_trip_us", json_object_get(client, "half_round_trip_us"),
+                   "cpu_seconds_per_gbyte", cpu, "cpu_seconds_per_gbyte_without_driver", other,
+                   "wrong_messages", (json_int_t)wrong, "client", client, "server", server);
+}
+
+json_t *report_all(const struct plan *plan, json_t *client, json_t *server, json_t *rounds) {
+  return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "tool", "stratus-net perf", "version",
+                   STRATUS_VERSION, "test", plan_test_name(plan), "plan", plan_to_json(plan),
+                   "client", client, "server", server, "rounds", rounds);
+}
+
+int report_dump(const json_t *report) {
+  bool is_written =
+      report && json_dumpf(report, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
+  return is_written ? CLI_OK : cli_fail("cannot write the result");
+}
+
+/* ---- for people ---- */
+
+static void print_end(const char *side, const json_t *end) {
+  printf("%s: %s", side, json_string_value(json_object_get(end, "transport")));
+  const char *path = json_string_value(json_object_get(end, "path"));
+  if (path) {
+    printf(" (%s, interface v%.0f)", path, number(end, "interface"));
+  }
+  size_t i;
+  const json_t *device;
+  json_array_foreach(json_object_get(end, "devices"), i, device) {
+    printf("%s %s", i ? "," : "; device", json_string_value(json_object_get(device, "name")));
+  }
+  putchar('\n');
+}
+
+static void print_throughput(const json_t *rounds) {
+  printf("\n%8s  %9s  %11s  %17s  %13s  %9s\n", "", "", "", "CPU-s/GB", "CPU (cores)", "threads");
+  printf("%8s  %9s  %11s  %8s %8s  %6s %6s  %4s %4s\n", "bytes", "GB/s", "messages/s", "all",
+         "-driver", "client", "server", "cl.", "sv.");
+  size_t i;
+  const json_t *round;
+  json_array_foreach(rounds, i, round) {
+    const json_t *client = json_object_get(round, "client"),
+                 *server = json_object_get(round, "server");
+    char size[QUANTITY_TEXT_MAX];
+    printf("%8s  %9.3f  %11.0f  %8.3f %8.3f  %6.2f %6.2f  %4.0f %4.0f\n",
+           quantity_format_size((uint64_t)number(round, "bytes"), size),
+           number(round, "gbytes_per_s"), number(round, "messages_per_s"),
+           number(round, "cpu_seconds_per_gbyte"),
+           number(round, "cpu_seconds_per_gbyte_without_driver"),
+           share(number(client, "cpu_seconds"), number(client, "seconds")),
+           share(number(server, "cpu_seconds"), number(server, "seconds")),
+           number(client, "threads"), number(server, "threads"));
+  }
+}
+
+static void print_latency(const json_t *rounds) {
+  printf("\nhalf round trip, us\n%8s  %9s  %8s  %8s  %8s  %8s  %8s  %8s\n", "bytes", "samples",
+         "min", "mean", "p50", "p90", "p99", "max");
+  size_t i;
+  const json_t *round;
+  json_array_foreach(rounds, i, round) {
+    const json_t *trip = json_object_get(round, "half_round_trip_us");
+    char size[QUANTITY_TEXT_MAX];
+    printf("%8s  %9.0f  %8.2f  %8.2f  %8.2f  %8.2f  %8.2f  %8.2f\n",
+           quantity_format_size((uint64_t)number(round, "bytes"), size), number(trip, "samples"),
+           number(trip, "min"), number(trip, "mean"), number(trip, "p50"), number(trip, "p90"),
+           number(trip, "p99"), number(trip, "max"));
+  }
+}
+
+static void print_flows(const json_t *round, const char *side) {
+  const json_t *flows = json_object_get(json_object_get(round, side), "flows");
+  char size[QUANTITY_TEXT_MAX];
+  printf("\nTCP connections of the %s, %s messages\n%24s  %24s  %14s  %14s  %8s  %8s  %6s\n", side,
+         quantity_format_size((uint64_t)number(round, "bytes"), size), "local", "remote",
+         "bytes sent", "received", "Gb/s", "RTT us", "resent");
+  size_t i;
+  const json_t *flow;
+  json_array_foreach(flows, i, flow) {
+    printf("%24s  %24s  %14.0f  %14.0f  %8.3f  %8.0f  %6.0f\n",
+           json_string_value(json_object_get(flow, "local")),
+           json_string_value(json_object_get(flow, "remote")), number(flow, "bytes_sent"),
+           number(flow, "bytes_received"), number(flow, "gbps"), number(flow, "rtt_us"),
+           number(flow, "retransmits"));
+  }
+}
+
+void report_print(const struct plan *plan, const json_t *report) {
+  const json_t *rounds = json_object_get(report, "rounds"), *round;
+  print_end("client", json_object_get(report, "client"));
+  print_end("server", json_object_get(report, "server"));
+  printf("%s, shape %s, %d deep, connections: %d%s\n", plan_test_name(plan), plan_shape_name(plan),
+         plan->depth, plan->connections, plan->is_checked ? ", contents checked" : "");
+  if (plan->test == PLAN_LATENCY) {
+    print_latency(rounds);
+  } else {
+    print_throughput(rounds);
+  }
+  size_t i;
+  json_array_foreach(rounds, i, round) {
+    if (plan->has_flows) {
+      print_flows(round, "client");
+    }
+  }
+}

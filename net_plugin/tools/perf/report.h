@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report: what comes out, from what both sides measured.
+ * Owns: nothing.  Threads: the main thread.
+ * Blocks: if stdout does.  Fails: NULL without memory; printing with CLI_FAILED. */
+#ifndef NET_PLUGIN_TOOLS_PERF_REPORT_H
+#define NET_PLUGIN_TOOLS_PERF_REPORT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net_plugin/tools/perf/plan.h"
+
+/* One size. Takes both sides (gauge_to_json). */
+json_t *report_round(uint64_t bytes, uint64_t wrong, json_t *client, json_t *server);
+
+/* The whole document. Takes the description of both ends, and the rounds. */
+json_t *report_all(const struct plan *plan, json_t *client, json_t *server, json_t *rounds);
+
+void report_print(const struct plan *plan, const json_t *report);
+int report_dump(const json_t *report);
+
+#endif

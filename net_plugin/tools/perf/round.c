@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One round: what NCCL's progress thread does.
+ *
+ * A round of --count ends when every stream has done its messages. Of a timed one nobody knows the
+ * number in advance, and the receiver has posted receives that must all be served before the next
+ * round. So each side tells the other when its window is over; then
+ *
+ *   sender                                   receiver
+ *   stops posting at P, says
+ *   "last" = P + depth             ->        posts receives up to "last" and no more: it cannot
+ * have gone beyond, being at most `depth` ahead of P sends up to "last"             <-        "go"
+ *
+ * In a latency test the client's streams alone decide, and the answers follow. */
+#include <sched.h>
+#include <string.h>
+
+#include "common/cli.h"
+#include "common/clock.h"
+#include "net_plugin/tools/perf/driver.h"
+#include "net_plugin/tools/perf/failure.h"
+#include "net_plugin/tools/perf/pattern.h"
+
+enum { LOOK_EVERY_PASSES = 16 };
+#define POLL_EVERY_NS (2 * NS_PER_MS)
+
+struct round {
+  struct driver *driver;
+  struct gauge *gauge;
+  uint64_t bytes, wrong;
+  bool decides; /* sends "last" */
+  bool is_over_told, is_over_there, is_last_told, may_go;
+  uint64_t polled_ns;                   /* the talk */
+  uint64_t moved_ns, moved_completions; /* when last something completed */
+};
+
+/* ---- one stream ---- */
+
+static uint8_t *slot_of(const struct round *round, const struct stream *stream, uint64_t message) {
+  const struct driver *driver = round->driver;
+  return stream->memory + message % (uint64_t)driver->plan->depth * driver->slot_stride;
+}
+
+static bool may_post(const struct round *round, const struct stream *stream) {
+  if (stream->posted >= stream->total ||
+      stream->posted >= stream->done + (uint64_t)round->driver->plan->depth) {
+    return false;
+  }
+  if (!stream->is_sender) {
+    return true;
+  }
+  bool is_frozen = round->is_last_told && !round->may_go;
+  bool is_turn = !stream->partner || stream->posted < stream->partner->done + stream->is_first;
+  return is_turn && !is_frozen;
+}
+
+static int post(struct round *round, struct stream *stream, bool *has_moved) {
+  const struct driver *driver = round->driver;
+  uint8_t *slot = slot_of(round, stream, stream->posted);
+  void **request = &stream->requests[stream->posted % (uint64_t)driver->plan->depth];
+  enum nccl_result result;
+  *request = NULL;
+  if (stream->is_sender) {
+    if (driver->plan->is_checked) {
+      pattern_fill(slot, round->bytes, pattern_seed(stream->number, stream->posted));
+    }
+    if (stream->is_first) {
+      stream->posted_ns = clock_now_ns();
+    }
+    result = transport_isend(&driver->transport, stream->comm, slot, round->bytes, stream->mhandle,
+                             request);
+  } else {
+    result = transport_irecv(&driver->transport, stream->comm, slot, driver->plan->slot_bytes,
+                             stream->mhandle, request);
+  }
+  stream->posted += *request != NULL;
+  *has_moved |= *request != NULL;
+  return result
+             ? failure("%s of plugin %s failed: result %d", stream->is_sender ? "isend" : "irecv",
+                       driver->transport.name, (int)result)
+             : CLI_OK;
+}
+
+static int note_received(struct round *round, struct stream *stream, int bytes) {
+  const struct driver *driver = round->driver;
+  if (bytes < 0 || (uint64_t)bytes != round->bytes) {
+    return failure("message %llu of connection %u has %d bytes; %llu were sent",
+                   (unsigned long long)stream->done, stream->number, bytes,
+                   (unsigned long long)round->bytes);
+  }
+  if (driver->plan->is_checked) {
+    round->wrong += !pattern_matches(slot_of(round, stream, stream->done), round->bytes,
+                                     pattern_seed(stream->number, stream->done));
+  }
+  round->gauge->now.messages_received++;
+  round->gauge->now.bytes_received += round->bytes;
+  if (stream->partner && stream->partner->is_first && gauge_is_measuring(round->gauge)) {
+    histogram_add(&round->gauge->half_trips, (clock_now_ns() - stream->partner->posted_ns) / 2);
+  }
+  return CLI_OK;
+}
+
+static int test_oldest(struct round *round, struct stream *stream, bool *has_moved) {
+  const struct driver *driver = round->driver;
+  int is_done = 0, bytes = 0;
+  void *request = stream->requests[stream->done % (uint64_t)driver->plan->depth];
+  enum nccl_result result = driver->transport.test(request, &is_done, &bytes);
+  if (result) {
+    return failure("test of plugin %s failed: result %d", driver->transport.name, (int)result);
+  }
+  int status = CLI_OK;
+  if (is_done) {
+    *has_moved = true;
+    if (stream->is_sender) {
+      round->gauge->now.messages_sent++;
+      round->gauge->now.bytes_sent += round->bytes;
+    } else {
+      status = note_received(round, stream, bytes);
+    }
+    stream->done++;
+  }
+  return status;
+}
+
+/* At most one of each per pass, as in NCCL's sendProxyProgress and recvProxyProgress. */
+static int progress(struct round *round, struct stream *stream, bool *has_moved) {
+  int status = may_post(round, stream) ? post(round, stream, has_moved) : CLI_OK;
+  return status == CLI_OK && stream->done < stream->posted ? test_oldest(round, stream, has_moved)
+                                                           : status;
+}
+
+/* ---- the end of a timed round ---- */
+
+static int tell_last(struct round *round) {
+  struct driver *driver = round->driver;
+  json_t *list = json_array();
+  for (int i = 0; i < driver->stream_count; i++) {
+    struct stream *stream = &driver->streams[i];
+    if (stream->is_sender) {
+      stream->total = stream->posted + (uint64_t)driver->plan->depth;
+      if (stream->partner) {
+        stream->partner->total = stream->total;
+      }
+      json_array_append_new(list, json_integer((json_int_t)stream->total));
+    }
+  }
+  round->is_last_told = true;
+  return talk_say(driver->talk, json_pack("{s:o}", "last", list));
+}
+
+static int take_last(struct round *round, const json_t *list) {
+  struct driver *driver = round->driver;
+  size_t next = 0;
+  for (int i = 0; i < driver->stream_count; i++) {
+    struct stream *stream = &driver->streams[i];
+    if (!stream->is_sender) {
+      const json_t *number = json_array_get(list, next++);
+      uint64_t total = (uint64_t)json_integer_value(number);
+      if (!json_is_integer(number) || total < stream->posted) {
+        return failure("%s disagrees about how many messages there are", driver->talk->peer);
+      }
+      stream->total = total;
+      if (stream->partner) {
+        stream->partner->total = total;
+      }
+    }
+  }
+  return talk_say(driver->talk, json_pack("{s:b}", "go", 1));
+}
+
+static int hear(struct round *round, json_t *message) {
+  const json_t *last = json_object_get(message, "last");
+  int status = CLI_OK;
+  if (json_object_get(message, "over")) {
+    round->is_over_there = true;
+  } else if (json_object_get(message, "go")) {
+    round->may_go = true;
+  } else if (last) {
+    status = take_last(round, last);
+  } else {
+    talk_keep(round->driver->talk, json_incref(message));
+  }
+  json_decref(message);
+  return status;
+}
+
+static int settle(struct round *round) {
+  int status = CLI_OK;
+  if (round->driver->plan->is_timed && round->gauge->state == GAUGE_OVER) {
+    if (!round->is_over_told) {
+      round->is_over_told = true;
+      status = talk_say(round->driver->talk, json_pack("{s:b}", "over", 1));
+    }
+    if (status == CLI_OK && round->is_over_there && round->decides && !round->is_last_told) {
+      status = tell_last(round);
+    }
+  }
+  return status;
+}
+
+/* ---- all of them ---- */
+
+static bool is_finished(const struct round *round) {
+  const struct driver *driver = round->driver;
+  for (int i = 0; i < driver->stream_count; i++) {
+    if (driver->streams[i].done < driver->streams[i].total) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* Whether anything completes, and what the other side says. */
+static int watch(struct round *round, uint64_t now_ns) {
+  const struct counts *now = &round->gauge->now;
+  uint64_t completions = now->messages_sent + now->messages_received;
+  if (completions != round->moved_completions) {
+    round->moved_completions = completions;
+    round->moved_ns = now_ns;
+  }
+  if (now_ns - round->moved_ns > round->driver->plan->patience_ns) {
+    return failure("nothing has moved for %.0f s", (double)(now_ns - round->moved_ns) * 1e-9);
+  }
+  if (now_ns - round->polled_ns < POLL_EVERY_NS) {
+    return CLI_OK;
+  }
+  round->polled_ns = now_ns;
+  json_t *message;
+  int status = talk_poll(round->driver->talk, &message);
+  return status == CLI_OK && message ? hear(round, message) : status;
+}
+
+static int run(struct round *round) {
+  const struct driver *driver = round->driver;
+  bool is_timed = driver->plan->is_timed;
+  unsigned passes = 0;
+  for (;;) {
+    bool has_moved = false;
+    for (int i = 0; i < driver->stream_count; i++) {
+      int status = progress(round, &driver->streams[i], &has_moved);
+      if (status != CLI_OK) {
+        return status;
+      }
+    }
+    if (++passes % LOOK_EVERY_PASSES == 0 || (!is_timed && has_moved)) {
+      uint64_t now_ns = clock_now_ns();
+      gauge_look(round->gauge, now_ns);
+      int status = watch(round, now_ns);
+      status = status == CLI_OK ? settle(round) : status;
+      if (status != CLI_OK || (round->gauge->state == GAUGE_OVER && is_finished(round))) {
+        return status;
+      }
+    }
+    if (!has_moved) {
+      sched_yield();
+    }
+  }
+}
+
+int driver_run(struct driver *driver, uint64_t bytes, struct gauge *gauge, uint64_t *wrong) {
+  const struct plan *plan = driver->plan;
+  struct round round = { .driver = driver, .gauge = gauge, .bytes = bytes };
+  for (int i = 0; i < driver->stream_count; i++) {
+    struct stream *stream = &driver->streams[i];
+    stream->posted = stream->done = 0;
+    stream->total = plan->is_timed ? DRIVER_TOTAL_UNKNOWN : plan->warmup_count + plan->count;
+  }
+  round.decides = driver->is_client || plan->test == PLAN_BOTH_WAYS;
+  round.moved_ns = clock_now_ns();
+  gauge_start(gauge, plan, driver->stream_count);
+  int status = run(&round);
+  *wrong += round.wrong;
+  return status;
+}

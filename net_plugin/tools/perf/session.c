@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The steps of a session. Where both sides say the same word, neither goes on before the other has
+ * come to it:
+ *
+ *   client                      server
+ *   "ready": what it has   <->  "ready"
+ *   (connections come about: driver.c, plain.c)
+ *   for each size:
+ *     "start"              <->  "start"
+ *     (round.c, plain_run.c, which then says "done")
+ *                          <-   "side": what the server measured
+ *   "end"                  <->  "end" */
+#include "net_plugin/tools/perf/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cli.h"
+#include "net_plugin/tools/perf/driver.h"
+#include "net_plugin/tools/perf/failure.h"
+#include "net_plugin/tools/perf/flows.h"
+#include "net_plugin/tools/perf/gauge.h"
+#include "net_plugin/tools/perf/plain.h"
+#include "net_plugin/tools/perf/report.h"
+
+/* One per process; too large for the stack. */
+static struct session {
+  const struct plan *plan;
+  struct talk *talk;
+  bool is_client, is_plain;
+  struct driver driver;
+  struct plain plain;
+  struct gauge gauge;
+  struct flows before, after;
+} session;
+
+int session_open(const struct plan *plan, bool is_client) {
+  session.plan = plan;
+  session.is_client = is_client;
+  session.is_plain = plan->plain_flows > 0;
+  return session.is_plain ? CLI_OK : driver_open(&session.driver, plan, is_client);
+}
+
+/* ---- who is who ---- */
+
+static json_t *describe_devices(const struct driver *driver) {
+  json_t *list = json_array();
+  for (int i = 0; i < driver->device_count; i++) {
+    struct transport_device device = { 0 };
+    if (transport_describe(&driver->transport, driver->devices[i], &device) != CLI_OK) {
+      json_decref(list);
+      return NULL;
+    }
+    json_array_append_new(
+        list, json_pack("{s:s, s:i}", "name", device.name, "speed_mbps", device.speed_mbps));
+  }
+  return list;
+}
+
+static json_t *describe(void) {
+  if (session.is_plain) {
+    return json_pack("{s:s, s:i}", "transport", "plain", "flows", session.plan->plain_flows);
+  }
+  const struct transport *transport = &session.driver.transport;
+  return json_pack("{s:s, s:i, s:s, s:o}", "transport", transport->name, "interface",
+                   transport->version, "path", transport->path, "devices",
+                   describe_devices(&session.driver));
+}
+
+static int get_ready(json_t *mine, json_t **theirs) {
+  json_t *message;
+  int status = talk_say(session.talk, json_pack("{s:O}", "ready", mine));
+  status = status == CLI_OK ? talk_hear(session.talk, "ready", session.plan->patience_ns, &message)
+                            : status;
+  if (status != CLI_OK) {
+    return status;
+  }
+  *theirs = json_incref(json_object_get(message, "ready"));
+  json_decref(message);
+  const char *here = json_string_value(json_object_get(mine, "transport"));
+  const char *there = json_string_value(json_object_get(*theirs, "transport"));
+  return there && strcmp(here, there) == 0
+             ? CLI_OK
+             : failure("%s has plugin %s, this side %s", session.talk->peer, there ? there : "none",
+                       here);
+}
+
+/* ---- rounds ---- */
+
+static int run_round(uint64_t bytes, json_t **side, uint64_t *wrong) {
+  struct talk *talk = session.talk;
+  bool has_flows = session.plan->has_flows;
+  int status = talk_meet(talk, "start", session.plan->patience_ns);
+  if (status == CLI_OK && session.is_plain) {
+    status = plain_connect(&session.plain);
+  }
+  if (has_flows && status == CLI_OK) {
+    flows_take(&session.before, talk->fd);
+  }
+  if (status == CLI_OK) {
+    status = session.is_plain ? plain_run(&session.plain, bytes, &session.gauge, wrong)
+                              : driver_run(&session.driver, bytes, &session.gauge, wrong);
+  }
+  if (has_flows && status == CLI_OK) {
+    flows_take(&session.after, talk->fd);
+  }
+  if (session.is_plain) { /* not before the other side has read it all */
+    status = status == CLI_OK ? talk_meet(talk, "done", session.plan->patience_ns) : status;
+    plain_disconnect(&session.plain);
+  }
+  *side = status == CLI_OK
+              ? gauge_to_json(&session.gauge,
+                              has_flows ? flows_to_json(&session.before, &session.after) : NULL)
+              : NULL;
+  return status == CLI_OK && !*side ? failure("out of memory") : status;
+}
+
+/* The client's view of a round, and the server's. */
+static int compare(uint64_t bytes, json_t *side, uint64_t wrong, json_t *rounds) {
+  json_t *message;
+  int status = talk_hear(session.talk, "side", session.plan->patience_ns, &message);
+  if (status != CLI_OK) {
+    json_decref(side);
+    return status;
+  }
+  wrong += (uint64_t)json_integer_value(json_object_get(message, "wrong"));
+  json_t *theirs = json_incref(json_object_get(message, "side"));
+  json_decref(message);
+  json_array_append_new(rounds, report_round(bytes, wrong, side, theirs));
+  return wrong ? failure("%llu messages of %llu bytes had wrong contents",
+                         (unsigned long long)wrong, (unsigned long long)bytes)
+               : CLI_OK;
+}
+
+static int run_rounds(json_t *rounds) {
+  int status = CLI_OK;
+  for (int i = 0; i < session.plan->size_count && status == CLI_OK; i++) {
+    uint64_t bytes = session.plan->sizes[i], wrong = 0;
+    json_t *side;
+    status = run_round(bytes, &side, &wrong);
+    if (status == CLI_OK) {
+      status = session.is_client ? compare(bytes, side, wrong, rounds)
+                                 : talk_say(session.talk, json_pack("{s:o, s:I}", "side", side,
+                                                                    "wrong", (json_int_t)wrong));
+    }
+  }
+  return status;
+}
+
+static int connect_all(void) {
+  return session.is_plain
+             ? plain_open(&session.plain, session.plan, session.is_client, session.talk)
+             : driver_connect(&session.driver, session.talk);
+}
+
+int session_run(struct talk *talk, json_t **report) {
+  session.talk = talk;
+  json_t *mine = describe(), *theirs = NULL, *rounds = json_array();
+  int status = mine ? get_ready(mine, &theirs) : failure("the transport cannot be described");
+  status = status == CLI_OK ? connect_all() : status;
+  status = status == CLI_OK ? run_rounds(rounds) : status;
+  status = status == CLI_OK ? talk_meet(talk, "end", session.plan->patience_ns) : status;
+  if (status != CLI_OK) {
+    talk_give_up(talk, failure_text());
+    json_decref(mine);
+    json_decref(theirs);
+    json_decref(rounds);
+    return status;
+  }
+  if (session.is_plain) {
+    plain_close(&session.plain);
+  } else {
+    driver_close(&session.driver);
+  }
+  json_t *all = report_all(session.plan, mine, theirs, rounds);
+  *report = all;
+  return all ? CLI_OK : failure("out of memory");
+}

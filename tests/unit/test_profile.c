@@ -298,7 +298,7 @@ static void bad_values_are_placed(void **state) {
     { HEAD "[net]\ndscp = 64\n", 5, 8, "dscp takes a number from 1 to 63" },
     { HEAD "[net]\npacing_mbps = 0\n", 5, 15, "pacing_mbps takes a number from 1" },
     { HEAD "[net]\neager_bytes = 257K\n", 5, 15, "eager_bytes takes a size" },
-    { HEAD "[net]\ntcp_congestion = b b\n", 5, 0, "tcp_congestion" },
+    { HEAD "[net]\ntcp_congestion = b b\n", 5, 19, "tcp_congestion takes letters" },
   };
   ASSERT_ALL_BAD(cases);
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ enum {
 static const enum element_type type = ELEMENT_INT32;
 static const size_t element_bytes = 4;
 static const unsigned char poison = 0x5a;
+static volatile sig_atomic_t is_told_to_end;
 
 struct endurance {
   struct job *job;
@@ -65,6 +67,11 @@ static uint64_t draw(struct endurance *e, uint64_t below) {
 }
 
 /* ---- before and after ---- */
+
+static void take_signal(int signal) {
+  (void)signal;
+  is_told_to_end = 1;
+}
 
 static void compute_arrays(struct endurance *e, uint64_t seed) {
   static struct pattern pattern;
@@ -219,7 +226,7 @@ static void take_turn(struct endurance *e, struct endure_result *result) {
 static bool is_over(struct endurance *e, uint64_t end_ns, struct endure_result *result) {
   struct {
     uint64_t wrong, is_over;
-  } mine = { e->wrong, clock_now_ns() >= end_ns },
+  } mine = { e->wrong, is_told_to_end || clock_now_ns() >= end_ns },
     *all = allocate((size_t)e->job->processes, sizeof *all);
   rendezvous_exchange(e->job->rendezvous, &mine, all, sizeof mine);
   for (int i = 0; i < e->job->processes; i++)
@@ -234,6 +241,7 @@ void endure_run(struct job *job, struct endure_result *result) {
   struct endurance endurance;
   *result = (struct endure_result){ 0 };
   begin(&endurance, job);
+  signal(SIGUSR1, take_signal);
   rendezvous_barrier(job->rendezvous);
   uint64_t start_ns = clock_now_ns();
   do {

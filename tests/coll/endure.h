@@ -4,7 +4,7 @@
  * is the longest gap in it.
  * Owns: what every rank sends and the reduction of it, in host memory; the log file.
  * Threads: the main thread of every process, all with the same options.
- * Blocks: until time is over.  Fails: ends the process with a message.
+ * Blocks: until time is over, or rank 0 gets SIGUSR1.  Fails: ends the process with a message.
  *
  * The log (--log) is rank 0's, one line of JSON per completed operation, written at once:
  *

@@ -65,7 +65,8 @@ static const struct option_row rows[] = {
     "the other ranks end for that reason alone (0)" },
   { OPTION_ENDURE, "endure", "TIME",
     "instead of the table: int32 sums, the operations and sizes in\n"
-    "random order until this has passed; every result is checked" },
+    "random order until this has passed, or SIGUSR1 comes to rank 0;\n"
+    "every result is checked" },
   { OPTION_SEED, "seed", "N", "of --endure's order (1)" },
   { OPTION_LOG, "log", "FILE", "of --endure: each completion, a line of JSON" },
   { OPTION_JSON, "json", "FILE", "write the results there as well" },

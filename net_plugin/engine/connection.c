@@ -84,12 +84,13 @@ static bool are_lanes_closed(const struct connection *connection) {
   return true;
 }
 
-/* Everything is delivered: close the lanes and wait a little for the peer to do the same. */
+/* Everything is said: close the lanes and wait a little for the peer to do the same. A connection
+ * that failed stays, without lanes, until its user has seen why. */
 static void say_goodbye(struct connection *connection, uint64_t now_ns) {
   if (!connection->is_saying_goodbye) {
     connection->is_saying_goodbye = true;
     connection->goodbye_ns = now_ns + GOODBYE_NS;
-    connection->writable = 0;
+    connection->writable = connection->blocked = 0;
     for (unsigned i = 0; i < connection->lanes; i++) {
       struct lane *lane = connection->slots[i].lane;
       if (lane) {
@@ -98,17 +99,38 @@ static void say_goodbye(struct connection *connection, uint64_t now_ns) {
       }
     }
   }
-  if (are_lanes_closed(connection) || now_ns >= connection->goodbye_ns) {
-    connection_destroy(connection);
-  } else {
+  if (!are_lanes_closed(connection) && now_ns < connection->goodbye_ns) {
     engine_timer_set(connection->engine, &connection->timer, connection->goodbye_ns);
+    return;
   }
+  if (connection->is_detached) {
+    connection_destroy(connection);
+    return;
+  }
+  engine_timer_stop(&connection->timer);
+  for (unsigned i = 0; i < connection->lanes; i++) {
+    connection_drop_lane(connection, i);
+  }
+}
+
+/* Nothing is left to do but to close the lanes. */
+static bool is_over(struct connection *connection, uint64_t now_ns) {
+  if (!link_status(connection->link)) {
+    return connection->is_detached && link_is_finished(connection->link);
+  }
+  if (!connection->last_word_ns) {
+    connection->last_word_ns = now_ns + GOODBYE_NS;
+  }
+  return !link_has_last_word(connection->link) || now_ns >= connection->last_word_ns;
 }
 
 static void set_timer(struct connection *connection) {
   uint64_t deadline_ns = link_next_deadline_ns(connection->link);
   if (connection->is_detached && connection->linger_ns < deadline_ns) {
     deadline_ns = connection->linger_ns;
+  }
+  if (connection->last_word_ns && connection->last_word_ns < deadline_ns) {
+    deadline_ns = connection->last_word_ns;
   }
   if (deadline_ns == LINK_NO_DEADLINE) {
     engine_timer_stop(&connection->timer);
@@ -132,7 +154,7 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
   carry_out_orders(connection, now_ns); /* a write may have found a lane broken */
   publish(connection);
   connection->is_running = false;
-  if (connection->is_detached && link_is_finished(connection->link)) {
+  if (is_over(connection, now_ns)) {
     say_goodbye(connection, now_ns);
     return;
   }

@@ -42,7 +42,9 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
 
 void connection_update_lane(struct connection *connection, unsigned index) {
   struct lane_slot *slot = &connection->slots[index];
-  uint32_t events = EPOLLIN | (slot->lane->has_unwritten ? (uint32_t)EPOLLOUT : 0);
+  /* A link that has failed reads no more. */
+  uint32_t events = link_status(connection->link) ? 0 : (uint32_t)EPOLLIN;
+  events |= slot->lane->has_unwritten ? (uint32_t)EPOLLOUT : 0;
   engine_rewatch(connection->engine, &slot->source, events);
   connection->writable &= ~connection_lane_bit(index);
   connection->blocked &= ~connection_lane_bit(index);
@@ -66,10 +68,17 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
   } else if (!error && !got && !connection->is_saying_goodbye) {
     return; /* nothing there, nothing changed */
   }
-  if (error) {
+  if (connection->is_saying_goodbye) {
+    if (lane->ops->is_closed(lane)) {
+      connection_drop_lane(connection, index); /* its end stays readable for ever */
+    }
+    connection_pump(connection, now_ns);
+    return;
+  }
+  if (error && !link_status(connection->link)) {
     connection_lane_broke(connection, index, error, now_ns);
   } else {
-    connection_update_lane(connection, index);
+    connection_update_lane(connection, index); /* a failed link may have a last word for it */
   }
   connection_pump(connection, now_ns);
 }
@@ -83,8 +92,8 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
                             uint64_t received_before) {
   uint64_t now_ns = clock_now_ns();
   struct lane_slot *slot = &connection->slots[index];
-  if (slot->lane && slot->lane->epoch >= epoch) {
-    close(fd); /* overtaken by a later dial */
+  if (connection->is_saying_goodbye || (slot->lane && slot->lane->epoch >= epoch)) {
+    close(fd); /* of no use any more, or overtaken by a later dial */
     return;
   }
   connection_drop_lane(connection, index);

@@ -60,9 +60,10 @@ struct connection {
   uint64_t published; /* completions made visible */
   bool is_detached, is_saying_goodbye, is_running;
   struct engine_timer timer;
-  uint64_t linger_ns;  /* detached: what is not delivered by then is dropped */
-  uint64_t goodbye_ns; /* saying goodbye: the lanes are closed at the latest then */
-  uint64_t number;     /* counts the process's connections, from 1 */
+  uint64_t linger_ns;    /* detached: what is not delivered by then is dropped */
+  uint64_t last_word_ns; /* failed: the peer is told until then; 0: not failed */
+  uint64_t goodbye_ns;   /* saying goodbye: the lanes are closed at the latest then */
+  uint64_t number;       /* counts the process's connections, from 1 */
   uint64_t created_ns;
   uint64_t checksum_errors;
   struct nic_totals *totals;

@@ -119,6 +119,17 @@ bool failover_come_up(struct failover *failover, unsigned lane, uint32_t epoch, 
   return true;
 }
 
+/* Without any lane, those that were put off for long are worth a try. */
+static void failover_hurry(struct failover *failover, uint64_t now_ns) {
+  for (uint64_t lanes = failover->lost; lanes != 0; lanes &= lanes - 1) {
+    struct failover_lane *lost = &failover->lanes[__builtin_ctzll(lanes)];
+    if (lost->retry_ns > now_ns + FAILOVER_BACKOFF_MAX_NS && lost->epoch != UINT32_MAX) {
+      lost->retry_ns = now_ns + FAILOVER_BACKOFF_MIN_NS;
+    }
+  }
+  failover_find_retry(failover);
+}
+
 bool failover_lose(struct failover *failover, unsigned lane, uint32_t epoch, uint64_t now_ns) {
   struct failover_lane *lost = &failover->lanes[lane];
   bool was_up = lost->state == LINK_LANE_UP;
@@ -135,6 +146,7 @@ bool failover_lose(struct failover *failover, unsigned lane, uint32_t epoch, uin
   if (was_up && failover->up == 0) {
     failover->down_since_ns = now_ns;
     failover_grow(failover); /* this path may be gone for good, and others not tried yet */
+    failover_hurry(failover, now_ns);
   }
   return was_up;
 }
@@ -149,6 +161,22 @@ bool failover_fence(struct failover *failover, unsigned lane, uint32_t epoch, ui
   }
   failover_order_close(failover, lane, fenced->epoch);
   return failover_lose(failover, lane, fenced->epoch, now_ns);
+}
+
+bool failover_cut(struct failover *failover, unsigned lane, bool as_stalled, uint64_t now_ns) {
+  struct failover_lane *cut = &failover->lanes[lane];
+  if (!failover_fence(failover, lane, cut->epoch, now_ns)) {
+    return false;
+  }
+  if (as_stalled && cut->stalls++ > 0 && failover->up != 0) {
+    unsigned doublings = cut->stalls < 8 ? cut->stalls - 2 : 6;
+    uint64_t delay_ns = FAILOVER_STALL_BACKOFF_NS << doublings;
+    cut->retry_ns =
+        now_ns +
+        (delay_ns < FAILOVER_STALL_BACKOFF_MAX_NS ? delay_ns : FAILOVER_STALL_BACKOFF_MAX_NS);
+    failover_find_retry(failover);
+  }
+  return true;
 }
 
 void failover_unsettle(struct failover *failover, unsigned lane) {
@@ -168,8 +196,7 @@ void failover_announce_again(struct failover *failover) {
   }
 }
 
-/* Lanes that have not been opened for the first time. */
-static uint64_t failover_closed(const struct failover *failover) {
+uint64_t failover_closed(const struct failover *failover) {
   uint64_t all = failover->lane_count == 64 ? UINT64_MAX : lane_bit(failover->lane_count) - 1;
   return all & ~(failover->up | failover->connecting | failover->lost);
 }
@@ -220,6 +247,14 @@ uint64_t failover_next_deadline_ns(const struct failover *failover) {
     deadline_ns = failover->down_since_ns + failover->timeout_ns;
   }
   return deadline_ns;
+}
+
+void failover_resumed(struct failover *failover, uint64_t gap_ns, uint64_t now_ns) {
+  failover->down_since_ns += gap_ns;
+  uint64_t half_ns = failover->timeout_ns / 2;
+  if (failover->down_since_ns + half_ns < now_ns) {
+    failover->down_since_ns = now_ns - half_ns;
+  }
 }
 
 bool failover_is_timed_out(const struct failover *failover, uint64_t now_ns) {

@@ -31,6 +31,10 @@
 #define FAILOVER_BACKOFF_MIN_NS                                                                    \
   10000000ull /* before the first re-dial, less up to half as jitter */
 #define FAILOVER_BACKOFF_MAX_NS 1000000000ull /* doubled per failure up to here */
+/* A path that takes a dial and then no bytes costs a stall at each try, so it is tried less often
+ * from the second time on: after this time, doubled up to the maximum. */
+#define FAILOVER_STALL_BACKOFF_NS 2000000000ull
+#define FAILOVER_STALL_BACKOFF_MAX_NS 64000000000ull
 
 struct failover_lane {
   enum link_lane_state state;
@@ -38,6 +42,7 @@ struct failover_lane {
   uint32_t fenced_epoch; /* this one and older ones are over, whoever said so */
   uint32_t close_epoch;  /* for the CLOSE order */
   uint32_t failures;     /* in a row, without an acknowledgement between them */
+  uint32_t stalls;       /* of these: it stood still */
   uint64_t retry_ns;     /* LOST, sender: when to dial */
   uint64_t losses;       /* how often it was UP and lost */
 };
@@ -72,6 +77,9 @@ bool failover_lose(struct failover *failover, unsigned lane, uint32_t epoch, uin
  * not known here. true as above. */
 bool failover_fence(struct failover *failover, unsigned lane, uint32_t epoch, uint64_t now_ns);
 
+/* Our own decision: the lane is given up and closed. as_stalled: it stood still. true as above. */
+bool failover_cut(struct failover *failover, unsigned lane, bool as_stalled, uint64_t now_ns);
+
 /* The owner shall close what it has of the lane, up to this epoch. */
 void failover_order_close(struct failover *failover, unsigned lane, uint32_t epoch);
 
@@ -89,12 +97,17 @@ void failover_announce_again(struct failover *failover);
 /* An acknowledgement came: the lane works, a later loss is a new story. */
 static inline void failover_proved(struct failover *failover, unsigned lane) {
   failover->lanes[lane].failures = 0;
+  failover->lanes[lane].stalls = 0;
 }
 
 bool failover_next_order(struct failover *failover, struct link_order *order, uint64_t now_ns);
 
 /* When failover_next_order has an OPEN order, or when failover_is_timed_out becomes true. */
 uint64_t failover_next_deadline_ns(const struct failover *failover);
+/* This process did not run for gap_ns: no lane could come up. At least half of the time is left. */
+void failover_resumed(struct failover *failover, uint64_t gap_ns, uint64_t now_ns);
+/* Lanes that were never opened. */
+uint64_t failover_closed(const struct failover *failover);
 bool failover_is_timed_out(const struct failover *failover, uint64_t now_ns);
 
 void failover_check(const struct failover *failover);

@@ -65,6 +65,9 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
     link->lanes[lane].control = bytes + layout.controls + lane * layout.control_stride;
   }
   failover_init(&link->failover, config, now_ns);
+  liveness_init(&link->liveness, config->timeout_ns, now_ns);
+  link->due_ns = link->watch_ns = LINK_NO_DEADLINE;
+  link->rescued_ns = LINK_NO_DEADLINE;
   if (config->role == LINK_SENDER) {
     link->taken.eager_bytes = config->eager_bytes;
     link->taken.eager_slots = config->eager_slots;
@@ -94,8 +97,9 @@ void link_lane_dropped(struct link *link, unsigned lane) {
   link->writing &= ~bit;
   link->writing_data &= ~bit;
   link->pong &= ~bit;
-  if (link->bye == BYE_WRITING && link->bye_lane == lane) {
-    link->bye = BYE_DUE;
+  link->ping &= ~bit;
+  if (link->farewell == FAREWELL_WRITING && link->farewell_lane == lane) {
+    link->farewell = FAREWELL_DUE;
   }
   if (link->config.role == LINK_SENDER) {
     send_lane_dropped(link, lane);
@@ -106,6 +110,12 @@ void link_lane_dropped(struct link *link, unsigned lane) {
   dropped->arrival = ARRIVAL_NONE;
   dropped->buffer = NULL;
   failover_announce_again(&link->failover);
+}
+
+void link_cut_lane(struct link *link, unsigned lane, bool as_stalled, uint64_t now_ns) {
+  if (failover_cut(&link->failover, lane, as_stalled, now_ns)) {
+    link_lane_dropped(link, lane);
+  }
 }
 
 /* The lane broke the protocol, or showed that it delivers wrong bytes: nothing of it counts from
@@ -120,6 +130,7 @@ static int link_break_lane(struct link *link, unsigned lane, int error, uint64_t
 void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t received_before,
                   uint64_t now_ns) {
   assert(lane < link->config.lanes);
+  link_note_time(link, now_ns);
   if (link->status != 0) {
     return;
   }
@@ -133,7 +144,7 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
   if (!failover_come_up(&link->failover, lane, epoch, now_ns)) {
     return;
   }
-  link->lanes[lane].heard_ns = now_ns; /* its handshake */
+  liveness_heard(&link->liveness, lane, now_ns); /* its handshake */
   if (is_sender) {
     int result = send_settle(link, lane, received_before, now_ns);
     if (result != 0) {
@@ -150,6 +161,7 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
 
 void link_lane_lost(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
   assert(lane < link->config.lanes);
+  link_note_time(link, now_ns);
   if (failover_lose(&link->failover, lane, epoch, now_ns)) {
     link_lane_dropped(link, lane);
   }
@@ -199,6 +211,7 @@ static int link_frame_begins(struct link *link, unsigned lane) {
   case WIRE_BYE:
   case WIRE_PING:
   case WIRE_PONG:
+  case WIRE_ABORT:
     break;
   default:
     return -EPROTO;
@@ -217,17 +230,27 @@ int link_frame_received(struct link *link, unsigned lane, const struct wire_head
     return link_break_lane(link, lane, -EPROTO, now_ns);
   }
   link->heard = lane;
-  receiving->heard_ns = now_ns;
+  link_note_time(link, now_ns);
+  if (header->type == WIRE_PING) {
+    liveness_spoke(&link->liveness, lane, now_ns);
+  } else {
+    liveness_heard(&link->liveness, lane, now_ns);
+  }
   receiving->header = *header;
   int result = link_frame_begins(link, lane);
-  if (result == 0) {
-    return 0;
-  }
-  link_break_lane(link, lane, result, now_ns);
   if (result == -EMSGSIZE) {
-    link_fail(link, result);
+    link_fail(link, result); /* the lane can still tell the peer */
+  } else if (result != 0) {
+    link_break_lane(link, lane, result, now_ns);
   }
   return result;
+}
+
+void link_bytes_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
+  if (is_lane_up(link, lane)) {
+    link_note_time(link, now_ns);
+    liveness_heard(&link->liveness, lane, now_ns);
+  }
 }
 
 void *link_receive_buffer(struct link *link, unsigned lane) {
@@ -265,6 +288,10 @@ static int link_control_arrived(struct link *link, unsigned lane, uint64_t now_n
   case WIRE_PING:
     receiving->pong_token = header->message;
     link->pong |= lane_bit(lane);
+    return 0;
+  case WIRE_ABORT:
+    link->peer_error = -(int)header->offset;
+    link_fail(link, -ECONNABORTED);
     return 0;
   default: /* PONG: that a frame came is all it says */
     return 0;
@@ -304,13 +331,16 @@ int link_frame_completed(struct link *link, unsigned lane, uint64_t now_ns) {
 
 /* A control frame that any lane may carry is waiting. */
 static bool link_has_control(const struct link *link) {
+  if (link->status != 0) {
+    return link->farewell == FAREWELL_DUE;
+  }
   return link->failover.announce != 0 || link->given.is_due || link->is_request_due ||
-         link->bye == BYE_DUE;
+         link->farewell == FAREWELL_DUE;
 }
 
 int link_pick_lane(const struct link *link, uint64_t writable) {
   uint64_t candidates = writable & link->failover.up & ~link->writing;
-  if (candidates == 0 || link->status != 0) {
+  if (candidates == 0) {
     return -1;
   }
   if (link_has_control(link)) {
@@ -318,8 +348,11 @@ int link_pick_lane(const struct link *link, uint64_t writable) {
     return (candidates & lane_bit(link->heard)) != 0 ? (int)link->heard
                                                      : __builtin_ctzll(candidates);
   }
-  if ((candidates & link->pong) != 0) {
-    return __builtin_ctzll(candidates & link->pong);
+  if (link->status != 0) {
+    return -1;
+  }
+  if ((candidates & (link->pong | link->ping)) != 0) {
+    return __builtin_ctzll(candidates & (link->pong | link->ping));
   }
   if (!link->has_chunk) {
     return -1;
@@ -327,11 +360,25 @@ int link_pick_lane(const struct link *link, uint64_t writable) {
   return stripe_pick(&link->stripe, candidates & ~link->full);
 }
 
+static void link_fill_farewell(struct link *link, unsigned lane, struct wire_header *header) {
+  link->farewell = FAREWELL_WRITING;
+  link->farewell_lane = lane;
+  if (link->status != 0) {
+    header->type = WIRE_ABORT;
+    header->offset = (uint64_t)-link->status;
+  } else {
+    header->type = WIRE_BYE;
+    header->offset = link->config.role == LINK_SENDER ? 0 : incoming_landed(&link->incoming);
+  }
+}
+
 /* Fills in the control frame that is most urgent; false: none. */
 static bool link_next_control(struct link *link, unsigned lane, struct wire_header *header,
                               uint64_t now_ns) {
   *header = (struct wire_header){ 0 };
-  if (link->failover.announce != 0) {
+  if (link->status != 0) {
+    link_fill_farewell(link, lane, header);
+  } else if (link->failover.announce != 0) {
     unsigned told = (unsigned)__builtin_ctzll(link->failover.announce);
     link->failover.announce &= link->failover.announce - 1;
     if (link->config.role == LINK_SENDER) {
@@ -351,23 +398,34 @@ static bool link_next_control(struct link *link, unsigned lane, struct wire_head
     link->pong &= ~lane_bit(lane);
     header->type = WIRE_PONG;
     header->message = link->lanes[lane].pong_token;
-  } else if (link->bye == BYE_DUE) {
-    link->bye = BYE_WRITING;
-    link->bye_lane = lane;
-    header->type = WIRE_BYE;
-    header->offset = link->config.role == LINK_SENDER ? 0 : incoming_landed(&link->incoming);
+  } else if ((link->ping & lane_bit(lane)) != 0) {
+    link->ping &= ~lane_bit(lane);
+    header->type = WIRE_PING;
+    header->message = ++link->pings_sent;
+    liveness_asked(&link->liveness, lane, now_ns);
+    link_watch(link, now_ns);
+  } else if (link->farewell == FAREWELL_DUE) {
+    link_fill_farewell(link, lane, header);
   } else {
     return false;
+  }
+  if (header->type >= WIRE_REQUEST && header->type <= WIRE_FENCED) {
+    liveness_told(&link->liveness, lane, now_ns);
+    link_watch(link, now_ns);
   }
   return true;
 }
 
 bool link_next_frame(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns) {
-  if (link->status != 0 || !is_lane_up(link, lane) || (link->writing & lane_bit(lane)) != 0) {
+  if (!is_lane_up(link, lane) || (link->writing & lane_bit(lane)) != 0) {
     return false;
   }
   struct wire_header header;
-  if ((link_has_control(link) || link->pong != 0) &&
+  bool has_control = link_has_control(link);
+  if (link->status != 0 && !has_control) {
+    return false;
+  }
+  if ((has_control || (link->pong | link->ping) != 0) &&
       link_next_control(link, lane, &header, now_ns)) {
     wire_header_encode(&header, frame->header);
     frame->length = header.length;
@@ -386,37 +444,13 @@ void link_frame_written(struct link *link, unsigned lane, uint64_t now_ns) {
     return;
   }
   link->writing &= ~lane_bit(lane);
-  if (link->bye == BYE_WRITING && link->bye_lane == lane) {
-    link->bye = BYE_WRITTEN;
+  if (link->farewell == FAREWELL_WRITING && link->farewell_lane == lane) {
+    link->farewell = FAREWELL_WRITTEN;
   }
   send_frame_written(link, lane, now_ns);
 }
 
-/* ---- time, orders, end ---- */
-
-void link_time_passed(struct link *link, uint64_t now_ns) {
-  if (link->status != 0) {
-    return;
-  }
-  if (link->config.role == LINK_RECEIVER) {
-    credit_time_passed(&link->given, now_ns);
-  }
-  if (!link->is_peer_closed && failover_is_timed_out(&link->failover, now_ns)) {
-    link_fail(link, -ETIMEDOUT);
-  }
-}
-
-uint64_t link_next_deadline_ns(const struct link *link) {
-  if (link->status != 0) {
-    return LINK_NO_DEADLINE;
-  }
-  uint64_t deadline_ns =
-      link->is_peer_closed ? LINK_NO_DEADLINE : failover_next_deadline_ns(&link->failover);
-  if (link->config.role == LINK_RECEIVER && link->given.deadline_ns < deadline_ns) {
-    deadline_ns = link->given.deadline_ns;
-  }
-  return deadline_ns;
-}
+/* ---- orders, end ---- */
 
 bool link_next_order(struct link *link, struct link_order *order, uint64_t now_ns) {
   /* A failed link dials nobody, but lanes that read the user's memory are closed all the same. */
@@ -448,7 +482,14 @@ void link_fail(struct link *link, int error) {
   assert(error < 0);
   if (link->status == 0) {
     link->status = error;
+    bool is_peer_gone = link->is_peer_closed || link->peer_error != 0;
+    link->farewell = is_peer_gone ? FAREWELL_NONE : FAREWELL_DUE;
   }
+}
+
+bool link_has_last_word(const struct link *link) {
+  return link->status != 0 && ((link->farewell == FAREWELL_DUE && link->failover.up != 0) ||
+                               link->farewell == FAREWELL_WRITING);
 }
 
 int link_status(const struct link *link) {
@@ -462,11 +503,12 @@ bool link_is_finished(const struct link *link) {
   if (!link->is_detached) {
     return false;
   }
-  if (link->bye == BYE_WRITTEN || link->is_peer_closed) {
+  if (link->farewell == FAREWELL_WRITTEN || link->is_peer_closed) {
     return true;
   }
   /* Nothing to deliver is no reason to dial a peer, not even for a BYE. */
-  return link->config.role == LINK_SENDER && link->bye == BYE_DUE && link->failover.up == 0;
+  return link->config.role == LINK_SENDER && link->farewell == FAREWELL_DUE &&
+         link->failover.up == 0;
 }
 
 bool link_is_peer_closed(const struct link *link) {

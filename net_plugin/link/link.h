@@ -51,7 +51,7 @@ struct link_config {
   uint32_t chunk_bytes; /* largest DATA payload, 4 KiB..WIRE_MAX_CHUNK_BYTES */
   uint32_t eager_bytes; /* <= chunk_bytes; agreed in the handshake */
   unsigned eager_slots; /* messages beyond the credit, 0..LINK_WINDOW/2; agreed in the handshake */
-  uint64_t timeout_ns;  /* no lane up for this long: the link fails with -ETIMEDOUT */
+  uint64_t timeout_ns;  /* no lane up, or nothing heard, for this long: see link_status */
   uint64_t seed;        /* for backoff jitter */
   bool wants_checksums; /* CRC32C on every DATA payload that this side sends */
 };
@@ -88,7 +88,8 @@ uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, u
 /* A header arrived. 0: the payload (header->length bytes, possibly none) goes to
  * link_receive_buffer, then call link_frame_completed. Negative: the lane is lost for the link,
  * close it (reporting it lost is allowed and changes nothing): -EPROTO, the peer or the lane broke
- * the protocol; -ESTALE, the epoch was fenced; -EMSGSIZE, the link has failed (link_status). */
+ * the protocol; -ESTALE, the epoch was fenced. Or the link has failed (link_status, -EMSGSIZE or
+ * -ESTALE): read no more, write what there is to write, then close. */
 int link_frame_received(struct link *link, unsigned lane, const struct wire_header *header,
                         uint64_t now_ns);
 /* Where the payload of the lane's current frame goes: valid until any other call for this link, so
@@ -96,6 +97,8 @@ int link_frame_received(struct link *link, unsigned lane, const struct wire_head
  * one when its epoch was fenced (a LINK_ORDER_CLOSE says so too); then close the lane. After
  * link_user_detached, a place where the bytes harm nobody. */
 void *link_receive_buffer(struct link *link, unsigned lane);
+/* A part of a frame arrived: the peer lives. Needed for large payloads on slow paths only. */
+void link_bytes_arrived(struct link *link, unsigned lane, uint64_t now_ns);
 /* The whole payload arrived. 0, or negative with the same meaning as above, or -EBADMSG (checksum
  * wrong). */
 int link_frame_completed(struct link *link, unsigned lane, uint64_t now_ns);
@@ -106,7 +109,8 @@ void link_time_passed(struct link *link, uint64_t now_ns);
 /* The user closed its end. User buffers are no longer touched after this returns; completions stop.
  * What was copied eagerly is still delivered, then BYE is sent; then link_is_finished. */
 void link_user_detached(struct link *link, uint64_t now_ns);
-/* Gives up: status becomes `error` (negative errno) unless the link had failed already. */
+/* Gives up: status becomes `error` (negative errno) unless the link had failed already. The peer is
+ * told by an ABORT. */
 void link_fail(struct link *link, int error);
 
 /* ---- work out ---- */
@@ -149,12 +153,18 @@ struct link_completion {
 /* Completed messages in the order they were posted, each once. */
 bool link_next_completion(struct link *link, struct link_completion *completion);
 
-/* When link_time_passed must be called next, LINK_NO_DEADLINE if never. */
-uint64_t link_next_deadline_ns(const struct link *link);
-/* 0 while it works; -ETIMEDOUT (no lane for timeout_ns), -ECONNRESET (peer closed with messages
- * under way), -EMSGSIZE (peer sent a message larger than the receive), -EPROTO, or what link_fail
- * was given. */
+/* When link_time_passed must be called next, LINK_NO_DEADLINE if never. The link notes what it
+ * answers: an owner that comes much later than the last answer was stopped, and that time is not
+ * counted as anybody's silence. */
+uint64_t link_next_deadline_ns(struct link *link);
+/* 0 while it works; -ETIMEDOUT (no lane up for timeout_ns), -EHOSTDOWN (silent peer: lanes are up,
+ * the user waits, and nothing was heard for timeout_ns, PINGs or not), -ECONNRESET (peer closed
+ * with messages under way), -ECONNABORTED (the peer's link failed and said so: its log says why),
+ * -EMSGSIZE (peer sent a message larger than the receive), -EPROTO, or what link_fail was given. */
 int link_status(const struct link *link);
+/* It failed, and an ABORT is still to be written: when no lane takes it soon, do without. Then
+ * close the lanes. */
+bool link_has_last_word(const struct link *link);
 /* After link_user_detached: nothing is left to deliver and BYE was written; or the link failed. */
 bool link_is_finished(const struct link *link);
 /* The peer said BYE. */
@@ -187,6 +197,7 @@ struct link_view {
   uint64_t losses, stalls_cut, redials; /* of all lanes */
   uint64_t heard_ns;                    /* the last frame or handshake on any lane; 0: never */
   uint64_t pings_sent;
+  int peer_error; /* why the peer failed, if it said so: a negative errno */
   unsigned lanes_up;
 };
 void link_view(const struct link *link, struct link_view *view);

@@ -20,6 +20,9 @@ int link_receive_posted(struct link *link, void *data, size_t bytes, uint64_t no
     return result;
   }
   ring->slots[(ring->posted - 1) % LINK_WINDOW].posted_ns = now_ns;
+  if (ring->completed + 1 == ring->posted) {
+    liveness_waits(&link->liveness, now_ns);
+  }
   if (link->is_peer_closed && ring->completed < ring->posted) {
     link_fail(link, -ECONNRESET); /* all that could arrive has arrived */
     return link->status;
@@ -181,5 +184,5 @@ void receive_detach(struct link *link) {
   link->unacked = 0;
   link->given.is_due = false;
   link->given.deadline_ns = LINK_NO_DEADLINE;
-  link->bye = link->is_peer_closed ? BYE_NONE : BYE_DUE;
+  link->farewell = link->is_peer_closed ? FAREWELL_NONE : FAREWELL_DUE;
 }

@@ -18,11 +18,15 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, uint64_t
     link_fail(link, -ECONNRESET);
     return link->status;
   }
+  bool is_first = link->outgoing.retired == link->outgoing.posted;
   /* A larger message that has credit needs no copy: its acknowledgement will come soon. */
   bool may_copy = bytes <= LINK_COPY_BYTES || link->outgoing.posted >= link->taken.granted;
   int result = outgoing_post(&link->outgoing, data, bytes, may_copy);
   if (result != 0) {
     return result;
+  }
+  if (is_first) {
+    liveness_waits(&link->liveness, now_ns);
   }
   link->outgoing.slots[(link->outgoing.posted - 1) % LINK_WINDOW].posted_ns = now_ns;
   if (bytes > LINK_GROW_BYTES && !link->failover.is_grown) {
@@ -45,8 +49,8 @@ void send_look_ahead(struct link *link) {
   }
   if (link->is_detached && ring->retired == ring->posted) {
     link->failover.may_dial = false;
-    if (link->bye == BYE_NONE && !link->is_peer_closed) {
-      link->bye = BYE_DUE;
+    if (link->farewell == FAREWELL_NONE && !link->is_peer_closed) {
+      link->farewell = FAREWELL_DUE;
     }
   }
 }
@@ -89,6 +93,10 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
     header.payload_crc = hash_crc32c(0, frame->payload, frame->length);
   }
   wire_header_encode(&header, frame->header);
+  if (journal_count(&sending->journal) == 0) {
+    liveness_moved(&link->liveness, lane, now_ns);
+    link_watch(link, now_ns);
+  }
   journal_append(&sending->journal, chunk);
   if (journal_is_full(&sending->journal)) {
     link->full |= lane_bit(lane);
@@ -123,6 +131,7 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
   bool is_current = acked->sent_epoch == link->failover.lanes[lane].epoch;
   if (is_current && (link->failover.up & lane_bit(lane)) != 0) {
     stripe_acked(&link->stripe, lane, bytes, arrived_ns);
+    liveness_moved(&link->liveness, lane, arrived_ns);
     failover_proved(&link->failover, lane);
   } else if (journal_count(journal) == 0) {
     failover_settle(&link->failover, lane);

@@ -5,6 +5,7 @@
  *   link.c          facts and work that both roles have; every public function
  *   link_send.c     what only the sender does
  *   link_receive.c  what only the receiver does
+ *   link_time.c     what time brings: silence, stalls, deadlines
  *   link_view.c     what is shown to the outside
  *   link_check.c    the invariants */
 #ifndef NET_PLUGIN_LINK_LINK_STATE_H
@@ -14,6 +15,7 @@
 #include "net_plugin/link/failover.h"
 #include "net_plugin/link/journal.h"
 #include "net_plugin/link/link.h"
+#include "net_plugin/link/liveness.h"
 #include "net_plugin/link/message.h"
 #include "net_plugin/link/stripe.h"
 
@@ -36,7 +38,6 @@ struct lane {
   uint64_t base;       /* DATA frames that counted before this epoch */
   uint64_t pong_token; /* of the last PING, valid while the bit in link->pong is set */
   uint64_t bytes_sent, bytes_acked, bytes_received;
-  uint64_t heard_ns; /* the last frame, or the handshake */
 
   /* receiver */
   uint64_t received;   /* DATA frames that counted, over all epochs */
@@ -51,22 +52,29 @@ struct lane {
   struct journal journal;
 };
 
-enum bye { BYE_NONE, BYE_DUE, BYE_WRITING, BYE_WRITTEN };
+/* The last frame of a side: BYE, or ABORT once the link has failed. */
+enum farewell { FAREWELL_NONE, FAREWELL_DUE, FAREWELL_WRITING, FAREWELL_WRITTEN };
 
 struct link {
   struct link_config config;
   int status;
   bool is_detached;
   bool is_peer_closed;
-  enum bye bye;
-  unsigned bye_lane;
+  int peer_error; /* what the peer's ABORT told, negative; 0: none came */
+  enum farewell farewell;
+  unsigned farewell_lane;
   unsigned heard;        /* the lane on which a frame came last: known to work */
   uint64_t writing;      /* lanes with a frame handed out and not yet written */
   uint64_t writing_data; /* of these, with a DATA frame */
   uint64_t pong;         /* lanes that owe a PONG */
+  uint64_t ping;         /* lanes that are to be asked */
   uint64_t pings_sent;
   struct lane *lanes;
   struct failover failover;
+  struct liveness liveness;
+  uint64_t due_ns;   /* when the owner was told to come back at the latest */
+  uint64_t watch_ns; /* sender: when lanes are looked at; LINK_NO_DEADLINE: nothing is under way */
+  uint64_t rescued_ns; /* the beginning of the silence in which a new lane was tried */
 
   /* sender */
   uint64_t full;  /* lanes whose journal is full */
@@ -85,6 +93,9 @@ struct link {
   uint8_t *nowhere; /* WIRE_MAX_CHUNK_BYTES, touched only after a detach */
 };
 
+/* An owner that comes so much later than it was told did not run in between. */
+#define LINK_AWAY_NS 100000000ull
+
 static inline uint64_t lane_bit(unsigned lane) {
   return 1ull << lane;
 }
@@ -93,6 +104,22 @@ static inline uint64_t lane_bit(unsigned lane) {
 
 /* The lane was UP and is LOST now: drops what is arriving and what is being written on it. */
 void link_lane_dropped(struct link *link, unsigned lane);
+
+/* Own decision: the lane is closed and dialled anew. */
+void link_cut_lane(struct link *link, unsigned lane, bool as_stalled, uint64_t now_ns);
+
+/* ---- link_time.c ---- */
+
+/* A fact happened: was the owner away? */
+void link_was_away(struct link *link, uint64_t now_ns);
+static inline void link_note_time(struct link *link, uint64_t now_ns) {
+  if (now_ns > link->due_ns && now_ns - link->due_ns > LINK_AWAY_NS) {
+    link_was_away(link, now_ns);
+  }
+}
+
+/* The clock of a lane began to run. */
+void link_watch(struct link *link, uint64_t now_ns);
 
 /* ---- link_send.c ---- */
 

@@ -14,7 +14,7 @@ void link_view_lane(const struct link *link, unsigned lane, struct link_lane_vie
     .bytes_sent = seen->bytes_sent,
     .bytes_acked = seen->bytes_acked,
     .bytes_received = seen->bytes_received,
-    .heard_ns = seen->heard_ns,
+    .heard_ns = link->liveness.lanes[lane].spoke_ns,
     .requeued = seen->requeued,
     .losses = life->losses,
     .stalls_cut = seen->stalls_cut,
@@ -36,6 +36,7 @@ void link_view(const struct link *link, struct link_view *view) {
     .credited = is_sender ? link->taken.granted : link->incoming.granted,
     .stalls = link->stalls,
     .pings_sent = link->pings_sent,
+    .peer_error = link->peer_error,
     .lanes_up = (unsigned)__builtin_popcountll(link->failover.up),
   };
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
@@ -44,7 +45,8 @@ void link_view(const struct link *link, struct link_view *view) {
     view->losses += link->failover.lanes[lane].losses;
     view->stalls_cut += seen->stalls_cut;
     view->redials += seen->redials;
-    view->heard_ns = seen->heard_ns > view->heard_ns ? seen->heard_ns : view->heard_ns;
+    uint64_t heard_ns = link->liveness.lanes[lane].spoke_ns;
+    view->heard_ns = heard_ns > view->heard_ns ? heard_ns : view->heard_ns;
   }
 }
 

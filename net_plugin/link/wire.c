@@ -73,6 +73,9 @@ static bool is_valid(const struct wire_header *header) {
     return is_valid_lane_epoch(header);
   case WIRE_BYE:
     return header->message == 0 && header->total == 0;
+  case WIRE_ABORT:
+    return header->message == 0 && header->total == 0 && header->offset >= 1 &&
+           header->offset <= WIRE_MAX_ERRNO;
   default:
     return false;
   }

@@ -27,6 +27,8 @@
  *                                                                              sender: 0)
  *   PING     either    token            0               0               -
  *   PONG     either    token echoed     0               0               -
+ *   ABORT    either    0                errno, positive 0               -     (the sender of this
+ *                                                                              has failed)
  *
  * All counts are cumulative from the start of the connection, so a frame that is late or repeated
  * can be ignored by taking the maximum. Counts of a lane's DATA frames go on over its epochs too:
@@ -46,6 +48,7 @@
 /* NCCL_MAX_NET_SIZE_BYTES: no single request is larger (nccl src/include/nccl_net.h). */
 #define WIRE_MAX_MESSAGE_BYTES (1ull << 40)
 #define WIRE_ACK_BYTES 16
+#define WIRE_MAX_ERRNO 4095 /* Linux: MAX_ERRNO */
 #define WIRE_MAX_WINDOW_BYTES (WIRE_MAX_LANES * WIRE_ACK_BYTES)
 
 enum wire_type {
@@ -57,6 +60,7 @@ enum wire_type {
   WIRE_BYE,
   WIRE_PING,
   WIRE_PONG,
+  WIRE_ABORT,
   WIRE_TYPE_END
 };
 

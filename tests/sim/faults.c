@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* faults: what goes wrong in a run, and when. */
+#include <errno.h>
 #include <string.h>
 
 #include "tests/sim/world.h"
@@ -7,19 +8,23 @@
 #define MS 1000000ull
 
 enum fault {
-  FAULT_CUT,       /* both sides notice soon */
-  FAULT_HALF_OPEN, /* one side notices much later */
-  FAULT_STALL,     /* nothing moves for a while */
-  FAULT_CRAWL,     /* 1 % of the speed for good */
-  FAULT_NO_DIALS,  /* nobody can dial for a while */
-  FAULT_ALL_DOWN,  /* every lane is cut, and nobody can dial for a while */
-  FAULT_FLIP,      /* a byte on the way changes */
-  FAULT_DEAD,      /* the lane is cut and can never be dialled again; one lane is spared */
+  FAULT_CUT,        /* both sides notice soon */
+  FAULT_HALF_OPEN,  /* one side notices much later */
+  FAULT_STALL,      /* nothing moves for a while */
+  FAULT_CRAWL,      /* 1 % of the speed for good */
+  FAULT_NO_DIALS,   /* nobody can dial for a while */
+  FAULT_ALL_DOWN,   /* every lane is cut, and nobody can dial for a while */
+  FAULT_FLIP,       /* a byte on the way changes */
+  FAULT_DEAD,       /* the lane is cut and can never be dialled again; one lane is spared */
+  FAULT_BLACK_HOLE, /* bytes vanish, in one direction or both; nobody notices; one lane is spared */
+  FAULT_STOP,       /* a process does not run for a while: to itself, the clock jumps */
+  FAULT_ABORT,      /* a side gives up */
   FAULT_END
 };
 
 static const char *const fault_names[FAULT_END] = {
-  "cut", "half open", "stall", "crawl", "no dials", "all down", "flip", "dead",
+  "cut",  "half open", "stall",      "crawl", "no dials", "all down",
+  "flip", "dead",      "black hole", "stop",  "abort",
 };
 
 void faults_plan(struct world *world) {
@@ -36,6 +41,7 @@ void faults_plan(struct world *world) {
   world->dial_failure_percent = (unsigned)world_between(world, 0, 1) * 30;
   world->may_corrupt = world->config[SENDER].wants_checksums && world_chance(world, 50);
   world->may_time_out = world_chance(world, 10);
+  world->may_abort = world_chance(world, 5);
   if (world_chance(world, 15)) {
     world->detach_ns[world_between(world, 0, 1)] = world_between(world, 0, 30 * MS);
     world->may_reset = true;
@@ -86,6 +92,49 @@ static void fault_flip(struct socket *socket, uint64_t random) {
   }
 }
 
+static void fault_black_hole(struct world *world, struct socket *socket) {
+  unsigned directions = (unsigned)world_between(world, 1, 3);
+  socket->pipes[SENDER].is_cut |= (directions & 1) != 0;
+  socket->pipes[RECEIVER].is_cut |= (directions & 2) != 0;
+}
+
+/* Stops that follow each other closely would add up to a silence that means something. */
+static void fault_stop(struct world *world) {
+  uint64_t most_ns = world->config[SENDER].timeout_ns / 3 * (world->may_time_out ? 5 : 2);
+  if (world->now_ns < world->no_stop_until_ns) {
+    return;
+  }
+  uint64_t pause_ns = world_between(world, 0, most_ns >> world_between(world, 0, 12));
+  world->ends[world_between(world, 0, 1)].stopped_until_ns = world->now_ns + pause_ns;
+  world->no_stop_until_ns = world->now_ns + pause_ns + world->config[SENDER].timeout_ns;
+}
+
+static void fault_abort(struct world *world) {
+  if (world->may_abort) {
+    link_fail(world->ends[world_between(world, 0, 1)].link, -EIO);
+  }
+}
+
+/* What concerns no lane. */
+static bool fault_general(struct world *world, enum fault fault) {
+  switch (fault) {
+  case FAULT_NO_DIALS:
+    world->no_dial_until_ns = world->now_ns + world_between(world, 0, 200 * MS);
+    return true;
+  case FAULT_ALL_DOWN:
+    fault_all_down(world);
+    return true;
+  case FAULT_STOP:
+    fault_stop(world);
+    return true;
+  case FAULT_ABORT:
+    fault_abort(world);
+    return true;
+  default:
+    return false;
+  }
+}
+
 void faults_run(struct world *world) {
   if (world->faults_left == 0 || world->now_ns < world->next_fault_ns) {
     return;
@@ -97,13 +146,10 @@ void faults_run(struct world *world) {
   unsigned lane = (unsigned)world_between(world, 0, world->lanes - 1);
   struct socket *socket = fault_socket(world, lane);
   world_trace(world, "fault: %s, lane %u", fault_names[fault], lane);
-  if (fault == FAULT_NO_DIALS) {
-    world->no_dial_until_ns = world->now_ns + world_between(world, 0, 200 * MS);
-  } else if (fault == FAULT_ALL_DOWN) {
-    fault_all_down(world);
-  } else if (socket == NULL) {
+  if (fault_general(world, fault) || socket == NULL) {
     return;
-  } else if (fault == FAULT_CUT || fault == FAULT_HALF_OPEN) {
+  }
+  if (fault == FAULT_CUT || fault == FAULT_HALF_OPEN) {
     fault_cut(world, socket, fault == FAULT_HALF_OPEN);
   } else if (fault == FAULT_DEAD && lane != world->spared_lane) {
     world->dead_lanes |= 1ull << lane;
@@ -114,6 +160,8 @@ void faults_run(struct world *world) {
     for (int side = 0; side < 2; side++) {
       socket->pipes[side].bytes_per_second = world->bytes_per_second / 100;
     }
+  } else if (fault == FAULT_BLACK_HOLE && lane != world->spared_lane) {
+    fault_black_hole(world, socket);
   } else if (fault == FAULT_FLIP && world->may_corrupt) {
     fault_flip(socket, world_random(world));
   }

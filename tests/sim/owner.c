@@ -7,6 +7,8 @@
 #include "common/hash.h"
 #include "tests/sim/world.h"
 
+#define LAST_WORD_NS 1000000000ull /* as the engine has it */
+
 static void port_drop(struct world *world, enum side side, unsigned lane) {
   struct port *port = &world->ends[side].ports[lane];
   if (port->socket != NULL) {
@@ -91,7 +93,22 @@ static void dial_say_hello(struct world *world, struct dial *dial) {
   dial->hello_ns = WORLD_NEVER;
 }
 
+/* A side that is stopped sees nothing of the dial until it runs again. */
+static void dial_wait(const struct world *world, enum side side, uint64_t *event_ns) {
+  if (*event_ns <= world->now_ns && owner_is_stopped(world, side)) {
+    *event_ns = world->ends[side].stopped_until_ns;
+  }
+}
+
 static void dial_run(struct world *world, struct dial *dial) {
+  dial_wait(world, RECEIVER, &dial->hello_ns);
+  if (dial->hello_ns != WORLD_NEVER && dial->hello_ns > world->now_ns) {
+    uint64_t late_ns = dial->hello_ns + world->latency_ns;
+    dial->sender_ns = dial->sender_ns > late_ns ? dial->sender_ns : late_ns;
+    dial->receiver_ns = dial->receiver_ns > late_ns ? dial->receiver_ns : late_ns;
+  }
+  dial_wait(world, RECEIVER, &dial->receiver_ns);
+  dial_wait(world, SENDER, &dial->sender_ns);
   if (dial->hello_ns <= world->now_ns) {
     dial_say_hello(world, dial);
   }
@@ -195,13 +212,14 @@ static int port_read_payload(struct world *world, enum side side, unsigned lane,
   count = count < most ? count : most;
   pipe_read(pipe, buffer + port->payload_got, count);
   port->payload_got += count;
+  link_bytes_arrived(world->ends[side].link, lane, world->now_ns);
   return 0;
 }
 
 static void port_read(struct world *world, enum side side, unsigned lane) {
   struct end *end = &world->ends[side];
   struct port *port = &end->ports[lane];
-  while (port->socket != NULL) {
+  while (port->socket != NULL && link_status(end->link) == 0) {
     struct pipe *pipe = &port->socket->pipes[side == SENDER ? RECEIVER : SENDER];
     uint32_t most = pipe_readable(pipe);
     if (most == 0 || world_chance(world, 1)) {
@@ -224,10 +242,12 @@ static void port_read(struct world *world, enum side side, unsigned lane) {
 
 /* ---- writing ---- */
 
-/* Old control frames come again: they must change nothing. BYE and PONG are not told again. */
+/* Old control frames come again: they must change nothing. BYE and ABORT are the last of
+ * all. */
 static void replay_remember(struct end *end, const struct link_frame *frame) {
   uint8_t type = frame->header[1];
-  if (type != WIRE_WINDOW && type != WIRE_REQUEST && type != WIRE_FENCE && type != WIRE_FENCED) {
+  if (type != WIRE_WINDOW && type != WIRE_REQUEST && type != WIRE_FENCE && type != WIRE_FENCED &&
+      type != WIRE_PING && type != WIRE_PONG) {
     return;
   }
   struct replay *replay = &end->replays[end->replay_count++ % WORLD_REPLAYS];
@@ -352,9 +372,24 @@ static void owner_notice(struct world *world, enum side side) {
   }
 }
 
+bool owner_is_stopped(const struct world *world, enum side side) {
+  return world->now_ns < world->ends[side].stopped_until_ns;
+}
+
+/* Is it over for this side, with a failed link when its ABORT was written or cannot be? */
+static bool owner_is_over(struct world *world, struct end *end) {
+  if (!end->is_detached || !link_is_finished(end->link)) {
+    return false;
+  }
+  if (link_status(end->link) != 0 && end->last_word_ns == 0) {
+    end->last_word_ns = world->now_ns + LAST_WORD_NS;
+  }
+  return !link_has_last_word(end->link) || world->now_ns >= end->last_word_ns;
+}
+
 void owner_run(struct world *world, enum side side) {
   struct end *end = &world->ends[side];
-  if (end->is_gone) {
+  if (end->is_gone || owner_is_stopped(world, side)) {
     return;
   }
   if (world_chance(world, 50)) { /* the error overtakes what has arrived, or not */
@@ -375,7 +410,7 @@ void owner_run(struct world *world, enum side side) {
   owner_write(world, side);
   users_run(world, side); /* hearing that a frame was written may complete a message */
   owner_take_orders(world, side);
-  if (link_is_finished(end->link) && end->is_detached) {
+  if (owner_is_over(world, end)) {
     owner_close_all(world, side);
     end->is_gone = true;
   }
@@ -386,8 +421,15 @@ uint64_t owner_next_ns(const struct world *world, enum side side) {
   if (end->is_gone) {
     return WORLD_NEVER;
   }
+  if (owner_is_stopped(world, side)) {
+    return end->stopped_until_ns;
+  }
   uint64_t soon_ns = world->now_ns + 1000;
   uint64_t next_ns = link_next_deadline_ns(end->link);
+  bool is_reading = link_status(end->link) == 0;
+  if (!is_reading && end->last_word_ns != 0) {
+    next_ns = end->last_word_ns;
+  }
   if (next_ns <= world->now_ns || link_pick_lane(end->link, owner_writable(world, side)) >= 0) {
     return soon_ns;
   }
@@ -396,7 +438,8 @@ uint64_t owner_next_ns(const struct world *world, enum side side) {
     if (port->socket == NULL) {
       continue;
     }
-    if (pipe_readable(&port->socket->pipes[side == SENDER ? RECEIVER : SENDER]) > 0 ||
+    const struct pipe *incoming = &port->socket->pipes[side == SENDER ? RECEIVER : SENDER];
+    if ((is_reading && pipe_readable(incoming) > 0) ||
         (port->has_frame && !port_has_put(port) && pipe_space(&port->socket->pipes[side]) > 0)) {
       return soon_ns;
     }

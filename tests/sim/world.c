@@ -198,6 +198,9 @@ static uint64_t user_next_ns(const struct world *world, enum side side) {
   if (end->is_detached) {
     return WORLD_NEVER;
   }
+  if (owner_is_stopped(world, side)) {
+    return end->stopped_until_ns;
+  }
   bool can_post = end->posted < world->message_count &&
                   end->posted - end->completed < world->depth[side] &&
                   end->next_post_ns > world->now_ns;

@@ -75,6 +75,8 @@ struct end {
   struct link *link;
   struct port ports[WIRE_MAX_LANES];
   bool is_detached, is_gone; /* gone: finished, its sockets are closed */
+  uint64_t stopped_until_ns; /* the process does not run; its sockets do */
+  uint64_t last_word_ns;     /* the link has failed: its ABORT is written until then, or never */
   uint64_t posted, completed;
   uint64_t next_post_ns;
   struct replay replays[WORLD_REPLAYS]; /* old control frames */
@@ -123,7 +125,8 @@ struct world {
   unsigned faults_left;
   uint64_t no_dial_until_ns;
   uint64_t detach_ns[2];
-  bool may_time_out, may_reset, may_corrupt;
+  uint64_t no_stop_until_ns;
+  bool may_time_out, may_reset, may_corrupt, may_abort;
   unsigned dial_failure_percent;
 
   struct end ends[2];
@@ -163,6 +166,8 @@ uint64_t socket_advance(struct world *world, struct socket *socket);
 
 /* Everything that a lane owner does at one moment: notices, reads, orders, writes. */
 void owner_run(struct world *world, enum side side);
+/* The process of this side is stopped, as by SIGSTOP. */
+bool owner_is_stopped(const struct world *world, enum side side);
 /* When the owner of this side must run again, as far as links and broken sockets go. */
 uint64_t owner_next_ns(const struct world *world, enum side side);
 void owner_close_all(struct world *world, enum side side);

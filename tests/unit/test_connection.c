@@ -313,6 +313,28 @@ static void a_vanished_peer_is_named(void **state) {
   param_load((char *[]){ NULL });
 }
 
+/* A receive that is too small ends both ends, and both say why. */
+static void a_peer_that_gives_up_is_named(void **state) {
+  (void)state;
+  struct pair pair = make_pair(AF_INET);
+  struct request *sent, *received;
+  static uint8_t data[1 << 20];
+  size_t bytes;
+  bool is_done = false;
+  assert_int_equal(transfer_irecv(pair.receiver, data, 4096, NULL, NULL, &received), 0);
+  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  int error_there = 0, error_here = 0;
+  while ((!error_there || !error_here) && clock_now_ns() < until_ns) {
+    error_there = transfer_test(received, &is_done, &bytes);
+    error_here = transfer_test(sent, &is_done, &bytes);
+    breathe();
+  }
+  assert_int_equal(error_there, -EMSGSIZE);
+  assert_int_equal(error_here, -ECONNABORTED);
+  close_pair(pair);
+}
+
 static int connect_plain(const struct sockaddr_storage *address) {
   int fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   assert_int_equal(connect(fd, (const struct sockaddr *)address, tcp_address_bytes(address)), 0);
@@ -443,6 +465,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_auto, stop),
     cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_thread, stop),
     cmocka_unit_test_setup_teardown(a_vanished_peer_is_named, use_auto, stop),
+    cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, use_auto, stop),
     cmocka_unit_test_setup_teardown(another_version_is_told_apart, use_auto, stop),
     cmocka_unit_test_setup_teardown(nobody_there_is_an_error_in_time, use_auto, stop),
   };

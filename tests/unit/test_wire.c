@@ -20,6 +20,7 @@ static const struct wire_header samples[] = {
   { WIRE_BYE, 0, 0, 0, 17, 0, 0 },
   { WIRE_PING, 0, 0, 42, 0, 0, 0 },
   { WIRE_PONG, 0, 0, 42, 0, 0, 0 },
+  { WIRE_ABORT, 0, 0, 0, WIRE_MAX_ERRNO, 0, 0 },
 };
 
 static const struct wire_header beyond_limits[] = {
@@ -48,6 +49,9 @@ static const struct wire_header beyond_limits[] = {
   { WIRE_BYE, 0, 0, 1, 0, 0, 0 },
   { WIRE_BYE, 0, 0, 0, 0, 1, 0 },
   { WIRE_PING, 0, 0, 0, 0, 1, 0 },
+  { WIRE_ABORT, 0, 0, 0, 0, 0, 0 },
+  { WIRE_ABORT, 0, 0, 0, WIRE_MAX_ERRNO + 1, 0, 0 },
+  { WIRE_ABORT, 0, 0, 1, 1, 0, 0 },
 };
 
 static void headers_come_back(void **state) {

@@ -192,6 +192,7 @@ static int accept_bytes(struct tcp_lane *tcp, size_t n, uint64_t now_ns) {
     size_t taken = n < wanted ? n : wanted;
     tcp->payload_got += (uint32_t)taken;
     n -= taken;
+    link_bytes_arrived(tcp->lane.link, tcp->lane.index, now_ns);
     if (taken == wanted) {
       int error = finish_frame(tcp, now_ns);
       if (error) {

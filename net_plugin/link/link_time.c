@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link_time: what time brings to a link: silent peers, lanes that stand still, deadlines. The
+ * clocks are in liveness.h and failover.h; here is what follows from them. */
+#include <errno.h>
+
+#include "net_plugin/link/link_state.h"
+
+void link_was_away(struct link *link, uint64_t now_ns) {
+  uint64_t gap_ns = now_ns - link->due_ns;
+  liveness_resumed(&link->liveness, gap_ns, now_ns);
+  failover_resumed(&link->failover, gap_ns, now_ns);
+  link->due_ns = LINK_NO_DEADLINE; /* until the owner asks again */
+}
+
+/* What the user waits for cannot come without the peer, and there is a lane to ask it. */
+static bool link_is_waiting(const struct link *link) {
+  if (link->is_peer_closed || link->failover.up == 0) {
+    return false;
+  }
+  if (link->config.role == LINK_SENDER) {
+    return link->outgoing.retired < link->outgoing.posted;
+  }
+  return !link->is_detached && link->incoming.completed < link->incoming.posted;
+}
+
+/* Nothing was heard for half of the timeout. Flows that are all up and all dead exist: whatever
+ * keeps state between the hosts forgot them. A new one tells, and then the others are cut. */
+static void link_try_new_lane(struct link *link, uint64_t now_ns) {
+  uint64_t quiet_ns = link->liveness.quiet_ns;
+  if (link->config.role != LINK_SENDER || link->rescued_ns == quiet_ns) {
+    return;
+  }
+  link->rescued_ns = quiet_ns;
+  uint64_t up = link->failover.up;
+  if (failover_closed(&link->failover) != 0) {
+    failover_grow(&link->failover);
+  } else if ((link->failover.lost | link->failover.connecting) == 0 && (up & (up - 1)) != 0) {
+    link_cut_lane(link, (unsigned)__builtin_ctzll(up), false, now_ns);
+  }
+}
+
+static void link_listen(struct link *link, uint64_t now_ns) {
+  struct liveness *liveness = &link->liveness;
+  if (liveness_is_silent(liveness, now_ns)) {
+    link_fail(link, -EHOSTDOWN);
+    return;
+  }
+  link->ping |= liveness_ask(liveness, link->failover.up, link->heard, now_ns);
+  if (liveness->asks >= 2 && liveness_silence_ns(liveness, now_ns) >= liveness->timeout_ns / 2) {
+    link_try_new_lane(link, now_ns);
+  }
+}
+
+/* The lanes of `up` that stand still; *is_busy: some clock runs, *is_suspect: for rather long. */
+static uint64_t link_find_stalled(const struct link *link, uint64_t up, bool *is_busy,
+                                  bool *is_suspect, uint64_t *mute, uint64_t now_ns) {
+  const struct liveness *liveness = &link->liveness;
+  uint64_t stalled = 0;
+  bool is_alone = (up & (up - 1)) == 0;
+  for (uint64_t lanes = up; lanes != 0; lanes &= lanes - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
+    const struct stripe_load *load = &link->stripe.loads[lane];
+    bool has_bytes = journal_count(&link->lanes[lane].journal) > 0;
+    if (!has_bytes && !liveness_owes_answer(liveness, lane)) {
+      continue;
+    }
+    uint64_t start_ns = liveness_start_ns(liveness, lane, has_bytes, is_alone);
+    bool is_known = load->ps_per_byte > 0 || (!has_bytes && link->config.role == LINK_SENDER);
+    uint64_t limit_ns =
+        liveness_limit_ns(liveness, load->outstanding_bytes, load->ps_per_byte, is_known, is_alone);
+    *is_busy = true;
+    *is_suspect |= now_ns >= start_ns + LIVENESS_WATCH_NS;
+    if (liveness_is_stalled(liveness, start_ns + limit_ns, now_ns)) {
+      stalled |= lane_bit(lane);
+      *mute |= liveness->lanes[lane].spoke_ns <= start_ns ? lane_bit(lane) : 0;
+    }
+  }
+  return stalled;
+}
+
+/* Lanes that may have swallowed what the peer needs to know; *is_busy: or may have. */
+static uint64_t link_find_doubtful(const struct link *link, bool *is_busy, uint64_t now_ns) {
+  uint64_t doubtful = 0;
+  for (uint64_t lanes = link->failover.up; lanes != 0; lanes &= lanes - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
+    if (liveness_is_doubtful(&link->liveness, lane) &&
+        !liveness_owes_answer(&link->liveness, lane)) {
+      *is_busy = true;
+      bool is_due = now_ns >= link->liveness.lanes[lane].told_ns + LIVENESS_WATCH_NS;
+      doubtful |= is_due ? lane_bit(lane) : 0;
+    }
+  }
+  return doubtful;
+}
+
+/* Lanes that stand still while others move are given up. Those first on which nothing at all is
+ * heard; of the others only one at a time, because their acknowledgements may have been lost on a
+ * lane that is worse, and are told again when that one is gone. */
+static void link_watch_lanes(struct link *link, uint64_t now_ns) {
+  bool is_busy = false, is_suspect = false;
+  uint64_t up = link->failover.up, mute = 0;
+  uint64_t stalled = link_find_stalled(link, up, &is_busy, &is_suspect, &mute, now_ns);
+  if (link_is_waiting(link)) {
+    link->ping |= link_find_doubtful(link, &is_busy, now_ns);
+  }
+  link->watch_ns = is_busy ? now_ns + LIVENESS_WATCH_NS : LINK_NO_DEADLINE;
+  uint64_t cut = mute != 0 ? mute : stalled & -stalled;
+  for (uint64_t lanes = cut; lanes != 0; lanes &= lanes - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
+    link->lanes[lane].stalls_cut++;
+    link_cut_lane(link, lane, true, now_ns);
+  }
+  if (cut != 0) {
+    liveness_pardon(&link->liveness, link->failover.up, now_ns);
+  }
+  bool has_others = (up & (up - 1)) != 0;
+  if (is_suspect && has_others && now_ns - link->liveness.spoke_ns >= LIVENESS_WATCH_NS / 2) {
+    link->ping |= link->failover.up;
+  }
+}
+
+/* Clocks of lanes began to run. */
+void link_watch(struct link *link, uint64_t now_ns) {
+  if (link->watch_ns == LINK_NO_DEADLINE) {
+    link->watch_ns = now_ns + LIVENESS_WATCH_NS;
+  }
+}
+
+void link_time_passed(struct link *link, uint64_t now_ns) {
+  link_note_time(link, now_ns);
+  if (link->status != 0) {
+    return;
+  }
+  if (link->config.role == LINK_RECEIVER) {
+    credit_time_passed(&link->given, now_ns);
+  }
+  if (!link->is_peer_closed && failover_is_timed_out(&link->failover, now_ns)) {
+    link_fail(link, -ETIMEDOUT);
+    return;
+  }
+  if (now_ns >= link->watch_ns) {
+    link_watch_lanes(link, now_ns);
+  }
+  if (link_is_waiting(link)) {
+    link_listen(link, now_ns);
+  }
+}
+
+uint64_t link_next_deadline_ns(struct link *link) {
+  uint64_t deadline_ns = LINK_NO_DEADLINE;
+  if (link->status == 0) {
+    if (!link->is_peer_closed) {
+      deadline_ns = failover_next_deadline_ns(&link->failover);
+    }
+    if (link->config.role == LINK_RECEIVER && link->given.deadline_ns < deadline_ns) {
+      deadline_ns = link->given.deadline_ns;
+    }
+    if (link->watch_ns < deadline_ns) {
+      deadline_ns = link->watch_ns;
+    }
+    if (link_is_waiting(link) && liveness_next_ns(&link->liveness) < deadline_ns) {
+      deadline_ns = liveness_next_ns(&link->liveness);
+    }
+  }
+  link->due_ns = deadline_ns;
+  return deadline_ns;
+}

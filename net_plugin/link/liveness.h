@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* liveness: is the peer still there, and which lanes stand still although it is?
+ * Owns: only its own struct.  Threads: the link's.
+ * Blocks: never.  Fails: cannot.
+ *
+ * The peer. While the user waits for something, silence counts: from the last frame on any lane, or
+ * from when the user began to wait. After the whole timeout the peer is silent. After each quarter
+ * of it a PING is due, first on the lane that was heard last, then on all of them, since that one
+ * may have become a black hole. A peer that hears nothing itself sends PINGs, too: they show that
+ * it lives, not that it hears us, so they are no answer. Who waits for nothing asks nothing and has
+ * no deadline.
+ *
+ * A lane. Its clock runs while it has bytes on the way: from its last acknowledgement, or from when
+ * the bytes went out on a lane that had none; else while it has not answered a PING. It stands
+ * still if it has used up its time and the peer has spoken after that. To have something to hear,
+ * all lanes are asked while one is suspect. A lane that was told what the peer needs to know, and
+ * on which nothing is heard then, is asked, too.
+ *
+ * Two things make everybody look dead who is not. When the peer was stopped for a while, nothing at
+ * all was heard for LIVENESS_GAP_NS: lanes get their whole time again from the moment it speaks. A
+ * lane that is alone may be a black hole to the peer only, so that all that is heard are the PINGs
+ * of a peer that hears nothing: for such a lane the gap is longer than the time between these.
+ * When this process was stopped, the time in which it could not listen is nobody's silence
+ * (liveness_resumed). */
+#ifndef NET_PLUGIN_LINK_LIVENESS_H
+#define NET_PLUGIN_LINK_LIVENESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net_plugin/link/link.h"
+
+#define LIVENESS_INTERVAL_MAX_NS                                                                   \
+  2500000000ull                        /* between PINGs; a quarter of the timeout at most          \
+                                        */
+#define LIVENESS_GAP_NS 300000000ull   /* nothing heard for so long: the peer was stopped */
+#define LIVENESS_STALL_NS 500000000ull /* the least time that a lane gets */
+#define LIVENESS_STALL_UNKNOWN_NS 1000000000ull /* while its rate is not known */
+#define LIVENESS_STALL_FACTOR 8ull     /* of the time that its load should need by its rate */
+#define LIVENESS_WATCH_NS 100000000ull /* how often lanes with bytes on the way are looked at */
+
+struct liveness_lane {
+  uint64_t spoke_ns; /* the last frame, or the handshake */
+  uint64_t heard_ns; /* the last that was no PING */
+  uint64_t moved_ns; /* the last acknowledgement, or the first bytes */
+  uint64_t asked_ns; /* the first PING after heard_ns, if it is later */
+  uint64_t told_ns;  /* likewise the first frame on which the peer's next one may depend */
+};
+
+struct liveness {
+  uint64_t timeout_ns, interval_ns;
+  uint64_t spoke_ns;   /* the last frame on any lane */
+  uint64_t heard_ns;   /* the last that was no PING */
+  uint64_t waiting_ns; /* when the user began to wait */
+  uint64_t revived_ns; /* when a gap ended */
+  uint64_t rose_ns;    /* when a gap ended in which even a peer that hears nothing would speak */
+  uint64_t quiet_ns;   /* the beginning of the silence in which the user's PINGs were sent */
+  uint64_t asked_ns;   /* the last of them */
+  unsigned asks;       /* how often */
+  struct liveness_lane lanes[WIRE_MAX_LANES];
+};
+
+void liveness_init(struct liveness *liveness, uint64_t timeout_ns, uint64_t now_ns);
+
+/* A PING came. */
+static inline void liveness_spoke(struct liveness *liveness, unsigned lane, uint64_t now_ns) {
+  uint64_t gap_ns = now_ns - liveness->spoke_ns;
+  if (gap_ns > LIVENESS_GAP_NS) {
+    liveness->revived_ns = now_ns;
+    liveness->rose_ns = gap_ns > 2 * liveness->interval_ns ? now_ns : liveness->rose_ns;
+  }
+  liveness->spoke_ns = liveness->lanes[lane].spoke_ns = now_ns;
+}
+
+/* Anything else came. */
+static inline void liveness_heard(struct liveness *liveness, unsigned lane, uint64_t now_ns) {
+  liveness_spoke(liveness, lane, now_ns);
+  liveness->heard_ns = liveness->lanes[lane].heard_ns = now_ns;
+}
+
+/* Bytes of the lane were acknowledged, or it got its first ones. */
+static inline void liveness_moved(struct liveness *liveness, unsigned lane, uint64_t now_ns) {
+  liveness->lanes[lane].moved_ns = now_ns;
+}
+
+/* A PING goes out on it. */
+static inline void liveness_asked(struct liveness *liveness, unsigned lane, uint64_t now_ns) {
+  struct liveness_lane *asked = &liveness->lanes[lane];
+  asked->asked_ns = asked->asked_ns > asked->heard_ns ? asked->asked_ns : now_ns;
+}
+
+/* A frame goes out on it without which the peer may not go on, and to which it need not answer. */
+static inline void liveness_told(struct liveness *liveness, unsigned lane, uint64_t now_ns) {
+  struct liveness_lane *told = &liveness->lanes[lane];
+  told->told_ns = told->told_ns > told->heard_ns ? told->told_ns : now_ns;
+}
+
+/* Nothing was heard on the lane since it was told something. */
+static inline bool liveness_is_doubtful(const struct liveness *liveness, unsigned lane) {
+  return liveness->lanes[lane].told_ns > liveness->lanes[lane].heard_ns;
+}
+
+static inline bool liveness_owes_answer(const struct liveness *liveness, unsigned lane) {
+  return liveness->lanes[lane].asked_ns > liveness->lanes[lane].heard_ns;
+}
+
+/* The user begins to wait. */
+static inline void liveness_waits(struct liveness *liveness, uint64_t now_ns) {
+  liveness->waiting_ns = now_ns;
+}
+
+/* This process did not run in the last gap_ns. The peer has at least half of its time from now on:
+ * when in its last interval the process was stopped is not known. */
+void liveness_resumed(struct liveness *liveness, uint64_t gap_ns, uint64_t now_ns);
+/* Lanes of `up` on which the peer spoke lately get their whole time again. */
+void liveness_pardon(struct liveness *liveness, uint64_t up, uint64_t now_ns);
+
+/* ---- the peer; only while the user waits and a lane is up ---- */
+
+uint64_t liveness_silence_ns(const struct liveness *liveness, uint64_t now_ns);
+/* When PINGs are due or the peer counts as silent. */
+uint64_t liveness_next_ns(const struct liveness *liveness);
+/* The lanes of `up` that shall be asked now. */
+uint64_t liveness_ask(struct liveness *liveness, uint64_t up, unsigned heard, uint64_t now_ns);
+bool liveness_is_silent(const struct liveness *liveness, uint64_t now_ns);
+
+/* ---- lanes; each of them is up and has bytes on the way, or owes an answer ---- */
+
+/* When the lane's clock began to run. is_alone: no other lane is up. */
+uint64_t liveness_start_ns(const struct liveness *liveness, unsigned lane, bool has_bytes,
+                           bool is_alone);
+/* How long a lane may take for its bytes, or for an answer (0 bytes). is_known: its rate is, or
+ * nothing is in the way of the answer. A lane that is alone gets more. */
+uint64_t liveness_limit_ns(const struct liveness *liveness, uint64_t bytes, uint32_t ps_per_byte,
+                           bool is_known, bool is_alone);
+/* Its time was up at due_ns. */
+bool liveness_is_stalled(const struct liveness *liveness, uint64_t due_ns, uint64_t now_ns);
+
+#endif

@@ -29,6 +29,8 @@
     "messages up to this size are sent before the receiver asks")                                  \
   X(PROGRESS, ENUM, "auto", "auto|inline|thread", "", NET,                                         \
     "who moves the data: NCCL's own thread (inline) or one thread per NIC")                        \
+  X(THREAD_CPUS, STRING, "", "", "", NET,                                                          \
+    "CPUs of the threads of NICs, as in 0-3,8; empty takes those near the NIC, none leaves them")  \
   X(SPEED_MBPS, STRING, "", "", "Mb/s", NET,                                                       \
     "speed of NICs, one for all or as in eth0=25000,eth1=100000; empty asks profile and system")   \
   X(MERGE_NICS, STRING, "", "", "", NET,                                                           \

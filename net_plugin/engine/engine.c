@@ -293,6 +293,14 @@ static int start_thread(struct engine *engine) {
   char name[16];
   snprintf(name, sizeof name, "stratus %.7s", engine->nic.name);
   pthread_setname_np(engine->thread, name);
+  /* It is born with the CPUs of the thread of NCCL that needed it first. */
+  if (CPU_COUNT(&engine->nic.thread_cpus) > 0) {
+    error = pthread_setaffinity_np(engine->thread, sizeof engine->nic.thread_cpus,
+                                   &engine->nic.thread_cpus);
+    if (error) {
+      LOG_INFO("the thread of %s stays on the CPUs it has: %s", engine->nic.name, strerror(error));
+    }
+  }
   return 0;
 }
 

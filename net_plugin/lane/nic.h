@@ -5,6 +5,7 @@
 #define NET_PLUGIN_LANE_NIC_H
 
 #include <net/if.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -17,10 +18,11 @@ struct nic {
   unsigned index; /* if_nametoindex */
   struct sockaddr_storage address;
   socklen_t address_bytes;
-  unsigned prefix_bits; /* of its subnet; 0: unknown */
-  bool has_neighbours;  /* ARP or the like: packets sent through it reach others by themselves */
-  int numa_node;        /* -1: unknown */
-  uint32_t speed_mbps;  /* truthful, see device.c; never 0 */
+  unsigned prefix_bits;  /* of its subnet; 0: unknown */
+  bool has_neighbours;   /* ARP or the like: packets sent through it reach others by themselves */
+  int numa_node;         /* -1: unknown */
+  cpu_set_t thread_cpus; /* where its engine\'s thread runs; none: as it was made */
+  uint32_t speed_mbps;   /* truthful, see device.c; never 0 */
 };
 
 #endif

@@ -11,6 +11,7 @@
 #include "common/quantity.h"
 #include "net_plugin/plugin/locality.h"
 #include "net_plugin/plugin/merge.h"
+#include "net_plugin/plugin/placement.h"
 
 enum { SPEED_MAX_MBPS = 10000000 };
 
@@ -120,14 +121,24 @@ static void add_physical(struct device_table *table, const struct interface *int
   set_speed(device, facts.speed_mbps, settings->profile);
 }
 
-static void read_locality(struct device_table *table) {
+static void place_threads(struct device_table *table, const struct device_settings *settings) {
   struct nic nics[DEVICE_PHYSICAL_MAX];
+  cpu_set_t near[DEVICE_PHYSICAL_MAX];
   for (int i = 0; i < table->count; i++) {
     nics[i] = table->devices[i].nics[0];
+    placement_near(settings->sysfs_root, nics[i].numa_node, &near[i]);
   }
-  locality_read(nics, (unsigned)table->count);
+  if (settings->has_locality) {
+    locality_read(nics, near, (unsigned)table->count);
+  }
   for (int i = 0; i < table->count; i++) {
-    table->devices[i].nics[0].numa_node = nics[i].numa_node;
+    if (settings->allowed_cpus) {
+      const char *why = placement_decide(settings->thread_cpus, settings->allowed_cpus, &near[i],
+                                         &nics[i].thread_cpus);
+      LOG_TRACE("the thread of %s is %s: %s", nics[i].name,
+                CPU_COUNT(&nics[i].thread_cpus) ? "placed" : "left alone", why);
+    }
+    table->devices[i].nics[0] = nics[i];
   }
 }
 
@@ -156,9 +167,7 @@ void device_table_discover(struct device_table *table, const struct interface *i
   for (int i = 0; i < table->count; i++) {
     table->devices[i].nics[0].speed_mbps = table->devices[i].speed_mbps;
   }
-  if (settings->has_locality && table->count > 0) {
-    read_locality(table);
-  }
+  place_threads(table, settings);
   merge_apply(table, settings->merge_nics);
   table->physical_count = table->count;
   set_latency(table, settings);

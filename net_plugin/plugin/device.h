@@ -76,6 +76,8 @@ struct device_settings {
   unsigned latency_us;           /* STRATUS_LATENCY_US; 0: not set */
   const struct profile *profile; /* NULL: none fits */
   bool has_locality;             /* ask hwloc for NUMA nodes */
+  const char *thread_cpus;       /* STRATUS_THREAD_CPUS */
+  const cpu_set_t *allowed_cpus; /* of the process; NULL: threads are left alone */
 };
 
 /* Fills the table from the chosen ones among `interfaces`. A table without any is no error. */

@@ -3,8 +3,10 @@
 #include "net_plugin/plugin/discovery.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/log.h"
 #include "common/param.h"
@@ -45,6 +47,9 @@ int discovery_run(struct discovery *discovery) {
     return rc;
   }
   const char *root = param_string(PARAM_SYSFS_ROOT);
+  cpu_set_t allowed;
+  /* The process's, not this thread's, which NCCL may have moved near a GPU for the moment. */
+  bool is_known = sched_getaffinity(getpid(), sizeof(allowed), &allowed) == 0;
   struct device_settings settings = {
     .sysfs_root = root,
     .speed_mbps = param_string(PARAM_SPEED_MBPS),
@@ -52,6 +57,8 @@ int discovery_run(struct discovery *discovery) {
     .latency_us = (unsigned)param_int(PARAM_LATENCY_US),
     .profile = discovery->has_profile ? &discovery->profile : NULL,
     .has_locality = has_several_numa_nodes(root),
+    .thread_cpus = param_string(PARAM_THREAD_CPUS),
+    .allowed_cpus = is_known ? &allowed : NULL,
   };
   device_table_discover(&discovery->devices, discovery->interfaces, (size_t)count, &settings);
   return 0;

@@ -5,6 +5,7 @@
 #if __has_include(<hwloc.h>)
 
 #include <hwloc.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ struct hwloc_functions {
   unsigned (*hwloc_get_nbobjs_by_depth)(hwloc_topology_t topology, int depth);
   hwloc_obj_t (*hwloc_get_obj_by_depth)(hwloc_topology_t topology, int depth, unsigned index);
   int (*hwloc_bitmap_first)(hwloc_const_bitmap_t bitmap);
+  int (*hwloc_bitmap_isset)(hwloc_const_bitmap_t bitmap, unsigned index);
 };
 
 static const char *const sonames[] = { "libhwloc.so.15", NULL };
@@ -33,12 +35,13 @@ static const struct dynlib_symbol symbols[] = {
   DYNLIB_REQUIRED(struct hwloc_functions, hwloc_get_nbobjs_by_depth),
   DYNLIB_REQUIRED(struct hwloc_functions, hwloc_get_obj_by_depth),
   DYNLIB_REQUIRED(struct hwloc_functions, hwloc_bitmap_first),
+  DYNLIB_REQUIRED(struct hwloc_functions, hwloc_bitmap_isset),
   { 0 },
 };
 
-/* -1 if hwloc does not know the interface or it is near to more than one node. */
-static int find_node(const struct hwloc_functions *hwloc, hwloc_topology_t topology,
-                     const char *name) {
+/* What the interface hangs on; NULL if hwloc does not know it. */
+static hwloc_obj_t find_place(const struct hwloc_functions *hwloc, hwloc_topology_t topology,
+                              const char *name) {
   int depth = hwloc->hwloc_get_type_depth(topology, HWLOC_OBJ_OS_DEVICE);
   unsigned count = hwloc->hwloc_get_nbobjs_by_depth(topology, depth);
   for (unsigned i = 0; i < count; i++) {
@@ -50,12 +53,28 @@ static int find_node(const struct hwloc_functions *hwloc, hwloc_topology_t topol
       object = object->parent;
     }
     /* The machine as a whole is what hwloc falls back to when it does not know. */
-    return object && object->parent ? hwloc->hwloc_bitmap_first(object->nodeset) : -1;
+    return object && object->parent ? object : NULL;
   }
-  return -1;
+  return NULL;
 }
 
-void locality_read(struct nic *nics, unsigned count) {
+static void read_one(const struct hwloc_functions *hwloc, hwloc_topology_t topology,
+                     struct nic *nic, cpu_set_t *near) {
+  hwloc_obj_t place = find_place(hwloc, topology, nic->name);
+  int node = place ? hwloc->hwloc_bitmap_first(place->nodeset) : -1;
+  if (node < 0) {
+    return;
+  }
+  nic->numa_node = node;
+  CPU_ZERO(near);
+  for (unsigned cpu = 0; place->cpuset && cpu < CPU_SETSIZE; cpu++) {
+    if (hwloc->hwloc_bitmap_isset(place->cpuset, cpu)) {
+      CPU_SET(cpu, near);
+    }
+  }
+}
+
+void locality_read(struct nic *nics, cpu_set_t *near, unsigned count) {
   struct dynlib library = { 0 };
   struct hwloc_functions hwloc;
   if (dynlib_open(&library, sonames, symbols, &hwloc)) {
@@ -67,8 +86,7 @@ void locality_read(struct nic *nics, unsigned count) {
     if (hwloc.hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) == 0 &&
         hwloc.hwloc_topology_load(topology) == 0) {
       for (unsigned i = 0; i < count; i++) {
-        int node = find_node(&hwloc, topology, nics[i].name);
-        nics[i].numa_node = node >= 0 ? node : nics[i].numa_node;
+        read_one(&hwloc, topology, &nics[i], &near[i]);
       }
     }
     hwloc.hwloc_topology_destroy(topology);
@@ -78,8 +96,9 @@ void locality_read(struct nic *nics, unsigned count) {
 
 #else /* built without hwloc's header: sysfs alone tells */
 
-void locality_read(struct nic *nics, unsigned count) {
+void locality_read(struct nic *nics, cpu_set_t *near, unsigned count) {
   (void)nics;
+  (void)near;
   (void)count;
 }
 

@@ -63,22 +63,32 @@ static void nodes_are_those_of_the_bus(void **context) {
     { .name = "eth2", .numa_node = -1 },
     { .name = "absent", .numa_node = 5 },
   };
-  locality_read(nics, 4);
+  cpu_set_t near[4];
+  memset(near, 0, sizeof(near));
+  CPU_SET(9, &near[3]);
+  locality_read(nics, near, 4);
   unsetenv("HWLOC_XMLFILE");
   tree_remove(&tree);
   assert_int_equal(nics[0].numa_node, 1);
   assert_int_equal(nics[1].numa_node, 0);
   assert_int_equal(nics[2].numa_node, -1);
   assert_int_equal(nics[3].numa_node, 5); /* as sysfs said */
+  assert_true(CPU_COUNT(&near[0]) == 1 && CPU_ISSET(1, &near[0]));
+  assert_true(CPU_COUNT(&near[1]) == 1 && CPU_ISSET(0, &near[1]));
+  assert_int_equal(CPU_COUNT(&near[2]), 0);
+  assert_true(CPU_COUNT(&near[3]) == 1 && CPU_ISSET(9, &near[3]));
 }
 
 static void without_a_topology_nothing_changes(void **context) {
   (void)context;
   setenv("HWLOC_XMLFILE", "/nonexistent.xml", 1);
   struct nic nic = { .name = "eth0", .numa_node = 3 };
-  locality_read(&nic, 1);
+  cpu_set_t near;
+  CPU_ZERO(&near);
+  locality_read(&nic, &near, 1);
   unsetenv("HWLOC_XMLFILE");
   assert_int_equal(nic.numa_node, 3);
+  assert_int_equal(CPU_COUNT(&near), 0);
 }
 
 int main(void) {

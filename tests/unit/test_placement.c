@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the thread of a NIC runs: lists of CPUs, and the decision on recorded machines. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "net_plugin/plugin/nic_facts.h"
+#include "net_plugin/plugin/placement.h"
+#include "tests/lib/log_capture.h"
+
+static int set_up(void **context) {
+  (void)context;
+  log_capture_start();
+  return 0;
+}
+
+static cpu_set_t cpus(const char *text) {
+  cpu_set_t out;
+  assert_true(!*text || placement_parse(text, &out));
+  if (!*text) {
+    CPU_ZERO(&out);
+  }
+  return out;
+}
+
+static void lists_are_read_and_written(void **context) {
+  (void)context;
+  static const char *const good[] = { "0", "0-3", "0-3,8", "1,3,5-7,1023" };
+  static const char *const bad[] = {
+    "", "a", "0-", "-1", "3-1", "0,", ",0", "0-3 8", "1024", "0-1024", "99999999999999999999",
+  };
+  cpu_set_t set;
+  char text[PLACEMENT_TEXT_MAX];
+  for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+    assert_true(placement_parse(good[i], &set));
+    assert_string_equal(placement_format(&set, text), good[i]);
+  }
+  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    assert_false(placement_parse(bad[i], &set));
+  }
+  CPU_ZERO(&set);
+  assert_string_equal(placement_format(&set, text), "");
+  for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu += 2) {
+    CPU_SET(cpu, &set);
+  }
+  placement_format(&set, text);
+  assert_string_equal(text + strlen(text) - 4, ",...");
+}
+
+struct decision {
+  const char *parameter, *allowed, *near, *expected, *why;
+  int warnings;
+};
+
+static void check(const struct decision *want) {
+  log_capture_start();
+  cpu_set_t allowed = cpus(want->allowed), near = cpus(want->near), chosen;
+  char text[PLACEMENT_TEXT_MAX];
+  const char *why = placement_decide(want->parameter, &allowed, &near, &chosen);
+  assert_string_equal(placement_format(&chosen, text), want->expected);
+  if (!strstr(why, want->why)) {
+    fail_msg("\"%s\", not \"%s\"", why, want->why);
+  }
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), want->warnings);
+}
+
+static void decisions(void **context) {
+  (void)context;
+  static const struct decision table[] = {
+    /* left to us: near the NIC, within what the process has */
+    { "", "0-95", "24-47,72-95", "24-47,72-95", "near the NIC", 0 },
+    { "", "0-31", "24-47,72-95", "24-31", "near the NIC", 0 },
+    { "", "0-23", "24-47,72-95", "", "no CPUs near", 0 },
+    { "", "0-24", "24-47,72-95", "", "no CPUs near", 0 }, /* one is not enough to leave the rest */
+    { "", "24-47", "24-47,72-95", "", "all of", 0 },
+    { "", "0-15", "0-15", "", "all of", 0 },
+    { "", "0-95", "", "", "not known", 0 },
+    /* pinned by the user or a batch system */
+    { "", "24-27", "24-47,72-95", "", "few CPUs", 0 },
+    { "", "3", "24-47,72-95", "", "few CPUs", 0 },
+    { "", "22-26", "24-47", "24-26", "near the NIC", 0 },
+    /* the user's word */
+    { "none", "0-95", "24-47,72-95", "", "none", 0 },
+    { "0-3,8", "0-95", "24-47,72-95", "0-3,8", "STRATUS_THREAD_CPUS", 0 },
+    { "5", "0-95", "24-47", "5", "STRATUS_THREAD_CPUS", 0 },
+    { "2", "2-3", "24-47", "2", "STRATUS_THREAD_CPUS", 0 },
+    { "0-7", "4-95", "24-47", "4-7", "STRATUS_THREAD_CPUS", 1 },
+    { "96-99", "0-95", "24-47", "", "allowed", 1 },
+    { "fast", "0-95", "24-47", "24-47", "near the NIC", 1 },
+  };
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    check(&table[i]);
+  }
+}
+
+static void warnings_say_what_is_accepted(void **context) {
+  (void)context;
+  cpu_set_t allowed = cpus("0-7"), near = cpus(""), chosen;
+  placement_decide("0-3:2", &allowed, &near, &chosen);
+  assert_true(log_capture_find("STRATUS_THREAD_CPUS=0-3:2 is ignored; accepted are none, or CPUs") >
+              0);
+  placement_decide("8-9", &allowed, &near, &chosen);
+  assert_true(log_capture_find("may run on CPUs 0-7 only") > 0);
+}
+
+/* From the NIC's files to the decision. */
+static void recorded_machines(void **context) {
+  (void)context;
+  static const struct {
+    const char *machine, *nic, *all, *expected;
+  } table[] = {
+    { "aws", "ens5", "0-95", "0-23,48-71" },
+    { "aws", "ens6", "0-95", "24-47,72-95" },
+    { "oci", "eth0", "0-63,128-191", "32-63,160-191" },
+    { "gcp", "ens5", "0-11", "" },   /* one node, without a list of its CPUs */
+    { "azure", "eth0", "0-23", "" }, /* not on PCI */
+  };
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    char root[64], text[PLACEMENT_TEXT_MAX];
+    snprintf(root, sizeof(root), "tests/data/sysfs/%s", table[i].machine);
+    struct nic_facts facts;
+    nic_facts_read(root, table[i].nic, 1, &facts);
+    cpu_set_t allowed = cpus(table[i].all), near, chosen;
+    placement_near(root, facts.numa_node, &near);
+    placement_decide("", &allowed, &near, &chosen);
+    assert_string_equal(placement_format(&chosen, text), table[i].expected);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup(lists_are_read_and_written, set_up),
+    cmocka_unit_test_setup(decisions, set_up),
+    cmocka_unit_test_setup(warnings_say_what_is_accepted, set_up),
+    cmocka_unit_test_setup(recorded_machines, set_up),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -24,6 +24,7 @@
 #include "net_plugin/observe/observe.h"
 #include "net_plugin/lane/tcp/tcp_options.h"
 #include "net_plugin/plugin/discovery.h"
+#include "net_plugin/plugin/placement.h"
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/connector.h"
 #include "net_plugin/setup/settings.h"
@@ -55,10 +56,14 @@ static void announce_device(int index, const struct device *device) {
   if (nic->numa_node >= 0) {
     snprintf(numa, sizeof(numa), "%d", nic->numa_node);
   }
-  LOG_INFO("device %d: %s, address %s, %u Mb/s (from %s), PCI %s, NUMA node %s", index,
+  char cpus[PLACEMENT_TEXT_MAX];
+  bool is_placed = CPU_COUNT(&nic->thread_cpus) > 0;
+  LOG_INFO("device %d: %s, address %s, %u Mb/s (from %s), PCI %s, NUMA node %s%s%s", index,
            device->name, interface_address_text(&nic->address, address), device->speed_mbps,
            device_origin_name(device->speed_origin),
-           device->pci_path[0] ? strrchr(device->pci_path, '/') + 1 : "none", numa);
+           device->pci_path[0] ? strrchr(device->pci_path, '/') + 1 : "none", numa,
+           is_placed ? ", thread on CPUs " : "",
+           is_placed ? placement_format(&nic->thread_cpus, cpus) : "");
 }
 
 static void announce(int api_version, const struct device_table *table) {

@@ -5,21 +5,62 @@
 #include <string.h>
 
 #include "common/cli.h"
+#include "common/quantity.h"
+#include "net_plugin/lane/tcp/tcp_options.h"
+#include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/plugin/discovery.h"
+#include "net_plugin/plugin/placement.h"
+#include "net_plugin/setup/settings.h"
 #include "net_plugin/tools/net_tool.h"
+
+/* The device, or the address alone: whether packets leave by the NIC even against the routes. */
+static const char *binding(const struct nic *nic) {
+  return tcp_socket_can_bind_device(nic) ? "device" : "address";
+}
+
+static json_t *nic_to_json(const struct nic *nic) {
+  char address[INTERFACE_ADDRESS_TEXT_MAX], cpus[PLACEMENT_TEXT_MAX];
+  json_t *object = json_pack("{s:s, s:s, s:i, s:s}", "name", nic->name, "address",
+                             interface_address_text(&nic->address, address), "speed_mbps",
+                             (int)nic->speed_mbps, "bound_by", binding(nic));
+  json_object_set_new(object, "numa_node",
+                      nic->numa_node >= 0 ? json_integer(nic->numa_node) : json_null());
+  json_object_set_new(object, "thread_cpus",
+                      CPU_COUNT(&nic->thread_cpus)
+                          ? json_string(placement_format(&nic->thread_cpus, cpus))
+                          : json_null());
+  return object;
+}
 
 static json_t *device_to_json(int index, const struct device *device) {
   const struct nic *nic = &device->nics[0];
   char address[INTERFACE_ADDRESS_TEXT_MAX];
-  json_t *object =
-      json_pack("{s:i, s:s, s:s, s:i, s:s}", "index", index, "name", device->name, "address",
-                interface_address_text(&nic->address, address), "speed_mbps",
-                (int)device->speed_mbps, "speed_from", device_origin_name(device->speed_origin));
+  struct settings settings;
+  settings_get(device->nic_count, &settings);
+  json_t *object = json_pack(
+      "{s:i, s:s, s:s, s:i, s:s, s:i}", "index", index, "name", device->name, "address",
+      interface_address_text(&nic->address, address), "speed_mbps", (int)device->speed_mbps,
+      "speed_from", device_origin_name(device->speed_origin), "flows", (int)settings.lanes);
   json_object_set_new(object, "pci_path",
                       device->pci_path[0] ? json_string(device->pci_path) : json_null());
   json_object_set_new(object, "numa_node",
                       nic->numa_node >= 0 ? json_integer(nic->numa_node) : json_null());
+  json_t *nics = json_array();
+  for (unsigned i = 0; i < device->nic_count; i++) {
+    json_array_append_new(nics, nic_to_json(&device->nics[i]));
+  }
+  json_object_set_new(object, "nics", nics);
   return object;
+}
+
+static json_t *options_to_json(void) {
+  struct tcp_options options;
+  tcp_options_get(&options);
+  return json_pack("{s:i, s:i, s:i, s:i, s:i, s:s}", "notsent_lowat_bytes",
+                   (int)options.notsent_lowat_bytes, "socket_buffer_bytes",
+                   (int)options.socket_buffer_bytes, "pacing_mbps", (int)options.pacing_mbps,
+                   "busy_poll_us", (int)options.busy_poll_us, "dscp", options.dscp,
+                   "tcp_congestion", options.congestion);
 }
 
 static int print_json(const struct discovery *found) {
@@ -40,6 +81,7 @@ static int print_json(const struct discovery *found) {
   json_t *all = json_pack("{s:o, s:o, s:f, s:s}", "devices", devices, "unused", unused,
                           "latency_us", (double)found->devices.latency_us, "latency_from",
                           device_origin_name(found->devices.latency_origin));
+  json_object_set_new(all, "options", options_to_json());
   json_object_set_new(all, "profile",
                       found->has_profile ? json_string(found->profile.meta.id) : json_null());
   bool is_written = all && json_dumpf(all, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
@@ -47,27 +89,54 @@ static int print_json(const struct discovery *found) {
   return is_written ? CLI_OK : cli_fail("cannot write the result");
 }
 
-static void print_device(int index, const struct device *device) {
-  const struct nic *nic = &device->nics[0];
-  char address[INTERFACE_ADDRESS_TEXT_MAX], numa[16] = "-";
+static void print_nic(const struct nic *nic) {
+  char address[INTERFACE_ADDRESS_TEXT_MAX], cpus[PLACEMENT_TEXT_MAX], numa[16] = "-";
   if (nic->numa_node >= 0) {
     snprintf(numa, sizeof(numa), "%d", nic->numa_node);
   }
-  printf("%3d  %-15s  %-28s  %9u  %-9s  %4s  %s\n", index, device->name,
-         interface_address_text(&nic->address, address), device->speed_mbps,
-         device_origin_name(device->speed_origin), numa,
+  printf("%-28s  %-8s  %4s  %s\n", interface_address_text(&nic->address, address), binding(nic),
+         numa,
+         CPU_COUNT(&nic->thread_cpus) ? placement_format(&nic->thread_cpus, cpus) : "as created");
+}
+
+static void print_device(int index, const struct device *device) {
+  struct settings settings;
+  settings_get(device->nic_count, &settings);
+  printf("%3d  %-15s  %9u  %-9s  %5u  %-12s  ", index, device->name, device->speed_mbps,
+         device_origin_name(device->speed_origin), settings.lanes,
          device->pci_path[0] ? strrchr(device->pci_path, '/') + 1 : "-");
+  print_nic(&device->nics[0]);
+  for (unsigned i = 1; i < device->nic_count; i++) {
+    printf("%64s", "");
+    print_nic(&device->nics[i]);
+  }
+}
+
+static void print_options(void) {
+  struct tcp_options options;
+  tcp_options_get(&options);
+  char lowat[QUANTITY_TEXT_MAX], buffer[QUANTITY_TEXT_MAX];
+  printf("flows: %s unsent at most, buffers %s, congestion control %s, pacing ",
+         quantity_format_size(options.notsent_lowat_bytes, lowat),
+         options.socket_buffer_bytes ? quantity_format_size(options.socket_buffer_bytes, buffer)
+                                     : "of the kernel",
+         options.congestion[0] ? options.congestion : "of the system");
+  options.pacing_mbps ? printf("%u Mb/s", options.pacing_mbps) : printf("none");
+  options.busy_poll_us ? printf(", busy poll %u us", options.busy_poll_us) : 0;
+  options.dscp >= 0 ? printf(", DSCP %d", options.dscp) : 0;
+  printf("\n");
 }
 
 static void print_table(const struct discovery *found) {
-  printf("%3s  %-15s  %-28s  %9s  %-9s  %4s  %s\n", "dev", "name", "address", "Mb/s", "from",
-         "NUMA", "PCI");
+  printf("%3s  %-15s  %9s  %-9s  %5s  %-12s  %-28s  %-8s  %4s  %s\n", "dev", "name", "Mb/s", "from",
+         "flows", "PCI", "address", "bound by", "NUMA", "thread's CPUs");
   for (int i = 0; i < found->devices.count; i++) {
     print_device(i, &found->devices.devices[i]);
   }
   printf("\nlatency %g us (from %s); profile %s\n", (double)found->devices.latency_us,
          device_origin_name(found->devices.latency_origin),
          found->has_profile ? found->profile_path : "none");
+  print_options();
   bool has_title = false;
   for (int i = 0; i < found->interface_count; i++) {
     const struct interface *it = &found->interfaces[i];
@@ -87,6 +156,7 @@ int net_tool_devices(int argument_count, char **arguments, bool is_json) {
   if (discovery_run(&found)) {
     return CLI_FAILED;
   }
+  settings_use_profile(found.has_profile ? &found.profile : NULL);
   int status = CLI_OK;
   if (is_json) {
     status = print_json(&found);

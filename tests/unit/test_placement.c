@@ -7,9 +7,13 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "net_plugin/engine/engine.h"
 #include "net_plugin/plugin/nic_facts.h"
 #include "net_plugin/plugin/placement.h"
 #include "tests/lib/log_capture.h"
@@ -133,12 +137,52 @@ static void recorded_machines(void **context) {
   }
 }
 
+/* The thread of this name in this process; 0: there is none. */
+static pid_t find_thread(const char *name) {
+  DIR *tasks = opendir("/proc/self/task");
+  pid_t found = 0;
+  assert_non_null(tasks);
+  for (struct dirent *entry; (entry = readdir(tasks));) {
+    char path[64], text[32] = "";
+    snprintf(path, sizeof(path), "/proc/self/task/%.16s/comm", entry->d_name);
+    FILE *file = fopen(path, "r");
+    if (file && fgets(text, sizeof(text), file) && !strncmp(text, name, strlen(name))) {
+      found = (pid_t)atoi(entry->d_name);
+    }
+    if (file) {
+      fclose(file);
+    }
+  }
+  closedir(tasks);
+  return found;
+}
+
+static void the_engine_obeys(void **context) {
+  (void)context;
+  struct nic nic = { .name = "place0" };
+  cpu_set_t allowed, actual;
+  assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  unsigned last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(last, &allowed)) {
+    last--;
+  }
+  CPU_SET(last, &nic.thread_cpus);
+  struct engine *engine;
+  assert_int_equal(engine_get(&nic, &engine), 0);
+  pid_t thread = find_thread("stratus place0");
+  assert_true(thread > 0);
+  assert_int_equal(sched_getaffinity(thread, sizeof(actual), &actual), 0);
+  assert_true(CPU_EQUAL(&actual, &nic.thread_cpus));
+  engine_stop_all(0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(lists_are_read_and_written, set_up),
     cmocka_unit_test_setup(decisions, set_up),
     cmocka_unit_test_setup(warnings_say_what_is_accepted, set_up),
     cmocka_unit_test_setup(recorded_machines, set_up),
+    cmocka_unit_test_setup(the_engine_obeys, set_up),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,6 +150,20 @@ static bool is_own_address(const struct sockaddr_storage *address) {
   return is_known && ip_match(&source, address, ip_bits(address));
 }
 
+static int set_device(int fd, const struct nic *nic) {
+  socklen_t bytes = (socklen_t)strnlen(nic->name, sizeof nic->name);
+  return setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, nic->name, bytes) == 0 ? 0 : -errno;
+}
+
+bool tcp_socket_can_bind_device(const struct nic *nic) {
+  int fd = tcp_socket_open(nic->address.ss_family);
+  bool can_bind = nic->has_neighbours && fd >= 0 && set_device(fd, nic) == 0;
+  if (fd >= 0) {
+    close(fd);
+  }
+  return can_bind;
+}
+
 /* Where two NICs are in one subnet, routing sends everything through the first, whatever the
  * source address is. Not for a peer on this host: what it answers comes through no NIC. */
 static void bind_device(int fd, const struct nic *nic, const struct sockaddr_storage *peer) {
@@ -157,11 +171,10 @@ static void bind_device(int fd, const struct nic *nic, const struct sockaddr_sto
   if (!nic->has_neighbours || is_own_address(peer)) {
     return;
   }
-  if (setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, nic->name,
-                 (socklen_t)strnlen(nic->name, sizeof nic->name)) != 0 &&
-      !atomic_exchange(&has_told, true)) {
+  int error = set_device(fd, nic);
+  if (error && !atomic_exchange(&has_told, true)) {
     LOG_TRACE("SO_BINDTODEVICE %s: %s; flows are bound by their source address alone", nic->name,
-              strerror(errno));
+              strerror(-error));
   }
 }
 

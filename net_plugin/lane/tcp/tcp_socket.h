@@ -23,6 +23,8 @@ void tcp_socket_tune(int fd, int family, int dscp);
  * on this host or a NIC without neighbours (loopback, dummy), and done without where the kernel
  * refuses it (before Linux 5.7 it takes CAP_NET_RAW). */
 void tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_storage *peer);
+/* Whether the latter works here, for this NIC. */
+bool tcp_socket_can_bind_device(const struct nic *nic);
 /* After accept: the same, if the flow came in through the NIC that has the address; else one
  * LOG_WARN says what to set. */
 void tcp_socket_bind_accepted(int fd, const struct nic *nic, const struct sockaddr_storage *peer);

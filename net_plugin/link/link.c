@@ -357,7 +357,10 @@ int link_pick_lane(const struct link *link, uint64_t writable) {
   if (!link->has_chunk) {
     return -1;
   }
-  return stripe_pick(&link->stripe, candidates & ~link->full);
+  const struct outgoing *message = outgoing_cutting(&link->outgoing);
+  bool is_repeat = link->requeue.count > 0 || message == NULL;
+  return stripe_pick(&link->stripe, candidates & ~link->full,
+                     is_repeat ? UINT64_MAX : message->bytes - message->cut);
 }
 
 static void link_fill_farewell(struct link *link, unsigned lane, struct wire_header *header) {

@@ -95,10 +95,9 @@ static uint64_t stripe_without_laggards(const struct stripe *stripe, uint64_t ca
   return candidates;
 }
 
-int stripe_pick(const struct stripe *stripe, uint64_t candidates) {
+int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left) {
   uint64_t last_bit = 1ull << stripe->last;
-  if ((candidates & last_bit & ~stripe->slow) != 0 &&
-      stripe->loads[stripe->last].outstanding_bytes < STRIPE_WARM_BYTES &&
+  if (left <= STRIPE_WARM_BYTES && (candidates & last_bit & ~stripe->slow) != 0 &&
       stripe->loads[stripe->last].outstanding_bytes * stripe_ps_per_byte(stripe, stripe->last) <=
           STRIPE_WARM_PS) {
     return (int)stripe->last;

@@ -35,8 +35,8 @@
 #define STRIPE_GRAIN_BYTES 4096u
 #define STRIPE_MIN_CHUNK_BYTES (32u << 10)
 #define STRIPE_SLOW_CHUNK_BYTES (8u << 10)
-#define STRIPE_WARM_BYTES (64u << 10)
-#define STRIPE_WARM_PS 500000000ull /* 500 us */
+#define STRIPE_WARM_BYTES (16u << 10)
+#define STRIPE_WARM_PS 250000000ull /* 250 us */
 #define STRIPE_SLOW_PERCENT 150u    /* a slow lane's time per byte, of the fastest lane's */
 #define STRIPE_UNKNOWN_BYTES (64u << 10)
 #define STRIPE_AGING_NS 1000000000ull
@@ -69,8 +69,9 @@ void stripe_lane_up(struct stripe *stripe, unsigned lane);
 /* Nothing is outstanding on it any more; what it had is requeued or acknowledged. */
 void stripe_lane_lost(struct stripe *stripe, unsigned lane);
 
-/* The candidate for the next chunk; -1 if there is none, or waiting for another lane is better. */
-int stripe_pick(const struct stripe *stripe, uint64_t candidates);
+/* The candidate for the next chunk of a message of which `left` bytes are not cut yet; -1 if there
+ * is none, or waiting for another lane is better. */
+int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left);
 
 /* How much of a message of `total` bytes, `left` of them not cut yet, the lane should take. */
 uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t total,

@@ -26,8 +26,8 @@ static void no_candidate_no_lane(void **state) {
   (void)state;
   struct stripe stripe;
   bring_up(&stripe, 4);
-  assert_int_equal(stripe_pick(&stripe, 0), -1);
-  assert_int_equal(stripe_pick(&stripe, 1ull << 3), 3);
+  assert_int_equal(stripe_pick(&stripe, 0, KIB * KIB), -1);
+  assert_int_equal(stripe_pick(&stripe, 1ull << 3, KIB * KIB), 3);
 }
 
 static void equal_lanes_take_turns(void **state) {
@@ -37,38 +37,28 @@ static void equal_lanes_take_turns(void **state) {
   for (unsigned lane = 0; lane < 64; lane++) {
     teach(&stripe, lane, 1);
   }
-  unsigned first = (unsigned)stripe_pick(&stripe, UINT64_MAX);
+  unsigned first = (unsigned)stripe_pick(&stripe, UINT64_MAX, KIB * KIB);
   for (unsigned i = 0; i < 128; i++) {
-    unsigned lane = (unsigned)stripe_pick(&stripe, UINT64_MAX);
+    unsigned lane = (unsigned)stripe_pick(&stripe, UINT64_MAX, KIB * KIB);
     assert_int_equal(lane, (first + i) % 64);
-    stripe_sent(&stripe, lane, STRIPE_WARM_BYTES, 0);
+    stripe_sent(&stripe, lane, 64 * KIB, 0);
   }
 }
 
-static void a_warm_lane_is_used_again(void **state) {
+static void small_messages_stay_on_the_warm_lane(void **state) {
   (void)state;
   struct stripe stripe;
   bring_up(&stripe, 8);
   stripe_sent(&stripe, 5, 8, 0);
   for (int i = 0; i < 1000; i++) {
-    assert_int_equal(stripe_pick(&stripe, 0xFF), 5);
+    assert_int_equal(stripe_pick(&stripe, 0xFF, 8), 5);
     stripe_sent(&stripe, 5, 8, 0);
   }
-  assert_int_not_equal(stripe_pick(&stripe, 0xFF & ~(1u << 5)), 5);
-  stripe_sent(&stripe, 5, STRIPE_WARM_BYTES, 0);
-  assert_int_not_equal(stripe_pick(&stripe, 0xFF), 5);
-}
-
-static void a_warm_lane_that_drains_late_is_left(void **state) {
-  (void)state;
-  struct stripe stripe;
-  bring_up(&stripe, 2);
-  teach(&stripe, 0, 32); /* 8 KiB take 250 us */
-  teach(&stripe, 1, 32);
-  stripe_sent(&stripe, 0, 8 * KIB, 0);
-  assert_int_equal(stripe_pick(&stripe, 3), 0);
-  stripe_sent(&stripe, 0, 16 * KIB, 0);
-  assert_int_equal(stripe_pick(&stripe, 3), 1);
+  assert_int_not_equal(stripe_pick(&stripe, 0xFF & ~(1u << 5), 8), 5);
+  assert_int_equal(stripe_pick(&stripe, 0xFF, STRIPE_WARM_BYTES), 5);
+  assert_int_not_equal(stripe_pick(&stripe, 0xFF, STRIPE_WARM_BYTES + 1), 5);
+  stripe_sent(&stripe, 5, 1024 * KIB, 0); /* too much to be done soon */
+  assert_int_not_equal(stripe_pick(&stripe, 0xFF, 8), 5);
 }
 
 static void a_slow_lane_gets_its_share(void **state) {
@@ -79,7 +69,7 @@ static void a_slow_lane_gets_its_share(void **state) {
   teach(&stripe, 1, 10);
   uint64_t bytes[2] = { 0 };
   for (int i = 0; i < 1000; i++) {
-    unsigned lane = (unsigned)stripe_pick(&stripe, 3);
+    unsigned lane = (unsigned)stripe_pick(&stripe, 3, KIB * KIB);
     stripe_sent(&stripe, lane, 8 * KIB, 0);
     bytes[lane] += 8 * KIB;
   }
@@ -92,7 +82,7 @@ static void a_new_lane_is_tried(void **state) {
   bring_up(&stripe, 2);
   teach(&stripe, 0, 1);
   stripe_sent(&stripe, 0, 64 * KIB, 0);
-  assert_int_equal(stripe_pick(&stripe, 3), 1);
+  assert_int_equal(stripe_pick(&stripe, 3, KIB * KIB), 1);
 }
 
 static void an_unknown_lane_gets_little(void **state) {
@@ -101,9 +91,9 @@ static void an_unknown_lane_gets_little(void **state) {
   bring_up(&stripe, 2);
   teach(&stripe, 0, 1);
   stripe_sent(&stripe, 1, STRIPE_UNKNOWN_BYTES, 0);
-  assert_int_equal(stripe_pick(&stripe, 2), -1);
+  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB), -1);
   stripe_lane_lost(&stripe, 0); /* there is no other one now */
-  assert_int_equal(stripe_pick(&stripe, 2), 1);
+  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB), 1);
 }
 
 static void a_laggard_is_left_alone(void **state) {
@@ -112,13 +102,14 @@ static void a_laggard_is_left_alone(void **state) {
   bring_up(&stripe, 2);
   teach(&stripe, 0, 1);
   teach(&stripe, 1, 100);
-  assert_int_equal(stripe_pick(&stripe, 2), -1); /* lane 0 is busy, and still sooner done */
+  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB),
+                   -1); /* lane 0 is busy, and still sooner done */
   stripe_sent(&stripe, 0, 1024 * KIB, 0);
-  assert_int_equal(stripe_pick(&stripe, 2), 1);
+  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB), 1);
   stripe_sent(&stripe, 1, 64 * KIB, 0);
-  assert_int_equal(stripe_pick(&stripe, 2), -1);
+  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB), -1);
   stripe_lane_lost(&stripe, 0);
-  assert_int_equal(stripe_pick(&stripe, 2), 1);
+  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB), 1);
 }
 
 static void a_laggard_is_tried_again(void **state) {
@@ -128,7 +119,7 @@ static void a_laggard_is_tried_again(void **state) {
   teach(&stripe, 0, 1);
   teach(&stripe, 1, 100);
   unsigned seconds = 1;
-  for (; seconds < 20 && stripe_pick(&stripe, 2) < 0; seconds++) {
+  for (; seconds < 20 && stripe_pick(&stripe, 2, KIB * KIB) < 0; seconds++) {
     stripe_sent(&stripe, 0, 64 * KIB, seconds * 1001 * MS);
     stripe_acked(&stripe, 0, 64 * KIB, seconds * 1001 * MS + MS / 16);
   }
@@ -206,8 +197,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(no_candidate_no_lane),
     cmocka_unit_test(equal_lanes_take_turns),
-    cmocka_unit_test(a_warm_lane_is_used_again),
-    cmocka_unit_test(a_warm_lane_that_drains_late_is_left),
+    cmocka_unit_test(small_messages_stay_on_the_warm_lane),
     cmocka_unit_test(a_slow_lane_gets_its_share),
     cmocka_unit_test(a_new_lane_is_tried),
     cmocka_unit_test(an_unknown_lane_gets_little),

@@ -111,6 +111,36 @@ void hash_hmac_sha256(const void *key, size_t key_bytes, const void *bytes, size
   sodium_memzero(&state, sizeof state);
 }
 
+void hash_hkdf_extract(const void *salt, size_t salt_bytes, const void *secret, size_t secret_bytes,
+                       uint8_t key[HASH_SHA256_BYTES]) {
+  hash_hmac_sha256(salt, salt_bytes, secret, secret_bytes, key);
+}
+
+void hash_hkdf_expand(const uint8_t key[HASH_SHA256_BYTES], const void *info, size_t info_bytes,
+                      void *out, size_t out_bytes) {
+  uint8_t block[HASH_SHA256_BYTES], number = 0;
+  uint8_t *at = out;
+  while (out_bytes > 0) {
+    crypto_auth_hmacsha256_state state;
+    crypto_auth_hmacsha256_init(&state, key, HASH_SHA256_BYTES);
+    crypto_auth_hmacsha256_update(&state, block, number ? sizeof block : 0);
+    crypto_auth_hmacsha256_update(&state, info, info_bytes);
+    number++;
+    crypto_auth_hmacsha256_update(&state, &number, 1);
+    crypto_auth_hmacsha256_final(&state, block);
+    sodium_memzero(&state, sizeof state);
+    size_t taken = out_bytes < sizeof block ? out_bytes : sizeof block;
+    memcpy(at, block, taken);
+    at += taken;
+    out_bytes -= taken;
+  }
+  sodium_memzero(block, sizeof block);
+}
+
 bool hash_is_equal(const void *a, const void *b, size_t count) {
   return sodium_memcmp(a, b, count) == 0;
+}
+
+void hash_wipe(void *bytes, size_t count) {
+  sodium_memzero(bytes, count);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash: CRC32C for frames, SHA-256 and HMAC for identities and secrets (libsodium).
+/* hash: CRC32C for frames, SHA-256, HMAC and HKDF for identities and secrets (libsodium).
  * Owns: nothing.  Threads: any.
  * Blocks: never.  Fails: cannot. */
 #ifndef COMMON_HASH_H
@@ -33,7 +33,16 @@ void hash_sha256(const void *bytes, size_t count, uint8_t digest[HASH_SHA256_BYT
 void hash_hmac_sha256(const void *key, size_t key_bytes, const void *bytes, size_t count,
                       uint8_t digest[HASH_SHA256_BYTES]);
 
+/* HKDF (RFC 5869) with SHA-256: extract makes one key of what is secret, expand makes keys for
+ * purposes of it. out_bytes: at most 8160. */
+void hash_hkdf_extract(const void *salt, size_t salt_bytes, const void *secret, size_t secret_bytes,
+                       uint8_t key[HASH_SHA256_BYTES]);
+void hash_hkdf_expand(const uint8_t key[HASH_SHA256_BYTES], const void *info, size_t info_bytes,
+                      void *out, size_t out_bytes);
+
 /* Compares in a time that tells nothing about the contents; for secrets and digests. */
 bool hash_is_equal(const void *a, const void *b, size_t count);
+/* Zeroes what was secret; not optimised away. */
+void hash_wipe(void *bytes, size_t count);
 
 #endif

@@ -20,6 +20,7 @@ enum param_type {
   PARAM_TYPE_DURATION,
   PARAM_TYPE_ENUM,
   PARAM_TYPE_STRING,
+  PARAM_TYPE_SECRET,
 };
 
 struct param_row {
@@ -56,6 +57,10 @@ static pthread_once_t values_once = PTHREAD_ONCE_INIT;
 
 static const char name_prefix[] = "STRATUS_";
 static const char test_prefix[] = "STRATUS_TEST_";
+
+static bool is_text(const struct param_row *row) {
+  return row->type == PARAM_TYPE_STRING || row->type == PARAM_TYPE_SECRET;
+}
 
 /* ---- parsing ---- */
 
@@ -126,6 +131,7 @@ static const char *accepted_text(const struct param_row *row) {
   case PARAM_TYPE_BOOL:
     return "0|1";
   case PARAM_TYPE_STRING:
+  case PARAM_TYPE_SECRET:
     return "any text";
   default:
     return "any number";
@@ -134,7 +140,7 @@ static const char *accepted_text(const struct param_row *row) {
 
 /* Fills in `value` from the user's text; false if the text is bad. */
 static bool parse_value(const struct param_row *row, const char *text, struct param_value *value) {
-  if (row->type == PARAM_TYPE_STRING) {
+  if (is_text(row)) {
     value->string = strdup(text);
     return value->string != NULL;
   }
@@ -159,7 +165,7 @@ static const char *find_in_environment(char *const *environment, const char *nam
 static void load_row(const struct param_row *row, const char *text, struct param_value *value) {
   free(value->string);
   *value = (struct param_value){ 0 };
-  if (row->type != PARAM_TYPE_STRING) {
+  if (!is_text(row)) {
     int result = parse_number(row, row->default_text, &value->number);
     assert(result == 0 && is_number_accepted(row, value->number));
     (void)result;
@@ -170,8 +176,9 @@ static void load_row(const struct param_row *row, const char *text, struct param
   }
   value->is_set = parse_value(row, text, value);
   if (!value->is_set) {
-    LOG_WARN("%s=%s is not accepted; it takes %s%s%s. The default, %s, is kept.", row->name, text,
-             accepted_text(row), row->unit[0] ? " " : "", row->unit,
+    LOG_WARN("%s=%s is not accepted; it takes %s%s%s. The default, %s, is kept.", row->name,
+             row->type == PARAM_TYPE_SECRET ? "..." : text, accepted_text(row),
+             row->unit[0] ? " " : "", row->unit,
              row->default_text[0] ? row->default_text : "empty");
   }
 }
@@ -225,7 +232,8 @@ int param_enum(enum param_id id) {
 }
 
 const char *param_string(enum param_id id) {
-  const struct param_value *value = value_of(id, PARAM_TYPE_STRING);
+  assert(id < PARAM_COUNT && is_text(&rows[id]));
+  const struct param_value *value = value_of(id, rows[id].type);
   return value->string ? value->string : rows[id].default_text;
 }
 
@@ -318,6 +326,9 @@ static void format_value(enum param_id id, char *text, size_t text_bytes) {
   case PARAM_TYPE_STRING:
     snprintf(text, text_bytes, "%s", value->string ? value->string : row->default_text);
     break;
+  case PARAM_TYPE_SECRET:
+    snprintf(text, text_bytes, "%s", value->string ? "hidden" : "");
+    break;
   case PARAM_TYPE_SIZE:
     snprintf(text, text_bytes, "%s", quantity_format_size((uint64_t)value->number, number));
     break;
@@ -358,7 +369,7 @@ static void print_alternatives(FILE *to, const char *accepted) {
 }
 
 static void print_accepted(FILE *to, const struct param_row *row) {
-  if (row->type == PARAM_TYPE_STRING) {
+  if (is_text(row)) {
     fputs("text", to);
     return;
   }

@@ -11,6 +11,7 @@
  *          DURATION  number with ns, us, ms, s, m or h; seconds if without
  *          ENUM      one of the words in `accepted`; param_enum() gives the word's place, from 0
  *          STRING    anything
+ *          SECRET    anything; never shown
  * default  as the user would write it.
  * accepted alternatives separated by `|`: values, `low..high` ranges, words. Empty: all the type
  *          can hold.
@@ -63,6 +64,10 @@
   X(STATS, BOOL, "1", "", "", NET, "0 keeps stratus-net stats from asking this process")           \
   X(STATS_DIR, STRING, "", "", "", NET,                                                            \
     "directory of the sockets for stratus-net stats; empty: XDG_RUNTIME_DIR or /tmp/stratus-UID")  \
+  X(SECRET, SECRET, "", "", "", NET,                                                               \
+    "job secret, equal on all hosts: nobody joins a connection without it")                        \
+  X(SECRET_FILE, STRING, "", "", "", NET,                                                          \
+    "path of a file that holds the job secret, readable by its owner only")                        \
   X(PROFILE, STRING, "", "", "", BOTH,                                                             \
     "path of the profile to use; empty searches for one that fits the machine")                    \
   X(PROFILE_STRICT, BOOL, "0", "", "", BOTH, "a bad profile is an error instead of a warning")     \

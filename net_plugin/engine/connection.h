@@ -40,7 +40,7 @@ struct connection_setup {
   /* Dial the lane with this epoch; then connection_lane_opened or connection_lane_failed. Sender
    * only. */
   void (*open_lane)(struct connection *connection, unsigned lane, uint32_t epoch);
-  /* Forget everything about the connection: dials, tokens. */
+  /* Forget everything about the connection: dials, keys. */
   void (*gone)(struct connection *connection);
 };
 

@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/hash.h"
 #include "common/log.h"
 #include "common/version.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/dial.h"
+#include "net_plugin/setup/secret.h"
 #include "net_plugin/setup/settings.h"
 
 #define FIRST_BACKOFF_NS (20 * NS_PER_MS)
@@ -22,6 +24,7 @@
 #define DIAL_TIMEOUT_NS (5 * NS_PER_S)
 /* While there are paths that were not tried yet; long enough for one lost SYN. */
 #define FIRST_ROUND_NS (3 * NS_PER_S / 2)
+#define WARN_INTERVAL_NS (30 * NS_PER_S)
 
 enum attempt_state { ATTEMPT_DIALLING, ATTEMPT_WAITING, ATTEMPT_MADE, ATTEMPT_FAILED };
 
@@ -35,6 +38,7 @@ struct attempt {
   struct peering_route route;
   struct settings settings;
   struct hello hello;
+  struct auth_keys keys;
   struct dial *dial;
   struct engine_timer retry;
   uint64_t deadline_ns, backoff_ns;
@@ -95,7 +99,7 @@ static int make_connection(struct attempt *attempt, const struct reply *reply) {
   };
   peering_name(config.peer, reply->host, &attempt->route.remote.addresses[0], reply->nic);
   memcpy(config.nic, attempt->route.nics[0].name, sizeof attempt->route.nics[0].name);
-  return peering_new(attempt->engine, &config, &attempt->hello, &attempt->route,
+  return peering_new(attempt->engine, &config, &attempt->hello, &attempt->keys, &attempt->route,
                      &attempt->connection);
 }
 
@@ -108,6 +112,11 @@ static void refused_for_good(struct attempt *attempt, int error, const struct re
         peer_text(attempt, text), reply->version, reply->wire_version, STRATUS_VERSION,
         HANDSHAKE_WIRE_VERSION);
     error = -EPROTONOSUPPORT;
+  } else if (reply->status == REPLY_OTHER_SECRET) {
+    char why[SECRET_TEXT_BYTES];
+    LOG_WARN("%s",
+             secret_differs_text(reply->host, peer_text(attempt, text), reply->has_secret, why));
+    error = -EACCES;
   } else {
     LOG_WARN("%s at %s refused the connection: %s", reply->host, peer_text(attempt, text),
              reply_status_text(reply->status));
@@ -122,6 +131,12 @@ static void dial_done(void *argument, int error, int fd, const struct reply *rep
   if (error == -EPROTONOSUPPORT || error == -ENOLINK) {
     refused_for_good(attempt, error, reply);
     return;
+  }
+  if (error == -EKEYREJECTED) {
+    char text[TCP_ADDRESS_TEXT];
+    LOG_WARN_EVERY(WARN_INTERVAL_NS,
+                   "what answers at %s cannot prove that it is this job's peer; trying again",
+                   peer_text(attempt, text));
   }
   if (error) {
     retry_later(attempt, error);
@@ -149,7 +164,7 @@ static void dial_next(struct attempt *attempt) {
   memcpy(attempt->hello.nic, nic.name, sizeof nic.name);
   uint64_t timeout_ns = path_count > 1 && round == 0 ? FIRST_ROUND_NS : DIAL_TIMEOUT_NS;
   int error;
-  attempt->dial = dial_start(attempt->engine, &nic, address, &attempt->hello,
+  attempt->dial = dial_start(attempt->engine, &nic, address, &attempt->hello, &attempt->keys,
                              clock_now_ns() + timeout_ns, dial_done, attempt, &error);
   if (!attempt->dial) {
     retry_later(attempt, error);
@@ -170,7 +185,7 @@ static int prepare(struct attempt *attempt, const struct peering_route *route, i
   struct hello *hello = &attempt->hello;
   hello->wire_version = HANDSHAKE_WIRE_VERSION;
   snprintf(hello->version, sizeof hello->version, "%s", STRATUS_VERSION);
-  memcpy(hello->listener, route->remote.token, TOKEN_BYTES);
+  memcpy(hello->listener, route->remote.listener, TOKEN_BYTES);
   hello->lanes = (uint16_t)attempt->settings.lanes;
   hello->chunk_bytes = attempt->settings.chunk_bytes;
   hello->eager_bytes = attempt->settings.eager_bytes;
@@ -183,14 +198,27 @@ static int prepare(struct attempt *attempt, const struct peering_route *route, i
     LOG_WARN("cannot draw a random identity: %s", strerror(errno));
     return -EIO;
   }
+  uint8_t digest[AUTH_KEY_BYTES];
+  const uint8_t *job = secret_get(digest);
+  hello->has_secret = job != NULL;
+  auth_keys_derive(route->remote.secret, job, hello->connection, &attempt->keys);
+  hash_wipe(digest, sizeof digest);
+  hash_wipe(attempt->route.remote.secret, AUTH_SECRET_BYTES);
   return engine_get(&route->nics[0], &attempt->engine);
+}
+
+static void attempt_wipe(struct attempt *attempt) {
+  if (attempt) {
+    hash_wipe(&attempt->keys, sizeof attempt->keys);
+  }
+  free(attempt);
 }
 
 int attempt_start(const struct peering_route *route, int dscp, uint64_t *number) {
   struct attempt *attempt = calloc(1, sizeof *attempt);
   int error = attempt ? prepare(attempt, route, dscp) : -ENOMEM;
   if (error) {
-    free(attempt);
+    attempt_wipe(attempt);
     return error;
   }
   pthread_mutex_lock(&attempts_lock);
@@ -208,7 +236,7 @@ static void attempt_free(struct attempt *attempt) {
     dial_cancel(attempt->dial);
   }
   engine_timer_stop(&attempt->retry);
-  free(attempt);
+  attempt_wipe(attempt);
 }
 
 int attempt_take(uint64_t number, bool *is_known, struct connection **connection) {

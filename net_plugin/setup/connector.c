@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/hash.h"
 #include "common/log.h"
 #include "common/version.h"
 #include "net_plugin/setup/attempt.h"
 #include "net_plugin/setup/handle.h"
+#include "net_plugin/setup/secret.h"
 #include "net_plugin/setup/setup.h"
 
 static int start(const struct nic *nics, unsigned count, int dscp, uint8_t handle[HANDLE_BYTES]) {
@@ -28,9 +30,13 @@ static int start(const struct nic *nics, unsigned count, int dscp, uint8_t handl
   uint64_t number = 0;
   setup_start();
   if (!error) {
+    error = secret_load();
+  }
+  if (!error) {
     paths_find(&route.paths, nics, count, route.remote.addresses, route.remote.count);
     error = attempt_start(&route, dscp, &number);
   }
+  hash_wipe(route.remote.secret, AUTH_SECRET_BYTES);
   handle_set_attempt(handle, number);
   return error;
 }

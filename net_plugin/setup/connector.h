@@ -5,7 +5,8 @@
  * under way meanwhile is remembered in the last bytes of the handle, which NCCL keeps for the
  * caller.
  *
- * Threads: NCCL's service thread.  Blocks: never (only for the engine lock, microseconds).
+ * Threads: NCCL's service thread.  Blocks: for the engine lock, microseconds, and for the
+ * file of the job secret, if there is one.
  * Fails: negative errno, after a LOG_WARN that names the peer and says what to do. */
 #ifndef NET_PLUGIN_SETUP_CONNECTOR_H
 #define NET_PLUGIN_SETUP_CONNECTOR_H

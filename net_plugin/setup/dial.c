@@ -6,25 +6,33 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#include "common/hash.h"
+#include "common/version.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
+
+enum dial_state { DIAL_CONNECTING, DIAL_GREETING, DIAL_PROVING };
 
 struct dial {
   struct engine_source source;
   struct engine_timer timer;
   struct engine *engine;
   int fd;
-  bool is_connected;
+  enum dial_state state;
   dial_done_fn *done;
   void *argument;
-  size_t got;
-  uint8_t hello[HELLO_BYTES], reply[REPLY_BYTES];
+  struct auth_keys keys;
+  uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
+  size_t got; /* of the message that is arriving */
+  uint8_t message[HANDSHAKE_MAX_BYTES];
 };
 
 static void dial_free(struct dial *dial) {
   engine_unwatch(dial->engine, &dial->source);
   engine_timer_stop(&dial->timer);
+  hash_wipe(&dial->keys, sizeof dial->keys);
   free(dial);
 }
 
@@ -51,8 +59,13 @@ static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
   finish(LIST_ENTRY(timer, struct dial, timer), -ETIMEDOUT, NULL);
 }
 
-/* A fresh socket takes the whole hello at once. */
-static int send_hello(struct dial *dial) {
+/* A fresh socket takes the whole message at once. */
+static int send_whole(struct dial *dial, const uint8_t *message, size_t bytes) {
+  ssize_t n = send(dial->fd, message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return n == (ssize_t)bytes ? 0 : n < 0 ? -errno : -EIO;
+}
+
+static int connected(struct dial *dial) {
   int error = 0;
   socklen_t bytes = sizeof error;
   if (getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) {
@@ -61,40 +74,81 @@ static int send_hello(struct dial *dial) {
   if (error) {
     return -error;
   }
-  ssize_t n = send(dial->fd, dial->hello, HELLO_BYTES, MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (n != HELLO_BYTES) {
-    return n < 0 ? -errno : -EIO;
-  }
-  dial->is_connected = true;
+  dial->state = DIAL_GREETING;
   engine_rewatch(dial->engine, &dial->source, EPOLLIN);
-  return 0;
+  return send_whole(dial, dial->hello, HELLO_BYTES);
 }
 
-/* Reads exactly the reply: what follows belongs to the lane. */
-static void receive_reply(struct dial *dial) {
+static int challenged(struct dial *dial) {
+  struct challenge challenge;
+  struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION, .version = STRATUS_VERSION };
+  uint8_t bytes[PROOF_BYTES];
+  int error = dial->state == DIAL_GREETING ? challenge_decode(dial->message, &challenge) : -EPROTO;
+  if (error) {
+    return error;
+  }
+  dial->state = DIAL_PROVING;
+  memcpy(dial->challenge, dial->message, CHALLENGE_BYTES);
+  auth_prove(&dial->keys, dial->hello, dial->challenge, &proof);
+  proof_encode(&proof, bytes);
+  return send_whole(dial, bytes, PROOF_BYTES);
+}
+
+/* Ends the dial. Before there was a challenge, only a refusal without a mac can be genuine. */
+static void replied(struct dial *dial) {
   struct reply reply;
-  ssize_t n = recv(dial->fd, dial->reply + dial->got, REPLY_BYTES - dial->got, MSG_DONTWAIT);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+  int error = reply_decode(dial->message, &reply);
+  if (!error && dial->state != DIAL_PROVING && reply_has_mac(reply.status)) {
+    error = -EPROTO;
+  }
+  if (!error &&
+      !auth_is_genuine(&dial->keys, dial->hello, dial->challenge, dial->message, &reply)) {
+    error = -EKEYREJECTED;
+  }
+  if (!error && reply.status != REPLY_ACCEPTED) {
+    error = -ENOLINK;
+  }
+  finish(dial, error, &reply);
+}
+
+/* 0: a whole message of *kind is there. Reads no byte beyond it: what follows a reply belongs to
+ * the lane. */
+static int receive_message(struct dial *dial, enum handshake_kind *kind, struct reply *reply) {
+  for (size_t wanted = HANDSHAKE_PREFIX_BYTES;;) {
+    if (dial->got >= HANDSHAKE_PREFIX_BYTES) {
+      int error = handshake_prefix_check(dial->message, kind, &reply->wire_version, reply->version);
+      if (error) {
+        return error;
+      }
+      wanted = handshake_bytes(*kind);
+    }
+    if (dial->got == wanted) {
+      return 0;
+    }
+    ssize_t n = recv(dial->fd, dial->message + dial->got, wanted - dial->got, MSG_DONTWAIT);
+    if (n <= 0) {
+      return n == 0 ? -ECONNRESET : -errno;
+    }
+    dial->got += (size_t)n;
+  }
+}
+
+static void go_on(struct dial *dial) {
+  struct reply reply = { 0 };
+  enum handshake_kind kind;
+  int error = receive_message(dial, &kind, &reply);
+  if (error == -EAGAIN || error == -EINTR) {
     return;
   }
-  if (n <= 0) {
-    finish(dial, n == 0 ? -ECONNRESET : -errno, NULL);
+  if (!error && kind == HANDSHAKE_REPLY) {
+    replied(dial);
     return;
   }
-  dial->got += (size_t)n;
-  memset(&reply, 0, sizeof reply);
-  if (dial->got >= HANDSHAKE_PREFIX_BYTES) {
-    int error = handshake_prefix_check(dial->reply, &reply.wire_version, reply.version);
-    if (error) {
-      finish(dial, error, &reply);
-      return;
-    }
+  if (!error) {
+    dial->got = 0;
+    error = kind == HANDSHAKE_CHALLENGE ? challenged(dial) : -EPROTO;
   }
-  if (dial->got == REPLY_BYTES) {
-    int error = reply_decode(dial->reply, &reply);
-    if (!error && reply.status != REPLY_ACCEPTED) {
-      error = -ENOLINK;
-    }
+  if (error) {
     finish(dial, error, &reply);
   }
 }
@@ -102,19 +156,31 @@ static void receive_reply(struct dial *dial) {
 static void source_ready(struct engine_source *source, uint32_t events) {
   struct dial *dial = (struct dial *)source;
   (void)events;
-  if (dial->is_connected) {
-    receive_reply(dial);
+  if (dial->state != DIAL_CONNECTING) {
+    go_on(dial);
     return;
   }
-  int error = send_hello(dial);
+  int error = connected(dial);
   if (error) {
     finish(dial, error, NULL);
   }
 }
 
+/* A nonce of its own for every hello, also of the same lane. */
+static int prepare(struct dial *dial, const struct hello *hello, const struct auth_keys *keys) {
+  struct hello fresh = *hello;
+  if (getrandom(fresh.nonce, NONCE_BYTES, 0) != NONCE_BYTES) {
+    return -EIO;
+  }
+  hello_encode(&fresh, dial->hello);
+  dial->keys = *keys;
+  return 0;
+}
+
 struct dial *dial_start(struct engine *engine, const struct nic *nic,
                         const struct sockaddr_storage *address, const struct hello *hello,
-                        uint64_t deadline_ns, dial_done_fn *done, void *argument, int *error) {
+                        const struct auth_keys *keys, uint64_t deadline_ns, dial_done_fn *done,
+                        void *argument, int *error) {
   struct dial *dial = calloc(1, sizeof *dial);
   *error = -ENOMEM;
   if (!dial) {
@@ -125,9 +191,12 @@ struct dial *dial_start(struct engine *engine, const struct nic *nic,
   dial->argument = argument;
   dial->source = (struct engine_source){ .ready = source_ready, .fd = -1 };
   dial->timer.expired = timer_expired;
-  hello_encode(hello, dial->hello);
-  *error = dial->fd = tcp_socket_open(address->ss_family);
-  if (dial->fd < 0) {
+  *error = prepare(dial, hello, keys);
+  if (!*error) {
+    *error = dial->fd = tcp_socket_open(address->ss_family);
+  }
+  if (*error < 0) {
+    hash_wipe(&dial->keys, sizeof dial->keys);
     free(dial);
     return NULL;
   }

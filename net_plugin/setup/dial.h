@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dial: opens one lane towards a listener: connects, sends the hello, waits for the reply.
+/* dial: opens one lane towards a listener: connects, says hello, proves to know the connection's
+ * key, and checks that the other side knows it, too.
  *
- *   CONNECTING --connected--> REPLYING --reply--> done(0)
+ *   CONNECTING --connected--> GREETING --challenge--> PROVING --genuine reply--> done(0)
  *   any --error, refusal, deadline--> done(negative errno)
  *
  * Owns: its socket until done, then the callback has it.  Threads: all functions and the callback:
- * holder of the engine lock.  Blocks: never.  Fails: through the callback: -EPROTONOSUPPORT  the
- * peer runs another wire version, which is in the reply -EPROTO           whatever listens there is
- * not stratus -ENOLINK          the peer refused: reply->status says why -ETIMEDOUT and errors of
- * connect */
+ * holder of the engine lock.  Blocks: never.  Fails: through the callback:
+ *   -EPROTONOSUPPORT  the peer runs another wire version, which is in the reply
+ *   -EPROTO           whatever listens there is not stratus
+ *   -EKEYREJECTED     it does not know the connection's key
+ *   -ENOLINK          the peer refused: reply->status says why
+ *   -ETIMEDOUT and errors of connect */
 #ifndef NET_PLUGIN_SETUP_DIAL_H
 #define NET_PLUGIN_SETUP_DIAL_H
 
@@ -16,6 +19,7 @@
 #include <sys/socket.h>
 
 #include "net_plugin/engine/engine.h"
+#include "net_plugin/setup/auth.h"
 #include "net_plugin/setup/handshake.h"
 
 struct dial;
@@ -24,10 +28,12 @@ struct dial;
  * -EPROTONOSUPPORT (version fields only) and -ENOLINK. */
 typedef void dial_done_fn(void *argument, int error, int fd, const struct reply *reply);
 
-/* NULL with *error set: could not even start; done is not called. */
+/* The nonce of the hello is drawn here. NULL with *error set: could not even start; done is not
+ * called. */
 struct dial *dial_start(struct engine *engine, const struct nic *nic,
                         const struct sockaddr_storage *address, const struct hello *hello,
-                        uint64_t deadline_ns, dial_done_fn *done, void *argument, int *error);
+                        const struct auth_keys *keys, uint64_t deadline_ns, dial_done_fn *done,
+                        void *argument, int *error);
 /* done is not called. */
 void dial_cancel(struct dial *dial);
 

@@ -9,21 +9,18 @@
 #include "common/bytes.h"
 
 #define HANDLE_MAGIC 0x4c525453u /* "STRL" */
-#define ADDRESSES_AT 24
-#define ADDRESS_BYTES 24
-#define ATTEMPT_AT 120
 
 static void put_address(const struct sockaddr_storage *address, uint8_t *bytes) {
   if (address->ss_family == AF_INET6) {
     const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
     bytes_put_le16(bytes, 6);
     memcpy(bytes + 2, &in6->sin6_port, 2);
-    memcpy(bytes + 8, &in6->sin6_addr, 16);
+    memcpy(bytes + 4, &in6->sin6_addr, 16);
   } else {
     const struct sockaddr_in *in = (const struct sockaddr_in *)address;
     bytes_put_le16(bytes, 4);
     memcpy(bytes + 2, &in->sin_port, 2);
-    memcpy(bytes + 8, &in->sin_addr, 4);
+    memcpy(bytes + 4, &in->sin_addr, 4);
   }
 }
 
@@ -33,12 +30,12 @@ static int get_address(const uint8_t *bytes, struct sockaddr_storage *address) {
     struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)address;
     in6->sin6_family = AF_INET6;
     memcpy(&in6->sin6_port, bytes + 2, 2);
-    memcpy(&in6->sin6_addr, bytes + 8, 16);
+    memcpy(&in6->sin6_addr, bytes + 4, 16);
   } else if (bytes_get_le16(bytes) == 4) {
     struct sockaddr_in *in = (struct sockaddr_in *)address;
     in->sin_family = AF_INET;
     memcpy(&in->sin_port, bytes + 2, 2);
-    memcpy(&in->sin_addr, bytes + 8, 4);
+    memcpy(&in->sin_addr, bytes + 4, 4);
   } else {
     return -EPROTO;
   }
@@ -50,9 +47,10 @@ void handle_encode(const struct handle *handle, uint8_t bytes[HANDLE_BYTES]) {
   bytes_put_le32(bytes, HANDLE_MAGIC);
   bytes_put_le16(bytes + 4, HANDSHAKE_WIRE_VERSION);
   bytes[6] = (uint8_t)handle->count;
-  memcpy(bytes + 8, handle->token, TOKEN_BYTES);
+  memcpy(bytes + HANDLE_LISTENER_AT, handle->listener, TOKEN_BYTES);
+  memcpy(bytes + HANDLE_SECRET_AT, handle->secret, AUTH_SECRET_BYTES);
   for (unsigned i = 0; i < handle->count; i++) {
-    put_address(&handle->addresses[i], bytes + ADDRESSES_AT + i * ADDRESS_BYTES);
+    put_address(&handle->addresses[i], bytes + HANDLE_ADDRESSES_AT + i * HANDLE_ADDRESS_BYTES);
   }
 }
 
@@ -69,18 +67,20 @@ int handle_decode(const uint8_t bytes[HANDLE_BYTES], struct handle *handle) {
   if (handle->count < 1 || handle->count > HANDLE_ADDRESSES) {
     return -EPROTO;
   }
-  memcpy(handle->token, bytes + 8, TOKEN_BYTES);
+  memcpy(handle->listener, bytes + HANDLE_LISTENER_AT, TOKEN_BYTES);
+  memcpy(handle->secret, bytes + HANDLE_SECRET_AT, AUTH_SECRET_BYTES);
   int error = 0;
   for (unsigned i = 0; i < handle->count && !error; i++) {
-    error = get_address(bytes + ADDRESSES_AT + i * ADDRESS_BYTES, &handle->addresses[i]);
+    error =
+        get_address(bytes + HANDLE_ADDRESSES_AT + i * HANDLE_ADDRESS_BYTES, &handle->addresses[i]);
   }
   return error;
 }
 
 uint64_t handle_attempt(const uint8_t bytes[HANDLE_BYTES]) {
-  return bytes_get_le64(bytes + ATTEMPT_AT);
+  return bytes_get_le64(bytes + HANDLE_ATTEMPT_AT);
 }
 
 void handle_set_attempt(uint8_t bytes[HANDLE_BYTES], uint64_t attempt) {
-  bytes_put_le64(bytes + ATTEMPT_AT, attempt);
+  bytes_put_le64(bytes + HANDLE_ATTEMPT_AT, attempt);
 }

@@ -2,8 +2,11 @@
 /* handle: what a listener tells its future peer through NCCL's 128 bytes (NCCL_NET_HANDLE_MAXSIZE).
  * PURE.
  *
- *   0 u32 magic   4 u16 wire version   6 u8 addresses   7 zero   8 token[16]
- *   24 addresses[4] of { u16 family (4, 6), u16 port, u32 zero, u8[16] address }   120 u64 attempt
+ *     0 u32 magic   4 u16 wire version   6 u8 addresses   7 zero
+ *     8 listener[16]    which listener: travels in clear in every hello
+ *    24 secret[16]      only here: what a connection proves to know (auth.h)
+ *    40 addresses[4] of { u16 family (4, 6), u16 port, u8[16] address }
+ *   120 u64 attempt
  *
  * The attempt is the connecting side's own: 0 as the listener wrote it, kept by NCCL between calls.
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: handle_decode, -EPROTO not a stratus
@@ -14,14 +17,25 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "net_plugin/setup/auth.h"
 #include "net_plugin/setup/handshake.h"
 #include "net_plugin/setup/listener.h"
 
 #define HANDLE_ADDRESSES 4
+enum {
+  HANDLE_LISTENER_AT = 8,
+  HANDLE_SECRET_AT = HANDLE_LISTENER_AT + TOKEN_BYTES,
+  HANDLE_ADDRESSES_AT = HANDLE_SECRET_AT + AUTH_SECRET_BYTES,
+  HANDLE_ADDRESS_BYTES = 20,
+  HANDLE_ATTEMPT_AT = HANDLE_ADDRESSES_AT + HANDLE_ADDRESSES * HANDLE_ADDRESS_BYTES,
+};
+_Static_assert(HANDLE_ATTEMPT_AT == 120 && HANDLE_ATTEMPT_AT + 8 == HANDLE_BYTES,
+               "NCCL passes 128 bytes on");
 
 struct handle {
   uint16_t wire_version;
-  uint8_t token[TOKEN_BYTES];
+  uint8_t listener[TOKEN_BYTES];
+  uint8_t secret[AUTH_SECRET_BYTES];
   unsigned count;
   struct sockaddr_storage addresses[HANDLE_ADDRESSES];
 };

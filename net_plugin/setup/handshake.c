@@ -3,15 +3,21 @@
 #include "net_plugin/setup/handshake.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "net_plugin/link/link.h"
 
-#define HELLO_MAGIC 0x48525453u /* "STRH" */
-#define REPLY_MAGIC 0x41525453u /* "STRA" */
+static const struct {
+  uint32_t magic;
+  uint16_t bytes;
+} kinds[HANDSHAKE_KINDS] = {
+  [HANDSHAKE_HELLO] = { 0x48525453u, HELLO_BYTES },         /* "STRH" */
+  [HANDSHAKE_CHALLENGE] = { 0x43525453u, CHALLENGE_BYTES }, /* "STRC" */
+  [HANDSHAKE_PROOF] = { 0x50525453u, PROOF_BYTES },         /* "STRP" */
+  [HANDSHAKE_REPLY] = { 0x41525453u, REPLY_BYTES },         /* "STRA" */
+};
 
 /* A position in a message, for writing or for reading. */
 struct cursor {
@@ -56,8 +62,10 @@ static void walk_text(struct cursor *cursor, char *text, size_t bytes) {
   }
 }
 
-static void walk_prefix(struct cursor *cursor, uint32_t magic, uint16_t total,
-                        uint16_t *wire_version, char *version) {
+static void walk_prefix(struct cursor *cursor, enum handshake_kind kind, uint16_t *wire_version,
+                        char *version) {
+  uint32_t magic = kinds[kind].magic;
+  uint16_t total = kinds[kind].bytes;
   walk_u32(cursor, &magic);
   walk_u16(cursor, wire_version);
   walk_u16(cursor, &total);
@@ -65,7 +73,7 @@ static void walk_prefix(struct cursor *cursor, uint32_t magic, uint16_t total,
 }
 
 static void walk_hello(struct cursor *cursor, struct hello *hello) {
-  walk_prefix(cursor, HELLO_MAGIC, HELLO_BYTES, &hello->wire_version, hello->version);
+  walk_prefix(cursor, HANDSHAKE_HELLO, &hello->wire_version, hello->version);
   walk(cursor, hello->listener, TOKEN_BYTES);
   walk(cursor, hello->connection, TOKEN_BYTES);
   walk_u16(cursor, &hello->lane);
@@ -76,21 +84,38 @@ static void walk_hello(struct cursor *cursor, struct hello *hello) {
   walk_u16(cursor, &hello->eager_slots);
   walk(cursor, &hello->dscp, sizeof hello->dscp);
   walk(cursor, &hello->is_first, sizeof hello->is_first);
+  walk(cursor, &hello->has_secret, sizeof hello->has_secret);
   walk_u32(cursor, &hello->pid);
+  walk(cursor, hello->nonce, NONCE_BYTES);
   walk_text(cursor, hello->host, HOST_TEXT_BYTES);
   walk_text(cursor, hello->nic, NIC_TEXT_BYTES);
 }
 
+static void walk_challenge(struct cursor *cursor, struct challenge *challenge) {
+  walk_prefix(cursor, HANDSHAKE_CHALLENGE, &challenge->wire_version, challenge->version);
+  walk(cursor, challenge->nonce, NONCE_BYTES);
+}
+
+static void walk_proof(struct cursor *cursor, struct proof *proof) {
+  walk_prefix(cursor, HANDSHAKE_PROOF, &proof->wire_version, proof->version);
+  walk(cursor, proof->handle, MAC_BYTES);
+  walk(cursor, proof->connection, MAC_BYTES);
+}
+
 static void walk_reply(struct cursor *cursor, struct reply *reply) {
-  walk_prefix(cursor, REPLY_MAGIC, REPLY_BYTES, &reply->wire_version, reply->version);
+  uint8_t *start = cursor->at;
+  walk_prefix(cursor, HANDSHAKE_REPLY, &reply->wire_version, reply->version);
   walk_u16(cursor, &reply->status);
   walk_u16(cursor, &reply->lanes);
   walk_u32(cursor, &reply->eager_bytes);
   walk_u16(cursor, &reply->eager_slots);
   walk_u64(cursor, &reply->received_before);
+  walk(cursor, &reply->has_secret, sizeof reply->has_secret);
   walk_u32(cursor, &reply->pid);
   walk_text(cursor, reply->host, HOST_TEXT_BYTES);
   walk_text(cursor, reply->nic, NIC_TEXT_BYTES);
+  cursor->at = start + REPLY_MAC_AT;
+  walk(cursor, reply->mac, MAC_BYTES);
 }
 
 static void seal(uint8_t *bytes, size_t total) {
@@ -108,6 +133,20 @@ void hello_encode(const struct hello *hello, uint8_t bytes[HELLO_BYTES]) {
   seal(bytes, HELLO_BYTES);
 }
 
+void challenge_encode(const struct challenge *challenge, uint8_t bytes[CHALLENGE_BYTES]) {
+  struct challenge copy = *challenge;
+  memset(bytes, 0, CHALLENGE_BYTES);
+  walk_challenge(&(struct cursor){ bytes, false }, &copy);
+  seal(bytes, CHALLENGE_BYTES);
+}
+
+void proof_encode(const struct proof *proof, uint8_t bytes[PROOF_BYTES]) {
+  struct proof copy = *proof;
+  memset(bytes, 0, PROOF_BYTES);
+  walk_proof(&(struct cursor){ bytes, false }, &copy);
+  seal(bytes, PROOF_BYTES);
+}
+
 void reply_encode(const struct reply *reply, uint8_t bytes[REPLY_BYTES]) {
   struct reply copy = *reply;
   memset(bytes, 0, REPLY_BYTES);
@@ -115,56 +154,91 @@ void reply_encode(const struct reply *reply, uint8_t bytes[REPLY_BYTES]) {
   seal(bytes, REPLY_BYTES);
 }
 
-int handshake_prefix_check(const uint8_t *bytes, uint16_t *wire_version,
+size_t handshake_bytes(enum handshake_kind kind) {
+  return kinds[kind].bytes;
+}
+
+int handshake_prefix_check(const uint8_t *bytes, enum handshake_kind *kind, uint16_t *wire_version,
                            char version[VERSION_TEXT_BYTES]) {
   uint32_t magic = bytes_get_le32(bytes);
-  if (magic != HELLO_MAGIC && magic != REPLY_MAGIC) {
+  unsigned found = 0;
+  while (found < HANDSHAKE_KINDS && kinds[found].magic != magic) {
+    found++;
+  }
+  if (found == HANDSHAKE_KINDS) {
     return -EPROTO;
   }
+  *kind = (enum handshake_kind)found;
   *wire_version = bytes_get_le16(bytes + 4);
   struct cursor cursor = { (uint8_t *)(uintptr_t)bytes + 8, true };
   walk_text(&cursor, version, VERSION_TEXT_BYTES);
   if (*wire_version != HANDSHAKE_WIRE_VERSION) {
     return -EPROTONOSUPPORT;
   }
-  return bytes_get_le16(bytes + 6) == (magic == HELLO_MAGIC ? HELLO_BYTES : REPLY_BYTES) ? 0
-                                                                                         : -EPROTO;
+  return bytes_get_le16(bytes + 6) == kinds[found].bytes ? 0 : -EPROTO;
+}
+
+/* A whole message of this kind, undamaged. */
+static int check_whole(const uint8_t *bytes, enum handshake_kind wanted, uint16_t *wire_version,
+                       char *version) {
+  enum handshake_kind kind;
+  int error = handshake_prefix_check(bytes, &kind, wire_version, version);
+  if (!error && (kind != wanted || !is_sealed(bytes, kinds[kind].bytes))) {
+    error = -EPROTO;
+  }
+  return error;
 }
 
 int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *hello) {
   memset(hello, 0, sizeof *hello);
-  int error = handshake_prefix_check(bytes, &hello->wire_version, hello->version);
+  int error = check_whole(bytes, HANDSHAKE_HELLO, &hello->wire_version, hello->version);
   if (error) {
     return error;
-  }
-  if (bytes_get_le32(bytes) != HELLO_MAGIC || !is_sealed(bytes, HELLO_BYTES)) {
-    return -EPROTO;
   }
   walk_hello(&(struct cursor){ (uint8_t *)(uintptr_t)bytes, true }, hello);
   bool is_valid =
       hello->lanes >= 1 && hello->lanes <= WIRE_MAX_LANES && hello->lane < hello->lanes &&
       hello->epoch >= 1 && hello->chunk_bytes >= 1 && hello->chunk_bytes <= WIRE_MAX_CHUNK_BYTES &&
       hello->eager_bytes <= hello->chunk_bytes && hello->eager_slots <= LINK_WINDOW / 2 &&
-      hello->dscp >= -1 && hello->dscp <= 63 && hello->is_first <= 1;
+      hello->dscp >= -1 && hello->dscp <= 63 && hello->is_first <= 1 && hello->has_secret <= 1;
   return is_valid ? 0 : -EINVAL;
+}
+
+int challenge_decode(const uint8_t bytes[CHALLENGE_BYTES], struct challenge *challenge) {
+  memset(challenge, 0, sizeof *challenge);
+  int error = check_whole(bytes, HANDSHAKE_CHALLENGE, &challenge->wire_version, challenge->version);
+  if (!error) {
+    walk_challenge(&(struct cursor){ (uint8_t *)(uintptr_t)bytes, true }, challenge);
+  }
+  return error;
+}
+
+int proof_decode(const uint8_t bytes[PROOF_BYTES], struct proof *proof) {
+  memset(proof, 0, sizeof *proof);
+  int error = check_whole(bytes, HANDSHAKE_PROOF, &proof->wire_version, proof->version);
+  if (!error) {
+    walk_proof(&(struct cursor){ (uint8_t *)(uintptr_t)bytes, true }, proof);
+  }
+  return error;
 }
 
 int reply_decode(const uint8_t bytes[REPLY_BYTES], struct reply *reply) {
   memset(reply, 0, sizeof *reply);
-  int error = handshake_prefix_check(bytes, &reply->wire_version, reply->version);
+  int error = check_whole(bytes, HANDSHAKE_REPLY, &reply->wire_version, reply->version);
   if (error) {
     return error;
   }
-  if (bytes_get_le32(bytes) != REPLY_MAGIC || !is_sealed(bytes, REPLY_BYTES)) {
-    return -EPROTO;
-  }
   walk_reply(&(struct cursor){ (uint8_t *)(uintptr_t)bytes, true }, reply);
   bool is_valid =
-      reply->status < REPLY_STATUS_END &&
+      reply->status < REPLY_STATUS_END && reply->has_secret <= 1 &&
       (reply->status != REPLY_ACCEPTED ||
        (reply->lanes >= 1 && reply->lanes <= WIRE_MAX_LANES &&
         reply->eager_bytes <= WIRE_MAX_CHUNK_BYTES && reply->eager_slots <= LINK_WINDOW / 2));
   return is_valid ? 0 : -EINVAL;
+}
+
+bool reply_has_mac(unsigned status) {
+  return status != REPLY_OTHER_VERSION && status != REPLY_UNKNOWN;
 }
 
 const char *reply_status_text(unsigned status) {
@@ -174,6 +248,7 @@ const char *reply_status_text(unsigned status) {
     [REPLY_UNKNOWN] = "it knows no such listener or connection (any more)",
     [REPLY_REFUSED] = "the flow does not fit the connection",
     [REPLY_NO_RESOURCES] = "it is out of memory or descriptors",
+    [REPLY_OTHER_SECRET] = "it has another job secret",
   };
   return status < REPLY_STATUS_END ? texts[status] : "unknown status";
 }

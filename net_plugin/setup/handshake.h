@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handshake: the first message on every new lane, and its answer. PURE.
+/* handshake: the first messages on every new lane. PURE.
  *
- * The dialling side sends a hello, the listening side answers with a reply, both of fixed size,
- * little-endian, CRC32C at the end. The first HANDSHAKE_PREFIX_BYTES of both stay as they are in
- * every wire version, so that two releases that cannot talk can at least tell each other why:
+ *   dialling side                                   listening side
+ *        hello      which connection, a nonce ------------->
+ *        <------------------- another nonce      challenge      or a refusal, as a reply
+ *        proof      of knowing the secrets ---------------->    (auth.h)
+ *        <-------- what is agreed, and a proof       reply
+ *
+ * All are of fixed size, little-endian, CRC32C at the end. The first HANDSHAKE_PREFIX_BYTES of each
+ * stay as they are in every wire version, so that two releases that cannot talk can at least tell
+ * each other why:
  *
  *   0 u32 magic   4 u16 wire version   6 u16 bytes of the whole message   8 char[16] stratus
  * version
@@ -15,34 +21,63 @@
 #ifndef NET_PLUGIN_SETUP_HANDSHAKE_H
 #define NET_PLUGIN_SETUP_HANDSHAKE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define HANDSHAKE_WIRE_VERSION 1
+#define HANDSHAKE_WIRE_VERSION 2
 #define HANDSHAKE_PREFIX_BYTES 24
-#define HELLO_BYTES 192
-#define REPLY_BYTES 160
+#define HELLO_BYTES 224
+#define CHALLENGE_BYTES 64
+#define PROOF_BYTES 96
+#define REPLY_BYTES 192
+#define REPLY_MAC_AT 156 /* before the checksum, at the end */
+#define HANDSHAKE_MAX_BYTES HELLO_BYTES
 #define TOKEN_BYTES 16
+#define NONCE_BYTES 32
+#define MAC_BYTES 32
 #define VERSION_TEXT_BYTES 16
 #define HOST_TEXT_BYTES 64
 #define NIC_TEXT_BYTES 16
 
+enum handshake_kind {
+  HANDSHAKE_HELLO,
+  HANDSHAKE_CHALLENGE,
+  HANDSHAKE_PROOF,
+  HANDSHAKE_REPLY,
+  HANDSHAKE_KINDS
+};
+
 struct hello {
   uint16_t wire_version;
   char version[VERSION_TEXT_BYTES];
-  uint8_t listener[TOKEN_BYTES]; /* from NCCL's handle: who may connect */
-  uint8_t
-      connection[TOKEN_BYTES]; /* drawn by the dialling side: which connection a lane belongs to */
-  uint16_t lane, lanes;        /* this one, and how many there may be */
-  uint32_t epoch;              /* incarnation of this lane, from 1 */
-  uint32_t chunk_bytes;        /* largest DATA payload the dialling side will send */
-  uint32_t eager_bytes;        /* what it wants; the reply decides */
+  uint8_t listener[TOKEN_BYTES];   /* from NCCL's handle: whom the lane is for */
+  uint8_t connection[TOKEN_BYTES]; /* drawn by the dialling side: where the lane belongs */
+  uint16_t lane, lanes;            /* this one, and how many there may be */
+  uint32_t epoch;                  /* incarnation of this lane, from 1 */
+  uint32_t chunk_bytes;            /* largest DATA payload the dialling side will send */
+  uint32_t eager_bytes;            /* what it wants; the reply decides */
   uint16_t eager_slots;
-  int8_t dscp;      /* -1: none */
-  uint8_t is_first; /* the first lane of a new connection */
+  int8_t dscp;        /* -1: none */
+  uint8_t is_first;   /* the first lane of a new connection */
+  uint8_t has_secret; /* the dialling side has a job secret; for messages */
   uint32_t pid;
+  uint8_t nonce[NONCE_BYTES];
   char host[HOST_TEXT_BYTES];
   char nic[NIC_TEXT_BYTES];
+};
+
+struct challenge {
+  uint16_t wire_version;
+  char version[VERSION_TEXT_BYTES];
+  uint8_t nonce[NONCE_BYTES];
+};
+
+struct proof {
+  uint16_t wire_version;
+  char version[VERSION_TEXT_BYTES];
+  uint8_t handle[MAC_BYTES];     /* by the key from NCCL's handle alone */
+  uint8_t connection[MAC_BYTES]; /* by the connection's key, which the job secret is part of */
 };
 
 enum reply_status {
@@ -51,6 +86,7 @@ enum reply_status {
   REPLY_UNKNOWN,       /* no such listener or connection here (any more) */
   REPLY_REFUSED,       /* lane or epoch does not fit the connection */
   REPLY_NO_RESOURCES,
+  REPLY_OTHER_SECRET, /* the handle is right, the job secret is not */
   REPLY_STATUS_END
 };
 
@@ -62,19 +98,30 @@ struct reply {
   uint32_t eager_bytes;     /* agreed */
   uint16_t eager_slots;     /* agreed */
   uint64_t received_before; /* DATA frames of the lane's previous epoch that arrived */
+  uint8_t has_secret;       /* the listening side has a job secret; for messages */
   uint32_t pid;
   char host[HOST_TEXT_BYTES];
   char nic[NIC_TEXT_BYTES];
+  uint8_t mac[MAC_BYTES]; /* zero for REPLY_OTHER_VERSION and REPLY_UNKNOWN: no key to make it of */
 };
 
 void hello_encode(const struct hello *hello, uint8_t bytes[HELLO_BYTES]);
+void challenge_encode(const struct challenge *challenge, uint8_t bytes[CHALLENGE_BYTES]);
+void proof_encode(const struct proof *proof, uint8_t bytes[PROOF_BYTES]);
 void reply_encode(const struct reply *reply, uint8_t bytes[REPLY_BYTES]);
 
-/* Looks at the first HANDSHAKE_PREFIX_BYTES. 0: the rest of the message has our format. */
-int handshake_prefix_check(const uint8_t *bytes, uint16_t *wire_version,
+/* Looks at the first HANDSHAKE_PREFIX_BYTES. 0: the message is of this kind, has
+ * handshake_bytes(*kind), and our format. */
+int handshake_prefix_check(const uint8_t *bytes, enum handshake_kind *kind, uint16_t *wire_version,
                            char version[VERSION_TEXT_BYTES]);
+size_t handshake_bytes(enum handshake_kind kind);
+
 int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *hello);
+int challenge_decode(const uint8_t bytes[CHALLENGE_BYTES], struct challenge *challenge);
+int proof_decode(const uint8_t bytes[PROOF_BYTES], struct proof *proof);
 int reply_decode(const uint8_t bytes[REPLY_BYTES], struct reply *reply);
+/* Does a reply of this status carry a mac? */
+bool reply_has_mac(unsigned status);
 
 /* For messages: "there is no such listener..." */
 const char *reply_status_text(unsigned status);

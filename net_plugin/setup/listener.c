@@ -13,6 +13,7 @@
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/port.h"
+#include "net_plugin/setup/secret.h"
 #include "net_plugin/setup/setup.h"
 
 /* Connections made and not accepted yet; NCCL makes one per listener, anything beyond this is an
@@ -21,17 +22,23 @@
 
 struct listener {
   struct engine *engine;
-  uint8_t token[TOKEN_BYTES];
+  uint8_t id[TOKEN_BYTES], secret[AUTH_SECRET_BYTES];
   struct connection *pending[MAX_PENDING];
   unsigned pending_count;
   struct list_node node;
 };
 
+static void listener_free(struct listener *listener) {
+  hash_wipe(listener->secret, sizeof listener->secret);
+  free(listener);
+}
+
 /* A NIC that is down has no address to listen on; the others must do. */
 static int fill_handle(struct listener *listener, const struct nic *nics, unsigned count,
                        struct handle *handle) {
   memset(handle, 0, sizeof *handle);
-  memcpy(handle->token, listener->token, TOKEN_BYTES);
+  memcpy(handle->listener, listener->id, TOKEN_BYTES);
+  memcpy(handle->secret, listener->secret, AUTH_SECRET_BYTES);
   int error = -EADDRNOTAVAIL;
   for (unsigned i = 0; i < count && handle->count < HANDLE_ADDRESSES; i++) {
     error = port_address(listener->engine, &nics[i], &handle->addresses[handle->count]);
@@ -44,7 +51,10 @@ int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_B
                   struct listener **result) {
   struct engine *engine;
   setup_start();
-  int error = engine_get(&nics[0], &engine);
+  int error = secret_load();
+  if (!error) {
+    error = engine_get(&nics[0], &engine);
+  }
   if (error) {
     return error;
   }
@@ -53,9 +63,10 @@ int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_B
     return -ENOMEM;
   }
   listener->engine = engine;
-  if (getrandom(listener->token, TOKEN_BYTES, 0) != TOKEN_BYTES) {
+  if (getrandom(listener->id, TOKEN_BYTES, 0) != TOKEN_BYTES ||
+      getrandom(listener->secret, AUTH_SECRET_BYTES, 0) != AUTH_SECRET_BYTES) {
     error = -EIO;
-    LOG_WARN("cannot draw a random token: %s", strerror(errno));
+    LOG_WARN("cannot draw a random secret: %s", strerror(errno));
   }
   struct handle handle;
   engine_lock(engine);
@@ -67,10 +78,11 @@ int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_B
   }
   engine_unlock(engine);
   if (error) {
-    free(listener);
+    listener_free(listener);
     return error;
   }
   handle_encode(&handle, bytes);
+  hash_wipe(&handle, sizeof handle);
   *result = listener;
   return 0;
 }
@@ -97,19 +109,22 @@ void listener_close(struct listener *listener) {
     connection_destroy(listener->pending[i]);
   }
   engine_unlock(engine);
-  free(listener);
+  listener_free(listener);
 }
 
-struct listener *listener_find(struct engine *engine, const uint8_t token[TOKEN_BYTES]) {
+struct listener *listener_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]) {
   struct listener *found = NULL;
   LIST_FOR_EACH(node, &engine_lists(engine)->listeners) {
     struct listener *listener = LIST_ENTRY(node, struct listener, node);
-    if (hash_is_equal(listener->token, token, TOKEN_BYTES) &&
-        listener->pending_count < MAX_PENDING) {
+    if (memcmp(listener->id, id, TOKEN_BYTES) == 0 && listener->pending_count < MAX_PENDING) {
       found = listener;
     }
   }
   return found;
+}
+
+const uint8_t *listener_secret(const struct listener *listener) {
+  return listener->secret;
 }
 
 void listener_connection_made(struct listener *listener, struct connection *connection) {
@@ -119,6 +134,6 @@ void listener_connection_made(struct listener *listener, struct connection *conn
 void listener_drop_all(struct engine *engine) {
   struct list_node *node;
   while ((node = list_pop_front(&engine_lists(engine)->listeners))) {
-    free(LIST_ENTRY(node, struct listener, node));
+    listener_free(LIST_ENTRY(node, struct listener, node));
   }
 }

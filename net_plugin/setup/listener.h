@@ -2,12 +2,13 @@
 /* listener: the accepting side of connection set-up.
  *
  * Every NIC in use has one listening socket per process, served by the NIC's engine. A listener is
- * a 128-bit random token registered there: NCCL passes it to the peer inside the 128-byte handle,
- * and a connection is accepted once a lane has presented it. Port scanners, late and foreign
- * connections never reach a listener.
+ * a random identity and a 128-bit random secret registered there: NCCL passes both to the peer
+ * inside the 128-byte handle, and a connection is accepted once a lane has proved to know the
+ * secret. Port scanners, late and foreign connections never reach a listener.
  *
- * Owns: its token until listener_close, and accepted connections until they are handed out.
- * Threads: NCCL's service thread.  Blocks: never (only for the engine lock, microseconds).
+ * Owns: its secret until listener_close, and accepted connections until they are handed out.
+ * Threads: NCCL's service thread.  Blocks: for the engine lock, microseconds; listener_open also
+ * for the file of the job secret, if there is one.
  * Fails: negative errno, after a LOG_WARN that says what to do. */
 #ifndef NET_PLUGIN_SETUP_LISTENER_H
 #define NET_PLUGIN_SETUP_LISTENER_H

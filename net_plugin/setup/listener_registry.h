@@ -12,7 +12,9 @@ struct connection;
 struct engine;
 struct listener;
 
-struct listener *listener_find(struct engine *engine, const uint8_t token[TOKEN_BYTES]);
+struct listener *listener_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]);
+/* AUTH_SECRET_BYTES, valid while it is registered. */
+const uint8_t *listener_secret(const struct listener *listener);
 /* The listener keeps it until NCCL accepts it. */
 void listener_connection_made(struct listener *listener, struct connection *connection);
 /* For an engine that stops; connections are ended separately. */

@@ -30,6 +30,7 @@ struct peering {
   struct engine *engine;
   bool is_sender;
   struct hello hello; /* lane and epoch are filled in per dial */
+  struct auth_keys keys;
   struct peering_route route;
   uint64_t up; /* sender: lanes that are not being dialled, as far as is known here */
   char peer[CONNECTION_NAME_BYTES];
@@ -109,7 +110,7 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
   }
   dial->epoch = epoch;
   int error;
-  dial->dial = dial_start(peering->engine, &nic, address, &peering->hello,
+  dial->dial = dial_start(peering->engine, &nic, address, &peering->hello, &peering->keys,
                           clock_now_ns() + DIAL_TIMEOUT_NS, dial_done, dial, &error);
   if (!dial->dial) {
     LOG_WARN_EVERY(WARN_INTERVAL_NS, "cannot dial a flow to %s from %s: %s; it is tried again",
@@ -125,14 +126,15 @@ static void gone(struct connection *connection) {
       dial_cancel(peering->dials[i].dial);
     }
   }
+  hash_wipe(&peering->keys, sizeof peering->keys);
   free(peering);
 }
 
 static const struct connection_setup peering_setup = { open_lane, gone };
 
 int peering_new(struct engine *engine, const struct connection_config *config,
-                const struct hello *hello, const struct peering_route *route,
-                struct connection **result) {
+                const struct hello *hello, const struct auth_keys *keys,
+                const struct peering_route *route, struct connection **result) {
   size_t dials = route ? hello->lanes * sizeof(struct lane_dial) : 0;
   struct peering *peering = calloc(1, sizeof *peering + dials);
   if (!peering) {
@@ -149,6 +151,7 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   peering->engine = engine;
   peering->hello = *hello;
   peering->hello.is_first = 0;
+  peering->keys = *keys;
   memcpy(peering->peer, config->peer, sizeof peering->peer);
   if (route) {
     peering->is_sender = true;
@@ -172,4 +175,9 @@ struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BY
     }
   }
   return found;
+}
+
+const struct auth_keys *peering_keys(const struct connection *connection) {
+  const struct peering *peering = connection_setup_data(connection);
+  return &peering->keys;
 }

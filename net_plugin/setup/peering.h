@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peering: what set-up knows about a live connection: its identity, and on the sender's side how to
- * dial its lanes. Owns: dials under way.  Threads: holder of the engine lock.  Blocks: never.
- * Fails: a lane that cannot be dialled is reported to the connection, which asks again later. */
+/* peering: what set-up knows about a live connection: its identity and keys, and on the sender's
+ * side how to dial its lanes. Owns: dials under way.  Threads: holder of the engine lock.  Blocks:
+ * never. Fails: a lane that cannot be dialled is reported to the connection, which asks again
+ * later. */
 #ifndef NET_PLUGIN_SETUP_PEERING_H
 #define NET_PLUGIN_SETUP_PEERING_H
 
 #include "net_plugin/engine/connection.h"
+#include "net_plugin/setup/auth.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/handshake.h"
 #include "net_plugin/setup/paths.h"
@@ -17,14 +19,16 @@ struct peering_route {
   struct paths paths; /* between them */
 };
 
-/* Makes the connection of an agreed handshake. route: sender only, else NULL. Its first lane is not
- * open yet. */
+/* Makes the connection of an agreed handshake. route: sender only, else NULL. Its
+ * first lane is not open yet. */
 int peering_new(struct engine *engine, const struct connection_config *config,
-                const struct hello *hello, const struct peering_route *route,
-                struct connection **connection);
+                const struct hello *hello, const struct auth_keys *keys,
+                const struct peering_route *route, struct connection **connection);
 
 /* The receiving connection with this identity, or NULL. */
 struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]);
+/* What all its lanes are opened with. */
+const struct auth_keys *peering_keys(const struct connection *connection);
 
 /* How firmly a dial is bound to its NIC. Less is for hosts whose routing or ARP does not let
  * packets through the NIC that they should use. */

@@ -5,14 +5,17 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/hash.h"
 #include "common/log.h"
 #include "common/version.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/peering.h"
+#include "net_plugin/setup/secret.h"
 #include "net_plugin/setup/settings.h"
 
 #define WARN_INTERVAL_NS (30 * NS_PER_S)
@@ -26,12 +29,16 @@ static void reply_prepare(struct reply *reply, const struct nic *nic) {
   reply->pid = (uint32_t)getpid();
 }
 
-/* A fresh socket takes the whole reply at once. */
+/* A fresh socket takes the whole message at once. */
+static int send_whole(int fd, const uint8_t *message, size_t bytes) {
+  ssize_t n = send(fd, message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return n == (ssize_t)bytes ? 0 : n < 0 ? -errno : -EIO;
+}
+
 static int reply_send(int fd, const struct reply *reply) {
   uint8_t bytes[REPLY_BYTES];
   reply_encode(reply, bytes);
-  ssize_t n = send(fd, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
-  return n == REPLY_BYTES ? 0 : n < 0 ? -errno : -EIO;
+  return send_whole(fd, bytes, REPLY_BYTES);
 }
 
 void welcome_other_version(const struct nic *nic, uint16_t wire_version, const char *version,
@@ -49,13 +56,12 @@ void welcome_other_version(const struct nic *nic, uint16_t wire_version, const c
   if (reply_send(fd, &reply) != 0) {
     LOG_TRACE("%s left before it was told", text);
   }
-  close(fd);
 }
 
 /* The receiving end of a new connection. */
 static int make_connection(struct engine *engine, const struct nic *nic, const struct hello *hello,
-                           const struct sockaddr_storage *from, const struct reply *reply,
-                           struct connection **connection) {
+                           const struct auth_keys *keys, const struct sockaddr_storage *from,
+                           const struct reply *reply, struct connection **connection) {
   struct settings settings;
   settings_get(1, &settings);
   struct connection_config config = {
@@ -69,7 +75,7 @@ static int make_connection(struct engine *engine, const struct nic *nic, const s
   };
   peering_name(config.peer, hello->host, from, hello->nic);
   memcpy(config.nic, nic->name, sizeof nic->name);
-  return peering_new(engine, &config, hello, NULL, connection);
+  return peering_new(engine, &config, hello, keys, NULL, connection);
 }
 
 /* What this side grants of what the hello wants. */
@@ -98,42 +104,88 @@ static void warn_if_versions_differ(const struct hello *hello,
   }
 }
 
-/* Decides; fills in the reply, and the connection if one was made or found. */
+/* Whom a hello is for: a connection (another lane, a lane dialled anew, or a first hello whose
+ * answer got lost), or a listener that is to make one. Looked up for each message of the guest: in
+ * between, things come and go. */
+struct host {
+  struct connection *connection;
+  struct listener *listener;
+  struct auth_keys keys;
+};
+
+static bool host_find(struct engine *engine, const struct hello *hello, struct host *host) {
+  *host = (struct host){ .connection = peering_find(engine, hello->connection) };
+  if (host->connection) {
+    host->keys = *peering_keys(host->connection);
+    return true;
+  }
+  host->listener = hello->is_first ? listener_find(engine, hello->listener) : NULL;
+  if (!host->listener) {
+    return false;
+  }
+  uint8_t digest[AUTH_KEY_BYTES];
+  const uint8_t *job = secret_get(digest);
+  auth_keys_derive(listener_secret(host->listener), job, hello->connection, &host->keys);
+  hash_wipe(digest, sizeof digest);
+  return true;
+}
+
+static void refuse_unknown(const struct nic *nic, int fd) {
+  struct reply reply;
+  reply_prepare(&reply, nic);
+  reply.status = REPLY_UNKNOWN;
+  if (reply_send(fd, &reply) != 0) {
+    LOG_TRACE("%s: a guest left before it was refused", nic->name);
+  }
+}
+
+int welcome_hello(struct engine *engine, const struct nic *nic, struct welcome_talk *talk, int fd) {
+  struct hello hello;
+  struct host host;
+  struct challenge challenge = { .wire_version = HANDSHAKE_WIRE_VERSION,
+                                 .version = STRATUS_VERSION };
+  if (hello_decode(talk->hello, &hello) != 0) {
+    return -EPROTO;
+  }
+  bool is_known = host_find(engine, &hello, &host);
+  hash_wipe(&host, sizeof host);
+  if (!is_known) {
+    refuse_unknown(nic, fd);
+    return -ENOENT;
+  }
+  if (getrandom(challenge.nonce, NONCE_BYTES, 0) != NONCE_BYTES) {
+    return -EIO;
+  }
+  challenge_encode(&challenge, talk->challenge);
+  return send_whole(fd, talk->challenge, CHALLENGE_BYTES);
+}
+
+/* What becomes of a guest that may come in; fills in the reply, and the connection if one was made
+ * or found. */
 static void decide(struct engine *engine, const struct nic *nic, const struct hello *hello,
-                   const struct sockaddr_storage *from, struct reply *reply,
-                   struct connection **connection, struct listener **listener) {
-  *listener = NULL;
-  *connection = peering_find(engine, hello->connection);
+                   const struct sockaddr_storage *from, struct host *host, struct reply *reply) {
   agree(hello, reply);
-  if (*connection) {
-    /* Another lane, a lane dialled anew, or a first hello whose answer got lost. */
-    if (!connection_lane_fenced(*connection, hello->lane, hello->epoch, &reply->received_before)) {
+  if (host->connection) {
+    if (!connection_lane_fenced(host->connection, hello->lane, hello->epoch,
+                                &reply->received_before)) {
       reply->status = REPLY_REFUSED;
-      *connection = NULL;
+      host->connection = NULL;
     }
     return;
   }
-  *listener = hello->is_first ? listener_find(engine, hello->listener) : NULL;
-  if (!*listener) {
-    reply->status = REPLY_UNKNOWN;
-    return;
-  }
   warn_if_versions_differ(hello, from);
-  if (make_connection(engine, nic, hello, from, reply, connection) != 0) {
+  if (make_connection(engine, nic, hello, &host->keys, from, reply, &host->connection) != 0) {
     reply->status = REPLY_NO_RESOURCES;
-    *connection = NULL;
+    host->connection = NULL;
     LOG_WARN("cannot accept a connection from %s: out of memory", hello->host);
   }
 }
 
-void welcome_guest(struct engine *engine, const struct nic *nic, const struct hello *hello, int fd,
-                   const struct sockaddr_storage *from) {
-  struct reply reply;
-  struct connection *connection;
-  struct listener *listener;
-  reply_prepare(&reply, nic);
-  decide(engine, nic, hello, from, &reply, &connection, &listener);
-  int error = reply_send(fd, &reply);
+/* Tells the guest, and goes on with what was decided. */
+static void carry_out(const struct nic *nic, const struct hello *hello, const struct host *host,
+                      const struct reply *reply, int fd, const struct sockaddr_storage *from) {
+  int error = reply_send(fd, reply);
+  struct connection *connection = host->connection;
   if (!connection) {
     close(fd);
     return;
@@ -142,7 +194,7 @@ void welcome_guest(struct engine *engine, const struct nic *nic, const struct he
     /* It left meanwhile. A connection that nobody has seen yet goes, too; others get the lane
      * later. */
     close(fd);
-    if (listener) {
+    if (host->listener) {
       connection_destroy(connection);
     } else {
       connection_lane_failed(connection, hello->lane, hello->epoch);
@@ -151,8 +203,55 @@ void welcome_guest(struct engine *engine, const struct nic *nic, const struct he
   }
   tcp_socket_tune(fd, from->ss_family, hello->dscp);
   tcp_socket_bind_accepted(fd, nic, from);
-  if (listener) {
-    listener_connection_made(listener, connection);
+  if (host->listener) {
+    listener_connection_made(host->listener, connection);
   }
   connection_lane_opened(connection, hello->lane, hello->epoch, fd, 0);
+}
+
+/* Tells both users. The listener goes on: this may be somebody who has only read the handle. */
+static void refuse_other_secret(const struct hello *hello, struct host *host, struct reply *reply,
+                                const struct sockaddr_storage *from) {
+  char text[TCP_ADDRESS_TEXT], why[SECRET_TEXT_BYTES];
+  LOG_WARN_EVERY(
+      WARN_INTERVAL_NS, "%s",
+      secret_differs_text(hello->host, tcp_address_text(from, text), hello->has_secret, why));
+  reply->status = REPLY_OTHER_SECRET;
+  host->connection = NULL;
+}
+
+int welcome_proof(struct engine *engine, const struct nic *nic, const struct welcome_talk *talk,
+                  int fd, const struct sockaddr_storage *from) {
+  struct hello hello;
+  struct proof proof;
+  struct host host;
+  struct reply reply;
+  uint8_t digest[AUTH_KEY_BYTES];
+  if (hello_decode(talk->hello, &hello) != 0 || proof_decode(talk->proof, &proof) != 0) {
+    close(fd);
+    return -EPROTO;
+  }
+  if (!host_find(engine, &hello, &host)) {
+    refuse_unknown(nic, fd);
+    close(fd);
+    return 0;
+  }
+  enum auth_verdict verdict = auth_judge(&host.keys, talk->hello, talk->challenge, &proof);
+  if (verdict == AUTH_STRANGER) {
+    hash_wipe(&host, sizeof host);
+    close(fd);
+    return -EACCES;
+  }
+  reply_prepare(&reply, nic);
+  reply.has_secret = secret_get(digest) != NULL;
+  hash_wipe(digest, sizeof digest);
+  if (verdict == AUTH_OTHER_SECRET) {
+    refuse_other_secret(&hello, &host, &reply, from);
+  } else {
+    decide(engine, nic, &hello, from, &host, &reply);
+  }
+  auth_sign_reply(&host.keys, talk->hello, talk->challenge, &reply);
+  carry_out(nic, &hello, &host, &reply, fd, from);
+  hash_wipe(&host, sizeof host);
+  return 0;
 }

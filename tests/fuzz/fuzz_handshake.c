@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hello, reply and handle from any bytes: what is accepted is within its limits, safe to print, and
- * survives the way out and in again. */
+/* Hello, challenge, proof, reply and handle from any bytes: what is accepted is within its limits,
+ * safe to print, and survives the way out and in again. */
 #include <netinet/in.h>
 
 #include "common/bytes.h"
@@ -18,7 +18,7 @@ static void check_text(const char *text, size_t bytes) {
   }
 }
 
-/* What tells the two messages and the version from garbage, and the checksum: chance finds neither.
+/* What tells the messages and the version from garbage, and the checksum: chance finds neither.
  */
 static void make_plausible(uint8_t *bytes, size_t total, const uint8_t valid_prefix[8]) {
   memcpy(bytes, valid_prefix, 8);
@@ -26,10 +26,12 @@ static void make_plausible(uint8_t *bytes, size_t total, const uint8_t valid_pre
 }
 
 static void try_prefix(const uint8_t *bytes) {
+  enum handshake_kind kind = HANDSHAKE_KINDS;
   uint16_t wire_version;
   char version[VERSION_TEXT_BYTES] = "";
-  if (handshake_prefix_check(bytes, &wire_version, version) == 0) {
-    FUZZ_CHECK(wire_version == HANDSHAKE_WIRE_VERSION);
+  if (handshake_prefix_check(bytes, &kind, &wire_version, version) == 0) {
+    FUZZ_CHECK(wire_version == HANDSHAKE_WIRE_VERSION && kind < HANDSHAKE_KINDS);
+    FUZZ_CHECK(handshake_bytes(kind) <= HANDSHAKE_MAX_BYTES);
   }
   check_text(version, sizeof version);
 }
@@ -50,6 +52,22 @@ static void try_hello(const uint8_t bytes[HELLO_BYTES]) {
   FUZZ_CHECK(hello_decode(encoded, &again) == 0);
   hello_encode(&again, twice);
   FUZZ_CHECK(memcmp(encoded, twice, HELLO_BYTES) == 0);
+}
+
+static void try_challenge_and_proof(const uint8_t bytes[PROOF_BYTES]) {
+  struct challenge challenge;
+  struct proof proof;
+  uint8_t encoded[PROOF_BYTES];
+  if (challenge_decode(bytes, &challenge) == 0) {
+    check_text(challenge.version, sizeof challenge.version);
+    challenge_encode(&challenge, encoded);
+    FUZZ_CHECK(challenge_decode(encoded, &challenge) == 0);
+  }
+  if (proof_decode(bytes, &proof) == 0) {
+    check_text(proof.version, sizeof proof.version);
+    proof_encode(&proof, encoded);
+    FUZZ_CHECK(proof_decode(encoded, &proof) == 0);
+  }
 }
 
 static void try_reply(const uint8_t bytes[REPLY_BYTES]) {
@@ -93,23 +111,33 @@ static void try_handle(const uint8_t bytes[HANDLE_BYTES]) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   uint8_t valid_hello[HELLO_BYTES], valid_reply[REPLY_BYTES], valid_handle[HANDLE_BYTES];
+  uint8_t valid_challenge[CHALLENGE_BYTES], valid_proof[PROOF_BYTES];
   struct hello hello = { .wire_version = HANDSHAKE_WIRE_VERSION };
+  struct challenge challenge = { .wire_version = HANDSHAKE_WIRE_VERSION };
+  struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION };
   struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION };
   struct handle handle = { .wire_version = HANDSHAKE_WIRE_VERSION, .count = 1 };
   hello_encode(&hello, valid_hello);
+  challenge_encode(&challenge, valid_challenge);
+  proof_encode(&proof, valid_proof);
   reply_encode(&reply, valid_reply);
   handle_encode(&handle, valid_handle);
 
   struct fuzz_input input = { data, size };
-  uint8_t bytes[HELLO_BYTES > REPLY_BYTES ? HELLO_BYTES : REPLY_BYTES];
+  uint8_t bytes[HANDSHAKE_MAX_BYTES];
   fuzz_bytes(&input, bytes, sizeof bytes);
   try_prefix(bytes);
   try_hello(bytes);
+  try_challenge_and_proof(bytes);
   try_reply(bytes);
   try_handle(bytes);
   make_plausible(bytes, HELLO_BYTES, valid_hello);
   try_prefix(bytes);
   try_hello(bytes);
+  make_plausible(bytes, CHALLENGE_BYTES, valid_challenge);
+  try_challenge_and_proof(bytes);
+  make_plausible(bytes, PROOF_BYTES, valid_proof);
+  try_challenge_and_proof(bytes);
   make_plausible(bytes, REPLY_BYTES, valid_reply);
   try_reply(bytes);
   memcpy(bytes, valid_handle, 6);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Set-up, engine, TCP lanes and transfer together, over loopback: both ends of each connection are
- * in this process, driven the way NCCL drives them (retry until it comes out, test the oldest
- * first). */
+/* Set-up, engine, TCP lanes and transfer together, over loopback. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,11 +7,9 @@
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -27,12 +23,11 @@
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/listener.h"
 #include "net_plugin/setup/setup.h"
+#include "tests/lib/pair.h"
 
-#define PATIENCE_NS (20 * NS_PER_S)
-
-struct pair {
-  struct connection *sender, *receiver;
-};
+static void breathe(void) {
+  usleep(20);
+}
 
 static char last_warning[LOG_TEXT_MAX];
 
@@ -44,179 +39,32 @@ static void remember_warning(enum log_level level, const char *file, int line, c
   }
 }
 
-static struct nic loopback(int family) {
-  struct nic nic = { .name = "lo", .index = if_nametoindex("lo"), .numa_node = -1 };
-  if (family == AF_INET6) {
-    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&nic.address;
-    in6->sin6_family = AF_INET6;
-    in6->sin6_addr = in6addr_loopback;
-  } else {
-    struct sockaddr_in *in = (struct sockaddr_in *)&nic.address;
-    in->sin_family = AF_INET;
-    in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  }
-  nic.address_bytes = tcp_address_bytes(&nic.address);
-  return nic;
-}
-
-static void breathe(void) {
-  usleep(20);
-}
-
-static struct connection *connect_to(const struct nic *nic, uint8_t handle[HANDLE_BYTES],
-                                     struct listener *listener, struct connection **accepted) {
-  struct connection *sender = NULL;
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  *accepted = NULL;
-  while (!sender || !*accepted) {
-    assert_true(clock_now_ns() < until_ns);
-    if (!sender) {
-      assert_int_equal(connector_connect(nic, 1, -1, handle, &sender), 0);
-    }
-    if (!*accepted) {
-      assert_int_equal(listener_accept(listener, accepted), 0);
-    }
-    breathe();
-  }
-  return sender;
-}
-
-static struct pair make_pair(int family) {
-  struct nic nic = loopback(family);
-  uint8_t handle[HANDLE_BYTES];
-  struct listener *listener;
-  struct pair pair;
-  assert_int_equal(listener_open(&nic, 1, handle, &listener), 0);
-  pair.sender = connect_to(&nic, handle, listener, &pair.receiver);
-  listener_close(listener);
-  return pair;
-}
-
-static void close_pair(struct pair pair) {
-  transfer_close(pair.sender);
-  transfer_close(pair.receiver);
-}
-
-/* What the byte at this place of this message is. */
-static uint8_t content(uint64_t message, size_t at) {
-  return (uint8_t)(at * 31 + at / 251 + message * 7 + 1);
-}
-
-struct side {
-  struct connection *connection;
-  struct request *requests[8];
-  uint8_t *buffers[8];
-  uint64_t posted, done;
-};
-
-static void side_start(struct side *side, struct connection *connection, size_t largest) {
-  memset(side, 0, sizeof *side);
-  side->connection = connection;
-  for (int i = 0; i < 8; i++) {
-    side->buffers[i] = malloc(largest + 1);
-  }
-}
-
-static void side_end(struct side *side) {
-  for (int i = 0; i < 8; i++) {
-    free(side->buffers[i]);
-  }
-}
-
-/* Posts one more if there is room, tests the oldest. The receiver offers more than is sent. */
-static void side_step(struct side *side, bool is_sender, const size_t *sizes, size_t kinds,
-                      uint64_t count) {
-  if (side->posted < count && side->posted < side->done + 8) {
-    uint64_t n = side->posted;
-    uint8_t *buffer = side->buffers[n % 8];
-    size_t bytes = sizes[n % kinds];
-    struct request *request;
-    if (is_sender) {
-      for (size_t i = 0; i < bytes; i++) {
-        buffer[i] = content(n, i);
-      }
-      assert_int_equal(transfer_isend(side->connection, buffer, bytes, NULL, NULL, &request), 0);
-    } else {
-      assert_int_equal(transfer_irecv(side->connection, buffer, bytes + 1, NULL, NULL, &request),
-                       0);
-    }
-    if (request) {
-      side->requests[n % 8] = request;
-      side->posted++;
-    }
-  }
-  if (side->done < side->posted) {
-    uint64_t n = side->done;
-    bool is_done;
-    size_t bytes = SIZE_MAX;
-    assert_int_equal(transfer_test(side->requests[n % 8], &is_done, &bytes), 0);
-    if (is_done) {
-      assert_int_equal(bytes, sizes[n % kinds]);
-      for (size_t i = 0; !is_sender && i < bytes; i++) {
-        if (side->buffers[n % 8][i] != content(n, i)) {
-          fail_msg("message %llu of %zu bytes differs at %zu", (unsigned long long)n, bytes, i);
-        }
-      }
-      side->done++;
-    }
-  }
-}
-
-typedef void disturb_fn(uint64_t done);
-
-static void exchange(struct pair pair, const size_t *sizes, size_t kinds, uint64_t count,
-                     disturb_fn *disturb) {
-  size_t largest = 0;
-  for (size_t i = 0; i < kinds; i++) {
-    largest = sizes[i] > largest ? sizes[i] : largest;
-  }
-  struct side from, to;
-  side_start(&from, pair.sender, largest);
-  side_start(&to, pair.receiver, largest);
-  uint64_t until_ns = clock_now_ns() + 3 * PATIENCE_NS, seen = 0;
-  while (to.done < count || from.done < count) {
-    assert_true(clock_now_ns() < until_ns);
-    side_step(&from, true, sizes, kinds, count);
-    side_step(&to, false, sizes, kinds, count);
-    if (disturb && to.done != seen) {
-      seen = to.done;
-      disturb(seen);
-    }
-  }
-  side_end(&from);
-  side_end(&to);
-}
-
-static const size_t all_sizes[] = { 0,     1,     8,      4095,   16384,   16385,
-                                    65536, 99999, 131072, 131073, 1048576, 3000001 };
-#define KINDS (sizeof all_sizes / sizeof *all_sizes)
-
 static void data_arrives(void **state) {
   (void)state;
   int families[] = { AF_INET, AF_INET6 };
   for (int i = 0; i < 2; i++) {
-    struct pair pair = make_pair(families[i]);
-    exchange(pair, all_sizes, KINDS, 60, NULL);
-    close_pair(pair);
+    struct pair pair = pair_make(families[i]);
+    pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, NULL);
+    pair_close(pair);
   }
 }
 
 static void connections_do_not_mix(void **state) {
   (void)state;
   static const size_t small[] = { 8 }, large[] = { 300000 };
-  struct pair a = make_pair(AF_INET), b = make_pair(AF_INET);
-  exchange(a, small, 1, 500, NULL);
-  exchange(b, large, 1, 20, NULL);
-  exchange(a, large, 1, 20, NULL);
-  close_pair(b);
-  exchange(a, small, 1, 500, NULL);
-  close_pair(a);
+  struct pair a = pair_make(AF_INET), b = pair_make(AF_INET);
+  pair_exchange(a, small, 1, 500, NULL);
+  pair_exchange(b, large, 1, 20, NULL);
+  pair_exchange(a, large, 1, 20, NULL);
+  pair_close(b);
+  pair_exchange(a, small, 1, 500, NULL);
+  pair_close(a);
 }
 
 /* What was sent and completed must arrive even if the sender leaves at once. */
 static void eager_data_survives_a_close(void **state) {
   (void)state;
-  struct pair pair = make_pair(AF_INET);
+  struct pair pair = pair_make(AF_INET);
   struct request *requests[8];
   uint8_t sent[8][4000], got[8][4000];
   bool is_done = false;
@@ -248,51 +96,31 @@ static void eager_data_survives_a_close(void **state) {
   transfer_close(pair.receiver);
 }
 
-/* Cuts every TCP connection of this process, or just a few. */
-static void cut_flows(unsigned keep_every) {
-  DIR *directory = opendir("/proc/self/fd");
-  struct dirent *entry;
-  unsigned n = 0;
-  while ((entry = readdir(directory))) {
-    int fd = atoi(entry->d_name), type = 0;
-    socklen_t bytes = sizeof type;
-    struct sockaddr_storage peer;
-    socklen_t peer_bytes = sizeof peer;
-    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 && type == SOCK_STREAM &&
-        getpeername(fd, (struct sockaddr *)&peer, &peer_bytes) == 0 &&
-        (peer.ss_family == AF_INET || peer.ss_family == AF_INET6) &&
-        (!keep_every || n++ % keep_every)) {
-      shutdown(fd, SHUT_RDWR);
-    }
-  }
-  closedir(directory);
-}
-
 static void cut_some(uint64_t done) {
   if (done % 7 == 3) {
-    cut_flows(3);
+    pair_cut_flows(3);
   }
 }
 
 static void cut_all(uint64_t done) {
   if (done == 20 || done == 41) {
-    cut_flows(0);
+    pair_cut_flows(0);
   }
 }
 
 static void data_survives_lost_flows(void **state) {
   (void)state;
-  struct pair pair = make_pair(AF_INET);
-  exchange(pair, all_sizes, KINDS, 60, cut_some);
-  exchange(pair, all_sizes, KINDS, 60, cut_all);
-  close_pair(pair);
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, cut_some);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, cut_all);
+  pair_close(pair);
 }
 
 static void a_vanished_peer_is_named(void **state) {
   (void)state;
   char *environment[] = { "STRATUS_LINK_TIMEOUT=300ms", NULL };
   param_load(environment);
-  struct pair pair = make_pair(AF_INET);
+  struct pair pair = pair_make(AF_INET);
   struct request *request;
   static uint8_t data[1 << 20];
   size_t bytes;
@@ -343,7 +171,7 @@ static int connect_plain(const struct sockaddr_storage *address) {
 
 static void scanners_do_no_harm(void **state) {
   (void)state;
-  struct nic nic = loopback(AF_INET);
+  struct nic nic = pair_loopback(AF_INET);
   uint8_t bytes[HANDLE_BYTES];
   struct listener *listener;
   struct handle handle;
@@ -358,10 +186,9 @@ static void scanners_do_no_harm(void **state) {
       assert_int_equal(errno, EPIPE);
     }
   }
-  struct pair pair;
-  pair.sender = connect_to(&nic, bytes, listener, &pair.receiver);
-  exchange(pair, all_sizes, KINDS, 24, NULL);
-  close_pair(pair);
+  struct pair pair = pair_connect(&nic, bytes, listener);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
+  pair_close(pair);
   listener_close(listener);
   for (unsigned i = 0; i < 300; i++) {
     close(strangers[i]);
@@ -371,14 +198,14 @@ static void scanners_do_no_harm(void **state) {
 
 static void another_version_is_told_apart(void **state) {
   (void)state;
-  struct nic nic = loopback(AF_INET);
+  struct nic nic = pair_loopback(AF_INET);
   uint8_t bytes[HANDLE_BYTES], answer[REPLY_BYTES];
   struct listener *listener;
   struct handle handle;
   assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
   assert_int_equal(handle_decode(bytes, &handle), 0);
   struct hello hello = { .wire_version = 77, .version = "9.9.9", .lanes = 1, .epoch = 1 };
-  memcpy(hello.listener, handle.token, TOKEN_BYTES);
+  memcpy(hello.listener, handle.listener, TOKEN_BYTES);
   uint8_t hello_bytes[HELLO_BYTES];
   hello_encode(&hello, hello_bytes);
   int fd = connect_plain(&handle.addresses[0]);
@@ -408,7 +235,7 @@ static void nobody_there_is_an_error_in_time(void **state) {
   (void)state;
   char *environment[] = { "STRATUS_CONNECT_TIMEOUT=200ms", NULL };
   param_load(environment);
-  struct nic nic = loopback(AF_INET);
+  struct nic nic = pair_loopback(AF_INET);
   struct handle handle = { .wire_version = HANDSHAKE_WIRE_VERSION, .count = 1 };
   handle.addresses[0] = nic.address;
   ((struct sockaddr_in *)&handle.addresses[0])->sin_port = htons(1);

@@ -27,11 +27,13 @@ static struct hello sample_hello(void) {
                          .eager_slots = 16,
                          .dscp = -1,
                          .is_first = 1,
+                         .has_secret = 1,
                          .pid = 4711,
                          .host = "host-a",
                          .nic = "eth0" };
   memset(hello.listener, 0x11, TOKEN_BYTES);
   memset(hello.connection, 0x22, TOKEN_BYTES);
+  memset(hello.nonce, 0x44, NONCE_BYTES);
   return hello;
 }
 
@@ -64,6 +66,7 @@ static void reply_comes_back(void **state) {
                               .eager_bytes = 4096,
                               .eager_slots = 8,
                               .received_before = UINT64_C(0x123456789abc),
+                              .has_secret = 1,
                               .pid = 1,
                               .host = "host-b",
                               .nic = "eth1" };
@@ -76,6 +79,33 @@ static void reply_comes_back(void **state) {
   assert_string_equal(got.nic, "eth1");
   assert_true(got.received_before == UINT64_C(0x123456789abc));
   assert_int_equal(got.eager_slots, 8);
+}
+
+static void challenge_and_proof_come_back(void **state) {
+  (void)state;
+  struct challenge challenge = { .wire_version = HANDSHAKE_WIRE_VERSION }, got_challenge;
+  struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION }, got_proof;
+  uint8_t challenge_bytes[CHALLENGE_BYTES], proof_bytes[PROOF_BYTES];
+  memset(challenge.nonce, 0x66, NONCE_BYTES);
+  memset(proof.handle, 0x77, MAC_BYTES);
+  memset(proof.connection, 0x88, MAC_BYTES);
+  challenge_encode(&challenge, challenge_bytes);
+  assert_int_equal(challenge_decode(challenge_bytes, &got_challenge), 0);
+  assert_memory_equal(got_challenge.nonce, challenge.nonce, NONCE_BYTES);
+  proof_encode(&proof, proof_bytes);
+  assert_int_equal(proof_decode(proof_bytes, &got_proof), 0);
+  assert_memory_equal(got_proof.handle, proof.handle, MAC_BYTES);
+  assert_memory_equal(got_proof.connection, proof.connection, MAC_BYTES);
+  /* None passes for another. */
+  uint8_t bytes[HANDSHAKE_MAX_BYTES] = { 0 };
+  struct hello hello;
+  struct reply reply;
+  memcpy(bytes, proof_bytes, PROOF_BYTES);
+  assert_int_equal(challenge_decode(bytes, &got_challenge), -EPROTO);
+  assert_int_equal(hello_decode(bytes, &hello), -EPROTO);
+  assert_int_equal(reply_decode(bytes, &reply), -EPROTO);
+  memcpy(bytes, challenge_bytes, CHALLENGE_BYTES);
+  assert_int_equal(proof_decode(bytes, &got_proof), -EPROTO);
 }
 
 static void every_flipped_bit_is_noticed(void **state) {
@@ -119,6 +149,7 @@ static void fields_out_of_range_are_refused(void **state) {
     { "eager slots over window", 72, 200 },
     { "dscp 64", 74, 64 },
     { "first 2", 75, 2 },
+    { "secret 2", 76, 2 },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct hello hello = sample_hello(), got;
@@ -144,8 +175,9 @@ static void hostile_text_cannot_reach_the_log(void **state) {
 
 static void handle_comes_back(void **state) {
   (void)state;
-  struct handle got, handle = { .wire_version = HANDSHAKE_WIRE_VERSION, .count = 2 };
-  memset(handle.token, 0x33, TOKEN_BYTES);
+  struct handle got, handle = { .wire_version = HANDSHAKE_WIRE_VERSION, .count = 4 };
+  memset(handle.listener, 0x33, TOKEN_BYTES);
+  memset(handle.secret, 0x55, AUTH_SECRET_BYTES);
   struct sockaddr_in *in = (struct sockaddr_in *)&handle.addresses[0];
   in->sin_family = AF_INET;
   in->sin_port = htons(4242);
@@ -154,15 +186,20 @@ static void handle_comes_back(void **state) {
   in6->sin6_family = AF_INET6;
   in6->sin6_port = htons(4243);
   in6->sin6_addr = in6addr_loopback;
+  handle.addresses[2] = handle.addresses[0];
+  handle.addresses[3] = handle.addresses[1];
+  in6 = (struct sockaddr_in6 *)&handle.addresses[3];
+  memset(&in6->sin6_addr, 0xfd, sizeof in6->sin6_addr);
   uint8_t bytes[HANDLE_BYTES];
   handle_encode(&handle, bytes);
   assert_int_equal(handle_attempt(bytes), 0);
   handle_set_attempt(bytes, 99);
   assert_int_equal(handle_attempt(bytes), 99);
   assert_int_equal(handle_decode(bytes, &got), 0);
-  assert_int_equal(got.count, 2);
-  assert_memory_equal(got.token, handle.token, TOKEN_BYTES);
-  assert_memory_equal(got.addresses, handle.addresses, 2 * sizeof handle.addresses[0]);
+  assert_int_equal(got.count, 4);
+  assert_memory_equal(got.listener, handle.listener, TOKEN_BYTES);
+  assert_memory_equal(got.secret, handle.secret, AUTH_SECRET_BYTES);
+  assert_memory_equal(got.addresses, handle.addresses, 4 * sizeof handle.addresses[0]);
 }
 
 static void foreign_handles_are_refused(void **state) {
@@ -174,9 +211,9 @@ static void foreign_handles_are_refused(void **state) {
   bytes[6] = 5;
   assert_int_equal(handle_decode(bytes, &got), -EPROTO);
   bytes[6] = 1;
-  bytes[24] = 9;
+  bytes[HANDLE_ADDRESSES_AT] = 9;
   assert_int_equal(handle_decode(bytes, &got), -EPROTO);
-  bytes[4] = 2;
+  bytes[4] = 9;
   assert_int_equal(handle_decode(bytes, &got), -EPROTONOSUPPORT);
   memset(bytes, 0, sizeof bytes); /* NCCL's own Socket transport begins otherwise, too */
   assert_int_equal(handle_decode(bytes, &got), -EPROTO);
@@ -186,6 +223,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(hello_comes_back),
     cmocka_unit_test(reply_comes_back),
+    cmocka_unit_test(challenge_and_proof_come_back),
     cmocka_unit_test(every_flipped_bit_is_noticed),
     cmocka_unit_test(other_versions_are_named),
     cmocka_unit_test(fields_out_of_range_are_refused),

@@ -88,6 +88,31 @@ static void hmac_vectors(void **state) {
   assert_hex(digest, "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 
+/* RFC 5869, test cases 1 and 2. */
+static void hkdf_vectors(void **state) {
+  (void)state;
+  uint8_t secret[80], salt[80], info[80], key[HASH_SHA256_BYTES], out[96];
+  memset(secret, 0x0b, 22);
+  for (uint8_t i = 0; i < 13; i++) {
+    salt[i] = i;
+    info[i] = (uint8_t)(0xf0 + i);
+  }
+  hash_hkdf_extract(salt, 13, secret, 22, key);
+  assert_hex(key, "077709362c2e32df0ddc3f0dc47bba6390b6c73bb50f9c3122ec844ad7c2b3e5");
+  hash_hkdf_expand(key, info, 10, out, 42);
+  assert_hex(out, "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf");
+  assert_memory_equal(out + 32, "\x34\x00\x72\x08\xd5\xb8\x87\x18\x58\x65", 10);
+  for (uint8_t i = 0; i < 80; i++) {
+    secret[i] = i;
+    salt[i] = (uint8_t)(0x60 + i);
+    info[i] = (uint8_t)(0xb0 + i);
+  }
+  hash_hkdf_extract(salt, 80, secret, 80, key);
+  hash_hkdf_expand(key, info, 80, out, 82);
+  assert_hex(out, "b11e398dc80327a1c8e7f78c596a49344f012eda2d4efad8a050cc4c19afa97c");
+  assert_hex(out + 32, "59045a99cac7827271cb41c65e590e09da3275600c2f09b8367793a9aca3db71");
+}
+
 static void comparison_sees_every_byte(void **state) {
   (void)state;
   uint8_t a[HASH_SHA256_BYTES] = { 0 };
@@ -108,6 +133,7 @@ int main(void) {
     cmocka_unit_test(crc32c_goes_on_where_it_stopped),
     cmocka_unit_test(sha256_vectors),
     cmocka_unit_test(hmac_vectors),
+    cmocka_unit_test(hkdf_vectors),
     cmocka_unit_test(comparison_sees_every_byte),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See auth.h. A label at the beginning of every hashed text keeps the purposes of a key apart; all
+ * parts have fixed sizes, so that no two texts of the same purpose look alike. */
+#include "net_plugin/setup/auth.h"
+
+#include <string.h>
+
+#include "common/hash.h"
+
+_Static_assert(AUTH_KEY_BYTES == HASH_SHA256_BYTES && MAC_BYTES == HASH_SHA256_BYTES,
+               "keys and proofs are SHA-256 digests");
+
+#define LABEL_BYTES 32
+/* Of a reply, everything before its mac and checksum. */
+#define REPLY_SIGNED_BYTES (REPLY_MAC_AT)
+
+struct label {
+  char text[LABEL_BYTES];
+};
+
+static const struct label for_handle = { "stratus 2 handle" },
+                          for_connection = { "stratus 2 connection" },
+                          by_dialler = { "stratus 2 dialling side" },
+                          by_listener = { "stratus 2 listening side" };
+
+void auth_keys_derive(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t job[AUTH_KEY_BYTES],
+                      const uint8_t connection[TOKEN_BYTES], struct auth_keys *keys) {
+  uint8_t root[AUTH_KEY_BYTES], info[LABEL_BYTES + TOKEN_BYTES];
+  hash_hkdf_extract("", 0, secret, AUTH_SECRET_BYTES, root);
+  hash_hkdf_expand(root, for_handle.text, LABEL_BYTES, keys->handle, AUTH_KEY_BYTES);
+  hash_hkdf_extract(root, sizeof root, job, job ? AUTH_KEY_BYTES : 0, root);
+  memcpy(info, for_connection.text, LABEL_BYTES);
+  memcpy(info + LABEL_BYTES, connection, TOKEN_BYTES);
+  hash_hkdf_expand(root, info, sizeof info, keys->connection, AUTH_KEY_BYTES);
+  hash_wipe(root, sizeof root);
+}
+
+/* The proof of `who` over what was said so far; reply: its signed part, or NULL. */
+static void prove(const uint8_t key[AUTH_KEY_BYTES], const struct label *who,
+                  const uint8_t hello[HELLO_BYTES], const uint8_t challenge[CHALLENGE_BYTES],
+                  const uint8_t *reply, uint8_t mac[MAC_BYTES]) {
+  uint8_t text[LABEL_BYTES + HELLO_BYTES + CHALLENGE_BYTES + REPLY_SIGNED_BYTES];
+  size_t bytes = LABEL_BYTES + HELLO_BYTES + CHALLENGE_BYTES;
+  memcpy(text, who->text, LABEL_BYTES);
+  memcpy(text + LABEL_BYTES, hello, HELLO_BYTES);
+  memcpy(text + LABEL_BYTES + HELLO_BYTES, challenge, CHALLENGE_BYTES);
+  if (reply) {
+    memcpy(text + bytes, reply, REPLY_SIGNED_BYTES);
+    bytes += REPLY_SIGNED_BYTES;
+  }
+  hash_hmac_sha256(key, AUTH_KEY_BYTES, text, bytes, mac);
+}
+
+void auth_prove(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
+                const uint8_t challenge[CHALLENGE_BYTES], struct proof *proof) {
+  prove(keys->handle, &by_dialler, hello, challenge, NULL, proof->handle);
+  prove(keys->connection, &by_dialler, hello, challenge, NULL, proof->connection);
+}
+
+enum auth_verdict auth_judge(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
+                             const uint8_t challenge[CHALLENGE_BYTES], const struct proof *proof) {
+  struct proof right;
+  auth_prove(keys, hello, challenge, &right);
+  if (!hash_is_equal(right.handle, proof->handle, MAC_BYTES)) {
+    return AUTH_STRANGER;
+  }
+  return hash_is_equal(right.connection, proof->connection, MAC_BYTES) ? AUTH_KNOWN
+                                                                       : AUTH_OTHER_SECRET;
+}
+
+static void reply_mac(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
+                      const uint8_t challenge[CHALLENGE_BYTES], unsigned status,
+                      const uint8_t bytes[REPLY_BYTES], uint8_t mac[MAC_BYTES]) {
+  const uint8_t *key = status == REPLY_OTHER_SECRET ? keys->handle : keys->connection;
+  prove(key, &by_listener, hello, challenge, bytes, mac);
+}
+
+void auth_sign_reply(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
+                     const uint8_t challenge[CHALLENGE_BYTES], struct reply *reply) {
+  uint8_t bytes[REPLY_BYTES];
+  memset(reply->mac, 0, MAC_BYTES);
+  if (reply_has_mac(reply->status)) {
+    reply_encode(reply, bytes);
+    reply_mac(keys, hello, challenge, reply->status, bytes, reply->mac);
+  }
+}
+
+bool auth_is_genuine(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
+                     const uint8_t challenge[CHALLENGE_BYTES], const uint8_t bytes[REPLY_BYTES],
+                     const struct reply *reply) {
+  uint8_t mac[MAC_BYTES];
+  if (!reply_has_mac(reply->status)) {
+    return true;
+  }
+  reply_mac(keys, hello, challenge, reply->status, bytes, mac);
+  return hash_is_equal(mac, reply->mac, MAC_BYTES);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* auth: who may join a connection. PURE.
+ *
+ * Both sides of a lane prove that they know the connection's key, without showing it, over both
+ * nonces and everything else that was said on that lane; so a recorded handshake is of no use.
+ *
+ *   handle key      = HKDF(secret in NCCL's handle)
+ *   connection key  = HKDF(secret in NCCL's handle, job secret, connection identity)
+ *
+ * The handle key tells a peer with another job secret, whose user deserves a clear message, from a
+ * stranger. Everything else takes the connection key. README.md has the derivation in full.
+ *
+ * Owns: nothing; whoever holds keys wipes them (hash_wipe).  Threads: any.  Blocks: never.  Fails:
+ * cannot. */
+#ifndef NET_PLUGIN_SETUP_AUTH_H
+#define NET_PLUGIN_SETUP_AUTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net_plugin/setup/handshake.h"
+
+#define AUTH_SECRET_BYTES 16 /* in NCCL's handle */
+#define AUTH_KEY_BYTES 32
+
+struct auth_keys {
+  uint8_t handle[AUTH_KEY_BYTES], connection[AUTH_KEY_BYTES];
+};
+
+/* job: digest of the job secret, NULL without one. */
+void auth_keys_derive(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t job[AUTH_KEY_BYTES],
+                      const uint8_t connection[TOKEN_BYTES], struct auth_keys *keys);
+
+/* What the dialling side answers to the challenge. */
+void auth_prove(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
+                const uint8_t challenge[CHALLENGE_BYTES], struct proof *proof);
+
+enum auth_verdict {
+  AUTH_STRANGER,     /* does not know the handle */
+  AUTH_OTHER_SECRET, /* knows the handle, not the job secret */
+  AUTH_KNOWN,
+};
+enum auth_verdict auth_judge(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
+                             const uint8_t challenge[CHALLENGE_BYTES], const struct proof *proof);
+
+/* Fills in reply->mac, by the handle's key for REPLY_OTHER_SECRET, else by the connection's; leaves
+ * it zero if the status has none. */
+void auth_sign_reply(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
+                     const uint8_t challenge[CHALLENGE_BYTES], struct reply *reply);
+/* bytes: the reply as it came. True for a reply that needs no mac, too: whoever can forge such a
+ * refusal can cut the wire as well. */
+bool auth_is_genuine(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
+                     const uint8_t challenge[CHALLENGE_BYTES], const uint8_t bytes[REPLY_BYTES],
+                     const struct reply *reply);
+
+#endif

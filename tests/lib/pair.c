@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See pair.h. */
+#include "tests/lib/pair.h"
+
+#include <dirent.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "tests/lib/unit.h"
+
+struct nic pair_loopback(int family) {
+  struct nic nic = { .name = "lo", .index = if_nametoindex("lo"), .numa_node = -1 };
+  if (family == AF_INET6) {
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&nic.address;
+    in6->sin6_family = AF_INET6;
+    in6->sin6_addr = in6addr_loopback;
+  } else {
+    struct sockaddr_in *in = (struct sockaddr_in *)&nic.address;
+    in->sin_family = AF_INET;
+    in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  }
+  nic.address_bytes = tcp_address_bytes(&nic.address);
+  return nic;
+}
+
+static void breathe(void) {
+  usleep(20);
+}
+
+struct pair pair_connect(const struct nic *nic, uint8_t handle[HANDLE_BYTES],
+                         struct listener *listener) {
+  struct pair pair = { NULL, NULL };
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (!pair.sender || !pair.receiver) {
+    assert_true(clock_now_ns() < until_ns);
+    if (!pair.sender) {
+      assert_int_equal(connector_connect(nic, 1, -1, handle, &pair.sender), 0);
+    }
+    if (!pair.receiver) {
+      assert_int_equal(listener_accept(listener, &pair.receiver), 0);
+    }
+    breathe();
+  }
+  return pair;
+}
+
+struct pair pair_make(int family) {
+  struct nic nic = pair_loopback(family);
+  uint8_t handle[HANDLE_BYTES];
+  struct listener *listener;
+  assert_int_equal(listener_open(&nic, 1, handle, &listener), 0);
+  struct pair pair = pair_connect(&nic, handle, listener);
+  listener_close(listener);
+  return pair;
+}
+
+void pair_close(struct pair pair) {
+  transfer_close(pair.sender);
+  transfer_close(pair.receiver);
+}
+
+const size_t pair_sizes[PAIR_SIZES] = { 0,     1,     8,      4095,   16384,   16385,
+                                        65536, 99999, 131072, 131073, 1048576, 3000001 };
+
+/* What the byte at this place of this message is. */
+static uint8_t content(uint64_t message, size_t at) {
+  return (uint8_t)(at * 31 + at / 251 + message * 7 + 1);
+}
+
+struct side {
+  struct connection *connection;
+  struct request *requests[8];
+  uint8_t *buffers[8];
+  uint64_t posted, done;
+};
+
+static void side_start(struct side *side, struct connection *connection, size_t largest) {
+  memset(side, 0, sizeof *side);
+  side->connection = connection;
+  for (int i = 0; i < 8; i++) {
+    side->buffers[i] = malloc(largest + 1);
+  }
+}
+
+static void side_end(struct side *side) {
+  for (int i = 0; i < 8; i++) {
+    free(side->buffers[i]);
+  }
+}
+
+/* Posts one more if there is room, tests the oldest. The receiver offers more than is sent. */
+static void side_step(struct side *side, bool is_sender, const size_t *sizes, size_t kinds,
+                      uint64_t count) {
+  if (side->posted < count && side->posted < side->done + 8) {
+    uint64_t n = side->posted;
+    uint8_t *buffer = side->buffers[n % 8];
+    size_t bytes = sizes[n % kinds];
+    struct request *request;
+    if (is_sender) {
+      for (size_t i = 0; i < bytes; i++) {
+        buffer[i] = content(n, i);
+      }
+      assert_int_equal(transfer_isend(side->connection, buffer, bytes, NULL, NULL, &request), 0);
+    } else {
+      assert_int_equal(transfer_irecv(side->connection, buffer, bytes + 1, NULL, NULL, &request),
+                       0);
+    }
+    if (request) {
+      side->requests[n % 8] = request;
+      side->posted++;
+    }
+  }
+  if (side->done < side->posted) {
+    uint64_t n = side->done;
+    bool is_done;
+    size_t bytes = SIZE_MAX;
+    assert_int_equal(transfer_test(side->requests[n % 8], &is_done, &bytes), 0);
+    if (is_done) {
+      assert_int_equal(bytes, sizes[n % kinds]);
+      for (size_t i = 0; !is_sender && i < bytes; i++) {
+        if (side->buffers[n % 8][i] != content(n, i)) {
+          fail_msg("message %llu of %zu bytes differs at %zu", (unsigned long long)n, bytes, i);
+        }
+      }
+      side->done++;
+    }
+  }
+}
+
+void pair_exchange(struct pair pair, const size_t *sizes, size_t kinds, uint64_t count,
+                   pair_disturb_fn *disturb) {
+  size_t largest = 0;
+  for (size_t i = 0; i < kinds; i++) {
+    largest = sizes[i] > largest ? sizes[i] : largest;
+  }
+  struct side from, to;
+  side_start(&from, pair.sender, largest);
+  side_start(&to, pair.receiver, largest);
+  uint64_t until_ns = clock_now_ns() + 3 * PATIENCE_NS, seen = 0;
+  while (to.done < count || from.done < count) {
+    assert_true(clock_now_ns() < until_ns);
+    side_step(&from, true, sizes, kinds, count);
+    side_step(&to, false, sizes, kinds, count);
+    if (disturb && to.done != seen) {
+      seen = to.done;
+      disturb(seen);
+    }
+  }
+  side_end(&from);
+  side_end(&to);
+}
+
+void pair_cut_flows(unsigned keep_every) {
+  DIR *directory = opendir("/proc/self/fd");
+  struct dirent *entry;
+  unsigned n = 0;
+  while ((entry = readdir(directory))) {
+    int fd = atoi(entry->d_name), type = 0;
+    socklen_t bytes = sizeof type;
+    struct sockaddr_storage peer;
+    socklen_t peer_bytes = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 && type == SOCK_STREAM &&
+        getpeername(fd, (struct sockaddr *)&peer, &peer_bytes) == 0 &&
+        (peer.ss_family == AF_INET || peer.ss_family == AF_INET6) &&
+        (!keep_every || n++ % keep_every)) {
+      shutdown(fd, SHUT_RDWR);
+    }
+  }
+  closedir(directory);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pair: both ends of a connection in this process, over loopback, driven the way NCCL drives them
+ * (retry until it comes out, test the oldest first).
+ * Owns: nothing; close what was made.  Threads: the test's.
+ * Blocks: until what is waited for has happened.  Fails: the test, also after PATIENCE_NS. */
+#ifndef TESTS_LIB_PAIR_H
+#define TESTS_LIB_PAIR_H
+
+#include "common/clock.h"
+#include "net_plugin/plugin/transfer.h"
+#include "net_plugin/setup/connector.h"
+#include "net_plugin/setup/listener.h"
+
+#define PATIENCE_NS (20 * NS_PER_S)
+
+struct pair {
+  struct connection *sender, *receiver;
+};
+
+struct nic pair_loopback(int family);
+struct pair pair_make(int family);
+void pair_close(struct pair pair);
+/* Connects by this handle, which the test may have changed. */
+struct pair pair_connect(const struct nic *nic, uint8_t handle[HANDLE_BYTES],
+                         struct listener *listener);
+
+/* Sends `count` messages of these sizes in turn and checks each byte. disturb, if not NULL, is
+ * called whenever another one has arrived. */
+typedef void pair_disturb_fn(uint64_t done);
+void pair_exchange(struct pair pair, const size_t *sizes, size_t kinds, uint64_t count,
+                   pair_disturb_fn *disturb);
+/* Sizes around every limit of the protocol. */
+#define PAIR_SIZES 12
+extern const size_t pair_sizes[PAIR_SIZES];
+
+/* Ends every TCP connection of this process but each keep_every-th; 0: all. */
+void pair_cut_flows(unsigned keep_every);
+
+#endif

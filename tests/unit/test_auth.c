@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* auth: who knows the keys is believed, over exactly what was said, and nobody else. */
+#include "net_plugin/setup/auth.h"
+
+#include <string.h>
+
+#include "tests/lib/unit.h"
+
+struct talk {
+  struct auth_keys keys;
+  uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
+};
+
+static const uint8_t secret[AUTH_SECRET_BYTES] = { 1 }, other_secret[AUTH_SECRET_BYTES] = { 2 };
+static const uint8_t job[AUTH_KEY_BYTES] = { 3 }, other_job[AUTH_KEY_BYTES] = { 4 };
+static const uint8_t id[TOKEN_BYTES] = { 5 }, other_id[TOKEN_BYTES] = { 6 };
+
+static struct talk sample(void) {
+  struct talk talk;
+  auth_keys_derive(secret, job, id, &talk.keys);
+  memset(talk.hello, 0x11, sizeof talk.hello);
+  memset(talk.challenge, 0x22, sizeof talk.challenge);
+  return talk;
+}
+
+static enum auth_verdict judge(const struct auth_keys *listener, const struct auth_keys *dialler) {
+  struct talk talk = sample();
+  struct proof proof;
+  auth_prove(dialler, talk.hello, talk.challenge, &proof);
+  return auth_judge(listener, talk.hello, talk.challenge, &proof);
+}
+
+static void only_equal_keys_are_known(void **state) {
+  (void)state;
+  struct auth_keys keys, other;
+  auth_keys_derive(secret, job, id, &keys);
+  assert_int_equal(judge(&keys, &keys), AUTH_KNOWN);
+  auth_keys_derive(secret, other_job, id, &other);
+  assert_int_equal(judge(&keys, &other), AUTH_OTHER_SECRET);
+  auth_keys_derive(secret, NULL, id, &other);
+  assert_int_equal(judge(&keys, &other), AUTH_OTHER_SECRET);
+  assert_int_equal(judge(&other, &keys), AUTH_OTHER_SECRET);
+  auth_keys_derive(secret, job, other_id, &other);
+  assert_int_equal(judge(&keys, &other), AUTH_OTHER_SECRET);
+  auth_keys_derive(other_secret, job, id, &other);
+  assert_int_equal(judge(&keys, &other), AUTH_STRANGER);
+  memset(&other, 0, sizeof other);
+  assert_int_equal(judge(&keys, &other), AUTH_STRANGER);
+}
+
+/* Without a job secret is not the same as with one of zeros. */
+static void no_secret_is_no_value(void **state) {
+  (void)state;
+  static const uint8_t zeros[AUTH_KEY_BYTES];
+  struct auth_keys with, without;
+  auth_keys_derive(secret, zeros, id, &with);
+  auth_keys_derive(secret, NULL, id, &without);
+  assert_memory_not_equal(with.connection, without.connection, AUTH_KEY_BYTES);
+  assert_memory_equal(with.handle, without.handle, AUTH_KEY_BYTES);
+  assert_memory_not_equal(with.handle, with.connection, AUTH_KEY_BYTES);
+}
+
+static void a_proof_holds_for_its_own_words_only(void **state) {
+  (void)state;
+  struct talk talk = sample();
+  struct proof proof;
+  auth_prove(&talk.keys, talk.hello, talk.challenge, &proof);
+  for (size_t i = 0; i < HELLO_BYTES; i++) {
+    talk.hello[i] ^= 1;
+    assert_int_equal(auth_judge(&talk.keys, talk.hello, talk.challenge, &proof), AUTH_STRANGER);
+    talk.hello[i] ^= 1;
+  }
+  for (size_t i = 0; i < CHALLENGE_BYTES; i++) {
+    talk.challenge[i] ^= 1;
+    assert_int_equal(auth_judge(&talk.keys, talk.hello, talk.challenge, &proof), AUTH_STRANGER);
+    talk.challenge[i] ^= 1;
+  }
+  for (size_t i = 0; i < MAC_BYTES; i++) {
+    proof.connection[i] ^= 1;
+    assert_int_equal(auth_judge(&talk.keys, talk.hello, talk.challenge, &proof), AUTH_OTHER_SECRET);
+    proof.connection[i] ^= 1;
+  }
+  assert_int_equal(auth_judge(&talk.keys, talk.hello, talk.challenge, &proof), AUTH_KNOWN);
+}
+
+static bool is_genuine(const struct talk *talk, const struct auth_keys *keys, size_t flip) {
+  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION,
+                         .status = REPLY_ACCEPTED,
+                         .lanes = 4,
+                         .received_before = 7 };
+  uint8_t bytes[REPLY_BYTES];
+  auth_sign_reply(&talk->keys, talk->hello, talk->challenge, &reply);
+  reply_encode(&reply, bytes);
+  if (flip < REPLY_MAC_AT * 8) {
+    bytes[flip / 8] ^= (uint8_t)(1u << flip % 8);
+  }
+  return auth_is_genuine(keys, talk->hello, talk->challenge, bytes, &reply);
+}
+
+static void a_reply_is_genuine_as_it_is_only(void **state) {
+  (void)state;
+  struct talk talk = sample();
+  struct auth_keys other;
+  auth_keys_derive(secret, other_job, id, &other);
+  assert_true(is_genuine(&talk, &talk.keys, SIZE_MAX));
+  assert_false(is_genuine(&talk, &other, SIZE_MAX));
+  for (size_t bit = 0; bit < REPLY_MAC_AT * 8; bit++) {
+    assert_false(is_genuine(&talk, &talk.keys, bit));
+  }
+}
+
+/* The dialling side's own proof, sent back to it, is no reply. */
+static void proofs_have_a_direction(void **state) {
+  (void)state;
+  struct talk talk = sample();
+  struct proof proof;
+  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .lanes = 1 };
+  uint8_t bytes[REPLY_BYTES];
+  auth_prove(&talk.keys, talk.hello, talk.challenge, &proof);
+  memcpy(reply.mac, proof.connection, MAC_BYTES);
+  reply_encode(&reply, bytes);
+  assert_false(auth_is_genuine(&talk.keys, talk.hello, talk.challenge, bytes, &reply));
+}
+
+/* Both sides have the handle's key in common even if the job secrets differ. */
+static void another_secret_is_told_with_the_handles_key(void **state) {
+  (void)state;
+  struct talk talk = sample();
+  struct auth_keys dialler;
+  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .status = REPLY_OTHER_SECRET };
+  uint8_t bytes[REPLY_BYTES];
+  auth_keys_derive(secret, other_job, id, &dialler);
+  auth_sign_reply(&talk.keys, talk.hello, talk.challenge, &reply);
+  reply_encode(&reply, bytes);
+  assert_true(auth_is_genuine(&dialler, talk.hello, talk.challenge, bytes, &reply));
+  auth_keys_derive(other_secret, other_job, id, &dialler);
+  assert_false(auth_is_genuine(&dialler, talk.hello, talk.challenge, bytes, &reply));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(only_equal_keys_are_known),
+    cmocka_unit_test(no_secret_is_no_value),
+    cmocka_unit_test(a_proof_holds_for_its_own_words_only),
+    cmocka_unit_test(a_reply_is_genuine_as_it_is_only),
+    cmocka_unit_test(proofs_have_a_direction),
+    cmocka_unit_test(another_secret_is_told_with_the_handles_key),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who gets in: the handshake of a lane, spoken by hand from either side against the real other
+ * one, over loopback. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/param.h"
+#include "net_plugin/engine/connection.h"
+#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/setup/auth.h"
+#include "net_plugin/setup/guest.h"
+#include "net_plugin/setup/handle.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/tree.h"
+#include "tests/lib/unit.h"
+
+struct scene {
+  struct nic nic;
+  uint8_t bytes[HANDLE_BYTES];
+  struct handle handle;
+  struct listener *listener;
+};
+
+static void scene_open(struct scene *scene) {
+  scene->nic = pair_loopback(AF_INET);
+  assert_int_equal(listener_open(&scene->nic, 1, scene->bytes, &scene->listener), 0);
+  assert_int_equal(handle_decode(scene->bytes, &scene->handle), 0);
+}
+
+/* The honest peer gets its connection, and data passes. */
+static void scene_still_works(struct scene *scene) {
+  struct pair pair = pair_connect(&scene->nic, scene->bytes, scene->listener);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
+  pair_close(pair);
+}
+
+static void nobody_got_in(struct scene *scene) {
+  struct connection *connection;
+  assert_int_equal(listener_accept(scene->listener, &connection), 0);
+  assert_null(connection);
+}
+
+/* ---- a dialling side ---- */
+
+struct caller {
+  struct hello hello;
+  struct auth_keys keys;
+  uint8_t hello_bytes[HELLO_BYTES], challenge[CHALLENGE_BYTES], proof[PROOF_BYTES];
+  bool is_slow; /* in small pieces */
+  int fd;
+};
+
+static void caller_init(struct caller *caller, const struct scene *scene, const uint8_t *job) {
+  memset(caller, 0, sizeof *caller);
+  caller->hello = (struct hello){ .wire_version = HANDSHAKE_WIRE_VERSION,
+                                  .version = "0.1.0",
+                                  .lanes = 2,
+                                  .epoch = 1,
+                                  .chunk_bytes = 131072,
+                                  .dscp = -1,
+                                  .is_first = 1,
+                                  .host = "caller",
+                                  .nic = "lo" };
+  memset(caller->hello.connection, 0x5a, TOKEN_BYTES);
+  memcpy(caller->hello.listener, scene->handle.listener, TOKEN_BYTES);
+  auth_keys_derive(scene->handle.secret, job, caller->hello.connection, &caller->keys);
+}
+
+/* Slowly: in pieces that end anywhere. */
+static void say(int fd, const uint8_t *bytes, size_t count, bool is_slow) {
+  size_t n = is_slow ? 5 : count;
+  for (size_t i = 0; i < count; i += n) {
+    n = n < count - i ? n : count - i;
+    assert_int_equal(send(fd, bytes + i, n, MSG_NOSIGNAL), n);
+    if (is_slow) {
+      usleep(50);
+    }
+  }
+}
+
+static int dial_plainly(const struct sockaddr_storage *to, const char *from) {
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  struct sockaddr_in source = { .sin_family = AF_INET };
+  source.sin_addr.s_addr = htonl(from[0] == '2' ? INADDR_LOOPBACK + 1 : INADDR_LOOPBACK);
+  assert_int_equal(bind(fd, (struct sockaddr *)&source, sizeof source), 0);
+  assert_int_equal(connect(fd, (const struct sockaddr *)to, tcp_address_bytes(to)), 0);
+  return fd;
+}
+
+/* Up to the challenge. */
+static void caller_greet(struct caller *caller, const struct scene *scene) {
+  hello_encode(&caller->hello, caller->hello_bytes);
+  caller->fd = dial_plainly(&scene->handle.addresses[0], "1");
+  say(caller->fd, caller->hello_bytes, HELLO_BYTES, caller->is_slow);
+  assert_int_equal(recv(caller->fd, caller->challenge, CHALLENGE_BYTES, MSG_WAITALL),
+                   CHALLENGE_BYTES);
+}
+
+static void caller_prove(struct caller *caller) {
+  struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION };
+  auth_prove(&caller->keys, caller->hello_bytes, caller->challenge, &proof);
+  proof_encode(&proof, caller->proof);
+  say(caller->fd, caller->proof, PROOF_BYTES, caller->is_slow);
+}
+
+/* The status of a genuine reply. */
+static unsigned caller_reply(struct caller *caller) {
+  uint8_t bytes[REPLY_BYTES];
+  struct reply reply;
+  assert_int_equal(recv(caller->fd, bytes, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
+  assert_int_equal(reply_decode(bytes, &reply), 0);
+  assert_true(
+      auth_is_genuine(&caller->keys, caller->hello_bytes, caller->challenge, bytes, &reply));
+  return reply.status;
+}
+
+/* Closed without a word. */
+static void assert_dismissed(const struct caller *caller) {
+  uint8_t byte;
+  ssize_t n = recv(caller->fd, &byte, 1, 0);
+  assert_true(n == 0 || (n < 0 && errno == ECONNRESET));
+}
+
+static struct connection *accept_one(struct scene *scene) {
+  struct connection *connection = NULL;
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (!connection) {
+    assert_true(clock_now_ns() < until_ns);
+    assert_int_equal(listener_accept(scene->listener, &connection), 0);
+  }
+  return connection;
+}
+
+static void a_recorded_handshake_is_of_no_use(void **state) {
+  (void)state;
+  struct scene scene;
+  struct caller caller;
+  scene_open(&scene);
+  caller_init(&caller, &scene, NULL);
+  caller_greet(&caller, &scene);
+  caller_prove(&caller);
+  assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
+  struct connection *connection = accept_one(&scene);
+  /* Word for word, for the first lane and, with the connection there, as one dialled anew. */
+  for (int i = 0; i < 2; i++) {
+    uint8_t challenge[CHALLENGE_BYTES];
+    int fd = dial_plainly(&scene.handle.addresses[0], "1");
+    say(fd, caller.hello_bytes, HELLO_BYTES, false);
+    assert_int_equal(recv(fd, challenge, CHALLENGE_BYTES, MSG_WAITALL), CHALLENGE_BYTES);
+    assert_memory_not_equal(challenge, caller.challenge, CHALLENGE_BYTES);
+    say(fd, caller.proof, PROOF_BYTES, false);
+    assert_dismissed(&(struct caller){ .fd = fd });
+    close(fd);
+    if (i == 0) {
+      transfer_close(connection);
+    }
+  }
+  nobody_got_in(&scene);
+  close(caller.fd);
+  scene_still_works(&scene);
+  listener_close(scene.listener);
+}
+
+/* The connection's identity travels in clear: to know it must not be enough to add or replace a
+ * lane. */
+static void an_identity_is_not_a_key(void **state) {
+  (void)state;
+  struct scene scene;
+  struct caller caller, thief;
+  scene_open(&scene);
+  caller_init(&caller, &scene, NULL);
+  caller_greet(&caller, &scene);
+  caller_prove(&caller);
+  assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
+  struct connection *connection = accept_one(&scene);
+  thief = caller;
+  memset(&thief.keys, 0, sizeof thief.keys);
+  for (unsigned lane = 0; lane < 2; lane++) {
+    thief.hello.lane = (uint16_t)lane;
+    thief.hello.epoch = 2;
+    thief.hello.is_first = lane == 0;
+    caller_greet(&thief, &scene);
+    caller_prove(&thief);
+    assert_dismissed(&thief);
+    close(thief.fd);
+  }
+  struct link_lane_view view;
+  connection_view_lane(connection, 0, &view);
+  assert_int_equal(view.state, LINK_LANE_UP);
+  assert_int_equal(view.epoch, 1);
+  connection_view_lane(connection, 1, &view);
+  assert_int_not_equal(view.state, LINK_LANE_UP);
+  /* With the connection's own key the same is welcome. */
+  caller.hello.lane = 1;
+  caller.hello.is_first = 0;
+  close(caller.fd);
+  caller_greet(&caller, &scene);
+  caller_prove(&caller);
+  assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
+  transfer_close(connection);
+  close(caller.fd);
+  listener_close(scene.listener);
+}
+
+/* A guest with the keys of its own listener must not get into a connection of another one. */
+static void keys_open_their_own_door_only(void **state) {
+  (void)state;
+  struct scene scene, other;
+  struct caller caller, thief;
+  scene_open(&scene);
+  scene_open(&other);
+  caller_init(&caller, &scene, NULL);
+  caller_init(&thief, &other, NULL); /* with the same connection identity */
+  caller_greet(&thief, &other);      /* while there is no such connection yet */
+  caller_greet(&caller, &scene);
+  caller_prove(&caller);
+  assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
+  struct connection *connection = accept_one(&scene);
+  caller_prove(&thief);
+  assert_dismissed(&thief);
+  transfer_close(connection);
+  close(thief.fd);
+  close(caller.fd);
+  listener_close(scene.listener);
+  listener_close(other.listener);
+}
+
+static void messages_may_come_in_pieces(void **state) {
+  (void)state;
+  struct scene scene;
+  struct caller caller;
+  scene_open(&scene);
+  caller_init(&caller, &scene, NULL);
+  caller.is_slow = true;
+  caller_greet(&caller, &scene);
+  caller_prove(&caller);
+  assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
+  transfer_close(accept_one(&scene));
+  close(caller.fd);
+  listener_close(scene.listener);
+}
+
+static void what_is_not_known_is_refused_at_once(void **state) {
+  (void)state;
+  struct scene scene;
+  struct caller caller;
+  uint8_t bytes[REPLY_BYTES];
+  struct reply reply;
+  scene_open(&scene);
+  caller_init(&caller, &scene, NULL);
+  caller.hello.listener[0] ^= 1;
+  for (uint8_t is_first = 0; is_first < 2; is_first++) {
+    caller.hello.is_first = is_first;
+    hello_encode(&caller.hello, caller.hello_bytes);
+    caller.fd = dial_plainly(&scene.handle.addresses[0], "1");
+    say(caller.fd, caller.hello_bytes, HELLO_BYTES, false);
+    assert_int_equal(recv(caller.fd, bytes, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
+    assert_int_equal(reply_decode(bytes, &reply), 0);
+    assert_int_equal(reply.status, REPLY_UNKNOWN);
+    close(caller.fd);
+  }
+  listener_close(scene.listener);
+}
+
+/* One address takes all places; a peer that came before it, and one that comes now, are served. */
+static void a_flood_pushes_out_itself(void **state) {
+  (void)state;
+  struct scene scene;
+  struct caller caller;
+  enum { FLOOD = GUESTS_MAX + 200 };
+  static int flood[FLOOD];
+  scene_open(&scene);
+  caller_init(&caller, &scene, NULL);
+  hello_encode(&caller.hello, caller.hello_bytes);
+  caller.fd = dial_plainly(&scene.handle.addresses[0], "2");
+  say(caller.fd, caller.hello_bytes, 100, false);
+  for (int i = 0; i < FLOOD; i++) {
+    flood[i] = dial_plainly(&scene.handle.addresses[0], "1");
+  }
+  scene_still_works(&scene);
+  say(caller.fd, caller.hello_bytes + 100, HELLO_BYTES - 100, false);
+  assert_int_equal(recv(caller.fd, caller.challenge, CHALLENGE_BYTES, MSG_WAITALL),
+                   CHALLENGE_BYTES);
+  caller_prove(&caller);
+  assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
+  transfer_close(accept_one(&scene));
+  close(caller.fd);
+  for (int i = 0; i < FLOOD; i++) {
+    close(flood[i]);
+  }
+  listener_close(scene.listener);
+}
+
+/* ---- job secrets ---- */
+
+static void set(const char *first, const char *second) {
+  char *environment[] = { (char *)(uintptr_t)first, (char *)(uintptr_t)second, NULL };
+  param_load(environment);
+}
+
+static void a_job_with_a_secret_works(void **state) {
+  (void)state;
+  struct scene scene;
+  struct tree tree;
+  char variable[TREE_PATH_MAX + 32], path[TREE_PATH_MAX];
+  set("STRATUS_SECRET=0123456789abcdef0123456789abcdef", NULL);
+  scene_open(&scene);
+  scene_still_works(&scene);
+  /* The same from a file that everybody can read, which is worth a warning. */
+  tree_create(&tree);
+  tree_write(&tree, "secret", "0123456789abcdef0123456789abcdef\n");
+  snprintf(variable, sizeof variable, "STRATUS_SECRET_FILE=%s", tree_path(&tree, "secret", path));
+  set(variable, NULL);
+  scene_still_works(&scene);
+  assert_int_equal(log_capture_find("chmod 600"), 1);
+  assert_int_equal(log_capture_find("0123456789abcdef"), 0);
+  tree_remove(&tree);
+  listener_close(scene.listener);
+}
+
+static void a_secret_that_cannot_be_read_ends_the_job(void **state) {
+  (void)state;
+  struct nic nic = pair_loopback(AF_INET);
+  struct listener *listener;
+  uint8_t bytes[HANDLE_BYTES];
+  set("STRATUS_SECRET_FILE=/nonexistent/secret", NULL);
+  assert_int_equal(listener_open(&nic, 1, bytes, &listener), -EACCES);
+  assert_int_equal(log_capture_find("STRATUS_SECRET_FILE=/nonexistent/secret"), 1);
+  set(NULL, NULL);
+  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
+  struct connection *connection;
+  set("STRATUS_SECRET_FILE=/nonexistent/secret", NULL);
+  assert_int_equal(connector_connect(&nic, 1, -1, bytes, &connection), -EACCES);
+  listener_close(listener);
+}
+
+/* Who has read the handle in NCCL's bootstrap and does not know the secret. */
+static void a_handle_without_the_secret_is_not_enough(void **state) {
+  (void)state;
+  struct scene scene;
+  struct caller caller;
+  static const uint8_t wrong[AUTH_KEY_BYTES] = { 1 };
+  const uint8_t *jobs[] = { NULL, wrong };
+  set("STRATUS_SECRET=0123456789abcdef0123456789abcdef", NULL);
+  scene_open(&scene);
+  for (int i = 0; i < 2; i++) {
+    caller_init(&caller, &scene, jobs[i]);
+    caller_greet(&caller, &scene);
+    caller_prove(&caller);
+    assert_int_equal(caller_reply(&caller), REPLY_OTHER_SECRET);
+    close(caller.fd);
+  }
+  nobody_got_in(&scene);
+  assert_true(log_capture_find("STRATUS_SECRET") >= 1);
+  assert_true(log_capture_find("caller (127.0.0.1:") >= 1);
+  assert_int_equal(log_capture_find("0123456789abcdef"), 0);
+  scene_still_works(&scene);
+  listener_close(scene.listener);
+}
+
+/* ---- a listening side ---- */
+
+struct impostor {
+  int fd; /* listens */
+  bool is_slow;
+  uint8_t handle[HANDLE_BYTES];
+  uint8_t secret[AUTH_SECRET_BYTES];
+  uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
+};
+
+static void impostor_open(struct impostor *impostor) {
+  memset(impostor, 0, sizeof *impostor);
+  struct nic nic = pair_loopback(AF_INET);
+  struct handle handle = { .count = 1, .secret = { 7 } };
+  impostor->fd = tcp_socket_listen(&nic, &handle.addresses[0]);
+  assert_true(impostor->fd >= 0);
+  handle_encode(&handle, impostor->handle);
+  memcpy(impostor->secret, handle.secret, AUTH_SECRET_BYTES);
+}
+
+/* Answers one dial with this status, signed by the keys of `secret` and `job`. */
+static int impostor_answer(struct impostor *impostor, const uint8_t *secret, const uint8_t *job,
+                           unsigned status, bool has_challenge) {
+  struct challenge challenge = { .wire_version = HANDSHAKE_WIRE_VERSION };
+  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION,
+                         .status = (uint16_t)status,
+                         .lanes = 1,
+                         .has_secret = 1,
+                         .host = "impostor" };
+  struct hello hello;
+  struct auth_keys keys;
+  uint8_t bytes[REPLY_BYTES], proof[PROOF_BYTES];
+  int fd;
+  while ((fd = accept4(impostor->fd, NULL, NULL, SOCK_CLOEXEC)) < 0) {
+    usleep(100);
+  }
+  assert_int_equal(recv(fd, impostor->hello, HELLO_BYTES, MSG_WAITALL), HELLO_BYTES);
+  assert_int_equal(hello_decode(impostor->hello, &hello), 0);
+  challenge_encode(&challenge, impostor->challenge);
+  if (has_challenge) {
+    say(fd, impostor->challenge, CHALLENGE_BYTES, impostor->is_slow);
+    assert_int_equal(recv(fd, proof, PROOF_BYTES, MSG_WAITALL), PROOF_BYTES);
+  }
+  auth_keys_derive(secret, job, hello.connection, &keys);
+  auth_sign_reply(&keys, impostor->hello, impostor->challenge, &reply);
+  reply_encode(&reply, bytes);
+  say(fd, bytes, REPLY_BYTES, impostor->is_slow);
+  return fd;
+}
+
+static int connect_once(struct impostor *impostor, struct connection **connection) {
+  struct nic nic = pair_loopback(AF_INET);
+  return connector_connect(&nic, 1, -1, impostor->handle, connection);
+}
+
+/* The outcome of the attempt under way; 0: still none, although its dial has ended. */
+static int outcome(struct impostor *impostor, int fd, struct connection **connection) {
+  uint8_t byte;
+  int error = 0;
+  bool has_ended = false;
+  while (!error && !*connection && !has_ended) {
+    ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT);
+    has_ended = n == 0 || (n < 0 && errno == ECONNRESET);
+    error = connect_once(impostor, connection);
+  }
+  return error;
+}
+
+static void a_peer_with_another_secret_ends_the_connect_at_once(void **state) {
+  (void)state;
+  struct impostor impostor;
+  struct connection *connection;
+  static const uint8_t job[AUTH_KEY_BYTES] = { 1 };
+  impostor_open(&impostor);
+  impostor.is_slow = true;
+  assert_int_equal(connect_once(&impostor, &connection), 0);
+  int fd = impostor_answer(&impostor, impostor.secret, job, REPLY_OTHER_SECRET, true);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  int error = 0;
+  while (!error && clock_now_ns() < until_ns) {
+    error = connect_once(&impostor, &connection);
+  }
+  assert_int_equal(error, -EACCES);
+  assert_true(log_capture_find("STRATUS_SECRET_FILE") >= 1);
+  assert_true(log_capture_find("impostor (127.0.0.1:") >= 1);
+  close(fd);
+  close(impostor.fd);
+}
+
+/* Whatever listens at the address without knowing the secrets gets no lane and ends no job. */
+static void an_impostor_is_not_believed(void **state) {
+  (void)state;
+  struct impostor impostor;
+  struct connection *connection;
+  static const uint8_t wrong[AUTH_SECRET_BYTES] = { 9 }, job[AUTH_KEY_BYTES] = { 1 };
+  const struct {
+    const uint8_t *secret, *job;
+    unsigned status;
+    bool has_challenge;
+  } cases[] = {
+    { wrong, NULL, REPLY_ACCEPTED, true },
+    { wrong, NULL, REPLY_OTHER_SECRET, true },
+    { impostor.secret, job, REPLY_ACCEPTED, true },
+    { impostor.secret, NULL, REPLY_ACCEPTED, false },
+    { wrong, NULL, REPLY_NO_RESOURCES, true },
+  };
+  impostor_open(&impostor);
+  assert_int_equal(connect_once(&impostor, &connection), 0);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    int fd = impostor_answer(&impostor, cases[i].secret, cases[i].job, cases[i].status,
+                             cases[i].has_challenge);
+    assert_int_equal(outcome(&impostor, fd, &connection), 0);
+    assert_null(connection);
+    close(fd);
+  }
+  /* The right one comes at last. */
+  int fd = impostor_answer(&impostor, impostor.secret, NULL, REPLY_ACCEPTED, true);
+  assert_int_equal(outcome(&impostor, fd, &connection), 0);
+  assert_non_null(connection);
+  transfer_close(connection);
+  close(fd);
+  close(impostor.fd);
+}
+
+static int start(void **state) {
+  (void)state;
+  set(NULL, NULL);
+  log_capture_start();
+  return 0;
+}
+
+static int stop(void **state) {
+  (void)state;
+  setup_stop();
+  log_capture_stop();
+  set(NULL, NULL);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(a_recorded_handshake_is_of_no_use, start, stop),
+    cmocka_unit_test_setup_teardown(an_identity_is_not_a_key, start, stop),
+    cmocka_unit_test_setup_teardown(keys_open_their_own_door_only, start, stop),
+    cmocka_unit_test_setup_teardown(messages_may_come_in_pieces, start, stop),
+    cmocka_unit_test_setup_teardown(what_is_not_known_is_refused_at_once, start, stop),
+    cmocka_unit_test_setup_teardown(a_flood_pushes_out_itself, start, stop),
+    cmocka_unit_test_setup_teardown(a_job_with_a_secret_works, start, stop),
+    cmocka_unit_test_setup_teardown(a_secret_that_cannot_be_read_ends_the_job, start, stop),
+    cmocka_unit_test_setup_teardown(a_handle_without_the_secret_is_not_enough, start, stop),
+    cmocka_unit_test_setup_teardown(a_peer_with_another_secret_ends_the_connect_at_once, start,
+                                    stop),
+    cmocka_unit_test_setup_teardown(an_impostor_is_not_believed, start, stop),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -101,6 +101,12 @@ $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LI
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread $(FAULT_WRAP) -o $@ $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
+# Parts of stratus-net.
+$(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
+  $(filter-out %/stratus-net.o,$(call objects,$(NET_TOOL_SRC))) $(STRATUS_A)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+
 # Runs the tool.
 $(BUILD)/tests/test_tuner_tool: | $(BUILD)/bin/stratus-tune
 
@@ -149,6 +155,17 @@ $(ABI_TESTS): $(BUILD)/tests/abi_%: $$(call objects,$$(wildcard tests/abi/$$*_*.
 
 tests-abi: $(ABI_TESTS)
 .PHONY: tests-abi
+
+# ---- plugins for tests/netns/perf: ours through one version of the interface, and with faults ----
+
+PERF_PLUGINS := $(patsubst %,$(BUILD)/tests/perf/libnccl-net-%.so,v6 v7 v8 v9 v10 v11 faulty)
+$(PERF_PLUGINS): $(BUILD)/tests/perf/libnccl-net-%.so: tests/netns/perf_plugin.c net_plugin/abi/net_abi.h
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -shared \
+	  $(if $(filter faulty,$*),-DVERSION=12 -DIS_FAULTY=1,-DVERSION=$(*:v%=%) -DIS_FAULTY=0) -o $@ $< -ldl
+
+perf-tests: all $(PERF_PLUGINS)
+.PHONY: perf-tests
 
 # ---- the emulated GPU and NCCL on top of it (tests/fake_cuda) ----
 #

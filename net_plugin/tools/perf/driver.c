@@ -32,7 +32,9 @@ static int choose_devices(struct driver *driver) {
     enum nccl_result result =
         transport_fuse(&driver->transport, plan->devices, plan->device_count, &driver->devices[0]);
     driver->device_count = 1;
-    return result ? fail_call(driver, "makeVDevice", result) : CLI_OK;
+    return result ? failure("plugin %s does not make one device of these: result %d",
+                            driver->transport.name, (int)result)
+                  : CLI_OK;
   }
   return CLI_OK;
 }

@@ -230,6 +230,7 @@ static int run_client(const char *host, bool is_json) {
   } else if (status == CLI_OK) {
     report_print(&plan, report);
   }
+  status = status == CLI_OK ? report_judge(report) : status;
   json_decref(report);
   return status;
 }
@@ -237,6 +238,11 @@ static int run_client(const char *host, bool is_json) {
 int net_tool_perf(int argument_count, char **arguments, bool is_json) {
   const char *where = argument_count ? arguments[0] : NULL;
   if (is_listening) {
+    if (wish.test || wish.shape || wish.sizes || wish.devices || wish.count || wish.time_ns ||
+        wish.plain_flows) {
+      cli_fail("perf: the client says what is measured; --listen takes --forever and --plugin");
+      return CLI_USAGE;
+    }
     return run_server(where);
   }
   if (!where || is_forever) {

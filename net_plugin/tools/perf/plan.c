@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/cli.h"
 #include "common/clock.h"
@@ -136,6 +137,11 @@ static int choose_length(struct plan *plan, const struct plan_wish *wish) {
 static int choose_transport(struct plan *plan, const struct plan_wish *wish) {
   plan->plain_flows = (int)wish->plain_flows;
   plan->is_fused = wish->is_fused;
+  for (int i = 0; i < plan->size_count && wish->plain_flows; i++) {
+    if (plan->sizes[i] == 0) {
+      return usage("--plain has no messages of 0 bytes");
+    }
+  }
   if (wish->plain_flows &&
       (wish->plugin || wish->devices || wish->is_fused || wish->connections > 1)) {
     return usage("--plain has no plugin, devices or connections; it takes --plain FLOWS alone");
@@ -150,6 +156,17 @@ static int choose_transport(struct plan *plan, const struct plan_wish *wish) {
              : status;
 }
 
+/* What slots of all connections take must be there twice, if both sides are on this machine. */
+static int check_memory(const struct plan *plan) {
+  long double bytes = (long double)plan->slot_bytes * plan->depth * plan->connections *
+                      (plan->test == PLAN_BOTH_WAYS || plan->test == PLAN_LATENCY ? 2 : 1);
+  long double memory = (long double)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+  return bytes > memory / 4
+             ? usage("%d connections, %d deep, take %.0Lf GiB of memory; this host has %.0Lf",
+                     plan->connections, plan->depth, bytes / (1 << 30), memory / (1 << 30))
+             : CLI_OK;
+}
+
 int plan_make(struct plan *plan, const struct plan_wish *wish) {
   *plan = (struct plan){
     .test = (enum plan_test)wish->test,
@@ -162,7 +179,8 @@ int plan_make(struct plan *plan, const struct plan_wish *wish) {
   };
   int status = choose_sizes(plan, wish);
   status = status == CLI_OK ? choose_length(plan, wish) : status;
-  return status == CLI_OK ? choose_transport(plan, wish) : status;
+  status = status == CLI_OK ? choose_transport(plan, wish) : status;
+  return status == CLI_OK ? check_memory(plan) : status;
 }
 
 /* ---- JSON ---- */
@@ -228,7 +246,8 @@ static bool get_lists(const json_t *json, struct plan *plan) {
                  device_count <= PLAN_DEVICES_MAX;
   for (size_t i = 0; is_good && i < size_count; i++) {
     int64_t bytes = 0;
-    is_good = get_number(json_array_get(sizes, i), 0, (int64_t)plan->slot_bytes, &bytes);
+    is_good = get_number(json_array_get(sizes, i), plan->plain_flows ? 1 : 0,
+                         (int64_t)plan->slot_bytes, &bytes);
     plan->sizes[i] = (uint64_t)bytes;
   }
   for (size_t i = 0; is_good && i < device_count; i++) {
@@ -254,8 +273,9 @@ int plan_from_json(struct plan *plan, const json_t *json) {
   bool is_good =
       get_word(json, "test", PLAN_TEST_WORDS, &test) &&
       get_word(json, "shape", PLAN_SHAPE_WORDS, &shape) &&
-      get_u64(json, "slot_bytes", PLAN_BYTES_MAX, &plan->slot_bytes) && get_lists(json, plan) &&
-      get_int(json, "depth", 1, PLAN_DEPTH_MAX, &plan->depth) &&
+      get_u64(json, "slot_bytes", PLAN_BYTES_MAX, &plan->slot_bytes) &&
+      get_int(json, "plain_flows", 0, PLAN_PLAIN_FLOWS_MAX, &plan->plain_flows) &&
+      get_lists(json, plan) && get_int(json, "depth", 1, PLAN_DEPTH_MAX, &plan->depth) &&
       get_int(json, "connections", 1, PLAN_CONNECTIONS_MAX, &plan->connections) &&
       get_bool(json, "timed", &plan->is_timed) &&
       get_u64(json, "time_ns", long_ns, &plan->time_ns) &&
@@ -264,12 +284,11 @@ int plan_from_json(struct plan *plan, const json_t *json) {
       get_u64(json, "warmup_count", many, &plan->warmup_count) &&
       get_bool(json, "fused", &plan->is_fused) && get_bool(json, "checked", &plan->is_checked) &&
       get_bool(json, "flows", &plan->has_flows) &&
-      get_int(json, "plain_flows", 0, PLAN_PLAIN_FLOWS_MAX, &plan->plain_flows) &&
       get_u64(json, "patience_ns", long_ns, &plan->patience_ns) && get_plugin(json, plan);
   if (!is_good) {
     return failure("the other side sent a plan that makes no sense; is it the same version?");
   }
   plan->test = (enum plan_test)test;
   plan->shape = (enum plan_shape)shape;
-  return CLI_OK;
+  return check_memory(plan);
 }

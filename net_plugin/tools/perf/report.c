@@ -51,6 +51,18 @@ json_t *report_all(const struct plan *plan, json_t *client, json_t *server, json
                    "client", client, "server", server, "rounds", rounds);
 }
 
+int report_judge(const json_t *report) {
+  size_t i;
+  const json_t *round;
+  json_array_foreach(json_object_get(report, "rounds"), i, round) {
+    if (number(round, "wrong_messages") > 0) {
+      return cli_fail("%.0f messages of %.0f bytes had wrong contents",
+                      number(round, "wrong_messages"), number(round, "bytes"));
+    }
+  }
+  return CLI_OK;
+}
+
 int report_dump(const json_t *report) {
   bool is_written =
       report && json_dumpf(report, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;

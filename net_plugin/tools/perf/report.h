@@ -17,6 +17,9 @@ json_t *report_round(uint64_t bytes, uint64_t wrong, json_t *client, json_t *ser
 /* The whole document. Takes the description of both ends, and the rounds. */
 json_t *report_all(const struct plan *plan, json_t *client, json_t *server, json_t *rounds);
 
+/* CLI_FAILED, with a message, if a message had wrong contents. */
+int report_judge(const json_t *report);
+
 void report_print(const struct plan *plan, const json_t *report);
 int report_dump(const json_t *report);
 

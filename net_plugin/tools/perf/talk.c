@@ -77,6 +77,18 @@ int talk_say(struct talk *talk, json_t *message) {
   return error ? fail_lost(talk, error) : CLI_OK;
 }
 
+/* A socket that is closed while bytes wait in it to be read resets the connection, and what was
+ * said last would be lost. */
+static void let_read(struct talk *talk) {
+  struct timeval patience = { .tv_sec = 2 };
+  uint8_t unheard[4096];
+  shutdown(talk->fd, SHUT_WR);
+  setsockopt(talk->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  uint64_t until_ns = clock_now_ns() + 2 * NS_PER_S;
+  while (recv(talk->fd, unheard, sizeof unheard, 0) > 0 && clock_now_ns() < until_ns) {
+  }
+}
+
 void talk_give_up(struct talk *talk, const char *reason) {
   json_t *message = json_pack("{s:s}", "failed", reason);
   char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
@@ -84,6 +96,7 @@ void talk_give_up(struct talk *talk, const char *reason) {
   bytes_put_le32(length, text ? (uint32_t)strlen(text) : 0);
   if (text && meet_write(talk->fd, length, sizeof length) == 0) {
     meet_write(talk->fd, text, strlen(text));
+    let_read(talk);
   }
   free(text);
   json_decref(message);

@@ -179,7 +179,8 @@ enum nccl_result transport_fuse(const struct transport *transport, const int *de
   if (transport->version == 12) {
     struct net_vdevice_v12 parts = { .ndevs = count };
     memcpy(parts.devs, devices, (size_t)count * sizeof *devices);
-    return TABLE(transport, 12)->makeVDevice(fused, &parts);
+    net_make_vdevice_v12_fn *fuse_v12 = TABLE(transport, 12)->makeVDevice;
+    return fuse_v12 ? fuse_v12(fused, &parts) : NCCL_INVALID_USAGE;
   }
   struct net_vdevice_v9 parts = { .ndevs = count };
   memcpy(parts.devs, devices, (size_t)count * sizeof *devices);

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of stratus-net perf that need no network: plans, times, windows, contents, places. */
+#include "net_plugin/tools/meet.h"
+#include "net_plugin/tools/perf/gauge.h"
+#include "net_plugin/tools/perf/histogram.h"
+#include "net_plugin/tools/perf/pattern.h"
+#include "net_plugin/tools/perf/plan.h"
+
+#include "common/cli.h"
+#include "common/clock.h"
+#include "tests/lib/unit.h"
+
+static struct plan plan;
+
+static const struct plan_wish nothing = { .patience_ns = NS_PER_S };
+
+/* ---- plans ---- */
+
+static void shapes_have_sizes_and_depth_as_nccl(void **state) {
+  (void)state;
+  static const struct {
+    int shape, depth;
+    uint64_t slot_bytes;
+  } cases[] = { { PLAN_SIMPLE, 4, 1 << 20 },
+                { PLAN_LL, 8, 64 << 10 },
+                { PLAN_LL128, 8, 600 << 10 },
+                { PLAN_P2P, 8, 128 << 10 } };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct plan_wish wish = nothing;
+    wish.shape = cases[i].shape;
+    assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+    assert_int_equal(plan.depth, cases[i].depth);
+    assert_int_equal(plan.slot_bytes, cases[i].slot_bytes);
+    assert_int_equal(plan.sizes[plan.size_count - 1], cases[i].slot_bytes);
+  }
+}
+
+static void options_win_over_the_shape(void **state) {
+  (void)state;
+  struct plan_wish wish = nothing;
+  wish.sizes = "8,1K,512K";
+  wish.depth = 2;
+  wish.count = 100;
+  wish.warmup = "7";
+  wish.devices = "1,0";
+  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  assert_int_equal(plan.size_count, 3);
+  assert_int_equal(plan.sizes[1], 1024);
+  assert_int_equal(plan.depth, 2);
+  assert_false(plan.is_timed);
+  assert_true(plan.is_checked);
+  assert_int_equal(plan.warmup_count, 7);
+  assert_int_equal(plan.device_count, 2);
+  assert_int_equal(plan.devices[0], 1);
+}
+
+static void bandwidth_over_time_is_not_checked_unless_told(void **state) {
+  (void)state;
+  struct plan_wish wish = nothing;
+  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  assert_true(plan.is_timed);
+  assert_false(plan.is_checked);
+  wish.check = 1;
+  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  assert_true(plan.is_checked);
+}
+
+static void what_makes_no_sense_is_wrong_use(void **state) {
+  (void)state;
+  static const struct plan_wish wishes[] = {
+    { .sizes = "1X" },
+    { .sizes = "" },
+    { .sizes = "1,,2" },
+    { .sizes = "2M" }, /* simple has up to 1M */
+    { .sizes = "2G", .shape = PLAN_RAW },
+    { .sizes = "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" },
+    { .devices = "a" },
+    { .devices = "-1" },
+    { .devices = "0,1,2,3,4,5,6,7,8" },
+    { .is_fused = true },
+    { .time_ns = 1, .count = 1 },
+    { .warmup = "soon" },
+    { .count = 10, .warmup = "1s" },
+    { .plain_flows = 2, .plugin = "socket" },
+    { .plain_flows = 2, .sizes = "0" },
+    { .sizes = "1G", .shape = PLAN_RAW, .depth = 32, .connections = PLAN_CONNECTIONS_MAX },
+  };
+  for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {
+    assert_int_equal(plan_make(&plan, &wishes[i]), CLI_USAGE);
+  }
+}
+
+static void the_server_gets_the_same_plan(void **state) {
+  (void)state;
+  struct plan_wish wish = nothing;
+  static struct plan there;
+  wish.test = PLAN_BOTH_WAYS;
+  wish.shape = PLAN_P2P;
+  wish.sizes = "8,64K";
+  wish.connections = 3;
+  wish.devices = "0,1";
+  wish.is_fused = wish.has_flows = true;
+  wish.plugin = "socket";
+  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  json_t *json = plan_to_json(&plan), *again;
+  assert_int_equal(plan_from_json(&there, json), CLI_OK);
+  again = plan_to_json(&there);
+  assert_true(json_equal(json, again));
+  json_decref(json);
+  json_decref(again);
+}
+
+/* Each member of a good plan in turn is missing, of another type, or out of bounds. */
+static void a_strange_plan_is_refused(void **state) {
+  (void)state;
+  static struct plan there;
+  struct plan_wish wish = nothing;
+  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  json_t *good = plan_to_json(&plan);
+  json_t *bad[] = { NULL, json_integer(-1), json_integer(INT64_MAX), json_string("x"),
+                    json_array() };
+  const char *name;
+  json_t *value;
+  json_object_foreach(good, name, value) {
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+      json_t *changed = json_copy(good);
+      if (bad[i]) {
+        json_object_set(changed, name, bad[i]);
+      } else {
+        json_object_del(changed, name);
+      }
+      bool is_fine = bad[i] && json_is_string(bad[i]) && strcmp(name, "plugin") == 0;
+      assert_int_equal(plan_from_json(&there, changed) == CLI_OK, is_fine);
+      json_decref(changed);
+    }
+  }
+  for (size_t i = 1; i < sizeof bad / sizeof bad[0]; i++) {
+    json_decref(bad[i]);
+  }
+  json_decref(good);
+}
+
+/* ---- times ---- */
+
+static void a_histogram_is_exact_to_a_part_in_128(void **state) {
+  (void)state;
+  static struct histogram histogram;
+  histogram_clear(&histogram);
+  assert_int_equal(histogram_quantile(&histogram, 0.5), 0);
+  for (uint64_t value = 1; value <= 100000; value++) {
+    histogram_add(&histogram, value);
+  }
+  static const double shares[] = { 0.001, 0.1, 0.5, 0.9, 0.99, 1 };
+  for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+    double exact = 100000 * shares[i], found = (double)histogram_quantile(&histogram, shares[i]);
+    assert_true(found >= exact && found <= exact * (1 + 1.0 / 128));
+  }
+  assert_int_equal(histogram.least, 1);
+  assert_int_equal(histogram.most, 100000);
+  assert_true(histogram_mean(&histogram) == 50000.5);
+}
+
+static void a_histogram_takes_any_value(void **state) {
+  (void)state;
+  static struct histogram histogram;
+  histogram_clear(&histogram);
+  for (int bit = 0; bit < 64; bit++) {
+    histogram_add(&histogram, UINT64_C(1) << bit);
+    histogram_add(&histogram, (UINT64_C(1) << bit) - 1);
+  }
+  histogram_add(&histogram, UINT64_MAX);
+  assert_int_equal(histogram.count, 129);
+  assert_true(histogram_quantile(&histogram, 1) == UINT64_MAX);
+}
+
+/* ---- windows ---- */
+
+static void a_timed_window_follows_the_warm_up(void **state) {
+  (void)state;
+  static struct gauge gauge;
+  struct plan_wish wish = nothing;
+  wish.time_ns = 1000;
+  wish.warmup = "100ns";
+  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  gauge_start(&gauge, &plan, 1);
+  gauge_look(&gauge, 5000); /* nothing has come yet */
+  gauge.now.messages_received = gauge.now.bytes_received = 1;
+  gauge_look(&gauge, 6000);
+  assert_int_equal(gauge.state, GAUGE_WARMING);
+  gauge.now.messages_received = gauge.now.bytes_received = 10;
+  gauge_look(&gauge, 6100);
+  assert_int_equal(gauge.state, GAUGE_MEASURING);
+  gauge.now.messages_received = gauge.now.bytes_received = 110;
+  gauge_look(&gauge, 7099);
+  assert_int_equal(gauge.state, GAUGE_MEASURING);
+  gauge_look(&gauge, 7200);
+  assert_int_equal(gauge.state, GAUGE_OVER);
+  assert_int_equal(gauge.window_ns, 1100);
+  gauge.now.messages_received = 500; /* comes too late */
+  gauge_look(&gauge, 9000);
+  assert_int_equal(gauge.window.messages_received, 100);
+  assert_true(gauge.threads >= 1);
+}
+
+static void a_counted_window_is_of_all_streams(void **state) {
+  (void)state;
+  static struct gauge gauge;
+  struct plan_wish wish = nothing;
+  wish.count = 10;
+  wish.warmup = "2";
+  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  gauge_start(&gauge, &plan, 2);
+  gauge.now.messages_sent = 3;
+  gauge_look(&gauge, 100);
+  assert_int_equal(gauge.state, GAUGE_WARMING);
+  gauge.now.messages_received = 1;
+  gauge_look(&gauge, 200);
+  assert_int_equal(gauge.state, GAUGE_MEASURING);
+  gauge.now.messages_sent = gauge.now.messages_received = 12;
+  gauge_look(&gauge, 700);
+  assert_int_equal(gauge.state, GAUGE_OVER);
+  assert_int_equal(gauge.window_ns, 500);
+  assert_int_equal(gauge.window.messages_sent, 9);
+  assert_int_equal(gauge.window.messages_received, 11);
+}
+
+/* ---- contents ---- */
+
+static void every_wrong_byte_shows(void **state) {
+  (void)state;
+  uint8_t bytes[77];
+  for (size_t size = 1; size <= sizeof bytes; size++) {
+    for (size_t at = 0; at < size; at++) {
+      pattern_fill(bytes, size, pattern_seed(3, 9));
+      assert_true(pattern_matches(bytes, size, pattern_seed(3, 9)));
+      bytes[at] ^= 1;
+      assert_false(pattern_matches(bytes, size, pattern_seed(3, 9)));
+    }
+  }
+}
+
+static void messages_and_streams_differ(void **state) {
+  (void)state;
+  uint8_t bytes[64];
+  pattern_fill(bytes, sizeof bytes, pattern_seed(3, 9));
+  assert_false(pattern_matches(bytes, sizeof bytes, pattern_seed(3, 10)));
+  assert_false(pattern_matches(bytes, sizeof bytes, pattern_seed(4, 9)));
+  pattern_fill(bytes, 32, pattern_seed(3, 9));
+  pattern_fill(bytes + 32, 32, pattern_seed(3, 9)); /* a half in the wrong place */
+  assert_false(pattern_matches(bytes, sizeof bytes, pattern_seed(3, 9)));
+}
+
+/* ---- places ---- */
+
+static void places_have_hosts_and_ports(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *host;
+    int port;
+  } cases[] = {
+    { "a.b", "a.b", 7 }, { "a:80", "a", 80 },       { "10.0.0.1:1", "10.0.0.1", 1 },
+    { "::1", "::1", 7 }, { "[::1]:80", "::1", 80 }, { "[fd00::1]", "fd00::1", 7 },
+    { ":80", "", 80 },
+  };
+  struct meet_place place;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    assert_int_equal(meet_parse(cases[i].text, 7, &place), CLI_OK);
+    assert_string_equal(place.host, cases[i].host);
+    assert_int_equal(place.port, cases[i].port);
+  }
+  assert_int_equal(meet_parse("a:0", 7, &place), CLI_USAGE);
+  assert_int_equal(meet_parse("a:65536", 7, &place), CLI_USAGE);
+  assert_int_equal(meet_parse("a:b", 7, &place), CLI_USAGE);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(shapes_have_sizes_and_depth_as_nccl),
+    cmocka_unit_test(options_win_over_the_shape),
+    cmocka_unit_test(bandwidth_over_time_is_not_checked_unless_told),
+    cmocka_unit_test(what_makes_no_sense_is_wrong_use),
+    cmocka_unit_test(the_server_gets_the_same_plan),
+    cmocka_unit_test(a_strange_plan_is_refused),
+    cmocka_unit_test(a_histogram_is_exact_to_a_part_in_128),
+    cmocka_unit_test(a_histogram_takes_any_value),
+    cmocka_unit_test(a_timed_window_follows_the_warm_up),
+    cmocka_unit_test(a_counted_window_is_of_all_streams),
+    cmocka_unit_test(every_wrong_byte_shows),
+    cmocka_unit_test(messages_and_streams_differ),
+    cmocka_unit_test(places_have_hosts_and_ports),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -56,7 +56,7 @@
   X(BUSY_POLL_US, INT, "0", "0..1000000", "us", NET,                                               \
     "how long the kernel polls the NIC for each flow before it waits for interrupts; 0 does not")  \
   X(LINK_TIMEOUT, DURATION, "10s", "100ms..1h", "", NET,                                           \
-    "a connection without any working path for this long is reported dead")                        \
+    "a connection without a working path, or with a silent peer, for this long is reported dead")  \
   X(CONNECT_TIMEOUT, DURATION, "60s", "100ms..1h", "", NET,                                        \
     "how long setting up a connection may take")                                                   \
   X(STALL_REPORT, DURATION, "5s", "0|2s..1h", "", NET,                                             \

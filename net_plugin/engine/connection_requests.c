@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See connection.h. What NCCL's threads see of a connection: requests, errors, inline progress. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -35,18 +36,72 @@ void connection_release(struct request *request) {
   request->is_in_use = false;
 }
 
+/* What a status means, and what to do about it. */
+static const struct ending {
+  int error;
+  const char *what, *advice;
+} endings[] = {
+  { -ETIMEDOUT, "no path works any more",
+    "Check that host, its NIC and the network between (STRATUS_LINK_TIMEOUT sets how long to "
+    "try)" },
+  { -EHOSTDOWN, "silent peer: its flows are up, but nothing comes",
+    "That host is down, its process is stopped, or the network swallows the packets "
+    "(STRATUS_LINK_TIMEOUT sets how long to wait)" },
+  { -ECONNABORTED, "the peer gave up", "Its log says why: look there first" },
+  { -ECONNRESET, "the peer closed the connection",
+    "Its process ended or gave up the communicator: look at that host's log first" },
+  { -EMSGSIZE, "the peer sends more than the receive can hold",
+    "Check that all ranks call the same operations with the same counts and types" },
+  { -EPROTO, "the peer broke the protocol",
+    "Install the same release of stratus on every host; if it is, report this" },
+  { 0, "this host gave up", "Earlier messages of this host say why" },
+};
+
+static const struct ending *ending_of(int error) {
+  const struct ending *ending = endings;
+  while (ending->error && ending->error != error) {
+    ending++;
+  }
+  return ending;
+}
+
+static double seconds_since(uint64_t then_ns, uint64_t now_ns) {
+  return now_ns > then_ns ? (double)(now_ns - then_ns) / (double)NS_PER_S : 0;
+}
+
+/* One message that names peer, NIC, address, request, times and errno. */
+static void report_error(struct connection *connection, int error) {
+  struct link_view link;
+  struct link_message_view oldest;
+  const struct ending *ending = ending_of(error);
+  uint64_t now_ns = clock_now_ns();
+  uint64_t done = atomic_load(&connection->completed), posted = atomic_load(&connection->posted);
+  char request[128] = "no request was waiting", reason[96] = "";
+  engine_lock(connection->engine);
+  link_view(connection->link, &link);
+  if (link_view_oldest(connection->link, &oldest)) {
+    snprintf(request, sizeof request, "request %llu, %llu of %llu bytes %s, waited %.1f s",
+             (unsigned long long)oldest.number, (unsigned long long)oldest.moved,
+             (unsigned long long)oldest.bytes, connection->is_sender ? "acknowledged" : "received",
+             seconds_since(oldest.posted_ns, now_ns));
+  }
+  engine_unlock(connection->engine);
+  if (link.peer_error) {
+    snprintf(reason, sizeof reason, ", its reason: %s", strerror(-link.peer_error));
+  }
+  LOG_WARN("connection %s %s on %s failed: %s (%s%s). %s; %llu of %llu requests done; peer last "
+           "heard %.1f s ago, asked %llu times. %s",
+           connection->is_sender ? "to" : "from", connection->peer, connection->nic, ending->what,
+           strerror(-error), reason, request, (unsigned long long)done, (unsigned long long)posted,
+           seconds_since(link.heard_ns, now_ns), (unsigned long long)link.pings_sent,
+           ending->advice);
+}
+
 int connection_error(struct connection *connection) {
   int error = atomic_load_explicit(&connection->error, memory_order_acquire);
   if (error && !connection->is_error_reported) {
     connection->is_error_reported = true;
-    uint64_t done = atomic_load(&connection->completed), posted = atomic_load(&connection->posted);
-    LOG_WARN("connection %s %s on %s failed: %s; %llu of %llu requests done. %s",
-             connection->is_sender ? "to" : "from", connection->peer, connection->nic,
-             strerror(-error), (unsigned long long)done, (unsigned long long)posted,
-             error == -ETIMEDOUT
-                 ? "No path works: check that host, its NIC and the network between "
-                   "(STRATUS_LINK_TIMEOUT sets how long to try)"
-                 : "Look at that host's log first");
+    report_error(connection, error);
   }
   return error;
 }

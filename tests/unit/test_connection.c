@@ -160,6 +160,9 @@ static void a_peer_that_gives_up_is_named(void **state) {
   }
   assert_int_equal(error_there, -EMSGSIZE);
   assert_int_equal(error_here, -ECONNABORTED);
+  assert_non_null(strstr(last_warning, "gave up"));
+  assert_non_null(strstr(last_warning, strerror(EMSGSIZE)));
+  assert_non_null(strstr(last_warning, "request 0, 0 of 1048576 bytes"));
   close_pair(pair);
 }
 

@@ -29,6 +29,8 @@ static void results_name_the_culprit(void **context) {
     { ECONNREFUSED, NCCL_REMOTE_ERROR },
     { EPIPE, NCCL_REMOTE_ERROR },
     { ETIMEDOUT, NCCL_REMOTE_ERROR },
+    { EHOSTDOWN, NCCL_REMOTE_ERROR },
+    { ECONNABORTED, NCCL_REMOTE_ERROR },
     /* this host */
     { EMFILE, NCCL_SYSTEM_ERROR },
     { ENOMEM, NCCL_SYSTEM_ERROR },

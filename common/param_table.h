@@ -57,6 +57,9 @@
     "how long the kernel polls the NIC for each flow before it waits for interrupts; 0 does not")  \
   X(LINK_TIMEOUT, DURATION, "10s", "100ms..1h", "", NET,                                           \
     "a connection without a working path, or with a silent peer, for this long is reported dead")  \
+  X(REDIAL_SLOW, BOOL, "1", "", "", NET,                                                           \
+    "1 dials a flow anew that stays much slower than the others: the network may give it a "       \
+    "better path")                                                                                 \
   X(CONNECT_TIMEOUT, DURATION, "60s", "100ms..1h", "", NET,                                        \
     "how long setting up a connection may take")                                                   \
   X(STALL_REPORT, DURATION, "5s", "0|2s..1h", "", NET,                                             \

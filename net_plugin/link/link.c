@@ -74,6 +74,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
     requeue_init(&link->requeue, (struct chunk *)(void *)(bytes + layout.requeue),
                  config->lanes * LINK_JOURNAL);
     stripe_init(&link->stripe, config->chunk_bytes);
+    spread_init(&link->spread, config->lanes, config->paths);
     outgoing_init(&link->outgoing, config->eager_bytes, bytes + layout.eager,
                   OUTGOING_COPIES * layout.eager_stride);
   } else {
@@ -98,6 +99,10 @@ void link_lane_dropped(struct link *link, unsigned lane) {
   link->writing_data &= ~bit;
   link->pong &= ~bit;
   link->ping &= ~bit;
+  if ((link->failover.up & ~link->resting) == 0) {
+    link->resting = 0; /* nothing better is left */
+  }
+  link->resting &= ~bit;
   if (link->farewell == FAREWELL_WRITING && link->farewell_lane == lane) {
     link->farewell = FAREWELL_DUE;
   }
@@ -359,7 +364,7 @@ int link_pick_lane(const struct link *link, uint64_t writable) {
   }
   const struct outgoing *message = outgoing_cutting(&link->outgoing);
   bool is_repeat = link->requeue.count > 0 || message == NULL;
-  return stripe_pick(&link->stripe, candidates & ~link->full,
+  return stripe_pick(&link->stripe, candidates & ~(link->full | link->resting),
                      is_repeat ? UINT64_MAX : message->bytes - message->cut);
 }
 
@@ -433,7 +438,7 @@ bool link_next_frame(struct link *link, unsigned lane, struct link_frame *frame,
     wire_header_encode(&header, frame->header);
     frame->length = header.length;
     frame->payload = header.length > 0 ? link->lanes[lane].control : NULL;
-  } else if (link->has_chunk && (link->full & lane_bit(lane)) == 0) {
+  } else if (link->has_chunk && ((link->full | link->resting) & lane_bit(lane)) == 0) {
     send_next_chunk(link, lane, frame, now_ns);
   } else {
     return false;

@@ -53,7 +53,9 @@ struct link_config {
   unsigned eager_slots; /* messages beyond the credit, 0..LINK_WINDOW/2; agreed in the handshake */
   uint64_t timeout_ns;  /* no lane up, or nothing heard, for this long: see link_status */
   uint64_t seed;        /* for backoff jitter */
-  bool wants_checksums; /* CRC32C on every DATA payload that this side sends */
+  unsigned paths;       /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
+  bool redials_slow_lanes; /* sender: see spread.h */
+  bool wants_checksums;    /* CRC32C on every DATA payload that this side sends */
 };
 
 struct link; /* size: link_memory_bytes */

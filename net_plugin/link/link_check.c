@@ -65,6 +65,10 @@ static void check_sender(const struct link *link) {
            credit_allows(&link->taken, number, message->bytes));
   }
   check_chunks(link);
+  /* One lane at most rests, and never the last one. */
+  assert((link->resting & (link->resting - 1)) == 0);
+  assert((link->resting & ~link->failover.up) == 0);
+  assert(link->resting == 0 || link->resting != link->failover.up);
 }
 
 static void check_receiver(const struct link *link) {
@@ -108,6 +112,10 @@ void link_check(const struct link *link) {
   failover_check(&link->failover);
   assert((link->writing_data & ~link->writing) == 0);
   assert((link->writing & ~link->failover.up) == 0); /* Invariant 5 */
+  assert(((link->pong | link->ping) & ~link->failover.up) == 0);
+  assert(link->farewell != FAREWELL_WRITING ||
+         (link->writing & lane_bit(link->farewell_lane)) != 0);
+  assert(link->peer_error == 0 || link->status != 0);
   if (link->status != 0) {
     return; /* messages stay where they were when it failed */
   }

@@ -17,6 +17,7 @@
 #include "net_plugin/link/link.h"
 #include "net_plugin/link/liveness.h"
 #include "net_plugin/link/message.h"
+#include "net_plugin/link/spread.h"
 #include "net_plugin/link/stripe.h"
 
 /* Where the payload of the frame that is arriving on a lane goes. */
@@ -77,7 +78,9 @@ struct link {
   uint64_t rescued_ns; /* the beginning of the silence in which a new lane was tried */
 
   /* sender */
-  uint64_t full;  /* lanes whose journal is full */
+  uint64_t full;    /* lanes whose journal is full */
+  uint64_t resting; /* the lane that gets no chunks because it is to be dialled anew */
+  struct spread spread;
   bool has_chunk; /* a chunk may be sent, see send_look_ahead */
   bool is_request_due;
   struct credit_taken taken;

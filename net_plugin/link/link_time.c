@@ -119,6 +119,29 @@ static void link_watch_lanes(struct link *link, uint64_t now_ns) {
   }
 }
 
+/* A lane with a bad path gets nothing new, and is dialled anew when it has nothing left. */
+static void link_spread(struct link *link, uint64_t now_ns) {
+  if (link->resting != 0) {
+    unsigned lane = (unsigned)__builtin_ctzll(link->resting);
+    if (journal_count(&link->lanes[lane].journal) == 0) {
+      link->lanes[lane].redials++;
+      link_cut_lane(link, lane, false, now_ns);
+    }
+    return;
+  }
+  struct spread_sample samples[WIRE_MAX_LANES];
+  for (unsigned lane = 0; lane < link->config.lanes; lane++) {
+    const struct stripe_load *load = &link->stripe.loads[lane];
+    bool is_up = (link->failover.up & lane_bit(lane)) != 0;
+    samples[lane] =
+        (struct spread_sample){ link->lanes[lane].bytes_acked, is_up ? load->ps_per_byte : 0,
+                                load->outstanding_bytes > 0 };
+  }
+  int lane = spread_look(&link->spread, samples, now_ns);
+  uint64_t others = lane >= 0 ? link->failover.up & ~lane_bit((unsigned)lane) : 0;
+  link->resting = others != 0 ? lane_bit((unsigned)lane) : 0;
+}
+
 /* Clocks of lanes began to run. */
 void link_watch(struct link *link, uint64_t now_ns) {
   if (link->watch_ns == LINK_NO_DEADLINE) {
@@ -140,6 +163,9 @@ void link_time_passed(struct link *link, uint64_t now_ns) {
   }
   if (now_ns >= link->watch_ns) {
     link_watch_lanes(link, now_ns);
+    if (link->config.role == LINK_SENDER && link->config.redials_slow_lanes) {
+      link_spread(link, now_ns);
+    }
   }
   if (link_is_waiting(link)) {
     link_listen(link, now_ns);

@@ -95,6 +95,8 @@ static int make_connection(struct attempt *attempt, const struct reply *reply) {
                                  ? reply->eager_slots
                                  : attempt->hello.eager_slots,
               .timeout_ns = attempt->settings.link_timeout_ns,
+              .paths = attempt->route.paths.home_count,
+              .redials_slow_lanes = attempt->settings.redials_slow_lanes,
               .seed = clock_now_ns() },
   };
   peering_name(config.peer, reply->host, &attempt->route.remote.addresses[0], reply->nic);

@@ -5,6 +5,7 @@
 #ifndef NET_PLUGIN_SETUP_SETTINGS_H
 #define NET_PLUGIN_SETUP_SETTINGS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "net_plugin/setup/handshake.h"
@@ -23,6 +24,7 @@ struct settings {
   uint32_t chunk_bytes, eager_bytes;
   uint16_t eager_slots;
   uint64_t link_timeout_ns, connect_timeout_ns;
+  bool redials_slow_lanes;
 };
 
 /* The [net] part of a profile gives defaults that parameters override. NULL: none. */

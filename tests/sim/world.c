@@ -78,6 +78,7 @@ static void draw_config(struct world *world) {
     .timeout_ns = 30000 * MS, /* many failed dials of a second each fit in */
     .seed = world_random(world),
     .wants_checksums = world_chance(world, 30),
+    .redials_slow_lanes = world_chance(world, 50),
   };
   if (config.eager_bytes > config.chunk_bytes) {
     config.eager_bytes = config.chunk_bytes;

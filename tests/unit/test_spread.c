@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which lanes are dialled anew, when, and how often. */
+#include "net_plugin/link/spread.h"
+
+#include "tests/lib/unit.h"
+
+#define MS 1000000ull
+#define SECOND (1000 * MS)
+#define LANES 8u
+#define FULL 16000u /* ps per byte: 0.5 Gb/s */
+
+static struct spread spread;
+static struct spread_sample samples[WIRE_MAX_LANES];
+static uint64_t now_ns;
+static unsigned tries[WIRE_MAX_LANES];
+
+static void begin(unsigned groups) {
+  spread_init(&spread, LANES, groups);
+  now_ns = SECOND;
+  for (unsigned lane = 0; lane < LANES; lane++) {
+    samples[lane] = (struct spread_sample){ .ps_per_byte = FULL, .is_busy = true };
+    tries[lane] = 0;
+  }
+}
+
+/* Each lane moves what its rate allows. */
+static void load(uint64_t for_ns, unsigned percent) {
+  for (uint64_t end_ns = now_ns + for_ns; now_ns < end_ns;) {
+    now_ns += 100 * MS;
+    for (unsigned lane = 0; lane < LANES; lane++) {
+      if (samples[lane].ps_per_byte > 0) {
+        samples[lane].bytes += 100 * MS * 1000 / samples[lane].ps_per_byte * percent / 100;
+      }
+    }
+    int lane = spread_look(&spread, samples, now_ns);
+    if (lane >= 0) {
+      tries[lane]++;
+    }
+  }
+}
+
+static unsigned all_tries(void) {
+  unsigned sum = 0;
+  for (unsigned lane = 0; lane < LANES; lane++) {
+    sum += tries[lane];
+  }
+  return sum;
+}
+
+static void lanes_that_are_alike_are_left_alone(void **state) {
+  (void)state;
+  begin(1);
+  load(60 * SECOND, 100);
+  for (unsigned lane = 0; lane < LANES; lane++) {
+    samples[lane].ps_per_byte = 10 * FULL; /* all of them at once */
+  }
+  load(60 * SECOND, 100);
+  samples[3].ps_per_byte = 17 * FULL;
+  load(60 * SECOND, 100);
+  assert_int_equal(all_tries(), 0);
+}
+
+static void two_on_one_path_are_parted(void **state) {
+  (void)state;
+  begin(1);
+  samples[2].ps_per_byte = samples[5].ps_per_byte = 2 * FULL - FULL / 10;
+  load(1900 * MS, 100);
+  assert_int_equal(all_tries(), 0);
+  load(200 * MS, 100);
+  assert_int_equal(all_tries(), 1); /* one of them */
+  samples[2].ps_per_byte = samples[5].ps_per_byte = FULL;
+  load(60 * SECOND, 100);
+  assert_int_equal(all_tries(), 1);
+}
+
+static void the_slowest_is_first_and_alone(void **state) {
+  (void)state;
+  begin(1);
+  samples[1].ps_per_byte = 3 * FULL;
+  samples[6].ps_per_byte = 10 * FULL;
+  load(2100 * MS, 100);
+  assert_true(tries[6] == 1 && tries[1] == 0);
+  load(SECOND, 100);
+  assert_true(tries[6] == 1 && tries[1] == 1);
+}
+
+static void an_honest_slow_path_is_given_up(void **state) {
+  (void)state;
+  begin(1);
+  samples[4].ps_per_byte = 10 * FULL;
+  load(6 * SECOND, 100);
+  assert_int_equal(tries[4], 1);
+  load(2 * SECOND, 100); /* pauses: 4, 8, 16, 32, 64 s */
+  assert_int_equal(tries[4], 2);
+  load(130 * SECOND, 100);
+  assert_int_equal(tries[4], 6);
+  load(1000 * SECOND, 100);
+  assert_int_equal(tries[4], 6);
+  samples[4].ps_per_byte = 4 * FULL; /* something is different */
+  load(10 * SECOND, 100);
+  assert_in_range(tries[4], 7, 8);
+}
+
+static void a_lane_that_was_good_for_a_while_is_a_new_story(void **state) {
+  (void)state;
+  begin(1);
+  for (int i = 0; i < 20; i++) {
+    samples[4].ps_per_byte = 10 * FULL;
+    load(70 * SECOND, 100);
+    samples[4].ps_per_byte = FULL;
+    load(3 * SECOND, 100);
+  }
+  assert_true(tries[4] > 20);
+}
+
+static void without_load_nobody_is_slow(void **state) {
+  (void)state;
+  begin(1);
+  samples[4].ps_per_byte = 10 * FULL;
+  load(60 * SECOND, 1); /* of 500 MB/s */
+  assert_int_equal(all_tries(), 0);
+  samples[4].is_busy = false; /* its few bytes are slow because they are few */
+  load(60 * SECOND, 100);
+  assert_int_equal(all_tries(), 0);
+}
+
+static void lanes_of_other_nics_are_not_compared(void **state) {
+  (void)state;
+  begin(2);
+  for (unsigned lane = 1; lane < LANES; lane += 2) {
+    samples[lane].ps_per_byte = 3 * FULL;
+  }
+  load(60 * SECOND, 100);
+  assert_int_equal(all_tries(), 0);
+  samples[3].ps_per_byte = 6 * FULL;
+  load(3 * SECOND, 100);
+  assert_true(all_tries() == 1 && tries[3] == 1);
+}
+
+static void lanes_that_are_down_do_not_count(void **state) {
+  (void)state;
+  begin(1);
+  for (unsigned lane = 2; lane < LANES; lane++) {
+    samples[lane].ps_per_byte = 0;
+  }
+  samples[1].ps_per_byte = 2 * FULL;
+  load(3 * SECOND, 100);
+  assert_true(all_tries() == 1 && tries[1] == 1); /* of two, the slower */
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(lanes_that_are_alike_are_left_alone),
+    cmocka_unit_test(two_on_one_path_are_parted),
+    cmocka_unit_test(the_slowest_is_first_and_alone),
+    cmocka_unit_test(an_honest_slow_path_is_given_up),
+    cmocka_unit_test(a_lane_that_was_good_for_a_while_is_a_new_story),
+    cmocka_unit_test(without_load_nobody_is_slow),
+    cmocka_unit_test(lanes_of_other_nics_are_not_compared),
+    cmocka_unit_test(lanes_that_are_down_do_not_count),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -92,10 +92,17 @@ static void fault_flip(struct socket *socket, uint64_t random) {
   }
 }
 
-static void fault_black_hole(struct world *world, struct socket *socket) {
-  unsigned directions = (unsigned)world_between(world, 1, 3);
-  socket->pipes[SENDER].is_cut |= (directions & 1) != 0;
-  socket->pipes[RECEIVER].is_cut |= (directions & 2) != 0;
+/* One lane, or all but the one that is spared. */
+static void fault_black_hole(struct world *world, unsigned lane) {
+  bool is_all = world_chance(world, 30);
+  for (unsigned i = 0; i < world->lanes; i++) {
+    struct socket *socket = fault_socket(world, i);
+    if (socket != NULL && (i == lane || is_all) && i != world->spared_lane) {
+      unsigned directions = (unsigned)world_between(world, 1, 3);
+      socket->pipes[SENDER].is_cut |= (directions & 1) != 0;
+      socket->pipes[RECEIVER].is_cut |= (directions & 2) != 0;
+    }
+  }
 }
 
 /* Stops that follow each other closely would add up to a silence that means something. */
@@ -160,8 +167,8 @@ void faults_run(struct world *world) {
     for (int side = 0; side < 2; side++) {
       socket->pipes[side].bytes_per_second = world->bytes_per_second / 100;
     }
-  } else if (fault == FAULT_BLACK_HOLE && lane != world->spared_lane) {
-    fault_black_hole(world, socket);
+  } else if (fault == FAULT_BLACK_HOLE) {
+    fault_black_hole(world, lane);
   } else if (fault == FAULT_FLIP && world->may_corrupt) {
     fault_flip(socket, world_random(world));
   }

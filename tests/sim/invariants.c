@@ -61,9 +61,9 @@ void users_plan(struct world *world) {
   for (unsigned i = 0; i < world->message_count; i++) {
     struct message_plan *plan = &world->plans[i];
     uint64_t most = is_small ? world->config[SENDER].eager_bytes : budget;
-    plan->bytes = plan_size(world, most < budget ? most : budget);
+    plan->bytes = world->is_bulk ? 1u << 20 : plan_size(world, most < budget ? most : budget);
     plan->capacity = plan->bytes + (world_chance(world, 50) ? 0 : world_between(world, 0, 100));
-    budget -= plan->bytes;
+    budget -= plan->bytes < budget ? plan->bytes : budget;
   }
 }
 

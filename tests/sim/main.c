@@ -16,12 +16,20 @@
 
 static uint64_t current_seed;
 static unsigned passed, failed;
+static struct world_totals totals;
 
 static void print_repeat(uint64_t seed) {
   printf("repeat with: build/tests/sim --seed %llu --runs 1 --verbose\n", (unsigned long long)seed);
 }
 
 static void print_total(void) {
+  printf("lanes lost %llu, of these stalled %llu, dialled anew %llu; chunks requeued %llu; pings "
+         "%llu; "
+         "links silent %llu, aborted %llu, timed out %llu\n",
+         (unsigned long long)totals.losses, (unsigned long long)totals.stalls_cut,
+         (unsigned long long)totals.redials, (unsigned long long)totals.requeued,
+         (unsigned long long)totals.pings, (unsigned long long)totals.silent,
+         (unsigned long long)totals.aborted, (unsigned long long)totals.timed_out);
   printf("%u passed, %u failed, 0 skipped\n", passed, failed);
   fflush(stdout);
 }
@@ -46,6 +54,7 @@ static bool run_one(uint64_t seed, bool is_verbose) {
   } else {
     print_repeat(seed);
   }
+  world_add(world, &totals);
   world_destroy(world);
   return is_good;
 }

@@ -114,6 +114,26 @@ static void draw_users(struct world *world) {
       world_chance(world, 30) ? world_between(world, 0, 20 * MS) : 0;
 }
 
+/* Long enough for what takes seconds of load: rates become known, bad paths are left. */
+static void draw_bulk(struct world *world) {
+  world->is_bulk = world_chance(world, 1);
+  if (!world->is_bulk) {
+    return;
+  }
+  world->read_bytes = 1u << 20;
+  world->buffer_bytes = 262144;
+  world->bytes_per_second = 30000000 / world->lanes;
+  world->message_count = 60;
+  world->lane_speed_percent[world->lanes - 1] = world_between(world, 5, 60);
+  for (int side = 0; side < 2; side++) {
+    world->depth[side] = 8;
+    world->pause_ns[side] = 0;
+    if (world->config[side].chunk_bytes < 32768) {
+      world->config[side].chunk_bytes = 32768;
+    }
+  }
+}
+
 static struct link *make_link(const struct link_config *config) {
   void *memory = calloc(1, link_memory_bytes(config));
   return memory != NULL ? link_init(memory, config, 0) : NULL;
@@ -127,6 +147,7 @@ struct world *world_create(uint64_t seed, bool is_verbose) {
   draw_config(world);
   draw_network(world);
   draw_users(world);
+  draw_bulk(world);
   users_plan(world);
   faults_plan(world);
   for (int side = 0; side < 2; side++) {
@@ -163,6 +184,22 @@ void world_destroy(struct world *world) {
   free(world->ends[SENDER].link);
   free(world->ends[RECEIVER].link);
   free(world);
+}
+
+void world_add(const struct world *world, struct world_totals *totals) {
+  for (int side = 0; side < 2; side++) {
+    struct link_view view;
+    int status = link_status(world->ends[side].link);
+    link_view(world->ends[side].link, &view);
+    totals->losses += view.losses;
+    totals->stalls_cut += view.stalls_cut;
+    totals->redials += view.redials;
+    totals->requeued += view.chunks_requeued;
+    totals->pings += view.pings_sent;
+    totals->silent += status == -EHOSTDOWN;
+    totals->aborted += status == -ECONNABORTED;
+    totals->timed_out += status == -ETIMEDOUT;
+  }
 }
 
 /* ---- time ---- */

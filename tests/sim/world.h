@@ -108,6 +108,7 @@ struct world {
   /* drawn from the seed */
   struct link_config config[2];
   unsigned lanes, message_count;
+  bool is_bulk;              /* seconds of large messages over slow lanes */
   unsigned depth[2];         /* how many messages a user keeps posted */
   uint64_t pause_ns[2];      /* longest pause between posts */
   uint32_t read_bytes;       /* largest piece that a read returns */
@@ -133,12 +134,19 @@ struct world {
   struct dial dials[WORLD_DIALS];
 };
 
+/* What the runs so far went through: a fault that never happens tests nothing. */
+struct world_totals {
+  uint64_t losses, stalls_cut, redials, requeued, pings;
+  uint64_t silent, aborted, timed_out; /* links that ended so */
+};
+
 /* ---- world.c ---- */
 
 struct world *world_create(uint64_t seed, bool is_verbose);
 void world_destroy(struct world *world);
 /* Runs until both ends are done. */
 void world_run(struct world *world);
+void world_add(const struct world *world, struct world_totals *totals);
 
 uint64_t world_random(struct world *world);
 /* Uniform in [low, high]. */

@@ -16,6 +16,9 @@
 /* A dial that takes longer is given up and tried again by the link's backoff. */
 #define DIAL_TIMEOUT_NS (3 * NS_PER_S)
 #define WARN_INTERVAL_NS (60 * NS_PER_S)
+/* All flows are gone, and every dial has been refused for this long: nobody listens any more. A
+ * firewall that is being reloaded takes less. */
+#define REFUSED_NS (2 * NS_PER_S)
 
 struct lane_dial {
   struct peering *peering;
@@ -32,7 +35,8 @@ struct peering {
   struct hello hello; /* lane and epoch are filled in per dial */
   struct auth_keys keys;
   struct peering_route route;
-  uint64_t up; /* sender: lanes that are not being dialled, as far as is known here */
+  uint64_t up;         /* sender: lanes that are not being dialled, as far as is known here */
+  uint64_t refused_ns; /* sender: since when every dial is refused; 0: not so */
   char peer[CONNECTION_NAME_BYTES];
   struct lane_dial dials[]; /* sender: one per lane */
 };
@@ -71,6 +75,17 @@ static void choose(const struct peering *peering, const struct lane_dial *dial, 
   peering_choose(&peering->route, dial->lane, turn, binding, nic, address);
 }
 
+/* A process that was killed says nothing, but its host does. */
+static bool is_refused_for_good(struct peering *peering, int error) {
+  uint64_t now_ns = clock_now_ns();
+  if (error != -ECONNREFUSED || peering->up) {
+    peering->refused_ns = 0;
+  } else if (!peering->refused_ns) {
+    peering->refused_ns = now_ns;
+  }
+  return peering->refused_ns && now_ns - peering->refused_ns >= REFUSED_NS;
+}
+
 static void lane_failed(struct lane_dial *dial) {
   dial->failures++;
   connection_lane_failed(dial->peering->connection, dial->lane, dial->epoch);
@@ -80,6 +95,7 @@ static void dial_done(void *argument, int error, int fd, const struct reply *rep
   struct lane_dial *dial = argument;
   struct peering *peering = dial->peering;
   dial->dial = NULL;
+  bool is_gone = is_refused_for_good(peering, error);
   if (!error) {
     dial->failures = 0;
     peering->up |= 1ull << dial->lane;
@@ -87,6 +103,9 @@ static void dial_done(void *argument, int error, int fd, const struct reply *rep
                            reply->received_before);
   } else if (error == -ENOLINK && reply->status == REPLY_UNKNOWN) {
     LOG_INFO("%s has closed the connection", peering->peer);
+    connection_fail(peering->connection, -ECONNRESET);
+  } else if (is_gone) {
+    LOG_INFO("%s: nobody listens there any more", peering->peer);
     connection_fail(peering->connection, -ECONNRESET);
   } else {
     LOG_TRACE("flow %u to %s: %s", dial->lane, peering->peer,
@@ -115,6 +134,7 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
   if (!dial->dial) {
     LOG_WARN_EVERY(WARN_INTERVAL_NS, "cannot dial a flow to %s from %s: %s; it is tried again",
                    peering->peer, nic.name, strerror(-error));
+    peering->refused_ns = 0;
     lane_failed(dial);
   }
 }

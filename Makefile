@@ -99,7 +99,7 @@ FAULT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarra
 
 $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LIB_SRC)) $(STRATUS_A)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread $(FAULT_WRAP) -o $@ $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread $(FAULT_WRAP) -o $@ $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 # Parts of stratus-net.
 $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
@@ -109,6 +109,7 @@ $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
 
 # Runs the tool.
 $(BUILD)/tests/test_tuner_tool: | $(BUILD)/bin/stratus-tune
+$(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
 
 tests-unit: $(UNIT_TESTS)
 

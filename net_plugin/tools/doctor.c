@@ -11,6 +11,8 @@
 
 #include "common/cli.h"
 #include "net_plugin/plugin/discovery.h"
+#include "net_plugin/setup/settings.h"
+#include "net_plugin/tools/host.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/plugin_file.h"
 
@@ -168,6 +170,20 @@ static void check_variables(void) {
   }
 }
 
+static void tell_host(const char *text) {
+  tell(HINT, "%s", text);
+}
+
+/* What stands between the flows and the network. */
+static void check_host(const struct discovery *found) {
+  struct host_facts facts;
+  settings_use_profile(found->has_profile ? &found->profile : NULL);
+  host_facts_read(&found->devices, &facts);
+  if (host_check(&facts, tell_host) == 0) {
+    tell(GOOD, "the host's network settings suit %u flows per connection", facts.lanes);
+  }
+}
+
 static void check_devices(void) {
   static struct discovery found;
   if (discovery_run(&found)) {
@@ -187,6 +203,7 @@ static void check_devices(void) {
              ? "; nothing knows its speed, so set STRATUS_SPEED_MBPS"
              : "");
   }
+  check_host(&found);
   discovery_free(&found);
 }
 

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See host.h. Each check stands alone: what it reads, what is too little, what to type. */
+#include "net_plugin/tools/host.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "common/param.h"
+#include "common/sysfs.h"
+#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/setup/settings.h"
+
+/* A round trip between zones of one region; within a zone it is less. */
+#define ROUND_TRIP_US 1000
+/* Connections of one process in a job of some size: 64 peers, two channels, both directions. */
+#define CONNECTIONS 256
+
+struct check {
+  const struct host_facts *facts;
+  host_tell_fn *tell;
+  int count;
+};
+
+static void complain(struct check *check, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void complain(struct check *check, const char *format, ...) {
+  char text[HOST_TEXT_MAX];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  check->tell(text);
+  check->count++;
+}
+
+static bool read_number(const struct check *check, const char *path, int64_t *value) {
+  return sysfs_read_int(check->facts->root, value, "proc/sys/net/%s", path) == 0;
+}
+
+/* ---- several NICs in one subnet ---- */
+
+/* The kernel counts the larger of the two. */
+static int64_t interface_setting(const struct check *check, const char *nic, const char *name) {
+  int64_t all = 0, own = 0;
+  if (sysfs_read_int(check->facts->root, &all, "proc/sys/net/ipv4/conf/all/%s", name) < 0) {
+    return -1; /* not readable: not judged */
+  }
+  sysfs_read_int(check->facts->root, &own, "proc/sys/net/ipv4/conf/%s/%s", nic, name);
+  return all > own ? all : own;
+}
+
+/* arp_ignore, arp_announce and rp_filter of two NICs: 0 and 1 are bad for the former two, 1 for the
+ * latter, where 0 is no filter at all. */
+static void check_shared_subnet(struct check *check, const struct nic *a, const struct nic *b) {
+  static const struct {
+    const char *name;
+    int64_t bad_from, bad_to, good;
+    const char *effect;
+  } settings[] = {
+    { "arp_ignore", 0, 0, 1, "each answers for the other's address, and packets come in anywhere" },
+    { "arp_announce", 0, 1, 2, "each asks with the other's address and misleads the neighbours" },
+    { "rp_filter", 1, 1, 2, "packets for the NIC that routing does not prefer are dropped" },
+  };
+  for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+    const struct nic *nics[] = { a, b };
+    for (int j = 0; j < 2; j++) {
+      int64_t value = interface_setting(check, nics[j]->name, settings[i].name);
+      if (value >= settings[i].bad_from && value <= settings[i].bad_to) {
+        complain(check,
+                 "%s and %s are in one subnet, and %s of %s is %" PRId64 ": %s; "
+                 "sysctl -w net.ipv4.conf.all.%s=%" PRId64,
+                 a->name, b->name, settings[i].name, nics[j]->name, value, settings[i].effect,
+                 settings[i].name, settings[i].good);
+        break;
+      }
+    }
+  }
+  if (!tcp_socket_can_bind_device(a) || !tcp_socket_can_bind_device(b)) {
+    complain(check,
+             "%s and %s are in one subnet, and flows cannot be bound to a device: all leave "
+             "by the first; use Linux 5.7 or later, or setcap cap_net_raw+ep PROGRAM",
+             a->name, b->name);
+  }
+}
+
+static void check_subnets(struct check *check) {
+  const struct device_table *table = check->facts->devices;
+  const struct nic *seen[DEVICE_PHYSICAL_MAX];
+  unsigned count = 0;
+  for (int i = 0; i < table->physical_count; i++) {
+    for (unsigned j = 0; j < table->devices[i].nic_count && count < DEVICE_PHYSICAL_MAX; j++) {
+      const struct nic *nic = &table->devices[i].nics[j];
+      seen[count++] = nic;
+      for (unsigned k = 0; k + 1 < count && nic->address.ss_family == AF_INET; k++) {
+        if (tcp_address_is_near(&nic->address, seen[k])) {
+          check_shared_subnet(check, seen[k], nic);
+          return; /* the commands are for all NICs */
+        }
+      }
+    }
+  }
+}
+
+/* ---- memory of sockets ---- */
+
+/* The third number: what a socket's buffer may grow to. */
+static bool read_largest(const struct check *check, const char *name, uint64_t *bytes) {
+  char text[SYSFS_TEXT_MAX];
+  return sysfs_read_text(check->facts->root, text, sizeof(text), "proc/sys/net/ipv4/%s", name) >
+             0 &&
+         sscanf(text, "%*u %*u %" SCNu64, bytes) == 1;
+}
+
+static void check_buffers(struct check *check) {
+  static const char *const names[] = { "tcp_rmem", "tcp_wmem" };
+  static const char *const limits[] = { "core/rmem_max", "core/wmem_max" };
+  const struct host_facts *facts = check->facts;
+  uint64_t fastest_mbps = 0;
+  for (int i = 0; i < facts->devices->physical_count; i++) {
+    for (unsigned j = 0; j < facts->devices->devices[i].nic_count; j++) {
+      uint32_t mbps = facts->devices->devices[i].nics[j].speed_mbps;
+      fastest_mbps = mbps > fastest_mbps ? mbps : fastest_mbps;
+    }
+  }
+  /* A flow's share for a round trip, twice: half of a buffer is the kernel's own. */
+  uint64_t needed = 2 * fastest_mbps * ROUND_TRIP_US / 8 / facts->lanes;
+  for (int i = 0; i < 2; i++) {
+    uint64_t bytes = 0;
+    int64_t limit = 0;
+    if (facts->options.socket_buffer_bytes == 0) {
+      if (read_largest(check, names[i], &bytes) && bytes < needed) {
+        complain(check,
+                 "%s ends at %" PRIu64 " bytes; %u flows fill %" PRIu64
+                 " Mb/s at a round trip of 1 ms "
+                 "with %" PRIu64 "; sysctl -w net.ipv4.%s='4096 131072 %" PRIu64 "'",
+                 names[i], bytes, facts->lanes, fastest_mbps, needed, names[i], needed);
+      }
+    } else if (read_number(check, limits[i], &limit) &&
+               (uint64_t)limit < facts->options.socket_buffer_bytes) {
+      complain(check,
+               "socket buffers of %u bytes are wished, and net.%.4s.%s allows %" PRId64
+               "; sysctl -w net.core.%s=%u",
+               facts->options.socket_buffer_bytes, limits[i], limits[i] + 5, limit, limits[i] + 5,
+               facts->options.socket_buffer_bytes);
+    }
+  }
+}
+
+/* ---- the rest ---- */
+
+static void check_queues(struct check *check) {
+  int64_t value;
+  if (read_number(check, "core/somaxconn", &value) && value < 1024) {
+    complain(check,
+             "net.core.somaxconn is %" PRId64 ": peers that connect all at once are put off; "
+             "sysctl -w net.core.somaxconn=4096",
+             value);
+  }
+  if (read_number(check, "ipv4/tcp_slow_start_after_idle", &value) && value == 1) {
+    complain(check, "flows start slowly again after each pause of a job; "
+                    "sysctl -w net.ipv4.tcp_slow_start_after_idle=0");
+  }
+  if (read_number(check, "ipv4/tcp_retries2", &value) && value > 8) {
+    complain(check,
+             "net.ipv4.tcp_retries2 is %" PRId64
+             ": stratus notices dead peers by itself, but NCCL's "
+             "own bootstrap connections wait for minutes; sysctl -w net.ipv4.tcp_retries2=8",
+             value);
+  }
+  uint64_t needed = (uint64_t)CONNECTIONS * check->facts->lanes;
+  if (check->facts->open_files < needed) {
+    complain(check,
+             "ulimit -n is %" PRIu64 ": with %u flows each, that is for %" PRIu64
+             " connections; ulimit -n %" PRIu64
+             " (systemd: LimitNOFILE=, docker: --ulimit nofile=)",
+             check->facts->open_files, check->facts->lanes,
+             check->facts->open_files / check->facts->lanes, needed);
+  }
+}
+
+static void check_options(struct check *check) {
+  const struct tcp_options *options = &check->facts->options;
+  char text[SYSFS_TEXT_MAX];
+  const char *root = check->facts->root;
+  if (options->pacing_mbps &&
+      sysfs_read_text(root, text, sizeof(text), "proc/sys/net/core/default_qdisc") > 0 &&
+      strcmp(text, "fq") != 0) {
+    complain(check,
+             "flows are paced, and the queueing discipline is %s unless you set another: TCP paces "
+             "by its own timers, which costs CPU; tc qdisc replace dev %s root fq",
+             text,
+             check->facts->devices->physical_count ? check->facts->devices->devices[0].nics[0].name
+                                                   : "eth0");
+  }
+  if (options->congestion[0] &&
+      sysfs_read_text(root, text, sizeof(text),
+                      "proc/sys/net/ipv4/tcp_available_congestion_control") > 0) {
+    bool is_there = false;
+    char *save;
+    for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+      is_there = is_there || !strcmp(word, options->congestion);
+    }
+    if (!is_there) {
+      complain(check, "congestion control %s is not loaded; modprobe tcp_%s", options->congestion,
+               options->congestion);
+    }
+  }
+}
+
+void host_facts_read(const struct device_table *devices, struct host_facts *facts) {
+  struct settings settings;
+  struct rlimit files = { .rlim_cur = RLIM_INFINITY };
+  settings_get(1, &settings);
+  getrlimit(RLIMIT_NOFILE, &files);
+  *facts = (struct host_facts){ .root = param_string(PARAM_SYSFS_ROOT),
+                                .devices = devices,
+                                .lanes = settings.lanes,
+                                .open_files = files.rlim_cur };
+  tcp_options_get(&facts->options);
+}
+
+int host_check(const struct host_facts *facts, host_tell_fn *tell) {
+  struct check check = { .facts = facts, .tell = tell };
+  check_subnets(&check);
+  check_buffers(&check);
+  check_queues(&check);
+  check_options(&check);
+  return check.count;
+}

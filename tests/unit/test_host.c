@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stratus-net doctor finds in a host's settings, which are files here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "net_plugin/tools/host.h"
+#include "tests/lib/tree.h"
+
+static struct tree tree;
+static struct device_table table;
+static struct host_facts facts;
+static char told[4096];
+
+static void remember(const char *text) {
+  size_t length = strlen(told);
+  snprintf(told + length, sizeof(told) - length, "%s\n", text);
+}
+
+static void set(const char *name, const char *value) {
+  char path[128];
+  snprintf(path, sizeof(path), "proc/sys/net/%s", name);
+  tree_write(&tree, path, "%s\n", value);
+}
+
+static void add_nic(const char *name, const char *address, uint32_t mbps) {
+  struct device *device = &table.devices[table.count++];
+  struct nic *nic = &device->nics[0];
+  *device = (struct device){ .nic_count = 1 };
+  snprintf(nic->name, sizeof(nic->name), "%s", name);
+  struct sockaddr_in *in = (struct sockaddr_in *)&nic->address;
+  in->sin_family = AF_INET;
+  assert_int_equal(inet_pton(AF_INET, address, &in->sin_addr), 1);
+  nic->prefix_bits = 24;
+  nic->speed_mbps = mbps;
+  table.physical_count = table.count;
+}
+
+/* A host with nothing to complain about. */
+static int set_up(void **context) {
+  (void)context;
+  tree_create(&tree);
+  memset(&table, 0, sizeof(table));
+  memset(&facts, 0, sizeof(facts));
+  facts = (struct host_facts){
+    .root = tree.root, .devices = &table, .lanes = 8, .open_files = 1 << 20
+  };
+  facts.options.dscp = -1;
+  add_nic("eth0", "10.0.0.1", 100000);
+  set("ipv4/tcp_rmem", "4096\t131072\t6291456");
+  set("ipv4/tcp_wmem", "4096\t16384\t4194304");
+  set("core/rmem_max", "212992");
+  set("core/wmem_max", "212992");
+  set("core/somaxconn", "4096");
+  set("core/default_qdisc", "pfifo_fast");
+  set("ipv4/tcp_slow_start_after_idle", "0");
+  set("ipv4/tcp_retries2", "8");
+  set("ipv4/tcp_available_congestion_control", "reno cubic");
+  set("ipv4/conf/all/arp_ignore", "0");
+  set("ipv4/conf/all/arp_announce", "0");
+  set("ipv4/conf/all/rp_filter", "0");
+  return 0;
+}
+
+static int tear_down(void **context) {
+  (void)context;
+  tree_remove(&tree);
+  return 0;
+}
+
+static void expect(int count, const char *part) {
+  told[0] = '\0';
+  int found = host_check(&facts, remember);
+  if (found != count || !strstr(told, part)) {
+    fail_msg("%d findings, not %d with \"%s\":\n%s", found, count, part, told);
+  }
+}
+
+static void a_good_host_has_no_findings(void **context) {
+  (void)context;
+  expect(0, "");
+  tree_remove(&tree); /* what cannot be read is not judged */
+  tree_create(&tree);
+  facts.root = tree.root;
+  expect(0, "");
+}
+
+static void buffers_must_hold_what_is_under_way(void **context) {
+  (void)context;
+  table.devices[0].nics[0].speed_mbps = 400000; /* 2 x 50 Gb/s x 1 ms for each of 8 */
+  expect(2, "sysctl -w net.ipv4.tcp_rmem='4096 131072 12500000'");
+  expect(2, "tcp_wmem ends at 4194304 bytes");
+  facts.lanes = 32;
+  expect(0, "");
+  facts.options.socket_buffer_bytes = 1 << 20;
+  expect(2, "sysctl -w net.core.wmem_max=1048576");
+}
+
+static void nics_in_one_subnet_need_care(void **context) {
+  (void)context;
+  add_nic("eth1", "10.0.1.1", 1000);
+  expect(0, "");
+  add_nic("eth2", "10.0.0.2", 1000);
+  /* These NICs are invented, so that they cannot be bound to either. */
+  expect(3, "sysctl -w net.ipv4.conf.all.arp_ignore=1");
+  expect(3, "eth0 and eth2 are in one subnet, and arp_announce of eth0 is 0");
+  set("ipv4/conf/all/arp_ignore", "1");
+  set("ipv4/conf/all/arp_announce", "2");
+  expect(1, "cannot be bound to a device");
+  set("ipv4/conf/eth2/rp_filter", "1");
+  expect(2, "rp_filter of eth2 is 1");
+  set("ipv4/conf/all/rp_filter", "2");
+  expect(1, "");
+}
+
+static void merged_nics_are_looked_at_one_by_one(void **context) {
+  (void)context;
+  add_nic("eth1", "10.0.0.2", 1000);
+  table.devices[0].nics[1] = table.devices[1].nics[0];
+  table.devices[0].nic_count = 2;
+  table.count = table.physical_count = 1;
+  expect(3, "eth0 and eth1 are in one subnet");
+}
+
+static void queues_and_limits(void **context) {
+  (void)context;
+  set("core/somaxconn", "128");
+  expect(1, "sysctl -w net.core.somaxconn=4096");
+  set("core/somaxconn", "4096");
+  set("ipv4/tcp_slow_start_after_idle", "1");
+  expect(1, "tcp_slow_start_after_idle=0");
+  set("ipv4/tcp_slow_start_after_idle", "0");
+  set("ipv4/tcp_retries2", "15");
+  expect(1, "tcp_retries2=8");
+  set("ipv4/tcp_retries2", "8");
+  facts.open_files = 1024;
+  expect(1, "with 8 flows each, that is for 128 connections; ulimit -n 2048");
+}
+
+static void options_need_what_they_need(void **context) {
+  (void)context;
+  facts.options.pacing_mbps = 1000;
+  expect(1, "tc qdisc replace dev eth0 root fq");
+  set("core/default_qdisc", "fq");
+  expect(0, "");
+  strcpy(facts.options.congestion, "cubi");
+  expect(1, "modprobe tcp_cubi");
+  strcpy(facts.options.congestion, "cubic");
+  expect(0, "");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(a_good_host_has_no_findings, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(buffers_must_hold_what_is_under_way, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(nics_in_one_subnet_need_care, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(merged_nics_are_looked_at_one_by_one, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(queues_and_limits, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(options_need_what_they_need, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -153,6 +153,7 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
   if (is_sender) {
     int result = send_settle(link, lane, received_before, now_ns);
     if (result != 0) {
+      failover_settle(&link->failover, lane);
       link_fail(link, result); /* what arrived in the old epoch will never be known */
       return;
     }

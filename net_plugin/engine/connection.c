@@ -200,6 +200,9 @@ int connection_new(struct engine *engine, const struct connection_config *config
   void *memory = mmap(NULL, connection->link_bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (!connection->slots || memory == MAP_FAILED) {
+    if (memory != MAP_FAILED) {
+      munmap(memory, connection->link_bytes);
+    }
     free(connection->slots);
     free(connection);
     return -ENOMEM;

@@ -47,6 +47,14 @@ static struct {
 
 static struct profiler profiler;
 
+/* What fails for want of memory says so here, once for all that is called. */
+static int tell_if_out_of_memory(int rc, const char *what) {
+  if (rc == -ENOMEM) {
+    LOG_WARN("cannot %s: out of memory", what);
+  }
+  return rc;
+}
+
 /* ---- init, finalize ---- */
 
 static void announce_device(int index, const struct device *device) {
@@ -116,7 +124,7 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
   if (context) {
     created = calloc(1, sizeof(*created));
     if (!created) {
-      return -ENOMEM;
+      return tell_if_out_of_memory(-ENOMEM, "start");
     }
     created->traffic_class = host->traffic_class;
   }
@@ -213,7 +221,7 @@ int plugin_listen(int device, void *handle, struct listener **listener) {
   struct nic nics[NIC_MAX_FUSED];
   unsigned count;
   int rc = copy_nics(device, nics, &count);
-  return rc ? rc : listener_open(nics, count, handle, listener);
+  return rc ? rc : tell_if_out_of_memory(listener_open(nics, count, handle, listener), "listen");
 }
 
 /* The user's word, then NCCL's, then the profile's. */
@@ -234,7 +242,10 @@ int plugin_connect(int device, int traffic_class, void *handle, struct connectio
   struct nic nics[NIC_MAX_FUSED];
   unsigned count;
   int rc = copy_nics(device, nics, &count);
-  return rc ? rc : connector_connect(nics, count, choose_dscp(traffic_class), handle, connection);
+  if (!rc) {
+    rc = connector_connect(nics, count, choose_dscp(traffic_class), handle, connection);
+  }
+  return tell_if_out_of_memory(rc, "connect");
 }
 
 int plugin_isend(struct connection *connection, void *data, size_t bytes,

@@ -70,6 +70,7 @@ static int port_open(struct engine *engine, const struct nic *nic, struct port *
   if (port->fd >= 0) {
     error = engine_watch(engine, &port->source, port->fd, EPOLLIN);
     if (error) {
+      LOG_WARN("cannot listen on %s: %s", nic->name, strerror(-error));
       close(port->fd);
     }
   }

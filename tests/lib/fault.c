@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wrapped allocators. */
+/* The counter, and the wrapped allocators; the wrapped system calls are in fault_calls.c. */
 #include "tests/lib/fault.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#include "tests/lib/fault_state.h"
 
 static unsigned long countdown; /* 0: no fault is set */
+static enum fault_call failing;
+static int failing_error;
 static bool has_failed;
+static size_t shortened; /* 0: not */
+static long mappings;
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
@@ -17,6 +23,8 @@ void *__real_reallocarray(void *memory, size_t count, size_t bytes);
 char *__real_strdup(const char *text);
 int __real_posix_memalign(void **memory, size_t alignment, size_t bytes);
 void *__real_aligned_alloc(size_t alignment, size_t bytes);
+void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+int __real_munmap(void *at, size_t bytes);
 
 void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
@@ -25,31 +33,57 @@ void *__wrap_reallocarray(void *memory, size_t count, size_t bytes);
 char *__wrap_strdup(const char *text);
 int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+int __wrap_munmap(void *at, size_t bytes);
+
+void fault_fail(enum fault_call call, unsigned long k, int error) {
+  __atomic_store_n(&countdown, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&has_failed, false, __ATOMIC_RELAXED);
+  __atomic_store_n(&failing, call, __ATOMIC_RELAXED);
+  __atomic_store_n(&failing_error, error, __ATOMIC_RELAXED);
+  __atomic_store_n(&countdown, k, __ATOMIC_RELEASE);
+}
 
 void fault_fail_allocation(unsigned long k) {
-  __atomic_store_n(&has_failed, false, __ATOMIC_RELAXED);
-  __atomic_store_n(&countdown, k, __ATOMIC_RELEASE);
+  fault_fail(FAULT_ALLOCATION, k, ENOMEM);
+}
+
+void fault_shorten(size_t bytes) {
+  __atomic_store_n(&shortened, bytes, __ATOMIC_RELAXED);
+}
+
+size_t fault_shortened(size_t bytes) {
+  size_t most = __atomic_load_n(&shortened, __ATOMIC_RELAXED);
+  return most > 0 && most < bytes ? most : bytes;
 }
 
 bool fault_clear(void) {
   __atomic_store_n(&countdown, 0, __ATOMIC_RELEASE);
+  fault_shorten(0);
   return __atomic_load_n(&has_failed, __ATOMIC_RELAXED);
 }
 
-/* True for the one call that has to fail. */
-static bool is_due(void) {
+long fault_mappings(void) {
+  return __atomic_load_n(&mappings, __ATOMIC_RELAXED);
+}
+
+bool fault_is_due(enum fault_call call) {
   unsigned long left = __atomic_load_n(&countdown, __ATOMIC_ACQUIRE);
-  while (left > 0) {
+  while (left > 0 && __atomic_load_n(&failing, __ATOMIC_RELAXED) == call) {
     if (__atomic_compare_exchange_n(&countdown, &left, left - 1, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE)) {
       if (left == 1) {
         __atomic_store_n(&has_failed, true, __ATOMIC_RELAXED);
-        errno = ENOMEM;
+        errno = __atomic_load_n(&failing_error, __ATOMIC_RELAXED);
       }
       return left == 1;
     }
   }
   return false;
+}
+
+static bool is_due(void) {
+  return fault_is_due(FAULT_ALLOCATION);
 }
 
 void *__wrap_malloc(size_t bytes) {
@@ -78,4 +112,17 @@ int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes) {
 
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes) {
   return is_due() ? NULL : __real_aligned_alloc(alignment, bytes);
+}
+
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset) {
+  void *mapped = is_due() ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, fd, offset);
+  if (mapped != MAP_FAILED) {
+    __atomic_add_fetch(&mappings, 1, __ATOMIC_RELAXED);
+  }
+  return mapped;
+}
+
+int __wrap_munmap(void *at, size_t bytes) {
+  __atomic_sub_fetch(&mappings, 1, __ATOMIC_RELAXED);
+  return __real_munmap(at, bytes);
 }

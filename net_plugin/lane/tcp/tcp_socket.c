@@ -267,6 +267,7 @@ static void port_range(unsigned *low, unsigned *high) {
 int tcp_socket_listen(const struct nic *nic, struct sockaddr_storage *address) {
   int fd = tcp_socket_open(nic->address.ss_family);
   if (fd < 0) {
+    LOG_WARN("cannot listen on %s: %s", nic->name, strerror(-fd));
     return fd;
   }
   int one = 1, error = EADDRINUSE;

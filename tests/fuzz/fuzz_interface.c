@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which interfaces are used, from any text in NCCL_SOCKET_IFNAME, NCCL_SOCKET_FAMILY, NCCL_COMM_ID
- * and STRATUS_SPEED_MBPS: four lines of the input. Further lines name interfaces. */
+/* Which interfaces are used and what becomes of them, from any text in NCCL_SOCKET_IFNAME,
+ * NCCL_SOCKET_FAMILY, NCCL_COMM_ID, STRATUS_SPEED_MBPS, STRATUS_MERGE_NICS and STRATUS_THREAD_CPUS:
+ * six lines of the input. Further lines name interfaces. */
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sched.h>
 
 #include "net_plugin/plugin/device.h"
 #include "net_plugin/plugin/interface.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { EXTRA_MAX = 24 };
+enum { LINES = 6, EXTRA_MAX = 24 };
 
 /* The linker sends calls of getaddrinfo here: numbers resolve, no name server is asked. */
 int __real_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
@@ -58,23 +60,38 @@ static size_t fill_list(struct interface *list, struct fuzz_input *input) {
 }
 
 static void check_devices(const struct interface *list, size_t count, size_t chosen,
-                          const char *speed_mbps) {
+                          char *const lines[LINES]) {
   static struct device_table table;
+  unsigned nics = 0;
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  CPU_SET(0, &allowed);
+  CPU_SET(3, &allowed);
+  struct device_settings settings = {
+    .sysfs_root = "/nowhere",
+    .speed_mbps = lines[3],
+    .merge_nics = lines[4],
+    .thread_cpus = lines[5],
+    .allowed_cpus = &allowed,
+  };
   memset(&table, 0, sizeof table);
-  struct device_settings settings = { .sysfs_root = "/nowhere", .speed_mbps = speed_mbps };
   device_table_discover(&table, list, count, &settings);
-  FUZZ_CHECK(table.count == (int)chosen);
   for (int i = 0; i < table.count; i++) {
-    FUZZ_CHECK(table.devices[i].speed_mbps > 0 && table.devices[i].name[0] != '\0');
+    const struct device *device = &table.devices[i];
+    FUZZ_CHECK(device->speed_mbps > 0 && device->name[0] != '\0');
+    FUZZ_CHECK(device->nic_count >= 1 && device->nic_count <= NIC_MAX_FUSED);
+    FUZZ_CHECK(memchr(device->name, '\0', sizeof device->name) != NULL);
+    nics += device->nic_count;
   }
+  FUZZ_CHECK(nics == chosen); /* merged or not, each is in one device */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   log_set_sink(fuzz_swallow_log);
   struct fuzz_input input = { data, size };
   struct interface list[8 + EXTRA_MAX];
-  char *lines[4];
-  for (unsigned i = 0; i < 4; i++) {
+  char *lines[LINES];
+  for (unsigned i = 0; i < LINES; i++) {
     lines[i] = fuzz_line(&input);
   }
   /* An empty line is a variable that is not set. */
@@ -92,8 +109,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     chosen += list[i].verdict == INTERFACE_CHOSEN;
   }
   FUZZ_CHECK(chosen == told && chosen <= INTERFACE_CHOSEN_MAX);
-  check_devices(list, count, chosen, lines[3]);
-  for (unsigned i = 0; i < 4; i++) {
+  check_devices(list, count, chosen, lines);
+  for (unsigned i = 0; i < LINES; i++) {
     free(lines[i]);
   }
   return 0;

@@ -33,8 +33,8 @@ static int make_memory(struct plain *plain) {
     largest = plan->sizes[i] > largest ? plan->sizes[i] : largest;
   }
   plain->piece_bytes = largest;
-  plain->contents = malloc(largest + PLAIN_PERIOD_BYTES);
-  plain->buffer = malloc(largest);
+  plain->contents = aligned_alloc(4096, (largest + PLAIN_PERIOD_BYTES + 4095) & ~UINT64_C(4095));
+  plain->buffer = aligned_alloc(4096, (largest + 4095) & ~UINT64_C(4095));
   if (!plain->contents || !plain->buffer) {
     return failure("out of memory");
   }

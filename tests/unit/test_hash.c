@@ -27,16 +27,30 @@ static void crc32c_vectors(void **state) {
   assert_int_equal(hash_crc32c(0, "", 0), 0);
 }
 
+static void fill(unsigned char *bytes, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    bytes[i] = (unsigned char)(i * 167 + i / 251 * 13 + 7);
+  }
+}
+
+/* Every length up to beyond a few short blocks, at every alignment; then around the places where
+ * the long blocks begin and end. */
 static void both_forms_agree(void **state) {
   (void)state;
-  unsigned char bytes[128];
-  for (size_t i = 0; i < sizeof bytes; i++) {
-    bytes[i] = (unsigned char)(i * 167 + 13);
-  }
+  enum { SHORT = 3 * 256, LONG = 3 * 4096, MOST = 3 * LONG + 64 };
+  static unsigned char bytes[MOST + 8];
+  fill(bytes, sizeof bytes);
   for (size_t at = 0; at < 8; at++) {
-    for (size_t count = 0; count + at <= sizeof bytes; count++) {
-      assert_int_equal(hash_crc32c(0, bytes + at, count),
-                       hash_crc32c_portable(0, bytes + at, count));
+    for (size_t count = 0; count <= 3 * SHORT + 17; count += at == 0 ? 1 : 7) {
+      assert_int_equal(hash_crc32c(5, bytes + at, count),
+                       hash_crc32c_portable(5, bytes + at, count));
+    }
+    for (size_t blocks = 1; blocks <= 3; blocks++) {
+      for (size_t extra = 0; extra < 80; extra++) {
+        size_t count = blocks * LONG + extra - 16;
+        assert_int_equal(hash_crc32c(~0u, bytes + at, count),
+                         hash_crc32c_portable(~0u, bytes + at, count));
+      }
     }
   }
 }
@@ -50,6 +64,13 @@ static void crc32c_goes_on_where_it_stopped(void **state) {
     assert_int_equal(hash_crc32c(first, text + split, sizeof text - split), whole);
     first = hash_crc32c_portable(0, text, split);
     assert_int_equal(hash_crc32c_portable(first, text + split, sizeof text - split), whole);
+  }
+  static unsigned char bytes[20000];
+  fill(bytes, sizeof bytes);
+  whole = hash_crc32c(0, bytes, sizeof bytes);
+  for (size_t split = 0; split <= sizeof bytes; split += 111) {
+    uint32_t first = hash_crc32c(0, bytes, split);
+    assert_int_equal(hash_crc32c(first, bytes + split, sizeof bytes - split), whole);
   }
 }
 

@@ -67,6 +67,8 @@
   X(STATS, BOOL, "1", "", "", NET, "0 keeps stratus-net stats from asking this process")           \
   X(STATS_DIR, STRING, "", "", "", NET,                                                            \
     "directory of the sockets for stratus-net stats; empty: XDG_RUNTIME_DIR or /tmp/stratus-UID")  \
+  X(CHECKSUM, BOOL, "0", "", "", NET,                                                              \
+    "1 checks what every chunk carries by CRC32C and sends damaged ones again; one side suffices") \
   X(SECRET, SECRET, "", "", "", NET,                                                               \
     "job secret, equal on all hosts: nobody joins a connection without it")                        \
   X(SECRET_FILE, STRING, "", "", "", NET,                                                          \

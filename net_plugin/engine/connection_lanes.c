@@ -13,6 +13,7 @@
 
 /* A lane that brought this much or less at a time is likely to bring more of the kind. */
 #define HOT_BYTES (16u << 10)
+#define DAMAGE_INTERVAL_NS (10 * NS_PER_S)
 
 void connection_drop_lane(struct connection *connection, unsigned index) {
   struct lane_slot *slot = &connection->slots[index];
@@ -33,7 +34,13 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
   uint32_t epoch = lane->epoch;
   connection->checksum_errors += error == -EBADMSG;
   connection_drop_lane(connection, index);
-  if (error != -EPIPE && !connection->is_detached) { /* -EPIPE: the peer leaves, its BYE is near */
+  if (error == -EBADMSG) {
+    LOG_WARN_EVERY(DAMAGE_INTERVAL_NS,
+                   "flow %u to %s on %s brought damaged bytes; they are sent again. Something "
+                   "between the hosts changes data: look at NICs, cables and memory",
+                   index, connection->peer, connection->nic);
+  } else if (error != -EPIPE &&
+             !connection->is_detached) { /* -EPIPE: the peer leaves, its BYE is near */
     LOG_INFO("flow %u to %s on %s lost: %s; its data moves to the others, the flow is dialled anew",
              index, connection->peer, connection->nic, strerror(-error));
   }

@@ -94,6 +94,7 @@ static int make_connection(struct attempt *attempt, const struct reply *reply) {
               .eager_slots = reply->eager_slots < attempt->hello.eager_slots
                                  ? reply->eager_slots
                                  : attempt->hello.eager_slots,
+              .wants_checksums = reply->has_checksums,
               .timeout_ns = attempt->settings.link_timeout_ns,
               .paths = attempt->route.paths.home_count,
               .redials_slow_lanes = attempt->settings.redials_slow_lanes,
@@ -194,6 +195,7 @@ static int prepare(struct attempt *attempt, const struct peering_route *route, i
   hello->eager_slots = attempt->settings.eager_slots;
   hello->dscp = (int8_t)dscp;
   hello->is_first = 1;
+  hello->wants_checksums = attempt->settings.wants_checksums;
   hello->pid = (uint32_t)getpid();
   snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());
   if (getrandom(hello->connection, TOKEN_BYTES, 0) != TOKEN_BYTES) {

@@ -84,6 +84,7 @@ static void walk_hello(struct cursor *cursor, struct hello *hello) {
   walk_u16(cursor, &hello->eager_slots);
   walk(cursor, &hello->dscp, sizeof hello->dscp);
   walk(cursor, &hello->is_first, sizeof hello->is_first);
+  walk(cursor, &hello->wants_checksums, sizeof hello->wants_checksums);
   walk(cursor, &hello->has_secret, sizeof hello->has_secret);
   walk_u32(cursor, &hello->pid);
   walk(cursor, hello->nonce, NONCE_BYTES);
@@ -110,6 +111,7 @@ static void walk_reply(struct cursor *cursor, struct reply *reply) {
   walk_u32(cursor, &reply->eager_bytes);
   walk_u16(cursor, &reply->eager_slots);
   walk_u64(cursor, &reply->received_before);
+  walk(cursor, &reply->has_checksums, sizeof reply->has_checksums);
   walk(cursor, &reply->has_secret, sizeof reply->has_secret);
   walk_u32(cursor, &reply->pid);
   walk_text(cursor, reply->host, HOST_TEXT_BYTES);
@@ -196,11 +198,12 @@ int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *hello) {
     return error;
   }
   walk_hello(&(struct cursor){ (uint8_t *)(uintptr_t)bytes, true }, hello);
-  bool is_valid =
-      hello->lanes >= 1 && hello->lanes <= WIRE_MAX_LANES && hello->lane < hello->lanes &&
-      hello->epoch >= 1 && hello->chunk_bytes >= 1 && hello->chunk_bytes <= WIRE_MAX_CHUNK_BYTES &&
-      hello->eager_bytes <= hello->chunk_bytes && hello->eager_slots <= LINK_WINDOW / 2 &&
-      hello->dscp >= -1 && hello->dscp <= 63 && hello->is_first <= 1 && hello->has_secret <= 1;
+  bool is_valid = hello->lanes >= 1 && hello->lanes <= WIRE_MAX_LANES &&
+                  hello->lane < hello->lanes && hello->epoch >= 1 && hello->chunk_bytes >= 1 &&
+                  hello->chunk_bytes <= WIRE_MAX_CHUNK_BYTES &&
+                  hello->eager_bytes <= hello->chunk_bytes &&
+                  hello->eager_slots <= LINK_WINDOW / 2 && hello->dscp >= -1 && hello->dscp <= 63 &&
+                  hello->is_first <= 1 && hello->has_secret <= 1 && hello->wants_checksums <= 1;
   return is_valid ? 0 : -EINVAL;
 }
 
@@ -230,7 +233,7 @@ int reply_decode(const uint8_t bytes[REPLY_BYTES], struct reply *reply) {
   }
   walk_reply(&(struct cursor){ (uint8_t *)(uintptr_t)bytes, true }, reply);
   bool is_valid =
-      reply->status < REPLY_STATUS_END && reply->has_secret <= 1 &&
+      reply->status < REPLY_STATUS_END && reply->has_secret <= 1 && reply->has_checksums <= 1 &&
       (reply->status != REPLY_ACCEPTED ||
        (reply->lanes >= 1 && reply->lanes <= WIRE_MAX_LANES &&
         reply->eager_bytes <= WIRE_MAX_CHUNK_BYTES && reply->eager_slots <= LINK_WINDOW / 2));

@@ -58,8 +58,9 @@ struct hello {
   uint32_t chunk_bytes;            /* largest DATA payload the dialling side will send */
   uint32_t eager_bytes;            /* what it wants; the reply decides */
   uint16_t eager_slots;
-  int8_t dscp;        /* -1: none */
-  uint8_t is_first;   /* the first lane of a new connection */
+  int8_t dscp;      /* -1: none */
+  uint8_t is_first; /* the first lane of a new connection */
+  uint8_t wants_checksums;
   uint8_t has_secret; /* the dialling side has a job secret; for messages */
   uint32_t pid;
   uint8_t nonce[NONCE_BYTES];
@@ -98,6 +99,7 @@ struct reply {
   uint32_t eager_bytes;     /* agreed */
   uint16_t eager_slots;     /* agreed */
   uint64_t received_before; /* DATA frames of the lane's previous epoch that arrived */
+  uint8_t has_checksums;    /* agreed: one side wants them */
   uint8_t has_secret;       /* the listening side has a job secret; for messages */
   uint32_t pid;
   char host[HOST_TEXT_BYTES];

@@ -38,6 +38,7 @@ void settings_get(unsigned nics, struct settings *settings) {
     settings->eager_bytes = settings->chunk_bytes;
   }
   settings->eager_slots = settings->eager_bytes ? SETTINGS_EAGER_SLOTS : 0;
+  settings->wants_checksums = param_bool(PARAM_CHECKSUM);
   settings->link_timeout_ns = param_duration_ns(PARAM_LINK_TIMEOUT);
   settings->redials_slow_lanes = param_bool(PARAM_REDIAL_SLOW);
   settings->connect_timeout_ns = param_duration_ns(PARAM_CONNECT_TIMEOUT);

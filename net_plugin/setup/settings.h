@@ -24,7 +24,7 @@ struct settings {
   uint32_t chunk_bytes, eager_bytes;
   uint16_t eager_slots;
   uint64_t link_timeout_ns, connect_timeout_ns;
-  bool redials_slow_lanes;
+  bool redials_slow_lanes, wants_checksums;
 };
 
 /* The [net] part of a profile gives defaults that parameters override. NULL: none. */

@@ -70,6 +70,7 @@ static int make_connection(struct engine *engine, const struct nic *nic, const s
               .chunk_bytes = hello->chunk_bytes,
               .eager_bytes = reply->eager_bytes,
               .eager_slots = reply->eager_slots,
+              .wants_checksums = reply->has_checksums,
               .timeout_ns = settings.link_timeout_ns,
               .seed = clock_now_ns() },
   };
@@ -87,6 +88,7 @@ static void agree(const struct hello *hello, struct reply *reply) {
       hello->eager_bytes < settings.eager_bytes ? hello->eager_bytes : settings.eager_bytes;
   reply->eager_slots =
       hello->eager_slots < settings.eager_slots ? hello->eager_slots : settings.eager_slots;
+  reply->has_checksums = hello->wants_checksums || settings.wants_checksums;
   if (!reply->eager_bytes || !reply->eager_slots) {
     reply->eager_bytes = reply->eager_slots = 0;
   }

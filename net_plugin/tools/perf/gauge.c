@@ -4,6 +4,9 @@
 
 #include <dirent.h>
 #include <sys/resource.h>
+#include <time.h>
+
+#include "common/clock.h"
 
 static double seconds(const struct rusage *usage) {
   return (double)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) +
@@ -79,6 +82,17 @@ void gauge_look(struct gauge *gauge, uint64_t now_ns) {
                 : messages >= (plan->warmup_count + plan->count) * streams)) {
     enter(gauge, GAUGE_OVER, now_ns);
   }
+}
+
+json_t *gauge_rest(uint64_t rest_ns) {
+  struct usage begin = read_usage();
+  uint64_t begin_ns = clock_now_ns();
+  struct timespec rest = { .tv_sec = (time_t)(rest_ns / NS_PER_S),
+                           .tv_nsec = (long)(rest_ns % NS_PER_S) };
+  nanosleep(&rest, NULL);
+  double seconds = (double)(clock_now_ns() - begin_ns) * 1e-9;
+  return json_pack("{s:f, s:f}", "seconds", seconds, "cpu_seconds",
+                   read_usage().process_s - begin.process_s);
 }
 
 static json_t *half_trips_to_json(const struct histogram *trips) {

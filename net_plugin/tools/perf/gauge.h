@@ -46,6 +46,10 @@ static inline bool gauge_is_measuring(const struct gauge *gauge) {
   return gauge->state == GAUGE_MEASURING;
 }
 
+/* Does nothing for a time, and says what the process used meanwhile: {"seconds", "cpu_seconds"};
+ * NULL without memory. */
+json_t *gauge_rest(uint64_t rest_ns);
+
 /* What this side has to report; NULL without memory. Takes `flows`, NULL: none. */
 json_t *gauge_to_json(const struct gauge *gauge, json_t *flows);
 

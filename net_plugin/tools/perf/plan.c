@@ -176,6 +176,7 @@ int plan_make(struct plan *plan, const struct plan_wish *wish) {
     .has_flows = wish->has_flows,
     .is_checked = wish->check ? wish->check == 1 : wish->count > 0,
     .patience_ns = wish->patience_ns,
+    .idle_ns = wish->idle_ns,
   };
   int status = choose_sizes(plan, wish);
   status = status == CLI_OK ? choose_length(plan, wish) : status;
@@ -193,15 +194,16 @@ json_t *plan_to_json(const struct plan *plan) {
   for (int i = 0; i < plan->device_count; i++) {
     json_array_append_new(devices, json_integer(plan->devices[i]));
   }
-  return json_pack(
-      "{s:s, s:s, s:o, s:i, s:I, s:i, s:b, s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:b, s:i, s:s, s:I}",
-      "test", plan_test_name(plan), "shape", plan_shape_name(plan), "bytes", sizes, "depth",
-      plan->depth, "slot_bytes", (json_int_t)plan->slot_bytes, "connections", plan->connections,
-      "timed", plan->is_timed, "time_ns", (json_int_t)plan->time_ns, "warmup_ns",
-      (json_int_t)plan->warmup_ns, "count", (json_int_t)plan->count, "warmup_count",
-      (json_int_t)plan->warmup_count, "devices", devices, "fused", plan->is_fused, "checked",
-      plan->is_checked, "flows", plan->has_flows, "plain_flows", plan->plain_flows, "plugin",
-      plan->plugin, "patience_ns", (json_int_t)plan->patience_ns);
+  return json_pack("{s:s, s:s, s:o, s:i, s:I, s:i, s:b, s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:b, "
+                   "s:i, s:s, s:I, s:I}",
+                   "test", plan_test_name(plan), "shape", plan_shape_name(plan), "bytes", sizes,
+                   "depth", plan->depth, "slot_bytes", (json_int_t)plan->slot_bytes, "connections",
+                   plan->connections, "timed", plan->is_timed, "time_ns", (json_int_t)plan->time_ns,
+                   "warmup_ns", (json_int_t)plan->warmup_ns, "count", (json_int_t)plan->count,
+                   "warmup_count", (json_int_t)plan->warmup_count, "devices", devices, "fused",
+                   plan->is_fused, "checked", plan->is_checked, "flows", plan->has_flows,
+                   "plain_flows", plan->plain_flows, "plugin", plan->plugin, "patience_ns",
+                   (json_int_t)plan->patience_ns, "idle_ns", (json_int_t)plan->idle_ns);
 }
 
 /* Of an object member, a number within bounds. */
@@ -270,21 +272,22 @@ int plan_from_json(struct plan *plan, const json_t *json) {
   const uint64_t long_ns = 24 * 3600 * NS_PER_S, many = UINT64_C(1) << 48;
   int test, shape;
   *plan = (struct plan){ 0 };
-  bool is_good =
-      get_word(json, "test", PLAN_TEST_WORDS, &test) &&
-      get_word(json, "shape", PLAN_SHAPE_WORDS, &shape) &&
-      get_u64(json, "slot_bytes", PLAN_BYTES_MAX, &plan->slot_bytes) &&
-      get_int(json, "plain_flows", 0, PLAN_PLAIN_FLOWS_MAX, &plan->plain_flows) &&
-      get_lists(json, plan) && get_int(json, "depth", 1, PLAN_DEPTH_MAX, &plan->depth) &&
-      get_int(json, "connections", 1, PLAN_CONNECTIONS_MAX, &plan->connections) &&
-      get_bool(json, "timed", &plan->is_timed) &&
-      get_u64(json, "time_ns", long_ns, &plan->time_ns) &&
-      get_u64(json, "warmup_ns", long_ns, &plan->warmup_ns) &&
-      get_u64(json, "count", many, &plan->count) &&
-      get_u64(json, "warmup_count", many, &plan->warmup_count) &&
-      get_bool(json, "fused", &plan->is_fused) && get_bool(json, "checked", &plan->is_checked) &&
-      get_bool(json, "flows", &plan->has_flows) &&
-      get_u64(json, "patience_ns", long_ns, &plan->patience_ns) && get_plugin(json, plan);
+  bool is_good = get_word(json, "test", PLAN_TEST_WORDS, &test) &&
+                 get_word(json, "shape", PLAN_SHAPE_WORDS, &shape) &&
+                 get_u64(json, "slot_bytes", PLAN_BYTES_MAX, &plan->slot_bytes) &&
+                 get_int(json, "plain_flows", 0, PLAN_PLAIN_FLOWS_MAX, &plan->plain_flows) &&
+                 get_lists(json, plan) && get_int(json, "depth", 1, PLAN_DEPTH_MAX, &plan->depth) &&
+                 get_int(json, "connections", 1, PLAN_CONNECTIONS_MAX, &plan->connections) &&
+                 get_bool(json, "timed", &plan->is_timed) &&
+                 get_u64(json, "time_ns", long_ns, &plan->time_ns) &&
+                 get_u64(json, "warmup_ns", long_ns, &plan->warmup_ns) &&
+                 get_u64(json, "count", many, &plan->count) &&
+                 get_u64(json, "warmup_count", many, &plan->warmup_count) &&
+                 get_bool(json, "fused", &plan->is_fused) &&
+                 get_bool(json, "checked", &plan->is_checked) &&
+                 get_bool(json, "flows", &plan->has_flows) &&
+                 get_u64(json, "patience_ns", long_ns, &plan->patience_ns) &&
+                 get_u64(json, "idle_ns", long_ns, &plan->idle_ns) && get_plugin(json, plan);
   if (!is_good) {
     return failure("the other side sent a plan that makes no sense; is it the same version?");
   }

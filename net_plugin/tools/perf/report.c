@@ -45,10 +45,12 @@ json_t *report_round(uint64_t bytes, uint64_t wrong, json_t *client, json_t *ser
                    "wrong_messages", (json_int_t)wrong, "client", client, "server", server);
 }
 
-json_t *report_all(const struct plan *plan, json_t *client, json_t *server, json_t *rounds) {
-  return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "tool", "stratus-net perf", "version",
-                   STRATUS_VERSION, "test", plan_test_name(plan), "plan", plan_to_json(plan),
-                   "client", client, "server", server, "rounds", rounds);
+json_t *report_all(const struct plan *plan, json_t *client, json_t *server, json_t *rounds,
+                   json_t *idle) {
+  return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "tool", "stratus-net perf",
+                   "version", STRATUS_VERSION, "test", plan_test_name(plan), "plan",
+                   plan_to_json(plan), "client", client, "server", server, "rounds", rounds, "idle",
+                   idle ? idle : json_null());
 }
 
 int report_judge(const json_t *report) {
@@ -121,6 +123,14 @@ static void print_latency(const json_t *rounds) {
   }
 }
 
+static void print_idle(const json_t *idle) {
+  const json_t *client = json_object_get(idle, "client"), *server = json_object_get(idle, "server");
+  printf("\nidle for %.1f s: CPU of the client %.2f %%, of the server %.2f %% of a core\n",
+         number(client, "seconds"),
+         100 * share(number(client, "cpu_seconds"), number(client, "seconds")),
+         100 * share(number(server, "cpu_seconds"), number(server, "seconds")));
+}
+
 static void print_flows(const json_t *round, const char *side) {
   const json_t *flows = json_object_get(json_object_get(round, side), "flows");
   char size[QUANTITY_TEXT_MAX];
@@ -154,5 +164,8 @@ void report_print(const struct plan *plan, const json_t *report) {
     if (plan->has_flows) {
       print_flows(round, "client");
     }
+  }
+  if (plan->idle_ns) {
+    print_idle(json_object_get(report, "idle"));
   }
 }

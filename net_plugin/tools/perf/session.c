@@ -9,6 +9,8 @@
  *     "start"              <->  "start"
  *     (round.c, plain_run.c, which then says "done")
  *                          <-   "side": what the server measured
+ *   with --idle: "rest"    <->  "rest"
+ *                          <-   "rested": what the server used
  *   "end"                  <->  "end" */
 #include "net_plugin/tools/perf/session.h"
 
@@ -145,6 +147,30 @@ static int run_rounds(json_t *rounds) {
   return status;
 }
 
+/* Both sides at once: what the open connections cost while nothing is asked of them. The client
+ * gets {"client", "server"}. */
+static int rest(json_t **idle) {
+  struct talk *talk = session.talk;
+  uint64_t rest_ns = session.plan->idle_ns;
+  *idle = NULL;
+  if (!rest_ns) {
+    return CLI_OK;
+  }
+  int status = talk_meet(talk, "rest", session.plan->patience_ns);
+  json_t *mine = status == CLI_OK ? gauge_rest(rest_ns) : NULL, *message;
+  if (status != CLI_OK || !session.is_client) {
+    return status == CLI_OK ? talk_say(talk, json_pack("{s:o}", "rested", mine)) : status;
+  }
+  status = talk_hear(talk, "rested", session.plan->patience_ns, &message);
+  if (status != CLI_OK) {
+    json_decref(mine);
+    return status;
+  }
+  *idle = json_pack("{s:o, s:O}", "client", mine, "server", json_object_get(message, "rested"));
+  json_decref(message);
+  return *idle ? CLI_OK : failure("out of memory");
+}
+
 static int connect_all(void) {
   return session.is_plain
              ? plain_open(&session.plain, session.plan, session.is_client, session.talk)
@@ -153,16 +179,18 @@ static int connect_all(void) {
 
 int session_run(struct talk *talk, json_t **report) {
   session.talk = talk;
-  json_t *mine = describe(), *theirs = NULL, *rounds = json_array();
+  json_t *mine = describe(), *theirs = NULL, *rounds = json_array(), *idle = NULL;
   int status = mine ? get_ready(mine, &theirs) : failure("the transport cannot be described");
   status = status == CLI_OK ? connect_all() : status;
   status = status == CLI_OK ? run_rounds(rounds) : status;
+  status = status == CLI_OK ? rest(&idle) : status;
   status = status == CLI_OK ? talk_meet(talk, "end", session.plan->patience_ns) : status;
   if (status != CLI_OK) {
     talk_give_up(talk, failure_text());
     json_decref(mine);
     json_decref(theirs);
     json_decref(rounds);
+    json_decref(idle);
     return status;
   }
   if (session.is_plain) {
@@ -170,7 +198,7 @@ int session_run(struct talk *talk, json_t **report) {
   } else {
     driver_close(&session.driver);
   }
-  json_t *all = report_all(session.plan, mine, theirs, rounds);
+  json_t *all = report_all(session.plan, mine, theirs, rounds, idle);
   *report = all;
   return all ? CLI_OK : failure("out of memory");
 }

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "net_plugin/engine/connection_state.h"
 
 /* How long a goodbye may take once everything is delivered. */
@@ -30,6 +31,19 @@ static void take_posts(struct connection *connection, uint64_t now_ns) {
   }
 }
 
+/* What the link closes by its own decision; other closes are told where they begin. */
+static void tell_close(const struct connection *connection, const struct link_order *order) {
+  static const char *const why[] = {
+    [LINK_CLOSE_STALLED] = "it stood still while others moved; its data moves to them",
+    [LINK_CLOSE_SLOW] = "it was much slower than the others; another path is tried",
+    [LINK_CLOSE_SILENT] = "the peer is silent on all flows; a new one is tried",
+  };
+  if (order->reason != LINK_CLOSE_OVER && !connection->is_detached) {
+    LOG_INFO("flow %u to %s on %s is dialled anew: %s", order->lane, connection->peer,
+             connection->nic, why[order->reason]);
+  }
+}
+
 static void carry_out_orders(struct connection *connection, uint64_t now_ns) {
   struct link_order order;
   while (link_next_order(connection->link, &order, now_ns)) {
@@ -37,6 +51,7 @@ static void carry_out_orders(struct connection *connection, uint64_t now_ns) {
     if (order.kind == LINK_ORDER_OPEN) {
       connection->setup->open_lane(connection, order.lane, order.epoch);
     } else if (lane && lane->epoch <= order.epoch) {
+      tell_close(connection, &order);
       connection_drop_lane(connection, order.lane);
     }
   }

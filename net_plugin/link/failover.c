@@ -96,6 +96,7 @@ void failover_order_close(struct failover *failover, unsigned lane, uint32_t epo
   struct failover_lane *closed = &failover->lanes[lane];
   if ((failover->close & lane_bit(lane)) == 0 || epoch > closed->close_epoch) {
     closed->close_epoch = epoch;
+    closed->close_reason = LINK_CLOSE_OVER;
   }
   failover->close |= lane_bit(lane);
 }
@@ -163,12 +164,14 @@ bool failover_fence(struct failover *failover, unsigned lane, uint32_t epoch, ui
   return failover_lose(failover, lane, fenced->epoch, now_ns);
 }
 
-bool failover_cut(struct failover *failover, unsigned lane, bool as_stalled, uint64_t now_ns) {
+bool failover_cut(struct failover *failover, unsigned lane, enum link_close_reason reason,
+                  uint64_t now_ns) {
   struct failover_lane *cut = &failover->lanes[lane];
   if (!failover_fence(failover, lane, cut->epoch, now_ns)) {
     return false;
   }
-  if (as_stalled && cut->stalls++ > 0 && failover->up != 0) {
+  cut->close_reason = reason;
+  if (reason == LINK_CLOSE_STALLED && cut->stalls++ > 0 && failover->up != 0) {
     unsigned doublings = cut->stalls < 8 ? cut->stalls - 2 : 6;
     uint64_t delay_ns = FAILOVER_STALL_BACKOFF_NS << doublings;
     cut->retry_ns =
@@ -224,7 +227,7 @@ static bool failover_open(struct failover *failover, struct link_order *order, u
   opened->epoch = last + 1;
   failover_move(failover, lane, LINK_LANE_CONNECTING);
   failover_find_retry(failover);
-  *order = (struct link_order){ LINK_ORDER_OPEN, lane, opened->epoch };
+  *order = (struct link_order){ LINK_ORDER_OPEN, lane, opened->epoch, LINK_CLOSE_OVER };
   return true;
 }
 
@@ -232,7 +235,8 @@ bool failover_next_order(struct failover *failover, struct link_order *order, ui
   if (failover->close != 0) {
     unsigned lane = (unsigned)__builtin_ctzll(failover->close);
     failover->close &= failover->close - 1;
-    *order = (struct link_order){ LINK_ORDER_CLOSE, lane, failover->lanes[lane].close_epoch };
+    *order = (struct link_order){ LINK_ORDER_CLOSE, lane, failover->lanes[lane].close_epoch,
+                                  failover->lanes[lane].close_reason };
     return true;
   }
   if (!failover->may_dial) {

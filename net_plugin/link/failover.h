@@ -41,10 +41,11 @@ struct failover_lane {
   uint32_t epoch;        /* the current incarnation, or the one ordered, or the last one */
   uint32_t fenced_epoch; /* this one and older ones are over, whoever said so */
   uint32_t close_epoch;  /* for the CLOSE order */
-  uint32_t failures;     /* in a row, without an acknowledgement between them */
-  uint32_t stalls;       /* of these: it stood still */
-  uint64_t retry_ns;     /* LOST, sender: when to dial */
-  uint64_t losses;       /* how often it was UP and lost */
+  enum link_close_reason close_reason;
+  uint32_t failures; /* in a row, without an acknowledgement between them */
+  uint32_t stalls;   /* of these: it stood still */
+  uint64_t retry_ns; /* LOST, sender: when to dial */
+  uint64_t losses;   /* how often it was UP and lost */
 };
 
 struct failover {
@@ -77,8 +78,9 @@ bool failover_lose(struct failover *failover, unsigned lane, uint32_t epoch, uin
  * not known here. true as above. */
 bool failover_fence(struct failover *failover, unsigned lane, uint32_t epoch, uint64_t now_ns);
 
-/* Our own decision: the lane is given up and closed. as_stalled: it stood still. true as above. */
-bool failover_cut(struct failover *failover, unsigned lane, bool as_stalled, uint64_t now_ns);
+/* Our own decision: the lane is given up and closed. true as above. */
+bool failover_cut(struct failover *failover, unsigned lane, enum link_close_reason reason,
+                  uint64_t now_ns);
 
 /* The owner shall close what it has of the lane, up to this epoch. */
 void failover_order_close(struct failover *failover, unsigned lane, uint32_t epoch);

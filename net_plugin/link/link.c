@@ -117,8 +117,9 @@ void link_lane_dropped(struct link *link, unsigned lane) {
   failover_announce_again(&link->failover);
 }
 
-void link_cut_lane(struct link *link, unsigned lane, bool as_stalled, uint64_t now_ns) {
-  if (failover_cut(&link->failover, lane, as_stalled, now_ns)) {
+void link_cut_lane(struct link *link, unsigned lane, enum link_close_reason reason,
+                   uint64_t now_ns) {
+  if (failover_cut(&link->failover, lane, reason, now_ns)) {
     link_lane_dropped(link, lane);
   }
 }

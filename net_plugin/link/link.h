@@ -141,10 +141,18 @@ enum link_order_kind {
   LINK_ORDER_CLOSE, /* close what is open of this lane with this epoch or an older one, and neither
                        read nor write more of it; report nothing */
 };
+/* Why a lane is to be closed, for messages. */
+enum link_close_reason {
+  LINK_CLOSE_OVER,    /* the peer or the user is done with it, or it was overtaken */
+  LINK_CLOSE_STALLED, /* it stood still while the peer was heard */
+  LINK_CLOSE_SLOW,    /* it was much slower than the others: another path is tried */
+  LINK_CLOSE_SILENT,  /* all lanes were silent: a new one is tried */
+};
 struct link_order {
   enum link_order_kind kind;
   unsigned lane;
   uint32_t epoch;
+  enum link_close_reason reason; /* of a CLOSE */
 };
 /* The next order for the owner of the lanes, each given once. */
 bool link_next_order(struct link *link, struct link_order *order, uint64_t now_ns);

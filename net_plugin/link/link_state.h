@@ -109,7 +109,8 @@ static inline uint64_t lane_bit(unsigned lane) {
 void link_lane_dropped(struct link *link, unsigned lane);
 
 /* Own decision: the lane is closed and dialled anew. */
-void link_cut_lane(struct link *link, unsigned lane, bool as_stalled, uint64_t now_ns);
+void link_cut_lane(struct link *link, unsigned lane, enum link_close_reason reason,
+                   uint64_t now_ns);
 
 /* ---- link_time.c ---- */
 

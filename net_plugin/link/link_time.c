@@ -35,7 +35,7 @@ static void link_try_new_lane(struct link *link, uint64_t now_ns) {
   if (failover_closed(&link->failover) != 0) {
     failover_grow(&link->failover);
   } else if ((link->failover.lost | link->failover.connecting) == 0 && (up & (up - 1)) != 0) {
-    link_cut_lane(link, (unsigned)__builtin_ctzll(up), false, now_ns);
+    link_cut_lane(link, (unsigned)__builtin_ctzll(up), LINK_CLOSE_SILENT, now_ns);
   }
 }
 
@@ -108,7 +108,7 @@ static void link_watch_lanes(struct link *link, uint64_t now_ns) {
   for (uint64_t lanes = cut; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     link->lanes[lane].stalls_cut++;
-    link_cut_lane(link, lane, true, now_ns);
+    link_cut_lane(link, lane, LINK_CLOSE_STALLED, now_ns);
   }
   if (cut != 0) {
     liveness_pardon(&link->liveness, link->failover.up, now_ns);
@@ -125,7 +125,7 @@ static void link_spread(struct link *link, uint64_t now_ns) {
     unsigned lane = (unsigned)__builtin_ctzll(link->resting);
     if (journal_count(&link->lanes[lane].journal) == 0) {
       link->lanes[lane].redials++;
-      link_cut_lane(link, lane, false, now_ns);
+      link_cut_lane(link, lane, LINK_CLOSE_SLOW, now_ns);
     }
     return;
   }

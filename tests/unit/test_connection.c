@@ -144,7 +144,7 @@ static void a_vanished_peer_is_named(void **state) {
 /* A receive that is too small ends both ends, and both say why. */
 static void a_peer_that_gives_up_is_named(void **state) {
   (void)state;
-  struct pair pair = make_pair(AF_INET);
+  struct pair pair = pair_make(AF_INET);
   struct request *sent, *received;
   static uint8_t data[1 << 20];
   size_t bytes;
@@ -163,7 +163,7 @@ static void a_peer_that_gives_up_is_named(void **state) {
   assert_non_null(strstr(last_warning, "gave up"));
   assert_non_null(strstr(last_warning, strerror(EMSGSIZE)));
   assert_non_null(strstr(last_warning, "request 0, 0 of 1048576 bytes"));
-  close_pair(pair);
+  pair_close(pair);
 }
 
 static int connect_plain(const struct sockaddr_storage *address) {

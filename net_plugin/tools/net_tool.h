@@ -13,5 +13,7 @@ int net_tool_perf(int argument_count, char **arguments, bool is_json);
 int net_tool_probe(int argument_count, char **arguments, bool is_json);
 extern const struct cli_option net_tool_perf_options[];
 extern const struct cli_option net_tool_probe_options[];
+int net_tool_stats(int argument_count, char **arguments, bool is_json);
+extern const struct cli_option net_tool_stats_options[];
 
 #endif

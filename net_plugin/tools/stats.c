@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stratus-net stats: what the processes of this host that use the plugin are doing. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/cli.h"
+#include "common/clock.h"
+#include "common/quantity.h"
+#include "net_plugin/observe/stats_path.h"
+#include "net_plugin/tools/net_tool.h"
+#include "net_plugin/tools/stats_merge.h"
+#include "net_plugin/tools/stats_source.h"
+#include "net_plugin/tools/stats_table.h"
+
+static struct {
+  bool is_prometheus, has_flows, has_other_users;
+  uint64_t watch_ns;
+} options;
+
+const struct cli_option net_tool_stats_options[] = {
+  { .name = "all",
+    .type = CLI_FLAG,
+    .value = &options.has_other_users,
+    .help = "also processes of other users, for root" },
+  { .name = "flows",
+    .type = CLI_FLAG,
+    .value = &options.has_flows,
+    .help = "a line for each flow, too" },
+  { .name = "prometheus",
+    .type = CLI_FLAG,
+    .value = &options.is_prometheus,
+    .help = "the text format of Prometheus" },
+  { .name = "watch",
+    .type = CLI_DURATION,
+    .value = &options.watch_ns,
+    .argument = "TIME",
+    .help = "go on: print every TIME, with the rates in between" },
+  { 0 },
+};
+
+static void warn(const struct stats_source *source, int error) {
+  /* It may have ended meanwhile, which is nothing to talk about. */
+  if (error != -ENOENT && error != -ECONNREFUSED) {
+    cli_fail("process %d (%s): %s", (int)source->pid, source->path, strerror(-error));
+  }
+}
+
+/* An array with what each process said; those that say nothing are left out. */
+static json_t *ask_all(const struct stats_sources *sources, pid_t wanted) {
+  json_t *processes = json_array();
+  for (size_t i = 0; i < sources->count; i++) {
+    const struct stats_source *source = &sources->list[i];
+    char *answer;
+    if (wanted && source->pid != wanted) {
+      continue;
+    }
+    int error = stats_source_ask(source, "json", &answer);
+    json_t *process = error ? NULL : json_loads(answer, 0, NULL);
+    if (process) {
+      json_array_append_new(processes, process);
+    } else {
+      warn(source, error ? error : -EBADMSG);
+    }
+    free(answer);
+  }
+  return processes;
+}
+
+static int print_prometheus(const struct stats_sources *sources, pid_t wanted) {
+  struct stats_merge merge = { 0 };
+  int error = 0;
+  for (size_t i = 0; i < sources->count && !error; i++) {
+    const struct stats_source *source = &sources->list[i];
+    char *answer;
+    if (wanted && source->pid != wanted) {
+      continue;
+    }
+    if (stats_source_ask(source, "prometheus", &answer) == 0) {
+      error = stats_merge_add(&merge, answer);
+    }
+    free(answer);
+  }
+  stats_merge_print(&merge, stdout);
+  stats_merge_free(&merge);
+  return error ? cli_fail("out of memory") : CLI_OK;
+}
+
+static const json_t *find_process(const json_t *processes, const json_t *wanted) {
+  size_t i;
+  json_t *process;
+  json_array_foreach(processes, i, process) {
+    if (json_equal(json_object_get(process, "pid"), json_object_get(wanted, "pid"))) {
+      return process;
+    }
+  }
+  return NULL;
+}
+
+static int print_json(json_t *processes) {
+  json_t *all = json_pack("{s:O}", "processes", processes);
+  size_t flags = options.watch_ns ? JSON_COMPACT : JSON_INDENT(1);
+  bool is_written = all && json_dumpf(all, stdout, flags) == 0 && putchar('\n') != EOF;
+  json_decref(all);
+  return is_written ? CLI_OK : cli_fail("cannot write the result");
+}
+
+static void print_tables(const json_t *processes, const json_t *before) {
+  size_t i;
+  json_t *process;
+  json_array_foreach(processes, i, process) {
+    stats_table_print(process, find_process(before, process), options.has_flows);
+  }
+}
+
+static int say_nobody(pid_t wanted) {
+  char directories[STATS_DIRECTORIES_MAX][STATS_PATH_MAX], places[1024] = "";
+  unsigned count = stats_path_directories(directories);
+  for (unsigned i = 0; i < count; i++) {
+    size_t used = strlen(places);
+    snprintf(places + used, sizeof places - used, "%s%s", i ? ", " : "", directories[i]);
+  }
+  if (wanted) {
+    return cli_fail("process %d has no statistics (looked in %s)", (int)wanted, places);
+  }
+  return cli_fail("no process of this user has statistics (looked in %s)", places);
+}
+
+/* One look; *before becomes what was seen, for the next one's rates. */
+static int look(pid_t wanted, bool is_json, json_t **before) {
+  struct stats_sources sources;
+  int status = CLI_OK;
+  if (stats_sources_find(options.has_other_users, &sources) != 0) {
+    stats_sources_free(&sources);
+    return cli_fail("out of memory");
+  }
+  if (options.is_prometheus) {
+    status = print_prometheus(&sources, wanted);
+  } else {
+    json_t *processes = ask_all(&sources, wanted);
+    bool has_some = json_array_size(processes) > 0;
+    if (is_json) {
+      status = print_json(processes);
+    } else if (has_some) {
+      print_tables(processes, *before);
+    }
+    if (!has_some && (wanted || !is_json)) {
+      status = say_nobody(wanted);
+    }
+    json_decref(*before);
+    *before = processes;
+  }
+  stats_sources_free(&sources);
+  return fflush(stdout) == 0 ? status : cli_fail("cannot write the result");
+}
+
+int net_tool_stats(int argument_count, char **arguments, bool is_json) {
+  int64_t wanted = 0;
+  if (argument_count &&
+      (quantity_parse_int(arguments[0], &wanted) != 0 || wanted < 1 || wanted > 999999999)) {
+    cli_fail("stats: '%s' is no process number", arguments[0]);
+    return CLI_USAGE;
+  }
+  if (is_json && options.is_prometheus) {
+    cli_fail("stats: give either --json or --prometheus");
+    return CLI_USAGE;
+  }
+  json_t *before = NULL;
+  int status = look((pid_t)wanted, is_json, &before);
+  while (status == CLI_OK && options.watch_ns) {
+    struct timespec pause = { .tv_sec = (time_t)(options.watch_ns / NS_PER_S),
+                              .tv_nsec = (long)(options.watch_ns % NS_PER_S) };
+    nanosleep(&pause, NULL);
+    status = look((pid_t)wanted, is_json, &before);
+  }
+  json_decref(before);
+  return status;
+}

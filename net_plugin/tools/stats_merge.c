@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See stats_merge.h. */
+#include "net_plugin/tools/stats_merge.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HELP "# HELP "
+
+struct stats_metric {
+  char *head;    /* the line with HELP, which begins with its name */
+  char *samples; /* all lines but that; of the first process, the TYPE line is the first */
+  size_t bytes;
+};
+
+static size_t name_length(const char *head) {
+  return strcspn(head + strlen(HELP), " \n") + strlen(HELP);
+}
+
+static struct stats_metric *find(struct stats_merge *merge, const char *head) {
+  size_t length = name_length(head);
+  for (size_t i = 0; i < merge->count; i++) {
+    struct stats_metric *metric = &merge->metrics[i];
+    if (name_length(metric->head) == length && strncmp(metric->head, head, length) == 0) {
+      return metric;
+    }
+  }
+  return NULL;
+}
+
+static struct stats_metric *make(struct stats_merge *merge, const char *head, size_t length) {
+  struct stats_metric *larger =
+      reallocarray(merge->metrics, merge->count + 1, sizeof *merge->metrics);
+  if (!larger) {
+    return NULL;
+  }
+  merge->metrics = larger;
+  larger[merge->count] = (struct stats_metric){ .head = strndup(head, length) };
+  return larger[merge->count].head ? &larger[merge->count++] : NULL;
+}
+
+static int append(struct stats_metric *metric, const char *line, size_t length) {
+  char *larger = realloc(metric->samples, metric->bytes + length + 1);
+  if (!larger) {
+    return -ENOMEM;
+  }
+  metric->samples = larger;
+  memcpy(larger + metric->bytes, line, length);
+  metric->bytes += length;
+  larger[metric->bytes] = '\0';
+  return 0;
+}
+
+int stats_merge_add(struct stats_merge *merge, const char *text) {
+  const char *block = strstr(text, HELP);
+  while (block) {
+    const char *next = strstr(block + 1, "\n" HELP), *line = strchr(block, '\n');
+    const char *end = next ? next + 1 : block + strlen(block);
+    if (!line) {
+      break;
+    }
+    line++;
+    struct stats_metric *metric = find(merge, block);
+    if (!metric) {
+      metric = make(merge, block, (size_t)(line - block));
+    } else if (strncmp(line, "# TYPE ", strlen("# TYPE ")) == 0) {
+      line = strchr(line, '\n') ? strchr(line, '\n') + 1 : end;
+    }
+    if (!metric || append(metric, line, (size_t)(end - line)) != 0) {
+      return -ENOMEM;
+    }
+    block = next ? next + 1 : NULL;
+  }
+  return 0;
+}
+
+void stats_merge_print(const struct stats_merge *merge, FILE *to) {
+  for (size_t i = 0; i < merge->count; i++) {
+    fputs(merge->metrics[i].head, to);
+    fputs(merge->metrics[i].samples, to);
+  }
+}
+
+void stats_merge_free(struct stats_merge *merge) {
+  for (size_t i = 0; i < merge->count; i++) {
+    free(merge->metrics[i].head);
+    free(merge->metrics[i].samples);
+  }
+  free(merge->metrics);
+  *merge = (struct stats_merge){ 0 };
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See stats_table.h. Names come from other processes and hosts, so nothing of them but visible
+ * ASCII reaches the terminal. */
+#include "net_plugin/tools/stats_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TEXT_MAX = 32, NAME_MAX_SHOWN = 96 };
+
+static double number(const json_t *object, const char *key) {
+  return json_number_value(json_object_get(object, key));
+}
+
+static const char *name(const json_t *object, const char *key, char text[NAME_MAX_SHOWN]) {
+  const char *value = json_string_value(json_object_get(object, key));
+  snprintf(text, NAME_MAX_SHOWN, "%s", value ? value : "-");
+  for (char *c = text; *c; c++) {
+    if (*c < ' ' || *c > '~') {
+      *c = '?';
+    }
+  }
+  return text;
+}
+
+/* "1.23 G" */
+static const char *amount(double value, char text[TEXT_MAX]) {
+  static const char units[] = " kMGTPE";
+  size_t unit = 0;
+  while (value >= 999.5 && units[unit + 1]) {
+    value /= 1000;
+    unit++;
+  }
+  if (unit == 0) {
+    snprintf(text, TEXT_MAX, "%.0f", value);
+  } else {
+    snprintf(text, TEXT_MAX, "%.3g %c", value, units[unit]);
+  }
+  return text;
+}
+
+/* "2.98 Gb/s", or "-" without an earlier value. */
+static const char *rate(const json_t *now, const json_t *before, const char *key, double seconds,
+                        char text[TEXT_MAX]) {
+  if (!before || seconds <= 0) {
+    return "-";
+  }
+  double bits = (number(now, key) - number(before, key)) * 8 / seconds;
+  snprintf(text, TEXT_MAX, "%.2f Gb/s", bits > 0 ? bits * 1e-9 : 0);
+  return text;
+}
+
+/* The element of an array with the same value under the key. */
+static const json_t *counterpart(const json_t *array, const json_t *element, const char *key) {
+  size_t i;
+  json_t *other;
+  json_array_foreach(array, i, other) {
+    if (json_equal(json_object_get(other, key), json_object_get(element, key))) {
+      return other;
+    }
+  }
+  return NULL;
+}
+
+static void print_nics(const json_t *process, const json_t *before, double seconds) {
+  size_t i;
+  json_t *nic;
+  char shown[NAME_MAX_SHOWN], sent[TEXT_MAX], received[TEXT_MAX], out[TEXT_MAX], in[TEXT_MAX];
+  printf("\n  %-15s %10s %10s %12s %12s %8s %7s %6s %6s %7s\n", "NIC", "sent B", "received B",
+         "sending", "receiving", "retrans", "losses", "slow", "stalls", "damaged");
+  json_array_foreach(json_object_get(process, "nics"), i, nic) {
+    const json_t *earlier = counterpart(json_object_get(before, "nics"), nic, "name");
+    printf("  %-15s %10s %10s %12s %12s %8.0f %7.0f %6.0f %6.0f %7.0f\n", name(nic, "name", shown),
+           amount(number(nic, "bytes_sent"), sent), amount(number(nic, "bytes_received"), received),
+           rate(nic, earlier, "bytes_sent", seconds, out),
+           rate(nic, earlier, "bytes_received", seconds, in), number(nic, "retransmits"),
+           number(nic, "flow_losses"), number(nic, "flow_redials"), number(nic, "flow_stalls"),
+           number(nic, "checksum_errors"));
+  }
+}
+
+/* "12.3 s for: the peer has not posted its receive" */
+static void print_waits(const json_t *connection) {
+  const json_t *waits = json_object_get(connection, "waits");
+  char reason[NAME_MAX_SHOWN], moved[TEXT_MAX], bytes[TEXT_MAX];
+  if (!json_is_object(waits)) {
+    printf("-\n");
+    return;
+  }
+  printf("%.0f s, %s of %s B: %s%s\n", number(connection, "waiting_seconds"),
+         amount(number(waits, "moved_bytes"), moved), amount(number(waits, "bytes"), bytes),
+         name(waits, "reason", reason),
+         json_is_true(json_object_get(waits, "is_fault")) ? " (!)" : "");
+}
+
+static void print_connections(const json_t *process, const json_t *before, double seconds) {
+  size_t i;
+  json_t *connection;
+  char peer[NAME_MAX_SHOWN], role[NAME_MAX_SHOWN], bytes[TEXT_MAX], speed[TEXT_MAX],
+      flows[TEXT_MAX];
+  printf("\n  %4s %-7s %-36s %9s %8s %12s %6s  %s\n", "conn", "role", "peer", "messages", "bytes",
+         "rate", "flows", "waits");
+  json_array_foreach(json_object_get(process, "connections"), i, connection) {
+    const json_t *earlier =
+        counterpart(json_object_get(before, "connections"), connection, "connection");
+    snprintf(flows, sizeof flows, "%.0f/%.0f", number(connection, "flows_up"),
+             number(connection, "flows"));
+    printf("  %4.0f %-7s %-36s %9.0f %8s %12s %6s  ", number(connection, "connection"),
+           name(connection, "role", role), name(connection, "peer", peer),
+           number(connection, "messages_completed"), amount(number(connection, "bytes"), bytes),
+           rate(connection, earlier, "bytes", seconds, speed), flows);
+    print_waits(connection);
+  }
+}
+
+static void print_flows_of(const json_t *connection, const json_t *earlier, double seconds) {
+  bool is_sender =
+      strcmp(json_string_value(json_object_get(connection, "role")) ?: "", "send") == 0;
+  const char *key = is_sender ? "bytes_acked" : "bytes_received";
+  size_t i;
+  json_t *flow;
+  json_array_foreach(json_object_get(connection, "flow_list"), i, flow) {
+    char state[NAME_MAX_SHOWN], local[NAME_MAX_SHOWN], remote[NAME_MAX_SHOWN], bytes[TEXT_MAX],
+        speed[TEXT_MAX], out[TEXT_MAX], window[TEXT_MAX];
+    const json_t *then = counterpart(json_object_get(earlier, "flow_list"), flow, "flow");
+    printf("  %4.0f %4.0f %-10s %-22s %-22s %8s %12s %8.2f %8s %8s %8.0f %6.0f\n",
+           number(connection, "connection"), number(flow, "flow"), name(flow, "state", state),
+           name(flow, "local", local), name(flow, "remote", remote),
+           amount(number(flow, key), bytes), rate(flow, then, key, seconds, speed),
+           number(flow, "rtt_seconds") * 1e3, amount(number(flow, "outstanding_bytes"), out),
+           amount(number(flow, "congestion_window_bytes"), window), number(flow, "retransmits"),
+           number(flow, "losses"));
+  }
+}
+
+static void print_flows(const json_t *process, const json_t *before, double seconds) {
+  size_t i;
+  json_t *connection;
+  printf("\n  %4s %4s %-10s %-22s %-22s %8s %12s %8s %8s %8s %8s %6s\n", "conn", "flow", "state",
+         "local", "remote", "bytes", "rate", "RTT ms", "unacked", "window", "retrans", "losses");
+  json_array_foreach(json_object_get(process, "connections"), i, connection) {
+    print_flows_of(connection,
+                   counterpart(json_object_get(before, "connections"), connection, "connection"),
+                   seconds);
+  }
+}
+
+void stats_table_print(const json_t *process, const json_t *before, bool has_flows) {
+  char host[NAME_MAX_SHOWN], rank[NAME_MAX_SHOWN], version[NAME_MAX_SHOWN];
+  double seconds =
+      before ? number(process, "uptime_seconds") - number(before, "uptime_seconds") : 0;
+  printf("process %.0f on %s, rank %s, stratus %s, for %.0f s%s\n", number(process, "pid"),
+         name(process, "host", host), name(process, "rank", rank),
+         name(process, "version", version), number(process, "uptime_seconds"),
+         json_is_true(json_object_get(process, "is_truncated")) ? " (too large: cut off)" : "");
+  print_nics(process, before, seconds);
+  print_connections(process, before, seconds);
+  if (has_flows) {
+    print_flows(process, before, seconds);
+  }
+  printf("\n");
+}

@@ -123,12 +123,11 @@ static bool client_ask(struct client *client) {
   }
   client->request_bytes += (size_t)n;
   client->request[client->request_bytes] = '\0';
-  char *end = strpbrk(client->request, "\r\n");
-  if (end) {
-    *end = '\0';
-  } else if (n > 0 && (size_t)n < room) {
+  char *end = strchr(client->request, '\n');
+  if (!end && n > 0 && (size_t)n < room) {
     return true; /* half a line */
   }
+  client->request[strcspn(client->request, "\r\n")] = '\0';
   return client_understand(client);
 }
 

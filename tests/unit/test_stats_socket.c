@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The statistics of this very process, asked over their socket: by friends, by strangers, and with
+ * directories of all kinds. The engine's own thread serves. */
+#include "tests/lib/unit.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/param.h"
+#include "net_plugin/engine/nic_totals.h"
+#include "net_plugin/observe/observe.h"
+#include "net_plugin/observe/stats_path.h"
+#include "net_plugin/observe/stats_socket.h"
+#include "net_plugin/plugin/transfer.h"
+#include "net_plugin/setup/connector.h"
+#include "net_plugin/setup/listener.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/tree.h"
+
+#define PATIENCE_S 20
+
+static struct tree tree;
+static char directory[TREE_PATH_MAX], socket_path[TREE_PATH_MAX + 32];
+
+static struct nic loopback(void) {
+  struct nic nic = { .name = "lo", .numa_node = -1, .speed_mbps = 10000 };
+  struct sockaddr_in *in = (struct sockaddr_in *)&nic.address;
+  in->sin_family = AF_INET;
+  in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  nic.address_bytes = sizeof *in;
+  return nic;
+}
+
+/* STRATUS_STATS_DIR is `path` from now on. */
+static void use_directory(const char *path) {
+  static char variable[TREE_PATH_MAX + 32];
+  char *environment[] = { variable, NULL };
+  snprintf(variable, sizeof variable, "STRATUS_STATS_DIR=%s", path);
+  param_load(environment);
+  snprintf(directory, sizeof directory, "%s", path);
+  snprintf(socket_path, sizeof socket_path, "%s/%d.sock", path, (int)getpid());
+}
+
+static struct engine *start_engine(void) {
+  struct nic nic = loopback();
+  struct engine *engine;
+  observe_start();
+  setup_start();
+  assert_int_equal(engine_get(&nic, &engine), 0);
+  return engine;
+}
+
+static int set_up(void **context) {
+  (void)context;
+  char full[TREE_PATH_MAX];
+  tree_create(&tree);
+  use_directory(tree_path(&tree, "stats", full));
+  log_capture_start();
+  return 0;
+}
+
+static int tear_down(void **context) {
+  (void)context;
+  setup_stop();
+  log_capture_stop();
+  tree_remove(&tree);
+  return 0;
+}
+
+static bool exists(const char *path) {
+  struct stat found;
+  return lstat(path, &found) == 0;
+}
+
+static int reach(void) {
+  struct sockaddr_un address = { .sun_family = AF_UNIX };
+  struct timeval patience = { .tv_sec = PATIENCE_S };
+  snprintf(address.sun_path, sizeof address.sun_path, "%.107s", socket_path);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_true(fd >= 0);
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+  return fd;
+}
+
+static void say(int fd, const char *text) {
+  assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+/* Up to the end; what does not fit is read and forgotten. */
+static char *hear(int fd) {
+  static char answer[256 << 10];
+  size_t used = 0;
+  ssize_t n;
+  while ((n = recv(fd, answer + used, sizeof answer - 1 - used, 0)) > 0) {
+    used += (size_t)n;
+  }
+  assert_true(n == 0 || errno == ECONNRESET);
+  answer[used] = '\0';
+  close(fd);
+  return answer;
+}
+
+static json_t *ask(void) {
+  int fd = reach();
+  say(fd, "json\n");
+  json_error_t error;
+  json_t *root = json_loads(hear(fd), 0, &error);
+  if (!root) {
+    fail_msg("%s", error.text);
+  }
+  return root;
+}
+
+static double number(const json_t *object, const char *key) {
+  return json_number_value(json_object_get(object, key));
+}
+
+/* ---- the file ---- */
+
+static void only_this_user_may_ask(void **context) {
+  (void)context;
+  mode_t before = umask(0);
+  start_engine();
+  umask(before);
+  struct stat found;
+  assert_int_equal(lstat(directory, &found), 0);
+  assert_int_equal(found.st_mode & 07777, 0700);
+  assert_int_equal(lstat(socket_path, &found), 0);
+  assert_true(S_ISSOCK(found.st_mode));
+  assert_int_equal(found.st_mode & 07777, 0600);
+  setup_stop();
+  assert_false(exists(socket_path));
+}
+
+static void expect_refusal(const char *because) {
+  start_engine();
+  assert_false(exists(socket_path));
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+  assert_int_equal(log_capture_find("will not find this process"), 1);
+  assert_int_equal(log_capture_find(because), 1);
+}
+
+static void an_open_directory_is_refused(void **context) {
+  (void)context;
+  assert_int_equal(mkdir(directory, 0700), 0);
+  assert_int_equal(chmod(directory, 0750), 0);
+  expect_refusal("mode 0700");
+}
+
+static void anothers_directory_is_refused(void **context) {
+  (void)context;
+  assert_int_equal(mkdir(directory, 0700), 0);
+  if (geteuid() != 0 || chown(directory, 12345, 12345) != 0) {
+    skip();
+  }
+  expect_refusal("must belong to this user");
+}
+
+static void a_link_is_refused(void **context) {
+  (void)context;
+  tree_make_directory(&tree, "elsewhere");
+  char target[TREE_PATH_MAX];
+  assert_int_equal(chmod(tree_path(&tree, "elsewhere", target), 0700), 0);
+  assert_int_equal(symlink(target, directory), 0);
+  expect_refusal("irectory"); /* "Not a directory" */
+}
+
+static void a_missing_parent_costs_statistics_only(void **context) {
+  (void)context;
+  use_directory("/nonexistent/place");
+  expect_refusal("No such file");
+}
+
+static void a_name_that_is_too_long_costs_statistics_only(void **context) {
+  (void)context;
+  char name[TREE_PATH_MAX], full[TREE_PATH_MAX];
+  snprintf(name, sizeof name, "%0120d", 0);
+  use_directory(tree_path(&tree, name, full));
+  expect_refusal("too long");
+}
+
+/* A socket without a process, as a killed one leaves it. */
+static void leave_socket(const char *path) {
+  struct sockaddr_un address = { .sun_family = AF_UNIX };
+  snprintf(address.sun_path, sizeof address.sun_path, "%.107s", path);
+  int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+  close(fd);
+}
+
+static pid_t dead_process(void) {
+  pid_t pid = fork();
+  if (pid == 0) {
+    _exit(0);
+  }
+  assert_int_equal(waitpid(pid, NULL, 0), pid);
+  return pid;
+}
+
+static void what_the_dead_left_is_removed(void **context) {
+  (void)context;
+  char of_dead[TREE_PATH_MAX + 32], strange[TREE_PATH_MAX + 32];
+  assert_int_equal(mkdir(directory, 0700), 0);
+  snprintf(of_dead, sizeof of_dead, "%s/%d.sock", directory, (int)dead_process());
+  snprintf(strange, sizeof strange, "%s/notes.txt", directory);
+  leave_socket(of_dead);
+  leave_socket(strange);
+  leave_socket(socket_path); /* somebody had our number */
+  start_engine();
+  assert_false(exists(of_dead));
+  assert_true(exists(strange));
+  json_decref(ask());
+  unlink(strange);
+}
+
+static void names_are_numbers(void **context) {
+  (void)context;
+  assert_int_equal(stats_path_pid("4711.sock"), 4711);
+  static const char *const others[] = { "",           ".sock",   "0.sock",
+                                        "07.sock",    "-1.sock", "1.socks",
+                                        "1.sock.new", "x1.sock", "12345678901.sock",
+                                        "1sock" };
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+    assert_int_equal(stats_path_pid(others[i]), 0);
+  }
+}
+
+static void a_forked_child_leaves_the_socket_alone(void **context) {
+  (void)context;
+  start_engine();
+  pid_t pid = fork();
+  if (pid == 0) {
+    execl("/bin/true", "true", (char *)NULL);
+    _exit(1);
+  }
+  int status;
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  pid = fork();
+  if (pid == 0) {
+    log_capture_stop();
+    exit(0); /* runs destructors */
+  }
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_true(exists(socket_path));
+  json_decref(ask());
+}
+
+static void it_can_be_turned_off(void **context) {
+  (void)context;
+  char variable[TREE_PATH_MAX + 32], off[] = "STRATUS_STATS=0";
+  char *environment[] = { variable, off, NULL };
+  snprintf(variable, sizeof variable, "STRATUS_STATS_DIR=%s", directory);
+  param_load(environment);
+  start_engine();
+  assert_false(exists(directory));
+}
+
+/* ---- clients ---- */
+
+static void strange_questions_get_an_error(void **context) {
+  (void)context;
+  static const char *const questions[] = { "\n",
+                                           "xml\n",
+                                           "json \n",
+                                           "\xff\xfe\n",
+                                           "GET / HTTP/1.1\r\n\r\n",
+                                           "a line that is much longer than any question\n" };
+  start_engine();
+  for (size_t i = 0; i < sizeof questions / sizeof questions[0]; i++) {
+    int fd = reach();
+    say(fd, questions[i]);
+    char *answer = hear(fd);
+    if (strcmp(answer, "error: send json or prometheus\n") != 0) {
+      fail_msg("'%s' is answered by '%s'", questions[i], answer);
+    }
+  }
+}
+
+static void a_question_may_come_in_parts(void **context) {
+  (void)context;
+  start_engine();
+  int fd = reach();
+  for (const char *c = "prometheus\r\n"; *c; c++) {
+    char part[2] = { *c, '\0' };
+    say(fd, part);
+    usleep(200);
+  }
+  assert_non_null(strstr(hear(fd), "# TYPE stratus_nic_bytes_sent_total counter\n"));
+  fd = reach();
+  say(fd, "json");
+  assert_int_equal(shutdown(fd, SHUT_WR), 0); /* the end is an end of a line, too */
+  assert_int_equal(hear(fd)[0], '{');
+}
+
+static void a_thousand_callers_harm_nobody(void **context) {
+  (void)context;
+  start_engine();
+  for (int i = 0; i < 1000; i++) {
+    int fd = reach();
+    if (i % 3 == 1) {
+      say(fd, "js");
+    } else if (i % 3 == 2) {
+      say(fd, "json\n");
+    }
+    close(fd); /* without reading */
+  }
+  json_decref(ask());
+}
+
+/* All places are taken by clients that say nothing, ask and do not read, or say half a line: others
+ * wait until these are hung up on. */
+static void the_slow_are_hung_up_on(void **context) {
+  (void)context;
+  int slow[STATS_CLIENTS_MAX], one = 1;
+  start_engine();
+  for (int i = 0; i < STATS_CLIENTS_MAX; i++) {
+    slow[i] = reach();
+    if (i % 2) {
+      say(slow[i], "js");
+    }
+  }
+  uint64_t begun_ns = clock_now_ns();
+  json_decref(ask());
+  assert_true(clock_now_ns() - begun_ns > STATS_CLIENT_NS / 2);
+  for (int i = 0; i < STATS_CLIENTS_MAX; i++) {
+    char byte;
+    assert_true(recv(slow[i], &byte, 1, 0) <= 0);
+    close(slow[i]);
+  }
+  /* A buffer too small for the answer, and nobody reads: gone as well. */
+  int lazy = reach();
+  setsockopt(lazy, SOL_SOCKET, SO_RCVBUF, &one, sizeof one);
+  say(lazy, "prometheus\n");
+  usleep(20000);
+  json_decref(ask());
+  close(lazy);
+}
+
+static void the_end_of_engines_hangs_up(void **context) {
+  (void)context;
+  start_engine();
+  int fd = reach();
+  say(fd, "js");
+  setup_stop();
+  char byte;
+  assert_true(recv(fd, &byte, 1, 0) <= 0);
+  close(fd);
+  start_engine(); /* a second life */
+  json_decref(ask());
+}
+
+/* ---- what is told ---- */
+
+struct pair {
+  struct connection *sender, *receiver;
+};
+
+static struct pair make_pair(void) {
+  struct nic nic = loopback();
+  uint8_t handle[HANDLE_BYTES];
+  struct listener *listener;
+  struct pair pair = { 0 };
+  assert_int_equal(listener_open(&nic, 1, handle, &listener), 0);
+  while (!pair.sender || !pair.receiver) {
+    if (!pair.sender) {
+      assert_int_equal(connector_connect(&nic, 1, -1, handle, &pair.sender), 0);
+    }
+    if (!pair.receiver) {
+      assert_int_equal(listener_accept(listener, &pair.receiver), 0);
+    }
+    usleep(20);
+  }
+  listener_close(listener);
+  return pair;
+}
+
+static void await(struct request *request, size_t bytes) {
+  bool is_done = false;
+  size_t got;
+  while (!is_done) {
+    assert_int_equal(transfer_test(request, &is_done, &got), 0);
+  }
+  assert_int_equal(got, bytes);
+}
+
+static void move(struct pair pair, int count, size_t bytes) {
+  char *from = calloc(1, bytes), *to = malloc(bytes);
+  for (int i = 0; i < count; i++) {
+    struct request *receive, *send;
+    assert_int_equal(transfer_irecv(pair.receiver, to, bytes, NULL, NULL, &receive), 0);
+    assert_int_equal(transfer_isend(pair.sender, from, bytes, NULL, NULL, &send), 0);
+    await(send, bytes);
+    await(receive, bytes);
+  }
+  free(from);
+  free(to);
+}
+
+static double nic_count(const json_t *root, const char *key) {
+  const json_t *nics = json_object_get(root, "nics");
+  assert_int_equal(json_array_size(nics), 1);
+  assert_string_equal(json_string_value(json_object_get(json_array_get(nics, 0), "name")), "lo");
+  return number(json_array_get(nics, 0), key);
+}
+
+static double sum_of_flows(const json_t *connection, const char *key) {
+  size_t i;
+  json_t *flow;
+  double sum = 0;
+  json_array_foreach(json_object_get(connection, "flow_list"), i, flow) {
+    sum += number(flow, key);
+  }
+  return sum;
+}
+
+static void counts_add_up_and_outlive_connections(void **context) {
+  (void)context;
+  const int count = 40;
+  const size_t bytes = 300000;
+  const double total = (double)count * 300000;
+  start_engine();
+  json_t *before = ask();
+  struct pair pair = make_pair();
+  move(pair, count, bytes);
+  json_t *during = ask();
+  const json_t *connections = json_object_get(during, "connections"), *connection;
+  size_t i;
+  assert_int_equal(json_array_size(connections), 2);
+  json_array_foreach(connections, i, connection) {
+    bool is_sender = strcmp(json_string_value(json_object_get(connection, "role")), "send") == 0;
+    assert_true(number(connection, "bytes") == total);
+    assert_true(number(connection, "messages_completed") == count);
+    assert_true(sum_of_flows(connection, is_sender ? "bytes_acked" : "bytes_received") == total);
+    assert_true(sum_of_flows(connection, is_sender ? "wire_bytes_sent" : "wire_bytes_received") >
+                total);
+    assert_true(json_is_null(json_object_get(connection, "waits")));
+    assert_true(number(connection, "flows_up") >= 1);
+  }
+  assert_true(nic_count(during, "bytes_received") - nic_count(before, "bytes_received") == total);
+  assert_true(nic_count(during, "messages_sent") - nic_count(before, "messages_sent") == count);
+  double wire = nic_count(during, "wire_bytes_sent");
+  transfer_close(pair.sender);
+  transfer_close(pair.receiver);
+  json_t *after = NULL;
+  do {
+    json_decref(after);
+    usleep(1000);
+    after = ask();
+  } while (json_array_size(json_object_get(after, "connections")) > 0);
+  assert_true(nic_count(after, "bytes_received") - nic_count(before, "bytes_received") == total);
+  assert_true(nic_count(after, "connections") - nic_count(before, "connections") == 2);
+  assert_true(nic_count(after, "wire_bytes_sent") >= wire);
+  assert_true(nic_count(after, "connections_failed") == nic_count(before, "connections_failed"));
+  setup_stop();
+  start_engine();
+  json_t *again = ask();
+  assert_true(nic_count(again, "bytes_received") == nic_count(after, "bytes_received"));
+  json_decref(before);
+  json_decref(during);
+  json_decref(after);
+  json_decref(again);
+}
+
+int main(void) {
+#define WITH_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+  const struct CMUnitTest tests[] = {
+    WITH_TREE(only_this_user_may_ask),
+    WITH_TREE(an_open_directory_is_refused),
+    WITH_TREE(anothers_directory_is_refused),
+    WITH_TREE(a_link_is_refused),
+    WITH_TREE(a_missing_parent_costs_statistics_only),
+    WITH_TREE(a_name_that_is_too_long_costs_statistics_only),
+    WITH_TREE(what_the_dead_left_is_removed),
+    WITH_TREE(names_are_numbers),
+    WITH_TREE(a_forked_child_leaves_the_socket_alone),
+    WITH_TREE(it_can_be_turned_off),
+    WITH_TREE(strange_questions_get_an_error),
+    WITH_TREE(a_question_may_come_in_parts),
+    WITH_TREE(a_thousand_callers_harm_nobody),
+    WITH_TREE(the_slow_are_hung_up_on),
+    WITH_TREE(the_end_of_engines_hangs_up),
+    WITH_TREE(counts_add_up_and_outlive_connections),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

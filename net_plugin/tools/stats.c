@@ -43,8 +43,8 @@ const struct cli_option net_tool_stats_options[] = {
 };
 
 static void warn(const struct stats_source *source, int error) {
-  /* It may have ended meanwhile, which is nothing to talk about. */
-  if (error != -ENOENT && error != -ECONNREFUSED) {
+  /* It may be ending, which is nothing to talk about. */
+  if (error != -ENOENT && error != -ECONNREFUSED && error != -ENODATA && error != -ECONNRESET) {
     cli_fail("process %d (%s): %s", (int)source->pid, source->path, strerror(-error));
   }
 }

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,32 +15,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "common/param.h"
 #include "net_plugin/engine/nic_totals.h"
 #include "net_plugin/observe/observe.h"
 #include "net_plugin/observe/stats_path.h"
 #include "net_plugin/observe/stats_socket.h"
 #include "net_plugin/plugin/transfer.h"
-#include "net_plugin/setup/connector.h"
-#include "net_plugin/setup/listener.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
 #include "tests/lib/tree.h"
 
 #define PATIENCE_S 20
 
 static struct tree tree;
 static char directory[TREE_PATH_MAX], socket_path[TREE_PATH_MAX + 32];
-
-static struct nic loopback(void) {
-  struct nic nic = { .name = "lo", .numa_node = -1, .speed_mbps = 10000 };
-  struct sockaddr_in *in = (struct sockaddr_in *)&nic.address;
-  in->sin_family = AF_INET;
-  in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  nic.address_bytes = sizeof *in;
-  return nic;
-}
 
 /* STRATUS_STATS_DIR is `path` from now on. */
 static void use_directory(const char *path) {
@@ -54,7 +42,7 @@ static void use_directory(const char *path) {
 }
 
 static struct engine *start_engine(void) {
-  struct nic nic = loopback();
+  struct nic nic = pair_loopback(AF_INET);
   struct engine *engine;
   observe_start();
   setup_start();
@@ -365,29 +353,6 @@ static void the_end_of_engines_hangs_up(void **context) {
 
 /* ---- what is told ---- */
 
-struct pair {
-  struct connection *sender, *receiver;
-};
-
-static struct pair make_pair(void) {
-  struct nic nic = loopback();
-  uint8_t handle[HANDLE_BYTES];
-  struct listener *listener;
-  struct pair pair = { 0 };
-  assert_int_equal(listener_open(&nic, 1, handle, &listener), 0);
-  while (!pair.sender || !pair.receiver) {
-    if (!pair.sender) {
-      assert_int_equal(connector_connect(&nic, 1, -1, handle, &pair.sender), 0);
-    }
-    if (!pair.receiver) {
-      assert_int_equal(listener_accept(listener, &pair.receiver), 0);
-    }
-    usleep(20);
-  }
-  listener_close(listener);
-  return pair;
-}
-
 static void await(struct request *request, size_t bytes) {
   bool is_done = false;
   size_t got;
@@ -434,7 +399,7 @@ static void counts_add_up_and_outlive_connections(void **context) {
   const double total = (double)count * 300000;
   start_engine();
   json_t *before = ask();
-  struct pair pair = make_pair();
+  struct pair pair = pair_make(AF_INET);
   move(pair, count, bytes);
   json_t *during = ask();
   const json_t *connections = json_object_get(during, "connections"), *connection;
@@ -453,8 +418,7 @@ static void counts_add_up_and_outlive_connections(void **context) {
   assert_true(nic_count(during, "bytes_received") - nic_count(before, "bytes_received") == total);
   assert_true(nic_count(during, "messages_sent") - nic_count(before, "messages_sent") == count);
   double wire = nic_count(during, "wire_bytes_sent");
-  transfer_close(pair.sender);
-  transfer_close(pair.receiver);
+  pair_close(pair);
   json_t *after = NULL;
   do {
     json_decref(after);

@@ -253,6 +253,29 @@ static void survives_failing_allocations(void **state) {
   }
 }
 
+/* A file that cannot be read is no reason to fail, nor to choose by half of a profile. */
+static void survives_failing_reads(void **state) {
+  (void)state;
+  tree_write(&tree, "p.profile", "%s", good_text);
+  set_parameters("p.profile", "");
+  static const enum fault_call calls[] = { FAULT_OPEN, FAULT_READ };
+  for (unsigned i = 0; i < 2; i++) {
+    bool has_failed = true;
+    for (unsigned long k = 1; has_failed; k++) {
+      assert_in_range(k, 1, 1000);
+      struct tuner *tuner;
+      fault_fail(calls[i], k, calls[i] == FAULT_OPEN ? EMFILE : EIO);
+      int result = tuner_open(host, shape, &tuner), channels = 0;
+      has_failed = fault_clear();
+      assert_int_equal(result, 0);
+      assert_non_null(tuner);
+      bool is_chosen = is_ring_chosen(tuner, 4096, &channels);
+      assert_true(is_chosen || (has_failed && log_capture_count(LOG_LEVEL_WARN) > 0));
+      tuner_close(tuner);
+    }
+  }
+}
+
 struct thread_work {
   struct tuner *shared;
   int calls;
@@ -312,6 +335,7 @@ int main(void) {
     TEST(profile_is_read_once),
     TEST(cache_names_what_it_holds),
     TEST(survives_failing_allocations),
+    TEST(survives_failing_reads),
     TEST(threads_share_profile_and_tuner),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

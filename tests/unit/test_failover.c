@@ -159,6 +159,61 @@ static void lost_lanes_are_announced_again(void **state) {
   assert_true(failover.announce == 4 && failover.unsettled == 4);
 }
 
+static void a_lane_that_stands_still_again_waits_longer(void **state) {
+  (void)state;
+  begin(LINK_SENDER, 2);
+  failover_come_up(&failover, 0, 1, 0);
+  failover_grow(&failover);
+  expect_open(0, 1, 1);
+  uint64_t now_ns = 0, expected_ns = FAILOVER_BACKOFF_MIN_NS;
+  for (uint32_t epoch = 1; epoch < 12; epoch++) {
+    assert_true(failover_come_up(&failover, 1, epoch, now_ns));
+    assert_true(failover_cut(&failover, 1, LINK_CLOSE_STALLED, now_ns));
+    uint64_t delay_ns = failover_next_deadline_ns(&failover) - now_ns;
+    assert_in_range(delay_ns, expected_ns / 2, expected_ns);
+    struct link_order order;
+    assert_true(failover_next_order(&failover, &order, now_ns));
+    assert_true(order.kind == LINK_ORDER_CLOSE && order.reason == LINK_CLOSE_STALLED);
+    now_ns += delay_ns;
+    expect_open(now_ns, 1, epoch + 1);
+    expected_ns = epoch == 1                                        ? FAILOVER_STALL_BACKOFF_NS
+                  : 2 * expected_ns < FAILOVER_STALL_BACKOFF_MAX_NS ? 2 * expected_ns
+                                                                    : FAILOVER_STALL_BACKOFF_MAX_NS;
+  }
+  assert_true(failover_come_up(&failover, 1, 12, now_ns));
+  failover_proved(&failover, 1);
+  failover_cut(&failover, 1, LINK_CLOSE_STALLED, now_ns);
+  assert_true(failover_next_deadline_ns(&failover) <= now_ns + FAILOVER_BACKOFF_MIN_NS);
+}
+
+static void without_any_lane_nobody_waits_long(void **state) {
+  (void)state;
+  begin(LINK_SENDER, 2);
+  failover_come_up(&failover, 0, 1, 0);
+  failover_grow(&failover);
+  for (uint32_t epoch = 1; epoch < 5; epoch++) {
+    expect_open(epoch * 64 * SECOND, 1, epoch);
+    failover_come_up(&failover, 1, epoch, epoch * 64 * SECOND);
+    failover_cut(&failover, 1, LINK_CLOSE_STALLED, epoch * 64 * SECOND);
+    expect_close(1, epoch);
+  }
+  uint64_t now_ns = 4 * 64 * SECOND;
+  assert_true(failover_next_deadline_ns(&failover) > now_ns + SECOND);
+  failover_lose(&failover, 0, 1, now_ns);
+  assert_true(failover_next_deadline_ns(&failover) <= now_ns + FAILOVER_BACKOFF_MIN_NS);
+  expect_open(now_ns + SECOND, 0, 2);
+  expect_open(now_ns + SECOND, 1, 5);
+}
+
+static void time_in_which_we_did_not_run_is_no_time_without_lanes(void **state) {
+  (void)state;
+  begin(LINK_RECEIVER, 1);
+  failover_resumed(&failover, 4 * SECOND, 6 * SECOND);
+  assert_true(failover_next_deadline_ns(&failover) == 9 * SECOND);
+  failover_resumed(&failover, SECOND, 60 * SECOND); /* half of it is left in any case */
+  assert_true(failover_next_deadline_ns(&failover) == 62 * SECOND + SECOND / 2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(lanes_open_when_they_are_wanted),
@@ -170,6 +225,9 @@ int main(void) {
     cmocka_unit_test(the_last_lane_lost_opens_all_others),
     cmocka_unit_test(without_a_lane_time_runs_out),
     cmocka_unit_test(lost_lanes_are_announced_again),
+    cmocka_unit_test(a_lane_that_stands_still_again_waits_longer),
+    cmocka_unit_test(without_any_lane_nobody_waits_long),
+    cmocka_unit_test(time_in_which_we_did_not_run_is_no_time_without_lanes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,13 +83,15 @@ static void pattern_fill(const struct world *world, unsigned message, uint8_t *t
 /* The first byte, or the seven before it, that differs; `bytes` if none does. */
 static uint64_t pattern_compare(const struct world *world, unsigned message, const uint8_t *from,
                                 uint64_t bytes) {
-  for (uint64_t at = 0; at < bytes; at += 8) {
-    uint64_t word = pattern_word(world, message, at / 8);
-    if (memcmp(from + at, &word, bytes - at < 8 ? bytes - at : 8) != 0) {
+  uint64_t at = 0, got;
+  for (; bytes - at >= 8; at += 8) {
+    memcpy(&got, from + at, 8);
+    if (got != pattern_word(world, message, at / 8)) {
       return at;
     }
   }
-  return bytes;
+  uint64_t word = pattern_word(world, message, at / 8);
+  return memcmp(from + at, &word, bytes - at) == 0 ? bytes : at;
 }
 
 static void pattern_check(struct world *world, unsigned message, const uint8_t *from,

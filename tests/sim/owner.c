@@ -47,6 +47,7 @@ static void port_attach(struct world *world, enum side side, struct socket *sock
 static void dial_start(struct world *world, unsigned lane, uint32_t epoch) {
   for (struct dial *dial = world->dials; dial < world->dials + WORLD_DIALS; dial++) {
     if (!dial->is_used) {
+      world->dials_used++;
       uint64_t hello_ns = world->now_ns + world_between(world, 0, 4 * world->latency_ns);
       uint64_t late_ns = world_chance(world, 80) ? 2 * world->latency_ns : 50000000;
       *dial = (struct dial){
@@ -127,10 +128,12 @@ static void dial_run(struct world *world, struct dial *dial) {
   }
   dial->is_used = dial->hello_ns != WORLD_NEVER || dial->receiver_ns != WORLD_NEVER ||
                   dial->sender_ns != WORLD_NEVER;
+  world->dials_used -= dial->is_used ? 0 : 1;
 }
 
 void owner_run_dials(struct world *world) {
-  for (struct dial *dial = world->dials; dial < world->dials + WORLD_DIALS; dial++) {
+  struct dial *end = world->dials + (world->dials_used > 0 ? WORLD_DIALS : 0);
+  for (struct dial *dial = world->dials; dial < end; dial++) {
     if (dial->is_used) {
       dial_run(world, dial);
     }
@@ -139,7 +142,8 @@ void owner_run_dials(struct world *world) {
 
 uint64_t owner_next_dial_ns(const struct world *world) {
   uint64_t next_ns = WORLD_NEVER;
-  for (const struct dial *dial = world->dials; dial < world->dials + WORLD_DIALS; dial++) {
+  const struct dial *end = world->dials + (world->dials_used > 0 ? WORLD_DIALS : 0);
+  for (const struct dial *dial = world->dials; dial < end; dial++) {
     if (dial->is_used) {
       next_ns = dial->hello_ns < next_ns ? dial->hello_ns : next_ns;
       next_ns = dial->sender_ns < next_ns ? dial->sender_ns : next_ns;

@@ -131,6 +131,7 @@ struct world {
   unsigned dial_failure_percent;
 
   struct end ends[2];
+  unsigned dials_used;
   struct dial dials[WORLD_DIALS];
 };
 

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a case is made of: variants that are measured in turn, and rows that compare them.
+
+  case      one cluster, some variants, the rows of the table made of them
+  variant   a transport with its settings; `measure(bench)` returns {metric: number}
+  round     every variant once; {variant: metrics}, without those that failed
+  row       a ratio for each round, its target, and the figures shown beside it"""
+from dataclasses import dataclass, field
+import statistics
+from typing import Callable, List, Optional, Tuple
+
+
+@dataclass
+class Variant:
+    key: str
+    label: str
+    measure: Callable
+
+
+@dataclass
+class Row:
+    name: str
+    what: str  # of what the ratio is, in words
+    ratios: Callable  # of all rounds: a number for each round that has one
+    target: Optional[Tuple[str, float]] = None
+    measured: List[tuple] = field(default_factory=list)  # (label, variant, metric, unit)
+    unit: Optional[str] = None  # of the figure; None: it is a ratio
+    note: Callable = lambda rounds: ""
+
+
+@dataclass
+class Sweep:
+    """Times of many sizes; its row's ratio is that of the size where `subject` does worst."""
+    name: str
+    subject: str
+    baseline: str
+    again: str  # the baseline once more in each round: the noise
+
+
+@dataclass
+class Case:
+    name: str
+    title: str
+    cluster: Optional[List[str]]  # options of `cluster up`; None: the variants need none
+    variants: List[Variant]
+    rows: List[Row]
+    sweep: Optional[Sweep] = None
+    needs: Optional[str] = None  # a STRATUS_ parameter that this build must know
+    rounds_max: Optional[int] = None
+
+
+def at_least(value):
+    return (">=", value)
+
+
+def at_most(value):
+    return ("<=", value)
+
+
+def of(metric, subject, baseline):
+    """subject / baseline in each round that has both."""
+    return lambda rounds: [
+        each[subject][metric] / each[baseline][metric] for each in rounds
+        if metric in each.get(subject, {}) and each.get(baseline, {}).get(metric)]
+
+
+def of_constant(metric, subject, constant):
+    return lambda rounds: [each[subject][metric] / constant for each in rounds if metric in each.get(subject, {})]
+
+
+def value(metric, subject):
+    return of_constant(metric, subject, 1)
+
+
+def median_of(rounds, key, metric):
+    values = [each[key][metric] for each in rounds if metric in each.get(key, {})]
+    return statistics.median(values) if values else None
+
+
+def best_of(metric, rounds, keys):
+    """The variant with the highest median: chosen over all rounds, since the best of each round would be
+    the luckiest."""
+    medians = {key: median_of(rounds, key, metric) for key in keys}
+    medians = {key: median for key, median in medians.items() if median}
+    return max(medians, key=medians.get) if medians else None
+
+
+def of_best(metric, subject, keys):
+    def ratios(rounds):
+        best = best_of(metric, rounds, keys)
+        return of(metric, subject, best)(rounds) if best else []
+    return ratios
+
+
+# ---- sweeps over sizes ----
+
+def sweep_points(sweep, rounds):
+    """One point per size: how many times as fast the subject is, and the baseline against itself."""
+    points = []
+    keys = (sweep.subject, sweep.baseline, sweep.again)
+    complete = [each for each in rounds if all(key in each for key in keys)]
+    for size in complete[0][sweep.baseline]["rows"] if complete else []:
+        subject, one, other = ([each[key]["rows"][size]["time_us"] for each in complete] for key in keys)
+        # The baseline of a round is what its two runs took on average.
+        base = [(a + b) / 2 for a, b in zip(one, other)]
+        ratios = [b / s for b, s in zip(base, subject)]
+        noise = statistics.median(a / b for a, b in zip(one, other))
+        points.append({
+            "bytes": size, "ratios": ratios, "ratio": statistics.median(ratios), "min": min(ratios),
+            "max": max(ratios), "noise": min(noise, 1 / noise),
+            "subject_us": statistics.median(subject), "baseline_us": statistics.median(base)})
+    return points
+
+
+def worst_point(points):
+    return min(points, key=lambda point: point["ratio"])
+
+
+def worst_noise(points):
+    """Of the baseline against itself, at the size where it differs most: the same choice that
+    worst_point makes, so that a transport equal to the baseline is expected to be as far below 1."""
+    return min(point["noise"] for point in points)
+
+
+def size_text(size):
+    for shift, unit in ((20, "MiB"), (10, "KiB")):
+        if size >= 1 << shift:
+            return f"{size >> shift} {unit}"
+    return f"{size} B"

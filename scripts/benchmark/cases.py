@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of what must be shown, case by case.
+
+To add one, write a function that returns a Case and name it in CASES."""
+from benchmark.case import (
+    Case, Row, Sweep, Variant, at_least, at_most, best_of, median_of, of, of_best, of_constant, value)
+from benchmark.run import CLUSTER, Failure
+
+LABELS = {
+    "stratus": "stratus", "socket": "Socket", "socket-1x1": "Socket 1x1", "socket-2x2": "Socket 2x2",
+    "socket-2x4": "Socket 2x4", "socket-4x2": "Socket 4x2", "socket-2x8": "Socket 2x8",
+    "socket-4x4": "Socket 4x4", "plain": "plain TCP",
+}
+# Caps are by flow, as clouds have them: with so many buckets two flows hardly share one.
+BY_FLOW = ["--flow-buckets", "1024"]
+
+
+def perf(key, *arguments, extra=None, name=None, label=None, meanwhile=None):
+    transport = key
+    return Variant(name or key, label or LABELS[key],
+                   lambda bench: bench.perf(transport, list(arguments), extra, meanwhile))
+
+
+def shown(variants, metric, unit):
+    return [(variant.label, variant.key, metric, unit) for variant in variants]
+
+
+# ---- bandwidth of one connection ----
+
+def capped(nic_gbps, flow_gbps, name):
+    """A NIC that takes eight flows to fill."""
+    simple = ("--shape", "simple")
+    variants = [
+        perf("stratus", *simple), perf("socket", *simple), perf("socket-2x8", *simple),
+        perf("plain", "--plain", "8", name="plain", label="plain TCP, 8 flows"),
+        Variant("iperf3", "iperf3 -P 8", lambda bench: bench.iperf3(8))]
+
+    def parts(rounds):
+        """What the others make of the NIC."""
+        medians = ((variant.label, median_of(rounds, variant.key, "gbps")) for variant in variants[1:])
+        return "of the NIC: " + ", ".join(f"{label} {gbps / nic_gbps:.2f}" for label, gbps in medians if gbps)
+    return Case(
+        name, f"1 connection, {flow_gbps:g} Gb/s per flow, {nic_gbps:g} Gb/s NIC",
+        ["--nic-gbps", str(nic_gbps), "--flow-gbps", str(flow_gbps), *BY_FLOW], variants,
+        [Row("stratus-of-nic", "stratus of the NIC", of_constant("gbps", "stratus", nic_gbps), at_least(0.95),
+             shown(variants, "gbps", "Gb/s"), note=parts),
+         Row("stratus-of-bound", "stratus of plain TCP with 8 flows", of("gbps", "stratus", "plain"))])
+
+
+def slow_one_flow(gbps):
+    """Gives the flow that has sent most another rate, once there is one."""
+    def slow(bench):
+        fault = [CLUSTER, "fault", bench.cluster, "slow-flow", "0", str(gbps)]
+
+        def is_slowed():
+            try:
+                bench.runner.run(fault)
+                return True
+            except Failure:
+                return False
+        bench.runner.until(is_slowed, 3, "a flow to slow down")
+    return slow
+
+
+def slow_flow(percent, target):
+    flow_gbps = 0.25
+    slow = slow_one_flow(flow_gbps * percent / 100)
+    arguments = ("--shape", "simple", "--warmup", "1500ms")
+    late = ("--shape", "simple", "--warmup", "4s")
+    variants = [
+        perf("stratus", *arguments, extra={"STRATUS_REDIAL_SLOW": "0"}, meanwhile=slow),
+        perf("socket-2x4", *arguments, meanwhile=slow),
+        perf("stratus", *late, name="stratus-redial", label="stratus that dials slow flows again",
+             meanwhile=slow)]
+    return Case(
+        f"slow-flow-{percent}", f"one of 8 flows at {percent} % of the others ({flow_gbps:g} Gb/s)",
+        ["--flow-gbps", str(flow_gbps), *BY_FLOW], variants,
+        [Row("slow-path", "stratus / Socket 2x4, the path stays slow", of("gbps", "stratus", "socket-2x4"),
+             at_least(target), shown(variants, "gbps", "Gb/s")),
+         Row("redial", "with re-dial / Socket 2x4, another port takes another path",
+             of("gbps", "stratus-redial", "socket-2x4"))])
+
+
+def equal_flows():
+    simple = ("--shape", "simple")
+    sockets = [key for key in LABELS if key.startswith("socket-")]
+    variants = [perf("stratus", *simple), *(perf(key, *simple) for key in sockets)]
+
+    def name_best(rounds):
+        best = best_of("gbps", rounds, sockets)
+        return f"best: {LABELS[best]}" if best else ""
+    return Case(
+        "equal-flows", "1 connection, equal flows of 0.25 Gb/s, 2 Gb/s NIC",
+        ["--nic-gbps", "2", "--flow-gbps", "0.25", *BY_FLOW], variants,
+        [Row("of-best", "stratus / the best Socket setting", of_best("gbps", "stratus", sockets), at_least(0.97),
+             shown(variants, "gbps", "Gb/s"), note=name_best)])
+
+
+def uncapped():
+    arguments = ("--shape", "simple", "--bytes", "512K", "--connections", "2")
+    variants = [perf(key, *arguments) for key in ("stratus", "socket", "socket-2x8")]
+    variants.append(perf("plain", "--plain", "16", name="plain", label="plain TCP, 16 flows"))
+    cpu = "cpu_s_per_gb"
+    return Case(
+        "uncapped", "veth without limits, 2 connections, 512 KiB", [], variants,
+        [Row("socket", "stratus / Socket", of("gbytes_per_s", "stratus", "socket"), at_least(1.0),
+             shown(variants, "gbytes_per_s", "GB/s")),
+         Row("socket-2x8", "stratus / Socket 2x8", of("gbytes_per_s", "stratus", "socket-2x8"), at_least(2.5)),
+         Row("cpu-socket", "CPU per byte, stratus / Socket", of(cpu, "stratus", "socket"), at_most(1.0),
+             shown(variants, cpu, "CPU-s/GB")),
+         Row("cpu-socket-2x8", "CPU per byte, stratus / Socket 2x8", of(cpu, "stratus", "socket-2x8"),
+             at_most(0.4))])
+
+
+# ---- many connections, small messages ----
+
+def connections():
+    arguments = ("--shape", "simple", "--bytes", "64K", "--connections", "64", "--idle", "2s")
+    variants = [perf(key, *arguments) for key in ("stratus", "socket", "socket-2x8")]
+    return Case(
+        "connections", "64 connections; threads with the one that drives them, at the end that has more", [],
+        variants,
+        [Row("threads", "threads", value("threads", "stratus"), at_most(4), shown(variants, "threads", "threads"), ""),
+         Row("idle", "CPU of both ends while nothing is asked of them", value("idle_cpu_percent", "stratus"),
+             at_most(1), shown(variants, "idle_cpu_percent", "%"), "%"),
+         Row("bandwidth", "GB/s, stratus / Socket", of("gbytes_per_s", "stratus", "socket"), None,
+             shown(variants, "gbytes_per_s", "GB/s"))])
+
+
+def latency():
+    arguments = ("--test", "latency", "--bytes", "8")
+    variants = [perf("stratus", *arguments), perf("socket", *arguments), perf("socket-2x8", *arguments),
+                perf("plain", "--plain", "1", *arguments, name="plain", label="plain spinning sockets")]
+    return Case(
+        "latency", "8 B half round trip (median)", [], variants,
+        [Row("socket", "stratus / Socket", of("half_trip_us", "stratus", "socket"), at_most(0.8),
+             shown(variants, "half_trip_us", "us")),
+         Row("plain", "plain spinning sockets / Socket", of("half_trip_us", "plain", "socket"))])
+
+
+RATE_SIZES = (1024, 4096, 16384)
+
+
+def rate():
+    arguments = ("--test", "rate", "--bytes", ",".join(str(size) for size in RATE_SIZES))
+
+    def by_size(key):
+        def measure(bench):
+            found = bench.perf(key, list(arguments))
+            for size in RATE_SIZES:
+                found[f"rate-{size}"] = found["sizes"][size]["messages_per_s"] / 1e3
+            return found
+        return Variant(key, LABELS[key], measure)
+    variants = [by_size(key) for key in ("stratus", "socket", "socket-2x8")]
+    rows = []
+    for size in RATE_SIZES:
+        metric = f"rate-{size}"
+        text = f"{size // 1024} KiB messages/s"
+        rows += [Row(f"{metric}-socket", f"{text}, stratus / Socket", of(metric, "stratus", "socket"), at_least(1.0),
+                     shown(variants, metric, "k/s")),
+                 Row(f"{metric}-socket-2x8", f"{text}, stratus / Socket 2x8", of(metric, "stratus", "socket-2x8"),
+                     at_least(3.0))]
+    return Case("rate", "message rate, 1 connection", [], variants, rows)
+
+
+# ---- two NICs ----
+
+def two_nics(rates, name):
+    total = sum(rates)
+    simple = ("--shape", "simple")
+    variants = [
+        # As one device by parameter: NCCL does not ask to fuse NICs that are not on PCI.
+        perf("stratus", *simple, extra={"STRATUS_MERGE_NICS": "all"}, label="stratus, both NICs"),
+        perf("stratus", *simple, "--devices", "0", name="one", label="stratus, first NIC"),
+        perf("socket", *simple, "--devices", "0,1", "--connections", "2", label="Socket, a connection on each")]
+    against_one = Row("one", "both NICs / one NIC", of("gbps", "stratus", "one"), at_least(1.9))
+    of_sum = Row("sum", "both NICs of their sum", of_constant("gbps", "stratus", total), at_least(0.95))
+    rows = [against_one, of_sum] if rates[0] == rates[1] else [of_sum]
+    if rates[0] == rates[1]:
+        of_sum.target = None
+    rows[0].measured = shown(variants, "gbps", "Gb/s")
+    text = " and ".join(f"{each:g}" for each in rates)
+    return Case(name, f"1 connection over two NICs of {text} Gb/s",
+                ["--nics", "2", "--nic-gbps", ",".join(f"{each:g}" for each in rates)], variants, rows)
+
+
+# ---- stock NCCL ----
+
+def allreduce():
+    nic_gbps = 4
+
+    def coll(key):
+        return Variant(key, LABELS[key], lambda bench: bench.coll(
+            key, ["-O", "all_reduce", "-b", "64M", "-e", "64M", "-n", bench.settings.pick("3", "1"), "-w", "1", "-c",
+                  "1"]))
+    variants = [coll(key) for key in ("stratus", "socket", "socket-2x8")]
+    return Case(
+        "allreduce", "stock NCCL AllReduce 64 MiB, 2 hosts, 4 Gb/s NIC, 0.5 Gb/s per flow",
+        ["--nic-gbps", str(nic_gbps), "--flow-gbps", "0.5", *BY_FLOW], variants,
+        [Row("of-nic", "stratus' busbw of the NIC", of_constant("busbw_gbs", "stratus", nic_gbps / 8), at_least(0.93),
+             shown(variants, "busbw_gbs", "GB/s")),
+         Row("socket", "stratus / Socket", of("busbw_gbs", "stratus", "socket")),
+         Row("socket-2x8", "stratus / Socket 2x8", of("busbw_gbs", "stratus", "socket-2x8"))])
+
+
+SWEEP_SIZES = "8,64,512,2K,8K,32K,128K,512K,2M,8M,64M"
+SWEEP_SIZES_QUICK = "8,2K,32K,512K,8M"
+
+
+def sweep(operation, limits, name, limits_text):
+    """Every size, against Socket; and Socket against itself, which shows what of it is chance."""
+    # Of 8 bytes, each rank has to get some.
+    kind = "uint8" if operation == "alltoall" else "float"
+
+    def coll(key, transport, label):
+        return Variant(key, label, lambda bench: bench.coll(
+            transport, ["-O", operation, "--sizes", bench.settings.pick(SWEEP_SIZES, SWEEP_SIZES_QUICK), "-d", kind,
+                        "-n", "2", "-w", "1", "--min-time", bench.settings.pick("100ms", "30ms"), "-c", "1"]))
+    variants = [coll("socket", "socket", "Socket"), coll("stratus", "stratus", "stratus"),
+                coll("again", "socket", "Socket again")]
+    return Case(
+        name, f"stock NCCL {operation}, 4 hosts, 8 B to 64 MiB, {limits_text}", ["--hosts", "4", *limits], variants, [],
+        sweep=Sweep(operation, "stratus", "socket", "again"))
+
+
+# ---- what protection costs ----
+
+def protection(name, parameter, title, target):
+    arguments = ("--shape", "simple", "--bytes", "512K", "--connections", "2")
+    variants = [perf("stratus", *arguments, extra={parameter: "0"}, label="without"),
+                perf("stratus", *arguments, extra={parameter: "1"}, name="with", label="with")]
+    return Case(
+        name, f"{title} ({parameter}=1), veth without limits, 2 connections, 512 KiB", [], variants,
+        [Row("bandwidth", "bandwidth with / without", of("gbytes_per_s", "with", "stratus"),
+             at_least(target) if target else None, shown(variants, "gbytes_per_s", "GB/s")),
+         Row("cpu", "CPU per byte with / without", of("cpu_s_per_gb", "with", "stratus"), None,
+             shown(variants, "cpu_s_per_gb", "CPU-s/GB"))], needs=parameter)
+
+
+# ---- faults ----
+
+FAULTS = (("reset-1", 1.0), ("reset-7", 1.0), ("drop-1", None), ("drop-7", None), ("nic-down-2s-sender", None))
+
+
+def faults():
+    """By the test that breaks a running job: how long it stood still, and what bandwidth came back."""
+    def fault(name):
+        return Variant(name, name, lambda bench: bench.fault(name))
+    rows = []
+    for name, stall_s in FAULTS:
+        figures = [("before", name, "before_gbs", "GB/s"), ("after", name, "after_gbs", "GB/s")]
+        rows += [Row(f"{name}-stall", f"{name}: stands still", value("stall_s", name),
+                     at_most(stall_s) if stall_s else None, figures, "s"),
+                 Row(f"{name}-back", f"{name}: bandwidth after / before", value("back", name), at_least(0.85))]
+    return Case(
+        "faults", "stock NCCL AllReduce while flows of 8 are reset or black-holed, and the NIC goes and comes", None,
+        [fault(name) for name, _ in FAULTS], rows, rounds_max=3)
+
+
+CLOUD = (["--nic-gbps", "4", "--flow-gbps", "0.5", *BY_FLOW], "4 Gb/s NIC, 0.5 Gb/s per flow")
+VETH = ([], "no limits")
+
+
+def all_cases():
+    return [
+        capped(8, 1, "capped"), capped(2, 0.25, "capped-quarter"),
+        slow_flow(50, 1.8), slow_flow(10, 8.0), equal_flows(), uncapped(), connections(), latency(), rate(),
+        two_nics((2, 2), "two-nics"), two_nics((3, 1), "two-nics-unequal"), allreduce(),
+        sweep("all_reduce", CLOUD[0], "sweep-allreduce", CLOUD[1]),
+        sweep("alltoall", CLOUD[0], "sweep-alltoall", CLOUD[1]),
+        sweep("all_reduce", VETH[0], "sweep-allreduce-uncapped", VETH[1]),
+        sweep("alltoall", VETH[0], "sweep-alltoall-uncapped", VETH[1]),
+        protection("checksum", "STRATUS_CHECKSUM", "CRC32C of every chunk", 0.9),
+        protection("encryption", "STRATUS_ENCRYPT", "encryption", None),
+        faults(),
+    ]

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a result was measured on and with: the head of the table."""
+import os
+import platform
+import re
+import subprocess
+import time
+
+from benchmark.run import ROOT
+
+
+def output(*argv):
+    result = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    return result.stdout.strip()
+
+
+def cpu_model():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        match = re.search(r"^model name\s*:\s*(.*)$", file.read(), re.MULTILINE)
+    return match.group(1) if match else platform.machine()
+
+
+def nccl_release():
+    """As the library says itself."""
+    with open(os.path.join(ROOT, "build/fake_cuda/lib/sid/libnccl.so.2"), "rb") as file:
+        match = re.search(rb"NCCL version (\d+\.\d+\.\d+)", file.read())
+    return match.group(1).decode() if match else "unknown"
+
+
+def stratus_version():
+    version = output("build/bin/stratus-net", "--version").split("\n")[0]
+    commit = output("git", "rev-parse", "--short", "HEAD")
+    has_changes = output("git", "status", "--porcelain", "--untracked-files=no") != ""
+    return f"{version or 'stratus'}, commit {commit or 'unknown'}{' with changes' if has_changes else ''}"
+
+
+def load_average():
+    return os.getloadavg()[0]
+
+
+def facts(rounds, is_quick):
+    cpus = len(os.sched_getaffinity(0))
+    return {
+        "stratus": stratus_version(),
+        "NCCL": f"{nccl_release()}, Debian's unmodified objects, its own Socket transport as the baseline",
+        "GPU": "emulated: device memory is host memory and kernels are CPU threads, so ratios count, not GB/s",
+        "hosts": "network namespaces on one machine; caps of flow and NIC by HTB",
+        "CPU": f"{cpu_model()}, {cpus} core{'s' if cpus != 1 else ''}, shared out evenly to two hosts",
+        "kernel": f"{platform.system()} {platform.release()}",
+        "load before": f"{load_average():.2f} (average of a minute: what else the machine did)",
+        "rounds": f"{rounds}, the transports in turn{', shortened (--quick)' if is_quick else ''}",
+        "date": time.strftime("%Y-%m-%d %H:%M"),
+    }
+
+
+def known_parameters():
+    """The STRATUS_ variables that this build knows."""
+    return set(re.findall(r"STRATUS_[A-Z0-9_]+", output("build/bin/stratus-net", "params")))

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs things: processes with a limit, clusters of network namespaces, CPUs for each host.
+
+Whatever was started or made is ended and removed by close(), which the caller must reach."""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CLUSTER = "tests/netns/cluster"
+
+
+class Failure(Exception):
+    """A measurement that could not be made. The text goes into the row."""
+
+
+def say(text):
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def tail(text, lines=3):
+    kept = [line.strip() for line in text.splitlines() if line.strip()]
+    return "; ".join(kept[-lines:])[-400:]
+
+
+def cpus_of_host(host, hosts):
+    """The CPUs that a host's processes are kept to, as --split-cpus of stratus-coll shares them out;
+    with fewer CPUs than hosts all of them."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < hosts:
+        return cpus
+    share = len(cpus) // hosts
+    return cpus[host * share:(host + 1) * share]
+
+
+class Runner:
+    """Starts processes and clusters, and knows which are left."""
+
+    def __init__(self):
+        self.processes = []
+        self.clusters = []
+        self.serial = 0
+
+    # ---- processes ----
+
+    def start(self, argv, environment=None):
+        process = subprocess.Popen(
+            argv, cwd=ROOT, env={**os.environ, **(environment or {})}, text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        self.processes.append(process)
+        return process
+
+    def finish(self, process, limit_s):
+        """(exit status, stdout, stderr); after `limit_s` it is ended: a Failure."""
+        try:
+            out, err = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            self.kill(process)
+            out, err = process.communicate()
+            raise Failure(f"no end after {limit_s:.0f} s: {tail(err or out)}") from None
+        self.processes.remove(process)
+        return process.returncode, out, err
+
+    def kill(self, process):
+        """Politely first: stratus-coll ends its ranks, and the tests remove their clusters."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(process.pid, number)
+                process.wait(timeout=5)
+                break
+            except ProcessLookupError:
+                break
+            except subprocess.TimeoutExpired:
+                continue
+        if process in self.processes:
+            self.processes.remove(process)
+
+    def run(self, argv, limit_s=60, environment=None):
+        status, out, err = self.finish(self.start(argv, environment), limit_s)
+        if status != 0:
+            raise Failure(f"{os.path.basename(argv[0])}: exit status {status}: {tail(err or out)}")
+        return out
+
+    # ---- clusters ----
+
+    def cluster_up(self, options):
+        self.serial += 1
+        name = f"bench{os.getpid()}n{self.serial}"
+        self.clusters.append(name)
+        self.run([CLUSTER, "up", name, *options])
+        return name
+
+    def cluster_down(self, name):
+        self.run([CLUSTER, "down", name])
+        self.clusters.remove(name)
+
+    def on_host(self, cluster, host, argv):
+        """The words that run a command on a host of a cluster."""
+        return ["ip", "netns", "exec", f"{cluster}-h{host}", *argv]
+
+    def until(self, condition, limit_s, what):
+        end = time.monotonic() + limit_s
+        while not condition():
+            if time.monotonic() > end:
+                raise Failure(f"{what}: not within {limit_s} s")
+            time.sleep(0.02)
+
+    def close(self):
+        for process in list(self.processes):
+            self.kill(process)
+        for name in list(self.clusters):
+            subprocess.run([CLUSTER, "down", name], cwd=ROOT, check=False)
+            self.clusters.remove(name)

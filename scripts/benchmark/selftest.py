@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests the benchmark: sums on invented rounds, and a run of two cases whose output is looked at.
+Nothing here depends on how fast anything is."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from benchmark import report
+from benchmark.case import Row, Sweep, at_least, at_most, of, of_best, sweep_points, value, worst_noise, worst_point
+
+
+def test_ratio_is_the_median_of_each_rounds():
+    rounds = [{"a": {"x": a}, "b": {"x": b}} for a, b in ((4.0, 2.0), (9.0, 3.0), (10.0, 1.0))]
+    shown = [("A", "a", "x", "GB/s")]
+    row = report.summarize_row(Row("r", "a / b", of("x", "a", "b"), at_least(3), shown), rounds, "c")
+    assert (row["ratio"], row["min"], row["max"], row["is_met"]) == (3.0, 2.0, 10.0, True), row
+    assert row["measured"] == [{"label": "A", "value": 9.0, "unit": "GB/s"}], row
+    assert report.ratio_text(row) == "3.00 (2.00..10.00)", row
+
+
+def test_failed_rounds_count_neither_way():
+    rounds = [{"a": {"x": 4.0}}, {"b": {"x": 2.0}}, {"a": {"x": 1.0}, "b": {"x": 2.0}}]
+    row = report.summarize_row(Row("r", "a / b", of("x", "a", "b"), at_most(0.4)), rounds, "c")
+    assert (row["ratio"], row["is_met"]) == (0.5, False), row
+    row = report.summarize_row(Row("r", "a", value("x", "c"), at_most(1)), rounds, "c")
+    assert (row["ratio"], row["is_met"]) == (None, None), row
+
+
+def test_the_best_is_chosen_over_all_rounds():
+    rounds = [{"s": {"x": 6.0}, "a": {"x": 1.0}, "b": {"x": 2.0}}, {"s": {"x": 6.0}, "a": {"x": 9.0}, "b": {"x": 3.0}},
+              {"s": {"x": 6.0}, "a": {"x": 1.0}, "b": {"x": 2.0}}]
+    assert of_best("x", "s", ["a", "b"])(rounds) == [3.0, 2.0, 3.0]
+
+
+def test_a_sweep_finds_its_worst_size():
+    def rows(small, large):
+        return {"rows": {8: {"time_us": small}, 64: {"time_us": large}}}
+    rounds = [{"s": rows(10, 200), "a": rows(20, 100), "b": rows(20, 100)}] * 3
+    points = sweep_points(Sweep("o", "s", "a", "b"), rounds)
+    assert (worst_point(points)["bytes"], worst_point(points)["ratio"], worst_noise(points)) == (64, 0.5, 1.0), points
+    assert sweep_points(Sweep("o", "s", "a", "b"), [{"s": rows(1, 1)}]) == []
+
+
+def check_result(result, table):
+    """What a run of `latency` and `allreduce` must have left."""
+    assert [case["name"] for case in result["cases"]] == ["latency", "allreduce"], result["cases"]
+    assert result["wrong"] == 0 and "emulated" in result["machine"]["GPU"], result["machine"]
+    for case in result["cases"]:
+        assert case["error"] is None and case["rows"] and f"**{case['name']}**" in table, case
+        for variant in case["variants"]:
+            assert len(variant["rounds"]) == 1 and "error" not in variant["rounds"][0], variant
+            assert variant["rounds"][0].get("wrong", 0) == 0 and variant["command"], variant
+        for row in case["rows"]:
+            assert row["ratio"] > 0 and row["min"] <= row["ratio"] <= row["max"], row
+            assert all(each["value"] > 0 for each in row["measured"]), row
+            assert row["target"] == "" or row["is_met"] in (True, False), row
+
+
+def test_a_short_run(script, python):
+    with tempfile.TemporaryDirectory() as scratch:
+        argv = [sys.executable, script, "--rounds", "1", "--quick", "--seconds", "0.1", "--check",
+                "--json", f"{scratch}/r.json", "--markdown", f"{scratch}/r.md", "latency", "allreduce"]
+        if python:
+            argv += ["--plot", f"{scratch}/r.svg"]
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        printed, said = process.communicate()
+        assert process.returncode == 0, said[-2000:] + printed[-2000:]
+        with open(f"{scratch}/r.json", encoding="utf-8") as file:
+            check_result(json.load(file), printed)
+        with open(f"{scratch}/r.md", encoding="utf-8") as file:
+            assert file.read() == printed
+        assert not python or os.path.getsize(f"{scratch}/r.svg") > 1000
+    left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False).stdout
+    assert f"bench{process.pid}n" not in left, left
+
+
+def run(script, python):
+    """The exit status; the last line is the sum, as scripts/check reads it."""
+    if os.geteuid() != 0:
+        print("skip: network namespaces need root\n0 passed, 0 failed, 1 skipped")
+        return 77
+    tests = [test for name, test in globals().items() if name.startswith("test_")]
+    failed = 0
+    for test in tests:
+        try:
+            test(script, python) if test is test_a_short_run else test()
+            print(f"ok {test.__name__}")
+        except AssertionError as error:
+            failed += 1
+            print(f"FAIL {test.__name__}\n{error}\n    repeat: sudo scripts/bench --self-test")
+    print(f"{len(tests) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0

@@ -19,6 +19,7 @@
 /* Holds several small messages; of a bulk chunk at most this much is copied twice. */
 #define READ_BUFFER_BYTES 8192
 #define SMALL_BYTES 1024
+#define LARGE_BYTES (16u << 10)
 /* Per call, so that one busy lane does not starve the others. */
 #define READ_BUDGET_BYTES (1u << 20)
 
@@ -165,11 +166,17 @@ static int parse_buffer(struct tcp_lane *tcp, uint64_t now_ns) {
   return error;
 }
 
-/* One recvmsg: the rest of the payload, then whatever follows into the buffer. */
+/* One recvmsg: the rest of the payload, then what follows into the buffer. Behind a large payload
+ * that is the next header only: the payload behind it belongs where that header says, and bytes that
+ * go through the buffer are copied twice. */
 static ssize_t receive_some(struct tcp_lane *tcp, size_t *wanted) {
   struct iovec parts[2];
   struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
   *wanted = READ_BUFFER_BYTES - tcp->end;
+  if (tcp->payload_length >= LARGE_BYTES) {
+    size_t header = tcp->end < WIRE_HEADER_BYTES ? WIRE_HEADER_BYTES - tcp->end : 1;
+    *wanted = header < *wanted ? header : *wanted;
+  }
   if (!tcp->in_payload) {
     return recv(tcp->lane.fd, tcp->buffer + tcp->end, *wanted, MSG_DONTWAIT);
   }

@@ -25,9 +25,9 @@
 #include "net_plugin/link/link.h"
 
 #define CREDIT_DELAY_NS 1000000ull      /* longest time a frame stays unacknowledged */
-#define CREDIT_FRAMES (LINK_WINDOW / 4) /* eager frames that may stay unacknowledged */
+#define CREDIT_FRAMES (LINK_WINDOW / 2) /* eager frames that may stay unacknowledged */
 #define CREDIT_LANE_FRAMES                                                                         \
-  (LINK_JOURNAL / 4)              /* frames of one lane: its journal must not limit it */
+  (LINK_JOURNAL / 2)              /* frames of one lane: its journal must not limit it */
 #define CREDIT_BYTES (512u << 10) /* bytes of all lanes: what keeps drain rates known */
 
 /* ---- sender ---- */

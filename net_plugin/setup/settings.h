@@ -17,7 +17,7 @@ struct profile;
  * fill a NIC whose flows are capped at a tenth of it. More flows cost latency where no cap is in
  * the way: each holds a queue of its own. */
 #define SETTINGS_LANES_PER_NIC 8
-#define SETTINGS_EAGER_SLOTS 16
+#define SETTINGS_EAGER_SLOTS 32
 
 struct settings {
   unsigned lanes;

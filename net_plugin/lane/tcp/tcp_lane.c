@@ -167,8 +167,8 @@ static int parse_buffer(struct tcp_lane *tcp, uint64_t now_ns) {
 }
 
 /* One recvmsg: the rest of the payload, then what follows into the buffer. Behind a large payload
- * that is the next header only: the payload behind it belongs where that header says, and bytes that
- * go through the buffer are copied twice. */
+ * that is the next header only: the payload behind it belongs where that header says, and bytes
+ * that go through the buffer are copied twice. */
 static ssize_t receive_some(struct tcp_lane *tcp, size_t *wanted) {
   struct iovec parts[2];
   struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };

@@ -69,6 +69,8 @@
     "directory of the sockets for stratus-net stats; empty: XDG_RUNTIME_DIR or /tmp/stratus-UID")  \
   X(CHECKSUM, BOOL, "0", "", "", NET,                                                              \
     "1 checks what every chunk carries by CRC32C and sends damaged ones again; one side suffices") \
+  X(ENCRYPT, ENUM, "off", "off|on", "", NET,                                                       \
+    "on encrypts all data between hosts; equal on all hosts")                                      \
   X(SECRET, SECRET, "", "", "", NET,                                                               \
     "job secret, equal on all hosts: nobody joins a connection without it")                        \
   X(SECRET_FILE, STRING, "", "", "", NET,                                                          \

@@ -23,6 +23,7 @@
 
 struct connection;
 struct lane;
+struct lane_crypto;
 
 /* What NCCL holds as a request. */
 struct request {
@@ -56,9 +57,9 @@ struct connection_config {
 int connection_new(struct engine *engine, const struct connection_config *config,
                    struct connection **connection);
 /* A connected and tuned socket for the lane; taken over in every case. received_before: see
- * link_lane_up. */
+ * link_lane_up. crypto: NULL if the lane is not encrypted. */
 void connection_lane_opened(struct connection *connection, unsigned lane, uint32_t epoch, int fd,
-                            uint64_t received_before);
+                            const struct lane_crypto *crypto, uint64_t received_before);
 void connection_lane_failed(struct connection *connection, unsigned lane, uint32_t epoch);
 /* The peer no longer knows the connection, say: it ends with this negative errno. */
 void connection_fail(struct connection *connection, int error);

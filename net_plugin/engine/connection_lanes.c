@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "net_plugin/engine/connection_state.h"
 #include "net_plugin/lane/tcp/tcp_lane.h"
+#include "net_plugin/lane/tcp/tcp_sealed_lane.h"
 
 /* A lane that brought this much or less at a time is likely to bring more of the kind. */
 #define HOT_BYTES (16u << 10)
@@ -96,7 +97,7 @@ void connection_lane_ready(struct engine_source *source, uint32_t events) {
 }
 
 void connection_lane_opened(struct connection *connection, unsigned index, uint32_t epoch, int fd,
-                            uint64_t received_before) {
+                            const struct lane_crypto *crypto, uint64_t received_before) {
   uint64_t now_ns = clock_now_ns();
   struct lane_slot *slot = &connection->slots[index];
   if (connection->is_saying_goodbye || (slot->lane && slot->lane->epoch >= epoch)) {
@@ -104,7 +105,8 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
     return;
   }
   connection_drop_lane(connection, index);
-  struct lane *lane = tcp_lane_open(connection->link, index, epoch, fd);
+  struct lane *lane = crypto ? tcp_sealed_lane_open(connection->link, index, epoch, fd, crypto)
+                             : tcp_lane_open(connection->link, index, epoch, fd);
   int error = lane ? engine_watch(connection->engine, &slot->source, fd, EPOLLIN) : -ENOMEM;
   if (error) {
     LOG_WARN("cannot use a new flow to %s: %s", connection->peer, strerror(-error));

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,7 @@ struct attempt {
 static pthread_mutex_t attempts_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list attempts = { { &attempts.head, &attempts.head } };
 static uint64_t last_number;
+static atomic_flag is_cipher_told = ATOMIC_FLAG_INIT;
 
 static void dial_next(struct attempt *attempt);
 
@@ -123,12 +125,13 @@ static void refused_for_good(struct attempt *attempt, int error, const struct re
   } else {
     LOG_WARN("%s at %s refused the connection: %s", reply->host, peer_text(attempt, text),
              reply_status_text(reply->status));
-    error = -ECONNREFUSED;
+    error = reply->status == REPLY_OTHER_ENCRYPTION ? -EPROTO : -ECONNREFUSED;
   }
   fail(attempt, error);
 }
 
-static void dial_done(void *argument, int error, int fd, const struct reply *reply) {
+static void dial_done(void *argument, int error, int fd, const struct reply *reply,
+                      const struct lane_crypto *crypto) {
   struct attempt *attempt = argument;
   attempt->dial = NULL;
   if (error == -EPROTONOSUPPORT || error == -ENOLINK) {
@@ -152,8 +155,12 @@ static void dial_done(void *argument, int error, int fd, const struct reply *rep
     fail(attempt, error);
     return;
   }
+  if (crypto && !atomic_flag_test_and_set(&is_cipher_told)) {
+    LOG_INFO("data between hosts is encrypted with %s",
+             crypto->cipher == LANE_AES256GCM ? "AES-256-GCM" : "ChaCha20-Poly1305");
+  }
   attempt->state = ATTEMPT_MADE;
-  connection_lane_opened(attempt->connection, 0, attempt->hello.epoch, fd, 0);
+  connection_lane_opened(attempt->connection, 0, attempt->hello.epoch, fd, crypto, 0);
 }
 
 static void dial_next(struct attempt *attempt) {
@@ -195,6 +202,7 @@ static int prepare(struct attempt *attempt, const struct peering_route *route, i
   hello->eager_slots = attempt->settings.eager_slots;
   hello->dscp = (int8_t)dscp;
   hello->is_first = 1;
+  hello->ciphers = attempt->settings.ciphers;
   hello->wants_checksums = attempt->settings.wants_checksums;
   hello->pid = (uint32_t)getpid();
   snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());

@@ -21,7 +21,9 @@ struct label {
 static const struct label for_handle = { "stratus 2 handle" },
                           for_connection = { "stratus 2 connection" },
                           by_dialler = { "stratus 2 dialling side" },
-                          by_listener = { "stratus 2 listening side" };
+                          by_listener = { "stratus 2 listening side" },
+                          from_dialler = { "stratus 2 data of dialling side" },
+                          from_listener = { "stratus 2 data of listener" };
 
 void auth_keys_derive(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t job[AUTH_KEY_BYTES],
                       const uint8_t connection[TOKEN_BYTES], struct auth_keys *keys) {
@@ -94,4 +96,26 @@ bool auth_is_genuine(const struct auth_keys *keys, const uint8_t hello[HELLO_BYT
   }
   reply_mac(keys, hello, challenge, reply->status, bytes, mac);
   return hash_is_equal(mac, reply->mac, MAC_BYTES);
+}
+
+/* Both nonces are in hello and challenge: no two incarnations of a lane share a key. */
+static void lane_key(const struct auth_keys *keys, const struct label *from,
+                     const uint8_t hello[HELLO_BYTES], const uint8_t challenge[CHALLENGE_BYTES],
+                     enum lane_cipher cipher, uint8_t key[LANE_KEY_BYTES]) {
+  uint8_t info[LABEL_BYTES + HELLO_BYTES + CHALLENGE_BYTES + 1];
+  memcpy(info, from->text, LABEL_BYTES);
+  memcpy(info + LABEL_BYTES, hello, HELLO_BYTES);
+  memcpy(info + LABEL_BYTES + HELLO_BYTES, challenge, CHALLENGE_BYTES);
+  info[sizeof info - 1] = (uint8_t)cipher;
+  hash_hkdf_expand(keys->connection, info, sizeof info, key, LANE_KEY_BYTES);
+}
+
+void auth_lane_keys(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
+                    const uint8_t challenge[CHALLENGE_BYTES], enum lane_cipher cipher,
+                    bool is_dialler, struct lane_crypto *crypto) {
+  crypto->cipher = cipher;
+  lane_key(keys, &from_dialler, hello, challenge, cipher,
+           is_dialler ? crypto->send : crypto->receive);
+  lane_key(keys, &from_listener, hello, challenge, cipher,
+           is_dialler ? crypto->receive : crypto->send);
 }

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/setup/handshake.h"
 
 #define AUTH_SECRET_BYTES 16 /* in NCCL's handle */
@@ -52,5 +53,11 @@ void auth_sign_reply(const struct auth_keys *keys, const uint8_t hello[HELLO_BYT
 bool auth_is_genuine(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
                      const uint8_t challenge[CHALLENGE_BYTES], const uint8_t bytes[REPLY_BYTES],
                      const struct reply *reply);
+
+/* The keys of this incarnation of a lane, both directions, for the side that dialled or the other.
+ */
+void auth_lane_keys(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
+                    const uint8_t challenge[CHALLENGE_BYTES], enum lane_cipher cipher,
+                    bool is_dialler, struct lane_crypto *crypto);
 
 #endif

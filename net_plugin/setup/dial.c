@@ -25,7 +25,8 @@ struct dial {
   void *argument;
   struct auth_keys keys;
   uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
-  size_t got; /* of the message that is arriving */
+  uint8_t ciphers; /* that were offered */
+  size_t got;      /* of the message that is arriving */
   uint8_t message[HANDSHAKE_MAX_BYTES];
 };
 
@@ -43,6 +44,10 @@ void dial_cancel(struct dial *dial) {
 }
 
 static void finish(struct dial *dial, int error, const struct reply *reply) {
+  struct lane_crypto crypto = { .cipher = error ? LANE_PLAIN : (enum lane_cipher)reply->cipher };
+  if (crypto.cipher != LANE_PLAIN) {
+    auth_lane_keys(&dial->keys, dial->hello, dial->challenge, crypto.cipher, true, &crypto);
+  }
   dial_done_fn *done = dial->done;
   void *argument = dial->argument;
   int fd = dial->fd;
@@ -51,7 +56,8 @@ static void finish(struct dial *dial, int error, const struct reply *reply) {
     close(fd);
     fd = -1;
   }
-  done(argument, error, fd, reply);
+  done(argument, error, fd, reply, crypto.cipher != LANE_PLAIN ? &crypto : NULL);
+  hash_wipe(&crypto, sizeof crypto);
 }
 
 static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
@@ -107,6 +113,10 @@ static void replied(struct dial *dial) {
   }
   if (!error && reply.status != REPLY_ACCEPTED) {
     error = -ENOLINK;
+  }
+  /* One of those that were offered; in clear only if none was. */
+  if (!error && !((dial->ciphers ? dial->ciphers : 1u << LANE_PLAIN) >> reply.cipher & 1)) {
+    error = -EPROTO;
   }
   finish(dial, error, &reply);
 }
@@ -174,6 +184,7 @@ static int prepare(struct dial *dial, const struct hello *hello, const struct au
   }
   hello_encode(&fresh, dial->hello);
   dial->keys = *keys;
+  dial->ciphers = hello->ciphers;
   return 0;
 }
 

@@ -25,8 +25,10 @@
 struct dial;
 
 /* The dial is gone when this is called. fd is -1 after an error. reply is valid for 0,
- * -EPROTONOSUPPORT (version fields only) and -ENOLINK. */
-typedef void dial_done_fn(void *argument, int error, int fd, const struct reply *reply);
+ * -EPROTONOSUPPORT (version fields only) and -ENOLINK. crypto: NULL, or what the lane is to be
+ * encrypted with. */
+typedef void dial_done_fn(void *argument, int error, int fd, const struct reply *reply,
+                          const struct lane_crypto *crypto);
 
 /* The nonce of the hello is drawn here. NULL with *error set: could not even start; done is not
  * called. */

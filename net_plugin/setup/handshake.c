@@ -7,6 +7,7 @@
 
 #include "common/bytes.h"
 #include "common/hash.h"
+#include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/link/link.h"
 
 static const struct {
@@ -85,6 +86,7 @@ static void walk_hello(struct cursor *cursor, struct hello *hello) {
   walk(cursor, &hello->dscp, sizeof hello->dscp);
   walk(cursor, &hello->is_first, sizeof hello->is_first);
   walk(cursor, &hello->wants_checksums, sizeof hello->wants_checksums);
+  walk(cursor, &hello->ciphers, sizeof hello->ciphers);
   walk(cursor, &hello->has_secret, sizeof hello->has_secret);
   walk_u32(cursor, &hello->pid);
   walk(cursor, hello->nonce, NONCE_BYTES);
@@ -112,6 +114,7 @@ static void walk_reply(struct cursor *cursor, struct reply *reply) {
   walk_u16(cursor, &reply->eager_slots);
   walk_u64(cursor, &reply->received_before);
   walk(cursor, &reply->has_checksums, sizeof reply->has_checksums);
+  walk(cursor, &reply->cipher, sizeof reply->cipher);
   walk(cursor, &reply->has_secret, sizeof reply->has_secret);
   walk_u32(cursor, &reply->pid);
   walk_text(cursor, reply->host, HOST_TEXT_BYTES);
@@ -198,12 +201,12 @@ int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *hello) {
     return error;
   }
   walk_hello(&(struct cursor){ (uint8_t *)(uintptr_t)bytes, true }, hello);
-  bool is_valid = hello->lanes >= 1 && hello->lanes <= WIRE_MAX_LANES &&
-                  hello->lane < hello->lanes && hello->epoch >= 1 && hello->chunk_bytes >= 1 &&
-                  hello->chunk_bytes <= WIRE_MAX_CHUNK_BYTES &&
-                  hello->eager_bytes <= hello->chunk_bytes &&
-                  hello->eager_slots <= LINK_WINDOW / 2 && hello->dscp >= -1 && hello->dscp <= 63 &&
-                  hello->is_first <= 1 && hello->has_secret <= 1 && hello->wants_checksums <= 1;
+  bool is_valid =
+      hello->lanes >= 1 && hello->lanes <= WIRE_MAX_LANES && hello->lane < hello->lanes &&
+      hello->epoch >= 1 && hello->chunk_bytes >= 1 && hello->chunk_bytes <= WIRE_MAX_CHUNK_BYTES &&
+      hello->eager_bytes <= hello->chunk_bytes && hello->eager_slots <= LINK_WINDOW / 2 &&
+      hello->dscp >= -1 && hello->dscp <= 63 && hello->is_first <= 1 && hello->has_secret <= 1 &&
+      hello->wants_checksums <= 1 && (hello->ciphers & (1u << LANE_PLAIN)) == 0;
   return is_valid ? 0 : -EINVAL;
 }
 
@@ -234,6 +237,7 @@ int reply_decode(const uint8_t bytes[REPLY_BYTES], struct reply *reply) {
   walk_reply(&(struct cursor){ (uint8_t *)(uintptr_t)bytes, true }, reply);
   bool is_valid =
       reply->status < REPLY_STATUS_END && reply->has_secret <= 1 && reply->has_checksums <= 1 &&
+      reply->cipher < LANE_CIPHERS &&
       (reply->status != REPLY_ACCEPTED ||
        (reply->lanes >= 1 && reply->lanes <= WIRE_MAX_LANES &&
         reply->eager_bytes <= WIRE_MAX_CHUNK_BYTES && reply->eager_slots <= LINK_WINDOW / 2));
@@ -251,6 +255,7 @@ const char *reply_status_text(unsigned status) {
     [REPLY_UNKNOWN] = "it knows no such listener or connection (any more)",
     [REPLY_REFUSED] = "the flow does not fit the connection",
     [REPLY_NO_RESOURCES] = "it is out of memory or descriptors",
+    [REPLY_OTHER_ENCRYPTION] = "STRATUS_ENCRYPT differs: one of the hosts has it on",
     [REPLY_OTHER_SECRET] = "it has another job secret",
   };
   return status < REPLY_STATUS_END ? texts[status] : "unknown status";

@@ -61,6 +61,7 @@ struct hello {
   int8_t dscp;      /* -1: none */
   uint8_t is_first; /* the first lane of a new connection */
   uint8_t wants_checksums;
+  uint8_t ciphers;    /* that the dialling side can use, bits 1 << enum lane_cipher; 0: in clear */
   uint8_t has_secret; /* the dialling side has a job secret; for messages */
   uint32_t pid;
   uint8_t nonce[NONCE_BYTES];
@@ -87,7 +88,8 @@ enum reply_status {
   REPLY_UNKNOWN,       /* no such listener or connection here (any more) */
   REPLY_REFUSED,       /* lane or epoch does not fit the connection */
   REPLY_NO_RESOURCES,
-  REPLY_OTHER_SECRET, /* the handle is right, the job secret is not */
+  REPLY_OTHER_SECRET,     /* the handle is right, the job secret is not */
+  REPLY_OTHER_ENCRYPTION, /* one side wants it, the other does not */
   REPLY_STATUS_END
 };
 
@@ -100,6 +102,7 @@ struct reply {
   uint16_t eager_slots;     /* agreed */
   uint64_t received_before; /* DATA frames of the lane's previous epoch that arrived */
   uint8_t has_checksums;    /* agreed: one side wants them */
+  uint8_t cipher;           /* agreed, for this lane: enum lane_cipher */
   uint8_t has_secret;       /* the listening side has a job secret; for messages */
   uint32_t pid;
   char host[HOST_TEXT_BYTES];

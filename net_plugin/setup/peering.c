@@ -91,7 +91,8 @@ static void lane_failed(struct lane_dial *dial) {
   connection_lane_failed(dial->peering->connection, dial->lane, dial->epoch);
 }
 
-static void dial_done(void *argument, int error, int fd, const struct reply *reply) {
+static void dial_done(void *argument, int error, int fd, const struct reply *reply,
+                      const struct lane_crypto *crypto) {
   struct lane_dial *dial = argument;
   struct peering *peering = dial->peering;
   dial->dial = NULL;
@@ -99,7 +100,7 @@ static void dial_done(void *argument, int error, int fd, const struct reply *rep
   if (!error) {
     dial->failures = 0;
     peering->up |= 1ull << dial->lane;
-    connection_lane_opened(peering->connection, dial->lane, dial->epoch, fd,
+    connection_lane_opened(peering->connection, dial->lane, dial->epoch, fd, crypto,
                            reply->received_before);
   } else if (error == -ENOLINK && reply->status == REPLY_UNKNOWN) {
     LOG_INFO("%s has closed the connection", peering->peer);

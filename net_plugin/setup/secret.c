@@ -93,6 +93,12 @@ int secret_load(void) {
   } else if (*path) {
     error = load_file(path);
   }
+  if (!error && !is_present && param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON) {
+    LOG_WARN_EVERY(
+        WARN_INTERVAL_NS,
+        "STRATUS_ENCRYPT=on without STRATUS_SECRET: whoever reads NCCL's bootstrap, which "
+        "is in clear, can make the keys; set a job secret, too");
+  }
   pthread_mutex_unlock(&lock);
   return error;
 }

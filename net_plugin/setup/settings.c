@@ -9,6 +9,7 @@
 #include "common/param.h"
 #include "common/profile.h"
 #include "net_plugin/lane/tcp/tcp_options.h"
+#include "net_plugin/lane/tcp/tcp_seal.h"
 #include "net_plugin/link/link.h"
 
 static struct profile_net from_profile;
@@ -38,6 +39,8 @@ void settings_get(unsigned nics, struct settings *settings) {
     settings->eager_bytes = settings->chunk_bytes;
   }
   settings->eager_slots = settings->eager_bytes ? SETTINGS_EAGER_SLOTS : 0;
+  settings->ciphers =
+      param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON ? (uint8_t)tcp_seal_ciphers() : 0;
   settings->wants_checksums = param_bool(PARAM_CHECKSUM);
   settings->link_timeout_ns = param_duration_ns(PARAM_LINK_TIMEOUT);
   settings->redials_slow_lanes = param_bool(PARAM_REDIAL_SLOW);

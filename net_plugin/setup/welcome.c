@@ -162,11 +162,35 @@ int welcome_hello(struct engine *engine, const struct nic *nic, struct welcome_t
   return send_whole(fd, talk->challenge, CHALLENGE_BYTES);
 }
 
+/* The same for every lane; a wish that the other side does not share is never given up silently. */
+static bool agree_on_cipher(const struct hello *hello, const struct sockaddr_storage *from,
+                            struct reply *reply) {
+  struct settings settings;
+  settings_get(1, &settings);
+  unsigned common = hello->ciphers & settings.ciphers;
+  if (!hello->ciphers != !settings.ciphers || (settings.ciphers && !common)) {
+    char text[TCP_ADDRESS_TEXT];
+    LOG_WARN_EVERY(WARN_INTERVAL_NS,
+                   "STRATUS_ENCRYPT is %s on this host, %s, and %s on %s (%s): no connection. Set "
+                   "it on every host, or on none",
+                   settings.ciphers ? "on" : "off", settings_host_name(),
+                   hello->ciphers ? "on" : "off", hello->host, tcp_address_text(from, text));
+    reply->status = REPLY_OTHER_ENCRYPTION;
+    return false;
+  }
+  reply->cipher = common ? (uint8_t)__builtin_ctz(common) : LANE_PLAIN;
+  return true;
+}
+
 /* What becomes of a guest that may come in; fills in the reply, and the connection if one was made
  * or found. */
 static void decide(struct engine *engine, const struct nic *nic, const struct hello *hello,
                    const struct sockaddr_storage *from, struct host *host, struct reply *reply) {
   agree(hello, reply);
+  if (!agree_on_cipher(hello, from, reply)) {
+    host->connection = NULL;
+    return;
+  }
   if (host->connection) {
     if (!connection_lane_fenced(host->connection, hello->lane, hello->epoch,
                                 &reply->received_before)) {
@@ -185,7 +209,8 @@ static void decide(struct engine *engine, const struct nic *nic, const struct he
 
 /* Tells the guest, and goes on with what was decided. */
 static void carry_out(const struct nic *nic, const struct hello *hello, const struct host *host,
-                      const struct reply *reply, int fd, const struct sockaddr_storage *from) {
+                      const struct reply *reply, const struct lane_crypto *crypto, int fd,
+                      const struct sockaddr_storage *from) {
   int error = reply_send(fd, reply);
   struct connection *connection = host->connection;
   if (!connection) {
@@ -208,7 +233,8 @@ static void carry_out(const struct nic *nic, const struct hello *hello, const st
   if (host->listener) {
     listener_connection_made(host->listener, connection);
   }
-  connection_lane_opened(connection, hello->lane, hello->epoch, fd, 0);
+  connection_lane_opened(connection, hello->lane, hello->epoch, fd,
+                         crypto->cipher != LANE_PLAIN ? crypto : NULL, 0);
 }
 
 /* Tells both users. The listener goes on: this may be somebody who has only read the handle. */
@@ -253,7 +279,11 @@ int welcome_proof(struct engine *engine, const struct nic *nic, const struct wel
     decide(engine, nic, &hello, from, &host, &reply);
   }
   auth_sign_reply(&host.keys, talk->hello, talk->challenge, &reply);
-  carry_out(nic, &hello, &host, &reply, fd, from);
+  struct lane_crypto crypto;
+  auth_lane_keys(&host.keys, talk->hello, talk->challenge, (enum lane_cipher)reply.cipher, false,
+                 &crypto);
+  carry_out(nic, &hello, &host, &reply, &crypto, fd, from);
   hash_wipe(&host, sizeof host);
+  hash_wipe(&crypto, sizeof crypto);
   return 0;
 }

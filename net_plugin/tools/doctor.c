@@ -10,9 +10,13 @@
 #include <unistd.h>
 
 #include "common/cli.h"
+#include "common/hash.h"
+#include "common/param.h"
+#include "net_plugin/lane/tcp/tcp_seal.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/setup/settings.h"
 #include "net_plugin/tools/host.h"
+#include "net_plugin/setup/secret.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/plugin_file.h"
 
@@ -207,6 +211,23 @@ static void check_devices(void) {
   discovery_free(&found);
 }
 
+static void check_trust(void) {
+  unsigned ciphers = tcp_seal_ciphers();
+  bool is_encrypted = param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON;
+  const uint8_t *secret = NULL;
+  uint8_t digest[AUTH_KEY_BYTES];
+  if (secret_load() != 0) {
+    tell(BAD, "the job secret cannot be read: see the message above");
+  } else {
+    secret = secret_get(digest);
+    tell(GOOD, "job secret: %s", secret ? "set" : "none");
+  }
+  hash_wipe(digest, sizeof digest);
+  tell(GOOD, "checksums: %s", param_bool(PARAM_CHECKSUM) ? "on" : "off (STRATUS_CHECKSUM)");
+  tell(GOOD, "encryption: %s; this processor would use %s", is_encrypted ? "on" : "off",
+       ciphers >> LANE_AES256GCM & 1 ? "AES-256-GCM" : "ChaCha20-Poly1305");
+}
+
 int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
   (void)argument_count;
   (void)arguments;
@@ -215,6 +236,7 @@ int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
   check_choice();
   check_nccl();
   check_devices();
+  check_trust();
   check_variables();
   return failures ? CLI_FAILED : CLI_OK;
 }

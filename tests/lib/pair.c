@@ -66,8 +66,7 @@ void pair_close(struct pair pair) {
 const size_t pair_sizes[PAIR_SIZES] = { 0,     1,     8,      4095,   16384,   16385,
                                         65536, 99999, 131072, 131073, 1048576, 3000001 };
 
-/* What the byte at this place of this message is. */
-static uint8_t content(uint64_t message, size_t at) {
+uint8_t pair_content(uint64_t message, size_t at) {
   return (uint8_t)(at * 31 + at / 251 + message * 7 + 1);
 }
 
@@ -102,7 +101,7 @@ static void side_step(struct side *side, bool is_sender, const size_t *sizes, si
     struct request *request;
     if (is_sender) {
       for (size_t i = 0; i < bytes; i++) {
-        buffer[i] = content(n, i);
+        buffer[i] = pair_content(n, i);
       }
       assert_int_equal(transfer_isend(side->connection, buffer, bytes, NULL, NULL, &request), 0);
     } else {
@@ -122,7 +121,7 @@ static void side_step(struct side *side, bool is_sender, const size_t *sizes, si
     if (is_done) {
       assert_int_equal(bytes, sizes[n % kinds]);
       for (size_t i = 0; !is_sender && i < bytes; i++) {
-        if (side->buffers[n % 8][i] != content(n, i)) {
+        if (side->buffers[n % 8][i] != pair_content(n, i)) {
           fail_msg("message %llu of %zu bytes differs at %zu", (unsigned long long)n, bytes, i);
         }
       }

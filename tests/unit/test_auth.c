@@ -137,6 +137,27 @@ static void another_secret_is_told_with_the_handles_key(void **state) {
   assert_false(auth_is_genuine(&dialler, talk.hello, talk.challenge, bytes, &reply));
 }
 
+/* Both sides have the same two keys, crosswise; each lane, cipher and connection its own. */
+static void lanes_have_keys_of_their_own(void **state) {
+  (void)state;
+  struct talk talk = sample();
+  struct lane_crypto dialler, listener, other;
+  auth_lane_keys(&talk.keys, talk.hello, talk.challenge, LANE_AES256GCM, true, &dialler);
+  auth_lane_keys(&talk.keys, talk.hello, talk.challenge, LANE_AES256GCM, false, &listener);
+  assert_memory_equal(dialler.send, listener.receive, LANE_KEY_BYTES);
+  assert_memory_equal(dialler.receive, listener.send, LANE_KEY_BYTES);
+  assert_memory_not_equal(dialler.send, dialler.receive, LANE_KEY_BYTES);
+  auth_lane_keys(&talk.keys, talk.hello, talk.challenge, LANE_CHACHA20POLY1305, true, &other);
+  assert_memory_not_equal(dialler.send, other.send, LANE_KEY_BYTES);
+  talk.challenge[CHALLENGE_BYTES - 1] ^= 1;
+  auth_lane_keys(&talk.keys, talk.hello, talk.challenge, LANE_AES256GCM, true, &other);
+  assert_memory_not_equal(dialler.send, other.send, LANE_KEY_BYTES);
+  talk = sample();
+  talk.keys.connection[0] ^= 1;
+  auth_lane_keys(&talk.keys, talk.hello, talk.challenge, LANE_AES256GCM, true, &other);
+  assert_memory_not_equal(dialler.send, other.send, LANE_KEY_BYTES);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(only_equal_keys_are_known),
@@ -145,6 +166,7 @@ int main(void) {
     cmocka_unit_test(a_reply_is_genuine_as_it_is_only),
     cmocka_unit_test(proofs_have_a_direction),
     cmocka_unit_test(another_secret_is_told_with_the_handles_key),
+    cmocka_unit_test(lanes_have_keys_of_their_own),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bits that change on the way: with STRATUS_CHECKSUM=1 each is found and repaired. */
+/* What happens on the way: bits that change are found and repaired with STRATUS_CHECKSUM=1 or
+ * STRATUS_ENCRYPT=on; with the latter, nobody on the way sees data. */
 #include <netinet/in.h>
 
 #include "common/param.h"
@@ -25,10 +26,13 @@ static struct pair pair_through(const struct proxy_plan *plan, struct proxy **pr
   return pair;
 }
 
-static void every_flip_is_found_and_repaired(void **state) {
-  (void)state;
-  char *environment[] = { "STRATUS_CHECKSUM=1", NULL };
+static void set(const char *variable) {
+  char *environment[] = { (char *)(uintptr_t)variable, NULL };
   param_load(environment);
+}
+
+static void exchange_with_flips(const char *variable) {
+  set(variable);
   struct proxy *proxy;
   struct proxy_plan plan = { .flip_every_bytes = 1u << 20 };
   struct pair pair = pair_through(&plan, &proxy);
@@ -37,8 +41,60 @@ static void every_flip_is_found_and_repaired(void **state) {
   pair_close(pair);
   assert_in_range(result.flipped, 5, 1000);
   assert_int_equal(result.found, result.flipped);
+}
+
+static void every_flip_is_found_and_repaired(void **state) {
+  (void)state;
+  exchange_with_flips("STRATUS_CHECKSUM=1");
   assert_true(log_capture_find("brought damaged bytes") >= 1);
   assert_true(log_capture_find("127.0.0.1:") >= 1);
+}
+
+static void every_flip_of_sealed_data_is_found(void **state) {
+  (void)state;
+  exchange_with_flips("STRATUS_ENCRYPT=on");
+}
+
+/* How often the beginning of a message passed in clear. */
+static unsigned seen_on_the_way(const char *variable) {
+  set(variable);
+  uint8_t pattern[24];
+  for (size_t i = 0; i < sizeof pattern; i++) {
+    pattern[i] = pair_content(7, i);
+  }
+  struct proxy *proxy;
+  struct proxy_plan plan = { .pattern = pattern, .pattern_bytes = sizeof pattern };
+  struct pair pair = pair_through(&plan, &proxy);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
+  struct proxy_result result = proxy_stop(proxy);
+  pair_close(pair);
+  assert_true(result.bytes > 5000000);
+  return result.seen;
+}
+
+static void sealed_data_is_not_seen(void **state) {
+  (void)state;
+  assert_true(seen_on_the_way("STRATUS_ENCRYPT=off") > 0);
+  assert_int_equal(seen_on_the_way("STRATUS_ENCRYPT=on"), 0);
+  assert_int_equal(log_capture_find("data between hosts is encrypted with"), 1);
+}
+
+static void cut_some(uint64_t done) {
+  if (done % 7 == 3) {
+    pair_cut_flows(3);
+  }
+}
+
+static void sealed_lanes_survive_cuts(void **state) {
+  (void)state;
+  set("STRATUS_ENCRYPT=on");
+  int families[] = { AF_INET, AF_INET6 };
+  for (int i = 0; i < 2; i++) {
+    struct pair pair = pair_make(families[i]);
+    pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, NULL);
+    pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, cut_some);
+    pair_close(pair);
+  }
 }
 
 static int start(void **state) {
@@ -58,6 +114,9 @@ static int stop(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(every_flip_is_found_and_repaired, start, stop),
+    cmocka_unit_test_setup_teardown(sealed_data_is_not_seen, start, stop),
+    cmocka_unit_test_setup_teardown(every_flip_of_sealed_data_is_found, start, stop),
+    cmocka_unit_test_setup_teardown(sealed_lanes_survive_cuts, start, stop),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,7 +150,8 @@ static void fields_out_of_range_are_refused(void **state) {
     { "dscp 64", 74, 64 },
     { "first 2", 75, 2 },
     { "checksums 2", 76, 2 },
-    { "secret 2", 77, 2 },
+    { "in clear as a cipher", 77, 1 },
+    { "secret 2", 78, 2 },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct hello hello = sample_hello(), got;

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lane_crypto: what a lane is encrypted with, as set-up and the lanes agree. PURE.
+ * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
+#ifndef NET_PLUGIN_LANE_LANE_CRYPTO_H
+#define NET_PLUGIN_LANE_LANE_CRYPTO_H
+
+#include <stdint.h>
+
+/* How what a lane carries is protected. Numbers travel in the handshake. */
+enum lane_cipher { LANE_PLAIN, LANE_AES256GCM, LANE_CHACHA20POLY1305, LANE_CIPHERS };
+
+#define LANE_KEY_BYTES 44 /* a key of 32, and 12 that mask the nonces */
+
+/* Keys of one incarnation of a lane, one per direction; whoever holds them wipes them. */
+struct lane_crypto {
+  enum lane_cipher cipher;
+  uint8_t send[LANE_KEY_BYTES], receive[LANE_KEY_BYTES];
+};
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See tcp_seal.h. */
+#include "net_plugin/lane/tcp/tcp_seal.h"
+
+#include <errno.h>
+#include <sodium/core.h>
+#include <sodium/crypto_aead_chacha20poly1305.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/hash.h"
+
+#define KEY_BYTES 32
+#define NONCE_BYTES (LANE_KEY_BYTES - KEY_BYTES)
+_Static_assert(crypto_aead_aes256gcm_KEYBYTES == KEY_BYTES &&
+                   crypto_aead_chacha20poly1305_ietf_KEYBYTES == KEY_BYTES &&
+                   crypto_aead_aes256gcm_NPUBBYTES == NONCE_BYTES &&
+                   crypto_aead_chacha20poly1305_ietf_NPUBBYTES == NONCE_BYTES &&
+                   crypto_aead_aes256gcm_ABYTES == TCP_SEAL_TAG_BYTES &&
+                   crypto_aead_chacha20poly1305_ietf_ABYTES == TCP_SEAL_TAG_BYTES,
+               "both ciphers have the same sizes");
+
+unsigned tcp_seal_ciphers(void) {
+  if (sodium_init() < 0) {
+    return 0;
+  }
+  unsigned ciphers = 1u << LANE_CHACHA20POLY1305;
+  /* Needs instructions that not every processor has. */
+  return crypto_aead_aes256gcm_is_available() ? ciphers | 1u << LANE_AES256GCM : ciphers;
+}
+
+static void use_key(struct tcp_seal *seal) {
+  seal->records = 0;
+  if (seal->cipher == LANE_AES256GCM) {
+    crypto_aead_aes256gcm_beforenm(&seal->aes, seal->key);
+  }
+}
+
+void tcp_seal_start(struct tcp_seal *seal, enum lane_cipher cipher,
+                    const uint8_t key[LANE_KEY_BYTES]) {
+  seal->cipher = cipher;
+  memcpy(seal->key, key, LANE_KEY_BYTES);
+  use_key(seal);
+}
+
+void tcp_seal_end(struct tcp_seal *seal) {
+  hash_wipe(seal, sizeof *seal);
+}
+
+static void next_nonce(struct tcp_seal *seal, uint8_t nonce[NONCE_BYTES]) {
+  static const char label[] = "stratus 2 next key";
+  if (seal->records == TCP_SEAL_RECORDS_PER_KEY) {
+    uint8_t next[LANE_KEY_BYTES];
+    hash_hkdf_expand(seal->key, label, sizeof label, next, sizeof next);
+    memcpy(seal->key, next, sizeof next);
+    hash_wipe(next, sizeof next);
+    use_key(seal);
+  }
+  uint8_t number[NONCE_BYTES] = { 0 };
+  bytes_put_le64(number + NONCE_BYTES - 8, seal->records++);
+  for (int i = 0; i < NONCE_BYTES; i++) {
+    nonce[i] = seal->key[KEY_BYTES + i] ^ number[i];
+  }
+}
+
+size_t tcp_seal_close(struct tcp_seal *seal, const void *text, size_t bytes, uint8_t *record) {
+  uint8_t nonce[NONCE_BYTES];
+  uint8_t *sealed = record + TCP_SEAL_LENGTH_BYTES, *tag = sealed + bytes;
+  bytes_put_le32(record, (uint32_t)bytes);
+  next_nonce(seal, nonce);
+  if (seal->cipher == LANE_AES256GCM) {
+    crypto_aead_aes256gcm_encrypt_detached_afternm(sealed, tag, NULL, text, bytes, record,
+                                                   TCP_SEAL_LENGTH_BYTES, NULL, nonce, &seal->aes);
+  } else {
+    crypto_aead_chacha20poly1305_ietf_encrypt_detached(
+        sealed, tag, NULL, text, bytes, record, TCP_SEAL_LENGTH_BYTES, NULL, nonce, seal->key);
+  }
+  return bytes + TCP_SEAL_OVERHEAD_BYTES;
+}
+
+size_t tcp_seal_record_bytes(const uint8_t length[TCP_SEAL_LENGTH_BYTES]) {
+  uint32_t bytes = bytes_get_le32(length);
+  return bytes >= 1 && bytes <= TCP_SEAL_TEXT_BYTES ? bytes + TCP_SEAL_OVERHEAD_BYTES : 0;
+}
+
+int tcp_seal_open(struct tcp_seal *seal, uint8_t *record, size_t record_bytes) {
+  uint8_t nonce[NONCE_BYTES];
+  uint8_t *sealed = record + TCP_SEAL_LENGTH_BYTES;
+  size_t bytes = record_bytes - TCP_SEAL_OVERHEAD_BYTES;
+  next_nonce(seal, nonce);
+  int result = seal->cipher == LANE_AES256GCM
+                   ? crypto_aead_aes256gcm_decrypt_detached_afternm(
+                         sealed, NULL, sealed, bytes, sealed + bytes, record, TCP_SEAL_LENGTH_BYTES,
+                         nonce, &seal->aes)
+                   : crypto_aead_chacha20poly1305_ietf_decrypt_detached(
+                         sealed, NULL, sealed, bytes, sealed + bytes, record, TCP_SEAL_LENGTH_BYTES,
+                         nonce, seal->key);
+  return result == 0 ? 0 : -EBADMSG;
+}

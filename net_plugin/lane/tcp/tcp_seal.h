@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tcp_seal: one direction of a flow as sealed records, by an AEAD of libsodium.
+ *
+ *   0 u32 length of the text, 1..TCP_SEAL_TEXT_BYTES, authenticated   4 the text, encrypted
+ *   then a tag of 16 bytes
+ *
+ * The nonce of a record is its number, which does not travel: a record that is missing, repeated or
+ * out of order does not open. After TCP_SEAL_RECORDS_PER_KEY records both sides go on with a key
+ * made from the one before, which is forgotten.
+ *
+ * Owns: its key, until tcp_seal_end.  Threads: one at a time.  Blocks: never.  Fails: only
+ * tcp_seal_open, -EBADMSG; the direction is then of no use any more. */
+#ifndef NET_PLUGIN_LANE_TCP_TCP_SEAL_H
+#define NET_PLUGIN_LANE_TCP_TCP_SEAL_H
+
+#include <sodium/crypto_aead_aes256gcm.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net_plugin/lane/lane_crypto.h"
+
+#define TCP_SEAL_LENGTH_BYTES 4
+#define TCP_SEAL_TAG_BYTES 16
+#define TCP_SEAL_OVERHEAD_BYTES (TCP_SEAL_LENGTH_BYTES + TCP_SEAL_TAG_BYTES)
+#define TCP_SEAL_TEXT_BYTES (32u << 10)
+#define TCP_SEAL_RECORD_BYTES (TCP_SEAL_TEXT_BYTES + TCP_SEAL_OVERHEAD_BYTES)
+#define TCP_SEAL_RECORDS_PER_KEY (1u << 16)
+
+struct tcp_seal {
+  crypto_aead_aes256gcm_state aes; /* first: it wants alignment */
+  enum lane_cipher cipher;
+  uint8_t key[LANE_KEY_BYTES]; /* key and mask of the nonces */
+  uint64_t records;            /* with this key */
+};
+
+/* Which ciphers work here, as bits 1 << enum lane_cipher. */
+unsigned tcp_seal_ciphers(void);
+
+void tcp_seal_start(struct tcp_seal *seal, enum lane_cipher cipher,
+                    const uint8_t key[LANE_KEY_BYTES]);
+void tcp_seal_end(struct tcp_seal *seal);
+
+/* Writes the record of this text, which may stand at record + TCP_SEAL_LENGTH_BYTES already. The
+ * size of the record. */
+size_t tcp_seal_close(struct tcp_seal *seal, const void *text, size_t bytes, uint8_t *record);
+/* The size of the whole record that begins so; 0: there is no such record. */
+size_t tcp_seal_record_bytes(const uint8_t length[TCP_SEAL_LENGTH_BYTES]);
+/* Opens a whole record where it stands; its text, of record size less overhead, is then at
+ * record + TCP_SEAL_LENGTH_BYTES. Nothing of it may be used before this returned 0. */
+int tcp_seal_open(struct tcp_seal *seal, uint8_t *record, size_t record_bytes);
+
+#endif

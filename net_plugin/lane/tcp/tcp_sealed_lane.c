@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See tcp_sealed_lane.h. A frame is cut into records: a small one is one record, of a large one the
+ * header is a record and each TCP_SEAL_TEXT_BYTES of the payload. The reader does not rely on that:
+ * the texts of the records, put together, are the stream of frames that a plain lane sends. */
+#include "net_plugin/lane/tcp/tcp_sealed_lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "net_plugin/lane/tcp/tcp_seal.h"
+#include "net_plugin/lane/tcp/tcp_stats.h"
+
+#define SMALL_BYTES 4096
+/* A chunk of the default size in one system call. */
+#define BUFFER_BYTES (4 * TCP_SEAL_RECORD_BYTES + 128)
+#define READ_BUDGET_BYTES (1u << 20)
+
+struct tcp_sealed {
+  struct tcp_seal out, in; /* first: they want alignment */
+  struct lane lane;
+  bool is_closing, is_closed;
+
+  struct link_frame frame; /* being written */
+  size_t sealed;           /* of its header and payload */
+  size_t out_start, out_end;
+
+  bool in_payload;
+  size_t header_got;
+  uint32_t payload_length, payload_got;
+  size_t in_end;
+  uint64_t bytes_written, bytes_read;
+  uint8_t header[WIRE_HEADER_BYTES];
+  uint8_t out_buffer[BUFFER_BYTES], in_buffer[BUFFER_BYTES];
+};
+
+static struct tcp_sealed *tcp_sealed(const struct lane *lane) {
+  return (struct tcp_sealed *)((char *)(uintptr_t)lane - offsetof(struct tcp_sealed, lane));
+}
+
+/* ---- writing ---- */
+
+static void seal_more(struct tcp_sealed *tcp) {
+  const struct link_frame *frame = &tcp->frame;
+  size_t total = WIRE_HEADER_BYTES + frame->length;
+  while (tcp->sealed < total && tcp->out_end + TCP_SEAL_RECORD_BYTES <= BUFFER_BYTES) {
+    uint8_t *record = tcp->out_buffer + tcp->out_end;
+    const uint8_t *text = record + TCP_SEAL_LENGTH_BYTES;
+    size_t bytes = total - tcp->sealed;
+    if (tcp->sealed == 0) {
+      bytes = frame->length <= SMALL_BYTES ? total : WIRE_HEADER_BYTES;
+      memcpy(record + TCP_SEAL_LENGTH_BYTES, frame->header, WIRE_HEADER_BYTES);
+      if (bytes > WIRE_HEADER_BYTES) {
+        memcpy(record + TCP_SEAL_LENGTH_BYTES + WIRE_HEADER_BYTES, frame->payload, frame->length);
+      }
+    } else {
+      text = (const uint8_t *)frame->payload + (tcp->sealed - WIRE_HEADER_BYTES);
+      bytes = bytes < TCP_SEAL_TEXT_BYTES ? bytes : TCP_SEAL_TEXT_BYTES;
+    }
+    tcp->out_end += tcp_seal_close(&tcp->out, text, bytes, record);
+    tcp->sealed += bytes;
+  }
+}
+
+static int write_rest(struct tcp_sealed *tcp, uint64_t now_ns) {
+  struct lane *lane = &tcp->lane;
+  size_t total = WIRE_HEADER_BYTES + tcp->frame.length;
+  lane->has_unwritten = true;
+  lane->can_write = false;
+  while (tcp->out_start < tcp->out_end || tcp->sealed < total) {
+    if (tcp->out_start == tcp->out_end) {
+      tcp->out_start = tcp->out_end = 0;
+      seal_more(tcp);
+    }
+    ssize_t n = send(lane->fd, tcp->out_buffer + tcp->out_start, tcp->out_end - tcp->out_start,
+                     MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0) {
+      return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+    }
+    tcp->out_start += (size_t)n;
+    tcp->bytes_written += (uint64_t)n;
+  }
+  tcp->out_start = tcp->out_end = 0;
+  lane->has_unwritten = false;
+  lane->can_write = true;
+  link_frame_written(lane->link, lane->index, now_ns);
+  return 0;
+}
+
+static int sealed_write(struct lane *lane, const struct link_frame *frame, uint64_t now_ns) {
+  struct tcp_sealed *tcp = tcp_sealed(lane);
+  tcp->frame = *frame;
+  tcp->sealed = 0;
+  return write_rest(tcp, now_ns);
+}
+
+static int sealed_resume(struct lane *lane, uint64_t now_ns) {
+  return lane->has_unwritten ? write_rest(tcp_sealed(lane), now_ns) : 0;
+}
+
+/* ---- reading ---- */
+
+static int finish_frame(struct tcp_sealed *tcp, uint64_t now_ns) {
+  tcp->in_payload = false;
+  tcp->header_got = 0;
+  return link_frame_completed(tcp->lane.link, tcp->lane.index, now_ns);
+}
+
+static int start_frame(struct tcp_sealed *tcp, uint64_t now_ns) {
+  struct wire_header header;
+  int error = wire_header_decode(tcp->header, &header);
+  if (!error) {
+    error = link_frame_received(tcp->lane.link, tcp->lane.index, &header, now_ns);
+  }
+  if (error) {
+    return error;
+  }
+  tcp->payload_length = header.length;
+  tcp->payload_got = 0;
+  tcp->in_payload = true;
+  return header.length ? 0 : finish_frame(tcp, now_ns);
+}
+
+/* Text of a record that was opened. */
+static int accept_text(struct tcp_sealed *tcp, const uint8_t *text, size_t bytes, uint64_t now_ns) {
+  int error = 0;
+  while (bytes > 0 && !error) {
+    size_t wanted = tcp->in_payload ? tcp->payload_length - tcp->payload_got
+                                    : WIRE_HEADER_BYTES - tcp->header_got;
+    size_t taken = bytes < wanted ? bytes : wanted;
+    if (tcp->in_payload) {
+      uint8_t *to = link_receive_buffer(tcp->lane.link, tcp->lane.index);
+      if (!to) {
+        return -ESTALE;
+      }
+      bytes_copy_upwards(to + tcp->payload_got, text, taken);
+      tcp->payload_got += (uint32_t)taken;
+      error = taken == wanted ? finish_frame(tcp, now_ns) : 0;
+    } else {
+      memcpy(tcp->header + tcp->header_got, text, taken);
+      tcp->header_got += taken;
+      error = taken == wanted ? start_frame(tcp, now_ns) : 0;
+    }
+    text += taken;
+    bytes -= taken;
+  }
+  return error;
+}
+
+/* Opens the whole records in the buffer and keeps the rest. */
+static int open_records(struct tcp_sealed *tcp, uint64_t now_ns) {
+  size_t start = 0;
+  while (tcp->in_end - start >= TCP_SEAL_LENGTH_BYTES) {
+    uint8_t *record = tcp->in_buffer + start;
+    size_t bytes = tcp_seal_record_bytes(record);
+    if (bytes == 0) {
+      return -EBADMSG;
+    }
+    if (tcp->in_end - start < bytes) {
+      break;
+    }
+    int error = tcp_seal_open(&tcp->in, record, bytes);
+    if (!error) {
+      error =
+          accept_text(tcp, record + TCP_SEAL_LENGTH_BYTES, bytes - TCP_SEAL_OVERHEAD_BYTES, now_ns);
+    }
+    if (error) {
+      return error;
+    }
+    start += bytes;
+  }
+  tcp->in_end -= start;
+  memmove(tcp->in_buffer, tcp->in_buffer + start, tcp->in_end);
+  return 0;
+}
+
+/* After close: only the end of the stream is of interest. */
+static int drop_input(struct tcp_sealed *tcp) {
+  for (size_t dropped = 0; dropped < READ_BUDGET_BYTES;) {
+    ssize_t n = recv(tcp->lane.fd, tcp->in_buffer, BUFFER_BYTES, MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+      tcp->is_closed = true;
+    }
+    if (n <= 0) {
+      return 0;
+    }
+    dropped += (size_t)n;
+  }
+  return 0;
+}
+
+static int sealed_read(struct lane *lane, uint64_t now_ns, size_t *got) {
+  struct tcp_sealed *tcp = tcp_sealed(lane);
+  *got = 0;
+  if (tcp->is_closing) {
+    return drop_input(tcp);
+  }
+  while (*got < READ_BUDGET_BYTES) {
+    size_t wanted = BUFFER_BYTES - tcp->in_end;
+    ssize_t n = recv(lane->fd, tcp->in_buffer + tcp->in_end, wanted, MSG_DONTWAIT);
+    if (n == 0) {
+      return -EPIPE;
+    }
+    if (n < 0) {
+      return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+    }
+    *got += (size_t)n;
+    tcp->bytes_read += (uint64_t)n;
+    tcp->in_end += (size_t)n;
+    int error = open_records(tcp, now_ns);
+    if (error || (size_t)n < wanted) {
+      return error;
+    }
+  }
+  return 0;
+}
+
+/* ---- life ---- */
+
+static void sealed_close(struct lane *lane) {
+  tcp_sealed(lane)->is_closing = true;
+  lane->can_write = false;
+  lane->has_unwritten = false;
+  shutdown(lane->fd, SHUT_WR);
+}
+
+static bool sealed_is_closed(const struct lane *lane) {
+  return tcp_sealed(lane)->is_closed;
+}
+
+static void sealed_stats(const struct lane *lane, struct lane_stats *stats) {
+  const struct tcp_sealed *tcp = tcp_sealed(lane);
+  tcp_stats_read(lane->fd, stats);
+  stats->bytes_written = tcp->bytes_written;
+  stats->bytes_read = tcp->bytes_read;
+}
+
+static void sealed_fini(struct lane *lane) {
+  struct tcp_sealed *tcp = tcp_sealed(lane);
+  close(lane->fd);
+  tcp_seal_end(&tcp->out);
+  tcp_seal_end(&tcp->in);
+  free(tcp);
+}
+
+static const struct lane_ops tcp_sealed_ops = {
+  sealed_read,      sealed_write, sealed_resume, sealed_close,
+  sealed_is_closed, sealed_stats, sealed_fini,
+};
+
+struct lane *tcp_sealed_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,
+                                  const struct lane_crypto *crypto) {
+  struct tcp_sealed *tcp = calloc(1, sizeof *tcp);
+  if (!tcp) {
+    return NULL;
+  }
+  tcp_seal_start(&tcp->out, crypto->cipher, crypto->send);
+  tcp_seal_start(&tcp->in, crypto->cipher, crypto->receive);
+  tcp->lane = (struct lane){ .ops = &tcp_sealed_ops,
+                             .link = link,
+                             .index = index,
+                             .epoch = epoch,
+                             .fd = fd,
+                             .can_write = true };
+  return &tcp->lane;
+}

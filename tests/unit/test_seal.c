@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tcp_seal: what was sealed opens once, in order, undamaged; nothing else does. */
+#include "net_plugin/lane/tcp/tcp_seal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "tests/lib/unit.h"
+
+static const uint8_t key[LANE_KEY_BYTES] = { 1, 2, 3 };
+static uint8_t text[TCP_SEAL_TEXT_BYTES], record[TCP_SEAL_RECORD_BYTES],
+    copy[TCP_SEAL_RECORD_BYTES];
+
+static void for_each_cipher(void (*test)(enum lane_cipher cipher)) {
+  unsigned ciphers = tcp_seal_ciphers();
+  assert_true(ciphers >> LANE_CHACHA20POLY1305 & 1);
+  for (unsigned cipher = 0; cipher < LANE_CIPHERS; cipher++) {
+    if (ciphers >> cipher & 1) {
+      test((enum lane_cipher)cipher);
+    }
+  }
+}
+
+static void round_trip(enum lane_cipher cipher) {
+  static const size_t sizes[] = { 1, 15, 16, 17, 40, 4136, TCP_SEAL_TEXT_BYTES };
+  struct tcp_seal out, in;
+  tcp_seal_start(&out, cipher, key);
+  tcp_seal_start(&in, cipher, key);
+  for (size_t i = 0; i < sizeof text; i++) {
+    text[i] = (uint8_t)(i * 7 + i / 256);
+  }
+  for (size_t i = 0; i < 2 * sizeof sizes / sizeof *sizes; i++) {
+    size_t bytes = sizes[i / 2];
+    const uint8_t *from = text;
+    if (i % 2) { /* in place */
+      memcpy(record + TCP_SEAL_LENGTH_BYTES, text, bytes);
+      from = record + TCP_SEAL_LENGTH_BYTES;
+    }
+    size_t sealed = tcp_seal_close(&out, from, bytes, record);
+    assert_int_equal(sealed, bytes + TCP_SEAL_OVERHEAD_BYTES);
+    assert_int_equal(tcp_seal_record_bytes(record), sealed);
+    if (bytes > 8) {
+      assert_memory_not_equal(record + TCP_SEAL_LENGTH_BYTES, text, bytes);
+    }
+    assert_int_equal(tcp_seal_open(&in, record, sealed), 0);
+    assert_memory_equal(record + TCP_SEAL_LENGTH_BYTES, text, bytes);
+  }
+  tcp_seal_end(&out);
+  tcp_seal_end(&in);
+  static const uint8_t zeros[sizeof out.key];
+  assert_memory_equal(out.key, zeros, sizeof zeros);
+}
+
+static void what_was_sealed_opens(void **state) {
+  (void)state;
+  for_each_cipher(round_trip);
+}
+
+static int opens(enum lane_cipher cipher, const uint8_t *sealed, size_t bytes) {
+  struct tcp_seal in;
+  tcp_seal_start(&in, cipher, key);
+  memcpy(copy, sealed, bytes);
+  int error = tcp_seal_open(&in, copy, bytes);
+  tcp_seal_end(&in);
+  return error;
+}
+
+static void flips(enum lane_cipher cipher) {
+  struct tcp_seal out;
+  tcp_seal_start(&out, cipher, key);
+  size_t bytes = tcp_seal_close(&out, text, 100, record);
+  assert_int_equal(opens(cipher, record, bytes), 0);
+  for (size_t bit = 0; bit < bytes * 8; bit++) {
+    record[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    assert_int_equal(opens(cipher, record, bytes), -EBADMSG);
+    record[bit / 8] ^= (uint8_t)(1u << bit % 8);
+  }
+  for (size_t shorter = TCP_SEAL_OVERHEAD_BYTES; shorter < bytes; shorter++) {
+    assert_int_equal(opens(cipher, record, shorter), -EBADMSG);
+  }
+}
+
+static void a_changed_bit_or_end_does_not_open(void **state) {
+  (void)state;
+  for_each_cipher(flips);
+}
+
+static void order(enum lane_cipher cipher) {
+  static uint8_t records[3][200];
+  struct tcp_seal out, in;
+  tcp_seal_start(&out, cipher, key);
+  size_t bytes = 0;
+  for (int i = 0; i < 3; i++) {
+    bytes = tcp_seal_close(&out, text, 100, records[i]);
+  }
+  /* Which record is opened after the first one was. */
+  for (int second = 0; second < 3; second++) {
+    tcp_seal_start(&in, cipher, key);
+    memcpy(copy, records[0], bytes);
+    assert_int_equal(tcp_seal_open(&in, copy, bytes), 0);
+    memcpy(copy, records[second], bytes);
+    assert_int_equal(tcp_seal_open(&in, copy, bytes), second == 1 ? 0 : -EBADMSG);
+  }
+  assert_int_equal(opens(cipher, records[1], bytes), -EBADMSG);
+  /* The other direction, or another lane. */
+  uint8_t other[LANE_KEY_BYTES];
+  for (size_t i = 0; i < LANE_KEY_BYTES; i++) {
+    memcpy(other, key, sizeof other);
+    other[i] ^= 1;
+    tcp_seal_start(&in, cipher, other);
+    memcpy(copy, records[0], bytes);
+    assert_int_equal(tcp_seal_open(&in, copy, bytes), -EBADMSG);
+  }
+}
+
+static void repeated_and_moved_records_do_not_open(void **state) {
+  (void)state;
+  for_each_cipher(order);
+}
+
+static void many(enum lane_cipher cipher) {
+  struct tcp_seal out, in;
+  uint8_t first_key[LANE_KEY_BYTES];
+  tcp_seal_start(&out, cipher, key);
+  tcp_seal_start(&in, cipher, key);
+  memcpy(first_key, out.key, sizeof first_key);
+  for (unsigned i = 0; i < TCP_SEAL_RECORDS_PER_KEY + 5; i++) {
+    size_t bytes = tcp_seal_close(&out, text, 8, record);
+    if (tcp_seal_open(&in, record, bytes) != 0) {
+      fail_msg("record %u does not open", i);
+    }
+  }
+  assert_memory_not_equal(out.key, first_key, sizeof first_key);
+  assert_memory_equal(out.key, in.key, sizeof in.key);
+}
+
+static void keys_change_on_both_sides_at_once(void **state) {
+  (void)state;
+  for_each_cipher(many);
+}
+
+static void lengths_out_of_range_are_no_records(void **state) {
+  (void)state;
+  uint8_t length[4] = { 0, 0, 0, 0 };
+  assert_int_equal(tcp_seal_record_bytes(length), 0);
+  length[1] = 0x80;
+  assert_int_equal(tcp_seal_record_bytes(length), TCP_SEAL_RECORD_BYTES);
+  length[0] = 1;
+  assert_int_equal(tcp_seal_record_bytes(length), 0);
+  memset(length, 0xff, 4);
+  assert_int_equal(tcp_seal_record_bytes(length), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(what_was_sealed_opens),
+    cmocka_unit_test(a_changed_bit_or_end_does_not_open),
+    cmocka_unit_test(repeated_and_moved_records_do_not_open),
+    cmocka_unit_test(keys_change_on_both_sides_at_once),
+    cmocka_unit_test(lengths_out_of_range_are_no_records),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -227,10 +227,10 @@ def sweep(operation, limits, name, limits_text):
 
 def protection(name, parameter, title, target):
     arguments = ("--shape", "simple", "--bytes", "512K", "--connections", "2")
-    variants = [perf("stratus", *arguments, extra={parameter: "0"}, label="without"),
-                perf("stratus", *arguments, extra={parameter: "1"}, name="with", label="with")]
+    variants = [perf("stratus", *arguments, extra={parameter: "off"}, label="without"),
+                perf("stratus", *arguments, extra={parameter: "on"}, name="with", label="with")]
     return Case(
-        name, f"{title} ({parameter}=1), veth without limits, 2 connections, 512 KiB", [], variants,
+        name, f"{title} ({parameter}=on), veth without limits, 2 connections, 512 KiB", [], variants,
         [Row("bandwidth", "bandwidth with / without", of("gbytes_per_s", "with", "stratus"),
              at_least(target) if target else None, shown(variants, "gbytes_per_s", "GB/s")),
          Row("cpu", "CPU per byte with / without", of("cpu_s_per_gb", "with", "stratus"), None,

@@ -42,6 +42,7 @@ void faults_plan(struct world *world) {
   world->may_corrupt = world->config[SENDER].wants_checksums && world_chance(world, 50);
   world->may_time_out = world_chance(world, 10);
   world->may_abort = world_chance(world, 5);
+  world->has_black_holes = world_chance(world, 70);
   if (world_chance(world, 15)) {
     world->detach_ns[world_between(world, 0, 1)] = world_between(world, 0, 30 * MS);
     world->may_reset = true;
@@ -105,14 +106,21 @@ static void fault_black_hole(struct world *world, unsigned lane) {
   }
 }
 
-/* Stops that follow each other closely would add up to a silence that means something. */
+/* Stops that follow each other closely would add up to a silence that means something; so would a
+ * long one and the time that it takes to find that the only lane is a black hole. */
 static void fault_stop(struct world *world) {
-  uint64_t most_ns = world->config[SENDER].timeout_ns / 3 * (world->may_time_out ? 5 : 2);
+  uint64_t most_ns = world->config[SENDER].timeout_ns / 3 *
+                     (world->may_time_out      ? 5
+                      : world->has_black_holes ? 1
+                                               : 2);
   if (world->now_ns < world->no_stop_until_ns) {
     return;
   }
   uint64_t pause_ns = world_between(world, 0, most_ns >> world_between(world, 0, 12));
-  world->ends[world_between(world, 0, 1)].stopped_until_ns = world->now_ns + pause_ns;
+  enum side side = world_chance(world, 50) ? SENDER : RECEIVER;
+  world->ends[side].stopped_until_ns = world->now_ns + pause_ns;
+  world_trace(world, "the %s is stopped for %.3f ms", side == SENDER ? "sender" : "receiver",
+              (double)pause_ns / 1e6);
   world->no_stop_until_ns = world->now_ns + pause_ns + world->config[SENDER].timeout_ns;
 }
 
@@ -167,7 +175,7 @@ void faults_run(struct world *world) {
     for (int side = 0; side < 2; side++) {
       socket->pipes[side].bytes_per_second = world->bytes_per_second / 100;
     }
-  } else if (fault == FAULT_BLACK_HOLE) {
+  } else if (fault == FAULT_BLACK_HOLE && world->has_black_holes) {
     fault_black_hole(world, lane);
   } else if (fault == FAULT_FLIP && world->may_corrupt) {
     fault_flip(socket, world_random(world));

@@ -127,7 +127,7 @@ struct world {
   uint64_t no_dial_until_ns;
   uint64_t detach_ns[2];
   uint64_t no_stop_until_ns;
-  bool may_time_out, may_reset, may_corrupt, may_abort;
+  bool may_time_out, may_reset, may_corrupt, may_abort, has_black_holes;
   unsigned dial_failure_percent;
 
   struct end ends[2];

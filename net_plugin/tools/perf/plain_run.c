@@ -3,10 +3,9 @@
 #include "net_plugin/tools/perf/plain_run.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/cli.h"
 #include "common/clock.h"
@@ -16,7 +15,7 @@
 /* Being woken costs the other side as much as a few calls, so sleep comes after a while only. */
 #define SPIN_NS (20 * NS_PER_US)
 
-enum { EVENTS_MAX = 64, WAIT_MS = 2, CALLS_PER_EVENT = 16, LOOK_EVERY_PASSES = 64 };
+enum { WAIT_MS = 2, CALLS_PER_EVENT = 16, LOOK_EVERY_PASSES = 64 };
 
 struct run {
   struct plain *plain;
@@ -108,36 +107,33 @@ static int work(struct run *run, struct plain_flow *flow) {
   return status;
 }
 
-/* Those that can go on, as the kernel tells; the wait is short, so that the clock is looked at. */
-static int work_ready(struct run *run, int epoll, uint64_t now_ns) {
-  struct epoll_event events[EVENTS_MAX];
-  bool is_spinning = now_ns - run->busy_ns < SPIN_NS;
-  int count = epoll_wait(epoll, events, EVENTS_MAX, is_spinning ? 0 : WAIT_MS);
+/* One turn of each flow. They are simply tried: an epoll would have the kernel call back for each
+ * segment, which costs more than a try that fails. */
+static int work_all(struct run *run) {
+  struct plain *plain = run->plain;
   int status = CLI_OK;
-  if (count > 0) {
-    run->busy_ns = now_ns;
-  }
-  for (int i = 0; i < count && status == CLI_OK; i++) {
-    status = work(run, events[i].data.ptr);
-    if (!run->plain->plan->is_timed) { /* a window of few messages may begin and end here */
+  for (int i = 0; i < plain->flow_count && status == CLI_OK; i++) {
+    status = work(run, &plain->flows[i]);
+    if (!plain->plan->is_timed) { /* a window of few messages may begin and end here */
       gauge_look(run->gauge, clock_now_ns());
     }
   }
   return status;
 }
 
-static int open_epoll(struct run *run, int *epoll) {
-  struct plain *plain = run->plain;
-  *epoll = epoll_create1(EPOLL_CLOEXEC);
-  for (int i = 0; i < plain->flow_count && *epoll >= 0; i++) {
-    struct plain_flow *flow = &plain->flows[i];
-    struct epoll_event event = { .events = flow->is_sender ? EPOLLOUT : EPOLLIN, .data.ptr = flow };
-    if (epoll_ctl(*epoll, EPOLL_CTL_ADD, flow->fd, &event) != 0) {
-      close(*epoll);
-      *epoll = -1;
+/* Until a flow can go on, or it is time to look at the clock. */
+static void sleep_a_little(struct run *run) {
+  struct pollfd fds[2 * PLAN_PLAIN_FLOWS_MAX];
+  const struct plain *plain = run->plain;
+  nfds_t count = 0;
+  for (int i = 0; i < plain->flow_count; i++) {
+    const struct plain_flow *flow = &plain->flows[i];
+    if (flow->is_sender ? run->to_send > 0 : run->to_receive > 0) {
+      fds[count].fd = flow->fd;
+      fds[count++].events = flow->is_sender ? POLLOUT : POLLIN;
     }
   }
-  return *epoll >= 0 ? CLI_OK : failure("epoll: %s", strerror(errno));
+  poll(fds, count, WAIT_MS);
 }
 
 /* ---- the end ---- */
@@ -198,17 +194,20 @@ static int hear_over(struct run *run) {
 }
 
 static int run_throughput(struct run *run) {
-  int epoll;
-  int status = open_epoll(run, &epoll);
-  uint64_t now_ns = clock_now_ns();
+  int status = CLI_OK;
+  uint64_t busy_ns = clock_now_ns(); /* when last anything moved */
   while (status == CLI_OK && !is_finished(run)) {
-    status = work_ready(run, epoll, now_ns);
-    now_ns = clock_now_ns();
+    const struct counts before = run->gauge->now;
+    status = work_all(run);
+    uint64_t now_ns = clock_now_ns();
+    bool has_moved = run->gauge->now.bytes_sent != before.bytes_sent ||
+                     run->gauge->now.bytes_received != before.bytes_received;
+    busy_ns = has_moved ? now_ns : busy_ns;
     gauge_look(run->gauge, now_ns);
     status = status == CLI_OK ? watch(run, now_ns) : status;
-  }
-  if (epoll >= 0) {
-    close(epoll);
+    if (now_ns - busy_ns > SPIN_NS) {
+      sleep_a_little(run);
+    }
   }
   return status;
 }

@@ -165,16 +165,16 @@ class Job:
     def run_for(self, seconds):
         """Lets it run; an error if it ends meanwhile."""
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        while True:
             if self.process.poll() is not None:
                 raise Unexpected(f"the job has ended: {self.last_words()}")
+            if time.monotonic() >= end:
+                break
             time.sleep(0.02)
 
     def until_running(self, operations=3, seconds=40):
         def is_running():
             self.run_for(0)
-            if self.process.poll() is not None:
-                raise Unexpected(f"the job has ended: {self.last_words()}")
             return len(self.completions()) >= operations
         until("the job runs", seconds, is_running)
 

@@ -18,6 +18,7 @@
 #include "net_plugin/tools/meet.h"
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/plain_run.h"
+#include "net_plugin/tools/perf/plain_way.h"
 
 /* What a new flow says first. */
 struct hello {
@@ -97,7 +98,8 @@ int plain_open(struct plain *plain, const struct plan *plan, bool is_client, str
   for (int i = 0; i < plain->flow_count; i++) {
     plain->flows[i].fd = -1;
   }
-  int status = make_memory(plain);
+  int status = plan->io >= PLAN_URING ? plain_uring_check() : CLI_OK;
+  status = status == CLI_OK ? make_memory(plain) : status;
   return status != CLI_OK ? status : is_client ? hear_port(plain) : listen_there(plain);
 }
 
@@ -185,4 +187,5 @@ void plain_disconnect(struct plain *plain) {
       plain->flows[i].fd = -1;
     }
   }
+  plain_slots_free(&plain->slots);
 }

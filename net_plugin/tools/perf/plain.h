@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "net_plugin/tools/perf/gauge.h"
+#include "net_plugin/tools/perf/plain_slots.h"
 #include "net_plugin/tools/perf/plan.h"
 #include "net_plugin/tools/perf/talk.h"
 
@@ -33,6 +34,8 @@ struct plain {
   uint8_t *contents;    /* what flows carry, longer than its period */
   uint8_t *buffer;      /* what they bring */
   uint64_t piece_bytes; /* of the buffer */
+  /* What flows carry without a copy, until they are closed. */
+  struct plain_slots slots;
 };
 
 /* With the other side, which does the same. */

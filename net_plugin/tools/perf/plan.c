@@ -28,6 +28,8 @@ static const struct shape {
   { "raw", "1M", 0, 8 },
 };
 static const char *const tests[] = { "bandwidth", "latency", "rate", "both-ways" };
+static const char *const ios[] = { "try",   "epoll",           "zerocopy",
+                                   "uring", "uring-multishot", "uring-zc" };
 
 const char *plan_test_name(const struct plan *plan) {
   return tests[plan->test];
@@ -35,6 +37,10 @@ const char *plan_test_name(const struct plan *plan) {
 
 const char *plan_shape_name(const struct plan *plan) {
   return shapes[plan->shape].name;
+}
+
+const char *plan_io_name(const struct plan *plan) {
+  return ios[plan->io];
 }
 
 __attribute__((format(printf, 1, 2))) static int usage(const char *format, ...) {
@@ -136,7 +142,11 @@ static int choose_length(struct plan *plan, const struct plan_wish *wish) {
 
 static int choose_transport(struct plan *plan, const struct plan_wish *wish) {
   plan->plain_flows = (int)wish->plain_flows;
+  plan->io = (enum plan_io)wish->io;
   plan->is_fused = wish->is_fused;
+  if (wish->io && !wish->plain_flows) {
+    return usage("--io says how --plain moves bytes; a plugin has its own way");
+  }
   for (int i = 0; i < plan->size_count && wish->plain_flows; i++) {
     if (plan->sizes[i] == 0) {
       return usage("--plain has no messages of 0 bytes");
@@ -195,15 +205,16 @@ json_t *plan_to_json(const struct plan *plan) {
     json_array_append_new(devices, json_integer(plan->devices[i]));
   }
   return json_pack("{s:s, s:s, s:o, s:i, s:I, s:i, s:b, s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:b, "
-                   "s:i, s:s, s:I, s:I}",
+                   "s:i, s:s, s:s, s:I, s:I}",
                    "test", plan_test_name(plan), "shape", plan_shape_name(plan), "bytes", sizes,
                    "depth", plan->depth, "slot_bytes", (json_int_t)plan->slot_bytes, "connections",
                    plan->connections, "timed", plan->is_timed, "time_ns", (json_int_t)plan->time_ns,
                    "warmup_ns", (json_int_t)plan->warmup_ns, "count", (json_int_t)plan->count,
                    "warmup_count", (json_int_t)plan->warmup_count, "devices", devices, "fused",
                    plan->is_fused, "checked", plan->is_checked, "flows", plan->has_flows,
-                   "plain_flows", plan->plain_flows, "plugin", plan->plugin, "patience_ns",
-                   (json_int_t)plan->patience_ns, "idle_ns", (json_int_t)plan->idle_ns);
+                   "plain_flows", plan->plain_flows, "io", plan_io_name(plan), "plugin",
+                   plan->plugin, "patience_ns", (json_int_t)plan->patience_ns, "idle_ns",
+                   (json_int_t)plan->idle_ns);
 }
 
 /* Of an object member, a number within bounds. */
@@ -270,10 +281,11 @@ static bool get_plugin(const json_t *json, struct plan *plan) {
 
 int plan_from_json(struct plan *plan, const json_t *json) {
   const uint64_t long_ns = 24 * 3600 * NS_PER_S, many = UINT64_C(1) << 48;
-  int test, shape;
+  int test, shape, io;
   *plan = (struct plan){ 0 };
   bool is_good = get_word(json, "test", PLAN_TEST_WORDS, &test) &&
                  get_word(json, "shape", PLAN_SHAPE_WORDS, &shape) &&
+                 get_word(json, "io", PLAN_IO_WORDS, &io) &&
                  get_u64(json, "slot_bytes", PLAN_BYTES_MAX, &plan->slot_bytes) &&
                  get_int(json, "plain_flows", 0, PLAN_PLAIN_FLOWS_MAX, &plan->plain_flows) &&
                  get_lists(json, plan) && get_int(json, "depth", 1, PLAN_DEPTH_MAX, &plan->depth) &&
@@ -293,5 +305,6 @@ int plan_from_json(struct plan *plan, const json_t *json) {
   }
   plan->test = (enum plan_test)test;
   plan->shape = (enum plan_shape)shape;
+  plan->io = (enum plan_io)io;
   return check_memory(plan);
 }

@@ -61,7 +61,8 @@ static json_t *describe_devices(const struct driver *driver) {
 
 static json_t *describe(void) {
   if (session.is_plain) {
-    return json_pack("{s:s, s:i}", "transport", "plain", "flows", session.plan->plain_flows);
+    return json_pack("{s:s, s:i, s:s}", "transport", "plain", "flows", session.plan->plain_flows,
+                     "io", plan_io_name(session.plan));
   }
   const struct transport *transport = &session.driver.transport;
   return json_pack("{s:s, s:i, s:s, s:o}", "transport", transport->name, "interface",

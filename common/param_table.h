@@ -29,7 +29,9 @@
   X(EAGER_BYTES, SIZE, "128K", "0..256K", "bytes", NET,                                            \
     "messages up to this size are sent before the receiver asks")                                  \
   X(PROGRESS, ENUM, "auto", "auto|inline|thread", "", NET,                                         \
-    "who moves the data: NCCL's own thread (inline) or one thread per NIC")                        \
+    "who moves the data: NCCL's threads (inline), threads of ours, or what measures faster")       \
+  X(THREADS, INT, "0", "0..16", "", NET,                                                           \
+    "threads per NIC, between which connections are divided; 0 chooses by the CPUs there are")     \
   X(THREAD_CPUS, STRING, "", "", "", NET,                                                          \
     "CPUs of the threads of NICs, as in 0-3,8; empty takes those near the NIC, none leaves them")  \
   X(SPEED_MBPS, STRING, "", "", "Mb/s", NET,                                                       \

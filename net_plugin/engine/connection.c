@@ -59,6 +59,7 @@ static void carry_out_orders(struct connection *connection, uint64_t now_ns) {
 
 static void write_frames(struct connection *connection, uint64_t now_ns) {
   int index;
+  size_t moved = 0;
   while (connection->writable &&
          (index = link_pick_lane(connection->link, connection->writable)) >= 0) {
     struct lane *lane = connection->slots[index].lane;
@@ -66,12 +67,16 @@ static void write_frames(struct connection *connection, uint64_t now_ns) {
     if (!link_next_frame(connection->link, (unsigned)index, &frame, now_ns)) {
       break;
     }
+    moved += frame.length;
     int error = lane->ops->write(lane, &frame, now_ns);
     if (error) {
       connection_lane_broke(connection, (unsigned)index, error, now_ns);
     } else if (!lane->can_write) {
       connection_update_lane(connection, (unsigned)index);
     }
+  }
+  if (moved) {
+    engine_moved(connection->engine, moved, now_ns);
   }
 }
 

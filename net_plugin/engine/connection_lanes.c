@@ -69,6 +69,7 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
     error = lane->ops->read(lane, now_ns, &got);
   }
   if (got) {
+    engine_moved(connection->engine, got, now_ns);
     connection->hot_lane = got <= HOT_BYTES ? (int)index : -1;
   }
   if (!error && (events & EPOLLOUT)) {

@@ -1,81 +1,106 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See engine.h. The hand-over between the engine's thread and NCCL's threads:
+/* See engine.h. Who moves the bytes, and why nothing is left lying about.
  *
- *   nobody polls   the thread sleeps on the epoll set itself (poll on its descriptor), until an
- * event, the next deadline, or a wake-up; then takes the lock and works. NCCL polls engine_progress
- * stamps inline_ns at every call. As long as the stamp is fresh, the thread sleeps on the wake-up
- * descriptor alone, and looks again INLINE_HOLD_NS later.
+ * The lock's holder does all work: NCCL's threads inline, the engine's own thread, or whoever else
+ * needs the lock. Two things decide who does it when:
  *
- * Any thread that finds the lock taken leaves its work in the task stack; who unlocks looks there
- * last, so nothing is left behind. */
+ *   INLINE  NCCL's threads poll whenever they test; each poll stamps inline_ns. While the stamp is
+ *           fresh the thread holds off: it sleeps on its wake-up descriptor alone, takes no lock,
+ *           and looks at the stamp again INLINE_HOLD_NS later. When the stamp is old, nobody polls,
+ *           and the thread sleeps on the epoll set, too, until the next deadline.
+ *   THREAD  NCCL's threads queue their posts and leave. The thread works; with nothing to do it
+ *           looks again for SPIN_NS, then sleeps as above. NCCL's threads poll all the same if the
+ *           thread has not been seen at work for STARVED_NS: it may not have been given a CPU.
+ *
+ * Asleep or not: sleeping_ns. The thread publishes it before it sleeps, then looks at the task
+ * stack again; who leaves a task in THREAD mode pushes it, then looks at sleeping_ns. All four are
+ * sequentially consistent, so one of the two sees what the other wrote: a task is never left to a
+ * thread that sleeps. It says until when the thread sleeps, so that an earlier deadline wakes it
+ * (engine_timer_set), 0 if it is awake, and ASLEEP_FOR_HOLD if it leaves deadlines to the pollers.
+ * Whoever wakes it swaps in 0 first, so one does it, and writes the wake-up descriptor, which stays
+ * readable until the thread itself reads it: it is not in the epoll set, where a poller would empty
+ * it before the thread was given a CPU, and ppoll would go back to sleep.
+ *
+ * Every fact, and who is told of it:
+ *   task, lock free    INLINE: the poster takes the lock and runs it. THREAD: as above.
+ *   task, lock taken   It is in the stack before the poster tries the lock again; who unlocks looks
+ *                      at the stack afterwards. One of the two finds it. So it is for a poster who
+ *                      goes by an old mode; the thread also looks before each sleep.
+ *   event              The epoll set stays readable until the event is dealt with, so a sleep on it
+ *                      ends at once. In a hold pollers see it, or the thread does when it ends.
+ *   deadline           next_deadline_ns is read, and sleeping_ns published, under the lock, under
+ *                      which deadlines are set: the setter comes first and is seen, or second and
+ *                      sees. In a hold pollers expire it, or the thread does when it ends.
+ *   THREAD chosen      Wakes the thread whatever it sleeps for (engine_set_mode).
+ *   INLINE chosen      The thread is awake, or asleep on everything. Nothing to tell.
+ *   pollers stop       The hold ends INLINE_HOLD_NS after the last stamp it saw, at the latest; if
+ * a later one is there then, it is followed by another. lock holder not    Nobody can work for it.
+ * So the thread takes no lock in a hold, and between given a CPU        its rounds lets those who
+ * wait have the lock. */
 #include "net_plugin/engine/engine.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/param.h"
-#include "net_plugin/engine/observer.h"
+#include "net_plugin/engine/engine_state.h"
 
 #define INLINE_HOLD_NS (4 * NS_PER_MS)
-#define EVENTS_PER_ROUND 64
-#define NO_DEADLINE UINT64_MAX
-
-struct engine {
-  struct nic nic;
-  pthread_mutex_t lock;
-  int epoll_fd;
-  struct engine_source wake; /* eventfd, watched by the epoll set */
-  pthread_t thread;
-  bool is_inline_allowed;
-  atomic_bool is_stopping;
-  _Atomic uint64_t inline_ns;   /* when a thread of NCCL last polled */
-  _Atomic uint64_t sleeping_ns; /* the thread sleeps until then; 0: it is awake */
-  _Atomic(struct engine_task *) tasks;
-
-  /* the rest is guarded by the lock */
-  struct list timers;
-  uint64_t next_deadline_ns; /* never later than the earliest timer */
-  struct epoll_event events[EVENTS_PER_ROUND];
-  int events_left; /* of the round being delivered */
-  struct engine_lists lists;
-  struct list_node node;
-};
-
-static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct list registry = { { &registry.head, &registry.head } };
-static void (*stop_hook)(struct engine *engine);
+#define STARVED_NS (4 * NS_PER_MS)
+#define SPIN_NS (50 * NS_PER_US)
+/* How often the thread offers the lock to somebody who waits for it. */
+#define OFFERS 100
+/* A value of sleeping_ns that no deadline is earlier than. */
+#define ASLEEP_FOR_HOLD 1
 
 struct engine_lists *engine_lists(struct engine *engine) {
   return &engine->lists;
 }
 
-void engine_on_stop(void (*stop)(struct engine *engine)) {
-  stop_hook = stop;
+const struct nic *engine_nic(const struct engine *engine) {
+  return &engine->nic;
+}
+
+unsigned engine_shard(const struct engine *engine) {
+  return engine->shard;
+}
+
+/* Also if it is about to sleep. Between the two, others think that it is awake: it will be. */
+static void wake_thread(struct engine *engine) {
+  uint64_t one = 1;
+  atomic_store(&engine->sleeping_ns, 0);
+  if (write(engine->wake_fd, &one, sizeof one) < 0 && errno != EAGAIN) {
+    LOG_WARN_EVERY(NS_PER_S, "engine wake-up: %s", strerror(errno));
+  }
 }
 
 /* ---- tasks and the lock ---- */
 
-void engine_run_tasks(struct engine *engine) {
+bool engine_run_tasks(struct engine *engine) {
   struct engine_task *stack = atomic_exchange(&engine->tasks, NULL);
+  bool has_run = stack;
   while (stack) {
     struct engine_task *task = stack;
     stack = task->next;
-    atomic_store(&task->is_queued, false);
+    /* Reads what the last poster wrote there, and so sees what it posted. */
+    atomic_exchange(&task->is_queued, false);
     task->run(task);
   }
+  return has_run;
 }
 
 void engine_lock(struct engine *engine) {
-  pthread_mutex_lock(&engine->lock);
+  if (pthread_mutex_trylock(&engine->lock) != 0) {
+    atomic_fetch_add(&engine->waiting, 1);
+    pthread_mutex_lock(&engine->lock);
+    atomic_fetch_sub(&engine->waiting, 1);
+  }
 }
 
 void engine_unlock(struct engine *engine) {
@@ -88,24 +113,34 @@ void engine_unlock(struct engine *engine) {
   }
 }
 
-void engine_submit(struct engine *engine, struct engine_task *task) {
-  if (engine->is_inline_allowed && pthread_mutex_trylock(&engine->lock) == 0) {
-    task->run(task);
-    engine_unlock(engine); /* runs what was queued before, too */
-    return;
-  }
+static bool is_inline(const struct engine *engine) {
+  return atomic_load_explicit(&engine->mode, memory_order_acquire) == DRIVE_INLINE;
+}
+
+static void push_task(struct engine *engine, struct engine_task *task) {
   if (!atomic_exchange(&task->is_queued, true)) {
     struct engine_task *top = atomic_load(&engine->tasks);
     do {
       task->next = top;
     } while (!atomic_compare_exchange_weak(&engine->tasks, &top, task));
   }
-  if (!engine->is_inline_allowed) {
-    uint64_t one = 1;
-    if (write(engine->wake.fd, &one, sizeof one) < 0) {
-      LOG_TRACE("wake-up is pending already");
+}
+
+void engine_submit(struct engine *engine, struct engine_task *task) {
+  if (!is_inline(engine)) {
+    push_task(engine, task);
+    if (atomic_load(&engine->sleeping_ns) && atomic_exchange(&engine->sleeping_ns, 0)) {
+      wake_thread(engine);
     }
-  } else if (pthread_mutex_trylock(&engine->lock) == 0) {
+    return;
+  }
+  if (pthread_mutex_trylock(&engine->lock) == 0) {
+    task->run(task);
+    engine_unlock(engine); /* runs what was queued before, too */
+    return;
+  }
+  push_task(engine, task);
+  if (pthread_mutex_trylock(&engine->lock) == 0) {
     engine_run_tasks(engine);
     engine_unlock(engine);
   }
@@ -142,7 +177,7 @@ void engine_unwatch(struct engine *engine, struct engine_source *source) {
   }
 }
 
-static void deliver_events(struct engine *engine) {
+static bool deliver_events(struct engine *engine) {
   int count = epoll_wait(engine->epoll_fd, engine->events, EVENTS_PER_ROUND, 0);
   engine->events_left = count > 0 ? count : 0;
   while (engine->events_left > 0) {
@@ -152,21 +187,7 @@ static void deliver_events(struct engine *engine) {
       source->ready(source, event->events);
     }
   }
-}
-
-static void wake_ready(struct engine_source *source, uint32_t epoll_events) {
-  (void)epoll_events;
-  uint64_t count;
-  if (read(source->fd, &count, sizeof count) < 0 && errno != EAGAIN) {
-    LOG_WARN_EVERY(NS_PER_S, "engine wake-up: %s", strerror(errno));
-  }
-}
-
-static void wake_thread(struct engine *engine) {
-  uint64_t one = 1;
-  if (write(engine->wake.fd, &one, sizeof one) < 0 && errno != EAGAIN) {
-    LOG_WARN_EVERY(NS_PER_S, "engine wake-up: %s", strerror(errno));
-  }
+  return count > 0;
 }
 
 /* ---- timers ---- */
@@ -179,7 +200,6 @@ void engine_timer_set(struct engine *engine, struct engine_timer *timer, uint64_
   if (deadline_ns < engine->next_deadline_ns) {
     engine->next_deadline_ns = deadline_ns;
     if (deadline_ns < atomic_load(&engine->sleeping_ns)) {
-      atomic_store(&engine->sleeping_ns, 0);
       wake_thread(engine);
     }
   }
@@ -192,9 +212,9 @@ void engine_timer_stop(struct engine_timer *timer) {
   }
 }
 
-static void expire_timers(struct engine *engine, uint64_t now_ns) {
+static bool expire_timers(struct engine *engine, uint64_t now_ns) {
   if (now_ns < engine->next_deadline_ns) {
-    return;
+    return false;
   }
   /* An expired() may arm, stop or free any timer, so each is taken from a list that shrinks. */
   struct list due;
@@ -213,17 +233,23 @@ static void expire_timers(struct engine *engine, uint64_t now_ns) {
   struct list_node *node;
   while ((node = list_pop_front(&due))) {
     struct engine_timer *timer = LIST_ENTRY(node, struct engine_timer, node);
-    timer->deadline_ns = 0;
-    timer->expired(timer, now_ns);
+    if (timer->deadline_ns > now_ns) {
+      list_push_back(&engine->timers, node); /* one before it has put it off */
+    } else {
+      timer->deadline_ns = 0;
+      timer->expired(timer, now_ns);
+    }
   }
+  return true;
 }
 
 /* ---- the two drivers ---- */
 
-void engine_poll(struct engine *engine) {
-  deliver_events(engine);
-  engine_run_tasks(engine);
-  expire_timers(engine, clock_now_ns());
+bool engine_poll(struct engine *engine) {
+  bool has_events = deliver_events(engine);
+  bool has_tasks = engine_run_tasks(engine);
+  bool has_deadlines = expire_timers(engine, clock_now_ns());
+  return has_events || has_tasks || has_deadlines;
 }
 
 void engine_leave_to_thread(struct engine *engine) {
@@ -232,11 +258,28 @@ void engine_leave_to_thread(struct engine *engine) {
   }
 }
 
+void engine_set_mode(struct engine *engine, enum drive_mode mode) {
+  if (atomic_load(&engine->mode) != (int)mode) {
+    atomic_store(&engine->mode, (int)mode);
+    if (mode == DRIVE_THREAD) {
+      wake_thread(engine);
+    }
+  }
+}
+
+void engine_moved(struct engine *engine, size_t bytes, uint64_t now_ns) {
+  if (engine->drive.can_switch) {
+    drive_moved(&engine->drive, bytes, now_ns);
+    engine_set_mode(engine, engine->drive.mode);
+  }
+}
+
 bool engine_progress_begin(struct engine *engine, uint64_t now_ns) {
-  if (!engine->is_inline_allowed) {
+  if (is_inline(engine)) {
+    atomic_store_explicit(&engine->inline_ns, now_ns, memory_order_relaxed);
+  } else if (now_ns < atomic_load_explicit(&engine->worked_ns, memory_order_relaxed) + STARVED_NS) {
     return false;
   }
-  atomic_store_explicit(&engine->inline_ns, now_ns, memory_order_relaxed);
   return pthread_mutex_trylock(&engine->lock) == 0;
 }
 
@@ -247,195 +290,88 @@ void engine_progress(struct engine *engine) {
   }
 }
 
+static uint64_t hold_end_ns(struct engine *engine) {
+  return atomic_load_explicit(&engine->inline_ns, memory_order_relaxed) + INLINE_HOLD_NS;
+}
+
+static bool is_thread_turn(struct engine *engine, uint64_t now_ns) {
+  return !is_inline(engine) || now_ns >= hold_end_ns(engine);
+}
+
+/* Says how long the thread is going to sleep: from here on it is woken for what comes earlier. */
+static uint64_t lie_down(struct engine *engine, bool *is_hold) {
+  uint64_t now_ns = clock_now_ns(), until_ns = hold_end_ns(engine);
+  *is_hold = !is_thread_turn(engine, now_ns);
+  if (*is_hold) {
+    atomic_store(&engine->sleeping_ns, ASLEEP_FOR_HOLD);
+  } else {
+    engine_lock(engine);
+    until_ns = engine->next_deadline_ns;
+    atomic_store(&engine->sleeping_ns, until_ns);
+    engine_unlock(engine);
+  }
+  return until_ns == NO_DEADLINE ? until_ns : until_ns > now_ns ? until_ns - now_ns : 0;
+}
+
 /* Sleeps until there may be work for the thread. */
 static void thread_sleep(struct engine *engine) {
-  engine_lock(engine);
-  uint64_t until_ns = engine->next_deadline_ns;
-  atomic_store(&engine->sleeping_ns, until_ns);
-  engine_unlock(engine);
-
-  uint64_t now_ns = clock_now_ns();
-  uint64_t hold_ns = atomic_load(&engine->inline_ns) + INLINE_HOLD_NS;
-  bool is_polled = now_ns < hold_ns;
-  struct pollfd waited = { .fd = is_polled ? engine->wake.fd : engine->epoll_fd, .events = POLLIN };
-  if (is_polled) {
-    until_ns = hold_ns;
+  bool is_hold;
+  uint64_t wait_ns = lie_down(engine, &is_hold);
+  if (!atomic_load(&engine->tasks)) {
+    struct pollfd waited[] = { { .fd = engine->wake_fd, .events = POLLIN },
+                               { .fd = engine->epoll_fd, .events = POLLIN } };
+    struct timespec timeout = { .tv_sec = (time_t)(wait_ns / NS_PER_S),
+                                .tv_nsec = (long)(wait_ns % NS_PER_S) };
+    ppoll(waited, is_hold ? 1 : 2, wait_ns == NO_DEADLINE ? NULL : &timeout, NULL);
+    uint64_t count;
+    if (waited[0].revents && read(engine->wake_fd, &count, sizeof count) < 0) {
+      LOG_WARN_EVERY(NS_PER_S, "engine wake-up: %s", strerror(errno));
+    }
+  } else {
+    engine_lock(engine);
+    engine_unlock(engine); /* runs them, or the next holder does */
   }
-  uint64_t wait_ns = until_ns > now_ns ? until_ns - now_ns : 0;
-  struct timespec timeout = { .tv_sec = (time_t)(wait_ns / NS_PER_S),
-                              .tv_nsec = (long)(wait_ns % NS_PER_S) };
-  ppoll(&waited, 1, until_ns == NO_DEADLINE ? NULL : &timeout, NULL);
   atomic_store(&engine->sleeping_ns, 0);
 }
 
-static void *thread_main(void *argument) {
+/* The mutex goes to who asks first, and that would be the thread again. */
+static void offer_lock(struct engine *engine) {
+  for (int i = 0; i < OFFERS && atomic_load_explicit(&engine->waiting, memory_order_relaxed); i++) {
+    sched_yield();
+  }
+}
+
+/* Works for as long as it is the thread's turn and there is something to do. */
+static void thread_work(struct engine *engine) {
+  uint64_t now_ns = clock_now_ns(), busy_ns = now_ns;
+  while (is_thread_turn(engine, now_ns) && !atomic_load(&engine->is_stopping)) {
+    engine_lock(engine);
+    bool has_worked = engine_poll(engine);
+    engine_unlock(engine);
+    now_ns = clock_now_ns();
+    atomic_store_explicit(&engine->worked_ns, now_ns, memory_order_relaxed);
+    if (has_worked) {
+      busy_ns = now_ns;
+    } else if (is_inline(engine) || now_ns >= busy_ns + SPIN_NS) {
+      return;
+    } else {
+      sched_yield();
+    }
+    offer_lock(engine);
+  }
+}
+
+void *engine_thread(void *argument) {
   struct engine *engine = argument;
   while (!atomic_load(&engine->is_stopping)) {
     thread_sleep(engine);
-    if (clock_now_ns() >= atomic_load(&engine->inline_ns) + INLINE_HOLD_NS) {
-      engine_lock(engine);
-      engine_poll(engine);
-      engine_unlock(engine);
-    } else {
-      wake_ready(&engine->wake, EPOLLIN); /* the wake-up was for the sleep just ended */
-    }
+    thread_work(engine);
   }
   return NULL;
 }
 
-/* ---- life ---- */
-
-/* Signals belong to the program's own threads. */
-static int start_thread(struct engine *engine) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = pthread_create(&engine->thread, NULL, thread_main, engine);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (error) {
-    return -error;
-  }
-  char name[16];
-  snprintf(name, sizeof name, "stratus %.7s", engine->nic.name);
-  pthread_setname_np(engine->thread, name);
-  /* It is born with the CPUs of the thread of NCCL that needed it first. */
-  if (CPU_COUNT(&engine->nic.thread_cpus) > 0) {
-    error = pthread_setaffinity_np(engine->thread, sizeof engine->nic.thread_cpus,
-                                   &engine->nic.thread_cpus);
-    if (error) {
-      LOG_INFO("the thread of %s stays on the CPUs it has: %s", engine->nic.name, strerror(error));
-    }
-  }
-  return 0;
-}
-
-static int engine_new(const struct nic *nic, struct engine **result) {
-  struct engine *engine = calloc(1, sizeof *engine);
-  if (!engine) {
-    return -ENOMEM;
-  }
-  engine->nic = *nic;
-  engine->is_inline_allowed = param_enum(PARAM_PROGRESS) != PARAM_PROGRESS_THREAD;
-  engine->next_deadline_ns = NO_DEADLINE;
-  pthread_mutex_init(&engine->lock, NULL);
-  list_init(&engine->timers);
-  list_init(&engine->lists.connections);
-  list_init(&engine->lists.ports);
-  list_init(&engine->lists.listeners);
-  engine->wake.ready = wake_ready;
-  int error = 0;
-  engine->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-  int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (engine->epoll_fd < 0 || wake_fd < 0) {
-    error = -errno;
-  } else {
-    error = engine_watch(engine, &engine->wake, wake_fd, EPOLLIN);
-  }
-  if (!error) {
-    error = start_thread(engine);
-  }
-  if (error) {
-    close(engine->epoll_fd);
-    close(wake_fd);
-    free(engine);
-    LOG_WARN("cannot start the engine of %s: %s (limits: ulimit -n, ulimit -u)", nic->name,
-             strerror(-error));
-    return error;
-  }
-  *result = engine;
-  return 0;
-}
-
-int engine_get(const struct nic *nic, struct engine **result) {
-  pthread_mutex_lock(&registry_lock);
-  int error = 0;
-  *result = NULL;
-  LIST_FOR_EACH(node, &registry) {
-    struct engine *engine = LIST_ENTRY(node, struct engine, node);
-    if (strcmp(engine->nic.name, nic->name) == 0) {
-      *result = engine;
-      break;
-    }
-  }
-  if (!*result) {
-    error = engine_new(nic, result);
-    if (!error) {
-      list_push_back(&registry, &(*result)->node);
-      engine_lock(*result);
-      engine_observer()->engine_started(*result);
-      engine_unlock(*result);
-    }
-  }
-  pthread_mutex_unlock(&registry_lock);
-  return error;
-}
-
-int engine_try_visit(struct engine *held, unsigned index,
-                     void (*visit)(struct engine *engine, void *argument), void *argument) {
-  if (pthread_mutex_trylock(&registry_lock) != 0) {
-    return -EAGAIN;
-  }
-  struct list_node *node = list_first(&registry);
-  while (node && index-- > 0) {
-    node = node->next == &registry.head ? NULL : node->next;
-  }
-  struct engine *engine = node ? LIST_ENTRY(node, struct engine, node) : NULL;
-  int error = engine ? 0 : -ENOENT;
-  if (engine == held && held) {
-    visit(engine, argument);
-  } else if (engine && pthread_mutex_trylock(&engine->lock) == 0) {
-    visit(engine, argument);
-    engine_unlock(engine);
-  } else if (engine) {
-    error = -EAGAIN;
-  }
-  pthread_mutex_unlock(&registry_lock);
-  return error;
-}
-
-const struct nic *engine_nic(const struct engine *engine) {
-  return &engine->nic;
-}
-
-static void wait_for_goodbyes(struct engine *engine, uint64_t until_ns) {
-  for (;;) {
-    engine_lock(engine);
-    engine_poll(engine);
-    bool is_done = list_is_empty(&engine->lists.connections);
-    engine_unlock(engine);
-    if (is_done || clock_now_ns() >= until_ns) {
-      return;
-    }
-    struct timespec pause = { .tv_nsec = 200 * (long)NS_PER_US };
-    struct pollfd waited = { .fd = engine->epoll_fd, .events = POLLIN };
-    ppoll(&waited, 1, &pause, NULL);
-  }
-}
-
-static void engine_free(struct engine *engine) {
+void engine_end_thread(struct engine *engine) {
   atomic_store(&engine->is_stopping, true);
   wake_thread(engine);
   pthread_join(engine->thread, NULL);
-  engine_lock(engine);
-  if (stop_hook) {
-    stop_hook(engine);
-  }
-  engine_observer()->engine_stopping(engine);
-  engine_unlock(engine);
-  close(engine->wake.fd);
-  close(engine->epoll_fd);
-  pthread_mutex_destroy(&engine->lock);
-  free(engine);
-}
-
-void engine_stop_all(uint64_t linger_ns) {
-  uint64_t until_ns = clock_now_ns() + linger_ns;
-  pthread_mutex_lock(&registry_lock);
-  struct list_node *node;
-  while ((node = list_pop_front(&registry))) {
-    struct engine *engine = LIST_ENTRY(node, struct engine, node);
-    wait_for_goodbyes(engine, until_ns);
-    engine_free(engine);
-  }
-  pthread_mutex_unlock(&registry_lock);
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine: moves the bytes of one NIC. One epoll set, one lock, and two kinds of drivers: the
- * engine's own thread, and any thread of NCCL that waits for a transfer (engine_progress).
+/* engine: moves bytes of one NIC. One epoll set, one lock, and two kinds of drivers: the engine's
+ * own thread, and any thread of NCCL that waits for a transfer (engine_progress).
  *
- * Inline progress saves two context switches per message, which is what small messages cost where
- * cores are scarce. While NCCL's threads poll, the engine's thread keeps off the epoll set and only
- * looks in now and then; when they stop, it takes over within a few milliseconds, and sleeps in the
- * kernel when nothing happens.
+ * Inline progress saves two context switches per message, which is what small messages cost, and
+ * all that there is where cores are scarce. While NCCL's threads poll, the engine's thread keeps
+ * off and only looks in now and then; when they stop, it takes over within a few milliseconds, and
+ * sleeps in the kernel when nothing happens. Where cores are plenty, bulk traffic is left to the
+ * thread if that is measured to be faster (drive.h).
+ *
+ * A NIC may have several engines, its shards: a connection belongs to one for life, and so does
+ * everything of it, so engines share nothing.
  *
  * Owns: descriptors it watches until engine_unwatch; the thread.  Threads: functions that say
  * "locked" need the engine lock, the others may be called by any thread.  Blocks: engine_lock for
@@ -15,9 +19,11 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/list.h"
+#include "net_plugin/engine/drive.h"
 #include "net_plugin/lane/nic.h"
 
 struct engine;
@@ -43,8 +49,11 @@ struct engine_task {
   atomic_bool is_queued;
 };
 
-/* The engine of this NIC, made on first use. The result lives until engine_stop_all. */
-int engine_get(const struct nic *nic, struct engine **engine);
+/* What an engine is wanted for; each use is dealt out evenly over the NIC's engines. */
+enum engine_use { ENGINE_LISTENS, ENGINE_DIALS, ENGINE_USES };
+/* The engine of this NIC whose turn it is, made on first use. The result lives until
+ * engine_stop_all. */
+int engine_get(const struct nic *nic, enum engine_use use, struct engine **engine);
 /* Ends all threads and frees all engines: for the plugin's last finalize. First gives connections
  * that are saying goodbye up to linger_ns; anything left is dropped. Later engine_get calls start
  * anew. */
@@ -52,21 +61,26 @@ void engine_stop_all(uint64_t linger_ns);
 
 void engine_lock(struct engine *engine);
 void engine_unlock(struct engine *engine);
-/* Moves bytes if no other thread is doing so; for threads that wait for something. */
+/* Moves bytes if no other thread is doing so, or should be; for threads that wait for something. */
 void engine_progress(struct engine *engine);
 /* The same in two steps, for a caller that knows where to look first: false if there is nothing to
  * do here, else the lock is held until engine_unlock. */
 bool engine_progress_begin(struct engine *engine, uint64_t now_ns);
-/* Runs the task under the lock: now if the lock is free, else very soon by the thread that holds
- * it. A task that is queued already is not queued twice. */
+/* Runs the task under the lock, very soon: now if the engine's mode is inline and the lock is free,
+ * else by the thread that holds it, or by the engine's. A task that is queued already is not queued
+ * twice. */
 void engine_submit(struct engine *engine, struct engine_task *task);
 
 /* ---- locked ---- */
 
-/* Delivers what the epoll set has, runs tasks and expired timers. */
-void engine_poll(struct engine *engine);
-/* Runs what other threads submitted so far. */
-void engine_run_tasks(struct engine *engine);
+/* Delivers what the epoll set has, runs tasks and expired timers. False: there was nothing. */
+bool engine_poll(struct engine *engine);
+/* Runs what other threads submitted so far. False: there was nothing. */
+bool engine_run_tasks(struct engine *engine);
+/* So many bytes were read or written: what the mode is chosen by. */
+void engine_moved(struct engine *engine, size_t bytes, uint64_t now_ns);
+/* Who moves the bytes from now on. Engines do so themselves; tests may at any time. */
+void engine_set_mode(struct engine *engine, enum drive_mode mode);
 
 int engine_watch(struct engine *engine, struct engine_source *source, int fd, uint32_t events);
 void engine_rewatch(struct engine *engine, struct engine_source *source, uint32_t events);
@@ -94,6 +108,8 @@ struct engine_lists *engine_lists(struct engine *engine);
 int engine_try_visit(struct engine *held, unsigned index,
                      void (*visit)(struct engine *engine, void *argument), void *argument);
 const struct nic *engine_nic(const struct engine *engine);
+/* 0 is made before the NIC's other engines, and stopped after them. */
+unsigned engine_shard(const struct engine *engine);
 /* Called locked in engine_stop_all to end what is in the lists, once per engine. */
 void engine_on_stop(void (*stop)(struct engine *engine));
 

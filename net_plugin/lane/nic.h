@@ -21,7 +21,7 @@ struct nic {
   unsigned prefix_bits;  /* of its subnet; 0: unknown */
   bool has_neighbours;   /* ARP or the like: packets sent through it reach others by themselves */
   int numa_node;         /* -1: unknown */
-  cpu_set_t thread_cpus; /* where its engine\'s thread runs; none: as it was made */
+  cpu_set_t thread_cpus; /* where its engines' threads run; none: as they are made */
   uint32_t speed_mbps;   /* truthful, see device.c; never 0 */
 };
 

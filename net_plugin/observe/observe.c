@@ -112,7 +112,9 @@ static void engine_started(struct engine *engine) {
 
 static void engine_stopping(struct engine *engine) {
   stats_socket_close(engine);
-  summarise(engine_nic(engine));
+  if (engine_shard(engine) == 0) { /* the NIC's last */
+    summarise(engine_nic(engine));
+  }
 }
 
 void observe_start(void) {

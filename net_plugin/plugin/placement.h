@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* placement: on which CPUs the thread of a NIC's engine runs.
+/* placement: on which CPUs the threads of a NIC's engines run.
  *
  * Bytes that a NIC delivers are in the memory and caches of its NUMA node, so that is where the
- * thread belongs; NCCL's threads, which make it, are near the GPU instead. The process's own CPUs
+ * threads belong; NCCL's threads, which make them, are near the GPU instead. The process's own CPUs
  * are the limit: what the user, a batch system or a container gave is never left, and a process
  * that was given few CPUs was placed by somebody who knows better.
  *

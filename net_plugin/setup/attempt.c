@@ -216,7 +216,7 @@ static int prepare(struct attempt *attempt, const struct peering_route *route, i
   auth_keys_derive(route->remote.secret, job, hello->connection, &attempt->keys);
   hash_wipe(digest, sizeof digest);
   hash_wipe(attempt->route.remote.secret, AUTH_SECRET_BYTES);
-  return engine_get(&route->nics[0], &attempt->engine);
+  return engine_get(&route->nics[0], ENGINE_DIALS, &attempt->engine);
 }
 
 static void attempt_wipe(struct attempt *attempt) {

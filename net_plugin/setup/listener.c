@@ -53,7 +53,7 @@ int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_B
   setup_start();
   int error = secret_load();
   if (!error) {
-    error = engine_get(&nics[0], &engine);
+    error = engine_get(&nics[0], ENGINE_LISTENS, &engine);
   }
   if (error) {
     return error;

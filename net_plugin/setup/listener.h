@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* listener: the accepting side of connection set-up.
  *
- * Every NIC in use has one listening socket per process, served by the NIC's engine. A listener is
+ * Every NIC in use has one listening socket per engine that listeners were dealt to. A listener is
  * a random identity and a 128-bit random secret registered there: NCCL passes both to the peer
  * inside the 128-byte handle, and a connection is accepted once a lane has proved to know the
  * secret. Port scanners, late and foreign connections never reach a listener.

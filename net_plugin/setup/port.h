@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* port: the one listening socket that a NIC has per process.
+/* port: the one listening socket that a NIC has per engine.
  *
  * Owns: the socket and its guests (guest.h), until port_close_all.  Threads: holder of the engine
  * lock. Blocks: never. Fails: negative errno. */

@@ -257,22 +257,31 @@ static void nobody_there_is_an_error_in_time(void **state) {
   param_load((char *[]){ NULL });
 }
 
-static int use_progress(void **state, const char *how) {
+static int use_progress(void **state, const char *how, const char *threads) {
   (void)state;
-  static char variable[64];
-  snprintf(variable, sizeof variable, "STRATUS_PROGRESS=%s", how);
-  char *environment[] = { variable, NULL };
+  static char progress[64], engines[64];
+  snprintf(progress, sizeof progress, "STRATUS_PROGRESS=%s", how);
+  snprintf(engines, sizeof engines, "STRATUS_THREADS=%s", threads);
+  char *environment[] = { progress, engines, NULL };
   param_load(environment);
   log_set_sink(remember_warning);
   return 0;
 }
 
 static int use_thread(void **state) {
-  return use_progress(state, "thread");
+  return use_progress(state, "thread", "0");
+}
+
+static int use_two_threads(void **state) {
+  return use_progress(state, "thread", "2");
+}
+
+static int use_four_engines(void **state) {
+  return use_progress(state, "auto", "4");
 }
 
 static int use_auto(void **state) {
-  return use_progress(state, "auto");
+  return use_progress(state, "auto", "0");
 }
 
 /* Each test leaves nothing behind: engines, threads and descriptors are gone. */
@@ -291,11 +300,17 @@ int main(void) {
     cmocka_unit_test_setup_teardown(data_arrives, use_thread, stop),
     cmocka_unit_test_setup_teardown(connections_do_not_mix, use_auto, stop),
     cmocka_unit_test_setup_teardown(connections_do_not_mix, use_thread, stop),
+    cmocka_unit_test_setup_teardown(connections_do_not_mix, use_two_threads, stop),
+    cmocka_unit_test_setup_teardown(connections_do_not_mix, use_four_engines, stop),
     cmocka_unit_test_setup_teardown(eager_data_survives_a_close, use_auto, stop),
+    cmocka_unit_test_setup_teardown(eager_data_survives_a_close, use_four_engines, stop),
     cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_auto, stop),
     cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_thread, stop),
+    cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_two_threads, stop),
+    cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_four_engines, stop),
     cmocka_unit_test_setup_teardown(a_vanished_peer_is_named, use_auto, stop),
     cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, use_auto, stop),
+    cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, use_two_threads, stop),
     cmocka_unit_test_setup_teardown(another_version_is_told_apart, use_auto, stop),
     cmocka_unit_test_setup_teardown(nobody_there_is_an_error_in_time, use_auto, stop),
   };

@@ -168,7 +168,7 @@ static void the_engine_obeys(void **context) {
   }
   CPU_SET(last, &nic.thread_cpus);
   struct engine *engine;
-  assert_int_equal(engine_get(&nic, &engine), 0);
+  assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engine), 0);
   pid_t thread = find_thread("stratus place0");
   assert_true(thread > 0);
   assert_int_equal(sched_getaffinity(thread, sizeof(actual), &actual), 0);

@@ -46,7 +46,7 @@ static struct engine *start_engine(void) {
   struct engine *engine;
   observe_start();
   setup_start();
-  assert_int_equal(engine_get(&nic, &engine), 0);
+  assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engine), 0);
   return engine;
 }
 

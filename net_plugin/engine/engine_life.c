@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See engine.h. Which engines there are. They are made when they are first needed: the first of a
+ * NIC, its shard 0, before its others, and they end in the opposite order. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/param.h"
+#include "net_plugin/engine/engine_state.h"
+#include "net_plugin/engine/observer.h"
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list registry = { { &registry.head, &registry.head } };
+static void (*stop_hook)(struct engine *engine);
+
+void engine_on_stop(void (*stop)(struct engine *engine)) {
+  stop_hook = stop;
+}
+
+/* The CPUs that the process may use; its threads may have less. */
+static unsigned count_cpus(void) {
+  cpu_set_t allowed;
+  bool is_known = sched_getaffinity(getpid(), sizeof allowed, &allowed) == 0;
+  return is_known ? (unsigned)CPU_COUNT(&allowed) : 1;
+}
+
+static bool is_of(const struct engine *engine, const struct nic *nic) {
+  return strcmp(engine->nic.name, nic->name) == 0;
+}
+
+struct census {
+  unsigned engines, nics; /* in all */
+  unsigned here;          /* of the NIC in question */
+};
+
+static struct census count_engines(const struct nic *nic) {
+  struct census census = { 0 };
+  LIST_FOR_EACH(node, &registry) {
+    const struct engine *engine = LIST_ENTRY(node, struct engine, node);
+    census.engines++;
+    census.nics += engine->shard == 0;
+    census.here += is_of(engine, nic);
+  }
+  census.nics += census.here == 0;
+  return census;
+}
+
+/* How many engines the NIC may have. Where NICs come into use one after the other, the first may
+ * have more than its share. */
+static unsigned count_shards(const struct nic *nic) {
+  unsigned wanted = (unsigned)param_int(PARAM_THREADS);
+  if (wanted) {
+    return wanted;
+  }
+  struct census census = count_engines(nic);
+  unsigned share = drive_engines(count_cpus(), census.nics);
+  unsigned room = census.engines < DRIVE_ENGINES_MAX ? DRIVE_ENGINES_MAX - census.engines : 0;
+  unsigned most = census.here + room;
+  share = share < most ? share : most;
+  return share > census.here ? share : census.here ? census.here : 1;
+}
+
+/* ---- making one ---- */
+
+/* "stratus eth0", and "stratus eth0/1" for shards; the kernel keeps 15 characters. */
+static void name_thread(struct engine *engine) {
+  char name[16];
+  if (engine->shard == 0) {
+    snprintf(name, sizeof name, "stratus %.7s", engine->nic.name);
+  } else {
+    snprintf(name, sizeof name, "stratus %.*s/%u", engine->shard < 10 ? 5 : 4, engine->nic.name,
+             engine->shard % 100);
+  }
+  pthread_setname_np(engine->thread, name);
+}
+
+/* Signals belong to the program's own threads. */
+static int start_thread(struct engine *engine) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int error = pthread_create(&engine->thread, NULL, engine_thread, engine);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (error) {
+    return -error;
+  }
+  name_thread(engine);
+  /* It is born with the CPUs of the thread of NCCL that needed it first. */
+  if (CPU_COUNT(&engine->nic.thread_cpus) > 0) {
+    error = pthread_setaffinity_np(engine->thread, sizeof engine->nic.thread_cpus,
+                                   &engine->nic.thread_cpus);
+    if (error) {
+      LOG_INFO("the thread of %s stays on the CPUs it has: %s", engine->nic.name, strerror(error));
+    }
+  }
+  return 0;
+}
+
+/* Who moves the bytes, and whether that may change. */
+static void choose_mode(struct engine *engine) {
+  int progress = param_enum(PARAM_PROGRESS);
+  struct census census = count_engines(&engine->nic);
+  unsigned cpus = count_cpus(), shards = count_shards(&engine->nic);
+  unsigned planned = census.nics * shards;
+  bool is_measured = progress == PARAM_PROGRESS_AUTO &&
+                     drive_has_room(cpus, planned > census.engines ? planned : census.engines + 1);
+  enum drive_mode mode = progress == PARAM_PROGRESS_THREAD ? DRIVE_THREAD : DRIVE_INLINE;
+  drive_init(&engine->drive, mode, is_measured, clock_now_ns() + engine->shard);
+  atomic_store(&engine->mode, (int)mode);
+}
+
+static int open_descriptors(struct engine *engine) {
+  engine->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+  engine->wake_fd = engine->epoll_fd < 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  return engine->wake_fd < 0 ? -errno : 0;
+}
+
+static void close_descriptors(struct engine *engine) {
+  if (engine->wake_fd >= 0) {
+    close(engine->wake_fd);
+  }
+  if (engine->epoll_fd >= 0) {
+    close(engine->epoll_fd);
+  }
+}
+
+static int engine_new(const struct nic *nic, unsigned shard, struct engine **result) {
+  struct engine *engine = calloc(1, sizeof *engine);
+  if (!engine) {
+    return -ENOMEM;
+  }
+  engine->nic = *nic;
+  engine->shard = shard;
+  engine->next_deadline_ns = NO_DEADLINE;
+  pthread_mutex_init(&engine->lock, NULL);
+  list_init(&engine->timers);
+  list_init(&engine->lists.connections);
+  list_init(&engine->lists.ports);
+  list_init(&engine->lists.listeners);
+  choose_mode(engine);
+  int error = open_descriptors(engine);
+  if (!error) {
+    error = start_thread(engine);
+  }
+  if (error) {
+    close_descriptors(engine);
+    free(engine);
+    LOG_WARN("cannot start the engine of %s: %s (limits: ulimit -n, ulimit -u)", nic->name,
+             strerror(-error));
+    return error;
+  }
+  *result = engine;
+  return 0;
+}
+
+static struct engine *find(const struct nic *nic, unsigned shard) {
+  LIST_FOR_EACH(node, &registry) {
+    struct engine *engine = LIST_ENTRY(node, struct engine, node);
+    if (is_of(engine, nic) && engine->shard == shard) {
+      return engine;
+    }
+  }
+  return NULL;
+}
+
+static int find_or_make(const struct nic *nic, unsigned shard, struct engine **result) {
+  *result = find(nic, shard);
+  if (*result) {
+    return 0;
+  }
+  int error = engine_new(nic, shard, result);
+  if (!error) {
+    list_push_back(&registry, &(*result)->node);
+    engine_lock(*result);
+    engine_observer()->engine_started(*result);
+    engine_unlock(*result);
+  }
+  return error;
+}
+
+int engine_get(const struct nic *nic, enum engine_use use, struct engine **result) {
+  struct engine *first;
+  pthread_mutex_lock(&registry_lock);
+  int error = find_or_make(nic, 0, &first);
+  *result = first;
+  if (!error) {
+    unsigned shard = first->turns[use]++ % count_shards(nic);
+    if (find_or_make(nic, shard, result) != 0) {
+      *result = first; /* it can do the work of all */
+    }
+  }
+  pthread_mutex_unlock(&registry_lock);
+  return error;
+}
+
+/* ---- all of them ---- */
+
+int engine_try_visit(struct engine *held, unsigned index,
+                     void (*visit)(struct engine *engine, void *argument), void *argument) {
+  if (pthread_mutex_trylock(&registry_lock) != 0) {
+    return -EAGAIN;
+  }
+  struct list_node *node = list_first(&registry);
+  while (node && index-- > 0) {
+    node = node->next == &registry.head ? NULL : node->next;
+  }
+  struct engine *engine = node ? LIST_ENTRY(node, struct engine, node) : NULL;
+  int error = engine ? 0 : -ENOENT;
+  if (engine == held && held) {
+    visit(engine, argument);
+  } else if (engine && pthread_mutex_trylock(&engine->lock) == 0) {
+    visit(engine, argument);
+    engine_unlock(engine);
+  } else if (engine) {
+    error = -EAGAIN;
+  }
+  pthread_mutex_unlock(&registry_lock);
+  return error;
+}
+
+static void wait_for_goodbyes(struct engine *engine, uint64_t until_ns) {
+  for (;;) {
+    engine_lock(engine);
+    engine_poll(engine);
+    bool is_done = list_is_empty(&engine->lists.connections);
+    engine_unlock(engine);
+    if (is_done || clock_now_ns() >= until_ns) {
+      return;
+    }
+    struct timespec pause = { .tv_nsec = 200 * (long)NS_PER_US };
+    struct pollfd waited = { .fd = engine->epoll_fd, .events = POLLIN };
+    ppoll(&waited, 1, &pause, NULL);
+  }
+}
+
+static void engine_free(struct engine *engine) {
+  engine_end_thread(engine);
+  engine_lock(engine);
+  if (stop_hook) {
+    stop_hook(engine);
+  }
+  engine_observer()->engine_stopping(engine);
+  engine_unlock(engine);
+  close_descriptors(engine);
+  pthread_mutex_destroy(&engine->lock);
+  free(engine);
+}
+
+void engine_stop_all(uint64_t linger_ns) {
+  uint64_t until_ns = clock_now_ns() + linger_ns;
+  pthread_mutex_lock(&registry_lock);
+  struct list_node *node;
+  while ((node = list_last(&registry))) {
+    struct engine *engine = LIST_ENTRY(node, struct engine, node);
+    list_remove(node);
+    wait_for_goodbyes(engine, until_ns);
+    engine_free(engine);
+  }
+  pthread_mutex_unlock(&registry_lock);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine_state: the inside of an engine, for the files engine*.c only.
+ * Owns: the struct.  Threads: as the fields say.  Blocks: never.  Fails: cannot.
+ *
+ *   engine.c        lock, tasks, descriptors, timers; who moves the bytes
+ *   engine_life.c   which engines there are: made, dealt out, visited, ended */
+#ifndef NET_PLUGIN_ENGINE_ENGINE_STATE_H
+#define NET_PLUGIN_ENGINE_ENGINE_STATE_H
+
+#include <pthread.h>
+#include <sys/epoll.h>
+
+#include "net_plugin/engine/drive.h"
+#include "net_plugin/engine/engine.h"
+
+#define EVENTS_PER_ROUND 64
+#define NO_DEADLINE UINT64_MAX
+
+struct engine {
+  struct nic nic;
+  unsigned shard;
+  pthread_mutex_t lock;
+  int epoll_fd;
+  int wake_fd; /* eventfd that only the thread reads */
+  pthread_t thread;
+  atomic_bool is_stopping;
+  atomic_int mode;              /* enum drive_mode; written under the lock */
+  atomic_uint waiting;          /* threads that wait for the lock */
+  _Atomic uint64_t inline_ns;   /* when a thread of NCCL last polled in mode INLINE */
+  _Atomic uint64_t worked_ns;   /* when the thread last worked */
+  _Atomic uint64_t sleeping_ns; /* the thread sleeps until then; 0: it is awake; see engine.c */
+  _Atomic(struct engine_task *) tasks;
+
+  /* guarded by the lock */
+  struct list timers;
+  uint64_t next_deadline_ns; /* never later than the earliest timer */
+  struct epoll_event events[EVENTS_PER_ROUND];
+  int events_left; /* of the round being delivered */
+  struct drive drive;
+  struct engine_lists lists;
+
+  /* guarded by the lock of all engines, engine_life.c */
+  unsigned turns[ENGINE_USES]; /* shard 0: whose turn it is */
+  struct list_node node;
+};
+
+/* ---- engine.c ---- */
+
+/* What the thread runs. */
+void *engine_thread(void *engine);
+/* Ends the thread and waits for it. */
+void engine_end_thread(struct engine *engine);
+
+#endif

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hand-over between NCCL's threads and the engine's. Modes are switched all the time; whatever
+ * is handed over must be dealt with although nobody polls, so a wake-up that is lost shows as a
+ * test that stands still. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/param.h"
+#include "net_plugin/engine/connection.h"
+#include "net_plugin/engine/engine.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/unit.h"
+
+/* A thread changes the modes of all engines about each millisecond. Each change may wake the
+ * engine's thread, so there is none before something has been done since the last: what got lost
+ * stays lost. */
+static struct engine *engine;
+static pthread_t switcher;
+static atomic_bool is_over, is_stuck;
+static atomic_uint deeds;
+
+static uint64_t draw(uint64_t *random, uint64_t below) {
+  *random = *random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+  return (*random >> 33) % below;
+}
+
+static void switch_mode(struct engine *visited, void *argument) {
+  engine_set_mode(visited, *(int *)argument ? DRIVE_THREAD : DRIVE_INLINE);
+}
+
+static void *switch_modes(void *argument) {
+  (void)argument;
+  uint64_t random = 1;
+  for (unsigned seen = 0; !atomic_load(&is_over);) {
+    usleep((useconds_t)draw(&random, 2000));
+    if (atomic_load(&deeds) == seen) {
+      continue;
+    }
+    seen = atomic_load(&deeds);
+    for (unsigned i = 0;; i++) {
+      int mode = (int)draw(&random, 2);
+      int error = engine_try_visit(NULL, i, switch_mode, &mode);
+      if (error == -ENOENT) {
+        break;
+      }
+    }
+  }
+  return NULL;
+}
+
+static void start_switching(void) {
+  atomic_store(&is_over, false);
+  atomic_store(&is_stuck, false);
+  assert_int_equal(pthread_create(&switcher, NULL, switch_modes, NULL), 0);
+}
+
+static void stop_switching(void) {
+  atomic_store(&is_over, true);
+  pthread_join(switcher, NULL);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  char *environment[] = { "STRATUS_PROGRESS=inline", "STRATUS_THREADS=2", NULL };
+  struct nic nic = pair_loopback(AF_INET);
+  param_load(environment);
+  return engine_get(&nic, ENGINE_DIALS, &engine);
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  setup_stop();
+  param_load((char *[]){ NULL });
+  return 0;
+}
+
+/* Waits without driving the engine. False: it does not come. */
+static bool comes(const atomic_uint *counter, unsigned value) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (atomic_load(counter) < value && !atomic_load(&is_stuck)) {
+    if (clock_now_ns() > until_ns) {
+      atomic_store(&is_stuck, true);
+    }
+    sched_yield();
+  }
+  atomic_fetch_add(&deeds, 1);
+  return atomic_load(counter) >= value;
+}
+
+/* What a thread of a test does, with a thing of its own. */
+enum { WORKERS = 4, ROUNDS = 5000, TIMER_ROUNDS = 1500 };
+struct worker {
+  struct engine_task task;
+  struct engine_timer timer;
+  struct engine_source source;
+  atomic_uint done;
+  uint64_t random;
+  pthread_t thread;
+};
+
+static void run_some(void *(*work)(void *worker), struct worker *workers, unsigned count) {
+  start_switching();
+  for (unsigned i = 0; i < count; i++) {
+    workers[i].random = i;
+    atomic_store(&workers[i].done, 0);
+    assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+  }
+  for (unsigned i = 0; i < count; i++) {
+    pthread_join(workers[i].thread, NULL);
+  }
+  stop_switching();
+  assert_false(atomic_load(&is_stuck));
+}
+
+/* One alone, whose wake-ups nobody else stands in for; and all, for what they do to each other. */
+static void run_workers(void *(*work)(void *worker), struct worker workers[WORKERS]) {
+  run_some(work, workers, 1);
+  run_some(work, workers, WORKERS);
+}
+
+/* ---- tasks ---- */
+
+static void task_run(struct engine_task *task) {
+  atomic_fetch_add(&LIST_ENTRY(task, struct worker, task)->done, 1);
+}
+
+static void *submit_tasks(void *argument) {
+  struct worker *worker = argument;
+  for (unsigned i = 1; i <= ROUNDS && !atomic_load(&is_stuck); i++) {
+    engine_submit(engine, &worker->task);
+    comes(&worker->done, i);
+    if (draw(&worker->random, 64) == 0) {
+      usleep((useconds_t)draw(&worker->random, 300)); /* lets the thread fall asleep */
+    }
+  }
+  return NULL;
+}
+
+static void tasks_are_run(void **state) {
+  (void)state;
+  struct worker workers[WORKERS] = { 0 };
+  for (unsigned i = 0; i < WORKERS; i++) {
+    workers[i].task.run = task_run;
+  }
+  run_workers(submit_tasks, workers);
+}
+
+/* ---- deadlines ---- */
+
+static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
+  (void)now_ns;
+  atomic_fetch_add(&LIST_ENTRY(timer, struct worker, timer)->done, 1);
+}
+
+/* Some are set by who polls a little and goes away. */
+static void *set_timers(void *argument) {
+  struct worker *worker = argument;
+  for (unsigned i = 1; i <= TIMER_ROUNDS && !atomic_load(&is_stuck); i++) {
+    engine_lock(engine);
+    engine_timer_set(engine, &worker->timer,
+                     clock_now_ns() + draw(&worker->random, 500) * NS_PER_US + 1);
+    engine_unlock(engine);
+    for (uint64_t polls = draw(&worker->random, 4); polls > 0; polls--) {
+      engine_progress(engine);
+    }
+    comes(&worker->done, i);
+  }
+  return NULL;
+}
+
+static void deadlines_are_met(void **state) {
+  (void)state;
+  struct worker workers[WORKERS] = { 0 };
+  for (unsigned i = 0; i < WORKERS; i++) {
+    workers[i].timer.expired = timer_expired;
+  }
+  run_workers(set_timers, workers);
+}
+
+/* A deadline that another's expiry puts off is not met early. */
+static struct engine_timer first, second;
+static atomic_uint early;
+
+static void put_off_second(struct engine_timer *timer, uint64_t now_ns) {
+  (void)timer;
+  engine_timer_set(engine, &second, now_ns + 20 * NS_PER_MS);
+}
+
+static void second_expired(struct engine_timer *timer, uint64_t now_ns) {
+  (void)timer;
+  (void)now_ns;
+  atomic_fetch_add(&early, 1);
+}
+
+static void deadlines_can_be_put_off(void **state) {
+  (void)state;
+  first.expired = put_off_second;
+  second.expired = second_expired;
+  engine_lock(engine);
+  uint64_t now_ns = clock_now_ns();
+  engine_timer_set(engine, &first, now_ns);
+  engine_timer_set(engine, &second, now_ns);
+  engine_poll(engine);
+  assert_int_equal(atomic_load(&early), 0);
+  engine_unlock(engine);
+  assert_true(comes(&early, 1));
+}
+
+/* ---- events ---- */
+
+static void source_ready(struct engine_source *source, uint32_t events) {
+  uint64_t count;
+  if (events & EPOLLIN && read(source->fd, &count, sizeof count) == sizeof count) {
+    atomic_fetch_add(&LIST_ENTRY(source, struct worker, source)->done, 1);
+  }
+}
+
+static void *raise_events(void *argument) {
+  struct worker *worker = argument;
+  uint64_t one = 1;
+  for (unsigned i = 1; i <= ROUNDS && !atomic_load(&is_stuck); i++) {
+    if (write(worker->source.fd, &one, sizeof one) != sizeof one) {
+      atomic_store(&is_stuck, true);
+    }
+    if (draw(&worker->random, 8) == 0) {
+      engine_progress(engine);
+    }
+    comes(&worker->done, i);
+  }
+  return NULL;
+}
+
+static void events_are_seen(void **state) {
+  (void)state;
+  struct worker workers[WORKERS] = { 0 };
+  int fds[WORKERS];
+  for (unsigned i = 0; i < WORKERS; i++) {
+    fds[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    workers[i].source.ready = source_ready;
+    engine_lock(engine);
+    assert_int_equal(engine_watch(engine, &workers[i].source, fds[i], EPOLLIN), 0);
+    engine_unlock(engine);
+  }
+  run_workers(raise_events, workers);
+  for (unsigned i = 0; i < WORKERS; i++) {
+    engine_lock(engine);
+    engine_unwatch(engine, &workers[i].source);
+    engine_unlock(engine);
+    close(fds[i]);
+  }
+}
+
+/* ---- messages ---- */
+
+enum { PAIRS = 3, MESSAGES = 400, DEPTH = 4, LARGEST = 300000 };
+static const size_t sizes[] = { 8, 0, 5000, LARGEST, 30000, 140000, 1 };
+enum { KINDS = sizeof sizes / sizeof *sizes };
+
+struct end {
+  struct connection *connection;
+  bool is_sender, is_wrong;
+  uint64_t posted, done;
+  struct request *requests[DEPTH];
+  uint8_t *buffers[DEPTH];
+  pthread_t thread;
+};
+
+static void end_post(struct end *end) {
+  uint64_t n = end->posted;
+  size_t bytes = sizes[n % KINDS];
+  uint8_t *buffer = end->buffers[n % DEPTH];
+  struct request **request = &end->requests[n % DEPTH];
+  for (size_t i = 0; i < bytes; i++) {
+    buffer[i] = end->is_sender ? pair_content(n, i) : 0;
+  }
+  int error = end->is_sender ? transfer_isend(end->connection, buffer, bytes, NULL, NULL, request)
+                             : transfer_irecv(end->connection, buffer, bytes, NULL, NULL, request);
+  end->is_wrong |= error != 0;
+  end->posted += !error && *request;
+}
+
+static void end_test(struct end *end, bool polls) {
+  uint64_t n = end->done;
+  bool is_done = false;
+  size_t bytes = 0;
+  struct request *request = end->requests[n % DEPTH];
+  if (!polls && !connection_is_done(request)) {
+    sched_yield();
+    return;
+  }
+  end->is_wrong |= transfer_test(request, &is_done, &bytes) != 0;
+  if (is_done) {
+    end->done++;
+    atomic_fetch_add(&deeds, 1);
+    end->is_wrong |= bytes != sizes[n % KINDS];
+    for (size_t i = 0; i < bytes && !end->is_sender; i++) {
+      end->is_wrong |= end->buffers[n % DEPTH][i] != pair_content(n, i);
+    }
+  }
+}
+
+/* Drives one end as NCCL does, but at times only looks whether something has come. */
+static void *drive_end(void *argument) {
+  struct end *end = argument;
+  uint64_t until_ns = clock_now_ns() + 6 * PATIENCE_NS;
+  while (end->done < MESSAGES && !end->is_wrong && !atomic_load(&is_stuck)) {
+    if (end->posted < MESSAGES && end->posted < end->done + DEPTH) {
+      end_post(end);
+    }
+    if (end->done < end->posted) {
+      end_test(end, end->done / 16 % 2);
+    }
+    if (clock_now_ns() > until_ns) {
+      atomic_store(&is_stuck, true);
+    }
+  }
+  return NULL;
+}
+
+static void messages_arrive(void **state) {
+  (void)state;
+  struct pair pairs[PAIRS];
+  struct end ends[2 * PAIRS] = { 0 };
+  for (unsigned i = 0; i < PAIRS; i++) {
+    pairs[i] = pair_make(AF_INET);
+    ends[2 * i] = (struct end){ .connection = pairs[i].sender, .is_sender = true };
+    ends[2 * i + 1] = (struct end){ .connection = pairs[i].receiver };
+  }
+  start_switching();
+  for (unsigned i = 0; i < 2 * PAIRS; i++) {
+    for (unsigned j = 0; j < DEPTH; j++) {
+      ends[i].buffers[j] = malloc(LARGEST);
+    }
+    assert_int_equal(pthread_create(&ends[i].thread, NULL, drive_end, &ends[i]), 0);
+  }
+  for (unsigned i = 0; i < 2 * PAIRS; i++) {
+    pthread_join(ends[i].thread, NULL);
+    assert_false(ends[i].is_wrong);
+    for (unsigned j = 0; j < DEPTH; j++) {
+      free(ends[i].buffers[j]);
+    }
+  }
+  stop_switching();
+  assert_false(atomic_load(&is_stuck));
+  for (unsigned i = 0; i < PAIRS; i++) {
+    pair_close(pairs[i]);
+  }
+}
+
+/* ---- which engines there are ---- */
+
+static void uses_are_dealt_out_evenly(void **state) {
+  (void)state; /* set_up has taken the first turn of ENGINE_DIALS */
+  struct nic nic = pair_loopback(AF_INET), other = nic;
+  struct engine *engines[5];
+  strcpy(other.name, "other0");
+  assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engines[0]), 0);
+  assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engines[1]), 0);
+  assert_int_equal(engine_get(&nic, ENGINE_DIALS, &engines[2]), 0);
+  assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engines[3]), 0);
+  assert_int_equal(engine_get(&other, ENGINE_LISTENS, &engines[4]), 0);
+  assert_ptr_equal(engines[0], engine);
+  assert_ptr_equal(engines[3], engine);
+  assert_ptr_equal(engines[1], engines[2]);
+  assert_ptr_not_equal(engines[1], engine);
+  assert_int_equal(engine_shard(engines[0]), 0);
+  assert_int_equal(engine_shard(engines[1]), 1);
+  assert_int_equal(engine_shard(engines[4]), 0);
+  assert_ptr_not_equal(engines[4], engine);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(tasks_are_run, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(deadlines_are_met, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(deadlines_can_be_put_off, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(events_are_seen, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(messages_arrive, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(uses_are_dealt_out_evenly, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

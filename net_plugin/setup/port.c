@@ -44,13 +44,13 @@ static void port_ready(struct engine_source *source, uint32_t events) {
     int fd = accept4(port->fd, (struct sockaddr *)&from, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
       guests_admit(&port->guests, fd, &from);
-    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      LOG_WARN_EVERY(WARN_INTERVAL_NS, "%s: cannot accept a connection: %s (raise ulimit -n)",
-                     port->nic.name, strerror(errno));
+    } else if (errno == EAGAIN) {
+      return;
+    } else if (errno != ECONNABORTED && errno != EINTR && errno != EPROTO) {
+      LOG_WARN_EVERY(WARN_INTERVAL_NS, "%s: cannot accept a connection: %s%s", port->nic.name,
+                     strerror(errno), errno == EMFILE ? " (raise ulimit -n)" : "");
       engine_rewatch(port->engine, &port->source, 0);
       engine_timer_set(port->engine, &port->pause, clock_now_ns() + PAUSE_NS);
-      return;
-    } else if (errno == EAGAIN) {
       return;
     } /* else: that one died in the queue; the next may be fine */
   }

@@ -252,10 +252,16 @@ static void set_port(struct sockaddr_storage *address, unsigned port) {
 /* STRATUS_PORT_RANGE, or 0..0: any port. */
 static void port_range(unsigned *low, unsigned *high) {
   const char *text = param_string(PARAM_PORT_RANGE);
-  char rest;
+  char first[6] = "", last[6] = "", rest;
   *low = *high = 0;
-  if (*text && (sscanf(text, "%u-%u%c", low, high, &rest) != 2 || *low == 0 || *low > *high ||
-                *high > 65535)) {
+  if (!*text) {
+    return;
+  }
+  if (sscanf(text, "%5[0-9]-%5[0-9]%c", first, last, &rest) == 2) {
+    *low = (unsigned)atoi(first);
+    *high = (unsigned)atoi(last);
+  }
+  if (*low == 0 || *low > *high || *high > 65535) {
     LOG_WARN_EVERY(WARN_INTERVAL_NS,
                    "STRATUS_PORT_RANGE=%s is not low-high within 1..65535, as in 40000-40999; the "
                    "kernel chooses ports",

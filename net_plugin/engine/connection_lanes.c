@@ -12,8 +12,6 @@
 #include "net_plugin/lane/tcp/tcp_lane.h"
 #include "net_plugin/lane/tcp/tcp_sealed_lane.h"
 
-/* A lane that brought this much or less at a time is likely to bring more of the kind. */
-#define HOT_BYTES (16u << 10)
 #define DAMAGE_INTERVAL_NS (10 * NS_PER_S)
 
 void connection_drop_lane(struct connection *connection, unsigned index) {
@@ -70,7 +68,7 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
   }
   if (got) {
     engine_moved(connection->engine, got, now_ns);
-    connection->hot_lane = got <= HOT_BYTES ? (int)index : -1;
+    connection->hot_lane = (int)index;
   }
   if (!error && (events & EPOLLOUT)) {
     error = lane->ops->resume(lane, now_ns);

@@ -9,9 +9,6 @@
 #include "common/log.h"
 #include "net_plugin/engine/connection_state.h"
 
-/* Of so many polls of a lane that is alone, one looks at everything else, too. */
-#define HOT_POLLS 16
-
 struct request *connection_post(struct connection *connection, void *data, size_t bytes) {
   uint64_t number = atomic_load_explicit(&connection->posted, memory_order_relaxed);
   struct request *request = &connection->requests[number % CONNECTION_REQUESTS];
@@ -106,8 +103,22 @@ int connection_error(struct connection *connection) {
   return error;
 }
 
-/* While small messages come in, the lane that brought the last one is asked directly: that is one
- * system call per message, where asking the epoll set first makes it two. */
+/* Reads from the lane, and writes what it did not take before. */
+static void try_lane(struct connection *connection, unsigned index, uint64_t now_ns) {
+  bool is_blocked = (connection->blocked & connection_lane_bit(index)) != 0;
+  connection_serve_lane(connection, index, EPOLLIN | (is_blocked ? (uint32_t)EPOLLOUT : 0), now_ns);
+}
+
+/* The open lane after `index`, round and round; -1: none. */
+static int next_lane(const struct connection *connection, unsigned index) {
+  uint64_t after = index < 63 ? connection->opened >> (index + 1) << (index + 1) : 0;
+  uint64_t lanes = after ? after : connection->opened;
+  return lanes ? __builtin_ctzll(lanes) : -1;
+}
+
+/* Who waits asks the lanes directly, most of the time: the one that brought the last bytes, and one
+ * of the others in turn. Asking the epoll set costs as much as asking a lane, and the network's
+ * side of the kernel waits for its lock meanwhile. */
 void connection_progress(struct connection *connection) {
   struct engine *engine = connection->engine;
   uint64_t now_ns = clock_now_ns();
@@ -116,13 +127,15 @@ void connection_progress(struct connection *connection) {
   }
   uint64_t completed = connection->published;
   int hot = connection->hot_lane;
-  bool is_alone = false;
   if (hot >= 0 && connection->slots[hot].lane) {
-    is_alone = connection->opened == connection_lane_bit((unsigned)hot);
-    connection_serve_lane(connection, (unsigned)hot, EPOLLIN, now_ns);
+    try_lane(connection, (unsigned)hot, now_ns);
   }
-  bool is_turn = !is_alone || connection->blocked || ++connection->hot_polls % HOT_POLLS == 0;
-  if (connection->published == completed && is_turn) {
+  int next = next_lane(connection, connection->tried_lane);
+  if (connection->published == completed && next >= 0 && next != hot) {
+    connection->tried_lane = (unsigned)next;
+    try_lane(connection, (unsigned)next, now_ns);
+  }
+  if (connection->published == completed && engine_is_turn(engine, now_ns)) {
     engine_poll(engine);
   }
   engine_unlock(engine);

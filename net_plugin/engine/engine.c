@@ -58,6 +58,7 @@
 #define OFFERS 100
 /* A value of sleeping_ns that no deadline is earlier than. */
 #define ASLEEP_FOR_HOLD 1
+#define LOOKS_PER_POLL 16 /* a power of two */
 
 struct engine_lists *engine_lists(struct engine *engine) {
   return &engine->lists;
@@ -250,6 +251,10 @@ bool engine_poll(struct engine *engine) {
   bool has_tasks = engine_run_tasks(engine);
   bool has_deadlines = expire_timers(engine, clock_now_ns());
   return has_events || has_tasks || has_deadlines;
+}
+
+bool engine_is_turn(struct engine *engine, uint64_t now_ns) {
+  return ++engine->looks % LOOKS_PER_POLL == 0 || now_ns >= engine->next_deadline_ns;
 }
 
 void engine_leave_to_thread(struct engine *engine) {

@@ -75,6 +75,8 @@ void engine_submit(struct engine *engine, struct engine_task *task);
 
 /* Delivers what the epoll set has, runs tasks and expired timers. False: there was nothing. */
 bool engine_poll(struct engine *engine);
+/* Of the calls of threads that look elsewhere first: is it time for engine_poll? */
+bool engine_is_turn(struct engine *engine, uint64_t now_ns);
 /* Runs what other threads submitted so far. False: there was nothing. */
 bool engine_run_tasks(struct engine *engine);
 /* So many bytes were read or written: what the mode is chosen by. */

@@ -36,6 +36,7 @@ struct engine {
   uint64_t next_deadline_ns; /* never later than the earliest timer */
   struct epoll_event events[EVENTS_PER_ROUND];
   int events_left; /* of the round being delivered */
+  unsigned looks;  /* engine_is_turn calls */
   struct drive drive;
   struct engine_lists lists;
 

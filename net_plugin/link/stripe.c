@@ -8,37 +8,50 @@ void stripe_init(struct stripe *stripe, uint32_t chunk_bytes) {
   *stripe = (struct stripe){ .chunk_bytes = chunk_bytes & ~(STRIPE_GRAIN_BYTES - 1) };
 }
 
-static void stripe_find_fastest(struct stripe *stripe) {
-  uint32_t fastest = 0;
-  for (uint64_t lanes = stripe->up; lanes != 0; lanes &= lanes - 1) {
-    uint32_t rate = stripe->loads[__builtin_ctzll(lanes)].ps_per_byte;
-    if (rate != 0 && (fastest == 0 || rate < fastest)) {
-      fastest = rate;
-    }
-  }
-  stripe->fastest_ps_per_byte = fastest;
+/* The lower median of the lanes that have shown a rate: one that is briefly very fast or slow
+ * changes nothing for the others. */
+static void stripe_compare(struct stripe *stripe) {
+  uint32_t rates[WIRE_MAX_LANES];
+  unsigned known = 0;
   stripe->slow = stripe->unknown = 0;
   for (uint64_t lanes = stripe->up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    uint32_t rate = stripe->loads[lane].ps_per_byte;
-    stripe->unknown |= rate == 0 ? 1ull << lane : 0;
-    bool is_slow = rate * 100ull > fastest * (uint64_t)STRIPE_SLOW_PERCENT;
-    stripe->slow |= is_slow ? 1ull << lane : 0;
+    const struct stripe_load *load = &stripe->loads[lane];
+    stripe->unknown |= load->ps_per_byte == 0 ? 1ull << lane : 0;
+    stripe->slow |= load->is_slow ? 1ull << lane : 0;
+    if (load->ps_per_byte != 0) {
+      unsigned at = known++;
+      for (; at > 0 && rates[at - 1] > load->ps_per_byte; at--) {
+        rates[at] = rates[at - 1];
+      }
+      rates[at] = load->ps_per_byte;
+    }
   }
+  stripe->typical_ps_per_byte = known > 0 ? rates[(known - 1) / 2] : 0;
+}
+
+/* Slow is who shows it in sample after sample: a single one may be the doing of a scheduler. */
+static void stripe_judge(struct stripe *stripe, struct stripe_load *load) {
+  if (load->ps_per_byte * 100ull > stripe->typical_ps_per_byte * (uint64_t)STRIPE_SLOW_PERCENT) {
+    load->slow_samples += load->slow_samples < STRIPE_SLOW_SAMPLES ? 1 : 0;
+  } else {
+    load->slow_samples /= 2;
+  }
+  load->is_slow = load->slow_samples >= (load->is_slow ? 1 : STRIPE_SLOW_SAMPLES);
 }
 
 void stripe_lane_up(struct stripe *stripe, unsigned lane) {
   stripe->up |= 1ull << lane;
   stripe->lanes_up = (unsigned)__builtin_popcountll(stripe->up);
   stripe->loads[lane] = (struct stripe_load){ 0 };
-  stripe_find_fastest(stripe);
+  stripe_compare(stripe);
 }
 
 void stripe_lane_lost(struct stripe *stripe, unsigned lane) {
   stripe->up &= ~(1ull << lane);
   stripe->lanes_up = (unsigned)__builtin_popcountll(stripe->up);
   stripe->loads[lane].outstanding_bytes = 0;
-  stripe_find_fastest(stripe);
+  stripe_compare(stripe);
 }
 
 /* A lane without a rate of its own is taken to be as good as the best one: it must get chunks to
@@ -48,7 +61,7 @@ static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
   if (known != 0) {
     return known;
   }
-  return stripe->fastest_ps_per_byte != 0 ? stripe->fastest_ps_per_byte
+  return stripe->typical_ps_per_byte != 0 ? stripe->typical_ps_per_byte
                                           : STRIPE_DEFAULT_PS_PER_BYTE;
 }
 
@@ -121,6 +134,11 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
   uint64_t lanes = stripe->lanes_up > 0 ? stripe->lanes_up : 1;
   uint64_t share = total / (2 * lanes);
   uint64_t wanted = (share + STRIPE_GRAIN_BYTES - 1) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
+  uint64_t quick =
+      STRIPE_QUICK_PS / stripe_ps_per_byte(stripe, lane) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
+  if (wanted < quick) {
+    wanted = quick;
+  }
   if (wanted < STRIPE_MIN_CHUNK_BYTES) {
     wanted = STRIPE_MIN_CHUNK_BYTES;
   }
@@ -130,7 +148,7 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
   if ((stripe->slow & 1ull << lane) != 0) {
     uint64_t own = stripe->loads[lane].ps_per_byte;
     uint64_t scaled =
-        (wanted * stripe->fastest_ps_per_byte / own) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
+        (wanted * stripe->typical_ps_per_byte / own) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
     uint64_t least = wanted < STRIPE_SLOW_CHUNK_BYTES ? wanted : STRIPE_SLOW_CHUNK_BYTES;
     wanted = scaled > least ? scaled : least;
   }
@@ -166,7 +184,7 @@ static void stripe_age(struct stripe *stripe, uint64_t now_ns) {
     }
   }
   stripe->aged_ns = now_ns;
-  stripe_find_fastest(stripe);
+  stripe_compare(stripe);
 }
 
 void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns) {
@@ -203,5 +221,6 @@ void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t
   load->ps_per_byte = (uint32_t)(old == 0 ? sample : (old * 3 + sample + 3) / 4);
   load->sample_bytes = 0;
   load->sample_ns = now_ns;
-  stripe_find_fastest(stripe);
+  stripe_compare(stripe);
+  stripe_judge(stripe, load);
 }

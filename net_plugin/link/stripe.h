@@ -10,18 +10,18 @@
  * drained within STRIPE_WARM_PS: its caches and its congestion window are warm, and spreading them
  * gains nothing.
  *
- * A slow lane (STRIPE_SLOW_PERCENT) may be better left alone: a chunk on it can hold up the whole
- * window of messages. It gets one only if it will have drained within twice the time that the best
- * of the other lanes needs for what it has. Its estimate is halved for every STRIPE_AGING_NS
- * without a sample, so that it is tried again. A lane whose rate is not known yet gets no more than
- * STRIPE_UNKNOWN_BYTES before its first acknowledgement, if there are others.
+ * A slow lane (STRIPE_SLOW_PERCENT of a typical one, repeatedly) may be better left alone: a chunk
+ * on it can hold up the whole window of messages. It gets one only if it will have drained within
+ * twice the time that the best of the other lanes needs for what it has. Its estimate is halved for
+ * every STRIPE_AGING_NS without a sample, so that it is tried again. A lane whose rate is not known
+ * yet gets no more than STRIPE_UNKNOWN_BYTES before its first acknowledgement, if there are others.
  *
- * Chunks: a large message is cut so that each lane gets about two of them, within
- * STRIPE_MIN_CHUNK_BYTES and the configured chunk_bytes; a slow lane gets proportionally smaller
- * ones (not below STRIPE_SLOW_CHUNK_BYTES), so that its last chunk does not hold up the message.
- * What would remain as a tail of less than half a chunk is added to the last chunk, or split with
- * it if that would pass chunk_bytes. What is left of a message is not cut if one chunk can hold
- * it and the lane drains it within STRIPE_WARM_PS. */
+ * Chunks: a large message is cut so that each lane gets about two of them, or such that the lane
+ * drains in STRIPE_QUICK_PS, within STRIPE_MIN_CHUNK_BYTES and the configured chunk_bytes; a slow
+ * lane gets proportionally smaller ones (not below STRIPE_SLOW_CHUNK_BYTES), so that its last chunk
+ * does not hold up the message. What would remain as a tail of less than half a chunk is added to
+ * the last chunk, or split with it if that would pass chunk_bytes. What is left of a message is not
+ * cut if one chunk can hold it and the lane drains it within STRIPE_WARM_PS. */
 #ifndef NET_PLUGIN_LINK_STRIPE_H
 #define NET_PLUGIN_LINK_STRIPE_H
 
@@ -36,8 +36,10 @@
 #define STRIPE_MIN_CHUNK_BYTES (32u << 10)
 #define STRIPE_SLOW_CHUNK_BYTES (8u << 10)
 #define STRIPE_WARM_BYTES (16u << 10)
-#define STRIPE_WARM_PS 250000000ull /* 250 us */
-#define STRIPE_SLOW_PERCENT 150u    /* a slow lane's time per byte, of the fastest lane's */
+#define STRIPE_QUICK_PS 125000000ull /* 125 us */
+#define STRIPE_WARM_PS 250000000ull  /* 250 us */
+#define STRIPE_SLOW_PERCENT 150u     /* a slow lane's time per byte, of a typical lane's */
+#define STRIPE_SLOW_SAMPLES 4u       /* in a row, about, until a lane counts as slow */
 #define STRIPE_UNKNOWN_BYTES (64u << 10)
 #define STRIPE_AGING_NS 1000000000ull
 #define STRIPE_SAMPLE_BYTES (64u << 10)  /* acknowledged bytes that make a rate sample */
@@ -49,13 +51,15 @@ struct stripe_load {
   uint64_t sample_bytes;      /* acknowledged since sample_ns */
   uint64_t sample_ns;         /* when the lane became busy, or the last sample was taken */
   uint32_t ps_per_byte;       /* drain time; 0: not known yet */
+  unsigned slow_samples;
+  bool is_slow;
 };
 
 struct stripe {
   uint32_t chunk_bytes;
   unsigned last; /* the lane used last */
   unsigned lanes_up;
-  uint32_t fastest_ps_per_byte; /* of the lanes that are up and known; 0: none */
+  uint32_t typical_ps_per_byte; /* of the lanes that are up and known; 0: none */
   uint64_t up;
   uint64_t slow;    /* lanes that are up and slow, as above */
   uint64_t unknown; /* lanes that are up and have not shown a rate */

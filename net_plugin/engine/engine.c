@@ -72,6 +72,10 @@ unsigned engine_shard(const struct engine *engine) {
   return engine->shard;
 }
 
+enum drive_mode engine_mode(const struct engine *engine) {
+  return (enum drive_mode)atomic_load_explicit(&engine->mode, memory_order_acquire);
+}
+
 /* Also if it is about to sleep. Between the two, others think that it is awake: it will be. */
 static void wake_thread(struct engine *engine) {
   uint64_t one = 1;
@@ -115,7 +119,7 @@ void engine_unlock(struct engine *engine) {
 }
 
 static bool is_inline(const struct engine *engine) {
-  return atomic_load_explicit(&engine->mode, memory_order_acquire) == DRIVE_INLINE;
+  return engine_mode(engine) == DRIVE_INLINE;
 }
 
 static void push_task(struct engine *engine, struct engine_task *task) {

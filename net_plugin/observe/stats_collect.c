@@ -79,8 +79,8 @@ static uint64_t since(uint64_t then_ns, uint64_t now_ns) {
   return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
-static void take_connection(struct stats_document *document, struct connection *connection,
-                            uint64_t now_ns) {
+static void take_connection(struct stats_document *document, const struct engine *engine,
+                            struct connection *connection, uint64_t now_ns) {
   struct connection_snapshot seen;
   connection_snapshot(connection, now_ns, &seen);
   struct stats_connection *told = stats_document_add_connection(document);
@@ -115,6 +115,8 @@ static void take_connection(struct stats_document *document, struct connection *
   values[STATS_CONNECTION_AGE] = since(seen.created_ns, now_ns);
   values[STATS_CONNECTION_HEARD] = facts.silent_ns;
   values[STATS_CONNECTION_WAITING] = facts.is_waiting ? facts.still_for_ns : 0;
+  values[STATS_CONNECTION_ENGINE] = engine_shard(engine);
+  values[STATS_CONNECTION_BY_THREAD] = engine_mode(engine) == DRIVE_THREAD;
   for (unsigned i = 0; i < seen.lanes; i++) {
     take_flow(document, connection, i);
   }
@@ -127,7 +129,7 @@ static void take_some(struct engine *engine, void *argument) {
   struct connection *connection = NULL;
   while (flows < FLOWS_PER_STEP && (connection = connection_next(engine, connection))) {
     if (connection_number(connection) > collect->after) {
-      take_connection(collect->document, connection, now_ns);
+      take_connection(collect->document, engine, connection, now_ns);
       collect->after = connection_number(connection);
       flows += connection_lane_count(connection);
     }

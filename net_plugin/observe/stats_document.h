@@ -40,7 +40,9 @@
   X(FLOWS_UP, flows_up, GAUGE, 1, "Flows that are up")                                             \
   X(AGE, age_seconds, GAUGE, 1e-9, "Time since it was made")                                       \
   X(HEARD, heard_seconds, GAUGE, 1e-9, "Time since the peer was heard last")                       \
-  X(WAITING, waiting_seconds, GAUGE, 1e-9, "Time since its oldest request has not moved")
+  X(WAITING, waiting_seconds, GAUGE, 1e-9, "Time since its oldest request has not moved")          \
+  X(ENGINE, engine, GAUGE, 1, "Which of its NIC's engines it belongs to, from 0")                  \
+  X(BY_THREAD, by_thread, GAUGE, 1, "1 if that engine's thread moves its bytes, 0 if NCCL's do")
 
 #define STATS_FLOW_FIELDS(X)                                                                       \
   X(SENT, bytes_sent, COUNTER, 1, "Payload bytes given to the flow, repeats included")             \

@@ -439,6 +439,27 @@ static void counts_add_up_and_outlive_connections(void **context) {
   json_decref(again);
 }
 
+static void who_moves_the_bytes_is_told(void **context) {
+  (void)context;
+  static char variable[TREE_PATH_MAX + 32];
+  char *environment[] = { variable, "STRATUS_PROGRESS=thread", "STRATUS_THREADS=2", NULL };
+  snprintf(variable, sizeof variable, "STRATUS_STATS_DIR=%s", directory);
+  param_load(environment);
+  start_engine(); /* takes the first turn of listeners */
+  struct pair pair = pair_make(AF_INET);
+  json_t *document = ask();
+  const json_t *connections = json_object_get(document, "connections"), *connection;
+  size_t i;
+  assert_int_equal(json_array_size(connections), 2);
+  json_array_foreach(connections, i, connection) {
+    bool is_sender = strcmp(json_string_value(json_object_get(connection, "role")), "send") == 0;
+    assert_true(number(connection, "by_thread") == 1);
+    assert_true(number(connection, "engine") == (is_sender ? 0 : 1));
+  }
+  json_decref(document);
+  pair_close(pair);
+}
+
 int main(void) {
 #define WITH_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
   const struct CMUnitTest tests[] = {
@@ -458,6 +479,7 @@ int main(void) {
     WITH_TREE(the_slow_are_hung_up_on),
     WITH_TREE(the_end_of_engines_hangs_up),
     WITH_TREE(counts_add_up_and_outlive_connections),
+    WITH_TREE(who_moves_the_bytes_is_told),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

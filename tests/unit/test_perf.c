@@ -117,12 +117,14 @@ static void the_server_moves_bytes_as_the_client_does(void **state) {
   struct plan_wish wish = nothing;
   static struct plan there;
   wish.plain_flows = 2;
+  wish.send_buffer_bytes = 4096;
   for (int io = PLAN_TRY; io <= PLAN_URING_ZC; io++) {
     wish.io = io;
     assert_int_equal(plan_make(&plan, &wish), CLI_OK);
     json_t *json = plan_to_json(&plan);
     assert_int_equal(plan_from_json(&there, json), CLI_OK);
     assert_int_equal(there.io, io);
+    assert_int_equal(there.send_buffer_bytes, 4096);
     json_decref(json);
   }
 }

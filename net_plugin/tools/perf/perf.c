@@ -115,6 +115,11 @@ const struct cli_option net_tool_perf_options[] = {
     .argument = PLAN_IO_WORDS,
     .help = "how --plain moves bytes; try: send and recv, without asking which flow is ready; "
             "zerocopy: MSG_ZEROCOPY; uring-zc: SEND_ZC" },
+  { .name = "send-buffer",
+    .type = CLI_SIZE,
+    .value = &wish.send_buffer_bytes,
+    .argument = "SIZE",
+    .help = "SO_SNDBUF of each flow of --plain; 0: as the kernel has it" },
   { .name = "idle",
     .type = CLI_DURATION,
     .value = &wish.idle_ns,
@@ -250,7 +255,7 @@ int net_tool_perf(int argument_count, char **arguments, bool is_json) {
   const char *where = argument_count ? arguments[0] : NULL;
   if (is_listening) {
     if (wish.test || wish.shape || wish.sizes || wish.devices || wish.count || wish.time_ns ||
-        wish.plain_flows || wish.io) {
+        wish.plain_flows || wish.io || wish.send_buffer_bytes) {
       cli_fail("perf: the client says what is measured; --listen takes --forever and --plugin");
       return CLI_USAGE;
     }

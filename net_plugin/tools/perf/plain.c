@@ -168,6 +168,13 @@ static int accept_all(struct plain *plain) {
   }
 }
 
+static void set_send_buffer(int fd, uint64_t bytes) {
+  int wanted = (int)bytes;
+  if (bytes) {
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof wanted);
+  }
+}
+
 int plain_connect(struct plain *plain) {
   int status = plain->is_client ? CLI_OK : accept_all(plain), one = 1;
   for (int i = 0; i < plain->flow_count && status == CLI_OK; i++) {
@@ -175,6 +182,7 @@ int plain_connect(struct plain *plain) {
     struct plain_flow *flow = &plain->flows[i];
     flow->is_sender = (i < plain->plan->plain_flows) == plain->is_client;
     flow->position = 0;
+    set_send_buffer(flow->fd, plain->plan->send_buffer_bytes);
     setsockopt(flow->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   }
   return status;

@@ -143,9 +143,10 @@ static int choose_length(struct plan *plan, const struct plan_wish *wish) {
 static int choose_transport(struct plan *plan, const struct plan_wish *wish) {
   plan->plain_flows = (int)wish->plain_flows;
   plan->io = (enum plan_io)wish->io;
+  plan->send_buffer_bytes = wish->send_buffer_bytes;
   plan->is_fused = wish->is_fused;
-  if (wish->io && !wish->plain_flows) {
-    return usage("--io says how --plain moves bytes; a plugin has its own way");
+  if ((wish->io || wish->send_buffer_bytes) && !wish->plain_flows) {
+    return usage("--io and --send-buffer say how --plain moves bytes; a plugin has its own way");
   }
   for (int i = 0; i < plan->size_count && wish->plain_flows; i++) {
     if (plan->sizes[i] == 0) {
@@ -205,16 +206,16 @@ json_t *plan_to_json(const struct plan *plan) {
     json_array_append_new(devices, json_integer(plan->devices[i]));
   }
   return json_pack("{s:s, s:s, s:o, s:i, s:I, s:i, s:b, s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:b, "
-                   "s:i, s:s, s:s, s:I, s:I}",
+                   "s:i, s:s, s:I, s:s, s:I, s:I}",
                    "test", plan_test_name(plan), "shape", plan_shape_name(plan), "bytes", sizes,
                    "depth", plan->depth, "slot_bytes", (json_int_t)plan->slot_bytes, "connections",
                    plan->connections, "timed", plan->is_timed, "time_ns", (json_int_t)plan->time_ns,
                    "warmup_ns", (json_int_t)plan->warmup_ns, "count", (json_int_t)plan->count,
                    "warmup_count", (json_int_t)plan->warmup_count, "devices", devices, "fused",
                    plan->is_fused, "checked", plan->is_checked, "flows", plan->has_flows,
-                   "plain_flows", plan->plain_flows, "io", plan_io_name(plan), "plugin",
-                   plan->plugin, "patience_ns", (json_int_t)plan->patience_ns, "idle_ns",
-                   (json_int_t)plan->idle_ns);
+                   "plain_flows", plan->plain_flows, "io", plan_io_name(plan), "send_buffer",
+                   (json_int_t)plan->send_buffer_bytes, "plugin", plan->plugin, "patience_ns",
+                   (json_int_t)plan->patience_ns, "idle_ns", (json_int_t)plan->idle_ns);
 }
 
 /* Of an object member, a number within bounds. */
@@ -286,6 +287,7 @@ int plan_from_json(struct plan *plan, const json_t *json) {
   bool is_good = get_word(json, "test", PLAN_TEST_WORDS, &test) &&
                  get_word(json, "shape", PLAN_SHAPE_WORDS, &shape) &&
                  get_word(json, "io", PLAN_IO_WORDS, &io) &&
+                 get_u64(json, "send_buffer", PLAN_BYTES_MAX, &plan->send_buffer_bytes) &&
                  get_u64(json, "slot_bytes", PLAN_BYTES_MAX, &plan->slot_bytes) &&
                  get_int(json, "plain_flows", 0, PLAN_PLAIN_FLOWS_MAX, &plan->plain_flows) &&
                  get_lists(json, plan) && get_int(json, "depth", 1, PLAN_DEPTH_MAX, &plan->depth) &&

@@ -72,6 +72,10 @@ unsigned engine_shard(const struct engine *engine) {
   return engine->shard;
 }
 
+struct engine *engine_first(struct engine *engine) {
+  return engine->first;
+}
+
 enum drive_mode engine_mode(const struct engine *engine) {
   return (enum drive_mode)atomic_load_explicit(&engine->mode, memory_order_acquire);
 }

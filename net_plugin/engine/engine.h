@@ -112,6 +112,7 @@ int engine_try_visit(struct engine *held, unsigned index,
 const struct nic *engine_nic(const struct engine *engine);
 /* 0 is made before the NIC's other engines, and stopped after them. */
 unsigned engine_shard(const struct engine *engine);
+struct engine *engine_first(struct engine *engine); /* shard 0 of the same NIC */
 enum drive_mode engine_mode(const struct engine *engine);
 /* Called locked in engine_stop_all to end what is in the lists, once per engine. */
 void engine_on_stop(void (*stop)(struct engine *engine));

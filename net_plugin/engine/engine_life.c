@@ -177,6 +177,7 @@ static int find_or_make(const struct nic *nic, unsigned shard, struct engine **r
   }
   int error = engine_new(nic, shard, result);
   if (!error) {
+    (*result)->first = shard ? find(nic, 0) : *result;
     list_push_back(&registry, &(*result)->node);
     engine_lock(*result);
     engine_observer()->engine_started(*result);

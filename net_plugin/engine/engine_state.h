@@ -19,6 +19,7 @@
 struct engine {
   struct nic nic;
   unsigned shard;
+  struct engine *first; /* shard 0 of the NIC */
   pthread_mutex_t lock;
   int epoll_fd;
   int wake_fd; /* eventfd that only the thread reads */

@@ -47,6 +47,19 @@ static int fill_handle(struct listener *listener, const struct nic *nics, unsign
   return handle->count ? 0 : error;
 }
 
+/* Makes the listener known to this engine. */
+static int join(struct listener *listener, struct engine *engine, const struct nic *nics,
+                unsigned count, struct handle *handle) {
+  listener->engine = engine;
+  engine_lock(engine);
+  int error = fill_handle(listener, nics, count, handle);
+  if (!error) {
+    list_push_back(&engine_lists(engine)->listeners, &listener->node);
+  }
+  engine_unlock(engine);
+  return error;
+}
+
 int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_BYTES],
                   struct listener **result) {
   struct engine *engine;
@@ -62,21 +75,19 @@ int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_B
   if (!listener) {
     return -ENOMEM;
   }
-  listener->engine = engine;
   if (getrandom(listener->id, TOKEN_BYTES, 0) != TOKEN_BYTES ||
       getrandom(listener->secret, AUTH_SECRET_BYTES, 0) != AUTH_SECRET_BYTES) {
     error = -EIO;
     LOG_WARN("cannot draw a random secret: %s", strerror(errno));
   }
   struct handle handle;
-  engine_lock(engine);
   if (!error) {
-    error = fill_handle(listener, nics, count, &handle);
+    error = join(listener, engine, nics, count, &handle);
+    if (error && engine_first(engine) != engine) {
+      /* The first has ports already: STRATUS_PORT_RANGE may have none for this one. */
+      error = join(listener, engine_first(engine), nics, count, &handle);
+    }
   }
-  if (!error) {
-    list_push_back(&engine_lists(engine)->listeners, &listener->node);
-  }
-  engine_unlock(engine);
   if (error) {
     listener_free(listener);
     return error;

@@ -257,6 +257,27 @@ static void nobody_there_is_an_error_in_time(void **state) {
   param_load((char *[]){ NULL });
 }
 
+/* Engines that get no port of their own leave their listeners to the first. */
+static void a_narrow_port_range_is_enough(void **state) {
+  (void)state;
+  struct nic nic = pair_loopback(AF_INET);
+  struct sockaddr_storage address;
+  int fd = tcp_socket_listen(&nic, &address);
+  assert_true(fd >= 0);
+  close(fd);
+  unsigned port = ntohs(((struct sockaddr_in *)&address)->sin_port);
+  char range[64];
+  snprintf(range, sizeof range, "STRATUS_PORT_RANGE=%u-%u", port, port);
+  char *environment[] = { range, "STRATUS_THREADS=3", NULL };
+  param_load(environment);
+  for (int i = 0; i < 3; i++) {
+    struct pair pair = pair_make(AF_INET);
+    pair_exchange(pair, pair_sizes, 4, 8, NULL);
+    pair_close(pair);
+  }
+  param_load((char *[]){ NULL });
+}
+
 static int use_progress(void **state, const char *how, const char *threads) {
   (void)state;
   static char progress[64], engines[64];
@@ -312,6 +333,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, use_auto, stop),
     cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, use_two_threads, stop),
     cmocka_unit_test_setup_teardown(another_version_is_told_apart, use_auto, stop),
+    cmocka_unit_test_setup_teardown(a_narrow_port_range_is_enough, use_auto, stop),
     cmocka_unit_test_setup_teardown(nobody_there_is_an_error_in_time, use_auto, stop),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

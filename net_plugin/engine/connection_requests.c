@@ -135,7 +135,7 @@ void connection_progress(struct connection *connection) {
     connection->tried_lane = (unsigned)next;
     try_lane(connection, (unsigned)next, now_ns);
   }
-  if (connection->published == completed && engine_is_turn(engine, now_ns)) {
+  if (engine_is_turn(engine, now_ns)) { /* also after a success: others have deadlines, too */
     engine_poll(engine);
   }
   engine_unlock(engine);

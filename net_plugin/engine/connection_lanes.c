@@ -43,7 +43,11 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
     LOG_INFO("flow %u to %s on %s lost: %s; its data moves to the others, the flow is dialled anew",
              index, connection->peer, connection->nic, strerror(-error));
   }
-  link_lane_lost(connection->link, index, epoch, now_ns);
+  if (error == -EPIPE) {
+    link_lane_left(connection->link, index, epoch, now_ns);
+  } else {
+    link_lane_lost(connection->link, index, epoch, now_ns);
+  }
 }
 
 void connection_update_lane(struct connection *connection, unsigned index) {

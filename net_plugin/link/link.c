@@ -174,6 +174,13 @@ void link_lane_lost(struct link *link, unsigned lane, uint32_t epoch, uint64_t n
   }
 }
 
+void link_lane_left(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
+  assert(lane < link->config.lanes);
+  uint64_t losses = link->failover.lanes[lane].losses;
+  link_lane_lost(link, lane, epoch, now_ns);
+  link->failover.lanes[lane].losses = losses;
+}
+
 uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, uint64_t now_ns) {
   assert(link->config.role == LINK_RECEIVER);
   if (lane >= link->config.lanes || new_epoch == 0 || link->status != 0) {

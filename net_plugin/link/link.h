@@ -81,6 +81,8 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
                   uint64_t now_ns);
 /* The lane broke, or could not be opened (then epoch is the one that was ordered). */
 void link_lane_lost(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
+/* The peer closed it in good order. The same, but not counted among the losses. */
+void link_lane_left(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
 /* How many DATA frames arrived on the lane, over all its epochs: what a handshake reports. Asking
  * also fences the epochs before new_epoch: their later frames are refused, and their connection is
  * ordered closed. RECEIVER only. UINT64_MAX: new_epoch is not newer than what is known (a dial that

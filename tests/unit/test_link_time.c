@@ -253,6 +253,19 @@ static void our_own_stop_is_no_time_without_lanes(void **state) {
 
 /* ---- lanes ---- */
 
+static void a_lane_that_the_peer_closed_is_no_loss(void **state) {
+  (void)state;
+  struct link_lane_view view;
+  begin(2);
+  link_lane_left(links[LINK_RECEIVER], 0, 1, now_ns);
+  link_lane_lost(links[LINK_RECEIVER], 1, 1, now_ns);
+  for (unsigned lane = 0; lane < 2; lane++) {
+    link_view_lane(links[LINK_RECEIVER], lane, &view);
+    assert_int_equal(view.state, LINK_LANE_LOST);
+    assert_true(view.losses == lane);
+  }
+}
+
 static void a_black_hole_is_given_up(void **state) {
   /* There, back, both; the last lane that is left is sound. */
   for (unsigned directions = 1; directions <= 3; directions++) {
@@ -435,6 +448,7 @@ int main(void) {
     TEST(a_peer_that_was_stopped_goes_on),
     TEST(our_own_stop_is_nobodys_silence),
     TEST(our_own_stop_is_no_time_without_lanes),
+    TEST(a_lane_that_the_peer_closed_is_no_loss),
     TEST(a_black_hole_is_given_up),
     TEST(a_black_hole_costs_little_time),
     TEST(a_black_hole_is_found_without_others),

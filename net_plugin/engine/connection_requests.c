@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See connection.h. What NCCL's threads see of a connection: requests, errors, inline progress. */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -34,6 +35,8 @@ void connection_release(struct request *request) {
 }
 
 /* What a status means, and what to do about it. */
+#define ONE_WARNING_NS (10 * NS_PER_S)
+
 static const struct ending {
   int error;
   const char *what, *advice;
@@ -66,6 +69,27 @@ static double seconds_since(uint64_t then_ns, uint64_t now_ns) {
   return now_ns > then_ns ? (double)(now_ns - then_ns) / (double)NS_PER_S : 0;
 }
 
+/* A dead peer ends all its connections at once: the first one is worth a warning, the others say
+ * the same. The peer without its port tells them apart. */
+static bool is_first_error(const char *peer, int error, uint64_t now_ns) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static char last[CONNECTION_NAME_BYTES];
+  static uint64_t last_ns;
+  static int last_error;
+  const char *port = strrchr(peer, ':');
+  size_t length = port ? (size_t)(port - peer) : strlen(peer);
+  pthread_mutex_lock(&lock);
+  bool is_same = error == last_error && strncmp(last, peer, length) == 0 && last[length] == 0;
+  bool is_first = !is_same || now_ns >= last_ns + ONE_WARNING_NS;
+  if (is_first) {
+    snprintf(last, sizeof last, "%.*s", (int)length, peer);
+    last_ns = now_ns;
+    last_error = error;
+  }
+  pthread_mutex_unlock(&lock);
+  return is_first;
+}
+
 /* One message that names peer, NIC, address, request, times and errno. */
 static void report_error(struct connection *connection, int error) {
   struct link_view link;
@@ -86,12 +110,13 @@ static void report_error(struct connection *connection, int error) {
   if (link.peer_error) {
     snprintf(reason, sizeof reason, ", its reason: %s", strerror(-link.peer_error));
   }
-  LOG_WARN("connection %s %s on %s failed: %s (%s%s). %s; %llu of %llu requests done; peer last "
-           "heard %.1f s ago, asked %llu times. %s",
-           connection->is_sender ? "to" : "from", connection->peer, connection->nic, ending->what,
-           strerror(-error), reason, request, (unsigned long long)done, (unsigned long long)posted,
-           seconds_since(link.heard_ns, now_ns), (unsigned long long)link.pings_sent,
-           ending->advice);
+  bool is_first = is_first_error(connection->peer, error, now_ns);
+  LOG_AT(is_first ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
+         "connection %s %s on %s failed: %s (%s%s). %s; %llu of %llu requests done; peer last "
+         "heard %.1f s ago, asked %llu times. %s",
+         connection->is_sender ? "to" : "from", connection->peer, connection->nic, ending->what,
+         strerror(-error), reason, request, (unsigned long long)done, (unsigned long long)posted,
+         seconds_since(link.heard_ns, now_ns), (unsigned long long)link.pings_sent, ending->advice);
 }
 
 int connection_error(struct connection *connection) {

@@ -2,27 +2,19 @@
 /* spread: patience with slow lanes, and its end. */
 #include "net_plugin/link/spread.h"
 
+#include "net_plugin/link/rates.h"
+
 void spread_init(struct spread *spread, unsigned lanes, unsigned groups) {
   *spread = (struct spread){ .lane_count = lanes, .groups = groups > 0 ? groups : 1 };
 }
 
-/* The faster one of two in the middle, so that two lanes can be compared, too. 0: none is known. */
 static uint32_t spread_median(const struct spread *spread, const struct spread_sample *samples,
                               unsigned group) {
-  uint32_t sorted[WIRE_MAX_LANES];
-  unsigned count = 0;
+  struct rates rates = { .count = 0 };
   for (unsigned lane = group; lane < spread->lane_count; lane += spread->groups) {
-    uint32_t rate = samples[lane].ps_per_byte;
-    if (rate == 0) {
-      continue;
-    }
-    unsigned at = count++;
-    for (; at > 0 && sorted[at - 1] > rate; at--) {
-      sorted[at] = sorted[at - 1];
-    }
-    sorted[at] = rate;
+    rates_add(&rates, samples[lane].ps_per_byte);
   }
-  return count > 0 ? sorted[(count - 1) / 2] : 0;
+  return rates_typical(&rates);
 }
 
 /* Tries that came to nothing are forgotten when the lane shows that something is different now. */

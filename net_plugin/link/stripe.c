@@ -4,40 +4,37 @@
 
 #include <assert.h>
 
+#include "net_plugin/link/rates.h"
+
 void stripe_init(struct stripe *stripe, uint32_t chunk_bytes) {
   *stripe = (struct stripe){ .chunk_bytes = chunk_bytes & ~(STRIPE_GRAIN_BYTES - 1) };
 }
 
-/* The lower median of the lanes that have shown a rate: one that is briefly very fast or slow
- * changes nothing for the others. */
 static void stripe_compare(struct stripe *stripe) {
-  uint32_t rates[WIRE_MAX_LANES];
-  unsigned known = 0;
-  stripe->slow = stripe->unknown = 0;
+  struct rates rates = { .count = 0 };
+  stripe->unknown = 0;
   for (uint64_t lanes = stripe->up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    const struct stripe_load *load = &stripe->loads[lane];
-    stripe->unknown |= load->ps_per_byte == 0 ? 1ull << lane : 0;
-    stripe->slow |= load->is_slow ? 1ull << lane : 0;
-    if (load->ps_per_byte != 0) {
-      unsigned at = known++;
-      for (; at > 0 && rates[at - 1] > load->ps_per_byte; at--) {
-        rates[at] = rates[at - 1];
-      }
-      rates[at] = load->ps_per_byte;
-    }
+    uint32_t rate = stripe->loads[lane].ps_per_byte;
+    stripe->unknown |= rate == 0 ? 1ull << lane : 0;
+    rates_add(&rates, rate);
   }
-  stripe->typical_ps_per_byte = known > 0 ? rates[(known - 1) / 2] : 0;
+  stripe->typical_ps_per_byte = rates_typical(&rates);
 }
 
 /* Slow is who shows it in sample after sample: a single one may be the doing of a scheduler. */
-static void stripe_judge(struct stripe *stripe, struct stripe_load *load) {
+static void stripe_judge(struct stripe *stripe, unsigned lane) {
+  struct stripe_load *load = &stripe->loads[lane];
   if (load->ps_per_byte * 100ull > stripe->typical_ps_per_byte * (uint64_t)STRIPE_SLOW_PERCENT) {
     load->slow_samples += load->slow_samples < STRIPE_SLOW_SAMPLES ? 1 : 0;
   } else {
     load->slow_samples /= 2;
   }
-  load->is_slow = load->slow_samples >= (load->is_slow ? 1 : STRIPE_SLOW_SAMPLES);
+  if (load->slow_samples == STRIPE_SLOW_SAMPLES) {
+    stripe->slow |= 1ull << lane;
+  } else if (load->slow_samples == 0) {
+    stripe->slow &= ~(1ull << lane);
+  }
 }
 
 void stripe_lane_up(struct stripe *stripe, unsigned lane) {
@@ -49,12 +46,13 @@ void stripe_lane_up(struct stripe *stripe, unsigned lane) {
 
 void stripe_lane_lost(struct stripe *stripe, unsigned lane) {
   stripe->up &= ~(1ull << lane);
+  stripe->slow &= ~(1ull << lane);
   stripe->lanes_up = (unsigned)__builtin_popcountll(stripe->up);
   stripe->loads[lane].outstanding_bytes = 0;
   stripe_compare(stripe);
 }
 
-/* A lane without a rate of its own is taken to be as good as the best one: it must get chunks to
+/* A lane without a rate of its own is taken to be as good as a typical one: it must get chunks to
  * show what it can do. */
 static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
   uint32_t known = stripe->loads[lane].ps_per_byte;
@@ -222,5 +220,5 @@ void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t
   load->sample_bytes = 0;
   load->sample_ns = now_ns;
   stripe_compare(stripe);
-  stripe_judge(stripe, load);
+  stripe_judge(stripe, lane);
 }

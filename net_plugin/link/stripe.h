@@ -51,8 +51,7 @@ struct stripe_load {
   uint64_t sample_bytes;      /* acknowledged since sample_ns */
   uint64_t sample_ns;         /* when the lane became busy, or the last sample was taken */
   uint32_t ps_per_byte;       /* drain time; 0: not known yet */
-  unsigned slow_samples;
-  bool is_slow;
+  unsigned slow_samples;      /* 0..STRIPE_SLOW_SAMPLES, which makes it slow until it is 0 again */
 };
 
 struct stripe {

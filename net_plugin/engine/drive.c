@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/random.h"
 
 /* A gap between bytes that is longer is not busy time. */
 #define GAP_NS (1 * NS_PER_MS)
@@ -29,14 +30,11 @@ void drive_init(struct drive *drive, enum drive_mode mode, bool can_switch, uint
   drive->mode = mode;
   drive->choice = DRIVE_INLINE;
   drive->due_ns = FIRST_TRIAL_NS;
-  drive->random = seed * 2 + 1;
+  drive->random = seed;
 }
 
 static bool draw(struct drive *drive) {
-  drive->random ^= drive->random << 13;
-  drive->random ^= drive->random >> 7;
-  drive->random ^= drive->random << 17;
-  return (drive->random >> 32) & 1;
+  return random_next(&drive->random) & 1;
 }
 
 static uint64_t median(const uint64_t rates[DRIVE_PAIRS]) {

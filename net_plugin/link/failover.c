@@ -4,6 +4,8 @@
 
 #include <assert.h>
 
+#include "common/random.h"
+
 static uint64_t lane_bit(unsigned lane) {
   return 1ull << lane;
 }
@@ -53,14 +55,6 @@ void failover_init(struct failover *failover, const struct link_config *config, 
   };
 }
 
-/* splitmix64 (Steele, Lea, Flood 2014): any seed is good. */
-static uint64_t failover_random(struct failover *failover) {
-  uint64_t z = failover->random += 0x9E3779B97F4A7C15ull;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-  return z ^ (z >> 31);
-}
-
 static void failover_find_retry(struct failover *failover) {
   failover->retry_ns = LINK_NO_DEADLINE;
   if (failover->role != LINK_SENDER) {
@@ -85,7 +79,7 @@ static void failover_back_off(struct failover *failover, unsigned lane, uint64_t
     delay_ns = FAILOVER_BACKOFF_MAX_NS;
   }
   lost->failures++;
-  lost->retry_ns = now_ns + delay_ns - failover_random(failover) % (delay_ns / 2);
+  lost->retry_ns = now_ns + delay_ns - random_next(&failover->random) % (delay_ns / 2);
 }
 
 void failover_grow(struct failover *failover) {

@@ -8,18 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/random.h"
+
 #define MS 1000000ull
 #define LONGEST_RUN_NS (600ull * 1000 * MS)
 #define MOST_STEPS 3000000ull
 
 /* ---- randomness, messages ---- */
 
-/* splitmix64 (Steele, Lea, Flood 2014) */
 uint64_t world_random(struct world *world) {
-  uint64_t z = world->random += 0x9E3779B97F4A7C15ull;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-  return z ^ (z >> 31);
+  return random_next(&world->random);
 }
 
 uint64_t world_between(struct world *world, uint64_t low, uint64_t high) {

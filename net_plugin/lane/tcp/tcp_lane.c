@@ -15,13 +15,12 @@
 
 #include "common/bytes.h"
 #include "net_plugin/lane/tcp/tcp_stats.h"
+#include "net_plugin/lane/tcp/tcp_stream.h"
 
 /* Holds several small messages; of a bulk chunk at most this much is copied twice. */
 #define READ_BUFFER_BYTES 8192
 #define SMALL_BYTES 1024
 #define LARGE_BYTES (16u << 10)
-/* Per call, so that one busy lane does not starve the others. */
-#define READ_BUDGET_BYTES (1u << 20)
 
 struct tcp_lane {
   struct lane lane;
@@ -30,8 +29,7 @@ struct tcp_lane {
   struct link_frame frame; /* being written */
   size_t written;          /* of its header and payload */
 
-  bool in_payload;
-  uint32_t payload_length, payload_got;
+  struct tcp_arriving arriving;
   size_t start, end; /* unread bytes of the buffer */
   uint64_t bytes_written, bytes_read;
   uint8_t buffer[READ_BUFFER_BYTES];
@@ -104,55 +102,29 @@ static int tcp_resume(struct lane *lane, uint64_t now_ns) {
 
 /* ---- reading ---- */
 
-static int finish_frame(struct tcp_lane *tcp, uint64_t now_ns) {
-  tcp->in_payload = false;
-  return link_frame_completed(tcp->lane.link, tcp->lane.index, now_ns);
-}
-
-static int start_frame(struct tcp_lane *tcp, const uint8_t *bytes, uint64_t now_ns) {
-  struct wire_header header;
-  int error = wire_header_decode(bytes, &header);
-  if (!error) {
-    error = link_frame_received(tcp->lane.link, tcp->lane.index, &header, now_ns);
-  }
-  if (error) {
-    return error;
-  }
-  tcp->payload_length = header.length;
-  tcp->payload_got = 0;
-  tcp->in_payload = true;
-  return header.length ? 0 : finish_frame(tcp, now_ns);
-}
-
-/* Where the next byte of the payload goes; NULL if the link wants no more of this lane. Asked each
- * time: the user may have left meanwhile. */
-static uint8_t *payload_end(struct tcp_lane *tcp) {
-  uint8_t *payload = link_receive_buffer(tcp->lane.link, tcp->lane.index);
-  return payload ? payload + tcp->payload_got : NULL;
-}
-
 /* Consumes the buffer as far as it holds whole headers and bytes of payloads. */
 static int parse_buffer(struct tcp_lane *tcp, uint64_t now_ns) {
+  struct tcp_arriving *arriving = &tcp->arriving;
   int error = 0;
   while (!error) {
     size_t available = tcp->end - tcp->start;
-    if (tcp->in_payload) {
-      size_t wanted = tcp->payload_length - tcp->payload_got;
+    if (arriving->in_payload) {
+      size_t wanted = arriving->payload_length - arriving->payload_got;
       size_t taken = available < wanted ? available : wanted;
-      uint8_t *to = payload_end(tcp);
+      uint8_t *to = tcp_frame_end(&tcp->lane, arriving);
       if (!to) {
         return -ESTALE;
       }
       bytes_copy_upwards(to, tcp->buffer + tcp->start, taken);
       tcp->start += taken;
-      tcp->payload_got += (uint32_t)taken;
+      error = tcp_frame_grow(&tcp->lane, arriving, taken, now_ns);
       if (taken < wanted) {
         break;
       }
-      error = finish_frame(tcp, now_ns);
     } else if (available >= WIRE_HEADER_BYTES) {
       tcp->start += WIRE_HEADER_BYTES;
-      error = start_frame(tcp, tcp->buffer + tcp->start - WIRE_HEADER_BYTES, now_ns);
+      error = tcp_frame_begin(&tcp->lane, arriving, tcp->buffer + tcp->start - WIRE_HEADER_BYTES,
+                              now_ns);
     } else {
       memmove(tcp->buffer, tcp->buffer + tcp->start, available);
       tcp->start = 0;
@@ -173,15 +145,15 @@ static ssize_t receive_some(struct tcp_lane *tcp, size_t *wanted) {
   struct iovec parts[2];
   struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
   *wanted = READ_BUFFER_BYTES - tcp->end;
-  if (tcp->payload_length >= LARGE_BYTES) {
+  if (tcp->arriving.payload_length >= LARGE_BYTES) {
     size_t header = tcp->end < WIRE_HEADER_BYTES ? WIRE_HEADER_BYTES - tcp->end : 1;
     *wanted = header < *wanted ? header : *wanted;
   }
-  if (!tcp->in_payload) {
+  if (!tcp->arriving.in_payload) {
     return recv(tcp->lane.fd, tcp->buffer + tcp->end, *wanted, MSG_DONTWAIT);
   }
-  parts[0].iov_base = payload_end(tcp);
-  parts[0].iov_len = tcp->payload_length - tcp->payload_got;
+  parts[0].iov_base = tcp_frame_end(&tcp->lane, &tcp->arriving);
+  parts[0].iov_len = tcp->arriving.payload_length - tcp->arriving.payload_got;
   parts[1].iov_base = tcp->buffer + tcp->end;
   parts[1].iov_len = *wanted;
   *wanted += parts[0].iov_len;
@@ -194,45 +166,28 @@ static ssize_t receive_some(struct tcp_lane *tcp, size_t *wanted) {
 
 static int accept_bytes(struct tcp_lane *tcp, size_t n, uint64_t now_ns) {
   tcp->bytes_read += n;
-  if (tcp->in_payload) {
-    size_t wanted = tcp->payload_length - tcp->payload_got;
+  if (tcp->arriving.in_payload) {
+    size_t wanted = tcp->arriving.payload_length - tcp->arriving.payload_got;
     size_t taken = n < wanted ? n : wanted;
-    tcp->payload_got += (uint32_t)taken;
     n -= taken;
     link_bytes_arrived(tcp->lane.link, tcp->lane.index, now_ns);
-    if (taken == wanted) {
-      int error = finish_frame(tcp, now_ns);
-      if (error) {
-        return error;
-      }
+    int error = tcp_frame_grow(&tcp->lane, &tcp->arriving, taken, now_ns);
+    if (error) {
+      return error;
     }
   }
   tcp->end += n;
   return tcp->end > tcp->start ? parse_buffer(tcp, now_ns) : 0;
 }
 
-/* After close: only the end of the stream is of interest. */
-static int drop_input(struct tcp_lane *tcp) {
-  for (size_t dropped = 0; dropped < READ_BUDGET_BYTES;) {
-    ssize_t n = recv(tcp->lane.fd, tcp->buffer, READ_BUFFER_BYTES, MSG_DONTWAIT);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-      tcp->is_closed = true;
-    }
-    if (n <= 0) {
-      return 0;
-    }
-    dropped += (size_t)n;
-  }
-  return 0;
-}
-
 static int tcp_read(struct lane *lane, uint64_t now_ns, size_t *got) {
   struct tcp_lane *tcp = tcp_lane(lane);
   *got = 0;
   if (tcp->is_closing) {
-    return drop_input(tcp);
+    tcp->is_closed |= tcp_stream_drop(lane->fd, tcp->buffer, READ_BUFFER_BYTES);
+    return 0;
   }
-  while (*got < READ_BUDGET_BYTES) {
+  while (*got < TCP_READ_BUDGET_BYTES) {
     size_t wanted;
     ssize_t n = receive_some(tcp, &wanted);
     if (n == 0) {

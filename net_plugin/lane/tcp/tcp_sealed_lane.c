@@ -13,11 +13,11 @@
 #include "common/bytes.h"
 #include "net_plugin/lane/tcp/tcp_seal.h"
 #include "net_plugin/lane/tcp/tcp_stats.h"
+#include "net_plugin/lane/tcp/tcp_stream.h"
 
 #define SMALL_BYTES 4096
 /* A chunk of the default size in one system call. */
 #define BUFFER_BYTES (4 * TCP_SEAL_RECORD_BYTES + 128)
-#define READ_BUDGET_BYTES (1u << 20)
 
 struct tcp_sealed {
   struct tcp_seal out, in; /* first: they want alignment */
@@ -28,9 +28,8 @@ struct tcp_sealed {
   size_t sealed;           /* of its header and payload */
   size_t out_start, out_end;
 
-  bool in_payload;
+  struct tcp_arriving arriving;
   size_t header_got;
-  uint32_t payload_length, payload_got;
   size_t in_end;
   uint64_t bytes_written, bytes_read;
   uint8_t header[WIRE_HEADER_BYTES];
@@ -103,46 +102,28 @@ static int sealed_resume(struct lane *lane, uint64_t now_ns) {
 
 /* ---- reading ---- */
 
-static int finish_frame(struct tcp_sealed *tcp, uint64_t now_ns) {
-  tcp->in_payload = false;
-  tcp->header_got = 0;
-  return link_frame_completed(tcp->lane.link, tcp->lane.index, now_ns);
-}
-
-static int start_frame(struct tcp_sealed *tcp, uint64_t now_ns) {
-  struct wire_header header;
-  int error = wire_header_decode(tcp->header, &header);
-  if (!error) {
-    error = link_frame_received(tcp->lane.link, tcp->lane.index, &header, now_ns);
-  }
-  if (error) {
-    return error;
-  }
-  tcp->payload_length = header.length;
-  tcp->payload_got = 0;
-  tcp->in_payload = true;
-  return header.length ? 0 : finish_frame(tcp, now_ns);
-}
-
 /* Text of a record that was opened. */
 static int accept_text(struct tcp_sealed *tcp, const uint8_t *text, size_t bytes, uint64_t now_ns) {
+  struct tcp_arriving *arriving = &tcp->arriving;
   int error = 0;
   while (bytes > 0 && !error) {
-    size_t wanted = tcp->in_payload ? tcp->payload_length - tcp->payload_got
-                                    : WIRE_HEADER_BYTES - tcp->header_got;
+    size_t wanted = arriving->in_payload ? arriving->payload_length - arriving->payload_got
+                                         : WIRE_HEADER_BYTES - tcp->header_got;
     size_t taken = bytes < wanted ? bytes : wanted;
-    if (tcp->in_payload) {
-      uint8_t *to = link_receive_buffer(tcp->lane.link, tcp->lane.index);
+    if (arriving->in_payload) {
+      uint8_t *to = tcp_frame_end(&tcp->lane, arriving);
       if (!to) {
         return -ESTALE;
       }
-      bytes_copy_upwards(to + tcp->payload_got, text, taken);
-      tcp->payload_got += (uint32_t)taken;
-      error = taken == wanted ? finish_frame(tcp, now_ns) : 0;
+      bytes_copy_upwards(to, text, taken);
+      error = tcp_frame_grow(&tcp->lane, arriving, taken, now_ns);
     } else {
       memcpy(tcp->header + tcp->header_got, text, taken);
       tcp->header_got += taken;
-      error = taken == wanted ? start_frame(tcp, now_ns) : 0;
+      if (taken == wanted) {
+        tcp->header_got = 0;
+        error = tcp_frame_begin(&tcp->lane, arriving, tcp->header, now_ns);
+      }
     }
     text += taken;
     bytes -= taken;
@@ -177,28 +158,14 @@ static int open_records(struct tcp_sealed *tcp, uint64_t now_ns) {
   return 0;
 }
 
-/* After close: only the end of the stream is of interest. */
-static int drop_input(struct tcp_sealed *tcp) {
-  for (size_t dropped = 0; dropped < READ_BUDGET_BYTES;) {
-    ssize_t n = recv(tcp->lane.fd, tcp->in_buffer, BUFFER_BYTES, MSG_DONTWAIT);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-      tcp->is_closed = true;
-    }
-    if (n <= 0) {
-      return 0;
-    }
-    dropped += (size_t)n;
-  }
-  return 0;
-}
-
 static int sealed_read(struct lane *lane, uint64_t now_ns, size_t *got) {
   struct tcp_sealed *tcp = tcp_sealed(lane);
   *got = 0;
   if (tcp->is_closing) {
-    return drop_input(tcp);
+    tcp->is_closed |= tcp_stream_drop(lane->fd, tcp->in_buffer, BUFFER_BYTES);
+    return 0;
   }
-  while (*got < READ_BUDGET_BYTES) {
+  while (*got < TCP_READ_BUDGET_BYTES) {
     size_t wanted = BUFFER_BYTES - tcp->in_end;
     ssize_t n = recv(lane->fd, tcp->in_buffer + tcp->in_end, wanted, MSG_DONTWAIT);
     if (n == 0) {

@@ -170,7 +170,6 @@ static int accept_bytes(struct tcp_lane *tcp, size_t n, uint64_t now_ns) {
     size_t wanted = tcp->arriving.payload_length - tcp->arriving.payload_got;
     size_t taken = n < wanted ? n : wanted;
     n -= taken;
-    link_bytes_arrived(tcp->lane.link, tcp->lane.index, now_ns);
     int error = tcp_frame_grow(&tcp->lane, &tcp->arriving, taken, now_ns);
     if (error) {
       return error;

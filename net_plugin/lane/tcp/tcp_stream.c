@@ -27,6 +27,7 @@ int tcp_frame_begin(struct lane *lane, struct tcp_arriving *arriving,
 int tcp_frame_grow(struct lane *lane, struct tcp_arriving *arriving, size_t bytes,
                    uint64_t now_ns) {
   arriving->payload_got += (uint32_t)bytes;
+  link_bytes_arrived(lane->link, lane->index, now_ns);
   return arriving->payload_got == arriving->payload_length ? finish(lane, arriving, now_ns) : 0;
 }
 

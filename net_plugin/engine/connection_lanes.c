@@ -31,23 +31,22 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
                            uint64_t now_ns) {
   struct lane *lane = connection->slots[index].lane;
   uint32_t epoch = lane->epoch;
-  connection->checksum_errors += error == -EBADMSG;
   connection_drop_lane(connection, index);
+  if (error == -EPIPE) { /* the peer leaves, its BYE is near */
+    link_lane_left(connection->link, index, epoch, now_ns);
+    return;
+  }
   if (error == -EBADMSG) {
+    connection->checksum_errors++;
     LOG_WARN_EVERY(DAMAGE_INTERVAL_NS,
                    "flow %u to %s on %s brought damaged bytes; they are sent again. Something "
                    "between the hosts changes data: look at NICs, cables and memory",
                    index, connection->peer, connection->nic);
-  } else if (error != -EPIPE &&
-             !connection->is_detached) { /* -EPIPE: the peer leaves, its BYE is near */
+  } else if (!connection->is_detached) {
     LOG_INFO("flow %u to %s on %s lost: %s; its data moves to the others, the flow is dialled anew",
              index, connection->peer, connection->nic, strerror(-error));
   }
-  if (error == -EPIPE) {
-    link_lane_left(connection->link, index, epoch, now_ns);
-  } else {
-    link_lane_lost(connection->link, index, epoch, now_ns);
-  }
+  link_lane_lost(connection->link, index, epoch, now_ns);
 }
 
 void connection_update_lane(struct connection *connection, unsigned index) {

@@ -34,9 +34,9 @@ void connection_release(struct request *request) {
   request->is_in_use = false;
 }
 
-/* What a status means, and what to do about it. */
 #define ONE_WARNING_NS (10 * NS_PER_S)
 
+/* What a status means, and what to do about it. */
 static const struct ending {
   int error;
   const char *what, *advice;

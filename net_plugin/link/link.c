@@ -22,7 +22,7 @@ static size_t round_up(size_t bytes) {
 }
 
 struct layout {
-  size_t lanes, requeue, controls, nowhere, eager, end; /* offsets */
+  size_t lanes, requeue, controls, staging, nowhere, eager, end; /* offsets */
   size_t control_stride, eager_stride;
 };
 
@@ -42,7 +42,8 @@ static bool link_lay_out(const struct link_config *config, struct layout *layout
   layout->requeue = layout->lanes + round_up(config->lanes * sizeof(struct lane));
   layout->controls = layout->requeue + (is_sender ? round_up(requeue_bytes) : 0);
   layout->eager = layout->controls + config->lanes * layout->control_stride;
-  layout->nowhere = layout->eager + copies * layout->eager_stride;
+  layout->staging = layout->eager + copies * layout->eager_stride;
+  layout->nowhere = layout->staging + (is_sender ? 0 : config->lanes * WIRE_MAX_POLLED_BYTES);
   layout->end = layout->nowhere + (is_sender ? 0 : WIRE_MAX_CHUNK_BYTES);
   return true;
 }
@@ -79,6 +80,9 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
                   OUTGOING_COPIES * layout.eager_stride);
   } else {
     link->nowhere = bytes + layout.nowhere;
+    for (unsigned lane = 0; lane < config->lanes; lane++) {
+      link->lanes[lane].staging = bytes + layout.staging + lane * WIRE_MAX_POLLED_BYTES;
+    }
     credit_init(&link->given, config->eager_slots);
     incoming_init(&link->incoming, config->eager_bytes, config->eager_slots, bytes + layout.eager,
                   layout.eager_stride);

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "common/bytes.h"
 #include "common/hash.h"
 #include "net_plugin/link/link_state.h"
 
@@ -31,6 +32,10 @@ int link_receive_posted(struct link *link, void *data, size_t bytes, uint64_t no
   return 0;
 }
 
+static bool is_for_message(enum arrival arrival) {
+  return arrival == ARRIVAL_USER || arrival == ARRIVAL_STAGED || arrival == ARRIVAL_BOUNCED;
+}
+
 int receive_data_begins(struct link *link, unsigned lane) {
   struct lane *receiving = &link->lanes[lane];
   if (link->is_detached) {
@@ -40,16 +45,22 @@ int receive_data_begins(struct link *link, unsigned lane) {
   }
   bool is_bounced = false;
   int result = incoming_begin(&link->incoming, &receiving->header, &receiving->buffer, &is_bounced);
-  if (result == 0) {
-    receiving->arrival = is_bounced ? ARRIVAL_BOUNCED : ARRIVAL_USER;
+  if (result != 0) {
+    return result;
   }
-  return result;
+  receiving->arrival = is_bounced ? ARRIVAL_BOUNCED : ARRIVAL_USER;
+  if (!is_bounced && (receiving->header.flags & WIRE_IS_POLLED) != 0) {
+    receiving->arrival = ARRIVAL_STAGED;
+    receiving->destination = receiving->buffer;
+    receiving->buffer = receiving->staging;
+  }
+  return 0;
 }
 
 /* The frame on this lane will not be completed. */
 void receive_data_dropped(struct link *link, unsigned lane) {
   struct lane *receiving = &link->lanes[lane];
-  if (receiving->arrival == ARRIVAL_USER || receiving->arrival == ARRIVAL_BOUNCED) {
+  if (is_for_message(receiving->arrival)) {
     bool is_bounced = receiving->arrival == ARRIVAL_BOUNCED;
     incoming_drop(&link->incoming, &receiving->header, is_bounced);
     credit_granted(&link->given, link->incoming.granted, link->incoming.completed);
@@ -66,6 +77,9 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   if ((header->flags & WIRE_HAS_CRC) != 0 &&
       hash_crc32c(0, receiving->buffer, header->length) != header->payload_crc) {
     return -EBADMSG;
+  }
+  if (receiving->arrival == ARRIVAL_STAGED) {
+    bytes_copy_upwards(receiving->destination, receiving->buffer, header->length);
   }
   int result = incoming_end(&link->incoming, header, is_bounced);
   if (result != 0) {
@@ -176,7 +190,7 @@ void receive_fill_window(struct link *link, unsigned lane, struct wire_header *h
 void receive_detach(struct link *link) {
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
     struct lane *receiving = &link->lanes[lane];
-    if (receiving->arrival == ARRIVAL_USER || receiving->arrival == ARRIVAL_BOUNCED) {
+    if (is_for_message(receiving->arrival)) {
       receiving->arrival = ARRIVAL_NOWHERE;
       receiving->buffer = link->nowhere;
     }

@@ -5,6 +5,7 @@
 
 #include "common/hash.h"
 #include "net_plugin/link/link_state.h"
+#include "net_plugin/link/polled.h"
 
 int link_send_posted(struct link *link, const void *data, size_t bytes, uint64_t now_ns) {
   assert(link->config.role == LINK_SENDER && !link->is_detached);
@@ -28,7 +29,9 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, uint64_t
   if (is_first) {
     liveness_waits(&link->liveness, now_ns);
   }
-  link->outgoing.slots[(link->outgoing.posted - 1) % LINK_WINDOW].posted_ns = now_ns;
+  struct outgoing *message = &link->outgoing.slots[(link->outgoing.posted - 1) % LINK_WINDOW];
+  message->posted_ns = now_ns;
+  message->is_polled = polled_has_form(message->data, bytes);
   if (bytes > LINK_GROW_BYTES && !link->failover.is_grown) {
     failover_grow(&link->failover);
   }
@@ -62,6 +65,9 @@ static struct chunk send_take_chunk(struct link *link, unsigned lane) {
   const struct outgoing *message = outgoing_cutting(&link->outgoing);
   uint32_t length =
       stripe_chunk_bytes(&link->stripe, lane, message->bytes, message->bytes - message->cut);
+  if (message->is_polled && length > WIRE_MAX_POLLED_BYTES) {
+    length = WIRE_MAX_POLLED_BYTES;
+  }
   return outgoing_cut(&link->outgoing, length);
 }
 
@@ -85,6 +91,9 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
   };
   if (!message->is_copied) {
     header.flags |= WIRE_IS_AWAITED;
+  }
+  if (message->is_polled) {
+    header.flags |= WIRE_IS_POLLED;
   }
   frame->length = chunk.length;
   frame->payload = chunk.length > 0 ? message->data + chunk.offset : NULL;

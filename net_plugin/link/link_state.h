@@ -25,6 +25,7 @@ enum arrival {
   ARRIVAL_NONE,    /* no frame is arriving */
   ARRIVAL_CONTROL, /* the lane's control buffer; every frame that is not DATA */
   ARRIVAL_USER,    /* the user's buffer */
+  ARRIVAL_STAGED,  /* the lane's staging buffer, for the user's: the frame is polled */
   ARRIVAL_BOUNCED, /* a bounce buffer */
   ARRIVAL_NOWHERE, /* the user detached: read and forget */
 };
@@ -41,9 +42,11 @@ struct lane {
   uint64_t bytes_sent, bytes_acked, bytes_received;
 
   /* receiver */
-  uint64_t received;   /* DATA frames that counted, over all epochs */
-  uint64_t told;       /* of these, acknowledged by a WINDOW */
-  uint64_t arrived_ns; /* when the last of them came */
+  uint64_t received;    /* DATA frames that counted, over all epochs */
+  uint64_t told;        /* of these, acknowledged by a WINDOW */
+  uint64_t arrived_ns;  /* when the last of them came */
+  uint8_t *staging;     /* WIRE_MAX_POLLED_BYTES, touched only by polled frames */
+  uint8_t *destination; /* ARRIVAL_STAGED: where the bytes go when all of them are there */
 
   /* sender */
   uint32_t sent_epoch; /* the incarnation whose frames are in the journal */

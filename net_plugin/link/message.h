@@ -37,6 +37,7 @@ struct outgoing {
   uint32_t chunks;   /* in journals or requeued */
   bool is_cut;       /* nothing is left to cut (a zero-byte message: its one chunk was cut) */
   bool is_copied;
+  bool is_polled; /* see polled.h */
   uint64_t posted_ns;
 };
 

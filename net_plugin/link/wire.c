@@ -37,7 +37,8 @@ void wire_header_encode(const struct wire_header *header, uint8_t bytes[WIRE_HEA
 static bool is_valid_data(const struct wire_header *header) {
   return header->total <= WIRE_MAX_MESSAGE_BYTES && header->length <= WIRE_MAX_CHUNK_BYTES &&
          header->offset <= header->total && header->length <= header->total - header->offset &&
-         (header->length > 0) == (header->total > 0);
+         (header->length > 0) == (header->total > 0) &&
+         ((header->flags & WIRE_IS_POLLED) == 0 || header->length <= WIRE_MAX_POLLED_BYTES);
 }
 
 static bool is_valid_lane_epoch(const struct wire_header *header) {
@@ -50,7 +51,9 @@ static bool is_valid(const struct wire_header *header) {
   if (header->length > 0 && !is_data && !is_window) {
     return false;
   }
-  unsigned known = is_data ? WIRE_HAS_CRC | WIRE_IS_AWAITED : is_window ? WIRE_HAS_CRC : 0;
+  unsigned known = is_data     ? WIRE_HAS_CRC | WIRE_IS_AWAITED | WIRE_IS_POLLED
+                   : is_window ? WIRE_HAS_CRC
+                               : 0;
   if ((header->flags & ~known) != 0) {
     return false;
   }

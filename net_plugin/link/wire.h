@@ -47,6 +47,8 @@
 #define WIRE_MAX_CHUNK_BYTES (4u << 20)
 /* NCCL_MAX_NET_SIZE_BYTES: no single request is larger (nccl src/include/nccl_net.h). */
 #define WIRE_MAX_MESSAGE_BYTES (1ull << 40)
+/* A polled message comes in chunks of at most this size, a multiple of any line. */
+#define WIRE_MAX_POLLED_BYTES (64u << 10)
 #define WIRE_ACK_BYTES 16
 #define WIRE_MAX_ERRNO 4095 /* Linux: MAX_ERRNO */
 #define WIRE_MAX_WINDOW_BYTES (WIRE_MAX_LANES * WIRE_ACK_BYTES)
@@ -67,6 +69,7 @@ enum wire_type {
 enum wire_flag {
   WIRE_HAS_CRC = 1,
   WIRE_IS_AWAITED = 2, /* DATA: the sender's user waits until all of the message is acknowledged */
+  WIRE_IS_POLLED = 4,  /* DATA: the receiver's user reads it while it arrives, see polled.h */
 };
 
 struct wire_header {

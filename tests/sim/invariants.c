@@ -11,6 +11,8 @@
 #define SENT_SCRIBBLE 0xDD
 #define RECEIVED_SCRIBBLE 0xEE
 #define UNTOUCHED 0xA5
+#define LINE_BYTES 128u /* of a message that is polled; its last word is the flag */
+#define LINE_WORDS (LINE_BYTES / 8)
 
 static const char *const side_names[] = { "sender", "receiver" };
 
@@ -62,6 +64,8 @@ void users_plan(struct world *world) {
     struct message_plan *plan = &world->plans[i];
     uint64_t most = is_small ? world->config[SENDER].eager_bytes : budget;
     plan->bytes = world->is_bulk ? 1u << 20 : plan_size(world, most < budget ? most : budget);
+    plan->is_polled = plan->bytes >= LINE_BYTES && world_chance(world, 20);
+    plan->bytes -= plan->is_polled ? plan->bytes % LINE_BYTES : 0;
     plan->capacity = plan->bytes + (world_chance(world, 50) ? 0 : world_between(world, 0, 100));
     budget -= plan->bytes < budget ? plan->bytes : budget;
   }
@@ -70,6 +74,9 @@ void users_plan(struct world *world) {
 /* ---- content ---- */
 
 static uint64_t pattern_word(const struct world *world, unsigned message, uint64_t word) {
+  if (world->plans[message].is_polled && word % LINE_WORDS == LINE_WORDS - 1) {
+    return message + 1;
+  }
   return (world->seed + message * 0x9E3779B97F4A7C15ull) ^ (word * 0xD6E8FEB86659FD93ull);
 }
 
@@ -119,6 +126,27 @@ static void scribble_check(struct world *world, unsigned message, const uint8_t 
     if (from[at] != value) {
       world_fail(world, "byte %llu of message %u was written by nobody's leave",
                  (unsigned long long)at, message);
+    }
+  }
+}
+
+/* A receiver who polls takes a line for complete when its flag has come. One line of each message
+ * is looked at per step. */
+static void lines_check(struct world *world) {
+  const struct end *end = &world->ends[RECEIVER];
+  for (uint64_t i = end->completed; i < end->posted && !end->is_detached; i++) {
+    const struct message_plan *plan = &world->plans[i];
+    if (!plan->is_polled) {
+      continue;
+    }
+    uint64_t word = world->steps % (plan->bytes / LINE_BYTES) * LINE_WORDS, last = LINE_WORDS - 1;
+    uint64_t got[LINE_WORDS];
+    memcpy(got, plan->in + word * 8, sizeof got);
+    for (uint64_t at = 0; at < last && got[last] == i + 1; at++) {
+      if (got[at] != pattern_word(world, (unsigned)i, word + at)) {
+        world_fail(world, "message %u shows the flag of byte %llu before the data", (unsigned)i,
+                   (unsigned long long)(word * 8));
+      }
     }
   }
 }
@@ -226,6 +254,7 @@ void users_run(struct world *world, enum side side) {
 
 /* Most of a step changes nothing, and the tallies of link_check are long: a sample of the steps. */
 void invariants_check(struct world *world) {
+  lines_check(world);
   if (world->lanes <= 8 || world->steps % 16 == 0) {
     link_check(world->ends[SENDER].link);
     link_check(world->ends[RECEIVER].link);

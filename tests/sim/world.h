@@ -98,6 +98,7 @@ struct message_plan {
   uint64_t bytes, capacity;
   uint8_t *out, *in; /* what the two users lent; NULL before and after */
   bool has_landed;   /* the receiver had all of it before it detached */
+  bool is_polled;    /* has LL128's flags, and a receiver who looks at them */
 };
 
 struct world {

@@ -10,6 +10,7 @@
 static const struct wire_header samples[] = {
   { WIRE_DATA, WIRE_HAS_CRC, 4096, 7, 8192, 1 << 20, 0x12345678 },
   { WIRE_DATA, 0, 0, UINT64_MAX, 0, 0, 0 },
+  { WIRE_DATA, WIRE_IS_POLLED | WIRE_IS_AWAITED, WIRE_MAX_POLLED_BYTES, 0, 0, 1 << 20, 0 },
   { WIRE_DATA, 0, WIRE_MAX_CHUNK_BYTES, 1, WIRE_MAX_MESSAGE_BYTES - WIRE_MAX_CHUNK_BYTES,
     WIRE_MAX_MESSAGE_BYTES, 0 },
   { WIRE_REQUEST, 0, 0, 99, 0, 0, 0 },
@@ -26,7 +27,8 @@ static const struct wire_header samples[] = {
 static const struct wire_header beyond_limits[] = {
   { 0, 0, 0, 0, 0, 0, 0 },
   { WIRE_TYPE_END, 0, 0, 0, 0, 0, 0 },
-  { WIRE_DATA, 4, 1, 0, 0, 1, 0 },
+  { WIRE_DATA, 8, 1, 0, 0, 1, 0 },
+  { WIRE_DATA, WIRE_IS_POLLED, WIRE_MAX_POLLED_BYTES + 1, 0, 0, 1 << 20, 0 },
   { WIRE_DATA, 0, 1, 0, 0, 1, 5 },
   { WIRE_DATA, 0, 0, 0, 0, 1, 0 },
   { WIRE_DATA, 0, 2, 0, 0, 1, 0 },
@@ -36,6 +38,7 @@ static const struct wire_header beyond_limits[] = {
   { WIRE_DATA, 0, 1, 0, 0, WIRE_MAX_MESSAGE_BYTES + 1, 0 },
   { WIRE_REQUEST, 0, 0, 0, 1, 0, 0 },
   { WIRE_WINDOW, WIRE_IS_AWAITED, 0, 0, 0, 0, 0 },
+  { WIRE_WINDOW, WIRE_IS_POLLED, 0, 0, 0, 0, 0 },
   { WIRE_REQUEST, WIRE_HAS_CRC, 0, 0, 0, 0, 0 },
   { WIRE_REQUEST, 0, 16, 0, 0, 0, 0 },
   { WIRE_WINDOW, 0, 15, 0, 0, 0, 0 },

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/fake_cuda/nccl/block.h"
+#include "tests/fake_cuda/runtime/config.h"
 
 /* ---- set-up ---- */
 
@@ -290,6 +291,15 @@ static void ll_end_send(struct prims *p, size_t bytes, size_t slot_bytes) {
   }
 }
 
+/* A transport whose bytes become visible in any order (see waits_for_proxy) must have all of a step
+ * before a flag is believed. */
+static void ll_begin_receive(struct prims *p) {
+  for (int i = 0; waits_for_proxy && i < p->n_recv; i++) {
+    if (p->recv[i].conn->fifo)
+      wait_for_data(p, &p->recv[i]);
+  }
+}
+
 static void ll_op(struct prims *p, int flags, enum buffer src, enum buffer dst, ssize_t src_index,
                   ssize_t dst_index, ssize_t count) {
   bool is_ll128 = p->proto == PROTO_LL128;
@@ -305,6 +315,8 @@ static void ll_op(struct prims *p, int flags, enum buffer src, enum buffer dst, 
 
   if (flags & SEND)
     ll_begin_send(p, bytes, slot_bytes);
+  if (flags & RECV)
+    ll_begin_receive(p);
   for (size_t done = 0, k = 0; done < bytes; done += unit, k++) {
     size_t n = MIN(unit, bytes - done);
     size_t lines = (n + 7) / 8;

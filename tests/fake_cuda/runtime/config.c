@@ -10,6 +10,7 @@ int device_count = 1;
 int device_first;
 int device_cc = 80;
 struct device devices[MAX_DEVICES];
+bool waits_for_proxy;
 
 bool env_flag(const char *name) {
   const char *value = getenv(name);
@@ -48,6 +49,7 @@ __attribute__((constructor)) static void config_init(void) {
     device_count = 0;
   if (device_count > MAX_DEVICES)
     device_count = MAX_DEVICES;
+  waits_for_proxy = env_flag("FAKE_CUDA_WAIT_FOR_PROXY");
   if ((value = getenv("FAKE_CUDA_FIRST_GPU")))
     device_first = atoi(value);
   if ((value = getenv("FAKE_CUDA_CC")))

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See polled.h. Both tests end at the first line that differs: a message of another kind costs a
+ * look or two. */
+#include "net_plugin/link/polled.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#define LL_LINE_BYTES 16 /* data, flag, data, flag: 4 bytes each */
+#define LL128_LINE_BYTES 128
+#define LL128_FLAG_AT 120
+
+static uint32_t word32(const uint8_t *at) {
+  uint32_t word;
+  memcpy(&word, at, sizeof word);
+  return word;
+}
+
+static uint64_t word64(const uint8_t *at) {
+  uint64_t word;
+  memcpy(&word, at, sizeof word);
+  return word;
+}
+
+static bool has_ll_form(const uint8_t *data, size_t bytes) {
+  uint32_t flag = word32(data + 4);
+  for (size_t at = 0; at < bytes; at += LL_LINE_BYTES) {
+    if (word32(data + at + 4) != flag || word32(data + at + 12) != flag) {
+      return false;
+    }
+  }
+  return flag != 0;
+}
+
+static bool has_ll128_form(const uint8_t *data, size_t bytes) {
+  uint64_t flag = word64(data + LL128_FLAG_AT);
+  for (size_t at = LL128_FLAG_AT; at < bytes; at += LL128_LINE_BYTES) {
+    if (word64(data + at) != flag) {
+      return false;
+    }
+  }
+  return flag != 0;
+}
+
+bool polled_has_form(const void *data, size_t bytes) {
+  if (bytes == 0) {
+    return false;
+  }
+  return (bytes % LL128_LINE_BYTES == 0 && has_ll128_form(data, bytes)) ||
+         (bytes % LL_LINE_BYTES == 0 && bytes <= POLLED_LL_BYTES && has_ll_form(data, bytes));
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames that no honest peer would send, at random, to either end of a link. */
+#include <stdlib.h>
+
+#include "net_plugin/link/link.h"
+#include "tests/lib/unit.h"
+
+#define LANES 2u
+#define MS 1000000ull
+#define LARGEST 10000u
+
+static uint8_t user_data[LARGEST];
+static uint64_t now_ns;
+
+static struct link *open_link(enum link_role role) {
+  struct link_config config = {
+    .role = role,
+    .lanes = LANES,
+    .chunk_bytes = 4096,
+    .eager_bytes = 64,
+    .eager_slots = 4,
+    .timeout_ns = 1000 * MS,
+    .seed = 1,
+  };
+  struct link *link = link_init(calloc(1, link_memory_bytes(&config)), &config, now_ns);
+  for (unsigned lane = 0; lane < LANES; lane++) {
+    if (role == LINK_RECEIVER) {
+      link_lane_fence(link, lane, 1, now_ns);
+    }
+    link_lane_up(link, lane, 1, 0, now_ns);
+  }
+  return link;
+}
+
+static uint64_t random_state = 1;
+
+static uint64_t random_value(void) {
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 7;
+  random_state ^= random_state << 17;
+  return random_state;
+}
+
+/* Mostly small numbers and numbers near limits, so that many frames pass the first checks. */
+static uint64_t random_field(void) {
+  static const uint64_t edges[] = { 0,          1,          LINK_WINDOW,           4096,
+                                    UINT32_MAX, UINT64_MAX, WIRE_MAX_MESSAGE_BYTES };
+  uint64_t kind = random_value() % 8;
+  if (kind < 5) {
+    return random_value() % 8;
+  }
+  if (kind < 7) {
+    return edges[random_value() % 7] + random_value() % 3 - 1;
+  }
+  return random_value();
+}
+
+static void hostile_frame(struct link *link, unsigned lane) {
+  struct wire_header header = {
+    .flags = (uint16_t)(random_value() % 4 != 0 ? 0 : random_value() % 8),
+    .type = (uint8_t)(1 + random_value() % (WIRE_TYPE_END - 1)),
+    .message = random_field(),
+    .offset = random_field(),
+    .total = random_field(),
+  };
+  if (header.type == WIRE_DATA) {
+    header.length = (uint32_t)(random_value() % 3 != 0 ? header.total : random_field());
+    header.offset = random_value() % 3 != 0 ? 0 : header.offset;
+  } else if (header.type == WIRE_WINDOW) {
+    header.total = 0;
+    header.length = WIRE_ACK_BYTES * (uint32_t)(random_value() % 4);
+  } else if (header.type != WIRE_FENCED) {
+    header.total = 0;
+  }
+  uint8_t bytes[WIRE_HEADER_BYTES];
+  wire_header_encode(&header, bytes);
+  if (wire_header_decode(bytes, &header) != 0 ||
+      link_frame_received(link, lane, &header, now_ns) != 0) {
+    return;
+  }
+  uint8_t *payload = link_receive_buffer(link, lane);
+  for (uint32_t at = 0; at < header.length; at++) {
+    payload[at] = (uint8_t)(random_value() % 4);
+  }
+  if (random_value() % 8 != 0) {
+    link_frame_completed(link, lane, now_ns);
+  }
+}
+
+/* Whatever comes, nothing is written outside the buffers (sanitizers watch), the invariants hold or
+ * the link has failed, and the user's side goes on working. */
+static void hostile_peers_do_no_harm(void **state) {
+  (void)state;
+  for (int round = 0; round < 600; round++) {
+    enum link_role role = round % 2 == 0 ? LINK_SENDER : LINK_RECEIVER;
+    struct link *link = open_link(role);
+    uint32_t epochs[LANES] = { 1, 1 };
+    for (int i = 0; i < 40 && link_status(link) == 0; i++) {
+      unsigned lane = (unsigned)(random_value() % LANES);
+      struct link_order order;
+      struct link_completion completion;
+      struct link_frame frame;
+      hostile_frame(link, lane);
+      link_check(link);
+      while (link_next_completion(link, &completion)) {
+      }
+      while (link_next_order(link, &order, now_ns)) {
+        if (order.kind == LINK_ORDER_OPEN) {
+          epochs[order.lane] = order.epoch;
+          link_lane_up(link, order.lane, order.epoch, random_field(), now_ns);
+        }
+      }
+      if (role == LINK_RECEIVER && random_value() % 4 == 0) {
+        if (link_lane_fence(link, lane, ++epochs[lane], now_ns) != UINT64_MAX) {
+          link_lane_up(link, lane, epochs[lane], 0, now_ns);
+        }
+      }
+      size_t bytes = random_value() % LARGEST;
+      if (role == LINK_SENDER) {
+        link_send_posted(link, user_data, bytes, now_ns);
+      } else {
+        link_receive_posted(link, user_data, bytes, now_ns);
+      }
+      int picked = link_pick_lane(link, UINT64_MAX);
+      if (picked >= 0 && link_next_frame(link, (unsigned)picked, &frame, now_ns) &&
+          random_value() % 4 != 0) {
+        link_frame_written(link, (unsigned)picked, now_ns);
+      }
+      now_ns += MS;
+      link_time_passed(link, now_ns);
+    }
+    free(link);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(hostile_peers_do_no_harm),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

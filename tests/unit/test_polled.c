@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages of the form of LL and LL128 are known whatever their size; others are not taken for
+ * them. */
+#include "net_plugin/link/polled.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "tests/lib/unit.h"
+
+#define LARGEST (256u << 10)
+
+static uint8_t data[LARGEST];
+
+static void fill_noise(void) {
+  uint32_t word = 1;
+  for (size_t at = 0; at < LARGEST; at++) {
+    word = word * 1664525u + 1013904223u;
+    data[at] = (uint8_t)(word >> 24);
+  }
+}
+
+static void make_ll(size_t bytes, uint32_t flag) {
+  fill_noise();
+  for (size_t at = 4; at < bytes; at += 8) {
+    memcpy(data + at, &flag, sizeof flag);
+  }
+}
+
+static void make_ll128(size_t bytes, uint64_t flag) {
+  fill_noise();
+  for (size_t at = 120; at < bytes; at += 128) {
+    memcpy(data + at, &flag, sizeof flag);
+  }
+}
+
+static void ll_is_known(void **state) {
+  (void)state;
+  for (size_t bytes = 16; bytes <= POLLED_LL_BYTES; bytes += bytes < 4096 ? 16 : 4096 - 16) {
+    make_ll(bytes, 1);
+    assert_true(polled_has_form(data, bytes));
+    make_ll(bytes, 0x80000000u);
+    assert_true(polled_has_form(data, bytes));
+  }
+}
+
+static void ll128_is_known(void **state) {
+  (void)state;
+  for (size_t bytes = 128; bytes <= LARGEST; bytes += bytes < 8192 ? 128 : 2048) {
+    make_ll128(bytes, 1);
+    assert_true(polled_has_form(data, bytes));
+    make_ll128(bytes, UINT64_MAX);
+    assert_true(polled_has_form(data, bytes));
+  }
+}
+
+/* Each single flag counts, the last like the first. */
+static void one_other_flag_is_enough(void **state) {
+  (void)state;
+  for (size_t at = 0; at < 8192; at += 16) {
+    make_ll(8192, 7);
+    data[at + 12] = 8;
+    assert_false(polled_has_form(data, 8192));
+  }
+  for (size_t at = 0; at < 8192; at += 128) {
+    make_ll128(8192, 7);
+    data[at + 120] = 8;
+    assert_false(polled_has_form(data, 8192));
+  }
+}
+
+static void others_are_not_taken_for_them(void **state) {
+  (void)state;
+  fill_noise();
+  for (size_t bytes = 0; bytes <= 4096; bytes++) {
+    assert_true(polled_has_form(data, bytes) == (bytes == 128)); /* a single line: who knows */
+  }
+  memset(data, 0, LARGEST); /* a flag is never 0 */
+  for (size_t bytes = 0; bytes <= 4096; bytes++) {
+    assert_false(polled_has_form(data, bytes));
+  }
+  make_ll(LARGEST, 7);
+  assert_false(polled_has_form(data, POLLED_LL_BYTES - 8));
+  assert_false(polled_has_form(data, POLLED_LL_BYTES + 16));
+  make_ll128(LARGEST, 7);
+  assert_false(polled_has_form(data, LARGEST - 64));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(ll_is_known),
+    cmocka_unit_test(ll128_is_known),
+    cmocka_unit_test(one_other_flag_is_enough),
+    cmocka_unit_test(others_are_not_taken_for_them),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* samples: what is written is read again; what is no sample is named by file and line. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/sample.h"
+#include "tests/lib/tree.h"
+#include "tests/lib/unit.h"
+#include "tuner_plugin/model/sample_file.h"
+
+static struct tree tree;
+
+static int set_up(void **state) {
+  (void)state;
+  tree_create(&tree);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  tree_remove(&tree);
+  return 0;
+}
+
+static const struct sample complete = {
+  .collective = PROFILE_REDUCESCATTER,
+  .bytes = 5000000000,
+  .nodes = 4,
+  .ppn = 8,
+  .algorithm = PROFILE_PAT,
+  .protocol = PROFILE_LL128,
+  .channels = 8,
+  .chunk = 131072,
+  .is_default = true,
+  .is_in_place = true,
+  .n = 20,
+  .median_us = 812.5,
+  .mad_us = 9.125,
+  .p99_us = 870,
+  .order = 17,
+  .time = 1785578102,
+  .nccl = 22809,
+  .plugin = "0.4.0",
+  .env = "default",
+  .run = "1785578100-3f2a",
+  .hosts = "9f86d081",
+};
+
+static int read_text(const char *text, struct sample_file *file, struct profile_error *error) {
+  char path[256];
+  tree_write(&tree, "samples.jsonl", text);
+  snprintf(path, sizeof path, "%s/samples.jsonl", tree.root);
+  *file = (struct sample_file){ 0 };
+  return sample_file_read(path, file, error);
+}
+
+static void what_is_written_is_read_again(void **state) {
+  (void)state;
+  char text[2 * SAMPLE_LINE_MAX];
+  size_t length = sample_format(&complete, text, SAMPLE_LINE_MAX);
+  assert_true(length > 0 && text[length - 1] == '\n');
+  struct sample other = complete;
+  other.collective = PROFILE_BROADCAST;
+  other.is_default = other.is_in_place = false;
+  memset(other.run, 0, sizeof other.run);
+  assert_true(sample_format(&other, text + length, SAMPLE_LINE_MAX) > 0);
+
+  struct sample_file file;
+  struct profile_error error;
+  assert_int_equal(read_text(text, &file, &error), 0);
+  assert_int_equal(file.count, 2);
+  assert_memory_equal(&file.samples[0], &complete, sizeof complete);
+  assert_memory_equal(&file.samples[1], &other, sizeof other);
+  sample_file_free(&file);
+}
+
+static void what_does_not_fit_is_not_written(void **state) {
+  (void)state;
+  char text[SAMPLE_LINE_MAX];
+  size_t length = sample_format(&complete, text, sizeof text);
+  assert_int_equal(sample_format(&complete, text, length), 0);
+  assert_int_equal(sample_format(&complete, text, length + 1), length);
+  struct sample bad = complete;
+  strcpy(bad.env, "a \"b\"");
+  assert_int_equal(sample_format(&bad, text, sizeof text), 0);
+  bad = complete;
+  bad.median_us = NAN;
+  assert_int_equal(sample_format(&bad, text, sizeof text), 0);
+}
+
+#define NEEDED                                                                                     \
+  "\"schema\":1,\"coll\":\"allreduce\",\"bytes\":8,\"nodes\":2,\"ppn\":1,\"algo\":\"ring\","       \
+  "\"proto\":\"ll\",\"n\":5,\"median_us\":3.5"
+
+static void few_keys_are_needed_and_others_ignored(void **state) {
+  (void)state;
+  struct sample_file file;
+  struct profile_error error;
+  assert_int_equal(read_text("\n{" NEEDED ",\"later\":[1]}\n  \n{" NEEDED "}", &file, &error), 0);
+  assert_int_equal(file.count, 2);
+  assert_int_equal(file.samples[1].bytes, 8);
+  assert_int_equal(file.samples[1].mad_us, 0);
+  assert_false(file.samples[1].is_default);
+  sample_file_free(&file);
+}
+
+static void an_unfinished_last_line_is_passed_over(void **state) {
+  (void)state;
+  struct sample_file file;
+  struct profile_error error;
+  assert_int_equal(read_text("{" NEEDED "}\n{\"schema\":1,\"coll\":\"allr", &file, &error), 0);
+  assert_int_equal(file.count, 1);
+  sample_file_free(&file);
+}
+
+static void what_is_no_sample_is_named(void **state) {
+  (void)state;
+  static const struct {
+    const char *line;
+    const char *says;
+  } cases[] = {
+    { "nonsense\n", "is no JSON object" },
+    { "[1]\n", "is no JSON object" },
+    { "{}\n", "\"schema\" must be a whole number from 1 to 1" },
+    { "{" NEEDED ",\"channels\":65}\n", "\"channels\" must be a whole number from 0 to 64" },
+    { "{" NEEDED ",\"default\":1}\n", "\"default\" must be true or false" },
+    { "{" NEEDED ",\"mad_us\":-1}\n", "\"mad_us\" must be microseconds" },
+    { "{" NEEDED ",\"env\":\"a b\"}\n", "\"env\" must be a text of letters" },
+    { "{" NEEDED ",\"n\":5}\n", "duplicate" },
+    { "{\"schema\":1,\"coll\":\"alltoall\"}\n", "\"coll\" must be one of broadcast|" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char text[1024], message[sizeof(struct profile_error)];
+    struct sample_file file;
+    struct profile_error error;
+    snprintf(text, sizeof text, "{" NEEDED "}\n%s", cases[i].line);
+    assert_int_equal(read_text(text, &file, &error), -EINVAL);
+    assert_null(file.samples);
+    profile_error_format(&error, message, sizeof message);
+    if (!strstr(message, "samples.jsonl:2: ") || !strstr(message, cases[i].says)) {
+      fail_msg("%s does not say %s", message, cases[i].says);
+    }
+  }
+}
+
+static void a_lost_file_is_named(void **state) {
+  (void)state;
+  struct sample_file file = { 0 };
+  struct profile_error error;
+  assert_int_equal(sample_file_read("/nowhere/samples.jsonl", &file, &error), -ENOENT);
+  assert_non_null(strstr(error.text, "cannot be read"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(what_is_written_is_read_again),
+    cmocka_unit_test(what_does_not_fit_is_not_written),
+    cmocka_unit_test(few_keys_are_needed_and_others_ignored),
+    cmocka_unit_test(an_unfinished_last_line_is_passed_over),
+    cmocka_unit_test(what_is_no_sample_is_named),
+    cmocka_unit_test(a_lost_file_is_named),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines of JSON into samples; every value is checked, as a file may come from anywhere. */
+#include "tuner_plugin/model/sample_file.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/quantity.h"
+
+static const char collective_words[] = "broadcast|reduce|allgather|reducescatter|allreduce";
+static const char algorithm_words[] = "tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat";
+static const char protocol_words[] = "ll|ll128|simple";
+
+/* One line while it is read; the first thing that is wrong is kept. */
+struct line {
+  json_t *object;
+  struct profile_error *error;
+};
+
+__attribute__((format(printf, 2, 3))) static void fail(struct line *line, const char *format, ...) {
+  if (line->error->text[0] != '\0') {
+    return;
+  }
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(line->error->text, sizeof line->error->text, format, arguments);
+  va_end(arguments);
+}
+
+static int64_t take_integer(struct line *line, const char *key, bool is_needed, int64_t low,
+                            int64_t high) {
+  json_t *value = json_object_get(line->object, key);
+  if (!value && !is_needed) {
+    return 0;
+  }
+  if (!json_is_integer(value) || json_integer_value(value) < low ||
+      json_integer_value(value) > high) {
+    fail(line, "\"%s\" must be a whole number from %lld to %lld", key, (long long)low,
+         (long long)high);
+    return 0;
+  }
+  return json_integer_value(value);
+}
+
+static double take_time(struct line *line, const char *key, bool is_needed) {
+  json_t *value = json_object_get(line->object, key);
+  if (!value && !is_needed) {
+    return 0;
+  }
+  double us = json_number_value(value);
+  if (!json_is_number(value) || !isfinite(us) || us < 0 || (is_needed && us <= 0)) {
+    fail(line, "\"%s\" must be microseconds%s", key, is_needed ? ", more than 0" : "");
+    return 0;
+  }
+  return us;
+}
+
+static bool take_bool(struct line *line, const char *key) {
+  json_t *value = json_object_get(line->object, key);
+  if (value && !json_is_boolean(value)) {
+    fail(line, "\"%s\" must be true or false", key);
+  }
+  return json_is_true(value);
+}
+
+static int take_name(struct line *line, const char *key, const char *words) {
+  const char *text = json_string_value(json_object_get(line->object, key));
+  int place = text ? quantity_find_word(words, text) : -EINVAL;
+  if (place < 0) {
+    fail(line, "\"%s\" must be one of %s", key, words);
+    return 0;
+  }
+  return place;
+}
+
+static void take_word(struct line *line, const char *key, char word[SAMPLE_WORD_MAX]) {
+  json_t *value = json_object_get(line->object, key);
+  word[0] = '\0';
+  if (!value) {
+    return;
+  }
+  if (!json_is_string(value) || !sample_is_word(json_string_value(value))) {
+    fail(line, "\"%s\" must be a text of letters, digits and . _ -, shorter than %d", key,
+         SAMPLE_WORD_MAX);
+    return;
+  }
+  strcpy(word, json_string_value(value));
+}
+
+static void take_sample(struct line *line, struct sample *sample) {
+  take_integer(line, "schema", true, SAMPLE_SCHEMA, SAMPLE_SCHEMA);
+  *sample = (struct sample){
+    .collective = (enum profile_collective)take_name(line, "coll", collective_words),
+    .bytes = (uint64_t)take_integer(line, "bytes", true, 0, INT64_MAX),
+    .nodes = (uint32_t)take_integer(line, "nodes", true, 1, 1000000),
+    .ppn = (uint32_t)take_integer(line, "ppn", true, 1, 1024),
+    .algorithm = (enum profile_algorithm)take_name(line, "algo", algorithm_words),
+    .protocol = (enum profile_protocol)take_name(line, "proto", protocol_words),
+    .channels = (uint32_t)take_integer(line, "channels", false, 0, PROFILE_CHANNELS_MAX),
+    .chunk = (uint32_t)take_integer(line, "chunk", false, 0, 1 << 30),
+    .is_default = take_bool(line, "default"),
+    .is_in_place = take_bool(line, "in_place"),
+    .n = (uint32_t)take_integer(line, "n", true, 1, UINT32_MAX),
+    .median_us = take_time(line, "median_us", true),
+    .mad_us = take_time(line, "mad_us", false),
+    .p99_us = take_time(line, "p99_us", false),
+    .order = (uint64_t)take_integer(line, "order", false, 0, INT64_MAX),
+    .time = (uint64_t)take_integer(line, "time", false, 0, INT64_MAX),
+    .nccl = (int)take_integer(line, "nccl", false, 0, INT32_MAX),
+  };
+  take_word(line, "plugin", sample->plugin);
+  take_word(line, "env", sample->env);
+  take_word(line, "run", sample->run);
+  take_word(line, "hosts", sample->hosts);
+}
+
+static int append(struct sample_file *file, const struct sample *sample) {
+  if ((file->count & (file->count - 1)) == 0) { /* full: a power of two places */
+    size_t places = file->count == 0 ? 1 : file->count * 2;
+    struct sample *samples = reallocarray(file->samples, places, sizeof *samples);
+    if (!samples) {
+      return -ENOMEM;
+    }
+    file->samples = samples;
+  }
+  file->samples[file->count++] = *sample;
+  return 0;
+}
+
+static bool is_blank(const char *text) {
+  return text[strspn(text, " \t\r\n")] == '\0';
+}
+
+static int read_line(struct sample_file *out, const char *text, size_t length,
+                     struct profile_error *error) {
+  if (is_blank(text)) {
+    return 0;
+  }
+  json_error_t json_error;
+  struct line line = { json_loads(text, JSON_REJECT_DUPLICATES, &json_error), error };
+  if (!line.object && text[length - 1] != '\n') {
+    return 0; /* whoever wrote it was stopped */
+  }
+  if (!json_is_object(line.object)) {
+    fail(&line, "is no JSON object%s%s", line.object ? "" : ": ",
+         line.object ? "" : json_error.text);
+    json_decref(line.object);
+    return -EINVAL;
+  }
+  struct sample sample;
+  take_sample(&line, &sample);
+  json_decref(line.object);
+  return error->text[0] == '\0' ? append(out, &sample) : -EINVAL;
+}
+
+int sample_file_read(const char *path, struct sample_file *out, struct profile_error *error) {
+  *error = (struct profile_error){ 0 };
+  snprintf(error->path, sizeof error->path, "%s", path);
+  FILE *file = fopen(path, "re");
+  int result = file ? 0 : -errno;
+  char *text = NULL;
+  size_t room = 0;
+  ssize_t length;
+  while (result == 0 && (length = getline(&text, &room, file)) > 0) {
+    error->line++;
+    result = read_line(out, text, (size_t)length, error);
+  }
+  if (result == 0 && ferror(file)) {
+    result = -EIO;
+  }
+  free(text);
+  if (file) {
+    fclose(file);
+  }
+  if (result < 0) {
+    if (error->text[0] == '\0') {
+      error->line = 0;
+      snprintf(error->text, sizeof error->text, "cannot be read: %s", strerror(-result));
+    }
+    sample_file_free(out);
+  }
+  return result;
+}
+
+void sample_file_free(struct sample_file *file) {
+  free(file->samples);
+  *file = (struct sample_file){ 0 };
+}

@@ -14,11 +14,17 @@
 enum { HASH_SHA256_BYTES = 32 };
 
 /* CRC32C (Castagnoli, RFC 3720 appendix B.4) of the bytes that `crc` covers followed by these;
- * starts at 0. Uses the processor's instruction where it has one. */
+ * starts at 0. By the fastest way that this processor has. */
 uint32_t hash_crc32c(uint32_t crc, const void *bytes, size_t count);
 
-/* The same from tables, on any processor; for tests and comparison. */
-uint32_t hash_crc32c_portable(uint32_t crc, const void *bytes, size_t count);
+/* The ways, the fastest first, for tests and comparison; the last one runs on any processor. NULL
+ * behind it. */
+struct hash_crc32c_form {
+  const char *name;
+  bool (*is_usable)(void); /* here; run() must not be called where it is not */
+  uint32_t (*run)(uint32_t crc, const void *bytes, size_t count);
+};
+const struct hash_crc32c_form *hash_crc32c_form(size_t i);
 
 struct hash_sha256 {
   crypto_hash_sha256_state state;

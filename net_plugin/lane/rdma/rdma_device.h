@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdma_device: the port of a host channel adapter (HCA) that a NIC belongs to: found, opened,
+ * shared by the lanes and registrations that use it, and given up when it breaks.
+ *
+ *   rdma_device_open --shared by all holders--> OPEN --async event--> LOST --last close--> gone
+ *
+ * A lost device stays lost. rdma_device_open looks for the NIC's HCA anew then, so that one that
+ * came back, under whatever name and GID index, is used again.
+ *
+ * Owns: context and protection domain, from open to the last close.
+ * Threads: any; a mutex guards the list of open devices and the reading of events.
+ * Blocks: open for as long as drivers take, some milliseconds; a NIC without a usable HCA is not
+ * asked about again for a second.  Fails: open returns NULL and says why, in words for the log. */
+#ifndef NET_PLUGIN_LANE_RDMA_RDMA_DEVICE_H
+#define NET_PLUGIN_LANE_RDMA_RDMA_DEVICE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net_plugin/lane/nic.h"
+#include "net_plugin/lane/rdma/rdma_quirks.h"
+#include "net_plugin/lane/rdma/rdma_settings.h"
+#include "net_plugin/lane/rdma/verbs_api.h"
+
+enum { RDMA_PATH_MAX = 256, RDMA_WHY_MAX = 256, RDMA_GID_TEXT_MAX = 64 };
+
+/* What is known about a port; a plain value. */
+struct rdma_port {
+  char name[RDMA_HCA_NAME_MAX]; /* "mlx5_0" */
+  uint8_t port;                 /* from 1 */
+  bool is_infiniband;           /* else Ethernet: RoCE, or iWARP */
+  bool is_iwarp;                /* connected by rdma_cm only */
+  int gid_index;
+  union ibv_gid gid;
+  uint8_t roce_version; /* of the GID; 0: not RoCE */
+  uint16_t lid;         /* InfiniBand's address within the subnet */
+  bool needs_grh;       /* IBV_QPF_GRH_REQUIRED */
+  enum ibv_mtu mtu;     /* the active one */
+  uint32_t speed_mbps;
+  uint64_t guid; /* sys_image_guid, or the node's */
+  char pci_path[RDMA_PATH_MAX];
+  int numa_node; /* -1: unknown */
+  struct rdma_traits traits;
+  /* As the device says, or less where a trait says so. */
+  uint32_t max_qp_wr, max_cqe, max_send_sge, max_recv_sge;
+  uint64_t max_mr_bytes;
+};
+
+struct rdma_device {
+  struct rdma_port port;
+  struct rdma_settings settings;
+  const struct verbs_api *api;
+  struct ibv_context *context;
+  struct ibv_pd *pd;
+  int lost_fd;         /* an eventfd, readable from the moment that the device is lost */
+  atomic_bool is_lost; /* its lanes are to be lost, too; nobody else shall open lanes on it */
+  unsigned holders;    /* covered by rdma_device.c's mutex */
+};
+
+/* The context of every queue pair that is made on a device must point to one of these: it learns of
+ * the events of that queue pair alone. It may go once the queue pair is destroyed. */
+struct rdma_watch {
+  atomic_int event; /* enum ibv_event_type + 1 of the event that broke the queue pair; 0: none */
+};
+
+/* The HCA port of this NIC, opened or shared. Close it as often. NULL: none, `why` says why. */
+struct rdma_device *rdma_device_open(const struct nic *nic, char why[RDMA_WHY_MAX]);
+/* One more holder of what somebody holds. */
+void rdma_device_hold(struct rdma_device *device);
+void rdma_device_close(struct rdma_device *device);
+
+/* Reads what is waiting on context->async_fd, which lanes watch beside lost_fd: marks the device
+ * lost or tells the watch of the queue pair that an event is for. Never blocks. */
+void rdma_device_take_events(struct rdma_device *device);
+/* For somebody who learned otherwise that the device does not work any more. */
+void rdma_device_lose(struct rdma_device *device, const char *why);
+
+/* "10.0.0.1", "fe80::1", "fe80:0:0:0:506b:4b03:ac:1". */
+const char *rdma_gid_text(const union ibv_gid *gid, char text[RDMA_GID_TEXT_MAX]);
+/* 256 to 4096. */
+unsigned rdma_mtu_bytes(enum ibv_mtu mtu);
+
+#endif

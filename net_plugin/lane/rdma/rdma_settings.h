@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdma_settings: NCCL's NCCL_IB_* variables and STRATUS_RDMA, with NCCL's meaning and defaults
+ * (src/transport/net_ib/{init,connect}.cc at NVIDIA/nccl v2.30.7-1).
+ *
+ * Owns: nothing.  Threads: any.  Blocks: never.
+ * Fails: cannot; a bad value is one WARN with what is accepted, and the default is kept. */
+#ifndef NET_PLUGIN_LANE_RDMA_RDMA_SETTINGS_H
+#define NET_PLUGIN_LANE_RDMA_RDMA_SETTINGS_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { RDMA_HCA_NAME_MAX = 64, RDMA_HCA_RULES_MAX = 32 };
+
+/* NCCL_IB_HCA: "mlx5_0:1,mlx5_1", "^mlx5_3", "=mlx5_1,mlx5_2:1", "^=mlx5_1". Names are beginnings
+ * of names, or exact after `=`; `^` takes all but these. Rail and plane, a third and a fourth
+ * number, are NCCL's own and of no use here. */
+struct rdma_hca_rules {
+  bool is_excluding, is_exact;
+  unsigned count;
+  struct {
+    char name[RDMA_HCA_NAME_MAX];
+    int port; /* -1: all */
+  } rules[RDMA_HCA_RULES_MAX];
+};
+
+struct rdma_settings {
+  bool is_off;         /* STRATUS_RDMA=off or NCCL_IB_DISABLE=1 */
+  const char *off_why; /* which of them; NULL: it is not off */
+  bool is_wanted;      /* STRATUS_RDMA=on: doing without is worth a warning */
+  struct rdma_hca_rules hcas;
+  int gid_index;         /* of RoCE ports; -1: chosen by itself, for each HCA */
+  int traffic_class;     /* -1: the communicator's, or else 0 */
+  int service_level;     /* -1: the same */
+  uint8_t timeout;       /* of a queue pair: 4.096 us * 2^timeout; 0: none */
+  uint8_t retry_count;   /* 0..7 */
+  uint16_t pkey_index;   /* InfiniBand partition */
+  uint8_t roce_version;  /* 1 or 2 */
+  sa_family_t family;    /* AF_INET, AF_INET6; AF_UNSPEC: IPv4, then IPv6 */
+  unsigned prefix_bits;  /* of the range that GIDs must be in; 0: any */
+  struct in6_addr range; /* as a GID has it: IPv4 is mapped, and its bits counted from 96 on */
+};
+
+/* From the environment. */
+void rdma_settings_read(struct rdma_settings *out);
+
+/* NCCL_IB_HCA alone. */
+void rdma_hca_rules_parse(const char *text, struct rdma_hca_rules *out);
+bool rdma_hca_rules_match(const struct rdma_hca_rules *rules, const char *name, int port);
+
+#endif

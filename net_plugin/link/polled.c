@@ -24,7 +24,7 @@ static uint64_t word64(const uint8_t *at) {
 
 static bool has_ll_form(const uint8_t *data, size_t bytes) {
   uint32_t flag = word32(data + 4);
-  for (size_t at = 0; at < bytes; at += LL_LINE_BYTES) {
+  for (size_t at = 0; at < bytes && flag != 0; at += LL_LINE_BYTES) {
     if (word32(data + at + 4) != flag || word32(data + at + 12) != flag) {
       return false;
     }
@@ -34,7 +34,7 @@ static bool has_ll_form(const uint8_t *data, size_t bytes) {
 
 static bool has_ll128_form(const uint8_t *data, size_t bytes) {
   uint64_t flag = word64(data + LL128_FLAG_AT);
-  for (size_t at = LL128_FLAG_AT; at < bytes; at += LL128_LINE_BYTES) {
+  for (size_t at = LL128_FLAG_AT; at < bytes && flag != 0; at += LL128_LINE_BYTES) {
     if (word64(data + at) != flag) {
       return false;
     }

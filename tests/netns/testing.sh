@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # testing.sh: what the test scripts of this directory share. The script that sources it has made `scratch`,
-# a directory, and defines test_NAME functions; run_tests runs them in the order of its text.
+# a directory, and defines test_NAME functions; run_tests runs them in the order of its text. `repeat` may
+# say how to run the script, where it is not tests/netns/SCRIPT.
 
 until_true() { # SECONDS COMMAND...: polls
   local end=$((SECONDS + $1 + 1))
@@ -49,7 +50,7 @@ run_tests() { # SCRIPT [NAME...]: without names all
     else
       echo "FAIL $name"
       tail -n 12 "$scratch/log" | sed 's/^/    /'
-      echo "    repeat: sudo tests/netns/$script $name"
+      echo "    repeat: sudo ${repeat:-tests/netns/$script} $name"
       failed=$((failed + 1))
     fi
   done

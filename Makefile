@@ -230,12 +230,14 @@ $(BUILD)/fake_cuda/nccl-$(SUITE).a: $(NCCL_DIR)/complete tests/fake_cuda/nccl/fa
 	$(Q)cp $(NCCL_DIR)/usr/lib/*/libnccl_static.a $@.new
 	$(Q)$(AR) d $@.new enhcompat.o && mv $@.new $@
 
-# -z defs: a symbol that nobody supplies is an error here and not at run time.
+# -z defs: a symbol that nobody supplies is an error here and not at run time. --no-relax: newer
+# assemblers mark a push of a variable in the GOT as one that may be relaxed, which ld 2.40 takes for
+# a call (ncclIbInitDevices in 2.29.7, where libibverbs is installed and NCCL_DEBUG is INFO).
 $(FAKE_NCCL)/libnccl.so.2: $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(FAKE_LIBC_SRC)) \
   $(FAKE_LIB)/libcudart.so.12
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CXX) -shared -pthread -o $@ -Wl,-soname,libnccl.so.2 -Wl,--whole-archive $< \
+	$(Q)$(CXX) -shared -pthread -Wl,--no-relax -o $@ -Wl,-soname,libnccl.so.2 -Wl,--whole-archive $< \
 	  -Wl,--no-whole-archive $(call objects,$(FAKE_LIBC_SRC)) -L$(FAKE_LIB) -lcudart \
 	  -Wl,-rpath,'$$ORIGIN/..' $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -lrt -ldl
 	$(Q)ln -sf libnccl.so.2 $(@D)/libnccl.so
@@ -255,7 +257,7 @@ $(FAKE_TRANSPORTS): $(FAKE_NCCL)/libnccl-net-%.so: tests/fake_cuda/transport/as_
 	$(if $(Q),@echo "  LINK    $@")
 	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(FAKE_CFLAGS) -isystem $(NCCL_DIR)/usr/include \
 	  -DTRANSPORT=$(FAKE_TRANSPORT_$*) -c $< -o $@.o
-	$(Q)$(CXX) -shared -pthread $(SAN_FLAGS_$(SAN)) -o $@ -Wl,-soname,$(@F) $@.o \
+	$(Q)$(CXX) -shared -pthread -Wl,--no-relax $(SAN_FLAGS_$(SAN)) -o $@ -Wl,-soname,$(@F) $@.o \
 	  $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(FAKE_LIBC_SRC)) -Wl,--gc-sections \
 	  -L$(FAKE_LIB) -lcudart -Wl,-rpath,'$$ORIGIN/..' $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -lrt -ldl
 	$(Q)rm $@.o

@@ -88,22 +88,26 @@ static struct rdmacm_api loaded_cm;
 static char reason[DYNLIB_REASON_MAX];
 static struct dynlib library, cm_library;
 
+/* A library stays once it is there: libibverbs loses what ibv_fork_init allocated when it is
+ * closed. */
 static void load(void) {
   is_asked = true;
-  if (dynlib_open(&library, verbs_sonames, verbs_symbols, &loaded)) {
-    memcpy(reason, library.reason, sizeof(reason));
-    return;
+  if (!library.handle) {
+    if (dynlib_open(&library, verbs_sonames, verbs_symbols, &loaded)) {
+      memcpy(reason, library.reason, sizeof(reason));
+      return;
+    }
+    /* As NCCL does, and like there before anything else: without it a child of fork() that writes
+     * to registered pages takes them away from its parent on kernels before 5.12. An error says
+     * that the kernel cannot, which is no reason to do without RDMA. */
+    loaded.fork_init();
   }
-  /* As NCCL does, and like there before anything else: without it a child of fork() that writes to
-   * registered pages takes them away from its parent on kernels before 5.12. An error says that the
-   * kernel cannot, which is no reason to do without RDMA. */
-  loaded.fork_init();
   current = &loaded;
 }
 
 static void load_cm(void) {
   is_cm_asked = true;
-  if (dynlib_open(&cm_library, cm_sonames, cm_symbols, &loaded_cm)) {
+  if (!cm_library.handle && dynlib_open(&cm_library, cm_sonames, cm_symbols, &loaded_cm)) {
     memcpy(reason, cm_library.reason, sizeof(reason));
     return;
   }
@@ -148,8 +152,6 @@ void verbs_api_restore(void) {
   is_asked = is_cm_asked = false;
   current = NULL;
   loaded.cm = NULL;
-  dynlib_close(&cm_library);
-  dynlib_close(&library);
   reason[0] = '\0';
   pthread_mutex_unlock(&lock);
 }

@@ -108,7 +108,7 @@ const char *verbs_api_reason(void);
 
 /* For tests: this table from now on, with its cm as it is; NULL: none, and `reason` is why. */
 void verbs_api_replace(const struct verbs_api *api, const char *reason);
-/* Back to the libraries, which are loaded anew when asked for; tables given out before are gone. */
+/* Back to the libraries, which are looked for anew where they were missing. */
 void verbs_api_restore(void);
 
 static inline int verbs_query_port(const struct verbs_api *api, struct ibv_context *context,

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fake_verbs: a provider of reliable-connected queue pairs inside this process, behind the table of
+ * verbs_api.h, and the faults that no software device can be made to have.
+ *
+ * Two contexts, of one device or of several, talk through memory. What a card checks is checked:
+ * keys, bounds, access, state transitions with their attributes, PSNs, GIDs, room in the queues (an
+ * unsignalled request holds its place until a later completion was polled), objects still in use.
+ * Work is done when it is posted, unless it is held (fake_verbs_hold) or done by a thread
+ * (fake_verbs_thread). The members of a completion that an error leaves undefined hold nonsense.
+ *
+ * Owns: all its objects, which a test frees through the table; fake_verbs_stop fails the test for
+ * those it left.  Threads: any; one mutex.  Blocks: get_cq_event and get_async_event as the real
+ * ones, unless their descriptors are nonblocking.  Fails: the test, for wrong use that a card would
+ * not survive either. */
+#ifndef TESTS_LIB_FAKE_VERBS_H
+#define TESTS_LIB_FAKE_VERBS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net_plugin/lane/rdma/verbs_api.h"
+#include "tests/lib/tree.h"
+
+enum { FAKE_GIDS_MAX = 8 };
+
+/* One device with one port. Zeroes mean an ordinary RoCE device without GIDs. */
+struct fake_hca {
+  const char *name; /* "fake0" */
+  const char *netdev;
+  const char
+      *gids[FAKE_GIDS_MAX]; /* addresses as text, "10.0.0.1", "fe80::1"; NULL: an empty place */
+  bool is_roce_v1[FAKE_GIDS_MAX];
+  bool is_infiniband, is_iwarp, is_down;
+  bool has_no_dmabuf, has_no_iova2;
+  uint32_t max_inline;      /* 0: 256 */
+  uint32_t max_send_sge;    /* 0: 16 */
+  uint32_t max_recv_sge;    /* 0: 16 */
+  uint32_t max_qp_wr;       /* 0: 4096 */
+  uint16_t lid;             /* of an InfiniBand port */
+  uint16_t pci_vendor;      /* 0: not on PCI */
+  uint16_t pci_device;      /* with pci_vendor */
+  const char *driver;       /* with pci_vendor */
+  const char *pci_function; /* "0000:17:00.0", with pci_vendor */
+};
+
+/* Replaces the table until stop. */
+void fake_verbs_start(void);
+void fake_verbs_stop(void);
+const struct verbs_api *fake_verbs_api(void);
+
+/* The device is found from now on. hca, and what it points to, must stay. */
+void fake_verbs_add(const struct fake_hca *hca);
+/* Unplugged: its queue pairs break, contexts hear IBV_EVENT_DEVICE_FATAL, and it is not found any
+ * more. Adding it again makes a new one. */
+void fake_verbs_remove(const char *name);
+/* The port goes down or comes up, with the event; work that needs it fails meanwhile. */
+void fake_verbs_set_port(const char *name, bool is_up);
+/* What sysfs says about the device, its netdev included; for STRATUS_SYSFS_ROOT. */
+void fake_verbs_write_sysfs(const struct fake_hca *hca, const struct tree *tree);
+
+/* ---- faults ---- */
+
+enum fake_call {
+  FAKE_OPEN_DEVICE,
+  FAKE_QUERY_DEVICE,
+  FAKE_QUERY_PORT,
+  FAKE_ALLOC_PD,
+  FAKE_REG_MR, /* with or without iova */
+  FAKE_REG_DMABUF_MR,
+  FAKE_CREATE_CHANNEL,
+  FAKE_CREATE_CQ,
+  FAKE_REQ_NOTIFY,
+  FAKE_CREATE_QP,
+  FAKE_MODIFY_QP,
+  FAKE_POST_SEND,
+  FAKE_POST_RECV,
+  FAKE_CALLS,
+};
+/* The nth call of this kind from now on, the first being 1, fails with this errno. */
+void fake_verbs_fail_call(enum fake_call call, unsigned nth, int error);
+/* All of them from now on; error 0: none any more. */
+void fake_verbs_fail_calls(enum fake_call call, int error);
+
+/* The nth send request that is carried out from now on completes with this status, and its queue
+ * pair breaks. is_delivered: the receiver got it all the same, as when an acknowledgement is lost.
+ */
+void fake_verbs_fail_send(unsigned nth, enum ibv_wc_status status, bool is_delivered);
+/* The nth receive request that would complete from now on does so with this status. */
+void fake_verbs_fail_receive(unsigned nth, enum ibv_wc_status status);
+/* Nothing gets from one device to another any more, or does again: what is sent fails with
+ * IBV_WC_RETRY_EXC_ERR. NULL: any device. */
+void fake_verbs_cut(const char *one, const char *other, bool is_cut);
+
+/* An event on all contexts of the device, or, if it is about a queue pair, on that one's. */
+void fake_verbs_event(const char *name, enum ibv_event_type type, struct ibv_qp *qp);
+
+/* ---- time ---- */
+
+enum fake_hold {
+  FAKE_HOLD_NOTHING,
+  FAKE_HOLD_WORK,        /* what is posted waits for fake_verbs_step */
+  FAKE_HOLD_COMPLETIONS, /* it is done, but nobody can see so; fake_verbs_step shows it */
+};
+/* Holding nothing does and shows all that waits. */
+void fake_verbs_hold(enum fake_hold hold);
+/* Does up to `most` requests, one of each queue pair in turn, or shows as many completions. Returns
+ * how many. */
+unsigned fake_verbs_step(unsigned most);
+/* A thread does the work, some time later. */
+void fake_verbs_thread(bool is_on);
+
+/* ---- what happened ---- */
+
+struct fake_counts {
+  unsigned contexts, pds, mrs, channels, cqs, qps; /* that exist now */
+  uint64_t sends, writes, reads;                   /* requests done without an error */
+  uint64_t written_bytes, sent_bytes, inline_bytes;
+  uint64_t completions; /* of all kinds */
+  uint64_t waits;       /* receiver not ready: a send found no receive request */
+};
+void fake_verbs_counts(struct fake_counts *out);
+
+#endif

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of devices, contexts and their asynchronous events; the devices as sysfs shows them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "tests/lib/fake_verbs_state.h"
+
+static uint32_t or_default(uint32_t value, uint32_t otherwise) {
+  return value ? value : otherwise;
+}
+
+/* ---- the list ---- */
+
+static struct ibv_device **get_device_list(int *count) {
+  struct ibv_device **list = calloc(FAKE_DEVICES_MAX + 1, sizeof(*list));
+  if (!list) {
+    return NULL;
+  }
+  int found = 0;
+  pthread_mutex_lock(&fake.lock);
+  for (unsigned i = 0; i < fake.device_count; i++) {
+    if (!fake.devices[i]->is_removed) {
+      list[found++] = &fake.devices[i]->base;
+    }
+  }
+  pthread_mutex_unlock(&fake.lock);
+  if (count) {
+    *count = found;
+  }
+  return list;
+}
+
+static void free_device_list(struct ibv_device **list) {
+  free(list);
+}
+
+static const char *get_device_name(struct ibv_device *device) {
+  return device->name;
+}
+
+/* ---- contexts ---- */
+
+struct fake_context *fake_context_of(struct ibv_context *context) {
+  return (struct fake_context *)context; /* base is its first member */
+}
+
+static struct ibv_context *open_device(struct ibv_device *base) {
+  struct fake_device *device = (struct fake_device *)base;
+  pthread_mutex_lock(&fake.lock);
+  int error = fake_call_fault(FAKE_OPEN_DEVICE);
+  error = device->is_removed ? ENODEV : error;
+  struct fake_context *context = error ? NULL : calloc(1, sizeof(*context));
+  int fd = context ? eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC) : -1;
+  if (fd < 0) {
+    free(context);
+    context = NULL;
+    errno = error ? error : errno;
+  } else {
+    context->device = device;
+    context->base.device = base;
+    context->base.async_fd = fd;
+    context->base.cmd_fd = -1;
+    context->base.num_comp_vectors = 1;
+    context->base.ops.poll_cq = fake_poll_cq;
+    context->base.ops.req_notify_cq = fake_req_notify_cq;
+    context->base.ops.post_send = fake_post_send;
+    context->base.ops.post_recv = fake_post_recv;
+    context->next = fake.contexts;
+    fake.contexts = context;
+    fake.counts.contexts++;
+  }
+  pthread_mutex_unlock(&fake.lock);
+  return context ? &context->base : NULL;
+}
+
+static int close_device(struct ibv_context *base) {
+  pthread_mutex_lock(&fake.lock);
+  struct fake_context **place = &fake.contexts;
+  while (*place && *place != fake_context_of(base)) {
+    place = &(*place)->next;
+  }
+  if (!*place) {
+    fake_fatal("a context is closed twice");
+  }
+  struct fake_context *context = *place;
+  *place = context->next;
+  fake.counts.contexts--;
+  pthread_mutex_unlock(&fake.lock);
+  close(context->base.async_fd);
+  free(context);
+  return 0;
+}
+
+static int query_device(struct ibv_context *base, struct ibv_device_attr *out) {
+  pthread_mutex_lock(&fake.lock);
+  const struct fake_device *device = fake_context_of(base)->device;
+  const struct fake_hca *hca = device->hca;
+  int error = fake_call_fault(FAKE_QUERY_DEVICE);
+  error = device->is_removed ? EIO : error;
+  memset(out, 0, sizeof(*out));
+  if (!error) {
+    snprintf(out->fw_ver, sizeof(out->fw_ver), "1.0");
+    out->max_mr_size = UINT64_MAX;
+    out->vendor_id = hca->pci_vendor;
+    out->vendor_part_id = hca->pci_device;
+    out->max_qp = 65536;
+    out->max_qp_wr = (int)or_default(hca->max_qp_wr, 4096);
+    out->max_sge = (int)or_default(hca->max_send_sge, 16);
+    out->max_cq = 65536;
+    out->max_cqe = 65536;
+    out->max_mr = 65536;
+    out->max_pd = 1024;
+    out->max_qp_rd_atom = out->max_qp_init_rd_atom = 16;
+    out->max_pkeys = 1;
+    out->phys_port_cnt = 1;
+  }
+  pthread_mutex_unlock(&fake.lock);
+  return error;
+}
+
+static int query_port(struct ibv_context *base, uint8_t port, struct ibv_port_attr *out) {
+  pthread_mutex_lock(&fake.lock);
+  const struct fake_device *device = fake_context_of(base)->device;
+  int error = fake_call_fault(FAKE_QUERY_PORT);
+  error = device->is_removed ? EIO : port != 1 ? EINVAL : error;
+  if (!error) {
+    out->state = device->is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+    out->max_mtu = out->active_mtu = IBV_MTU_4096;
+    out->gid_tbl_len = FAKE_GIDS_MAX;
+    out->max_msg_sz = 1u << 31;
+    out->pkey_tbl_len = 1;
+    out->lid = device->hca->lid;
+    out->active_width = 2;  /* 4X */
+    out->active_speed = 32; /* EDR */
+    out->phys_state = device->is_up ? 5 : 3;
+    out->link_layer =
+        device->hca->is_infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+  }
+  pthread_mutex_unlock(&fake.lock);
+  return error;
+}
+
+static int query_gid(struct ibv_context *base, uint8_t port, int index, union ibv_gid *gid) {
+  if (port != 1 || index < 0 || index >= FAKE_GIDS_MAX) {
+    errno = EINVAL;
+    return -1;
+  }
+  *gid = fake_context_of(base)->device->gids[index];
+  return 0;
+}
+
+static int query_pkey(struct ibv_context *base, uint8_t port, int index, __be16 *pkey) {
+  (void)base;
+  if (port != 1 || index != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  *pkey = (__be16)0xffff;
+  return 0;
+}
+
+/* ---- events ---- */
+
+void fake_context_push(struct fake_context *context, enum ibv_event_type type, struct ibv_qp *qp,
+                       struct ibv_cq *cq) {
+  if (context->event_count == FAKE_EVENTS_MAX) {
+    fake_fatal("nobody reads the events of %s", context->base.device->name);
+  }
+  unsigned place = (context->event_head + context->event_count++) % FAKE_EVENTS_MAX;
+  struct ibv_async_event *event = &context->events[place];
+  memset(event, 0, sizeof(*event));
+  event->event_type = type;
+  if (qp) {
+    event->element.qp = qp;
+    ((struct fake_qp *)qp)->unacknowledged++;
+  } else if (cq) {
+    event->element.cq = cq;
+  } else {
+    event->element.port_num = 1;
+  }
+  eventfd_write(context->base.async_fd, 1);
+}
+
+static int get_async_event(struct ibv_context *base, struct ibv_async_event *event) {
+  uint64_t one;
+  if (read(base->async_fd, &one, sizeof(one)) != sizeof(one)) {
+    return -1;
+  }
+  pthread_mutex_lock(&fake.lock);
+  struct fake_context *context = fake_context_of(base);
+  *event = context->events[context->event_head];
+  context->event_head = (context->event_head + 1) % FAKE_EVENTS_MAX;
+  context->event_count--;
+  pthread_mutex_unlock(&fake.lock);
+  return 0;
+}
+
+static bool is_about_qp(enum ibv_event_type type) {
+  return type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
+         type == IBV_EVENT_QP_ACCESS_ERR || type == IBV_EVENT_COMM_EST ||
+         type == IBV_EVENT_SQ_DRAINED || type == IBV_EVENT_PATH_MIG ||
+         type == IBV_EVENT_PATH_MIG_ERR || type == IBV_EVENT_QP_LAST_WQE_REACHED;
+}
+
+static void ack_async_event(struct ibv_async_event *event) {
+  if (is_about_qp(event->event_type)) {
+    pthread_mutex_lock(&fake.lock);
+    ((struct fake_qp *)event->element.qp)->unacknowledged--;
+    pthread_mutex_unlock(&fake.lock);
+  }
+}
+
+/* ---- words ---- */
+
+static const char *wc_status_str(enum ibv_wc_status status) {
+  static const char *const names[] = {
+    [IBV_WC_SUCCESS] = "success",
+    [IBV_WC_LOC_LEN_ERR] = "local length error",
+    [IBV_WC_LOC_QP_OP_ERR] = "local QP operation error",
+    [IBV_WC_LOC_PROT_ERR] = "local protection error",
+    [IBV_WC_WR_FLUSH_ERR] = "Work Request Flushed Error",
+    [IBV_WC_LOC_ACCESS_ERR] = "local access error",
+    [IBV_WC_REM_INV_REQ_ERR] = "remote invalid request error",
+    [IBV_WC_REM_ACCESS_ERR] = "remote access error",
+    [IBV_WC_REM_OP_ERR] = "remote operation error",
+    [IBV_WC_RETRY_EXC_ERR] = "transport retry counter exceeded",
+    [IBV_WC_RNR_RETRY_EXC_ERR] = "RNR retry counter exceeded",
+    [IBV_WC_FATAL_ERR] = "fatal error",
+    [IBV_WC_RESP_TIMEOUT_ERR] = "response timeout error",
+    [IBV_WC_GENERAL_ERR] = "general error",
+  };
+  bool is_known = (size_t)status < sizeof(names) / sizeof(names[0]) && names[status];
+  return is_known ? names[status] : "unknown";
+}
+
+static const char *event_type_str(enum ibv_event_type type) {
+  static const char *const names[] = {
+    [IBV_EVENT_CQ_ERR] = "CQ error",
+    [IBV_EVENT_QP_FATAL] = "local work queue catastrophic error",
+    [IBV_EVENT_QP_REQ_ERR] = "invalid request local work queue error",
+    [IBV_EVENT_QP_ACCESS_ERR] = "local access violation work queue error",
+    [IBV_EVENT_DEVICE_FATAL] = "local catastrophic error",
+    [IBV_EVENT_PORT_ACTIVE] = "port active",
+    [IBV_EVENT_PORT_ERR] = "port error",
+    [IBV_EVENT_GID_CHANGE] = "GID table change",
+  };
+  bool is_known = (size_t)type < sizeof(names) / sizeof(names[0]) && names[type];
+  return is_known ? names[type] : "unknown";
+}
+
+static const char *port_state_str(enum ibv_port_state state) {
+  return state == IBV_PORT_ACTIVE ? "active" : state == IBV_PORT_DOWN ? "down" : "other";
+}
+
+static int fork_init(void) {
+  return 0;
+}
+
+void fake_verbs_fill_contexts(struct verbs_api *api) {
+  api->get_device_list = get_device_list;
+  api->free_device_list = free_device_list;
+  api->get_device_name = get_device_name;
+  api->open_device = open_device;
+  api->close_device = close_device;
+  api->query_device = query_device;
+  api->query_port = query_port;
+  api->query_gid = query_gid;
+  api->query_pkey = query_pkey;
+  api->get_async_event = get_async_event;
+  api->ack_async_event = ack_async_event;
+  api->wc_status_str = wc_status_str;
+  api->event_type_str = event_type_str;
+  api->port_state_str = port_state_str;
+  api->fork_init = fork_init;
+}
+
+/* ---- sysfs ---- */
+
+static void write_netdev(const struct fake_hca *hca, const struct tree *tree, const char *link) {
+  char path[256];
+  snprintf(path, sizeof(path), "sys/class/net/%s/address", hca->netdev);
+  tree_write(tree, path, "02:00:00:00:00:01\n");
+  snprintf(path, sizeof(path), "sys/class/net/%s/mtu", hca->netdev);
+  tree_write(tree, path, "9000\n");
+  snprintf(path, sizeof(path), "sys/class/net/%s/dev_port", hca->netdev);
+  tree_write(tree, path, "0\n");
+  if (link) {
+    snprintf(path, sizeof(path), "sys/class/net/%s/device", hca->netdev);
+    tree_link(tree, path, link);
+  }
+}
+
+static void write_gid(const struct fake_hca *hca, const struct tree *tree, int index,
+                      const union ibv_gid *gid) {
+  char path[256], text[48];
+  size_t used = 0;
+  for (int i = 0; i < 16; i += 2) {
+    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%02x%02x", i ? ":" : "",
+                             gid->raw[i], gid->raw[i + 1]);
+  }
+  snprintf(path, sizeof(path), "sys/class/infiniband/%s/ports/1/gids/%d", hca->name, index);
+  tree_write(tree, path, "%s\n", text);
+  if (!hca->gids[index]) {
+    return;
+  }
+  snprintf(path, sizeof(path), "sys/class/infiniband/%s/ports/1/gid_attrs/types/%d", hca->name,
+           index);
+  bool is_v2 = !hca->is_infiniband && !hca->is_iwarp && !hca->is_roce_v1[index];
+  tree_write(tree, path, "%s\n", is_v2 ? "RoCE v2" : "IB/RoCE v1");
+  if (hca->netdev && !hca->is_infiniband) {
+    snprintf(path, sizeof(path), "sys/class/infiniband/%s/ports/1/gid_attrs/ndevs/%d", hca->name,
+             index);
+    tree_write(tree, path, "%s\n", hca->netdev);
+  }
+}
+
+void fake_verbs_write_sysfs(const struct fake_hca *hca, const struct tree *tree) {
+  const struct {
+    const char *path, *text;
+  } files[] = {
+    { "node_type", hca->is_iwarp ? "4: RNIC" : "1: CA" },
+    { "node_guid", "0000:00ff:fe00:0001" },
+    { "sys_image_guid", "0000:00ff:fe00:0001" },
+    { "ports/1/state", hca->is_down ? "1: DOWN" : "4: ACTIVE" },
+    { "ports/1/link_layer", hca->is_infiniband ? "InfiniBand" : "Ethernet" },
+    { "ports/1/rate", "100 Gb/sec (4X EDR)" },
+  };
+  char path[256], link[256];
+  for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+    snprintf(path, sizeof(path), "sys/class/infiniband/%s/%s", hca->name, files[i].path);
+    tree_write(tree, path, "%s\n", files[i].text);
+  }
+  if (hca->pci_vendor) {
+    snprintf(path, sizeof(path), "sys/devices/pci0000:00/%s/vendor", hca->pci_function);
+    tree_write(tree, path, "0x%04x\n", hca->pci_vendor);
+    snprintf(path, sizeof(path), "sys/devices/pci0000:00/%s/device", hca->pci_function);
+    tree_write(tree, path, "0x%04x\n", hca->pci_device);
+    snprintf(path, sizeof(path), "sys/devices/pci0000:00/%s/numa_node", hca->pci_function);
+    tree_write(tree, path, "1\n");
+    if (hca->driver) {
+      snprintf(path, sizeof(path), "sys/bus/pci/drivers/%s", hca->driver);
+      tree_make_directory(tree, path);
+      snprintf(path, sizeof(path), "sys/devices/pci0000:00/%s/driver", hca->pci_function);
+      snprintf(link, sizeof(link), "../../../bus/pci/drivers/%s", hca->driver);
+      tree_link(tree, path, link);
+    }
+    snprintf(link, sizeof(link), "../../../devices/pci0000:00/%s", hca->pci_function);
+    snprintf(path, sizeof(path), "sys/class/infiniband/%s/device", hca->name);
+    tree_link(tree, path, link);
+  } else if (hca->netdev) {
+    snprintf(path, sizeof(path), "sys/class/infiniband/%s/parent", hca->name);
+    tree_write(tree, path, "%s\n", hca->netdev);
+  }
+  if (hca->netdev) {
+    write_netdev(hca, tree, hca->pci_vendor ? link : NULL);
+  }
+  for (int i = 0; i < FAKE_GIDS_MAX; i++) {
+    union ibv_gid gid;
+    fake_gid_parse(hca->gids[i], &gid);
+    write_gid(hca, tree, i, &gid);
+  }
+}

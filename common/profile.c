@@ -144,66 +144,53 @@ __attribute__((format(printf, 2, 3))) static void emit(struct writer *writer, co
   }
 }
 
-static void emit_version(struct writer *writer, const char *name, int version, int open_patch) {
+static void format_version(int version, int open_patch, char *text, size_t text_bytes) {
   int patch = version % 100;
-  if (patch == open_patch) {
-    emit(writer, "%s = %d.%d\n", name, version / 10000, version / 100 % 100);
-  } else {
-    emit(writer, "%s = %d.%d.%d\n", name, version / 10000, version / 100 % 100, patch);
+  int length = snprintf(text, text_bytes, "%d.%d", version / 10000, version / 100 % 100);
+  if (patch != open_patch && length > 0) {
+    snprintf(text + length, text_bytes - (size_t)length, ".%d", patch);
   }
 }
 
-static bool is_key_given(const struct profile *profile, const struct profile_key *key) {
+bool profile_key_value(const struct profile *profile, const struct profile_key *key,
+                       char text[PROFILE_TEXT_MAX]) {
   const char *field = (const char *)profile + key->offset;
   if (key->capacity > 0) {
+    snprintf(text, PROFILE_TEXT_MAX, "%s", field);
     return field[0] != '\0';
   }
   uint32_t number;
   memcpy(&number, field, sizeof number);
-  return number != 0;
-}
-
-static void emit_key(struct writer *writer, const struct profile *profile,
-                     const struct profile_key *key) {
-  const char *field = (const char *)profile + key->offset;
-  char size[QUANTITY_TEXT_MAX];
-  uint32_t number = 0;
-  if (key->capacity == 0) {
-    memcpy(&number, field, sizeof number);
-  }
   switch (key->type) {
-  case PROFILE_KEY_TEXT:
-    emit(writer, "%s = \"%s\"\n", key->name, field);
-    break;
   case PROFILE_KEY_VERSION_MIN:
-    emit_version(writer, key->name, (int)number, 0);
+    format_version((int)number, 0, text, PROFILE_TEXT_MAX);
     break;
   case PROFILE_KEY_VERSION_MAX:
-    emit_version(writer, key->name, (int)number, PROFILE_VERSION_PATCH_MAX);
-    break;
-  case PROFILE_KEY_NUMBER:
-    emit(writer, "%s = %" PRIu32 "\n", key->name, number);
+    format_version((int)number, PROFILE_VERSION_PATCH_MAX, text, PROFILE_TEXT_MAX);
     break;
   case PROFILE_KEY_SIZE:
-    emit(writer, "%s = %s\n", key->name, quantity_format_size(number, size));
+    quantity_format_size(number, text);
     break;
   default:
-    emit(writer, "%s = %s\n", key->name, field);
+    snprintf(text, PROFILE_TEXT_MAX, "%" PRIu32, number);
   }
+  return number != 0;
 }
 
 static void emit_sections(struct writer *writer, const struct profile *profile) {
   int section = -1;
   for (size_t i = 0; i < profile_key_count; i++) {
     const struct profile_key *key = &profile_keys[i];
-    if (!is_key_given(profile, key)) {
+    char value[PROFILE_TEXT_MAX];
+    if (!profile_key_value(profile, key, value)) {
       continue;
     }
     if ((int)key->section != section) {
       section = (int)key->section;
       emit(writer, "\n[%s]\n", profile_section_names[section]);
     }
-    emit_key(writer, profile, key);
+    const char *quote = key->type == PROFILE_KEY_TEXT ? "\"" : "";
+    emit(writer, "%s = %s%s%s\n", key->name, quote, value, quote);
   }
 }
 
@@ -251,4 +238,14 @@ uint64_t profile_hash(const struct profile *profile) {
     id = id << 8 | digest[i];
   }
   return id;
+}
+
+uint64_t profile_decision_hash(const struct profile *profile) {
+  struct profile decisive = *profile;
+  decisive.meta = (struct profile_meta){ 0 };
+  decisive.fit = (struct profile_fit){ 0 };
+  decisive.net = (struct profile_net){ .latency_us = profile->net.latency_us };
+  uint64_t hash = profile_hash(&decisive);
+  const struct profile nothing = { 0 };
+  return hash == profile_hash(&nothing) ? 0 : hash;
 }

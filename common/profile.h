@@ -35,6 +35,9 @@
  *   dscp = 46                    where NCCL gives no traffic class
  *   pacing_mbps = 5000
  *   busy_poll_us = 50
+ *   [env]                        variables of NCCL, set before NCCL reads them and only where the
+ *   NCCL_MIN_NCHANNELS = 8       user has not; common/profile_schema.c lists all that are taken
+ *   NCCL_BUFFSIZE = 8M
  *   [table allreduce nodes=4 ppn=8]
  *   # bytes_lo  bytes_hi  algo  proto   channels
  *   64K         1M        tree  ll128   0
@@ -59,7 +62,9 @@ enum {
   PROFILE_DATE_MAX = 11,
   PROFILE_TEXT_MAX = 256,
   PROFILE_PATH_MAX = 4096,
-  PROFILE_CHANNELS_MAX = 64, /* MAXCHANNELS, src/include/device.h of NCCL */
+  PROFILE_CHANNELS_MAX = 64,    /* MAXCHANNELS, src/include/device.h of NCCL */
+  PROFILE_DECISION_VERSION = 1, /* of the code that makes a choice of a profile and a call; goes up
+                                   whenever the same profile may lead to another choice */
 };
 
 /* The numbers are NCCL's own: ncclFunc_t, NCCL_ALGO_*, NCCL_PROTO_* (nccl_tuner.h:27-43, the same
@@ -140,10 +145,24 @@ struct profile_net {
   char tcp_congestion[PROFILE_NAME_MAX];
 };
 
+/* Variables of NCCL by their names; 0: not given. Only those that NCCL reads after a net plugin's
+ * init. */
+struct profile_env {
+  uint32_t min_nchannels;
+  uint32_t max_nchannels;
+  uint32_t buffsize;
+  uint32_t ll_buffsize;
+  uint32_t ll128_buffsize;
+  uint32_t p2p_net_chunksize;
+  uint32_t nvls_chunksize;
+  uint32_t nvlstree_max_chunksize;
+};
+
 struct profile {
   struct profile_meta meta;
   struct profile_fit fit; /* section [match] */
   struct profile_net net;
+  struct profile_env env;
   struct profile_table *tables; /* no two for the same collective, nodes and ppn */
   size_t table_count;
 };
@@ -169,6 +188,10 @@ int profile_write(const struct profile *profile, FILE *to);
 /* First 8 bytes of the SHA-256 of the canonical text: profiles that decide alike are equal, however
  * they are spaced and commented. */
 uint64_t profile_hash(const struct profile *profile);
+
+/* The same over only what all ranks of a job must have alike, or they hang: the tables, [env] and
+ * the latency. 0 if the profile says nothing of that. */
+uint64_t profile_decision_hash(const struct profile *profile);
 
 /* The table for exactly this key, or NULL. */
 const struct profile_table *profile_find_table(const struct profile *profile,

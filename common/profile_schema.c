@@ -16,7 +16,7 @@ static const char *const cloud_names[] = {
   "aws", "gcp", "azure", "alibaba", "oci", "tencent", NULL,
 };
 
-const char *const profile_section_names[PROFILE_SECTION_COUNT] = { "meta", "match", "net" };
+const char *const profile_section_names[PROFILE_SECTION_COUNT] = { "meta", "match", "net", "env" };
 
 #define TEXT_KEY(section, part, name, type)                                                        \
   {                                                                                                \
@@ -32,6 +32,12 @@ const char *const profile_section_names[PROFILE_SECTION_COUNT] = { "meta", "matc
   {                                                                                                \
     PROFILE_SECTION_##section, #name, PROFILE_KEY_##type, offsetof(struct profile, part.name), 0,  \
         low, high, NULL                                                                            \
+  }
+
+#define ENV_KEY(NAME, field, type, low, high)                                                      \
+  {                                                                                                \
+    PROFILE_SECTION_ENV, #NAME, PROFILE_KEY_##type, offsetof(struct profile, env.field), 0, low,   \
+        high, NULL                                                                                 \
   }
 
 /* Ranges of [net] are those of the STRATUS_ variables of the same names. */
@@ -59,5 +65,13 @@ const struct profile_key profile_keys[] = {
   NUMBER_KEY(NET, net, dscp, NUMBER, 1, 63),
   NUMBER_KEY(NET, net, pacing_mbps, NUMBER, 1, 10000000),
   NUMBER_KEY(NET, net, busy_poll_us, NUMBER, 1, 1000000),
+  ENV_KEY(NCCL_MIN_NCHANNELS, min_nchannels, NUMBER, 1, PROFILE_CHANNELS_MAX),
+  ENV_KEY(NCCL_MAX_NCHANNELS, max_nchannels, NUMBER, 1, PROFILE_CHANNELS_MAX),
+  ENV_KEY(NCCL_BUFFSIZE, buffsize, SIZE, 64 << 10, 64 << 20),
+  ENV_KEY(NCCL_LL_BUFFSIZE, ll_buffsize, SIZE, 16 << 10, 64 << 20),
+  ENV_KEY(NCCL_LL128_BUFFSIZE, ll128_buffsize, SIZE, 16 << 10, 64 << 20),
+  ENV_KEY(NCCL_P2P_NET_CHUNKSIZE, p2p_net_chunksize, SIZE, 16 << 10, 16 << 20),
+  ENV_KEY(NCCL_NVLS_CHUNKSIZE, nvls_chunksize, SIZE, 16 << 10, 16 << 20),
+  ENV_KEY(NCCL_NVLSTREE_MAX_CHUNKSIZE, nvlstree_max_chunksize, SIZE, 16 << 10, 16 << 20),
 };
 const size_t profile_key_count = sizeof profile_keys / sizeof profile_keys[0];

@@ -7,8 +7,11 @@
 #ifndef COMMON_PROFILE_SCHEMA_H
 #define COMMON_PROFILE_SCHEMA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "common/profile.h"
 
 /* Names in the order of the enums in common/profile.h, NULL at the end. */
 extern const char *const profile_collective_names[];
@@ -19,6 +22,7 @@ enum profile_section {
   PROFILE_SECTION_META,
   PROFILE_SECTION_MATCH,
   PROFILE_SECTION_NET,
+  PROFILE_SECTION_ENV,
   PROFILE_SECTION_COUNT
 };
 extern const char *const profile_section_names[PROFILE_SECTION_COUNT];
@@ -47,5 +51,9 @@ struct profile_key {
 
 extern const struct profile_key profile_keys[];
 extern const size_t profile_key_count;
+
+/* The value of the key as the canonical text has it, without quotes; false if it is not given. */
+bool profile_key_value(const struct profile *profile, const struct profile_key *key,
+                       char text[PROFILE_TEXT_MAX]);
 
 #endif

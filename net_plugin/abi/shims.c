@@ -6,6 +6,7 @@
 #include <limits.h>
 
 #include "common/log.h"
+#include "common/nccl_version.h"
 #include "net_plugin/abi/logger.h"
 #include "net_plugin/abi/result.h"
 #include "net_plugin/plugin/plugin.h"
@@ -16,6 +17,7 @@ enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger,
   logger_use(logger);
   const struct plugin_host host = {
     .api_version = api_version,
+    .nccl_version = nccl_version_find((nccl_version_any_fn *)logger),
     .traffic_class = PLUGIN_TRAFFIC_CLASS_NONE,
     .profiler = profiler,
   };

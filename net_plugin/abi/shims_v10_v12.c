@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of net v10 to v12: profiler handles; from v11 on a context per communicator. */
+#include "common/nccl_version.h"
 #include "net_plugin/abi/logger.h"
 #include "net_plugin/abi/result.h"
 #include "net_plugin/abi/shims.h"
@@ -14,6 +15,7 @@ static enum nccl_result init_context(int api_version, void **context, struct net
   logger_use(logger);
   const struct plugin_host host = {
     .api_version = api_version,
+    .nccl_version = nccl_version_find((nccl_version_any_fn *)logger),
     .traffic_class = config ? config->trafficClass : PLUGIN_TRAFFIC_CLASS_NONE,
     .profiler = callback,
   };

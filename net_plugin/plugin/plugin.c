@@ -10,6 +10,7 @@
 #include "net_plugin/plugin/plugin.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,9 +26,9 @@
 #include "net_plugin/lane/tcp/tcp_options.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/placement.h"
+#include "net_plugin/plugin/profile_use.h"
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/connector.h"
-#include "net_plugin/setup/settings.h"
 #include "net_plugin/setup/setup.h"
 
 struct plugin_context {
@@ -42,7 +43,8 @@ static struct {
   bool is_left_over; /* from communicators that are gone */
   bool has_warned;   /* about unknown variables, once per process */
   unsigned contexts;
-  int api_version; /* of the latest init */
+  int api_version;  /* of the latest init */
+  int nccl_version; /* as ncclGetVersion counts; 0: not known */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct profiler profiler;
@@ -74,11 +76,16 @@ static void announce_device(int index, const struct device *device) {
            is_placed ? placement_format(&nic->thread_cpus, cpus) : "");
 }
 
-static void announce(int api_version, const struct device_table *table) {
+static void announce(int api_version, const struct device_table *table,
+                     const struct discovery *discovery) {
+  char profile[PROFILE_ID_MAX + 32] = "no profile";
+  if (discovery->has_profile) {
+    snprintf(profile, sizeof(profile), "profile %s, hash %016" PRIx64, table->profile_id,
+             profile_hash(&discovery->profile));
+  }
   LOG_INFO("stratus %s carries this job's network traffic (NCCL net plugin interface v%d, %d "
-           "device%s, %s%s); to turn it off: NCCL_NET_PLUGIN=none",
-           STRATUS_VERSION, api_version, table->count, table->count == 1 ? "" : "s",
-           table->profile_id[0] ? "profile " : "no profile", table->profile_id);
+           "device%s, %s); to turn it off: NCCL_NET_PLUGIN=none",
+           STRATUS_VERSION, api_version, table->count, table->count == 1 ? "" : "s", profile);
   for (int i = 0; i < table->count; i++) {
     announce_device(i, &table->devices[i]);
   }
@@ -105,13 +112,14 @@ static int discover(void) {
   if (rc) {
     return rc;
   }
-  settings_use_profile(state.discovery.has_profile ? &state.discovery.profile : NULL);
   state.is_discovered = true;
   state.is_left_over = false;
   if (state.discovery.devices.count == 0) {
     warn_without_device(&state.discovery);
   } else {
-    announce(state.api_version, &state.discovery.devices);
+    announce(state.api_version, &state.discovery.devices, &state.discovery);
+    profile_use(state.discovery.has_profile ? &state.discovery.profile : NULL,
+                (uint32_t)state.discovery.devices.latency_us, state.nccl_version);
     for (int i = 0; i < state.discovery.devices.physical_count; i++) {
       nic_totals_of(&state.discovery.devices.devices[i].nics[0]);
     }
@@ -138,6 +146,7 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
   setup_start();
   observe_start();
   state.api_version = host->api_version;
+  state.nccl_version = host->nccl_version;
   state.is_left_over = state.is_discovered && state.contexts == 0;
   int rc = state.is_discovered ? 0 : discover();
   if (rc == 0 && context) {

@@ -28,7 +28,8 @@ enum { PLUGIN_TRAFFIC_CLASS_NONE = -1 };
 
 /* What NCCL gives at init. */
 struct plugin_host {
-  int api_version; /* 6 to 12 */
+  int api_version;  /* 6 to 12 */
+  int nccl_version; /* as ncclGetVersion counts; 0: not known */
   int traffic_class;
   profiler_callback_fn *profiler; /* NULL: none */
 };

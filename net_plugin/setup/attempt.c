@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "common/version.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/dial.h"
 #include "net_plugin/setup/secret.h"
 #include "net_plugin/setup/settings.h"
@@ -122,6 +123,11 @@ static void refused_for_good(struct attempt *attempt, int error, const struct re
     LOG_WARN("%s",
              secret_differs_text(reply->host, peer_text(attempt, text), reply->has_secret, why));
     error = -EACCES;
+  } else if (reply->status == REPLY_OTHER_DECISIONS) {
+    char why[DECISION_TEXT_BYTES];
+    LOG_WARN("%s",
+             decision_differs_text(reply->host, peer_text(attempt, text), &reply->decision, why));
+    error = -EPROTO;
   } else {
     LOG_WARN("%s at %s refused the connection: %s", reply->host, peer_text(attempt, text),
              reply_status_text(reply->status));
@@ -205,6 +211,7 @@ static int prepare(struct attempt *attempt, const struct peering_route *route, i
   hello->ciphers = attempt->settings.ciphers;
   hello->wants_checksums = attempt->settings.wants_checksums;
   hello->pid = (uint32_t)getpid();
+  hello->decision = decision_get();
   snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());
   if (getrandom(hello->connection, TOKEN_BYTES, 0) != TOKEN_BYTES) {
     LOG_WARN("cannot draw a random identity: %s", strerror(errno));

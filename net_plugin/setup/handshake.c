@@ -73,6 +73,12 @@ static void walk_prefix(struct cursor *cursor, enum handshake_kind kind, uint16_
   walk_text(cursor, version, VERSION_TEXT_BYTES);
 }
 
+static void walk_decision(struct cursor *cursor, struct decision *decision) {
+  walk_u16(cursor, &decision->version);
+  walk_u64(cursor, &decision->hash);
+  walk_u64(cursor, &decision->profile);
+}
+
 static void walk_hello(struct cursor *cursor, struct hello *hello) {
   walk_prefix(cursor, HANDSHAKE_HELLO, &hello->wire_version, hello->version);
   walk(cursor, hello->listener, TOKEN_BYTES);
@@ -92,6 +98,7 @@ static void walk_hello(struct cursor *cursor, struct hello *hello) {
   walk(cursor, hello->nonce, NONCE_BYTES);
   walk_text(cursor, hello->host, HOST_TEXT_BYTES);
   walk_text(cursor, hello->nic, NIC_TEXT_BYTES);
+  walk_decision(cursor, &hello->decision);
 }
 
 static void walk_challenge(struct cursor *cursor, struct challenge *challenge) {
@@ -119,6 +126,7 @@ static void walk_reply(struct cursor *cursor, struct reply *reply) {
   walk_u32(cursor, &reply->pid);
   walk_text(cursor, reply->host, HOST_TEXT_BYTES);
   walk_text(cursor, reply->nic, NIC_TEXT_BYTES);
+  walk_decision(cursor, &reply->decision);
   cursor->at = start + REPLY_MAC_AT;
   walk(cursor, reply->mac, MAC_BYTES);
 }
@@ -257,6 +265,7 @@ const char *reply_status_text(unsigned status) {
     [REPLY_NO_RESOURCES] = "it is out of memory or descriptors",
     [REPLY_OTHER_ENCRYPTION] = "STRATUS_ENCRYPT differs: one of the hosts has it on",
     [REPLY_OTHER_SECRET] = "it has another job secret",
+    [REPLY_OTHER_DECISIONS] = "its profile differs",
   };
   return status < REPLY_STATUS_END ? texts[status] : "unknown status";
 }

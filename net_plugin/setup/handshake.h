@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HANDSHAKE_WIRE_VERSION 2
+#define HANDSHAKE_WIRE_VERSION 3
 #define HANDSHAKE_PREFIX_BYTES 24
 #define HELLO_BYTES 224
 #define CHALLENGE_BYTES 64
@@ -48,6 +48,13 @@ enum handshake_kind {
   HANDSHAKE_KINDS
 };
 
+/* What ranks must have alike to choose alike (profile_decision_hash of common/profile.h), and, for
+ * messages, the hash of the whole profile; 0: none. */
+struct decision {
+  uint16_t version; /* PROFILE_DECISION_VERSION */
+  uint64_t hash, profile;
+};
+
 struct hello {
   uint16_t wire_version;
   char version[VERSION_TEXT_BYTES];
@@ -67,6 +74,7 @@ struct hello {
   uint8_t nonce[NONCE_BYTES];
   char host[HOST_TEXT_BYTES];
   char nic[NIC_TEXT_BYTES];
+  struct decision decision;
 };
 
 struct challenge {
@@ -90,6 +98,7 @@ enum reply_status {
   REPLY_NO_RESOURCES,
   REPLY_OTHER_SECRET,     /* the handle is right, the job secret is not */
   REPLY_OTHER_ENCRYPTION, /* one side wants it, the other does not */
+  REPLY_OTHER_DECISIONS,  /* the ranks would choose differently */
   REPLY_STATUS_END
 };
 
@@ -107,6 +116,7 @@ struct reply {
   uint32_t pid;
   char host[HOST_TEXT_BYTES];
   char nic[NIC_TEXT_BYTES];
+  struct decision decision; /* of the listening side; for messages */
   uint8_t mac[MAC_BYTES]; /* zero for REPLY_OTHER_VERSION and REPLY_UNKNOWN: no key to make it of */
 };
 

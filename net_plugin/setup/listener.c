@@ -25,6 +25,7 @@ struct listener {
   uint8_t id[TOKEN_BYTES], secret[AUTH_SECRET_BYTES];
   struct connection *pending[MAX_PENDING];
   unsigned pending_count;
+  int error; /* what accept returns when nothing is pending */
   struct list_node node;
 };
 
@@ -102,6 +103,7 @@ int listener_accept(struct listener *listener, struct connection **connection) {
   engine_progress(listener->engine);
   engine_lock(listener->engine);
   *connection = NULL;
+  int error = listener->pending_count ? 0 : listener->error;
   if (listener->pending_count) {
     *connection = listener->pending[0];
     listener->pending_count--;
@@ -109,7 +111,7 @@ int listener_accept(struct listener *listener, struct connection **connection) {
             listener->pending_count * sizeof listener->pending[0]);
   }
   engine_unlock(listener->engine);
-  return 0;
+  return error;
 }
 
 void listener_close(struct listener *listener) {
@@ -140,6 +142,10 @@ const uint8_t *listener_secret(const struct listener *listener) {
 
 void listener_connection_made(struct listener *listener, struct connection *connection) {
   listener->pending[listener->pending_count++] = connection;
+}
+
+void listener_fail(struct listener *listener, int error) {
+  listener->error = error;
 }
 
 void listener_drop_all(struct engine *engine) {

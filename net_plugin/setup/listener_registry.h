@@ -17,6 +17,8 @@ struct listener *listener_find(struct engine *engine, const uint8_t id[TOKEN_BYT
 const uint8_t *listener_secret(const struct listener *listener);
 /* The listener keeps it until NCCL accepts it. */
 void listener_connection_made(struct listener *listener, struct connection *connection);
+/* The peer of this listener came and cannot be used: listener_accept returns the error. */
+void listener_fail(struct listener *listener, int error);
 /* For an engine that stops; connections are ended separately. */
 void listener_drop_all(struct engine *engine);
 

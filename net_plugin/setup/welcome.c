@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "common/version.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/peering.h"
 #include "net_plugin/setup/secret.h"
@@ -27,6 +28,7 @@ static void reply_prepare(struct reply *reply, const struct nic *nic) {
   snprintf(reply->host, sizeof reply->host, "%s", settings_host_name());
   memcpy(reply->nic, nic->name, sizeof reply->nic);
   reply->pid = (uint32_t)getpid();
+  reply->decision = decision_get();
 }
 
 /* A fresh socket takes the whole message at once. */
@@ -182,6 +184,23 @@ static bool agree_on_cipher(const struct hello *hello, const struct sockaddr_sto
   return true;
 }
 
+/* It knows the secrets, so it is a rank of this job, and NCCL's accept ends with this error, too:
+ * nobody else will come. */
+static bool agree_on_decisions(const struct hello *hello, const struct sockaddr_storage *from,
+                               const struct host *host, struct reply *reply) {
+  struct decision ours = decision_get();
+  if (decision_is_same(&ours, &hello->decision)) {
+    return true;
+  }
+  char address[TCP_ADDRESS_TEXT], text[DECISION_TEXT_BYTES];
+  LOG_WARN_EVERY(
+      WARN_INTERVAL_NS, "%s",
+      decision_differs_text(hello->host, tcp_address_text(from, address), &hello->decision, text));
+  listener_fail(host->listener, -EPROTO);
+  reply->status = REPLY_OTHER_DECISIONS;
+  return false;
+}
+
 /* What becomes of a guest that may come in; fills in the reply, and the connection if one was made
  * or found. */
 static void decide(struct engine *engine, const struct nic *nic, const struct hello *hello,
@@ -197,6 +216,9 @@ static void decide(struct engine *engine, const struct nic *nic, const struct he
       reply->status = REPLY_REFUSED;
       host->connection = NULL;
     }
+    return;
+  }
+  if (!agree_on_decisions(hello, from, host, reply)) {
     return;
   }
   warn_if_versions_differ(hello, from);

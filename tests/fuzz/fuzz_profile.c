@@ -39,6 +39,7 @@ static void check_round_trip(const struct profile *profile) {
   char *text_again = print(&again, &bytes_again);
   FUZZ_CHECK(bytes == bytes_again && memcmp(text, text_again, bytes) == 0);
   FUZZ_CHECK(profile_hash(profile) == profile_hash(&again));
+  FUZZ_CHECK(profile_decision_hash(profile) == profile_decision_hash(&again));
   profile_free(&again);
   free(text_again);
   free(text);

@@ -30,7 +30,8 @@ static struct hello sample_hello(void) {
                          .has_secret = 1,
                          .pid = 4711,
                          .host = "host-a",
-                         .nic = "eth0" };
+                         .nic = "eth0",
+                         .decision = { 1, 0x1234, 0x5678 } };
   memset(hello.listener, 0x11, TOKEN_BYTES);
   memset(hello.connection, 0x22, TOKEN_BYTES);
   memset(hello.nonce, 0x44, NONCE_BYTES);
@@ -55,6 +56,7 @@ static void hello_comes_back(void **state) {
   assert_string_equal(got.host, "host-a");
   assert_int_equal(got.epoch, 7);
   assert_int_equal(got.dscp, -1);
+  assert_int_equal(got.decision.hash, 0x1234);
 }
 
 static void reply_comes_back(void **state) {
@@ -69,7 +71,8 @@ static void reply_comes_back(void **state) {
                               .has_secret = 1,
                               .pid = 1,
                               .host = "host-b",
-                              .nic = "eth1" };
+                              .nic = "eth1",
+                              .decision = { 2, 0x4321, 0x8765 } };
   uint8_t bytes[REPLY_BYTES];
   reply_encode(&reply, bytes);
   assert_int_equal(reply_decode(bytes, &got), 0);
@@ -79,6 +82,8 @@ static void reply_comes_back(void **state) {
   assert_string_equal(got.nic, "eth1");
   assert_true(got.received_before == UINT64_C(0x123456789abc));
   assert_int_equal(got.eager_slots, 8);
+  assert_int_equal(got.decision.version, 2);
+  assert_int_equal(got.decision.profile, 0x8765);
 }
 
 static void challenge_and_proof_come_back(void **state) {

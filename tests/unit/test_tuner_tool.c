@@ -136,7 +136,8 @@ static void show_prints_all_of_it(void **state) {
   (void)state;
   assert_int_equal(run("stratus-tune show " EXAMPLE), 0);
   assert_contains(output, "profile example, hash ");
-  assert_contains(output, "2.21.5 to 2.30");
+  assert_contains(output, "nccl_min       2.21.5");
+  assert_contains(output, "nccl_max       2.30\n");
   assert_contains(output, "used where STRATUS_PROFILE names it");
   assert_contains(output, "allreduce, 8 nodes x 8 ranks");
   assert_contains(output, "64K to under 4M      tree");

@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "common/log.h"
-#include "tuner_plugin/abi/nccl_version.h"
+#include "common/nccl_version.h"
 #include "tuner_plugin/abi/result.h"
 #include "tuner_plugin/abi/tuner_abi.h"
 #include "tuner_plugin/plugin/tuner.h"
@@ -36,7 +36,7 @@ static int open_tuner(int abi_version, size_t ranks, size_t nodes, tuner_abi_log
   }
   struct tuner_host host = {
     .abi_version = abi_version,
-    .nccl_version = nccl_version_find(logger),
+    .nccl_version = nccl_version_find((nccl_version_any_fn *)logger),
   };
   struct tuner_shape shape = { .ranks = ranks, .nodes = nodes };
   return result_from_errno(tuner_open(host, shape, tuner));

@@ -30,6 +30,16 @@ dscp = 46
 pacing_mbps = 5000
 busy_poll_us = 50
 
+[env]
+NCCL_MIN_NCHANNELS = 2
+NCCL_MAX_NCHANNELS = 32
+NCCL_BUFFSIZE = 8M
+NCCL_LL_BUFFSIZE = 512K
+NCCL_LL128_BUFFSIZE = 5000K
+NCCL_P2P_NET_CHUNKSIZE = 512K
+NCCL_NVLS_CHUNKSIZE = 256K
+NCCL_NVLSTREE_MAX_CHUNKSIZE = 128K
+
 [table allreduce nodes=2 ppn=8]
 # bytes_lo  bytes_hi  algo  proto   channels
 0           64K       Tree  LL      0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks the library that NCCL's logger lies in. The interface itself does not carry the release, and
  * a lookup in the global scope alone misses a libnccl that a framework loaded with RTLD_LOCAL. */
-#include "tuner_plugin/abi/nccl_version.h"
+#include "common/nccl_version.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -15,9 +15,9 @@ static int call_version(void *symbol) {
   return get_version && get_version(&version) == 0 ? version : 0;
 }
 
-int nccl_version_find(tuner_abi_logger logger) {
+int nccl_version_find(nccl_version_any_fn *of_nccl) {
   void *address;
-  memcpy(&address, &logger, sizeof address);
+  memcpy(&address, &of_nccl, sizeof address);
   Dl_info info;
   void *library = NULL;
   if (address && dladdr(address, &info) && info.dli_fname) {

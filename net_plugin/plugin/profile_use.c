@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See profile_use.h. */
+#include "net_plugin/plugin/profile_use.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/param.h"
+#include "common/profile_match.h"
+#include "common/profile_schema.h"
+#include "net_plugin/setup/decision.h"
+#include "net_plugin/setup/settings.h"
+
+/* A library elsewhere by NCCL's default name is not looked for: README.md has it named. */
+static bool is_tuner_used(void) {
+  const char *name = getenv("NCCL_TUNER_PLUGIN");
+  return name && strstr(name, "stratus") && param_bool(PARAM_TUNER);
+}
+
+struct decision profile_use_decision(const struct profile *profile, uint32_t latency_us,
+                                     int nccl_version) {
+  struct profile decisive = { 0 };
+  if (profile && profile_match_is_nccl_in_range(&profile->meta, nccl_version)) {
+    decisive = *profile;
+    decisive.table_count = is_tuner_used() ? profile->table_count : 0;
+  }
+  decisive.net.latency_us = latency_us;
+  return (struct decision){
+    .version = PROFILE_DECISION_VERSION,
+    .hash = profile_decision_hash(&decisive),
+    .profile = profile ? profile_hash(profile) : 0,
+  };
+}
+
+const char *profile_use_environment(const struct profile *profile,
+                                    char text[PROFILE_USE_TEXT_MAX]) {
+  size_t used = 0;
+  text[0] = '\0';
+  for (size_t i = 0; i < profile_key_count; i++) {
+    const struct profile_key *key = &profile_keys[i];
+    uint32_t value;
+    memcpy(&value, (const char *)profile + key->offset, sizeof value);
+    if (key->section != PROFILE_SECTION_ENV || value == 0 || getenv(key->name)) {
+      continue;
+    }
+    char number[16];
+    snprintf(number, sizeof number, "%" PRIu32, value);
+    if (setenv(key->name, number, 0) == 0 && used < PROFILE_USE_TEXT_MAX) {
+      int length = snprintf(text + used, PROFILE_USE_TEXT_MAX - used, "%s%s=%s", used ? ", " : "",
+                            key->name, number);
+      used += length > 0 ? (size_t)length : 0;
+    }
+  }
+  return text;
+}
+
+void profile_use(const struct profile *profile, uint32_t latency_us, int nccl_version) {
+  static bool is_environment_set; /* NCCL would not read it a second time */
+  settings_use_profile(profile);
+  struct decision ours = profile_use_decision(profile, latency_us, nccl_version);
+  decision_use(&ours);
+  if (!profile) {
+    return;
+  }
+  if (!profile_match_is_nccl_in_range(&profile->meta, nccl_version)) {
+    LOG_INFO("profile %s was made for other releases of NCCL: only its [net] part is used",
+             profile->meta.id);
+    return;
+  }
+  char text[PROFILE_USE_TEXT_MAX];
+  if (!is_environment_set && profile_use_environment(profile, text)[0]) {
+    LOG_INFO("profile %s sets for NCCL: %s", profile->meta.id, text);
+  }
+  is_environment_set = true;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See decision.h. */
+#include "net_plugin/setup/decision.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "net_plugin/setup/settings.h"
+
+static struct decision current;
+
+void decision_use(const struct decision *ours) {
+  current = *ours;
+}
+
+struct decision decision_get(void) {
+  return current;
+}
+
+bool decision_is_same(const struct decision *a, const struct decision *b) {
+  return a->hash == b->hash && a->version == b->version;
+}
+
+/* "profile hash 0123456789abcdef" or "no profile"; the rest only where it is what differs. */
+static const char *describe(const struct decision *decision, bool has_same_profile, char text[96]) {
+  char profile[40] = "no profile";
+  if (decision->profile) {
+    snprintf(profile, sizeof profile, "profile hash %016" PRIx64, decision->profile);
+  }
+  if (has_same_profile) {
+    snprintf(text, 96, "%s, decisions %016" PRIx64 " of version %u", profile, decision->hash,
+             decision->version);
+  } else {
+    snprintf(text, 96, "%s", profile);
+  }
+  return text;
+}
+
+const char *decision_differs_text(const char *peer_host, const char *peer_address,
+                                  const struct decision *theirs, char text[DECISION_TEXT_BYTES]) {
+  struct decision ours = decision_get();
+  char here[96], there[96];
+  bool has_same_profile = ours.profile == theirs->profile;
+  snprintf(text, DECISION_TEXT_BYTES,
+           "ranks would choose algorithms differently and hang, so there is no connection: %s on "
+           "this host, %s; %s on %s (%s). %s; stratus-tune verify compares hosts",
+           describe(&ours, has_same_profile, here), settings_host_name(),
+           describe(theirs, has_same_profile, there), peer_host, peer_address,
+           has_same_profile
+               ? "Set STRATUS_TUNER, STRATUS_LATENCY_US and NCCL_TUNER_PLUGIN alike on every host, "
+                 "and install the same release"
+               : "Use the same profile on every host");
+  return text;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* decision: what the ranks of this process decide by, compared with every peer's before a
+ * connection comes to be: ranks that decide differently would wait for each other for ever.
+ * Owns: this process's identity of decisions.  Threads: any; decision_use before the first
+ * connection.  Blocks: never.  Fails: cannot. */
+#ifndef NET_PLUGIN_SETUP_DECISION_H
+#define NET_PLUGIN_SETUP_DECISION_H
+
+#include <stdbool.h>
+
+#include "net_plugin/setup/handshake.h"
+
+void decision_use(const struct decision *ours);
+struct decision decision_get(void);
+
+/* Whether ranks with these choose alike; which profile says so does not matter. */
+bool decision_is_same(const struct decision *a, const struct decision *b);
+
+#define DECISION_TEXT_BYTES 768
+/* What to tell the user; returns text. */
+const char *decision_differs_text(const char *peer_host, const char *peer_address,
+                                  const struct decision *theirs, char text[DECISION_TEXT_BYTES]);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a profile means beyond lanes: variables of NCCL, and that ranks which would choose
+ * differently never connect. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/param.h"
+#include "common/profile.h"
+#include "net_plugin/plugin/profile_use.h"
+#include "net_plugin/setup/decision.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/unit.h"
+
+#define HEAD "schema = 1\n[meta]\nid = a\n"
+#define TABLE "[table allreduce nodes=2 ppn=1]\n1K 1M ring simple 0\n"
+
+static struct profile parse(const char *text) {
+  struct profile profile;
+  struct profile_error error;
+  if (profile_parse(text, strlen(text), &profile, &error) != 0) {
+    fail_msg("%s", error.text);
+  }
+  return profile;
+}
+
+static uint64_t hash_of(const char *text, uint32_t latency_us, int nccl_version) {
+  struct profile profile = parse(text);
+  struct decision decision = profile_use_decision(&profile, latency_us, nccl_version);
+  assert_true(decision.profile == profile_hash(&profile));
+  assert_int_equal(decision.version, PROFILE_DECISION_VERSION);
+  profile_free(&profile);
+  return decision.hash;
+}
+
+/* ---- what counts ---- */
+
+static void only_what_decides_counts(void **state) {
+  (void)state;
+  setenv("NCCL_TUNER_PLUGIN", "libnccl-tuner-stratus.so", 1);
+  uint64_t table = hash_of(HEAD TABLE, 0, 22907);
+  assert_true(table != 0);
+  assert_true(hash_of("schema = 1\n[meta]\nid = b\ncreated = 2026-01-01\nnccl_max = 2.30\n"
+                      "[match]\ngpu_count = 8\n[net]\nflows = 4\nspeed_mbps = 25000\n" TABLE,
+                      0, 22907) == table);
+  assert_true(hash_of(HEAD "[table allreduce nodes=2 ppn=1]\n1K 2M ring simple 0\n", 0, 22907) !=
+              table);
+  assert_true(hash_of(HEAD "[env]\nNCCL_BUFFSIZE = 8M\n" TABLE, 0, 22907) != table);
+  assert_true(hash_of(HEAD TABLE, 30, 22907) != table);
+  assert_true(hash_of(HEAD "[net]\nflows = 8\n", 0, 22907) == 0);
+  assert_true(profile_use_decision(NULL, 0, 22907).hash == 0);
+  /* the latency that NCCL is told, whoever said it */
+  assert_true(profile_use_decision(NULL, 30, 22907).hash ==
+              hash_of(HEAD "[net]\nlatency_us = 20\n", 30, 22907));
+}
+
+static void what_is_not_used_does_not_count(void **state) {
+  (void)state;
+  static const char old[] = "schema = 1\n[meta]\nid = a\nnccl_max = 2.28\n[env]\n"
+                            "NCCL_BUFFSIZE = 8M\n" TABLE;
+  setenv("NCCL_TUNER_PLUGIN", "none", 1);
+  assert_true(hash_of(HEAD TABLE, 0, 22907) == 0);
+  setenv("NCCL_TUNER_PLUGIN", "stratus", 1);
+  assert_true(hash_of(HEAD TABLE, 0, 22907) != 0);
+  assert_true(hash_of(old, 0, 22907) == 0);
+  assert_true(hash_of(old, 0, 22809) != 0);
+  assert_true(hash_of(old, 0, 0) != 0);
+  char *off[] = { (char *)"STRATUS_TUNER=0", NULL };
+  param_load(off);
+  assert_true(hash_of(HEAD TABLE, 0, 22907) == 0);
+}
+
+/* ---- variables of NCCL ---- */
+
+static void variables_are_read_from_the_text(void **state) {
+  (void)state;
+  struct profile profile;
+  struct profile_error error;
+  assert_int_equal(profile_read("tests/data/profiles/complete.profile", &profile, &error), 0);
+  const struct profile_env wanted = { 2,          32,        8 << 20,   512 << 10,
+                                      5000 << 10, 512 << 10, 256 << 10, 128 << 10 };
+  assert_memory_equal(&profile.env, &wanted, sizeof wanted);
+  profile_free(&profile);
+  static const struct {
+    const char *text, *problem;
+    int line, column;
+  } cases[] = {
+    { HEAD "[env]\nNCCL_ALGO = ring\n", "[env] has no key \"NCCL_ALGO\"; it takes NCCL_MIN", 5, 1 },
+    { HEAD "[env]\nNCCL_MIN_NCHANNELS = 65\n", "takes a number from 1 to 64", 5, 22 },
+    { HEAD "[env]\nNCCL_BUFFSIZE = 4K\n", "takes a size from 64K to 64M", 5, 17 },
+    { HEAD "[env]\nNCCL_MIN_NCHANNELS = 9\nNCCL_MAX_NCHANNELS = 8\n", "is below NCCL_MIN", 0, 0 },
+    { HEAD "[env]\nNCCL_BUFFSIZE = 4M\nNCCL_BUFFSIZE = 4M\n", "given twice", 6, 1 },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    assert_true(profile_parse(cases[i].text, strlen(cases[i].text), &profile, &error) < 0);
+    if (!strstr(error.text, cases[i].problem) || error.line != cases[i].line ||
+        error.column != cases[i].column) {
+      fail_msg("case %zu: %d:%d: %s", i, error.line, error.column, error.text);
+    }
+  }
+}
+
+static void variables_are_set_where_the_user_set_none(void **state) {
+  (void)state;
+  struct profile profile = parse(HEAD "[env]\nNCCL_MIN_NCHANNELS = 8\nNCCL_BUFFSIZE = 8M\n");
+  char text[PROFILE_USE_TEXT_MAX];
+  unsetenv("NCCL_MIN_NCHANNELS");
+  setenv("NCCL_BUFFSIZE", "", 1); /* set, if to nothing */
+  profile_use_environment(&profile, text);
+  assert_string_equal(text, "NCCL_MIN_NCHANNELS=8");
+  assert_string_equal(getenv("NCCL_MIN_NCHANNELS"), "8");
+  assert_string_equal(getenv("NCCL_BUFFSIZE"), "");
+  unsetenv("NCCL_BUFFSIZE");
+  assert_string_equal(profile_use_environment(&profile, text), "NCCL_BUFFSIZE=8388608");
+  assert_string_equal(getenv("NCCL_BUFFSIZE"), "8388608");
+  assert_null(getenv("NCCL_MAX_NCHANNELS"));
+  profile_free(&profile);
+}
+
+static void variables_are_set_once_per_process(void **state) {
+  (void)state;
+  struct profile profile = parse("schema = 1\n[meta]\nid = a\nnccl_max = 2.28\n[env]\n"
+                                 "NCCL_LL_BUFFSIZE = 64K\n");
+  unsetenv("NCCL_LL_BUFFSIZE");
+  profile_use(&profile, 0, 22907);
+  assert_null(getenv("NCCL_LL_BUFFSIZE"));
+  assert_int_equal(log_capture_find("made for other releases"), 1);
+  profile_use(&profile, 0, 22800);
+  assert_string_equal(getenv("NCCL_LL_BUFFSIZE"), "65536");
+  assert_int_equal(log_capture_find("profile a sets for NCCL: NCCL_LL_BUFFSIZE=65536"), 1);
+  /* NCCL has read it; what the user does to it from now on is theirs */
+  unsetenv("NCCL_LL_BUFFSIZE");
+  profile_use(&profile, 0, 22800);
+  assert_null(getenv("NCCL_LL_BUFFSIZE"));
+  profile_free(&profile);
+}
+
+/* ---- peers ---- */
+
+enum { HAS_CONNECTED = 1, HAS_PROTOCOL_ERROR = 2, HAS_SAID_BOTH = 4 };
+
+static bool has_said(const char *here, const char *there) {
+  char text[128];
+  snprintf(text, sizeof text, "%s on this host", here);
+  return log_capture_find(text) == 1 && log_capture_find(there) == 1;
+}
+
+/* The listening rank, in a process of its own: accepts until something comes of it. */
+static int host_rank(int pipe, const struct decision *ours, const char *here, const char *there) {
+  struct nic nic = pair_loopback(AF_INET);
+  uint8_t handle[HANDLE_BYTES];
+  struct listener *listener;
+  struct connection *connection = NULL;
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  decision_use(ours);
+  int error = listener_open(&nic, 1, handle, &listener);
+  if (write(pipe, handle, sizeof handle) != sizeof handle) {
+    return 0;
+  }
+  while (!error && !connection && clock_now_ns() < until_ns) {
+    error = listener_accept(listener, &connection);
+  }
+  return (connection ? HAS_CONNECTED : 0) | (error == -EPROTO ? HAS_PROTOCOL_ERROR : 0) |
+         (has_said(here, there) ? HAS_SAID_BOTH : 0);
+}
+
+/* Which of the three came about here and there. */
+static void connect_ranks(const struct decision *a, const char *said_a, const struct decision *b,
+                          const char *said_b, int *here, int *there) {
+  int pipes[2], status;
+  struct nic nic = pair_loopback(AF_INET);
+  uint8_t handle[HANDLE_BYTES];
+  struct connection *connection = NULL;
+  assert_int_equal(pipe(pipes), 0);
+  pid_t host = fork();
+  assert_true(host >= 0);
+  if (host == 0) {
+    _exit(host_rank(pipes[1], b, said_b, said_a));
+  }
+  assert_int_equal(read(pipes[0], handle, sizeof handle), sizeof handle);
+  decision_use(a);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  int error = 0;
+  while (!error && !connection && clock_now_ns() < until_ns) {
+    error = connector_connect(&nic, 1, -1, handle, &connection);
+  }
+  *here = (connection ? HAS_CONNECTED : 0) | (error == -EPROTO ? HAS_PROTOCOL_ERROR : 0) |
+          (has_said(said_a, said_b) ? HAS_SAID_BOTH : 0);
+  assert_int_equal(waitpid(host, &status, 0), host);
+  *there = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  if (connection) {
+    transfer_close(connection);
+  }
+  setup_stop(); /* the next fork must not inherit engines */
+  close(pipes[0]);
+  close(pipes[1]);
+}
+
+#define A "profile hash aaaaaaaaaaaaaaaa"
+
+static void ranks_that_differ_end_at_once(void **state) {
+  (void)state;
+  static const struct decision a = { 1, 0x1111, 0xaaaaaaaaaaaaaaaa };
+  static const struct {
+    struct decision decision;
+    const char *here, *said;
+  } others[] = {
+    { { 1, 0x2222, 0xbbbbbbbbbbbbbbbb }, A, "profile hash bbbbbbbbbbbbbbbb" },
+    { { 1, 0, 0 }, A, "no profile" },
+    { { 2, 0x1111, 0xaaaaaaaaaaaaaaaa },
+      A ", decisions 0000000000001111 of version 1",
+      A ", decisions 0000000000001111 of version 2" },
+  };
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+    int here, there;
+    connect_ranks(&a, others[i].here, &others[i].decision, others[i].said, &here, &there);
+    assert_int_equal(here, HAS_PROTOCOL_ERROR | HAS_SAID_BOTH);
+    assert_int_equal(there, HAS_PROTOCOL_ERROR | HAS_SAID_BOTH);
+    log_capture_start();
+  }
+}
+
+static void ranks_that_choose_alike_connect(void **state) {
+  (void)state;
+  static const struct decision a = { 1, 0x1111, 0xaaaa }, b = { 1, 0x1111, 0xbbbb };
+  int here, there;
+  connect_ranks(&a, "", &b, "", &here, &there);
+  assert_int_equal(here, HAS_CONNECTED);
+  assert_int_equal(there, HAS_CONNECTED);
+}
+
+static int start(void **state) {
+  (void)state;
+  char *environment[] = { (char *)"STRATUS_PROGRESS=inline", NULL };
+  param_load(environment);
+  log_capture_start();
+  return 0;
+}
+
+static int stop(void **state) {
+  (void)state;
+  setup_stop();
+  decision_use(&(struct decision){ 0 });
+  log_capture_stop();
+  param_load((char *[]){ NULL });
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(only_what_decides_counts, start, stop),
+    cmocka_unit_test_setup_teardown(what_is_not_used_does_not_count, start, stop),
+    cmocka_unit_test_setup_teardown(variables_are_read_from_the_text, start, stop),
+    cmocka_unit_test_setup_teardown(variables_are_set_where_the_user_set_none, start, stop),
+    cmocka_unit_test_setup_teardown(variables_are_set_once_per_process, start, stop),
+    cmocka_unit_test_setup_teardown(ranks_that_differ_end_at_once, start, stop),
+    cmocka_unit_test_setup_teardown(ranks_that_choose_alike_connect, start, stop),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

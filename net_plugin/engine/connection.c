@@ -21,9 +21,10 @@ static void take_posts(struct connection *connection, uint64_t now_ns) {
   uint64_t posted = atomic_load_explicit(&connection->posted, memory_order_acquire);
   while (connection->taken < posted && !connection->is_detached) {
     struct request *request = &connection->requests[connection->taken % CONNECTION_REQUESTS];
-    int error = connection->is_sender
-                    ? link_send_posted(connection->link, request->data, request->bytes, now_ns)
-                    : link_receive_posted(connection->link, request->data, request->bytes, now_ns);
+    int error =
+        connection->is_sender
+            ? link_send_posted(connection->link, request->data, request->bytes, NULL, now_ns)
+            : link_receive_posted(connection->link, request->data, request->bytes, NULL, now_ns);
     if (error) {
       break; /* full: when something completes; failed: publish says so */
     }

@@ -14,82 +14,6 @@
 #include "common/hash.h"
 #include "net_plugin/link/link_state.h"
 
-/* ---- memory ---- */
-
-/* Buffers start at cache lines, so that lanes do not share one. */
-static size_t round_up(size_t bytes) {
-  return (bytes + 63) & ~(size_t)63;
-}
-
-struct layout {
-  size_t lanes, requeue, controls, staging, nowhere, eager, end; /* offsets */
-  size_t control_stride, eager_stride;
-};
-
-/* false: the configuration is impossible. */
-static bool link_lay_out(const struct link_config *config, struct layout *layout) {
-  if (config->lanes < 1 || config->lanes > WIRE_MAX_LANES || config->chunk_bytes < 4096 ||
-      config->chunk_bytes > WIRE_MAX_CHUNK_BYTES || config->eager_bytes > config->chunk_bytes ||
-      config->eager_slots > LINK_WINDOW / 2) {
-    return false;
-  }
-  bool is_sender = config->role == LINK_SENDER;
-  size_t requeue_bytes = config->lanes * LINK_JOURNAL * sizeof(struct chunk);
-  size_t copies = is_sender ? OUTGOING_COPIES : config->eager_slots;
-  layout->control_stride = round_up(config->lanes * WIRE_ACK_BYTES);
-  layout->eager_stride = round_up(config->eager_bytes);
-  layout->lanes = round_up(sizeof(struct link));
-  layout->requeue = layout->lanes + round_up(config->lanes * sizeof(struct lane));
-  layout->controls = layout->requeue + (is_sender ? round_up(requeue_bytes) : 0);
-  layout->eager = layout->controls + config->lanes * layout->control_stride;
-  layout->staging = layout->eager + copies * layout->eager_stride;
-  layout->nowhere = layout->staging + (is_sender ? 0 : config->lanes * WIRE_MAX_POLLED_BYTES);
-  layout->end = layout->nowhere + (is_sender ? 0 : WIRE_MAX_CHUNK_BYTES);
-  return true;
-}
-
-size_t link_memory_bytes(const struct link_config *config) {
-  struct layout layout;
-  return link_lay_out(config, &layout) ? layout.end : 0;
-}
-
-struct link *link_init(void *memory, const struct link_config *config, uint64_t now_ns) {
-  struct layout layout;
-  bool is_possible = link_lay_out(config, &layout);
-  assert(is_possible);
-  (void)is_possible;
-  uint8_t *bytes = memory;
-  struct link *link = memory;
-  link->config = *config;
-  link->lanes = (struct lane *)(void *)(bytes + layout.lanes);
-  for (unsigned lane = 0; lane < config->lanes; lane++) {
-    link->lanes[lane].control = bytes + layout.controls + lane * layout.control_stride;
-  }
-  failover_init(&link->failover, config, now_ns);
-  liveness_init(&link->liveness, config->timeout_ns, now_ns);
-  link->due_ns = link->watch_ns = LINK_NO_DEADLINE;
-  link->rescued_ns = LINK_NO_DEADLINE;
-  if (config->role == LINK_SENDER) {
-    link->taken.eager_bytes = config->eager_bytes;
-    link->taken.eager_slots = config->eager_slots;
-    requeue_init(&link->requeue, (struct chunk *)(void *)(bytes + layout.requeue),
-                 config->lanes * LINK_JOURNAL);
-    stripe_init(&link->stripe, config->chunk_bytes);
-    spread_init(&link->spread, config->lanes, config->paths);
-    outgoing_init(&link->outgoing, config->eager_bytes, bytes + layout.eager,
-                  OUTGOING_COPIES * layout.eager_stride);
-  } else {
-    link->nowhere = bytes + layout.nowhere;
-    for (unsigned lane = 0; lane < config->lanes; lane++) {
-      link->lanes[lane].staging = bytes + layout.staging + lane * WIRE_MAX_POLLED_BYTES;
-    }
-    credit_init(&link->given, config->eager_slots);
-    incoming_init(&link->incoming, config->eager_bytes, config->eager_slots, bytes + layout.eager,
-                  layout.eager_stride);
-  }
-  return link;
-}
-
 /* ---- lanes come and go ---- */
 
 static bool is_lane_up(const struct link *link, unsigned lane) {
@@ -103,6 +27,7 @@ void link_lane_dropped(struct link *link, unsigned lane) {
   link->writing_data &= ~bit;
   link->pong &= ~bit;
   link->ping &= ~bit;
+  link->direct &= ~bit;
   if ((link->failover.up & ~link->resting) == 0) {
     link->resting = 0; /* nothing better is left */
   }
@@ -170,6 +95,13 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
   }
 }
 
+void link_lane_is_direct(struct link *link, unsigned lane) {
+  assert(link->config.role == LINK_SENDER || !link->is_detached);
+  if (is_lane_up(link, lane)) {
+    link->direct |= lane_bit(lane);
+  }
+}
+
 void link_lane_lost(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
   assert(lane < link->config.lanes);
   link_note_time(link, now_ns);
@@ -202,6 +134,13 @@ uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, u
 
 /* ---- frames in ---- */
 
+static bool is_window_possible(const struct link *link, const struct wire_header *header) {
+  uint64_t targets = link_targets_bytes(link, header);
+  uint64_t acks = header->length - targets;
+  return (header->total == 0 || link->config.target_keys > 0) && targets <= header->length &&
+         acks <= link->config.lanes * WIRE_ACK_BYTES && acks % WIRE_ACK_BYTES == 0;
+}
+
 static int link_frame_begins(struct link *link, unsigned lane) {
   struct lane *receiving = &link->lanes[lane];
   bool is_sender = link->config.role == LINK_SENDER;
@@ -210,7 +149,7 @@ static int link_frame_begins(struct link *link, unsigned lane) {
   case WIRE_DATA:
     return is_sender ? -EPROTO : receive_data_begins(link, lane);
   case WIRE_WINDOW:
-    if (!is_sender || receiving->header.length > link->config.lanes * WIRE_ACK_BYTES) {
+    if (!is_sender || !is_window_possible(link, &receiving->header)) {
       return -EPROTO;
     }
     receiving->buffer = receiving->control;
@@ -272,7 +211,7 @@ void link_bytes_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
 }
 
 void *link_receive_buffer(struct link *link, unsigned lane) {
-  if (lane >= link->config.lanes || link->lanes[lane].header.length == 0) {
+  if (lane >= link->config.lanes || wire_stream_bytes(&link->lanes[lane].header) == 0) {
     return NULL;
   }
   return link->lanes[lane].buffer;
@@ -442,6 +381,8 @@ bool link_next_frame(struct link *link, unsigned lane, struct link_frame *frame,
     return false;
   }
   struct wire_header header;
+  frame->memory = NULL;
+  frame->target = NULL;
   bool has_control = link_has_control(link);
   if (link->status != 0 && !has_control) {
     return false;
@@ -495,7 +436,7 @@ void link_user_detached(struct link *link, uint64_t now_ns) {
   if (link->config.role == LINK_SENDER) {
     send_detach(link, now_ns);
   } else {
-    receive_detach(link);
+    receive_detach(link, now_ns);
   }
 }
 

@@ -22,6 +22,12 @@
  *  4. Each byte of a message lands once per completed frame; a half-received frame counts for
  * nothing.
  *  5. Frames and facts of an older lane epoch change nothing.
+ *
+ * Direct lanes (RDMA) read payloads by themselves, until they are acknowledged, and may write into
+ * the receiver's memory by themselves: where the message's target says, which travels with the
+ * credit. So their end matters more than that of others: an owner that is ordered to close one, or
+ * reports it lost, has made sure first that it neither reads nor writes any more, and carries out
+ * orders before it writes frames.
  */
 #ifndef NET_PLUGIN_LINK_LINK_H
 #define NET_PLUGIN_LINK_LINK_H
@@ -56,6 +62,7 @@ struct link_config {
   unsigned paths;       /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
   bool redials_slow_lanes; /* sender: see spread.h */
   bool wants_checksums;    /* CRC32C on every DATA payload that this side sends */
+  unsigned target_keys;    /* 0..WIRE_TARGET_KEYS: keys of a target; 0: there are no targets */
 };
 
 struct link; /* size: link_memory_bytes */
@@ -68,17 +75,24 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
 
 /* ---- facts in ---- */
 
-/* The user wants `bytes` at `data` sent. The memory must stay valid until the completion.
+/* The user wants `bytes` at `data` sent. The memory must stay valid until the completion. memory:
+ * handed on with the frames (link_frame.memory), for direct lanes; NULL if there are none.
  * 0, -EAGAIN (window full: nothing happened), or the status of a failed link. */
-int link_send_posted(struct link *link, const void *data, size_t bytes, uint64_t now_ns);
-/* The user offers a buffer for the next message. Same results. */
-int link_receive_posted(struct link *link, void *data, size_t bytes, uint64_t now_ns);
+int link_send_posted(struct link *link, const void *data, size_t bytes, const void *memory,
+                     uint64_t now_ns);
+/* The user offers a buffer for the next message. target: how a NIC gets there; NULL: not at all.
+ * Same results. */
+int link_receive_posted(struct link *link, void *data, size_t bytes,
+                        const struct wire_target *target, uint64_t now_ns);
 
 /* A lane can carry frames. epoch counts its incarnations from 1. received_before: SENDER only, what
  * the peer's link_lane_fence returned (from the handshake); settles the journal of the epochs
  * before. An epoch that is not the latest is refused by a LINK_ORDER_CLOSE. */
 void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t received_before,
                   uint64_t now_ns);
+/* The lane, which has just come up, is a direct one. On a RECEIVER not after link_user_detached:
+ * the peer may still know targets. */
+void link_lane_is_direct(struct link *link, unsigned lane);
 /* The lane broke, or could not be opened (then epoch is the one that was ordered). */
 void link_lane_lost(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
 /* The peer closed it in good order. The same, but not counted among the losses. */
@@ -89,7 +103,7 @@ void link_lane_left(struct link *link, unsigned lane, uint32_t epoch, uint64_t n
  * was overtaken by a later one), or the lane does not exist; refuse it. */
 uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, uint64_t now_ns);
 
-/* A header arrived. 0: the payload (header->length bytes, possibly none) goes to
+/* A header arrived. 0: the payload (wire_stream_bytes(header), possibly none) goes to
  * link_receive_buffer, then call link_frame_completed. Negative: the lane is lost for the link,
  * close it (reporting it lost is allowed and changes nothing): -EPROTO, the peer or the lane broke
  * the protocol; -ESTALE, the epoch was fenced. Or the link has failed (link_status, -EMSGSIZE or
@@ -123,6 +137,13 @@ struct link_frame {
   uint8_t header[WIRE_HEADER_BYTES];
   const void *payload; /* NULL if length is 0 */
   uint32_t length;
+  /* For direct lanes. memory: what link_send_posted was given; NULL: the payload is in the memory
+   * of the link. target: the payload may be written there, `offset` behind its address, instead of
+   * being sent, and wire_header_place be used on the header; NULL: it may not. Valid until any
+   * other call for this link. */
+  const void *memory;
+  const struct wire_target *target;
+  uint64_t offset;
 };
 
 /* The lane, among the set bits of `writable`, that should carry the next frame; -1: nothing that

@@ -85,7 +85,8 @@ static void check_receiver(const struct link *link) {
   uint64_t bounced[LINK_WINDOW / 2] = { 0 };
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
     const struct lane *receiving = &link->lanes[lane];
-    if (receiving->arrival == ARRIVAL_USER || receiving->arrival == ARRIVAL_STAGED) {
+    if (receiving->arrival == ARRIVAL_USER || receiving->arrival == ARRIVAL_STAGED ||
+        receiving->arrival == ARRIVAL_PLACED) {
       arriving[receiving->header.message % LINK_WINDOW] += receiving->header.length;
     }
     if (receiving->arrival == ARRIVAL_BOUNCED) {
@@ -112,7 +113,7 @@ void link_check(const struct link *link) {
   failover_check(&link->failover);
   assert((link->writing_data & ~link->writing) == 0);
   assert((link->writing & ~link->failover.up) == 0); /* Invariant 5 */
-  assert(((link->pong | link->ping) & ~link->failover.up) == 0);
+  assert(((link->pong | link->ping | link->direct) & ~link->failover.up) == 0);
   assert(link->farewell != FAREWELL_WRITING ||
          (link->writing & lane_bit(link->farewell_lane)) != 0);
   assert(link->peer_error == 0 || link->status != 0);

@@ -7,7 +7,8 @@
 #include "common/hash.h"
 #include "net_plugin/link/link_state.h"
 
-int link_receive_posted(struct link *link, void *data, size_t bytes, uint64_t now_ns) {
+int link_receive_posted(struct link *link, void *data, size_t bytes,
+                        const struct wire_target *target, uint64_t now_ns) {
   assert(link->config.role == LINK_RECEIVER && !link->is_detached);
   if (link->status != 0) {
     return link->status;
@@ -20,7 +21,11 @@ int link_receive_posted(struct link *link, void *data, size_t bytes, uint64_t no
   if (result != 0) {
     return result;
   }
-  ring->slots[(ring->posted - 1) % LINK_WINDOW].posted_ns = now_ns;
+  uint64_t slot = (ring->posted - 1) % LINK_WINDOW;
+  ring->slots[slot].posted_ns = now_ns;
+  if (link->targets != NULL) {
+    link->targets[slot] = target != NULL ? *target : (struct wire_target){ 0 };
+  }
   if (ring->completed + 1 == ring->posted) {
     liveness_waits(&link->liveness, now_ns);
   }
@@ -33,11 +38,22 @@ int link_receive_posted(struct link *link, void *data, size_t bytes, uint64_t no
 }
 
 static bool is_for_message(enum arrival arrival) {
-  return arrival == ARRIVAL_USER || arrival == ARRIVAL_STAGED || arrival == ARRIVAL_BOUNCED;
+  return arrival == ARRIVAL_USER || arrival == ARRIVAL_STAGED || arrival == ARRIVAL_BOUNCED ||
+         arrival == ARRIVAL_PLACED;
+}
+
+/* Only who was given a target can have written, and only through a lane that can. */
+static bool may_be_placed(const struct link *link, unsigned lane) {
+  return link->config.target_keys > 0 && (link->direct & lane_bit(lane)) != 0 &&
+         (link->is_detached || link->lanes[lane].header.message < link->incoming.granted);
 }
 
 int receive_data_begins(struct link *link, unsigned lane) {
   struct lane *receiving = &link->lanes[lane];
+  bool is_placed = (receiving->header.flags & WIRE_IS_PLACED) != 0;
+  if (is_placed && !may_be_placed(link, lane)) {
+    return -EPROTO;
+  }
   if (link->is_detached) {
     receiving->arrival = ARRIVAL_NOWHERE;
     receiving->buffer = link->nowhere;
@@ -49,7 +65,10 @@ int receive_data_begins(struct link *link, unsigned lane) {
     return result;
   }
   receiving->arrival = is_bounced ? ARRIVAL_BOUNCED : ARRIVAL_USER;
-  if (!is_bounced && (receiving->header.flags & WIRE_IS_POLLED) != 0) {
+  if (is_placed) {
+    receiving->arrival = ARRIVAL_PLACED;
+    receiving->destination = receiving->buffer;
+  } else if (!is_bounced && (receiving->header.flags & WIRE_IS_POLLED) != 0) {
     receiving->arrival = ARRIVAL_STAGED;
     receiving->destination = receiving->buffer;
     receiving->buffer = receiving->staging;
@@ -74,8 +93,10 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
     return 0; /* not counted, so that the peer cannot take it for delivered */
   }
   bool is_bounced = receiving->arrival == ARRIVAL_BOUNCED;
+  const uint8_t *bytes =
+      receiving->arrival == ARRIVAL_PLACED ? receiving->destination : receiving->buffer;
   if ((header->flags & WIRE_HAS_CRC) != 0 &&
-      hash_crc32c(0, receiving->buffer, header->length) != header->payload_crc) {
+      hash_crc32c(0, bytes, header->length) != header->payload_crc) {
     return -EBADMSG;
   }
   if (receiving->arrival == ARRIVAL_STAGED) {
@@ -101,6 +122,7 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
 
 /* WINDOW frames may have been lost with a lane, or waited for one: tell everything again. */
 static void receive_tell_again(struct link *link) {
+  link->targets_told = 0;
   for (uint64_t lanes = link->failover.up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     if (link->lanes[lane].received > link->lanes[lane].base) {
@@ -157,6 +179,21 @@ void receive_bye_arrived(struct link *link) {
   }
 }
 
+/* Targets of messages that were granted since the last WINDOW and have not landed; how many. */
+static unsigned receive_fill_targets(struct link *link, uint8_t *bytes) {
+  const struct incoming_ring *ring = &link->incoming;
+  if (link->targets == NULL) {
+    return 0;
+  }
+  uint64_t first = link->targets_told > ring->completed ? link->targets_told : ring->completed;
+  for (uint64_t message = first; message < ring->granted; message++) {
+    wire_target_encode(&link->targets[message % LINK_WINDOW], link->config.target_keys, bytes);
+    bytes += wire_target_bytes(link->config.target_keys);
+  }
+  link->targets_told = ring->granted;
+  return (unsigned)(ring->granted - first);
+}
+
 void receive_fill_window(struct link *link, unsigned lane, struct wire_header *header,
                          uint64_t now_ns) {
   uint8_t *acks = link->lanes[lane].control;
@@ -176,18 +213,35 @@ void receive_fill_window(struct link *link, unsigned lane, struct wire_header *h
   link->unacked = 0;
   *header = (struct wire_header){
     .type = WIRE_WINDOW,
-    .length = length,
     .message = link->incoming.granted,
     .offset = incoming_landed(&link->incoming),
+    .total = receive_fill_targets(link, acks + length),
   };
-  if (length > 0) {
+  header->length = length + (uint32_t)link_targets_bytes(link, header);
+  if (header->length > 0) {
     header->flags = WIRE_HAS_CRC; /* a wrong count would lose data, whatever the DATA frames have */
-    header->payload_crc = hash_crc32c(0, acks, length);
+    header->payload_crc = hash_crc32c(0, acks, header->length);
   }
   credit_told(&link->given, link->incoming.granted);
 }
 
-void receive_detach(struct link *link) {
+/* A sender that knows targets of messages that have not landed may write at any time. One that
+ * has delivered everything writes no more: a chunk is sent again only when its lane is closed on
+ * this side. */
+static void receive_stop_writers(struct link *link, uint64_t now_ns) {
+  if (link->incoming.completed == link->incoming.posted) {
+    return;
+  }
+  for (uint64_t lanes = link->direct; lanes != 0; lanes &= lanes - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
+    if (failover_fence(&link->failover, lane, link->failover.lanes[lane].epoch, now_ns)) {
+      link_lane_dropped(link, lane);
+    }
+  }
+}
+
+void receive_detach(struct link *link, uint64_t now_ns) {
+  receive_stop_writers(link, now_ns);
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
     struct lane *receiving = &link->lanes[lane];
     if (is_for_message(receiving->arrival)) {

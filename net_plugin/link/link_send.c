@@ -7,7 +7,8 @@
 #include "net_plugin/link/link_state.h"
 #include "net_plugin/link/polled.h"
 
-int link_send_posted(struct link *link, const void *data, size_t bytes, uint64_t now_ns) {
+int link_send_posted(struct link *link, const void *data, size_t bytes, const void *memory,
+                     uint64_t now_ns) {
   assert(link->config.role == LINK_SENDER && !link->is_detached);
   if (link->status != 0) {
     return link->status;
@@ -31,6 +32,7 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, uint64_t
   }
   struct outgoing *message = &link->outgoing.slots[(link->outgoing.posted - 1) % LINK_WINDOW];
   message->posted_ns = now_ns;
+  message->memory = message->is_copied ? NULL : memory;
   message->is_polled = polled_has_form(message->data, bytes);
   if (bytes > LINK_GROW_BYTES && !link->failover.is_grown) {
     failover_grow(&link->failover);
@@ -78,6 +80,18 @@ static uint64_t send_message_number(const struct link *link, struct chunk chunk)
   return retired + (uint32_t)(chunk.message - (uint32_t)retired);
 }
 
+/* Where a direct lane may write the chunk; NULL: nowhere. Not a message that is polled: its bytes
+ * must become visible in order, which no NIC promises of what it writes. */
+static const struct wire_target *send_target(const struct link *link, unsigned lane,
+                                             const struct outgoing *message, uint64_t number) {
+  if ((link->direct & lane_bit(lane)) == 0 || link->told_targets == NULL || message->is_polled) {
+    return NULL;
+  }
+  const struct told_target *told = &link->told_targets[number % LINK_WINDOW];
+  bool has_room = told->target.address != 0 && message->bytes <= told->target.bytes;
+  return told->end == number + 1 && has_room ? &told->target : NULL;
+}
+
 void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns) {
   struct lane *sending = &link->lanes[lane];
   struct chunk chunk = send_take_chunk(link, lane);
@@ -97,6 +111,9 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
   }
   frame->length = chunk.length;
   frame->payload = chunk.length > 0 ? message->data + chunk.offset : NULL;
+  frame->memory = message->memory;
+  frame->target = chunk.length > 0 ? send_target(link, lane, message, header.message) : NULL;
+  frame->offset = chunk.offset;
   if (link->config.wants_checksums && chunk.length > 0) {
     header.flags |= WIRE_HAS_CRC;
     header.payload_crc = hash_crc32c(0, frame->payload, frame->length);
@@ -163,14 +180,28 @@ void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns) {
   }
 }
 
-int send_window_arrived(struct link *link, const struct wire_header *header, const uint8_t *acks,
+/* A WINDOW that was overtaken by a later one still has targets that are worth knowing. */
+static void send_targets_arrived(struct link *link, const struct wire_header *header,
+                                 const uint8_t *bytes) {
+  for (uint64_t end = header->message - header->total + 1; end <= header->message; end++) {
+    struct told_target *told = &link->told_targets[(end - 1) % LINK_WINDOW];
+    if (end > told->end) {
+      told->end = end;
+      wire_target_decode(bytes, link->config.target_keys, &told->target);
+    }
+    bytes += wire_target_bytes(link->config.target_keys);
+  }
+}
+
+int send_window_arrived(struct link *link, const struct wire_header *header, const uint8_t *payload,
                         uint64_t now_ns) {
+  uint32_t acks_bytes = header->length - (uint32_t)link_targets_bytes(link, header);
   if (header->offset > link->outgoing.posted && !link->is_detached) {
     return -EPROTO;
   }
-  for (uint32_t at = 0; at < header->length; at += WIRE_ACK_BYTES) {
+  for (uint32_t at = 0; at < acks_bytes; at += WIRE_ACK_BYTES) {
     struct wire_ack ack;
-    if (wire_ack_decode(acks + at, &ack) != 0 || ack.lane >= link->config.lanes) {
+    if (wire_ack_decode(payload + at, &ack) != 0 || ack.lane >= link->config.lanes) {
       return -EPROTO;
     }
     struct lane *acked = &link->lanes[ack.lane];
@@ -188,6 +219,9 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
   }
   if (header->message > link->taken.granted) {
     link->taken.granted = header->message;
+  }
+  if (header->total > 0) {
+    send_targets_arrived(link, header, payload + acks_bytes);
   }
   send_look_ahead(link);
   return 0;
@@ -270,14 +304,28 @@ void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
   send_look_ahead(link);
 }
 
+/* Does the lane still read a payload that is the user's? One that is being written, or, of a direct
+ * lane, any that is not acknowledged. */
+static bool send_is_reading_user(const struct link *link, unsigned lane) {
+  const struct journal *journal = &link->lanes[lane].journal;
+  bool is_writing = (link->writing_data & lane_bit(lane)) != 0;
+  bool is_direct = (link->direct & lane_bit(lane)) != 0;
+  uint64_t first = is_direct ? journal->acked : journal->sent - (is_writing ? 1 : 0);
+  for (uint64_t count = first; count < journal->sent; count++) {
+    if (!outgoing_is_live(&link->outgoing, journal_at(journal, count))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void send_detach(struct link *link, uint64_t now_ns) {
   outgoing_truncate(&link->outgoing);
   requeue_truncate(&link->requeue, link->outgoing.posted);
-  for (uint64_t lanes = link->writing_data; lanes != 0; lanes &= lanes - 1) {
+  for (uint64_t lanes = link->writing_data | link->direct; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    const struct journal *journal = &link->lanes[lane].journal;
-    /* Its payload is the user's: the frame cannot be finished, so the lane is of no use. */
-    if (!outgoing_is_live(&link->outgoing, journal_at(journal, journal->sent - 1)) &&
+    /* The frame cannot be finished, so the lane is of no use. */
+    if (send_is_reading_user(link, lane) &&
         failover_fence(&link->failover, lane, link->failover.lanes[lane].epoch, now_ns)) {
       link_lane_dropped(link, lane);
     }

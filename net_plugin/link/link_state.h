@@ -3,6 +3,7 @@
  * Owns: the structs.  Threads: the link's.  Blocks: never.  Fails: as stated.
  *
  *   link.c          facts and work that both roles have; every public function
+ *   link_init.c     its memory
  *   link_send.c     what only the sender does
  *   link_receive.c  what only the receiver does
  *   link_time.c     what time brings: silence, stalls, deadlines
@@ -27,6 +28,7 @@ enum arrival {
   ARRIVAL_USER,    /* the user's buffer */
   ARRIVAL_STAGED,  /* the lane's staging buffer, for the user's: the frame is polled */
   ARRIVAL_BOUNCED, /* a bounce buffer */
+  ARRIVAL_PLACED,  /* the user's buffer, and the bytes are there already */
   ARRIVAL_NOWHERE, /* the user detached: read and forget */
 };
 
@@ -46,7 +48,8 @@ struct lane {
   uint64_t told;        /* of these, acknowledged by a WINDOW */
   uint64_t arrived_ns;  /* when the last of them came */
   uint8_t *staging;     /* WIRE_MAX_POLLED_BYTES, touched only by polled frames */
-  uint8_t *destination; /* ARRIVAL_STAGED: where the bytes go when all of them are there */
+  uint8_t *destination; /* ARRIVAL_STAGED: where the bytes go when all of them are there;
+                           ARRIVAL_PLACED: where they are */
 
   /* sender */
   uint32_t sent_epoch; /* the incarnation whose frames are in the journal */
@@ -58,6 +61,12 @@ struct lane {
 
 /* The last frame of a side: BYE, or ABORT once the link has failed. */
 enum farewell { FAREWELL_NONE, FAREWELL_DUE, FAREWELL_WRITING, FAREWELL_WRITTEN };
+
+/* Sender: a target that the peer told. */
+struct told_target {
+  uint64_t end; /* the message's number and 1; 0: none was told */
+  struct wire_target target;
+};
 
 struct link {
   struct link_config config;
@@ -73,6 +82,7 @@ struct link {
   uint64_t pong;         /* lanes that owe a PONG */
   uint64_t ping;         /* lanes that are to be asked */
   uint64_t pings_sent;
+  uint64_t direct; /* lanes that are up and direct */
   struct lane *lanes;
   struct failover failover;
   struct liveness liveness;
@@ -91,16 +101,25 @@ struct link {
   struct stripe stripe;
   struct outgoing_ring outgoing;
   uint64_t stalls;
+  struct told_target *told_targets; /* by message % LINK_WINDOW; NULL: config.target_keys is 0 */
 
   /* receiver */
   uint64_t unacked; /* lanes with frames that no WINDOW has acknowledged */
   struct credit_given given;
   struct incoming_ring incoming;
-  uint8_t *nowhere; /* WIRE_MAX_CHUNK_BYTES, touched only after a detach */
+  uint8_t *nowhere;            /* WIRE_MAX_CHUNK_BYTES, touched only after a detach */
+  struct wire_target *targets; /* of posted messages, as above */
+  uint64_t targets_told;       /* of messages below */
 };
 
 /* An owner that comes so much later than it was told did not run in between. */
 #define LINK_AWAY_NS 100000000ull
+
+/* Of a WINDOW payload: the bytes of its targets, which are the last ones. */
+static inline uint64_t link_targets_bytes(const struct link *link,
+                                          const struct wire_header *header) {
+  return header->total * wire_target_bytes(link->config.target_keys);
+}
 
 static inline uint64_t lane_bit(unsigned lane) {
   return 1ull << lane;
@@ -140,7 +159,7 @@ void send_lane_dropped(struct link *link, unsigned lane);
  * 0, or -EPROTO: that cannot be. */
 int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns);
 /* Frames of the peer, all with the result of link_frame_completed. */
-int send_window_arrived(struct link *link, const struct wire_header *header, const uint8_t *acks,
+int send_window_arrived(struct link *link, const struct wire_header *header, const uint8_t *payload,
                         uint64_t now_ns);
 int send_fenced_arrived(struct link *link, const struct wire_header *header, uint64_t now_ns);
 void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns);
@@ -160,6 +179,6 @@ void receive_fill_window(struct link *link, unsigned lane, struct wire_header *h
                          uint64_t now_ns);
 /* What FENCED tells of the lane. */
 void receive_fill_fenced(const struct link *link, unsigned lane, struct wire_header *header);
-void receive_detach(struct link *link);
+void receive_detach(struct link *link, uint64_t now_ns);
 
 #endif

@@ -37,7 +37,8 @@ struct outgoing {
   uint32_t chunks;   /* in journals or requeued */
   bool is_cut;       /* nothing is left to cut (a zero-byte message: its one chunk was cut) */
   bool is_copied;
-  bool is_polled; /* see polled.h */
+  bool is_polled;     /* see polled.h */
+  const void *memory; /* the owner's word about the user's data; NULL for our copy */
   uint64_t posted_ns;
 };
 

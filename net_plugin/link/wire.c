@@ -38,7 +38,19 @@ static bool is_valid_data(const struct wire_header *header) {
   return header->total <= WIRE_MAX_MESSAGE_BYTES && header->length <= WIRE_MAX_CHUNK_BYTES &&
          header->offset <= header->total && header->length <= header->total - header->offset &&
          (header->length > 0) == (header->total > 0) &&
-         ((header->flags & WIRE_IS_POLLED) == 0 || header->length <= WIRE_MAX_POLLED_BYTES);
+         ((header->flags & WIRE_IS_POLLED) == 0 || header->length <= WIRE_MAX_POLLED_BYTES) &&
+         ((header->flags & WIRE_IS_PLACED) == 0 ||
+          (header->length > 0 && (header->flags & WIRE_IS_POLLED) == 0));
+}
+
+/* How long a target is depends on the link, so the rest of the length is checked there. */
+static bool is_valid_window(const struct wire_header *header) {
+  if (header->total == 0) {
+    return header->length <= WIRE_MAX_LANES * WIRE_ACK_BYTES &&
+           header->length % WIRE_ACK_BYTES == 0;
+  }
+  return header->total <= WIRE_MAX_TARGETS && header->total <= header->message &&
+         header->length <= WIRE_MAX_WINDOW_BYTES;
 }
 
 static bool is_valid_lane_epoch(const struct wire_header *header) {
@@ -51,7 +63,7 @@ static bool is_valid(const struct wire_header *header) {
   if (header->length > 0 && !is_data && !is_window) {
     return false;
   }
-  unsigned known = is_data     ? WIRE_HAS_CRC | WIRE_IS_AWAITED | WIRE_IS_POLLED
+  unsigned known = is_data     ? WIRE_HAS_CRC | WIRE_IS_AWAITED | WIRE_IS_POLLED | WIRE_IS_PLACED
                    : is_window ? WIRE_HAS_CRC
                                : 0;
   if ((header->flags & ~known) != 0) {
@@ -68,8 +80,7 @@ static bool is_valid(const struct wire_header *header) {
   case WIRE_PONG:
     return header->offset == 0 && header->total == 0;
   case WIRE_WINDOW:
-    return header->total == 0 && header->length <= WIRE_MAX_WINDOW_BYTES &&
-           header->length % WIRE_ACK_BYTES == 0;
+    return is_valid_window(header);
   case WIRE_FENCE:
     return is_valid_lane_epoch(header) && header->total == 0;
   case WIRE_FENCED:
@@ -101,6 +112,11 @@ int wire_header_decode(const uint8_t bytes[WIRE_HEADER_BYTES], struct wire_heade
   return is_valid(header) ? 0 : -EPROTO;
 }
 
+void wire_header_place(uint8_t bytes[WIRE_HEADER_BYTES]) {
+  bytes_put_le16(bytes + AT_FLAGS, bytes_get_le16(bytes + AT_FLAGS) | WIRE_IS_PLACED);
+  bytes_put_le32(bytes + AT_HEADER_CRC, hash_crc32c(0, bytes, AT_HEADER_CRC));
+}
+
 void wire_ack_encode(const struct wire_ack *ack, uint8_t bytes[WIRE_ACK_BYTES]) {
   uint32_t held_us = ack->held_us < WIRE_MAX_HELD_US ? ack->held_us : WIRE_MAX_HELD_US;
   bytes_put_le32(bytes, ack->lane | held_us << 8);
@@ -115,4 +131,22 @@ int wire_ack_decode(const uint8_t bytes[WIRE_ACK_BYTES], struct wire_ack *ack) {
   ack->epoch = bytes_get_le32(bytes + 4);
   ack->frames = bytes_get_le64(bytes + 8);
   return ack->lane < WIRE_MAX_LANES && ack->epoch >= 1 ? 0 : -EPROTO;
+}
+
+void wire_target_encode(const struct wire_target *target, unsigned keys, uint8_t *bytes) {
+  bytes_put_le64(bytes, target->address);
+  bytes_put_le64(bytes + 8, target->bytes);
+  for (unsigned i = 0; i < keys; i++) {
+    bytes_put_le32(bytes + 16 + 4 * i, target->keys[i]);
+  }
+}
+
+void wire_target_decode(const uint8_t *bytes, unsigned keys, struct wire_target *target) {
+  *target = (struct wire_target){
+    .address = bytes_get_le64(bytes),
+    .bytes = bytes_get_le64(bytes + 8),
+  };
+  for (unsigned i = 0; i < keys; i++) {
+    target->keys[i] = bytes_get_le32(bytes + 16 + 4 * i);
+  }
 }

@@ -14,13 +14,15 @@
  *    8 u64 message     meaning per type, see below
  *   16 u64 offset
  *   24 u64 total
- *   32 u32 payload_crc CRC32C of the payload if WIRE_HAS_CRC, else 0
+ *   32 u32 payload_crc CRC32C of the payload if WIRE_HAS_CRC, else 0; placed bytes are payload, too
  *   36 u32 header_crc  CRC32C of bytes 0..35
  *
  *   type     from      message          offset          total           payload
  *   DATA     sender    sequence number  byte position   message size    the bytes
  *   REQUEST  sender    sequence number  0               message size    -     (wants credit for it)
- *   WINDOW   receiver  receives granted messages landed 0               lane acknowledgements
+ *   WINDOW   receiver  receives granted messages landed targets         lane acknowledgements, then
+ *                                                                       targets of the last of the
+ *                                                                       granted receives
  *   FENCE    sender    lane             epoch           0               -     (what arrived on it?)
  *   FENCED   receiver  lane             epoch           DATA frames got -     (answer, or unasked)
  *   BYE      either    0                messages landed 0               -     (nothing will follow;
@@ -29,6 +31,9 @@
  *   PONG     either    token echoed     0               0               -
  *   ABORT    either    0                errno, positive 0               -     (the sender of this
  *                                                                              has failed)
+ *
+ * With WIRE_IS_PLACED the bytes of a DATA frame do not follow: a NIC that can (RDMA) has written
+ * them where the message's target said, before this header came.
  *
  * All counts are cumulative from the start of the connection, so a frame that is late or repeated
  * can be ignored by taking the maximum. Counts of a lane's DATA frames go on over its epochs too:
@@ -51,7 +56,12 @@
 #define WIRE_MAX_POLLED_BYTES (64u << 10)
 #define WIRE_ACK_BYTES 16
 #define WIRE_MAX_ERRNO 4095 /* Linux: MAX_ERRNO */
-#define WIRE_MAX_WINDOW_BYTES (WIRE_MAX_LANES * WIRE_ACK_BYTES)
+/* A target has a key for each RDMA device of the receiver, as many as the handshake agreed on. */
+#define WIRE_TARGET_KEYS 8
+#define WIRE_MAX_TARGETS 64
+#define WIRE_MAX_TARGET_BYTES (16 + 4 * WIRE_TARGET_KEYS)
+#define WIRE_MAX_WINDOW_BYTES                                                                      \
+  (WIRE_MAX_LANES * WIRE_ACK_BYTES + WIRE_MAX_TARGETS * WIRE_MAX_TARGET_BYTES)
 
 enum wire_type {
   WIRE_DATA = 1,
@@ -70,6 +80,7 @@ enum wire_flag {
   WIRE_HAS_CRC = 1,
   WIRE_IS_AWAITED = 2, /* DATA: the sender's user waits until all of the message is acknowledged */
   WIRE_IS_POLLED = 4,  /* DATA: the receiver's user reads it while it arrives, see polled.h */
+  WIRE_IS_PLACED = 8,  /* DATA: the bytes are in place already, no payload follows */
 };
 
 struct wire_header {
@@ -97,7 +108,30 @@ void wire_header_encode(const struct wire_header *header, uint8_t bytes[WIRE_HEA
 /* 0, or -EPROTO: bad magic, checksum, type, flags, or a field outside its limits for the type. */
 int wire_header_decode(const uint8_t bytes[WIRE_HEADER_BYTES], struct wire_header *header);
 
+/* Bytes that follow a header in the stream of its lane. */
+static inline uint32_t wire_stream_bytes(const struct wire_header *header) {
+  return (header->flags & WIRE_IS_PLACED) != 0 ? 0 : header->length;
+}
+
+/* Turns the header of an encoded DATA frame into one whose bytes are placed. */
+void wire_header_place(uint8_t bytes[WIRE_HEADER_BYTES]);
+
 void wire_ack_encode(const struct wire_ack *ack, uint8_t bytes[WIRE_ACK_BYTES]);
 int wire_ack_decode(const uint8_t bytes[WIRE_ACK_BYTES], struct wire_ack *ack);
+
+/* Where a NIC may write the bytes of a message by itself, in a WINDOW payload: u64 address,
+ * u64 bytes, u32 per key. */
+struct wire_target {
+  uint64_t address;                /* of the message's first byte; 0: nowhere */
+  uint64_t bytes;                  /* room there */
+  uint32_t keys[WIRE_TARGET_KEYS]; /* by the receiver's RDMA device; 0: not through this one */
+};
+
+static inline uint32_t wire_target_bytes(unsigned keys) {
+  return 16 + 4 * keys;
+}
+
+void wire_target_encode(const struct wire_target *target, unsigned keys, uint8_t *bytes);
+void wire_target_decode(const uint8_t *bytes, unsigned keys, struct wire_target *target);
 
 #endif

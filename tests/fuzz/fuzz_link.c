@@ -78,9 +78,11 @@ static void post(struct fuzz_input *input) {
   uint8_t *buffer = malloc(bytes + !bytes);
   FUZZ_CHECK(buffer != NULL);
   memset(buffer, choice, bytes);
+  const struct wire_target target = { (uintptr_t)buffer, bytes, { choice } };
   int error = world.config.role == LINK_SENDER
-                  ? link_send_posted(world.link, buffer, bytes, world.now_ns)
-                  : link_receive_posted(world.link, buffer, bytes, world.now_ns);
+                  ? link_send_posted(world.link, buffer, bytes, NULL, world.now_ns)
+                  : link_receive_posted(world.link, buffer, bytes, choice & 16 ? &target : NULL,
+                                        world.now_ns);
   if (error) {
     free(buffer);
     FUZZ_CHECK(error == -EAGAIN || error == link_status(world.link));
@@ -140,6 +142,10 @@ static void lane_up(struct fuzz_input *input, unsigned lane) {
   close_lane(lane);
   world.open[lane] = epoch;
   link_lane_up(world.link, lane, epoch, received_before, world.now_ns);
+  bool may_be_direct = world.config.target_keys > 0 && lane % 2 == 0 && !world.is_detached;
+  if (may_be_direct && link_status(world.link) == 0) {
+    link_lane_is_direct(world.link, lane);
+  }
 }
 
 static void lane_lost(struct fuzz_input *input, unsigned lane) {
@@ -168,9 +174,12 @@ static bool make_header(struct fuzz_input *input, struct wire_header *header) {
     header->offset = field(input, header->total);
     uint64_t length = field(input, header->total - header->offset);
     header->length = (uint32_t)(length < LARGEST ? length : header->total - header->offset);
+    header->flags = fuzz_u8(input) % 3 ? 0 : WIRE_IS_PLACED;
   } else if (header->type == WIRE_WINDOW) {
     header->offset = field(input, world.posted);
-    header->length = (fuzz_u8(input) % 5u) * WIRE_ACK_BYTES;
+    header->total = world.config.target_keys ? fuzz_u8(input) % 8u : 0;
+    header->length = (fuzz_u8(input) % 5u) * WIRE_ACK_BYTES +
+                     (uint32_t)header->total * wire_target_bytes(world.config.target_keys);
   } else {
     header->offset = field(input, 1);
     header->total = header->type == WIRE_FENCED ? field(input, 1) : 0;
@@ -191,10 +200,10 @@ static void frame_begins(struct fuzz_input *input, unsigned lane) {
     return;
   }
   world.is_arriving[lane] = true;
-  world.payload[lane] = header.length;
+  world.payload[lane] = wire_stream_bytes(&header);
 }
 
-/* An acknowledgement that might be true, so that journals do empty. */
+/* Acknowledgements that might be true, so that journals do empty, and targets as they come. */
 static void fill_acks(struct fuzz_input *input, uint8_t *payload, uint32_t length) {
   for (uint32_t at = 0; at + WIRE_ACK_BYTES <= length; at += WIRE_ACK_BYTES) {
     struct wire_ack ack = { .lane = fuzz_u8(input) };
@@ -247,6 +256,8 @@ static void write_frame(struct fuzz_input *input) {
     struct wire_header header;
     FUZZ_CHECK(wire_header_decode(writing->frame.header, &header) == 0);
     FUZZ_CHECK(header.length == writing->frame.length && header.length <= CHUNK);
+    FUZZ_CHECK(writing->frame.target == NULL ||
+               writing->frame.offset + header.length <= writing->frame.target->bytes);
     writing->is_under_way = true;
   }
 }
@@ -338,6 +349,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     .timeout_ns = 1000000000,
     .seed = shape,
     .wants_checksums = (shape & 16) != 0,
+    .target_keys = shape >> 5 & 3,
   };
   world.link = link_init(fuzz_link_memory(&world.config), &world.config, world.now_ns);
   carry_out_orders();

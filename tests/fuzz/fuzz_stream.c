@@ -27,8 +27,9 @@ static void post_one(void) {
   }
   buffers[slot] = calloc(1, BUFFER_BYTES);
   FUZZ_CHECK(buffers[slot] != NULL);
-  int error = is_sender ? link_send_posted(link_under_test, buffers[slot], BUFFER_BYTES, now_ns)
-                        : link_receive_posted(link_under_test, buffers[slot], BUFFER_BYTES, now_ns);
+  int error = is_sender
+                  ? link_send_posted(link_under_test, buffers[slot], BUFFER_BYTES, NULL, now_ns)
+                  : link_receive_posted(link_under_test, buffers[slot], BUFFER_BYTES, NULL, now_ns);
   if (error) {
     free(buffers[slot]);
     buffers[slot] = NULL;

@@ -44,7 +44,8 @@ void faults_plan(struct world *world) {
   world->may_abort = world_chance(world, 5);
   world->has_black_holes = world_chance(world, 70);
   if (world_chance(world, 15)) {
-    world->detach_ns[world_between(world, 0, 1)] = world_between(world, 0, 30 * MS);
+    uint64_t latest_ns = 1024ull << world_between(world, 0, 15); /* most runs take little time */
+    world->detach_ns[world_between(world, 0, 1)] = world_between(world, 0, latest_ns);
     world->may_reset = true;
   }
 }

@@ -186,13 +186,16 @@ static bool user_post(struct world *world, enum side side) {
       plan->out = malloc(plan->bytes);
       pattern_fill(world, (unsigned)end->posted, plan->out, plan->bytes);
     }
-    result = link_send_posted(end->link, plan->out, plan->bytes, world->now_ns);
+    result = link_send_posted(end->link, plan->out, plan->bytes, NULL, world->now_ns);
   } else {
     if (plan->in == NULL) {
       plan->in = malloc(plan->capacity);
       memset(plan->in, UNTOUCHED, plan->capacity);
     }
-    result = link_receive_posted(end->link, plan->in, plan->capacity, world->now_ns);
+    struct wire_target target = { (uintptr_t)plan->in, plan->capacity, { 1 } };
+    bool has_target = world_chance(world, 90);
+    result = link_receive_posted(end->link, plan->in, plan->capacity, has_target ? &target : NULL,
+                                 world->now_ns);
   }
   if (result == 0) {
     end->posted++;
@@ -202,6 +205,24 @@ static bool user_post(struct world *world, enum side side) {
     world_fail(world, "a half empty window is full");
   }
   return result == 0;
+}
+
+void users_check_lent(struct world *world, enum side side, const uint8_t *at, uint32_t bytes) {
+  const struct end *end = &world->ends[side];
+  const uint8_t *copies = (const uint8_t *)end->link;
+  for (uint64_t i = end->completed; i < end->posted && !end->is_detached; i++) {
+    const struct message_plan *plan = &world->plans[i];
+    const uint8_t *lent = side == SENDER ? plan->out : plan->in;
+    uint64_t lent_bytes = side == SENDER ? plan->bytes : plan->capacity;
+    if (at >= lent && at + bytes <= lent + lent_bytes) {
+      return;
+    }
+  }
+  bool is_copy = at >= copies && at + bytes <= copies + link_memory_bytes(&world->config[side]);
+  if (side == RECEIVER || !is_copy) {
+    world_fail(world, "a NIC %s %u bytes that the user has not lent",
+               side == SENDER ? "reads" : "writes", bytes);
+  }
 }
 
 void users_detach(struct world *world, enum side side) {

@@ -60,8 +60,8 @@ static void measure(const char *name, size_t bytes, unsigned messages, bool want
   uint64_t start_ns = clock_now_ns();
   for (unsigned i = 0; i < messages; i++) {
     pair.now_ns += 2000;
-    if (link_receive_posted(pair.receiver, in, bytes, pair.now_ns) != 0 ||
-        link_send_posted(pair.sender, out, bytes, pair.now_ns) != 0) {
+    if (link_receive_posted(pair.receiver, in, bytes, NULL, pair.now_ns) != 0 ||
+        link_send_posted(pair.sender, out, bytes, NULL, pair.now_ns) != 0) {
       abort();
     }
     hand_over(&pair, pair.sender, pair.receiver);

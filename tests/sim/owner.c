@@ -30,7 +30,9 @@ static void port_attach(struct world *world, enum side side, struct socket *sock
                         uint64_t received) {
   struct end *end = &world->ends[side];
   struct port *port = &end->ports[socket->lane];
-  if (end->is_gone || (port->socket != NULL && port->socket->epoch >= socket->epoch)) {
+  /* Who has left, whose memory must not be written to, takes no direct lane any more. */
+  bool is_too_late = end->is_gone || (socket->is_direct && side == RECEIVER && end->is_detached);
+  if (is_too_late || (port->socket != NULL && port->socket->epoch >= socket->epoch)) {
     socket_close(world, socket, side);
     return;
   }
@@ -40,6 +42,9 @@ static void port_attach(struct world *world, enum side side, struct socket *sock
               side == SENDER ? "sender" : "receiver", socket->lane, socket->epoch,
               (unsigned long long)received);
   link_lane_up(end->link, socket->lane, socket->epoch, received, world->now_ns);
+  if (socket->is_direct && link_status(end->link) == 0) {
+    link_lane_is_direct(end->link, socket->lane);
+  }
 }
 
 /* ---- dials ---- */
@@ -91,6 +96,9 @@ static void dial_say_hello(struct world *world, struct dial *dial) {
   }
   port_drop(world, RECEIVER, dial->lane);
   dial->socket = socket_open(world, dial->lane, dial->epoch);
+  if (dial->socket->is_direct) {
+    dial->receiver_ns = world->now_ns; /* before the sender knows where to send */
+  }
   dial->hello_ns = WORLD_NEVER;
 }
 
@@ -212,7 +220,7 @@ static int port_read_payload(struct world *world, enum side side, unsigned lane,
   if (buffer == NULL) {
     return -ESTALE;
   }
-  uint32_t count = port->incoming.length - port->payload_got;
+  uint32_t count = wire_stream_bytes(&port->incoming) - port->payload_got;
   count = count < most ? count : most;
   pipe_read(pipe, buffer + port->payload_got, count);
   port->payload_got += count;
@@ -233,7 +241,7 @@ static void port_read(struct world *world, enum side side, unsigned lane) {
     most = most < piece ? most : piece;
     int error = port->has_header ? port_read_payload(world, side, lane, pipe, most)
                                  : port_read_header(world, side, lane, pipe, most);
-    if (error == 0 && port->has_header && port->payload_got == port->incoming.length) {
+    if (error == 0 && port->has_header && port->payload_got == wire_stream_bytes(&port->incoming)) {
       port->has_header = false;
       error = link_frame_completed(end->link, lane, world->now_ns);
     }
@@ -291,7 +299,7 @@ static void port_written(struct world *world, enum side side, unsigned lane) {
 }
 
 static bool port_has_put(const struct port *port) {
-  return port->frame_put == WIRE_HEADER_BYTES + port->frame.length;
+  return port->frame_put == WIRE_HEADER_BYTES + port->frame_bytes;
 }
 
 /* Writes as much of the port's frame as fits, or a part of that. */
@@ -311,7 +319,7 @@ static void port_write(struct world *world, enum side side, unsigned lane) {
   }
   if (port->frame_put >= WIRE_HEADER_BYTES) {
     uint32_t put = port->frame_put - WIRE_HEADER_BYTES;
-    uint32_t count = port->frame.length - put;
+    uint32_t count = port->frame_bytes - put;
     count = count < space ? count : space;
     if (count > 0) {
       pipe_write(pipe, (const uint8_t *)port->frame.payload + put, count);
@@ -357,6 +365,13 @@ static void owner_write(struct world *world, enum side side) {
     }
     port->has_frame = true;
     port->frame_put = 0;
+    port->frame_bytes = port->frame.length;
+    if (port->frame.target != NULL && world_chance(world, 80)) {
+      socket_place(port->socket, &port->frame);
+      wire_header_place(port->frame.header);
+      port->frame_bytes = 0;
+      world->placed++;
+    }
     port->payload_hash = frame_hash(&port->frame);
     port_write(world, side, lane);
     if (port_has_put(port) && port->written_ns <= world->now_ns) {

@@ -18,6 +18,7 @@ struct socket *socket_open(struct world *world, unsigned lane, uint32_t epoch) {
   struct socket *socket = calloc(1, sizeof *socket);
   socket->lane = lane;
   socket->epoch = epoch;
+  socket->is_direct = world_chance(world, world->direct_percent);
   for (int side = 0; side < 2; side++) {
     pipe_open(world, &socket->pipes[side], world->lane_speed_percent[lane]);
     socket->broken_ns[side] = WORLD_NEVER;
@@ -26,17 +27,70 @@ struct socket *socket_open(struct world *world, unsigned lane, uint32_t epoch) {
   return socket;
 }
 
+static struct placement *placement_at(struct socket *socket, unsigned i) {
+  return &socket->placements[(socket->first_placement + i) % LINK_JOURNAL];
+}
+
+static struct placement *placement_take(struct socket *socket) {
+  struct placement *placement = placement_at(socket, 0);
+  socket->first_placement = (socket->first_placement + 1) % LINK_JOURNAL;
+  socket->placement_count--;
+  return placement;
+}
+
+void socket_place(struct socket *socket, const struct link_frame *frame) {
+  struct placement *placement = placement_at(socket, socket->placement_count++);
+  *placement = (struct placement){
+    .end = socket->pipes[SENDER].written + WIRE_HEADER_BYTES,
+    .from = frame->payload,
+    .to = (uint8_t *)(uintptr_t)(frame->target->address + frame->offset),
+    .length = frame->length,
+  };
+}
+
+/* What a NIC does by itself. A packet that was lost is read from memory once more. */
+static void socket_place_some(struct world *world, struct socket *socket) {
+  const struct pipe *pipe = &socket->pipes[SENDER];
+  for (unsigned i = 0; i < socket->placement_count; i++) {
+    struct placement *placement = placement_at(socket, i);
+    if (placement->taken == NULL && placement->end <= pipe->departed) {
+      users_check_lent(world, SENDER, placement->from, placement->length);
+      placement->taken = malloc(placement->length);
+      memcpy(placement->taken, placement->from, placement->length);
+    }
+  }
+  while (socket->placement_count > 0 && placement_at(socket, 0)->end <= pipe->arrived) {
+    struct placement *placement = placement_take(socket);
+    const uint8_t *from = placement->taken;
+    if (socket->is_held[SENDER] && world_chance(world, 50)) {
+      users_check_lent(world, SENDER, placement->from, placement->length);
+      from = placement->from;
+    }
+    if (socket->is_held[RECEIVER]) {
+      users_check_lent(world, RECEIVER, placement->to, placement->length);
+      memcpy(placement->to, from, placement->length);
+      if (world->may_corrupt && world_chance(world, 2)) {
+        placement->to[world_between(world, 0, placement->length - 1)] ^= 4;
+      }
+    }
+    free(placement->taken);
+  }
+}
+
 void socket_close(struct world *world, struct socket *socket, enum side side) {
   enum side other = side == SENDER ? RECEIVER : SENDER;
   socket->is_held[side] = false;
   if (!socket->is_held[other]) {
+    while (socket->placement_count > 0) {
+      free(placement_take(socket)->taken);
+    }
     free(socket->pipes[0].ring);
     free(socket->pipes[1].ring);
     free(socket);
     return;
   }
   /* What was written may still arrive, or be overtaken by the reset. */
-  socket->pipes[side].is_cut |= world_chance(world, 50);
+  socket->pipes[side].is_cut |= world_chance(world, 50) || socket->is_direct;
   uint64_t notice_ns = world->now_ns + world_between(world, 0, 4 * world->latency_ns);
   if (notice_ns < socket->broken_ns[other]) {
     socket->broken_ns[other] = notice_ns;
@@ -103,5 +157,6 @@ uint64_t socket_advance(struct world *world, struct socket *socket) {
   }
   uint64_t there_ns = pipe_advance(&socket->pipes[SENDER], world->now_ns);
   uint64_t back_ns = pipe_advance(&socket->pipes[RECEIVER], world->now_ns);
+  socket_place_some(world, socket);
   return there_ns < back_ns ? there_ns : back_ns;
 }

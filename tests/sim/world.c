@@ -78,6 +78,10 @@ static void draw_config(struct world *world) {
     .wants_checksums = world_chance(world, 30),
     .redials_slow_lanes = world_chance(world, 50),
   };
+  if (world_chance(world, 40)) {
+    world->direct_percent = (unsigned)world_between(world, 20, 100);
+    config.target_keys = (unsigned)world_between(world, 1, WIRE_TARGET_KEYS);
+  }
   if (config.eager_bytes > config.chunk_bytes) {
     config.eager_bytes = config.chunk_bytes;
   }
@@ -194,6 +198,7 @@ void world_add(const struct world *world, struct world_totals *totals) {
     totals->redials += view.redials;
     totals->requeued += view.chunks_requeued;
     totals->pings += view.pings_sent;
+    totals->placed += side == 0 ? world->placed : 0;
     totals->silent += status == -EHOSTDOWN;
     totals->aborted += status == -ECONNABORTED;
     totals->timed_out += status == -ETIMEDOUT;
@@ -213,6 +218,9 @@ static void open_first_lane(struct world *world) {
   for (int side = 0; side < 2; side++) {
     world->ends[side].ports[0].socket = socket;
     link_lane_up(world->ends[side].link, 0, 1, 0, 0);
+    if (socket->is_direct) {
+      link_lane_is_direct(world->ends[side].link, 0);
+    }
   }
 }
 

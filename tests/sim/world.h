@@ -6,9 +6,11 @@
  *                     orders, dials         ...        handshakes
  *
  * A lane's incarnation is a socket: two pipes of bytes with a buffer, a rate and a latency. Each
- * end sees the breaking of a socket at its own time. The world plays the part of the lanes' owner
- * as the engine does: it parses frames in pieces of any size, writes them in pieces, and carries
- * out the orders of the links.
+ * end sees the breaking of a socket at its own time. A direct one places bytes, as RDMA does: what
+ * is to be placed is read from the sender's memory when its header departs, perhaps once more
+ * later, and written to the receiver's memory when the header arrives there, while both have it
+ * open. The world plays the part of the lanes' owner as the engine does: it parses frames in pieces
+ * of any size, writes them in pieces, and carries out the orders of the links.
  *
  * Owns: everything in it.  Threads: one.  Blocks: never.
  * Fails: world_fail prints what is wrong, with the seed, and leaves the run. */
@@ -43,6 +45,14 @@ struct pipe {
   unsigned first_segment, segment_count;
 };
 
+/* Bytes that a direct socket places. */
+struct placement {
+  uint64_t end; /* of its header, in the pipe */
+  const uint8_t *from;
+  uint8_t *to, *taken; /* what departed; NULL before */
+  uint32_t length;
+};
+
 struct socket {
   unsigned lane;
   uint32_t epoch;
@@ -50,6 +60,9 @@ struct socket {
   bool is_held[2];       /* by the side that has it open */
   uint64_t broken_ns[2]; /* when each side notices that it is broken */
   uint64_t stalled_until_ns;
+  bool is_direct;
+  struct placement placements[LINK_JOURNAL];
+  unsigned first_placement, placement_count;
 };
 
 /* What a side does with a lane's current socket. */
@@ -60,7 +73,8 @@ struct port {
   struct wire_header incoming;
   bool has_header;
   struct link_frame frame; /* being written */
-  uint32_t frame_put;      /* bytes of it that are in the pipe */
+  uint32_t frame_bytes;    /* of its payload that go into the pipe: none if they are placed */
+  uint32_t frame_put;      /* bytes of header and payload that are in the pipe */
   bool has_frame;
   uint64_t written_ns;   /* when the link hears that all of the frame is in the pipe */
   uint32_t payload_hash; /* of what was lent; it must not change until then */
@@ -130,7 +144,9 @@ struct world {
   uint64_t no_stop_until_ns;
   bool may_time_out, may_reset, may_corrupt, may_abort, has_black_holes;
   unsigned dial_failure_percent;
+  unsigned direct_percent; /* of the sockets; 0: no targets are told either */
 
+  uint64_t placed; /* frames */
   struct end ends[2];
   unsigned dials_used;
   struct dial dials[WORLD_DIALS];
@@ -138,7 +154,7 @@ struct world {
 
 /* What the runs so far went through: a fault that never happens tests nothing. */
 struct world_totals {
-  uint64_t losses, stalls_cut, redials, requeued, pings;
+  uint64_t losses, stalls_cut, redials, requeued, pings, placed;
   uint64_t silent, aborted, timed_out; /* links that ended so */
 };
 
@@ -165,6 +181,8 @@ void world_trace(const struct world *world, const char *format, ...)
 struct socket *socket_open(struct world *world, unsigned lane, uint32_t epoch);
 /* One side closes; the other one notices some time later, when it notices at all before. */
 void socket_close(struct world *world, struct socket *socket, enum side side);
+/* The sender writes a header next whose bytes are placed. */
+void socket_place(struct socket *socket, const struct link_frame *frame);
 uint32_t pipe_space(const struct pipe *pipe);
 void pipe_write(struct pipe *pipe, const void *bytes, uint32_t count);
 uint32_t pipe_readable(const struct pipe *pipe);
@@ -194,6 +212,8 @@ void faults_run(struct world *world);
 void users_plan(struct world *world);
 /* Posts and completions of this side's user, with all checks of content and order. */
 void users_run(struct world *world, enum side side);
+/* A NIC reads (sender) or writes (receiver) so many bytes there: may it? */
+void users_check_lent(struct world *world, enum side side, const uint8_t *at, uint32_t bytes);
 void users_detach(struct world *world, enum side side);
 /* After every step. */
 void invariants_check(struct world *world);

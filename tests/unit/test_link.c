@@ -199,9 +199,9 @@ static void turn(size_t piece) {
 
 static void post_all(void) {
   for (unsigned i = 0; i < MESSAGES; i++) {
-    assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[i], LARGEST, now_ns),
-                     0);
-    assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[i], sizes[i], now_ns), 0);
+    assert_int_equal(
+        link_receive_posted(ends[LINK_RECEIVER].link, received[i], LARGEST, NULL, now_ns), 0);
+    assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[i], sizes[i], NULL, now_ns), 0);
   }
 }
 
@@ -288,13 +288,13 @@ static void a_cut_at_every_byte_of_the_windows(void **state) {
 
 static void small_messages_need_no_receive(void **state) {
   (void)state;
-  assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[0], 8, 0), 0);
+  assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[0], 8, NULL, 0), 0);
   write_all(&ends[LINK_SENDER]);
   take_completions(&ends[LINK_SENDER]); /* written is enough */
   assert_int_equal(ends[LINK_SENDER].completed, 1);
   turn(SIZE_MAX);
   assert_int_equal(ends[LINK_RECEIVER].completed, 0);
-  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[0], 8, now_ns), 0);
+  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[0], 8, NULL, now_ns), 0);
   take_completions(&ends[LINK_RECEIVER]); /* at once */
   assert_int_equal(ends[LINK_RECEIVER].completed, 1);
   assert_memory_equal(received[0], sent[0], 8);
@@ -303,14 +303,15 @@ static void small_messages_need_no_receive(void **state) {
 static void large_messages_wait_for_credit(void **state) {
   (void)state;
   struct link_view view;
-  assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[0], 8, 0), 0);
-  assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[1], sizes[1], 0), 0);
+  assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[0], 8, NULL, 0), 0);
+  assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[1], sizes[1], NULL, 0), 0);
   turn(SIZE_MAX);
   turn(SIZE_MAX);
   link_view(ends[LINK_SENDER].link, &view);
   assert_true(view.stalls == 1 && view.credited == 0);
-  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[0], 8, now_ns), 0);
-  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[1], LARGEST, now_ns), 0);
+  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[0], 8, NULL, now_ns), 0);
+  assert_int_equal(
+      link_receive_posted(ends[LINK_RECEIVER].link, received[1], LARGEST, NULL, now_ns), 0);
   turn(SIZE_MAX);
   turn(SIZE_MAX);
   turn(SIZE_MAX);
@@ -320,8 +321,8 @@ static void large_messages_wait_for_credit(void **state) {
 
 static void a_message_that_is_too_large_fails_the_link(void **state) {
   (void)state;
-  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[0], 100, 0), 0);
-  assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[1], 101, 0), 0);
+  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[0], 100, NULL, 0), 0);
+  assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[1], 101, NULL, 0), 0);
   write_all(&ends[LINK_RECEIVER]);
   write_all(&ends[LINK_SENDER]);
   int error = 0;
@@ -334,13 +335,14 @@ static void a_message_that_is_too_large_fails_the_link(void **state) {
   }
   assert_int_equal(error, -EMSGSIZE);
   assert_int_equal(link_status(ends[LINK_RECEIVER].link), -EMSGSIZE);
-  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[1], 1, 0), -EMSGSIZE);
+  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[1], 1, NULL, 0),
+                   -EMSGSIZE);
 }
 
 static void goodbye_after_everything_is_delivered(void **state) {
   (void)state;
-  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[0], 8, 0), 0);
-  assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[0], 8, 0), 0);
+  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[0], 8, NULL, 0), 0);
+  assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[0], 8, NULL, 0), 0);
   link_user_detached(ends[LINK_SENDER].link, 0);
   assert_false(link_is_finished(ends[LINK_SENDER].link));
   for (int i = 0; i < 5; i++) {
@@ -350,12 +352,13 @@ static void goodbye_after_everything_is_delivered(void **state) {
   assert_int_equal(ends[LINK_RECEIVER].completed, 1);
   assert_true(link_is_peer_closed(ends[LINK_RECEIVER].link));
   assert_int_equal(link_status(ends[LINK_RECEIVER].link), 0);
-  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[1], 8, 0), -ECONNRESET);
+  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[1], 8, NULL, 0),
+                   -ECONNRESET);
 }
 
 static void goodbye_to_a_waiting_receiver_is_a_reset(void **state) {
   (void)state;
-  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[0], 8, 0), 0);
+  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[0], 8, NULL, 0), 0);
   link_user_detached(ends[LINK_SENDER].link, 0);
   turn(SIZE_MAX);
   assert_int_equal(link_status(ends[LINK_RECEIVER].link), -ECONNRESET);
@@ -401,12 +404,12 @@ static void a_polled_frame_shows_as_a_whole(void **state) {
     memset(sent[0] + at, 7, 8);
   }
   for (unsigned i = 0; i < 2; i++) {
-    assert_int_equal(link_receive_posted(to->link, received[i], LARGEST, 0), 0);
+    assert_int_equal(link_receive_posted(to->link, received[i], LARGEST, NULL, 0), 0);
   }
   write_all(to);
   read_all(from, to, SIZE_MAX);
   for (unsigned i = 0; i < 2; i++) {
-    assert_int_equal(link_send_posted(from->link, sent[0], 4096, 0), 0);
+    assert_int_equal(link_send_posted(from->link, sent[0], 4096, NULL, 0), 0);
     has_lane[!i] = false; /* a lane for each */
     write_all(from);
     has_lane[!i] = true;
@@ -425,7 +428,7 @@ static void a_wrong_polled_frame_never_shows(void **state) {
   struct link *link = ends[LINK_RECEIVER].link;
   struct wire_header data = { WIRE_DATA, WIRE_HAS_CRC | WIRE_IS_POLLED, 128, 0, 0, 128, 0xBAD };
   uint8_t untouched[128] = { 0 };
-  assert_int_equal(link_receive_posted(link, received[0], LARGEST, 0), 0);
+  assert_int_equal(link_receive_posted(link, received[0], LARGEST, NULL, 0), 0);
   assert_int_equal(link_frame_received(link, 0, &data, 0), 0);
   link_check(link);
   memset(link_receive_buffer(link, 0), 1, 128);

@@ -117,9 +117,9 @@ static void hostile_peers_do_no_harm(void **state) {
       }
       size_t bytes = random_value() % LARGEST;
       if (role == LINK_SENDER) {
-        link_send_posted(link, user_data, bytes, now_ns);
+        link_send_posted(link, user_data, bytes, NULL, now_ns);
       } else {
-        link_receive_posted(link, user_data, bytes, now_ns);
+        link_receive_posted(link, user_data, bytes, NULL, now_ns);
       }
       int picked = link_pick_lane(link, UINT64_MAX);
       if (picked >= 0 && link_next_frame(link, (unsigned)picked, &frame, now_ns) &&

@@ -146,8 +146,8 @@ static void pass(uint64_t for_ns) {
 }
 
 static void post(size_t bytes) {
-  assert_int_equal(link_receive_posted(links[LINK_RECEIVER], in, bytes, now_ns), 0);
-  assert_int_equal(link_send_posted(links[LINK_SENDER], out, bytes, now_ns), 0);
+  assert_int_equal(link_receive_posted(links[LINK_RECEIVER], in, bytes, NULL, now_ns), 0);
+  assert_int_equal(link_send_posted(links[LINK_SENDER], out, bytes, NULL, now_ns), 0);
 }
 
 static struct link_view view_of(enum link_role role) {
@@ -175,14 +175,14 @@ static void who_waits_for_nothing_asks_nothing(void **state) {
 static void a_peer_that_answers_may_take_its_time(void **state) {
   (void)state;
   begin(LANES);
-  assert_int_equal(link_receive_posted(links[LINK_RECEIVER], in, BULK, now_ns), 0);
+  assert_int_equal(link_receive_posted(links[LINK_RECEIVER], in, BULK, NULL, now_ns), 0);
   pass(10 * TIMEOUT);
   assert_int_equal(link_status(links[LINK_RECEIVER]), 0);
   /* One per interval is enough while it is answered. */
   assert_in_range(view_of(LINK_RECEIVER).pings_sent, 30, 41);
   assert_int_equal(view_of(LINK_RECEIVER).stalls_cut, 0);
   assert_true(view_of(LINK_RECEIVER).heard_ns >= now_ns - 3 * SECOND);
-  assert_int_equal(link_send_posted(links[LINK_SENDER], out, BULK, now_ns), 0);
+  assert_int_equal(link_send_posted(links[LINK_SENDER], out, BULK, NULL, now_ns), 0);
   pass(SECOND);
   assert_int_equal(completed[LINK_RECEIVER], 1);
 }
@@ -224,7 +224,7 @@ static void a_peer_that_was_stopped_goes_on(void **state) {
 static void our_own_stop_is_nobodys_silence(void **state) {
   (void)state;
   begin(1);
-  assert_int_equal(link_receive_posted(links[LINK_RECEIVER], in, BULK, now_ns), 0);
+  assert_int_equal(link_receive_posted(links[LINK_RECEIVER], in, BULK, NULL, now_ns), 0);
   black[LINK_SENDER] = black[LINK_RECEIVER] = ALL;
   pass(TIMEOUT / 2);
   now_ns += 10 * TIMEOUT; /* nobody ran */
@@ -302,8 +302,8 @@ static void a_black_hole_is_found_without_others(void **state) {
   (void)state;
   begin(1); /* the other lanes were never opened */
   black[LINK_SENDER] = black[LINK_RECEIVER] = 1;
-  assert_int_equal(link_receive_posted(links[LINK_RECEIVER], in, 8, now_ns), 0);
-  assert_int_equal(link_send_posted(links[LINK_SENDER], out, 8, now_ns), 0);
+  assert_int_equal(link_receive_posted(links[LINK_RECEIVER], in, 8, NULL, now_ns), 0);
+  assert_int_equal(link_send_posted(links[LINK_SENDER], out, 8, NULL, now_ns), 0);
   pass(TIMEOUT - MS);
   assert_int_equal(completed[LINK_RECEIVER], 1);
   assert_int_equal(link_status(links[LINK_SENDER]), 0);
@@ -383,7 +383,7 @@ static void a_request_that_was_lost_is_repeated(void **state) {
   begin(2);
   struct link_frame frame;
   struct wire_header header;
-  assert_int_equal(link_send_posted(links[LINK_SENDER], out, BULK, now_ns), 0);
+  assert_int_equal(link_send_posted(links[LINK_SENDER], out, BULK, NULL, now_ns), 0);
   for (uint32_t i = 0; i < 2; i++) {
     int lane = link_pick_lane(links[LINK_SENDER], 1ull << i);
     assert_int_equal(lane, i);
@@ -420,8 +420,8 @@ static void a_stale_fence_changes_nothing(void **state) {
   assert_int_equal(view.state, LINK_LANE_UP);
   /* Two frames on the new epoch, which is lost then: what is said of the old one settles nothing,
    * neither does it give the chunks back. */
-  assert_int_equal(link_receive_posted(links[LINK_RECEIVER], in, BULK, now_ns), 0);
-  assert_int_equal(link_send_posted(links[LINK_SENDER], out, BULK, now_ns), 0);
+  assert_int_equal(link_receive_posted(links[LINK_RECEIVER], in, BULK, NULL, now_ns), 0);
+  assert_int_equal(link_send_posted(links[LINK_SENDER], out, BULK, NULL, now_ns), 0);
   carry(LINK_SENDER); /* the REQUEST */
   carry(LINK_RECEIVER);
   assert_true(link_next_frame(links[LINK_SENDER], 0, &frame, now_ns));

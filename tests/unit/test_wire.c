@@ -15,7 +15,7 @@ static const struct wire_header samples[] = {
     WIRE_MAX_MESSAGE_BYTES, 0 },
   { WIRE_REQUEST, 0, 0, 99, 0, 0, 0 },
   { WIRE_WINDOW, 0, 0, 3, 2, 0, 0 },
-  { WIRE_WINDOW, WIRE_HAS_CRC, WIRE_MAX_WINDOW_BYTES, 3, 2, 0, 1 },
+  { WIRE_WINDOW, WIRE_HAS_CRC, WIRE_MAX_LANES *WIRE_ACK_BYTES, 3, 2, 0, 1 },
   { WIRE_FENCE, 0, 0, 63, UINT32_MAX, 0, 0 },
   { WIRE_FENCED, 0, 0, 0, 1, UINT64_MAX, 0 },
   { WIRE_BYE, 0, 0, 0, 17, 0, 0 },
@@ -27,7 +27,12 @@ static const struct wire_header samples[] = {
 static const struct wire_header beyond_limits[] = {
   { 0, 0, 0, 0, 0, 0, 0 },
   { WIRE_TYPE_END, 0, 0, 0, 0, 0, 0 },
-  { WIRE_DATA, 8, 1, 0, 0, 1, 0 },
+  { WIRE_DATA, 16, 1, 0, 0, 1, 0 },
+  { WIRE_DATA, WIRE_IS_PLACED, 0, 0, 0, 0, 0 },
+  { WIRE_DATA, WIRE_IS_PLACED | WIRE_IS_POLLED, 1, 0, 0, 1, 0 },
+  { WIRE_WINDOW, WIRE_IS_PLACED, 0, 0, 0, 0, 0 },
+  { WIRE_WINDOW, 0, 24, 100, 0, WIRE_MAX_TARGETS + 1, 0 },
+  { WIRE_WINDOW, 0, 48, 1, 0, 2, 0 },
   { WIRE_DATA, WIRE_IS_POLLED, WIRE_MAX_POLLED_BYTES + 1, 0, 0, 1 << 20, 0 },
   { WIRE_DATA, 0, 1, 0, 0, 1, 5 },
   { WIRE_DATA, 0, 0, 0, 0, 1, 0 },
@@ -42,7 +47,7 @@ static const struct wire_header beyond_limits[] = {
   { WIRE_REQUEST, WIRE_HAS_CRC, 0, 0, 0, 0, 0 },
   { WIRE_REQUEST, 0, 16, 0, 0, 0, 0 },
   { WIRE_WINDOW, 0, 15, 0, 0, 0, 0 },
-  { WIRE_WINDOW, 0, WIRE_MAX_WINDOW_BYTES + 16, 0, 0, 0, 0 },
+  { WIRE_WINDOW, 0, WIRE_MAX_LANES *WIRE_ACK_BYTES + 16, 0, 0, 0, 0 },
   { WIRE_WINDOW, 0, 0, 0, 0, 1, 0 },
   { WIRE_FENCE, 0, 0, 64, 1, 0, 0 },
   { WIRE_FENCE, 0, 0, 0, 0, 0, 0 },
@@ -127,11 +132,41 @@ static void acks_come_back(void **state) {
   assert_int_equal(wire_ack_decode(bytes, &back), -EPROTO);
 }
 
+static void targets_come_back(void **state) {
+  (void)state;
+  struct wire_target target = { 0x1122334455667788, 99, { 1, 2, 0xFFFFFFFF } }, back;
+  uint8_t bytes[WIRE_MAX_TARGET_BYTES];
+  wire_target_encode(&target, 3, bytes);
+  wire_target_decode(bytes, 3, &back);
+  assert_memory_equal(&back, &target, sizeof back);
+  assert_int_equal(bytes[0], 0x88);
+  assert_int_equal(bytes[20], 2);
+  wire_target_decode(bytes, 1, &back);
+  assert_int_equal(back.keys[1], 0);
+}
+
+static void a_placed_frame_has_no_bytes_behind_it(void **state) {
+  (void)state;
+  struct wire_header header = { WIRE_DATA, WIRE_HAS_CRC, 100, 1, 0, 100, 0xF0 }, back;
+  uint8_t bytes[WIRE_HEADER_BYTES];
+  wire_header_encode(&header, bytes);
+  assert_int_equal(wire_stream_bytes(&header), 100);
+  wire_header_place(bytes);
+  assert_int_equal(wire_header_decode(bytes, &back), 0);
+  assert_int_equal(back.flags, WIRE_HAS_CRC | WIRE_IS_PLACED);
+  assert_int_equal(back.length, 100);
+  assert_int_equal(wire_stream_bytes(&back), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(headers_come_back),     cmocka_unit_test(bytes_are_where_the_protocol_says),
-    cmocka_unit_test(a_flipped_bit_is_seen), cmocka_unit_test(limits_are_kept),
+    cmocka_unit_test(headers_come_back),
+    cmocka_unit_test(bytes_are_where_the_protocol_says),
+    cmocka_unit_test(a_flipped_bit_is_seen),
+    cmocka_unit_test(limits_are_kept),
     cmocka_unit_test(acks_come_back),
+    cmocka_unit_test(targets_come_back),
+    cmocka_unit_test(a_placed_frame_has_no_bytes_behind_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,6 +81,11 @@
     "path of the profile to use; empty searches for one that fits the machine")                    \
   X(PROFILE_STRICT, BOOL, "0", "", "", BOTH, "a bad profile is an error instead of a warning")     \
   X(TUNER, BOOL, "1", "", "", TUNER, "0 leaves every choice to NCCL")                              \
+  X(MODE, ENUM, "tune", "tune|calibrate", "", TUNER,                                               \
+    "calibrate tries what STRATUS_CALIBRATE says; set by stratus-tune calibrate, equal on all "    \
+    "hosts")                                                                                       \
+  X(CALIBRATE, STRING, "", "", "", TUNER,                                                          \
+    "plan of a calibration, as in allreduce:8,64K=*; equal on all hosts")                          \
   X(LOG, ENUM, "info", "warn|info|trace", "", BOTH,                                                \
     "most detailed level handed to NCCL's log, which filters by NCCL_DEBUG")                       \
   X(SYSFS_ROOT, STRING, "/", "", "", BOTH, "directory that holds sys and proc, for tests")

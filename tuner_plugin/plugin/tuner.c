@@ -15,6 +15,7 @@
 #include "common/param.h"
 #include "common/profile_match.h"
 #include "common/version.h"
+#include "tuner_plugin/plugin/calibration.h"
 #include "tuner_plugin/plugin/profile_cache.h"
 
 #define UNTOUCHED "NCCL's own choice is untouched"
@@ -22,6 +23,7 @@
 struct tuner {
   const struct decide_table *table; /* NULL: leave every call to NCCL */
   bool has_share;                   /* of the profile cache */
+  struct calibration *calibration;  /* NULL: none */
   uint64_t calls;                   /* atomic */
   uint64_t chosen;                  /* atomic */
 };
@@ -88,6 +90,16 @@ static void attach_table(struct tuner *tuner, struct tuner_host host, struct tun
   }
 }
 
+/* No profile then: what is measured must not depend on one. */
+static void start_calibration(struct tuner *tuner, struct tuner_host host,
+                              struct tuner_shape shape) {
+  tuner->calibration = calibration_open(param_string(PARAM_CALIBRATE), host, shape);
+  if (is_first_banner()) {
+    LOG_INFO("stratus " STRATUS_VERSION ", tuner interface v%d, STRATUS_MODE=calibrate%s",
+             host.abi_version, tuner->calibration ? "" : ", but not here: " UNTOUCHED);
+  }
+}
+
 int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **tuner) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, set_up_process);
@@ -100,6 +112,10 @@ int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **
   }
   if (!param_bool(PARAM_TUNER)) {
     say_idle(host.abi_version, "turned off by STRATUS_TUNER=0");
+    return 0;
+  }
+  if (param_enum(PARAM_MODE) == PARAM_MODE_CALIBRATE) {
+    start_calibration(opened, host, shape);
     return 0;
   }
   struct profile_cache_view view;
@@ -126,6 +142,7 @@ void tuner_close(struct tuner *tuner) {
     struct tuner_counts counts = tuner_get_counts(tuner);
     LOG_INFO("the profile chose for %" PRIu64 " of %" PRIu64 " calls", counts.chosen, counts.calls);
   }
+  calibration_close(tuner->calibration);
   if (tuner->has_share) {
     profile_cache_release();
   }
@@ -142,6 +159,10 @@ static void count_call(struct tuner *tuner, bool is_chosen) {
 void tuner_choose_by_costs(struct tuner *tuner, int coll, size_t bytes, struct decide_costs costs,
                            int *channels) {
   if (!tuner) {
+    return;
+  }
+  if (tuner->calibration) {
+    count_call(tuner, calibration_choose(tuner->calibration, coll, bytes, costs, channels));
     return;
   }
   count_call(tuner, tuner->table && decide_by_costs(tuner->table, coll, bytes, costs, channels));

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* schedule: balance, the same at every rank, nothing that NCCL ruled out; and the text of plans. */
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/unit.h"
+#include "tuner_plugin/calibrate/plan.h"
+
+enum { ALGOS = 7, PROTOS = 3 };
+
+struct cells {
+  float us[ALGOS][PROTOS];
+};
+
+static struct cells offer(float tree_ll, float tree_simple, float ring_ll, float ring_simple) {
+  struct cells cells;
+  for (int cell = 0; cell < ALGOS * PROTOS; cell++) {
+    cells.us[cell / PROTOS][cell % PROTOS] = -1.0f;
+  }
+  cells.us[PROFILE_TREE][PROFILE_LL] = tree_ll;
+  cells.us[PROFILE_TREE][PROFILE_SIMPLE] = tree_simple;
+  cells.us[PROFILE_RING][PROFILE_LL] = ring_ll;
+  cells.us[PROFILE_RING][PROFILE_SIMPLE] = ring_simple;
+  return cells;
+}
+
+static struct plan_entry entries[PLAN_ENTRIES_MAX];
+
+static struct plan parse(const char *text) {
+  struct plan plan;
+  char error[PLAN_ERROR_MAX] = "";
+  if (plan_parse(text, entries, &plan, error) < 0) {
+    fail_msg("%s: %s", text, error);
+  }
+  return plan;
+}
+
+static struct schedule_set open_first(const char *text, struct cells *cells, int algos) {
+  struct plan plan = parse(text);
+  struct schedule_set set;
+  plan_open(&plan, &plan.entries[0], (struct schedule_costs){ &cells->us[0][0], algos, PROTOS },
+            &set);
+  return set;
+}
+
+/* "ring.ll tree.simple@2" */
+static const char *name(const struct schedule_set *set) {
+  static char text[SCHEDULE_CELLS_MAX * PLAN_CELL_TEXT_MAX];
+  text[0] = '\0';
+  for (size_t i = 0; i < set->count; i++) {
+    char cell[PLAN_CELL_TEXT_MAX];
+    strcat(text, i ? " " : "");
+    strcat(text, plan_format_cell(set->cells[i], cell));
+  }
+  return text;
+}
+
+static void every_block_has_every_cell_once(void **state) {
+  (void)state;
+  struct schedule_key key = { 7, PROFILE_ALLREDUCE, 4096 };
+  for (size_t count = 1; count <= SCHEDULE_CELLS_MAX; count++) {
+    for (uint64_t block = 0; block < 50; block++) {
+      uint64_t seen = 0;
+      for (size_t i = 0; i < count; i++) {
+        size_t picked = schedule_pick(key, count, block * count + i);
+        assert_true(picked < count);
+        seen |= UINT64_C(1) << picked;
+      }
+      assert_int_equal(seen, (UINT64_C(1) << count) - 1);
+    }
+    assert_true(schedule_is_first_use(count, count - 1));
+    assert_false(schedule_is_first_use(count, count));
+  }
+}
+
+/* Each cell comes at each place of a block about equally often: 2400 blocks, 600 expected, and the
+ * binomial's standard deviation is 21. */
+static void no_place_is_favoured(void **state) {
+  (void)state;
+  enum { CELLS = 4, BLOCKS = 2400 };
+  int seen[CELLS][CELLS] = { 0 };
+  struct schedule_key key = { 1, PROFILE_ALLGATHER, 1 << 20 };
+  for (int call = 0; call < CELLS * BLOCKS; call++) {
+    seen[call % CELLS][schedule_pick(key, CELLS, (uint64_t)call)]++;
+  }
+  for (int i = 0; i < CELLS * CELLS; i++) {
+    assert_in_range(seen[i / CELLS][i % CELLS], 490, 710);
+  }
+}
+
+static void seed_size_and_collective_change_the_order(void **state) {
+  (void)state;
+  static const struct schedule_key keys[] = { { 1, PROFILE_ALLREDUCE, 8 },
+                                              { 2, PROFILE_ALLREDUCE, 8 },
+                                              { 1, PROFILE_ALLREDUCE, 16 },
+                                              { 1, PROFILE_REDUCE, 8 } };
+  for (size_t i = 1; i < sizeof keys / sizeof keys[0]; i++) {
+    int equal = 0;
+    for (uint64_t call = 0; call < 600; call++) {
+      equal += schedule_pick(keys[0], 6, call) == schedule_pick(keys[i], 6, call);
+    }
+    assert_in_range(equal, 50, 150); /* by chance: 100 */
+  }
+}
+
+static void never_tries_what_nccl_ruled_out(void **state) {
+  (void)state;
+  struct cells cells = offer(-1.0f, 10.0f, 9.0f, NAN);
+  struct schedule_set set = open_first("channels=0,2;allreduce:8=*", &cells, ALGOS);
+  assert_string_equal(name(&set), "ring.ll tree.simple tree.simple@2 ring.ll@2");
+  set =
+      open_first("allreduce:8=tree.ll,ring.simple,ring.ll128@1,tree.simple,pat.simple", &cells, 6);
+  assert_string_equal(name(&set), "ring.ll tree.simple");
+  cells = offer(-1.0f, INFINITY, -1.0f, NAN);
+  set = open_first("allreduce:8=*,tree.ll", &cells, ALGOS);
+  assert_int_equal(set.count, 0);
+  struct plan plan = parse("allreduce:8=*");
+  plan_open(&plan, &plan.entries[0], (struct schedule_costs){ NULL, ALGOS, PROTOS }, &set);
+  assert_int_equal(set.count, 0);
+}
+
+/* Nothing but the costs and the plan decides, so a random table is the same at every rank. */
+static void only_offered_cells_whatever_the_table(void **state) {
+  (void)state;
+  srand(5);
+  for (int round = 0; round < 2000; round++) {
+    struct cells cells;
+    for (int cell = 0; cell < ALGOS * PROTOS; cell++) {
+      cells.us[cell / PROTOS][cell % PROTOS] =
+          rand() % 3 ? -1.0f : (float)(rand() % 1000) * (rand() % 2 ? 1.0f : 1024.0f);
+    }
+    struct cells before = cells;
+    struct schedule_set set =
+        open_first("channels=0,1,4;cost=200;ll=1G;allreduce:8=*", &cells, ALGOS);
+    struct schedule_set again =
+        open_first("channels=0,1,4;cost=200;ll=1G;allreduce:8=*", &cells, ALGOS);
+    assert_true(schedule_is_same(&set, &again));
+    assert_memory_equal(&cells, &before, sizeof cells);
+    for (size_t i = 0; i < set.count; i++) {
+      float cost = cells.us[set.cells[i].algorithm][set.cells[i].protocol];
+      float cheapest = cells.us[set.cells[0].algorithm][set.cells[0].protocol];
+      assert_true(cost >= cheapest && cost <= 200.0f * cheapest);
+    }
+  }
+}
+
+static void hopeless_cells_are_left_out(void **state) {
+  (void)state;
+  struct cells cells = offer(10.0f, 30.0f, 45.0f, 11.0f);
+  struct schedule_set set = open_first("allreduce:1M=*", &cells, ALGOS);
+  assert_string_equal(name(&set), "tree.ll tree.simple ring.simple"); /* 45 is over 4 x 10 */
+  set = open_first("cost=5;allreduce:1M=*", &cells, ALGOS);
+  assert_string_equal(name(&set), "tree.ll tree.simple ring.ll ring.simple");
+  set = open_first("cost=5;allreduce:2M=*", &cells, ALGOS); /* LL, unless NCCL itself chose it */
+  assert_string_equal(name(&set), "tree.ll tree.simple ring.simple");
+  set = open_first("allreduce:2M=ring.ll", &cells, ALGOS); /* named: tried */
+  assert_string_equal(name(&set), "tree.ll ring.ll");
+  cells.us[PROFILE_RING][PROFILE_LL] = 10.0f * 1024.0f; /* fp8's penalty holds for these, too */
+  set = open_first("allreduce:2M=ring.ll", &cells, ALGOS);
+  assert_string_equal(name(&set), "tree.ll");
+}
+
+static void collnet_keeps_its_channels(void **state) {
+  (void)state;
+  struct cells cells = offer(10.0f, -1.0f, -1.0f, -1.0f);
+  cells.us[PROFILE_COLLNET_CHAIN][PROFILE_SIMPLE] = 12.0f;
+  struct schedule_set set = open_first("channels=0,2;allreduce:8=*", &cells, ALGOS);
+  assert_string_equal(name(&set), "tree.ll collnetchain.simple tree.ll@2");
+}
+
+static void plan_is_read_and_found(void **state) {
+  (void)state;
+  struct plan plan = parse("seed=12;channels=1;allreduce:8,64K=*;allgather:8=tree.ll128@3,default");
+  assert_int_equal(plan.seed, 12);
+  assert_int_equal(plan.entry_count, 3);
+  assert_int_equal(plan_find(&plan, PROFILE_ALLREDUCE, 65536), 1);
+  assert_int_equal(plan_find(&plan, PROFILE_ALLGATHER, 8), 2);
+  assert_int_equal(plan_find(&plan, PROFILE_REDUCE, 8), -1);
+  assert_int_equal(plan_find(&plan, -1, 8), -1);
+  assert_true(plan.entries[1].is_all);
+  assert_int_equal(plan.entries[2].cell_count, 1);
+  char text[PLAN_CELL_TEXT_MAX];
+  assert_string_equal(plan_format_cell(plan.entries[2].cells[0], text), "tree.ll128@3");
+}
+
+static void bad_plans_name_the_fault(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *part;
+  } bad[] = {
+    { "", "COLLECTIVE:SIZES" },
+    { "seed=1", "no collective" },
+    { "seed=x;allreduce:8=*", "seed=" },
+    { "cost=0;allreduce:8=*", "1 to 200" },
+    { "cost=201;allreduce:8=*", "1 to 200" },
+    { "channels=65;allreduce:8=*", "0 to 64" },
+    { "channels=1,1,1,1,1,1,1,1,1;allreduce:8=*", "up to 8" },
+    { "ll=x;allreduce:8=*", "a size" },
+    { "allreduce:8", "what to try" },
+    { "allreduce:8=", "no cell" },
+    { "allreduce:x=*", "a size is wanted" },
+    { "allreduce:8,=*", "a size is wanted" },
+    { "alltoall:8=*", "broadcast|reduce" },
+    { "allreduce:8=ring", "no cell" },
+    { "allreduce:8=ring.simple@0", "no cell" },
+    { "allreduce:8=ring.simple@65", "no cell" },
+    { "allreduce:8=ring.simple@", "no cell" },
+    { "allreduce:8=*;allreduce:4,8=*", "twice" },
+    { "allreduce:8=*;", "COLLECTIVE" },
+    { "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:8=*",
+      "accepted" },
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    struct plan plan;
+    char error[PLAN_ERROR_MAX] = "";
+    assert_int_equal(plan_parse(bad[i].text, entries, &plan, error), -EINVAL);
+    if (!strstr(error, bad[i].part)) {
+      fail_msg("%s: \"%s\" is not in: %s", bad[i].text, bad[i].part, error);
+    }
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_block_has_every_cell_once),
+    cmocka_unit_test(no_place_is_favoured),
+    cmocka_unit_test(seed_size_and_collective_change_the_order),
+    cmocka_unit_test(never_tries_what_nccl_ruled_out),
+    cmocka_unit_test(only_offered_cells_whatever_the_table),
+    cmocka_unit_test(hopeless_cells_are_left_out),
+    cmocka_unit_test(collnet_keeps_its_channels),
+    cmocka_unit_test(plan_is_read_and_found),
+    cmocka_unit_test(bad_plans_name_the_fault),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a plan, part by part. */
+#include "tuner_plugin/calibrate/plan.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/quantity.h"
+
+static const char collective_words[] = "broadcast|reduce|allgather|reducescatter|allreduce";
+static const char algorithm_words[] = "tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat";
+static const char protocol_words[] = "ll|ll128|simple";
+
+enum { WORD_MAX = 64 };
+
+struct reader {
+  struct plan *plan;
+  char *error;
+};
+
+__attribute__((format(printf, 2, 3))) static int fail(struct reader *reader, const char *format,
+                                                      ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(reader->error, PLAN_ERROR_MAX, format, arguments);
+  va_end(arguments);
+  return -EINVAL;
+}
+
+/* Takes the text up to one of `ends` or the end of it; *next is behind. False if it is too long. */
+static bool take_word(const char *text, const char *ends, char word[WORD_MAX], const char **next) {
+  size_t length = strcspn(text, ends);
+  if (length >= WORD_MAX) {
+    return false;
+  }
+  memcpy(word, text, length);
+  word[length] = '\0';
+  *next = text + length;
+  return true;
+}
+
+/* ---- cells ---- */
+
+int plan_parse_cell(const char *text, struct schedule_cell *cell) {
+  char word[WORD_MAX];
+  const char *next;
+  if (!take_word(text, ".", word, &next) || *next != '.') {
+    return -EINVAL;
+  }
+  int algorithm = quantity_find_word(algorithm_words, word);
+  if (!take_word(next + 1, "@", word, &next)) {
+    return -EINVAL;
+  }
+  int protocol = quantity_find_word(protocol_words, word);
+  int64_t channels = 0;
+  if (*next == '@' && (quantity_parse_int(next + 1, &channels) < 0 || channels < 1 ||
+                       channels > PROFILE_CHANNELS_MAX)) {
+    return -EINVAL;
+  }
+  if (algorithm < 0 || protocol < 0) {
+    return -EINVAL;
+  }
+  *cell = (struct schedule_cell){ (uint8_t)algorithm, (uint8_t)protocol, (uint16_t)channels };
+  return 0;
+}
+
+const char *plan_format_cell(struct schedule_cell cell, char text[PLAN_CELL_TEXT_MAX]) {
+  int length = snprintf(text, PLAN_CELL_TEXT_MAX, "%s.%s",
+                        profile_algorithm_name((enum profile_algorithm)cell.algorithm),
+                        profile_protocol_name((enum profile_protocol)cell.protocol));
+  if (cell.channels > 0) {
+    snprintf(text + length, PLAN_CELL_TEXT_MAX - (size_t)length, "@%u", (unsigned)cell.channels);
+  }
+  return text;
+}
+
+static int read_cell(struct reader *reader, const char *word, struct plan_entry *entry) {
+  if (strcmp(word, "*") == 0) {
+    entry->is_all = true;
+    return 0;
+  }
+  if (strcmp(word, "default") == 0) {
+    return 0;
+  }
+  size_t room = sizeof entry->cells / sizeof entry->cells[0];
+  if (entry->cell_count == room) {
+    return fail(reader, "more than %zu cells for one size", room);
+  }
+  if (plan_parse_cell(word, &entry->cells[entry->cell_count]) < 0) {
+    return fail(reader, "\"%s\" is no cell; accepted: *, default, or as in tree.ll, ring.simple@2",
+                word);
+  }
+  entry->cell_count++;
+  return 0;
+}
+
+static int read_cells(struct reader *reader, const char *text, struct plan_entry *entry) {
+  for (;;) {
+    char word[WORD_MAX];
+    if (!take_word(text, ",;", word, &text)) {
+      return fail(reader, "too long for a cell: %.40s", text);
+    }
+    int result = read_cell(reader, word, entry);
+    if (result < 0 || *text != ',') {
+      return result;
+    }
+    text++;
+  }
+}
+
+/* ---- a collective and its sizes ---- */
+
+static int add_entry(struct reader *reader, const struct plan_entry *entry) {
+  struct plan *plan = reader->plan;
+  if (plan->entry_count == PLAN_ENTRIES_MAX) {
+    return fail(reader, "more than %d sizes", PLAN_ENTRIES_MAX);
+  }
+  if (plan_find(plan, (int)entry->collective, entry->bytes) >= 0) {
+    return fail(reader, "%s of %llu bytes comes twice", profile_collective_name(entry->collective),
+                (unsigned long long)entry->bytes);
+  }
+  plan->entries[plan->entry_count++] = *entry;
+  return 0;
+}
+
+static int read_sizes(struct reader *reader, const char *text, struct plan_entry *entry) {
+  for (;;) {
+    char word[WORD_MAX];
+    if (!take_word(text, ",=", word, &text) || quantity_parse_size(word, &entry->bytes) < 0) {
+      return fail(reader, "a size is wanted, as in 8, 64K, 4M: %.40s", text);
+    }
+    int result = add_entry(reader, entry);
+    if (result < 0 || *text != ',') {
+      return result;
+    }
+    text++;
+  }
+}
+
+/* "allreduce:8,64K=*" */
+static int read_collective(struct reader *reader, const char *text) {
+  struct plan_entry entry = { 0 };
+  char word[WORD_MAX];
+  const char *sizes;
+  if (!take_word(text, ":=;", word, &sizes) || *sizes != ':') {
+    return fail(reader,
+                "\"%.40s\": accepted: seed=, ll=, cost=, channels=, or COLLECTIVE:SIZES=", text);
+  }
+  int collective = quantity_find_word(collective_words, word);
+  if (collective < 0) {
+    return fail(reader, "\"%s\" is no collective; accepted: %s", word, collective_words);
+  }
+  entry.collective = (enum profile_collective)collective;
+  const char *cells = sizes + strcspn(sizes, "=;");
+  if (*cells != '=') {
+    return fail(reader, "%s: = and what to try are missing", word);
+  }
+  int result = read_cells(reader, cells + 1, &entry);
+  return result < 0 ? result : read_sizes(reader, sizes + 1, &entry);
+}
+
+/* ---- settings ---- */
+
+static int read_channels(struct reader *reader, const char *text) {
+  struct plan *plan = reader->plan;
+  plan->channel_count = 0;
+  for (;;) {
+    char word[WORD_MAX];
+    int64_t channels;
+    if (!take_word(text, ",;", word, &text) || quantity_parse_int(word, &channels) < 0 ||
+        channels < 0 || channels > PROFILE_CHANNELS_MAX ||
+        plan->channel_count == PLAN_CHANNELS_MAX) {
+      return fail(reader, "channels= takes up to %d numbers from 0 to %d", PLAN_CHANNELS_MAX,
+                  PROFILE_CHANNELS_MAX);
+    }
+    plan->channels[plan->channel_count++] = (uint16_t)channels;
+    if (*text != ',') {
+      return 0;
+    }
+    text++;
+  }
+}
+
+static int read_setting(struct reader *reader, const char *name, const char *value) {
+  struct plan *plan = reader->plan;
+  char word[WORD_MAX];
+  const char *end;
+  int64_t number;
+  if (strcmp(name, "channels") == 0) {
+    return read_channels(reader, value);
+  }
+  if (!take_word(value, ";", word, &end)) {
+    return fail(reader, "%s=: too long", name);
+  }
+  if (strcmp(name, "ll") == 0) {
+    return quantity_parse_size(word, &plan->limits.ll_bytes) == 0
+               ? 0
+               : fail(reader, "ll= takes a size, as in 1M, not \"%s\"", word);
+  }
+  if (quantity_parse_int(word, &number) < 0 || number < 0) {
+    return fail(reader, "%s= takes a number, not \"%s\"", name, word);
+  }
+  if (strcmp(name, "seed") == 0) {
+    plan->seed = (uint64_t)number;
+    return 0;
+  }
+  if (number < 1 || number > SCHEDULE_COST_FACTOR_MAX) {
+    return fail(reader, "cost= takes 1 to %d, not %s", SCHEDULE_COST_FACTOR_MAX, word);
+  }
+  plan->limits.cost_factor = (uint32_t)number;
+  return 0;
+}
+
+int plan_parse(const char *text, struct plan_entry *entries, struct plan *plan,
+               char error[PLAN_ERROR_MAX]) {
+  struct reader reader = { plan, error };
+  *plan = (struct plan){
+    .limits = { .ll_bytes = PLAN_LL_BYTES, .cost_factor = PLAN_COST_FACTOR },
+    .channel_count = 1,
+    .entries = entries,
+  };
+  for (;;) {
+    char word[WORD_MAX];
+    const char *next;
+    bool is_setting = take_word(text, "=:;", word, &next) && *next == '=' &&
+                      quantity_find_word("seed|ll|cost|channels", word) >= 0;
+    int result =
+        is_setting ? read_setting(&reader, word, next + 1) : read_collective(&reader, text);
+    if (result < 0) {
+      return result;
+    }
+    text += strcspn(text, ";");
+    if (*text == '\0') {
+      break;
+    }
+    text++;
+  }
+  return plan->entry_count > 0 ? 0 : fail(&reader, "no collective is named");
+}
+
+int plan_find(const struct plan *plan, int collective, uint64_t bytes) {
+  for (size_t i = 0; i < plan->entry_count; i++) {
+    if ((int)plan->entries[i].collective == collective && plan->entries[i].bytes == bytes) {
+      return (int)i;
+    }
+  }
+  return -1;
+}
+
+void plan_open(const struct plan *plan, const struct plan_entry *entry, struct schedule_costs costs,
+               struct schedule_set *set) {
+  struct schedule_wish wish = {
+    .cells = entry->cells,
+    .cell_count = entry->cell_count,
+    .channels = plan->channels,
+    .channel_count = entry->is_all ? plan->channel_count : 0,
+  };
+  schedule_open(&wish, plan->limits, entry->bytes, costs, set);
+}

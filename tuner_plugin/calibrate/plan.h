@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan: what a calibration tries, as text that a launcher can hand to every rank.
+ * Owns: nothing; the entries are the caller's.  Threads: any.
+ * Blocks: never.  Fails: -EINVAL for bad text, with the place and what is accepted.
+ *
+ *   seed=7;ll=1M;cost=4;channels=0,2;allreduce:8,64K=*;allreduce:1M=tree.simple,ring.simple@2
+ *
+ * Parts are separated by semicolons. Of the first four, which come first, each may be left out:
+ * seed of the order; size above which `*` leaves LL out; how many times dearer than NCCL's choice a
+ * cell of `*` may be in NCCL's own eyes; numbers of channels that `*` tries, 0 for NCCL's own. Then
+ * come collectives with their sizes, in bytes as NCCL counts for its tuner, and what to try there:
+ * `*` for every cell that NCCL offers, algorithm.protocol, algorithm.protocol@channels, or
+ * `default` for NCCL's choice, which is always tried. No collective and size may come twice. */
+#ifndef TUNER_PLUGIN_CALIBRATE_PLAN_H
+#define TUNER_PLUGIN_CALIBRATE_PLAN_H
+
+#include "tuner_plugin/calibrate/schedule.h"
+
+enum {
+  PLAN_ENTRIES_MAX = 512,
+  PLAN_CHANNELS_MAX = 8,
+  PLAN_LL_BYTES = 1 << 20,
+  PLAN_COST_FACTOR = 4, /* NCCL's table is wrong by up to 2 on clouds; 2 times worse is hopeless */
+  PLAN_ERROR_MAX = 160,
+};
+
+struct plan_entry {
+  enum profile_collective collective;
+  uint64_t bytes;
+  struct schedule_cell cells[SCHEDULE_CELLS_MAX - 1];
+  size_t cell_count;
+  bool is_all; /* `*` */
+};
+
+struct plan {
+  uint64_t seed;
+  struct schedule_limits limits;
+  uint16_t channels[PLAN_CHANNELS_MAX];
+  size_t channel_count;
+  struct plan_entry *entries; /* the caller's; in the order of the text */
+  size_t entry_count;
+};
+
+/* Fills `entries`, of PLAN_ENTRIES_MAX elements. `error` says what is wrong. */
+int plan_parse(const char *text, struct plan_entry *entries, struct plan *plan,
+               char error[PLAN_ERROR_MAX]);
+
+/* Place of the entry in entries[], or -1. */
+int plan_find(const struct plan *plan, int collective, uint64_t bytes);
+
+/* "ring.simple", "tree.ll@2"; and back: -EINVAL if it is none. */
+enum { PLAN_CELL_TEXT_MAX = 32 };
+const char *plan_format_cell(struct schedule_cell cell, char text[PLAN_CELL_TEXT_MAX]);
+int plan_parse_cell(const char *text, struct schedule_cell *cell);
+
+/* The cells of an entry that are open, given NCCL's costs. */
+void plan_open(const struct plan *plan, const struct plan_entry *entry, struct schedule_costs costs,
+               struct schedule_set *set);
+
+#endif

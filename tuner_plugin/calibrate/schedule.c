@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collects the cells that are worth trying, and deals them out in random blocks. */
+#include "tuner_plugin/calibrate/schedule.h"
+
+#include <float.h>
+#include <string.h>
+
+#include "common/random.h"
+
+static float cost_at(struct schedule_costs costs, unsigned algorithm, unsigned protocol) {
+  bool is_inside = algorithm < (unsigned)costs.algos && protocol < (unsigned)costs.protos;
+  return is_inside ? costs.us[(size_t)algorithm * (size_t)costs.protos + protocol] : -1.0f;
+}
+
+/* NCCL's choice: the first of the cheapest cells that are not negative. */
+static bool find_default(struct schedule_costs costs, struct schedule_cell *cell, float *cheapest) {
+  *cheapest = FLT_MAX;
+  for (unsigned a = 0; costs.us && a < PROFILE_ALGORITHM_COUNT; a++) {
+    for (unsigned p = 0; p < PROFILE_PROTOCOL_COUNT; p++) {
+      float cost = cost_at(costs, a, p);
+      if (cost >= 0 && cost < *cheapest) {
+        *cheapest = cost;
+        *cell = (struct schedule_cell){ .algorithm = (uint8_t)a, .protocol = (uint8_t)p };
+      }
+    }
+  }
+  return *cheapest < FLT_MAX;
+}
+
+static bool is_equal(struct schedule_cell a, struct schedule_cell b) {
+  return a.algorithm == b.algorithm && a.protocol == b.protocol && a.channels == b.channels;
+}
+
+static void add(struct schedule_set *set, struct schedule_cell cell) {
+  for (size_t i = 0; i < set->count; i++) {
+    if (is_equal(set->cells[i], cell)) {
+      return;
+    }
+  }
+  if (set->count < SCHEDULE_CELLS_MAX) {
+    set->cells[set->count++] = cell;
+  }
+}
+
+/* CollNet takes a number of channels as it is, also one that the communicator does not have. */
+static bool can_bound_channels(unsigned algorithm) {
+  return algorithm != PROFILE_COLLNET_DIRECT && algorithm != PROFILE_COLLNET_CHAIN;
+}
+
+static bool is_offered(struct schedule_cell cell, struct schedule_costs costs, double cheapest) {
+  double cost = (double)cost_at(costs, cell.algorithm, cell.protocol);
+  return cost >= 0 && cost <= cheapest * SCHEDULE_COST_FACTOR_MAX &&
+         (cell.channels == 0 || can_bound_channels(cell.algorithm));
+}
+
+static bool is_hopeless(struct schedule_cell cell, struct schedule_cell chosen,
+                        struct schedule_limits limits, uint64_t bytes, double cost,
+                        double cheapest) {
+  if (cell.algorithm == chosen.algorithm && cell.protocol == chosen.protocol) {
+    return false;
+  }
+  return (cell.protocol == PROFILE_LL && bytes > limits.ll_bytes) ||
+         cost > cheapest * (double)limits.cost_factor;
+}
+
+void schedule_open(const struct schedule_wish *wish, struct schedule_limits limits, uint64_t bytes,
+                   struct schedule_costs costs, struct schedule_set *set) {
+  memset(set, 0, sizeof *set);
+  struct schedule_cell chosen;
+  float cheapest;
+  if (!find_default(costs, &chosen, &cheapest)) {
+    return;
+  }
+  add(set, chosen);
+  for (size_t i = 0; i < wish->cell_count; i++) {
+    if (is_offered(wish->cells[i], costs, (double)cheapest)) {
+      add(set, wish->cells[i]);
+    }
+  }
+  for (size_t i = 0; i < wish->channel_count; i++) {
+    for (unsigned a = 0; a < PROFILE_ALGORITHM_COUNT; a++) {
+      for (unsigned p = 0; p < PROFILE_PROTOCOL_COUNT; p++) {
+        struct schedule_cell cell = { (uint8_t)a, (uint8_t)p, wish->channels[i] };
+        if (is_offered(cell, costs, (double)cheapest) &&
+            !is_hopeless(cell, chosen, limits, bytes, (double)cost_at(costs, a, p),
+                         (double)cheapest)) {
+          add(set, cell);
+        }
+      }
+    }
+  }
+}
+
+static uint64_t seed_of_block(struct schedule_key key, uint64_t block) {
+  uint64_t state = key.seed;
+  state ^= random_next(&state) + (uint64_t)key.collective;
+  state ^= random_next(&state) + key.bytes;
+  state ^= random_next(&state) + block;
+  return random_next(&state);
+}
+
+size_t schedule_pick(struct schedule_key key, size_t count, uint64_t call) {
+  uint8_t order[SCHEDULE_CELLS_MAX];
+  for (size_t i = 0; i < count; i++) {
+    order[i] = (uint8_t)i;
+  }
+  /* The remainder favours no cell by more than 32 in 2^64. */
+  uint64_t state = seed_of_block(key, call / count);
+  for (size_t i = count - 1; i > 0; i--) {
+    size_t other = (size_t)(random_next(&state) % (i + 1));
+    uint8_t kept = order[i];
+    order[i] = order[other];
+    order[other] = kept;
+  }
+  return order[call % count];
+}
+
+bool schedule_is_first_use(size_t count, uint64_t call) {
+  return call < count;
+}
+
+bool schedule_is_same(const struct schedule_set *a, const struct schedule_set *b) {
+  if (a->count != b->count) {
+    return false;
+  }
+  for (size_t i = 0; i < a->count; i++) {
+    if (!is_equal(a->cells[i], b->cells[i])) {
+      return false;
+    }
+  }
+  return true;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* schedule: which cell each call of a calibration tries: seed + call index + call -> cell.
+ * Owns: nothing; all state is in the caller's structs.  Threads: any, on different structs.
+ * Blocks: never.  Fails: cannot; a call that the plan does not name is left to NCCL.
+ *
+ * PURE, as all ranks must choose alike and stratus-tune replays it to learn what each call was. The
+ * k-th call of one collective and size on a communicator gets a cell by k alone, so that calls of
+ * other sizes in between, in whatever order, change nothing.
+ *
+ *   call    0 1 2 3 | 4 5 6 7 | 8 9 ...     four cells: blocks of four calls
+ *   cell    2 0 3 1 | 1 3 0 2 | ...         each block is a permutation, drawn from the seed
+ *
+ * Every block tries every cell once, so whatever slows the network for a while slows all alike. The
+ * first block is not counted: a cell's first use sets up its connections. */
+#ifndef TUNER_PLUGIN_CALIBRATE_SCHEDULE_H
+#define TUNER_PLUGIN_CALIBRATE_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/profile.h"
+
+enum {
+  SCHEDULE_CELLS_MAX = 32,
+  SCHEDULE_COST_FACTOR_MAX = 200, /* also for named cells: below what the plugin's guard refuses */
+};
+
+struct schedule_cell {
+  uint8_t algorithm; /* enum profile_algorithm */
+  uint8_t protocol;  /* enum profile_protocol */
+  uint16_t channels; /* most channels; 0: NCCL's own number */
+};
+
+/* NCCL's cost table: row-major; a negative cell is ruled out. */
+struct schedule_costs {
+  const float *us;
+  int algos;
+  int protos;
+};
+
+/* What is not worth a call; equal on all ranks. A cell that the plan names is tried all the same,
+ * as long as NCCL offers it and does not hold it to be absurd. */
+struct schedule_limits {
+  uint64_t ll_bytes;    /* LL is not tried above; it sends everything twice, in tiny chunks */
+  uint32_t cost_factor; /* cells this many times dearer than NCCL's choice are not tried */
+};
+
+/* The cells of one collective and size. cells[0] is NCCL's own choice, left untouched. */
+struct schedule_set {
+  struct schedule_cell cells[SCHEDULE_CELLS_MAX];
+  size_t count; /* 0: NCCL offers nothing */
+};
+
+/* What to try: the named cells, then, for each number of channels, every cell there is. */
+struct schedule_wish {
+  const struct schedule_cell *cells;
+  size_t cell_count;
+  const uint16_t *channels;
+  size_t channel_count; /* 0: the named cells only */
+};
+
+/* The cells that are open to calls of `bytes`, as NCCL's costs have them. Beyond
+ * SCHEDULE_CELLS_MAX the last ones are left out. */
+void schedule_open(const struct schedule_wish *wish, struct schedule_limits limits, uint64_t bytes,
+                   struct schedule_costs costs, struct schedule_set *set);
+
+/* What tells one stream of calls from another. */
+struct schedule_key {
+  uint64_t seed;
+  enum profile_collective collective;
+  uint64_t bytes;
+};
+
+/* Place in cells[] of the call number `call`, from 0; `count` is not 0. */
+size_t schedule_pick(struct schedule_key key, size_t count, uint64_t call);
+
+/* True for calls that set up what they use, and so are not counted. */
+bool schedule_is_first_use(size_t count, uint64_t call);
+
+bool schedule_is_same(const struct schedule_set *a, const struct schedule_set *b);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calibration: STRATUS_MODE=calibrate: a communicator whose calls follow a plan instead of a
+ * profile. Owns: the plan and the counts of one communicator's calls.  Threads: any; one lock.
+ * Blocks: on that lock; the first call of each size logs.  Fails: open, NULL, with one WARN for a
+ * bad plan: the calls are then NCCL's own, on every rank, as all have the same plan.
+ *
+ * stratus-tune calibrate labels the calls from these lines of NCCL's log, which every rank writes:
+ *
+ *   calibrate open allreduce 4194304 ranks 16 nodes 2 nccl 22907 cells ring.simple tree.ll ...
+ *   calibrate end allreduce 4194304 calls 45
+ *
+ * with NCCL's own choice first; "unsteady" instead of the number of calls where NCCL's offer
+ * changed on the way. */
+#ifndef TUNER_PLUGIN_PLUGIN_CALIBRATION_H
+#define TUNER_PLUGIN_PLUGIN_CALIBRATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tuner_plugin/decide/decide.h"
+#include "tuner_plugin/plugin/tuner.h"
+
+struct calibration;
+
+struct calibration *calibration_open(const char *plan, struct tuner_host host,
+                                     struct tuner_shape shape);
+void calibration_close(struct calibration *calibration);
+
+/* Makes the cell of this call the cheapest; true if it is not NCCL's own choice. */
+bool calibration_choose(struct calibration *calibration, int coll, size_t bytes,
+                        struct decide_costs costs, int *channels);
+
+#endif

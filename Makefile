@@ -91,6 +91,8 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(NET_PLUGIN) $(TUNER_PLUGIN) $(DESTDIR)$(PREFIX)/lib/
 	$(if $(TOOLS),install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin/)
+	install -d $(DESTDIR)$(PREFIX)/share/stratus/profiles
+	install -m 644 $(wildcard tuner_plugin/profiles/*.profile) $(DESTDIR)$(PREFIX)/share/stratus/profiles/
 
 # ---- unit tests: tests/unit/test_<module>.c, one program each; `make test T=<module>` runs one ----
 

@@ -64,6 +64,7 @@ static void read_cloud(const char *root, struct machine *machine) {
    * machines of the cloud. */
   if (machine->cloud == MACHINE_CLOUD_AWS && strchr(machine->product, '.')) {
     memcpy(machine->instance_type, machine->product, sizeof machine->instance_type);
+    machine->type_origin = MACHINE_TYPE_FROM_DMI;
   }
 }
 

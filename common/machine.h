@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* machine: what this machine is, read offline: cloud, instance type, processors, GPUs, NICs.
  * Owns: nothing.  Threads: any.
- * Blocks: as sysfs does.  Fails: cannot; what is not known stays empty or 0.
+ * Blocks: as sysfs does; machine_identify also for STRATUS_METADATA_TIMEOUT, once per process.
+ * Fails: cannot; what is not known stays empty or 0.
  *
- * No metadata service is asked: a plugin must not wait for one. Only AWS tells the instance type
- * in DMI; elsewhere GPU and NIC facts have to identify it. */
+ * Only AWS tells the instance type in DMI. Elsewhere it is the user's word (STRATUS_INSTANCE_TYPE),
+ * the metadata service's, which is not asked unless STRATUS_METADATA_TIMEOUT allows it the time, or
+ * the only type of the cloud that has these GPUs and NICs. */
 #ifndef COMMON_MACHINE_H
 #define COMMON_MACHINE_H
 
@@ -19,6 +21,14 @@ enum machine_cloud {
   MACHINE_CLOUD_OCI,
   MACHINE_CLOUD_TENCENT,
   MACHINE_CLOUD_COUNT
+};
+
+enum machine_type_origin {
+  MACHINE_TYPE_UNKNOWN,
+  MACHINE_TYPE_FROM_USER,
+  MACHINE_TYPE_FROM_DMI,
+  MACHINE_TYPE_FROM_METADATA,
+  MACHINE_TYPE_INFERRED,
 };
 
 enum {
@@ -40,17 +50,25 @@ struct machine {
   enum machine_cloud cloud;
   char vendor[MACHINE_TEXT_MAX];        /* DMI sys_vendor */
   char product[MACHINE_TEXT_MAX];       /* DMI product_name */
-  char instance_type[MACHINE_TEXT_MAX]; /* empty where DMI does not tell */
-  uint32_t cpu_count;                   /* online */
-  uint32_t numa_count;                  /* online */
-  uint32_t gpu_count;                   /* NVIDIA display and 3D controllers */
-  char gpu_model[MACHINE_TEXT_MAX];     /* of the first GPU, as its driver calls it */
-  char gpu_pci_id[MACHINE_PCI_ID_MAX];  /* of the first GPU */
+  char instance_type[MACHINE_TEXT_MAX]; /* empty: not known */
+  enum machine_type_origin type_origin;
+  uint32_t cpu_count;                  /* online */
+  uint32_t numa_count;                 /* online */
+  uint32_t gpu_count;                  /* NVIDIA display and 3D controllers */
+  char gpu_model[MACHINE_TEXT_MAX];    /* of the first GPU, as its driver calls it */
+  char gpu_pci_id[MACHINE_PCI_ID_MAX]; /* of the first GPU */
   uint32_t nic_count;
   struct machine_nic nics[MACHINE_NICS_MAX];
 };
 
+/* What the files below `root` tell. */
 void machine_read(const char *root, struct machine *machine);
+
+/* This machine: the files below STRATUS_SYSFS_ROOT, then the instance type as told above. */
+void machine_identify(struct machine *machine);
+
+/* "user", "DMI", "metadata service", "GPUs and cloud"; "unknown" for none. */
+const char *machine_type_origin_name(enum machine_type_origin origin);
 
 /* "aws"; "unknown" for none. */
 const char *machine_cloud_name(enum machine_cloud cloud);

@@ -18,6 +18,9 @@
 
 /* ---- does it fit? ---- */
 
+/* More than all that is asked of NICs: the same card is another thing in another network. */
+enum { CLOUD_WEIGHT = 4 };
+
 /* Whether one of the alternatives in "p4d.*, p4de.24xlarge" matches `text`. */
 static bool is_pattern_in_list(const char *alternatives, const char *text) {
   char copy[PROFILE_TEXT_MAX];
@@ -55,21 +58,22 @@ int profile_match_score(const struct profile_fit *fit, const struct machine *mac
   const struct {
     bool is_asked;
     bool is_met;
+    int weight;
   } wishes[] = {
-    { fit->cloud[0], strcmp(fit->cloud, machine_cloud_name(machine->cloud)) == 0 },
-    { fit->instance_type[0], is_pattern_in_list(fit->instance_type, machine->instance_type) },
-    { fit->gpu[0], is_gpu_in_list(fit->gpu, machine) },
-    { fit->gpu_count, fit->gpu_count == machine->gpu_count },
-    { fit->nic[0], is_nic_in_list(fit->nic, machine) },
-    { fit->nic_count, fit->nic_count == machine->nic_count },
-    { fit->nic_mbps, fit->nic_mbps == machine_nic_mbps(machine) },
+    { fit->cloud[0], strcmp(fit->cloud, machine_cloud_name(machine->cloud)) == 0, CLOUD_WEIGHT },
+    { fit->instance_type[0], is_pattern_in_list(fit->instance_type, machine->instance_type), 1 },
+    { fit->gpu[0], is_gpu_in_list(fit->gpu, machine), 1 },
+    { fit->gpu_count, fit->gpu_count == machine->gpu_count, 1 },
+    { fit->nic[0], is_nic_in_list(fit->nic, machine), 1 },
+    { fit->nic_count, fit->nic_count == machine->nic_count, 1 },
+    { fit->nic_mbps, fit->nic_mbps == machine_nic_mbps(machine), 1 },
   };
   int score = 0;
   for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {
     if (wishes[i].is_asked && !wishes[i].is_met) {
       return -1;
     }
-    score += wishes[i].is_asked;
+    score += wishes[i].is_asked ? wishes[i].weight : 0;
   }
   return score > 0 ? score : -1;
 }
@@ -255,6 +259,6 @@ int profile_match_load(struct profile *out, char path[PROFILE_PATH_MAX],
     .is_strict = param_bool(PARAM_PROFILE_STRICT),
   };
   struct machine machine;
-  machine_read(param_string(PARAM_SYSFS_ROOT), &machine);
+  machine_identify(&machine);
   return profile_match_find(&search, &machine, out, path, error);
 }

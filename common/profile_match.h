@@ -10,8 +10,9 @@
  *   2. $XDG_CONFIG_HOME/stratus/profiles, or ~/.config/stratus/profiles
  *   3. /etc/stratus/profiles.d
  *   4. share/stratus/profiles beside the lib or bin directory that holds this code
- * In the first directory with a *.profile that fits, the one that asks for the most wins, and of
- * equals the first by name: every host with the same files finds the same profile. */
+ * In the first directory with a *.profile that fits, the one that asks for the most wins, where a
+ * cloud counts for more than all about NICs, and of equals the first by name: every host with the
+ * same files finds the same profile. */
 #ifndef COMMON_PROFILE_MATCH_H
 #define COMMON_PROFILE_MATCH_H
 
@@ -21,7 +22,7 @@
 #include "common/profile.h"
 
 /* -1 if the machine lacks something that the profile asks for, or if it asks for nothing; else how
- * many things it asks for. */
+ * much it asks for. */
 int profile_match_score(const struct profile_fit *fit, const struct machine *machine);
 
 /* True if a profile made for these releases holds for this one (as ncclGetVersion counts; 0: not

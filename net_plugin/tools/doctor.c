@@ -11,6 +11,7 @@
 
 #include "common/cli.h"
 #include "common/hash.h"
+#include "common/machine.h"
 #include "common/param.h"
 #include "net_plugin/lane/tcp/tcp_seal.h"
 #include "net_plugin/plugin/discovery.h"
@@ -188,6 +189,16 @@ static void check_host(const struct discovery *found) {
   }
 }
 
+static void tell_machine(void) {
+  static struct machine machine; /* too large for the stack */
+  machine_identify(&machine);
+  tell(GOOD, "machine: cloud %s, instance type %s (from %s), %u GPUs%s%s, %u NICs",
+       machine_cloud_name(machine.cloud),
+       machine.instance_type[0] ? machine.instance_type : "not known",
+       machine_type_origin_name(machine.type_origin), machine.gpu_count,
+       machine.gpu_pci_id[0] ? " " : "", machine.gpu_pci_id, machine.nic_count);
+}
+
 static void check_devices(void) {
   static struct discovery found;
   if (discovery_run(&found)) {
@@ -235,6 +246,7 @@ int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
   check_plugin();
   check_choice();
   check_nccl();
+  tell_machine();
   check_devices();
   check_trust();
   check_variables();

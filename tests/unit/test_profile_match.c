@@ -59,7 +59,7 @@ static void every_wish_counts(void **state) {
     int score;
   } cases[] = {
     { "", -1 },
-    { "cloud = aws", 1 },
+    { "cloud = aws", 4 },
     { "cloud = gcp", -1 },
     { "instance_type = p4d.24xlarge", 1 },
     { "instance_type = P4D.*", 1 },
@@ -79,7 +79,7 @@ static void every_wish_counts(void **state) {
     { "nic_count = 1", -1 },
     { "nic_mbps = 100000", 1 },
     { "nic_mbps = 25000", -1 },
-    { "cloud = aws\ninstance_type = p4d.*\ngpu_count = 8\nnic = ena", 4 },
+    { "cloud = aws\ninstance_type = p4d.*\ngpu_count = 8\nnic = ena", 7 },
     { "cloud = aws\ninstance_type = p4d.*\ngpu_count = 8\nnic = efa", -1 },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which instance type this is, where DMI does not tell: the user's word, then the cloud's metadata
+ * service if it may be asked, then what GPUs and cloud leave as the only possibility. */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/machine.h"
+#include "common/machine_metadata.h"
+#include "common/param.h"
+
+/* The types of a cloud that have this many of this GPU; the first row that holds. Several types
+ * with the same GPUs are told apart by their NICs. From the clouds' lists of machine types as of
+ * 2026-08; PCI ids from pci.ids. */
+static const struct {
+  enum machine_cloud cloud;
+  const char *gpu;
+  uint32_t gpu_count, nic_count_min;
+  const char *instance_type;
+} known_types[] = {
+  { MACHINE_CLOUD_GCP, "10de:20b0", 16, 1, "a2-megagpu-16g" },
+  { MACHINE_CLOUD_GCP, "10de:20b0", 8, 1, "a2-highgpu-8g" },
+  { MACHINE_CLOUD_GCP, "10de:20b0", 4, 1, "a2-highgpu-4g" },
+  { MACHINE_CLOUD_GCP, "10de:20b0", 2, 1, "a2-highgpu-2g" },
+  { MACHINE_CLOUD_GCP, "10de:20b0", 1, 1, "a2-highgpu-1g" },
+  { MACHINE_CLOUD_GCP, "10de:20b2", 8, 1, "a2-ultragpu-8g" },
+  { MACHINE_CLOUD_GCP, "10de:20b2", 4, 1, "a2-ultragpu-4g" },
+  { MACHINE_CLOUD_GCP, "10de:2330", 8, 9, "a3-megagpu-8g" },
+  { MACHINE_CLOUD_GCP, "10de:2330", 8, 1, "a3-highgpu-8g" },
+  { MACHINE_CLOUD_GCP, "10de:2335", 8, 1, "a3-ultragpu-8g" },
+  { MACHINE_CLOUD_GCP, "10de:2901", 8, 1, "a4-highgpu-8g" },
+  { MACHINE_CLOUD_GCP, "10de:27b8", 8, 1, "g2-standard-96" },
+  { MACHINE_CLOUD_AZURE, "10de:20b0", 8, 1, "Standard_ND96asr_v4" },
+  { MACHINE_CLOUD_AZURE, "10de:20b2", 8, 1, "Standard_ND96amsr_A100_v4" },
+  { MACHINE_CLOUD_AZURE, "10de:20b5", 4, 1, "Standard_NC96ads_A100_v4" },
+  { MACHINE_CLOUD_AZURE, "10de:20b5", 2, 1, "Standard_NC48ads_A100_v4" },
+  { MACHINE_CLOUD_AZURE, "10de:20b5", 1, 1, "Standard_NC24ads_A100_v4" },
+  { MACHINE_CLOUD_AZURE, "10de:2330", 8, 1, "Standard_ND96isr_H100_v5" },
+  { MACHINE_CLOUD_AZURE, "10de:2335", 8, 1, "Standard_ND96isr_H200_v5" },
+  { MACHINE_CLOUD_OCI, "10de:20b0", 8, 1, "BM.GPU4.8" },
+  { MACHINE_CLOUD_OCI, "10de:20b2", 8, 1, "BM.GPU.A100-v2.8" },
+  { MACHINE_CLOUD_OCI, "10de:2330", 8, 1, "BM.GPU.H100.8" },
+  { MACHINE_CLOUD_OCI, "10de:2335", 8, 1, "BM.GPU.H200.8" },
+  { MACHINE_CLOUD_OCI, "10de:2901", 8, 1, "BM.GPU.B200.8" },
+};
+
+static void infer(struct machine *machine) {
+  for (size_t i = 0; i < sizeof known_types / sizeof known_types[0]; i++) {
+    if (known_types[i].cloud == machine->cloud && known_types[i].gpu_count == machine->gpu_count &&
+        known_types[i].nic_count_min <= machine->nic_count &&
+        strcmp(known_types[i].gpu, machine->gpu_pci_id) == 0) {
+      snprintf(machine->instance_type, sizeof machine->instance_type, "%s",
+               known_types[i].instance_type);
+      machine->type_origin = MACHINE_TYPE_INFERRED;
+      return;
+    }
+  }
+}
+
+/* "p4d.24xlarge" or "gcp:a3-megagpu-8g". */
+static bool take_users_word(struct machine *machine) {
+  const char *text = param_string(PARAM_INSTANCE_TYPE);
+  const char *colon = strchr(text, ':');
+  if (!text[0]) {
+    return false;
+  }
+  if (colon) {
+    int cloud = MACHINE_CLOUD_COUNT - 1;
+    size_t length = (size_t)(colon - text);
+    while (cloud > 0 &&
+           (strlen(machine_cloud_name((enum machine_cloud)cloud)) != length ||
+            strncasecmp(machine_cloud_name((enum machine_cloud)cloud), text, length))) {
+      cloud--;
+    }
+    if (cloud == MACHINE_CLOUD_UNKNOWN) {
+      LOG_WARN_EVERY(3600 * NS_PER_S,
+                     "STRATUS_INSTANCE_TYPE=%s is ignored: before the colon goes aws, gcp, azure, "
+                     "alibaba, oci or tencent",
+                     text);
+      return false;
+    }
+    machine->cloud = (enum machine_cloud)cloud;
+    text = colon + 1;
+  }
+  snprintf(machine->instance_type, sizeof machine->instance_type, "%s", text);
+  machine->type_origin = MACHINE_TYPE_FROM_USER;
+  return true;
+}
+
+/* The service is asked once per process, whatever it says: it may cost the timeout. */
+static void ask_metadata(struct machine *machine) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static bool is_asked;
+  static char answer[MACHINE_TEXT_MAX];
+  uint64_t timeout_ns = param_duration_ns(PARAM_METADATA_TIMEOUT);
+  if (timeout_ns == 0 || machine->cloud == MACHINE_CLOUD_UNKNOWN) {
+    return;
+  }
+  pthread_mutex_lock(&lock);
+  if (!is_asked) {
+    is_asked = true;
+    int error = machine_metadata_ask(machine->cloud, NULL, timeout_ns, answer);
+    if (error) {
+      LOG_WARN("the metadata service of %s did not tell the instance type: %s (set "
+               "STRATUS_INSTANCE_TYPE, or STRATUS_METADATA_TIMEOUT=0 not to ask)",
+               machine_cloud_name(machine->cloud), strerror(-error));
+    }
+  }
+  if (answer[0]) {
+    memcpy(machine->instance_type, answer, sizeof answer);
+    machine->type_origin = MACHINE_TYPE_FROM_METADATA;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void machine_identify(struct machine *machine) {
+  machine_read(param_string(PARAM_SYSFS_ROOT), machine);
+  if (take_users_word(machine) || machine->instance_type[0]) {
+    return;
+  }
+  ask_metadata(machine);
+  if (!machine->instance_type[0]) {
+    infer(machine);
+  }
+}
+
+const char *machine_type_origin_name(enum machine_type_origin origin) {
+  static const char *const names[] = {
+    [MACHINE_TYPE_UNKNOWN] = "unknown",
+    [MACHINE_TYPE_FROM_USER] = "user",
+    [MACHINE_TYPE_FROM_DMI] = "DMI",
+    [MACHINE_TYPE_FROM_METADATA] = "metadata service",
+    [MACHINE_TYPE_INFERRED] = "GPUs and cloud",
+  };
+  return names[origin];
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The profiles that are installed: each says where its values are from, none claims what nobody
+ * measured, and every machine of tests/data/sysfs gets the one made for it. */
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/param.h"
+#include "common/profile_match.h"
+#include "tests/lib/tree.h"
+#include "tests/lib/unit.h"
+
+#define DIRECTORY "tuner_plugin/profiles"
+
+/* Calls with each shipped profile; the example of the format is none. */
+static void for_each(void (*check)(const char *name, const char *path)) {
+  struct dirent **entries;
+  int count = scandir(DIRECTORY, &entries, NULL, alphasort), checked = 0;
+  for (int i = 0; i < count; i++) {
+    const char *name = entries[i]->d_name, *dot = strrchr(name, '.');
+    if (dot && strcmp(dot, ".profile") == 0 && strcmp(name, "example.profile") != 0) {
+      char path[TREE_PATH_MAX];
+      snprintf(path, sizeof path, DIRECTORY "/%s", name);
+      check(name, path);
+      checked++;
+    }
+    free(entries[i]);
+  }
+  free(entries);
+  assert_true(checked > 20);
+}
+
+static void check_content(const char *name, const char *path) {
+  static const struct profile_env no_env;
+  struct profile profile;
+  struct profile_error error;
+  if (profile_read(path, &profile, &error) != 0) {
+    fail_msg("%s:%d: %s", path, error.line, error.text);
+  }
+  assert_int_equal(strncmp(name, profile.meta.id, strlen(profile.meta.id)), 0);
+  assert_string_equal(name + strlen(profile.meta.id), ".profile");
+  assert_true(profile.meta.created[0] && profile.meta.source[0]);
+  /* Nothing that could make a collective slower than NCCL's own choice, or ranks differ. */
+  assert_int_equal(profile.table_count, 0);
+  assert_memory_equal(&profile.env, &no_env, sizeof no_env);
+  assert_true(profile_decision_hash(&profile) == 0);
+  assert_int_equal(profile.net.latency_us, 0);
+  assert_true(profile.net.flows >= 8 && profile.net.flows <= 16);
+  profile_free(&profile);
+}
+
+static void none_claims_what_nobody_measured(void **state) {
+  (void)state;
+  for_each(check_content);
+}
+
+/* "2026-08" */
+static bool has_date(const char *text) {
+  for (; *text; text++) {
+    if (strncmp(text, "20", 2) == 0 && isdigit((unsigned char)text[2]) &&
+        isdigit((unsigned char)text[3]) && text[4] == '-' && isdigit((unsigned char)text[5])) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static void check_sources(const char *name, const char *path) {
+  char line[512];
+  bool is_value = false;
+  int values = 0;
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  while (fgets(line, sizeof line, file)) {
+    if (line[0] == '[') {
+      is_value = strcmp(line, "[meta]\n") != 0;
+    } else if (is_value && strchr(line, '=')) {
+      const char *comment = strstr(line, "  # ");
+      values++;
+      if (!comment || !has_date(comment)) {
+        fail_msg("%s has a value without source and date: %s", name, line);
+      }
+      if (strncmp(line, "flows", 5) == 0 && !strstr(comment, "not measured")) {
+        fail_msg("%s does not say that nobody measured it: %s", name, line);
+      }
+    }
+  }
+  fclose(file);
+  assert_true(values >= 2);
+}
+
+static void each_value_has_source_and_date(void **state) {
+  (void)state;
+  for_each(check_sources);
+}
+
+static void every_machine_gets_the_one_made_for_it(void **state) {
+  (void)state;
+  static const struct {
+    const char *machine, *instance_type, *profile;
+  } cases[] = {
+    { "aws", "p4d.24xlarge", "aws-p4d" },
+    { "gcp", "a2-highgpu-1g", "gcp-a2" },
+    { "gcp-a3-mega", "a3-megagpu-8g", "gcp-a3-mega" },
+    { "azure", "Standard_NC24ads_A100_v4", "azure-nc-a100-v4" },
+    { "azure-nd-h100", "Standard_ND96isr_H100_v5", "azure-nd-h100-v5" },
+    { "alibaba", "", "alibaba-a10" },
+    { "alibaba-a100", "", "alibaba-a100" },
+    { "oci-h100", "BM.GPU.H100.8", "oci-h100" },
+    { "tencent-a100", "", "tencent-a100" },
+    { "baremetal-roce", "", "generic-roce-400g" },
+    { "baremetal-25g", "", "generic-ethernet-25g" },
+    { "oci", "", NULL },     /* no GPU, and 50 Gb/s */
+    { "tencent", "", NULL }, /* no GPU, no speed */
+  };
+  static const char *const directories[] = { DIRECTORY, NULL };
+  const struct profile_search search = { .directories = directories, .is_strict = true };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    static struct machine machine;
+    char variable[128], path[PROFILE_PATH_MAX];
+    struct profile profile;
+    struct profile_error error;
+    snprintf(variable, sizeof variable, "STRATUS_SYSFS_ROOT=tests/data/sysfs/%s", cases[i].machine);
+    param_load((char *[]){ variable, NULL });
+    machine_identify(&machine);
+    assert_string_equal(machine.instance_type, cases[i].instance_type);
+    int found = profile_match_find(&search, &machine, &profile, path, &error);
+    assert_string_equal(found == 0 ? profile.meta.id : "none",
+                        cases[i].profile ? cases[i].profile : "none");
+    profile_free(&profile);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(none_claims_what_nobody_measured),
+    cmocka_unit_test(each_value_has_source_and_date),
+    cmocka_unit_test(every_machine_gets_the_one_made_for_it),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

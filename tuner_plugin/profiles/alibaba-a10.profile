@@ -1,0 +1,15 @@
+# Alibaba Cloud gn7i: A10
+# Match, link facts and flow counts only: nobody has measured collectives for these tables yet.
+schema = 1
+
+[meta]
+id = alibaba-a10
+created = 2026-11-21
+source = "public documents of the provider; not measured"
+
+[match]
+cloud = alibaba  # product name of DMI (cloud-init ds-identify, 2026-08)
+gpu = 10de:2236  # alibabacloud.com help ecs gpu-accelerated families, 2026-08; PCI ids of pci.ids, 2026-08
+
+[net]
+flows = 8  # default of the plugin, 2026-11: Alibaba Cloud publishes no cap per flow; not measured

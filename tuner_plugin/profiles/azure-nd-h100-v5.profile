@@ -1,0 +1,15 @@
+# Azure ND H100 and H200 v5: 8 GPUs, 8 x 400 Gb/s InfiniBand, 80 Gb/s Ethernet
+# Match, link facts and flow counts only: nobody has measured collectives for these tables yet.
+schema = 1
+
+[meta]
+id = azure-nd-h100-v5
+created = 2026-11-21
+source = "public documents of the provider; not measured"
+
+[match]
+cloud = azure  # chassis asset tag of DMI (cloud-init ds-identify, 2026-08)
+instance_type = Standard_ND96isr_H100_v5, Standard_ND96isr_H200_v5  # inferred from GPUs, or metadata service (learn.microsoft.com azure virtual-machines sizes gpu-accelerated, 2026-08)
+
+[net]
+flows = 8  # default of the plugin, 2026-11: Azure publishes no cap per flow; not measured

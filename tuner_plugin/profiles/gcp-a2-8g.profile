@@ -1,0 +1,16 @@
+# GCP A2 with 8 or 16 x A100: 100 Gb/s
+# Match, link facts and flow counts only: nobody has measured collectives for these tables yet.
+schema = 1
+
+[meta]
+id = gcp-a2-8g
+created = 2026-11-21
+source = "public documents of the provider; not measured"
+
+[match]
+cloud = gcp  # DMI names the cloud (cloud-init ds-identify, 2026-08)
+instance_type = a2-highgpu-8g, a2-ultragpu-8g, a2-megagpu-16g  # inferred from GPUs and NICs, or metadata service (cloud.google.com compute/docs/gpus/gpu-network-bandwidth, 2026-08)
+
+[net]
+speed_mbps = 100000  # 100 Gb/s per VM, one gVNIC (cloud.google.com compute/docs/gpus/gpu-network-bandwidth, 2026-08)
+flows = 8  # default of the plugin, 2026-11: Google publishes no cap per flow within a VPC; not measured

@@ -1,0 +1,15 @@
+# GCP A3 Ultra: 8 x H200, 8 ConnectX-7 of 400 Gb/s, two gVNICs of 200
+# Match, link facts and flow counts only: nobody has measured collectives for these tables yet.
+schema = 1
+
+[meta]
+id = gcp-a3-ultra
+created = 2026-11-21
+source = "public documents of the provider; not measured"
+
+[match]
+cloud = gcp  # DMI names the cloud (cloud-init ds-identify, 2026-08)
+instance_type = a3-ultragpu-8g  # inferred from GPUs and NICs, or metadata service (cloud.google.com compute/docs/gpus/gpu-network-bandwidth, 2026-08)
+
+[net]
+flows = 8  # default of the plugin, 2026-11: Google publishes no cap per flow within a VPC; not measured

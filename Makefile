@@ -291,6 +291,20 @@ fake-cuda-tests: nccl fake-cuda-runtime-tests \
 
 .PHONY: fake-cuda nccl nccl-transports fake-cuda-runtime-tests fake-cuda-tests
 
+# ---- NCCL's own cost tables, for the tests of its model (tests/tables) ----
+#
+#   make tables SUITE=sid   build/tests/tables/dump-sid, for tests/tables/collect sid
+
+TABLES := $(BUILD)/tests/tables/dump-$(SUITE)
+$(TABLES): tests/tables/dump.c $(FAKE_NCCL)/libnccl.so.2
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(FAKE_CFLAGS) -isystem $(NCCL_DIR)/usr/include \
+	  -rdynamic -o $@ $< -L$(FAKE_NCCL) -lnccl -L$(FAKE_LIB) -lcudart
+
+tables: $(TABLES)
+.PHONY: tables
+
 # ---- the collective benchmark (tests/coll) ----
 #
 #   make coll        build/bin/stratus-coll; it finds NCCL and CUDA when it runs

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The most bandwidth that NICs, PCIe and NVLink leave, in NCCL's steps. */
+#include "tuner_plugin/model/nccl_graph.h"
+
+#include <stddef.h>
+
+/* The speeds that NCCL tries for a channel between nodes, GB/s (src/graph/search.cc:1051-1066 at
+ * v2.30.7-1): up to Ampere, Hopper, Blackwell. */
+static const float speeds_ampere[] = { 48.0f, 30.0f, 28.0f, 24.0f, 20.0f, 18.0f, 15.0f,
+                                       12.0f, 10.0f, 9.0f,  7.0f,  6.0f,  5.0f,  4.0f,
+                                       3.0f,  2.4f,  1.2f,  0.24f, 0.12f, 0 };
+static const float speeds_hopper[] = { 48.0f, 45.0f, 42.0f, 40.0f, 30.0f, 24.0f,
+                                       22.0f, 20.0f, 17.5f, 15.0f, 12.0f, 6.0f,
+                                       3.0f,  2.4f,  1.2f,  0.24f, 0.12f, 0 };
+static const float speeds_blackwell[] = { 96.0f, 86.0f, 80.0f, 48.0f, 45.1f, 42.0f, 40.0f,
+                                          30.0f, 24.0f, 22.0f, 20.0f, 17.5f, 15.0f, 12.0f,
+                                          6.0f,  3.0f,  2.4f,  1.2f,  0.24f, 0.12f, 0 };
+
+/* PCIe 4 x16 as NCCL counts it, from a GPU to a NIC on its switch, through the processor, and
+ * between GPUs through the processors. */
+static const float switch_gbs = 24.0f, processor_gbs = 20.0f, gpus_gbs = 12.0f, sockets_gbs = 10.0f,
+                   nvlink_gbs = 20.0f;
+
+static float round_down(int cc, float gbs) {
+  const float *speed = cc >= 100 ? speeds_blackwell : cc >= 90 ? speeds_hopper : speeds_ampere;
+  while (speed[0] > gbs && speed[1] > 0) {
+    speed++;
+  }
+  return *speed;
+}
+
+static float min_float(float a, float b) {
+  return a < b ? a : b;
+}
+
+/* NICs that this node's ranks have to themselves. */
+static int count_nics(const struct nccl_machine *m, int ppn) {
+  bool is_alone = ppn == 1 && !m->near && m->nics > 1;
+  int nics = is_alone ? m->nics / 2 : m->nics * ppn / m->gpus; /* alone: those of its socket */
+  return nics > 1 ? nics : 1;
+}
+
+static enum nccl_path find_inside(const struct nccl_machine *m, int ppn) {
+  if (ppn == 1) {
+    return NCCL_PATH_LOC;
+  }
+  if (m->links > 0) {
+    return NCCL_PATH_NVL;
+  }
+  return ppn <= 2 ? NCCL_PATH_PIX : ppn > m->gpus / 2 ? NCCL_PATH_SYS : NCCL_PATH_PHB;
+}
+
+static struct nccl_graph estimate_ring(const struct nccl_machine *m, int ppn) {
+  struct nccl_graph ring = {
+    .inside = find_inside(m, ppn),
+    .outside = m->near ? NCCL_PATH_PIX : NCCL_PATH_PHB,
+    .latency_us = m->latency_us,
+  };
+  if (ring.inside > ring.outside) {
+    ring.outside = ring.inside; /* some GPU is as far from the NIC */
+  }
+  float all_gbs = m->near ? switch_gbs * (float)ppn : processor_gbs * (float)((ppn + 1) / 2);
+  float one_gbs = (float)m->mbps / 8000.0f;
+  if (ppn > 1 && m->links == 0) {
+    one_gbs = min_float(one_gbs, ring.inside == NCCL_PATH_SYS ? sockets_gbs : gpus_gbs);
+  }
+  int nics = count_nics(m, ppn);
+  for (int channels = 1; channels <= nics; channels++) {
+    float gbs = round_down(m->cc, min_float(one_gbs, all_gbs / (float)channels));
+    if (gbs * (float)channels > ring.intra_gbs * (float)ring.channels) {
+      ring.channels = channels;
+      ring.intra_gbs = ring.inter_gbs = gbs;
+    }
+  }
+  ring.has_same_channels = ring.channels == 1 || ppn == 1;
+  return ring;
+}
+
+void nccl_graph_estimate(const struct nccl_machine *machine, struct nccl_topology *topology) {
+  topology->cc_min = topology->cc_max = machine->cc;
+  topology->cpu = machine->cpu;
+  topology->net_overhead_us = -1;
+  topology->ring = estimate_ring(machine, topology->ppn);
+  topology->tree = topology->ring;
+  topology->tree.is_tree = topology->ppn == 1;
+  /* A tree's rank sends each byte up and down, so NVLink, or the NIC alone, sees twice as much. */
+  float tree_gbs = 2 * topology->ring.intra_gbs;
+  if (topology->ppn > 1 && machine->links > 0) {
+    float links_gbs = nvlink_gbs * (float)machine->links / (float)topology->ring.channels;
+    tree_gbs = min_float(tree_gbs, links_gbs);
+  }
+  topology->tree.intra_gbs = tree_gbs;
+  topology->nvls = (struct nccl_graph){ 0 };
+  topology->has_nvls = false;
+  topology->channels = 2 * topology->ring.channels; /* NCCL uses each graph's channels twice */
+}

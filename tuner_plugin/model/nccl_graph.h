@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nccl_graph: what NCCL's search will about find on a machine, for answers without its log.
+ * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot.
+ *
+ * An estimate: NCCL searches the real topology (src/graph/search.cc), this follows what the search
+ * gave on the machines of tests/tables/collect. Channels and bandwidths taken from NCCL's log are
+ * better wherever there is one (nccl_table.h). */
+#ifndef TUNER_PLUGIN_MODEL_NCCL_GRAPH_H
+#define TUNER_PLUGIN_MODEL_NCCL_GRAPH_H
+
+#include "tuner_plugin/model/nccl_model.h"
+
+/* One of several equal hosts. */
+struct nccl_machine {
+  int gpus;
+  int nics;
+  int mbps;  /* of one NIC, as the net plugin reports it */
+  int links; /* NVLinks of each GPU; 0: PCIe alone */
+  int near;  /* 1: each NIC shares a PCIe switch with GPUs, and the transport uses it (GPUDirect) */
+  int cc;    /* compute capability: 80, 90 */
+  float latency_us; /* of the NIC, as the net plugin reports it */
+  enum nccl_cpu cpu;
+};
+
+/* Fills everything in `topology` but the release, nodes and ppn, which are set. */
+void nccl_graph_estimate(const struct nccl_machine *machine, struct nccl_topology *topology);
+
+#endif

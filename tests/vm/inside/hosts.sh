@@ -112,14 +112,25 @@ hosts_down() {
   hosts_count=0
 }
 
-# A command that runs its arguments on the host, with the host's own devices chosen.
+# Commands that run their arguments on the host with its own devices chosen. NCCL (2.29) ends with a crash where an RDMA
+# device is not on PCI, so each appears to be: a link `device` is laid over its directory in sysfs.
 hosts_write_command() { # HOST
-  local n list='=' # exactly these names
+  local n hcas='='
   for ((n = 0; n < hosts_nics; n++)); do
-    list+=$( ((n == 0)) || echo ,)rxe_h$1n$n
+    hcas+=$( ((n == 0)) || echo ,)rxe_h$1n$n
+    mkdir -p "$hosts_state/pci/0000:1$n:00.0" "$hosts_state/over$n"
+    ln -sfn "$hosts_state/pci/0000:1$n:00.0" "$hosts_state/over$n/device"
   done
-  printf '#!/bin/sh\nexec ip netns exec h%s env NCCL_SOCKET_IFNAME=eth%s NCCL_IB_HCA=%s "$@"\n' "$1" "$1" "$list" >"$hosts_state/h$1"
-  chmod +x "$hosts_state/h$1"
+  printf '#!/bin/sh\nexec ip netns exec h%s %s "$@"\n' "$1" "$hosts_state/enter$1" >"$hosts_state/h$1"
+  cat >"$hosts_state/enter$1" <<END
+#!/bin/sh
+for device in /sys/devices/virtual/infiniband/rxe_h$1n*; do
+  test ! -d \$device || mount -t overlay overlay -o lowerdir=$hosts_state/over\${device##*n}:\$device \$device
+done
+export NCCL_SOCKET_IFNAME=eth$1 NCCL_IB_HCA=$hcas
+exec "\$@"
+END
+  chmod +x "$hosts_state/h$1" "$hosts_state/enter$1"
 }
 
 on() { # HOST COMMAND...

@@ -69,6 +69,8 @@
   X(STATS, BOOL, "1", "", "", NET, "0 keeps stratus-net stats from asking this process")           \
   X(STATS_DIR, STRING, "", "", "", NET,                                                            \
     "directory of the sockets for stratus-net stats; empty: XDG_RUNTIME_DIR or /tmp/stratus-UID")  \
+  X(RDMA, ENUM, "auto", "auto|on|off", "", NET,                                                    \
+    "queue pairs where NIC and peer have them; on warns where not, off leaves all to TCP")         \
   X(CHECKSUM, BOOL, "0", "", "", NET,                                                              \
     "1 checks what every chunk carries by CRC32C and sends damaged ones again; one side suffices") \
   X(ENCRYPT, ENUM, "off", "off|on", "", NET,                                                       \

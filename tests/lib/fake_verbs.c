@@ -17,6 +17,7 @@
 struct fake_state fake = {
   .lock = PTHREAD_MUTEX_INITIALIZER,
   .has_work = PTHREAD_COND_INITIALIZER,
+  .is_acknowledged = PTHREAD_COND_INITIALIZER,
 };
 
 void fake_fatal(const char *format, ...) {

@@ -176,13 +176,36 @@ void fake_context_push(struct fake_context *context, enum ibv_event_type type, s
   event->event_type = type;
   if (qp) {
     event->element.qp = qp;
-    ((struct fake_qp *)qp)->unacknowledged++;
   } else if (cq) {
     event->element.cq = cq;
   } else {
     event->element.port_num = 1;
   }
   eventfd_write(context->base.async_fd, 1);
+}
+
+static bool is_about_qp(enum ibv_event_type type) {
+  return type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
+         type == IBV_EVENT_QP_ACCESS_ERR || type == IBV_EVENT_COMM_EST ||
+         type == IBV_EVENT_SQ_DRAINED || type == IBV_EVENT_PATH_MIG ||
+         type == IBV_EVENT_PATH_MIG_ERR || type == IBV_EVENT_QP_LAST_WQE_REACHED;
+}
+
+/* What nobody has fetched goes with the queue pair. */
+void fake_context_forget(struct fake_context *context, const struct ibv_qp *qp) {
+  unsigned kept = 0, count = context->event_count;
+  for (unsigned i = 0; i < count; i++) {
+    struct ibv_async_event event = context->events[(context->event_head + i) % FAKE_EVENTS_MAX];
+    if (!is_about_qp(event.event_type) || event.element.qp != qp) {
+      context->events[(context->event_head + kept++) % FAKE_EVENTS_MAX] = event;
+      continue;
+    }
+    uint64_t one;
+    if (read(context->base.async_fd, &one, sizeof(one)) != sizeof(one)) {
+      fake_fatal("an event was fetched while its queue pair was destroyed");
+    }
+  }
+  context->event_count = kept;
 }
 
 static int get_async_event(struct ibv_context *base, struct ibv_async_event *event) {
@@ -195,21 +218,18 @@ static int get_async_event(struct ibv_context *base, struct ibv_async_event *eve
   *event = context->events[context->event_head];
   context->event_head = (context->event_head + 1) % FAKE_EVENTS_MAX;
   context->event_count--;
+  if (is_about_qp(event->event_type)) {
+    ((struct fake_qp *)event->element.qp)->unacknowledged++;
+  }
   pthread_mutex_unlock(&fake.lock);
   return 0;
-}
-
-static bool is_about_qp(enum ibv_event_type type) {
-  return type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
-         type == IBV_EVENT_QP_ACCESS_ERR || type == IBV_EVENT_COMM_EST ||
-         type == IBV_EVENT_SQ_DRAINED || type == IBV_EVENT_PATH_MIG ||
-         type == IBV_EVENT_PATH_MIG_ERR || type == IBV_EVENT_QP_LAST_WQE_REACHED;
 }
 
 static void ack_async_event(struct ibv_async_event *event) {
   if (is_about_qp(event->event_type)) {
     pthread_mutex_lock(&fake.lock);
     ((struct fake_qp *)event->element.qp)->unacknowledged--;
+    pthread_cond_broadcast(&fake.is_acknowledged);
     pthread_mutex_unlock(&fake.lock);
   }
 }

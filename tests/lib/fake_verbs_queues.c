@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/lib/fake_verbs_state.h"
 
@@ -77,14 +78,26 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init
   return qp ? &qp->base : NULL;
 }
 
+/* As the real library, waits for who looks at an event about it; but not for ever. */
+static void wait_for_acknowledgements(struct fake_qp *qp) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += 5;
+  fake_context_forget(fake_context_of(qp->base.context), &qp->base);
+  while (qp->unacknowledged) {
+    if (pthread_cond_timedwait(&fake.is_acknowledged, &fake.lock, &until)) {
+      fake_fatal(
+          "a queue pair is destroyed with %u events not acknowledged: the real library waits "
+          "forever",
+          qp->unacknowledged);
+    }
+  }
+}
+
 static int destroy_qp(struct ibv_qp *base) {
   struct fake_qp *qp = (struct fake_qp *)base;
   pthread_mutex_lock(&fake.lock);
-  if (qp->unacknowledged) {
-    fake_fatal("a queue pair is destroyed with %u events not acknowledged: the real library waits "
-               "forever",
-               qp->unacknowledged);
-  }
+  wait_for_acknowledgements(qp);
   struct fake_qp **place = &fake.qps;
   while (*place && *place != qp) {
     place = &(*place)->next;

@@ -129,7 +129,7 @@ struct fake_cut {
 
 extern struct fake_state {
   pthread_mutex_t lock;
-  pthread_cond_t has_work;
+  pthread_cond_t has_work, is_acknowledged;
   bool is_started;
   struct verbs_api api;
   struct fake_device *devices[FAKE_DEVICES_MAX]; /* removed ones, too */
@@ -164,6 +164,9 @@ struct fake_device *fake_device_find(const char *name);
 void fake_gid_parse(const char *text, union ibv_gid *gid);
 void fake_context_push(struct fake_context *context, enum ibv_event_type type, struct ibv_qp *qp,
                        struct ibv_cq *cq);
+
+/* Takes away the events about this queue pair that nobody has fetched. */
+void fake_context_forget(struct fake_context *context, const struct ibv_qp *qp);
 
 void fake_cq_push(struct fake_cq *cq, const struct fake_completion *completion);
 unsigned fake_cq_show(struct fake_cq *cq, unsigned most);

@@ -20,11 +20,12 @@
 #include <stdint.h>
 
 #include "net_plugin/lane/nic.h"
+#include "net_plugin/lane/rdma/rdma_gid.h"
 #include "net_plugin/lane/rdma/rdma_quirks.h"
 #include "net_plugin/lane/rdma/rdma_settings.h"
 #include "net_plugin/lane/rdma/verbs_api.h"
 
-enum { RDMA_PATH_MAX = 256, RDMA_WHY_MAX = 256, RDMA_GID_TEXT_MAX = 64 };
+enum { RDMA_WHY_MAX = 256 };
 
 /* What is known about a port; a plain value. */
 struct rdma_port {
@@ -51,12 +52,16 @@ struct rdma_port {
 struct rdma_device {
   struct rdma_port port;
   struct rdma_settings settings;
+  struct nic nic;
   const struct verbs_api *api;
   struct ibv_context *context;
   struct ibv_pd *pd;
   int lost_fd;         /* an eventfd, readable from the moment that the device is lost */
   atomic_bool is_lost; /* its lanes are to be lost, too; nobody else shall open lanes on it */
-  unsigned holders;    /* covered by rdma_device.c's mutex */
+  /* covered by rdma_device.c's mutex */
+  unsigned holders;
+  bool is_stale; /* what is in port has changed: new lanes get another device */
+  struct rdma_device *next;
 };
 
 /* The context of every queue pair that is made on a device must point to one of these: it learns of
@@ -64,6 +69,18 @@ struct rdma_device {
 struct rdma_watch {
   atomic_int event; /* enum ibv_event_type + 1 of the event that broke the queue pair; 0: none */
 };
+
+/* Settings and sysfs root from now on; NULL, NULL: from the environment and STRATUS_SYSFS_ROOT,
+ * when they are needed. Devices that are open stay as they are. */
+void rdma_device_configure(const struct rdma_settings *settings, const char *sysfs_root);
+
+/* What rdma_quirks.h wants to know; mtu_netdev is left to the caller. Points into port. */
+struct rdma_identity rdma_device_identity(const struct rdma_sysfs_port *port);
+
+/* Is this port one for the NIC? -ENOENT if not, and why. Opens nothing. *gid: place in port->gids.
+ */
+int rdma_device_judge(const struct rdma_sysfs_port *port, const struct rdma_settings *settings,
+                      const struct nic *nic, int *gid, char why[RDMA_WHY_MAX]);
 
 /* The HCA port of this NIC, opened or shared. Close it as often. NULL: none, `why` says why. */
 struct rdma_device *rdma_device_open(const struct nic *nic, char why[RDMA_WHY_MAX]);
@@ -77,8 +94,6 @@ void rdma_device_take_events(struct rdma_device *device);
 /* For somebody who learned otherwise that the device does not work any more. */
 void rdma_device_lose(struct rdma_device *device, const char *why);
 
-/* "10.0.0.1", "fe80::1", "fe80:0:0:0:506b:4b03:ac:1". */
-const char *rdma_gid_text(const union ibv_gid *gid, char text[RDMA_GID_TEXT_MAX]);
 /* 256 to 4096. */
 unsigned rdma_mtu_bytes(enum ibv_mtu mtu);
 

@@ -19,25 +19,24 @@ struct rdma_identity {
 };
 
 struct rdma_traits {
-  const char *model;       /* "eRDMA", "ConnectX"; never NULL */
-  uint32_t max_inline;     /* most bytes of inline data worth asking for; 0: ask for none */
-  uint32_t max_send_sge;   /* 0: what the device says */
-  uint32_t max_recv_sge;   /* 0: what the device says */
-  bool has_srq;            /* shared receive queues work */
-  bool has_dmabuf;         /* ibv_reg_dmabuf_mr may work */
-  bool has_flow_label;     /* the flow label chooses the UDP source port */
-  bool has_ordered_writes; /* of one queue pair, as RC promises: a write's bytes before a later send
-                            */
-  bool needs_cm;           /* queue pairs are connected by rdma_cm */
-  bool is_usable;          /* for reliable connections; else why_not says */
-  const char *why_not;     /* NULL: it is usable */
+  const char *model;     /* "eRDMA", "ConnectX"; never NULL */
+  uint32_t max_inline;   /* most bytes of inline data worth asking for; 0: ask for none */
+  uint32_t max_send_sge; /* 0: what the device says */
+  uint32_t max_recv_sge; /* 0: what the device says */
+  bool has_srq;          /* shared receive queues work */
+  bool has_dmabuf;       /* ibv_reg_dmabuf_mr may work */
+  bool has_flow_label;   /* the flow label chooses the UDP source port */
+  bool needs_cm;         /* queue pairs are connected by rdma_cm */
+  bool is_usable;        /* for reliable connections; else why_not says */
+  const char *why_not;   /* NULL: it is usable */
 };
 
 void rdma_quirks_find(const struct rdma_identity *identity, struct rdma_traits *out);
 
-/* Something is wrong with the settings of this device: the warning, with what to do; else NULL. */
+/* Something is wrong with the settings of this device: the warning, with what to do; else NULL.
+ * protocols: NCCL_PROTO, NULL if it is not set. */
 enum { RDMA_QUIRKS_TEXT_MAX = 320 };
-const char *rdma_quirks_warning(const struct rdma_identity *identity,
+const char *rdma_quirks_warning(const struct rdma_identity *identity, const char *protocols,
                                 char text[RDMA_QUIRKS_TEXT_MAX]);
 
 #endif

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each NIC has a device of its own, since its GID is part of it: two interfaces on one port are two
+ * contexts. What is open is found by the NIC; only the first one to ask reads sysfs. */
+#include "net_plugin/lane/rdma/rdma_device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/param.h"
+#include "common/sysfs.h"
+
+enum { REFUSALS_MAX = 16 };
+#define REFUSAL_NS NS_PER_S
+
+/* A NIC that has no device at the moment. */
+struct refusal {
+  char nic[IF_NAMESIZE];
+  uint64_t until_ns;
+  char why[RDMA_WHY_MAX];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Below: covered by the lock. */
+static struct rdma_device *devices;
+static struct refusal refusals[REFUSALS_MAX];
+static unsigned next_refusal;
+static bool is_configured;
+static struct rdma_settings settings;
+static char sysfs_root[SYSFS_PATH_MAX];
+static struct rdma_sysfs_port ports[RDMA_PORTS_MAX]; /* too large for a stack */
+
+unsigned rdma_mtu_bytes(enum ibv_mtu mtu) {
+  return 128u << (unsigned)mtu;
+}
+
+static void configure(const struct rdma_settings *wanted, const char *root) {
+  if (wanted) {
+    settings = *wanted;
+  } else {
+    rdma_settings_read(&settings);
+  }
+  snprintf(sysfs_root, sizeof(sysfs_root), "%s", root ? root : param_string(PARAM_SYSFS_ROOT));
+  is_configured = true;
+}
+
+void rdma_device_configure(const struct rdma_settings *wanted, const char *root) {
+  pthread_mutex_lock(&lock);
+  is_configured = false;
+  if (wanted || root) {
+    configure(wanted, root);
+  }
+  memset(refusals, 0, sizeof(refusals));
+  pthread_mutex_unlock(&lock);
+}
+
+/* ---- choosing ---- */
+
+struct rdma_identity rdma_device_identity(const struct rdma_sysfs_port *port) {
+  return (struct rdma_identity){
+    .pci_vendor = port->pci_vendor,
+    .pci_device = port->pci_device,
+    .driver = port->driver,
+    .name = port->name,
+    .is_iwarp = port->is_iwarp,
+  };
+}
+
+int rdma_device_judge(const struct rdma_sysfs_port *port, const struct rdma_settings *with,
+                      const struct nic *nic, int *gid, char why[RDMA_WHY_MAX]) {
+  struct rdma_identity identity = rdma_device_identity(port);
+  struct rdma_traits traits;
+  rdma_quirks_find(&identity, &traits);
+  if (!rdma_hca_rules_match(&with->hcas, port->name, port->port)) {
+    snprintf(why, RDMA_WHY_MAX, "NCCL_IB_HCA leaves out %s:%d", port->name, port->port);
+    return -ENOENT;
+  }
+  if (!traits.is_usable) {
+    snprintf(why, RDMA_WHY_MAX, "%s: %s", port->name, traits.why_not);
+    return -ENOENT;
+  }
+  if (!port->is_active) {
+    snprintf(why, RDMA_WHY_MAX, "port %d of %s is %s", port->port, port->name,
+             port->state[0] ? port->state : "in an unknown state");
+    return -ENOENT;
+  }
+  *gid = rdma_gid_choose(port, with, nic, why);
+  return *gid < 0 ? -ENOENT : 0;
+}
+
+/* The port of the NIC, or NULL and why. */
+static const struct rdma_sysfs_port *find_port(const struct nic *nic, int *gid,
+                                               char why[RDMA_WHY_MAX]) {
+  unsigned count = rdma_sysfs_list(sysfs_root, ports);
+  snprintf(why, RDMA_WHY_MAX, count ? "no HCA belongs to %s" : "there is no HCA", nic->name);
+  for (unsigned i = 0; i < count; i++) {
+    if (rdma_sysfs_is_of_nic(sysfs_root, &ports[i], nic) &&
+        rdma_device_judge(&ports[i], &settings, nic, gid, why) == 0) {
+      return &ports[i];
+    }
+  }
+  return NULL;
+}
+
+/* ---- opening ---- */
+
+static struct ibv_context *open_by_name(const struct verbs_api *api, const char *name,
+                                        char why[RDMA_WHY_MAX]) {
+  int count = 0;
+  struct ibv_device **list = api->get_device_list(&count);
+  struct ibv_context *context = NULL;
+  bool is_listed = false;
+  for (int i = 0; list && i < count && !is_listed; i++) {
+    is_listed = !strcmp(api->get_device_name(list[i]), name);
+    if (is_listed) {
+      errno = 0;
+      context = api->open_device(list[i]);
+    }
+  }
+  if (!is_listed) {
+    snprintf(
+        why, RDMA_WHY_MAX,
+        "libibverbs does not list %s: /dev/infiniband is missing here, or rdma-core's driver for "
+        "it",
+        name);
+  } else if (!context) {
+    snprintf(why, RDMA_WHY_MAX,
+             "%s cannot be opened: %s; /dev/infiniband must be readable and "
+             "writable",
+             name, strerror(errno));
+  }
+  if (list) {
+    api->free_device_list(list);
+  }
+  return context;
+}
+
+static uint32_t at_most(int said, uint32_t limit) {
+  uint32_t value = said > 0 ? (uint32_t)said : 0;
+  return limit && limit < value ? limit : value;
+}
+
+/* What the device itself says. */
+static bool query(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
+  struct rdma_port *port = &device->port;
+  struct ibv_device_attr attributes;
+  struct ibv_port_attr now;
+  int error = device->api->query_device(device->context, &attributes);
+  error = error ? error : verbs_query_port(device->api, device->context, port->port, &now);
+  if (error) {
+    snprintf(why, RDMA_WHY_MAX, "%s cannot be queried: %s", port->name, strerror(error));
+    return false;
+  }
+  if (now.state != IBV_PORT_ACTIVE) {
+    snprintf(why, RDMA_WHY_MAX, "port %d of %s is %s", port->port, port->name,
+             device->api->port_state_str(now.state));
+    return false;
+  }
+  port->lid = now.lid;
+  port->mtu = now.active_mtu;
+  port->needs_grh = now.flags & IBV_QPF_GRH_REQUIRED;
+  port->max_qp_wr = at_most(attributes.max_qp_wr, 0);
+  port->max_cqe = at_most(attributes.max_cqe, 0);
+  port->max_send_sge = at_most(attributes.max_sge, port->traits.max_send_sge);
+  port->max_recv_sge = at_most(attributes.max_sge, port->traits.max_recv_sge);
+  port->max_mr_bytes = attributes.max_mr_size;
+  return true;
+}
+
+static void describe(const struct rdma_sysfs_port *from, const struct rdma_gid *gid,
+                     struct rdma_port *out) {
+  struct rdma_identity identity = rdma_device_identity(from);
+  memcpy(out->name, from->name, sizeof(out->name));
+  memcpy(out->pci_path, from->pci_path, sizeof(out->pci_path));
+  memcpy(out->gid.raw, gid->bytes, sizeof(out->gid.raw));
+  out->port = (uint8_t)from->port;
+  out->is_infiniband = from->is_infiniband;
+  out->is_iwarp = from->is_iwarp;
+  out->gid_index = gid->index;
+  out->roce_version = gid->roce_version;
+  out->speed_mbps = from->speed_mbps;
+  out->guid = from->guid;
+  out->numa_node = from->numa_node;
+  rdma_quirks_find(&identity, &out->traits);
+}
+
+/* Whatever there is of it. */
+static void destroy(struct rdma_device *device) {
+  if (device->pd) {
+    device->api->dealloc_pd(device->pd);
+  }
+  if (device->context) {
+    device->api->close_device(device->context);
+  }
+  if (device->lost_fd >= 0) {
+    close(device->lost_fd);
+  }
+  free(device);
+}
+
+/* Events must not block who looks for them. */
+static bool make_nonblocking(int fd) {
+  int flags = fcntl(fd, F_GETFL);
+  return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+static struct rdma_device *create(const struct verbs_api *api, const struct rdma_sysfs_port *from,
+                                  int gid, const struct nic *nic, char why[RDMA_WHY_MAX]) {
+  struct rdma_device *device = calloc(1, sizeof(*device));
+  if (!device) {
+    snprintf(why, RDMA_WHY_MAX, "out of memory");
+    return NULL;
+  }
+  device->api = api;
+  device->nic = *nic;
+  device->settings = settings;
+  device->lost_fd = -1;
+  describe(from, &from->gids[gid], &device->port);
+  device->context = open_by_name(api, from->name, why);
+  if (!device->context || !query(device, why)) {
+    goto destroy;
+  }
+  device->pd = api->alloc_pd(device->context);
+  device->lost_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (!device->pd || device->lost_fd < 0 || !make_nonblocking(device->context->async_fd)) {
+    snprintf(why, RDMA_WHY_MAX, "%s cannot be used: %s", from->name, strerror(errno));
+    goto destroy;
+  }
+  return device;
+destroy:
+  destroy(device);
+  return NULL;
+}
+
+static struct rdma_device *open_new(const struct nic *nic, char why[RDMA_WHY_MAX]) {
+  if (settings.is_off) {
+    snprintf(why, RDMA_WHY_MAX, "%s", settings.off_why);
+    return NULL;
+  }
+  int gid = 0;
+  const struct rdma_sysfs_port *port = find_port(nic, &gid, why);
+  if (!port) {
+    return NULL;
+  }
+  /* Only now: most machines have no HCA, and need no library. */
+  const struct verbs_api *api = verbs_api_get();
+  if (!api) {
+    snprintf(why, RDMA_WHY_MAX, "%s needs libibverbs: %.150s", port->name, verbs_api_reason());
+    return NULL;
+  }
+  return create(api, port, gid, nic, why);
+}
+
+/* ---- those that are open ---- */
+
+static struct rdma_device *find_open(const struct nic *nic) {
+  for (struct rdma_device *it = devices; it; it = it->next) {
+    if (!atomic_load(&it->is_lost) && !it->is_stale && !strcmp(it->nic.name, nic->name) &&
+        !memcmp(&it->nic.address, &nic->address, sizeof(nic->address))) {
+      return it;
+    }
+  }
+  return NULL;
+}
+
+static struct refusal *find_refusal(const char *nic) {
+  for (int i = 0; i < REFUSALS_MAX; i++) {
+    if (!strcmp(refusals[i].nic, nic)) {
+      return &refusals[i];
+    }
+  }
+  return NULL;
+}
+
+static void refuse(const char *nic, const char *why, uint64_t now_ns) {
+  struct refusal *refusal = find_refusal(nic);
+  refusal = refusal ? refusal : &refusals[next_refusal++ % REFUSALS_MAX];
+  snprintf(refusal->nic, sizeof(refusal->nic), "%s", nic);
+  snprintf(refusal->why, sizeof(refusal->why), "%s", why);
+  refusal->until_ns = now_ns + REFUSAL_NS;
+}
+
+struct rdma_device *rdma_device_open(const struct nic *nic, char why[RDMA_WHY_MAX]) {
+  why[0] = '\0';
+  pthread_mutex_lock(&lock);
+  if (!is_configured) {
+    configure(NULL, NULL);
+  }
+  uint64_t now_ns = clock_now_ns();
+  struct rdma_device *device = find_open(nic);
+  const struct refusal *refusal = device ? NULL : find_refusal(nic->name);
+  if (refusal && now_ns < refusal->until_ns) {
+    memcpy(why, refusal->why, RDMA_WHY_MAX);
+  } else if (!device) {
+    device = open_new(nic, why);
+    if (device) {
+      device->next = devices;
+      devices = device;
+    } else {
+      refuse(nic->name, why, now_ns);
+    }
+  }
+  if (device) {
+    device->holders++;
+  }
+  pthread_mutex_unlock(&lock);
+  return device;
+}
+
+void rdma_device_hold(struct rdma_device *device) {
+  pthread_mutex_lock(&lock);
+  device->holders++;
+  pthread_mutex_unlock(&lock);
+}
+
+void rdma_device_close(struct rdma_device *device) {
+  pthread_mutex_lock(&lock);
+  if (--device->holders == 0) {
+    struct rdma_device **place = &devices;
+    while (*place != device) {
+      place = &(*place)->next;
+    }
+    *place = device->next;
+    destroy(device);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+/* ---- events ---- */
+
+void rdma_device_lose(struct rdma_device *device, const char *why) {
+  if (!atomic_exchange(&device->is_lost, true)) {
+    LOG_INFO("%s, the RDMA device of %s, is given up: %s", device->port.name, device->nic.name,
+             why);
+    eventfd_write(device->lost_fd, 1);
+  }
+}
+
+static void tell_watch(const struct ibv_qp *qp, enum ibv_event_type type) {
+  struct rdma_watch *watch = qp->qp_context;
+  int none = 0;
+  atomic_compare_exchange_strong(&watch->event, &none, (int)type + 1);
+}
+
+static void take_event(struct rdma_device *device, const struct ibv_async_event *event) {
+  const char *text = device->api->event_type_str(event->event_type);
+  LOG_TRACE("%s: event: %s", device->port.name, text);
+  switch (event->event_type) {
+  case IBV_EVENT_QP_FATAL:
+  case IBV_EVENT_QP_REQ_ERR:
+  case IBV_EVENT_QP_ACCESS_ERR:
+    tell_watch(event->element.qp, event->event_type);
+    break;
+  case IBV_EVENT_DEVICE_FATAL:
+  case IBV_EVENT_CQ_ERR:
+    rdma_device_lose(device, text);
+    break;
+  case IBV_EVENT_PORT_ERR:
+    if (event->element.port_num == device->port.port) {
+      rdma_device_lose(device, text);
+    }
+    break;
+  case IBV_EVENT_GID_CHANGE:
+  case IBV_EVENT_LID_CHANGE:
+  case IBV_EVENT_PKEY_CHANGE:
+    device->is_stale |= event->element.port_num == device->port.port;
+    break;
+  default: /* others change nothing for a lane */
+    break;
+  }
+}
+
+void rdma_device_take_events(struct rdma_device *device) {
+  struct ibv_async_event event;
+  pthread_mutex_lock(&lock);
+  while (device->api->get_async_event(device->context, &event) == 0) {
+    take_event(device, &event);
+    device->api->ack_async_event(&event);
+  }
+  pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Peculiarities of HCAs, found by what sysfs says of them. */
+#include "net_plugin/lane/rdma/rdma_quirks.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "net_plugin/lane/rdma/rdma_device.h"
+#include "tests/lib/unit.h"
+
+static struct rdma_sysfs_port ports[RDMA_PORTS_MAX];
+
+static struct rdma_traits traits_of(const struct rdma_sysfs_port *port) {
+  struct rdma_identity identity = rdma_device_identity(port);
+  struct rdma_traits traits;
+  rdma_quirks_find(&identity, &traits);
+  return traits;
+}
+
+static void expect_erdma(const struct rdma_traits *traits) {
+  assert_string_equal(traits->model, "eRDMA");
+  assert_int_equal(traits->max_inline, 96);
+  assert_int_equal(traits->max_recv_sge, 1);
+  assert_int_equal(traits->max_send_sge, 6);
+  assert_false(traits->has_srq);
+  assert_false(traits->has_dmabuf);
+  assert_false(traits->has_flow_label);
+  assert_true(traits->is_usable);
+}
+
+static void erdma_in_standard_mode_needs_the_connection_manager(void **state) {
+  (void)state;
+  assert_int_equal(rdma_sysfs_list("tests/data/rdma/erdma", ports), 1);
+  assert_int_equal(ports[0].pci_vendor, 0x1ded);
+  assert_int_equal(ports[0].pci_device, 0x107f);
+  assert_string_equal(ports[0].driver, "erdma");
+  assert_true(ports[0].is_iwarp);
+  struct rdma_traits traits = traits_of(&ports[0]);
+  expect_erdma(&traits);
+  assert_true(traits.needs_cm);
+}
+
+static void erdma_in_compat_mode_does_without(void **state) {
+  (void)state;
+  assert_int_equal(rdma_sysfs_list("tests/data/rdma/erdma-compat", ports), 1);
+  assert_false(ports[0].is_iwarp);
+  struct rdma_traits traits = traits_of(&ports[0]);
+  expect_erdma(&traits);
+  assert_false(traits.needs_cm);
+}
+
+static const char *warning_with(unsigned mtu, const char *protocols) {
+  static char text[RDMA_QUIRKS_TEXT_MAX];
+  struct rdma_identity identity = {
+    .pci_vendor = 0x1ded, .pci_device = 0x107f, .name = "erdma_0", .mtu_netdev = mtu
+  };
+  return rdma_quirks_warning(&identity, protocols, text);
+}
+
+static void erdma_wants_its_mtu_or_no_ll128(void **state) {
+  (void)state;
+  const char *text = warning_with(1500, NULL);
+  assert_non_null(text);
+  assert_non_null(strstr(text, "erdma_0: the MTU of its network interface is 1500"));
+  assert_non_null(strstr(text, "8500"));
+  assert_non_null(strstr(text, "NCCL_PROTO=^LL128"));
+  assert_non_null(warning_with(9000, ""));
+  assert_non_null(warning_with(1500, "LL,LL128"));
+  assert_non_null(warning_with(1500, "^LL"));
+  assert_null(warning_with(8500, NULL));
+  assert_null(warning_with(1400, NULL));
+  assert_null(warning_with(1500, "^LL128"));
+  assert_null(warning_with(1500, "^ll128,LL"));
+  assert_null(warning_with(1500, "Simple"));
+  assert_null(warning_with(0, NULL)); /* unknown */
+  struct rdma_identity other = { .pci_vendor = 0x15b3, .name = "mlx5_0", .mtu_netdev = 1500 };
+  char unused[RDMA_QUIRKS_TEXT_MAX];
+  assert_null(rdma_quirks_warning(&other, NULL, unused));
+}
+
+static void connectx_can_all(void **state) {
+  (void)state;
+  assert_int_equal(rdma_sysfs_list("tests/data/rdma/connectx", ports), 4);
+  struct rdma_traits traits = traits_of(&ports[0]);
+  assert_string_equal(traits.model, "ConnectX");
+  assert_true(traits.has_dmabuf && traits.has_flow_label && traits.has_srq && traits.is_usable);
+  assert_true(traits.max_inline >= 96);
+}
+
+static struct rdma_traits traits_by(uint16_t vendor, uint16_t device, const char *name) {
+  struct rdma_identity identity = { .pci_vendor = vendor, .pci_device = device, .name = name };
+  struct rdma_traits traits;
+  rdma_quirks_find(&identity, &traits);
+  return traits;
+}
+
+static void others_are_told_apart(void **state) {
+  (void)state;
+  struct rdma_traits efa = traits_by(0x1d0f, 0xefa2, "rdmap0s6");
+  assert_false(efa.is_usable);
+  assert_non_null(strstr(efa.why_not, "reliable connections"));
+  assert_string_equal(traits_by(0x15b3, 0x1003, "mlx4_0").model, "ConnectX-3");
+  assert_false(traits_by(0x15b3, 0x1003, "mlx4_0").has_dmabuf);
+  assert_string_equal(traits_by(0x15b3, 0x1013, "mlx5_0").model, "ConnectX");
+  assert_int_equal(traits_by(0x1414, 0x00ba, "mana_0").max_inline, 0);
+  assert_string_equal(traits_by(0, 0, "rxe0").model, "SoftRoCE");
+  assert_string_equal(traits_by(0, 0, "siw_eth0").model, "SoftiWARP");
+  /* A name alone says nothing about a card. */
+  assert_string_equal(traits_by(0x1ded, 0x107f, "rxe0").model, "eRDMA");
+  struct rdma_traits unknown = traits_by(0x1234, 0x5678, "new0");
+  assert_string_equal(unknown.model, "unknown");
+  assert_true(unknown.is_usable);
+  assert_null(unknown.why_not);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(erdma_in_standard_mode_needs_the_connection_manager),
+    cmocka_unit_test(erdma_in_compat_mode_does_without),
+    cmocka_unit_test(erdma_wants_its_mtu_or_no_ll128),
+    cmocka_unit_test(connectx_can_all),
+    cmocka_unit_test(others_are_told_apart),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NCCL_IB_*: NCCL's meaning and defaults, and what is said about bad values. */
+#include "net_plugin/lane/rdma/rdma_settings.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/param.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/unit.h"
+
+static const char *const variables[] = {
+  "NCCL_IB_HCA",
+  "NCCL_IB_GID_INDEX",
+  "NCCL_IB_TC",
+  "NCCL_IB_SL",
+  "NCCL_IB_TIMEOUT",
+  "NCCL_IB_RETRY_CNT",
+  "NCCL_IB_DISABLE",
+  "NCCL_IB_PKEY",
+  "NCCL_IB_ADDR_FAMILY",
+  "NCCL_IB_ADDR_RANGE",
+  "NCCL_IB_ROCE_VERSION_NUM",
+};
+
+static void set_mode(char *value) {
+  char *environment[] = { value, NULL };
+  param_load(environment);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+    unsetenv(variables[i]);
+  }
+  set_mode(NULL);
+  log_capture_start();
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  log_capture_stop();
+  return 0;
+}
+
+static struct rdma_settings with(const char *name, const char *value) {
+  struct rdma_settings settings;
+  setenv(name, value, 1);
+  rdma_settings_read(&settings);
+  unsetenv(name);
+  return settings;
+}
+
+static void defaults_are_nccls(void **state) {
+  (void)state;
+  struct rdma_settings settings;
+  rdma_settings_read(&settings);
+  assert_false(settings.is_off);
+  assert_false(settings.is_wanted);
+  assert_int_equal(settings.hcas.count, 0);
+  assert_int_equal(settings.gid_index, -1);
+  assert_int_equal(settings.traffic_class, -1);
+  assert_int_equal(settings.service_level, -1);
+  assert_int_equal(settings.timeout, 20);
+  assert_int_equal(settings.retry_count, 7);
+  assert_int_equal(settings.pkey_index, 0);
+  assert_int_equal(settings.roce_version, 2);
+  assert_int_equal(settings.family, AF_UNSPEC);
+  assert_int_equal(settings.prefix_bits, 0);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+}
+
+static void values_are_taken(void **state) {
+  (void)state;
+  assert_int_equal(with("NCCL_IB_GID_INDEX", "3").gid_index, 3);
+  assert_int_equal(with("NCCL_IB_TC", "0x6a").traffic_class, 106);
+  assert_int_equal(with("NCCL_IB_SL", "5").service_level, 5);
+  assert_int_equal(with("NCCL_IB_TIMEOUT", "22").timeout, 22);
+  assert_int_equal(with("NCCL_IB_RETRY_CNT", "0").retry_count, 0);
+  assert_int_equal(with("NCCL_IB_PKEY", "2").pkey_index, 2);
+  assert_int_equal(with("NCCL_IB_ROCE_VERSION_NUM", "1").roce_version, 1);
+  assert_int_equal(with("NCCL_IB_GID_INDEX", "").gid_index, -1); /* as if not set */
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+}
+
+static void bad_values_are_told_and_not_taken(void **state) {
+  (void)state;
+  assert_int_equal(with("NCCL_IB_TIMEOUT", "32").timeout, 20);
+  assert_int_equal(log_capture_find("NCCL_IB_TIMEOUT=32 is ignored: accepted is 0..31; 20 is used"),
+                   1);
+  assert_int_equal(with("NCCL_IB_RETRY_CNT", "8").retry_count, 7);
+  assert_int_equal(with("NCCL_IB_SL", "sl1").service_level, -1);
+  assert_int_equal(with("NCCL_IB_TC", "106x").traffic_class, -1);
+  assert_int_equal(with("NCCL_IB_GID_INDEX", "-2").gid_index, -1);
+  assert_int_equal(with("NCCL_IB_PKEY", "99999999999999999999").pkey_index, 0);
+  assert_int_equal(with("NCCL_IB_ROCE_VERSION_NUM", "3").roce_version, 2);
+  assert_int_equal(with("NCCL_IB_ADDR_FAMILY", "IPv4").family, AF_UNSPEC);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 8);
+}
+
+static void it_can_be_turned_off(void **state) {
+  (void)state;
+  assert_true(with("NCCL_IB_DISABLE", "1").is_off);
+  assert_string_equal(with("NCCL_IB_DISABLE", "1").off_why, "NCCL_IB_DISABLE is set");
+  assert_true(with("NCCL_IB_DISABLE", "2").is_off);
+  assert_false(with("NCCL_IB_DISABLE", "0").is_off);
+  set_mode("STRATUS_RDMA=off");
+  assert_string_equal(with("NCCL_IB_DISABLE", "0").off_why, "STRATUS_RDMA=off");
+  set_mode("STRATUS_RDMA=on");
+  assert_true(with("NCCL_IB_DISABLE", "0").is_wanted);
+  assert_true(with("NCCL_IB_DISABLE", "1").is_off); /* NCCL's own win */
+}
+
+static bool takes(const char *rules, const char *name, int port) {
+  struct rdma_hca_rules parsed;
+  rdma_hca_rules_parse(rules, &parsed);
+  return rdma_hca_rules_match(&parsed, name, port);
+}
+
+static void hcas_are_chosen_as_nccl_does(void **state) {
+  (void)state;
+  assert_true(takes(NULL, "mlx5_0", 1));
+  assert_true(takes("", "mlx5_0", 1));
+  assert_true(takes("mlx5", "mlx5_10", 2));
+  assert_false(takes("mlx5", "mlx4_0", 1));
+  assert_true(takes("mlx5_1", "mlx5_10", 1)); /* a beginning */
+  assert_false(takes("=mlx5_1", "mlx5_10", 1));
+  assert_true(takes("=mlx5_1", "mlx5_1", 1));
+  assert_true(takes("mlx5_0:1,mlx5_1:2", "mlx5_1", 2));
+  assert_false(takes("mlx5_0:1,mlx5_1:2", "mlx5_1", 1));
+  assert_false(takes("^mlx5_1", "mlx5_1", 1));
+  assert_true(takes("^mlx5_1", "mlx5_2", 1));
+  assert_true(takes("^=mlx5_1", "mlx5_10", 1));
+  assert_false(takes("^=mlx5_1,mlx5_10", "mlx5_10", 1));
+  assert_true(takes("^=mlx5_1:2", "mlx5_1", 1));
+  assert_true(takes(",,mlx5_0,", "mlx5_0", 1));
+  assert_true(takes("mlx5_0::3,mlx5_1:1:0:2", "mlx5_0", 2)); /* rail and plane are of no concern */
+  assert_true(takes("mlx5_0::3,mlx5_1:1:0:2", "mlx5_1", 1));
+  assert_false(takes("mlx5_0::3,mlx5_1:1:0:2", "mlx5_1", 2));
+  assert_false(takes("^", "mlx5_0", 1));
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+}
+
+static void bad_ports_fit_nothing_and_are_told(void **state) {
+  (void)state;
+  assert_false(takes("mlx5_0:one", "mlx5_0", 1));
+  assert_int_equal(log_capture_find("NCCL_IB_HCA: \"mlx5_0:one\" fits no device: after the colon "
+                                    "belongs a port, 1 to 255, as in mlx5_0:1"),
+                   1);
+  char many[64 * 4 + 1] = "";
+  for (int i = 0; i < 64; i++) {
+    strcat(many, "aa,");
+  }
+  struct rdma_hca_rules rules;
+  rdma_hca_rules_parse(many, &rules);
+  assert_int_equal(rules.count, RDMA_HCA_RULES_MAX);
+}
+
+static void ranges_are_read(void **state) {
+  (void)state;
+  struct rdma_settings settings = with("NCCL_IB_ADDR_RANGE", "10.1.0.0/16");
+  assert_int_equal(settings.family, AF_INET);
+  assert_int_equal(settings.prefix_bits, 96 + 16);
+  assert_int_equal(settings.range.s6_addr[12], 10);
+  settings = with("NCCL_IB_ADDR_RANGE", "fd00:1::/32");
+  assert_int_equal(settings.family, AF_INET6);
+  assert_int_equal(settings.prefix_bits, 32);
+  setenv("NCCL_IB_ADDR_FAMILY", "AF_INET6", 1);
+  settings = with("NCCL_IB_ADDR_RANGE", "10.1.0.0/16");
+  assert_int_equal(settings.prefix_bits, 0);
+  assert_int_equal(settings.family, AF_INET6);
+  assert_int_equal(log_capture_find("of the family in NCCL_IB_ADDR_FAMILY"), 1);
+  unsetenv("NCCL_IB_ADDR_FAMILY");
+  static const char *const bad[] = { "10.1.0.0",   "10.1.0.0/33", "10.1.0/16",   "/8",
+                                     "fd00::/129", "10.1.0.0/",   "10.1.0.0/16x" };
+  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    settings = with("NCCL_IB_ADDR_RANGE", bad[i]);
+    assert_int_equal(settings.prefix_bits, 0);
+    assert_int_equal(settings.family, AF_UNSPEC);
+  }
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1 + sizeof(bad) / sizeof(bad[0]));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    TEST(defaults_are_nccls),
+    TEST(values_are_taken),
+    TEST(bad_values_are_told_and_not_taken),
+    TEST(it_can_be_turned_off),
+    TEST(hcas_are_chosen_as_nccl_does),
+    TEST(bad_ports_fit_nothing_and_are_told),
+    TEST(ranges_are_read),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

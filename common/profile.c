@@ -33,6 +33,7 @@ void profile_free(struct profile *profile) {
     free(profile->tables[i].rows);
   }
   free(profile->tables);
+  free(profile->models);
   *profile = (struct profile){ 0 };
 }
 
@@ -43,6 +44,20 @@ const struct profile_table *profile_find_table(const struct profile *profile,
     const struct profile_table *table = &profile->tables[i];
     if (table->collective == collective && table->nodes == nodes && table->ppn == ppn) {
       return table;
+    }
+  }
+  return NULL;
+}
+
+const struct profile_model *profile_find_model(const struct profile *profile,
+                                               enum profile_collective collective,
+                                               enum profile_algorithm algorithm,
+                                               enum profile_protocol protocol) {
+  for (size_t i = 0; i < profile->model_count; i++) {
+    const struct profile_model *model = &profile->models[i];
+    if (model->collective == collective && model->algorithm == algorithm &&
+        model->protocol == protocol) {
+      return model;
     }
   }
   return NULL;
@@ -194,6 +209,58 @@ static void emit_sections(struct writer *writer, const struct profile *profile) 
   }
 }
 
+/* "812.4" of 812400. */
+enum { MILLI_TEXT_MAX = 32 };
+static const char *format_milli(uint64_t milli, char text[MILLI_TEXT_MAX]) {
+  snprintf(text, MILLI_TEXT_MAX, "%" PRIu64 ".%03" PRIu64, milli / 1000, milli % 1000);
+  size_t length = strlen(text);
+  while (text[length - 1] == '0') {
+    text[--length] = '\0';
+  }
+  if (text[length - 1] == '.') {
+    text[length - 1] = '\0';
+  }
+  return text;
+}
+
+static void emit_measured(struct writer *writer, const struct profile_row *row) {
+  char by_default[MILLI_TEXT_MAX], choice[MILLI_TEXT_MAX];
+  emit(writer, " over=%s/%s default_us=%s choice_us=%s",
+       profile_algorithm_name(row->over_algorithm), profile_protocol_name(row->over_protocol),
+       format_milli(row->default_ns, by_default), format_milli(row->choice_ns, choice));
+  if (row->noise_permille > 0) {
+    emit(writer, " noise_pct=%" PRIu32 ".%" PRIu32, row->noise_permille / 10,
+         row->noise_permille % 10);
+  }
+}
+
+static void emit_row_end(struct writer *writer, const struct profile_row *row) {
+  if (row->chunk_bytes > 0) {
+    char chunk[QUANTITY_TEXT_MAX];
+    emit(writer, " chunk=%s", quantity_format_size(row->chunk_bytes, chunk));
+  }
+  if (row->is_measured) {
+    emit_measured(writer, row);
+  }
+  emit(writer, "\n");
+}
+
+static void emit_models(struct writer *writer, const struct profile *profile) {
+  if (profile->model_count > 0) {
+    emit(writer, "\n[model]\n# coll algo proto base_us intra_us inter_us mb_per_s spread_pct\n");
+  }
+  for (size_t i = 0; i < profile->model_count; i++) {
+    const struct profile_model *model = &profile->models[i];
+    char base[MILLI_TEXT_MAX], intra[MILLI_TEXT_MAX], inter[MILLI_TEXT_MAX], rate[MILLI_TEXT_MAX];
+    emit(writer, "%-13s %-13s %-6s %s %s %s %s %" PRIu32 ".%" PRIu32 "\n",
+         profile_collective_name(model->collective), profile_algorithm_name(model->algorithm),
+         profile_protocol_name(model->protocol), format_milli(model->base_ns, base),
+         format_milli(model->intra_ns, intra), format_milli(model->inter_ns, inter),
+         format_milli(model->bytes_per_ms, rate), model->spread_permille / 10,
+         model->spread_permille % 10);
+  }
+}
+
 static void emit_table(struct writer *writer, const struct profile_table *table) {
   emit(writer, "\n[table %s nodes=%" PRIu32 " ppn=%" PRIu32 "]\n",
        profile_collective_name(table->collective), table->nodes, table->ppn);
@@ -205,9 +272,10 @@ static void emit_table(struct writer *writer, const struct profile_table *table)
     if (row->bytes_hi != UINT64_MAX) {
       quantity_format_size(row->bytes_hi, high);
     }
-    emit(writer, "%-10s %-10s %-13s %-6s %" PRIu32 "\n", quantity_format_size(row->bytes_lo, low),
-         high, profile_algorithm_name(row->algorithm), profile_protocol_name(row->protocol),
+    emit(writer, "%-10s %-10s %-13s %-6s %" PRIu32, quantity_format_size(row->bytes_lo, low), high,
+         profile_algorithm_name(row->algorithm), profile_protocol_name(row->protocol),
          row->channels);
+    emit_row_end(writer, row);
   }
 }
 
@@ -217,6 +285,7 @@ static void emit_profile(struct writer *writer, const struct profile *profile) {
   for (size_t i = 0; i < profile->table_count; i++) {
     emit_table(writer, &profile->tables[i]);
   }
+  emit_models(writer, profile);
 }
 
 int profile_write(const struct profile *profile, FILE *to) {

@@ -41,14 +41,27 @@
  *   [table allreduce nodes=4 ppn=8]
  *   # bytes_lo  bytes_hi  algo  proto   channels
  *   64K         1M        tree  ll128   0
- *   1M          max       ring  simple  8
+ *   1M          max       ring  simple  8  chunk=256K over=tree/simple default_us=812.4
+ * choice_us=700.1 noise_pct=2.1 [model] # coll     algo  proto   base_us  intra_us  inter_us
+ * mb_per_s  spread_pct allreduce  ring  simple  31.5     2.5       41.2      1170.25   6.5
  *
  * A row holds for bytes_lo <= bytes < bytes_hi, bytes as NCCL counts them for its tuner
  * (nRanks * count * size for AllGather and ReduceScatter, else count * size; enqueue.h:39 at
- * v2.28.9). Rows ascend and do not overlap; where there is none, the choice is NCCL's. */
+ * v2.28.9). Rows ascend and do not overlap; where there is none, the choice is NCCL's.
+ *
+ * A row may go on with chunk=, bytes that getChunkSize answers with (NCCL 2.30; channels must be
+ * given then), and with what was measured, all of it or nothing but the noise: over=, the cell that
+ * NCCL had chosen, and the times of both per call, where in the row there is least to gain. Such a
+ * row holds only while NCCL would choose that cell, and while it gains more than noise and a margin
+ * (tuner_plugin/decide/guard.h).
+ *
+ * [model] carries measured rows to other numbers of nodes: microseconds of a call are base + steps
+ * inside of nodes * intra + steps between nodes * inter + bytes on a rank's wire / rate; spread is
+ * what 9 of 10 measurements lay within. Steps: tuner_plugin/decide/transfer.h. */
 #ifndef COMMON_PROFILE_H
 #define COMMON_PROFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -99,7 +112,26 @@ struct profile_row {
   uint64_t bytes_hi; /* first size that is not in the row any more; UINT64_MAX for `max` */
   enum profile_algorithm algorithm;
   enum profile_protocol protocol;
-  uint32_t channels; /* 0: NCCL's own number */
+  uint32_t channels;                     /* 0: NCCL's own number */
+  uint32_t chunk_bytes;                  /* 0: NCCL's own; else channels are given, too */
+  bool is_measured;                      /* the fields below are */
+  enum profile_algorithm over_algorithm; /* what NCCL chose */
+  enum profile_protocol over_protocol;
+  uint64_t default_ns;
+  uint64_t choice_ns;
+  uint32_t noise_permille; /* of the difference of the two */
+};
+
+/* How long one cell takes; thousandths are exact, so that all ranks compute alike. */
+struct profile_model {
+  enum profile_collective collective;
+  enum profile_algorithm algorithm;
+  enum profile_protocol protocol;
+  uint64_t base_ns;
+  uint64_t intra_ns;
+  uint64_t inter_ns;
+  uint64_t bytes_per_ms;
+  uint32_t spread_permille;
 };
 
 struct profile_table {
@@ -165,6 +197,8 @@ struct profile {
   struct profile_env env;
   struct profile_table *tables; /* no two for the same collective, nodes and ppn */
   size_t table_count;
+  struct profile_model *models; /* no two for the same collective, algorithm and protocol */
+  size_t model_count;
 };
 
 struct profile_error {
@@ -197,5 +231,11 @@ uint64_t profile_decision_hash(const struct profile *profile);
 const struct profile_table *profile_find_table(const struct profile *profile,
                                                enum profile_collective collective, uint32_t nodes,
                                                uint32_t ppn);
+
+/* The model of exactly this cell, or NULL. */
+const struct profile_model *profile_find_model(const struct profile *profile,
+                                               enum profile_collective collective,
+                                               enum profile_algorithm algorithm,
+                                               enum profile_protocol protocol);
 
 #endif

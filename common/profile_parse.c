@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/profile_row.h"
 #include "common/profile_scan.h"
 #include "common/profile_schema.h"
 #include "common/quantity.h"
 
 enum {
   TABLES_MAX = 1024,   /* keeps the search for a second table of one kind short */
-  ROW_FIELDS = 5,      /* bytes_lo bytes_hi algo proto channels */
   NODES_MAX = 1 << 20, /* nodes=, ppn= */
 };
 
@@ -20,10 +20,11 @@ struct parser {
   struct scan scan;
   const char *rest; /* what has not been read */
   const char *end;
-  enum { BEFORE_SCHEMA, BEFORE_SECTIONS, IN_KEYS, IN_TABLE } state;
+  enum { BEFORE_SCHEMA, BEFORE_SECTIONS, IN_KEYS, IN_TABLE, IN_MODEL } state;
   enum profile_section section; /* while IN_KEYS */
   uint32_t sections_seen;       /* bit per section */
   uint64_t keys_seen;           /* bit per row of profile_keys */
+  bool has_model;
   struct profile *profile;
 };
 
@@ -252,6 +253,14 @@ static int open_section(struct parser *parser, struct scan_span header) {
   if (scan_is(name, "table")) {
     return open_table(parser, header, line);
   }
+  if (scan_is(name, "model") && scan_trim(line).length == 0) {
+    if (parser->has_model) {
+      return scan_fail(&parser->scan, header.at, "a second section [model]");
+    }
+    parser->has_model = true;
+    parser->state = IN_MODEL;
+    return 0;
+  }
   for (unsigned section = 0; section < PROFILE_SECTION_COUNT; section++) {
     if (!scan_is(name, profile_section_names[section]) || scan_trim(line).length > 0) {
       continue;
@@ -265,25 +274,9 @@ static int open_section(struct parser *parser, struct scan_span header) {
     parser->state = IN_KEYS;
     return 0;
   }
-  return scan_fail(
-      &parser->scan, header.at,
-      "unknown section; there are [meta], [match], [net], [env] and [table COLL nodes=N "
-      "ppn=P]");
-}
-
-/* bytes_lo or bytes_hi; `max` stands for the end of all sizes. */
-static int parse_bytes(struct parser *parser, struct scan_span word, const char *what,
-                       bool is_max_good, uint64_t *bytes) {
-  char text[SCAN_TOKEN_MAX];
-  if (is_max_good && scan_is(word, "max")) {
-    *bytes = UINT64_MAX;
-    return 0;
-  }
-  if (!scan_copy(word, text, sizeof text) || quantity_parse_size(text, bytes) < 0) {
-    return scan_fail(&parser->scan, word.at, "%s takes a size such as 64K%s, not \"%.*s\"", what,
-                     is_max_good ? " or max" : "", SCAN_ARGS(word));
-  }
-  return 0;
+  return scan_fail(&parser->scan, header.at,
+                   "unknown section; there are [meta], [match], [net], [env], [model] and "
+                   "[table COLL nodes=N ppn=P]");
 }
 
 static int append_row(struct parser *parser, struct scan_span first, struct profile_row row) {
@@ -306,39 +299,32 @@ static int append_row(struct parser *parser, struct scan_span first, struct prof
 }
 
 static int parse_row(struct parser *parser, struct scan_span line) {
-  struct scan_span words[ROW_FIELDS];
-  for (int i = 0; i < ROW_FIELDS; i++) {
-    words[i] = scan_take_word(&line);
-    if (words[i].length == 0) {
-      return scan_fail(&parser->scan, words[i].at,
-                       "a row has five fields: bytes_lo bytes_hi algo proto channels");
-    }
+  struct profile_row row;
+  struct scan_span first = line;
+  int result = profile_row_parse(&parser->scan, line, &row);
+  return result < 0 ? result : append_row(parser, first, row);
+}
+
+static int parse_model(struct parser *parser, struct scan_span line) {
+  struct profile *profile = parser->profile;
+  struct profile_model model;
+  int result = profile_row_parse_model(&parser->scan, line, &model);
+  if (result < 0) {
+    return result;
   }
-  line = scan_trim(line);
-  if (line.length > 0) {
-    return scan_fail(&parser->scan, line.at, "a row ends after channels, not with \"%.*s\"",
-                     SCAN_ARGS(line));
+  if (profile_find_model(profile, model.collective, model.algorithm, model.protocol)) {
+    return scan_fail(&parser->scan, line.at, "a second model of %s %s %s",
+                     profile_collective_name(model.collective),
+                     profile_algorithm_name(model.algorithm),
+                     profile_protocol_name(model.protocol));
   }
-  struct profile_row row = { 0 };
-  int algorithm = 0;
-  int protocol = 0;
-  int result = parse_bytes(parser, words[0], "bytes_lo", false, &row.bytes_lo);
-  if (result == 0) {
-    result = parse_bytes(parser, words[1], "bytes_hi", true, &row.bytes_hi);
+  void *models = grow(profile->models, profile->model_count, sizeof model);
+  if (!models) {
+    return fail_memory(parser);
   }
-  if (result == 0) {
-    result = scan_word(&parser->scan, words[2], "algo", profile_algorithm_names, &algorithm);
-  }
-  if (result == 0) {
-    result = scan_word(&parser->scan, words[3], "proto", profile_protocol_names, &protocol);
-  }
-  if (result == 0) {
-    result = scan_number(&parser->scan, words[4], "channels", 0, PROFILE_CHANNELS_MAX, false,
-                         &row.channels);
-  }
-  row.algorithm = (enum profile_algorithm)algorithm;
-  row.protocol = (enum profile_protocol)protocol;
-  return result < 0 ? result : append_row(parser, words[0], row);
+  profile->models = models;
+  profile->models[profile->model_count++] = model;
+  return 0;
 }
 
 static int check_bytes(struct parser *parser, struct scan_span line) {
@@ -366,7 +352,14 @@ static int parse_line(struct parser *parser, struct scan_span line) {
   if (parser->state == BEFORE_SECTIONS) {
     return scan_fail(&parser->scan, line.at, "expected a section such as [meta]");
   }
-  return parser->state == IN_TABLE ? parse_row(parser, line) : parse_assignment(parser, line);
+  switch (parser->state) {
+  case IN_TABLE:
+    return parse_row(parser, line);
+  case IN_MODEL:
+    return parse_model(parser, line);
+  default:
+    return parse_assignment(parser, line);
+  }
 }
 
 static struct scan_span take_line(struct parser *parser) {

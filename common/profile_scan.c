@@ -103,6 +103,33 @@ int scan_number(struct scan *scan, struct scan_span word, const char *what, uint
                    what, low, high, SCAN_ARGS(word));
 }
 
+int scan_milli(struct scan *scan, struct scan_span word, const char *what, uint32_t high,
+               uint64_t *milli) {
+  uint64_t value = 0;
+  size_t i = 0, places = 0;
+  for (; i < word.length && isdigit((unsigned char)word.at[i]) && value <= high; i++) {
+    value = value * 10 + (uint64_t)(word.at[i] - '0');
+  }
+  bool is_good = i > 0;
+  if (is_good && i < word.length && word.at[i] == '.') {
+    for (i++; i < word.length && isdigit((unsigned char)word.at[i]) && places < 3; i++, places++) {
+      value = value * 10 + (uint64_t)(word.at[i] - '0');
+    }
+    is_good = places > 0;
+  }
+  for (; places < 3; places++) {
+    value *= 10;
+  }
+  if (!is_good || i < word.length || value > (uint64_t)high * 1000) {
+    return scan_fail(scan, word.at,
+                     "%s takes a number from 0 to %" PRIu32
+                     " with up to three decimals, not \"%.*s\"",
+                     what, high, SCAN_ARGS(word));
+  }
+  *milli = value;
+  return 0;
+}
+
 /* "tree, ring, pat" for an error. */
 static const char *join_words(const char *const *words, char *text, size_t text_bytes) {
   size_t used = 0;

@@ -52,6 +52,10 @@ int scan_unquote(struct scan *scan, struct scan_span *value);
 int scan_number(struct scan *scan, struct scan_span word, const char *what, uint32_t low,
                 uint32_t high, bool is_size, uint32_t *number);
 
+/* A decimal with up to three places, from 0 to `high`, as thousandths: "1.5" is 1500. */
+int scan_milli(struct scan *scan, struct scan_span word, const char *what, uint32_t high,
+               uint64_t *milli);
+
 /* The place of the word in `words` (NULL at the end), in either case. */
 int scan_word(struct scan *scan, struct scan_span word, const char *what, const char *const *words,
               int *place);

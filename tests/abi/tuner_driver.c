@@ -170,15 +170,15 @@ void driver_close_comm(struct driver_comm *comm) {
 /* ---- calls ---- */
 
 /* v2.30.7-1 src/enqueue.cc:2308-2318: a plugin without the function keeps NCCL's chunk. */
-static void ask_chunk_size(struct driver_comm *comm, struct driver_call call) {
+size_t driver_ask_chunk(struct driver_comm *comm, int func, size_t bytes, int algo, int proto) {
   host_tuner_v6 *tuner = comm->plugin->symbol;
   size_t chunk_size = 524288;
   if (tuner->chunk) {
-    host_result result = tuner->chunk(comm->context, (host_func)call.func, call.bytes, HOST_RING,
-                                      HOST_SIMPLE, 1, &chunk_size);
+    host_result result =
+        tuner->chunk(comm->context, (host_func)func, bytes, algo, proto, 1, &chunk_size);
     CHECK(result == HOST_SUCCESS, "getChunkSize gave %d", result);
   }
-  CHECK(chunk_size == 524288, "the chunk was changed to %zu", chunk_size);
+  return chunk_size;
 }
 
 host_result driver_ask(struct driver_comm *comm, struct driver_call call,
@@ -209,7 +209,8 @@ host_result driver_ask(struct driver_comm *comm, struct driver_call call,
         ->get(comm->context, func, call.bytes, call.pipe_ops, costs, algos, HOST_PROTOS,
               call.is_registered, &memory->channels);
   default:
-    ask_chunk_size(comm, call);
+    CHECK(driver_ask_chunk(comm, call.func, call.bytes, HOST_RING, HOST_SIMPLE) == 524288,
+          "the chunk of a row without one was changed");
     return ((host_tuner_v6 *)symbol)
         ->get(comm->context, func, call.bytes, call.pipe_ops, costs, algos, HOST_PROTOS,
               call.is_registered, &memory->channels);

@@ -72,6 +72,8 @@ host_result driver_init_comm(struct driver_comm *comm, const struct driver_plugi
                              size_t ranks, size_t nodes);
 host_result driver_ask(struct driver_comm *comm, struct driver_call call,
                        struct driver_memory *memory);
+/* v6 only: the chunk for what one channel carries; 524288, NCCL's own here, where it is left. */
+size_t driver_ask_chunk(struct driver_comm *comm, int func, size_t bytes, int algo, int proto);
 /* Also checks that what v5 and v6 hand in was left alone. */
 void driver_close_comm(struct driver_comm *comm);
 

@@ -66,7 +66,7 @@ static void sections_are_read(void **state) {
   assert_int_equal(profile.net.dscp, 46);
   assert_int_equal(profile.net.pacing_mbps, 5000);
   assert_int_equal(profile.net.busy_poll_us, 50);
-  assert_int_equal(profile.table_count, 5);
+  assert_int_equal(profile.table_count, 6);
   profile_free(&profile);
   assert_null(profile.tables);
 }
@@ -247,8 +247,7 @@ static void bad_structure_is_placed(void **state) {
     { "schema = 1\nid = a\n", 2, 1, "expected a section" },
     { "schema = 1\n", 0, 0, "[meta] with an id is missing" },
     { "schema = 1\n[meta]\n", 0, 0, "[meta] with an id is missing" },
-    { HEAD "[nets]\n", 4, 1,
-      "unknown section; there are [meta], [match], [net], [env] and [table" },
+    { HEAD "[nets]\n", 4, 1, "unknown section; there are [meta], [match], [net], [env], [model]" },
     { HEAD "[net x]\n", 4, 1, "unknown section" },
     { HEAD "[net\n", 4, 1, "not closed by ]" },
     { HEAD "[\n", 4, 1, "not closed by ]" },
@@ -319,7 +318,7 @@ static void bad_tables_are_placed(void **state) {
     { HEAD "[table allreduce nodes=2 ppn=8 x]\n", 4, 32, "nothing may follow ppn" },
     { TABLE "[table AllReduce nodes=2 ppn=8]\n", 5, 1, "a second table for allreduce nodes=2 ppn" },
     { TABLE "0 64K ring ll\n", 5, 14, "a row has five fields" },
-    { TABLE "0 64K ring ll 0 0\n", 5, 17, "a row ends after channels" },
+    { TABLE "0 64K ring ll 0 0\n", 5, 17, "after channels a row takes chunk=, over=" },
     { TABLE "x 64K ring ll 0\n", 5, 1, "bytes_lo takes a size such as 64K, not \"x\"" },
     { TABLE "max 64K ring ll 0\n", 5, 1, "bytes_lo takes a size" },
     { TABLE "0 64KK ring ll 0\n", 5, 3, "bytes_hi takes a size such as 64K or max" },

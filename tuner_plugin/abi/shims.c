@@ -150,6 +150,16 @@ static int init_v6(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
   return open_tuner(6, ranks, nodes, logger, (struct tuner **)context);
 }
 
+/* NCCL takes no chunk larger than its buffers allow (v2.30.7-1 src/enqueue.cc:2312-2316). */
+static int get_chunk_size_v6(void *context, int coll, size_t bytes, int algo, int proto,
+                             int channels, size_t *chunk_bytes) {
+  uint32_t chunk = tuner_choose_chunk(context, coll, bytes, algo, proto, channels);
+  if (chunk > 0) {
+    *chunk_bytes = chunk;
+  }
+  return RESULT_SUCCESS;
+}
+
 SHIMS_EXPORT struct tuner_abi_v1 ncclTunerPlugin_v1 = {
   .name = SHIMS_NAME,
   .init = init_v1,
@@ -180,11 +190,10 @@ SHIMS_EXPORT struct tuner_abi_v5 ncclTunerPlugin_v5 = {
   .get_coll_info = get_coll_info_v4,
   .finalize = destroy,
 };
-/* No get_chunk_size: NCCL checks for NULL (v2.30.7-1 src/enqueue.cc:2308) and a profile's rows
- * carry no chunk, so there is nothing it could say. */
 SHIMS_EXPORT struct tuner_abi_v6 ncclTunerPlugin_v6 = {
   .name = SHIMS_NAME,
   .init = init_v6,
   .get_coll_info = get_coll_info_v4,
   .finalize = destroy,
+  .get_chunk_size = get_chunk_size_v6,
 };

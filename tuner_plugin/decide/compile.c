@@ -1,50 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies the tables of one shape out of a profile, in the order decide_find_row searches them. */
+/* Copies the rows of one shape out of a profile, in the order decide_find_row searches them. */
 #include "tuner_plugin/decide/compile.h"
 
 #include <stdbool.h>
+
+#include "tuner_plugin/decide/guard.h"
+#include "tuner_plugin/decide/transfer.h"
+
+/* Where rows go; without memory they are only counted. */
+struct sink {
+  uint64_t *starts;
+  struct decide_row *rows;
+  uint32_t count;
+  uint64_t chunk_channels; /* of this collective */
+};
 
 static bool is_shape_covered(size_t ranks, size_t nodes) {
   return nodes > 1 && nodes <= UINT32_MAX && ranks % nodes == 0 && ranks / nodes >= 1 &&
          ranks / nodes <= UINT32_MAX;
 }
 
-static const struct profile_table *find_table(const struct profile *profile, int coll, size_t ranks,
-                                              size_t nodes) {
-  if (!is_shape_covered(ranks, nodes)) {
-    return NULL;
+static void add_row(struct sink *sink, uint64_t bytes_lo, const struct profile_row *row) {
+  if (sink->rows) {
+    unsigned over = decide_cell(row->over_algorithm, row->over_protocol);
+    sink->starts[sink->count] = bytes_lo;
+    sink->rows[sink->count] = (struct decide_row){
+      .bytes_hi = row->bytes_hi,
+      .algo = (uint8_t)row->algorithm,
+      .proto = (uint8_t)row->protocol,
+      .channels = (uint8_t)row->channels,
+      .over = (uint8_t)(row->is_measured ? over : DECIDE_ANY_CELL),
+      .chunk = row->chunk_bytes,
+    };
   }
-  return profile_find_table(profile, (enum profile_collective)coll, (uint32_t)nodes,
-                            (uint32_t)(ranks / nodes));
+  if (row->chunk_bytes > 0 && row->channels > 0) {
+    sink->chunk_channels |= UINT64_C(1) << (row->channels - 1);
+  }
+  sink->count++;
+}
+
+static void add_collective(struct sink *sink, const struct profile *profile,
+                           enum profile_collective collective, uint32_t nodes, uint32_t ppn) {
+  const struct profile_table *table = profile_find_table(profile, collective, nodes, ppn);
+  sink->chunk_channels = 0;
+  if (!table) {
+    struct transfer_walk walk = {
+      .profile = profile,
+      .sources = transfer_find_sources(profile, collective, nodes, ppn),
+      .nodes = nodes,
+    };
+    uint64_t bytes_lo;
+    struct profile_row row;
+    while (transfer_next(&walk, &bytes_lo, &row)) {
+      add_row(sink, bytes_lo, &row);
+    }
+    return;
+  }
+  for (size_t i = 0; i < table->row_count; i++) {
+    const struct profile_row *row = &table->rows[i];
+    if (!row->is_measured || guard_is_worth(row->default_ns, row->choice_ns, row->noise_permille)) {
+      add_row(sink, row->bytes_lo, row);
+    }
+  }
+}
+
+static void add_all(struct sink *sink, const struct profile *profile, size_t ranks, size_t nodes,
+                    struct decide_table *table) {
+  bool is_covered = is_shape_covered(ranks, nodes);
+  for (int coll = 0; coll < PROFILE_COLLECTIVE_COUNT; coll++) {
+    table->first[coll] = sink->count;
+    table->chunk_channels[coll] = 0;
+    if (is_covered) {
+      add_collective(sink, profile, (enum profile_collective)coll, (uint32_t)nodes,
+                     (uint32_t)(ranks / nodes));
+      table->chunk_channels[coll] = sink->chunk_channels;
+    }
+  }
+  table->first[PROFILE_COLLECTIVE_COUNT] = sink->count;
 }
 
 size_t compile_count_rows(const struct profile *profile, size_t ranks, size_t nodes) {
-  size_t count = 0;
-  for (int coll = 0; coll < PROFILE_COLLECTIVE_COUNT; coll++) {
-    const struct profile_table *table = find_table(profile, coll, ranks, nodes);
-    count += table ? table->row_count : 0;
-  }
-  return count;
+  struct sink sink = { 0 };
+  struct decide_table table;
+  add_all(&sink, profile, ranks, nodes, &table);
+  return sink.count;
 }
 
 void compile_table(const struct profile *profile, size_t ranks, size_t nodes, uint64_t *starts,
                    struct decide_row *rows, struct decide_table *table) {
-  uint32_t count = 0;
+  struct sink sink = { .starts = starts, .rows = rows };
   table->starts = starts;
   table->rows = rows;
-  for (int coll = 0; coll < PROFILE_COLLECTIVE_COUNT; coll++) {
-    table->first[coll] = count;
-    const struct profile_table *source = find_table(profile, coll, ranks, nodes);
-    for (size_t i = 0; source && i < source->row_count; i++) {
-      const struct profile_row *row = &source->rows[i];
-      starts[count] = row->bytes_lo;
-      rows[count++] = (struct decide_row){
-        .bytes_hi = row->bytes_hi,
-        .algo = (uint8_t)row->algorithm,
-        .proto = (uint8_t)row->protocol,
-        .channels = (uint16_t)row->channels,
-      };
-    }
-  }
-  table->first[PROFILE_COLLECTIVE_COUNT] = count;
+  add_all(&sink, profile, ranks, nodes, table);
 }

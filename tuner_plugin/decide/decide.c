@@ -40,7 +40,7 @@ bool decide_by_costs(const struct decide_table *table, int coll, uint64_t bytes,
   if (!row) {
     return false;
   }
-  enum guard_verdict verdict = guard_check_cell(costs, row->algo, row->proto);
+  enum guard_verdict verdict = guard_check_row(costs, row);
   if (verdict == GUARD_REFUSED) {
     return false;
   }
@@ -62,4 +62,31 @@ bool decide_by_number(const struct decide_table *table, int coll, uint64_t bytes
   *proto = row->proto;
   write_channels(row, channels);
   return true;
+}
+
+/* Chunks are whole grains: NCCL rounds down, and less than one grain would be none
+ * (src/device.h:328 at v2.30.7-1). */
+static uint32_t round_to_grain(uint32_t chunk, uint8_t proto) {
+  static const uint32_t grains[PROFILE_PROTOCOL_COUNT] = { 16, 1920, 512 };
+  uint32_t grain = grains[proto];
+  return chunk < grain ? 0 : chunk / grain * grain;
+}
+
+uint32_t decide_chunk(const struct decide_table *table, int coll, uint64_t bytes, int algo,
+                      int proto, int channels) {
+  if (coll < 0 || coll >= PROFILE_COLLECTIVE_COUNT || channels != 1) {
+    return 0;
+  }
+  for (uint64_t left = table->chunk_channels[coll]; left; left &= left - 1) {
+    uint64_t count = (uint64_t)__builtin_ctzll(left) + 1;
+    if (bytes > UINT64_MAX / count) {
+      break;
+    }
+    const struct decide_row *row = decide_find_row(table, coll, bytes * count);
+    if (row && row->chunk > 0 && row->channels == count && row->algo == algo &&
+        row->proto == proto) {
+      return round_to_grain(row->chunk, row->proto);
+    }
+  }
+  return 0;
 }

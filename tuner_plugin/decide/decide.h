@@ -20,8 +20,17 @@ struct decide_row {
   uint64_t bytes_hi; /* first size after the range; starts[] has the first size in it */
   uint8_t algo;      /* enum profile_algorithm, which is NCCL's number */
   uint8_t proto;     /* enum profile_protocol, the same */
-  uint16_t channels; /* most channels to use; 0 leaves them to NCCL */
+  uint8_t channels;  /* most channels to use; 0 leaves them to NCCL */
+  uint8_t over;      /* decide_cell of what NCCL must have chosen, or DECIDE_ANY_CELL */
+  uint32_t chunk;    /* bytes; 0 leaves it to NCCL, and so does a row without channels */
 };
+
+enum { DECIDE_ANY_CELL = 0 };
+
+/* One number for a cell, from 1. */
+static inline unsigned decide_cell(unsigned algo, unsigned proto) {
+  return 1 + algo * PROFILE_PROTOCOL_COUNT + proto;
+}
 
 /* The rows for communicators of one shape, made by compile.h: by collective, ascending, without
  * overlap. Collective c has the rows [first[c], first[c + 1]). Row i begins at starts[i], kept
@@ -30,6 +39,8 @@ struct decide_table {
   const uint64_t *starts;
   const struct decide_row *rows;
   uint32_t first[PROFILE_COLLECTIVE_COUNT + 1];
+  /* Bit c-1: some row with a chunk has c channels. */
+  uint64_t chunk_channels[PROFILE_COLLECTIVE_COUNT];
 };
 
 /* NCCL's costs in microseconds of every (algorithm, protocol), row-major; negative: not available.
@@ -52,5 +63,11 @@ bool decide_by_costs(const struct decide_table *table, int coll, uint64_t bytes,
 /* For the interface that takes the numbers themselves and shows no costs (v2). */
 bool decide_by_number(const struct decide_table *table, int coll, uint64_t bytes, int *algo,
                       int *proto, int *channels);
+
+/* For v6: the chunk for `bytes` on `channels` channels, or 0. NCCL asks with what one channel
+ * carries, and with channels = 1, for all but CollNet (NVIDIA/nccl v2.30.7-1
+ * src/enqueue.cc:2308-2311, 724-737), so that the row is looked for by its channels. */
+uint32_t decide_chunk(const struct decide_table *table, int coll, uint64_t bytes, int algo,
+                      int proto, int channels);
 
 #endif

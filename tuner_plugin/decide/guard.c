@@ -35,7 +35,8 @@ static bool find_default(struct decide_costs costs, unsigned *algo, unsigned *pr
   return is_found;
 }
 
-enum guard_verdict guard_check_cell(struct decide_costs costs, unsigned algo, unsigned proto) {
+static enum guard_verdict check(struct decide_costs costs, unsigned algo, unsigned proto,
+                                unsigned over) {
   if (!costs.us || costs.algos <= 0 || costs.protos <= 0 || algo >= (unsigned)costs.algos ||
       proto >= (unsigned)costs.protos) {
     return GUARD_REFUSED; /* 2.22 has 6 algorithms, without PAT */
@@ -51,11 +52,35 @@ enum guard_verdict guard_check_cell(struct decide_costs costs, unsigned algo, un
   if (!find_default(costs, &default_algo, &default_proto)) {
     return GUARD_REFUSED;
   }
+  if (over != DECIDE_ANY_CELL && over != decide_cell(default_algo, default_proto)) {
+    return GUARD_REFUSED;
+  }
   if (default_algo == algo && default_proto == proto) {
     return GUARD_IS_DEFAULT;
   }
   double limit = GUARD_COST_RATIO * (double)cost_at(costs, default_algo, default_proto);
   return (double)wanted < limit ? GUARD_OVERRIDE : GUARD_REFUSED;
+}
+
+enum guard_verdict guard_check_cell(struct decide_costs costs, unsigned algo, unsigned proto) {
+  return check(costs, algo, proto, DECIDE_ANY_CELL);
+}
+
+enum guard_verdict guard_check_row(struct decide_costs costs, const struct decide_row *row) {
+  return check(costs, row->algo, row->proto, row->over);
+}
+
+/* Thousandths; a smaller gain is not worth a choice that may turn out wrong. */
+enum { GUARD_GAIN_PERMILLE = 30 };
+
+bool guard_is_worth(uint64_t default_ns, uint64_t choice_ns, uint32_t noise_permille) {
+  uint64_t needed = 2 * (uint64_t)noise_permille;
+  if (needed < GUARD_GAIN_PERMILLE) {
+    needed = GUARD_GAIN_PERMILLE;
+  }
+  /* 128 bits: times come from files. */
+  unsigned __int128 with_gain = (unsigned __int128)choice_ns * (1000 + needed);
+  return with_gain <= (unsigned __int128)default_ns * 1000;
 }
 
 bool guard_allows_blind(int coll, unsigned algo, unsigned proto) {

@@ -177,6 +177,14 @@ void tuner_choose_by_number(struct tuner *tuner, int coll, size_t bytes, int *al
              tuner->table && decide_by_number(tuner->table, coll, bytes, algo, proto, channels));
 }
 
+uint32_t tuner_choose_chunk(struct tuner *tuner, int coll, size_t bytes, int algo, int proto,
+                            int channels) {
+  if (!tuner || !tuner->table) {
+    return 0;
+  }
+  return decide_chunk(tuner->table, coll, bytes, algo, proto, channels);
+}
+
 struct tuner_counts tuner_get_counts(const struct tuner *tuner) {
   return (struct tuner_counts){
     .calls = __atomic_load_n(&tuner->calls, __ATOMIC_RELAXED),

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fields in their order, then words "key=value". */
+#include "common/profile_row.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/profile_schema.h"
+#include "common/quantity.h"
+
+enum {
+  ROW_FIELDS = 5, /* bytes_lo bytes_hi algo proto channels */
+  US_MAX = 1000000000,
+  RATE_MAX = 4000000, /* MB/s */
+  PERCENT_MAX = 1000,
+};
+
+/* What a row may have after its fields, and which of it came; bits in this order. */
+static const char *const extra_names[] = { "chunk", "over", "default_us", "choice_us",
+                                           "noise_pct" };
+enum { EXTRA_CHUNK, EXTRA_OVER, EXTRA_DEFAULT, EXTRA_CHOICE, EXTRA_NOISE, EXTRA_COUNT };
+
+/* bytes_lo or bytes_hi; `max` stands for the end of all sizes. */
+static int parse_bytes(struct scan *scan, struct scan_span word, const char *what, bool is_max_good,
+                       uint64_t *bytes) {
+  char text[SCAN_TOKEN_MAX];
+  if (is_max_good && scan_is(word, "max")) {
+    *bytes = UINT64_MAX;
+    return 0;
+  }
+  if (!scan_copy(word, text, sizeof text) || quantity_parse_size(text, bytes) < 0) {
+    return scan_fail(scan, word.at, "%s takes a size such as 64K%s, not \"%.*s\"", what,
+                     is_max_good ? " or max" : "", SCAN_ARGS(word));
+  }
+  return 0;
+}
+
+static int parse_algorithm(struct scan *scan, struct scan_span word, enum profile_algorithm *out) {
+  int place = 0;
+  int result = scan_word(scan, word, "algo", profile_algorithm_names, &place);
+  *out = (enum profile_algorithm)place;
+  return result;
+}
+
+static int parse_protocol(struct scan *scan, struct scan_span word, enum profile_protocol *out) {
+  int place = 0;
+  int result = scan_word(scan, word, "proto", profile_protocol_names, &place);
+  *out = (enum profile_protocol)place;
+  return result;
+}
+
+/* "tree/simple" */
+static int parse_over(struct scan *scan, struct scan_span value, struct profile_row *row) {
+  const char *slash = memchr(value.at, '/', value.length);
+  if (!slash) {
+    return scan_fail(scan, value.at, "over takes a cell such as tree/ll, not \"%.*s\"",
+                     SCAN_ARGS(value));
+  }
+  size_t length = (size_t)(slash - value.at);
+  struct scan_span algorithm = { value.at, length };
+  struct scan_span protocol = { slash + 1, value.length - length - 1 };
+  int result = parse_algorithm(scan, algorithm, &row->over_algorithm);
+  return result < 0 ? result : parse_protocol(scan, protocol, &row->over_protocol);
+}
+
+static int parse_percent(struct scan *scan, struct scan_span value, const char *what,
+                         uint32_t *permille) {
+  uint64_t milli = 0;
+  int result = scan_milli(scan, value, what, PERCENT_MAX, &milli);
+  if (result == 0 && milli % 100 != 0) {
+    return scan_fail(scan, value.at, "%s has one decimal", what);
+  }
+  *permille = (uint32_t)(milli / 100);
+  return result;
+}
+
+static int parse_time(struct scan *scan, struct scan_span value, const char *what, uint64_t *ns) {
+  int result = scan_milli(scan, value, what, US_MAX, ns);
+  if (result == 0 && *ns == 0) {
+    return scan_fail(scan, value.at, "%s is more than 0", what);
+  }
+  return result;
+}
+
+static int parse_extra(struct scan *scan, struct scan_span word, struct profile_row *row,
+                       unsigned *seen) {
+  const char *equals = memchr(word.at, '=', word.length);
+  struct scan_span name = { word.at, equals ? (size_t)(equals - word.at) : word.length };
+  int extra = 0;
+  while (extra < EXTRA_COUNT && !(equals && scan_is(name, extra_names[extra]))) {
+    extra++;
+  }
+  if (extra == EXTRA_COUNT) {
+    return scan_fail(scan, word.at,
+                     "after channels a row takes chunk=, over=, default_us=, choice_us= and "
+                     "noise_pct=, not \"%.*s\"",
+                     SCAN_ARGS(word));
+  }
+  if (*seen & (1u << extra)) {
+    return scan_fail(scan, word.at, "%s is given twice", extra_names[extra]);
+  }
+  *seen |= 1u << extra;
+  struct scan_span value = { equals + 1, word.length - name.length - 1 };
+  switch (extra) {
+  case EXTRA_CHUNK:
+    return scan_number(scan, value, "chunk", 512, 16 << 20, true, &row->chunk_bytes);
+  case EXTRA_OVER:
+    return parse_over(scan, value, row);
+  case EXTRA_NOISE:
+    return parse_percent(scan, value, "noise_pct", &row->noise_permille);
+  case EXTRA_DEFAULT:
+    return parse_time(scan, value, "default_us", &row->default_ns);
+  default:
+    return parse_time(scan, value, "choice_us", &row->choice_ns);
+  }
+}
+
+static int parse_extras(struct scan *scan, struct scan_span *line, struct profile_row *row) {
+  const unsigned measured = 1u << EXTRA_OVER | 1u << EXTRA_DEFAULT | 1u << EXTRA_CHOICE;
+  unsigned seen = 0;
+  struct scan_span first = { NULL, 0 };
+  for (struct scan_span word = scan_take_word(line); word.length > 0; word = scan_take_word(line)) {
+    first = first.at ? first : word;
+    int result = parse_extra(scan, word, row, &seen);
+    if (result < 0) {
+      return result;
+    }
+  }
+  row->is_measured = (seen & measured) == measured;
+  bool is_part = (seen & (measured | 1u << EXTRA_NOISE)) != 0;
+  if (is_part && !row->is_measured) {
+    return scan_fail(scan, first.at, "over=, default_us= and choice_us= come together");
+  }
+  if (row->chunk_bytes > 0 && row->channels == 0) {
+    return scan_fail(scan, first.at, "chunk= needs a number of channels");
+  }
+  return 0;
+}
+
+int profile_row_parse(struct scan *scan, struct scan_span line, struct profile_row *row) {
+  struct scan_span words[ROW_FIELDS];
+  *row = (struct profile_row){ 0 };
+  for (int i = 0; i < ROW_FIELDS; i++) {
+    words[i] = scan_take_word(&line);
+    if (words[i].length == 0) {
+      return scan_fail(scan, words[i].at,
+                       "a row has five fields: bytes_lo bytes_hi algo proto channels");
+    }
+  }
+  int result = parse_bytes(scan, words[0], "bytes_lo", false, &row->bytes_lo);
+  if (result == 0) {
+    result = parse_bytes(scan, words[1], "bytes_hi", true, &row->bytes_hi);
+  }
+  if (result == 0) {
+    result = parse_algorithm(scan, words[2], &row->algorithm);
+  }
+  if (result == 0) {
+    result = parse_protocol(scan, words[3], &row->protocol);
+  }
+  if (result == 0) {
+    result =
+        scan_number(scan, words[4], "channels", 0, PROFILE_CHANNELS_MAX, false, &row->channels);
+  }
+  return result < 0 ? result : parse_extras(scan, &line, row);
+}
+
+int profile_row_parse_model(struct scan *scan, struct scan_span line, struct profile_model *model) {
+  static const char *const names[] = { "base_us", "intra_us", "inter_us", "mb_per_s" };
+  uint64_t *const numbers[] = { &model->base_ns, &model->intra_ns, &model->inter_ns,
+                                &model->bytes_per_ms };
+  *model = (struct profile_model){ 0 };
+  int place = 0;
+  int result = scan_word(scan, scan_take_word(&line), "coll", profile_collective_names, &place);
+  model->collective = (enum profile_collective)place;
+  if (result == 0) {
+    result = parse_algorithm(scan, scan_take_word(&line), &model->algorithm);
+  }
+  if (result == 0) {
+    result = parse_protocol(scan, scan_take_word(&line), &model->protocol);
+  }
+  for (int i = 0; i < 4 && result == 0; i++) {
+    result =
+        scan_milli(scan, scan_take_word(&line), names[i], i < 3 ? US_MAX : RATE_MAX, numbers[i]);
+  }
+  if (result == 0) {
+    result = parse_percent(scan, scan_take_word(&line), "spread_pct", &model->spread_permille);
+  }
+  line = scan_trim(line);
+  if (result == 0 && line.length > 0) {
+    return scan_fail(scan, line.at, "a model ends after spread_pct, not with \"%.*s\"",
+                     SCAN_ARGS(line));
+  }
+  if (result == 0 && model->bytes_per_ms == 0) {
+    return scan_fail(scan, line.at, "mb_per_s is more than 0");
+  }
+  return result;
+}

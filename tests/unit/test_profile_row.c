@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profile_row: rows with what was measured, and models, are read, written and refused. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/profile.h"
+#include "tests/lib/unit.h"
+
+#define HEAD "schema = 1\n[meta]\nid = a\n"
+#define TABLE HEAD "[table allreduce nodes=2 ppn=8]\n"
+
+static void parse(const char *text, struct profile *profile) {
+  struct profile_error error;
+  if (profile_parse(text, strlen(text), profile, &error) != 0) {
+    fail_msg("%d:%d: %s", error.line, error.column, error.text);
+  }
+}
+
+static void measured_rows_are_read(void **state) {
+  (void)state;
+  struct profile profile;
+  parse(TABLE "64K 1M ring simple 8 chunk=128K over=Tree/Simple default_us=812.45 choice_us=700 "
+              "noise_pct=2.1\n1M 2M ring ll 0\n",
+        &profile);
+  const struct profile_row *row = &profile.tables[0].rows[0];
+  assert_true(row->is_measured);
+  assert_int_equal(row->chunk_bytes, 128 << 10);
+  assert_int_equal(row->over_algorithm, PROFILE_TREE);
+  assert_int_equal(row->over_protocol, PROFILE_SIMPLE);
+  assert_int_equal(row->default_ns, 812450);
+  assert_int_equal(row->choice_ns, 700000);
+  assert_int_equal(row->noise_permille, 21);
+  assert_false(profile.tables[0].rows[1].is_measured);
+  profile_free(&profile);
+}
+
+static void models_are_read(void **state) {
+  (void)state;
+  struct profile profile;
+  parse(HEAD "[model]\nAllReduce ring simple 31.5 2.5 41.25 1170.125 6.5\n"
+             "reduce ring ll 1 0 0 0.001 0\n",
+        &profile);
+  const struct profile_model *model =
+      profile_find_model(&profile, PROFILE_ALLREDUCE, PROFILE_RING, PROFILE_SIMPLE);
+  assert_non_null(model);
+  assert_int_equal(model->base_ns, 31500);
+  assert_int_equal(model->intra_ns, 2500);
+  assert_int_equal(model->inter_ns, 41250);
+  assert_int_equal(model->bytes_per_ms, 1170125);
+  assert_int_equal(model->spread_permille, 65);
+  assert_null(profile_find_model(&profile, PROFILE_ALLREDUCE, PROFILE_RING, PROFILE_LL));
+  profile_free(&profile);
+}
+
+static char *write_text(const struct profile *profile) {
+  char *text = NULL;
+  size_t bytes;
+  FILE *to = open_memstream(&text, &bytes);
+  assert_int_equal(profile_write(profile, to), 0);
+  fclose(to);
+  return text;
+}
+
+static void what_is_written_reads_the_same(void **state) {
+  (void)state;
+  struct profile profile, again;
+  parse(TABLE "64K 1M ring simple 8 chunk=128K over=tree/simple default_us=812.45 choice_us=700 "
+              "noise_pct=2.1\n1M max tree ll 0 over=ring/ll default_us=9.001 choice_us=8.5\n"
+              "[model]\nallreduce ring simple 31.5 2.5 41.25 1170.125 6.5\n",
+        &profile);
+  char *text = write_text(&profile);
+  parse(text, &again);
+  char *text_again = write_text(&again);
+  assert_string_equal(text, text_again);
+  assert_non_null(strstr(text, "over=tree/simple default_us=812.45 choice_us=700 noise_pct=2.1\n"));
+  assert_memory_equal(profile.tables[0].rows, again.tables[0].rows,
+                      2 * sizeof *profile.tables[0].rows);
+  assert_memory_equal(profile.models, again.models, sizeof *profile.models);
+  free(text);
+  free(text_again);
+  profile_free(&profile);
+  profile_free(&again);
+}
+
+/* Ranks with other figures may choose otherwise. */
+static void figures_are_part_of_the_decision(void **state) {
+  (void)state;
+  static const char *const texts[] = {
+    TABLE "0 1K ring ll 2 over=tree/ll default_us=2 choice_us=1\n",
+    TABLE "0 1K ring ll 2 over=tree/ll default_us=2.001 choice_us=1\n",
+    TABLE "0 1K ring ll 2 over=tree/ll default_us=2 choice_us=1 noise_pct=0.1\n",
+    TABLE "0 1K ring ll 2 over=ring/ll default_us=2 choice_us=1\n",
+    TABLE "0 1K ring ll 2 chunk=1K over=tree/ll default_us=2 choice_us=1\n",
+    TABLE
+    "0 1K ring ll 2 over=tree/ll default_us=2 choice_us=1\n[model]\nreduce ring ll 1 1 1 1 1\n",
+  };
+  enum { COUNT = sizeof texts / sizeof texts[0] };
+  uint64_t hashes[COUNT];
+  for (int i = 0; i < COUNT; i++) {
+    struct profile profile;
+    parse(texts[i], &profile);
+    hashes[i] = profile_decision_hash(&profile);
+    profile_free(&profile);
+    for (int j = 0; j < i; j++) {
+      assert_true(hashes[i] != hashes[j]);
+    }
+  }
+}
+
+static void bad_lines_are_placed(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    int line, column;
+    const char *says;
+  } cases[] = {
+    { TABLE "0 64K ring ll 0 chunk=\n", 5, 23, "chunk takes a size from 512 to 16M" },
+    { TABLE "0 64K ring ll 0 chunk=64K\n", 5, 17, "chunk= needs a number of channels" },
+    { TABLE "0 64K ring ll 1 chunk=64K chunk=64K\n", 5, 27, "chunk is given twice" },
+    { TABLE "0 64K ring ll 0 over=tree\n", 5, 22, "over takes a cell such as tree/ll" },
+    { TABLE "0 64K ring ll 0 over=tree/ll\n", 5, 17, "come together" },
+    { TABLE "0 64K ring ll 0 noise_pct=1\n", 5, 17, "come together" },
+    { TABLE "0 64K ring ll 0 over=tree/ll default_us=1.2345 choice_us=1\n", 5, 41,
+      "default_us takes a number from 0 to 1000000000 with up to three decimals" },
+    { TABLE "0 64K ring ll 0 over=tree/ll default_us=1 choice_us=0\n", 5, 53, "is more than 0" },
+    { HEAD "[model]\n[model]\n", 5, 1, "a second section [model]" },
+    { HEAD "[model x]\n", 4, 1, "unknown section" },
+    { HEAD "[model]\nallreduce ring ll 1 2 3\n", 5, 24, "mb_per_s takes a number" },
+    { HEAD "[model]\nallreduce ring ll 1 2 3 0 5\n", 5, 28, "mb_per_s is more than 0" },
+    { HEAD "[model]\nallreduce ring ll 1 2 3 4 5.55\n", 5, 27, "spread_pct has one decimal" },
+    { HEAD "[model]\nallreduce ring ll 1 2 3 4 5 6\n", 5, 29, "a model ends after spread_pct" },
+    { HEAD "[model]\nreduce ring ll 1 2 3 4 5\nreduce ring ll 1 2 3 4 5\n", 6, 1,
+      "a second model of reduce ring ll" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct profile profile;
+    struct profile_error error;
+    assert_int_equal(profile_parse(cases[i].text, strlen(cases[i].text), &profile, &error),
+                     -EINVAL);
+    if (error.line != cases[i].line || error.column != cases[i].column ||
+        !strstr(error.text, cases[i].says)) {
+      fail_msg("case %zu: got %d:%d: %s", i, error.line, error.column, error.text);
+    }
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(measured_rows_are_read),
+    cmocka_unit_test(models_are_read),
+    cmocka_unit_test(what_is_written_reads_the_same),
+    cmocka_unit_test(figures_are_part_of_the_decision),
+    cmocka_unit_test(bad_lines_are_placed),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -45,7 +45,7 @@ NET_SRC := $(call sources,$(addprefix net_plugin/,abi plugin setup observe engin
 TUNER_SRC := $(call sources,$(addprefix tuner_plugin/,abi plugin decide calibrate))
 MODEL_SRC := $(call sources,tuner_plugin/model)
 NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf))
-TUNER_TOOL_SRC := $(call sources,tuner_plugin/tools)
+TUNER_TOOL_SRC := $(call sources,$(addprefix tuner_plugin/,tools tools/calibrate))
 
 NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so
 TUNER_PLUGIN := $(BUILD)/lib/libnccl-tuner-stratus.so
@@ -113,6 +113,13 @@ $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
   $(filter-out %/stratus-net.o,$(call objects,$(NET_TOOL_SRC))) $(STRATUS_A)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ -lcmocka $(URING_A) $(JSON_LIBS) $(STATIC_LIBS)
+
+# Parts of stratus-tune.
+$(BUILD)/tests/test_calibrate: $(BUILD)/obj/tests/unit/test_calibrate.o \
+  $(filter-out %/stratus-tune.o,$(call objects,$(TUNER_TOOL_SRC) tests/lib/tree.c)) $(STRATUS_A) \
+  | $(BUILD)/bin/stratus-tune
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 # Runs the tool.
 $(BUILD)/tests/test_tuner_tool: | $(BUILD)/bin/stratus-tune

@@ -91,7 +91,7 @@
     "calibrate tries what STRATUS_CALIBRATE says; set by stratus-tune calibrate, equal on all "    \
     "hosts")                                                                                       \
   X(CALIBRATE, STRING, "", "", "", TUNER,                                                          \
-    "plan of a calibration, as in allreduce:8,64K=*; equal on all hosts")                          \
+    "plan of a calibration, as in allreduce:8,64K=all; equal on all hosts")                        \
   X(LOG, ENUM, "info", "warn|info|trace", "", BOTH,                                                \
     "most detailed level handed to NCCL's log, which filters by NCCL_DEBUG")                       \
   X(SYSFS_ROOT, STRING, "/", "", "", BOTH, "directory that holds sys and proc, for tests")

@@ -18,7 +18,7 @@ static const struct tuner_host host = { .abi_version = 5, .nccl_version = 22907 
 static const struct tuner_shape shape = { .ranks = 4, .nodes = 2 };
 static const uint64_t sizes[SIZES] = { 8, 1024, 65536, 1 << 20, 12345 }; /* the last: no plan */
 
-#define PLAN "seed=3;channels=0,1;allreduce:8,1K,64K,1M=*"
+#define PLAN "seed=3/channels=0,1/allreduce:8,1K,64K,1M=all"
 
 static int set_up(void **state) {
   (void)state;
@@ -118,7 +118,7 @@ static void *call_often(void *argument) {
 /* Two threads on one communicator lose no call: every cell comes equally often. */
 static void threads_lose_no_call(void **state) {
   (void)state;
-  struct tuner *tuner = open_tuner(host, shape, "calibrate", "channels=0;allreduce:8=*");
+  struct tuner *tuner = open_tuner(host, shape, "calibrate", "channels=0/allreduce:8=all");
   static struct worker workers[2];
   pthread_t threads[2];
   for (int i = 0; i < 2; i++) {
@@ -136,7 +136,7 @@ static void threads_lose_no_call(void **state) {
     assert_int_equal(workers[0].counts[cells[i]] + workers[1].counts[cells[i]], 800);
   }
   tuner_close(tuner);
-  assert_int_equal(log_capture_find("calibrate end allreduce 8 calls 2400"), 1);
+  assert_int_equal(log_capture_find("calibrate end allreduce 8 calls 2400 ."), 1);
 }
 
 static void log_says_what_was_open(void **state) {
@@ -150,16 +150,16 @@ static void log_says_what_was_open(void **state) {
   assert_int_equal(
       log_capture_find("calibrate open allreduce 1024 ranks 4 nodes 2 nccl 22907 cells "
                        "tree.ll ring.ll ring.simple tree.ll@1 ring.ll@1 "
-                       "ring.simple@1"),
+                       "ring.simple@1 ."),
       1);
   assert_int_equal(log_capture_find("calibrate open"), 1);
-  assert_int_equal(log_capture_find("calibrate end allreduce 1024 calls 3"), 1);
+  assert_int_equal(log_capture_find("calibrate end allreduce 1024 calls 3 ."), 1);
   assert_int_equal(log_capture_find("calibrate end"), 1);
 }
 
 static void an_offer_that_changes_is_told(void **state) {
   (void)state;
-  struct tuner *tuner = open_tuner(host, shape, "calibrate", "allreduce:8=*");
+  struct tuner *tuner = open_tuner(host, shape, "calibrate", "allreduce:8=all");
   float us[ALGOS][PROTOS];
   for (int k = 0; k < 2; k++) {
     for (int cell = 0; cell < ALGOS * PROTOS; cell++) {

@@ -109,15 +109,15 @@ static void seed_size_and_collective_change_the_order(void **state) {
 static void never_tries_what_nccl_ruled_out(void **state) {
   (void)state;
   struct cells cells = offer(-1.0f, 10.0f, 9.0f, NAN);
-  struct schedule_set set = open_first("channels=0,2;allreduce:8=*", &cells, ALGOS);
+  struct schedule_set set = open_first("channels=0,2/allreduce:8=all", &cells, ALGOS);
   assert_string_equal(name(&set), "ring.ll tree.simple tree.simple@2 ring.ll@2");
   set =
       open_first("allreduce:8=tree.ll,ring.simple,ring.ll128@1,tree.simple,pat.simple", &cells, 6);
   assert_string_equal(name(&set), "ring.ll tree.simple");
   cells = offer(-1.0f, INFINITY, -1.0f, NAN);
-  set = open_first("allreduce:8=*,tree.ll", &cells, ALGOS);
+  set = open_first("allreduce:8=all,tree.ll", &cells, ALGOS);
   assert_int_equal(set.count, 0);
-  struct plan plan = parse("allreduce:8=*");
+  struct plan plan = parse("allreduce:8=all");
   plan_open(&plan, &plan.entries[0], (struct schedule_costs){ NULL, ALGOS, PROTOS }, &set);
   assert_int_equal(set.count, 0);
 }
@@ -134,9 +134,9 @@ static void only_offered_cells_whatever_the_table(void **state) {
     }
     struct cells before = cells;
     struct schedule_set set =
-        open_first("channels=0,1,4;cost=200;ll=1G;allreduce:8=*", &cells, ALGOS);
+        open_first("channels=0,1,4/cost=200/ll=1G/allreduce:8=all", &cells, ALGOS);
     struct schedule_set again =
-        open_first("channels=0,1,4;cost=200;ll=1G;allreduce:8=*", &cells, ALGOS);
+        open_first("channels=0,1,4/cost=200/ll=1G/allreduce:8=all", &cells, ALGOS);
     assert_true(schedule_is_same(&set, &again));
     assert_memory_equal(&cells, &before, sizeof cells);
     for (size_t i = 0; i < set.count; i++) {
@@ -150,11 +150,11 @@ static void only_offered_cells_whatever_the_table(void **state) {
 static void hopeless_cells_are_left_out(void **state) {
   (void)state;
   struct cells cells = offer(10.0f, 30.0f, 45.0f, 11.0f);
-  struct schedule_set set = open_first("allreduce:1M=*", &cells, ALGOS);
+  struct schedule_set set = open_first("allreduce:1M=all", &cells, ALGOS);
   assert_string_equal(name(&set), "tree.ll tree.simple ring.simple"); /* 45 is over 4 x 10 */
-  set = open_first("cost=5;allreduce:1M=*", &cells, ALGOS);
+  set = open_first("cost=5/allreduce:1M=all", &cells, ALGOS);
   assert_string_equal(name(&set), "tree.ll tree.simple ring.ll ring.simple");
-  set = open_first("cost=5;allreduce:2M=*", &cells, ALGOS); /* LL, unless NCCL itself chose it */
+  set = open_first("cost=5/allreduce:2M=all", &cells, ALGOS); /* LL, unless NCCL itself chose it */
   assert_string_equal(name(&set), "tree.ll tree.simple ring.simple");
   set = open_first("allreduce:2M=ring.ll", &cells, ALGOS); /* named: tried */
   assert_string_equal(name(&set), "tree.ll ring.ll");
@@ -167,13 +167,14 @@ static void collnet_keeps_its_channels(void **state) {
   (void)state;
   struct cells cells = offer(10.0f, -1.0f, -1.0f, -1.0f);
   cells.us[PROFILE_COLLNET_CHAIN][PROFILE_SIMPLE] = 12.0f;
-  struct schedule_set set = open_first("channels=0,2;allreduce:8=*", &cells, ALGOS);
+  struct schedule_set set = open_first("channels=0,2/allreduce:8=all", &cells, ALGOS);
   assert_string_equal(name(&set), "tree.ll collnetchain.simple tree.ll@2");
 }
 
 static void plan_is_read_and_found(void **state) {
   (void)state;
-  struct plan plan = parse("seed=12;channels=1;allreduce:8,64K=*;allgather:8=tree.ll128@3,default");
+  struct plan plan =
+      parse("seed=12/channels=1/allreduce:8,64K=all/allgather:8=tree.ll128@3,default");
   assert_int_equal(plan.seed, 12);
   assert_int_equal(plan.entry_count, 3);
   assert_int_equal(plan_find(&plan, PROFILE_ALLREDUCE, 65536), 1);
@@ -193,24 +194,24 @@ static void bad_plans_name_the_fault(void **state) {
   } bad[] = {
     { "", "COLLECTIVE:SIZES" },
     { "seed=1", "no collective" },
-    { "seed=x;allreduce:8=*", "seed=" },
-    { "cost=0;allreduce:8=*", "1 to 200" },
-    { "cost=201;allreduce:8=*", "1 to 200" },
-    { "channels=65;allreduce:8=*", "0 to 64" },
-    { "channels=1,1,1,1,1,1,1,1,1;allreduce:8=*", "up to 8" },
-    { "ll=x;allreduce:8=*", "a size" },
+    { "seed=x/allreduce:8=all", "seed=" },
+    { "cost=0/allreduce:8=all", "1 to 200" },
+    { "cost=201/allreduce:8=all", "1 to 200" },
+    { "channels=65/allreduce:8=all", "0 to 64" },
+    { "channels=1,1,1,1,1,1,1,1,1/allreduce:8=all", "up to 8" },
+    { "ll=x/allreduce:8=all", "a size" },
     { "allreduce:8", "what to try" },
     { "allreduce:8=", "no cell" },
-    { "allreduce:x=*", "a size is wanted" },
-    { "allreduce:8,=*", "a size is wanted" },
-    { "alltoall:8=*", "broadcast|reduce" },
+    { "allreduce:x=all", "a size is wanted" },
+    { "allreduce:8,=all", "a size is wanted" },
+    { "alltoall:8=all", "broadcast|reduce" },
     { "allreduce:8=ring", "no cell" },
     { "allreduce:8=ring.simple@0", "no cell" },
     { "allreduce:8=ring.simple@65", "no cell" },
     { "allreduce:8=ring.simple@", "no cell" },
-    { "allreduce:8=*;allreduce:4,8=*", "twice" },
-    { "allreduce:8=*;", "COLLECTIVE" },
-    { "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:8=*",
+    { "allreduce:8=all/allreduce:4,8=all", "twice" },
+    { "allreduce:8=all/", "COLLECTIVE" },
+    { "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:8=all",
       "accepted" },
   };
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

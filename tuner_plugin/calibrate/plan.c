@@ -77,7 +77,7 @@ const char *plan_format_cell(struct schedule_cell cell, char text[PLAN_CELL_TEXT
 }
 
 static int read_cell(struct reader *reader, const char *word, struct plan_entry *entry) {
-  if (strcmp(word, "*") == 0) {
+  if (strcmp(word, "all") == 0) {
     entry->is_all = true;
     return 0;
   }
@@ -89,8 +89,8 @@ static int read_cell(struct reader *reader, const char *word, struct plan_entry 
     return fail(reader, "more than %zu cells for one size", room);
   }
   if (plan_parse_cell(word, &entry->cells[entry->cell_count]) < 0) {
-    return fail(reader, "\"%s\" is no cell; accepted: *, default, or as in tree.ll, ring.simple@2",
-                word);
+    return fail(reader,
+                "\"%s\" is no cell; accepted: all, default, or as in tree.ll, ring.simple@2", word);
   }
   entry->cell_count++;
   return 0;
@@ -99,7 +99,7 @@ static int read_cell(struct reader *reader, const char *word, struct plan_entry 
 static int read_cells(struct reader *reader, const char *text, struct plan_entry *entry) {
   for (;;) {
     char word[WORD_MAX];
-    if (!take_word(text, ",;", word, &text)) {
+    if (!take_word(text, ",/", word, &text)) {
       return fail(reader, "too long for a cell: %.40s", text);
     }
     int result = read_cell(reader, word, entry);
@@ -144,7 +144,7 @@ static int read_collective(struct reader *reader, const char *text) {
   struct plan_entry entry = { 0 };
   char word[WORD_MAX];
   const char *sizes;
-  if (!take_word(text, ":=;", word, &sizes) || *sizes != ':') {
+  if (!take_word(text, ":=/", word, &sizes) || *sizes != ':') {
     return fail(reader,
                 "\"%.40s\": accepted: seed=, ll=, cost=, channels=, or COLLECTIVE:SIZES=", text);
   }
@@ -153,7 +153,7 @@ static int read_collective(struct reader *reader, const char *text) {
     return fail(reader, "\"%s\" is no collective; accepted: %s", word, collective_words);
   }
   entry.collective = (enum profile_collective)collective;
-  const char *cells = sizes + strcspn(sizes, "=;");
+  const char *cells = sizes + strcspn(sizes, "=/");
   if (*cells != '=') {
     return fail(reader, "%s: = and what to try are missing", word);
   }
@@ -169,7 +169,7 @@ static int read_channels(struct reader *reader, const char *text) {
   for (;;) {
     char word[WORD_MAX];
     int64_t channels;
-    if (!take_word(text, ",;", word, &text) || quantity_parse_int(word, &channels) < 0 ||
+    if (!take_word(text, ",/", word, &text) || quantity_parse_int(word, &channels) < 0 ||
         channels < 0 || channels > PROFILE_CHANNELS_MAX ||
         plan->channel_count == PLAN_CHANNELS_MAX) {
       return fail(reader, "channels= takes up to %d numbers from 0 to %d", PLAN_CHANNELS_MAX,
@@ -191,7 +191,7 @@ static int read_setting(struct reader *reader, const char *name, const char *val
   if (strcmp(name, "channels") == 0) {
     return read_channels(reader, value);
   }
-  if (!take_word(value, ";", word, &end)) {
+  if (!take_word(value, "/", word, &end)) {
     return fail(reader, "%s=: too long", name);
   }
   if (strcmp(name, "ll") == 0) {
@@ -224,14 +224,14 @@ int plan_parse(const char *text, struct plan_entry *entries, struct plan *plan,
   for (;;) {
     char word[WORD_MAX];
     const char *next;
-    bool is_setting = take_word(text, "=:;", word, &next) && *next == '=' &&
+    bool is_setting = take_word(text, "=:/", word, &next) && *next == '=' &&
                       quantity_find_word("seed|ll|cost|channels", word) >= 0;
     int result =
         is_setting ? read_setting(&reader, word, next + 1) : read_collective(&reader, text);
     if (result < 0) {
       return result;
     }
-    text += strcspn(text, ";");
+    text += strcspn(text, "/");
     if (*text == '\0') {
       break;
     }

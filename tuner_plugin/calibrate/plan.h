@@ -3,14 +3,15 @@
  * Owns: nothing; the entries are the caller's.  Threads: any.
  * Blocks: never.  Fails: -EINVAL for bad text, with the place and what is accepted.
  *
- *   seed=7;ll=1M;cost=4;channels=0,2;allreduce:8,64K=*;allreduce:1M=tree.simple,ring.simple@2
+ *   seed=7/ll=1M/cost=4/channels=0,2/allreduce:8,64K=all/allreduce:1M=tree.simple,ring.simple@2
  *
- * Parts are separated by semicolons. Of the first four, which come first, each may be left out:
- * seed of the order; size above which `*` leaves LL out; how many times dearer than NCCL's choice a
- * cell of `*` may be in NCCL's own eyes; numbers of channels that `*` tries, 0 for NCCL's own. Then
- * come collectives with their sizes, in bytes as NCCL counts for its tuner, and what to try there:
- * `*` for every cell that NCCL offers, algorithm.protocol, algorithm.protocol@channels, or
- * `default` for NCCL's choice, which is always tried. No collective and size may come twice. */
+ * Parts are separated by slashes; no shell minds any of it. Of the first four, which come first,
+ * each may be left out: seed of the order; size above which `all` leaves LL out; how many times
+ * dearer than NCCL's choice a cell of `all` may be in NCCL's own eyes; numbers of channels that
+ * `all` tries, 0 for NCCL's own. Then come collectives with their sizes, in bytes as NCCL counts
+ * for its tuner, and what to try there: `all` for every cell that NCCL offers, algorithm.protocol,
+ * algorithm.protocol@channels, or `default` for NCCL's choice, which is always tried. No collective
+ * and size may come twice. */
 #ifndef TUNER_PLUGIN_CALIBRATE_PLAN_H
 #define TUNER_PLUGIN_CALIBRATE_PLAN_H
 
@@ -29,7 +30,7 @@ struct plan_entry {
   uint64_t bytes;
   struct schedule_cell cells[SCHEDULE_CELLS_MAX - 1];
   size_t cell_count;
-  bool is_all; /* `*` */
+  bool is_all; /* `all` */
 };
 
 struct plan {

@@ -65,9 +65,9 @@ struct calibration *calibration_open(const char *plan, struct tuner_host host,
 static void say_end(const struct plan_entry *entry, const struct stream *stream) {
   const char *name = profile_collective_name(entry->collective);
   if (stream->is_unsteady) {
-    LOG_INFO("calibrate end %s %" PRIu64 " unsteady", name, entry->bytes);
+    LOG_INFO("calibrate end %s %" PRIu64 " unsteady .", name, entry->bytes);
   } else if (stream->calls > 0) {
-    LOG_INFO("calibrate end %s %" PRIu64 " calls %" PRIu64, name, entry->bytes, stream->calls);
+    LOG_INFO("calibrate end %s %" PRIu64 " calls %" PRIu64 " .", name, entry->bytes, stream->calls);
   }
 }
 
@@ -92,7 +92,7 @@ static void say_open(const struct calibration *calibration, const struct plan_en
     length += (size_t)snprintf(cells + length, sizeof cells - length, " %s",
                                plan_format_cell(set->cells[i], cell));
   }
-  LOG_INFO("calibrate open %s %" PRIu64 " ranks %zu nodes %zu nccl %d cells%s",
+  LOG_INFO("calibrate open %s %" PRIu64 " ranks %zu nodes %zu nccl %d cells%s .",
            profile_collective_name(entry->collective), entry->bytes, calibration->shape.ranks,
            calibration->shape.nodes, calibration->host.nccl_version, cells);
 }

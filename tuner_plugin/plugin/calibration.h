@@ -6,11 +6,11 @@
  *
  * stratus-tune calibrate labels the calls from these lines of NCCL's log, which every rank writes:
  *
- *   calibrate open allreduce 4194304 ranks 16 nodes 2 nccl 22907 cells ring.simple tree.ll ...
- *   calibrate end allreduce 4194304 calls 45
+ *   calibrate open allreduce 4194304 ranks 16 nodes 2 nccl 22907 cells ring.simple tree.ll .
+ *   calibrate end allreduce 4194304 calls 45 .
  *
- * with NCCL's own choice first; "unsteady" instead of the number of calls where NCCL's offer
- * changed on the way. */
+ * with NCCL's own choice first, and a full stop at the end of what is complete; "unsteady" instead
+ * of the number of calls where NCCL's offer changed on the way. */
 #ifndef TUNER_PLUGIN_PLUGIN_CALIBRATION_H
 #define TUNER_PLUGIN_PLUGIN_CALIBRATION_H
 

@@ -3,6 +3,8 @@
 #include <stddef.h>
 
 #include "common/version.h"
+#include "tuner_plugin/calibrate/schedule.h"
+#include "tuner_plugin/tools/calibrate/campaign.h"
 #include "tuner_plugin/tools/tune.h"
 
 static const struct cli_option explain_options[] = {
@@ -15,6 +17,24 @@ static const struct cli_option explain_options[] = {
   { "nodes", 'n', CLI_INT, &tune_explain_options.nodes, "COUNT", "nodes of the communicator", 1,
     1000000 },
   { "ppn", 'r', CLI_INT, &tune_explain_options.ppn, "COUNT", "ranks on each node", 1, 1024 },
+  { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
+};
+
+static const struct cli_option calibrate_options[] = {
+  { "samples", 's', CLI_STRING, &tune_calibrate_options.samples, "FILE",
+    "samples are appended to it; what is there is not measured again", 0, 0 },
+  CAMPAIGN_OPTION_ROWS,
+  { "channels", 0, CLI_STRING, &tune_calibrate_options.channels, "LIST",
+    "numbers of channels to try, as in 0,1,4; 0 is NCCL's own", 0, 0 },
+  { "ll", 0, CLI_SIZE, &tune_calibrate_options.ll_bytes, "SIZE", "LL is not tried above", 0, 0 },
+  { "cost", 0, CLI_INT, &tune_calibrate_options.cost_factor, "N",
+    "cells that NCCL holds to be this many times worse are not tried", 1,
+    SCHEDULE_COST_FACTOR_MAX },
+  { "seed", 0, CLI_INT, &tune_calibrate_options.seed, "N", "of the order", 0, INT32_MAX },
+  { "rounds", 0, CLI_INT, &tune_calibrate_options.rounds, "N",
+    "launches; each after the first measures only what is undecided", 1, 99 },
+  { "env-name", 0, CLI_STRING, &tune_calibrate_options.env_name, "NAME",
+    "what to call the variables that are set", 0, 0 },
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 
@@ -41,6 +61,13 @@ static const struct cli_command commands[] = {
     .has_json = true,
     .options = explain_options,
     .run = tune_explain },
+  { .name = "calibrate",
+    .summary = "measure every algorithm and protocol on all ranks: samples for `stratus-tune fit`",
+    .arguments = "[-- COMMAND...]",
+    .max_arguments = -1,
+    .example = "stratus-tune calibrate -s s.jsonl -- mpirun -np 16 -N 8 all_reduce_perf",
+    .options = calibrate_options,
+    .run = tune_calibrate },
   { .name = NULL },
 };
 

@@ -28,6 +28,19 @@ struct tune_explain_options {
 extern struct tune_explain_options tune_explain_options;
 int tune_explain(int argument_count, char **arguments, bool is_json);
 
+/* Beside these, both have what tools/calibrate/campaign.h says. */
+struct tune_calibrate_options {
+  const char *samples;
+  const char *channels;
+  uint64_t ll_bytes;
+  int64_t cost_factor;
+  int64_t seed;
+  int64_t rounds;
+  const char *env_name;
+};
+extern struct tune_calibrate_options tune_calibrate_options;
+int tune_calibrate(int argument_count, char **arguments, bool is_json);
+
 /* Reads the named profile, or, for NULL, the one the plugins would find here. `path` gets the file.
  * Returns CLI_OK, or CLI_FAILED after a message; the caller frees the profile. */
 int tune_load(const char *name, struct profile *profile, char path[PROFILE_PATH_MAX]);

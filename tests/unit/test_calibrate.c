@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calibrate: the command line for every launcher, labels by replay, which cells stay in the race.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/lib/tree.h"
+#include "tests/lib/unit.h"
+#include "tuner_plugin/tools/calibrate/campaign.h"
+#include "tuner_plugin/tools/calibrate/label.h"
+
+/* ---- launchers ---- */
+
+static const uint64_t sizes[] = { 8, 64, 4096 };
+static const char *const variables[] = { "STRATUS_MODE=calibrate",
+                                         "STRATUS_CALIBRATE=allreduce:8=all", NULL };
+
+static struct launch_job job_of(void) {
+  return (struct launch_job){
+    .collective = PROFILE_ALLGATHER,
+    .sizes = sizes,
+    .size_count = 3,
+    .iterations = 20,
+    .has_call_times = true,
+    .json_path = "/w/x.json",
+    .variables = variables,
+  };
+}
+
+static const char *build(const struct launch *launch, const struct launch_job *job) {
+  static char text[4096];
+  struct launch_words words;
+  launch_build(launch, job, &words);
+  assert_false(words.has_failed);
+  text[0] = '\0';
+  for (size_t i = 0; i < words.count; i++) {
+    strcat(strcat(text, i ? " " : ""), words.words[i]);
+  }
+  launch_words_free(&words);
+  return text;
+}
+
+static void clear_environment(void) {
+  static const char *const names[] = { "OMPI_COMM_WORLD_RANK",
+                                       "OMPI_COMM_WORLD_SIZE",
+                                       "SLURM_PROCID",
+                                       "SLURM_STEP_NUM_TASKS",
+                                       "PMI_RANK",
+                                       "PMI_SIZE",
+                                       "RANK",
+                                       "WORLD_SIZE" };
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    unsetenv(names[i]);
+  }
+}
+
+static void a_list_of_hosts(void **state) {
+  (void)state;
+  struct launch launch = { .ppn = 8, .is_split_cpus = true, .program = "stratus-coll" };
+  assert_true(launch_choose(&launch, "a,b", NULL, 0));
+  struct launch_job job = job_of();
+  job.min_time_ns = 50000000;
+  assert_string_equal(build(&launch, &job),
+                      "stratus-coll --hosts a,b --ppn 8 --split-cpus --env STRATUS_MODE=calibrate "
+                      "--env STRATUS_CALIBRATE=allreduce:8=all --op all_gather --sizes 8,64,4096 "
+                      "-n 20 -w 1 -c 0 --min-time 50000us --per-iteration --json /w/x.json");
+  assert_int_equal(launch_calls_before(&launch, &job), 2);
+  job.min_time_ns = 0;
+  job.checks = 3;
+  assert_int_equal(launch_calls_before(&launch, &job), 1);
+  assert_int_equal(launch_calls_after(&launch, &job), 3);
+}
+
+/* A program named mpirun that says who it is. */
+static void make_mpirun(char path[64], char directory[32], const char *says) {
+  strcpy(directory, "/tmp/test-calibrate-XXXXXX");
+  assert_non_null(mkdtemp(directory));
+  snprintf(path, 64, "%s/mpirun", directory);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fprintf(file, "#!/bin/sh\necho '%s'\n", says);
+  fclose(file);
+  assert_int_equal(chmod(path, 0755), 0);
+}
+
+static void mpirun_of_open_mpi_and_of_hydra(void **state) {
+  (void)state;
+  static const struct {
+    const char *says, *expected;
+  } cases[] = {
+    { "mpirun (Open MPI) 4.1.4",
+      " -x STRATUS_MODE -x STRATUS_CALIBRATE -np 16 -N 8 /opt/all_gather_perf -g 1 -b 8 -e 4096 -f "
+      "8 -n 20 -w 0 -c 0 -I 1 -J /w/x.json" },
+    { "HYDRA build details:",
+      " -np 16 -N 8 /opt/all_gather_perf -g 1 -b 8 -e 4096 -f 8 -n 20 -w 0 -c 0 -I 1 -J "
+      "/w/x.json" },
+  };
+  for (size_t i = 0; i < 2; i++) {
+    char path[64], directory[32];
+    make_mpirun(path, directory, cases[i].says);
+    char *command[] = { path, "-np", "16", "-N", "8", "/opt/all_reduce_perf", "-g", "1" };
+    struct launch launch = { 0 };
+    assert_true(launch_choose(&launch, NULL, command, 8));
+    struct launch_job job = job_of();
+    const char *text = build(&launch, &job);
+    assert_memory_equal(text, path, strlen(path));
+    assert_string_equal(text + strlen(path), cases[i].expected);
+    assert_int_equal(launch_calls_before(&launch, &job), 1);
+    remove(path);
+    remove(directory);
+  }
+}
+
+static void srun_and_torchrun_hand_on_the_environment(void **state) {
+  (void)state;
+  char *srun[] = { "srun", "-N", "2", "stratus-coll", "-g", "1" };
+  struct launch launch = { 0 };
+  assert_true(launch_choose(&launch, NULL, srun, 6));
+  struct launch_job job = job_of();
+  assert_string_equal(build(&launch, &job), "srun -N 2 stratus-coll -g 1 --op all_gather --sizes "
+                                            "8,64,4096 -n 20 -w 1 -c 0 --per-iteration --json "
+                                            "/w/x.json");
+  char *torchrun[] = { "torchrun", "--nnodes=2", "--no-python", "stratus-coll" };
+  assert_true(launch_choose(&launch, NULL, torchrun, 4));
+  assert_memory_equal(build(&launch, &job), "torchrun --nnodes=2 --no-python stratus-coll --op",
+                      49);
+}
+
+static void inside_of_a_rank(void **state) {
+  (void)state;
+  static const char *const names[][2] = { { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
+                                          { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
+                                          { "PMI_RANK", "PMI_SIZE" },
+                                          { "RANK", "WORLD_SIZE" } };
+  for (size_t i = 0; i < 4; i++) {
+    clear_environment();
+    struct launch launch = { .program = "/bin/stratus-coll" };
+    assert_false(launch_choose(&launch, NULL, NULL, 0));
+    setenv(names[i][0], "3", 1);
+    setenv(names[i][1], "3", 1);
+    assert_false(launch_choose(&launch, NULL, NULL, 0)); /* rank 3 of 3 */
+    setenv(names[i][1], "4", 1);
+    assert_true(launch_choose(&launch, NULL, NULL, 0));
+    assert_int_equal(launch.kind, LAUNCH_INSIDE);
+    assert_int_equal(launch.rank, 3);
+    assert_int_equal(launch.size, 4);
+    struct launch_job job = job_of();
+    assert_memory_equal(build(&launch, &job), "/bin/stratus-coll --op all_gather --sizes", 41);
+  }
+  clear_environment();
+}
+
+static void what_cannot_be_launched(void **state) {
+  (void)state;
+  clear_environment();
+  struct launch launch = { 0 };
+  char *other[] = { "srun", "python3", "train.py" };
+  assert_false(launch_choose(&launch, NULL, other, 3));
+  assert_false(launch_choose(&launch, "a,b", other, 3));
+}
+
+/* ---- labels ---- */
+
+#define OPEN_LINE                                                                                  \
+  "host:1:2 [0] NCCL INFO TUNER/stratus: calibrate open allreduce 64 ranks 4 nodes 2 nccl 22907 "  \
+  "cells ring.ll tree.ll tree.simple@2 ."
+#define END_LINE "host:1:2 [0] NCCL INFO TUNER/stratus: calibrate end allreduce 64 calls 46 ."
+
+enum { ITERATIONS = 20, SEED = 9 };
+
+/* Cell i takes 100 * (i + 1) us in truth; one call of each place before the timed ones, two after.
+ */
+static void fill_row(struct bench_row *row, double calls_us[BENCH_PLACES][ITERATIONS]) {
+  static const struct label_habit habit = { 1, 2 };
+  struct schedule_key key = { SEED, PROFILE_ALLREDUCE, 64 };
+  uint64_t call = 0;
+  *row = (struct bench_row){ .collective = PROFILE_ALLREDUCE, .bytes = 64 };
+  for (int place = 0; place < BENCH_PLACES; place++) {
+    call += habit.before;
+    for (int i = 0; i < ITERATIONS; i++, call++) {
+      calls_us[place][i] = 100.0 * (double)(schedule_pick(key, 3, call) + 1);
+      if (call < 3) {
+        calls_us[place][i] = 5000; /* sets up its connections */
+      }
+    }
+    row->places[place] = (struct bench_times){ 1, calls_us[place], ITERATIONS };
+    call += habit.after;
+  }
+  assert_int_equal(call, 46);
+}
+
+static void replay_finds_every_call(void **state) {
+  (void)state;
+  struct label_log *log = calloc(1, sizeof *log);
+  static const char *const lines[] = { "nothing", OPEN_LINE, OPEN_LINE "\r", END_LINE, END_LINE };
+  for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+    label_take_line(log, lines[i]);
+  }
+  assert_int_equal(log->count, 1);
+  const struct label_entry *entry = label_find(log, PROFILE_ALLREDUCE, 64);
+  assert_int_equal(entry->nccl, 22907);
+  assert_int_equal(entry->set.cells[2].channels, 2);
+  struct bench_row row;
+  double calls_us[BENCH_PLACES][ITERATIONS];
+  fill_row(&row, calls_us);
+  struct label_times times;
+  char error[LABEL_ERROR_MAX];
+  assert_int_equal(label_row(&row, entry, SEED, (struct label_habit){ 1, 2 }, &times, error), 0);
+  size_t count = 0;
+  for (size_t i = 0; i < times.count; i++) {
+    count += times.cells[i].count;
+    for (size_t k = 0; k < times.cells[i].count; k++) {
+      assert_true(times.cells[i].times_us[k] == 100.0 * (double)(i + 1));
+    }
+  }
+  assert_int_equal(count, 2 * ITERATIONS - 2); /* of the first block two calls were timed */
+  label_free(&times);
+  assert_true(label_row(&row, entry, SEED, (struct label_habit){ 1, 1 }, &times, error) < 0);
+  assert_non_null(strstr(error, "46 calls, 44 expected"));
+  free(log);
+}
+
+static void doubtful_logs_label_nothing(void **state) {
+  (void)state;
+  static const struct {
+    const char *lines[3], *part;
+  } cases[] = {
+    { { OPEN_LINE, "TUNER/stratus: calibrate end allreduce 64 calls 4" }, "no rank told" },
+    { { OPEN_LINE, END_LINE, "TUNER/stratus: calibrate end allreduce 64 calls 47 ." },
+      "different" },
+    { { OPEN_LINE, END_LINE, "TUNER/stratus: calibrate end allreduce 64 unsteady ." }, "changed" },
+    { { OPEN_LINE, END_LINE,
+        "TUNER/stratus: calibrate open allreduce 64 ranks 4 nodes 2 nccl 22907 cells ring.ll ." },
+      "different" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct label_log *log = calloc(1, sizeof *log);
+    for (int k = 0; k < 3 && cases[i].lines[k]; k++) {
+      label_take_line(log, cases[i].lines[k]);
+    }
+    struct bench_row row;
+    double calls_us[BENCH_PLACES][ITERATIONS];
+    fill_row(&row, calls_us);
+    struct label_times times;
+    char error[LABEL_ERROR_MAX];
+    assert_true(
+        label_row(&row, &log->entries[0], SEED, (struct label_habit){ 1, 2 }, &times, error) < 0);
+    if (!strstr(error, cases[i].part)) {
+      fail_msg("\"%s\" is not in: %s", cases[i].part, error);
+    }
+    free(log);
+  }
+  struct label_log *log = calloc(1, sizeof *log);
+  label_take_line(
+      log, "TUNER/stratus: calibrate open allreduce 64 ranks 4 nodes 2 nccl 1 cells ring.ll");
+  label_take_line(
+      log, "TUNER/stratus: calibrate open allreduce 64 ranks 4 nodes 0 nccl 1 cells pat.ll .");
+  label_take_line(log, END_LINE);
+  assert_int_equal(log->count, 0); /* cut off, or nonsense */
+  free(log);
+}
+
+/* ---- the race ---- */
+
+static void slower_cells_leave_the_race(void **state) {
+  (void)state;
+  enum { CALLS = 100 };
+  static const double middle_us[] = { 100, 101, 130, 250, 95 };
+  static double calls_us[5][CALLS];
+  struct label_times times = { .count = 5 };
+  for (size_t c = 0; c < 5; c++) {
+    for (int i = 0; i < CALLS; i++) {
+      /* The last one scatters so much that nothing is known of it but that it is not twice as slow.
+       */
+      calls_us[c][i] = middle_us[c] + (double)(i - CALLS / 2) * (c == 4 ? 1.5 : 0.2);
+    }
+    times.cells[c] = (struct label_cell){ { (uint8_t)c, 0, 0 }, calls_us[c], CALLS };
+  }
+  size_t kept[SCHEDULE_CELLS_MAX];
+  assert_int_equal(label_race(&times, kept), 2);
+  assert_int_equal(kept[0], 1);
+  assert_int_equal(kept[1], 4);
+  struct label_summary summary = label_summarize(calls_us[0], CALLS);
+  assert_true(summary.median_us > 99.8 && summary.median_us < 100.1);
+  assert_true(summary.mad_us > 4.9 && summary.mad_us < 5.1);
+  assert_true(summary.p99_us > 109.4 && summary.p99_us < 109.7);
+  times.cells[4].count = 0;
+  times.count = 1;
+  assert_int_equal(label_race(&times, kept), 0);
+}
+
+/* ---- resuming ---- */
+
+/* Stands in for a whole job under nccl-tests: says what the tuner would, writes what the benchmark
+ * would, and keeps a list of the plans that it was given. */
+static const char fake_perf[] =
+    "#!/bin/sh\n"
+    "echo \"$STRATUS_MODE $STRATUS_CALIBRATE\" >>\"$0.log\"\n"
+    "while [ $# -gt 1 ]; do case $1 in -J) json=$2 ;; -e) last=$2 ;; esac; shift; done\n"
+    "place='{\"time\":10,\"nwrong\":null}'; calls='{\"times_us\":[30,10,11,12]}'\n"
+    "for size in 8 16; do\n"
+    "  [ $size -le $last ] || continue\n"
+    "  echo \"TUNER/stratus: calibrate open allreduce $size ranks 2 nodes 2 nccl 22907 cells "
+    "ring.ll tree.ll .\"\n"
+    "  echo \"TUNER/stratus: calibrate end allreduce $size calls 10 .\"\n"
+    "  "
+    "rows=\"$rows${rows:+,}{\\\"size\\\":$size,\\\"out_of_place\\\":$place,\\\"in_place\\\":$place,"
+    "\\\"out_of_place_per_iter\\\":$calls,\\\"in_place_per_iter\\\":$calls}\"\n"
+    "done\n"
+    "echo \"{\\\"results\\\":[$rows]}\" >\"$json\"\n";
+
+static int run_tool(const struct tree *tree, const char *last) {
+  char self[512], command[2048];
+  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  assert_true(length > 0);
+  self[length] = '\0';
+  *strrchr(self, '/') = '\0';
+  snprintf(command, sizeof command,
+           "cd %s && %s/../bin/stratus-tune calibrate -s s.jsonl -c allreduce -b 8 -e %s -n 4 -t 0 "
+           "-- ./all_reduce_perf >/dev/null 2>err",
+           tree->root, self, last);
+  return system(command);
+}
+
+/* The lines of a file below the tree that hold `part`. */
+static int count_lines(const struct tree *tree, const char *path, const char *part) {
+  char full[TREE_PATH_MAX], line[2048];
+  FILE *file = fopen(tree_path(tree, path, full), "r");
+  assert_non_null(file);
+  int count = 0;
+  while (fgets(line, sizeof line, file)) {
+    count += strstr(line, part) != NULL;
+  }
+  fclose(file);
+  return count;
+}
+
+static void what_is_there_is_not_measured_again(void **state) {
+  (void)state;
+  struct tree tree;
+  char full[TREE_PATH_MAX];
+  tree_create(&tree);
+  tree_write(&tree, "all_reduce_perf", "%s", fake_perf);
+  assert_int_equal(chmod(tree_path(&tree, "all_reduce_perf", full), 0755), 0);
+  assert_int_equal(run_tool(&tree, "8"), 0);
+  assert_int_equal(count_lines(&tree, "all_reduce_perf.log", "calibrate "), 1);
+  assert_int_equal(count_lines(&tree, "s.jsonl", "\"bytes\":8,"), 3); /* alone, and two cells */
+  assert_int_equal(count_lines(&tree, "s.jsonl", "\"default\":true"), 2);
+  assert_int_equal(run_tool(&tree, "8"), 0);
+  assert_int_equal(count_lines(&tree, "all_reduce_perf.log", ""), 2);
+  assert_int_equal(run_tool(&tree, "16"), 0); /* one size more: only that one is tried */
+  assert_int_equal(count_lines(&tree, "all_reduce_perf.log", "allreduce:16=all"), 1);
+  assert_int_equal(count_lines(&tree, "s.jsonl", "\"bytes\":8,"), 3);
+  assert_int_equal(count_lines(&tree, "s.jsonl", "\"bytes\":16,"), 3);
+  /* A launch that fails leaves what there was. */
+  tree_write(&tree, "all_reduce_perf", "#!/bin/sh\necho no GPU here\nexit 3\n");
+  assert_true(run_tool(&tree, "32") != 0);
+  assert_int_equal(count_lines(&tree, "err", "no GPU here"), 1);
+  assert_int_equal(count_lines(&tree, "s.jsonl", ""), 6);
+  tree_remove(&tree);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_list_of_hosts),
+    cmocka_unit_test(mpirun_of_open_mpi_and_of_hydra),
+    cmocka_unit_test(srun_and_torchrun_hand_on_the_environment),
+    cmocka_unit_test(inside_of_a_rank),
+    cmocka_unit_test(what_cannot_be_launched),
+    cmocka_unit_test(replay_finds_every_call),
+    cmocka_unit_test(doubtful_logs_label_nothing),
+    cmocka_unit_test(slower_cells_leave_the_race),
+    cmocka_unit_test(what_is_there_is_not_measured_again),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

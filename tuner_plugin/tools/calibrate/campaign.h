@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* campaign: launches of one benchmark over collectives and sizes: what calibrate and verify-ab
+ * share. Owns: all it needs, until campaign_close.  Threads: the main thread. Blocks: while a
+ * launch runs.  Fails: with a message and CLI_FAILED or CLI_USAGE. */
+#ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_CAMPAIGN_H
+#define TUNER_PLUGIN_TOOLS_CALIBRATE_CAMPAIGN_H
+
+#include "tuner_plugin/calibrate/plan.h"
+#include "tuner_plugin/model/sample_file.h"
+#include "tuner_plugin/tools/calibrate/launch.h"
+
+struct campaign_options {
+  const char *collectives; /* "allreduce,allgather" */
+  uint64_t min_bytes;
+  uint64_t max_bytes;
+  int64_t factor;
+  int64_t iterations;
+  uint64_t min_time_ns;
+  uint64_t timeout_ns;
+  const char *hosts; /* NULL: none */
+  int64_t ppn;
+  bool is_split_cpus;
+  const char *program; /* stratus-coll */
+  const char *work;    /* directory for the benchmark's files */
+};
+extern struct campaign_options campaign_options;
+
+/* Rows of the table of options that both commands have. */
+#define CAMPAIGN_OPTION_ROWS                                                                         \
+  { "coll", 'c', CLI_STRING, &campaign_options.collectives, "LIST", "collectives", 0, 0 },           \
+      { "minbytes", 'b', CLI_SIZE, &campaign_options.min_bytes, "SIZE", "smallest size", 0, 0 },     \
+      { "maxbytes", 'e', CLI_SIZE, &campaign_options.max_bytes, "SIZE", "largest size", 0, 0 },      \
+      { "stepfactor", 'f', CLI_INT, &campaign_options.factor, "N", "from one size to the next", 2,   \
+        1024 },                                                                                      \
+      { "iters", 'n',                                                                                \
+        CLI_INT, &campaign_options.iterations,                                                       \
+        "N",     "calls of each size, out of place and in place each",                               \
+        2,       1000000 },                                                                          \
+      { "min-time",                                                                                  \
+        't',                                                                                         \
+        CLI_DURATION,                                                                                \
+        &campaign_options.min_time_ns,                                                               \
+        "TIME",                                                                                      \
+        "more calls until they take this long (stratus-coll)",                                       \
+        0,                                                                                           \
+        0 },                                                                                         \
+      { "timeout",                                                                                   \
+        'T',                                                                                         \
+        CLI_DURATION,                                                                                \
+        &campaign_options.timeout_ns,                                                                \
+        "TIME",                                                                                      \
+        "end a launch with an error after this long",                                                \
+        0,                                                                                           \
+        0 },                                                                                         \
+      { "hosts",    'H',                                                                             \
+        CLI_STRING, &campaign_options.hosts,                                                         \
+        "LIST",     "hosts, as stratus-coll --hosts takes them; instead of a command",               \
+        0,          0 },                                                                             \
+      { "ppn", 'r', CLI_INT, &campaign_options.ppn, "COUNT", "with --hosts: ranks on each", 1, 64 }, \
+      { "split-cpus",                                                                                \
+        0,                                                                                           \
+        CLI_FLAG,                                                                                    \
+        &campaign_options.is_split_cpus,                                                             \
+        NULL,                                                                                        \
+        "with --hosts: hosts on this machine share its CPUs out",                                    \
+        0,                                                                                           \
+        0 },                                                                                         \
+      { "program", 0, CLI_STRING, &campaign_options.program, "PATH", "stratus-coll", 0, 0 }, {       \
+    "work", 'w', CLI_STRING, &campaign_options.work, "DIR",                                          \
+        "for the benchmark's files; rank 0's host must see it, too", 0, 0                            \
+  }
+
+enum { CAMPAIGN_VARIABLES_MAX = 60, CAMPAIGN_ID_MAX = 9 };
+
+struct campaign {
+  struct launch launch;
+  enum profile_collective collectives[PROFILE_COLLECTIVE_COUNT];
+  size_t collective_count;
+  char id[CAMPAIGN_ID_MAX];       /* of everything that shapes what is measured, but for sizes */
+  char hosts_id[CAMPAIGN_ID_MAX]; /* of the list of hosts; empty: not known */
+  char json_path[PROFILE_PATH_MAX];
+  struct sample_file done; /* samples of earlier runs */
+  const char *variables[CAMPAIGN_VARIABLES_MAX + 1];
+};
+
+/* `arguments`: the command behind `--`, if any. `settings`: what else shapes the measurement. */
+int campaign_open(struct campaign **campaign, int argument_count, char **arguments,
+                  const char *settings);
+void campaign_close(struct campaign *campaign);
+
+/* Reads samples that are there already; none is no error. */
+int campaign_read_done(struct campaign *campaign, const char *path);
+
+/* Whether a sample's run was a launch of this campaign that tried cells. */
+bool campaign_owns(const struct campaign *campaign, const char *run);
+
+/* The sizes that were asked for, as the benchmark will round them where that is known already. */
+size_t campaign_sizes(const struct campaign *campaign, enum profile_collective collective,
+                      uint64_t sizes[PLAN_ENTRIES_MAX]);
+
+/* `ours` and what the user has set for NCCL and stratus, as the ranks get it. Valid until the next
+ * call. */
+const char *const *campaign_variables(struct campaign *campaign, const char *const *ours);
+
+/* Runs a job and says how far it is; `alone`, if not NULL, tells what calls take. */
+int campaign_run(struct campaign *campaign, const struct launch_job *job, const char *what,
+                 const struct bench *alone, launch_line_fn *take, void *to);
+int campaign_read(const struct campaign *campaign, const struct launch_job *job,
+                  struct bench *bench);
+
+/* A line on stderr, from rank 0 only. */
+__attribute__((format(printf, 1, 2))) void campaign_say(const char *format, ...);
+
+#endif

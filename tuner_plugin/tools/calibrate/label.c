@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the tuner's lines, replays its schedule, and sums up what each cell took. */
+#include "tuner_plugin/tools/calibrate/label.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/quantity.h"
+
+static const char collective_words[] = "broadcast|reduce|allgather|reducescatter|allreduce";
+
+static struct label_entry *find(struct label_log *log, enum profile_collective collective,
+                                uint64_t bytes) {
+  for (size_t i = 0; i < log->count; i++) {
+    if (log->entries[i].collective == collective && log->entries[i].bytes == bytes) {
+      return &log->entries[i];
+    }
+  }
+  return NULL;
+}
+
+const struct label_entry *label_find(const struct label_log *log,
+                                     enum profile_collective collective, uint64_t bytes) {
+  return find((struct label_log *)log, collective, bytes);
+}
+
+/* " ring.simple tree.ll ." */
+static bool take_cells(const char *text, struct schedule_set *set) {
+  char copy[SCHEDULE_CELLS_MAX * PLAN_CELL_TEXT_MAX];
+  snprintf(copy, sizeof copy, "%s", text);
+  char *rest = NULL;
+  for (char *word = strtok_r(copy, " \r\n", &rest); word; word = strtok_r(NULL, " \r\n", &rest)) {
+    if (strcmp(word, ".") == 0) {
+      return true;
+    }
+    if (set->count == SCHEDULE_CELLS_MAX || plan_parse_cell(word, &set->cells[set->count]) < 0) {
+      return false;
+    }
+    set->count++;
+  }
+  return false; /* cut off on the way here */
+}
+
+static bool is_alike(const struct label_entry *a, const struct label_entry *b) {
+  return a->ranks == b->ranks && a->nodes == b->nodes && a->nccl == b->nccl &&
+         schedule_is_same(&a->set, &b->set);
+}
+
+static void take_open(struct label_log *log, const char *text) {
+  struct label_entry entry = { 0 };
+  char name[32];
+  int length = 0;
+  if (sscanf(text, "%31s %" SCNu64 " ranks %" SCNu32 " nodes %" SCNu32 " nccl %d cells%n", name,
+             &entry.bytes, &entry.ranks, &entry.nodes, &entry.nccl, &length) != 5 ||
+      length == 0 || !take_cells(text + length, &entry.set)) {
+    return;
+  }
+  int collective = quantity_find_word(collective_words, name);
+  if (collective < 0 || entry.ranks == 0 || entry.nodes == 0) {
+    return;
+  }
+  entry.collective = (enum profile_collective)collective;
+  struct label_entry *known = find(log, entry.collective, entry.bytes);
+  if (known) {
+    known->is_disputed |= !is_alike(known, &entry);
+  } else if (log->count < PLAN_ENTRIES_MAX) {
+    log->entries[log->count++] = entry;
+  }
+}
+
+static void take_end(struct label_log *log, const char *text) {
+  char name[32], what[32], dot[4] = "";
+  uint64_t bytes, calls = 0;
+  int fields =
+      sscanf(text, "%31s %" SCNu64 " %31s %" SCNu64 " %3s", name, &bytes, what, &calls, dot);
+  int collective = fields >= 3 ? quantity_find_word(collective_words, name) : -1;
+  struct label_entry *entry =
+      collective < 0 ? NULL : find(log, (enum profile_collective)collective, bytes);
+  if (!entry) {
+    return;
+  }
+  if (strcmp(what, "unsteady") == 0) {
+    entry->is_unsteady = true;
+  } else if (strcmp(what, "calls") == 0 && strcmp(dot, ".") == 0) {
+    entry->is_disputed |= entry->calls > 0 && entry->calls != calls;
+    entry->calls = calls;
+  }
+}
+
+void label_take_line(struct label_log *log, const char *line) {
+  static const char open_text[] = "TUNER/stratus: calibrate open ";
+  static const char end_text[] = "TUNER/stratus: calibrate end ";
+  const char *found;
+  if ((found = strstr(line, open_text))) {
+    take_open(log, found + sizeof open_text - 1);
+  } else if ((found = strstr(line, end_text))) {
+    take_end(log, found + sizeof end_text - 1);
+  }
+}
+
+/* ---- replay ---- */
+
+static uint64_t count_calls(const struct bench_row *row, struct label_habit habit) {
+  uint64_t calls = 0;
+  for (int place = 0; place < BENCH_PLACES; place++) {
+    if (row->places[place].time_us > 0) {
+      calls += habit.before + row->places[place].count + habit.after;
+    }
+  }
+  return calls;
+}
+
+static const char *find_objection(const struct bench_row *row, const struct label_entry *entry,
+                                  struct label_habit habit) {
+  if (entry->is_disputed) {
+    return "ranks saw different things";
+  }
+  if (entry->is_unsteady) {
+    return "NCCL's offer changed on the way";
+  }
+  if (entry->set.count == 0) {
+    return "NCCL offers nothing";
+  }
+  for (int place = 0; place < BENCH_PLACES; place++) {
+    if (row->places[place].time_us > 0 && !row->places[place].calls_us) {
+      return "the benchmark gives no times of single calls";
+    }
+  }
+  if (entry->calls == 0) {
+    return "no rank told its number of calls";
+  }
+  return entry->calls == count_calls(row, habit)
+             ? NULL
+             : "the benchmark did not call as often as expected";
+}
+
+static int make_room(const struct bench_row *row, struct label_times *times) {
+  size_t count = row->places[0].count + row->places[1].count;
+  for (size_t i = 0; i < times->count; i++) {
+    times->cells[i].times_us = calloc(count + 1, sizeof(double));
+    if (!times->cells[i].times_us) {
+      return -ENOMEM;
+    }
+  }
+  return 0;
+}
+
+static int compare_times(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static void deal_out(const struct bench_row *row, const struct label_entry *entry, uint64_t seed,
+                     struct label_habit habit, struct label_times *times) {
+  struct schedule_key key = { seed, entry->collective, entry->bytes };
+  uint64_t call = 0;
+  for (int place = 0; place < BENCH_PLACES; place++) {
+    const struct bench_times *measured = &row->places[place];
+    call += measured->time_us > 0 ? habit.before : 0;
+    for (size_t i = 0; i < measured->count; i++, call++) {
+      if (!schedule_is_first_use(times->count, call)) {
+        struct label_cell *cell = &times->cells[schedule_pick(key, times->count, call)];
+        cell->times_us[cell->count++] = measured->calls_us[i];
+      }
+    }
+    call += measured->time_us > 0 ? habit.after : 0;
+  }
+}
+
+int label_row(const struct bench_row *row, const struct label_entry *entry, uint64_t seed,
+              struct label_habit habit, struct label_times *times, char error[LABEL_ERROR_MAX]) {
+  *times = (struct label_times){ 0 };
+  const char *objection = find_objection(row, entry, habit);
+  if (objection) {
+    snprintf(error, LABEL_ERROR_MAX,
+             "%s of %" PRIu64 " bytes: %s (%" PRIu64 " calls, %" PRIu64 " expected)",
+             profile_collective_name(row->collective), row->bytes, objection, entry->calls,
+             count_calls(row, habit));
+    return -EINVAL;
+  }
+  times->count = entry->set.count;
+  for (size_t i = 0; i < times->count; i++) {
+    times->cells[i].cell = entry->set.cells[i];
+  }
+  if (make_room(row, times) < 0) {
+    label_free(times);
+    snprintf(error, LABEL_ERROR_MAX, "out of memory");
+    return -ENOMEM;
+  }
+  deal_out(row, entry, seed, habit, times);
+  for (size_t i = 0; i < times->count; i++) {
+    qsort(times->cells[i].times_us, times->cells[i].count, sizeof(double), compare_times);
+  }
+  return 0;
+}
+
+void label_free(struct label_times *times) {
+  for (size_t i = 0; i < times->count; i++) {
+    free(times->cells[i].times_us);
+  }
+  *times = (struct label_times){ 0 };
+}
+
+/* ---- sums ---- */
+
+static double median_of(const double *sorted, size_t count) {
+  return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+}
+
+struct label_summary label_summarize(const double *times_us, size_t count) {
+  struct label_summary summary = { 0 };
+  double *apart = count > 0 ? calloc(count, sizeof *apart) : NULL;
+  if (!apart) {
+    return summary;
+  }
+  summary.median_us = median_of(times_us, count);
+  for (size_t i = 0; i < count; i++) {
+    apart[i] = fabs(times_us[i] - summary.median_us);
+  }
+  qsort(apart, count, sizeof *apart, compare_times);
+  summary.mad_us = median_of(apart, count);
+  summary.p99_us = times_us[(count * 99 + 99) / 100 - 1];
+  /* Of a normal distribution the deviation is 1.4826 MAD, and the median's error sqrt(pi/2) times
+   * the mean's. */
+  summary.error_us = 1.2533 * 1.4826 * summary.mad_us / sqrt((double)count);
+  free(apart);
+  return summary;
+}
+
+size_t label_race(const struct label_times *times, size_t kept[SCHEDULE_CELLS_MAX]) {
+  struct label_summary summaries[SCHEDULE_CELLS_MAX];
+  size_t best = SIZE_MAX, count = 0;
+  for (size_t i = 0; i < times->count; i++) {
+    summaries[i] = label_summarize(times->cells[i].times_us, times->cells[i].count);
+    if (summaries[i].median_us > 0 &&
+        (best == SIZE_MAX || summaries[i].median_us < summaries[best].median_us)) {
+      best = i;
+    }
+  }
+  for (size_t i = 1; i < times->count && best != SIZE_MAX; i++) {
+    double low = summaries[i].median_us - 2 * summaries[i].error_us;
+    double high = summaries[best].median_us + 2 * summaries[best].error_us;
+    if (low <= high && summaries[i].median_us <= 2 * summaries[best].median_us) {
+      kept[count++] = i;
+    }
+  }
+  return count;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* label: tells which cell each measured call was, by replaying the schedule.
+ * Owns: what the log said, until label_free.  Threads: the main thread.
+ * Blocks: never.  Fails: with a text; a size whose calls cannot be told apart gets no labels.
+ *
+ * Every rank logs which cells were open to each size and how many calls there were
+ * (plugin/calibration.h). If they do not agree, or the number is not what the benchmark should have
+ * made, nothing is assumed. */
+#ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_LABEL_H
+#define TUNER_PLUGIN_TOOLS_CALIBRATE_LABEL_H
+
+#include "tuner_plugin/calibrate/plan.h"
+#include "tuner_plugin/tools/calibrate/bench.h"
+
+struct label_entry {
+  enum profile_collective collective;
+  uint64_t bytes;
+  uint32_t ranks;
+  uint32_t nodes;
+  int nccl;
+  struct schedule_set set;
+  uint64_t calls; /* 0: no rank came to its end */
+  bool is_unsteady;
+  bool is_disputed; /* ranks say different things */
+};
+
+struct label_log {
+  struct label_entry entries[PLAN_ENTRIES_MAX];
+  size_t count;
+};
+
+/* Takes one line of output, whatever it is. */
+void label_take_line(struct label_log *log, const char *line);
+
+const struct label_entry *label_find(const struct label_log *log,
+                                     enum profile_collective collective, uint64_t bytes);
+
+/* How the benchmark calls: for each place `before` untimed calls, the timed ones, `after` more. */
+struct label_habit {
+  uint64_t before;
+  uint64_t after;
+};
+
+/* The times of one cell, first uses left out. */
+struct label_cell {
+  struct schedule_cell cell;
+  double *times_us; /* ascending after label_sort */
+  size_t count;
+};
+
+struct label_times {
+  struct label_cell cells[SCHEDULE_CELLS_MAX]; /* [0] is NCCL's own choice */
+  size_t count;
+};
+
+enum { LABEL_ERROR_MAX = 256 };
+int label_row(const struct bench_row *row, const struct label_entry *entry, uint64_t seed,
+              struct label_habit habit, struct label_times *times, char error[LABEL_ERROR_MAX]);
+void label_free(struct label_times *times);
+
+/* Of times in ascending order. */
+struct label_summary {
+  double median_us;
+  double mad_us;
+  double p99_us;
+  double error_us; /* standard error of the median */
+};
+struct label_summary label_summarize(const double *times_us, size_t count);
+
+/* Cells that are still worth measuring: not known to be slower than the fastest, nor twice as slow.
+ * Writes their places to `kept`; [0], NCCL's own, is never among them, and is not the only one. */
+size_t label_race(const struct label_times *times, size_t kept[SCHEDULE_CELLS_MAX]);
+
+#endif

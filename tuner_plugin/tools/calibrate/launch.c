@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Builds the command line for each way to start ranks. */
+#include "tuner_plugin/tools/calibrate/launch.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/quantity.h"
+
+static const char *base_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* ---- which way ---- */
+
+static bool is_one_of(const char *name, const char *const *names) {
+  for (; *names; names++) {
+    if (strcmp(name, *names) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Hydra (MPICH, Intel MPI) has programs of the same names, hands on the whole environment, and
+ * knows no -x. */
+static bool is_open_mpi(const char *mpirun) {
+  char command[512], line[256] = "";
+  if (strchr(mpirun, '\'') || snprintf(command, sizeof command, "'%s' --version 2>/dev/null",
+                                       mpirun) >= (int)sizeof command) {
+    return false;
+  }
+  FILE *output = popen(command, "re");
+  bool is_found = false;
+  while (output && fgets(line, sizeof line, output)) {
+    is_found |= strstr(line, "Open MPI") || strstr(line, "OpenRTE") || strstr(line, "PRRTE");
+  }
+  if (output) {
+    pclose(output);
+  }
+  return is_found;
+}
+
+static int number_of(const char *name) {
+  const char *text = getenv(name);
+  int64_t number;
+  return text && quantity_parse_int(text, &number) == 0 && number >= 0 && number < INT32_MAX
+             ? (int)number
+             : -1;
+}
+
+static bool find_rank(struct launch *launch) {
+  static const char *const names[][2] = { { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
+                                          { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
+                                          { "PMI_RANK", "PMI_SIZE" },
+                                          { "RANK", "WORLD_SIZE" } };
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    launch->rank = number_of(names[i][0]);
+    launch->size = number_of(names[i][1]);
+    if (launch->rank >= 0 && launch->size > launch->rank) {
+      return true;
+    }
+  }
+  launch->rank = launch->size = 0;
+  return false;
+}
+
+/* Place of the word that names the benchmark, or -1: the last one that looks like it. */
+static int find_program(char *const *command, int count, enum bench_kind *kind) {
+  for (int i = count - 1; i >= 0; i--) {
+    const char *name = base_name(command[i]);
+    size_t length = strlen(name);
+    if (strcmp(name, "stratus-coll") == 0) {
+      *kind = BENCH_STRATUS_COLL;
+      return i;
+    }
+    if (length > 5 && strcmp(name + length - 5, "_perf") == 0) {
+      *kind = BENCH_NCCL_TESTS;
+      return i;
+    }
+  }
+  return -1;
+}
+
+bool launch_choose(struct launch *launch, const char *hosts, char *const *command,
+                   int command_count) {
+  static const char *const mpiruns[] = { "mpirun", "mpiexec", "orterun", "prterun", NULL };
+  launch->bench = BENCH_STRATUS_COLL;
+  launch->hosts = hosts;
+  launch->command = command;
+  launch->command_count = command_count;
+  if (hosts) {
+    launch->kind = LAUNCH_HOSTS;
+    return command_count == 0;
+  }
+  if (command_count == 0) {
+    launch->kind = LAUNCH_INSIDE;
+    return find_rank(launch);
+  }
+  bool is_mpirun = is_one_of(base_name(command[0]), mpiruns) && is_open_mpi(command[0]);
+  launch->kind = is_mpirun ? LAUNCH_MPIRUN : LAUNCH_COMMAND;
+  return find_program(command, command_count, &launch->bench) >= 0;
+}
+
+/* ---- words ---- */
+
+__attribute__((format(printf, 2, 3))) static void add(struct launch_words *words,
+                                                      const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char *word = NULL;
+  if (words->count == LAUNCH_WORDS_MAX || vasprintf(&word, format, arguments) < 0) {
+    words->has_failed = true;
+  } else {
+    words->words[words->count++] = word;
+  }
+  va_end(arguments);
+}
+
+void launch_words_free(struct launch_words *words) {
+  for (size_t i = 0; i < words->count; i++) {
+    free(words->words[i]);
+  }
+  *words = (struct launch_words){ 0 };
+}
+
+static void add_sizes(const struct launch_job *job, struct launch_words *words) {
+  char list[16384];
+  size_t length = 0;
+  for (size_t i = 0; i < job->size_count && length < sizeof list - 24; i++) {
+    length += (size_t)snprintf(list + length, sizeof list - length, "%s%" PRIu64, i ? "," : "",
+                               job->sizes[i]);
+  }
+  add(words, "%s", list);
+}
+
+static void add_coll_arguments(const struct launch_job *job, struct launch_words *words) {
+  add(words, "--op");
+  add(words, "%s", bench_operation(job->collective));
+  add(words, "--sizes");
+  add_sizes(job, words);
+  add(words, "-n");
+  add(words, "%" PRIu64, job->iterations);
+  add(words, "-w");
+  add(words, "1");
+  add(words, "-c");
+  add(words, "%" PRIu64, job->checks);
+  if (job->min_time_ns > 0) {
+    add(words, "--min-time");
+    add(words, "%" PRIu64 "us", job->min_time_ns / 1000);
+  }
+  if (job->timeout_ns > 0) {
+    add(words, "--timeout");
+    add(words, "%" PRIu64 "ms", job->timeout_ns / 1000000);
+  }
+  if (job->has_call_times) {
+    add(words, "--per-iteration");
+  }
+  add(words, "--json");
+  add(words, "%s", job->json_path);
+}
+
+/* nccl-tests go from a first to a last size by a factor; a size that nobody wanted is measured and
+ * left out. */
+static void add_nccl_tests_arguments(const struct launch_job *job, struct launch_words *words) {
+  uint64_t factor = 0;
+  for (size_t i = 1; i < job->size_count; i++) {
+    uint64_t step = job->sizes[i] / job->sizes[i - 1];
+    factor = factor == 0 || step < factor ? step : factor;
+  }
+  add(words, "-b");
+  add(words, "%" PRIu64, job->sizes[0]);
+  add(words, "-e");
+  add(words, "%" PRIu64, job->sizes[job->size_count - 1]);
+  add(words, "-f");
+  add(words, "%" PRIu64, factor < 2 ? 2 : factor);
+  add(words, "-n");
+  add(words, "%" PRIu64, job->iterations);
+  add(words, "-w");
+  add(words, "0");
+  add(words, "-c");
+  add(words, "%" PRIu64, job->checks);
+  if (job->has_call_times) {
+    add(words, "-I");
+    add(words, "1");
+  }
+  add(words, "-J");
+  add(words, "%s", job->json_path);
+}
+
+/* The user's program, by the name of the collective where it is one of nccl-tests'. */
+static void add_program(const struct launch *launch, const struct launch_job *job, const char *word,
+                        struct launch_words *words) {
+  if (launch->bench == BENCH_STRATUS_COLL) {
+    add(words, "%s", word);
+  } else {
+    add(words, "%.*s%s_perf", (int)(base_name(word) - word), word,
+        bench_operation(job->collective));
+  }
+}
+
+static void add_command(const struct launch *launch, const struct launch_job *job,
+                        struct launch_words *words) {
+  enum bench_kind kind;
+  int program = find_program(launch->command, launch->command_count, &kind);
+  for (int i = 0; i < launch->command_count; i++) {
+    if (i == program) {
+      add_program(launch, job, launch->command[i], words);
+    } else {
+      add(words, "%s", launch->command[i]);
+    }
+    for (size_t v = 0; i == 0 && launch->kind == LAUNCH_MPIRUN && job->variables[v]; v++) {
+      add(words, "-x");
+      add(words, "%.*s", (int)strcspn(job->variables[v], "="), job->variables[v]);
+    }
+  }
+}
+
+static void add_hosts(const struct launch *launch, const struct launch_job *job,
+                      struct launch_words *words) {
+  add(words, "%s", launch->program);
+  add(words, "--hosts");
+  add(words, "%s", launch->hosts);
+  add(words, "--ppn");
+  add(words, "%" PRId64, launch->ppn);
+  if (launch->is_split_cpus) {
+    add(words, "--split-cpus");
+  }
+  for (size_t v = 0; job->variables[v]; v++) {
+    add(words, "--env");
+    add(words, "%s", job->variables[v]);
+  }
+}
+
+void launch_build(const struct launch *launch, const struct launch_job *job,
+                  struct launch_words *words) {
+  *words = (struct launch_words){ 0 };
+  switch (launch->kind) {
+  case LAUNCH_HOSTS:
+    add_hosts(launch, job, words);
+    break;
+  case LAUNCH_INSIDE:
+    add(words, "%s", launch->program);
+    break;
+  case LAUNCH_MPIRUN:
+  case LAUNCH_COMMAND:
+    add_command(launch, job, words);
+    break;
+  }
+  if (launch->bench == BENCH_STRATUS_COLL) {
+    add_coll_arguments(job, words);
+  } else {
+    add_nccl_tests_arguments(job, words);
+  }
+}
+
+/* stratus-coll: one warm-up, and one to learn how many it takes; nccl-tests: one to synchronise. */
+uint64_t launch_calls_before(const struct launch *launch, const struct launch_job *job) {
+  return launch->bench == BENCH_STRATUS_COLL && job->min_time_ns > 0 ? 2 : 1;
+}
+
+uint64_t launch_calls_after(const struct launch *launch, const struct launch_job *job) {
+  (void)launch;
+  return job->checks;
+}

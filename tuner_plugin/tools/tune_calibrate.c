@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stratus-tune calibrate: for each collective a run of NCCL's own choices, then one launch in which
+ * every call tries another cell, and perhaps more of what is still undecided. Appends samples. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/version.h"
+#include "tuner_plugin/model/sample_file.h"
+#include "tuner_plugin/tools/calibrate/campaign.h"
+#include "tuner_plugin/tools/calibrate/label.h"
+#include "tuner_plugin/tools/tune.h"
+
+struct tune_calibrate_options tune_calibrate_options = {
+  .samples = "samples.jsonl",
+  .channels = "0",
+  .ll_bytes = PLAN_LL_BYTES,
+  .cost_factor = PLAN_COST_FACTOR,
+  .seed = 1,
+  .rounds = 1,
+  .env_name = "default",
+};
+
+/* One collective. */
+struct series {
+  struct campaign *campaign;
+  enum profile_collective collective;
+  struct bench alone; /* NCCL's own choice, nothing else */
+  uint64_t sizes[PLAN_ENTRIES_MAX];
+  size_t size_count;
+  struct label_log log;
+  FILE *samples;
+  uint64_t order; /* of the next block */
+  uint64_t time;
+};
+
+/* ---- plans ---- */
+
+static void append(char *text, size_t room, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void append(char *text, size_t room, const char *format, ...) {
+  size_t length = strlen(text);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text + length, room - length, format, arguments);
+  va_end(arguments);
+}
+
+enum { PLAN_TEXT_MAX = 1 << 16 };
+
+static void begin_plan(char *text) {
+  const struct tune_calibrate_options *o = &tune_calibrate_options;
+  snprintf(text, PLAN_TEXT_MAX, "seed=%" PRId64 "/ll=%" PRIu64 "/cost=%" PRId64 "/channels=%s",
+           o->seed, o->ll_bytes, o->cost_factor, o->channels);
+}
+
+static void plan_all(const struct series *series, char *text) {
+  begin_plan(text);
+  for (size_t i = 0; i < series->size_count; i++) {
+    char start[40];
+    snprintf(start, sizeof start, "/%s:", profile_collective_name(series->collective));
+    append(text, PLAN_TEXT_MAX, "%s%" PRIu64, i == 0 ? start : ",", series->sizes[i]);
+  }
+  append(text, PLAN_TEXT_MAX, "=all");
+}
+
+/* ---- samples ---- */
+
+static bool write_sample(struct series *series, const struct label_entry *entry,
+                         struct schedule_cell cell, bool is_default, const char *run,
+                         const double *times_us, size_t count) {
+  struct label_summary summary = label_summarize(times_us, count);
+  struct sample sample = {
+    .collective = entry->collective,
+    .bytes = entry->bytes,
+    .nodes = entry->nodes,
+    .ppn = entry->ranks / entry->nodes,
+    .algorithm = (enum profile_algorithm)cell.algorithm,
+    .protocol = (enum profile_protocol)cell.protocol,
+    .channels = cell.channels,
+    .is_default = is_default,
+    .n = (uint32_t)count,
+    .median_us = summary.median_us,
+    .mad_us = summary.mad_us,
+    .p99_us = summary.p99_us,
+    .order = series->order++,
+    .time = series->time,
+    .nccl = entry->nccl,
+    .plugin = STRATUS_VERSION,
+  };
+  snprintf(sample.env, sizeof sample.env, "%s", tune_calibrate_options.env_name);
+  snprintf(sample.run, sizeof sample.run, "%s", run);
+  snprintf(sample.hosts, sizeof sample.hosts, "%s", series->campaign->hosts_id);
+  char line[SAMPLE_LINE_MAX];
+  return count == 0 ||
+         (sample_format(&sample, line, sizeof line) > 0 && fputs(line, series->samples) >= 0);
+}
+
+static int compare_times(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* The run beside it: what NCCL chose there is what it chose here, for the same call. */
+static bool write_alone(struct series *series, const struct label_entry *entry, const char *run) {
+  const struct bench_row *row = bench_find(&series->alone, entry->collective, entry->bytes);
+  if (!row || entry->set.count == 0 || entry->is_disputed) {
+    return true;
+  }
+  size_t count = 0, skipped = 1; /* the first call of a place sets up */
+  double *times = calloc(row->places[0].count + row->places[1].count + 1, sizeof *times);
+  for (int place = 0; times && place < BENCH_PLACES; place++) {
+    for (size_t i = skipped; row->places[place].calls_us && i < row->places[place].count; i++) {
+      times[count++] = row->places[place].calls_us[i];
+    }
+  }
+  if (!times) {
+    return false;
+  }
+  qsort(times, count, sizeof *times, compare_times);
+  bool is_written = write_sample(series, entry, entry->set.cells[0], true, run, times, count);
+  free(times);
+  return is_written;
+}
+
+/* ---- launches ---- */
+
+static struct launch_job job_of(const struct series *series, const char *const *variables) {
+  const struct campaign_options *o = &campaign_options;
+  return (struct launch_job){
+    .collective = series->collective,
+    .sizes = series->sizes,
+    .size_count = series->size_count,
+    .iterations = (uint64_t)o->iterations,
+    .min_time_ns = o->min_time_ns,
+    .has_call_times = true,
+    .json_path = series->campaign->json_path,
+    .variables = variables,
+    .timeout_ns = o->timeout_ns,
+  };
+}
+
+static void take_label(void *to, const char *line) {
+  label_take_line(to, line);
+}
+
+static int run_alone(struct series *series) {
+  struct campaign *campaign = series->campaign;
+  static const char *const ours[] = { "STRATUS_MODE=tune", "STRATUS_TUNER=0", NULL };
+  const char *const *variables = campaign_variables(campaign, ours);
+  struct launch_job job = job_of(series, variables);
+  int status = campaign_run(campaign, &job, "NCCL's own choice", NULL, NULL, NULL);
+  if (status == CLI_OK && campaign->launch.rank == 0) {
+    status = campaign_read(campaign, &job, &series->alone);
+  }
+  return status;
+}
+
+static bool has_been_measured(const struct series *series, uint64_t bytes) {
+  const struct campaign *campaign = series->campaign;
+  for (size_t i = 0; i < campaign->done.count; i++) {
+    const struct sample *sample = &campaign->done.samples[i];
+    if (sample->collective == series->collective && sample->bytes == bytes &&
+        campaign_owns(campaign, sample->run)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* The sizes to calibrate: as the benchmark made them of those that were asked for, less those that
+ * an earlier run has measured. */
+static void choose_sizes(struct series *series) {
+  series->size_count = 0;
+  for (size_t i = 0; i < series->alone.count && i < PLAN_ENTRIES_MAX; i++) {
+    uint64_t bytes = series->alone.rows[i].bytes;
+    if (!has_been_measured(series, bytes)) {
+      series->sizes[series->size_count++] = bytes;
+    }
+  }
+}
+
+/* Labels a launch, writes its samples, and makes of `plan` the plan for the next one. */
+static int take_launch(struct series *series, const struct launch_job *job,
+                       const struct bench *bench, const char *run, char *plan) {
+  const struct launch *launch = &series->campaign->launch;
+  struct label_habit habit = { launch_calls_before(launch, job), launch_calls_after(launch, job) };
+  size_t labelled = 0, contested = 0;
+  bool is_written = true;
+  begin_plan(plan);
+  for (size_t i = 0; i < series->size_count; i++) {
+    const struct bench_row *row = bench_find(bench, series->collective, series->sizes[i]);
+    const struct label_entry *entry =
+        label_find(&series->log, series->collective, series->sizes[i]);
+    struct label_times times;
+    char error[LABEL_ERROR_MAX] = "the tuner said nothing: was it loaded? NCCL_DEBUG=INFO shows";
+    if (!row || !entry ||
+        label_row(row, entry, (uint64_t)tune_calibrate_options.seed, habit, &times, error) < 0) {
+      cli_fail("%s, %" PRIu64 " bytes not labelled: %s",
+               profile_collective_name(series->collective), series->sizes[i], error);
+      continue;
+    }
+    labelled++;
+    for (size_t c = 0; c < times.count; c++) {
+      is_written &= write_sample(series, entry, times.cells[c].cell, c == 0, run,
+                                 times.cells[c].times_us, times.cells[c].count);
+    }
+    size_t kept[SCHEDULE_CELLS_MAX], count = label_race(&times, kept);
+    for (size_t k = 0; k < count; k++) {
+      char cell[PLAN_CELL_TEXT_MAX];
+      plan_format_cell(times.cells[kept[k]].cell, cell);
+      if (k == 0) {
+        append(plan, PLAN_TEXT_MAX, "/%s:%" PRIu64 "=%s",
+               profile_collective_name(series->collective), entry->bytes, cell);
+      } else {
+        append(plan, PLAN_TEXT_MAX, ",%s", cell);
+      }
+    }
+    series->sizes[contested] = series->sizes[i];
+    contested += count > 0;
+    label_free(&times);
+  }
+  series->size_count = contested;
+  return is_written && labelled > 0 ? CLI_OK : cli_fail("no samples could be written");
+}
+
+static int run_round(struct series *series, int64_t round, char *plan) {
+  struct campaign *campaign = series->campaign;
+  static char plan_variable[PLAN_TEXT_MAX + 32];
+  snprintf(plan_variable, sizeof plan_variable, "STRATUS_CALIBRATE=%s", plan);
+  const char *const ours[] = { "STRATUS_MODE=calibrate", "STRATUS_TUNER=1", plan_variable, NULL };
+  const char *const *variables = campaign_variables(campaign, ours);
+  struct launch_job job = job_of(series, variables);
+  char what[64], run[SAMPLE_WORD_MAX];
+  snprintf(what, sizeof what, "every cell, round %" PRId64 " of %" PRId64, round,
+           tune_calibrate_options.rounds);
+  memset(&series->log, 0, sizeof series->log);
+  int status = campaign_run(campaign, &job, what, &series->alone, take_label, &series->log);
+  struct bench bench = { 0 };
+  if (status == CLI_OK && campaign->launch.rank == 0) {
+    status = campaign_read(campaign, &job, &bench);
+    series->time = (uint64_t)time(NULL);
+    snprintf(run, sizeof run, "%s-%" PRIu64 "-a", campaign->id, series->time);
+    for (size_t i = 0; status == CLI_OK && round == 1 && i < series->size_count; i++) {
+      const struct label_entry *entry =
+          label_find(&series->log, series->collective, series->sizes[i]);
+      status = !entry || write_alone(series, entry, run) ? CLI_OK : CLI_FAILED;
+    }
+    snprintf(run, sizeof run, "%s-%" PRIu64 "-%" PRId64, campaign->id, series->time, round);
+    status = status == CLI_OK ? take_launch(series, &job, &bench, run, plan) : status;
+  }
+  bench_free(&bench);
+  return status;
+}
+
+static int open_samples(struct series *series) {
+  series->samples = fopen(tune_calibrate_options.samples, "ae");
+  return series->samples ? CLI_OK
+                         : cli_fail("%s cannot be written", tune_calibrate_options.samples);
+}
+
+static int close_samples(struct series *series) {
+  bool is_good = !series->samples || (fflush(series->samples) == 0 && !ferror(series->samples));
+  if (series->samples) {
+    fclose(series->samples);
+  }
+  return is_good ? CLI_OK : cli_fail("%s cannot be written", tune_calibrate_options.samples);
+}
+
+static int run_rounds(struct series *series) {
+  static char plan[PLAN_TEXT_MAX];
+  int status = CLI_OK;
+  plan_all(series, plan);
+  /* Ranks that were started by somebody else cannot be told what rank 0 found out. */
+  int64_t rounds =
+      series->campaign->launch.kind == LAUNCH_INSIDE ? 1 : tune_calibrate_options.rounds;
+  for (int64_t round = 1; status == CLI_OK && round <= rounds && series->size_count > 0; round++) {
+    status = run_round(series, round, plan);
+  }
+  return status;
+}
+
+static size_t count_measured(const struct series *series) {
+  size_t count = 0;
+  for (size_t i = 0; i < series->size_count; i++) {
+    count += has_been_measured(series, series->sizes[i]);
+  }
+  return count;
+}
+
+static int run_series(struct campaign *campaign, enum profile_collective collective) {
+  struct series *series = calloc(1, sizeof *series);
+  if (!series) {
+    return cli_fail("out of memory");
+  }
+  series->campaign = campaign;
+  series->collective = collective;
+  series->size_count = campaign_sizes(campaign, collective, series->sizes);
+  int status = CLI_OK;
+  bool is_inside = campaign->launch.kind == LAUNCH_INSIDE;
+  if (!is_inside && count_measured(series) == series->size_count) {
+    campaign_say("%s: all %zu sizes are in %s already", profile_collective_name(collective),
+                 series->size_count, tune_calibrate_options.samples);
+    free(series);
+    return CLI_OK;
+  }
+  status = run_alone(series);
+  if (status == CLI_OK && !is_inside) {
+    choose_sizes(series);
+  }
+  if (status == CLI_OK && campaign->launch.rank == 0) {
+    status = open_samples(series);
+  }
+  status = status == CLI_OK ? run_rounds(series) : status;
+  int closed = close_samples(series);
+  bench_free(&series->alone);
+  free(series);
+  return status == CLI_OK ? closed : status;
+}
+
+static int check_options(void) {
+  struct tune_calibrate_options *o = &tune_calibrate_options;
+  char text[256], error[PLAN_ERROR_MAX];
+  struct plan plan;
+  struct plan_entry *entries = calloc(PLAN_ENTRIES_MAX, sizeof *entries);
+  snprintf(text, sizeof text, "channels=%.200s/allreduce:8=all", o->channels);
+  int result = entries ? plan_parse(text, entries, &plan, error) : -1;
+  free(entries);
+  if (result < 0) {
+    cli_fail("--channels takes up to %d numbers from 0 to %d, as in 0,1,4", PLAN_CHANNELS_MAX,
+             PROFILE_CHANNELS_MAX);
+    return CLI_USAGE;
+  }
+  if (!sample_is_word(o->env_name)) {
+    cli_fail("--env-name takes letters, digits and . _ -");
+    return CLI_USAGE;
+  }
+  return CLI_OK;
+}
+
+int tune_calibrate(int argument_count, char **arguments, bool is_json) {
+  (void)is_json;
+  struct tune_calibrate_options *o = &tune_calibrate_options;
+  struct campaign *campaign = NULL;
+  int status = check_options();
+  char settings[256];
+  snprintf(settings, sizeof settings, "%s %s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64,
+           o->env_name, o->channels, o->ll_bytes, o->cost_factor, o->seed, o->rounds);
+  if (status == CLI_OK) {
+    status = campaign_open(&campaign, argument_count, arguments, settings);
+  }
+  if (status == CLI_OK && campaign->launch.rank == 0) {
+    status = campaign_read_done(campaign, o->samples);
+  }
+  for (size_t i = 0; status == CLI_OK && i < campaign->collective_count; i++) {
+    status = run_series(campaign, campaign->collectives[i]);
+  }
+  if (status == CLI_OK && campaign->launch.rank == 0) {
+    campaign_say("samples are in %s; `stratus-tune fit` makes a profile of them", o->samples);
+  }
+  campaign_close(campaign);
+  return status;
+}

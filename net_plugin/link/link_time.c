@@ -23,20 +23,21 @@ static bool link_is_waiting(const struct link *link) {
   return !link->is_detached && link->incoming.completed < link->incoming.posted;
 }
 
-/* Nothing was heard for half of the timeout. Flows that are all up and all dead exist: whatever
- * keeps state between the hosts forgot them. A new one tells, and then the others are cut. */
+/* Nothing is heard on any lane. Flows that are all up and all dead exist: whatever keeps state
+ * between the hosts forgot them. A new one tells, and then the others are cut. To a peer that is
+ * stopped it does no harm: one lane is dialled anew, once in a silence. */
 static void link_try_new_lane(struct link *link, uint64_t now_ns) {
-  uint64_t quiet_ns = link->liveness.quiet_ns;
+  uint64_t quiet_ns = liveness_quiet_since_ns(&link->liveness);
   if (link->config.role != LINK_SENDER || link->rescued_ns == quiet_ns) {
     return;
   }
-  link->rescued_ns = quiet_ns;
   uint64_t up = link->failover.up;
   if (failover_closed(&link->failover) != 0) {
     failover_grow(&link->failover);
   } else if ((link->failover.lost | link->failover.connecting) == 0 && (up & (up - 1)) != 0) {
     link_cut_lane(link, (unsigned)__builtin_ctzll(up), LINK_CLOSE_SILENT, now_ns);
   }
+  link->rescued_ns = quiet_ns;
 }
 
 static void link_listen(struct link *link, uint64_t now_ns) {
@@ -51,11 +52,18 @@ static void link_listen(struct link *link, uint64_t now_ns) {
   }
 }
 
-/* The lanes of `up` that stand still; *is_busy: some clock runs, *is_suspect: for rather long. */
-static uint64_t link_find_stalled(const struct link *link, uint64_t up, bool *is_busy,
-                                  bool *is_suspect, uint64_t *mute, uint64_t now_ns) {
+/* What the clocks of lanes say. */
+struct watch {
+  bool is_busy;     /* some clock runs */
+  bool is_suspect;  /* for rather long */
+  uint64_t overdue; /* lanes that have used up their time */
+  uint64_t stalled; /* of these, those that stand still although the peer has spoken since */
+  uint64_t mute;    /* of these, those on which nothing at all was heard */
+};
+
+static struct watch link_find_stalled(const struct link *link, uint64_t up, uint64_t now_ns) {
   const struct liveness *liveness = &link->liveness;
-  uint64_t stalled = 0;
+  struct watch found = { .is_busy = false };
   bool is_alone = (up & (up - 1)) == 0;
   for (uint64_t lanes = up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
@@ -68,14 +76,15 @@ static uint64_t link_find_stalled(const struct link *link, uint64_t up, bool *is
     bool is_known = load->ps_per_byte > 0 || (!has_bytes && link->config.role == LINK_SENDER);
     uint64_t limit_ns =
         liveness_limit_ns(liveness, load->outstanding_bytes, load->ps_per_byte, is_known, is_alone);
-    *is_busy = true;
-    *is_suspect |= now_ns >= start_ns + LIVENESS_WATCH_NS;
+    found.is_busy = true;
+    found.is_suspect |= now_ns >= start_ns + LIVENESS_WATCH_NS;
+    found.overdue |= now_ns >= start_ns + limit_ns ? lane_bit(lane) : 0;
     if (liveness_is_stalled(liveness, start_ns + limit_ns, now_ns)) {
-      stalled |= lane_bit(lane);
-      *mute |= liveness->lanes[lane].spoke_ns <= start_ns ? lane_bit(lane) : 0;
+      found.stalled |= lane_bit(lane);
+      found.mute |= liveness->lanes[lane].spoke_ns <= start_ns ? lane_bit(lane) : 0;
     }
   }
-  return stalled;
+  return found;
 }
 
 /* Lanes that may have swallowed what the peer needs to know; *is_busy: or may have. */
@@ -97,14 +106,14 @@ static uint64_t link_find_doubtful(const struct link *link, bool *is_busy, uint6
  * heard; of the others only one at a time, because their acknowledgements may have been lost on a
  * lane that is worse, and are told again when that one is gone. */
 static void link_watch_lanes(struct link *link, uint64_t now_ns) {
-  bool is_busy = false, is_suspect = false;
-  uint64_t up = link->failover.up, mute = 0;
-  uint64_t stalled = link_find_stalled(link, up, &is_busy, &is_suspect, &mute, now_ns);
+  uint64_t up = link->failover.up;
+  uint64_t quiet_ns = now_ns - link->liveness.spoke_ns;
+  struct watch found = link_find_stalled(link, up, now_ns);
   if (link_is_waiting(link)) {
-    link->ping |= link_find_doubtful(link, &is_busy, now_ns);
+    link->ping |= link_find_doubtful(link, &found.is_busy, now_ns);
   }
-  link->watch_ns = is_busy ? now_ns + LIVENESS_WATCH_NS : LINK_NO_DEADLINE;
-  uint64_t cut = mute != 0 ? mute : stalled & -stalled;
+  link->watch_ns = found.is_busy ? now_ns + LIVENESS_WATCH_NS : LINK_NO_DEADLINE;
+  uint64_t cut = found.mute != 0 ? found.mute : found.stalled & -found.stalled;
   for (uint64_t lanes = cut; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     link->lanes[lane].stalls_cut++;
@@ -114,8 +123,11 @@ static void link_watch_lanes(struct link *link, uint64_t now_ns) {
     liveness_pardon(&link->liveness, link->failover.up, now_ns);
   }
   bool has_others = (up & (up - 1)) != 0;
-  if (is_suspect && has_others && now_ns - link->liveness.spoke_ns >= LIVENESS_WATCH_NS / 2) {
+  if (found.is_suspect && has_others && quiet_ns >= LIVENESS_WATCH_NS / 2) {
     link->ping |= link->failover.up;
+  }
+  if (link_is_waiting(link) && found.overdue == up && quiet_ns >= LIVENESS_RESCUE_NS) {
+    link_try_new_lane(link, now_ns);
   }
 }
 

@@ -25,8 +25,7 @@ static uint64_t liveness_silent_since(const struct liveness *liveness) {
   return later(liveness->spoke_ns, liveness->waiting_ns);
 }
 
-/* Not answered since then. */
-static uint64_t liveness_quiet_since(const struct liveness *liveness) {
+uint64_t liveness_quiet_since_ns(const struct liveness *liveness) {
   return later(liveness->heard_ns, liveness->waiting_ns);
 }
 
@@ -57,12 +56,12 @@ void liveness_resumed(struct liveness *liveness, uint64_t gap_ns, uint64_t now_n
 
 /* How often the peer was asked in this silence. */
 static unsigned liveness_asks(const struct liveness *liveness) {
-  return liveness->quiet_ns == liveness_quiet_since(liveness) ? liveness->asks : 0;
+  return liveness->quiet_ns == liveness_quiet_since_ns(liveness) ? liveness->asks : 0;
 }
 
 static uint64_t liveness_ask_ns(const struct liveness *liveness) {
   uint64_t last_ns =
-      liveness_asks(liveness) > 0 ? liveness->asked_ns : liveness_quiet_since(liveness);
+      liveness_asks(liveness) > 0 ? liveness->asked_ns : liveness_quiet_since_ns(liveness);
   return last_ns + liveness->interval_ns;
 }
 
@@ -78,7 +77,7 @@ uint64_t liveness_ask(struct liveness *liveness, uint64_t up, unsigned heard, ui
   }
   bool is_first = liveness_asks(liveness) == 0;
   liveness->asks = is_first ? 1 : liveness->asks + 1;
-  liveness->quiet_ns = liveness_quiet_since(liveness);
+  liveness->quiet_ns = liveness_quiet_since_ns(liveness);
   liveness->asked_ns = now_ns;
   uint64_t heard_bit = 1ull << heard;
   return is_first && (up & heard_bit) != 0 ? heard_bit : up;

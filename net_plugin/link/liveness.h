@@ -16,6 +16,9 @@
  * all lanes are asked while one is suspect. A lane that was told what the peer needs to know, and
  * on which nothing is heard then, is asked, too.
  *
+ * If all lanes have used up their time and the peer has not spoken for LIVENESS_RESCUE_NS, either
+ * the peer is stopped or all paths are gone: a new lane tells which (link_try_new_lane).
+ *
  * Two things make everybody look dead who is not. When the peer was stopped for a while, nothing at
  * all was heard for LIVENESS_GAP_NS: lanes get their whole time again from the moment it speaks. A
  * lane that is alone may be a black hole to the peer only, so that all that is heard are the PINGs
@@ -36,6 +39,8 @@
 #define LIVENESS_GAP_NS 300000000ull   /* nothing heard for so long: the peer was stopped */
 #define LIVENESS_STALL_NS 500000000ull /* the least time that a lane gets */
 #define LIVENESS_STALL_UNKNOWN_NS 1000000000ull /* while its rate is not known */
+#define LIVENESS_RESCUE_NS                                                                         \
+  1000000000ull /* nothing heard for so long, though all lanes owe us something */
 #define LIVENESS_STALL_FACTOR 8ull     /* of the time that its load should need by its rate */
 #define LIVENESS_WATCH_NS 100000000ull /* how often lanes with bytes on the way are looked at */
 
@@ -118,6 +123,8 @@ void liveness_pardon(struct liveness *liveness, uint64_t up, uint64_t now_ns);
 /* ---- the peer; only while the user waits and a lane is up ---- */
 
 uint64_t liveness_silence_ns(const struct liveness *liveness, uint64_t now_ns);
+/* When the peer answered last, or the user began to wait for it. */
+uint64_t liveness_quiet_since_ns(const struct liveness *liveness);
 /* When PINGs are due or the peer counts as silent. */
 uint64_t liveness_next_ns(const struct liveness *liveness);
 /* The lanes of `up` that shall be asked now. */

@@ -309,13 +309,37 @@ static void a_black_hole_is_found_without_others(void **state) {
   assert_int_equal(link_status(links[LINK_SENDER]), 0);
 }
 
-static void when_all_are_silent_no_lane_is_lost(void **state) {
+static void when_all_are_silent_a_new_one_is_tried_soon(void **state) {
+  for (int directions = 1; directions <= 3; directions++) {
+    begin(LANES);
+    post(BULK);
+    pass(MS);
+    assert_int_equal(completed[LINK_SENDER], 1);
+    black[LINK_SENDER] = (directions & 1) != 0 ? ALL : 0;
+    black[LINK_RECEIVER] = (directions & 2) != 0 ? ALL : 0;
+    post(BULK);
+    pass(TIMEOUT / 2 - MS);
+    assert_int_equal(completed[LINK_SENDER], 2);
+    assert_in_range(view_of(LINK_SENDER).losses, 1, LANES);
+    if (directions < 3) {
+      tear_down(state);
+    }
+  }
+}
+
+static void a_stopped_peer_costs_one_lane_and_no_more(void **state) {
   (void)state;
   begin(LANES);
   post(BULK);
   is_stopped[LINK_RECEIVER] = true;
-  pass(TIMEOUT / 2 - SECOND);
-  assert_int_equal(view_of(LINK_SENDER).losses, 0);
+  pass(TIMEOUT * 3 / 4);
+  assert_int_equal(view_of(LINK_SENDER).losses, 1);
+  assert_int_equal(view_of(LINK_SENDER).lanes_up, LANES - 1);
+  is_stopped[LINK_RECEIVER] = false;
+  pass(TIMEOUT);
+  assert_int_equal(completed[LINK_RECEIVER], 1);
+  assert_int_equal(view_of(LINK_SENDER).losses, 1);
+  assert_int_equal(view_of(LINK_SENDER).lanes_up, LANES);
 }
 
 static void a_path_that_takes_no_bytes_is_tried_less_and_less(void **state) {
@@ -452,7 +476,8 @@ int main(void) {
     TEST(a_black_hole_is_given_up),
     TEST(a_black_hole_costs_little_time),
     TEST(a_black_hole_is_found_without_others),
-    TEST(when_all_are_silent_no_lane_is_lost),
+    TEST(when_all_are_silent_a_new_one_is_tried_soon),
+    TEST(a_stopped_peer_costs_one_lane_and_no_more),
     TEST(a_path_that_takes_no_bytes_is_tried_less_and_less),
     TEST(giving_up_is_said),
     TEST(a_last_word_that_was_lost_is_said_again),

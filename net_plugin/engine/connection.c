@@ -13,18 +13,45 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "net_plugin/engine/connection_state.h"
+#include "net_plugin/lane/rdma/rdma_memory.h"
 
 /* How long a goodbye may take once everything is delivered. */
 #define GOODBYE_NS (1 * NS_PER_S)
+
+/* How the peer's devices get to the data of a receive. */
+static void fill_target(const struct connection *connection, const struct request *request,
+                        struct wire_target *target) {
+  *target = (struct wire_target){ .address = (uintptr_t)request->data, .bytes = request->bytes };
+  for (unsigned i = 0; i < connection->target_keys; i++) {
+    const struct connection_key *key = &connection->keys[i];
+    uint32_t local;
+    if (key->id && key->id == rdma_memory_domain_id(key->domain)) {
+      rdma_memory_keys(request->memory, key->domain, &local, &target->keys[i]);
+    }
+  }
+}
+
+static int take_post(struct connection *connection, const struct request *request,
+                     uint64_t now_ns) {
+  struct wire_target target;
+  if (connection->is_sender) {
+    return link_send_posted(connection->link, request->data, request->bytes, request->memory,
+                            now_ns);
+  }
+  bool has_target = connection->target_keys > 0 && request->memory &&
+                    rdma_memory_covers(request->memory, request->data, request->bytes);
+  if (has_target) {
+    fill_target(connection, request, &target);
+  }
+  return link_receive_posted(connection->link, request->data, request->bytes,
+                             has_target ? &target : NULL, now_ns);
+}
 
 static void take_posts(struct connection *connection, uint64_t now_ns) {
   uint64_t posted = atomic_load_explicit(&connection->posted, memory_order_acquire);
   while (connection->taken < posted && !connection->is_detached) {
     struct request *request = &connection->requests[connection->taken % CONNECTION_REQUESTS];
-    int error =
-        connection->is_sender
-            ? link_send_posted(connection->link, request->data, request->bytes, NULL, now_ns)
-            : link_receive_posted(connection->link, request->data, request->bytes, NULL, now_ns);
+    int error = take_post(connection, request, now_ns);
     if (error) {
       break; /* full: when something completes; failed: publish says so */
     }
@@ -38,6 +65,7 @@ static void tell_close(const struct connection *connection, const struct link_or
     [LINK_CLOSE_STALLED] = "it stood still while others moved; its data moves to them",
     [LINK_CLOSE_SLOW] = "it was much slower than the others; another path is tried",
     [LINK_CLOSE_SILENT] = "the peer is silent on all flows; a new one is tried",
+    [LINK_CLOSE_BETTER] = "RDMA can be tried again",
   };
   if (order->reason != LINK_CLOSE_OVER && !connection->is_detached) {
     LOG_INFO("flow %u to %s on %s is dialled anew: %s", order->lane, connection->peer,
@@ -54,6 +82,17 @@ static void carry_out_orders(struct connection *connection, uint64_t now_ns) {
     } else if (lane && lane->epoch <= order.epoch) {
       tell_close(connection, &order);
       connection_drop_lane(connection, order.lane);
+    }
+  }
+}
+
+/* The user's memory is the user's again: no device reads or writes it any more. A link that has
+ * failed says no more which lanes could. */
+static void connection_stop_direct(struct connection *connection, uint64_t now_ns) {
+  carry_out_orders(connection, now_ns);
+  for (unsigned i = 0; i < connection->lanes && link_status(connection->link); i++) {
+    if (connection->direct & connection_lane_bit(i)) {
+      connection_drop_lane(connection, i);
     }
   }
 }
@@ -231,6 +270,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
   connection->link = link_init(memory, &config->link, clock_now_ns());
   connection->engine = engine;
   connection->timeout_ns = config->link.timeout_ns;
+  connection->target_keys = config->link.target_keys;
   connection->is_sender = config->link.role == LINK_SENDER;
   connection->setup = config->setup;
   memcpy(connection->peer, config->peer, sizeof connection->peer);
@@ -264,6 +304,7 @@ void connection_destroy(struct connection *connection) {
   }
   engine_timer_stop(&connection->timer);
   list_remove(&connection->node);
+  rdma_memory_free(connection->link_memory);
   munmap(connection->link, connection->link_bytes);
   free(connection->slots);
   free(connection);
@@ -291,6 +332,7 @@ void connection_detach(struct connection *connection) {
   connection->is_detached = true;
   connection->linger_ns = now_ns + connection->timeout_ns;
   link_user_detached(connection->link, now_ns);
+  connection_stop_direct(connection, now_ns);
   connection_pump(connection, now_ns);
   engine_unlock(engine);
 }

@@ -24,16 +24,19 @@
 struct connection;
 struct lane;
 struct lane_crypto;
+struct rdma_memory;
+struct rdma_qp;
 
 /* What NCCL holds as a request. */
 struct request {
   struct connection *connection;
   uint64_t number; /* of the message, from 0 */
   void *data;
-  size_t bytes;      /* posted size; after completion the transferred size */
-  void *event;       /* profiler's, progress thread only */
-  const void *owner; /* profiler, progress thread only */
-  bool is_in_use;    /* progress thread only */
+  const struct rdma_memory *memory; /* that the data is in; NULL: none */
+  size_t bytes;                     /* posted size; after completion the transferred size */
+  void *event;                      /* profiler's, progress thread only */
+  const void *owner;                /* profiler, progress thread only */
+  bool is_in_use;                   /* progress thread only */
 };
 
 /* How set-up is called back; locked. */
@@ -56,10 +59,21 @@ struct connection_config {
 
 int connection_new(struct engine *engine, const struct connection_config *config,
                    struct connection **connection);
-/* A connected and tuned socket for the lane; taken over in every case. received_before: see
- * link_lane_up. crypto: NULL if the lane is not encrypted. */
-void connection_lane_opened(struct connection *connection, unsigned lane, uint32_t epoch, int fd,
-                            const struct lane_crypto *crypto, uint64_t received_before);
+/* What a lane is made of. */
+struct connection_path {
+  int fd;                           /* a connected and tuned socket */
+  const struct lane_crypto *crypto; /* NULL: not encrypted */
+  struct rdma_qp *qp;               /* connected; NULL: the socket carries everything */
+};
+/* The path is taken over in every case. received_before: see link_lane_up. */
+void connection_lane_opened(struct connection *connection, unsigned lane, uint32_t epoch,
+                            const struct connection_path *path, uint64_t received_before);
+/* Which key of targets is for the device of this queue pair. Receiver only. */
+uint8_t connection_key_index(struct connection *connection, const struct rdma_qp *qp);
+/* The lane is up and could be an RDMA lane, but is not. Sender only. */
+bool connection_lane_is_flow(const struct connection *connection, unsigned lane);
+/* A better path may be had: the lane is dialled anew. Sender only. */
+void connection_lane_outdated(struct connection *connection, unsigned lane);
 void connection_lane_failed(struct connection *connection, unsigned lane, uint32_t epoch);
 /* The peer no longer knows the connection, say: it ends with this negative errno. */
 void connection_fail(struct connection *connection, int error);
@@ -77,8 +91,9 @@ void *connection_setup_data(const struct connection *connection);
 
 /* ---- NCCL's progress thread ---- */
 
-/* NULL: all slots are in use. */
-struct request *connection_post(struct connection *connection, void *data, size_t bytes);
+/* memory: covers the data, for RDMA; NULL: none does. NULL: all slots are in use. */
+struct request *connection_post(struct connection *connection, void *data, size_t bytes,
+                                const struct rdma_memory *memory);
 bool connection_is_done(const struct request *request);
 void connection_release(struct request *request);
 /* 0, or the negative errno that ended the connection; said once in the log. */

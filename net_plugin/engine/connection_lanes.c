@@ -9,6 +9,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "net_plugin/engine/connection_state.h"
+#include "net_plugin/lane/rdma/rdma_lane.h"
+#include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/lane/tcp/tcp_lane.h"
 #include "net_plugin/lane/tcp/tcp_sealed_lane.h"
 
@@ -24,6 +26,7 @@ void connection_drop_lane(struct connection *connection, unsigned index) {
     slot->lane->ops->fini(slot->lane);
     slot->lane = NULL;
     connection->opened &= ~connection_lane_bit(index);
+    connection->direct &= ~connection_lane_bit(index);
   }
 }
 
@@ -65,6 +68,7 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
                            uint64_t now_ns) {
   struct lane *lane = connection->slots[index].lane;
   size_t got = 0;
+  bool could_write = lane->can_write;
   int error = 0;
   if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
     error = lane->ops->read(lane, now_ns, &got);
@@ -75,7 +79,7 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
   }
   if (!error && (events & EPOLLOUT)) {
     error = lane->ops->resume(lane, now_ns);
-  } else if (!error && !got && !connection->is_saying_goodbye) {
+  } else if (!error && !got && lane->can_write == could_write && !connection->is_saying_goodbye) {
     return; /* nothing there, nothing changed */
   }
   if (connection->is_saying_goodbye) {
@@ -98,24 +102,59 @@ void connection_lane_ready(struct engine_source *source, uint32_t events) {
   connection_serve_lane(slot->connection, slot->lane->index, events, clock_now_ns());
 }
 
-void connection_lane_opened(struct connection *connection, unsigned index, uint32_t epoch, int fd,
-                            const struct lane_crypto *crypto, uint64_t received_before) {
+static void path_drop(const struct connection_path *path) {
+  rdma_qp_free(path->qp);
+  close(path->fd);
+}
+
+/* What the sender's devices read of the link itself: copies of small messages. */
+static void register_link(struct connection *connection) {
+  if (connection->is_sender && !connection->link_memory) {
+    connection->link_memory = rdma_memory_new(connection->link, connection->link_bytes, NULL);
+  }
+}
+
+static int lane_make(struct connection *connection, unsigned index, uint32_t epoch,
+                     const struct connection_path *path, struct lane **lane) {
+  if (path->qp) {
+    register_link(connection);
+    return rdma_lane_open(connection->link, index, epoch, path->fd, path->qp, connection->is_sender,
+                          connection->link_memory, lane);
+  }
+  *lane = path->crypto
+              ? tcp_sealed_lane_open(connection->link, index, epoch, path->fd, path->crypto)
+              : tcp_lane_open(connection->link, index, epoch, path->fd);
+  return *lane ? 0 : -ENOMEM;
+}
+
+/* Of no use any more, or overtaken by a later dial, or able to write where the user has left. */
+static bool is_too_late(const struct connection *connection, unsigned index, uint32_t epoch,
+                        const struct connection_path *path) {
+  const struct lane *lane = connection->slots[index].lane;
+  bool is_unsafe = path->qp && connection->is_detached && !connection->is_sender;
+  return connection->is_saying_goodbye || is_unsafe || (lane && lane->epoch >= epoch);
+}
+
+void connection_lane_opened(struct connection *connection, unsigned index, uint32_t epoch,
+                            const struct connection_path *path, uint64_t received_before) {
   uint64_t now_ns = clock_now_ns();
   struct lane_slot *slot = &connection->slots[index];
-  if (connection->is_saying_goodbye || (slot->lane && slot->lane->epoch >= epoch)) {
-    close(fd); /* of no use any more, or overtaken by a later dial */
+  struct lane *lane = NULL;
+  if (is_too_late(connection, index, epoch, path)) {
+    path_drop(path);
     return;
   }
   connection_drop_lane(connection, index);
-  struct lane *lane = crypto ? tcp_sealed_lane_open(connection->link, index, epoch, fd, crypto)
-                             : tcp_lane_open(connection->link, index, epoch, fd);
-  int error = lane ? engine_watch(connection->engine, &slot->source, fd, EPOLLIN) : -ENOMEM;
+  int error = lane_make(connection, index, epoch, path, &lane);
+  if (error) {
+    path_drop(path);
+  } else {
+    error = engine_watch(connection->engine, &slot->source, lane->fd, EPOLLIN);
+  }
   if (error) {
     LOG_WARN("cannot use a new flow to %s: %s", connection->peer, strerror(-error));
     if (lane) {
       lane->ops->fini(lane);
-    } else {
-      close(fd);
     }
     link_lane_lost(connection->link, index, epoch, now_ns);
   } else {
@@ -123,8 +162,35 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
     connection_lane_starting(connection, index);
     connection->opened |= connection_lane_bit(index);
     link_lane_up(connection->link, index, epoch, received_before, now_ns);
+    if (path->qp) {
+      connection->direct |= connection_lane_bit(index);
+      link_lane_is_direct(connection->link, index);
+    }
     connection_update_lane(connection, index);
   }
+  connection_pump(connection, now_ns);
+}
+
+uint8_t connection_key_index(struct connection *connection, const struct rdma_qp *qp) {
+  uint32_t id = rdma_memory_domain_id(qp->domain);
+  for (unsigned i = 0; i < WIRE_TARGET_KEYS; i++) {
+    if (connection->keys[i].id == id) {
+      return (uint8_t)i;
+    }
+  }
+  /* In turn: what the peer knows of the device that had the key before is long out of use. */
+  unsigned index = connection->next_key++ % WIRE_TARGET_KEYS;
+  connection->keys[index] = (struct connection_key){ qp->domain, id };
+  return (uint8_t)index;
+}
+
+bool connection_lane_is_flow(const struct connection *connection, unsigned lane) {
+  return (connection->opened & ~connection->direct & connection_lane_bit(lane)) != 0;
+}
+
+void connection_lane_outdated(struct connection *connection, unsigned lane) {
+  uint64_t now_ns = clock_now_ns();
+  link_lane_outdated(connection->link, lane, now_ns);
   connection_pump(connection, now_ns);
 }
 

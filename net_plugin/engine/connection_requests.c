@@ -10,7 +10,8 @@
 #include "common/log.h"
 #include "net_plugin/engine/connection_state.h"
 
-struct request *connection_post(struct connection *connection, void *data, size_t bytes) {
+struct request *connection_post(struct connection *connection, void *data, size_t bytes,
+                                const struct rdma_memory *memory) {
   uint64_t number = atomic_load_explicit(&connection->posted, memory_order_relaxed);
   struct request *request = &connection->requests[number % CONNECTION_REQUESTS];
   if (request->is_in_use) {
@@ -19,6 +20,7 @@ struct request *connection_post(struct connection *connection, void *data, size_
   request->is_in_use = true;
   request->number = number;
   request->data = data;
+  request->memory = memory;
   request->bytes = bytes;
   atomic_store_explicit(&connection->posted, number + 1, memory_order_release);
   engine_submit(connection->engine, &connection->task);

@@ -16,6 +16,12 @@
 
 #define CONNECTION_REQUESTS LINK_WINDOW
 
+/* A device that targets have keys for. */
+struct connection_key {
+  int domain;
+  uint32_t id; /* rdma_memory_domain_id; 0: none */
+};
+
 /* Where a lane is watched: one per lane of the link, whether it is open or not. */
 struct lane_slot {
   struct engine_source source;
@@ -44,20 +50,25 @@ struct connection {
   size_t link_bytes;
   uint64_t timeout_ns; /* as the link's */
   unsigned lanes;
+  unsigned target_keys; /* as the link's */
   bool is_sender;
   const struct connection_setup *setup;
   void *setup_data;
   char peer[CONNECTION_NAME_BYTES], nic[CONNECTION_NAME_BYTES];
 
   /* guarded by the engine lock */
-  struct lane_slot *slots; /* by lane */
-  uint64_t opened;         /* lanes that are open */
-  uint64_t writable;       /* lanes that take a frame now */
-  uint64_t blocked;        /* lanes whose path did not take the last frame whole */
-  int hot_lane;            /* where the next small message is likely to arrive; -1: anywhere */
-  unsigned tried_lane;     /* what waiting threads asked last, besides the hot lane */
-  uint64_t taken;          /* posts given to the link */
-  uint64_t published;      /* completions made visible */
+  struct lane_slot *slots;                      /* by lane */
+  uint64_t opened;                              /* lanes that are open */
+  uint64_t direct;                              /* of these, RDMA lanes */
+  struct connection_key keys[WIRE_TARGET_KEYS]; /* receiver */
+  unsigned next_key;
+  struct rdma_memory *link_memory; /* sender: the link's, once there was an RDMA lane */
+  uint64_t writable;               /* lanes that take a frame now */
+  uint64_t blocked;                /* lanes whose path did not take the last frame whole */
+  int hot_lane;        /* where the next small message is likely to arrive; -1: anywhere */
+  unsigned tried_lane; /* what waiting threads asked last, besides the hot lane */
+  uint64_t taken;      /* posts given to the link */
+  uint64_t published;  /* completions made visible */
   bool is_detached, is_saying_goodbye, is_running;
   struct engine_timer timer;
   uint64_t linger_ns;    /* detached: what is not delivered by then is dropped */

@@ -102,6 +102,14 @@ void link_lane_is_direct(struct link *link, unsigned lane) {
   }
 }
 
+void link_lane_outdated(struct link *link, unsigned lane, uint64_t now_ns) {
+  assert(link->config.role == LINK_SENDER && lane < link->config.lanes);
+  link_note_time(link, now_ns);
+  if (link->status == 0) {
+    link_cut_lane(link, lane, LINK_CLOSE_BETTER, now_ns);
+  }
+}
+
 void link_lane_lost(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
   assert(lane < link->config.lanes);
   link_note_time(link, now_ns);

@@ -93,6 +93,9 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
 /* The lane, which has just come up, is a direct one. On a RECEIVER not after link_user_detached:
  * the peer may still know targets. */
 void link_lane_is_direct(struct link *link, unsigned lane);
+/* The lane works, but its owner may be able to open it on a better path: it is closed and dialled
+ * anew. SENDER only. */
+void link_lane_outdated(struct link *link, unsigned lane, uint64_t now_ns);
 /* The lane broke, or could not be opened (then epoch is the one that was ordered). */
 void link_lane_lost(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
 /* The peer closed it in good order. The same, but not counted among the losses. */
@@ -170,6 +173,7 @@ enum link_close_reason {
   LINK_CLOSE_STALLED, /* it stood still while the peer was heard */
   LINK_CLOSE_SLOW,    /* it was much slower than the others: another path is tried */
   LINK_CLOSE_SILENT,  /* all lanes were silent: a new one is tried */
+  LINK_CLOSE_BETTER,  /* the owner may have a better path: see link_lane_outdated */
 };
 struct link_order {
   enum link_order_kind kind;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NCCL registers the same buffer once per connection, so ranges are looked up before anything is
- * probed or mapped. Host memory takes one shared handle and no lock. */
+ * probed, mapped or registered with a device. Without RDMA lanes host memory takes one shared
+ * handle and no lock. */
 #include "net_plugin/plugin/memory.h"
 
 #include <errno.h>
@@ -13,9 +14,13 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "net_plugin/lane/rdma/rdma_memory.h"
+
+enum access { ACCESS_HOST, ACCESS_GPU, ACCESS_MAPPED };
 
 struct entry {
   struct memory memory; /* first: a handle is its entry */
+  enum access access;
   unsigned references;
   struct entry *next;
 };
@@ -48,27 +53,33 @@ static bool is_cpu_addressable(const void *data, size_t bytes) {
 }
 
 /* A range that covers the one asked for, in the same kind of access. */
-static struct entry *cache_find(uintptr_t base, size_t bytes, bool is_mapped) {
+static struct entry *cache_find(uintptr_t base, size_t bytes, enum access access) {
   for (struct entry *entry = cache; entry; entry = entry->next) {
     const struct memory *memory = &entry->memory;
     if (base >= memory->base && bytes <= memory->bytes &&
-        base - memory->base <= memory->bytes - bytes && is_mapped == (memory->mapping != NULL)) {
+        base - memory->base <= memory->bytes - bytes && access == entry->access) {
       return entry;
     }
   }
   return NULL;
 }
 
-static int cache_add(struct memory memory, const struct memory **out) {
+/* dma_buf: where RDMA devices find the range's base, or NULL. */
+static int cache_add(struct memory memory, enum access access, const struct rdma_dma_buf *dma_buf,
+                     const struct memory **out) {
+  static const char *const how[] = { "as host memory", "at its own address",
+                                     "through its dma-buf" };
   struct entry *entry = malloc(sizeof(*entry));
   if (!entry) {
     return -ENOMEM;
   }
-  *entry = (struct entry){ .memory = memory, .references = 1, .next = cache };
+  uintptr_t base = memory.base + (uintptr_t)memory.shift;
+  memory.rdma = rdma_memory_new((void *)base, memory.bytes, dma_buf);
+  *entry = (struct entry){ .memory = memory, .access = access, .references = 1, .next = cache };
   cache = entry;
   *out = &entry->memory;
-  LOG_TRACE("GPU memory at %p, %zu bytes, is reached %s", (void *)memory.base, memory.bytes,
-            memory.mapping ? "through its dma-buf" : "at its own address");
+  LOG_TRACE("memory at %p, %zu bytes, is reached %s%s", (void *)memory.base, memory.bytes,
+            how[access], memory.rdma ? " and by RDMA" : "");
   return 0;
 }
 
@@ -81,7 +92,7 @@ static int register_addressable(void *data, size_t bytes, struct memory pages,
              data, bytes);
     return -EFAULT;
   }
-  return cache_add(pages, out);
+  return cache_add(pages, ACCESS_GPU, NULL, out);
 }
 
 /* With the lock held. -ENODEV and the like if the exporter cannot be mapped. */
@@ -100,7 +111,8 @@ static int register_mapped(void *data, size_t bytes, uint64_t offset, int fd, st
   pages.shift = (ptrdiff_t)((uintptr_t)mapping + inside - (uintptr_t)data);
   pages.mapping = mapping;
   pages.map_bytes = map_bytes;
-  int rc = cache_add(pages, out);
+  struct rdma_dma_buf dma_buf = { fd, offset };
+  int rc = cache_add(pages, ACCESS_MAPPED, &dma_buf, out);
   if (rc) {
     munmap(mapping, map_bytes);
   }
@@ -114,21 +126,24 @@ static struct memory pages_of(const void *data, size_t bytes) {
 }
 
 int memory_register(void *data, size_t bytes, enum memory_type type, const struct memory **out) {
-  if (type == MEMORY_HOST || bytes == 0) {
+  if (bytes == 0 || (type == MEMORY_HOST && !rdma_memory_is_wanted())) {
     *out = &host_memory;
     return 0;
   }
-  if (type != MEMORY_GPU) {
+  if (type != MEMORY_GPU && type != MEMORY_HOST) {
     LOG_WARN("memory of type %d cannot be registered: 1 (host) and 2 (GPU) are known", (int)type);
     return -EINVAL;
   }
   struct memory pages = pages_of(data, bytes);
   pthread_mutex_lock(&cache_lock);
   int rc = 0;
-  struct entry *entry = cache_find(pages.base, pages.bytes, false);
+  enum access access = type == MEMORY_HOST ? ACCESS_HOST : ACCESS_GPU;
+  struct entry *entry = cache_find(pages.base, pages.bytes, access);
   if (entry) {
     entry->references++;
     *out = &entry->memory;
+  } else if (type == MEMORY_HOST) {
+    rc = cache_add(pages, ACCESS_HOST, NULL, out);
   } else {
     rc = register_addressable(data, bytes, pages, out);
   }
@@ -144,7 +159,7 @@ int memory_register_dma_buf(void *data, size_t bytes, uint64_t offset, int fd,
   }
   pthread_mutex_lock(&cache_lock);
   int rc = 0;
-  struct entry *entry = cache_find((uintptr_t)data, bytes, true);
+  struct entry *entry = cache_find((uintptr_t)data, bytes, ACCESS_MAPPED);
   if (entry) {
     entry->references++;
     *out = &entry->memory;
@@ -173,6 +188,7 @@ void memory_deregister(const struct memory *memory) {
   struct entry *entry = *link;
   if (entry && --entry->references == 0) {
     *link = entry->next;
+    rdma_memory_free(entry->memory.rdma);
     if (entry->memory.mapping) {
       munmap(entry->memory.mapping, entry->memory.map_bytes);
     }

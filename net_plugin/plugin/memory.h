@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory: registered user memory, and where the CPU finds it.
+/* memory: registered user memory, where the CPU finds it, and where RDMA devices do.
  *
- * TCP copies with the CPU, so host memory needs nothing, and GPU memory is usable only where the
- * CPU can address it (coherent systems such as Grace Hopper) or its dma-buf can be mapped. Both are
- * offered to NCCL only with STRATUS_GPU_POINTERS=1.
+ * TCP copies with the CPU, so host memory needs nothing unless there are RDMA lanes, and GPU memory
+ * is usable only where the CPU can address it (coherent systems such as Grace Hopper) or its
+ * dma-buf can be mapped. Both are offered to NCCL only with STRATUS_GPU_POINTERS=1.
  *
  * Owns: handles and mappings, until the last memory_deregister of each; one cache per process,
  * ranges of pages, counted.  Threads: any; memory_address is lock-free: a handle never changes.
@@ -17,6 +17,8 @@
 /* NCCL_PTR_HOST and NCCL_PTR_CUDA, src/include/plugin/nccl_net.h:25-26 at v2.30.7. */
 enum memory_type { MEMORY_HOST = 1, MEMORY_GPU = 2 };
 
+struct rdma_memory;
+
 /* Immutable once handed out. */
 struct memory {
   uintptr_t base;  /* first page, as the user addresses it */
@@ -24,6 +26,7 @@ struct memory {
   ptrdiff_t shift; /* what leads from the user's address to the CPU's */
   void *mapping;   /* of a dma-buf, or NULL */
   size_t map_bytes;
+  struct rdma_memory *rdma; /* NULL: no RDMA device knows it */
 };
 
 /* -EFAULT if it is GPU memory that the CPU cannot address. */

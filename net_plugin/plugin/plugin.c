@@ -259,8 +259,7 @@ int plugin_connect(int device, int traffic_class, void *handle, struct connectio
 
 int plugin_isend(struct connection *connection, void *data, size_t bytes,
                  const struct memory *memory, void *phandle, struct request **request) {
-  return transfer_isend(connection, memory_address(memory, data), bytes, &profiler, phandle,
-                        request);
+  return transfer_isend(connection, data, bytes, memory, &profiler, phandle, request);
 }
 
 int plugin_irecv(struct connection *connection, int count, void **data, const size_t *bytes,
@@ -271,6 +270,6 @@ int plugin_irecv(struct connection *connection, int count, void **data, const si
     return -EINVAL;
   }
   const struct memory *memory = memories ? memories[0] : NULL;
-  return transfer_irecv(connection, memory_address(memory, data[0]), bytes[0], &profiler,
+  return transfer_irecv(connection, data[0], bytes[0], memory, &profiler,
                         phandles ? phandles[0] : NULL, request);
 }

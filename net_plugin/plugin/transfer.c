@@ -5,16 +5,19 @@
 #include <stdint.h>
 
 #include "net_plugin/engine/connection.h"
+#include "net_plugin/plugin/memory.h"
 #include "net_plugin/observe/profiler.h"
 
 static int post(struct connection *connection, void *data, size_t bytes,
-                const struct profiler *profiler, void *phandle, struct request **result) {
+                const struct memory *memory, const struct profiler *profiler, void *phandle,
+                struct request **result) {
   *result = NULL;
   int error = connection_error(connection);
   if (error) {
     return error;
   }
-  struct request *request = connection_post(connection, data, bytes);
+  struct request *request = connection_post(connection, memory_address(memory, data), bytes,
+                                            memory ? memory->rdma : NULL);
   if (request) {
     request->owner = profiler;
     profiler_request_started(profiler, phandle, connection_is_sender(connection), bytes,
@@ -25,13 +28,15 @@ static int post(struct connection *connection, void *data, size_t bytes,
 }
 
 int transfer_isend(struct connection *connection, const void *data, size_t bytes,
-                   const struct profiler *profiler, void *phandle, struct request **request) {
-  return post(connection, (void *)(uintptr_t)data, bytes, profiler, phandle, request);
+                   const struct memory *memory, const struct profiler *profiler, void *phandle,
+                   struct request **request) {
+  return post(connection, (void *)(uintptr_t)data, bytes, memory, profiler, phandle, request);
 }
 
 int transfer_irecv(struct connection *connection, void *data, size_t bytes,
-                   const struct profiler *profiler, void *phandle, struct request **request) {
-  return post(connection, data, bytes, profiler, phandle, request);
+                   const struct memory *memory, const struct profiler *profiler, void *phandle,
+                   struct request **request) {
+  return post(connection, data, bytes, memory, profiler, phandle, request);
 }
 
 int transfer_test(struct request *request, bool *is_done, size_t *bytes) {

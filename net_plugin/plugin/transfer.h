@@ -10,15 +10,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "net_plugin/plugin/memory.h"
+
 struct connection;
 struct request;
 struct profiler;
 
 /* *request is NULL if there is no room now: NCCL asks again. profiler may be NULL. */
 int transfer_isend(struct connection *connection, const void *data, size_t bytes,
-                   const struct profiler *profiler, void *phandle, struct request **request);
+                   const struct memory *memory, const struct profiler *profiler, void *phandle,
+                   struct request **request);
 int transfer_irecv(struct connection *connection, void *data, size_t bytes,
-                   const struct profiler *profiler, void *phandle, struct request **request);
+                   const struct memory *memory, const struct profiler *profiler, void *phandle,
+                   struct request **request);
 /* *is_done: the request is gone, *bytes is what was sent or received. */
 int transfer_test(struct request *request, bool *is_done, size_t *bytes);
 /* Ends the connection: no user memory is touched after this returns. Never blocks on the network:

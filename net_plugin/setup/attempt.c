@@ -17,7 +17,9 @@
 #include "common/version.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
+#include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/setup/dial.h"
+#include "net_plugin/setup/rdma_choice.h"
 #include "net_plugin/setup/secret.h"
 #include "net_plugin/setup/settings.h"
 
@@ -86,6 +88,9 @@ static void retry_later(struct attempt *attempt, int error) {
 }
 
 static int make_connection(struct attempt *attempt, const struct reply *reply) {
+  attempt->hello.target_keys = reply->target_keys < attempt->hello.target_keys
+                                   ? reply->target_keys
+                                   : attempt->hello.target_keys;
   attempt->hello.lanes = reply->lanes < attempt->hello.lanes ? reply->lanes : attempt->hello.lanes;
   struct connection_config config = {
     .link = { .role = LINK_SENDER,
@@ -98,6 +103,7 @@ static int make_connection(struct attempt *attempt, const struct reply *reply) {
                                  ? reply->eager_slots
                                  : attempt->hello.eager_slots,
               .wants_checksums = reply->has_checksums,
+              .target_keys = attempt->hello.target_keys,
               .timeout_ns = attempt->settings.link_timeout_ns,
               .paths = attempt->route.paths.home_count,
               .redials_slow_lanes = attempt->settings.redials_slow_lanes,
@@ -136,9 +142,15 @@ static void refused_for_good(struct attempt *attempt, int error, const struct re
   fail(attempt, error);
 }
 
-static void dial_done(void *argument, int error, int fd, const struct reply *reply,
-                      const struct lane_crypto *crypto) {
+static void path_drop(const struct connection_path *path) {
+  rdma_qp_free(path->qp);
+  close(path->fd);
+}
+
+static void dial_done(void *argument, int error, const struct connection_path *path,
+                      const struct reply *reply) {
   struct attempt *attempt = argument;
+  const struct lane_crypto *crypto = path->crypto;
   attempt->dial = NULL;
   if (error == -EPROTONOSUPPORT || error == -ENOLINK) {
     refused_for_good(attempt, error, reply);
@@ -151,12 +163,15 @@ static void dial_done(void *argument, int error, int fd, const struct reply *rep
                    peer_text(attempt, text));
   }
   if (error) {
+    if (error == -ENODEV) {
+      attempt->hello.target_keys = 0; /* TCP works, as this dial shows */
+    }
     retry_later(attempt, error);
     return;
   }
   error = make_connection(attempt, reply);
   if (error) {
-    close(fd);
+    path_drop(path);
     LOG_WARN("cannot set up the connection to %s: %s", reply->host, strerror(-error));
     fail(attempt, error);
     return;
@@ -166,7 +181,7 @@ static void dial_done(void *argument, int error, int fd, const struct reply *rep
              crypto->cipher == LANE_AES256GCM ? "AES-256-GCM" : "ChaCha20-Poly1305");
   }
   attempt->state = ATTEMPT_MADE;
-  connection_lane_opened(attempt->connection, 0, attempt->hello.epoch, fd, crypto, 0);
+  connection_lane_opened(attempt->connection, 0, attempt->hello.epoch, path, 0);
 }
 
 static void dial_next(struct attempt *attempt) {
@@ -210,6 +225,7 @@ static int prepare(struct attempt *attempt, const struct peering_route *route, i
   hello->is_first = 1;
   hello->ciphers = attempt->settings.ciphers;
   hello->wants_checksums = attempt->settings.wants_checksums;
+  hello->target_keys = (uint8_t)rdma_choice_target_keys(route->nics, route->nic_count);
   hello->pid = (uint32_t)getpid();
   hello->decision = decision_get();
   snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());

@@ -37,31 +37,30 @@ void auth_keys_derive(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t job
   hash_wipe(root, sizeof root);
 }
 
-/* The proof of `who` over what was said so far; reply: its signed part, or NULL. */
+/* The proof of `who` over what was said so far, and what it says now. */
 static void prove(const uint8_t key[AUTH_KEY_BYTES], const struct label *who,
                   const uint8_t hello[HELLO_BYTES], const uint8_t challenge[CHALLENGE_BYTES],
-                  const uint8_t *reply, uint8_t mac[MAC_BYTES]) {
+                  const uint8_t *now, size_t now_bytes, uint8_t mac[MAC_BYTES]) {
   uint8_t text[LABEL_BYTES + HELLO_BYTES + CHALLENGE_BYTES + REPLY_SIGNED_BYTES];
   size_t bytes = LABEL_BYTES + HELLO_BYTES + CHALLENGE_BYTES;
   memcpy(text, who->text, LABEL_BYTES);
   memcpy(text + LABEL_BYTES, hello, HELLO_BYTES);
   memcpy(text + LABEL_BYTES + HELLO_BYTES, challenge, CHALLENGE_BYTES);
-  if (reply) {
-    memcpy(text + bytes, reply, REPLY_SIGNED_BYTES);
-    bytes += REPLY_SIGNED_BYTES;
-  }
-  hash_hmac_sha256(key, AUTH_KEY_BYTES, text, bytes, mac);
+  memcpy(text + bytes, now, now_bytes);
+  hash_hmac_sha256(key, AUTH_KEY_BYTES, text, bytes + now_bytes, mac);
 }
 
 void auth_prove(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
                 const uint8_t challenge[CHALLENGE_BYTES], struct proof *proof) {
-  prove(keys->handle, &by_dialler, hello, challenge, NULL, proof->handle);
-  prove(keys->connection, &by_dialler, hello, challenge, NULL, proof->connection);
+  uint8_t queue[QUEUE_BYTES];
+  queue_encode(&proof->queue, queue);
+  prove(keys->handle, &by_dialler, hello, challenge, queue, QUEUE_BYTES, proof->handle);
+  prove(keys->connection, &by_dialler, hello, challenge, queue, QUEUE_BYTES, proof->connection);
 }
 
 enum auth_verdict auth_judge(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
                              const uint8_t challenge[CHALLENGE_BYTES], const struct proof *proof) {
-  struct proof right;
+  struct proof right = { .queue = proof->queue };
   auth_prove(keys, hello, challenge, &right);
   if (!hash_is_equal(right.handle, proof->handle, MAC_BYTES)) {
     return AUTH_STRANGER;
@@ -74,7 +73,7 @@ static void reply_mac(const struct auth_keys *keys, const uint8_t hello[HELLO_BY
                       const uint8_t challenge[CHALLENGE_BYTES], unsigned status,
                       const uint8_t bytes[REPLY_BYTES], uint8_t mac[MAC_BYTES]) {
   const uint8_t *key = status == REPLY_OTHER_SECRET ? keys->handle : keys->connection;
-  prove(key, &by_listener, hello, challenge, bytes, mac);
+  prove(key, &by_listener, hello, challenge, bytes, REPLY_SIGNED_BYTES, mac);
 }
 
 void auth_sign_reply(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],

@@ -32,7 +32,7 @@ struct auth_keys {
 void auth_keys_derive(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t job[AUTH_KEY_BYTES],
                       const uint8_t connection[TOKEN_BYTES], struct auth_keys *keys);
 
-/* What the dialling side answers to the challenge. */
+/* What the dialling side answers to the challenge, and with it to proof->queue. */
 void auth_prove(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
                 const uint8_t challenge[CHALLENGE_BYTES], struct proof *proof);
 

@@ -11,7 +11,9 @@
 
 #include "common/hash.h"
 #include "common/version.h"
+#include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/setup/rdma_choice.h"
 
 enum dial_state { DIAL_CONNECTING, DIAL_GREETING, DIAL_PROVING };
 
@@ -24,6 +26,10 @@ struct dial {
   dial_done_fn *done;
   void *argument;
   struct auth_keys keys;
+  struct nic nic;
+  bool may_have_queue;
+  int dscp;
+  struct rdma_qp *qp; /* offered; NULL: none */
   uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
   uint8_t ciphers; /* that were offered */
   size_t got;      /* of the message that is arriving */
@@ -33,6 +39,7 @@ struct dial {
 static void dial_free(struct dial *dial) {
   engine_unwatch(dial->engine, &dial->source);
   engine_timer_stop(&dial->timer);
+  rdma_qp_free(dial->qp);
   hash_wipe(&dial->keys, sizeof dial->keys);
   free(dial);
 }
@@ -50,13 +57,16 @@ static void finish(struct dial *dial, int error, const struct reply *reply) {
   }
   dial_done_fn *done = dial->done;
   void *argument = dial->argument;
-  int fd = dial->fd;
+  struct connection_path path = { .fd = dial->fd, .qp = dial->qp };
+  path.crypto = crypto.cipher != LANE_PLAIN ? &crypto : NULL;
+  dial->qp = NULL;
   dial_free(dial);
   if (error) {
-    close(fd);
-    fd = -1;
+    close(path.fd);
+    rdma_qp_free(path.qp);
+    path = (struct connection_path){ .fd = -1 };
   }
-  done(argument, error, fd, reply, crypto.cipher != LANE_PLAIN ? &crypto : NULL);
+  done(argument, error, &path, reply);
   hash_wipe(&crypto, sizeof crypto);
 }
 
@@ -95,9 +105,25 @@ static int challenged(struct dial *dial) {
   }
   dial->state = DIAL_PROVING;
   memcpy(dial->challenge, dial->message, CHALLENGE_BYTES);
+  if (dial->may_have_queue) {
+    dial->qp = rdma_choice_make(&dial->nic, true);
+  }
+  if (dial->qp) {
+    rdma_qp_facts(dial->qp, &proof.queue);
+  }
   auth_prove(&dial->keys, dial->hello, dial->challenge, &proof);
   proof_encode(&proof, bytes);
   return send_whole(dial, bytes, PROOF_BYTES);
+}
+
+/* Both have a queue pair, or none: then the lane is a TCP flow. */
+static int connect_queues(struct dial *dial, const struct reply *reply) {
+  if (reply->queue.number == 0 || !dial->qp) {
+    rdma_qp_free(dial->qp);
+    dial->qp = NULL;
+    return reply->queue.number == 0 ? 0 : -EPROTO;
+  }
+  return rdma_qp_connect(dial->qp, &reply->queue, dial->dscp) == 0 ? 0 : -ENODEV;
 }
 
 /* Ends the dial. Before there was a challenge, only a refusal without a mac can be genuine. */
@@ -117,6 +143,9 @@ static void replied(struct dial *dial) {
   /* One of those that were offered; in clear only if none was. */
   if (!error && !((dial->ciphers ? dial->ciphers : 1u << LANE_PLAIN) >> reply.cipher & 1)) {
     error = -EPROTO;
+  }
+  if (!error) {
+    error = connect_queues(dial, &reply);
   }
   finish(dial, error, &reply);
 }
@@ -185,6 +214,8 @@ static int prepare(struct dial *dial, const struct hello *hello, const struct au
   hello_encode(&fresh, dial->hello);
   dial->keys = *keys;
   dial->ciphers = hello->ciphers;
+  dial->may_have_queue = hello->target_keys > 0;
+  dial->dscp = hello->dscp;
   return 0;
 }
 
@@ -198,6 +229,7 @@ struct dial *dial_start(struct engine *engine, const struct nic *nic,
     return NULL;
   }
   dial->engine = engine;
+  dial->nic = *nic;
   dial->done = done;
   dial->argument = argument;
   dial->source = (struct engine_source){ .ready = source_ready, .fd = -1 };

@@ -11,6 +11,7 @@
  *   -EPROTO           whatever listens there is not stratus
  *   -EKEYREJECTED     it does not know the connection's key
  *   -ENOLINK          the peer refused: reply->status says why
+ *   -ENODEV           the queue pairs cannot be connected
  *   -ETIMEDOUT and errors of connect */
 #ifndef NET_PLUGIN_SETUP_DIAL_H
 #define NET_PLUGIN_SETUP_DIAL_H
@@ -18,20 +19,21 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "net_plugin/engine/connection.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/setup/auth.h"
 #include "net_plugin/setup/handshake.h"
 
 struct dial;
+struct rdma_qp;
 
-/* The dial is gone when this is called. fd is -1 after an error. reply is valid for 0,
- * -EPROTONOSUPPORT (version fields only) and -ENOLINK. crypto: NULL, or what the lane is to be
- * encrypted with. */
-typedef void dial_done_fn(void *argument, int error, int fd, const struct reply *reply,
-                          const struct lane_crypto *crypto);
+/* The dial is gone when this is called. reply is valid for 0,
+ * -EPROTONOSUPPORT (version fields only) and -ENOLINK. After an error the path has no fd. */
+typedef void dial_done_fn(void *argument, int error, const struct connection_path *path,
+                          const struct reply *reply);
 
-/* The nonce of the hello is drawn here. NULL with *error set: could not even start; done is not
- * called. */
+/* With hello->target_keys a queue pair is offered to the peer. The nonce of the hello is drawn
+ * here. NULL with *error set: could not even start; done is not called. */
 struct dial *dial_start(struct engine *engine, const struct nic *nic,
                         const struct sockaddr_storage *address, const struct hello *hello,
                         const struct auth_keys *keys, uint64_t deadline_ns, dial_done_fn *done,

@@ -79,6 +79,32 @@ static void walk_decision(struct cursor *cursor, struct decision *decision) {
   walk_u64(cursor, &decision->profile);
 }
 
+static void walk_queue(struct cursor *cursor, struct rdma_facts *queue) {
+  walk_u32(cursor, &queue->number);
+  walk_u32(cursor, &queue->psn);
+  walk(cursor, queue->gid, RDMA_GID_BYTES);
+  walk_u16(cursor, &queue->lid);
+  walk(cursor, &queue->is_infiniband, sizeof queue->is_infiniband);
+  walk(cursor, &queue->mtu, sizeof queue->mtu);
+  walk_u16(cursor, &queue->slots);
+  walk_u32(cursor, &queue->slot_bytes);
+  walk(cursor, &queue->key_index, sizeof queue->key_index);
+}
+
+void queue_encode(const struct rdma_facts *queue, uint8_t bytes[QUEUE_BYTES]) {
+  struct rdma_facts copy = *queue;
+  walk_queue(&(struct cursor){ bytes, false }, &copy);
+}
+
+/* Numbers have 24 bits; two slots are what the protocol of rdma_lane.h takes. */
+static bool is_queue_valid(const struct rdma_facts *queue) {
+  return queue->number == 0 ||
+         (queue->number <= 0xFFFFFF && queue->psn <= 0xFFFFFF && queue->is_infiniband <= 1 &&
+          queue->mtu >= 1 && queue->mtu <= 5 && queue->slots >= 2 && queue->slots <= 0x7FFF &&
+          queue->slot_bytes >= 256 && queue->slot_bytes <= RDMA_MAX_SLOT_BYTES &&
+          queue->key_index < WIRE_TARGET_KEYS);
+}
+
 static void walk_hello(struct cursor *cursor, struct hello *hello) {
   walk_prefix(cursor, HANDSHAKE_HELLO, &hello->wire_version, hello->version);
   walk(cursor, hello->listener, TOKEN_BYTES);
@@ -92,6 +118,7 @@ static void walk_hello(struct cursor *cursor, struct hello *hello) {
   walk(cursor, &hello->dscp, sizeof hello->dscp);
   walk(cursor, &hello->is_first, sizeof hello->is_first);
   walk(cursor, &hello->wants_checksums, sizeof hello->wants_checksums);
+  walk(cursor, &hello->target_keys, sizeof hello->target_keys);
   walk(cursor, &hello->ciphers, sizeof hello->ciphers);
   walk(cursor, &hello->has_secret, sizeof hello->has_secret);
   walk_u32(cursor, &hello->pid);
@@ -110,6 +137,7 @@ static void walk_proof(struct cursor *cursor, struct proof *proof) {
   walk_prefix(cursor, HANDSHAKE_PROOF, &proof->wire_version, proof->version);
   walk(cursor, proof->handle, MAC_BYTES);
   walk(cursor, proof->connection, MAC_BYTES);
+  walk_queue(cursor, &proof->queue);
 }
 
 static void walk_reply(struct cursor *cursor, struct reply *reply) {
@@ -122,6 +150,8 @@ static void walk_reply(struct cursor *cursor, struct reply *reply) {
   walk_u64(cursor, &reply->received_before);
   walk(cursor, &reply->has_checksums, sizeof reply->has_checksums);
   walk(cursor, &reply->cipher, sizeof reply->cipher);
+  walk(cursor, &reply->target_keys, sizeof reply->target_keys);
+  walk_queue(cursor, &reply->queue);
   walk(cursor, &reply->has_secret, sizeof reply->has_secret);
   walk_u32(cursor, &reply->pid);
   walk_text(cursor, reply->host, HOST_TEXT_BYTES);
@@ -214,7 +244,8 @@ int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *hello) {
       hello->epoch >= 1 && hello->chunk_bytes >= 1 && hello->chunk_bytes <= WIRE_MAX_CHUNK_BYTES &&
       hello->eager_bytes <= hello->chunk_bytes && hello->eager_slots <= LINK_WINDOW / 2 &&
       hello->dscp >= -1 && hello->dscp <= 63 && hello->is_first <= 1 && hello->has_secret <= 1 &&
-      hello->wants_checksums <= 1 && (hello->ciphers & (1u << LANE_PLAIN)) == 0;
+      hello->wants_checksums <= 1 && hello->target_keys <= WIRE_TARGET_KEYS &&
+      (hello->ciphers & (1u << LANE_PLAIN)) == 0;
   return is_valid ? 0 : -EINVAL;
 }
 
@@ -232,6 +263,7 @@ int proof_decode(const uint8_t bytes[PROOF_BYTES], struct proof *proof) {
   int error = check_whole(bytes, HANDSHAKE_PROOF, &proof->wire_version, proof->version);
   if (!error) {
     walk_proof(&(struct cursor){ (uint8_t *)(uintptr_t)bytes, true }, proof);
+    error = is_queue_valid(&proof->queue) ? 0 : -EINVAL;
   }
   return error;
 }
@@ -245,7 +277,8 @@ int reply_decode(const uint8_t bytes[REPLY_BYTES], struct reply *reply) {
   walk_reply(&(struct cursor){ (uint8_t *)(uintptr_t)bytes, true }, reply);
   bool is_valid =
       reply->status < REPLY_STATUS_END && reply->has_secret <= 1 && reply->has_checksums <= 1 &&
-      reply->cipher < LANE_CIPHERS &&
+      reply->cipher < LANE_CIPHERS && reply->target_keys <= WIRE_TARGET_KEYS &&
+      is_queue_valid(&reply->queue) &&
       (reply->status != REPLY_ACCEPTED ||
        (reply->lanes >= 1 && reply->lanes <= WIRE_MAX_LANES &&
         reply->eager_bytes <= WIRE_MAX_CHUNK_BYTES && reply->eager_slots <= LINK_WINDOW / 2));

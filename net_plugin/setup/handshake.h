@@ -25,20 +25,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net_plugin/lane/rdma/rdma_facts.h"
+
 #define HANDSHAKE_WIRE_VERSION 3
 #define HANDSHAKE_PREFIX_BYTES 24
 #define HELLO_BYTES 224
 #define CHALLENGE_BYTES 64
-#define PROOF_BYTES 96
-#define REPLY_BYTES 192
-#define REPLY_MAC_AT 156 /* before the checksum, at the end */
-#define HANDSHAKE_MAX_BYTES HELLO_BYTES
+#define PROOF_BYTES 128
+#define REPLY_BYTES 224
+#define REPLY_MAC_AT 188 /* before the checksum, at the end */
+#define HANDSHAKE_MAX_BYTES 224
+#define QUEUE_BYTES 35 /* facts of a queue pair */
 #define TOKEN_BYTES 16
 #define NONCE_BYTES 32
 #define MAC_BYTES 32
 #define VERSION_TEXT_BYTES 16
 #define HOST_TEXT_BYTES 64
 #define NIC_TEXT_BYTES 16
+
+_Static_assert(HELLO_BYTES <= HANDSHAKE_MAX_BYTES && REPLY_BYTES <= HANDSHAKE_MAX_BYTES,
+               "a buffer of HANDSHAKE_MAX_BYTES holds any message");
 
 enum handshake_kind {
   HANDSHAKE_HELLO,
@@ -68,8 +74,10 @@ struct hello {
   int8_t dscp;      /* -1: none */
   uint8_t is_first; /* the first lane of a new connection */
   uint8_t wants_checksums;
-  uint8_t ciphers;    /* that the dialling side can use, bits 1 << enum lane_cipher; 0: in clear */
-  uint8_t has_secret; /* the dialling side has a job secret; for messages */
+  uint8_t target_keys; /* of targets (link.h) that it can use; 0: none, and no queue pair for this
+                          lane */
+  uint8_t ciphers;     /* that the dialling side can use, bits 1 << enum lane_cipher; 0: in clear */
+  uint8_t has_secret;  /* the dialling side has a job secret; for messages */
   uint32_t pid;
   uint8_t nonce[NONCE_BYTES];
   char host[HOST_TEXT_BYTES];
@@ -88,6 +96,7 @@ struct proof {
   char version[VERSION_TEXT_BYTES];
   uint8_t handle[MAC_BYTES];     /* by the key from NCCL's handle alone */
   uint8_t connection[MAC_BYTES]; /* by the connection's key, which the job secret is part of */
+  struct rdma_facts queue;       /* of the lane, if the hello has target_keys */
 };
 
 enum reply_status {
@@ -112,6 +121,8 @@ struct reply {
   uint64_t received_before; /* DATA frames of the lane's previous epoch that arrived */
   uint8_t has_checksums;    /* agreed: one side wants them */
   uint8_t cipher;           /* agreed, for this lane: enum lane_cipher */
+  uint8_t target_keys;      /* agreed */
+  struct rdma_facts queue;  /* connected to the one in the proof; none: the lane is a TCP flow */
   uint8_t has_secret;       /* the listening side has a job secret; for messages */
   uint32_t pid;
   char host[HOST_TEXT_BYTES];
@@ -130,6 +141,9 @@ void reply_encode(const struct reply *reply, uint8_t bytes[REPLY_BYTES]);
 int handshake_prefix_check(const uint8_t *bytes, enum handshake_kind *kind, uint16_t *wire_version,
                            char version[VERSION_TEXT_BYTES]);
 size_t handshake_bytes(enum handshake_kind kind);
+
+/* As they are in a proof or a reply. */
+void queue_encode(const struct rdma_facts *queue, uint8_t bytes[QUEUE_BYTES]);
 
 int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *hello);
 int challenge_decode(const uint8_t bytes[CHALLENGE_BYTES], struct challenge *challenge);

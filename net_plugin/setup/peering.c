@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/dial.h"
+#include "net_plugin/setup/rdma_choice.h"
 
 /* A dial that takes longer is given up and tried again by the link's backoff. */
 #define DIAL_TIMEOUT_NS (3 * NS_PER_S)
@@ -20,12 +21,26 @@
  * firewall that is being reloaded takes less. */
 #define REFUSED_NS (2 * NS_PER_S)
 
+/* A queue pair that breaks soon after it was connected, or cannot be, is not tried again for so
+ * long, doubled each time. */
+#define SOON_NS (5 * NS_PER_S)
+#define QUEUE_BACKOFF_NS (1 * NS_PER_S)
+#define QUEUE_BACKOFF_DOUBLINGS 6
+/* How often lanes that are TCP flows are looked at: can they have a queue pair (again)? Doubled
+ * each time that they could not. */
+#define UPGRADE_NS (1 * NS_PER_S)
+#define UPGRADE_DOUBLINGS 5
+#define NEXT_UPGRADE_NS (50 * NS_PER_MS) /* one has just succeeded */
+
 struct lane_dial {
   struct peering *peering;
   unsigned lane;
   uint32_t epoch;
-  unsigned failures; /* since it was up */
-  struct dial *dial; /* NULL: none under way */
+  unsigned failures;       /* since it was up */
+  unsigned queue_failures; /* in a row */
+  uint64_t queue_ns;       /* when its queue pair was connected; 0: it has none */
+  uint64_t no_queue_ns;    /* none is tried before */
+  struct dial *dial;       /* NULL: none under way */
 };
 
 struct peering {
@@ -37,6 +52,8 @@ struct peering {
   struct peering_route route;
   uint64_t up;         /* sender: lanes that are not being dialled, as far as is known here */
   uint64_t refused_ns; /* sender: since when every dial is refused; 0: not so */
+  struct engine_timer upgrade; /* sender */
+  unsigned vain_upgrades;      /* in a row */
   char peer[CONNECTION_NAME_BYTES];
   struct lane_dial dials[]; /* sender: one per lane */
 };
@@ -91,8 +108,67 @@ static void lane_failed(struct lane_dial *dial) {
   connection_lane_failed(dial->peering->connection, dial->lane, dial->epoch);
 }
 
-static void dial_done(void *argument, int error, int fd, const struct reply *reply,
-                      const struct lane_crypto *crypto) {
+/* ---- queue pairs ---- */
+
+static void queue_failed(struct lane_dial *dial, uint64_t now_ns) {
+  unsigned doublings = dial->queue_failures < QUEUE_BACKOFF_DOUBLINGS ? dial->queue_failures
+                                                                      : QUEUE_BACKOFF_DOUBLINGS;
+  dial->queue_failures++;
+  dial->no_queue_ns = now_ns + (QUEUE_BACKOFF_NS << doublings);
+}
+
+/* The lane is dialled anew: what of the queue pair that it had? */
+static void queue_is_over(struct lane_dial *dial, uint64_t now_ns) {
+  if (dial->queue_ns && now_ns - dial->queue_ns < SOON_NS) {
+    queue_failed(dial, now_ns);
+  } else if (dial->queue_ns) {
+    dial->queue_failures = 0;
+  }
+  dial->queue_ns = 0;
+}
+
+static void upgrade_later(struct peering *peering) {
+  unsigned doublings =
+      peering->vain_upgrades < UPGRADE_DOUBLINGS ? peering->vain_upgrades : UPGRADE_DOUBLINGS;
+  if (peering->hello.target_keys && !peering->upgrade.deadline_ns) {
+    engine_timer_set(peering->engine, &peering->upgrade,
+                     clock_now_ns() + (UPGRADE_NS << doublings));
+  }
+}
+
+/* One lane at a time: the others carry its share meanwhile. */
+static void upgrade_expired(struct engine_timer *timer, uint64_t now_ns) {
+  struct peering *peering = LIST_ENTRY(timer, struct peering, upgrade);
+  for (unsigned i = 0; i < peering->hello.lanes; i++) {
+    struct lane_dial *dial = &peering->dials[i];
+    if (!connection_lane_is_flow(peering->connection, i) || dial->dial) {
+      continue;
+    }
+    struct nic nic;
+    const struct sockaddr_storage *address;
+    upgrade_later(peering);
+    peering_choose(&peering->route, i, 0, PEERING_BIND_DEVICE, &nic, &address);
+    if (now_ns >= dial->no_queue_ns && rdma_choice_target_keys(&nic, 1) > 0) {
+      peering->vain_upgrades++; /* until it comes up with one */
+      connection_lane_outdated(peering->connection, i);
+      return;
+    }
+  }
+}
+
+static void queue_connected(struct lane_dial *dial) {
+  struct peering *peering = dial->peering;
+  dial->queue_ns = clock_now_ns();
+  peering->vain_upgrades = 0;
+  if (peering->upgrade.deadline_ns) {
+    engine_timer_set(peering->engine, &peering->upgrade, dial->queue_ns + NEXT_UPGRADE_NS);
+  }
+}
+
+/* ---- dials ---- */
+
+static void dial_done(void *argument, int error, const struct connection_path *path,
+                      const struct reply *reply) {
   struct lane_dial *dial = argument;
   struct peering *peering = dial->peering;
   dial->dial = NULL;
@@ -100,7 +176,12 @@ static void dial_done(void *argument, int error, int fd, const struct reply *rep
   if (!error) {
     dial->failures = 0;
     peering->up |= 1ull << dial->lane;
-    connection_lane_opened(peering->connection, dial->lane, dial->epoch, fd, crypto,
+    if (path->qp) {
+      queue_connected(dial);
+    } else {
+      upgrade_later(peering);
+    }
+    connection_lane_opened(peering->connection, dial->lane, dial->epoch, path,
                            reply->received_before);
   } else if (error == -ENOLINK && reply->status == REPLY_UNKNOWN) {
     LOG_INFO("%s has closed the connection", peering->peer);
@@ -109,6 +190,9 @@ static void dial_done(void *argument, int error, int fd, const struct reply *rep
     LOG_INFO("%s: nobody listens there any more", peering->peer);
     connection_fail(peering->connection, -ECONNRESET);
   } else {
+    if (error == -ENODEV) {
+      queue_failed(dial, clock_now_ns());
+    }
     LOG_TRACE("flow %u to %s: %s", dial->lane, peering->peer,
               error == -ENOLINK ? reply_status_text(reply->status) : strerror(-error));
     lane_failed(dial);
@@ -128,10 +212,14 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
   if (dial->dial) {
     dial_cancel(dial->dial);
   }
+  uint64_t now_ns = clock_now_ns();
+  struct hello hello = peering->hello;
   dial->epoch = epoch;
+  queue_is_over(dial, now_ns);
+  hello.target_keys = now_ns >= dial->no_queue_ns ? hello.target_keys : 0;
   int error;
-  dial->dial = dial_start(peering->engine, &nic, address, &peering->hello, &peering->keys,
-                          clock_now_ns() + DIAL_TIMEOUT_NS, dial_done, dial, &error);
+  dial->dial = dial_start(peering->engine, &nic, address, &hello, &peering->keys,
+                          now_ns + DIAL_TIMEOUT_NS, dial_done, dial, &error);
   if (!dial->dial) {
     LOG_WARN_EVERY(WARN_INTERVAL_NS, "cannot dial a flow to %s from %s: %s; it is tried again",
                    peering->peer, nic.name, strerror(-error));
@@ -147,6 +235,7 @@ static void gone(struct connection *connection) {
       dial_cancel(peering->dials[i].dial);
     }
   }
+  engine_timer_stop(&peering->upgrade);
   hash_wipe(&peering->keys, sizeof peering->keys);
   free(peering);
 }
@@ -173,6 +262,7 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   peering->hello = *hello;
   peering->hello.is_first = 0;
   peering->keys = *keys;
+  peering->upgrade.expired = upgrade_expired;
   memcpy(peering->peer, config->peer, sizeof peering->peer);
   if (route) {
     peering->is_sender = true;
@@ -183,6 +273,9 @@ int peering_new(struct engine *engine, const struct connection_config *config,
     }
   }
   connection_set_setup_data(*result, peering);
+  if (route) {
+    upgrade_later(peering); /* the first lane may be a TCP flow */
+  }
   return 0;
 }
 

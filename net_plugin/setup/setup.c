@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "net_plugin/engine/connection.h"
 #include "net_plugin/engine/engine.h"
+#include "net_plugin/lane/rdma/rdma_memory.h"
 #include "net_plugin/setup/attempt.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/port.h"
@@ -27,4 +28,5 @@ void setup_start(void) {
 
 void setup_stop(void) {
   engine_stop_all(GOODBYES_NS);
+  rdma_memory_release();
 }

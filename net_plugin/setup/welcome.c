@@ -12,10 +12,12 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/version.h"
+#include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/peering.h"
+#include "net_plugin/setup/rdma_choice.h"
 #include "net_plugin/setup/secret.h"
 #include "net_plugin/setup/settings.h"
 
@@ -73,6 +75,7 @@ static int make_connection(struct engine *engine, const struct nic *nic, const s
               .eager_bytes = reply->eager_bytes,
               .eager_slots = reply->eager_slots,
               .wants_checksums = reply->has_checksums,
+              .target_keys = reply->target_keys,
               .timeout_ns = settings.link_timeout_ns,
               .seed = clock_now_ns() },
   };
@@ -82,7 +85,7 @@ static int make_connection(struct engine *engine, const struct nic *nic, const s
 }
 
 /* What this side grants of what the hello wants. */
-static void agree(const struct hello *hello, struct reply *reply) {
+static void agree(const struct nic *nic, const struct hello *hello, struct reply *reply) {
   struct settings settings;
   settings_get(1, &settings);
   reply->lanes = hello->lanes; /* the dialling side opens them, so it decides */
@@ -91,6 +94,8 @@ static void agree(const struct hello *hello, struct reply *reply) {
   reply->eager_slots =
       hello->eager_slots < settings.eager_slots ? hello->eager_slots : settings.eager_slots;
   reply->has_checksums = hello->wants_checksums || settings.wants_checksums;
+  unsigned keys = hello->target_keys ? rdma_choice_target_keys(nic, 1) : 0;
+  reply->target_keys = hello->target_keys < keys ? hello->target_keys : (uint8_t)keys;
   if (!reply->eager_bytes || !reply->eager_slots) {
     reply->eager_bytes = reply->eager_slots = 0;
   }
@@ -205,7 +210,7 @@ static bool agree_on_decisions(const struct hello *hello, const struct sockaddr_
  * or found. */
 static void decide(struct engine *engine, const struct nic *nic, const struct hello *hello,
                    const struct sockaddr_storage *from, struct host *host, struct reply *reply) {
-  agree(hello, reply);
+  agree(nic, hello, reply);
   if (!agree_on_cipher(hello, from, reply)) {
     host->connection = NULL;
     return;
@@ -229,11 +234,30 @@ static void decide(struct engine *engine, const struct nic *nic, const struct he
   }
 }
 
+/* The guest offers a queue pair: one of ours is connected to it, if that can be. The guest may send
+ * from the moment that it has the reply. */
+static struct rdma_qp *take_queue(const struct nic *nic, const struct hello *hello,
+                                  const struct proof *proof, const struct host *host,
+                                  struct reply *reply) {
+  bool is_offered = reply->target_keys > 0 && proof->queue.number != 0;
+  struct rdma_qp *qp = host->connection && is_offered ? rdma_choice_make(nic, false) : NULL;
+  if (!qp) {
+    return NULL;
+  }
+  if (rdma_qp_connect(qp, &proof->queue, hello->dscp) != 0) {
+    rdma_qp_free(qp);
+    return NULL;
+  }
+  qp->key_index = connection_key_index(host->connection, qp);
+  rdma_qp_facts(qp, &reply->queue);
+  return qp;
+}
+
 /* Tells the guest, and goes on with what was decided. */
 static void carry_out(const struct nic *nic, const struct hello *hello, const struct host *host,
-                      const struct reply *reply, const struct lane_crypto *crypto, int fd,
+                      const struct reply *reply, const struct connection_path *path,
                       const struct sockaddr_storage *from) {
-  int error = reply_send(fd, reply);
+  int fd = path->fd, error = reply_send(fd, reply);
   struct connection *connection = host->connection;
   if (!connection) {
     close(fd);
@@ -243,6 +267,7 @@ static void carry_out(const struct nic *nic, const struct hello *hello, const st
     /* It left meanwhile. A connection that nobody has seen yet goes, too; others get the lane
      * later. */
     close(fd);
+    rdma_qp_free(path->qp);
     if (host->listener) {
       connection_destroy(connection);
     } else {
@@ -255,8 +280,7 @@ static void carry_out(const struct nic *nic, const struct hello *hello, const st
   if (host->listener) {
     listener_connection_made(host->listener, connection);
   }
-  connection_lane_opened(connection, hello->lane, hello->epoch, fd,
-                         crypto->cipher != LANE_PLAIN ? crypto : NULL, 0);
+  connection_lane_opened(connection, hello->lane, hello->epoch, path, 0);
 }
 
 /* Tells both users. The listener goes on: this may be somebody who has only read the handle. */
@@ -300,11 +324,14 @@ int welcome_proof(struct engine *engine, const struct nic *nic, const struct wel
   } else {
     decide(engine, nic, &hello, from, &host, &reply);
   }
+  struct connection_path path = { .fd = fd };
+  path.qp = take_queue(nic, &hello, &proof, &host, &reply);
   auth_sign_reply(&host.keys, talk->hello, talk->challenge, &reply);
   struct lane_crypto crypto;
   auth_lane_keys(&host.keys, talk->hello, talk->challenge, (enum lane_cipher)reply.cipher, false,
                  &crypto);
-  carry_out(nic, &hello, &host, &reply, &crypto, fd, from);
+  path.crypto = crypto.cipher != LANE_PLAIN ? &crypto : NULL;
+  carry_out(nic, &hello, &host, &reply, &path, from);
   hash_wipe(&host, sizeof host);
   hash_wipe(&crypto, sizeof crypto);
   return 0;

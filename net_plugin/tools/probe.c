@@ -85,8 +85,8 @@ static int receive_all(struct connection *connection, uint8_t *memory) {
   for (;;) {
     while (posted < done + DEPTH) {
       uint8_t *to = memory + posted % DEPTH * MESSAGE_BYTES;
-      int error =
-          transfer_irecv(connection, to, MESSAGE_BYTES, NULL, NULL, &requests[posted % DEPTH]);
+      int error = transfer_irecv(connection, to, MESSAGE_BYTES, NULL, NULL, NULL,
+                                 &requests[posted % DEPTH]);
       if (error) {
         return error;
       }
@@ -158,7 +158,7 @@ static int send_until(struct load *load, uint64_t until_ns) {
   while (clock_now_ns() < until_ns) {
     if (load->posted < load->done + DEPTH) {
       const uint8_t *from = load->memory + load->posted % DEPTH * MESSAGE_BYTES;
-      int error = transfer_isend(load->connection, from, MESSAGE_BYTES, NULL, NULL,
+      int error = transfer_isend(load->connection, from, MESSAGE_BYTES, NULL, NULL, NULL,
                                  &load->requests[load->posted % DEPTH]);
       if (error) {
         return error;
@@ -188,7 +188,7 @@ static int send_end(struct load *load) {
     int error = 0;
     if (load->done == load->posted) {
       has_ended = true;
-      error = transfer_isend(load->connection, load->memory, 0, NULL, NULL,
+      error = transfer_isend(load->connection, load->memory, 0, NULL, NULL, NULL,
                              &load->requests[load->posted++ % DEPTH]);
     }
     error = error ? error : transfer_test(load->requests[load->done % DEPTH], &is_done, &bytes);

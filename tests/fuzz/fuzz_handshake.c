@@ -65,6 +65,7 @@ static void try_challenge_and_proof(const uint8_t bytes[PROOF_BYTES]) {
   }
   if (proof_decode(bytes, &proof) == 0) {
     check_text(proof.version, sizeof proof.version);
+    FUZZ_CHECK(proof.queue.number == 0 || proof.queue.slots >= 2);
     proof_encode(&proof, encoded);
     FUZZ_CHECK(proof_decode(encoded, &proof) == 0);
   }

@@ -74,6 +74,7 @@ struct side {
   struct connection *connection;
   struct request *requests[8];
   uint8_t *buffers[8];
+  const struct memory *memories[8];
   uint64_t posted, done;
 };
 
@@ -82,11 +83,14 @@ static void side_start(struct side *side, struct connection *connection, size_t 
   side->connection = connection;
   for (int i = 0; i < 8; i++) {
     side->buffers[i] = malloc(largest + 1);
+    assert_int_equal(
+        memory_register(side->buffers[i], largest + 1, MEMORY_HOST, &side->memories[i]), 0);
   }
 }
 
 static void side_end(struct side *side) {
   for (int i = 0; i < 8; i++) {
+    memory_deregister(side->memories[i]);
     free(side->buffers[i]);
   }
 }
@@ -98,15 +102,17 @@ static void side_step(struct side *side, bool is_sender, const size_t *sizes, si
     uint64_t n = side->posted;
     uint8_t *buffer = side->buffers[n % 8];
     size_t bytes = sizes[n % kinds];
+    const struct memory *memory = side->memories[n % 8];
     struct request *request;
     if (is_sender) {
       for (size_t i = 0; i < bytes; i++) {
         buffer[i] = pair_content(n, i);
       }
-      assert_int_equal(transfer_isend(side->connection, buffer, bytes, NULL, NULL, &request), 0);
+      assert_int_equal(
+          transfer_isend(side->connection, buffer, bytes, memory, NULL, NULL, &request), 0);
     } else {
-      assert_int_equal(transfer_irecv(side->connection, buffer, bytes + 1, NULL, NULL, &request),
-                       0);
+      assert_int_equal(
+          transfer_irecv(side->connection, buffer, bytes + 1, memory, NULL, NULL, &request), 0);
     }
     if (request) {
       side->requests[n % 8] = request;

@@ -25,7 +25,7 @@ static struct talk sample(void) {
 
 static enum auth_verdict judge(const struct auth_keys *listener, const struct auth_keys *dialler) {
   struct talk talk = sample();
-  struct proof proof;
+  struct proof proof = { 0 };
   auth_prove(dialler, talk.hello, talk.challenge, &proof);
   return auth_judge(listener, talk.hello, talk.challenge, &proof);
 }
@@ -63,8 +63,11 @@ static void no_secret_is_no_value(void **state) {
 static void a_proof_holds_for_its_own_words_only(void **state) {
   (void)state;
   struct talk talk = sample();
-  struct proof proof;
+  struct proof proof = { .queue = { .number = 17, .psn = 4 } };
   auth_prove(&talk.keys, talk.hello, talk.challenge, &proof);
+  proof.queue.number++;
+  assert_int_equal(auth_judge(&talk.keys, talk.hello, talk.challenge, &proof), AUTH_STRANGER);
+  proof.queue.number--;
   for (size_t i = 0; i < HELLO_BYTES; i++) {
     talk.hello[i] ^= 1;
     assert_int_equal(auth_judge(&talk.keys, talk.hello, talk.challenge, &proof), AUTH_STRANGER);
@@ -113,7 +116,7 @@ static void a_reply_is_genuine_as_it_is_only(void **state) {
 static void proofs_have_a_direction(void **state) {
   (void)state;
   struct talk talk = sample();
-  struct proof proof;
+  struct proof proof = { 0 };
   struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .lanes = 1 };
   uint8_t bytes[REPLY_BYTES];
   auth_prove(&talk.keys, talk.hello, talk.challenge, &proof);

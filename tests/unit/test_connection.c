@@ -71,8 +71,8 @@ static void eager_data_survives_a_close(void **state) {
   size_t bytes;
   for (unsigned i = 0; i < 8; i++) {
     memset(sent[i], (int)i + 1, sizeof sent[i]);
-    assert_int_equal(transfer_isend(pair.sender, sent[i], sizeof sent[i], NULL, NULL, &requests[i]),
-                     0);
+    assert_int_equal(
+        transfer_isend(pair.sender, sent[i], sizeof sent[i], NULL, NULL, NULL, &requests[i]), 0);
     assert_non_null(requests[i]);
   }
   for (unsigned i = 0; i < 8; i++) {
@@ -82,8 +82,8 @@ static void eager_data_survives_a_close(void **state) {
   }
   transfer_close(pair.sender);
   for (unsigned i = 0; i < 8; i++) {
-    assert_int_equal(transfer_irecv(pair.receiver, got[i], sizeof got[i], NULL, NULL, &requests[i]),
-                     0);
+    assert_int_equal(
+        transfer_irecv(pair.receiver, got[i], sizeof got[i], NULL, NULL, NULL, &requests[i]), 0);
   }
   for (unsigned i = 0; i < 8; i++) {
     uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
@@ -126,7 +126,7 @@ static void a_vanished_peer_is_named(void **state) {
   size_t bytes;
   bool is_done = false;
   transfer_close(pair.receiver);
-  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, &request), 0);
+  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, NULL, &request), 0);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error = 0;
   while (!error && !is_done && clock_now_ns() < until_ns) {
@@ -149,8 +149,8 @@ static void a_peer_that_gives_up_is_named(void **state) {
   static uint8_t data[1 << 20];
   size_t bytes;
   bool is_done = false;
-  assert_int_equal(transfer_irecv(pair.receiver, data, 4096, NULL, NULL, &received), 0);
-  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
+  assert_int_equal(transfer_irecv(pair.receiver, data, 4096, NULL, NULL, NULL, &received), 0);
+  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, NULL, &sent), 0);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error_there = 0, error_here = 0;
   while ((!error_there || !error_here) && clock_now_ns() < until_ns) {

@@ -282,8 +282,9 @@ static void end_post(struct end *end) {
   for (size_t i = 0; i < bytes; i++) {
     buffer[i] = end->is_sender ? pair_content(n, i) : 0;
   }
-  int error = end->is_sender ? transfer_isend(end->connection, buffer, bytes, NULL, NULL, request)
-                             : transfer_irecv(end->connection, buffer, bytes, NULL, NULL, request);
+  int error = end->is_sender
+                  ? transfer_isend(end->connection, buffer, bytes, NULL, NULL, NULL, request)
+                  : transfer_irecv(end->connection, buffer, bytes, NULL, NULL, NULL, request);
   end->is_wrong |= error != 0;
   end->posted += !error && *request;
 }

@@ -155,8 +155,9 @@ static void fields_out_of_range_are_refused(void **state) {
     { "dscp 64", 74, 64 },
     { "first 2", 75, 2 },
     { "checksums 2", 76, 2 },
-    { "in clear as a cipher", 77, 1 },
-    { "secret 2", 78, 2 },
+    { "9 target keys", 77, 9 },
+    { "in clear as a cipher", 78, 1 },
+    { "secret 2", 79, 2 },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct hello hello = sample_hello(), got;
@@ -165,6 +166,62 @@ static void fields_out_of_range_are_refused(void **state) {
     forge(bytes, HELLO_BYTES, cases[i].at, cases[i].value);
     if (hello_decode(bytes, &got) != -EINVAL) {
       fail_msg("accepted: %s", cases[i].what);
+    }
+  }
+}
+
+static struct rdma_facts sample_queue(void) {
+  struct rdma_facts queue = { .number = 0x123456,
+                              .psn = 0xABCDEF,
+                              .lid = 7,
+                              .is_infiniband = 1,
+                              .mtu = 5,
+                              .slots = 16,
+                              .slot_bytes = 8192,
+                              .key_index = 3 };
+  memset(queue.gid, 0x44, sizeof queue.gid);
+  return queue;
+}
+
+static void queues_come_back(void **state) {
+  (void)state;
+  struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION, .queue = sample_queue() }, got;
+  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .lanes = 1 }, got_reply;
+  uint8_t proof_bytes[PROOF_BYTES], reply_bytes[REPLY_BYTES], queue[QUEUE_BYTES];
+  proof_encode(&proof, proof_bytes);
+  assert_int_equal(proof_decode(proof_bytes, &got), 0);
+  assert_memory_equal(&got.queue, &proof.queue, sizeof got.queue);
+  reply.queue = sample_queue();
+  reply.target_keys = 8;
+  reply_encode(&reply, reply_bytes);
+  assert_int_equal(reply_decode(reply_bytes, &got_reply), 0);
+  assert_memory_equal(&got_reply.queue, &reply.queue, sizeof reply.queue);
+  assert_int_equal(got_reply.target_keys, 8);
+  queue_encode(&reply.queue, queue);
+  assert_int_equal(queue[0], 0x56);
+  assert_int_equal(queue[QUEUE_BYTES - 1], 3);
+}
+
+static void impossible_queues_are_refused(void **state) {
+  (void)state;
+  struct rdma_facts queues[8];
+  for (unsigned i = 0; i < 8; i++) {
+    queues[i] = sample_queue();
+  }
+  queues[0].number = 1 << 24;
+  queues[1].psn = 1 << 24;
+  queues[2].is_infiniband = 2;
+  queues[3].mtu = 6;
+  queues[4].slots = 1;
+  queues[5].slot_bytes = 255;
+  queues[6].slot_bytes = RDMA_MAX_SLOT_BYTES + 1;
+  queues[7].key_index = 8;
+  for (unsigned i = 0; i < 8; i++) {
+    struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION, .queue = queues[i] }, got;
+    uint8_t bytes[PROOF_BYTES];
+    proof_encode(&proof, bytes);
+    if (proof_decode(bytes, &got) != -EINVAL) {
+      fail_msg("queue %u is accepted", i);
     }
   }
 }
@@ -234,6 +291,8 @@ int main(void) {
     cmocka_unit_test(every_flipped_bit_is_noticed),
     cmocka_unit_test(other_versions_are_named),
     cmocka_unit_test(fields_out_of_range_are_refused),
+    cmocka_unit_test(queues_come_back),
+    cmocka_unit_test(impossible_queues_are_refused),
     cmocka_unit_test(hostile_text_cannot_reach_the_log),
     cmocka_unit_test(handle_comes_back),
     cmocka_unit_test(foreign_handles_are_refused),

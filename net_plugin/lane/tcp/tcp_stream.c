@@ -20,8 +20,9 @@ int tcp_frame_begin(struct lane *lane, struct tcp_arriving *arriving,
   if (error) {
     return error;
   }
-  *arriving = (struct tcp_arriving){ .in_payload = true, .payload_length = header.length };
-  return header.length ? 0 : finish(lane, arriving, now_ns);
+  uint32_t length = wire_stream_bytes(&header);
+  *arriving = (struct tcp_arriving){ .in_payload = true, .payload_length = length };
+  return length ? 0 : finish(lane, arriving, now_ns);
 }
 
 int tcp_frame_grow(struct lane *lane, struct tcp_arriving *arriving, size_t bytes,

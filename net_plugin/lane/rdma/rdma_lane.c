@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See rdma_lane.h. lane->fd is an epoll set of everything that can happen. Who waits for a message
+ * looks at the completion queue directly; only when nothing has come for a while the set is asked,
+ * and the queue armed, so that a message that is waited for costs no interrupt and no system call.
+ */
+#include "net_plugin/lane/rdma/rdma_lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/log.h"
+#include "net_plugin/lane/rdma/rdma_lane_state.h"
+#include "net_plugin/lane/tcp/tcp_stats.h"
+
+/* Nothing came for so long: whoever waits may go to sleep. */
+#define QUIET_NS 20000ull
+/* And then the set is asked again so often. */
+#define LOOK_NS 100000ull
+#define READ_BUDGET_BYTES (1u << 20)
+#define POLL_MOST 16
+
+/* ---- reading ---- */
+
+static int completion_failed(const struct rdma_lane *rdma, const struct ibv_wc *done) {
+  char text[RDMA_GID_TEXT_MAX];
+  union ibv_gid gid;
+  memcpy(gid.raw, rdma->qp->peer.gid, RDMA_GID_BYTES);
+  bool is_late = done->status == IBV_WC_WR_FLUSH_ERR; /* something else broke the queue pair */
+  LOG_AT(is_late || rdma->is_closing ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO,
+         "%s: queue pair to %s failed: %s (vendor error %#x)", rdma->qp->device->port.name,
+         rdma_gid_text(&gid, text), rdma->qp->api->wc_status_str(done->status), done->vendor_err);
+  switch (done->status) {
+  case IBV_WC_RETRY_EXC_ERR:
+  case IBV_WC_RESP_TIMEOUT_ERR:
+    return -ETIMEDOUT;
+  case IBV_WC_REM_ACCESS_ERR:
+  case IBV_WC_REM_INV_REQ_ERR:
+  case IBV_WC_REM_OP_ERR:
+    return -EREMOTEIO;
+  case IBV_WC_WR_FLUSH_ERR:
+    return -ECONNRESET;
+  default:
+    return -EIO;
+  }
+}
+
+/* Bytes of the stream. */
+static int stream_arrived(struct rdma_lane *rdma, const uint8_t *bytes, uint32_t length,
+                          uint64_t now_ns) {
+  struct tcp_arriving *arriving = &rdma->arriving;
+  if (rdma->is_closing || length == 0) {
+    return 0;
+  }
+  if (!arriving->in_payload) {
+    struct wire_header header;
+    if (length < WIRE_HEADER_BYTES) {
+      return -EPROTO;
+    }
+    int error = tcp_frame_begin(&rdma->lane, arriving, bytes, now_ns);
+    if (error) {
+      return error;
+    }
+    wire_header_decode(bytes, &header);
+    rdma->bytes_read += header.length - wire_stream_bytes(&header);
+    bytes += WIRE_HEADER_BYTES;
+    length -= WIRE_HEADER_BYTES;
+    if (length == 0) {
+      return 0;
+    }
+  }
+  if (!arriving->in_payload || length > arriving->payload_length - arriving->payload_got) {
+    return -EPROTO;
+  }
+  uint8_t *to = tcp_frame_end(&rdma->lane, arriving);
+  if (!to) {
+    return -ESTALE;
+  }
+  bytes_copy_upwards(to, bytes, length);
+  return tcp_frame_grow(&rdma->lane, arriving, length, now_ns);
+}
+
+static int receive_completed(struct rdma_lane *rdma, const struct ibv_wc *done, uint64_t now_ns) {
+  unsigned slot = (unsigned)done->wr_id;
+  const uint8_t *bytes = rdma_qp_receive_slot(rdma->qp, slot);
+  if (done->byte_len < RDMA_PREFIX_BYTES ||
+      bytes_get_le32(bytes + 4) != done->byte_len - RDMA_PREFIX_BYTES) {
+    return -EPROTO;
+  }
+  uint32_t freed = bytes_get_le32(bytes);
+  if (freed - rdma->peer_freed > rdma->sent - rdma->peer_freed) {
+    return -EPROTO; /* more than were sent */
+  }
+  rdma->peer_freed = freed;
+  rdma->has_heard = true;
+  rdma->bytes_read += done->byte_len;
+  int error =
+      stream_arrived(rdma, bytes + RDMA_PREFIX_BYTES, done->byte_len - RDMA_PREFIX_BYTES, now_ns);
+  if (!error) {
+    error = rdma_qp_post_receive(rdma->qp, slot);
+    rdma->freed++;
+  }
+  return error;
+}
+
+static int completed(struct rdma_lane *rdma, const struct ibv_wc *done, size_t *got,
+                     uint64_t now_ns) {
+  if (done->status != IBV_WC_SUCCESS) {
+    return completion_failed(rdma, done);
+  }
+  if ((done->wr_id & RDMA_IS_SEND) != 0) {
+    rdma->done = (uint32_t)done->wr_id; /* and all before it */
+    return 0;
+  }
+  *got += done->byte_len;
+  return receive_completed(rdma, done, now_ns);
+}
+
+/* All completions there are, within limits; *count: how many. */
+static int drain(struct rdma_lane *rdma, size_t *got, unsigned *count, uint64_t now_ns) {
+  struct ibv_wc done[POLL_MOST];
+  int n, error = 0;
+  do {
+    n = ibv_poll_cq(rdma->qp->cq, POLL_MOST, done);
+    if (n < 0) {
+      return -EIO;
+    }
+    for (int i = 0; i < n && !error; i++) {
+      error = completed(rdma, &done[i], got, now_ns);
+    }
+    *count += (unsigned)n;
+  } while (!error && n == POLL_MOST && *got < READ_BUDGET_BYTES);
+  return error;
+}
+
+/* The peer writes nothing there, but it ends the socket when it ends the lane. */
+static int look_at_socket(struct rdma_lane *rdma) {
+  uint8_t byte;
+  ssize_t n = recv(rdma->socket, &byte, 1, MSG_DONTWAIT);
+  if (n < 0) {
+    return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+  }
+  if (n > 0) {
+    return -EPROTO;
+  }
+  if (rdma->is_closing) {
+    rdma->is_closed = true;
+    return 0;
+  }
+  return -EPIPE;
+}
+
+/* Asks the set, and arms the queue again if its event was used up. */
+static int look_around(struct rdma_lane *rdma, size_t *got, unsigned *count, uint64_t now_ns) {
+  struct epoll_event events[RDMA_SOURCES];
+  int error = 0;
+  int n = epoll_wait(rdma->lane.fd, events, RDMA_SOURCES, 0);
+  rdma->looked_ns = now_ns;
+  for (int i = 0; i < n && !error; i++) {
+    switch (events[i].data.u32) {
+    case RDMA_SOURCE_QUEUE:
+      if (rdma_qp_take_event(rdma->qp)) {
+        error = rdma_qp_arm(rdma->qp);
+        error = error ? error : drain(rdma, got, count, now_ns);
+      }
+      break;
+    case RDMA_SOURCE_SOCKET:
+      /* What it sent before it left is in the queue already. */
+      error = drain(rdma, got, count, now_ns);
+      error = error ? error : look_at_socket(rdma);
+      break;
+    case RDMA_SOURCE_EVENTS:
+      rdma_device_take_events(rdma->qp->device);
+      break;
+    default: /* the device is lost: seen below */
+      break;
+    }
+  }
+  return error;
+}
+
+static int look_at_device(const struct rdma_lane *rdma) {
+  int event = atomic_load_explicit(&rdma->qp->watch.event, memory_order_relaxed);
+  bool is_lost = atomic_load_explicit(&rdma->qp->device->is_lost, memory_order_relaxed);
+  if (event) {
+    LOG_INFO("%s: queue pair failed: %s", rdma->qp->device->port.name,
+             rdma->qp->api->event_type_str((enum ibv_event_type)(event - 1)));
+  }
+  return event || is_lost ? -ENODEV : 0;
+}
+
+static int rdma_read(struct lane *lane, uint64_t now_ns, size_t *got) {
+  struct rdma_lane *rdma = (struct rdma_lane *)lane;
+  unsigned count = 0;
+  *got = 0;
+  int error = drain(rdma, got, &count, now_ns);
+  if (!error && count == 0 && now_ns - rdma->moved_ns >= QUIET_NS &&
+      now_ns - rdma->looked_ns >= LOOK_NS) {
+    error = look_around(rdma, got, &count, now_ns);
+  }
+  if (count > 0) {
+    rdma->moved_ns = now_ns;
+    rdma->looked_ns = 0;
+  }
+  error = error ? error : look_at_device(rdma);
+  if (error) {
+    return rdma->is_closing ? rdma_lane_gave_up(rdma) : error;
+  }
+  return rdma_lane_go_on(rdma, now_ns);
+}
+
+/* ---- life ---- */
+
+/* Its goodbye must have arrived before the queue pair goes: see rdma_lane_go_on. */
+static void rdma_close(struct lane *lane) {
+  struct rdma_lane *rdma = (struct rdma_lane *)lane;
+  rdma->is_closing = true;
+  lane->can_write = lane->has_unwritten = false;
+  if (rdma_lane_go_on(rdma, 0) != 0) {
+    rdma_lane_gave_up(rdma);
+  }
+}
+
+static bool rdma_is_closed(const struct lane *lane) {
+  return ((const struct rdma_lane *)lane)->is_closed;
+}
+
+/* Of the socket only the addresses are of interest. */
+static void rdma_stats(const struct lane *lane, struct lane_stats *stats) {
+  const struct rdma_lane *rdma = (const struct rdma_lane *)lane;
+  struct lane_stats socket;
+  tcp_stats_read(rdma->socket, &socket);
+  *stats = (struct lane_stats){ .bytes_written = rdma->bytes_written,
+                                .bytes_read = rdma->bytes_read,
+                                .local = socket.local,
+                                .remote = socket.remote };
+}
+
+static void rdma_fini(struct lane *lane) {
+  struct rdma_lane *rdma = (struct rdma_lane *)lane;
+  rdma_qp_free(rdma->qp);
+  close(rdma->socket);
+  close(lane->fd);
+  free(rdma);
+}
+
+static const struct lane_ops rdma_ops = {
+  rdma_read, rdma_lane_write, rdma_lane_resume, rdma_close, rdma_is_closed, rdma_stats, rdma_fini,
+};
+
+static int watch(int set, int fd, enum rdma_source source) {
+  struct epoll_event event = { .events = EPOLLIN, .data.u32 = source };
+  return epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+static int watch_all(const struct rdma_lane *rdma) {
+  const struct rdma_device *device = rdma->qp->device;
+  int set = rdma->lane.fd, error = watch(set, rdma->qp->channel->fd, RDMA_SOURCE_QUEUE);
+  error = error ? error : watch(set, rdma->socket, RDMA_SOURCE_SOCKET);
+  error = error ? error : watch(set, device->context->async_fd, RDMA_SOURCE_EVENTS);
+  return error ? error : watch(set, device->lost_fd, RDMA_SOURCE_LOST);
+}
+
+int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd, struct rdma_qp *qp,
+                   bool is_dialler, const struct rdma_memory *link_memory, struct lane **lane) {
+  struct rdma_lane *rdma = calloc(1, sizeof(*rdma));
+  int set = rdma ? epoll_create1(EPOLL_CLOEXEC) : -1;
+  if (set < 0) {
+    free(rdma);
+    return rdma ? -errno : -ENOMEM;
+  }
+  rdma->lane =
+      (struct lane){ .ops = &rdma_ops, .link = link, .index = index, .epoch = epoch, .fd = set };
+  rdma->socket = fd;
+  rdma->qp = qp;
+  rdma->link_memory = link_memory;
+  rdma->has_heard = is_dialler;
+  int error = watch_all(rdma);
+  if (!error && is_dialler) {
+    error = rdma_lane_tell(rdma);
+  }
+  if (error) {
+    close(set);
+    free(rdma);
+    return error;
+  }
+  rdma_lane_update(rdma);
+  *lane = &rdma->lane;
+  return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdma_lane: a queue pair as a lane, a direct one (link.h).
+ *
+ * Frames travel as a stream, cut into sends of at most one slot of the peer:
+ *
+ *   0 u32 freed   receive slots that this side has posted again, since the beginning
+ *   4 u32 length  bytes of the stream that follow: a frame's header, which begins a send, and
+ * payload
+ *
+ * A send needs a free slot of the peer, which the peer tells with every send of its own; the last
+ * free one is kept for a send without bytes, that only tells. So no send ever finds no receive. The
+ * bytes of a large frame with a target are written there instead, and only its header is sent.
+ *
+ * The socket that the lane was dialled on stays open: its end is the peer's. */
+#ifndef NET_PLUGIN_LANE_RDMA_RDMA_LANE_H
+#define NET_PLUGIN_LANE_RDMA_RDMA_LANE_H
+
+#include "net_plugin/lane/lane.h"
+
+struct rdma_qp;
+struct rdma_memory;
+
+/* Over a connected queue pair and the socket, both taken over. is_dialler: this side speaks first,
+ * so that the other knows that it is there. link_memory: of the link that sends data, else NULL; it
+ * outlives the lane. -errno, and both are still the caller's. */
+int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd, struct rdma_qp *qp,
+                   bool is_dialler, const struct rdma_memory *link_memory, struct lane **lane);
+
+#endif

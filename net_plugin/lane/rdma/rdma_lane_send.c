@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an RDMA lane sends: see rdma_lane.h. Every send has a slot, where its prefix, a header and
+ * small payloads are put together; larger payloads are gathered from where they are, if that is
+ * registered. One send in SIGNAL_EVERY asks for a completion, which frees the slots of all before.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/bytes.h"
+#include "net_plugin/lane/rdma/rdma_lane_state.h"
+
+#define SIGNAL_EVERY (RDMA_SLOTS / 4)
+/* Up to here a copy is cheaper than a second piece. */
+#define COPY_BYTES 512u
+/* Up to here a payload is sent along: one message on the wire, and a copy by the receiver. */
+#define SEND_BYTES 4096u
+
+/* Slots of the peer that are free. */
+static uint32_t credit(const struct rdma_lane *rdma) {
+  return rdma->qp->peer.slots - (rdma->sent - rdma->peer_freed);
+}
+
+static bool has_slot(const struct rdma_lane *rdma) {
+  return rdma->sent - rdma->done < RDMA_SLOTS;
+}
+
+/* The peer's last slot is for a send that only tells. */
+static bool can_send(const struct rdma_lane *rdma) {
+  return has_slot(rdma) && credit(rdma) > 1 && rdma->has_heard;
+}
+
+void rdma_lane_update(struct rdma_lane *rdma) {
+  rdma->lane.can_write = !rdma->is_closing && !rdma->lane.has_unwritten && can_send(rdma);
+}
+
+int rdma_lane_gave_up(struct rdma_lane *rdma) {
+  rdma->is_closed = true;
+  return 0;
+}
+
+/* One send: `copied` bytes of the stream lie behind the prefix in the slot, more follow from
+ * `piece` if its length is not 0. write: goes before it, or NULL. */
+static int post(struct rdma_lane *rdma, uint32_t copied, struct ibv_sge piece,
+                struct ibv_send_wr *write, bool is_last) {
+  struct rdma_qp *qp = rdma->qp;
+  uint8_t *slot = rdma_qp_send_slot(qp, rdma->sent % RDMA_SLOTS);
+  bytes_put_le32(slot, rdma->freed);
+  bytes_put_le32(slot + 4, copied + piece.length);
+  struct ibv_sge pieces[2] = {
+    { .addr = (uintptr_t)slot, .length = RDMA_PREFIX_BYTES + copied, .lkey = qp->slots_mr->lkey },
+    piece,
+  };
+  struct ibv_send_wr request = {
+    .wr_id = RDMA_IS_SEND | (uint32_t)(rdma->sent + 1),
+    .sg_list = pieces,
+    .num_sge = piece.length ? 2 : 1,
+    .opcode = IBV_WR_SEND,
+  };
+  if (is_last || rdma->sent + 1 - rdma->signalled >= SIGNAL_EVERY) {
+    request.send_flags = IBV_SEND_SIGNALED;
+    rdma->signalled = rdma->sent + 1;
+  }
+  if (piece.length == 0 && pieces[0].length <= qp->max_inline) {
+    request.send_flags |= IBV_SEND_INLINE;
+  }
+  struct ibv_send_wr *bad, *first = &request;
+  if (write) {
+    write->next = &request;
+    first = write;
+  }
+  int error = ibv_post_send(qp->qp, first, &bad);
+  if (error) {
+    return -error;
+  }
+  rdma->bytes_written += RDMA_PREFIX_BYTES + copied + piece.length;
+  rdma->told = rdma->freed;
+  rdma->sent++;
+  return 0;
+}
+
+int rdma_lane_tell(struct rdma_lane *rdma) {
+  return post(rdma, 0, (struct ibv_sge){ 0 }, NULL, rdma->is_closing);
+}
+
+/* ---- frames ---- */
+
+/* Where the payload can be read by the device; false: nowhere. */
+static bool find_payload(const struct rdma_lane *rdma, const uint8_t *data, uint32_t bytes,
+                         struct ibv_sge *piece) {
+  const struct link_frame *frame = &rdma->frame;
+  const struct rdma_memory *memory = frame->memory ? frame->memory : rdma->link_memory;
+  uint32_t remote;
+  *piece = (struct ibv_sge){ .addr = (uintptr_t)data, .length = bytes };
+  return frame->header[1] == WIRE_DATA && memory && rdma_memory_covers(memory, data, bytes) &&
+         rdma_memory_keys(memory, rdma->qp->domain, &piece->lkey, &remote);
+}
+
+/* The next send of the frame: its header if that is not under way yet, and as much as fits. */
+static int send_part(struct rdma_lane *rdma) {
+  struct link_frame *frame = &rdma->frame;
+  uint8_t *slot = rdma_qp_send_slot(rdma->qp, rdma->sent % RDMA_SLOTS) + RDMA_PREFIX_BYTES;
+  uint32_t most = rdma->qp->peer.slot_bytes < rdma->qp->send_bytes ? rdma->qp->peer.slot_bytes
+                                                                   : rdma->qp->send_bytes;
+  uint32_t room = most - RDMA_PREFIX_BYTES, copied = 0;
+  if (!rdma->has_header_put) {
+    memcpy(slot, frame->header, WIRE_HEADER_BYTES);
+    copied = WIRE_HEADER_BYTES;
+    room -= WIRE_HEADER_BYTES;
+  }
+  uint32_t left = frame->length - rdma->put, part = left < room ? left : room;
+  struct ibv_sge piece = { 0 };
+  if (part > 0) {
+    const uint8_t *data = (const uint8_t *)frame->payload + rdma->put;
+    if (part <= COPY_BYTES || !rdma->qp->can_gather || !find_payload(rdma, data, part, &piece)) {
+      memcpy(slot + copied, data, part);
+      copied += part;
+      piece = (struct ibv_sge){ 0 };
+    }
+  }
+  int error = post(rdma, copied, piece, NULL, false);
+  if (!error) {
+    rdma->has_header_put = true;
+    rdma->put += part;
+  }
+  return error;
+}
+
+static int send_parts(struct rdma_lane *rdma, uint64_t now_ns) {
+  bool is_whole = false;
+  while (!is_whole && can_send(rdma)) {
+    int error = send_part(rdma);
+    if (error) {
+      return error;
+    }
+    is_whole = rdma->put == rdma->frame.length;
+  }
+  rdma->lane.has_unwritten = !is_whole;
+  if (is_whole) {
+    link_frame_written(rdma->lane.link, rdma->lane.index, now_ns);
+  }
+  return 0;
+}
+
+/* Writes the payload where the target says. False: it must be sent. */
+static bool can_place(const struct rdma_lane *rdma, struct ibv_sge *piece, uint32_t *key) {
+  const struct link_frame *frame = &rdma->frame;
+  if (!frame->target || frame->length <= SEND_BYTES) {
+    return false;
+  }
+  *key = frame->target->keys[rdma->qp->peer.key_index];
+  return *key != 0 && find_payload(rdma, frame->payload, frame->length, piece);
+}
+
+static int place(struct rdma_lane *rdma, struct ibv_sge piece, uint32_t key, uint64_t now_ns) {
+  struct link_frame *frame = &rdma->frame;
+  struct ibv_send_wr write = {
+    .sg_list = &piece,
+    .num_sge = 1,
+    .opcode = IBV_WR_RDMA_WRITE,
+    .wr.rdma = { .remote_addr = frame->target->address + frame->offset, .rkey = key },
+  };
+  wire_header_place(frame->header);
+  memcpy(rdma_qp_send_slot(rdma->qp, rdma->sent % RDMA_SLOTS) + RDMA_PREFIX_BYTES, frame->header,
+         WIRE_HEADER_BYTES);
+  int error = post(rdma, WIRE_HEADER_BYTES, (struct ibv_sge){ 0 }, &write, false);
+  if (!error) {
+    rdma->bytes_written += frame->length;
+    link_frame_written(rdma->lane.link, rdma->lane.index, now_ns);
+  }
+  return error;
+}
+
+int rdma_lane_write(struct lane *lane, const struct link_frame *frame, uint64_t now_ns) {
+  struct rdma_lane *rdma = (struct rdma_lane *)lane;
+  struct ibv_sge piece;
+  uint32_t key;
+  rdma->frame = *frame;
+  rdma->put = 0;
+  rdma->has_header_put = false;
+  int error =
+      can_place(rdma, &piece, &key) ? place(rdma, piece, key, now_ns) : send_parts(rdma, now_ns);
+  rdma_lane_update(rdma);
+  return error;
+}
+
+int rdma_lane_resume(struct lane *lane, uint64_t now_ns) {
+  struct rdma_lane *rdma = (struct rdma_lane *)lane;
+  int error = lane->has_unwritten ? send_parts(rdma, now_ns) : 0;
+  rdma_lane_update(rdma);
+  return error;
+}
+
+/* ---- after completions ---- */
+
+/* All that was sent has arrived: the peer may hear that this side is done. The last sends may not
+ * have asked for completions. */
+static int end_socket(struct rdma_lane *rdma) {
+  int error = 0;
+  if (rdma->signalled != rdma->sent && has_slot(rdma) && credit(rdma) > 0) {
+    error = rdma_lane_tell(rdma);
+  }
+  if (!error && rdma->done == rdma->sent && !rdma->is_shut) {
+    rdma->is_shut = true;
+    shutdown(rdma->socket, SHUT_WR);
+  }
+  return error;
+}
+
+int rdma_lane_go_on(struct rdma_lane *rdma, uint64_t now_ns) {
+  int error = 0;
+  if (rdma->is_closing) {
+    return end_socket(rdma);
+  }
+  if (rdma->lane.has_unwritten) {
+    error = send_parts(rdma, now_ns);
+  }
+  if (!error && rdma->freed - rdma->told >= RDMA_SLOTS / 2 && has_slot(rdma) && credit(rdma) > 0) {
+    error = rdma_lane_tell(rdma);
+  }
+  rdma_lane_update(rdma);
+  return error;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdma_lane_state: the inside of an RDMA lane, for the files rdma_lane*.c only.
+ * Owns: the struct.  Threads: the lane's.  Blocks: never.  Fails: negative errno: broken.
+ *
+ *   rdma_lane.c       what arrives; its life
+ *   rdma_lane_send.c  what it sends */
+#ifndef NET_PLUGIN_LANE_RDMA_RDMA_LANE_STATE_H
+#define NET_PLUGIN_LANE_RDMA_RDMA_LANE_STATE_H
+
+#include "net_plugin/lane/lane.h"
+#include "net_plugin/lane/rdma/rdma_qp.h"
+#include "net_plugin/lane/tcp/tcp_stream.h"
+
+#define RDMA_PREFIX_BYTES 8
+#define RDMA_IS_SEND (1ull << 32) /* in a work request's id, above its number */
+
+enum rdma_source {
+  RDMA_SOURCE_QUEUE,  /* completions */
+  RDMA_SOURCE_SOCKET, /* the peer is gone */
+  RDMA_SOURCE_EVENTS, /* of the device */
+  RDMA_SOURCE_LOST,   /* the device is */
+  RDMA_SOURCES
+};
+
+struct rdma_lane {
+  struct lane lane;
+  int socket;
+  struct rdma_qp *qp;
+  const struct rdma_memory *link_memory;
+  bool is_closing, is_closed, is_shut;
+  bool has_heard;     /* the peer is there */
+  uint64_t moved_ns;  /* the last completion */
+  uint64_t looked_ns; /* when the epoll set was asked; 0: not since then */
+
+  /* Sends, by number from 0; modulo 2^32. */
+  uint32_t sent, done, signalled; /* posted; completed, all below; the last that will complete */
+  uint32_t peer_freed;            /* slots that the peer posted again */
+  struct link_frame frame;        /* being written */
+  uint32_t put;                   /* of its payload */
+  bool has_header_put;
+
+  uint32_t freed, told; /* receive slots posted again; what the peer knows of it */
+  struct tcp_arriving arriving;
+  uint64_t bytes_written, bytes_read;
+};
+
+int rdma_lane_write(struct lane *lane, const struct link_frame *frame, uint64_t now_ns);
+int rdma_lane_resume(struct lane *lane, uint64_t now_ns);
+/* After completions: what can be sent now, is. Closing: ends the socket when all has arrived. */
+int rdma_lane_go_on(struct rdma_lane *rdma, uint64_t now_ns);
+/* A send without bytes. */
+int rdma_lane_tell(struct rdma_lane *rdma);
+/* Can it write? */
+void rdma_lane_update(struct rdma_lane *rdma);
+/* Broke while closing: nothing is to be waited for. Always 0. */
+int rdma_lane_gave_up(struct rdma_lane *rdma);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See rdma_memory.h. Keys are published as one word each, so that who posts work needs no lock; the
+ * registrations behind them are the lock's. */
+#include "net_plugin/lane/rdma/rdma_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/list.h"
+#include "common/log.h"
+#include "net_plugin/lane/rdma/rdma_device.h"
+
+#define REFUSAL_INTERVAL_NS (60 * NS_PER_S)
+
+struct rdma_memory {
+  uint8_t *base;
+  size_t bytes;
+  int fd; /* of its dma-buf, -1: none */
+  uint64_t offset;
+  struct ibv_mr *registrations[RDMA_DOMAINS];
+  _Atomic uint64_t keys[RDMA_DOMAINS]; /* local in the upper half, remote in the lower; 0: none */
+  struct list_node node;
+};
+
+struct domain {
+  struct rdma_device *device; /* NULL: free */
+  uint32_t id;
+  unsigned users;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Below: covered by the lock; ids and the count are also read without it. */
+static struct domain domains[RDMA_DOMAINS];
+static _Atomic uint32_t ids[RDMA_DOMAINS];
+static atomic_uint attached;
+static uint32_t last_id;
+static struct list memories = { { &memories.head, &memories.head } };
+
+/* ---- registrations, with the lock held ---- */
+
+/* The order in which the parts of a write become visible is of no interest before its completion,
+ * and devices are faster when they need not keep it. */
+static struct ibv_mr *register_range(const struct rdma_memory *memory,
+                                     const struct rdma_device *device) {
+  int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  const struct verbs_api *api = device->api;
+  if (memory->fd >= 0 && api->reg_dmabuf_mr && device->port.traits.has_dmabuf) {
+    struct ibv_mr *mr = api->reg_dmabuf_mr(device->pd, memory->offset, memory->bytes,
+                                           (uintptr_t)memory->base, memory->fd, access);
+    if (mr) {
+      return mr;
+    }
+  }
+  if (api->reg_mr_iova2) {
+    struct ibv_mr *mr =
+        api->reg_mr_iova2(device->pd, memory->base, memory->bytes, (uintptr_t)memory->base,
+                          (unsigned)access | IBV_ACCESS_RELAXED_ORDERING);
+    if (mr) {
+      return mr;
+    }
+  }
+  return api->reg_mr(device->pd, memory->base, memory->bytes, access);
+}
+
+static void register_at(struct rdma_memory *memory, unsigned at) {
+  const struct rdma_device *device = domains[at].device;
+  struct ibv_mr *mr = register_range(memory, device);
+  memory->registrations[at] = mr;
+  if (!mr) {
+    LOG_WARN_EVERY(REFUSAL_INTERVAL_NS,
+                   "%s does not register %zu bytes at %p: %s; they are copied instead. Often the "
+                   "limit of locked memory is too low (ulimit -l)",
+                   device->port.name, memory->bytes, (void *)memory->base, strerror(errno));
+    return;
+  }
+  atomic_store_explicit(&memory->keys[at], (uint64_t)mr->lkey << 32 | mr->rkey,
+                        memory_order_release);
+}
+
+static void deregister_at(struct rdma_memory *memory, unsigned at) {
+  struct ibv_mr *mr = memory->registrations[at];
+  memory->registrations[at] = NULL;
+  atomic_store_explicit(&memory->keys[at], 0, memory_order_release);
+  if (mr && domains[at].device->api->dereg_mr(mr)) {
+    LOG_TRACE("%s does not give up a registration", domains[at].device->port.name);
+  }
+}
+
+static void domain_close(unsigned at) {
+  LIST_FOR_EACH(node, &memories) {
+    deregister_at(LIST_ENTRY(node, struct rdma_memory, node), at);
+  }
+  rdma_device_close(domains[at].device);
+  domains[at].device = NULL;
+  atomic_store(&ids[at], 0);
+  atomic_fetch_sub(&attached, 1);
+}
+
+static void domain_open(unsigned at, struct rdma_device *device) {
+  rdma_device_hold(device);
+  domains[at] = (struct domain){ .device = device, .id = ++last_id };
+  atomic_store(&ids[at], last_id);
+  atomic_fetch_add(&attached, 1);
+  LIST_FOR_EACH(node, &memories) {
+    register_at(LIST_ENTRY(node, struct rdma_memory, node), at);
+  }
+}
+
+/* ---- devices ---- */
+
+int rdma_memory_attach(struct rdma_device *device) {
+  int found = -ENOSPC;
+  pthread_mutex_lock(&lock);
+  for (unsigned at = 0; at < RDMA_DOMAINS; at++) {
+    if (domains[at].device == device) {
+      found = (int)at;
+      break;
+    }
+    if (found < 0 && !domains[at].device) {
+      found = (int)at;
+    }
+  }
+  if (found >= 0) {
+    if (!domains[found].device) {
+      domain_open((unsigned)found, device);
+    }
+    domains[found].users++;
+  }
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
+void rdma_memory_detach(int domain) {
+  pthread_mutex_lock(&lock);
+  struct domain *left = &domains[domain];
+  if (--left->users == 0 && atomic_load(&left->device->is_lost)) {
+    domain_close((unsigned)domain);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+uint32_t rdma_memory_domain_id(int domain) {
+  return atomic_load(&ids[domain]);
+}
+
+void rdma_memory_release(void) {
+  pthread_mutex_lock(&lock);
+  for (unsigned at = 0; at < RDMA_DOMAINS; at++) {
+    if (domains[at].device && domains[at].users == 0) {
+      domain_close(at);
+    }
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+bool rdma_memory_is_wanted(void) {
+  return atomic_load(&attached) > 0;
+}
+
+/* ---- ranges ---- */
+
+struct rdma_memory *rdma_memory_new(void *base, size_t bytes, const struct rdma_dma_buf *dma_buf) {
+  if (!rdma_memory_is_wanted()) {
+    return NULL;
+  }
+  struct rdma_memory *memory = calloc(1, sizeof(*memory));
+  if (!memory) {
+    return NULL;
+  }
+  memory->base = base;
+  memory->bytes = bytes;
+  memory->fd = dma_buf ? fcntl(dma_buf->fd, F_DUPFD_CLOEXEC, 0) : -1;
+  memory->offset = dma_buf ? dma_buf->offset : 0;
+  pthread_mutex_lock(&lock);
+  list_push_back(&memories, &memory->node);
+  for (unsigned at = 0; at < RDMA_DOMAINS; at++) {
+    if (domains[at].device) {
+      register_at(memory, at);
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  return memory;
+}
+
+void rdma_memory_free(struct rdma_memory *memory) {
+  if (!memory) {
+    return;
+  }
+  pthread_mutex_lock(&lock);
+  for (unsigned at = 0; at < RDMA_DOMAINS; at++) {
+    if (domains[at].device) {
+      deregister_at(memory, at);
+    }
+  }
+  list_remove(&memory->node);
+  pthread_mutex_unlock(&lock);
+  if (memory->fd >= 0) {
+    close(memory->fd);
+  }
+  free(memory);
+}
+
+bool rdma_memory_covers(const struct rdma_memory *memory, const void *data, size_t bytes) {
+  uintptr_t base = (uintptr_t)memory->base, at = (uintptr_t)data;
+  return at >= base && bytes <= memory->bytes && at - base <= memory->bytes - bytes;
+}
+
+bool rdma_memory_keys(const struct rdma_memory *memory, int domain, uint32_t *local,
+                      uint32_t *remote) {
+  uint64_t keys = atomic_load_explicit(&memory->keys[domain], memory_order_acquire);
+  *local = (uint32_t)(keys >> 32);
+  *remote = (uint32_t)keys;
+  return keys != 0;
+}

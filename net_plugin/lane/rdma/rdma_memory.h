@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdma_memory: ranges of memory that RDMA devices may read and write by themselves.
+ *
+ * A range is registered with every device that has queue pairs: with those that are there when it
+ * is made, and later with those that come (rdma_memory_attach). Where a device refuses, the range
+ * has no keys there, and lanes copy.
+ *
+ * Owns: registrations, and one hold on each device, until rdma_memory_release, or until a lost
+ * device has no queue pair left.  Threads: any; rdma_memory_keys takes no lock.
+ * Blocks: new, free and attach, as registrations do: milliseconds for large ranges.
+ * Fails: rdma_memory_new returns NULL when no device is attached, or without memory. */
+#ifndef NET_PLUGIN_LANE_RDMA_RDMA_MEMORY_H
+#define NET_PLUGIN_LANE_RDMA_RDMA_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rdma_device;
+struct rdma_memory;
+
+#define RDMA_DOMAINS 16 /* devices attached at once */
+
+/* Before a queue pair is made on the device: its domain, below RDMA_DOMAINS, or -ENOSPC. */
+int rdma_memory_attach(struct rdma_device *device);
+/* After the queue pair is gone. */
+void rdma_memory_detach(int domain);
+/* Tells a device from others that had the same domain before. Never 0. */
+uint32_t rdma_memory_domain_id(int domain);
+/* Gives up all devices that have no queue pairs. */
+void rdma_memory_release(void);
+
+/* Is any device attached? Else registering is of no use. */
+bool rdma_memory_is_wanted(void);
+
+/* Of GPU memory; the CPU finds the byte at `offset` at the range's base. */
+struct rdma_dma_buf {
+  int fd; /* a copy is kept */
+  uint64_t offset;
+};
+/* dma_buf: NULL for memory that has none. */
+struct rdma_memory *rdma_memory_new(void *base, size_t bytes, const struct rdma_dma_buf *dma_buf);
+void rdma_memory_free(struct rdma_memory *memory);
+
+bool rdma_memory_covers(const struct rdma_memory *memory, const void *data, size_t bytes);
+/* False: the range is not registered there. */
+bool rdma_memory_keys(const struct rdma_memory *memory, int domain, uint32_t *local,
+                      uint32_t *remote);
+
+#endif

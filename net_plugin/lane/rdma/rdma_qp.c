@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See rdma_qp.h. */
+#include "net_plugin/lane/rdma/rdma_qp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include "common/log.h"
+
+#define MIN_RNR_TIMER 12 /* 0.64 ms, as NCCL has it; slots are counted, so it is not needed */
+#define RNR_RETRY_FOR_EVER 7
+#define HOP_LIMIT 64
+#define QP_NUMBER_MASK 0xFFFFFFu
+#define FLOW_LABEL_MASK 0xFFFFFu
+
+static size_t slots_bytes(const struct rdma_qp *qp) {
+  return RDMA_SLOTS * ((size_t)qp->send_bytes + qp->receive_bytes);
+}
+
+/* ---- made ---- */
+
+static const char *make_queues(struct rdma_qp *qp) {
+  const struct verbs_api *api = qp->api;
+  struct ibv_context *context = qp->device->context;
+  qp->channel = api->create_comp_channel(context);
+  if (!qp->channel ||
+      fcntl(qp->channel->fd, F_SETFL, fcntl(qp->channel->fd, F_GETFL) | O_NONBLOCK) != 0) {
+    return "create a completion channel";
+  }
+  qp->cq = api->create_cq(context, RDMA_SEND_DEPTH + RDMA_SLOTS, NULL, qp->channel, 0);
+  if (!qp->cq) {
+    return "create a completion queue";
+  }
+  struct ibv_qp_init_attr wish = {
+    .qp_context = &qp->watch,
+    .send_cq = qp->cq,
+    .recv_cq = qp->cq,
+    .qp_type = IBV_QPT_RC,
+    .cap = { .max_send_wr = RDMA_SEND_DEPTH,
+             .max_recv_wr = RDMA_SLOTS,
+             .max_send_sge = qp->can_gather ? 2 : 1,
+             .max_recv_sge = 1,
+             .max_inline_data = qp->device->port.traits.max_inline },
+  };
+  qp->qp = api->create_qp(qp->device->pd, &wish);
+  if (!qp->qp && wish.cap.max_inline_data) {
+    wish.cap.max_inline_data = 0; /* not every driver tells what it can */
+    qp->qp = api->create_qp(qp->device->pd, &wish);
+  }
+  qp->max_inline = wish.cap.max_inline_data;
+  return qp->qp ? NULL : "create a queue pair";
+}
+
+static const char *make_slots(struct rdma_qp *qp) {
+  void *memory =
+      mmap(NULL, slots_bytes(qp), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    return "get memory";
+  }
+  qp->slots = memory;
+  qp->slots_mr =
+      qp->api->reg_mr(qp->device->pd, qp->slots, slots_bytes(qp), IBV_ACCESS_LOCAL_WRITE);
+  return qp->slots_mr ? NULL : "register memory (is `ulimit -l` large enough?)";
+}
+
+/* Receives must be there before the peer can send. */
+static const char *begin(struct rdma_qp *qp) {
+  struct ibv_qp_attr attributes = {
+    .qp_state = IBV_QPS_INIT,
+    .pkey_index = qp->device->settings.pkey_index,
+    .port_num = qp->device->port.port,
+    .qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+  };
+  int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+  errno = qp->api->modify_qp(qp->qp, &attributes, mask);
+  if (errno) {
+    return "initialise a queue pair";
+  }
+  for (unsigned slot = 0; slot < RDMA_SLOTS; slot++) {
+    errno = -rdma_qp_post_receive(qp, slot);
+    if (errno) {
+      return "post receives";
+    }
+  }
+  errno = -rdma_qp_arm(qp);
+  return errno ? "ask for events" : NULL;
+}
+
+struct rdma_qp *rdma_qp_new(struct rdma_device *device, bool is_sender, char why[RDMA_WHY_MAX]) {
+  struct rdma_qp *qp = calloc(1, sizeof(*qp));
+  int domain = qp ? rdma_memory_attach(device) : -ENOMEM;
+  if (domain < 0) {
+    snprintf(why, RDMA_WHY_MAX, "%s", strerror(-domain));
+    free(qp);
+    rdma_device_close(device);
+    return NULL;
+  }
+  qp->device = device;
+  qp->api = device->api;
+  qp->domain = domain;
+  qp->send_bytes = is_sender ? RDMA_DATA_SLOT_BYTES : RDMA_CONTROL_SLOT_BYTES;
+  qp->receive_bytes = is_sender ? RDMA_CONTROL_SLOT_BYTES : RDMA_DATA_SLOT_BYTES;
+  qp->can_gather = device->port.max_send_sge >= 2;
+  const char *failed = "draw a random number";
+  if (getrandom(&qp->psn, sizeof(qp->psn), 0) == sizeof(qp->psn)) {
+    failed = make_queues(qp);
+  }
+  qp->psn &= QP_NUMBER_MASK;
+  failed = failed ? failed : make_slots(qp);
+  failed = failed ? failed : begin(qp);
+  if (failed) {
+    snprintf(why, RDMA_WHY_MAX, "%s: cannot %s: %s", device->port.name, failed, strerror(errno));
+    rdma_qp_free(qp);
+    return NULL;
+  }
+  return qp;
+}
+
+void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts) {
+  const struct rdma_port *port = &qp->device->port;
+  *facts = (struct rdma_facts){
+    .number = qp->qp->qp_num,
+    .psn = qp->psn,
+    .lid = port->lid,
+    .is_infiniband = port->is_infiniband,
+    .mtu = (uint8_t)port->mtu,
+    .slots = RDMA_SLOTS,
+    .slot_bytes = qp->receive_bytes,
+    .key_index = qp->key_index,
+  };
+  memcpy(facts->gid, port->gid.raw, RDMA_GID_BYTES);
+}
+
+/* ---- connected ---- */
+
+/* Switches spread flows over paths by the UDP source port, which devices make of the flow label. */
+static uint32_t flow_label(const struct rdma_qp *qp, const struct rdma_facts *peer) {
+  uint64_t mixed = ((uint64_t)qp->qp->qp_num * peer->number) * 0x9E3779B97F4A7C15ull;
+  return (uint32_t)(mixed >> 40) & FLOW_LABEL_MASK;
+}
+
+static void make_route(const struct rdma_qp *qp, const struct rdma_facts *peer, int dscp,
+                       struct ibv_ah_attr *route) {
+  const struct rdma_port *port = &qp->device->port;
+  const struct rdma_settings *settings = &qp->device->settings;
+  *route = (struct ibv_ah_attr){
+    .dlid = peer->lid,
+    .sl = (uint8_t)(settings->service_level > 0 ? settings->service_level : 0),
+    .port_num = port->port,
+    .is_global = !port->is_infiniband || port->needs_grh,
+  };
+  if (!route->is_global) {
+    return;
+  }
+  int traffic_class = settings->traffic_class >= 0 ? settings->traffic_class
+                      : dscp >= 0                  ? dscp << 2
+                                                   : 0;
+  memcpy(route->grh.dgid.raw, peer->gid, RDMA_GID_BYTES);
+  route->grh.sgid_index = (uint8_t)port->gid_index;
+  route->grh.hop_limit = HOP_LIMIT;
+  route->grh.traffic_class = (uint8_t)traffic_class;
+  route->grh.flow_label = port->traits.has_flow_label ? flow_label(qp, peer) : 0;
+}
+
+static int make_ready(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp) {
+  enum ibv_mtu mtu = qp->device->port.mtu;
+  struct ibv_qp_attr attributes = {
+    .qp_state = IBV_QPS_RTR,
+    .path_mtu = peer->mtu < mtu ? (enum ibv_mtu)peer->mtu : mtu,
+    .dest_qp_num = peer->number,
+    .rq_psn = peer->psn,
+    .max_dest_rd_atomic = 1,
+    .min_rnr_timer = MIN_RNR_TIMER,
+  };
+  make_route(qp, peer, dscp, &attributes.ah_attr);
+  int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  int error = qp->api->modify_qp(qp->qp, &attributes, mask);
+  if (error) {
+    return error;
+  }
+  attributes = (struct ibv_qp_attr){
+    .qp_state = IBV_QPS_RTS,
+    .sq_psn = qp->psn,
+    .timeout = qp->device->settings.timeout,
+    .retry_cnt = qp->device->settings.retry_count,
+    .rnr_retry = RNR_RETRY_FOR_EVER,
+    .max_rd_atomic = 1,
+  };
+  mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+         IBV_QP_MAX_QP_RD_ATOMIC;
+  return qp->api->modify_qp(qp->qp, &attributes, mask);
+}
+
+int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp) {
+  const struct rdma_port *port = &qp->device->port;
+  if (peer->is_infiniband != port->is_infiniband) {
+    LOG_INFO("%s and the peer's device have other link layers (InfiniBand, Ethernet)", port->name);
+    return -EPROTO;
+  }
+  qp->peer = *peer;
+  int error = make_ready(qp, peer, dscp);
+  if (error) {
+    char text[RDMA_GID_TEXT_MAX];
+    union ibv_gid gid;
+    memcpy(gid.raw, peer->gid, RDMA_GID_BYTES);
+    LOG_INFO("%s: cannot connect a queue pair to %s: %s", port->name, rdma_gid_text(&gid, text),
+             strerror(error));
+  }
+  return -error;
+}
+
+/* ---- stopped ---- */
+
+void rdma_qp_stop(struct rdma_qp *qp) {
+  struct ibv_qp_attr attributes = { .qp_state = IBV_QPS_ERR };
+  int error = qp->qp ? qp->api->modify_qp(qp->qp, &attributes, IBV_QP_STATE) : 0;
+  if (error) {
+    LOG_TRACE("%s: a queue pair cannot be stopped: %s", qp->device->port.name, strerror(error));
+  }
+}
+
+/* Destroying a queue pair waits for what its device still does, and succeeds even for a device that
+ * is gone; a library that says otherwise has nothing to offer instead. */
+void rdma_qp_free(struct rdma_qp *qp) {
+  if (!qp) {
+    return;
+  }
+  const struct verbs_api *api = qp->api;
+  rdma_qp_stop(qp);
+  int error = qp->qp ? api->destroy_qp(qp->qp) : 0;
+  error |= qp->cq ? api->destroy_cq(qp->cq) : 0;
+  error |= qp->channel ? api->destroy_comp_channel(qp->channel) : 0;
+  error |= qp->slots_mr ? api->dereg_mr(qp->slots_mr) : 0;
+  if (error) {
+    LOG_INFO("%s does not give up a queue pair: %s", qp->device->port.name, strerror(errno));
+  }
+  if (qp->slots) {
+    munmap(qp->slots, slots_bytes(qp));
+  }
+  rdma_device_take_events(qp->device); /* why it broke, perhaps */
+  rdma_memory_detach(qp->domain);
+  rdma_device_close(qp->device);
+  free(qp);
+}
+
+/* ---- work ---- */
+
+int rdma_qp_post_receive(struct rdma_qp *qp, unsigned slot) {
+  struct ibv_sge piece = { .addr = (uintptr_t)rdma_qp_receive_slot(qp, slot),
+                           .length = qp->receive_bytes,
+                           .lkey = qp->slots_mr->lkey };
+  struct ibv_recv_wr request = { .wr_id = slot, .sg_list = &piece, .num_sge = 1 };
+  struct ibv_recv_wr *bad;
+  return -ibv_post_recv(qp->qp, &request, &bad);
+}
+
+int rdma_qp_arm(struct rdma_qp *qp) {
+  return -ibv_req_notify_cq(qp->cq, 0);
+}
+
+bool rdma_qp_take_event(struct rdma_qp *qp) {
+  struct ibv_cq *cq;
+  void *context;
+  if (qp->api->get_cq_event(qp->channel, &cq, &context) != 0) {
+    return false;
+  }
+  qp->api->ack_cq_events(cq, 1);
+  return true;
+}

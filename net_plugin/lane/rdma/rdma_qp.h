@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdma_qp: a reliable-connected queue pair with its completion queue and its slots: pieces of
+ * registered memory that are sent and received.
+ *
+ *   made (receives are posted) --connect--> CONNECTED --stop, or an error--> STOPPED --free--> gone
+ *
+ * Owns: all of that, and a hold on the device.  Threads: one at a time.
+ * Blocks: new, connect, stop and free, as drivers do: a millisecond or so each.
+ * Fails: rdma_qp_new returns NULL and says why; others negative errno, after LOG_INFO. */
+#ifndef NET_PLUGIN_LANE_RDMA_RDMA_QP_H
+#define NET_PLUGIN_LANE_RDMA_RDMA_QP_H
+
+#include "net_plugin/lane/rdma/rdma_device.h"
+#include "net_plugin/lane/rdma/rdma_facts.h"
+#include "net_plugin/lane/rdma/rdma_memory.h"
+
+/* Slots of each direction. Data comes in large ones, what answers it in small ones. */
+#define RDMA_SLOTS 16
+#define RDMA_DATA_SLOT_BYTES 8192u
+#define RDMA_CONTROL_SLOT_BYTES 1024u
+/* Sends, and for each a write before it. */
+#define RDMA_SEND_DEPTH (2 * RDMA_SLOTS)
+
+struct rdma_qp {
+  struct rdma_device *device;
+  const struct verbs_api *api;
+  int domain; /* see rdma_memory.h */
+  struct rdma_watch watch;
+  struct ibv_comp_channel *channel;
+  struct ibv_cq *cq;
+  struct ibv_qp *qp;
+  uint8_t *slots; /* for sending, then for receiving */
+  struct ibv_mr *slots_mr;
+  uint32_t send_bytes, receive_bytes; /* of a slot */
+  uint32_t max_inline;
+  bool can_gather; /* two pieces in one send */
+  uint32_t psn;
+  uint8_t key_index; /* told to the peer; whoever knows sets it before rdma_qp_facts */
+  struct rdma_facts peer;
+};
+
+/* Takes over one hold on the device. is_sender: this side sends the data. */
+struct rdma_qp *rdma_qp_new(struct rdma_device *device, bool is_sender, char why[RDMA_WHY_MAX]);
+void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts);
+/* From now on the peer may send. dscp: -1 none. */
+int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp);
+/* After this, nothing reads or writes memory for it any more. */
+void rdma_qp_stop(struct rdma_qp *qp);
+/* Stops it, too. NULL: nothing happens. */
+void rdma_qp_free(struct rdma_qp *qp);
+
+static inline uint8_t *rdma_qp_send_slot(const struct rdma_qp *qp, unsigned slot) {
+  return qp->slots + slot * qp->send_bytes;
+}
+
+static inline uint8_t *rdma_qp_receive_slot(const struct rdma_qp *qp, unsigned slot) {
+  return qp->slots + RDMA_SLOTS * qp->send_bytes + slot * qp->receive_bytes;
+}
+
+/* The slot can take what arrives. */
+int rdma_qp_post_receive(struct rdma_qp *qp, unsigned slot);
+/* The next completion makes the channel's descriptor readable, once. */
+int rdma_qp_arm(struct rdma_qp *qp);
+/* Takes the one that waits, if any. */
+bool rdma_qp_take_event(struct rdma_qp *qp);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See rdma_choice.h. */
+#include "net_plugin/setup/rdma_choice.h"
+
+#include <stdatomic.h>
+
+#include "common/log.h"
+#include "net_plugin/lane/rdma/rdma_qp.h"
+#include "net_plugin/link/wire.h"
+#include "net_plugin/setup/settings.h"
+
+static atomic_flag is_told = ATOMIC_FLAG_INIT, is_use_told = ATOMIC_FLAG_INIT;
+
+static void tell(const struct nic *nic, const char *why) {
+  bool is_first = !atomic_flag_test_and_set(&is_told);
+  LOG_AT(is_first ? LOG_LEVEL_INFO : LOG_LEVEL_TRACE, "no RDMA through %s, TCP is used: %s",
+         nic->name, why);
+}
+
+static struct rdma_device *open_device(const struct nic *nic) {
+  char why[RDMA_WHY_MAX];
+  struct rdma_device *device = rdma_device_open(nic, why);
+  if (!device) {
+    tell(nic, why);
+  }
+  return device;
+}
+
+unsigned rdma_choice_target_keys(const struct nic *nics, unsigned count) {
+  struct settings settings;
+  bool is_possible = false;
+  settings_get(1, &settings);
+  if (settings.ciphers) {
+    tell(nics, "STRATUS_ENCRYPT is on, and RDMA devices do not encrypt");
+    return 0;
+  }
+  for (unsigned i = 0; i < count && !is_possible; i++) {
+    struct rdma_device *device = open_device(&nics[i]);
+    is_possible = device != NULL;
+    if (device) {
+      rdma_device_close(device);
+    }
+  }
+  return is_possible ? WIRE_TARGET_KEYS : 0;
+}
+
+struct rdma_qp *rdma_choice_make(const struct nic *nic, bool is_sender) {
+  char why[RDMA_WHY_MAX];
+  struct rdma_device *device = open_device(nic);
+  struct rdma_qp *qp = device ? rdma_qp_new(device, is_sender, why) : NULL;
+  if (device && !qp) {
+    tell(nic, why);
+  }
+  if (qp && !atomic_flag_test_and_set(&is_use_told)) {
+    LOG_INFO("RDMA through %s: device %s, port %u", nic->name, qp->device->port.name,
+             qp->device->port.port);
+  }
+  return qp;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdma_choice: whether a lane through a NIC may be an RDMA lane, and the queue pair for it.
+ * Owns: nothing.  Threads: any.  Blocks: the first time, while libraries and devices are opened.
+ * Fails: no queue pair: the lane is a TCP flow. Why is told once, later on only in the trace. */
+#ifndef NET_PLUGIN_SETUP_RDMA_CHOICE_H
+#define NET_PLUGIN_SETUP_RDMA_CHOICE_H
+
+#include <stdbool.h>
+
+#include "net_plugin/lane/nic.h"
+#include "net_plugin/lane/rdma/rdma_facts.h"
+
+struct rdma_qp;
+
+/* Keys of a target that this side wishes or grants: 0 if none of these NICs has a device that
+ * works, or data is to be encrypted. */
+unsigned rdma_choice_target_keys(const struct nic *nics, unsigned count);
+/* is_sender: this side sends the data. NULL: none. */
+struct rdma_qp *rdma_choice_make(const struct nic *nic, bool is_sender);
+
+#endif

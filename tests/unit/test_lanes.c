@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every kind of lane must do, over TCP flows and over queue pairs; and what happens to
+ * connections when queue pairs, devices and registrations fail. The queue pairs are those of
+ * tests/lib/fake_verbs; the rest is real: set-up, engines, links, sockets on loopback. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/param.h"
+#include "net_plugin/lane/rdma/rdma_device.h"
+#include "net_plugin/plugin/memory.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/fake_verbs.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/unit.h"
+
+static const struct fake_hca hca = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
+static const struct fake_hca erdma = { .name = "erdma_0",
+                                       .netdev = "lo",
+                                       .gids = { "127.0.0.1" },
+                                       .max_inline = 96,
+                                       .max_recv_sge = 1,
+                                       .has_no_dmabuf = true,
+                                       .has_no_iova2 = true };
+static struct tree sysfs;
+static const struct fake_hca *current; /* NULL: no queue pairs */
+
+/* ---- kinds ---- */
+
+static int start(const char *flows, const char *checksum, const char *progress) {
+  char flows_text[40], checksum_text[40], progress_text[40];
+  snprintf(flows_text, sizeof flows_text, "STRATUS_FLOWS=%s", flows);
+  snprintf(checksum_text, sizeof checksum_text, "STRATUS_CHECKSUM=%s", checksum);
+  snprintf(progress_text, sizeof progress_text, "STRATUS_PROGRESS=%s", progress);
+  param_load(
+      (char *[]){ flows_text, checksum_text, progress_text, "STRATUS_CHUNK_BYTES=64K", NULL });
+  log_capture_start();
+  return 0;
+}
+
+static int start_rdma(const struct fake_hca *with, const char *checksum, const char *progress) {
+  current = with;
+  tree_create(&sysfs);
+  fake_verbs_start();
+  fake_verbs_add(with);
+  fake_verbs_write_sysfs(with, &sysfs);
+  rdma_device_configure(NULL, sysfs.root);
+  return start("3", checksum, progress);
+}
+
+static int use_tcp(void **state) {
+  (void)state;
+  current = NULL;
+  return start("3", "0", "auto");
+}
+
+static int use_rdma(void **state) {
+  (void)state;
+  return start_rdma(&hca, "0", "inline");
+}
+
+static int use_rdma_thread(void **state) {
+  (void)state;
+  return start_rdma(&hca, "0", "thread");
+}
+
+static int use_rdma_checksums(void **state) {
+  (void)state;
+  return start_rdma(&hca, "1", "inline");
+}
+
+static int use_erdma(void **state) {
+  (void)state;
+  return start_rdma(&erdma, "0", "inline");
+}
+
+/* Nothing is left behind: fake_verbs_stop fails the test for what is. */
+static int stop(void **state) {
+  (void)state;
+  log_capture_stop();
+  setup_stop();
+  assert_int_equal(memory_count(), 0);
+  param_load((char *[]){ NULL });
+  if (current) {
+    fake_verbs_stop();
+    rdma_device_configure(NULL, NULL);
+    tree_remove(&sysfs);
+  }
+  return 0;
+}
+
+static uint64_t writes(void) {
+  struct fake_counts counts = { 0 };
+  if (current) {
+    fake_verbs_counts(&counts);
+  }
+  return counts.writes;
+}
+
+static uint64_t sends(void) {
+  struct fake_counts counts = { 0 };
+  if (current) {
+    fake_verbs_counts(&counts);
+  }
+  return counts.sends;
+}
+
+static const size_t small[] = { 8, 100, 4000 }, large[] = { 300000 };
+
+/* ---- what all do ---- */
+
+static void data_arrives(void **state) {
+  (void)state;
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, NULL);
+  pair_exchange(pair, small, 3, 300, NULL);
+  pair_exchange(pair, large, 1, 30, NULL);
+  assert_true((current != NULL) == (writes() > 0));
+  pair_close(pair);
+}
+
+static void connections_do_not_mix(void **state) {
+  (void)state;
+  struct pair a = pair_make(AF_INET), b = pair_make(AF_INET);
+  pair_exchange(a, small, 3, 100, NULL);
+  pair_exchange(b, large, 1, 10, NULL);
+  pair_exchange(a, large, 1, 10, NULL);
+  pair_close(b);
+  pair_exchange(a, small, 3, 100, NULL);
+  pair_close(a);
+}
+
+static void cut_some(uint64_t done) {
+  if (done % 7 == 3) {
+    pair_cut_flows(3);
+  }
+}
+
+static void cut_all(uint64_t done) {
+  if (done == 20 || done == 41) {
+    pair_cut_flows(0);
+  }
+}
+
+static void data_survives_lost_lanes(void **state) {
+  (void)state;
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, cut_some);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, cut_all);
+  pair_close(pair);
+}
+
+static void small_messages_survive_a_close(void **state) {
+  (void)state;
+  struct pair pair = pair_make(AF_INET);
+  struct request *requests[8];
+  uint8_t sent[4000], got[8][4000];
+  bool is_done = false;
+  size_t bytes;
+  for (unsigned i = 0; i < 8; i++) {
+    memset(sent, (int)i + 1, sizeof sent);
+    assert_int_equal(transfer_isend(pair.sender, sent, sizeof sent, NULL, NULL, NULL, &requests[i]),
+                     0);
+    for (is_done = false; !is_done;) {
+      assert_int_equal(transfer_test(requests[i], &is_done, &bytes), 0);
+    }
+  }
+  transfer_close(pair.sender);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  for (unsigned i = 0; i < 8; i++) {
+    struct request *request;
+    assert_int_equal(
+        transfer_irecv(pair.receiver, got[i], sizeof got[i], NULL, NULL, NULL, &request), 0);
+    for (is_done = false; !is_done;) {
+      assert_true(clock_now_ns() < until_ns);
+      assert_int_equal(transfer_test(request, &is_done, &bytes), 0);
+    }
+    assert_int_equal(got[i][3999], i + 1);
+  }
+  transfer_close(pair.receiver);
+}
+
+/* One end leaves in the middle; its memory is freed at once, and nobody touches it (SAN=address).
+ */
+static void leave_early(bool is_sender_first) {
+  struct pair pair = pair_make(AF_INET);
+  const size_t total = 4u << 20;
+  uint8_t *from = calloc(1, total), *to = calloc(1, total);
+  const struct memory *from_memory, *to_memory;
+  struct request *sent, *received;
+  bool is_done = false;
+  size_t bytes;
+  assert_int_equal(memory_register(from, total, MEMORY_HOST, &from_memory), 0);
+  assert_int_equal(memory_register(to, total, MEMORY_HOST, &to_memory), 0);
+  assert_int_equal(transfer_irecv(pair.receiver, to, total, to_memory, NULL, NULL, &received), 0);
+  assert_int_equal(transfer_isend(pair.sender, from, total, from_memory, NULL, NULL, &sent), 0);
+  for (int i = 0; i < 3; i++) {
+    transfer_test(sent, &is_done, &bytes);
+    is_done |= transfer_test(received, &is_done, &bytes) != 0;
+  }
+  struct connection *first = is_sender_first ? pair.sender : pair.receiver;
+  transfer_close(first);
+  memory_deregister(is_sender_first ? from_memory : to_memory);
+  free(is_sender_first ? from : to);
+  uint64_t until_ns = clock_now_ns() + NS_PER_S / 5;
+  while (clock_now_ns() < until_ns &&
+         transfer_test(is_sender_first ? received : sent, &is_done, &bytes) == 0 && !is_done) {
+  }
+  transfer_close(is_sender_first ? pair.receiver : pair.sender);
+  memory_deregister(is_sender_first ? to_memory : from_memory);
+  free(is_sender_first ? to : from);
+}
+
+static void a_sender_may_leave_early(void **state) {
+  (void)state;
+  leave_early(true);
+}
+
+static void a_receiver_may_leave_early(void **state) {
+  (void)state;
+  leave_early(false);
+}
+
+/* ---- what queue pairs do besides ---- */
+
+static void small_messages_are_sent_and_large_ones_written(void **state) {
+  (void)state;
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, small, 3, 50, NULL);
+  assert_int_equal(writes(), 0);
+  assert_true(sends() >= 50);
+  pair_exchange(pair, large, 1, 20, NULL);
+  struct fake_counts counts;
+  fake_verbs_counts(&counts);
+  assert_true(counts.written_bytes >= 15u * 300000);
+  assert_int_equal(counts.waits, 0); /* no send ever found no receive */
+  pair_close(pair);
+}
+
+/* A thread carries the work out, while completions are polled. */
+static void data_arrives_later(void **state) {
+  fake_verbs_thread(true);
+  data_arrives(state);
+  fake_verbs_thread(false);
+}
+
+static void unregistered_memory_is_copied(void **state) {
+  (void)state;
+  struct pair pair = pair_make(AF_INET);
+  fake_verbs_fail_calls(FAKE_REG_MR, ENOMEM);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
+  assert_true(sends() > 24);
+  fake_verbs_fail_calls(FAKE_REG_MR, 0);
+  pair_close(pair);
+}
+
+static const enum ibv_wc_status statuses[] = {
+  IBV_WC_RETRY_EXC_ERR, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_REM_ACCESS_ERR, IBV_WC_LOC_PROT_ERR,
+  IBV_WC_WR_FLUSH_ERR,  IBV_WC_FATAL_ERR,         IBV_WC_GENERAL_ERR,
+};
+
+/* Few enough that those before have happened. */
+static void fail_some(uint64_t done) {
+  unsigned kind = (unsigned)(done / 8 % (sizeof statuses / sizeof *statuses));
+  if (done % 8 == 1) {
+    fake_verbs_fail_send(1 + (unsigned)done % 5, statuses[kind], done % 16 == 1);
+  } else if (done % 24 == 5) {
+    fake_verbs_fail_receive(2, IBV_WC_LOC_LEN_ERR);
+  }
+}
+
+static void failed_work_is_done_again(void **state) {
+  (void)state;
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, fail_some);
+  pair_exchange(pair, large, 1, 60, fail_some);
+  pair_close(pair);
+}
+
+static void calls_fail(uint64_t done) {
+  static const enum fake_call calls[] = { FAKE_POST_SEND,     FAKE_POST_RECV, FAKE_REQ_NOTIFY,
+                                          FAKE_MODIFY_QP,     FAKE_CREATE_QP, FAKE_CREATE_CQ,
+                                          FAKE_CREATE_CHANNEL };
+  fake_verbs_fail_call(calls[done % (sizeof calls / sizeof *calls)], 1, EIO);
+  if (done % 6 == 0) {
+    pair_cut_flows(2);
+  }
+}
+
+static void failed_calls_harm_nobody(void **state) {
+  (void)state;
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, calls_fail);
+  fake_verbs_fail_calls(FAKE_POST_SEND, 0);
+  pair_close(pair);
+}
+
+/* Sends small messages until writes or sends are done by queue pairs again. */
+static void expect_rdma_again(struct pair pair) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS, before = sends();
+  while (sends() < before + 100) {
+    assert_true(clock_now_ns() < until_ns);
+    pair_exchange(pair, small, 3, 20, NULL);
+    usleep(1000);
+  }
+}
+
+static void remove_in_the_middle(uint64_t done) {
+  if (done == 10) {
+    fake_verbs_remove("fake0");
+  }
+}
+
+static void tcp_goes_on_without_the_device(void **state) {
+  (void)state;
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, large, 1, 40, remove_in_the_middle);
+  uint64_t before = sends();
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 30, NULL);
+  assert_int_equal(sends(), before);
+  fake_verbs_add(&hca);
+  expect_rdma_again(pair);
+  pair_close(pair);
+}
+
+static void port_goes_down(uint64_t done) {
+  if (done == 10) {
+    fake_verbs_set_port("fake0", false);
+  }
+}
+
+static void tcp_goes_on_without_the_port(void **state) {
+  (void)state;
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, large, 1, 40, port_goes_down);
+  fake_verbs_set_port("fake0", true);
+  expect_rdma_again(pair);
+  pair_close(pair);
+}
+
+/* RoCE packets that a switch drops while it forwards TCP. */
+static void tcp_goes_on_where_rdma_packets_are_lost(void **state) {
+  (void)state;
+  fake_verbs_cut(NULL, NULL, true);
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 30, NULL);
+  pair_close(pair);
+  fake_verbs_cut(NULL, NULL, false);
+}
+
+static void a_device_that_makes_no_queue_pairs_is_left_alone(void **state) {
+  (void)state;
+  fake_verbs_fail_calls(FAKE_CREATE_QP, ENOMEM);
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
+  assert_int_equal(sends(), 0);
+  fake_verbs_fail_calls(FAKE_CREATE_QP, 0);
+  expect_rdma_again(pair);
+  pair_close(pair);
+}
+
+#define TEST(name, use) cmocka_unit_test_setup_teardown(name, use, stop)
+#define EACH(name)                                                                                 \
+  TEST(name, use_tcp), TEST(name, use_rdma), TEST(name, use_rdma_thread),                          \
+      TEST(name, use_rdma_checksums), TEST(name, use_erdma)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    EACH(data_arrives),
+    EACH(connections_do_not_mix),
+    EACH(data_survives_lost_lanes),
+    EACH(small_messages_survive_a_close),
+    EACH(a_sender_may_leave_early),
+    EACH(a_receiver_may_leave_early),
+    TEST(small_messages_are_sent_and_large_ones_written, use_rdma),
+    TEST(data_arrives_later, use_rdma),
+    TEST(data_arrives_later, use_rdma_thread),
+    TEST(unregistered_memory_is_copied, use_rdma),
+    TEST(failed_work_is_done_again, use_rdma),
+    TEST(failed_calls_harm_nobody, use_rdma),
+    TEST(tcp_goes_on_without_the_device, use_rdma),
+    TEST(tcp_goes_on_without_the_port, use_rdma),
+    TEST(tcp_goes_on_where_rdma_packets_are_lost, use_rdma),
+    TEST(a_device_that_makes_no_queue_pairs_is_left_alone, use_rdma),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -38,6 +38,17 @@ static const struct cli_option calibrate_options[] = {
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 
+static const struct cli_option verify_ab_options[] = {
+  { "profile", 'p', CLI_STRING, &tune_verify_ab_options.profile, "FILE", "profile to verify", 0,
+    0 },
+  { "output", 'o', CLI_STRING, &tune_verify_ab_options.out, "FILE",
+    "write the profile there, without the rows that do not hold", 0, 0 },
+  { "rounds", 0, CLI_INT, &tune_verify_ab_options.rounds, "N", "runs of each side, alternating", 1,
+    99 },
+  CAMPAIGN_OPTION_ROWS,
+  { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
+};
+
 static const struct cli_command commands[] = {
   { .name = "check",
     .summary = "tell whether files are good profiles, with line and column of what is wrong",
@@ -68,6 +79,14 @@ static const struct cli_command commands[] = {
     .example = "stratus-tune calibrate -s s.jsonl -- mpirun -np 16 -N 8 all_reduce_perf",
     .options = calibrate_options,
     .run = tune_calibrate },
+  { .name = "verify-ab",
+    .summary = "run a profile against NCCL's own choice in turn, and drop rows that do not hold",
+    .arguments = "[-- COMMAND...]",
+    .max_arguments = -1,
+    .example = "stratus-tune verify-ab -p a.profile -o b.profile -- mpirun -np 16 all_reduce_perf",
+    .has_json = true,
+    .options = verify_ab_options,
+    .run = tune_verify_ab },
   { .name = NULL },
 };
 

@@ -41,6 +41,14 @@ struct tune_calibrate_options {
 extern struct tune_calibrate_options tune_calibrate_options;
 int tune_calibrate(int argument_count, char **arguments, bool is_json);
 
+struct tune_verify_ab_options {
+  const char *profile;
+  const char *out;
+  int64_t rounds;
+};
+extern struct tune_verify_ab_options tune_verify_ab_options;
+int tune_verify_ab(int argument_count, char **arguments, bool is_json);
+
 /* Reads the named profile, or, for NULL, the one the plugins would find here. `path` gets the file.
  * Returns CLI_OK, or CLI_FAILED after a message; the caller frees the profile. */
 int tune_load(const char *name, struct profile *profile, char path[PROFILE_PATH_MAX]);

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compare: what counts as slower, and which rows of a profile must go. */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/unit.h"
+#include "tuner_plugin/tools/calibrate/compare.h"
+
+enum { ROUNDS = 5 };
+
+static const char text[] = "schema = 1\n[meta]\nid = x\n"
+                           "[table allreduce nodes=2 ppn=1]\n"
+                           "8 64 tree ll 0\n64 512 tree simple 0\n1M 4M ring simple 2\n"
+                           "[table allreduce nodes=4 ppn=1]\n8 64 tree ll 0\n"
+                           "[table allgather nodes=2 ppn=1]\n8 64 ring ll 0\n";
+
+static struct profile parse(void) {
+  struct profile profile;
+  struct profile_error error;
+  assert_int_equal(profile_parse(text, sizeof text - 1, &profile, &error), 0);
+  return profile;
+}
+
+/* Runs of one size: `scatter` is the difference of neighbouring runs, as a part of the time. */
+static void add(struct compare *compare, enum profile_collective collective, uint64_t bytes,
+                double default_us, double profile_us, double scatter) {
+  for (int round = 0; round < ROUNDS; round++) {
+    double factor = 1 + scatter * (round - ROUNDS / 2);
+    struct bench_row row = { .collective = collective, .bytes = bytes };
+    row.places[0].time_us = default_us * factor;
+    assert_int_equal(compare_add(compare, &row, false), 0);
+    row.places[0].time_us = profile_us * factor;
+    assert_int_equal(compare_add(compare, &row, true), 0);
+  }
+}
+
+static void slower_is_more_than_noise(void **state) {
+  (void)state;
+  struct profile profile = parse();
+  struct compare compare = { 0 };
+  add(&compare, PROFILE_ALLREDUCE, 8, 100, 102.9, 0);
+  add(&compare, PROFILE_ALLREDUCE, 16, 100, 103.1, 0);
+  add(&compare, PROFILE_ALLREDUCE, 64, 100, 120, 0.08); /* scatters by 8 %: says nothing */
+  add(&compare, PROFILE_ALLREDUCE, 128, 100, 96, 0);
+  add(&compare, PROFILE_ALLREDUCE, 4096, 100, 100, 0);
+  compare_judge(&compare, &profile, 2, 1);
+  static const bool slower[] = { false, true, false, false, false };
+  static const bool chosen[] = { true, true, true, true, false };
+  for (size_t i = 0; i < compare.count; i++) {
+    assert_int_equal(compare.points[i].is_slower, slower[i]);
+    assert_int_equal(compare.points[i].is_chosen, chosen[i]);
+  }
+  assert_true(compare.points[3].is_faster);
+  assert_int_equal(compare_count_slower(&compare), 1);
+  assert_int_equal(compare_count_faster(&compare), 1);
+  assert_true(compare.points[2].tolerance > 0.2 && compare.points[2].tolerance < 0.3);
+  compare_free(&compare);
+  profile_free(&profile);
+}
+
+static void rows_that_do_not_hold_go(void **state) {
+  (void)state;
+  struct profile profile = parse();
+  struct compare compare = { 0 };
+  add(&compare, PROFILE_ALLREDUCE, 8, 100, 70, 0); /* one is slower: that one counts */
+  add(&compare, PROFILE_ALLREDUCE, 16, 100, 110, 0);
+  add(&compare, PROFILE_ALLREDUCE, 64, 100, 90, 0); /* gains over all its sizes */
+  add(&compare, PROFILE_ALLREDUCE, 128, 100, 102, 0);
+  add(&compare, PROFILE_ALLGATHER, 8, 100, 101, 0); /* no gain, and its table is empty then */
+  compare_judge(&compare, &profile, 2, 1);
+  assert_int_equal(compare_drop_rows(&compare, &profile, 2, 1), 2);
+  assert_int_equal(profile.table_count, 2);
+  const struct profile_table *table = profile_find_table(&profile, PROFILE_ALLREDUCE, 2, 1);
+  assert_int_equal(table->row_count, 2);
+  assert_int_equal(table->rows[0].bytes_lo, 64);
+  assert_int_equal(table->rows[1].bytes_lo, 1 << 20); /* nothing was measured there */
+  assert_int_equal(profile_find_table(&profile, PROFILE_ALLREDUCE, 4, 1)->row_count, 1);
+  compare_free(&compare);
+  profile_free(&profile);
+}
+
+/* The first call of each place warms up; a single long one does not count. */
+static void the_median_of_calls_counts(void **state) {
+  (void)state;
+  double calls_us[2][4] = { { 900, 10, 11, 500 }, { 900, 12, 10, 11 } };
+  struct bench_row row = { .collective = PROFILE_ALLREDUCE, .bytes = 8, .wrong = 3 };
+  for (int place = 0; place < BENCH_PLACES; place++) {
+    row.places[place] = (struct bench_times){ 300, calls_us[place], 4 };
+  }
+  struct compare compare = { 0 };
+  assert_int_equal(compare_add(&compare, &row, false), 0);
+  assert_true(compare.points[0].runs_us[0][0] == 11);
+  assert_int_equal(compare.wrong, 3);
+  compare_free(&compare);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(slower_is_more_than_noise),
+    cmocka_unit_test(rows_that_do_not_hold_go),
+    cmocka_unit_test(the_median_of_calls_counts),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stratus-tune verify-ab: the profile against NCCL's own choice over the same transport, in
+ * alternating runs; rows that do not hold are taken out. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tuner_plugin/tools/calibrate/campaign.h"
+#include "tuner_plugin/tools/calibrate/compare.h"
+#include "tuner_plugin/tools/tune.h"
+
+struct tune_verify_ab_options tune_verify_ab_options = { .rounds = 5 };
+
+enum { SIDE_DEFAULT, SIDE_PROFILE, SIDES };
+
+struct verification {
+  struct campaign *campaign;
+  struct profile profile;
+  char path[PROFILE_PATH_MAX]; /* absolute, as ranks run elsewhere */
+  uint32_t ranks, nodes;       /* as the tuner said */
+  bool has_rows;               /* so did it that the profile is about this shape */
+  struct compare compare;
+};
+
+/* "TUNER/stratus: 16 ranks on 2 nodes: 5 rows of profile x hold" */
+static void take_line(void *to, const char *line) {
+  struct verification *verification = to;
+  const char *found = strstr(line, "TUNER/stratus: ");
+  uint32_t ranks, nodes, rows;
+  if (found &&
+      sscanf(found, "TUNER/stratus: %" SCNu32 " ranks on %" SCNu32 " nodes: %" SCNu32 " row",
+             &ranks, &nodes, &rows) == 3) {
+    verification->ranks = ranks;
+    verification->nodes = nodes;
+    verification->has_rows = rows > 0;
+  }
+}
+
+/* The time of a call: the median of all calls, where the benchmark gives them. */
+static int take_times(struct verification *verification, const struct bench *bench, int side) {
+  for (size_t i = 0; i < bench->count; i++) {
+    if (compare_add(&verification->compare, &bench->rows[i], side == SIDE_PROFILE) < 0) {
+      return cli_fail("out of memory");
+    }
+  }
+  return CLI_OK;
+}
+
+static int run_side(struct verification *verification, enum profile_collective collective,
+                    int64_t round, int side) {
+  const struct campaign_options *o = &campaign_options;
+  struct campaign *campaign = verification->campaign;
+  char profile[PROFILE_PATH_MAX + 32];
+  snprintf(profile, sizeof profile, "STRATUS_PROFILE=%s", verification->path);
+  const char *const ours[] = { "STRATUS_MODE=tune",
+                               side == SIDE_DEFAULT ? "STRATUS_TUNER=0" : "STRATUS_TUNER=1",
+                               profile, NULL };
+  uint64_t sizes[PLAN_ENTRIES_MAX];
+  struct launch_job job = {
+    .collective = collective,
+    .sizes = sizes,
+    .size_count = campaign_sizes(campaign, collective, sizes),
+    .iterations = (uint64_t)o->iterations,
+    .min_time_ns = o->min_time_ns,
+    .checks = 1,
+    .has_call_times = true,
+    .json_path = campaign->json_path,
+    .variables = campaign_variables(campaign, ours),
+    .timeout_ns = o->timeout_ns,
+  };
+  char what[64];
+  snprintf(what, sizeof what, "%s, round %" PRId64 " of %" PRId64,
+           side == SIDE_DEFAULT ? "NCCL's own choice" : "the profile", round + 1,
+           tune_verify_ab_options.rounds);
+  struct bench bench = { 0 };
+  int status = campaign_run(campaign, &job, what, NULL, take_line, verification);
+  if (status == CLI_OK && campaign->launch.rank == 0) {
+    status = campaign_read(campaign, &job, &bench);
+    status = status == CLI_OK ? take_times(verification, &bench, side) : status;
+  }
+  bench_free(&bench);
+  return status;
+}
+
+static int run_all(struct verification *verification) {
+  const struct campaign *campaign = verification->campaign;
+  int status = CLI_OK;
+  for (int64_t round = 0; round < tune_verify_ab_options.rounds; round++) {
+    for (size_t i = 0; status == CLI_OK && i < campaign->collective_count; i++) {
+      for (int turn = 0; status == CLI_OK && turn < SIDES; turn++) {
+        status =
+            run_side(verification, campaign->collectives[i], round, (int)(round + turn) % SIDES);
+      }
+    }
+  }
+  return status;
+}
+
+/* ---- what came out ---- */
+
+static const char *verdict_of(const struct compare_point *point) {
+  return point->is_slower ? "slower" : point->is_faster ? "faster" : "equal";
+}
+
+static void print_points(const struct verification *verification, size_t dropped) {
+  const struct compare *compare = &verification->compare;
+  printf("%-14s %8s %12s %12s %7s %7s  %s\n", "collective", "size", "NCCL us", "profile us",
+         "ratio", "within", "verdict");
+  for (size_t i = 0; i < compare->count; i++) {
+    const struct compare_point *point = &compare->points[i];
+    char size[QUANTITY_TEXT_MAX];
+    printf("%-14s %8s %12.2f %12.2f %7.3f %6.1f%%  %s%s\n",
+           profile_collective_name(point->collective), quantity_format_size(point->bytes, size),
+           point->default_us, point->profile_us, point->ratio, 100 * point->tolerance,
+           verdict_of(point), point->is_chosen ? "" : ", NCCL's own choice in both");
+  }
+  printf("%zu sizes: %zu faster, %zu slower; geometric mean of the ratios %.3f; %zu rows dropped\n",
+         compare->count, compare_count_faster(compare), compare_count_slower(compare),
+         compare_geomean(compare), dropped);
+}
+
+static json_t *json_points(const struct compare *compare) {
+  json_t *points = json_array();
+  for (size_t i = 0; i < compare->count; i++) {
+    const struct compare_point *point = &compare->points[i];
+    json_array_append_new(
+        points, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:b, s:s}", "collective",
+                          profile_collective_name(point->collective), "bytes",
+                          (json_int_t)point->bytes, "default_us", point->default_us, "profile_us",
+                          point->profile_us, "ratio", point->ratio, "tolerance", point->tolerance,
+                          "chosen", point->is_chosen, "verdict", verdict_of(point)));
+  }
+  return points;
+}
+
+static int print_json(const struct verification *verification, size_t dropped) {
+  const struct compare *compare = &verification->compare;
+  return tune_print_json(json_pack(
+      "{s:s, s:I, s:I, s:I, s:o, s:I, s:I, s:f, s:I, s:I}", "profile",
+      verification->profile.meta.id, "nodes", (json_int_t)verification->nodes, "ranks",
+      (json_int_t)verification->ranks, "rounds", (json_int_t)tune_verify_ab_options.rounds,
+      "points", json_points(compare), "faster", (json_int_t)compare_count_faster(compare), "slower",
+      (json_int_t)compare_count_slower(compare), "geomean_ratio", compare_geomean(compare), "wrong",
+      (json_int_t)compare->wrong, "dropped_rows", (json_int_t)dropped));
+}
+
+static int write_profile(const struct profile *profile, const char *path) {
+  FILE *file = fopen(path, "we");
+  bool is_good = file && profile_write(profile, file) == 0;
+  is_good = file && fclose(file) == 0 && is_good;
+  return is_good ? CLI_OK : cli_fail("%s cannot be written", path);
+}
+
+static int conclude(struct verification *verification, bool is_json) {
+  if (!verification->has_rows) {
+    return cli_fail("profile %s has no row for these ranks, or the tuner was not loaded",
+                    verification->profile.meta.id);
+  }
+  uint32_t ppn = verification->ranks / verification->nodes;
+  compare_judge(&verification->compare, &verification->profile, verification->nodes, ppn);
+  size_t dropped =
+      compare_drop_rows(&verification->compare, &verification->profile, verification->nodes, ppn);
+  int status = CLI_OK;
+  if (is_json) {
+    status = print_json(verification, dropped);
+  } else {
+    print_points(verification, dropped);
+    status = fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
+  }
+  if (status == CLI_OK && tune_verify_ab_options.out) {
+    status = write_profile(&verification->profile, tune_verify_ab_options.out);
+  }
+  return verification->compare.wrong == 0
+             ? status
+             : cli_fail("%" PRIu64 " values were wrong", verification->compare.wrong);
+}
+
+int tune_verify_ab(int argument_count, char **arguments, bool is_json) {
+  struct tune_verify_ab_options *o = &tune_verify_ab_options;
+  if (!o->profile) {
+    cli_fail("verify-ab needs --profile FILE");
+    return CLI_USAGE;
+  }
+  struct verification *verification = calloc(1, sizeof *verification);
+  char path[PROFILE_PATH_MAX];
+  if (!verification) {
+    return cli_fail("out of memory");
+  }
+  int status = tune_load(o->profile, &verification->profile, path);
+  bool has_profile = status == CLI_OK;
+  if (has_profile && !realpath(path, verification->path)) {
+    status = cli_fail("%s cannot be found", path);
+  }
+  if (status == CLI_OK) {
+    status = campaign_open(&verification->campaign, argument_count, arguments, "verify");
+  }
+  if (status == CLI_OK) {
+    status = run_all(verification);
+  }
+  if (status == CLI_OK && verification->campaign->launch.rank == 0) {
+    status = conclude(verification, is_json);
+  }
+  campaign_close(verification->campaign);
+  compare_free(&verification->compare);
+  if (has_profile) {
+    profile_free(&verification->profile);
+  }
+  free(verification);
+  return status;
+}

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/hash.h"
 #include "common/log.h"
 #include "common/param.h"
 #include "common/profile_match.h"
@@ -21,33 +20,17 @@ static bool is_tuner_used(void) {
   return name && strstr(name, "stratus") && param_bool(PARAM_TUNER);
 }
 
-static bool is_calibrating(void) {
-  return is_tuner_used() && param_enum(PARAM_MODE) == PARAM_MODE_CALIBRATE;
-}
-
-/* A calibration's choices come from its plan, so ranks need the same one. */
-static uint64_t plan_hash(void) {
-  const char *plan = param_string(PARAM_CALIBRATE);
-  uint8_t digest[HASH_SHA256_BYTES];
-  uint64_t hash;
-  hash_sha256(plan, strlen(plan), digest);
-  memcpy(&hash, digest, sizeof hash);
-  return hash;
-}
-
 struct decision profile_use_decision(const struct profile *profile, uint32_t latency_us,
                                      int nccl_version) {
   struct profile decisive = { 0 };
   if (profile && profile_match_is_nccl_in_range(&profile->meta, nccl_version)) {
     decisive = *profile;
-    if (!is_tuner_used() || is_calibrating()) {
-      decisive.table_count = decisive.model_count = 0;
-    }
+    decisive.table_count = is_tuner_used() ? profile->table_count : 0;
   }
   decisive.net.latency_us = latency_us;
   return (struct decision){
     .version = PROFILE_DECISION_VERSION,
-    .hash = profile_decision_hash(&decisive) ^ (is_calibrating() ? plan_hash() : 0),
+    .hash = profile_decision_hash(&decisive),
     .profile = profile ? profile_hash(profile) : 0,
   };
 }

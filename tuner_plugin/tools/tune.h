@@ -18,20 +18,8 @@ int tune_check(int argument_count, char **arguments, bool is_json);
 
 int tune_show(int argument_count, char **arguments, bool is_json);
 
-struct tune_fit_options {
-  const char *output;
-  const char *base;
-  const char *id;
-  const char *env;
-};
-extern struct tune_fit_options tune_fit_options;
-int tune_fit(int argument_count, char **arguments, bool is_json);
-
 struct tune_explain_options {
   const char *profile;
-  const char *nccl;
-  const char *machine;
-  const char *topology;
   int collective;
   uint64_t bytes;
   int64_t nodes;
@@ -43,7 +31,6 @@ int tune_explain(int argument_count, char **arguments, bool is_json);
 /* Beside these, both have what tools/calibrate/campaign.h says. */
 struct tune_calibrate_options {
   const char *samples;
-  const char *alone; /* NULL: not wanted */
   const char *channels;
   uint64_t ll_bytes;
   int64_t cost_factor;

@@ -5,7 +5,7 @@
 # NIC n of host h is eth<h><n> with 10.77.n.(h+1)/24, MTU 9000, and may get an RDMA device rxe_h<h>n<n>.
 #
 #   hosts_up HOSTS NICS               two hosts are joined directly, more by a bridge per rail in a namespace `switch`
-#   hosts_down                        kills what runs on them and removes them
+#   hosts_down                        kills what runs on them and removes them, as the end of the script does
 #   on HOST COMMAND...                runs it there; NCCL_IB_HCA and NCCL_SOCKET_IFNAME name the host's own devices
 #   host_list                         for stratus-coll --hosts
 #   rxe_add HOST NIC; rxe_add_all     RDMA devices
@@ -29,6 +29,7 @@ source tests/netns/testing.sh
 hosts_up() { # HOSTS NICS
   hosts_count=$1 hosts_nics=$2
   local h n
+  trap hosts_down EXIT
   hosts_prepare_kernel
   for ((h = 0; h < hosts_count; h++)); do
     ip netns add "h$h"
@@ -91,8 +92,12 @@ END
   fi
 }
 
-# What a test has left running, after the test.
+# What a test has left running. Scripts may replace after_each.
 after_each() {
+  hosts_kill
+}
+
+hosts_kill() {
   local h
   for ((h = 0; h < hosts_count; h++)); do
     ip netns pids "h$h" | xargs -r kill -KILL 2>/dev/null || true
@@ -101,7 +106,7 @@ after_each() {
 
 hosts_down() {
   local h n
-  after_each
+  hosts_kill
   for ((h = 0; h < hosts_count; h++)); do
     for ((n = 0; n < hosts_nics; n++)); do
       rxe_remove "$h" "$n" 2>/dev/null || true

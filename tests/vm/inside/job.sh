@@ -1,0 +1,108 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# job.sh: stock NCCL on emulated GPUs between the hosts of hosts.sh, through a transport of choice:
+#
+#   socket, socket2x8   NCCL's Socket as it comes; with 2 threads of 8 sockets each
+#   ib                  NCCL's IB transport
+#   tcp, rdma           stratus: TCP lanes only; RDMA lanes, as it chooses
+#
+#   coll TRANSPORT ARGUMENTS...       runs stratus-coll, checks that NCCL used the transport; figures in $scratch/TRANSPORT.json
+#   endure_start TRANSPORT SECONDS [ARGUMENTS...]; endure_operations; endure_end
+#   report EXPRESSION FILE...         prints Python's value, in which a, b, c... are the times of coll's JSON files
+#
+# The script that sources it has made `scratch`, a directory.
+# shellcheck source=tests/vm/inside/hosts.sh disable=SC2154
+source tests/vm/inside/hosts.sh
+
+: "${SUITE:=sid}"
+LD_LIBRARY_PATH=$PWD/build/lib:$PWD/build/fake_cuda/lib/$SUITE:$PWD/build/fake_cuda/lib
+export LD_LIBRARY_PATH STRATUS_COLL_ADDR=unix:/tmp/rendezvous
+export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET NCCL_DEBUG_FILE=/tmp/nccl.%p
+
+transport_variables() { # TRANSPORT
+  case $1 in
+    # Without inlining: NCCL's Socket may lose a header whose payload is late (2.27.3 and later).
+    socket) echo NCCL_NET_PLUGIN=none NCCL_NET=Socket NCCL_SOCKET_INLINE=0 ;;
+    socket2x8) echo NCCL_NET_PLUGIN=none NCCL_NET=Socket NCCL_SOCKET_INLINE=0 NCCL_SOCKET_NTHREADS=2 NCCL_NSOCKS_PERTHREAD=8 ;;
+    ib) echo NCCL_NET_PLUGIN=none NCCL_NET=IB ;;
+    tcp) echo NCCL_NET_PLUGIN=stratus STRATUS_RDMA=off ;;
+    rdma) echo NCCL_NET_PLUGIN=stratus STRATUS_RDMA=auto ;;
+    *) echo "no transport '$1'" >&2 && return 1 ;;
+  esac
+}
+
+coll() { # TRANSPORT ARGUMENTS...
+  local transport=$1
+  shift
+  rm -f /tmp/nccl.*
+  # shellcheck disable=SC2046
+  if ! env $(transport_variables "$transport") build/bin/stratus-coll --hosts "$(host_list)" -T "${limit_s:-100}s" \
+    --json "$scratch/$transport.json" "$@" >"$scratch/out" 2>&1; then
+    echo "stratus-coll through $transport failed:"
+    grep -hE 'WARN' /tmp/nccl.* | sort -u | head -n 8 || true
+    tail -n 12 "$scratch/out"
+    return 1
+  fi
+  used "$transport"
+}
+
+# NCCL falls back to another transport without an error.
+used() { # TRANSPORT
+  local name=$1
+  case $1 in
+    socket*) name=Socket ;;
+    tcp | rdma) name=stratus ;;
+  esac
+  grep -qi "Using network $name" /tmp/nccl.* || { echo "NCCL did not use $name" && return 1; }
+  [[ $1 != rdma ]] || grep -q 'RDMA through' /tmp/nccl.* || { echo "stratus did not use RDMA" && return 1; }
+}
+
+# ---- a job that runs until it is told to end ----
+
+endure_start() { # TRANSPORT SECONDS [ARGUMENTS...]
+  rm -f /tmp/nccl.* "$scratch/log"
+  # shellcheck disable=SC2046
+  env $(transport_variables "$1") build/bin/stratus-coll --hosts "$(host_list)" --endure "$2s" -T "$(($2 + 30))s" \
+    --log "$scratch/log" "${@:3}" >"$scratch/out" 2>&1 &
+  endure=$!
+  until_true 60 endure_has_done 3
+  used "$1"
+}
+
+endure_operations() {
+  wc -l <"$scratch/log"
+}
+
+endure_has_done() { # OPERATIONS
+  [[ -e $scratch/log ]] && (($(endure_operations) >= $1))
+}
+
+# So many more operations complete from now on.
+endure_goes_on() { # OPERATIONS SECONDS
+  until_true "$2" endure_has_done $(($(endure_operations) + $1)) || { tail -n 5 "$scratch/out" && return 1; }
+}
+
+endure_end() {
+  local rank status=0
+  for rank in $(ip netns pids h0); do
+    [[ $(<"/proc/$rank/comm") != stratus-coll ]] || kill -USR1 "$rank"
+  done
+  wait "$endure" || status=$?
+  tail -n 3 "$scratch/out"
+  ((status == 0)) && grep -qE '^# [0-9]+ operations, .*: 0 wrong$' "$scratch/out"
+}
+
+# ---- figures ----
+
+report() { # EXPRESSION FILE...
+  python3 - "$@" <<'END'
+import json, sys
+names = {}
+for letter, path in zip("abcdef", sys.argv[2:]):
+    results = json.load(open(path))["results"]
+    names[letter] = {row["bytes"]: min(row[place]["time_us"] for place in ("out_of_place", "in_place") if row[place]) / 1e6
+                     for row in results}
+print(eval(sys.argv[1], {"__builtins__": __builtins__}, names))
+END
+}

@@ -92,6 +92,8 @@
     "hosts")                                                                                       \
   X(CALIBRATE, STRING, "", "", "", TUNER,                                                          \
     "plan of a calibration, as in allreduce:8,64K=all; equal on all hosts")                        \
+  X(RECORD, STRING, "", "", "", TUNER,                                                             \
+    "directory for samples of the job's own calls, for stratus-tune suggest; empty: none")         \
   X(LOG, ENUM, "info", "warn|info|trace", "", BOTH,                                                \
     "most detailed level handed to NCCL's log, which filters by NCCL_DEBUG")                       \
   X(SYSFS_ROOT, STRING, "/", "", "", BOTH, "directory that holds sys and proc, for tests")

@@ -68,7 +68,7 @@ static int tear_down(void **state) {
 
 static void examples_run_as_printed(void **state) {
   (void)state;
-  static const char *const helps[] = { "", "check", "show", "explain" };
+  static const char *const helps[] = { "", "check", "show", "explain", "suggest" };
   for (size_t i = 0; i < sizeof helps / sizeof helps[0]; i++) {
     char command[64];
     snprintf(command, sizeof command, "stratus-tune %s -h", helps[i]);
@@ -205,9 +205,36 @@ static void explain_tells_choice_and_reason(void **state) {
   json_decref(answer);
 }
 
+static void suggest_finds_what_is_not_tuned(void **state) {
+  (void)state;
+  assert_int_equal(run("stratus-tune suggest tests/data/samples/recorded.jsonl"), 0);
+  assert_contains(output, " 99.0%      10200  allreduce           25M ");
+  assert_contains(output, "the profile");
+  assert_contains(output,
+                  "stratus-tune calibrate -c allreduce -b 16M -e 32M -- mpirun -np 32 -N 8");
+  assert_int_equal(run("stratus-tune suggest --json tests/data/samples/recorded.jsonl"), 0);
+  json_t *all = json_loads(output, 0, NULL);
+  assert_int_equal(json_array_size(json_object_get(all, "uses")), 3);
+  assert_int_equal(json_array_size(json_object_get(all, "commands")), 1);
+  json_decref(all);
+  tree_write(&tree, "p.profile",
+             "schema = 1\n[meta]\nid = x\n[table allreduce nodes=4 ppn=8]\n8 max ring simple 0\n"
+             "[table allgather nodes=4 ppn=8]\n1K max ring simple 0\n");
+  char command[512];
+  snprintf(command, sizeof command,
+           "stratus-tune suggest -p %s/p.profile tests/data/samples/recorded.jsonl", tree.root);
+  assert_int_equal(run(command), 0);
+  assert_contains(output, "nothing is worth calibrating");
+  tree_write(&tree, "empty.jsonl", "\n");
+  snprintf(command, sizeof command, "stratus-tune suggest %s/empty.jsonl", tree.root);
+  assert_int_equal(run(command), 1);
+  assert_contains(errors, "STRATUS_RECORD");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(examples_run_as_printed),
+    cmocka_unit_test(suggest_finds_what_is_not_tuned),
     cmocka_unit_test(wrong_use_is_status_2),
     cmocka_unit_test(check_names_the_place),
     cmocka_unit_test(show_prints_all_of_it),

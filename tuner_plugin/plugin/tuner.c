@@ -17,6 +17,7 @@
 #include "common/version.h"
 #include "tuner_plugin/plugin/calibration.h"
 #include "tuner_plugin/plugin/profile_cache.h"
+#include "tuner_plugin/plugin/record.h"
 
 #define UNTOUCHED "NCCL's own choice is untouched"
 
@@ -24,6 +25,7 @@ struct tuner {
   const struct decide_table *table; /* NULL: leave every call to NCCL */
   bool has_share;                   /* of the profile cache */
   struct calibration *calibration;  /* NULL: none */
+  struct record *record;            /* NULL: nobody asked for one */
   uint64_t calls;                   /* atomic */
   uint64_t chosen;                  /* atomic */
 };
@@ -118,6 +120,7 @@ int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **
     start_calibration(opened, host, shape);
     return 0;
   }
+  opened->record = record_open(param_string(PARAM_RECORD), host, shape);
   struct profile_cache_view view;
   int error = profile_cache_acquire(&view);
   opened->has_share = true;
@@ -143,6 +146,7 @@ void tuner_close(struct tuner *tuner) {
     LOG_INFO("the profile chose for %" PRIu64 " of %" PRIu64 " calls", counts.chosen, counts.calls);
   }
   calibration_close(tuner->calibration);
+  record_close(tuner->record);
   if (tuner->has_share) {
     profile_cache_release();
   }
@@ -165,7 +169,11 @@ void tuner_choose_by_costs(struct tuner *tuner, int coll, size_t bytes, struct d
     count_call(tuner, calibration_choose(tuner->calibration, coll, bytes, costs, channels));
     return;
   }
-  count_call(tuner, tuner->table && decide_by_costs(tuner->table, coll, bytes, costs, channels));
+  bool is_ours = tuner->table && decide_by_costs(tuner->table, coll, bytes, costs, channels);
+  count_call(tuner, is_ours);
+  if (tuner->record) {
+    record_call(tuner->record, coll, bytes, costs, *channels, is_ours);
+  }
 }
 
 void tuner_choose_by_number(struct tuner *tuner, int coll, size_t bytes, int *algo, int *proto,

@@ -49,6 +49,12 @@ static const struct cli_option verify_ab_options[] = {
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 
+static const struct cli_option suggest_options[] = {
+  { "profile", 'p', CLI_STRING, &tune_suggest_profile, "FILE",
+    "profile that the jobs use; else what the samples say", 0, 0 },
+  { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
+};
+
 static const struct cli_command commands[] = {
   { .name = "check",
     .summary = "tell whether files are good profiles, with line and column of what is wrong",
@@ -87,6 +93,15 @@ static const struct cli_command commands[] = {
     .has_json = true,
     .options = verify_ab_options,
     .run = tune_verify_ab },
+  { .name = "suggest",
+    .summary = "tell from what jobs recorded (STRATUS_RECORD) what is worth calibrating",
+    .arguments = "FILE...",
+    .min_arguments = 1,
+    .max_arguments = -1,
+    .example = "stratus-tune suggest tests/data/samples/recorded.jsonl",
+    .has_json = true,
+    .options = suggest_options,
+    .run = tune_suggest },
   { .name = NULL },
 };
 

@@ -49,6 +49,9 @@ struct tune_verify_ab_options {
 extern struct tune_verify_ab_options tune_verify_ab_options;
 int tune_verify_ab(int argument_count, char **arguments, bool is_json);
 
+extern const char *tune_suggest_profile; /* NULL: the one that fits here, if any */
+int tune_suggest(int argument_count, char **arguments, bool is_json);
+
 /* Reads the named profile, or, for NULL, the one the plugins would find here. `path` gets the file.
  * Returns CLI_OK, or CLI_FAILED after a message; the caller frees the profile. */
 int tune_load(const char *name, struct profile *profile, char path[PROFILE_PATH_MAX]);

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the newest times of each collective and size, and writes them down at the end. */
+#include "tuner_plugin/plugin/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/sample.h"
+#include "common/version.h"
+
+enum { SERIES_MAX = 128, TIMES_MAX = 64 };
+
+/* The calls of one collective and size. */
+struct series {
+  int coll;
+  uint64_t bytes;
+  uint64_t calls; /* that have a time; 0: the place is free */
+  uint8_t algorithm, protocol;
+  uint16_t channels;
+  bool is_ours;
+  float times_us[TIMES_MAX]; /* of the newest, in a ring */
+};
+
+struct record {
+  pthread_mutex_t lock;
+  struct tuner_host host;
+  struct tuner_shape shape;
+  char directory[PATH_MAX];
+  struct series *current; /* of the call that began last; NULL: none that is recorded */
+  uint64_t begin_ns;
+  struct series series[SERIES_MAX]; /* in the order in which they came */
+  size_t series_count;
+};
+
+struct record *record_open(const char *directory, struct tuner_host host,
+                           struct tuner_shape shape) {
+  bool is_wanted = directory[0] != '\0' && strlen(directory) < PATH_MAX - 300;
+  bool is_even = shape.nodes > 0 && shape.ranks % shape.nodes == 0;
+  struct record *record = is_wanted && is_even ? calloc(1, sizeof *record) : NULL;
+  if (record) {
+    pthread_mutex_init(&record->lock, NULL);
+    record->host = host;
+    record->shape = shape;
+    strcpy(record->directory, directory);
+  }
+  return record;
+}
+
+static void end_call(struct record *record, uint64_t now_ns) {
+  struct series *series = record->current;
+  if (series) {
+    series->times_us[series->calls++ % TIMES_MAX] = (float)(now_ns - record->begin_ns) / 1000.0f;
+  }
+}
+
+/* More sizes than there is room for are not recorded. */
+static struct series *find_series(struct record *record, int coll, uint64_t bytes) {
+  for (size_t i = 0; i < record->series_count; i++) {
+    if (record->series[i].coll == coll && record->series[i].bytes == bytes) {
+      return &record->series[i];
+    }
+  }
+  if (record->series_count == SERIES_MAX || coll < 0 || coll >= PROFILE_COLLECTIVE_COUNT) {
+    return NULL;
+  }
+  struct series *series = &record->series[record->series_count++];
+  *series = (struct series){ .coll = coll, .bytes = bytes };
+  return series;
+}
+
+/* The cell that NCCL will take: the first of the cheapest. */
+static bool take_cell(struct series *series, struct decide_costs costs) {
+  float cheapest = FLT_MAX;
+  for (int cell = 0; costs.us && cell < costs.algos * costs.protos; cell++) {
+    if (costs.us[cell] >= 0 && costs.us[cell] < cheapest) {
+      cheapest = costs.us[cell];
+      series->algorithm = (uint8_t)(cell / costs.protos);
+      series->protocol = (uint8_t)(cell % costs.protos);
+    }
+  }
+  return cheapest < FLT_MAX && series->algorithm < PROFILE_ALGORITHM_COUNT &&
+         series->protocol < PROFILE_PROTOCOL_COUNT;
+}
+
+void record_call(struct record *record, int coll, size_t bytes, struct decide_costs costs,
+                 int channels, bool is_ours) {
+  uint64_t now_ns = clock_now_ns();
+  pthread_mutex_lock(&record->lock);
+  end_call(record, now_ns);
+  struct series *series = find_series(record, coll, bytes);
+  if (series && take_cell(series, costs)) {
+    series->channels = (uint16_t)(channels > 0 && channels <= PROFILE_CHANNELS_MAX ? channels : 0);
+    series->is_ours = is_ours;
+    record->begin_ns = now_ns;
+  } else {
+    series = NULL;
+  }
+  record->current = series;
+  pthread_mutex_unlock(&record->lock);
+}
+
+/* ---- the end ---- */
+
+static int compare_times(const void *a, const void *b) {
+  float x = *(const float *)a, y = *(const float *)b;
+  return (x > y) - (x < y);
+}
+
+static size_t format_series(const struct record *record, struct series *series,
+                            char line[SAMPLE_LINE_MAX]) {
+  size_t count = series->calls < TIMES_MAX ? (size_t)series->calls : TIMES_MAX;
+  float apart[TIMES_MAX], *times = series->times_us;
+  qsort(times, count, sizeof *times, compare_times);
+  for (size_t i = 0; i < count; i++) {
+    apart[i] = fabsf(times[i] - times[count / 2]);
+  }
+  qsort(apart, count, sizeof *apart, compare_times);
+  struct sample sample = {
+    .collective = (enum profile_collective)series->coll,
+    .bytes = series->bytes,
+    .nodes = (uint32_t)record->shape.nodes,
+    .ppn = (uint32_t)(record->shape.ranks / record->shape.nodes),
+    .algorithm = (enum profile_algorithm)series->algorithm,
+    .protocol = (enum profile_protocol)series->protocol,
+    .channels = series->channels,
+    .is_default = !series->is_ours,
+    .n = (uint32_t)(series->calls < UINT32_MAX ? series->calls : UINT32_MAX),
+    .median_us = (double)times[count / 2],
+    .mad_us = (double)apart[count / 2],
+    .p99_us = (double)times[count - 1],
+    .time = (uint64_t)time(NULL),
+    .nccl = record->host.nccl_version,
+    .plugin = STRATUS_VERSION,
+    .env = "recorded",
+  };
+  return sample_format(&sample, line, SAMPLE_LINE_MAX);
+}
+
+static int open_file(const struct record *record) {
+  char path[PATH_MAX + 300], host[256] = "host";
+  gethostname(host, sizeof host - 1);
+  snprintf(path, sizeof path, "%s/%s.%d.jsonl", record->directory, host, (int)getpid());
+  int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+  static bool is_said; /* atomic */
+  if (file < 0 && !__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED)) {
+    LOG_WARN("STRATUS_RECORD: %s: %s; nothing is recorded", path, strerror(errno));
+  }
+  return file;
+}
+
+void record_close(struct record *record) {
+  if (!record) {
+    return;
+  }
+  int file = -1;
+  for (size_t i = 0; i < record->series_count; i++) {
+    char line[SAMPLE_LINE_MAX];
+    size_t length =
+        record->series[i].calls > 0 ? format_series(record, &record->series[i], line) : 0;
+    if (length == 0) {
+      continue;
+    }
+    if (file < 0 && (file = open_file(record)) < 0) {
+      break;
+    }
+    /* Whole lines, or what a full disk leaves of them, which readers pass over at the end. */
+    if (write(file, line, length) != (ssize_t)length) {
+      break;
+    }
+  }
+  if (file >= 0) {
+    close(file);
+  }
+  pthread_mutex_destroy(&record->lock);
+  free(record);
+}

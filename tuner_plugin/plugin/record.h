@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* record: STRATUS_RECORD: what a job's own calls took, as samples for stratus-tune suggest.
+ * Owns: the times of one communicator's newest calls.  Threads: any; one lock.
+ * Blocks: on that lock; close writes a file.  Fails: open NULL, close silently but for one WARN.
+ *
+ * It only looks: nothing that it knows enters a choice, as ranks measure different things. All that
+ * a tuner sees of a call is its start, so a call is said to take until the next one of its
+ * communicator starts. In a benchmark, or where calls wait for each other, that is its time; with
+ * computing in between it is more. */
+#ifndef TUNER_PLUGIN_PLUGIN_RECORD_H
+#define TUNER_PLUGIN_PLUGIN_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tuner_plugin/decide/decide.h"
+#include "tuner_plugin/plugin/tuner.h"
+
+struct record;
+
+/* `directory` empty: NULL. */
+struct record *record_open(const char *directory, struct tuner_host host, struct tuner_shape shape);
+/* Appends one sample for each collective and size to DIRECTORY/HOST.PID.jsonl. */
+void record_close(struct record *record);
+
+/* A call that begins now; `costs` as NCCL will see them, is_ours if a profile chose. */
+void record_call(struct record *record, int coll, size_t bytes, struct decide_costs costs,
+                 int channels, bool is_ours);
+
+#endif

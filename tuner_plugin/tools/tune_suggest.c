@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stratus-tune suggest: where jobs spend their time in collectives, whether a profile chooses
+ * there, and the command that calibrates the rest. Reads what STRATUS_RECORD made jobs write. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tuner_plugin/model/sample_file.h"
+#include "tuner_plugin/tools/tune.h"
+
+const char *tune_suggest_profile;
+
+/* The calls of one collective and size on one shape, of all files. */
+struct use {
+  const struct sample *first;
+  double time_us; /* all together */
+  uint64_t calls;
+  bool is_chosen; /* by a profile */
+};
+
+struct uses {
+  struct use *uses;
+  size_t count;
+  double time_us;
+};
+
+static int compare_shapes(const void *a, const void *b) {
+  const struct sample *x = a, *y = b;
+  if (x->nodes != y->nodes || x->ppn != y->ppn) {
+    return x->nodes != y->nodes ? (x->nodes > y->nodes) - (x->nodes < y->nodes)
+                                : (x->ppn > y->ppn) - (x->ppn < y->ppn);
+  }
+  if (x->collective != y->collective) {
+    return (x->collective > y->collective) - (x->collective < y->collective);
+  }
+  return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+static int compare_uses(const void *a, const void *b) {
+  const struct use *x = a, *y = b;
+  return (x->time_us < y->time_us) - (x->time_us > y->time_us);
+}
+
+static bool has_row(const struct profile *profile, const struct sample *sample) {
+  const struct profile_table *table =
+      profile_find_table(profile, sample->collective, sample->nodes, sample->ppn);
+  for (size_t i = 0; table && i < table->row_count; i++) {
+    if (sample->bytes >= table->rows[i].bytes_lo && sample->bytes < table->rows[i].bytes_hi) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* `profile` NULL: what the samples say. */
+static int gather(struct sample_file *file, const struct profile *profile, struct uses *out) {
+  qsort(file->samples, file->count, sizeof *file->samples, compare_shapes);
+  out->uses = calloc(file->count + 1, sizeof *out->uses);
+  if (!out->uses) {
+    return cli_fail("out of memory");
+  }
+  for (size_t i = 0; i < file->count; i++) {
+    const struct sample *sample = &file->samples[i];
+    struct use *use = out->count > 0 ? &out->uses[out->count - 1] : NULL;
+    if (!use || compare_shapes(use->first, sample) != 0) {
+      use = &out->uses[out->count++];
+      *use = (struct use){ .first = sample };
+    }
+    use->calls += sample->n;
+    use->time_us += sample->median_us * sample->n;
+    use->is_chosen |= profile ? has_row(profile, sample) : !sample->is_default;
+    out->time_us += sample->median_us * sample->n;
+  }
+  qsort(out->uses, out->count, sizeof *out->uses, compare_uses);
+  return CLI_OK;
+}
+
+/* ---- what to calibrate ---- */
+
+/* One command for each shape: its collectives and sizes that no profile chooses for, and that take
+ * more than a hundredth of the time. Returns false if there is nothing. */
+static bool format_command(const struct uses *uses, uint32_t nodes, uint32_t ppn, char *text,
+                           size_t room) {
+  uint64_t low = UINT64_MAX, high = 0;
+  bool wanted[PROFILE_COLLECTIVE_COUNT] = { false };
+  for (size_t i = 0; i < uses->count; i++) {
+    const struct use *use = &uses->uses[i];
+    const struct sample *first = use->first;
+    if (first->nodes == nodes && first->ppn == ppn && !use->is_chosen && nodes > 1 &&
+        use->time_us >= uses->time_us / 100) {
+      wanted[first->collective] = true;
+      low = first->bytes < low ? first->bytes : low;
+      high = first->bytes > high ? first->bytes : high;
+    }
+  }
+  if (high == 0) {
+    return false;
+  }
+  uint64_t from = 8, to = 8;
+  for (; from * 2 <= low; from *= 2) {
+  }
+  for (; to < high && to < UINT64_C(1) << 40; to *= 2) {
+  }
+  char list[128] = "", first[QUANTITY_TEXT_MAX], last[QUANTITY_TEXT_MAX];
+  for (int c = 0; c < PROFILE_COLLECTIVE_COUNT; c++) {
+    if (wanted[c]) {
+      strcat(strcat(list, list[0] ? "," : ""), profile_collective_name((enum profile_collective)c));
+    }
+  }
+  snprintf(text, room,
+           "stratus-tune calibrate -c %s -b %s -e %s -- mpirun -np %" PRIu32 " -N %" PRIu32
+           " all_reduce_perf",
+           list, quantity_format_size(from, first), quantity_format_size(to, last), nodes * ppn,
+           ppn);
+  return true;
+}
+
+/* Whether an earlier use has the same shape. */
+static bool is_repeated(const struct uses *uses, size_t place) {
+  for (size_t i = 0; i < place; i++) {
+    if (uses->uses[i].first->nodes == uses->uses[place].first->nodes &&
+        uses->uses[i].first->ppn == uses->uses[place].first->ppn) {
+      return true;
+    }
+  }
+  return false;
+}
+
+enum { COMMAND_MAX = 512, USES_SHOWN = 20 };
+
+static int print_uses(const struct uses *uses) {
+  printf("%6s %10s  %-14s %8s %6s %4s %12s  %s\n", "share", "calls", "collective", "size", "nodes",
+         "ppn", "us per call", "chosen by");
+  for (size_t i = 0; i < uses->count && i < USES_SHOWN; i++) {
+    const struct use *use = &uses->uses[i];
+    char size[QUANTITY_TEXT_MAX];
+    printf("%5.1f%% %10" PRIu64 "  %-14s %8s %6" PRIu32 " %4" PRIu32 " %12.1f  %s\n",
+           100 * use->time_us / uses->time_us, use->calls,
+           profile_collective_name(use->first->collective),
+           quantity_format_size(use->first->bytes, size), use->first->nodes, use->first->ppn,
+           use->time_us / (double)use->calls, use->is_chosen ? "the profile" : "NCCL");
+  }
+  if (uses->count > USES_SHOWN) {
+    printf("and %zu more\n", uses->count - USES_SHOWN);
+  }
+  size_t commands = 0;
+  for (size_t i = 0; i < uses->count; i++) {
+    char command[COMMAND_MAX];
+    const struct sample *first = uses->uses[i].first;
+    if (!is_repeated(uses, i) &&
+        format_command(uses, first->nodes, first->ppn, command, sizeof command)) {
+      printf("%s  %s\n", commands++ == 0 ? "\nworth calibrating:\n" : "", command);
+    }
+  }
+  if (commands == 0) {
+    printf("\nnothing is worth calibrating: a profile chooses wherever it matters\n");
+  }
+  return fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
+}
+
+static int print_json(const struct uses *uses) {
+  json_t *list = json_array(), *commands = json_array();
+  for (size_t i = 0; i < uses->count; i++) {
+    const struct use *use = &uses->uses[i];
+    char command[COMMAND_MAX];
+    json_array_append_new(
+        list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:b}", "collective",
+                        profile_collective_name(use->first->collective), "bytes",
+                        (json_int_t)use->first->bytes, "nodes", (json_int_t)use->first->nodes,
+                        "ppn", (json_int_t)use->first->ppn, "calls", (json_int_t)use->calls,
+                        "us_per_call", use->time_us / (double)use->calls, "share",
+                        use->time_us / uses->time_us, "chosen", use->is_chosen));
+    if (!is_repeated(uses, i) &&
+        format_command(uses, use->first->nodes, use->first->ppn, command, sizeof command)) {
+      json_array_append_new(commands, json_string(command));
+    }
+  }
+  return tune_print_json(json_pack("{s:o, s:o}", "uses", list, "commands", commands));
+}
+
+int tune_suggest(int argument_count, char **arguments, bool is_json) {
+  struct sample_file file = { 0 };
+  struct profile profile;
+  struct uses uses = { 0 };
+  int status = CLI_OK;
+  for (int i = 0; status == CLI_OK && i < argument_count; i++) {
+    struct profile_error error;
+    char text[sizeof error];
+    if (sample_file_read(arguments[i], &file, &error) < 0) {
+      status = cli_fail("%s", profile_error_format(&error, text, sizeof text));
+    }
+  }
+  if (status == CLI_OK && file.count == 0) {
+    status = cli_fail("there are no samples: jobs write them with STRATUS_RECORD=DIRECTORY");
+  }
+  bool has_profile = false;
+  if (status == CLI_OK && tune_suggest_profile) {
+    char path[PROFILE_PATH_MAX];
+    status = tune_load(tune_suggest_profile, &profile, path);
+    has_profile = status == CLI_OK;
+  }
+  if (status == CLI_OK) {
+    status = gather(&file, has_profile ? &profile : NULL, &uses);
+  }
+  if (status == CLI_OK) {
+    status = is_json ? print_json(&uses) : print_uses(&uses);
+  }
+  if (has_profile) {
+    profile_free(&profile);
+  }
+  free(uses.uses);
+  sample_file_free(&file);
+  return status;
+}

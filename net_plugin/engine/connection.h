@@ -77,6 +77,8 @@ void connection_lane_outdated(struct connection *connection, unsigned lane);
 void connection_lane_failed(struct connection *connection, unsigned lane, uint32_t epoch);
 /* The peer no longer knows the connection, say: it ends with this negative errno. */
 void connection_fail(struct connection *connection, int error);
+/* It has failed, and is kept until NCCL has asked and closed it: nothing can join it any more. */
+bool connection_has_failed(const struct connection *connection);
 /* Before a lane of a new epoch is accepted: ends the old one; *received is how many DATA frames it
  * brought. False: the connection has no such lane, or had a later epoch of it. Receiver only. */
 bool connection_lane_fenced(struct connection *connection, unsigned lane, uint32_t new_epoch,

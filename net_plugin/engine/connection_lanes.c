@@ -205,6 +205,10 @@ void connection_fail(struct connection *connection, int error) {
   connection_pump(connection, clock_now_ns());
 }
 
+bool connection_has_failed(const struct connection *connection) {
+  return link_status(connection->link) != 0;
+}
+
 bool connection_lane_fenced(struct connection *connection, unsigned lane, uint32_t new_epoch,
                             uint64_t *received) {
   if (connection->is_sender) {

@@ -126,7 +126,7 @@ static bool host_find(struct engine *engine, const struct hello *hello, struct h
   *host = (struct host){ .connection = peering_find(engine, hello->connection) };
   if (host->connection) {
     host->keys = *peering_keys(host->connection);
-    return true;
+    return !connection_has_failed(host->connection); /* the peer may have missed that it did */
   }
   host->listener = hello->is_first ? listener_find(engine, hello->listener) : NULL;
   if (!host->listener) {

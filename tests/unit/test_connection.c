@@ -17,6 +17,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/param.h"
+#include "net_plugin/engine/connection.h"
+#include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/connector.h"
@@ -163,6 +165,34 @@ static void a_peer_that_gives_up_is_named(void **state) {
   assert_non_null(strstr(last_warning, "gave up"));
   assert_non_null(strstr(last_warning, strerror(EMSGSIZE)));
   assert_non_null(strstr(last_warning, "request 0, 0 of 1048576 bytes"));
+  pair_close(pair);
+}
+
+/* All flows are cut, and before any is dialled again the receiver fails: it has nothing to say it
+ * with. The sender hears of it when it dials, and not after its own timeout. */
+static void a_peer_that_failed_unheard_is_no_riddle(void **state) {
+  (void)state;
+  struct pair pair = pair_make(AF_INET);
+  struct request *sent;
+  static uint8_t data[1 << 20];
+  size_t bytes;
+  bool is_done = false;
+  int error = 0;
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
+  struct nic nic = pair_loopback(AF_INET);
+  struct engine *engine;
+  assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engine), 0);
+  engine_lock(engine);
+  pair_cut_flows(0);
+  connection_fail(pair.receiver, -EIO);
+  engine_unlock(engine);
+  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, NULL, &sent), 0);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (!error && !is_done && clock_now_ns() < until_ns) {
+    error = transfer_test(sent, &is_done, &bytes);
+    breathe();
+  }
+  assert_int_equal(error, -ECONNRESET);
   pair_close(pair);
 }
 
@@ -332,6 +362,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(a_vanished_peer_is_named, use_auto, stop),
     cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, use_auto, stop),
     cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, use_two_threads, stop),
+    cmocka_unit_test_setup_teardown(a_peer_that_failed_unheard_is_no_riddle, use_auto, stop),
     cmocka_unit_test_setup_teardown(another_version_is_told_apart, use_auto, stop),
     cmocka_unit_test_setup_teardown(a_narrow_port_range_is_enough, use_auto, stop),
     cmocka_unit_test_setup_teardown(nobody_there_is_an_error_in_time, use_auto, stop),

@@ -122,7 +122,7 @@ $(BUILD)/tests/test_calibrate $(BUILD)/tests/test_compare: $(BUILD)/tests/%: $(B
 	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 # Runs the tool.
-$(BUILD)/tests/test_tuner_tool: | $(BUILD)/bin/stratus-tune
+$(BUILD)/tests/test_tuner_tool $(BUILD)/tests/test_tuner_files: | $(BUILD)/bin/stratus-tune
 $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
 
 tests-unit: $(UNIT_TESTS)

@@ -14,6 +14,8 @@
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/settings.h"
 
+#define MEASURING UINT64_C(0x6d6561737572696e)
+
 /* A library elsewhere by NCCL's default name is not looked for: README.md has it named. */
 static bool is_tuner_used(void) {
   const char *name = getenv("NCCL_TUNER_PLUGIN");
@@ -28,9 +30,11 @@ struct decision profile_use_decision(const struct profile *profile, uint32_t lat
     decisive.table_count = is_tuner_used() ? profile->table_count : 0;
   }
   decisive.net.latency_us = latency_us;
+  /* Ranks that measure, and those that do not, choose differently whatever the profile. */
+  bool is_measuring = is_tuner_used() && param_enum(PARAM_MODE) == PARAM_MODE_CALIBRATE;
   return (struct decision){
     .version = PROFILE_DECISION_VERSION,
-    .hash = profile_decision_hash(&decisive),
+    .hash = profile_decision_hash(&decisive) ^ (is_measuring ? MEASURING : 0),
     .profile = profile ? profile_hash(profile) : 0,
   };
 }

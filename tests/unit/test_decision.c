@@ -70,6 +70,10 @@ static void what_is_not_used_does_not_count(void **state) {
   assert_true(hash_of(old, 0, 22907) == 0);
   assert_true(hash_of(old, 0, 22809) != 0);
   assert_true(hash_of(old, 0, 0) != 0);
+  char *measuring[] = { (char *)"STRATUS_MODE=calibrate", NULL };
+  uint64_t tuning = hash_of(HEAD TABLE, 0, 22907);
+  param_load(measuring);
+  assert_true(hash_of(HEAD TABLE, 0, 22907) != tuning);
   char *off[] = { (char *)"STRATUS_TUNER=0", NULL };
   param_load(off);
   assert_true(hash_of(HEAD TABLE, 0, 22907) == 0);

@@ -68,7 +68,9 @@ static int tear_down(void **state) {
 
 static void examples_run_as_printed(void **state) {
   (void)state;
-  static const char *const helps[] = { "", "check", "show", "explain", "suggest" };
+  static const char *const helps[] = {
+    "", "check", "show", "explain", "suggest", "diff", "import", "verify",
+  };
   for (size_t i = 0; i < sizeof helps / sizeof helps[0]; i++) {
     char command[64];
     snprintf(command, sizeof command, "stratus-tune %s -h", helps[i]);
@@ -91,6 +93,14 @@ static void wrong_use_is_status_2(void **state) {
     "stratus-tune check",
     "stratus-tune check --yaml x",
     "stratus-tune show a b",
+    "stratus-tune diff " EXAMPLE,
+    "stratus-tune diff " EXAMPLE " /nowhere/b.profile",
+    "stratus-tune import",
+    "stratus-tune import a.csv --nodes 0",
+    "stratus-tune verify",
+    "stratus-tune verify --here local",
+    "stratus-tune verify -- -oProxyCommand=x",
+    "stratus-tune verify 'a b'",
     "stratus-tune explain --coll alltoall",
     "stratus-tune explain --bytes 4X",
     "stratus-tune explain --nodes 0",

@@ -20,6 +20,21 @@ static const struct cli_option explain_options[] = {
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 
+static const struct cli_option import_options[] = {
+  { "output", 'o', CLI_STRING, &tune_import_options.out, "FILE", "write the profile there", 0, 0 },
+  { "nodes", 'n', CLI_INT, &tune_import_options.nodes, "COUNT",
+    "with --ppn: rules for any number of nodes or ranks shall hold for this one, too", 1, 1000000 },
+  { "ppn", 'r', CLI_INT, &tune_import_options.ppn, "COUNT", "ranks on each node", 1, 1024 },
+  { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
+};
+
+static const struct cli_option verify_options[] = {
+  { "here", 0, CLI_FLAG, &tune_verify_options.is_here, NULL,
+    "only tell, on one line, what this host decides by: for srun, mpirun, pdsh", 0, 0 },
+  { "tool", 0, CLI_STRING, &tune_verify_options.tool, "PATH", "what to run on the hosts", 0, 0 },
+  { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
+};
+
 static const struct cli_option calibrate_options[] = {
   { "samples", 's', CLI_STRING, &tune_calibrate_options.samples, "FILE",
     "samples are appended to it; what is there is not measured again", 0, 0 },
@@ -71,6 +86,31 @@ static const struct cli_command commands[] = {
     .example = "stratus-tune show tuner_plugin/profiles/example.profile",
     .has_json = true,
     .run = tune_show },
+  { .name = "diff",
+    .summary = "tell in what two profiles differ, and whether ranks with both would choose alike",
+    .arguments = "A B",
+    .min_arguments = 2,
+    .max_arguments = 2,
+    .example = "stratus-tune diff tuner_plugin/profiles/example.profile "
+               "tuner_plugin/profiles/example.profile",
+    .has_json = true,
+    .run = tune_diff },
+  { .name = "import",
+    .summary = "make a profile of the CSV file of NCCL's example tuner",
+    .arguments = "FILE.csv",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .example = "stratus-tune import tuner_plugin/profiles/example.csv",
+    .options = import_options,
+    .run = tune_import },
+  { .name = "verify",
+    .summary = "ask hosts, through ssh, whether they have the same profile and so choose alike",
+    .arguments = "[HOST...]",
+    .max_arguments = -1,
+    .example = "stratus-tune verify local local",
+    .has_json = true,
+    .options = verify_options,
+    .run = tune_verify },
   { .name = "explain",
     .summary = "tell what a profile chooses for a collective, and why",
     .example = "stratus-tune explain --profile tuner_plugin/profiles/example.profile "

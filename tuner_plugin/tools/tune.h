@@ -18,6 +18,24 @@ int tune_check(int argument_count, char **arguments, bool is_json);
 
 int tune_show(int argument_count, char **arguments, bool is_json);
 
+/* Exit status as of diff(1): 0 the same, 1 different, 2 cannot be told. */
+int tune_diff(int argument_count, char **arguments, bool is_json);
+
+struct tune_import_options {
+  const char *out; /* NULL: stdout */
+  int64_t nodes;   /* 0: not given */
+  int64_t ppn;
+};
+extern struct tune_import_options tune_import_options;
+int tune_import(int argument_count, char **arguments, bool is_json);
+
+struct tune_verify_options {
+  bool is_here;
+  const char *tool;
+};
+extern struct tune_verify_options tune_verify_options;
+int tune_verify(int argument_count, char **arguments, bool is_json);
+
 struct tune_explain_options {
   const char *profile;
   int collective;

@@ -31,14 +31,37 @@ static bool is_fit_empty(const struct profile_fit *fit) {
 }
 
 static void print_table(const struct profile_table *table) {
-  char range[TUNE_RANGE_TEXT_MAX], channels[TUNE_CHANNELS_TEXT_MAX];
+  char range[TUNE_RANGE_TEXT_MAX], channels[TUNE_CHANNELS_TEXT_MAX], chunk[QUANTITY_TEXT_MAX];
   printf("%s, %" PRIu32 " nodes x %" PRIu32 " ranks\n", profile_collective_name(table->collective),
          table->nodes, table->ppn);
   for (size_t i = 0; i < table->row_count; i++) {
     const struct profile_row *row = &table->rows[i];
-    printf("  %-20s %-13s %-7s %s\n", tune_format_range(row->bytes_lo, row->bytes_hi, range),
+    printf("  %-20s %-13s %-7s %s", tune_format_range(row->bytes_lo, row->bytes_hi, range),
            profile_algorithm_name(row->algorithm), profile_protocol_name(row->protocol),
            tune_format_channels(row->channels, channels));
+    if (row->chunk_bytes) {
+      printf(", chunks of %s", quantity_format_size(row->chunk_bytes, chunk));
+    }
+    if (row->is_measured) {
+      printf("; %.1f us where %s %s took %.1f", (double)row->choice_ns * 1e-3,
+             profile_algorithm_name(row->over_algorithm), profile_protocol_name(row->over_protocol),
+             (double)row->default_ns * 1e-3);
+    }
+    printf("\n");
+  }
+}
+
+static void print_models(const struct profile *profile) {
+  if (profile->model_count > 0) {
+    printf("models, for other numbers of nodes\n");
+  }
+  for (size_t i = 0; i < profile->model_count; i++) {
+    const struct profile_model *model = &profile->models[i];
+    printf("  %-13s %-13s %-7s base %.1f us, step %.1f inside and %.1f between nodes, %.0f MB/s\n",
+           profile_collective_name(model->collective), profile_algorithm_name(model->algorithm),
+           profile_protocol_name(model->protocol), (double)model->base_ns * 1e-3,
+           (double)model->intra_ns * 1e-3, (double)model->inter_ns * 1e-3,
+           (double)model->bytes_per_ms * 1e-3);
   }
 }
 
@@ -55,22 +78,51 @@ static int print_profile(const struct profile *profile, const char *path) {
   for (size_t i = 0; i < profile->table_count; i++) {
     print_table(&profile->tables[i]);
   }
+  print_models(profile);
   return fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
+}
+
+static json_t *json_row(const struct profile_row *row) {
+  json_t *json = json_pack(
+      "{s:o, s:o, s:s, s:s, s:I, s:I}", "bytes_lo", tune_json_bytes(row->bytes_lo), "bytes_hi",
+      tune_json_bytes(row->bytes_hi), "algo", profile_algorithm_name(row->algorithm), "proto",
+      profile_protocol_name(row->protocol), "channels", (json_int_t)row->channels, "chunk_bytes",
+      (json_int_t)row->chunk_bytes);
+  if (row->is_measured) {
+    json_object_update_new(json, json_pack("{s:s, s:s, s:f, s:f, s:f}", "over_algo",
+                                           profile_algorithm_name(row->over_algorithm),
+                                           "over_proto", profile_protocol_name(row->over_protocol),
+                                           "default_us", (double)row->default_ns * 1e-3,
+                                           "choice_us", (double)row->choice_ns * 1e-3, "noise_pct",
+                                           (double)row->noise_permille * 0.1));
+  }
+  return json;
 }
 
 static json_t *json_table(const struct profile_table *table) {
   json_t *rows = json_array();
   for (size_t i = 0; i < table->row_count; i++) {
-    const struct profile_row *row = &table->rows[i];
-    json_array_append_new(rows, json_pack("{s:o, s:o, s:s, s:s, s:I}", "bytes_lo",
-                                          tune_json_bytes(row->bytes_lo), "bytes_hi",
-                                          tune_json_bytes(row->bytes_hi), "algo",
-                                          profile_algorithm_name(row->algorithm), "proto",
-                                          profile_protocol_name(row->protocol), "channels",
-                                          (json_int_t)row->channels));
+    json_array_append_new(rows, json_row(&table->rows[i]));
   }
   return json_pack("{s:s, s:I, s:I, s:o}", "collective", profile_collective_name(table->collective),
                    "nodes", (json_int_t)table->nodes, "ppn", (json_int_t)table->ppn, "rows", rows);
+}
+
+static json_t *json_models(const struct profile *profile) {
+  json_t *models = json_array();
+  for (size_t i = 0; i < profile->model_count; i++) {
+    const struct profile_model *model = &profile->models[i];
+    json_array_append_new(
+        models,
+        json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f}", "collective",
+                  profile_collective_name(model->collective), "algo",
+                  profile_algorithm_name(model->algorithm), "proto",
+                  profile_protocol_name(model->protocol), "base_us", (double)model->base_ns * 1e-3,
+                  "intra_us", (double)model->intra_ns * 1e-3, "inter_us",
+                  (double)model->inter_ns * 1e-3, "mb_per_s", (double)model->bytes_per_ms * 1e-3,
+                  "spread_pct", (double)model->spread_permille * 0.1));
+  }
+  return models;
 }
 
 /* What is not given is 0 or empty. */
@@ -100,6 +152,7 @@ static json_t *json_profile(const struct profile *profile, const char *path) {
     json_array_append_new(tables, json_table(&profile->tables[i]));
   }
   json_object_set_new(all, "tables", tables);
+  json_object_set_new(all, "models", json_models(profile));
   return all;
 }
 

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stratus-tune diff, import and verify: profiles compared, made of rules, and asked for on hosts.
+ */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/lib/tree.h"
+#include "tests/lib/unit.h"
+
+static struct tree tree;
+static char output[65536]; /* of the last command */
+static char errors[65536];
+
+static void read_all(const char *path, char *text, size_t text_bytes) {
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  text[fread(text, 1, text_bytes - 1, file)] = '\0';
+  fclose(file);
+}
+
+/* Runs a command line as a shell would, in the tree; returns its exit status. */
+static int run(const char *command) {
+  char line[2048], path[256];
+  snprintf(line, sizeof line, "cd %s && { %s; } >out 2>err", tree.root, command);
+  int status = system(line);
+  snprintf(path, sizeof path, "%s/out", tree.root);
+  read_all(path, output, sizeof output);
+  snprintf(path, sizeof path, "%s/err", tree.root);
+  read_all(path, errors, sizeof errors);
+  assert_true(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+static void assert_contains(const char *text, const char *part) {
+  if (!strstr(text, part)) {
+    fail_msg("\"%s\" is not in: %s", part, text);
+  }
+}
+
+/* ---- diff ---- */
+
+#define TABLE(nodes) "[table reduce nodes=" #nodes " ppn=1]\n1K 64K ring simple 0\n"
+
+static void diff_sees_content_only(void **state) {
+  (void)state;
+  tree_write(&tree, "a.profile", "schema = 1\n[meta]\nid = a\n[net]\nflows = 8\n" TABLE(2));
+  tree_write(&tree, "same.profile",
+             "# comment\nschema=1\n[net]\n  flows  = 8\n[meta]\nid=a\n[table reduce nodes=2 "
+             "ppn=1]\n1024 65536 RING Simple 0\n");
+  tree_write(&tree, "flows.profile", "schema = 1\n[meta]\nid = a\n[net]\nflows = 4\n" TABLE(2));
+  tree_write(&tree, "rows.profile", "schema = 1\n[meta]\nid = a\n[net]\nflows = 8\n" TABLE(4));
+  assert_int_equal(run("stratus-tune diff a.profile same.profile"), 0);
+  assert_string_equal(output, "the same\n");
+  assert_int_equal(run("stratus-tune diff a.profile flows.profile"), 1);
+  assert_string_equal(output, "[net]\n- flows = 8\n+ flows = 4\nranks with either choose alike\n");
+  assert_int_equal(run("stratus-tune diff a.profile rows.profile"), 1);
+  assert_contains(output, "[table reduce nodes=2 ppn=1]\n- 1K ");
+  assert_contains(output, "[table reduce nodes=4 ppn=1]\n+ 1K ");
+  assert_contains(output, "\nranks with one and with the other would not connect\n");
+  assert_int_equal(run("stratus-tune diff --json a.profile flows.profile"), 1);
+  json_t *told = json_loads(output, 0, NULL);
+  assert_true(json_is_true(json_object_get(told, "decides_alike")));
+  assert_int_equal(json_array_size(json_object_get(told, "differences")), 2);
+  json_decref(told);
+}
+
+/* ---- import ---- */
+
+static int import(const char *text, const char *options) {
+  char command[512];
+  tree_write(&tree, "rules.csv", "%s", text);
+  snprintf(command, sizeof command, "stratus-tune import rules.csv %s -o rules.profile", options);
+  return run(command);
+}
+
+static void assert_explained(const char *call, const char *choice) {
+  char command[512];
+  snprintf(command, sizeof command, "stratus-tune explain -p rules.profile %s", call);
+  assert_int_equal(run(command), 0);
+  assert_contains(output, choice);
+}
+
+/* As the example decides: the first rule that matches. */
+static void import_keeps_the_order_of_rules(void **state) {
+  (void)state;
+  assert_int_equal(import("# a comment\n\n"
+                          "allreduce,1024,2047,tree,ll,2,2,16\n"
+                          "AllReduce, 0, 1048576, ring, LL128, -1, 2, 16\n"
+                          "allreduce,0,4294967295,nvls_tree,simple,4,-1,-1,-1,-1\n"
+                          "reduce,0,100,ring,simple,1,-1,8,-1,1\n",
+                          ""),
+                   0);
+  assert_contains(errors, "that are named: 1");
+  assert_contains(errors, "1 rules are left out");
+  assert_explained("-c allreduce -n 2 -r 8 -b 1024", "tree ll, at most 2 channels");
+  assert_explained("-c allreduce -n 2 -r 8 -b 2047", "tree ll, at most 2 channels");
+  assert_explained("-c allreduce -n 2 -r 8 -b 2048", "ring ll128, NCCL's number of channels");
+  assert_explained("-c allreduce -n 2 -r 8 -b 8", "ring ll128, NCCL's number");
+  assert_explained("-c allreduce -n 2 -r 8 -b 1M", "ring ll128");
+  assert_explained("-c allreduce -n 2 -r 8 -b 1048577", "nvlstree simple, at most 4 channels");
+  assert_explained("-c allreduce -n 2 -r 8 -b 16G", "nvlstree simple, at most 4 channels");
+  assert_explained("-c reduce -n 2 -r 8 -b 8", "NCCL's own");
+  /* for another shape, only what holds for any */
+  assert_int_equal(import("allreduce,0,4095,tree,ll,2,2,16\nallreduce,0,-1,ring,simple,-1,-1,-1\n",
+                          "--nodes 4 --ppn 8"),
+                   0);
+  assert_explained("-c allreduce -n 4 -r 8 -b 8", "ring simple");
+  assert_explained("-c allreduce -n 2 -r 8 -b 8", "tree ll");
+}
+
+static void import_names_the_place(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *error;
+  } cases[] = {
+    { "allreduce,0,1\n", "rules.csv:1:1: a rule has 8 to 10 fields" },
+    { "\nalltoall,0,1,ring,ll,1,1,1\n", "rules.csv:2:1: collective takes broadcast, reduce" },
+    { "reduce,0,1,rink,ll,1,1,1\n", "rules.csv:1:12: algorithm takes tree, ring" },
+    { "reduce,0,1,ring,LL64,1,1,1\n", "rules.csv:1:17: protocol takes ll, ll128, simple" },
+    { "reduce,9,1,ring,ll,1,1,1\n", "rules.csv:1:10: max_bytes is below min_bytes" },
+    { "reduce,0,1,ring,ll,65,1,1\n", "rules.csv:1:20: channels takes a number up to 64" },
+    { "reduce,0,1,ring,ll,1,3,16\n", "16 ranks cannot be spread evenly over 3 nodes" },
+    { "reduce,0,1,ring,ll,1,-1,-1\n", "with --nodes and --ppn" },
+    { "# nothing\n", "no rule that could be imported" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    assert_int_equal(import(cases[i].text, ""), 1);
+    assert_contains(errors, cases[i].error);
+  }
+  assert_int_equal(run("stratus-tune import /nowhere/a.csv"), 1);
+}
+
+/* ---- verify ---- */
+
+static const char *profile_of(const char *id) {
+  static char text[256];
+  snprintf(text, sizeof text,
+           "schema = 1\n[meta]\nid = %s\n[table reduce nodes=2 ppn=1]\n1 %c ring ll 0\n", id,
+           id[0] == 'o' ? '2' : '3');
+  return text;
+}
+
+/* A tool that has one profile on the first host it is run on, and another on the second. */
+static void verify_tells_hosts_that_differ(void **state) {
+  (void)state;
+  char command[1024];
+  tree_write(&tree, "one.profile", "%s", profile_of("one"));
+  tree_write(&tree, "two.profile", "%s", profile_of("two"));
+  tree_write(&tree, "differ",
+             "#!/bin/sh\necho welcome\nif mkdir %s/taken 2>/dev/null; then p=one; else p=two; fi\n"
+             "STRATUS_PROFILE=%s/$p.profile exec stratus-tune \"$@\"\n",
+             tree.root, tree.root);
+  snprintf(command, sizeof command,
+           "chmod +x differ; stratus-tune verify --json --tool %s/differ local local", tree.root);
+  assert_int_equal(run(command), 1);
+  json_t *told = json_loads(output, 0, NULL);
+  assert_true(json_is_false(json_object_get(told, "alike")));
+  json_t *hosts = json_object_get(told, "hosts");
+  assert_int_equal(json_array_size(hosts), 2);
+  json_t *second = json_array_get(hosts, 1);
+  assert_string_equal(json_string_value(json_object_get(json_array_get(hosts, 0), "verdict")),
+                      "alike");
+  assert_string_equal(json_string_value(json_object_get(second, "verdict")), "differs");
+  json_decref(told);
+  snprintf(command, sizeof command, "rmdir taken; stratus-tune verify --tool %s/differ local local",
+           tree.root);
+  assert_int_equal(run(command), 1);
+  assert_contains(output, "a job on these hosts could hang");
+}
+
+static void verify_passes_the_users_profile_on(void **state) {
+  (void)state;
+  assert_int_equal(run("STRATUS_PROFILE=$PWD/one.profile stratus-tune verify local local"), 0);
+  assert_contains(output, "profile one, hash ");
+  assert_contains(output, "all hosts choose alike");
+  assert_int_equal(run("stratus-tune verify --tool false local"), 1);
+  assert_contains(output, "no answer");
+  assert_int_equal(run("STRATUS_PROFILE=two.profile stratus-tune verify --here"), 0);
+  json_t *told = json_loads(output, 0, NULL);
+  assert_string_equal(json_string_value(json_object_get(told, "profile")), "two");
+  assert_int_equal(strlen(json_string_value(json_object_get(told, "decisions"))), 16);
+  json_decref(told);
+  assert_int_equal(run("STRATUS_PROFILE=nowhere.profile stratus-tune verify --here"), 1);
+  assert_int_equal(run("stratus-tune verify --here"), 0);
+  assert_contains(output, "\"profile\":\"none\"");
+}
+
+/* The tool lies beside the tests. */
+static int set_up(void **state) {
+  (void)state;
+  tree_create(&tree);
+  char self[512], path[2048];
+  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  assert_true(length > 0);
+  self[length] = '\0';
+  *strrchr(self, '/') = '\0';
+  snprintf(path, sizeof path, "%s/../bin:%s", self, getenv("PATH"));
+  setenv("PATH", path, 1);
+  setenv("STRATUS_SYSFS_ROOT", tree.root, 1);
+  setenv("XDG_CONFIG_HOME", tree.root, 1);
+  unsetenv("STRATUS_PROFILE");
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  tree_remove(&tree);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(diff_sees_content_only),
+    cmocka_unit_test(import_keeps_the_order_of_rules),
+    cmocka_unit_test(import_names_the_place),
+    cmocka_unit_test(verify_tells_hosts_that_differ),
+    cmocka_unit_test(verify_passes_the_users_profile_on),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -44,7 +44,7 @@ COMMON_SRC := $(call sources,common)
 NET_SRC := $(call sources,$(addprefix net_plugin/,abi plugin setup observe engine lane lane/tcp lane/rdma link))
 TUNER_SRC := $(call sources,$(addprefix tuner_plugin/,abi plugin decide calibrate))
 MODEL_SRC := $(call sources,tuner_plugin/model)
-NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf))
+NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf tools/probe))
 TUNER_TOOL_SRC := $(call sources,$(addprefix tuner_plugin/,tools tools/calibrate))
 
 NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so
@@ -124,6 +124,7 @@ $(BUILD)/tests/test_calibrate $(BUILD)/tests/test_compare: $(BUILD)/tests/%: $(B
 # Runs the tool.
 $(BUILD)/tests/test_tuner_tool $(BUILD)/tests/test_tuner_files: | $(BUILD)/bin/stratus-tune
 $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
+$(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c launcher.c))
 
 tests-unit: $(UNIT_TESTS)
 

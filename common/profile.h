@@ -41,9 +41,10 @@
  *   [table allreduce nodes=4 ppn=8]
  *   # bytes_lo  bytes_hi  algo  proto   channels
  *   64K         1M        tree  ll128   0
- *   1M          max       ring  simple  8  chunk=256K over=tree/simple default_us=812.4
- * choice_us=700.1 noise_pct=2.1 [model] # coll     algo  proto   base_us  intra_us  inter_us
- * mb_per_s  spread_pct allreduce  ring  simple  31.5     2.5       41.2      1170.25   6.5
+ *   1M          max       ring  simple  8  chunk=256K over=tree/simple default_us=812.4 ...
+ *   [model]
+ *   # coll     algo  proto   base_us  intra_us  inter_us  mb_per_s  spread_pct
+ *   allreduce  ring  simple  31.5     2.5       41.2      1170.25   6.5
  *
  * A row holds for bytes_lo <= bytes < bytes_hi, bytes as NCCL counts them for its tuner
  * (nRanks * count * size for AllGather and ReduceScatter, else count * size; enqueue.h:39 at

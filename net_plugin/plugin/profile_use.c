@@ -27,7 +27,9 @@ struct decision profile_use_decision(const struct profile *profile, uint32_t lat
   struct profile decisive = { 0 };
   if (profile && profile_match_is_nccl_in_range(&profile->meta, nccl_version)) {
     decisive = *profile;
-    decisive.table_count = is_tuner_used() ? profile->table_count : 0;
+    if (!is_tuner_used()) {
+      decisive.table_count = decisive.model_count = 0;
+    }
   }
   decisive.net.latency_us = latency_us;
   /* Ranks that measure, and those that do not, choose differently whatever the profile. */

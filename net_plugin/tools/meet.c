@@ -86,16 +86,37 @@ static int call_one(const struct addrinfo *address) {
   return fd;
 }
 
+static int call_any(const struct addrinfo *found) {
+  int fd = -EADDRNOTAVAIL;
+  for (const struct addrinfo *it = found; it && fd < 0; it = it->ai_next) {
+    fd = call_one(it);
+  }
+  return fd;
+}
+
+int meet_await(const struct meet_place *place, int *fd) {
+  struct addrinfo *found;
+  uint64_t until_ns = clock_now_ns() + MEET_PATIENCE_NS;
+  int status = resolve(place, 0, AF_UNSPEC, &found);
+  if (status != CLI_OK) {
+    return status;
+  }
+  while ((*fd = call_any(found)) < 0 && clock_now_ns() < until_ns) {
+    usleep(50000);
+  }
+  freeaddrinfo(found);
+  return *fd >= 0
+             ? CLI_OK
+             : cli_fail("nobody came to %s port %d: %s", place->host, place->port, strerror(-*fd));
+}
+
 int meet_call(const struct meet_place *place, const char *command, int *fd) {
   struct addrinfo *found;
   int status = resolve(place, 0, AF_UNSPEC, &found);
   if (status != CLI_OK) {
     return status;
   }
-  *fd = -EADDRNOTAVAIL;
-  for (const struct addrinfo *it = found; it && *fd < 0; it = it->ai_next) {
-    *fd = call_one(it);
-  }
+  *fd = call_any(found);
   freeaddrinfo(found);
   return *fd >= 0 ? CLI_OK
                   : cli_fail("cannot reach %s port %d: %s; run `%s` there first", place->host,

@@ -22,6 +22,8 @@ int meet_parse(const char *text, int default_port, struct meet_place *place);
 
 /* `command`: what the other host should have been told to run, for the message. */
 int meet_call(const struct meet_place *place, const char *command, int *fd);
+/* The same with somebody who may not be there yet. */
+int meet_await(const struct meet_place *place, int *fd);
 int meet_listen(const struct meet_place *place, int *server);
 int meet_accept(int server, int *fd);
 

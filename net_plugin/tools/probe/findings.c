@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See findings.h. */
+#include "net_plugin/tools/probe/findings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The sweep's points differ by less than this from one run to the next. */
+#define AS_GOOD 0.95
+#define DEFAULT_CHUNK (128u << 10)
+/* What a round trip may vary by without meaning anything. */
+#define NEAR_US 50.0
+
+static int compare(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median(const struct probe_report *report, unsigned device, bool is_rtt) {
+  unsigned hosts = report->host_count, count = 0;
+  double *values = calloc((size_t)hosts * hosts + 1, sizeof *values), result = 0;
+  for (unsigned i = 0; values && i < hosts * hosts; i++) {
+    const struct probe_result *it = probe_at(report, device, i / hosts, i % hosts);
+    if (it->is_measured) {
+      values[count++] = is_rtt ? it->rtt_us : it->gbps;
+    }
+  }
+  if (count) {
+    qsort(values, count, sizeof *values, compare);
+    result = values[count / 2];
+  }
+  free(values);
+  return result;
+}
+
+double findings_median_gbps(const struct probe_report *report, unsigned device) {
+  return median(report, device, false);
+}
+
+double findings_median_rtt_us(const struct probe_report *report, unsigned device) {
+  return median(report, device, true);
+}
+
+/* ---- what stands out ---- */
+
+/* That of most paths of this NIC. */
+static unsigned usual_mtu(const struct probe_report *report, unsigned device) {
+  unsigned hosts = report->host_count, best = 0, best_count = 0;
+  for (unsigned i = 0; i < hosts * hosts; i++) {
+    unsigned mtu = probe_at(report, device, i / hosts, i % hosts)->mtu, count = 0;
+    for (unsigned j = 0; mtu && j < hosts * hosts; j++) {
+      count += probe_at(report, device, j / hosts, j % hosts)->mtu == mtu;
+    }
+    if (count > best_count) {
+      best = mtu;
+      best_count = count;
+    }
+  }
+  return best;
+}
+
+struct usual {
+  double gbps, rtt_us;
+  unsigned mtu;
+};
+
+/* Returns whether the pair stands out, and how; the worst first. */
+static bool judge(const struct probe_report *report, const struct usual *usual, unsigned device,
+                  unsigned from, unsigned to, enum finding_kind *kind) {
+  const struct probe_result *it = probe_at(report, device, from, to);
+  const struct probe_result *back = probe_at(report, device, to, from);
+  if (!it->is_measured) {
+    *kind = FINDING_FAILED;
+    return it->error[0] != '\0';
+  }
+  if (it->gbps < FINDINGS_SLOW * usual->gbps) {
+    bool is_back_good = back->is_measured && back->gbps >= FINDINGS_SLOW * usual->gbps;
+    *kind = is_back_good ? FINDING_ONE_WAY : FINDING_SLOW;
+    return true;
+  }
+  if (it->rtt_us > 2 * usual->rtt_us + NEAR_US) {
+    *kind = FINDING_FAR;
+    return true;
+  }
+  *kind = FINDING_OTHER_MTU;
+  return it->mtu && it->mtu != usual->mtu;
+}
+
+unsigned findings_list(const struct probe_report *report, struct finding *list, unsigned capacity) {
+  unsigned count = 0, hosts = report->host_count;
+  for (unsigned device = 0; device < report->device_count; device++) {
+    const struct usual usual = { findings_median_gbps(report, device),
+                                 findings_median_rtt_us(report, device),
+                                 usual_mtu(report, device) };
+    for (unsigned i = 0; i < hosts * hosts; i++) {
+      enum finding_kind kind;
+      unsigned from = i / hosts, to = i % hosts;
+      if (from != to && judge(report, &usual, device, from, to, &kind)) {
+        if (count < capacity) {
+          list[count] = (struct finding){ kind, device, from, to };
+        }
+        count++;
+      }
+    }
+  }
+  return count;
+}
+
+const char *finding_text(const struct probe_report *report, const struct finding *finding,
+                         char text[FINDING_TEXT_MAX]) {
+  const struct probe_result *it = probe_at(report, finding->device, finding->from, finding->to);
+  int length = snprintf(
+      text, FINDING_TEXT_MAX, "%s -> %s (%s): ", report->hosts[finding->from].name,
+      report->hosts[finding->to].name, report->hosts[finding->from].devices[finding->device].name);
+  char *at = text + length;
+  size_t left = FINDING_TEXT_MAX - (size_t)length;
+  double gbps = findings_median_gbps(report, finding->device);
+  switch (finding->kind) {
+  case FINDING_FAILED:
+    snprintf(at, left, "%s", it->error);
+    break;
+  case FINDING_SLOW:
+    snprintf(at, left, "slow, %.2f Gb/s where the median is %.2f", it->gbps, gbps);
+    break;
+  case FINDING_ONE_WAY:
+    snprintf(at, left, "slow this way only, %.2f Gb/s where the median is %.2f", it->gbps, gbps);
+    break;
+  case FINDING_FAR:
+    snprintf(at, left, "far, %.0f us round trip where the median is %.0f", it->rtt_us,
+             findings_median_rtt_us(report, finding->device));
+    break;
+  default:
+    snprintf(at, left, "MTU %u where most have %u", it->mtu, usual_mtu(report, finding->device));
+  }
+  return text;
+}
+
+/* ---- values for a profile ---- */
+
+/* Two digits: more would claim a precision that a network does not have. */
+static unsigned rounded_mbps(double gbps) {
+  unsigned mbps = (unsigned)(gbps * 1000), step = 1;
+  while (mbps / step >= 100) {
+    step *= 10;
+  }
+  return (mbps + step / 2) / step * step;
+}
+
+unsigned findings_speed_mbps(const struct probe_report *report) {
+  double slowest = 0;
+  for (unsigned device = 0; device < report->device_count; device++) {
+    double gbps = findings_median_gbps(report, device);
+    slowest = device == 0 || gbps < slowest ? gbps : slowest;
+  }
+  return rounded_mbps(slowest);
+}
+
+unsigned findings_latency_us(const struct probe_report *report) {
+  double us = report->device_count ? findings_median_rtt_us(report, 0) / 4 : 0;
+  return us > 1000 ? 1000 : (unsigned)(us + 0.5);
+}
+
+/* The fewest that are as good as the best: each flow holds a queue of its own. */
+unsigned findings_flows(const struct probe_report *report) {
+  double best = 0;
+  unsigned flows = 0;
+  for (unsigned i = 0; i < report->sweep_count; i++) {
+    const struct probe_sweep *it = &report->sweep[i];
+    best = it->chunk_bytes == DEFAULT_CHUNK && it->gbps > best ? it->gbps : best;
+  }
+  for (unsigned i = 0; i < report->sweep_count; i++) {
+    const struct probe_sweep *it = &report->sweep[i];
+    if (it->chunk_bytes == DEFAULT_CHUNK && it->gbps >= AS_GOOD * best &&
+        (!flows || it->flows < flows)) {
+      flows = it->flows;
+    }
+  }
+  return flows;
+}
+
+/* The default, unless another is clearly better with the same flows. */
+unsigned findings_chunk_bytes(const struct probe_report *report) {
+  unsigned flows = findings_flows(report), best = DEFAULT_CHUNK;
+  double usual = 0, most = 0;
+  for (unsigned i = 0; i < report->sweep_count; i++) {
+    const struct probe_sweep *it = &report->sweep[i];
+    if (it->flows == flows && it->chunk_bytes == DEFAULT_CHUNK) {
+      usual = most = it->gbps / AS_GOOD;
+    }
+  }
+  for (unsigned i = 0; i < report->sweep_count && usual > 0; i++) {
+    const struct probe_sweep *it = &report->sweep[i];
+    if (it->flows == flows && it->gbps > most) {
+      most = it->gbps;
+      best = it->chunk_bytes;
+    }
+  }
+  return flows ? best : 0;
+}

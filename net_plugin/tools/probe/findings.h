@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* findings: what a probe's numbers mean: pairs that stand out, and values for a profile.
+ * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
+#ifndef NET_PLUGIN_TOOLS_PROBE_FINDINGS_H
+#define NET_PLUGIN_TOOLS_PROBE_FINDINGS_H
+
+#include "net_plugin/tools/probe/probe.h"
+
+/* How much less than the median of its NIC a pair must have to be called slow. */
+#define FINDINGS_SLOW 0.7
+
+enum finding_kind {
+  FINDING_FAILED,    /* could not be measured */
+  FINDING_SLOW,      /* below FINDINGS_SLOW of the median */
+  FINDING_ONE_WAY,   /* slow in this direction, not in the other */
+  FINDING_FAR,       /* round trip over twice the median */
+  FINDING_OTHER_MTU, /* another than most have */
+};
+
+struct finding {
+  enum finding_kind kind;
+  unsigned device, from, to;
+};
+
+/* Returns how many there are, of which the first `capacity` are written. */
+unsigned findings_list(const struct probe_report *report, struct finding *list, unsigned capacity);
+/* "host-a -> host-b (eth0): 0.05 Gb/s, the median is 0.40" */
+enum { FINDING_TEXT_MAX = 320 };
+const char *finding_text(const struct probe_report *report, const struct finding *finding,
+                         char text[FINDING_TEXT_MAX]);
+
+double findings_median_gbps(const struct probe_report *report, unsigned device);
+double findings_median_rtt_us(const struct probe_report *report, unsigned device);
+
+/* Values for [net], the same for the whole cluster; 0: not known. Speed: the median pair's, of the
+ * slowest NIC, in two digits. Latency: a quarter of the round trip, which is half of a hop: NCCL
+ * counts it once or twice per hop, beside a base of its own, and more than the truth costs as much
+ * as nothing. */
+unsigned findings_speed_mbps(const struct probe_report *report);
+unsigned findings_latency_us(const struct probe_report *report);
+unsigned findings_flows(const struct probe_report *report);
+unsigned findings_chunk_bytes(const struct probe_report *report);
+
+#endif

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See load.h. The pings go first, on a quiet path. */
+#include "net_plugin/tools/probe/load.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "net_plugin/engine/connection.h"
+#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/plugin/transfer.h"
+#include "net_plugin/setup/connector.h"
+#include "net_plugin/setup/handle.h"
+#include "net_plugin/tools/meet.h"
+
+#define MESSAGE_BYTES (1u << 20) /* NCCL's ring asks for up to this much at once */
+#define DEPTH 8
+#define PINGS 100
+#define PATIENCE_NS (15 * NS_PER_S)
+/* The first moments, until all flows are open and have found their rate, are left out. */
+#define WARM_UP_LEAST_NS (200 * NS_PER_MS)
+
+/* Of either side; never read for what is in it. */
+static uint8_t *memory(void) {
+  static uint8_t *bytes;
+  bytes = bytes ? bytes : calloc(DEPTH, MESSAGE_BYTES);
+  return bytes;
+}
+
+/* Nothing has moved. Sleeping for a moment costs less than yielding to whoever computes. */
+static void rest(unsigned *idle_count) {
+  if (++*idle_count > 50) {
+    usleep(20);
+  }
+}
+
+/* ---- the receiving side ---- */
+
+int load_offer(const struct device *device, struct load_service *service) {
+  struct sockaddr_storage address = device->nics[0].address;
+  socklen_t length = sizeof address;
+  if (address.ss_family == AF_INET6) {
+    ((struct sockaddr_in6 *)&address)->sin6_port = 0;
+  } else {
+    ((struct sockaddr_in *)&address)->sin_port = 0;
+  }
+  int fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) {
+    return -errno;
+  }
+  if (bind(fd, (const struct sockaddr *)&address, device->nics[0].address_bytes) != 0 ||
+      listen(fd, 1) != 0 || getsockname(fd, (struct sockaddr *)&address, &length) != 0) {
+    int error = -errno;
+    close(fd);
+    return error;
+  }
+  int error = listener_open(device->nics, device->nic_count, service->handle, &service->listener);
+  if (error) {
+    close(fd);
+    return error;
+  }
+  service->ping_server = fd;
+  service->ping_port =
+      ntohs(address.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&address)->sin6_port
+                                          : ((const struct sockaddr_in *)&address)->sin_port);
+  return 0;
+}
+
+static void make_patient(int fd) {
+  struct timeval patience = { .tv_sec = PATIENCE_NS / NS_PER_S };
+  int one = 1;
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+}
+
+/* The socket stays open until the receiving side is done, for the sender to see. */
+static int echo_pings(int server, int *socket) {
+  uint64_t token;
+  make_patient(server); /* accept goes by it, too */
+  int fd = *socket = accept4(server, NULL, NULL, SOCK_CLOEXEC);
+  if (fd < 0) {
+    return errno == EAGAIN ? -ETIMEDOUT : -errno;
+  }
+  make_patient(fd);
+  int error = 0;
+  for (int i = 0; i < PINGS && !error; i++) {
+    error = meet_read(fd, &token, sizeof token);
+    error = error ? error : meet_write(fd, &token, sizeof token);
+  }
+  return error;
+}
+
+static int accept_one(struct listener *listener, struct connection **connection) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  unsigned idle_count = 0;
+  int error = 0;
+  *connection = NULL;
+  while (!error && !*connection) {
+    error = listener_accept(listener, connection);
+    if (!error && clock_now_ns() > until_ns) {
+      error = -ETIMEDOUT;
+    }
+    rest(&idle_count);
+  }
+  return error;
+}
+
+/* Until an empty message, which is the end. */
+static int receive_all(struct connection *connection) {
+  struct request *requests[DEPTH];
+  uint64_t posted = 0, done = 0;
+  unsigned idle_count = 0;
+  for (;;) {
+    while (posted < done + DEPTH) {
+      uint8_t *to = memory() + posted % DEPTH * MESSAGE_BYTES;
+      int error = transfer_irecv(connection, to, MESSAGE_BYTES, NULL, NULL, NULL,
+                                 &requests[posted % DEPTH]);
+      if (error) {
+        return error;
+      }
+      posted++;
+    }
+    bool is_done;
+    size_t bytes = 0;
+    int error = transfer_test(requests[done % DEPTH], &is_done, &bytes);
+    if (error || (is_done && bytes == 0)) {
+      return error;
+    }
+    done += is_done;
+    if (is_done) {
+      idle_count = 0;
+    } else {
+      rest(&idle_count);
+    }
+  }
+}
+
+int load_serve(struct load_service *service) {
+  struct connection *connection;
+  int ping_socket = -1;
+  int error = memory() ? echo_pings(service->ping_server, &ping_socket) : -ENOMEM;
+  close(service->ping_server);
+  error = error ? error : accept_one(service->listener, &connection);
+  listener_close(service->listener);
+  if (!error) {
+    error = receive_all(connection);
+    transfer_close(connection);
+  }
+  if (ping_socket >= 0) {
+    close(ping_socket);
+  }
+  return error;
+}
+
+/* ---- the sending side ---- */
+
+struct pump {
+  struct connection *connection;
+  struct request *requests[DEPTH];
+  uint64_t posted, done;
+};
+
+/* Keeps the connection busy until then. */
+static int send_until(struct pump *pump, uint64_t until_ns) {
+  unsigned idle_count = 0;
+  while (clock_now_ns() < until_ns) {
+    if (pump->posted < pump->done + DEPTH) {
+      const uint8_t *from = memory() + pump->posted % DEPTH * MESSAGE_BYTES;
+      struct request **request = &pump->requests[pump->posted % DEPTH];
+      int error = transfer_isend(pump->connection, from, MESSAGE_BYTES, NULL, NULL, NULL, request);
+      if (error) {
+        return error;
+      }
+      pump->posted += *request != NULL;
+    }
+    bool is_done = false;
+    size_t bytes;
+    int error = pump->done < pump->posted
+                    ? transfer_test(pump->requests[pump->done % DEPTH], &is_done, &bytes)
+                    : 0;
+    if (error) {
+      return error;
+    }
+    pump->done += is_done;
+    if (is_done) {
+      idle_count = 0;
+    } else if (pump->posted == pump->done + DEPTH) {
+      rest(&idle_count);
+    }
+  }
+  return 0;
+}
+
+/* Lets everything arrive, then says that this was all. */
+static int send_end(struct pump *pump) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  bool has_ended = false;
+  unsigned idle_count = 0;
+  while (pump->done < pump->posted || !has_ended) {
+    bool is_done = false;
+    size_t bytes;
+    int error = 0;
+    if (pump->done == pump->posted) {
+      struct request **request = &pump->requests[pump->posted % DEPTH];
+      error = transfer_isend(pump->connection, memory(), 0, NULL, NULL, NULL, request);
+      has_ended = !error && *request;
+      pump->posted += has_ended;
+    }
+    if (!error && pump->done < pump->posted) {
+      error = transfer_test(pump->requests[pump->done % DEPTH], &is_done, &bytes);
+    }
+    if (error || clock_now_ns() > until_ns) {
+      return error ? error : -ETIMEDOUT;
+    }
+    pump->done += is_done;
+    rest(&idle_count);
+  }
+  return 0;
+}
+
+static int compare(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static void read_bytes(struct connection *connection, uint64_t bytes[WIRE_MAX_LANES]) {
+  for (unsigned i = 0; i < connection_lane_count(connection); i++) {
+    struct link_lane_view view;
+    connection_view_lane(connection, i, &view);
+    bytes[i] = view.bytes_acked;
+  }
+}
+
+static int measure(struct pump *pump, uint64_t duration_ns, struct probe_result *result) {
+  uint64_t before[WIRE_MAX_LANES], after[WIRE_MAX_LANES];
+  double rates[WIRE_MAX_LANES];
+  uint64_t warm_up_ns = duration_ns / 2 > WARM_UP_LEAST_NS ? duration_ns / 2 : WARM_UP_LEAST_NS;
+  int error = send_until(pump, clock_now_ns() + warm_up_ns);
+  if (error) {
+    return error;
+  }
+  uint64_t start_ns = clock_now_ns();
+  read_bytes(pump->connection, before);
+  error = send_until(pump, start_ns + duration_ns);
+  read_bytes(pump->connection, after);
+  double seconds = (double)(clock_now_ns() - start_ns) * 1e-9;
+  unsigned flows = result->flows = connection_lane_count(pump->connection);
+  for (unsigned i = 0; i < flows; i++) {
+    rates[i] = (double)(after[i] - before[i]) * 8e-9 / seconds;
+    result->gbps += rates[i];
+  }
+  qsort(rates, flows, sizeof rates[0], compare);
+  result->flow_min_gbps = rates[0];
+  result->flow_median_gbps = rates[flows / 2];
+  result->flow_max_gbps = rates[flows - 1];
+  return error ? error : send_end(pump);
+}
+
+static int exchange_pings(int fd, double *rtt_us) {
+  double times_us[PINGS];
+  for (int i = 0; i < PINGS; i++) {
+    uint64_t start_ns = clock_now_ns(), token = (uint64_t)i;
+    int error = meet_write(fd, &token, sizeof token);
+    error = error ? error : meet_read(fd, &token, sizeof token);
+    if (error) {
+      return error;
+    }
+    times_us[i] = (double)(clock_now_ns() - start_ns) * 1e-3;
+  }
+  qsort(times_us, PINGS, sizeof times_us[0], compare);
+  *rtt_us = times_us[PINGS / 2];
+  return 0;
+}
+
+/* To the first of the peer's addresses, from this NIC. */
+static int ping(const struct nic *nic, const uint8_t bytes[HANDLE_BYTES], int port,
+                struct probe_result *result, int *ping_socket) {
+  struct handle handle;
+  struct sockaddr_storage from = nic->address;
+  if (handle_decode(bytes, &handle) != 0) {
+    return -EPROTO;
+  }
+  struct sockaddr_storage *to = &handle.addresses[0];
+  bool is_six = to->ss_family == AF_INET6;
+  if (is_six) {
+    ((struct sockaddr_in6 *)to)->sin6_port = htons((uint16_t)port);
+    ((struct sockaddr_in6 *)&from)->sin6_port = 0;
+  } else {
+    ((struct sockaddr_in *)to)->sin_port = htons((uint16_t)port);
+    ((struct sockaddr_in *)&from)->sin_port = 0;
+  }
+  int fd = *ping_socket = socket(to->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) {
+    return -errno;
+  }
+  make_patient(fd);
+  int error = from.ss_family == to->ss_family &&
+                      bind(fd, (const struct sockaddr *)&from, nic->address_bytes) != 0
+                  ? -errno
+                  : 0;
+  if (!error && connect(fd, (const struct sockaddr *)to, tcp_address_bytes(to)) != 0) {
+    error = errno == EINPROGRESS ? -ETIMEDOUT : -errno;
+  }
+  int mtu = 0;
+  socklen_t length = sizeof mtu;
+  if (!error && getsockopt(fd, is_six ? IPPROTO_IPV6 : IPPROTO_IP, is_six ? IPV6_MTU : IP_MTU, &mtu,
+                           &length) == 0) {
+    result->mtu = (unsigned)mtu;
+  }
+  return error ? error : exchange_pings(fd, &result->rtt_us);
+}
+
+static int connect_one(const struct device *device, uint8_t handle[HANDLE_BYTES],
+                       struct connection **connection) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  unsigned idle_count = 0;
+  int error = 0;
+  *connection = NULL;
+  while (!error && !*connection) {
+    error = connector_connect(device->nics, device->nic_count, -1, handle, connection);
+    if (!error && clock_now_ns() > until_ns) {
+      error = -ETIMEDOUT;
+    }
+    rest(&idle_count);
+  }
+  return error;
+}
+
+int load_send(const struct device *device, uint8_t handle[HANDLE_BYTES], int ping_port,
+              const struct probe_load *load, struct probe_result *result) {
+  struct pump pump = { 0 };
+  int ping_socket = -1;
+  *result = (struct probe_result){ 0 };
+  int error = memory() ? ping(&device->nics[0], handle, ping_port, result, &ping_socket) : -ENOMEM;
+  error = error ? error : connect_one(device, handle, &pump.connection);
+  if (!error) {
+    error = measure(&pump, load->duration_ns, result);
+    uint8_t nothing;
+    if (!error && meet_read(ping_socket, &nothing, 1) != -ECONNRESET) {
+      error = -ETIMEDOUT; /* the receiver has all of it and should have hung up */
+    }
+    transfer_close(pump.connection);
+  }
+  if (ping_socket >= 0) {
+    close(ping_socket);
+  }
+  result->is_measured = !error;
+  return error;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The circle method: one host stands still, the others go round it by a place per round, and those
+ * opposite each other meet. An odd number is made even by nobody. */
+#include "net_plugin/tools/probe/pairs.h"
+
+unsigned pairs_round_count(unsigned hosts) {
+  return hosts < 2 ? 0 : hosts % 2 ? hosts : hosts - 1;
+}
+
+unsigned pairs_partner(unsigned hosts, unsigned round, unsigned host) {
+  unsigned count = pairs_round_count(hosts), last = count; /* who stands still, or nobody */
+  if (count == 0) {
+    return host;
+  }
+  unsigned partner;
+  if (host == last) {
+    /* opposite: 2 * partner = round, among count places, whose number is odd */
+    partner = round % 2 ? (round + count) / 2 % count : round / 2;
+  } else {
+    partner = (round % count + count - host) % count;
+    partner = partner == host ? last : partner;
+  }
+  return partner < hosts ? partner : host;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stratus-net probe: how fast the network between hosts is for this transport, and what a profile
+ * should say about it. One host coordinates, all of them are agents, this one included: either
+ * those on which `stratus-net probe --listen` waits, or the processes that a launcher started. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/cli.h"
+#include "net_plugin/tools/meet.h"
+#include "net_plugin/tools/net_tool.h"
+#include "net_plugin/tools/probe/agent.h"
+#include "net_plugin/tools/probe/launcher.h"
+#include "net_plugin/tools/probe/probe.h"
+#include "net_plugin/tools/probe/report.h"
+#include "net_plugin/tools/probe/survey.h"
+
+#define LISTEN_COMMAND "stratus-net probe --listen"
+/* With more hosts, all pairs would take minutes: each host measures with this many others. */
+enum { HOSTS_ALL_PAIRS = 24, ROUNDS_SAMPLED = 12 };
+
+static struct {
+  bool is_listening, is_profile, has_no_sweep, wants_all;
+  int64_t port;
+  const char *root;
+  uint64_t duration_ns;
+} options = { .port = 29590, .duration_ns = 400 * NS_PER_MS };
+
+const struct cli_option net_tool_probe_options[] = {
+  { .name = "listen",
+    .type = CLI_FLAG,
+    .value = &options.is_listening,
+    .help = "be one of the other hosts: wait for one probe, then end" },
+  { .name = "port",
+    .type = CLI_INT,
+    .value = &options.port,
+    .argument = "N",
+    .help = "TCP port to meet on",
+    .low = 1,
+    .high = 65535 },
+  { .name = "root",
+    .type = CLI_STRING,
+    .value = &options.root,
+    .argument = "HOST[:PORT]",
+    .help = "under mpirun, srun or torchrun: where rank 0 is; else MASTER_ADDR" },
+  { .name = "time",
+    .type = CLI_DURATION,
+    .value = &options.duration_ns,
+    .argument = "TIME",
+    .help = "how long to measure from one host to another, after a warm-up of half of it" },
+  { .name = "all",
+    .type = CLI_FLAG,
+    .value = &options.wants_all,
+    .help = "all pairs, also with more than 24 hosts" },
+  { .name = "no-sweep",
+    .type = CLI_FLAG,
+    .value = &options.has_no_sweep,
+    .help = "leave out how the rate depends on flows and chunk" },
+  { .name = "profile",
+    .type = CLI_FLAG,
+    .value = &options.is_profile,
+    .help = "print a profile for STRATUS_PROFILE instead of a table" },
+  { 0 },
+};
+
+/* ---- agents ---- */
+
+static int be_agent(void) {
+  struct meet_place place = { .port = (int)options.port };
+  int server, fd, status = meet_listen(&place, &server);
+  if (status != CLI_OK) {
+    return status;
+  }
+  fprintf(stderr, "stratus-net: waiting on port %d; on one host: stratus-net probe HOST...\n",
+          place.port);
+  status = meet_accept(server, &fd);
+  close(server);
+  return status == CLI_OK ? agent_run(fd) : status;
+}
+
+/* The agent of this host, in a process of its own. */
+static int fork_agent(int *fd, pid_t *child) {
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+    return cli_fail("cannot make a socket: %s", strerror(errno));
+  }
+  *child = fork();
+  if (*child == 0) {
+    close(pair[0]);
+    _exit(agent_run(pair[1]));
+  }
+  close(pair[1]);
+  if (*child < 0) {
+    close(pair[0]);
+    return cli_fail("cannot start a process: %s", strerror(errno));
+  }
+  *fd = pair[0];
+  return CLI_OK;
+}
+
+/* ---- the coordinator ---- */
+
+static int print_report(const struct probe_report *report, bool is_json) {
+  if (is_json) {
+    return report_json(report);
+  }
+  return options.is_profile ? report_profile(report) : report_table(report);
+}
+
+static int coordinate(int *agents, unsigned count, bool is_json) {
+  struct survey *survey = NULL;
+  struct probe_report report = { 0 };
+  const struct survey_plan plan = {
+    .duration_ns = options.duration_ns,
+    .rounds_max = count > HOSTS_ALL_PAIRS && !options.wants_all ? ROUNDS_SAMPLED : 0,
+    .has_sweep = !options.has_no_sweep,
+  };
+  int status = survey_open(agents, count, &survey);
+  status = status == CLI_OK ? survey_run(survey, &plan, &report) : status;
+  status = status == CLI_OK ? print_report(&report, is_json) : status;
+  survey_close(survey, &report);
+  return status;
+}
+
+static int run_with_own_agent(int agents[PROBE_HOSTS_MAX], unsigned count, bool is_json) {
+  pid_t child = -1;
+  int status = fork_agent(&agents[0], &child);
+  if (status != CLI_OK) {
+    for (unsigned i = 1; i < count; i++) {
+      close(agents[i]);
+    }
+    return status;
+  }
+  status = coordinate(agents, count, is_json);
+  waitpid(child, NULL, 0);
+  return status;
+}
+
+static int probe_hosts(int host_count, char **hosts, bool is_json) {
+  int agents[PROBE_HOSTS_MAX], status = CLI_OK;
+  unsigned count = 1;
+  if (host_count >= PROBE_HOSTS_MAX) {
+    cli_fail("probe: at most %d other hosts", PROBE_HOSTS_MAX - 1);
+    return CLI_USAGE;
+  }
+  for (int i = 0; i < host_count && status == CLI_OK; i++) {
+    struct meet_place place;
+    status = meet_parse(hosts[i], (int)options.port, &place);
+    status = status == CLI_OK ? meet_call(&place, LISTEN_COMMAND, &agents[count]) : status;
+    count += status == CLI_OK;
+  }
+  if (status == CLI_OK) {
+    return run_with_own_agent(agents, count, is_json);
+  }
+  for (unsigned i = 1; i < count; i++) {
+    close(agents[i]);
+  }
+  return status;
+}
+
+/* ---- under a launcher ---- */
+
+/* Every other rank comes; one per host takes part. */
+static int gather(unsigned size, int agents[PROBE_HOSTS_MAX], unsigned *count) {
+  struct meet_place any = { .port = (int)options.port };
+  int server, status = meet_listen(&any, &server);
+  for (unsigned rank = 1; rank < size && status == CLI_OK; rank++) {
+    int fd;
+    uint8_t takes_part = 0;
+    status = meet_accept(server, &fd);
+    if (status == CLI_OK && meet_read(fd, &takes_part, 1) != 0) {
+      status = cli_fail("a rank has gone before the probe began");
+    }
+    if (status == CLI_OK && takes_part == 1 && *count < PROBE_HOSTS_MAX) {
+      agents[(*count)++] = fd;
+    } else if (status == CLI_OK) {
+      close(fd);
+    }
+  }
+  if (status == CLI_OK) {
+    close(server);
+  }
+  return status;
+}
+
+static int probe_ranks(const struct launcher_place *place, bool is_json) {
+  const char *root = options.root ? options.root : getenv("MASTER_ADDR");
+  struct meet_place meeting = { 0 };
+  if (!root) {
+    cli_fail("probe: under a launcher, --root tells where rank 0 is");
+    return CLI_USAGE;
+  }
+  int status = meet_parse(root, (int)options.port, &meeting);
+  options.port = meeting.port;
+  if (status == CLI_OK && place->rank == 0) {
+    int agents[PROBE_HOSTS_MAX];
+    unsigned count = 1;
+    status = gather(place->size, agents, &count);
+    return status == CLI_OK ? run_with_own_agent(agents, count, is_json) : status;
+  }
+  int fd;
+  uint8_t takes_part = place->local_rank == 0;
+  status = status == CLI_OK ? meet_await(&meeting, &fd) : status;
+  if (status == CLI_OK && meet_write(fd, &takes_part, 1) != 0) {
+    close(fd);
+    return cli_fail("rank 0 has gone");
+  }
+  if (status != CLI_OK || !takes_part) {
+    status == CLI_OK ? close(fd) : 0;
+    return status;
+  }
+  return agent_run(fd);
+}
+
+int net_tool_probe(int argument_count, char **arguments, bool is_json) {
+  struct launcher_place place;
+  bool is_launched =
+      !options.is_listening && argument_count == 0 && launcher_find(&place) && place.size > 1;
+  if (is_launched) {
+    return probe_ranks(&place, is_json);
+  }
+  if (options.is_listening != (argument_count == 0)) {
+    cli_fail("probe: give either the HOSTs to probe or --listen, or start it by mpirun or srun");
+    return CLI_USAGE;
+  }
+  return options.is_listening ? be_agent() : probe_hosts(argument_count, arguments, is_json);
+}

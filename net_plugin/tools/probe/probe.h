@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* probe: what the parts of `stratus-net probe` know of a measurement.
+ * Owns: nothing but what it holds.  Threads: the main thread. */
+#ifndef NET_PLUGIN_TOOLS_PROBE_PROBE_H
+#define NET_PLUGIN_TOOLS_PROBE_PROBE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+  PROBE_HOSTS_MAX = 256,
+  PROBE_DEVICES_MAX = 16,
+  PROBE_SWEEP_MAX = 16,
+  PROBE_NAME_MAX = 64,
+  PROBE_ERROR_MAX = 128,
+};
+
+struct probe_device {
+  char name[PROBE_NAME_MAX];
+  unsigned speed_mbps; /* as the plugin would say it to NCCL */
+  int numa_node;       /* -1: unknown */
+};
+
+struct probe_host {
+  char name[PROBE_NAME_MAX];
+  unsigned device_count;
+  struct probe_device devices[PROBE_DEVICES_MAX];
+};
+
+/* What a sender does: flows and chunk_bytes 0 leave it to parameters, profile and defaults. */
+struct probe_load {
+  unsigned flows;
+  uint32_t chunk_bytes;
+  uint64_t duration_ns;
+};
+
+/* What it saw, from one host to another. */
+struct probe_result {
+  bool is_measured;
+  char error[PROBE_ERROR_MAX]; /* if it was tried and did not work */
+  unsigned flows;
+  double gbps;   /* of all flows */
+  double rtt_us; /* of a plain TCP connection, median */
+  double flow_min_gbps, flow_median_gbps, flow_max_gbps;
+  unsigned mtu; /* of the path, as the kernel knows it; 0: it does not */
+};
+
+struct probe_sweep {
+  unsigned flows;
+  uint32_t chunk_bytes;
+  double gbps;
+};
+
+struct probe_report {
+  unsigned host_count;
+  unsigned device_count; /* what all hosts have */
+  struct probe_host *hosts;
+  struct probe_result *results; /* see probe_at */
+  unsigned sweep_count;
+  struct probe_sweep sweep[PROBE_SWEEP_MAX];
+  unsigned sweep_from, sweep_to;
+  uint64_t duration_ns; /* of one measurement */
+};
+
+static inline struct probe_result *probe_at(const struct probe_report *report, unsigned device,
+                                            unsigned from, unsigned to) {
+  return &report->results[(device * report->host_count + from) * report->host_count + to];
+}
+
+#endif

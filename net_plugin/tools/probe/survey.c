@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See survey.h. Disjoint pairs measure at the same time: on one NIC there is one flow of data each
+ * way at most, and in one direction. */
+#include "net_plugin/tools/probe/survey.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cli.h"
+#include "common/clock.h"
+#include "net_plugin/tools/perf/failure.h"
+#include "net_plugin/tools/perf/talk.h"
+#include "net_plugin/tools/probe/findings.h"
+#include "net_plugin/tools/probe/pairs.h"
+
+#define ANSWER_NS (10 * NS_PER_S)
+/* Longer than an agent waits for its peer before it says that it did not come. */
+#define MEASURED_NS (60 * NS_PER_S)
+enum { AGAIN_MAX = 32 };
+
+struct survey {
+  unsigned count;
+  struct talk talks[PROBE_HOSTS_MAX];
+  bool is_open[PROBE_HOSTS_MAX];
+  struct probe_host hosts[PROBE_HOSTS_MAX];
+};
+
+/* ---- who is there ---- */
+
+static int take_host(const json_t *answer, struct probe_host *host) {
+  const char *name = json_string_value(json_object_get(answer, "host"));
+  const json_t *devices = json_object_get(answer, "devices");
+  snprintf(host->name, sizeof host->name, "%s", name ? name : "?");
+  for (size_t i = 0; i < json_array_size(devices) && i < PROBE_DEVICES_MAX; i++) {
+    const json_t *it = json_array_get(devices, i);
+    const char *device = json_string_value(json_object_get(it, "name"));
+    host->devices[i].speed_mbps = (unsigned)json_integer_value(json_object_get(it, "speed_mbps"));
+    host->devices[i].numa_node = (int)json_integer_value(json_object_get(it, "numa_node"));
+    snprintf(host->devices[i].name, PROBE_NAME_MAX, "%s", device ? device : "?");
+    host->device_count++;
+  }
+  return host->device_count ? CLI_OK : failure("%s has no usable interface", host->name);
+}
+
+/* Two agents with one name are told apart by their places. */
+static void make_unique(struct survey *survey, unsigned place) {
+  for (unsigned i = 0; i < place; i++) {
+    if (strcmp(survey->hosts[i].name, survey->hosts[place].name) == 0) {
+      size_t length = strnlen(survey->hosts[place].name, PROBE_NAME_MAX - 8);
+      snprintf(survey->hosts[place].name + length, PROBE_NAME_MAX - length, "#%u", place);
+      return;
+    }
+  }
+}
+
+int survey_open(const int *agents, unsigned count, struct survey **result) {
+  struct survey *survey = calloc(1, sizeof *survey);
+  int status = survey ? CLI_OK : failure("out of memory");
+  for (unsigned i = 0; i < count; i++) {
+    if (status != CLI_OK) {
+      close(agents[i]);
+      continue;
+    }
+    json_t *answer = NULL;
+    survey->count++;
+    survey->is_open[i] = true;
+    status = talk_open(&survey->talks[i], agents[i], "an agent");
+    status =
+        status == CLI_OK ? talk_say(&survey->talks[i], json_pack("{s:s}", "task", "tell")) : status;
+    status = status == CLI_OK ? talk_hear(&survey->talks[i], "host", ANSWER_NS, &answer) : status;
+    status = status == CLI_OK ? take_host(answer, &survey->hosts[i]) : status;
+    json_decref(answer);
+    if (status == CLI_OK) {
+      make_unique(survey, i);
+      survey->talks[i].peer = survey->hosts[i].name;
+    }
+  }
+  *result = survey;
+  return status;
+}
+
+/* ---- one measurement ---- */
+
+struct pair {
+  unsigned from, to, device;
+  struct probe_load load;
+  bool is_under_way;
+  struct probe_result *result;
+};
+
+static int fail_pair(struct pair *pair, int64_t error, const char *where) {
+  snprintf(pair->result->error, PROBE_ERROR_MAX, "%s: %s", where, strerror((int)-error));
+  return CLI_OK;
+}
+
+/* Has both begin. */
+static int begin(struct survey *survey, struct pair *pair) {
+  json_t *answer;
+  struct talk *to = &survey->talks[pair->to], *from = &survey->talks[pair->from];
+  *pair->result = (struct probe_result){ 0 };
+  int status = talk_say(to, json_pack("{s:s, s:i}", "task", "serve", "device", (int)pair->device));
+  status = status == CLI_OK ? talk_hear(to, "handle", ANSWER_NS, &answer) : status;
+  if (status != CLI_OK) {
+    return status;
+  }
+  const char *handle = json_string_value(json_object_get(answer, "handle"));
+  json_int_t port = json_integer_value(json_object_get(answer, "ping_port"));
+  if (!handle || !handle[0]) {
+    status = fail_pair(pair, port, "cannot listen");
+  } else {
+    pair->is_under_way = true;
+    status =
+        talk_say(from, json_pack("{s:s, s:i, s:s, s:I, s:i, s:i, s:i}", "task", "send", "device",
+                                 (int)pair->device, "handle", handle, "ping_port", port, "flows",
+                                 (int)pair->load.flows, "chunk_bytes", (int)pair->load.chunk_bytes,
+                                 "duration_ms", (int)(pair->load.duration_ns / NS_PER_MS)));
+  }
+  json_decref(answer);
+  return status;
+}
+
+static double real_of(const json_t *answer, const char *name) {
+  return json_number_value(json_object_get(answer, name));
+}
+
+static void take_result(const json_t *answer, struct probe_result *result) {
+  result->is_measured = true;
+  result->flows = (unsigned)json_integer_value(json_object_get(answer, "flows"));
+  result->mtu = (unsigned)json_integer_value(json_object_get(answer, "mtu"));
+  result->gbps = real_of(answer, "gbps");
+  result->rtt_us = real_of(answer, "rtt_us");
+  result->flow_min_gbps = real_of(answer, "flow_min_gbps");
+  result->flow_median_gbps = real_of(answer, "flow_median_gbps");
+  result->flow_max_gbps = real_of(answer, "flow_max_gbps");
+}
+
+static int finish(struct survey *survey, struct pair *pair) {
+  json_t *sent = NULL, *served = NULL;
+  if (!pair->is_under_way) {
+    return CLI_OK;
+  }
+  int status = talk_hear(&survey->talks[pair->from], "sent", MEASURED_NS, &sent);
+  status = status == CLI_OK ? talk_hear(&survey->talks[pair->to], "served", MEASURED_NS, &served)
+                            : status;
+  json_int_t error = json_integer_value(json_object_get(sent, "sent"));
+  if (status == CLI_OK && error == 0) {
+    take_result(sent, pair->result);
+  } else if (status == CLI_OK) {
+    fail_pair(pair, error, "cannot send");
+  }
+  json_decref(sent);
+  json_decref(served);
+  return status;
+}
+
+/* All that can go on together: at most one pair for each host. */
+static int measure_pairs(struct survey *survey, struct pair *pairs, unsigned count) {
+  int status = CLI_OK;
+  for (unsigned i = 0; i < count && status == CLI_OK; i++) {
+    status = begin(survey, &pairs[i]);
+  }
+  for (unsigned i = 0; i < count && status == CLI_OK; i++) {
+    status = finish(survey, &pairs[i]);
+  }
+  return status;
+}
+
+/* ---- all of them ---- */
+
+static int measure_round(struct survey *survey, const struct survey_plan *plan, unsigned device,
+                         unsigned round, bool is_reverse, struct probe_report *report) {
+  struct pair pairs[PROBE_HOSTS_MAX / 2];
+  unsigned count = 0;
+  for (unsigned host = 0; host < survey->count; host++) {
+    unsigned partner = pairs_partner(survey->count, round, host);
+    if (host < partner) {
+      unsigned from = is_reverse ? partner : host, to = is_reverse ? host : partner;
+      pairs[count++] = (struct pair){ .from = from,
+                                      .to = to,
+                                      .device = device,
+                                      .load = { .duration_ns = plan->duration_ns },
+                                      .result = probe_at(report, device, from, to) };
+    }
+  }
+  return measure_pairs(survey, pairs, count);
+}
+
+static int measure_matrix(struct survey *survey, const struct survey_plan *plan,
+                          struct probe_report *report) {
+  unsigned rounds = pairs_round_count(survey->count);
+  int status = CLI_OK;
+  if (plan->rounds_max && plan->rounds_max < rounds) {
+    rounds = plan->rounds_max;
+  }
+  for (unsigned device = 0; device < report->device_count; device++) {
+    for (unsigned step = 0; step < 2 * rounds && status == CLI_OK; step++) {
+      status = measure_round(survey, plan, device, step / 2, step % 2, report);
+    }
+  }
+  return status;
+}
+
+/* Those that stand out again, alone: what was in the way may be gone. The better counts. */
+static int measure_again(struct survey *survey, const struct survey_plan *plan,
+                         struct probe_report *report) {
+  struct finding list[AGAIN_MAX];
+  unsigned count = findings_list(report, list, AGAIN_MAX);
+  int status = CLI_OK;
+  for (unsigned i = 0; i < count && i < AGAIN_MAX && status == CLI_OK; i++) {
+    struct probe_result again;
+    struct probe_result *first = probe_at(report, list[i].device, list[i].from, list[i].to);
+    struct pair pair = { .from = list[i].from,
+                         .to = list[i].to,
+                         .device = list[i].device,
+                         .load = { .duration_ns = plan->duration_ns },
+                         .result = &again };
+    if (list[i].kind == FINDING_OTHER_MTU) {
+      continue;
+    }
+    status = measure_pairs(survey, &pair, 1);
+    if (status == CLI_OK && again.is_measured &&
+        (!first->is_measured || again.gbps > first->gbps)) {
+      *first = again;
+    }
+  }
+  return status;
+}
+
+/* Of the pairs measured on the first NIC, the one in the middle: neither the slow one nor a lucky
+ * one. False: none was measured. */
+static bool find_typical(struct probe_report *report) {
+  unsigned best_rank = 0, hosts = report->host_count;
+  bool is_found = false;
+  for (unsigned place = 0; place < hosts * hosts; place++) {
+    const struct probe_result *it = probe_at(report, 0, place / hosts, place % hosts);
+    unsigned faster = 0, slower = 0;
+    for (unsigned i = 0; it->is_measured && i < hosts * hosts; i++) {
+      const struct probe_result *other = probe_at(report, 0, i / hosts, i % hosts);
+      faster += other->is_measured && other->gbps > it->gbps;
+      slower += other->is_measured && other->gbps < it->gbps;
+    }
+    unsigned rank = faster < slower ? faster : slower;
+    if (it->is_measured && (!is_found || rank > best_rank)) {
+      is_found = true;
+      best_rank = rank;
+      report->sweep_from = place / hosts;
+      report->sweep_to = place % hosts;
+    }
+  }
+  return is_found;
+}
+
+static int sweep_one(struct survey *survey, const struct survey_plan *plan, unsigned flows,
+                     uint32_t chunk_bytes, struct probe_report *report) {
+  struct probe_result result;
+  struct pair pair = { .from = report->sweep_from,
+                       .to = report->sweep_to,
+                       .load = { flows, chunk_bytes, plan->duration_ns },
+                       .result = &result };
+  int status = measure_pairs(survey, &pair, 1);
+  if (status == CLI_OK && result.is_measured && report->sweep_count < PROBE_SWEEP_MAX) {
+    report->sweep[report->sweep_count++] = (struct probe_sweep){ flows, chunk_bytes, result.gbps };
+  }
+  return status;
+}
+
+/* Flows first, then chunks with as many flows as pay. */
+static int sweep(struct survey *survey, const struct survey_plan *plan,
+                 struct probe_report *report) {
+  static const unsigned flow_counts[] = { 1, 2, 4, 8, 16, 32 };
+  static const uint32_t chunks[] = { 64 << 10, 256 << 10, 512 << 10, 1 << 20 };
+  int status = CLI_OK;
+  if (!find_typical(report)) {
+    return CLI_OK;
+  }
+  for (size_t i = 0; i < sizeof flow_counts / sizeof *flow_counts && status == CLI_OK; i++) {
+    status = sweep_one(survey, plan, flow_counts[i], 128 << 10, report);
+  }
+  unsigned flows = findings_flows(report);
+  for (size_t i = 0; i < sizeof chunks / sizeof *chunks && status == CLI_OK && flows; i++) {
+    status = sweep_one(survey, plan, flows, chunks[i], report);
+  }
+  return status;
+}
+
+int survey_run(struct survey *survey, const struct survey_plan *plan, struct probe_report *report) {
+  *report = (struct probe_report){
+    .host_count = survey->count,
+    .device_count = PROBE_DEVICES_MAX,
+    .hosts = survey->hosts,
+    .duration_ns = plan->duration_ns,
+  };
+  for (unsigned i = 0; i < survey->count; i++) {
+    if (survey->hosts[i].device_count < report->device_count) {
+      report->device_count = survey->hosts[i].device_count;
+    }
+  }
+  report->results =
+      calloc((size_t)report->device_count * survey->count * survey->count, sizeof *report->results);
+  if (!report->results) {
+    return failure("out of memory");
+  }
+  int status = measure_matrix(survey, plan, report);
+  status = status == CLI_OK ? measure_again(survey, plan, report) : status;
+  return status == CLI_OK && plan->has_sweep ? sweep(survey, plan, report) : status;
+}
+
+void survey_close(struct survey *survey, struct probe_report *report) {
+  for (unsigned i = 0; survey && i < survey->count; i++) {
+    if (survey->is_open[i]) {
+      talk_say(&survey->talks[i], json_pack("{s:s}", "task", "end"));
+      talk_close(&survey->talks[i]);
+    }
+  }
+  free(report->results);
+  free(survey);
+}

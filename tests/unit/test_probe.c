@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of stratus-net probe: who measures with whom, what stands out, what goes into a profile,
+ * and who a launcher says this is. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "net_plugin/tools/probe/findings.h"
+#include "net_plugin/tools/probe/launcher.h"
+#include "net_plugin/tools/probe/pairs.h"
+#include "tests/lib/unit.h"
+
+static void every_pair_meets_once(void **state) {
+  (void)state;
+  assert_int_equal(pairs_round_count(0), 0);
+  assert_int_equal(pairs_round_count(1), 0);
+  for (unsigned hosts = 2; hosts <= 33; hosts++) {
+    unsigned met[33][33] = { { 0 } };
+    for (unsigned round = 0; round < pairs_round_count(hosts); round++) {
+      for (unsigned host = 0; host < hosts; host++) {
+        unsigned partner = pairs_partner(hosts, round, host);
+        assert_true(partner < hosts);
+        assert_int_equal(pairs_partner(hosts, round, partner), host);
+        met[host][partner] += partner != host;
+      }
+    }
+    for (unsigned i = 0; i < hosts * hosts; i++) {
+      assert_int_equal(met[i / hosts][i % hosts], i / hosts != i % hosts);
+    }
+  }
+}
+
+enum { HOSTS = 4, DEVICES = 2 };
+
+static struct probe_host hosts[HOSTS];
+static struct probe_result results[DEVICES * HOSTS * HOSTS];
+static struct probe_report report;
+
+/* All pairs alike. */
+static void make_report(double gbps, double rtt_us) {
+  memset(results, 0, sizeof results);
+  report = (struct probe_report){
+    .host_count = HOSTS, .device_count = DEVICES, .hosts = hosts, .results = results
+  };
+  for (unsigned i = 0; i < HOSTS; i++) {
+    strcpy(hosts[i].name, "a");
+    hosts[i].name[0] = (char)('a' + i);
+    strcpy(hosts[i].devices[0].name, "eth0");
+    strcpy(hosts[i].devices[1].name, "eth1");
+  }
+  for (unsigned i = 0; i < DEVICES * HOSTS * HOSTS; i++) {
+    if (i / HOSTS % HOSTS != i % HOSTS) {
+      results[i] = (struct probe_result){
+        .is_measured = true, .flows = 8, .gbps = gbps, .rtt_us = rtt_us, .mtu = 9000
+      };
+    }
+  }
+}
+
+static void what_stands_out_is_found(void **state) {
+  (void)state;
+  struct finding list[8];
+  char text[FINDING_TEXT_MAX];
+  make_report(10, 40);
+  assert_int_equal(findings_list(&report, list, 8), 0);
+  probe_at(&report, 0, 0, 1)->gbps = 7.1; /* not enough to be a word worth */
+  probe_at(&report, 0, 1, 2)->gbps = 3;
+  probe_at(&report, 0, 2, 3)->gbps = probe_at(&report, 0, 3, 2)->gbps = 2;
+  probe_at(&report, 1, 0, 3)->rtt_us = 400;
+  probe_at(&report, 1, 1, 3)->mtu = 1500;
+  *probe_at(&report, 1, 3, 0) = (struct probe_result){ .error = "cannot send: timed out" };
+  assert_int_equal(findings_list(&report, list, 2), 6);
+  assert_int_equal(findings_list(&report, list, 8), 6);
+  assert_int_equal(list[0].kind, FINDING_ONE_WAY);
+  assert_string_equal(finding_text(&report, &list[0], text),
+                      "b -> c (eth0): slow this way only, 3.00 Gb/s where the median is 10.00");
+  assert_int_equal(list[1].kind, FINDING_SLOW);
+  assert_int_equal(list[2].kind, FINDING_SLOW);
+  assert_int_equal(list[3].kind, FINDING_FAR);
+  assert_string_equal(finding_text(&report, &list[3], text),
+                      "a -> d (eth1): far, 400 us round trip where the median is 40");
+  assert_int_equal(list[4].kind, FINDING_OTHER_MTU);
+  assert_string_equal(finding_text(&report, &list[4], text),
+                      "b -> d (eth1): MTU 1500 where most have 9000");
+  assert_int_equal(list[5].kind, FINDING_FAILED);
+  assert_string_equal(finding_text(&report, &list[5], text),
+                      "d -> a (eth1): cannot send: timed out");
+}
+
+static void values_for_a_profile(void **state) {
+  (void)state;
+  make_report(10.94, 90);
+  assert_int_equal(findings_speed_mbps(&report), 11000);
+  assert_int_equal(findings_latency_us(&report), 23);
+  assert_int_equal(findings_flows(&report), 0);
+  assert_int_equal(findings_chunk_bytes(&report), 0);
+  /* the slower NIC's: one value for the whole cluster */
+  for (unsigned i = 0; i < HOSTS * HOSTS; i++) {
+    results[HOSTS * HOSTS + i].gbps /= 4;
+  }
+  assert_int_equal(findings_speed_mbps(&report), 2700);
+  static const struct probe_sweep sweep[] = {
+    { 1, 128 << 10, 1.2 }, { 4, 128 << 10, 4.7 }, { 8, 128 << 10, 9.6 },
+    { 16, 128 << 10, 10 }, { 8, 64 << 10, 9 },    { 8, 512 << 10, 9.9 },
+  };
+  memcpy(report.sweep, sweep, sizeof sweep);
+  report.sweep_count = 6;
+  assert_int_equal(findings_flows(&report), 8);               /* within 5 % of 16 */
+  assert_int_equal(findings_chunk_bytes(&report), 128 << 10); /* 3 % more is no reason */
+  report.sweep[5].gbps = 11;
+  assert_int_equal(findings_chunk_bytes(&report), 512 << 10);
+}
+
+static void launchers_tell_the_rank(void **state) {
+  (void)state;
+  struct launcher_place place;
+  static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK", "RANK" };
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    unsetenv(names[i]);
+  }
+  assert_false(launcher_find(&place));
+  setenv("RANK", "3", 1);
+  setenv("WORLD_SIZE", "4", 1);
+  setenv("LOCAL_RANK", "1", 1);
+  assert_true(launcher_find(&place));
+  assert_int_equal(place.rank, 3);
+  assert_int_equal(place.size, 4);
+  assert_int_equal(place.local_rank, 1);
+  setenv("SLURM_PROCID", "1", 1); /* a batch script: no step, so no launcher */
+  assert_true(launcher_find(&place));
+  assert_int_equal(place.rank, 3);
+  setenv("SLURM_STEP_NUM_TASKS", "2", 1);
+  setenv("SLURM_LOCALID", "x", 1);
+  assert_true(launcher_find(&place));
+  assert_int_equal(place.rank, 1);
+  assert_int_equal(place.local_rank, 0);
+  setenv("SLURM_PROCID", "2", 1); /* not below the size */
+  unsetenv("RANK");
+  assert_false(launcher_find(&place));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_pair_meets_once),
+    cmocka_unit_test(what_stands_out_is_found),
+    cmocka_unit_test(values_for_a_profile),
+    cmocka_unit_test(launchers_tell_the_rank),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fit: profiles made from invented clusters, whose true times are known, hardly ever choose worse
+ * than NCCL. STRATUS_TEST_DRAWS=1000 for the long run; the figures are printed. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/synthetic.h"
+#include "tests/lib/unit.h"
+#include "tuner_plugin/decide/compile.h"
+#include "tuner_plugin/decide/transfer.h"
+#include "tuner_plugin/model/fit.h"
+
+static int draw_count(int usual) {
+  const char *draws = getenv("STRATUS_TEST_DRAWS");
+  return draws ? atoi(draws) : usual;
+}
+
+/* ---- curves ---- */
+
+static void curves_stay_between_their_points(void **state) {
+  (void)state;
+  struct interpolate_point points[] = {
+    { 0, 0, 0 }, { 1, 0, 0 }, { 2, 5, 0 }, { 3, 5.1, 0 }, { 5, 9, 0 }
+  };
+  interpolate_prepare(points, 5);
+  double before = -1;
+  for (double x = 0; x <= 5; x += 0.01) {
+    double y = interpolate_at(points, 5, x);
+    assert_true(y >= before - 1e-9 && y <= 9);
+    before = y;
+  }
+  assert_true(fabs(interpolate_at(points, 5, 2) - 5) < 1e-9);
+  assert_true(fabs(interpolate_at(points, 5, 99) - 9) < 1e-9);
+}
+
+static void falling_points_are_pooled(void **state) {
+  (void)state;
+  struct interpolate_point points[] = {
+    { 0, 1, 0 }, { 1, 5, 0 }, { 2, 3, 0 }, { 3, 1, 0 }, { 4, 7, 0 }
+  };
+  static const double expected[] = { 1, 3, 3, 3, 7 };
+  interpolate_make_rising(points, 5);
+  for (int i = 0; i < 5; i++) {
+    assert_true(fabs(points[i].y - expected[i]) < 1e-9);
+  }
+}
+
+/* ---- rows ---- */
+
+static struct sample make_sample(uint64_t bytes, const char *cell, uint32_t channels, double us) {
+  struct sample sample = { .collective = PROFILE_ALLREDUCE,
+                           .bytes = bytes,
+                           .nodes = 4,
+                           .ppn = 1,
+                           .algorithm = PROFILE_RING,
+                           .protocol = PROFILE_LL,
+                           .channels = channels,
+                           .is_default = cell[0] == 'd',
+                           .n = 20,
+                           .median_us = us,
+                           .mad_us = us * 0.01 };
+  sample.algorithm = cell[1] == 't' ? PROFILE_TREE : PROFILE_RING;
+  return sample;
+}
+
+static void fit(const struct sample *samples, size_t count, struct profile *profile) {
+  struct fit_counts counts;
+  struct profile_error error = { 0 };
+  memset(profile, 0, sizeof *profile);
+  if (fit_profile(samples, count, profile, &counts, &error) != 0) {
+    fail_msg("%s", error.text);
+  }
+}
+
+/* NCCL takes the ring. The tree is better up to between 64K and 128K. */
+static void a_row_ends_between_sizes_where_the_gain_does(void **state) {
+  (void)state;
+  struct sample samples[32];
+  size_t count = 0;
+  for (int i = 0; i < 6; i++) {
+    uint64_t bytes = UINT64_C(16384) << i;
+    samples[count++] = make_sample(bytes, "dr", 0, 100 + 20 * i);
+    samples[count++] = make_sample(bytes, "cr", 0, 100 + 20 * i);
+    samples[count++] = make_sample(bytes, "ct", 0, 50 + 40 * i);
+  }
+  struct profile profile;
+  fit(samples, count, &profile);
+  assert_int_equal(profile.table_count, 1);
+  assert_int_equal(profile.tables[0].row_count, 1);
+  const struct profile_row *row = &profile.tables[0].rows[0];
+  assert_int_equal(row->bytes_lo, 16384);
+  assert_true(row->bytes_hi > 64 << 10 && row->bytes_hi < 128 << 10);
+  assert_int_equal(row->algorithm, PROFILE_TREE);
+  assert_int_equal(row->over_algorithm, PROFILE_RING);
+  assert_true(row->is_measured);
+  assert_true(row->default_ns * 100 >= row->choice_ns * 103);
+  profile_free(&profile);
+}
+
+static void what_wins_alone_needs_twice_as_much(void **state) {
+  (void)state;
+  for (int gain = 4; gain <= 8; gain += 4) {
+    struct sample samples[32];
+    size_t count = 0;
+    for (int i = 0; i < 5; i++) {
+      uint64_t bytes = UINT64_C(16384) << i;
+      samples[count++] = make_sample(bytes, "dr", 0, 100 << i);
+      samples[count++] =
+          make_sample(bytes, "ct", 0, (i == 2 ? (100 << i) / (1 + gain / 100.0) : (102 << i)));
+    }
+    struct profile profile;
+    fit(samples, count, &profile);
+    assert_int_equal(profile.tables[0].row_count, gain == 8);
+    profile_free(&profile);
+  }
+}
+
+static void few_channels_are_preferred_where_they_cost_little(void **state) {
+  (void)state;
+  struct sample samples[64];
+  size_t count = 0;
+  for (int i = 0; i < 4; i++) {
+    uint64_t bytes = UINT64_C(16384) << i;
+    samples[count++] = make_sample(bytes, "dr", 0, 200 << i);
+    samples[count++] = make_sample(bytes, "ct", 8, 100 << i);
+    samples[count++] = make_sample(bytes, "ct", 4, 101.5 * (1 << i));
+    samples[count++] = make_sample(bytes, "ct", 2, 104 << i);
+  }
+  struct profile profile;
+  fit(samples, count, &profile);
+  assert_int_equal(profile.tables[0].row_count, 1);
+  assert_int_equal(profile.tables[0].rows[0].channels, 4);
+  profile_free(&profile);
+}
+
+static void without_a_default_there_is_nothing_to_say(void **state) {
+  (void)state;
+  struct sample sample = make_sample(1024, "ct", 0, 10);
+  struct profile profile = { 0 };
+  struct fit_counts counts;
+  struct profile_error error = { 0 };
+  assert_int_equal(fit_profile(&sample, 1, &profile, &counts, &error), -EINVAL);
+  assert_non_null(strstr(error.text, "\"default\":true"));
+  profile_free(&profile);
+}
+
+/* ---- invented clusters ---- */
+
+struct tally {
+  size_t points, overrides, false_overrides, gains;
+  double log_default, log_chosen; /* against the best cell: sums of regrets */
+};
+
+static void judge(const struct synthetic *cluster, const struct profile *profile,
+                  enum profile_collective collective, int nodes, struct tally *tally) {
+  struct nccl_model told, real;
+  synthetic_models(cluster, nodes, &told, &real);
+  size_t ranks = (size_t)(nodes * cluster->ppn);
+  size_t count = compile_count_rows(profile, ranks, (size_t)nodes);
+  uint64_t *starts = malloc(count * sizeof *starts + 1);
+  struct decide_row *rows = malloc(count * sizeof *rows + 1);
+  struct decide_table table;
+  compile_table(profile, ranks, (size_t)nodes, starts, rows, &table);
+  for (uint64_t bytes = 8; bytes <= 256 << 20; bytes = bytes + bytes / 2) {
+    nccl_costs costs;
+    struct nccl_cell usual, chosen;
+    nccl_model_costs(&told, collective, bytes, costs);
+    if (!nccl_model_choose(costs, &usual)) {
+      continue;
+    }
+    int channels = 0;
+    struct decide_costs view = { &costs[0][0], PROFILE_ALGORITHM_COUNT, PROFILE_PROTOCOL_COUNT };
+    decide_by_costs(&table, collective, bytes, view, &channels);
+    assert_true(nccl_model_choose(costs, &chosen));
+    double default_us = synthetic_us(&real, collective, usual, bytes);
+    double chosen_us = synthetic_us(&real, collective, chosen, bytes);
+    bool is_override = chosen.algorithm != usual.algorithm || chosen.protocol != usual.protocol;
+    double best_us = default_us;
+    for (int i = 0; i < PROFILE_ALGORITHM_COUNT * PROFILE_PROTOCOL_COUNT; i++) {
+      struct nccl_cell cell = { (enum profile_algorithm)(i / PROFILE_PROTOCOL_COUNT),
+                                (enum profile_protocol)(i % PROFILE_PROTOCOL_COUNT) };
+      double us = synthetic_us(&real, collective, cell, bytes);
+      best_us = us > 0 && us < best_us ? us : best_us;
+    }
+    tally->points++;
+    tally->overrides += is_override;
+    tally->false_overrides += chosen_us > 1.03 * default_us;
+    tally->gains += chosen_us * 1.03 < default_us;
+    tally->log_default += log(default_us / best_us);
+    tally->log_chosen += log(chosen_us / best_us);
+  }
+  free(starts);
+  free(rows);
+}
+
+static void print_tally(const char *what, const struct tally *tally) {
+  print_message("%s: %zu points, %zu overrides, %zu slower than NCCL's choice by over 3 %%, %zu "
+                "faster; mean regret %.4f, NCCL's %.4f\n",
+                what, tally->points, tally->overrides, tally->false_overrides, tally->gains,
+                exp(tally->log_chosen / (double)tally->points),
+                exp(tally->log_default / (double)tally->points));
+}
+
+/* Calibrated on 2, 4 and 8 nodes; judged there and on others. */
+static void hardly_any_choice_is_worse_than_the_default(void **state) {
+  (void)state;
+  static const int measured[] = { 2, 4, 8 }, others[] = { 3, 6, 12, 16, 32 };
+  static struct sample samples[3 * SYNTHETIC_SAMPLES_MAX];
+  struct tally at_measured = { 0 }, at_others = { 0 };
+  for (int draw = 0; draw < draw_count(40); draw++) {
+    struct synthetic cluster;
+    synthetic_draw(&cluster, (uint64_t)draw + 1);
+    enum profile_collective collective = draw % 3 ? PROFILE_ALLREDUCE : PROFILE_ALLGATHER;
+    size_t count = 0;
+    for (int i = 0; i < 3; i++) {
+      count += synthetic_measure(&cluster, collective, measured[i], samples + count);
+    }
+    struct profile profile;
+    fit(samples, count, &profile);
+    for (int i = 0; i < 3; i++) {
+      judge(&cluster, &profile, collective, measured[i], &at_measured);
+    }
+    for (int i = 0; i < 5; i++) {
+      judge(&cluster, &profile, collective, others[i], &at_others);
+    }
+    profile_free(&profile);
+  }
+  print_tally("measured nodes", &at_measured);
+  print_tally("other nodes   ", &at_others);
+  assert_true(at_measured.overrides * 20 > at_measured.points);
+  assert_true(at_others.overrides > 0);
+  size_t points = at_measured.points + at_others.points;
+  assert_true((at_measured.false_overrides + at_others.false_overrides) * 1000 <= points);
+  assert_true(at_measured.log_chosen < at_measured.log_default / 2);
+}
+
+/* ---- leave one number of nodes out ---- */
+
+static double carried_us(const struct curves *curves, const struct profile_model *model,
+                         const struct sample *there, const int *nodes, size_t node_count) {
+  double log_sum = 0;
+  int sources = 0;
+  for (size_t i = 0; i < node_count; i++) {
+    bool is_near = nodes[i] != (int)there->nodes && nodes[i] <= 2 * (int)there->nodes &&
+                   (int)there->nodes <= 2 * nodes[i];
+    for (size_t j = 0; is_near && j < curves->count; j++) {
+      const struct curve *curve = &curves->curves[j];
+      if (!curve->is_default && curve->nodes == (uint32_t)nodes[i] &&
+          curve->algorithm == there->algorithm && curve->protocol == there->protocol) {
+        double here = transfer_model_us(model, curve->nodes, curve->ppn, there->bytes);
+        double far = transfer_model_us(model, there->nodes, there->ppn, there->bytes);
+        log_sum += log(curve_us(curve, (double)there->bytes) * far / here);
+        sources++;
+      }
+    }
+  }
+  return sources ? exp(log_sum / sources) : 0;
+}
+
+static void times_are_carried_to_nodes_left_out(void **state) {
+  (void)state;
+  static const int nodes[] = { 2, 4, 8, 16 };
+  static struct sample samples[4 * SYNTHETIC_SAMPLES_MAX];
+  size_t good = 0, all = 0;
+  for (int draw = 0; draw < draw_count(25); draw++) {
+    struct synthetic cluster;
+    synthetic_draw(&cluster, (uint64_t)draw + 100001);
+    int out = nodes[draw % 4];
+    size_t count = 0;
+    for (int i = 0; i < 4; i++) {
+      count += nodes[i] == out
+                   ? 0
+                   : synthetic_measure(&cluster, PROFILE_ALLREDUCE, nodes[i], samples + count);
+    }
+    struct curves curves;
+    struct profile profile = { 0 };
+    assert_int_equal(curves_make(samples, count, &curves), 0);
+    assert_int_equal(fit_models(&curves, &profile), 0);
+    size_t left_out = synthetic_measure(&cluster, PROFILE_ALLREDUCE, out, samples);
+    struct nccl_model told, real;
+    synthetic_models(&cluster, out, &told, &real);
+    for (size_t i = 0; i < left_out; i++) {
+      const struct sample *there = &samples[i];
+      const struct profile_model *model =
+          profile_find_model(&profile, PROFILE_ALLREDUCE, there->algorithm, there->protocol);
+      if (there->is_default || !model) {
+        continue;
+      }
+      struct nccl_cell cell = { there->algorithm, there->protocol };
+      double us = carried_us(&curves, model, there, nodes, 4);
+      double truth = synthetic_us(&real, PROFILE_ALLREDUCE, cell, there->bytes);
+      good += us > truth / 1.1 && us < truth * 1.1;
+      all++;
+    }
+    curves_free(&curves);
+    profile_free(&profile);
+  }
+  print_message("%zu of %zu times of a left-out number of nodes within 10 %%\n", good, all);
+  assert_true(all > 100);
+  assert_true(good * 100 >= all * 80);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(curves_stay_between_their_points),
+    cmocka_unit_test(falling_points_are_pooled),
+    cmocka_unit_test(a_row_ends_between_sizes_where_the_gain_does),
+    cmocka_unit_test(what_wins_alone_needs_twice_as_much),
+    cmocka_unit_test(few_channels_are_preferred_where_they_cost_little),
+    cmocka_unit_test(without_a_default_there_is_nothing_to_say),
+    cmocka_unit_test(hardly_any_choice_is_worse_than_the_default),
+    cmocka_unit_test(times_are_carried_to_nodes_left_out),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

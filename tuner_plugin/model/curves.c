@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sorts samples by what they measured and makes one point of those that measured the same. */
+#include "tuner_plugin/model/curves.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Standard error of a median of n values whose median absolute deviation is 1, were they normal. */
+static const double median_error = 1.2533 * 1.4826;
+/* Noise of samples that tell none. */
+static const double unknown_noise = 0.05;
+
+enum { BLOCKS_MAX = 256 }; /* of one point; more say nothing new */
+
+#define COMPARE(a, b)                                                                              \
+  if ((a) != (b)) {                                                                                \
+    return (a) < (b) ? -1 : 1;                                                                     \
+  }
+
+static int compare_ways(const struct sample *a, const struct sample *b) {
+  COMPARE(a->collective, b->collective)
+  COMPARE(a->nodes, b->nodes)
+  COMPARE(a->ppn, b->ppn)
+  COMPARE(b->is_default, a->is_default) /* the default first */
+  if (a->is_default) {
+    return 0;
+  }
+  COMPARE(a->algorithm, b->algorithm)
+  COMPARE(a->protocol, b->protocol)
+  COMPARE(a->channels, b->channels)
+  COMPARE(a->chunk, b->chunk)
+  return 0;
+}
+
+static int compare_samples(const void *left, const void *right) {
+  const struct sample *a = left, *b = right;
+  int way = compare_ways(a, b);
+  if (way != 0) {
+    return way;
+  }
+  COMPARE(a->bytes, b->bytes)
+  return 0;
+}
+
+/* One point of `count` samples of one size. */
+static struct curve_point make_point(const struct sample *samples, size_t count) {
+  double values[BLOCKS_MAX];
+  double within = 0;
+  size_t blocks = count < BLOCKS_MAX ? count : BLOCKS_MAX;
+  for (size_t i = 0; i < blocks; i++) {
+    double noise = samples[i].mad_us > 0 ? median_error * samples[i].mad_us /
+                                               sqrt((double)samples[i].n) / samples[i].median_us
+                                         : unknown_noise;
+    within += noise * noise;
+    values[i] = samples[i].median_us;
+  }
+  double us = interpolate_median(values, blocks);
+  for (size_t i = 0; i < blocks; i++) {
+    values[i] = fabs(samples[i].median_us - us);
+  }
+  /* Blocks that differ more than their calls do have met something that lasts. */
+  double between = blocks > 2 ? median_error * interpolate_median(values, blocks) / us : 0;
+  within = sqrt(within / (double)blocks);
+  return (struct curve_point){
+    .bytes = samples[0].bytes,
+    .us = us,
+    .noise = (within > between ? within : between) / sqrt((double)blocks),
+    .algorithm = samples[0].algorithm,
+    .protocol = samples[0].protocol,
+  };
+}
+
+static int fill_curve(const struct sample *samples, size_t count, struct curve *curve) {
+  *curve = (struct curve){
+    .collective = samples[0].collective,
+    .nodes = samples[0].nodes,
+    .ppn = samples[0].ppn,
+    .is_default = samples[0].is_default,
+    .algorithm = samples[0].algorithm,
+    .protocol = samples[0].protocol,
+    .channels = samples[0].channels,
+    .chunk = samples[0].chunk,
+    .points = calloc(count, sizeof *curve->points),
+    .shape = calloc(count, sizeof *curve->shape),
+  };
+  if (!curve->points || !curve->shape) {
+    return -ENOMEM;
+  }
+  for (size_t start = 0, end; start < count; start = end) {
+    for (end = start + 1; end < count && samples[end].bytes == samples[start].bytes; end++) {
+    }
+    struct curve_point point = make_point(samples + start, end - start);
+    curve->shape[curve->count].x = log2((double)(point.bytes > 0 ? point.bytes : 1));
+    curve->shape[curve->count].y = log2(point.us);
+    curve->points[curve->count++] = point;
+  }
+  /* One way to run a collective takes no less time for more bytes; NCCL's default is several. */
+  if (!curve->is_default) {
+    interpolate_make_rising(curve->shape, curve->count);
+  }
+  interpolate_prepare(curve->shape, curve->count);
+  return 0;
+}
+
+static int fill_curves(const struct sample *samples, size_t count, struct curves *out) {
+  for (size_t start = 0, end; start < count; start = end) {
+    for (end = start + 1; end < count && compare_ways(&samples[start], &samples[end]) == 0; end++) {
+    }
+    struct curve *grown = reallocarray(out->curves, out->count + 1, sizeof *grown);
+    if (!grown) {
+      return -ENOMEM;
+    }
+    out->curves = grown;
+    int result = fill_curve(samples + start, end - start, &out->curves[out->count++]);
+    if (result < 0) {
+      return result;
+    }
+  }
+  return 0;
+}
+
+int curves_make(const struct sample *samples, size_t count, struct curves *out) {
+  *out = (struct curves){ 0 };
+  struct sample *sorted = malloc(count * sizeof *sorted + 1);
+  if (!sorted) {
+    return -ENOMEM;
+  }
+  memcpy(sorted, samples, count * sizeof *sorted);
+  qsort(sorted, count, sizeof *sorted, compare_samples);
+  int result = fill_curves(sorted, count, out);
+  free(sorted);
+  if (result < 0) {
+    curves_free(out);
+  }
+  return result;
+}
+
+void curves_free(struct curves *curves) {
+  for (size_t i = 0; i < curves->count; i++) {
+    free(curves->curves[i].points);
+    free(curves->curves[i].shape);
+  }
+  free(curves->curves);
+  *curves = (struct curves){ 0 };
+}
+
+double curve_us(const struct curve *curve, double bytes) {
+  return exp2(interpolate_at(curve->shape, curve->count, log2(bytes)));
+}
+
+double curve_noise(const struct curve *curve, double bytes) {
+  size_t i = 0;
+  while (i + 1 < curve->count && (double)curve->points[i + 1].bytes <= bytes) {
+    i++;
+  }
+  double noise = curve->points[i].noise;
+  bool is_between = i + 1 < curve->count && (double)curve->points[i].bytes < bytes;
+  if (is_between && curve->points[i + 1].noise > noise) {
+    noise = curve->points[i + 1].noise;
+  }
+  return noise;
+}
+
+bool curve_covers(const struct curve *curve, double bytes) {
+  return bytes >= (double)curve->points[0].bytes &&
+         bytes <= (double)curve->points[curve->count - 1].bytes;
+}

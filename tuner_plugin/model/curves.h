@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* curves: samples as times over sizes, one curve for each way to run a collective on one shape.
+ * Owns: the curves of a struct curves, until curves_free.  Threads: any, on different structs.
+ * Blocks: never.  Fails: -ENOMEM; the struct is then empty. */
+#ifndef TUNER_PLUGIN_MODEL_CURVES_H
+#define TUNER_PLUGIN_MODEL_CURVES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/sample.h"
+#include "tuner_plugin/model/interpolate.h"
+
+/* What was measured at one size. */
+struct curve_point {
+  uint64_t bytes;
+  double us;
+  double noise;                     /* standard error of `us`, as a share of it */
+  enum profile_algorithm algorithm; /* of a default curve: what NCCL chose there */
+  enum profile_protocol protocol;
+};
+
+struct curve {
+  enum profile_collective collective;
+  uint32_t nodes;
+  uint32_t ppn;
+  bool is_default; /* nothing was asked for; else the cell of all points, and channels and chunk */
+  enum profile_algorithm algorithm;
+  enum profile_protocol protocol;
+  uint32_t channels;
+  uint32_t chunk;
+  struct curve_point *points;      /* ascending in bytes */
+  struct interpolate_point *shape; /* log2 of us over log2 of bytes */
+  size_t count;
+};
+
+struct curves {
+  struct curve *curves; /* by collective, nodes, ppn; the default first */
+  size_t count;
+};
+
+int curves_make(const struct sample *samples, size_t count, struct curves *out);
+void curves_free(struct curves *curves);
+
+/* Between the first and the last size; `bytes` beyond them is taken for the nearest. */
+double curve_us(const struct curve *curve, double bytes);
+/* Of the nearest measured sizes the noisier. */
+double curve_noise(const struct curve *curve, double bytes);
+bool curve_covers(const struct curve *curve, double bytes);
+
+#endif

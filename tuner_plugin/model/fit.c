@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asks at many sizes which curve is best and whether that is sure, then joins equal answers. */
+#include "tuner_plugin/model/fit.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tuner_plugin/decide/guard.h"
+
+enum {
+  STEPS_PER_SIZE = 4, /* places looked at from one measured size to the next */
+  PLACES_MAX = 64 * STEPS_PER_SIZE,
+};
+
+/* A channel is left to the application's own kernels if it gains less than this. */
+static const double channel_gain = 1.02;
+
+/* What an interpolated gain must have more. */
+static const double interpolated_margin = 0.02;
+
+/* One collective on one shape. */
+struct contest {
+  const struct curve *by_default;
+  const struct curve *others;
+  size_t other_count;
+};
+
+/* What to do at one size. */
+struct answer {
+  double bytes;
+  const struct curve *winner; /* NULL: leave it to NCCL */
+  enum profile_algorithm over_algorithm;
+  enum profile_protocol over_protocol;
+  double default_us, winner_us, noise;
+  bool is_measured; /* not interpolated */
+};
+
+static uint64_t to_ns(double us) {
+  return (uint64_t)llround(us * 1000);
+}
+
+static uint32_t to_permille(double share) {
+  return share < 1 ? (uint32_t)lround(share * 1000) : 1000;
+}
+
+/* Between measured sizes a time may jump (NCCL changes channels, chunks and threads there), so an
+ * interpolated one is trusted less. */
+static bool is_worth(const struct answer *answer) {
+  double margin = answer->is_measured ? 1 : 1 + interpolated_margin;
+  return guard_is_worth(to_ns(answer->default_us), to_ns(answer->winner_us * margin),
+                        to_permille(answer->noise));
+}
+
+/* What NCCL chose at the nearest measured size. */
+static const struct curve_point *default_point(const struct curve *by_default, double bytes) {
+  const struct curve_point *nearest = &by_default->points[0];
+  double least = INFINITY;
+  for (size_t i = 0; i < by_default->count; i++) {
+    const struct curve_point *point = &by_default->points[i];
+    double distance = fabs(log2((double)(point->bytes > 0 ? point->bytes : 1)) - log2(bytes));
+    if (distance < least) {
+      least = distance;
+      nearest = point;
+    }
+  }
+  return nearest;
+}
+
+/* The same as NCCL's choice would not change anything. */
+static bool is_other_than(const struct curve *curve, const struct curve_point *by_default) {
+  return curve->algorithm != by_default->algorithm || curve->protocol != by_default->protocol ||
+         curve->channels > 0 || curve->chunk > 0;
+}
+
+static void take(struct answer *answer, const struct contest *contest, const struct curve *winner) {
+  double a = curve_noise(winner, answer->bytes);
+  double b = curve_noise(contest->by_default, answer->bytes);
+  answer->winner = winner;
+  answer->winner_us = curve_us(winner, answer->bytes);
+  answer->noise = sqrt(a * a + b * b);
+}
+
+/* Fewer channels of the same cell that are nearly as good, and sure as well. */
+static void prefer_few_channels(struct answer *answer, const struct contest *contest) {
+  struct answer best = *answer;
+  for (size_t i = 0; i < contest->other_count; i++) {
+    const struct curve *curve = &contest->others[i];
+    bool is_fewer = curve->channels > 0 &&
+                    (answer->winner->channels == 0 || curve->channels < answer->winner->channels);
+    if (!is_fewer || curve->algorithm != best.winner->algorithm ||
+        curve->protocol != best.winner->protocol || curve->chunk != best.winner->chunk ||
+        !curve_covers(curve, answer->bytes)) {
+      continue;
+    }
+    struct answer fewer = *answer;
+    take(&fewer, contest, curve);
+    if (fewer.winner_us <= channel_gain * best.winner_us && is_worth(&fewer)) {
+      *answer = fewer;
+    }
+  }
+}
+
+static struct answer ask(const struct contest *contest, double bytes, bool is_measured) {
+  const struct curve_point *by_default = default_point(contest->by_default, bytes);
+  struct answer answer = {
+    .bytes = bytes,
+    .over_algorithm = by_default->algorithm,
+    .over_protocol = by_default->protocol,
+    .default_us = curve_us(contest->by_default, bytes),
+    .is_measured = is_measured,
+  };
+  for (size_t i = 0; i < contest->other_count; i++) {
+    const struct curve *curve = &contest->others[i];
+    if (!curve_covers(curve, bytes) || !is_other_than(curve, by_default)) {
+      continue;
+    }
+    if (!answer.winner || curve_us(curve, bytes) < answer.winner_us) {
+      take(&answer, contest, curve);
+    }
+  }
+  if (answer.winner && is_worth(&answer)) {
+    prefer_few_channels(&answer, contest);
+  } else {
+    answer.winner = NULL;
+  }
+  return answer;
+}
+
+static size_t ask_everywhere(const struct contest *contest, struct answer *answers) {
+  const struct curve *by_default = contest->by_default;
+  size_t count = 0;
+  for (size_t i = 0; i < by_default->count; i++) {
+    double bytes = (double)by_default->points[i].bytes;
+    if (count + STEPS_PER_SIZE >= PLACES_MAX || bytes < 1) {
+      continue;
+    }
+    answers[count++] = ask(contest, bytes, true);
+    if (i + 1 == by_default->count) {
+      break;
+    }
+    double next = (double)by_default->points[i + 1].bytes;
+    for (int step = 1; step < STEPS_PER_SIZE; step++) {
+      answers[count++] =
+          ask(contest, bytes * pow(next / bytes, (double)step / STEPS_PER_SIZE), false);
+    }
+  }
+  return count;
+}
+
+static bool is_same_answer(const struct answer *a, const struct answer *b) {
+  return a->winner == b->winner && a->over_algorithm == b->over_algorithm &&
+         a->over_protocol == b->over_protocol;
+}
+
+/* A size that won alone, its measured neighbours saying otherwise, has mostly won by luck: among
+ * many cells the fastest is the one that the noise favoured. It needs twice the margin. */
+static void drop_lonely(struct answer *answers, size_t count) {
+  for (size_t start = 0, end; start < count; start = end) {
+    size_t measured = 0;
+    double worst_gain = INFINITY, noise = 0;
+    for (end = start; end < count && is_same_answer(&answers[start], &answers[end]); end++) {
+      measured += answers[end].is_measured;
+      if (answers[end].is_measured && answers[end].winner) {
+        worst_gain = fmin(worst_gain, answers[end].default_us / answers[end].winner_us - 1);
+        noise = fmax(noise, answers[end].noise);
+      }
+    }
+    bool is_sure = measured >= 2 || (measured == 1 && worst_gain >= fmax(0.06, 4 * noise));
+    for (size_t i = start; i < end && !is_sure; i++) {
+      answers[i].winner = NULL;
+    }
+  }
+}
+
+static int append_row(struct profile_table *table, struct profile_row row) {
+  struct profile_row *rows = reallocarray(table->rows, table->row_count + 1, sizeof *rows);
+  if (!rows) {
+    return -ENOMEM;
+  }
+  table->rows = rows;
+  table->rows[table->row_count++] = row;
+  return 0;
+}
+
+/* Between two places that differ, a row ends halfway. */
+static uint64_t border(const struct answer *answers, size_t at, size_t count) {
+  if (at == 0) {
+    return (uint64_t)answers[0].bytes;
+  }
+  if (at == count) {
+    return (uint64_t)answers[count - 1].bytes + 1;
+  }
+  return (uint64_t)ceil(sqrt(answers[at - 1].bytes * answers[at].bytes));
+}
+
+/* The row for equal answers, with the figures of where it gains least. */
+static struct profile_row make_row(const struct answer *answers, size_t start, size_t end,
+                                   size_t count) {
+  const struct answer *least = &answers[start];
+  for (size_t i = start; i < end; i++) {
+    if (answers[i].default_us * least->winner_us < least->default_us * answers[i].winner_us) {
+      least = &answers[i];
+    }
+  }
+  return (struct profile_row){
+    .bytes_lo = border(answers, start, count),
+    .bytes_hi = border(answers, end, count),
+    .algorithm = least->winner->algorithm,
+    .protocol = least->winner->protocol,
+    .channels = least->winner->channels,
+    .chunk_bytes = least->winner->channels > 0 ? least->winner->chunk : 0,
+    .is_measured = true,
+    .over_algorithm = least->over_algorithm,
+    .over_protocol = least->over_protocol,
+    .default_ns = to_ns(least->default_us),
+    .choice_ns = to_ns(least->winner_us),
+    .noise_permille = to_permille(least->noise),
+  };
+}
+
+static int fill_table(const struct contest *contest, struct profile_table *table,
+                      struct fit_counts *counts) {
+  struct answer answers[PLACES_MAX];
+  size_t count = ask_everywhere(contest, answers);
+  drop_lonely(answers, count);
+  int result = 0;
+  for (size_t start = 0, end; start < count && result == 0; start = end) {
+    size_t measured = 0;
+    for (end = start; end < count && is_same_answer(&answers[start], &answers[end]); end++) {
+      measured += answers[end].is_measured;
+    }
+    counts->points += measured;
+    if (answers[start].winner) {
+      counts->won += measured;
+      counts->rows++;
+      result = append_row(table, make_row(answers, start, end, count));
+    }
+  }
+  return result;
+}
+
+static int fill_tables(const struct curves *curves, struct profile *profile,
+                       struct fit_counts *counts) {
+  for (size_t start = 0, end; start < curves->count; start = end) {
+    const struct curve *first = &curves->curves[start];
+    for (end = start + 1; end < curves->count; end++) {
+      const struct curve *other = &curves->curves[end];
+      if (other->collective != first->collective || other->nodes != first->nodes ||
+          other->ppn != first->ppn) {
+        break;
+      }
+    }
+    if (!first->is_default || end - start < 2) {
+      continue;
+    }
+    struct profile_table *tables =
+        reallocarray(profile->tables, profile->table_count + 1, sizeof *tables);
+    if (!tables) {
+      return -ENOMEM;
+    }
+    profile->tables = tables;
+    struct profile_table *table = &profile->tables[profile->table_count++];
+    *table = (struct profile_table){ first->collective, first->nodes, first->ppn, NULL, 0 };
+    struct contest contest = { first, first + 1, end - start - 1 };
+    int result = fill_table(&contest, table, counts);
+    if (result < 0) {
+      return result;
+    }
+    counts->shapes++;
+  }
+  return 0;
+}
+
+int fit_profile(const struct sample *samples, size_t count, struct profile *profile,
+                struct fit_counts *counts, struct profile_error *error) {
+  struct curves curves;
+  *counts = (struct fit_counts){ 0 };
+  int result = curves_make(samples, count, &curves);
+  if (result == 0) {
+    result = fill_tables(&curves, profile, counts);
+  }
+  if (result == 0) {
+    result = fit_models(&curves, profile);
+    counts->models = profile->model_count;
+  }
+  if (result == 0 && counts->shapes == 0) {
+    snprintf(error->text, sizeof error->text,
+             "no collective was measured both as NCCL chooses (\"default\":true) and otherwise");
+    result = -EINVAL;
+  }
+  curves_free(&curves);
+  return result;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fit: samples -> the tables and models of a profile.
+ * Owns: nothing; the profile is the caller's to free.  Threads: any, on different profiles.
+ * Blocks: never.  Fails: -ENOMEM; -EINVAL if nothing can be compared, with the reason.
+ *
+ * Where a cell was measured to be better than NCCL's default by more than the guard asks for
+ * (tuner_plugin/decide/guard.h), at neighbouring sizes too, a row says so; where not, there is no
+ * row. Between two measured sizes times are interpolated, beyond the last ones nothing is said. */
+#ifndef TUNER_PLUGIN_MODEL_FIT_H
+#define TUNER_PLUGIN_MODEL_FIT_H
+
+#include <stddef.h>
+
+#include "common/profile.h"
+#include "tuner_plugin/model/curves.h"
+
+struct fit_counts {
+  size_t shapes; /* collectives on some nodes with some ranks, with a default to compare with */
+  size_t points; /* measured sizes of these */
+  size_t won;    /* of the points, those in a row */
+  size_t rows;
+  size_t models;
+};
+
+/* Adds tables and models to `profile`, which has neither. */
+int fit_profile(const struct sample *samples, size_t count, struct profile *profile,
+                struct fit_counts *counts, struct profile_error *error);
+
+/* The models alone: one for each cell that was measured on two numbers of nodes or more. */
+int fit_models(const struct curves *curves, struct profile *profile);
+
+#endif

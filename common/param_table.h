@@ -87,10 +87,10 @@
   X(METADATA_TIMEOUT, DURATION, "0", "0|10ms..10s", "", BOTH,                                      \
     "how long the cloud's metadata service may take to tell the instance type; 0 does not ask it") \
   X(TUNER, BOOL, "1", "", "", TUNER, "0 leaves every choice to NCCL")                              \
-  X(MODE, ENUM, "tune", "tune|calibrate", "", TUNER,                                               \
+  X(MODE, ENUM, "tune", "tune|calibrate", "", BOTH,                                                \
     "calibrate tries what STRATUS_CALIBRATE says; set by stratus-tune calibrate, equal on all "    \
     "hosts")                                                                                       \
-  X(CALIBRATE, STRING, "", "", "", TUNER,                                                          \
+  X(CALIBRATE, STRING, "", "", "", BOTH,                                                           \
     "plan of a calibration, as in allreduce:8,64K=all; equal on all hosts")                        \
   X(RECORD, STRING, "", "", "", TUNER,                                                             \
     "directory for samples of the job's own calls, for stratus-tune suggest; empty: none")         \

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hash.h"
 #include "common/log.h"
 #include "common/param.h"
 #include "common/profile_match.h"
@@ -14,12 +15,24 @@
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/settings.h"
 
-#define MEASURING UINT64_C(0x6d6561737572696e)
-
 /* A library elsewhere by NCCL's default name is not looked for: README.md has it named. */
 static bool is_tuner_used(void) {
   const char *name = getenv("NCCL_TUNER_PLUGIN");
   return name && strstr(name, "stratus") && param_bool(PARAM_TUNER);
+}
+
+static bool is_calibrating(void) {
+  return is_tuner_used() && param_enum(PARAM_MODE) == PARAM_MODE_CALIBRATE;
+}
+
+/* A calibration's choices come from its plan, so ranks need the same one. */
+static uint64_t plan_hash(void) {
+  const char *plan = param_string(PARAM_CALIBRATE);
+  uint8_t digest[HASH_SHA256_BYTES];
+  uint64_t hash;
+  hash_sha256(plan, strlen(plan), digest);
+  memcpy(&hash, digest, sizeof hash);
+  return hash;
 }
 
 struct decision profile_use_decision(const struct profile *profile, uint32_t latency_us,
@@ -27,16 +40,14 @@ struct decision profile_use_decision(const struct profile *profile, uint32_t lat
   struct profile decisive = { 0 };
   if (profile && profile_match_is_nccl_in_range(&profile->meta, nccl_version)) {
     decisive = *profile;
-    if (!is_tuner_used()) {
+    if (!is_tuner_used() || is_calibrating()) {
       decisive.table_count = decisive.model_count = 0;
     }
   }
   decisive.net.latency_us = latency_us;
-  /* Ranks that measure, and those that do not, choose differently whatever the profile. */
-  bool is_measuring = is_tuner_used() && param_enum(PARAM_MODE) == PARAM_MODE_CALIBRATE;
   return (struct decision){
     .version = PROFILE_DECISION_VERSION,
-    .hash = profile_decision_hash(&decisive) ^ (is_measuring ? MEASURING : 0),
+    .hash = profile_decision_hash(&decisive) ^ (is_calibrating() ? plan_hash() : 0),
     .profile = profile ? profile_hash(profile) : 0,
   };
 }

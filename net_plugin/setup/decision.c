@@ -47,7 +47,8 @@ const char *decision_differs_text(const char *peer_host, const char *peer_addres
            describe(&ours, has_same_profile, here), settings_host_name(),
            describe(theirs, has_same_profile, there), peer_host, peer_address,
            has_same_profile
-               ? "Set STRATUS_TUNER, STRATUS_LATENCY_US and NCCL_TUNER_PLUGIN alike on every host, "
+               ? "Set STRATUS_TUNER, STRATUS_MODE, STRATUS_CALIBRATE, STRATUS_LATENCY_US and "
+                 "NCCL_TUNER_PLUGIN alike on every host, "
                  "and install the same release"
                : "Use the same profile on every host");
   return text;

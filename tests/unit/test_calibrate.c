@@ -320,7 +320,8 @@ static int run_tool(const struct tree *tree, const char *last) {
   self[length] = '\0';
   *strrchr(self, '/') = '\0';
   snprintf(command, sizeof command,
-           "cd %s && %s/../bin/stratus-tune calibrate -s s.jsonl -c allreduce -b 8 -e %s -n 4 -t 0 "
+           "cd %s && %s/../bin/stratus-tune calibrate -s s.jsonl --alone a.jsonl -c allreduce -b 8 "
+           "-e %s -n 4 -t 0 "
            "-- ./all_reduce_perf >/dev/null 2>err",
            tree->root, self, last);
   return system(command);
@@ -348,19 +349,20 @@ static void what_is_there_is_not_measured_again(void **state) {
   assert_int_equal(chmod(tree_path(&tree, "all_reduce_perf", full), 0755), 0);
   assert_int_equal(run_tool(&tree, "8"), 0);
   assert_int_equal(count_lines(&tree, "all_reduce_perf.log", "calibrate "), 1);
-  assert_int_equal(count_lines(&tree, "s.jsonl", "\"bytes\":8,"), 3); /* alone, and two cells */
-  assert_int_equal(count_lines(&tree, "s.jsonl", "\"default\":true"), 2);
+  assert_int_equal(count_lines(&tree, "s.jsonl", "\"bytes\":8,"), 2); /* two cells */
+  assert_int_equal(count_lines(&tree, "s.jsonl", "\"default\":true"), 1);
   assert_int_equal(run_tool(&tree, "8"), 0);
   assert_int_equal(count_lines(&tree, "all_reduce_perf.log", ""), 2);
   assert_int_equal(run_tool(&tree, "16"), 0); /* one size more: only that one is tried */
   assert_int_equal(count_lines(&tree, "all_reduce_perf.log", "allreduce:16=all"), 1);
-  assert_int_equal(count_lines(&tree, "s.jsonl", "\"bytes\":8,"), 3);
-  assert_int_equal(count_lines(&tree, "s.jsonl", "\"bytes\":16,"), 3);
+  assert_int_equal(count_lines(&tree, "s.jsonl", "\"bytes\":8,"), 2);
+  assert_int_equal(count_lines(&tree, "s.jsonl", "\"bytes\":16,"), 2);
   /* A launch that fails leaves what there was. */
   tree_write(&tree, "all_reduce_perf", "#!/bin/sh\necho no GPU here\nexit 3\n");
   assert_true(run_tool(&tree, "32") != 0);
   assert_int_equal(count_lines(&tree, "err", "no GPU here"), 1);
-  assert_int_equal(count_lines(&tree, "s.jsonl", ""), 6);
+  assert_int_equal(count_lines(&tree, "s.jsonl", ""), 4);
+  assert_int_equal(count_lines(&tree, "a.jsonl", "\"default\":true"), 2);
   tree_remove(&tree);
 }
 

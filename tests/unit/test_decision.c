@@ -79,6 +79,25 @@ static void what_is_not_used_does_not_count(void **state) {
   assert_true(hash_of(HEAD TABLE, 0, 22907) == 0);
 }
 
+/* Rows do not count in a calibration, and its plan does. */
+static void calibration_decides_by_its_plan(void **state) {
+  (void)state;
+  static const char *const plans[] = { "STRATUS_CALIBRATE=allreduce:8=all",
+                                       "STRATUS_CALIBRATE=seed=2/allreduce:8=all" };
+  uint64_t hashes[2];
+  setenv("NCCL_TUNER_PLUGIN", "stratus", 1);
+  for (int i = 0; i < 2; i++) {
+    char *environment[] = { (char *)"STRATUS_MODE=calibrate", (char *)plans[i], NULL };
+    param_load(environment);
+    hashes[i] = hash_of(HEAD TABLE, 0, 22907);
+    assert_true(hash_of(HEAD, 0, 22907) == hashes[i]);
+    assert_true(profile_use_decision(NULL, 0, 22907).hash == hashes[i]);
+  }
+  assert_true(hashes[0] != hashes[1] && hashes[0] != 0 && hashes[1] != 0);
+  setenv("NCCL_TUNER_PLUGIN", "none", 1);
+  assert_true(hash_of(HEAD TABLE, 0, 22907) == 0);
+}
+
 /* ---- variables of NCCL ---- */
 
 static void variables_are_read_from_the_text(void **state) {
@@ -259,6 +278,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(only_what_decides_counts, start, stop),
     cmocka_unit_test_setup_teardown(what_is_not_used_does_not_count, start, stop),
+    cmocka_unit_test_setup_teardown(calibration_decides_by_its_plan, start, stop),
     cmocka_unit_test_setup_teardown(variables_are_read_from_the_text, start, stop),
     cmocka_unit_test_setup_teardown(variables_are_set_where_the_user_set_none, start, stop),
     cmocka_unit_test_setup_teardown(variables_are_set_once_per_process, start, stop),

@@ -39,6 +39,8 @@ static const struct cli_option calibrate_options[] = {
   { "samples", 's', CLI_STRING, &tune_calibrate_options.samples, "FILE",
     "samples are appended to it; what is there is not measured again", 0, 0 },
   CAMPAIGN_OPTION_ROWS,
+  { "alone", 0, CLI_STRING, &tune_calibrate_options.alone, "FILE",
+    "samples of the run of NCCL's own choice alone go there, which `fit` must not see", 0, 0 },
   { "channels", 0, CLI_STRING, &tune_calibrate_options.channels, "LIST",
     "numbers of channels to try, as in 0,1,4; 0 is NCCL's own", 0, 0 },
   { "ll", 0, CLI_SIZE, &tune_calibrate_options.ll_bytes, "SIZE", "LL is not tried above", 0, 0 },

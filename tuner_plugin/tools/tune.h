@@ -49,6 +49,7 @@ int tune_explain(int argument_count, char **arguments, bool is_json);
 /* Beside these, both have what tools/calibrate/campaign.h says. */
 struct tune_calibrate_options {
   const char *samples;
+  const char *alone; /* NULL: not wanted */
   const char *channels;
   uint64_t ll_bytes;
   int64_t cost_factor;

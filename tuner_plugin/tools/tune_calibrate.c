@@ -2,6 +2,7 @@
 /* stratus-tune calibrate: for each collective a run of NCCL's own choices, then one launch in which
  * every call tries another cell, and perhaps more of what is still undecided. Appends samples. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,9 @@ struct series {
   size_t size_count;
   struct label_log log;
   FILE *samples;
+  FILE *alone_samples; /* NULL: not wanted */
+  double cost_log;     /* of NCCL's choice among the cells over it alone: sum of logarithms */
+  size_t cost_count;
   uint64_t order; /* of the next block */
   uint64_t time;
 };
@@ -69,7 +73,7 @@ static void plan_all(const struct series *series, char *text) {
 
 /* ---- samples ---- */
 
-static bool write_sample(struct series *series, const struct label_entry *entry,
+static bool write_sample(struct series *series, FILE *to, const struct label_entry *entry,
                          struct schedule_cell cell, bool is_default, const char *run,
                          const double *times_us, size_t count) {
   struct label_summary summary = label_summarize(times_us, count);
@@ -95,35 +99,29 @@ static bool write_sample(struct series *series, const struct label_entry *entry,
   snprintf(sample.run, sizeof sample.run, "%s", run);
   snprintf(sample.hosts, sizeof sample.hosts, "%s", series->campaign->hosts_id);
   char line[SAMPLE_LINE_MAX];
-  return count == 0 ||
-         (sample_format(&sample, line, sizeof line) > 0 && fputs(line, series->samples) >= 0);
+  return count == 0 || (sample_format(&sample, line, sizeof line) > 0 && fputs(line, to) >= 0);
 }
 
-static int compare_times(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-/* The run beside it: what NCCL chose there is what it chose here, for the same call. */
-static bool write_alone(struct series *series, const struct label_entry *entry, const char *run) {
+/* The run beside it: what NCCL chose there is what it chose here, for the same call. Writes its
+ * sample where that is wanted, and remembers how much changing cells all the time costs. */
+static bool take_alone(struct series *series, const struct label_entry *entry,
+                       const struct label_times *among, const char *run) {
   const struct bench_row *row = bench_find(&series->alone, entry->collective, entry->bytes);
-  if (!row || entry->set.count == 0 || entry->is_disputed) {
-    return true;
-  }
-  size_t count = 0, skipped = 1; /* the first call of a place sets up */
-  double *times = calloc(row->places[0].count + row->places[1].count + 1, sizeof *times);
-  for (int place = 0; times && place < BENCH_PLACES; place++) {
-    for (size_t i = skipped; row->places[place].calls_us && i < row->places[place].count; i++) {
-      times[count++] = row->places[place].calls_us[i];
+  size_t count = 0;
+  double *times = row ? bench_sort_calls(row, &count) : NULL;
+  bool is_good = true;
+  if (count > 0 && among->cells[0].count > 0) {
+    double alone_us = label_summarize(times, count).median_us;
+    double among_us = label_summarize(among->cells[0].times_us, among->cells[0].count).median_us;
+    series->cost_log += log(among_us / alone_us);
+    series->cost_count++;
+    if (series->alone_samples) {
+      is_good = write_sample(series, series->alone_samples, entry, entry->set.cells[0], true, run,
+                             times, count);
     }
   }
-  if (!times) {
-    return false;
-  }
-  qsort(times, count, sizeof *times, compare_times);
-  bool is_written = write_sample(series, entry, entry->set.cells[0], true, run, times, count);
   free(times);
-  return is_written;
+  return is_good;
 }
 
 /* ---- launches ---- */
@@ -204,8 +202,9 @@ static int take_launch(struct series *series, const struct launch_job *job,
       continue;
     }
     labelled++;
+    is_written &= take_alone(series, entry, &times, run);
     for (size_t c = 0; c < times.count; c++) {
-      is_written &= write_sample(series, entry, times.cells[c].cell, c == 0, run,
+      is_written &= write_sample(series, series->samples, entry, times.cells[c].cell, c == 0, run,
                                  times.cells[c].times_us, times.cells[c].count);
     }
     size_t kept[SCHEDULE_CELLS_MAX], count = label_race(&times, kept);
@@ -243,12 +242,6 @@ static int run_round(struct series *series, int64_t round, char *plan) {
   if (status == CLI_OK && campaign->launch.rank == 0) {
     status = campaign_read(campaign, &job, &bench);
     series->time = (uint64_t)time(NULL);
-    snprintf(run, sizeof run, "%s-%" PRIu64 "-a", campaign->id, series->time);
-    for (size_t i = 0; status == CLI_OK && round == 1 && i < series->size_count; i++) {
-      const struct label_entry *entry =
-          label_find(&series->log, series->collective, series->sizes[i]);
-      status = !entry || write_alone(series, entry, run) ? CLI_OK : CLI_FAILED;
-    }
     snprintf(run, sizeof run, "%s-%" PRIu64 "-%" PRId64, campaign->id, series->time, round);
     status = status == CLI_OK ? take_launch(series, &job, &bench, run, plan) : status;
   }
@@ -256,18 +249,30 @@ static int run_round(struct series *series, int64_t round, char *plan) {
   return status;
 }
 
+static int open_file(const char *path, FILE **file) {
+  *file = path ? fopen(path, "ae") : NULL;
+  return *file || !path ? CLI_OK : cli_fail("%s cannot be written", path);
+}
+
+static int close_file(const char *path, FILE *file) {
+  bool is_good = !file || (fflush(file) == 0 && !ferror(file));
+  if (file) {
+    fclose(file);
+  }
+  return is_good ? CLI_OK : cli_fail("%s cannot be written", path);
+}
+
 static int open_samples(struct series *series) {
-  series->samples = fopen(tune_calibrate_options.samples, "ae");
-  return series->samples ? CLI_OK
-                         : cli_fail("%s cannot be written", tune_calibrate_options.samples);
+  const struct tune_calibrate_options *o = &tune_calibrate_options;
+  int status = open_file(o->samples, &series->samples);
+  return status == CLI_OK ? open_file(o->alone, &series->alone_samples) : status;
 }
 
 static int close_samples(struct series *series) {
-  bool is_good = !series->samples || (fflush(series->samples) == 0 && !ferror(series->samples));
-  if (series->samples) {
-    fclose(series->samples);
-  }
-  return is_good ? CLI_OK : cli_fail("%s cannot be written", tune_calibrate_options.samples);
+  const struct tune_calibrate_options *o = &tune_calibrate_options;
+  int status = close_file(o->samples, series->samples);
+  int other = close_file(o->alone, series->alone_samples);
+  return status == CLI_OK ? other : status;
 }
 
 static int run_rounds(struct series *series) {
@@ -315,6 +320,11 @@ static int run_series(struct campaign *campaign, enum profile_collective collect
     status = open_samples(series);
   }
   status = status == CLI_OK ? run_rounds(series) : status;
+  if (series->cost_count > 0) {
+    campaign_say("%s: among the other cells NCCL's own choice takes %.2f times what it takes alone",
+                 profile_collective_name(collective),
+                 exp(series->cost_log / (double)series->cost_count));
+  }
   int closed = close_samples(series);
   bench_free(&series->alone);
   free(series);

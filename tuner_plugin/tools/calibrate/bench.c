@@ -159,3 +159,24 @@ double bench_time_us(const struct bench_row *row) {
   }
   return count > 0 ? sum / count : 0;
 }
+
+static int compare_times(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+double *bench_sort_calls(const struct bench_row *row, size_t *count) {
+  *count = 0;
+  double *times = calloc(row->places[0].count + row->places[1].count + 1, sizeof *times);
+  for (int place = 0; times && place < BENCH_PLACES; place++) {
+    for (size_t i = 1; row->places[place].calls_us && i < row->places[place].count; i++) {
+      times[(*count)++] = row->places[place].calls_us[i];
+    }
+  }
+  if (*count == 0) {
+    free(times);
+    return NULL;
+  }
+  qsort(times, *count, sizeof *times, compare_times);
+  return times;
+}

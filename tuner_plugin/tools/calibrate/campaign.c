@@ -167,9 +167,7 @@ int campaign_read_done(struct campaign *campaign, const char *path) {
 }
 
 bool campaign_owns(const struct campaign *campaign, const char *run) {
-  size_t length = strlen(run);
-  return strncmp(run, campaign->id, CAMPAIGN_ID_MAX - 1) == 0 && length > 2 &&
-         strcmp(run + length - 2, "-a") != 0;
+  return strncmp(run, campaign->id, CAMPAIGN_ID_MAX - 1) == 0;
 }
 
 size_t campaign_sizes(const struct campaign *campaign, enum profile_collective collective,

@@ -91,7 +91,7 @@ void campaign_close(struct campaign *campaign);
 /* Reads samples that are there already; none is no error. */
 int campaign_read_done(struct campaign *campaign, const char *path);
 
-/* Whether a sample's run was a launch of this campaign that tried cells. */
+/* Whether a sample's run was a launch of this campaign. */
 bool campaign_owns(const struct campaign *campaign, const char *run);
 
 /* The sizes that were asked for, as the benchmark will round them where that is known already. */

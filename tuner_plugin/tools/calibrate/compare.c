@@ -23,20 +23,10 @@ static struct label_summary summarize(const double *times_us, size_t count) {
   return label_summarize(sorted, count);
 }
 
-/* The median of all calls but the first of each place, which warms up. */
 static double time_of(const struct bench_row *row) {
-  size_t count = 0;
-  double *times = calloc(row->places[0].count + row->places[1].count + 1, sizeof *times);
-  for (int place = 0; times && place < BENCH_PLACES; place++) {
-    for (size_t i = 1; row->places[place].calls_us && i < row->places[place].count; i++) {
-      times[count++] = row->places[place].calls_us[i];
-    }
-  }
-  double result = bench_time_us(row);
-  if (count > 0) {
-    qsort(times, count, sizeof *times, compare_times);
-    result = label_summarize(times, count).median_us;
-  }
+  size_t count;
+  double *times = bench_sort_calls(row, &count);
+  double result = times ? label_summarize(times, count).median_us : bench_time_us(row);
   free(times);
   return result;
 }

@@ -69,7 +69,7 @@ static int tear_down(void **state) {
 static void examples_run_as_printed(void **state) {
   (void)state;
   static const char *const helps[] = {
-    "", "check", "show", "explain", "suggest", "diff", "import", "verify",
+    "", "check", "show", "explain", "fit", "suggest", "diff", "import", "verify",
   };
   for (size_t i = 0; i < sizeof helps / sizeof helps[0]; i++) {
     char command[64];
@@ -105,6 +105,10 @@ static void wrong_use_is_status_2(void **state) {
     "stratus-tune explain --bytes 4X",
     "stratus-tune explain --nodes 0",
     "stratus-tune explain --profile",
+    "stratus-tune explain --nccl 3.1",
+    "stratus-tune explain --nccl 2.28.x",
+    "stratus-tune explain --nccl 2.28.9 --machine gpus=0",
+    "stratus-tune explain --nccl 2.28.9 --machine wings=2",
     "stratus-tune explain left-over",
   };
   for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
@@ -175,6 +179,60 @@ static void show_finds_the_named_one_or_says_so(void **state) {
   assert_contains(errors, "no profile fits this machine");
   assert_int_equal(run("STRATUS_PROFILE=" EXAMPLE " stratus-tune show"), 0);
   assert_contains(output, "profile example");
+}
+
+/* The same as stock NCCL's own log (tests/data/tables), and as its release decides. */
+static void explain_tells_what_nccl_does(void **state) {
+  (void)state;
+#define MACHINE " --machine gpus=8,nics=8,mbps=200000,links=12,near=1,cpu=amd,cc=80 "
+#define CALL " -c allreduce -b 4M -n 2 -r 8 "
+  assert_int_equal(run("stratus-tune explain --nccl 2.29.7" CALL MACHINE), 0);
+  assert_contains(output, "nccl      2.29.7: tree ll128, at most 16 channels");
+  assert_contains(output, "nccl says tree     ll128          114.0 us");
+  assert_contains(output, "no profile fits this machine");
+  assert_int_equal(run("stratus-tune explain" CALL
+                       "--topology tests/data/tables/22907-a100-200g-near-2x8.table"),
+                   0);
+  assert_contains(output, "nccl      2.29.7: tree ll128");
+  assert_contains(output, "topology  given: ring 8 x 24 GB/s");
+  /* A row's cell that is not there is NCCL's to replace. */
+  assert_int_equal(run("stratus-tune explain --nccl 2.28 --machine near=0 -p tests/data/profiles/"
+                       "complete.profile -n 2 -r 8 -b 64K"),
+                   0);
+  assert_contains(output, "NCCL rules the row's cell tree ll128 out");
+}
+
+static void fit_makes_a_profile_that_explain_tells_about(void **state) {
+  (void)state;
+  assert_int_equal(run("stratus-tune fit tests/data/samples/example.jsonl --id fitted-here -o "
+                       "$XDG_CONFIG_HOME/fitted.profile"),
+                   0);
+  assert_contains(output, "110 samples, 2 collectives and shapes");
+  assert_int_equal(run("stratus-tune check $XDG_CONFIG_HOME/fitted.profile"), 0);
+  assert_contains(output, "profile fitted-here");
+  assert_int_equal(run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 2 -r 1 -b 1M"),
+                   0);
+  assert_contains(output, "choice    ring simple, NCCL's number of channels");
+  assert_contains(output, "measured  ");
+  assert_contains(output, "predicted ");
+  /* Three nodes were not measured: both neighbours say the same. */
+  assert_int_equal(run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 3 -r 1 -b 1M"),
+                   0);
+  assert_contains(output, "carried over from other numbers of nodes");
+  assert_int_equal(run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 9 -r 1 -b 1M"),
+                   0);
+  assert_contains(output, "nothing that can be carried there");
+  /* [match], [net] and [env] are the base's, the tables are not. */
+  assert_int_equal(run("stratus-tune fit tests/data/samples/example.jsonl --base "
+                       "tests/data/profiles/complete.profile"),
+                   0);
+  assert_contains(output, "NCCL_BUFFSIZE = 8M");
+  assert_contains(output, "flows = ");
+  assert_null(strstr(output, "pat"));
+  assert_int_equal(run("stratus-tune fit " EXAMPLE), 1);
+  assert_contains(errors, "example.profile:1: is no JSON object");
+  assert_int_equal(run("stratus-tune fit tests/data/samples/example.jsonl --env other"), 1);
+  assert_contains(errors, "no sample has the variables \"other\"");
 }
 
 static void explain_tells_choice_and_reason(void **state) {
@@ -249,6 +307,8 @@ int main(void) {
     cmocka_unit_test(check_names_the_place),
     cmocka_unit_test(show_prints_all_of_it),
     cmocka_unit_test(show_finds_the_named_one_or_says_so),
+    cmocka_unit_test(explain_tells_what_nccl_does),
+    cmocka_unit_test(fit_makes_a_profile_that_explain_tells_about),
     cmocka_unit_test(explain_tells_choice_and_reason),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -17,6 +17,12 @@ static const struct cli_option explain_options[] = {
   { "nodes", 'n', CLI_INT, &tune_explain_options.nodes, "COUNT", "nodes of the communicator", 1,
     1000000 },
   { "ppn", 'r', CLI_INT, &tune_explain_options.ppn, "COUNT", "ranks on each node", 1, 1024 },
+  { "nccl", 0, CLI_STRING, &tune_explain_options.nccl, "RELEASE",
+    "tell what this release chooses by itself, as in 2.28.9", 0, 0 },
+  { "machine", 0, CLI_STRING, &tune_explain_options.machine, "WORDS",
+    "of each host, for --nccl: gpus=8,nics=4,mbps=100000,links=12,near=0,cc=80,cpu=intel", 0, 0 },
+  { "topology", 0, CLI_STRING, &tune_explain_options.topology, "FILE",
+    "channels and bandwidths from NCCL's log instead (tuner_plugin/model/nccl_table.h)", 0, 0 },
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 
@@ -72,6 +78,16 @@ static const struct cli_option suggest_options[] = {
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 
+static const struct cli_option fit_options[] = {
+  { "output", 'o', CLI_STRING, &tune_fit_options.output, "FILE", "write the profile there", 0, 0 },
+  { "base", 0, CLI_STRING, &tune_fit_options.base, "FILE",
+    "profile whose [match], [net] and [env] the new one gets", 0, 0 },
+  { "id", 0, CLI_STRING, &tune_fit_options.id, "NAME", "of the new profile", 0, 0 },
+  { "env", 0, CLI_STRING, &tune_fit_options.env, "NAME",
+    "take only samples with this set of variables", 0, 0 },
+  { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
+};
+
 static const struct cli_command commands[] = {
   { .name = "check",
     .summary = "tell whether files are good profiles, with line and column of what is wrong",
@@ -113,10 +129,18 @@ static const struct cli_command commands[] = {
     .has_json = true,
     .options = verify_options,
     .run = tune_verify },
+  { .name = "fit",
+    .summary = "make a profile of samples: rows where NCCL's own choice was beaten for sure",
+    .arguments = "SAMPLES...",
+    .min_arguments = 1,
+    .max_arguments = -1,
+    .example = "stratus-tune fit tests/data/samples/example.jsonl",
+    .options = fit_options,
+    .run = tune_fit },
   { .name = "explain",
-    .summary = "tell what a profile chooses for a collective, and why",
+    .summary = "tell what NCCL and a profile choose for a collective, and why",
     .example = "stratus-tune explain --profile tuner_plugin/profiles/example.profile "
-               "--coll allreduce --bytes 4M --nodes 8 --ppn 8",
+               "--coll allreduce --bytes 4M --nodes 8 --ppn 8 --nccl 2.28.9",
     .has_json = true,
     .options = explain_options,
     .run = tune_explain },

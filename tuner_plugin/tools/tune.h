@@ -36,8 +36,20 @@ struct tune_verify_options {
 extern struct tune_verify_options tune_verify_options;
 int tune_verify(int argument_count, char **arguments, bool is_json);
 
+struct tune_fit_options {
+  const char *output;
+  const char *base;
+  const char *id;
+  const char *env;
+};
+extern struct tune_fit_options tune_fit_options;
+int tune_fit(int argument_count, char **arguments, bool is_json);
+
 struct tune_explain_options {
   const char *profile;
+  const char *nccl;
+  const char *machine;
+  const char *topology;
   int collective;
   uint64_t bytes;
   int64_t nodes;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune explain: what a profile chooses for one call, and why. Asks the plugin's own
- * decision code, so that the answer is the plugin's. */
+/* stratus-tune explain: what NCCL chooses by itself for one call, what a profile makes of it, and
+ * why. Asks the plugin's own decision code, so that the answer is the plugin's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "common/profile_match.h"
 #include "tuner_plugin/decide/compile.h"
 #include "tuner_plugin/decide/decide.h"
 #include "tuner_plugin/decide/guard.h"
-#include "tuner_plugin/tools/tune.h"
+#include "tuner_plugin/tools/tune_explain.h"
 
 struct tune_explain_options tune_explain_options = {
   .collective = PROFILE_ALLREDUCE,
@@ -17,39 +19,70 @@ struct tune_explain_options tune_explain_options = {
   .ppn = 8,
 };
 
-struct question {
-  const struct profile *profile;
-  enum profile_collective collective;
-  uint64_t bytes;
-  uint32_t nodes;
-  uint32_t ppn;
-};
-
-struct answer {
-  bool is_chosen;
-  struct decide_row row; /* if chosen */
-  uint64_t bytes_lo;     /* of the row */
-  bool is_blind;         /* NCCL 2.21 would take it too */
-  char reason[256];
-};
-
 /* Why no row holds. */
-static void explain_absence(const struct question *question, struct answer *answer) {
+static void explain_absence(const struct explain_question *question,
+                            struct explain_answer *answer) {
   if (question->nodes < 2) {
     snprintf(answer->reason, sizeof answer->reason,
              "one node: profiles are about collectives over the network");
-  } else if (!profile_find_table(question->profile, question->collective, question->nodes,
-                                 question->ppn)) {
+  } else if (profile_find_table(question->profile, question->collective, question->nodes,
+                                question->ppn)) {
     snprintf(answer->reason, sizeof answer->reason,
-             "the profile has no table for %s on %" PRIu32 " nodes x %" PRIu32 " ranks",
-             profile_collective_name(question->collective), question->nodes, question->ppn);
+             "the table for this shape has no row for this size, or none that gains enough");
   } else {
     snprintf(answer->reason, sizeof answer->reason,
-             "the table for this shape has no row for this size");
+             "the profile has no table for %s on %" PRIu32 " nodes x %" PRIu32
+             " ranks, and nothing that can be carried there",
+             profile_collective_name(question->collective), question->nodes, question->ppn);
   }
 }
 
-static int find_answer(const struct question *question, struct answer *answer) {
+/* What the plugin would do with NCCL's costs, as far as they are known. */
+static void judge_row(const struct decide_row *row, struct explain_answer *answer) {
+  const struct explain_default *usual = &answer->usual;
+  if (!usual->is_known) {
+    snprintf(answer->reason, sizeof answer->reason, "a row of the profile holds");
+    return;
+  }
+  nccl_costs costs;
+  memcpy(costs, usual->costs, sizeof costs);
+  struct decide_costs view = { &costs[0][0], PROFILE_ALGORITHM_COUNT, PROFILE_PROTOCOL_COUNT };
+  enum guard_verdict verdict = guard_check_row(view, row);
+  bool is_against_other = row->over != DECIDE_ANY_CELL &&
+                          row->over != decide_cell(usual->cell.algorithm, usual->cell.protocol);
+  if (verdict != GUARD_REFUSED) {
+    snprintf(answer->reason, sizeof answer->reason, "a row of the profile holds");
+    return;
+  }
+  answer->is_chosen = false;
+  if (is_against_other) {
+    snprintf(answer->reason, sizeof answer->reason,
+             "the row was measured against another choice of NCCL's than %s %s",
+             profile_algorithm_name(usual->cell.algorithm),
+             profile_protocol_name(usual->cell.protocol));
+  } else if (usual->costs[row->algo][row->proto] < 0) {
+    snprintf(answer->reason, sizeof answer->reason, "NCCL rules the row's cell %s %s out",
+             profile_algorithm_name(row->algo), profile_protocol_name(row->proto));
+  } else {
+    snprintf(answer->reason, sizeof answer->reason,
+             "NCCL puts the row's cell %s %s 256 times over its best",
+             profile_algorithm_name(row->algo), profile_protocol_name(row->proto));
+  }
+}
+
+/* The profile's row behind a decision, for its figures; NULL if it was carried over. */
+static const struct profile_row *find_source(const struct explain_question *question) {
+  const struct profile_table *table =
+      profile_find_table(question->profile, question->collective, question->nodes, question->ppn);
+  for (size_t i = 0; table && i < table->row_count; i++) {
+    if (question->bytes >= table->rows[i].bytes_lo && question->bytes < table->rows[i].bytes_hi) {
+      return &table->rows[i];
+    }
+  }
+  return NULL;
+}
+
+static int find_answer(const struct explain_question *question, struct explain_answer *answer) {
   size_t ranks = (size_t)question->nodes * question->ppn;
   size_t count = compile_count_rows(question->profile, ranks, question->nodes);
   uint64_t *starts = calloc(count + 1, sizeof *starts);
@@ -64,7 +97,8 @@ static int find_answer(const struct question *question, struct answer *answer) {
       answer->row = *row;
       answer->bytes_lo = starts[row - rows];
       answer->is_blind = guard_allows_blind(question->collective, row->algo, row->proto);
-      snprintf(answer->reason, sizeof answer->reason, "a row of the profile holds");
+      answer->source = find_source(question);
+      judge_row(row, answer);
     } else {
       explain_absence(question, answer);
     }
@@ -74,73 +108,54 @@ static int find_answer(const struct question *question, struct answer *answer) {
   return status;
 }
 
-static int print_answer(const struct question *question, const struct answer *answer,
-                        const char *path) {
-  char size[QUANTITY_TEXT_MAX], range[TUNE_RANGE_TEXT_MAX];
-  char channels[TUNE_CHANNELS_TEXT_MAX], hash[TUNE_HASH_TEXT_MAX];
-  printf("call      %s of %s on %" PRIu32 " nodes x %" PRIu32 " ranks\n",
-         profile_collective_name(question->collective), quantity_format_size(question->bytes, size),
-         question->nodes, question->ppn);
-  printf("profile   %s, hash %s, from %s\n", question->profile->meta.id,
-         tune_format_hash(question->profile, hash), path);
-  if (!answer->is_chosen) {
-    printf("choice    NCCL's own\nreason    %s\n", answer->reason);
-    return fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
+/* The named profile, or the one that fits here; that there is none is an error only where nothing
+ * else was asked. */
+static int load_profile(const struct explain_answer *answer, struct profile *profile,
+                        char path[PROFILE_PATH_MAX], bool *is_loaded) {
+  struct profile_error error;
+  const char *name = tune_explain_options.profile;
+  if (name || !answer->usual.is_known) {
+    int status = tune_load(name, profile, path);
+    *is_loaded = status == CLI_OK;
+    return status;
   }
-  printf("choice    %s %s, %s\n", profile_algorithm_name(answer->row.algo),
-         profile_protocol_name(answer->row.proto),
-         tune_format_channels(answer->row.channels, channels));
-  printf("reason    the row for %s\n",
-         tune_format_range(answer->bytes_lo, answer->row.bytes_hi, range));
-  printf("but       NCCL's own where its cost table rules the cell out or puts it 256 times over "
-         "its best\n");
-  if (!answer->is_blind) {
-    printf("          and in NCCL 2.21, which shows no costs, as not every communicator has it\n");
-  }
-  return fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
-}
-
-static json_t *json_answer(const struct question *question, const struct answer *answer,
-                           const char *path) {
-  char hash[TUNE_HASH_TEXT_MAX];
-  json_t *choice = json_null();
-  if (answer->is_chosen) {
-    choice =
-        json_pack("{s:s, s:s, s:I, s:o, s:o}", "algo", profile_algorithm_name(answer->row.algo),
-                  "proto", profile_protocol_name(answer->row.proto), "channels",
-                  (json_int_t)answer->row.channels, "bytes_lo", tune_json_bytes(answer->bytes_lo),
-                  "bytes_hi", tune_json_bytes(answer->row.bytes_hi));
-  }
-  return json_pack("{s:s, s:o, s:I, s:I, s:{s:s, s:s, s:s}, s:o, s:s}", "collective",
-                   profile_collective_name(question->collective), "bytes",
-                   tune_json_bytes(question->bytes), "nodes", (json_int_t)question->nodes, "ppn",
-                   (json_int_t)question->ppn, "profile", "id", question->profile->meta.id, "hash",
-                   tune_format_hash(question->profile, hash), "file", path, "choice", choice,
-                   "reason", answer->reason);
+  *is_loaded = profile_match_load(profile, path, &error) == 0;
+  return CLI_OK;
 }
 
 int tune_explain(int argument_count, char **arguments, bool is_json) {
   (void)argument_count, (void)arguments;
   const struct tune_explain_options *options = &tune_explain_options;
-  struct profile profile;
-  char path[PROFILE_PATH_MAX];
-  int status = tune_load(options->profile, &profile, path);
-  if (status != CLI_OK) {
-    return status;
-  }
-  struct question question = {
-    .profile = &profile,
+  struct explain_question question = {
     .collective = (enum profile_collective)options->collective,
     .bytes = options->bytes,
     .nodes = (uint32_t)options->nodes,
     .ppn = (uint32_t)options->ppn,
   };
-  struct answer answer = { 0 };
-  status = find_answer(&question, &answer);
+  struct explain_answer answer = { 0 };
+  struct profile profile;
+  char path[PROFILE_PATH_MAX] = "";
+  int status = explain_find_default(&question, &answer.usual);
+  bool is_loaded = false;
   if (status == CLI_OK) {
-    status = is_json ? tune_print_json(json_answer(&question, &answer, path))
-                     : print_answer(&question, &answer, path);
+    status = load_profile(&answer, &profile, path, &is_loaded);
   }
-  profile_free(&profile);
+  if (status != CLI_OK) {
+    return status;
+  }
+  if (is_loaded) {
+    question.profile = &profile;
+    status = find_answer(&question, &answer);
+  } else {
+    snprintf(answer.reason, sizeof answer.reason,
+             "no profile fits this machine, and none was named");
+  }
+  if (status == CLI_OK) {
+    status = is_json ? tune_print_json(explain_json(&question, &answer, path))
+                     : explain_print(&question, &answer, path);
+  }
+  if (is_loaded) {
+    profile_free(&profile);
+  }
   return status;
 }

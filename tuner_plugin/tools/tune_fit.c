@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stratus-tune fit: samples -> a profile. What the tables do not say, [match], [net] and [env],
+ * comes from a base profile, if one is given. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tuner_plugin/model/fit.h"
+#include "tuner_plugin/model/sample_file.h"
+#include "tuner_plugin/tools/tune.h"
+
+struct tune_fit_options tune_fit_options = {
+  .id = "fitted",
+};
+
+static int read_samples(int count, char **paths, struct sample_file *file) {
+  for (int i = 0; i < count; i++) {
+    struct profile_error error;
+    if (sample_file_read(paths[i], file, &error) < 0) {
+      char text[sizeof error];
+      return cli_fail("%s", profile_error_format(&error, text, sizeof text));
+    }
+  }
+  return file->count > 0 ? CLI_OK : cli_fail("there is no sample");
+}
+
+/* Samples with other variables set, or in place where others are not, measure something else. */
+static int keep_comparable(struct sample_file *file) {
+  const char *env = tune_fit_options.env;
+  size_t kept = 0, in_place = 0;
+  for (size_t i = 0; i < file->count; i++) {
+    if (!env) {
+      env = file->samples[0].env;
+    }
+    if (strcmp(file->samples[i].env, env) != 0) {
+      if (tune_fit_options.env) {
+        continue;
+      }
+      return cli_fail("samples with different variables, \"%s\" and \"%s\": choose with --env", env,
+                      file->samples[i].env);
+    }
+    in_place += file->samples[i].is_in_place;
+    file->samples[kept++] = file->samples[i];
+  }
+  bool is_all_in_place = in_place == kept;
+  file->count = kept;
+  kept = 0;
+  for (size_t i = 0; i < file->count; i++) {
+    if (is_all_in_place || !file->samples[i].is_in_place) {
+      file->samples[kept++] = file->samples[i];
+    }
+  }
+  file->count = kept;
+  return kept > 0 ? CLI_OK : cli_fail("no sample has the variables \"%s\"", env);
+}
+
+/* Releases and date of the samples; the tables hold for the last release's patches, too. */
+static void fill_meta(const struct sample_file *file, struct profile_meta *meta) {
+  uint64_t newest = 0;
+  meta->nccl_min = meta->nccl_max = 0;
+  for (size_t i = 0; i < file->count; i++) {
+    const struct sample *sample = &file->samples[i];
+    newest = sample->time > newest ? sample->time : newest;
+    if (sample->nccl > 0 && (meta->nccl_min == 0 || sample->nccl < meta->nccl_min)) {
+      meta->nccl_min = sample->nccl;
+    }
+    meta->nccl_max = sample->nccl > meta->nccl_max ? sample->nccl : meta->nccl_max;
+  }
+  if (meta->nccl_max > 0) {
+    meta->nccl_max = meta->nccl_max / 100 * 100 + PROFILE_VERSION_PATCH_MAX;
+  }
+  snprintf(meta->id, sizeof meta->id, "%s", tune_fit_options.id);
+  snprintf(meta->source, sizeof meta->source, "stratus-tune fit, %zu samples of run %s on hosts %s",
+           file->count, file->samples[0].run, file->samples[0].hosts);
+  time_t seconds = (time_t)newest;
+  struct tm date;
+  meta->created[0] = '\0';
+  if (newest > 0 && gmtime_r(&seconds, &date)) {
+    strftime(meta->created, sizeof meta->created, "%Y-%m-%d", &date);
+  }
+}
+
+static int load_base(struct profile *profile) {
+  char path[PROFILE_PATH_MAX];
+  if (!tune_fit_options.base) {
+    *profile = (struct profile){ 0 };
+    return CLI_OK;
+  }
+  int status = tune_load(tune_fit_options.base, profile, path);
+  if (status != CLI_OK) {
+    return status;
+  }
+  struct profile kept = { .fit = profile->fit, .net = profile->net, .env = profile->env };
+  profile_free(profile);
+  *profile = kept;
+  return CLI_OK;
+}
+
+static int write_profile(const struct profile *profile) {
+  const char *path = tune_fit_options.output;
+  FILE *to = path ? fopen(path, "we") : stdout;
+  if (!to) {
+    return cli_fail("%s: %s", path, strerror(errno));
+  }
+  int result = profile_write(profile, to);
+  if (path && fclose(to) != 0) {
+    result = -EIO;
+  }
+  return result == 0 ? CLI_OK : cli_fail("%s: cannot be written", path ? path : "stdout");
+}
+
+int tune_fit(int argument_count, char **arguments, bool is_json) {
+  (void)is_json;
+  struct sample_file file = { 0 };
+  struct profile profile = { 0 };
+  struct profile_error error = { 0 };
+  struct fit_counts counts;
+  int status = read_samples(argument_count, arguments, &file);
+  if (status == CLI_OK) {
+    status = keep_comparable(&file);
+  }
+  if (status == CLI_OK) {
+    status = load_base(&profile);
+  }
+  if (status == CLI_OK && fit_profile(file.samples, file.count, &profile, &counts, &error) < 0) {
+    status = cli_fail("%s", error.text[0] ? error.text : "out of memory");
+  }
+  if (status == CLI_OK) {
+    fill_meta(&file, &profile.meta);
+    status = write_profile(&profile);
+  }
+  if (status == CLI_OK) {
+    fprintf(
+        stderr,
+        "%zu samples, %zu collectives and shapes, %zu sizes: in %zu of them %zu rows are better "
+        "than NCCL's own choice; %zu models\n",
+        file.count, counts.shapes, counts.points, counts.won, counts.rows, counts.models);
+  }
+  sample_file_free(&file);
+  profile_free(&profile);
+  return status;
+}

@@ -132,12 +132,10 @@ int tune_fit(int argument_count, char **arguments, bool is_json) {
     fill_meta(&file, &profile.meta);
     status = write_profile(&profile);
   }
-  if (status == CLI_OK) {
-    fprintf(
-        stderr,
-        "%zu samples, %zu collectives and shapes, %zu sizes: in %zu of them %zu rows are better "
-        "than NCCL's own choice; %zu models\n",
-        file.count, counts.shapes, counts.points, counts.won, counts.rows, counts.models);
+  if (status == CLI_OK && tune_fit_options.output) {
+    printf("%zu samples, %zu collectives and shapes, %zu sizes: in %zu of them %zu rows are better "
+           "than NCCL's own choice; %zu models\n",
+           file.count, counts.shapes, counts.points, counts.won, counts.rows, counts.models);
   }
   sample_file_free(&file);
   profile_free(&profile);

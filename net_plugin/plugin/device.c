@@ -98,6 +98,17 @@ static void set_speed(struct device *device, uint32_t system_mbps, const struct 
   }
 }
 
+/* A card beside the interface, as eRDMA's, is where the data goes through; and a speed that its
+ * driver tells is as good as one of the interface's. */
+static void prefer_hca(const struct rdma_nic *rdma, struct nic_facts *facts) {
+  if (!rdma || !rdma->pci_path[0]) {
+    return;
+  }
+  memcpy(facts->pci_path, rdma->pci_path, sizeof(facts->pci_path));
+  facts->numa_node = rdma->numa_node;
+  facts->speed_mbps = facts->speed_mbps ? facts->speed_mbps : rdma->speed_mbps;
+}
+
 static void add_physical(struct device_table *table, const struct interface *interface,
                          const struct device_settings *settings) {
   int index = table->count++;
@@ -114,6 +125,9 @@ static void add_physical(struct device_table *table, const struct interface *int
   struct nic_facts facts;
   nic_facts_read(settings->sysfs_root, interface->name, nic->index ? nic->index : (unsigned)index,
                  &facts);
+  if (settings->rdma) {
+    prefer_hca(rdma_nics_of(settings->rdma, interface->name), &facts);
+  }
   nic->numa_node = facts.numa_node;
   device->guid = facts.guid;
   memcpy(device->name, interface->name, sizeof(interface->name));
@@ -174,6 +188,17 @@ void device_table_discover(struct device_table *table, const struct interface *i
   if (settings->profile) {
     memcpy(table->profile_id, settings->profile->meta.id, sizeof(table->profile_id));
   }
+}
+
+unsigned device_table_nics(const struct device_table *table, struct nic out[DEVICE_PHYSICAL_MAX]) {
+  unsigned count = 0;
+  for (int i = 0; i < table->physical_count; i++) {
+    const struct device *device = &table->devices[i];
+    for (unsigned j = 0; j < device->nic_count && count < DEVICE_PHYSICAL_MAX; j++) {
+      out[count++] = device->nics[j];
+    }
+  }
+  return count;
 }
 
 const struct device *device_table_find(const struct device_table *table, int index) {

@@ -17,6 +17,7 @@
 #include "net_plugin/lane/nic.h"
 #include "net_plugin/plugin/interface.h"
 #include "net_plugin/plugin/nic_facts.h"
+#include "net_plugin/plugin/rdma_nics.h"
 
 enum {
   DEVICE_PHYSICAL_MAX = INTERFACE_CHOSEN_MAX,
@@ -78,6 +79,7 @@ struct device_settings {
   bool has_locality;             /* ask hwloc for NUMA nodes */
   const char *thread_cpus;       /* STRATUS_THREAD_CPUS */
   const cpu_set_t *allowed_cpus; /* of the process; NULL: threads are left alone */
+  const struct rdma_nics *rdma;  /* NULL: nothing is known of HCAs */
 };
 
 /* Fills the table from the chosen ones among `interfaces`. A table without any is no error. */
@@ -94,6 +96,9 @@ void device_append(struct device *device, const struct device *part);
  * topology for what they would become, and fails to start. */
 int device_table_fuse(struct device_table *table, const int *parts, int part_count, int limit,
                       int *index);
+
+/* All interfaces in use. Returns how many. */
+unsigned device_table_nics(const struct device_table *table, struct nic out[DEVICE_PHYSICAL_MAX]);
 
 /* NULL, after LOG_WARN, if there is no such device. */
 const struct device *device_table_find(const struct device_table *table, int index);

@@ -71,6 +71,8 @@ const char *interface_verdict_text(enum interface_verdict verdict) {
     return "another address of the interface is used";
   case INTERFACE_OVER_LIMIT:
     return "the limit of 16 interfaces is reached";
+  case INTERFACE_WITHOUT_HCA:
+    return "none of the HCAs in NCCL_IB_HCA is on it";
   }
   return "";
 }

@@ -30,6 +30,7 @@ enum interface_verdict {
   INTERFACE_LESS_PREFERRED,   /* there are better ones: ib*, the subnet of NCCL_COMM_ID, others */
   INTERFACE_SECOND_ADDRESS,   /* an earlier address of the interface is used */
   INTERFACE_OVER_LIMIT,       /* INTERFACE_CHOSEN_MAX are taken */
+  INTERFACE_WITHOUT_HCA,      /* NCCL_IB_HCA chooses others, see rdma_nics.h */
 };
 
 /* One address of one interface. */

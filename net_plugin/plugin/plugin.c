@@ -24,6 +24,7 @@
 #include "net_plugin/engine/nic_totals.h"
 #include "net_plugin/observe/observe.h"
 #include "net_plugin/lane/tcp/tcp_options.h"
+#include "net_plugin/lane/rdma/rdma_survey.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/placement.h"
 #include "net_plugin/plugin/profile_use.h"
@@ -76,6 +77,25 @@ static void announce_device(int index, const struct device *device) {
            is_placed ? placement_format(&nic->thread_cpus, cpus) : "");
 }
 
+/* Only what there is: why a NIC has none is told when its first connection is made. */
+static void announce_rdma(const struct device_table *table) {
+  struct rdma_survey_row *rows = calloc(RDMA_PORTS_MAX, sizeof(*rows));
+  struct nic nics[DEVICE_PHYSICAL_MAX];
+  unsigned nic_count = device_table_nics(table, nics);
+  unsigned count = rows ? rdma_survey(nics, nic_count, false, rows) : 0;
+  for (unsigned i = 0; i < count; i++) {
+    const struct rdma_survey_row *row = &rows[i];
+    if (row->is_used) {
+      const struct rdma_gid *gid = &row->port.gids[row->gid];
+      char text[RDMA_GID_TEXT_MAX];
+      LOG_INFO("RDMA: %s has %s port %d (%s, %s, GID %d, %s)", row->nic, row->port.name,
+               row->port.port, row->traits.model, rdma_survey_kind(row), gid->index,
+               rdma_gid_text(gid->bytes, text));
+    }
+  }
+  free(rows);
+}
+
 static void announce(int api_version, const struct device_table *table,
                      const struct discovery *discovery) {
   char profile[PROFILE_ID_MAX + 32] = "no profile";
@@ -89,6 +109,7 @@ static void announce(int api_version, const struct device_table *table,
   for (int i = 0; i < table->count; i++) {
     announce_device(i, &table->devices[i]);
   }
+  announce_rdma(table);
   if (table->latency_origin != DEVICE_FROM_DEFAULT) {
     LOG_INFO("latency %g us (from %s)", (double)table->latency_us,
              device_origin_name(table->latency_origin));

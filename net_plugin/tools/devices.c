@@ -12,6 +12,7 @@
 #include "net_plugin/plugin/placement.h"
 #include "net_plugin/setup/settings.h"
 #include "net_plugin/tools/net_tool.h"
+#include "net_plugin/tools/rdma.h"
 
 /* The device, or the address alone: whether packets leave by the NIC even against the routes. */
 static const char *binding(const struct nic *nic) {
@@ -63,7 +64,7 @@ static json_t *options_to_json(void) {
                    "tcp_congestion", options.congestion);
 }
 
-static int print_json(const struct discovery *found) {
+static int print_json(const struct discovery *found, const struct rdma_report *rdma) {
   json_t *devices = json_array();
   for (int i = 0; i < found->devices.count; i++) {
     json_array_append_new(devices, device_to_json(i, &found->devices.devices[i]));
@@ -82,6 +83,7 @@ static int print_json(const struct discovery *found) {
                           "latency_us", (double)found->devices.latency_us, "latency_from",
                           device_origin_name(found->devices.latency_origin));
   json_object_set_new(all, "options", options_to_json());
+  json_object_set_new(all, "rdma", rdma_report_to_json(rdma));
   json_object_set_new(all, "profile",
                       found->has_profile ? json_string(found->profile.meta.id) : json_null());
   bool is_written = all && json_dumpf(all, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
@@ -158,11 +160,15 @@ int net_tool_devices(int argument_count, char **arguments, bool is_json) {
   }
   settings_use_profile(found.has_profile ? &found.profile : NULL);
   int status = CLI_OK;
+  struct rdma_report rdma;
+  rdma_report_make(&found.devices, &rdma);
   if (is_json) {
-    status = print_json(&found);
+    status = print_json(&found, &rdma);
   } else {
     print_table(&found);
+    rdma_report_print(&rdma);
   }
+  rdma_report_free(&rdma);
   if (status == CLI_OK && found.devices.count == 0) {
     status = cli_fail("there is no usable interface: NCCL would go on without stratus");
   }

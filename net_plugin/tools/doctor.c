@@ -2,6 +2,7 @@
 /* stratus-net doctor: looks for what goes wrong between a built plugin and a job that uses it. NCCL
  * itself says nothing at its default log level when a plugin does not load. */
 #include <dlfcn.h>
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,10 @@
 #include "net_plugin/setup/secret.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/plugin_file.h"
+#include "net_plugin/tools/rdma.h"
 
 static int failures;
+static json_t *findings; /* NULL: told as text */
 
 enum finding { GOOD, HINT, BAD };
 
@@ -29,12 +32,18 @@ static void tell(enum finding finding, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static void tell(enum finding finding, const char *format, ...) {
   static const char *const marks[] = { "ok  ", "note", "BAD " };
-  printf("%s  ", marks[finding]);
+  static const char *const words[] = { "ok", "note", "bad" };
+  char text[2048];
   va_list arguments;
   va_start(arguments, format);
-  vprintf(format, arguments);
+  vsnprintf(text, sizeof(text), format, arguments);
   va_end(arguments);
-  putchar('\n');
+  if (findings) {
+    json_array_append_new(findings,
+                          json_pack("{s:s, s:s}", "finding", words[finding], "text", text));
+  } else {
+    printf("%s  %s\n", marks[finding], text);
+  }
   failures += finding == BAD;
 }
 
@@ -158,7 +167,9 @@ static void check_variables(void) {
     { "NCCL_NET_FORCE_MERGE", "decides which NICs NCCL fuses into one device" },
     { "NCCL_SOCKET_NTHREADS", "has no effect on stratus: see STRATUS_FLOWS" },
     { "NCCL_NSOCKS_PERTHREAD", "has no effect on stratus: see STRATUS_FLOWS" },
-    { "NCCL_IB_DISABLE", "has no effect on stratus" },
+    { "NCCL_IB_DISABLE", "keeps stratus, too, from using RDMA unless it is 0" },
+    { "NCCL_IB_HCA", "chooses HCAs, and with them the NICs" },
+    { "NCCL_IB_GID_INDEX", "is one index for all HCAs; without it each gets its own" },
     { "NCCL_ALGO", "wins over the tuner" },
     { "NCCL_PROTO", "wins over the tuner" },
     { "NCCL_DEBUG", "INFO shows the line with which stratus reports itself" },
@@ -199,6 +210,18 @@ static void tell_machine(void) {
        machine.gpu_pci_id[0] ? " " : "", machine.gpu_pci_id, machine.nic_count);
 }
 
+static void tell_rdma(enum rdma_finding finding, const char *text) {
+  static const enum finding same[] = { [RDMA_GOOD] = GOOD, [RDMA_HINT] = HINT, [RDMA_BAD] = BAD };
+  tell(same[finding], "%s", text);
+}
+
+static void check_rdma(const struct discovery *found) {
+  struct rdma_report report;
+  rdma_report_make(&found->devices, &report);
+  rdma_report_check(&report, tell_rdma);
+  rdma_report_free(&report);
+}
+
 static void check_devices(void) {
   static struct discovery found;
   if (discovery_run(&found)) {
@@ -219,6 +242,7 @@ static void check_devices(void) {
              : "");
   }
   check_host(&found);
+  check_rdma(&found);
   discovery_free(&found);
 }
 
@@ -242,7 +266,7 @@ static void check_trust(void) {
 int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
   (void)argument_count;
   (void)arguments;
-  (void)is_json;
+  findings = is_json ? json_array() : NULL;
   check_plugin();
   check_choice();
   check_nccl();
@@ -250,5 +274,11 @@ int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
   check_devices();
   check_trust();
   check_variables();
+  if (findings) {
+    json_t *all = json_pack("{s:b, s:o}", "healthy", failures == 0, "findings", findings);
+    json_dumpf(all, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(all);
+  }
   return failures ? CLI_FAILED : CLI_OK;
 }

@@ -67,6 +67,7 @@ static const struct cli_command commands[] = {
     .summary = "check that NCCL will find and load the plugin",
     .arguments = "",
     .example = "NCCL_NET_PLUGIN=stratus stratus-net doctor",
+    .has_json = true,
     .run = net_tool_doctor },
   { 0 },
 };

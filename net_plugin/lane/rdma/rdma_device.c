@@ -61,6 +61,16 @@ void rdma_device_configure(const struct rdma_settings *wanted, const char *root)
   pthread_mutex_unlock(&lock);
 }
 
+const char *rdma_device_settings(struct rdma_settings *out) {
+  pthread_mutex_lock(&lock);
+  if (!is_configured) {
+    configure(NULL, NULL);
+  }
+  *out = settings;
+  pthread_mutex_unlock(&lock);
+  return sysfs_root;
+}
+
 /* ---- choosing ---- */
 
 struct rdma_identity rdma_device_identity(const struct rdma_sysfs_port *port) {
@@ -103,6 +113,7 @@ static const struct rdma_sysfs_port *find_port(const struct nic *nic, int *gid,
   for (unsigned i = 0; i < count; i++) {
     if (rdma_sysfs_is_of_nic(sysfs_root, &ports[i], nic) &&
         rdma_device_judge(&ports[i], &settings, nic, gid, why) == 0) {
+      why[0] = '\0';
       return &ports[i];
     }
   }
@@ -239,6 +250,29 @@ destroy:
   return NULL;
 }
 
+/* Once for each interface, and as NCCL's other warnings at the first connection. */
+static void warn_of_settings(const struct rdma_sysfs_port *port, const struct nic *nic) {
+  static char warned[RDMA_PORTS_MAX][IF_NAMESIZE];
+  struct rdma_identity identity = rdma_device_identity(port);
+  char text[RDMA_QUIRKS_TEXT_MAX];
+  int64_t mtu = 0;
+  sysfs_read_int(sysfs_root, &mtu, "sys/class/net/%s/mtu", nic->name);
+  identity.mtu_netdev = (unsigned)mtu;
+  if (!rdma_quirks_warning(&identity, getenv("NCCL_PROTO"), text)) {
+    return;
+  }
+  for (int i = 0; i < RDMA_PORTS_MAX; i++) {
+    if (!strcmp(warned[i], nic->name)) {
+      return;
+    }
+    if (!warned[i][0]) {
+      snprintf(warned[i], sizeof(warned[i]), "%s", nic->name);
+      break;
+    }
+  }
+  LOG_WARN("%s", text);
+}
+
 static struct rdma_device *open_new(const struct nic *nic, char why[RDMA_WHY_MAX]) {
   if (settings.is_off) {
     snprintf(why, RDMA_WHY_MAX, "%s", settings.off_why);
@@ -255,7 +289,11 @@ static struct rdma_device *open_new(const struct nic *nic, char why[RDMA_WHY_MAX
     snprintf(why, RDMA_WHY_MAX, "%s needs libibverbs: %.150s", port->name, verbs_api_reason());
     return NULL;
   }
-  return create(api, port, gid, nic, why);
+  struct rdma_device *device = create(api, port, gid, nic, why);
+  if (device) {
+    warn_of_settings(port, nic);
+  }
+  return device;
 }
 
 /* ---- those that are open ---- */
@@ -281,6 +319,9 @@ static struct refusal *find_refusal(const char *nic) {
 
 static void refuse(const char *nic, const char *why, uint64_t now_ns) {
   struct refusal *refusal = find_refusal(nic);
+  if (!refusal && settings.is_wanted) {
+    LOG_WARN("STRATUS_RDMA=on, but %s goes by TCP: %s", nic, why);
+  }
   refusal = refusal ? refusal : &refusals[next_refusal++ % REFUSALS_MAX];
   snprintf(refusal->nic, sizeof(refusal->nic), "%s", nic);
   snprintf(refusal->why, sizeof(refusal->why), "%s", why);

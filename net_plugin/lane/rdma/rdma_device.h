@@ -74,6 +74,9 @@ struct rdma_watch {
  * when they are needed. Devices that are open stay as they are. */
 void rdma_device_configure(const struct rdma_settings *settings, const char *sysfs_root);
 
+/* The settings in force. Returns the root of sysfs. */
+const char *rdma_device_settings(struct rdma_settings *out);
+
 /* What rdma_quirks.h wants to know; mtu_netdev is left to the caller. Points into port. */
 struct rdma_identity rdma_device_identity(const struct rdma_sysfs_port *port);
 

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HCAs as the plugin sees them, shown and checked. */
+#include "net_plugin/tools/rdma.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "common/quantity.h"
+#include "common/sysfs.h"
+
+enum { TEXT_MAX = 512 };
+
+void rdma_report_make(const struct device_table *table, struct rdma_report *out) {
+  struct nic nics[DEVICE_PHYSICAL_MAX];
+  unsigned nic_count = device_table_nics(table, nics);
+  *out = (struct rdma_report){ .lockable_bytes = UINT64_MAX };
+  const char *root = rdma_device_settings(&out->settings);
+  rdma_sysfs_read_gpu(root, &out->gpu);
+  out->has_device_nodes = sysfs_exists(root, "dev/infiniband");
+  out->has_library = verbs_api_get() != NULL;
+  if (!out->has_library) {
+    snprintf(out->library_reason, sizeof(out->library_reason), "%.*s", RDMA_WHY_MAX - 1,
+             verbs_api_reason());
+  }
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    out->lockable_bytes = limit.rlim_cur;
+  }
+  out->rows = calloc(RDMA_PORTS_MAX, sizeof(*out->rows));
+  out->row_count = out->rows ? rdma_survey(nics, nic_count, true, out->rows) : 0;
+}
+
+void rdma_report_free(struct rdma_report *report) {
+  free(report->rows);
+  report->rows = NULL;
+}
+
+static unsigned used_count(const struct rdma_report *report) {
+  unsigned used = 0;
+  for (unsigned i = 0; i < report->row_count; i++) {
+    used += report->rows[i].is_used;
+  }
+  return used;
+}
+
+static bool can_dmabuf(const struct rdma_report *report) {
+  bool can = false;
+  for (unsigned i = 0; i < report->row_count; i++) {
+    can |= report->rows[i].has_dmabuf;
+  }
+  return can;
+}
+
+/* ---- JSON ---- */
+
+static json_t *text_or_null(const char *text) {
+  return text[0] ? json_string(text) : json_null();
+}
+
+static json_t *gids_to_json(const struct rdma_survey_row *row) {
+  json_t *list = json_array();
+  for (unsigned i = 0; i < row->port.gid_count; i++) {
+    const struct rdma_gid *gid = &row->port.gids[i];
+    char text[RDMA_GID_TEXT_MAX];
+    json_t *object = json_pack("{s:i, s:s, s:b}", "index", gid->index, "address",
+                               rdma_gid_text(gid->bytes, text), "chosen", (int)i == row->gid);
+    json_object_set_new(object, "roce_version",
+                        gid->roce_version ? json_integer(gid->roce_version) : json_null());
+    json_object_set_new(object, "interface", text_or_null(gid->netdev));
+    json_array_append_new(list, object);
+  }
+  return list;
+}
+
+static json_t *row_to_json(const struct rdma_survey_row *row) {
+  const struct rdma_sysfs_port *port = &row->port;
+  char guid[24];
+  snprintf(guid, sizeof(guid), "%016" PRIx64, port->guid);
+  json_t *object = json_pack("{s:s, s:i, s:s, s:s, s:s, s:i, s:s, s:b, s:o}", "hca", port->name,
+                             "port", port->port, "model", row->traits.model, "link_layer",
+                             port->is_infiniband ? "InfiniBand" : "Ethernet", "state", port->state,
+                             "speed_mbps", (int)port->speed_mbps, "guid", guid, "used",
+                             row->is_used, "gids", gids_to_json(row));
+  json_object_set_new(object, "kind", json_string(rdma_survey_kind(row)));
+  json_object_set_new(object, "interface", text_or_null(row->nic));
+  json_object_set_new(object, "pci_path", text_or_null(port->pci_path));
+  json_object_set_new(object, "driver", text_or_null(port->driver));
+  json_object_set_new(object, "numa_node",
+                      port->numa_node >= 0 ? json_integer(port->numa_node) : json_null());
+  json_object_set_new(object, "mtu",
+                      row->is_opened ? json_integer((json_int_t)row->mtu_bytes) : json_null());
+  json_object_set_new(object, "dmabuf",
+                      row->is_opened ? json_boolean(row->has_dmabuf) : json_null());
+  json_object_set_new(object, "reason", text_or_null(row->why));
+  json_object_set_new(object, "warning", text_or_null(row->warning));
+  return object;
+}
+
+json_t *rdma_report_to_json(const struct rdma_report *report) {
+  json_t *rows = json_array();
+  for (unsigned i = 0; i < report->row_count; i++) {
+    json_array_append_new(rows, row_to_json(&report->rows[i]));
+  }
+  json_t *object =
+      json_pack("{s:b, s:b, s:b, s:o}", "on", !report->settings.is_off, "libibverbs",
+                report->has_library, "device_nodes", report->has_device_nodes, "hcas", rows);
+  json_object_set_new(object, "off_reason",
+                      text_or_null(report->settings.off_why ? report->settings.off_why : ""));
+  json_object_set_new(object, "gpu",
+                      json_pack("{s:o, s:o, s:b, s:b}", "driver", text_or_null(report->gpu.nvidia),
+                                "peermem", text_or_null(report->gpu.peermem), "open_driver",
+                                report->gpu.has_open_driver, "dmabuf", can_dmabuf(report)));
+  return object;
+}
+
+/* ---- table ---- */
+
+static void print_row(const struct rdma_survey_row *row) {
+  char name[RDMA_HCA_NAME_MAX + 8], mtu[16] = "-", gid[16] = "-";
+  snprintf(name, sizeof(name), "%s:%d", row->port.name, row->port.port);
+  if (row->is_opened) {
+    snprintf(mtu, sizeof(mtu), "%u", row->mtu_bytes);
+  }
+  if (row->gid >= 0) {
+    snprintf(gid, sizeof(gid), "%d", row->port.gids[row->gid].index);
+  }
+  printf("%-15s  %-10s  %9u  %-10s  %5s  %-15s  %3s  %s\n", name, row->traits.model,
+         row->port.speed_mbps, rdma_survey_kind(row), mtu, row->nic[0] ? row->nic : "-", gid,
+         row->is_used ? "used" : row->why);
+  for (unsigned i = 0; i < row->port.gid_count; i++) {
+    const struct rdma_gid *it = &row->port.gids[i];
+    char text[RDMA_GID_TEXT_MAX], version[16] = "";
+    if (it->roce_version) {
+      snprintf(version, sizeof(version), "RoCE v%d", it->roce_version);
+    }
+    printf("    GID %-3d  %-40s  %-8s  %s\n", it->index, rdma_gid_text(it->bytes, text), version,
+           it->netdev);
+  }
+  if (row->warning[0]) {
+    printf("    %s\n", row->warning);
+  }
+}
+
+static const char *gpu_text(const struct rdma_report *report, char text[TEXT_MAX]) {
+  const struct rdma_gpu_facts *gpu = &report->gpu;
+  snprintf(text, TEXT_MAX, "driver %s, peer memory module %s, dma-buf %s",
+           gpu->nvidia[0] ? gpu->nvidia : "none", gpu->has_peermem ? gpu->peermem : "not loaded",
+           !can_dmabuf(report)    ? "not taken by any HCA in use"
+           : gpu->has_open_driver ? "possible"
+                                  : "taken by HCAs, but not given by this GPU driver");
+  return text;
+}
+
+void rdma_report_print(const struct rdma_report *report) {
+  char text[TEXT_MAX];
+  printf("\nRDMA: %s\n", report->settings.is_off   ? report->settings.off_why
+                         : report->row_count == 0  ? "there is no HCA"
+                         : !report->has_library    ? report->library_reason
+                         : used_count(report) == 0 ? "no HCA is used"
+                                                   : "on");
+  if (report->row_count == 0) {
+    return;
+  }
+  printf("%-15s  %-10s  %9s  %-10s  %5s  %-15s  %3s  %s\n", "HCA:port", "model", "Mb/s", "link",
+         "MTU", "interface", "GID", "state");
+  for (unsigned i = 0; i < report->row_count; i++) {
+    print_row(&report->rows[i]);
+  }
+  printf("GPU memory: %s\n", gpu_text(report, text));
+}
+
+/* ---- checks ---- */
+
+static void say(rdma_tell_fn *tell, enum rdma_finding finding, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void say(rdma_tell_fn *tell, enum rdma_finding finding, const char *format, ...) {
+  char text[TEXT_MAX];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  tell(finding, text);
+}
+
+static void check_row(const struct rdma_survey_row *row, rdma_tell_fn *tell) {
+  const struct rdma_sysfs_port *port = &row->port;
+  char text[RDMA_GID_TEXT_MAX];
+  if (row->is_used) {
+    const struct rdma_gid *gid = &port->gids[row->gid];
+    say(tell, RDMA_GOOD, "RDMA: %s uses %s port %d (%s, %s, %u Mb/s, MTU %u, GID %d = %s)",
+        row->nic, port->name, port->port, row->traits.model, rdma_survey_kind(row),
+        port->speed_mbps, row->mtu_bytes, gid->index, rdma_gid_text(gid->bytes, text));
+  } else {
+    say(tell, RDMA_HINT, "RDMA: %s port %d is not used: %s", port->name, port->port, row->why);
+  }
+  if (row->warning[0]) {
+    tell(RDMA_BAD, row->warning);
+  }
+}
+
+static void check_gpu(const struct rdma_report *report, rdma_tell_fn *tell) {
+  char text[TEXT_MAX];
+  bool is_direct = report->gpu.has_peermem || (report->gpu.has_open_driver && can_dmabuf(report));
+  if (!report->gpu.nvidia[0]) {
+    return;
+  }
+  say(tell, is_direct ? RDMA_GOOD : RDMA_HINT, "GPU memory and RDMA: %s%s", gpu_text(report, text),
+      is_direct ? "" : "; data is staged through host memory (modprobe nvidia-peermem)");
+}
+
+void rdma_report_check(const struct rdma_report *report, rdma_tell_fn *tell) {
+  const uint64_t enough = UINT64_C(1) << 30;
+  char text[QUANTITY_TEXT_MAX];
+  if (report->row_count == 0) {
+    tell(RDMA_GOOD, "RDMA: there is no HCA; TCP is used");
+    return;
+  }
+  if (report->settings.is_off) {
+    say(tell, RDMA_HINT, "RDMA is off: %s", report->settings.off_why);
+    return;
+  }
+  if (!report->has_library) {
+    say(tell, RDMA_BAD, "RDMA: libibverbs cannot be loaded (%s); install rdma-core",
+        report->library_reason);
+  }
+  if (!report->has_device_nodes) {
+    tell(RDMA_BAD, "RDMA: /dev/infiniband is missing; give it to the container, or load ib_uverbs");
+  }
+  for (unsigned i = 0; i < report->row_count; i++) {
+    check_row(&report->rows[i], tell);
+  }
+  if (used_count(report) == 0) {
+    return;
+  }
+  if (report->lockable_bytes < enough) {
+    say(tell, RDMA_BAD,
+        "the limit of locked memory is %s (ulimit -l): registrations will fail, set it "
+        "to unlimited",
+        quantity_format_size(report->lockable_bytes, text));
+  }
+  check_gpu(report, tell);
+}

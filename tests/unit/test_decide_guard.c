@@ -132,7 +132,9 @@ static void writes_the_cell_and_nothing_else(void **state) {
   const struct decide_row rows[] = {
     { .bytes_hi = UINT64_MAX, .algo = PROFILE_RING, .proto = PROFILE_SIMPLE, .channels = 4 },
   };
-  const struct decide_table table = { starts, rows, { 0, 0, 0, 0, 0, 1 }, { 0 } };
+  const struct decide_table table = { .starts = starts,
+                                      .rows = rows,
+                                      .first = { 0, 0, 0, 0, 0, 1 } };
   struct cells cells = all_ignored();
   cells.us[PROFILE_TREE][PROFILE_LL] = 3.0f;
   cells.us[PROFILE_RING][PROFILE_SIMPLE] = 4.0f;

@@ -16,8 +16,16 @@ const struct decide_row *decide_find_row(const struct decide_table *table, int c
   if (count == 0) {
     return NULL;
   }
-  /* Binary search for the last row that starts at or before `bytes`; a select instead of a branch
-   * keeps the time the same for every size. */
+  /* The last row that starts at or before `bytes`. Three places are looked at in one step, as they
+   * come from memory together; sums instead of branches keep the time the same for every size. */
+  while (count > 3) {
+    uint32_t quarter = count / 4;
+    const uint64_t *at = table->starts + base;
+    uint32_t passed = (uint32_t)(at[quarter] <= bytes) + (uint32_t)(at[2 * quarter] <= bytes) +
+                      (uint32_t)(at[3 * quarter] <= bytes);
+    base += passed * quarter;
+    count = passed == 3 ? count - 3 * quarter : quarter;
+  }
   while (count > 1) {
     uint32_t half = count / 2;
     base = table->starts[base + half] <= bytes ? base + half : base;

@@ -2,8 +2,8 @@
 /* The rules that keep a profile from making a job wrong, hang or far slower. */
 #include "tuner_plugin/decide/guard.h"
 
-#include <float.h>
 #include <stddef.h>
+#include <string.h>
 
 /* NCCL multiplies the cost of rings that would lose fp8 precision by 1024, so that only a call with
  * nothing else gets one (NVIDIA/nccl v2.30.7-1 src/enqueue.cc:2015-2021). The datatype is not told
@@ -15,24 +15,47 @@ static float cost_at(struct decide_costs costs, unsigned algo, unsigned proto) {
   return costs.us[(size_t)algo * (size_t)costs.protos + proto];
 }
 
+/* decide_cell of a place in the table; NCCL has had three protocols in all releases. */
+static unsigned cell_at(struct decide_costs costs, unsigned place) {
+  if (costs.protos == PROFILE_PROTOCOL_COUNT) {
+    return decide_cell(0, 0) + place;
+  }
+  return decide_cell(place / (unsigned)costs.protos, place % (unsigned)costs.protos);
+}
+
+/* A number that orders cells as NCCL's search does: by cost, then by place; those that it passes
+ * over come last. Costs from 0 on are ordered as their bits are, which spares a branch per cell:
+ * costs differ from call to call, and a wrongly guessed branch takes longer than the rest. */
+static uint64_t order_of(float cost, unsigned place) {
+  uint32_t bits;
+  memcpy(&bits, &cost, sizeof bits);
+  bits = bits == UINT32_C(0x80000000) ? 0 : bits; /* -0.0 */
+  return (uint64_t)bits << 32 | place;
+}
+
+/* FLT_MAX and what is beyond it: infinity, NaN, and, with their sign, all negative numbers. */
+#define ORDER_NONE ((uint64_t)UINT32_C(0x7f7fffff) << 32)
+
 /* NCCL's own choice: the first of the cheapest cells that are not negative
  * (src/enqueue.cc:2028-2046; NaN fails both comparisons, and so does infinity). Returns false if
  * there is none. */
-static bool find_default(struct decide_costs costs, unsigned *algo, unsigned *proto) {
-  bool is_found = false;
-  float cheapest = FLT_MAX;
-  for (unsigned a = 0; a < (unsigned)costs.algos; a++) {
-    for (unsigned p = 0; p < (unsigned)costs.protos; p++) {
-      float cost = cost_at(costs, a, p);
-      if (cost >= 0 && cost < cheapest) {
-        is_found = true;
-        cheapest = cost;
-        *algo = a;
-        *proto = p;
-      }
-    }
+static bool find_default(struct decide_costs costs, unsigned *place) {
+  unsigned count = (unsigned)costs.algos * (unsigned)costs.protos;
+  uint64_t even = ORDER_NONE,
+           odd = ORDER_NONE; /* two, as each comparison waits for the one before */
+  unsigned i = 0;
+  for (; i + 1 < count; i += 2) {
+    uint64_t first = order_of(costs.us[i], i), second = order_of(costs.us[i + 1], i + 1);
+    even = first < even ? first : even;
+    odd = second < odd ? second : odd;
   }
-  return is_found;
+  if (i < count) {
+    uint64_t last = order_of(costs.us[i], i);
+    even = last < even ? last : even;
+  }
+  even = odd < even ? odd : even;
+  *place = (unsigned)even;
+  return even < ORDER_NONE;
 }
 
 static enum guard_verdict check(struct decide_costs costs, unsigned algo, unsigned proto,
@@ -48,17 +71,17 @@ static enum guard_verdict check(struct decide_costs costs, unsigned algo, unsign
   if (!(wanted >= 0)) {
     return GUARD_REFUSED;
   }
-  unsigned default_algo, default_proto;
-  if (!find_default(costs, &default_algo, &default_proto)) {
+  unsigned place;
+  if (!find_default(costs, &place)) {
     return GUARD_REFUSED;
   }
-  if (over != DECIDE_ANY_CELL && over != decide_cell(default_algo, default_proto)) {
+  if (over != DECIDE_ANY_CELL && over != cell_at(costs, place)) {
     return GUARD_REFUSED;
   }
-  if (default_algo == algo && default_proto == proto) {
+  if (place == algo * (unsigned)costs.protos + proto) {
     return GUARD_IS_DEFAULT;
   }
-  double limit = GUARD_COST_RATIO * (double)cost_at(costs, default_algo, default_proto);
+  double limit = GUARD_COST_RATIO * (double)costs.us[place];
   return (double)wanted < limit ? GUARD_OVERRIDE : GUARD_REFUSED;
 }
 

@@ -37,15 +37,15 @@ const float nccl_tree_factor[PROFILE_PROTOCOL_COUNT][NCCL_TREE_FACTOR_COUNT] = {
     .5f, .5f, .5f, .6f, .7f, .8f, .7f, .7f, .8f, .9f, .9f },
 };
 
-static void set_row(nccl_limits limits, enum nccl_generation generation, double one, double two,
-                    double more) {
+static void set_row(double (*limits)[NCCL_SCALE_COUNT], enum nccl_generation generation, double one,
+                    double two, double more) {
   limits[generation][0] = one;
   limits[generation][1] = two;
   limits[generation][2] = more;
 }
 
 /* Blackwell's first rows were Hopper's, doubled. */
-static void double_row(nccl_limits limits) {
+static void double_row(double (*limits)[NCCL_SCALE_COUNT]) {
   for (int scale = 0; scale < NCCL_SCALE_COUNT; scale++) {
     limits[NCCL_BLACKWELL][scale] = 2 * limits[NCCL_HOPPER][scale];
   }

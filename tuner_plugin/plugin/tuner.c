@@ -26,8 +26,8 @@ struct tuner {
   bool has_share;                   /* of the profile cache */
   struct calibration *calibration;  /* NULL: none */
   struct record *record;            /* NULL: nobody asked for one */
-  uint64_t calls;                   /* atomic */
-  uint64_t chosen;                  /* atomic */
+  uint64_t chosen;                  /* atomic: calls for which the profile chose */
+  uint64_t left;                    /* atomic: all others; one addition for each call */
 };
 
 static void set_up_process(void) {
@@ -154,10 +154,7 @@ void tuner_close(struct tuner *tuner) {
 }
 
 static void count_call(struct tuner *tuner, bool is_chosen) {
-  __atomic_fetch_add(&tuner->calls, 1, __ATOMIC_RELAXED);
-  if (is_chosen) {
-    __atomic_fetch_add(&tuner->chosen, 1, __ATOMIC_RELAXED);
-  }
+  __atomic_fetch_add(is_chosen ? &tuner->chosen : &tuner->left, 1, __ATOMIC_RELAXED);
 }
 
 void tuner_choose_by_costs(struct tuner *tuner, int coll, size_t bytes, struct decide_costs costs,
@@ -194,8 +191,7 @@ uint32_t tuner_choose_chunk(struct tuner *tuner, int coll, size_t bytes, int alg
 }
 
 struct tuner_counts tuner_get_counts(const struct tuner *tuner) {
-  return (struct tuner_counts){
-    .calls = __atomic_load_n(&tuner->calls, __ATOMIC_RELAXED),
-    .chosen = __atomic_load_n(&tuner->chosen, __ATOMIC_RELAXED),
-  };
+  uint64_t chosen = __atomic_load_n(&tuner->chosen, __ATOMIC_RELAXED);
+  uint64_t left = __atomic_load_n(&tuner->left, __ATOMIC_RELAXED);
+  return (struct tuner_counts){ .calls = chosen + left, .chosen = chosen };
 }

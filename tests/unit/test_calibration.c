@@ -118,7 +118,7 @@ static void *call_often(void *argument) {
 /* Two threads on one communicator lose no call: every cell comes equally often. */
 static void threads_lose_no_call(void **state) {
   (void)state;
-  struct tuner *tuner = open_tuner(host, shape, "calibrate", "channels=0/allreduce:8=all");
+  struct tuner *tuner = open_tuner(host, shape, "calibrate", "run=1/channels=0/allreduce:8=all");
   static struct worker workers[2];
   pthread_t threads[2];
   for (int i = 0; i < 2; i++) {

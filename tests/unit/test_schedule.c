@@ -60,19 +60,41 @@ static const char *name(const struct schedule_set *set) {
 
 static void every_block_has_every_cell_once(void **state) {
   (void)state;
-  struct schedule_key key = { 7, PROFILE_ALLREDUCE, 4096 };
+  struct schedule_key key = { 7, 1, PROFILE_ALLREDUCE, 4096 };
   for (size_t count = 1; count <= SCHEDULE_CELLS_MAX; count++) {
     for (uint64_t block = 0; block < 50; block++) {
       uint64_t seen = 0;
       for (size_t i = 0; i < count; i++) {
-        size_t picked = schedule_pick(key, count, block * count + i);
+        struct schedule_turn turn = schedule_pick(key, count, block * count + i);
+        size_t picked = turn.cell;
+        assert_true(turn.is_counted == (block > 0));
         assert_true(picked < count);
         seen |= UINT64_C(1) << picked;
       }
       assert_int_equal(seen, (UINT64_C(1) << count) - 1);
     }
-    assert_true(schedule_is_first_use(count, count - 1));
-    assert_false(schedule_is_first_use(count, count));
+  }
+}
+
+/* Small sizes: behind the first block each cell comes `run` times in a row, two thirds count. */
+static void small_sizes_come_in_runs(void **state) {
+  (void)state;
+  enum { CELLS = 5, RUN = 6, BLOCKS = 40 };
+  struct schedule_key key = { 3, RUN, PROFILE_ALLREDUCE, SCHEDULE_RUN_BYTES };
+  struct schedule_key large = { 3, RUN, PROFILE_ALLREDUCE, SCHEDULE_RUN_BYTES + 1 };
+  int counted[CELLS] = { 0 };
+  for (uint64_t call = 0; call < CELLS + BLOCKS * CELLS * RUN; call++) {
+    struct schedule_turn turn = schedule_pick(key, CELLS, call);
+    uint64_t place = call < CELLS ? 0 : (call - CELLS) % RUN;
+    assert_true(turn.is_counted == (call >= CELLS && place >= RUN / 3));
+    if (place > 0) {
+      assert_int_equal(turn.cell, schedule_pick(key, CELLS, call - 1).cell);
+    }
+    counted[turn.cell] += turn.is_counted;
+    assert_true(schedule_pick(large, CELLS, call).is_counted == (call >= CELLS));
+  }
+  for (int i = 0; i < CELLS; i++) {
+    assert_int_equal(counted[i], BLOCKS * (RUN - RUN / 3));
   }
 }
 
@@ -82,9 +104,9 @@ static void no_place_is_favoured(void **state) {
   (void)state;
   enum { CELLS = 4, BLOCKS = 2400 };
   int seen[CELLS][CELLS] = { 0 };
-  struct schedule_key key = { 1, PROFILE_ALLGATHER, 1 << 20 };
+  struct schedule_key key = { 1, 1, PROFILE_ALLGATHER, 1 << 20 };
   for (int call = 0; call < CELLS * BLOCKS; call++) {
-    seen[call % CELLS][schedule_pick(key, CELLS, (uint64_t)call)]++;
+    seen[call % CELLS][schedule_pick(key, CELLS, (uint64_t)call).cell]++;
   }
   for (int i = 0; i < CELLS * CELLS; i++) {
     assert_in_range(seen[i / CELLS][i % CELLS], 490, 710);
@@ -93,14 +115,14 @@ static void no_place_is_favoured(void **state) {
 
 static void seed_size_and_collective_change_the_order(void **state) {
   (void)state;
-  static const struct schedule_key keys[] = { { 1, PROFILE_ALLREDUCE, 8 },
-                                              { 2, PROFILE_ALLREDUCE, 8 },
-                                              { 1, PROFILE_ALLREDUCE, 16 },
-                                              { 1, PROFILE_REDUCE, 8 } };
+  static const struct schedule_key keys[] = { { 1, 1, PROFILE_ALLREDUCE, 8 },
+                                              { 2, 1, PROFILE_ALLREDUCE, 8 },
+                                              { 1, 1, PROFILE_ALLREDUCE, 16 },
+                                              { 1, 1, PROFILE_REDUCE, 8 } };
   for (size_t i = 1; i < sizeof keys / sizeof keys[0]; i++) {
     int equal = 0;
     for (uint64_t call = 0; call < 600; call++) {
-      equal += schedule_pick(keys[0], 6, call) == schedule_pick(keys[i], 6, call);
+      equal += schedule_pick(keys[0], 6, call).cell == schedule_pick(keys[i], 6, call).cell;
     }
     assert_in_range(equal, 50, 150); /* by chance: 100 */
   }
@@ -174,8 +196,9 @@ static void collnet_keeps_its_channels(void **state) {
 static void plan_is_read_and_found(void **state) {
   (void)state;
   struct plan plan =
-      parse("seed=12/channels=1/allreduce:8,64K=all/allgather:8=tree.ll128@3,default");
+      parse("seed=12/run=3/channels=1/allreduce:8,64K=all/allgather:8=tree.ll128@3,default");
   assert_int_equal(plan.seed, 12);
+  assert_int_equal(plan.run, 3);
   assert_int_equal(plan.entry_count, 3);
   assert_int_equal(plan_find(&plan, PROFILE_ALLREDUCE, 65536), 1);
   assert_int_equal(plan_find(&plan, PROFILE_ALLGATHER, 8), 2);
@@ -195,6 +218,7 @@ static void bad_plans_name_the_fault(void **state) {
     { "", "COLLECTIVE:SIZES" },
     { "seed=1", "no collective" },
     { "seed=x/allreduce:8=all", "seed=" },
+    { "run=0/allreduce:8=all", "1 to 1000" },
     { "cost=0/allreduce:8=all", "1 to 200" },
     { "cost=201/allreduce:8=all", "1 to 200" },
     { "channels=65/allreduce:8=all", "0 to 64" },
@@ -227,6 +251,7 @@ static void bad_plans_name_the_fault(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_block_has_every_cell_once),
+    cmocka_unit_test(small_sizes_come_in_runs),
     cmocka_unit_test(no_place_is_favoured),
     cmocka_unit_test(seed_size_and_collective_change_the_order),
     cmocka_unit_test(never_tries_what_nccl_ruled_out),

@@ -145,8 +145,9 @@ static int read_collective(struct reader *reader, const char *text) {
   char word[WORD_MAX];
   const char *sizes;
   if (!take_word(text, ":=/", word, &sizes) || *sizes != ':') {
-    return fail(reader,
-                "\"%.40s\": accepted: seed=, ll=, cost=, channels=, or COLLECTIVE:SIZES=", text);
+    return fail(
+        reader,
+        "\"%.40s\": accepted: seed=, run=, ll=, cost=, channels=, or COLLECTIVE:SIZES=", text);
   }
   int collective = quantity_find_word(collective_words, word);
   if (collective < 0) {
@@ -206,6 +207,12 @@ static int read_setting(struct reader *reader, const char *name, const char *val
     plan->seed = (uint64_t)number;
     return 0;
   }
+  if (strcmp(name, "run") == 0) {
+    plan->run = (uint32_t)number;
+    return number >= 1 && number <= PLAN_RUN_MAX
+               ? 0
+               : fail(reader, "run= takes 1 to %d, not %s", PLAN_RUN_MAX, word);
+  }
   if (number < 1 || number > SCHEDULE_COST_FACTOR_MAX) {
     return fail(reader, "cost= takes 1 to %d, not %s", SCHEDULE_COST_FACTOR_MAX, word);
   }
@@ -217,6 +224,7 @@ int plan_parse(const char *text, struct plan_entry *entries, struct plan *plan,
                char error[PLAN_ERROR_MAX]) {
   struct reader reader = { plan, error };
   *plan = (struct plan){
+    .run = PLAN_RUN,
     .limits = { .ll_bytes = PLAN_LL_BYTES, .cost_factor = PLAN_COST_FACTOR },
     .channel_count = 1,
     .entries = entries,
@@ -225,7 +233,7 @@ int plan_parse(const char *text, struct plan_entry *entries, struct plan *plan,
     char word[WORD_MAX];
     const char *next;
     bool is_setting = take_word(text, "=:/", word, &next) && *next == '=' &&
-                      quantity_find_word("seed|ll|cost|channels", word) >= 0;
+                      quantity_find_word("seed|run|ll|cost|channels", word) >= 0;
     int result =
         is_setting ? read_setting(&reader, word, next + 1) : read_collective(&reader, text);
     if (result < 0) {

@@ -3,10 +3,11 @@
  * Owns: nothing; the entries are the caller's.  Threads: any.
  * Blocks: never.  Fails: -EINVAL for bad text, with the place and what is accepted.
  *
- *   seed=7/ll=1M/cost=4/channels=0,2/allreduce:8,64K=all/allreduce:1M=tree.simple,ring.simple@2
+ *   seed=7/run=6/ll=1M/cost=4/channels=0,2/allreduce:8,64K=all/allreduce:1M=tree.simple,ring.simple@2
  *
- * Parts are separated by slashes; no shell minds any of it. Of the first four, which come first,
- * each may be left out: seed of the order; size above which `all` leaves LL out; how many times
+ * Parts are separated by slashes; no shell minds any of it. Of the first five, which come first,
+ * each may be left out: seed of the order; calls of
+ * small sizes in a row; size above which `all` leaves LL out; how many times
  * dearer than NCCL's choice a cell of `all` may be in NCCL's own eyes; numbers of channels that
  * `all` tries, 0 for NCCL's own. Then come collectives with their sizes, in bytes as NCCL counts
  * for its tuner, and what to try there: `all` for every cell that NCCL offers, algorithm.protocol,
@@ -20,6 +21,8 @@
 enum {
   PLAN_ENTRIES_MAX = 512,
   PLAN_CHANNELS_MAX = 8,
+  PLAN_RUN = 6,
+  PLAN_RUN_MAX = 1000,
   PLAN_LL_BYTES = 1 << 20,
   PLAN_COST_FACTOR = 4, /* NCCL's table is wrong by up to 2 on clouds; 2 times worse is hopeless */
   PLAN_ERROR_MAX = 160,
@@ -35,6 +38,7 @@ struct plan_entry {
 
 struct plan {
   uint64_t seed;
+  uint32_t run;
   struct schedule_limits limits;
   uint16_t channels[PLAN_CHANNELS_MAX];
   size_t channel_count;

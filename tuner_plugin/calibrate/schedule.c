@@ -99,24 +99,33 @@ static uint64_t seed_of_block(struct schedule_key key, uint64_t block) {
   return random_next(&state);
 }
 
-size_t schedule_pick(struct schedule_key key, size_t count, uint64_t call) {
+/* The cell at `place` of a block. */
+static size_t deal(struct schedule_key key, size_t count, uint64_t block, uint64_t place) {
   uint8_t order[SCHEDULE_CELLS_MAX];
   for (size_t i = 0; i < count; i++) {
     order[i] = (uint8_t)i;
   }
   /* The remainder favours no cell by more than 32 in 2^64. */
-  uint64_t state = seed_of_block(key, call / count);
+  uint64_t state = seed_of_block(key, block);
   for (size_t i = count - 1; i > 0; i--) {
     size_t other = (size_t)(random_next(&state) % (i + 1));
     uint8_t kept = order[i];
     order[i] = order[other];
     order[other] = kept;
   }
-  return order[call % count];
+  return order[place];
 }
 
-bool schedule_is_first_use(size_t count, uint64_t call) {
-  return call < count;
+struct schedule_turn schedule_pick(struct schedule_key key, size_t count, uint64_t call) {
+  if (call < count) {
+    return (struct schedule_turn){ deal(key, count, 0, call), false };
+  }
+  uint64_t run = key.run > 1 && key.bytes <= SCHEDULE_RUN_BYTES ? key.run : 1;
+  uint64_t turn = (call - count) / run;
+  return (struct schedule_turn){
+    .cell = deal(key, count, 1 + turn / count, turn % count),
+    .is_counted = (call - count) % run >= run / 3,
+  };
 }
 
 bool schedule_is_same(const struct schedule_set *a, const struct schedule_set *b) {

@@ -7,11 +7,14 @@
  * k-th call of one collective and size on a communicator gets a cell by k alone, so that calls of
  * other sizes in between, in whatever order, change nothing.
  *
- *   call    0 1 2 3 | 4 5 6 7 | 8 9 ...     four cells: blocks of four calls
- *   cell    2 0 3 1 | 1 3 0 2 | ...         each block is a permutation, drawn from the seed
+ *   call    0 1 2 3 | 4 4 5 5 6 6 7 7 | ...     four cells, runs of two calls
+ *   cell    2 0 3 1 | 1 1 3 3 0 0 2 2 | ...     each block is a permutation, drawn from the seed
  *
  * Every block tries every cell once, so whatever slows the network for a while slows all alike. The
- * first block is not counted: a cell's first use sets up its connections. */
+ * first block is not counted: a cell's first use sets up its connections. Behind it small messages
+ * come in runs of the same cell, whose first third is not counted either: what the call before has
+ * left in caches, buffers and flows is then the cell's own. Large ones fill them anyway.
+ */
 #ifndef TUNER_PLUGIN_CALIBRATE_SCHEDULE_H
 #define TUNER_PLUGIN_CALIBRATE_SCHEDULE_H
 
@@ -23,6 +26,7 @@
 
 enum {
   SCHEDULE_CELLS_MAX = 32,
+  SCHEDULE_RUN_BYTES = 256 << 10, /* largest size that comes in runs */
   SCHEDULE_COST_FACTOR_MAX = 200, /* also for named cells: below what the plugin's guard refuses */
 };
 
@@ -68,15 +72,18 @@ void schedule_open(const struct schedule_wish *wish, struct schedule_limits limi
 /* What tells one stream of calls from another. */
 struct schedule_key {
   uint64_t seed;
+  uint32_t run; /* calls in a run; 0 is 1 */
   enum profile_collective collective;
   uint64_t bytes;
 };
 
-/* Place in cells[] of the call number `call`, from 0; `count` is not 0. */
-size_t schedule_pick(struct schedule_key key, size_t count, uint64_t call);
+struct schedule_turn {
+  size_t cell;     /* place in cells[] */
+  bool is_counted; /* else it sets up what the cell uses */
+};
 
-/* True for calls that set up what they use, and so are not counted. */
-bool schedule_is_first_use(size_t count, uint64_t call);
+/* What the call number `call`, from 0, does; `count` is not 0. */
+struct schedule_turn schedule_pick(struct schedule_key key, size_t count, uint64_t call);
 
 bool schedule_is_same(const struct schedule_set *a, const struct schedule_set *b);
 

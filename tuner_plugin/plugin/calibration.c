@@ -115,8 +115,13 @@ static bool next_cell(struct calibration *calibration, int place, struct decide_
   if (set.count == 0) {
     return false;
   }
-  struct schedule_key key = { calibration->plan.seed, entry->collective, entry->bytes };
-  size_t picked = schedule_pick(key, set.count, call);
+  struct schedule_key key = {
+    .seed = calibration->plan.seed,
+    .run = calibration->plan.run,
+    .collective = entry->collective,
+    .bytes = entry->bytes,
+  };
+  size_t picked = schedule_pick(key, set.count, call).cell;
   *cell = set.cells[picked];
   return picked > 0;
 }

@@ -3,7 +3,7 @@
 #include <stddef.h>
 
 #include "common/version.h"
-#include "tuner_plugin/calibrate/schedule.h"
+#include "tuner_plugin/calibrate/plan.h"
 #include "tuner_plugin/tools/calibrate/campaign.h"
 #include "tuner_plugin/tools/tune.h"
 
@@ -54,6 +54,9 @@ static const struct cli_option calibrate_options[] = {
     "cells that NCCL holds to be this many times worse are not tried", 1,
     SCHEDULE_COST_FACTOR_MAX },
   { "seed", 0, CLI_INT, &tune_calibrate_options.seed, "N", "of the order", 0, INT32_MAX },
+  { "run", 0, CLI_INT, &tune_calibrate_options.run, "N",
+    "calls in a row with the same cell, up to 256K; a third of them is not counted", 1,
+    PLAN_RUN_MAX },
   { "rounds", 0, CLI_INT, &tune_calibrate_options.rounds, "N",
     "launches; each after the first measures only what is undecided", 1, 99 },
   { "env-name", 0, CLI_STRING, &tune_calibrate_options.env_name, "NAME",

@@ -66,6 +66,7 @@ struct tune_calibrate_options {
   uint64_t ll_bytes;
   int64_t cost_factor;
   int64_t seed;
+  int64_t run;
   int64_t rounds;
   const char *env_name;
 };

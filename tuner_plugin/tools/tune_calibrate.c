@@ -21,6 +21,7 @@ struct tune_calibrate_options tune_calibrate_options = {
   .ll_bytes = PLAN_LL_BYTES,
   .cost_factor = PLAN_COST_FACTOR,
   .seed = 1,
+  .run = PLAN_RUN,
   .rounds = 1,
   .env_name = "default",
 };
@@ -57,8 +58,9 @@ enum { PLAN_TEXT_MAX = 1 << 16 };
 
 static void begin_plan(char *text) {
   const struct tune_calibrate_options *o = &tune_calibrate_options;
-  snprintf(text, PLAN_TEXT_MAX, "seed=%" PRId64 "/ll=%" PRIu64 "/cost=%" PRId64 "/channels=%s",
-           o->seed, o->ll_bytes, o->cost_factor, o->channels);
+  snprintf(text, PLAN_TEXT_MAX,
+           "seed=%" PRId64 "/run=%" PRId64 "/ll=%" PRIu64 "/cost=%" PRId64 "/channels=%s", o->seed,
+           o->run, o->ll_bytes, o->cost_factor, o->channels);
 }
 
 static void plan_all(const struct series *series, char *text) {
@@ -196,7 +198,8 @@ static int take_launch(struct series *series, const struct launch_job *job,
     struct label_times times;
     char error[LABEL_ERROR_MAX] = "the tuner said nothing: was it loaded? NCCL_DEBUG=INFO shows";
     if (!row || !entry ||
-        label_row(row, entry, (uint64_t)tune_calibrate_options.seed, habit, &times, error) < 0) {
+        label_row(row, entry, (uint64_t)tune_calibrate_options.seed,
+                  (uint32_t)tune_calibrate_options.run, habit, &times, error) < 0) {
       cli_fail("%s, %" PRIu64 " bytes not labelled: %s",
                profile_collective_name(series->collective), series->sizes[i], error);
       continue;
@@ -357,8 +360,9 @@ int tune_calibrate(int argument_count, char **arguments, bool is_json) {
   struct campaign *campaign = NULL;
   int status = check_options();
   char settings[256];
-  snprintf(settings, sizeof settings, "%s %s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64,
-           o->env_name, o->channels, o->ll_bytes, o->cost_factor, o->seed, o->rounds);
+  snprintf(settings, sizeof settings,
+           "%s %s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, o->env_name,
+           o->channels, o->ll_bytes, o->cost_factor, o->seed, o->run, o->rounds);
   if (status == CLI_OK) {
     status = campaign_open(&campaign, argument_count, arguments, settings);
   }

@@ -154,16 +154,16 @@ static int compare_times(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static void deal_out(const struct bench_row *row, const struct label_entry *entry, uint64_t seed,
-                     struct label_habit habit, struct label_times *times) {
-  struct schedule_key key = { seed, entry->collective, entry->bytes };
+static void deal_out(const struct bench_row *row, struct schedule_key key, struct label_habit habit,
+                     struct label_times *times) {
   uint64_t call = 0;
   for (int place = 0; place < BENCH_PLACES; place++) {
     const struct bench_times *measured = &row->places[place];
     call += measured->time_us > 0 ? habit.before : 0;
     for (size_t i = 0; i < measured->count; i++, call++) {
-      if (!schedule_is_first_use(times->count, call)) {
-        struct label_cell *cell = &times->cells[schedule_pick(key, times->count, call)];
+      struct schedule_turn turn = schedule_pick(key, times->count, call);
+      if (turn.is_counted) {
+        struct label_cell *cell = &times->cells[turn.cell];
         cell->times_us[cell->count++] = measured->calls_us[i];
       }
     }
@@ -172,7 +172,8 @@ static void deal_out(const struct bench_row *row, const struct label_entry *entr
 }
 
 int label_row(const struct bench_row *row, const struct label_entry *entry, uint64_t seed,
-              struct label_habit habit, struct label_times *times, char error[LABEL_ERROR_MAX]) {
+              uint32_t run, struct label_habit habit, struct label_times *times,
+              char error[LABEL_ERROR_MAX]) {
   *times = (struct label_times){ 0 };
   const char *objection = find_objection(row, entry, habit);
   if (objection) {
@@ -191,7 +192,8 @@ int label_row(const struct bench_row *row, const struct label_entry *entry, uint
     snprintf(error, LABEL_ERROR_MAX, "out of memory");
     return -ENOMEM;
   }
-  deal_out(row, entry, seed, habit, times);
+  struct schedule_key key = { seed, run, entry->collective, entry->bytes };
+  deal_out(row, key, habit, times);
   for (size_t i = 0; i < times->count; i++) {
     qsort(times->cells[i].times_us, times->cells[i].count, sizeof(double), compare_times);
   }

@@ -41,7 +41,7 @@ struct label_habit {
   uint64_t after;
 };
 
-/* The times of one cell, first uses left out. */
+/* The times of one cell, those that set up left out. */
 struct label_cell {
   struct schedule_cell cell;
   double *times_us; /* ascending after label_sort */
@@ -54,8 +54,10 @@ struct label_times {
 };
 
 enum { LABEL_ERROR_MAX = 256 };
+/* `seed` and `run` of the plan. */
 int label_row(const struct bench_row *row, const struct label_entry *entry, uint64_t seed,
-              struct label_habit habit, struct label_times *times, char error[LABEL_ERROR_MAX]);
+              uint32_t run, struct label_habit habit, struct label_times *times,
+              char error[LABEL_ERROR_MAX]);
 void label_free(struct label_times *times);
 
 /* Of times in ascending order. */

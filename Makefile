@@ -93,6 +93,8 @@ install: all
 	$(if $(TOOLS),install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin/)
 	install -d $(DESTDIR)$(PREFIX)/share/stratus/profiles
 	install -m 644 $(wildcard tuner_plugin/profiles/*.profile) $(DESTDIR)$(PREFIX)/share/stratus/profiles/
+	install -d $(DESTDIR)$(PREFIX)/share/stratus/report
+	install -m 644 scripts/report/*.py $(DESTDIR)$(PREFIX)/share/stratus/report/
 
 # ---- unit tests: tests/unit/test_<module>.c, one program each; `make test T=<module>` runs one ----
 

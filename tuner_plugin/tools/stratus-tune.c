@@ -171,6 +171,26 @@ static const struct cli_command commands[] = {
     .has_json = true,
     .options = suggest_options,
     .run = tune_suggest },
+  { .name = "report",
+    .summary = "plots and tables of measurements, profiles, probes: a page of HTML, Markdown, text",
+    .arguments = "[LABEL=]FILE...",
+    .min_arguments = 1,
+    .max_arguments = -1,
+    .example = "stratus-tune report tests/data/report/samples.jsonl "
+               "tests/data/report/chosen.profile --output build/report.html",
+    .has_json = true,
+    .options = tune_report_options,
+    .run = tune_report },
+  { .name = "compare",
+    .summary = "tell where B is faster or slower than A; status 1 when it is slower somewhere",
+    .arguments = "A B [A B]...",
+    .min_arguments = 2,
+    .max_arguments = -1,
+    .example = "stratus-tune compare tests/data/report/coll-none.1.json "
+               "tests/data/report/coll-stratus.1.json",
+    .has_json = true,
+    .options = tune_compare_options,
+    .run = tune_compare },
   { .name = NULL },
 };
 

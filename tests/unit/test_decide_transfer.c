@@ -138,7 +138,7 @@ static void steps_are_those_of_the_algorithms(void **state) {
 static void rows_are_carried_to_twice_and_half_the_nodes(void **state) {
   (void)state;
   static const char text[] = HEAD "[table allreduce nodes=4 ppn=8]\n" TREE_HALF LIKE_MODELS;
-  static const size_t held[] = { 2, 3, 4, 5, 6, 7, 8 }, not_held[] = { 1, 9, 16, 100 };
+  static const size_t held[] = { 3, 4, 5, 6, 7, 8 }, not_held[] = { 1, 2, 9, 16, 100 };
   for (size_t i = 0; i < sizeof held / sizeof held[0]; i++) {
     assert_int_equal(count_rows(text, held[i] * 8, held[i]), 1);
   }
@@ -157,10 +157,24 @@ static void sizes_are_compared_in_both_ways(void **state) {
   assert_int_equal(compiled.starts[0], 128 << 10);
   assert_int_equal(compiled.rows[0].bytes_hi, 4 << 20);
   release(&compiled);
-  compile_text(HEAD "[table allreduce nodes=4 ppn=8]\n" TREE_HALF LIKE_MODELS, 16, 2, &compiled);
+  compile_text(HEAD "[table allreduce nodes=8 ppn=8]\n" TREE_HALF LIKE_MODELS, 32, 4, &compiled);
   assert_int_equal(compiled.starts[0], 64 << 10);
   assert_int_equal(compiled.rows[0].bytes_hi, 2 << 20);
   release(&compiled);
+}
+
+/* 5 nodes: a tree over them is 2 or 3 deep; each is taken for what speaks against the row. */
+static void depth_is_taken_for_the_worse(void **state) {
+  (void)state;
+#define DEEP(algo, over)                                                                           \
+  HEAD "[table allreduce nodes=4 ppn=1]\n64K 4M " algo " simple 0 over=" over                      \
+       "/simple default_us=1300 choice_us=1000\n[model]\nallreduce tree simple 0 0 1000 4000000 "  \
+       "5\n"                                                                                       \
+       "allreduce ring simple 1000 0 0 4000000 5\n"
+  assert_int_equal(count_rows(DEEP("tree", "ring"), 4, 4), 1);
+  assert_int_equal(count_rows(DEEP("tree", "ring"), 5, 5), 0);
+  assert_int_equal(count_rows(DEEP("ring", "tree"), 5, 5), 1);
+  assert_int_equal(count_rows(DEEP("ring", "tree"), 3, 3), 0);
 }
 
 static void what_is_not_sure_is_not_carried(void **state) {
@@ -297,6 +311,7 @@ int main(void) {
     cmocka_unit_test(steps_are_those_of_the_algorithms),
     cmocka_unit_test(rows_are_carried_to_twice_and_half_the_nodes),
     cmocka_unit_test(sizes_are_compared_in_both_ways),
+    cmocka_unit_test(depth_is_taken_for_the_worse),
     cmocka_unit_test(what_is_not_sure_is_not_carried),
     cmocka_unit_test(compiled_rows_are_always_in_order),
     cmocka_unit_test(chunks_are_found_by_what_a_channel_carries),

@@ -233,7 +233,10 @@ static void hardly_any_choice_is_worse_than_the_default(void **state) {
   assert_true(at_measured.overrides * 20 > at_measured.points);
   assert_true(at_others.overrides > 0);
   size_t points = at_measured.points + at_others.points;
-  assert_true((at_measured.false_overrides + at_others.false_overrides) * 1000 <= points);
+  size_t overrides = at_measured.overrides + at_others.overrides;
+  size_t falsely = at_measured.false_overrides + at_others.false_overrides;
+  assert_true(falsely * 1000 <= points);
+  assert_true(falsely * 1000 <= overrides || overrides < 5000); /* few draws tell little */
   assert_true(at_measured.log_chosen < at_measured.log_default / 2);
 }
 

@@ -7,6 +7,7 @@
 enum {
   TRANSFER_GAIN_PERMILLE = 80, /* what must be gained at least, as the model may be wrong */
   TRANSFER_FACTOR = 2,         /* between numbers of nodes */
+  ALONE_NODES = 2,             /* nothing is carried from or to two nodes, see transfer.h */
   OPEN_END_FACTOR = 16,        /* of a range without an end, how much of it is looked at */
   VIEW_COUNT = 4,
 };
@@ -15,12 +16,18 @@ static bool is_shared(enum profile_collective collective) {
   return collective == PROFILE_ALLGATHER || collective == PROFILE_REDUCESCATTER;
 }
 
-static uint64_t depth_of(uint64_t nodes) {
-  return nodes <= 1 ? 0 : 64 - (uint64_t)__builtin_clzll(nodes - 1); /* rounded up */
+/* Of a tree over the nodes. */
+static uint64_t depth_of(uint64_t nodes, bool is_rounded_up) {
+  if (nodes <= 1) {
+    return 0;
+  }
+  uint64_t up = 64 - (uint64_t)__builtin_clzll(nodes - 1);
+  return is_rounded_up || (nodes & (nodes - 1)) == 0 ? up : up - 1;
 }
 
-double transfer_model_us(const struct profile_model *model, uint64_t nodes, uint64_t ppn,
-                         uint64_t bytes) {
+static double model_us(const struct profile_model *model, uint64_t nodes, uint64_t ppn,
+                       uint64_t bytes, bool is_depth_rounded_up) {
+  uint64_t depth = depth_of(nodes, is_depth_rounded_up);
   uint64_t ranks = nodes * ppn;
   uint64_t times = model->collective == PROFILE_ALLREDUCE ? 2 : 1;
   uint64_t inter, intra;
@@ -31,11 +38,11 @@ double transfer_model_us(const struct profile_model *model, uint64_t nodes, uint
     intra = times * (ranks - nodes);
     break;
   case PROFILE_PAT:
-    inter = depth_of(nodes);
+    inter = depth;
     intra = ranks;
     break;
   default:
-    inter = 2 * depth_of(nodes);
+    inter = 2 * depth;
     intra = 2 * (ppn - 1);
   }
   bool is_split = model->algorithm == PROFILE_RING && model->collective == PROFILE_ALLREDUCE;
@@ -47,14 +54,19 @@ double transfer_model_us(const struct profile_model *model, uint64_t nodes, uint
   return us / 1000.0 + carried * (double)bytes * 1000.0 / (double)model->bytes_per_ms;
 }
 
+double transfer_model_us(const struct profile_model *model, uint64_t nodes, uint64_t ppn,
+                         uint64_t bytes) {
+  return model_us(model, nodes, ppn, bytes, true);
+}
+
 struct transfer_sources transfer_find_sources(const struct profile *profile,
                                               enum profile_collective collective, uint32_t nodes,
                                               uint32_t ppn) {
   struct transfer_sources sources = { { NULL, NULL } };
   for (size_t i = 0; i < profile->table_count; i++) {
     const struct profile_table *table = &profile->tables[i];
-    if (table->collective != collective || table->ppn != ppn || table->nodes < 2 ||
-        table->nodes == nodes) {
+    if (table->collective != collective || table->ppn != ppn || table->nodes <= ALONE_NODES ||
+        nodes <= ALONE_NODES || table->nodes == nodes) {
       continue;
     }
     bool is_fewer = table->nodes < nodes;
@@ -129,12 +141,14 @@ static bool is_worth_there(const struct transfer_walk *walk, int view,
     return false;
   }
   uint64_t there = to_table(walk, view, bytes);
+  /* How deep a tree is over a number of nodes that is no power of two is not sure: the choice is
+   * taken to be the slower one. */
   double default_us = (double)row->default_ns *
-                      transfer_model_us(by_default, walk->nodes, table->ppn, bytes) /
-                      transfer_model_us(by_default, table->nodes, table->ppn, there);
+                      model_us(by_default, walk->nodes, table->ppn, bytes, false) /
+                      model_us(by_default, table->nodes, table->ppn, there, true);
   double choice_us = (double)row->choice_ns *
-                     transfer_model_us(choice, walk->nodes, table->ppn, bytes) /
-                     transfer_model_us(choice, table->nodes, table->ppn, there);
+                     model_us(choice, walk->nodes, table->ppn, bytes, true) /
+                     model_us(choice, table->nodes, table->ppn, there, false);
   uint32_t needed = TRANSFER_GAIN_PERMILLE;
   uint32_t spread = choice->spread_permille > by_default->spread_permille
                         ? choice->spread_permille

@@ -5,8 +5,10 @@
  * A time on N' nodes is a measured one on N times the ratio of the model's two, for as many bytes
  * and, again, for as many bytes per rank; the worse gain of the two counts. Never further than
  * twice or half of what was measured, never to other ranks per node, and only where every measured
- * neighbour agrees. The arithmetic is + - * / of doubles and integers, the same on all hosts that
- * run this binary; no library function, whose last bit may depend on the processor. */
+ * neighbour agrees. Two nodes are a case of their own, nothing is carried from or to them: rings
+ * and trees have no third peer there, and NCCL's channels differ. The arithmetic is + - * / of
+ * doubles and integers, the same on all hosts that run this binary; no library function, whose last
+ * bit may depend on the processor. */
 #ifndef TUNER_PLUGIN_DECIDE_TRANSFER_H
 #define TUNER_PLUGIN_DECIDE_TRANSFER_H
 

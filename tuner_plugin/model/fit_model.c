@@ -90,6 +90,36 @@ static int add_fact(struct facts *facts, const struct cell *cell, const struct c
   return 0;
 }
 
+static size_t list_nodes(const struct facts *facts, uint32_t nodes[NODE_COUNTS_MAX]) {
+  size_t count = 0;
+  for (size_t i = 0; i < facts->count; i++) {
+    size_t j = 0;
+    while (j < count && nodes[j] != facts->facts[i].nodes) {
+      j++;
+    }
+    if (j == count && count < NODE_COUNTS_MAX) {
+      nodes[count++] = facts->facts[i].nodes;
+    }
+  }
+  return count;
+}
+
+/* Two nodes are a case of their own (transfer.h); they are used if there is too little else. */
+static void drop_two_nodes(struct facts *facts) {
+  uint32_t nodes[NODE_COUNTS_MAX];
+  size_t others = 0, count = list_nodes(facts, nodes);
+  for (size_t i = 0; i < count; i++) {
+    others += nodes[i] > 2;
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < facts->count; i++) {
+    if (others < 2 || facts->facts[i].nodes > 2) {
+      facts->facts[kept++] = facts->facts[i];
+    }
+  }
+  facts->count = kept;
+}
+
 static int collect(const struct curves *curves, const struct cell *cell, struct facts *facts) {
   for (size_t i = 0; i < curves->count; i++) {
     const struct curve *curve = &curves->curves[i];
@@ -103,6 +133,7 @@ static int collect(const struct curves *curves, const struct cell *cell, struct 
       }
     }
   }
+  drop_two_nodes(facts);
   facts->errors = malloc((WAYS * facts->count + 1) * sizeof *facts->errors);
   return facts->errors ? 0 : -ENOMEM;
 }
@@ -196,20 +227,6 @@ static size_t carry_errors(const struct facts *facts, uint32_t nodes, const doub
         errors[count++] = fabs(log(carried / there->us));
         break;
       }
-    }
-  }
-  return count;
-}
-
-static size_t list_nodes(const struct facts *facts, uint32_t nodes[NODE_COUNTS_MAX]) {
-  size_t count = 0;
-  for (size_t i = 0; i < facts->count; i++) {
-    size_t j = 0;
-    while (j < count && nodes[j] != facts->facts[i].nodes) {
-      j++;
-    }
-    if (j == count && count < NODE_COUNTS_MAX) {
-      nodes[count++] = facts->facts[i].nodes;
     }
   }
   return count;

@@ -25,10 +25,13 @@ def read_probe(source, document):
     source.kind = "probe"
     probe = Probe([], {key: {} for key, *_ in QUANTITIES})
     if root.has("pairs"):
-        probe.hosts = [redact.text(each.text(256)) for each in root.get("hosts").each()]
+        probe.hosts = [redact.text(name_of(each).text(256)) for each in root.get("hosts").each()]
         if not 2 <= len(probe.hosts) <= HOSTS_MAX:
             root.get("hosts").fail(f"must name 2 to {HOSTS_MAX} hosts")
         for pair in root.get("pairs").each():
+            # The first NIC of each host; of a pair that could not be measured there are no numbers.
+            if pair.has("error") or (pair.has("device") and pair.get("device").integer(0, 4096) > 0):
+                continue
             take_pair(probe, pair, host_of(probe, pair.get("from")), host_of(probe, pair.get("to")))
     else:
         probe.hosts = ["here", "there"]
@@ -39,6 +42,10 @@ def read_probe(source, document):
             source.facts["flows"] = str(root.get("flows").integer(1, 4096))
     source.facts["hosts"] = str(len(probe.hosts))
     source.probe = probe
+
+
+def name_of(host):
+    return host.get("name") if isinstance(host.value, dict) else host
 
 
 def host_of(probe, node):
@@ -52,6 +59,8 @@ def host_of(probe, node):
 def take_pair(probe, node, start, end):
     for key, *_ in QUANTITIES:
         value = node.get(key)
+        if isinstance(value.value, dict):  # of the slowest, the middle and the fastest flow
+            value = value.get("median")
         if isinstance(value.value, list):  # of each flow, ascending
             flows = sorted(each.number(0, 1e6) for each in value.each())
             if flows:

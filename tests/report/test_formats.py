@@ -140,6 +140,8 @@ def test_probes_as_pair_and_as_matrix():
     pair = '{"nic": "eth0", "flows": 2, "gbps": 9.5, "flow_gbps": [4.5, 5.0], "rtt_us": 55.5, "speed_mbps": 9500}'
     text, _ = run("report", write("pair.json", pair))
     assert "9.50" in text and "55.5" in text and "All flows together (Gb/s)" in text, text
+    text, _ = run("report", data("probe-two-hosts.json"))
+    assert "vm#1" in text and "0.340" in text and "0.0850" in text and "7.75" in text, text
     text, _ = run("report", data("probe.json"))
     assert "node3" in text and "Round trip (us)" in text, text
 

@@ -130,9 +130,7 @@ static void refused_for_good(struct attempt *attempt, int error, const struct re
              secret_differs_text(reply->host, peer_text(attempt, text), reply->has_secret, why));
     error = -EACCES;
   } else if (reply->status == REPLY_OTHER_DECISIONS) {
-    char why[DECISION_TEXT_BYTES];
-    LOG_WARN("%s",
-             decision_differs_text(reply->host, peer_text(attempt, text), &reply->decision, why));
+    decision_tell(reply->host, peer_text(attempt, text), &reply->decision);
     error = -EPROTO;
   } else {
     LOG_WARN("%s at %s refused the connection: %s", reply->host, peer_text(attempt, text),

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "common/clock.h"
+#include "common/log.h"
 #include "net_plugin/setup/settings.h"
 
 static struct decision current;
@@ -36,20 +38,17 @@ static const char *describe(const struct decision *decision, bool has_same_profi
   return text;
 }
 
-const char *decision_differs_text(const char *peer_host, const char *peer_address,
-                                  const struct decision *theirs, char text[DECISION_TEXT_BYTES]) {
+void decision_tell(const char *peer_host, const char *peer_address, const struct decision *theirs) {
   struct decision ours = decision_get();
   char here[96], there[96];
   bool has_same_profile = ours.profile == theirs->profile;
-  snprintf(text, DECISION_TEXT_BYTES,
-           "ranks would choose algorithms differently and hang, so there is no connection: %s on "
-           "this host, %s; %s on %s (%s). %s; stratus-tune verify compares hosts",
-           describe(&ours, has_same_profile, here), settings_host_name(),
-           describe(theirs, has_same_profile, there), peer_host, peer_address,
-           has_same_profile
-               ? "Set STRATUS_TUNER, STRATUS_MODE, STRATUS_CALIBRATE, STRATUS_LATENCY_US and "
-                 "NCCL_TUNER_PLUGIN alike on every host, "
-                 "and install the same release"
-               : "Use the same profile on every host");
-  return text;
+  LOG_WARN_EVERY(
+      30 * NS_PER_S,
+      "ranks would choose algorithms differently and hang, so there is no connection: %s on "
+      "this host, %s; %s on %s (%s). %s; stratus-tune verify compares hosts",
+      describe(&ours, has_same_profile, here), settings_host_name(),
+      describe(theirs, has_same_profile, there), peer_host, peer_address,
+      has_same_profile ? "Set STRATUS_TUNER, STRATUS_MODE, STRATUS_CALIBRATE, STRATUS_LATENCY_US "
+                         "and NCCL_TUNER_PLUGIN alike on every host, and install the same release"
+                       : "Use the same profile on every host");
 }

@@ -16,9 +16,7 @@ struct decision decision_get(void);
 /* Whether ranks with these choose alike; which profile says so does not matter. */
 bool decision_is_same(const struct decision *a, const struct decision *b);
 
-#define DECISION_TEXT_BYTES 768
-/* What to tell the user; returns text. */
-const char *decision_differs_text(const char *peer_host, const char *peer_address,
-                                  const struct decision *theirs, char text[DECISION_TEXT_BYTES]);
+/* Tells the user that a peer has others: once for all connections that fail of it. */
+void decision_tell(const char *peer_host, const char *peer_address, const struct decision *theirs);
 
 #endif

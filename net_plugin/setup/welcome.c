@@ -197,10 +197,8 @@ static bool agree_on_decisions(const struct hello *hello, const struct sockaddr_
   if (decision_is_same(&ours, &hello->decision)) {
     return true;
   }
-  char address[TCP_ADDRESS_TEXT], text[DECISION_TEXT_BYTES];
-  LOG_WARN_EVERY(
-      WARN_INTERVAL_NS, "%s",
-      decision_differs_text(hello->host, tcp_address_text(from, address), &hello->decision, text));
+  char address[TCP_ADDRESS_TEXT];
+  decision_tell(hello->host, tcp_address_text(from, address), &hello->decision);
   listener_fail(host->listener, -EPROTO);
   reply->status = REPLY_OTHER_DECISIONS;
   return false;

@@ -20,7 +20,7 @@
 
 struct tune_import_options tune_import_options;
 
-enum { FIELDS_LEAST = 8, FIELDS_MOST = 10, RULES_MAX = 10000, SHAPES_MAX = 256, ANY = -1 };
+enum { FIELDS_LEAST = 8, FIELDS_MOST = 10, RULES_MAX = 2000, SHAPES_MAX = 256, ANY = -1 };
 /* The largest size that the example's documents name; it reads no larger one. */
 #define LARGEST_BYTES UINT64_C(4294967295)
 
@@ -288,6 +288,8 @@ static int make_table(const struct import *import, struct shape shape,
     free(table.rows);
     return 0;
   }
+  struct profile_row *rows = realloc(table.rows, table.row_count * sizeof *rows);
+  table.rows = rows ? rows : table.rows;
   profile->tables[profile->table_count++] = table;
   return 0;
 }

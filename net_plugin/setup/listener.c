@@ -93,7 +93,12 @@ int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_B
     listener_free(listener);
     return error;
   }
-  handle_encode(&handle, bytes);
+  unsigned told = handle_encode(&handle, bytes);
+  if (told < handle.count) {
+    LOG_INFO(
+        "peers are told %u of the %u addresses of %s's device: more have no room in NCCL's handle",
+        told, handle.count, nics[0].name);
+  }
   hash_wipe(&handle, sizeof handle);
   *result = listener;
   return 0;

@@ -266,13 +266,50 @@ static void handle_comes_back(void **state) {
   assert_memory_equal(got.addresses, handle.addresses, 4 * sizeof handle.addresses[0]);
 }
 
+/* As many as a device may have NICs, and those IPv6 ones that have room. */
+static void many_addresses_come_back(void **state) {
+  (void)state;
+  uint8_t bytes[HANDLE_BYTES];
+  for (unsigned ipv4 = 0; ipv4 <= HANDLE_ADDRESSES; ipv4++) {
+    struct handle got, handle = { .count = HANDLE_ADDRESSES };
+    for (unsigned i = 0; i < HANDLE_ADDRESSES; i++) {
+      struct sockaddr_in *in = (struct sockaddr_in *)&handle.addresses[i];
+      struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&handle.addresses[i];
+      if (i < ipv4) {
+        in->sin_family = AF_INET;
+        in->sin_port = htons((uint16_t)(40000 + i));
+        in->sin_addr.s_addr = htonl(0x0a4d0001 + (i << 8));
+      } else {
+        in6->sin6_family = AF_INET6;
+        in6->sin6_port = htons((uint16_t)(40000 + i));
+        memset(&in6->sin6_addr, (int)(0xe0 + i), sizeof in6->sin6_addr);
+      }
+    }
+    unsigned fitting = ipv4;
+    for (unsigned used = ipv4 * 7; fitting < HANDLE_ADDRESSES && used + 19 <= 80; used += 19) {
+      fitting++;
+    }
+    assert_int_equal(handle_encode(&handle, bytes), fitting);
+    assert_int_equal(handle_attempt(bytes), 0);
+    assert_int_equal(handle_decode(bytes, &got), 0);
+    assert_int_equal(got.count, fitting);
+    assert_true(fitting >= 4);
+    assert_memory_equal(got.addresses, handle.addresses, fitting * sizeof handle.addresses[0]);
+  }
+}
+
 static void foreign_handles_are_refused(void **state) {
   (void)state;
   struct handle handle = { .count = 1 }, got;
   handle.addresses[0].ss_family = AF_INET;
   uint8_t bytes[HANDLE_BYTES];
   handle_encode(&handle, bytes);
-  bytes[6] = 5;
+  bytes[6] = HANDLE_ADDRESSES + 1;
+  assert_int_equal(handle_decode(bytes, &got), -EPROTO);
+  bytes[6] = 2; /* there is one */
+  assert_int_equal(handle_decode(bytes, &got), -EPROTO);
+  memset(bytes + HANDLE_ADDRESSES_AT, 6, HANDLE_ATTEMPT_AT - HANDLE_ADDRESSES_AT);
+  bytes[6] = 5; /* four have room */
   assert_int_equal(handle_decode(bytes, &got), -EPROTO);
   bytes[6] = 1;
   bytes[HANDLE_ADDRESSES_AT] = 9;
@@ -295,6 +332,7 @@ int main(void) {
     cmocka_unit_test(impossible_queues_are_refused),
     cmocka_unit_test(hostile_text_cannot_reach_the_log),
     cmocka_unit_test(handle_comes_back),
+    cmocka_unit_test(many_addresses_come_back),
     cmocka_unit_test(foreign_handles_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,11 +33,11 @@ static struct sockaddr_storage address(const char *text) {
 /* "10.0.0.1/24 10.0.1.1/24" against "10.0.0.2 10.0.1.2": the home paths as "0-0 1-1", then after a
  * bar the detours. */
 static const char *find(const char *nics_text, const char *addresses_text) {
-  static char text[512];
+  static char text[1024];
   struct nic nics[NIC_MAX_FUSED] = { 0 };
   struct sockaddr_storage addresses[HANDLE_ADDRESSES];
   unsigned nic_count = 0, address_count = 0;
-  char copy[256], *save;
+  char copy[512], *save;
   snprintf(copy, sizeof copy, "%s", nics_text);
   for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
     char *slash = strchr(word, '/');
@@ -95,6 +95,18 @@ static void unequal_counts_leave_nobody_out(void **context) {
                       "0-2 1-1 1-0 | 0-0 0-1 1-2");
 }
 
+static void eight_nics_have_a_path_each(void **context) {
+  (void)context;
+  const char *ours = "10.0.0.1/24 10.0.1.1/24 10.0.2.1/24 10.0.3.1/24 "
+                     "10.0.4.1/24 10.0.5.1/24 10.0.6.1/24 10.0.7.1/24";
+  const char *theirs = "10.0.7.2 10.0.6.2 10.0.5.2 10.0.4.2 10.0.3.2 10.0.2.2 10.0.1.2 10.0.0.2";
+  const char *homes = "0-7 1-6 2-5 3-4 4-3 5-2 6-1 7-0 | 0-0 ";
+  assert_memory_equal(find(ours, theirs), homes, strlen(homes));
+  const char *five = "0-4 1-3 2-2 3-1 4-0 5-0 6-1 7-2 | ";
+  assert_memory_equal(find(ours, "10.0.4.2 10.0.3.2 10.0.2.2 10.0.1.2 10.0.0.2"), five,
+                      strlen(five));
+}
+
 static void families_do_not_mix(void **context) {
   (void)context;
   assert_string_equal(find("10.0.0.1/24 fd71::1/64", "fd71::2 10.0.0.2"), "0-1 1-0");
@@ -141,6 +153,7 @@ int main(void) {
     cmocka_unit_test(rails_are_found_by_their_subnets),
     cmocka_unit_test(elsewhere_the_order_counts),
     cmocka_unit_test(unequal_counts_leave_nobody_out),
+    cmocka_unit_test(eight_nics_have_a_path_each),
     cmocka_unit_test(families_do_not_mix),
     cmocka_unit_test(lanes_go_round_and_turns_reach_every_path),
     cmocka_unit_test(near_is_what_the_netmask_says),

@@ -31,6 +31,7 @@ hosts_up() { # HOSTS NICS
   local h n
   trap hosts_down EXIT
   hosts_prepare_kernel
+  [[ -z $(ip netns list) ]] || hosts_clear
   for ((h = 0; h < hosts_count; h++)); do
     ip netns add "h$h"
     ip -n "h$h" link set lo up
@@ -43,6 +44,18 @@ hosts_up() { # HOSTS NICS
       hosts_configure "$h" "$n"
     done
   done
+}
+
+# A script that was killed has left its hosts behind.
+hosts_clear() {
+  local each
+  for each in $(ip netns list | cut -d' ' -f1); do
+    ip netns pids "$each" | xargs -r kill -KILL 2>/dev/null || true
+  done
+  for each in /sys/class/infiniband/rxe_h*; do
+    [[ ! -e $each ]] || rdma link delete "${each##*/}"
+  done
+  ip -all netns del
 }
 
 hosts_prepare_kernel() {
@@ -100,7 +113,7 @@ after_each() {
 hosts_kill() {
   local h
   for ((h = 0; h < hosts_count; h++)); do
-    ip netns pids "h$h" | xargs -r kill -KILL 2>/dev/null || true
+    ip netns pids "h$h" 2>/dev/null | xargs -r kill -KILL 2>/dev/null || true
   done
 }
 
@@ -108,12 +121,13 @@ hosts_down() {
   local h n
   hosts_kill
   for ((h = 0; h < hosts_count; h++)); do
+    [[ -e /run/netns/h$h ]] || continue # a test has removed them
     for ((n = 0; n < hosts_nics; n++)); do
       rxe_remove "$h" "$n" 2>/dev/null || true
     done
     ip netns del "h$h"
   done
-  ((hosts_count <= 2)) || ip netns del switch
+  [[ ! -e /run/netns/switch ]] || ip netns del switch
   hosts_count=0
 }
 
@@ -123,8 +137,8 @@ hosts_write_command() { # HOST
   local n hcas='='
   for ((n = 0; n < hosts_nics; n++)); do
     hcas+=$( ((n == 0)) || echo ,)rxe_h$1n$n
-    mkdir -p "$hosts_state/pci/0000:1$n:00.0" "$hosts_state/over$n"
-    ln -sfn "$hosts_state/pci/0000:1$n:00.0" "$hosts_state/over$n/device"
+    mkdir -p "$hosts_state/pci/0000:e$n:00.0" "$hosts_state/over$n"
+    ln -sfn "$hosts_state/pci/0000:e$n:00.0" "$hosts_state/over$n/device"
   done
   printf '#!/bin/sh\nexec ip netns exec h%s %s "$@"\n' "$1" "$hosts_state/enter$1" >"$hosts_state/h$1"
   cat >"$hosts_state/enter$1" <<END

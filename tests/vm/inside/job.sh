@@ -89,8 +89,12 @@ endure_end() {
     [[ $(<"/proc/$rank/comm") != stratus-coll ]] || kill -USR1 "$rank"
   done
   wait "$endure" || status=$?
-  tail -n 3 "$scratch/out"
-  ((status == 0)) && grep -qE '^# [0-9]+ operations, .*: 0 wrong$' "$scratch/out"
+  if ((status != 0)) || ! grep -E '^# [0-9]+ operations, .*: 0 wrong$' "$scratch/out"; then
+    echo "the job ended with status $status after $(endure_operations) operations"
+    grep -hE 'WARN' /tmp/nccl.* | tail -n 5 || true
+    tail -n 5 "$scratch/out"
+    return 1
+  fi
 }
 
 # ---- figures ----
@@ -103,6 +107,6 @@ for letter, path in zip("abcdef", sys.argv[2:]):
     results = json.load(open(path))["results"]
     names[letter] = {row["bytes"]: min(row[place]["time_us"] for place in ("out_of_place", "in_place") if row[place]) / 1e6
                      for row in results}
-print(eval(sys.argv[1], {"__builtins__": __builtins__}, names))
+print(eval(sys.argv[1], names))
 END
 }

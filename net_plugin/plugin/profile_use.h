@@ -6,7 +6,7 @@
  *
  * NCCL reads each variable once, some before any plugin is loaded; those of section [env] come
  * later, the first after the first communicator's net init (channels in ncclTopoPostset, sizes of
- * buffers in initTransportsRank, src/init.cc at v2.29.7). */
+ * buffers in initTransportsRank, src/init.cc at v2.29.7; seen to come in time with 2.22.3, too). */
 #ifndef NET_PLUGIN_PLUGIN_PROFILE_USE_H
 #define NET_PLUGIN_PLUGIN_PROFILE_USE_H
 

@@ -189,6 +189,33 @@ static void verify_passes_the_users_profile_on(void **state) {
   assert_contains(output, "\"profile\":\"none\"");
 }
 
+/* ---- where profiles are found ---- */
+
+/* As `make install` lays them out; what the user has comes first. */
+static void packaged_profiles_lie_beside_the_program(void **state) {
+  (void)state;
+  tree_write(&tree, "sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
+  tree_write(&tree, "sys/class/dmi/id/product_name", "p4d.24xlarge\n");
+  tree_make_directory(&tree, "bin");
+  tree_make_directory(&tree, "share/stratus");
+  assert_int_equal(run("cp $(command -v stratus-tune) bin/"), 0);
+  char command[1024], directory[512];
+  assert_non_null(getcwd(directory, sizeof directory));
+  snprintf(command, sizeof command, "ln -s %s/tuner_plugin/profiles share/stratus/profiles",
+           directory);
+  assert_int_equal(run(command), 0);
+  assert_int_equal(run("bin/stratus-tune show"), 0);
+  assert_contains(output, "profile aws-p4d, hash ");
+  assert_int_equal(run("STRATUS_INSTANCE_TYPE=p5.48xlarge bin/stratus-tune show"), 0);
+  assert_contains(output, "profile aws-p5, hash ");
+  assert_int_equal(run("STRATUS_INSTANCE_TYPE=oci:BM.GPU.H100.8 bin/stratus-tune show"), 0);
+  assert_contains(output, "profile oci-h100, hash ");
+  tree_write(&tree, "stratus/profiles/mine.profile",
+             "schema = 1\n[meta]\nid = mine\n[match]\ncloud = aws\n");
+  assert_int_equal(run("bin/stratus-tune show"), 0);
+  assert_contains(output, "profile mine, hash ");
+}
+
 /* The tool lies beside the tests. */
 static int set_up(void **state) {
   (void)state;
@@ -219,6 +246,7 @@ int main(void) {
     cmocka_unit_test(import_names_the_place),
     cmocka_unit_test(verify_tells_hosts_that_differ),
     cmocka_unit_test(verify_passes_the_users_profile_on),
+    cmocka_unit_test(packaged_profiles_lie_beside_the_program),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -17,14 +17,14 @@ const struct decide_row *decide_find_row(const struct decide_table *table, int c
     return NULL;
   }
   /* The last row that starts at or before `bytes`. Three places are looked at in one step, as they
-   * come from memory together; sums instead of branches keep the time the same for every size. */
+   * come from memory together. What is left is as much as the largest of the four parts, whichever
+   * it is: equal work for every size, and no branch to be guessed wrong. */
   while (count > 3) {
     uint32_t quarter = count / 4;
     const uint64_t *at = table->starts + base;
-    uint32_t passed = (uint32_t)(at[quarter] <= bytes) + (uint32_t)(at[2 * quarter] <= bytes) +
-                      (uint32_t)(at[3 * quarter] <= bytes);
-    base += passed * quarter;
-    count = passed == 3 ? count - 3 * quarter : quarter;
+    base += quarter * ((uint32_t)(at[quarter] <= bytes) + (uint32_t)(at[2 * quarter] <= bytes) +
+                       (uint32_t)(at[3 * quarter] <= bytes));
+    count -= 3 * quarter;
   }
   while (count > 1) {
     uint32_t half = count / 2;

@@ -6,6 +6,7 @@
 #include "net_plugin/engine/connection.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
+#include "net_plugin/lane/rdma/rdma_reaper.h"
 #include "net_plugin/setup/attempt.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/port.h"
@@ -28,5 +29,6 @@ void setup_start(void) {
 
 void setup_stop(void) {
   engine_stop_all(GOODBYES_NS);
+  rdma_reaper_finish();
   rdma_memory_release();
 }

@@ -363,15 +363,18 @@ void rdma_device_hold(struct rdma_device *device) {
 
 void rdma_device_close(struct rdma_device *device) {
   pthread_mutex_lock(&lock);
-  if (--device->holders == 0) {
+  bool is_last = --device->holders == 0;
+  if (is_last) {
     struct rdma_device **place = &devices;
     while (*place != device) {
       place = &(*place)->next;
     }
     *place = device->next;
-    destroy(device);
   }
   pthread_mutex_unlock(&lock);
+  if (is_last) { /* without the lock: a driver may take long over it */
+    destroy(device);
+  }
 }
 
 /* ---- events ---- */

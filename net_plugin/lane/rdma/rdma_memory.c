@@ -32,6 +32,7 @@ struct domain {
   struct rdma_device *device; /* NULL: free */
   uint32_t id;
   unsigned users;
+  bool is_retired; /* being closed */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -92,14 +93,45 @@ static void deregister_at(struct rdma_memory *memory, unsigned at) {
   }
 }
 
-static void domain_close(unsigned at) {
-  LIST_FOR_EACH(node, &memories) {
-    deregister_at(LIST_ENTRY(node, struct rdma_memory, node), at);
-  }
-  rdma_device_close(domains[at].device);
-  domains[at].device = NULL;
+/* Nobody finds the device here any more, but its place is not free yet. Returns its registrations,
+ * `count` of them, to be given up without the lock: a driver may take long over it. NULL: there are
+ * none, or that is done. */
+static struct ibv_mr **domain_retire(unsigned at, size_t *count) {
+  size_t most = 0;
+  *count = 0;
+  domains[at].is_retired = true;
   atomic_store(&ids[at], 0);
   atomic_fetch_sub(&attached, 1);
+  LIST_FOR_EACH(node, &memories) {
+    most++;
+  }
+  struct ibv_mr **list = malloc((most + 1) * sizeof(struct ibv_mr *));
+  LIST_FOR_EACH(node, &memories) {
+    struct rdma_memory *memory = LIST_ENTRY(node, struct rdma_memory, node);
+    if (list && memory->registrations[at]) {
+      list[(*count)++] = memory->registrations[at];
+      memory->registrations[at] = NULL;
+    }
+    deregister_at(memory, at);
+  }
+  return list;
+}
+
+/* With the lock held, which is given up meanwhile. */
+static void domain_close(unsigned at) {
+  size_t count;
+  struct rdma_device *device = domains[at].device;
+  struct ibv_mr **list = domain_retire(at, &count);
+  pthread_mutex_unlock(&lock);
+  for (size_t i = 0; i < count; i++) {
+    if (device->api->dereg_mr(list[i])) {
+      LOG_TRACE("%s does not give up a registration", device->port.name);
+    }
+  }
+  free(list);
+  rdma_device_close(device);
+  pthread_mutex_lock(&lock);
+  domains[at] = (struct domain){ .device = NULL };
 }
 
 static void domain_open(unsigned at, struct rdma_device *device) {
@@ -118,7 +150,7 @@ int rdma_memory_attach(struct rdma_device *device) {
   int found = -ENOSPC;
   pthread_mutex_lock(&lock);
   for (unsigned at = 0; at < RDMA_DOMAINS; at++) {
-    if (domains[at].device == device) {
+    if (domains[at].device == device && !domains[at].is_retired) {
       found = (int)at;
       break;
     }
@@ -152,7 +184,7 @@ uint32_t rdma_memory_domain_id(int domain) {
 void rdma_memory_release(void) {
   pthread_mutex_lock(&lock);
   for (unsigned at = 0; at < RDMA_DOMAINS; at++) {
-    if (domains[at].device && domains[at].users == 0) {
+    if (domains[at].device && domains[at].users == 0 && !domains[at].is_retired) {
       domain_close(at);
     }
   }
@@ -180,7 +212,7 @@ struct rdma_memory *rdma_memory_new(void *base, size_t bytes, const struct rdma_
   pthread_mutex_lock(&lock);
   list_push_back(&memories, &memory->node);
   for (unsigned at = 0; at < RDMA_DOMAINS; at++) {
-    if (domains[at].device) {
+    if (domains[at].device && !domains[at].is_retired) {
       register_at(memory, at);
     }
   }

@@ -225,14 +225,11 @@ void rdma_qp_stop(struct rdma_qp *qp) {
   }
 }
 
-/* Destroying a queue pair waits for what its device still does, and succeeds even for a device that
- * is gone; a library that says otherwise has nothing to offer instead. */
-void rdma_qp_free(struct rdma_qp *qp) {
-  if (!qp) {
-    return;
-  }
+/* Succeeds even for a device that is gone; a library that says otherwise has nothing to offer
+ * instead. */
+static void destroy(struct rdma_remains *remains) {
+  struct rdma_qp *qp = LIST_ENTRY(remains, struct rdma_qp, remains);
   const struct verbs_api *api = qp->api;
-  rdma_qp_stop(qp);
   int error = qp->qp ? api->destroy_qp(qp->qp) : 0;
   error |= qp->cq ? api->destroy_cq(qp->cq) : 0;
   error |= qp->channel ? api->destroy_comp_channel(qp->channel) : 0;
@@ -243,10 +240,18 @@ void rdma_qp_free(struct rdma_qp *qp) {
   if (qp->slots) {
     munmap(qp->slots, slots_bytes(qp));
   }
-  rdma_device_take_events(qp->device); /* why it broke, perhaps */
   rdma_memory_detach(qp->domain);
   rdma_device_close(qp->device);
   free(qp);
+}
+
+void rdma_qp_free(struct rdma_qp *qp) {
+  if (qp) {
+    rdma_qp_stop(qp);
+    rdma_device_take_events(qp->device); /* why it broke, perhaps */
+    qp->remains.destroy = destroy;
+    rdma_reaper_take(&qp->remains);
+  }
 }
 
 /* ---- work ---- */

@@ -5,7 +5,8 @@
  *   made (receives are posted) --connect--> CONNECTED --stop, or an error--> STOPPED --free--> gone
  *
  * Owns: all of that, and a hold on the device.  Threads: one at a time.
- * Blocks: new, connect, stop and free, as drivers do: a millisecond or so each.
+ * Blocks: new, connect and stop, as drivers do: a millisecond or so each. What free leaves is
+ * destroyed by rdma_reaper.
  * Fails: rdma_qp_new returns NULL and says why; others negative errno, after LOG_INFO. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_QP_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_QP_H
@@ -13,6 +14,7 @@
 #include "net_plugin/lane/rdma/rdma_device.h"
 #include "net_plugin/lane/rdma/rdma_facts.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
+#include "net_plugin/lane/rdma/rdma_reaper.h"
 
 /* Slots of each direction. Data comes in large ones, what answers it in small ones. */
 #define RDMA_SLOTS 16
@@ -22,6 +24,7 @@
 #define RDMA_SEND_DEPTH (2 * RDMA_SLOTS)
 
 struct rdma_qp {
+  struct rdma_remains remains;
   struct rdma_device *device;
   const struct verbs_api *api;
   int domain; /* see rdma_memory.h */
@@ -46,7 +49,7 @@ void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts);
 int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp);
 /* After this, nothing reads or writes memory for it any more. */
 void rdma_qp_stop(struct rdma_qp *qp);
-/* Stops it, too. NULL: nothing happens. */
+/* Stops it, too; the rest may be done later. NULL: nothing happens. */
 void rdma_qp_free(struct rdma_qp *qp);
 
 static inline uint8_t *rdma_qp_send_slot(const struct rdma_qp *qp, unsigned slot) {

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See rdma_reaper.h. */
+#include "net_plugin/lane/rdma/rdma_reaper.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t finished = PTHREAD_COND_INITIALIZER;
+/* Below: covered by the lock. */
+static struct list waiting = { { &waiting.head, &waiting.head } };
+static bool is_running; /* a thread is at work, and looks at the list before it ends */
+
+static void *reap(void *unused) {
+  struct list_node *node;
+  (void)unused;
+  pthread_mutex_lock(&lock);
+  while ((node = list_first(&waiting))) {
+    struct rdma_remains *remains = LIST_ENTRY(node, struct rdma_remains, node);
+    list_remove(node);
+    pthread_mutex_unlock(&lock);
+    remains->destroy(remains);
+    pthread_mutex_lock(&lock);
+  }
+  is_running = false;
+  pthread_cond_broadcast(&finished);
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+/* Signals belong to the program's own threads. */
+static bool start_thread(void) {
+  pthread_t thread;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  bool is_started = pthread_create(&thread, NULL, reap, NULL) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (is_started) {
+    pthread_detach(thread);
+  }
+  return is_started;
+}
+
+void rdma_reaper_take(struct rdma_remains *remains) {
+  pthread_mutex_lock(&lock);
+  list_push_back(&waiting, &remains->node);
+  bool must_start = !is_running;
+  is_running = true;
+  pthread_mutex_unlock(&lock);
+  if (must_start && !start_thread()) {
+    reap(NULL);
+  }
+}
+
+void rdma_reaper_finish(void) {
+  pthread_mutex_lock(&lock);
+  while (is_running) {
+    pthread_cond_wait(&finished, &lock);
+  }
+  pthread_mutex_unlock(&lock);
+}

@@ -30,7 +30,8 @@ def svg_of(figure, name, title, alt):
     svg = svg.replace("url(#", f"url(#{name}-")
     for token, value in theme.TOKENS.items():
         svg = svg.replace(value, f"var(--{token})")
-    svg = re.sub(r"(\d\.\d{2})\d+", r"\1", svg)
+    # Hundredths of a point are enough for places; numbers that people read stand between tags.
+    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d\.\d{2})\d+", r"\1", tag.group(0)), svg)
     box = re.search(r'viewBox="[^"]*"', svg).group(0)
     width = float(box.split()[2])
     is_narrow = name.endswith("-n")

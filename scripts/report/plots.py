@@ -154,7 +154,7 @@ def step_of(value, steps):
 
 
 def draw_cells(axes, values, steps, row_names, column_names, text):
-    """`values`: {(row, column): number}; what is missing is crossed out by a dot."""
+    """`values`: {(row, column): number}, whose step gives the colour; `text`: of a place. What is missing is a dot."""
     axes.set_xlim(0, len(column_names))
     axes.set_ylim(len(row_names), 0)
     axes.grid(False)
@@ -169,7 +169,7 @@ def draw_cells(axes, values, steps, row_names, column_names, text):
             axes.add_patch(Rectangle((column + 0.03, row + 0.04), 0.94, 0.92, linewidth=0,
                                      color=TOKENS["panel" if step is None else f"heat{step}"]))
             if not many:
-                axes.text(column + 0.5, row + 0.5, "·" if step is None else text(value), ha="center", va="center",
+                axes.text(column + 0.5, row + 0.5, "·" if step is None else text((row, column)), ha="center", va="center",
                           fontsize=8.5, color=TOKENS["soft" if step is None else f"ink{step}"])
     each = max(1, math.ceil(len(column_names) / 32))
     axes.set_xticks([place + 0.5 for place in range(len(column_names))][::each], column_names[::each])
@@ -199,11 +199,11 @@ def draw_regret(panels, sizes, node_names, is_narrow):
     for axes, (title, values) in zip(all_axes.flat, panels):
         if is_narrow:
             turned = {(size, node): value for (node, size), value in values.items()}
-            draw_cells(axes, turned, REGRET_STEPS, names, node_names, lambda value: f"{value:.2f}")
+            draw_cells(axes, turned, REGRET_STEPS, names, node_names, lambda place, all=turned: f"{all[place]:.2f}")
             axes.set_xlabel("nodes")
             axes.set_ylabel("size (bytes)")
         else:
-            draw_cells(axes, values, REGRET_STEPS, node_names, names, lambda value: f"{value:.2f}")
+            draw_cells(axes, values, REGRET_STEPS, node_names, names, lambda place, all=values: f"{all[place]:.2f}")
             axes.set_ylabel("nodes")
             axes.set_xlabel("size (bytes)")
         axes.set_title(shorten(title, 48 if is_narrow else 110), loc="left")
@@ -211,24 +211,23 @@ def draw_regret(panels, sizes, node_names, is_narrow):
     return figure
 
 
-def even_steps(values, is_more_better):
-    """Ends of steps from the best value to the worst, which heat rises with; one step where all are about equal."""
-    best = max(values) if is_more_better else min(values)
-    parts = (0.95, 0.85, 0.7, 0.5, 0.3) if is_more_better else (1.1, 1.25, 1.5, 2, 3)
-    return best, parts
+def distance(value, best, is_more_better):
+    """How many times worse than the best."""
+    over, under = (best, value) if is_more_better else (value, best)
+    return over / under if under else 1.0 if over == under else math.inf
 
 
 def draw_probe(hosts, values, unit, is_more_better, is_narrow):
     """`values`: {(from, to): number}. Heat tells how far a pair is from the best."""
-    best, parts = even_steps(list(values.values()), is_more_better)
-    scores = {pair: best / value if is_more_better and value else value / best if best else 1.0
-              for pair, value in values.items()}
+    best = max(values.values()) if is_more_better else min(values.values())
+    parts = (0.95, 0.85, 0.7, 0.5, 0.3) if is_more_better else (1.1, 1.25, 1.5, 2, 3)
+    scores = {pair: distance(value, best, is_more_better) for pair, value in values.items()}
     steps = tuple(1 / part for part in parts) if is_more_better else parts
     side = min(len(hosts), 40)
     figure, all_axes = figure_of(is_narrow, 0.36 * side + 1.7, 0.36 * side + 2.1)
     axes = all_axes.flat[0]
     draw_cells(axes, scores, steps, [shorten(host, 16) for host in hosts], [shorten(host, 16) for host in hosts],
-               lambda score: number_text(best / score if is_more_better else best * score))
+               lambda pair: number_text(values[pair]))
     axes.set_xlabel("to")
     axes.set_ylabel("from")
     if len(hosts) > (5 if is_narrow else 12):
@@ -239,6 +238,27 @@ def draw_probe(hosts, values, unit, is_more_better, is_narrow):
         names = [f"to {part:g}x the best" for part in parts] + [f"over {parts[-1]:g}x"]
     step_legend(figure, names, is_narrow)
     axes.set_title(f"{unit}", loc="left")
+    return figure
+
+
+def draw_sweep(sweep, is_narrow):
+    """`sweep`: (flows, bytes of a chunk, Gb/s)."""
+    figure, all_axes = figure_of(is_narrow, 3.2, 3.0)
+    axes = all_axes.flat[0]
+    chunks = sorted({chunk for _, chunk, _ in sweep})
+    for place, chunk in enumerate(chunks):
+        points = sorted((flows, gbps) for flows, each, gbps in sweep if each == chunk)
+        axes.plot([flows for flows, _ in points], [gbps for _, gbps in points], label=f"chunk {size_text(chunk)}",
+                  color=TOKENS[f"line{(1, 0, 3, 2, 4, 5)[place % 6]}"], marker=MARKERS[place % 6])
+    flows = sorted({flows for flows, _, _ in sweep})
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+    axes.set_xticks(flows, [str(each) for each in flows])
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("flows")
+    axes.set_ylabel("Gb/s")
+    handles, labels = axes.get_legend_handles_labels()
+    legend_above(figure, handles, labels, 2 if is_narrow else 6)
     return figure
 
 

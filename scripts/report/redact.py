@@ -62,7 +62,7 @@ def environment(entries):
     """{NAME: value} of the kept ones among "NAME=value"."""
     kept = {}
     for entry in entries:
-        name, equals, value = entry.partition("=")
+        name, equals, value = entry[:2 * LONGEST].partition("=")
         if equals and KEPT.fullmatch(name):
             kept[name] = REMOVED if is_secret_name(name) else text(value)
     return dict(sorted(kept.items()))
@@ -72,7 +72,7 @@ def command(words):
     """A command line. A word after a flag that is named as a secret goes, and so do the values of all variables
     in it that would not be kept in an environment (mpirun -x NAME=value)."""
     out, is_next_secret = [], False
-    for word in words:
+    for word in (word[:LONGEST] for word in words):
         assignment = re.fullmatch(r"(-x|-e|--env=|--export=)?([A-Za-z_]\w*)=(.*)", word, re.DOTALL)
         if is_next_secret:
             out.append(REMOVED)

@@ -136,14 +136,26 @@ def test_a_measured_row_holds_only_against_what_it_was_measured_against():
         assert cells[1 << 18] == ("ring ll128" if is_chosen else "tree ll128"), (over, choice_us, cells)
 
 
-def test_probes_as_pair_and_as_matrix():
-    pair = '{"nic": "eth0", "flows": 2, "gbps": 9.5, "flow_gbps": [4.5, 5.0], "rtt_us": 55.5, "speed_mbps": 9500}'
-    text, _ = run("report", write("pair.json", pair))
-    assert "9.50" in text and "55.5" in text and "All flows together (Gb/s)" in text, text
-    text, _ = run("report", data("probe-two-hosts.json"))
-    assert "vm#1" in text and "0.340" in text and "0.0850" in text and "7.75" in text, text
-    text, _ = run("report", data("probe.json"))
-    assert "node3" in text and "Round trip (us)" in text, text
+def test_probes_have_matrices_a_sweep_and_findings():
+    """Of real ones: every figure of the file is in the text."""
+    for name in ("probe.json", "probe-two-hosts.json"):
+        check_probe(name)
+    with open(data("probe.json"), encoding="utf-8") as file:
+        finding = json.load(file)["findings"][0]["text"]
+    assert finding in run("report", data("probe.json"))[0]
+
+
+def check_probe(name):
+    with open(data(name), encoding="utf-8") as file:
+        value = json.load(file)
+    text, _ = run("report", data(name))
+    for pair in value["pairs"]:
+        names = [value["hosts"][pair[end]]["name"] for end in ("from", "to")]
+        rows = [line.split() for line in text.split("\n") if line.split()[:2] == names]
+        close(float(rows[0][2]), pair["gbps"], 0.01)
+        close(float(rows[1][2]), pair["flow_gbps"]["median"], 0.01)
+        close(float(rows[2][2]), pair["rtt_us"], 0.01)
+    assert "Rate by flows and chunk (Gb/s)" in text and str(value["net"]["speed_mbps"]) in text
 
 
 def test_standard_input_is_a_file_called_minus():

@@ -21,11 +21,15 @@ GOOD = " 1024 256 float sum -1 20.0 0.05 0.05 0 20.0 0.05 0.05 0\n"
 def says(name, content, *parts):
     """The one line of complaint names the file and has these parts."""
     path = write(name, content)
-    for what in (("report", path), ("compare", path, path)):
-        _, errors = run(*what, status=1)
-        assert errors.count("\n") == 1 and errors.startswith(f"stratus-tune: {path}"), errors
-        for part in parts:
-            assert part in errors, f"\"{part}\" is not in: {errors}"
+    try:
+        read_source(path, None, TUNE)
+    except Problem as problem:
+        error = str(problem)
+    else:
+        raise AssertionError(f"{name} was taken")
+    assert error.startswith(path) and "\n" not in error, error
+    for part in parts:
+        assert part in error, f"\"{part}\" is not in: {error}"
 
 
 def test_tables_with_wrong_rows():
@@ -44,6 +48,13 @@ def test_tables_with_wrong_rows():
     says("all_reduce.txt", GOOD + HEAD, ":1: a row without the heading of its table")
     says("noname.txt", HEAD + GOOD, ":4: nothing says which collective this table is of", "--coll")
     run("report", write("noname.txt", HEAD + GOOD), "--coll", "all_reduce")
+
+
+def test_the_commands_print_the_complaint():
+    path = write("all_reduce.txt", HEAD + GOOD + " 8 2 float sum -1 x\n")
+    for what in (("report", path), ("compare", path, path), ("report", path, "--json")):
+        output, errors = run(*what, status=1)
+        assert errors == f"stratus-tune: {path}:5: a row of 6 columns under a heading of 13\n" and not output, errors
 
 
 def test_json_with_wrong_values():
@@ -92,10 +103,12 @@ def test_files_that_are_none():
 
 
 def test_probes_with_wrong_values():
-    says("p.json", '{"hosts": ["a", "b"], "pairs": [\n{"from": "a", "to": "c", "gbps": 1}]}', ":2: pairs[0].to: is not in the list")
-    says("p.json", '{"hosts": ["a"], "pairs": []}', ":1: hosts: must name 2 to")
-    says("p.json", '{"hosts": ["a", "b"], "pairs": [{"from": 0, "to": 7, "gbps": 1}]}', "pairs[0].to")
-    says("p.json", '{"gbps": -1, "rtt_us": 5}', ":1: gbps")
+    hosts = '{"hosts": [{"name": "a", "devices": [{"name": "eth0"}]}, {"name": "b", "devices": []}],\n "pairs": ['
+    pair = '{"device": 0, "from": 0, "to": 1, "gbps": 1, "rtt_us": 5, "flow_gbps": {"median": 1}}'
+    says("p.json", f"{hosts}\n{pair.replace('1, ', '7, ', 1)}]}}", ":3: pairs[0].to: must be a whole number from 0 to 1")
+    says("p.json", f"{hosts}{pair},\n{pair.replace(': 5', ': -5')}]}}", ":3: pairs[1].rtt_us: must be a number")
+    says("p.json", '{"hosts": [{"name": "a", "devices": []}], "pairs": []}', ":1: hosts: must be 2 to")
+    says("p.json", '{"hosts": "a", "pairs": []}', ":1: hosts: must be a list")
 
 
 def mutate(chance, text):
@@ -130,7 +143,7 @@ def test_mutations_are_read_or_refused():
     contents["samples.jsonl"] = b"\n".join(contents["samples.jsonl"].split(b"\n")[::40]) + b"\n"
     good = read_source(data("coll-none.1.json"))
     taken = refused = 0
-    for round_number in range(60):
+    for round_number in range(25):
         for name, content in contents.items():
             path = write(f"mutant-{name}", mutate(chance, content))
             try:
@@ -144,7 +157,7 @@ def test_mutations_are_read_or_refused():
             except Exception as error:
                 with open(path, "rb") as file:
                     raise AssertionError(f"SEED={seed}, round {round_number}, {name}: {error!r}: {file.read()[:2000]!r}") from error
-    assert taken > 100 and refused > 100, (taken, refused)
+    assert taken > 50 and refused > 50, (taken, refused)
 
 
 def test_text_of_inputs_is_text_in_the_page():

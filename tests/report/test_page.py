@@ -83,6 +83,13 @@ def test_numbers_of_the_plot_are_in_the_table_with_units():
         assert part in text, part
 
 
+def test_matrices_show_the_numbers_of_their_tables():
+    text = read(page_of("probe.html", data("probe.json")))
+    shown = re.findall(r"<text[^>]*>([^<]*)</text>", text)
+    cells = re.findall(r"<td>([\d.]+)</td>", text[:text.index("Rate by flows")])
+    assert len(cells) == 36 and all(shown.count(cell) >= 2 for cell in cells), [each for each in cells if each not in shown]
+
+
 def test_the_same_inputs_make_the_same_page():
     some = [data("probe.json"), data("coll-none.1.json"), data("coll-stratus.1.json")]
     assert read(page_of("a.html", *some)) == read(page_of("b.html", *some))

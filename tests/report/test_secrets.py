@@ -90,11 +90,8 @@ def test_terminals_are_not_controlled():
     assert not any(ord(letter) < 32 and letter != "\n" or letter in "\u202e\u009b" for letter in text), text
 
 
-def test_very_long_text_takes_no_time():
-    import time
-    start = time.monotonic()
+def test_very_long_text_loses_its_end():
     for text in ("a-" * 500_000, "token" * 200_000, "A" * 1_000_000, "://" * 300_000, "key=" * 200_000):
-        redact.text(text)
-        redact.environment([f"NCCL_X={text}", text])
-        redact.command([text, f"-x={text}"])
-    assert time.monotonic() - start < 20, "a pattern goes back and forth"
+        assert len(redact.text(text)) < 2 * redact.LONGEST
+        assert len(redact.environment([f"NCCL_X={text}", text])["NCCL_X"]) < 2 * redact.LONGEST
+        assert all(len(word) < 2 * redact.LONGEST for word in redact.command([text, f"-x={text}"]))

@@ -189,7 +189,7 @@ int main(int argc, char **argv) {
   if (argc == 5) {
     return run_node(atoi(argv[3]), nodes, ppn, argv[4]);
   }
-  /* The IB transport would look for devices, and some libibverbs do not survive that. */
+  /* NICs are what the topology file says, whatever this machine has. */
   setenv("NCCL_IB_DISABLE", "1", 1);
   ncclUniqueId id;
   CHECK(ncclGetUniqueId(&id));

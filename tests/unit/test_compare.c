@@ -51,6 +51,7 @@ static void slower_is_more_than_noise(void **state) {
     assert_int_equal(compare.points[i].is_slower, slower[i]);
     assert_int_equal(compare.points[i].is_chosen, chosen[i]);
   }
+  assert_true(compare_control(&compare) == 0);
   assert_true(compare.points[3].is_faster);
   assert_int_equal(compare_count_slower(&compare), 1);
   assert_int_equal(compare_count_faster(&compare), 1);

@@ -99,7 +99,11 @@ static int run_all(struct verification *verification) {
 
 /* ---- what came out ---- */
 
+/* Where no row holds both sides are the same, and what differs is chance. */
 static const char *verdict_of(const struct compare_point *point) {
+  if (!point->is_chosen) {
+    return "control";
+  }
   return point->is_slower ? "slower" : point->is_faster ? "faster" : "equal";
 }
 
@@ -110,14 +114,15 @@ static void print_points(const struct verification *verification, size_t dropped
   for (size_t i = 0; i < compare->count; i++) {
     const struct compare_point *point = &compare->points[i];
     char size[QUANTITY_TEXT_MAX];
-    printf("%-14s %8s %12.2f %12.2f %7.3f %6.1f%%  %s%s\n",
+    printf("%-14s %8s %12.2f %12.2f %7.3f %6.1f%%  %s\n",
            profile_collective_name(point->collective), quantity_format_size(point->bytes, size),
            point->default_us, point->profile_us, point->ratio, 100 * point->tolerance,
-           verdict_of(point), point->is_chosen ? "" : ", NCCL's own choice in both");
+           verdict_of(point));
   }
-  printf("%zu sizes: %zu faster, %zu slower; geometric mean of the ratios %.3f; %zu rows dropped\n",
+  printf("%zu sizes: %zu faster, %zu slower; geometric mean of the ratios %.3f; %zu rows dropped\n"
+         "control, NCCL's own choice in both: up to %.1f%% apart\n",
          compare->count, compare_count_faster(compare), compare_count_slower(compare),
-         compare_geomean(compare), dropped);
+         compare_geomean(compare), dropped, 100 * compare_control(compare));
 }
 
 static json_t *json_points(const struct compare *compare) {
@@ -137,12 +142,13 @@ static json_t *json_points(const struct compare *compare) {
 static int print_json(const struct verification *verification, size_t dropped) {
   const struct compare *compare = &verification->compare;
   return tune_print_json(json_pack(
-      "{s:s, s:I, s:I, s:I, s:o, s:I, s:I, s:f, s:I, s:I}", "profile",
+      "{s:s, s:I, s:I, s:I, s:o, s:I, s:I, s:f, s:f, s:I, s:I}", "profile",
       verification->profile.meta.id, "nodes", (json_int_t)verification->nodes, "ranks",
       (json_int_t)verification->ranks, "rounds", (json_int_t)tune_verify_ab_options.rounds,
       "points", json_points(compare), "faster", (json_int_t)compare_count_faster(compare), "slower",
-      (json_int_t)compare_count_slower(compare), "geomean_ratio", compare_geomean(compare), "wrong",
-      (json_int_t)compare->wrong, "dropped_rows", (json_int_t)dropped));
+      (json_int_t)compare_count_slower(compare), "geomean_ratio", compare_geomean(compare),
+      "control", compare_control(compare), "wrong", (json_int_t)compare->wrong, "dropped_rows",
+      (json_int_t)dropped));
 }
 
 static int write_profile(const struct profile *profile, const char *path) {

@@ -77,7 +77,11 @@ static void judge(struct compare_point *point) {
   point->default_us = sides[0].median_us;
   point->profile_us = sides[1].median_us;
   point->ratio = point->default_us > 0 ? point->profile_us / point->default_us : 1;
-  double noise = point->default_us > 0 ? 1.4826 * sides[0].mad_us / point->default_us : 0;
+  double noise = 0;
+  for (int side = 0; side < 2; side++) {
+    double scatter = 1.4826 * sides[side].mad_us;
+    noise = sides[side].median_us > 0 ? fmax(noise, scatter / sides[side].median_us) : noise;
+  }
   point->tolerance = fmax(LEAST_TOLERANCE, 2 * noise);
   point->is_slower = point->ratio > 1 + point->tolerance;
   point->is_faster = point->ratio < 1 - point->tolerance;
@@ -145,7 +149,7 @@ size_t compare_drop_rows(const struct compare *compare, struct profile *profile,
 size_t compare_count_slower(const struct compare *compare) {
   size_t count = 0;
   for (size_t i = 0; i < compare->count; i++) {
-    count += compare->points[i].is_slower;
+    count += compare->points[i].is_slower && compare->points[i].is_chosen;
   }
   return count;
 }
@@ -153,9 +157,19 @@ size_t compare_count_slower(const struct compare *compare) {
 size_t compare_count_faster(const struct compare *compare) {
   size_t count = 0;
   for (size_t i = 0; i < compare->count; i++) {
-    count += compare->points[i].is_faster;
+    count += compare->points[i].is_faster && compare->points[i].is_chosen;
   }
   return count;
+}
+
+double compare_control(const struct compare *compare) {
+  double worst = 0;
+  for (size_t i = 0; i < compare->count; i++) {
+    if (!compare->points[i].is_chosen) {
+      worst = fmax(worst, fabs(compare->points[i].ratio - 1));
+    }
+  }
+  return worst;
 }
 
 double compare_geomean(const struct compare *compare) {

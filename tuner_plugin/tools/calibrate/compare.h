@@ -17,7 +17,7 @@ struct compare_point {
   /* Since compare_judge: */
   double default_us, profile_us; /* medians over the runs */
   double ratio;                  /* profile_us / default_us: below 1 is faster */
-  double tolerance;              /* 3 %, or twice what runs of the same scatter by, if more */
+  double tolerance;              /* 3 %, or twice what runs of one side scatter by, if more */
   bool is_slower, is_faster;     /* by more than that */
   bool is_chosen;                /* a row of the profile covers it */
 };
@@ -39,8 +39,11 @@ void compare_judge(struct compare *compare, const struct profile *profile, uint3
 size_t compare_drop_rows(const struct compare *compare, struct profile *profile, uint32_t nodes,
                          uint32_t ppn);
 
+/* Of the sizes that a row covers. */
 size_t compare_count_slower(const struct compare *compare);
 size_t compare_count_faster(const struct compare *compare);
+/* The control: by how much the sides differ at most where both are NCCL's own choice. */
+double compare_control(const struct compare *compare);
 double compare_geomean(const struct compare *compare); /* of the ratios */
 void compare_free(struct compare *compare);
 

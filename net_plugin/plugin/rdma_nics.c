@@ -64,10 +64,10 @@ static void choose(struct interface *interfaces, size_t count, const struct rdma
   for (size_t i = 0; i < count; i++) {
     struct interface *it = &interfaces[i];
     const struct rdma_nic *nic = rdma_nics_of(nics, it->name);
-    if (is_eligible(it)) {
-      it->verdict = !nic                  ? INTERFACE_WITHOUT_HCA
-                    : nic->interface == i ? INTERFACE_CHOSEN
-                                          : INTERFACE_SECOND_ADDRESS;
+    if (nic && is_eligible(it)) {
+      it->verdict = nic->interface == i ? INTERFACE_CHOSEN : INTERFACE_SECOND_ADDRESS;
+    } else if (it->verdict == INTERFACE_CHOSEN) {
+      it->verdict = INTERFACE_WITHOUT_HCA;
     }
   }
 }

@@ -14,13 +14,26 @@
 
 enum { TEXT_MAX = 512 };
 
+static bool has_device_nodes(const char *root) {
+  struct sysfs_list list;
+  bool has_any = false;
+  if (sysfs_list(root, &list, "dev/infiniband") < 0) {
+    return false;
+  }
+  for (size_t i = 0; i < list.count; i++) {
+    has_any |= !strncmp(list.names[i], "uverbs", strlen("uverbs"));
+  }
+  sysfs_list_free(&list);
+  return has_any;
+}
+
 void rdma_report_make(const struct device_table *table, struct rdma_report *out) {
   struct nic nics[DEVICE_PHYSICAL_MAX];
   unsigned nic_count = device_table_nics(table, nics);
   *out = (struct rdma_report){ .lockable_bytes = UINT64_MAX };
   const char *root = rdma_device_settings(&out->settings);
   rdma_sysfs_read_gpu(root, &out->gpu);
-  out->has_device_nodes = sysfs_exists(root, "dev/infiniband");
+  out->has_device_nodes = has_device_nodes(root);
   out->has_library = verbs_api_get() != NULL;
   if (!out->has_library) {
     snprintf(out->library_reason, sizeof(out->library_reason), "%.*s", RDMA_WHY_MAX - 1,
@@ -228,7 +241,8 @@ void rdma_report_check(const struct rdma_report *report, rdma_tell_fn *tell) {
         report->library_reason);
   }
   if (!report->has_device_nodes) {
-    tell(RDMA_BAD, "RDMA: /dev/infiniband is missing; give it to the container, or load ib_uverbs");
+    tell(RDMA_BAD,
+         "RDMA: /dev/infiniband is missing or empty; give it to the container, or load ib_uverbs");
   }
   for (unsigned i = 0; i < report->row_count; i++) {
     check_row(&report->rows[i], tell);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RDMA devices that can little, that fail when a lane is made or later, or that may not be used:
+ * data arrives all the same, by queue pairs or by TCP, and all that was registered is given back.
+ * What lanes do on devices that work is test_lanes.c's. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/param.h"
+#include "net_plugin/lane/rdma/rdma_device.h"
+#include "net_plugin/lane/rdma/rdma_memory.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/fake_verbs.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/unit.h"
+
+static const struct fake_hca ordinary = { .name = "fake0",
+                                          .netdev = "lo",
+                                          .gids = { "127.0.0.1", "::1" } };
+static const struct fake_hca small = { .name = "fake0",
+                                       .netdev = "lo",
+                                       .gids = { "127.0.0.1", "::1" },
+                                       .has_no_dmabuf = true,
+                                       .has_no_iova2 = true,
+                                       .max_inline = 96,
+                                       .max_send_sge = 6,
+                                       .max_recv_sge = 1,
+                                       .max_qp_wr = 64,
+                                       .pci_vendor = 0x1ded,
+                                       .pci_device = 0x107f,
+                                       .pci_function = "0000:18:00.0" };
+static struct tree tree;
+static unsigned disturbed; /* times */
+
+static void configure(void) {
+  struct rdma_settings settings;
+  rdma_settings_read(&settings);
+  rdma_device_configure(&settings, tree.root);
+}
+
+static int start(const struct fake_hca *hca) {
+  param_load((char *[]){ NULL });
+  tree_create(&tree);
+  fake_verbs_start();
+  fake_verbs_add(hca);
+  fake_verbs_write_sysfs(hca, &tree);
+  configure();
+  log_capture_start();
+  disturbed = 0;
+  setup_start();
+  return 0;
+}
+
+static int use_rdma(void **state) {
+  (void)state;
+  return start(&ordinary);
+}
+
+/* As eRDMA is: inline data of 96 bytes, one piece of memory for each receive. */
+static int use_small_rdma(void **state) {
+  (void)state;
+  return start(&small);
+}
+
+static int stop(void **state) {
+  (void)state;
+  setup_stop();
+  rdma_memory_release();
+  log_capture_stop();
+  fake_verbs_stop(); /* fails if anything is left */
+  rdma_device_configure(NULL, NULL);
+  tree_remove(&tree);
+  param_load((char *[]){ NULL });
+  return 0;
+}
+
+static void data_arrives(void **state) {
+  (void)state;
+  int families[] = { AF_INET, AF_INET6 };
+  for (int i = 0; i < 2; i++) {
+    struct pair pair = pair_make(families[i]);
+    pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, NULL);
+    pair_close(pair);
+  }
+  struct fake_counts counts;
+  fake_verbs_counts(&counts);
+  assert_true(counts.written_bytes > 0);
+  assert_true(counts.sends > 0);
+}
+
+static void cut_some(uint64_t done) {
+  if (done % 7 == 3) {
+    pair_cut_flows(3);
+  }
+}
+
+static void cut_all(uint64_t done) {
+  if (done == 20 || done == 41) {
+    pair_cut_flows(0);
+  }
+}
+
+static void lost_lanes_lose_no_data(void **state) {
+  (void)state;
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, cut_some);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, cut_all);
+  pair_close(pair);
+}
+
+static const size_t mixed_sizes[] = { 8, 70000, 300000, 4096, 1000000 };
+
+static void exchange_all(pair_disturb_fn *disturb) {
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, mixed_sizes, 5, 60, disturb);
+  pair_close(pair);
+}
+
+static void fail_some_receives(uint64_t done) {
+  if (done % 5 == 2) {
+    fake_verbs_fail_receive(1 + disturbed++ % 4, IBV_WC_LOC_PROT_ERR);
+  }
+}
+
+static void failed_receives_lose_no_data(void **state) {
+  (void)state;
+  exchange_all(fail_some_receives);
+  assert_true(disturbed >= 10);
+}
+
+static void fail_some_posts(uint64_t done) {
+  if (done % 5 == 2) {
+    fake_verbs_fail_call(disturbed % 2 ? FAKE_POST_SEND : FAKE_POST_RECV, 3, ENOMEM);
+    disturbed++;
+  }
+}
+
+static void failed_posts_lose_no_data(void **state) {
+  (void)state;
+  exchange_all(fail_some_posts);
+  assert_true(disturbed >= 10);
+}
+
+/* Whatever fails in making a lane, it is a TCP lane then. */
+static void devices_that_cannot_are_done_without(void **state) {
+  (void)state;
+  static const enum fake_call calls[] = {
+    FAKE_OPEN_DEVICE, FAKE_QUERY_DEVICE,   FAKE_QUERY_PORT, FAKE_ALLOC_PD,
+    FAKE_REG_MR,      FAKE_CREATE_CHANNEL, FAKE_CREATE_CQ,  FAKE_CREATE_QP,
+    FAKE_MODIFY_QP,   FAKE_POST_RECV,      FAKE_REQ_NOTIFY,
+  };
+  struct fake_counts counts;
+  for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+    fake_verbs_fail_calls(calls[i], EPERM);
+    configure();
+    struct pair pair = pair_make(AF_INET);
+    pair_exchange(pair, mixed_sizes, 5, 15, NULL);
+    pair_close(pair);
+    fake_verbs_fail_calls(calls[i], 0);
+    fake_verbs_counts(&counts);
+    if (counts.writes || counts.sends) {
+      fail_msg("call %zu failed, and yet %llu writes and %llu sends were done", i,
+               (unsigned long long)counts.writes, (unsigned long long)counts.sends);
+    }
+  }
+}
+
+static void users_can_turn_it_off(void **state) {
+  (void)state;
+  struct fake_counts counts;
+  setenv("NCCL_IB_DISABLE", "1", 1);
+  configure();
+  exchange_all(NULL);
+  unsetenv("NCCL_IB_DISABLE");
+  fake_verbs_counts(&counts);
+  assert_int_equal(counts.completions, 0);
+}
+
+static void one_line_tells_why_there_is_none(void **state) {
+  (void)state;
+  fake_verbs_fail_calls(FAKE_OPEN_DEVICE, EACCES);
+  configure();
+  exchange_all(NULL);
+  exchange_all(NULL);
+  fake_verbs_fail_calls(FAKE_OPEN_DEVICE, 0);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+  assert_int_equal(log_capture_find("fake0 cannot be opened: Permission denied"), 1);
+}
+
+#define WITH(kind, test) cmocka_unit_test_setup_teardown(test, use_##kind, stop)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    WITH(rdma, one_line_tells_why_there_is_none), /* first: it is told once in a process */
+    WITH(small_rdma, data_arrives),
+    WITH(small_rdma, lost_lanes_lose_no_data),
+    WITH(rdma, failed_receives_lose_no_data),
+    WITH(rdma, failed_posts_lose_no_data),
+    WITH(rdma, devices_that_cannot_are_done_without),
+    WITH(rdma, users_can_turn_it_off),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

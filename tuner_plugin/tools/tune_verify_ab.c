@@ -23,17 +23,19 @@ struct verification {
   struct compare compare;
 };
 
-/* "TUNER/stratus: 16 ranks on 2 nodes: 5 rows of profile x hold" */
+/* "TUNER/stratus: 16 ranks on 2 nodes: 5 rows of profile x hold", or "no row of profile x holds" */
 static void take_line(void *to, const char *line) {
   struct verification *verification = to;
   const char *found = strstr(line, "TUNER/stratus: ");
-  uint32_t ranks, nodes, rows;
+  uint32_t ranks, nodes, rows = 0;
+  char word[8];
   if (found &&
-      sscanf(found, "TUNER/stratus: %" SCNu32 " ranks on %" SCNu32 " nodes: %" SCNu32 " row",
-             &ranks, &nodes, &rows) == 3) {
+      sscanf(found, "TUNER/stratus: %" SCNu32 " ranks on %" SCNu32 " nodes: %7s row", &ranks,
+             &nodes, word) == 3 &&
+      strstr(found, " of profile ")) {
     verification->ranks = ranks;
     verification->nodes = nodes;
-    verification->has_rows = rows > 0;
+    verification->has_rows = sscanf(word, "%" SCNu32, &rows) == 1 && rows > 0;
   }
 }
 
@@ -159,12 +161,20 @@ static int write_profile(const struct profile *profile, const char *path) {
 }
 
 static int conclude(struct verification *verification, bool is_json) {
-  if (!verification->has_rows) {
-    return cli_fail("profile %s has no row for these ranks, or the tuner was not loaded",
+  if (verification->nodes == 0) {
+    return cli_fail("no rank said that its tuner uses profile %s: NCCL_DEBUG=INFO shows why",
                     verification->profile.meta.id);
   }
   uint32_t ppn = verification->ranks / verification->nodes;
   compare_judge(&verification->compare, &verification->profile, verification->nodes, ppn);
+  if (!verification->has_rows) {
+    /* Rows that gain too little for the guard are none to the tuner. */
+    campaign_say("no row of profile %s holds here: both sides are NCCL's own choice",
+                 verification->profile.meta.id);
+    for (size_t i = 0; i < verification->compare.count; i++) {
+      verification->compare.points[i].is_chosen = false;
+    }
+  }
   size_t dropped =
       compare_drop_rows(&verification->compare, &verification->profile, verification->nodes, ppn);
   int status = CLI_OK;

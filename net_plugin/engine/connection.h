@@ -68,6 +68,8 @@ struct connection_path {
 /* The path is taken over in every case. received_before: see link_lane_up. */
 void connection_lane_opened(struct connection *connection, unsigned lane, uint32_t epoch,
                             const struct connection_path *path, uint64_t received_before);
+/* Keys of a target, as the link was made; they stay. */
+unsigned connection_target_keys(const struct connection *connection);
 /* Which key of targets is for the device of this queue pair. Receiver only. */
 uint8_t connection_key_index(struct connection *connection, const struct rdma_qp *qp);
 /* The lane is up and could be an RDMA lane, but is not. Sender only. */

@@ -171,6 +171,10 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
   connection_pump(connection, now_ns);
 }
 
+unsigned connection_target_keys(const struct connection *connection) {
+  return connection->target_keys;
+}
+
 uint8_t connection_key_index(struct connection *connection, const struct rdma_qp *qp) {
   uint32_t id = rdma_memory_domain_id(qp->domain);
   for (unsigned i = 0; i < WIRE_TARGET_KEYS; i++) {

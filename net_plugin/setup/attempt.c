@@ -42,6 +42,7 @@ struct attempt {
   struct peering_route route;
   struct settings settings;
   struct hello hello;
+  unsigned target_keys; /* those that the first hello told */
   struct auth_keys keys;
   struct dial *dial;
   struct engine_timer retry;
@@ -88,9 +89,11 @@ static void retry_later(struct attempt *attempt, int error) {
 }
 
 static int make_connection(struct attempt *attempt, const struct reply *reply) {
-  attempt->hello.target_keys = reply->target_keys < attempt->hello.target_keys
+  /* Both links must be made with the same. After a queue pair that could not be connected the hello
+   * asks for none, but the peer may have made its link at the first hello. */
+  attempt->hello.target_keys = reply->target_keys < attempt->target_keys
                                    ? reply->target_keys
-                                   : attempt->hello.target_keys;
+                                   : (uint8_t)attempt->target_keys;
   attempt->hello.lanes = reply->lanes < attempt->hello.lanes ? reply->lanes : attempt->hello.lanes;
   struct connection_config config = {
     .link = { .role = LINK_SENDER,
@@ -224,6 +227,7 @@ static int prepare(struct attempt *attempt, const struct peering_route *route, i
   hello->ciphers = attempt->settings.ciphers;
   hello->wants_checksums = attempt->settings.wants_checksums;
   hello->target_keys = (uint8_t)rdma_choice_target_keys(route->nics, route->nic_count);
+  attempt->target_keys = hello->target_keys;
   hello->pid = (uint32_t)getpid();
   hello->decision = decision_get();
   snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());

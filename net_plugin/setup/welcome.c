@@ -218,7 +218,11 @@ static void decide(struct engine *engine, const struct nic *nic, const struct he
                                 &reply->received_before)) {
       reply->status = REPLY_REFUSED;
       host->connection = NULL;
+      return;
     }
+    /* An earlier hello made it, maybe with more keys than this one asks for: its link speaks of
+     * targets. */
+    reply->target_keys = (uint8_t)connection_target_keys(host->connection);
     return;
   }
   if (!agree_on_decisions(hello, from, host, reply)) {

@@ -167,6 +167,17 @@ static void devices_that_cannot_are_done_without(void **state) {
   }
 }
 
+/* The first lane's queue pairs are made and moved through their states on both sides: each move
+ * fails once, so that either side may have taken the lane for an RDMA lane. */
+static void queue_pairs_that_fail_once_lose_no_data(void **state) {
+  (void)state;
+  for (unsigned nth = 1; nth <= 8; nth++) {
+    fake_verbs_fail_call(FAKE_MODIFY_QP, nth, EIO);
+    configure();
+    exchange_all(NULL);
+  }
+}
+
 static void users_can_turn_it_off(void **state) {
   (void)state;
   struct fake_counts counts;
@@ -199,6 +210,7 @@ int main(void) {
     WITH(rdma, failed_receives_lose_no_data),
     WITH(rdma, failed_posts_lose_no_data),
     WITH(rdma, devices_that_cannot_are_done_without),
+    WITH(rdma, queue_pairs_that_fail_once_lose_no_data),
     WITH(rdma, users_can_turn_it_off),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,10 @@
 
 enum { REFUSALS_MAX = 16 };
 #define REFUSAL_NS NS_PER_S
+/* Asking can take long, while a device is being removed, say; whoever asks has other things to do.
+ * So it is asked the less often the longer it took, up to a limit. */
+#define REFUSAL_FACTOR 20
+#define REFUSAL_MOST_NS (60 * NS_PER_S)
 
 /* A NIC that has no device at the moment. */
 struct refusal {
@@ -317,7 +321,10 @@ static struct refusal *find_refusal(const char *nic) {
   return NULL;
 }
 
-static void refuse(const char *nic, const char *why, uint64_t now_ns) {
+static void refuse(const char *nic, const char *why, uint64_t asked_ns) {
+  uint64_t now_ns = clock_now_ns(), pause_ns = REFUSAL_FACTOR * (now_ns - asked_ns);
+  pause_ns = pause_ns < REFUSAL_NS ? REFUSAL_NS : pause_ns;
+  pause_ns = pause_ns > REFUSAL_MOST_NS ? REFUSAL_MOST_NS : pause_ns;
   struct refusal *refusal = find_refusal(nic);
   if (!refusal && settings.is_wanted) {
     LOG_WARN("STRATUS_RDMA=on, but %s goes by TCP: %s", nic, why);
@@ -325,7 +332,7 @@ static void refuse(const char *nic, const char *why, uint64_t now_ns) {
   refusal = refusal ? refusal : &refusals[next_refusal++ % REFUSALS_MAX];
   snprintf(refusal->nic, sizeof(refusal->nic), "%s", nic);
   snprintf(refusal->why, sizeof(refusal->why), "%s", why);
-  refusal->until_ns = now_ns + REFUSAL_NS;
+  refusal->until_ns = now_ns + pause_ns;
 }
 
 struct rdma_device *rdma_device_open(const struct nic *nic, char why[RDMA_WHY_MAX]) {

@@ -10,7 +10,8 @@
  * Owns: context and protection domain, from open to the last close.
  * Threads: any; a mutex guards the list of open devices and the reading of events.
  * Blocks: open for as long as drivers take, some milliseconds; a NIC without a usable HCA is not
- * asked about again for a second.  Fails: open returns NULL and says why, in words for the log. */
+ * asked about again for a second, or for longer if asking took long.
+ * Fails: open returns NULL and says why, in words for the log. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_DEVICE_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_DEVICE_H
 

@@ -32,6 +32,8 @@ hosts_up() { # HOSTS NICS
   trap hosts_down EXIT
   hosts_prepare_kernel
   [[ -z $(ip netns list) ]] || hosts_clear
+  until_true 10 companions_are_gone
+  hosts_read_last_index
   for ((h = 0; h < hosts_count; h++)); do
     ip netns add "h$h"
     ip -n "h$h" link set lo up
@@ -58,6 +60,18 @@ hosts_clear() {
   ip -all netns del
 }
 
+# The kernel takes a namespace's devices apart after it is gone.
+companions_are_gone() {
+  ! compgen -G '/sys/class/net/roce*' >/dev/null
+}
+
+# Companions are given the indexes that follow, in the order in which they come.
+hosts_read_last_index() {
+  ip link add name probe type dummy
+  echo "$(<"/sys/class/net/probe/ifindex")" >"$hosts_state/last_index"
+  ip link del probe
+}
+
 hosts_prepare_kernel() {
   [[ ! -e $hosts_state ]] || return 0
   mkdir -p "$hosts_state"
@@ -66,7 +80,6 @@ hosts_prepare_kernel() {
     net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0
   # Takes an index, so that companions, made with it, are given the next free one when they come to this namespace.
   ip link add name taken index 5000 type dummy
-  echo 1 >"$hosts_state/last_index" # the loopback device's
 }
 
 hosts_wire() { # NIC

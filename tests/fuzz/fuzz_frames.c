@@ -15,7 +15,9 @@ static void check_limits(const struct wire_header *header) {
     FUZZ_CHECK(header->offset + header->length <= header->total);
   }
   if (header->type == WIRE_WINDOW) {
-    FUZZ_CHECK(header->length % WIRE_ACK_BYTES == 0 && header->length <= WIRE_MAX_WINDOW_BYTES);
+    FUZZ_CHECK(header->length <= WIRE_MAX_WINDOW_BYTES);
+    FUZZ_CHECK(header->total <= WIRE_MAX_TARGETS); /* link_send.c checks the length with them */
+    FUZZ_CHECK(header->total != 0 || header->length % WIRE_ACK_BYTES == 0);
   }
   if (header->type == WIRE_FENCE || header->type == WIRE_FENCED) {
     FUZZ_CHECK(header->message < WIRE_MAX_LANES && header->offset >= 1);

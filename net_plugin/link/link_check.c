@@ -85,8 +85,7 @@ static void check_receiver(const struct link *link) {
   uint64_t bounced[LINK_WINDOW / 2] = { 0 };
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
     const struct lane *receiving = &link->lanes[lane];
-    if (receiving->arrival == ARRIVAL_USER || receiving->arrival == ARRIVAL_STAGED ||
-        receiving->arrival == ARRIVAL_PLACED) {
+    if (arrival_is_for_user(receiving->arrival)) {
       arriving[receiving->header.message % LINK_WINDOW] += receiving->header.length;
     }
     if (receiving->arrival == ARRIVAL_BOUNCED) {

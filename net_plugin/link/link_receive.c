@@ -38,8 +38,7 @@ int link_receive_posted(struct link *link, void *data, size_t bytes,
 }
 
 static bool is_for_message(enum arrival arrival) {
-  return arrival == ARRIVAL_USER || arrival == ARRIVAL_STAGED || arrival == ARRIVAL_BOUNCED ||
-         arrival == ARRIVAL_PLACED;
+  return arrival_is_for_user(arrival) || arrival == ARRIVAL_BOUNCED;
 }
 
 /* Only who was given a target can have written, and only through a lane that can. */

@@ -32,6 +32,11 @@ enum arrival {
   ARRIVAL_NOWHERE, /* the user detached: read and forget */
 };
 
+/* It counts in the message that the user posted a receive for. */
+static inline bool arrival_is_for_user(enum arrival arrival) {
+  return arrival == ARRIVAL_USER || arrival == ARRIVAL_STAGED || arrival == ARRIVAL_PLACED;
+}
+
 struct lane {
   /* the frame that is arriving */
   enum arrival arrival;

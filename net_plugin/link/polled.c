@@ -4,28 +4,17 @@
 #include "net_plugin/link/polled.h"
 
 #include <stdint.h>
-#include <string.h>
+
+#include "common/bytes.h"
 
 #define LL_LINE_BYTES 16 /* data, flag, data, flag: 4 bytes each */
 #define LL128_LINE_BYTES 128
 #define LL128_FLAG_AT 120
 
-static uint32_t word32(const uint8_t *at) {
-  uint32_t word;
-  memcpy(&word, at, sizeof word);
-  return word;
-}
-
-static uint64_t word64(const uint8_t *at) {
-  uint64_t word;
-  memcpy(&word, at, sizeof word);
-  return word;
-}
-
 static bool has_ll_form(const uint8_t *data, size_t bytes) {
-  uint32_t flag = word32(data + 4);
+  uint32_t flag = bytes_get_le32(data + 4);
   for (size_t at = 0; at < bytes && flag != 0; at += LL_LINE_BYTES) {
-    if (word32(data + at + 4) != flag || word32(data + at + 12) != flag) {
+    if (bytes_get_le32(data + at + 4) != flag || bytes_get_le32(data + at + 12) != flag) {
       return false;
     }
   }
@@ -33,9 +22,9 @@ static bool has_ll_form(const uint8_t *data, size_t bytes) {
 }
 
 static bool has_ll128_form(const uint8_t *data, size_t bytes) {
-  uint64_t flag = word64(data + LL128_FLAG_AT);
+  uint64_t flag = bytes_get_le64(data + LL128_FLAG_AT);
   for (size_t at = LL128_FLAG_AT; at < bytes && flag != 0; at += LL128_LINE_BYTES) {
-    if (word64(data + at) != flag) {
+    if (bytes_get_le64(data + at) != flag) {
       return false;
     }
   }

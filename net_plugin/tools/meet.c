@@ -60,8 +60,8 @@ static int resolve(const struct meet_place *place, int flags, int family, struct
 
 /* ---- sockets ---- */
 
-static void make_patient(int fd) {
-  struct timeval patience = { .tv_sec = MEET_PATIENCE_NS / NS_PER_S };
+void meet_make_patient(int fd, uint64_t patience_ns) {
+  struct timeval patience = { .tv_sec = (time_t)(patience_ns / NS_PER_S) };
   int one = 1;
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
@@ -77,7 +77,7 @@ static int call_one(const struct addrinfo *address) {
   if (fd < 0) {
     return -errno;
   }
-  make_patient(fd);
+  meet_make_patient(fd, MEET_PATIENCE_NS);
   if (connect(fd, address->ai_addr, address->ai_addrlen) != 0) {
     int error = errno == EINPROGRESS ? ETIMEDOUT : errno; /* as SO_SNDTIMEO says it */
     close(fd);
@@ -167,7 +167,7 @@ int meet_accept(int server, int *fd) {
   if (*fd < 0) {
     return cli_fail("cannot accept a connection: %s", strerror(errno));
   }
-  make_patient(*fd);
+  meet_make_patient(*fd, MEET_PATIENCE_NS);
   return CLI_OK;
 }
 

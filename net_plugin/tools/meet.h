@@ -27,6 +27,9 @@ int meet_await(const struct meet_place *place, int *fd);
 int meet_listen(const struct meet_place *place, int *server);
 int meet_accept(int server, int *fd);
 
+/* Calls that block on the socket give up after so long. Small messages leave at once. */
+void meet_make_patient(int fd, uint64_t patience_ns);
+
 int meet_write(int fd, const void *bytes, size_t count);
 int meet_read(int fd, void *bytes, size_t count); /* all of it, or -ECONNRESET at the end */
 

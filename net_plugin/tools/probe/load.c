@@ -71,23 +71,15 @@ int load_offer(const struct device *device, struct load_service *service) {
   return 0;
 }
 
-static void make_patient(int fd) {
-  struct timeval patience = { .tv_sec = PATIENCE_NS / NS_PER_S };
-  int one = 1;
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-}
-
 /* The socket stays open until the receiving side is done, for the sender to see. */
 static int echo_pings(int server, int *socket) {
   uint64_t token;
-  make_patient(server); /* accept goes by it, too */
+  meet_make_patient(server, PATIENCE_NS); /* accept goes by it, too */
   int fd = *socket = accept4(server, NULL, NULL, SOCK_CLOEXEC);
   if (fd < 0) {
     return errno == EAGAIN ? -ETIMEDOUT : -errno;
   }
-  make_patient(fd);
+  meet_make_patient(fd, PATIENCE_NS);
   int error = 0;
   for (int i = 0; i < PINGS && !error; i++) {
     error = meet_read(fd, &token, sizeof token);
@@ -299,7 +291,7 @@ static int ping(const struct nic *nic, const uint8_t bytes[HANDLE_BYTES], int po
   if (fd < 0) {
     return -errno;
   }
-  make_patient(fd);
+  meet_make_patient(fd, PATIENCE_NS);
   int error = from.ss_family == to->ss_family &&
                       bind(fd, (const struct sockaddr *)&from, nic->address_bytes) != 0
                   ? -errno

@@ -93,6 +93,9 @@ int tune_compare(int argument_count, char **arguments, bool is_json);
  * Returns CLI_OK, or CLI_FAILED after a message; the caller frees the profile. */
 int tune_load(const char *name, struct profile *profile, char path[PROFILE_PATH_MAX]);
 
+/* Writes it to the file, or, for NULL, to stdout. CLI_OK, or CLI_FAILED after a message. */
+int tune_write(const struct profile *profile, const char *path);
+
 /* "64K to under 4M", "4M and more". */
 enum { TUNE_RANGE_TEXT_MAX = 64 };
 const char *tune_format_range(uint64_t bytes_lo, uint64_t bytes_hi, char text[TUNE_RANGE_TEXT_MAX]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading and formatting that the subcommands share. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,18 @@ int tune_load(const char *name, struct profile *profile, char path[PROFILE_PATH_
   }
   char text[sizeof error];
   return cli_fail("%s", profile_error_format(&error, text, sizeof text));
+}
+
+int tune_write(const struct profile *profile, const char *path) {
+  FILE *to = path ? fopen(path, "we") : stdout;
+  if (!to) {
+    return cli_fail("%s: %s", path, strerror(errno));
+  }
+  int error = profile_write(profile, to);
+  if (path && fclose(to) != 0) {
+    error = -errno;
+  }
+  return error ? cli_fail("%s: %s", path ? path : "stdout", strerror(-error)) : CLI_OK;
 }
 
 const char *tune_format_range(uint64_t bytes_lo, uint64_t bytes_hi,

@@ -99,19 +99,6 @@ static int load_base(struct profile *profile) {
   return CLI_OK;
 }
 
-static int write_profile(const struct profile *profile) {
-  const char *path = tune_fit_options.output;
-  FILE *to = path ? fopen(path, "we") : stdout;
-  if (!to) {
-    return cli_fail("%s: %s", path, strerror(errno));
-  }
-  int result = profile_write(profile, to);
-  if (path && fclose(to) != 0) {
-    result = -EIO;
-  }
-  return result == 0 ? CLI_OK : cli_fail("%s: cannot be written", path ? path : "stdout");
-}
-
 int tune_fit(int argument_count, char **arguments, bool is_json) {
   (void)is_json;
   struct sample_file file = { 0 };
@@ -130,7 +117,7 @@ int tune_fit(int argument_count, char **arguments, bool is_json) {
   }
   if (status == CLI_OK) {
     fill_meta(&file, &profile.meta);
-    status = write_profile(&profile);
+    status = tune_write(&profile, tune_fit_options.output);
   }
   if (status == CLI_OK && tune_fit_options.output) {
     printf("%zu samples, %zu collectives and shapes, %zu sizes: in %zu of them %zu rows are better "

@@ -353,18 +353,6 @@ static int check_shapes(struct import *import, const char *path) {
   return CLI_OK;
 }
 
-static int write_profile(const struct profile *profile, const char *path) {
-  FILE *to = path ? fopen(path, "w") : stdout;
-  if (!to) {
-    return cli_fail("%s: %s", path, strerror(errno));
-  }
-  int error = profile_write(profile, to);
-  if (path && fclose(to) != 0) {
-    error = -errno;
-  }
-  return error ? cli_fail("%s: %s", path ? path : "stdout", strerror(-error)) : CLI_OK;
-}
-
 int tune_import(int argument_count, char **arguments, bool is_json) {
   (void)argument_count, (void)is_json;
   static struct import import; /* too large for the stack */
@@ -374,7 +362,7 @@ int tune_import(int argument_count, char **arguments, bool is_json) {
   int status = import.rules ? read_rules(&import, arguments[0]) : cli_fail("out of memory");
   status = status == CLI_OK ? check_shapes(&import, arguments[0]) : status;
   status = status == CLI_OK ? make_profile(&import, arguments[0], &profile) : status;
-  status = status == CLI_OK ? write_profile(&profile, tune_import_options.out) : status;
+  status = status == CLI_OK ? tune_write(&profile, tune_import_options.out) : status;
   profile_free(&profile);
   free(import.rules);
   return status;

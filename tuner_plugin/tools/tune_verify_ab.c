@@ -153,13 +153,6 @@ static int print_json(const struct verification *verification, size_t dropped) {
       (json_int_t)dropped));
 }
 
-static int write_profile(const struct profile *profile, const char *path) {
-  FILE *file = fopen(path, "we");
-  bool is_good = file && profile_write(profile, file) == 0;
-  is_good = file && fclose(file) == 0 && is_good;
-  return is_good ? CLI_OK : cli_fail("%s cannot be written", path);
-}
-
 static int conclude(struct verification *verification, bool is_json) {
   if (verification->nodes == 0) {
     return cli_fail("no rank said that its tuner uses profile %s: NCCL_DEBUG=INFO shows why",
@@ -185,7 +178,7 @@ static int conclude(struct verification *verification, bool is_json) {
     status = fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
   }
   if (status == CLI_OK && tune_verify_ab_options.out) {
-    status = write_profile(&verification->profile, tune_verify_ab_options.out);
+    status = tune_write(&verification->profile, tune_verify_ab_options.out);
   }
   return verification->compare.wrong == 0
              ? status

@@ -37,5 +37,9 @@ extern const size_t pair_sizes[PAIR_SIZES];
 
 /* Ends every TCP connection of this process but each keep_every-th; 0: all. */
 void pair_cut_flows(unsigned keep_every);
+/* For pair_exchange: two in three connections of this process are cut every seventh message; all of
+ * them, twice. */
+void pair_cut_some(uint64_t done);
+void pair_cut_all(uint64_t done);
 
 #endif

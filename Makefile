@@ -126,7 +126,7 @@ $(BUILD)/tests/test_calibrate $(BUILD)/tests/test_compare: $(BUILD)/tests/%: $(B
 # Runs the tool.
 $(BUILD)/tests/test_tuner_tool $(BUILD)/tests/test_tuner_files: | $(BUILD)/bin/stratus-tune
 $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
-$(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c launcher.c))
+$(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
 $(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
 
 tests-unit: $(UNIT_TESTS)
@@ -322,7 +322,7 @@ tables: $(TABLES)
 #   make coll-tests  an NCCL with faults, for tests/coll/run SUITE
 
 COLL_SRC := $(call sources,tests/coll)
-COLL_OBJ := $(call objects,$(COLL_SRC) common/clock.c common/quantity.c)
+COLL_OBJ := $(call objects,$(COLL_SRC) common/clock.c common/launcher.c common/quantity.c)
 COLL := $(BUILD)/bin/stratus-coll
 COLL_FAULTY := $(BUILD)/tests/coll/faulty
 

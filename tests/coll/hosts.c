@@ -82,8 +82,8 @@ static int add_command(struct parser *p, const char *text) {
   }
   if (strchr(host->text, '/') ? access(host->text, X_OK) != 0 : strchr(host->text, ':') != NULL)
     return reject(p,
-                  "host %s: no such command, nor a namespace; ns:NAME, local:N, ssh:HOST or a "
-                  "command is wanted",
+                  "host %s: no such command; HOST or ssh:HOST, ns:NAME, local:N or a command is "
+                  "wanted",
                   text);
   return 0;
 }
@@ -102,6 +102,8 @@ static int add_entry(struct parser *p, const char *text) {
     return add_host(p, HOST_NAMESPACE, name, name);
   if (is_named)
     return reject(p, "%s: there is no such network namespace (ip netns list)", text);
+  if (!strpbrk(text, "/ \t:") && *text != '-')
+    return add_host(p, HOST_SSH, text, text);
   return add_command(p, text);
 }
 
@@ -168,7 +170,8 @@ bool hosts_is_one_machine(const struct hosts *hosts) {
 
 int hosts_prefix(struct host *host, char **argv) {
   static char ip[] = "ip", netns[] = "netns", exec[] = "exec";
-  static char ssh[] = "ssh", option[] = "-o", batch[] = "BatchMode=yes";
+  static char ssh[] = "ssh", option[] = "-o", batch[] = "BatchMode=yes",
+              patience[] = "ConnectTimeout=10";
   int count = 0;
   char *word = host->text;
   switch (host->kind) {
@@ -184,6 +187,8 @@ int hosts_prefix(struct host *host, char **argv) {
     argv[count++] = ssh;
     argv[count++] = option;
     argv[count++] = batch;
+    argv[count++] = option;
+    argv[count++] = patience;
     argv[count++] = host->text;
     return count;
   default:

@@ -7,8 +7,9 @@
  *   ns:NAME     network namespace NAME (ip netns exec)
  *   local       this machine, as a host of its own; local:N counts for N of them
  *   ssh:HOST    ssh HOST
- *   NAME        the namespace, if there is one of that name, else
- *   COMMAND...  a command that runs its arguments on a host: "docker exec c1", "srun -w n1" */
+ *   NAME        the namespace, if there is one of that name, else ssh NAME
+ *   COMMAND...  a command that runs its arguments on a host, of several words or with its path:
+ *               "docker exec c1", "srun -w n1", "./on-a" */
 #ifndef COLL_HOSTS_H
 #define COLL_HOSTS_H
 

@@ -72,9 +72,10 @@ static const struct option_row rows[] = {
   { OPTION_JSON, "json", "FILE", "write the results there as well" },
   { OPTION_LABEL, "label", "TEXT", "a name for this run, in the JSON file" },
   { OPTION_HOSTS, "hosts", "LIST|FILE",
-    "start the ranks on these hosts: ns:NAME (network namespace),\n"
-    "local:N (N hosts' worth of processes here), ssh:HOST, or\n"
-    "a command that runs its arguments on a host" },
+    "start the ranks on these hosts: HOST or ssh:HOST (by ssh),\n"
+    "ns:NAME (network namespace), local:N (N hosts' worth of\n"
+    "processes here), or a command of several words, or with a\n"
+    "path, that runs its arguments on a host" },
   { OPTION_PPN, "ppn", "N", "with --hosts: processes per host (1)" },
   { OPTION_SPLIT_CPUS, "split-cpus", NULL,
     "with --hosts: hosts on this machine share its CPUs out, as\n"

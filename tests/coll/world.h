@@ -3,18 +3,11 @@
  * Owns: nothing.  Threads: one, before others start.
  * Blocks: never.  Fails: with a message naming the variable at fault.
  *
- *   launcher                    rank, size                            local rank, local size
- *   stratus-coll --hosts        STRATUS_COLL_RANK, _SIZE              STRATUS_COLL_LOCAL_RANK,
- * _SIZE Open MPI, PRRTE             OMPI_COMM_WORLD_RANK, _SIZE OMPI_COMM_WORLD_LOCAL_RANK, _SIZE
- *   Slurm (srun, any --mpi)     SLURM_PROCID, SLURM_STEP_NUM_TASKS    SLURM_LOCALID,
- *                                                                     SLURM_STEP_TASKS_PER_NODE
- *   MPICH, Intel MPI (hydra)    PMI_RANK, PMI_SIZE                    MPI_LOCALRANKID,
- * MPI_LOCALNRANKS torchrun                    RANK, WORLD_SIZE                      LOCAL_RANK,
- * LOCAL_WORLD_SIZE
+ * Launchers and their variables: common/launcher.h.
  *
- * Rank 0 listens at: STRATUS_COLL_ADDR (or --address) if set; a Unix socket if all ranks are on
- * this machine; the first host of Slurm's node list; MASTER_ADDR with the port after MASTER_PORT,
- * which torchrun itself uses. */
+ * Rank 0 listens at: STRATUS_COLL_ADDR (or --address) if set; a Unix socket if all ranks are known
+ * to be on this machine; the first host of Slurm's node list; MASTER_ADDR with the port after
+ * MASTER_PORT, which torchrun itself uses. */
 #ifndef COLL_WORLD_H
 #define COLL_WORLD_H
 
@@ -38,8 +31,5 @@ int world_read(struct world *world, const char *address, char *error, size_t err
 /* What messages call a process with `gpus` GPUs: "rank 3 on b", or "ranks 6 to 7 on b". */
 enum { WORLD_NAME_MAX = 192 };
 void world_name_process(char name[WORLD_NAME_MAX], int process, int gpus, const char *host);
-
-/* First host of a Slurm node list: "gpu[07-09,12],cpu1" -> "gpu07". -EINVAL if there is none. */
-int world_first_host(const char *node_list, char *host, size_t size);
 
 #endif

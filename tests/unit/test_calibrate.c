@@ -15,6 +15,7 @@
 
 /* ---- launchers ---- */
 
+static char why_not[LAUNCH_ERROR_MAX];
 static const uint64_t sizes[] = { 8, 64, 4096 };
 static const char *const variables[] = { "STRATUS_MODE=calibrate",
                                          "STRATUS_CALIBRATE=allreduce:8=all", NULL };
@@ -61,7 +62,7 @@ static void clear_environment(void) {
 static void a_list_of_hosts(void **state) {
   (void)state;
   struct launch launch = { .ppn = 8, .is_split_cpus = true, .program = "stratus-coll" };
-  assert_true(launch_choose(&launch, "a,b", NULL, 0));
+  assert_true(launch_choose(&launch, "a,b", NULL, 0, why_not));
   struct launch_job job = job_of();
   job.min_time_ns = 50000000;
   assert_string_equal(build(&launch, &job),
@@ -104,7 +105,7 @@ static void mpirun_of_open_mpi_and_of_hydra(void **state) {
     make_mpirun(path, directory, cases[i].says);
     char *command[] = { path, "-np", "16", "-N", "8", "/opt/all_reduce_perf", "-g", "1" };
     struct launch launch = { 0 };
-    assert_true(launch_choose(&launch, NULL, command, 8));
+    assert_true(launch_choose(&launch, NULL, command, 8, why_not));
     struct launch_job job = job_of();
     const char *text = build(&launch, &job);
     assert_memory_equal(text, path, strlen(path));
@@ -119,13 +120,13 @@ static void srun_and_torchrun_hand_on_the_environment(void **state) {
   (void)state;
   char *srun[] = { "srun", "-N", "2", "stratus-coll", "-g", "1" };
   struct launch launch = { 0 };
-  assert_true(launch_choose(&launch, NULL, srun, 6));
+  assert_true(launch_choose(&launch, NULL, srun, 6, why_not));
   struct launch_job job = job_of();
   assert_string_equal(build(&launch, &job), "srun -N 2 stratus-coll -g 1 --op all_gather --sizes "
                                             "8,64,4096 -n 20 -w 1 -c 0 --per-iteration --json "
                                             "/w/x.json");
   char *torchrun[] = { "torchrun", "--nnodes=2", "--no-python", "stratus-coll" };
-  assert_true(launch_choose(&launch, NULL, torchrun, 4));
+  assert_true(launch_choose(&launch, NULL, torchrun, 4, why_not));
   assert_memory_equal(build(&launch, &job), "torchrun --nnodes=2 --no-python stratus-coll --op",
                       49);
 }
@@ -139,12 +140,12 @@ static void inside_of_a_rank(void **state) {
   for (size_t i = 0; i < 4; i++) {
     clear_environment();
     struct launch launch = { .program = "/bin/stratus-coll" };
-    assert_false(launch_choose(&launch, NULL, NULL, 0));
+    assert_false(launch_choose(&launch, NULL, NULL, 0, why_not));
     setenv(names[i][0], "3", 1);
     setenv(names[i][1], "3", 1);
-    assert_false(launch_choose(&launch, NULL, NULL, 0)); /* rank 3 of 3 */
+    assert_false(launch_choose(&launch, NULL, NULL, 0, why_not)); /* rank 3 of 3 */
     setenv(names[i][1], "4", 1);
-    assert_true(launch_choose(&launch, NULL, NULL, 0));
+    assert_true(launch_choose(&launch, NULL, NULL, 0, why_not));
     assert_int_equal(launch.kind, LAUNCH_INSIDE);
     assert_int_equal(launch.rank, 3);
     assert_int_equal(launch.size, 4);
@@ -159,8 +160,8 @@ static void what_cannot_be_launched(void **state) {
   clear_environment();
   struct launch launch = { 0 };
   char *other[] = { "srun", "python3", "train.py" };
-  assert_false(launch_choose(&launch, NULL, other, 3));
-  assert_false(launch_choose(&launch, "a,b", other, 3));
+  assert_false(launch_choose(&launch, NULL, other, 3, why_not));
+  assert_false(launch_choose(&launch, "a,b", other, 3, why_not));
 }
 
 /* ---- labels ---- */
@@ -223,6 +224,19 @@ static void replay_finds_every_call(void **state) {
   label_free(&times);
   assert_true(label_row(&row, entry, SEED, RUN, (struct label_habit){ 1, 1 }, &times, error) < 0);
   assert_non_null(strstr(error, "46 calls, 44 expected"));
+  free(log);
+}
+
+static void a_log_without_entries_says_why(void **state) {
+  (void)state;
+  struct label_log *log = calloc(1, sizeof *log);
+  label_take_line(log, "h:1:2 [0] NCCL INFO TUNER/stratus: stratus 0.1.0, tuner interface v5");
+  assert_non_null(strstr(label_why_none(log), "was it loaded"));
+  label_take_line(log, "h:1:2 [0] NCCL INFO TUNER/stratus: 2 ranks on 1 nodes, tuner interface v5: "
+                       "not calibrated; that takes two nodes or more with equally many ranks, and "
+                       "NCCL 2.22");
+  assert_int_equal(log->count, 0);
+  assert_non_null(strstr(label_why_none(log), "two nodes"));
   free(log);
 }
 
@@ -376,6 +390,7 @@ int main(void) {
     cmocka_unit_test(inside_of_a_rank),
     cmocka_unit_test(what_cannot_be_launched),
     cmocka_unit_test(replay_finds_every_call),
+    cmocka_unit_test(a_log_without_entries_says_why),
     cmocka_unit_test(doubtful_logs_label_nothing),
     cmocka_unit_test(slower_cells_leave_the_race),
     cmocka_unit_test(what_is_there_is_not_measured_again),

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of stratus-net probe: who measures with whom, what stands out, what goes into a profile,
- * and who a launcher says this is. */
-#include <stdlib.h>
+/* Parts of stratus-net probe: who measures with whom, what stands out, what goes into a
+ * profile. */
 #include <string.h>
 
 #include "net_plugin/tools/probe/findings.h"
-#include "net_plugin/tools/probe/launcher.h"
 #include "net_plugin/tools/probe/pairs.h"
 #include "tests/lib/unit.h"
 
@@ -110,40 +108,11 @@ static void values_for_a_profile(void **state) {
   assert_int_equal(findings_chunk_bytes(&report), 512 << 10);
 }
 
-static void launchers_tell_the_rank(void **state) {
-  (void)state;
-  struct launcher_place place;
-  static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK", "RANK" };
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-    unsetenv(names[i]);
-  }
-  assert_false(launcher_find(&place));
-  setenv("RANK", "3", 1);
-  setenv("WORLD_SIZE", "4", 1);
-  setenv("LOCAL_RANK", "1", 1);
-  assert_true(launcher_find(&place));
-  assert_int_equal(place.rank, 3);
-  assert_int_equal(place.size, 4);
-  assert_int_equal(place.local_rank, 1);
-  setenv("SLURM_PROCID", "1", 1); /* a batch script: no step, so no launcher */
-  assert_true(launcher_find(&place));
-  assert_int_equal(place.rank, 3);
-  setenv("SLURM_STEP_NUM_TASKS", "2", 1);
-  setenv("SLURM_LOCALID", "x", 1);
-  assert_true(launcher_find(&place));
-  assert_int_equal(place.rank, 1);
-  assert_int_equal(place.local_rank, 0);
-  setenv("SLURM_PROCID", "2", 1); /* not below the size */
-  unsetenv("RANK");
-  assert_false(launcher_find(&place));
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_pair_meets_once),
     cmocka_unit_test(what_stands_out_is_found),
     cmocka_unit_test(values_for_a_profile),
-    cmocka_unit_test(launchers_tell_the_rank),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

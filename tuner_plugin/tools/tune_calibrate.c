@@ -190,13 +190,17 @@ static int take_launch(struct series *series, const struct launch_job *job,
   struct label_habit habit = { launch_calls_before(launch, job), launch_calls_after(launch, job) };
   size_t labelled = 0, contested = 0;
   bool is_written = true;
+  if (series->log.count == 0) {
+    return cli_fail("%s: nothing was calibrated: %s", profile_collective_name(series->collective),
+                    label_why_none(&series->log));
+  }
   begin_plan(plan);
   for (size_t i = 0; i < series->size_count; i++) {
     const struct bench_row *row = bench_find(bench, series->collective, series->sizes[i]);
     const struct label_entry *entry =
         label_find(&series->log, series->collective, series->sizes[i]);
     struct label_times times;
-    char error[LABEL_ERROR_MAX] = "the tuner said nothing: was it loaded? NCCL_DEBUG=INFO shows";
+    char error[LABEL_ERROR_MAX] = "the tuner said nothing of it";
     if (!row || !entry ||
         label_row(row, entry, (uint64_t)tune_calibrate_options.seed,
                   (uint32_t)tune_calibrate_options.run, habit, &times, error) < 0) {

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "common/cli.h"
+#include "common/launcher.h"
 #include "net_plugin/tools/meet.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/probe/agent.h"
-#include "net_plugin/tools/probe/launcher.h"
 #include "net_plugin/tools/probe/probe.h"
 #include "net_plugin/tools/probe/report.h"
 #include "net_plugin/tools/probe/survey.h"
@@ -46,7 +46,7 @@ const struct cli_option net_tool_probe_options[] = {
     .type = CLI_STRING,
     .value = &options.root,
     .argument = "HOST[:PORT]",
-    .help = "under mpirun, srun or torchrun: where rank 0 is; else MASTER_ADDR" },
+    .help = "where rank 0 is, under mpirun, which does not tell; srun and torchrun do" },
   { .name = "time",
     .type = CLI_DURATION,
     .value = &options.duration_ns,
@@ -165,10 +165,10 @@ static int probe_hosts(int host_count, char **hosts, bool is_json) {
 /* ---- under a launcher ---- */
 
 /* Every other rank comes; one per host takes part. */
-static int gather(unsigned size, int agents[PROBE_HOSTS_MAX], unsigned *count) {
+static int gather(int size, int agents[PROBE_HOSTS_MAX], unsigned *count) {
   struct meet_place any = { .port = (int)options.port };
   int server, status = meet_listen(&any, &server);
-  for (unsigned rank = 1; rank < size && status == CLI_OK; rank++) {
+  for (int rank = 1; rank < size && status == CLI_OK; rank++) {
     int fd;
     uint8_t takes_part = 0;
     status = meet_accept(server, &fd);
@@ -187,24 +187,40 @@ static int gather(unsigned size, int agents[PROBE_HOSTS_MAX], unsigned *count) {
   return status;
 }
 
-static int probe_ranks(const struct launcher_place *place, bool is_json) {
-  const char *root = options.root ? options.root : getenv("MASTER_ADDR");
-  struct meet_place meeting = { 0 };
-  if (!root) {
-    cli_fail("probe: under a launcher, --root tells where rank 0 is");
+/* Where rank 0 is: the user's word, or the launcher's. */
+static int find_root(const struct launcher_place *place, struct meet_place *meeting) {
+  const char *root = options.root ? options.root : place->first_host;
+  if (!*root) {
+    cli_fail("probe: %s does not say where rank 0 is: give --root HOST[:PORT]", place->launcher);
     return CLI_USAGE;
   }
-  int status = meet_parse(root, (int)options.port, &meeting);
+  return meet_parse(root, (int)options.port, meeting);
+}
+
+static int probe_as_root(const struct launcher_place *place, bool is_json) {
+  int agents[PROBE_HOSTS_MAX];
+  unsigned count = 1;
+  int status = gather(place->size, agents, &count);
+  if (status == CLI_OK && count == 1) {
+    return cli_fail("probe: all %d ranks are on this host; two hosts at least are wanted",
+                    place->size);
+  }
+  return status == CLI_OK ? run_with_own_agent(agents, count, is_json) : status;
+}
+
+static int probe_ranks(const struct launcher_place *place, bool is_json) {
+  struct meet_place meeting;
+  int status = find_root(place, &meeting);
+  if (status != CLI_OK) {
+    return status;
+  }
   options.port = meeting.port;
-  if (status == CLI_OK && place->rank == 0) {
-    int agents[PROBE_HOSTS_MAX];
-    unsigned count = 1;
-    status = gather(place->size, agents, &count);
-    return status == CLI_OK ? run_with_own_agent(agents, count, is_json) : status;
+  if (place->rank == 0) {
+    return probe_as_root(place, is_json);
   }
   int fd;
   uint8_t takes_part = place->local_rank == 0;
-  status = status == CLI_OK ? meet_await(&meeting, &fd) : status;
+  status = meet_await(&meeting, &fd);
   if (status == CLI_OK && meet_write(fd, &takes_part, 1) != 0) {
     close(fd);
     return cli_fail("rank 0 has gone");
@@ -218,9 +234,14 @@ static int probe_ranks(const struct launcher_place *place, bool is_json) {
 
 int net_tool_probe(int argument_count, char **arguments, bool is_json) {
   struct launcher_place place;
-  bool is_launched =
-      !options.is_listening && argument_count == 0 && launcher_find(&place) && place.size > 1;
-  if (is_launched) {
+  char error[256];
+  bool is_told = options.is_listening || argument_count > 0;
+  int found = is_told ? 0 : launcher_find(&place, error, sizeof error);
+  if (found < 0) {
+    cli_fail("probe: %s", error);
+    return CLI_USAGE;
+  }
+  if (found > 0 && place.size > 1) {
     return probe_ranks(&place, is_json);
   }
   if (options.is_listening != (argument_count == 0)) {

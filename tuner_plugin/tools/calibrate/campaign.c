@@ -118,6 +118,18 @@ static int check(const struct campaign *campaign) {
   return CLI_OK;
 }
 
+/* The benchmark that was installed, or built, with this tool, if the user names no other place. */
+static const char *find_program(struct campaign *campaign) {
+  const char *name = campaign_options.program;
+  char *path = campaign->program_path;
+  ssize_t length = readlink("/proc/self/exe", path, sizeof campaign->program_path - 1);
+  char *slash = length > 0 ? memrchr(path, '/', (size_t)length) : NULL;
+  size_t room = slash ? sizeof campaign->program_path - (size_t)(slash + 1 - path) : 0;
+  bool is_beside = slash && !strchr(name, '/') &&
+                   snprintf(slash + 1, room, "%s", name) < (int)room && access(path, X_OK) == 0;
+  return is_beside ? path : name;
+}
+
 int campaign_open(struct campaign **campaign, int argument_count, char **arguments,
                   const char *settings) {
   const struct campaign_options *o = &campaign_options;
@@ -125,16 +137,14 @@ int campaign_open(struct campaign **campaign, int argument_count, char **argumen
   if (!opened) {
     return cli_fail("out of memory");
   }
-  if (!launch_choose(&opened->launch, o->hosts, arguments, argument_count)) {
-    cli_fail("%s", argument_count == 0
-                       ? "how shall the ranks be started? --hosts, or a command behind --"
-                   : o->hosts ? "--hosts or a command, not both"
-                              : "the command has no program that ends in _perf or is stratus-coll");
+  char error[LAUNCH_ERROR_MAX];
+  if (!launch_choose(&opened->launch, o->hosts, arguments, argument_count, error)) {
+    cli_fail("%s", error);
     return CLI_USAGE;
   }
   opened->launch.ppn = o->ppn;
   opened->launch.is_split_cpus = o->is_split_cpus;
-  opened->launch.program = o->program;
+  opened->launch.program = find_program(opened);
   is_quiet = opened->launch.rank > 0;
   /* The lines that label the calls must come out of the ranks. */
   unsetenv("NCCL_DEBUG_FILE");

@@ -79,7 +79,8 @@ struct campaign {
   char id[CAMPAIGN_ID_MAX];       /* of everything that shapes what is measured, but for sizes */
   char hosts_id[CAMPAIGN_ID_MAX]; /* of the list of hosts; empty: not known */
   char json_path[PROFILE_PATH_MAX];
-  struct sample_file done; /* samples of earlier runs */
+  char program_path[PROFILE_PATH_MAX]; /* of the benchmark beside this tool */
+  struct sample_file done;             /* samples of earlier runs */
   const char *variables[CAMPAIGN_VARIABLES_MAX + 1];
 };
 

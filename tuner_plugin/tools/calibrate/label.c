@@ -99,7 +99,16 @@ void label_take_line(struct label_log *log, const char *line) {
     take_open(log, found + sizeof open_text - 1);
   } else if ((found = strstr(line, end_text))) {
     take_end(log, found + sizeof end_text - 1);
+  } else if (strstr(line, "TUNER/stratus: ") && strstr(line, ": not calibrated; that takes ")) {
+    log->is_refused = true;
   }
+}
+
+const char *label_why_none(const struct label_log *log) {
+  return log->is_refused
+             ? "calibrating takes two nodes or more with equally many ranks on each, and "
+               "NCCL 2.22; this was another communicator"
+             : "the tuner said nothing: was it loaded? NCCL_DEBUG=INFO shows";
 }
 
 /* ---- replay ---- */

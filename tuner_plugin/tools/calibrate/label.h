@@ -27,6 +27,7 @@ struct label_entry {
 struct label_log {
   struct label_entry entries[PLAN_ENTRIES_MAX];
   size_t count;
+  bool is_refused; /* a rank said that its communicators cannot be calibrated */
 };
 
 /* Takes one line of output, whatever it is. */
@@ -34,6 +35,9 @@ void label_take_line(struct label_log *log, const char *line);
 
 const struct label_entry *label_find(const struct label_log *log,
                                      enum profile_collective collective, uint64_t bytes);
+
+/* Why a log without entries has none. */
+const char *label_why_none(const struct label_log *log);
 
 /* How the benchmark calls: for each place `before` untimed calls, the timed ones, `after` more. */
 struct label_habit {

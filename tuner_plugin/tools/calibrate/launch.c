@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "common/quantity.h"
+#include "common/launcher.h"
 
 static const char *base_name(const char *path) {
   const char *slash = strrchr(path, '/');
@@ -45,30 +46,6 @@ static bool is_open_mpi(const char *mpirun) {
   return is_found;
 }
 
-static int number_of(const char *name) {
-  const char *text = getenv(name);
-  int64_t number;
-  return text && quantity_parse_int(text, &number) == 0 && number >= 0 && number < INT32_MAX
-             ? (int)number
-             : -1;
-}
-
-static bool find_rank(struct launch *launch) {
-  static const char *const names[][2] = { { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
-                                          { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
-                                          { "PMI_RANK", "PMI_SIZE" },
-                                          { "RANK", "WORLD_SIZE" } };
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-    launch->rank = number_of(names[i][0]);
-    launch->size = number_of(names[i][1]);
-    if (launch->rank >= 0 && launch->size > launch->rank) {
-      return true;
-    }
-  }
-  launch->rank = launch->size = 0;
-  return false;
-}
-
 /* Place of the word that names the benchmark, or -1: the last one that looks like it. */
 static int find_program(char *const *command, int count, enum bench_kind *kind) {
   for (int i = count - 1; i >= 0; i--) {
@@ -86,8 +63,29 @@ static int find_program(char *const *command, int count, enum bench_kind *kind) 
   return -1;
 }
 
+/* This process is a rank already. All that an MPICH job's processes share is their parent, which
+ * the benchmark, a child of this one, cannot see. */
+static bool choose_inside(struct launch *launch, char error[LAUNCH_ERROR_MAX]) {
+  struct launcher_place place;
+  launch->kind = LAUNCH_INSIDE;
+  int found = launcher_find(&place, error, LAUNCH_ERROR_MAX);
+  if (found == 0) {
+    snprintf(error, LAUNCH_ERROR_MAX,
+             "how shall the ranks be started? --hosts, or a command behind --");
+  }
+  launch->rank = place.rank;
+  launch->size = place.size;
+  if (found > 0 && place.local_size == place.size && !*place.job && !*place.first_host) {
+    char address[64];
+    snprintf(address, sizeof address, "unix:/tmp/stratus-coll-%u-%d", (unsigned)getuid(),
+             (int)getppid());
+    setenv("STRATUS_COLL_ADDR", address, 0);
+  }
+  return found > 0;
+}
+
 bool launch_choose(struct launch *launch, const char *hosts, char *const *command,
-                   int command_count) {
+                   int command_count, char error[LAUNCH_ERROR_MAX]) {
   static const char *const mpiruns[] = { "mpirun", "mpiexec", "orterun", "prterun", NULL };
   launch->bench = BENCH_STRATUS_COLL;
   launch->hosts = hosts;
@@ -95,12 +93,14 @@ bool launch_choose(struct launch *launch, const char *hosts, char *const *comman
   launch->command_count = command_count;
   if (hosts) {
     launch->kind = LAUNCH_HOSTS;
+    snprintf(error, LAUNCH_ERROR_MAX, "--hosts or a command, not both");
     return command_count == 0;
   }
   if (command_count == 0) {
-    launch->kind = LAUNCH_INSIDE;
-    return find_rank(launch);
+    return choose_inside(launch, error);
   }
+  snprintf(error, LAUNCH_ERROR_MAX,
+           "the command has no program that ends in _perf or is stratus-coll");
   bool is_mpirun = is_one_of(base_name(command[0]), mpiruns) && is_open_mpi(command[0]);
   launch->kind = is_mpirun ? LAUNCH_MPIRUN : LAUNCH_COMMAND;
   return find_program(command, command_count, &launch->bench) >= 0;
@@ -216,6 +216,10 @@ static void add_command(const struct launch *launch, const struct launch_job *jo
     for (size_t v = 0; i == 0 && launch->kind == LAUNCH_MPIRUN && job->variables[v]; v++) {
       add(words, "-x");
       add(words, "%.*s", (int)strcspn(job->variables[v], "="), job->variables[v]);
+    }
+    if (i == 0 && launch->kind == LAUNCH_MPIRUN && getenv("STRATUS_COLL_ADDR")) {
+      add(words, "-x");
+      add(words, "STRATUS_COLL_ADDR");
     }
   }
 }

@@ -9,7 +9,7 @@
  *   -- mpirun -N 8 PROGRAM       mpirun -x NAME ... -N 8 PROGRAM ...      -x (Open MPI, PRRTE)
  *   -- srun, torchrun, others    as given                                 the environment
  *   inside of a rank already     stratus-coll ...                         the environment
- *     (mpirun, srun, torchrun stratus-tune calibrate: RANK, OMPI_..., SLURM_PROCID, PMI_RANK set)
+ *     (mpirun, srun, torchrun stratus-tune calibrate; common/launcher.h)
  *
  * PROGRAM is stratus-coll or one of nccl-tests' (all_reduce_perf; its name is changed for other
  * collectives). */
@@ -55,9 +55,10 @@ struct launch_words {
 };
 
 /* Looks at the arguments behind `--` and at the environment. `hosts` may be NULL. False: nothing
- * says how to start ranks. */
+ * says how to start ranks, and `error` why. */
+enum { LAUNCH_ERROR_MAX = 256 };
 bool launch_choose(struct launch *launch, const char *hosts, char *const *command,
-                   int command_count);
+                   int command_count, char error[LAUNCH_ERROR_MAX]);
 
 /* The command line of a job. */
 void launch_build(const struct launch *launch, const struct launch_job *job,

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launcher: one row per launcher; the first that has set what it sets is the innermost. */
+#include "common/launcher.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/quantity.h"
+
+enum { NUMBER_MAX = 1 << 20 };
+
+struct launcher {
+  const char *name;
+  const char *needs; /* is not this launcher without; NULL: nothing but rank and size */
+  const char *rank, *size, *local_rank, *local_size;
+};
+
+/* Slurm sets SLURM_PROCID in a batch script too, but the step's variables only where srun started
+ * the process; it comes before PMI, which srun may set as well. torchrun's workers inherit all that
+ * started torchrun. RANK and WORLD_SIZE come last: clusters set them for containers in which
+ * mpirun is run. */
+static const struct launcher launchers[] = {
+  { "stratus-coll --hosts", NULL, "STRATUS_COLL_RANK", "STRATUS_COLL_SIZE",
+    "STRATUS_COLL_LOCAL_RANK", "STRATUS_COLL_LOCAL_SIZE" },
+  { "torchrun", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE" },
+  { "Open MPI", NULL, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+    "OMPI_COMM_WORLD_LOCAL_SIZE" },
+  { "srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
+    "SLURM_STEP_TASKS_PER_NODE" },
+  { "MPICH", NULL, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS" },
+  { "the environment", NULL, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE" },
+};
+enum {
+  STRATUS_COLL,
+  TORCHRUN,
+  OPEN_MPI,
+  SRUN,
+  MPICH,
+  BY_HAND,
+  LAUNCHERS,
+};
+
+/* ---- numbers ---- */
+
+struct reader {
+  char *error;
+  size_t error_size;
+  bool has_failed;
+};
+
+#define REJECT(reader, ...)                                                                        \
+  do {                                                                                             \
+    if (!(reader)->has_failed) {                                                                   \
+      snprintf((reader)->error, (reader)->error_size, __VA_ARGS__);                                \
+    }                                                                                              \
+    (reader)->has_failed = true;                                                                   \
+  } while (0)
+
+static const char *get(const char *name) {
+  const char *text = getenv(name);
+  return text && *text ? text : NULL;
+}
+
+/* Value of a whole-number variable, or 0 if it is not set. Slurm's "2(x3)" is 2. */
+static int read_number(struct reader *reader, const char *name, int least) {
+  const char *text = get(name);
+  if (!text) {
+    return 0;
+  }
+  char digits[16];
+  int64_t value;
+  snprintf(digits, sizeof digits, "%.*s", (int)strcspn(text, "(,"), text);
+  if (quantity_parse_int(digits, &value) == 0 && value >= least && value <= NUMBER_MAX) {
+    return (int)value;
+  }
+  REJECT(reader, "%s=%s: a number from %d to %d is wanted", name, text, least, NUMBER_MAX);
+  return 0;
+}
+
+/* ---- which launcher ---- */
+
+/* NULL: none. A rank without a size, or a size without a rank, would be a job of its own on each
+ * process. */
+static const struct launcher *find(struct reader *reader) {
+  for (int i = 0; i < LAUNCHERS; i++) {
+    const struct launcher *l = &launchers[i];
+    const char *rank = get(l->rank), *size = get(l->size);
+    bool is_possible = (rank || size) && (!l->needs || get(l->needs));
+    if (is_possible && rank && size) {
+      return l;
+    }
+    if (is_possible) {
+      REJECT(reader, "%s=%s is set, but %s is not: a launcher sets both", rank ? l->rank : l->size,
+             rank ? rank : size, rank ? l->size : l->rank);
+      return NULL;
+    }
+  }
+  return NULL;
+}
+
+static void check_numbers(struct reader *reader, const struct launcher *l,
+                          const struct launcher_place *place) {
+  if (place->rank >= place->size) {
+    REJECT(reader, "%s=%d is not below %s=%d", l->rank, place->rank, l->size, place->size);
+  }
+  /* Slurm tells of the first host only, when others have fewer. */
+  if (l == &launchers[SRUN] || place->local_size == 0) {
+    return;
+  }
+  if (place->local_size > place->size) {
+    REJECT(reader, "%s=%d is above %s=%d", l->local_size, place->local_size, l->size, place->size);
+  }
+  if (place->local_rank >= place->local_size) {
+    REJECT(reader, "%s=%d is not below %s=%d", l->local_rank, place->local_rank, l->local_size,
+           place->local_size);
+  }
+}
+
+/* ---- where, and which job ---- */
+
+int launcher_first_host(const char *node_list, char *host, size_t size) {
+  size_t prefix = strcspn(node_list, ",[");
+  const char *bracket = node_list[prefix] == '[' ? node_list + prefix + 1 : "";
+  size_t number = strcspn(bracket, "-,]");
+  const char *rest = strchr(bracket, ']');
+  size_t suffix = rest ? strcspn(rest + 1, ",[") : 0;
+  if (prefix + number == 0 || (*bracket && !rest) || prefix + number + suffix >= size) {
+    return -EINVAL;
+  }
+  snprintf(host, size, "%.*s%.*s%.*s", (int)prefix, node_list, (int)number, bracket, (int)suffix,
+           rest ? rest + 1 : "");
+  return 0;
+}
+
+/* The daemons of mpirun, where srun starts them, are a step that does not have rank 0's host. */
+static void find_first_host(struct reader *reader, const struct launcher *l,
+                            struct launcher_place *place) {
+  const char *master = get("MASTER_ADDR");
+  bool is_torch = l == &launchers[TORCHRUN] || l == &launchers[BY_HAND];
+  const char *nodes =
+      is_torch ? NULL : get(l == &launchers[SRUN] ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST");
+  if (nodes && launcher_first_host(nodes, place->first_host, sizeof place->first_host) == 0) {
+    return;
+  }
+  if (master && strlen(master) >= sizeof place->first_host) {
+    REJECT(reader, "MASTER_ADDR=%s: too long", master);
+  } else if (master) {
+    snprintf(place->first_host, sizeof place->first_host, "%s", master);
+    place->first_port = read_number(reader, "MASTER_PORT", 1);
+  }
+  if (place->first_port > UINT16_MAX) {
+    REJECT(reader, "MASTER_PORT=%d: a number from 1 to %d is wanted", place->first_port,
+           UINT16_MAX);
+  }
+}
+
+/* torchrun calls most jobs "none". */
+static void name_job(const struct launcher *l, struct launcher_place *place) {
+  const char *mpi = get("PMIX_NAMESPACE");
+  const char *job = get("SLURM_JOB_ID"), *step = get("SLURM_STEP_ID");
+  const char *run = get("TORCHELASTIC_RUN_ID"), *port = get("MASTER_PORT");
+  if (l == &launchers[OPEN_MPI]) {
+    mpi = mpi ? mpi : get("OMPI_MCA_ess_base_jobid");
+    snprintf(place->job, sizeof place->job, "%s", mpi ? mpi : "");
+  } else if (l == &launchers[SRUN] && job) {
+    snprintf(place->job, sizeof place->job, "%s.%s", job, step ? step : "");
+    place->job_number = strtoul(job, NULL, 10) + 100 * strtoul(step ? step : "0", NULL, 10);
+  } else if ((l == &launchers[TORCHRUN] || l == &launchers[BY_HAND]) && (run || port)) {
+    snprintf(place->job, sizeof place->job, "%s.%s", run ? run : "", port ? port : "");
+  }
+}
+
+int launcher_find(struct launcher_place *place, char *error, size_t error_size) {
+  struct reader reader = { error, error_size, false };
+  const struct launcher *l = find(&reader);
+  *place = (struct launcher_place){ .launcher = l ? l->name : NULL };
+  if (!l) {
+    return reader.has_failed ? -EINVAL : 0;
+  }
+  place->is_stratus_coll = l == &launchers[STRATUS_COLL];
+  place->rank = read_number(&reader, l->rank, 0);
+  place->size = read_number(&reader, l->size, 1);
+  place->local_rank = read_number(&reader, l->local_rank, 0);
+  place->local_size = read_number(&reader, l->local_size, 1);
+  if (!reader.has_failed) {
+    check_numbers(&reader, l, place);
+  }
+  find_first_host(&reader, l, place);
+  name_job(l, place);
+  return reader.has_failed ? -EINVAL : 1;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launcher: this process's place among those that mpirun, srun or torchrun started.
+ * Owns: nothing.  Threads: one, before others start.
+ * Blocks: never.  Fails: -EINVAL with a message that names the variable at fault.
+ *
+ * Launchers nest: torchrun under srun, mpirun whose daemons srun starts. The innermost one counts.
+ *
+ *   launcher                 rank, size                   local rank, local size
+ *   stratus-coll --hosts     STRATUS_COLL_RANK, _SIZE     STRATUS_COLL_LOCAL_RANK, _LOCAL_SIZE
+ *   torchrun                 RANK, WORLD_SIZE             LOCAL_RANK, LOCAL_WORLD_SIZE
+ *   Open MPI, PRRTE          OMPI_COMM_WORLD_RANK, _SIZE  OMPI_COMM_WORLD_LOCAL_RANK, _LOCAL_SIZE
+ *   Slurm (srun, any --mpi)  SLURM_PROCID,                SLURM_LOCALID,
+ *                            SLURM_STEP_NUM_TASKS         SLURM_STEP_TASKS_PER_NODE
+ *   MPICH, Intel MPI         PMI_RANK, PMI_SIZE           MPI_LOCALRANKID, MPI_LOCALNRANKS
+ *   set by hand              as torchrun's, of which LOCAL_WORLD_SIZE may be missing */
+#ifndef COMMON_LAUNCHER_H
+#define COMMON_LAUNCHER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { LAUNCHER_HOST_MAX = 128, LAUNCHER_JOB_MAX = 128 };
+
+struct launcher_place {
+  const char *launcher; /* for messages */
+  bool is_stratus_coll;
+  int rank, size;
+  int local_rank;                     /* on this host; 0 where nothing tells */
+  int local_size;                     /* 0 where nothing tells */
+  char first_host[LAUNCHER_HOST_MAX]; /* where rank 0 is; empty where nothing tells */
+  int first_port;                     /* MASTER_PORT, which torchrun itself uses; else 0 */
+  char job[LAUNCHER_JOB_MAX]; /* the job's name among others on this host; empty: nothing tells */
+  unsigned long job_number;   /* the same on all its hosts, as a number; else 0 */
+};
+
+/* 1: a launcher started this process; 0: none did. */
+int launcher_find(struct launcher_place *place, char *error, size_t error_size);
+
+/* First host of a Slurm node list: "gpu[07-09,12],cpu1" -> "gpu07". -EINVAL if there is none. */
+int launcher_first_host(const char *node_list, char *host, size_t size);
+
+#endif

@@ -76,23 +76,21 @@ static void check_choice(const struct decide_table *table, int collective, uint6
 
 static void check_choices(const struct profile *profile, size_t ranks, size_t nodes) {
   struct decide_table table;
-  size_t count = compile_count_rows(profile, ranks, nodes);
-  uint64_t *starts = calloc(count + !count, sizeof *starts);
-  struct decide_row *rows = calloc(count + !count, sizeof *rows);
-  FUZZ_CHECK(starts != NULL && rows != NULL);
-  compile_table(profile, ranks, nodes, starts, rows, &table);
-  FUZZ_CHECK(table.first[PROFILE_COLLECTIVE_COUNT] == count);
+  size_t bytes = compile_bytes(profile, ranks, nodes);
+  void *memory = malloc(bytes + !bytes);
+  FUZZ_CHECK(memory != NULL);
+  compile_table(profile, ranks, nodes, memory, &table);
+  uint32_t count = table.first[PROFILE_COLLECTIVE_COUNT];
   for (int collective = -1; collective <= PROFILE_COLLECTIVE_COUNT; collective++) {
     check_choice(&table, collective, 0);
     check_choice(&table, collective, UINT64_MAX);
-    for (size_t i = 0; i < count && i < 16; i++) {
-      check_choice(&table, collective, starts[i] - 1);
-      check_choice(&table, collective, starts[i]);
-      check_choice(&table, collective, rows[i].bytes_hi);
+    for (uint32_t i = 0; i < count && i < 16; i++) {
+      check_choice(&table, collective, table.rows[i].bytes_lo - 1);
+      check_choice(&table, collective, table.rows[i].bytes_lo);
+      check_choice(&table, collective, table.rows[i].bytes_hi);
     }
   }
-  free(starts);
-  free(rows);
+  free(memory);
 }
 
 static const struct machine machine = {

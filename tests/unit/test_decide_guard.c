@@ -128,13 +128,13 @@ static void without_costs_only_common_cells(void **state) {
 /* One row, all sizes: what is written and what is not. */
 static void writes_the_cell_and_nothing_else(void **state) {
   (void)state;
-  const uint64_t starts[] = { 0 };
   const struct decide_row rows[] = {
     { .bytes_hi = UINT64_MAX, .algo = PROFILE_RING, .proto = PROFILE_SIMPLE, .channels = 4 },
   };
-  const struct decide_table table = { .starts = starts,
-                                      .rows = rows,
-                                      .first = { 0, 0, 0, 0, 0, 1 } };
+  struct decide_table table = { .rows = rows, .first = { 0, 0, 0, 0, 0, 1 } };
+  uint32_t buckets[2 + SIZE_INDEX_OCTAVES + 1];
+  assert_true(size_index_most_buckets(1) * sizeof buckets[0] <= sizeof buckets);
+  size_index_make(rows, 1, buckets, &table.indexes[PROFILE_ALLREDUCE]);
   struct cells cells = all_ignored();
   cells.us[PROFILE_TREE][PROFILE_LL] = 3.0f;
   cells.us[PROFILE_RING][PROFILE_SIMPLE] = 4.0f;

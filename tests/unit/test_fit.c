@@ -159,11 +159,9 @@ static void judge(const struct synthetic *cluster, const struct profile *profile
   struct nccl_model told, real;
   synthetic_models(cluster, nodes, &told, &real);
   size_t ranks = (size_t)(nodes * cluster->ppn);
-  size_t count = compile_count_rows(profile, ranks, (size_t)nodes);
-  uint64_t *starts = malloc(count * sizeof *starts + 1);
-  struct decide_row *rows = malloc(count * sizeof *rows + 1);
+  void *memory = malloc(compile_bytes(profile, ranks, (size_t)nodes) + 1);
   struct decide_table table;
-  compile_table(profile, ranks, (size_t)nodes, starts, rows, &table);
+  compile_table(profile, ranks, (size_t)nodes, memory, &table);
   for (uint64_t bytes = 8; bytes <= 256 << 20; bytes = bytes + bytes / 2) {
     nccl_costs costs;
     struct nccl_cell usual, chosen;
@@ -192,8 +190,7 @@ static void judge(const struct synthetic *cluster, const struct profile *profile
     tally->log_default += log(default_us / best_us);
     tally->log_chosen += log(chosen_us / best_us);
   }
-  free(starts);
-  free(rows);
+  free(memory);
 }
 
 static void print_tally(const char *what, const struct tally *tally) {

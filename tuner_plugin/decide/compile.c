@@ -9,7 +9,6 @@
 
 /* Where rows go; without memory they are only counted. */
 struct sink {
-  uint64_t *starts;
   struct decide_row *rows;
   uint32_t count;
   uint64_t chunk_channels; /* of this collective */
@@ -23,8 +22,8 @@ static bool is_shape_covered(size_t ranks, size_t nodes) {
 static void add_row(struct sink *sink, uint64_t bytes_lo, const struct profile_row *row) {
   if (sink->rows) {
     unsigned over = decide_cell(row->over_algorithm, row->over_protocol);
-    sink->starts[sink->count] = bytes_lo;
     sink->rows[sink->count] = (struct decide_row){
+      .bytes_lo = bytes_lo,
       .bytes_hi = row->bytes_hi,
       .algo = (uint8_t)row->algorithm,
       .proto = (uint8_t)row->protocol,
@@ -79,17 +78,36 @@ static void add_all(struct sink *sink, const struct profile *profile, size_t ran
   table->first[PROFILE_COLLECTIVE_COUNT] = sink->count;
 }
 
-size_t compile_count_rows(const struct profile *profile, size_t ranks, size_t nodes) {
+/* How many rows, and in all how many buckets at most. */
+static size_t count_rows(const struct profile *profile, size_t ranks, size_t nodes,
+                         size_t *buckets) {
   struct sink sink = { 0 };
   struct decide_table table;
   add_all(&sink, profile, ranks, nodes, &table);
+  *buckets = 0;
+  for (int coll = 0; coll < PROFILE_COLLECTIVE_COUNT; coll++) {
+    uint32_t count = table.first[coll + 1] - table.first[coll];
+    *buckets += count > 0 ? size_index_most_buckets(count) : 0;
+  }
   return sink.count;
 }
 
-void compile_table(const struct profile *profile, size_t ranks, size_t nodes, uint64_t *starts,
-                   struct decide_row *rows, struct decide_table *table) {
-  struct sink sink = { .starts = starts, .rows = rows };
-  table->starts = starts;
-  table->rows = rows;
+size_t compile_bytes(const struct profile *profile, size_t ranks, size_t nodes) {
+  size_t buckets;
+  size_t rows = count_rows(profile, ranks, nodes, &buckets);
+  return rows * sizeof(struct decide_row) + buckets * sizeof(uint32_t);
+}
+
+void compile_table(const struct profile *profile, size_t ranks, size_t nodes, void *memory,
+                   struct decide_table *table) {
+  struct sink sink = { .rows = memory };
+  table->rows = memory;
   add_all(&sink, profile, ranks, nodes, table);
+  uint32_t *buckets = (uint32_t *)(sink.rows + sink.count);
+  for (int coll = 0; coll < PROFILE_COLLECTIVE_COUNT; coll++) {
+    uint32_t first = table->first[coll], count = table->first[coll + 1] - first;
+    if (count > 0) {
+      buckets += size_index_make(&table->rows[first], count, buckets, &table->indexes[coll]);
+    }
+  }
 }

@@ -10,15 +10,15 @@
 #include "common/profile.h"
 #include "tuner_plugin/decide/decide.h"
 
-/* Rows that compile_table will write for `ranks` ranks spread evenly over `nodes` nodes: those of
- * the profile's table for that shape, where it has one, but for measured ones that gain too little;
- * else what transfer.h makes of its tables for other numbers of nodes. 0 for one node, where
- * profiles measured over the network say nothing, and for uneven spreads, which none was measured
- * with. */
-size_t compile_count_rows(const struct profile *profile, size_t ranks, size_t nodes);
+/* Memory that compile_table will need for `ranks` ranks spread evenly over `nodes` nodes: for the
+ * rows of the profile's table for that shape, where it has one, but for measured ones that gain too
+ * little; else for what transfer.h makes of its tables for other numbers of nodes. 0 if there are
+ * no rows: for one node, where profiles measured over the network say nothing, and for uneven
+ * spreads, which none was measured with. */
+size_t compile_bytes(const struct profile *profile, size_t ranks, size_t nodes);
 
-/* Writes that many elements to `starts` and to `rows` and makes `table` of them. */
-void compile_table(const struct profile *profile, size_t ranks, size_t nodes, uint64_t *starts,
-                   struct decide_row *rows, struct decide_table *table);
+/* Fills `memory`, so many bytes as malloc aligns them, and makes `table` of it. */
+void compile_table(const struct profile *profile, size_t ranks, size_t nodes, void *memory,
+                   struct decide_table *table);
 
 #endif

@@ -8,31 +8,19 @@
 
 const struct decide_row *decide_find_row(const struct decide_table *table, int coll,
                                          uint64_t bytes) {
-  if (coll < 0 || coll >= PROFILE_COLLECTIVE_COUNT) {
+  if (coll < 0 || coll >= PROFILE_COLLECTIVE_COUNT ||
+      table->first[coll] == table->first[coll + 1]) {
     return NULL;
   }
-  uint32_t base = table->first[coll];
-  uint32_t count = table->first[coll + 1] - base;
-  if (count == 0) {
-    return NULL;
+  const uint32_t *bucket = size_index_find(&table->indexes[coll], bytes);
+  const struct decide_row *row = &table->rows[table->first[coll]] + bucket[0];
+  /* No branch hangs on a comparison: one that is guessed wrong takes longer than all the rest. */
+  for (uint32_t left = bucket[1] - bucket[0] + 1; left > 1;) {
+    uint32_t half = left / 2;
+    row = row[half].bytes_lo <= bytes ? row + half : row;
+    left -= half;
   }
-  /* The last row that starts at or before `bytes`. Three places are looked at in one step, as they
-   * come from memory together. What is left is as much as the largest of the four parts, whichever
-   * it is: equal work for every size, and no branch to be guessed wrong. */
-  while (count > 3) {
-    uint32_t quarter = count / 4;
-    const uint64_t *at = table->starts + base;
-    base += quarter * ((uint32_t)(at[quarter] <= bytes) + (uint32_t)(at[2 * quarter] <= bytes) +
-                       (uint32_t)(at[3 * quarter] <= bytes));
-    count -= 3 * quarter;
-  }
-  while (count > 1) {
-    uint32_t half = count / 2;
-    base = table->starts[base + half] <= bytes ? base + half : base;
-    count -= half;
-  }
-  const struct decide_row *row = &table->rows[base];
-  return bytes >= table->starts[base] && bytes < row->bytes_hi ? row : NULL;
+  return bytes >= row->bytes_lo && bytes < row->bytes_hi ? row : NULL;
 }
 
 static void write_channels(const struct decide_row *row, int *channels) {

@@ -14,10 +14,12 @@
 #include <stdint.h>
 
 #include "common/profile.h"
+#include "tuner_plugin/decide/size_index.h"
 
 /* What to do in one range of sizes of one collective. */
 struct decide_row {
-  uint64_t bytes_hi; /* first size after the range; starts[] has the first size in it */
+  uint64_t bytes_lo; /* first size in the range */
+  uint64_t bytes_hi; /* first size after it */
   uint8_t algo;      /* enum profile_algorithm, which is NCCL's number */
   uint8_t proto;     /* enum profile_protocol, the same */
   uint8_t channels;  /* most channels to use; 0 leaves them to NCCL */
@@ -33,12 +35,11 @@ static inline unsigned decide_cell(unsigned algo, unsigned proto) {
 }
 
 /* The rows for communicators of one shape, made by compile.h: by collective, ascending, without
- * overlap. Collective c has the rows [first[c], first[c + 1]). Row i begins at starts[i], kept
- * apart from the rows so that a search in a large profile touches few cache lines. */
+ * overlap. Collective c has the rows [first[c], first[c + 1]). */
 struct decide_table {
-  const uint64_t *starts;
   const struct decide_row *rows;
   uint32_t first[PROFILE_COLLECTIVE_COUNT + 1];
+  struct size_index indexes[PROFILE_COLLECTIVE_COUNT]; /* of those that have rows */
   /* Bit c-1: some row with a chunk has c channels. */
   uint64_t chunk_channels[PROFILE_COLLECTIVE_COUNT];
 };

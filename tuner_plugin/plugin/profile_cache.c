@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ struct shape_table {
   size_t ranks;
   size_t nodes;
   struct decide_table table;
-  uint64_t starts[]; /* and behind them the rows */
+  _Alignas(max_align_t) char memory[]; /* of the table */
 };
 
 /* All of this is under the lock. */
@@ -97,16 +98,13 @@ void profile_cache_release(void) {
 }
 
 static struct shape_table *compile_shape(size_t ranks, size_t nodes) {
-  size_t row_count = compile_count_rows(&profile, ranks, nodes);
-  size_t row_bytes = sizeof(uint64_t) + sizeof(struct decide_row);
-  struct shape_table *shape = malloc(sizeof *shape + row_count * row_bytes);
+  struct shape_table *shape = malloc(sizeof *shape + compile_bytes(&profile, ranks, nodes));
   if (!shape) {
     return NULL;
   }
-  struct decide_row *rows = (struct decide_row *)(shape->starts + row_count);
   shape->ranks = ranks;
   shape->nodes = nodes;
-  compile_table(&profile, ranks, nodes, shape->starts, rows, &shape->table);
+  compile_table(&profile, ranks, nodes, shape->memory, &shape->table);
   shape->next = shapes;
   shapes = shape;
   return shape;

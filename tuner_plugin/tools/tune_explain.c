@@ -84,18 +84,15 @@ static const struct profile_row *find_source(const struct explain_question *ques
 
 static int find_answer(const struct explain_question *question, struct explain_answer *answer) {
   size_t ranks = (size_t)question->nodes * question->ppn;
-  size_t count = compile_count_rows(question->profile, ranks, question->nodes);
-  uint64_t *starts = calloc(count + 1, sizeof *starts);
-  struct decide_row *rows = calloc(count + 1, sizeof *rows);
-  int status = starts && rows ? CLI_OK : cli_fail("out of memory");
+  void *memory = malloc(compile_bytes(question->profile, ranks, question->nodes) + 1);
+  int status = memory ? CLI_OK : cli_fail("out of memory");
   if (status == CLI_OK) {
     struct decide_table table;
-    compile_table(question->profile, ranks, question->nodes, starts, rows, &table);
+    compile_table(question->profile, ranks, question->nodes, memory, &table);
     const struct decide_row *row = decide_find_row(&table, question->collective, question->bytes);
     if (row) {
       answer->is_chosen = true;
       answer->row = *row;
-      answer->bytes_lo = starts[row - rows];
       answer->is_blind = guard_allows_blind(question->collective, row->algo, row->proto);
       answer->source = find_source(question);
       judge_row(row, answer);
@@ -103,8 +100,7 @@ static int find_answer(const struct explain_question *question, struct explain_a
       explain_absence(question, answer);
     }
   }
-  free(starts);
-  free(rows);
+  free(memory);
   return status;
 }
 

@@ -32,8 +32,7 @@ struct explain_answer {
   bool is_chosen; /* the profile's row holds */
   struct decide_row row;
   const struct profile_row *source; /* of the row; NULL: from other numbers of nodes */
-  uint64_t bytes_lo;
-  bool is_blind; /* NCCL 2.21 would take it too */
+  bool is_blind;                    /* NCCL 2.21 would take it too */
   char reason[256];
 };
 

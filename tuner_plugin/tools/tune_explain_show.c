@@ -70,7 +70,7 @@ static void print_row(const struct explain_question *question,
          profile_protocol_name(answer->row.proto),
          tune_format_channels(answer->row.channels, channels));
   printf("reason    the row for %s%s\n",
-         tune_format_range(answer->bytes_lo, answer->row.bytes_hi, range),
+         tune_format_range(answer->row.bytes_lo, answer->row.bytes_hi, range),
          answer->source ? "" : ", carried over from other numbers of nodes");
   const struct profile_row *row = answer->source;
   if (row && row->is_measured) {
@@ -156,7 +156,7 @@ static json_t *json_choice(const struct explain_question *question,
       "{s:s, s:s, s:I, s:I, s:o, s:o, s:b, s:o}", "algo", profile_algorithm_name(answer->row.algo),
       "proto", profile_protocol_name(answer->row.proto), "channels",
       (json_int_t)answer->row.channels, "chunk", (json_int_t)answer->row.chunk, "bytes_lo",
-      tune_json_bytes(answer->bytes_lo), "bytes_hi", tune_json_bytes(answer->row.bytes_hi),
+      tune_json_bytes(answer->row.bytes_lo), "bytes_hi", tune_json_bytes(answer->row.bytes_hi),
       "carried_over", answer->source == NULL, "measured", json_measured(answer->source),
       "predicted_us", predict_us(question, decide_cell(answer->row.algo, answer->row.proto)),
       "predicted_default_us", predict_us(question, answer->row.over));

@@ -150,7 +150,14 @@ FUZZ_WRAP_interface = -Wl,--wrap=getaddrinfo
 $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CC) $(SAN_FLAGS_fuzz) -fsanitize=fuzzer -pthread $(FUZZ_WRAP_$*) -o $@ $^ $(STATIC_LIBS)
+	$(Q)$(CC) $(SAN_FLAGS_fuzz) -fsanitize=fuzzer -pthread $(FUZZ_WRAP_$*) -o $@ \
+	  $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(STATIC_LIBS)
+
+# Parts of the tools.
+net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))
+$(BUILD)/fuzz/fuzz_stats: $(call net_tools,shown.c stats_merge.c stats_table.c)
+$(BUILD)/fuzz/fuzz_perf: $(call net_tools,shown.c meet.c $(addprefix perf/,talk.c plan.c report.c failure.c))
+$(BUILD)/fuzz/fuzz_import: $(call objects,$(addprefix tuner_plugin/tools/,tune_import.c tune_common.c))
 
 fuzz-targets: $(FUZZ_TARGETS)
 

@@ -13,10 +13,16 @@
 /* Set by cli_main, for messages. */
 static const char *tool_name = "stratus";
 
+/* What other hosts and files said may be part of it, and shall not tell the terminal anything. */
 static void print_message(const char *format, va_list arguments) {
-  fprintf(stderr, "%s: ", tool_name);
-  vfprintf(stderr, format, arguments);
-  fputc('\n', stderr);
+  char text[2048];
+  vsnprintf(text, sizeof text, format, arguments);
+  for (char *c = text; *c; c++) {
+    if (((unsigned char)*c < ' ' && *c != '\n') || *c == '\x7f') {
+      *c = '?';
+    }
+  }
+  fprintf(stderr, "%s: %s\n", tool_name, text);
 }
 
 int cli_fail(const char *format, ...) {

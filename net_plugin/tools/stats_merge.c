@@ -40,37 +40,46 @@ static struct stats_metric *make(struct stats_merge *merge, const char *head, si
   return larger[merge->count].head ? &larger[merge->count++] : NULL;
 }
 
-static int append(struct stats_metric *metric, const char *line, size_t length) {
-  char *larger = realloc(metric->samples, metric->bytes + length + 1);
+/* An answer may have been cut off: what comes after it begins a line nevertheless. */
+static int append(struct stats_metric *metric, const char *lines, size_t length) {
+  char *larger = realloc(metric->samples, metric->bytes + length + sizeof "\n");
   if (!larger) {
     return -ENOMEM;
   }
   metric->samples = larger;
-  memcpy(larger + metric->bytes, line, length);
+  memcpy(larger + metric->bytes, lines, length);
   metric->bytes += length;
+  if (length > 0 && larger[metric->bytes - 1] != '\n') {
+    larger[metric->bytes++] = '\n';
+  }
   larger[metric->bytes] = '\0';
   return 0;
 }
 
+/* The next line with HELP from here on, which is where a line begins; NULL: there is none. */
+static const char *next_block(const char *text) {
+  if (strncmp(text, HELP, strlen(HELP)) == 0) {
+    return text;
+  }
+  const char *before = strstr(text, "\n" HELP);
+  return before ? before + 1 : NULL;
+}
+
 int stats_merge_add(struct stats_merge *merge, const char *text) {
-  const char *block = strstr(text, HELP);
-  while (block) {
-    const char *next = strstr(block + 1, "\n" HELP), *line = strchr(block, '\n');
-    const char *end = next ? next + 1 : block + strlen(block);
-    if (!line) {
-      break;
-    }
-    line++;
+  const char *block = next_block(text), *line;
+  while (block && (line = strchr(block, '\n'))) {
+    const char *next = next_block(line++), *end = next ? next : line + strlen(line);
     struct stats_metric *metric = find(merge, block);
     if (!metric) {
       metric = make(merge, block, (size_t)(line - block));
     } else if (strncmp(line, "# TYPE ", strlen("# TYPE ")) == 0) {
-      line = strchr(line, '\n') ? strchr(line, '\n') + 1 : end;
+      line += strcspn(line, "\n");
+      line += *line == '\n';
     }
     if (!metric || append(metric, line, (size_t)(end - line)) != 0) {
       return -ENOMEM;
     }
-    block = next ? next + 1 : NULL;
+    block = next;
   }
   return 0;
 }

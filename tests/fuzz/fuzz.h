@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 #define FUZZ_CHECK(condition)                                                                      \
   do {                                                                                             \
     if (!(condition)) {                                                                            \
-      fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);               \
+      dprintf(2, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                    \
       abort();                                                                                     \
     }                                                                                              \
   } while (0)
@@ -120,6 +120,36 @@ static inline void fuzz_swallow_log(enum log_level level, const char *file, int 
   (void)file;
   (void)line;
   FUZZ_CHECK(strlen(text) < LOG_TEXT_MAX);
+}
+
+/* For tools, which tell people what is wrong: from now on nobody hears it. libFuzzer, the
+ * sanitizers and FUZZ_CHECK have ways of their own. */
+static inline void fuzz_swallow_messages(void) {
+  static FILE *nowhere;
+  if (!nowhere) {
+    stderr = nowhere = fopen("/dev/null", "w");
+    FUZZ_CHECK(nowhere != NULL);
+  }
+}
+
+/* What a tool would print to stdout becomes text, until fuzz_printed. */
+static inline FILE *fuzz_print_here(char **text, size_t *bytes) {
+  FILE *before = stdout;
+  stdout = open_memstream(text, bytes);
+  FUZZ_CHECK(stdout != NULL);
+  return before;
+}
+
+static inline void fuzz_printed(FILE *before) {
+  fclose(stdout);
+  stdout = before;
+}
+
+/* Whatever another host or process said, a terminal is not told to do anything by it. */
+static inline void fuzz_check_visible(const char *text, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++) {
+    FUZZ_CHECK(text[i] == '\n' || (text[i] >= ' ' && text[i] <= '~'));
+  }
 }
 
 #endif

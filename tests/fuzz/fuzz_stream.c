@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parser of a TCP lane, fed by a hostile peer over a socket pair: frames with any fields, raw
  * bytes between them, in pieces of any size. What it accepts keeps the link in order; what it
- * refuses ends the lane, and the next one works again. */
+ * refuses ends the lane, and the next one works again. Half of the inputs feed an encrypted lane:
+ * by a peer who has the keys, and by somebody on the way, who changes bytes. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "net_plugin/lane/tcp/tcp_lane.h"
+#include "net_plugin/lane/tcp/tcp_seal.h"
+#include "net_plugin/lane/tcp/tcp_sealed_lane.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { BUFFERS = 16, BUFFER_BYTES = 9000, STREAM_BYTES = 1 << 16 };
@@ -19,6 +22,15 @@ static uint64_t now_ns;
 static uint8_t *buffers[BUFFERS];
 static uint64_t posted, completed;
 static bool is_sender;
+
+/* Of the encrypted lane. */
+static bool is_sealed;
+static const struct lane_crypto crypto = {
+  .cipher = LANE_CHACHA20POLY1305, /* every processor has it */
+  .send = { 1, 2, 3 },
+  .receive = { 4, 5, 6 },
+};
+static struct tcp_seal seal; /* the peer's, for what it sends */
 
 static void post_one(void) {
   uint64_t slot = posted % BUFFERS;
@@ -67,7 +79,9 @@ static bool have_lane(void) {
     close(fds[1]);
     return false;
   }
-  lane = tcp_lane_open(link_under_test, 0, epoch, fds[0]);
+  lane = is_sealed ? tcp_sealed_lane_open(link_under_test, 0, epoch, fds[0], &crypto)
+                   : tcp_lane_open(link_under_test, 0, epoch, fds[0]);
+  tcp_seal_start(&seal, crypto.cipher, crypto.receive);
   FUZZ_CHECK(lane != NULL);
   peer_fd = fds[1];
   struct link_lane_view view;
@@ -150,22 +164,70 @@ static size_t make_stream(struct fuzz_input *input) {
   return end;
 }
 
+static void lose_lane(void) {
+  end_lane();
+  now_ns += 20000000; /* past the backoff */
+  link_time_passed(link_under_test, now_ns);
+}
+
+/* False: the lane did not want it. */
+static bool deliver_piece(const uint8_t *bytes, size_t count) {
+  size_t got;
+  ssize_t sent = send(peer_fd, bytes, count, MSG_NOSIGNAL);
+  FUZZ_CHECK(sent == (ssize_t)count);
+  if (lane->ops->read(lane, now_ns, &got) != 0) {
+    lose_lane();
+    return false;
+  }
+  FUZZ_CHECK(got <= STREAM_BYTES);
+  return true;
+}
+
+/* A record, whole or in parts. */
+static void deliver_parts(struct fuzz_input *input, const uint8_t *record, size_t length,
+                          bool is_whole) {
+  size_t at = 0;
+  while (at < length) {
+    size_t part = is_whole ? length : 1 + (length - at) * fuzz_u8(input) / 256;
+    if (!deliver_piece(record + at, part)) {
+      return;
+    }
+    at += part;
+  }
+}
+
+/* The bytes as a record. Of one that was changed on the way nothing is taken. */
+static void deliver_record(struct fuzz_input *input, const uint8_t *text, size_t bytes) {
+  static uint8_t record[TCP_SEAL_RECORD_BYTES];
+  size_t length = tcp_seal_close(&seal, text, bytes, record);
+  uint8_t how = fuzz_u8(input);
+  uint64_t before_ns = now_ns++;
+  if (how < 240) {
+    deliver_parts(input, record, length, how < 200);
+    return;
+  }
+  record[fuzz_u16(input) % length] ^= (uint8_t)(1u << how % 8);
+  deliver_parts(input, record, length, how % 2);
+  struct link_lane_view view;
+  link_view_lane(link_under_test, 0, &view);
+  FUZZ_CHECK(view.heard_ns <= before_ns);
+  if (lane) { /* by its length, more of it is to come */
+    lose_lane();
+  }
+}
+
 static void deliver(struct fuzz_input *input, size_t bytes) {
-  size_t got, at = 0;
+  size_t at = 0;
   while (at < bytes && have_lane()) {
     uint8_t how = fuzz_u8(input);
     size_t piece = how < 128 ? 1u + how : (size_t)(how - 127) * 64;
     piece = piece < bytes - at ? piece : bytes - at;
-    ssize_t sent = send(peer_fd, stream + at, piece, MSG_NOSIGNAL);
-    FUZZ_CHECK(sent > 0);
-    at += (size_t)sent;
-    if (lane->ops->read(lane, now_ns, &got) != 0) {
-      end_lane();
-      now_ns += 20000000; /* past the backoff */
-      link_time_passed(link_under_test, now_ns);
+    if (is_sealed) {
+      deliver_record(input, stream + at, piece);
     } else {
-      FUZZ_CHECK(got <= STREAM_BYTES);
+      deliver_piece(stream + at, piece);
     }
+    at += piece;
     link_check(link_under_test);
     take_completions();
     write_frames(how & 1);
@@ -180,6 +242,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct fuzz_input input = { data, size };
   uint8_t shape = fuzz_u8(&input);
   is_sender = shape & 1;
+  is_sealed = (shape & 64) != 0 && tcp_seal_ciphers() != 0;
   now_ns = 1;
   epoch = 0;
   posted = completed = 0;

@@ -131,6 +131,8 @@ static void import_names_the_place(void **state) {
     assert_int_equal(import(cases[i].text, ""), 1);
     assert_contains(errors, cases[i].error);
   }
+  assert_int_equal(import("reduce,0,1,ring,ll,1,4,-1\n", "--nodes 2 --ppn 8"), 1);
+  assert_contains(errors, "no rule of rules.csv holds for any of the nodes and ranks");
   assert_int_equal(run("stratus-tune import /nowhere/a.csv"), 1);
 }
 

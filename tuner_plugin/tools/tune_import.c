@@ -319,7 +319,12 @@ static int make_profile(const struct import *import, const char *path, struct pr
       error = make_table(import, import->shapes[i], (enum profile_collective)collective, profile);
     }
   }
-  return error ? cli_fail("%s", strerror(-error)) : CLI_OK;
+  if (error) {
+    return cli_fail("%s", strerror(-error));
+  }
+  return profile->table_count > 0
+             ? CLI_OK
+             : cli_fail("no rule of %s holds for any of the nodes and ranks that are named", path);
 }
 
 /* ---- the command ---- */
@@ -357,6 +362,7 @@ int tune_import(int argument_count, char **arguments, bool is_json) {
   (void)argument_count, (void)is_json;
   static struct import import; /* too large for the stack */
   struct profile profile = { 0 };
+  memset(&import, 0, sizeof import);
   import.scan.error = &import.error;
   import.rules = calloc(RULES_MAX, sizeof *import.rules);
   int status = import.rules ? read_rules(&import, arguments[0]) : cli_fail("out of memory");

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The statistics of a process. Half of the inputs ask: bytes in pieces to the socket, which answers
+ * with a whole document, or one line of refusal, or hangs up, and serves the next one. The other
+ * half answer: two texts to `stratus-net stats` as what two processes, or one at two times, said.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/param.h"
+#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/observe/stats_socket.h"
+#include "net_plugin/tools/stats_merge.h"
+#include "net_plugin/tools/stats_table.h"
+#include "tests/fuzz/fuzz.h"
+
+enum { ANSWER_BYTES = 64 << 10, STEPS_MAX = 10000 };
+
+/* ---- who asks ---- */
+
+static struct engine *engine; /* held from the first input on: its thread stays away */
+static struct sockaddr_un address = { .sun_family = AF_UNIX };
+static char directory[] = "/tmp/stratus-fuzz-XXXXXX";
+
+static void remove_directory(void) {
+  unlink(address.sun_path);
+  rmdir(directory);
+}
+
+static void start_server(void) {
+  char variable[sizeof directory + 32];
+  char *environment[] = { variable, NULL };
+  const char *where;
+  struct nic nic = { .name = "lo", .index = 1, .numa_node = -1, .speed_mbps = 1000 };
+  ((struct sockaddr_in *)&nic.address)->sin_family = AF_INET;
+  ((struct sockaddr_in *)&nic.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  nic.address_bytes = tcp_address_bytes(&nic.address);
+  FUZZ_CHECK(mkdtemp(directory) != NULL);
+  snprintf(variable, sizeof variable, "STRATUS_STATS_DIR=%s", directory);
+  param_load(environment);
+  FUZZ_CHECK(engine_get(&nic, ENGINE_LISTENS, &engine) == 0);
+  engine_lock(engine);
+  FUZZ_CHECK(stats_socket_open(engine, &where) == 0);
+  FUZZ_CHECK(strlen(where) < sizeof address.sun_path);
+  strcpy(address.sun_path, where);
+  atexit(remove_directory);
+}
+
+static void check_answer(const char *answer, size_t bytes) {
+  static const char refusal[] = "error: send json or prometheus\n";
+  FUZZ_CHECK(bytes < ANSWER_BYTES);
+  if (bytes > 0 && answer[0] == '{') {
+    json_t *document = json_loadb(answer, bytes, 0, NULL);
+    FUZZ_CHECK(json_is_object(document) && json_object_get(document, "pid"));
+    json_decref(document);
+  } else if (bytes > 0 && answer[0] == '#') {
+    FUZZ_CHECK(answer[bytes - 1] == '\n');
+  } else {
+    FUZZ_CHECK(bytes == strlen(refusal) && memcmp(answer, refusal, bytes) == 0);
+  }
+}
+
+/* Up to the end, which must come. */
+static size_t hear(int fd, char *answer) {
+  size_t used = 0;
+  for (int i = 0; i < STEPS_MAX; i++) {
+    ssize_t n = recv(fd, answer + used, ANSWER_BYTES - used, MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno == ECONNRESET)) {
+      return used;
+    }
+    FUZZ_CHECK(n > 0 || errno == EAGAIN);
+    used += n > 0 ? (size_t)n : 0;
+    engine_poll(engine);
+  }
+  abort(); /* never hung up on */
+}
+
+static void ask(struct fuzz_input *input) {
+  static char answer[ANSWER_BYTES];
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  FUZZ_CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0);
+  while (input->left > 0) {
+    size_t piece = 1 + fuzz_u8(input) % 24;
+    piece = piece < input->left ? piece : input->left;
+    if (piece > 0 && send(fd, input->at, piece, MSG_NOSIGNAL) < 0) {
+      break; /* it has heard enough */
+    }
+    input->at += piece;
+    input->left -= piece;
+    engine_poll(engine);
+  }
+  shutdown(fd, SHUT_WR);
+  check_answer(answer, hear(fd, answer));
+  close(fd);
+}
+
+/* ---- who answers ---- */
+
+/* Up to an empty line. */
+static char *take_text(struct fuzz_input *input) {
+  const char *end = memmem(input->at, input->left, "\n\n", 2);
+  size_t length = end ? (size_t)(end + 1 - (const char *)input->at) : input->left;
+  char *text = malloc(length + 1);
+  FUZZ_CHECK(text != NULL);
+  fuzz_bytes(input, text, length);
+  text[length] = '\0';
+  return text;
+}
+
+static char *print_merged(const char *first, const char *second) {
+  struct stats_merge merge = { 0 };
+  char *text;
+  size_t bytes;
+  FILE *to = open_memstream(&text, &bytes);
+  FUZZ_CHECK(to != NULL);
+  FUZZ_CHECK(stats_merge_add(&merge, first) == 0 && stats_merge_add(&merge, second) == 0);
+  stats_merge_print(&merge, to);
+  stats_merge_free(&merge);
+  fclose(to);
+  return text;
+}
+
+static void answer(struct fuzz_input *input) {
+  char *first = take_text(input), *second = take_text(input);
+  char *merged = print_merged(first, second), *again = print_merged(merged, "");
+  FUZZ_CHECK(strcmp(merged, again) == 0);
+  json_t *before = json_loads(first, 0, NULL), *now = json_loads(second, 0, NULL);
+  if (now) {
+    char *text;
+    size_t bytes;
+    FILE *to = fuzz_print_here(&text, &bytes);
+    stats_table_print(now, before, true);
+    fuzz_printed(to);
+    fuzz_check_visible(text, bytes);
+    free(text);
+  }
+  json_decref(before);
+  json_decref(now);
+  free(again);
+  free(merged);
+  free(second);
+  free(first);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  struct fuzz_input input = { data, size };
+  log_set_sink(fuzz_swallow_log);
+  if (!engine) {
+    start_server();
+  }
+  if (fuzz_u8(&input) & 1) {
+    ask(&input);
+  } else {
+    answer(&input);
+  }
+  return 0;
+}

@@ -128,6 +128,8 @@ static FILE *take_stdout(void) {
   FILE *table = fd < 0 ? NULL : fdopen(fd, "w");
   if (!table || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
     talk_fail("standard output: %s", strerror(errno));
+  /* Where both end in one pipe, a row of the table must not come in the middle of a line. */
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
   return table;
 }
 

@@ -222,8 +222,11 @@ const char *const *campaign_variables(struct campaign *campaign, const char *con
     campaign->variables[count++] = always[i];
   }
   for (char **each = environ; *each && count < CAMPAIGN_VARIABLES_MAX - 1; each++) {
+    /* Of one host, where all others are of the job. */
+    bool is_ours = strncmp(*each, "NCCL_HOSTID=", 12) == 0;
     bool is_wanted =
-        strncmp(*each, "NCCL_", 5) == 0 || strncmp(*each, "LD_LIBRARY_PATH=", 16) == 0 ||
+        (strncmp(*each, "NCCL_", 5) == 0 && !is_ours) ||
+        strncmp(*each, "LD_LIBRARY_PATH=", 16) == 0 ||
         (strncmp(*each, "STRATUS_", 8) == 0 && strncmp(*each, "STRATUS_COLL_", 13) != 0);
     if (is_wanted && !has_name(campaign->variables, count, *each)) {
       campaign->variables[count++] = *each;

@@ -180,7 +180,7 @@ static void finds_rows_however_they_are_spread(void **state) {
     { 1, 1023, 0 },
     { (UINT64_C(1) << 40) - 100, 1, 0 },
     { (UINT64_C(1) << 63) - 250, 3, 0 },
-    { 0, 1, 8 },
+    { 0, 1, 9 },
     { 8, 8, 10 },
   };
   for (size_t i = 0; i < sizeof spreads / sizeof spreads[0]; i++) {

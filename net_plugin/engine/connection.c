@@ -290,6 +290,9 @@ int connection_new(struct engine *engine, const struct connection_config *config
   for (unsigned i = 0; i < CONNECTION_REQUESTS; i++) {
     connection->requests[i].connection = connection;
   }
+  if (connection->target_keys) {
+    rdma_memory_want(true);
+  }
   list_push_back(&engine_lists(engine)->connections, &connection->node);
   *result = connection;
   return 0;
@@ -305,6 +308,9 @@ void connection_destroy(struct connection *connection) {
   engine_timer_stop(&connection->timer);
   list_remove(&connection->node);
   rdma_memory_free(connection->link_memory);
+  if (connection->target_keys) {
+    rdma_memory_want(false);
+  }
   munmap(connection->link, connection->link_bytes);
   free(connection->slots);
   free(connection);

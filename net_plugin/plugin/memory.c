@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NCCL registers the same buffer once per connection, so ranges are looked up before anything is
- * probed, mapped or registered with a device. Without RDMA lanes host memory takes one shared
- * handle and no lock. */
+ * probed, mapped or registered with a device. Where no connection may have RDMA lanes, host memory
+ * takes one shared handle and no lock. */
 #include "net_plugin/plugin/memory.h"
 
 #include <errno.h>
@@ -52,12 +52,15 @@ static bool is_cpu_addressable(const void *data, size_t bytes) {
   return is_addressable;
 }
 
-/* A range that covers the one asked for, in the same kind of access. */
+/* A range that covers the one asked for, in the same kind of access. One from before somebody
+ * wanted RDMA is of no use to who does. */
 static struct entry *cache_find(uintptr_t base, size_t bytes, enum access access) {
+  bool must_have_rdma = rdma_memory_is_wanted();
   for (struct entry *entry = cache; entry; entry = entry->next) {
     const struct memory *memory = &entry->memory;
     if (base >= memory->base && bytes <= memory->bytes &&
-        base - memory->base <= memory->bytes - bytes && access == entry->access) {
+        base - memory->base <= memory->bytes - bytes && access == entry->access &&
+        (memory->rdma || !must_have_rdma)) {
       return entry;
     }
   }

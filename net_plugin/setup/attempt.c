@@ -226,6 +226,7 @@ static int prepare(struct attempt *attempt, const struct peering_route *route, i
   hello->is_first = 1;
   hello->ciphers = attempt->settings.ciphers;
   hello->wants_checksums = attempt->settings.wants_checksums;
+  rdma_choice_wait(route->nics, route->nic_count);
   hello->target_keys = (uint8_t)rdma_choice_target_keys(route->nics, route->nic_count);
   attempt->target_keys = hello->target_keys;
   hello->pid = (uint32_t)getpid();

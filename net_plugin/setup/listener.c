@@ -13,6 +13,7 @@
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/port.h"
+#include "net_plugin/setup/rdma_choice.h"
 #include "net_plugin/setup/secret.h"
 #include "net_plugin/setup/setup.h"
 
@@ -72,6 +73,7 @@ int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_B
   if (error) {
     return error;
   }
+  rdma_choice_wait(nics, count); /* peers want to know at their first hello */
   struct listener *listener = calloc(1, sizeof *listener);
   if (!listener) {
     return -ENOMEM;

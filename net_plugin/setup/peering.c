@@ -148,7 +148,7 @@ static void upgrade_expired(struct engine_timer *timer, uint64_t now_ns) {
     const struct sockaddr_storage *address;
     upgrade_later(peering);
     peering_choose(&peering->route, i, 0, PEERING_BIND_DEVICE, &nic, &address);
-    if (now_ns >= dial->no_queue_ns && rdma_choice_target_keys(&nic, 1) > 0) {
+    if (now_ns >= dial->no_queue_ns && rdma_choice_has_device(&nic)) {
       peering->vain_upgrades++; /* until it comes up with one */
       connection_lane_outdated(peering->connection, i);
       return;

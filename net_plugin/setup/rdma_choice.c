@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "common/log.h"
+#include "net_plugin/lane/rdma/rdma_opener.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/link/wire.h"
 #include "net_plugin/setup/settings.h"
@@ -17,13 +18,32 @@ static void tell(const struct nic *nic, const char *why) {
          nic->name, why);
 }
 
-static struct rdma_device *open_device(const struct nic *nic) {
+/* NULL: none; *may_come: it is being looked for. */
+static struct rdma_device *take_device(const struct nic *nic, bool *may_come) {
   char why[RDMA_WHY_MAX];
-  struct rdma_device *device = rdma_device_open(nic, why);
-  if (!device) {
+  struct rdma_device *device = rdma_opener_take(nic, why);
+  *may_come = !device && !why[0];
+  if (!device && why[0]) {
     tell(nic, why);
   }
   return device;
+}
+
+bool rdma_choice_has_device(const struct nic *nic) {
+  bool may_come;
+  struct rdma_device *device = take_device(nic, &may_come);
+  if (device) {
+    rdma_device_close(device);
+  }
+  return device != NULL;
+}
+
+void rdma_choice_wait(const struct nic *nics, unsigned count) {
+  struct settings settings;
+  settings_get(1, &settings);
+  if (!settings.ciphers) {
+    rdma_opener_wait(nics, count);
+  }
 }
 
 unsigned rdma_choice_target_keys(const struct nic *nics, unsigned count) {
@@ -35,9 +55,9 @@ unsigned rdma_choice_target_keys(const struct nic *nics, unsigned count) {
     return 0;
   }
   for (unsigned i = 0; i < count && !is_possible; i++) {
-    struct rdma_device *device = open_device(&nics[i]);
-    is_possible = device != NULL;
+    struct rdma_device *device = take_device(&nics[i], &is_possible);
     if (device) {
+      is_possible = true;
       rdma_device_close(device);
     }
   }
@@ -46,7 +66,8 @@ unsigned rdma_choice_target_keys(const struct nic *nics, unsigned count) {
 
 struct rdma_qp *rdma_choice_make(const struct nic *nic, bool is_sender) {
   char why[RDMA_WHY_MAX];
-  struct rdma_device *device = open_device(nic);
+  bool may_come;
+  struct rdma_device *device = take_device(nic, &may_come);
   struct rdma_qp *qp = device ? rdma_qp_new(device, is_sender, why) : NULL;
   if (device && !qp) {
     tell(nic, why);

@@ -5,7 +5,9 @@
 #include "common/clock.h"
 #include "net_plugin/engine/connection.h"
 #include "net_plugin/engine/engine.h"
+#include "net_plugin/lane/rdma/rdma_guard.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
+#include "net_plugin/lane/rdma/rdma_opener.h"
 #include "net_plugin/lane/rdma/rdma_reaper.h"
 #include "net_plugin/setup/attempt.h"
 #include "net_plugin/setup/listener_registry.h"
@@ -29,6 +31,8 @@ void setup_start(void) {
 
 void setup_stop(void) {
   engine_stop_all(GOODBYES_NS);
+  rdma_opener_finish();
+  rdma_guard_finish();
   rdma_reaper_finish();
   rdma_memory_release();
 }

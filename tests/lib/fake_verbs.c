@@ -18,6 +18,7 @@ struct fake_state fake = {
   .lock = PTHREAD_MUTEX_INITIALIZER,
   .has_work = PTHREAD_COND_INITIALIZER,
   .is_acknowledged = PTHREAD_COND_INITIALIZER,
+  .may_open = PTHREAD_COND_INITIALIZER,
 };
 
 void fake_fatal(const char *format, ...) {
@@ -187,6 +188,20 @@ void fake_verbs_fail_receive(unsigned nth, enum ibv_wc_status status) {
 
 static bool is_same_cut(const struct fake_cut *cut, const char *one, const char *other) {
   return cut->is_set && !strcmp(cut->one, one) && !strcmp(cut->other, other);
+}
+
+void fake_verbs_set_entry(const char *name, const char *path) {
+  take_lock();
+  struct ibv_device *device = &find_or_fail(name)->base;
+  snprintf(device->dev_path, sizeof(device->dev_path), "%s", path);
+  drop_lock();
+}
+
+void fake_verbs_hold_opens(bool is_held) {
+  take_lock();
+  fake.are_opens_held = is_held;
+  pthread_cond_broadcast(&fake.may_open);
+  drop_lock();
 }
 
 void fake_verbs_cut(const char *one, const char *other, bool is_cut) {

@@ -54,6 +54,8 @@ void fake_verbs_add(const struct fake_hca *hca);
 /* Unplugged: its queue pairs break, contexts hear IBV_EVENT_DEVICE_FATAL, and it is not found any
  * more. Adding it again makes a new one. */
 void fake_verbs_remove(const char *name);
+/* The path of its entry in sysfs, as libibverbs knows it; without this it has none. */
+void fake_verbs_set_entry(const char *name, const char *path);
 /* The port goes down or comes up, with the event; work that needs it fails meanwhile. */
 void fake_verbs_set_port(const char *name, bool is_up);
 /* What sysfs says about the device, its netdev included; for STRATUS_SYSFS_ROOT. */
@@ -91,6 +93,9 @@ void fake_verbs_fail_receive(unsigned nth, enum ibv_wc_status status);
 /* Nothing gets from one device to another any more, or does again: what is sent fails with
  * IBV_WC_RETRY_EXC_ERR. NULL: any device. */
 void fake_verbs_cut(const char *one, const char *other, bool is_cut);
+
+/* Opening a device takes until this is over, as while a driver removes one. */
+void fake_verbs_hold_opens(bool is_held);
 
 /* An event on all contexts of the device, or, if it is about a queue pair, on that one's. */
 void fake_verbs_event(const char *name, enum ibv_event_type type, struct ibv_qp *qp);

@@ -129,7 +129,7 @@ struct fake_cut {
 
 extern struct fake_state {
   pthread_mutex_t lock;
-  pthread_cond_t has_work, is_acknowledged;
+  pthread_cond_t has_work, is_acknowledged, may_open;
   bool is_started;
   struct verbs_api api;
   struct fake_device *devices[FAKE_DEVICES_MAX]; /* removed ones, too */
@@ -143,6 +143,7 @@ extern struct fake_state {
   struct fake_work_fault sends[FAKE_FAULTS_MAX], receives[FAKE_FAULTS_MAX];
   struct fake_cut cuts[FAKE_FAULTS_MAX];
   enum fake_hold hold;
+  bool are_opens_held;
   bool has_thread, is_thread_stopping;
   pthread_t thread;
   uint64_t random;

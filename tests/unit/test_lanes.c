@@ -315,6 +315,70 @@ static void tcp_goes_on_without_the_device(void **state) {
   pair_close(pair);
 }
 
+/* A driver that takes its time stops nobody: if data waited for it, this test would never end. */
+static void tcp_goes_on_while_a_device_is_opened(void **state) {
+  (void)state;
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, large, 1, 40, remove_in_the_middle);
+  fake_verbs_hold_opens(true);
+  fake_verbs_add(&hca);
+  uint64_t until_ns = clock_now_ns() + 3 * NS_PER_S / 2; /* it is looked for meanwhile */
+  do {
+    pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, pair_cut_some);
+  } while (clock_now_ns() < until_ns);
+  fake_verbs_hold_opens(false);
+  expect_rdma_again(pair);
+  pair_close(pair);
+}
+
+/* One message, in memory that is registered already. */
+static void send_one(struct pair pair, uint8_t *from, const struct memory *from_memory, uint8_t *to,
+                     const struct memory *to_memory, size_t total) {
+  struct request *requests[2] = { NULL, NULL };
+  bool is_done[2] = { false, false };
+  size_t bytes;
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (!is_done[0] || !is_done[1]) {
+    assert_true(clock_now_ns() < until_ns);
+    if (!requests[0]) {
+      transfer_irecv(pair.receiver, to, total, to_memory, NULL, NULL, &requests[0]);
+    } else if (!is_done[0]) {
+      assert_int_equal(transfer_test(requests[0], &is_done[0], &bytes), 0);
+    }
+    if (!requests[1]) {
+      transfer_isend(pair.sender, from, total, from_memory, NULL, NULL, &requests[1]);
+    } else if (!is_done[1]) {
+      assert_int_equal(transfer_test(requests[1], &is_done[1], &bytes), 0);
+    }
+  }
+}
+
+static void memory_of_times_without_a_device_is_written_later(void **state) {
+  (void)state;
+  enum { TOTAL = 300000 };
+  uint8_t *from = malloc(TOTAL), *to = calloc(1, TOTAL);
+  const struct memory *from_memory, *to_memory;
+  struct pair pair = pair_make(AF_INET);
+  fake_verbs_remove("fake0");
+  pair_exchange(pair, large, 1, 40, NULL);
+  assert_int_equal(memory_register(from, TOTAL, MEMORY_HOST, &from_memory), 0);
+  assert_int_equal(memory_register(to, TOTAL, MEMORY_HOST, &to_memory), 0);
+  fake_verbs_add(&hca);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS, before = writes();
+  for (uint8_t i = 1; writes() < before + 10; i++) {
+    assert_true(clock_now_ns() < until_ns);
+    memset(from, i, TOTAL);
+    send_one(pair, from, from_memory, to, to_memory, TOTAL);
+    assert_memory_equal(from, to, TOTAL);
+    usleep(1000);
+  }
+  memory_deregister(from_memory);
+  memory_deregister(to_memory);
+  pair_close(pair);
+  free(from);
+  free(to);
+}
+
 static void port_goes_down(uint64_t done) {
   if (done == 10) {
     fake_verbs_set_port("fake0", false);
@@ -371,6 +435,9 @@ int main(void) {
     TEST(failed_work_is_done_again, use_rdma),
     TEST(failed_calls_harm_nobody, use_rdma),
     TEST(tcp_goes_on_without_the_device, use_rdma),
+    TEST(tcp_goes_on_while_a_device_is_opened, use_rdma),
+    TEST(tcp_goes_on_while_a_device_is_opened, use_rdma_thread),
+    TEST(memory_of_times_without_a_device_is_written_later, use_rdma),
     TEST(tcp_goes_on_without_the_port, use_rdma),
     TEST(tcp_goes_on_where_rdma_packets_are_lost, use_rdma),
     TEST(a_device_that_makes_no_queue_pairs_is_left_alone, use_rdma),

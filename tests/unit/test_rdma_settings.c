@@ -63,7 +63,7 @@ static void defaults_are_nccls(void **state) {
   assert_int_equal(settings.gid_index, -1);
   assert_int_equal(settings.traffic_class, -1);
   assert_int_equal(settings.service_level, -1);
-  assert_int_equal(settings.timeout, 20);
+  assert_int_equal(settings.timeout, 14);
   assert_int_equal(settings.retry_count, 7);
   assert_int_equal(settings.pkey_index, 0);
   assert_int_equal(settings.roce_version, 2);
@@ -87,8 +87,8 @@ static void values_are_taken(void **state) {
 
 static void bad_values_are_told_and_not_taken(void **state) {
   (void)state;
-  assert_int_equal(with("NCCL_IB_TIMEOUT", "32").timeout, 20);
-  assert_int_equal(log_capture_find("NCCL_IB_TIMEOUT=32 is ignored: accepted is 0..31; 20 is used"),
+  assert_int_equal(with("NCCL_IB_TIMEOUT", "32").timeout, 14);
+  assert_int_equal(log_capture_find("NCCL_IB_TIMEOUT=32 is ignored: accepted is 0..31; 14 is used"),
                    1);
   assert_int_equal(with("NCCL_IB_RETRY_CNT", "8").retry_count, 7);
   assert_int_equal(with("NCCL_IB_SL", "sl1").service_level, -1);

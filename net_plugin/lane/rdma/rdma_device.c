@@ -31,14 +31,24 @@ struct refusal {
   char why[RDMA_WHY_MAX];
 };
 
+/* What devices are looked for with. */
+struct wish {
+  struct rdma_settings settings;
+  char sysfs_root[SYSFS_PATH_MAX];
+};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Below: covered by the lock. */
 static struct rdma_device *devices;
 static struct refusal refusals[REFUSALS_MAX];
 static unsigned next_refusal;
 static bool is_configured;
-static struct rdma_settings settings;
-static char sysfs_root[SYSFS_PATH_MAX];
+static struct wish current;
+
+/* Held while a device is being opened; taken before the lock, never with it. */
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+/* Below: covered by it. */
+static struct wish wish;
 static struct rdma_sysfs_port ports[RDMA_PORTS_MAX]; /* too large for a stack */
 
 unsigned rdma_mtu_bytes(enum ibv_mtu mtu) {
@@ -47,12 +57,21 @@ unsigned rdma_mtu_bytes(enum ibv_mtu mtu) {
 
 static void configure(const struct rdma_settings *wanted, const char *root) {
   if (wanted) {
-    settings = *wanted;
+    current.settings = *wanted;
   } else {
-    rdma_settings_read(&settings);
+    rdma_settings_read(&current.settings);
   }
-  snprintf(sysfs_root, sizeof(sysfs_root), "%s", root ? root : param_string(PARAM_SYSFS_ROOT));
+  snprintf(current.sysfs_root, sizeof(current.sysfs_root), "%s",
+           root ? root : param_string(PARAM_SYSFS_ROOT));
   is_configured = true;
+}
+
+/* With the lock held. */
+static const struct wish *configured(void) {
+  if (!is_configured) {
+    configure(NULL, NULL);
+  }
+  return &current;
 }
 
 void rdma_device_configure(const struct rdma_settings *wanted, const char *root) {
@@ -67,12 +86,9 @@ void rdma_device_configure(const struct rdma_settings *wanted, const char *root)
 
 const char *rdma_device_settings(struct rdma_settings *out) {
   pthread_mutex_lock(&lock);
-  if (!is_configured) {
-    configure(NULL, NULL);
-  }
-  *out = settings;
+  *out = configured()->settings;
   pthread_mutex_unlock(&lock);
-  return sysfs_root;
+  return current.sysfs_root;
 }
 
 /* ---- choosing ---- */
@@ -112,11 +128,11 @@ int rdma_device_judge(const struct rdma_sysfs_port *port, const struct rdma_sett
 /* The port of the NIC, or NULL and why. */
 static const struct rdma_sysfs_port *find_port(const struct nic *nic, int *gid,
                                                char why[RDMA_WHY_MAX]) {
-  unsigned count = rdma_sysfs_list(sysfs_root, ports);
+  unsigned count = rdma_sysfs_list(wish.sysfs_root, ports);
   snprintf(why, RDMA_WHY_MAX, count ? "no HCA belongs to %s" : "there is no HCA", nic->name);
   for (unsigned i = 0; i < count; i++) {
-    if (rdma_sysfs_is_of_nic(sysfs_root, &ports[i], nic) &&
-        rdma_device_judge(&ports[i], &settings, nic, gid, why) == 0) {
+    if (rdma_sysfs_is_of_nic(wish.sysfs_root, &ports[i], nic) &&
+        rdma_device_judge(&ports[i], &wish.settings, nic, gid, why) == 0) {
       why[0] = '\0';
       return &ports[i];
     }
@@ -220,6 +236,12 @@ static void destroy(struct rdma_device *device) {
   free(device);
 }
 
+/* libibverbs keeps the path: /sys/class/infiniband_verbs/uverbs0. */
+static bool has_entry(const struct rdma_device *device) {
+  const char *path = device->context->device->dev_path;
+  return path[0] && access(path, F_OK) == 0;
+}
+
 /* Events must not block who looks for them. */
 static bool make_nonblocking(int fd) {
   int flags = fcntl(fd, F_GETFL);
@@ -235,13 +257,14 @@ static struct rdma_device *create(const struct verbs_api *api, const struct rdma
   }
   device->api = api;
   device->nic = *nic;
-  device->settings = settings;
+  device->settings = wish.settings;
   device->lost_fd = -1;
   describe(from, &from->gids[gid], &device->port);
   device->context = open_by_name(api, from->name, why);
   if (!device->context || !query(device, why)) {
     goto destroy;
   }
+  device->has_entry = has_entry(device);
   device->pd = api->alloc_pd(device->context);
   device->lost_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (!device->pd || device->lost_fd < 0 || !make_nonblocking(device->context->async_fd)) {
@@ -260,7 +283,7 @@ static void warn_of_settings(const struct rdma_sysfs_port *port, const struct ni
   struct rdma_identity identity = rdma_device_identity(port);
   char text[RDMA_QUIRKS_TEXT_MAX];
   int64_t mtu = 0;
-  sysfs_read_int(sysfs_root, &mtu, "sys/class/net/%s/mtu", nic->name);
+  sysfs_read_int(wish.sysfs_root, &mtu, "sys/class/net/%s/mtu", nic->name);
   identity.mtu_netdev = (unsigned)mtu;
   if (!rdma_quirks_warning(&identity, getenv("NCCL_PROTO"), text)) {
     return;
@@ -277,11 +300,8 @@ static void warn_of_settings(const struct rdma_sysfs_port *port, const struct ni
   LOG_WARN("%s", text);
 }
 
+/* With `opening` held. */
 static struct rdma_device *open_new(const struct nic *nic, char why[RDMA_WHY_MAX]) {
-  if (settings.is_off) {
-    snprintf(why, RDMA_WHY_MAX, "%s", settings.off_why);
-    return NULL;
-  }
   int gid = 0;
   const struct rdma_sysfs_port *port = find_port(nic, &gid, why);
   if (!port) {
@@ -298,90 +318,6 @@ static struct rdma_device *open_new(const struct nic *nic, char why[RDMA_WHY_MAX
     warn_of_settings(port, nic);
   }
   return device;
-}
-
-/* ---- those that are open ---- */
-
-static struct rdma_device *find_open(const struct nic *nic) {
-  for (struct rdma_device *it = devices; it; it = it->next) {
-    if (!atomic_load(&it->is_lost) && !it->is_stale && !strcmp(it->nic.name, nic->name) &&
-        !memcmp(&it->nic.address, &nic->address, sizeof(nic->address))) {
-      return it;
-    }
-  }
-  return NULL;
-}
-
-static struct refusal *find_refusal(const char *nic) {
-  for (int i = 0; i < REFUSALS_MAX; i++) {
-    if (!strcmp(refusals[i].nic, nic)) {
-      return &refusals[i];
-    }
-  }
-  return NULL;
-}
-
-static void refuse(const char *nic, const char *why, uint64_t asked_ns) {
-  uint64_t now_ns = clock_now_ns(), pause_ns = REFUSAL_FACTOR * (now_ns - asked_ns);
-  pause_ns = pause_ns < REFUSAL_NS ? REFUSAL_NS : pause_ns;
-  pause_ns = pause_ns > REFUSAL_MOST_NS ? REFUSAL_MOST_NS : pause_ns;
-  struct refusal *refusal = find_refusal(nic);
-  if (!refusal && settings.is_wanted) {
-    LOG_WARN("STRATUS_RDMA=on, but %s goes by TCP: %s", nic, why);
-  }
-  refusal = refusal ? refusal : &refusals[next_refusal++ % REFUSALS_MAX];
-  snprintf(refusal->nic, sizeof(refusal->nic), "%s", nic);
-  snprintf(refusal->why, sizeof(refusal->why), "%s", why);
-  refusal->until_ns = now_ns + pause_ns;
-}
-
-struct rdma_device *rdma_device_open(const struct nic *nic, char why[RDMA_WHY_MAX]) {
-  why[0] = '\0';
-  pthread_mutex_lock(&lock);
-  if (!is_configured) {
-    configure(NULL, NULL);
-  }
-  uint64_t now_ns = clock_now_ns();
-  struct rdma_device *device = find_open(nic);
-  const struct refusal *refusal = device ? NULL : find_refusal(nic->name);
-  if (refusal && now_ns < refusal->until_ns) {
-    memcpy(why, refusal->why, RDMA_WHY_MAX);
-  } else if (!device) {
-    device = open_new(nic, why);
-    if (device) {
-      device->next = devices;
-      devices = device;
-    } else {
-      refuse(nic->name, why, now_ns);
-    }
-  }
-  if (device) {
-    device->holders++;
-  }
-  pthread_mutex_unlock(&lock);
-  return device;
-}
-
-void rdma_device_hold(struct rdma_device *device) {
-  pthread_mutex_lock(&lock);
-  device->holders++;
-  pthread_mutex_unlock(&lock);
-}
-
-void rdma_device_close(struct rdma_device *device) {
-  pthread_mutex_lock(&lock);
-  bool is_last = --device->holders == 0;
-  if (is_last) {
-    struct rdma_device **place = &devices;
-    while (*place != device) {
-      place = &(*place)->next;
-    }
-    *place = device->next;
-  }
-  pthread_mutex_unlock(&lock);
-  if (is_last) { /* without the lock: a driver may take long over it */
-    destroy(device);
-  }
 }
 
 /* ---- events ---- */
@@ -421,19 +357,147 @@ static void take_event(struct rdma_device *device, const struct ibv_async_event 
   case IBV_EVENT_GID_CHANGE:
   case IBV_EVENT_LID_CHANGE:
   case IBV_EVENT_PKEY_CHANGE:
-    device->is_stale |= event->element.port_num == device->port.port;
+    if (event->element.port_num == device->port.port) {
+      atomic_store(&device->is_stale, true);
+    }
     break;
   default: /* others change nothing for a lane */
     break;
   }
 }
 
-void rdma_device_take_events(struct rdma_device *device) {
+/* With the lock held. */
+static void take_events(struct rdma_device *device) {
   struct ibv_async_event event;
-  pthread_mutex_lock(&lock);
   while (device->api->get_async_event(device->context, &event) == 0) {
     take_event(device, &event);
     device->api->ack_async_event(&event);
   }
+}
+
+void rdma_device_take_events(struct rdma_device *device) {
+  pthread_mutex_lock(&lock);
+  take_events(device);
   pthread_mutex_unlock(&lock);
+}
+
+void rdma_device_look_at_all(void) {
+  pthread_mutex_lock(&lock);
+  for (struct rdma_device *it = devices; it; it = it->next) {
+    take_events(it);
+    if (it->has_entry && !has_entry(it)) {
+      rdma_device_lose(it, "it is being removed");
+    }
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+/* ---- those that are open ---- */
+
+bool rdma_device_is_same_nic(const struct nic *a, const struct nic *b) {
+  return !strcmp(a->name, b->name) && !memcmp(&a->address, &b->address, sizeof(a->address));
+}
+
+static struct rdma_device *find_open(const struct nic *nic) {
+  for (struct rdma_device *it = devices; it; it = it->next) {
+    if (rdma_device_is_same_nic(&it->nic, nic)) {
+      take_events(it); /* maybe nobody else does */
+      if (!atomic_load(&it->is_lost) && !atomic_load(&it->is_stale)) {
+        return it;
+      }
+    }
+  }
+  return NULL;
+}
+
+static struct refusal *find_refusal(const char *nic) {
+  for (int i = 0; i < REFUSALS_MAX; i++) {
+    if (!strcmp(refusals[i].nic, nic)) {
+      return &refusals[i];
+    }
+  }
+  return NULL;
+}
+
+static void refuse(const char *nic, const char *why, uint64_t asked_ns) {
+  uint64_t now_ns = clock_now_ns(), pause_ns = REFUSAL_FACTOR * (now_ns - asked_ns);
+  pause_ns = pause_ns < REFUSAL_NS ? REFUSAL_NS : pause_ns;
+  pause_ns = pause_ns > REFUSAL_MOST_NS ? REFUSAL_MOST_NS : pause_ns;
+  struct refusal *refusal = find_refusal(nic);
+  if (!refusal && current.settings.is_wanted) {
+    LOG_WARN("STRATUS_RDMA=on, but %s goes by TCP: %s", nic, why);
+  }
+  refusal = refusal ? refusal : &refusals[next_refusal++ % REFUSALS_MAX];
+  snprintf(refusal->nic, sizeof(refusal->nic), "%s", nic);
+  snprintf(refusal->why, sizeof(refusal->why), "%s", why);
+  refusal->until_ns = now_ns + pause_ns;
+}
+
+void rdma_device_refuse(const struct nic *nic, const char *why) {
+  pthread_mutex_lock(&lock);
+  refuse(nic->name, why, clock_now_ns());
+  pthread_mutex_unlock(&lock);
+}
+
+struct rdma_device *rdma_device_find(const struct nic *nic, char why[RDMA_WHY_MAX]) {
+  why[0] = '\0';
+  pthread_mutex_lock(&lock);
+  const struct wish *now = configured();
+  struct rdma_device *device = find_open(nic);
+  const struct refusal *refusal = find_refusal(nic->name);
+  if (device) {
+    device->holders++;
+  } else if (now->settings.is_off) {
+    snprintf(why, RDMA_WHY_MAX, "%s", now->settings.off_why);
+  } else if (refusal && clock_now_ns() < refusal->until_ns) {
+    memcpy(why, refusal->why, RDMA_WHY_MAX);
+  }
+  pthread_mutex_unlock(&lock);
+  return device;
+}
+
+/* The lock is not held while drivers are asked: who moves data takes it, too. */
+struct rdma_device *rdma_device_open(const struct nic *nic, char why[RDMA_WHY_MAX]) {
+  pthread_mutex_lock(&opening);
+  struct rdma_device *device = rdma_device_find(nic, why);
+  if (!device && !why[0]) {
+    uint64_t asked_ns = clock_now_ns();
+    pthread_mutex_lock(&lock);
+    wish = *configured();
+    pthread_mutex_unlock(&lock);
+    device = open_new(nic, why);
+    pthread_mutex_lock(&lock);
+    if (device) {
+      device->holders = 1;
+      device->next = devices;
+      devices = device;
+    } else {
+      refuse(nic->name, why, asked_ns);
+    }
+    pthread_mutex_unlock(&lock);
+  }
+  pthread_mutex_unlock(&opening);
+  return device;
+}
+
+void rdma_device_hold(struct rdma_device *device) {
+  pthread_mutex_lock(&lock);
+  device->holders++;
+  pthread_mutex_unlock(&lock);
+}
+
+void rdma_device_close(struct rdma_device *device) {
+  pthread_mutex_lock(&lock);
+  bool is_last = --device->holders == 0;
+  if (is_last) {
+    struct rdma_device **place = &devices;
+    while (*place != device) {
+      place = &(*place)->next;
+    }
+    *place = device->next;
+  }
+  pthread_mutex_unlock(&lock);
+  if (is_last) { /* without the lock: a driver may take long over it */
+    destroy(device);
+  }
 }

@@ -9,8 +9,9 @@
  *
  * Owns: context and protection domain, from open to the last close.
  * Threads: any; a mutex guards the list of open devices and the reading of events.
- * Blocks: open for as long as drivers take, some milliseconds; a NIC without a usable HCA is not
- * asked about again for a second, or for longer if asking took long.
+ * Blocks: open for as long as drivers take, some milliseconds, or as long as they take to remove a
+ * device, and only one at a time: see rdma_opener.h. A NIC without a usable HCA is not asked about
+ * again for a second, or for longer if asking took long.
  * Fails: open returns NULL and says why, in words for the log. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_DEVICE_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_DEVICE_H
@@ -54,14 +55,15 @@ struct rdma_device {
   struct rdma_port port;
   struct rdma_settings settings;
   struct nic nic;
+  bool has_entry; /* in sysfs, of the device file */
   const struct verbs_api *api;
   struct ibv_context *context;
   struct ibv_pd *pd;
-  int lost_fd;         /* an eventfd, readable from the moment that the device is lost */
-  atomic_bool is_lost; /* its lanes are to be lost, too; nobody else shall open lanes on it */
+  int lost_fd;          /* an eventfd, readable from the moment that the device is lost */
+  atomic_bool is_lost;  /* its lanes are to be lost, too; nobody else shall open lanes on it */
+  atomic_bool is_stale; /* what is in port has changed: new lanes get another device */
   /* covered by rdma_device.c's mutex */
   unsigned holders;
-  bool is_stale; /* what is in port has changed: new lanes get another device */
   struct rdma_device *next;
 };
 
@@ -86,8 +88,16 @@ struct rdma_identity rdma_device_identity(const struct rdma_sysfs_port *port);
 int rdma_device_judge(const struct rdma_sysfs_port *port, const struct rdma_settings *settings,
                       const struct nic *nic, int *gid, char why[RDMA_WHY_MAX]);
 
+/* Do they stand for the same device? */
+bool rdma_device_is_same_nic(const struct nic *a, const struct nic *b);
+
 /* The HCA port of this NIC, opened or shared. Close it as often. NULL: none, `why` says why. */
 struct rdma_device *rdma_device_open(const struct nic *nic, char why[RDMA_WHY_MAX]);
+/* The same if it is open already; never blocks. NULL: why is empty unless somebody has looked for
+ * it a moment ago, or it is not wanted. */
+struct rdma_device *rdma_device_find(const struct nic *nic, char why[RDMA_WHY_MAX]);
+/* Not asked about again for a while. */
+void rdma_device_refuse(const struct nic *nic, const char *why);
 /* One more holder of what somebody holds. */
 void rdma_device_hold(struct rdma_device *device);
 void rdma_device_close(struct rdma_device *device);
@@ -95,6 +105,8 @@ void rdma_device_close(struct rdma_device *device);
 /* Reads what is waiting on context->async_fd, which lanes watch beside lost_fd: marks the device
  * lost or tells the watch of the queue pair that an event is for. Never blocks. */
 void rdma_device_take_events(struct rdma_device *device);
+/* The same for all that are open; those whose entry in sysfs has gone are being removed: lost. */
+void rdma_device_look_at_all(void);
 /* For somebody who learned otherwise that the device does not work any more. */
 void rdma_device_lose(struct rdma_device *device, const char *why);
 

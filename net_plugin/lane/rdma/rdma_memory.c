@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@ struct rdma_memory {
   int fd; /* of its dma-buf, -1: none */
   uint64_t offset;
   struct ibv_mr *registrations[RDMA_DOMAINS];
+  uint32_t tried;                      /* a bit for each domain: registered there, or refused */
   _Atomic uint64_t keys[RDMA_DOMAINS]; /* local in the upper half, remote in the lower; 0: none */
   struct list_node node;
 };
@@ -36,10 +38,10 @@ struct domain {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Below: covered by the lock; ids and the count are also read without it. */
+/* Below: covered by the lock; ids and the counts are also read without it. */
 static struct domain domains[RDMA_DOMAINS];
 static _Atomic uint32_t ids[RDMA_DOMAINS];
-static atomic_uint attached;
+static atomic_uint wanting; /* connections */
 static uint32_t last_id;
 static struct list memories = { { &memories.head, &memories.head } };
 
@@ -73,6 +75,7 @@ static void register_at(struct rdma_memory *memory, unsigned at) {
   const struct rdma_device *device = domains[at].device;
   struct ibv_mr *mr = register_range(memory, device);
   memory->registrations[at] = mr;
+  memory->tried |= 1u << at;
   if (!mr) {
     LOG_WARN_EVERY(REFUSAL_INTERVAL_NS,
                    "%s does not register %zu bytes at %p: %s; they are copied instead. Often the "
@@ -87,6 +90,7 @@ static void register_at(struct rdma_memory *memory, unsigned at) {
 static void deregister_at(struct rdma_memory *memory, unsigned at) {
   struct ibv_mr *mr = memory->registrations[at];
   memory->registrations[at] = NULL;
+  memory->tried &= ~(1u << at);
   atomic_store_explicit(&memory->keys[at], 0, memory_order_release);
   if (mr && domains[at].device->api->dereg_mr(mr)) {
     LOG_TRACE("%s does not give up a registration", domains[at].device->port.name);
@@ -101,7 +105,6 @@ static struct ibv_mr **domain_retire(unsigned at, size_t *count) {
   *count = 0;
   domains[at].is_retired = true;
   atomic_store(&ids[at], 0);
-  atomic_fetch_sub(&attached, 1);
   LIST_FOR_EACH(node, &memories) {
     most++;
   }
@@ -134,44 +137,72 @@ static void domain_close(unsigned at) {
   domains[at] = (struct domain){ .device = NULL };
 }
 
-static void domain_open(unsigned at, struct rdma_device *device) {
-  rdma_device_hold(device);
-  domains[at] = (struct domain){ .device = device, .id = ++last_id };
-  atomic_store(&ids[at], last_id);
-  atomic_fetch_add(&attached, 1);
+static struct rdma_memory *find_untried(unsigned at) {
   LIST_FOR_EACH(node, &memories) {
-    register_at(LIST_ENTRY(node, struct rdma_memory, node), at);
+    struct rdma_memory *memory = LIST_ENTRY(node, struct rdma_memory, node);
+    if (!(memory->tried >> at & 1)) {
+      return memory;
+    }
   }
+  return NULL;
+}
+
+/* The lock is given up between ranges, which may come and go meanwhile. `users` keeps the domain.
+ */
+static void domain_open(unsigned at, struct rdma_device *device) {
+  struct rdma_memory *memory;
+  rdma_device_hold(device);
+  domains[at] = (struct domain){ .device = device, .id = ++last_id, .users = 1 };
+  atomic_store(&ids[at], last_id);
+  while ((memory = find_untried(at))) {
+    register_at(memory, at);
+    pthread_mutex_unlock(&lock);
+    sched_yield();
+    pthread_mutex_lock(&lock);
+  }
+}
+
+static int find_domain(const struct rdma_device *device) {
+  for (unsigned at = 0; at < RDMA_DOMAINS; at++) {
+    if (domains[at].device == device && !(device && domains[at].is_retired)) {
+      return (int)at;
+    }
+  }
+  return -ENOSPC;
 }
 
 /* ---- devices ---- */
 
 int rdma_memory_attach(struct rdma_device *device) {
-  int found = -ENOSPC;
   pthread_mutex_lock(&lock);
-  for (unsigned at = 0; at < RDMA_DOMAINS; at++) {
-    if (domains[at].device == device && !domains[at].is_retired) {
-      found = (int)at;
-      break;
+  int at = find_domain(device);
+  if (at >= 0) {
+    domains[at].users++;
+  } else {
+    at = find_domain(NULL);
+    if (at >= 0) {
+      domain_open((unsigned)at, device);
     }
-    if (found < 0 && !domains[at].device) {
-      found = (int)at;
-    }
-  }
-  if (found >= 0) {
-    if (!domains[found].device) {
-      domain_open((unsigned)found, device);
-    }
-    domains[found].users++;
   }
   pthread_mutex_unlock(&lock);
-  return found;
+  return at;
+}
+
+bool rdma_memory_is_attached(const struct rdma_device *device) {
+  pthread_mutex_lock(&lock);
+  bool is_attached = find_domain(device) >= 0;
+  pthread_mutex_unlock(&lock);
+  return is_attached;
+}
+
+static bool is_of_no_use(const struct rdma_device *device) {
+  return atomic_load(&device->is_lost) || atomic_load(&device->is_stale);
 }
 
 void rdma_memory_detach(int domain) {
   pthread_mutex_lock(&lock);
   struct domain *left = &domains[domain];
-  if (--left->users == 0 && atomic_load(&left->device->is_lost)) {
+  if (--left->users == 0 && is_of_no_use(left->device)) {
     domain_close((unsigned)domain);
   }
   pthread_mutex_unlock(&lock);
@@ -181,18 +212,36 @@ uint32_t rdma_memory_domain_id(int domain) {
   return atomic_load(&ids[domain]);
 }
 
-void rdma_memory_release(void) {
+static void release(bool is_all) {
   pthread_mutex_lock(&lock);
   for (unsigned at = 0; at < RDMA_DOMAINS; at++) {
-    if (domains[at].device && domains[at].users == 0 && !domains[at].is_retired) {
+    const struct domain *domain = &domains[at];
+    if (domain->device && domain->users == 0 && !domain->is_retired &&
+        (is_all || is_of_no_use(domain->device))) {
       domain_close(at);
     }
   }
   pthread_mutex_unlock(&lock);
 }
 
+void rdma_memory_release(void) {
+  release(true);
+}
+
+void rdma_memory_forget_lost(void) {
+  release(false);
+}
+
+void rdma_memory_want(bool is_wanted) {
+  if (is_wanted) {
+    atomic_fetch_add(&wanting, 1);
+  } else {
+    atomic_fetch_sub(&wanting, 1);
+  }
+}
+
 bool rdma_memory_is_wanted(void) {
-  return atomic_load(&attached) > 0;
+  return atomic_load(&wanting) > 0;
 }
 
 /* ---- ranges ---- */

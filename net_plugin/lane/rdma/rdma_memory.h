@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rdma_memory: ranges of memory that RDMA devices may read and write by themselves.
  *
- * A range is registered with every device that has queue pairs: with those that are there when it
- * is made, and later with those that come (rdma_memory_attach). Where a device refuses, the range
- * has no keys there, and lanes copy.
+ * A range is registered with every device that is attached: with those that are there when it is
+ * made, and with those that come later, or come back. Where a device refuses, the range has no keys
+ * there, and lanes copy.
  *
  * Owns: registrations, and one hold on each device, until rdma_memory_release, or until a lost
- * device has no queue pair left.  Threads: any; rdma_memory_keys takes no lock.
- * Blocks: new, free and attach, as registrations do: milliseconds for large ranges.
- * Fails: rdma_memory_new returns NULL when no device is attached, or without memory. */
+ * device has no user left.  Threads: any; rdma_memory_keys takes no lock.
+ * Blocks: new and free as registrations do, milliseconds for large ranges; the first to attach a
+ * device, for all ranges there are (rdma_opener), during which others wait for one range at most.
+ * Fails: rdma_memory_new returns NULL when nobody wants memory, or without memory. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_MEMORY_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_MEMORY_H
 
@@ -21,16 +22,22 @@ struct rdma_memory;
 
 #define RDMA_DOMAINS 16 /* devices attached at once */
 
-/* Before a queue pair is made on the device: its domain, below RDMA_DOMAINS, or -ENOSPC. */
+/* One more user of the device, before a queue pair is made on it, say. Its domain, below
+ * RDMA_DOMAINS, or -ENOSPC. */
 int rdma_memory_attach(struct rdma_device *device);
 /* After the queue pair is gone. */
 void rdma_memory_detach(int domain);
+bool rdma_memory_is_attached(const struct rdma_device *device);
 /* Tells a device from others that had the same domain before. Never 0. */
 uint32_t rdma_memory_domain_id(int domain);
-/* Gives up all devices that have no queue pairs. */
+/* Gives up all devices that have no users. */
 void rdma_memory_release(void);
+/* Those of them that are of no use for new queue pairs. */
+void rdma_memory_forget_lost(void);
 
-/* Is any device attached? Else registering is of no use. */
+/* A connection that may have RDMA lanes, now or later, has come, or goes. */
+void rdma_memory_want(bool is_wanted);
+/* Is there any? Else registering is of no use. */
 bool rdma_memory_is_wanted(void);
 
 /* Of GPU memory; the CPU finds the byte at `offset` at the range's base. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rdma_settings: NCCL's NCCL_IB_* variables and STRATUS_RDMA, with NCCL's meaning and defaults
- * (src/transport/net_ib/{init,connect}.cc at NVIDIA/nccl v2.30.7-1).
+ * (src/transport/net_ib/{init,connect}.cc at NVIDIA/nccl v2.30.7-1), but for a shorter timeout.
  *
  * Owns: nothing.  Threads: any.  Blocks: never.
  * Fails: cannot; a bad value is one WARN with what is accepted, and the default is kept. */

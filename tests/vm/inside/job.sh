@@ -61,26 +61,26 @@ used() { # TRANSPORT
 # ---- a job that runs until it is told to end ----
 
 endure_start() { # TRANSPORT SECONDS [ARGUMENTS...]
-  rm -f /tmp/nccl.* "$scratch/log"
+  rm -f /tmp/nccl.* "$scratch/operations"
   # shellcheck disable=SC2046
   env $(transport_variables "$1") build/bin/stratus-coll --hosts "$(host_list)" --endure "$2s" -T "$(($2 + 30))s" \
-    --log "$scratch/log" "${@:3}" >"$scratch/out" 2>&1 &
+    --log "$scratch/operations" "${@:3}" >"$scratch/out" 2>&1 &
   endure=$!
   until_true 60 endure_has_done 3
   used "$1"
 }
 
 endure_operations() {
-  wc -l <"$scratch/log"
+  wc -l <"$scratch/operations"
 }
 
 endure_has_done() { # OPERATIONS
-  [[ -e $scratch/log ]] && (($(endure_operations) >= $1))
+  [[ -e $scratch/operations ]] && (($(endure_operations) >= $1))
 }
 
 # So many more operations complete from now on.
 endure_goes_on() { # OPERATIONS SECONDS
-  until_true "$2" endure_has_done $(($(endure_operations) + $1)) || { tail -n 5 "$scratch/out" && return 1; }
+  until_true "$2" endure_has_done $(($(endure_operations) + $1)) || endure_failed "after $(endure_operations) operations it stands still"
 }
 
 endure_end() {
@@ -90,11 +90,15 @@ endure_end() {
   done
   wait "$endure" || status=$?
   if ((status != 0)) || ! grep -E '^# [0-9]+ operations, .*: 0 wrong$' "$scratch/out"; then
-    echo "the job ended with status $status after $(endure_operations) operations"
-    grep -hE 'WARN' /tmp/nccl.* | tail -n 5 || true
-    tail -n 5 "$scratch/out"
-    return 1
+    endure_failed "the job ended with status $status after $(endure_operations) operations"
   fi
+}
+
+endure_failed() { # TEXT
+  tail -n 3 "$scratch/out"
+  grep -hE 'WARN|stratus' /tmp/nccl.* | tail -n 8 | cut -c1-200 || true
+  echo "$1"
+  return 1
 }
 
 # ---- figures ----

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See rdma_guard.h. */
+#include "net_plugin/lane/rdma/rdma_guard.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "common/clock.h"
+#include "net_plugin/lane/rdma/rdma_device.h"
+#include "net_plugin/lane/rdma/rdma_memory.h"
+
+#define LOOK_NS NS_PER_S
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t must_look = PTHREAD_COND_INITIALIZER;
+/* Below: covered by the lock. */
+static pthread_t thread;
+static bool is_running, must_end;
+
+static void *run(void *unused) {
+  (void)unused;
+  pthread_mutex_lock(&lock);
+  while (!must_end) {
+    uint64_t until_ns = clock_now_ns() + LOOK_NS;
+    struct timespec until = { .tv_sec = (time_t)(until_ns / NS_PER_S),
+                              .tv_nsec = (long)(until_ns % NS_PER_S) };
+    pthread_cond_clockwait(&must_look, &lock, CLOCK_MONOTONIC, &until);
+    pthread_mutex_unlock(&lock);
+    rdma_device_look_at_all();
+    rdma_memory_forget_lost();
+    pthread_mutex_lock(&lock);
+  }
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+/* Signals belong to the program's own threads. */
+void rdma_guard_start(void) {
+  sigset_t all, before;
+  pthread_mutex_lock(&lock);
+  if (!is_running) {
+    must_end = false;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    is_running = pthread_create(&thread, NULL, run, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void rdma_guard_finish(void) {
+  pthread_mutex_lock(&lock);
+  bool was_running = is_running;
+  must_end = true;
+  pthread_cond_signal(&must_look);
+  pthread_mutex_unlock(&lock);
+  if (was_running) {
+    pthread_join(thread, NULL);
+    pthread_mutex_lock(&lock);
+    is_running = false;
+    pthread_mutex_unlock(&lock);
+  }
+}

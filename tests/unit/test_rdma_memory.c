@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranges of memory and devices that come and go, in any order and at the same time; who opens
+ * devices, and who notices that they have gone. */
+#include "net_plugin/lane/rdma/rdma_memory.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "net_plugin/lane/rdma/rdma_guard.h"
+#include "net_plugin/lane/rdma/rdma_opener.h"
+#include "tests/lib/fake_verbs.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/unit.h"
+
+#define PATIENCE_NS (20 * NS_PER_S)
+
+static const struct fake_hca hca = { .name = "fake0", .netdev = "d0", .gids = { "10.0.0.1" } };
+static struct tree tree;
+static struct nic nic;
+static char why[RDMA_WHY_MAX];
+static uint8_t data[8 * 4096];
+
+static void forget_refusals(void) {
+  struct rdma_settings settings;
+  rdma_settings_read(&settings);
+  rdma_device_configure(&settings, tree.root);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  tree_create(&tree);
+  fake_verbs_start();
+  fake_verbs_add(&hca);
+  fake_verbs_write_sysfs(&hca, &tree);
+  nic = (struct nic){ .name = "d0", .prefix_bits = 24 };
+  struct sockaddr_in *address = (struct sockaddr_in *)&nic.address;
+  address->sin_family = AF_INET;
+  inet_pton(AF_INET, "10.0.0.1", &address->sin_addr);
+  log_capture_start();
+  forget_refusals();
+  rdma_memory_want(true);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  rdma_memory_want(false);
+  rdma_opener_finish();
+  rdma_guard_finish();
+  rdma_memory_release();
+  log_capture_stop();
+  fake_verbs_stop(); /* fails if anything is left */
+  rdma_device_configure(NULL, NULL);
+  tree_remove(&tree);
+  return 0;
+}
+
+static struct rdma_device *open_or_fail(void) {
+  forget_refusals();
+  struct rdma_device *device = rdma_device_open(&nic, why);
+  if (!device) {
+    fail_msg("%s", why);
+  }
+  return device;
+}
+
+static struct fake_counts counts(void) {
+  struct fake_counts now;
+  fake_verbs_counts(&now);
+  return now;
+}
+
+static bool has_keys(const struct rdma_memory *memory, int domain) {
+  uint32_t local, remote;
+  return rdma_memory_keys(memory, domain, &local, &remote);
+}
+
+static void without_wishes_nothing_is_kept(void **state) {
+  (void)state;
+  rdma_memory_want(false);
+  assert_null(rdma_memory_new(data, sizeof data, NULL));
+  rdma_memory_want(true);
+}
+
+static void ranges_and_devices_come_in_any_order(void **state) {
+  (void)state;
+  struct rdma_memory *before = rdma_memory_new(data, 4096, NULL);
+  struct rdma_device *device = open_or_fail();
+  assert_false(rdma_memory_is_attached(device));
+  int domain = rdma_memory_attach(device);
+  assert_true(rdma_memory_is_attached(device));
+  struct rdma_memory *after = rdma_memory_new(data + 4096, 4096, NULL);
+  assert_true(has_keys(before, domain) && has_keys(after, domain));
+  assert_int_equal(counts().mrs, 2);
+  rdma_memory_free(before);
+  rdma_memory_detach(domain);
+  rdma_memory_free(after);
+  rdma_device_close(device);
+  assert_int_equal(counts().contexts, 1); /* for the next queue pair */
+}
+
+static void a_device_that_comes_back_knows_all_ranges(void **state) {
+  (void)state;
+  struct rdma_memory *memory = rdma_memory_new(data, sizeof data, NULL);
+  struct rdma_device *device = open_or_fail();
+  int domain = rdma_memory_attach(device);
+  uint32_t id = rdma_memory_domain_id(domain);
+  fake_verbs_remove("fake0");
+  rdma_device_take_events(device);
+  rdma_device_close(device);
+  assert_int_equal(counts().contexts, 1);
+  rdma_memory_detach(domain);
+  assert_int_equal(counts().contexts + counts().mrs, 0);
+  assert_false(has_keys(memory, domain));
+
+  fake_verbs_add(&hca);
+  device = open_or_fail();
+  domain = rdma_memory_attach(device);
+  assert_true(has_keys(memory, domain));
+  assert_int_not_equal(rdma_memory_domain_id(domain), id);
+  rdma_memory_detach(domain);
+  rdma_device_close(device);
+  rdma_memory_free(memory);
+}
+
+static void *come_and_go(void *argument) {
+  uint8_t *own = argument;
+  for (int i = 0; i < 300; i++) {
+    struct rdma_memory *kept = rdma_memory_new(own, 4096, NULL);
+    struct rdma_memory *other = rdma_memory_new(own, 100, NULL);
+    rdma_memory_free(kept);
+    rdma_memory_free(other);
+  }
+  return NULL;
+}
+
+static void ranges_and_devices_come_and_go_at_once(void **state) {
+  (void)state;
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) {
+    pthread_create(&threads[i], NULL, come_and_go, data + i * 4096);
+  }
+  struct rdma_memory *kept = rdma_memory_new(data + 4 * 4096, 4096, NULL);
+  for (int i = 0; i < 30; i++) {
+    struct rdma_device *device = open_or_fail();
+    int domain = rdma_memory_attach(device);
+    assert_true(has_keys(kept, domain));
+    rdma_device_lose(device, "test");
+    rdma_device_close(device);
+    rdma_memory_detach(domain);
+    assert_false(has_keys(kept, domain));
+  }
+  for (int i = 0; i < 4; i++) {
+    pthread_join(threads[i], NULL);
+  }
+  rdma_memory_free(kept);
+  assert_int_equal(counts().mrs, 0);
+}
+
+/* If asking waited for the driver, this test would never end. */
+static void who_asks_does_not_wait_for_drivers(void **state) {
+  (void)state;
+  fake_verbs_hold_opens(true);
+  for (int i = 0; i < 3; i++) {
+    assert_null(rdma_opener_take(&nic, why));
+    assert_string_equal(why, "");
+  }
+  fake_verbs_hold_opens(false);
+  rdma_opener_wait(&nic, 1);
+  struct rdma_device *device = rdma_opener_take(&nic, why);
+  assert_non_null(device);
+  assert_true(rdma_memory_is_attached(device));
+  assert_int_equal(counts().contexts, 1);
+  assert_int_equal(log_capture_find("fake0, the RDMA device of d0, is open: port 1"), 1);
+  rdma_device_close(device);
+}
+
+static void who_asks_is_told_why_not(void **state) {
+  (void)state;
+  fake_verbs_remove("fake0");
+  rdma_opener_wait(&nic, 1);
+  assert_null(rdma_opener_take(&nic, why));
+  assert_non_null(strstr(why, "does not list fake0"));
+  setenv("NCCL_IB_DISABLE", "1", 1);
+  forget_refusals();
+  unsetenv("NCCL_IB_DISABLE");
+  assert_null(rdma_opener_take(&nic, why));
+  assert_string_equal(why, "NCCL_IB_DISABLE is set");
+}
+
+static void wait_until_closed(void) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (counts().contexts > 0) {
+    assert_true(clock_now_ns() < until_ns);
+    usleep(1000);
+  }
+}
+
+/* No lane reads their events. */
+static void unused_devices_are_given_up_when_they_go(void **state) {
+  (void)state;
+  rdma_opener_wait(&nic, 1);
+  assert_int_equal(counts().contexts, 1);
+  fake_verbs_remove("fake0");
+  wait_until_closed();
+}
+
+/* As with drivers that only wait until everybody has closed the device. */
+static void devices_are_given_up_when_their_entry_goes(void **state) {
+  (void)state;
+  char path[256];
+  snprintf(path, sizeof path, "%s/uverbs0", tree.root);
+  tree_write(&tree, "uverbs0", "there\n");
+  fake_verbs_set_entry("fake0", path);
+  rdma_opener_wait(&nic, 1);
+  struct rdma_device *device = rdma_opener_take(&nic, why);
+  assert_non_null(device);
+  rdma_device_look_at_all();
+  assert_false(atomic_load(&device->is_lost));
+  rdma_device_close(device);
+  assert_int_equal(unlink(path), 0);
+  wait_until_closed();
+  assert_int_equal(log_capture_find("is given up: it is being removed"), 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    TEST(without_wishes_nothing_is_kept),
+    TEST(ranges_and_devices_come_in_any_order),
+    TEST(a_device_that_comes_back_knows_all_ranges),
+    TEST(ranges_and_devices_come_and_go_at_once),
+    TEST(who_asks_does_not_wait_for_drivers),
+    TEST(who_asks_is_told_why_not),
+    TEST(unused_devices_are_given_up_when_they_go),
+    TEST(devices_are_given_up_when_their_entry_goes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,7 +41,7 @@ struct proxy {
   struct through all[MAX_CONNECTIONS];
   struct proxy_result result;
   uint64_t until_flip;
-  atomic_bool is_stopping;
+  atomic_bool is_held, is_stopping;
   pthread_t thread;
 };
 
@@ -145,7 +144,8 @@ static void *run(void *argument) {
   int last = LAST_POLLS;
   while (!atomic_load(&proxy->is_stopping) ||
          (proxy->result.found < proxy->result.flipped && last-- > 0)) {
-    fds[0] = (struct pollfd){ .fd = proxy->fd, .events = POLLIN };
+    fds[0] =
+        (struct pollfd){ .fd = atomic_load(&proxy->is_held) ? -1 : proxy->fd, .events = POLLIN };
     for (int i = 0; i < MAX_CONNECTIONS; i++) {
       for (int way = 0; way < 2; way++) {
         int fd = proxy->all[i].is_open ? proxy->all[i].ways[way].from : -1;
@@ -173,10 +173,15 @@ struct proxy *proxy_start(const struct sockaddr_storage *target, const struct pr
   proxy->target = *target;
   proxy->plan = *plan;
   proxy->until_flip = plan->flip_every_bytes;
+  atomic_store(&proxy->is_held, plan->is_held);
   proxy->fd = tcp_socket_listen(&nic, address);
   assert_true(proxy->fd >= 0);
   assert_int_equal(pthread_create(&proxy->thread, NULL, run, proxy), 0);
   return proxy;
+}
+
+void proxy_let_pass(struct proxy *proxy) {
+  atomic_store(&proxy->is_held, false);
 }
 
 struct proxy_result proxy_stop(struct proxy *proxy) {

@@ -9,6 +9,7 @@
 #ifndef TESTS_LIB_PROXY_H
 #define TESTS_LIB_PROXY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -20,6 +21,7 @@ struct proxy_plan {
   /* What is looked for in what passes, either way, also across reads; NULL: nothing. */
   const void *pattern;
   size_t pattern_bytes;
+  bool is_held; /* nothing passes before proxy_let_pass */
 };
 
 struct proxy_result {
@@ -30,6 +32,7 @@ struct proxy_result {
 /* *address: where to dial instead of `target`. */
 struct proxy *proxy_start(const struct sockaddr_storage *target, const struct proxy_plan *plan,
                           struct sockaddr_storage *address);
+void proxy_let_pass(struct proxy *proxy);
 /* Waits a while for flips that were not found yet, then ends everything. */
 struct proxy_result proxy_stop(struct proxy *proxy);
 

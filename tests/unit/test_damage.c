@@ -11,31 +11,40 @@
 #include "tests/lib/proxy.h"
 #include "tests/lib/unit.h"
 
-/* A pair whose lanes all go through a proxy. */
-static struct pair pair_through(const struct proxy_plan *plan, struct proxy **proxy) {
-  struct nic nic = pair_loopback(AF_INET);
-  uint8_t bytes[HANDLE_BYTES];
-  struct listener *listener;
-  struct handle handle;
-  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
-  assert_int_equal(handle_decode(bytes, &handle), 0);
-  *proxy = proxy_start(&handle.addresses[0], plan, &handle.addresses[0]);
-  handle_encode(&handle, bytes);
-  struct pair pair = pair_connect(&nic, bytes, listener);
-  listener_close(listener);
-  return pair;
-}
-
 static void set(const char *variable) {
   char *environment[] = { (char *)(uintptr_t)variable, NULL };
   param_load(environment);
 }
 
-static void exchange_with_flips(const char *variable) {
-  set(variable);
+/* A pair whose lanes all go through a proxy. Each side reads its parameters when the handshake
+ * comes to it: the dialling one when it begins to connect, the listening one while it answers. */
+static struct pair pair_through(const struct proxy_plan *plan, const char *dialling,
+                                const char *listening, struct proxy **proxy) {
+  struct nic nic = pair_loopback(AF_INET);
+  uint8_t bytes[HANDLE_BYTES];
+  struct listener *listener;
+  struct connection *sender = NULL;
+  struct handle handle;
+  struct proxy_plan held = *plan;
+  held.is_held = true;
+  set(dialling);
+  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
+  assert_int_equal(handle_decode(bytes, &handle), 0);
+  *proxy = proxy_start(&handle.addresses[0], &held, &handle.addresses[0]);
+  handle_encode(&handle, bytes);
+  assert_int_equal(connector_connect(&nic, 1, -1, bytes, &sender), 0);
+  assert_null(sender);
+  set(listening);
+  proxy_let_pass(*proxy);
+  struct pair pair = pair_connect(&nic, bytes, listener);
+  listener_close(listener);
+  return pair;
+}
+
+static void exchange_with_flips(const char *dialling, const char *listening) {
   struct proxy *proxy;
   struct proxy_plan plan = { .flip_every_bytes = 1u << 20 };
-  struct pair pair = pair_through(&plan, &proxy);
+  struct pair pair = pair_through(&plan, dialling, listening, &proxy);
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, NULL);
   struct proxy_result result = proxy_stop(proxy);
   pair_close(pair);
@@ -45,26 +54,31 @@ static void exchange_with_flips(const char *variable) {
 
 static void every_flip_is_found_and_repaired(void **state) {
   (void)state;
-  exchange_with_flips("STRATUS_CHECKSUM=1");
+  exchange_with_flips("STRATUS_CHECKSUM=1", "STRATUS_CHECKSUM=1");
   assert_true(log_capture_find("brought damaged bytes") >= 1);
   assert_true(log_capture_find("127.0.0.1:") >= 1);
 }
 
+static void one_side_that_wants_checksums_suffices(void **state) {
+  (void)state;
+  exchange_with_flips("STRATUS_CHECKSUM=1", "STRATUS_CHECKSUM=0");
+  exchange_with_flips("STRATUS_CHECKSUM=0", "STRATUS_CHECKSUM=1");
+}
+
 static void every_flip_of_sealed_data_is_found(void **state) {
   (void)state;
-  exchange_with_flips("STRATUS_ENCRYPT=on");
+  exchange_with_flips("STRATUS_ENCRYPT=on", "STRATUS_ENCRYPT=on");
 }
 
 /* How often the beginning of a message passed in clear. */
 static unsigned seen_on_the_way(const char *variable) {
-  set(variable);
   uint8_t pattern[24];
   for (size_t i = 0; i < sizeof pattern; i++) {
     pattern[i] = pair_content(7, i);
   }
   struct proxy *proxy;
   struct proxy_plan plan = { .pattern = pattern, .pattern_bytes = sizeof pattern };
-  struct pair pair = pair_through(&plan, &proxy);
+  struct pair pair = pair_through(&plan, variable, variable, &proxy);
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
   struct proxy_result result = proxy_stop(proxy);
   pair_close(pair);
@@ -108,6 +122,7 @@ static int stop(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(every_flip_is_found_and_repaired, start, stop),
+    cmocka_unit_test_setup_teardown(one_side_that_wants_checksums_suffices, start, stop),
     cmocka_unit_test_setup_teardown(sealed_data_is_not_seen, start, stop),
     cmocka_unit_test_setup_teardown(every_flip_of_sealed_data_is_found, start, stop),
     cmocka_unit_test_setup_teardown(sealed_lanes_survive_cuts, start, stop),

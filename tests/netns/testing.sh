@@ -31,6 +31,9 @@ fails() { # STATUS TEXT COMMAND...: the command exits like this and says so
   [[ $status == "$1" && $said == *"$2"* ]] || { echo "status $status: $said" && return 1; }
 }
 
+# What is worth to be seen of a test that passes, behind its name.
+remark() { echo "$*" >"${scratch:?}/remark"; }
+
 # Each test in a shell of its own, under set -e; `after_each` restores what a failed one left behind.
 run_tests() { # SCRIPT [NAME...]: without names all
   local script=$1 passed=0 failed=0 status name left
@@ -45,6 +48,7 @@ run_tests() { # SCRIPT [NAME...]: without names all
     declare -F "test_$name" >/dev/null || { echo "$script: no test '$name'" >&2 && return 2; }
     left=${tries:-1} status=$too_low
     while ((status == too_low && left-- > 0)); do
+      rm -f "$scratch/remark"
       set +e
       (
         set -e
@@ -55,7 +59,7 @@ run_tests() { # SCRIPT [NAME...]: without names all
       after_each
     done
     if ((status == 0)); then
-      echo "ok $name"
+      echo "ok $name$([[ ! -e $scratch/remark ]] || echo ": $(<"$scratch/remark")")"
       passed=$((passed + 1))
     else
       echo "FAIL $name"

@@ -191,6 +191,40 @@ static void verify_passes_the_users_profile_on(void **state) {
   assert_contains(output, "\"profile\":\"none\"");
 }
 
+/* One stand-in for ssh, and hosts that cannot answer in every way. */
+static void verify_says_why_a_host_is_silent(void **state) {
+  (void)state;
+  tree_write(
+      &tree, "reach",
+      "#!/bin/sh\nhost=$1; shift\ncase $host in\n"
+      "good) eval \"$@\" ;;\n"
+      "closed) echo first >&2; echo 'ssh: connect to host closed: refused' >&2; exit 255 ;;\n"
+      "without) echo 'sh: 1: stratus-tune: not found' >&2; exec env no-such-stratus-tune ;;\n"
+      "chatty) echo 'welcome {to} me' ;;\n"
+      "asleep) echo $$ >%s/asleep; sleep 300 & wait ;;\n"
+      "killed) kill -9 $$ ;;\nesac\n",
+      tree.root);
+  assert_int_equal(
+      run("chmod +x reach; stratus-tune verify --ssh './reach ' --timeout 2s good closed "
+          "without chatty asleep killed good"),
+      1);
+  assert_contains(output, "alike      good ");
+  assert_contains(output,
+                  "no answer  closed                    ssh: connect to host closed: refused; "
+                  "status 255\n");
+  assert_contains(output,
+                  "no answer  without                   there is no stratus-tune there; --tool");
+  assert_contains(output, "no answer  chatty                    says nothing that");
+  assert_contains(output, "no answer  asleep                    has not answered within 2s");
+  assert_contains(output, "no answer  killed                    ended by signal 9");
+  assert_contains(output, "nothing is known of 5 of 7 hosts");
+  assert_int_equal(run("! kill -0 $(cat asleep)"), 0); /* ended with all it had started */
+  assert_int_equal(run("stratus-tune verify --ssh ./no-such-ssh good"), 1);
+  assert_contains(output, "no-such-ssh: No such file");
+  assert_int_equal(run("stratus-tune verify --ssh '' good"), 2);
+  assert_int_equal(run("stratus-tune verify --timeout 0 good"), 2);
+}
+
 /* ---- where profiles are found ---- */
 
 /* As `make install` lays them out; what the user has comes first. */
@@ -248,6 +282,7 @@ int main(void) {
     cmocka_unit_test(import_names_the_place),
     cmocka_unit_test(verify_tells_hosts_that_differ),
     cmocka_unit_test(verify_passes_the_users_profile_on),
+    cmocka_unit_test(verify_says_why_a_host_is_silent),
     cmocka_unit_test(packaged_profiles_lie_beside_the_program),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -38,6 +38,10 @@ static const struct cli_option verify_options[] = {
   { "here", 0, CLI_FLAG, &tune_verify_options.is_here, NULL,
     "only tell, on one line, what this host decides by: for srun, mpirun, pdsh", 0, 0 },
   { "tool", 0, CLI_STRING, &tune_verify_options.tool, "PATH", "what to run on the hosts", 0, 0 },
+  { "ssh", 0, CLI_STRING, &tune_verify_options.ssh, "COMMAND",
+    "what reaches a HOST: COMMAND HOST WORDS...", 0, 0 },
+  { "timeout", 0, CLI_DURATION, &tune_verify_options.timeout_ns, "TIME",
+    "how long to wait for answers", 0, 0 },
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 

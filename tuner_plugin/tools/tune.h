@@ -32,6 +32,8 @@ int tune_import(int argument_count, char **arguments, bool is_json);
 struct tune_verify_options {
   bool is_here;
   const char *tool;
+  const char *ssh;
+  uint64_t timeout_ns;
 };
 extern struct tune_verify_options tune_verify_options;
 int tune_verify(int argument_count, char **arguments, bool is_json);

@@ -7,17 +7,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "common/clock.h"
 #include "common/param.h"
 #include "common/profile_match.h"
 #include "common/version.h"
+#include "tuner_plugin/tools/ask.h"
 #include "tuner_plugin/tools/tune.h"
 
-struct tune_verify_options tune_verify_options = { .tool = "stratus-tune" };
+struct tune_verify_options tune_verify_options = {
+  .tool = "stratus-tune",
+  .ssh = "ssh -o BatchMode=yes -o ConnectTimeout=10",
+  .timeout_ns = 30 * NS_PER_S,
+};
 
-enum { HOSTS_MAX = 4096, AT_ONCE = 64, ANSWER_MAX = 16384, WORDS_MAX = 16 };
+enum { HOSTS_MAX = 4096 };
 
 /* ---- this host ---- */
 
@@ -51,171 +55,100 @@ static int tell_here(void) {
 
 /* ---- other hosts ---- */
 
-struct answer {
-  const char *host;
-  pid_t child;
-  int pipe;
-  char text[ANSWER_MAX];
-  size_t length;
-  json_t *told; /* NULL: it did not answer */
+struct host {
+  const char *name;
+  json_t *told;        /* NULL: it did not answer */
+  const char *why_not; /* then */
 };
 
-/* For the shell of the other host. */
-static char *quote(const char *text) {
-  char *quoted = malloc(4 * strlen(text) + 3), *to = quoted;
-  if (!quoted) {
-    return NULL;
+/* A login shell may have said something before. */
+static void take_answer(struct ask_answer *answer, struct host *host) {
+  const char *start = strstr(answer->output, "{\"decisions\"");
+  json_error_t error;
+  host->name = answer->host;
+  host->told = NULL;
+  if (!answer->why_not[0] && start) {
+    host->told = json_loads(start, JSON_DISABLE_EOF_CHECK, &error);
   }
-  *to++ = '\'';
-  for (; *text; text++) {
-    if (*text == '\'') {
-      to = stpcpy(to, "'\\''");
-    } else {
-      *to++ = *text;
-    }
+  if (!answer->why_not[0] && !json_is_object(host->told)) {
+    json_decref(host->told);
+    host->told = NULL;
+    snprintf(answer->why_not, sizeof answer->why_not,
+             "says nothing that `%.200s verify --here` would say", tune_verify_options.tool);
   }
-  strcpy(to, "'");
-  return quoted;
-}
-
-struct words {
-  char *words[WORDS_MAX];
-  int count;
-};
-
-static void add(struct words *words, const char *text, bool is_quoted) {
-  if (words->count < WORDS_MAX - 1) {
-    words->words[words->count++] = is_quoted ? quote(text) : strdup(text);
-  }
-}
-
-/* How to run the tool there, with what the user has set here about profiles. */
-static void make_command(const char *host, struct words *words) {
-  static const char *const variables[] = { "STRATUS_PROFILE", "STRATUS_PROFILE_STRICT",
-                                           "STRATUS_INSTANCE_TYPE" };
-  bool is_remote = strcmp(host, "local") != 0 && strncmp(host, "ns:", 3) != 0;
-  if (is_remote) {
-    static const char *const ssh[] = { "ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10" };
-    for (size_t i = 0; i < sizeof ssh / sizeof ssh[0]; i++) {
-      add(words, ssh[i], false);
-    }
-    add(words, host, false);
-  } else if (strncmp(host, "ns:", 3) == 0) {
-    add(words, "ip", false);
-    add(words, "netns", false);
-    add(words, "exec", false);
-    add(words, host + 3, false);
-  }
-  add(words, "env", false);
-  for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
-    const char *value = getenv(variables[i]);
-    if (value) {
-      char text[PROFILE_PATH_MAX + 64];
-      snprintf(text, sizeof text, "%s=%s", variables[i], value);
-      add(words, text, is_remote);
-    }
-  }
-  add(words, tune_verify_options.tool, is_remote);
-  add(words, "verify", false);
-  add(words, "--here", false);
-}
-
-static int ask(struct answer *answer) {
-  struct words words = { 0 };
-  int pipes[2];
-  make_command(answer->host, &words);
-  int status = pipe(pipes) == 0 ? CLI_OK : cli_fail("cannot make a pipe: %s", strerror(errno));
-  if (status == CLI_OK) {
-    fflush(stdout);
-    answer->child = fork();
-    if (answer->child == 0) {
-      dup2(pipes[1], STDOUT_FILENO);
-      close(pipes[0]);
-      close(pipes[1]);
-      execvp(words.words[0], words.words);
-      fprintf(stderr, "stratus-tune: %s: %s\n", words.words[0], strerror(errno));
-      _exit(127);
-    }
-    close(pipes[1]);
-    answer->pipe = pipes[0];
-  }
-  for (int i = 0; i < words.count; i++) {
-    free(words.words[i]);
-  }
-  return status;
-}
-
-static void hear(struct answer *answer) {
-  int status = 0;
-  ssize_t n = 1;
-  while (n > 0 && answer->length < ANSWER_MAX - 1) {
-    n = read(answer->pipe, answer->text + answer->length, ANSWER_MAX - 1 - answer->length);
-    answer->length += n > 0 ? (size_t)n : 0;
-  }
-  close(answer->pipe);
-  if (answer->child > 0) {
-    waitpid(answer->child, &status, 0);
-  }
-  /* A login shell may have said something before. */
-  const char *start = memchr(answer->text, '{', answer->length);
-  if (start && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-    answer->told = json_loadb(start, answer->length - (size_t)(start - answer->text),
-                              JSON_DISABLE_EOF_CHECK, NULL);
-  }
+  host->why_not = answer->why_not;
 }
 
 /* ---- all of them ---- */
 
-static const char *text_of(const struct answer *answer, const char *name) {
-  const char *text = json_string_value(json_object_get(answer->told, name));
+static const char *text_of(const struct host *host, const char *name) {
+  const char *text = json_string_value(json_object_get(host->told, name));
   return text ? text : "";
 }
 
-static bool is_same(const struct answer *a, const struct answer *b) {
+static bool is_same(const struct host *a, const struct host *b) {
   return strcmp(text_of(a, "decisions"), text_of(b, "decisions")) == 0 &&
          json_equal(json_object_get(a->told, "decision_version"),
                     json_object_get(b->told, "decision_version"));
 }
 
 /* Compared with the first that answered. */
-static const char *verdict_of(const struct answer *answers, int count, int place) {
+static const char *verdict_of(const struct host *hosts, int count, int place) {
   int first = 0;
-  while (first < count && !answers[first].told) {
+  while (first < count && !hosts[first].told) {
     first++;
   }
-  if (!answers[place].told) {
+  if (!hosts[place].told) {
     return "no answer";
   }
-  return is_same(&answers[first], &answers[place]) ? "alike" : "differs";
+  return is_same(&hosts[first], &hosts[place]) ? "alike" : "differs";
 }
 
-static int print_answers(const struct answer *answers, int count, bool is_json) {
+static void print_host(const struct host *host, const char *verdict) {
+  printf("%-9s  %-24s  ", verdict, host->name);
+  if (host->told) {
+    printf("profile %s, hash %s, decisions %s, stratus %s\n", text_of(host, "profile"),
+           text_of(host, "hash"), text_of(host, "decisions"), text_of(host, "stratus"));
+  } else {
+    printf("%s\n", host->why_not);
+  }
+}
+
+static void print_sum(int count, int different, int silent) {
+  if (different > 0) {
+    printf("a job on these hosts could hang: install the same profile and release\n");
+  } else if (silent > 0) {
+    printf("nothing is known of %d of %d hosts\n", silent, count);
+  } else {
+    printf("all hosts choose alike\n");
+  }
+}
+
+static int print_hosts(const struct host *hosts, int count, bool is_json) {
   json_t *list = json_array();
-  bool is_good = true;
+  int different = 0, silent = 0;
   for (int i = 0; i < count; i++) {
-    const char *verdict = verdict_of(answers, count, i);
-    is_good &= strcmp(verdict, "alike") == 0;
+    const char *verdict = verdict_of(hosts, count, i);
+    silent += !hosts[i].told;
+    different += hosts[i].told && strcmp(verdict, "alike") != 0;
     if (!is_json) {
-      printf("%-9s  %-24s  profile %s, hash %s, decisions %s\n", verdict, answers[i].host,
-             text_of(&answers[i], "profile"), text_of(&answers[i], "hash"),
-             text_of(&answers[i], "decisions"));
+      print_host(&hosts[i], verdict);
     }
-    json_array_append_new(list,
-                          json_pack("{s:s, s:s, s:s, s:s, s:s}", "host", answers[i].host, "verdict",
-                                    verdict, "profile", text_of(&answers[i], "profile"), "hash",
-                                    text_of(&answers[i], "hash"), "decisions",
-                                    text_of(&answers[i], "decisions")));
+    json_array_append_new(
+        list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "host", hosts[i].name, "verdict", verdict,
+                        "profile", text_of(&hosts[i], "profile"), "hash",
+                        text_of(&hosts[i], "hash"), "decisions", text_of(&hosts[i], "decisions"),
+                        "error", hosts[i].told ? "" : hosts[i].why_not));
   }
   int status = CLI_OK;
   if (is_json) {
-    status = tune_print_json(json_pack("{s:b, s:O}", "alike", is_good, "hosts", list));
+    status = tune_print_json(
+        json_pack("{s:b, s:O}", "alike", different == 0 && silent == 0, "hosts", list));
   } else {
-    printf("%s\n", is_good
-                       ? "all hosts choose alike"
-                       : "a job on these hosts could hang: install the same profile and release");
+    print_sum(count, different, silent);
   }
   json_decref(list);
-  return is_good ? status : CLI_FAILED;
+  return different == 0 && silent == 0 ? status : CLI_FAILED;
 }
 
 static bool is_host_name(const char *host) {
@@ -230,23 +163,34 @@ static bool is_host_name(const char *host) {
   return true;
 }
 
-static int verify(char **hosts, int count, bool is_json) {
-  struct answer *answers = calloc((unsigned)count, sizeof *answers);
-  int status = answers ? CLI_OK : cli_fail("out of memory");
-  for (int i = 0; i < count && status == CLI_OK; i += AT_ONCE) {
-    int end = i + AT_ONCE < count ? i + AT_ONCE : count, asked = i;
-    for (; asked < end && status == CLI_OK; asked++) {
-      answers[asked].host = hosts[asked];
-      status = ask(&answers[asked]);
-    }
-    for (int j = i; j < asked; j++) {
-      hear(&answers[j]);
-    }
+static int verify(char **names, int count, bool is_json) {
+  static const char *const variables[] = { "STRATUS_PROFILE", "STRATUS_PROFILE_STRICT",
+                                           "STRATUS_INSTANCE_TYPE", NULL };
+  static const char *const arguments[] = { "verify", "--here", NULL };
+  const struct ask_how how = {
+    .ssh = tune_verify_options.ssh,
+    .tool = tune_verify_options.tool,
+    .arguments = arguments,
+    .variables = variables,
+    .timeout_ns = tune_verify_options.timeout_ns,
+  };
+  struct ask_answer *answers = calloc((unsigned)count, sizeof *answers);
+  struct host *hosts = calloc((unsigned)count, sizeof *hosts);
+  int status = answers && hosts ? CLI_OK : cli_fail("out of memory");
+  for (int i = 0; status == CLI_OK && i < count; i++) {
+    answers[i].host = names[i];
   }
-  status = status == CLI_OK ? print_answers(answers, count, is_json) : status;
-  for (int i = 0; answers && i < count; i++) {
-    json_decref(answers[i].told);
+  if (status == CLI_OK) {
+    ask_all(&how, answers, count);
+    for (int i = 0; i < count; i++) {
+      take_answer(&answers[i], &hosts[i]);
+    }
+    status = print_hosts(hosts, count, is_json);
   }
+  for (int i = 0; hosts && i < count; i++) {
+    json_decref(hosts[i].told);
+  }
+  free(hosts);
   free(answers);
   return status;
 }
@@ -261,6 +205,10 @@ int tune_verify(int argument_count, char **arguments, bool is_json) {
   }
   if (argument_count > HOSTS_MAX) {
     cli_fail("verify: at most %d hosts", HOSTS_MAX);
+    return CLI_USAGE;
+  }
+  if (tune_verify_options.timeout_ns == 0 || !*tune_verify_options.ssh) {
+    cli_fail("verify: --timeout above 0 and a command for --ssh are wanted");
     return CLI_USAGE;
   }
   for (int i = 0; i < argument_count; i++) {

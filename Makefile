@@ -118,7 +118,7 @@ $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
 
 # Parts of stratus-tune.
 $(BUILD)/tests/test_calibrate $(BUILD)/tests/test_compare: $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
-  $(filter-out %/stratus-tune.o,$(call objects,$(TUNER_TOOL_SRC) tests/lib/tree.c)) $(STRATUS_A) \
+  $(filter-out %/stratus-tune.o,$(call objects,$(TUNER_TOOL_SRC) tests/lib/tool.c tests/lib/tree.c)) $(STRATUS_A) \
   | $(BUILD)/bin/stratus-tune
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/lib/tree.h"
+#include "tests/lib/tool.h"
 #include "tests/lib/unit.h"
 #include "tuner_plugin/tools/calibrate/campaign.h"
 #include "tuner_plugin/tools/calibrate/label.h"
@@ -329,18 +329,13 @@ static const char fake_perf[] =
     "done\n"
     "echo \"{\\\"results\\\":[$rows]}\" >\"$json\"\n";
 
-static int run_tool(const struct tree *tree, const char *last) {
-  char self[512], command[2048];
-  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-  assert_true(length > 0);
-  self[length] = '\0';
-  *strrchr(self, '/') = '\0';
+static int run_tool(struct tool *tool, const char *last) {
+  char command[512];
   snprintf(command, sizeof command,
-           "cd %s && %s/../bin/stratus-tune calibrate -s s.jsonl --alone a.jsonl -c allreduce -b 8 "
-           "-e %s -n 4 -t 0 --run 1 "
-           "-- ./all_reduce_perf >/dev/null 2>err",
-           tree->root, self, last);
-  return system(command);
+           "stratus-tune calibrate -s s.jsonl --alone a.jsonl -c allreduce -b 8 -e %s -n 4 -t 0 "
+           "--run 1 -- ./all_reduce_perf",
+           last);
+  return tool_run_there(tool, command);
 }
 
 /* The lines of a file below the tree that hold `part`. */
@@ -358,28 +353,29 @@ static int count_lines(const struct tree *tree, const char *path, const char *pa
 
 static void what_is_there_is_not_measured_again(void **state) {
   (void)state;
-  struct tree tree;
+  static struct tool tool;
+  struct tree *tree = &tool.tree;
   char full[TREE_PATH_MAX];
-  tree_create(&tree);
-  tree_write(&tree, "all_reduce_perf", "%s", fake_perf);
-  assert_int_equal(chmod(tree_path(&tree, "all_reduce_perf", full), 0755), 0);
-  assert_int_equal(run_tool(&tree, "8"), 0);
-  assert_int_equal(count_lines(&tree, "all_reduce_perf.log", "calibrate "), 1);
-  assert_int_equal(count_lines(&tree, "s.jsonl", "\"bytes\":8,"), 2); /* two cells */
-  assert_int_equal(count_lines(&tree, "s.jsonl", "\"default\":true"), 1);
-  assert_int_equal(run_tool(&tree, "8"), 0);
-  assert_int_equal(count_lines(&tree, "all_reduce_perf.log", ""), 2);
-  assert_int_equal(run_tool(&tree, "16"), 0); /* one size more: only that one is tried */
-  assert_int_equal(count_lines(&tree, "all_reduce_perf.log", "allreduce:16=all"), 1);
-  assert_int_equal(count_lines(&tree, "s.jsonl", "\"bytes\":8,"), 2);
-  assert_int_equal(count_lines(&tree, "s.jsonl", "\"bytes\":16,"), 2);
+  tool_set_up(&tool);
+  tree_write(tree, "all_reduce_perf", "%s", fake_perf);
+  assert_int_equal(chmod(tree_path(tree, "all_reduce_perf", full), 0755), 0);
+  assert_int_equal(run_tool(&tool, "8"), 0);
+  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "calibrate "), 1);
+  assert_int_equal(count_lines(tree, "s.jsonl", "\"bytes\":8,"), 2); /* two cells */
+  assert_int_equal(count_lines(tree, "s.jsonl", "\"default\":true"), 1);
+  assert_int_equal(run_tool(&tool, "8"), 0);
+  assert_int_equal(count_lines(tree, "all_reduce_perf.log", ""), 2);
+  assert_int_equal(run_tool(&tool, "16"), 0); /* one size more: only that one is tried */
+  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "allreduce:16=all"), 1);
+  assert_int_equal(count_lines(tree, "s.jsonl", "\"bytes\":8,"), 2);
+  assert_int_equal(count_lines(tree, "s.jsonl", "\"bytes\":16,"), 2);
   /* A launch that fails leaves what there was. */
-  tree_write(&tree, "all_reduce_perf", "#!/bin/sh\necho no GPU here\nexit 3\n");
-  assert_true(run_tool(&tree, "32") != 0);
-  assert_int_equal(count_lines(&tree, "err", "no GPU here"), 1);
-  assert_int_equal(count_lines(&tree, "s.jsonl", ""), 4);
-  assert_int_equal(count_lines(&tree, "a.jsonl", "\"default\":true"), 2);
-  tree_remove(&tree);
+  tree_write(tree, "all_reduce_perf", "#!/bin/sh\necho no GPU here\nexit 3\n");
+  assert_true(run_tool(&tool, "32") != 0);
+  assert_int_equal(count_lines(tree, "err", "no GPU here"), 1);
+  assert_int_equal(count_lines(tree, "s.jsonl", ""), 4);
+  assert_int_equal(count_lines(tree, "a.jsonl", "\"default\":true"), 2);
+  tool_tear_down(&tool);
 }
 
 int main(void) {

@@ -5,40 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/lib/tree.h"
+#include "tests/lib/tool.h"
 #include "tests/lib/unit.h"
 
-static struct tree tree;
-static char output[65536]; /* of the last command */
-static char errors[65536];
+static struct tool tool;
 
-static void read_all(const char *path, char *text, size_t text_bytes) {
-  FILE *file = fopen(path, "r");
-  assert_non_null(file);
-  text[fread(text, 1, text_bytes - 1, file)] = '\0';
-  fclose(file);
-}
-
-/* Runs a command line as a shell would, in the tree; returns its exit status. */
 static int run(const char *command) {
-  char line[2048], path[256];
-  snprintf(line, sizeof line, "cd %s && { %s; } >out 2>err", tree.root, command);
-  int status = system(line);
-  snprintf(path, sizeof path, "%s/out", tree.root);
-  read_all(path, output, sizeof output);
-  snprintf(path, sizeof path, "%s/err", tree.root);
-  read_all(path, errors, sizeof errors);
-  assert_true(WIFEXITED(status));
-  return WEXITSTATUS(status);
-}
-
-static void assert_contains(const char *text, const char *part) {
-  if (!strstr(text, part)) {
-    fail_msg("\"%s\" is not in: %s", part, text);
-  }
+  return tool_run_there(&tool, command);
 }
 
 /* ---- diff ---- */
@@ -47,22 +22,24 @@ static void assert_contains(const char *text, const char *part) {
 
 static void diff_sees_content_only(void **state) {
   (void)state;
-  tree_write(&tree, "a.profile", "schema = 1\n[meta]\nid = a\n[net]\nflows = 8\n" TABLE(2));
-  tree_write(&tree, "same.profile",
+  tree_write(&tool.tree, "a.profile", "schema = 1\n[meta]\nid = a\n[net]\nflows = 8\n" TABLE(2));
+  tree_write(&tool.tree, "same.profile",
              "# comment\nschema=1\n[net]\n  flows  = 8\n[meta]\nid=a\n[table reduce nodes=2 "
              "ppn=1]\n1024 65536 RING Simple 0\n");
-  tree_write(&tree, "flows.profile", "schema = 1\n[meta]\nid = a\n[net]\nflows = 4\n" TABLE(2));
-  tree_write(&tree, "rows.profile", "schema = 1\n[meta]\nid = a\n[net]\nflows = 8\n" TABLE(4));
+  tree_write(&tool.tree, "flows.profile",
+             "schema = 1\n[meta]\nid = a\n[net]\nflows = 4\n" TABLE(2));
+  tree_write(&tool.tree, "rows.profile", "schema = 1\n[meta]\nid = a\n[net]\nflows = 8\n" TABLE(4));
   assert_int_equal(run("stratus-tune diff a.profile same.profile"), 0);
-  assert_string_equal(output, "the same\n");
+  assert_string_equal(tool.output, "the same\n");
   assert_int_equal(run("stratus-tune diff a.profile flows.profile"), 1);
-  assert_string_equal(output, "[net]\n- flows = 8\n+ flows = 4\nranks with either choose alike\n");
+  assert_string_equal(tool.output,
+                      "[net]\n- flows = 8\n+ flows = 4\nranks with either choose alike\n");
   assert_int_equal(run("stratus-tune diff a.profile rows.profile"), 1);
-  assert_contains(output, "[table reduce nodes=2 ppn=1]\n- 1K ");
-  assert_contains(output, "[table reduce nodes=4 ppn=1]\n+ 1K ");
-  assert_contains(output, "\nranks with one and with the other would not connect\n");
+  tool_assert_contains(tool.output, "[table reduce nodes=2 ppn=1]\n- 1K ");
+  tool_assert_contains(tool.output, "[table reduce nodes=4 ppn=1]\n+ 1K ");
+  tool_assert_contains(tool.output, "\nranks with one and with the other would not connect\n");
   assert_int_equal(run("stratus-tune diff --json a.profile flows.profile"), 1);
-  json_t *told = json_loads(output, 0, NULL);
+  json_t *told = json_loads(tool.output, 0, NULL);
   assert_true(json_is_true(json_object_get(told, "decides_alike")));
   assert_int_equal(json_array_size(json_object_get(told, "differences")), 2);
   json_decref(told);
@@ -72,7 +49,7 @@ static void diff_sees_content_only(void **state) {
 
 static int import(const char *text, const char *options) {
   char command[512];
-  tree_write(&tree, "rules.csv", "%s", text);
+  tree_write(&tool.tree, "rules.csv", "%s", text);
   snprintf(command, sizeof command, "stratus-tune import rules.csv %s -o rules.profile", options);
   return run(command);
 }
@@ -81,7 +58,7 @@ static void assert_explained(const char *call, const char *choice) {
   char command[512];
   snprintf(command, sizeof command, "stratus-tune explain -p rules.profile %s", call);
   assert_int_equal(run(command), 0);
-  assert_contains(output, choice);
+  tool_assert_contains(tool.output, choice);
 }
 
 /* As the example decides: the first rule that matches. */
@@ -94,8 +71,8 @@ static void import_keeps_the_order_of_rules(void **state) {
                           "reduce,0,100,ring,simple,1,-1,8,-1,1\n",
                           ""),
                    0);
-  assert_contains(errors, "that are named: 1");
-  assert_contains(errors, "1 rules are left out");
+  tool_assert_contains(tool.errors, "that are named: 1");
+  tool_assert_contains(tool.errors, "1 rules are left out");
   assert_explained("-c allreduce -n 2 -r 8 -b 1024", "tree ll, at most 2 channels");
   assert_explained("-c allreduce -n 2 -r 8 -b 2047", "tree ll, at most 2 channels");
   assert_explained("-c allreduce -n 2 -r 8 -b 2048", "ring ll128, NCCL's number of channels");
@@ -129,10 +106,10 @@ static void import_names_the_place(void **state) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     assert_int_equal(import(cases[i].text, ""), 1);
-    assert_contains(errors, cases[i].error);
+    tool_assert_contains(tool.errors, cases[i].error);
   }
   assert_int_equal(import("reduce,0,1,ring,ll,1,4,-1\n", "--nodes 2 --ppn 8"), 1);
-  assert_contains(errors, "no rule of rules.csv holds for any of the nodes and ranks");
+  tool_assert_contains(tool.errors, "no rule of rules.csv holds for any of the nodes and ranks");
   assert_int_equal(run("stratus-tune import /nowhere/a.csv"), 1);
 }
 
@@ -150,16 +127,17 @@ static const char *profile_of(const char *id) {
 static void verify_tells_hosts_that_differ(void **state) {
   (void)state;
   char command[1024];
-  tree_write(&tree, "one.profile", "%s", profile_of("one"));
-  tree_write(&tree, "two.profile", "%s", profile_of("two"));
-  tree_write(&tree, "differ",
+  tree_write(&tool.tree, "one.profile", "%s", profile_of("one"));
+  tree_write(&tool.tree, "two.profile", "%s", profile_of("two"));
+  tree_write(&tool.tree, "differ",
              "#!/bin/sh\necho welcome\nif mkdir %s/taken 2>/dev/null; then p=one; else p=two; fi\n"
              "STRATUS_PROFILE=%s/$p.profile exec stratus-tune \"$@\"\n",
-             tree.root, tree.root);
+             tool.tree.root, tool.tree.root);
   snprintf(command, sizeof command,
-           "chmod +x differ; stratus-tune verify --json --tool %s/differ local local", tree.root);
+           "chmod +x differ; stratus-tune verify --json --tool %s/differ local local",
+           tool.tree.root);
   assert_int_equal(run(command), 1);
-  json_t *told = json_loads(output, 0, NULL);
+  json_t *told = json_loads(tool.output, 0, NULL);
   assert_true(json_is_false(json_object_get(told, "alike")));
   json_t *hosts = json_object_get(told, "hosts");
   assert_int_equal(json_array_size(hosts), 2);
@@ -169,33 +147,33 @@ static void verify_tells_hosts_that_differ(void **state) {
   assert_string_equal(json_string_value(json_object_get(second, "verdict")), "differs");
   json_decref(told);
   snprintf(command, sizeof command, "rmdir taken; stratus-tune verify --tool %s/differ local local",
-           tree.root);
+           tool.tree.root);
   assert_int_equal(run(command), 1);
-  assert_contains(output, "a job on these hosts could hang");
+  tool_assert_contains(tool.output, "a job on these hosts could hang");
 }
 
 static void verify_passes_the_users_profile_on(void **state) {
   (void)state;
   assert_int_equal(run("STRATUS_PROFILE=$PWD/one.profile stratus-tune verify local local"), 0);
-  assert_contains(output, "profile one, hash ");
-  assert_contains(output, "all hosts choose alike");
+  tool_assert_contains(tool.output, "profile one, hash ");
+  tool_assert_contains(tool.output, "all hosts choose alike");
   assert_int_equal(run("stratus-tune verify --tool false local"), 1);
-  assert_contains(output, "no answer");
+  tool_assert_contains(tool.output, "no answer");
   assert_int_equal(run("STRATUS_PROFILE=two.profile stratus-tune verify --here"), 0);
-  json_t *told = json_loads(output, 0, NULL);
+  json_t *told = json_loads(tool.output, 0, NULL);
   assert_string_equal(json_string_value(json_object_get(told, "profile")), "two");
   assert_int_equal(strlen(json_string_value(json_object_get(told, "decisions"))), 16);
   json_decref(told);
   assert_int_equal(run("STRATUS_PROFILE=nowhere.profile stratus-tune verify --here"), 1);
   assert_int_equal(run("stratus-tune verify --here"), 0);
-  assert_contains(output, "\"profile\":\"none\"");
+  tool_assert_contains(tool.output, "\"profile\":\"none\"");
 }
 
 /* One stand-in for ssh, and hosts that cannot answer in every way. */
 static void verify_says_why_a_host_is_silent(void **state) {
   (void)state;
   tree_write(
-      &tree, "reach",
+      &tool.tree, "reach",
       "#!/bin/sh\nhost=$1; shift\ncase $host in\n"
       "good) eval \"$@\" ;;\n"
       "closed) echo first >&2; echo 'ssh: connect to host closed: refused' >&2; exit 255 ;;\n"
@@ -203,24 +181,25 @@ static void verify_says_why_a_host_is_silent(void **state) {
       "chatty) echo 'welcome {to} me' ;;\n"
       "asleep) echo $$ >%s/asleep; sleep 300 & wait ;;\n"
       "killed) kill -9 $$ ;;\nesac\n",
-      tree.root);
+      tool.tree.root);
   assert_int_equal(
       run("chmod +x reach; stratus-tune verify --ssh './reach ' --timeout 2s good closed "
           "without chatty asleep killed good"),
       1);
-  assert_contains(output, "alike      good ");
-  assert_contains(output,
-                  "no answer  closed                    ssh: connect to host closed: refused; "
-                  "status 255\n");
-  assert_contains(output,
-                  "no answer  without                   there is no stratus-tune there; --tool");
-  assert_contains(output, "no answer  chatty                    says nothing that");
-  assert_contains(output, "no answer  asleep                    has not answered within 2s");
-  assert_contains(output, "no answer  killed                    ended by signal 9");
-  assert_contains(output, "nothing is known of 5 of 7 hosts");
+  tool_assert_contains(tool.output, "alike      good ");
+  tool_assert_contains(tool.output,
+                       "no answer  closed                    ssh: connect to host closed: refused; "
+                       "status 255\n");
+  tool_assert_contains(
+      tool.output, "no answer  without                   there is no stratus-tune there; --tool");
+  tool_assert_contains(tool.output, "no answer  chatty                    says nothing that");
+  tool_assert_contains(tool.output,
+                       "no answer  asleep                    has not answered within 2s");
+  tool_assert_contains(tool.output, "no answer  killed                    ended by signal 9");
+  tool_assert_contains(tool.output, "nothing is known of 5 of 7 hosts");
   assert_int_equal(run("! kill -0 $(cat asleep)"), 0); /* ended with all it had started */
   assert_int_equal(run("stratus-tune verify --ssh ./no-such-ssh good"), 1);
-  assert_contains(output, "no-such-ssh: No such file");
+  tool_assert_contains(tool.output, "no-such-ssh: No such file");
   assert_int_equal(run("stratus-tune verify --ssh '' good"), 2);
   assert_int_equal(run("stratus-tune verify --timeout 0 good"), 2);
 }
@@ -230,10 +209,10 @@ static void verify_says_why_a_host_is_silent(void **state) {
 /* As `make install` lays them out; what the user has comes first. */
 static void packaged_profiles_lie_beside_the_program(void **state) {
   (void)state;
-  tree_write(&tree, "sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
-  tree_write(&tree, "sys/class/dmi/id/product_name", "p4d.24xlarge\n");
-  tree_make_directory(&tree, "bin");
-  tree_make_directory(&tree, "share/stratus");
+  tree_write(&tool.tree, "sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
+  tree_write(&tool.tree, "sys/class/dmi/id/product_name", "p4d.24xlarge\n");
+  tree_make_directory(&tool.tree, "bin");
+  tree_make_directory(&tool.tree, "share/stratus");
   assert_int_equal(run("cp $(command -v stratus-tune) bin/"), 0);
   char command[1024], directory[512];
   assert_non_null(getcwd(directory, sizeof directory));
@@ -241,37 +220,26 @@ static void packaged_profiles_lie_beside_the_program(void **state) {
            directory);
   assert_int_equal(run(command), 0);
   assert_int_equal(run("bin/stratus-tune show"), 0);
-  assert_contains(output, "profile aws-p4d, hash ");
+  tool_assert_contains(tool.output, "profile aws-p4d, hash ");
   assert_int_equal(run("STRATUS_INSTANCE_TYPE=p5.48xlarge bin/stratus-tune show"), 0);
-  assert_contains(output, "profile aws-p5, hash ");
+  tool_assert_contains(tool.output, "profile aws-p5, hash ");
   assert_int_equal(run("STRATUS_INSTANCE_TYPE=oci:BM.GPU.H100.8 bin/stratus-tune show"), 0);
-  assert_contains(output, "profile oci-h100, hash ");
-  tree_write(&tree, "stratus/profiles/mine.profile",
+  tool_assert_contains(tool.output, "profile oci-h100, hash ");
+  tree_write(&tool.tree, "stratus/profiles/mine.profile",
              "schema = 1\n[meta]\nid = mine\n[match]\ncloud = aws\n");
   assert_int_equal(run("bin/stratus-tune show"), 0);
-  assert_contains(output, "profile mine, hash ");
+  tool_assert_contains(tool.output, "profile mine, hash ");
 }
 
-/* The tool lies beside the tests. */
 static int set_up(void **state) {
   (void)state;
-  tree_create(&tree);
-  char self[512], path[2048];
-  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-  assert_true(length > 0);
-  self[length] = '\0';
-  *strrchr(self, '/') = '\0';
-  snprintf(path, sizeof path, "%s/../bin:%s", self, getenv("PATH"));
-  setenv("PATH", path, 1);
-  setenv("STRATUS_SYSFS_ROOT", tree.root, 1);
-  setenv("XDG_CONFIG_HOME", tree.root, 1);
-  unsetenv("STRATUS_PROFILE");
+  tool_set_up(&tool);
   return 0;
 }
 
 static int tear_down(void **state) {
   (void)state;
-  tree_remove(&tree);
+  tool_tear_down(&tool);
   return 0;
 }
 

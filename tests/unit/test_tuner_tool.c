@@ -4,65 +4,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "tests/lib/tree.h"
+#include "tests/lib/tool.h"
 #include "tests/lib/unit.h"
 
 #define EXAMPLE "tuner_plugin/profiles/example.profile"
 #define EXPLAIN "stratus-tune explain --profile " EXAMPLE " "
 
-static struct tree tree;
-static char output[65536]; /* of the last command */
-static char errors[65536];
+static struct tool tool;
 
-static void read_all(const char *path, char *text, size_t text_bytes) {
-  FILE *file = fopen(path, "r");
-  assert_non_null(file);
-  text[fread(text, 1, text_bytes - 1, file)] = '\0';
-  fclose(file);
-}
-
-/* Runs a command line as a shell would; returns its exit status. */
 static int run(const char *command) {
-  char line[2048], path[256];
-  snprintf(line, sizeof line, "{ %s; } >%s/out 2>%s/err", command, tree.root, tree.root);
-  int status = system(line);
-  snprintf(path, sizeof path, "%s/out", tree.root);
-  read_all(path, output, sizeof output);
-  snprintf(path, sizeof path, "%s/err", tree.root);
-  read_all(path, errors, sizeof errors);
-  assert_true(WIFEXITED(status));
-  return WEXITSTATUS(status);
+  return tool_run(&tool, command);
 }
 
-static void assert_contains(const char *text, const char *part) {
-  if (!strstr(text, part)) {
-    fail_msg("\"%s\" is not in: %s", part, text);
-  }
-}
-
-/* The tool lies beside the tests: build/tests/test_tuner_tool, build/bin/stratus-tune. */
 static int set_up(void **state) {
   (void)state;
-  tree_create(&tree);
-  char self[512], path[2048];
-  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-  assert_true(length > 0);
-  self[length] = '\0';
-  *strrchr(self, '/') = '\0';
-  snprintf(path, sizeof path, "%s/../bin:%s", self, getenv("PATH"));
-  setenv("PATH", path, 1);
-  setenv("STRATUS_SYSFS_ROOT", tree.root, 1);
-  setenv("XDG_CONFIG_HOME", tree.root, 1);
-  unsetenv("STRATUS_PROFILE");
+  tool_set_up(&tool);
   return 0;
 }
 
 static int tear_down(void **state) {
   (void)state;
-  tree_remove(&tree);
+  tool_tear_down(&tool);
   return 0;
 }
 
@@ -75,13 +38,13 @@ static void examples_run_as_printed(void **state) {
     char command[64];
     snprintf(command, sizeof command, "stratus-tune %s -h", helps[i]);
     assert_int_equal(run(command), 0);
-    char *example = strstr(output, "\nexample:\n  ");
+    char *example = strstr(tool.output, "\nexample:\n  ");
     assert_non_null(example);
     example += strlen("\nexample:\n  ");
     char line[512];
     snprintf(line, sizeof line, "%.*s", (int)strcspn(example, "\n"), example);
     assert_int_equal(run(line), 0);
-    assert_true(output[0] != '\0' && errors[0] == '\0');
+    assert_true(tool.output[0] != '\0' && tool.errors[0] == '\0');
   }
 }
 
@@ -113,29 +76,30 @@ static void wrong_use_is_status_2(void **state) {
   };
   for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
     assert_int_equal(run(commands[i]), 2);
-    assert_true(output[0] == '\0');
-    assert_contains(errors, "stratus-tune: ");
+    assert_true(tool.output[0] == '\0');
+    tool_assert_contains(tool.errors, "stratus-tune: ");
   }
 }
 
 static void check_names_the_place(void **state) {
   (void)state;
-  tree_write(&tree, "bad.profile",
+  tree_write(&tool.tree, "bad.profile",
              "schema = 1\n[meta]\nid = x\n[table allreduce nodes=2 ppn=1]\n1K 64K ring ll256 0\n");
   char command[512];
-  snprintf(command, sizeof command, "stratus-tune check " EXAMPLE " %s/bad.profile", tree.root);
+  snprintf(command, sizeof command, "stratus-tune check " EXAMPLE " %s/bad.profile",
+           tool.tree.root);
   assert_int_equal(run(command), 1);
-  assert_contains(output, EXAMPLE ": good, profile example, hash ");
-  assert_contains(output, "2 tables, 4 rows");
-  assert_contains(errors, "bad.profile:5:13: ");
-  assert_contains(errors, "ll256");
+  tool_assert_contains(tool.output, EXAMPLE ": good, profile example, hash ");
+  tool_assert_contains(tool.output, "2 tables, 4 rows");
+  tool_assert_contains(tool.errors, "bad.profile:5:13: ");
+  tool_assert_contains(tool.errors, "ll256");
   assert_int_equal(run("stratus-tune check /nowhere/a.profile"), 1);
-  assert_contains(errors, "/nowhere/a.profile");
+  tool_assert_contains(tool.errors, "/nowhere/a.profile");
 
   snprintf(command, sizeof command, "stratus-tune check --json " EXAMPLE " %s/bad.profile",
-           tree.root);
+           tool.tree.root);
   assert_int_equal(run(command), 1);
-  json_t *results = json_loads(output, 0, NULL);
+  json_t *results = json_loads(tool.output, 0, NULL);
   assert_int_equal(json_array_size(results), 2);
   json_t *good = json_array_get(results, 0), *bad = json_array_get(results, 1);
   assert_true(json_is_true(json_object_get(good, "good")));
@@ -149,17 +113,17 @@ static void check_names_the_place(void **state) {
 static void show_prints_all_of_it(void **state) {
   (void)state;
   assert_int_equal(run("stratus-tune show " EXAMPLE), 0);
-  assert_contains(output, "profile example, hash ");
-  assert_contains(output, "nccl_min       2.21.5");
-  assert_contains(output, "nccl_max       2.30\n");
-  assert_contains(output, "used where STRATUS_PROFILE names it");
-  assert_contains(output, "allreduce, 8 nodes x 8 ranks");
-  assert_contains(output, "64K to under 4M      tree");
-  assert_contains(output, "4M and more");
-  assert_contains(output, "at most 8 channels");
+  tool_assert_contains(tool.output, "profile example, hash ");
+  tool_assert_contains(tool.output, "nccl_min       2.21.5");
+  tool_assert_contains(tool.output, "nccl_max       2.30\n");
+  tool_assert_contains(tool.output, "used where STRATUS_PROFILE names it");
+  tool_assert_contains(tool.output, "allreduce, 8 nodes x 8 ranks");
+  tool_assert_contains(tool.output, "64K to under 4M      tree");
+  tool_assert_contains(tool.output, "4M and more");
+  tool_assert_contains(tool.output, "at most 8 channels");
 
   assert_int_equal(run("stratus-tune show --json " EXAMPLE), 0);
-  json_t *shown = json_loads(output, 0, NULL);
+  json_t *shown = json_loads(tool.output, 0, NULL);
   json_t *tables = json_object_get(shown, "tables");
   assert_int_equal(json_array_size(tables), 2);
   json_t *rows = json_object_get(json_array_get(tables, 0), "rows");
@@ -176,9 +140,9 @@ static void show_prints_all_of_it(void **state) {
 static void show_finds_the_named_one_or_says_so(void **state) {
   (void)state;
   assert_int_equal(run("stratus-tune show"), 1);
-  assert_contains(errors, "no profile fits this machine");
+  tool_assert_contains(tool.errors, "no profile fits this machine");
   assert_int_equal(run("STRATUS_PROFILE=" EXAMPLE " stratus-tune show"), 0);
-  assert_contains(output, "profile example");
+  tool_assert_contains(tool.output, "profile example");
 }
 
 /* The same as stock NCCL's own log (tests/data/tables), and as its release decides. */
@@ -187,19 +151,19 @@ static void explain_tells_what_nccl_does(void **state) {
 #define MACHINE " --machine gpus=8,nics=8,mbps=200000,links=12,near=1,cpu=amd,cc=80 "
 #define CALL " -c allreduce -b 4M -n 2 -r 8 "
   assert_int_equal(run("stratus-tune explain --nccl 2.29.7" CALL MACHINE), 0);
-  assert_contains(output, "nccl      2.29.7: tree ll128, at most 16 channels");
-  assert_contains(output, "nccl says tree     ll128          114.0 us");
-  assert_contains(output, "no profile fits this machine");
+  tool_assert_contains(tool.output, "nccl      2.29.7: tree ll128, at most 16 channels");
+  tool_assert_contains(tool.output, "nccl says tree     ll128          114.0 us");
+  tool_assert_contains(tool.output, "no profile fits this machine");
   assert_int_equal(run("stratus-tune explain" CALL
                        "--topology tests/data/tables/22907-a100-200g-near-2x8.table"),
                    0);
-  assert_contains(output, "nccl      2.29.7: tree ll128");
-  assert_contains(output, "topology  given: ring 8 x 24 GB/s");
+  tool_assert_contains(tool.output, "nccl      2.29.7: tree ll128");
+  tool_assert_contains(tool.output, "topology  given: ring 8 x 24 GB/s");
   /* A row's cell that is not there is NCCL's to replace. */
   assert_int_equal(run("stratus-tune explain --nccl 2.28 --machine near=0 -p tests/data/profiles/"
                        "complete.profile -n 2 -r 8 -b 64K"),
                    0);
-  assert_contains(output, "NCCL rules the row's cell tree ll128 out");
+  tool_assert_contains(tool.output, "NCCL rules the row's cell tree ll128 out");
 }
 
 static void fit_makes_a_profile_that_explain_tells_about(void **state) {
@@ -207,32 +171,32 @@ static void fit_makes_a_profile_that_explain_tells_about(void **state) {
   assert_int_equal(run("stratus-tune fit tests/data/samples/example.jsonl --id fitted-here -o "
                        "$XDG_CONFIG_HOME/fitted.profile"),
                    0);
-  assert_contains(output, "110 samples, 2 collectives and shapes");
+  tool_assert_contains(tool.output, "110 samples, 2 collectives and shapes");
   assert_int_equal(run("stratus-tune check $XDG_CONFIG_HOME/fitted.profile"), 0);
-  assert_contains(output, "profile fitted-here");
+  tool_assert_contains(tool.output, "profile fitted-here");
   assert_int_equal(run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 2 -r 1 -b 1M"),
                    0);
-  assert_contains(output, "choice    ring simple, NCCL's number of channels");
-  assert_contains(output, "measured  ");
-  assert_contains(output, "predicted ");
+  tool_assert_contains(tool.output, "choice    ring simple, NCCL's number of channels");
+  tool_assert_contains(tool.output, "measured  ");
+  tool_assert_contains(tool.output, "predicted ");
   /* Three nodes were not measured: both neighbours say the same. */
   assert_int_equal(run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 3 -r 1 -b 1M"),
                    0);
-  assert_contains(output, "carried over from other numbers of nodes");
+  tool_assert_contains(tool.output, "carried over from other numbers of nodes");
   assert_int_equal(run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 9 -r 1 -b 1M"),
                    0);
-  assert_contains(output, "nothing that can be carried there");
+  tool_assert_contains(tool.output, "nothing that can be carried there");
   /* [match], [net] and [env] are the base's, the tables are not. */
   assert_int_equal(run("stratus-tune fit tests/data/samples/example.jsonl --base "
                        "tests/data/profiles/complete.profile"),
                    0);
-  assert_contains(output, "NCCL_BUFFSIZE = 8M");
-  assert_contains(output, "flows = ");
-  assert_null(strstr(output, "pat"));
+  tool_assert_contains(tool.output, "NCCL_BUFFSIZE = 8M");
+  tool_assert_contains(tool.output, "flows = ");
+  assert_null(strstr(tool.output, "pat"));
   assert_int_equal(run("stratus-tune fit " EXAMPLE), 1);
-  assert_contains(errors, "example.profile:1: is no JSON object");
+  tool_assert_contains(tool.errors, "example.profile:1: is no JSON object");
   assert_int_equal(run("stratus-tune fit tests/data/samples/example.jsonl --env other"), 1);
-  assert_contains(errors, "no sample has the variables \"other\"");
+  tool_assert_contains(tool.errors, "no sample has the variables \"other\"");
 }
 
 static void explain_tells_choice_and_reason(void **state) {
@@ -257,18 +221,18 @@ static void explain_tells_choice_and_reason(void **state) {
     snprintf(command, sizeof command, EXPLAIN "%s", cases[i].call);
     snprintf(choice, sizeof choice, "choice    %s", cases[i].choice);
     assert_int_equal(run(command), 0);
-    assert_contains(output, choice);
-    assert_contains(output, cases[i].reason);
+    tool_assert_contains(tool.output, choice);
+    tool_assert_contains(tool.output, cases[i].reason);
   }
   assert_int_equal(run(EXPLAIN "--json --bytes 64K --nodes 8 --ppn 8"), 0);
-  json_t *answer = json_loads(output, 0, NULL);
+  json_t *answer = json_loads(tool.output, 0, NULL);
   json_t *choice = json_object_get(answer, "choice");
   assert_string_equal(json_string_value(json_object_get(choice, "algo")), "tree");
   assert_string_equal(json_string_value(json_object_get(choice, "proto")), "simple");
   assert_int_equal(json_integer_value(json_object_get(choice, "bytes_lo")), 65536);
   json_decref(answer);
   assert_int_equal(run(EXPLAIN "--json --nodes 3"), 0);
-  answer = json_loads(output, 0, NULL);
+  answer = json_loads(tool.output, 0, NULL);
   assert_true(json_is_null(json_object_get(answer, "choice")));
   json_decref(answer);
 }
@@ -276,27 +240,28 @@ static void explain_tells_choice_and_reason(void **state) {
 static void suggest_finds_what_is_not_tuned(void **state) {
   (void)state;
   assert_int_equal(run("stratus-tune suggest tests/data/samples/recorded.jsonl"), 0);
-  assert_contains(output, " 99.0%      10200  allreduce           25M ");
-  assert_contains(output, "the profile");
-  assert_contains(output,
-                  "stratus-tune calibrate -c allreduce -b 16M -e 32M -- mpirun -np 32 -N 8");
+  tool_assert_contains(tool.output, " 99.0%      10200  allreduce           25M ");
+  tool_assert_contains(tool.output, "the profile");
+  tool_assert_contains(tool.output,
+                       "stratus-tune calibrate -c allreduce -b 16M -e 32M -- mpirun -np 32 -N 8");
   assert_int_equal(run("stratus-tune suggest --json tests/data/samples/recorded.jsonl"), 0);
-  json_t *all = json_loads(output, 0, NULL);
+  json_t *all = json_loads(tool.output, 0, NULL);
   assert_int_equal(json_array_size(json_object_get(all, "uses")), 3);
   assert_int_equal(json_array_size(json_object_get(all, "commands")), 1);
   json_decref(all);
-  tree_write(&tree, "p.profile",
+  tree_write(&tool.tree, "p.profile",
              "schema = 1\n[meta]\nid = x\n[table allreduce nodes=4 ppn=8]\n8 max ring simple 0\n"
              "[table allgather nodes=4 ppn=8]\n1K max ring simple 0\n");
   char command[512];
   snprintf(command, sizeof command,
-           "stratus-tune suggest -p %s/p.profile tests/data/samples/recorded.jsonl", tree.root);
+           "stratus-tune suggest -p %s/p.profile tests/data/samples/recorded.jsonl",
+           tool.tree.root);
   assert_int_equal(run(command), 0);
-  assert_contains(output, "nothing is worth calibrating");
-  tree_write(&tree, "empty.jsonl", "\n");
-  snprintf(command, sizeof command, "stratus-tune suggest %s/empty.jsonl", tree.root);
+  tool_assert_contains(tool.output, "nothing is worth calibrating");
+  tree_write(&tool.tree, "empty.jsonl", "\n");
+  snprintf(command, sizeof command, "stratus-tune suggest %s/empty.jsonl", tool.tree.root);
   assert_int_equal(run(command), 1);
-  assert_contains(errors, "STRATUS_RECORD");
+  tool_assert_contains(tool.errors, "STRATUS_RECORD");
 }
 
 int main(void) {

@@ -12,5 +12,5 @@ cloud = aws  # DMI names cloud and type (cloud-init ds-identify, 2026-08)
 instance_type = p5.48xlarge, p5e.48xlarge  # docs.aws.amazon.com instance-types, 2026-08
 
 [net]
-speed_mbps = 100000  # 32 cards, 3200 Gb/s together (docs.aws.amazon.com efa-acc-inst-types, 2026-08)
-flows = 16  # 5 Gb/s per flow, 10 in a placement group (docs.aws.amazon.com ec2-instance-network-bandwidth, 2026-08); not measured
+speed_mbps = 100000  # 32 cards, 3200 Gb/s together, of which IP may use 800: more than 8 ENA interfaces share it (docs.aws.amazon.com efa-acc-inst-types, 2026-11)
+flows = 16  # 5 Gb/s per flow, 10 in a cluster placement group, 25 with ENA Express (docs.aws.amazon.com ec2-instance-network-bandwidth, 2026-11); not measured

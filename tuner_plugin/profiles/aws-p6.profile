@@ -12,4 +12,4 @@ cloud = aws  # DMI names cloud and type (cloud-init ds-identify, 2026-08)
 instance_type = p6-b200.48xlarge, p6-b300.48xlarge  # docs.aws.amazon.com instance-types, 2026-08
 
 [net]
-flows = 16  # 5 Gb/s per flow, 10 in a placement group (docs.aws.amazon.com ec2-instance-network-bandwidth, 2026-08); not measured
+flows = 16  # 5 Gb/s per flow, 10 in a cluster placement group, 25 with ENA Express (docs.aws.amazon.com ec2-instance-network-bandwidth, 2026-11); not measured

@@ -9,7 +9,7 @@ source = "public documents of the provider; not measured"
 
 [match]
 cloud = azure  # chassis asset tag of DMI (cloud-init ds-identify, 2026-08)
-instance_type = Standard_ND96*_v4  # inferred from GPUs, or metadata service (learn.microsoft.com azure virtual-machines sizes gpu-accelerated, 2026-08)
+instance_type = Standard_ND96*_v4  # inferred from GPUs, or metadata service (learn.microsoft.com azure virtual-machines sizes gpu-accelerated, 2026-11)
 
 [net]
-flows = 8  # default of the plugin, 2026-11: Azure publishes no cap per flow; not measured
+flows = 8  # default of the plugin, 2026-11: Azure names the sum of a machine's NICs, and no cap per flow; not measured

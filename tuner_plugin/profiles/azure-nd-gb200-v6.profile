@@ -1,4 +1,4 @@
-# Azure ND GB200 v6: 4 GPUs, 4 x 400 Gb/s
+# Azure ND GB200 v6: 4 GPUs, 4 x 400 Gb/s InfiniBand, 160 Gb/s Ethernet
 # Match, link facts and flow counts only: nobody has measured collectives for these tables yet.
 schema = 1
 
@@ -9,7 +9,7 @@ source = "public documents of the provider; not measured"
 
 [match]
 cloud = azure  # chassis asset tag of DMI (cloud-init ds-identify, 2026-08)
-instance_type = Standard_ND*GB200*_v6  # inferred from GPUs, or metadata service (learn.microsoft.com azure virtual-machines sizes gpu-accelerated, 2026-08)
+instance_type = Standard_ND*GB200*_v6  # inferred from GPUs, or metadata service (learn.microsoft.com azure virtual-machines sizes gpu-accelerated, 2026-11)
 
 [net]
-flows = 8  # default of the plugin, 2026-11: Azure publishes no cap per flow; not measured
+flows = 8  # default of the plugin, 2026-11: Azure names the sum of a machine's NICs, and no cap per flow; not measured

@@ -9,8 +9,8 @@ source = "public documents of the provider; not measured"
 
 [match]
 cloud = gcp  # DMI names the cloud (cloud-init ds-identify, 2026-08)
-instance_type = a2-highgpu-8g, a2-ultragpu-8g, a2-megagpu-16g  # inferred from GPUs and NICs, or metadata service (cloud.google.com compute/docs/gpus/gpu-network-bandwidth, 2026-08)
+instance_type = a2-highgpu-8g, a2-ultragpu-8g, a2-megagpu-16g  # inferred from GPUs and NICs, or metadata service (cloud.google.com compute/docs/gpus/gpu-network-bandwidth, 2026-11)
 
 [net]
-speed_mbps = 100000  # 100 Gb/s per VM, one gVNIC (cloud.google.com compute/docs/gpus/gpu-network-bandwidth, 2026-08)
-flows = 8  # default of the plugin, 2026-11: Google publishes no cap per flow within a VPC; not measured
+speed_mbps = 100000  # 100 Gb/s per VM, one gVNIC (cloud.google.com compute/docs/gpus/gpu-network-bandwidth, 2026-11)
+flows = 8  # default of the plugin, 2026-11: Google limits egress per machine, and names no cap per flow within a VPC (compute/docs/network-bandwidth); not measured

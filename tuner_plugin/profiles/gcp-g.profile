@@ -9,7 +9,7 @@ source = "public documents of the provider; not measured"
 
 [match]
 cloud = gcp  # DMI names the cloud (cloud-init ds-identify, 2026-08)
-instance_type = g2-*, g4-*  # inferred from GPUs and NICs, or metadata service (cloud.google.com compute/docs/gpus/gpu-network-bandwidth, 2026-08)
+instance_type = g2-*, g4-*  # inferred from GPUs and NICs, or metadata service (cloud.google.com compute/docs/gpus/gpu-network-bandwidth, 2026-11)
 
 [net]
-flows = 8  # default of the plugin, 2026-11: Google publishes no cap per flow within a VPC; not measured
+flows = 8  # default of the plugin, 2026-11: Google limits egress per machine, and names no cap per flow within a VPC (compute/docs/network-bandwidth); not measured

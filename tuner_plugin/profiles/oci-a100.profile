@@ -9,7 +9,7 @@ source = "public documents of the provider; not measured"
 
 [match]
 cloud = oci  # chassis asset tag of DMI (cloud-init ds-identify, 2026-08)
-instance_type = BM.GPU4.8, BM.GPU.A100-v2.8  # inferred from GPUs, or metadata service (docs.oracle.com iaas compute shapes, 2026-08)
+instance_type = BM.GPU4.8, BM.GPU.A100-v2.8  # inferred from GPUs, or metadata service (docs.oracle.com iaas compute shapes, 2026-08; table not found again in 2026-11)
 
 [net]
 flows = 8  # default of the plugin, 2026-11: Oracle publishes no cap per flow; not measured

@@ -9,7 +9,7 @@ source = "public documents of the provider; not measured"
 
 [match]
 cloud = tencent  # vendor of DMI (dmidecode of a CVM instance, 2026-08)
-gpu = 10de:20b0, 10de:20b2  # cloud.tencent.com GPU instance families, 2026-08; PCI ids of pci.ids, 2026-08
+gpu = 10de:20b0, 10de:20b2  # cloud.tencent.com GPU instance families, 2026-08; not found again in 2026-11; PCI ids of pci.ids, 2026-08
 
 [net]
 flows = 8  # default of the plugin, 2026-11: Tencent Cloud publishes no cap per flow; not measured

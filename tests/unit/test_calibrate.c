@@ -378,6 +378,88 @@ static void what_is_there_is_not_measured_again(void **state) {
   tool_tear_down(&tool);
 }
 
+/* nccl-tests without -J print their help, and some say that all is well. */
+static void nccl_tests_that_are_too_old(void **state) {
+  (void)state;
+  static struct tool tool;
+  char full[TREE_PATH_MAX];
+  tool_set_up(&tool);
+  tree_write(&tool.tree, "all_reduce_perf", "#!/bin/sh\necho 'invalid option -- J'\n");
+  assert_int_equal(chmod(tree_path(&tool.tree, "all_reduce_perf", full), 0755), 0);
+  assert_int_equal(run_tool(&tool, "8"), 1);
+  tool_assert_contains(tool.errors, "2.19.2");
+  tool_tear_down(&tool);
+}
+
+/* ---- the examples of -h ---- */
+
+static const char fake_mpirun[] =
+    "#!/bin/sh\n"
+    "[ \"$1\" != --version ] || { echo 'mpirun (Open MPI) 4.1.4'; exit; }\n"
+    "until [ \"${1%_perf}\" != \"$1\" ]; do shift; done\n"
+    "exec \"$@\"\n";
+
+/* 16 ranks on 2 nodes, all sizes that were asked for, every call as fast as the others. */
+static const char any_perf[] =
+    "#!/bin/sh\n"
+    "coll=$(basename \"$0\" _perf | tr -d _)\n"
+    "while [ $# -gt 1 ]; do case $1 in -J) json=$2 ;; -b) b=$2 ;; -e) e=$2 ;; -n) n=$2 ;; -c) c=$2 "
+    ";; "
+    "esac; shift; done\n"
+    "echo 'TUNER/stratus: 16 ranks on 2 nodes: 1 rows of profile a hold'\n"
+    "awk -v coll=$coll -v b=$b -v e=$e -v n=$n -v c=$c -v json=\"$json\" 'BEGIN {\n"
+    "  times = \"10\"; for (i = 1; i < n; i++) times = times \",\" 10 + i % 2\n"
+    "  for (size = b; size <= e; size *= 2) {\n"
+    "    print \"TUNER/stratus: calibrate open \" coll \" \" size \" ranks 16 nodes 2 nccl 22907 "
+    "cells "
+    "ring.ll tree.ll .\"\n"
+    "    print \"TUNER/stratus: calibrate end \" coll \" \" size \" calls \" 2 * (1 + n + c) \" "
+    ".\"\n"
+    "    place = \"{\\\"time\\\":10,\\\"nwrong\\\":0}\"; calls = \"{\\\"times_us\\\":[\" times "
+    "\"]}\"\n"
+    "    rows = rows (rows ? \",\" : \"\") \"{\\\"size\\\":\" size \",\\\"out_of_place\\\":\" "
+    "place "
+    "\",\\\"in_place\\\":\" place \",\\\"out_of_place_per_iter\\\":\" calls "
+    "\",\\\"in_place_per_iter\\\":\" calls \"}\"\n"
+    "  }\n"
+    "  print \"{\\\"results\\\":[\" rows \"]}\" >json }'\n";
+
+static void run_example(struct tool *tool, const char *command) {
+  char line[512];
+  snprintf(line, sizeof line, "stratus-tune %s -h", command);
+  assert_int_equal(tool_run_there(tool, line), 0);
+  const char *example = strstr(tool->output, "\nexample:\n  ");
+  assert_non_null(example);
+  example += strlen("\nexample:\n  ");
+  snprintf(line, sizeof line, "PATH=$PWD:$PATH; %.*s", (int)strcspn(example, "\n"), example);
+  int status = tool_run_there(tool, line);
+  if (status != 0) {
+    fail_msg("%s: status %d: %s", line, status, tool->errors);
+  }
+}
+
+static void examples_run_as_printed(void **state) {
+  (void)state;
+  static const char *const programs[] = { "all_reduce_perf", "all_gather_perf",
+                                          "reduce_scatter_perf" };
+  static struct tool tool;
+  char full[TREE_PATH_MAX];
+  tool_set_up(&tool);
+  tree_write(&tool.tree, "mpirun", "%s", fake_mpirun);
+  assert_int_equal(chmod(tree_path(&tool.tree, "mpirun", full), 0755), 0);
+  for (size_t i = 0; i < 3; i++) {
+    tree_write(&tool.tree, programs[i], "%s", any_perf);
+    assert_int_equal(chmod(tree_path(&tool.tree, programs[i], full), 0755), 0);
+  }
+  tree_write(&tool.tree, "a.profile",
+             "schema = 1\n[meta]\nid = a\n[table allreduce nodes=2 ppn=8]\n1K 64K ring ll 0\n");
+  run_example(&tool, "calibrate");
+  assert_int_equal(count_lines(&tool.tree, "s.jsonl", "\"nodes\":2"), 3 * 24 * 2);
+  run_example(&tool, "verify-ab");
+  assert_true(tool.output[0] != '\0');
+  tool_tear_down(&tool);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_list_of_hosts),
@@ -390,6 +472,8 @@ int main(void) {
     cmocka_unit_test(doubtful_logs_label_nothing),
     cmocka_unit_test(slower_cells_leave_the_race),
     cmocka_unit_test(what_is_there_is_not_measured_again),
+    cmocka_unit_test(nccl_tests_that_are_too_old),
+    cmocka_unit_test(examples_run_as_printed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -317,5 +317,7 @@ int campaign_read(const struct campaign *campaign, const struct launch_job *job,
   if (bench_read(job->json_path, campaign->launch.bench, job->collective, bench, error) == 0) {
     return CLI_OK;
   }
-  return cli_fail("%s (is --work on a file system that rank 0's host shares?)", error);
+  return cli_fail("%s (is --work on a file system that rank 0's host shares?%s)", error,
+                  campaign->launch.bench == BENCH_NCCL_TESTS ? " are nccl-tests 2.19.2 or later?"
+                                                             : "");
 }

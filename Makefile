@@ -125,6 +125,7 @@ $(BUILD)/tests/test_calibrate $(BUILD)/tests/test_compare: $(BUILD)/tests/%: $(B
 
 # Runs the tool.
 $(BUILD)/tests/test_tuner_tool $(BUILD)/tests/test_tuner_files: | $(BUILD)/bin/stratus-tune
+$(BUILD)/tests/test_net_tool: | $(BUILD)/bin/stratus-net
 $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
 $(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)

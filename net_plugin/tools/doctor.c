@@ -98,7 +98,8 @@ static void check_choice(void) {
     tell(GOOD, "NCCL will load it (%s%s)", wish ? "NCCL_NET_PLUGIN=" : "as libnccl-net.so, ",
          wish ? wish : plugin_file_path(library));
   } else if (wish) {
-    tell(BAD, "NCCL_NET_PLUGIN=%s does not lead to stratus; set NCCL_NET_PLUGIN=stratus", wish);
+    tell(BAD, "NCCL_NET_PLUGIN=%s does not lead to stratus%s", wish,
+         strcmp(wish, "stratus") ? "; set NCCL_NET_PLUGIN=stratus" : ", which cannot be loaded");
   } else {
     tell(BAD, "NCCL will not load it: set NCCL_NET_PLUGIN=stratus");
   }

@@ -29,56 +29,110 @@ static int tear_down(void **state) {
   return 0;
 }
 
+/* The line of help that a user may copy. */
+static void read_example(const char *command, char line[512]) {
+  snprintf(line, 512, "stratus-tune %s -h", command);
+  assert_int_equal(run(line), 0);
+  const char *example = strstr(tool.output, "\nexample:\n  ");
+  assert_non_null(example);
+  example += strlen("\nexample:\n  ");
+  snprintf(line, 512, "%.*s", (int)strcspn(example, "\n"), example);
+}
+
 static void examples_run_as_printed(void **state) {
   (void)state;
   static const char *const helps[] = {
     "", "check", "show", "explain", "fit", "suggest", "diff", "import", "verify",
   };
   for (size_t i = 0; i < sizeof helps / sizeof helps[0]; i++) {
-    char command[64];
-    snprintf(command, sizeof command, "stratus-tune %s -h", helps[i]);
-    assert_int_equal(run(command), 0);
-    char *example = strstr(tool.output, "\nexample:\n  ");
-    assert_non_null(example);
-    example += strlen("\nexample:\n  ");
     char line[512];
-    snprintf(line, sizeof line, "%.*s", (int)strcspn(example, "\n"), example);
+    read_example(helps[i], line);
     assert_int_equal(run(line), 0);
     assert_true(tool.output[0] != '\0' && tool.errors[0] == '\0');
   }
 }
 
+/* Those that want stand-ins or a browser run in test_calibrate.c and tests/report/test_tool.py. */
+static void no_example_is_forgotten(void **state) {
+  (void)state;
+  static const char known[] = " check show explain fit suggest diff import verify calibrate "
+                              "verify-ab report compare ";
+  assert_int_equal(run("stratus-tune -h"), 0);
+  char *list = strstr(tool.output, "\ncommands:\n"), word[64];
+  assert_non_null(list);
+  int count = 0;
+  for (list += strlen("\ncommands:\n"); sscanf(list, "  %60s", word) == 1 && *list == ' ';
+       list = strchr(list, '\n') + 1, count++) {
+    char padded[72];
+    snprintf(padded, sizeof padded, " %s ", word);
+    tool_assert_contains(known, padded);
+  }
+  assert_int_equal(count, 12);
+}
+
 static void wrong_use_is_status_2(void **state) {
   (void)state;
-  static const char *const commands[] = {
-    "stratus-tune",
-    "stratus-tune calibrat",
-    "stratus-tune check",
-    "stratus-tune check --yaml x",
-    "stratus-tune show a b",
-    "stratus-tune diff " EXAMPLE,
-    "stratus-tune diff " EXAMPLE " /nowhere/b.profile",
-    "stratus-tune import",
-    "stratus-tune import a.csv --nodes 0",
-    "stratus-tune verify",
-    "stratus-tune verify --here local",
-    "stratus-tune verify -- -oProxyCommand=x",
-    "stratus-tune verify 'a b'",
-    "stratus-tune explain --coll alltoall",
-    "stratus-tune explain --bytes 4X",
-    "stratus-tune explain --nodes 0",
-    "stratus-tune explain --profile",
-    "stratus-tune explain --nccl 3.1",
-    "stratus-tune explain --nccl 2.28.x",
-    "stratus-tune explain --nccl 2.28.9 --machine gpus=0",
-    "stratus-tune explain --nccl 2.28.9 --machine wings=2",
-    "stratus-tune explain left-over",
+  static const struct {
+    const char *command, *says;
+  } cases[] = {
+    { "stratus-tune", "a command is missing" },
+    { "stratus-tune calibrat", "no command calibrat" },
+    { "stratus-tune check", "needs FILE" },
+    { "stratus-tune check --yaml x", "no option --yaml" },
+    { "stratus-tune show a b", "\"b\"" },
+    { "stratus-tune diff " EXAMPLE, "needs A B" },
+    { "stratus-tune diff " EXAMPLE " /nowhere/b.profile", "/nowhere/b.profile" },
+    { "stratus-tune import", "needs FILE.csv" },
+    { "stratus-tune import a.csv --nodes 0", "--nodes takes 1 to 1000000, not 0" },
+    { "stratus-tune fit", "needs SAMPLES" },
+    { "stratus-tune fit x -o", "--output needs a value" },
+    { "stratus-tune suggest", "needs FILE" },
+    { "stratus-tune report", "needs [LABEL=]FILE" },
+    { "stratus-tune compare a", "needs A B" },
+    { "stratus-tune verify", "give the HOSTs" },
+    { "stratus-tune verify --here local", "or --here" },
+    { "stratus-tune verify -- -oProxyCommand=x", "is no host" },
+    { "stratus-tune verify 'a b'", "is no host" },
+    { "stratus-tune verify --timeout x a", "a time such as 250ms or 10s" },
+    { "stratus-tune explain --coll alltoall",
+      "broadcast|reduce|allgather|reducescatter|allreduce" },
+    { "stratus-tune explain --bytes 4X", "a size such as 64K" },
+    { "stratus-tune explain --nodes 0", "--nodes takes 1 to" },
+    { "stratus-tune explain --profile", "needs a value" },
+    { "stratus-tune explain --nccl 3.1", "a release from 2.19 on" },
+    { "stratus-tune explain --nccl 2.28.x", "a release from 2.19 on" },
+    { "stratus-tune explain --nccl 2.28.9 --machine gpus=0", "gpus" },
+    { "stratus-tune explain --nccl 2.28.9 --machine wings=2", "wings" },
+    { "stratus-tune explain left-over", "left-over" },
+    { "env -u RANK stratus-tune calibrate", "how shall the ranks be started" },
+    { "RANK=1 stratus-tune calibrate", "RANK=1 is set, but WORLD_SIZE is not" },
+    { "RANK=2 WORLD_SIZE=2 stratus-tune calibrate", "RANK=2 is not below WORLD_SIZE=2" },
+    { "stratus-tune calibrate -b 3X", "a size such as 64K" },
+    { "stratus-tune calibrate -c foo -- x_perf",
+      "broadcast|reduce|allgather|reducescatter|allreduce" },
+    { "stratus-tune calibrate -H a -- x_perf", "not both" },
+    { "stratus-tune calibrate -- srun python", "ends in _perf or is stratus-coll" },
+    { "stratus-tune calibrate -n 0 -- x_perf", "takes 2 to" },
+    { "stratus-tune calibrate -b 0 -- x_perf", "-b must be above 0" },
+    { "stratus-tune calibrate --channels x -- x_perf", "numbers from 0 to 64" },
+    { "stratus-tune calibrate --rounds 0 -- x_perf", "--rounds takes 1 to 99, not 0" },
+    { "stratus-tune calibrate --env-name a/b -- x_perf", "letters, digits" },
+    { "stratus-tune verify-ab", "--profile FILE" },
   };
-  for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-    assert_int_equal(run(commands[i]), 2);
-    assert_true(tool.output[0] == '\0');
-    tool_assert_contains(tool.errors, "stratus-tune: ");
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    int status = run(cases[i].command);
+    if (status != 2 || tool.output[0] != '\0' || strncmp(tool.errors, "stratus-tune: ", 14) != 0 ||
+        !strstr(tool.errors, cases[i].says)) {
+      fail_msg("%s: status %d: %s%s", cases[i].command, status, tool.output, tool.errors);
+    }
   }
+}
+
+/* What takes minutes is not begun when its result could not be kept. */
+static void files_are_tried_before_ranks_start(void **state) {
+  (void)state;
+  assert_int_equal(run("stratus-tune calibrate -s /nowhere/s.jsonl -- ./no_such_perf"), 1);
+  assert_string_equal(tool.errors, "stratus-tune: /nowhere/s.jsonl cannot be written\n");
 }
 
 static void check_names_the_place(void **state) {
@@ -268,7 +322,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(examples_run_as_printed),
     cmocka_unit_test(suggest_finds_what_is_not_tuned),
+    cmocka_unit_test(no_example_is_forgotten),
     cmocka_unit_test(wrong_use_is_status_2),
+    cmocka_unit_test(files_are_tried_before_ranks_start),
     cmocka_unit_test(check_names_the_place),
     cmocka_unit_test(show_prints_all_of_it),
     cmocka_unit_test(show_finds_the_named_one_or_says_so),

@@ -282,6 +282,12 @@ static int close_samples(struct series *series) {
   return status == CLI_OK ? other : status;
 }
 
+static int check_files(void) {
+  struct series none = { 0 };
+  int status = open_samples(&none), closed = close_samples(&none);
+  return status == CLI_OK ? closed : status;
+}
+
 static int run_rounds(struct series *series) {
   static char plan[PLAN_TEXT_MAX];
   int status = CLI_OK;
@@ -372,6 +378,9 @@ int tune_calibrate(int argument_count, char **arguments, bool is_json) {
   }
   if (status == CLI_OK && campaign->launch.rank == 0) {
     status = campaign_read_done(campaign, o->samples);
+  }
+  if (status == CLI_OK && campaign->launch.rank == 0) {
+    status = check_files(); /* before minutes are spent */
   }
   for (size_t i = 0; status == CLI_OK && i < campaign->collective_count; i++) {
     status = run_series(campaign, campaign->collectives[i]);

@@ -235,6 +235,10 @@ static int probe_ranks(const struct launcher_place *place, bool is_json) {
 int net_tool_probe(int argument_count, char **arguments, bool is_json) {
   struct launcher_place place;
   char error[256];
+  if (options.duration_ns < NS_PER_MS) {
+    cli_fail("probe: --time takes 1ms or more");
+    return CLI_USAGE;
+  }
   bool is_told = options.is_listening || argument_count > 0;
   int found = is_told ? 0 : launcher_find(&place, error, sizeof error);
   if (found < 0) {

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stratus-net as people use it: help, examples that run as printed, wrong use. Those of perf and
+ * probe, which want two processes, run in tests/netns. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/lib/tool.h"
+#include "tests/lib/unit.h"
+
+static struct tool tool;
+
+static int run(const char *command) {
+  return tool_run(&tool, command);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  tool_set_up(&tool);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  tool_tear_down(&tool);
+  return 0;
+}
+
+static const char *const commands[] = { "devices", "params", "perf", "probe", "stats", "doctor" };
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void read_example(const char *command, char line[512]) {
+  snprintf(line, 512, "stratus-net %s -h", command);
+  assert_int_equal(run(line), 0);
+  assert_true(tool.errors[0] == '\0');
+  snprintf(line, 512, "usage: stratus-net %s", command);
+  tool_assert_contains(tool.output, line);
+  const char *example = strstr(tool.output, "\nexample:\n  ");
+  assert_non_null(example);
+  example += strlen("\nexample:\n  ");
+  snprintf(line, 512, "%.*s", (int)strcspn(example, "\n"), example);
+}
+
+static void help_lists_every_command(void **state) {
+  (void)state;
+  assert_int_equal(run("stratus-net -h"), 0);
+  for (int i = 0; i < COMMANDS; i++) {
+    char line[64];
+    snprintf(line, sizeof line, "\n  %s ", commands[i]);
+    tool_assert_contains(tool.output, line);
+  }
+}
+
+/* doctor's status tells whether NCCL is there, which the tests' machines need not have. */
+static void examples_run_as_printed(void **state) {
+  (void)state;
+  for (int i = 0; i < COMMANDS; i++) {
+    char line[512];
+    read_example(commands[i], line);
+    if (strcmp(commands[i], "perf") == 0 || strcmp(commands[i], "probe") == 0) {
+      continue;
+    }
+    int status = run(line);
+    if (status != 0 && !(status == 1 && strcmp(commands[i], "doctor") == 0)) {
+      fail_msg("%s: status %d: %s", line, status, tool.errors);
+    }
+    assert_true(tool.output[0] != '\0' && tool.errors[0] == '\0');
+  }
+}
+
+static void wrong_use_is_status_2(void **state) {
+  (void)state;
+  static const struct {
+    const char *command, *says;
+  } cases[] = {
+    { "stratus-net", "a command is missing" },
+    { "stratus-net device", "no command device" },
+    { "stratus-net devices eth0", "does not take \"eth0\"" },
+    { "stratus-net devices --yaml", "no option --yaml" },
+    { "stratus-net params FLOWS", "does not take \"FLOWS\"" },
+    { "stratus-net doctor now", "does not take \"now\"" },
+    { "stratus-net stats x", "'x' is no process number" },
+    { "stratus-net stats --watch x", "a time such as 250ms or 10s" },
+    { "stratus-net perf", "either the HOST of a server or --listen" },
+    { "stratus-net perf h --test speed", "bandwidth|latency|rate|both-ways" },
+    { "stratus-net perf h --bytes 3X", "such as 8,1K,512K" },
+    { "stratus-net perf h --time", "--time needs a value" },
+    { "env -u RANK stratus-net probe", "either the HOSTs to probe or --listen" },
+    { "stratus-net probe h --listen", "either the HOSTs to probe or --listen" },
+    { "stratus-net probe h --port 0", "--port takes 1 to 65535, not 0" },
+    { "stratus-net probe h:70000", "a port is 1 to 65535" },
+    { "stratus-net probe h --time x", "a time such as 250ms or 10s" },
+    { "stratus-net probe h --time 0", "--time takes 1ms or more" },
+    { "RANK=0 WORLD_SIZE=2 stratus-net probe", "give --root HOST[:PORT]" },
+    { "RANK=2 WORLD_SIZE=2 stratus-net probe", "RANK=2 is not below WORLD_SIZE=2" },
+    { "RANK=2 stratus-net probe", "RANK=2 is set, but WORLD_SIZE is not" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    int status = run(cases[i].command);
+    if (status != 2 || tool.output[0] != '\0' || strncmp(tool.errors, "stratus-net: ", 13) != 0 ||
+        !strstr(tool.errors, cases[i].says)) {
+      fail_msg("%s: status %d: %s%s", cases[i].command, status, tool.output, tool.errors);
+    }
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(help_lists_every_command, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(examples_run_as_printed, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(wrong_use_is_status_2, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -143,8 +143,8 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
   if (wanted > stripe->chunk_bytes) {
     wanted = stripe->chunk_bytes;
   }
-  if ((stripe->slow & 1ull << lane) != 0) {
-    uint64_t own = stripe->loads[lane].ps_per_byte;
+  uint64_t own = stripe->loads[lane].ps_per_byte; /* aging may have made it better than others */
+  if ((stripe->slow & 1ull << lane) != 0 && own > stripe->typical_ps_per_byte) {
     uint64_t scaled =
         (wanted * stripe->typical_ps_per_byte / own) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
     uint64_t least = wanted < STRIPE_SLOW_CHUNK_BYTES ? wanted : STRIPE_SLOW_CHUNK_BYTES;

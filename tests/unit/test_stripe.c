@@ -182,6 +182,23 @@ static void slow_lanes_take_smaller_chunks(void **state) {
   assert_int_equal(stripe_chunk_bytes(&stripe, 1, 1024 * KIB, 1024 * KIB), 128 * KIB);
 }
 
+/* Small messages stayed on another lane for so long that nothing of its estimate is left. */
+static void a_forgotten_lane_takes_whole_chunks(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 2);
+  teach(&stripe, 0, 1);
+  teach(&stripe, 1, 10);
+  assert_int_equal(stripe.slow, 1ull << 1);
+  for (uint64_t s = 1; s <= 40; s++) {
+    stripe_sent(&stripe, 0, 8, s * STRIPE_AGING_NS);
+    stripe_acked(&stripe, 0, 8, s * STRIPE_AGING_NS + 1);
+    uint32_t chunk = stripe_chunk_bytes(&stripe, 1, KIB * KIB, KIB * KIB);
+    assert_in_range(chunk, STRIPE_SLOW_CHUNK_BYTES, 128 * KIB);
+  }
+  assert_int_equal(stripe_chunk_bytes(&stripe, 1, KIB * KIB, KIB * KIB), 128 * KIB);
+}
+
 static void idle_time_is_no_rate(void **state) {
   (void)state;
   struct stripe stripe;
@@ -206,6 +223,7 @@ int main(void) {
     cmocka_unit_test(chunks_cover_the_message),
     cmocka_unit_test(chunk_sizes_follow_message_and_lanes),
     cmocka_unit_test(slow_lanes_take_smaller_chunks),
+    cmocka_unit_test(a_forgotten_lane_takes_whole_chunks),
     cmocka_unit_test(idle_time_is_no_rate),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,7 +45,7 @@ void credit_requested(struct credit_given *credit, uint64_t message, uint64_t gr
 }
 
 void credit_frame_arrived(struct credit_given *credit, uint32_t bytes, uint64_t lane_frames,
-                          bool is_awaited, bool has_landed, uint64_t now_ns) {
+                          bool is_awaited, bool has_landed, uint64_t latest_ns) {
   credit->frames++;
   credit->bytes += bytes;
   if (has_landed) {
@@ -54,8 +54,8 @@ void credit_frame_arrived(struct credit_given *credit, uint32_t bytes, uint64_t 
   if ((has_landed && is_awaited) || (!is_awaited && credit->frames >= CREDIT_FRAMES) ||
       lane_frames >= CREDIT_LANE_FRAMES || credit->bytes >= CREDIT_BYTES) {
     credit->is_due = true;
-  } else if (!credit->is_due && credit->deadline_ns == LINK_NO_DEADLINE) {
-    credit->deadline_ns = now_ns + CREDIT_DELAY_NS;
+  } else if (!credit->is_due && latest_ns < credit->deadline_ns) {
+    credit->deadline_ns = latest_ns;
   }
 }
 

@@ -15,7 +15,8 @@
  *  - bulk traffic is about to run out of credit: half of what it had is used;
  *  - small messages have used half of the eager slots;
  *  - frames pile up in the sender's journals: see the CREDIT_ limits below.
- * Whatever else is to be told rides along, at the latest after CREDIT_DELAY_NS. */
+ * Whatever else is to be told rides along, at the latest after CREDIT_DELAY_NS or, since a placed
+ * frame takes no buffer and moves nothing but its message, CREDIT_PLACED_DELAY_NS. */
 #ifndef NET_PLUGIN_LINK_CREDIT_H
 #define NET_PLUGIN_LINK_CREDIT_H
 
@@ -24,7 +25,8 @@
 
 #include "net_plugin/link/link.h"
 
-#define CREDIT_DELAY_NS 1000000ull      /* longest time a frame stays unacknowledged */
+#define CREDIT_DELAY_NS 1000000ull /* longest time a frame stays unacknowledged */
+#define CREDIT_PLACED_DELAY_NS 10000000ull
 #define CREDIT_FRAMES (LINK_WINDOW / 2) /* eager frames that may stay unacknowledged */
 #define CREDIT_LANE_FRAMES                                                                         \
   (LINK_JOURNAL / 2)              /* frames of one lane: its journal must not limit it */
@@ -72,9 +74,9 @@ void credit_granted(struct credit_given *credit, uint64_t granted, uint64_t land
 void credit_requested(struct credit_given *credit, uint64_t message, uint64_t granted);
 
 /* A DATA frame arrived. lane_frames: unacknowledged ones of its lane. is_awaited: the sender's user
- * waits. has_landed: it was the last one of its message. */
+ * waits. has_landed: it was the last one of its message. latest_ns: it is acknowledged by then. */
 void credit_frame_arrived(struct credit_given *credit, uint32_t bytes, uint64_t lane_frames,
-                          bool is_awaited, bool has_landed, uint64_t now_ns);
+                          bool is_awaited, bool has_landed, uint64_t latest_ns);
 
 void credit_time_passed(struct credit_given *credit, uint64_t now_ns);
 

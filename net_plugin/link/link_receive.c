@@ -110,9 +110,11 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   receiving->bytes_received += header->length;
   link->unacked |= lane_bit(lane);
   const struct incoming_ring *ring = &link->incoming;
+  uint64_t delay_ns =
+      receiving->arrival == ARRIVAL_PLACED ? CREDIT_PLACED_DELAY_NS : CREDIT_DELAY_NS;
   credit_frame_arrived(&link->given, header->length, receiving->received - receiving->told,
                        (header->flags & WIRE_IS_AWAITED) != 0,
-                       incoming_has_landed(ring, header->message), now_ns);
+                       incoming_has_landed(ring, header->message), now_ns + delay_ns);
   if (is_bounced) { /* a receive that was posted meanwhile can be granted now */
     credit_granted(&link->given, ring->granted, ring->completed);
   }

@@ -60,26 +60,6 @@ void send_look_ahead(struct link *link) {
   }
 }
 
-static struct chunk send_take_chunk(struct link *link, unsigned lane) {
-  if (link->requeue.count > 0) {
-    return requeue_take(&link->requeue);
-  }
-  const struct outgoing *message = outgoing_cutting(&link->outgoing);
-  uint32_t length =
-      stripe_chunk_bytes(&link->stripe, lane, message->bytes, message->bytes - message->cut);
-  if (message->is_polled && length > WIRE_MAX_POLLED_BYTES) {
-    length = WIRE_MAX_POLLED_BYTES;
-  }
-  return outgoing_cut(&link->outgoing, length);
-}
-
-/* The low half of a message number, made whole: no live message is LINK_WINDOW away from retired.
- */
-static uint64_t send_message_number(const struct link *link, struct chunk chunk) {
-  uint64_t retired = link->outgoing.retired;
-  return retired + (uint32_t)(chunk.message - (uint32_t)retired);
-}
-
 /* Where a direct lane may write the chunk; NULL: nowhere. Not a message that is polled: its bytes
  * must become visible in order, which no NIC promises of what it writes. */
 static const struct wire_target *send_target(const struct link *link, unsigned lane,
@@ -90,6 +70,61 @@ static const struct wire_target *send_target(const struct link *link, unsigned l
   const struct told_target *told = &link->told_targets[number % LINK_WINDOW];
   bool has_room = told->target.address != 0 && message->bytes <= told->target.bytes;
   return told->end == number + 1 && has_room ? &told->target : NULL;
+}
+
+/* A piece that a NIC writes to its place takes no buffer on the way, so fewer and larger ones will
+ * do: one for each lane, and no more than doubling what the lane has to do anyway. A slow lane gets
+ * its share by speed. */
+static uint32_t send_placed_bytes(const struct link *link, unsigned lane, uint64_t total) {
+  const struct stripe *stripe = &link->stripe;
+  const struct stripe_load *load = &stripe->loads[lane];
+  uint64_t most = (uint64_t)LINK_PLACED_CHUNKS * stripe->chunk_bytes;
+  uint64_t wanted = total / stripe->lanes_up;
+  if (wanted < load->outstanding_bytes) {
+    wanted = load->outstanding_bytes;
+  }
+  if (wanted > most) {
+    wanted = most;
+  }
+  if ((stripe->slow & lane_bit(lane)) != 0 && load->ps_per_byte > stripe->typical_ps_per_byte) {
+    wanted = wanted * stripe->typical_ps_per_byte / load->ps_per_byte;
+  }
+  wanted = (wanted + STRIPE_GRAIN_BYTES - 1) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
+  return (uint32_t)(wanted < WIRE_MAX_CHUNK_BYTES ? wanted : WIRE_MAX_CHUNK_BYTES);
+}
+
+static uint32_t send_chunk_bytes(const struct link *link, unsigned lane,
+                                 const struct outgoing *message, uint64_t number) {
+  uint64_t left = message->bytes - message->cut;
+  uint32_t length = stripe_chunk_bytes(&link->stripe, lane, message->bytes, left);
+  if (message->is_polled) {
+    return length < WIRE_MAX_POLLED_BYTES ? length : WIRE_MAX_POLLED_BYTES;
+  }
+  if (length == left || send_target(link, lane, message, number) == NULL) {
+    return length;
+  }
+  uint32_t placed = send_placed_bytes(link, lane, message->bytes);
+  if (placed < length) {
+    return length;
+  }
+  bool is_tail = left <= placed + placed / 2 && left <= WIRE_MAX_CHUNK_BYTES;
+  return is_tail ? (uint32_t)left : placed;
+}
+
+static struct chunk send_take_chunk(struct link *link, unsigned lane) {
+  if (link->requeue.count > 0) {
+    return requeue_take(&link->requeue);
+  }
+  const struct outgoing *message = outgoing_cutting(&link->outgoing);
+  return outgoing_cut(&link->outgoing,
+                      send_chunk_bytes(link, lane, message, link->outgoing.cutting));
+}
+
+/* The low half of a message number, made whole: no live message is LINK_WINDOW away from retired.
+ */
+static uint64_t send_message_number(const struct link *link, struct chunk chunk) {
+  uint64_t retired = link->outgoing.retired;
+  return retired + (uint32_t)(chunk.message - (uint32_t)retired);
 }
 
 void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns) {

@@ -117,6 +117,8 @@ struct link {
   uint64_t targets_told;       /* of messages below */
 };
 
+/* A piece that is placed may be so many times larger than one that travels as a stream. */
+#define LINK_PLACED_CHUNKS 8
 /* An owner that comes so much later than it was told did not run in between. */
 #define LINK_AWAY_NS 100000000ull
 

@@ -74,10 +74,10 @@ static void landed_bulk_is_acknowledged_at_once(void **state) {
   (void)state;
   struct credit_given given;
   credit_init(&given, 8);
-  credit_frame_arrived(&given, 1000, 1, true, false, 5);
+  credit_frame_arrived(&given, 1000, 1, true, false, 5 + CREDIT_DELAY_NS);
   assert_false(given.is_due);
   assert_true(given.deadline_ns == 5 + CREDIT_DELAY_NS);
-  credit_frame_arrived(&given, 1000, 2, true, true, 6);
+  credit_frame_arrived(&given, 1000, 2, true, true, 6 + CREDIT_DELAY_NS);
   assert_true(given.is_due);
   assert_true(given.is_bulk);
 }
@@ -87,17 +87,17 @@ static void frames_do_not_pile_up(void **state) {
   struct credit_given given;
   credit_init(&given, 8);
   for (unsigned i = 1; i < CREDIT_FRAMES; i++) {
-    credit_frame_arrived(&given, 8, 1, false, true, i);
+    credit_frame_arrived(&given, 8, 1, false, true, i + CREDIT_DELAY_NS);
     assert_false(given.is_due);
   }
   assert_true(given.deadline_ns == 1 + CREDIT_DELAY_NS); /* of the first */
-  credit_frame_arrived(&given, 8, 1, false, true, 99);
+  credit_frame_arrived(&given, 8, 1, false, true, 99 + CREDIT_DELAY_NS);
   assert_true(given.is_due);
   credit_told(&given, 0);
-  credit_frame_arrived(&given, 8, CREDIT_LANE_FRAMES, true, false, 99);
+  credit_frame_arrived(&given, 8, CREDIT_LANE_FRAMES, true, false, 99 + CREDIT_DELAY_NS);
   assert_true(given.is_due);
   credit_told(&given, 0);
-  credit_frame_arrived(&given, CREDIT_BYTES, 1, true, false, 99);
+  credit_frame_arrived(&given, CREDIT_BYTES, 1, true, false, 99 + CREDIT_DELAY_NS);
   assert_true(given.is_due);
 }
 
@@ -105,7 +105,7 @@ static void a_passed_deadline_is_due_once(void **state) {
   (void)state;
   struct credit_given given;
   credit_init(&given, 8);
-  credit_frame_arrived(&given, 8, 1, false, true, 10);
+  credit_frame_arrived(&given, 8, 1, false, true, 10 + CREDIT_DELAY_NS);
   credit_time_passed(&given, 9 + CREDIT_DELAY_NS);
   assert_false(given.is_due);
   credit_time_passed(&given, 10 + CREDIT_DELAY_NS);

@@ -129,6 +129,29 @@ static void a_message_is_placed(void **state) {
   assert_memory_equal(sent, received, BYTES);
 }
 
+/* Pieces that take no buffer need not be small: a lane's share, here of two lanes, and more when it
+ * is busy anyway; with no small tail. Without a target they are cut as ever. */
+static void placed_pieces_are_large(void **state) {
+  (void)state;
+  struct link_frame frame;
+  lane_up(1, 1, true);
+  post_both(&target);
+  find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
+  assert_int_equal(frame.length, 16384); /* half of it, in whole pages */
+  place(&frame);
+  find_frame(LINK_SENDER, 1, WIRE_DATA, &frame);
+  assert_int_equal(frame.length, BYTES - 16384);
+  assert_int_equal(frame.offset, 16384);
+}
+
+static void pieces_without_target_are_chunks(void **state) {
+  (void)state;
+  struct link_frame frame;
+  post_both(NULL);
+  find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
+  assert_int_equal(frame.length, 8192);
+}
+
 static void expect_no_target(void) {
   struct link_frame frame;
   find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
@@ -334,6 +357,8 @@ static void a_sender_whose_copies_are_under_way_keeps_its_lanes(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     TEST(a_message_is_placed),
+    TEST(placed_pieces_are_large),
+    TEST(pieces_without_target_are_chunks),
     TEST(a_receive_without_target_gets_payloads),
     TEST(a_target_without_room_is_not_used),
     TEST(a_polled_message_is_not_placed),

@@ -59,6 +59,9 @@
     "how long the kernel polls the NIC for each flow before it waits for interrupts; 0 does not")  \
   X(LINK_TIMEOUT, DURATION, "10s", "100ms..1h", "", NET,                                           \
     "a connection without a working path, or with a silent peer, for this long is reported dead")  \
+  X(STOPPED_TIMEOUT, DURATION, "5m", "100ms..24h", "", NET,                                        \
+    "the same for a peer whose process is stopped or gets no CPU, while its host answers; at "     \
+    "least STRATUS_LINK_TIMEOUT")                                                                  \
   X(REDIAL_SLOW, BOOL, "1", "", "", NET,                                                           \
     "1 dials a flow anew that stays much slower than the others: the network may give it a "       \
     "better path")                                                                                 \

@@ -18,6 +18,7 @@ enum nccl_result result_from_errno(int error) {
   case ENOTCONN:
   case ESHUTDOWN:
   case EHOSTDOWN:
+  case ETIME:
   case ENETRESET:
   case EREMOTEIO:
     return NCCL_REMOTE_ERROR;

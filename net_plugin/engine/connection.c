@@ -218,6 +218,9 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
     say_goodbye(connection, now_ns);
     return;
   }
+  if (connection->stopped_ns) {
+    connection_tell_stopped(connection, now_ns);
+  }
   if (connection->blocked && connection->published == connection->taken) {
     engine_leave_to_thread(connection->engine);
   }
@@ -231,7 +234,11 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
 static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
   struct connection *connection = LIST_ENTRY(timer, struct connection, timer);
   if (!connection->is_saying_goodbye) {
+    if (link_wants_evidence(connection->link, now_ns)) {
+      connection_look_for_host(connection, now_ns);
+    }
     link_time_passed(connection->link, now_ns);
+    connection_tell_stopped(connection, now_ns);
     if (connection->is_detached && now_ns >= connection->linger_ns) {
       link_fail(connection->link, -ETIMEDOUT);
     }
@@ -270,6 +277,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
   connection->link = link_init(memory, &config->link, clock_now_ns());
   connection->engine = engine;
   connection->timeout_ns = config->link.timeout_ns;
+  connection->stopped_timeout_ns = config->link.stopped_timeout_ns;
   connection->target_keys = config->link.target_keys;
   connection->is_sender = config->link.role == LINK_SENDER;
   connection->setup = config->setup;

@@ -52,6 +52,16 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
   link_lane_lost(connection->link, index, epoch, now_ns);
 }
 
+void connection_look_for_host(struct connection *connection, uint64_t now_ns) {
+  for (uint64_t lanes = connection->opened; lanes; lanes &= lanes - 1) {
+    const struct lane *lane = connection->slots[__builtin_ctzll(lanes)].lane;
+    uint64_t answered_ns = lane->ops->answered_ns(lane, now_ns);
+    if (answered_ns) {
+      link_host_answered(connection->link, answered_ns, now_ns);
+    }
+  }
+}
+
 void connection_update_lane(struct connection *connection, unsigned index) {
   struct lane_slot *slot = &connection->slots[index];
   /* A link that has failed reads no more. */

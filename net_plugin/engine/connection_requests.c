@@ -46,9 +46,12 @@ static const struct ending {
   { -ETIMEDOUT, "no path works any more",
     "Check that host, its NIC and the network between (STRATUS_LINK_TIMEOUT sets how long to "
     "try)" },
-  { -EHOSTDOWN, "silent peer: its flows are up, but nothing comes",
-    "That host is down, its process is stopped, or the network swallows the packets "
-    "(STRATUS_LINK_TIMEOUT sets how long to wait)" },
+  { -EHOSTDOWN, "silent peer: its flows are up, but not even its host answers",
+    "That host is down, or the network swallows the packets (STRATUS_LINK_TIMEOUT sets how long to "
+    "wait)" },
+  { -ETIME, "stopped peer: its host answers, its process does not",
+    "Look there for a debugger, SIGSTOP, or too many processes for the CPUs "
+    "(STRATUS_STOPPED_TIMEOUT sets how long to wait)" },
   { -ECONNABORTED, "the peer gave up", "Its log says why: look there first" },
   { -ECONNRESET, "the peer closed the connection",
     "Its process ended or gave up the communicator: look at that host's log first" },
@@ -71,48 +74,90 @@ static double seconds_since(uint64_t then_ns, uint64_t now_ns) {
   return now_ns > then_ns ? (double)(now_ns - then_ns) / (double)NS_PER_S : 0;
 }
 
+/* What was said of a peer last, and when. */
+struct said {
+  char peer[CONNECTION_NAME_BYTES];
+  uint64_t at_ns;
+  int error;
+};
+
 /* A dead peer ends all its connections at once: the first one is worth a warning, the others say
  * the same. The peer without its port tells them apart. */
-static bool is_first_error(const char *peer, int error, uint64_t now_ns) {
+static bool is_first_time(struct said *last, const char *peer, int error, uint64_t now_ns) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  static char last[CONNECTION_NAME_BYTES];
-  static uint64_t last_ns;
-  static int last_error;
   const char *port = strrchr(peer, ':');
   size_t length = port ? (size_t)(port - peer) : strlen(peer);
   pthread_mutex_lock(&lock);
-  bool is_same = error == last_error && strncmp(last, peer, length) == 0 && last[length] == 0;
-  bool is_first = !is_same || now_ns >= last_ns + ONE_WARNING_NS;
+  bool is_same =
+      error == last->error && strncmp(last->peer, peer, length) == 0 && last->peer[length] == 0;
+  bool is_first = !is_same || now_ns >= last->at_ns + ONE_WARNING_NS;
   if (is_first) {
-    snprintf(last, sizeof last, "%.*s", (int)length, peer);
-    last_ns = now_ns;
-    last_error = error;
+    snprintf(last->peer, sizeof last->peer, "%.*s", (int)length, peer);
+    last->at_ns = now_ns;
+    last->error = error;
   }
   pthread_mutex_unlock(&lock);
   return is_first;
 }
 
-/* One message that names peer, NIC, address, request, times and errno. */
-static void report_error(struct connection *connection, int error) {
-  struct link_view link;
+#define REQUEST_TEXT 128
+
+/* The oldest request; locked. */
+static void describe_request(const struct connection *connection, uint64_t now_ns,
+                             char text[REQUEST_TEXT]) {
   struct link_message_view oldest;
-  const struct ending *ending = ending_of(error);
-  uint64_t now_ns = clock_now_ns();
-  uint64_t done = atomic_load(&connection->completed), posted = atomic_load(&connection->posted);
-  char request[128] = "no request was waiting", reason[96] = "";
-  engine_lock(connection->engine);
-  link_view(connection->link, &link);
+  snprintf(text, REQUEST_TEXT, "no request was waiting");
   if (link_view_oldest(connection->link, &oldest)) {
-    snprintf(request, sizeof request, "request %llu, %llu of %llu bytes %s, waited %.1f s",
+    snprintf(text, REQUEST_TEXT, "request %llu, %llu of %llu bytes %s, waited %.1f s",
              (unsigned long long)oldest.number, (unsigned long long)oldest.moved,
              (unsigned long long)oldest.bytes, connection->is_sender ? "acknowledged" : "received",
              seconds_since(oldest.posted_ns, now_ns));
   }
+}
+
+void connection_tell_stopped(struct connection *connection, uint64_t now_ns) {
+  static struct said last;
+  struct link_view link;
+  char request[REQUEST_TEXT];
+  bool is_stopped = link_is_peer_stopped(connection->link, now_ns);
+  if (is_stopped == (connection->stopped_ns != 0)) {
+    return;
+  }
+  link_view(connection->link, &link);
+  if (is_stopped) {
+    connection->stopped_ns = now_ns;
+    describe_request(connection, now_ns, request);
+    bool is_first = is_first_time(&last, connection->peer, -ETIME, now_ns);
+    LOG_AT(is_first ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
+           "%s is stopped, or gets no CPU: its host answers on %s, its process has not for %.1f s, "
+           "asked %llu times; %s. It has until %.0f s (STRATUS_STOPPED_TIMEOUT). Look there for a "
+           "debugger, SIGSTOP, or too many processes for the CPUs",
+           connection->peer, connection->nic, seconds_since(link.heard_ns, now_ns),
+           (unsigned long long)link.pings_sent, request,
+           (double)connection->stopped_timeout_ns / (double)NS_PER_S);
+  } else if (link.heard_ns > connection->stopped_ns) {
+    LOG_INFO("%s goes on, %.1f s after it was reported to be stopped", connection->peer,
+             seconds_since(connection->stopped_ns, now_ns));
+    connection->stopped_ns = 0;
+  }
+}
+
+/* One message that names peer, NIC, address, request, times and errno. */
+static void report_error(struct connection *connection, int error) {
+  static struct said last;
+  struct link_view link;
+  const struct ending *ending = ending_of(error);
+  uint64_t now_ns = clock_now_ns();
+  uint64_t done = atomic_load(&connection->completed), posted = atomic_load(&connection->posted);
+  char request[REQUEST_TEXT], reason[96] = "";
+  engine_lock(connection->engine);
+  link_view(connection->link, &link);
+  describe_request(connection, now_ns, request);
   engine_unlock(connection->engine);
   if (link.peer_error) {
     snprintf(reason, sizeof reason, ", its reason: %s", strerror(-link.peer_error));
   }
-  bool is_first = is_first_error(connection->peer, error, now_ns);
+  bool is_first = is_first_time(&last, connection->peer, error, now_ns);
   LOG_AT(is_first ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
          "connection %s %s on %s failed: %s (%s%s). %s; %llu of %llu requests done; peer last "
          "heard %.1f s ago, asked %llu times. %s",

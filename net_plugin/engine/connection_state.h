@@ -48,7 +48,7 @@ struct connection {
   struct engine *engine;
   struct link *link;
   size_t link_bytes;
-  uint64_t timeout_ns; /* as the link's */
+  uint64_t timeout_ns, stopped_timeout_ns; /* as the link's */
   unsigned lanes;
   unsigned target_keys; /* as the link's */
   bool is_sender;
@@ -73,6 +73,7 @@ struct connection {
   struct engine_timer timer;
   uint64_t linger_ns;    /* detached: what is not delivered by then is dropped */
   uint64_t last_word_ns; /* failed: the peer is told until then; 0: not failed */
+  uint64_t stopped_ns;   /* when the peer was named as stopped; 0: it has spoken since */
   uint64_t goodbye_ns;   /* saying goodbye: the lanes are closed at the latest then */
   uint64_t number;       /* counts the process's connections, from 1 */
   uint64_t created_ns;
@@ -102,6 +103,11 @@ static inline uint64_t connection_lane_bit(unsigned lane) {
 /* Takes what was posted, carries out orders, writes, publishes. May destroy the connection. */
 void connection_pump(struct connection *connection, uint64_t now_ns);
 
+/* ---- connection_requests.c ---- */
+
+/* Names a peer that is stopped, once; says when it goes on. After time has passed, after frames. */
+void connection_tell_stopped(struct connection *connection, uint64_t now_ns);
+
 /* ---- connection_lanes.c ---- */
 
 /* What epoll calls for a lane_slot. */
@@ -111,6 +117,8 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
                            uint64_t now_ns);
 /* What the epoll set should report, and whether the lane takes a frame. */
 void connection_update_lane(struct connection *connection, unsigned index);
+/* Tells the link of all lanes on which the peer's host answers. */
+void connection_look_for_host(struct connection *connection, uint64_t now_ns);
 /* The path failed with this negative errno: the link is told. */
 void connection_lane_broke(struct connection *connection, unsigned index, int error,
                            uint64_t now_ns);

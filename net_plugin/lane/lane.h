@@ -50,6 +50,9 @@ struct lane_ops {
   /* After close: the peer has closed, too, or nothing is to be waited for. */
   bool (*is_closed)(const struct lane *lane);
   void (*stats)(const struct lane *lane, struct lane_stats *stats);
+  /* When the peer's host answered last on this path, by what the transport shows, whether the
+   * peer's process reads or not. 0: that is not known, or it does not answer. */
+  uint64_t (*answered_ns)(const struct lane *lane, uint64_t now_ns);
   /* Frees the lane, closes the descriptor. It must no longer be watched. */
   void (*fini)(struct lane *lane);
 };

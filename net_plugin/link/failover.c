@@ -103,7 +103,7 @@ bool failover_come_up(struct failover *failover, unsigned lane, uint32_t epoch, 
   if (!is_expected || epoch <= risen->fenced_epoch || risen->state == LINK_LANE_UP) {
     failover_order_close(failover, lane, epoch);
     if (risen->state == LINK_LANE_CONNECTING) {
-      failover_lose(failover, lane, epoch, now_ns);
+      failover_lose(failover, lane, epoch, FAILOVER_BROKEN, now_ns);
     }
     return false;
   }
@@ -125,14 +125,15 @@ static void failover_hurry(struct failover *failover, uint64_t now_ns) {
   failover_find_retry(failover);
 }
 
-bool failover_lose(struct failover *failover, unsigned lane, uint32_t epoch, uint64_t now_ns) {
+bool failover_lose(struct failover *failover, unsigned lane, uint32_t epoch, enum failover_end end,
+                   uint64_t now_ns) {
   struct failover_lane *lost = &failover->lanes[lane];
   bool was_up = lost->state == LINK_LANE_UP;
   if (epoch != lost->epoch || (!was_up && lost->state != LINK_LANE_CONNECTING)) {
     return false;
   }
   failover_move(failover, lane, LINK_LANE_LOST);
-  lost->losses += was_up;
+  lost->losses += was_up && end == FAILOVER_BROKEN;
   if (was_up && epoch > lost->fenced_epoch) {
     lost->fenced_epoch = epoch;
   }
@@ -155,7 +156,7 @@ bool failover_fence(struct failover *failover, unsigned lane, uint32_t epoch, ui
     return false;
   }
   failover_order_close(failover, lane, fenced->epoch);
-  return failover_lose(failover, lane, fenced->epoch, now_ns);
+  return failover_lose(failover, lane, fenced->epoch, FAILOVER_BROKEN, now_ns);
 }
 
 bool failover_cut(struct failover *failover, unsigned lane, enum link_close_reason reason,

@@ -70,9 +70,15 @@ void failover_init(struct failover *failover, const struct link_config *config, 
  * an older epoch that was still UP before (failover_lose). */
 bool failover_come_up(struct failover *failover, unsigned lane, uint32_t epoch, uint64_t now_ns);
 
+enum failover_end {
+  FAILOVER_BROKEN,
+  FAILOVER_LEFT, /* the peer closed it in good order: not counted among the losses */
+};
+
 /* The epoch is over, at least for new frames. true: the lane was UP with it and is LOST now.
  * A dial that failed is noted, anything older changes nothing. */
-bool failover_lose(struct failover *failover, unsigned lane, uint32_t epoch, uint64_t now_ns);
+bool failover_lose(struct failover *failover, unsigned lane, uint32_t epoch, enum failover_end end,
+                   uint64_t now_ns);
 
 /* The peer, or the owner on the peer's behalf, closes all epochs up to this one, even ones that are
  * not known here. true as above. */

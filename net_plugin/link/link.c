@@ -56,7 +56,8 @@ void link_cut_lane(struct link *link, unsigned lane, enum link_close_reason reas
 /* The lane broke the protocol, or showed that it delivers wrong bytes: nothing of it counts from
  * here on. The owner closes it on seeing `error`. */
 static int link_break_lane(struct link *link, unsigned lane, int error, uint64_t now_ns) {
-  if (failover_lose(&link->failover, lane, link->failover.lanes[lane].epoch, now_ns)) {
+  if (failover_lose(&link->failover, lane, link->failover.lanes[lane].epoch, FAILOVER_BROKEN,
+                    now_ns)) {
     link_lane_dropped(link, lane);
   }
   return error;
@@ -72,7 +73,7 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
   bool is_sender = link->config.role == LINK_SENDER;
   struct failover_lane *risen = &link->failover.lanes[lane];
   if (!is_sender && risen->epoch < epoch &&
-      failover_lose(&link->failover, lane, risen->epoch, now_ns)) {
+      failover_lose(&link->failover, lane, risen->epoch, FAILOVER_BROKEN, now_ns)) {
     failover_order_close(&link->failover, lane, risen->epoch);
     link_lane_dropped(link, lane);
   }
@@ -110,19 +111,21 @@ void link_lane_outdated(struct link *link, unsigned lane, uint64_t now_ns) {
   }
 }
 
-void link_lane_lost(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
+static void link_lane_ended(struct link *link, unsigned lane, uint32_t epoch, enum failover_end end,
+                            uint64_t now_ns) {
   assert(lane < link->config.lanes);
   link_note_time(link, now_ns);
-  if (failover_lose(&link->failover, lane, epoch, now_ns)) {
+  if (failover_lose(&link->failover, lane, epoch, end, now_ns)) {
     link_lane_dropped(link, lane);
   }
 }
 
+void link_lane_lost(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
+  link_lane_ended(link, lane, epoch, FAILOVER_BROKEN, now_ns);
+}
+
 void link_lane_left(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
-  assert(lane < link->config.lanes);
-  uint64_t losses = link->failover.lanes[lane].losses;
-  link_lane_lost(link, lane, epoch, now_ns);
-  link->failover.lanes[lane].losses = losses;
+  link_lane_ended(link, lane, epoch, FAILOVER_LEFT, now_ns);
 }
 
 uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, uint64_t now_ns) {

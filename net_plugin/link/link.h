@@ -58,11 +58,12 @@ struct link_config {
   uint32_t eager_bytes; /* <= chunk_bytes; agreed in the handshake */
   unsigned eager_slots; /* messages beyond the credit, 0..LINK_WINDOW/2; agreed in the handshake */
   uint64_t timeout_ns;  /* no lane up, or nothing heard, for this long: see link_status */
-  uint64_t seed;        /* for backoff jitter */
-  unsigned paths;       /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
-  bool redials_slow_lanes; /* sender: see spread.h */
-  bool wants_checksums;    /* CRC32C on every DATA payload that this side sends */
-  unsigned target_keys;    /* 0..WIRE_TARGET_KEYS: keys of a target; 0: there are no targets */
+  uint64_t stopped_timeout_ns; /* nothing heard for this long, though the peer's host answers */
+  uint64_t seed;               /* for backoff jitter */
+  unsigned paths;              /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
+  bool redials_slow_lanes;     /* sender: see spread.h */
+  bool wants_checksums;        /* CRC32C on every DATA payload that this side sends */
+  unsigned target_keys;        /* 0..WIRE_TARGET_KEYS: keys of a target; 0: there are no targets */
 };
 
 struct link; /* size: link_memory_bytes */
@@ -126,6 +127,16 @@ int link_frame_completed(struct link *link, unsigned lane, uint64_t now_ns);
 /* A frame from link_next_frame was handed to the operating system entirely. */
 void link_frame_written(struct link *link, unsigned lane, uint64_t now_ns);
 void link_time_passed(struct link *link, uint64_t now_ns);
+
+/* The user waits, and the peer has been silent for so long that it matters whether its host is
+ * there: the owner looks at its lanes and reports link_host_answered before link_time_passed. */
+bool link_wants_evidence(const struct link *link, uint64_t now_ns);
+/* The peer's host (its kernel, its NIC) has answered on a path of ours, whether its process did or
+ * not; when_ns: the last time that is known of. Of a path that shows nothing report nothing. */
+void link_host_answered(struct link *link, uint64_t when_ns, uint64_t now_ns);
+/* After link_time_passed: the peer has been silent for the whole timeout, and the link goes on only
+ * because its host answers. */
+bool link_is_peer_stopped(const struct link *link, uint64_t now_ns);
 
 /* The user closed its end. User buffers are no longer touched after this returns; completions stop.
  * What was copied eagerly is still delivered, then BYE is sent; then link_is_finished. */
@@ -195,7 +206,8 @@ bool link_next_completion(struct link *link, struct link_completion *completion)
  * counted as anybody's silence. */
 uint64_t link_next_deadline_ns(struct link *link);
 /* 0 while it works; -ETIMEDOUT (no lane up for timeout_ns), -EHOSTDOWN (silent peer: lanes are up,
- * the user waits, and nothing was heard for timeout_ns, PINGs or not), -ECONNRESET (peer closed
+ * the user waits, and nothing was heard for timeout_ns, PINGs or not, nor of its host), -ETIME
+ * (its host answers, the peer does not, for stopped_timeout_ns), -ECONNRESET (peer closed
  * with messages under way), -ECONNABORTED (the peer's link failed and said so: its log says why),
  * -EMSGSIZE (peer sent a message larger than the receive), -EPROTO, or what link_fail was given. */
 int link_status(const struct link *link);

@@ -61,7 +61,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
     link->lanes[lane].control = bytes + layout.controls + lane * layout.control_stride;
   }
   failover_init(&link->failover, config, now_ns);
-  liveness_init(&link->liveness, config->timeout_ns, now_ns);
+  liveness_init(&link->liveness, config->timeout_ns, config->stopped_timeout_ns, now_ns);
   link->due_ns = link->watch_ns = LINK_NO_DEADLINE;
   link->rescued_ns = LINK_NO_DEADLINE;
   void *targets = config->target_keys > 0 ? bytes + layout.targets : NULL;

@@ -42,14 +42,29 @@ static void link_try_new_lane(struct link *link, uint64_t now_ns) {
 
 static void link_listen(struct link *link, uint64_t now_ns) {
   struct liveness *liveness = &link->liveness;
-  if (liveness_is_silent(liveness, now_ns)) {
-    link_fail(link, -EHOSTDOWN);
+  if (liveness_is_dead(liveness, now_ns)) {
+    bool is_host_there = liveness->answered_ns + liveness->timeout_ns > now_ns;
+    link_fail(link, is_host_there ? -ETIME : -EHOSTDOWN);
     return;
   }
   link->ping |= liveness_ask(liveness, link->failover.up, link->heard, now_ns);
   if (liveness->asks >= 2 && liveness_silence_ns(liveness, now_ns) >= liveness->timeout_ns / 2) {
     link_try_new_lane(link, now_ns);
   }
+}
+
+bool link_wants_evidence(const struct link *link, uint64_t now_ns) {
+  return link->status == 0 && link_is_waiting(link) &&
+         liveness_is_in_doubt(&link->liveness, now_ns);
+}
+
+void link_host_answered(struct link *link, uint64_t when_ns, uint64_t now_ns) {
+  link_note_time(link, now_ns);
+  liveness_answered(&link->liveness, when_ns < now_ns ? when_ns : now_ns);
+}
+
+bool link_is_peer_stopped(const struct link *link, uint64_t now_ns) {
+  return link->status == 0 && link_is_waiting(link) && liveness_is_silent(&link->liveness, now_ns);
 }
 
 /* What the clocks of lanes say. */

@@ -2,12 +2,22 @@
 /* liveness: clocks of the peer's silence and of lanes that stand still. */
 #include "net_plugin/link/liveness.h"
 
-void liveness_init(struct liveness *liveness, uint64_t timeout_ns, uint64_t now_ns) {
-  timeout_ns = timeout_ns < LINK_NO_DEADLINE / 2 ? timeout_ns : LINK_NO_DEADLINE / 2;
+static uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {
+  return a_ns < b_ns ? a_ns : b_ns;
+}
+
+static uint64_t later(uint64_t a_ns, uint64_t b_ns) {
+  return a_ns > b_ns ? a_ns : b_ns;
+}
+
+void liveness_init(struct liveness *liveness, uint64_t timeout_ns, uint64_t stopped_timeout_ns,
+                   uint64_t now_ns) {
+  timeout_ns = earlier(timeout_ns, LINK_NO_DEADLINE / 2);
   uint64_t interval_ns = timeout_ns / 4 + 1;
   *liveness = (struct liveness){
     .timeout_ns = timeout_ns,
-    .interval_ns = interval_ns < LIVENESS_INTERVAL_MAX_NS ? interval_ns : LIVENESS_INTERVAL_MAX_NS,
+    .stopped_timeout_ns = later(timeout_ns, earlier(stopped_timeout_ns, LINK_NO_DEADLINE / 2)),
+    .interval_ns = earlier(interval_ns, LIVENESS_INTERVAL_MAX_NS),
     .spoke_ns = now_ns,
     .heard_ns = now_ns,
     .waiting_ns = now_ns,
@@ -15,10 +25,6 @@ void liveness_init(struct liveness *liveness, uint64_t timeout_ns, uint64_t now_
     .rose_ns = now_ns,
     .quiet_ns = now_ns,
   };
-}
-
-static uint64_t later(uint64_t a_ns, uint64_t b_ns) {
-  return a_ns > b_ns ? a_ns : b_ns;
 }
 
 static uint64_t liveness_silent_since(const struct liveness *liveness) {
@@ -44,7 +50,7 @@ uint64_t liveness_silence_ns(const struct liveness *liveness, uint64_t now_ns) {
 void liveness_resumed(struct liveness *liveness, uint64_t gap_ns, uint64_t now_ns) {
   /* What was asked before is still not answered, but the time for it is longer. */
   uint64_t *clocks[] = { &liveness->spoke_ns, &liveness->heard_ns, &liveness->waiting_ns,
-                         &liveness->quiet_ns, &liveness->asked_ns };
+                         &liveness->quiet_ns, &liveness->asked_ns, &liveness->answered_ns };
   for (unsigned i = 0; i < sizeof clocks / sizeof *clocks; i++) {
     *clocks[i] = *clocks[i] + gap_ns < now_ns ? *clocks[i] + gap_ns : now_ns;
   }
@@ -65,10 +71,16 @@ static uint64_t liveness_ask_ns(const struct liveness *liveness) {
   return last_ns + liveness->interval_ns;
 }
 
+/* When the peer is dead if nothing more is heard of it. */
+static uint64_t liveness_end_ns(const struct liveness *liveness) {
+  uint64_t since_ns = liveness_silent_since(liveness);
+  return earlier(later(since_ns, liveness->answered_ns) + liveness->timeout_ns,
+                 since_ns + liveness->stopped_timeout_ns);
+}
+
 uint64_t liveness_next_ns(const struct liveness *liveness) {
   uint64_t ask_ns = liveness_ask_ns(liveness);
-  uint64_t end_ns = liveness_silent_since(liveness) + liveness->timeout_ns;
-  return liveness_asks(liveness) < 2 || ask_ns < end_ns ? ask_ns : end_ns;
+  return liveness_asks(liveness) < 2 ? ask_ns : earlier(ask_ns, liveness_end_ns(liveness));
 }
 
 uint64_t liveness_ask(struct liveness *liveness, uint64_t up, unsigned heard, uint64_t now_ns) {
@@ -83,9 +95,17 @@ uint64_t liveness_ask(struct liveness *liveness, uint64_t up, unsigned heard, ui
   return is_first && (up & heard_bit) != 0 ? heard_bit : up;
 }
 
+bool liveness_is_in_doubt(const struct liveness *liveness, uint64_t now_ns) {
+  return liveness_silence_ns(liveness, now_ns) >= liveness->timeout_ns / 2;
+}
+
 bool liveness_is_silent(const struct liveness *liveness, uint64_t now_ns) {
   return liveness_asks(liveness) >= 2 &&
          liveness_silence_ns(liveness, now_ns) >= liveness->timeout_ns;
+}
+
+bool liveness_is_dead(const struct liveness *liveness, uint64_t now_ns) {
+  return liveness_is_silent(liveness, now_ns) && now_ns >= liveness_end_ns(liveness);
 }
 
 uint64_t liveness_limit_ns(const struct liveness *liveness, uint64_t bytes, uint32_t ps_per_byte,

@@ -4,9 +4,12 @@
  * Blocks: never.  Fails: cannot.
  *
  * The peer. While the user waits for something, silence counts: from the last frame on any lane, or
- * from when the user began to wait. After the whole timeout the peer is silent. After each quarter
- * of it a PING is due, first on the lane that was heard last, then on all of them, since that one
- * may have become a black hole. A peer that hears nothing itself sends PINGs, too: they show that
+ * from when the user began to wait. After the whole timeout the peer is dead, unless its host has
+ * answered meanwhile (its kernel acknowledges what its process does not read): then the process is
+ * stopped, or has been given no CPU. Such a peer is dead when its host, too, has said nothing for
+ * the timeout, and at the latest after the stopped timeout. After each quarter of the timeout a
+ * PING is due, first on the lane that was heard last, then on all of them, since that one may have
+ * become a black hole. A peer that hears nothing itself sends PINGs, too: they show that
  * it lives, not that it hears us, so they are no answer. Who waits for nothing asks nothing and has
  * no deadline.
  *
@@ -53,19 +56,22 @@ struct liveness_lane {
 };
 
 struct liveness {
-  uint64_t timeout_ns, interval_ns;
-  uint64_t spoke_ns;   /* the last frame on any lane */
-  uint64_t heard_ns;   /* the last that was no PING */
-  uint64_t waiting_ns; /* when the user began to wait */
-  uint64_t revived_ns; /* when a gap ended */
-  uint64_t rose_ns;    /* when a gap ended in which even a peer that hears nothing would speak */
-  uint64_t quiet_ns;   /* the beginning of the silence in which the user's PINGs were sent */
-  uint64_t asked_ns;   /* the last of them */
-  unsigned asks;       /* how often */
+  uint64_t timeout_ns, stopped_timeout_ns, interval_ns;
+  uint64_t spoke_ns;    /* the last frame on any lane */
+  uint64_t heard_ns;    /* the last that was no PING */
+  uint64_t waiting_ns;  /* when the user began to wait */
+  uint64_t answered_ns; /* the last answer of the peer's host; 0: none is known of */
+  uint64_t revived_ns;  /* when a gap ended */
+  uint64_t rose_ns;     /* when a gap ended in which even a peer that hears nothing would speak */
+  uint64_t quiet_ns;    /* the beginning of the silence in which the user's PINGs were sent */
+  uint64_t asked_ns;    /* the last of them */
+  unsigned asks;        /* how often */
   struct liveness_lane lanes[WIRE_MAX_LANES];
 };
 
-void liveness_init(struct liveness *liveness, uint64_t timeout_ns, uint64_t now_ns);
+/* stopped_timeout_ns: less than the timeout counts as the timeout. */
+void liveness_init(struct liveness *liveness, uint64_t timeout_ns, uint64_t stopped_timeout_ns,
+                   uint64_t now_ns);
 
 /* A PING came. */
 static inline void liveness_spoke(struct liveness *liveness, unsigned lane, uint64_t now_ns) {
@@ -109,6 +115,11 @@ static inline bool liveness_owes_answer(const struct liveness *liveness, unsigne
   return liveness->lanes[lane].asked_ns > liveness->lanes[lane].heard_ns;
 }
 
+/* The peer's host has answered, then or later. */
+static inline void liveness_answered(struct liveness *liveness, uint64_t when_ns) {
+  liveness->answered_ns = when_ns > liveness->answered_ns ? when_ns : liveness->answered_ns;
+}
+
 /* The user begins to wait. */
 static inline void liveness_waits(struct liveness *liveness, uint64_t now_ns) {
   liveness->waiting_ns = now_ns;
@@ -129,7 +140,12 @@ uint64_t liveness_quiet_since_ns(const struct liveness *liveness);
 uint64_t liveness_next_ns(const struct liveness *liveness);
 /* The lanes of `up` that shall be asked now. */
 uint64_t liveness_ask(struct liveness *liveness, uint64_t up, unsigned heard, uint64_t now_ns);
+/* Silent for so long that it matters whether its host answers. */
+bool liveness_is_in_doubt(const struct liveness *liveness, uint64_t now_ns);
+/* Silent for the whole timeout. */
 bool liveness_is_silent(const struct liveness *liveness, uint64_t now_ns);
+/* Of a silent peer: there is nothing to hope for. */
+bool liveness_is_dead(const struct liveness *liveness, uint64_t now_ns);
 
 /* ---- lanes; each of them is up and has bytes on the way, or owes an answer ---- */
 

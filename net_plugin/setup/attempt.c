@@ -108,6 +108,7 @@ static int make_connection(struct attempt *attempt, const struct reply *reply) {
               .wants_checksums = reply->has_checksums,
               .target_keys = attempt->hello.target_keys,
               .timeout_ns = attempt->settings.link_timeout_ns,
+              .stopped_timeout_ns = attempt->settings.stopped_timeout_ns,
               .paths = attempt->route.paths.home_count,
               .redials_slow_lanes = attempt->settings.redials_slow_lanes,
               .seed = clock_now_ns() },

@@ -23,7 +23,7 @@ struct settings {
   unsigned lanes;
   uint32_t chunk_bytes, eager_bytes;
   uint16_t eager_slots;
-  uint64_t link_timeout_ns, connect_timeout_ns;
+  uint64_t link_timeout_ns, stopped_timeout_ns, connect_timeout_ns;
   bool redials_slow_lanes, wants_checksums;
   uint8_t ciphers; /* bits 1 << enum lane_cipher; 0: no encryption */
 };

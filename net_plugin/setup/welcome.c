@@ -77,6 +77,7 @@ static int make_connection(struct engine *engine, const struct nic *nic, const s
               .wants_checksums = reply->has_checksums,
               .target_keys = reply->target_keys,
               .timeout_ns = settings.link_timeout_ns,
+              .stopped_timeout_ns = settings.stopped_timeout_ns,
               .seed = clock_now_ns() },
   };
   peering_name(config.peer, hello->host, from, hello->nic);

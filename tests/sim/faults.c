@@ -19,12 +19,13 @@ enum fault {
   FAULT_BLACK_HOLE, /* bytes vanish, in one direction or both; nobody notices; one lane is spared */
   FAULT_STOP,       /* a process does not run for a while: to itself, the clock jumps */
   FAULT_ABORT,      /* a side gives up */
+  FAULT_HOST_DOWN,  /* one of them for good: nobody hears anything any more */
   FAULT_END
 };
 
 static const char *const fault_names[FAULT_END] = {
   "cut",  "half open", "stall",      "crawl", "no dials", "all down",
-  "flip", "dead",      "black hole", "stop",  "abort",
+  "flip", "dead",      "black hole", "stop",  "abort",    "host down",
 };
 
 void faults_plan(struct world *world) {
@@ -43,6 +44,12 @@ void faults_plan(struct world *world) {
   world->may_time_out = world_chance(world, 10);
   world->may_abort = world_chance(world, 5);
   world->has_black_holes = world_chance(world, 70);
+  world->has_long_stops = world_chance(world, 5);
+  if (world->has_long_stops) {
+    world->faults_left = (unsigned)world_between(world, 1, 3);
+    world->dial_failure_percent = 0;
+    return;
+  }
   if (world_chance(world, 15)) {
     uint64_t latest_ns = 1024ull << world_between(world, 0, 15); /* most runs take little time */
     world->detach_ns[world_between(world, 0, 1)] = world_between(world, 0, latest_ns);
@@ -111,7 +118,8 @@ static void fault_black_hole(struct world *world, unsigned lane) {
  * long one and the time that it takes to find that the only lane is a black hole. */
 static void fault_stop(struct world *world) {
   uint64_t most_ns = world->config[SENDER].timeout_ns / 3 *
-                     (world->may_time_out      ? 5
+                     (world->has_long_stops    ? 10
+                      : world->may_time_out    ? 5
                       : world->has_black_holes ? 1
                                                : 2);
   if (world->now_ns < world->no_stop_until_ns) {
@@ -131,6 +139,25 @@ static void fault_abort(struct world *world) {
   }
 }
 
+static void fault_host_down(struct world *world) {
+  if (!world->may_time_out) {
+    return;
+  }
+  for (unsigned lane = 0; lane < world->lanes; lane++) {
+    for (int side = 0; side < 2; side++) {
+      struct socket *socket = world->ends[side].ports[lane].socket;
+      if (socket != NULL) {
+        socket->pipes[SENDER].is_cut = socket->pipes[RECEIVER].is_cut = true;
+        socket->broken_ns[SENDER] = socket->broken_ns[RECEIVER] = WORLD_NEVER;
+      }
+    }
+  }
+  world->down_ns = world->now_ns + 1;
+  world->no_dial_until_ns = WORLD_NEVER;
+  world->next_fault_ns = WORLD_NEVER;
+  world->faults_left = 0;
+}
+
 /* What concerns no lane. */
 static bool fault_general(struct world *world, enum fault fault) {
   switch (fault) {
@@ -146,6 +173,9 @@ static bool fault_general(struct world *world, enum fault fault) {
   case FAULT_ABORT:
     fault_abort(world);
     return true;
+  case FAULT_HOST_DOWN:
+    fault_host_down(world);
+    return true;
   default:
     return false;
   }
@@ -158,7 +188,8 @@ void faults_run(struct world *world) {
   world->next_fault_ns = --world->faults_left == 0
                              ? WORLD_NEVER
                              : world->now_ns + world_between(world, 0, world->fault_gap_ns);
-  enum fault fault = (enum fault)world_between(world, 0, FAULT_END - 1);
+  enum fault fault =
+      world->has_long_stops ? FAULT_STOP : (enum fault)world_between(world, 0, FAULT_END - 1);
   unsigned lane = (unsigned)world_between(world, 0, world->lanes - 1);
   struct socket *socket = fault_socket(world, lane);
   world_trace(world, "fault: %s, lane %u", fault_names[fault], lane);

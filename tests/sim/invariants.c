@@ -306,6 +306,13 @@ void invariants_check_end(struct world *world) {
   bool is_excused = is_whole || world->may_reset;
   check_status(world, SENDER, is_excused);
   check_status(world, RECEIVER, is_excused);
+  /* Whoever waited for the host that went down has given up in time; it may have been stopped
+   * itself, and may have had to say goodbye. */
+  if (world->down_ns != 0 &&
+      world->now_ns > world->down_ns + 4 * world->config[SENDER].timeout_ns) {
+    world_fail(world, "the end comes %.3f ms after a host went down",
+               (double)(world->now_ns - world->down_ns) / 1e6);
+  }
   bool must_finish = !world->may_time_out && !world->may_reset && !world->may_abort;
   if (must_finish && !is_whole) {
     world_fail(world, "only %llu of %u messages arrived", (unsigned long long)receiver->completed,

@@ -406,6 +406,19 @@ static bool owner_is_over(struct world *world, struct end *end) {
   return !link_has_last_word(end->link) || world->now_ns >= end->last_word_ns;
 }
 
+/* The peer's host answers on sockets that its process has open, whether it runs or not. */
+static void owner_look_for_host(struct world *world, enum side side) {
+  struct end *end = &world->ends[side];
+  for (unsigned lane = 0; lane < world->lanes; lane++) {
+    struct socket *socket = end->ports[lane].socket;
+    if (socket != NULL && socket->is_held[side == SENDER ? RECEIVER : SENDER] &&
+        !socket->pipes[SENDER].is_cut && !socket->pipes[RECEIVER].is_cut &&
+        world->now_ns >= socket->stalled_until_ns) {
+      link_host_answered(end->link, world->now_ns, world->now_ns);
+    }
+  }
+}
+
 void owner_run(struct world *world, enum side side) {
   struct end *end = &world->ends[side];
   if (end->is_gone || owner_is_stopped(world, side)) {
@@ -421,6 +434,9 @@ void owner_run(struct world *world, enum side side) {
   }
   owner_notice(world, side);
   if (link_next_deadline_ns(end->link) <= world->now_ns || world_chance(world, 5)) {
+    if (link_wants_evidence(end->link, world->now_ns)) {
+      owner_look_for_host(world, side);
+    }
     link_time_passed(end->link, world->now_ns);
   }
   owner_take_orders(world, side);

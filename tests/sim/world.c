@@ -74,6 +74,7 @@ static void draw_config(struct world *world) {
     .eager_bytes = eagers[world_between(world, 0, 4)],
     .eager_slots = slots[world_between(world, 0, 5)],
     .timeout_ns = 30000 * MS, /* many failed dials of a second each fit in */
+    .stopped_timeout_ns = 300000 * MS,
     .seed = world_random(world),
     .wants_checksums = world_chance(world, 30),
     .redials_slow_lanes = world_chance(world, 50),

@@ -142,7 +142,9 @@ struct world {
   uint64_t no_dial_until_ns;
   uint64_t detach_ns[2];
   uint64_t no_stop_until_ns;
+  uint64_t down_ns; /* when one of the hosts went down; 0: both are up */
   bool may_time_out, may_reset, may_corrupt, may_abort, has_black_holes;
+  bool has_long_stops; /* and nothing else goes wrong */
   unsigned dial_failure_percent;
   unsigned direct_percent; /* of the sockets; 0: no targets are told either */
 

@@ -56,8 +56,8 @@ static void a_lost_lane_is_dialled_with_the_next_epoch(void **state) {
   failover_grow(&failover);
   expect_open(0, 1, 1);
   failover_come_up(&failover, 1, 1, 0);
-  assert_true(failover_lose(&failover, 1, 1, 100));
-  assert_false(failover_lose(&failover, 1, 1, 100));
+  assert_true(failover_lose(&failover, 1, 1, FAILOVER_BROKEN, 100));
+  assert_false(failover_lose(&failover, 1, 1, FAILOVER_BROKEN, 100));
   expect_nothing(100);
   uint64_t retry_ns = failover_next_deadline_ns(&failover);
   assert_in_range(retry_ns, 100 + FAILOVER_BACKOFF_MIN_NS / 2, 100 + FAILOVER_BACKOFF_MIN_NS);
@@ -72,7 +72,8 @@ static void backoff_doubles_up_to_its_limit(void **state) {
   uint64_t now_ns = 0, expected_ns = FAILOVER_BACKOFF_MIN_NS;
   for (uint32_t epoch = 1; epoch < 20; epoch++) {
     expect_open(now_ns, 1, epoch);
-    assert_false(failover_lose(&failover, 1, epoch, now_ns)); /* it never came up */
+    assert_false(
+        failover_lose(&failover, 1, epoch, FAILOVER_BROKEN, now_ns)); /* it never came up */
     uint64_t delay_ns = failover_next_deadline_ns(&failover) - now_ns;
     assert_in_range(delay_ns, expected_ns / 2, expected_ns);
     now_ns += delay_ns;
@@ -83,7 +84,7 @@ static void backoff_doubles_up_to_its_limit(void **state) {
   assert_true(failover_come_up(&failover, 1, 20, now_ns));
   assert_int_equal(failover.lanes[1].losses, 0);
   failover_proved(&failover, 1); /* an acknowledgement: the next loss begins anew */
-  failover_lose(&failover, 1, 20, now_ns);
+  failover_lose(&failover, 1, 20, FAILOVER_BROKEN, now_ns);
   assert_true(failover_next_deadline_ns(&failover) <= now_ns + FAILOVER_BACKOFF_MIN_NS);
 }
 
@@ -91,9 +92,9 @@ static void old_facts_change_nothing(void **state) {
   (void)state;
   begin(LINK_SENDER, 1);
   failover_come_up(&failover, 0, 1, 0);
-  failover_lose(&failover, 0, 1, 0);
+  failover_lose(&failover, 0, 1, FAILOVER_BROKEN, 0);
   expect_open(SECOND, 0, 2);
-  assert_false(failover_lose(&failover, 0, 1, SECOND));
+  assert_false(failover_lose(&failover, 0, 1, FAILOVER_BROKEN, SECOND));
   assert_false(failover_come_up(&failover, 0, 1, SECOND)); /* an old dial's answer */
   assert_true(failover.lost == 1 || failover.connecting == 1);
   expect_close(0, 1);
@@ -116,7 +117,7 @@ static void a_dial_that_the_peer_fenced_is_given_up(void **state) {
   (void)state;
   begin(LINK_SENDER, 1);
   failover_come_up(&failover, 0, 1, 0);
-  failover_lose(&failover, 0, 1, 0);
+  failover_lose(&failover, 0, 1, FAILOVER_BROKEN, 0);
   expect_open(SECOND, 0, 2);
   failover_fence(&failover, 0, 2, SECOND); /* the peer had it up and lost it before us */
   assert_false(failover_come_up(&failover, 0, 2, SECOND));
@@ -128,7 +129,7 @@ static void the_last_lane_lost_opens_all_others(void **state) {
   (void)state;
   begin(LINK_SENDER, 3);
   failover_come_up(&failover, 0, 1, 0);
-  failover_lose(&failover, 0, 1, 0);
+  failover_lose(&failover, 0, 1, FAILOVER_BROKEN, 0);
   expect_open(0, 1, 1);
   expect_open(0, 2, 1);
 }
@@ -140,7 +141,7 @@ static void without_a_lane_time_runs_out(void **state) {
   failover_come_up(&failover, 0, 1, 0);
   assert_true(failover_next_deadline_ns(&failover) == LINK_NO_DEADLINE);
   assert_false(failover_is_timed_out(&failover, 100 * SECOND));
-  failover_lose(&failover, 0, 1, 100 * SECOND);
+  failover_lose(&failover, 0, 1, FAILOVER_BROKEN, 100 * SECOND);
   assert_false(failover_is_timed_out(&failover, 105 * SECOND - 1));
   assert_true(failover_is_timed_out(&failover, 105 * SECOND));
 }
@@ -199,7 +200,7 @@ static void without_any_lane_nobody_waits_long(void **state) {
   }
   uint64_t now_ns = 4 * 64 * SECOND;
   assert_true(failover_next_deadline_ns(&failover) > now_ns + SECOND);
-  failover_lose(&failover, 0, 1, now_ns);
+  failover_lose(&failover, 0, 1, FAILOVER_BROKEN, now_ns);
   assert_true(failover_next_deadline_ns(&failover) <= now_ns + FAILOVER_BACKOFF_MIN_NS);
   expect_open(now_ns + SECOND, 0, 2);
   expect_open(now_ns + SECOND, 1, 5);

@@ -14,11 +14,13 @@
 #define MS 1000000ull
 #define SECOND (1000 * MS)
 #define TIMEOUT (10 * SECOND)
+#define STOPPED_TIMEOUT (300 * SECOND)
 #define BULK (256u << 10)
 
 static struct link *links[2]; /* by enum link_role */
 static uint64_t black[2];     /* lanes on which what this side writes vanishes */
 static bool is_stopped[2];
+static bool does_host_answer[2]; /* to who looks whether it does */
 static bool can_dial;
 static uint64_t now_ns, received_frames[WIRE_TYPE_END];
 static unsigned completed[2];
@@ -46,6 +48,7 @@ static void begin(unsigned lanes_up) {
   now_ns = SECOND;
   black[0] = black[1] = 0;
   is_stopped[0] = is_stopped[1] = false;
+  does_host_answer[0] = does_host_answer[1] = false;
   can_dial = true;
   completed[0] = completed[1] = 0;
   memset(received_frames, 0, sizeof received_frames);
@@ -57,6 +60,7 @@ static void begin(unsigned lanes_up) {
       .eager_bytes = 64,
       .eager_slots = 8,
       .timeout_ns = TIMEOUT,
+      .stopped_timeout_ns = STOPPED_TIMEOUT,
       .seed = 1,
     };
     links[role] = link_init(calloc(1, link_memory_bytes(&config)), &config, now_ns);
@@ -138,6 +142,10 @@ static void pass(uint64_t for_ns) {
     now_ns = next_ns > now_ns ? next_ns : now_ns + 1;
     for (int role = 0; role < 2; role++) {
       if (!is_stopped[role]) {
+        if (link_wants_evidence(links[role], now_ns) &&
+            does_host_answer[other((enum link_role)role)]) {
+          link_host_answered(links[role], now_ns, now_ns);
+        }
         link_time_passed(links[role], now_ns);
       }
     }
@@ -219,6 +227,47 @@ static void a_peer_that_was_stopped_goes_on(void **state) {
     assert_int_equal(completed[LINK_RECEIVER], i + 1);
   }
   assert_int_equal(view_of(LINK_SENDER).stalls_cut + view_of(LINK_RECEIVER).stalls_cut, 0);
+}
+
+/* Its kernel acknowledges what its process does not read. */
+static void a_stopped_peer_has_more_time(void **state) {
+  for (int role = 0; role < 2; role++) {
+    enum link_role peer = other((enum link_role)role);
+    begin(LANES);
+    post(BULK);
+    is_stopped[peer] = does_host_answer[peer] = true;
+    can_dial = false;
+    pass(TIMEOUT - MS);
+    assert_false(link_is_peer_stopped(links[role], now_ns));
+    pass(2 * MS);
+    assert_true(link_is_peer_stopped(links[role], now_ns));
+    pass(STOPPED_TIMEOUT - TIMEOUT - 2 * MS);
+    assert_int_equal(link_status(links[role]), 0);
+    assert_true(link_is_peer_stopped(links[role], now_ns));
+    assert_in_range(view_of((enum link_role)role).losses, 0, 1);
+    is_stopped[peer] = false;
+    can_dial = true;
+    pass(2 * SECOND);
+    assert_int_equal(completed[LINK_SENDER], 1);
+    assert_int_equal(completed[LINK_RECEIVER], 1);
+    assert_false(link_is_peer_stopped(links[role], now_ns));
+    if (role == 0) {
+      tear_down(state);
+    }
+  }
+}
+
+static void a_peer_that_stays_stopped_is_given_up(void **state) {
+  (void)state;
+  begin(LANES);
+  post(BULK);
+  is_stopped[LINK_RECEIVER] = does_host_answer[LINK_RECEIVER] = true;
+  can_dial = false;
+  pass(STOPPED_TIMEOUT - MS);
+  assert_int_equal(link_status(links[LINK_SENDER]), 0);
+  pass(2 * MS);
+  assert_int_equal(link_status(links[LINK_SENDER]), -ETIME);
+  assert_false(link_is_peer_stopped(links[LINK_SENDER], now_ns));
 }
 
 static void our_own_stop_is_nobodys_silence(void **state) {
@@ -470,6 +519,8 @@ int main(void) {
     TEST(a_peer_that_answers_may_take_its_time),
     TEST(a_silent_peer_is_told_apart),
     TEST(a_peer_that_was_stopped_goes_on),
+    TEST(a_stopped_peer_has_more_time),
+    TEST(a_peer_that_stays_stopped_is_given_up),
     TEST(our_own_stop_is_nobodys_silence),
     TEST(our_own_stop_is_no_time_without_lanes),
     TEST(a_lane_that_the_peer_closed_is_no_loss),

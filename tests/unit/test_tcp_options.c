@@ -13,10 +13,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/param.h"
 #include "common/profile.h"
 #include "net_plugin/lane/tcp/tcp_options.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp/tcp_stats.h"
 #include "net_plugin/setup/settings.h"
 #include "tests/lib/log_capture.h"
 
@@ -150,12 +152,45 @@ static void busy_polling_is_set_or_refused_once(void **context) {
   close(second);
 }
 
+/* A process that does not read is stopped, as far as its peer can see. */
+static void a_full_peer_still_answers(void **context) {
+  (void)context;
+  load(NULL, NULL);
+  struct sockaddr_in address = { .sin_family = AF_INET };
+  socklen_t length = sizeof address;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  static char bytes[1 << 16];
+  int listener = tcp_socket_open(AF_INET), here = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(bind(listener, (struct sockaddr *)&address, length), 0);
+  assert_int_equal(listen(listener, 1), 0);
+  assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+  assert_int_equal(tcp_stats_answered_ns(here, clock_now_ns()), 0); /* nobody yet */
+  tcp_socket_tune(here, AF_INET, -1);
+  assert_int_equal(connect(here, (struct sockaddr *)&address, length), 0);
+  int there = accept(listener, NULL, NULL);
+  uint64_t begin_ns = clock_now_ns();
+  while (clock_now_ns() < begin_ns + NS_PER_S) { /* several probes of a full buffer */
+    if (send(here, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+      usleep(10000);
+    }
+  }
+  uint64_t now_ns = clock_now_ns();
+  assert_true(send(here, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0);
+  assert_in_range(tcp_stats_answered_ns(here, now_ns), begin_ns + NS_PER_S / 10, now_ns);
+  assert_int_equal(option(here, IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
+  close(there); /* with unread bytes: a reset */
+  assert_int_equal(tcp_stats_answered_ns(here, clock_now_ns()), 0);
+  close(here);
+  close(listener);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(defaults_leave_much_to_the_kernel, tear_down),
     cmocka_unit_test_teardown(the_profile_speaks_where_the_user_does_not, tear_down),
     cmocka_unit_test_teardown(parameters_win, tear_down),
     cmocka_unit_test_teardown(what_the_kernel_refuses_is_told_and_done_without, tear_down),
+    cmocka_unit_test_teardown(a_full_peer_still_answers, tear_down),
     cmocka_unit_test_teardown(busy_polling_is_set_or_refused_once, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

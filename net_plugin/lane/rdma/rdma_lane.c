@@ -240,6 +240,12 @@ static void rdma_stats(const struct lane *lane, struct lane_stats *stats) {
                                 .remote = socket.remote };
 }
 
+/* The socket of the handshake is idle, so the kernel asks the peer's host now and then, and a queue
+ * pair whose path is dead breaks by itself while something is under way. */
+static uint64_t rdma_answered(const struct lane *lane, uint64_t now_ns) {
+  return tcp_stats_answered_ns(((const struct rdma_lane *)lane)->socket, now_ns);
+}
+
 static void rdma_fini(struct lane *lane) {
   struct rdma_lane *rdma = (struct rdma_lane *)lane;
   rdma_qp_free(rdma->qp);
@@ -249,7 +255,8 @@ static void rdma_fini(struct lane *lane) {
 }
 
 static const struct lane_ops rdma_ops = {
-  rdma_read, rdma_lane_write, rdma_lane_resume, rdma_close, rdma_is_closed, rdma_stats, rdma_fini,
+  rdma_read,      rdma_lane_write, rdma_lane_resume, rdma_close,
+  rdma_is_closed, rdma_stats,      rdma_answered,    rdma_fini,
 };
 
 static int watch(int set, int fd, enum rdma_source source) {

@@ -228,13 +228,17 @@ static void tcp_stats(const struct lane *lane, struct lane_stats *stats) {
   stats->bytes_read = tcp->bytes_read;
 }
 
+static uint64_t tcp_answered(const struct lane *lane, uint64_t now_ns) {
+  return tcp_stats_answered_ns(lane->fd, now_ns);
+}
+
 static void tcp_fini(struct lane *lane) {
   close(lane->fd);
   free(lane);
 }
 
 static const struct lane_ops tcp_ops = {
-  tcp_read, tcp_write, tcp_resume, tcp_close, tcp_is_closed, tcp_stats, tcp_fini,
+  tcp_read, tcp_write, tcp_resume, tcp_close, tcp_is_closed, tcp_stats, tcp_answered, tcp_fini,
 };
 
 struct lane *tcp_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd) {

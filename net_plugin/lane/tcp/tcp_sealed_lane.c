@@ -205,6 +205,10 @@ static void sealed_stats(const struct lane *lane, struct lane_stats *stats) {
   stats->bytes_read = tcp->bytes_read;
 }
 
+static uint64_t sealed_answered(const struct lane *lane, uint64_t now_ns) {
+  return tcp_stats_answered_ns(lane->fd, now_ns);
+}
+
 static void sealed_fini(struct lane *lane) {
   struct tcp_sealed *tcp = tcp_sealed(lane);
   close(lane->fd);
@@ -214,8 +218,8 @@ static void sealed_fini(struct lane *lane) {
 }
 
 static const struct lane_ops tcp_sealed_ops = {
-  sealed_read,      sealed_write, sealed_resume, sealed_close,
-  sealed_is_closed, sealed_stats, sealed_fini,
+  sealed_read,      sealed_write, sealed_resume,   sealed_close,
+  sealed_is_closed, sealed_stats, sealed_answered, sealed_fini,
 };
 
 struct lane *tcp_sealed_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,

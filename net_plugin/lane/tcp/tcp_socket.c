@@ -21,6 +21,11 @@
 
 #define LISTEN_BACKLOG 4096
 #define WARN_INTERVAL_NS (60 * NS_PER_S)
+#ifndef TCP_RTO_MAX_MS
+#define TCP_RTO_MAX_MS 44 /* Linux 6.15 */
+#endif
+#define RTO_MAX_LEAST_MS 1000 /* what the kernel takes */
+#define RTO_MAX_MOST_MS 15000
 
 int tcp_socket_open(int family) {
   int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
@@ -84,12 +89,19 @@ static void set_congestion(int fd, const char *name) {
   }
 }
 
-/* A path that takes no bytes, or an idle one that does not answer, must be noticed in the time
- * after which a connection counts as dead, not in the kernel's fifteen minutes. */
+/* A path that takes no bytes, or an idle one that does not answer, should be noticed in about the
+ * time after which a connection counts as dead, not in the kernel's fifteen minutes. Not by
+ * TCP_USER_TIMEOUT: that also ends flows to a peer whose process is stopped with full buffers,
+ * although its kernel answers every probe. Instead packets and probes that get no answer are
+ * repeated so often (since Linux 6.15) that the fifteen times after which the kernel gives up take
+ * a few timeouts; what happens before that is for the link to judge. */
 static void set_timeouts(int fd) {
   int timeout_ms = (int)(param_duration_ns(PARAM_LINK_TIMEOUT) / NS_PER_MS);
   int idle_s = timeout_ms >= 3000 ? timeout_ms / 3000 : 1;
-  set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout_ms, "TCP_USER_TIMEOUT");
+  int most_ms = timeout_ms / 4 < RTO_MAX_LEAST_MS  ? RTO_MAX_LEAST_MS
+                : timeout_ms / 4 > RTO_MAX_MOST_MS ? RTO_MAX_MOST_MS
+                                                   : timeout_ms / 4;
+  setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &most_ms, sizeof most_ms);
   set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE");
   set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s, "TCP_KEEPIDLE");
   set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, idle_s, "TCP_KEEPINTVL");

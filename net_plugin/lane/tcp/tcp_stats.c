@@ -7,6 +7,24 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "common/clock.h"
+
+#define STATE_ESTABLISHED 1 /* netinet/tcp.h has it, and cannot be had beside linux/tcp.h */
+
+uint64_t tcp_stats_answered_ns(int fd, uint64_t now_ns) {
+  struct tcp_info info = { 0 };
+  socklen_t bytes = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 ||
+      info.tcpi_state != STATE_ESTABLISHED) {
+    return 0;
+  }
+  /* A buffer that the peer does not empty is probed, where TCP_RTO_MAX_MS is not known at intervals
+   * of up to two minutes: an answered probe counts until the next one. */
+  bool is_probing = info.tcpi_unacked == 0 && info.tcpi_notsent_bytes > 0;
+  uint64_t ago_ns = is_probing && info.tcpi_probes == 0 ? 0 : info.tcpi_last_ack_recv * NS_PER_MS;
+  return ago_ns < now_ns ? now_ns - ago_ns : 0;
+}
+
 void tcp_stats_read(int fd, struct lane_stats *stats) {
   memset(stats, 0, sizeof *stats);
   struct tcp_info info = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tcp_stats: what the kernel knows about a TCP flow.
- * Owns: nothing.  Threads: any.  Blocks: never; three system calls.  Fails: cannot; what the kernel
- * does not tell is 0. */
+ * Owns: nothing.  Threads: any.  Blocks: never; up to three system calls.  Fails: cannot; what the
+ * kernel does not tell is 0. */
 #ifndef NET_PLUGIN_LANE_TCP_TCP_STATS_H
 #define NET_PLUGIN_LANE_TCP_TCP_STATS_H
 
@@ -9,5 +9,9 @@
 
 /* Fills in everything but the bytes that the lane counts itself. */
 void tcp_stats_read(int fd, struct lane_stats *stats);
+
+/* When the peer's kernel answered last: see lane_ops. It does so, for a process that is stopped, to
+ * data, to probes of a full buffer, and to keepalives. */
+uint64_t tcp_stats_answered_ns(int fd, uint64_t now_ns);
 
 #endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a silent peer counts as stopped, and when as dead. What a link makes of it: test_link_time.
+ */
+#include "net_plugin/link/liveness.h"
+#include "tests/lib/unit.h"
+
+#define SECOND 1000000000ull
+#define TIMEOUT (10 * SECOND)
+#define BEGIN (100 * SECOND) /* the user begins to wait, and nothing is heard from then on */
+
+static struct liveness liveness;
+
+static void begin(uint64_t stopped_timeout_ns) {
+  liveness_init(&liveness, TIMEOUT, stopped_timeout_ns, BEGIN);
+}
+
+/* Asks when it is due, as a link does. */
+static void pass_until(uint64_t end_ns) {
+  for (uint64_t at_ns = liveness_next_ns(&liveness);
+       at_ns <= end_ns && !liveness_is_dead(&liveness, at_ns);
+       at_ns = liveness_next_ns(&liveness)) {
+    liveness_ask(&liveness, 1, 0, at_ns);
+  }
+}
+
+static void without_an_answer_silence_is_death(void **state) {
+  (void)state;
+  begin(300 * SECOND);
+  pass_until(BEGIN + TIMEOUT - 1);
+  assert_true(liveness_is_in_doubt(&liveness, BEGIN + TIMEOUT - 1));
+  assert_false(liveness_is_dead(&liveness, BEGIN + TIMEOUT - 1));
+  assert_true(liveness_is_dead(&liveness, BEGIN + TIMEOUT));
+}
+
+static void answers_from_before_the_silence_say_nothing(void **state) {
+  (void)state;
+  begin(300 * SECOND);
+  pass_until(BEGIN + TIMEOUT / 2);
+  liveness_answered(&liveness, BEGIN - SECOND);
+  pass_until(BEGIN + TIMEOUT - 1);
+  assert_true(liveness_is_dead(&liveness, BEGIN + TIMEOUT));
+}
+
+static void who_answers_is_silent_and_not_dead(void **state) {
+  (void)state;
+  begin(300 * SECOND);
+  for (uint64_t at_ns = BEGIN; at_ns < BEGIN + 300 * SECOND; at_ns += SECOND) {
+    pass_until(at_ns);
+    liveness_answered(&liveness, at_ns);
+    assert_true(liveness_is_silent(&liveness, at_ns) == (at_ns >= BEGIN + TIMEOUT));
+    assert_false(liveness_is_dead(&liveness, at_ns));
+  }
+  assert_true(liveness_is_dead(&liveness, BEGIN + 300 * SECOND));
+}
+
+static void a_host_that_goes_down_later_is_found(void **state) {
+  (void)state;
+  begin(300 * SECOND);
+  pass_until(BEGIN + 42 * SECOND);
+  liveness_answered(&liveness, BEGIN + 9 * SECOND);
+  liveness_answered(&liveness, BEGIN + 5 * SECOND); /* another lane knows less */
+  assert_false(liveness_is_dead(&liveness, BEGIN + 19 * SECOND - 1));
+  assert_true(liveness_is_dead(&liveness, BEGIN + 19 * SECOND));
+}
+
+static void the_stopped_timeout_is_no_shorter(void **state) {
+  (void)state;
+  begin(SECOND);
+  pass_until(BEGIN + TIMEOUT - 1);
+  liveness_answered(&liveness, BEGIN + TIMEOUT - 1);
+  assert_false(liveness_is_dead(&liveness, BEGIN + TIMEOUT - 1));
+  assert_true(liveness_is_dead(&liveness, BEGIN + TIMEOUT));
+}
+
+static void time_in_which_we_did_not_run_is_nobodys_silence(void **state) {
+  (void)state;
+  begin(300 * SECOND);
+  pass_until(BEGIN + 4 * SECOND);
+  liveness_answered(&liveness, BEGIN + 4 * SECOND);
+  liveness_resumed(&liveness, 100 * SECOND, BEGIN + 105 * SECOND);
+  assert_false(liveness_is_silent(&liveness, BEGIN + 105 * SECOND));
+  pass_until(BEGIN + 113 * SECOND);
+  assert_false(liveness_is_dead(&liveness, BEGIN + 114 * SECOND - 1)); /* its answer moved along */
+  assert_true(liveness_is_dead(&liveness, BEGIN + 114 * SECOND));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(without_an_answer_silence_is_death),
+    cmocka_unit_test(answers_from_before_the_silence_say_nothing),
+    cmocka_unit_test(who_answers_is_silent_and_not_dead),
+    cmocka_unit_test(a_host_that_goes_down_later_is_found),
+    cmocka_unit_test(the_stopped_timeout_is_no_shorter),
+    cmocka_unit_test(time_in_which_we_did_not_run_is_nobodys_silence),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

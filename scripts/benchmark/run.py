@@ -45,10 +45,10 @@ class Runner:
 
     # ---- processes ----
 
-    def start(self, argv, environment=None):
+    def start(self, argv, environment=None, stderr=subprocess.PIPE):
         process = subprocess.Popen(
             argv, cwd=ROOT, env={**os.environ, **(environment or {})}, text=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+            stdout=subprocess.PIPE, stderr=stderr, start_new_session=True)
         self.processes.append(process)
         return process
 
@@ -85,9 +85,10 @@ class Runner:
 
     # ---- clusters ----
 
-    def cluster_up(self, options):
+    def cluster_up(self, options, name=None):
+        """With a name of its own a cluster is the same to whoever meets it again."""
         self.serial += 1
-        name = f"bench{os.getpid()}n{self.serial}"
+        name = name or f"bench{os.getpid()}n{self.serial}"
         self.clusters.append(name)
         self.run([CLUSTER, "up", name, *options])
         return name

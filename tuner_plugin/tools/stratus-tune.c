@@ -75,6 +75,8 @@ static const struct cli_option verify_ab_options[] = {
     "write the profile there, without the rows that do not hold", 0, 0 },
   { "rounds", 0, CLI_INT, &tune_verify_ab_options.rounds, "N", "runs of each side, alternating", 1,
     99 },
+  { "for", 0, CLI_DURATION, &tune_verify_ab_options.for_ns, "TIME",
+    "begin no round, after the second, that would end later than this", 0, 0 },
   CAMPAIGN_OPTION_ROWS,
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };

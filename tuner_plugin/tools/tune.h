@@ -79,6 +79,7 @@ struct tune_verify_ab_options {
   const char *profile;
   const char *out;
   int64_t rounds;
+  uint64_t for_ns; /* 0: all rounds */
 };
 extern struct tune_verify_ab_options tune_verify_ab_options;
 int tune_verify_ab(int argument_count, char **arguments, bool is_json);

@@ -288,6 +288,15 @@ static int check_files(void) {
   return status == CLI_OK ? closed : status;
 }
 
+/* A launch that failed has left no samples, and the plan as it was. */
+static int try_round(struct series *series, int64_t round, char *plan) {
+  int status = CLI_FAILED;
+  for (int left = campaign_tries(series->campaign); left > 0 && status != CLI_OK; left--) {
+    status = run_round(series, round, plan);
+  }
+  return status;
+}
+
 static int run_rounds(struct series *series) {
   static char plan[PLAN_TEXT_MAX];
   int status = CLI_OK;
@@ -296,7 +305,7 @@ static int run_rounds(struct series *series) {
   int64_t rounds =
       series->campaign->launch.kind == LAUNCH_INSIDE ? 1 : tune_calibrate_options.rounds;
   for (int64_t round = 1; status == CLI_OK && round <= rounds && series->size_count > 0; round++) {
-    status = run_round(series, round, plan);
+    status = try_round(series, round, plan);
   }
   return status;
 }
@@ -325,7 +334,10 @@ static int run_series(struct campaign *campaign, enum profile_collective collect
     free(series);
     return CLI_OK;
   }
-  status = run_alone(series);
+  status = CLI_FAILED;
+  for (int left = campaign_tries(campaign); left > 0 && status != CLI_OK; left--) {
+    status = run_alone(series);
+  }
   if (status == CLI_OK && !is_inside) {
     choose_sizes(series);
   }

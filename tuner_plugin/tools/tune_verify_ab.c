@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "tuner_plugin/tools/calibrate/campaign.h"
 #include "tuner_plugin/tools/calibrate/compare.h"
 #include "tuner_plugin/tools/tune.h"
@@ -20,6 +21,7 @@ struct verification {
   char path[PROFILE_PATH_MAX]; /* absolute, as ranks run elsewhere */
   uint32_t ranks, nodes;       /* as the tuner said */
   bool has_rows;               /* so did it that the profile is about this shape */
+  int64_t rounds;              /* that were run */
   struct compare compare;
 };
 
@@ -85,16 +87,41 @@ static int run_side(struct verification *verification, enum profile_collective c
   return status;
 }
 
-static int run_all(struct verification *verification) {
-  const struct campaign *campaign = verification->campaign;
+/* Every collective once on each side. */
+static int run_round(struct verification *verification, int64_t round) {
+  struct campaign *campaign = verification->campaign;
   int status = CLI_OK;
-  for (int64_t round = 0; round < tune_verify_ab_options.rounds; round++) {
-    for (size_t i = 0; status == CLI_OK && i < campaign->collective_count; i++) {
-      for (int turn = 0; status == CLI_OK && turn < SIDES; turn++) {
+  for (size_t i = 0; status == CLI_OK && i < campaign->collective_count; i++) {
+    for (int turn = 0; status == CLI_OK && turn < SIDES; turn++) {
+      status = CLI_FAILED;
+      for (int left = campaign_tries(campaign); left > 0 && status != CLI_OK; left--) {
         status =
             run_side(verification, campaign->collectives[i], round, (int)(round + turn) % SIDES);
       }
     }
+  }
+  return status;
+}
+
+/* Would one more round end too late? Ranks that run this command each have another clock. */
+static bool is_time_up(const struct verification *verification, int64_t rounds, uint64_t spent_ns) {
+  uint64_t limit_ns = tune_verify_ab_options.for_ns;
+  bool is_limited = limit_ns > 0 && verification->campaign->launch.kind != LAUNCH_INSIDE;
+  return is_limited && rounds >= 2 && spent_ns + spent_ns / (uint64_t)rounds > limit_ns;
+}
+
+static int run_all(struct verification *verification) {
+  uint64_t start_ns = clock_now_ns();
+  int64_t *done = &verification->rounds;
+  int status = CLI_OK;
+  while (status == CLI_OK && *done < tune_verify_ab_options.rounds &&
+         !is_time_up(verification, *done, clock_now_ns() - start_ns)) {
+    status = run_round(verification, *done);
+    *done += status == CLI_OK;
+  }
+  if (status != CLI_OK && *done >= 2) {
+    campaign_say("judging by the %" PRId64 " rounds before the launch that failed", *done);
+    status = CLI_OK;
   }
   return status;
 }
@@ -143,14 +170,14 @@ static json_t *json_points(const struct compare *compare) {
 
 static int print_json(const struct verification *verification, size_t dropped) {
   const struct compare *compare = &verification->compare;
-  return tune_print_json(json_pack(
-      "{s:s, s:I, s:I, s:I, s:o, s:I, s:I, s:f, s:f, s:I, s:I}", "profile",
-      verification->profile.meta.id, "nodes", (json_int_t)verification->nodes, "ranks",
-      (json_int_t)verification->ranks, "rounds", (json_int_t)tune_verify_ab_options.rounds,
-      "points", json_points(compare), "faster", (json_int_t)compare_count_faster(compare), "slower",
-      (json_int_t)compare_count_slower(compare), "geomean_ratio", compare_geomean(compare),
-      "control", compare_control(compare), "wrong", (json_int_t)compare->wrong, "dropped_rows",
-      (json_int_t)dropped));
+  return tune_print_json(
+      json_pack("{s:s, s:I, s:I, s:I, s:o, s:I, s:I, s:f, s:f, s:I, s:I}", "profile",
+                verification->profile.meta.id, "nodes", (json_int_t)verification->nodes, "ranks",
+                (json_int_t)verification->ranks, "rounds", (json_int_t)verification->rounds,
+                "points", json_points(compare), "faster", (json_int_t)compare_count_faster(compare),
+                "slower", (json_int_t)compare_count_slower(compare), "geomean_ratio",
+                compare_geomean(compare), "control", compare_control(compare), "wrong",
+                (json_int_t)compare->wrong, "dropped_rows", (json_int_t)dropped));
 }
 
 static int conclude(struct verification *verification, bool is_json) {

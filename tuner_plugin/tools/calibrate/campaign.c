@@ -297,6 +297,10 @@ static void take_line(void *to, const char *line) {
   }
 }
 
+int campaign_tries(const struct campaign *campaign) {
+  return campaign->launch.kind == LAUNCH_INSIDE ? 1 : 2;
+}
+
 int campaign_run(struct campaign *campaign, const struct launch_job *job, const char *what,
                  const struct bench *alone, launch_line_fn *take, void *to) {
   uint64_t now_ns = clock_now_ns();

@@ -103,6 +103,10 @@ size_t campaign_sizes(const struct campaign *campaign, enum profile_collective c
  * call. */
 const char *const *campaign_variables(struct campaign *campaign, const char *const *ours);
 
+/* How often a launch is tried: hosts may be busy with something else, once. Ranks that were started
+ * by somebody else cannot agree to try again. */
+int campaign_tries(const struct campaign *campaign);
+
 /* Runs a job and says how far it is; `alone`, if not NULL, tells what calls take. */
 int campaign_run(struct campaign *campaign, const struct launch_job *job, const char *what,
                  const struct bench *alone, launch_line_fn *take, void *to);

@@ -74,6 +74,9 @@
     "directory of the sockets for stratus-net stats; empty: XDG_RUNTIME_DIR or /tmp/stratus-UID")  \
   X(RDMA, ENUM, "auto", "auto|on|off", "", NET,                                                    \
     "queue pairs where NIC and peer have them; on warns where not, off leaves all to TCP")         \
+  X(RDMA_CM, ENUM, "auto", "auto|on|off", "", NET,                                                 \
+    "librdmacm connects queue pairs; auto: only where a device needs it (iWARP, so eRDMA in "      \
+    "standard mode), off: never, and such devices are left alone")                                 \
   X(CHECKSUM, BOOL, "0", "", "", NET,                                                              \
     "1 checks what every chunk carries by CRC32C and sends damaged ones again; one side suffices") \
   X(ENCRYPT, ENUM, "off", "off|on", "", NET,                                                       \

@@ -23,7 +23,9 @@ static const struct label for_handle = { "stratus 2 handle" },
                           by_dialler = { "stratus 2 dialling side" },
                           by_listener = { "stratus 2 listening side" },
                           from_dialler = { "stratus 2 data of dialling side" },
-                          from_listener = { "stratus 2 data of listener" };
+                          from_listener = { "stratus 2 data of listener" },
+                          for_request = { "stratus 2 librdmacm request" },
+                          for_answer = { "stratus 2 librdmacm answer" };
 
 void auth_keys_derive(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t job[AUTH_KEY_BYTES],
                       const uint8_t connection[TOKEN_BYTES], struct auth_keys *keys) {
@@ -98,15 +100,15 @@ bool auth_is_genuine(const struct auth_keys *keys, const uint8_t hello[HELLO_BYT
 }
 
 /* Both nonces are in hello and challenge: no two incarnations of a lane share a key. */
-static void lane_key(const struct auth_keys *keys, const struct label *from,
+static void lane_key(const struct auth_keys *keys, const struct label *purpose,
                      const uint8_t hello[HELLO_BYTES], const uint8_t challenge[CHALLENGE_BYTES],
-                     enum lane_cipher cipher, uint8_t key[LANE_KEY_BYTES]) {
+                     enum lane_cipher cipher, uint8_t *key, size_t key_bytes) {
   uint8_t info[LABEL_BYTES + HELLO_BYTES + CHALLENGE_BYTES + 1];
-  memcpy(info, from->text, LABEL_BYTES);
+  memcpy(info, purpose->text, LABEL_BYTES);
   memcpy(info + LABEL_BYTES, hello, HELLO_BYTES);
   memcpy(info + LABEL_BYTES + HELLO_BYTES, challenge, CHALLENGE_BYTES);
   info[sizeof info - 1] = (uint8_t)cipher;
-  hash_hkdf_expand(keys->connection, info, sizeof info, key, LANE_KEY_BYTES);
+  hash_hkdf_expand(keys->connection, info, sizeof info, key, key_bytes);
 }
 
 void auth_lane_keys(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
@@ -114,7 +116,13 @@ void auth_lane_keys(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTE
                     bool is_dialler, struct lane_crypto *crypto) {
   crypto->cipher = cipher;
   lane_key(keys, &from_dialler, hello, challenge, cipher,
-           is_dialler ? crypto->send : crypto->receive);
+           is_dialler ? crypto->send : crypto->receive, LANE_KEY_BYTES);
   lane_key(keys, &from_listener, hello, challenge, cipher,
-           is_dialler ? crypto->receive : crypto->send);
+           is_dialler ? crypto->receive : crypto->send, LANE_KEY_BYTES);
+}
+
+void auth_cm_tokens(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
+                    const uint8_t challenge[CHALLENGE_BYTES], struct rdma_cm_tokens *tokens) {
+  lane_key(keys, &for_request, hello, challenge, LANE_PLAIN, tokens->request, RDMA_CM_TOKEN_BYTES);
+  lane_key(keys, &for_answer, hello, challenge, LANE_PLAIN, tokens->answer, RDMA_CM_TOKEN_BYTES);
 }

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "net_plugin/lane/lane_crypto.h"
+#include "net_plugin/lane/rdma/rdma_cm.h"
 #include "net_plugin/setup/handshake.h"
 
 #define AUTH_SECRET_BYTES 16 /* in NCCL's handle */
@@ -59,5 +60,9 @@ bool auth_is_genuine(const struct auth_keys *keys, const uint8_t hello[HELLO_BYT
 void auth_lane_keys(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
                     const uint8_t challenge[CHALLENGE_BYTES], enum lane_cipher cipher,
                     bool is_dialler, struct lane_crypto *crypto);
+
+/* What both sides show when librdmacm connects the queue pairs of this incarnation of a lane. */
+void auth_cm_tokens(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
+                    const uint8_t challenge[CHALLENGE_BYTES], struct rdma_cm_tokens *tokens);
 
 #endif

@@ -11,14 +11,16 @@
 
 #include "common/hash.h"
 #include "common/version.h"
+#include "net_plugin/lane/rdma/rdma_cm.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/rdma_choice.h"
 
-enum dial_state { DIAL_CONNECTING, DIAL_GREETING, DIAL_PROVING };
+enum dial_state { DIAL_CONNECTING, DIAL_GREETING, DIAL_PROVING, DIAL_JOINING };
 
 struct dial {
   struct engine_source source;
+  struct engine_source cm_source; /* while JOINING */
   struct engine_timer timer;
   struct engine *engine;
   int fd;
@@ -34,10 +36,14 @@ struct dial {
   uint8_t ciphers; /* that were offered */
   size_t got;      /* of the message that is arriving */
   uint8_t message[HANDSHAKE_MAX_BYTES];
+  struct reply reply; /* while JOINING */
 };
 
 static void dial_free(struct dial *dial) {
   engine_unwatch(dial->engine, &dial->source);
+  if (dial->state == DIAL_JOINING) {
+    engine_unwatch(dial->engine, &dial->cm_source);
+  }
   engine_timer_stop(&dial->timer);
   rdma_qp_free(dial->qp);
   hash_wipe(&dial->keys, sizeof dial->keys);
@@ -71,8 +77,9 @@ static void finish(struct dial *dial, int error, const struct reply *reply) {
 }
 
 static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
+  struct dial *dial = LIST_ENTRY(timer, struct dial, timer);
   (void)now_ns;
-  finish(LIST_ENTRY(timer, struct dial, timer), -ETIMEDOUT, NULL);
+  finish(dial, dial->state == DIAL_JOINING ? -ENODEV : -ETIMEDOUT, NULL);
 }
 
 /* A fresh socket takes the whole message at once. */
@@ -116,6 +123,43 @@ static int challenged(struct dial *dial) {
   return send_whole(dial, bytes, PROOF_BYTES);
 }
 
+/* ---- queue pairs ---- */
+
+static void joining_ready(struct engine_source *source, uint32_t events) {
+  struct dial *dial = LIST_ENTRY(source, struct dial, cm_source);
+  (void)events;
+  int error = rdma_cm_advance(dial->qp);
+  if (error || rdma_cm_is_connected(dial->qp->cm)) {
+    struct reply reply = dial->reply;
+    finish(dial, error ? -ENODEV : 0, &reply);
+  }
+}
+
+/* -EINPROGRESS: the dial goes on when something happens. */
+static int join(struct dial *dial, const struct reply *reply) {
+  struct rdma_cm_tokens tokens;
+  struct sockaddr_storage from = { 0 }, to = { 0 };
+  socklen_t from_bytes = sizeof from, to_bytes = sizeof to;
+  if (getsockname(dial->fd, (struct sockaddr *)&from, &from_bytes) != 0 ||
+      getpeername(dial->fd, (struct sockaddr *)&to, &to_bytes) != 0) {
+    return -errno;
+  }
+  tcp_address_set_port(&to, reply->cm_port);
+  auth_cm_tokens(&dial->keys, dial->hello, dial->challenge, &tokens);
+  int error = rdma_cm_connect(dial->qp, &reply->queue, &from, &to, &tokens, dial->dscp);
+  hash_wipe(&tokens, sizeof tokens);
+  if (!error) {
+    dial->cm_source = (struct engine_source){ .ready = joining_ready, .fd = -1 };
+    error = engine_watch(dial->engine, &dial->cm_source, rdma_cm_event_fd(dial->qp->cm), EPOLLIN);
+  }
+  if (error) {
+    return error;
+  }
+  dial->state = DIAL_JOINING;
+  dial->reply = *reply;
+  return -EINPROGRESS;
+}
+
 /* Both have a queue pair, or none: then the lane is a TCP flow. */
 static int connect_queues(struct dial *dial, const struct reply *reply) {
   if (reply->queue.number == 0 || !dial->qp) {
@@ -123,10 +167,24 @@ static int connect_queues(struct dial *dial, const struct reply *reply) {
     dial->qp = NULL;
     return reply->queue.number == 0 ? 0 : -EPROTO;
   }
-  return rdma_qp_connect(dial->qp, &reply->queue, dial->dscp) == 0 ? 0 : -ENODEV;
+  int error =
+      reply->cm_port ? join(dial, reply) : rdma_qp_connect(dial->qp, &reply->queue, dial->dscp);
+  return error == 0 || error == -EINPROGRESS ? error : -ENODEV;
 }
 
-/* Ends the dial. Before there was a challenge, only a refusal without a mac can be genuine. */
+/* The peer says nothing while queue pairs are connected, but it may give up. */
+static void look_while_joining(struct dial *dial) {
+  uint8_t byte;
+  ssize_t n = recv(dial->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+  if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
+    finish(dial, -ENODEV, NULL);
+  }
+}
+
+/* ---- the reply ---- */
+
+/* Ends the dial, or nearly. Before there was a challenge, only a refusal without a mac can be
+ * genuine. */
 static void replied(struct dial *dial) {
   struct reply reply;
   int error = reply_decode(dial->message, &reply);
@@ -147,7 +205,9 @@ static void replied(struct dial *dial) {
   if (!error) {
     error = connect_queues(dial, &reply);
   }
-  finish(dial, error, &reply);
+  if (error != -EINPROGRESS) {
+    finish(dial, error, &reply);
+  }
 }
 
 /* 0: a whole message of *kind is there. Reads no byte beyond it: what follows a reply belongs to
@@ -195,6 +255,10 @@ static void go_on(struct dial *dial) {
 static void source_ready(struct engine_source *source, uint32_t events) {
   struct dial *dial = (struct dial *)source;
   (void)events;
+  if (dial->state == DIAL_JOINING) {
+    look_while_joining(dial);
+    return;
+  }
   if (dial->state != DIAL_CONNECTING) {
     go_on(dial);
     return;

@@ -3,6 +3,8 @@
  * key, and checks that the other side knows it, too.
  *
  *   CONNECTING --connected--> GREETING --challenge--> PROVING --genuine reply--> done(0)
+ *                                                     PROVING --genuine reply, queue pairs by
+ *                                   librdmacm--> JOINING --they are connected--> done(0)
  *   any --error, refusal, deadline--> done(negative errno)
  *
  * Owns: its socket until done, then the callback has it.  Threads: all functions and the callback:
@@ -11,7 +13,7 @@
  *   -EPROTO           whatever listens there is not stratus
  *   -EKEYREJECTED     it does not know the connection's key
  *   -ENOLINK          the peer refused: reply->status says why
- *   -ENODEV           the queue pairs cannot be connected
+ *   -ENODEV           the queue pairs cannot be connected, or not in time
  *   -ETIMEDOUT and errors of connect */
 #ifndef NET_PLUGIN_SETUP_DIAL_H
 #define NET_PLUGIN_SETUP_DIAL_H

@@ -35,7 +35,7 @@
 #define REPLY_BYTES 224
 #define REPLY_MAC_AT 188 /* before the checksum, at the end */
 #define HANDSHAKE_MAX_BYTES 224
-#define QUEUE_BYTES 35 /* facts of a queue pair */
+#define QUEUE_BYTES 36 /* facts of a queue pair */
 #define TOKEN_BYTES 16
 #define NONCE_BYTES 32
 #define MAC_BYTES 32
@@ -123,6 +123,7 @@ struct reply {
   uint8_t cipher;           /* agreed, for this lane: enum lane_cipher */
   uint8_t target_keys;      /* agreed */
   struct rdma_facts queue;  /* connected to the one in the proof; none: the lane is a TCP flow */
+  uint16_t cm_port;         /* where librdmacm connects to that queue pair; 0: it is connected */
   uint8_t has_secret;       /* the listening side has a job secret; for messages */
   uint32_t pid;
   char host[HOST_TEXT_BYTES];

@@ -2,6 +2,7 @@
 /* See rdma_choice.h. */
 #include "net_plugin/setup/rdma_choice.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 
 #include "common/log.h"
@@ -73,8 +74,19 @@ struct rdma_qp *rdma_choice_make(const struct nic *nic, bool is_sender) {
     tell(nic, why);
   }
   if (qp && !atomic_flag_test_and_set(&is_use_told)) {
-    LOG_INFO("RDMA through %s: device %s, port %u", nic->name, qp->device->port.name,
-             qp->device->port.port);
+    LOG_INFO("RDMA through %s: device %s, port %u%s", nic->name, qp->device->port.name,
+             qp->device->port.port,
+             qp->device->port.cm == RDMA_CM_MUST ? ", connected by librdmacm" : "");
   }
   return qp;
+}
+
+int rdma_choice_uses_cm(const struct rdma_qp *qp, const struct rdma_facts *peer, bool *uses_cm) {
+  enum rdma_cm_wish ours = qp->device->port.cm, theirs = (enum rdma_cm_wish)peer->cm;
+  *uses_cm = ours == RDMA_CM_MUST || theirs == RDMA_CM_MUST;
+  if (*uses_cm && (ours == RDMA_CM_NEVER || theirs == RDMA_CM_NEVER)) {
+    tell(&qp->device->nic, "STRATUS_RDMA_CM is off on one side and the other needs librdmacm");
+    return -EOPNOTSUPP;
+  }
+  return 0;
 }

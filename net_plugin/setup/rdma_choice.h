@@ -26,4 +26,8 @@ bool rdma_choice_has_device(const struct nic *nic);
 /* is_sender: this side sends the data. NULL: none. */
 struct rdma_qp *rdma_choice_make(const struct nic *nic, bool is_sender);
 
+/* Do librdmacm's ways connect the two, or does the handshake? -EOPNOTSUPP: one side must have what
+ * the other never does. */
+int rdma_choice_uses_cm(const struct rdma_qp *qp, const struct rdma_facts *peer, bool *uses_cm);
+
 #endif

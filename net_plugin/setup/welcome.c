@@ -12,6 +12,7 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/version.h"
+#include "net_plugin/lane/rdma/rdma_cm.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
@@ -237,17 +238,39 @@ static void decide(struct engine *engine, const struct nic *nic, const struct he
   }
 }
 
-/* The guest offers a queue pair: one of ours is connected to it, if that can be. The guest may send
- * from the moment that it has the reply. */
-static struct rdma_qp *take_queue(const struct nic *nic, const struct hello *hello,
-                                  const struct proof *proof, const struct host *host,
-                                  struct reply *reply) {
+/* The guest's queue pair is connected now, or when librdmacm brings it. */
+static int connect_queues(struct rdma_qp *qp, const struct welcome_talk *talk,
+                          const struct hello *hello, const struct proof *proof,
+                          const struct host *host, int fd, struct reply *reply) {
+  struct sockaddr_storage at = { 0 };
+  socklen_t at_bytes = sizeof at;
+  struct rdma_cm_tokens tokens;
+  bool uses_cm;
+  int error = rdma_choice_uses_cm(qp, &proof->queue, &uses_cm);
+  if (error || !uses_cm) {
+    return error ? error : rdma_qp_connect(qp, &proof->queue, hello->dscp);
+  }
+  if (getsockname(fd, (struct sockaddr *)&at, &at_bytes) != 0) {
+    return -errno;
+  }
+  auth_cm_tokens(&host->keys, talk->hello, talk->challenge, &tokens);
+  error = rdma_cm_listen(qp, &proof->queue, &at, &tokens, &reply->cm_port);
+  hash_wipe(&tokens, sizeof tokens);
+  return error;
+}
+
+/* The guest offers a queue pair: one of ours is for it, if that can be. The guest may send from the
+ * moment that it has the reply. */
+static struct rdma_qp *take_queue(const struct nic *nic, const struct welcome_talk *talk,
+                                  const struct hello *hello, const struct proof *proof,
+                                  const struct host *host, int fd, struct reply *reply) {
   bool is_offered = reply->target_keys > 0 && proof->queue.number != 0;
   struct rdma_qp *qp = host->connection && is_offered ? rdma_choice_make(nic, false) : NULL;
   if (!qp) {
     return NULL;
   }
-  if (rdma_qp_connect(qp, &proof->queue, hello->dscp) != 0) {
+  if (connect_queues(qp, talk, hello, proof, host, fd, reply) != 0) {
+    reply->cm_port = 0;
     rdma_qp_free(qp);
     return NULL;
   }
@@ -328,7 +351,7 @@ int welcome_proof(struct engine *engine, const struct nic *nic, const struct wel
     decide(engine, nic, &hello, from, &host, &reply);
   }
   struct connection_path path = { .fd = fd };
-  path.qp = take_queue(nic, &hello, &proof, &host, &reply);
+  path.qp = take_queue(nic, talk, &hello, &proof, &host, fd, &reply);
   auth_sign_reply(&host.keys, talk->hello, talk->challenge, &reply);
   struct lane_crypto crypto;
   auth_lane_keys(&host.keys, talk->hello, talk->challenge, (enum lane_cipher)reply.cipher, false,

@@ -110,6 +110,7 @@ void fake_verbs_remove(const char *name) {
     }
   }
   tell_all(device, IBV_EVENT_DEVICE_FATAL);
+  fake_cm_remove(device);
   drop_lock();
 }
 
@@ -184,6 +185,33 @@ void fake_verbs_fail_send(unsigned nth, enum ibv_wc_status status, bool is_deliv
 
 void fake_verbs_fail_receive(unsigned nth, enum ibv_wc_status status) {
   add_fault(fake.receives, (struct fake_work_fault){ nth, status, false });
+}
+
+void fake_verbs_change_cm_events(enum rdma_cm_event_type type, int becomes, unsigned times) {
+  take_lock();
+  int i = 0;
+  while (i < FAKE_FAULTS_MAX && fake.cm_faults[i].times && fake.cm_faults[i].type != type) {
+    i++;
+  }
+  if (i == FAKE_FAULTS_MAX) {
+    fake_fatal("too many faults at once");
+  }
+  fake.cm_faults[i] = (struct fake_cm_fault){ times, type, becomes };
+  drop_lock();
+}
+
+void fake_verbs_garble_cm(unsigned times) {
+  take_lock();
+  fake.cm_garbled = times;
+  drop_lock();
+}
+
+void fake_verbs_hide_cm(bool is_hidden) {
+  if (is_hidden) {
+    fake.api.cm = NULL;
+  } else {
+    fake_verbs_fill_cm(&fake.api);
+  }
 }
 
 static bool is_same_cut(const struct fake_cut *cut, const char *one, const char *other) {
@@ -340,6 +368,7 @@ void fake_verbs_start(void) {
   fake_verbs_fill_contexts(&fake.api);
   fake_verbs_fill_objects(&fake.api);
   fake_verbs_fill_queues(&fake.api);
+  fake_verbs_fill_cm(&fake.api);
   verbs_api_replace(&fake.api, NULL);
 }
 
@@ -347,10 +376,12 @@ void fake_verbs_stop(void) {
   fake_verbs_thread(false);
   verbs_api_restore();
   const struct fake_counts *left = &fake.counts;
-  if (left->contexts || left->pds || left->mrs || left->channels || left->cqs || left->qps) {
+  if (left->contexts || left->pds || left->mrs || left->channels || left->cqs || left->qps ||
+      left->cm_channels || left->cm_ids) {
     fake_fatal("left behind: %u contexts, %u domains, %u registrations, %u channels, %u completion "
-               "queues, %u queue pairs",
-               left->contexts, left->pds, left->mrs, left->channels, left->cqs, left->qps);
+               "queues, %u queue pairs; %u channels and %u identifiers of librdmacm",
+               left->contexts, left->pds, left->mrs, left->channels, left->cqs, left->qps,
+               left->cm_channels, left->cm_ids);
   }
   for (unsigned i = 0; i < fake.device_count; i++) {
     free(fake.devices[i]);
@@ -360,6 +391,8 @@ void fake_verbs_stop(void) {
   memset(fake.sends, 0, sizeof(fake.sends));
   memset(fake.receives, 0, sizeof(fake.receives));
   memset(fake.cuts, 0, sizeof(fake.cuts));
+  memset(fake.cm_faults, 0, sizeof(fake.cm_faults));
+  fake.cm_garbled = 0;
   memset(&fake.counts, 0, sizeof(fake.counts));
   fake.hold = FAKE_HOLD_NOTHING;
   fake.is_started = false;

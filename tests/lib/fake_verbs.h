@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_verbs: a provider of reliable-connected queue pairs inside this process, behind the table of
- * verbs_api.h, and the faults that no software device can be made to have.
+/* fake_verbs: a provider of reliable-connected queue pairs inside this process, behind the tables
+ * of verbs_api.h, librdmacm's included, and the faults that no software device can be made to have.
  *
  * Two contexts, of one device or of several, talk through memory. What a card checks is checked:
  * keys, bounds, access, state transitions with their attributes, PSNs, GIDs, room in the queues (an
@@ -77,6 +77,16 @@ enum fake_call {
   FAKE_MODIFY_QP,
   FAKE_POST_SEND,
   FAKE_POST_RECV,
+  FAKE_CM_CHANNEL, /* librdmacm's from here on */
+  FAKE_CM_ID,
+  FAKE_CM_BIND,
+  FAKE_CM_LISTEN,
+  FAKE_CM_ADDRESS, /* rdma_resolve_addr */
+  FAKE_CM_ROUTE,
+  FAKE_CM_ATTRIBUTES, /* rdma_init_qp_attr */
+  FAKE_CM_CONNECT,
+  FAKE_CM_ACCEPT,
+  FAKE_CM_ESTABLISH,
   FAKE_CALLS,
 };
 /* The nth call of this kind from now on, the first being 1, fails with this errno. */
@@ -96,6 +106,17 @@ void fake_verbs_cut(const char *one, const char *other, bool is_cut);
 
 /* Opening a device takes until this is over, as while a driver removes one. */
 void fake_verbs_hold_opens(bool is_held);
+
+/* The next `times` events of librdmacm of this type are of another one, with an error as status, or
+ * never come. */
+enum { FAKE_CM_NOTHING = -1 };
+void fake_verbs_change_cm_events(enum rdma_cm_event_type type, int becomes, unsigned times);
+/* What the next `times` requests and answers carry is garbage, or missing. */
+void fake_verbs_garble_cm(unsigned times);
+/* For all identifiers that there are. */
+void fake_verbs_cm_event(enum rdma_cm_event_type type);
+/* There is no librdmacm any more, or there is. */
+void fake_verbs_hide_cm(bool is_hidden);
 
 /* An event on all contexts of the device, or, if it is about a queue pair, on that one's. */
 void fake_verbs_event(const char *name, enum ibv_event_type type, struct ibv_qp *qp);
@@ -121,8 +142,10 @@ struct fake_counts {
   unsigned contexts, pds, mrs, channels, cqs, qps; /* that exist now */
   uint64_t sends, writes, reads;                   /* requests done without an error */
   uint64_t written_bytes, sent_bytes, inline_bytes;
-  uint64_t completions; /* of all kinds */
-  uint64_t waits;       /* receiver not ready: a send found no receive request */
+  uint64_t completions;              /* of all kinds */
+  uint64_t waits;                    /* receiver not ready: a send found no receive request */
+  unsigned cm_channels, cm_ids;      /* that exist now */
+  uint64_t cm_accepted, cm_rejected; /* requests to be connected */
 };
 void fake_verbs_counts(struct fake_counts *out);
 

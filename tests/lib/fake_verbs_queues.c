@@ -144,9 +144,11 @@ void fake_qp_break(struct fake_qp *qp) {
 }
 
 /* What a move wants to be told, beside IBV_QP_STATE. */
-static int wanted_attributes(enum ibv_qp_state from, enum ibv_qp_state to) {
+static int wanted_attributes(const struct fake_qp *qp, enum ibv_qp_state to) {
+  enum ibv_qp_state from = qp->state;
   if (from == IBV_QPS_RESET && to == IBV_QPS_INIT) {
-    return IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+    int always = IBV_QP_ACCESS_FLAGS;
+    return hca_of(&qp->base)->is_iwarp ? always : always | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
   }
   if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) {
     return IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -222,8 +224,8 @@ static void keep_attributes(struct fake_qp *qp, const struct ibv_qp_attr *from, 
 
 int fake_qp_modify(struct fake_qp *qp, const struct ibv_qp_attr *attributes, int mask) {
   enum ibv_qp_state to = mask & IBV_QP_STATE ? attributes->qp_state : qp->state;
-  int wanted = qp->state == to ? 0 : wanted_attributes(qp->state, to);
-  if (!is_move(qp->state, to) || (mask & wanted) != wanted ||
+  int wanted = qp->state == to ? 0 : wanted_attributes(qp, to);
+  if (!is_move(qp->state, to) || (mask & wanted) != wanted || mask >= IBV_QP_DEST_QPN << 1 ||
       ((mask & IBV_QP_AV) && !is_address_good(qp, attributes)) ||
       ((mask & IBV_QP_PORT) && attributes->port_num != 1) ||
       ((mask & IBV_QP_PKEY_INDEX) && attributes->pkey_index != 0)) {
@@ -247,11 +249,12 @@ static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attributes, int ma
   pthread_mutex_lock(&fake.lock);
   int error = fake_call_fault(FAKE_MODIFY_QP);
   bool is_dead = fake_context_of(base->context)->device->is_removed;
-  /* iWARP's are connected by rdma_cm. */
-  bool is_by_hand = hca_of(base)->is_iwarp && (mask & IBV_QP_STATE) &&
-                    attributes->qp_state != IBV_QPS_ERR && attributes->qp_state != IBV_QPS_RESET;
+  /* iWARP's are connected by librdmacm, in the kernel: what it says for RTR changes nothing. */
+  bool is_iwarp = hca_of(base)->is_iwarp && (mask & IBV_QP_STATE);
+  bool is_by_hand = is_iwarp && (attributes->qp_state == IBV_QPS_RTS || (mask & IBV_QP_AV));
+  bool is_nothing = is_iwarp && !is_by_hand && attributes->qp_state == IBV_QPS_RTR;
   error = is_dead ? EIO : error ? error : is_by_hand ? EINVAL : 0;
-  error = error ? error : fake_qp_modify((struct fake_qp *)base, attributes, mask);
+  error = error || is_nothing ? error : fake_qp_modify((struct fake_qp *)base, attributes, mask);
   fake_work_all(); /* others may have waited for this one */
   pthread_mutex_unlock(&fake.lock);
   return error;

@@ -110,6 +110,20 @@ struct fake_qp {
   unsigned unacknowledged; /* asynchronous events about it */
 };
 
+struct fake_cm_id {
+  struct rdma_cm_id base;
+  struct fake_cm_id *next;
+  struct fake_device *device;
+  struct ibv_context context;         /* librdmacm's own of the device */
+  struct sockaddr_storage at, target; /* with ports */
+  bool is_listening, is_accepted;
+  struct fake_cm_id *peer;
+  uint32_t number, psn; /* of the queue pair */
+  unsigned unacknowledged;
+};
+
+enum { FAKE_CM_NOBODY_LISTENS = 8, FAKE_CM_BY_CONSUMER = 28 }; /* why it was rejected */
+
 /* ---- shared ---- */
 
 struct fake_call_fault {
@@ -127,6 +141,12 @@ struct fake_cut {
   char one[64], other[64]; /* empty: any */
 };
 
+struct fake_cm_fault {
+  unsigned times; /* 0: free */
+  enum rdma_cm_event_type type;
+  int becomes;
+};
+
 extern struct fake_state {
   pthread_mutex_t lock;
   pthread_cond_t has_work, is_acknowledged, may_open;
@@ -142,6 +162,8 @@ extern struct fake_state {
   struct fake_call_fault calls[FAKE_CALLS];
   struct fake_work_fault sends[FAKE_FAULTS_MAX], receives[FAKE_FAULTS_MAX];
   struct fake_cut cuts[FAKE_FAULTS_MAX];
+  struct fake_cm_fault cm_faults[FAKE_FAULTS_MAX];
+  unsigned cm_garbled;
   enum fake_hold hold;
   bool are_opens_held;
   bool has_thread, is_thread_stopping;
@@ -183,6 +205,25 @@ void fake_qp_break(struct fake_qp *qp);
 /* As modify_qp, by whoever may: 0 or errno. */
 int fake_qp_modify(struct fake_qp *qp, const struct ibv_qp_attr *attributes, int mask);
 
+extern struct fake_cm_id *fake_cm_ids;
+static inline struct fake_cm_id *fake_cm_id_of(struct rdma_cm_id *id) {
+  return (struct fake_cm_id *)id; /* base is its first member */
+}
+/* Drops the lock; 0, or -1 with errno. */
+int fake_cm_done(int error);
+struct fake_cm_id *fake_cm_new_id(struct rdma_event_channel *channel);
+void fake_cm_gid(const struct sockaddr_storage *address, union ibv_gid *gid);
+/* *index: of the GID. */
+struct fake_device *fake_cm_find_device(const struct sockaddr_storage *address, uint8_t *index);
+/* By its own address. */
+void fake_cm_set_device(struct fake_cm_id *id);
+/* An event on the owner's channel. */
+void fake_cm_push(struct fake_cm_id *owner, struct fake_cm_id *about, enum rdma_cm_event_type type,
+                  int status, const struct rdma_conn_param *told);
+void fake_cm_fill_connecting(struct rdmacm_api *cm);
+/* Its identifiers hear that it is removed. */
+void fake_cm_remove(const struct fake_device *device);
+
 /* Does the next send request. False if there is none or it must wait. */
 bool fake_work_one(struct fake_qp *qp);
 /* Does what can be done now, unless work is held. */
@@ -195,6 +236,7 @@ void fake_work_complete(struct fake_qp *qp, bool is_send, const struct fake_requ
 void fake_verbs_fill_contexts(struct verbs_api *api);
 void fake_verbs_fill_objects(struct verbs_api *api);
 void fake_verbs_fill_queues(struct verbs_api *api);
+void fake_verbs_fill_cm(struct verbs_api *api);
 /* Inline functions of verbs.h come here. */
 int fake_poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wc);
 int fake_req_notify_cq(struct ibv_cq *cq, int is_solicited_only);

@@ -174,11 +174,12 @@ static struct rdma_facts sample_queue(void) {
   struct rdma_facts queue = { .number = 0x123456,
                               .psn = 0xABCDEF,
                               .lid = 7,
-                              .is_infiniband = 1,
+                              .transport = RDMA_INFINIBAND,
                               .mtu = 5,
                               .slots = 16,
                               .slot_bytes = 8192,
-                              .key_index = 3 };
+                              .key_index = 3,
+                              .cm = RDMA_CM_MUST };
   memset(queue.gid, 0x44, sizeof queue.gid);
   return queue;
 }
@@ -193,30 +194,34 @@ static void queues_come_back(void **state) {
   assert_memory_equal(&got.queue, &proof.queue, sizeof got.queue);
   reply.queue = sample_queue();
   reply.target_keys = 8;
+  reply.cm_port = 0x1234;
   reply_encode(&reply, reply_bytes);
   assert_int_equal(reply_decode(reply_bytes, &got_reply), 0);
   assert_memory_equal(&got_reply.queue, &reply.queue, sizeof reply.queue);
   assert_int_equal(got_reply.target_keys, 8);
+  assert_int_equal(got_reply.cm_port, 0x1234);
   queue_encode(&reply.queue, queue);
   assert_int_equal(queue[0], 0x56);
-  assert_int_equal(queue[QUEUE_BYTES - 1], 3);
+  assert_int_equal(queue[QUEUE_BYTES - 2], 3);
+  assert_int_equal(queue[QUEUE_BYTES - 1], RDMA_CM_MUST);
 }
 
 static void impossible_queues_are_refused(void **state) {
   (void)state;
-  struct rdma_facts queues[8];
-  for (unsigned i = 0; i < 8; i++) {
+  struct rdma_facts queues[9];
+  for (unsigned i = 0; i < 9; i++) {
     queues[i] = sample_queue();
   }
   queues[0].number = 1 << 24;
   queues[1].psn = 1 << 24;
-  queues[2].is_infiniband = 2;
+  queues[2].transport = RDMA_TRANSPORTS;
   queues[3].mtu = 6;
   queues[4].slots = 1;
   queues[5].slot_bytes = 255;
   queues[6].slot_bytes = RDMA_MAX_SLOT_BYTES + 1;
   queues[7].key_index = 8;
-  for (unsigned i = 0; i < 8; i++) {
+  queues[8].cm = RDMA_CM_WISHES;
+  for (unsigned i = 0; i < 9; i++) {
     struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION, .queue = queues[i] }, got;
     uint8_t bytes[PROOF_BYTES];
     proof_encode(&proof, bytes);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every kind of lane must do, over TCP flows and over queue pairs; and what happens to
+/* What every kind of lane must do, over TCP flows and over queue pairs, which the handshake or
+ * librdmacm connects; and what happens to
  * connections when queue pairs, devices and registrations fail. The queue pairs are those of
  * tests/lib/fake_verbs; the rest is real: set-up, engines, links, sockets on loopback. */
 #include <errno.h>
@@ -26,56 +27,83 @@ static const struct fake_hca erdma = { .name = "erdma_0",
                                        .max_recv_sge = 1,
                                        .has_no_dmabuf = true,
                                        .has_no_iova2 = true };
+/* In standard mode. */
+static const struct fake_hca iwarp = { .name = "erdma_0",
+                                       .netdev = "lo",
+                                       .gids = { "127.0.0.1" },
+                                       .is_iwarp = true,
+                                       .max_inline = 96,
+                                       .max_recv_sge = 1,
+                                       .has_no_dmabuf = true,
+                                       .has_no_iova2 = true,
+                                       .pci_vendor = 0x1ded,
+                                       .pci_device = 0x107f,
+                                       .pci_function = "0000:18:00.0" };
 static struct tree sysfs;
 static const struct fake_hca *current; /* NULL: no queue pairs */
+static bool uses_cm;                   /* librdmacm connects them */
 
 /* ---- kinds ---- */
 
-static int start(const char *flows, const char *checksum, const char *progress) {
-  char flows_text[40], checksum_text[40], progress_text[40];
-  snprintf(flows_text, sizeof flows_text, "STRATUS_FLOWS=%s", flows);
+static int start(const char *cm, const char *checksum, const char *progress) {
+  char cm_text[40], checksum_text[40], progress_text[40];
+  snprintf(cm_text, sizeof cm_text, "STRATUS_RDMA_CM=%s", cm);
   snprintf(checksum_text, sizeof checksum_text, "STRATUS_CHECKSUM=%s", checksum);
   snprintf(progress_text, sizeof progress_text, "STRATUS_PROGRESS=%s", progress);
-  param_load(
-      (char *[]){ flows_text, checksum_text, progress_text, "STRATUS_CHUNK_BYTES=64K", NULL });
+  param_load((char *[]){ "STRATUS_FLOWS=3", cm_text, checksum_text, progress_text,
+                         "STRATUS_CHUNK_BYTES=64K", NULL });
   log_capture_start();
   return 0;
 }
 
-static int start_rdma(const struct fake_hca *with, const char *checksum, const char *progress) {
+static int start_rdma(const struct fake_hca *with, const char *cm, const char *checksum,
+                      const char *progress) {
   current = with;
+  uses_cm = with->is_iwarp || !strcmp(cm, "on");
   tree_create(&sysfs);
   fake_verbs_start();
   fake_verbs_add(with);
   fake_verbs_write_sysfs(with, &sysfs);
+  int result = start(cm, checksum, progress);
   rdma_device_configure(NULL, sysfs.root);
-  return start("3", checksum, progress);
+  return result;
 }
 
 static int use_tcp(void **state) {
   (void)state;
   current = NULL;
-  return start("3", "0", "auto");
+  uses_cm = false;
+  return start("auto", "0", "auto");
 }
 
 static int use_rdma(void **state) {
   (void)state;
-  return start_rdma(&hca, "0", "inline");
+  return start_rdma(&hca, "auto", "0", "inline");
 }
 
 static int use_rdma_thread(void **state) {
   (void)state;
-  return start_rdma(&hca, "0", "thread");
+  return start_rdma(&hca, "auto", "0", "thread");
 }
 
 static int use_rdma_checksums(void **state) {
   (void)state;
-  return start_rdma(&hca, "1", "inline");
+  return start_rdma(&hca, "auto", "1", "inline");
 }
 
 static int use_erdma(void **state) {
   (void)state;
-  return start_rdma(&erdma, "0", "inline");
+  return start_rdma(&erdma, "auto", "0", "inline");
+}
+
+static int use_cm(void **state) {
+  (void)state;
+  return start_rdma(&hca, "on", "0", "inline");
+}
+
+static int use_iwarp(void **state) {
+  (void)state;
+  return start_rdma(&iwarp, "auto", "0", "inline");
 }
 
 /* Nothing is left behind: fake_verbs_stop fails the test for what is. */
@@ -120,6 +148,11 @@ static void data_arrives(void **state) {
   pair_exchange(pair, small, 3, 300, NULL);
   pair_exchange(pair, large, 1, 30, NULL);
   assert_true((current != NULL) == (writes() > 0));
+  struct fake_counts counts = { 0 };
+  if (current) {
+    fake_verbs_counts(&counts);
+  }
+  assert_true(uses_cm == (counts.cm_accepted > 0));
   pair_close(pair);
 }
 
@@ -299,7 +332,7 @@ static void expect_rdma_again(struct pair pair) {
 
 static void remove_in_the_middle(uint64_t done) {
   if (done == 10) {
-    fake_verbs_remove("fake0");
+    fake_verbs_remove(current->name);
   }
 }
 
@@ -310,7 +343,7 @@ static void tcp_goes_on_without_the_device(void **state) {
   uint64_t before = sends();
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 30, NULL);
   assert_int_equal(sends(), before);
-  fake_verbs_add(&hca);
+  fake_verbs_add(current);
   expect_rdma_again(pair);
   pair_close(pair);
 }
@@ -381,7 +414,7 @@ static void memory_of_times_without_a_device_is_written_later(void **state) {
 
 static void port_goes_down(uint64_t done) {
   if (done == 10) {
-    fake_verbs_set_port("fake0", false);
+    fake_verbs_set_port(current->name, false);
   }
 }
 
@@ -389,7 +422,7 @@ static void tcp_goes_on_without_the_port(void **state) {
   (void)state;
   struct pair pair = pair_make(AF_INET);
   pair_exchange(pair, large, 1, 40, port_goes_down);
-  fake_verbs_set_port("fake0", true);
+  fake_verbs_set_port(current->name, true);
   expect_rdma_again(pair);
   pair_close(pair);
 }
@@ -418,7 +451,10 @@ static void a_device_that_makes_no_queue_pairs_is_left_alone(void **state) {
 #define TEST(name, use) cmocka_unit_test_setup_teardown(name, use, stop)
 #define EACH(name)                                                                                 \
   TEST(name, use_tcp), TEST(name, use_rdma), TEST(name, use_rdma_thread),                          \
-      TEST(name, use_rdma_checksums), TEST(name, use_erdma)
+      TEST(name, use_rdma_checksums), TEST(name, use_erdma), TEST(name, use_cm),                   \
+      TEST(name, use_iwarp)
+
+#define RDMA(name) TEST(name, use_rdma), TEST(name, use_cm)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -428,19 +464,19 @@ int main(void) {
     EACH(small_messages_survive_a_close),
     EACH(a_sender_may_leave_early),
     EACH(a_receiver_may_leave_early),
-    TEST(small_messages_are_sent_and_large_ones_written, use_rdma),
-    TEST(data_arrives_later, use_rdma),
+    RDMA(small_messages_are_sent_and_large_ones_written),
+    RDMA(data_arrives_later),
     TEST(data_arrives_later, use_rdma_thread),
-    TEST(unregistered_memory_is_copied, use_rdma),
-    TEST(failed_work_is_done_again, use_rdma),
-    TEST(failed_calls_harm_nobody, use_rdma),
-    TEST(tcp_goes_on_without_the_device, use_rdma),
+    RDMA(unregistered_memory_is_copied),
+    RDMA(failed_work_is_done_again),
+    RDMA(failed_calls_harm_nobody),
+    RDMA(tcp_goes_on_without_the_device),
     TEST(tcp_goes_on_while_a_device_is_opened, use_rdma),
     TEST(tcp_goes_on_while_a_device_is_opened, use_rdma_thread),
     TEST(memory_of_times_without_a_device_is_written_later, use_rdma),
-    TEST(tcp_goes_on_without_the_port, use_rdma),
-    TEST(tcp_goes_on_where_rdma_packets_are_lost, use_rdma),
-    TEST(a_device_that_makes_no_queue_pairs_is_left_alone, use_rdma),
+    RDMA(tcp_goes_on_without_the_port),
+    RDMA(tcp_goes_on_where_rdma_packets_are_lost),
+    RDMA(a_device_that_makes_no_queue_pairs_is_left_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

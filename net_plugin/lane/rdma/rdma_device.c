@@ -103,6 +103,11 @@ struct rdma_identity rdma_device_identity(const struct rdma_sysfs_port *port) {
   };
 }
 
+enum rdma_cm_wish rdma_device_cm(const struct rdma_traits *traits,
+                                 const struct rdma_settings *with) {
+  return traits->needs_cm ? RDMA_CM_MUST : (enum rdma_cm_wish)with->cm;
+}
+
 int rdma_device_judge(const struct rdma_sysfs_port *port, const struct rdma_settings *with,
                       const struct nic *nic, int *gid, char why[RDMA_WHY_MAX]) {
   struct rdma_identity identity = rdma_device_identity(port);
@@ -114,6 +119,10 @@ int rdma_device_judge(const struct rdma_sysfs_port *port, const struct rdma_sett
   }
   if (!traits.is_usable) {
     snprintf(why, RDMA_WHY_MAX, "%s: %s", port->name, traits.why_not);
+    return -ENOENT;
+  }
+  if (traits.needs_cm && with->cm == RDMA_CM_NEVER) {
+    snprintf(why, RDMA_WHY_MAX, "%s needs librdmacm, and STRATUS_RDMA_CM=off", port->name);
     return -ENOENT;
   }
   if (!port->is_active) {
@@ -260,6 +269,11 @@ static struct rdma_device *create(const struct verbs_api *api, const struct rdma
   device->settings = wish.settings;
   device->lost_fd = -1;
   describe(from, &from->gids[gid], &device->port);
+  device->port.cm = rdma_device_cm(&device->port.traits, &device->settings);
+  if (device->port.cm == RDMA_CM_MUST && !verbs_api_cm()) {
+    snprintf(why, RDMA_WHY_MAX, "%s needs librdmacm: %.150s", from->name, verbs_api_reason());
+    goto destroy;
+  }
   device->context = open_by_name(api, from->name, why);
   if (!device->context || !query(device, why)) {
     goto destroy;

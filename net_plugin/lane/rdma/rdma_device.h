@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "net_plugin/lane/nic.h"
+#include "net_plugin/lane/rdma/rdma_facts.h"
 #include "net_plugin/lane/rdma/rdma_gid.h"
 #include "net_plugin/lane/rdma/rdma_quirks.h"
 #include "net_plugin/lane/rdma/rdma_settings.h"
@@ -35,6 +36,7 @@ struct rdma_port {
   uint8_t port;                 /* from 1 */
   bool is_infiniband;           /* else Ethernet: RoCE, or iWARP */
   bool is_iwarp;                /* connected by rdma_cm only */
+  enum rdma_cm_wish cm;         /* whether queue pairs are */
   int gid_index;
   union ibv_gid gid;
   uint8_t roce_version; /* of the GID; 0: not RoCE */
@@ -82,6 +84,10 @@ const char *rdma_device_settings(struct rdma_settings *out);
 
 /* What rdma_quirks.h wants to know; mtu_netdev is left to the caller. Points into port. */
 struct rdma_identity rdma_device_identity(const struct rdma_sysfs_port *port);
+
+/* Are queue pairs of such a device connected by librdmacm? */
+enum rdma_cm_wish rdma_device_cm(const struct rdma_traits *traits,
+                                 const struct rdma_settings *settings);
 
 /* Is this port one for the NIC? -ENOENT if not, and why. Opens nothing. *gid: place in port->gids.
  */

@@ -14,6 +14,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "net_plugin/lane/rdma/rdma_cm.h"
 #include "net_plugin/lane/rdma/rdma_lane_state.h"
 #include "net_plugin/lane/tcp/tcp_stats.h"
 
@@ -173,6 +174,10 @@ static int look_around(struct rdma_lane *rdma, size_t *got, unsigned *count, uin
       error = drain(rdma, got, count, now_ns);
       error = error ? error : look_at_socket(rdma);
       break;
+    case RDMA_SOURCE_CM:
+      error = drain(rdma, got, count, now_ns); /* as above */
+      error = error ? error : rdma_cm_advance(rdma->qp);
+      break;
     case RDMA_SOURCE_EVENTS:
       rdma_device_take_events(rdma->qp->device);
       break;
@@ -269,7 +274,15 @@ static int watch_all(const struct rdma_lane *rdma) {
   int set = rdma->lane.fd, error = watch(set, rdma->qp->channel->fd, RDMA_SOURCE_QUEUE);
   error = error ? error : watch(set, rdma->socket, RDMA_SOURCE_SOCKET);
   error = error ? error : watch(set, device->context->async_fd, RDMA_SOURCE_EVENTS);
-  return error ? error : watch(set, device->lost_fd, RDMA_SOURCE_LOST);
+  error = error ? error : watch(set, device->lost_fd, RDMA_SOURCE_LOST);
+  const struct rdma_cm *cm = rdma->qp->cm;
+  if (!error && cm) {
+    error = watch(set, rdma_cm_event_fd(cm), RDMA_SOURCE_CM);
+  }
+  if (!error && cm && rdma_cm_deadline_fd(cm) >= 0) {
+    error = watch(set, rdma_cm_deadline_fd(cm), RDMA_SOURCE_CM);
+  }
+  return error;
 }
 
 int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd, struct rdma_qp *qp,

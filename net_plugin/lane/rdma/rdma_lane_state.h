@@ -19,6 +19,7 @@ enum rdma_source {
   RDMA_SOURCE_SOCKET, /* the peer is gone */
   RDMA_SOURCE_EVENTS, /* of the device */
   RDMA_SOURCE_LOST,   /* the device is */
+  RDMA_SOURCE_CM,     /* how the connecting goes on, and that it has ended */
   RDMA_SOURCES
 };
 

@@ -11,9 +11,8 @@
 #include <sys/random.h>
 
 #include "common/log.h"
+#include "net_plugin/lane/rdma/rdma_cm.h"
 
-#define MIN_RNR_TIMER 12 /* 0.64 ms, as NCCL has it; slots are counted, so it is not needed */
-#define RNR_RETRY_FOR_EVER 7
 #define HOP_LIMIT 64
 #define QP_NUMBER_MASK 0xFFFFFFu
 #define FLOW_LABEL_MASK 0xFFFFFu
@@ -74,9 +73,10 @@ static const char *begin(struct rdma_qp *qp) {
     .qp_state = IBV_QPS_INIT,
     .pkey_index = qp->device->settings.pkey_index,
     .port_num = qp->device->port.port,
-    .qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+    .qp_access_flags = RDMA_QP_ACCESS,
   };
-  int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+  int mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
+  mask |= qp->device->port.is_iwarp ? 0 : IBV_QP_PKEY_INDEX | IBV_QP_PORT;
   errno = qp->api->modify_qp(qp->qp, &attributes, mask);
   if (errno) {
     return "initialise a queue pair";
@@ -121,17 +121,22 @@ struct rdma_qp *rdma_qp_new(struct rdma_device *device, bool is_sender, char why
   return qp;
 }
 
+static uint8_t transport_of(const struct rdma_port *port) {
+  return port->is_iwarp ? RDMA_IWARP : port->is_infiniband ? RDMA_INFINIBAND : RDMA_ROCE;
+}
+
 void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts) {
   const struct rdma_port *port = &qp->device->port;
   *facts = (struct rdma_facts){
     .number = qp->qp->qp_num,
     .psn = qp->psn,
     .lid = port->lid,
-    .is_infiniband = port->is_infiniband,
+    .transport = transport_of(port),
     .mtu = (uint8_t)port->mtu,
     .slots = RDMA_SLOTS,
     .slot_bytes = qp->receive_bytes,
     .key_index = qp->key_index,
+    .cm = (uint8_t)port->cm,
   };
   memcpy(facts->gid, port->gid.raw, RDMA_GID_BYTES);
 }
@@ -139,9 +144,14 @@ void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts) {
 /* ---- connected ---- */
 
 /* Switches spread flows over paths by the UDP source port, which devices make of the flow label. */
-static uint32_t flow_label(const struct rdma_qp *qp, const struct rdma_facts *peer) {
-  uint64_t mixed = ((uint64_t)qp->qp->qp_num * peer->number) * 0x9E3779B97F4A7C15ull;
+uint32_t rdma_qp_flow_label(const struct rdma_qp *qp) {
+  uint64_t mixed = ((uint64_t)qp->qp->qp_num * qp->peer.number) * 0x9E3779B97F4A7C15ull;
   return (uint32_t)(mixed >> 40) & FLOW_LABEL_MASK;
+}
+
+int rdma_qp_traffic_class(const struct rdma_qp *qp, int dscp) {
+  int wanted = qp->device->settings.traffic_class;
+  return wanted >= 0 ? wanted : dscp >= 0 ? dscp << 2 : 0;
 }
 
 static void make_route(const struct rdma_qp *qp, const struct rdma_facts *peer, int dscp,
@@ -157,14 +167,11 @@ static void make_route(const struct rdma_qp *qp, const struct rdma_facts *peer, 
   if (!route->is_global) {
     return;
   }
-  int traffic_class = settings->traffic_class >= 0 ? settings->traffic_class
-                      : dscp >= 0                  ? dscp << 2
-                                                   : 0;
   memcpy(route->grh.dgid.raw, peer->gid, RDMA_GID_BYTES);
   route->grh.sgid_index = (uint8_t)port->gid_index;
   route->grh.hop_limit = HOP_LIMIT;
-  route->grh.traffic_class = (uint8_t)traffic_class;
-  route->grh.flow_label = port->traits.has_flow_label ? flow_label(qp, peer) : 0;
+  route->grh.traffic_class = (uint8_t)rdma_qp_traffic_class(qp, dscp);
+  route->grh.flow_label = port->traits.has_flow_label ? rdma_qp_flow_label(qp) : 0;
 }
 
 static int make_ready(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp) {
@@ -175,7 +182,7 @@ static int make_ready(struct rdma_qp *qp, const struct rdma_facts *peer, int dsc
     .dest_qp_num = peer->number,
     .rq_psn = peer->psn,
     .max_dest_rd_atomic = 1,
-    .min_rnr_timer = MIN_RNR_TIMER,
+    .min_rnr_timer = RDMA_MIN_RNR_TIMER,
   };
   make_route(qp, peer, dscp, &attributes.ah_attr);
   int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -189,7 +196,7 @@ static int make_ready(struct rdma_qp *qp, const struct rdma_facts *peer, int dsc
     .sq_psn = qp->psn,
     .timeout = qp->device->settings.timeout,
     .retry_cnt = qp->device->settings.retry_count,
-    .rnr_retry = RNR_RETRY_FOR_EVER,
+    .rnr_retry = RDMA_RNR_RETRY,
     .max_rd_atomic = 1,
   };
   mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
@@ -197,20 +204,29 @@ static int make_ready(struct rdma_qp *qp, const struct rdma_facts *peer, int dsc
   return qp->api->modify_qp(qp->qp, &attributes, mask);
 }
 
-int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp) {
+int rdma_qp_meet(struct rdma_qp *qp, const struct rdma_facts *peer) {
+  static const char *const names[RDMA_TRANSPORTS] = { "RoCE", "InfiniBand", "iWARP" };
   const struct rdma_port *port = &qp->device->port;
-  if (peer->is_infiniband != port->is_infiniband) {
-    LOG_INFO("%s and the peer's device have other link layers (InfiniBand, Ethernet)", port->name);
+  if (peer->transport != transport_of(port)) {
+    LOG_INFO("%s speaks %s, and the peer's device %s", port->name, names[transport_of(port)],
+             names[peer->transport]);
     return -EPROTO;
   }
   qp->peer = *peer;
+  return 0;
+}
+
+int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp) {
+  if (rdma_qp_meet(qp, peer) != 0) {
+    return -EPROTO;
+  }
   int error = make_ready(qp, peer, dscp);
   if (error) {
     char text[RDMA_GID_TEXT_MAX];
     union ibv_gid gid;
     memcpy(gid.raw, peer->gid, RDMA_GID_BYTES);
-    LOG_INFO("%s: cannot connect a queue pair to %s: %s", port->name, rdma_gid_text(&gid, text),
-             strerror(error));
+    LOG_INFO("%s: cannot connect a queue pair to %s: %s", qp->device->port.name,
+             rdma_gid_text(&gid, text), strerror(error));
   }
   return -error;
 }
@@ -231,6 +247,7 @@ static void destroy(struct rdma_remains *remains) {
   struct rdma_qp *qp = LIST_ENTRY(remains, struct rdma_qp, remains);
   const struct verbs_api *api = qp->api;
   int error = qp->qp ? api->destroy_qp(qp->qp) : 0;
+  rdma_cm_free(qp->cm);
   error |= qp->cq ? api->destroy_cq(qp->cq) : 0;
   error |= qp->channel ? api->destroy_comp_channel(qp->channel) : 0;
   error |= qp->slots_mr ? api->dereg_mr(qp->slots_mr) : 0;

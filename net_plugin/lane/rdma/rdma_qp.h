@@ -2,7 +2,8 @@
 /* rdma_qp: a reliable-connected queue pair with its completion queue and its slots: pieces of
  * registered memory that are sent and received.
  *
- *   made (receives are posted) --connect--> CONNECTED --stop, or an error--> STOPPED --free--> gone
+ *   made (receives are posted) --connect, or rdma_cm.h--> CONNECTED --stop, or an error--> STOPPED
+ * --free--> gone
  *
  * Owns: all of that, and a hold on the device.  Threads: one at a time.
  * Blocks: new, connect and stop, as drivers do: a millisecond or so each. What free leaves is
@@ -23,6 +24,15 @@
 /* Sends, and for each a write before it. */
 #define RDMA_SEND_DEPTH (2 * RDMA_SLOTS)
 
+/* The peer writes, and nothing else. */
+#define RDMA_QP_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+#define RDMA_MIN_RNR_TIMER                                                                         \
+  12                     /* 0.64 ms, as NCCL has it; slots are counted, so it is not needed        \
+                          */
+#define RDMA_RNR_RETRY 7 /* for ever */
+
+struct rdma_cm;
+
 struct rdma_qp {
   struct rdma_remains remains;
   struct rdma_device *device;
@@ -40,13 +50,19 @@ struct rdma_qp {
   uint32_t psn;
   uint8_t key_index; /* told to the peer; whoever knows sets it before rdma_qp_facts */
   struct rdma_facts peer;
+  struct rdma_cm *cm; /* it is connected by rdma_cm.h; else NULL */
 };
 
 /* Takes over one hold on the device. is_sender: this side sends the data. */
 struct rdma_qp *rdma_qp_new(struct rdma_device *device, bool is_sender, char why[RDMA_WHY_MAX]);
 void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts);
-/* From now on the peer may send. dscp: -1 none. */
+/* Keeps what the peer tells. -EPROTO: its device is of another kind. */
+int rdma_qp_meet(struct rdma_qp *qp, const struct rdma_facts *peer);
+/* The same, and from now on the peer may send. dscp: -1 none. */
 int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp);
+/* For rdma_cm.c: what it is connected with, once it knows its peer. */
+uint32_t rdma_qp_flow_label(const struct rdma_qp *qp);
+int rdma_qp_traffic_class(const struct rdma_qp *qp, int dscp);
 /* After this, nothing reads or writes memory for it any more. */
 void rdma_qp_stop(struct rdma_qp *qp);
 /* Stops it, too; the rest may be done later. NULL: nothing happens. */

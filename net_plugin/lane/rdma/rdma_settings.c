@@ -11,6 +11,7 @@
 
 #include "common/log.h"
 #include "common/param.h"
+#include "net_plugin/lane/rdma/rdma_facts.h"
 
 /* 67 ms, and as devices count, up to four times that: with seven repetitions a queue pair whose
  * packets get lost is given up after 0.5 to 2 s, and its data goes another way. NCCL has 20, half a
@@ -167,6 +168,10 @@ void rdma_settings_read(struct rdma_settings *out) {
   }
   out->is_off = out->off_why != NULL;
   out->is_wanted = mode == PARAM_RDMA_ON;
+  int cm = param_enum(PARAM_RDMA_CM);
+  out->cm = cm == PARAM_RDMA_CM_ON    ? RDMA_CM_MUST
+            : cm == PARAM_RDMA_CM_OFF ? RDMA_CM_NEVER
+                                      : RDMA_CM_MAY;
   rdma_hca_rules_parse(variable("NCCL_IB_HCA"), &out->hcas);
   out->gid_index = (int)read_number("NCCL_IB_GID_INDEX", -1, 65535, -1);
   out->traffic_class = (int)read_number("NCCL_IB_TC", -1, 255, -1);

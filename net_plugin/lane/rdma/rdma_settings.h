@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_settings: NCCL's NCCL_IB_* variables and STRATUS_RDMA, with NCCL's meaning and defaults
- * (src/transport/net_ib/{init,connect}.cc at NVIDIA/nccl v2.30.7-1), but for a shorter timeout.
+/* rdma_settings: STRATUS_RDMA, STRATUS_RDMA_CM, and NCCL's NCCL_IB_* variables with NCCL's meaning
+ * and defaults (src/transport/net_ib/{init,connect}.cc at NVIDIA/nccl v2.30.7-1), but for a shorter
+ * timeout.
  *
  * Owns: nothing.  Threads: any.  Blocks: never.
  * Fails: cannot; a bad value is one WARN with what is accepted, and the default is kept. */
@@ -29,6 +30,7 @@ struct rdma_settings {
   bool is_off;         /* STRATUS_RDMA=off or NCCL_IB_DISABLE=1 */
   const char *off_why; /* which of them; NULL: it is not off */
   bool is_wanted;      /* STRATUS_RDMA=on: doing without is worth a warning */
+  uint8_t cm;          /* STRATUS_RDMA_CM as enum rdma_cm_wish, for devices that can do without */
   struct rdma_hca_rules hcas;
   int gid_index;         /* of RoCE ports; -1: chosen by itself, for each HCA */
   int traffic_class;     /* -1: the communicator's, or else 0 */

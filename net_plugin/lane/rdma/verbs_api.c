@@ -11,8 +11,8 @@
 
 #define VERBS(member, since, is_required)                                                          \
   { "ibv_" #member, since, offsetof(struct verbs_api, member), is_required }
-#define RDMACM(member)                                                                             \
-  { "rdma_" #member, "RDMACM_1.0", offsetof(struct rdmacm_api, member), true }
+#define RDMACM(member, since)                                                                      \
+  { "rdma_" #member, since, offsetof(struct rdmacm_api, member), true }
 
 static const struct dynlib_symbol verbs_symbols[] = {
   VERBS(get_device_list, "IBVERBS_1.1", true),
@@ -53,28 +53,24 @@ static const struct dynlib_symbol verbs_symbols[] = {
 static const char *const verbs_sonames[] = { "libibverbs.so.1", "libibverbs.so", NULL };
 
 static const struct dynlib_symbol cm_symbols[] = {
-  RDMACM(create_event_channel),
-  RDMACM(destroy_event_channel),
-  RDMACM(create_id),
-  RDMACM(destroy_id),
-  RDMACM(bind_addr),
-  RDMACM(resolve_addr),
-  RDMACM(resolve_route),
-  RDMACM(create_qp),
-  RDMACM(destroy_qp),
-  { "rdma_init_qp_attr", "RDMACM_1.2", offsetof(struct rdmacm_api, init_qp_attr), true },
-  RDMACM(connect),
-  RDMACM(listen),
-  RDMACM(accept),
-  RDMACM(reject),
-  RDMACM(disconnect),
-  RDMACM(migrate_id),
-  RDMACM(get_cm_event),
-  RDMACM(ack_cm_event),
-  RDMACM(event_str),
-  RDMACM(get_src_port),
-  RDMACM(get_dst_port),
-  RDMACM(set_option),
+  RDMACM(create_event_channel, "RDMACM_1.0"),
+  RDMACM(destroy_event_channel, "RDMACM_1.0"),
+  RDMACM(create_id, "RDMACM_1.0"),
+  RDMACM(destroy_id, "RDMACM_1.0"),
+  RDMACM(bind_addr, "RDMACM_1.0"),
+  RDMACM(resolve_addr, "RDMACM_1.0"),
+  RDMACM(resolve_route, "RDMACM_1.0"),
+  RDMACM(init_qp_attr, "RDMACM_1.2"),
+  RDMACM(connect, "RDMACM_1.0"),
+  RDMACM(establish, "RDMACM_1.2"),
+  RDMACM(listen, "RDMACM_1.0"),
+  RDMACM(accept, "RDMACM_1.0"),
+  RDMACM(reject, "RDMACM_1.0"),
+  RDMACM(get_cm_event, "RDMACM_1.0"),
+  RDMACM(ack_cm_event, "RDMACM_1.0"),
+  RDMACM(event_str, "RDMACM_1.0"),
+  RDMACM(get_src_port, "RDMACM_1.0"),
+  RDMACM(set_option, "RDMACM_1.0"),
   { 0 },
 };
 static const char *const cm_sonames[] = { "librdmacm.so.1", "librdmacm.so", NULL };

@@ -19,7 +19,7 @@
 #include <rdma/rdma_cma.h>
 #include <string.h>
 
-/* librdmacm, members named without rdma_. */
+/* librdmacm (rdma-core 23 or later), members named without rdma_. */
 struct rdmacm_api {
   struct rdma_event_channel *(*create_event_channel)(void);
   void (*destroy_event_channel)(struct rdma_event_channel *channel);
@@ -30,20 +30,16 @@ struct rdmacm_api {
   int (*resolve_addr)(struct rdma_cm_id *id, struct sockaddr *source, struct sockaddr *destination,
                       int timeout_ms);
   int (*resolve_route)(struct rdma_cm_id *id, int timeout_ms);
-  int (*create_qp)(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attributes);
-  void (*destroy_qp)(struct rdma_cm_id *id);
   int (*init_qp_attr)(struct rdma_cm_id *id, struct ibv_qp_attr *attributes, int *mask);
   int (*connect)(struct rdma_cm_id *id, struct rdma_conn_param *parameters);
+  int (*establish)(struct rdma_cm_id *id);
   int (*listen)(struct rdma_cm_id *id, int backlog);
   int (*accept)(struct rdma_cm_id *id, struct rdma_conn_param *parameters);
   int (*reject)(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_bytes);
-  int (*disconnect)(struct rdma_cm_id *id);
-  int (*migrate_id)(struct rdma_cm_id *id, struct rdma_event_channel *channel);
   int (*get_cm_event)(struct rdma_event_channel *channel, struct rdma_cm_event **event);
   int (*ack_cm_event)(struct rdma_cm_event *event);
   const char *(*event_str)(enum rdma_cm_event_type event);
   __be16 (*get_src_port)(struct rdma_cm_id *id);
-  __be16 (*get_dst_port)(struct rdma_cm_id *id);
   int (*set_option)(struct rdma_cm_id *id, int level, int name, void *value, size_t value_bytes);
 };
 

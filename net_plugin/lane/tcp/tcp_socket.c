@@ -253,7 +253,7 @@ void tcp_socket_bind_accepted(int fd, const struct nic *nic, const struct sockad
   }
 }
 
-static void set_port(struct sockaddr_storage *address, unsigned port) {
+void tcp_address_set_port(struct sockaddr_storage *address, unsigned port) {
   if (address->ss_family == AF_INET6) {
     ((struct sockaddr_in6 *)address)->sin6_port = htons((uint16_t)port);
   } else {
@@ -294,7 +294,7 @@ int tcp_socket_listen(const struct nic *nic, struct sockaddr_storage *address) {
   port_range(&low, &high);
   for (unsigned port = low; port <= high && error == EADDRINUSE; port++) {
     *address = nic->address;
-    set_port(address, port);
+    tcp_address_set_port(address, port);
     error = 0;
     if (bind(fd, (struct sockaddr *)address, nic->address_bytes) != 0 ||
         listen(fd, LISTEN_BACKLOG) != 0) {

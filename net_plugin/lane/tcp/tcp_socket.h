@@ -36,6 +36,7 @@ int tcp_socket_listen(const struct nic *nic, struct sockaddr_storage *address);
 const char *tcp_address_text(const struct sockaddr_storage *address, char text[TCP_ADDRESS_TEXT]);
 /* A link-local IPv6 address is reached through this NIC; others are left alone. */
 void tcp_address_set_scope(struct sockaddr_storage *address, const struct nic *nic);
+void tcp_address_set_port(struct sockaddr_storage *address, unsigned port);
 /* In the NIC's subnet, as far as that is known. */
 bool tcp_address_is_near(const struct sockaddr_storage *address, const struct nic *nic);
 socklen_t tcp_address_bytes(const struct sockaddr_storage *address);

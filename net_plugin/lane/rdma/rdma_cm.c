@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See rdma_cm.h. Events are copied and acknowledged at once, since an identifier cannot be
+ * destroyed before. iWARP's kernel side moves the queue pair by itself; for the others, what
+ * librdmacm says is handed to ibv_modify_qp. */
+#include "net_plugin/lane/rdma/rdma_cm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/hash.h"
+#include "common/log.h"
+#include "net_plugin/lane/rdma/rdma_qp.h"
+#include "net_plugin/lane/tcp/tcp_socket.h"
+
+#define PHASE_MS 1000 /* for an address, and for a route */
+#define PATIENCE_S 10 /* of the listening side; the dialling side has less */
+#define BACKLOG 8
+#define EVENTS_MOST 16 /* at a time: strangers must not keep others waiting */
+#define STRANGER_INTERVAL_NS (30 * NS_PER_S)
+/* Marks of the kernel's own in what rdma_init_qp_attr says about RoCE; ibv_modify_qp refuses them.
+ */
+#define KERNEL_BITS 0xE00000
+
+struct rdma_cm {
+  const struct rdmacm_api *api;
+  struct rdma_event_channel *channel;
+  struct rdma_cm_id *listener; /* until the peer's request has come */
+  struct rdma_cm_id *id;
+  int deadline_fd;
+  bool is_dialler, is_connected;
+  struct rdma_cm_tokens tokens;
+};
+
+/* What there is of an event after it was acknowledged. */
+struct seen {
+  struct rdma_cm_id *id;
+  enum rdma_cm_event_type type;
+  int status;
+  uint32_t number; /* of the peer's queue pair; 0: not told */
+  uint8_t token[RDMA_CM_TOKEN_BYTES];
+};
+
+static int failed(const struct rdma_qp *qp, const char *what, int error) {
+  LOG_INFO("%s: librdmacm cannot %s: %s", qp->device->port.name, what, strerror(-error));
+  return error;
+}
+
+bool rdma_cm_is_connected(const struct rdma_cm *cm) {
+  return cm->is_connected;
+}
+
+int rdma_cm_event_fd(const struct rdma_cm *cm) {
+  return cm->channel->fd;
+}
+
+int rdma_cm_deadline_fd(const struct rdma_cm *cm) {
+  return cm->deadline_fd;
+}
+
+/* ---- life ---- */
+
+static int make(struct rdma_qp *qp, const struct rdma_facts *peer,
+                const struct rdma_cm_tokens *tokens) {
+  int error = rdma_qp_meet(qp, peer);
+  if (error) {
+    return error;
+  }
+  const struct rdmacm_api *api = verbs_api_cm();
+  if (!api) {
+    LOG_INFO("%s: the peer wants librdmacm: %s", qp->device->port.name, verbs_api_reason());
+    return -ENOENT;
+  }
+  struct rdma_cm *cm = calloc(1, sizeof(*cm));
+  if (!cm) {
+    return -ENOMEM;
+  }
+  qp->cm = cm;
+  cm->api = api;
+  cm->tokens = *tokens;
+  cm->deadline_fd = -1;
+  errno = 0;
+  cm->channel = api->create_event_channel();
+  if (!cm->channel ||
+      fcntl(cm->channel->fd, F_SETFL, fcntl(cm->channel->fd, F_GETFL) | O_NONBLOCK) != 0) {
+    return failed(qp, "create an event channel (is there /dev/infiniband/rdma_cm?)",
+                  errno ? -errno : -ENODEV);
+  }
+  fcntl(cm->channel->fd, F_SETFD, FD_CLOEXEC);
+  return 0;
+}
+
+static void destroy_id(const struct rdma_cm *cm, struct rdma_cm_id **id) {
+  if (*id && cm->api->destroy_id(*id) != 0) {
+    LOG_TRACE("librdmacm does not give up an identifier: %s", strerror(errno));
+  }
+  *id = NULL;
+}
+
+void rdma_cm_free(struct rdma_cm *cm) {
+  if (!cm) {
+    return;
+  }
+  destroy_id(cm, &cm->listener);
+  destroy_id(cm, &cm->id);
+  if (cm->channel) {
+    cm->api->destroy_event_channel(cm->channel);
+  }
+  if (cm->deadline_fd >= 0) {
+    close(cm->deadline_fd);
+  }
+  hash_wipe(&cm->tokens, sizeof(cm->tokens));
+  free(cm);
+}
+
+/* It finds the device by the address, where another one may have it, too. */
+static bool is_on_device(const struct rdma_qp *qp, const struct rdma_cm_id *id) {
+  const struct rdma_port *port = &qp->device->port;
+  bool is_same =
+      id->verbs && !strcmp(id->verbs->device->name, port->name) && id->port_num == port->port;
+  if (!is_same) {
+    LOG_INFO("%s port %u does not have the address of its NIC: librdmacm finds %s port %u there",
+             port->name, port->port, id->verbs ? id->verbs->device->name : "no device",
+             id->port_num);
+  }
+  return is_same;
+}
+
+/* ---- the queue pair ---- */
+
+static int move(struct rdma_qp *qp, enum ibv_qp_state state) {
+  const struct rdma_settings *settings = &qp->device->settings;
+  struct ibv_qp_attr attributes = { .qp_state = state };
+  int mask = 0;
+  if (qp->cm->api->init_qp_attr(qp->cm->id, &attributes, &mask) != 0) {
+    return -errno;
+  }
+  mask &= ~KERNEL_BITS;
+  attributes.qp_access_flags = RDMA_QP_ACCESS;
+  attributes.min_rnr_timer = RDMA_MIN_RNR_TIMER;
+  attributes.timeout = settings->timeout;
+  if (settings->service_level >= 0) {
+    attributes.ah_attr.sl = (uint8_t)settings->service_level;
+  }
+  if (qp->device->port.traits.has_flow_label) {
+    attributes.ah_attr.grh.flow_label = rdma_qp_flow_label(qp);
+  }
+  return mask ? -qp->api->modify_qp(qp->qp, &attributes, mask) : 0;
+}
+
+static int move_to_ready(struct rdma_qp *qp) {
+  int error = move(qp, IBV_QPS_INIT); /* its partition */
+  error = error ? error : move(qp, IBV_QPS_RTR);
+  return error ? error : move(qp, IBV_QPS_RTS);
+}
+
+static struct rdma_conn_param parameters(const struct rdma_qp *qp,
+                                         const uint8_t token[RDMA_CM_TOKEN_BYTES]) {
+  return (struct rdma_conn_param){ .private_data = token,
+                                   .private_data_len = RDMA_CM_TOKEN_BYTES,
+                                   .responder_resources = 1,
+                                   .initiator_depth = 1,
+                                   .retry_count = qp->device->settings.retry_count,
+                                   .rnr_retry_count = RDMA_RNR_RETRY,
+                                   .qp_num = qp->qp->qp_num };
+}
+
+/* Is it the peer of the handshake, and that queue pair? */
+static bool is_peer(const struct rdma_qp *qp, const struct seen *seen,
+                    const uint8_t token[RDMA_CM_TOKEN_BYTES]) {
+  return hash_is_equal(seen->token, token, RDMA_CM_TOKEN_BYTES) &&
+         (qp->device->port.is_iwarp || seen->number == qp->peer.number);
+}
+
+/* ---- the listening side ---- */
+
+int rdma_cm_listen(struct rdma_qp *qp, const struct rdma_facts *peer,
+                   const struct sockaddr_storage *at, const struct rdma_cm_tokens *tokens,
+                   uint16_t *port) {
+  struct sockaddr_storage address = *at;
+  const struct itimerspec patience = { .it_value.tv_sec = PATIENCE_S };
+  int error = make(qp, peer, tokens);
+  if (error) {
+    return error;
+  }
+  struct rdma_cm *cm = qp->cm;
+  tcp_address_set_port(&address, 0);
+  if (cm->api->create_id(cm->channel, &cm->listener, NULL, RDMA_PS_TCP) != 0 ||
+      cm->api->bind_addr(cm->listener, (struct sockaddr *)&address) != 0) {
+    return failed(qp, "take the NIC's address", -errno);
+  }
+  if (!is_on_device(qp, cm->listener)) {
+    return -ENODEV;
+  }
+  cm->deadline_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+  if (cm->deadline_fd < 0 || timerfd_settime(cm->deadline_fd, 0, &patience, NULL) != 0 ||
+      cm->api->listen(cm->listener, BACKLOG) != 0) {
+    return failed(qp, "listen", -errno);
+  }
+  *port = be16toh(cm->api->get_src_port(cm->listener));
+  return 0;
+}
+
+static void reject(const struct rdma_qp *qp, struct rdma_cm_id *id) {
+  LOG_WARN_EVERY(STRANGER_INTERVAL_NS, "%s: rejected a queue pair that does not belong to this job",
+                 qp->device->port.name);
+  qp->cm->api->reject(id, NULL, 0);
+  destroy_id(qp->cm, &id);
+}
+
+static int take_request(struct rdma_qp *qp, const struct seen *seen) {
+  struct rdma_cm *cm = qp->cm;
+  if (!cm->listener || cm->id || !is_peer(qp, seen, cm->tokens.request)) {
+    reject(qp, seen->id);
+    return 0;
+  }
+  cm->id = seen->id;
+  destroy_id(cm, &cm->listener);
+  if (!is_on_device(qp, cm->id)) {
+    return -ENODEV;
+  }
+  struct rdma_conn_param answer = parameters(qp, cm->tokens.answer);
+  int error = move_to_ready(qp);
+  if (!error && cm->api->accept(cm->id, &answer) != 0) {
+    error = -errno;
+  }
+  return error ? failed(qp, "accept", error) : 0;
+}
+
+static int look_at_deadline(const struct rdma_qp *qp) {
+  uint64_t times;
+  struct rdma_cm *cm = qp->cm;
+  if (cm->deadline_fd < 0) {
+    return 0;
+  }
+  if (!cm->is_connected) {
+    return read(cm->deadline_fd, &times, sizeof(times)) < 0 ? 0 : failed(qp, "accept", -ETIMEDOUT);
+  }
+  close(cm->deadline_fd);
+  cm->deadline_fd = -1;
+  return 0;
+}
+
+/* ---- the dialling side ---- */
+
+static void set_traffic_class(const struct rdma_qp *qp, int dscp) {
+  uint8_t class = (uint8_t)rdma_qp_traffic_class(qp, dscp);
+  if (class && qp->cm->api->set_option(qp->cm->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &class,
+                                       sizeof(class)) != 0) {
+    LOG_TRACE("%s: librdmacm sets no traffic class: %s", qp->device->port.name, strerror(errno));
+  }
+}
+
+int rdma_cm_connect(struct rdma_qp *qp, const struct rdma_facts *peer,
+                    const struct sockaddr_storage *from, const struct sockaddr_storage *to,
+                    const struct rdma_cm_tokens *tokens, int dscp) {
+  struct sockaddr_storage source = *from, target = *to;
+  int error = make(qp, peer, tokens);
+  if (error) {
+    return error;
+  }
+  struct rdma_cm *cm = qp->cm;
+  cm->is_dialler = true;
+  tcp_address_set_port(&source, 0);
+  if (cm->api->create_id(cm->channel, &cm->id, NULL, RDMA_PS_TCP) != 0) {
+    return failed(qp, "make an identifier", -errno);
+  }
+  set_traffic_class(qp, dscp);
+  if (cm->api->resolve_addr(cm->id, (struct sockaddr *)&source, (struct sockaddr *)&target,
+                            PHASE_MS) != 0) {
+    return failed(qp, "resolve the peer's address", -errno);
+  }
+  return 0;
+}
+
+static int find_route(const struct rdma_qp *qp) {
+  const struct rdma_cm *cm = qp->cm;
+  if (!is_on_device(qp, cm->id)) {
+    return -ENODEV;
+  }
+  return cm->api->resolve_route(cm->id, PHASE_MS) ? failed(qp, "find a route", -errno) : 0;
+}
+
+static int request(const struct rdma_qp *qp) {
+  const struct rdma_cm *cm = qp->cm;
+  struct rdma_conn_param asked = parameters(qp, cm->tokens.request);
+  return cm->api->connect(cm->id, &asked) ? failed(qp, "connect", -errno) : 0;
+}
+
+/* must_establish: the queue pair is still to be moved, and the peer to be told. */
+static int take_answer(struct rdma_qp *qp, const struct seen *seen, bool must_establish) {
+  struct rdma_cm *cm = qp->cm;
+  if (!is_peer(qp, seen, cm->tokens.answer)) {
+    LOG_INFO("%s: what answered for the peer's queue pair is not the peer", qp->device->port.name);
+    return -EKEYREJECTED;
+  }
+  int error = must_establish ? move_to_ready(qp) : 0;
+  if (!error && must_establish && cm->api->establish(cm->id) != 0) {
+    error = -errno;
+  }
+  cm->is_connected = !error;
+  return error ? failed(qp, "connect", error) : 0;
+}
+
+/* ---- events ---- */
+
+static int event_failed(const struct rdma_qp *qp, const struct seen *seen) {
+  const char *text = qp->cm->api->event_str(seen->type);
+  LOG_AT(qp->cm->is_connected ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO, "%s: librdmacm: %s (%d)",
+         qp->device->port.name, text, seen->status);
+  switch (seen->type) {
+  case RDMA_CM_EVENT_DEVICE_REMOVAL:
+    rdma_device_lose(qp->device, text);
+    return -ENODEV;
+  case RDMA_CM_EVENT_REJECTED:
+    return -ECONNREFUSED;
+  case RDMA_CM_EVENT_DISCONNECTED:
+    return -ECONNRESET;
+  default:
+    return -EHOSTUNREACH;
+  }
+}
+
+static int take(struct rdma_qp *qp, const struct seen *seen) {
+  struct rdma_cm *cm = qp->cm;
+  switch (seen->type) {
+  case RDMA_CM_EVENT_ADDR_RESOLVED:
+    return find_route(qp);
+  case RDMA_CM_EVENT_ROUTE_RESOLVED:
+    return request(qp);
+  case RDMA_CM_EVENT_CONNECT_REQUEST:
+    return take_request(qp, seen);
+  case RDMA_CM_EVENT_CONNECT_RESPONSE:
+    return take_answer(qp, seen, true);
+  case RDMA_CM_EVENT_ESTABLISHED:
+    cm->is_connected |= !cm->is_dialler;
+    return cm->is_connected ? 0 : take_answer(qp, seen, false); /* iWARP's only answer */
+  case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+  case RDMA_CM_EVENT_ADDR_CHANGE: /* of a bond: the queue pair tells if it minds */
+    return 0;
+  default:
+    return event_failed(qp, seen);
+  }
+}
+
+static void look(const struct rdma_cm_event *event, struct seen *seen) {
+  const struct rdma_conn_param *told = &event->param.conn;
+  *seen = (struct seen){ .id = event->id, .type = event->event, .status = event->status };
+  if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST ||
+      event->event == RDMA_CM_EVENT_CONNECT_RESPONSE || event->event == RDMA_CM_EVENT_ESTABLISHED) {
+    seen->number = told->qp_num;
+    if (told->private_data && told->private_data_len >= RDMA_CM_TOKEN_BYTES) {
+      memcpy(seen->token, told->private_data, RDMA_CM_TOKEN_BYTES);
+    }
+  }
+}
+
+int rdma_cm_advance(struct rdma_qp *qp) {
+  const struct rdma_cm *cm = qp->cm;
+  struct rdma_cm_event *event;
+  int error = 0;
+  for (int i = 0; i < EVENTS_MOST && !error; i++) {
+    if (cm->api->get_cm_event(cm->channel, &event) != 0) {
+      error = errno == EAGAIN || errno == EINTR ? 0 : failed(qp, "tell what happens", -errno);
+      break;
+    }
+    struct seen seen;
+    look(event, &seen);
+    cm->api->ack_cm_event(event);
+    error = take(qp, &seen);
+  }
+  return error ? error : look_at_deadline(qp);
+}

@@ -19,7 +19,6 @@
 #include <stdint.h>
 
 #include "net_plugin/lane/lane_crypto.h"
-#include "net_plugin/lane/rdma/rdma_cm.h"
 #include "net_plugin/setup/handshake.h"
 
 #define AUTH_SECRET_BYTES 16 /* in NCCL's handle */

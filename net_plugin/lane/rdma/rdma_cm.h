@@ -19,17 +19,10 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "net_plugin/lane/rdma/rdma_facts.h"
+
 struct rdma_cm;
-struct rdma_facts;
 struct rdma_qp;
-
-/* As much as a request of InfiniBand has room for, and some to spare. */
-#define RDMA_CM_TOKEN_BYTES 32
-
-/* What each side shows to prove that it belongs to this incarnation of this lane. */
-struct rdma_cm_tokens {
-  uint8_t request[RDMA_CM_TOKEN_BYTES], answer[RDMA_CM_TOKEN_BYTES];
-};
 
 /* Waits for the peer at this address, at a port of its own, for some seconds. */
 int rdma_cm_listen(struct rdma_qp *qp, const struct rdma_facts *peer,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_facts: what one side tells the other of its queue pair, so that the two can be connected: a
- * plain value, which travels in the handshake. PURE.
- * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
+/* rdma_facts: what one side tells the other of its queue pair, so that the two can be connected:
+ * plain values, most of which travel in the handshake. PURE. Owns: nothing.  Threads: any.  Blocks:
+ * never.  Fails: cannot. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_FACTS_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_FACTS_H
 
@@ -28,6 +28,15 @@ struct rdma_facts {
   uint32_t slot_bytes; /* of each */
   uint8_t key_index;   /* which key of a target is for this device */
   uint8_t cm;          /* enum rdma_cm_wish */
+};
+
+/* A request of InfiniBand has room for 56. */
+#define RDMA_CM_TOKEN_BYTES 32
+
+/* What each side shows to librdmacm's messages, to prove that it belongs to this incarnation of
+ * this lane. */
+struct rdma_cm_tokens {
+  uint8_t request[RDMA_CM_TOKEN_BYTES], answer[RDMA_CM_TOKEN_BYTES];
 };
 
 #endif

@@ -44,6 +44,87 @@ static int compare_samples(const void *left, const void *right) {
   return 0;
 }
 
+/* ---- runs ---- */
+
+static int compare_runs(const void *left, const void *right) {
+  const struct sample *a = left, *b = right;
+  COMPARE(a->collective, b->collective)
+  COMPARE(a->nodes, b->nodes)
+  COMPARE(a->ppn, b->ppn)
+  COMPARE(a->bytes, b->bytes)
+  int run = strcmp(a->run, b->run);
+  if (run != 0) {
+    return run;
+  }
+  COMPARE(b->is_default, a->is_default)
+  return 0;
+}
+
+static bool is_same_size(const struct sample *a, const struct sample *b) {
+  return a->collective == b->collective && a->nodes == b->nodes && a->ppn == b->ppn &&
+         a->bytes == b->bytes;
+}
+
+/* What NCCL's own choice took in the run whose samples begin here; 0: it was not measured there. */
+static double default_of_run(const struct sample *samples, size_t count) {
+  double values[BLOCKS_MAX];
+  size_t found = 0;
+  for (size_t i = 0; i < count && found < BLOCKS_MAX && samples[i].is_default &&
+                     strcmp(samples[i].run, samples[0].run) == 0;
+       i++) {
+    values[found++] = samples[i].median_us;
+  }
+  return interpolate_median(values, found);
+}
+
+static size_t end_of_run(const struct sample *samples, size_t count) {
+  size_t end = 1;
+  while (end < count && strcmp(samples[end].run, samples[0].run) == 0) {
+    end++;
+  }
+  return end;
+}
+
+/* Samples of one size, by run. Runs are hours or hosts apart, so that a cell of one is compared
+ * with NCCL's choice of the same one only: each run is scaled until all have the same default, and
+ * what belongs to a run without one is left out. Returns how many are left. */
+static size_t level_size(struct sample *samples, size_t count, struct sample *to) {
+  double values[BLOCKS_MAX];
+  size_t runs = 0, kept = 0, end;
+  for (size_t start = 0; start < count; start += end) {
+    end = end_of_run(samples + start, count - start);
+    double us = default_of_run(samples + start, end);
+    if (us > 0 && runs < BLOCKS_MAX) {
+      values[runs++] = us;
+    }
+  }
+  double common_us = interpolate_median(values, runs);
+  for (size_t start = 0; start < count; start += end) {
+    end = end_of_run(samples + start, count - start);
+    double us = default_of_run(samples + start, end);
+    double scale = us > 0 ? common_us / us : 1;
+    for (size_t i = start; i < start + end && (us > 0 || runs == 0); i++) {
+      to[kept] = samples[i];
+      to[kept].median_us *= scale;
+      to[kept++].mad_us *= scale;
+    }
+  }
+  return kept;
+}
+
+static size_t level_runs(struct sample *samples, size_t count) {
+  size_t kept = 0;
+  qsort(samples, count, sizeof *samples, compare_runs);
+  for (size_t start = 0, end; start < count; start = end) {
+    for (end = start + 1; end < count && is_same_size(&samples[start], &samples[end]); end++) {
+    }
+    kept += level_size(samples + start, end - start, samples + kept);
+  }
+  return kept;
+}
+
+/* ---- points ---- */
+
 /* One point of `count` samples of one size. */
 static struct curve_point make_point(const struct sample *samples, size_t count) {
   double values[BLOCKS_MAX];
@@ -61,7 +142,7 @@ static struct curve_point make_point(const struct sample *samples, size_t count)
     values[i] = fabs(samples[i].median_us - us);
   }
   /* Blocks that differ more than their calls do have met something that lasts. */
-  double between = blocks > 2 ? median_error * interpolate_median(values, blocks) / us : 0;
+  double between = blocks > 1 ? median_error * interpolate_median(values, blocks) / us : 0;
   within = sqrt(within / (double)blocks);
   return (struct curve_point){
     .bytes = samples[0].bytes,
@@ -128,6 +209,7 @@ int curves_make(const struct sample *samples, size_t count, struct curves *out) 
     return -ENOMEM;
   }
   memcpy(sorted, samples, count * sizeof *sorted);
+  count = level_runs(sorted, count);
   qsort(sorted, count, sizeof *sorted, compare_samples);
   int result = fill_curves(sorted, count, out);
   free(sorted);

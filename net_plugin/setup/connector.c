@@ -8,6 +8,7 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/version.h"
+#include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/attempt.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/secret.h"
@@ -33,6 +34,9 @@ static int start(const struct nic *nics, unsigned count, int dscp, uint8_t handl
     error = secret_load();
   }
   if (!error) {
+    for (unsigned i = 0; i < route.remote.count; i++) {
+      route.is_own[i] = tcp_address_is_own(&route.remote.addresses[i]);
+    }
     paths_find(&route.paths, nics, count, route.remote.addresses, route.remote.count);
     error = attempt_start(&route, dscp, &number);
   }

@@ -71,7 +71,9 @@ void peering_choose(const struct peering_route *route, unsigned lane, unsigned t
   struct path path = paths_choose(&route->paths, lane, turn);
   *nic = route->nics[path.nic];
   *address = &route->remote.addresses[path.address];
-  nic->has_neighbours = nic->has_neighbours && binding == PEERING_BIND_DEVICE;
+  /* What this host answers to itself comes through no NIC. */
+  nic->has_neighbours =
+      nic->has_neighbours && binding == PEERING_BIND_DEVICE && !route->is_own[path.address];
   if (binding == PEERING_BIND_NOTHING) {
     nic->address.ss_family = AF_UNSPEC; /* fits no peer, so nothing is bound */
   }

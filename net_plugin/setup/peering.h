@@ -6,6 +6,8 @@
 #ifndef NET_PLUGIN_SETUP_PEERING_H
 #define NET_PLUGIN_SETUP_PEERING_H
 
+#include <stdbool.h>
+
 #include "net_plugin/engine/connection.h"
 #include "net_plugin/setup/auth.h"
 #include "net_plugin/setup/handle.h"
@@ -16,7 +18,8 @@ struct peering_route {
   struct nic nics[NIC_MAX_FUSED];
   unsigned nic_count;
   struct handle remote;
-  struct paths paths; /* between them */
+  bool is_own[HANDLE_ADDRESSES]; /* the address is one of this host's */
+  struct paths paths;            /* between them */
 };
 
 /* Makes the connection of an agreed handshake. route: sender only, else NULL. Its

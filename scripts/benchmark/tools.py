@@ -33,9 +33,7 @@ def library_path():
 
 
 def environment(transport, extra):
-    # On a busy machine a thread that yields as NCCL's do can wait for seconds: no reason to give a peer up.
     return {"LD_LIBRARY_PATH": library_path(), "NCCL_IB_DISABLE": "1", "NCCL_SOCKET_IFNAME": "eth",
-            "STRATUS_LINK_TIMEOUT": "60s",
             **TRANSPORTS[transport][1], **(extra or {})}
 
 

@@ -24,6 +24,7 @@
 #ifndef TCP_RTO_MAX_MS
 #define TCP_RTO_MAX_MS 44 /* Linux 6.15 */
 #endif
+#define LOOPBACK_INDEX 1      /* of every network namespace; the peer is on this host */
 #define RTO_MAX_LEAST_MS 1000 /* what the kernel takes */
 #define RTO_MAX_MOST_MS 15000
 
@@ -149,7 +150,7 @@ static bool ip_match(const struct sockaddr_storage *a, const struct sockaddr_sto
 }
 
 /* The kernel talks to an address of its own from that very address. */
-static bool is_own_address(const struct sockaddr_storage *address) {
+bool tcp_address_is_own(const struct sockaddr_storage *address) {
   struct sockaddr_storage source = { 0 };
   socklen_t bytes = sizeof source;
   int fd = socket(address->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -177,10 +178,10 @@ bool tcp_socket_can_bind_device(const struct nic *nic) {
 }
 
 /* Where two NICs are in one subnet, routing sends everything through the first, whatever the
- * source address is. Not for a peer on this host: what it answers comes through no NIC. */
-static void bind_device(int fd, const struct nic *nic, const struct sockaddr_storage *peer) {
+ * source address is. */
+static void bind_device(int fd, const struct nic *nic) {
   static atomic_bool has_told;
-  if (!nic->has_neighbours || is_own_address(peer)) {
+  if (!nic->has_neighbours) {
     return;
   }
   int error = set_device(fd, nic);
@@ -190,7 +191,7 @@ static void bind_device(int fd, const struct nic *nic, const struct sockaddr_sto
   }
 }
 
-void tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_storage *peer) {
+void tcp_socket_bind_nic(int fd, const struct nic *nic) {
   int one = 1;
   /* The port is chosen at connect, when the kernel knows the peer: ports are not used up by
    * binding. */
@@ -206,7 +207,7 @@ void tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_st
                    nic->name, strerror(errno));
     return;
   }
-  bind_device(fd, nic, peer);
+  bind_device(fd, nic);
 }
 
 /* The interface through which the connection was opened; 0 if the kernel does not tell. It keeps
@@ -238,13 +239,13 @@ static unsigned arrival_index(int fd, int family) {
 
 void tcp_socket_bind_accepted(int fd, const struct nic *nic, const struct sockaddr_storage *peer) {
   unsigned index = arrival_index(fd, peer->ss_family);
-  if (index == nic->index) {
-    bind_device(fd, nic, peer);
+  if (index == nic->index) { /* so the peer is on another host, or the NIC has no neighbours */
+    bind_device(fd, nic);
     return;
   }
   char name[IF_NAMESIZE] = "?", text[TCP_ADDRESS_TEXT];
-  if (index && tcp_address_is_near(peer, nic) && !is_own_address(peer) &&
-      if_indextoname(index, name)) {
+  if (index && index != LOOPBACK_INDEX && tcp_address_is_near(peer, nic) &&
+      !tcp_address_is_own(peer) && if_indextoname(index, name)) {
     LOG_WARN_EVERY(WARN_INTERVAL_NS,
                    "a flow from %s to the address of %s came in through %s: %s answers for both, "
                    "so %s stays empty. With several NICs in one subnet set sysctl "

@@ -19,10 +19,10 @@ int tcp_socket_open(int family);
  * parameters say. dscp: -1 leaves it. */
 void tcp_socket_tune(int fd, int family, int dscp);
 /* Before connect: binds the socket to the NIC's address, so that routing can follow it, and to the
- * NIC itself, so that flows leave by it whatever routing says. The latter is not tried for a peer
- * on this host or a NIC without neighbours (loopback, dummy), and done without where the kernel
- * refuses it (before Linux 5.7 it takes CAP_NET_RAW). */
-void tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_storage *peer);
+ * NIC itself, so that flows leave by it whatever routing says. The latter is not tried for a NIC
+ * without neighbours (loopback, dummy; the caller says so of a peer on this host, too), and done
+ * without where the kernel refuses it (before Linux 5.7 it takes CAP_NET_RAW). */
+void tcp_socket_bind_nic(int fd, const struct nic *nic);
 /* Whether the latter works here, for this NIC. */
 bool tcp_socket_can_bind_device(const struct nic *nic);
 /* After accept: the same, if the flow came in through the NIC that has the address; else one
@@ -39,6 +39,8 @@ void tcp_address_set_scope(struct sockaddr_storage *address, const struct nic *n
 void tcp_address_set_port(struct sockaddr_storage *address, unsigned port);
 /* In the NIC's subnet, as far as that is known. */
 bool tcp_address_is_near(const struct sockaddr_storage *address, const struct nic *nic);
+/* One of this host's: the kernel is asked, by a socket. */
+bool tcp_address_is_own(const struct sockaddr_storage *address);
 socklen_t tcp_address_bytes(const struct sockaddr_storage *address);
 
 #endif

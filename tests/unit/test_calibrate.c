@@ -77,10 +77,10 @@ static void a_list_of_hosts(void **state) {
 }
 
 /* A program named mpirun that says who it is. */
-static void make_mpirun(char path[64], char directory[32], const char *says) {
+static void make_mpirun(char path[64], char directory[32], const char *name, const char *says) {
   strcpy(directory, "/tmp/test-calibrate-XXXXXX");
   assert_non_null(mkdtemp(directory));
-  snprintf(path, 64, "%s/mpirun", directory);
+  snprintf(path, 64, "%s/%s", directory, name);
   FILE *file = fopen(path, "w");
   assert_non_null(file);
   fprintf(file, "#!/bin/sh\necho '%s'\n", says);
@@ -91,18 +91,21 @@ static void make_mpirun(char path[64], char directory[32], const char *says) {
 static void mpirun_of_open_mpi_and_of_hydra(void **state) {
   (void)state;
   static const struct {
-    const char *says, *expected;
+    const char *name, *says, *expected;
   } cases[] = {
-    { "mpirun (Open MPI) 4.1.4",
+    { "mpirun", "mpirun (Open MPI) 4.1.4",
       " -x STRATUS_MODE -x STRATUS_CALIBRATE -np 16 -N 8 /opt/all_gather_perf -g 1 -b 8 -e 4096 -f "
       "8 -n 20 -w 0 -c 0 -I 1 -J /w/x.json" },
-    { "HYDRA build details:",
+    { "mpiexec.openmpi", "mpirun (Open MPI) 4.1.4",
+      " -x STRATUS_MODE -x STRATUS_CALIBRATE -np 16 -N 8 /opt/all_gather_perf -g 1 -b 8 -e 4096 -f "
+      "8 -n 20 -w 0 -c 0 -I 1 -J /w/x.json" },
+    { "mpirun", "HYDRA build details:",
       " -np 16 -N 8 /opt/all_gather_perf -g 1 -b 8 -e 4096 -f 8 -n 20 -w 0 -c 0 -I 1 -J "
       "/w/x.json" },
   };
-  for (size_t i = 0; i < 2; i++) {
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char path[64], directory[32];
-    make_mpirun(path, directory, cases[i].says);
+    make_mpirun(path, directory, cases[i].name, cases[i].says);
     char *command[] = { path, "-np", "16", "-N", "8", "/opt/all_reduce_perf", "-g", "1" };
     struct launch launch = { 0 };
     assert_true(launch_choose(&launch, NULL, command, 8, why_not));

@@ -18,9 +18,11 @@ static const char *base_name(const char *path) {
 
 /* ---- which way ---- */
 
+/* Debian's mpirun.openmpi is an mpirun, too. */
 static bool is_one_of(const char *name, const char *const *names) {
+  size_t length = strcspn(name, ".");
   for (; *names; names++) {
-    if (strcmp(name, *names) == 0) {
+    if (strlen(*names) == length && strncmp(name, *names, length) == 0) {
       return true;
     }
   }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/name_list.h"
 
 struct interface_wishes interface_read_wishes(void) {
   return (struct interface_wishes){
@@ -100,68 +101,11 @@ int interface_list(struct interface out[INTERFACE_MAX]) {
   return count;
 }
 
-/* ---- a list of names as NCCL_SOCKET_IFNAME has it: [^][=]name[:port][,name...] ---- */
-
-enum { NAME_LIST_MAX = 16 };
-
-struct name_list {
-  char names[NAME_LIST_MAX][64]; /* the length that NCCL cuts at, too */
-  size_t count;
-  bool is_excluding;
-  bool is_exact;
-};
-
-static void name_list_parse(struct name_list *list, const char *text) {
-  *list = (struct name_list){ 0 };
-  if (*text == '^') {
-    list->is_excluding = true;
-    text++;
-  }
-  if (*text == '=') {
-    list->is_exact = true;
-    text++;
-  }
-  while (*text && list->count < NAME_LIST_MAX) {
-    size_t entry = strcspn(text, ",");
-    size_t name = strcspn(text, ",:");
-    if (name > 0) {
-      snprintf(list->names[list->count++], sizeof(list->names[0]), "%.*s", (int)name, text);
-    }
-    text += entry + (text[entry] == ',');
-  }
-}
-
-static bool name_list_has(const struct name_list *list, const char *name) {
-  bool is_named = list->count == 0; /* no name stands for all */
-  for (size_t i = 0; i < list->count && !is_named; i++) {
-    const char *wanted = list->names[i];
-    is_named = list->is_exact ? !strcmp(name, wanted) : !strncmp(name, wanted, strlen(wanted));
-  }
-  return is_named != list->is_excluding;
-}
-
 /* ---- searches ---- */
 
 static bool is_ipv6_loopback(const struct interface *interface) {
   return interface->address.ss_family == AF_INET6 &&
          IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&interface->address)->sin6_addr);
-}
-
-/* AF_UNSPEC: both. NCCL takes a wrong word for no wish; the user hears of it here. */
-static int wished_family(const char *text) {
-  if (!text) {
-    return AF_UNSPEC;
-  }
-  if (!strcmp(text, "AF_INET")) {
-    return AF_INET;
-  }
-  if (!strcmp(text, "AF_INET6")) {
-    return AF_INET6;
-  }
-  LOG_WARN("NCCL_SOCKET_FAMILY=%s is not understood and has no effect; NCCL knows AF_INET and "
-           "AF_INET6",
-           text);
-  return AF_UNSPEC;
 }
 
 static bool has_chosen_before(const struct interface *list, size_t index) {
@@ -177,7 +121,7 @@ static bool has_chosen_before(const struct interface *list, size_t index) {
 static size_t select_by_name(struct interface *list, size_t count, int family, const char *names,
                              enum interface_verdict unnamed) {
   struct name_list wanted;
-  name_list_parse(&wanted, names);
+  name_list_parse(&wanted, "NCCL_SOCKET_IFNAME", names, false);
   size_t chosen = 0;
   for (size_t i = 0; i < count; i++) {
     struct interface *it = &list[i];
@@ -187,7 +131,7 @@ static size_t select_by_name(struct interface *list, size_t count, int family, c
       it->verdict = INTERFACE_OTHER_FAMILY;
     } else if (is_ipv6_loopback(it)) {
       it->verdict = INTERFACE_LOOPBACK_ADDRESS;
-    } else if (!name_list_has(&wanted, it->name)) {
+    } else if (!name_list_has(&wanted, it->name, NAME_LIST_ANY_PORT)) {
       it->verdict = unnamed;
     } else if (has_chosen_before(list, i)) {
       it->verdict = INTERFACE_SECOND_ADDRESS;
@@ -259,7 +203,7 @@ static size_t select_by_subnet(struct interface *list, size_t count, const char 
 
 size_t interface_select(struct interface *list, size_t count,
                         const struct interface_wishes *wishes) {
-  int family = wished_family(wishes->family);
+  int family = name_list_family("NCCL_SOCKET_FAMILY", wishes->family);
   /* One character is no name: NCCL takes it for unset. */
   if (wishes->ifname && strlen(wishes->ifname) > 1) {
     return select_by_name(list, count, family, wishes->ifname, INTERFACE_NOT_NAMED);

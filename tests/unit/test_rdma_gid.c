@@ -218,7 +218,7 @@ static void judgement_names_what_stands_in_the_way(void **state) {
   struct nic nic = make_nic("ens0.20", "10.20.0.1", 24);
   assert_int_equal(rdma_device_judge(&ports[0], &settings, &nic, &gid, why), 0);
   assert_int_equal(ports[0].gids[gid].index, 5);
-  rdma_hca_rules_parse("^mlx5_0", &settings.hcas);
+  name_list_parse(&settings.hcas, "NCCL_IB_HCA", "^mlx5_0", true);
   assert_int_equal(rdma_device_judge(&ports[0], &settings, &nic, &gid, why), -ENOENT);
   assert_string_equal(why, "NCCL_IB_HCA leaves out mlx5_0:1");
   nic = make_nic("ens3", "10.30.0.1", 24);

@@ -113,51 +113,6 @@ static void it_can_be_turned_off(void **state) {
   assert_true(with("NCCL_IB_DISABLE", "1").is_off); /* NCCL's own win */
 }
 
-static bool takes(const char *rules, const char *name, int port) {
-  struct rdma_hca_rules parsed;
-  rdma_hca_rules_parse(rules, &parsed);
-  return rdma_hca_rules_match(&parsed, name, port);
-}
-
-static void hcas_are_chosen_as_nccl_does(void **state) {
-  (void)state;
-  assert_true(takes(NULL, "mlx5_0", 1));
-  assert_true(takes("", "mlx5_0", 1));
-  assert_true(takes("mlx5", "mlx5_10", 2));
-  assert_false(takes("mlx5", "mlx4_0", 1));
-  assert_true(takes("mlx5_1", "mlx5_10", 1)); /* a beginning */
-  assert_false(takes("=mlx5_1", "mlx5_10", 1));
-  assert_true(takes("=mlx5_1", "mlx5_1", 1));
-  assert_true(takes("mlx5_0:1,mlx5_1:2", "mlx5_1", 2));
-  assert_false(takes("mlx5_0:1,mlx5_1:2", "mlx5_1", 1));
-  assert_false(takes("^mlx5_1", "mlx5_1", 1));
-  assert_true(takes("^mlx5_1", "mlx5_2", 1));
-  assert_true(takes("^=mlx5_1", "mlx5_10", 1));
-  assert_false(takes("^=mlx5_1,mlx5_10", "mlx5_10", 1));
-  assert_true(takes("^=mlx5_1:2", "mlx5_1", 1));
-  assert_true(takes(",,mlx5_0,", "mlx5_0", 1));
-  assert_true(takes("mlx5_0::3,mlx5_1:1:0:2", "mlx5_0", 2)); /* rail and plane are of no concern */
-  assert_true(takes("mlx5_0::3,mlx5_1:1:0:2", "mlx5_1", 1));
-  assert_false(takes("mlx5_0::3,mlx5_1:1:0:2", "mlx5_1", 2));
-  assert_false(takes("^", "mlx5_0", 1));
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
-}
-
-static void bad_ports_fit_nothing_and_are_told(void **state) {
-  (void)state;
-  assert_false(takes("mlx5_0:one", "mlx5_0", 1));
-  assert_int_equal(log_capture_find("NCCL_IB_HCA: \"mlx5_0:one\" fits no device: after the colon "
-                                    "belongs a port, 1 to 255, as in mlx5_0:1"),
-                   1);
-  char many[64 * 4 + 1] = "";
-  for (int i = 0; i < 64; i++) {
-    strcat(many, "aa,");
-  }
-  struct rdma_hca_rules rules;
-  rdma_hca_rules_parse(many, &rules);
-  assert_int_equal(rules.count, RDMA_HCA_RULES_MAX);
-}
-
 static void ranges_are_read(void **state) {
   (void)state;
   struct rdma_settings settings = with("NCCL_IB_ADDR_RANGE", "10.1.0.0/16");
@@ -187,13 +142,8 @@ static void ranges_are_read(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    TEST(defaults_are_nccls),
-    TEST(values_are_taken),
-    TEST(bad_values_are_told_and_not_taken),
-    TEST(it_can_be_turned_off),
-    TEST(hcas_are_chosen_as_nccl_does),
-    TEST(bad_ports_fit_nothing_and_are_told),
-    TEST(ranges_are_read),
+    TEST(defaults_are_nccls),   TEST(values_are_taken), TEST(bad_values_are_told_and_not_taken),
+    TEST(it_can_be_turned_off), TEST(ranges_are_read),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,7 +113,7 @@ int rdma_device_judge(const struct rdma_sysfs_port *port, const struct rdma_sett
   struct rdma_identity identity = rdma_device_identity(port);
   struct rdma_traits traits;
   rdma_quirks_find(&identity, &traits);
-  if (!rdma_hca_rules_match(&with->hcas, port->name, port->port)) {
+  if (!name_list_has(&with->hcas, port->name, port->port)) {
     snprintf(why, RDMA_WHY_MAX, "NCCL_IB_HCA leaves out %s:%d", port->name, port->port);
     return -ENOENT;
   }

@@ -46,82 +46,7 @@ static long long read_number(const char *name, long long low, long long high, lo
   return value;
 }
 
-/* ---- NCCL_IB_HCA ---- */
-
-static void parse_rule(const char *entry, size_t length, struct rdma_hca_rules *out) {
-  size_t name_length = strcspn(entry, ":");
-  name_length = name_length < length ? name_length : length;
-  char port[16];
-  size_t port_length = length > name_length ? length - name_length - 1 : 0;
-  const char *port_at = entry + name_length + 1;
-  const char *colon = port_length ? memchr(port_at, ':', port_length) : NULL;
-  port_length = colon ? (size_t)(colon - port_at) : port_length;
-  if (name_length == 0) {
-    return; /* as NCCL: ",," is nothing */
-  }
-  if (out->count == RDMA_HCA_RULES_MAX || name_length >= RDMA_HCA_NAME_MAX ||
-      port_length >= sizeof(port)) {
-    LOG_WARN(
-        "NCCL_IB_HCA: \"%.*s\" is ignored: at most %d names of at most %d letters are possible",
-        (int)length, entry, RDMA_HCA_RULES_MAX, RDMA_HCA_NAME_MAX - 1);
-    return;
-  }
-  snprintf(port, sizeof(port), "%.*s", (int)port_length, port_length ? port_at : "");
-  long long number = -1;
-  if (*port && !parse_number(port, 1, 255, &number)) {
-    LOG_WARN(
-        "NCCL_IB_HCA: \"%.*s\" fits no device: after the colon belongs a port, 1 to 255, as in "
-        "mlx5_0:1",
-        (int)length, entry);
-    number = 0;
-  }
-  snprintf(out->rules[out->count].name, RDMA_HCA_NAME_MAX, "%.*s", (int)name_length, entry);
-  out->rules[out->count++].port = (int)number;
-}
-
-void rdma_hca_rules_parse(const char *text, struct rdma_hca_rules *out) {
-  *out = (struct rdma_hca_rules){ 0 };
-  if (!text) {
-    return;
-  }
-  out->is_excluding = *text == '^';
-  text += out->is_excluding;
-  out->is_exact = *text == '=';
-  text += out->is_exact;
-  while (*text) {
-    size_t length = strcspn(text, ",");
-    parse_rule(text, length, out);
-    text += length + (text[length] == ',');
-  }
-}
-
-bool rdma_hca_rules_match(const struct rdma_hca_rules *rules, const char *name, int port) {
-  bool is_listed = rules->count == 0; /* no list is a list of all, and ^ alone leaves none */
-  for (unsigned i = 0; i < rules->count && !is_listed; i++) {
-    const char *wanted = rules->rules[i].name;
-    bool has_name =
-        rules->is_exact ? !strcmp(name, wanted) : !strncmp(name, wanted, strlen(wanted));
-    is_listed = has_name && (rules->rules[i].port == -1 || rules->rules[i].port == port);
-  }
-  return is_listed != rules->is_excluding;
-}
-
-/* ---- NCCL_IB_ADDR_FAMILY, NCCL_IB_ADDR_RANGE ---- */
-
-static sa_family_t read_family(void) {
-  const char *text = variable("NCCL_IB_ADDR_FAMILY");
-  if (!text) {
-    return AF_UNSPEC;
-  }
-  if (!strcmp(text, "AF_INET")) {
-    return AF_INET;
-  }
-  if (!strcmp(text, "AF_INET6")) {
-    return AF_INET6;
-  }
-  LOG_WARN("NCCL_IB_ADDR_FAMILY=%s is ignored: accepted is AF_INET or AF_INET6", text);
-  return AF_UNSPEC;
-}
+/* ---- NCCL_IB_ADDR_RANGE ---- */
 
 /* Without a family the range's own is meant. */
 static void read_range(struct rdma_settings *out) {
@@ -172,7 +97,7 @@ void rdma_settings_read(struct rdma_settings *out) {
   out->cm = cm == PARAM_RDMA_CM_ON    ? RDMA_CM_MUST
             : cm == PARAM_RDMA_CM_OFF ? RDMA_CM_NEVER
                                       : RDMA_CM_MAY;
-  rdma_hca_rules_parse(variable("NCCL_IB_HCA"), &out->hcas);
+  name_list_parse(&out->hcas, "NCCL_IB_HCA", variable("NCCL_IB_HCA"), true);
   out->gid_index = (int)read_number("NCCL_IB_GID_INDEX", -1, 65535, -1);
   out->traffic_class = (int)read_number("NCCL_IB_TC", -1, 255, -1);
   out->service_level = (int)read_number("NCCL_IB_SL", -1, 15, -1);
@@ -180,6 +105,6 @@ void rdma_settings_read(struct rdma_settings *out) {
   out->retry_count = (uint8_t)read_number("NCCL_IB_RETRY_CNT", 0, 7, 7);
   out->pkey_index = (uint16_t)read_number("NCCL_IB_PKEY", 0, 65535, 0);
   out->roce_version = (uint8_t)read_number("NCCL_IB_ROCE_VERSION_NUM", 1, 2, 2);
-  out->family = read_family();
+  out->family = name_list_family("NCCL_IB_ADDR_FAMILY", variable("NCCL_IB_ADDR_FAMILY"));
   read_range(out);
 }

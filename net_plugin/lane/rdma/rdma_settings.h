@@ -12,26 +12,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { RDMA_HCA_NAME_MAX = 64, RDMA_HCA_RULES_MAX = 32 };
+#include "common/name_list.h"
 
-/* NCCL_IB_HCA: "mlx5_0:1,mlx5_1", "^mlx5_3", "=mlx5_1,mlx5_2:1", "^=mlx5_1". Names are beginnings
- * of names, or exact after `=`; `^` takes all but these. Rail and plane, a third and a fourth
- * number, are NCCL's own and of no use here. */
-struct rdma_hca_rules {
-  bool is_excluding, is_exact;
-  unsigned count;
-  struct {
-    char name[RDMA_HCA_NAME_MAX];
-    int port; /* -1: all */
-  } rules[RDMA_HCA_RULES_MAX];
-};
+enum { RDMA_HCA_NAME_MAX = NAME_LIST_NAME_MAX };
 
 struct rdma_settings {
-  bool is_off;         /* STRATUS_RDMA=off or NCCL_IB_DISABLE=1 */
-  const char *off_why; /* which of them; NULL: it is not off */
-  bool is_wanted;      /* STRATUS_RDMA=on: doing without is worth a warning */
-  uint8_t cm;          /* STRATUS_RDMA_CM as enum rdma_cm_wish, for devices that can do without */
-  struct rdma_hca_rules hcas;
+  bool is_off;           /* STRATUS_RDMA=off or NCCL_IB_DISABLE=1 */
+  const char *off_why;   /* which of them; NULL: it is not off */
+  bool is_wanted;        /* STRATUS_RDMA=on: doing without is worth a warning */
+  uint8_t cm;            /* STRATUS_RDMA_CM as enum rdma_cm_wish, for devices that can do without */
+  struct name_list hcas; /* NCCL_IB_HCA, with ports; rail and plane there are NCCL's own */
   int gid_index;         /* of RoCE ports; -1: chosen by itself, for each HCA */
   int traffic_class;     /* -1: the communicator's, or else 0 */
   int service_level;     /* -1: the same */
@@ -46,9 +36,5 @@ struct rdma_settings {
 
 /* From the environment. */
 void rdma_settings_read(struct rdma_settings *out);
-
-/* NCCL_IB_HCA alone. */
-void rdma_hca_rules_parse(const char *text, struct rdma_hca_rules *out);
-bool rdma_hca_rules_match(const struct rdma_hca_rules *rules, const char *name, int port);
 
 #endif

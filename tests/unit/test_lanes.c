@@ -2,7 +2,10 @@
 /* What every kind of lane must do, over TCP flows and over queue pairs, which the handshake or
  * librdmacm connects; and what happens to
  * connections when queue pairs, devices and registrations fail. The queue pairs are those of
- * tests/lib/fake_verbs; the rest is real: set-up, engines, links, sockets on loopback. */
+ * tests/lib/fake_verbs; the rest is real: set-up, engines, links, sockets on loopback.
+ *
+ * With STRATUS_TEST_DEVICE=NAME the queue pairs are real, too: those of the RDMA device of this
+ * name on the interface lo (tests/vm/inside/lanes). Only what all must do is tested then. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +14,7 @@
 
 #include "common/clock.h"
 #include "common/param.h"
+#include "common/sysfs.h"
 #include "net_plugin/lane/rdma/rdma_device.h"
 #include "net_plugin/plugin/memory.h"
 #include "net_plugin/setup/setup.h"
@@ -40,7 +44,8 @@ static const struct fake_hca iwarp = { .name = "erdma_0",
                                        .pci_device = 0x107f,
                                        .pci_function = "0000:18:00.0" };
 static struct tree sysfs;
-static const struct fake_hca *current; /* NULL: no queue pairs */
+static const struct fake_hca *current; /* NULL: no queue pairs, or real ones */
+static const char *real_device;        /* NULL: none */
 static bool uses_cm;                   /* librdmacm connects them */
 
 /* ---- kinds ---- */
@@ -91,6 +96,27 @@ static int use_rdma_checksums(void **state) {
   return start_rdma(&hca, "auto", "1", "inline");
 }
 
+static int use_real(const char *checksum, const char *progress) {
+  real_device = getenv("STRATUS_TEST_DEVICE");
+  rdma_device_configure(NULL, NULL);
+  return start("auto", checksum, progress);
+}
+
+static int use_real_rdma(void **state) {
+  (void)state;
+  return use_real("0", "inline");
+}
+
+static int use_real_rdma_thread(void **state) {
+  (void)state;
+  return use_real("0", "thread");
+}
+
+static int use_real_rdma_checksums(void **state) {
+  (void)state;
+  return use_real("1", "inline");
+}
+
 static int use_erdma(void **state) {
   (void)state;
   return start_rdma(&erdma, "auto", "0", "inline");
@@ -121,6 +147,14 @@ static int stop(void **state) {
   return 0;
 }
 
+/* Packets that the device has sent. */
+static uint64_t real_packets(void) {
+  int64_t packets = 0;
+  sysfs_read_int("/", &packets, "sys/class/infiniband/%s/ports/1/hw_counters/sent_pkts",
+                 real_device);
+  return (uint64_t)packets;
+}
+
 static uint64_t writes(void) {
   struct fake_counts counts = { 0 };
   if (current) {
@@ -143,6 +177,7 @@ static const size_t small[] = { 8, 100, 4000 }, large[] = { 300000 };
 
 static void data_arrives(void **state) {
   (void)state;
+  uint64_t before = real_device ? real_packets() : 0;
   struct pair pair = pair_make(AF_INET);
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, NULL);
   pair_exchange(pair, small, 3, 300, NULL);
@@ -153,6 +188,7 @@ static void data_arrives(void **state) {
     fake_verbs_counts(&counts);
   }
   assert_true(uses_cm == (counts.cm_accepted > 0));
+  assert_true(!real_device || real_packets() - before > 1000);
   pair_close(pair);
 }
 
@@ -456,7 +492,25 @@ static void a_device_that_makes_no_queue_pairs_is_left_alone(void **state) {
 
 #define RDMA(name) TEST(name, use_rdma), TEST(name, use_cm)
 
+#define EACH_REAL(name)                                                                            \
+  TEST(name, use_real_rdma), TEST(name, use_real_rdma_thread), TEST(name, use_real_rdma_checksums)
+
+static int test_real_device(void) {
+  const struct CMUnitTest tests[] = {
+    EACH_REAL(data_arrives),
+    EACH_REAL(connections_do_not_mix),
+    EACH_REAL(data_survives_lost_lanes),
+    EACH_REAL(small_messages_survive_a_close),
+    EACH_REAL(a_sender_may_leave_early),
+    EACH_REAL(a_receiver_may_leave_early),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
 int main(void) {
+  if (getenv("STRATUS_TEST_DEVICE")) {
+    return test_real_device();
+  }
   const struct CMUnitTest tests[] = {
     EACH(data_arrives),
     EACH(connections_do_not_mix),

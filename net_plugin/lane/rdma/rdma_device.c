@@ -19,10 +19,10 @@
 
 enum { REFUSALS_MAX = 16 };
 #define REFUSAL_NS NS_PER_S
-/* Asking can take long, while a device is being removed, say; whoever asks has other things to do.
- * So it is asked the less often the longer it took, up to a limit. */
-#define REFUSAL_FACTOR 20
-#define REFUSAL_MOST_NS (60 * NS_PER_S)
+/* Asking can take long, while a device is being removed, say, and is work for the kernel. So it is
+ * asked the less often the longer it took, up to a limit. */
+#define REFUSAL_FACTOR 4
+#define REFUSAL_MOST_NS (10 * NS_PER_S)
 
 /* A NIC that has no device at the moment. */
 struct refusal {

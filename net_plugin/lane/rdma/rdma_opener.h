@@ -17,8 +17,9 @@
 #include "common/clock.h"
 #include "net_plugin/lane/rdma/rdma_device.h"
 
-/* Since a thread began to look. Real devices are open in a few hundredths of a second. */
-#define RDMA_OPENER_WAIT_NS (5 * NS_PER_S)
+/* Since a thread began to look. Real devices are open in a few hundredths of a second, emulated
+ * machines take seconds to load libibverbs. */
+#define RDMA_OPENER_WAIT_NS (15 * NS_PER_S)
 
 /* The NIC's device, held; memory is registered with it. NULL: why says why, and is empty while a
  * thread looks for one. */

@@ -67,7 +67,7 @@ endure_start() { # TRANSPORT SECONDS [ARGUMENTS...]
     --log "$scratch/operations" "${@:3}" >"$scratch/out" 2>&1 &
   endure=$!
   until_true 60 endure_has_done 3
-  used "$1"
+  until_true 30 used "$1"
 }
 
 endure_operations() {

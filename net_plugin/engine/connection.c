@@ -107,6 +107,9 @@ static void write_frames(struct connection *connection, uint64_t now_ns) {
     if (!link_next_frame(connection->link, (unsigned)index, &frame, now_ns)) {
       break;
     }
+    if (frame.length > 0 && connection->is_sender) {
+      connection->hot_lane = index; /* where its acknowledgement will come */
+    }
     moved += frame.length;
     int error = lane->ops->write(lane, &frame, now_ns);
     if (error) {

@@ -188,9 +188,21 @@ static int next_lane(const struct connection *connection, unsigned index) {
   return lanes ? __builtin_ctzll(lanes) : -1;
 }
 
-/* Who waits asks the lanes directly, most of the time: the one that brought the last bytes, and one
- * of the others in turn. Asking the epoll set costs as much as asking a lane, and the network's
- * side of the kernel waits for its lock meanwhile. */
+/* Besides the hot lane: its successor and, every other time, the one whose turn it is. */
+static int other_lane(struct connection *connection) {
+  connection->tries++;
+  if (connection->hot_lane >= 0 && connection->tries % 2 == 0) {
+    return next_lane(connection, (unsigned)connection->hot_lane);
+  }
+  int next = next_lane(connection, connection->tried_lane);
+  connection->tried_lane = next >= 0 ? (unsigned)next : connection->tried_lane;
+  return next;
+}
+
+/* Who waits asks the lanes directly, most of the time: the one that brought the last bytes, then
+ * the one after it, where a sender that spreads messages goes next, or one of the others in turn.
+ * Asking the epoll set costs as much as asking a lane, and the network's side of the kernel waits
+ * for its lock meanwhile. */
 void connection_progress(struct connection *connection) {
   struct engine *engine = connection->engine;
   uint64_t now_ns = clock_now_ns();
@@ -202,10 +214,11 @@ void connection_progress(struct connection *connection) {
   if (hot >= 0 && connection->slots[hot].lane) {
     try_lane(connection, (unsigned)hot, now_ns);
   }
-  int next = next_lane(connection, connection->tried_lane);
-  if (connection->published == completed && next >= 0 && next != hot) {
-    connection->tried_lane = (unsigned)next;
-    try_lane(connection, (unsigned)next, now_ns);
+  if (connection->published == completed) {
+    int next = other_lane(connection);
+    if (next >= 0 && next != hot) {
+      try_lane(connection, (unsigned)next, now_ns);
+    }
   }
   if (engine_is_turn(engine, now_ns)) { /* also after a success: others have deadlines, too */
     engine_poll(engine);

@@ -66,7 +66,8 @@ struct connection {
   uint64_t writable;               /* lanes that take a frame now */
   uint64_t blocked;                /* lanes whose path did not take the last frame whole */
   int hot_lane;        /* where the next small message is likely to arrive; -1: anywhere */
-  unsigned tried_lane; /* what waiting threads asked last, besides the hot lane */
+  unsigned tried_lane; /* what waiting threads asked last in turn, besides the hot lane */
+  unsigned tries;      /* how often they asked another than the hot lane */
   uint64_t taken;      /* posts given to the link */
   uint64_t published;  /* completions made visible */
   bool is_detached, is_saying_goodbye, is_running;

@@ -32,6 +32,7 @@ void link_lane_dropped(struct link *link, unsigned lane) {
     link->resting = 0; /* nothing better is left */
   }
   link->resting &= ~bit;
+  meter_drop(&link->meter, lane);
   if (link->farewell == FAREWELL_WRITING && link->farewell_lane == lane) {
     link->farewell = FAREWELL_DUE;
   }
@@ -91,6 +92,9 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
     link->lanes[lane].base = received_before;
     link->lanes[lane].sent_epoch = epoch;
     stripe_lane_up(&link->stripe, lane);
+    if (link->failover.is_grown) {
+      send_may_meter(link, lane, now_ns);
+    }
   } else {
     receive_lane_up(link, lane);
   }
@@ -100,6 +104,7 @@ void link_lane_is_direct(struct link *link, unsigned lane) {
   assert(link->config.role == LINK_SENDER || !link->is_detached);
   if (is_lane_up(link, lane)) {
     link->direct |= lane_bit(lane);
+    meter_drop(&link->meter, lane);
   }
 }
 
@@ -176,8 +181,13 @@ static int link_frame_begins(struct link *link, unsigned lane) {
       return -EPROTO;
     }
     break;
-  case WIRE_BYE:
   case WIRE_PING:
+    if (is_sender && receiving->header.length > 0) {
+      return -EPROTO;
+    }
+    receiving->buffer = link->nowhere;
+    break;
+  case WIRE_BYE:
   case WIRE_PONG:
   case WIRE_ABORT:
     break;
@@ -261,7 +271,10 @@ static int link_control_arrived(struct link *link, unsigned lane, uint64_t now_n
     link->peer_error = -(int)header->offset;
     link_fail(link, -ECONNABORTED);
     return 0;
-  default: /* PONG: that a frame came is all it says */
+  case WIRE_PONG:
+    send_pong_arrived(link, lane, now_ns);
+    return 0;
+  default:
     return 0;
   }
 }
@@ -297,6 +310,17 @@ int link_frame_completed(struct link *link, unsigned lane, uint64_t now_ns) {
 
 /* ---- frames out ---- */
 
+/* Zeros: what a PING carries that is to measure a lane. */
+static const uint8_t padding[WIRE_MAX_PADDING_BYTES];
+
+/* Lanes that must not get a chunk, though they are up. */
+static uint64_t link_barred(const struct link *link) {
+  uint64_t barred = link->full | link->resting;
+  bool is_gauging = link->meter.step != METER_IDLE;
+  uint64_t meterd = is_gauging ? lane_bit(link->meter.lane) : 0;
+  return link->failover.up != meterd ? barred | meterd : barred;
+}
+
 /* A control frame that any lane may carry is waiting. */
 static bool link_has_control(const struct link *link) {
   if (link->status != 0) {
@@ -327,7 +351,7 @@ int link_pick_lane(const struct link *link, uint64_t writable) {
   }
   const struct outgoing *message = outgoing_cutting(&link->outgoing);
   bool is_repeat = link->requeue.count > 0 || message == NULL;
-  return stripe_pick(&link->stripe, candidates & ~(link->full | link->resting),
+  return stripe_pick(&link->stripe, candidates & ~link_barred(link),
                      is_repeat ? UINT64_MAX : message->bytes - message->cut);
 }
 
@@ -373,6 +397,7 @@ static bool link_next_control(struct link *link, unsigned lane, struct wire_head
     link->ping &= ~lane_bit(lane);
     header->type = WIRE_PING;
     header->message = ++link->pings_sent;
+    header->length = meter_ask(&link->meter, lane, header->message, now_ns);
     liveness_asked(&link->liveness, lane, now_ns);
     link_watch(link, now_ns);
   } else if (link->farewell == FAREWELL_DUE) {
@@ -402,8 +427,10 @@ bool link_next_frame(struct link *link, unsigned lane, struct link_frame *frame,
       link_next_control(link, lane, &header, now_ns)) {
     wire_header_encode(&header, frame->header);
     frame->length = header.length;
-    frame->payload = header.length > 0 ? link->lanes[lane].control : NULL;
-  } else if (link->has_chunk && ((link->full | link->resting) & lane_bit(lane)) == 0) {
+    frame->payload = header.length == 0         ? NULL
+                     : header.type == WIRE_PING ? padding
+                                                : link->lanes[lane].control;
+  } else if (link->has_chunk && (link_barred(link) & lane_bit(lane)) == 0) {
     send_next_chunk(link, lane, frame, now_ns);
   } else {
     return false;

@@ -46,8 +46,8 @@
 #define LINK_COPY_BYTES                                                                            \
   (16u << 10) /* up to here a copy is cheaper than waiting for its acknowledgement */
 #define LINK_GROW_BYTES                                                                            \
-  (16u << 10) /* a larger message makes more than one lane worth its while                         \
-               */
+  (4u << 10) /* a message of this size makes more than one lane worth its while, if flows are slow \
+              */
 
 enum link_role { LINK_SENDER, LINK_RECEIVER };
 
@@ -62,6 +62,7 @@ struct link_config {
   uint64_t seed;               /* for backoff jitter */
   unsigned paths;              /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
   bool redials_slow_lanes;     /* sender: see spread.h */
+  bool measures_flows;         /* sender: see meter.h; lanes that are not direct */
   bool wants_checksums;        /* CRC32C on every DATA payload that this side sends */
   unsigned target_keys;        /* 0..WIRE_TARGET_KEYS: keys of a target; 0: there are no targets */
 };

@@ -21,6 +21,7 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
     return link->status;
   }
   bool is_first = link->outgoing.retired == link->outgoing.posted;
+  stripe_time(&link->stripe, now_ns);
   /* A larger message that has credit needs no copy: its acknowledgement will come soon. */
   bool may_copy = bytes <= LINK_COPY_BYTES || link->outgoing.posted >= link->taken.granted;
   int result = outgoing_post(&link->outgoing, data, bytes, may_copy);
@@ -34,11 +35,30 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
   message->posted_ns = now_ns;
   message->memory = message->is_copied ? NULL : memory;
   message->is_polled = polled_has_form(message->data, bytes);
-  if (bytes > LINK_GROW_BYTES && !link->failover.is_grown) {
+  if (bytes >= LINK_GROW_BYTES && !link->failover.is_grown) {
     failover_grow(&link->failover);
+  } else if (bytes >= LINK_GROW_BYTES && is_first && meter_is_wanted(&link->meter, now_ns)) {
+    send_may_meter(link, stripe_most_rested(&link->stripe), now_ns);
   }
   send_look_ahead(link);
   return 0;
+}
+
+void send_may_meter(struct link *link, unsigned lane, uint64_t now_ns) {
+  bool has_others = (link->failover.up & ~lane_bit(lane)) != 0;
+  bool is_free = (link->failover.up & ~(link->direct | link->resting) & lane_bit(lane)) != 0;
+  if (link->config.measures_flows && has_others && is_free &&
+      journal_count(&link->lanes[lane].journal) == 0 && meter_is_wanted(&link->meter, now_ns)) {
+    meter_start(&link->meter, lane);
+    link->ping |= lane_bit(lane);
+  }
+}
+
+void send_pong_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
+  if (meter_answered(&link->meter, lane, link->lanes[lane].header.message, now_ns)) {
+    link->ping |= lane_bit(lane);
+  }
+  link->stripe.flow_ps_per_byte = link->meter.ps_per_byte;
 }
 
 void send_look_ahead(struct link *link) {

@@ -14,6 +14,7 @@
 
 #include "net_plugin/link/credit.h"
 #include "net_plugin/link/failover.h"
+#include "net_plugin/link/meter.h"
 #include "net_plugin/link/journal.h"
 #include "net_plugin/link/link.h"
 #include "net_plugin/link/liveness.h"
@@ -99,6 +100,7 @@ struct link {
   uint64_t full;    /* lanes whose journal is full */
   uint64_t resting; /* the lane that gets no chunks because it is to be dialled anew */
   struct spread spread;
+  struct meter meter;
   bool has_chunk; /* a chunk may be sent, see send_look_ahead */
   bool is_request_due;
   struct credit_taken taken;
@@ -112,7 +114,7 @@ struct link {
   uint64_t unacked; /* lanes with frames that no WINDOW has acknowledged */
   struct credit_given given;
   struct incoming_ring incoming;
-  uint8_t *nowhere;            /* WIRE_MAX_CHUNK_BYTES, touched only after a detach */
+  uint8_t *nowhere;            /* WIRE_MAX_CHUNK_BYTES; touched by padding, and after a detach */
   struct wire_target *targets; /* of posted messages, as above */
   uint64_t targets_told;       /* of messages below */
 };
@@ -146,6 +148,7 @@ void link_cut_lane(struct link *link, unsigned lane, enum link_close_reason reas
 /* A fact happened: was the owner away? */
 void link_was_away(struct link *link, uint64_t now_ns);
 static inline void link_note_time(struct link *link, uint64_t now_ns) {
+  stripe_time(&link->stripe, now_ns);
   if (now_ns > link->due_ns && now_ns - link->due_ns > LINK_AWAY_NS) {
     link_was_away(link, now_ns);
   }
@@ -159,6 +162,9 @@ void link_watch(struct link *link, uint64_t now_ns);
 /* What can be sent next, and must credit be asked for? After every change of messages, credit or
  * requeue. */
 void send_look_ahead(struct link *link);
+/* Begins to measure a lane, if one is wanted and it is not the only one. */
+void send_may_meter(struct link *link, unsigned lane, uint64_t now_ns);
+void send_pong_arrived(struct link *link, unsigned lane, uint64_t now_ns);
 void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns);
 void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns);
 void send_lane_dropped(struct link *link, unsigned lane);

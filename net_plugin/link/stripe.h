@@ -10,6 +10,13 @@
  * drained within STRIPE_WARM_PS: its caches and its congestion window are warm, and spreading them
  * gains nothing.
  *
+ * Rest. A cloud that caps flows lets the first packets of a flow pass at once and makes those pay
+ * that come after: what was acknowledged still occupies the flow. Where the rate of a flow by
+ * itself is known (meter.h), each byte keeps its lane busy for that long, acknowledged or not, and
+ * what is left of a message, up to STRIPE_MEDIUM_BYTES, goes to the next lane if this one is busy
+ * for more than STRIPE_STAY_NS. In turn, so that the receiver can guess where to look. Where a flow
+ * is fast by itself, messages of that size stay on one lane and are not cut.
+ *
  * A slow lane (STRIPE_SLOW_PERCENT of a typical one, repeatedly) may be better left alone: a chunk
  * on it can hold up the whole window of messages. It gets one only if it will have drained within
  * twice the time that the best of the other lanes needs for what it has. Its estimate is halved for
@@ -17,11 +24,13 @@
  * yet gets no more than STRIPE_UNKNOWN_BYTES before its first acknowledgement, if there are others.
  *
  * Chunks: a large message is cut so that each lane gets about two of them, or such that the lane
- * drains in STRIPE_QUICK_PS, within STRIPE_MIN_CHUNK_BYTES and the configured chunk_bytes; a slow
- * lane gets proportionally smaller ones (not below STRIPE_SLOW_CHUNK_BYTES), so that its last chunk
- * does not hold up the message. What would remain as a tail of less than half a chunk is added to
- * the last chunk, or split with it if that would pass chunk_bytes. What is left of a message is not
- * cut if one chunk can hold it and the lane drains it within STRIPE_WARM_PS. */
+ * drains in STRIPE_QUICK_PS, within STRIPE_MIN_CHUNK_BYTES and the configured chunk_bytes. Where a
+ * flow by itself is slow, a message that is too short for that gets one chunk for each lane, not
+ * below STRIPE_LEAST_CHUNK_BYTES. A slow lane gets proportionally smaller ones (not below
+ * STRIPE_SLOW_CHUNK_BYTES), so that its last chunk does not hold up the message. What would remain
+ * as a tail of less than half a chunk is added to the last chunk, or split with it if that would
+ * pass chunk_bytes. What is left of a message is not cut if one chunk can hold it and the lane
+ * drains it within STRIPE_WARM_PS. */
 #ifndef NET_PLUGIN_LINK_STRIPE_H
 #define NET_PLUGIN_LINK_STRIPE_H
 
@@ -34,12 +43,17 @@
  * over two lanes, since its end says that its beginning has come (see bytes_copy_upwards). */
 #define STRIPE_GRAIN_BYTES 4096u
 #define STRIPE_MIN_CHUNK_BYTES (32u << 10)
+#define STRIPE_LEAST_CHUNK_BYTES (8u << 10)
 #define STRIPE_SLOW_CHUNK_BYTES (8u << 10)
 #define STRIPE_WARM_BYTES (16u << 10)
-#define STRIPE_QUICK_PS 125000000ull /* 125 us */
-#define STRIPE_WARM_PS 250000000ull  /* 250 us */
-#define STRIPE_SLOW_PERCENT 150u     /* a slow lane's time per byte, of a typical lane's */
-#define STRIPE_SLOW_SAMPLES 4u       /* in a row, about, until a lane counts as slow */
+#define STRIPE_MEDIUM_BYTES (128u << 10) /* up to here it matters how fast a flow is by itself */
+#define STRIPE_FAST_PS_PER_BYTE 1000u    /* 8 Gb/s */
+#define STRIPE_QUICK_PS 125000000ull     /* 125 us */
+#define STRIPE_WARM_PS 250000000ull      /* 250 us */
+#define STRIPE_STAY_NS 50000ull
+#define STRIPE_REST_MAX_NS 2000000ull /* the rate may have been measured wrongly */
+#define STRIPE_SLOW_PERCENT 150u      /* a slow lane's time per byte, of a typical lane's */
+#define STRIPE_SLOW_SAMPLES 4u        /* in a row, about, until a lane counts as slow */
 #define STRIPE_UNKNOWN_BYTES (64u << 10)
 #define STRIPE_AGING_NS 1000000000ull
 #define STRIPE_SAMPLE_BYTES (64u << 10)  /* acknowledged bytes that make a rate sample */
@@ -50,6 +64,8 @@ struct stripe_load {
   uint64_t outstanding_bytes; /* sent and not acknowledged */
   uint64_t sample_bytes;      /* acknowledged since sample_ns */
   uint64_t sample_ns;         /* when the lane became busy, or the last sample was taken */
+  uint64_t before_bytes;      /* of those that were on the way then; they are no part of it */
+  uint64_t rested_ns;         /* when all that it was given has passed a flow's cap */
   uint32_t ps_per_byte;       /* drain time; 0: not known yet */
   unsigned slow_samples;      /* 0..STRIPE_SLOW_SAMPLES, which makes it slow until it is 0 again */
 };
@@ -60,9 +76,11 @@ struct stripe {
   unsigned lanes_up;
   uint32_t typical_ps_per_byte; /* of the lanes that are up and known; 0: none */
   uint64_t up;
-  uint64_t slow;    /* lanes that are up and slow, as above */
-  uint64_t unknown; /* lanes that are up and have not shown a rate */
-  uint64_t aged_ns; /* when estimates were aged last */
+  uint64_t slow;             /* lanes that are up and slow, as above */
+  uint64_t unknown;          /* lanes that are up and have not shown a rate */
+  uint64_t aged_ns;          /* when estimates were aged last */
+  uint64_t now_ns;           /* the latest time it was told */
+  uint32_t flow_ps_per_byte; /* of one flow by itself; 0: not known. The link fills it in */
   struct stripe_load loads[WIRE_MAX_LANES];
 };
 
@@ -71,6 +89,12 @@ void stripe_init(struct stripe *stripe, uint32_t chunk_bytes);
 void stripe_lane_up(struct stripe *stripe, unsigned lane);
 /* Nothing is outstanding on it any more; what it had is requeued or acknowledged. */
 void stripe_lane_lost(struct stripe *stripe, unsigned lane);
+
+static inline void stripe_time(struct stripe *stripe, uint64_t now_ns) {
+  stripe->now_ns = now_ns;
+}
+/* Of the lanes that are up the one that is free for the longest time. */
+unsigned stripe_most_rested(const struct stripe *stripe);
 
 /* The candidate for the next chunk of a message of which `left` bytes are not cut yet; -1 if there
  * is none, or waiting for another lane is better. */

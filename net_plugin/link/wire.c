@@ -60,7 +60,7 @@ static bool is_valid_lane_epoch(const struct wire_header *header) {
 static bool is_valid(const struct wire_header *header) {
   bool is_data = header->type == WIRE_DATA;
   bool is_window = header->type == WIRE_WINDOW;
-  if (header->length > 0 && !is_data && !is_window) {
+  if (header->length > 0 && !is_data && !is_window && header->type != WIRE_PING) {
     return false;
   }
   unsigned known = is_data     ? WIRE_HAS_CRC | WIRE_IS_AWAITED | WIRE_IS_POLLED | WIRE_IS_PLACED
@@ -75,8 +75,9 @@ static bool is_valid(const struct wire_header *header) {
   switch (header->type) {
   case WIRE_DATA:
     return is_valid_data(header);
-  case WIRE_REQUEST:
   case WIRE_PING:
+    return header->length <= WIRE_MAX_PADDING_BYTES && header->offset == 0 && header->total == 0;
+  case WIRE_REQUEST:
   case WIRE_PONG:
     return header->offset == 0 && header->total == 0;
   case WIRE_WINDOW:

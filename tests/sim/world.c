@@ -78,6 +78,7 @@ static void draw_config(struct world *world) {
     .seed = world_random(world),
     .wants_checksums = world_chance(world, 30),
     .redials_slow_lanes = world_chance(world, 50),
+    .measures_flows = world_chance(world, 50),
   };
   if (world_chance(world, 40)) {
     world->direct_percent = (unsigned)world_between(world, 20, 100);

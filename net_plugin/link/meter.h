@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* meter: how fast is one flow by itself?
+ * Owns: only its own struct.  Threads: the link's.
+ * Blocks: never.  Fails: cannot; while nothing is known the rate is 0.
+ *
+ * What messages show of a flow's rate says little as long as they are small (their time is latency,
+ * and a shaper lets the first packets of a rested flow pass) or when many flows share a NIC. But
+ * where a cloud caps each flow, also a message of 8 KiB is better off on another flow than behind
+ * the one before it; and where nothing is capped, changing flows costs more than it brings. So a
+ * lane that has nothing else to do carries a few PINGs with padding, each sent when the one before
+ * was answered, so that only the first of them can use what a shaper saves up:
+ *
+ *   an empty one             the time that an answer takes by itself
+ *   one of METER_BYTES       fills the congestion window and empties the shaper; not counted
+ *   up to METER_FRAMES more  the shortest counts: a scheduler can only lengthen them
+ *
+ * A flow that comes out as fast (METER_FAST_PS_PER_BYTE) is believed. One that seems slow may have
+ * been disturbed by other connections, so it is measured again, METER_PAUSE_NS later, then after
+ * twice the time, METER_ROUNDS times; the best round counts. */
+#ifndef NET_PLUGIN_LINK_METER_H
+#define NET_PLUGIN_LINK_METER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net_plugin/link/wire.h"
+
+#define METER_BYTES WIRE_MAX_PADDING_BYTES
+#define METER_FRAMES 5u
+#define METER_ROUNDS 5u
+#define METER_PAUSE_NS 1000000000ull
+#define METER_FAST_PS_PER_BYTE 1000u /* 8 Gb/s */
+
+enum meter_step { METER_IDLE, METER_ASKING, METER_FILLING, METER_TIMING };
+
+struct meter {
+  enum meter_step step;
+  unsigned lane;    /* unless IDLE */
+  bool is_due;      /* its next PING is not sent yet */
+  uint64_t token;   /* of the last one that was */
+  uint64_t sent_ns; /* when */
+  uint64_t answer_ns;
+  unsigned frames; /* timed in this round */
+  unsigned rounds; /* that came to an end */
+  uint64_t next_ns;
+  uint32_t ps_per_byte; /* the best of all; 0: none yet */
+};
+
+/* A lane may be measured now. */
+bool meter_is_wanted(const struct meter *meter, uint64_t now_ns);
+/* Begins a round; only when wanted. A PING is due on the lane. */
+void meter_start(struct meter *meter, unsigned lane);
+/* The lane is being measured: nothing else should be sent on it. */
+static inline bool meter_has(const struct meter *meter, unsigned lane) {
+  return meter->step != METER_IDLE && meter->lane == lane;
+}
+/* A PING with this token goes out on the lane; how many bytes of padding it carries. */
+uint32_t meter_ask(struct meter *meter, unsigned lane, uint64_t token, uint64_t now_ns);
+/* A PONG came on the lane. true: another PING is due on it. */
+bool meter_answered(struct meter *meter, unsigned lane, uint64_t token, uint64_t now_ns);
+/* The lane was lost, or is not to be measured: this round is void. */
+void meter_drop(struct meter *meter, unsigned lane);
+
+#endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tuner_plugin/decide/transfer.h"
+#include "tuner_plugin/model/cells.h"
 #include "tuner_plugin/model/fit.h"
 
 enum {
@@ -294,12 +295,11 @@ static int fit_cell(const struct curves *curves, const struct cell *cell, struct
 }
 
 int fit_models(const struct curves *curves, struct profile *profile) {
-  for (int i = 0; i < PROFILE_COLLECTIVE_COUNT * PROFILE_ALGORITHM_COUNT * PROFILE_PROTOCOL_COUNT;
-       i++) {
+  for (int i = 0; i < CELLS_COUNT; i++) {
     struct cell cell = {
-      .collective = (enum profile_collective)(i / PROFILE_PROTOCOL_COUNT / PROFILE_ALGORITHM_COUNT),
-      .algorithm = (enum profile_algorithm)(i / PROFILE_PROTOCOL_COUNT % PROFILE_ALGORITHM_COUNT),
-      .protocol = (enum profile_protocol)(i % PROFILE_PROTOCOL_COUNT),
+      .collective = cells_collective(i),
+      .algorithm = cells_algorithm(i),
+      .protocol = cells_protocol(i),
     };
     int result = fit_cell(curves, &cell, profile);
     if (result < 0) {

@@ -5,6 +5,7 @@
 #include <float.h>
 #include <string.h>
 
+#include "tuner_plugin/model/cells.h"
 #include "tuner_plugin/model/nccl_release.h"
 
 /* Everything that the cells share while a model is built. */
@@ -292,12 +293,11 @@ void nccl_model_build(const struct nccl_topology *topology, struct nccl_model *m
     b.release.hop_us[NCCL_PCI][PROFILE_TREE][PROFILE_SIMPLE] =
         b.release.hop_us[NCCL_PCI][PROFILE_RING][PROFILE_SIMPLE];
   }
-  for (int i = 0; i < PROFILE_COLLECTIVE_COUNT * PROFILE_ALGORITHM_COUNT * PROFILE_PROTOCOL_COUNT;
-       i++) {
+  for (int i = 0; i < CELLS_COUNT; i++) {
     struct cell cell = {
-      .collective = (enum profile_collective)(i / PROFILE_PROTOCOL_COUNT / PROFILE_ALGORITHM_COUNT),
-      .algorithm = (enum profile_algorithm)(i / PROFILE_PROTOCOL_COUNT % PROFILE_ALGORITHM_COUNT),
-      .protocol = (enum profile_protocol)(i % PROFILE_PROTOCOL_COUNT),
+      .collective = cells_collective(i),
+      .algorithm = cells_algorithm(i),
+      .protocol = cells_protocol(i),
     };
     cell.graph = graph_of(topology, cell.algorithm);
     if (is_there(&b, &cell)) {

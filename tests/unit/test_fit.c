@@ -147,6 +147,25 @@ static void without_a_default_there_is_nothing_to_say(void **state) {
   profile_free(&profile);
 }
 
+/* As measured: Ring/LL takes longer for 8 and 16 bytes than for 32 to 2048, whoever asks for it. */
+static void a_real_fall_is_no_gain(void **state) {
+  (void)state;
+  struct sample samples[64];
+  size_t count = 0;
+  for (int i = 0; i < 8; i++) {
+    double us = i < 2 ? 75 : 50;
+    samples[count++] = make_sample(UINT64_C(8) << i, "dr", 0, us);
+    samples[count++] = make_sample(UINT64_C(8) << i, "cr", 1, us * 0.99);
+    samples[count++] = make_sample(UINT64_C(8) << i, "ct", 0, 65);
+  }
+  struct profile profile;
+  fit(samples, count, &profile);
+  assert_int_equal(profile.tables[0].row_count, 1);
+  assert_int_equal(profile.tables[0].rows[0].algorithm, PROFILE_TREE);
+  assert_true(profile.tables[0].rows[0].bytes_hi < 32);
+  profile_free(&profile);
+}
+
 /* The network was twice as fast on the second day, when the tree was measured once more. In both
  * runs it is slower than the ring; over all samples it would look faster. */
 static void runs_are_compared_within_themselves(void **state) {
@@ -345,6 +364,7 @@ int main(void) {
     cmocka_unit_test(what_wins_alone_needs_twice_as_much),
     cmocka_unit_test(few_channels_are_preferred_where_they_cost_little),
     cmocka_unit_test(without_a_default_there_is_nothing_to_say),
+    cmocka_unit_test(a_real_fall_is_no_gain),
     cmocka_unit_test(runs_are_compared_within_themselves),
     cmocka_unit_test(hardly_any_choice_is_worse_than_the_default),
     cmocka_unit_test(times_are_carried_to_nodes_left_out),

@@ -23,7 +23,9 @@ static bool link_lay_out(const struct link_config *config, struct layout *layout
   }
   bool is_sender = config->role == LINK_SENDER;
   size_t requeue_bytes = config->lanes * LINK_JOURNAL * sizeof(struct chunk);
-  size_t copies = is_sender ? OUTGOING_COPIES : config->eager_slots;
+  size_t copies = !is_sender                ? config->eager_slots
+                  : config->target_keys > 0 ? OUTGOING_COPIES_REGISTERED
+                                            : OUTGOING_COPIES;
   size_t targets_bytes = 0, told_bytes = 0; /* in memory, in a WINDOW */
   if (config->target_keys > 0) {
     size_t target = is_sender ? sizeof(struct told_target) : sizeof(struct wire_target);
@@ -74,7 +76,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
     stripe_init(&link->stripe, config->chunk_bytes);
     spread_init(&link->spread, config->lanes, config->paths);
     outgoing_init(&link->outgoing, config->eager_bytes, bytes + layout.eager,
-                  OUTGOING_COPIES * layout.eager_stride);
+                  layout.staging - layout.eager);
   } else {
     link->nowhere = bytes + layout.nowhere;
     link->targets = targets;

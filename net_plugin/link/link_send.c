@@ -23,7 +23,8 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
   bool is_first = link->outgoing.retired == link->outgoing.posted;
   stripe_time(&link->stripe, now_ns);
   /* A larger message that has credit needs no copy: its acknowledgement will come soon. */
-  bool may_copy = bytes <= LINK_COPY_BYTES || link->outgoing.posted >= link->taken.granted;
+  bool may_copy = bytes <= LINK_COPY_BYTES || link->outgoing.posted >= link->taken.granted ||
+                  link->message_ns >= LINK_FAR_NS;
   int result = outgoing_post(&link->outgoing, data, bytes, may_copy);
   if (result != 0) {
     return result;
@@ -188,6 +189,14 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
   send_look_ahead(link);
 }
 
+/* The youngest of the messages that were acknowledged just now: from posted to arrived_ns. */
+static void send_note_message(struct link *link, uint64_t arrived_ns) {
+  const struct outgoing_ring *ring = &link->outgoing;
+  uint64_t posted_ns = ring->slots[(ring->retired - 1) % LINK_WINDOW].posted_ns;
+  uint64_t took_ns = arrived_ns > posted_ns ? arrived_ns - posted_ns : 0;
+  link->message_ns = (link->message_ns * 3 + took_ns) / 4;
+}
+
 /* Frees what the peer has, up to `count`; what is still being written is kept until it is written:
  * the owner of the lane reads it. */
 static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uint64_t arrived_ns) {
@@ -198,13 +207,16 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
   if (end <= journal->acked) {
     return;
   }
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, retired = link->outgoing.retired;
   while (journal->acked < end) {
     struct chunk chunk = journal_take_oldest(journal);
     bytes += chunk.length;
     if (outgoing_is_live(&link->outgoing, chunk)) {
       outgoing_acked(&link->outgoing, chunk);
     }
+  }
+  if (link->outgoing.retired > retired) {
+    send_note_message(link, arrived_ns);
   }
   acked->bytes_acked += bytes;
   link->full &= ~lane_bit(lane);

@@ -107,6 +107,7 @@ struct link {
   struct requeue requeue;
   struct stripe stripe;
   struct outgoing_ring outgoing;
+  uint64_t message_ns; /* how long messages take lately, from their post to the acknowledgement */
   uint64_t stalls;
   struct told_target *told_targets; /* by message % LINK_WINDOW; NULL: config.target_keys is 0 */
 
@@ -119,6 +120,9 @@ struct link {
   uint64_t targets_told;       /* of messages below */
 };
 
+/* Messages that take longer go far, or through losses: so many are to be under way that users, who
+ * post a few and wait for them, would not keep the flows busy. A copy costs little beside that. */
+#define LINK_FAR_NS 10000000ull
 /* A piece that is placed may be so many times larger than one that travels as a stream. */
 #define LINK_PLACED_CHUNKS 8
 /* An owner that comes so much later than it was told did not run in between. */

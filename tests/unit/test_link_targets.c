@@ -17,13 +17,14 @@ static uint8_t *memory[2];
 static uint8_t sent[BYTES], received[BYTES];
 static const struct wire_target target = { 0x7000, BYTES, { 11, 22 } };
 static uint64_t now_ns;
+static uint32_t chunk_bytes, eager_bytes;
 
 static void make(enum link_role role, unsigned target_keys) {
   struct link_config config = {
     .role = role,
     .lanes = LANES,
-    .chunk_bytes = 8192,
-    .eager_bytes = 64,
+    .chunk_bytes = chunk_bytes,
+    .eager_bytes = eager_bytes,
     .eager_slots = 4,
     .timeout_ns = 1000 * MS,
     .seed = 1,
@@ -43,9 +44,10 @@ static void lane_up(unsigned lane, uint32_t epoch, bool is_direct) {
   }
 }
 
-static int set_up(void **state) {
-  (void)state;
+static int set_up_sizes(uint32_t chunk, uint32_t eager) {
   now_ns = 0;
+  chunk_bytes = chunk;
+  eager_bytes = eager;
   for (unsigned i = 0; i < BYTES; i++) {
     sent[i] = (uint8_t)(i * 7 + i / 256);
   }
@@ -54,6 +56,16 @@ static int set_up(void **state) {
   make(LINK_RECEIVER, 2);
   lane_up(0, 1, true);
   return 0;
+}
+
+static int set_up(void **state) {
+  (void)state;
+  return set_up_sizes(8192, 64);
+}
+
+static int set_up_large(void **state) {
+  (void)state;
+  return set_up_sizes(32768, 32768);
 }
 
 static int tear_down(void **state) {
@@ -150,6 +162,40 @@ static void pieces_without_target_are_chunks(void **state) {
   post_both(NULL);
   find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
   assert_int_equal(frame.length, 8192);
+}
+
+/* One message there, which takes a while, and its acknowledgement back. Was it a copy that was
+ * sent? */
+static bool sends_copy(uint64_t took_ns) {
+  struct link_frame frame;
+  struct link_completion completion;
+  assert_int_equal(link_send_posted(ends[LINK_SENDER], sent, BYTES, sent, now_ns), 0);
+  find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
+  bool is_copy = !frame.memory;
+  assert_int_equal(link_next_completion(ends[LINK_SENDER], &completion), is_copy);
+  place(&frame);
+  now_ns += took_ns;
+  assert_int_equal(deliver(LINK_SENDER, 0, &frame), 0);
+  if (!is_copy) {
+    find_frame(LINK_RECEIVER, 0, WIRE_WINDOW, &frame);
+    assert_int_equal(deliver(LINK_RECEIVER, 0, &frame), 0);
+    assert_true(link_next_completion(ends[LINK_SENDER], &completion));
+  }
+  return is_copy;
+}
+
+static void messages_that_take_long_are_copied(void **state) {
+  (void)state;
+  struct link_frame frame;
+  for (int i = 0; i < 8; i++) {
+    assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], received, BYTES, &target, now_ns), 0);
+  }
+  find_frame(LINK_RECEIVER, 0, WIRE_WINDOW, &frame);
+  assert_int_equal(deliver(LINK_RECEIVER, 0, &frame), 0);
+  assert_false(sends_copy(1 * MS));
+  assert_false(sends_copy(1 * MS));
+  assert_false(sends_copy(50 * MS));
+  assert_true(sends_copy(50 * MS));
 }
 
 static void expect_no_target(void) {
@@ -359,6 +405,7 @@ int main(void) {
     TEST(a_message_is_placed),
     TEST(placed_pieces_are_large),
     TEST(pieces_without_target_are_chunks),
+    cmocka_unit_test_setup_teardown(messages_that_take_long_are_copied, set_up_large, tear_down),
     TEST(a_receive_without_target_gets_payloads),
     TEST(a_target_without_room_is_not_used),
     TEST(a_polled_message_is_not_placed),

@@ -74,9 +74,8 @@ struct rdma_qp *rdma_choice_make(const struct nic *nic, bool is_sender) {
     tell(nic, why);
   }
   if (qp && !atomic_flag_test_and_set(&is_use_told)) {
-    LOG_INFO("RDMA through %s: device %s, port %u%s", nic->name, qp->device->port.name,
-             qp->device->port.port,
-             qp->device->port.cm == RDMA_CM_MUST ? ", connected by librdmacm" : "");
+    LOG_INFO("RDMA through %s: device %s, port %u", nic->name, qp->device->port.name,
+             qp->device->port.port);
   }
   return qp;
 }

@@ -99,6 +99,7 @@ static json_t *row_to_json(const struct rdma_survey_row *row) {
                              "speed_mbps", (int)port->speed_mbps, "guid", guid, "used",
                              row->is_used, "gids", gids_to_json(row));
   json_object_set_new(object, "kind", json_string(rdma_survey_kind(row)));
+  json_object_set_new(object, "librdmacm", json_boolean(row->cm == RDMA_CM_MUST));
   json_object_set_new(object, "interface", text_or_null(row->nic));
   json_object_set_new(object, "pci_path", text_or_null(port->pci_path));
   json_object_set_new(object, "driver", text_or_null(port->driver));
@@ -153,6 +154,9 @@ static void print_row(const struct rdma_survey_row *row) {
     printf("    GID %-3d  %-40s  %-8s  %s\n", it->index, rdma_gid_text(it->bytes, text), version,
            it->netdev);
   }
+  if (row->is_used) {
+    printf("    queue pairs are %s\n", rdma_survey_way(row));
+  }
   if (row->warning[0]) {
     printf("    %s\n", row->warning);
   }
@@ -204,9 +208,10 @@ static void check_row(const struct rdma_survey_row *row, rdma_tell_fn *tell) {
   char text[RDMA_GID_TEXT_MAX];
   if (row->is_used) {
     const struct rdma_gid *gid = &port->gids[row->gid];
-    say(tell, RDMA_GOOD, "RDMA: %s uses %s port %d (%s, %s, %u Mb/s, MTU %u, GID %d = %s)",
+    say(tell, RDMA_GOOD, "RDMA: %s uses %s port %d (%s, %s, %u Mb/s, MTU %u, GID %d = %s), %s",
         row->nic, port->name, port->port, row->traits.model, rdma_survey_kind(row),
-        port->speed_mbps, row->mtu_bytes, gid->index, rdma_gid_text(gid->bytes, text));
+        port->speed_mbps, row->mtu_bytes, gid->index, rdma_gid_text(gid->bytes, text),
+        rdma_survey_way(row));
   } else {
     say(tell, RDMA_HINT, "RDMA: %s port %d is not used: %s", port->name, port->port, row->why);
   }

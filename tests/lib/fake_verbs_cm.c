@@ -39,6 +39,8 @@ int fake_cm_done(int error) {
 
 /* ---- events ---- */
 
+static void free_id(struct fake_cm_id *id);
+
 /* Returns the type that it has now, or FAKE_CM_NOTHING. */
 static int change(enum rdma_cm_event_type type) {
   for (unsigned i = 0; i < FAKE_FAULTS_MAX; i++) {
@@ -68,6 +70,11 @@ void fake_cm_push(struct fake_cm_id *owner, struct fake_cm_id *about, enum rdma_
   struct fake_cm_event **place = &channel_of(owner->base.channel)->first;
   if (becomes == FAKE_CM_NOTHING || !event) {
     free(event);
+    if (owner != about) { /* a request that nobody will ever see */
+      about->peer->peer = NULL;
+      about->peer = NULL;
+      free_id(about);
+    }
     return;
   }
   event->owner = owner;
@@ -166,8 +173,6 @@ static int create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out
   *out = id ? &id->base : NULL;
   return fake_cm_done(id ? 0 : error ? error : EINVAL);
 }
-
-static void free_id(struct fake_cm_id *id);
 
 /* What nobody has fetched goes with it, also requests that it was asked. */
 static void forget_events(struct fake_cm_id *id) {

@@ -5,7 +5,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "net_plugin/lane/rdma/rdma_device.h"
+#include "net_plugin/lane/rdma/rdma_survey.h"
 #include "tests/lib/unit.h"
 
 static struct rdma_sysfs_port ports[RDMA_PORTS_MAX];
@@ -47,6 +47,33 @@ static void erdma_in_compat_mode_does_without(void **state) {
   struct rdma_traits traits = traits_of(&ports[0]);
   expect_erdma(&traits);
   assert_false(traits.needs_cm);
+}
+
+/* All that is told of the recorded machine, by what its files say alone: the interface has an MTU
+ * of 1500. */
+static void a_recorded_erdma_is_warned_about_and_needs_librdmacm(void **state) {
+  (void)state;
+  static struct rdma_survey_row rows[RDMA_PORTS_MAX];
+  struct rdma_settings settings = { .gid_index = -1, .roce_version = 2, .cm = RDMA_CM_MAY };
+  struct nic nic = { .name = "eth0" };
+  rdma_device_configure(&settings, "tests/data/rdma/erdma");
+  assert_int_equal(rdma_survey(&nic, 1, false, rows), 1);
+  assert_string_equal(rows[0].why, "");
+  assert_true(rows[0].is_used);
+  assert_string_equal(rdma_survey_kind(&rows[0]), "iWARP");
+  assert_int_equal(rows[0].cm, RDMA_CM_MUST);
+  assert_string_equal(rdma_survey_way(&rows[0]), "connected by librdmacm, as iWARP must be");
+  assert_non_null(strstr(rows[0].warning, "MTU of its network interface is 1500"));
+  assert_non_null(strstr(rows[0].warning, "NCCL_PROTO=^LL128"));
+  settings.cm = RDMA_CM_NEVER;
+  rdma_device_configure(&settings, "tests/data/rdma/erdma");
+  rdma_survey(&nic, 1, false, rows);
+  assert_false(rows[0].is_used);
+  assert_string_equal(rows[0].why, "erdma_0 needs librdmacm, and STRATUS_RDMA_CM=off");
+  rdma_device_configure(&settings, "tests/data/rdma/erdma-compat");
+  rdma_survey(&nic, 1, false, rows);
+  assert_string_equal(rdma_survey_way(&rows[0]), "connected by the handshake");
+  rdma_device_configure(NULL, NULL);
 }
 
 static const char *warning_with(unsigned mtu, const char *protocols) {
@@ -117,6 +144,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(erdma_in_standard_mode_needs_the_connection_manager),
     cmocka_unit_test(erdma_in_compat_mode_does_without),
+    cmocka_unit_test(a_recorded_erdma_is_warned_about_and_needs_librdmacm),
     cmocka_unit_test(erdma_wants_its_mtu_or_no_ll128),
     cmocka_unit_test(connectx_can_all),
     cmocka_unit_test(others_are_told_apart),

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/param.h"
 #include "tests/lib/fake_verbs.h"
 #include "tests/lib/unit.h"
 
@@ -99,6 +100,24 @@ static void expect_told(const char *part) {
 static const char *text_of(const json_t *object, const char *key) {
   const char *text = json_string_value(json_object_get(object, key));
   return text ? text : "null";
+}
+
+static void it_is_told_who_connects(void **state) {
+  (void)state;
+  make_report();
+  check();
+  expect_told("10.0.0.1), connected by the handshake");
+  rdma_report_free(&report);
+  param_load((char *[]){ "STRATUS_RDMA_CM=on", NULL });
+  configure();
+  make_report();
+  check();
+  param_load((char *[]){ NULL });
+  expect_told("10.0.0.1), connected by librdmacm, as STRATUS_RDMA_CM=on wishes");
+  json_t *json = rdma_report_to_json(&report);
+  json_t *first = json_array_get(json_object_get(json, "hcas"), 0);
+  assert_true(json_is_true(json_object_get(first, "librdmacm")));
+  json_decref(json);
 }
 
 static void every_port_is_shown_with_its_reason(void **state) {
@@ -275,10 +294,10 @@ static void without_names_interfaces_stay_chosen(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    TEST(every_port_is_shown_with_its_reason),  TEST(doctor_tells_what_is_used),
-    TEST(doctor_tells_what_is_missing),         TEST(gpu_memory_is_judged),
-    TEST(machines_without_hcas_are_healthy),    TEST(named_hcas_choose_their_nics),
-    TEST(without_names_interfaces_stay_chosen),
+    TEST(it_is_told_who_connects),      TEST(every_port_is_shown_with_its_reason),
+    TEST(doctor_tells_what_is_used),    TEST(doctor_tells_what_is_missing),
+    TEST(gpu_memory_is_judged),         TEST(machines_without_hcas_are_healthy),
+    TEST(named_hcas_choose_their_nics), TEST(without_names_interfaces_stay_chosen),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

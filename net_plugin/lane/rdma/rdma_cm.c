@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
@@ -48,6 +49,14 @@ struct seen {
 static int failed(const struct rdma_qp *qp, const char *what, int error) {
   LOG_INFO("%s: librdmacm cannot %s: %s", qp->device->port.name, what, strerror(-error));
   return error;
+}
+
+static void connected(const struct rdma_qp *qp) {
+  static atomic_flag is_told = ATOMIC_FLAG_INIT;
+  bool is_first = !atomic_flag_test_and_set(&is_told);
+  qp->cm->is_connected = true;
+  LOG_AT(is_first ? LOG_LEVEL_INFO : LOG_LEVEL_TRACE, "%s: librdmacm has connected a queue pair",
+         qp->device->port.name);
 }
 
 bool rdma_cm_is_connected(const struct rdma_cm *cm) {
@@ -302,7 +311,9 @@ static int take_answer(struct rdma_qp *qp, const struct seen *seen, bool must_es
   if (!error && must_establish && cm->api->establish(cm->id) != 0) {
     error = -errno;
   }
-  cm->is_connected = !error;
+  if (!error) {
+    connected(qp);
+  }
   return error ? failed(qp, "connect", error) : 0;
 }
 
@@ -337,7 +348,9 @@ static int take(struct rdma_qp *qp, const struct seen *seen) {
   case RDMA_CM_EVENT_CONNECT_RESPONSE:
     return take_answer(qp, seen, true);
   case RDMA_CM_EVENT_ESTABLISHED:
-    cm->is_connected |= !cm->is_dialler;
+    if (!cm->is_dialler) {
+      connected(qp);
+    }
     return cm->is_connected ? 0 : take_answer(qp, seen, false); /* iWARP's only answer */
   case RDMA_CM_EVENT_TIMEWAIT_EXIT:
   case RDMA_CM_EVENT_ADDR_CHANGE: /* of a bond: the queue pair tells if it minds */

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Queue pairs that librdmacm connects (tests/lib/fake_verbs_cm.c): whatever goes wrong on the way,
+ * data arrives all the same, by TCP until it goes well, and nothing is left behind; strangers are
+ * turned away; sides that do not want the same agree. What lanes do once they are connected is
+ * test_lanes.c's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/param.h"
+#include "net_plugin/lane/rdma/rdma_cm.h"
+#include "net_plugin/lane/rdma/rdma_device.h"
+#include "net_plugin/lane/rdma/rdma_qp.h"
+#include "net_plugin/setup/rdma_choice.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/fake_verbs.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/unit.h"
+
+static const struct fake_hca roce = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
+static const struct fake_hca iwarp = {
+  .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" }, .is_iwarp = true
+};
+static struct tree tree;
+
+static int start(const struct fake_hca *hca, char *mode) {
+  param_load((char *[]){ "STRATUS_FLOWS=2", mode, NULL });
+  tree_create(&tree);
+  fake_verbs_start();
+  fake_verbs_add(hca);
+  fake_verbs_write_sysfs(hca, &tree);
+  rdma_device_configure(NULL, tree.root);
+  log_capture_start();
+  return 0;
+}
+
+static int use_roce(void **state) {
+  (void)state;
+  return start(&roce, "STRATUS_RDMA_CM=on");
+}
+
+static int use_iwarp(void **state) {
+  (void)state;
+  return start(&iwarp, "STRATUS_RDMA_CM=auto");
+}
+
+static int use_iwarp_off(void **state) {
+  (void)state;
+  return start(&iwarp, "STRATUS_RDMA_CM=off");
+}
+
+static int stop(void **state) {
+  (void)state;
+  setup_stop();
+  rdma_reaper_finish();
+  log_capture_stop();
+  fake_verbs_stop(); /* fails if anything is left */
+  rdma_device_configure(NULL, NULL);
+  tree_remove(&tree);
+  param_load((char *[]){ NULL });
+  return 0;
+}
+
+static struct fake_counts counts(void) {
+  struct fake_counts now;
+  fake_verbs_counts(&now);
+  return now;
+}
+
+static const size_t sizes[] = { 8, 70000, 4096, 300000 };
+
+static void exchange(struct pair pair, uint64_t count) {
+  pair_exchange(pair, sizes, 4, count, NULL);
+}
+
+/* Until queue pairs carry the data (again). */
+static void expect_rdma(struct pair pair) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS, before = counts().sends;
+  while (counts().sends < before + 50) {
+    assert_true(clock_now_ns() < until_ns);
+    exchange(pair, 8);
+    usleep(1000);
+  }
+}
+
+/* ---- on the way ---- */
+
+/* For each event that ends the attempt, in place of each that should come; and for each that never
+ * comes: there the deadlines decide. */
+static void events_go_wrong(void **state) {
+  (void)state;
+  static const struct {
+    enum rdma_cm_event_type type;
+    int becomes;
+  } cases[] = {
+    { RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR },
+    { RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_DEVICE_REMOVAL },
+    { RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_ROUTE_ERROR },
+    { RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_UNREACHABLE },
+    { RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_REJECTED },
+    { RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_CONNECT_ERROR },
+    { RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_DEVICE_REMOVAL },
+    { RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_CONNECT_ERROR },
+    { RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_DISCONNECTED },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fake_verbs_change_cm_events(cases[i].type, cases[i].becomes, 1);
+    struct pair pair = pair_make(AF_INET);
+    exchange(pair, 12);
+    pair_close(pair);
+  }
+}
+
+static void events_that_never_come_hold_nobody_up(void **state) {
+  (void)state;
+  fake_verbs_change_cm_events(RDMA_CM_EVENT_CONNECT_REQUEST, FAKE_CM_NOTHING, 1);
+  struct pair pair = pair_make(AF_INET);
+  exchange(pair, 12);
+  expect_rdma(pair);
+  pair_close(pair);
+}
+
+static void calls_that_fail_once_lose_no_data(void **state) {
+  (void)state;
+  for (int call = FAKE_CM_CHANNEL; call < FAKE_CALLS; call++) {
+    for (unsigned nth = 1; nth <= 3; nth++) {
+      fake_verbs_fail_call((enum fake_call)call, nth, EIO);
+      struct pair pair = pair_make(AF_INET);
+      exchange(pair, 8);
+      pair_close(pair);
+    }
+  }
+}
+
+static void calls_that_always_fail_leave_tcp(void **state) {
+  (void)state;
+  for (int call = FAKE_CM_CHANNEL; call < FAKE_CALLS; call++) {
+    uint64_t before = counts().sends;
+    fake_verbs_fail_calls((enum fake_call)call, EPERM);
+    struct pair pair = pair_make(AF_INET);
+    exchange(pair, 8);
+    pair_close(pair);
+    fake_verbs_fail_calls((enum fake_call)call, 0);
+    if (counts().sends != before) {
+      fail_msg("call %d failed, and yet there were sends", call);
+    }
+  }
+}
+
+static void garbage_connects_nothing(void **state) {
+  (void)state;
+  fake_verbs_garble_cm(UINT32_MAX);
+  struct pair pair = pair_make(AF_INET);
+  exchange(pair, 12);
+  assert_int_equal(counts().sends, 0);
+  assert_int_equal(counts().cm_accepted, 0);
+  assert_true(counts().cm_rejected > 0);
+  fake_verbs_garble_cm(0);
+  expect_rdma(pair);
+  pair_close(pair);
+}
+
+/* ---- later ---- */
+
+static void lost_connections_are_made_again(void **state) {
+  (void)state;
+  static const enum rdma_cm_event_type types[] = { RDMA_CM_EVENT_DISCONNECTED,
+                                                   RDMA_CM_EVENT_DEVICE_REMOVAL };
+  struct pair pair = pair_make(AF_INET);
+  for (size_t i = 0; i < 2; i++) {
+    exchange(pair, 12);
+    fake_verbs_cm_event(types[i]);
+    exchange(pair, 12);
+    expect_rdma(pair);
+  }
+  /* These harm nobody. */
+  size_t lost = log_capture_find(" lost: ");
+  assert_true(lost > 0);
+  fake_verbs_cm_event(RDMA_CM_EVENT_TIMEWAIT_EXIT);
+  fake_verbs_cm_event(RDMA_CM_EVENT_ADDR_CHANGE);
+  exchange(pair, 40);
+  assert_int_equal(log_capture_find(" lost: "), lost);
+  pair_close(pair);
+}
+
+/* ---- two queue pairs by hand ---- */
+
+struct two {
+  struct rdma_qp *dialler, *listener;
+  struct sockaddr_storage address;
+  struct rdma_facts facts; /* the dialler's */
+  struct rdma_cm_tokens tokens;
+  uint16_t port;
+};
+
+static struct rdma_qp *make_qp(const struct nic *nic) {
+  char why[RDMA_WHY_MAX];
+  struct rdma_device *device = rdma_device_open(nic, why);
+  assert_non_null(device);
+  struct rdma_qp *qp = rdma_qp_new(device, true, why);
+  assert_non_null(qp);
+  return qp;
+}
+
+static struct two make_two(void) {
+  struct nic nic = pair_loopback(AF_INET);
+  struct two two = { .dialler = make_qp(&nic), .listener = make_qp(&nic), .address = nic.address };
+  memset(two.tokens.request, 1, RDMA_CM_TOKEN_BYTES);
+  memset(two.tokens.answer, 2, RDMA_CM_TOKEN_BYTES);
+  rdma_qp_facts(two.dialler, &two.facts);
+  assert_int_equal(rdma_cm_listen(two.listener, &two.facts, &two.address, &two.tokens, &two.port),
+                   0);
+  assert_true(two.port != 0);
+  return two;
+}
+
+static int dial(struct two *two, struct rdma_qp *qp, const struct rdma_cm_tokens *tokens) {
+  struct rdma_facts facts;
+  struct sockaddr_storage to = two->address;
+  ((struct sockaddr_in *)&to)->sin_port = htons(two->port);
+  rdma_qp_facts(two->listener, &facts);
+  int error = rdma_cm_connect(qp, &facts, &two->address, &to, tokens, 10);
+  for (int i = 0; i < 4 && !error && !rdma_cm_is_connected(qp->cm); i++) {
+    error = rdma_cm_advance(qp);
+    error = error ? error : rdma_cm_advance(two->listener);
+  }
+  return error;
+}
+
+static void free_two(struct two *two) {
+  rdma_qp_free(two->dialler);
+  rdma_qp_free(two->listener);
+}
+
+static void strangers_are_turned_away_and_the_peer_comes_in(void **state) {
+  (void)state;
+  struct nic nic = pair_loopback(AF_INET);
+  struct two two = make_two();
+  struct rdma_cm_tokens wrong = two.tokens;
+  wrong.request[RDMA_CM_TOKEN_BYTES - 1]++;
+  for (int i = 0; i < 3; i++) {
+    struct rdma_qp *stranger = make_qp(&nic);
+    assert_int_equal(dial(&two, stranger, &wrong), -ECONNREFUSED);
+    rdma_qp_free(stranger);
+  }
+  assert_int_equal(counts().cm_rejected, 3);
+  assert_true(log_capture_count(LOG_LEVEL_WARN) <= 1); /* told once in a while */
+  assert_int_equal(dial(&two, two.dialler, &two.tokens), 0);
+  assert_true(rdma_cm_is_connected(two.dialler->cm));
+  assert_int_equal(rdma_cm_advance(two.listener), 0);
+  assert_true(rdma_cm_is_connected(two.listener->cm));
+  /* Nobody listens there any more, not even for who knows the token. */
+  struct rdma_qp *late = make_qp(&nic);
+  assert_int_equal(dial(&two, late, &two.tokens), -ECONNREFUSED);
+  rdma_qp_free(late);
+  assert_int_equal(counts().cm_accepted, 1);
+  free_two(&two);
+}
+
+/* The right token from a queue pair that the handshake did not tell. */
+static void another_queue_pair_is_turned_away(void **state) {
+  (void)state;
+  struct nic nic = pair_loopback(AF_INET);
+  struct two two = make_two();
+  struct rdma_qp *other = make_qp(&nic);
+  assert_int_equal(dial(&two, other, &two.tokens), -ECONNREFUSED);
+  assert_int_equal(counts().cm_accepted, 0);
+  rdma_qp_free(other);
+  free_two(&two);
+}
+
+static void an_answer_of_somebody_else_is_not_taken(void **state) {
+  (void)state;
+  struct two two = make_two();
+  struct rdma_cm_tokens other = two.tokens;
+  other.answer[0]++;
+  assert_int_equal(dial(&two, two.dialler, &other), -EKEYREJECTED);
+  assert_false(rdma_cm_is_connected(two.dialler->cm));
+  free_two(&two);
+}
+
+static void the_end_of_one_is_heard_by_the_other(void **state) {
+  (void)state;
+  struct two two = make_two();
+  assert_int_equal(dial(&two, two.dialler, &two.tokens), 0);
+  assert_int_equal(rdma_cm_advance(two.listener), 0);
+  rdma_qp_free(two.dialler);
+  rdma_reaper_finish();
+  assert_int_equal(rdma_cm_advance(two.listener), -ECONNRESET);
+  rdma_qp_free(two.listener);
+}
+
+/* ---- who wants what ---- */
+
+static void one_side_that_must_is_enough(void **state) {
+  (void)state;
+  struct two two = make_two();
+  struct rdma_qp *qp = two.dialler;
+  struct rdma_facts peer = two.facts;
+  static const struct {
+    enum rdma_cm_wish ours, theirs;
+    int result;
+    bool uses_cm;
+  } cases[] = {
+    { RDMA_CM_MAY, RDMA_CM_MAY, 0, false },
+    { RDMA_CM_NEVER, RDMA_CM_MAY, 0, false },
+    { RDMA_CM_MAY, RDMA_CM_NEVER, 0, false },
+    { RDMA_CM_NEVER, RDMA_CM_NEVER, 0, false },
+    { RDMA_CM_MUST, RDMA_CM_MAY, 0, true },
+    { RDMA_CM_MAY, RDMA_CM_MUST, 0, true },
+    { RDMA_CM_MUST, RDMA_CM_MUST, 0, true },
+    { RDMA_CM_MUST, RDMA_CM_NEVER, -EOPNOTSUPP, 0 },
+    { RDMA_CM_NEVER, RDMA_CM_MUST, -EOPNOTSUPP, 0 },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    bool uses_cm = !cases[i].uses_cm;
+    qp->device->port.cm = cases[i].ours;
+    peer.cm = (uint8_t)cases[i].theirs;
+    assert_int_equal(rdma_choice_uses_cm(qp, &peer, &uses_cm), cases[i].result);
+    if (!cases[i].result) {
+      assert_int_equal(uses_cm, cases[i].uses_cm);
+    }
+  }
+  peer.transport = RDMA_IWARP;
+  assert_int_equal(rdma_qp_meet(qp, &peer), -EPROTO);
+  free_two(&two);
+}
+
+static void without_the_library_there_is_tcp(void **state) {
+  (void)state;
+  fake_verbs_hide_cm(true);
+  struct pair pair = pair_make(AF_INET);
+  exchange(pair, 12);
+  assert_int_equal(counts().sends, 0);
+  assert_true(log_capture_find("fake0 needs librdmacm") >= 1);
+  pair_close(pair);
+  fake_verbs_hide_cm(false);
+}
+
+static void devices_that_need_it_are_left_alone_if_it_is_off(void **state) {
+  (void)state;
+  struct nic nic = pair_loopback(AF_INET);
+  char why[RDMA_WHY_MAX];
+  assert_null(rdma_device_open(&nic, why));
+  assert_string_equal(why, "fake0 needs librdmacm, and STRATUS_RDMA_CM=off");
+  struct pair pair = pair_make(AF_INET);
+  exchange(pair, 12);
+  assert_int_equal(counts().contexts, 0);
+  pair_close(pair);
+}
+
+#define TEST(name, use) cmocka_unit_test_setup_teardown(name, use, stop)
+#define BOTH(name) TEST(name, use_roce), TEST(name, use_iwarp)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    TEST(without_the_library_there_is_tcp, use_iwarp), /* first: it is told once in a process */
+    BOTH(events_go_wrong),
+    TEST(events_that_never_come_hold_nobody_up, use_roce),
+    BOTH(calls_that_fail_once_lose_no_data),
+    TEST(calls_that_always_fail_leave_tcp, use_roce),
+    BOTH(garbage_connects_nothing),
+    BOTH(lost_connections_are_made_again),
+    TEST(strangers_are_turned_away_and_the_peer_comes_in, use_roce),
+    TEST(another_queue_pair_is_turned_away, use_roce),
+    BOTH(an_answer_of_somebody_else_is_not_taken),
+    BOTH(the_end_of_one_is_heard_by_the_other),
+    TEST(one_side_that_must_is_enough, use_roce),
+    TEST(devices_that_need_it_are_left_alone_if_it_is_off, use_iwarp_off),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

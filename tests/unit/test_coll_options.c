@@ -305,7 +305,7 @@ static void test_by_hand_on_one_machine(void **state) {
   setenv("MASTER_ADDR", "127.0.0.1", 1);
   setenv("MASTER_PORT", "29500", 1);
   for (int rank = 0; rank < 2; rank++) {
-    char text[8];
+    char text[16];
     snprintf(text, sizeof text, "%d", rank);
     setenv("RANK", text, 1);
     setenv("LOCAL_RANK", text, 1);

@@ -264,6 +264,10 @@ static int link_control_arrived(struct link *link, unsigned lane, uint64_t now_n
     }
     return 0;
   case WIRE_PING:
+    if ((header->flags & WIRE_HAS_CRC) != 0 &&
+        hash_crc32c(0, link->nowhere, header->length) != header->payload_crc) {
+      return -EBADMSG; /* a lane that damages padding damages data, too */
+    }
     receiving->pong_token = header->message;
     link->pong |= lane_bit(lane);
     return 0;
@@ -398,6 +402,10 @@ static bool link_next_control(struct link *link, unsigned lane, struct wire_head
     header->type = WIRE_PING;
     header->message = ++link->pings_sent;
     header->length = meter_ask(&link->meter, lane, header->message, now_ns);
+    if (header->length > 0 && link->config.wants_checksums) {
+      header->flags = WIRE_HAS_CRC;
+      header->payload_crc = hash_crc32c(0, padding, header->length);
+    }
     liveness_asked(&link->liveness, lane, now_ns);
     link_watch(link, now_ns);
   } else if (link->farewell == FAREWELL_DUE) {

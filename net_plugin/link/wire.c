@@ -64,7 +64,7 @@ static bool is_valid(const struct wire_header *header) {
     return false;
   }
   unsigned known = is_data     ? WIRE_HAS_CRC | WIRE_IS_AWAITED | WIRE_IS_POLLED | WIRE_IS_PLACED
-                   : is_window ? WIRE_HAS_CRC
+                   : is_window || header->type == WIRE_PING ? WIRE_HAS_CRC
                                : 0;
   if ((header->flags & ~known) != 0) {
     return false;

@@ -207,6 +207,7 @@ void connection_progress(struct connection *connection) {
   struct engine *engine = connection->engine;
   uint64_t now_ns = clock_now_ns();
   if (!engine_progress_begin(engine, now_ns)) {
+    engine_nap(engine, now_ns);
     return;
   }
   uint64_t completed = connection->published;
@@ -224,6 +225,7 @@ void connection_progress(struct connection *connection) {
     engine_poll(engine);
   }
   engine_unlock(engine);
+  engine_nap(engine, now_ns);
 }
 
 bool connection_is_sender(const struct connection *connection) {

@@ -59,6 +59,10 @@
 /* A value of sleeping_ns that no deadline is earlier than. */
 #define ASLEEP_FOR_HOLD 1
 #define LOOKS_PER_POLL 16 /* a power of two */
+#define QUIET_NS (500 * NS_PER_MS)
+#define NAP_NS (200 * 1000)
+#define LOOK_NS (50 * 1000) /* between naps */
+#define STIRRED_GRAIN_NS (10 * NS_PER_MS)
 
 struct engine_lists *engine_lists(struct engine *engine) {
   return &engine->lists;
@@ -280,8 +284,14 @@ void engine_set_mode(struct engine *engine, enum drive_mode mode) {
   }
 }
 
+/* When anything moved, or was posted, on any engine of the process; not exactly. */
+static _Atomic uint64_t stirred_ns;
+
 void engine_moved(struct engine *engine, size_t bytes, uint64_t now_ns) {
-  if (engine->drive.can_switch) {
+  if (now_ns > atomic_load_explicit(&stirred_ns, memory_order_relaxed) + STIRRED_GRAIN_NS) {
+    atomic_store_explicit(&stirred_ns, now_ns, memory_order_relaxed);
+  }
+  if (bytes > 0 && engine->drive.can_switch) {
     drive_moved(&engine->drive, bytes, now_ns);
     engine_set_mode(engine, engine->drive.mode);
   }
@@ -294,6 +304,21 @@ bool engine_progress_begin(struct engine *engine, uint64_t now_ns) {
     return false;
   }
   return pthread_mutex_trylock(&engine->lock) == 0;
+}
+
+/* NCCL's threads yield between their tests. Threads that do nothing else can keep ksoftirqd from
+ * running on their CPU for ten seconds (Linux 6.18), and then nothing ever comes: it takes a sleep.
+ */
+void engine_nap(struct engine *engine, uint64_t now_ns) {
+  uint64_t quiet_ns = atomic_load_explicit(&stirred_ns, memory_order_relaxed) + QUIET_NS;
+  if (now_ns < quiet_ns ||
+      now_ns < atomic_load_explicit(&engine->napped_ns, memory_order_relaxed) + LOOK_NS) {
+    return;
+  }
+  struct pollfd event = { .fd = engine->epoll_fd, .events = POLLIN };
+  static const struct timespec nap = { .tv_nsec = NAP_NS };
+  ppoll(&event, 1, &nap, NULL);
+  atomic_store_explicit(&engine->napped_ns, clock_now_ns(), memory_order_relaxed);
 }
 
 void engine_progress(struct engine *engine) {

@@ -29,6 +29,7 @@ struct engine {
   atomic_uint waiting;          /* threads that wait for the lock */
   _Atomic uint64_t inline_ns;   /* when a thread of NCCL last polled in mode INLINE */
   _Atomic uint64_t worked_ns;   /* when the thread last worked */
+  _Atomic uint64_t napped_ns;   /* when a thread of NCCL last woke from a nap */
   _Atomic uint64_t sleeping_ns; /* the thread sleeps until then; 0: it is awake; see engine.c */
   _Atomic(struct engine_task *) tasks;
 

@@ -54,7 +54,7 @@ def check_result(result, table):
             assert variant["rounds"][0].get("wrong", 0) == 0 and variant["command"], variant
         for row in case["rows"]:
             assert row["ratio"] > 0 and row["min"] <= row["ratio"] <= row["max"], row
-            assert all(each["value"] > 0 for each in row["measured"]), row
+            assert all(each["value"] is not None and each["value"] > 0 for each in row["measured"]), row
             assert row["target"] == "" or row["is_met"] in (True, False), row
 
 

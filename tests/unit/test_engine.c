@@ -359,6 +359,46 @@ static void messages_arrive(void **state) {
 
 /* ---- which engines there are ---- */
 
+static uint64_t thread_cpu_ns(void) {
+  struct timespec time;
+  assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time), 0);
+  return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
+}
+
+/* Polls in vain for so long; the part of the time that this thread used a processor, in percent. */
+static uint64_t poll_in_vain(struct request *request, uint64_t for_ns) {
+  uint64_t began_ns = clock_now_ns(), cpu_ns = thread_cpu_ns();
+  bool is_done;
+  size_t bytes;
+  do {
+    assert_int_equal(transfer_test(request, &is_done, &bytes), 0);
+    assert_false(is_done);
+  } while (clock_now_ns() < began_ns + for_ns);
+  return (thread_cpu_ns() - cpu_ns) * 100 / (clock_now_ns() - began_ns);
+}
+
+/* A peer that takes its time costs a processor for half a second only, and is not answered late. */
+static void who_waits_long_takes_naps(void **state) {
+  (void)state;
+  static uint8_t in[64], out[64] = { 1, 2, 3 };
+  struct pair pair = pair_make(AF_INET);
+  struct request *receive, *send;
+  assert_int_equal(transfer_irecv(pair.receiver, in, sizeof in, NULL, NULL, NULL, &receive), 0);
+  assert_non_null(receive);
+  poll_in_vain(receive, 600 * NS_PER_MS);
+  assert_in_range(poll_in_vain(receive, 300 * NS_PER_MS), 0, 60);
+  assert_int_equal(transfer_isend(pair.sender, out, sizeof out, NULL, NULL, NULL, &send), 0);
+  assert_non_null(send);
+  bool is_sent = false, is_received = false;
+  size_t bytes;
+  while (!is_sent || !is_received) {
+    assert_int_equal(is_sent ? 0 : transfer_test(send, &is_sent, &bytes), 0);
+    assert_int_equal(is_received ? 0 : transfer_test(receive, &is_received, &bytes), 0);
+  }
+  assert_memory_equal(in, out, sizeof in);
+  pair_close(pair);
+}
+
 static void uses_are_dealt_out_evenly(void **state) {
   (void)state; /* set_up has taken the first turn of ENGINE_DIALS */
   struct nic nic = pair_loopback(AF_INET), other = nic;
@@ -386,6 +426,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(deadlines_can_be_put_off, set_up, tear_down),
     cmocka_unit_test_setup_teardown(events_are_seen, set_up, tear_down),
     cmocka_unit_test_setup_teardown(messages_arrive, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(who_waits_long_takes_naps, set_up, tear_down),
     cmocka_unit_test_setup_teardown(uses_are_dealt_out_evenly, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,9 +63,9 @@ static bool is_valid(const struct wire_header *header) {
   if (header->length > 0 && !is_data && !is_window && header->type != WIRE_PING) {
     return false;
   }
-  unsigned known = is_data     ? WIRE_HAS_CRC | WIRE_IS_AWAITED | WIRE_IS_POLLED | WIRE_IS_PLACED
+  unsigned known = is_data ? WIRE_HAS_CRC | WIRE_IS_AWAITED | WIRE_IS_POLLED | WIRE_IS_PLACED
                    : is_window || header->type == WIRE_PING ? WIRE_HAS_CRC
-                               : 0;
+                                                            : 0;
   if ((header->flags & ~known) != 0) {
     return false;
   }

@@ -50,7 +50,7 @@ static int take_post(struct connection *connection, const struct request *reques
 static void take_posts(struct connection *connection, uint64_t now_ns) {
   uint64_t posted = atomic_load_explicit(&connection->posted, memory_order_acquire);
   if (connection->taken < posted) {
-    engine_moved(connection->engine, 0, now_ns);
+    engine_stirred(now_ns);
   }
   while (connection->taken < posted && !connection->is_detached) {
     struct request *request = &connection->requests[connection->taken % CONNECTION_REQUESTS];

@@ -287,11 +287,15 @@ void engine_set_mode(struct engine *engine, enum drive_mode mode) {
 /* When anything moved, or was posted, on any engine of the process; not exactly. */
 static _Atomic uint64_t stirred_ns;
 
-void engine_moved(struct engine *engine, size_t bytes, uint64_t now_ns) {
+void engine_stirred(uint64_t now_ns) {
   if (now_ns > atomic_load_explicit(&stirred_ns, memory_order_relaxed) + STIRRED_GRAIN_NS) {
     atomic_store_explicit(&stirred_ns, now_ns, memory_order_relaxed);
   }
-  if (bytes > 0 && engine->drive.can_switch) {
+}
+
+void engine_moved(struct engine *engine, size_t bytes, uint64_t now_ns) {
+  engine_stirred(now_ns);
+  if (engine->drive.can_switch) {
     drive_moved(&engine->drive, bytes, now_ns);
     engine_set_mode(engine, engine->drive.mode);
   }

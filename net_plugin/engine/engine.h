@@ -73,6 +73,8 @@ void engine_submit(struct engine *engine, struct engine_task *task);
 /* For a thread that waits, and does not hold the lock: sleeps a little if nothing has moved on any
  * engine for long, but not past the next event of this one. */
 void engine_nap(struct engine *engine, uint64_t now_ns);
+/* Something moved or was posted, on any engine: those who wait stay awake. Lock or none. */
+void engine_stirred(uint64_t now_ns);
 
 /* ---- locked ---- */
 
@@ -82,7 +84,7 @@ bool engine_poll(struct engine *engine);
 bool engine_is_turn(struct engine *engine, uint64_t now_ns);
 /* Runs what other threads submitted so far. False: there was nothing. */
 bool engine_run_tasks(struct engine *engine);
-/* So many bytes were read or written: what the mode is chosen by. None: somebody wants some. */
+/* So many bytes were read or written: what the mode is chosen by. */
 void engine_moved(struct engine *engine, size_t bytes, uint64_t now_ns);
 /* Who moves the bytes from now on. Engines do so themselves; tests may at any time. */
 void engine_set_mode(struct engine *engine, enum drive_mode mode);

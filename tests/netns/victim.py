@@ -219,7 +219,8 @@ class Job:
     def last_words(self):
         text = [line for line in self.printed().splitlines() if line and not line.startswith("#")]
         warnings = [re.sub(r"^.*? NCCL WARN ", "", line) for line in self.said("WARN NET/stratus")]
-        return " | ".join((text + warnings)[-6:]) or "(it said nothing)"
+        status = [f"exit status {self.process.returncode}"] if self.process.poll() is not None else []
+        return " | ".join(status + text[-4:] + warnings[-6:]) or "(it said nothing)"
 
     def sum_up(self):
         """(operations, wrong elements) of a job that has ended well."""

@@ -2,10 +2,12 @@
 /* The clock read, through the vDSO: about 20 ns, no system call. */
 #include "common/clock.h"
 
-#include <time.h>
-
 uint64_t clock_now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+struct timespec clock_timespec(uint64_t ns) {
+  return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
 }

@@ -9,6 +9,7 @@
 #define COMMON_CLOCK_H
 
 #include <stdint.h>
+#include <time.h>
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
@@ -16,5 +17,7 @@
 
 /* Nanoseconds of CLOCK_MONOTONIC: never goes back, has no relation to the time of day. */
 uint64_t clock_now_ns(void);
+/* The same time, or a duration, as system calls take it. */
+struct timespec clock_timespec(uint64_t ns);
 
 #endif

@@ -362,8 +362,7 @@ static void thread_sleep(struct engine *engine) {
   if (!atomic_load(&engine->tasks)) {
     struct pollfd waited[] = { { .fd = engine->wake_fd, .events = POLLIN },
                                { .fd = engine->epoll_fd, .events = POLLIN } };
-    struct timespec timeout = { .tv_sec = (time_t)(wait_ns / NS_PER_S),
-                                .tv_nsec = (long)(wait_ns % NS_PER_S) };
+    struct timespec timeout = clock_timespec(wait_ns);
     ppoll(waited, is_hold ? 1 : 2, wait_ns == NO_DEADLINE ? NULL : &timeout, NULL);
     uint64_t count;
     if (waited[0].revents && read(engine->wake_fd, &count, sizeof count) < 0) {

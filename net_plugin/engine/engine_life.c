@@ -3,7 +3,6 @@
  * NIC, its shard 0, before its others, and they end in the opposite order. */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/param.h"
+#include "common/thread.h"
 #include "net_plugin/engine/engine_state.h"
 #include "net_plugin/engine/observer.h"
 
@@ -81,15 +81,10 @@ static void name_thread(struct engine *engine) {
   pthread_setname_np(engine->thread, name);
 }
 
-/* Signals belong to the program's own threads. */
 static int start_thread(struct engine *engine) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = pthread_create(&engine->thread, NULL, engine_thread, engine);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  int error = thread_start(&engine->thread, engine_thread, engine);
   if (error) {
-    return -error;
+    return error;
   }
   name_thread(engine);
   /* It is born with the CPUs of the thread of NCCL that needed it first. */

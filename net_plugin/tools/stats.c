@@ -171,8 +171,7 @@ int net_tool_stats(int argument_count, char **arguments, bool is_json) {
   json_t *before = NULL;
   int status = look((pid_t)wanted, is_json, &before);
   while (status == CLI_OK && options.watch_ns) {
-    struct timespec pause = { .tv_sec = (time_t)(options.watch_ns / NS_PER_S),
-                              .tv_nsec = (long)(options.watch_ns % NS_PER_S) };
+    struct timespec pause = clock_timespec(options.watch_ns);
     nanosleep(&pause, NULL);
     status = look((pid_t)wanted, is_json, &before);
   }

@@ -228,8 +228,7 @@ static void signal_ranks(struct launch *launch, int signal) {
 static int wait_for_signal(const sigset_t *signals, uint64_t deadline_ns) {
   uint64_t now_ns = clock_now_ns();
   uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-  struct timespec left = { .tv_sec = (time_t)(left_ns / NS_PER_S),
-                           .tv_nsec = (long)(left_ns % NS_PER_S) };
+  struct timespec left = clock_timespec(left_ns);
   int signal = sigtimedwait(signals, NULL, &left);
   return signal > 0 ? signal : 0;
 }

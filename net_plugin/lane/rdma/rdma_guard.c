@@ -3,11 +3,10 @@
 #include "net_plugin/lane/rdma/rdma_guard.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
-#include <time.h>
 
 #include "common/clock.h"
+#include "common/thread.h"
 #include "net_plugin/lane/rdma/rdma_device.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
 
@@ -23,9 +22,7 @@ static void *run(void *unused) {
   (void)unused;
   pthread_mutex_lock(&lock);
   while (!must_end) {
-    uint64_t until_ns = clock_now_ns() + LOOK_NS;
-    struct timespec until = { .tv_sec = (time_t)(until_ns / NS_PER_S),
-                              .tv_nsec = (long)(until_ns % NS_PER_S) };
+    struct timespec until = clock_timespec(clock_now_ns() + LOOK_NS);
     pthread_cond_clockwait(&must_look, &lock, CLOCK_MONOTONIC, &until);
     pthread_mutex_unlock(&lock);
     rdma_device_look_at_all();
@@ -36,16 +33,11 @@ static void *run(void *unused) {
   return NULL;
 }
 
-/* Signals belong to the program's own threads. */
 void rdma_guard_start(void) {
-  sigset_t all, before;
   pthread_mutex_lock(&lock);
   if (!is_running) {
     must_end = false;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    is_running = pthread_create(&thread, NULL, run, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    is_running = thread_start(&thread, run, NULL) == 0;
   }
   pthread_mutex_unlock(&lock);
 }

@@ -3,13 +3,12 @@
 #include "net_plugin/lane/rdma/rdma_opener.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/list.h"
 #include "common/log.h"
+#include "common/thread.h"
 #include "net_plugin/lane/rdma/rdma_guard.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
 
@@ -65,22 +64,17 @@ static struct look *find(const struct nic *nic) {
   return NULL;
 }
 
-/* With the lock held. Signals belong to the program's own threads. */
+/* With the lock held. */
 static void start(const struct nic *nic) {
   struct look *look = calloc(1, sizeof *look);
   pthread_t thread;
-  sigset_t all, before;
   if (!look) {
     return;
   }
   look->nic = *nic;
   look->since_ns = clock_now_ns();
   list_push_back(&looks, &look->node);
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  bool is_started = pthread_create(&thread, NULL, run, look) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (is_started) {
+  if (thread_start(&thread, run, look) == 0) {
     pthread_detach(thread);
   } else { /* the next one who asks may have more luck */
     list_remove(&look->node);
@@ -110,9 +104,7 @@ static void wait_for(const struct nic *nic) {
   const struct look *look;
   pthread_mutex_lock(&lock);
   while ((look = find(nic))) {
-    uint64_t until_ns = look->since_ns + RDMA_OPENER_WAIT_NS;
-    struct timespec until = { .tv_sec = (time_t)(until_ns / NS_PER_S),
-                              .tv_nsec = (long)(until_ns % NS_PER_S) };
+    struct timespec until = clock_timespec(look->since_ns + RDMA_OPENER_WAIT_NS);
     if (pthread_cond_clockwait(&over, &lock, CLOCK_MONOTONIC, &until) != 0) {
       break;
     }

@@ -3,8 +3,9 @@
 #include "net_plugin/lane/rdma/rdma_reaper.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
+
+#include "common/thread.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t finished = PTHREAD_COND_INITIALIZER;
@@ -29,14 +30,9 @@ static void *reap(void *unused) {
   return NULL;
 }
 
-/* Signals belong to the program's own threads. */
-static bool start_thread(void) {
+static bool start_reaping(void) {
   pthread_t thread;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  bool is_started = pthread_create(&thread, NULL, reap, NULL) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  bool is_started = thread_start(&thread, reap, NULL) == 0;
   if (is_started) {
     pthread_detach(thread);
   }
@@ -49,7 +45,7 @@ void rdma_reaper_take(struct rdma_remains *remains) {
   bool must_start = !is_running;
   is_running = true;
   pthread_mutex_unlock(&lock);
-  if (must_start && !start_thread()) {
+  if (must_start && !start_reaping()) {
     reap(NULL);
   }
 }

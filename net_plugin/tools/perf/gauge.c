@@ -87,8 +87,7 @@ void gauge_look(struct gauge *gauge, uint64_t now_ns) {
 json_t *gauge_rest(uint64_t rest_ns) {
   struct usage begin = read_usage();
   uint64_t begin_ns = clock_now_ns();
-  struct timespec rest = { .tv_sec = (time_t)(rest_ns / NS_PER_S),
-                           .tv_nsec = (long)(rest_ns % NS_PER_S) };
+  struct timespec rest = clock_timespec(rest_ns);
   nanosleep(&rest, NULL);
   double seconds = (double)(clock_now_ns() - begin_ns) * 1e-9;
   return json_pack("{s:f, s:f}", "seconds", seconds, "cpu_seconds",

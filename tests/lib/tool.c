@@ -10,33 +10,35 @@
 
 #include "tests/lib/unit.h"
 
-static void read_all(const struct tool *tool, const char *name, char text[TOOL_TEXT_MAX]) {
+struct tool tool;
+
+static void read_all(const char *name, char text[TOOL_TEXT_MAX]) {
   char path[TREE_PATH_MAX];
-  FILE *file = fopen(tree_path(&tool->tree, name, path), "r");
+  FILE *file = fopen(tree_path(&tool.tree, name, path), "r");
   assert_non_null(file);
   text[fread(text, 1, TOOL_TEXT_MAX - 1, file)] = '\0';
   fclose(file);
 }
 
-static int run_in(struct tool *tool, const char *directory, const char *command) {
+static int run_in(const char *directory, const char *command) {
   char line[2048];
-  const char *root = tool->tree.root;
+  const char *root = tool.tree.root;
   int length = snprintf(line, sizeof line, "cd %s && { %s; } >%s/out 2>%s/err", directory, command,
                         root, root);
   assert_in_range(length, 1, sizeof line - 1);
   int status = system(line);
-  read_all(tool, "out", tool->output);
-  read_all(tool, "err", tool->errors);
+  read_all("out", tool.output);
+  read_all("err", tool.errors);
   assert_true(WIFEXITED(status));
   return WEXITSTATUS(status);
 }
 
-int tool_run(struct tool *tool, const char *command) {
-  return run_in(tool, ".", command);
+int tool_run(const char *command) {
+  return run_in(".", command);
 }
 
-int tool_run_there(struct tool *tool, const char *command) {
-  return run_in(tool, tool->tree.root, command);
+int tool_run_there(const char *command) {
+  return run_in(tool.tree.root, command);
 }
 
 /* PATH begins with build/bin from now on. */
@@ -50,20 +52,45 @@ static void use_path(void) {
   setenv("PATH", path, 1);
 }
 
-void tool_set_up(struct tool *tool) {
-  tree_create(&tool->tree);
+int tool_set_up(void **state) {
+  (void)state;
+  tree_create(&tool.tree);
   use_path();
-  setenv("STRATUS_SYSFS_ROOT", tool->tree.root, 1);
-  setenv("XDG_CONFIG_HOME", tool->tree.root, 1);
+  setenv("STRATUS_SYSFS_ROOT", tool.tree.root, 1);
+  setenv("XDG_CONFIG_HOME", tool.tree.root, 1);
   unsetenv("STRATUS_PROFILE");
+  return 0;
 }
 
-void tool_tear_down(struct tool *tool) {
-  tree_remove(&tool->tree);
+int tool_tear_down(void **state) {
+  (void)state;
+  tree_remove(&tool.tree);
+  return 0;
+}
+
+void tool_read_example(const char *program, const char *command, char line[TOOL_LINE_MAX]) {
+  snprintf(line, TOOL_LINE_MAX, "%s %s -h", program, command);
+  assert_int_equal(tool_run(line), 0);
+  assert_string_equal(tool.errors, "");
+  snprintf(line, TOOL_LINE_MAX, "usage: %s %s", program, command);
+  tool_assert_contains(tool.output, line);
+  const char *example = strstr(tool.output, "\nexample:\n  ");
+  assert_non_null(example);
+  example += strlen("\nexample:\n  ");
+  snprintf(line, TOOL_LINE_MAX, "%.*s", (int)strcspn(example, "\n"), example);
 }
 
 void tool_assert_contains(const char *text, const char *part) {
   if (!strstr(text, part)) {
     fail_msg("\"%s\" is not in: %s", part, text);
+  }
+}
+
+void tool_assert_wrong_use(const char *program, const char *command, const char *says) {
+  int status = tool_run(command);
+  size_t length = strlen(program);
+  if (status != 2 || tool.output[0] != '\0' || strncmp(tool.errors, program, length) != 0 ||
+      strncmp(tool.errors + length, ": ", 2) != 0 || !strstr(tool.errors, says)) {
+    fail_msg("%s: status %d: %s%s", command, status, tool.output, tool.errors);
   }
 }

@@ -332,13 +332,13 @@ static const char fake_perf[] =
     "done\n"
     "echo \"{\\\"results\\\":[$rows]}\" >\"$json\"\n";
 
-static int run_tool(struct tool *tool, const char *last) {
+static int run_tool(const char *last) {
   char command[512];
   snprintf(command, sizeof command,
            "stratus-tune calibrate -s s.jsonl --alone a.jsonl -c allreduce -b 8 -e %s -n 4 -t 0 "
            "--run 1 -- ./all_reduce_perf",
            last);
-  return tool_run_there(tool, command);
+  return tool_run_there(command);
 }
 
 /* The lines of a file below the tree that hold `part`. */
@@ -356,43 +356,37 @@ static int count_lines(const struct tree *tree, const char *path, const char *pa
 
 static void what_is_there_is_not_measured_again(void **state) {
   (void)state;
-  static struct tool tool;
   struct tree *tree = &tool.tree;
   char full[TREE_PATH_MAX];
-  tool_set_up(&tool);
   tree_write(tree, "all_reduce_perf",
              "#!/bin/sh\n[ -e \"$0.busy\" ] || { touch \"$0.busy\"; exit 3; }\n%s", fake_perf);
   assert_int_equal(chmod(tree_path(tree, "all_reduce_perf", full), 0755), 0);
-  assert_int_equal(run_tool(&tool, "8"), 0); /* although the first launch fails */
+  assert_int_equal(run_tool("8"), 0); /* although the first launch fails */
   assert_int_equal(count_lines(tree, "all_reduce_perf.log", "calibrate "), 1);
   assert_int_equal(count_lines(tree, "s.jsonl", "\"bytes\":8,"), 2); /* two cells */
   assert_int_equal(count_lines(tree, "s.jsonl", "\"default\":true"), 1);
-  assert_int_equal(run_tool(&tool, "8"), 0);
+  assert_int_equal(run_tool("8"), 0);
   assert_int_equal(count_lines(tree, "all_reduce_perf.log", ""), 2);
-  assert_int_equal(run_tool(&tool, "16"), 0); /* one size more: only that one is tried */
+  assert_int_equal(run_tool("16"), 0); /* one size more: only that one is tried */
   assert_int_equal(count_lines(tree, "all_reduce_perf.log", "allreduce:16=all"), 1);
   assert_int_equal(count_lines(tree, "s.jsonl", "\"bytes\":8,"), 2);
   assert_int_equal(count_lines(tree, "s.jsonl", "\"bytes\":16,"), 2);
   /* A launch that fails leaves what there was. */
   tree_write(tree, "all_reduce_perf", "#!/bin/sh\necho no GPU here\nexit 3\n");
-  assert_true(run_tool(&tool, "32") != 0);
+  assert_true(run_tool("32") != 0);
   assert_int_equal(count_lines(tree, "err", "no GPU here"), 2); /* tried twice */
   assert_int_equal(count_lines(tree, "s.jsonl", ""), 4);
   assert_int_equal(count_lines(tree, "a.jsonl", "\"default\":true"), 2);
-  tool_tear_down(&tool);
 }
 
 /* nccl-tests without -J print their help, and some say that all is well. */
 static void nccl_tests_that_are_too_old(void **state) {
   (void)state;
-  static struct tool tool;
   char full[TREE_PATH_MAX];
-  tool_set_up(&tool);
   tree_write(&tool.tree, "all_reduce_perf", "#!/bin/sh\necho 'invalid option -- J'\n");
   assert_int_equal(chmod(tree_path(&tool.tree, "all_reduce_perf", full), 0755), 0);
-  assert_int_equal(run_tool(&tool, "8"), 1);
+  assert_int_equal(run_tool("8"), 1);
   tool_assert_contains(tool.errors, "2.19.2");
-  tool_tear_down(&tool);
 }
 
 /* ---- the examples of -h ---- */
@@ -428,17 +422,13 @@ static const char any_perf[] =
     "  }\n"
     "  print \"{\\\"results\\\":[\" rows \"]}\" >json }'\n";
 
-static void run_example(struct tool *tool, const char *command) {
-  char line[512];
-  snprintf(line, sizeof line, "stratus-tune %s -h", command);
-  assert_int_equal(tool_run_there(tool, line), 0);
-  const char *example = strstr(tool->output, "\nexample:\n  ");
-  assert_non_null(example);
-  example += strlen("\nexample:\n  ");
-  snprintf(line, sizeof line, "PATH=$PWD:$PATH; %.*s", (int)strcspn(example, "\n"), example);
-  int status = tool_run_there(tool, line);
+static void run_example(const char *command) {
+  char example[TOOL_LINE_MAX], line[TOOL_LINE_MAX + 32];
+  tool_read_example("stratus-tune", command, example);
+  snprintf(line, sizeof line, "PATH=$PWD:$PATH; %s", example);
+  int status = tool_run_there(line);
   if (status != 0) {
-    fail_msg("%s: status %d: %s", line, status, tool->errors);
+    fail_msg("%s: status %d: %s", line, status, tool.errors);
   }
 }
 
@@ -446,9 +436,7 @@ static void examples_run_as_printed(void **state) {
   (void)state;
   static const char *const programs[] = { "all_reduce_perf", "all_gather_perf",
                                           "reduce_scatter_perf" };
-  static struct tool tool;
   char full[TREE_PATH_MAX];
-  tool_set_up(&tool);
   tree_write(&tool.tree, "mpirun", "%s", fake_mpirun);
   assert_int_equal(chmod(tree_path(&tool.tree, "mpirun", full), 0755), 0);
   for (size_t i = 0; i < 3; i++) {
@@ -457,11 +445,10 @@ static void examples_run_as_printed(void **state) {
   }
   tree_write(&tool.tree, "a.profile",
              "schema = 1\n[meta]\nid = a\n[table allreduce nodes=2 ppn=8]\n1K 64K ring ll 0\n");
-  run_example(&tool, "calibrate");
+  run_example("calibrate");
   assert_int_equal(count_lines(&tool.tree, "s.jsonl", "\"nodes\":2"), 3 * 24 * 2);
-  run_example(&tool, "verify-ab");
+  run_example("verify-ab");
   assert_true(tool.output[0] != '\0');
-  tool_tear_down(&tool);
 }
 
 int main(void) {
@@ -475,9 +462,10 @@ int main(void) {
     cmocka_unit_test(a_log_without_entries_says_why),
     cmocka_unit_test(doubtful_logs_label_nothing),
     cmocka_unit_test(slower_cells_leave_the_race),
-    cmocka_unit_test(what_is_there_is_not_measured_again),
-    cmocka_unit_test(nccl_tests_that_are_too_old),
-    cmocka_unit_test(examples_run_as_printed),
+    cmocka_unit_test_setup_teardown(what_is_there_is_not_measured_again, tool_set_up,
+                                    tool_tear_down),
+    cmocka_unit_test_setup_teardown(nccl_tests_that_are_too_old, tool_set_up, tool_tear_down),
+    cmocka_unit_test_setup_teardown(examples_run_as_printed, tool_set_up, tool_tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

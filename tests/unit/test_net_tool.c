@@ -7,42 +7,12 @@
 #include "tests/lib/tool.h"
 #include "tests/lib/unit.h"
 
-static struct tool tool;
-
-static int run(const char *command) {
-  return tool_run(&tool, command);
-}
-
-static int set_up(void **state) {
-  (void)state;
-  tool_set_up(&tool);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  tool_tear_down(&tool);
-  return 0;
-}
-
 static const char *const commands[] = { "devices", "params", "perf", "probe", "stats", "doctor" };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
-static void read_example(const char *command, char line[512]) {
-  snprintf(line, 512, "stratus-net %s -h", command);
-  assert_int_equal(run(line), 0);
-  assert_true(tool.errors[0] == '\0');
-  snprintf(line, 512, "usage: stratus-net %s", command);
-  tool_assert_contains(tool.output, line);
-  const char *example = strstr(tool.output, "\nexample:\n  ");
-  assert_non_null(example);
-  example += strlen("\nexample:\n  ");
-  snprintf(line, 512, "%.*s", (int)strcspn(example, "\n"), example);
-}
-
 static void help_lists_every_command(void **state) {
   (void)state;
-  assert_int_equal(run("stratus-net -h"), 0);
+  assert_int_equal(tool_run("stratus-net -h"), 0);
   for (int i = 0; i < COMMANDS; i++) {
     char line[64];
     snprintf(line, sizeof line, "\n  %s ", commands[i]);
@@ -54,12 +24,12 @@ static void help_lists_every_command(void **state) {
 static void examples_run_as_printed(void **state) {
   (void)state;
   for (int i = 0; i < COMMANDS; i++) {
-    char line[512];
-    read_example(commands[i], line);
+    char line[TOOL_LINE_MAX];
+    tool_read_example("stratus-net", commands[i], line);
     if (strcmp(commands[i], "perf") == 0 || strcmp(commands[i], "probe") == 0) {
       continue;
     }
-    int status = run(line);
+    int status = tool_run(line);
     if (status != 0 && !(status == 1 && strcmp(commands[i], "doctor") == 0)) {
       fail_msg("%s: status %d: %s", line, status, tool.errors);
     }
@@ -95,19 +65,15 @@ static void wrong_use_is_status_2(void **state) {
     { "RANK=2 stratus-net probe", "RANK=2 is set, but WORLD_SIZE is not" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    int status = run(cases[i].command);
-    if (status != 2 || tool.output[0] != '\0' || strncmp(tool.errors, "stratus-net: ", 13) != 0 ||
-        !strstr(tool.errors, cases[i].says)) {
-      fail_msg("%s: status %d: %s%s", cases[i].command, status, tool.output, tool.errors);
-    }
+    tool_assert_wrong_use("stratus-net", cases[i].command, cases[i].says);
   }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(help_lists_every_command, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(examples_run_as_printed, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(wrong_use_is_status_2, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(help_lists_every_command, tool_set_up, tool_tear_down),
+    cmocka_unit_test_setup_teardown(examples_run_as_printed, tool_set_up, tool_tear_down),
+    cmocka_unit_test_setup_teardown(wrong_use_is_status_2, tool_set_up, tool_tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,12 +10,6 @@
 #include "tests/lib/tool.h"
 #include "tests/lib/unit.h"
 
-static struct tool tool;
-
-static int run(const char *command) {
-  return tool_run_there(&tool, command);
-}
-
 /* ---- diff ---- */
 
 #define TABLE(nodes) "[table reduce nodes=" #nodes " ppn=1]\n1K 64K ring simple 0\n"
@@ -29,16 +23,16 @@ static void diff_sees_content_only(void **state) {
   tree_write(&tool.tree, "flows.profile",
              "schema = 1\n[meta]\nid = a\n[net]\nflows = 4\n" TABLE(2));
   tree_write(&tool.tree, "rows.profile", "schema = 1\n[meta]\nid = a\n[net]\nflows = 8\n" TABLE(4));
-  assert_int_equal(run("stratus-tune diff a.profile same.profile"), 0);
+  assert_int_equal(tool_run_there("stratus-tune diff a.profile same.profile"), 0);
   assert_string_equal(tool.output, "the same\n");
-  assert_int_equal(run("stratus-tune diff a.profile flows.profile"), 1);
+  assert_int_equal(tool_run_there("stratus-tune diff a.profile flows.profile"), 1);
   assert_string_equal(tool.output,
                       "[net]\n- flows = 8\n+ flows = 4\nranks with either choose alike\n");
-  assert_int_equal(run("stratus-tune diff a.profile rows.profile"), 1);
+  assert_int_equal(tool_run_there("stratus-tune diff a.profile rows.profile"), 1);
   tool_assert_contains(tool.output, "[table reduce nodes=2 ppn=1]\n- 1K ");
   tool_assert_contains(tool.output, "[table reduce nodes=4 ppn=1]\n+ 1K ");
   tool_assert_contains(tool.output, "\nranks with one and with the other would not connect\n");
-  assert_int_equal(run("stratus-tune diff --json a.profile flows.profile"), 1);
+  assert_int_equal(tool_run_there("stratus-tune diff --json a.profile flows.profile"), 1);
   json_t *told = json_loads(tool.output, 0, NULL);
   assert_true(json_is_true(json_object_get(told, "decides_alike")));
   assert_int_equal(json_array_size(json_object_get(told, "differences")), 2);
@@ -51,13 +45,13 @@ static int import(const char *text, const char *options) {
   char command[512];
   tree_write(&tool.tree, "rules.csv", "%s", text);
   snprintf(command, sizeof command, "stratus-tune import rules.csv %s -o rules.profile", options);
-  return run(command);
+  return tool_run_there(command);
 }
 
 static void assert_explained(const char *call, const char *choice) {
   char command[512];
   snprintf(command, sizeof command, "stratus-tune explain -p rules.profile %s", call);
-  assert_int_equal(run(command), 0);
+  assert_int_equal(tool_run_there(command), 0);
   tool_assert_contains(tool.output, choice);
 }
 
@@ -110,7 +104,7 @@ static void import_names_the_place(void **state) {
   }
   assert_int_equal(import("reduce,0,1,ring,ll,1,4,-1\n", "--nodes 2 --ppn 8"), 1);
   tool_assert_contains(tool.errors, "no rule of rules.csv holds for any of the nodes and ranks");
-  assert_int_equal(run("stratus-tune import /nowhere/a.csv"), 1);
+  assert_int_equal(tool_run_there("stratus-tune import /nowhere/a.csv"), 1);
 }
 
 /* ---- verify ---- */
@@ -136,7 +130,7 @@ static void verify_tells_hosts_that_differ(void **state) {
   snprintf(command, sizeof command,
            "chmod +x differ; stratus-tune verify --json --tool %s/differ local local",
            tool.tree.root);
-  assert_int_equal(run(command), 1);
+  assert_int_equal(tool_run_there(command), 1);
   json_t *told = json_loads(tool.output, 0, NULL);
   assert_true(json_is_false(json_object_get(told, "alike")));
   json_t *hosts = json_object_get(told, "hosts");
@@ -148,24 +142,25 @@ static void verify_tells_hosts_that_differ(void **state) {
   json_decref(told);
   snprintf(command, sizeof command, "rmdir taken; stratus-tune verify --tool %s/differ local local",
            tool.tree.root);
-  assert_int_equal(run(command), 1);
+  assert_int_equal(tool_run_there(command), 1);
   tool_assert_contains(tool.output, "a job on these hosts could hang");
 }
 
 static void verify_passes_the_users_profile_on(void **state) {
   (void)state;
-  assert_int_equal(run("STRATUS_PROFILE=$PWD/one.profile stratus-tune verify local local"), 0);
+  assert_int_equal(
+      tool_run_there("STRATUS_PROFILE=$PWD/one.profile stratus-tune verify local local"), 0);
   tool_assert_contains(tool.output, "profile one, hash ");
   tool_assert_contains(tool.output, "all hosts choose alike");
-  assert_int_equal(run("stratus-tune verify --tool false local"), 1);
+  assert_int_equal(tool_run_there("stratus-tune verify --tool false local"), 1);
   tool_assert_contains(tool.output, "no answer");
-  assert_int_equal(run("STRATUS_PROFILE=two.profile stratus-tune verify --here"), 0);
+  assert_int_equal(tool_run_there("STRATUS_PROFILE=two.profile stratus-tune verify --here"), 0);
   json_t *told = json_loads(tool.output, 0, NULL);
   assert_string_equal(json_string_value(json_object_get(told, "profile")), "two");
   assert_int_equal(strlen(json_string_value(json_object_get(told, "decisions"))), 16);
   json_decref(told);
-  assert_int_equal(run("STRATUS_PROFILE=nowhere.profile stratus-tune verify --here"), 1);
-  assert_int_equal(run("stratus-tune verify --here"), 0);
+  assert_int_equal(tool_run_there("STRATUS_PROFILE=nowhere.profile stratus-tune verify --here"), 1);
+  assert_int_equal(tool_run_there("stratus-tune verify --here"), 0);
   tool_assert_contains(tool.output, "\"profile\":\"none\"");
 }
 
@@ -183,7 +178,8 @@ static void verify_says_why_a_host_is_silent(void **state) {
       "killed) kill -9 $$ ;;\nesac\n",
       tool.tree.root);
   assert_int_equal(
-      run("chmod +x reach; stratus-tune verify --ssh './reach ' --timeout 2s good closed "
+      tool_run_there(
+          "chmod +x reach; stratus-tune verify --ssh './reach ' --timeout 2s good closed "
           "without chatty asleep killed good"),
       1);
   tool_assert_contains(tool.output, "alike      good ");
@@ -197,11 +193,12 @@ static void verify_says_why_a_host_is_silent(void **state) {
                        "no answer  asleep                    has not answered within 2s");
   tool_assert_contains(tool.output, "no answer  killed                    ended by signal 9");
   tool_assert_contains(tool.output, "nothing is known of 5 of 7 hosts");
-  assert_int_equal(run("! kill -0 $(cat asleep)"), 0); /* ended with all it had started */
-  assert_int_equal(run("stratus-tune verify --ssh ./no-such-ssh good"), 1);
+  assert_int_equal(tool_run_there("! kill -0 $(cat asleep)"),
+                   0); /* ended with all it had started */
+  assert_int_equal(tool_run_there("stratus-tune verify --ssh ./no-such-ssh good"), 1);
   tool_assert_contains(tool.output, "no-such-ssh: No such file");
-  assert_int_equal(run("stratus-tune verify --ssh '' good"), 2);
-  assert_int_equal(run("stratus-tune verify --timeout 0 good"), 2);
+  assert_int_equal(tool_run_there("stratus-tune verify --ssh '' good"), 2);
+  assert_int_equal(tool_run_there("stratus-tune verify --timeout 0 good"), 2);
 }
 
 /* ---- where profiles are found ---- */
@@ -213,34 +210,23 @@ static void packaged_profiles_lie_beside_the_program(void **state) {
   tree_write(&tool.tree, "sys/class/dmi/id/product_name", "p4d.24xlarge\n");
   tree_make_directory(&tool.tree, "bin");
   tree_make_directory(&tool.tree, "share/stratus");
-  assert_int_equal(run("cp $(command -v stratus-tune) bin/"), 0);
+  assert_int_equal(tool_run_there("cp $(command -v stratus-tune) bin/"), 0);
   char command[1024], directory[512];
   assert_non_null(getcwd(directory, sizeof directory));
   snprintf(command, sizeof command, "ln -s %s/tuner_plugin/profiles share/stratus/profiles",
            directory);
-  assert_int_equal(run(command), 0);
-  assert_int_equal(run("bin/stratus-tune show"), 0);
+  assert_int_equal(tool_run_there(command), 0);
+  assert_int_equal(tool_run_there("bin/stratus-tune show"), 0);
   tool_assert_contains(tool.output, "profile aws-p4d, hash ");
-  assert_int_equal(run("STRATUS_INSTANCE_TYPE=p5.48xlarge bin/stratus-tune show"), 0);
+  assert_int_equal(tool_run_there("STRATUS_INSTANCE_TYPE=p5.48xlarge bin/stratus-tune show"), 0);
   tool_assert_contains(tool.output, "profile aws-p5, hash ");
-  assert_int_equal(run("STRATUS_INSTANCE_TYPE=oci:BM.GPU.H100.8 bin/stratus-tune show"), 0);
+  assert_int_equal(tool_run_there("STRATUS_INSTANCE_TYPE=oci:BM.GPU.H100.8 bin/stratus-tune show"),
+                   0);
   tool_assert_contains(tool.output, "profile oci-h100, hash ");
   tree_write(&tool.tree, "stratus/profiles/mine.profile",
              "schema = 1\n[meta]\nid = mine\n[match]\ncloud = aws\n");
-  assert_int_equal(run("bin/stratus-tune show"), 0);
+  assert_int_equal(tool_run_there("bin/stratus-tune show"), 0);
   tool_assert_contains(tool.output, "profile mine, hash ");
-}
-
-static int set_up(void **state) {
-  (void)state;
-  tool_set_up(&tool);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  tool_tear_down(&tool);
-  return 0;
 }
 
 int main(void) {
@@ -253,5 +239,5 @@ int main(void) {
     cmocka_unit_test(verify_says_why_a_host_is_silent),
     cmocka_unit_test(packaged_profiles_lie_beside_the_program),
   };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
+  return cmocka_run_group_tests(tests, tool_set_up, tool_tear_down);
 }

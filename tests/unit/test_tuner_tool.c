@@ -11,43 +11,15 @@
 #define EXAMPLE "tuner_plugin/profiles/example.profile"
 #define EXPLAIN "stratus-tune explain --profile " EXAMPLE " "
 
-static struct tool tool;
-
-static int run(const char *command) {
-  return tool_run(&tool, command);
-}
-
-static int set_up(void **state) {
-  (void)state;
-  tool_set_up(&tool);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  tool_tear_down(&tool);
-  return 0;
-}
-
-/* The line of help that a user may copy. */
-static void read_example(const char *command, char line[512]) {
-  snprintf(line, 512, "stratus-tune %s -h", command);
-  assert_int_equal(run(line), 0);
-  const char *example = strstr(tool.output, "\nexample:\n  ");
-  assert_non_null(example);
-  example += strlen("\nexample:\n  ");
-  snprintf(line, 512, "%.*s", (int)strcspn(example, "\n"), example);
-}
-
 static void examples_run_as_printed(void **state) {
   (void)state;
   static const char *const helps[] = {
     "", "check", "show", "explain", "fit", "suggest", "diff", "import", "verify",
   };
   for (size_t i = 0; i < sizeof helps / sizeof helps[0]; i++) {
-    char line[512];
-    read_example(helps[i], line);
-    assert_int_equal(run(line), 0);
+    char line[TOOL_LINE_MAX];
+    tool_read_example("stratus-tune", helps[i], line);
+    assert_int_equal(tool_run(line), 0);
     assert_true(tool.output[0] != '\0' && tool.errors[0] == '\0');
   }
 }
@@ -57,7 +29,7 @@ static void no_example_is_forgotten(void **state) {
   (void)state;
   static const char known[] = " check show explain fit suggest diff import verify calibrate "
                               "verify-ab report compare ";
-  assert_int_equal(run("stratus-tune -h"), 0);
+  assert_int_equal(tool_run("stratus-tune -h"), 0);
   char *list = strstr(tool.output, "\ncommands:\n"), word[64];
   assert_non_null(list);
   int count = 0;
@@ -120,18 +92,14 @@ static void wrong_use_is_status_2(void **state) {
     { "stratus-tune verify-ab", "--profile FILE" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    int status = run(cases[i].command);
-    if (status != 2 || tool.output[0] != '\0' || strncmp(tool.errors, "stratus-tune: ", 14) != 0 ||
-        !strstr(tool.errors, cases[i].says)) {
-      fail_msg("%s: status %d: %s%s", cases[i].command, status, tool.output, tool.errors);
-    }
+    tool_assert_wrong_use("stratus-tune", cases[i].command, cases[i].says);
   }
 }
 
 /* What takes minutes is not begun when its result could not be kept. */
 static void files_are_tried_before_ranks_start(void **state) {
   (void)state;
-  assert_int_equal(run("stratus-tune calibrate -s /nowhere/s.jsonl -- ./no_such_perf"), 1);
+  assert_int_equal(tool_run("stratus-tune calibrate -s /nowhere/s.jsonl -- ./no_such_perf"), 1);
   assert_string_equal(tool.errors, "stratus-tune: /nowhere/s.jsonl cannot be written\n");
 }
 
@@ -142,17 +110,17 @@ static void check_names_the_place(void **state) {
   char command[512];
   snprintf(command, sizeof command, "stratus-tune check " EXAMPLE " %s/bad.profile",
            tool.tree.root);
-  assert_int_equal(run(command), 1);
+  assert_int_equal(tool_run(command), 1);
   tool_assert_contains(tool.output, EXAMPLE ": good, profile example, hash ");
   tool_assert_contains(tool.output, "2 tables, 4 rows");
   tool_assert_contains(tool.errors, "bad.profile:5:13: ");
   tool_assert_contains(tool.errors, "ll256");
-  assert_int_equal(run("stratus-tune check /nowhere/a.profile"), 1);
+  assert_int_equal(tool_run("stratus-tune check /nowhere/a.profile"), 1);
   tool_assert_contains(tool.errors, "/nowhere/a.profile");
 
   snprintf(command, sizeof command, "stratus-tune check --json " EXAMPLE " %s/bad.profile",
            tool.tree.root);
-  assert_int_equal(run(command), 1);
+  assert_int_equal(tool_run(command), 1);
   json_t *results = json_loads(tool.output, 0, NULL);
   assert_int_equal(json_array_size(results), 2);
   json_t *good = json_array_get(results, 0), *bad = json_array_get(results, 1);
@@ -166,7 +134,7 @@ static void check_names_the_place(void **state) {
 
 static void show_prints_all_of_it(void **state) {
   (void)state;
-  assert_int_equal(run("stratus-tune show " EXAMPLE), 0);
+  assert_int_equal(tool_run("stratus-tune show " EXAMPLE), 0);
   tool_assert_contains(tool.output, "profile example, hash ");
   tool_assert_contains(tool.output, "nccl_min       2.21.5");
   tool_assert_contains(tool.output, "nccl_max       2.30\n");
@@ -176,7 +144,7 @@ static void show_prints_all_of_it(void **state) {
   tool_assert_contains(tool.output, "4M and more");
   tool_assert_contains(tool.output, "at most 8 channels");
 
-  assert_int_equal(run("stratus-tune show --json " EXAMPLE), 0);
+  assert_int_equal(tool_run("stratus-tune show --json " EXAMPLE), 0);
   json_t *shown = json_loads(tool.output, 0, NULL);
   json_t *tables = json_object_get(shown, "tables");
   assert_int_equal(json_array_size(tables), 2);
@@ -193,9 +161,9 @@ static void show_prints_all_of_it(void **state) {
 
 static void show_finds_the_named_one_or_says_so(void **state) {
   (void)state;
-  assert_int_equal(run("stratus-tune show"), 1);
+  assert_int_equal(tool_run("stratus-tune show"), 1);
   tool_assert_contains(tool.errors, "no profile fits this machine");
-  assert_int_equal(run("STRATUS_PROFILE=" EXAMPLE " stratus-tune show"), 0);
+  assert_int_equal(tool_run("STRATUS_PROFILE=" EXAMPLE " stratus-tune show"), 0);
   tool_assert_contains(tool.output, "profile example");
 }
 
@@ -204,52 +172,53 @@ static void explain_tells_what_nccl_does(void **state) {
   (void)state;
 #define MACHINE " --machine gpus=8,nics=8,mbps=200000,links=12,near=1,cpu=amd,cc=80 "
 #define CALL " -c allreduce -b 4M -n 2 -r 8 "
-  assert_int_equal(run("stratus-tune explain --nccl 2.29.7" CALL MACHINE), 0);
+  assert_int_equal(tool_run("stratus-tune explain --nccl 2.29.7" CALL MACHINE), 0);
   tool_assert_contains(tool.output, "nccl      2.29.7: tree ll128, at most 16 channels");
   tool_assert_contains(tool.output, "nccl says tree     ll128          114.0 us");
   tool_assert_contains(tool.output, "no profile fits this machine");
-  assert_int_equal(run("stratus-tune explain" CALL
-                       "--topology tests/data/tables/22907-a100-200g-near-2x8.table"),
+  assert_int_equal(tool_run("stratus-tune explain" CALL
+                            "--topology tests/data/tables/22907-a100-200g-near-2x8.table"),
                    0);
   tool_assert_contains(tool.output, "nccl      2.29.7: tree ll128");
   tool_assert_contains(tool.output, "topology  given: ring 8 x 24 GB/s");
   /* A row's cell that is not there is NCCL's to replace. */
-  assert_int_equal(run("stratus-tune explain --nccl 2.28 --machine near=0 -p tests/data/profiles/"
-                       "complete.profile -n 2 -r 8 -b 64K"),
-                   0);
+  assert_int_equal(
+      tool_run("stratus-tune explain --nccl 2.28 --machine near=0 -p tests/data/profiles/"
+               "complete.profile -n 2 -r 8 -b 64K"),
+      0);
   tool_assert_contains(tool.output, "NCCL rules the row's cell tree ll128 out");
 }
 
 static void fit_makes_a_profile_that_explain_tells_about(void **state) {
   (void)state;
-  assert_int_equal(run("stratus-tune fit tests/data/samples/example.jsonl --id fitted-here -o "
-                       "$XDG_CONFIG_HOME/fitted.profile"),
+  assert_int_equal(tool_run("stratus-tune fit tests/data/samples/example.jsonl --id fitted-here -o "
+                            "$XDG_CONFIG_HOME/fitted.profile"),
                    0);
   tool_assert_contains(tool.output, "110 samples, 2 collectives and shapes");
-  assert_int_equal(run("stratus-tune check $XDG_CONFIG_HOME/fitted.profile"), 0);
+  assert_int_equal(tool_run("stratus-tune check $XDG_CONFIG_HOME/fitted.profile"), 0);
   tool_assert_contains(tool.output, "profile fitted-here");
-  assert_int_equal(run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 2 -r 1 -b 1M"),
-                   0);
+  assert_int_equal(
+      tool_run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 2 -r 1 -b 1M"), 0);
   tool_assert_contains(tool.output, "choice    ring simple, NCCL's number of channels");
   tool_assert_contains(tool.output, "measured  ");
   tool_assert_contains(tool.output, "predicted ");
   /* Three nodes were not measured: both neighbours say the same. */
-  assert_int_equal(run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 3 -r 1 -b 1M"),
-                   0);
+  assert_int_equal(
+      tool_run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 3 -r 1 -b 1M"), 0);
   tool_assert_contains(tool.output, "carried over from other numbers of nodes");
-  assert_int_equal(run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 9 -r 1 -b 1M"),
-                   0);
+  assert_int_equal(
+      tool_run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 9 -r 1 -b 1M"), 0);
   tool_assert_contains(tool.output, "nothing that can be carried there");
   /* [match], [net] and [env] are the base's, the tables are not. */
-  assert_int_equal(run("stratus-tune fit tests/data/samples/example.jsonl --base "
-                       "tests/data/profiles/complete.profile"),
+  assert_int_equal(tool_run("stratus-tune fit tests/data/samples/example.jsonl --base "
+                            "tests/data/profiles/complete.profile"),
                    0);
   tool_assert_contains(tool.output, "NCCL_BUFFSIZE = 8M");
   tool_assert_contains(tool.output, "flows = ");
   assert_null(strstr(tool.output, "pat"));
-  assert_int_equal(run("stratus-tune fit " EXAMPLE), 1);
+  assert_int_equal(tool_run("stratus-tune fit " EXAMPLE), 1);
   tool_assert_contains(tool.errors, "example.profile:1: is no JSON object");
-  assert_int_equal(run("stratus-tune fit tests/data/samples/example.jsonl --env other"), 1);
+  assert_int_equal(tool_run("stratus-tune fit tests/data/samples/example.jsonl --env other"), 1);
   tool_assert_contains(tool.errors, "no sample has the variables \"other\"");
 }
 
@@ -274,18 +243,18 @@ static void explain_tells_choice_and_reason(void **state) {
     char command[256], choice[128];
     snprintf(command, sizeof command, EXPLAIN "%s", cases[i].call);
     snprintf(choice, sizeof choice, "choice    %s", cases[i].choice);
-    assert_int_equal(run(command), 0);
+    assert_int_equal(tool_run(command), 0);
     tool_assert_contains(tool.output, choice);
     tool_assert_contains(tool.output, cases[i].reason);
   }
-  assert_int_equal(run(EXPLAIN "--json --bytes 64K --nodes 8 --ppn 8"), 0);
+  assert_int_equal(tool_run(EXPLAIN "--json --bytes 64K --nodes 8 --ppn 8"), 0);
   json_t *answer = json_loads(tool.output, 0, NULL);
   json_t *choice = json_object_get(answer, "choice");
   assert_string_equal(json_string_value(json_object_get(choice, "algo")), "tree");
   assert_string_equal(json_string_value(json_object_get(choice, "proto")), "simple");
   assert_int_equal(json_integer_value(json_object_get(choice, "bytes_lo")), 65536);
   json_decref(answer);
-  assert_int_equal(run(EXPLAIN "--json --nodes 3"), 0);
+  assert_int_equal(tool_run(EXPLAIN "--json --nodes 3"), 0);
   answer = json_loads(tool.output, 0, NULL);
   assert_true(json_is_null(json_object_get(answer, "choice")));
   json_decref(answer);
@@ -293,12 +262,12 @@ static void explain_tells_choice_and_reason(void **state) {
 
 static void suggest_finds_what_is_not_tuned(void **state) {
   (void)state;
-  assert_int_equal(run("stratus-tune suggest tests/data/samples/recorded.jsonl"), 0);
+  assert_int_equal(tool_run("stratus-tune suggest tests/data/samples/recorded.jsonl"), 0);
   tool_assert_contains(tool.output, " 99.0%      10200  allreduce           25M ");
   tool_assert_contains(tool.output, "the profile");
   tool_assert_contains(tool.output,
                        "stratus-tune calibrate -c allreduce -b 16M -e 32M -- mpirun -np 32 -N 8");
-  assert_int_equal(run("stratus-tune suggest --json tests/data/samples/recorded.jsonl"), 0);
+  assert_int_equal(tool_run("stratus-tune suggest --json tests/data/samples/recorded.jsonl"), 0);
   json_t *all = json_loads(tool.output, 0, NULL);
   assert_int_equal(json_array_size(json_object_get(all, "uses")), 3);
   assert_int_equal(json_array_size(json_object_get(all, "commands")), 1);
@@ -310,11 +279,11 @@ static void suggest_finds_what_is_not_tuned(void **state) {
   snprintf(command, sizeof command,
            "stratus-tune suggest -p %s/p.profile tests/data/samples/recorded.jsonl",
            tool.tree.root);
-  assert_int_equal(run(command), 0);
+  assert_int_equal(tool_run(command), 0);
   tool_assert_contains(tool.output, "nothing is worth calibrating");
   tree_write(&tool.tree, "empty.jsonl", "\n");
   snprintf(command, sizeof command, "stratus-tune suggest %s/empty.jsonl", tool.tree.root);
-  assert_int_equal(run(command), 1);
+  assert_int_equal(tool_run(command), 1);
   tool_assert_contains(tool.errors, "STRATUS_RECORD");
 }
 
@@ -332,5 +301,5 @@ int main(void) {
     cmocka_unit_test(fit_makes_a_profile_that_explain_tells_about),
     cmocka_unit_test(explain_tells_choice_and_reason),
   };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
+  return cmocka_run_group_tests(tests, tool_set_up, tool_tear_down);
 }

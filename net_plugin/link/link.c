@@ -320,9 +320,9 @@ static const uint8_t padding[WIRE_MAX_PADDING_BYTES];
 /* Lanes that must not get a chunk, though they are up. */
 static uint64_t link_barred(const struct link *link) {
   uint64_t barred = link->full | link->resting;
-  bool is_gauging = link->meter.step != METER_IDLE;
-  uint64_t meterd = is_gauging ? lane_bit(link->meter.lane) : 0;
-  return link->failover.up != meterd ? barred | meterd : barred;
+  bool is_measuring = link->meter.step != METER_IDLE;
+  uint64_t measured = is_measuring ? lane_bit(link->meter.lane) : 0;
+  return link->failover.up != measured ? barred | measured : barred;
 }
 
 /* A control frame that any lane may carry is waiting. */

@@ -38,16 +38,14 @@
 
 #include "net_plugin/link/wire.h"
 
-#define LINK_WINDOW                                                                                \
-  64                    /* messages in flight, completed or not; at least NCCL_NET_MAX_REQUESTS 32 \
-                         */
+/* Messages in flight, completed or not; at least NCCL_NET_MAX_REQUESTS, which is 32. */
+#define LINK_WINDOW 64
 #define LINK_JOURNAL 64 /* unacknowledged chunks per lane */
 #define LINK_NO_DEADLINE UINT64_MAX
-#define LINK_COPY_BYTES                                                                            \
-  (16u << 10) /* up to here a copy is cheaper than waiting for its acknowledgement */
-#define LINK_GROW_BYTES                                                                            \
-  (4u << 10) /* a message of this size makes more than one lane worth its while, if flows are slow \
-              */
+/* Up to here a copy is cheaper than waiting for its acknowledgement. */
+#define LINK_COPY_BYTES (16u << 10)
+/* A message of this size makes more than one lane worth its while, if flows are slow. */
+#define LINK_GROW_BYTES (4u << 10)
 
 enum link_role { LINK_SENDER, LINK_RECEIVER };
 

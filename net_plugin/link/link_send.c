@@ -93,27 +93,6 @@ static const struct wire_target *send_target(const struct link *link, unsigned l
   return told->end == number + 1 && has_room ? &told->target : NULL;
 }
 
-/* A piece that a NIC writes to its place takes no buffer on the way, so fewer and larger ones will
- * do: one for each lane, and no more than doubling what the lane has to do anyway. A slow lane gets
- * its share by speed. */
-static uint32_t send_placed_bytes(const struct link *link, unsigned lane, uint64_t total) {
-  const struct stripe *stripe = &link->stripe;
-  const struct stripe_load *load = &stripe->loads[lane];
-  uint64_t most = (uint64_t)LINK_PLACED_CHUNKS * stripe->chunk_bytes;
-  uint64_t wanted = total / stripe->lanes_up;
-  if (wanted < load->outstanding_bytes) {
-    wanted = load->outstanding_bytes;
-  }
-  if (wanted > most) {
-    wanted = most;
-  }
-  if ((stripe->slow & lane_bit(lane)) != 0 && load->ps_per_byte > stripe->typical_ps_per_byte) {
-    wanted = wanted * stripe->typical_ps_per_byte / load->ps_per_byte;
-  }
-  wanted = (wanted + STRIPE_GRAIN_BYTES - 1) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
-  return (uint32_t)(wanted < WIRE_MAX_CHUNK_BYTES ? wanted : WIRE_MAX_CHUNK_BYTES);
-}
-
 static uint32_t send_chunk_bytes(const struct link *link, unsigned lane,
                                  const struct outgoing *message, uint64_t number) {
   uint64_t left = message->bytes - message->cut;
@@ -124,7 +103,7 @@ static uint32_t send_chunk_bytes(const struct link *link, unsigned lane,
   if (length == left || send_target(link, lane, message, number) == NULL) {
     return length;
   }
-  uint32_t placed = send_placed_bytes(link, lane, message->bytes);
+  uint32_t placed = stripe_placed_bytes(&link->stripe, lane, message->bytes);
   if (placed < length) {
     return length;
   }

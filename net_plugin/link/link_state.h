@@ -14,11 +14,11 @@
 
 #include "net_plugin/link/credit.h"
 #include "net_plugin/link/failover.h"
-#include "net_plugin/link/meter.h"
 #include "net_plugin/link/journal.h"
 #include "net_plugin/link/link.h"
 #include "net_plugin/link/liveness.h"
 #include "net_plugin/link/message.h"
+#include "net_plugin/link/meter.h"
 #include "net_plugin/link/spread.h"
 #include "net_plugin/link/stripe.h"
 
@@ -123,8 +123,6 @@ struct link {
 /* Messages that take longer go far, or through losses: so many are to be under way that users, who
  * post a few and wait for them, would not keep the flows busy. A copy costs little beside that. */
 #define LINK_FAR_NS 10000000ull
-/* A piece that is placed may be so many times larger than one that travels as a stream. */
-#define LINK_PLACED_CHUNKS 8
 /* An owner that comes so much later than it was told did not run in between. */
 #define LINK_AWAY_NS 100000000ull
 

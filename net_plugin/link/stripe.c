@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "net_plugin/link/meter.h"
 #include "net_plugin/link/rates.h"
 
 void stripe_init(struct stripe *stripe, uint32_t chunk_bytes) {
@@ -67,7 +68,7 @@ static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
 
 /* One flow by itself takes all that there is to send, about: nothing is gained by spreading. */
 static bool stripe_is_fast(const struct stripe *stripe) {
-  return stripe->flow_ps_per_byte != 0 && stripe->flow_ps_per_byte <= STRIPE_FAST_PS_PER_BYTE;
+  return stripe->flow_ps_per_byte != 0 && stripe->flow_ps_per_byte <= METER_FAST_PS_PER_BYTE;
 }
 
 /* A flow's cap lets more pass by now, or soon. */
@@ -190,14 +191,25 @@ static uint64_t stripe_least_bytes(const struct stripe *stripe, uint64_t share) 
   return least < STRIPE_MIN_CHUNK_BYTES ? least : STRIPE_MIN_CHUNK_BYTES;
 }
 
+/* The rate by which messages are cut. */
+static uint64_t stripe_cut_ps_per_byte(const struct stripe *stripe, unsigned lane) {
+  return stripe_is_fast(stripe) ? stripe->flow_ps_per_byte : stripe_ps_per_byte(stripe, lane);
+}
+
+/* So much less as the lane is slower than a typical one. Aging may have made its rate better. */
+static uint64_t stripe_slow_share(const struct stripe *stripe, unsigned lane, uint64_t bytes) {
+  uint64_t own = stripe->loads[lane].ps_per_byte;
+  bool is_less = (stripe->slow & 1ull << lane) != 0 && own > stripe->typical_ps_per_byte;
+  return is_less ? bytes * stripe->typical_ps_per_byte / own : bytes;
+}
+
 /* The size that suits the lane, before looking at what is left. */
 static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, uint64_t total) {
   uint64_t lanes = stripe->lanes_up > 0 ? stripe->lanes_up : 1;
   uint64_t share = total / (2 * lanes);
   uint64_t wanted = (share + STRIPE_GRAIN_BYTES - 1) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
-  uint64_t rate =
-      stripe_is_fast(stripe) ? stripe->flow_ps_per_byte : stripe_ps_per_byte(stripe, lane);
-  uint64_t quick = STRIPE_QUICK_PS / rate & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
+  uint64_t quick =
+      STRIPE_QUICK_PS / stripe_cut_ps_per_byte(stripe, lane) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
   if (wanted < quick) {
     wanted = quick;
   }
@@ -206,12 +218,11 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
   if (wanted > stripe->chunk_bytes) {
     wanted = stripe->chunk_bytes;
   }
-  uint64_t own = stripe->loads[lane].ps_per_byte; /* aging may have made it better than others */
-  if ((stripe->slow & 1ull << lane) != 0 && own > stripe->typical_ps_per_byte) {
-    uint64_t scaled =
-        (wanted * stripe->typical_ps_per_byte / own) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
-    least = wanted < STRIPE_SLOW_CHUNK_BYTES ? wanted : STRIPE_SLOW_CHUNK_BYTES;
-    wanted = scaled > least ? scaled : least;
+  uint64_t scaled = stripe_slow_share(stripe, lane, wanted);
+  if (scaled < wanted) {
+    scaled &= ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
+    uint64_t floor = wanted < STRIPE_SLOW_CHUNK_BYTES ? wanted : STRIPE_SLOW_CHUNK_BYTES;
+    wanted = scaled > floor ? scaled : floor;
   }
   return (uint32_t)wanted;
 }
@@ -219,9 +230,8 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
 uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t total,
                             uint64_t left) {
   assert(left <= total);
-  uint64_t rate =
-      stripe_is_fast(stripe) ? stripe->flow_ps_per_byte : stripe_ps_per_byte(stripe, lane);
-  if (left <= stripe->chunk_bytes && left * rate <= STRIPE_WARM_PS) {
+  if (left <= stripe->chunk_bytes &&
+      left * stripe_cut_ps_per_byte(stripe, lane) <= STRIPE_WARM_PS) {
     return (uint32_t)left;
   }
   uint32_t wanted = stripe_wanted_bytes(stripe, lane, total);
@@ -236,6 +246,20 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
   }
   uint64_t half = (left / 2 + STRIPE_GRAIN_BYTES - 1) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
   return half < stripe->chunk_bytes ? (uint32_t)half : stripe->chunk_bytes;
+}
+
+uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_t total) {
+  uint64_t most = (uint64_t)STRIPE_PLACED_CHUNKS * stripe->chunk_bytes;
+  uint64_t wanted = total / stripe->lanes_up;
+  if (wanted < stripe->loads[lane].outstanding_bytes) {
+    wanted = stripe->loads[lane].outstanding_bytes;
+  }
+  if (wanted > most) {
+    wanted = most;
+  }
+  wanted = stripe_slow_share(stripe, lane, wanted);
+  wanted = (wanted + STRIPE_GRAIN_BYTES - 1) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
+  return (uint32_t)(wanted < WIRE_MAX_CHUNK_BYTES ? wanted : WIRE_MAX_CHUNK_BYTES);
 }
 
 /* What was measured long ago says little: slow lanes that were left alone look better by and by. */

@@ -15,7 +15,8 @@
  * itself is known (meter.h), each byte keeps its lane busy for that long, acknowledged or not, and
  * what is left of a message, up to STRIPE_MEDIUM_BYTES, goes to the next lane if this one is busy
  * for more than STRIPE_STAY_NS. In turn, so that the receiver can guess where to look. Where a flow
- * is fast by itself, messages of that size stay on one lane and are not cut.
+ * is fast by itself (METER_FAST_PS_PER_BYTE), messages of that size stay on one lane and are not
+ * cut.
  *
  * A slow lane (STRIPE_SLOW_PERCENT of a typical one, repeatedly) may be better left alone: a chunk
  * on it can hold up the whole window of messages. It gets one only if it will have drained within
@@ -47,7 +48,6 @@
 #define STRIPE_SLOW_CHUNK_BYTES (8u << 10)
 #define STRIPE_WARM_BYTES (16u << 10)
 #define STRIPE_MEDIUM_BYTES (128u << 10) /* up to here it matters how fast a flow is by itself */
-#define STRIPE_FAST_PS_PER_BYTE 1000u    /* 8 Gb/s */
 #define STRIPE_QUICK_PS 125000000ull     /* 125 us */
 #define STRIPE_WARM_PS 250000000ull      /* 250 us */
 #define STRIPE_STAY_NS 50000ull
@@ -55,6 +55,7 @@
 #define STRIPE_SLOW_PERCENT 150u      /* a slow lane's time per byte, of a typical lane's */
 #define STRIPE_SLOW_SAMPLES 4u        /* in a row, about, until a lane counts as slow */
 #define STRIPE_UNKNOWN_BYTES (64u << 10)
+#define STRIPE_PLACED_CHUNKS 8u /* of chunk_bytes in one piece, see stripe_placed_bytes */
 #define STRIPE_AGING_NS 1000000000ull
 #define STRIPE_SAMPLE_BYTES (64u << 10)  /* acknowledged bytes that make a rate sample */
 #define STRIPE_DRAINED_BYTES (32u << 10) /* the same, of a lane that has nothing left to do */
@@ -103,6 +104,10 @@ int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left)
 /* How much of a message of `total` bytes, `left` of them not cut yet, the lane should take. */
 uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t total,
                             uint64_t left);
+/* The same, where a NIC writes the piece to its place. That takes no buffer on the way, so fewer
+ * and larger ones will do: one for each lane, and no more than doubling what the lane has to do
+ * anyway. */
+uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_t total);
 
 void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns);
 /* `bytes` of the lane were acknowledged at once. */

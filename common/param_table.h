@@ -44,7 +44,7 @@
   X(LATENCY_US, INT, "0", "0..1000", "us", NET,                                                    \
     "latency reported to NCCL, equal on all hosts; 0 takes the profile's")                         \
   X(PORT_RANGE, STRING, "", "", "", NET,                                                           \
-    "listen only on TCP ports low-high, as in 40000-40999; empty lets the kernel choose")          \
+    "listen only on TCP ports low-high, as in 20000-20999; empty lets the kernel choose")          \
   X(DSCP, INT, "-1", "-1..63", "", NET,                                                            \
     "DSCP code point of outgoing packets; -1 follows NCCL's traffic class")                        \
   X(TCP_CONGESTION, STRING, "", "", "", NET,                                                       \

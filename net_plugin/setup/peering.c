@@ -19,7 +19,7 @@
 #define WARN_INTERVAL_NS (60 * NS_PER_S)
 /* All flows are gone, and every dial has been refused for this long: nobody listens any more. A
  * firewall that is being reloaded takes less. */
-#define REFUSED_NS (2 * NS_PER_S)
+#define REFUSED_NS (5 * NS_PER_S)
 
 /* A queue pair that breaks soon after it was connected, or cannot be, is not tried again for so
  * long, doubled each time. */

@@ -19,7 +19,9 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CLUSTER = os.path.join(ROOT, "tests/netns/cluster")
-PORTS = range(40000, 41000)  # the plugin listens here; NCCL's own ports are left alone
+# The plugin listens here; NCCL's own ports are left alone. The kernel takes none of these for the end that dials
+# (ip_local_port_range), so they tell who dialled.
+PORTS = range(20000, 21000)
 COMPLETION = re.compile(r'\{"at_ns": (\d+), "op": "(\w+)", "bytes": (\d+), "us": ([\d.]+), "wrong": (\d+)\}\n')
 
 

@@ -276,7 +276,7 @@ static void port_range(unsigned *low, unsigned *high) {
   }
   if (*low == 0 || *low > *high || *high > 65535) {
     LOG_WARN_EVERY(WARN_INTERVAL_NS,
-                   "STRATUS_PORT_RANGE=%s is not low-high within 1..65535, as in 40000-40999; the "
+                   "STRATUS_PORT_RANGE=%s is not low-high within 1..65535, as in 20000-20999; the "
                    "kernel chooses ports",
                    text);
     *low = *high = 0;

@@ -140,7 +140,11 @@ static int links_end(void **state) {
   return 0;
 }
 
-static void second_lane(void) {
+/* A message waits for lane 0, and lane 1 comes up. */
+static void second_lane_begin(bool measures) {
+  static uint8_t message[16 << 10];
+  links_begin(measures);
+  assert_int_equal(link_send_posted(links[LINK_SENDER], message, sizeof message, NULL, now_ns), 0);
   assert_true(link_lane_fence(links[LINK_RECEIVER], 1, 1, now_ns) == 0);
   link_lane_up(links[LINK_RECEIVER], 1, 1, 0, now_ns);
   link_lane_up(links[LINK_SENDER], 1, 1, 0, now_ns);
@@ -171,11 +175,8 @@ static int hand_over(enum link_role from, uint32_t *length) {
 
 static void a_new_lane_is_measured_before_it_is_used(void **state) {
   (void)state;
-  static uint8_t message[16 << 10];
-  links_begin(true);
+  second_lane_begin(true);
   struct link *sender = links[LINK_SENDER];
-  assert_int_equal(link_send_posted(sender, message, sizeof message, NULL, now_ns), 0);
-  second_lane();
   uint32_t length;
   unsigned pings = 0;
   while (hand_over(LINK_SENDER, &length) == WIRE_PING) {
@@ -190,11 +191,8 @@ static void a_new_lane_is_measured_before_it_is_used(void **state) {
 
 static void a_lane_that_is_lost_meanwhile_counts_for_nothing(void **state) {
   (void)state;
-  static uint8_t message[16 << 10];
-  links_begin(true);
+  second_lane_begin(true);
   struct link *sender = links[LINK_SENDER];
-  assert_int_equal(link_send_posted(sender, message, sizeof message, NULL, now_ns), 0);
-  second_lane();
   uint32_t length;
   assert_int_equal(hand_over(LINK_SENDER, &length), WIRE_PING);
   link_lane_lost(sender, 1, 1, now_ns);
@@ -205,10 +203,7 @@ static void a_lane_that_is_lost_meanwhile_counts_for_nothing(void **state) {
 
 static void who_does_not_want_it_sends_no_padding(void **state) {
   (void)state;
-  static uint8_t message[16 << 10];
-  links_begin(false);
-  assert_int_equal(link_send_posted(links[LINK_SENDER], message, sizeof message, NULL, now_ns), 0);
-  second_lane();
+  second_lane_begin(false);
   uint32_t length;
   assert_int_equal(hand_over(LINK_SENDER, &length), WIRE_DATA);
 }

@@ -351,10 +351,11 @@ const struct verbs_api *fake_verbs_api(void) {
   return &fake.api;
 }
 
-void fake_verbs_counts(struct fake_counts *out) {
+struct fake_counts fake_verbs_counts(void) {
   take_lock();
-  *out = fake.counts;
+  struct fake_counts counts = fake.counts;
   drop_lock();
+  return counts;
 }
 
 void fake_verbs_start(void) {

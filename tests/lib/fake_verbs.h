@@ -147,6 +147,6 @@ struct fake_counts {
   unsigned cm_channels, cm_ids;      /* that exist now */
   uint64_t cm_accepted, cm_rejected; /* requests to be connected */
 };
-void fake_verbs_counts(struct fake_counts *out);
+struct fake_counts fake_verbs_counts(void);
 
 #endif

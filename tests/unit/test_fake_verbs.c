@@ -113,8 +113,7 @@ static void receivers_that_are_not_ready_are_waited_for(void **state) {
   assert_int_equal(verbs_end_post(&end_a, &end_b, 1, IBV_WR_SEND, 5, IBV_SEND_SIGNALED), 0);
   assert_int_equal(verbs_end_post(&end_a, &end_b, 2, IBV_WR_RDMA_WRITE, 5, IBV_SEND_SIGNALED), 0);
   verbs_end_expect_nothing(&end_a); /* the write stays behind the send */
-  struct fake_counts counts;
-  fake_verbs_counts(&counts);
+  struct fake_counts counts = fake_verbs_counts();
   assert_true(counts.waits > 0);
   assert_int_equal(counts.writes, 0);
   assert_int_equal(verbs_end_post_receive(&end_b, 3, 0, 64), 0);

@@ -63,12 +63,6 @@ static int stop(void **state) {
   return 0;
 }
 
-static struct fake_counts counts(void) {
-  struct fake_counts now;
-  fake_verbs_counts(&now);
-  return now;
-}
-
 static const size_t sizes[] = { 8, 70000, 4096, 300000 };
 
 static void exchange(struct pair pair, uint64_t count) {
@@ -77,8 +71,8 @@ static void exchange(struct pair pair, uint64_t count) {
 
 /* Until queue pairs carry the data (again). */
 static void expect_rdma(struct pair pair) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS, before = counts().sends;
-  while (counts().sends < before + 50) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS, before = fake_verbs_counts().sends;
+  while (fake_verbs_counts().sends < before + 50) {
     assert_true(clock_now_ns() < until_ns);
     exchange(pair, 8);
     usleep(1000);
@@ -137,13 +131,13 @@ static void calls_that_fail_once_lose_no_data(void **state) {
 static void calls_that_always_fail_leave_tcp(void **state) {
   (void)state;
   for (int call = FAKE_CM_CHANNEL; call < FAKE_CALLS; call++) {
-    uint64_t before = counts().sends;
+    uint64_t before = fake_verbs_counts().sends;
     fake_verbs_fail_calls((enum fake_call)call, EPERM);
     struct pair pair = pair_make(AF_INET);
     exchange(pair, 8);
     pair_close(pair);
     fake_verbs_fail_calls((enum fake_call)call, 0);
-    if (counts().sends != before) {
+    if (fake_verbs_counts().sends != before) {
       fail_msg("call %d failed, and yet there were sends", call);
     }
   }
@@ -154,9 +148,9 @@ static void garbage_connects_nothing(void **state) {
   fake_verbs_garble_cm(UINT32_MAX);
   struct pair pair = pair_make(AF_INET);
   exchange(pair, 12);
-  assert_int_equal(counts().sends, 0);
-  assert_int_equal(counts().cm_accepted, 0);
-  assert_true(counts().cm_rejected > 0);
+  assert_int_equal(fake_verbs_counts().sends, 0);
+  assert_int_equal(fake_verbs_counts().cm_accepted, 0);
+  assert_true(fake_verbs_counts().cm_rejected > 0);
   fake_verbs_garble_cm(0);
   expect_rdma(pair);
   pair_close(pair);
@@ -249,7 +243,7 @@ static void strangers_are_turned_away_and_the_peer_comes_in(void **state) {
     assert_int_equal(dial(&two, stranger, &wrong), -ECONNREFUSED);
     rdma_qp_free(stranger);
   }
-  assert_int_equal(counts().cm_rejected, 3);
+  assert_int_equal(fake_verbs_counts().cm_rejected, 3);
   assert_true(log_capture_count(LOG_LEVEL_WARN) <= 1); /* told once in a while */
   assert_int_equal(dial(&two, two.dialler, &two.tokens), 0);
   assert_true(rdma_cm_is_connected(two.dialler->cm));
@@ -259,7 +253,7 @@ static void strangers_are_turned_away_and_the_peer_comes_in(void **state) {
   struct rdma_qp *late = make_qp(&nic);
   assert_int_equal(dial(&two, late, &two.tokens), -ECONNREFUSED);
   rdma_qp_free(late);
-  assert_int_equal(counts().cm_accepted, 1);
+  assert_int_equal(fake_verbs_counts().cm_accepted, 1);
   free_two(&two);
 }
 
@@ -270,7 +264,7 @@ static void another_queue_pair_is_turned_away(void **state) {
   struct two two = make_two();
   struct rdma_qp *other = make_qp(&nic);
   assert_int_equal(dial(&two, other, &two.tokens), -ECONNREFUSED);
-  assert_int_equal(counts().cm_accepted, 0);
+  assert_int_equal(fake_verbs_counts().cm_accepted, 0);
   rdma_qp_free(other);
   free_two(&two);
 }
@@ -337,7 +331,7 @@ static void without_the_library_there_is_tcp(void **state) {
   fake_verbs_hide_cm(true);
   struct pair pair = pair_make(AF_INET);
   exchange(pair, 12);
-  assert_int_equal(counts().sends, 0);
+  assert_int_equal(fake_verbs_counts().sends, 0);
   assert_true(log_capture_find("fake0 needs librdmacm") >= 1);
   pair_close(pair);
   fake_verbs_hide_cm(false);
@@ -351,7 +345,7 @@ static void devices_that_need_it_are_left_alone_if_it_is_off(void **state) {
   assert_string_equal(why, "fake0 needs librdmacm, and STRATUS_RDMA_CM=off");
   struct pair pair = pair_make(AF_INET);
   exchange(pair, 12);
-  assert_int_equal(counts().contexts, 0);
+  assert_int_equal(fake_verbs_counts().contexts, 0);
   pair_close(pair);
 }
 

@@ -125,18 +125,15 @@ static void traits_limit_what_the_device_says(void **state) {
 
 static void holders_share_one_device(void **state) {
   (void)state;
-  struct fake_counts counts;
   struct rdma_device *first = open_or_fail(), *second = open_or_fail();
   assert_ptr_equal(first, second);
   rdma_device_hold(first);
-  fake_verbs_counts(&counts);
-  assert_int_equal(counts.contexts, 1);
+  assert_int_equal(fake_verbs_counts().contexts, 1);
   rdma_device_close(first);
   rdma_device_close(first);
-  fake_verbs_counts(&counts);
-  assert_int_equal(counts.contexts, 1);
+  assert_int_equal(fake_verbs_counts().contexts, 1);
   rdma_device_close(first);
-  fake_verbs_counts(&counts);
+  struct fake_counts counts = fake_verbs_counts();
   assert_int_equal(counts.contexts, 0);
   assert_int_equal(counts.pds, 0);
 }
@@ -246,8 +243,7 @@ static void missing_pieces_are_named(void **state) {
   snprintf(nic.name, sizeof(nic.name), "other");
   expect_none("no HCA belongs to other");
   snprintf(nic.name, sizeof(nic.name), "d0");
-  struct fake_counts counts;
-  fake_verbs_counts(&counts);
+  struct fake_counts counts = fake_verbs_counts();
   assert_int_equal(counts.contexts + counts.pds, 0);
   /* As in a container with /sys but without /dev/infiniband. */
   fake_verbs_remove("fake0");

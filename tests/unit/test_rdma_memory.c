@@ -69,12 +69,6 @@ static struct rdma_device *open_or_fail(void) {
   return device;
 }
 
-static struct fake_counts counts(void) {
-  struct fake_counts now;
-  fake_verbs_counts(&now);
-  return now;
-}
-
 static bool has_keys(const struct rdma_memory *memory, int domain) {
   uint32_t local, remote;
   return rdma_memory_keys(memory, domain, &local, &remote);
@@ -96,12 +90,12 @@ static void ranges_and_devices_come_in_any_order(void **state) {
   assert_true(rdma_memory_is_attached(device));
   struct rdma_memory *after = rdma_memory_new(data + 4096, 4096, NULL);
   assert_true(has_keys(before, domain) && has_keys(after, domain));
-  assert_int_equal(counts().mrs, 2);
+  assert_int_equal(fake_verbs_counts().mrs, 2);
   rdma_memory_free(before);
   rdma_memory_detach(domain);
   rdma_memory_free(after);
   rdma_device_close(device);
-  assert_int_equal(counts().contexts, 1); /* for the next queue pair */
+  assert_int_equal(fake_verbs_counts().contexts, 1); /* for the next queue pair */
 }
 
 static void a_device_that_comes_back_knows_all_ranges(void **state) {
@@ -113,9 +107,9 @@ static void a_device_that_comes_back_knows_all_ranges(void **state) {
   fake_verbs_remove("fake0");
   rdma_device_take_events(device);
   rdma_device_close(device);
-  assert_int_equal(counts().contexts, 1);
+  assert_int_equal(fake_verbs_counts().contexts, 1);
   rdma_memory_detach(domain);
-  assert_int_equal(counts().contexts + counts().mrs, 0);
+  assert_int_equal(fake_verbs_counts().contexts + fake_verbs_counts().mrs, 0);
   assert_false(has_keys(memory, domain));
 
   fake_verbs_add(&hca);
@@ -159,7 +153,7 @@ static void ranges_and_devices_come_and_go_at_once(void **state) {
     pthread_join(threads[i], NULL);
   }
   rdma_memory_free(kept);
-  assert_int_equal(counts().mrs, 0);
+  assert_int_equal(fake_verbs_counts().mrs, 0);
 }
 
 /* If asking waited for the driver, this test would never end. */
@@ -175,7 +169,7 @@ static void who_asks_does_not_wait_for_drivers(void **state) {
   struct rdma_device *device = rdma_opener_take(&nic, why);
   assert_non_null(device);
   assert_true(rdma_memory_is_attached(device));
-  assert_int_equal(counts().contexts, 1);
+  assert_int_equal(fake_verbs_counts().contexts, 1);
   assert_int_equal(log_capture_find("fake0, the RDMA device of d0, is open: port 1"), 1);
   rdma_device_close(device);
 }
@@ -195,7 +189,7 @@ static void who_asks_is_told_why_not(void **state) {
 
 static void wait_until_closed(void) {
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  while (counts().contexts > 0) {
+  while (fake_verbs_counts().contexts > 0) {
     assert_true(clock_now_ns() < until_ns);
     usleep(1000);
   }
@@ -205,7 +199,7 @@ static void wait_until_closed(void) {
 static void unused_devices_are_given_up_when_they_go(void **state) {
   (void)state;
   rdma_opener_wait(&nic, 1);
-  assert_int_equal(counts().contexts, 1);
+  assert_int_equal(fake_verbs_counts().contexts, 1);
   fake_verbs_remove("fake0");
   wait_until_closed();
 }

@@ -8,12 +8,11 @@
 #include <unistd.h>
 
 #include "common/param.h"
-#include "net_plugin/lane/rdma/rdma_device.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
 #include "net_plugin/setup/setup.h"
-#include "tests/lib/fake_verbs.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
+#include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
 
 static const struct fake_hca ordinary = { .name = "fake0",
@@ -31,22 +30,11 @@ static const struct fake_hca small = { .name = "fake0",
                                        .pci_vendor = 0x1ded,
                                        .pci_device = 0x107f,
                                        .pci_function = "0000:18:00.0" };
-static struct tree tree;
 static unsigned disturbed; /* times */
-
-static void configure(void) {
-  struct rdma_settings settings;
-  rdma_settings_read(&settings);
-  rdma_device_configure(&settings, tree.root);
-}
 
 static int start(const struct fake_hca *hca) {
   param_load((char *[]){ NULL });
-  tree_create(&tree);
-  fake_verbs_start();
-  fake_verbs_add(hca);
-  fake_verbs_write_sysfs(hca, &tree);
-  configure();
+  rdma_host_start(hca);
   log_capture_start();
   disturbed = 0;
   setup_start();
@@ -69,9 +57,7 @@ static int stop(void **state) {
   setup_stop();
   rdma_memory_release();
   log_capture_stop();
-  fake_verbs_stop(); /* fails if anything is left */
-  rdma_device_configure(NULL, NULL);
-  tree_remove(&tree);
+  rdma_host_stop(); /* fails if anything is left */
   param_load((char *[]){ NULL });
   return 0;
 }
@@ -140,7 +126,7 @@ static void devices_that_cannot_are_done_without(void **state) {
   };
   for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
     fake_verbs_fail_calls(calls[i], EPERM);
-    configure();
+    rdma_host_configure();
     struct pair pair = pair_make(AF_INET);
     pair_exchange(pair, mixed_sizes, 5, 15, NULL);
     pair_close(pair);
@@ -160,7 +146,7 @@ static void calls_that_fail_once_lose_no_data(void **state) {
   for (int call = 0; call < FAKE_CALLS; call++) {
     for (unsigned nth = 1; nth <= 8; nth++) {
       fake_verbs_fail_call((enum fake_call)call, nth, EIO);
-      configure();
+      rdma_host_configure();
       struct pair pair = pair_make(AF_INET);
       pair_exchange(pair, mixed_sizes, 5, 10, NULL);
       pair_close(pair);
@@ -171,7 +157,7 @@ static void calls_that_fail_once_lose_no_data(void **state) {
 static void users_can_turn_it_off(void **state) {
   (void)state;
   setenv("NCCL_IB_DISABLE", "1", 1);
-  configure();
+  rdma_host_configure();
   exchange_all(NULL);
   unsetenv("NCCL_IB_DISABLE");
   assert_int_equal(fake_verbs_counts().completions, 0);
@@ -180,7 +166,7 @@ static void users_can_turn_it_off(void **state) {
 static void one_line_tells_why_there_is_none(void **state) {
   (void)state;
   fake_verbs_fail_calls(FAKE_OPEN_DEVICE, EACCES);
-  configure();
+  rdma_host_configure();
   exchange_all(NULL);
   exchange_all(NULL);
   fake_verbs_fail_calls(FAKE_OPEN_DEVICE, 0);

@@ -18,9 +18,9 @@
 #include "net_plugin/lane/rdma/rdma_device.h"
 #include "net_plugin/plugin/memory.h"
 #include "net_plugin/setup/setup.h"
-#include "tests/lib/fake_verbs.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
+#include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
 
 static const struct fake_hca hca = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
@@ -43,7 +43,6 @@ static const struct fake_hca iwarp = { .name = "erdma_0",
                                        .pci_vendor = 0x1ded,
                                        .pci_device = 0x107f,
                                        .pci_function = "0000:18:00.0" };
-static struct tree sysfs;
 static const struct fake_hca *current; /* NULL: no queue pairs, or real ones */
 static const char *real_device;        /* NULL: none */
 static bool uses_cm;                   /* librdmacm connects them */
@@ -65,13 +64,9 @@ static int start_rdma(const struct fake_hca *with, const char *cm, const char *c
                       const char *progress) {
   current = with;
   uses_cm = with->is_iwarp || !strcmp(cm, "on");
-  tree_create(&sysfs);
-  fake_verbs_start();
-  fake_verbs_add(with);
-  fake_verbs_write_sysfs(with, &sysfs);
-  int result = start(cm, checksum, progress);
-  rdma_device_configure(NULL, sysfs.root);
-  return result;
+  start(cm, checksum, progress);
+  rdma_host_start(with);
+  return 0;
 }
 
 static int use_tcp(void **state) {
@@ -132,7 +127,7 @@ static int use_iwarp(void **state) {
   return start_rdma(&iwarp, "auto", "0", "inline");
 }
 
-/* Nothing is left behind: fake_verbs_stop fails the test for what is. */
+/* Nothing is left behind: rdma_host_stop fails the test for what is. */
 static int stop(void **state) {
   (void)state;
   log_capture_stop();
@@ -140,9 +135,7 @@ static int stop(void **state) {
   assert_int_equal(memory_count(), 0);
   param_load((char *[]){ NULL });
   if (current) {
-    fake_verbs_stop();
-    rdma_device_configure(NULL, NULL);
-    tree_remove(&sysfs);
+    rdma_host_stop();
   }
   return 0;
 }

@@ -14,24 +14,19 @@
 #include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/setup/rdma_choice.h"
 #include "net_plugin/setup/setup.h"
-#include "tests/lib/fake_verbs.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
+#include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
 
 static const struct fake_hca roce = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
 static const struct fake_hca iwarp = {
   .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" }, .is_iwarp = true
 };
-static struct tree tree;
 
 static int start(const struct fake_hca *hca, char *mode) {
   param_load((char *[]){ "STRATUS_FLOWS=2", mode, NULL });
-  tree_create(&tree);
-  fake_verbs_start();
-  fake_verbs_add(hca);
-  fake_verbs_write_sysfs(hca, &tree);
-  rdma_device_configure(NULL, tree.root);
+  rdma_host_start(hca);
   log_capture_start();
   return 0;
 }
@@ -56,9 +51,7 @@ static int stop(void **state) {
   setup_stop();
   rdma_reaper_finish();
   log_capture_stop();
-  fake_verbs_stop(); /* fails if anything is left */
-  rdma_device_configure(NULL, NULL);
-  tree_remove(&tree);
+  rdma_host_stop(); /* fails if anything is left */
   param_load((char *[]){ NULL });
   return 0;
 }

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/fake_verbs.h"
 #include "tests/lib/log_capture.h"
+#include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
 
 static const struct fake_hca hca = { .name = "fake0",
@@ -21,16 +21,8 @@ static const struct fake_hca hca = { .name = "fake0",
                                      .pci_device = 0x1019,
                                      .driver = "mlx5_core",
                                      .pci_function = "0000:17:00.0" };
-static struct tree tree;
 static struct nic nic;
 static char why[RDMA_WHY_MAX];
-
-/* Forgets that a NIC was refused a moment ago. */
-static void forget_refusals(void) {
-  struct rdma_settings settings;
-  rdma_settings_read(&settings);
-  rdma_device_configure(&settings, tree.root);
-}
 
 static int set_up(void **state) {
   (void)state;
@@ -38,25 +30,19 @@ static int set_up(void **state) {
   for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
     unsetenv(variables[i]);
   }
-  tree_create(&tree);
-  fake_verbs_start();
-  fake_verbs_add(&hca);
-  fake_verbs_write_sysfs(&hca, &tree);
+  rdma_host_start(&hca);
   nic = (struct nic){ .name = "d0", .prefix_bits = 24 };
   struct sockaddr_in *address = (struct sockaddr_in *)&nic.address;
   address->sin_family = AF_INET;
   assert_int_equal(inet_pton(AF_INET, "10.0.0.1", &address->sin_addr), 1);
   log_capture_start();
-  forget_refusals();
   return 0;
 }
 
 static int tear_down(void **state) {
   (void)state;
   log_capture_stop();
-  fake_verbs_stop();
-  rdma_device_configure(NULL, NULL);
-  tree_remove(&tree);
+  rdma_host_stop();
   return 0;
 }
 
@@ -69,7 +55,7 @@ static struct rdma_device *open_or_fail(void) {
 }
 
 static void expect_none(const char *reason) {
-  forget_refusals();
+  rdma_host_configure();
   assert_null(rdma_device_open(&nic, why));
   if (!strstr(why, reason)) {
     fail_msg("\"%s\" does not say \"%s\"", why, reason);
@@ -112,8 +98,7 @@ static void traits_limit_what_the_device_says(void **state) {
                                          .pci_vendor = 0x1ded,
                                          .pci_device = 0x107f,
                                          .pci_function = "0000:18:00.0" };
-  fake_verbs_add(&erdma);
-  fake_verbs_write_sysfs(&erdma, &tree);
+  rdma_host_add(&erdma);
   snprintf(nic.name, sizeof(nic.name), "d1");
   inet_pton(AF_INET, "10.0.1.1", &((struct sockaddr_in *)&nic.address)->sin_addr);
   struct rdma_device *device = open_or_fail();
@@ -155,7 +140,7 @@ static void lost_devices_are_looked_for_again(void **state) {
   assert_non_null(strstr(why, "does not list fake0"));
   fake_verbs_add(&hca);
   assert_null(rdma_device_open(&nic, why)); /* not asked for again at once */
-  forget_refusals();
+  rdma_host_configure();
   struct rdma_device *again = open_or_fail();
   assert_ptr_not_equal(again, device);
   assert_false(atomic_load(&again->is_lost));
@@ -172,7 +157,7 @@ static void ports_that_go_down_are_lost(void **state) {
   assert_non_null(strstr(log_capture_text(0), "port error"));
   expect_none("port 1 of fake0 is down");
   fake_verbs_set_port("fake0", true);
-  forget_refusals();
+  rdma_host_configure();
   struct rdma_device *again = open_or_fail();
   rdma_device_close(device);
   rdma_device_close(again);
@@ -220,8 +205,7 @@ static void queue_pairs_hear_of_their_own_events(void **state) {
 
 static void machines_without_an_hca_need_no_library(void **state) {
   (void)state;
-  tree_remove(&tree);
-  tree_create(&tree);
+  rdma_host_empty();
   verbs_api_replace(NULL, "libibverbs.so.1: no such file");
   expect_none("there is no HCA");
   verbs_api_replace(fake_verbs_api(), NULL);
@@ -259,7 +243,7 @@ static void users_wishes_count(void **state) {
   expect_none("NCCL_IB_DISABLE is set");
   unsetenv("NCCL_IB_DISABLE");
   setenv("NCCL_IB_GID_INDEX", "1", 1);
-  forget_refusals();
+  rdma_host_configure();
   struct rdma_device *device = open_or_fail();
   assert_int_equal(device->port.gid_index, 1);
   assert_int_equal(device->settings.gid_index, 1);

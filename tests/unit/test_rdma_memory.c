@@ -13,36 +13,25 @@
 #include "common/clock.h"
 #include "net_plugin/lane/rdma/rdma_guard.h"
 #include "net_plugin/lane/rdma/rdma_opener.h"
-#include "tests/lib/fake_verbs.h"
 #include "tests/lib/log_capture.h"
+#include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
 
 #define PATIENCE_NS (20 * NS_PER_S)
 
 static const struct fake_hca hca = { .name = "fake0", .netdev = "d0", .gids = { "10.0.0.1" } };
-static struct tree tree;
 static struct nic nic;
 static char why[RDMA_WHY_MAX];
 static uint8_t data[8 * 4096];
 
-static void forget_refusals(void) {
-  struct rdma_settings settings;
-  rdma_settings_read(&settings);
-  rdma_device_configure(&settings, tree.root);
-}
-
 static int set_up(void **state) {
   (void)state;
-  tree_create(&tree);
-  fake_verbs_start();
-  fake_verbs_add(&hca);
-  fake_verbs_write_sysfs(&hca, &tree);
+  rdma_host_start(&hca);
   nic = (struct nic){ .name = "d0", .prefix_bits = 24 };
   struct sockaddr_in *address = (struct sockaddr_in *)&nic.address;
   address->sin_family = AF_INET;
   inet_pton(AF_INET, "10.0.0.1", &address->sin_addr);
   log_capture_start();
-  forget_refusals();
   rdma_memory_want(true);
   return 0;
 }
@@ -54,14 +43,12 @@ static int tear_down(void **state) {
   rdma_guard_finish();
   rdma_memory_release();
   log_capture_stop();
-  fake_verbs_stop(); /* fails if anything is left */
-  rdma_device_configure(NULL, NULL);
-  tree_remove(&tree);
+  rdma_host_stop(); /* fails if anything is left */
   return 0;
 }
 
 static struct rdma_device *open_or_fail(void) {
-  forget_refusals();
+  rdma_host_configure();
   struct rdma_device *device = rdma_device_open(&nic, why);
   if (!device) {
     fail_msg("%s", why);
@@ -181,7 +168,7 @@ static void who_asks_is_told_why_not(void **state) {
   assert_null(rdma_opener_take(&nic, why));
   assert_non_null(strstr(why, "does not list fake0"));
   setenv("NCCL_IB_DISABLE", "1", 1);
-  forget_refusals();
+  rdma_host_configure();
   unsetenv("NCCL_IB_DISABLE");
   assert_null(rdma_opener_take(&nic, why));
   assert_string_equal(why, "NCCL_IB_DISABLE is set");
@@ -208,8 +195,8 @@ static void unused_devices_are_given_up_when_they_go(void **state) {
 static void devices_are_given_up_when_their_entry_goes(void **state) {
   (void)state;
   char path[256];
-  snprintf(path, sizeof path, "%s/uverbs0", tree.root);
-  tree_write(&tree, "uverbs0", "there\n");
+  snprintf(path, sizeof path, "%s/uverbs0", rdma_host_root.root);
+  tree_write(&rdma_host_root, "uverbs0", "there\n");
   fake_verbs_set_entry("fake0", path);
   rdma_opener_wait(&nic, 1);
   struct rdma_device *device = rdma_opener_take(&nic, why);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/param.h"
-#include "tests/lib/fake_verbs.h"
+#include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
 
 static const struct fake_hca hcas[] = {
@@ -25,37 +25,25 @@ static const struct fake_hca hcas[] = {
 };
 enum { HCAS = sizeof(hcas) / sizeof(hcas[0]) };
 
-static struct tree tree;
 static struct rdma_report report;
 static char told[4096];
-
-static void configure(void) {
-  struct rdma_settings settings;
-  rdma_settings_read(&settings);
-  rdma_device_configure(&settings, tree.root);
-}
 
 static int set_up(void **state) {
   (void)state;
   unsetenv("NCCL_IB_HCA");
   unsetenv("NCCL_IB_DISABLE");
-  tree_create(&tree);
-  fake_verbs_start();
-  for (int i = 0; i < HCAS; i++) {
-    fake_verbs_add(&hcas[i]);
-    fake_verbs_write_sysfs(&hcas[i], &tree);
+  rdma_host_start(&hcas[0]);
+  for (int i = 1; i < HCAS; i++) {
+    rdma_host_add(&hcas[i]);
   }
-  tree_write(&tree, "dev/infiniband/uverbs0", "\n");
-  configure();
+  tree_write(&rdma_host_root, "dev/infiniband/uverbs0", "\n");
   return 0;
 }
 
 static int tear_down(void **state) {
   (void)state;
   rdma_report_free(&report);
-  fake_verbs_stop();
-  rdma_device_configure(NULL, NULL);
-  tree_remove(&tree);
+  rdma_host_stop();
   return 0;
 }
 
@@ -109,7 +97,7 @@ static void it_is_told_who_connects(void **state) {
   expect_told("10.0.0.1), connected by the handshake");
   rdma_report_free(&report);
   param_load((char *[]){ "STRATUS_RDMA_CM=on", NULL });
-  configure();
+  rdma_host_configure();
   make_report();
   check();
   param_load((char *[]){ NULL });
@@ -173,12 +161,9 @@ static void doctor_tells_what_is_missing(void **state) {
   check();
   expect_told("hint: RDMA: fake0 port 1 is not used: fake0 cannot be opened: Permission denied");
   rdma_report_free(&report);
-  configure();
   verbs_api_replace(NULL, "libibverbs.so.1: gone");
-  tree_remove(&tree);
-  tree_create(&tree);
-  fake_verbs_write_sysfs(&hcas[0], &tree);
-  configure();
+  rdma_host_empty();
+  fake_verbs_write_sysfs(&hcas[0], &rdma_host_root);
   make_report();
   check();
   expect_told("bad: RDMA: libibverbs cannot be loaded (libibverbs.so.1: gone); install rdma-core");
@@ -187,7 +172,7 @@ static void doctor_tells_what_is_missing(void **state) {
   rdma_report_free(&report);
   verbs_api_replace(fake_verbs_api(), NULL);
   setenv("NCCL_IB_DISABLE", "1", 1);
-  configure();
+  rdma_host_configure();
   make_report();
   check();
   assert_string_equal(told, "hint: RDMA is off: NCCL_IB_DISABLE is set\n");
@@ -195,7 +180,7 @@ static void doctor_tells_what_is_missing(void **state) {
 
 static void gpu_memory_is_judged(void **state) {
   (void)state;
-  tree_write(&tree, "sys/module/nvidia/version", "550.54\n");
+  tree_write(&rdma_host_root, "sys/module/nvidia/version", "550.54\n");
   make_report();
   check();
   /* The fake's registration of a descriptor that is none fails as one that knows dma-bufs. */
@@ -203,13 +188,14 @@ static void gpu_memory_is_judged(void **state) {
       "hint: GPU memory and RDMA: driver 550.54, peer memory module not loaded, dma-buf taken "
       "by HCAs, but not given by this GPU driver; data is staged");
   rdma_report_free(&report);
-  tree_write(&tree, "proc/driver/nvidia/version", "NVIDIA UNIX Open Kernel Module for x86_64\n");
+  tree_write(&rdma_host_root, "proc/driver/nvidia/version",
+             "NVIDIA UNIX Open Kernel Module for x86_64\n");
   make_report();
   check();
   expect_told("good: GPU memory and RDMA: driver 550.54, peer memory module not loaded, dma-buf "
               "possible");
   rdma_report_free(&report);
-  tree_write(&tree, "sys/module/nvidia_peermem/version", "550.54\n");
+  tree_write(&rdma_host_root, "sys/module/nvidia_peermem/version", "550.54\n");
   make_report();
   check();
   expect_told("good: GPU memory and RDMA: driver 550.54, peer memory module nvidia_peermem");
@@ -217,9 +203,7 @@ static void gpu_memory_is_judged(void **state) {
 
 static void machines_without_hcas_are_healthy(void **state) {
   (void)state;
-  tree_remove(&tree);
-  tree_create(&tree);
-  configure();
+  rdma_host_empty();
   make_report();
   check();
   assert_string_equal(told, "good: RDMA: there is no HCA; TCP is used\n");
@@ -253,7 +237,7 @@ static struct rdma_nics find_nics(struct interface list[INTERFACES], const char 
   rules ? setenv("NCCL_IB_HCA", rules, 1) : unsetenv("NCCL_IB_HCA");
   rdma_settings_read(&settings);
   make_interfaces(list);
-  rdma_nics_find(list, INTERFACES, tree.root, &settings, &nics);
+  rdma_nics_find(list, INTERFACES, rdma_host_root.root, &settings, &nics);
   return nics;
 }
 

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See rdma_host.h. */
+#include "tests/lib/rdma_host.h"
+
+#include "net_plugin/lane/rdma/rdma_device.h"
+
+struct tree rdma_host_root;
+
+void rdma_host_configure(void) {
+  rdma_device_configure(NULL, rdma_host_root.root);
+}
+
+void rdma_host_add(const struct fake_hca *hca) {
+  fake_verbs_add(hca);
+  fake_verbs_write_sysfs(hca, &rdma_host_root);
+}
+
+void rdma_host_start(const struct fake_hca *hca) {
+  tree_create(&rdma_host_root);
+  fake_verbs_start();
+  rdma_host_add(hca);
+  rdma_host_configure();
+}
+
+void rdma_host_empty(void) {
+  tree_remove(&rdma_host_root);
+  tree_create(&rdma_host_root);
+  rdma_host_configure();
+}
+
+void rdma_host_stop(void) {
+  fake_verbs_stop();
+  rdma_device_configure(NULL, NULL);
+  tree_remove(&rdma_host_root);
+}

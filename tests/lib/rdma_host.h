@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdma_host: a machine whose RDMA devices are those of fake_verbs, and where rdma_device looks for
+ * them, in a tree that stands for the machine's root directory.
+ * Owns: fake_verbs and the tree, from start to stop.  Threads: the test's.
+ * Blocks: never.  Fails: the test, at stop for what was left behind. */
+#ifndef TESTS_LIB_RDMA_HOST_H
+#define TESTS_LIB_RDMA_HOST_H
+
+#include "tests/lib/fake_verbs.h"
+
+extern struct tree rdma_host_root;
+
+/* With one device; its settings are those of the parameters and the environment by now. */
+void rdma_host_start(const struct fake_hca *hca);
+void rdma_host_stop(void);
+
+/* Another device. */
+void rdma_host_add(const struct fake_hca *hca);
+/* No file tells of a device any more. */
+void rdma_host_empty(void);
+/* The settings are read again, and that a NIC was refused a moment ago is forgotten. */
+void rdma_host_configure(void);
+
+#endif

@@ -297,7 +297,7 @@ static void slower_cells_leave_the_race(void **state) {
        */
       calls_us[c][i] = middle_us[c] + (double)(i - CALLS / 2) * (c == 4 ? 1.5 : 0.2);
     }
-    times.cells[c] = (struct label_cell){ { (uint8_t)c, 0, 0 }, calls_us[c], CALLS };
+    times.cells[c] = (struct label_cell){ { .algorithm = (uint8_t)c }, calls_us[c], CALLS };
   }
   size_t kept[SCHEDULE_CELLS_MAX];
   assert_int_equal(label_race(&times, kept), 2);

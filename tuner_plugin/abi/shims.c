@@ -153,7 +153,7 @@ static int init_v6(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
 /* NCCL takes no chunk larger than its buffers allow (v2.30.7-1 src/enqueue.cc:2312-2316). */
 static int get_chunk_size_v6(void *context, int coll, size_t bytes, int algo, int proto,
                              int channels, size_t *chunk_bytes) {
-  uint32_t chunk = tuner_choose_chunk(context, coll, bytes, algo, proto, channels);
+  uint32_t chunk = tuner_choose_chunk(context, coll, bytes, algo, proto, channels, *chunk_bytes);
   if (chunk > 0) {
     *chunk_bytes = chunk;
   }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/nccl_chunk.h"
 #include "common/quantity.h"
 
 static const char collective_words[] = "broadcast|reduce|allgather|reducescatter|allreduce";
@@ -43,6 +44,27 @@ static bool take_word(const char *text, const char *ends, char word[WORD_MAX], c
 
 /* ---- cells ---- */
 
+/* "8", "8:256K" */
+static int parse_bounds(const char *text, struct schedule_cell *cell) {
+  char word[WORD_MAX];
+  const char *next;
+  int64_t channels;
+  uint64_t chunk = 0;
+  if (!take_word(text, ":", word, &next) || quantity_parse_int(word, &channels) < 0 ||
+      channels < 1 || channels > PROFILE_CHANNELS_MAX) {
+    return -EINVAL;
+  }
+  if (*next == ':' &&
+      (quantity_parse_size(next + 1, &chunk) < 0 || chunk < NCCL_CHUNK_MIN ||
+       chunk > NCCL_CHUNK_MAX ||
+       nccl_chunk_round((uint32_t)chunk, (enum profile_protocol)cell->protocol) == 0)) {
+    return -EINVAL;
+  }
+  cell->channels = (uint16_t)channels;
+  cell->chunk = (uint32_t)chunk;
+  return 0;
+}
+
 int plan_parse_cell(const char *text, struct schedule_cell *cell) {
   char word[WORD_MAX];
   const char *next;
@@ -54,24 +76,23 @@ int plan_parse_cell(const char *text, struct schedule_cell *cell) {
     return -EINVAL;
   }
   int protocol = quantity_find_word(protocol_words, word);
-  int64_t channels = 0;
-  if (*next == '@' && (quantity_parse_int(next + 1, &channels) < 0 || channels < 1 ||
-                       channels > PROFILE_CHANNELS_MAX)) {
-    return -EINVAL;
-  }
   if (algorithm < 0 || protocol < 0) {
     return -EINVAL;
   }
-  *cell = (struct schedule_cell){ (uint8_t)algorithm, (uint8_t)protocol, (uint16_t)channels };
-  return 0;
+  *cell = (struct schedule_cell){ .algorithm = (uint8_t)algorithm, .protocol = (uint8_t)protocol };
+  return *next == '@' ? parse_bounds(next + 1, cell) : 0;
 }
 
 const char *plan_format_cell(struct schedule_cell cell, char text[PLAN_CELL_TEXT_MAX]) {
-  int length = snprintf(text, PLAN_CELL_TEXT_MAX, "%s.%s",
-                        profile_algorithm_name((enum profile_algorithm)cell.algorithm),
-                        profile_protocol_name((enum profile_protocol)cell.protocol));
+  size_t length = (size_t)snprintf(text, PLAN_CELL_TEXT_MAX, "%s.%s",
+                                   profile_algorithm_name((enum profile_algorithm)cell.algorithm),
+                                   profile_protocol_name((enum profile_protocol)cell.protocol));
   if (cell.channels > 0) {
-    snprintf(text + length, PLAN_CELL_TEXT_MAX - (size_t)length, "@%u", (unsigned)cell.channels);
+    length += (size_t)snprintf(text + length, PLAN_CELL_TEXT_MAX - length, "@%u",
+                               (unsigned)cell.channels);
+  }
+  if (cell.chunk > 0) {
+    snprintf(text + length, PLAN_CELL_TEXT_MAX - length, ":%u", (unsigned)cell.chunk);
   }
   return text;
 }
@@ -90,7 +111,9 @@ static int read_cell(struct reader *reader, const char *word, struct plan_entry 
   }
   if (plan_parse_cell(word, &entry->cells[entry->cell_count]) < 0) {
     return fail(reader,
-                "\"%s\" is no cell; accepted: all, default, or as in tree.ll, ring.simple@2", word);
+                "\"%s\" is no cell; accepted: all, default, or as in tree.ll, ring.simple@2, "
+                "ring.simple@2:256K",
+                word);
   }
   entry->cell_count++;
   return 0;
@@ -258,12 +281,14 @@ int plan_find(const struct plan *plan, int collective, uint64_t bytes) {
 }
 
 void plan_open(const struct plan *plan, const struct plan_entry *entry, struct schedule_costs costs,
-               struct schedule_set *set) {
+               bool takes_chunks, struct schedule_set *set) {
   struct schedule_wish wish = {
     .cells = entry->cells,
     .cell_count = entry->cell_count,
     .channels = plan->channels,
     .channel_count = entry->is_all ? plan->channel_count : 0,
   };
-  schedule_open(&wish, plan->limits, entry->bytes, costs, set);
+  struct schedule_limits limits = plan->limits;
+  limits.takes_chunks = takes_chunks;
+  schedule_open(&wish, limits, entry->bytes, costs, set);
 }

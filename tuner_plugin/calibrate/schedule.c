@@ -28,7 +28,8 @@ static bool find_default(struct schedule_costs costs, struct schedule_cell *cell
 }
 
 static bool is_equal(struct schedule_cell a, struct schedule_cell b) {
-  return a.algorithm == b.algorithm && a.protocol == b.protocol && a.channels == b.channels;
+  return a.algorithm == b.algorithm && a.protocol == b.protocol && a.channels == b.channels &&
+         a.chunk == b.chunk;
 }
 
 static void add(struct schedule_set *set, struct schedule_cell cell) {
@@ -47,10 +48,12 @@ static bool can_bound_channels(unsigned algorithm) {
   return algorithm != PROFILE_COLLNET_DIRECT && algorithm != PROFILE_COLLNET_CHAIN;
 }
 
-static bool is_offered(struct schedule_cell cell, struct schedule_costs costs, double cheapest) {
+static bool is_offered(struct schedule_cell cell, struct schedule_limits limits,
+                       struct schedule_costs costs, double cheapest) {
   double cost = (double)cost_at(costs, cell.algorithm, cell.protocol);
   return cost >= 0 && cost <= cheapest * SCHEDULE_COST_FACTOR_MAX &&
-         (cell.channels == 0 || can_bound_channels(cell.algorithm));
+         (cell.channels == 0 || can_bound_channels(cell.algorithm)) &&
+         (cell.chunk == 0 || limits.takes_chunks);
 }
 
 static bool is_hopeless(struct schedule_cell cell, struct schedule_cell chosen,
@@ -73,15 +76,15 @@ void schedule_open(const struct schedule_wish *wish, struct schedule_limits limi
   }
   add(set, chosen);
   for (size_t i = 0; i < wish->cell_count; i++) {
-    if (is_offered(wish->cells[i], costs, (double)cheapest)) {
+    if (is_offered(wish->cells[i], limits, costs, (double)cheapest)) {
       add(set, wish->cells[i]);
     }
   }
   for (size_t i = 0; i < wish->channel_count; i++) {
     for (unsigned a = 0; a < PROFILE_ALGORITHM_COUNT; a++) {
       for (unsigned p = 0; p < PROFILE_PROTOCOL_COUNT; p++) {
-        struct schedule_cell cell = { (uint8_t)a, (uint8_t)p, wish->channels[i] };
-        if (is_offered(cell, costs, (double)cheapest) &&
+        struct schedule_cell cell = { (uint8_t)a, (uint8_t)p, wish->channels[i], 0 };
+        if (is_offered(cell, limits, costs, (double)cheapest) &&
             !is_hopeless(cell, chosen, limits, bytes, (double)cost_at(costs, a, p),
                          (double)cheapest)) {
           add(set, cell);

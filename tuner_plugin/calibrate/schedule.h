@@ -34,6 +34,7 @@ struct schedule_cell {
   uint8_t algorithm; /* enum profile_algorithm */
   uint8_t protocol;  /* enum profile_protocol */
   uint16_t channels; /* most channels; 0: NCCL's own number */
+  uint32_t chunk;    /* bytes for getChunkSize, beside channels only; 0: NCCL's own */
 };
 
 /* NCCL's cost table: row-major; a negative cell is ruled out. */
@@ -48,6 +49,7 @@ struct schedule_costs {
 struct schedule_limits {
   uint64_t ll_bytes;    /* LL is not tried above; it sends everything twice, in tiny chunks */
   uint32_t cost_factor; /* cells this many times dearer than NCCL's choice are not tried */
+  bool takes_chunks;    /* NCCL asks for them: interface v6. Else cells with one are not tried */
 };
 
 /* The cells of one collective and size. cells[0] is NCCL's own choice, left untouched. */

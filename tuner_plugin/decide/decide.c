@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "common/nccl_chunk.h"
 #include "tuner_plugin/decide/guard.h"
 
 const struct decide_row *decide_find_row(const struct decide_table *table, int coll,
@@ -60,14 +61,6 @@ bool decide_by_number(const struct decide_table *table, int coll, uint64_t bytes
   return true;
 }
 
-/* Chunks are whole grains: NCCL rounds down, and less than one grain would be none
- * (src/device.h:328 at v2.30.7-1). */
-static uint32_t round_to_grain(uint32_t chunk, uint8_t proto) {
-  static const uint32_t grains[PROFILE_PROTOCOL_COUNT] = { 16, 1920, 512 };
-  uint32_t grain = grains[proto];
-  return chunk < grain ? 0 : chunk / grain * grain;
-}
-
 uint32_t decide_chunk(const struct decide_table *table, int coll, uint64_t bytes, int algo,
                       int proto, int channels) {
   if (coll < 0 || coll >= PROFILE_COLLECTIVE_COUNT || channels != 1) {
@@ -81,7 +74,7 @@ uint32_t decide_chunk(const struct decide_table *table, int coll, uint64_t bytes
     const struct decide_row *row = decide_find_row(table, coll, bytes * count);
     if (row && row->chunk > 0 && row->channels == count && row->algo == algo &&
         row->proto == proto) {
-      return round_to_grain(row->chunk, row->proto);
+      return nccl_chunk_round(row->chunk, (enum profile_protocol)row->proto);
     }
   }
   return 0;

@@ -28,6 +28,7 @@ struct series {
   uint64_t calls; /* that have a time; 0: the place is free */
   uint8_t algorithm, protocol;
   uint16_t channels;
+  uint32_t chunk; /* 0: NCCL's own */
   bool is_ours;
   float times_us[TIMES_MAX]; /* of the newest, in a ring */
 };
@@ -101,12 +102,21 @@ void record_call(struct record *record, int coll, size_t bytes, struct decide_co
   struct series *series = find_series(record, coll, bytes);
   if (series && take_cell(series, costs)) {
     series->channels = (uint16_t)(channels > 0 && channels <= PROFILE_CHANNELS_MAX ? channels : 0);
+    series->chunk = 0; /* until NCCL asks for it */
     series->is_ours = is_ours;
     record->begin_ns = now_ns;
   } else {
     series = NULL;
   }
   record->current = series;
+  pthread_mutex_unlock(&record->lock);
+}
+
+void record_chunk(struct record *record, uint32_t chunk) {
+  pthread_mutex_lock(&record->lock);
+  if (record->current) {
+    record->current->chunk = chunk;
+  }
   pthread_mutex_unlock(&record->lock);
 }
 
@@ -134,6 +144,7 @@ static size_t format_series(const struct record *record, struct series *series,
     .algorithm = (enum profile_algorithm)series->algorithm,
     .protocol = (enum profile_protocol)series->protocol,
     .channels = series->channels,
+    .chunk = series->chunk,
     .is_default = !series->is_ours,
     .n = (uint32_t)(series->calls < UINT32_MAX ? series->calls : UINT32_MAX),
     .median_us = (double)times[count / 2],

@@ -27,5 +27,7 @@ void record_close(struct record *record);
 /* A call that begins now; `costs` as NCCL will see them, is_ours if a profile chose. */
 void record_call(struct record *record, int coll, size_t bytes, struct decide_costs costs,
                  int channels, bool is_ours);
+/* The profile's chunk for the call that has just begun. */
+void record_chunk(struct record *record, uint32_t chunk);
 
 #endif

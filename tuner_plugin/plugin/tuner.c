@@ -183,11 +183,18 @@ void tuner_choose_by_number(struct tuner *tuner, int coll, size_t bytes, int *al
 }
 
 uint32_t tuner_choose_chunk(struct tuner *tuner, int coll, size_t bytes, int algo, int proto,
-                            int channels) {
+                            int channels, size_t chunk) {
+  if (tuner && tuner->calibration) {
+    return calibration_choose_chunk(tuner->calibration, coll, bytes, algo, proto, channels, chunk);
+  }
   if (!tuner || !tuner->table) {
     return 0;
   }
-  return decide_chunk(tuner->table, coll, bytes, algo, proto, channels);
+  uint32_t ours = decide_chunk(tuner->table, coll, bytes, algo, proto, channels);
+  if (tuner->record && ours > 0) {
+    record_chunk(tuner->record, ours);
+  }
+  return ours;
 }
 
 struct tuner_counts tuner_get_counts(const struct tuner *tuner) {

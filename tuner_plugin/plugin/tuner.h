@@ -37,9 +37,9 @@ void tuner_choose_by_costs(struct tuner *tuner, int coll, size_t bytes, struct d
 void tuner_choose_by_number(struct tuner *tuner, int coll, size_t bytes, int *algo, int *proto,
                             int *channels);
 
-/* The chunk for what one channel carries (v6), or 0 to leave it to NCCL. */
+/* The chunk for what one channel carries (v6), or 0 to leave it to NCCL, whose own is `chunk`. */
 uint32_t tuner_choose_chunk(struct tuner *tuner, int coll, size_t bytes, int algo, int proto,
-                            int channels);
+                            int channels, size_t chunk);
 
 /* Calls seen and calls for which the profile chose. */
 struct tuner_counts {

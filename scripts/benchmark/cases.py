@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of what must be shown, case by case.
 
-To add one, write a function that returns a Case and name it in CASES."""
+To add one, write a function that returns a Case and name it in all_cases."""
+import statistics
+
 from benchmark.case import (
     Case, Row, Sweep, Variant, at_least, at_most, best_of, median_of, of, of_best, of_constant, value)
 from benchmark.run import CLUSTER, Failure
@@ -223,6 +225,28 @@ def sweep(operation, limits, name, limits_text):
         sweep=Sweep(operation, "stratus", "socket", "again"))
 
 
+# ---- the tuner ----
+
+def tuner_idle():
+    """Without measured rows it changes nothing: what does asking it cost?"""
+    def coll(key, tuner, label):
+        def measure(bench):
+            found = bench.coll("stratus", ["-O", "all_reduce", "-b", "8", "-e", "2M", "-f", "8", "-n", "2", "-w", "1",
+                                           "--min-time", bench.settings.pick("300ms", "50ms"), "-c", "0"],
+                               {"NCCL_TUNER_PLUGIN": tuner})
+            times = [row["time_us"] for row in found["rows"].values()]
+            return {**found, "mean_us": statistics.geometric_mean(times)}
+        return Variant(key, label, measure)
+    variants = [coll("without", "none", "without"), coll("idle", "libnccl-tuner-stratus.so", "tuner loaded"),
+                coll("again", "none", "without, again")]
+    return Case(
+        "tuner-idle", "stock NCCL AllReduce, 2 hosts, 8 B to 2 MiB, tuner loaded and nothing to do (geometric mean)", [],
+        variants,
+        [Row("idle", "time with the tuner / without", of("mean_us", "idle", "without"), at_most(1.01),
+             shown(variants, "mean_us", "us")),
+         Row("noise", "without, again / without", of("mean_us", "again", "without"))])
+
+
 # ---- what protection costs ----
 
 def protection(name, parameter, title, target):
@@ -270,6 +294,7 @@ def all_cases():
         sweep("alltoall", CLOUD[0], "sweep-alltoall", CLOUD[1]),
         sweep("all_reduce", VETH[0], "sweep-allreduce-uncapped", VETH[1]),
         sweep("alltoall", VETH[0], "sweep-alltoall-uncapped", VETH[1]),
+        tuner_idle(),
         protection("checksum", "STRATUS_CHECKSUM", "CRC32C of every chunk", 0.9),
         protection("encryption", "STRATUS_ENCRYPT", "encryption", None),
         faults(),

@@ -38,6 +38,18 @@ void log_capture_stop(void) {
   log_set_sink(NULL);
 }
 
+int log_capture_set_up(void **state) {
+  (void)state;
+  log_capture_start();
+  return 0;
+}
+
+int log_capture_tear_down(void **state) {
+  (void)state;
+  log_capture_stop();
+  return 0;
+}
+
 static size_t kept_count(void) {
   return message_count < LOG_CAPTURE_MAX ? message_count : LOG_CAPTURE_MAX;
 }

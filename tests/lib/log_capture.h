@@ -15,6 +15,12 @@ enum { LOG_CAPTURE_MAX = 64 };
 void log_capture_start(void);
 void log_capture_stop(void);
 
+/* For cmocka. */
+int log_capture_set_up(void **state);
+int log_capture_tear_down(void **state);
+#define LOG_CAPTURE_TEST(test)                                                                     \
+  cmocka_unit_test_setup_teardown(test, log_capture_set_up, log_capture_tear_down)
+
 /* How many messages of this level there were. */
 size_t log_capture_count(enum log_level level);
 

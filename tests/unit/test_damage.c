@@ -105,12 +105,6 @@ static void sealed_lanes_survive_cuts(void **state) {
   }
 }
 
-static int start(void **state) {
-  (void)state;
-  log_capture_start();
-  return 0;
-}
-
 static int stop(void **state) {
   (void)state;
   setup_stop();
@@ -121,11 +115,12 @@ static int stop(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(every_flip_is_found_and_repaired, start, stop),
-    cmocka_unit_test_setup_teardown(one_side_that_wants_checksums_suffices, start, stop),
-    cmocka_unit_test_setup_teardown(sealed_data_is_not_seen, start, stop),
-    cmocka_unit_test_setup_teardown(every_flip_of_sealed_data_is_found, start, stop),
-    cmocka_unit_test_setup_teardown(sealed_lanes_survive_cuts, start, stop),
+    cmocka_unit_test_setup_teardown(every_flip_is_found_and_repaired, log_capture_set_up, stop),
+    cmocka_unit_test_setup_teardown(one_side_that_wants_checksums_suffices, log_capture_set_up,
+                                    stop),
+    cmocka_unit_test_setup_teardown(sealed_data_is_not_seen, log_capture_set_up, stop),
+    cmocka_unit_test_setup_teardown(every_flip_of_sealed_data_is_found, log_capture_set_up, stop),
+    cmocka_unit_test_setup_teardown(sealed_lanes_survive_cuts, log_capture_set_up, stop),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

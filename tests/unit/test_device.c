@@ -73,12 +73,6 @@ static int group_tear_down(void **context) {
   return 0;
 }
 
-static int set_up(void **context) {
-  (void)context;
-  log_capture_start();
-  return 0;
-}
-
 /* ---- helpers ---- */
 
 static struct device_table table;
@@ -440,22 +434,22 @@ static void merged_devices_can_be_fused(void **context) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(pci_path_is_the_function, set_up),
-    cmocka_unit_test_setup(guids_differ_even_with_equal_addresses, set_up),
-    cmocka_unit_test_setup(some_drivers_tell_the_truth, set_up),
-    cmocka_unit_test_setup(unknown_speeds_are_no_speeds, set_up),
-    cmocka_unit_test_setup(speed_is_from_the_first_that_knows, set_up),
-    cmocka_unit_test_setup(bad_speeds_are_told, set_up),
-    cmocka_unit_test_setup(latency_is_never_measured, set_up),
-    cmocka_unit_test_setup(no_interface_is_an_empty_table, set_up),
-    cmocka_unit_test_setup(fused_devices_come_after_physical_ones, set_up),
-    cmocka_unit_test_setup(impossible_fusions_are_refused, set_up),
-    cmocka_unit_test_setup(a_single_one_is_that_device_again, set_up),
-    cmocka_unit_test_setup(nics_that_are_not_on_pci_stay_apart, set_up),
-    cmocka_unit_test_setup(eight_can_be_fused_and_the_table_has_an_end, set_up),
-    cmocka_unit_test_setup(merged_devices_replace_their_parts, set_up),
-    cmocka_unit_test_setup(bad_merges_are_told_and_the_rest_holds, set_up),
-    cmocka_unit_test_setup(merged_devices_can_be_fused, set_up),
+    LOG_CAPTURE_TEST(pci_path_is_the_function),
+    LOG_CAPTURE_TEST(guids_differ_even_with_equal_addresses),
+    LOG_CAPTURE_TEST(some_drivers_tell_the_truth),
+    LOG_CAPTURE_TEST(unknown_speeds_are_no_speeds),
+    LOG_CAPTURE_TEST(speed_is_from_the_first_that_knows),
+    LOG_CAPTURE_TEST(bad_speeds_are_told),
+    LOG_CAPTURE_TEST(latency_is_never_measured),
+    LOG_CAPTURE_TEST(no_interface_is_an_empty_table),
+    LOG_CAPTURE_TEST(fused_devices_come_after_physical_ones),
+    LOG_CAPTURE_TEST(impossible_fusions_are_refused),
+    LOG_CAPTURE_TEST(a_single_one_is_that_device_again),
+    LOG_CAPTURE_TEST(nics_that_are_not_on_pci_stay_apart),
+    LOG_CAPTURE_TEST(eight_can_be_fused_and_the_table_has_an_end),
+    LOG_CAPTURE_TEST(merged_devices_replace_their_parts),
+    LOG_CAPTURE_TEST(bad_merges_are_told_and_the_rest_holds),
+    LOG_CAPTURE_TEST(merged_devices_can_be_fused),
   };
   return cmocka_run_group_tests(tests, group_set_up, group_tear_down);
 }

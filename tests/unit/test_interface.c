@@ -15,12 +15,6 @@
 #include "net_plugin/plugin/interface.h"
 #include "tests/lib/log_capture.h"
 
-static int set_up(void **context) {
-  (void)context;
-  log_capture_start();
-  return 0;
-}
-
 enum { RUNNING = IFF_UP | IFF_RUNNING, LIST_MAX = 32 };
 
 struct list {
@@ -228,18 +222,18 @@ static void every_verdict_has_a_text(void **context) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(by_default_all_but_lo_docker_virbr, set_up),
-    cmocka_unit_test_setup(ib_is_preferred, set_up),
-    cmocka_unit_test_setup(names_are_prefixes, set_up),
-    cmocka_unit_test_setup(equals_sign_asks_for_the_whole_name, set_up),
-    cmocka_unit_test_setup(caret_excludes, set_up),
-    cmocka_unit_test_setup(one_character_is_no_wish, set_up),
-    cmocka_unit_test_setup(family_can_be_forced, set_up),
-    cmocka_unit_test_setup(fallbacks_come_in_order, set_up),
-    cmocka_unit_test_setup(comm_id_points_at_a_subnet, set_up),
-    cmocka_unit_test_setup(sixteen_are_taken, set_up),
-    cmocka_unit_test_setup(the_system_has_a_loopback, set_up),
-    cmocka_unit_test_setup(every_verdict_has_a_text, set_up),
+    LOG_CAPTURE_TEST(by_default_all_but_lo_docker_virbr),
+    LOG_CAPTURE_TEST(ib_is_preferred),
+    LOG_CAPTURE_TEST(names_are_prefixes),
+    LOG_CAPTURE_TEST(equals_sign_asks_for_the_whole_name),
+    LOG_CAPTURE_TEST(caret_excludes),
+    LOG_CAPTURE_TEST(one_character_is_no_wish),
+    LOG_CAPTURE_TEST(family_can_be_forced),
+    LOG_CAPTURE_TEST(fallbacks_come_in_order),
+    LOG_CAPTURE_TEST(comm_id_points_at_a_subnet),
+    LOG_CAPTURE_TEST(sixteen_are_taken),
+    LOG_CAPTURE_TEST(the_system_has_a_loopback),
+    LOG_CAPTURE_TEST(every_verdict_has_a_text),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

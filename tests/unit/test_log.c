@@ -19,12 +19,6 @@ static int start(void **state) {
   return 0;
 }
 
-static int stop(void **state) {
-  (void)state;
-  log_capture_stop();
-  return 0;
-}
-
 static void threshold_drops_details(void **state) {
   (void)state;
   LOG_WARN("one %d", 1);
@@ -179,7 +173,7 @@ static void of_many_threads_one_speaks(void **state) {
   assert_int_equal(limit.suppressed, THREADS * PER_THREAD - 1);
 }
 
-#define LOG_TEST(function) cmocka_unit_test_setup_teardown(function, start, stop)
+#define LOG_TEST(function) cmocka_unit_test_setup_teardown(function, start, log_capture_tear_down)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

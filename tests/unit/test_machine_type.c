@@ -149,12 +149,6 @@ static void silence_ends_with_the_timeout(void **state) {
   assert_string_equal(type, "");
 }
 
-static int start(void **state) {
-  (void)state;
-  log_capture_start();
-  return 0;
-}
-
 static int stop(void **state) {
   (void)state;
   log_capture_stop();
@@ -164,8 +158,8 @@ static int stop(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(the_users_word_comes_first, start, stop),
-    cmocka_unit_test_setup_teardown(gpus_and_nics_leave_one_possibility, start, stop),
+    cmocka_unit_test_setup_teardown(the_users_word_comes_first, log_capture_set_up, stop),
+    cmocka_unit_test_setup_teardown(gpus_and_nics_leave_one_possibility, log_capture_set_up, stop),
     cmocka_unit_test(each_cloud_is_asked_its_way),
     cmocka_unit_test(bad_answers_are_refused),
     cmocka_unit_test(silence_ends_with_the_timeout),

@@ -80,24 +80,12 @@ static void families_are_words(void **state) {
       log_capture_find("NCCL_SOCKET_FAMILY=ipv4 is ignored: accepted is AF_INET or AF_INET6"), 1);
 }
 
-static int set_up(void **state) {
-  (void)state;
-  log_capture_start();
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  log_capture_stop();
-  return 0;
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(names_are_chosen_as_nccl_does, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(bad_ports_fit_nothing_and_are_told, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(names_without_ports_have_none, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(families_are_words, set_up, tear_down),
+    LOG_CAPTURE_TEST(names_are_chosen_as_nccl_does),
+    LOG_CAPTURE_TEST(bad_ports_fit_nothing_and_are_told),
+    LOG_CAPTURE_TEST(names_without_ports_have_none),
+    LOG_CAPTURE_TEST(families_are_words),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,12 +18,6 @@ static void load(const char *first, const char *second, const char *third) {
   param_load(environment);
 }
 
-static int start(void **state) {
-  (void)state;
-  log_capture_start();
-  return 0;
-}
-
 static int stop(void **state) {
   (void)state;
   log_capture_stop();
@@ -224,7 +218,7 @@ static void first_read_is_thread_safe(void **state) {
   unsetenv("STRATUS_CHUNK_BYTES");
 }
 
-#define PARAM_TEST(function) cmocka_unit_test_setup_teardown(function, start, stop)
+#define PARAM_TEST(function) cmocka_unit_test_setup_teardown(function, log_capture_set_up, stop)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -18,12 +18,6 @@
 #include "net_plugin/plugin/placement.h"
 #include "tests/lib/log_capture.h"
 
-static int set_up(void **context) {
-  (void)context;
-  log_capture_start();
-  return 0;
-}
-
 static cpu_set_t cpus(const char *text) {
   cpu_set_t out;
   assert_true(!*text || placement_parse(text, &out));
@@ -178,11 +172,11 @@ static void the_engine_obeys(void **context) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(lists_are_read_and_written, set_up),
-    cmocka_unit_test_setup(decisions, set_up),
-    cmocka_unit_test_setup(warnings_say_what_is_accepted, set_up),
-    cmocka_unit_test_setup(recorded_machines, set_up),
-    cmocka_unit_test_setup(the_engine_obeys, set_up),
+    LOG_CAPTURE_TEST(lists_are_read_and_written),
+    LOG_CAPTURE_TEST(decisions),
+    LOG_CAPTURE_TEST(warnings_say_what_is_accepted),
+    LOG_CAPTURE_TEST(recorded_machines),
+    LOG_CAPTURE_TEST(the_engine_obeys),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

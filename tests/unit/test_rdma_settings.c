@@ -39,12 +39,6 @@ static int set_up(void **state) {
   return 0;
 }
 
-static int tear_down(void **state) {
-  (void)state;
-  log_capture_stop();
-  return 0;
-}
-
 static struct rdma_settings with(const char *name, const char *value) {
   struct rdma_settings settings;
   setenv(name, value, 1);
@@ -138,7 +132,7 @@ static void ranges_are_read(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1 + sizeof(bad) / sizeof(bad[0]));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, log_capture_tear_down)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

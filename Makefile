@@ -170,13 +170,13 @@ fuzz:
 
 # ---- stand-in NCCL hosts that load the built plugins ----
 #
-# tests/abi/<name>_host.c with the other tests/abi/<name>_*.c makes abi_<name>. It sees of a plugin
-# what NCCL does, the file, and so is not linked with any of its objects.
+# tests/abi/<name>_host.c with the other tests/abi/<name>_*.c and cases.c makes abi_<name>. It sees of
+# a plugin what NCCL does, the file, and so is not linked with any of its objects.
 
 ABI_TESTS := $(patsubst tests/abi/%_host.c,$(BUILD)/tests/abi_%,$(wildcard tests/abi/*_host.c))
 
 .SECONDEXPANSION:
-$(ABI_TESTS): $(BUILD)/tests/abi_%: $$(call objects,$$(wildcard tests/abi/$$*_*.c))
+$(ABI_TESTS): $(BUILD)/tests/abi_%: $$(call objects,$$(wildcard tests/abi/$$*_*.c) tests/abi/cases.c)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -rdynamic -o $@ $^ -lcmocka -ldl
 

@@ -4,30 +4,23 @@
  *
  *   abi_net                         all; STRATUS_TEST_NET_PLUGIN names another plugin
  *   abi_net RELEASE CASE [PLUGIN]   one, in this process, with the plugin's log */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
-#include <spawn.h>
+#include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/abi/cases.h"
 #include "tests/abi/net_calls.h"
 #include "tests/abi/net_exchange.h"
 #include "tests/abi/net_releases.h"
 
-enum { HANDLE_BYTES = 128, PTR_HOST = 1, PTR_CUDA = 2, EXIT_SKIP = 77 };
+enum { HANDLE_BYTES = 128, PTR_HOST = 1, PTR_CUDA = 2 };
 
 /* ---- what NCCL gives to a plugin ---- */
 
@@ -371,7 +364,7 @@ static void run_fuse(const struct net_release *release, const char *path, bool i
   char root[32];
   if (!make_nics(root, is_on_pci)) {
     fprintf(stderr, "skip: this needs network namespaces and the ip command\n");
-    exit(EXIT_SKIP);
+    exit(CASES_SKIP);
   }
   struct host host = load(release, path);
   void *context, *next;
@@ -417,69 +410,31 @@ static const struct net_case {
   { "fuse", case_fuse },
   { "fuse_without_pci", case_fuse_without_pci },
 };
-enum { CASE_COUNT = sizeof(cases) / sizeof(cases[0]) };
 
-/* ---- one case, in this process ---- */
-
-static int run_case(const char *release_name, const char *case_name, const char *path) {
-  for (int r = 0; r < NET_RELEASE_COUNT; r++) {
-    for (int c = 0; c < CASE_COUNT; c++) {
-      if (!strcmp(net_releases[r].name, release_name) && !strcmp(cases[c].name, case_name)) {
-        setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
-        cases[c].run(&net_releases[r], path);
-        fputs(log_text, stdout);
-        return 0;
-      }
-    }
-  }
-  fprintf(stderr, "no such release or case: %s %s\n", release_name, case_name);
-  return 2;
+static const char *release_name(int release) {
+  return net_releases[release].name;
 }
 
-/* ---- all of them, each in a process of its own, as a plugin's state is the process's ---- */
-
-struct test_state {
-  const struct net_release *release;
-  const struct net_case *tested;
-  char name[64];
-};
-
-static const char *plugin_path(void) {
-  const char *path = getenv("STRATUS_TEST_NET_PLUGIN");
-  return path ? path : "build/lib/libnccl-net-stratus.so";
+static const char *case_name(int which) {
+  return cases[which].name;
 }
 
-static void test_case(void **state) {
-  const struct test_state *test = *state;
-  char *arguments[] = { (char *)"abi_net", (char *)test->release->name, (char *)test->tested->name,
-                        (char *)plugin_path(), NULL };
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  pid_t child;
-  assert_int_equal(posix_spawn(&child, "/proc/self/exe", &actions, NULL, arguments, environ), 0);
-  posix_spawn_file_actions_destroy(&actions);
-  int status;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_true(WIFEXITED(status));
-  if (WEXITSTATUS(status) == EXIT_SKIP) {
-    skip();
-  }
-  assert_int_equal(WEXITSTATUS(status), 0);
+static void run(int release, int which, const char *path) {
+  setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
+  cases[which].run(&net_releases[release], path);
+  fputs(log_text, stdout);
 }
 
 int main(int argc, char **argv) {
-  if (argc >= 3) {
-    return run_case(argv[1], argv[2], argc > 3 ? argv[3] : plugin_path());
-  }
-  static struct test_state states[NET_RELEASE_COUNT * CASE_COUNT];
-  struct CMUnitTest tests[NET_RELEASE_COUNT * CASE_COUNT];
-  for (int i = 0; i < NET_RELEASE_COUNT * CASE_COUNT; i++) {
-    states[i].release = &net_releases[i / CASE_COUNT];
-    states[i].tested = &cases[i % CASE_COUNT];
-    snprintf(states[i].name, sizeof(states[i].name), "NCCL %s: %s", states[i].release->name,
-             states[i].tested->name);
-    tests[i] = (struct CMUnitTest){ states[i].name, test_case, NULL, NULL, &states[i] };
-  }
-  return cmocka_run_group_tests_name("net plugin, every release", tests, NULL, NULL);
+  static const struct cases_host net = {
+    .title = "net plugin, every release",
+    .plugin_variable = "STRATUS_TEST_NET_PLUGIN",
+    .plugin = "build/lib/libnccl-net-stratus.so",
+    .releases = NET_RELEASE_COUNT,
+    .cases = sizeof(cases) / sizeof(cases[0]),
+    .release_name = release_name,
+    .case_name = case_name,
+    .run = run,
+  };
+  return cases_main(&net, argc, argv);
 }

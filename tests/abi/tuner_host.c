@@ -6,23 +6,15 @@
  *   abi_tuner                                   all; STRATUS_TEST_TUNER_PLUGIN names another plugin
  *   abi_tuner RELEASE CASE [PLUGIN]             one, in this process, with the plugin's log
  *   abi_tuner bench [PLUGIN]                    nanoseconds per call and per communicator */
+#include "tests/abi/cases.h"
 #include "tests/abi/tuner_bench.h"
 #include "tests/abi/tuner_driver.h"
 
 #include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <spawn.h>
-#include <fcntl.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
-
-extern char **environ;
 
 enum { CALLS_PER_COMM = 3000 };
 
@@ -419,72 +411,36 @@ static const struct tuner_case {
   { "off", case_off },
   { "user_choice", case_user_choice },
 };
-enum { CASE_COUNT = sizeof cases / sizeof cases[0] };
 
-/* ---- one case, in this process ---- */
+static const char *release_name(int release) {
+  return tuner_releases[release].name;
+}
 
-static int run_case(const char *release_name, const char *case_name, const char *path) {
+static const char *case_name(int which) {
+  return cases[which].name;
+}
+
+static void run(int release, int which, const char *path) {
   driver_isolate();
-  for (int r = 0; r < TUNER_RELEASE_COUNT; r++) {
-    for (int c = 0; c < CASE_COUNT; c++) {
-      if (strcmp(tuner_releases[r].name, release_name) == 0 &&
-          strcmp(cases[c].name, case_name) == 0) {
-        driver_set_release(&tuner_releases[r]);
-        cases[c].run(&tuner_releases[r], path);
-        driver_log_print(stdout);
-        driver_remove_scratch();
-        return 0;
-      }
-    }
-  }
-  fprintf(stderr, "no such release or case: %s %s\n", release_name, case_name);
-  return 2;
-}
-
-/* ---- all of them ---- */
-
-struct test_state {
-  const struct tuner_release *release;
-  const struct tuner_case *tested;
-  char name[64];
-};
-
-static const char *plugin_path(void) {
-  const char *path = getenv("STRATUS_TEST_TUNER_PLUGIN");
-  return path ? path : "build/lib/libnccl-tuner-stratus.so";
-}
-
-static void test_case(void **state) {
-  const struct test_state *test = *state;
-  char *arguments[] = { (char *)"abi_tuner", (char *)test->release->name,
-                        (char *)test->tested->name, (char *)plugin_path(), NULL };
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  pid_t child;
-  assert_int_equal(posix_spawn(&child, "/proc/self/exe", &actions, NULL, arguments, environ), 0);
-  posix_spawn_file_actions_destroy(&actions);
-  int status;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_true(WIFEXITED(status));
-  assert_int_equal(WEXITSTATUS(status), 0);
+  driver_set_release(&tuner_releases[release]);
+  cases[which].run(&tuner_releases[release], path);
+  driver_log_print(stdout);
+  driver_remove_scratch();
 }
 
 int main(int argc, char **argv) {
+  static const struct cases_host tuner = {
+    .title = "tuner plugin, every release",
+    .plugin_variable = "STRATUS_TEST_TUNER_PLUGIN",
+    .plugin = "build/lib/libnccl-tuner-stratus.so",
+    .releases = TUNER_RELEASE_COUNT,
+    .cases = sizeof cases / sizeof cases[0],
+    .release_name = release_name,
+    .case_name = case_name,
+    .run = run,
+  };
   if (argc >= 2 && strcmp(argv[1], "bench") == 0) {
-    return tuner_bench_run(argc > 2 ? argv[2] : plugin_path());
+    return tuner_bench_run(argc > 2 ? argv[2] : cases_plugin(&tuner));
   }
-  if (argc >= 3) {
-    return run_case(argv[1], argv[2], argc > 3 ? argv[3] : plugin_path());
-  }
-  static struct test_state states[TUNER_RELEASE_COUNT * CASE_COUNT];
-  struct CMUnitTest tests[TUNER_RELEASE_COUNT * CASE_COUNT];
-  for (int i = 0; i < TUNER_RELEASE_COUNT * CASE_COUNT; i++) {
-    states[i].release = &tuner_releases[i / CASE_COUNT];
-    states[i].tested = &cases[i % CASE_COUNT];
-    snprintf(states[i].name, sizeof states[i].name, "NCCL %s: %s", states[i].release->name,
-             states[i].tested->name);
-    tests[i] = (struct CMUnitTest){ states[i].name, test_case, NULL, NULL, &states[i] };
-  }
-  return cmocka_run_group_tests_name("tuner plugin, every release", tests, NULL, NULL);
+  return cases_main(&tuner, argc, argv);
 }

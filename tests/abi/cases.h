@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cases: runs every case of every release, each in a process of its own, as a plugin's state is the
+ * process's, or one of them in this process.
+ * Owns: nothing.  Threads: the main one.  Blocks: until all have ended.  Fails: as told by main's
+ * exit status. */
+#ifndef TESTS_ABI_CASES_H
+#define TESTS_ABI_CASES_H
+
+/* The exit status of a case that cannot run here. */
+enum { CASES_SKIP = 77 };
+
+struct cases_host {
+  const char *title;
+  const char *plugin_variable, *plugin; /* where the plugin is: by the environment, otherwise */
+  int releases, cases;
+  const char *(*release_name)(int release);
+  const char *(*case_name)(int which);
+  void (*run)(int release, int which, const char *path); /* exits with a failure */
+};
+
+const char *cases_plugin(const struct cases_host *host);
+
+/* PROGRAM: all; PROGRAM RELEASE CASE [PLUGIN]: one, in this process. The exit status. */
+int cases_main(const struct cases_host *host, int argc, char **argv);
+
+#endif

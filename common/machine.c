@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/pci.h"
 #include "common/sysfs.h"
 
 static const char *const cloud_names[MACHINE_CLOUD_COUNT] = {
@@ -73,39 +74,17 @@ static uint32_t read_count(const char *root, const char *path) {
   return count > 0 ? (uint32_t)count : 0;
 }
 
-/* "1d0f:ec20"; false if `device` (a path below the root) is not on PCI. Other buses have the
- * attributes vendor and device too, but only PCI devices have a class. */
-static bool read_pci_id(const char *root, const char *device, char id[MACHINE_PCI_ID_MAX]) {
-  uint64_t vendor;
-  uint64_t product;
-  if (!sysfs_exists(root, "%s/class", device) ||
-      sysfs_read_hex(root, &vendor, "%s/vendor", device) < 0 ||
-      sysfs_read_hex(root, &product, "%s/device", device) < 0 || vendor > UINT16_MAX ||
-      product > UINT16_MAX) {
-    return false;
+/* "1d0f:ec20"; leaves the id alone if `device` (a path below the root) is not on PCI. */
+static bool read_pci_id(const char *root, const char *device, char id[PCI_ID_MAX]) {
+  struct pci_function function;
+  bool is_on_pci = pci_read(root, device, &function);
+  if (is_on_pci) {
+    pci_format_id(&function, id);
   }
-  snprintf(id, MACHINE_PCI_ID_MAX, "%04x:%04x", (unsigned)vendor, (unsigned)product);
-  return true;
+  return is_on_pci;
 }
 
 /* ---- GPUs ---- */
-
-enum {
-  PCI_VENDOR_NVIDIA = 0x10de,
-  PCI_CLASS_VGA = 0x0300, /* the upper 16 bits of the class attribute */
-  PCI_CLASS_3D = 0x0302,
-};
-
-static bool is_gpu(const char *root, const char *address) {
-  uint64_t vendor;
-  uint64_t class_code;
-  if (sysfs_read_hex(root, &vendor, "sys/bus/pci/devices/%s/vendor", address) < 0 ||
-      sysfs_read_hex(root, &class_code, "sys/bus/pci/devices/%s/class", address) < 0) {
-    return false;
-  }
-  return vendor == PCI_VENDOR_NVIDIA &&
-         (class_code >> 8 == PCI_CLASS_VGA || class_code >> 8 == PCI_CLASS_3D);
-}
 
 /* The "Model:" line that NVIDIA's driver writes for each GPU. */
 static void read_gpu_model(const char *root, const char *address, char model[MACHINE_TEXT_MAX]) {
@@ -132,15 +111,15 @@ static void read_gpus(const char *root, struct machine *machine) {
     return;
   }
   for (size_t i = 0; i < devices.count; i++) {
-    const char *address = devices.names[i];
-    if (!is_gpu(root, address)) {
+    char device[SYSFS_PATH_MAX];
+    struct pci_function function;
+    snprintf(device, sizeof device, "sys/bus/pci/devices/%s", devices.names[i]);
+    if (!pci_read(root, device, &function) || !pci_is_gpu(&function)) {
       continue;
     }
     if (machine->gpu_count++ == 0) {
-      char device[SYSFS_PATH_MAX];
-      snprintf(device, sizeof device, "sys/bus/pci/devices/%s", address);
-      read_pci_id(root, device, machine->gpu_pci_id);
-      read_gpu_model(root, address, machine->gpu_model);
+      pci_format_id(&function, machine->gpu_pci_id);
+      read_gpu_model(root, devices.names[i], machine->gpu_model);
     }
   }
   sysfs_list_free(&devices);

@@ -12,6 +12,9 @@
 
 #include <stdint.h>
 
+#include "common/pci.h"
+#include "common/topology.h"
+
 enum machine_cloud {
   MACHINE_CLOUD_UNKNOWN,
   MACHINE_CLOUD_AWS,
@@ -35,13 +38,12 @@ enum {
   MACHINE_TEXT_MAX = 96,
   MACHINE_NICS_MAX = 64,
   MACHINE_INTERFACE_MAX = 16, /* IFNAMSIZ */
-  MACHINE_PCI_ID_MAX = 10,    /* "1d0f:ec20" */
 };
 
 /* A network interface that has a device behind it: no loopback, veth, bridge. */
 struct machine_nic {
   char name[MACHINE_INTERFACE_MAX];
-  char pci_id[MACHINE_PCI_ID_MAX]; /* vendor:device; empty if not on PCI */
+  char pci_id[PCI_ID_MAX]; /* vendor:device; empty if not on PCI */
   char driver[MACHINE_TEXT_MAX];
   uint32_t speed_mbps; /* 0: the driver does not know, as virtio's */
 };
@@ -52,11 +54,12 @@ struct machine {
   char product[MACHINE_TEXT_MAX];       /* DMI product_name */
   char instance_type[MACHINE_TEXT_MAX]; /* empty: not known */
   enum machine_type_origin type_origin;
-  uint32_t cpu_count;                  /* online */
-  uint32_t numa_count;                 /* online */
-  uint32_t gpu_count;                  /* NVIDIA display and 3D controllers */
-  char gpu_model[MACHINE_TEXT_MAX];    /* of the first GPU, as its driver calls it */
-  char gpu_pci_id[MACHINE_PCI_ID_MAX]; /* of the first GPU */
+  uint32_t cpu_count;               /* online */
+  uint32_t numa_count;              /* online */
+  uint32_t gpu_count;               /* NVIDIA display and 3D controllers */
+  char gpu_model[MACHINE_TEXT_MAX]; /* of the first GPU, as its driver calls it */
+  char gpu_pci_id[PCI_ID_MAX];      /* of the first GPU */
+  char topology[TOPOLOGY_ID_MAX];   /* machine_identify only; empty: not known */
   uint32_t nic_count;
   struct machine_nic nics[MACHINE_NICS_MAX];
 };
@@ -64,7 +67,8 @@ struct machine {
 /* What the files below `root` tell. */
 void machine_read(const char *root, struct machine *machine);
 
-/* This machine: the files below STRATUS_SYSFS_ROOT, then the instance type as told above. */
+/* This machine: the files below STRATUS_SYSFS_ROOT, then the instance type as told above, and the
+ * topology that STRATUS_TOPOLOGY says. */
 void machine_identify(struct machine *machine);
 
 /* "user", "DMI", "metadata service", "GPUs and cloud"; "unknown" for none. */

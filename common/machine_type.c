@@ -119,6 +119,7 @@ static void ask_metadata(struct machine *machine) {
 
 void machine_identify(struct machine *machine) {
   machine_read(param_string(PARAM_SYSFS_ROOT), machine);
+  topology_identify(machine->topology);
   if (take_users_word(machine) || machine->instance_type[0]) {
     return;
   }

@@ -90,6 +90,8 @@
   X(PROFILE_STRICT, BOOL, "0", "", "", BOTH, "a bad profile is an error instead of a warning")     \
   X(INSTANCE_TYPE, STRING, "", "", "", BOTH,                                                       \
     "instance type, as in p4d.24xlarge or gcp:a3-megagpu-8g; empty asks the system")               \
+  X(TOPOLOGY, STRING, "", "", "", BOTH,                                                            \
+    "fingerprint of the machine's topology that profiles are matched with; empty asks the system") \
   X(METADATA_TIMEOUT, DURATION, "0", "0|10ms..10s", "", BOTH,                                      \
     "how long the cloud's metadata service may take to tell the instance type; 0 does not ask it") \
   X(TUNER, BOOL, "1", "", "", TUNER, "0 leaves every choice to NCCL")                              \

@@ -23,9 +23,8 @@
  *   nic = 1d0f:ec20, ena                    PCI id or driver
  *   nic_count = 4
  *   nic_mbps = 100000                       of the fastest NIC
- *   [net]
- *   flows = 8                    flows per connection and NIC
- *   chunk_bytes = 128K
+ *   topology = 0d5fc02a91e7                 fingerprint, as stratus-net doctor shows it; any of
+ * them [net] flows = 8                    flows per connection and NIC chunk_bytes = 128K
  *   speed_mbps = 100000          of one NIC
  *   latency_us = 30
  *   eager_bytes = 16K            these, and those above, are defaults of the STRATUS_ variables
@@ -161,6 +160,7 @@ struct profile_fit {
   uint32_t gpu_count;
   uint32_t nic_count;
   uint32_t nic_mbps;
+  char topology[PROFILE_TEXT_MAX]; /* fingerprints, common/topology.h */
 };
 
 /* 0: not given. */

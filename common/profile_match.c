@@ -18,8 +18,10 @@
 
 /* ---- does it fit? ---- */
 
-/* More than all that is asked of NICs: the same card is another thing in another network. */
-enum { CLOUD_WEIGHT = 4 };
+enum {
+  CLOUD_WEIGHT = 4,     /* over all about NICs: the same card is another thing in another network */
+  TOPOLOGY_WEIGHT = 16, /* over all else: such a profile was measured on just this machine's kind */
+};
 
 /* Whether one of the alternatives in "p4d.*, p4de.24xlarge" matches `text`. */
 static bool is_pattern_in_list(const char *alternatives, const char *text) {
@@ -54,6 +56,10 @@ static bool is_nic_in_list(const char *alternatives, const struct machine *machi
   return false;
 }
 
+bool profile_match_has_topology(const struct profile_fit *fit, const char *topology) {
+  return is_pattern_in_list(fit->topology, topology);
+}
+
 int profile_match_score(const struct profile_fit *fit, const struct machine *machine) {
   const struct {
     bool is_asked;
@@ -67,6 +73,7 @@ int profile_match_score(const struct profile_fit *fit, const struct machine *mac
     { fit->nic[0], is_nic_in_list(fit->nic, machine), 1 },
     { fit->nic_count, fit->nic_count == machine->nic_count, 1 },
     { fit->nic_mbps, fit->nic_mbps == machine_nic_mbps(machine), 1 },
+    { fit->topology[0], profile_match_has_topology(fit, machine->topology), TOPOLOGY_WEIGHT },
   };
   int score = 0;
   for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {
@@ -158,13 +165,22 @@ static int search_directory(const char *directory, bool is_strict, const struct 
   return result;
 }
 
-static int read_explicit(const char *explicit_path, struct profile *out,
-                         char path[PROFILE_PATH_MAX], struct profile_error *error) {
+/* All ranks are given the same one, so it is used; but the machines may have changed since. */
+static int read_explicit(const char *explicit_path, const struct machine *machine,
+                         struct profile *out, char path[PROFILE_PATH_MAX],
+                         struct profile_error *error) {
   int result = profile_read(explicit_path, out, error);
-  if (result == 0) {
-    format_path(path, "%s", explicit_path);
+  if (result < 0) {
+    return result;
   }
-  return result;
+  format_path(path, "%s", explicit_path);
+  if (out->fit.topology[0] && !profile_match_has_topology(&out->fit, machine->topology)) {
+    LOG_WARN("profile %s is used although it was made for machines of another topology, %s: this "
+             "one's is %s",
+             out->meta.id, out->fit.topology,
+             machine->topology[0] ? machine->topology : "not known");
+  }
+  return 0;
 }
 
 int profile_match_find(const struct profile_search *search, const struct machine *machine,
@@ -174,7 +190,7 @@ int profile_match_find(const struct profile_search *search, const struct machine
   *error = (struct profile_error){ 0 };
   path[0] = '\0';
   if (search->explicit_path && search->explicit_path[0]) {
-    return read_explicit(search->explicit_path, out, path, error);
+    return read_explicit(search->explicit_path, machine, out, path, error);
   }
   struct candidate best = { 0 };
   int result = 0;
@@ -187,7 +203,9 @@ int profile_match_find(const struct profile_search *search, const struct machine
     return result;
   }
   if (best.score == 0) {
-    *error = (struct profile_error){ .text = "no profile fits this machine" };
+    *error = (struct profile_error){ .line = 0 };
+    snprintf(error->text, sizeof error->text, "no profile fits this machine%s%s",
+             machine->topology[0] ? ", topology " : "", machine->topology);
     return -ENOENT;
   }
   *error = (struct profile_error){ 0 };

@@ -6,13 +6,14 @@
  * passed over, or with STRATUS_PROFILE_STRICT the error.
  *
  * Searched in this order, never in the current directory:
- *   1. the path in STRATUS_PROFILE, which is used whether it fits or not
+ *   1. the path in STRATUS_PROFILE, which is used whether it fits or not; a WARN where its topology
+ *      is not this machine's
  *   2. $XDG_CONFIG_HOME/stratus/profiles, or ~/.config/stratus/profiles
  *   3. /etc/stratus/profiles.d
  *   4. share/stratus/profiles beside the lib or bin directory that holds this code
  * In the first directory with a *.profile that fits, the one that asks for the most wins, where a
- * cloud counts for more than all about NICs, and of equals the first by name: every host with the
- * same files finds the same profile. */
+ * cloud counts for more than all about NICs and a topology for more than all else, and of equals
+ * the first by name: every host with the same files finds the same profile. */
 #ifndef COMMON_PROFILE_MATCH_H
 #define COMMON_PROFILE_MATCH_H
 
@@ -24,6 +25,9 @@
 /* -1 if the machine lacks something that the profile asks for, or if it asks for nothing; else how
  * much it asks for. */
 int profile_match_score(const struct profile_fit *fit, const struct machine *machine);
+
+/* Whether the profile asks for a topology and this fingerprint is one of those it asks for. */
+bool profile_match_has_topology(const struct profile_fit *fit, const char *topology);
 
 /* True if a profile made for these releases holds for this one (as ncclGetVersion counts; 0: not
  * known, which holds). */

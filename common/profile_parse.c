@@ -10,6 +10,7 @@
 #include "common/profile_scan.h"
 #include "common/profile_schema.h"
 #include "common/quantity.h"
+#include "common/topology.h"
 
 enum {
   TABLES_MAX = 1024,   /* keeps the search for a second table of one kind short */
@@ -56,6 +57,24 @@ static int check_date(struct parser *parser, struct scan_span value) {
                          "created takes a date such as 2026-08-01, not \"%.*s\"", SCAN_ARGS(value));
 }
 
+/* "0d5fc02a91e7, 77aa01c2be34" */
+static int check_topology(struct parser *parser, struct scan_span value) {
+  const char *end = value.at + value.length;
+  for (const char *at = value.at; at <= end;) {
+    const char *comma = memchr(at, ',', (size_t)(end - at));
+    struct scan_span id = scan_trim((struct scan_span){ at, (size_t)((comma ? comma : end) - at) });
+    if (!topology_is_id(id.at, id.length)) {
+      return scan_fail(
+          &parser->scan, id.at,
+          "topology takes fingerprints of %d digits 0-9 and a-f, as stratus-net doctor "
+          "shows them, not \"%.*s\"",
+          TOPOLOGY_ID_DIGITS, SCAN_ARGS(id));
+    }
+    at = comma ? comma + 1 : end + 1;
+  }
+  return 0;
+}
+
 static int parse_text(struct parser *parser, const struct profile_key *key, struct scan_span value,
                       char *field) {
   int result = scan_unquote(&parser->scan, &value);
@@ -67,6 +86,9 @@ static int parse_text(struct parser *parser, const struct profile_key *key, stru
   }
   if (result == 0 && key->type == PROFILE_KEY_DATE) {
     result = check_date(parser, value);
+  }
+  if (result == 0 && key->type == PROFILE_KEY_TOPOLOGY) {
+    result = check_topology(parser, value);
   }
   if (result == 0 && !scan_copy(value, field, key->capacity)) {
     result = scan_fail(&parser->scan, value.at, "%s takes at most %" PRIu32 " bytes", key->name,

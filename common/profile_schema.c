@@ -54,6 +54,7 @@ const struct profile_key profile_keys[] = {
   TEXT_KEY(MATCH, fit, nic, TEXT),
   NUMBER_KEY(MATCH, fit, nic_count, NUMBER, 1, 1024),
   NUMBER_KEY(MATCH, fit, nic_mbps, NUMBER, 1, 10000000),
+  TEXT_KEY(MATCH, fit, topology, TOPOLOGY),
   NUMBER_KEY(NET, net, flows, NUMBER, 1, 64),
   NUMBER_KEY(NET, net, chunk_bytes, SIZE, 4 << 10, 4 << 20),
   NUMBER_KEY(NET, net, speed_mbps, NUMBER, 1, 10000000),

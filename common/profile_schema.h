@@ -31,6 +31,7 @@ enum profile_key_type {
   PROFILE_KEY_ID,          /* char[]: letters, digits and . _ - */
   PROFILE_KEY_DATE,        /* char[]: YYYY-MM-DD */
   PROFILE_KEY_TEXT,        /* char[]: anything on one line but a double quote */
+  PROFILE_KEY_TOPOLOGY,    /* char[]: fingerprints, separated by commas */
   PROFILE_KEY_WORD,        /* char[]: one of `words` */
   PROFILE_KEY_VERSION_MIN, /* int: 2.21 is 22100 */
   PROFILE_KEY_VERSION_MAX, /* int: 2.21 is 22199 */

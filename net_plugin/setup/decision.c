@@ -50,5 +50,6 @@ void decision_tell(const char *peer_host, const char *peer_address, const struct
       describe(theirs, has_same_profile, there), peer_host, peer_address,
       has_same_profile ? "Set STRATUS_TUNER, STRATUS_MODE, STRATUS_CALIBRATE, STRATUS_LATENCY_US "
                          "and NCCL_TUNER_PLUGIN alike on every host, and install the same release"
-                       : "Use the same profile on every host");
+                       : "Use the same profile on every host; where machines differ, name it with "
+                         "STRATUS_PROFILE");
 }

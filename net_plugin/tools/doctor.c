@@ -14,6 +14,7 @@
 #include "common/hash.h"
 #include "common/machine.h"
 #include "common/param.h"
+#include "common/topology.h"
 #include "net_plugin/lane/tcp/tcp_seal.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/setup/settings.h"
@@ -209,6 +210,11 @@ static void tell_machine(void) {
        machine.instance_type[0] ? machine.instance_type : "not known",
        machine_type_origin_name(machine.type_origin), machine.gpu_count,
        machine.gpu_pci_id[0] ? " " : "", machine.gpu_pci_id, machine.nic_count);
+  char *text = topology_read(param_string(PARAM_SYSFS_ROOT));
+  tell(GOOD, "topology %s%s: %s", machine.topology[0] ? machine.topology : "not known",
+       param_string(PARAM_TOPOLOGY)[0] ? " (STRATUS_TOPOLOGY)" : "",
+       text ? text : "neither GPU nor NIC on PCI");
+  free(text);
 }
 
 static void tell_rdma(enum rdma_finding finding, const char *text) {

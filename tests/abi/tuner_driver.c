@@ -106,13 +106,21 @@ static void fill_constants(host_constants *constants) {
   }
 }
 
-static const host_nvl_info example_nvl = { .nvl_domains = 4, .min_ranks = 8, .max_ranks = 8 };
+/* As NCCL fills it: a domain is a node. */
+static host_nvl_info nvl_of(size_t ranks, size_t nodes) {
+  size_t domains = nodes > 0 ? nodes : 1;
+  return (host_nvl_info){
+    .nvl_domains = (int32_t)nodes,
+    .min_ranks = (int32_t)(ranks / domains),
+    .max_ranks = (int32_t)((ranks + domains - 1) / domains),
+  };
+}
 
 host_result driver_init_comm(struct driver_comm *comm, const struct driver_plugin *plugin,
                              size_t ranks, size_t nodes) {
   static uint64_t next_comm_id = 0x1234567890abcdef;
   *comm = (struct driver_comm){ .plugin = plugin, .ranks = ranks, .nodes = nodes };
-  comm->nvl = example_nvl;
+  comm->nvl = nvl_of(ranks, nodes);
   fill_constants(&comm->constants);
   uint64_t comm_id = __atomic_fetch_add(&next_comm_id, 1, __ATOMIC_RELAXED);
   switch (plugin->abi) {
@@ -137,7 +145,8 @@ static void check_inputs_untouched(const struct driver_comm *comm) {
   host_constants constants;
   fill_constants(&constants);
   CHECK(memcmp(&constants, &comm->constants, sizeof constants) == 0, "the constants were changed");
-  CHECK(memcmp(&example_nvl, &comm->nvl, sizeof example_nvl) == 0, "the NVLink facts were changed");
+  host_nvl_info nvl = nvl_of(comm->ranks, comm->nodes);
+  CHECK(memcmp(&nvl, &comm->nvl, sizeof nvl) == 0, "the NVLink facts were changed");
 }
 
 void driver_close_comm(struct driver_comm *comm) {

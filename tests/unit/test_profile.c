@@ -55,6 +55,7 @@ static void sections_are_read(void **state) {
   assert_int_equal(profile.fit.gpu_count, 8);
   assert_int_equal(profile.fit.nic_count, 2);
   assert_int_equal(profile.fit.nic_mbps, 100000);
+  assert_string_equal(profile.fit.topology, "43d74c2872d9, 0123456789ab");
   assert_int_equal(profile.net.flows, 8);
   assert_int_equal(profile.net.chunk_bytes, 128 << 10);
   assert_int_equal(profile.net.speed_mbps, 100000);
@@ -274,6 +275,10 @@ static void bad_values_are_placed(void **state) {
       3, 6, "id takes at most 63 bytes" },
     { HEAD "created = 1.8.2026\n", 4, 11, "created takes a date such as 2026-08-01" },
     { HEAD "created = 2026-8-1\n", 4, 11, "created takes a date" },
+    { HEAD "[match]\ntopology = 0123456789AB\n", 5, 12,
+      "topology takes fingerprints of 12 digits" },
+    { HEAD "[match]\ntopology = 0123456789ab,, 43d74c2872d9\n", 5, 25, "not \"\"" },
+    { HEAD "[match]\ntopology = 0123456789ab, 43d7\n", 5, 26, "not \"43d7\"" },
     { HEAD "source = \"open\n", 4, 10, "the quote is not closed" },
     { HEAD "source = \"\n", 4, 10, "the quote is not closed" },
     { HEAD "source = a \"b\"\n", 4, 12, "cannot hold a double quote" },

@@ -21,6 +21,7 @@ static int start(void **state) {
   tree_create(&tree);
   log_capture_start();
   machine_read("tests/data/sysfs/aws", &aws);
+  strcpy(aws.topology, "43d74c2872d9");
   return 0;
 }
 
@@ -79,6 +80,10 @@ static void every_wish_counts(void **state) {
     { "nic_count = 1", -1 },
     { "nic_mbps = 100000", 1 },
     { "nic_mbps = 25000", -1 },
+    { "topology = 43d74c2872d9", 16 },
+    { "topology = 0123456789ab, 43d74c2872d9", 16 },
+    { "topology = 0123456789ab", -1 },
+    { "instance_type = p4d.24xlarge\ntopology = 0123456789ab", -1 },
     { "cloud = aws\ninstance_type = p4d.*\ngpu_count = 8\nnic = ena", 7 },
     { "cloud = aws\ninstance_type = p4d.*\ngpu_count = 8\nnic = efa", -1 },
   };
@@ -92,8 +97,10 @@ static void every_wish_counts(void **state) {
 static void unknown_machine_fits_nothing(void **state) {
   (void)state;
   static const struct machine unknown;
-  static const char *const wishes[] = { "cloud = aws", "instance_type = *", "gpu = *",   "nic = *",
-                                        "gpu_count=1", "nic_count = 1",     "nic_mbps=1" };
+  static const char *const wishes[] = { "cloud = aws", "instance_type = *",
+                                        "gpu = *",     "nic = *",
+                                        "gpu_count=1", "nic_count = 1",
+                                        "nic_mbps=1",  "topology = 43d74c2872d9" };
   for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {
     struct profile_fit fit = fit_of(wishes[i]);
     assert_int_equal(profile_match_score(&fit, &unknown), -1);
@@ -157,6 +164,8 @@ static void in_a_directory_the_most_particular_wins(void **state) {
   write_profile("1/c.profile", "also-type", "cloud = aws\ninstance_type = p4*");
   write_profile("1/d.profile", "nothing-asked", "");
   assert_string_equal(search(false, &result), "type");
+  write_profile("1/e.profile", "measured", "topology = 43d74c2872d9");
+  assert_string_equal(search(false, &result), "measured");
 }
 
 static void only_profiles_are_read(void **state) {
@@ -200,6 +209,29 @@ static void explicit_path_is_used_whether_it_fits_or_not(void **state) {
   assert_int_equal(profile_match_find(&where, &aws, &profile, path, &error), -ENOENT);
   assert_string_equal(error.path, file);
   assert_string_equal(path, "");
+}
+
+/* All ranks are given the same one: refused on some of them it would hang the job. */
+static void named_profile_of_another_topology_is_used_with_a_warning(void **state) {
+  (void)state;
+  static const struct {
+    const char *match;
+    int warnings;
+  } cases[] = { { "topology = 43d74c2872d9", 0 }, { "topology = 0123456789ab", 1 }, { "", 1 } };
+  const char *const none[] = { NULL };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char file[TREE_PATH_MAX], path[PROFILE_PATH_MAX];
+    struct profile profile;
+    struct profile_error error;
+    write_profile("mine", "mine", cases[i].match);
+    const struct profile_search where = { .explicit_path = tree_path(&tree, "mine", file),
+                                          .directories = none };
+    assert_int_equal(profile_match_find(&where, &aws, &profile, path, &error), 0);
+    assert_int_equal(log_capture_count(LOG_LEVEL_WARN), cases[i].warnings);
+    profile_free(&profile);
+  }
+  assert_int_equal(log_capture_find("another topology, 0123456789ab: this one's is 43d74c2872d9"),
+                   1);
 }
 
 /* ---- the whole way ---- */
@@ -260,7 +292,7 @@ static void current_directory_is_never_searched(void **state) {
   result = profile_match_load(&profile, path, &error);
   assert_int_equal(chdir(here), 0);
   assert_int_equal(result, -ENOENT);
-  assert_string_equal(error.text, "no profile fits this machine");
+  assert_string_equal(error.text, "no profile fits this machine, topology 43d74c2872d9");
 }
 
 #define MATCH_TEST(function) cmocka_unit_test_setup_teardown(function, start, stop)
@@ -275,6 +307,7 @@ int main(void) {
     MATCH_TEST(only_profiles_are_read),
     MATCH_TEST(bad_file_is_passed_over_with_a_warning),
     MATCH_TEST(explicit_path_is_used_whether_it_fits_or_not),
+    MATCH_TEST(named_profile_of_another_topology_is_used_with_a_warning),
     MATCH_TEST(user_directory_comes_from_the_environment),
     MATCH_TEST(current_directory_is_never_searched),
   };

@@ -41,7 +41,7 @@ static struct tuner *open_tuner(const char *directory) {
   param_load(environment);
   struct tuner *tuner = NULL;
   assert_int_equal(
-      tuner_open((struct tuner_host){ 5, 22907 }, (struct tuner_shape){ 32, 4 }, &tuner), 0);
+      tuner_open((struct tuner_host){ 5, 22907 }, (struct tuner_shape){ 32, 4, false }, &tuner), 0);
   return tuner;
 }
 

@@ -110,11 +110,11 @@ static void only_the_measured_shape_and_release(void **state) {
     struct tuner_shape shape;
     bool is_chosen;
   } cases[] = {
-    { { 5, 22907 }, { 32, 4 }, true },  { { 5, 0 }, { 32, 4 }, true },
-    { { 5, 22999 }, { 32, 4 }, true },  { { 6, 23003 }, { 32, 4 }, false },
-    { { 3, 22104 }, { 32, 4 }, false }, { { 5, 22907 }, { 16, 4 }, false },
-    { { 5, 22907 }, { 33, 4 }, false }, { { 5, 22907 }, { 8, 1 }, false },
-    { { 5, 22907 }, { 0, 0 }, false },
+    { { 5, 22907 }, { 32, 4, false }, true },  { { 5, 0 }, { 32, 4, false }, true },
+    { { 5, 22999 }, { 32, 4, false }, true },  { { 6, 23003 }, { 32, 4, false }, false },
+    { { 3, 22104 }, { 32, 4, false }, false }, { { 5, 22907 }, { 16, 4, false }, false },
+    { { 5, 22907 }, { 33, 4, false }, false }, { { 5, 22907 }, { 8, 1, false }, false },
+    { { 5, 22907 }, { 0, 0, false }, false },  { { 5, 22907 }, { 32, 4, true }, false },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     struct tuner *tuner = open_good(cases[i].host, cases[i].shape);
@@ -207,6 +207,38 @@ static void profile_is_read_once(void **state) {
   tuner_close(fourth);
 }
 
+/* Another host may not have it, and without the net plugin nobody would notice. */
+static void found_by_topology_counts_where_hosts_are_compared(void **state) {
+  (void)state;
+  static const struct {
+    const char *net_plugin, *topology, *profile;
+    bool is_chosen;
+  } cases[] = {
+    { "libnccl-net-stratus.so", "0123456789ab", "", true },
+    { "stratus", "ba9876543210", "", false },
+    { NULL, "0123456789ab", "", false },
+    { "none", "0123456789ab", "", false },
+    { "none", "0123456789ab", "stratus/profiles/p.profile", true },
+    { "none", "ba9876543210", "stratus/profiles/p.profile", true },
+  };
+  tree_write(&tree, "stratus/profiles/p.profile", "%s[match]\ntopology = 0123456789ab\n",
+             good_text);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char word[64];
+    snprintf(word, sizeof word, "STRATUS_TOPOLOGY=%s", cases[i].topology);
+    set_parameters(cases[i].profile, word);
+    unsetenv("NCCL_NET_PLUGIN");
+    if (cases[i].net_plugin) {
+      setenv("NCCL_NET_PLUGIN", cases[i].net_plugin, 1);
+    }
+    struct tuner *tuner = open_good(host, shape);
+    int channels = 0;
+    assert_int_equal(is_ring_chosen(tuner, 4096, &channels), cases[i].is_chosen);
+    tuner_close(tuner);
+  }
+  unsetenv("NCCL_NET_PLUGIN");
+}
+
 static void cache_names_what_it_holds(void **state) {
   (void)state;
   tree_write(&tree, "p.profile", "%s", good_text);
@@ -286,7 +318,7 @@ static void *open_and_choose(void *argument) {
   struct thread_work *work = argument;
   for (int i = 0; i < work->calls; i++) {
     struct tuner *tuner;
-    struct tuner_shape own = { work->ranks, 4 };
+    struct tuner_shape own = { work->ranks, 4, false };
     if (tuner_open(host, own, &tuner) != 0) {
       return "open";
     }
@@ -333,6 +365,7 @@ int main(void) {
     TEST(bad_profile_is_one_warning),
     TEST(strict_makes_it_an_error),
     TEST(profile_is_read_once),
+    TEST(found_by_topology_counts_where_hosts_are_compared),
     TEST(cache_names_what_it_holds),
     TEST(survives_failing_allocations),
     TEST(survives_failing_reads),

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The six tables of functions that NCCL looks up by name, each a thin adapter onto plugin/tuner.h.
- * What a version passes beyond the arguments used here (registered buffers, pipelined operations,
- * NVLink domains) is local to a rank or says nothing about the profile's rows, so it must not enter
- * a choice that all ranks have to share. */
+ * What a version passes beyond the arguments used here (registered buffers, pipelined operations)
+ * is local to a rank or says nothing about the profile's rows, so it must not enter a choice that
+ * all ranks have to share. */
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "common/log.h"
 #include "common/nccl_version.h"
@@ -28,7 +29,15 @@ static void sink_nccl(enum log_level level, const char *file, int line, const ch
          "TUNER/" SHIMS_NAME ": %s", text);
 }
 
-static int open_tuner(int abi_version, size_t ranks, size_t nodes, tuner_abi_logger logger,
+/* An NVLink domain is what NCCL calls a node, and all ranks are told the same of it
+ * (v2.30.7-1 src/init.cc:878-880). */
+static bool is_uneven(struct tuner_shape shape, const struct tuner_abi_nvl_domain_info *domains) {
+  return domains && domains->domain_count > 0 &&
+         (domains->min_ranks_per_domain != domains->max_ranks_per_domain ||
+          (size_t)domains->domain_count != shape.nodes);
+}
+
+static int open_tuner(int abi_version, struct tuner_shape shape, tuner_abi_logger logger,
                       struct tuner **tuner) {
   if (logger) {
     __atomic_store_n(&nccl_logger, logger, __ATOMIC_RELEASE);
@@ -38,7 +47,6 @@ static int open_tuner(int abi_version, size_t ranks, size_t nodes, tuner_abi_log
     .abi_version = abi_version,
     .nccl_version = nccl_version_find((nccl_version_any_fn *)logger),
   };
-  struct tuner_shape shape = { .ranks = ranks, .nodes = nodes };
   return result_from_errno(tuner_open(host, shape, tuner));
 }
 
@@ -66,7 +74,7 @@ static int init_v1(size_t ranks, size_t nodes, tuner_abi_logger logger) {
   int result = RESULT_SUCCESS;
   pthread_mutex_lock(&v1_lock);
   if (v1_users == 0) {
-    result = open_tuner(1, ranks, nodes, logger, &v1_tuner);
+    result = open_tuner(1, (struct tuner_shape){ ranks, nodes, false }, logger, &v1_tuner);
   }
   if (result == RESULT_SUCCESS) {
     v1_users++;
@@ -98,7 +106,8 @@ static int destroy_v1(void) {
 /* ---- v2: NCCL 2.21 ---- */
 
 static int init_v2(size_t ranks, size_t nodes, tuner_abi_logger logger, void **context) {
-  return open_tuner(2, ranks, nodes, logger, (struct tuner **)context);
+  return open_tuner(2, (struct tuner_shape){ ranks, nodes, false }, logger,
+                    (struct tuner **)context);
 }
 
 static int get_coll_info_v2(void *context, int coll, size_t bytes, int has_collnet, int has_nvls,
@@ -111,7 +120,8 @@ static int get_coll_info_v2(void *context, int coll, size_t bytes, int has_colln
 /* ---- v3: NCCL 2.22, 2.23 ---- */
 
 static int init_v3(size_t ranks, size_t nodes, tuner_abi_logger logger, void **context) {
-  return open_tuner(3, ranks, nodes, logger, (struct tuner **)context);
+  return open_tuner(3, (struct tuner_shape){ ranks, nodes, false }, logger,
+                    (struct tuner **)context);
 }
 
 static int get_coll_info_v3(void *context, int coll, size_t bytes, int pipe_ops,
@@ -123,7 +133,8 @@ static int get_coll_info_v3(void *context, int coll, size_t bytes, int pipe_ops,
 /* ---- v4: NCCL 2.24 to 2.27 ---- */
 
 static int init_v4(size_t ranks, size_t nodes, tuner_abi_logger logger, void **context) {
-  return open_tuner(4, ranks, nodes, logger, (struct tuner **)context);
+  return open_tuner(4, (struct tuner_shape){ ranks, nodes, false }, logger,
+                    (struct tuner **)context);
 }
 
 /* Versions 4, 5 and 6 ask the same way. */
@@ -139,15 +150,19 @@ static int get_coll_info_v4(void *context, int coll, size_t bytes, int pipe_ops,
 static int init_v5(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
                    tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
                    struct tuner_abi_constants *constants) {
-  (void)comm_id, (void)domains, (void)constants;
-  return open_tuner(5, ranks, nodes, logger, (struct tuner **)context);
+  (void)comm_id, (void)constants;
+  struct tuner_shape shape = { ranks, nodes, false };
+  shape.is_uneven = is_uneven(shape, domains);
+  return open_tuner(5, shape, logger, (struct tuner **)context);
 }
 
 static int init_v6(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
                    tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
                    struct tuner_abi_constants *constants) {
-  (void)comm_id, (void)domains, (void)constants;
-  return open_tuner(6, ranks, nodes, logger, (struct tuner **)context);
+  (void)comm_id, (void)constants;
+  struct tuner_shape shape = { ranks, nodes, false };
+  shape.is_uneven = is_uneven(shape, domains);
+  return open_tuner(6, shape, logger, (struct tuner **)context);
 }
 
 /* NCCL takes no chunk larger than its buffers allow (v2.30.7-1 src/enqueue.cc:2312-2316). */

@@ -52,7 +52,8 @@ static void warn_of_plan(const char *error) {
 
 struct calibration *calibration_open(const char *plan, struct tuner_host host,
                                      struct tuner_shape shape) {
-  if (shape.nodes < 2 || shape.ranks % shape.nodes != 0 || host.abi_version < 3) {
+  if (shape.nodes < 2 || shape.ranks % shape.nodes != 0 || shape.is_uneven ||
+      host.abi_version < 3) {
     LOG_INFO("%zu ranks on %zu nodes, tuner interface v%d: not calibrated; that takes two nodes or "
              "more with equally many ranks, and NCCL 2.22",
              shape.ranks, shape.nodes, host.abi_version);

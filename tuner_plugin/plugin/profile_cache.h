@@ -8,6 +8,7 @@
 #ifndef TUNER_PLUGIN_PLUGIN_PROFILE_CACHE_H
 #define TUNER_PLUGIN_PLUGIN_PROFILE_CACHE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,7 @@ struct profile_cache_view {
   const char *path;
   uint64_t hash;
   const struct profile_meta *meta;
+  bool is_by_topology; /* found, not named, and another machine would not have found it */
 };
 
 /* Takes a share, to be given back with profile_cache_release even after a failure. On success

@@ -47,7 +47,7 @@ struct record {
 struct record *record_open(const char *directory, struct tuner_host host,
                            struct tuner_shape shape) {
   bool is_wanted = directory[0] != '\0' && strlen(directory) < PATH_MAX - 300;
-  bool is_even = shape.nodes > 0 && shape.ranks % shape.nodes == 0;
+  bool is_even = shape.nodes > 0 && shape.ranks % shape.nodes == 0 && !shape.is_uneven;
   struct record *record = is_wanted && is_even ? calloc(1, sizeof *record) : NULL;
   if (record) {
     pthread_mutex_init(&record->lock, NULL);

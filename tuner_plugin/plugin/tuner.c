@@ -30,11 +30,15 @@ struct tuner {
   uint64_t left;                    /* atomic: all others; one addition for each call */
 };
 
+static bool has_net_plugin(void) {
+  const char *name = getenv("NCCL_NET_PLUGIN");
+  return name && strstr(name, "stratus");
+}
+
 static void set_up_process(void) {
   log_set_threshold((enum log_level)param_enum(PARAM_LOG));
   /* With the net plugin in the same job, that one has already said it. */
-  const char *net_plugin = getenv("NCCL_NET_PLUGIN");
-  if (!net_plugin || !strstr(net_plugin, "stratus")) {
+  if (!has_net_plugin()) {
     param_warn_unknown(environ);
   }
 }
@@ -57,7 +61,8 @@ static bool has_user_choice(void) {
 }
 
 /* Why this communicator's calls stay with NCCL although there is a profile, or NULL. */
-static const char *find_objection(struct tuner_host host, const struct profile_cache_view *view) {
+static const char *find_objection(struct tuner_host host, struct tuner_shape shape,
+                                  const struct profile_cache_view *view) {
   if (!profile_match_is_nccl_in_range(view->meta, host.nccl_version)) {
     return "it was made for other releases of NCCL";
   }
@@ -67,12 +72,19 @@ static const char *find_objection(struct tuner_host host, const struct profile_c
   if (host.abi_version == 2 && has_user_choice()) {
     return "NCCL_ALGO or NCCL_PROTO is set";
   }
+  if (view->is_by_topology && !has_net_plugin()) {
+    return "it asks for this machine's topology, and only stratus's net plugin makes sure that all "
+           "hosts have the same (or STRATUS_PROFILE on all of them names it)";
+  }
+  if (shape.is_uneven) {
+    return "nodes have different numbers of ranks";
+  }
   return NULL;
 }
 
 static void attach_table(struct tuner *tuner, struct tuner_host host, struct tuner_shape shape,
                          const struct profile_cache_view *view) {
-  const char *objection = find_objection(host, view);
+  const char *objection = find_objection(host, shape, view);
   if (is_first_banner()) {
     LOG_INFO("stratus " STRATUS_VERSION ", tuner interface v%d, profile %s, hash %016" PRIx64
              ", from %s%s%s%s",

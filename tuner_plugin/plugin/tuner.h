@@ -7,6 +7,7 @@
 #ifndef TUNER_PLUGIN_PLUGIN_TUNER_H
 #define TUNER_PLUGIN_PLUGIN_TUNER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct tuner_host {
 struct tuner_shape {
   size_t ranks;
   size_t nodes;
+  bool is_uneven; /* NCCL tells (v5, v6) that not all nodes have ranks / nodes of them */
 };
 
 /* Makes the tuner of a new communicator. *tuner is NULL, with success, if memory is out: every

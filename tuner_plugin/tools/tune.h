@@ -111,6 +111,10 @@ const char *tune_format_channels(uint32_t channels, char text[TUNE_CHANNELS_TEXT
 enum { TUNE_HASH_TEXT_MAX = 17 };
 const char *tune_format_hash(const struct profile *profile, char text[TUNE_HASH_TEXT_MAX]);
 
+/* "this machine's topology", or that it is another one; empty if the profile asks for none. */
+enum { TUNE_TOPOLOGY_TEXT_MAX = 80 };
+const char *tune_format_topology(const struct profile *profile, char text[TUNE_TOPOLOGY_TEXT_MAX]);
+
 /* Integer as JSON has it; the open end of a row is null. */
 json_t *tune_json_bytes(uint64_t bytes);
 

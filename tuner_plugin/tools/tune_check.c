@@ -14,16 +14,19 @@ static size_t count_rows(const struct profile *profile) {
 }
 
 static void print_good(const char *path, const struct profile *profile) {
-  char hash[TUNE_HASH_TEXT_MAX];
-  printf("%s: good, profile %s, hash %s, %zu tables, %zu rows\n", path, profile->meta.id,
-         tune_format_hash(profile, hash), profile->table_count, count_rows(profile));
+  char hash[TUNE_HASH_TEXT_MAX], topology[TUNE_TOPOLOGY_TEXT_MAX];
+  tune_format_topology(profile, topology);
+  printf("%s: good, profile %s, hash %s, %zu tables, %zu rows%s%s\n", path, profile->meta.id,
+         tune_format_hash(profile, hash), profile->table_count, count_rows(profile),
+         topology[0] ? ", for " : "", topology);
 }
 
 static json_t *json_good(const char *path, const struct profile *profile) {
   char hash[TUNE_HASH_TEXT_MAX];
-  return json_pack("{s:s, s:b, s:s, s:s, s:I, s:I}", "file", path, "good", 1, "id",
-                   profile->meta.id, "hash", tune_format_hash(profile, hash), "tables",
-                   (json_int_t)profile->table_count, "rows", (json_int_t)count_rows(profile));
+  return json_pack("{s:s, s:b, s:s, s:s, s:s, s:I, s:I}", "file", path, "good", 1, "id",
+                   profile->meta.id, "hash", tune_format_hash(profile, hash), "topology",
+                   profile->fit.topology, "tables", (json_int_t)profile->table_count, "rows",
+                   (json_int_t)count_rows(profile));
 }
 
 static json_t *json_bad(const char *path, const struct profile_error *error) {

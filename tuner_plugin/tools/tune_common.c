@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/profile_match.h"
+#include "common/topology.h"
 #include "tuner_plugin/tools/tune.h"
 
 int tune_load(const char *name, struct profile *profile, char path[PROFILE_PATH_MAX]) {
@@ -60,6 +61,19 @@ const char *tune_format_channels(uint32_t channels, char text[TUNE_CHANNELS_TEXT
 
 const char *tune_format_hash(const struct profile *profile, char text[TUNE_HASH_TEXT_MAX]) {
   snprintf(text, TUNE_HASH_TEXT_MAX, "%016" PRIx64, profile_hash(profile));
+  return text;
+}
+
+const char *tune_format_topology(const struct profile *profile, char text[TUNE_TOPOLOGY_TEXT_MAX]) {
+  char here[TOPOLOGY_ID_MAX];
+  topology_identify(here);
+  text[0] = '\0';
+  if (profile_match_has_topology(&profile->fit, here)) {
+    snprintf(text, TUNE_TOPOLOGY_TEXT_MAX, "this machine's topology");
+  } else if (profile->fit.topology[0]) {
+    snprintf(text, TUNE_TOPOLOGY_TEXT_MAX, "another topology than this machine's, %s",
+             here[0] ? here : "which is not known");
+  }
   return text;
 }
 

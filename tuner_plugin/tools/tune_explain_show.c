@@ -93,7 +93,7 @@ static void print_row(const struct explain_question *question,
 
 int explain_print(const struct explain_question *question, const struct explain_answer *answer,
                   const char *path) {
-  char size[QUANTITY_TEXT_MAX], hash[TUNE_HASH_TEXT_MAX];
+  char size[QUANTITY_TEXT_MAX], hash[TUNE_HASH_TEXT_MAX], topology[TUNE_TOPOLOGY_TEXT_MAX];
   printf("call      %s of %s on %" PRIu32 " nodes x %" PRIu32 " ranks\n",
          profile_collective_name(question->collective), quantity_format_size(question->bytes, size),
          question->nodes, question->ppn);
@@ -104,6 +104,9 @@ int explain_print(const struct explain_question *question, const struct explain_
   if (question->profile) {
     printf("profile   %s, hash %s, from %s\n", question->profile->meta.id,
            tune_format_hash(question->profile, hash), path);
+    if (tune_format_topology(question->profile, topology)[0]) {
+      printf("          made for %s\n", topology);
+    }
   }
   if (answer->is_chosen) {
     print_row(question, answer);
@@ -167,8 +170,9 @@ static json_t *json_profile(const struct explain_question *question, const char 
   if (!question->profile) {
     return json_null();
   }
-  return json_pack("{s:s, s:s, s:s}", "id", question->profile->meta.id, "hash",
-                   tune_format_hash(question->profile, hash), "file", path);
+  return json_pack("{s:s, s:s, s:s, s:s}", "id", question->profile->meta.id, "hash",
+                   tune_format_hash(question->profile, hash), "file", path, "topology",
+                   question->profile->fit.topology);
 }
 
 json_t *explain_json(const struct explain_question *question, const struct explain_answer *answer,

@@ -66,13 +66,16 @@ static void print_models(const struct profile *profile) {
 }
 
 static int print_profile(const struct profile *profile, const char *path) {
-  char hash[TUNE_HASH_TEXT_MAX];
+  char hash[TUNE_HASH_TEXT_MAX], topology[TUNE_TOPOLOGY_TEXT_MAX];
   printf("profile %s, hash %s, from %s\n", profile->meta.id, tune_format_hash(profile, hash), path);
   print_section(profile, PROFILE_SECTION_META, NULL);
   if (is_fit_empty(&profile->fit)) {
     printf("fits no machine by itself: used where STRATUS_PROFILE names it\n");
   }
   print_section(profile, PROFILE_SECTION_MATCH, "fits machines with");
+  if (tune_format_topology(profile, topology)[0]) {
+    printf("  %-14s which is %s\n", "", topology);
+  }
   print_section(profile, PROFILE_SECTION_NET, "links");
   print_section(profile, PROFILE_SECTION_ENV, "sets for NCCL, unless the user does");
   for (size_t i = 0; i < profile->table_count; i++) {

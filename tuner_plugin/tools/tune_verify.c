@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/param.h"
 #include "common/profile_match.h"
+#include "common/topology.h"
 #include "common/version.h"
 #include "tuner_plugin/tools/ask.h"
 #include "tuner_plugin/tools/tune.h"
@@ -31,6 +32,7 @@ static int tell_here(void) {
   struct profile profile;
   struct profile_error error = { 0 };
   char path[PROFILE_PATH_MAX], decisions[TUNE_HASH_TEXT_MAX], hash[TUNE_HASH_TEXT_MAX];
+  char topology[TOPOLOGY_ID_MAX];
   int result = profile_match_load(&profile, path, &error);
   bool is_absent = result == -ENOENT && !param_is_set(PARAM_PROFILE);
   if (result < 0 && !is_absent) {
@@ -39,11 +41,12 @@ static int tell_here(void) {
   }
   uint64_t id = result == 0 ? profile_decision_hash(&profile) : 0;
   snprintf(decisions, sizeof decisions, "%016" PRIx64, id);
-  json_t *told = json_pack("{s:s, s:i, s:s, s:s, s:s, s:s}", "decisions", decisions,
+  topology_identify(topology);
+  json_t *told = json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:s}", "decisions", decisions,
                            "decision_version", PROFILE_DECISION_VERSION, "stratus", STRATUS_VERSION,
                            "profile", result == 0 ? profile.meta.id : "none", "hash",
                            result == 0 ? tune_format_hash(&profile, hash) : "none", "path",
-                           result == 0 ? path : "");
+                           result == 0 ? path : "", "topology", topology);
   if (result == 0) {
     profile_free(&profile);
   }
@@ -107,8 +110,10 @@ static const char *verdict_of(const struct host *hosts, int count, int place) {
 static void print_host(const struct host *host, const char *verdict) {
   printf("%-9s  %-24s  ", verdict, host->name);
   if (host->told) {
-    printf("profile %s, hash %s, decisions %s, stratus %s\n", text_of(host, "profile"),
-           text_of(host, "hash"), text_of(host, "decisions"), text_of(host, "stratus"));
+    const char *topology = text_of(host, "topology");
+    printf("profile %s, hash %s, decisions %s, stratus %s, topology %s\n", text_of(host, "profile"),
+           text_of(host, "hash"), text_of(host, "decisions"), text_of(host, "stratus"),
+           topology[0] ? topology : "not known");
   } else {
     printf("%s\n", host->why_not);
   }
@@ -116,7 +121,8 @@ static void print_host(const struct host *host, const char *verdict) {
 
 static void print_sum(int count, int different, int silent) {
   if (different > 0) {
-    printf("a job on these hosts could hang: install the same profile and release\n");
+    printf("a job on these hosts could hang: install the same profile and release, and where "
+           "machines differ name it with STRATUS_PROFILE\n");
   } else if (silent > 0) {
     printf("nothing is known of %d of %d hosts\n", silent, count);
   } else {
@@ -135,10 +141,11 @@ static int print_hosts(const struct host *hosts, int count, bool is_json) {
       print_host(&hosts[i], verdict);
     }
     json_array_append_new(
-        list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "host", hosts[i].name, "verdict", verdict,
-                        "profile", text_of(&hosts[i], "profile"), "hash",
-                        text_of(&hosts[i], "hash"), "decisions", text_of(&hosts[i], "decisions"),
-                        "error", hosts[i].told ? "" : hosts[i].why_not));
+        list,
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "host", hosts[i].name, "verdict", verdict,
+                  "profile", text_of(&hosts[i], "profile"), "hash", text_of(&hosts[i], "hash"),
+                  "decisions", text_of(&hosts[i], "decisions"), "topology",
+                  text_of(&hosts[i], "topology"), "error", hosts[i].told ? "" : hosts[i].why_not));
   }
   int status = CLI_OK;
   if (is_json) {
@@ -165,7 +172,7 @@ static bool is_host_name(const char *host) {
 
 static int verify(char **names, int count, bool is_json) {
   static const char *const variables[] = { "STRATUS_PROFILE", "STRATUS_PROFILE_STRICT",
-                                           "STRATUS_INSTANCE_TYPE", NULL };
+                                           "STRATUS_INSTANCE_TYPE", "STRATUS_TOPOLOGY", NULL };
   static const char *const arguments[] = { "verify", "--here", NULL };
   const struct ask_how how = {
     .ssh = tune_verify_options.ssh,

@@ -16,6 +16,7 @@ gpu_count     = 8
 nic           = 1d0f:ec20, ena
 nic_count     = 2
 nic_mbps      = 100000
+topology      = 43d74c2872d9, 0123456789ab
 
 [net]
 flows       = 8

@@ -61,6 +61,7 @@ unsigned rdma_choice_target_keys(const struct nic *nics, unsigned count) {
       is_possible = true;
       rdma_device_close(device);
     }
+    is_possible = is_possible || rdma_device_may_come(&nics[i]);
   }
   return is_possible ? WIRE_TARGET_KEYS : 0;
 }

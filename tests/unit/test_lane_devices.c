@@ -30,6 +30,9 @@ static const struct fake_hca small = { .name = "fake0",
                                        .pci_vendor = 0x1ded,
                                        .pci_device = 0x107f,
                                        .pci_function = "0000:18:00.0" };
+static const struct fake_hca down = {
+  .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1", "::1" }, .is_down = true
+};
 static unsigned disturbed; /* times */
 
 static int start(const struct fake_hca *hca) {
@@ -44,6 +47,11 @@ static int start(const struct fake_hca *hca) {
 static int use_rdma(void **state) {
   (void)state;
   return start(&ordinary);
+}
+
+static int use_down_rdma(void **state) {
+  (void)state;
+  return start(&down);
 }
 
 /* As eRDMA is: inline data of 96 bytes, one piece of memory for each receive. */
@@ -163,6 +171,23 @@ static void users_can_turn_it_off(void **state) {
   assert_int_equal(fake_verbs_counts().completions, 0);
 }
 
+/* The connection is made without it. */
+static void a_port_that_comes_up_later_is_used(void **state) {
+  (void)state;
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, mixed_sizes, 5, 60, NULL);
+  assert_int_equal(fake_verbs_counts().sends, 0);
+  tree_write(&rdma_host_root, "sys/class/infiniband/fake0/ports/1/state", "4: ACTIVE\n");
+  fake_verbs_set_port("fake0", true);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (fake_verbs_counts().written_bytes < 5000000) {
+    assert_true(clock_now_ns() < until_ns);
+    pair_exchange(pair, mixed_sizes, 5, 20, NULL);
+    usleep(1000);
+  }
+  pair_close(pair);
+}
+
 static void one_line_tells_why_there_is_none(void **state) {
   (void)state;
   fake_verbs_fail_calls(FAKE_OPEN_DEVICE, EACCES);
@@ -186,6 +211,7 @@ int main(void) {
     WITH(rdma, devices_that_cannot_are_done_without),
     WITH(rdma, calls_that_fail_once_lose_no_data),
     WITH(rdma, users_can_turn_it_off),
+    WITH(down_rdma, a_port_that_comes_up_later_is_used),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

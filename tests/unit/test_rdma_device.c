@@ -54,12 +54,22 @@ static struct rdma_device *open_or_fail(void) {
   return device;
 }
 
-static void expect_none(const char *reason) {
+static void expect_none_for(bool is_there, const char *reason) {
   rdma_host_configure();
   assert_null(rdma_device_open(&nic, why));
+  assert_int_equal(rdma_device_may_come(&nic), is_there);
   if (!strstr(why, reason)) {
     fail_msg("\"%s\" does not say \"%s\"", why, reason);
   }
+}
+
+static void expect_none(const char *reason) {
+  expect_none_for(false, reason);
+}
+
+/* A connection that is made now should be able to use it later. */
+static void expect_none_yet(const char *reason) {
+  expect_none_for(true, reason);
 }
 
 static bool is_readable(int fd) {
@@ -155,7 +165,7 @@ static void ports_that_go_down_are_lost(void **state) {
   rdma_device_take_events(device);
   assert_true(atomic_load(&device->is_lost));
   assert_non_null(strstr(log_capture_text(0), "port error"));
-  expect_none("port 1 of fake0 is down");
+  expect_none_yet("port 1 of fake0 is down");
   fake_verbs_set_port("fake0", true);
   rdma_host_configure();
   struct rdma_device *again = open_or_fail();
@@ -214,16 +224,16 @@ static void machines_without_an_hca_need_no_library(void **state) {
 static void missing_pieces_are_named(void **state) {
   (void)state;
   verbs_api_replace(NULL, "libibverbs.so.1: no such file");
-  expect_none("fake0 needs libibverbs: libibverbs.so.1: no such file");
+  expect_none_yet("fake0 needs libibverbs: libibverbs.so.1: no such file");
   verbs_api_replace(fake_verbs_api(), NULL);
   fake_verbs_fail_call(FAKE_OPEN_DEVICE, 1, EACCES);
-  expect_none("fake0 cannot be opened: Permission denied; /dev/infiniband must be readable");
+  expect_none_yet("fake0 cannot be opened: Permission denied; /dev/infiniband must be readable");
   fake_verbs_fail_call(FAKE_QUERY_DEVICE, 1, EIO);
-  expect_none("fake0 cannot be queried: Input/output error");
+  expect_none_yet("fake0 cannot be queried: Input/output error");
   fake_verbs_fail_call(FAKE_QUERY_PORT, 1, EIO);
-  expect_none("fake0 cannot be queried");
+  expect_none_yet("fake0 cannot be queried");
   fake_verbs_fail_call(FAKE_ALLOC_PD, 1, ENOMEM);
-  expect_none("fake0 cannot be used: Cannot allocate memory");
+  expect_none_yet("fake0 cannot be used: Cannot allocate memory");
   snprintf(nic.name, sizeof(nic.name), "other");
   expect_none("no HCA belongs to other");
   snprintf(nic.name, sizeof(nic.name), "d0");
@@ -231,7 +241,7 @@ static void missing_pieces_are_named(void **state) {
   assert_int_equal(counts.contexts + counts.pds, 0);
   /* As in a container with /sys but without /dev/infiniband. */
   fake_verbs_remove("fake0");
-  expect_none("libibverbs does not list fake0: /dev/infiniband is missing");
+  expect_none_yet("libibverbs does not list fake0: /dev/infiniband is missing");
 }
 
 static void users_wishes_count(void **state) {

@@ -28,6 +28,7 @@ enum { REFUSALS_MAX = 16 };
 struct refusal {
   char nic[IF_NAMESIZE];
   uint64_t until_ns;
+  bool has_port; /* one that may work some day */
   char why[RDMA_WHY_MAX];
 };
 
@@ -108,21 +109,27 @@ enum rdma_cm_wish rdma_device_cm(const struct rdma_traits *traits,
   return traits->needs_cm ? RDMA_CM_MUST : (enum rdma_cm_wish)with->cm;
 }
 
-int rdma_device_judge(const struct rdma_sysfs_port *port, const struct rdma_settings *with,
-                      const struct nic *nic, int *gid, char why[RDMA_WHY_MAX]) {
+/* Whether it works now is another question. */
+static bool may_be_used(const struct rdma_sysfs_port *port, const struct rdma_settings *with,
+                        char why[RDMA_WHY_MAX]) {
   struct rdma_identity identity = rdma_device_identity(port);
   struct rdma_traits traits;
   rdma_quirks_find(&identity, &traits);
-  if (!name_list_has(&with->hcas, port->name, port->port)) {
+  bool is_named = name_list_has(&with->hcas, port->name, port->port);
+  bool has_way = !traits.needs_cm || with->cm != RDMA_CM_NEVER;
+  if (!is_named) {
     snprintf(why, RDMA_WHY_MAX, "NCCL_IB_HCA leaves out %s:%d", port->name, port->port);
-    return -ENOENT;
-  }
-  if (!traits.is_usable) {
+  } else if (!traits.is_usable) {
     snprintf(why, RDMA_WHY_MAX, "%s: %s", port->name, traits.why_not);
-    return -ENOENT;
-  }
-  if (traits.needs_cm && with->cm == RDMA_CM_NEVER) {
+  } else if (!has_way) {
     snprintf(why, RDMA_WHY_MAX, "%s needs librdmacm, and STRATUS_RDMA_CM=off", port->name);
+  }
+  return is_named && traits.is_usable && has_way;
+}
+
+int rdma_device_judge(const struct rdma_sysfs_port *port, const struct rdma_settings *with,
+                      const struct nic *nic, int *gid, char why[RDMA_WHY_MAX]) {
+  if (!may_be_used(port, with, why)) {
     return -ENOENT;
   }
   if (!port->is_active) {
@@ -134,14 +141,18 @@ int rdma_device_judge(const struct rdma_sysfs_port *port, const struct rdma_sett
   return *gid < 0 ? -ENOENT : 0;
 }
 
-/* The port of the NIC, or NULL and why. */
-static const struct rdma_sysfs_port *find_port(const struct nic *nic, int *gid,
+/* The port of the NIC, or NULL and why; *is_there: there is one that may be used when it works. */
+static const struct rdma_sysfs_port *find_port(const struct nic *nic, int *gid, bool *is_there,
                                                char why[RDMA_WHY_MAX]) {
+  *is_there = false;
   unsigned count = rdma_sysfs_list(wish.sysfs_root, ports);
   snprintf(why, RDMA_WHY_MAX, count ? "no HCA belongs to %s" : "there is no HCA", nic->name);
   for (unsigned i = 0; i < count; i++) {
-    if (rdma_sysfs_is_of_nic(wish.sysfs_root, &ports[i], nic) &&
-        rdma_device_judge(&ports[i], &wish.settings, nic, gid, why) == 0) {
+    if (!rdma_sysfs_is_of_nic(wish.sysfs_root, &ports[i], nic)) {
+      continue;
+    }
+    *is_there |= may_be_used(&ports[i], &wish.settings, why);
+    if (rdma_device_judge(&ports[i], &wish.settings, nic, gid, why) == 0) {
       why[0] = '\0';
       return &ports[i];
     }
@@ -315,9 +326,9 @@ static void warn_of_settings(const struct rdma_sysfs_port *port, const struct ni
 }
 
 /* With `opening` held. */
-static struct rdma_device *open_new(const struct nic *nic, char why[RDMA_WHY_MAX]) {
+static struct rdma_device *open_new(const struct nic *nic, bool *is_there, char why[RDMA_WHY_MAX]) {
   int gid = 0;
-  const struct rdma_sysfs_port *port = find_port(nic, &gid, why);
+  const struct rdma_sysfs_port *port = find_port(nic, &gid, is_there, why);
   if (!port) {
     return NULL;
   }
@@ -433,7 +444,7 @@ static struct refusal *find_refusal(const char *nic) {
   return NULL;
 }
 
-static void refuse(const char *nic, const char *why, uint64_t asked_ns) {
+static void refuse(const char *nic, const char *why, bool has_port, uint64_t asked_ns) {
   uint64_t now_ns = clock_now_ns(), pause_ns = REFUSAL_FACTOR * (now_ns - asked_ns);
   pause_ns = pause_ns < REFUSAL_NS ? REFUSAL_NS : pause_ns;
   pause_ns = pause_ns > REFUSAL_MOST_NS ? REFUSAL_MOST_NS : pause_ns;
@@ -444,13 +455,22 @@ static void refuse(const char *nic, const char *why, uint64_t asked_ns) {
   refusal = refusal ? refusal : &refusals[next_refusal++ % REFUSALS_MAX];
   snprintf(refusal->nic, sizeof(refusal->nic), "%s", nic);
   snprintf(refusal->why, sizeof(refusal->why), "%s", why);
+  refusal->has_port = has_port;
   refusal->until_ns = now_ns + pause_ns;
 }
 
 void rdma_device_refuse(const struct nic *nic, const char *why) {
   pthread_mutex_lock(&lock);
-  refuse(nic->name, why, clock_now_ns());
+  refuse(nic->name, why, true, clock_now_ns());
   pthread_mutex_unlock(&lock);
+}
+
+bool rdma_device_may_come(const struct nic *nic) {
+  pthread_mutex_lock(&lock);
+  const struct refusal *refusal = find_refusal(nic->name);
+  bool may_come = refusal && refusal->has_port;
+  pthread_mutex_unlock(&lock);
+  return may_come;
 }
 
 struct rdma_device *rdma_device_find(const struct nic *nic, char why[RDMA_WHY_MAX]) {
@@ -476,17 +496,18 @@ struct rdma_device *rdma_device_open(const struct nic *nic, char why[RDMA_WHY_MA
   struct rdma_device *device = rdma_device_find(nic, why);
   if (!device && !why[0]) {
     uint64_t asked_ns = clock_now_ns();
+    bool is_there;
     pthread_mutex_lock(&lock);
     wish = *configured();
     pthread_mutex_unlock(&lock);
-    device = open_new(nic, why);
+    device = open_new(nic, &is_there, why);
     pthread_mutex_lock(&lock);
     if (device) {
       device->holders = 1;
       device->next = devices;
       devices = device;
     } else {
-      refuse(nic->name, why, asked_ns);
+      refuse(nic->name, why, is_there, asked_ns);
     }
     pthread_mutex_unlock(&lock);
   }

@@ -102,6 +102,8 @@ struct rdma_device *rdma_device_open(const struct nic *nic, char why[RDMA_WHY_MA
 /* The same if it is open already; never blocks. NULL: why is empty unless somebody has looked for
  * it a moment ago, or it is not wanted. */
 struct rdma_device *rdma_device_find(const struct nic *nic, char why[RDMA_WHY_MAX]);
+/* The NIC has an HCA, but when it was asked last that did not work: its port was down, say. */
+bool rdma_device_may_come(const struct nic *nic);
 /* Not asked about again for a while. */
 void rdma_device_refuse(const struct nic *nic, const char *why);
 /* One more holder of what somebody holds. */

@@ -89,6 +89,8 @@ static void retry_later(struct attempt *attempt, int error) {
 }
 
 static int make_connection(struct attempt *attempt, const struct reply *reply) {
+  peering_learn_addresses(&attempt->route, reply,
+                          paths_choose(&attempt->route.paths, 0, attempt->failures));
   /* Both links must be made with the same. After a queue pair that could not be connected the hello
    * asks for none, but the peer may have made its link at the first hello. */
   attempt->hello.target_keys = reply->target_keys < attempt->target_keys

@@ -8,7 +8,6 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/version.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/attempt.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/secret.h"
@@ -34,10 +33,7 @@ static int start(const struct nic *nics, unsigned count, int dscp, uint8_t handl
     error = secret_load();
   }
   if (!error) {
-    for (unsigned i = 0; i < route.remote.count; i++) {
-      route.is_own[i] = tcp_address_is_own(&route.remote.addresses[i]);
-    }
-    paths_find(&route.paths, nics, count, route.remote.addresses, route.remote.count);
+    peering_find_paths(&route);
     error = attempt_start(&route, dscp, &number);
   }
   hash_wipe(route.remote.secret, AUTH_SECRET_BYTES);

@@ -5,8 +5,10 @@
  *     0 u32 magic   4 u16 wire version   6 u8 addresses   7 zero
  *     8 listener[16]    which listener: travels in clear in every hello
  *    24 secret[16]      only here: what a connection proves to know (auth.h)
- *    40 addresses of { u8 family (4, 6), u16 port, u8[4 or 16] address }, without gaps: all 8 that
- * a device may have if they are IPv4, 4 if they are IPv6 120 u64 attempt
+ *    40 addresses (struct address_list of handshake.h)[80]   120 u64 attempt
+ *
+ * All 8 addresses that a device may have have room if they are IPv4, 4 if they are IPv6. Where not
+ * all have, there is one of each family, and the reply to the first hello lists them all.
  *
  * The attempt is the connecting side's own: 0 as the listener wrote it, kept by NCCL between calls.
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: handle_decode, -EPROTO not a stratus
@@ -17,23 +19,21 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "net_plugin/lane/nic.h"
+#include "net_plugin/setup/addresses.h"
 #include "net_plugin/setup/auth.h"
 #include "net_plugin/setup/handshake.h"
 #include "net_plugin/setup/listener.h"
 
-#define HANDLE_ADDRESSES NIC_MAX_FUSED
 enum {
   HANDLE_LISTENER_AT = 8,
   HANDLE_SECRET_AT = HANDLE_LISTENER_AT + TOKEN_BYTES,
   HANDLE_ADDRESSES_AT = HANDLE_SECRET_AT + AUTH_SECRET_BYTES,
-  HANDLE_IPV4_BYTES = 1 + 2 + 4,
-  HANDLE_IPV6_BYTES = 1 + 2 + 16,
   HANDLE_ATTEMPT_AT = HANDLE_BYTES - 8,
+  HANDLE_ROOM = HANDLE_ATTEMPT_AT - HANDLE_ADDRESSES_AT, /* for addresses */
 };
 _Static_assert(HANDLE_ADDRESSES_AT == 40 && HANDLE_ATTEMPT_AT == 120, "NCCL passes 128 bytes on");
-_Static_assert(HANDLE_ADDRESSES_AT + HANDLE_ADDRESSES * HANDLE_IPV4_BYTES <= HANDLE_ATTEMPT_AT &&
-                   HANDLE_ADDRESSES_AT + 4 * HANDLE_IPV6_BYTES <= HANDLE_ATTEMPT_AT,
+_Static_assert(ADDRESSES_MAX *ADDRESS_IPV4_BYTES <= HANDLE_ROOM &&
+                   4 * ADDRESS_IPV6_BYTES <= HANDLE_ROOM,
                "as told above");
 
 struct handle {
@@ -41,10 +41,10 @@ struct handle {
   uint8_t listener[TOKEN_BYTES];
   uint8_t secret[AUTH_SECRET_BYTES];
   unsigned count;
-  struct sockaddr_storage addresses[HANDLE_ADDRESSES];
+  struct sockaddr_storage addresses[ADDRESSES_MAX];
 };
 
-/* How many of the addresses have room: the first ones. */
+/* How many of the addresses it tells. */
 unsigned handle_encode(const struct handle *handle, uint8_t bytes[HANDLE_BYTES]);
 int handle_decode(const uint8_t bytes[HANDLE_BYTES], struct handle *handle);
 

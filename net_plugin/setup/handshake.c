@@ -160,6 +160,8 @@ static void walk_reply(struct cursor *cursor, struct reply *reply) {
   walk_text(cursor, reply->host, HOST_TEXT_BYTES);
   walk_text(cursor, reply->nic, NIC_TEXT_BYTES);
   walk_decision(cursor, &reply->decision);
+  walk(cursor, &reply->addresses.count, sizeof reply->addresses.count);
+  walk(cursor, reply->addresses.bytes, sizeof reply->addresses.bytes);
   cursor->at = start + REPLY_MAC_AT;
   walk(cursor, reply->mac, MAC_BYTES);
 }
@@ -271,6 +273,34 @@ int proof_decode(const uint8_t bytes[PROOF_BYTES], struct proof *proof) {
   return error;
 }
 
+size_t address_bytes(unsigned family) {
+  return family == 4 ? ADDRESS_IPV4_BYTES : family == 6 ? ADDRESS_IPV6_BYTES : 0;
+}
+
+bool addresses_are_valid(const uint8_t *bytes, size_t room, unsigned count) {
+  size_t at = 0;
+  if (count > ADDRESSES_MAX) {
+    return false;
+  }
+  for (unsigned i = 0; i < count; i++) {
+    size_t taken = at < room ? address_bytes(bytes[at]) : 0;
+    if (taken == 0 || taken > room - at) {
+      return false;
+    }
+    at += taken;
+  }
+  while (at < room && bytes[at] == 0) {
+    at++;
+  }
+  return at == room;
+}
+
+static bool is_list_valid(const struct reply *reply) {
+  const struct address_list *list = &reply->addresses;
+  return (list->count == 0 || reply->status == REPLY_ACCEPTED) &&
+         addresses_are_valid(list->bytes, sizeof list->bytes, list->count);
+}
+
 int reply_decode(const uint8_t bytes[REPLY_BYTES], struct reply *reply) {
   memset(reply, 0, sizeof *reply);
   int error = check_whole(bytes, HANDSHAKE_REPLY, &reply->wire_version, reply->version);
@@ -282,6 +312,7 @@ int reply_decode(const uint8_t bytes[REPLY_BYTES], struct reply *reply) {
       reply->status < REPLY_STATUS_END && reply->has_secret <= 1 && reply->has_checksums <= 1 &&
       reply->cipher < LANE_CIPHERS && reply->target_keys <= WIRE_TARGET_KEYS &&
       is_queue_valid(&reply->queue) && (reply->cm_port == 0 || reply->queue.number != 0) &&
+      is_list_valid(reply) &&
       (reply->status != REPLY_ACCEPTED ||
        (reply->lanes >= 1 && reply->lanes <= WIRE_MAX_LANES &&
         reply->eager_bytes <= WIRE_MAX_CHUNK_BYTES && reply->eager_slots <= LINK_WINDOW / 2));

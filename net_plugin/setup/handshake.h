@@ -27,19 +27,23 @@
 
 #include "net_plugin/lane/rdma/rdma_facts.h"
 
-#define HANDSHAKE_WIRE_VERSION 4
+#define HANDSHAKE_WIRE_VERSION 5
 #define HANDSHAKE_PREFIX_BYTES 24
 #define HELLO_BYTES 224
 #define CHALLENGE_BYTES 64
 #define PROOF_BYTES 128
-#define REPLY_BYTES 224
-#define REPLY_MAC_AT 188 /* before the checksum, at the end */
-#define HANDSHAKE_MAX_BYTES 224
+#define REPLY_BYTES 376
+#define REPLY_MAC_AT 340 /* before the checksum, at the end */
+#define HANDSHAKE_MAX_BYTES 376
 #define QUEUE_BYTES 36 /* facts of a queue pair */
 #define TOKEN_BYTES 16
 #define NONCE_BYTES 32
 #define MAC_BYTES 32
 #define VERSION_TEXT_BYTES 16
+#define ADDRESSES_MAX 8
+#define ADDRESS_IPV4_BYTES (1 + 2 + 4)
+#define ADDRESS_IPV6_BYTES (1 + 2 + 16)
+#define ADDRESSES_BYTES (ADDRESSES_MAX * ADDRESS_IPV6_BYTES) /* room for any */
 #define HOST_TEXT_BYTES 64
 #define NIC_TEXT_BYTES 16
 
@@ -59,6 +63,13 @@ enum handshake_kind {
 struct decision {
   uint16_t version; /* PROFILE_DECISION_VERSION */
   uint64_t hash, profile;
+};
+
+/* Where a listener is reached, see addresses.h: { u8 family (4, 6), u16 port, u8[4 or 16] address
+ * }, port and address in network order; one after the other without gaps, then zeros. */
+struct address_list {
+  uint8_t count;
+  uint8_t bytes[ADDRESSES_BYTES];
 };
 
 struct hello {
@@ -129,6 +140,8 @@ struct reply {
   char host[HOST_TEXT_BYTES];
   char nic[NIC_TEXT_BYTES];
   struct decision decision; /* of the listening side; for messages */
+  /* The listener's, all of them; only if a first hello is accepted, and the handle has no room. */
+  struct address_list addresses;
   uint8_t mac[MAC_BYTES]; /* zero for REPLY_OTHER_VERSION and REPLY_UNKNOWN: no key to make it of */
 };
 
@@ -152,6 +165,11 @@ int proof_decode(const uint8_t bytes[PROOF_BYTES], struct proof *proof);
 int reply_decode(const uint8_t bytes[REPLY_BYTES], struct reply *reply);
 /* Does a reply of this status carry a mac? */
 bool reply_has_mac(unsigned status);
+
+/* What an address of this family, 4 or 6, takes; 0: there is no such family. */
+size_t address_bytes(unsigned family);
+/* Are these bytes so many addresses, and zeros up to the end of the room? */
+bool addresses_are_valid(const uint8_t *bytes, size_t room, unsigned count);
 
 /* For messages: "there is no such listener..." */
 const char *reply_status_text(unsigned status);

@@ -24,6 +24,7 @@
 struct listener {
   struct engine *engine;
   uint8_t id[TOKEN_BYTES], secret[AUTH_SECRET_BYTES];
+  struct address_list addresses; /* those of the handle and the others; none: the handle has all */
   struct connection *pending[MAX_PENDING];
   unsigned pending_count;
   int error; /* what accept returns when nothing is pending */
@@ -42,7 +43,7 @@ static int fill_handle(struct listener *listener, const struct nic *nics, unsign
   memcpy(handle->listener, listener->id, TOKEN_BYTES);
   memcpy(handle->secret, listener->secret, AUTH_SECRET_BYTES);
   int error = -EADDRNOTAVAIL;
-  for (unsigned i = 0; i < count && handle->count < HANDLE_ADDRESSES; i++) {
+  for (unsigned i = 0; i < count && handle->count < ADDRESSES_MAX; i++) {
     error = port_address(listener->engine, &nics[i], &handle->addresses[handle->count]);
     handle->count += error == 0;
   }
@@ -51,14 +52,21 @@ static int fill_handle(struct listener *listener, const struct nic *nics, unsign
 
 /* Makes the listener known to this engine. */
 static int join(struct listener *listener, struct engine *engine, const struct nic *nics,
-                unsigned count, struct handle *handle) {
+                unsigned count, uint8_t bytes[HANDLE_BYTES]) {
+  struct handle handle;
+  struct address_list *addresses = &listener->addresses;
   listener->engine = engine;
   engine_lock(engine);
-  int error = fill_handle(listener, nics, count, handle);
+  int error = fill_handle(listener, nics, count, &handle);
   if (!error) {
+    if (handle_encode(&handle, bytes) < handle.count) {
+      addresses->count = (uint8_t)handle.count;
+      addresses_pack(handle.addresses, handle.count, addresses->bytes, ADDRESSES_BYTES);
+    }
     list_push_back(&engine_lists(engine)->listeners, &listener->node);
   }
   engine_unlock(engine);
+  hash_wipe(&handle, sizeof handle);
   return error;
 }
 
@@ -83,25 +91,17 @@ int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_B
     error = -EIO;
     LOG_WARN("cannot draw a random secret: %s", strerror(errno));
   }
-  struct handle handle;
   if (!error) {
-    error = join(listener, engine, nics, count, &handle);
+    error = join(listener, engine, nics, count, bytes);
     if (error && engine_first(engine) != engine) {
       /* The first has ports already: STRATUS_PORT_RANGE may have none for this one. */
-      error = join(listener, engine_first(engine), nics, count, &handle);
+      error = join(listener, engine_first(engine), nics, count, bytes);
     }
   }
   if (error) {
     listener_free(listener);
     return error;
   }
-  unsigned told = handle_encode(&handle, bytes);
-  if (told < handle.count) {
-    LOG_INFO(
-        "peers are told %u of the %u addresses of %s's device: more have no room in NCCL's handle",
-        told, handle.count, nics[0].name);
-  }
-  hash_wipe(&handle, sizeof handle);
   *result = listener;
   return 0;
 }
@@ -145,6 +145,10 @@ struct listener *listener_find(struct engine *engine, const uint8_t id[TOKEN_BYT
 
 const uint8_t *listener_secret(const struct listener *listener) {
   return listener->secret;
+}
+
+const struct address_list *listener_addresses(const struct listener *listener) {
+  return &listener->addresses;
 }
 
 void listener_connection_made(struct listener *listener, struct connection *connection) {

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "net_plugin/lane/tcp/tcp_socket.h"
 
@@ -13,7 +14,7 @@ struct pairing {
   const struct sockaddr_storage *addresses;
   unsigned nic_count, address_count;
   bool is_any_family; /* none fits any */
-  unsigned nic_paths[NIC_MAX_FUSED], address_paths[HANDLE_ADDRESSES];
+  unsigned nic_paths[NIC_MAX_FUSED], address_paths[ADDRESSES_MAX];
 };
 
 static bool is_possible(const struct pairing *pairing, unsigned nic, unsigned address) {
@@ -61,6 +62,22 @@ static void find_homes(struct pairing *pairing, struct paths *paths) {
   paths->home_count = paths->count;
 }
 
+/* In their order otherwise. */
+static void put_near_ones_first(const struct pairing *pairing, struct paths *paths) {
+  struct path homes[NIC_MAX_FUSED * ADDRESSES_MAX];
+  unsigned count = 0;
+  for (int is_near = 1; is_near >= 0; is_near--) {
+    for (unsigned i = 0; i < paths->home_count; i++) {
+      struct path path = paths->list[i];
+      if (tcp_address_is_near(&pairing->addresses[path.address], &pairing->nics[path.nic]) ==
+          is_near) {
+        homes[count++] = path;
+      }
+    }
+  }
+  memcpy(paths->list, homes, count * sizeof homes[0]);
+}
+
 static bool is_listed(const struct paths *paths, unsigned nic, unsigned address) {
   for (unsigned i = 0; i < paths->count; i++) {
     if (paths->list[i].nic == nic && paths->list[i].address == address) {
@@ -81,11 +98,21 @@ void paths_find(struct paths *paths, const struct nic *nics, unsigned nic_count,
     pairing.is_any_family = true;
     find_homes(&pairing, paths);
   }
+  put_near_ones_first(&pairing, paths);
   for (unsigned nic = 0; nic < nic_count; nic++) {
     for (unsigned address = 0; address < address_count; address++) {
       if (is_possible(&pairing, nic, address) && !is_listed(paths, nic, address)) {
         add(&pairing, paths, nic, address);
       }
+    }
+  }
+}
+
+void paths_lead_with(struct paths *paths, struct path path) {
+  for (unsigned i = 1; i < paths->home_count; i++) {
+    if (paths->list[i].nic == path.nic && paths->list[i].address == path.address) {
+      paths->list[i] = paths->list[0];
+      paths->list[0] = path;
     }
   }
 }

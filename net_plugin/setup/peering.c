@@ -49,6 +49,7 @@ struct peering {
   bool is_sender;
   struct hello hello; /* lane and epoch are filled in per dial */
   struct auth_keys keys;
+  struct address_list addresses; /* receiver: see peering_set_addresses */
   struct peering_route route;
   uint64_t up;         /* sender: lanes that are not being dialled, as far as is known here */
   uint64_t refused_ns; /* sender: since when every dial is refused; 0: not so */
@@ -63,6 +64,31 @@ void peering_name(char name[CONNECTION_NAME_BYTES], const char *host,
   char text[TCP_ADDRESS_TEXT];
   snprintf(name, CONNECTION_NAME_BYTES, "%.60s (%s, %.15s)", host, tcp_address_text(address, text),
            nic);
+}
+
+void peering_find_paths(struct peering_route *route) {
+  const struct handle *remote = &route->remote;
+  for (unsigned i = 0; i < remote->count; i++) {
+    route->is_own[i] = tcp_address_is_own(&remote->addresses[i]);
+  }
+  paths_find(&route->paths, route->nics, route->nic_count, remote->addresses, remote->count);
+}
+
+void peering_learn_addresses(struct peering_route *route, const struct reply *reply,
+                             struct path taken) {
+  struct sockaddr_storage address = route->remote.addresses[taken.address], all[ADDRESSES_MAX];
+  unsigned count = addresses_of_reply(reply, all);
+  if (count == 0) {
+    return;
+  }
+  route->remote.count = count;
+  memcpy(route->remote.addresses, all, count * sizeof all[0]);
+  peering_find_paths(route);
+  for (unsigned i = 0; i < count; i++) {
+    if (memcmp(&all[i], &address, sizeof address) == 0) {
+      paths_lead_with(&route->paths, (struct path){ taken.nic, (uint8_t)i });
+    }
+  }
 }
 
 void peering_choose(const struct peering_route *route, unsigned lane, unsigned turn,
@@ -291,6 +317,16 @@ struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BY
     }
   }
   return found;
+}
+
+void peering_set_addresses(struct connection *connection, const struct address_list *addresses) {
+  struct peering *peering = connection_setup_data(connection);
+  peering->addresses = *addresses;
+}
+
+const struct address_list *peering_addresses(const struct connection *connection) {
+  const struct peering *peering = connection_setup_data(connection);
+  return &peering->addresses;
 }
 
 const struct auth_keys *peering_keys(const struct connection *connection) {

@@ -18,9 +18,16 @@ struct peering_route {
   struct nic nics[NIC_MAX_FUSED];
   unsigned nic_count;
   struct handle remote;
-  bool is_own[HANDLE_ADDRESSES]; /* the address is one of this host's */
-  struct paths paths;            /* between them */
+  bool is_own[ADDRESSES_MAX]; /* the address is one of this host's */
+  struct paths paths;         /* between them */
 };
+
+/* Finds the paths between its NICs and the addresses of its handle. */
+void peering_find_paths(struct peering_route *route);
+/* A reply listed all addresses of the peer: finds the paths anew. The first lane has taken this one
+ * of those that there were, and keeps it, if it is no detour. */
+void peering_learn_addresses(struct peering_route *route, const struct reply *reply,
+                             struct path taken);
 
 /* Makes the connection of an agreed handshake. route: sender only, else NULL. Its
  * first lane is not open yet. */
@@ -30,6 +37,9 @@ int peering_new(struct engine *engine, const struct connection_config *config,
 
 /* The receiving connection with this identity, or NULL. */
 struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]);
+/* What the reply to its first hello lists, should that hello come once more. Receiver only. */
+void peering_set_addresses(struct connection *connection, const struct address_list *addresses);
+const struct address_list *peering_addresses(const struct connection *connection);
 /* What all its lanes are opened with. */
 const struct auth_keys *peering_keys(const struct connection *connection);
 

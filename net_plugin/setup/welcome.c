@@ -225,6 +225,9 @@ static void decide(struct engine *engine, const struct nic *nic, const struct he
     /* An earlier hello made it, maybe with more keys than this one asks for: its link speaks of
      * targets. */
     reply->target_keys = (uint8_t)connection_target_keys(host->connection);
+    if (hello->is_first) {
+      reply->addresses = *peering_addresses(host->connection);
+    }
     return;
   }
   if (!agree_on_decisions(hello, from, host, reply)) {
@@ -235,7 +238,10 @@ static void decide(struct engine *engine, const struct nic *nic, const struct he
     reply->status = REPLY_NO_RESOURCES;
     host->connection = NULL;
     LOG_WARN("cannot accept a connection from %s: out of memory", hello->host);
+    return;
   }
+  reply->addresses = *listener_addresses(host->listener);
+  peering_set_addresses(host->connection, &reply->addresses);
 }
 
 /* The guest's queue pair is connected now, or when librdmacm brings it. */

@@ -8,6 +8,7 @@
 #include "net_plugin/link/link.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/handshake.h"
+#include "net_plugin/setup/paths.h"
 #include "tests/fuzz/fuzz.h"
 
 /* It goes into logs: terminated, without control characters. */
@@ -71,6 +72,39 @@ static void try_challenge_and_proof(const uint8_t bytes[PROOF_BYTES]) {
   }
 }
 
+static void check_families(const struct sockaddr_storage *addresses, unsigned count) {
+  for (unsigned i = 0; i < count; i++) {
+    int family = addresses[i].ss_family;
+    FUZZ_CHECK(family == AF_INET || family == AF_INET6);
+  }
+}
+
+/* Whatever a reply lists: it is the bytes that it was made of, and has paths for NICs of both
+ * families, each with an address that there is. */
+static void try_learned(const struct reply *reply) {
+  struct sockaddr_storage list[ADDRESSES_MAX];
+  uint8_t bytes[ADDRESSES_BYTES];
+  unsigned count = addresses_of_reply(reply, list);
+  FUZZ_CHECK(count == reply->addresses.count && count <= ADDRESSES_MAX);
+  FUZZ_CHECK(count == 0 || reply->status == REPLY_ACCEPTED);
+  check_families(list, count);
+  addresses_pack(list, count, bytes, sizeof bytes);
+  FUZZ_CHECK(memcmp(bytes, reply->addresses.bytes, sizeof bytes) == 0);
+  if (count > 0) {
+    struct nic nics[3] = { { .prefix_bits = 24 }, { .prefix_bits = 64 }, { .prefix_bits = 64 } };
+    struct paths paths;
+    nics[0].address.ss_family = AF_INET;
+    nics[1].address = list[0];
+    nics[2].address.ss_family = AF_INET6;
+    paths_find(&paths, nics, 3, list, count);
+    FUZZ_CHECK(paths.home_count >= 1 && paths.home_count <= paths.count);
+    FUZZ_CHECK(paths.count <= 3 * count);
+    for (unsigned i = 0; i < paths.count; i++) {
+      FUZZ_CHECK(paths.list[i].nic < 3 && paths.list[i].address < count);
+    }
+  }
+}
+
 static void try_reply(const uint8_t bytes[REPLY_BYTES]) {
   struct reply reply, again;
   uint8_t encoded[REPLY_BYTES], twice[REPLY_BYTES];
@@ -82,6 +116,7 @@ static void try_reply(const uint8_t bytes[REPLY_BYTES]) {
              (reply.lanes >= 1 && reply.lanes <= WIRE_MAX_LANES &&
               reply.eager_bytes <= WIRE_MAX_CHUNK_BYTES && reply.eager_slots <= LINK_WINDOW / 2));
   FUZZ_CHECK(reply_status_text(reply.status)[0] != '\0');
+  try_learned(&reply);
   check_text(reply.version, sizeof reply.version);
   check_text(reply.host, sizeof reply.host);
   check_text(reply.nic, sizeof reply.nic);
@@ -97,12 +132,9 @@ static void try_handle(const uint8_t bytes[HANDLE_BYTES]) {
   if (handle_decode(bytes, &handle) != 0) {
     return;
   }
-  FUZZ_CHECK(handle.count >= 1 && handle.count <= HANDLE_ADDRESSES);
-  for (unsigned i = 0; i < handle.count; i++) {
-    int family = handle.addresses[i].ss_family;
-    FUZZ_CHECK(family == AF_INET || family == AF_INET6);
-  }
-  handle_encode(&handle, encoded);
+  FUZZ_CHECK(handle.count >= 1 && handle.count <= ADDRESSES_MAX);
+  check_families(handle.addresses, handle.count);
+  FUZZ_CHECK(handle_encode(&handle, encoded) == handle.count);
   FUZZ_CHECK(handle_decode(encoded, &again) == 0);
   handle_encode(&again, twice);
   FUZZ_CHECK(memcmp(encoded, twice, HANDLE_BYTES) == 0);

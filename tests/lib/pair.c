@@ -33,12 +33,17 @@ static void breathe(void) {
 
 struct pair pair_connect(const struct nic *nic, uint8_t handle[HANDLE_BYTES],
                          struct listener *listener) {
+  return pair_connect_nics(nic, 1, handle, listener);
+}
+
+struct pair pair_connect_nics(const struct nic *nics, unsigned count, uint8_t handle[HANDLE_BYTES],
+                              struct listener *listener) {
   struct pair pair = { NULL, NULL };
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   while (!pair.sender || !pair.receiver) {
     assert_true(clock_now_ns() < until_ns);
     if (!pair.sender) {
-      assert_int_equal(connector_connect(nic, 1, -1, handle, &pair.sender), 0);
+      assert_int_equal(connector_connect(nics, count, -1, handle, &pair.sender), 0);
     }
     if (!pair.receiver) {
       assert_int_equal(listener_accept(listener, &pair.receiver), 0);

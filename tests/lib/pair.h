@@ -23,6 +23,8 @@ void pair_close(struct pair pair);
 /* Connects by this handle, which the test may have changed. */
 struct pair pair_connect(const struct nic *nic, uint8_t handle[HANDLE_BYTES],
                          struct listener *listener);
+struct pair pair_connect_nics(const struct nic *nics, unsigned count, uint8_t handle[HANDLE_BYTES],
+                              struct listener *listener);
 
 /* Sends `count` messages of these sizes in turn and checks each byte. disturb, if not NULL, is
  * called whenever another one has arrived. */

@@ -275,9 +275,9 @@ static void handle_comes_back(void **state) {
 static void many_addresses_come_back(void **state) {
   (void)state;
   uint8_t bytes[HANDLE_BYTES];
-  for (unsigned ipv4 = 0; ipv4 <= HANDLE_ADDRESSES; ipv4++) {
-    struct handle got, handle = { .count = HANDLE_ADDRESSES };
-    for (unsigned i = 0; i < HANDLE_ADDRESSES; i++) {
+  for (unsigned ipv4 = 0; ipv4 <= ADDRESSES_MAX; ipv4++) {
+    struct handle got, handle = { .count = ADDRESSES_MAX };
+    for (unsigned i = 0; i < ADDRESSES_MAX; i++) {
       struct sockaddr_in *in = (struct sockaddr_in *)&handle.addresses[i];
       struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&handle.addresses[i];
       if (i < ipv4) {
@@ -291,7 +291,7 @@ static void many_addresses_come_back(void **state) {
       }
     }
     unsigned fitting = ipv4;
-    for (unsigned used = ipv4 * 7; fitting < HANDLE_ADDRESSES && used + 19 <= 80; used += 19) {
+    for (unsigned used = ipv4 * 7; fitting < ADDRESSES_MAX && used + 19 <= 80; used += 19) {
       fitting++;
     }
     assert_int_equal(handle_encode(&handle, bytes), fitting);
@@ -309,7 +309,7 @@ static void foreign_handles_are_refused(void **state) {
   handle.addresses[0].ss_family = AF_INET;
   uint8_t bytes[HANDLE_BYTES];
   handle_encode(&handle, bytes);
-  bytes[6] = HANDLE_ADDRESSES + 1;
+  bytes[6] = ADDRESSES_MAX + 1;
   assert_int_equal(handle_decode(bytes, &got), -EPROTO);
   bytes[6] = 2; /* there is one */
   assert_int_equal(handle_decode(bytes, &got), -EPROTO);

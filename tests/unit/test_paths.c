@@ -35,7 +35,7 @@ static struct sockaddr_storage address(const char *text) {
 static const char *find(const char *nics_text, const char *addresses_text) {
   static char text[1024];
   struct nic nics[NIC_MAX_FUSED] = { 0 };
-  struct sockaddr_storage addresses[HANDLE_ADDRESSES];
+  struct sockaddr_storage addresses[ADDRESSES_MAX];
   unsigned nic_count = 0, address_count = 0;
   char copy[512], *save;
   snprintf(copy, sizeof copy, "%s", nics_text);
@@ -87,12 +87,20 @@ static void elsewhere_the_order_counts(void **context) {
 
 static void unequal_counts_leave_nobody_out(void **context) {
   (void)context;
-  assert_string_equal(find("10.0.0.1/24 10.0.1.1/24", "10.0.1.2"), "0-0 1-0");
+  assert_string_equal(find("10.0.0.1/24 10.0.0.2/24", "10.0.0.3"), "0-0 1-0");
   assert_string_equal(find("10.0.1.1/24", "10.0.0.2 10.0.1.2"), "0-1 0-0");
   assert_string_equal(find("10.0.0.1/24 10.0.0.2/24 10.0.0.3/24", "10.0.0.4 10.0.0.5"),
                       "0-0 1-1 2-0 | 0-1 1-0 2-1");
   assert_string_equal(find("10.0.0.1/24 10.0.1.1/24", "10.0.1.2 10.0.1.3 10.0.0.2"),
                       "0-2 1-1 1-0 | 0-0 0-1 1-2");
+}
+
+/* The first lane of a connection is dialled there, and nothing else is until it is up. */
+static void what_is_near_comes_first(void **context) {
+  (void)context;
+  assert_string_equal(find("10.0.0.1/24 10.0.1.1/24", "10.0.1.2"), "1-0 0-0");
+  assert_string_equal(find("10.0.0.1/24 10.0.1.1/24 10.0.2.1/24", "10.0.2.2 10.0.1.2"),
+                      "1-1 2-0 0-0 | 0-1 1-0 2-1");
 }
 
 static void eight_nics_have_a_path_each(void **context) {
@@ -135,6 +143,23 @@ static void lanes_go_round_and_turns_reach_every_path(void **context) {
   assert_int_equal(lanes_of_nic[1], 8);
 }
 
+static void a_path_that_is_taken_is_the_first(void **context) {
+  (void)context;
+  struct nic nics[2] = { { .address = address("10.0.0.1") }, { .address = address("10.0.1.1") } };
+  struct sockaddr_storage peers[2] = { address("10.0.0.2"), address("10.0.1.2") };
+  struct paths paths;
+  paths_find(&paths, nics, 2, peers, 2);
+  paths_lead_with(&paths, (struct path){ 1, 1 });
+  assert_int_equal(paths_choose(&paths, 0, 0).nic, 1);
+  assert_int_equal(paths_choose(&paths, 1, 0).nic, 0);
+  /* No home path: lane 0 goes home when it is dialled again. */
+  paths_lead_with(&paths, (struct path){ 0, 1 });
+  assert_int_equal(paths_choose(&paths, 0, 0).nic, 1);
+  assert_int_equal(paths_choose(&paths, 0, 0).address, 1);
+  assert_int_equal(paths.home_count, 2);
+  assert_int_equal(paths.count, 4);
+}
+
 static void near_is_what_the_netmask_says(void **context) {
   (void)context;
   struct nic nic = { .address = address("10.0.5.1"), .prefix_bits = 22 };
@@ -153,9 +178,11 @@ int main(void) {
     cmocka_unit_test(rails_are_found_by_their_subnets),
     cmocka_unit_test(elsewhere_the_order_counts),
     cmocka_unit_test(unequal_counts_leave_nobody_out),
+    cmocka_unit_test(what_is_near_comes_first),
     cmocka_unit_test(eight_nics_have_a_path_each),
     cmocka_unit_test(families_do_not_mix),
     cmocka_unit_test(lanes_go_round_and_turns_reach_every_path),
+    cmocka_unit_test(a_path_that_is_taken_is_the_first),
     cmocka_unit_test(near_is_what_the_netmask_says),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* addresses: as bytes, in a handle that has no room for all, in the reply that lists them; and that
+ * devices of many NICs use every one. */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/param.h"
+#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/setup/handle.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/unit.h"
+
+/* One address for each letter of the text, '4' or '6', all different. */
+static unsigned make_list(const char *families, struct sockaddr_storage *list) {
+  unsigned count = 0;
+  for (; families[count]; count++) {
+    struct sockaddr_in *in = (struct sockaddr_in *)&list[count];
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&list[count];
+    memset(&list[count], 0, sizeof list[count]);
+    if (families[count] == '6') {
+      in6->sin6_family = AF_INET6;
+      in6->sin6_port = htons((uint16_t)(40000 + count));
+      memset(&in6->sin6_addr, (int)(0xe0 + count), sizeof in6->sin6_addr);
+    } else {
+      in->sin_family = AF_INET;
+      in->sin_port = htons((uint16_t)(40000 + count));
+      in->sin_addr.s_addr = htonl(0x0a4d0001 + (count << 8));
+    }
+  }
+  return count;
+}
+
+static void they_come_back_from_just_the_room_they_take(void **state) {
+  (void)state;
+  static const struct {
+    const char *families;
+    size_t bytes;
+  } cases[] = { { "", 0 },         { "4", 7 },         { "6", 19 },         { "46", 26 },
+                { "666666", 114 }, { "44444444", 56 }, { "66666444", 116 }, { "66666666", 152 } };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct sockaddr_storage list[ADDRESSES_MAX], got[ADDRESSES_MAX];
+    uint8_t bytes[ADDRESSES_BYTES + 1];
+    size_t taken = cases[i].bytes;
+    unsigned count = make_list(cases[i].families, list);
+    memset(bytes, 0xff, sizeof bytes);
+    addresses_pack(list, count, bytes, taken);
+    assert_int_equal(bytes[taken], 0xff);
+    assert_int_equal(addresses_unpack(bytes, taken, count, got), 0);
+    assert_memory_equal(got, list, count * sizeof list[0]);
+    if (taken > 0) {
+      assert_int_equal(addresses_unpack(bytes, taken - 1, count, got), -EPROTO);
+      assert_int_equal(addresses_unpack(bytes, taken, count - 1, got), -EPROTO);
+    }
+    /* Zeros behind them are fine, nothing else, and no count that counts them. */
+    addresses_pack(list, count, bytes, ADDRESSES_BYTES);
+    assert_int_equal(addresses_unpack(bytes, ADDRESSES_BYTES, count, got), 0);
+    assert_int_equal(addresses_unpack(bytes, ADDRESSES_BYTES, count + 1, got), -EPROTO);
+    bytes[ADDRESSES_BYTES - 1] ^= 1;
+    assert_int_equal(addresses_unpack(bytes, ADDRESSES_BYTES, count, got),
+                     taken == ADDRESSES_BYTES ? 0 : -EPROTO);
+  }
+}
+
+static void strange_families_and_counts_are_refused(void **state) {
+  (void)state;
+  struct sockaddr_storage list[ADDRESSES_MAX], got[ADDRESSES_MAX];
+  uint8_t bytes[ADDRESSES_BYTES + 7];
+  unsigned count = make_list("44444444", list);
+  addresses_pack(list, count, bytes, sizeof bytes);
+  for (unsigned family = 0; family < 256; family++) {
+    bytes[7] = (uint8_t)family;
+    /* As IPv6 it would take the next ones' bytes, whose families then are none. */
+    assert_int_equal(addresses_unpack(bytes, sizeof bytes, count, got), family == 4 ? 0 : -EPROTO);
+  }
+  bytes[7] = bytes[56] = 4;
+  for (unsigned more = 9; more < 256; more++) {
+    assert_int_equal(addresses_unpack(bytes, sizeof bytes, more, got), -EPROTO);
+  }
+}
+
+/* In their order; whoever talks one family finds one to dial. */
+static void a_handle_tells_of_each_family(void **state) {
+  (void)state;
+  static const struct {
+    const char *all, *told;
+  } cases[] = { { "4", "0" },           { "44444444", "01234567" }, { "6666", "0123" },
+                { "66666", "0123" },    { "66666664", "0127" },     { "66664444", "012456" },
+                { "46666666", "0123" }, { "44444446", "01234567" }, { "64646464", "012345" } };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct handle handle = { .count = 0 }, got;
+    uint8_t bytes[HANDLE_BYTES];
+    handle.count = make_list(cases[i].all, handle.addresses);
+    assert_int_equal(handle_encode(&handle, bytes), strlen(cases[i].told));
+    assert_int_equal(handle_decode(bytes, &got), 0);
+    assert_int_equal(got.count, strlen(cases[i].told));
+    for (unsigned k = 0; k < got.count; k++) {
+      assert_memory_equal(&got.addresses[k], &handle.addresses[cases[i].told[k] - '0'],
+                          sizeof got.addresses[k]);
+    }
+  }
+}
+
+static struct reply sample_reply(const char *families) {
+  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .lanes = 8 };
+  struct sockaddr_storage list[ADDRESSES_MAX];
+  reply.addresses.count = (uint8_t)make_list(families, list);
+  addresses_pack(list, reply.addresses.count, reply.addresses.bytes, ADDRESSES_BYTES);
+  return reply;
+}
+
+static void a_reply_brings_all_of_them(void **state) {
+  (void)state;
+  struct sockaddr_storage list[ADDRESSES_MAX], got_list[ADDRESSES_MAX];
+  struct reply got, reply = sample_reply("66666644");
+  uint8_t bytes[REPLY_BYTES];
+  make_list("66666644", list);
+  reply_encode(&reply, bytes);
+  assert_int_equal(reply_decode(bytes, &got), 0);
+  assert_int_equal(addresses_of_reply(&got, got_list), 8);
+  assert_memory_equal(got_list, list, sizeof list);
+  reply = sample_reply("");
+  reply_encode(&reply, bytes);
+  assert_int_equal(reply_decode(bytes, &got), 0);
+  assert_int_equal(addresses_of_reply(&got, got_list), 0);
+}
+
+static void assert_refused(const struct reply *reply) {
+  struct reply got;
+  uint8_t bytes[REPLY_BYTES];
+  reply_encode(reply, bytes);
+  assert_int_equal(reply_decode(bytes, &got), -EINVAL);
+}
+
+static void a_reply_with_a_bad_list_is_refused(void **state) {
+  (void)state;
+  for (unsigned count = 0; count < 256; count++) {
+    struct reply reply = sample_reply("666666");
+    reply.addresses.count = (uint8_t)count;
+    if (count != 6) {
+      assert_refused(&reply);
+    }
+  }
+  struct reply reply = sample_reply("666666");
+  reply.addresses.bytes[19] = 5;
+  assert_refused(&reply);
+  reply = sample_reply("666666");
+  reply.addresses.bytes[ADDRESSES_BYTES - 1] = 1;
+  assert_refused(&reply);
+  reply = sample_reply("666666");
+  reply.status = REPLY_REFUSED; /* nothing is learned from a refusal */
+  assert_refused(&reply);
+}
+
+/* ---- devices ---- */
+
+/* NICs by name only: all are the loopback interface. */
+static unsigned make_nics(const char *families, struct nic *nics) {
+  unsigned count = 0;
+  for (; families[count]; count++) {
+    nics[count] = pair_loopback(families[count] == '6' ? AF_INET6 : AF_INET);
+    snprintf(nics[count].name, sizeof nics[count].name, "nic%u", count);
+  }
+  return count;
+}
+
+static unsigned port_of(const struct sockaddr_storage *address) {
+  return ntohs(address->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)address)->sin6_port
+                                              : ((const struct sockaddr_in *)address)->sin_port);
+}
+
+/* How many of this process's ports are listened on, and how many of them somebody is connected to.
+ */
+static void count_ports(unsigned *listening, unsigned *reached) {
+  static bool is_listened[65536], is_reached[65536];
+  memset(is_listened, 0, sizeof is_listened);
+  memset(is_reached, 0, sizeof is_reached);
+  DIR *fds = opendir("/proc/self/fd");
+  assert_non_null(fds);
+  for (struct dirent *entry; (entry = readdir(fds));) {
+    struct sockaddr_storage address;
+    socklen_t bytes = sizeof address, int_bytes = sizeof(int);
+    int fd = atoi(entry->d_name), is_listener = 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listener, &int_bytes) != 0) {
+      continue;
+    }
+    if (is_listener && getsockname(fd, (struct sockaddr *)&address, &bytes) == 0) {
+      is_listened[port_of(&address)] = true;
+    } else if (getpeername(fd, (struct sockaddr *)&address, &bytes) == 0) {
+      is_reached[port_of(&address)] = true;
+    }
+  }
+  closedir(fds);
+  *listening = *reached = 0;
+  for (unsigned port = 1; port < 65536; port++) {
+    *listening += is_listened[port];
+    *reached += is_listened[port] && is_reached[port];
+  }
+}
+
+/* Connects them and sends messages until each of the peer's NICs has a flow. */
+static void all_are_used(const char *ours, const char *theirs) {
+  static const size_t sizes[] = { 1048576 };
+  struct nic from[ADDRESSES_MAX], to[ADDRESSES_MAX];
+  unsigned from_count = make_nics(ours, from), to_count = make_nics(theirs, to);
+  uint8_t handle[HANDLE_BYTES];
+  struct listener *listener;
+  assert_int_equal(listener_open(to, to_count, handle, &listener), 0);
+  struct pair pair = pair_connect_nics(from, from_count, handle, listener);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  unsigned listening, reached;
+  do {
+    assert_true(clock_now_ns() < until_ns);
+    pair_exchange(pair, sizes, 1, 16, NULL);
+    count_ports(&listening, &reached);
+    assert_int_equal(listening, to_count);
+  } while (reached < to_count);
+  pair_close(pair);
+  listener_close(listener);
+  setup_stop();
+}
+
+static void every_nic_of_a_device_is_used(void **state) {
+  (void)state;
+  all_are_used("666666", "666666");
+  all_are_used("66666666", "66666666");
+  all_are_used("6", "66666666");
+  all_are_used("44444444", "44444444");
+}
+
+static void families_may_be_mixed(void **state) {
+  (void)state;
+  all_are_used("66666444", "66666444");
+  all_are_used("46", "66666664");
+}
+
+/* ---- the handshake, spoken by hand ---- */
+
+struct caller {
+  struct hello hello;
+  struct auth_keys keys;
+  struct sockaddr_storage to;
+};
+
+/* The reply to its hello; the socket stays open, as a lane. */
+static struct reply ask(struct caller *caller, int *fd) {
+  uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES], bytes[REPLY_BYTES];
+  struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION };
+  struct reply reply;
+  *fd = socket(caller->to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(connect(*fd, (struct sockaddr *)&caller->to, tcp_address_bytes(&caller->to)), 0);
+  hello_encode(&caller->hello, hello);
+  assert_int_equal(send(*fd, hello, HELLO_BYTES, MSG_NOSIGNAL), HELLO_BYTES);
+  assert_int_equal(recv(*fd, challenge, CHALLENGE_BYTES, MSG_WAITALL), CHALLENGE_BYTES);
+  auth_prove(&caller->keys, hello, challenge, &proof);
+  proof_encode(&proof, bytes);
+  assert_int_equal(send(*fd, bytes, PROOF_BYTES, MSG_NOSIGNAL), PROOF_BYTES);
+  assert_int_equal(recv(*fd, bytes, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
+  assert_int_equal(reply_decode(bytes, &reply), 0);
+  assert_true(auth_is_genuine(&caller->keys, hello, challenge, bytes, &reply));
+  /* They are among what the proof covers. */
+  bytes[REPLY_MAC_AT - 60] ^= 1;
+  assert_false(auth_is_genuine(&caller->keys, hello, challenge, bytes, &reply));
+  assert_int_equal(reply.status, REPLY_ACCEPTED);
+  return reply;
+}
+
+static void call(const struct nic *nics, unsigned count, struct listener **listener,
+                 struct caller *caller) {
+  uint8_t bytes[HANDLE_BYTES];
+  struct handle handle;
+  assert_int_equal(listener_open(nics, count, bytes, listener), 0);
+  assert_int_equal(handle_decode(bytes, &handle), 0);
+  caller->to = handle.addresses[0];
+  caller->hello = (struct hello){ .wire_version = HANDSHAKE_WIRE_VERSION,
+                                  .version = "0.1.0",
+                                  .lanes = 2,
+                                  .epoch = 1,
+                                  .chunk_bytes = 131072,
+                                  .dscp = -1,
+                                  .is_first = 1,
+                                  .host = "caller",
+                                  .nic = "lo" };
+  memset(caller->hello.connection, 0x5a, TOKEN_BYTES);
+  memcpy(caller->hello.listener, handle.listener, TOKEN_BYTES);
+  auth_keys_derive(handle.secret, NULL, caller->hello.connection, &caller->keys);
+}
+
+static void the_first_hello_is_told_also_when_it_comes_again(void **state) {
+  (void)state;
+  struct nic nics[ADDRESSES_MAX];
+  struct listener *listener;
+  struct caller caller;
+  struct connection *connection = NULL;
+  struct sockaddr_storage list[ADDRESSES_MAX], again[ADDRESSES_MAX];
+  int fds[3];
+  call(nics, make_nics("666666", nics), &listener, &caller);
+  struct reply reply = ask(&caller, &fds[0]);
+  assert_int_equal(addresses_of_reply(&reply, list), 6);
+  for (unsigned i = 0; i < 6; i++) {
+    for (unsigned k = 0; k < i; k++) {
+      assert_int_not_equal(port_of(&list[i]), port_of(&list[k]));
+    }
+  }
+  assert_memory_equal(&list[0], &caller.to, sizeof caller.to);
+  assert_int_equal(listener_accept(listener, &connection), 0);
+  assert_non_null(connection);
+  listener_close(listener);
+  /* The caller did not get the answer. */
+  caller.hello.epoch = 2;
+  reply = ask(&caller, &fds[1]);
+  assert_int_equal(addresses_of_reply(&reply, again), 6);
+  assert_memory_equal(again, list, 6 * sizeof list[0]);
+  /* Another lane has no use for them. */
+  caller.hello.is_first = 0;
+  caller.hello.lane = 1;
+  reply = ask(&caller, &fds[2]);
+  assert_int_equal(addresses_of_reply(&reply, again), 0);
+  transfer_close(connection);
+  for (int i = 0; i < 3; i++) {
+    close(fds[i]);
+  }
+}
+
+static void what_the_handle_tells_is_not_said_twice(void **state) {
+  (void)state;
+  const char *const devices[] = { "6666", "44444444", "44444446" };
+  for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+    struct nic nics[ADDRESSES_MAX];
+    struct sockaddr_storage list[ADDRESSES_MAX];
+    struct listener *listener;
+    struct caller caller;
+    int fd;
+    call(nics, make_nics(devices[i], nics), &listener, &caller);
+    struct reply reply = ask(&caller, &fd);
+    assert_int_equal(addresses_of_reply(&reply, list), 0);
+    listener_close(listener);
+    close(fd);
+    setup_stop();
+  }
+}
+
+static int start(void **state) {
+  (void)state;
+  param_load((char *[]){ NULL });
+  log_capture_start();
+  return 0;
+}
+
+static int stop(void **state) {
+  (void)state;
+  setup_stop();
+  log_capture_stop();
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(they_come_back_from_just_the_room_they_take),
+    cmocka_unit_test(strange_families_and_counts_are_refused),
+    cmocka_unit_test(a_handle_tells_of_each_family),
+    cmocka_unit_test(a_reply_brings_all_of_them),
+    cmocka_unit_test(a_reply_with_a_bad_list_is_refused),
+    cmocka_unit_test_setup_teardown(every_nic_of_a_device_is_used, start, stop),
+    cmocka_unit_test_setup_teardown(families_may_be_mixed, start, stop),
+    cmocka_unit_test_setup_teardown(the_first_hello_is_told_also_when_it_comes_again, start, stop),
+    cmocka_unit_test_setup_teardown(what_the_handle_tells_is_not_said_twice, start, stop),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -4,18 +4,25 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <glob.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 #include "tests/coll/talk.h"
+
+/* A socket is bound a moment before it is listened on. */
+enum { SURELY_LISTENED_S = 60 };
 
 static const char *unix_path(const char *address) {
   return strncmp(address, "unix:", 5) ? NULL : address + 5;
@@ -63,8 +70,10 @@ static int listen_unix(const char *path) {
   struct sockaddr_un address = unix_address(path);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   unlink(path); /* left behind by a run that was killed */
+  mode_t mask = umask(0177);
   if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 128))
     talk_fail("unix:%s: cannot listen: %s", path, strerror(errno));
+  umask(mask);
   return fd;
 }
 
@@ -83,6 +92,40 @@ static int listen_tcp(const char *address) {
 int connect_listen(const char *address) {
   const char *path = unix_path(address);
   return path ? listen_unix(path) : listen_tcp(address);
+}
+
+/* Nobody has listened on it for so long that nobody will. */
+static bool is_left_behind(const char *path) {
+  struct stat facts;
+  if (lstat(path, &facts) || !S_ISSOCK(facts.st_mode) || facts.st_uid != getuid() ||
+      time(NULL) - facts.st_mtime < SURELY_LISTENED_S)
+    return false;
+  struct sockaddr_un address = unix_address(path);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  bool is_refused =
+      fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) && errno == ECONNREFUSED;
+  if (fd >= 0)
+    close(fd);
+  return is_refused;
+}
+
+void connect_own_address(unsigned long long token, char *address, size_t size) {
+  enum { DIRECTORY_MAX = 50 }; /* a socket's name has 107 bytes at most */
+  const char *directory = getenv("TMPDIR");
+  char pattern[DIRECTORY_MAX + 40];
+  glob_t found;
+  if (!directory || *directory != '/' || strlen(directory) > DIRECTORY_MAX)
+    directory = "/tmp";
+  snprintf(pattern, sizeof pattern, "%s/stratus-coll-%u-*", directory, (unsigned)getuid());
+  if (!glob(pattern, 0, NULL, &found)) {
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+      if (strlen(found.gl_pathv[i]) < sizeof((struct sockaddr_un *)NULL)->sun_path &&
+          is_left_behind(found.gl_pathv[i]))
+        unlink(found.gl_pathv[i]);
+    }
+    globfree(&found);
+  }
+  snprintf(address, size, "unix:%s/stratus-coll-%u-%llx", directory, (unsigned)getuid(), token);
 }
 
 void connect_forget(const char *address) {

@@ -6,10 +6,15 @@
 #ifndef COLL_CONNECT_H
 #define COLL_CONNECT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 int connect_listen(const char *address);
 int connect_to(const char *address, uint64_t timeout_ns);
+
+/* "unix:PATH" for a run on one machine; the token tells it from others. Removes what runs of this
+ * user that were killed before all ranks had come left there: sockets that nobody listens on. */
+void connect_own_address(unsigned long long token, char *address, size_t size);
 
 /* Removes a Unix socket's file after listening; nothing for TCP. */
 void connect_forget(const char *address);

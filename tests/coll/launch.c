@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "tests/coll/connect.h"
 #include "tests/coll/hosts.h"
 #include "tests/coll/talk.h"
 #include "tests/coll/world.h"
@@ -37,7 +38,7 @@ struct launch {
   char **argv; /* of this program */
   struct hosts hosts;
   char program[PATH_MAX];
-  char directory[64], address[256];
+  char address[256];
   unsigned long long token;
   struct rank *ranks;
   int count, status;
@@ -53,10 +54,7 @@ static void choose_address(struct launch *launch) {
   if (set && *set) {
     snprintf(launch->address, sizeof launch->address, "%s", set);
   } else if (hosts_is_one_machine(&launch->hosts)) {
-    snprintf(launch->directory, sizeof launch->directory, "/tmp/stratus-coll-XXXXXX");
-    if (!mkdtemp(launch->directory))
-      talk_fail("%s: %s", launch->directory, strerror(errno));
-    snprintf(launch->address, sizeof launch->address, "unix:%s/rendezvous", launch->directory);
+    connect_own_address(launch->token, launch->address, sizeof launch->address);
   } else if (launch->hosts.hosts[0].kind == HOST_SSH) {
     const char *at = strchr(launch->hosts.hosts[0].text, '@');
     snprintf(launch->address, sizeof launch->address, "%.200s:%u",
@@ -289,10 +287,7 @@ int launch_run(const struct options *options, char **argv) {
   uint64_t deadline_ns =
       options->timeout_ns ? clock_now_ns() + options->timeout_ns + grace_ns : UINT64_MAX;
   wait_for_ranks(&launch, &signals, deadline_ns);
-  if (*launch.directory) {
-    unlink(launch.address + strlen("unix:"));
-    rmdir(launch.directory);
-  }
+  connect_forget(launch.address); /* rank 0 has done so, if all ranks came that far */
   free(launch.ranks);
   hosts_free(&launch.hosts);
   return launch.status;

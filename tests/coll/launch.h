@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* launch: starts the ranks of --hosts and sees to it that all end.
- * Owns: the ranks' processes and the directory of their rendezvous.
+ * Owns: the ranks' processes and the socket of their rendezvous.
  * Threads: one.  Blocks: until all ranks have ended.
  * Fails: never leaves a rank behind: when one fails, or on SIGINT, SIGTERM or --timeout, the others
  * get a moment to end by themselves, then SIGTERM, then SIGKILL; ranks end, too, when this process

@@ -9,7 +9,8 @@
  *   {"schema":1,"coll":"allreduce","bytes":4194304,"nodes":4,"ppn":8,"algo":"ring",
  *    "proto":"simple","channels":8,"chunk":0,"default":false,"in_place":false,"n":20,
  *    "median_us":812.40,"mad_us":9.10,"p99_us":870.00,"order":17,"time":1785578102,
- *    "nccl":22809,"plugin":"0.4.0","env":"default","run":"1785578100-3f2a","hosts":"9f86d081"}
+ *    "nccl":22809,"plugin":"0.4.0","env":"default","run":"1785578100-3f2a","hosts":"9f86d081",
+ *    "topology":"0d5fc02a91e7"}
  *
  * (one line in the file). A key that is not needed for what a line says may be left out, except
  * coll, bytes, nodes, ppn, algo, proto, n and median_us; keys that are not known are ignored. */
@@ -21,6 +22,7 @@
 #include <stdint.h>
 
 #include "common/profile.h"
+#include "common/topology.h"
 
 enum { SAMPLE_SCHEMA = 1, SAMPLE_WORD_MAX = 40, SAMPLE_LINE_MAX = 1024 };
 
@@ -43,11 +45,12 @@ struct sample {
   uint64_t order;   /* place of the block in its run, from 0: shows drift */
   uint64_t time;    /* seconds since 1970, when the block ended; 0: not known */
   int nccl;         /* as ncclGetVersion counts; 0: not known */
-  /* Empty: not known. Only letters, digits and . _ - in all four. */
-  char plugin[SAMPLE_WORD_MAX]; /* release of stratus */
-  char env[SAMPLE_WORD_MAX];    /* name of the set of variables that the run had */
-  char run[SAMPLE_WORD_MAX];    /* one launch: only samples of one launch are paired */
-  char hosts[SAMPLE_WORD_MAX];  /* hash of the sorted list of hosts */
+  /* Empty: not known. Only letters, digits and . _ - in all of them. */
+  char plugin[SAMPLE_WORD_MAX];   /* release of stratus */
+  char env[SAMPLE_WORD_MAX];      /* name of the set of variables that the run had */
+  char run[SAMPLE_WORD_MAX];      /* one launch: only samples of one launch are paired */
+  char hosts[SAMPLE_WORD_MAX];    /* hash of the sorted list of hosts */
+  char topology[TOPOLOGY_ID_MAX]; /* fingerprint of all ranks' machines, common/topology.h */
 };
 
 /* The line, with its newline; returns its length, or 0 if it does not fit or a word is none. */

@@ -243,6 +243,34 @@ static void a_log_without_entries_says_why(void **state) {
   free(log);
 }
 
+static void ranks_agree_on_a_topology_or_have_none(void **state) {
+  (void)state;
+  static const struct {
+    const char *words[3], *topology;
+    bool is_mixed;
+  } cases[] = {
+    { { "0d5fc02a91e7 .", "0d5fc02a91e7 ." }, "0d5fc02a91e7", false },
+    { { "0d5fc02a91e7 .", "0d5fc02a91e8 .", "0d5fc02a91e7 ." }, "", true },
+    { { "0d5fc02a91e7 .", "unknown ." }, "", true },
+    { { "unknown .", "0d5fc02a91e7 ." }, "", true },
+    { { "unknown .", "unknown ." }, "", false },
+    { { "0d5fc02a91e7 .", "0d5fc02a91" }, "0d5fc02a91e7", false }, /* cut off on the way */
+    { { NULL }, "", false },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct label_log *log = calloc(1, sizeof *log);
+    for (int k = 0; k < 3 && cases[i].words[k]; k++) {
+      char line[128];
+      snprintf(line, sizeof line, "h:1:2 [0] NCCL INFO TUNER/stratus: calibrate topology %s",
+               cases[i].words[k]);
+      label_take_line(log, line);
+    }
+    assert_string_equal(log->topology, cases[i].topology);
+    assert_int_equal(log->is_mixed, cases[i].is_mixed);
+    free(log);
+  }
+}
+
 static void doubtful_logs_label_nothing(void **state) {
   (void)state;
   static const struct {
@@ -460,6 +488,7 @@ int main(void) {
     cmocka_unit_test(what_cannot_be_launched),
     cmocka_unit_test(replay_finds_every_call),
     cmocka_unit_test(a_log_without_entries_says_why),
+    cmocka_unit_test(ranks_agree_on_a_topology_or_have_none),
     cmocka_unit_test(doubtful_logs_label_nothing),
     cmocka_unit_test(slower_cells_leave_the_race),
     cmocka_unit_test_setup_teardown(what_is_there_is_not_measured_again, tool_set_up,

@@ -137,6 +137,7 @@ static void threads_lose_no_call(void **state) {
   }
   tuner_close(tuner);
   assert_int_equal(log_capture_find("calibrate end allreduce 8 calls 2400 ."), 1);
+  assert_int_equal(log_capture_find("calibrate topology unknown ."), 1);
 }
 
 static void log_says_what_was_open(void **state) {

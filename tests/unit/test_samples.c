@@ -46,6 +46,7 @@ static const struct sample complete = {
   .env = "default",
   .run = "1785578100-3f2a",
   .hosts = "9f86d081",
+  .topology = "0d5fc02a91e7",
 };
 
 static int read_text(const char *text, struct sample_file *file, struct profile_error *error) {
@@ -134,6 +135,7 @@ static void what_is_no_sample_is_named(void **state) {
     { "{" NEEDED ",\"default\":1}\n", "\"default\" must be true or false" },
     { "{" NEEDED ",\"mad_us\":-1}\n", "\"mad_us\" must be microseconds" },
     { "{" NEEDED ",\"env\":\"a b\"}\n", "\"env\" must be a text of letters" },
+    { "{" NEEDED ",\"topology\":\"a100\"}\n", "\"topology\" must be 12 digits" },
     { "{" NEEDED ",\"n\":5}\n", "duplicate" },
     { "{\"schema\":1,\"coll\":\"alltoall\"}\n", "\"coll\" must be one of broadcast|" },
   };

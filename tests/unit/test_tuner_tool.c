@@ -222,6 +222,36 @@ static void fit_makes_a_profile_that_explain_tells_about(void **state) {
   tool_assert_contains(tool.errors, "no sample has the variables \"other\"");
 }
 
+/* Measured on one kind of machine, the profile asks for it; on two kinds, somebody has to choose.
+ */
+static void fit_asks_for_the_topology_of_the_samples(void **state) {
+  (void)state;
+#define ON(id) "sed 's/^{/{\"topology\":\"" id "\",/' tests/data/samples/example.jsonl"
+  assert_int_equal(tool_run(ON("0d5fc02a91e7") " >$XDG_CONFIG_HOME/a; " ON(
+                       "43d74c2872d9") " >$XDG_CONFIG_HOME/b; stratus-tune fit $XDG_CONFIG_HOME/a"),
+                   0);
+  tool_assert_contains(tool.output, "[match]\ntopology = 0d5fc02a91e7\n");
+  assert_int_equal(tool_run("stratus-tune fit tests/data/samples/example.jsonl"), 0);
+  assert_null(strstr(tool.output, "topology"));
+  assert_int_equal(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a $XDG_CONFIG_HOME/b"), 1);
+  tool_assert_contains(tool.errors, "0d5fc02a91e7 and 43d74c2872d9: choose with --topology");
+  assert_int_equal(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a $XDG_CONFIG_HOME/b --topology "
+                            "43d74c2872d9 -o $XDG_CONFIG_HOME/b.profile"),
+                   0);
+  tool_assert_contains(tool.output, "110 samples");
+  assert_int_equal(tool_run("STRATUS_TOPOLOGY=43d74c2872d9 stratus-tune show "
+                            "$XDG_CONFIG_HOME/b.profile"),
+                   0);
+  tool_assert_contains(tool.output, "which is this machine's topology");
+  assert_int_equal(tool_run("stratus-tune check $XDG_CONFIG_HOME/b.profile"), 0);
+  tool_assert_contains(tool.output, "for another topology than this machine's");
+  assert_int_equal(tool_run("stratus-tune explain -p $XDG_CONFIG_HOME/b.profile"), 0);
+  tool_assert_contains(tool.output, "made for another topology than this machine's");
+  assert_int_equal(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a --topology 43d74c2872d9"), 1);
+  tool_assert_contains(tool.errors, "no sample is of the topology 43d74c2872d9");
+  assert_int_equal(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a --topology p4d"), 2);
+}
+
 static void explain_tells_choice_and_reason(void **state) {
   (void)state;
   static const struct {
@@ -299,6 +329,7 @@ int main(void) {
     cmocka_unit_test(show_finds_the_named_one_or_says_so),
     cmocka_unit_test(explain_tells_what_nccl_does),
     cmocka_unit_test(fit_makes_a_profile_that_explain_tells_about),
+    cmocka_unit_test(fit_asks_for_the_topology_of_the_samples),
     cmocka_unit_test(explain_tells_choice_and_reason),
   };
   return cmocka_run_group_tests(tests, tool_set_up, tool_tear_down);

@@ -92,6 +92,16 @@ static void take_word(struct line *line, const char *key, char word[SAMPLE_WORD_
   strcpy(word, json_string_value(value));
 }
 
+static void take_topology(struct line *line, char topology[TOPOLOGY_ID_MAX]) {
+  char word[SAMPLE_WORD_MAX];
+  take_word(line, "topology", word);
+  if (word[0] && !topology_is_id(word, strlen(word))) {
+    fail(line, "\"topology\" must be %d digits 0-9 and a-f", TOPOLOGY_ID_DIGITS);
+    word[0] = '\0';
+  }
+  snprintf(topology, TOPOLOGY_ID_MAX, "%.*s", TOPOLOGY_ID_DIGITS, word);
+}
+
 static void take_sample(struct line *line, struct sample *sample) {
   take_integer(line, "schema", true, SAMPLE_SCHEMA, SAMPLE_SCHEMA);
   *sample = (struct sample){
@@ -117,6 +127,7 @@ static void take_sample(struct line *line, struct sample *sample) {
   take_word(line, "env", sample->env);
   take_word(line, "run", sample->run);
   take_word(line, "hosts", sample->hosts);
+  take_topology(line, sample->topology);
 }
 
 static int append(struct sample_file *file, const struct sample *sample) {

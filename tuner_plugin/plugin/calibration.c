@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/topology.h"
 #include "tuner_plugin/calibrate/chunks.h"
 #include "tuner_plugin/calibrate/plan.h"
 #include "tuner_plugin/decide/guard.h"
@@ -50,6 +51,13 @@ static void warn_of_plan(const char *error) {
   }
 }
 
+/* What the ranks of a host have in common with those of others is told, not chosen by. */
+static void say_topology(void) {
+  char id[TOPOLOGY_ID_MAX];
+  topology_identify(id);
+  LOG_INFO("calibrate topology %s .", id[0] ? id : "unknown");
+}
+
 struct calibration *calibration_open(const char *plan, struct tuner_host host,
                                      struct tuner_shape shape) {
   if (shape.nodes < 2 || shape.ranks % shape.nodes != 0 || shape.is_uneven ||
@@ -74,6 +82,7 @@ struct calibration *calibration_open(const char *plan, struct tuner_host host,
   pthread_mutex_init(&opened->lock, NULL);
   opened->host = host;
   opened->shape = shape;
+  say_topology();
   return opened;
 }
 

@@ -6,6 +6,7 @@
  *
  * stratus-tune calibrate labels the calls from these lines of NCCL's log, which every rank writes:
  *
+ *   calibrate topology 0d5fc02a91e7 .
  *   calibrate open allreduce 4194304 ranks 16 nodes 2 nccl 22907 cells ring.simple tree.ll .
  *   calibrate chunks allreduce 4194304 8:2097152 - .
  *   calibrate end allreduce 4194304 calls 45 .

@@ -94,6 +94,8 @@ static const struct cli_option fit_options[] = {
   { "id", 0, CLI_STRING, &tune_fit_options.id, "NAME", "of the new profile", 0, 0 },
   { "env", 0, CLI_STRING, &tune_fit_options.env, "NAME",
     "take only samples with this set of variables", 0, 0 },
+  { "topology", 0, CLI_STRING, &tune_fit_options.topology, "ID",
+    "take only samples of machines of this topology, and make the profile ask for it", 0, 0 },
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 

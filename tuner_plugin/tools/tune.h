@@ -43,6 +43,7 @@ struct tune_fit_options {
   const char *base;
   const char *id;
   const char *env;
+  const char *topology; /* NULL: that of the samples */
 };
 extern struct tune_fit_options tune_fit_options;
 int tune_fit(int argument_count, char **arguments, bool is_json);

@@ -100,6 +100,7 @@ static bool write_sample(struct series *series, FILE *to, const struct label_ent
   snprintf(sample.env, sizeof sample.env, "%s", tune_calibrate_options.env_name);
   snprintf(sample.run, sizeof sample.run, "%s", run);
   snprintf(sample.hosts, sizeof sample.hosts, "%s", series->campaign->hosts_id);
+  snprintf(sample.topology, sizeof sample.topology, "%s", series->log.topology);
   char line[SAMPLE_LINE_MAX];
   return count == 0 || (sample_format(&sample, line, sizeof line) > 0 && fputs(line, to) >= 0);
 }
@@ -193,6 +194,11 @@ static int take_launch(struct series *series, const struct launch_job *job,
   if (series->log.count == 0) {
     return cli_fail("%s: nothing was calibrated: %s", profile_collective_name(series->collective),
                     label_why_none(&series->log));
+  }
+  if (series->log.is_mixed) {
+    campaign_say(
+        "the ranks' machines have different topologies (stratus-tune verify shows them), so "
+        "the samples name none");
   }
   begin_plan(plan);
   for (size_t i = 0; i < series->size_count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus-tune fit: samples -> a profile. What the tables do not say, [match], [net] and [env],
- * comes from a base profile, if one is given. */
+ * comes from a base profile, if one is given; but [match] topology from the samples. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -83,6 +83,31 @@ static void fill_meta(const struct sample_file *file, struct profile_meta *meta)
   }
 }
 
+/* What was measured on machines of another topology says nothing about those of this one; samples
+ * that do not tell go with any. The profile asks for what the samples were measured on. */
+static int take_topology(struct sample_file *file, struct profile_fit *fit) {
+  const char *wanted = tune_fit_options.topology ? tune_fit_options.topology : "";
+  size_t kept = 0;
+  for (size_t i = 0; i < file->count; i++) {
+    const char *topology = file->samples[i].topology;
+    if (topology[0] && !wanted[0]) {
+      wanted = topology;
+    }
+    if (!topology[0] || strcmp(topology, wanted) == 0) {
+      file->samples[kept++] = file->samples[i];
+    } else if (!tune_fit_options.topology) {
+      return cli_fail("samples of machines of different topologies, %s and %s: choose with "
+                      "--topology",
+                      wanted, topology);
+    }
+  }
+  file->count = kept;
+  if (wanted[0]) {
+    snprintf(fit->topology, sizeof fit->topology, "%s", wanted);
+  }
+  return kept > 0 ? CLI_OK : cli_fail("no sample is of the topology %s", wanted);
+}
+
 static int load_base(struct profile *profile) {
   char path[PROFILE_PATH_MAX];
   if (!tune_fit_options.base) {
@@ -105,12 +130,21 @@ int tune_fit(int argument_count, char **arguments, bool is_json) {
   struct profile profile = { 0 };
   struct profile_error error = { 0 };
   struct fit_counts counts;
+  const char *topology = tune_fit_options.topology;
+  if (topology && !topology_is_id(topology, strlen(topology))) {
+    cli_fail("--topology takes %d digits 0-9 and a-f, as stratus-net doctor shows them",
+             TOPOLOGY_ID_DIGITS);
+    return CLI_USAGE;
+  }
   int status = read_samples(argument_count, arguments, &file);
   if (status == CLI_OK) {
     status = keep_comparable(&file);
   }
   if (status == CLI_OK) {
     status = load_base(&profile);
+  }
+  if (status == CLI_OK) {
+    status = take_topology(&file, &profile.fit);
   }
   if (status == CLI_OK && fit_profile(file.samples, file.count, &profile, &counts, &error) < 0) {
     status = cli_fail("%s", error.text[0] ? error.text : "out of memory");

@@ -91,7 +91,22 @@ static void take_end(struct label_log *log, const char *text) {
   }
 }
 
+/* "0d5fc02a91e7 ." or "unknown ." */
+static void take_topology(struct label_log *log, const char *text) {
+  char id[TOPOLOGY_ID_MAX], dot[4] = "";
+  if (sscanf(text, "%12s %3s", id, dot) != 2 || strcmp(dot, ".") != 0) {
+    return;
+  }
+  if (!topology_is_id(id, strlen(id))) {
+    id[0] = '\0';
+  }
+  log->is_mixed |= log->has_topology && strcmp(log->topology, id) != 0;
+  log->has_topology = true;
+  strcpy(log->topology, log->is_mixed ? "" : id);
+}
+
 void label_take_line(struct label_log *log, const char *line) {
+  static const char topology_text[] = "TUNER/stratus: calibrate topology ";
   static const char open_text[] = "TUNER/stratus: calibrate open ";
   static const char end_text[] = "TUNER/stratus: calibrate end ";
   const char *found;
@@ -99,6 +114,8 @@ void label_take_line(struct label_log *log, const char *line) {
     take_open(log, found + sizeof open_text - 1);
   } else if ((found = strstr(line, end_text))) {
     take_end(log, found + sizeof end_text - 1);
+  } else if ((found = strstr(line, topology_text))) {
+    take_topology(log, found + sizeof topology_text - 1);
   } else if (strstr(line, "TUNER/stratus: ") && strstr(line, ": not calibrated; that takes ")) {
     log->is_refused = true;
   }

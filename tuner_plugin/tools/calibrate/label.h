@@ -9,6 +9,7 @@
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_LABEL_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_LABEL_H
 
+#include "common/topology.h"
 #include "tuner_plugin/calibrate/plan.h"
 #include "tuner_plugin/tools/calibrate/bench.h"
 
@@ -27,7 +28,10 @@ struct label_entry {
 struct label_log {
   struct label_entry entries[PLAN_ENTRIES_MAX];
   size_t count;
-  bool is_refused; /* a rank said that its communicators cannot be calibrated */
+  bool is_refused;                /* a rank said that its communicators cannot be calibrated */
+  char topology[TOPOLOGY_ID_MAX]; /* of all ranks; empty: not known, or not one */
+  bool has_topology;              /* a rank told */
+  bool is_mixed;                  /* ranks have different ones */
 };
 
 /* Takes one line of output, whatever it is. */

@@ -194,3 +194,47 @@ void pair_cut_all(uint64_t done) {
     pair_cut_flows(0);
   }
 }
+
+void pair_exchange_with_cuts(int family) {
+  struct pair pair = pair_make(family);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, pair_cut_some);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, pair_cut_all);
+  pair_close(pair);
+}
+
+static void wait_for(struct request *request) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  bool is_done = false;
+  size_t bytes;
+  while (!is_done) {
+    assert_true(clock_now_ns() < until_ns);
+    assert_int_equal(transfer_test(request, &is_done, &bytes), 0);
+    breathe();
+  }
+}
+
+void pair_send_and_close(struct pair pair) {
+  enum { COUNT = 8, BYTES = 4000 };
+  struct request *requests[COUNT];
+  uint8_t sent[COUNT][BYTES], got[COUNT][BYTES];
+  for (unsigned i = 0; i < COUNT; i++) {
+    memset(sent[i], (int)i + 1, BYTES);
+    assert_int_equal(transfer_isend(pair.sender, sent[i], BYTES, NULL, NULL, NULL, &requests[i]),
+                     0);
+    assert_non_null(requests[i]);
+  }
+  for (unsigned i = 0; i < COUNT; i++) {
+    wait_for(requests[i]);
+  }
+  transfer_close(pair.sender);
+  for (unsigned i = 0; i < COUNT; i++) {
+    assert_int_equal(transfer_irecv(pair.receiver, got[i], BYTES, NULL, NULL, NULL, &requests[i]),
+                     0);
+    assert_non_null(requests[i]);
+  }
+  for (unsigned i = 0; i < COUNT; i++) {
+    wait_for(requests[i]);
+    assert_memory_equal(got[i], sent[i], BYTES);
+  }
+  transfer_close(pair.receiver);
+}

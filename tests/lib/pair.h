@@ -43,5 +43,11 @@ void pair_cut_flows(unsigned keep_every);
  * them, twice. */
 void pair_cut_some(uint64_t done);
 void pair_cut_all(uint64_t done);
+/* Makes a connection over which data arrives all the same, through both. */
+void pair_exchange_with_cuts(int family);
+
+/* Sends small messages, and closes the sender as soon as they are done; they arrive all the same.
+ * Closes the receiver, too. */
+void pair_send_and_close(struct pair pair);
 
 #endif

@@ -66,44 +66,12 @@ static void connections_do_not_mix(void **state) {
 /* What was sent and completed must arrive even if the sender leaves at once. */
 static void eager_data_survives_a_close(void **state) {
   (void)state;
-  struct pair pair = pair_make(AF_INET);
-  struct request *requests[8];
-  uint8_t sent[8][4000], got[8][4000];
-  bool is_done = false;
-  size_t bytes;
-  for (unsigned i = 0; i < 8; i++) {
-    memset(sent[i], (int)i + 1, sizeof sent[i]);
-    assert_int_equal(
-        transfer_isend(pair.sender, sent[i], sizeof sent[i], NULL, NULL, NULL, &requests[i]), 0);
-    assert_non_null(requests[i]);
-  }
-  for (unsigned i = 0; i < 8; i++) {
-    while (transfer_test(requests[i], &is_done, &bytes) == 0 && !is_done) {
-      breathe();
-    }
-  }
-  transfer_close(pair.sender);
-  for (unsigned i = 0; i < 8; i++) {
-    assert_int_equal(
-        transfer_irecv(pair.receiver, got[i], sizeof got[i], NULL, NULL, NULL, &requests[i]), 0);
-  }
-  for (unsigned i = 0; i < 8; i++) {
-    uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-    for (is_done = false; !is_done;) {
-      assert_true(clock_now_ns() < until_ns);
-      assert_int_equal(transfer_test(requests[i], &is_done, &bytes), 0);
-    }
-    assert_memory_equal(got[i], sent[i], sizeof got[i]);
-  }
-  transfer_close(pair.receiver);
+  pair_send_and_close(pair_make(AF_INET));
 }
 
 static void data_survives_lost_flows(void **state) {
   (void)state;
-  struct pair pair = pair_make(AF_INET);
-  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, pair_cut_some);
-  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, pair_cut_all);
-  pair_close(pair);
+  pair_exchange_with_cuts(AF_INET);
 }
 
 static void a_vanished_peer_is_named(void **state) {

@@ -179,40 +179,12 @@ static void connections_do_not_mix(void **state) {
 
 static void data_survives_lost_lanes(void **state) {
   (void)state;
-  struct pair pair = pair_make(AF_INET);
-  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, pair_cut_some);
-  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, pair_cut_all);
-  pair_close(pair);
+  pair_exchange_with_cuts(AF_INET);
 }
 
 static void small_messages_survive_a_close(void **state) {
   (void)state;
-  struct pair pair = pair_make(AF_INET);
-  struct request *requests[8];
-  uint8_t sent[4000], got[8][4000];
-  bool is_done = false;
-  size_t bytes;
-  for (unsigned i = 0; i < 8; i++) {
-    memset(sent, (int)i + 1, sizeof sent);
-    assert_int_equal(transfer_isend(pair.sender, sent, sizeof sent, NULL, NULL, NULL, &requests[i]),
-                     0);
-    for (is_done = false; !is_done;) {
-      assert_int_equal(transfer_test(requests[i], &is_done, &bytes), 0);
-    }
-  }
-  transfer_close(pair.sender);
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  for (unsigned i = 0; i < 8; i++) {
-    struct request *request;
-    assert_int_equal(
-        transfer_irecv(pair.receiver, got[i], sizeof got[i], NULL, NULL, NULL, &request), 0);
-    for (is_done = false; !is_done;) {
-      assert_true(clock_now_ns() < until_ns);
-      assert_int_equal(transfer_test(request, &is_done, &bytes), 0);
-    }
-    assert_int_equal(got[i][3999], i + 1);
-  }
-  transfer_close(pair.receiver);
+  pair_send_and_close(pair_make(AF_INET));
 }
 
 /* One end leaves in the middle; its memory is freed at once, and nobody touches it (SAN=address).

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/quantity.h"
@@ -13,16 +14,30 @@
 /* Set by cli_main, for messages. */
 static const char *tool_name = "stratus";
 
-/* What other hosts and files said may be part of it, and shall not tell the terminal anything. */
+char *cli_plain(char *text) {
+  for (char *c = text; *c; c++) {
+    if (*c < ' ' || *c > '~') {
+      *c = '?';
+    }
+  }
+  return text;
+}
+
+/* Names of files, which need not be ASCII, are part of messages; and so may be what is in files,
+ * which shall not tell the terminal anything. */
 static void print_message(const char *format, va_list arguments) {
-  char text[2048];
-  vsnprintf(text, sizeof text, format, arguments);
+  char *text;
+  if (vasprintf(&text, format, arguments) < 0) {
+    fprintf(stderr, "%s: out of memory\n", tool_name);
+    return;
+  }
   for (char *c = text; *c; c++) {
     if (((unsigned char)*c < ' ' && *c != '\n') || *c == '\x7f') {
       *c = '?';
     }
   }
   fprintf(stderr, "%s: %s\n", tool_name, text);
+  free(text);
 }
 
 int cli_fail(const char *format, ...) {

@@ -55,7 +55,12 @@ struct cli_tool {
  * arguments may be mixed; `--` ends the options; `-h` and `--help` work everywhere. */
 int cli_main(const struct cli_tool *tool, int argc, char **argv);
 
-/* "TOOL: " and the text to stderr; returns CLI_FAILED, for `return cli_fail(...)`. */
+/* Visible ASCII stays, anything else becomes '?', so that the text commands no terminal and may be
+ * cut anywhere; for what other hosts say. Returns `text`. */
+char *cli_plain(char *text);
+
+/* "TOOL: " and the text to stderr, without control codes; returns CLI_FAILED, for `return
+ * cli_fail(...)`. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

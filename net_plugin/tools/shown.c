@@ -4,13 +4,10 @@
 
 #include <stdio.h>
 
+#include "common/cli.h"
+
 const char *shown(const json_t *object, const char *name, char text[SHOWN_MAX]) {
   const char *value = json_string_value(json_object_get(object, name));
   snprintf(text, SHOWN_MAX, "%s", value ? value : "-");
-  for (char *c = text; *c; c++) {
-    if (*c < ' ' || *c > '~') {
-      *c = '?';
-    }
-  }
-  return text;
+  return cli_plain(text);
 }

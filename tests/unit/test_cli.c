@@ -31,11 +31,14 @@ static int run(int argument_count, char **arguments, bool is_json) {
   return CLI_OK;
 }
 
+static const char *said = "it";
+static char long_text[4096];
+
 static int run_failing(int argument_count, char **arguments, bool is_json) {
   (void)argument_count;
   (void)arguments;
   (void)is_json;
-  return cli_fail("%s did not work", "it");
+  return cli_fail("%s did not work", said);
 }
 
 static const struct cli_option options[] = {
@@ -171,6 +174,20 @@ static void failure_is_status_1(void **state) {
   assert_string_equal(out, "");
 }
 
+static void messages_are_whole_and_command_no_terminal(void **state) {
+  (void)state;
+  said = long_text;
+  memset(long_text, 'x', sizeof long_text - 1);
+  assert_int_equal(call("tool break"), CLI_FAILED);
+  assert_int_equal(strlen(err), strlen("tool:  did not work\n") + sizeof long_text - 1);
+  said = "\033[2J\x7f\r\n\xc3\xa9";
+  assert_int_equal(call("tool break"), CLI_FAILED);
+  assert_string_equal(err, "tool: ?[2J??\n\xc3\xa9 did not work\n");
+  said = "it";
+  char text[] = "a~ \t\xc3\xa9\x7f";
+  assert_string_equal(cli_plain(text), "a~ ????");
+}
+
 static void help_shows_tables_and_examples(void **state) {
   (void)state;
   assert_int_equal(call("tool --help"), CLI_OK);
@@ -201,6 +218,7 @@ int main(void) {
     cmocka_unit_test(arguments_may_stand_anywhere),
     cmocka_unit_test(wrong_use_is_told),
     cmocka_unit_test(failure_is_status_1),
+    cmocka_unit_test(messages_are_whole_and_command_no_terminal),
     cmocka_unit_test(help_shows_tables_and_examples),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

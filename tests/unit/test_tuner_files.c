@@ -174,6 +174,8 @@ static void verify_says_why_a_host_is_silent(void **state) {
       "closed) echo first >&2; echo 'ssh: connect to host closed: refused' >&2; exit 255 ;;\n"
       "without) echo 'sh: 1: stratus-tune: not found' >&2; exec env no-such-stratus-tune ;;\n"
       "chatty) echo 'welcome {to} me' ;;\n"
+      "painter) printf 'a\\033]0;b\\007\\377c\\n' >&2; exit 3 ;;\n"
+      "liar) echo '{\"decisions\":\"\\u001b[2J\"}' ;;\n"
       "asleep) echo $$ >%s/asleep; sleep 300 & wait ;;\n"
       "killed) kill -9 $$ ;;\nesac\n",
       tool.tree.root);
@@ -195,6 +197,13 @@ static void verify_says_why_a_host_is_silent(void **state) {
   tool_assert_contains(tool.output, "nothing is known of 5 of 7 hosts");
   assert_int_equal(tool_run_there("! kill -0 $(cat asleep)"),
                    0); /* ended with all it had started */
+  /* What they say commands no terminal, and JSON can hold it. */
+  assert_int_equal(tool_run_there("stratus-tune verify --ssh './reach ' painter liar"), 1);
+  tool_assert_contains(tool.output, " a?]0;b??c; status 3\n");
+  tool_assert_contains(tool.output, "decisions ?[2J,");
+  assert_null(strchr(tool.output, '\033'));
+  assert_int_equal(tool_run_there("stratus-tune verify --json --ssh './reach ' painter"), 1);
+  tool_assert_contains(tool.output, "\"a?]0;b??c; status 3\"");
   assert_int_equal(tool_run_there("stratus-tune verify --ssh ./no-such-ssh good"), 1);
   tool_assert_contains(tool.output, "no-such-ssh: No such file");
   assert_int_equal(tool_run_there("stratus-tune verify --ssh '' good"), 2);

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/cli.h"
 #include "common/clock.h"
 #include "common/quantity.h"
 
@@ -140,7 +141,7 @@ static void read_some(struct ask_answer *answer, int which) {
 }
 
 /* The last line that is not empty: ssh and shells put there what is wrong. */
-static const char *last_line(char *text) {
+static char *last_line(char *text) {
   size_t length = strlen(text);
   while (length > 0 && strchr("\r\n \t", text[length - 1])) {
     text[--length] = '\0';
@@ -158,7 +159,7 @@ static void end(const struct ask_how *how, struct ask_answer *answer, bool is_la
     kill(-answer->child, SIGKILL);
   }
   waitpid(answer->child, &status, 0);
-  const char *said = last_line(answer->errors);
+  const char *said = cli_plain(last_line(answer->errors));
   int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   char text[QUANTITY_TEXT_MAX];
   if (is_late) {

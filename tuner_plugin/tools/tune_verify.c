@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cli.h"
 #include "common/clock.h"
 #include "common/param.h"
 #include "common/profile_match.h"
@@ -110,12 +111,14 @@ static const char *verdict_of(const struct host *hosts, int count, int place) {
 static void print_host(const struct host *host, const char *verdict) {
   printf("%-9s  %-24s  ", verdict, host->name);
   if (host->told) {
+    char text[512];
     const char *topology = text_of(host, "topology");
-    printf("profile %s, hash %s, decisions %s, stratus %s, topology %s\n", text_of(host, "profile"),
-           text_of(host, "hash"), text_of(host, "decisions"), text_of(host, "stratus"),
-           topology[0] ? topology : "not known");
+    snprintf(text, sizeof text, "profile %s, hash %s, decisions %s, stratus %s, topology %s",
+             text_of(host, "profile"), text_of(host, "hash"), text_of(host, "decisions"),
+             text_of(host, "stratus"), topology[0] ? topology : "not known");
+    puts(cli_plain(text));
   } else {
-    printf("%s\n", host->why_not);
+    puts(host->why_not);
   }
 }
 

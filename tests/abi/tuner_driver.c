@@ -190,7 +190,7 @@ size_t driver_ask_chunk(struct driver_comm *comm, int func, size_t bytes, int al
   return chunk_size;
 }
 
-host_result driver_ask(struct driver_comm *comm, struct driver_call call,
+host_result driver_get(struct driver_comm *comm, struct driver_call call,
                        struct driver_memory *memory) {
   void *symbol = comm->plugin->symbol;
   host_func func = (host_func)call.func;
@@ -218,12 +218,19 @@ host_result driver_ask(struct driver_comm *comm, struct driver_call call,
         ->get(comm->context, func, call.bytes, call.pipe_ops, costs, algos, HOST_PROTOS,
               call.is_registered, &memory->channels);
   default:
-    CHECK(driver_ask_chunk(comm, call.func, call.bytes, HOST_RING, HOST_SIMPLE) == 524288,
-          "the chunk of a row without one was changed");
     return ((host_tuner_v6 *)symbol)
         ->get(comm->context, func, call.bytes, call.pipe_ops, costs, algos, HOST_PROTOS,
               call.is_registered, &memory->channels);
   }
+}
+
+host_result driver_ask(struct driver_comm *comm, struct driver_call call,
+                       struct driver_memory *memory) {
+  if (comm->plugin->abi >= 6) {
+    CHECK(driver_ask_chunk(comm, call.func, call.bytes, HOST_RING, HOST_SIMPLE) == 524288,
+          "the chunk of a row without one was changed");
+  }
+  return driver_get(comm, call, memory);
 }
 
 /* v2.30.7-1 src/enqueue.cc:2028-2046. */

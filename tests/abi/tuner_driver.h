@@ -70,6 +70,9 @@ const char *driver_name(const struct driver_plugin *plugin);
 
 host_result driver_init_comm(struct driver_comm *comm, const struct driver_plugin *plugin,
                              size_t ranks, size_t nodes);
+/* getCollInfo; driver_ask also asks for a chunk that no row changes, where there is v6. */
+host_result driver_get(struct driver_comm *comm, struct driver_call call,
+                       struct driver_memory *memory);
 host_result driver_ask(struct driver_comm *comm, struct driver_call call,
                        struct driver_memory *memory);
 /* v6 only: the chunk for what one channel carries; 524288, NCCL's own here, where it is left. */

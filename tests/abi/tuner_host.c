@@ -5,10 +5,12 @@
  *
  *   abi_tuner                                   all; STRATUS_TEST_TUNER_PLUGIN names another plugin
  *   abi_tuner RELEASE CASE [PLUGIN]             one, in this process, with the plugin's log
- *   abi_tuner bench [PLUGIN]                    nanoseconds per call and per communicator */
+ *   abi_tuner bench [PLUGIN]                    nanoseconds per call and per communicator
+ *   abi_tuner perf RELEASE ARGUMENT...          plays nccl-tests, for tests/abi/tuner_calibrate */
 #include "tests/abi/cases.h"
 #include "tests/abi/tuner_bench.h"
 #include "tests/abi/tuner_driver.h"
+#include "tests/abi/tuner_perf.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -428,6 +430,16 @@ static void run(int release, int which, const char *path) {
   driver_remove_scratch();
 }
 
+static int run_perf(const char *release, const char *path, int count, char **arguments) {
+  for (int r = 0; r < TUNER_RELEASE_COUNT; r++) {
+    if (strcmp(tuner_releases[r].name, release) == 0) {
+      return tuner_perf_run(&tuner_releases[r], path, count, arguments);
+    }
+  }
+  fprintf(stderr, "no such release: %s\n", release);
+  return 2;
+}
+
 int main(int argc, char **argv) {
   static const struct cases_host tuner = {
     .title = "tuner plugin, every release",
@@ -441,6 +453,9 @@ int main(int argc, char **argv) {
   };
   if (argc >= 2 && strcmp(argv[1], "bench") == 0) {
     return tuner_bench_run(argc > 2 ? argv[2] : cases_plugin(&tuner));
+  }
+  if (argc >= 3 && strcmp(argv[1], "perf") == 0) {
+    return run_perf(argv[2], cases_plugin(&tuner), argc - 3, argv + 3);
   }
   return cases_main(&tuner, argc, argv);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/nccl_chunk.h"
 #include "tuner_plugin/decide/guard.h"
 
 enum {
@@ -16,6 +17,9 @@ enum {
 
 /* A channel is left to the application's own kernels if it gains less than this. */
 static const double channel_gain = 1.02;
+
+/* A chunk is left to NCCL, which adapts it to sizes, if asking for one gains less than this. */
+static const double chunk_gain = 1.02;
 
 /* What an interpolated gain must have more. */
 static const double interpolated_margin = 0.02;
@@ -74,12 +78,39 @@ static bool is_other_than(const struct curve *curve, const struct curve_point *b
          curve->channels > 0 || curve->chunk > 0;
 }
 
+/* Can a row ask for it? A chunk needs a number of channels, by which the plugin finds the row. */
+static bool is_askable(const struct curve *curve) {
+  return curve->chunk == 0 ||
+         (curve->channels > 0 && curve->chunk >= NCCL_CHUNK_MIN && curve->chunk <= NCCL_CHUNK_MAX &&
+          nccl_chunk_round(curve->chunk, curve->protocol) > 0);
+}
+
 static void take(struct answer *answer, const struct contest *contest, const struct curve *winner) {
   double a = curve_noise(winner, answer->bytes);
   double b = curve_noise(contest->by_default, answer->bytes);
   answer->winner = winner;
   answer->winner_us = curve_us(winner, answer->bytes);
   answer->noise = sqrt(a * a + b * b);
+}
+
+/* The same cell with NCCL's own chunk, if it is nearly as good, and sure as well. */
+static void prefer_own_chunk(struct answer *answer, const struct contest *contest,
+                             const struct curve_point *by_default) {
+  struct answer best = *answer;
+  for (size_t i = 0; i < contest->other_count && best.winner->chunk > 0; i++) {
+    const struct curve *curve = &contest->others[i];
+    if (curve->chunk > 0 || curve->algorithm != best.winner->algorithm ||
+        curve->protocol != best.winner->protocol || !is_other_than(curve, by_default) ||
+        !curve_covers(curve, answer->bytes)) {
+      continue;
+    }
+    struct answer own = best;
+    take(&own, contest, curve);
+    bool is_better = answer->winner->chunk > 0 || own.winner_us < answer->winner_us;
+    if (is_better && own.winner_us <= chunk_gain * best.winner_us && is_worth(&own)) {
+      *answer = own;
+    }
+  }
 }
 
 /* Fewer channels of the same cell that are nearly as good, and sure as well. */
@@ -113,7 +144,7 @@ static struct answer ask(const struct contest *contest, double bytes, bool is_me
   };
   for (size_t i = 0; i < contest->other_count; i++) {
     const struct curve *curve = &contest->others[i];
-    if (!curve_covers(curve, bytes) || !is_other_than(curve, by_default)) {
+    if (!curve_covers(curve, bytes) || !is_other_than(curve, by_default) || !is_askable(curve)) {
       continue;
     }
     if (!answer.winner || curve_us(curve, bytes) < answer.winner_us) {
@@ -121,6 +152,7 @@ static struct answer ask(const struct contest *contest, double bytes, bool is_me
     }
   }
   if (answer.winner && is_worth(&answer)) {
+    prefer_own_chunk(&answer, contest, by_default);
     prefer_few_channels(&answer, contest);
   } else {
     answer.winner = NULL;
@@ -210,7 +242,7 @@ static struct profile_row make_row(const struct answer *answers, size_t start, s
     .algorithm = least->winner->algorithm,
     .protocol = least->winner->protocol,
     .channels = least->winner->channels,
-    .chunk_bytes = least->winner->channels > 0 ? least->winner->chunk : 0,
+    .chunk_bytes = least->winner->chunk,
     .is_measured = true,
     .over_algorithm = least->over_algorithm,
     .over_protocol = least->over_protocol,

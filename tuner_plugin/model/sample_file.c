@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/nccl_chunk.h"
 #include "common/quantity.h"
 
 static const char collective_words[] = "broadcast|reduce|allgather|reducescatter|allreduce";
@@ -123,6 +124,9 @@ static void take_sample(struct line *line, struct sample *sample) {
     .time = (uint64_t)take_integer(line, "time", false, 0, INT64_MAX),
     .nccl = (int)take_integer(line, "nccl", false, 0, INT32_MAX),
   };
+  if (sample->chunk > 0 && sample->nccl > 0 && sample->nccl < NCCL_CHUNK_VERSION) {
+    fail(line, "\"chunk\" cannot be: NCCL before 2.30.3 asks for none");
+  }
   take_word(line, "plugin", sample->plugin);
   take_word(line, "env", sample->env);
   take_word(line, "run", sample->run);

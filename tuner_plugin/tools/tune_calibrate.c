@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus-tune calibrate: for each collective a run of NCCL's own choices, then one launch in which
- * every call tries another cell, and perhaps more of what is still undecided. Appends samples. */
+ * every call tries another cell, perhaps more of what is still undecided, and, where NCCL asks for
+ * chunks, one that tries some in the fastest cells. Appends samples. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include "tuner_plugin/model/sample_file.h"
 #include "tuner_plugin/tools/calibrate/campaign.h"
 #include "tuner_plugin/tools/calibrate/label.h"
+#include "tuner_plugin/tools/calibrate/refine.h"
 #include "tuner_plugin/tools/tune.h"
 
 struct tune_calibrate_options tune_calibrate_options = {
@@ -23,6 +25,7 @@ struct tune_calibrate_options tune_calibrate_options = {
   .seed = 1,
   .run = PLAN_RUN,
   .rounds = 1,
+  .chunk_cells = 2,
   .env_name = "default",
 };
 
@@ -34,6 +37,7 @@ struct series {
   uint64_t sizes[PLAN_ENTRIES_MAX];
   size_t size_count;
   struct label_log log;
+  struct refine refine;
   FILE *samples;
   FILE *alone_samples; /* NULL: not wanted */
   double cost_log;     /* of NCCL's choice among the cells over it alone: sum of logarithms */
@@ -87,6 +91,7 @@ static bool write_sample(struct series *series, FILE *to, const struct label_ent
     .algorithm = (enum profile_algorithm)cell.algorithm,
     .protocol = (enum profile_protocol)cell.protocol,
     .channels = cell.channels,
+    .chunk = cell.chunk,
     .is_default = is_default,
     .n = (uint32_t)count,
     .median_us = summary.median_us,
@@ -215,6 +220,7 @@ static int take_launch(struct series *series, const struct launch_job *job,
       continue;
     }
     labelled++;
+    refine_take(&series->refine, entry, &times, (size_t)tune_calibrate_options.chunk_cells);
     is_written &= take_alone(series, entry, &times, run);
     for (size_t c = 0; c < times.count; c++) {
       is_written &= write_sample(series, series->samples, entry, times.cells[c].cell, c == 0, run,
@@ -239,16 +245,14 @@ static int take_launch(struct series *series, const struct launch_job *job,
   return is_written && labelled > 0 ? CLI_OK : cli_fail("no samples could be written");
 }
 
-static int run_round(struct series *series, int64_t round, char *plan) {
+static int run_round(struct series *series, int64_t round, const char *what, char *plan) {
   struct campaign *campaign = series->campaign;
   static char plan_variable[PLAN_TEXT_MAX + 32];
   snprintf(plan_variable, sizeof plan_variable, "STRATUS_CALIBRATE=%s", plan);
   const char *const ours[] = { "STRATUS_MODE=calibrate", "STRATUS_TUNER=1", plan_variable, NULL };
   const char *const *variables = campaign_variables(campaign, ours);
   struct launch_job job = job_of(series, variables);
-  char what[64], run[SAMPLE_WORD_MAX];
-  snprintf(what, sizeof what, "every cell, round %" PRId64 " of %" PRId64, round,
-           tune_calibrate_options.rounds);
+  char run[SAMPLE_WORD_MAX];
   memset(&series->log, 0, sizeof series->log);
   int status = campaign_run(campaign, &job, what, &series->alone, take_label, &series->log);
   struct bench bench = { 0 };
@@ -295,12 +299,27 @@ static int check_files(void) {
 }
 
 /* A launch that failed has left no samples, and the plan as it was. */
-static int try_round(struct series *series, int64_t round, char *plan) {
+static int try_round(struct series *series, int64_t round, const char *what, char *plan) {
   int status = CLI_FAILED;
   for (int left = campaign_tries(series->campaign); left > 0 && status != CLI_OK; left--) {
-    status = run_round(series, round, plan);
+    status = run_round(series, round, what, plan);
   }
   return status;
+}
+
+/* The plan for chunks, and its sizes. */
+static void plan_chunks(struct series *series, char *plan) {
+  static char cells[REFINE_TEXT_MAX];
+  begin_plan(plan);
+  series->size_count = 0;
+  for (size_t i = 0; i < series->refine.count; i++) {
+    if (refine_format(&series->refine, i, cells)) {
+      uint64_t bytes = series->refine.sizes[i].bytes;
+      append(plan, PLAN_TEXT_MAX, "/%s:%" PRIu64 "=%s", profile_collective_name(series->collective),
+             bytes, cells);
+      series->sizes[series->size_count++] = bytes;
+    }
+  }
 }
 
 static int run_rounds(struct series *series) {
@@ -311,7 +330,15 @@ static int run_rounds(struct series *series) {
   int64_t rounds =
       series->campaign->launch.kind == LAUNCH_INSIDE ? 1 : tune_calibrate_options.rounds;
   for (int64_t round = 1; status == CLI_OK && round <= rounds && series->size_count > 0; round++) {
-    status = try_round(series, round, plan);
+    char what[64];
+    snprintf(what, sizeof what, "every cell, round %" PRId64 " of %" PRId64, round, rounds);
+    status = try_round(series, round, what, plan);
+  }
+  if (status == CLI_OK && series->campaign->launch.kind != LAUNCH_INSIDE) {
+    plan_chunks(series, plan);
+    if (series->size_count > 0) {
+      status = try_round(series, rounds + 1, "chunks", plan);
+    }
   }
   return status;
 }
@@ -389,8 +416,9 @@ int tune_calibrate(int argument_count, char **arguments, bool is_json) {
   int status = check_options();
   char settings[256];
   snprintf(settings, sizeof settings,
-           "%s %s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, o->env_name,
-           o->channels, o->ll_bytes, o->cost_factor, o->seed, o->run, o->rounds);
+           "%s %s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64,
+           o->env_name, o->channels, o->ll_bytes, o->cost_factor, o->seed, o->run, o->rounds,
+           o->chunk_cells);
   if (status == CLI_OK) {
     status = campaign_open(&campaign, argument_count, arguments, settings);
   }

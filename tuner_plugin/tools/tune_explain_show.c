@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "common/nccl_chunk.h"
 #include "tuner_plugin/decide/transfer.h"
 #include "tuner_plugin/tools/tune_explain.h"
 
@@ -65,10 +66,17 @@ static void print_predicted(const struct explain_question *question,
 
 static void print_row(const struct explain_question *question,
                       const struct explain_answer *answer) {
-  char channels[TUNE_CHANNELS_TEXT_MAX], range[TUNE_RANGE_TEXT_MAX];
+  char channels[TUNE_CHANNELS_TEXT_MAX], range[TUNE_RANGE_TEXT_MAX], chunk[QUANTITY_TEXT_MAX];
   printf("choice    %s %s, %s\n", profile_algorithm_name(answer->row.algo),
          profile_protocol_name(answer->row.proto),
          tune_format_channels(answer->row.channels, channels));
+  if (answer->row.chunk > 0) {
+    int release = answer->usual.is_known ? answer->usual.topology.release : NCCL_CHUNK_VERSION;
+    printf("chunk     %s%s\n", quantity_format_size(answer->row.chunk, chunk),
+           release < NCCL_CHUNK_VERSION
+               ? ", but this NCCL takes its own: 2.30.3 is the first to ask"
+               : " in NCCL 2.30.3 and later");
+  }
   printf("reason    the row for %s%s\n",
          tune_format_range(answer->row.bytes_lo, answer->row.bytes_hi, range),
          answer->source ? "" : ", carried over from other numbers of nodes");

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/nccl_chunk.h"
 #include "tuner_plugin/model/fit.h"
 #include "tuner_plugin/model/sample_file.h"
 #include "tuner_plugin/tools/tune.h"
@@ -108,6 +109,18 @@ static int take_topology(struct sample_file *file, struct profile_fit *fit) {
   return kept > 0 ? CLI_OK : cli_fail("no sample is of the topology %s", wanted);
 }
 
+/* Rows with chunks were measured with them: NCCL that asks for none would run something else. */
+static void demand_chunks(struct profile *profile) {
+  for (size_t t = 0; t < profile->table_count; t++) {
+    for (size_t i = 0; i < profile->tables[t].row_count; i++) {
+      if (profile->tables[t].rows[i].chunk_bytes > 0 &&
+          profile->meta.nccl_min < NCCL_CHUNK_VERSION) {
+        profile->meta.nccl_min = NCCL_CHUNK_VERSION;
+      }
+    }
+  }
+}
+
 static int load_base(struct profile *profile) {
   char path[PROFILE_PATH_MAX];
   if (!tune_fit_options.base) {
@@ -151,6 +164,7 @@ int tune_fit(int argument_count, char **arguments, bool is_json) {
   }
   if (status == CLI_OK) {
     fill_meta(&file, &profile.meta);
+    demand_chunks(&profile);
     status = tune_write(&profile, tune_fit_options.output);
   }
   if (status == CLI_OK && tune_fit_options.output) {

@@ -10,6 +10,7 @@
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_LABEL_H
 
 #include "common/topology.h"
+#include "tuner_plugin/calibrate/chunks.h"
 #include "tuner_plugin/calibrate/plan.h"
 #include "tuner_plugin/tools/calibrate/bench.h"
 
@@ -22,7 +23,9 @@ struct label_entry {
   struct schedule_set set;
   uint64_t calls; /* 0: no rank came to its end */
   bool is_unsteady;
-  bool is_disputed; /* ranks say different things */
+  bool is_disputed;                          /* ranks say different things */
+  struct chunks_own own[SCHEDULE_CELLS_MAX]; /* of each cell, where NCCL asks for chunks */
+  bool is_chunk_known;                       /* `own` is filled in */
 };
 
 struct label_log {

@@ -65,7 +65,11 @@ static char *join(struct parts *parts, const char *before, const char *after) {
     fputs(parts->texts[i], to);
   }
   fputs(after, to);
-  return fclose(to) == 0 ? text : NULL;
+  if (fclose(to) != 0) {
+    free(text);
+    return NULL;
+  }
+  return text;
 }
 
 /* ---- the tree ---- */

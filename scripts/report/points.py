@@ -60,8 +60,8 @@ class Source:
     environment: dict = dataclasses.field(default_factory=dict)  # the same
     notes: list = dataclasses.field(default_factory=list)    # what a reader should know
     points: list = dataclasses.field(default_factory=list)
-    profile: dict = None  # of a profile: `stratus-tune show --json`
-    probe: object = None  # of a probe: read_probe.Probe
+    profile: object = None  # of a profile: read_profile.Profile
+    probe: object = None    # of a probe: read_probe.Probe
 
 
 @dataclasses.dataclass

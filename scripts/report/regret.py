@@ -8,7 +8,6 @@ import dataclasses
 import statistics
 
 from points import Cell, geomean
-from read_profile import row_for
 
 WITHIN = 0.05  # "as good as the best"
 
@@ -91,7 +90,7 @@ def make_size(operation, nodes, ppn, size, blocks, profile):
     default = max(defaults, key=lambda each: each.count) if defaults else None
     found = Size(size, default=default, best=cells[0], cells=cells)
     if profile:
-        choose(found, row_for(profile, operation, nodes, ppn, size, default.cell if default else None))
+        choose(found, profile.row_for(operation, nodes, ppn, size, default.cell if default else None))
     return found
 
 

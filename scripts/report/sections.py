@@ -7,7 +7,6 @@ from document import Document, Fact, Figure, Section, Table
 from lines import BEST, DEFAULT, RUN, shapes_of
 from points import TITLES, geomean, number_text, percent_text, shape_text, size_text
 from read_probe import QUANTITIES
-from read_profile import has_table
 
 FIGURES_MAX = 40  # shapes that are drawn; more become tables only
 
@@ -57,16 +56,14 @@ def warnings(sources, profiles):
 
 
 def carried_over(shapes, profiles):
-    """Where the plugin may carry rows over from other numbers of nodes, and this report does not."""
-    if not profiles or not profiles[0].profile.get("models"):
+    """Where the profile's choices were measured on other numbers of nodes."""
+    carried = [shape for shape in shapes if profiles and shape.group and profiles[0].profile.is_carried(
+        shape.operation, shape.nodes, shape.ppn)]
+    if not carried:
         return []
-    missing = [shape for shape in shapes if shape.group and not has_table(
-        profiles[0].profile, shape.operation, shape.nodes, shape.ppn)]
-    if not missing:
-        return []
-    names = ", ".join(f"{TITLES[shape.operation]} on {shape_text((shape.nodes, shape.ppn))}" for shape in missing[:4])
-    return [f"The profile has no table for {names}{' and more' if len(missing) > 4 else ''}: rows that its model "
-            "carries over are not counted as its choice here; `stratus-tune explain` tells them."]
+    names = ", ".join(f"{TITLES[shape.operation]} on {shape_text((shape.nodes, shape.ppn))}" for shape in carried[:4])
+    return [f"The profile has no table for {names}{' and more' if len(carried) > 4 else ''}: its choices there are those "
+            "that its model carries over from other numbers of nodes."]
 
 
 # ---- the summary ----
@@ -312,7 +309,7 @@ def sweep_figure(name, probe, origin):
 
 
 def profile_section(source):
-    profile = source.profile
+    profile = source.profile.shown
     rows = []
     for table in profile["tables"]:
         for row in table["rows"]:

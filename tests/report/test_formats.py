@@ -136,6 +136,22 @@ def test_a_measured_row_holds_only_against_what_it_was_measured_against():
         assert cells[1 << 18] == ("ring ll128" if is_chosen else "tree ll128"), (over, choice_us, cells)
 
 
+def test_rows_that_a_model_carries_over_are_choices():
+    """The same profile with a table for 4 nodes or, instead, one for 3 and models."""
+    row = "0 max tree ll 0 over=tree/ll128 default_us=200 choice_us=100 noise_pct=1"
+    models = "[model]\nallreduce tree ll 10 1 10 1000 2\nallreduce tree ll128 100 1 10 1000 2\n"
+    for shape, text in (("nodes=4", ""), ("nodes=3", models), ("nodes=3", "")):
+        path = write("carried.profile", f"schema = 1\n[meta]\nid = x\n[table allreduce {shape} ppn=8]\n{row}\n{text}")
+        shapes = run_json("report", data("samples.jsonl"), path)["shapes"]
+        four = next(shape for shape in shapes if (shape["coll"], shape["nodes"]) == ("allreduce", 4))
+        chosen = next(line for line in four["lines"] if line["role"] == "chosen")["points"]
+        cells = {point["bytes"]: point["cell"] for point in chosen}
+        holds = shape == "nodes=4" or text
+        assert cells[1 << 18] == ("tree ll" if holds else "tree ll128"), (shape, bool(text), cells)
+        says = "its model carries over" in run("report", data("samples.jsonl"), path)[0]
+        assert says == (shape == "nodes=3" and bool(text)), (shape, bool(text))
+
+
 def test_probes_have_matrices_a_sweep_and_findings():
     """Of real ones: every figure of the file is in the text."""
     for name in ("probe.json", "probe-two-hosts.json"):

@@ -159,6 +159,49 @@ static void show_prints_all_of_it(void **state) {
   json_decref(shown);
 }
 
+static json_t *shape_of(const char *command, const char *collective) {
+  assert_int_equal(run(command), 0);
+  json_t *shown = json_loads(tool.output, 0, NULL), *table, *found = NULL;
+  size_t i;
+  json_array_foreach(json_object_get(json_object_get(shown, "shape"), "tables"), i, table) {
+    if (strcmp(json_string_value(json_object_get(table, "collective")), collective) == 0) {
+      found = json_incref(table);
+    }
+  }
+  assert_non_null(found);
+  json_decref(shown);
+  return found;
+}
+
+static void show_tells_what_holds_on_a_shape(void **state) {
+  (void)state;
+  json_t *measured = shape_of("stratus-tune show --json -n 8 -r 8 " EXAMPLE, "allreduce");
+  assert_int_equal(json_array_size(json_object_get(measured, "rows")), 3);
+  assert_true(json_is_false(json_object_get(measured, "is_carried")));
+  json_t *row = json_array_get(json_object_get(measured, "rows"), 0);
+  assert_string_equal(json_string_value(json_object_get(row, "proto")), "ll");
+  assert_null(json_object_get(row, "over_algo"));
+  json_decref(measured);
+  assert_int_equal(run("stratus-tune fit tests/data/samples/example.jsonl -o "
+                       "$XDG_CONFIG_HOME/shape.profile"),
+                   0);
+  json_t *carried =
+      shape_of("stratus-tune show --json -n 3 -r 1 $XDG_CONFIG_HOME/shape.profile", "allreduce");
+  assert_int_equal(json_array_size(json_object_get(carried, "rows")), 1);
+  assert_true(json_is_true(json_object_get(carried, "is_carried")));
+  row = json_array_get(json_object_get(carried, "rows"), 0);
+  assert_string_equal(json_string_value(json_object_get(row, "algo")), "ring");
+  assert_string_equal(json_string_value(json_object_get(row, "over_algo")), "tree");
+  json_decref(carried);
+  assert_int_equal(run("stratus-tune show -n 3 -r 1 $XDG_CONFIG_HOME/shape.profile"), 0);
+  tool_assert_contains(tool.output, "allreduce, carried over from other numbers of nodes");
+  tool_assert_contains(tool.output, "where NCCL's own is tree simple");
+  assert_int_equal(run("stratus-tune show -n 9 -r 1 $XDG_CONFIG_HOME/shape.profile"), 0);
+  tool_assert_contains(tool.output, "nothing: the choice is NCCL's own");
+  assert_int_equal(run("stratus-tune show -n 3 " EXAMPLE), 2);
+  tool_assert_contains(tool.errors, "--nodes and --ppn belong together");
+}
+
 static void show_finds_the_named_one_or_says_so(void **state) {
   (void)state;
   assert_int_equal(tool_run("stratus-tune show"), 1);
@@ -326,6 +369,7 @@ int main(void) {
     cmocka_unit_test(files_are_tried_before_ranks_start),
     cmocka_unit_test(check_names_the_place),
     cmocka_unit_test(show_prints_all_of_it),
+    cmocka_unit_test(show_tells_what_holds_on_a_shape),
     cmocka_unit_test(show_finds_the_named_one_or_says_so),
     cmocka_unit_test(explain_tells_what_nccl_does),
     cmocka_unit_test(fit_makes_a_profile_that_explain_tells_about),

@@ -8,6 +8,14 @@
 #include "tuner_plugin/tools/calibrate/refine.h"
 #include "tuner_plugin/tools/tune.h"
 
+static const struct cli_option show_options[] = {
+  { "nodes", 'n', CLI_INT, &tune_show_options.nodes, "COUNT",
+    "with --ppn: the rows that hold on so many nodes, those that a model carries over there too", 1,
+    1000000 },
+  { "ppn", 'r', CLI_INT, &tune_show_options.ppn, "COUNT", "ranks on each node", 1, 1024 },
+  { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
+};
+
 static const struct cli_option explain_options[] = {
   { "profile", 'p', CLI_STRING, &tune_explain_options.profile, "FILE",
     "profile to ask instead of the one that fits here", 0, 0 },
@@ -117,6 +125,7 @@ static const struct cli_command commands[] = {
     .max_arguments = 1,
     .example = "stratus-tune show tuner_plugin/profiles/example.profile",
     .has_json = true,
+    .options = show_options,
     .run = tune_show },
   { .name = "diff",
     .summary = "tell in what two profiles differ, and whether ranks with both would choose alike",

@@ -16,6 +16,11 @@
 
 int tune_check(int argument_count, char **arguments, bool is_json);
 
+struct tune_show_options {
+  int64_t nodes; /* 0: not given */
+  int64_t ppn;
+};
+extern struct tune_show_options tune_show_options;
 int tune_show(int argument_count, char **arguments, bool is_json);
 
 /* Exit status as of diff(1): 0 the same, 1 different, 2 cannot be told. */

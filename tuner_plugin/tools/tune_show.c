@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune show: a profile for people, or as JSON: the named one, or the one that fits here. */
+/* stratus-tune show: a profile for people, or as JSON: the named one, or the one that fits here;
+ * with
+ * --nodes and --ppn the rows that the plugin makes of it for communicators of that shape. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/profile_schema.h"
+#include "tuner_plugin/decide/compile.h"
 #include "tuner_plugin/tools/tune.h"
+
+struct tune_show_options tune_show_options;
+
+/* The rows that hold for communicators of one shape. */
+struct shape {
+  uint32_t nodes, ppn;
+  void *memory;
+  struct decide_table table;
+};
 
 static void print_section(const struct profile *profile, enum profile_section section,
                           const char *title) {
@@ -65,7 +78,59 @@ static void print_models(const struct profile *profile) {
   }
 }
 
-static int print_profile(const struct profile *profile, const char *path) {
+/* Does the profile say it of this shape, or does a model carry it there? */
+static bool is_carried(const struct profile *profile, const struct shape *shape, int coll) {
+  return !profile_find_table(profile, (enum profile_collective)coll, shape->nodes, shape->ppn);
+}
+
+/* What NCCL must have chosen for the row to hold; false: anything. */
+static bool find_over(const struct decide_row *row, unsigned *algorithm, unsigned *protocol) {
+  for (*algorithm = 0; *algorithm < PROFILE_ALGORITHM_COUNT; ++*algorithm) {
+    for (*protocol = 0; *protocol < PROFILE_PROTOCOL_COUNT; ++*protocol) {
+      if (decide_cell(*algorithm, *protocol) == row->over) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+static void print_decide_row(const struct decide_row *row) {
+  char range[TUNE_RANGE_TEXT_MAX], channels[TUNE_CHANNELS_TEXT_MAX], chunk[QUANTITY_TEXT_MAX];
+  unsigned algorithm, protocol;
+  printf("  %-20s %-13s %-7s %s", tune_format_range(row->bytes_lo, row->bytes_hi, range),
+         profile_algorithm_name(row->algo), profile_protocol_name(row->proto),
+         tune_format_channels(row->channels, channels));
+  if (row->chunk) {
+    printf(", chunks of %s", quantity_format_size(row->chunk, chunk));
+  }
+  if (find_over(row, &algorithm, &protocol)) {
+    printf("; where NCCL's own is %s %s", profile_algorithm_name(algorithm),
+           profile_protocol_name(protocol));
+  }
+  printf("\n");
+}
+
+static void print_shape(const struct profile *profile, const struct shape *shape) {
+  printf("holds on %" PRIu32 " nodes x %" PRIu32 " ranks, where NCCL offers it\n", shape->nodes,
+         shape->ppn);
+  for (int coll = 0; coll < PROFILE_COLLECTIVE_COUNT; coll++) {
+    uint32_t first = shape->table.first[coll], end = shape->table.first[coll + 1];
+    if (first < end) {
+      printf("%s%s\n", profile_collective_name(coll),
+             is_carried(profile, shape, coll) ? ", carried over from other numbers of nodes" : "");
+    }
+    for (uint32_t i = first; i < end; i++) {
+      print_decide_row(&shape->table.rows[i]);
+    }
+  }
+  if (shape->table.first[PROFILE_COLLECTIVE_COUNT] == 0) {
+    printf("  nothing: the choice is NCCL's own\n");
+  }
+}
+
+static int print_profile(const struct profile *profile, const char *path,
+                         const struct shape *shape) {
   char hash[TUNE_HASH_TEXT_MAX], topology[TUNE_TOPOLOGY_TEXT_MAX];
   printf("profile %s, hash %s, from %s\n", profile->meta.id, tune_format_hash(profile, hash), path);
   print_section(profile, PROFILE_SECTION_META, NULL);
@@ -78,10 +143,14 @@ static int print_profile(const struct profile *profile, const char *path) {
   }
   print_section(profile, PROFILE_SECTION_NET, "links");
   print_section(profile, PROFILE_SECTION_ENV, "sets for NCCL, unless the user does");
-  for (size_t i = 0; i < profile->table_count; i++) {
+  for (size_t i = 0; !shape && i < profile->table_count; i++) {
     print_table(&profile->tables[i]);
   }
-  print_models(profile);
+  if (shape) {
+    print_shape(profile, shape);
+  } else {
+    print_models(profile);
+  }
   return fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
 }
 
@@ -139,7 +208,39 @@ static json_t *json_key(const struct profile *profile, const struct profile_key 
   return json_integer(number);
 }
 
-static json_t *json_profile(const struct profile *profile, const char *path) {
+static json_t *json_decide_row(const struct decide_row *row) {
+  unsigned algorithm, protocol;
+  json_t *json =
+      json_pack("{s:o, s:o, s:s, s:s, s:I, s:I}", "bytes_lo", tune_json_bytes(row->bytes_lo),
+                "bytes_hi", tune_json_bytes(row->bytes_hi), "algo",
+                profile_algorithm_name(row->algo), "proto", profile_protocol_name(row->proto),
+                "channels", (json_int_t)row->channels, "chunk_bytes", (json_int_t)row->chunk);
+  if (find_over(row, &algorithm, &protocol)) {
+    json_object_set_new(json, "over_algo", json_string(profile_algorithm_name(algorithm)));
+    json_object_set_new(json, "over_proto", json_string(profile_protocol_name(protocol)));
+  }
+  return json;
+}
+
+/* All collectives, those without rows too. */
+static json_t *json_shape(const struct profile *profile, const struct shape *shape) {
+  json_t *tables = json_array();
+  for (int coll = 0; coll < PROFILE_COLLECTIVE_COUNT; coll++) {
+    json_t *rows = json_array();
+    for (uint32_t i = shape->table.first[coll]; i < shape->table.first[coll + 1]; i++) {
+      json_array_append_new(rows, json_decide_row(&shape->table.rows[i]));
+    }
+    bool carried = json_array_size(rows) > 0 && is_carried(profile, shape, coll);
+    json_array_append_new(tables,
+                          json_pack("{s:s, s:b, s:o}", "collective", profile_collective_name(coll),
+                                    "is_carried", (int)carried, "rows", rows));
+  }
+  return json_pack("{s:I, s:I, s:o}", "nodes", (json_int_t)shape->nodes, "ppn",
+                   (json_int_t)shape->ppn, "tables", tables);
+}
+
+static json_t *json_profile(const struct profile *profile, const char *path,
+                            const struct shape *shape) {
   char hash[TUNE_HASH_TEXT_MAX];
   json_t *all = json_pack("{s:s, s:s}", "file", path, "hash", tune_format_hash(profile, hash));
   for (size_t i = 0; i < profile_key_count; i++) {
@@ -156,17 +257,46 @@ static json_t *json_profile(const struct profile *profile, const char *path) {
   }
   json_object_set_new(all, "tables", tables);
   json_object_set_new(all, "models", json_models(profile));
+  if (shape) {
+    json_object_set_new(all, "shape", json_shape(profile, shape));
+  }
   return all;
+}
+
+static int compile_shape(const struct profile *profile, struct shape *shape) {
+  const struct tune_show_options *options = &tune_show_options;
+  shape->nodes = (uint32_t)options->nodes;
+  shape->ppn = (uint32_t)options->ppn;
+  size_t ranks = (size_t)shape->nodes * shape->ppn;
+  shape->memory = malloc(compile_bytes(profile, ranks, shape->nodes) + 1);
+  if (!shape->memory) {
+    return cli_fail("out of memory");
+  }
+  compile_table(profile, ranks, shape->nodes, shape->memory, &shape->table);
+  return CLI_OK;
 }
 
 int tune_show(int argument_count, char **arguments, bool is_json) {
   struct profile profile;
   char path[PROFILE_PATH_MAX];
+  bool has_shape = tune_show_options.nodes > 0;
+  if (has_shape != (tune_show_options.ppn > 0)) {
+    cli_fail("--nodes and --ppn belong together");
+    return CLI_USAGE;
+  }
   int status = tune_load(argument_count > 0 ? arguments[0] : NULL, &profile, path);
   if (status != CLI_OK) {
     return status;
   }
-  status = is_json ? tune_print_json(json_profile(&profile, path)) : print_profile(&profile, path);
+  struct shape compiled = { 0 }, *shape = has_shape ? &compiled : NULL;
+  if (shape) {
+    status = compile_shape(&profile, shape);
+  }
+  if (status == CLI_OK) {
+    status = is_json ? tune_print_json(json_profile(&profile, path, shape))
+                     : print_profile(&profile, path, shape);
+  }
+  free(compiled.memory);
   profile_free(&profile);
   return status;
 }

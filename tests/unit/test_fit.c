@@ -107,6 +107,31 @@ static void a_row_ends_between_sizes_where_the_gain_does(void **state) {
   profile_free(&profile);
 }
 
+/* NCCL turns from the ring to the tree somewhere between 8K and 32K, as if the ring rose slowly up
+ * to there: it does not, which the sizes tell at which it was asked for. Nobody asked for the tree
+ * where NCCL takes it by itself. */
+static void between_two_choices_a_row_holds_over_the_first(void **state) {
+  (void)state;
+  struct sample samples[64];
+  size_t count = 0;
+  for (int i = 0; i < 5; i++) {
+    uint64_t bytes = UINT64_C(2048) << (2 * i);
+    double ring_us = 20 << i, tree_us = 15 << i;
+    samples[count++] = make_sample(bytes, i < 2 ? "dr" : "dt", 0, i < 2 ? ring_us : tree_us);
+    samples[count++] = make_sample(bytes, i < 2 ? "ct" : "cr", 0, i < 2 ? tree_us : ring_us);
+  }
+  struct profile profile;
+  fit(samples, count, &profile);
+  assert_int_equal(profile.tables[0].row_count, 1);
+  const struct profile_row *row = &profile.tables[0].rows[0];
+  assert_int_equal(row->algorithm, PROFILE_TREE);
+  assert_int_equal(row->over_algorithm, PROFILE_RING);
+  assert_int_equal(row->bytes_lo, 2048);
+  assert_true(row->bytes_hi > 16384 && row->bytes_hi < 32768);
+  assert_int_equal(row->default_ns * 3, row->choice_ns * 4);
+  profile_free(&profile);
+}
+
 static void what_wins_alone_needs_twice_as_much(void **state) {
   (void)state;
   for (int gain = 4; gain <= 8; gain += 4) {
@@ -405,6 +430,7 @@ int main(void) {
     cmocka_unit_test(curves_stay_between_their_points),
     cmocka_unit_test(falling_points_are_pooled),
     cmocka_unit_test(a_row_ends_between_sizes_where_the_gain_does),
+    cmocka_unit_test(between_two_choices_a_row_holds_over_the_first),
     cmocka_unit_test(what_wins_alone_needs_twice_as_much),
     cmocka_unit_test(few_channels_are_preferred_where_they_cost_little),
     cmocka_unit_test(a_chunk_must_gain_something_by_itself),

@@ -221,14 +221,28 @@ static int fill_curves(const struct sample *samples, size_t count, struct curves
   return 0;
 }
 
+/* What NCCL chose by itself is a cell like the others: at sizes where it chooses something else
+ * that was asked for, and between them one wants to know how the cell goes on. */
+static size_t add_chosen(struct sample *samples, size_t count) {
+  size_t all = count;
+  for (size_t i = 0; i < count; i++) {
+    if (samples[i].is_default) {
+      samples[all] = samples[i];
+      samples[all].channels = samples[all].chunk = 0;
+      samples[all++].is_default = false;
+    }
+  }
+  return all;
+}
+
 int curves_make(const struct sample *samples, size_t count, struct curves *out) {
   *out = (struct curves){ 0 };
-  struct sample *sorted = malloc(count * sizeof *sorted + 1);
+  struct sample *sorted = malloc(2 * count * sizeof *sorted + 1);
   if (!sorted) {
     return -ENOMEM;
   }
   memcpy(sorted, samples, count * sizeof *sorted);
-  count = level_runs(sorted, count);
+  count = add_chosen(sorted, level_runs(sorted, count));
   qsort(sorted, count, sizeof *sorted, compare_samples);
   int result = fill_curves(sorted, count, out);
   free(sorted);

@@ -25,7 +25,8 @@ struct curve {
   enum profile_collective collective;
   uint32_t nodes;
   uint32_t ppn;
-  bool is_default; /* nothing was asked for; else the cell of all points, and channels and chunk */
+  bool is_default; /* nothing was asked for; else the cell of all points, and channels and chunk:
+                    * where it was asked for, and where NCCL chose it */
   enum profile_algorithm algorithm;
   enum profile_protocol protocol;
   uint32_t channels;

@@ -57,19 +57,15 @@ static bool is_worth(const struct answer *answer) {
                         to_permille(answer->noise));
 }
 
-/* What NCCL chose at the nearest measured size. */
-static const struct curve_point *default_point(const struct curve *by_default, double bytes) {
-  const struct curve_point *nearest = &by_default->points[0];
-  double least = INFINITY;
-  for (size_t i = 0; i < by_default->count; i++) {
-    const struct curve_point *point = &by_default->points[i];
-    double distance = fabs(log2((double)(point->bytes > 0 ? point->bytes : 1)) - log2(bytes));
-    if (distance < least) {
-      least = distance;
-      nearest = point;
-    }
+/* What NCCL chose at the last measured size up to here, or at the first one from here on. */
+static const struct curve_point *default_point(const struct curve *by_default, double bytes,
+                                               bool is_next) {
+  size_t i = 0;
+  while (i + 1 < by_default->count && (double)by_default->points[i + 1].bytes <= bytes) {
+    i++;
   }
-  return nearest;
+  bool is_between = (double)by_default->points[i].bytes < bytes && i + 1 < by_default->count;
+  return &by_default->points[is_next && is_between ? i + 1 : i];
 }
 
 /* The same as NCCL's choice would not change anything. */
@@ -133,16 +129,32 @@ static void prefer_few_channels(struct answer *answer, const struct contest *con
   }
 }
 
-static struct answer ask(const struct contest *contest, double bytes, bool is_measured) {
-  const struct curve_point *by_default = default_point(contest->by_default, bytes);
+/* The curve of the cell that NCCL chose there, as it goes on where NCCL chooses another; NULL: it
+ * ends before. */
+static const struct curve *chosen_curve(const struct contest *contest,
+                                        const struct curve_point *by_default, double bytes) {
+  for (size_t i = 0; i < contest->other_count; i++) {
+    const struct curve *curve = &contest->others[i];
+    if (!is_other_than(curve, by_default) && curve_covers(curve, bytes)) {
+      return curve;
+    }
+  }
+  return NULL;
+}
+
+/* What to do at a size if NCCL chooses there as at a measured one. */
+static struct answer ask_over(const struct contest *contest, double bytes, bool is_measured,
+                              const struct curve_point *by_default) {
+  const struct curve *chosen =
+      is_measured ? contest->by_default : chosen_curve(contest, by_default, bytes);
   struct answer answer = {
     .bytes = bytes,
     .over_algorithm = by_default->algorithm,
     .over_protocol = by_default->protocol,
-    .default_us = curve_us(contest->by_default, bytes),
+    .default_us = chosen ? curve_us(chosen, bytes) : 0,
     .is_measured = is_measured,
   };
-  for (size_t i = 0; i < contest->other_count; i++) {
+  for (size_t i = 0; chosen && i < contest->other_count; i++) {
     const struct curve *curve = &contest->others[i];
     if (!curve_covers(curve, bytes) || !is_other_than(curve, by_default) || !is_askable(curve)) {
       continue;
@@ -156,6 +168,21 @@ static struct answer ask(const struct contest *contest, double bytes, bool is_me
     prefer_few_channels(&answer, contest);
   } else {
     answer.winner = NULL;
+  }
+  return answer;
+}
+
+/* Somewhere between two measured sizes NCCL may begin to choose otherwise. A row holds over one
+ * choice only, and leaves the other alone: it is made for the one where more is to be gained. */
+static struct answer ask(const struct contest *contest, double bytes, bool is_measured) {
+  const struct curve_point *last = default_point(contest->by_default, bytes, false);
+  const struct curve_point *next = default_point(contest->by_default, bytes, true);
+  struct answer answer = ask_over(contest, bytes, is_measured, last);
+  if (!is_measured && (next->algorithm != last->algorithm || next->protocol != last->protocol)) {
+    struct answer other = ask_over(contest, bytes, is_measured, next);
+    bool is_better = other.winner && (!answer.winner || other.default_us * answer.winner_us >
+                                                            answer.default_us * other.winner_us);
+    answer = is_better ? other : answer;
   }
   return answer;
 }
@@ -273,8 +300,19 @@ static int fill_table(const struct contest *contest, struct profile_table *table
   return result;
 }
 
-static int fill_tables(const struct curves *curves, struct profile *profile,
-                       struct fit_counts *counts) {
+/* Was anything but NCCL's own choice measured on this shape? */
+static bool is_compared(const struct sample *samples, size_t count, const struct curve *shape) {
+  for (size_t i = 0; i < count; i++) {
+    if (!samples[i].is_default && samples[i].collective == shape->collective &&
+        samples[i].nodes == shape->nodes && samples[i].ppn == shape->ppn) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static int fill_tables(const struct curves *curves, const struct sample *samples, size_t count,
+                       struct profile *profile, struct fit_counts *counts) {
   for (size_t start = 0, end; start < curves->count; start = end) {
     const struct curve *first = &curves->curves[start];
     for (end = start + 1; end < curves->count; end++) {
@@ -284,7 +322,7 @@ static int fill_tables(const struct curves *curves, struct profile *profile,
         break;
       }
     }
-    if (!first->is_default || end - start < 2) {
+    if (!first->is_default || !is_compared(samples, count, first)) {
       continue;
     }
     struct profile_table *tables =
@@ -311,7 +349,7 @@ int fit_profile(const struct sample *samples, size_t count, struct profile *prof
   *counts = (struct fit_counts){ 0 };
   int result = curves_make(samples, count, &curves);
   if (result == 0) {
-    result = fill_tables(&curves, profile, counts);
+    result = fill_tables(&curves, samples, count, profile, counts);
   }
   if (result == 0) {
     result = fit_models(&curves, profile);

@@ -160,7 +160,7 @@ static void show_prints_all_of_it(void **state) {
 }
 
 static json_t *shape_of(const char *command, const char *collective) {
-  assert_int_equal(run(command), 0);
+  assert_int_equal(tool_run(command), 0);
   json_t *shown = json_loads(tool.output, 0, NULL), *table, *found = NULL;
   size_t i;
   json_array_foreach(json_object_get(json_object_get(shown, "shape"), "tables"), i, table) {
@@ -182,7 +182,7 @@ static void show_tells_what_holds_on_a_shape(void **state) {
   assert_string_equal(json_string_value(json_object_get(row, "proto")), "ll");
   assert_null(json_object_get(row, "over_algo"));
   json_decref(measured);
-  assert_int_equal(run("stratus-tune fit tests/data/samples/example.jsonl -o "
+  assert_int_equal(tool_run("stratus-tune fit tests/data/samples/example.jsonl -o "
                        "$XDG_CONFIG_HOME/shape.profile"),
                    0);
   json_t *carried =
@@ -193,12 +193,12 @@ static void show_tells_what_holds_on_a_shape(void **state) {
   assert_string_equal(json_string_value(json_object_get(row, "algo")), "ring");
   assert_string_equal(json_string_value(json_object_get(row, "over_algo")), "tree");
   json_decref(carried);
-  assert_int_equal(run("stratus-tune show -n 3 -r 1 $XDG_CONFIG_HOME/shape.profile"), 0);
+  assert_int_equal(tool_run("stratus-tune show -n 3 -r 1 $XDG_CONFIG_HOME/shape.profile"), 0);
   tool_assert_contains(tool.output, "allreduce, carried over from other numbers of nodes");
   tool_assert_contains(tool.output, "where NCCL's own is tree simple");
-  assert_int_equal(run("stratus-tune show -n 9 -r 1 $XDG_CONFIG_HOME/shape.profile"), 0);
+  assert_int_equal(tool_run("stratus-tune show -n 9 -r 1 $XDG_CONFIG_HOME/shape.profile"), 0);
   tool_assert_contains(tool.output, "nothing: the choice is NCCL's own");
-  assert_int_equal(run("stratus-tune show -n 3 " EXAMPLE), 2);
+  assert_int_equal(tool_run("stratus-tune show -n 3 " EXAMPLE), 2);
   tool_assert_contains(tool.errors, "--nodes and --ppn belong together");
 }
 

@@ -60,6 +60,8 @@ static const struct cli_option calibrate_options[] = {
   CAMPAIGN_OPTION_ROWS,
   { "alone", 0, CLI_STRING, &tune_calibrate_options.alone, "FILE",
     "samples of the run of NCCL's own choice alone go there, which `fit` must not see", 0, 0 },
+  { "plan", 0, CLI_STRING, &tune_calibrate_options.plan, "FILE",
+    "try in every launch what FILE says, as in allreduce:64K=ring.ll,tree.simple@1", 0, 0 },
   { "channels", 0, CLI_STRING, &tune_calibrate_options.channels, "LIST",
     "numbers of channels to try, as in 0,1,4; 0 is NCCL's own", 0, 0 },
   { "ll", 0, CLI_SIZE, &tune_calibrate_options.ll_bytes, "SIZE", "LL is not tried above", 0, 0 },

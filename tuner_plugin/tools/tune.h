@@ -70,6 +70,7 @@ int tune_explain(int argument_count, char **arguments, bool is_json);
 struct tune_calibrate_options {
   const char *samples;
   const char *alone; /* NULL: not wanted */
+  const char *plan;  /* NULL: everything is tried */
   const char *channels;
   uint64_t ll_bytes;
   int64_t cost_factor;

@@ -15,6 +15,7 @@
 #include "tuner_plugin/tools/calibrate/campaign.h"
 #include "tuner_plugin/tools/calibrate/label.h"
 #include "tuner_plugin/tools/calibrate/refine.h"
+#include "tuner_plugin/tools/calibrate/wanted.h"
 #include "tuner_plugin/tools/tune.h"
 
 struct tune_calibrate_options tune_calibrate_options = {
@@ -32,6 +33,7 @@ struct tune_calibrate_options tune_calibrate_options = {
 /* One collective. */
 struct series {
   struct campaign *campaign;
+  const struct plan *wanted; /* of --plan: what each launch tries; NULL: everything, and a race */
   enum profile_collective collective;
   struct bench alone; /* NCCL's own choice, nothing else */
   uint64_t sizes[PLAN_ENTRIES_MAX];
@@ -60,15 +62,39 @@ static void append(char *text, size_t room, const char *format, ...) {
 
 enum { PLAN_TEXT_MAX = 1 << 16 };
 
-static void begin_plan(char *text) {
+/* Each launch has another order. */
+static uint64_t seed_of(int64_t round) {
+  return (uint64_t)(tune_calibrate_options.seed + round - 1);
+}
+
+static void begin_plan(char *text, int64_t round) {
   const struct tune_calibrate_options *o = &tune_calibrate_options;
   snprintf(text, PLAN_TEXT_MAX,
-           "seed=%" PRId64 "/run=%" PRId64 "/ll=%" PRIu64 "/cost=%" PRId64 "/channels=%s", o->seed,
-           o->run, o->ll_bytes, o->cost_factor, o->channels);
+           "seed=%" PRIu64 "/run=%" PRId64 "/ll=%" PRIu64 "/cost=%" PRId64 "/channels=%s",
+           seed_of(round), o->run, o->ll_bytes, o->cost_factor, o->channels);
+}
+
+static void append_entry(const struct plan_entry *entry, char *text) {
+  append(text, PLAN_TEXT_MAX, "/%s:%" PRIu64 "=%s", profile_collective_name(entry->collective),
+         entry->bytes, entry->is_all ? "all" : "default");
+  for (size_t i = 0; i < entry->cell_count; i++) {
+    char cell[PLAN_CELL_TEXT_MAX];
+    append(text, PLAN_TEXT_MAX, ",%s", plan_format_cell(entry->cells[i], cell));
+  }
+}
+
+static void plan_wanted(const struct series *series, int64_t round, char *text) {
+  begin_plan(text, round);
+  for (size_t i = 0; i < series->size_count; i++) {
+    int place = plan_find(series->wanted, (int)series->collective, series->sizes[i]);
+    if (place >= 0) { /* ranks that somebody else started take sizes as they come */
+      append_entry(&series->wanted->entries[place], text);
+    }
+  }
 }
 
 static void plan_all(const struct series *series, char *text) {
-  begin_plan(text);
+  begin_plan(text, 1);
   for (size_t i = 0; i < series->size_count; i++) {
     char start[40];
     snprintf(start, sizeof start, "/%s:", profile_collective_name(series->collective));
@@ -153,11 +179,17 @@ static void take_label(void *to, const char *line) {
   label_take_line(to, line);
 }
 
+/* It tells sizes, and about how long they take: a quarter of the calls will do, unless its samples
+ * are wanted. */
 static int run_alone(struct series *series) {
   struct campaign *campaign = series->campaign;
   static const char *const ours[] = { "STRATUS_MODE=tune", "STRATUS_TUNER=0", NULL };
   const char *const *variables = campaign_variables(campaign, ours);
   struct launch_job job = job_of(series, variables);
+  if (!tune_calibrate_options.alone) {
+    job.iterations = (job.iterations + 3) / 4;
+    job.min_time_ns /= 4;
+  }
   int status = campaign_run(campaign, &job, "NCCL's own choice", NULL, NULL, NULL);
   if (status == CLI_OK && campaign->launch.rank == 0) {
     status = campaign_read(campaign, &job, &series->alone);
@@ -177,20 +209,41 @@ static bool has_been_measured(const struct series *series, uint64_t bytes) {
   return false;
 }
 
+/* Is it still to be measured? */
+static bool is_due(const struct series *series, uint64_t bytes) {
+  bool is_wanted =
+      !series->wanted || plan_find(series->wanted, (int)series->collective, bytes) >= 0;
+  return is_wanted && !has_been_measured(series, bytes);
+}
+
 /* The sizes to calibrate: as the benchmark made them of those that were asked for, less those that
  * an earlier run has measured. */
 static void choose_sizes(struct series *series) {
   series->size_count = 0;
   for (size_t i = 0; i < series->alone.count && i < PLAN_ENTRIES_MAX; i++) {
     uint64_t bytes = series->alone.rows[i].bytes;
-    if (!has_been_measured(series, bytes)) {
+    if (is_due(series, bytes)) {
       series->sizes[series->size_count++] = bytes;
     }
   }
 }
 
+/* Adds the cells of one size that are still in the race; false if there are none. */
+static bool append_contested(const struct label_entry *entry, const struct label_times *times,
+                             char *plan) {
+  size_t kept[SCHEDULE_CELLS_MAX], count = label_race(times, kept);
+  struct plan_entry next = { entry->collective, entry->bytes, .cell_count = count };
+  for (size_t k = 0; k < count; k++) {
+    next.cells[k] = times->cells[kept[k]].cell;
+  }
+  if (count > 0) {
+    append_entry(&next, plan);
+  }
+  return count > 0;
+}
+
 /* Labels a launch, writes its samples, and makes of `plan` the plan for the next one. */
-static int take_launch(struct series *series, const struct launch_job *job,
+static int take_launch(struct series *series, const struct launch_job *job, int64_t round,
                        const struct bench *bench, const char *run, char *plan) {
   const struct launch *launch = &series->campaign->launch;
   struct label_habit habit = { launch_calls_before(launch, job), launch_calls_after(launch, job) };
@@ -205,7 +258,7 @@ static int take_launch(struct series *series, const struct launch_job *job,
         "the ranks' machines have different topologies (stratus-tune verify shows them), so "
         "the samples name none");
   }
-  begin_plan(plan);
+  begin_plan(plan, round + 1);
   for (size_t i = 0; i < series->size_count; i++) {
     const struct bench_row *row = bench_find(bench, series->collective, series->sizes[i]);
     const struct label_entry *entry =
@@ -213,8 +266,8 @@ static int take_launch(struct series *series, const struct launch_job *job,
     struct label_times times;
     char error[LABEL_ERROR_MAX] = "the tuner said nothing of it";
     if (!row || !entry ||
-        label_row(row, entry, (uint64_t)tune_calibrate_options.seed,
-                  (uint32_t)tune_calibrate_options.run, habit, &times, error) < 0) {
+        label_row(row, entry, seed_of(round), (uint32_t)tune_calibrate_options.run, habit, &times,
+                  error) < 0) {
       cli_fail("%s, %" PRIu64 " bytes not labelled: %s",
                profile_collective_name(series->collective), series->sizes[i], error);
       continue;
@@ -226,19 +279,8 @@ static int take_launch(struct series *series, const struct launch_job *job,
       is_written &= write_sample(series, series->samples, entry, times.cells[c].cell, c == 0, run,
                                  times.cells[c].times_us, times.cells[c].count);
     }
-    size_t kept[SCHEDULE_CELLS_MAX], count = label_race(&times, kept);
-    for (size_t k = 0; k < count; k++) {
-      char cell[PLAN_CELL_TEXT_MAX];
-      plan_format_cell(times.cells[kept[k]].cell, cell);
-      if (k == 0) {
-        append(plan, PLAN_TEXT_MAX, "/%s:%" PRIu64 "=%s",
-               profile_collective_name(series->collective), entry->bytes, cell);
-      } else {
-        append(plan, PLAN_TEXT_MAX, ",%s", cell);
-      }
-    }
     series->sizes[contested] = series->sizes[i];
-    contested += count > 0;
+    contested += series->wanted ? 1 : append_contested(entry, &times, plan);
     label_free(&times);
   }
   series->size_count = contested;
@@ -260,7 +302,7 @@ static int run_round(struct series *series, int64_t round, const char *what, cha
     status = campaign_read(campaign, &job, &bench);
     series->time = (uint64_t)time(NULL);
     snprintf(run, sizeof run, "%s-%" PRIu64 "-%" PRId64, campaign->id, series->time, round);
-    status = status == CLI_OK ? take_launch(series, &job, &bench, run, plan) : status;
+    status = status == CLI_OK ? take_launch(series, &job, round, &bench, run, plan) : status;
   }
   bench_free(&bench);
   return status;
@@ -308,9 +350,9 @@ static int try_round(struct series *series, int64_t round, const char *what, cha
 }
 
 /* The plan for chunks, and its sizes. */
-static void plan_chunks(struct series *series, char *plan) {
+static void plan_chunks(struct series *series, int64_t round, char *plan) {
   static char cells[REFINE_TEXT_MAX];
-  begin_plan(plan);
+  begin_plan(plan, round);
   series->size_count = 0;
   for (size_t i = 0; i < series->refine.count; i++) {
     if (refine_format(&series->refine, i, cells)) {
@@ -330,12 +372,16 @@ static int run_rounds(struct series *series) {
   int64_t rounds =
       series->campaign->launch.kind == LAUNCH_INSIDE ? 1 : tune_calibrate_options.rounds;
   for (int64_t round = 1; status == CLI_OK && round <= rounds && series->size_count > 0; round++) {
+    if (series->wanted) {
+      plan_wanted(series, round, plan);
+    }
     char what[64];
     snprintf(what, sizeof what, "every cell, round %" PRId64 " of %" PRId64, round, rounds);
     status = try_round(series, round, what, plan);
   }
-  if (status == CLI_OK && series->campaign->launch.kind != LAUNCH_INSIDE) {
-    plan_chunks(series, plan);
+  bool may_refine = series->campaign->launch.kind != LAUNCH_INSIDE && !series->wanted;
+  if (status == CLI_OK && may_refine) {
+    plan_chunks(series, rounds + 1, plan);
     if (series->size_count > 0) {
       status = try_round(series, rounds + 1, "chunks", plan);
     }
@@ -343,25 +389,27 @@ static int run_rounds(struct series *series) {
   return status;
 }
 
-static size_t count_measured(const struct series *series) {
+static size_t count_due(const struct series *series) {
   size_t count = 0;
   for (size_t i = 0; i < series->size_count; i++) {
-    count += has_been_measured(series, series->sizes[i]);
+    count += is_due(series, series->sizes[i]);
   }
   return count;
 }
 
-static int run_series(struct campaign *campaign, enum profile_collective collective) {
+static int run_series(struct campaign *campaign, const struct plan *wanted,
+                      enum profile_collective collective) {
   struct series *series = calloc(1, sizeof *series);
   if (!series) {
     return cli_fail("out of memory");
   }
   series->campaign = campaign;
+  series->wanted = wanted;
   series->collective = collective;
   series->size_count = campaign_sizes(campaign, collective, series->sizes);
   int status = CLI_OK;
   bool is_inside = campaign->launch.kind == LAUNCH_INSIDE;
-  if (!is_inside && count_measured(series) == series->size_count) {
+  if (!is_inside && count_due(series) == 0) {
     campaign_say("%s: all %zu sizes are in %s already", profile_collective_name(collective),
                  series->size_count, tune_calibrate_options.samples);
     free(series);
@@ -413,12 +461,16 @@ int tune_calibrate(int argument_count, char **arguments, bool is_json) {
   (void)is_json;
   struct tune_calibrate_options *o = &tune_calibrate_options;
   struct campaign *campaign = NULL;
+  struct wanted wanted = { 0 };
   int status = check_options();
+  if (status == CLI_OK && o->plan) {
+    status = wanted_read(o->plan, &wanted);
+  }
   char settings[256];
   snprintf(settings, sizeof settings,
-           "%s %s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64,
+           "%s %s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %s",
            o->env_name, o->channels, o->ll_bytes, o->cost_factor, o->seed, o->run, o->rounds,
-           o->chunk_cells);
+           o->chunk_cells, wanted.id);
   if (status == CLI_OK) {
     status = campaign_open(&campaign, argument_count, arguments, settings);
   }
@@ -429,11 +481,12 @@ int tune_calibrate(int argument_count, char **arguments, bool is_json) {
     status = check_files(); /* before minutes are spent */
   }
   for (size_t i = 0; status == CLI_OK && i < campaign->collective_count; i++) {
-    status = run_series(campaign, campaign->collectives[i]);
+    status = run_series(campaign, o->plan ? &wanted.plan : NULL, campaign->collectives[i]);
   }
   if (status == CLI_OK && campaign->launch.rank == 0) {
     campaign_say("samples are in %s; `stratus-tune fit` makes a profile of them", o->samples);
   }
   campaign_close(campaign);
+  wanted_free(&wanted);
   return status;
 }

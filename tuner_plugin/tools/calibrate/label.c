@@ -301,6 +301,10 @@ struct label_summary label_summarize(const double *times_us, size_t count) {
   return summary;
 }
 
+/* What a ratio of two cells differs by from launch to launch, which the calls of one do not tell.
+ */
+#define LAUNCH_SCATTER 0.05
+
 size_t label_race(const struct label_times *times, size_t kept[SCHEDULE_CELLS_MAX]) {
   struct label_summary summaries[SCHEDULE_CELLS_MAX];
   size_t best = SIZE_MAX, count = 0;
@@ -314,6 +318,7 @@ size_t label_race(const struct label_times *times, size_t kept[SCHEDULE_CELLS_MA
   for (size_t i = 1; i < times->count && best != SIZE_MAX; i++) {
     double low = summaries[i].median_us - 2 * summaries[i].error_us;
     double high = summaries[best].median_us + 2 * summaries[best].error_us;
+    high = fmax(high, (1 + LAUNCH_SCATTER) * summaries[best].median_us);
     if (low <= high && summaries[i].median_us <= 2 * summaries[best].median_us) {
       kept[count++] = i;
     }

@@ -71,18 +71,40 @@ static const struct profile_row *find_row(const struct profile_table *table, uin
   return NULL;
 }
 
-static void judge(struct compare_point *point) {
-  struct label_summary sides[2] = { summarize(point->runs_us[0], point->run_count[0]),
-                                    summarize(point->runs_us[1], point->run_count[1]) };
-  point->default_us = sides[0].median_us;
-  point->profile_us = sides[1].median_us;
-  point->ratio = point->default_us > 0 ? point->profile_us / point->default_us : 1;
+/* What runs of one side scatter by, the worse of both, as a part of the time. */
+static double scatter_of(const struct compare_point *point) {
   double noise = 0;
   for (int side = 0; side < 2; side++) {
-    double scatter = 1.4826 * sides[side].mad_us;
-    noise = sides[side].median_us > 0 ? fmax(noise, scatter / sides[side].median_us) : noise;
+    struct label_summary runs = summarize(point->runs_us[side], point->run_count[side]);
+    noise = runs.median_us > 0 ? fmax(noise, 1.4826 * runs.mad_us / runs.median_us) : noise;
   }
-  point->tolerance = fmax(LEAST_TOLERANCE, 2 * noise);
+  return noise;
+}
+
+/* A few runs of one size may lie near each other by luck: noise is at least what it is at most
+ * sizes of the collective. */
+static double usual_scatter(const struct compare *compare, enum profile_collective collective) {
+  double *values = calloc(compare->count + 1, sizeof *values);
+  size_t count = 0;
+  for (size_t i = 0; values && i < compare->count; i++) {
+    if (compare->points[i].collective == collective) {
+      values[count++] = scatter_of(&compare->points[i]);
+    }
+  }
+  double middle = 0;
+  if (count > 0) {
+    qsort(values, count, sizeof *values, compare_times);
+    middle = values[count / 2];
+  }
+  free(values);
+  return middle;
+}
+
+static void judge(struct compare_point *point, double usual) {
+  point->default_us = summarize(point->runs_us[0], point->run_count[0]).median_us;
+  point->profile_us = summarize(point->runs_us[1], point->run_count[1]).median_us;
+  point->ratio = point->default_us > 0 ? point->profile_us / point->default_us : 1;
+  point->tolerance = fmax(LEAST_TOLERANCE, 2 * fmax(scatter_of(point), usual));
   point->is_slower = point->ratio > 1 + point->tolerance;
   point->is_faster = point->ratio < 1 - point->tolerance;
 }
@@ -91,39 +113,85 @@ void compare_judge(struct compare *compare, const struct profile *profile, uint3
                    uint32_t ppn) {
   for (size_t i = 0; i < compare->count; i++) {
     struct compare_point *point = &compare->points[i];
-    judge(point);
+    judge(point, usual_scatter(compare, point->collective));
     point->is_chosen =
         find_row(profile_find_table(profile, point->collective, nodes, ppn), point->bytes) != NULL;
   }
 }
 
-static bool does_hold(const struct compare *compare, enum profile_collective collective,
-                      const struct profile_row *row) {
-  double sum = 0;
-  size_t count = 0;
-  bool is_slower = false;
+/* The smallest measured size of the row from `bytes` on, or NULL. */
+static const struct compare_point *next_point(const struct compare *compare,
+                                              enum profile_collective collective,
+                                              const struct profile_row *row, uint64_t bytes) {
+  const struct compare_point *next = NULL;
   for (size_t i = 0; i < compare->count; i++) {
     const struct compare_point *point = &compare->points[i];
-    if (point->collective == collective && point->bytes >= row->bytes_lo &&
-        point->bytes < row->bytes_hi) {
-      sum += log(point->ratio);
-      is_slower |= point->is_slower;
-      count++;
+    if (point->collective == collective && point->bytes >= bytes && point->bytes >= row->bytes_lo &&
+        point->bytes < row->bytes_hi && (!next || point->bytes < next->bytes)) {
+      next = point;
     }
   }
-  return count == 0 || (!is_slower && sum < 0);
+  return next;
 }
 
-static size_t drop_from_table(const struct compare *compare, struct profile_table *table) {
-  size_t kept = 0, count = table->row_count;
-  for (size_t i = 0; i < count; i++) {
-    struct profile_row row = table->rows[i];
-    if (does_hold(compare, table->collective, &row)) {
-      table->rows[kept++] = row;
-    }
+/* Does it gain over all its sizes? */
+static bool does_gain(const struct compare *compare, enum profile_collective collective,
+                      const struct profile_row *row) {
+  double sum = 0;
+  const struct compare_point *point = next_point(compare, collective, row, row->bytes_lo);
+  bool is_measured = point != NULL;
+  for (; point; point = next_point(compare, collective, row, point->bytes + 1)) {
+    sum += log(point->ratio);
   }
+  return !is_measured || sum < 0;
+}
+
+static uint64_t midway(uint64_t a, uint64_t b) {
+  return (uint64_t)ceil(sqrt((double)a * (double)b));
+}
+
+/* Cuts a row at its sizes that are slower, halfway to their neighbours, and appends the parts that
+ * gain to `rows`, which have room for all. Returns how many. */
+static size_t cut_row(const struct compare *compare, enum profile_collective collective,
+                      struct profile_row row, struct profile_row *rows) {
+  size_t count = 0;
+  struct profile_row part = row;
+  const struct compare_point *last = NULL, *point, *next;
+  for (point = next_point(compare, collective, &row, row.bytes_lo); point; point = next) {
+    next = next_point(compare, collective, &row, point->bytes + 1);
+    if (point->is_slower) {
+      part.bytes_hi = last ? midway(last->bytes, point->bytes) : part.bytes_lo;
+      if (part.bytes_lo < part.bytes_hi && does_gain(compare, collective, &part)) {
+        rows[count++] = part;
+      }
+      part.bytes_lo = next ? midway(point->bytes, next->bytes) : row.bytes_hi;
+      part.bytes_hi = row.bytes_hi;
+    }
+    last = point->is_slower ? NULL : point;
+  }
+  if (part.bytes_lo < part.bytes_hi && does_gain(compare, collective, &part)) {
+    rows[count++] = part;
+  }
+  return count;
+}
+
+static bool is_same_range(const struct profile_row *a, const struct profile_row *b) {
+  return a->bytes_lo == b->bytes_lo && a->bytes_hi == b->bytes_hi;
+}
+
+/* Returns how many rows went or became smaller; without memory all of them go. */
+static size_t drop_from_table(const struct compare *compare, struct profile_table *table) {
+  size_t kept = 0, changed = 0, count = table->row_count;
+  struct profile_row *rows = calloc(count + compare->count + 1, sizeof *rows);
+  for (size_t i = 0; rows && i < count; i++) {
+    size_t parts = cut_row(compare, table->collective, table->rows[i], rows + kept);
+    changed += parts != 1 || !is_same_range(&rows[kept], &table->rows[i]);
+    kept += parts;
+  }
+  free(table->rows);
+  table->rows = rows;
   table->row_count = kept;
-  return count - kept;
+  return rows ? changed : count;
 }
 
 size_t compare_drop_rows(const struct compare *compare, struct profile *profile, uint32_t nodes,

@@ -17,9 +17,10 @@ struct compare_point {
   /* Since compare_judge: */
   double default_us, profile_us; /* medians over the runs */
   double ratio;                  /* profile_us / default_us: below 1 is faster */
-  double tolerance;              /* 3 %, or twice what runs of one side scatter by, if more */
-  bool is_slower, is_faster;     /* by more than that */
-  bool is_chosen;                /* a row of the profile covers it */
+  double tolerance; /* 3 %, or twice what runs of one side scatter by, here or at most sizes of the
+                     * collective, if more */
+  bool is_slower, is_faster; /* by more than that */
+  bool is_chosen;            /* a row of the profile covers it */
 };
 
 struct compare {
@@ -34,8 +35,9 @@ int compare_add(struct compare *compare, const struct bench_row *row, bool is_pr
 void compare_judge(struct compare *compare, const struct profile *profile, uint32_t nodes,
                    uint32_t ppn);
 
-/* Takes rows out of the profile's tables for this shape: those with a slower point, and those that
- * gain nothing over all their points. Rows without a point stay. Returns how many went. */
+/* Takes out of the profile's tables for this shape the parts of rows around slower points, and rows
+ * that gain nothing over all their points. Rows without a point stay. Returns how many went or
+ * became smaller. */
 size_t compare_drop_rows(const struct compare *compare, struct profile *profile, uint32_t nodes,
                          uint32_t ppn);
 

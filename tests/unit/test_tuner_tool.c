@@ -183,7 +183,7 @@ static void show_tells_what_holds_on_a_shape(void **state) {
   assert_null(json_object_get(row, "over_algo"));
   json_decref(measured);
   assert_int_equal(tool_run("stratus-tune fit tests/data/samples/example.jsonl -o "
-                       "$XDG_CONFIG_HOME/shape.profile"),
+                            "$XDG_CONFIG_HOME/shape.profile"),
                    0);
   json_t *carried =
       shape_of("stratus-tune show --json -n 3 -r 1 $XDG_CONFIG_HOME/shape.profile", "allreduce");

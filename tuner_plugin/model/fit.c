@@ -21,6 +21,12 @@ static const double channel_gain = 1.02;
 /* A chunk is left to NCCL, which adapts it to sizes, if asking for one gains less than this. */
 static const double chunk_gain = 1.02;
 
+/* As guard.h: what is gained at least. */
+static const double least_gain = 0.03;
+
+/* Neighbouring sizes of one launch err together in part: their mean is so much less sure. */
+static const double launch_part = 1.3;
+
 /* What an interpolated gain must have more. */
 static const double interpolated_margin = 0.02;
 
@@ -81,12 +87,62 @@ static bool is_askable(const struct curve *curve) {
           nccl_chunk_round(curve->chunk, curve->protocol) > 0);
 }
 
-static void take(struct answer *answer, const struct contest *contest, const struct curve *winner) {
-  double a = curve_noise(winner, answer->bytes);
-  double b = curve_noise(contest->by_default, answer->bytes);
+/* The curve of the cell that NCCL chose there, as it goes on where NCCL chooses another; NULL: it
+ * ends before. */
+static const struct curve *chosen_curve(const struct contest *contest,
+                                        const struct curve_point *by_default, double bytes) {
+  for (size_t i = 0; i < contest->other_count; i++) {
+    const struct curve *curve = &contest->others[i];
+    if (!is_other_than(curve, by_default) && curve_covers(curve, bytes)) {
+      return curve;
+    }
+  }
+  return NULL;
+}
+
+static double noise_of(const struct curve *one, const struct curve *other, double bytes) {
+  double a = curve_noise(one, bytes), b = curve_noise(other, bytes);
+  return sqrt(a * a + b * b);
+}
+
+/* A cell that is faster at neighbouring sizes as well, by as much as they are sure of together, is
+ * faster: what each errs by is its own, and their mean errs less. */
+static void pool_noise(struct answer *answer, const struct contest *contest,
+                       const struct curve_point *over) {
+  const struct curve *by_default = contest->by_default;
+  double gain = 0, squares = 0;
+  int count = 0;
+  for (size_t i = 0; i < by_default->count; i++) {
+    double bytes = (double)by_default->points[i].bytes;
+    bool is_near =
+        (i + 1 >= by_default->count || (double)by_default->points[i + 1].bytes >= answer->bytes) &&
+        (i == 0 || (double)by_default->points[i - 1].bytes <= answer->bytes);
+    const struct curve *chosen = is_near ? chosen_curve(contest, over, bytes) : NULL;
+    if (!chosen || !curve_covers(answer->winner, bytes)) {
+      continue;
+    }
+    double noise = noise_of(answer->winner, chosen, bytes);
+    double gain_here = log(curve_us(chosen, bytes) / curve_us(answer->winner, bytes));
+    if (gain_here <= 0) {
+      return;
+    }
+    gain += gain_here;
+    squares += noise * noise;
+    count++;
+  }
+  if (count > 1) {
+    double pooled = launch_part * sqrt(squares) / count;
+    bool is_sure = exp(gain / count) - 1 >= fmax(least_gain, 2 * pooled);
+    answer->noise = is_sure ? fmin(answer->noise, pooled) : answer->noise;
+  }
+}
+
+static void take(struct answer *answer, const struct contest *contest,
+                 const struct curve_point *over, const struct curve *winner) {
   answer->winner = winner;
   answer->winner_us = curve_us(winner, answer->bytes);
-  answer->noise = sqrt(a * a + b * b);
+  answer->noise = noise_of(winner, contest->by_default, answer->bytes);
+  pool_noise(answer, contest, over);
 }
 
 /* The same cell with NCCL's own chunk, if it is nearly as good, and sure as well. */
@@ -101,7 +157,7 @@ static void prefer_own_chunk(struct answer *answer, const struct contest *contes
       continue;
     }
     struct answer own = best;
-    take(&own, contest, curve);
+    take(&own, contest, by_default, curve);
     bool is_better = answer->winner->chunk > 0 || own.winner_us < answer->winner_us;
     if (is_better && own.winner_us <= chunk_gain * best.winner_us && is_worth(&own)) {
       *answer = own;
@@ -110,7 +166,8 @@ static void prefer_own_chunk(struct answer *answer, const struct contest *contes
 }
 
 /* Fewer channels of the same cell that are nearly as good, and sure as well. */
-static void prefer_few_channels(struct answer *answer, const struct contest *contest) {
+static void prefer_few_channels(struct answer *answer, const struct contest *contest,
+                                const struct curve_point *over) {
   struct answer best = *answer;
   for (size_t i = 0; i < contest->other_count; i++) {
     const struct curve *curve = &contest->others[i];
@@ -122,24 +179,11 @@ static void prefer_few_channels(struct answer *answer, const struct contest *con
       continue;
     }
     struct answer fewer = *answer;
-    take(&fewer, contest, curve);
+    take(&fewer, contest, over, curve);
     if (fewer.winner_us <= channel_gain * best.winner_us && is_worth(&fewer)) {
       *answer = fewer;
     }
   }
-}
-
-/* The curve of the cell that NCCL chose there, as it goes on where NCCL chooses another; NULL: it
- * ends before. */
-static const struct curve *chosen_curve(const struct contest *contest,
-                                        const struct curve_point *by_default, double bytes) {
-  for (size_t i = 0; i < contest->other_count; i++) {
-    const struct curve *curve = &contest->others[i];
-    if (!is_other_than(curve, by_default) && curve_covers(curve, bytes)) {
-      return curve;
-    }
-  }
-  return NULL;
 }
 
 /* What to do at a size if NCCL chooses there as at a measured one. */
@@ -160,12 +204,12 @@ static struct answer ask_over(const struct contest *contest, double bytes, bool 
       continue;
     }
     if (!answer.winner || curve_us(curve, bytes) < answer.winner_us) {
-      take(&answer, contest, curve);
+      take(&answer, contest, by_default, curve);
     }
   }
   if (answer.winner && is_worth(&answer)) {
     prefer_own_chunk(&answer, contest, by_default);
-    prefer_few_channels(&answer, contest);
+    prefer_few_channels(&answer, contest, by_default);
   } else {
     answer.winner = NULL;
   }

@@ -66,7 +66,7 @@ endure_start() { # TRANSPORT SECONDS [ARGUMENTS...]
   env $(transport_variables "$1") build/bin/stratus-coll --hosts "$(host_list)" --endure "$2s" -T "$(($2 + 30))s" \
     --log "$scratch/operations" "${@:3}" >"$scratch/out" 2>&1 &
   endure=$!
-  until_true 60 endure_has_done 3
+  until_true 120 endure_has_done 3 || endure_failed "it does not begin"
   until_true 30 used "$1"
 }
 

@@ -25,7 +25,9 @@ static int start(const struct nic *nics, unsigned count, int dscp, uint8_t handl
     LOG_WARN(
         "the peer's NCCL does not use stratus: probably its NCCL could not load the plugin and "
         "fell back silently. Set the same NCCL_NET_PLUGIN on every host and look for \"stratus\" "
-        "in each host's NCCL_DEBUG=INFO log");
+        "in each host's NCCL_DEBUG=INFO log. Or its NCCL sets up other channels than this one "
+        "(\"Message truncated\" there): use the same NCCL_* variables and the same profile on "
+        "every host; stratus-tune verify compares hosts");
   }
   uint64_t number = 0;
   setup_start();

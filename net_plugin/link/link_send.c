@@ -35,7 +35,7 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
   struct outgoing *message = &link->outgoing.slots[(link->outgoing.posted - 1) % LINK_WINDOW];
   message->posted_ns = now_ns;
   message->memory = message->is_copied ? NULL : memory;
-  message->is_polled = polled_has_form(message->data, bytes);
+  message->polled = polled_form(message->data, bytes);
   if (bytes >= LINK_GROW_BYTES && !link->failover.is_grown) {
     failover_grow(&link->failover);
   } else if (bytes >= LINK_GROW_BYTES && is_first && meter_is_wanted(&link->meter, now_ns)) {
@@ -81,11 +81,17 @@ void send_look_ahead(struct link *link) {
   }
 }
 
-/* Where a direct lane may write the chunk; NULL: nowhere. Not a message that is polled: its bytes
- * must become visible in order, which no NIC promises of what it writes. */
+/* What is polled must not show before it is known to be right, nor in another order. */
+static bool send_may_place(const struct link *link, const struct outgoing *message) {
+  return message->polled == POLLED_NOT ||
+         (message->polled == POLLED_WORDS && !link->config.wants_checksums);
+}
+
+/* Where a direct lane may write the chunk; NULL: nowhere. */
 static const struct wire_target *send_target(const struct link *link, unsigned lane,
                                              const struct outgoing *message, uint64_t number) {
-  if ((link->direct & lane_bit(lane)) == 0 || link->told_targets == NULL || message->is_polled) {
+  if ((link->direct & lane_bit(lane)) == 0 || link->told_targets == NULL ||
+      !send_may_place(link, message)) {
     return NULL;
   }
   const struct told_target *told = &link->told_targets[number % LINK_WINDOW];
@@ -97,18 +103,14 @@ static uint32_t send_chunk_bytes(const struct link *link, unsigned lane,
                                  const struct outgoing *message, uint64_t number) {
   uint64_t left = message->bytes - message->cut;
   uint32_t length = stripe_chunk_bytes(&link->stripe, lane, message->bytes, left);
-  if (message->is_polled) {
-    return length < WIRE_MAX_POLLED_BYTES ? length : WIRE_MAX_POLLED_BYTES;
+  if (length != left && send_target(link, lane, message, number) != NULL) {
+    uint32_t placed = stripe_placed_bytes(&link->stripe, lane, message->bytes);
+    bool is_tail = left <= placed + placed / 2 && left <= WIRE_MAX_CHUNK_BYTES;
+    length = placed < length ? length : is_tail ? (uint32_t)left : placed;
   }
-  if (length == left || send_target(link, lane, message, number) == NULL) {
-    return length;
-  }
-  uint32_t placed = stripe_placed_bytes(&link->stripe, lane, message->bytes);
-  if (placed < length) {
-    return length;
-  }
-  bool is_tail = left <= placed + placed / 2 && left <= WIRE_MAX_CHUNK_BYTES;
-  return is_tail ? (uint32_t)left : placed;
+  /* Also of what is placed: if its lane is lost, another one may have to carry it as a stream. */
+  bool is_limited = message->polled != POLLED_NOT && length > WIRE_MAX_POLLED_BYTES;
+  return is_limited ? WIRE_MAX_POLLED_BYTES : length;
 }
 
 static struct chunk send_take_chunk(struct link *link, unsigned lane) {
@@ -141,14 +143,14 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
   if (!message->is_copied) {
     header.flags |= WIRE_IS_AWAITED;
   }
-  if (message->is_polled) {
-    header.flags |= WIRE_IS_POLLED;
-  }
   frame->length = chunk.length;
   frame->payload = chunk.length > 0 ? message->data + chunk.offset : NULL;
   frame->memory = message->memory;
   frame->target = chunk.length > 0 ? send_target(link, lane, message, header.message) : NULL;
   frame->offset = chunk.offset;
+  if (message->polled != POLLED_NOT && frame->target == NULL) {
+    header.flags |= WIRE_IS_POLLED;
+  }
   if (link->config.wants_checksums && chunk.length > 0) {
     header.flags |= WIRE_HAS_CRC;
     header.payload_crc = hash_crc32c(0, frame->payload, frame->length);

@@ -3,6 +3,7 @@
  * look or two. */
 #include "net_plugin/link/polled.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/bytes.h"
@@ -31,10 +32,13 @@ static bool has_ll128_form(const uint8_t *data, size_t bytes) {
   return flag != 0;
 }
 
-bool polled_has_form(const void *data, size_t bytes) {
+enum polled_form polled_form(const void *data, size_t bytes) {
   if (bytes == 0) {
-    return false;
+    return POLLED_NOT;
   }
-  return (bytes % LL128_LINE_BYTES == 0 && has_ll128_form(data, bytes)) ||
-         (bytes % LL_LINE_BYTES == 0 && bytes <= POLLED_LL_BYTES && has_ll_form(data, bytes));
+  if (bytes % LL128_LINE_BYTES == 0 && has_ll128_form(data, bytes)) {
+    return POLLED_LINES;
+  }
+  bool is_ll = bytes % LL_LINE_BYTES == 0 && bytes <= POLLED_LL_BYTES && has_ll_form(data, bytes);
+  return is_ll ? POLLED_WORDS : POLLED_NOT;
 }

@@ -15,13 +15,18 @@
 #ifndef NET_PLUGIN_LINK_POLLED_H
 #define NET_PLUGIN_LINK_POLLED_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* LL halves the payload; NCCL gives it slots of 64 KiB. Larger ones (NCCL_LL_BUFFSIZE) are not
  * looked for: tensors of one value have that form, too, and LL's words of 8 bytes come whole. */
 #define POLLED_LL_BYTES (128u << 10)
 
-bool polled_has_form(const void *data, size_t bytes);
+enum polled_form {
+  POLLED_NOT,
+  POLLED_WORDS, /* LL: 8 bytes that NICs, which write aligned words whole, may write in any order */
+  POLLED_LINES, /* LL128, or both: nothing promises that a NIC writes a line's end last */
+};
+
+enum polled_form polled_form(const void *data, size_t bytes);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "net_plugin/link/link.h"
 #include "tests/lib/unit.h"
 
@@ -18,6 +19,7 @@ static uint8_t sent[BYTES], received[BYTES];
 static const struct wire_target target = { 0x7000, BYTES, { 11, 22 } };
 static uint64_t now_ns;
 static uint32_t chunk_bytes, eager_bytes;
+static bool has_checksums;
 
 static void make(enum link_role role, unsigned target_keys) {
   struct link_config config = {
@@ -29,6 +31,7 @@ static void make(enum link_role role, unsigned target_keys) {
     .timeout_ns = 1000 * MS,
     .seed = 1,
     .target_keys = target_keys,
+    .wants_checksums = has_checksums,
   };
   memory[role] = calloc(1, link_memory_bytes(&config));
   ends[role] = link_init(memory[role], &config, now_ns);
@@ -60,11 +63,19 @@ static int set_up_sizes(uint32_t chunk, uint32_t eager) {
 
 static int set_up(void **state) {
   (void)state;
+  has_checksums = false;
+  return set_up_sizes(8192, 64);
+}
+
+static int set_up_checked(void **state) {
+  (void)state;
+  has_checksums = true;
   return set_up_sizes(8192, 64);
 }
 
 static int set_up_large(void **state) {
   (void)state;
+  has_checksums = false;
   return set_up_sizes(32768, 32768);
 }
 
@@ -218,16 +229,48 @@ static void a_target_without_room_is_not_used(void **state) {
   expect_no_target();
 }
 
-static void a_polled_message_is_not_placed(void **state) {
-  (void)state;
-  memset(sent, 1, BYTES / 128 * 128); /* LL128's flag at the end of each line */
+static void post_granted(size_t bytes) {
   struct link_frame frame;
   assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], received, BYTES, &target, now_ns), 0);
-  assert_int_equal(link_send_posted(ends[LINK_SENDER], sent, BYTES / 128 * 128, sent, now_ns), 0);
+  assert_int_equal(link_send_posted(ends[LINK_SENDER], sent, bytes, sent, now_ns), 0);
   find_frame(LINK_SENDER, 0, WIRE_REQUEST, &frame);
   assert_int_equal(deliver(LINK_SENDER, 0, &frame), 0);
   find_frame(LINK_RECEIVER, 0, WIRE_WINDOW, &frame);
   assert_int_equal(deliver(LINK_RECEIVER, 0, &frame), 0);
+}
+
+static void lines_that_are_polled_are_not_placed(void **state) {
+  (void)state;
+  memset(sent, 1, BYTES / 128 * 128); /* LL128's flag at the end of each line */
+  post_granted(BYTES / 128 * 128);
+  expect_no_target();
+}
+
+/* LL: each word of 8 bytes tells by itself that it has come. */
+static void fill_words(void) {
+  for (size_t at = 0; at + 8 <= BYTES; at += 8) {
+    bytes_put_le32(sent + at, (uint32_t)at);
+    bytes_put_le32(sent + at + 4, 7);
+  }
+}
+
+static void words_that_are_polled_are_placed(void **state) {
+  (void)state;
+  fill_words();
+  post_granted(BYTES / 16 * 16);
+  struct link_frame frame;
+  find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
+  assert_non_null(frame.target);
+  assert_true(frame.length <= WIRE_MAX_POLLED_BYTES);
+  struct wire_header header;
+  wire_header_decode(frame.header, &header);
+  assert_false(header.flags & WIRE_IS_POLLED);
+}
+
+static void words_with_checksums_are_not_placed(void **state) {
+  (void)state;
+  fill_words();
+  post_granted(BYTES / 16 * 16);
   expect_no_target();
 }
 
@@ -408,7 +451,9 @@ int main(void) {
     cmocka_unit_test_setup_teardown(messages_that_take_long_are_copied, set_up_large, tear_down),
     TEST(a_receive_without_target_gets_payloads),
     TEST(a_target_without_room_is_not_used),
-    TEST(a_polled_message_is_not_placed),
+    TEST(lines_that_are_polled_are_not_placed),
+    TEST(words_that_are_polled_are_placed),
+    cmocka_unit_test_setup_teardown(words_with_checksums_are_not_placed, set_up_checked, tear_down),
     TEST(only_direct_lanes_get_targets),
     TEST(a_copy_is_in_the_links_memory),
     TEST(targets_are_told_again_when_a_lane_is_lost),

@@ -37,10 +37,11 @@ static void make_ll128(size_t bytes, uint64_t flag) {
 static void ll_is_known(void **state) {
   (void)state;
   for (size_t bytes = 16; bytes <= POLLED_LL_BYTES; bytes += bytes < 4096 ? 16 : 4096 - 16) {
+    enum polled_form form = bytes == 128 ? POLLED_LINES : POLLED_WORDS; /* may be a line of LL128 */
     make_ll(bytes, 1);
-    assert_true(polled_has_form(data, bytes));
+    assert_int_equal(polled_form(data, bytes), form);
     make_ll(bytes, 0x80000000u);
-    assert_true(polled_has_form(data, bytes));
+    assert_int_equal(polled_form(data, bytes), form);
   }
 }
 
@@ -48,9 +49,9 @@ static void ll128_is_known(void **state) {
   (void)state;
   for (size_t bytes = 128; bytes <= LARGEST; bytes += bytes < 8192 ? 128 : 2048) {
     make_ll128(bytes, 1);
-    assert_true(polled_has_form(data, bytes));
+    assert_int_equal(polled_form(data, bytes), POLLED_LINES);
     make_ll128(bytes, UINT64_MAX);
-    assert_true(polled_has_form(data, bytes));
+    assert_int_equal(polled_form(data, bytes), POLLED_LINES);
   }
 }
 
@@ -60,30 +61,41 @@ static void one_other_flag_is_enough(void **state) {
   for (size_t at = 0; at < 8192; at += 16) {
     make_ll(8192, 7);
     data[at + 12] = 8;
-    assert_false(polled_has_form(data, 8192));
+    assert_int_equal(polled_form(data, 8192), POLLED_NOT);
   }
   for (size_t at = 0; at < 8192; at += 128) {
     make_ll128(8192, 7);
     data[at + 120] = 8;
-    assert_false(polled_has_form(data, 8192));
+    assert_int_equal(polled_form(data, 8192), POLLED_NOT);
   }
+}
+
+/* LL whose data looks like LL128's flags: the safer of the two. */
+static void both_forms_are_lines(void **state) {
+  (void)state;
+  make_ll(8192, 7);
+  for (size_t at = 120; at < 8192; at += 128) {
+    memset(data + at, 1, 4);
+  }
+  assert_int_equal(polled_form(data, 8192), POLLED_LINES);
 }
 
 static void others_are_not_taken_for_them(void **state) {
   (void)state;
   fill_noise();
   for (size_t bytes = 0; bytes <= 4096; bytes++) {
-    assert_true(polled_has_form(data, bytes) == (bytes == 128)); /* a single line: who knows */
+    /* A single line: who knows. */
+    assert_int_equal(polled_form(data, bytes), bytes == 128 ? POLLED_LINES : POLLED_NOT);
   }
   memset(data, 0, LARGEST); /* a flag is never 0 */
   for (size_t bytes = 0; bytes <= 4096; bytes++) {
-    assert_false(polled_has_form(data, bytes));
+    assert_int_equal(polled_form(data, bytes), POLLED_NOT);
   }
   make_ll(LARGEST, 7);
-  assert_false(polled_has_form(data, POLLED_LL_BYTES - 8));
-  assert_false(polled_has_form(data, POLLED_LL_BYTES + 16));
+  assert_int_equal(polled_form(data, POLLED_LL_BYTES - 8), POLLED_NOT);
+  assert_int_equal(polled_form(data, POLLED_LL_BYTES + 16), POLLED_NOT);
   make_ll128(LARGEST, 7);
-  assert_false(polled_has_form(data, LARGEST - 64));
+  assert_int_equal(polled_form(data, LARGEST - 64), POLLED_NOT);
 }
 
 int main(void) {
@@ -91,6 +103,7 @@ int main(void) {
     cmocka_unit_test(ll_is_known),
     cmocka_unit_test(ll128_is_known),
     cmocka_unit_test(one_other_flag_is_enough),
+    cmocka_unit_test(both_forms_are_lines),
     cmocka_unit_test(others_are_not_taken_for_them),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

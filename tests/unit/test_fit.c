@@ -150,6 +150,29 @@ static void what_wins_alone_needs_twice_as_much(void **state) {
   }
 }
 
+/* 4 % at one size are enough for a cell that gains 10 % at the next, though another is faster
+ * there. */
+static void who_gains_next_to_it_is_not_alone(void **state) {
+  (void)state;
+  for (int has_company = 0; has_company < 2; has_company++) {
+    struct sample samples[32];
+    size_t count = 0;
+    for (int i = 0; i < 5; i++) {
+      uint64_t bytes = UINT64_C(16384) << i;
+      double us = 100 << i, tree = i == 3 && has_company ? 1 / 1.1 : 1.02;
+      samples[count++] = make_sample(bytes, "dr", 0, us);
+      samples[count++] = make_sample(bytes, "ct", 0, us * (i == 2 ? 1 / 1.04 : tree));
+      samples[count++] = make_sample(bytes, "cr", 4, us * (i == 3 ? 1 / 1.3 : 1.02));
+    }
+    struct profile profile;
+    fit(samples, count, &profile);
+    const struct profile_table *table = &profile.tables[0];
+    assert_int_equal(table->row_count, has_company ? 2 : 1);
+    assert_int_equal(table->rows[0].algorithm, has_company ? PROFILE_TREE : PROFILE_RING);
+    profile_free(&profile);
+  }
+}
+
 static void few_channels_are_preferred_where_they_cost_little(void **state) {
   (void)state;
   struct sample samples[64];
@@ -432,6 +455,7 @@ int main(void) {
     cmocka_unit_test(a_row_ends_between_sizes_where_the_gain_does),
     cmocka_unit_test(between_two_choices_a_row_holds_over_the_first),
     cmocka_unit_test(what_wins_alone_needs_twice_as_much),
+    cmocka_unit_test(who_gains_next_to_it_is_not_alone),
     cmocka_unit_test(few_channels_are_preferred_where_they_cost_little),
     cmocka_unit_test(a_chunk_must_gain_something_by_itself),
     cmocka_unit_test(without_a_default_there_is_nothing_to_say),

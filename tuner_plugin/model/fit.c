@@ -257,21 +257,43 @@ static bool is_same_answer(const struct answer *a, const struct answer *b) {
          a->over_protocol == b->over_protocol;
 }
 
-/* A size that won alone, its measured neighbours saying otherwise, has mostly won by luck: among
- * many cells the fastest is the one that the noise favoured. It needs twice the margin. */
-static void drop_lonely(struct answer *answers, size_t count) {
-  for (size_t start = 0, end; start < count; start = end) {
-    size_t measured = 0;
-    double worst_gain = INFINITY, noise = 0;
-    for (end = start; end < count && is_same_answer(&answers[start], &answers[end]); end++) {
-      measured += answers[end].is_measured;
-      if (answers[end].is_measured && answers[end].winner) {
-        worst_gain = fmin(worst_gain, answers[end].default_us / answers[end].winner_us - 1);
-        noise = fmax(noise, answers[end].noise);
+/* The cell that won there is sure to beat NCCL's choice at a measured neighbour, too, be it the
+ * fastest there or not. */
+static bool has_company(const struct contest *contest, const struct answer *answer) {
+  const struct curve *by_default = contest->by_default;
+  for (size_t i = 0; i < by_default->count; i++) {
+    const struct curve_point *point = &by_default->points[i];
+    double bytes = (double)point->bytes;
+    bool is_next = i > 0 && (double)by_default->points[i - 1].bytes == answer->bytes;
+    bool is_before =
+        i + 1 < by_default->count && (double)by_default->points[i + 1].bytes == answer->bytes;
+    bool is_over_same =
+        point->algorithm == answer->over_algorithm && point->protocol == answer->over_protocol;
+    if ((is_next || is_before) && is_over_same && curve_covers(answer->winner, bytes)) {
+      double gain = point->us / curve_us(answer->winner, bytes) - 1;
+      if (gain >= fmax(least_gain, 2 * noise_of(answer->winner, by_default, bytes))) {
+        return true;
       }
     }
-    bool is_sure = measured >= 2 || (measured == 1 && worst_gain >= fmax(0.06, 4 * noise));
-    for (size_t i = start; i < end && !is_sure; i++) {
+  }
+  return false;
+}
+
+/* A size that won alone, its measured neighbours saying otherwise, has mostly won by luck: among
+ * many cells the fastest is the one that the noise favoured. It needs twice the margin. */
+static void drop_lonely(const struct contest *contest, struct answer *answers, size_t count) {
+  for (size_t start = 0, end; start < count; start = end) {
+    size_t measured = 0;
+    bool is_sure = false;
+    for (end = start; end < count && is_same_answer(&answers[start], &answers[end]); end++) {
+      const struct answer *answer = &answers[end];
+      measured += answer->is_measured;
+      if (answer->is_measured && answer->winner) {
+        double gain = answer->default_us / answer->winner_us - 1;
+        is_sure |= gain >= fmax(2 * least_gain, 4 * answer->noise) || has_company(contest, answer);
+      }
+    }
+    for (size_t i = start; i < end && measured < 2 && !is_sure; i++) {
       answers[i].winner = NULL;
     }
   }
@@ -327,7 +349,7 @@ static int fill_table(const struct contest *contest, struct profile_table *table
                       struct fit_counts *counts) {
   struct answer answers[PLACES_MAX];
   size_t count = ask_everywhere(contest, answers);
-  drop_lonely(answers, count);
+  drop_lonely(contest, answers, count);
   int result = 0;
   for (size_t start = 0, end; start < count && result == 0; start = end) {
     size_t measured = 0;

@@ -105,6 +105,12 @@ static double noise_of(const struct curve *one, const struct curve *other, doubl
   return sqrt(a * a + b * b);
 }
 
+/* The measured size itself, or the last one before `bytes`, or the first one behind. */
+static bool is_near(const struct curve *by_default, size_t i, double bytes) {
+  return (i + 1 >= by_default->count || (double)by_default->points[i + 1].bytes >= bytes) &&
+         (i == 0 || (double)by_default->points[i - 1].bytes <= bytes);
+}
+
 /* A cell that is faster at neighbouring sizes as well, by as much as they are sure of together, is
  * faster: what each errs by is its own, and their mean errs less. */
 static void pool_noise(struct answer *answer, const struct contest *contest,
@@ -114,10 +120,8 @@ static void pool_noise(struct answer *answer, const struct contest *contest,
   int count = 0;
   for (size_t i = 0; i < by_default->count; i++) {
     double bytes = (double)by_default->points[i].bytes;
-    bool is_near =
-        (i + 1 >= by_default->count || (double)by_default->points[i + 1].bytes >= answer->bytes) &&
-        (i == 0 || (double)by_default->points[i - 1].bytes <= answer->bytes);
-    const struct curve *chosen = is_near ? chosen_curve(contest, over, bytes) : NULL;
+    const struct curve *chosen =
+        is_near(by_default, i, answer->bytes) ? chosen_curve(contest, over, bytes) : NULL;
     if (!chosen || !curve_covers(answer->winner, bytes)) {
       continue;
     }
@@ -264,12 +268,10 @@ static bool has_company(const struct contest *contest, const struct answer *answ
   for (size_t i = 0; i < by_default->count; i++) {
     const struct curve_point *point = &by_default->points[i];
     double bytes = (double)point->bytes;
-    bool is_next = i > 0 && (double)by_default->points[i - 1].bytes == answer->bytes;
-    bool is_before =
-        i + 1 < by_default->count && (double)by_default->points[i + 1].bytes == answer->bytes;
+    bool is_neighbour = bytes != answer->bytes && is_near(by_default, i, answer->bytes);
     bool is_over_same =
         point->algorithm == answer->over_algorithm && point->protocol == answer->over_protocol;
-    if ((is_next || is_before) && is_over_same && curve_covers(answer->winner, bytes)) {
+    if (is_neighbour && is_over_same && curve_covers(answer->winner, bytes)) {
       double gain = point->us / curve_us(answer->winner, bytes) - 1;
       if (gain >= fmax(least_gain, 2 * noise_of(answer->winner, by_default, bytes))) {
         return true;

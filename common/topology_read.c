@@ -49,11 +49,28 @@ static void read_driver(const char *root, const char *device, char driver[DRIVER
   }
 }
 
+/* Those in a directory, which need not be there, as long as `read` has memory. */
+static bool read_all(struct machine_devices *all, const char *directory,
+                     bool (*read)(struct machine_devices *all, const char *name)) {
+  struct sysfs_list list;
+  bool is_good = true;
+  if (sysfs_list(all->root, &list, "%s", directory) < 0) {
+    return true;
+  }
+  for (size_t i = 0; is_good && i < list.count; i++) {
+    is_good = read(all, list.names[i]);
+  }
+  sysfs_list_free(&list);
+  return is_good;
+}
+
 /* ---- on PCI ---- */
 
-static bool read_function(struct machine_devices *all, const char *device) {
+static bool read_function(struct machine_devices *all, const char *address) {
   struct pci_function function;
   struct device found = { .numa = -1 };
+  char device[SYSFS_PATH_MAX];
+  snprintf(device, sizeof device, "sys/bus/pci/devices/%s", address);
   if (!pci_read(all->root, device, &function)) {
     return true;
   }
@@ -77,21 +94,6 @@ static bool read_function(struct machine_devices *all, const char *device) {
   }
   found.path = strdup(path);
   return add_device(all, found);
-}
-
-static bool read_functions(struct machine_devices *all) {
-  struct sysfs_list list;
-  bool is_good = true;
-  if (sysfs_list(all->root, &list, "sys/bus/pci/devices") < 0) {
-    return true;
-  }
-  for (size_t i = 0; is_good && i < list.count; i++) {
-    char device[SYSFS_PATH_MAX];
-    snprintf(device, sizeof device, "sys/bus/pci/devices/%s", list.names[i]);
-    is_good = read_function(all, device);
-  }
-  sysfs_list_free(&list);
-  return is_good;
 }
 
 /* ---- what hangs on them ---- */
@@ -139,19 +141,6 @@ static bool read_interface(struct machine_devices *all, const char *name) {
   return add_device(all, found);
 }
 
-static bool read_interfaces(struct machine_devices *all) {
-  struct sysfs_list list;
-  bool is_good = true;
-  if (sysfs_list(all->root, &list, "sys/class/net") < 0) {
-    return true;
-  }
-  for (size_t i = 0; is_good && i < list.count; i++) {
-    is_good = read_interface(all, list.names[i]);
-  }
-  sysfs_list_free(&list);
-  return is_good;
-}
-
 /* "100 Gb/sec (4X EDR)" of a port that is up. */
 static void read_port(struct machine_devices *all, const char *name, const char *port,
                       struct device *device) {
@@ -169,26 +158,20 @@ static void read_port(struct machine_devices *all, const char *name, const char 
   }
 }
 
-static void read_rdma(struct machine_devices *all) {
-  struct sysfs_list list, ports;
-  if (sysfs_list(all->root, &list, "sys/class/infiniband") < 0) {
-    return;
+static bool read_rdma(struct machine_devices *all, const char *name) {
+  struct sysfs_list ports;
+  char path[SYSFS_PATH_MAX];
+  struct device *device = NULL;
+  if (sysfs_resolve(all->root, path, sizeof path, "sys/class/infiniband/%s/device", name) > 0) {
+    device = find_function(all, path);
   }
-  for (size_t i = 0; i < list.count; i++) {
-    const char *name = list.names[i];
-    char path[SYSFS_PATH_MAX];
-    struct device *device = NULL;
-    if (sysfs_resolve(all->root, path, sizeof path, "sys/class/infiniband/%s/device", name) > 0) {
-      device = find_function(all, path);
+  if (device && sysfs_list(all->root, &ports, "sys/class/infiniband/%s/ports", name) == 0) {
+    for (size_t i = 0; i < ports.count; i++) {
+      read_port(all, name, ports.names[i], device);
     }
-    if (device && sysfs_list(all->root, &ports, "sys/class/infiniband/%s/ports", name) == 0) {
-      for (size_t p = 0; p < ports.count; p++) {
-        read_port(all, name, ports.names[p], device);
-      }
-      sysfs_list_free(&ports);
-    }
+    sysfs_list_free(&ports);
   }
-  sysfs_list_free(&list);
+  return true;
 }
 
 /* ---- all of it ---- */
@@ -226,9 +209,10 @@ static int count_numa(const char *root) {
 char *topology_read(const char *root) {
   struct machine_devices all = { .root = root };
   struct topology_device *devices = NULL;
-  bool is_good = read_functions(&all) && read_interfaces(&all) && all.count > 0;
+  bool is_good = read_all(&all, "sys/bus/pci/devices", read_function) &&
+                 read_all(&all, "sys/class/net", read_interface) &&
+                 read_all(&all, "sys/class/infiniband", read_rdma) && all.count > 0;
   if (is_good) {
-    read_rdma(&all);
     devices = calloc(all.count, sizeof *devices);
     is_good = devices;
   }

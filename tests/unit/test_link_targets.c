@@ -115,14 +115,18 @@ static void find_frame(enum link_role from, unsigned lane, enum wire_type type,
 }
 
 /* A message of BYTES waits on both sides, and the sender knows the target of the receive. */
-static void post_both(const struct wire_target *given) {
+static void post_bytes(size_t bytes, const struct wire_target *given) {
   struct link_frame frame;
-  assert_int_equal(link_send_posted(ends[LINK_SENDER], sent, BYTES, sent, now_ns), 0);
+  assert_int_equal(link_send_posted(ends[LINK_SENDER], sent, bytes, sent, now_ns), 0);
   find_frame(LINK_SENDER, 0, WIRE_REQUEST, &frame);
   assert_int_equal(deliver(LINK_SENDER, 0, &frame), 0);
   assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], received, BYTES, given, now_ns), 0);
   find_frame(LINK_RECEIVER, 0, WIRE_WINDOW, &frame);
   assert_int_equal(deliver(LINK_RECEIVER, 0, &frame), 0);
+}
+
+static void post_both(const struct wire_target *given) {
+  post_bytes(BYTES, given);
 }
 
 static void place(struct link_frame *frame) {
@@ -229,20 +233,10 @@ static void a_target_without_room_is_not_used(void **state) {
   expect_no_target();
 }
 
-static void post_granted(size_t bytes) {
-  struct link_frame frame;
-  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], received, BYTES, &target, now_ns), 0);
-  assert_int_equal(link_send_posted(ends[LINK_SENDER], sent, bytes, sent, now_ns), 0);
-  find_frame(LINK_SENDER, 0, WIRE_REQUEST, &frame);
-  assert_int_equal(deliver(LINK_SENDER, 0, &frame), 0);
-  find_frame(LINK_RECEIVER, 0, WIRE_WINDOW, &frame);
-  assert_int_equal(deliver(LINK_RECEIVER, 0, &frame), 0);
-}
-
 static void lines_that_are_polled_are_not_placed(void **state) {
   (void)state;
   memset(sent, 1, BYTES / 128 * 128); /* LL128's flag at the end of each line */
-  post_granted(BYTES / 128 * 128);
+  post_bytes(BYTES / 128 * 128, &target);
   expect_no_target();
 }
 
@@ -257,7 +251,7 @@ static void fill_words(void) {
 static void words_that_are_polled_are_placed(void **state) {
   (void)state;
   fill_words();
-  post_granted(BYTES / 16 * 16);
+  post_bytes(BYTES / 16 * 16, &target);
   struct link_frame frame;
   find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
   assert_non_null(frame.target);
@@ -270,7 +264,7 @@ static void words_that_are_polled_are_placed(void **state) {
 static void words_with_checksums_are_not_placed(void **state) {
   (void)state;
   fill_words();
-  post_granted(BYTES / 16 * 16);
+  post_bytes(BYTES / 16 * 16, &target);
   expect_no_target();
 }
 

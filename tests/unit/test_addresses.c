@@ -15,6 +15,7 @@
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"
+#include "tests/lib/first_hello.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/unit.h"
@@ -280,18 +281,7 @@ static void call(const struct nic *nics, unsigned count, struct listener **liste
   assert_int_equal(listener_open(nics, count, bytes, listener), 0);
   assert_int_equal(handle_decode(bytes, &handle), 0);
   caller->to = handle.addresses[0];
-  caller->hello = (struct hello){ .wire_version = HANDSHAKE_WIRE_VERSION,
-                                  .version = "0.1.0",
-                                  .lanes = 2,
-                                  .epoch = 1,
-                                  .chunk_bytes = 131072,
-                                  .dscp = -1,
-                                  .is_first = 1,
-                                  .host = "caller",
-                                  .nic = "lo" };
-  memset(caller->hello.connection, 0x5a, TOKEN_BYTES);
-  memcpy(caller->hello.listener, handle.listener, TOKEN_BYTES);
-  auth_keys_derive(handle.secret, NULL, caller->hello.connection, &caller->keys);
+  first_hello(&handle, NULL, &caller->hello, &caller->keys);
 }
 
 static void the_first_hello_is_told_also_when_it_comes_again(void **state) {

@@ -16,6 +16,7 @@
 #include "net_plugin/setup/guest.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"
+#include "tests/lib/first_hello.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/tree.h"
@@ -59,18 +60,7 @@ struct caller {
 
 static void caller_init(struct caller *caller, const struct scene *scene, const uint8_t *job) {
   memset(caller, 0, sizeof *caller);
-  caller->hello = (struct hello){ .wire_version = HANDSHAKE_WIRE_VERSION,
-                                  .version = "0.1.0",
-                                  .lanes = 2,
-                                  .epoch = 1,
-                                  .chunk_bytes = 131072,
-                                  .dscp = -1,
-                                  .is_first = 1,
-                                  .host = "caller",
-                                  .nic = "lo" };
-  memset(caller->hello.connection, 0x5a, TOKEN_BYTES);
-  memcpy(caller->hello.listener, scene->handle.listener, TOKEN_BYTES);
-  auth_keys_derive(scene->handle.secret, job, caller->hello.connection, &caller->keys);
+  first_hello(&scene->handle, job, &caller->hello, &caller->keys);
 }
 
 /* Slowly: in pieces that end anywhere. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune show: a profile for people, or as JSON: the named one, or the one that fits here;
- * with
- * --nodes and --ppn the rows that the plugin makes of it for communicators of that shape. */
+/* stratus-tune show: a profile for people, or as JSON: the named one, or the one that fits here.
+ * With --nodes and --ppn the rows that the plugin makes of it for communicators of that shape. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

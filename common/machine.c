@@ -127,12 +127,6 @@ static void read_gpus(const char *root, struct machine *machine) {
 
 /* ---- NICs ---- */
 
-/* The last part of a path, or all of it. */
-static const char *last_part(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 static void read_nic(const char *root, const char *name, struct machine_nic *nic) {
   char path[SYSFS_PATH_MAX];
   int64_t speed;
@@ -143,9 +137,7 @@ static void read_nic(const char *root, const char *name, struct machine_nic *nic
     snprintf(path, sizeof path, "sys/class/net/%s/device/..", name);
     read_pci_id(root, path, nic->pci_id);
   }
-  if (sysfs_resolve(root, path, sizeof path, "sys/class/net/%s/device/driver", name) > 0) {
-    copy_text(nic->driver, sizeof nic->driver, last_part(path));
-  }
+  sysfs_read_driver(root, nic->driver, sizeof nic->driver, "sys/class/net/%s/device", name);
   /* -1 or an error: no link, or a driver that does not know. */
   if (sysfs_read_int(root, &speed, "sys/class/net/%s/speed", name) == 0 && speed > 0 &&
       speed <= UINT32_MAX) {

@@ -191,6 +191,29 @@ int sysfs_resolve(const char *root, char *resolved, size_t resolved_bytes, const
   return strip_root(root, real, resolved, resolved_bytes);
 }
 
+int sysfs_read_driver(const char *root, char *driver, size_t driver_bytes, const char *device,
+                      ...) {
+  char path[SYSFS_PATH_MAX];
+  va_list arguments;
+  driver[0] = '\0';
+  va_start(arguments, device);
+  int length = vsnprintf(path, sizeof path, device, arguments);
+  va_end(arguments);
+  if (length < 0 || (size_t)length >= sizeof path) {
+    return -ENAMETOOLONG;
+  }
+  char link[SYSFS_PATH_MAX];
+  int result = sysfs_resolve(root, link, sizeof link, "%s/driver", path);
+  if (result < 0) {
+    return result;
+  }
+  const char *name = strrchr(link, '/') + 1;
+  length = (int)strnlen(name, driver_bytes - 1);
+  memcpy(driver, name, (size_t)length);
+  driver[length] = '\0';
+  return length;
+}
+
 /* ---- directories ---- */
 
 static int compare_names(const void *a, const void *b) {

@@ -42,6 +42,11 @@ bool sysfs_exists(const char *root, const char *path, ...) __attribute__((format
 int sysfs_resolve(const char *root, char *resolved, size_t resolved_bytes, const char *path, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* The name of the driver of a device, whose path is given: "mlx5_core"; a longer one is cut.
+ * Returns the length; on errors, as when it has none, the name is empty. */
+int sysfs_read_driver(const char *root, char *driver, size_t driver_bytes, const char *device, ...)
+    __attribute__((format(printf, 4, 5)));
+
 /* Names in a directory, without those that start with a dot; numbers in names sort as numbers. */
 struct sysfs_list {
   char **names;

@@ -41,14 +41,6 @@ static bool add_device(struct machine_devices *all, struct device device) {
   return true;
 }
 
-static void read_driver(const char *root, const char *device, char driver[DRIVER_MAX]) {
-  char path[SYSFS_PATH_MAX];
-  driver[0] = '\0';
-  if (sysfs_resolve(root, path, sizeof path, "%s/driver", device) > 0) {
-    snprintf(driver, DRIVER_MAX, "%.*s", DRIVER_MAX - 1, strrchr(path, '/') + 1);
-  }
-}
-
 /* Those in a directory, which need not be there, as long as `read` has memory. */
 static bool read_all(struct machine_devices *all, const char *directory,
                      bool (*read)(struct machine_devices *all, const char *name)) {
@@ -86,7 +78,7 @@ static bool read_function(struct machine_devices *all, const char *address) {
   }
   pci_format_id(&function, found.id);
   if (pci_is_nic(&function)) {
-    read_driver(all->root, device, found.driver);
+    sysfs_read_driver(all->root, found.driver, sizeof found.driver, "%s", device);
   }
   if (sysfs_read_int(all->root, &node, "%s/numa_node", device) == 0 && node >= 0 &&
       node <= INT16_MAX) {
@@ -120,7 +112,7 @@ static void take_speed(struct device *device, int64_t mbps) {
 }
 
 static bool read_interface(struct machine_devices *all, const char *name) {
-  char path[SYSFS_PATH_MAX], device[SYSFS_PATH_MAX];
+  char path[SYSFS_PATH_MAX];
   int64_t mbps;
   if (sysfs_resolve(all->root, path, sizeof path, "sys/class/net/%s/device", name) < 0) {
     return true; /* veth, bridge, loopback */
@@ -136,8 +128,7 @@ static bool read_interface(struct machine_devices *all, const char *name) {
     return true; /* on USB, or a virtual function */
   }
   struct device found = { .path = strdup(path), .numa = -1, .kind = "nic" };
-  snprintf(device, sizeof device, "sys/class/net/%s/device", name);
-  read_driver(all->root, device, found.driver);
+  sysfs_read_driver(all->root, found.driver, sizeof found.driver, "sys/class/net/%s/device", name);
   return add_device(all, found);
 }
 

@@ -62,14 +62,11 @@ static uint64_t read_guid(const char *root, const char *name, unsigned index) {
   return (uint64_t)(index & 0x7fff) << 48 | address;
 }
 
+/* Whatever virtio_net says was set by hand in the guest or made up by the host. */
 static bool has_untruthful_driver(const char *root, const char *name) {
-  char driver[SYSFS_PATH_MAX];
-  if (sysfs_resolve(root, driver, sizeof(driver), "sys/class/net/%s/device/driver", name) < 0) {
-    return false;
-  }
-  const char *base = strrchr(driver, '/');
-  /* Whatever virtio_net says was set by hand in the guest or made up by the host. */
-  return base && !strcmp(base + 1, "virtio_net");
+  char driver[32];
+  sysfs_read_driver(root, driver, sizeof(driver), "sys/class/net/%s/device", name);
+  return !strcmp(driver, "virtio_net");
 }
 
 static uint32_t read_speed(const char *root, const char *name, int depth);

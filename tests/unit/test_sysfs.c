@@ -100,6 +100,25 @@ static void links_resolve_below_the_root(void **state) {
   assert_false(sysfs_exists(tree.root, "sys/class/net/eth0/device/numa_node"));
 }
 
+static void drivers_are_named(void **state) {
+  (void)state;
+  char driver[12], same[1];
+  tree_make_directory(&tree, "sys/bus/pci/drivers/mlx5_core");
+  tree_make_directory(&tree, "sys/bus/pci/drivers/a_longer_name");
+  tree_make_directory(&tree, "sys/devices/bare");
+  tree_link(&tree, "sys/devices/nic/driver", "../../bus/pci/drivers/mlx5_core");
+  tree_link(&tree, "sys/devices/odd/driver", "../../bus/pci/drivers/a_longer_name");
+  assert_int_equal(sysfs_read_driver(tree.root, driver, sizeof driver, "sys/devices/%s", "nic"), 9);
+  assert_string_equal(driver, "mlx5_core");
+  assert_int_equal(sysfs_read_driver(tree.root, driver, sizeof driver, "sys/devices/odd"), 11);
+  assert_string_equal(driver, "a_longer_na");
+  assert_int_equal(sysfs_read_driver(tree.root, same, sizeof same, "sys/devices/nic"), 0);
+  assert_string_equal(same, "");
+  assert_int_equal(sysfs_read_driver(tree.root, driver, sizeof driver, "sys/devices/bare"),
+                   -ENOENT);
+  assert_string_equal(driver, "");
+}
+
 static void overlong_paths_are_refused(void **state) {
   (void)state;
   char name[SYSFS_PATH_MAX];
@@ -111,6 +130,7 @@ static void overlong_paths_are_refused(void **state) {
   assert_int_equal(sysfs_read_text(tree.root, text, sizeof text, "%s", name), -ENAMETOOLONG);
   assert_int_equal(sysfs_read_int(name, &number, "a"), -ENAMETOOLONG);
   assert_int_equal(sysfs_list(tree.root, &list, "%s", name), -ENAMETOOLONG);
+  assert_int_equal(sysfs_read_driver(tree.root, text, sizeof text, "%s", name), -ENAMETOOLONG);
   assert_false(sysfs_exists(tree.root, "%s", name));
 }
 
@@ -162,6 +182,7 @@ int main(void) {
     SYSFS_TEST(numbers_are_checked),
     SYSFS_TEST(lists_are_counted),
     SYSFS_TEST(links_resolve_below_the_root),
+    SYSFS_TEST(drivers_are_named),
     SYSFS_TEST(overlong_paths_are_refused),
     SYSFS_TEST(directories_are_listed_in_order),
     SYSFS_TEST(listing_survives_failing_allocations),

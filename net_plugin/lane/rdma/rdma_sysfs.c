@@ -102,9 +102,7 @@ static void read_device(const char *root, const char *name, struct rdma_sysfs_po
       out->numa_node = (int)node;
     }
   }
-  if (sysfs_resolve(root, path, sizeof(path), "sys/class/infiniband/%s/device/driver", name) > 0) {
-    snprintf(out->driver, sizeof(out->driver), "%.*s", RDMA_WORD_MAX - 1, strrchr(path, '/') + 1);
-  }
+  sysfs_read_driver(root, out->driver, sizeof(out->driver), "sys/class/infiniband/%s/device", name);
 }
 
 static void read_port(const char *root, struct rdma_sysfs_port *out) {

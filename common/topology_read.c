@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hca_port.h"
 #include "common/pci.h"
 #include "common/sysfs.h"
 #include "common/topology.h"
@@ -132,20 +133,14 @@ static bool read_interface(struct machine_devices *all, const char *name) {
   return add_device(all, found);
 }
 
-/* "100 Gb/sec (4X EDR)" of a port that is up. */
-static void read_port(struct machine_devices *all, const char *name, const char *port,
+/* One that is down counts for nothing: its rate is not what it will have, and another boot shall
+ * have the same text. */
+static void read_port(struct machine_devices *all, const char *name, int port,
                       struct device *device) {
-  char text[SYSFS_TEXT_MAX];
-  uint32_t gbps = 0, tenths = 0;
-  if (sysfs_read_text(all->root, text, sizeof text, "sys/class/infiniband/%s/ports/%s/state", name,
-                      port) < 0 ||
-      !strstr(text, "ACTIVE") ||
-      sysfs_read_text(all->root, text, sizeof text, "sys/class/infiniband/%s/ports/%s/rate", name,
-                      port) < 0) {
-    return;
-  }
-  if (sscanf(text, "%5" SCNu32 ".%1" SCNu32, &gbps, &tenths) > 0) {
-    take_speed(device, (int64_t)gbps * 1000 + tenths * 100);
+  struct hca_port facts;
+  hca_port_read(all->root, name, port, &facts);
+  if (facts.is_active) {
+    take_speed(device, facts.mbps);
   }
 }
 
@@ -158,7 +153,7 @@ static bool read_rdma(struct machine_devices *all, const char *name) {
   }
   if (device && sysfs_list(all->root, &ports, "sys/class/infiniband/%s/ports", name) == 0) {
     for (size_t i = 0; i < ports.count; i++) {
-      read_port(all, name, ports.names[i], device);
+      read_port(all, name, atoi(ports.names[i]), device);
     }
     sysfs_list_free(&ports);
   }

@@ -235,6 +235,8 @@ static void rates_of_rdma_ports_count_where_they_are_up(void **state) {
   tree_write(&tree, "sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n");
   tree_write(&tree, "sys/class/infiniband/mlx5_0/ports/1/rate", "2.5 Gb/sec (1X SDR)\n");
   assert_text(tree.root, "numa 1: node[nic 15b3:1021 mlx5_core]");
+  tree_write(&tree, "sys/class/infiniband/mlx5_0/ports/1/state", "2: INIT\n");
+  assert_text(tree.root, "numa 1: node[nic 15b3:1021 mlx5_core]");
   tree_write(&tree, "sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
   assert_text(tree.root, "numa 1: node[nic 15b3:1021 mlx5_core 2500]");
   tree_write(&tree, "sys/class/infiniband/mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)\n");

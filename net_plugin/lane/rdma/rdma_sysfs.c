@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hca_port.h"
 #include "common/sysfs.h"
 
 #define PORT "sys/class/infiniband/%s/ports/%d/"
@@ -110,16 +111,12 @@ static void read_port(const char *root, struct rdma_sysfs_port *out) {
   if (sysfs_read_text(root, text, sizeof(text), PORT "link_layer", out->name, out->port) > 0) {
     out->is_infiniband = !strcmp(text, "InfiniBand");
   }
-  if (sysfs_read_text(root, text, sizeof(text), PORT "state", out->name, out->port) > 0) {
-    const char *colon = strstr(text, ": "); /* "4: ACTIVE" */
-    snprintf(out->state, sizeof(out->state), "%.*s", RDMA_WORD_MAX - 1, colon ? colon + 2 : text);
-    out->is_active = !strcmp(out->state, "ACTIVE");
-  }
-  double gbps;
-  if (sysfs_read_text(root, text, sizeof(text), PORT "rate", out->name, out->port) > 0 &&
-      sscanf(text, "%lf Gb", &gbps) == 1 && gbps > 0 && gbps < 100000) {
-    out->speed_mbps = (uint32_t)(gbps * 1000 + 0.5);
-  }
+  struct hca_port now;
+  hca_port_read(root, out->name, out->port, &now);
+  snprintf(out->state, sizeof(out->state), "%s", now.state);
+  out->is_active = now.is_active;
+  /* Of one that is down, too: people are shown what it says, and no lane is made on it. */
+  out->speed_mbps = now.mbps;
   read_gids(root, out);
 }
 

@@ -2,7 +2,7 @@
 /* See rdma_host.h. */
 #include "tests/lib/rdma_host.h"
 
-#include "net_plugin/lane/rdma/rdma_device.h"
+#include "tests/lib/unit.h"
 
 struct tree rdma_host_root;
 
@@ -20,6 +20,15 @@ void rdma_host_start(const struct fake_hca *hca) {
   fake_verbs_start();
   rdma_host_add(hca);
   rdma_host_configure();
+}
+
+struct rdma_device *rdma_host_open(const struct nic *nic) {
+  char why[RDMA_WHY_MAX];
+  struct rdma_device *device = rdma_device_open(nic, why);
+  if (!device) {
+    fail_msg("%s", why);
+  }
+  return device;
 }
 
 void rdma_host_empty(void) {

@@ -6,6 +6,7 @@
 #ifndef TESTS_LIB_RDMA_HOST_H
 #define TESTS_LIB_RDMA_HOST_H
 
+#include "net_plugin/lane/rdma/rdma_device.h"
 #include "tests/lib/fake_verbs.h"
 
 extern struct tree rdma_host_root;
@@ -13,6 +14,9 @@ extern struct tree rdma_host_root;
 /* With one device; its settings are those of the parameters and the environment by now. */
 void rdma_host_start(const struct fake_hca *hca);
 void rdma_host_stop(void);
+
+/* The device of the NIC, or the test fails and says why there is none. */
+struct rdma_device *rdma_host_open(const struct nic *nic);
 
 /* Another device. */
 void rdma_host_add(const struct fake_hca *hca);

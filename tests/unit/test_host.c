@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What stratus-net doctor finds in a host's settings, which are files here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "net_plugin/tools/host.h"
+#include "tests/lib/fake_nic.h"
 #include "tests/lib/tree.h"
+#include "tests/lib/unit.h"
 
 static struct tree tree;
 static struct device_table table;
@@ -35,11 +28,7 @@ static void add_nic(const char *name, const char *address, uint32_t mbps) {
   struct device *device = &table.devices[table.count++];
   struct nic *nic = &device->nics[0];
   *device = (struct device){ .nic_count = 1 };
-  snprintf(nic->name, sizeof(nic->name), "%s", name);
-  struct sockaddr_in *in = (struct sockaddr_in *)&nic->address;
-  in->sin_family = AF_INET;
-  assert_int_equal(inet_pton(AF_INET, address, &in->sin_addr), 1);
-  nic->prefix_bits = 24;
+  *nic = fake_nic(name, address, 24);
   nic->speed_mbps = mbps;
   table.physical_count = table.count;
 }

@@ -1,34 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which NIC talks to which address. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/paths.h"
-
-static struct sockaddr_storage address(const char *text) {
-  struct sockaddr_storage out = { 0 };
-  struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&out;
-  struct sockaddr_in *in = (struct sockaddr_in *)&out;
-  if (strchr(text, ':')) {
-    in6->sin6_family = AF_INET6;
-    assert_int_equal(inet_pton(AF_INET6, text, &in6->sin6_addr), 1);
-  } else {
-    in->sin_family = AF_INET;
-    assert_int_equal(inet_pton(AF_INET, text, &in->sin_addr), 1);
-  }
-  return out;
-}
+#include "tests/lib/fake_nic.h"
+#include "tests/lib/unit.h"
 
 /* "10.0.0.1/24 10.0.1.1/24" against "10.0.0.2 10.0.1.2": the home paths as "0-0 1-1", then after a
  * bar the detours. */
@@ -45,11 +24,11 @@ static const char *find(const char *nics_text, const char *addresses_text) {
     if (slash) {
       *slash = '\0';
     }
-    nics[nic_count++].address = address(word);
+    nics[nic_count++].address = fake_nic_address(word);
   }
   snprintf(copy, sizeof copy, "%s", addresses_text);
   for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
-    addresses[address_count++] = address(word);
+    addresses[address_count++] = fake_nic_address(word);
   }
   struct paths paths;
   paths_find(&paths, nics, nic_count, addresses, address_count);
@@ -125,8 +104,9 @@ static void families_do_not_mix(void **context) {
 
 static void lanes_go_round_and_turns_reach_every_path(void **context) {
   (void)context;
-  struct nic nics[2] = { { .address = address("10.0.0.1") }, { .address = address("10.0.1.1") } };
-  struct sockaddr_storage peers[2] = { address("10.0.0.2"), address("10.0.1.2") };
+  struct nic nics[2] = { { .address = fake_nic_address("10.0.0.1") },
+                         { .address = fake_nic_address("10.0.1.1") } };
+  struct sockaddr_storage peers[2] = { fake_nic_address("10.0.0.2"), fake_nic_address("10.0.1.2") };
   struct paths paths;
   paths_find(&paths, nics, 2, peers, 2);
   unsigned lanes_of_nic[2] = { 0 };
@@ -145,8 +125,9 @@ static void lanes_go_round_and_turns_reach_every_path(void **context) {
 
 static void a_path_that_is_taken_is_the_first(void **context) {
   (void)context;
-  struct nic nics[2] = { { .address = address("10.0.0.1") }, { .address = address("10.0.1.1") } };
-  struct sockaddr_storage peers[2] = { address("10.0.0.2"), address("10.0.1.2") };
+  struct nic nics[2] = { { .address = fake_nic_address("10.0.0.1") },
+                         { .address = fake_nic_address("10.0.1.1") } };
+  struct sockaddr_storage peers[2] = { fake_nic_address("10.0.0.2"), fake_nic_address("10.0.1.2") };
   struct paths paths;
   paths_find(&paths, nics, 2, peers, 2);
   paths_lead_with(&paths, (struct path){ 1, 1 });
@@ -162,9 +143,10 @@ static void a_path_that_is_taken_is_the_first(void **context) {
 
 static void near_is_what_the_netmask_says(void **context) {
   (void)context;
-  struct nic nic = { .address = address("10.0.5.1"), .prefix_bits = 22 };
-  struct sockaddr_storage inside = address("10.0.7.255"), outside = address("10.0.8.1"),
-                          other = address("fd70::1");
+  struct nic nic = { .address = fake_nic_address("10.0.5.1"), .prefix_bits = 22 };
+  struct sockaddr_storage inside = fake_nic_address("10.0.7.255"),
+                          outside = fake_nic_address("10.0.8.1"),
+                          other = fake_nic_address("fd70::1");
   assert_true(tcp_address_is_near(&inside, &nic));
   assert_false(tcp_address_is_near(&outside, &nic));
   assert_false(tcp_address_is_near(&other, &nic));

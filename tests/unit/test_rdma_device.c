@@ -2,13 +2,13 @@
 /* The device of a NIC: opened, shared, lost by its events, found again; and the reasons why not. */
 #include "net_plugin/lane/rdma/rdma_device.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/fake_nic.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
@@ -31,10 +31,7 @@ static int set_up(void **state) {
     unsetenv(variables[i]);
   }
   rdma_host_start(&hca);
-  nic = (struct nic){ .name = "d0", .prefix_bits = 24 };
-  struct sockaddr_in *address = (struct sockaddr_in *)&nic.address;
-  address->sin_family = AF_INET;
-  assert_int_equal(inet_pton(AF_INET, "10.0.0.1", &address->sin_addr), 1);
+  nic = fake_nic("d0", "10.0.0.1", 24);
   log_capture_start();
   return 0;
 }
@@ -44,14 +41,6 @@ static int tear_down(void **state) {
   log_capture_stop();
   rdma_host_stop();
   return 0;
-}
-
-static struct rdma_device *open_or_fail(void) {
-  struct rdma_device *device = rdma_device_open(&nic, why);
-  if (!device) {
-    fail_msg("%s", why);
-  }
-  return device;
 }
 
 static void expect_none_for(bool is_there, const char *reason) {
@@ -79,7 +68,7 @@ static bool is_readable(int fd) {
 
 static void facts_are_put_together(void **state) {
   (void)state;
-  struct rdma_device *device = open_or_fail();
+  struct rdma_device *device = rdma_host_open(&nic);
   const struct rdma_port *port = &device->port;
   char text[RDMA_GID_TEXT_MAX];
   assert_string_equal(port->name, "fake0");
@@ -109,9 +98,8 @@ static void traits_limit_what_the_device_says(void **state) {
                                          .pci_device = 0x107f,
                                          .pci_function = "0000:18:00.0" };
   rdma_host_add(&erdma);
-  snprintf(nic.name, sizeof(nic.name), "d1");
-  inet_pton(AF_INET, "10.0.1.1", &((struct sockaddr_in *)&nic.address)->sin_addr);
-  struct rdma_device *device = open_or_fail();
+  nic = fake_nic("d1", "10.0.1.1", 24);
+  struct rdma_device *device = rdma_host_open(&nic);
   assert_string_equal(device->port.traits.model, "eRDMA");
   assert_int_equal(device->port.max_recv_sge, 1);
   assert_int_equal(device->port.max_send_sge, 6);
@@ -120,7 +108,7 @@ static void traits_limit_what_the_device_says(void **state) {
 
 static void holders_share_one_device(void **state) {
   (void)state;
-  struct rdma_device *first = open_or_fail(), *second = open_or_fail();
+  struct rdma_device *first = rdma_host_open(&nic), *second = rdma_host_open(&nic);
   assert_ptr_equal(first, second);
   rdma_device_hold(first);
   assert_int_equal(fake_verbs_counts().contexts, 1);
@@ -135,7 +123,7 @@ static void holders_share_one_device(void **state) {
 
 static void lost_devices_are_looked_for_again(void **state) {
   (void)state;
-  struct rdma_device *device = open_or_fail();
+  struct rdma_device *device = rdma_host_open(&nic);
   fake_verbs_remove("fake0");
   assert_false(atomic_load(&device->is_lost));
   assert_true(is_readable(device->context->async_fd));
@@ -151,7 +139,7 @@ static void lost_devices_are_looked_for_again(void **state) {
   fake_verbs_add(&hca);
   assert_null(rdma_device_open(&nic, why)); /* not asked for again at once */
   rdma_host_configure();
-  struct rdma_device *again = open_or_fail();
+  struct rdma_device *again = rdma_host_open(&nic);
   assert_ptr_not_equal(again, device);
   assert_false(atomic_load(&again->is_lost));
   rdma_device_close(device);
@@ -160,7 +148,7 @@ static void lost_devices_are_looked_for_again(void **state) {
 
 static void ports_that_go_down_are_lost(void **state) {
   (void)state;
-  struct rdma_device *device = open_or_fail();
+  struct rdma_device *device = rdma_host_open(&nic);
   fake_verbs_set_port("fake0", false);
   rdma_device_take_events(device);
   assert_true(atomic_load(&device->is_lost));
@@ -168,18 +156,18 @@ static void ports_that_go_down_are_lost(void **state) {
   expect_none_yet("port 1 of fake0 is down");
   fake_verbs_set_port("fake0", true);
   rdma_host_configure();
-  struct rdma_device *again = open_or_fail();
+  struct rdma_device *again = rdma_host_open(&nic);
   rdma_device_close(device);
   rdma_device_close(again);
 }
 
 static void changed_addresses_make_a_new_device(void **state) {
   (void)state;
-  struct rdma_device *device = open_or_fail();
+  struct rdma_device *device = rdma_host_open(&nic);
   fake_verbs_event("fake0", IBV_EVENT_GID_CHANGE, NULL);
   rdma_device_take_events(device);
   assert_false(atomic_load(&device->is_lost)); /* its lanes go on as long as they can */
-  struct rdma_device *other = open_or_fail();
+  struct rdma_device *other = rdma_host_open(&nic);
   assert_ptr_not_equal(other, device);
   rdma_device_close(device);
   rdma_device_close(other);
@@ -187,7 +175,7 @@ static void changed_addresses_make_a_new_device(void **state) {
 
 static void queue_pairs_hear_of_their_own_events(void **state) {
   (void)state;
-  struct rdma_device *device = open_or_fail();
+  struct rdma_device *device = rdma_host_open(&nic);
   struct rdma_watch watches[2] = { 0 };
   struct ibv_qp *qps[2];
   struct ibv_cq *cq = device->api->create_cq(device->context, 8, NULL, NULL, 0);
@@ -254,7 +242,7 @@ static void users_wishes_count(void **state) {
   unsetenv("NCCL_IB_DISABLE");
   setenv("NCCL_IB_GID_INDEX", "1", 1);
   rdma_host_configure();
-  struct rdma_device *device = open_or_fail();
+  struct rdma_device *device = rdma_host_open(&nic);
   assert_int_equal(device->port.gid_index, 1);
   assert_int_equal(device->settings.gid_index, 1);
   rdma_device_close(device);

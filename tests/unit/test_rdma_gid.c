@@ -8,26 +8,13 @@
 #include <string.h>
 
 #include "net_plugin/lane/rdma/rdma_device.h"
+#include "tests/lib/fake_nic.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
 #define CONNECTX "tests/data/rdma/connectx"
 
 static struct rdma_sysfs_port ports[RDMA_PORTS_MAX];
-
-static struct nic make_nic(const char *name, const char *address, unsigned prefix_bits) {
-  struct nic nic = { .prefix_bits = prefix_bits };
-  struct sockaddr_in *ipv4 = (struct sockaddr_in *)&nic.address;
-  struct sockaddr_in6 *ipv6 = (struct sockaddr_in6 *)&nic.address;
-  snprintf(nic.name, sizeof(nic.name), "%s", name);
-  if (inet_pton(AF_INET, address, &ipv4->sin_addr) == 1) {
-    ipv4->sin_family = AF_INET;
-  } else {
-    ipv6->sin6_family = AF_INET6;
-    assert_int_equal(inet_pton(AF_INET6, address, &ipv6->sin6_addr), 1);
-  }
-  return nic;
-}
 
 static struct rdma_settings defaults(void) {
   return (struct rdma_settings){ .gid_index = -1, .roce_version = 2, .family = AF_UNSPEC };
@@ -77,7 +64,7 @@ static void nics_find_their_ports(void **state) {
     { "ens1", "10.10.0.1", -1 },
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-    struct nic nic = make_nic(cases[i].nic, cases[i].address, 24);
+    struct nic nic = fake_nic(cases[i].nic, cases[i].address, 24);
     for (int j = 0; j < 4; j++) {
       if (rdma_sysfs_is_of_nic(CONNECTX, &ports[j], &nic) != (j == cases[i].port)) {
         fail_msg("%s %s and %s", cases[i].nic, cases[i].address, ports[j].name);
@@ -88,7 +75,7 @@ static void nics_find_their_ports(void **state) {
 
 static void erdma_is_found_by_the_hardware_address_it_borrows(void **state) {
   (void)state;
-  struct nic nic = make_nic("eth0", "172.16.0.11", 20);
+  struct nic nic = fake_nic("eth0", "172.16.0.11", 20);
   struct rdma_settings settings = defaults();
   char why[RDMA_GID_WHY_MAX];
   assert_int_equal(rdma_sysfs_list("tests/data/rdma/erdma", ports), 1);
@@ -126,7 +113,7 @@ static int choose(const char *const *gids, const char *address,
                   const struct rdma_settings *settings) {
   char why[RDMA_GID_WHY_MAX];
   struct rdma_sysfs_port port = make_port(gids);
-  struct nic nic = make_nic("d0", address, strchr(address, ':') ? 64 : 24);
+  struct nic nic = fake_nic("d0", address, strchr(address, ':') ? 64 : 24);
   return rdma_gid_choose(&port, settings, &nic, why);
 }
 
@@ -181,7 +168,7 @@ static void wishes_are_kept(void **state) {
 static void reasons_are_told(void **state) {
   (void)state;
   struct rdma_sysfs_port port = make_port(GIDS("110.0.0.1"));
-  struct nic nic = make_nic("d0", "10.0.0.1", 24);
+  struct nic nic = fake_nic("d0", "10.0.0.1", 24);
   struct rdma_settings settings = defaults();
   char why[RDMA_GID_WHY_MAX];
   assert_int_equal(rdma_gid_choose(&port, &settings, &nic, why), -ENOENT);
@@ -199,7 +186,7 @@ static void reasons_are_told(void **state) {
 static void infiniband_takes_the_routable_one(void **state) {
   (void)state;
   struct rdma_settings settings = defaults();
-  struct nic nic = make_nic("ib0", "192.168.7.1", 24);
+  struct nic nic = fake_nic("ib0", "192.168.7.1", 24);
   char why[RDMA_GID_WHY_MAX];
   struct rdma_sysfs_port port = make_port(GIDS("0fe80::1", "0fe80::2"));
   port.is_infiniband = true;
@@ -215,13 +202,13 @@ static void judgement_names_what_stands_in_the_way(void **state) {
   char why[RDMA_WHY_MAX];
   int gid;
   assert_int_equal(rdma_sysfs_list(CONNECTX, ports), 4);
-  struct nic nic = make_nic("ens0.20", "10.20.0.1", 24);
+  struct nic nic = fake_nic("ens0.20", "10.20.0.1", 24);
   assert_int_equal(rdma_device_judge(&ports[0], &settings, &nic, &gid, why), 0);
   assert_int_equal(ports[0].gids[gid].index, 5);
   name_list_parse(&settings.hcas, "NCCL_IB_HCA", "^mlx5_0", true);
   assert_int_equal(rdma_device_judge(&ports[0], &settings, &nic, &gid, why), -ENOENT);
   assert_string_equal(why, "NCCL_IB_HCA leaves out mlx5_0:1");
-  nic = make_nic("ens3", "10.30.0.1", 24);
+  nic = fake_nic("ens3", "10.30.0.1", 24);
   assert_int_equal(rdma_device_judge(&ports[3], &settings, &nic, &gid, why), -ENOENT);
   assert_string_equal(why, "port 1 of mlx5_3 is DOWN");
   ports[1].pci_vendor = 0x1d0f;

@@ -3,7 +3,6 @@
  * devices, and who notices that they have gone. */
 #include "net_plugin/lane/rdma/rdma_memory.h"
 
-#include <arpa/inet.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "common/clock.h"
 #include "net_plugin/lane/rdma/rdma_guard.h"
 #include "net_plugin/lane/rdma/rdma_opener.h"
+#include "tests/lib/fake_nic.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
@@ -27,10 +27,7 @@ static uint8_t data[8 * 4096];
 static int set_up(void **state) {
   (void)state;
   rdma_host_start(&hca);
-  nic = (struct nic){ .name = "d0", .prefix_bits = 24 };
-  struct sockaddr_in *address = (struct sockaddr_in *)&nic.address;
-  address->sin_family = AF_INET;
-  inet_pton(AF_INET, "10.0.0.1", &address->sin_addr);
+  nic = fake_nic("d0", "10.0.0.1", 24);
   log_capture_start();
   rdma_memory_want(true);
   return 0;
@@ -45,15 +42,6 @@ static int tear_down(void **state) {
   log_capture_stop();
   rdma_host_stop(); /* fails if anything is left */
   return 0;
-}
-
-static struct rdma_device *open_or_fail(void) {
-  rdma_host_configure();
-  struct rdma_device *device = rdma_device_open(&nic, why);
-  if (!device) {
-    fail_msg("%s", why);
-  }
-  return device;
 }
 
 static bool has_keys(const struct rdma_memory *memory, int domain) {
@@ -71,7 +59,7 @@ static void without_wishes_nothing_is_kept(void **state) {
 static void ranges_and_devices_come_in_any_order(void **state) {
   (void)state;
   struct rdma_memory *before = rdma_memory_new(data, 4096, NULL);
-  struct rdma_device *device = open_or_fail();
+  struct rdma_device *device = rdma_host_open(&nic);
   assert_false(rdma_memory_is_attached(device));
   int domain = rdma_memory_attach(device);
   assert_true(rdma_memory_is_attached(device));
@@ -88,7 +76,7 @@ static void ranges_and_devices_come_in_any_order(void **state) {
 static void a_device_that_comes_back_knows_all_ranges(void **state) {
   (void)state;
   struct rdma_memory *memory = rdma_memory_new(data, sizeof data, NULL);
-  struct rdma_device *device = open_or_fail();
+  struct rdma_device *device = rdma_host_open(&nic);
   int domain = rdma_memory_attach(device);
   uint32_t id = rdma_memory_domain_id(domain);
   fake_verbs_remove("fake0");
@@ -100,7 +88,7 @@ static void a_device_that_comes_back_knows_all_ranges(void **state) {
   assert_false(has_keys(memory, domain));
 
   fake_verbs_add(&hca);
-  device = open_or_fail();
+  device = rdma_host_open(&nic);
   domain = rdma_memory_attach(device);
   assert_true(has_keys(memory, domain));
   assert_int_not_equal(rdma_memory_domain_id(domain), id);
@@ -128,7 +116,7 @@ static void ranges_and_devices_come_and_go_at_once(void **state) {
   }
   struct rdma_memory *kept = rdma_memory_new(data + 4 * 4096, 4096, NULL);
   for (int i = 0; i < 30; i++) {
-    struct rdma_device *device = open_or_fail();
+    struct rdma_device *device = rdma_host_open(&nic);
     int domain = rdma_memory_attach(device);
     assert_true(has_keys(kept, domain));
     rdma_device_lose(device, "test");

@@ -2,13 +2,13 @@
 /* HCAs as devices and doctor show them, and the NICs that NCCL_IB_HCA chooses. */
 #include "net_plugin/tools/rdma.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/param.h"
+#include "tests/lib/fake_nic.h"
 #include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
 
@@ -47,22 +47,13 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static struct sockaddr_storage make_address(const char *text) {
-  struct sockaddr_storage address = { .ss_family = AF_INET };
-  assert_int_equal(inet_pton(AF_INET, text, &((struct sockaddr_in *)&address)->sin_addr), 1);
-  return address;
-}
-
 /* d0 and d1 are in use. */
 static void make_report(void) {
   static struct device_table table;
   table = (struct device_table){ .count = 2, .physical_count = 2 };
   for (int i = 0; i < 2; i++) {
-    struct nic *nic = &table.devices[i].nics[0];
     table.devices[i].nic_count = 1;
-    snprintf(nic->name, sizeof(nic->name), "d%d", i);
-    nic->address = make_address(i ? "10.0.1.1" : "10.0.0.1");
-    nic->prefix_bits = 24;
+    table.devices[i].nics[0] = fake_nic(i ? "d1" : "d0", i ? "10.0.1.1" : "10.0.0.1", 24);
   }
   rdma_report_make(&table, &report);
 }
@@ -227,7 +218,7 @@ static void make_interfaces(struct interface list[INTERFACES]) {
   for (int i = 0; i < INTERFACES; i++) {
     list[i] = (struct interface){ .verdict = given[i].verdict };
     snprintf(list[i].name, sizeof(list[i].name), "%s", given[i].name);
-    list[i].address = make_address(given[i].address);
+    list[i].address = fake_nic_address(given[i].address);
   }
 }
 

@@ -2,13 +2,14 @@
 /* link_state: the inside of a link, for the files link*.c only.
  * Owns: the structs.  Threads: the link's.  Blocks: never.  Fails: as stated.
  *
- *   link.c          facts and work that both roles have; every public function
- *   link_init.c     its memory
- *   link_send.c     what only the sender does
- *   link_receive.c  what only the receiver does
- *   link_time.c     what time brings: silence, stalls, deadlines
- *   link_view.c     what is shown to the outside
- *   link_check.c    the invariants */
+ *   link.c             facts that both roles have: lanes, frames that arrive, the end
+ *   link_frames_out.c  frames that leave
+ *   link_init.c        its memory
+ *   link_send.c        what only the sender does
+ *   link_receive.c     what only the receiver does
+ *   link_time.c        what time brings: silence, stalls, deadlines
+ *   link_view.c        what is shown to the outside
+ *   link_check.c       the invariants */
 #ifndef NET_PLUGIN_LINK_LINK_STATE_H
 #define NET_PLUGIN_LINK_LINK_STATE_H
 
@@ -134,6 +135,10 @@ static inline uint64_t link_targets_bytes(const struct link *link,
 
 static inline uint64_t lane_bit(unsigned lane) {
   return 1ull << lane;
+}
+
+static inline bool link_is_lane_up(const struct link *link, unsigned lane) {
+  return lane < link->config.lanes && (link->failover.up & lane_bit(lane)) != 0;
 }
 
 /* ---- link.c ---- */

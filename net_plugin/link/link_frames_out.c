@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames that leave a link: which lane carries the next one, and what it is: control before data,
+ * what is most urgent first. */
+#include "common/hash.h"
+#include "net_plugin/link/link_state.h"
+
+/* Zeros: what a PING carries that is to measure a lane. */
+static const uint8_t padding[WIRE_MAX_PADDING_BYTES];
+
+/* Lanes that must not get a chunk, though they are up. */
+static uint64_t link_barred(const struct link *link) {
+  uint64_t barred = link->full | link->resting;
+  bool is_measuring = link->meter.step != METER_IDLE;
+  uint64_t measured = is_measuring ? lane_bit(link->meter.lane) : 0;
+  return link->failover.up != measured ? barred | measured : barred;
+}
+
+/* A control frame that any lane may carry is waiting. */
+static bool link_has_control(const struct link *link) {
+  if (link->status != 0) {
+    return link->farewell == FAREWELL_DUE;
+  }
+  return link->failover.announce != 0 || link->given.is_due || link->is_request_due ||
+         link->farewell == FAREWELL_DUE;
+}
+
+int link_pick_lane(const struct link *link, uint64_t writable) {
+  uint64_t candidates = writable & link->failover.up & ~link->writing;
+  if (candidates == 0) {
+    return -1;
+  }
+  if (link_has_control(link)) {
+    /* The lane that brought the last frame works, and nothing else may be known of the others. */
+    return (candidates & lane_bit(link->heard)) != 0 ? (int)link->heard
+                                                     : __builtin_ctzll(candidates);
+  }
+  if (link->status != 0) {
+    return -1;
+  }
+  if ((candidates & (link->pong | link->ping)) != 0) {
+    return __builtin_ctzll(candidates & (link->pong | link->ping));
+  }
+  if (!link->has_chunk) {
+    return -1;
+  }
+  const struct outgoing *message = outgoing_cutting(&link->outgoing);
+  bool is_repeat = link->requeue.count > 0 || message == NULL;
+  return stripe_pick(&link->stripe, candidates & ~link_barred(link),
+                     is_repeat ? UINT64_MAX : message->bytes - message->cut);
+}
+
+static void link_fill_farewell(struct link *link, unsigned lane, struct wire_header *header) {
+  link->farewell = FAREWELL_WRITING;
+  link->farewell_lane = lane;
+  if (link->status != 0) {
+    header->type = WIRE_ABORT;
+    header->offset = (uint64_t)-link->status;
+  } else {
+    header->type = WIRE_BYE;
+    header->offset = link->config.role == LINK_SENDER ? 0 : incoming_landed(&link->incoming);
+  }
+}
+
+/* Fills in the control frame that is most urgent; false: none. */
+static bool link_next_control(struct link *link, unsigned lane, struct wire_header *header,
+                              uint64_t now_ns) {
+  *header = (struct wire_header){ 0 };
+  if (link->status != 0) {
+    link_fill_farewell(link, lane, header);
+  } else if (link->failover.announce != 0) {
+    unsigned told = (unsigned)__builtin_ctzll(link->failover.announce);
+    link->failover.announce &= link->failover.announce - 1;
+    if (link->config.role == LINK_SENDER) {
+      header->type = WIRE_FENCE;
+      header->message = told;
+      header->offset = link->lanes[told].sent_epoch;
+    } else {
+      receive_fill_fenced(link, told, header);
+    }
+  } else if (link->given.is_due) {
+    receive_fill_window(link, lane, header, now_ns);
+  } else if (link->is_request_due) {
+    link->is_request_due = false;
+    header->type = WIRE_REQUEST;
+    header->message = link->outgoing.cutting;
+  } else if ((link->pong & lane_bit(lane)) != 0) {
+    link->pong &= ~lane_bit(lane);
+    header->type = WIRE_PONG;
+    header->message = link->lanes[lane].pong_token;
+  } else if ((link->ping & lane_bit(lane)) != 0) {
+    link->ping &= ~lane_bit(lane);
+    header->type = WIRE_PING;
+    header->message = ++link->pings_sent;
+    header->length = meter_ask(&link->meter, lane, header->message, now_ns);
+    if (header->length > 0 && link->config.wants_checksums) {
+      header->flags = WIRE_HAS_CRC;
+      header->payload_crc = hash_crc32c(0, padding, header->length);
+    }
+    liveness_asked(&link->liveness, lane, now_ns);
+    link_watch(link, now_ns);
+  } else if (link->farewell == FAREWELL_DUE) {
+    link_fill_farewell(link, lane, header);
+  } else {
+    return false;
+  }
+  if (header->type >= WIRE_REQUEST && header->type <= WIRE_FENCED) {
+    liveness_told(&link->liveness, lane, now_ns);
+    link_watch(link, now_ns);
+  }
+  return true;
+}
+
+bool link_next_frame(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns) {
+  if (!link_is_lane_up(link, lane) || (link->writing & lane_bit(lane)) != 0) {
+    return false;
+  }
+  struct wire_header header;
+  frame->memory = NULL;
+  frame->target = NULL;
+  bool has_control = link_has_control(link);
+  if (link->status != 0 && !has_control) {
+    return false;
+  }
+  if ((has_control || (link->pong | link->ping) != 0) &&
+      link_next_control(link, lane, &header, now_ns)) {
+    wire_header_encode(&header, frame->header);
+    frame->length = header.length;
+    frame->payload = header.length == 0         ? NULL
+                     : header.type == WIRE_PING ? padding
+                                                : link->lanes[lane].control;
+  } else if (link->has_chunk && (link_barred(link) & lane_bit(lane)) == 0) {
+    send_next_chunk(link, lane, frame, now_ns);
+  } else {
+    return false;
+  }
+  link->writing |= lane_bit(lane);
+  return true;
+}
+
+void link_frame_written(struct link *link, unsigned lane, uint64_t now_ns) {
+  if (!link_is_lane_up(link, lane) || (link->writing & lane_bit(lane)) == 0) {
+    return;
+  }
+  link->writing &= ~lane_bit(lane);
+  if (link->farewell == FAREWELL_WRITING && link->farewell_lane == lane) {
+    link->farewell = FAREWELL_WRITTEN;
+  }
+  send_frame_written(link, lane, now_ns);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See timed.h. */
+#include "tests/lib/timed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/unit.h"
+
+struct timed timed;
+
+enum link_role timed_other(enum link_role role) {
+  return role == LINK_SENDER ? LINK_RECEIVER : LINK_SENDER;
+}
+
+void timed_lane_up(unsigned lane, uint32_t epoch) {
+  uint64_t count = link_lane_fence(timed.links[LINK_RECEIVER], lane, epoch, timed.now_ns);
+  assert_true(count != UINT64_MAX);
+  link_lane_up(timed.links[LINK_RECEIVER], lane, epoch, 0, timed.now_ns);
+  link_lane_up(timed.links[LINK_SENDER], lane, epoch, count, timed.now_ns);
+}
+
+int timed_end(void **state) {
+  (void)state;
+  free(timed.links[LINK_SENDER]);
+  free(timed.links[LINK_RECEIVER]);
+  return 0;
+}
+
+void timed_begin(unsigned lanes_up) {
+  for (size_t at = 0; at < TIMED_BULK; at++) {
+    timed.out[at] = (uint8_t)(at * 31 + at / 251);
+  }
+  timed.now_ns = 1000000000;
+  timed.black[0] = timed.black[1] = 0;
+  timed.is_stopped[0] = timed.is_stopped[1] = false;
+  timed.does_host_answer[0] = timed.does_host_answer[1] = false;
+  timed.can_dial = true;
+  timed.completed[0] = timed.completed[1] = 0;
+  memset(timed.received_frames, 0, sizeof timed.received_frames);
+  for (int role = 0; role < 2; role++) {
+    struct link_config config = {
+      .role = (enum link_role)role,
+      .lanes = TIMED_LANES,
+      .chunk_bytes = 4096,
+      .eager_bytes = 64,
+      .eager_slots = 8,
+      .timeout_ns = TIMED_TIMEOUT,
+      .stopped_timeout_ns = TIMED_STOPPED_TIMEOUT,
+      .seed = 1,
+    };
+    timed.links[role] = link_init(calloc(1, link_memory_bytes(&config)), &config, timed.now_ns);
+  }
+  for (unsigned lane = 0; lane < lanes_up; lane++) {
+    timed_lane_up(lane, 1);
+  }
+}
+
+static void deliver(enum link_role to, unsigned lane, const struct link_frame *frame) {
+  struct wire_header header;
+  assert_int_equal(wire_header_decode(frame->header, &header), 0);
+  if (link_frame_received(timed.links[to], lane, &header, timed.now_ns) != 0) {
+    return;
+  }
+  timed.received_frames[header.type]++;
+  if (header.length > 0) {
+    memcpy(link_receive_buffer(timed.links[to], lane), frame->payload, header.length);
+  }
+  link_frame_completed(timed.links[to], lane, timed.now_ns);
+}
+
+bool timed_carry(enum link_role from) {
+  int picked;
+  bool has_carried = false;
+  while (!timed.is_stopped[from] && !timed.is_stopped[timed_other(from)] &&
+         (picked = link_pick_lane(timed.links[from], UINT64_MAX)) >= 0) {
+    struct link_frame frame;
+    assert_true(link_next_frame(timed.links[from], (unsigned)picked, &frame, timed.now_ns));
+    if ((timed.black[from] >> picked & 1) == 0) {
+      deliver(timed_other(from), (unsigned)picked, &frame);
+    }
+    link_frame_written(timed.links[from], (unsigned)picked, timed.now_ns);
+    has_carried = true;
+  }
+  return has_carried;
+}
+
+static void take_orders(enum link_role role) {
+  struct link_order order;
+  while (!timed.is_stopped[role] && link_next_order(timed.links[role], &order, timed.now_ns)) {
+    if (order.kind == LINK_ORDER_CLOSE) {
+      continue; /* whoever is on the other end of a black hole does not notice */
+    }
+    if (timed.can_dial && !timed.is_stopped[LINK_RECEIVER]) {
+      timed.black[0] &= ~(1ull << order.lane);
+      timed.black[1] &= ~(1ull << order.lane);
+      timed_lane_up(order.lane, order.epoch);
+    } else {
+      link_lane_lost(timed.links[role], order.lane, order.epoch, timed.now_ns);
+    }
+  }
+}
+
+void timed_settle(void) {
+  struct link_completion completion;
+  do {
+    take_orders(LINK_SENDER);
+    take_orders(LINK_RECEIVER);
+    for (int role = 0; role < 2; role++) {
+      while (link_next_completion(timed.links[role], &completion)) {
+        timed.completed[role]++;
+      }
+      link_check(timed.links[role]);
+    }
+  } while (timed_carry(LINK_SENDER) | timed_carry(LINK_RECEIVER));
+}
+
+void timed_pass(uint64_t for_ns) {
+  uint64_t end_ns = timed.now_ns + for_ns;
+  timed_settle();
+  while (timed.now_ns < end_ns) {
+    uint64_t next_ns = end_ns;
+    for (int role = 0; role < 2; role++) {
+      uint64_t deadline_ns =
+          timed.is_stopped[role] ? end_ns : link_next_deadline_ns(timed.links[role]);
+      next_ns = deadline_ns < next_ns ? deadline_ns : next_ns;
+    }
+    timed.now_ns = next_ns > timed.now_ns ? next_ns : timed.now_ns + 1;
+    for (int role = 0; role < 2; role++) {
+      if (!timed.is_stopped[role]) {
+        if (link_wants_evidence(timed.links[role], timed.now_ns) &&
+            timed.does_host_answer[timed_other((enum link_role)role)]) {
+          link_host_answered(timed.links[role], timed.now_ns, timed.now_ns);
+        }
+        link_time_passed(timed.links[role], timed.now_ns);
+      }
+    }
+    timed_settle();
+  }
+}
+
+void timed_post(size_t bytes) {
+  assert_int_equal(
+      link_receive_posted(timed.links[LINK_RECEIVER], timed.in, bytes, NULL, timed.now_ns), 0);
+  assert_int_equal(link_send_posted(timed.links[LINK_SENDER], timed.out, bytes, NULL, timed.now_ns),
+                   0);
+}
+
+struct link_view timed_view(enum link_role role) {
+  struct link_view view;
+  link_view(timed.links[role], &view);
+  return view;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* timed: the two links of a connection, and the time that passes for them. Frames are handed over
+ * by function call, or vanish; either side may be stopped. Owns: the links, from begin to end.
+ * Threads: the test's.  Blocks: never.  Fails: the test. */
+#ifndef TESTS_LIB_TIMED_H
+#define TESTS_LIB_TIMED_H
+
+#include "net_plugin/link/link.h"
+
+#define TIMED_LANES 3u
+#define TIMED_ALL 7ull /* lanes, as bits */
+#define TIMED_TIMEOUT 10000000000ull
+#define TIMED_STOPPED_TIMEOUT 300000000000ull
+#define TIMED_BULK (256u << 10) /* the most that can be posted */
+
+struct timed {
+  struct link *links[2]; /* by enum link_role */
+  uint64_t black[2];     /* lanes on which what this side writes vanishes */
+  bool is_stopped[2];
+  bool does_host_answer[2]; /* to who looks whether it does */
+  bool can_dial;
+  uint64_t now_ns, received_frames[WIRE_TYPE_END];
+  unsigned completed[2];
+  uint8_t out[TIMED_BULK], in[TIMED_BULK];
+};
+extern struct timed timed;
+
+/* All of it anew, with so many lanes up. */
+void timed_begin(unsigned lanes_up);
+/* For cmocka: the teardown of each test. */
+int timed_end(void **state);
+
+enum link_role timed_other(enum link_role role);
+void timed_lane_up(unsigned lane, uint32_t epoch);
+/* A message, at both ends. */
+void timed_post(size_t bytes);
+/* Hands over all frames that this side has for now; were there any? */
+bool timed_carry(enum link_role from);
+/* Orders are followed and frames carried until nothing is left to do at this moment. */
+void timed_settle(void);
+/* Lets time pass; both owners come when they were asked to. */
+void timed_pass(uint64_t for_ns);
+struct link_view timed_view(enum link_role role);
+
+#endif

@@ -15,7 +15,7 @@
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"
-#include "tests/lib/first_hello.h"
+#include "tests/lib/by_hand.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/unit.h"
@@ -281,7 +281,7 @@ static void call(const struct nic *nics, unsigned count, struct listener **liste
   assert_int_equal(listener_open(nics, count, bytes, listener), 0);
   assert_int_equal(handle_decode(bytes, &handle), 0);
   caller->to = handle.addresses[0];
-  first_hello(&handle, NULL, &caller->hello, &caller->keys);
+  by_hand_hello(&handle, NULL, &caller->hello, &caller->keys);
 }
 
 static void the_first_hello_is_told_also_when_it_comes_again(void **state) {

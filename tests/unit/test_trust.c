@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who gets in: the handshake of a lane, spoken by hand from either side against the real other
- * one, over loopback. */
+/* Who gets in: the handshake of a lane, spoken by hand against a real listener, over loopback. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,7 +15,7 @@
 #include "net_plugin/setup/guest.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"
-#include "tests/lib/first_hello.h"
+#include "tests/lib/by_hand.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/tree.h"
@@ -60,19 +59,7 @@ struct caller {
 
 static void caller_init(struct caller *caller, const struct scene *scene, const uint8_t *job) {
   memset(caller, 0, sizeof *caller);
-  first_hello(&scene->handle, job, &caller->hello, &caller->keys);
-}
-
-/* Slowly: in pieces that end anywhere. */
-static void say(int fd, const uint8_t *bytes, size_t count, bool is_slow) {
-  size_t n = is_slow ? 5 : count;
-  for (size_t i = 0; i < count; i += n) {
-    n = n < count - i ? n : count - i;
-    assert_int_equal(send(fd, bytes + i, n, MSG_NOSIGNAL), n);
-    if (is_slow) {
-      usleep(50);
-    }
-  }
+  by_hand_hello(&scene->handle, job, &caller->hello, &caller->keys);
 }
 
 static int dial_plainly(const struct sockaddr_storage *to, const char *from) {
@@ -89,7 +76,7 @@ static int dial_plainly(const struct sockaddr_storage *to, const char *from) {
 static void caller_greet(struct caller *caller, const struct scene *scene) {
   hello_encode(&caller->hello, caller->hello_bytes);
   caller->fd = dial_plainly(&scene->handle.addresses[0], "1");
-  say(caller->fd, caller->hello_bytes, HELLO_BYTES, caller->is_slow);
+  by_hand_say(caller->fd, caller->hello_bytes, HELLO_BYTES, caller->is_slow);
   assert_int_equal(recv(caller->fd, caller->challenge, CHALLENGE_BYTES, MSG_WAITALL),
                    CHALLENGE_BYTES);
 }
@@ -98,7 +85,7 @@ static void caller_prove(struct caller *caller) {
   struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION };
   auth_prove(&caller->keys, caller->hello_bytes, caller->challenge, &proof);
   proof_encode(&proof, caller->proof);
-  say(caller->fd, caller->proof, PROOF_BYTES, caller->is_slow);
+  by_hand_say(caller->fd, caller->proof, PROOF_BYTES, caller->is_slow);
 }
 
 /* The status of a genuine reply. */
@@ -143,10 +130,10 @@ static void a_recorded_handshake_is_of_no_use(void **state) {
   for (int i = 0; i < 2; i++) {
     uint8_t challenge[CHALLENGE_BYTES];
     int fd = dial_plainly(&scene.handle.addresses[0], "1");
-    say(fd, caller.hello_bytes, HELLO_BYTES, false);
+    by_hand_say(fd, caller.hello_bytes, HELLO_BYTES, false);
     assert_int_equal(recv(fd, challenge, CHALLENGE_BYTES, MSG_WAITALL), CHALLENGE_BYTES);
     assert_memory_not_equal(challenge, caller.challenge, CHALLENGE_BYTES);
-    say(fd, caller.proof, PROOF_BYTES, false);
+    by_hand_say(fd, caller.proof, PROOF_BYTES, false);
     assert_dismissed(&(struct caller){ .fd = fd });
     close(fd);
     if (i == 0) {
@@ -251,7 +238,7 @@ static void what_is_not_known_is_refused_at_once(void **state) {
     caller.hello.is_first = is_first;
     hello_encode(&caller.hello, caller.hello_bytes);
     caller.fd = dial_plainly(&scene.handle.addresses[0], "1");
-    say(caller.fd, caller.hello_bytes, HELLO_BYTES, false);
+    by_hand_say(caller.fd, caller.hello_bytes, HELLO_BYTES, false);
     assert_int_equal(recv(caller.fd, bytes, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
     assert_int_equal(reply_decode(bytes, &reply), 0);
     assert_int_equal(reply.status, REPLY_UNKNOWN);
@@ -271,12 +258,12 @@ static void a_flood_pushes_out_itself(void **state) {
   caller_init(&caller, &scene, NULL);
   hello_encode(&caller.hello, caller.hello_bytes);
   caller.fd = dial_plainly(&scene.handle.addresses[0], "2");
-  say(caller.fd, caller.hello_bytes, 100, false);
+  by_hand_say(caller.fd, caller.hello_bytes, 100, false);
   for (int i = 0; i < FLOOD; i++) {
     flood[i] = dial_plainly(&scene.handle.addresses[0], "1");
   }
   scene_still_works(&scene);
-  say(caller.fd, caller.hello_bytes + 100, HELLO_BYTES - 100, false);
+  by_hand_say(caller.fd, caller.hello_bytes + 100, HELLO_BYTES - 100, false);
   assert_int_equal(recv(caller.fd, caller.challenge, CHALLENGE_BYTES, MSG_WAITALL),
                    CHALLENGE_BYTES);
   caller_prove(&caller);
@@ -356,130 +343,6 @@ static void a_handle_without_the_secret_is_not_enough(void **state) {
   listener_close(scene.listener);
 }
 
-/* ---- a listening side ---- */
-
-struct impostor {
-  int fd; /* listens */
-  bool is_slow;
-  uint8_t handle[HANDLE_BYTES];
-  uint8_t secret[AUTH_SECRET_BYTES];
-  uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
-};
-
-static void impostor_open(struct impostor *impostor) {
-  memset(impostor, 0, sizeof *impostor);
-  struct nic nic = pair_loopback(AF_INET);
-  struct handle handle = { .count = 1, .secret = { 7 } };
-  impostor->fd = tcp_socket_listen(&nic, &handle.addresses[0]);
-  assert_true(impostor->fd >= 0);
-  handle_encode(&handle, impostor->handle);
-  memcpy(impostor->secret, handle.secret, AUTH_SECRET_BYTES);
-}
-
-/* Answers one dial with this status, signed by the keys of `secret` and `job`. */
-static int impostor_answer(struct impostor *impostor, const uint8_t *secret, const uint8_t *job,
-                           unsigned status, bool has_challenge) {
-  struct challenge challenge = { .wire_version = HANDSHAKE_WIRE_VERSION };
-  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION,
-                         .status = (uint16_t)status,
-                         .lanes = 1,
-                         .has_secret = 1,
-                         .host = "impostor" };
-  struct hello hello;
-  struct auth_keys keys;
-  uint8_t bytes[REPLY_BYTES], proof[PROOF_BYTES];
-  int fd;
-  while ((fd = accept4(impostor->fd, NULL, NULL, SOCK_CLOEXEC)) < 0) {
-    usleep(100);
-  }
-  assert_int_equal(recv(fd, impostor->hello, HELLO_BYTES, MSG_WAITALL), HELLO_BYTES);
-  assert_int_equal(hello_decode(impostor->hello, &hello), 0);
-  challenge_encode(&challenge, impostor->challenge);
-  if (has_challenge) {
-    say(fd, impostor->challenge, CHALLENGE_BYTES, impostor->is_slow);
-    assert_int_equal(recv(fd, proof, PROOF_BYTES, MSG_WAITALL), PROOF_BYTES);
-  }
-  auth_keys_derive(secret, job, hello.connection, &keys);
-  auth_sign_reply(&keys, impostor->hello, impostor->challenge, &reply);
-  reply_encode(&reply, bytes);
-  say(fd, bytes, REPLY_BYTES, impostor->is_slow);
-  return fd;
-}
-
-static int connect_once(struct impostor *impostor, struct connection **connection) {
-  struct nic nic = pair_loopback(AF_INET);
-  return connector_connect(&nic, 1, -1, impostor->handle, connection);
-}
-
-/* The outcome of the attempt under way; 0: still none, although its dial has ended. */
-static int outcome(struct impostor *impostor, int fd, struct connection **connection) {
-  uint8_t byte;
-  int error = 0;
-  bool has_ended = false;
-  while (!error && !*connection && !has_ended) {
-    ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT);
-    has_ended = n == 0 || (n < 0 && errno == ECONNRESET);
-    error = connect_once(impostor, connection);
-  }
-  return error;
-}
-
-static void a_peer_with_another_secret_ends_the_connect_at_once(void **state) {
-  (void)state;
-  struct impostor impostor;
-  struct connection *connection;
-  static const uint8_t job[AUTH_KEY_BYTES] = { 1 };
-  impostor_open(&impostor);
-  impostor.is_slow = true;
-  assert_int_equal(connect_once(&impostor, &connection), 0);
-  int fd = impostor_answer(&impostor, impostor.secret, job, REPLY_OTHER_SECRET, true);
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  int error = 0;
-  while (!error && clock_now_ns() < until_ns) {
-    error = connect_once(&impostor, &connection);
-  }
-  assert_int_equal(error, -EACCES);
-  assert_true(log_capture_find("STRATUS_SECRET_FILE") >= 1);
-  assert_true(log_capture_find("impostor (127.0.0.1:") >= 1);
-  close(fd);
-  close(impostor.fd);
-}
-
-/* Whatever listens at the address without knowing the secrets gets no lane and ends no job. */
-static void an_impostor_is_not_believed(void **state) {
-  (void)state;
-  struct impostor impostor;
-  struct connection *connection;
-  static const uint8_t wrong[AUTH_SECRET_BYTES] = { 9 }, job[AUTH_KEY_BYTES] = { 1 };
-  const struct {
-    const uint8_t *secret, *job;
-    unsigned status;
-    bool has_challenge;
-  } cases[] = {
-    { wrong, NULL, REPLY_ACCEPTED, true },
-    { wrong, NULL, REPLY_OTHER_SECRET, true },
-    { impostor.secret, job, REPLY_ACCEPTED, true },
-    { impostor.secret, NULL, REPLY_ACCEPTED, false },
-    { wrong, NULL, REPLY_NO_RESOURCES, true },
-  };
-  impostor_open(&impostor);
-  assert_int_equal(connect_once(&impostor, &connection), 0);
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    int fd = impostor_answer(&impostor, cases[i].secret, cases[i].job, cases[i].status,
-                             cases[i].has_challenge);
-    assert_int_equal(outcome(&impostor, fd, &connection), 0);
-    assert_null(connection);
-    close(fd);
-  }
-  /* The right one comes at last. */
-  int fd = impostor_answer(&impostor, impostor.secret, NULL, REPLY_ACCEPTED, true);
-  assert_int_equal(outcome(&impostor, fd, &connection), 0);
-  assert_non_null(connection);
-  transfer_close(connection);
-  close(fd);
-  close(impostor.fd);
-}
-
 static int start(void **state) {
   (void)state;
   set(NULL, NULL);
@@ -506,9 +369,6 @@ int main(void) {
     cmocka_unit_test_setup_teardown(a_job_with_a_secret_works, start, stop),
     cmocka_unit_test_setup_teardown(a_secret_that_cannot_be_read_ends_the_job, start, stop),
     cmocka_unit_test_setup_teardown(a_handle_without_the_secret_is_not_enough, start, stop),
-    cmocka_unit_test_setup_teardown(a_peer_with_another_secret_ends_the_connect_at_once, start,
-                                    stop),
-    cmocka_unit_test_setup_teardown(an_impostor_is_not_believed, start, stop),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

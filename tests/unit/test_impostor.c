@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whom a connector believes: the handshake of a lane, spoken by hand by whoever listens, over
+ * loopback. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/param.h"
+#include "net_plugin/engine/connection.h"
+#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/setup/auth.h"
+#include "net_plugin/setup/handle.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/by_hand.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/unit.h"
+
+struct impostor {
+  int fd; /* listens */
+  bool is_slow;
+  uint8_t handle[HANDLE_BYTES];
+  uint8_t secret[AUTH_SECRET_BYTES];
+  uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
+};
+
+static void impostor_open(struct impostor *impostor) {
+  memset(impostor, 0, sizeof *impostor);
+  struct nic nic = pair_loopback(AF_INET);
+  struct handle handle = { .count = 1, .secret = { 7 } };
+  impostor->fd = tcp_socket_listen(&nic, &handle.addresses[0]);
+  assert_true(impostor->fd >= 0);
+  handle_encode(&handle, impostor->handle);
+  memcpy(impostor->secret, handle.secret, AUTH_SECRET_BYTES);
+}
+
+/* Answers one dial with this status, signed by the keys of `secret` and `job`. */
+static int impostor_answer(struct impostor *impostor, const uint8_t *secret, const uint8_t *job,
+                           unsigned status, bool has_challenge) {
+  struct challenge challenge = { .wire_version = HANDSHAKE_WIRE_VERSION };
+  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION,
+                         .status = (uint16_t)status,
+                         .lanes = 1,
+                         .has_secret = 1,
+                         .host = "impostor" };
+  struct hello hello;
+  struct auth_keys keys;
+  uint8_t bytes[REPLY_BYTES], proof[PROOF_BYTES];
+  int fd;
+  while ((fd = accept4(impostor->fd, NULL, NULL, SOCK_CLOEXEC)) < 0) {
+    usleep(100);
+  }
+  assert_int_equal(recv(fd, impostor->hello, HELLO_BYTES, MSG_WAITALL), HELLO_BYTES);
+  assert_int_equal(hello_decode(impostor->hello, &hello), 0);
+  challenge_encode(&challenge, impostor->challenge);
+  if (has_challenge) {
+    by_hand_say(fd, impostor->challenge, CHALLENGE_BYTES, impostor->is_slow);
+    assert_int_equal(recv(fd, proof, PROOF_BYTES, MSG_WAITALL), PROOF_BYTES);
+  }
+  auth_keys_derive(secret, job, hello.connection, &keys);
+  auth_sign_reply(&keys, impostor->hello, impostor->challenge, &reply);
+  reply_encode(&reply, bytes);
+  by_hand_say(fd, bytes, REPLY_BYTES, impostor->is_slow);
+  return fd;
+}
+
+static int connect_once(struct impostor *impostor, struct connection **connection) {
+  struct nic nic = pair_loopback(AF_INET);
+  return connector_connect(&nic, 1, -1, impostor->handle, connection);
+}
+
+/* The outcome of the attempt under way; 0: still none, although its dial has ended. */
+static int outcome(struct impostor *impostor, int fd, struct connection **connection) {
+  uint8_t byte;
+  int error = 0;
+  bool has_ended = false;
+  while (!error && !*connection && !has_ended) {
+    ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT);
+    has_ended = n == 0 || (n < 0 && errno == ECONNRESET);
+    error = connect_once(impostor, connection);
+  }
+  return error;
+}
+
+static void a_peer_with_another_secret_ends_the_connect_at_once(void **state) {
+  (void)state;
+  struct impostor impostor;
+  struct connection *connection;
+  static const uint8_t job[AUTH_KEY_BYTES] = { 1 };
+  impostor_open(&impostor);
+  impostor.is_slow = true;
+  assert_int_equal(connect_once(&impostor, &connection), 0);
+  int fd = impostor_answer(&impostor, impostor.secret, job, REPLY_OTHER_SECRET, true);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  int error = 0;
+  while (!error && clock_now_ns() < until_ns) {
+    error = connect_once(&impostor, &connection);
+  }
+  assert_int_equal(error, -EACCES);
+  assert_true(log_capture_find("STRATUS_SECRET_FILE") >= 1);
+  assert_true(log_capture_find("impostor (127.0.0.1:") >= 1);
+  close(fd);
+  close(impostor.fd);
+}
+
+/* Whatever listens at the address without knowing the secrets gets no lane and ends no job. */
+static void an_impostor_is_not_believed(void **state) {
+  (void)state;
+  struct impostor impostor;
+  struct connection *connection;
+  static const uint8_t wrong[AUTH_SECRET_BYTES] = { 9 }, job[AUTH_KEY_BYTES] = { 1 };
+  const struct {
+    const uint8_t *secret, *job;
+    unsigned status;
+    bool has_challenge;
+  } cases[] = {
+    { wrong, NULL, REPLY_ACCEPTED, true },
+    { wrong, NULL, REPLY_OTHER_SECRET, true },
+    { impostor.secret, job, REPLY_ACCEPTED, true },
+    { impostor.secret, NULL, REPLY_ACCEPTED, false },
+    { wrong, NULL, REPLY_NO_RESOURCES, true },
+  };
+  impostor_open(&impostor);
+  assert_int_equal(connect_once(&impostor, &connection), 0);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    int fd = impostor_answer(&impostor, cases[i].secret, cases[i].job, cases[i].status,
+                             cases[i].has_challenge);
+    assert_int_equal(outcome(&impostor, fd, &connection), 0);
+    assert_null(connection);
+    close(fd);
+  }
+  /* The right one comes at last. */
+  int fd = impostor_answer(&impostor, impostor.secret, NULL, REPLY_ACCEPTED, true);
+  assert_int_equal(outcome(&impostor, fd, &connection), 0);
+  assert_non_null(connection);
+  transfer_close(connection);
+  close(fd);
+  close(impostor.fd);
+}
+
+static int start(void **state) {
+  (void)state;
+  char *environment[] = { NULL };
+  param_load(environment);
+  log_capture_start();
+  return 0;
+}
+
+static int stop(void **state) {
+  (void)state;
+  setup_stop();
+  log_capture_stop();
+  return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    TEST(a_peer_with_another_secret_ends_the_connect_at_once),
+    TEST(an_impostor_is_not_believed),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -259,7 +259,7 @@ static uint64_t earliest(uint64_t a_ns, uint64_t b_ns) {
 }
 
 static uint64_t world_next_ns(struct world *world) {
-  uint64_t next_ns = earliest(sockets_advance(world), owner_next_dial_ns(world));
+  uint64_t next_ns = earliest(sockets_advance(world), dials_next_ns(world));
   next_ns = earliest(next_ns, world->next_fault_ns);
   for (int s = 0; s < 2; s++) {
     enum side side = s == 0 ? SENDER : RECEIVER;
@@ -274,7 +274,7 @@ void world_run(struct world *world) {
   while (!world->ends[SENDER].is_gone || !world->ends[RECEIVER].is_gone) {
     world->steps++;
     faults_run(world);
-    owner_run_dials(world);
+    dials_run(world);
     owner_run(world, world->steps % 2 == 0 ? SENDER : RECEIVER);
     owner_run(world, world->steps % 2 == 0 ? RECEIVER : SENDER);
     invariants_check(world);

@@ -201,8 +201,16 @@ bool owner_is_stopped(const struct world *world, enum side side);
 /* When the owner of this side must run again, as far as links and broken sockets go. */
 uint64_t owner_next_ns(const struct world *world, enum side side);
 void owner_close_all(struct world *world, enum side side);
-void owner_run_dials(struct world *world);
-uint64_t owner_next_dial_ns(const struct world *world);
+/* Closes the side's socket of the lane, if there is one, and forgets what was read and written. */
+void port_drop(struct world *world, enum side side, unsigned lane);
+
+/* ---- dials.c ---- */
+
+/* As the sender's link orders it. */
+void dials_start(struct world *world, unsigned lane, uint32_t epoch);
+void dials_run(struct world *world);
+/* When something will happen to one of them next. */
+uint64_t dials_next_ns(const struct world *world);
 
 /* ---- faults.c ---- */
 

@@ -250,31 +250,39 @@ static bool take_env(struct parser *p, const char *option, const char *text) {
   return true;
 }
 
-/* Where an option goes whose argument is kept as it is; NULL for all others. */
-static const char **text_option(struct options *o, int id) {
+/* Those that keep their argument as it is, and those without one. */
+static bool take_plainly(struct options *o, int id, const char *text) {
   switch (id) {
   case OPTION_LOG:
-    return &o->log_path;
+    o->log_path = text;
+    return true;
   case OPTION_JSON:
-    return &o->json_path;
+    o->json_path = text;
+    return true;
   case OPTION_LABEL:
-    return &o->label;
+    o->label = text;
+    return true;
   case OPTION_HOSTS:
-    return &o->hosts;
+    o->hosts = text;
+    return true;
   case OPTION_ADDRESS:
-    return &o->address;
+    o->address = text;
+    return true;
+  case OPTION_PER_ITERATION:
+    o->is_per_iteration = true;
+    return true;
+  case OPTION_SPLIT_CPUS:
+    o->is_split_cpus = true;
+    return true;
   default:
-    return NULL;
+    return false;
   }
 }
 
 static bool take_option(struct parser *p, int id, const char *option, const char *text) {
   struct options *o = p->options;
-  const char **kept = text_option(o, id);
-  if (kept) {
-    *kept = text;
+  if (take_plainly(o, id, text))
     return true;
-  }
   switch (id) {
   case 'O':
     return for_each_word(p, option, text, take_operation);
@@ -320,12 +328,6 @@ static bool take_option(struct parser *p, int id, const char *option, const char
     return parse_time(p, option, text, &o->endure_ns);
   case OPTION_SEED:
     return parse_number(p, option, text, 0, INT32_MAX, &o->seed);
-  case OPTION_PER_ITERATION:
-    o->is_per_iteration = true;
-    return true;
-  case OPTION_SPLIT_CPUS:
-    o->is_split_cpus = true;
-    return true;
   default:
     return take_env(p, option, text);
   }

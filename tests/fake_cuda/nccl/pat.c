@@ -49,6 +49,22 @@ static bool pat_is_fresh(ssize_t *accumulated, ssize_t position) {
   return true;
 }
 
+/* Tells the peers what was sent and what was received. */
+static void pat_post(const struct pat_run *x, const struct pat_step *p, struct pat_peer *from,
+                     struct pat_peer *to) {
+  if (to && p->post_send) {
+    struct nccl_conn *conn = to->conn;
+    if (conn->fifo)
+      conn->fifo[to->step % NCCL_STEPS].size = (p->send_offset + p->count) * x->r.size;
+    conn->step = ++to->step;
+    store_release(conn->tail, to->step);
+  }
+  if (from && p->post_recv) {
+    from->conn->step = ++from->step;
+    store_release(from->conn->head, from->step);
+  }
+}
+
 static void pat_execute(struct pat_run *x, const struct pat_step *p) {
   struct block *b = x->b;
   int size = x->r.size;
@@ -98,17 +114,7 @@ static void pat_execute(struct pat_run *x, const struct pat_step *p) {
   }
   if (!b->aborted && p->count > 0)
     reduce_copy(&x->r, false, false, n_sources, sources, n_targets, targets, (size_t)p->count);
-  if (to && p->post_send) {
-    struct nccl_conn *conn = to->conn;
-    if (conn->fifo)
-      conn->fifo[to->step % NCCL_STEPS].size = (p->send_offset + p->count) * size;
-    conn->step = ++to->step;
-    store_release(conn->tail, to->step);
-  }
-  if (from && p->post_recv) {
-    from->conn->step = ++from->step;
-    store_release(from->conn->head, from->step);
-  }
+  pat_post(x, p, from, to);
 }
 
 static void pat_collective(struct block *b, const struct collective *c, struct reduction r,

@@ -36,7 +36,7 @@ remark() { echo "$*" >"${scratch:?}/remark"; }
 
 # Each test in a shell of its own, under set -e; `after_each` restores what a failed one left behind.
 run_tests() { # SCRIPT [NAME...]: without names all
-  local script=$1 passed=0 failed=0 status name left
+  local script=$1 passed=0 failed=0 status name left tried start
   local -a names=("${@:2}")
   if ((EUID != 0)); then
     echo "skip: network namespaces need root"
@@ -46,7 +46,7 @@ run_tests() { # SCRIPT [NAME...]: without names all
   ((${#names[@]} > 0)) || mapfile -t names < <(sed -n 's/^test_\([a-z0-9_]*\)() {$/\1/p' "$script")
   for name in "${names[@]}"; do
     declare -F "test_$name" >/dev/null || { echo "$script: no test '$name'" >&2 && return 2; }
-    left=${tries:-1} status=$too_low
+    left=${tries:-1} status=$too_low start=$SECONDS
     while ((status == too_low && left-- > 0)); do
       rm -f "$scratch/remark"
       set +e
@@ -59,7 +59,10 @@ run_tests() { # SCRIPT [NAME...]: without names all
       after_each
     done
     if ((status == 0)); then
-      echo "ok $name$([[ ! -e $scratch/remark ]] || echo ": $(<"$scratch/remark")")"
+      tried=$((${tries:-1} - left))
+      echo "ok $name $((SECONDS - start)) s$( ((tried == 1)) || echo ", try $tried")$(
+        [[ ! -e $scratch/remark ]] || echo ": $(<"$scratch/remark")"
+      )"
       passed=$((passed + 1))
     else
       echo "FAIL $name"

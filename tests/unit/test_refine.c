@@ -20,7 +20,8 @@ static struct label_times times_of(const struct label_entry *entry) {
   double *times[CELLS] = { ring_us, tree_us, eight_us, ll128_us };
   struct label_times measured = { .count = entry->set.count };
   for (size_t i = 0; i < measured.count; i++) {
-    measured.cells[i] = (struct label_cell){ entry->set.cells[i], times[i], 3 };
+    measured.cells[i] =
+        (struct label_cell){ entry->set.cells[i], times[i], 3, label_summarize(times[i], 3) };
   }
   return measured;
 }

@@ -114,6 +114,8 @@ static void take_sample(struct line *line, struct sample *sample) {
     .protocol = (enum profile_protocol)take_name(line, "proto", protocol_words),
     .channels = (uint32_t)take_integer(line, "channels", false, 0, PROFILE_CHANNELS_MAX),
     .chunk = (uint32_t)take_integer(line, "chunk", false, 0, 1 << 30),
+    .own_channels = (uint32_t)take_integer(line, "own_channels", false, 0, PROFILE_CHANNELS_MAX),
+    .own_chunk = (uint32_t)take_integer(line, "own_chunk", false, 0, UINT32_MAX),
     .is_default = take_bool(line, "default"),
     .is_in_place = take_bool(line, "in_place"),
     .n = (uint32_t)take_integer(line, "n", true, 1, UINT32_MAX),
@@ -134,7 +136,7 @@ static void take_sample(struct line *line, struct sample *sample) {
   take_topology(line, sample->topology);
 }
 
-static int append(struct sample_file *file, const struct sample *sample) {
+int sample_file_add(struct sample_file *file, const struct sample *sample) {
   if ((file->count & (file->count - 1)) == 0) { /* full: a power of two places */
     size_t places = file->count == 0 ? 1 : file->count * 2;
     struct sample *samples = reallocarray(file->samples, places, sizeof *samples);
@@ -170,7 +172,7 @@ static int read_line(struct sample_file *out, const char *text, size_t length,
   struct sample sample;
   take_sample(&line, &sample);
   json_decref(line.object);
-  return error->text[0] == '\0' ? append(out, &sample) : -EINVAL;
+  return error->text[0] == '\0' ? sample_file_add(out, &sample) : -EINVAL;
 }
 
 int sample_file_read(const char *path, struct sample_file *out, struct profile_error *error) {

@@ -19,6 +19,9 @@ struct sample_file {
  * and a last line that its writer did not finish are passed over. */
 int sample_file_read(const char *path, struct sample_file *out, struct profile_error *error);
 
+/* Adds one; -ENOMEM leaves the others. */
+int sample_file_add(struct sample_file *file, const struct sample *sample);
+
 void sample_file_free(struct sample_file *file);
 
 #endif

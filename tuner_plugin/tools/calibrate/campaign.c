@@ -163,21 +163,7 @@ void campaign_close(struct campaign *campaign) {
   if (campaign->launch.rank == 0 && campaign->json_path[0]) {
     unlink(campaign->json_path);
   }
-  sample_file_free(&campaign->done);
   free(campaign);
-}
-
-int campaign_read_done(struct campaign *campaign, const char *path) {
-  struct profile_error error;
-  int result = sample_file_read(path, &campaign->done, &error);
-  char text[sizeof error];
-  return result == 0 || result == -ENOENT
-             ? CLI_OK
-             : cli_fail("%s", profile_error_format(&error, text, sizeof text));
-}
-
-bool campaign_owns(const struct campaign *campaign, const char *run) {
-  return strncmp(run, campaign->id, CAMPAIGN_ID_MAX - 1) == 0;
 }
 
 size_t campaign_sizes(const struct campaign *campaign, enum profile_collective collective,

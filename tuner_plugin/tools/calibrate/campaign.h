@@ -6,7 +6,6 @@
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_CAMPAIGN_H
 
 #include "tuner_plugin/calibrate/plan.h"
-#include "tuner_plugin/model/sample_file.h"
 #include "tuner_plugin/tools/calibrate/launch.h"
 
 struct campaign_options {
@@ -80,7 +79,6 @@ struct campaign {
   char hosts_id[CAMPAIGN_ID_MAX]; /* of the list of hosts; empty: not known */
   char json_path[PROFILE_PATH_MAX];
   char program_path[PROFILE_PATH_MAX]; /* of the benchmark beside this tool */
-  struct sample_file done;             /* samples of earlier runs */
   const char *variables[CAMPAIGN_VARIABLES_MAX + 1];
 };
 
@@ -88,12 +86,6 @@ struct campaign {
 int campaign_open(struct campaign **campaign, int argument_count, char **arguments,
                   const char *settings);
 void campaign_close(struct campaign *campaign);
-
-/* Reads samples that are there already; none is no error. */
-int campaign_read_done(struct campaign *campaign, const char *path);
-
-/* Whether a sample's run was a launch of this campaign. */
-bool campaign_owns(const struct campaign *campaign, const char *run);
 
 /* The sizes that were asked for, as the benchmark will round them where that is known already. */
 size_t campaign_sizes(const struct campaign *campaign, enum profile_collective collective,

@@ -263,7 +263,9 @@ int label_row(const struct bench_row *row, const struct label_entry *entry, uint
   struct schedule_key key = { seed, run, entry->collective, entry->bytes };
   deal_out(row, key, habit, times);
   for (size_t i = 0; i < times->count; i++) {
-    qsort(times->cells[i].times_us, times->cells[i].count, sizeof(double), compare_times);
+    struct label_cell *cell = &times->cells[i];
+    qsort(cell->times_us, cell->count, sizeof(double), compare_times);
+    cell->summary = label_summarize(cell->times_us, cell->count);
   }
   return 0;
 }
@@ -281,6 +283,12 @@ static double median_of(const double *sorted, size_t count) {
   return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
 }
 
+/* Of a normal distribution the deviation is 1.4826 MAD, and the median's error sqrt(pi/2) times the
+ * mean's. */
+double label_error_us(double mad_us, size_t count) {
+  return 1.2533 * 1.4826 * mad_us / sqrt((double)count);
+}
+
 struct label_summary label_summarize(const double *times_us, size_t count) {
   struct label_summary summary = { 0 };
   double *apart = count > 0 ? calloc(count, sizeof *apart) : NULL;
@@ -294,9 +302,7 @@ struct label_summary label_summarize(const double *times_us, size_t count) {
   qsort(apart, count, sizeof *apart, compare_times);
   summary.mad_us = median_of(apart, count);
   summary.p99_us = times_us[(count * 99 + 99) / 100 - 1];
-  /* Of a normal distribution the deviation is 1.4826 MAD, and the median's error sqrt(pi/2) times
-   * the mean's. */
-  summary.error_us = 1.2533 * 1.4826 * summary.mad_us / sqrt((double)count);
+  summary.error_us = label_error_us(summary.mad_us, count);
   free(apart);
   return summary;
 }
@@ -306,20 +312,20 @@ struct label_summary label_summarize(const double *times_us, size_t count) {
 #define LAUNCH_SCATTER 0.05
 
 size_t label_race(const struct label_times *times, size_t kept[SCHEDULE_CELLS_MAX]) {
-  struct label_summary summaries[SCHEDULE_CELLS_MAX];
-  size_t best = SIZE_MAX, count = 0;
+  const struct label_summary *best = NULL;
+  size_t count = 0;
   for (size_t i = 0; i < times->count; i++) {
-    summaries[i] = label_summarize(times->cells[i].times_us, times->cells[i].count);
-    if (summaries[i].median_us > 0 &&
-        (best == SIZE_MAX || summaries[i].median_us < summaries[best].median_us)) {
-      best = i;
+    const struct label_summary *summary = &times->cells[i].summary;
+    if (summary->median_us > 0 && (!best || summary->median_us < best->median_us)) {
+      best = summary;
     }
   }
-  for (size_t i = 1; i < times->count && best != SIZE_MAX; i++) {
-    double low = summaries[i].median_us - 2 * summaries[i].error_us;
-    double high = summaries[best].median_us + 2 * summaries[best].error_us;
-    high = fmax(high, (1 + LAUNCH_SCATTER) * summaries[best].median_us);
-    if (low <= high && summaries[i].median_us <= 2 * summaries[best].median_us) {
+  for (size_t i = 1; i < times->count && best; i++) {
+    const struct label_summary *summary = &times->cells[i].summary;
+    double low = summary->median_us - 2 * summary->error_us;
+    double high = best->median_us + 2 * best->error_us;
+    high = fmax(high, (1 + LAUNCH_SCATTER) * best->median_us);
+    if (low <= high && summary->median_us <= 2 * best->median_us) {
       kept[count++] = i;
     }
   }

@@ -52,11 +52,19 @@ struct label_habit {
   uint64_t after;
 };
 
+struct label_summary {
+  double median_us;
+  double mad_us;
+  double p99_us;
+  double error_us; /* standard error of the median */
+};
+
 /* The times of one cell, those that set up left out. */
 struct label_cell {
   struct schedule_cell cell;
-  double *times_us; /* ascending after label_sort */
+  double *times_us; /* ascending; NULL: only the summary is known */
   size_t count;
+  struct label_summary summary;
 };
 
 struct label_times {
@@ -72,13 +80,10 @@ int label_row(const struct bench_row *row, const struct label_entry *entry, uint
 void label_free(struct label_times *times);
 
 /* Of times in ascending order. */
-struct label_summary {
-  double median_us;
-  double mad_us;
-  double p99_us;
-  double error_us; /* standard error of the median */
-};
 struct label_summary label_summarize(const double *times_us, size_t count);
+
+/* The standard error of a median of `count` times. */
+double label_error_us(double mad_us, size_t count);
 
 /* Cells that are still worth measuring: not known to be slower than the fastest, nor twice as slow.
  * Writes their places to `kept`; [0], NCCL's own, is never among them, and is not the only one. */

@@ -145,6 +145,9 @@ static int run_words(const struct launch_job *job, struct launch_words *words, l
 int launch_run(const struct launch *launch, const struct launch_job *job, launch_line_fn *take,
                void *to) {
   struct launch_words words;
+  if (is_interrupted) {
+    return CLI_FAILED; /* which was said when it ended the launch before */
+  }
   launch_build(launch, job, &words);
   unlink(job->json_path); /* nccl-tests write beside a file that is there */
   int result = words.has_failed ? cli_fail("the command line has too many words")

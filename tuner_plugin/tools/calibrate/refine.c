@@ -33,7 +33,7 @@ static void list_times(const struct label_entry *entry, const struct label_times
   for (size_t i = 0; i < times->count; i++) {
     const struct label_cell *cell = &times->cells[i];
     bool is_known = cell->count > 0 && cell->cell.chunk == 0 && entry->own[i].channels > 0;
-    us[i] = is_known ? label_summarize(cell->times_us, cell->count).median_us : 0;
+    us[i] = is_known ? cell->summary.median_us : 0;
   }
 }
 

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* course: which launch comes next, told by launches as they end and by the samples they left. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/unit.h"
+#include "tuner_plugin/tools/calibrate/course.h"
+
+#define ID "0a1b2c3d"
+
+enum { CELLS = 3, CALLS = 50, PLAN_BYTES = 8192 };
+
+static const uint64_t sizes[] = { 1 << 20, 64 << 20 };
+static struct course *course;
+static struct sample_file file;
+static char plan[PLAN_BYTES];
+
+/* NCCL chooses tree; ring is faster, PAT surely slower. */
+static const struct {
+  struct schedule_cell cell;
+  double us;
+  struct chunks_own own;
+} cells[CELLS] = {
+  { { PROFILE_TREE, PROFILE_SIMPLE, 0, 0 }, 120, { 2, 524288 } },
+  { { PROFILE_RING, PROFILE_SIMPLE, 0, 0 }, 100, { 8, 2097152 } },
+  { { PROFILE_PAT, PROFILE_SIMPLE, 0, 0 }, 150, { 0, 0 } },
+};
+
+static int set_up(void **state) {
+  (void)state;
+  course = calloc(1, sizeof *course);
+  assert_non_null(course);
+  course->collective = PROFILE_ALLREDUCE;
+  course->rounds = 2;
+  course->chunk_cells = 1;
+  course_begin(course, sizes, 2);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  free(course);
+  sample_file_free(&file);
+  return 0;
+}
+
+/* A launch measured the first `count` cells at a size. */
+static void leave_samples(const char *id, int64_t launch, uint64_t bytes, size_t count,
+                          bool tells_chunks) {
+  for (size_t i = 0; i < count; i++) {
+    struct sample sample = {
+      .collective = PROFILE_ALLREDUCE,
+      .bytes = bytes,
+      .nodes = 2,
+      .ppn = 2,
+      .algorithm = (enum profile_algorithm)cells[i].cell.algorithm,
+      .protocol = (enum profile_protocol)cells[i].cell.protocol,
+      .own_channels = tells_chunks ? cells[i].own.channels : 0,
+      .own_chunk = tells_chunks ? cells[i].own.chunk : 0,
+      .is_default = i == 0,
+      .n = CALLS,
+      .median_us = cells[i].us,
+      .mad_us = 0.5,
+    };
+    course_name_run(id, 1795313780 + (uint64_t)launch, launch, sample.run);
+    assert_int_equal(sample_file_add(&file, &sample), 0);
+  }
+}
+
+static void take_launch(int64_t launch, uint64_t bytes) {
+  struct label_entry entry = {
+    .collective = PROFILE_ALLREDUCE, .bytes = bytes, .ranks = 4, .is_chunk_known = true
+  };
+  struct label_times times = { .count = CELLS };
+  for (size_t i = 0; i < CELLS; i++) {
+    entry.own[i] = cells[i].own;
+    times.cells[i] = (struct label_cell){
+      cells[i].cell, NULL, CALLS, { cells[i].us, 0.5, 0, label_error_us(0.5, CALLS) }
+    };
+  }
+  course_take(course, launch, &entry, &times);
+}
+
+static const char *plan_of(int64_t launch) {
+  uint64_t due[PLAN_ENTRIES_MAX];
+  plan[0] = '\0';
+  size_t count = course_plan(course, launch, due, plan, sizeof plan), slashes = 0;
+  for (const char *at = plan; (at = strchr(at, '/')); at++) {
+    slashes++;
+  }
+  assert_int_equal(count, slashes);
+  return plan;
+}
+
+#define RACE "=default,ring.simple"
+#define CHUNKS "=ring.simple@8,ring.simple@8:524288,ring.simple@8:1048576"
+
+static void launches_follow_each_other(void **state) {
+  (void)state;
+  assert_string_equal(plan_of(1), "/allreduce:1048576=all/allreduce:67108864=all");
+  assert_string_equal(plan_of(2), "");
+  assert_string_equal(plan_of(3), "");
+  take_launch(1, sizes[1]); /* of the other one its calls could not be told apart */
+  assert_string_equal(plan_of(1), "/allreduce:1048576=all");
+  assert_string_equal(plan_of(2), "/allreduce:67108864" RACE);
+  assert_string_equal(plan_of(3), "/allreduce:67108864" CHUNKS);
+  take_launch(2, sizes[1]);
+  assert_string_equal(plan_of(2), "");
+  assert_string_equal(plan_of(3), "/allreduce:67108864" CHUNKS);
+  take_launch(3, sizes[1]);
+  assert_string_equal(plan_of(3), "");
+  assert_int_equal(course_count_due(course), 1);
+}
+
+/* Wherever a campaign was interrupted, its samples lead to the same plans. */
+static void samples_tell_the_same(void **state) {
+  (void)state;
+  for (int64_t done = 0; done <= 3; done++) {
+    char expected[4][PLAN_BYTES];
+    sample_file_free(&file);
+    course_begin(course, sizes, 2);
+    for (int64_t launch = 1; launch <= done; launch++) {
+      leave_samples(ID, launch, sizes[1], CELLS, true);
+      take_launch(launch, sizes[1]);
+    }
+    for (int64_t launch = 1; launch <= 3; launch++) {
+      strcpy(expected[launch], plan_of(launch));
+    }
+    course_begin(course, sizes, 2);
+    course_resume(course, &file, ID);
+    for (int64_t launch = 1; launch <= 3; launch++) {
+      assert_string_equal(plan_of(launch), expected[launch]);
+    }
+    assert_int_equal(course_count_due(course), done == 0 ? 2 : done == 1 ? 3 : done == 2 ? 2 : 1);
+  }
+}
+
+/* NCCL before 2.30.3 asks for no chunks; what is decided is not measured again. */
+static void without_chunks_the_race_is_the_end(void **state) {
+  (void)state;
+  leave_samples(ID, 1, sizes[0], CELLS, false);
+  leave_samples(ID, 1, sizes[1], 1, false); /* nothing but NCCL's own choice was open */
+  course_resume(course, &file, ID);
+  assert_string_equal(plan_of(1), "");
+  assert_string_equal(plan_of(2), "/allreduce:1048576" RACE);
+  assert_string_equal(plan_of(3), "");
+}
+
+static void samples_of_others_tell_nothing(void **state) {
+  (void)state;
+  leave_samples("0a1b2c3e", 1, sizes[0], CELLS, true);
+  leave_samples(ID "4", 1, sizes[0], CELLS, true);
+  leave_samples(ID, 1, 4096, CELLS, true);
+  course->collective = PROFILE_REDUCE;
+  leave_samples(ID, 1, sizes[0], CELLS, true);
+  course_resume(course, &file, ID);
+  assert_int_equal(course_count_due(course), 2);
+  char run[SAMPLE_WORD_MAX];
+  course_name_run(ID, 1795313780, 12, run);
+  assert_string_equal(run, ID "-1795313780-12");
+  assert_int_equal(course_launch(run, ID), 12);
+  assert_int_equal(course_launch(ID "-12", ID), 0);
+  assert_int_equal(course_launch(ID, ID), 0);
+  assert_int_equal(course_launch("", ID), 0);
+}
+
+static void a_plan_is_wanted_in_each_round(void **state) {
+  (void)state;
+  struct plan_entry entries[PLAN_ENTRIES_MAX];
+  struct plan wanted;
+  char error[PLAN_ERROR_MAX];
+  assert_int_equal(plan_parse("allreduce:67108864=tree.ll,pat.simple", entries, &wanted, error), 0);
+  course->wanted = &wanted;
+  course->chunk_cells = 0;
+  assert_string_equal(plan_of(1), "/allreduce:67108864=default,tree.ll,pat.simple");
+  leave_samples(ID, 1, sizes[1], CELLS, true);
+  course_resume(course, &file, ID);
+  assert_string_equal(plan_of(1), "");
+  assert_string_equal(plan_of(2), "/allreduce:67108864=default,tree.ll,pat.simple");
+  leave_samples(ID, 2, sizes[1], CELLS, true);
+  course_resume(course, &file, ID);
+  assert_int_equal(course_count_due(course), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(launches_follow_each_other, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(samples_tell_the_same, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(without_chunks_the_race_is_the_end, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(samples_of_others_tell_nothing, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(a_plan_is_wanted_in_each_round, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the last launch of each size and what it left open; writes plans. */
+#include "tuner_plugin/tools/calibrate/course.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct course_size *find(struct course *course, uint64_t bytes) {
+  for (size_t i = 0; i < course->count; i++) {
+    if (course->sizes[i].bytes == bytes) {
+      return &course->sizes[i];
+    }
+  }
+  return NULL;
+}
+
+void course_begin(struct course *course, const uint64_t *sizes, size_t count) {
+  course->count = count < PLAN_ENTRIES_MAX ? count : PLAN_ENTRIES_MAX;
+  course->refine = (struct refine){ 0 };
+  for (size_t i = 0; i < course->count; i++) {
+    course->sizes[i] = (struct course_size){ .bytes = sizes[i] };
+  }
+}
+
+void course_take(struct course *course, int64_t launch, const struct label_entry *entry,
+                 const struct label_times *times) {
+  struct course_size *size = find(course, entry->bytes);
+  if (!size) {
+    return;
+  }
+  size->launch = launch;
+  if (launch > course->rounds) {
+    return;
+  }
+  size_t kept[SCHEDULE_CELLS_MAX];
+  size->contested = (struct plan_entry){ .collective = entry->collective, .bytes = entry->bytes };
+  size->contested.cell_count = label_race(times, kept);
+  for (size_t i = 0; i < size->contested.cell_count; i++) {
+    size->contested.cells[i] = times->cells[kept[i]].cell;
+  }
+  refine_take(&course->refine, entry, times, (size_t)course->chunk_cells);
+}
+
+/* ---- samples ---- */
+
+int64_t course_launch(const char *run, const char *id) {
+  size_t length = strlen(id);
+  const char *last = strrchr(run, '-');
+  bool is_ours = strncmp(run, id, length) == 0 && run[length] == '-' && last > run + length;
+  return is_ours ? strtoll(last + 1, NULL, 10) : 0;
+}
+
+void course_name_run(const char *id, uint64_t time, int64_t launch, char run[SAMPLE_WORD_MAX]) {
+  snprintf(run, SAMPLE_WORD_MAX, "%s-%" PRIu64 "-%" PRId64, id, time, launch);
+}
+
+/* NCCL's own choice is the first cell, whether it has a sample or not. */
+static void add_sample(struct label_entry *entry, struct label_times *times,
+                       const struct sample *sample) {
+  if (!sample->is_default && times->count == SCHEDULE_CELLS_MAX) {
+    return;
+  }
+  size_t place = sample->is_default ? 0 : times->count++;
+  times->cells[place] = (struct label_cell){
+    .cell = { .algorithm = (uint8_t)sample->algorithm,
+              .protocol = (uint8_t)sample->protocol,
+              .channels = (uint16_t)sample->channels,
+              .chunk = sample->chunk },
+    .count = sample->n,
+    .summary = { sample->median_us, sample->mad_us, sample->p99_us,
+                 label_error_us(sample->mad_us, sample->n) },
+  };
+  entry->ranks = sample->nodes * sample->ppn;
+  entry->own[place] = (struct chunks_own){ sample->own_channels, sample->own_chunk };
+  entry->is_chunk_known |= sample->own_channels > 0;
+}
+
+static bool is_of(const struct course *course, const struct sample *sample, uint64_t bytes) {
+  return sample->collective == course->collective && sample->bytes == bytes;
+}
+
+/* The last run that measured the size in this launch, or NULL. */
+static const char *find_run(const struct course *course, const struct sample_file *file,
+                            const char *id, uint64_t bytes, int64_t launch) {
+  for (size_t i = file->count; i-- > 0;) {
+    const struct sample *sample = &file->samples[i];
+    if (is_of(course, sample, bytes) && course_launch(sample->run, id) == launch) {
+      return sample->run;
+    }
+  }
+  return NULL;
+}
+
+static void resume(struct course *course, const struct sample_file *file, const char *run,
+                   uint64_t bytes, int64_t launch) {
+  struct label_entry entry = { .collective = course->collective, .bytes = bytes };
+  struct label_times times = { .count = 1 };
+  for (size_t i = 0; i < file->count; i++) {
+    const struct sample *sample = &file->samples[i];
+    if (is_of(course, sample, bytes) && strcmp(sample->run, run) == 0) {
+      add_sample(&entry, &times, sample);
+    }
+  }
+  course_take(course, launch, &entry, &times);
+}
+
+void course_resume(struct course *course, const struct sample_file *file, const char *id) {
+  for (size_t i = 0; i < course->count; i++) {
+    uint64_t bytes = course->sizes[i].bytes;
+    for (int64_t launch = 1; launch <= course->rounds + 1; launch++) {
+      const char *run = find_run(course, file, id, bytes, launch);
+      if (run) {
+        resume(course, file, run, bytes, launch);
+      }
+    }
+  }
+}
+
+/* ---- plans ---- */
+
+static void append(char *text, size_t room, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void append(char *text, size_t room, const char *format, ...) {
+  size_t length = strlen(text);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text + length, room - length, format, arguments);
+  va_end(arguments);
+}
+
+enum { CELLS_TEXT_MAX = REFINE_TEXT_MAX + SCHEDULE_CELLS_MAX * PLAN_CELL_TEXT_MAX };
+
+/* "all", or "default,ring.ll,tree.simple@2" */
+static void write_entry(const struct plan_entry *entry, char cells[CELLS_TEXT_MAX]) {
+  strcpy(cells, entry->is_all ? "all" : "default");
+  for (size_t i = 0; i < entry->cell_count; i++) {
+    char cell[PLAN_CELL_TEXT_MAX];
+    append(cells, CELLS_TEXT_MAX, ",%s", plan_format_cell(entry->cells[i], cell));
+  }
+}
+
+static bool write_chunks(const struct course *course, uint64_t bytes, char cells[CELLS_TEXT_MAX]) {
+  for (size_t i = 0; i < course->refine.count; i++) {
+    if (course->refine.sizes[i].bytes == bytes) {
+      return refine_format(&course->refine, i, cells);
+    }
+  }
+  return false;
+}
+
+/* What a size tries in this launch; false: nothing. */
+static bool write_cells(const struct course *course, const struct course_size *size, int64_t launch,
+                        char cells[CELLS_TEXT_MAX]) {
+  if (launch > course->rounds) {
+    return course->chunk_cells > 0 && size->launch > 0 && size->launch < launch &&
+           write_chunks(course, size->bytes, cells);
+  }
+  if (size->launch != launch - 1) {
+    return false;
+  }
+  if (course->wanted) {
+    int place = plan_find(course->wanted, (int)course->collective, size->bytes);
+    if (place >= 0) {
+      write_entry(&course->wanted->entries[place], cells);
+    }
+    return place >= 0;
+  }
+  static const struct plan_entry every = { .is_all = true };
+  write_entry(launch == 1 ? &every : &size->contested, cells);
+  return launch == 1 || size->contested.cell_count > 0;
+}
+
+size_t course_plan(const struct course *course, int64_t launch, uint64_t *sizes, char *plan,
+                   size_t plan_bytes) {
+  char cells[CELLS_TEXT_MAX];
+  size_t count = 0;
+  for (size_t i = 0; i < course->count; i++) {
+    uint64_t bytes = course->sizes[i].bytes;
+    if (!write_cells(course, &course->sizes[i], launch, cells)) {
+      continue;
+    }
+    if (sizes) {
+      sizes[count] = bytes;
+    }
+    count++;
+    if (plan) {
+      append(plan, plan_bytes, "/%s:%" PRIu64 "=%s", profile_collective_name(course->collective),
+             bytes, cells);
+    }
+  }
+  return count;
+}
+
+size_t course_count_due(const struct course *course) {
+  size_t count = 0;
+  for (int64_t launch = 1; launch <= course->rounds + 1; launch++) {
+    count += course_plan(course, launch, NULL, NULL, 0);
+  }
+  return count;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* course: which launch of a campaign each size of one collective needs next.
+ * Owns: nothing.  Threads: the main thread.  Blocks: never.
+ * Fails: cannot; a size that a launch said nothing of needs it again in the next campaign.
+ *
+ *   launch 1          every cell; with --plan what that names
+ *   2 to `rounds`     the cells that are still in the race (label_race); with --plan the same again
+ *   `rounds` + 1      chunks in the fastest cells (refine.h), where NCCL asks for them
+ *
+ * Samples tell all of it, so that a campaign that was interrupted goes on where it ended: each says
+ * at the end of its run's name which launch it is of. Only cells that got no counted call at all
+ * leave no sample, and then leave the race. */
+#ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_COURSE_H
+#define TUNER_PLUGIN_TOOLS_CALIBRATE_COURSE_H
+
+#include "tuner_plugin/model/sample_file.h"
+#include "tuner_plugin/tools/calibrate/refine.h"
+
+struct course_size {
+  uint64_t bytes;
+  int64_t launch;              /* the last one that measured it; 0: none */
+  struct plan_entry contested; /* what is in the race after that */
+};
+
+struct course {
+  enum profile_collective collective;
+  const struct plan *wanted; /* of --plan; NULL: everything, and a race */
+  int64_t rounds;
+  int64_t chunk_cells; /* of each size; 0: no launch for chunks */
+  struct course_size sizes[PLAN_ENTRIES_MAX];
+  size_t count;
+  struct refine refine;
+};
+
+/* These sizes, of which nothing was measured yet. The fields before `sizes` are the caller's. */
+void course_begin(struct course *course, const uint64_t *sizes, size_t count);
+
+/* What a launch showed of one of the sizes. */
+void course_take(struct course *course, int64_t launch, const struct label_entry *entry,
+                 const struct label_times *times);
+
+/* The same from the samples that the campaign `id` has left. */
+void course_resume(struct course *course, const struct sample_file *file, const char *id);
+
+/* Which launch of the campaign made the samples of `run`; 0: it is none of its launches. */
+int64_t course_launch(const char *run, const char *id);
+void course_name_run(const char *id, uint64_t time, int64_t launch, char run[SAMPLE_WORD_MAX]);
+
+/* The sizes of a launch, and what it tries there, appended to the text of a plan. Either may be
+ * NULL. Returns how many sizes. */
+size_t course_plan(const struct course *course, int64_t launch, uint64_t *sizes, char *plan,
+                   size_t plan_bytes);
+
+/* How many sizes need some launch. */
+size_t course_count_due(const struct course *course);
+
+#endif

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -69,7 +70,25 @@ static void calls_become_samples(void **state) {
   assert_true(small->is_default);
   assert_int_equal(small->algorithm, PROFILE_TREE);
   assert_string_equal(small->env, "recorded");
+  assert_string_equal(small->topology, "");
   assert_true(small->median_us > 0 && small->p99_us >= small->median_us);
+  sample_file_free(&file);
+}
+
+/* Those of another machine are told apart. */
+static void samples_name_the_topology(void **state) {
+  (void)state;
+  char *devices = realpath("tests/data/sysfs/gcp/sys", NULL);
+  assert_non_null(devices);
+  tree_link(&tuner_job_tree, "sys", devices);
+  free(devices);
+  bool chosen[6];
+  run_calls(tuner_job_tree.root, chosen);
+  struct sample_file file = { 0 };
+  read_samples(&file);
+  assert_int_equal(file.count, 2);
+  assert_string_equal(file.samples[0].topology, "6b85dabaffe0");
+  assert_string_equal(file.samples[1].topology, "6b85dabaffe0");
   sample_file_free(&file);
 }
 
@@ -95,6 +114,7 @@ static void no_directory_is_one_warning(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     TUNER_JOB_TEST(calls_become_samples),
+    TUNER_JOB_TEST(samples_name_the_topology),
     TUNER_JOB_TEST(recording_changes_no_choice),
     TUNER_JOB_TEST(no_directory_is_one_warning),
   };

@@ -276,6 +276,10 @@ static void fit_asks_for_the_topology_of_the_samples(void **state) {
   tool_assert_contains(tool.output, "[match]\ntopology = 0d5fc02a91e7\n");
   assert_int_equal(tool_run("stratus-tune fit tests/data/samples/example.jsonl"), 0);
   assert_null(strstr(tool.output, "topology"));
+  assert_int_equal(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a tests/data/samples/example.jsonl"),
+                   0);
+  tool_assert_contains(tool.output, "[match]\ntopology = 0d5fc02a91e7\n");
+  tool_assert_contains(tool.errors, "110 of 220 samples name no topology, and are taken to be of");
   assert_int_equal(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a $XDG_CONFIG_HOME/b"), 1);
   tool_assert_contains(tool.errors, "0d5fc02a91e7 and 43d74c2872d9: choose with --topology");
   assert_int_equal(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a $XDG_CONFIG_HOME/b --topology "
@@ -354,6 +358,16 @@ static void suggest_finds_what_is_not_tuned(void **state) {
            tool.tree.root);
   assert_int_equal(tool_run(command), 0);
   tool_assert_contains(tool.output, "nothing is worth calibrating");
+  assert_string_equal(tool.errors, "");
+  static const char with_topologies[] =
+      "sed '1s/^{/{\"topology\":\"0d5fc02a91e7\",/; 2s/^{/{\"topology\":\"43d74c2872d9\",/' "
+      "tests/data/samples/recorded.jsonl >$XDG_CONFIG_HOME/two.jsonl";
+  assert_int_equal(tool_run(with_topologies), 0);
+  assert_int_equal(tool_run("stratus-tune suggest $XDG_CONFIG_HOME/two.jsonl"), 0);
+  tool_assert_contains(tool.errors, "such as ");
+  tool_assert_contains(tool.output, " 99.0%      10200  allreduce           25M ");
+  assert_int_equal(tool_run("stratus-tune fit $XDG_CONFIG_HOME/two.jsonl"), 1);
+  tool_assert_contains(tool.errors, "choose with --topology");
   tree_write(&tool.tree, "empty.jsonl", "\n");
   snprintf(command, sizeof command, "stratus-tune suggest %s/empty.jsonl", tool.tree.root);
   assert_int_equal(tool_run(command), 1);

@@ -17,6 +17,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/sample.h"
+#include "common/topology.h"
 #include "common/version.h"
 
 enum { SERIES_MAX = 128, TIMES_MAX = 64 };
@@ -128,7 +129,7 @@ static int compare_times(const void *a, const void *b) {
 }
 
 static size_t format_series(const struct record *record, struct series *series,
-                            char line[SAMPLE_LINE_MAX]) {
+                            const char *topology, char line[SAMPLE_LINE_MAX]) {
   size_t count = series->calls < TIMES_MAX ? (size_t)series->calls : TIMES_MAX;
   float apart[TIMES_MAX], *times = series->times_us;
   qsort(times, count, sizeof *times, compare_times);
@@ -155,6 +156,7 @@ static size_t format_series(const struct record *record, struct series *series,
     .plugin = STRATUS_VERSION,
     .env = "recorded",
   };
+  snprintf(sample.topology, sizeof sample.topology, "%s", topology);
   return sample_format(&sample, line, SAMPLE_LINE_MAX);
 }
 
@@ -175,10 +177,14 @@ void record_close(struct record *record) {
     return;
   }
   int file = -1;
+  char topology[TOPOLOGY_ID_MAX] = "";
+  if (record->series_count > 0) {
+    topology_identify(topology);
+  }
   for (size_t i = 0; i < record->series_count; i++) {
     char line[SAMPLE_LINE_MAX];
     size_t length =
-        record->series[i].calls > 0 ? format_series(record, &record->series[i], line) : 0;
+        record->series[i].calls > 0 ? format_series(record, &record->series[i], topology, line) : 0;
     if (length == 0) {
       continue;
     }

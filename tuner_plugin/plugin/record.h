@@ -21,7 +21,8 @@ struct record;
 
 /* `directory` empty: NULL. */
 struct record *record_open(const char *directory, struct tuner_host host, struct tuner_shape shape);
-/* Appends one sample for each collective and size to DIRECTORY/HOST.PID.jsonl. */
+/* Appends one sample for each collective and size to DIRECTORY/HOST.PID.jsonl, with the topology of
+ * this machine: what others have, nobody tells. */
 void record_close(struct record *record);
 
 /* A call that begins now; `costs` as NCCL will see them, is_ours if a profile chose. */

@@ -85,15 +85,17 @@ static void fill_meta(const struct sample_file *file, struct profile_meta *meta)
 }
 
 /* What was measured on machines of another topology says nothing about those of this one; samples
- * that do not tell go with any. The profile asks for what the samples were measured on. */
+ * that do not tell go with any, and that is said. The profile asks for what the samples were
+ * measured on. */
 static int take_topology(struct sample_file *file, struct profile_fit *fit) {
   const char *wanted = tune_fit_options.topology ? tune_fit_options.topology : "";
-  size_t kept = 0;
+  size_t kept = 0, untold = 0;
   for (size_t i = 0; i < file->count; i++) {
     const char *topology = file->samples[i].topology;
     if (topology[0] && !wanted[0]) {
       wanted = topology;
     }
+    untold += !topology[0];
     if (!topology[0] || strcmp(topology, wanted) == 0) {
       file->samples[kept++] = file->samples[i];
     } else if (!tune_fit_options.topology) {
@@ -103,6 +105,10 @@ static int take_topology(struct sample_file *file, struct profile_fit *fit) {
     }
   }
   file->count = kept;
+  if (wanted[0] && untold > 0) {
+    fprintf(stderr, "stratus-tune: %zu of %zu samples name no topology, and are taken to be of %s\n",
+            untold, kept, wanted);
+  }
   if (wanted[0]) {
     snprintf(fit->topology, sizeof fit->topology, "%s", wanted);
   }

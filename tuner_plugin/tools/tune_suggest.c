@@ -76,6 +76,22 @@ static int gather(struct sample_file *file, const struct profile *profile, struc
   return CLI_OK;
 }
 
+/* A calibration holds for machines of one topology. */
+static void warn_of_topologies(const struct sample_file *file) {
+  const char *one = "";
+  for (size_t i = 0; i < file->count; i++) {
+    const char *topology = file->samples[i].topology;
+    if (one[0] && topology[0] && strcmp(one, topology) != 0) {
+      fprintf(stderr,
+              "stratus-tune: samples of machines of different topologies, such as %s and %s: "
+              "calibrate on each of them\n",
+              one, topology);
+      return;
+    }
+    one = topology[0] ? topology : one;
+  }
+}
+
 /* ---- what to calibrate ---- */
 
 /* One command for each shape: its collectives and sizes that no profile chooses for, and that take
@@ -204,6 +220,7 @@ int tune_suggest(int argument_count, char **arguments, bool is_json) {
     status = gather(&file, has_profile ? &profile : NULL, &uses);
   }
   if (status == CLI_OK) {
+    warn_of_topologies(&file);
     status = is_json ? print_json(&uses) : print_uses(&uses);
   }
   if (has_profile) {

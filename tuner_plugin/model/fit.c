@@ -261,6 +261,22 @@ static bool is_same_answer(const struct answer *a, const struct answer *b) {
          a->over_protocol == b->over_protocol;
 }
 
+/* Equal answers side by side: [start, end). */
+struct stretch {
+  size_t start, end;
+  size_t measured; /* sizes among them */
+};
+
+/* The next stretch; from a zeroed one the first. */
+static bool next_stretch(struct stretch *stretch, const struct answer *answers, size_t count) {
+  size_t start = stretch->end;
+  *stretch = (struct stretch){ start, start, 0 };
+  while (stretch->end < count && is_same_answer(&answers[start], &answers[stretch->end])) {
+    stretch->measured += answers[stretch->end++].is_measured;
+  }
+  return start < count;
+}
+
 /* The cell that won there is sure to beat NCCL's choice at a measured neighbour, too, be it the
  * fastest there or not. */
 static bool has_company(const struct contest *contest, const struct answer *answer) {
@@ -281,21 +297,21 @@ static bool has_company(const struct contest *contest, const struct answer *answ
   return false;
 }
 
+static bool is_sure_alone(const struct contest *contest, const struct answer *answer) {
+  double gain = answer->default_us / answer->winner_us - 1;
+  return answer->is_measured &&
+         (gain >= fmax(2 * least_gain, 4 * answer->noise) || has_company(contest, answer));
+}
+
 /* A size that won alone, its measured neighbours saying otherwise, has mostly won by luck: among
  * many cells the fastest is the one that the noise favoured. It needs twice the margin. */
 static void drop_lonely(const struct contest *contest, struct answer *answers, size_t count) {
-  for (size_t start = 0, end; start < count; start = end) {
-    size_t measured = 0;
-    bool is_sure = false;
-    for (end = start; end < count && is_same_answer(&answers[start], &answers[end]); end++) {
-      const struct answer *answer = &answers[end];
-      measured += answer->is_measured;
-      if (answer->is_measured && answer->winner) {
-        double gain = answer->default_us / answer->winner_us - 1;
-        is_sure |= gain >= fmax(2 * least_gain, 4 * answer->noise) || has_company(contest, answer);
-      }
+  for (struct stretch here = { 0 }; next_stretch(&here, answers, count);) {
+    bool is_kept = !answers[here.start].winner || here.measured > 1;
+    for (size_t i = here.start; i < here.end && !is_kept; i++) {
+      is_kept = is_sure_alone(contest, &answers[i]);
     }
-    for (size_t i = start; i < end && measured < 2 && !is_sure; i++) {
+    for (size_t i = here.start; i < here.end && !is_kept; i++) {
       answers[i].winner = NULL;
     }
   }
@@ -353,16 +369,12 @@ static int fill_table(const struct contest *contest, struct profile_table *table
   size_t count = ask_everywhere(contest, answers);
   drop_lonely(contest, answers, count);
   int result = 0;
-  for (size_t start = 0, end; start < count && result == 0; start = end) {
-    size_t measured = 0;
-    for (end = start; end < count && is_same_answer(&answers[start], &answers[end]); end++) {
-      measured += answers[end].is_measured;
-    }
-    counts->points += measured;
-    if (answers[start].winner) {
-      counts->won += measured;
+  for (struct stretch here = { 0 }; result == 0 && next_stretch(&here, answers, count);) {
+    counts->points += here.measured;
+    if (answers[here.start].winner) {
+      counts->won += here.measured;
       counts->rows++;
-      result = append_row(table, make_row(answers, start, end, count));
+      result = append_row(table, make_row(answers, here.start, here.end, count));
     }
   }
   return result;

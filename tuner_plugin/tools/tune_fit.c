@@ -106,7 +106,8 @@ static int take_topology(struct sample_file *file, struct profile_fit *fit) {
   }
   file->count = kept;
   if (wanted[0] && untold > 0) {
-    fprintf(stderr, "stratus-tune: %zu of %zu samples name no topology, and are taken to be of %s\n",
+    fprintf(stderr,
+            "stratus-tune: %zu of %zu samples name no topology, and are taken to be of %s\n",
             untold, kept, wanted);
   }
   if (wanted[0]) {

@@ -119,7 +119,7 @@ static int check(const struct campaign *campaign) {
 }
 
 /* The benchmark that was installed, or built, with this tool, if the user names no other place. */
-static const char *find_program(struct campaign *campaign) {
+static const char *choose_program(struct campaign *campaign) {
   const char *name = campaign_options.program;
   char *path = campaign->program_path;
   ssize_t length = readlink("/proc/self/exe", path, sizeof campaign->program_path - 1);
@@ -144,7 +144,7 @@ int campaign_open(struct campaign **campaign, int argument_count, char **argumen
   }
   opened->launch.ppn = o->ppn;
   opened->launch.is_split_cpus = o->is_split_cpus;
-  opened->launch.program = find_program(opened);
+  opened->launch.program = choose_program(opened);
   is_quiet = opened->launch.rank > 0;
   /* The lines that label the calls must come out of the ranks. */
   unsetenv("NCCL_DEBUG_FILE");

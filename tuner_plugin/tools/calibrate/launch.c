@@ -49,7 +49,7 @@ static bool is_open_mpi(const char *mpirun) {
 }
 
 /* Place of the word that names the benchmark, or -1: the last one that looks like it. */
-static int find_program(char *const *command, int count, enum bench_kind *kind) {
+static int find_benchmark(char *const *command, int count, enum bench_kind *kind) {
   for (int i = count - 1; i >= 0; i--) {
     const char *name = base_name(command[i]);
     size_t length = strlen(name);
@@ -105,7 +105,7 @@ bool launch_choose(struct launch *launch, const char *hosts, char *const *comman
            "the command has no program that ends in _perf or is stratus-coll");
   bool is_mpirun = is_one_of(base_name(command[0]), mpiruns) && is_open_mpi(command[0]);
   launch->kind = is_mpirun ? LAUNCH_MPIRUN : LAUNCH_COMMAND;
-  return find_program(command, command_count, &launch->bench) >= 0;
+  return find_benchmark(command, command_count, &launch->bench) >= 0;
 }
 
 /* ---- words ---- */
@@ -208,7 +208,7 @@ static void add_program(const struct launch *launch, const struct launch_job *jo
 static void add_command(const struct launch *launch, const struct launch_job *job,
                         struct launch_words *words) {
   enum bench_kind kind;
-  int program = find_program(launch->command, launch->command_count, &kind);
+  int program = find_benchmark(launch->command, launch->command_count, &kind);
   for (int i = 0; i < launch->command_count; i++) {
     if (i == program) {
       add_program(launch, job, launch->command[i], words);

@@ -78,10 +78,9 @@ static void calls_become_samples(void **state) {
 /* Those of another machine are told apart. */
 static void samples_name_the_topology(void **state) {
   (void)state;
-  char *devices = realpath("tests/data/sysfs/gcp/sys", NULL);
-  assert_non_null(devices);
-  tree_link(&tuner_job_tree, "sys", devices);
-  free(devices);
+  char command[128];
+  snprintf(command, sizeof command, "cp -a tests/data/sysfs/gcp/sys %s", tuner_job_tree.root);
+  assert_int_equal(system(command), 0);
   bool chosen[6];
   run_calls(tuner_job_tree.root, chosen);
   struct sample_file file = { 0 };

@@ -11,6 +11,12 @@
 
 enum { CALLS = 20 };
 
+/* What all calls of a launch have in common at one size, as a share of what one call varies by;
+ * half of it passes on to the next size. Launches of the demo (two and four emulated hosts) differ
+ * by 0.1 to 0.3 of their calls' standard deviation, and the error of a size correlates with that of
+ * the next one by 0.2 to 0.6. */
+static const double launch_share = 0.3, passed_on = 0.5;
+
 static double uniform(uint64_t *random, double low, double high) {
   return low + (high - low) * (double)(random_next(random) >> 11) / (double)(UINT64_C(1) << 53);
 }
@@ -86,6 +92,10 @@ double synthetic_us(const struct nccl_model *real, enum profile_collective colle
   return (double)costs[cell.algorithm][cell.protocol];
 }
 
+static double normal(uint64_t *random) {
+  return log(lognormal(random, 1));
+}
+
 /* One block of calls; now and then one meets something else on the network. */
 static void time_calls(struct synthetic *cluster, double us, struct sample *sample) {
   double times[CALLS];
@@ -104,8 +114,19 @@ static void time_calls(struct synthetic *cluster, double us, struct sample *samp
   sample->mad_us = interpolate_median(times, CALLS);
 }
 
-size_t synthetic_measure(struct synthetic *cluster, enum profile_collective collective, int nodes,
-                         struct sample *samples) {
+/* The common part of a launch at the next size. */
+static double drift(struct synthetic *cluster, double *state) {
+  *state = passed_on * *state + sqrt(1 - passed_on * passed_on) * normal(&cluster->random);
+  return exp(launch_share * cluster->noise * *state);
+}
+
+static size_t measure_launch(struct synthetic *cluster, enum profile_collective collective,
+                             int nodes, int launch, struct sample *samples) {
+  enum { CELLS = PROFILE_ALGORITHM_COUNT * PROFILE_PROTOCOL_COUNT };
+  double states[CELLS + 1];
+  for (int i = 0; i <= CELLS; i++) {
+    states[i] = normal(&cluster->random);
+  }
   struct nccl_model told, real;
   synthetic_models(cluster, nodes, &told, &real);
   size_t count = 0;
@@ -123,20 +144,34 @@ size_t synthetic_measure(struct synthetic *cluster, enum profile_collective coll
                              .ppn = (uint32_t)cluster->ppn,
                              .algorithm = chosen.algorithm,
                              .protocol = chosen.protocol,
-                             .is_default = true };
-    time_calls(cluster, synthetic_us(&real, collective, chosen, bytes), &sample);
+                             .is_default = true,
+                             .run = { (char)('a' + launch) } };
+    time_calls(cluster,
+               synthetic_us(&real, collective, chosen, bytes) * drift(cluster, &states[CELLS]),
+               &sample);
     samples[count++] = sample;
     sample.is_default = false;
-    for (int i = 0; i < PROFILE_ALGORITHM_COUNT * PROFILE_PROTOCOL_COUNT; i++) {
+    for (int i = 0; i < CELLS; i++) {
       struct nccl_cell cell = { (enum profile_algorithm)(i / PROFILE_PROTOCOL_COUNT),
                                 (enum profile_protocol)(i % PROFILE_PROTOCOL_COUNT) };
       if (costs[cell.algorithm][cell.protocol] >= 0) {
         sample.algorithm = cell.algorithm;
         sample.protocol = cell.protocol;
-        time_calls(cluster, synthetic_us(&real, collective, cell, bytes), &sample);
+        time_calls(cluster,
+                   synthetic_us(&real, collective, cell, bytes) * drift(cluster, &states[i]),
+                   &sample);
         samples[count++] = sample;
       }
     }
+  }
+  return count;
+}
+
+size_t synthetic_measure(struct synthetic *cluster, enum profile_collective collective, int nodes,
+                         struct sample *samples) {
+  size_t count = 0;
+  for (int launch = 0; launch < SYNTHETIC_LAUNCHES; launch++) {
+    count += measure_launch(cluster, collective, nodes, launch, samples + count);
   }
   return count;
 }

@@ -30,9 +30,10 @@ void synthetic_models(const struct synthetic *cluster, int nodes, struct nccl_mo
 double synthetic_us(const struct nccl_model *real, enum profile_collective collective,
                     struct nccl_cell cell, uint64_t bytes);
 
-/* Measures every cell and NCCL's default at the powers of two, with noise. Returns how many samples
- * were written; there is room for SYNTHETIC_SAMPLES_MAX. */
-enum { SYNTHETIC_SAMPLES_MAX = 24 * 22 };
+/* Measures every cell and NCCL's default at the powers of two in several launches, with noise of
+ * calls and of launches. Returns how many samples were written; there is room for
+ * SYNTHETIC_SAMPLES_MAX. */
+enum { SYNTHETIC_LAUNCHES = 4, SYNTHETIC_SAMPLES_MAX = SYNTHETIC_LAUNCHES * 24 * 22 };
 size_t synthetic_measure(struct synthetic *cluster, enum profile_collective collective, int nodes,
                          struct sample *samples);
 

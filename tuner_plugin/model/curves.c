@@ -41,7 +41,7 @@ static int compare_samples(const void *left, const void *right) {
     return way;
   }
   COMPARE(a->bytes, b->bytes)
-  return 0;
+  return strcmp(a->run, b->run);
 }
 
 /* ---- runs ---- */
@@ -125,6 +125,33 @@ static size_t level_runs(struct sample *samples, size_t count) {
 
 /* ---- points ---- */
 
+/* FNV-1a. */
+static uint64_t number_of_run(const char *run) {
+  uint64_t number = UINT64_C(0xcbf29ce484222325);
+  for (; *run; run++) {
+    number = (number ^ (unsigned char)*run) * UINT64_C(0x100000001b3);
+  }
+  return number;
+}
+
+/* What each launch measured, of samples sorted by run. */
+static void fill_launches(const struct sample *samples, size_t count, struct curve_point *point) {
+  for (size_t start = 0, end; start < count && point->launch_count < CURVE_LAUNCHES_MAX;
+       start = end) {
+    double values[BLOCKS_MAX];
+    size_t found = 0;
+    for (end = start; end < count && strcmp(samples[end].run, samples[start].run) == 0; end++) {
+      if (found < BLOCKS_MAX) {
+        values[found++] = samples[end].median_us;
+      }
+    }
+    point->launches[point->launch_count++] = (struct curve_launch){
+      number_of_run(samples[start].run),
+      interpolate_median(values, found),
+    };
+  }
+}
+
 /* One point of `count` samples of one size. */
 static struct curve_point make_point(const struct sample *samples, size_t count) {
   double values[BLOCKS_MAX];
@@ -192,6 +219,7 @@ static int fill_curve(const struct sample *samples, size_t count, struct curve *
     for (end = start + 1; end < count && samples[end].bytes == samples[start].bytes; end++) {
     }
     struct curve_point point = make_point(samples + start, end - start);
+    fill_launches(samples + start, end - start, &point);
     curve->shape[curve->count].x = log2((double)(point.bytes > 0 ? point.bytes : 1));
     curve->shape[curve->count].y = log2(point.us);
     curve->points[curve->count++] = point;
@@ -281,4 +309,13 @@ double curve_noise(const struct curve *curve, double bytes) {
 bool curve_covers(const struct curve *curve, double bytes) {
   return bytes >= (double)curve->points[0].bytes &&
          bytes <= (double)curve->points[curve->count - 1].bytes;
+}
+
+const struct curve_point *curve_find(const struct curve *curve, uint64_t bytes) {
+  for (size_t i = 0; i < curve->count; i++) {
+    if (curve->points[i].bytes == bytes) {
+      return &curve->points[i];
+    }
+  }
+  return NULL;
 }

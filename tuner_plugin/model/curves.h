@@ -12,10 +12,20 @@
 #include "common/sample.h"
 #include "tuner_plugin/model/interpolate.h"
 
+enum { CURVE_LAUNCHES_MAX = 16 }; /* of one point; those beyond say nothing of their own */
+
+/* What one launch measured; `run` is made of its name. */
+struct curve_launch {
+  uint64_t run;
+  double us;
+};
+
 /* What was measured at one size. */
 struct curve_point {
   uint64_t bytes;
   double us;
+  struct curve_launch launches[CURVE_LAUNCHES_MAX]; /* scaled as all samples are */
+  size_t launch_count;
   double noise;                     /* standard error of `us`, as a share of it */
   enum profile_algorithm algorithm; /* of a default curve: what NCCL chose there */
   enum profile_protocol protocol;
@@ -49,5 +59,7 @@ double curve_us(const struct curve *curve, double bytes);
 /* Of the nearest measured sizes the noisier. */
 double curve_noise(const struct curve *curve, double bytes);
 bool curve_covers(const struct curve *curve, double bytes);
+/* What was measured at this very size, or NULL. */
+const struct curve_point *curve_find(const struct curve *curve, uint64_t bytes);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "common/nccl_chunk.h"
 #include "tuner_plugin/decide/guard.h"
+#include "tuner_plugin/model/together.h"
 
 enum {
   STEPS_PER_SIZE = 4, /* places looked at from one measured size to the next */
@@ -27,8 +28,9 @@ static const double least_gain = 0.03;
 /* Neighbouring sizes of one launch err together in part: their mean is so much less sure. */
 static const double launch_part = 1.3;
 
-/* What an interpolated gain must have more. */
-static const double interpolated_margin = 0.02;
+/* Between measured sizes a time may jump, as NCCL changes channels, chunks and threads there: by as
+ * much of what it rises in all, and at most by this. Where it does not rise nothing jumps. */
+static const double jump_share = 0.07, jump_most = 0.05;
 
 /* One collective on one shape. */
 struct contest {
@@ -45,6 +47,7 @@ struct answer {
   enum profile_protocol over_protocol;
   double default_us, winner_us, noise;
   bool is_measured; /* not interpolated */
+  double margin;    /* what is gained must be more by this factor */
 };
 
 static uint64_t to_ns(double us) {
@@ -55,11 +58,8 @@ static uint32_t to_permille(double share) {
   return share < 1 ? (uint32_t)lround(share * 1000) : 1000;
 }
 
-/* Between measured sizes a time may jump (NCCL changes channels, chunks and threads there), so an
- * interpolated one is trusted less. */
 static bool is_worth(const struct answer *answer) {
-  double margin = answer->is_measured ? 1 : 1 + interpolated_margin;
-  return guard_is_worth(to_ns(answer->default_us), to_ns(answer->winner_us * margin),
+  return guard_is_worth(to_ns(answer->default_us), to_ns(answer->winner_us * answer->margin),
                         to_permille(answer->noise));
 }
 
@@ -72,6 +72,11 @@ static const struct curve_point *default_point(const struct curve *by_default, d
   }
   bool is_between = (double)by_default->points[i].bytes < bytes && i + 1 < by_default->count;
   return &by_default->points[is_next && is_between ? i + 1 : i];
+}
+
+/* `from` and `to` are the measured sizes around a place, or both the place itself. */
+static double margin_between(const struct curve_point *from, const struct curve_point *to) {
+  return 1 + fmin(jump_most, jump_share * fabs(log(to->us / from->us)));
 }
 
 /* The same as NCCL's choice would not change anything. */
@@ -201,6 +206,8 @@ static struct answer ask_over(const struct contest *contest, double bytes, bool 
     .over_protocol = by_default->protocol,
     .default_us = chosen ? curve_us(chosen, bytes) : 0,
     .is_measured = is_measured,
+    .margin = margin_between(default_point(contest->by_default, bytes, false),
+                             default_point(contest->by_default, bytes, true)),
   };
   for (size_t i = 0; chosen && i < contest->other_count; i++) {
     const struct curve *curve = &contest->others[i];
@@ -317,6 +324,61 @@ static void drop_lonely(const struct contest *contest, struct answer *answers, s
   }
 }
 
+/* A measured size without a winner gets the cell that gains around it, with the figures of all. */
+static void take_together(const struct contest *contest, struct answer *answers, size_t count) {
+  struct together found[PLACES_MAX];
+  if (contest->by_default->count > PLACES_MAX) {
+    return;
+  }
+  together_judge(contest->by_default, contest->others, contest->other_count, found);
+  for (size_t i = 0, point = 0; i < count; i++) {
+    if (!answers[i].is_measured) {
+      continue;
+    }
+    while ((double)contest->by_default->points[point].bytes < answers[i].bytes) {
+      point++;
+    }
+    struct answer answer = answers[i];
+    answer.winner = found[point].winner;
+    answer.winner_us = answer.default_us / exp(found[point].gain);
+    answer.noise = found[point].noise;
+    if (!answers[i].winner && answer.winner && is_worth(&answer)) {
+      answers[i] = answer;
+    }
+  }
+}
+
+/* The same way to run it, whatever number of channels. */
+static bool is_same_cell(const struct answer *a, const struct answer *b) {
+  return a->winner && b->winner && a->winner->algorithm == b->winner->algorithm &&
+         a->winner->protocol == b->winner->protocol && a->winner->chunk == b->winner->chunk &&
+         a->over_algorithm == b->over_algorithm && a->over_protocol == b->over_protocol;
+}
+
+/* Between two measured sizes with the same answer it is the same, if they gain enough for what may
+ * jump between them. */
+static void fill_between(struct answer *answers, size_t count) {
+  size_t last = count;
+  for (size_t next = 0; next < count; next++) {
+    if (!answers[next].is_measured) {
+      continue;
+    }
+    bool is_same = last < count && is_same_cell(&answers[last], &answers[next]);
+    for (size_t i = last + 1; is_same && i < next; i++) {
+      double bytes = answers[i].bytes;
+      bool is_nearer_last = bytes * bytes < answers[last].bytes * answers[next].bytes;
+      struct answer same = answers[is_nearer_last ? last : next];
+      same.bytes = bytes;
+      same.is_measured = false;
+      same.margin = answers[i].margin;
+      if (!answers[i].winner && is_worth(&same)) {
+        answers[i] = same;
+      }
+    }
+    last = next;
+  }
+}
+
 static int append_row(struct profile_table *table, struct profile_row row) {
   struct profile_row *rows = reallocarray(table->rows, table->row_count + 1, sizeof *rows);
   if (!rows) {
@@ -368,6 +430,8 @@ static int fill_table(const struct contest *contest, struct profile_table *table
   struct answer answers[PLACES_MAX];
   size_t count = ask_everywhere(contest, answers);
   drop_lonely(contest, answers, count);
+  take_together(contest, answers, count);
+  fill_between(answers, count);
   int result = 0;
   for (struct stretch here = { 0 }; result == 0 && next_stretch(&here, answers, count);) {
     counts->points += here.measured;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "net_plugin/lane/tcp/tcp_socket.h"
+#include "tests/lib/content.h"
 #include "tests/lib/unit.h"
 
 struct nic pair_loopback(int family) {
@@ -71,10 +72,6 @@ void pair_close(struct pair pair) {
 const size_t pair_sizes[PAIR_SIZES] = { 0,     1,     8,      4095,   16384,   16385,
                                         65536, 99999, 131072, 131073, 1048576, 3000001 };
 
-uint8_t pair_content(uint64_t message, size_t at) {
-  return (uint8_t)(at * 31 + at / 251 + message * 7 + 1);
-}
-
 struct side {
   struct connection *connection;
   struct request *requests[8];
@@ -110,9 +107,7 @@ static void side_step(struct side *side, bool is_sender, const size_t *sizes, si
     const struct memory *memory = side->memories[n % 8];
     struct request *request;
     if (is_sender) {
-      for (size_t i = 0; i < bytes; i++) {
-        buffer[i] = pair_content(n, i);
-      }
+      content_fill(n, buffer, bytes);
       assert_int_equal(
           transfer_isend(side->connection, buffer, bytes, memory, NULL, NULL, &request), 0);
     } else {
@@ -131,10 +126,9 @@ static void side_step(struct side *side, bool is_sender, const size_t *sizes, si
     assert_int_equal(transfer_test(side->requests[n % 8], &is_done, &bytes), 0);
     if (is_done) {
       assert_int_equal(bytes, sizes[n % kinds]);
-      for (size_t i = 0; !is_sender && i < bytes; i++) {
-        if (side->buffers[n % 8][i] != pair_content(n, i)) {
-          fail_msg("message %llu of %zu bytes differs at %zu", (unsigned long long)n, bytes, i);
-        }
+      size_t at = is_sender ? bytes : content_differs(n, side->buffers[n % 8], bytes);
+      if (at < bytes) {
+        fail_msg("message %llu of %zu bytes differs at %zu", (unsigned long long)n, bytes, at);
       }
       side->done++;
     }

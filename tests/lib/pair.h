@@ -26,13 +26,11 @@ struct pair pair_connect(const struct nic *nic, uint8_t handle[HANDLE_BYTES],
 struct pair pair_connect_nics(const struct nic *nics, unsigned count, uint8_t handle[HANDLE_BYTES],
                               struct listener *listener);
 
-/* Sends `count` messages of these sizes in turn and checks each byte. disturb, if not NULL, is
- * called whenever another one has arrived. */
+/* Sends `count` messages of these sizes in turn and checks each byte (content.h). disturb, if not
+ * NULL, is called whenever another one has arrived. */
 typedef void pair_disturb_fn(uint64_t done);
 void pair_exchange(struct pair pair, const size_t *sizes, size_t kinds, uint64_t count,
                    pair_disturb_fn *disturb);
-/* The byte at this place of this message. */
-uint8_t pair_content(uint64_t message, size_t at);
 /* Sizes around every limit of the protocol. */
 #define PAIR_SIZES 12
 extern const size_t pair_sizes[PAIR_SIZES];

@@ -6,6 +6,7 @@
 #include "common/param.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"
+#include "tests/lib/content.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/proxy.h"
@@ -73,9 +74,7 @@ static void every_flip_of_sealed_data_is_found(void **state) {
 /* How often the beginning of a message passed in clear. */
 static unsigned seen_on_the_way(const char *variable) {
   uint8_t pattern[24];
-  for (size_t i = 0; i < sizeof pattern; i++) {
-    pattern[i] = pair_content(7, i);
-  }
+  content_fill(7, pattern, sizeof pattern);
   struct proxy *proxy;
   struct proxy_plan plan = { .pattern = pattern, .pattern_bytes = sizeof pattern };
   struct pair pair = pair_through(&plan, variable, variable, &proxy);

@@ -17,6 +17,7 @@
 #include "net_plugin/engine/connection.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/setup/setup.h"
+#include "tests/lib/content.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/unit.h"
 
@@ -279,8 +280,10 @@ static void end_post(struct end *end) {
   size_t bytes = sizes[n % KINDS];
   uint8_t *buffer = end->buffers[n % DEPTH];
   struct request **request = &end->requests[n % DEPTH];
-  for (size_t i = 0; i < bytes; i++) {
-    buffer[i] = end->is_sender ? pair_content(n, i) : 0;
+  if (end->is_sender) {
+    content_fill(n, buffer, bytes);
+  } else {
+    memset(buffer, 0, bytes);
   }
   int error = end->is_sender
                   ? transfer_isend(end->connection, buffer, bytes, NULL, NULL, NULL, request)
@@ -303,9 +306,7 @@ static void end_test(struct end *end, bool polls) {
     end->done++;
     atomic_fetch_add(&deeds, 1);
     end->is_wrong |= bytes != sizes[n % KINDS];
-    for (size_t i = 0; i < bytes && !end->is_sender; i++) {
-      end->is_wrong |= end->buffers[n % DEPTH][i] != pair_content(n, i);
-    }
+    end->is_wrong |= !end->is_sender && content_differs(n, end->buffers[n % DEPTH], bytes) != bytes;
   }
 }
 

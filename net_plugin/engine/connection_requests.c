@@ -199,9 +199,23 @@ static int other_lane(struct connection *connection) {
   return next;
 }
 
+/* Asking an RDMA lane is a look into memory: each of them is asked, until something completes. */
+static void try_direct_lanes(struct connection *connection, int hot, uint64_t now_ns) {
+  uint64_t completed = connection->published;
+  for (uint64_t lanes = connection->direct; lanes; lanes &= lanes - 1) {
+    int index = __builtin_ctzll(lanes);
+    if (connection->published != completed) {
+      return;
+    }
+    if (index != hot && connection->slots[index].lane) {
+      try_lane(connection, (unsigned)index, now_ns);
+    }
+  }
+}
+
 /* Who waits asks the lanes directly, most of the time: the one that brought the last bytes, then
  * the one after it, where a sender that spreads messages goes next, or one of the others in turn.
- * Asking the epoll set costs as much as asking a lane, and the network's side of the kernel waits
+ * Asking the epoll set costs as much as asking a flow, and the network's side of the kernel waits
  * for its lock meanwhile. */
 void connection_progress(struct connection *connection) {
   struct engine *engine = connection->engine;
@@ -216,6 +230,9 @@ void connection_progress(struct connection *connection) {
     try_lane(connection, (unsigned)hot, now_ns);
   }
   if (connection->published == completed) {
+    try_direct_lanes(connection, hot, now_ns);
+  }
+  if (connection->published == completed && (connection->opened & ~connection->direct)) {
     int next = other_lane(connection);
     if (next >= 0 && next != hot) {
       try_lane(connection, (unsigned)next, now_ns);

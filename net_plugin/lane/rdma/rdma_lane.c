@@ -21,7 +21,7 @@
 /* Nothing came for so long: whoever waits may go to sleep. */
 #define QUIET_NS 20000ull
 /* And then the set is asked again so often. */
-#define LOOK_NS 100000ull
+#define LOOK_NS 1000000ull
 #define READ_BUDGET_BYTES (1u << 20)
 #define POLL_MOST 16
 

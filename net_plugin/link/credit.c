@@ -44,13 +44,14 @@ void credit_requested(struct credit_given *credit, uint64_t message, uint64_t gr
   credit->is_due |= credit->told < credit->wanted && granted > credit->told;
 }
 
+void credit_landed(struct credit_given *credit, bool is_bulk) {
+  credit->is_bulk = is_bulk;
+}
+
 void credit_frame_arrived(struct credit_given *credit, uint32_t bytes, uint64_t lane_frames,
                           bool is_awaited, bool has_landed, uint64_t latest_ns) {
   credit->frames++;
   credit->bytes += bytes;
-  if (has_landed) {
-    credit->is_bulk = is_awaited;
-  }
   if ((has_landed && is_awaited) || (!is_awaited && credit->frames >= CREDIT_FRAMES) ||
       lane_frames >= CREDIT_LANE_FRAMES || credit->bytes >= CREDIT_BYTES) {
     credit->is_due = true;

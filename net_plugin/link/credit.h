@@ -12,7 +12,8 @@
  * So the receiver is silent unless somebody waits:
  *  - a message has landed that its sender did not copy: its user waits for the acknowledgement;
  *  - the sender asked for credit (REQUEST), and there is some;
- *  - bulk traffic is about to run out of credit: half of what it had is used;
+ *  - bulk traffic is about to run out of credit, half of what it had is used: messages that were
+ * not copied, or that a device could have written where they belong had the sender known the place;
  *  - small messages have used half of the eager slots;
  *  - frames pile up in the sender's journals: see the CREDIT_ limits below.
  * Whatever else is to be told rides along, at the latest after CREDIT_DELAY_NS or, since a placed
@@ -62,7 +63,7 @@ struct credit_given {
   uint64_t wanted; /* the sender asked for grants of all messages below */
   uint32_t frames; /* arrived since the last WINDOW */
   uint64_t bytes;
-  bool is_bulk;         /* the last message was one that was not copied */
+  bool is_bulk;         /* the last message was one for which a grant is of use */
   bool is_due;          /* a WINDOW must be written now */
   uint64_t deadline_ns; /* or then; LINK_NO_DEADLINE if nothing is pending */
 };
@@ -72,6 +73,9 @@ void credit_init(struct credit_given *credit, unsigned eager_slots);
 /* A receive was granted, or a REQUEST came. granted: all that is; landed: messages that are. */
 void credit_granted(struct credit_given *credit, uint64_t granted, uint64_t landed);
 void credit_requested(struct credit_given *credit, uint64_t message, uint64_t granted);
+
+/* A message landed. is_bulk: the next one like it should find a grant. */
+void credit_landed(struct credit_given *credit, bool is_bulk);
 
 /* A DATA frame arrived. lane_frames: unacknowledged ones of its lane. is_awaited: the sender's user
  * waits. has_landed: it was the last one of its message. latest_ns: it is acknowledged by then. */

@@ -46,6 +46,8 @@
 #define LINK_COPY_BYTES (16u << 10)
 /* A message of this size makes more than one lane worth its while, if flows are slow. */
 #define LINK_GROW_BYTES (4u << 10)
+/* A direct lane does not place messages of up to so many bytes: they go along with their header. */
+#define LINK_PLACE_BYTES 4096u
 
 enum link_role { LINK_SENDER, LINK_RECEIVER };
 

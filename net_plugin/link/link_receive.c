@@ -85,6 +85,13 @@ void receive_data_dropped(struct link *link, unsigned lane) {
   }
 }
 
+/* A sender that knows the target writes such a message there, in one piece. */
+static bool receive_could_place(const struct link *link, unsigned lane,
+                                const struct wire_header *header) {
+  return link->targets != NULL && (link->direct & lane_bit(lane)) != 0 &&
+         header->total > LINK_PLACE_BYTES;
+}
+
 int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   struct lane *receiving = &link->lanes[lane];
   const struct wire_header *header = &receiving->header;
@@ -112,9 +119,13 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   const struct incoming_ring *ring = &link->incoming;
   uint64_t delay_ns =
       receiving->arrival == ARRIVAL_PLACED ? CREDIT_PLACED_DELAY_NS : CREDIT_DELAY_NS;
+  bool is_awaited = (header->flags & WIRE_IS_AWAITED) != 0;
+  bool has_landed = incoming_has_landed(ring, header->message);
+  if (has_landed) {
+    credit_landed(&link->given, is_awaited || receive_could_place(link, lane, header));
+  }
   credit_frame_arrived(&link->given, header->length, receiving->received - receiving->told,
-                       (header->flags & WIRE_IS_AWAITED) != 0,
-                       incoming_has_landed(ring, header->message), now_ns + delay_ns);
+                       is_awaited, has_landed, now_ns + delay_ns);
   if (is_bounced) { /* a receive that was posted meanwhile can be granted now */
     credit_granted(&link->given, ring->granted, ring->completed);
   }

@@ -13,8 +13,6 @@
 #define SIGNAL_EVERY (RDMA_SLOTS / 4)
 /* Up to here a copy is cheaper than a second piece. */
 #define COPY_BYTES 512u
-/* Up to here a payload is sent along: one message on the wire, and a copy by the receiver. */
-#define SEND_BYTES 4096u
 
 /* Slots of the peer that are free. */
 static uint32_t credit(const struct rdma_lane *rdma) {
@@ -145,7 +143,7 @@ static int send_parts(struct rdma_lane *rdma, uint64_t now_ns) {
 /* Writes the payload where the target says. False: it must be sent. */
 static bool can_place(const struct rdma_lane *rdma, struct ibv_sge *piece, uint32_t *key) {
   const struct link_frame *frame = &rdma->frame;
-  if (!frame->target || frame->length <= SEND_BYTES) {
+  if (!frame->target || frame->length <= LINK_PLACE_BYTES) {
     return false;
   }
   *key = frame->target->keys[rdma->qp->peer.key_index];

@@ -251,6 +251,9 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
 uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_t total) {
   uint64_t most = (uint64_t)STRIPE_PLACED_CHUNKS * stripe->chunk_bytes;
   uint64_t wanted = total / stripe->lanes_up;
+  if (wanted < STRIPE_PLACED_LEAST_BYTES) {
+    wanted = STRIPE_PLACED_LEAST_BYTES;
+  }
   if (wanted < stripe->loads[lane].outstanding_bytes) {
     wanted = stripe->loads[lane].outstanding_bytes;
   }

@@ -55,7 +55,8 @@
 #define STRIPE_SLOW_PERCENT 150u      /* a slow lane's time per byte, of a typical lane's */
 #define STRIPE_SLOW_SAMPLES 4u        /* in a row, about, until a lane counts as slow */
 #define STRIPE_UNKNOWN_BYTES (64u << 10)
-#define STRIPE_PLACED_CHUNKS 8u /* of chunk_bytes in one piece, see stripe_placed_bytes */
+#define STRIPE_PLACED_LEAST_BYTES (512u << 10) /* of a fast lane, see stripe_placed_bytes */
+#define STRIPE_PLACED_CHUNKS 8u                /* of chunk_bytes in one piece, at most */
 #define STRIPE_AGING_NS 1000000000ull
 #define STRIPE_SAMPLE_BYTES (64u << 10)  /* acknowledged bytes that make a rate sample */
 #define STRIPE_DRAINED_BYTES (32u << 10) /* the same, of a lane that has nothing left to do */
@@ -105,8 +106,9 @@ int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left)
 uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t total,
                             uint64_t left);
 /* The same, where a NIC writes the piece to its place. That takes no buffer on the way, so fewer
- * and larger ones will do: one for each lane, and no more than doubling what the lane has to do
- * anyway. */
+ * and larger ones will do: one for each lane, but not below STRIPE_PLACED_LEAST_BYTES, since
+ * several messages are under way that share the lanes, and no more than doubling what the lane has
+ * to do anyway. A slow lane gets proportionally less. */
 uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_t total);
 
 void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns);

@@ -156,19 +156,14 @@ static void a_message_is_placed(void **state) {
   assert_memory_equal(sent, received, BYTES);
 }
 
-/* Pieces that take no buffer need not be small: a lane's share, here of two lanes, and more when it
- * is busy anyway; with no small tail. Without a target they are cut as ever. */
+/* Pieces that take no buffer need not be small. Without a target they are cut as ever. */
 static void placed_pieces_are_large(void **state) {
   (void)state;
   struct link_frame frame;
   lane_up(1, 1, true);
   post_both(&target);
   find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
-  assert_int_equal(frame.length, 16384); /* half of it, in whole pages */
-  place(&frame);
-  find_frame(LINK_SENDER, 1, WIRE_DATA, &frame);
-  assert_int_equal(frame.length, BYTES - 16384);
-  assert_int_equal(frame.offset, 16384);
+  assert_int_equal(frame.length, BYTES);
 }
 
 static void pieces_without_target_are_chunks(void **state) {
@@ -211,6 +206,25 @@ static void messages_that_take_long_are_copied(void **state) {
   assert_false(sends_copy(1 * MS));
   assert_false(sends_copy(50 * MS));
   assert_true(sends_copy(50 * MS));
+}
+
+/* The first message goes as a stream; from then on the sender is told of receives at once, since it
+ * could place another one. */
+static void what_could_be_placed_finds_a_grant(void **state) {
+  (void)state;
+  struct link_frame frame;
+  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], received, BYTES, &target, now_ns), 0);
+  assert_false(link_next_frame(ends[LINK_RECEIVER], 0, &frame, now_ns));
+  assert_int_equal(link_send_posted(ends[LINK_SENDER], sent, BYTES, sent, now_ns), 0);
+  find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
+  assert_null(frame.target);
+  assert_int_equal(deliver(LINK_SENDER, 0, &frame), 0);
+  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], received, BYTES, &target, now_ns), 0);
+  find_frame(LINK_RECEIVER, 0, WIRE_WINDOW, &frame);
+  assert_int_equal(deliver(LINK_RECEIVER, 0, &frame), 0);
+  assert_int_equal(link_send_posted(ends[LINK_SENDER], sent, BYTES, sent, now_ns), 0);
+  find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
+  assert_non_null(frame.target);
 }
 
 static void expect_no_target(void) {
@@ -443,6 +457,7 @@ int main(void) {
     TEST(placed_pieces_are_large),
     TEST(pieces_without_target_are_chunks),
     cmocka_unit_test_setup_teardown(messages_that_take_long_are_copied, set_up_large, tear_down),
+    cmocka_unit_test_setup_teardown(what_could_be_placed_finds_a_grant, set_up_large, tear_down),
     TEST(a_receive_without_target_gets_payloads),
     TEST(a_target_without_room_is_not_used),
     TEST(lines_that_are_polled_are_not_placed),

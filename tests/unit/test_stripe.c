@@ -207,13 +207,24 @@ static void placed_pieces_are_one_for_each_lane(void **state) {
   for (unsigned lane = 0; lane < 4; lane++) {
     teach(&stripe, lane, lane == 3 ? 4 : 1);
   }
-  assert_int_equal(stripe_placed_bytes(&stripe, 0, 1024 * KIB), 256 * KIB);
-  assert_int_equal(stripe_placed_bytes(&stripe, 3, 1024 * KIB), 64 * KIB); /* 4 times slower */
-  assert_int_equal(stripe_placed_bytes(&stripe, 0, 1024 * KIB + 4), 260 * KIB);
+  assert_int_equal(stripe_placed_bytes(&stripe, 0, 2560 * KIB), 640 * KIB);
+  assert_int_equal(stripe_placed_bytes(&stripe, 3, 2560 * KIB), 160 * KIB); /* 4 times slower */
+  assert_int_equal(stripe_placed_bytes(&stripe, 0, 2560 * KIB + 4), 644 * KIB);
   assert_int_equal(stripe_placed_bytes(&stripe, 0, 1024 * 1024 * KIB),
                    STRIPE_PLACED_CHUNKS * 128 * KIB);
-  stripe_sent(&stripe, 0, 512 * KIB, 0); /* as much again does not make it wait long */
-  assert_int_equal(stripe_placed_bytes(&stripe, 0, 1024 * KIB), 512 * KIB);
+  stripe_sent(&stripe, 0, 768 * KIB, 0); /* as much again does not make it wait long */
+  assert_int_equal(stripe_placed_bytes(&stripe, 0, 2560 * KIB), 768 * KIB);
+}
+
+static void small_messages_are_placed_whole(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 4);
+  for (unsigned lane = 0; lane < 4; lane++) {
+    teach(&stripe, lane, lane == 3 ? 4 : 1);
+  }
+  assert_int_equal(stripe_placed_bytes(&stripe, 0, 64 * KIB), STRIPE_PLACED_LEAST_BYTES);
+  assert_int_equal(stripe_placed_bytes(&stripe, 3, 64 * KIB), STRIPE_PLACED_LEAST_BYTES / 4);
 }
 
 static void capped_lanes_rest_in_turn(void **state) {
@@ -290,6 +301,7 @@ int main(void) {
     cmocka_unit_test(slow_lanes_take_smaller_chunks),
     cmocka_unit_test(a_forgotten_lane_takes_whole_chunks),
     cmocka_unit_test(placed_pieces_are_one_for_each_lane),
+    cmocka_unit_test(small_messages_are_placed_whole),
     cmocka_unit_test(capped_lanes_rest_in_turn),
     cmocka_unit_test(a_fast_flow_is_not_left),
     cmocka_unit_test(lazy_acknowledgements_are_no_rate),

@@ -132,6 +132,38 @@ static void between_two_choices_a_row_holds_over_the_first(void **state) {
   profile_free(&profile);
 }
 
+/* As before, and a ring with one channel is faster than both at all sizes: it is so at 16K, too,
+ * whichever NCCL takes there. */
+static void what_beats_both_choices_holds_over_any(void **state) {
+  (void)state;
+  for (int gain = 0; gain < 2; gain++) {
+    struct sample samples[64];
+    size_t count = 0;
+    for (int i = 0; i < 5; i++) {
+      uint64_t bytes = UINT64_C(2048) << (2 * i);
+      double us = 20 << (2 * i);
+      samples[count++] = make_sample(bytes, i < 2 ? "dr" : "dt", 0, us);
+      samples[count++] = make_sample(bytes, i < 2 ? "ct" : "cr", 0, us);
+      samples[count++] = make_sample(bytes, "cr", 1, us / (i > 1 ? 1 + gain : 2));
+    }
+    struct profile profile;
+    fit(samples, count, &profile);
+    const struct profile_table *table = &profile.tables[0];
+    assert_int_equal(table->row_count, gain ? 3 : 1);
+    assert_true(table->rows[0].is_measured && table->rows[0].over_algorithm == PROFILE_RING);
+    if (gain) {
+      const struct profile_row *between = &table->rows[1];
+      assert_false(between->is_measured);
+      assert_true(between->bytes_lo < 16384 && between->bytes_hi > 16384);
+      assert_true(between->bytes_lo > 8192 && between->bytes_hi <= 32768);
+      assert_int_equal(between->algorithm, PROFILE_RING);
+      assert_int_equal(between->channels, 1);
+      assert_int_equal(table->rows[2].over_algorithm, PROFILE_TREE);
+    }
+    profile_free(&profile);
+  }
+}
+
 static void what_wins_alone_needs_twice_as_much(void **state) {
   (void)state;
   for (int gain = 4; gain <= 8; gain += 4) {
@@ -454,6 +486,7 @@ int main(void) {
     cmocka_unit_test(falling_points_are_pooled),
     cmocka_unit_test(a_row_ends_between_sizes_where_the_gain_does),
     cmocka_unit_test(between_two_choices_a_row_holds_over_the_first),
+    cmocka_unit_test(what_beats_both_choices_holds_over_any),
     cmocka_unit_test(what_wins_alone_needs_twice_as_much),
     cmocka_unit_test(who_gains_next_to_it_is_not_alone),
     cmocka_unit_test(few_channels_are_preferred_where_they_cost_little),

@@ -28,9 +28,10 @@ static const double least_gain = 0.03;
 /* Neighbouring sizes of one launch err together in part: their mean is so much less sure. */
 static const double launch_part = 1.3;
 
-/* Between measured sizes a time may jump, as NCCL changes channels, chunks and threads there: by as
- * much of what it rises in all, and at most by this. Where it does not rise nothing jumps. */
-static const double jump_share = 0.07, jump_most = 0.05;
+/* Between measured sizes a time may jump, as NCCL changes channels, chunks and threads there: by a
+ * tenth of what it rises in all, and no more than for a time that doubles. Where it does not rise
+ * nothing jumps. */
+static const double jump_share = 0.1, jump_most = 0.07;
 
 /* One collective on one shape. */
 struct contest {
@@ -45,6 +46,7 @@ struct answer {
   const struct curve *winner; /* NULL: leave it to NCCL */
   enum profile_algorithm over_algorithm;
   enum profile_protocol over_protocol;
+  bool is_over_any; /* it holds whatever NCCL chooses */
   double default_us, winner_us, noise;
   bool is_measured; /* not interpolated */
   double margin;    /* what is gained must be more by this factor */
@@ -220,9 +222,10 @@ static struct answer ask_over(const struct contest *contest, double bytes, bool 
   }
   if (answer.winner && is_worth(&answer)) {
     prefer_own_chunk(&answer, contest, by_default);
-    prefer_few_channels(&answer, contest, by_default);
-  } else {
-    answer.winner = NULL;
+  }
+  if (answer.winner) {
+    prefer_few_channels(&answer, contest, by_default); /* may be sure where the fastest is not */
+    answer.winner = is_worth(&answer) ? answer.winner : NULL;
   }
   return answer;
 }
@@ -264,8 +267,8 @@ static size_t ask_everywhere(const struct contest *contest, struct answer *answe
 }
 
 static bool is_same_answer(const struct answer *a, const struct answer *b) {
-  return a->winner == b->winner && a->over_algorithm == b->over_algorithm &&
-         a->over_protocol == b->over_protocol;
+  return a->winner == b->winner && a->is_over_any == b->is_over_any &&
+         a->over_algorithm == b->over_algorithm && a->over_protocol == b->over_protocol;
 }
 
 /* Equal answers side by side: [start, end). */
@@ -379,6 +382,30 @@ static void fill_between(struct answer *answers, size_t count) {
   }
 }
 
+/* Between two sizes at which NCCL chooses differently, and something else won at both, a cell that
+ * is the fastest of all and gains over either choice is right wherever NCCL changes its mind. */
+static void hold_over_both(const struct contest *contest, struct answer *answers, size_t count) {
+  size_t last = count;
+  for (size_t next = 0; next < count; next++) {
+    if (!answers[next].is_measured) {
+      continue;
+    }
+    bool is_won = last < count && answers[last].winner && answers[next].winner;
+    for (size_t i = last + 1; is_won && i < next; i++) {
+      double bytes = answers[i].bytes;
+      const struct curve_point *from = default_point(contest->by_default, bytes, false);
+      const struct curve_point *to = default_point(contest->by_default, bytes, true);
+      struct answer one = ask_over(contest, bytes, false, from);
+      struct answer other = ask_over(contest, bytes, false, to);
+      if ((from->algorithm != to->algorithm || from->protocol != to->protocol) && one.winner &&
+          one.winner == other.winner) {
+        answers[i] = (struct answer){ .bytes = bytes, .winner = one.winner, .is_over_any = true };
+      }
+    }
+    last = next;
+  }
+}
+
 static int append_row(struct profile_table *table, struct profile_row row) {
   struct profile_row *rows = reallocarray(table->rows, table->row_count + 1, sizeof *rows);
   if (!rows) {
@@ -409,20 +436,23 @@ static struct profile_row make_row(const struct answer *answers, size_t start, s
       least = &answers[i];
     }
   }
-  return (struct profile_row){
+  struct profile_row row = {
     .bytes_lo = border(answers, start, count),
     .bytes_hi = border(answers, end, count),
     .algorithm = least->winner->algorithm,
     .protocol = least->winner->protocol,
     .channels = least->winner->channels,
     .chunk_bytes = least->winner->chunk,
-    .is_measured = true,
-    .over_algorithm = least->over_algorithm,
-    .over_protocol = least->over_protocol,
-    .default_ns = to_ns(least->default_us),
-    .choice_ns = to_ns(least->winner_us),
-    .noise_permille = to_permille(least->noise),
   };
+  if (!least->is_over_any) {
+    row.is_measured = true;
+    row.over_algorithm = least->over_algorithm;
+    row.over_protocol = least->over_protocol;
+    row.default_ns = to_ns(least->default_us);
+    row.choice_ns = to_ns(least->winner_us);
+    row.noise_permille = to_permille(least->noise);
+  }
+  return row;
 }
 
 static int fill_table(const struct contest *contest, struct profile_table *table,
@@ -432,6 +462,7 @@ static int fill_table(const struct contest *contest, struct profile_table *table
   drop_lonely(contest, answers, count);
   take_together(contest, answers, count);
   fill_between(answers, count);
+  hold_over_both(contest, answers, count);
   int result = 0;
   for (struct stretch here = { 0 }; result == 0 && next_stretch(&here, answers, count);) {
     counts->points += here.measured;

@@ -350,6 +350,10 @@ bool link_has_last_word(const struct link *link) {
                                link->farewell == FAREWELL_WRITING);
 }
 
+uint64_t link_live_message(const struct link *link) {
+  return link->config.role == LINK_SENDER ? link->outgoing.retired : link->incoming.completed;
+}
+
 int link_status(const struct link *link) {
   return link->status;
 }

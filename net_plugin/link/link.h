@@ -115,6 +115,8 @@ uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, u
  * -ESTALE): read no more, write what there is to write, then close. */
 int link_frame_received(struct link *link, unsigned lane, const struct wire_header *header,
                         uint64_t now_ns);
+/* The oldest message that may still change, for wire_header_from_immediate. */
+uint64_t link_live_message(const struct link *link);
 /* Where the payload of the lane's current frame goes: valid until any other call for this link, so
  * ask again before each read. NULL while no frame with a payload is arriving: also in the middle of
  * one when its epoch was fenced (a LINK_ORDER_CLOSE says so too); then close the lane. After

@@ -118,6 +118,35 @@ void wire_header_place(uint8_t bytes[WIRE_HEADER_BYTES]) {
   bytes_put_le32(bytes + AT_HEADER_CRC, hash_crc32c(0, bytes, AT_HEADER_CRC));
 }
 
+#define IMMEDIATE_IS_AWAITED (1u << 31)
+
+bool wire_header_to_immediate(const uint8_t bytes[WIRE_HEADER_BYTES], uint32_t *immediate) {
+  uint16_t flags = bytes_get_le16(bytes + AT_FLAGS);
+  bool is_whole = bytes_get_le64(bytes + AT_OFFSET) == 0 &&
+                  bytes_get_le64(bytes + AT_TOTAL) == bytes_get_le32(bytes + AT_LENGTH);
+  if (bytes[AT_TYPE] != WIRE_DATA || (flags & ~WIRE_IS_AWAITED) != 0 || !is_whole) {
+    return false;
+  }
+  *immediate = (uint32_t)bytes_get_le64(bytes + AT_MESSAGE) & ~IMMEDIATE_IS_AWAITED;
+  *immediate |= (flags & WIRE_IS_AWAITED) != 0 ? IMMEDIATE_IS_AWAITED : 0;
+  return true;
+}
+
+void wire_header_from_immediate(uint32_t immediate, uint32_t length, uint64_t near,
+                                struct wire_header *header) {
+  /* How far it is ahead, 31 bits with a sign. */
+  uint32_t ahead = (immediate - (uint32_t)near) & ~IMMEDIATE_IS_AWAITED;
+  uint64_t message = near + ahead - ((ahead & IMMEDIATE_IS_AWAITED >> 1) != 0 ? 1ull << 31 : 0);
+  *header = (struct wire_header){
+    .type = WIRE_DATA,
+    .flags = WIRE_IS_PLACED,
+    .length = length,
+    .message = message,
+    .total = length,
+  };
+  header->flags |= (immediate & IMMEDIATE_IS_AWAITED) != 0 ? WIRE_IS_AWAITED : 0;
+}
+
 void wire_ack_encode(const struct wire_ack *ack, uint8_t bytes[WIRE_ACK_BYTES]) {
   uint32_t held_us = ack->held_us < WIRE_MAX_HELD_US ? ack->held_us : WIRE_MAX_HELD_US;
   bytes_put_le32(bytes, ack->lane | held_us << 8);

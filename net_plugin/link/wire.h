@@ -45,6 +45,7 @@
 #define NET_PLUGIN_LINK_WIRE_H
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define WIRE_MAGIC 0xA7
@@ -117,6 +118,14 @@ static inline uint32_t wire_stream_bytes(const struct wire_header *header) {
 
 /* Turns the header of an encoded DATA frame into one whose bytes are placed. */
 void wire_header_place(uint8_t bytes[WIRE_HEADER_BYTES]);
+
+/* A DATA frame that is placed, carries the whole of its message and has no checksum says no more
+ * than 32 bits, which an RDMA write can bring along: bit 31 is WIRE_IS_AWAITED, the others are the
+ * low ones of the message's number. False: this frame says more. */
+bool wire_header_to_immediate(const uint8_t bytes[WIRE_HEADER_BYTES], uint32_t *immediate);
+/* The header that the 32 bits and the length stand for; near: the number of some live message. */
+void wire_header_from_immediate(uint32_t immediate, uint32_t length, uint64_t near,
+                                struct wire_header *header);
 
 void wire_ack_encode(const struct wire_ack *ack, uint8_t bytes[WIRE_ACK_BYTES]);
 int wire_ack_decode(const uint8_t bytes[WIRE_ACK_BYTES], struct wire_ack *ack);

@@ -27,7 +27,7 @@
 
 #include "net_plugin/lane/rdma/rdma_facts.h"
 
-#define HANDSHAKE_WIRE_VERSION 5
+#define HANDSHAKE_WIRE_VERSION 6
 #define HANDSHAKE_PREFIX_BYTES 24
 #define HELLO_BYTES 224
 #define CHALLENGE_BYTES 64

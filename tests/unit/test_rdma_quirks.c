@@ -25,6 +25,7 @@ static void expect_erdma(const struct rdma_traits *traits) {
   assert_false(traits->has_srq);
   assert_false(traits->has_dmabuf);
   assert_false(traits->has_flow_label);
+  assert_true(traits->has_immediate); /* its driver knows it also as an iWARP device */
   assert_true(traits->is_usable);
 }
 
@@ -112,6 +113,7 @@ static void connectx_can_all(void **state) {
   assert_string_equal(traits.model, "ConnectX");
   assert_true(traits.has_dmabuf && traits.has_flow_label && traits.has_srq && traits.is_usable);
   assert_true(traits.max_inline >= 96);
+  assert_true(traits.has_immediate);
 }
 
 static struct rdma_traits traits_by(uint16_t vendor, uint16_t device, const char *name) {
@@ -132,6 +134,10 @@ static void others_are_told_apart(void **state) {
   assert_int_equal(traits_by(0x1414, 0x00ba, "mana_0").max_inline, 0);
   assert_string_equal(traits_by(0, 0, "rxe0").model, "SoftRoCE");
   assert_string_equal(traits_by(0, 0, "siw_eth0").model, "SoftiWARP");
+  struct rdma_identity siw = { .name = "siw0", .is_iwarp = true };
+  struct rdma_traits traits;
+  rdma_quirks_find(&siw, &traits);
+  assert_false(traits.has_immediate);
   /* A name alone says nothing about a card. */
   assert_string_equal(traits_by(0x1ded, 0x107f, "rxe0").model, "eRDMA");
   struct rdma_traits unknown = traits_by(0x1234, 0x5678, "new0");

@@ -161,6 +161,48 @@ static void a_placed_frame_has_no_bytes_behind_it(void **state) {
   assert_int_equal(wire_stream_bytes(&back), 0);
 }
 
+/* What comes back from 32 bits, seen by somebody whose oldest live message is `near`. */
+static void expect_immediate(uint64_t message, uint64_t near, uint16_t flags) {
+  struct wire_header header = { WIRE_DATA, flags, 8192, message, 0, 8192, 0 }, back, placed;
+  uint8_t bytes[WIRE_HEADER_BYTES];
+  uint32_t immediate;
+  wire_header_encode(&header, bytes);
+  assert_true(wire_header_to_immediate(bytes, &immediate));
+  wire_header_from_immediate(immediate, 8192, near, &back);
+  wire_header_place(bytes);
+  assert_int_equal(wire_header_decode(bytes, &placed), 0);
+  assert_memory_equal(&back, &placed, sizeof(back));
+}
+
+static void a_whole_placed_message_fits_into_32_bits(void **state) {
+  (void)state;
+  const uint64_t numbers[] = {
+    0, 1, 63, 0x3fffffff, 0x7fffffff, 0x80000000, 0xffffffff, 1ull << 40
+  };
+  for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+    expect_immediate(numbers[i], numbers[i], 0);
+    expect_immediate(numbers[i] + 63, numbers[i], WIRE_IS_AWAITED);
+    expect_immediate(numbers[i], numbers[i] + 63, WIRE_IS_AWAITED); /* late */
+  }
+}
+
+static void what_says_more_does_not(void **state) {
+  (void)state;
+  const struct wire_header others[] = {
+    { WIRE_DATA, WIRE_HAS_CRC, 8192, 1, 0, 8192, 5 },
+    { WIRE_DATA, WIRE_IS_POLLED, 8192, 1, 0, 8192, 0 },
+    { WIRE_DATA, 0, 4096, 1, 0, 8192, 0 },
+    { WIRE_DATA, 0, 4096, 1, 4096, 8192, 0 },
+    { WIRE_PING, 0, 0, 1, 0, 0, 0 },
+  };
+  for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+    uint8_t bytes[WIRE_HEADER_BYTES];
+    uint32_t immediate;
+    wire_header_encode(&others[i], bytes);
+    assert_false(wire_header_to_immediate(bytes, &immediate));
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(headers_come_back),
@@ -170,6 +212,8 @@ int main(void) {
     cmocka_unit_test(acks_come_back),
     cmocka_unit_test(targets_come_back),
     cmocka_unit_test(a_placed_frame_has_no_bytes_behind_it),
+    cmocka_unit_test(a_whole_placed_message_fits_into_32_bits),
+    cmocka_unit_test(what_says_more_does_not),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
  */
 #include "net_plugin/lane/rdma/rdma_lane.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,33 @@ static int receive_completed(struct rdma_lane *rdma, const struct ibv_wc *done, 
   return error;
 }
 
+/* A message was written to its place. Its frame is made up as the peer would have sent it. */
+static int placed_arrived(struct rdma_lane *rdma, const struct ibv_wc *done, uint64_t now_ns) {
+  struct wire_header header;
+  uint8_t bytes[WIRE_HEADER_BYTES];
+  if (rdma->is_closing) {
+    return 0;
+  }
+  if (rdma->arriving.in_payload) {
+    return -EPROTO;
+  }
+  wire_header_from_immediate(be32toh(done->imm_data), done->byte_len,
+                             link_live_message(rdma->lane.link), &header);
+  wire_header_encode(&header, bytes);
+  return tcp_frame_begin(&rdma->lane, &rdma->arriving, bytes, now_ns);
+}
+
+static int write_completed(struct rdma_lane *rdma, const struct ibv_wc *done, uint64_t now_ns) {
+  rdma->has_heard = true;
+  rdma->bytes_read += done->byte_len;
+  int error = placed_arrived(rdma, done, now_ns);
+  if (!error) {
+    error = rdma_qp_post_receive(rdma->qp, (unsigned)done->wr_id);
+    rdma->freed++;
+  }
+  return error;
+}
+
 static int completed(struct rdma_lane *rdma, const struct ibv_wc *done, size_t *got,
                      uint64_t now_ns) {
   if (done->status != IBV_WC_SUCCESS) {
@@ -118,7 +146,8 @@ static int completed(struct rdma_lane *rdma, const struct ibv_wc *done, size_t *
     return 0;
   }
   *got += done->byte_len;
-  return receive_completed(rdma, done, now_ns);
+  return done->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? write_completed(rdma, done, now_ns)
+                                                   : receive_completed(rdma, done, now_ns);
 }
 
 /* All completions there are, within limits; *count: how many. */

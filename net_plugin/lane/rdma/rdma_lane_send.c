@@ -3,6 +3,7 @@
  * small payloads are put together; larger payloads are gathered from where they are, if that is
  * registered. One send in SIGNAL_EVERY asks for a completion, which frees the slots of all before.
  */
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -37,6 +38,15 @@ int rdma_lane_gave_up(struct rdma_lane *rdma) {
   return 0;
 }
 
+/* The next send's flags and identity: one in SIGNAL_EVERY completes visibly. */
+static void sign(struct rdma_lane *rdma, struct ibv_send_wr *request, bool is_last) {
+  request->wr_id = RDMA_IS_SEND | (uint32_t)(rdma->sent + 1);
+  if (is_last || rdma->sent + 1 - rdma->signalled >= SIGNAL_EVERY) {
+    request->send_flags |= IBV_SEND_SIGNALED;
+    rdma->signalled = rdma->sent + 1;
+  }
+}
+
 /* One send: `copied` bytes of the stream lie behind the prefix in the slot, more follow from
  * `piece` if its length is not 0. write: goes before it, or NULL. */
 static int post(struct rdma_lane *rdma, uint32_t copied, struct ibv_sge piece,
@@ -50,15 +60,11 @@ static int post(struct rdma_lane *rdma, uint32_t copied, struct ibv_sge piece,
     piece,
   };
   struct ibv_send_wr request = {
-    .wr_id = RDMA_IS_SEND | (uint32_t)(rdma->sent + 1),
     .sg_list = pieces,
     .num_sge = piece.length ? 2 : 1,
     .opcode = IBV_WR_SEND,
   };
-  if (is_last || rdma->sent + 1 - rdma->signalled >= SIGNAL_EVERY) {
-    request.send_flags = IBV_SEND_SIGNALED;
-    rdma->signalled = rdma->sent + 1;
-  }
+  sign(rdma, &request, is_last);
   if (piece.length == 0 && pieces[0].length <= qp->max_inline) {
     request.send_flags |= IBV_SEND_INLINE;
   }
@@ -150,18 +156,45 @@ static bool can_place(const struct rdma_lane *rdma, struct ibv_sge *piece, uint3
   return *key != 0 && find_payload(rdma, frame->payload, frame->length, piece);
 }
 
-static int place(struct rdma_lane *rdma, struct ibv_sge piece, uint32_t key, uint64_t now_ns) {
+/* The write takes a receive of the peer's, as a send does. */
+static int post_immediate(struct rdma_lane *rdma, struct ibv_send_wr *write, uint32_t immediate) {
+  struct ibv_send_wr *bad;
+  write->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  write->imm_data = htobe32(immediate);
+  sign(rdma, write, false);
+  int error = ibv_post_send(rdma->qp->qp, write, &bad);
+  rdma->sent += error ? 0 : 1;
+  return -error;
+}
+
+/* A header of its own also tells which slots are free: better than a send that does nothing else.
+ */
+static bool has_much_to_tell(const struct rdma_lane *rdma) {
+  return rdma->freed - rdma->told >= RDMA_SLOTS / 4;
+}
+
+static int post_placed(struct rdma_lane *rdma, struct ibv_send_wr *write) {
   struct link_frame *frame = &rdma->frame;
+  uint32_t immediate;
+  if (rdma->qp->device->port.traits.has_immediate && !has_much_to_tell(rdma) &&
+      wire_header_to_immediate(frame->header, &immediate)) {
+    return post_immediate(rdma, write, immediate);
+  }
+  wire_header_place(frame->header);
+  memcpy(rdma_qp_send_slot(rdma->qp, rdma->sent % RDMA_SLOTS) + RDMA_PREFIX_BYTES, frame->header,
+         WIRE_HEADER_BYTES);
+  return post(rdma, WIRE_HEADER_BYTES, (struct ibv_sge){ 0 }, write, false);
+}
+
+static int place(struct rdma_lane *rdma, struct ibv_sge piece, uint32_t key, uint64_t now_ns) {
+  const struct link_frame *frame = &rdma->frame;
   struct ibv_send_wr write = {
     .sg_list = &piece,
     .num_sge = 1,
     .opcode = IBV_WR_RDMA_WRITE,
     .wr.rdma = { .remote_addr = frame->target->address + frame->offset, .rkey = key },
   };
-  wire_header_place(frame->header);
-  memcpy(rdma_qp_send_slot(rdma->qp, rdma->sent % RDMA_SLOTS) + RDMA_PREFIX_BYTES, frame->header,
-         WIRE_HEADER_BYTES);
-  int error = post(rdma, WIRE_HEADER_BYTES, (struct ibv_sge){ 0 }, &write, false);
+  int error = post_placed(rdma, &write);
   if (!error) {
     rdma->bytes_written += frame->length;
     link_frame_written(rdma->lane.link, rdma->lane.index, now_ns);

@@ -24,6 +24,7 @@ static const struct row rows[] = {
                 .max_inline = 96,
                 .max_send_sge = 6,
                 .max_recv_sge = 1,
+                .has_immediate = true,
                 .is_usable = true } },
   /* Amazon's Elastic Fabric Adapter: scalable reliable datagrams only. */
   { .pci_vendor = 0x1d0f,
@@ -102,6 +103,7 @@ void rdma_quirks_find(const struct rdma_identity *identity, struct rdma_traits *
       break;
     }
   }
+  out->has_immediate |= !identity->is_iwarp;
   out->needs_cm = identity->is_iwarp;
 }
 

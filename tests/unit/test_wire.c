@@ -163,15 +163,15 @@ static void a_placed_frame_has_no_bytes_behind_it(void **state) {
 
 /* What comes back from 32 bits, seen by somebody whose oldest live message is `near`. */
 static void expect_immediate(uint64_t message, uint64_t near, uint16_t flags) {
-  struct wire_header header = { WIRE_DATA, flags, 8192, message, 0, 8192, 0 }, back, placed;
-  uint8_t bytes[WIRE_HEADER_BYTES];
+  struct wire_header header = { WIRE_DATA, flags, 8192, message, 0, 8192, 0 }, back;
+  uint8_t bytes[WIRE_HEADER_BYTES], made_up[WIRE_HEADER_BYTES];
   uint32_t immediate;
   wire_header_encode(&header, bytes);
   assert_true(wire_header_to_immediate(bytes, &immediate));
   wire_header_from_immediate(immediate, 8192, near, &back);
+  wire_header_encode(&back, made_up);
   wire_header_place(bytes);
-  assert_int_equal(wire_header_decode(bytes, &placed), 0);
-  assert_memory_equal(&back, &placed, sizeof(back));
+  assert_memory_equal(made_up, bytes, sizeof(bytes));
 }
 
 static void a_whole_placed_message_fits_into_32_bits(void **state) {

@@ -16,6 +16,11 @@
 source tests/vm/inside/hosts.sh
 
 : "${SUITE:=sid}"
+# The loader would take another release's, which it finds elsewhere.
+if [[ ! -e build/fake_cuda/lib/$SUITE/libnccl.so.2 ]]; then
+  echo "no NCCL of $SUITE is built: make nccl SUITE=$SUITE" >&2
+  exit 1
+fi
 LD_LIBRARY_PATH=$PWD/build/lib:$PWD/build/fake_cuda/lib/$SUITE:$PWD/build/fake_cuda/lib
 export LD_LIBRARY_PATH STRATUS_COLL_ADDR=unix:/tmp/rendezvous
 export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET NCCL_DEBUG_FILE=/tmp/nccl.%p

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks at many sizes which curve is best and whether that is sure, then joins equal answers. */
+/* Asks at many sizes which cell wins, lets neighbouring sizes confirm or deny one another, and
+ * joins equal answers to rows. */
 #include "tuner_plugin/model/fit.h"
 
 #include <errno.h>
@@ -7,243 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/nccl_chunk.h"
-#include "tuner_plugin/decide/guard.h"
+#include "tuner_plugin/model/contest.h"
 #include "tuner_plugin/model/together.h"
 
 enum {
   STEPS_PER_SIZE = 4, /* places looked at from one measured size to the next */
   PLACES_MAX = 64 * STEPS_PER_SIZE,
 };
-
-/* A channel is left to the application's own kernels if it gains less than this. */
-static const double channel_gain = 1.02;
-
-/* A chunk is left to NCCL, which adapts it to sizes, if asking for one gains less than this. */
-static const double chunk_gain = 1.02;
-
-/* As guard.h: what is gained at least. */
-static const double least_gain = 0.03;
-
-/* Neighbouring sizes of one launch err together in part: their mean is so much less sure. */
-static const double launch_part = 1.3;
-
-/* Between measured sizes a time may jump, as NCCL changes channels, chunks and threads there: by a
- * tenth of what it rises in all, and no more than for a time that doubles. Where it does not rise
- * nothing jumps. */
-static const double jump_share = 0.1, jump_most = 0.07;
-
-/* One collective on one shape. */
-struct contest {
-  const struct curve *by_default;
-  const struct curve *others;
-  size_t other_count;
-};
-
-/* What to do at one size. */
-struct answer {
-  double bytes;
-  const struct curve *winner; /* NULL: leave it to NCCL */
-  enum profile_algorithm over_algorithm;
-  enum profile_protocol over_protocol;
-  bool is_over_any; /* it holds whatever NCCL chooses */
-  double default_us, winner_us, noise;
-  bool is_measured; /* not interpolated */
-  double margin;    /* what is gained must be more by this factor */
-};
-
-static uint64_t to_ns(double us) {
-  return (uint64_t)llround(us * 1000);
-}
-
-static uint32_t to_permille(double share) {
-  return share < 1 ? (uint32_t)lround(share * 1000) : 1000;
-}
-
-static bool is_worth(const struct answer *answer) {
-  return guard_is_worth(to_ns(answer->default_us), to_ns(answer->winner_us * answer->margin),
-                        to_permille(answer->noise));
-}
-
-/* What NCCL chose at the last measured size up to here, or at the first one from here on. */
-static const struct curve_point *default_point(const struct curve *by_default, double bytes,
-                                               bool is_next) {
-  size_t i = 0;
-  while (i + 1 < by_default->count && (double)by_default->points[i + 1].bytes <= bytes) {
-    i++;
-  }
-  bool is_between = (double)by_default->points[i].bytes < bytes && i + 1 < by_default->count;
-  return &by_default->points[is_next && is_between ? i + 1 : i];
-}
-
-/* `from` and `to` are the measured sizes around a place, or both the place itself. */
-static double margin_between(const struct curve_point *from, const struct curve_point *to) {
-  return 1 + fmin(jump_most, jump_share * fabs(log(to->us / from->us)));
-}
-
-/* The same as NCCL's choice would not change anything. */
-static bool is_other_than(const struct curve *curve, const struct curve_point *by_default) {
-  return curve->algorithm != by_default->algorithm || curve->protocol != by_default->protocol ||
-         curve->channels > 0 || curve->chunk > 0;
-}
-
-/* Can a row ask for it? A chunk needs a number of channels, by which the plugin finds the row. */
-static bool is_askable(const struct curve *curve) {
-  return curve->chunk == 0 ||
-         (curve->channels > 0 && curve->chunk >= NCCL_CHUNK_MIN && curve->chunk <= NCCL_CHUNK_MAX &&
-          nccl_chunk_round(curve->chunk, curve->protocol) > 0);
-}
-
-/* The curve of the cell that NCCL chose there, as it goes on where NCCL chooses another; NULL: it
- * ends before. */
-static const struct curve *chosen_curve(const struct contest *contest,
-                                        const struct curve_point *by_default, double bytes) {
-  for (size_t i = 0; i < contest->other_count; i++) {
-    const struct curve *curve = &contest->others[i];
-    if (!is_other_than(curve, by_default) && curve_covers(curve, bytes)) {
-      return curve;
-    }
-  }
-  return NULL;
-}
-
-static double noise_of(const struct curve *one, const struct curve *other, double bytes) {
-  double a = curve_noise(one, bytes), b = curve_noise(other, bytes);
-  return sqrt(a * a + b * b);
-}
-
-/* The measured size itself, or the last one before `bytes`, or the first one behind. */
-static bool is_near(const struct curve *by_default, size_t i, double bytes) {
-  return (i + 1 >= by_default->count || (double)by_default->points[i + 1].bytes >= bytes) &&
-         (i == 0 || (double)by_default->points[i - 1].bytes <= bytes);
-}
-
-/* A cell that is faster at neighbouring sizes as well, by as much as they are sure of together, is
- * faster: what each errs by is its own, and their mean errs less. */
-static void pool_noise(struct answer *answer, const struct contest *contest,
-                       const struct curve_point *over) {
-  const struct curve *by_default = contest->by_default;
-  double gain = 0, squares = 0;
-  int count = 0;
-  for (size_t i = 0; i < by_default->count; i++) {
-    double bytes = (double)by_default->points[i].bytes;
-    const struct curve *chosen =
-        is_near(by_default, i, answer->bytes) ? chosen_curve(contest, over, bytes) : NULL;
-    if (!chosen || !curve_covers(answer->winner, bytes)) {
-      continue;
-    }
-    double noise = noise_of(answer->winner, chosen, bytes);
-    double gain_here = log(curve_us(chosen, bytes) / curve_us(answer->winner, bytes));
-    if (gain_here <= 0) {
-      return;
-    }
-    gain += gain_here;
-    squares += noise * noise;
-    count++;
-  }
-  if (count > 1) {
-    double pooled = launch_part * sqrt(squares) / count;
-    bool is_sure = exp(gain / count) - 1 >= fmax(least_gain, 2 * pooled);
-    answer->noise = is_sure ? fmin(answer->noise, pooled) : answer->noise;
-  }
-}
-
-static void take(struct answer *answer, const struct contest *contest,
-                 const struct curve_point *over, const struct curve *winner) {
-  answer->winner = winner;
-  answer->winner_us = curve_us(winner, answer->bytes);
-  answer->noise = noise_of(winner, contest->by_default, answer->bytes);
-  pool_noise(answer, contest, over);
-}
-
-/* The same cell with NCCL's own chunk, if it is nearly as good, and sure as well. */
-static void prefer_own_chunk(struct answer *answer, const struct contest *contest,
-                             const struct curve_point *by_default) {
-  struct answer best = *answer;
-  for (size_t i = 0; i < contest->other_count && best.winner->chunk > 0; i++) {
-    const struct curve *curve = &contest->others[i];
-    if (curve->chunk > 0 || curve->algorithm != best.winner->algorithm ||
-        curve->protocol != best.winner->protocol || !is_other_than(curve, by_default) ||
-        !curve_covers(curve, answer->bytes)) {
-      continue;
-    }
-    struct answer own = best;
-    take(&own, contest, by_default, curve);
-    bool is_better = answer->winner->chunk > 0 || own.winner_us < answer->winner_us;
-    if (is_better && own.winner_us <= chunk_gain * best.winner_us && is_worth(&own)) {
-      *answer = own;
-    }
-  }
-}
-
-/* Fewer channels of the same cell that are nearly as good, and sure as well. */
-static void prefer_few_channels(struct answer *answer, const struct contest *contest,
-                                const struct curve_point *over) {
-  struct answer best = *answer;
-  for (size_t i = 0; i < contest->other_count; i++) {
-    const struct curve *curve = &contest->others[i];
-    bool is_fewer = curve->channels > 0 &&
-                    (answer->winner->channels == 0 || curve->channels < answer->winner->channels);
-    if (!is_fewer || curve->algorithm != best.winner->algorithm ||
-        curve->protocol != best.winner->protocol || curve->chunk != best.winner->chunk ||
-        !curve_covers(curve, answer->bytes)) {
-      continue;
-    }
-    struct answer fewer = *answer;
-    take(&fewer, contest, over, curve);
-    if (fewer.winner_us <= channel_gain * best.winner_us && is_worth(&fewer)) {
-      *answer = fewer;
-    }
-  }
-}
-
-/* What to do at a size if NCCL chooses there as at a measured one. */
-static struct answer ask_over(const struct contest *contest, double bytes, bool is_measured,
-                              const struct curve_point *by_default) {
-  const struct curve *chosen =
-      is_measured ? contest->by_default : chosen_curve(contest, by_default, bytes);
-  struct answer answer = {
-    .bytes = bytes,
-    .over_algorithm = by_default->algorithm,
-    .over_protocol = by_default->protocol,
-    .default_us = chosen ? curve_us(chosen, bytes) : 0,
-    .is_measured = is_measured,
-    .margin = margin_between(default_point(contest->by_default, bytes, false),
-                             default_point(contest->by_default, bytes, true)),
-  };
-  for (size_t i = 0; chosen && i < contest->other_count; i++) {
-    const struct curve *curve = &contest->others[i];
-    if (!curve_covers(curve, bytes) || !is_other_than(curve, by_default) || !is_askable(curve)) {
-      continue;
-    }
-    if (!answer.winner || curve_us(curve, bytes) < answer.winner_us) {
-      take(&answer, contest, by_default, curve);
-    }
-  }
-  if (answer.winner && is_worth(&answer)) {
-    prefer_own_chunk(&answer, contest, by_default);
-  }
-  if (answer.winner) {
-    prefer_few_channels(&answer, contest, by_default); /* may be sure where the fastest is not */
-    answer.winner = is_worth(&answer) ? answer.winner : NULL;
-  }
-  return answer;
-}
-
-/* Somewhere between two measured sizes NCCL may begin to choose otherwise. A row holds over one
- * choice only, and leaves the other alone: it is made for the one where more is to be gained. */
-static struct answer ask(const struct contest *contest, double bytes, bool is_measured) {
-  const struct curve_point *last = default_point(contest->by_default, bytes, false);
-  const struct curve_point *next = default_point(contest->by_default, bytes, true);
-  struct answer answer = ask_over(contest, bytes, is_measured, last);
-  if (!is_measured && (next->algorithm != last->algorithm || next->protocol != last->protocol)) {
-    struct answer other = ask_over(contest, bytes, is_measured, next);
-    bool is_better = other.winner && (!answer.winner || other.default_us * answer.winner_us >
-                                                            answer.default_us * other.winner_us);
-    answer = is_better ? other : answer;
-  }
-  return answer;
-}
 
 static size_t ask_everywhere(const struct contest *contest, struct answer *answers) {
   const struct curve *by_default = contest->by_default;
@@ -253,14 +24,14 @@ static size_t ask_everywhere(const struct contest *contest, struct answer *answe
     if (count + STEPS_PER_SIZE >= PLACES_MAX || bytes < 1) {
       continue;
     }
-    answers[count++] = ask(contest, bytes, true);
+    answers[count++] = contest_ask(contest, bytes, true);
     if (i + 1 == by_default->count) {
       break;
     }
     double next = (double)by_default->points[i + 1].bytes;
     for (int step = 1; step < STEPS_PER_SIZE; step++) {
       answers[count++] =
-          ask(contest, bytes * pow(next / bytes, (double)step / STEPS_PER_SIZE), false);
+          contest_ask(contest, bytes * pow(next / bytes, (double)step / STEPS_PER_SIZE), false);
     }
   }
   return count;
@@ -294,12 +65,12 @@ static bool has_company(const struct contest *contest, const struct answer *answ
   for (size_t i = 0; i < by_default->count; i++) {
     const struct curve_point *point = &by_default->points[i];
     double bytes = (double)point->bytes;
-    bool is_neighbour = bytes != answer->bytes && is_near(by_default, i, answer->bytes);
+    bool is_neighbour = bytes != answer->bytes && contest_is_near(by_default, i, answer->bytes);
     bool is_over_same =
         point->algorithm == answer->over_algorithm && point->protocol == answer->over_protocol;
     if (is_neighbour && is_over_same && curve_covers(answer->winner, bytes)) {
       double gain = point->us / curve_us(answer->winner, bytes) - 1;
-      if (gain >= fmax(least_gain, 2 * noise_of(answer->winner, by_default, bytes))) {
+      if (gain >= fmax(CONTEST_LEAST_GAIN, 2 * contest_noise(answer->winner, by_default, bytes))) {
         return true;
       }
     }
@@ -310,7 +81,7 @@ static bool has_company(const struct contest *contest, const struct answer *answ
 static bool is_sure_alone(const struct contest *contest, const struct answer *answer) {
   double gain = answer->default_us / answer->winner_us - 1;
   return answer->is_measured &&
-         (gain >= fmax(2 * least_gain, 4 * answer->noise) || has_company(contest, answer));
+         (gain >= fmax(2 * CONTEST_LEAST_GAIN, 4 * answer->noise) || has_company(contest, answer));
 }
 
 /* A size that won alone, its measured neighbours saying otherwise, has mostly won by luck: among
@@ -345,7 +116,7 @@ static void take_together(const struct contest *contest, struct answer *answers,
     answer.winner = found[point].winner;
     answer.winner_us = answer.default_us / exp(found[point].gain);
     answer.noise = found[point].noise;
-    if (!answers[i].winner && answer.winner && is_worth(&answer)) {
+    if (!answers[i].winner && answer.winner && contest_is_worth(&answer)) {
       answers[i] = answer;
     }
   }
@@ -374,7 +145,7 @@ static void fill_between(struct answer *answers, size_t count) {
       same.bytes = bytes;
       same.is_measured = false;
       same.margin = answers[i].margin;
-      if (!answers[i].winner && is_worth(&same)) {
+      if (!answers[i].winner && contest_is_worth(&same)) {
         answers[i] = same;
       }
     }
@@ -393,10 +164,10 @@ static void hold_over_both(const struct contest *contest, struct answer *answers
     bool is_won = last < count && answers[last].winner && answers[next].winner;
     for (size_t i = last + 1; is_won && i < next; i++) {
       double bytes = answers[i].bytes;
-      const struct curve_point *from = default_point(contest->by_default, bytes, false);
-      const struct curve_point *to = default_point(contest->by_default, bytes, true);
-      struct answer one = ask_over(contest, bytes, false, from);
-      struct answer other = ask_over(contest, bytes, false, to);
+      const struct curve_point *from = contest_default_point(contest->by_default, bytes, false);
+      const struct curve_point *to = contest_default_point(contest->by_default, bytes, true);
+      struct answer one = contest_ask_over(contest, bytes, false, from);
+      struct answer other = contest_ask_over(contest, bytes, false, to);
       if ((from->algorithm != to->algorithm || from->protocol != to->protocol) && one.winner &&
           one.winner == other.winner) {
         answers[i] = (struct answer){ .bytes = bytes, .winner = one.winner, .is_over_any = true };
@@ -448,9 +219,9 @@ static struct profile_row make_row(const struct answer *answers, size_t start, s
     row.is_measured = true;
     row.over_algorithm = least->over_algorithm;
     row.over_protocol = least->over_protocol;
-    row.default_ns = to_ns(least->default_us);
-    row.choice_ns = to_ns(least->winner_us);
-    row.noise_permille = to_permille(least->noise);
+    row.default_ns = contest_ns(least->default_us);
+    row.choice_ns = contest_ns(least->winner_us);
+    row.noise_permille = contest_permille(least->noise);
   }
   return row;
 }

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See contest.h. */
+#include "tuner_plugin/model/contest.h"
+
+#include "common/nccl_chunk.h"
+#include "tuner_plugin/decide/guard.h"
+
+/* A channel is left to the application's own kernels if it gains less than this. */
+static const double channel_gain = 1.02;
+
+/* A chunk is left to NCCL, which adapts it to sizes, if asking for one gains less than this. */
+static const double chunk_gain = 1.02;
+
+/* Neighbouring sizes of one launch err together in part: their mean is so much less sure. */
+static const double launch_part = 1.3;
+
+/* Between measured sizes a time may jump, as NCCL changes channels, chunks and threads there: by a
+ * tenth of what it rises in all, and no more than for a time that doubles. Where it does not rise
+ * nothing jumps. */
+static const double jump_share = 0.1, jump_most = 0.07;
+
+bool contest_is_worth(const struct answer *answer) {
+  return guard_is_worth(contest_ns(answer->default_us),
+                        contest_ns(answer->winner_us * answer->margin),
+                        contest_permille(answer->noise));
+}
+
+const struct curve_point *contest_default_point(const struct curve *by_default, double bytes,
+                                                bool is_next) {
+  size_t i = 0;
+  while (i + 1 < by_default->count && (double)by_default->points[i + 1].bytes <= bytes) {
+    i++;
+  }
+  bool is_between = (double)by_default->points[i].bytes < bytes && i + 1 < by_default->count;
+  return &by_default->points[is_next && is_between ? i + 1 : i];
+}
+
+/* `from` and `to` are the measured sizes around a place, or both the place itself. */
+static double margin_between(const struct curve_point *from, const struct curve_point *to) {
+  return 1 + fmin(jump_most, jump_share * fabs(log(to->us / from->us)));
+}
+
+/* The same as NCCL's choice would not change anything. */
+static bool is_other_than(const struct curve *curve, const struct curve_point *by_default) {
+  return curve->algorithm != by_default->algorithm || curve->protocol != by_default->protocol ||
+         curve->channels > 0 || curve->chunk > 0;
+}
+
+/* Can a row ask for it? A chunk needs a number of channels, by which the plugin finds the row. */
+static bool is_askable(const struct curve *curve) {
+  return curve->chunk == 0 ||
+         (curve->channels > 0 && curve->chunk >= NCCL_CHUNK_MIN && curve->chunk <= NCCL_CHUNK_MAX &&
+          nccl_chunk_round(curve->chunk, curve->protocol) > 0);
+}
+
+/* The curve of the cell that NCCL chose there, as it goes on where NCCL chooses another; NULL: it
+ * ends before. */
+static const struct curve *chosen_curve(const struct contest *contest,
+                                        const struct curve_point *by_default, double bytes) {
+  for (size_t i = 0; i < contest->other_count; i++) {
+    const struct curve *curve = &contest->others[i];
+    if (!is_other_than(curve, by_default) && curve_covers(curve, bytes)) {
+      return curve;
+    }
+  }
+  return NULL;
+}
+
+double contest_noise(const struct curve *one, const struct curve *other, double bytes) {
+  double a = curve_noise(one, bytes), b = curve_noise(other, bytes);
+  return sqrt(a * a + b * b);
+}
+
+bool contest_is_near(const struct curve *by_default, size_t i, double bytes) {
+  return (i + 1 >= by_default->count || (double)by_default->points[i + 1].bytes >= bytes) &&
+         (i == 0 || (double)by_default->points[i - 1].bytes <= bytes);
+}
+
+/* A cell that is faster at neighbouring sizes as well, by as much as they are sure of together, is
+ * faster: what each errs by is its own, and their mean errs less. */
+static void pool_noise(struct answer *answer, const struct contest *contest,
+                       const struct curve_point *over) {
+  const struct curve *by_default = contest->by_default;
+  double gain = 0, squares = 0;
+  int count = 0;
+  for (size_t i = 0; i < by_default->count; i++) {
+    double bytes = (double)by_default->points[i].bytes;
+    const struct curve *chosen =
+        contest_is_near(by_default, i, answer->bytes) ? chosen_curve(contest, over, bytes) : NULL;
+    if (!chosen || !curve_covers(answer->winner, bytes)) {
+      continue;
+    }
+    double noise = contest_noise(answer->winner, chosen, bytes);
+    double gain_here = log(curve_us(chosen, bytes) / curve_us(answer->winner, bytes));
+    if (gain_here <= 0) {
+      return;
+    }
+    gain += gain_here;
+    squares += noise * noise;
+    count++;
+  }
+  if (count > 1) {
+    double pooled = launch_part * sqrt(squares) / count;
+    bool is_sure = exp(gain / count) - 1 >= fmax(CONTEST_LEAST_GAIN, 2 * pooled);
+    answer->noise = is_sure ? fmin(answer->noise, pooled) : answer->noise;
+  }
+}
+
+static void take(struct answer *answer, const struct contest *contest,
+                 const struct curve_point *over, const struct curve *winner) {
+  answer->winner = winner;
+  answer->winner_us = curve_us(winner, answer->bytes);
+  answer->noise = contest_noise(winner, contest->by_default, answer->bytes);
+  pool_noise(answer, contest, over);
+}
+
+/* The same cell with NCCL's own chunk, if it is nearly as good, and sure as well. */
+static void prefer_own_chunk(struct answer *answer, const struct contest *contest,
+                             const struct curve_point *by_default) {
+  struct answer best = *answer;
+  for (size_t i = 0; i < contest->other_count && best.winner->chunk > 0; i++) {
+    const struct curve *curve = &contest->others[i];
+    if (curve->chunk > 0 || curve->algorithm != best.winner->algorithm ||
+        curve->protocol != best.winner->protocol || !is_other_than(curve, by_default) ||
+        !curve_covers(curve, answer->bytes)) {
+      continue;
+    }
+    struct answer own = best;
+    take(&own, contest, by_default, curve);
+    bool is_better = answer->winner->chunk > 0 || own.winner_us < answer->winner_us;
+    if (is_better && own.winner_us <= chunk_gain * best.winner_us && contest_is_worth(&own)) {
+      *answer = own;
+    }
+  }
+}
+
+/* Fewer channels of the same cell that are nearly as good, and sure as well. */
+static void prefer_few_channels(struct answer *answer, const struct contest *contest,
+                                const struct curve_point *over) {
+  struct answer best = *answer;
+  for (size_t i = 0; i < contest->other_count; i++) {
+    const struct curve *curve = &contest->others[i];
+    bool is_fewer = curve->channels > 0 &&
+                    (answer->winner->channels == 0 || curve->channels < answer->winner->channels);
+    if (!is_fewer || curve->algorithm != best.winner->algorithm ||
+        curve->protocol != best.winner->protocol || curve->chunk != best.winner->chunk ||
+        !curve_covers(curve, answer->bytes)) {
+      continue;
+    }
+    struct answer fewer = *answer;
+    take(&fewer, contest, over, curve);
+    if (fewer.winner_us <= channel_gain * best.winner_us && contest_is_worth(&fewer)) {
+      *answer = fewer;
+    }
+  }
+}
+
+struct answer contest_ask_over(const struct contest *contest, double bytes, bool is_measured,
+                               const struct curve_point *by_default) {
+  const struct curve *chosen =
+      is_measured ? contest->by_default : chosen_curve(contest, by_default, bytes);
+  struct answer answer = {
+    .bytes = bytes,
+    .over_algorithm = by_default->algorithm,
+    .over_protocol = by_default->protocol,
+    .default_us = chosen ? curve_us(chosen, bytes) : 0,
+    .is_measured = is_measured,
+    .margin = margin_between(contest_default_point(contest->by_default, bytes, false),
+                             contest_default_point(contest->by_default, bytes, true)),
+  };
+  for (size_t i = 0; chosen && i < contest->other_count; i++) {
+    const struct curve *curve = &contest->others[i];
+    if (!curve_covers(curve, bytes) || !is_other_than(curve, by_default) || !is_askable(curve)) {
+      continue;
+    }
+    if (!answer.winner || curve_us(curve, bytes) < answer.winner_us) {
+      take(&answer, contest, by_default, curve);
+    }
+  }
+  if (answer.winner && contest_is_worth(&answer)) {
+    prefer_own_chunk(&answer, contest, by_default);
+  }
+  if (answer.winner) {
+    prefer_few_channels(&answer, contest, by_default); /* may be sure where the fastest is not */
+    answer.winner = contest_is_worth(&answer) ? answer.winner : NULL;
+  }
+  return answer;
+}
+
+struct answer contest_ask(const struct contest *contest, double bytes, bool is_measured) {
+  const struct curve_point *last = contest_default_point(contest->by_default, bytes, false);
+  const struct curve_point *next = contest_default_point(contest->by_default, bytes, true);
+  struct answer answer = contest_ask_over(contest, bytes, is_measured, last);
+  if (!is_measured && (next->algorithm != last->algorithm || next->protocol != last->protocol)) {
+    struct answer other = contest_ask_over(contest, bytes, is_measured, next);
+    bool is_better = other.winner && (!answer.winner || other.default_us * answer.winner_us >
+                                                            answer.default_us * other.winner_us);
+    answer = is_better ? other : answer;
+  }
+  return answer;
+}

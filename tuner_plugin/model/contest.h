@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* contest: which cell wins at one size of a collective, and whether that is sure.
+ * Owns: nothing; points into the curves.  Threads: any.  Blocks: never.
+ * Fails: cannot; unsure means that NCCL's choice stays. */
+#ifndef TUNER_PLUGIN_MODEL_CONTEST_H
+#define TUNER_PLUGIN_MODEL_CONTEST_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tuner_plugin/model/curves.h"
+
+/* As guard.h: what is gained at least. */
+#define CONTEST_LEAST_GAIN 0.03
+
+/* One collective on one shape. */
+struct contest {
+  const struct curve *by_default;
+  const struct curve *others;
+  size_t other_count;
+};
+
+/* What to do at one size. */
+struct answer {
+  double bytes;
+  const struct curve *winner; /* NULL: leave it to NCCL */
+  enum profile_algorithm over_algorithm;
+  enum profile_protocol over_protocol;
+  bool is_over_any; /* it holds whatever NCCL chooses */
+  double default_us, winner_us, noise;
+  bool is_measured; /* not interpolated */
+  double margin;    /* what is gained must be more by this factor */
+};
+
+/* As profiles have them. */
+static inline uint64_t contest_ns(double us) {
+  return (uint64_t)llround(us * 1000);
+}
+
+static inline uint32_t contest_permille(double share) {
+  return share < 1 ? (uint32_t)lround(share * 1000) : 1000;
+}
+
+/* What is gained is beyond the margin and the noise. */
+bool contest_is_worth(const struct answer *answer);
+/* What NCCL chose at the last measured size up to here, or at the first one from here on. */
+const struct curve_point *contest_default_point(const struct curve *by_default, double bytes,
+                                                bool is_next);
+/* The relative noise of comparing the two. */
+double contest_noise(const struct curve *one, const struct curve *other, double bytes);
+/* Is point i the measured size itself, or the last one before `bytes`, or the first one behind? */
+bool contest_is_near(const struct curve *by_default, size_t i, double bytes);
+
+/* What to do at a size if NCCL chooses there as at a measured one. */
+struct answer contest_ask_over(const struct contest *contest, double bytes, bool is_measured,
+                               const struct curve_point *by_default);
+/* What to do at a size. Somewhere between two measured ones NCCL may begin to choose otherwise. A
+ * row holds over one choice only, and leaves the other alone: it is made for the one where more is
+ * to be gained. */
+struct answer contest_ask(const struct contest *contest, double bytes, bool is_measured);
+
+#endif

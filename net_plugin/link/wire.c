@@ -132,8 +132,8 @@ bool wire_header_to_immediate(const uint8_t bytes[WIRE_HEADER_BYTES], uint32_t *
   return true;
 }
 
-void wire_header_from_immediate(uint32_t immediate, uint32_t length, uint64_t near,
-                                struct wire_header *header) {
+int wire_header_from_immediate(uint32_t immediate, uint32_t length, uint64_t near,
+                               struct wire_header *header) {
   /* How far it is ahead, 31 bits with a sign. */
   uint32_t ahead = (immediate - (uint32_t)near) & ~IMMEDIATE_IS_AWAITED;
   uint64_t message = near + ahead - ((ahead & IMMEDIATE_IS_AWAITED >> 1) != 0 ? 1ull << 31 : 0);
@@ -145,6 +145,7 @@ void wire_header_from_immediate(uint32_t immediate, uint32_t length, uint64_t ne
     .total = length,
   };
   header->flags |= (immediate & IMMEDIATE_IS_AWAITED) != 0 ? WIRE_IS_AWAITED : 0;
+  return is_valid(header) ? 0 : -EPROTO;
 }
 
 void wire_ack_encode(const struct wire_ack *ack, uint8_t bytes[WIRE_ACK_BYTES]) {

@@ -44,8 +44,8 @@
 #ifndef NET_PLUGIN_LINK_WIRE_H
 #define NET_PLUGIN_LINK_WIRE_H
 
-#include <stddef.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define WIRE_MAGIC 0xA7
@@ -123,9 +123,10 @@ void wire_header_place(uint8_t bytes[WIRE_HEADER_BYTES]);
  * than 32 bits, which an RDMA write can bring along: bit 31 is WIRE_IS_AWAITED, the others are the
  * low ones of the message's number. False: this frame says more. */
 bool wire_header_to_immediate(const uint8_t bytes[WIRE_HEADER_BYTES], uint32_t *immediate);
-/* The header that the 32 bits and the length stand for; near: the number of some live message. */
-void wire_header_from_immediate(uint32_t immediate, uint32_t length, uint64_t near,
-                                struct wire_header *header);
+/* The header that the 32 bits and the length stand for; near: the number of some live message. 0,
+ * or -EPROTO as wire_header_decode. */
+int wire_header_from_immediate(uint32_t immediate, uint32_t length, uint64_t near,
+                               struct wire_header *header);
 
 void wire_ack_encode(const struct wire_ack *ack, uint8_t bytes[WIRE_ACK_BYTES]);
 int wire_ack_decode(const uint8_t bytes[WIRE_ACK_BYTES], struct wire_ack *ack);

@@ -168,7 +168,7 @@ static void expect_immediate(uint64_t message, uint64_t near, uint16_t flags) {
   uint32_t immediate;
   wire_header_encode(&header, bytes);
   assert_true(wire_header_to_immediate(bytes, &immediate));
-  wire_header_from_immediate(immediate, 8192, near, &back);
+  assert_int_equal(wire_header_from_immediate(immediate, 8192, near, &back), 0);
   wire_header_encode(&back, made_up);
   wire_header_place(bytes);
   assert_memory_equal(made_up, bytes, sizeof(bytes));
@@ -184,6 +184,14 @@ static void a_whole_placed_message_fits_into_32_bits(void **state) {
     expect_immediate(numbers[i] + 63, numbers[i], WIRE_IS_AWAITED);
     expect_immediate(numbers[i], numbers[i] + 63, WIRE_IS_AWAITED); /* late */
   }
+}
+
+static void a_length_that_no_frame_has_is_refused(void **state) {
+  (void)state;
+  struct wire_header header;
+  assert_int_equal(wire_header_from_immediate(7, WIRE_MAX_CHUNK_BYTES, 0, &header), 0);
+  assert_int_equal(wire_header_from_immediate(7, WIRE_MAX_CHUNK_BYTES + 1, 0, &header), -EPROTO);
+  assert_int_equal(wire_header_from_immediate(7, 0, 0, &header), -EPROTO);
 }
 
 static void what_says_more_does_not(void **state) {
@@ -213,6 +221,7 @@ int main(void) {
     cmocka_unit_test(targets_come_back),
     cmocka_unit_test(a_placed_frame_has_no_bytes_behind_it),
     cmocka_unit_test(a_whole_placed_message_fits_into_32_bits),
+    cmocka_unit_test(a_length_that_no_frame_has_is_refused),
     cmocka_unit_test(what_says_more_does_not),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

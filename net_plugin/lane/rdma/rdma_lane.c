@@ -60,14 +60,11 @@ static int stream_arrived(struct rdma_lane *rdma, const uint8_t *bytes, uint32_t
   }
   if (!arriving->in_payload) {
     struct wire_header header;
-    if (length < WIRE_HEADER_BYTES) {
-      return -EPROTO;
-    }
-    int error = tcp_frame_begin(&rdma->lane, arriving, bytes, now_ns);
+    int error = length < WIRE_HEADER_BYTES ? -EPROTO : wire_header_decode(bytes, &header);
+    error = error ? error : tcp_frame_begin_decoded(&rdma->lane, arriving, &header, now_ns);
     if (error) {
       return error;
     }
-    wire_header_decode(bytes, &header);
     rdma->bytes_read += header.length - wire_stream_bytes(&header);
     bytes += WIRE_HEADER_BYTES;
     length -= WIRE_HEADER_BYTES;
@@ -86,9 +83,9 @@ static int stream_arrived(struct rdma_lane *rdma, const uint8_t *bytes, uint32_t
   return tcp_frame_grow(&rdma->lane, arriving, length, now_ns);
 }
 
-static int receive_completed(struct rdma_lane *rdma, const struct ibv_wc *done, uint64_t now_ns) {
-  unsigned slot = (unsigned)done->wr_id;
-  const uint8_t *bytes = rdma_qp_receive_slot(rdma->qp, slot);
+/* The peer sent a prefix and bytes of the stream. */
+static int send_arrived(struct rdma_lane *rdma, const struct ibv_wc *done, uint64_t now_ns) {
+  const uint8_t *bytes = rdma_qp_receive_slot(rdma->qp, (unsigned)done->wr_id);
   if (done->byte_len < RDMA_PREFIX_BYTES ||
       bytes_get_le32(bytes + 4) != done->byte_len - RDMA_PREFIX_BYTES) {
     return -EPROTO;
@@ -98,37 +95,29 @@ static int receive_completed(struct rdma_lane *rdma, const struct ibv_wc *done, 
     return -EPROTO; /* more than were sent */
   }
   rdma->peer_freed = freed;
-  rdma->has_heard = true;
-  rdma->bytes_read += done->byte_len;
-  int error =
-      stream_arrived(rdma, bytes + RDMA_PREFIX_BYTES, done->byte_len - RDMA_PREFIX_BYTES, now_ns);
-  if (!error) {
-    error = rdma_qp_post_receive(rdma->qp, slot);
-    rdma->freed++;
-  }
-  return error;
+  return stream_arrived(rdma, bytes + RDMA_PREFIX_BYTES, done->byte_len - RDMA_PREFIX_BYTES,
+                        now_ns);
 }
 
-/* A message was written to its place. Its frame is made up as the peer would have sent it. */
-static int placed_arrived(struct rdma_lane *rdma, const struct ibv_wc *done, uint64_t now_ns) {
+/* The peer wrote a message to its place. The immediate data stands for the frame's header. */
+static int write_arrived(struct rdma_lane *rdma, const struct ibv_wc *done, uint64_t now_ns) {
   struct wire_header header;
-  uint8_t bytes[WIRE_HEADER_BYTES];
   if (rdma->is_closing) {
     return 0;
   }
   if (rdma->arriving.in_payload) {
     return -EPROTO;
   }
-  wire_header_from_immediate(be32toh(done->imm_data), done->byte_len,
-                             link_live_message(rdma->lane.link), &header);
-  wire_header_encode(&header, bytes);
-  return tcp_frame_begin(&rdma->lane, &rdma->arriving, bytes, now_ns);
+  int error = wire_header_from_immediate(be32toh(done->imm_data), done->byte_len,
+                                         link_live_message(rdma->lane.link), &header);
+  return error ? error : tcp_frame_begin_decoded(&rdma->lane, &rdma->arriving, &header, now_ns);
 }
 
-static int write_completed(struct rdma_lane *rdma, const struct ibv_wc *done, uint64_t now_ns) {
+static int receive_completed(struct rdma_lane *rdma, const struct ibv_wc *done, uint64_t now_ns) {
   rdma->has_heard = true;
   rdma->bytes_read += done->byte_len;
-  int error = placed_arrived(rdma, done, now_ns);
+  int error = done->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? write_arrived(rdma, done, now_ns)
+                                                        : send_arrived(rdma, done, now_ns);
   if (!error) {
     error = rdma_qp_post_receive(rdma->qp, (unsigned)done->wr_id);
     rdma->freed++;
@@ -146,8 +135,7 @@ static int completed(struct rdma_lane *rdma, const struct ibv_wc *done, size_t *
     return 0;
   }
   *got += done->byte_len;
-  return done->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? write_completed(rdma, done, now_ns)
-                                                   : receive_completed(rdma, done, now_ns);
+  return receive_completed(rdma, done, now_ns);
 }
 
 /* All completions there are, within limits; *count: how many. */

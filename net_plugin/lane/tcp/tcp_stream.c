@@ -14,13 +14,16 @@ int tcp_frame_begin(struct lane *lane, struct tcp_arriving *arriving,
                     const uint8_t bytes[WIRE_HEADER_BYTES], uint64_t now_ns) {
   struct wire_header header;
   int error = wire_header_decode(bytes, &header);
-  if (!error) {
-    error = link_frame_received(lane->link, lane->index, &header, now_ns);
-  }
+  return error ? error : tcp_frame_begin_decoded(lane, arriving, &header, now_ns);
+}
+
+int tcp_frame_begin_decoded(struct lane *lane, struct tcp_arriving *arriving,
+                            const struct wire_header *header, uint64_t now_ns) {
+  int error = link_frame_received(lane->link, lane->index, header, now_ns);
   if (error) {
     return error;
   }
-  uint32_t length = wire_stream_bytes(&header);
+  uint32_t length = wire_stream_bytes(header);
   *arriving = (struct tcp_arriving){ .in_payload = true, .payload_length = length };
   return length ? 0 : finish(lane, arriving, now_ns);
 }

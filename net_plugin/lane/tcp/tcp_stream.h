@@ -22,6 +22,8 @@ struct tcp_arriving {
 /* Its header has come. A frame without payload ends at once. */
 int tcp_frame_begin(struct lane *lane, struct tcp_arriving *arriving,
                     const uint8_t header[WIRE_HEADER_BYTES], uint64_t now_ns);
+int tcp_frame_begin_decoded(struct lane *lane, struct tcp_arriving *arriving,
+                            const struct wire_header *header, uint64_t now_ns);
 /* So many more bytes of its payload have come, perhaps the last ones. */
 int tcp_frame_grow(struct lane *lane, struct tcp_arriving *arriving, size_t bytes, uint64_t now_ns);
 /* Where the next byte of the payload goes; NULL if the link wants no more of this lane. Asked each

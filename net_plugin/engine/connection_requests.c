@@ -200,13 +200,11 @@ static int other_lane(struct connection *connection) {
 }
 
 /* Asking an RDMA lane is a look into memory: each of them is asked, until something completes. */
-static void try_direct_lanes(struct connection *connection, int hot, uint64_t now_ns) {
-  uint64_t completed = connection->published;
-  for (uint64_t lanes = connection->direct; lanes; lanes &= lanes - 1) {
+static void try_direct_lanes(struct connection *connection, int hot, uint64_t completed,
+                             uint64_t now_ns) {
+  for (uint64_t lanes = connection->direct; lanes && connection->published == completed;
+       lanes &= lanes - 1) {
     int index = __builtin_ctzll(lanes);
-    if (connection->published != completed) {
-      return;
-    }
     if (index != hot && connection->slots[index].lane) {
       try_lane(connection, (unsigned)index, now_ns);
     }
@@ -229,9 +227,7 @@ void connection_progress(struct connection *connection) {
   if (hot >= 0 && connection->slots[hot].lane) {
     try_lane(connection, (unsigned)hot, now_ns);
   }
-  if (connection->published == completed) {
-    try_direct_lanes(connection, hot, now_ns);
-  }
+  try_direct_lanes(connection, hot, completed, now_ns);
   if (connection->published == completed && (connection->opened & ~connection->direct)) {
     int next = other_lane(connection);
     if (next >= 0 && next != hot) {

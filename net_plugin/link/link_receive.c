@@ -43,7 +43,7 @@ static bool is_for_message(enum arrival arrival) {
 
 /* Only who was given a target can have written, and only through a lane that can. */
 static bool may_be_placed(const struct link *link, unsigned lane) {
-  return link->config.target_keys > 0 && (link->direct & lane_bit(lane)) != 0 &&
+  return link_lane_places(link, lane) &&
          (link->is_detached || link->lanes[lane].header.message < link->incoming.granted);
 }
 
@@ -85,13 +85,6 @@ void receive_data_dropped(struct link *link, unsigned lane) {
   }
 }
 
-/* A sender that knows the target writes such a message there, in one piece. */
-static bool receive_could_place(const struct link *link, unsigned lane,
-                                const struct wire_header *header) {
-  return link->targets != NULL && (link->direct & lane_bit(lane)) != 0 &&
-         header->total > LINK_PLACE_BYTES;
-}
-
 int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   struct lane *receiving = &link->lanes[lane];
   const struct wire_header *header = &receiving->header;
@@ -122,7 +115,8 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   bool is_awaited = (header->flags & WIRE_IS_AWAITED) != 0;
   bool has_landed = incoming_has_landed(ring, header->message);
   if (has_landed) {
-    credit_landed(&link->given, is_awaited || receive_could_place(link, lane, header));
+    bool could_be_placed = link_lane_places(link, lane) && header->total > LINK_PLACE_BYTES;
+    credit_landed(&link->given, is_awaited || could_be_placed);
   }
   credit_frame_arrived(&link->given, header->length, receiving->received - receiving->told,
                        is_awaited, has_landed, now_ns + delay_ns);

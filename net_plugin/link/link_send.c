@@ -90,8 +90,7 @@ static bool send_may_place(const struct link *link, const struct outgoing *messa
 /* Where a direct lane may write the chunk; NULL: nowhere. */
 static const struct wire_target *send_target(const struct link *link, unsigned lane,
                                              const struct outgoing *message, uint64_t number) {
-  if ((link->direct & lane_bit(lane)) == 0 || link->told_targets == NULL ||
-      !send_may_place(link, message)) {
+  if (!link_lane_places(link, lane) || !send_may_place(link, message)) {
     return NULL;
   }
   const struct told_target *told = &link->told_targets[number % LINK_WINDOW];

@@ -141,6 +141,11 @@ static inline bool link_is_lane_up(const struct link *link, unsigned lane) {
   return lane < link->config.lanes && (link->failover.up & lane_bit(lane)) != 0;
 }
 
+/* A direct lane of a link that tells targets: messages with one can be placed through it. */
+static inline bool link_lane_places(const struct link *link, unsigned lane) {
+  return link->config.target_keys > 0 && (link->direct & lane_bit(lane)) != 0;
+}
+
 /* ---- link.c ---- */
 
 /* The lane was UP and is LOST now: drops what is arriving and what is being written on it. */

@@ -49,6 +49,15 @@ const struct profile_table *profile_find_table(const struct profile *profile,
   return NULL;
 }
 
+const struct profile_row *profile_find_row(const struct profile_table *table, uint64_t bytes) {
+  for (size_t i = 0; table && i < table->row_count; i++) {
+    if (bytes >= table->rows[i].bytes_lo && bytes < table->rows[i].bytes_hi) {
+      return &table->rows[i];
+    }
+  }
+  return NULL;
+}
+
 const struct profile_model *profile_find_model(const struct profile *profile,
                                                enum profile_collective collective,
                                                enum profile_algorithm algorithm,

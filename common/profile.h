@@ -232,6 +232,9 @@ uint64_t profile_decision_hash(const struct profile *profile);
 const struct profile_table *profile_find_table(const struct profile *profile,
                                                enum profile_collective collective, uint32_t nodes,
                                                uint32_t ppn);
+/* The row that holds at this size, or NULL, also for no table. Looks at one after the other: for
+ * tools and tests; the plugin has decide_find_row. */
+const struct profile_row *profile_find_row(const struct profile_table *table, uint64_t bytes);
 
 /* The model of exactly this cell, or NULL. */
 const struct profile_model *profile_find_model(const struct profile *profile,

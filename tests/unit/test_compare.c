@@ -15,11 +15,15 @@ static const char text[] = "schema = 1\n[meta]\nid = x\n"
                            "[table allreduce nodes=4 ppn=1]\n8 64 tree ll 0\n"
                            "[table allgather nodes=2 ppn=1]\n8 64 ring ll 0\n";
 
-static struct profile parse(void) {
+static struct profile parse_text(const char *of) {
   struct profile profile;
   struct profile_error error;
-  assert_int_equal(profile_parse(text, sizeof text - 1, &profile, &error), 0);
+  assert_int_equal(profile_parse(of, strlen(of), &profile, &error), 0);
   return profile;
+}
+
+static struct profile parse(void) {
+  return parse_text(text);
 }
 
 /* Runs of one size: `scatter` is the difference of neighbouring runs, as a part of the time. */
@@ -60,6 +64,25 @@ static void slower_is_more_than_noise(void **state) {
   profile_free(&profile);
 }
 
+/* Three of five launches drew good paths, two drew bad ones. */
+static void launches_of_two_kinds_scatter(void **state) {
+  (void)state;
+  static const double times_us[ROUNDS] = { 60, 105, 60, 60, 105 };
+  struct profile profile = parse();
+  struct compare compare = { 0 };
+  for (int round = 0; round < ROUNDS; round++) {
+    struct bench_row row = { .collective = PROFILE_ALLREDUCE, .bytes = 8 };
+    row.places[0].time_us = times_us[round];
+    assert_int_equal(compare_add(&compare, &row, false), 0);
+    row.places[0].time_us = times_us[ROUNDS - 1 - round] + (round == 2 ? 45 : 0);
+    assert_int_equal(compare_add(&compare, &row, true), 0);
+  }
+  compare_judge(&compare, &profile, 2, 1);
+  assert_true(compare.points[0].ratio == 105 / 60.0 && !compare.points[0].is_slower);
+  compare_free(&compare);
+  profile_free(&profile);
+}
+
 static void rows_that_do_not_hold_go(void **state) {
   (void)state;
   struct profile profile = parse();
@@ -80,6 +103,40 @@ static void rows_that_do_not_hold_go(void **state) {
   assert_int_equal(table->rows[1].bytes_lo, 64);
   assert_int_equal(table->rows[2].bytes_lo, 1 << 20); /* nothing was measured there */
   assert_int_equal(profile_find_table(&profile, PROFILE_ALLREDUCE, 4, 1)->row_count, 1);
+  compare_free(&compare);
+  profile_free(&profile);
+}
+
+/* Calibration found 10 % to be gained, sure to 2 %. */
+static void what_calibration_said_counts(void **state) {
+  (void)state;
+  struct profile profile =
+      parse_text("schema = 1\n[meta]\nid = x\n[table allreduce nodes=2 ppn=1]\n"
+                 "8 64 tree ll 0 over=ring/ll default_us=110 choice_us=100 noise_pct=2\n"
+                 "64 512 tree ll 0 over=ring/ll default_us=110 choice_us=100 noise_pct=2\n"
+                 "512 4K tree ll 0 over=ring/ll default_us=110 choice_us=100 noise_pct=2\n"
+                 "1M 2M tree ll 0\n");
+  struct compare compare = { 0 };
+  add(&compare, PROFILE_ALLREDUCE, 8, 100, 103, 0.10);   /* says little, and so it stays */
+  add(&compare, PROFILE_ALLREDUCE, 512, 100, 103, 0.10); /* so it does */
+  add(&compare, PROFILE_ALLREDUCE, 1024, 100, 104, 0.10);
+  add(&compare, PROFILE_ALLREDUCE, 1 << 20, 100, 103, 0.10); /* there is nothing but this */
+  add(&compare, PROFILE_ALLGATHER, 8, 100, 103, 0);
+  compare_judge(&compare, &profile, 2, 1);
+  assert_int_equal(compare_drop_rows(&compare, &profile, 2, 1), 1);
+  assert_int_equal(profile_find_table(&profile, PROFILE_ALLREDUCE, 2, 1)->row_count, 3);
+  compare_free(&compare);
+
+  for (uint64_t bytes = 64; bytes <= 256; bytes *= 2) {
+    add(&compare, PROFILE_ALLREDUCE, bytes, 100, 102.5, 0); /* surer than calibration */
+  }
+  add(&compare, PROFILE_ALLREDUCE, 512, 100, 101.4, 0); /* too little against it */
+  compare_judge(&compare, &profile, 2, 1);
+  assert_int_equal(compare_drop_rows(&compare, &profile, 2, 1), 1);
+  const struct profile_table *table = profile_find_table(&profile, PROFILE_ALLREDUCE, 2, 1);
+  assert_int_equal(table->row_count, 2);
+  assert_int_equal(table->rows[0].bytes_lo, 8);
+  assert_int_equal(table->rows[1].bytes_lo, 512);
   compare_free(&compare);
   profile_free(&profile);
 }
@@ -118,10 +175,9 @@ static void the_median_of_calls_counts(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(slower_is_more_than_noise),
-    cmocka_unit_test(rows_that_do_not_hold_go),
-    cmocka_unit_test(noise_is_that_of_most_sizes),
-    cmocka_unit_test(the_median_of_calls_counts),
+    cmocka_unit_test(slower_is_more_than_noise),   cmocka_unit_test(launches_of_two_kinds_scatter),
+    cmocka_unit_test(rows_that_do_not_hold_go),    cmocka_unit_test(what_calibration_said_counts),
+    cmocka_unit_test(noise_is_that_of_most_sizes), cmocka_unit_test(the_median_of_calls_counts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

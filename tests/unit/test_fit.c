@@ -164,6 +164,42 @@ static void what_beats_both_choices_holds_over_any(void **state) {
   }
 }
 
+/* NCCL turns from the tree to the ring between 8K and 32K. One channel is no better than the tree
+ * at 8K, but than the ring, and better than both at 32K: so it is between them, though two channels
+ * are better still at 32K. */
+static void between_two_choices_a_cell_needs_both_sides(void **state) {
+  (void)state;
+  for (int is_sure = 0; is_sure < 2; is_sure++) {
+    static const double tree_us[] = { 20, 50, 300, 1200 }, ring_us[] = { 30, 60, 200, 800 };
+    static const double two_us[] = { 60, 90, 130, 520 };
+    const double one_us[] = { 20, is_sure ? 50 : 61, 150, 600 };
+    struct sample samples[32];
+    size_t count = 0;
+    for (int i = 0; i < 4; i++) {
+      uint64_t bytes = UINT64_C(2048) << (2 * i);
+      samples[count++] = make_sample(bytes, i < 2 ? "dt" : "ct", 0, tree_us[i]);
+      samples[count++] = make_sample(bytes, i < 2 ? "cr" : "dr", 0, ring_us[i]);
+      samples[count++] = make_sample(bytes, "cr", 1, one_us[i]);
+      samples[count++] = make_sample(bytes, "cr", 2, two_us[i]);
+    }
+    struct profile profile;
+    fit(samples, count, &profile);
+    const struct profile_table *table = &profile.tables[0];
+    assert_int_equal(profile_find_row(table, 32768)->channels, 2);
+    assert_null(profile_find_row(table, 8192));
+    const struct profile_row *near = profile_find_row(table, 12000),
+                             *middle = profile_find_row(table, 16384);
+    assert_true((near != NULL) == is_sure && (middle != NULL) == is_sure);
+    if (is_sure) {
+      assert_int_equal(near->channels, 1);
+      assert_int_equal(near->over_algorithm, PROFILE_RING);
+      assert_int_equal(middle->channels, 1);
+      assert_int_equal(middle->over_algorithm, PROFILE_TREE);
+    }
+    profile_free(&profile);
+  }
+}
+
 static void what_wins_alone_needs_twice_as_much(void **state) {
   (void)state;
   for (int gain = 4; gain <= 8; gain += 4) {
@@ -487,6 +523,7 @@ int main(void) {
     cmocka_unit_test(a_row_ends_between_sizes_where_the_gain_does),
     cmocka_unit_test(between_two_choices_a_row_holds_over_the_first),
     cmocka_unit_test(what_beats_both_choices_holds_over_any),
+    cmocka_unit_test(between_two_choices_a_cell_needs_both_sides),
     cmocka_unit_test(what_wins_alone_needs_twice_as_much),
     cmocka_unit_test(who_gains_next_to_it_is_not_alone),
     cmocka_unit_test(few_channels_are_preferred_where_they_cost_little),

@@ -140,6 +140,30 @@ static void bad_tables_are_placed(void **state) {
   ASSERT_ALL_BAD(cases);
 }
 
+static void bad_rows_and_models_are_placed(void **state) {
+  (void)state;
+  static const struct bad_case cases[] = {
+    { TABLE "0 64K ring ll 0 chunk=\n", 5, 23, "chunk takes a size from 512 to 16M" },
+    { TABLE "0 64K ring ll 0 chunk=64K\n", 5, 17, "chunk= needs a number of channels" },
+    { TABLE "0 64K ring ll 1 chunk=64K chunk=64K\n", 5, 27, "chunk is given twice" },
+    { TABLE "0 64K ring ll 0 over=tree\n", 5, 22, "over takes a cell such as tree/ll" },
+    { TABLE "0 64K ring ll 0 over=tree/ll\n", 5, 17, "come together" },
+    { TABLE "0 64K ring ll 0 noise_pct=1\n", 5, 17, "come together" },
+    { TABLE "0 64K ring ll 0 over=tree/ll default_us=1.2345 choice_us=1\n", 5, 41,
+      "default_us takes a number from 0 to 1000000000 with up to three decimals" },
+    { TABLE "0 64K ring ll 0 over=tree/ll default_us=1 choice_us=0\n", 5, 53, "is more than 0" },
+    { HEAD "[model]\n[model]\n", 5, 1, "a second section [model]" },
+    { HEAD "[model x]\n", 4, 1, "unknown section" },
+    { HEAD "[model]\nallreduce ring ll 1 2 3\n", 5, 24, "mb_per_s takes a number" },
+    { HEAD "[model]\nallreduce ring ll 1 2 3 0 5\n", 5, 28, "mb_per_s is more than 0" },
+    { HEAD "[model]\nallreduce ring ll 1 2 3 4 5.55\n", 5, 27, "spread_pct has one decimal" },
+    { HEAD "[model]\nallreduce ring ll 1 2 3 4 5 6\n", 5, 29, "a model ends after spread_pct" },
+    { HEAD "[model]\nreduce ring ll 1 2 3 4 5\nreduce ring ll 1 2 3 4 5\n", 6, 1,
+      "a second model of reduce ring ll" },
+  };
+  ASSERT_ALL_BAD(cases);
+}
+
 static void too_many_tables_are_refused(void **state) {
   (void)state;
   struct profile profile;
@@ -171,9 +195,9 @@ static void nul_bytes_are_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(bad_structure_is_placed), cmocka_unit_test(bad_values_are_placed),
-    cmocka_unit_test(bad_tables_are_placed),   cmocka_unit_test(too_many_tables_are_refused),
-    cmocka_unit_test(nul_bytes_are_refused),
+    cmocka_unit_test(bad_structure_is_placed),     cmocka_unit_test(bad_values_are_placed),
+    cmocka_unit_test(bad_tables_are_placed),       cmocka_unit_test(bad_rows_and_models_are_placed),
+    cmocka_unit_test(too_many_tables_are_refused), cmocka_unit_test(nul_bytes_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

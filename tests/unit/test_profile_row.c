@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile_row: rows with what was measured, and models, are read, written and refused. */
-#include <errno.h>
+/* profile_row: rows with what was measured, and models, are read and written. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,50 +108,12 @@ static void figures_are_part_of_the_decision(void **state) {
   }
 }
 
-static void bad_lines_are_placed(void **state) {
-  (void)state;
-  static const struct {
-    const char *text;
-    int line, column;
-    const char *says;
-  } cases[] = {
-    { TABLE "0 64K ring ll 0 chunk=\n", 5, 23, "chunk takes a size from 512 to 16M" },
-    { TABLE "0 64K ring ll 0 chunk=64K\n", 5, 17, "chunk= needs a number of channels" },
-    { TABLE "0 64K ring ll 1 chunk=64K chunk=64K\n", 5, 27, "chunk is given twice" },
-    { TABLE "0 64K ring ll 0 over=tree\n", 5, 22, "over takes a cell such as tree/ll" },
-    { TABLE "0 64K ring ll 0 over=tree/ll\n", 5, 17, "come together" },
-    { TABLE "0 64K ring ll 0 noise_pct=1\n", 5, 17, "come together" },
-    { TABLE "0 64K ring ll 0 over=tree/ll default_us=1.2345 choice_us=1\n", 5, 41,
-      "default_us takes a number from 0 to 1000000000 with up to three decimals" },
-    { TABLE "0 64K ring ll 0 over=tree/ll default_us=1 choice_us=0\n", 5, 53, "is more than 0" },
-    { HEAD "[model]\n[model]\n", 5, 1, "a second section [model]" },
-    { HEAD "[model x]\n", 4, 1, "unknown section" },
-    { HEAD "[model]\nallreduce ring ll 1 2 3\n", 5, 24, "mb_per_s takes a number" },
-    { HEAD "[model]\nallreduce ring ll 1 2 3 0 5\n", 5, 28, "mb_per_s is more than 0" },
-    { HEAD "[model]\nallreduce ring ll 1 2 3 4 5.55\n", 5, 27, "spread_pct has one decimal" },
-    { HEAD "[model]\nallreduce ring ll 1 2 3 4 5 6\n", 5, 29, "a model ends after spread_pct" },
-    { HEAD "[model]\nreduce ring ll 1 2 3 4 5\nreduce ring ll 1 2 3 4 5\n", 6, 1,
-      "a second model of reduce ring ll" },
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    struct profile profile;
-    struct profile_error error;
-    assert_int_equal(profile_parse(cases[i].text, strlen(cases[i].text), &profile, &error),
-                     -EINVAL);
-    if (error.line != cases[i].line || error.column != cases[i].column ||
-        !strstr(error.text, cases[i].says)) {
-      fail_msg("case %zu: got %d:%d: %s", i, error.line, error.column, error.text);
-    }
-  }
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(measured_rows_are_read),
     cmocka_unit_test(models_are_read),
     cmocka_unit_test(what_is_written_reads_the_same),
     cmocka_unit_test(figures_are_part_of_the_decision),
-    cmocka_unit_test(bad_lines_are_placed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,26 +82,36 @@ static void every_block_has_every_cell_once(void **state) {
   }
 }
 
-/* Small sizes: behind the first block each cell comes `run` times in a row, two thirds count. */
-static void small_sizes_come_in_runs(void **state) {
-  (void)state;
-  enum { CELLS = 5, RUN = 6, BLOCKS = 40 };
-  struct schedule_key key = { 3, RUN, PROFILE_ALLREDUCE, SCHEDULE_RUN_BYTES };
-  struct schedule_key large = { 3, RUN, PROFILE_ALLREDUCE, SCHEDULE_RUN_BYTES + 1 };
-  int counted[CELLS] = { 0 };
-  for (uint64_t call = 0; call < CELLS + BLOCKS * CELLS * RUN; call++) {
+/* Behind the first block each cell comes `run` times in a row, two thirds count. */
+static void check_runs(uint32_t most, uint64_t bytes, uint64_t run) {
+  enum { CELLS = 5, BLOCKS = 40 };
+  struct schedule_key key = { 3, most, PROFILE_ALLREDUCE, bytes };
+  uint64_t counted[CELLS] = { 0 };
+  for (uint64_t call = 0; call < CELLS + BLOCKS * CELLS * run; call++) {
     struct schedule_turn turn = schedule_pick(key, CELLS, call);
-    uint64_t place = call < CELLS ? 0 : (call - CELLS) % RUN;
-    assert_true(turn.is_counted == (call >= CELLS && place >= RUN / 3));
+    uint64_t place = call < CELLS ? 0 : (call - CELLS) % run;
+    assert_true(turn.is_counted == (call >= CELLS && place >= run / 3));
     if (place > 0) {
       assert_int_equal(turn.cell, schedule_pick(key, CELLS, call - 1).cell);
     }
     counted[turn.cell] += turn.is_counted;
-    assert_true(schedule_pick(large, CELLS, call).is_counted == (call >= CELLS));
   }
   for (int i = 0; i < CELLS; i++) {
-    assert_int_equal(counted[i], BLOCKS * (RUN - RUN / 3));
+    assert_int_equal(counted[i], BLOCKS * (run - run / 3));
   }
+}
+
+/* Of large sizes fewer calls are enough, but not less than a quarter. */
+static void cells_come_in_runs(void **state) {
+  (void)state;
+  check_runs(12, 0, 12);
+  check_runs(12, 1 << 20, 12);
+  check_runs(12, 2 << 20, 8);
+  check_runs(12, 4 << 20, 4);
+  check_runs(12, 64 << 20, 3);
+  check_runs(3, 8, 3);
+  check_runs(3, 64 << 20, 1);
+  check_runs(0, 8, 1);
 }
 
 /* Each cell comes at each place of a block about equally often: 2400 blocks, 600 expected, and the
@@ -402,7 +412,7 @@ static void bad_plans_name_the_fault(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_block_has_every_cell_once),
-    cmocka_unit_test(small_sizes_come_in_runs),
+    cmocka_unit_test(cells_come_in_runs),
     cmocka_unit_test(no_place_is_favoured),
     cmocka_unit_test(seed_size_and_collective_change_the_order),
     cmocka_unit_test(never_tries_what_nccl_ruled_out),

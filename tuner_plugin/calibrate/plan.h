@@ -22,7 +22,7 @@
 enum {
   PLAN_ENTRIES_MAX = 512,
   PLAN_CHANNELS_MAX = 8,
-  PLAN_RUN = 6,
+  PLAN_RUN = 12,
   PLAN_RUN_MAX = 1000,
   PLAN_LL_BYTES = 1 << 20,
   PLAN_COST_FACTOR = 4, /* NCCL's table is wrong by up to 2 on clouds; 2 times worse is hopeless */

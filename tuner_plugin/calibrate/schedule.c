@@ -119,11 +119,18 @@ static size_t deal(struct schedule_key key, size_t count, uint64_t block, uint64
   return order[place];
 }
 
+/* Calls in a run. */
+static uint64_t run_of(struct schedule_key key) {
+  uint64_t most = key.run > 1 ? key.run : 1, least = (most + 3) / 4;
+  uint64_t enough = SCHEDULE_RUN_BYTES / (key.bytes + 1) + 1;
+  return enough > most ? most : enough < least ? least : enough;
+}
+
 struct schedule_turn schedule_pick(struct schedule_key key, size_t count, uint64_t call) {
   if (call < count) {
     return (struct schedule_turn){ deal(key, count, 0, call), false };
   }
-  uint64_t run = key.run > 1 && key.bytes <= SCHEDULE_RUN_BYTES ? key.run : 1;
+  uint64_t run = run_of(key);
   uint64_t turn = (call - count) / run;
   return (struct schedule_turn){
     .cell = deal(key, count, 1 + turn / count, turn % count),

@@ -11,9 +11,10 @@
  *   cell    2 0 3 1 | 1 1 3 3 0 0 2 2 | ...     each block is a permutation, drawn from the seed
  *
  * Every block tries every cell once, so whatever slows the network for a while slows all alike. The
- * first block is not counted: a cell's first use sets up its connections. Behind it small messages
- * come in runs of the same cell, whose first third is not counted either: what the call before has
- * left in caches, buffers and flows is then the cell's own. Large ones fill them anyway.
+ * first block is not counted: a cell's first use sets up its connections. Behind it come runs of
+ * the same cell, whose first third is not counted either: what the calls before have left in caches
+ * and buffers, and of what a cloud lets a flow send at once, is then the cell's own. Of large
+ * messages fewer calls do that.
  */
 #ifndef TUNER_PLUGIN_CALIBRATE_SCHEDULE_H
 #define TUNER_PLUGIN_CALIBRATE_SCHEDULE_H
@@ -26,7 +27,7 @@
 
 enum {
   SCHEDULE_CELLS_MAX = 32,
-  SCHEDULE_RUN_BYTES = 256 << 10, /* largest size that comes in runs */
+  SCHEDULE_RUN_BYTES = 16 << 20,  /* enough for a run, if that is fewer calls; a quarter at least */
   SCHEDULE_COST_FACTOR_MAX = 200, /* also for named cells: below what the plugin's guard refuses */
 };
 
@@ -74,7 +75,7 @@ void schedule_open(const struct schedule_wish *wish, struct schedule_limits limi
 /* What tells one stream of calls from another. */
 struct schedule_key {
   uint64_t seed;
-  uint32_t run; /* calls in a run; 0 is 1 */
+  uint32_t run; /* most calls in a run; 0 is 1 */
   enum profile_collective collective;
   uint64_t bytes;
 };

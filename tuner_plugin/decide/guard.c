@@ -93,9 +93,6 @@ enum guard_verdict guard_check_row(struct decide_costs costs, const struct decid
   return check(costs, row->algo, row->proto, row->over);
 }
 
-/* Thousandths; a smaller gain is not worth a choice that may turn out wrong. */
-enum { GUARD_GAIN_PERMILLE = 30 };
-
 bool guard_is_worth(uint64_t default_ns, uint64_t choice_ns, uint32_t noise_permille) {
   uint64_t needed = 2 * (uint64_t)noise_permille;
   if (needed < GUARD_GAIN_PERMILLE) {

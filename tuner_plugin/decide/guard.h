@@ -21,7 +21,10 @@ enum guard_verdict guard_check_cell(struct decide_costs costs, unsigned algo, un
  * about another, so that a row with `over` holds only while NCCL would choose that. */
 enum guard_verdict guard_check_row(struct decide_costs costs, const struct decide_row *row);
 
-/* Does a measured row gain enough? At least 3 %, and twice the noise of the two times. */
+/* A smaller gain is not worth a choice that may turn out wrong. */
+enum { GUARD_GAIN_PERMILLE = 30 };
+
+/* Does a measured row gain enough? At least that, and twice the noise of the two times. */
 bool guard_is_worth(uint64_t default_ns, uint64_t choice_ns, uint32_t noise_permille);
 
 /* The same without costs: only cells that every multi-node communicator of NCCL 2.21 has. */

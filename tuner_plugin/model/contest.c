@@ -3,7 +3,6 @@
 #include "tuner_plugin/model/contest.h"
 
 #include "common/nccl_chunk.h"
-#include "tuner_plugin/decide/guard.h"
 
 /* A channel is left to the application's own kernels if it gains less than this. */
 static const double channel_gain = 1.02;
@@ -14,15 +13,19 @@ static const double chunk_gain = 1.02;
 /* Neighbouring sizes of one launch err together in part: their mean is so much less sure. */
 static const double launch_part = 1.3;
 
-/* Between measured sizes a time may jump, as NCCL changes channels, chunks and threads there: by a
- * tenth of what it rises in all, and no more than for a time that doubles. Where it does not rise
+/* Between measured sizes a time may jump, as NCCL changes channels, chunks and threads there: by so
+ * much of what it rises in all, and no more than for a time that doubles. Where it does not rise
  * nothing jumps. */
-static const double jump_share = 0.1, jump_most = 0.07;
+static const double jump_share = 0.075, jump_most = 0.05;
 
 bool contest_is_worth(const struct answer *answer) {
   return guard_is_worth(contest_ns(answer->default_us),
                         contest_ns(answer->winner_us * answer->margin),
                         contest_permille(answer->noise));
+}
+
+bool contest_is_sure(double gain, double noise) {
+  return gain >= fmax(CONTEST_LEAST_GAIN, 2 * noise);
 }
 
 const struct curve_point *contest_default_point(const struct curve *by_default, double bytes,
@@ -76,6 +79,21 @@ bool contest_is_near(const struct curve *by_default, size_t i, double bytes) {
          (i == 0 || (double)by_default->points[i - 1].bytes <= bytes);
 }
 
+enum contest_side contest_side_at(const struct contest *contest, const struct answer *answer,
+                                  uint64_t bytes) {
+  const struct curve_point over = { .algorithm = answer->over_algorithm,
+                                    .protocol = answer->over_protocol };
+  const struct curve *chosen = chosen_curve(contest, &over, (double)bytes);
+  if (!chosen || !curve_find(chosen, bytes) || !curve_find(answer->winner, bytes)) {
+    return CONTEST_AGAINST;
+  }
+  double gain = curve_us(chosen, (double)bytes) / curve_us(answer->winner, (double)bytes) - 1;
+  if (contest_is_sure(gain, contest_noise(answer->winner, chosen, (double)bytes))) {
+    return CONTEST_SURE;
+  }
+  return gain >= 0 ? CONTEST_OPEN : CONTEST_AGAINST;
+}
+
 /* A cell that is faster at neighbouring sizes as well, by as much as they are sure of together, is
  * faster: what each errs by is its own, and their mean errs less. */
 static void pool_noise(struct answer *answer, const struct contest *contest,
@@ -101,7 +119,7 @@ static void pool_noise(struct answer *answer, const struct contest *contest,
   }
   if (count > 1) {
     double pooled = launch_part * sqrt(squares) / count;
-    bool is_sure = exp(gain / count) - 1 >= fmax(CONTEST_LEAST_GAIN, 2 * pooled);
+    bool is_sure = contest_is_sure(exp(gain / count) - 1, pooled);
     answer->noise = is_sure ? fmin(answer->noise, pooled) : answer->noise;
   }
 }

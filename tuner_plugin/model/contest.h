@@ -10,10 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tuner_plugin/decide/guard.h"
 #include "tuner_plugin/model/curves.h"
 
-/* As guard.h: what is gained at least. */
-#define CONTEST_LEAST_GAIN 0.03
+/* What is gained at least. */
+#define CONTEST_LEAST_GAIN (GUARD_GAIN_PERMILLE / 1000.0)
 
 /* One collective on one shape. */
 struct contest {
@@ -52,6 +53,14 @@ const struct curve_point *contest_default_point(const struct curve *by_default, 
 double contest_noise(const struct curve *one, const struct curve *other, double bytes);
 /* Is point i the measured size itself, or the last one before `bytes`, or the first one behind? */
 bool contest_is_near(const struct curve *by_default, size_t i, double bytes);
+
+/* Neither too little nor within its noise. */
+bool contest_is_sure(double gain, double noise);
+/* What another size says of a winner: slower there than the cell that it is to replace, or not
+ * measured; no slower; surely faster. Whether NCCL chooses that cell there or not. */
+enum contest_side { CONTEST_AGAINST, CONTEST_OPEN, CONTEST_SURE };
+enum contest_side contest_side_at(const struct contest *contest, const struct answer *answer,
+                                  uint64_t bytes);
 
 /* What to do at a size if NCCL chooses there as at a measured one. */
 struct answer contest_ask_over(const struct contest *contest, double bytes, bool is_measured,

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hash.h"
+
 /* Standard error of a median of n values whose median absolute deviation is 1, were they normal. */
 static const double median_error = 1.2533 * 1.4826;
 /* Noise of samples that tell none. */
@@ -125,15 +127,6 @@ static size_t level_runs(struct sample *samples, size_t count) {
 
 /* ---- points ---- */
 
-/* FNV-1a. */
-static uint64_t number_of_run(const char *run) {
-  uint64_t number = UINT64_C(0xcbf29ce484222325);
-  for (; *run; run++) {
-    number = (number ^ (unsigned char)*run) * UINT64_C(0x100000001b3);
-  }
-  return number;
-}
-
 /* What each launch measured, of samples sorted by run. */
 static void fill_launches(const struct sample *samples, size_t count, struct curve_point *point) {
   for (size_t start = 0, end; start < count && point->launch_count < CURVE_LAUNCHES_MAX;
@@ -146,7 +139,7 @@ static void fill_launches(const struct sample *samples, size_t count, struct cur
       }
     }
     point->launches[point->launch_count++] = (struct curve_launch){
-      number_of_run(samples[start].run),
+      hash_crc32c(0, samples[start].run, strlen(samples[start].run)),
       interpolate_median(values, found),
     };
   }

@@ -16,7 +16,7 @@ enum { CURVE_LAUNCHES_MAX = 16 }; /* of one point; those beyond say nothing of t
 
 /* What one launch measured; `run` is made of its name. */
 struct curve_launch {
-  uint64_t run;
+  uint32_t run;
   double us;
 };
 

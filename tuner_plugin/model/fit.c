@@ -58,30 +58,41 @@ static bool next_stretch(struct stretch *stretch, const struct answer *answers, 
   return start < count;
 }
 
-/* The cell that won there is sure to beat NCCL's choice at a measured neighbour, too, be it the
- * fastest there or not. */
-static bool has_company(const struct contest *contest, const struct answer *answer) {
+/* What the measured sizes next to a place say of the cell that won there, be it the fastest of them
+ * or not: how many say each. */
+struct company {
+  int said[CONTEST_SURE + 1];
+  int sure_over_same; /* of the sure ones, where NCCL chooses what the row would be over */
+};
+
+static struct company find_company(const struct contest *contest, const struct answer *answer) {
   const struct curve *by_default = contest->by_default;
+  struct company company = { 0 };
   for (size_t i = 0; i < by_default->count; i++) {
     const struct curve_point *point = &by_default->points[i];
     double bytes = (double)point->bytes;
-    bool is_neighbour = bytes != answer->bytes && contest_is_near(by_default, i, answer->bytes);
-    bool is_over_same =
-        point->algorithm == answer->over_algorithm && point->protocol == answer->over_protocol;
-    if (is_neighbour && is_over_same && curve_covers(answer->winner, bytes)) {
-      double gain = point->us / curve_us(answer->winner, bytes) - 1;
-      if (gain >= fmax(CONTEST_LEAST_GAIN, 2 * contest_noise(answer->winner, by_default, bytes))) {
-        return true;
-      }
+    if (bytes != answer->bytes && contest_is_near(by_default, i, answer->bytes)) {
+      enum contest_side side = contest_side_at(contest, answer, point->bytes);
+      company.said[side]++;
+      company.sure_over_same += side == CONTEST_SURE &&
+                                point->algorithm == answer->over_algorithm &&
+                                point->protocol == answer->over_protocol;
     }
   }
-  return false;
+  return company;
 }
 
+/* At a measured size by twice the margin, or by a neighbour. Between two sizes by both, or by one
+ * of them and twice the margin, if the other does not speak against it. */
 static bool is_sure_alone(const struct contest *contest, const struct answer *answer) {
+  struct company company = find_company(contest, answer);
   double gain = answer->default_us / answer->winner_us - 1;
-  return answer->is_measured &&
-         (gain >= fmax(2 * CONTEST_LEAST_GAIN, 4 * answer->noise) || has_company(contest, answer));
+  bool is_great = contest_is_sure(gain / 2, answer->noise);
+  if (answer->is_measured) {
+    return is_great || company.sure_over_same > 0;
+  }
+  int sure = company.said[CONTEST_SURE];
+  return sure == 2 || (sure == 1 && is_great && company.said[CONTEST_AGAINST] == 0);
 }
 
 /* A size that won alone, its measured neighbours saying otherwise, has mostly won by luck: among
@@ -129,19 +140,29 @@ static bool is_same_cell(const struct answer *a, const struct answer *b) {
          a->over_algorithm == b->over_algorithm && a->over_protocol == b->over_protocol;
 }
 
+/* The places between two measured sizes that follow each other. */
+struct gap {
+  size_t last, next; /* the measured ones */
+};
+
+/* The next gap; from a zeroed one the first. The first place is a measured size. */
+static bool next_gap(struct gap *gap, const struct answer *answers, size_t count) {
+  gap->last = gap->next;
+  do {
+    gap->next++;
+  } while (gap->next < count && !answers[gap->next].is_measured);
+  return gap->next < count;
+}
+
 /* Between two measured sizes with the same answer it is the same, if they gain enough for what may
  * jump between them. */
 static void fill_between(struct answer *answers, size_t count) {
-  size_t last = count;
-  for (size_t next = 0; next < count; next++) {
-    if (!answers[next].is_measured) {
-      continue;
-    }
-    bool is_same = last < count && is_same_cell(&answers[last], &answers[next]);
-    for (size_t i = last + 1; is_same && i < next; i++) {
+  for (struct gap gap = { 0 }; next_gap(&gap, answers, count);) {
+    const struct answer *last = &answers[gap.last], *next = &answers[gap.next];
+    bool is_same = is_same_cell(last, next);
+    for (size_t i = gap.last + 1; is_same && i < gap.next; i++) {
       double bytes = answers[i].bytes;
-      bool is_nearer_last = bytes * bytes < answers[last].bytes * answers[next].bytes;
-      struct answer same = answers[is_nearer_last ? last : next];
+      struct answer same = bytes * bytes < last->bytes * next->bytes ? *last : *next;
       same.bytes = bytes;
       same.is_measured = false;
       same.margin = answers[i].margin;
@@ -149,31 +170,27 @@ static void fill_between(struct answer *answers, size_t count) {
         answers[i] = same;
       }
     }
-    last = next;
   }
 }
 
 /* Between two sizes at which NCCL chooses differently, and something else won at both, a cell that
  * is the fastest of all and gains over either choice is right wherever NCCL changes its mind. */
 static void hold_over_both(const struct contest *contest, struct answer *answers, size_t count) {
-  size_t last = count;
-  for (size_t next = 0; next < count; next++) {
-    if (!answers[next].is_measured) {
-      continue;
-    }
-    bool is_won = last < count && answers[last].winner && answers[next].winner;
-    for (size_t i = last + 1; is_won && i < next; i++) {
+  for (struct gap gap = { 0 }; next_gap(&gap, answers, count);) {
+    const struct curve_point *from =
+        contest_default_point(contest->by_default, answers[gap.last].bytes, false);
+    const struct curve_point *to =
+        contest_default_point(contest->by_default, answers[gap.next].bytes, false);
+    bool is_changed = from->algorithm != to->algorithm || from->protocol != to->protocol;
+    bool is_won = answers[gap.last].winner && answers[gap.next].winner;
+    for (size_t i = gap.last + 1; is_changed && is_won && i < gap.next; i++) {
       double bytes = answers[i].bytes;
-      const struct curve_point *from = contest_default_point(contest->by_default, bytes, false);
-      const struct curve_point *to = contest_default_point(contest->by_default, bytes, true);
       struct answer one = contest_ask_over(contest, bytes, false, from);
       struct answer other = contest_ask_over(contest, bytes, false, to);
-      if ((from->algorithm != to->algorithm || from->protocol != to->protocol) && one.winner &&
-          one.winner == other.winner) {
+      if (one.winner && one.winner == other.winner) {
         answers[i] = (struct answer){ .bytes = bytes, .winner = one.winner, .is_over_any = true };
       }
     }
-    last = next;
   }
 }
 

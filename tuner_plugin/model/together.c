@@ -4,20 +4,13 @@
 
 #include <math.h>
 
+#include "tuner_plugin/model/contest.h"
+
 enum {
   SIZES_LEAST = 3,    /* of a stretch; fit.c looks at the direct neighbours of a size */
   LAUNCHES_LEAST = 3, /* from two nobody can tell how far launches differ */
   SIZES_MAX = 64,
 };
-
-/* As guard.h: what is gained at least. */
-static const double least_gain = 0.03;
-
-/* Times of a launch err alike at neighbouring sizes: in launches of four emulated hosts the errors
- * of sizes next to each other correlate by 0.2 to 0.6, of those two apart by half of that, and so
- * on. With 0.4 to the power of their distance, the mean of many errs by
- * sqrt((1 + 0.4) / (1 - 0.4)) times what it would if they were independent. */
-static const double launch_part = 1.53;
 
 /* One cell over sizes at which NCCL chooses the same. */
 struct strip {
@@ -52,7 +45,7 @@ static void fill_strip(struct strip *strip, size_t first, size_t end) {
 
 /* A size that speaks against the cell ends every stretch. */
 static bool is_contradicting(const struct strip *strip, size_t i) {
-  return !strip->points[i] || strip->gains[i] < -fmin(strip->noises[i], least_gain);
+  return !strip->points[i] || strip->gains[i] < -fmin(strip->noises[i], CONTEST_LEAST_GAIN);
 }
 
 /* ---- how sure a stretch is ---- */
@@ -67,7 +60,7 @@ static double deviation(const struct curve_point *point, size_t launch) {
 }
 
 /* The mean deviation of one launch over the stretch; false: it measured fewer than half of it. */
-static bool deviation_of_launch(const struct strip *strip, size_t first, size_t end, uint64_t run,
+static bool deviation_of_launch(const struct strip *strip, size_t first, size_t end, uint32_t run,
                                 double *mean) {
   double sum = 0;
   size_t found = 0;
@@ -111,7 +104,7 @@ static double error_within(const struct strip *strip, size_t first, size_t end) 
     values += point->launch_count;
     free += point->launch_count - 1;
   }
-  return free > 0 ? launch_part * sqrt(squares / (double)free / (double)values) : -1;
+  return free > 0 ? TOGETHER_LAUNCH_PART * sqrt(squares / (double)free / (double)values) : -1;
 }
 
 /* Negative: nobody can tell. */
@@ -132,7 +125,7 @@ static bool is_firm(const double *gains, size_t count) {
   for (size_t i = 0; i < count; i++) {
     front += gains[i];
     back += gains[count - 1 - i];
-    if (fmin(front, back) < log1p(least_gain) * (double)(i + 1)) {
+    if (fmin(front, back) < log1p(CONTEST_LEAST_GAIN) * (double)(i + 1)) {
       return false;
     }
   }
@@ -170,7 +163,7 @@ static bool is_common(const struct strip *strip, size_t first, size_t end, doubl
 static void try_sizes(const struct strip *strip, size_t first, size_t end, double noises,
                       struct together *found) {
   double gain = common_gain(strip->gains + first, end - first);
-  if (gain < log1p(least_gain) || !is_firm(strip->gains + first, end - first) ||
+  if (gain < log1p(CONTEST_LEAST_GAIN) || !is_firm(strip->gains + first, end - first) ||
       !is_common(strip, first, end, gain)) {
     return;
   }

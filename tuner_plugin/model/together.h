@@ -10,6 +10,12 @@
 
 #include "tuner_plugin/model/curves.h"
 
+/* Times of a launch err alike at neighbouring sizes: in launches of four emulated hosts the errors
+ * of sizes next to each other correlate by 0.2 to 0.6, of those two apart by half of that, and so
+ * on. With 0.4 to the power of their distance, the mean of many errs by
+ * sqrt((1 + 0.4) / (1 - 0.4)) times what it would if they were independent. */
+#define TOGETHER_LAUNCH_PART 1.53
+
 /* What the best stretch around a size says. */
 struct together {
   const struct curve *winner; /* NULL: there is none */

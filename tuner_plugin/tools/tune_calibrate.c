@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/clock.h"
 #include "common/version.h"
 #include "tuner_plugin/tools/calibrate/campaign.h"
 #include "tuner_plugin/tools/calibrate/course.h"
@@ -60,12 +61,23 @@ static uint64_t seed_of(int64_t round) {
   return (uint64_t)(tune_calibrate_options.seed + round - 1);
 }
 
+/* Calls in a row with the same cell: so many that each cell gets some of those that --iters and
+ * --min-time make. */
+static uint32_t run_length(const struct campaign *campaign) {
+  int64_t run = tune_calibrate_options.run, most = 1 + campaign_options.iterations / 20;
+  if (campaign->launch.bench == BENCH_STRATUS_COLL) {
+    int64_t by_time = 1 + (int64_t)(campaign_options.min_time_ns / (8 * NS_PER_MS));
+    most = by_time > most ? by_time : most;
+  }
+  return (uint32_t)(run < most ? run : most);
+}
+
 /* The plan of a launch, and its sizes. */
 static void make_plan(struct series *series, int64_t round, char plan[PLAN_TEXT_MAX]) {
   const struct tune_calibrate_options *o = &tune_calibrate_options;
   snprintf(plan, PLAN_TEXT_MAX,
-           "seed=%" PRIu64 "/run=%" PRId64 "/ll=%" PRIu64 "/cost=%" PRId64 "/channels=%s",
-           seed_of(round), o->run, o->ll_bytes, o->cost_factor, o->channels);
+           "seed=%" PRIu64 "/run=%" PRIu32 "/ll=%" PRIu64 "/cost=%" PRId64 "/channels=%s",
+           seed_of(round), run_length(series->campaign), o->ll_bytes, o->cost_factor, o->channels);
   series->size_count = course_plan(&series->course, round, series->sizes, plan, PLAN_TEXT_MAX);
 }
 
@@ -204,8 +216,8 @@ static bool take_size(struct series *series, const struct bench *bench, struct l
   struct label_times times;
   char error[LABEL_ERROR_MAX] = "the tuner said nothing of it";
   if (!row || !entry ||
-      label_row(row, entry, seed_of(round), (uint32_t)tune_calibrate_options.run, habit, &times,
-                error) < 0) {
+      label_row(row, entry, seed_of(round), run_length(series->campaign), habit, &times, error) <
+          0) {
     cli_fail("%s, %" PRIu64 " bytes not labelled: %s", name_of(series), bytes, error);
     return false;
   }

@@ -74,12 +74,7 @@ static void judge_row(const struct decide_row *row, struct explain_answer *answe
 static const struct profile_row *find_source(const struct explain_question *question) {
   const struct profile_table *table =
       profile_find_table(question->profile, question->collective, question->nodes, question->ppn);
-  for (size_t i = 0; table && i < table->row_count; i++) {
-    if (question->bytes >= table->rows[i].bytes_lo && question->bytes < table->rows[i].bytes_hi) {
-      return &table->rows[i];
-    }
-  }
-  return NULL;
+  return profile_find_row(table, question->bytes);
 }
 
 static int find_answer(const struct explain_question *question, struct explain_answer *answer) {

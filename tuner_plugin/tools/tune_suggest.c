@@ -45,12 +45,7 @@ static int compare_uses(const void *a, const void *b) {
 static bool has_row(const struct profile *profile, const struct sample *sample) {
   const struct profile_table *table =
       profile_find_table(profile, sample->collective, sample->nodes, sample->ppn);
-  for (size_t i = 0; table && i < table->row_count; i++) {
-    if (sample->bytes >= table->rows[i].bytes_lo && sample->bytes < table->rows[i].bytes_hi) {
-      return true;
-    }
-  }
-  return false;
+  return profile_find_row(table, sample->bytes) != NULL;
 }
 
 /* `profile` NULL: what the samples say. */

@@ -169,8 +169,9 @@ double *bench_sort_calls(const struct bench_row *row, size_t *count) {
   *count = 0;
   double *times = calloc(row->places[0].count + row->places[1].count + 1, sizeof *times);
   for (int place = 0; times && place < BENCH_PLACES; place++) {
-    for (size_t i = 1; row->places[place].calls_us && i < row->places[place].count; i++) {
-      times[(*count)++] = row->places[place].calls_us[i];
+    const struct bench_times *measured = &row->places[place];
+    for (size_t i = (measured->count + 2) / 3; measured->calls_us && i < measured->count; i++) {
+      times[(*count)++] = measured->calls_us[i];
     }
   }
   if (*count == 0) {

@@ -50,8 +50,9 @@ const struct bench_row *bench_find(const struct bench *bench, enum profile_colle
 /* Mean of the places that were run. */
 double bench_time_us(const struct bench_row *row);
 
-/* The times of all calls but the first of each place, which warms up, ascending; to be freed. NULL
- * with *count 0 where the file has no times of calls, or memory is out. */
+/* The times of the later two thirds of each place's calls, ascending; to be freed. The first third
+ * warms up, and may use what a cloud lets flows send at once that have rested. NULL with *count 0
+ * where the file has no times of calls, or memory is out. */
 double *bench_sort_calls(const struct bench_row *row, size_t *count);
 
 /* stratus-coll's and nccl-tests' names: "all_reduce", as in all_reduce_perf. */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tuner_plugin/model/interpolate.h"
+#include "tuner_plugin/model/together.h"
 #include "tuner_plugin/tools/calibrate/label.h"
 
 #define LEAST_TOLERANCE 0.03
@@ -14,13 +16,6 @@
 static int compare_times(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
-}
-
-static struct label_summary summarize(const double *times_us, size_t count) {
-  double sorted[COMPARE_ROUNDS_MAX];
-  memcpy(sorted, times_us, count * sizeof *sorted);
-  qsort(sorted, count, sizeof *sorted, compare_times);
-  return label_summarize(sorted, count);
 }
 
 static double time_of(const struct bench_row *row) {
@@ -62,23 +57,28 @@ int compare_add(struct compare *compare, const struct bench_row *row, bool is_pr
   return 0;
 }
 
-static const struct profile_row *find_row(const struct profile_table *table, uint64_t bytes) {
-  for (size_t i = 0; table && i < table->row_count; i++) {
-    if (bytes >= table->rows[i].bytes_lo && bytes < table->rows[i].bytes_hi) {
-      return &table->rows[i];
-    }
-  }
-  return NULL;
+/* Runs of one size on one side. */
+struct runs {
+  double median_us;
+  double scatter; /* from quartile to quartile, as the deviation that this is of a normal
+                     distribution, as a part of the median */
+};
+
+/* A launch may draw good paths for its flows or bad ones; where four of seven draw the same, the
+ * usual distance from their median says that they hardly differ. Quartiles do not. */
+static struct runs sum_up(const struct compare_point *point, int side) {
+  double times[COMPARE_ROUNDS_MAX];
+  size_t count = point->run_count[side];
+  memcpy(times, point->runs_us[side], count * sizeof *times);
+  double median = interpolate_median(times, count);
+  double apart =
+      interpolate_quantile(times, count, 0.75) - interpolate_quantile(times, count, 0.25);
+  return (struct runs){ median, median > 0 ? apart / 1.349 / median : 0 };
 }
 
-/* What runs of one side scatter by, the worse of both, as a part of the time. */
+/* The worse of both sides. */
 static double scatter_of(const struct compare_point *point) {
-  double noise = 0;
-  for (int side = 0; side < 2; side++) {
-    struct label_summary runs = summarize(point->runs_us[side], point->run_count[side]);
-    noise = runs.median_us > 0 ? fmax(noise, 1.4826 * runs.mad_us / runs.median_us) : noise;
-  }
-  return noise;
+  return fmax(sum_up(point, 0).scatter, sum_up(point, 1).scatter);
 }
 
 /* A few runs of one size may lie near each other by luck: noise is at least what it is at most
@@ -101,8 +101,8 @@ static double usual_scatter(const struct compare *compare, enum profile_collecti
 }
 
 static void judge(struct compare_point *point, double usual) {
-  point->default_us = summarize(point->runs_us[0], point->run_count[0]).median_us;
-  point->profile_us = summarize(point->runs_us[1], point->run_count[1]).median_us;
+  point->default_us = sum_up(point, 0).median_us;
+  point->profile_us = sum_up(point, 1).median_us;
   point->ratio = point->default_us > 0 ? point->profile_us / point->default_us : 1;
   point->tolerance = fmax(LEAST_TOLERANCE, 2 * fmax(scatter_of(point), usual));
   point->is_slower = point->ratio > 1 + point->tolerance;
@@ -114,8 +114,8 @@ void compare_judge(struct compare *compare, const struct profile *profile, uint3
   for (size_t i = 0; i < compare->count; i++) {
     struct compare_point *point = &compare->points[i];
     judge(point, usual_scatter(compare, point->collective));
-    point->is_chosen =
-        find_row(profile_find_table(profile, point->collective, nodes, ppn), point->bytes) != NULL;
+    point->is_chosen = profile_find_row(profile_find_table(profile, point->collective, nodes, ppn),
+                                        point->bytes) != NULL;
   }
 }
 
@@ -134,16 +134,59 @@ static const struct compare_point *next_point(const struct compare *compare,
   return next;
 }
 
-/* Does it gain over all its sizes? */
+/* What says how long a row takes: log of its time over that of NCCL's choice, and the standard
+ * error. */
+struct evidence {
+  double log_ratio, error;
+};
+
+/* These runs, over all sizes of the row; false: it has none. */
+static bool say_runs(const struct compare *compare, enum profile_collective collective,
+                     const struct profile_row *row, struct evidence *said) {
+  double sum = 0, squares = 0;
+  size_t sizes = 0;
+  for (const struct compare_point *point = next_point(compare, collective, row, row->bytes_lo);
+       point; point = next_point(compare, collective, row, point->bytes + 1)) {
+    size_t rounds =
+        point->run_count[0] < point->run_count[1] ? point->run_count[0] : point->run_count[1];
+    double scatter = point->tolerance / 2;
+    sum += log(point->ratio);
+    squares += rounds > 0 ? 2 * scatter * scatter / (double)rounds : INFINITY;
+    sizes++;
+  }
+  double count = (double)sizes;
+  *said = (struct evidence){
+    .log_ratio = sum / count,
+    .error = sqrt(squares / count) * fmin(1, TOGETHER_LAUNCH_PART / sqrt(count)),
+  };
+  return sizes > 0;
+}
+
+/* Calibration; false: the row tells no times. */
+static bool say_row(const struct profile_row *row, struct evidence *said) {
+  if (!row->is_measured || row->choice_ns == 0 || row->default_ns == 0) {
+    return false;
+  }
+  said->log_ratio = log((double)row->choice_ns / (double)row->default_ns);
+  said->error = fmax(row->noise_permille / 1000.0, LEAST_TOLERANCE / 2);
+  return true;
+}
+
+/* Does it gain over all its sizes, by what calibration and these runs say together? Launches
+ * differ: a few of them may say the contrary of what calibration found within launches, and each
+ * counts as much as it is sure. */
 static bool does_gain(const struct compare *compare, enum profile_collective collective,
                       const struct profile_row *row) {
-  double sum = 0;
-  const struct compare_point *point = next_point(compare, collective, row, row->bytes_lo);
-  bool is_measured = point != NULL;
-  for (; point; point = next_point(compare, collective, row, point->bytes + 1)) {
-    sum += log(point->ratio);
+  struct evidence runs, before;
+  if (!say_runs(compare, collective, row, &runs)) {
+    return true;
   }
-  return !is_measured || sum < 0;
+  if (!say_row(row, &before)) {
+    return runs.log_ratio < 0;
+  }
+  return runs.log_ratio / (runs.error * runs.error) +
+             before.log_ratio / (before.error * before.error) <
+         0;
 }
 
 static uint64_t midway(uint64_t a, uint64_t b) {

@@ -47,11 +47,13 @@ static int take_post(struct connection *connection, const struct request *reques
                              has_target ? &target : NULL, now_ns);
 }
 
-static void take_posts(struct connection *connection, uint64_t now_ns) {
+/* How many. */
+static uint64_t take_posts(struct connection *connection, uint64_t now_ns) {
   uint64_t posted = atomic_load_explicit(&connection->posted, memory_order_acquire);
   if (connection->taken < posted) {
     engine_stirred(now_ns);
   }
+  uint64_t before = connection->taken;
   while (connection->taken < posted && !connection->is_detached) {
     struct request *request = &connection->requests[connection->taken % CONNECTION_REQUESTS];
     int error = take_post(connection, request, now_ns);
@@ -60,6 +62,7 @@ static void take_posts(struct connection *connection, uint64_t now_ns) {
     }
     connection->taken++;
   }
+  return connection->taken - before;
 }
 
 /* What the link closes by its own decision; other closes are told where they begin. */
@@ -100,27 +103,51 @@ static void connection_stop_direct(struct connection *connection, uint64_t now_n
   }
 }
 
-static void write_frames(struct connection *connection, uint64_t now_ns) {
-  int index;
-  size_t moved = 0;
-  while (connection->writable &&
-         (index = link_pick_lane(connection->link, connection->writable)) >= 0) {
+/* The lane has taken a frame, or written what it had gathered. */
+static void frame_taken(struct connection *connection, unsigned index, int error, uint64_t now_ns) {
+  if (error) {
+    connection_lane_broke(connection, index, error, now_ns);
+  } else if (!connection->slots[index].lane->can_write) {
+    connection_update_lane(connection, index);
+  }
+}
+
+/* There are no more frames: lanes write what they have gathered. False: one broke, and others may
+ * have to carry what it had. */
+static bool flush_lanes(struct connection *connection, uint64_t lanes, uint64_t now_ns) {
+  int error = 0;
+  for (; lanes && !error; lanes &= lanes - 1) {
+    unsigned index = (unsigned)__builtin_ctzll(lanes);
     struct lane *lane = connection->slots[index].lane;
-    struct link_frame frame;
-    if (!link_next_frame(connection->link, (unsigned)index, &frame, now_ns)) {
-      break;
-    }
-    if (frame.length > 0 && connection->is_sender) {
-      connection->hot_lane = index; /* where its acknowledgement will come */
-    }
-    moved += frame.length;
-    int error = lane->ops->write(lane, &frame, now_ns);
-    if (error) {
-      connection_lane_broke(connection, (unsigned)index, error, now_ns);
-    } else if (!lane->can_write) {
-      connection_update_lane(connection, (unsigned)index);
+    if (lane && lane->can_write && lane->has_unwritten) {
+      error = lane->ops->resume(lane, now_ns);
+      frame_taken(connection, index, error, now_ns);
     }
   }
+  return !error;
+}
+
+static void write_frames(struct connection *connection, bool has_followers, uint64_t now_ns) {
+  size_t moved = 0;
+  uint64_t written = 0; /* lanes */
+  do {
+    int index;
+    while (connection->writable &&
+           (index = link_pick_lane(connection->link, connection->writable)) >= 0) {
+      struct lane *lane = connection->slots[index].lane;
+      struct link_frame frame;
+      if (!link_next_frame(connection->link, (unsigned)index, &frame, now_ns)) {
+        break;
+      }
+      if (frame.length > 0 && connection->is_sender) {
+        connection->hot_lane = index; /* where its acknowledgement will come */
+      }
+      moved += frame.length;
+      written |= connection_lane_bit((unsigned)index);
+      lane->has_followers = has_followers;
+      frame_taken(connection, (unsigned)index, lane->ops->write(lane, &frame, now_ns), now_ns);
+    }
+  } while (!flush_lanes(connection, written, now_ns));
   if (moved) {
     engine_moved(connection->engine, moved, now_ns);
   }
@@ -205,6 +232,17 @@ static void set_timer(struct connection *connection) {
   }
 }
 
+static void tell_awaited(struct connection *connection, bool is_awaited) {
+  if (is_awaited != connection->is_awaited) {
+    connection->is_awaited = is_awaited;
+    engine_awaits(connection->engine, is_awaited ? 1 : -1);
+  }
+}
+
+static bool has_requests(const struct connection *connection) {
+  return connection->published != atomic_load_explicit(&connection->posted, memory_order_relaxed);
+}
+
 void connection_pump(struct connection *connection, uint64_t now_ns) {
   if (connection->is_running) {
     return; /* called back by set-up from inside: the loop below sees what changed */
@@ -214,12 +252,14 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
     return;
   }
   connection->is_running = true;
-  take_posts(connection, now_ns);
+  uint64_t posts = take_posts(connection, now_ns);
   carry_out_orders(connection, now_ns);
-  write_frames(connection, now_ns);
+  write_frames(connection, posts > 1, now_ns);
   carry_out_orders(connection, now_ns); /* a write may have found a lane broken */
   publish(connection);
   connection->is_running = false;
+  tell_awaited(connection, has_requests(connection) && !connection->is_detached &&
+                               !link_status(connection->link));
   if (is_over(connection, now_ns)) {
     say_goodbye(connection, now_ns);
     return;
@@ -230,8 +270,7 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
   if (connection->blocked && connection->published == connection->taken) {
     engine_leave_to_thread(connection->engine);
   }
-  if (connection->published != atomic_load_explicit(&connection->posted, memory_order_relaxed) &&
-      !connection->watch.timer.deadline_ns) {
+  if (has_requests(connection) && !connection->watch.timer.deadline_ns) {
     connection_watch_start(connection, now_ns);
   }
   set_timer(connection);
@@ -314,6 +353,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
 
 void connection_destroy(struct connection *connection) {
   connection_tell_end(connection, clock_now_ns());
+  tell_awaited(connection, false);
   connection->is_running = true; /* callbacks from set-up must not pump what is going away */
   connection->setup->gone(connection);
   for (unsigned i = 0; i < connection->lanes; i++) {
@@ -325,6 +365,7 @@ void connection_destroy(struct connection *connection) {
   if (connection->target_keys) {
     rdma_memory_want(false);
   }
+  link_end(connection->link);
   munmap(connection->link, connection->link_bytes);
   free(connection->slots);
   free(connection);
@@ -349,6 +390,7 @@ void connection_detach(struct connection *connection) {
   engine_lock(engine);
   engine_run_tasks(engine); /* what was posted before must not run when the memory is gone */
   uint64_t now_ns = clock_now_ns();
+  take_posts(connection, now_ns); /* what was held */
   connection->is_detached = true;
   connection->linger_ns = now_ns + connection->timeout_ns;
   link_user_detached(connection->link, now_ns);

@@ -10,6 +10,40 @@
 #include "common/log.h"
 #include "net_plugin/engine/connection_state.h"
 
+/* Who posts a small message within HOLD_GAP_NS of having sent the last one goes on to do so, as a
+ * rule: what it posts is held until it is enough, or until it has asked twice and brought no more,
+ * and goes out in one system call. A ping-pong is never so quick, nor is a thread for which it
+ * takes long to ask twice. Not where there may be queue pairs, which take each message by itself.
+ */
+#define HOLD_GAP_NS 2000
+#define HOLD_POSTS 8
+#define HOLD_BYTES (64u << 10)
+#define HOLD_LARGEST_BYTES (16u << 10)
+
+static bool may_hold(struct connection *connection, size_t bytes) {
+  if (bytes > HOLD_LARGEST_BYTES ||
+      (!connection->held && clock_now_ns() - connection->told_ns >= HOLD_GAP_NS)) {
+    return false;
+  }
+  connection->held++;
+  connection->held_bytes += bytes;
+  return connection->held < HOLD_POSTS && connection->held_bytes < HOLD_BYTES;
+}
+
+static void tell_posts(struct connection *connection) {
+  connection->held = 0;
+  connection->held_bytes = 0;
+  engine_submit(connection->engine, &connection->task);
+  connection->told_ns = clock_now_ns();
+}
+
+/* Posts are held. Have others come since it was asked last? */
+static bool has_more_posts(struct connection *connection) {
+  uint64_t tested = connection->tested;
+  connection->tested = atomic_load_explicit(&connection->posted, memory_order_relaxed);
+  return connection->tested != tested;
+}
+
 struct request *connection_post(struct connection *connection, void *data, size_t bytes,
                                 const struct rdma_memory *memory) {
   uint64_t number = atomic_load_explicit(&connection->posted, memory_order_relaxed);
@@ -23,7 +57,15 @@ struct request *connection_post(struct connection *connection, void *data, size_
   request->memory = memory;
   request->bytes = bytes;
   atomic_store_explicit(&connection->posted, number + 1, memory_order_release);
-  engine_submit(connection->engine, &connection->task);
+  /* Receives are posted several in a row, and then waited for: the link, which tells the peer of
+   * them, gets them together then. */
+  if (!connection->is_sender) {
+    connection->has_untaken = true;
+  } else if (connection->target_keys) {
+    engine_submit(connection->engine, &connection->task);
+  } else if (!may_hold(connection, bytes)) {
+    tell_posts(connection);
+  }
   return request;
 }
 
@@ -216,11 +258,25 @@ static void try_direct_lanes(struct connection *connection, int hot, uint64_t co
  * Asking the epoll set costs as much as asking a flow, and the network's side of the kernel waits
  * for its lock meanwhile. */
 void connection_progress(struct connection *connection) {
+  if (connection->held) {
+    if (!has_more_posts(connection)) {
+      tell_posts(connection);
+    }
+    return;
+  }
   struct engine *engine = connection->engine;
   uint64_t now_ns = clock_now_ns();
+  bool has_untaken = connection->has_untaken;
+  connection->has_untaken = false;
   if (!engine_progress_begin(engine, now_ns)) {
+    if (has_untaken) {
+      engine_submit(engine, &connection->task); /* to whoever has the lock, or to the thread */
+    }
     engine_nap(engine, now_ns);
     return;
+  }
+  if (has_untaken) {
+    connection_pump(connection, now_ns);
   }
   uint64_t completed = connection->published;
   int hot = connection->hot_lane;

@@ -70,6 +70,7 @@ struct connection {
   unsigned tries;      /* how often they asked another than the hot lane */
   uint64_t taken;      /* posts given to the link */
   uint64_t published;  /* completions made visible */
+  bool is_awaited;     /* the engine was told that NCCL waits for requests */
   bool is_detached, is_saying_goodbye, is_running;
   struct engine_timer timer;
   uint64_t linger_ns;    /* detached: what is not delivered by then is dropped */
@@ -92,6 +93,11 @@ struct connection {
 
   /* progress thread */
   bool is_error_reported;
+  bool has_untaken; /* receiver: receives were posted since the last look */
+  unsigned held;    /* sender: posts that nobody was told of yet */
+  size_t held_bytes;
+  uint64_t tested;  /* posts when it asked last for one of these */
+  uint64_t told_ns; /* when somebody had been told of all posts */
   struct request requests[CONNECTION_REQUESTS];
 };
 

@@ -6,8 +6,11 @@
  *
  *   INLINE  NCCL's threads poll whenever they test; each poll stamps inline_ns. While the stamp is
  *           fresh the thread holds off: it sleeps on its wake-up descriptor alone, takes no lock,
- *           and looks at the stamp again INLINE_HOLD_NS later. When the stamp is old, nobody polls,
- *           and the thread sleeps on the epoll set, too, until the next deadline.
+ *           and looks at the stamp again when it will be old, or after HOLD_LOOK_NS. When it is,
+ *           nobody polls, and the thread sleeps on the epoll set, too, until the next deadline. A
+ *           stamp is old after INLINE_HOLD_NS; while NCCL waits for requests, after
+ *           AWAITED_HOLD_NS: its threads will be back, and were only not given a CPU, which the
+ *           thread would take from them, and the lock with it.
  *   THREAD  NCCL's threads queue their posts and leave. The thread works; with nothing to do it
  *           looks again for SPIN_NS, then sleeps as above. NCCL's threads poll all the same if the
  *           thread has not been seen at work for STARVED_NS: it may not have been given a CPU.
@@ -33,10 +36,10 @@
  *                      sees. In a hold pollers expire it, or the thread does when it ends.
  *   THREAD chosen      Wakes the thread whatever it sleeps for (engine_set_mode).
  *   INLINE chosen      The thread is awake, or asleep on everything. Nothing to tell.
- *   pollers stop       The hold ends INLINE_HOLD_NS after the last stamp it saw, at the latest; if
- * a later one is there then, it is followed by another. lock holder not    Nobody can work for it.
- * So the thread takes no lock in a hold, and between given a CPU        its rounds lets those who
- * wait have the lock. */
+ *   pollers stop       The hold ends when the last stamp that it saw is old; if a later one is
+ *                      there then, it is followed by another.
+ *   holder has no CPU  Nobody can work for it. So the thread takes no lock in a hold, and between
+ *                      its rounds lets those who wait have the lock. */
 #include "net_plugin/engine/engine.h"
 
 #include <errno.h>
@@ -52,6 +55,9 @@
 #include "net_plugin/engine/engine_state.h"
 
 #define INLINE_HOLD_NS (4 * NS_PER_MS)
+#define AWAITED_HOLD_NS (200 * NS_PER_MS)
+/* What NCCL waits for may be done at any time, and nobody tells the thread. */
+#define HOLD_LOOK_NS (10 * NS_PER_MS)
 #define STARVED_NS (4 * NS_PER_MS)
 #define SPIN_NS (50 * NS_PER_US)
 /* How often the thread offers the lock to somebody who waits for it. */
@@ -63,6 +69,14 @@
 #define NAP_NS (200 * 1000)
 #define LOOK_NS (50 * 1000) /* between naps */
 #define STIRRED_GRAIN_NS (10 * NS_PER_MS)
+
+struct meter *engine_meter(struct engine *engine) {
+  return &engine->meter;
+}
+
+struct trial *engine_width(struct engine *engine) {
+  return &engine->width;
+}
 
 struct engine_lists *engine_lists(struct engine *engine) {
   return &engine->lists;
@@ -275,6 +289,10 @@ void engine_leave_to_thread(struct engine *engine) {
   }
 }
 
+void engine_awaits(struct engine *engine, int change) {
+  atomic_fetch_add_explicit(&engine->awaited, change, memory_order_relaxed);
+}
+
 void engine_set_mode(struct engine *engine, enum drive_mode mode) {
   if (atomic_load(&engine->mode) != (int)mode) {
     atomic_store(&engine->mode, (int)mode);
@@ -296,8 +314,8 @@ void engine_stirred(uint64_t now_ns) {
 void engine_moved(struct engine *engine, size_t bytes, uint64_t now_ns) {
   engine_stirred(now_ns);
   if (engine->drive.can_switch) {
-    drive_moved(&engine->drive, bytes, now_ns);
-    engine_set_mode(engine, engine->drive.mode);
+    trial_moved(&engine->drive, bytes, now_ns);
+    engine_set_mode(engine, (enum drive_mode)engine->drive.way);
   }
 }
 
@@ -333,7 +351,10 @@ void engine_progress(struct engine *engine) {
 }
 
 static uint64_t hold_end_ns(struct engine *engine) {
-  return atomic_load_explicit(&engine->inline_ns, memory_order_relaxed) + INLINE_HOLD_NS;
+  uint64_t inline_ns = atomic_load_explicit(&engine->inline_ns, memory_order_relaxed);
+  bool is_awaited = atomic_load_explicit(&engine->awaited, memory_order_relaxed) > 0;
+  is_awaited &= inline_ns > 0; /* 0: engine_leave_to_thread */
+  return inline_ns + (is_awaited ? AWAITED_HOLD_NS : INLINE_HOLD_NS);
 }
 
 static bool is_thread_turn(struct engine *engine, uint64_t now_ns) {
@@ -346,6 +367,7 @@ static uint64_t lie_down(struct engine *engine, bool *is_hold) {
   *is_hold = !is_thread_turn(engine, now_ns);
   if (*is_hold) {
     atomic_store(&engine->sleeping_ns, ASLEEP_FOR_HOLD);
+    until_ns = until_ns < now_ns + HOLD_LOOK_NS ? until_ns : now_ns + HOLD_LOOK_NS;
   } else {
     engine_lock(engine);
     until_ns = engine->next_deadline_ns;

@@ -4,9 +4,9 @@
  *
  * Inline progress saves two context switches per message, which is what small messages cost, and
  * all that there is where cores are scarce. While NCCL's threads poll, the engine's thread keeps
- * off and only looks in now and then; when they stop, it takes over within a few milliseconds, and
- * sleeps in the kernel when nothing happens. Where cores are plenty, bulk traffic is left to the
- * thread if that is measured to be faster (drive.h).
+ * off and only looks in now and then; when they stop, it takes over within a few milliseconds, or
+ * later while NCCL waits, and sleeps in the kernel when nothing happens. Where cores are plenty,
+ * bulk traffic is left to the thread if that is measured to be faster (common/trial.h).
  *
  * A NIC may have several engines, its shards: a connection belongs to one for life, and so does
  * everything of it, so engines share nothing.
@@ -27,6 +27,7 @@
 #include "net_plugin/lane/nic.h"
 
 struct engine;
+struct meter;
 
 /* A watched descriptor; lives inside the thing that it belongs to. */
 struct engine_source {
@@ -98,6 +99,10 @@ void engine_unwatch(struct engine *engine, struct engine_source *source);
  * waiting for NCCL's threads to stay away. */
 void engine_leave_to_thread(struct engine *engine);
 
+/* So many more connections, or fewer, have requests that NCCL waits for: while there are any, its
+ * threads will poll again, so the engine's thread gives them more time. */
+void engine_awaits(struct engine *engine, int change);
+
 void engine_timer_set(struct engine *engine, struct engine_timer *timer, uint64_t deadline_ns);
 void engine_timer_stop(struct engine_timer *timer);
 
@@ -109,6 +114,9 @@ struct engine_lists {
   struct list listeners;   /* setup/listener.c */
 };
 struct engine_lists *engine_lists(struct engine *engine);
+/* Of the engine's links. */
+struct meter *engine_meter(struct engine *engine);
+struct trial *engine_width(struct engine *engine);
 /* Runs visit on the index-th engine, with its lock held, for a caller that holds the lock of
  * another one, or of this one: 0, -EAGAIN: it is busy, try later, or -ENOENT: there are fewer. Does
  * not wait, so that two callers cannot wait for each other. */

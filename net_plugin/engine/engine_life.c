@@ -107,7 +107,10 @@ static void choose_mode(struct engine *engine) {
   bool is_measured = progress == PARAM_PROGRESS_AUTO &&
                      drive_has_room(cpus, planned > census.engines ? planned : census.engines + 1);
   enum drive_mode mode = progress == PARAM_PROGRESS_THREAD ? DRIVE_THREAD : DRIVE_INLINE;
-  drive_init(&engine->drive, mode, is_measured, clock_now_ns() + engine->shard);
+  uint64_t seed = clock_now_ns() + engine->shard;
+  trial_init(&engine->drive, (enum trial_way)mode, is_measured, TRIAL_FIRST_NS, seed);
+  trial_init(&engine->width, TRIAL_USUAL, true, is_measured ? 4 * TRIAL_FIRST_NS : TRIAL_FIRST_NS,
+             seed + 1);
   atomic_store(&engine->mode, (int)mode);
 }
 

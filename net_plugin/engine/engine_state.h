@@ -12,6 +12,7 @@
 
 #include "net_plugin/engine/drive.h"
 #include "net_plugin/engine/engine.h"
+#include "net_plugin/link/meter.h"
 
 #define EVENTS_PER_ROUND 64
 #define NO_DEADLINE UINT64_MAX
@@ -26,6 +27,7 @@ struct engine {
   pthread_t thread;
   atomic_bool is_stopping;
   atomic_int mode;              /* enum drive_mode; written under the lock */
+  atomic_int awaited;           /* connections with requests that are not done */
   atomic_uint waiting;          /* threads that wait for the lock */
   _Atomic uint64_t inline_ns;   /* when a thread of NCCL last polled in mode INLINE */
   _Atomic uint64_t worked_ns;   /* when the thread last worked */
@@ -37,10 +39,12 @@ struct engine {
   struct list timers;
   uint64_t next_deadline_ns; /* never later than the earliest timer */
   struct epoll_event events[EVENTS_PER_ROUND];
-  int events_left; /* of the round being delivered */
-  unsigned looks;  /* engine_is_turn calls */
-  struct drive drive;
+  int events_left;    /* of the round being delivered */
+  unsigned looks;     /* engine_is_turn calls */
+  struct trial drive; /* who moves bulk traffic */
+  struct trial width; /* over how many lanes */
   struct engine_lists lists;
+  struct meter meter;
 
   /* guarded by the lock of all engines, engine_life.c */
   unsigned turns[ENGINE_USES]; /* shard 0: whose turn it is */

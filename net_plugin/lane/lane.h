@@ -39,11 +39,12 @@ struct lane_ops {
   /* Takes what has arrived to the link, at most about a megabyte. *got: how many bytes that was.
    * 0; -EPIPE: the peer closed in an orderly way; other negative errno: broken. */
   int (*read)(struct lane *lane, uint64_t now_ns, size_t *got);
-  /* Starts to write the frame, which must stay as link.h says. Only when can_write. 0 or negative
-   * errno. */
+  /* Starts to write the frame, which must stay as link.h says. Only when can_write. If it is still
+   * so afterwards and has_unwritten, too, the lane waits for more frames: resume ends that. 0 or
+   * negative errno. */
   int (*write)(struct lane *lane, const struct link_frame *frame, uint64_t now_ns);
   /* Goes on with what the path did not take before; call when the owner saw the descriptor
-   * writable. */
+   * writable, or has no more frames for now. */
   int (*resume)(struct lane *lane, uint64_t now_ns);
   /* Nothing more will be written; what the peer sends is read and dropped from now on. */
   void (*close)(struct lane *lane);
@@ -64,6 +65,7 @@ struct lane {
   uint32_t epoch;
   int fd;             /* becomes readable and writable as the path does */
   bool can_write;     /* the last frame was taken whole: another may be written */
+  bool has_followers; /* the owner has several frames to write: they may go out together */
   bool has_unwritten; /* resume must be called when the descriptor is writable */
 };
 

@@ -2,8 +2,8 @@
 /* credit: the sender's permission and the receiver's economy with WINDOW frames. */
 #include "net_plugin/link/credit.h"
 
-bool credit_must_request(struct credit_taken *credit, uint64_t message, uint64_t bytes) {
-  if (bytes <= credit->eager_bytes && credit->eager_slots > 0) {
+bool credit_must_request(struct credit_taken *credit, uint64_t message, bool is_eager) {
+  if (is_eager && credit->eager_slots > 0) {
     return false;
   }
   if (message < credit->requested) {

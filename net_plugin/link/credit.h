@@ -4,9 +4,11 @@
  * Blocks: never.  Fails: cannot.
  *
  * The receiver grants receives; a granted message has a buffer of the user waiting for it. Beyond
- * that the sender may run ahead by eager_slots messages of at most eager_bytes, for which the
- * receiver keeps bounce buffers. Without a grant nothing else is sent, so no lane is ever blocked
- * by a message that has no place to go.
+ * that the sender may run ahead by eager_slots eager messages, for which the receiver keeps bounce
+ * buffers: those of at most eager_bytes, except what a device could write where it belongs. To ask
+ * for the place takes one round trip, and only while the receiver does not tell by itself; a stream
+ * through a device's slots holds up its sender for longer. Without a grant nothing else is sent, so
+ * no lane is ever blocked by a message that has no place to go.
  *
  * A WINDOW frame costs a system call on both sides, which for small messages is most of their cost.
  * So the receiver is silent unless somebody waits:
@@ -16,8 +18,9 @@
  * not copied, or that a device could have written where they belong had the sender known the place;
  *  - small messages have used half of the eager slots;
  *  - frames pile up in the sender's journals: see the CREDIT_ limits below.
- * Whatever else is to be told rides along, at the latest after CREDIT_DELAY_NS or, since a placed
- * frame takes no buffer and moves nothing but its message, CREDIT_PLACED_DELAY_NS. */
+ * Whatever else is to be told rides along, at the latest after CREDIT_DELAY_NS or, on a direct
+ * lane, CREDIT_DIRECT_DELAY_NS: a WINDOW costs as much there as a message, and nobody waits for
+ * the acknowledgement of a copy but the journal, whose limits are below. */
 #ifndef NET_PLUGIN_LINK_CREDIT_H
 #define NET_PLUGIN_LINK_CREDIT_H
 
@@ -27,7 +30,7 @@
 #include "net_plugin/link/link.h"
 
 #define CREDIT_DELAY_NS 1000000ull /* longest time a frame stays unacknowledged */
-#define CREDIT_PLACED_DELAY_NS 10000000ull
+#define CREDIT_DIRECT_DELAY_NS 50000000ull
 #define CREDIT_FRAMES (LINK_WINDOW / 2) /* eager frames that may stay unacknowledged */
 #define CREDIT_LANE_FRAMES                                                                         \
   (LINK_JOURNAL / 2)              /* frames of one lane: its journal must not limit it */
@@ -39,18 +42,16 @@ struct credit_taken {
   uint64_t granted;   /* by the peer */
   uint64_t requested; /* messages for which a REQUEST was queued: all below */
   unsigned eager_slots;
-  uint32_t eager_bytes;
 };
 
 static inline bool credit_allows(const struct credit_taken *credit, uint64_t message,
-                                 uint64_t bytes) {
-  return message < credit->granted ||
-         (bytes <= credit->eager_bytes && message < credit->granted + credit->eager_slots);
+                                 bool is_eager) {
+  return message < credit->granted || (is_eager && message < credit->granted + credit->eager_slots);
 }
 
-/* The message cannot be sent. Must a REQUEST be written for it? Small ones need none: the receiver
+/* The message cannot be sent. Must a REQUEST be written for it? Eager ones need none: the receiver
  * speaks anyway before the eager slots are used up. */
-bool credit_must_request(struct credit_taken *credit, uint64_t message, uint64_t bytes);
+bool credit_must_request(struct credit_taken *credit, uint64_t message, bool is_eager);
 
 /* The REQUEST may have been lost with its lane: ask again. */
 void credit_forget_request(struct credit_taken *credit);

@@ -250,6 +250,9 @@ uint64_t failover_next_deadline_ns(const struct failover *failover) {
 
 void failover_resumed(struct failover *failover, uint64_t gap_ns, uint64_t now_ns) {
   failover->down_since_ns += gap_ns;
+  if (failover->down_since_ns > now_ns) {
+    failover->down_since_ns = now_ns; /* lost after the gap: it counts in full */
+  }
   uint64_t half_ns = failover->timeout_ns / 2;
   if (failover->down_since_ns + half_ns < now_ns) {
     failover->down_since_ns = now_ns - half_ns;

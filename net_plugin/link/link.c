@@ -28,7 +28,7 @@ void link_lane_dropped(struct link *link, unsigned lane) {
     link->resting = 0; /* nothing better is left */
   }
   link->resting &= ~bit;
-  meter_drop(&link->meter, lane);
+  meter_drop(link->config.meter, link, bit);
   if (link->farewell == FAREWELL_WRITING && link->farewell_lane == lane) {
     link->farewell = FAREWELL_DUE;
   }
@@ -100,7 +100,10 @@ void link_lane_is_direct(struct link *link, unsigned lane) {
   assert(link->config.role == LINK_SENDER || !link->is_detached);
   if (link_is_lane_up(link, lane)) {
     link->direct |= lane_bit(lane);
-    meter_drop(&link->meter, lane);
+    meter_drop(link->config.meter, link, lane_bit(lane));
+    if (link->config.role == LINK_SENDER) {
+      send_look_ahead(link);
+    }
   }
 }
 

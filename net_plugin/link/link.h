@@ -18,7 +18,8 @@
  *  2. Messages complete in order, each once, when every byte is acknowledged (sender; a message of
  *     at most eager_bytes is copied if there is room, and completes when written) or landed
  *     (receiver).
- *  3. No DATA without credit, except messages of at most eager_bytes up to eager_slots beyond it.
+ *  3. No DATA without credit, except eager messages up to eager_slots beyond it: of at most
+ *     eager_bytes, and none that a direct lane could place.
  *  4. Each byte of a message lands once per completed frame; a half-received frame counts for
  * nothing.
  *  5. Frames and facts of an older lane epoch change nothing.
@@ -42,12 +43,15 @@
 #define LINK_WINDOW 64
 #define LINK_JOURNAL 64 /* unacknowledged chunks per lane */
 #define LINK_NO_DEADLINE UINT64_MAX
-/* Up to here a copy is cheaper than waiting for its acknowledgement. */
+/* Up to here a copy is cheaper than waiting for its acknowledgement, whatever lanes there are. */
 #define LINK_COPY_BYTES (16u << 10)
 /* A message of this size makes more than one lane worth its while, if flows are slow. */
 #define LINK_GROW_BYTES (4u << 10)
 /* A direct lane does not place messages of up to so many bytes: they go along with their header. */
 #define LINK_PLACE_BYTES 4096u
+
+struct meter;
+struct trial;
 
 enum link_role { LINK_SENDER, LINK_RECEIVER };
 
@@ -62,7 +66,10 @@ struct link_config {
   uint64_t seed;               /* for backoff jitter */
   unsigned paths;              /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
   bool redials_slow_lanes;     /* sender: see spread.h */
-  bool measures_flows;         /* sender: see meter.h; lanes that are not direct */
+  struct meter *meter;         /* sender: shared, outlives the link; NULL: flows are not measured */
+  struct trial *width;         /* sender: shared, outlives the link; the usual way is all lanes, the
+                                * other one lane of each path. NULL: all lanes */
+  uint32_t narrow_chunk_bytes; /* chunk_bytes while there is one lane of each path; 0: the same */
   bool wants_checksums;        /* CRC32C on every DATA payload that this side sends */
   unsigned target_keys;        /* 0..WIRE_TARGET_KEYS: keys of a target; 0: there are no targets */
 };
@@ -74,6 +81,8 @@ struct link; /* size: link_memory_bytes */
 size_t link_memory_bytes(const struct link_config *config);
 /* Builds a link in `memory`, which must be zeroed. No lane is up yet. */
 struct link *link_init(void *memory, const struct link_config *config, uint64_t now_ns);
+/* The link ends: its memory may be freed then. */
+void link_end(struct link *link);
 
 /* ---- facts in ---- */
 

@@ -49,6 +49,18 @@ static void check_chunks(const struct link *link) {
   }
 }
 
+/* What may be sent is offered, and what may not has asked for credit if the receiver does not speak
+ * by itself. */
+static void check_next(const struct link *link) {
+  const struct outgoing *message = outgoing_cutting(&link->outgoing);
+  uint64_t number = link->outgoing.cutting;
+  bool is_eager = message != NULL && send_is_eager(link, message);
+  bool is_allowed = message != NULL && credit_allows(&link->taken, number, is_eager);
+  assert(link->has_chunk == (is_allowed || link->requeue.count > 0));
+  assert(message == NULL || is_allowed || number < link->taken.requested ||
+         (is_eager && link->taken.eager_slots > 0));
+}
+
 static void check_sender(const struct link *link) {
   const struct outgoing_ring *ring = &link->outgoing;
   /* Invariant 2 */
@@ -62,8 +74,9 @@ static void check_sender(const struct link *link) {
     assert(number > ring->cutting ? message->cut == 0 : message->cut <= message->bytes);
     /* Invariant 3 */
     assert(number > ring->cutting || (message->chunks == 0 && !message->is_cut) ||
-           credit_allows(&link->taken, number, message->bytes));
+           credit_allows(&link->taken, number, send_is_eager(link, message)));
   }
+  check_next(link);
   check_chunks(link);
   /* One lane at most rests, and never the last one. */
   assert((link->resting & (link->resting - 1)) == 0);

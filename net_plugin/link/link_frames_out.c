@@ -10,9 +10,25 @@ static const uint8_t padding[WIRE_MAX_PADDING_BYTES];
 /* Lanes that must not get a chunk, though they are up. */
 static uint64_t link_barred(const struct link *link) {
   uint64_t barred = link->full | link->resting;
-  bool is_measuring = link->meter.step != METER_IDLE;
-  uint64_t measured = is_measuring ? lane_bit(link->meter.lane) : 0;
+  uint64_t measured = meter_lanes(link->config.meter, link);
   return link->failover.up != measured ? barred | measured : barred;
+}
+
+/* The first good lane of each path, while bulk traffic is faster over few lanes than over all: a
+ * flow is no limit then, and each costs processors and caches. */
+static uint64_t link_width(const struct link *link, uint64_t barred) {
+  uint64_t paths = 0, width = 0;
+  if (!link_is_narrow(link)) {
+    return UINT64_MAX;
+  }
+  for (uint64_t lanes = link->failover.up & ~(barred & ~link->full) & ~link->stripe.slow;
+       lanes != 0; lanes &= lanes - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
+    uint64_t path = lane_bit(link->config.paths > 1 ? lane % link->config.paths : 0);
+    width |= (paths & path) != 0 ? 0 : lane_bit(lane);
+    paths |= path;
+  }
+  return width != 0 ? width : UINT64_MAX;
 }
 
 /* A control frame that any lane may carry is waiting. */
@@ -45,7 +61,8 @@ int link_pick_lane(const struct link *link, uint64_t writable) {
   }
   const struct outgoing *message = outgoing_cutting(&link->outgoing);
   bool is_repeat = link->requeue.count > 0 || message == NULL;
-  return stripe_pick(&link->stripe, candidates & ~link_barred(link),
+  uint64_t barred = link_barred(link);
+  return stripe_pick(&link->stripe, candidates & ~barred & link_width(link, barred),
                      is_repeat ? UINT64_MAX : message->bytes - message->cut);
 }
 
@@ -91,7 +108,7 @@ static bool link_next_control(struct link *link, unsigned lane, struct wire_head
     link->ping &= ~lane_bit(lane);
     header->type = WIRE_PING;
     header->message = ++link->pings_sent;
-    header->length = meter_ask(&link->meter, lane, header->message, now_ns);
+    header->length = meter_ask(link->config.meter, link, lane, header->message, now_ns);
     if (header->length > 0 && link->config.wants_checksums) {
       header->flags = WIRE_HAS_CRC;
       header->payload_crc = hash_crc32c(0, padding, header->length);

@@ -69,7 +69,6 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   void *targets = config->target_keys > 0 ? bytes + layout.targets : NULL;
   if (config->role == LINK_SENDER) {
     link->told_targets = targets;
-    link->taken.eager_bytes = config->eager_bytes;
     link->taken.eager_slots = config->eager_slots;
     requeue_init(&link->requeue, (struct chunk *)(void *)(bytes + layout.requeue),
                  config->lanes * LINK_JOURNAL);
@@ -88,4 +87,8 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
                   layout.eager_stride);
   }
   return link;
+}
+
+void link_end(struct link *link) {
+  meter_drop(link->config.meter, link, UINT64_MAX);
 }

@@ -110,11 +110,11 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   receiving->bytes_received += header->length;
   link->unacked |= lane_bit(lane);
   const struct incoming_ring *ring = &link->incoming;
-  uint64_t delay_ns =
-      receiving->arrival == ARRIVAL_PLACED ? CREDIT_PLACED_DELAY_NS : CREDIT_DELAY_NS;
+  bool is_direct = (link->direct & lane_bit(lane)) != 0;
+  uint64_t delay_ns = is_direct ? CREDIT_DIRECT_DELAY_NS : CREDIT_DELAY_NS;
   bool is_awaited = (header->flags & WIRE_IS_AWAITED) != 0;
   bool has_landed = incoming_has_landed(ring, header->message);
-  if (has_landed) {
+  if (has_landed && header->total > 0) {
     bool could_be_placed = link_lane_places(link, lane) && header->total > LINK_PLACE_BYTES;
     credit_landed(&link->given, is_awaited || could_be_placed);
   }

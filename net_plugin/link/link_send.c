@@ -7,6 +7,27 @@
 #include "net_plugin/link/link_state.h"
 #include "net_plugin/link/polled.h"
 
+/* Who posted a copy does not wait for its acknowledgement, which can come along with later ones. A
+ * larger message that a NIC may read where it is, and that has credit, is better off without. */
+static bool send_may_copy(const struct link *link, uint64_t bytes) {
+  return !link->told_targets || bytes <= LINK_COPY_BYTES ||
+         link->outgoing.posted >= link->taken.granted || link->message_ns >= LINK_FAR_NS;
+}
+
+/* Queue pairs have no cap of their own: it is their NIC that shares out its rate. */
+static void send_learn_flow(struct link *link) {
+  link->stripe.flow_ps_per_byte =
+      link->direct == 0 ? meter_flow_ps_per_byte(link->config.meter) : 0;
+  link->stripe.narrow_chunk_bytes = link_is_narrow(link) ? link->config.narrow_chunk_bytes : 0;
+}
+
+/* A direct lane takes a message in one piece up to STRIPE_PLACED_LEAST_BYTES, and is no slower than
+ * its NIC: others are of use only beyond that, or where they lead through other NICs. */
+static bool send_is_worth_lanes(const struct link *link, uint64_t bytes) {
+  bool is_alone = link->direct != 0 && link->config.paths <= 1;
+  return is_alone ? bytes > STRIPE_PLACED_LEAST_BYTES : bytes >= LINK_GROW_BYTES;
+}
+
 int link_send_posted(struct link *link, const void *data, size_t bytes, const void *memory,
                      uint64_t now_ns) {
   assert(link->config.role == LINK_SENDER && !link->is_detached);
@@ -22,10 +43,8 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
   }
   bool is_first = link->outgoing.retired == link->outgoing.posted;
   stripe_time(&link->stripe, now_ns);
-  /* A larger message that has credit needs no copy: its acknowledgement will come soon. */
-  bool may_copy = bytes <= LINK_COPY_BYTES || link->outgoing.posted >= link->taken.granted ||
-                  link->message_ns >= LINK_FAR_NS;
-  int result = outgoing_post(&link->outgoing, data, bytes, may_copy);
+  send_learn_flow(link);
+  int result = outgoing_post(&link->outgoing, data, bytes, send_may_copy(link, bytes));
   if (result != 0) {
     return result;
   }
@@ -36,9 +55,9 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
   message->posted_ns = now_ns;
   message->memory = message->is_copied ? NULL : memory;
   message->polled = polled_form(message->data, bytes);
-  if (bytes >= LINK_GROW_BYTES && !link->failover.is_grown) {
+  if (!link->failover.is_grown && send_is_worth_lanes(link, bytes)) {
     failover_grow(&link->failover);
-  } else if (bytes >= LINK_GROW_BYTES && is_first && meter_is_wanted(&link->meter, now_ns)) {
+  } else if (bytes >= LINK_GROW_BYTES && meter_is_wanted(link->config.meter, now_ns)) {
     send_may_meter(link, stripe_most_rested(&link->stripe), now_ns);
   }
   send_look_ahead(link);
@@ -48,28 +67,41 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
 void send_may_meter(struct link *link, unsigned lane, uint64_t now_ns) {
   bool has_others = (link->failover.up & ~lane_bit(lane)) != 0;
   bool is_free = (link->failover.up & ~(link->direct | link->resting) & lane_bit(lane)) != 0;
-  if (link->config.measures_flows && has_others && is_free &&
-      journal_count(&link->lanes[lane].journal) == 0 && meter_is_wanted(&link->meter, now_ns)) {
-    meter_start(&link->meter, lane);
+  bool is_idle = journal_count(&link->lanes[lane].journal) == 0;
+  if (has_others && is_free && is_idle && meter_is_wanted(link->config.meter, now_ns)) {
+    meter_start(link->config.meter, link, lane);
     link->ping |= lane_bit(lane);
   }
 }
 
 void send_pong_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
-  if (meter_answered(&link->meter, lane, link->lanes[lane].header.message, now_ns)) {
+  if (meter_answered(link->config.meter, link, lane, link->lanes[lane].header.message, now_ns)) {
     link->ping |= lane_bit(lane);
   }
-  link->stripe.flow_ps_per_byte = link->meter.ps_per_byte;
+}
+
+/* What is polled must not show before it is known to be right, nor in another order. */
+static bool send_may_place(const struct link *link, const struct outgoing *message) {
+  return message->polled == POLLED_NOT ||
+         (message->polled == POLLED_WORDS && !link->config.wants_checksums);
+}
+
+/* What was begun before a lane that places came up goes on as it began. */
+bool send_is_eager(const struct link *link, const struct outgoing *message) {
+  bool waits_for_target = link_placing_lanes(link) != 0 && message->cut == 0 &&
+                          message->bytes > LINK_PLACE_BYTES && send_may_place(link, message);
+  return message->bytes <= link->config.eager_bytes && !waits_for_target;
 }
 
 void send_look_ahead(struct link *link) {
   const struct outgoing_ring *ring = &link->outgoing;
   const struct outgoing *message = outgoing_cutting(ring);
-  bool is_allowed = message != NULL && credit_allows(&link->taken, ring->cutting, message->bytes);
+  bool is_eager = message != NULL && send_is_eager(link, message);
+  bool is_allowed = message != NULL && credit_allows(&link->taken, ring->cutting, is_eager);
   link->has_chunk = is_allowed || link->requeue.count > 0;
   link->is_request_due &= message != NULL && !is_allowed;
   if (message != NULL && !is_allowed &&
-      credit_must_request(&link->taken, ring->cutting, message->bytes)) {
+      credit_must_request(&link->taken, ring->cutting, is_eager)) {
     link->is_request_due = true;
     link->stalls++;
   }
@@ -79,12 +111,6 @@ void send_look_ahead(struct link *link) {
       link->farewell = FAREWELL_DUE;
     }
   }
-}
-
-/* What is polled must not show before it is known to be right, nor in another order. */
-static bool send_may_place(const struct link *link, const struct outgoing *message) {
-  return message->polled == POLLED_NOT ||
-         (message->polled == POLLED_WORDS && !link->config.wants_checksums);
 }
 
 /* Where a direct lane may write the chunk; NULL: nowhere. */
@@ -199,6 +225,9 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
     send_note_message(link, arrived_ns);
   }
   acked->bytes_acked += bytes;
+  if (link->config.width && link->direct == 0) {
+    trial_moved(link->config.width, bytes, arrived_ns);
+  }
   link->full &= ~lane_bit(lane);
   /* The load of an epoch that is over was forgotten when it ended. */
   bool is_current = acked->sent_epoch == link->failover.lanes[lane].epoch;
@@ -280,10 +309,8 @@ void send_lane_dropped(struct link *link, unsigned lane) {
   if (journal_count(&dropped->journal) > 0) {
     failover_unsettle(&link->failover, lane);
   }
-  /* A REQUEST may have been lost with the lane. */
-  const struct outgoing *message = outgoing_cutting(&link->outgoing);
-  link->is_request_due |= message != NULL && link->outgoing.cutting < link->taken.requested &&
-                          !credit_allows(&link->taken, link->outgoing.cutting, message->bytes);
+  credit_forget_request(&link->taken);
+  send_look_ahead(link);
 }
 
 int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns) {

@@ -13,6 +13,7 @@
 #ifndef NET_PLUGIN_LINK_LINK_STATE_H
 #define NET_PLUGIN_LINK_LINK_STATE_H
 
+#include "common/trial.h"
 #include "net_plugin/link/credit.h"
 #include "net_plugin/link/failover.h"
 #include "net_plugin/link/journal.h"
@@ -101,7 +102,6 @@ struct link {
   uint64_t full;    /* lanes whose journal is full */
   uint64_t resting; /* the lane that gets no chunks because it is to be dialled anew */
   struct spread spread;
-  struct meter meter;
   bool has_chunk; /* a chunk may be sent, see send_look_ahead */
   bool is_request_due;
   struct credit_taken taken;
@@ -141,9 +141,18 @@ static inline bool link_is_lane_up(const struct link *link, unsigned lane) {
   return lane < link->config.lanes && (link->failover.up & lane_bit(lane)) != 0;
 }
 
-/* A direct lane of a link that tells targets: messages with one can be placed through it. */
+/* Direct lanes of a link that tells targets: messages with one can be placed through them. */
+static inline uint64_t link_placing_lanes(const struct link *link) {
+  return link->config.target_keys > 0 ? link->direct : 0;
+}
+
 static inline bool link_lane_places(const struct link *link, unsigned lane) {
-  return link->config.target_keys > 0 && (link->direct & lane_bit(lane)) != 0;
+  return (link_placing_lanes(link) & lane_bit(lane)) != 0;
+}
+
+/* Queue pairs are few, and not slower for being many. */
+static inline bool link_is_narrow(const struct link *link) {
+  return link->config.width && link->config.width->way == TRIAL_OTHER && link->direct == 0;
 }
 
 /* ---- link.c ---- */
@@ -171,8 +180,10 @@ void link_watch(struct link *link, uint64_t now_ns);
 
 /* ---- link_send.c ---- */
 
-/* What can be sent next, and must credit be asked for? After every change of messages, credit or
- * requeue. */
+/* May the message go without a grant, while there are eager slots? */
+bool send_is_eager(const struct link *link, const struct outgoing *message);
+/* What can be sent next, and must credit be asked for? After every change of messages, credit,
+ * direct lanes or requeue. */
 void send_look_ahead(struct link *link);
 /* Begins to measure a lane, if one is wanted and it is not the only one. */
 void send_may_meter(struct link *link, unsigned lane, uint64_t now_ns);

@@ -89,7 +89,7 @@ static struct watch link_find_stalled(const struct link *link, uint64_t up, uint
     }
     uint64_t start_ns = liveness_start_ns(liveness, lane, has_bytes, is_alone);
     bool is_known = load->ps_per_byte > 0 || (!has_bytes && link->config.role == LINK_SENDER);
-    is_known &= !meter_has(&link->meter, lane); /* padding is on the way */
+    is_known &= !meter_has(link->config.meter, link, lane); /* padding is on the way */
     uint64_t limit_ns =
         liveness_limit_ns(liveness, load->outstanding_bytes, load->ps_per_byte, is_known, is_alone);
     found.is_busy = true;

@@ -3,20 +3,25 @@
 #include "net_plugin/link/meter.h"
 
 bool meter_is_wanted(const struct meter *meter, uint64_t now_ns) {
+  if (!meter) {
+    return false;
+  }
   bool may_be_better = meter->ps_per_byte == 0 || meter->ps_per_byte > METER_FAST_PS_PER_BYTE;
   return meter->step == METER_IDLE && may_be_better && meter->rounds < METER_ROUNDS &&
          now_ns >= meter->next_ns;
 }
 
-void meter_start(struct meter *meter, unsigned lane) {
+void meter_start(struct meter *meter, const void *link, unsigned lane) {
   meter->step = METER_ASKING;
+  meter->link = link;
   meter->lane = lane;
   meter->is_due = true;
   meter->frames = 0;
 }
 
-uint32_t meter_ask(struct meter *meter, unsigned lane, uint64_t token, uint64_t now_ns) {
-  if (!meter_has(meter, lane) || !meter->is_due) {
+uint32_t meter_ask(struct meter *meter, const void *link, unsigned lane, uint64_t token,
+                   uint64_t now_ns) {
+  if (!meter_has(meter, link, lane) || !meter->is_due) {
     return 0;
   }
   meter->is_due = false;
@@ -43,9 +48,10 @@ static void meter_time(struct meter *meter, uint64_t elapsed_ns) {
   meter->frames++;
 }
 
-bool meter_answered(struct meter *meter, unsigned lane, uint64_t token, uint64_t now_ns) {
+bool meter_answered(struct meter *meter, const void *link, unsigned lane, uint64_t token,
+                    uint64_t now_ns) {
   /* A later token answers the earlier ones of its lane as well. */
-  if (!meter_has(meter, lane) || meter->is_due || token < meter->token) {
+  if (!meter_has(meter, link, lane) || meter->is_due || token < meter->token) {
     return false;
   }
   uint64_t elapsed_ns = now_ns > meter->sent_ns ? now_ns - meter->sent_ns : 0;
@@ -69,8 +75,8 @@ bool meter_answered(struct meter *meter, unsigned lane, uint64_t token, uint64_t
   return true;
 }
 
-void meter_drop(struct meter *meter, unsigned lane) {
-  if (meter_has(meter, lane)) {
+void meter_drop(struct meter *meter, const void *link, uint64_t lanes) {
+  if ((meter_lanes(meter, link) & lanes) != 0) {
     meter->step = METER_IDLE;
   }
 }

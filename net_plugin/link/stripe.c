@@ -179,18 +179,6 @@ int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left)
   return before >= 0 ? before : after;
 }
 
-/* Smaller chunks cost more than they bring, unless flows are slow: then as many as there are lanes
- * do not. */
-static uint64_t stripe_least_bytes(const struct stripe *stripe, uint64_t share) {
-  if (stripe->flow_ps_per_byte == 0) {
-    return STRIPE_MIN_CHUNK_BYTES;
-  }
-  uint64_t quick = STRIPE_QUICK_PS / stripe->flow_ps_per_byte;
-  uint64_t least = (quick > share ? quick : share) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
-  least = least > STRIPE_LEAST_CHUNK_BYTES ? least : STRIPE_LEAST_CHUNK_BYTES;
-  return least < STRIPE_MIN_CHUNK_BYTES ? least : STRIPE_MIN_CHUNK_BYTES;
-}
-
 /* The rate by which messages are cut. */
 static uint64_t stripe_cut_ps_per_byte(const struct stripe *stripe, unsigned lane) {
   return stripe_is_fast(stripe) ? stripe->flow_ps_per_byte : stripe_ps_per_byte(stripe, lane);
@@ -213,8 +201,7 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
   if (wanted < quick) {
     wanted = quick;
   }
-  uint64_t least = stripe_least_bytes(stripe, total / lanes);
-  wanted = wanted > least ? wanted : least;
+  wanted = wanted > STRIPE_MIN_CHUNK_BYTES ? wanted : STRIPE_MIN_CHUNK_BYTES;
   if (wanted > stripe->chunk_bytes) {
     wanted = stripe->chunk_bytes;
   }
@@ -230,22 +217,24 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
 uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t total,
                             uint64_t left) {
   assert(left <= total);
-  if (left <= stripe->chunk_bytes &&
-      left * stripe_cut_ps_per_byte(stripe, lane) <= STRIPE_WARM_PS) {
+  bool is_narrow = stripe->narrow_chunk_bytes != 0;
+  uint32_t most = is_narrow ? stripe->narrow_chunk_bytes : stripe->chunk_bytes;
+  if (left <= most &&
+      (is_narrow || left * stripe_cut_ps_per_byte(stripe, lane) <= STRIPE_WARM_PS)) {
     return (uint32_t)left;
   }
-  uint32_t wanted = stripe_wanted_bytes(stripe, lane, total);
+  uint32_t wanted = is_narrow ? most : stripe_wanted_bytes(stripe, lane, total);
   if (left <= wanted) {
     return (uint32_t)left;
   }
   if (left - wanted >= wanted / 2) {
     return wanted;
   }
-  if (left <= stripe->chunk_bytes) {
+  if (left <= most) {
     return (uint32_t)left;
   }
   uint64_t half = (left / 2 + STRIPE_GRAIN_BYTES - 1) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
-  return half < stripe->chunk_bytes ? (uint32_t)half : stripe->chunk_bytes;
+  return half < most ? (uint32_t)half : most;
 }
 
 uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_t total) {

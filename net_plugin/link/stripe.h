@@ -11,9 +11,9 @@
  * gains nothing.
  *
  * Rest. A cloud that caps flows lets the first packets of a flow pass at once and makes those pay
- * that come after: what was acknowledged still occupies the flow. Where the rate of a flow by
- * itself is known (meter.h), each byte keeps its lane busy for that long, acknowledged or not, and
- * what is left of a message, up to STRIPE_MEDIUM_BYTES, goes to the next lane if this one is busy
+ * that come after: what was acknowledged still occupies the flow. Where a flow's rate by itself is
+ * told (meter.h), each byte keeps its lane busy for that long, acknowledged or not, and what is
+ * left of a message, up to STRIPE_MEDIUM_BYTES, goes to the next lane if this one is busy
  * for more than STRIPE_STAY_NS. In turn, so that the receiver can guess where to look. Where a flow
  * is fast by itself (METER_FAST_PS_PER_BYTE), messages of that size stay on one lane and are not
  * cut.
@@ -25,13 +25,11 @@
  * yet gets no more than STRIPE_UNKNOWN_BYTES before its first acknowledgement, if there are others.
  *
  * Chunks: a large message is cut so that each lane gets about two of them, or such that the lane
- * drains in STRIPE_QUICK_PS, within STRIPE_MIN_CHUNK_BYTES and the configured chunk_bytes. Where a
- * flow by itself is slow, a message that is too short for that gets one chunk for each lane, not
- * below STRIPE_LEAST_CHUNK_BYTES. A slow lane gets proportionally smaller ones (not below
- * STRIPE_SLOW_CHUNK_BYTES), so that its last chunk does not hold up the message. What would remain
- * as a tail of less than half a chunk is added to the last chunk, or split with it if that would
- * pass chunk_bytes. What is left of a message is not cut if one chunk can hold it and the lane
- * drains it within STRIPE_WARM_PS. */
+ * drains in STRIPE_QUICK_PS, within STRIPE_MIN_CHUNK_BYTES and the configured chunk_bytes. A slow
+ * lane gets proportionally smaller ones (not below STRIPE_SLOW_CHUNK_BYTES), so that its last chunk
+ * does not hold up the message. What would remain as a tail of less than half a chunk is added to
+ * the last chunk, or split with it if that would pass chunk_bytes. What is left of a message is not
+ * cut if one chunk can hold it and the lane drains it within STRIPE_WARM_PS. */
 #ifndef NET_PLUGIN_LINK_STRIPE_H
 #define NET_PLUGIN_LINK_STRIPE_H
 
@@ -44,7 +42,6 @@
  * over two lanes, since its end says that its beginning has come (see bytes_copy_upwards). */
 #define STRIPE_GRAIN_BYTES 4096u
 #define STRIPE_MIN_CHUNK_BYTES (32u << 10)
-#define STRIPE_LEAST_CHUNK_BYTES (8u << 10)
 #define STRIPE_SLOW_CHUNK_BYTES (8u << 10)
 #define STRIPE_WARM_BYTES (16u << 10)
 #define STRIPE_MEDIUM_BYTES (128u << 10) /* up to here it matters how fast a flow is by itself */
@@ -78,11 +75,13 @@ struct stripe {
   unsigned lanes_up;
   uint32_t typical_ps_per_byte; /* of the lanes that are up and known; 0: none */
   uint64_t up;
-  uint64_t slow;             /* lanes that are up and slow, as above */
-  uint64_t unknown;          /* lanes that are up and have not shown a rate */
-  uint64_t aged_ns;          /* when estimates were aged last */
-  uint64_t now_ns;           /* the latest time it was told */
-  uint32_t flow_ps_per_byte; /* of one flow by itself; 0: not known. The link fills it in */
+  uint64_t slow;               /* lanes that are up and slow, as above */
+  uint64_t unknown;            /* lanes that are up and have not shown a rate */
+  uint64_t aged_ns;            /* when estimates were aged last */
+  uint64_t now_ns;             /* the latest time it was told */
+  uint32_t narrow_chunk_bytes; /* not 0: few lanes are used, with chunks of this size, where the
+                                * message has so much. The link fills it in */
+  uint32_t flow_ps_per_byte;   /* of one flow by itself; 0: not told. The link fills it in */
   struct stripe_load loads[WIRE_MAX_LANES];
 };
 

@@ -113,7 +113,9 @@ static int make_connection(struct attempt *attempt, const struct reply *reply) {
               .stopped_timeout_ns = attempt->settings.stopped_timeout_ns,
               .paths = attempt->route.paths.home_count,
               .redials_slow_lanes = attempt->settings.redials_slow_lanes,
-              .measures_flows = true,
+              .meter = engine_meter(attempt->engine),
+              .width = attempt->settings.may_narrow ? engine_width(attempt->engine) : NULL,
+              .narrow_chunk_bytes = attempt->settings.narrow_chunk_bytes,
               .seed = clock_now_ns() },
   };
   peering_name(config.peer, reply->host, &attempt->route.remote.addresses[0], reply->nic);

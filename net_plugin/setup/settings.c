@@ -27,6 +27,8 @@ void settings_get(unsigned nics, struct settings *settings) {
     lanes = (from_profile.flows ? from_profile.flows : SETTINGS_LANES_PER_NIC) * nics;
   }
   settings->lanes = lanes < nics ? nics : lanes > WIRE_MAX_LANES ? WIRE_MAX_LANES : lanes;
+  settings->may_narrow = !param_is_set(PARAM_FLOWS);
+  settings->narrow_chunk_bytes = param_is_set(PARAM_CHUNK_BYTES) ? 0 : SETTINGS_NARROW_CHUNK_BYTES;
   settings->chunk_bytes = (uint32_t)param_size(PARAM_CHUNK_BYTES);
   if (!param_is_set(PARAM_CHUNK_BYTES) && from_profile.chunk_bytes) {
     settings->chunk_bytes = from_profile.chunk_bytes;

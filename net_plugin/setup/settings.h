@@ -18,10 +18,13 @@ struct profile;
  * the way: each holds a queue of its own. */
 #define SETTINGS_LANES_PER_NIC 8
 #define SETTINGS_EAGER_SLOTS 32
+#define SETTINGS_NARROW_CHUNK_BYTES (512u << 10)
 
 struct settings {
   unsigned lanes;
   uint32_t chunk_bytes, eager_bytes;
+  uint32_t narrow_chunk_bytes; /* as link_config's */
+  bool may_narrow;             /* the user did not say how many flows */
   uint16_t eager_slots;
   uint64_t link_timeout_ns, stopped_timeout_ns, connect_timeout_ns;
   bool redials_slow_lanes, wants_checksums;

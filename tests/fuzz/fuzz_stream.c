@@ -113,6 +113,9 @@ static void write_frames(bool is_read) {
       end_lane();
     }
   }
+  if (lane && lane->can_write && lane->ops->resume(lane, now_ns) != 0) {
+    end_lane();
+  }
   while (is_read && lane && recv(peer_fd, sink, sizeof sink, 0) > 0) {
     if (lane->ops->resume(lane, now_ns) != 0) {
       end_lane();

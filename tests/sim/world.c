@@ -78,7 +78,9 @@ static void draw_config(struct world *world) {
     .seed = world_random(world),
     .wants_checksums = world_chance(world, 30),
     .redials_slow_lanes = world_chance(world, 50),
-    .measures_flows = world_chance(world, 50),
+    .meter = world_chance(world, 50) ? &world->meter : NULL,
+    .width = world_chance(world, 30) ? &world->width : NULL,
+    .narrow_chunk_bytes = world_chance(world, 50) ? 1u << 19 : 0,
   };
   if (world_chance(world, 40)) {
     world->direct_percent = (unsigned)world_between(world, 20, 100);
@@ -89,6 +91,8 @@ static void draw_config(struct world *world) {
   }
   world->config[SENDER] = config;
   config.role = LINK_RECEIVER;
+  config.meter = NULL;
+  config.width = NULL;
   world->config[RECEIVER] = config;
 }
 
@@ -274,6 +278,9 @@ void world_run(struct world *world) {
   while (!world->ends[SENDER].is_gone || !world->ends[RECEIVER].is_gone) {
     world->steps++;
     faults_run(world);
+    if (world_chance(world, 1)) {
+      world->width.way = world->width.way == TRIAL_USUAL ? TRIAL_OTHER : TRIAL_USUAL;
+    }
     dials_run(world);
     owner_run(world, world->steps % 2 == 0 ? SENDER : RECEIVER);
     owner_run(world, world->steps % 2 == 0 ? RECEIVER : SENDER);

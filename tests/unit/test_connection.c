@@ -63,6 +63,56 @@ static void connections_do_not_mix(void **state) {
   pair_close(a);
 }
 
+static void exchange_small(uint64_t count) {
+  static const size_t tiny[] = { 8 }, small[] = { 4096, 3000, 1 },
+                      mixed[] = { 100, 16384, 0, 99999 };
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, tiny, 1, count, NULL);
+  pair_exchange(pair, small, 3, count, NULL);
+  pair_exchange(pair, mixed, 4, count / 5, NULL);
+  pair_close(pair);
+}
+
+/* Small messages in a row go out together. */
+static void small_messages_arrive_together(void **state) {
+  (void)state;
+  exchange_small(5000);
+}
+
+/* What a small socket buffer does not take of them follows. TCP waits some 10 ms each time until so
+ * little room is worth a packet. */
+static void small_messages_overflow_small_buffers(void **state) {
+  (void)state;
+  exchange_small(500);
+}
+
+/* A post is held only while NCCL brings more of them: not when it has tested twice. */
+static void a_held_post_is_sent(void **state) {
+  (void)state;
+  struct pair pair = pair_make(AF_INET);
+  static uint8_t from[2][8], to[2][8];
+  size_t bytes;
+  for (int round = 0; round < 200; round++) {
+    struct request *sent[2], *received[2];
+    for (int i = 0; i < 2; i++) {
+      assert_int_equal(transfer_irecv(pair.receiver, to[i], 8, NULL, NULL, NULL, &received[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+      assert_int_equal(transfer_isend(pair.sender, from[i], 8, NULL, NULL, NULL, &sent[i]), 0);
+    }
+    uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+    int done = 0;
+    while (done < 4) {
+      bool is_done;
+      struct request *oldest = done < 2 ? sent[done] : received[done - 2];
+      assert_int_equal(transfer_test(oldest, &is_done, &bytes), 0);
+      done += is_done;
+      assert_true(clock_now_ns() < until_ns);
+    }
+  }
+  pair_close(pair);
+}
+
 /* What was sent and completed must arrive even if the sender leaves at once. */
 static void eager_data_survives_a_close(void **state) {
   (void)state;
@@ -275,6 +325,14 @@ static int use_progress(void **state, const char *how, const char *threads) {
   return 0;
 }
 
+/* Of sockets that take a few small messages at most. */
+static int use_small_buffers(void **state) {
+  (void)state;
+  param_load((char *[]){ "STRATUS_SOCKET_BUFFER_BYTES=8K", NULL });
+  log_set_sink(remember_warning);
+  return 0;
+}
+
 static int use_thread(void **state) {
   return use_progress(state, "thread", "0");
 }
@@ -309,6 +367,11 @@ int main(void) {
     cmocka_unit_test_setup_teardown(connections_do_not_mix, use_thread, stop),
     cmocka_unit_test_setup_teardown(connections_do_not_mix, use_two_threads, stop),
     cmocka_unit_test_setup_teardown(connections_do_not_mix, use_four_engines, stop),
+    cmocka_unit_test_setup_teardown(small_messages_arrive_together, use_auto, stop),
+    cmocka_unit_test_setup_teardown(small_messages_arrive_together, use_thread, stop),
+    cmocka_unit_test_setup_teardown(small_messages_overflow_small_buffers, use_small_buffers, stop),
+    cmocka_unit_test_setup_teardown(a_held_post_is_sent, use_auto, stop),
+    cmocka_unit_test_setup_teardown(a_held_post_is_sent, use_thread, stop),
     cmocka_unit_test_setup_teardown(eager_data_survives_a_close, use_auto, stop),
     cmocka_unit_test_setup_teardown(eager_data_survives_a_close, use_four_engines, stop),
     cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_auto, stop),

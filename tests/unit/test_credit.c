@@ -6,23 +6,31 @@
 
 static void grants_and_eager_slots(void **state) {
   (void)state;
-  struct credit_taken taken = { .granted = 5, .eager_slots = 3, .eager_bytes = 64 };
-  assert_true(credit_allows(&taken, 4, 1 << 20));
-  assert_false(credit_allows(&taken, 5, 65));
-  assert_true(credit_allows(&taken, 5, 64));
-  assert_true(credit_allows(&taken, 7, 0));
-  assert_false(credit_allows(&taken, 8, 0));
+  struct credit_taken taken = { .granted = 5, .eager_slots = 3 };
+  assert_true(credit_allows(&taken, 4, false));
+  assert_false(credit_allows(&taken, 5, false));
+  assert_true(credit_allows(&taken, 5, true));
+  assert_true(credit_allows(&taken, 7, true));
+  assert_false(credit_allows(&taken, 8, true));
 }
 
 static void one_request_per_message(void **state) {
   (void)state;
-  struct credit_taken taken = { .granted = 5, .eager_slots = 3, .eager_bytes = 64 };
-  assert_true(credit_must_request(&taken, 5, 65));
-  assert_false(credit_must_request(&taken, 5, 65));
-  assert_true(credit_must_request(&taken, 6, 65));
-  assert_false(credit_must_request(&taken, 8, 64)); /* the receiver tells by itself */
+  struct credit_taken taken = { .granted = 5, .eager_slots = 3 };
+  assert_true(credit_must_request(&taken, 5, false));
+  assert_false(credit_must_request(&taken, 5, false));
+  assert_true(credit_must_request(&taken, 6, false));
+  assert_false(credit_must_request(&taken, 8, true)); /* the receiver tells by itself */
   taken.eager_slots = 0;
-  assert_true(credit_must_request(&taken, 8, 64)); /* it does not, without slots */
+  assert_true(credit_must_request(&taken, 8, true)); /* it does not, without slots */
+}
+
+static void a_request_that_may_be_lost_is_repeated(void **state) {
+  (void)state;
+  struct credit_taken taken = { .granted = 5, .eager_slots = 3 };
+  assert_true(credit_must_request(&taken, 5, false));
+  credit_forget_request(&taken);
+  assert_true(credit_must_request(&taken, 5, false));
 }
 
 static void small_messages_are_told_in_batches(void **state) {
@@ -116,6 +124,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(grants_and_eager_slots),
     cmocka_unit_test(one_request_per_message),
+    cmocka_unit_test(a_request_that_may_be_lost_is_repeated),
     cmocka_unit_test(small_messages_are_told_in_batches),
     cmocka_unit_test(whoever_asks_is_told),
     cmocka_unit_test(bulk_is_told_before_it_runs_out),

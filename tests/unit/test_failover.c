@@ -215,6 +215,15 @@ static void time_in_which_we_did_not_run_is_no_time_without_lanes(void **state) 
   assert_true(failover_next_deadline_ns(&failover) == 62 * SECOND + SECOND / 2);
 }
 
+static void what_is_lost_after_a_gap_gets_no_more_time_for_it(void **state) {
+  (void)state;
+  begin(LINK_RECEIVER, 1);
+  assert_true(failover_come_up(&failover, 0, 1, SECOND));
+  assert_true(failover_lose(&failover, 0, 1, FAILOVER_BROKEN, 6 * SECOND));
+  failover_resumed(&failover, 4 * SECOND, 6 * SECOND);
+  assert_true(failover_next_deadline_ns(&failover) == 11 * SECOND);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(lanes_open_when_they_are_wanted),
@@ -229,6 +238,7 @@ int main(void) {
     cmocka_unit_test(a_lane_that_stands_still_again_waits_longer),
     cmocka_unit_test(without_any_lane_nobody_waits_long),
     cmocka_unit_test(time_in_which_we_did_not_run_is_no_time_without_lanes),
+    cmocka_unit_test(what_is_lost_after_a_gap_gets_no_more_time_for_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

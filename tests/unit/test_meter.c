@@ -14,19 +14,20 @@
 #define LATENCY_NS (40 * US)
 
 static struct meter meter;
+static const int here, elsewhere; /* stand for links */
 static uint64_t now_ns, token;
 
 /* One PING and its PONG. false: it was the round's last. */
 static bool exchange(uint64_t ps_per_byte, uint32_t *bytes) {
-  *bytes = meter_ask(&meter, LANE, ++token, now_ns);
+  *bytes = meter_ask(&meter, &here, LANE, ++token, now_ns);
   now_ns += LATENCY_NS + *bytes * ps_per_byte / 1000;
-  return meter_answered(&meter, LANE, token, now_ns);
+  return meter_answered(&meter, &here, LANE, token, now_ns);
 }
 
 static unsigned round_of(uint64_t ps_per_byte) {
   unsigned count = 1;
   uint32_t bytes;
-  meter_start(&meter, LANE);
+  meter_start(&meter, &here, LANE);
   while (exchange(ps_per_byte, &bytes)) {
     count++;
   }
@@ -58,7 +59,7 @@ static void a_fast_flow_needs_few_bytes(void **state) {
 static void what_fills_the_flow_is_not_counted(void **state) {
   (void)state;
   uint32_t bytes;
-  meter_start(&meter, LANE);
+  meter_start(&meter, &here, LANE);
   assert_true(exchange(16000, &bytes));
   assert_int_equal(bytes, 0);
   assert_true(exchange(1, &bytes));
@@ -74,7 +75,7 @@ static void what_fills_the_flow_is_not_counted(void **state) {
 static void delays_are_forgotten(void **state) {
   (void)state;
   uint32_t bytes;
-  meter_start(&meter, LANE);
+  meter_start(&meter, &here, LANE);
   for (unsigned i = 0; i < 3; i++) {
     assert_true(exchange(90000, &bytes));
   }
@@ -95,23 +96,52 @@ static void delays_are_forgotten(void **state) {
 
 static void only_its_own_answer_counts(void **state) {
   (void)state;
-  meter_start(&meter, LANE);
-  assert_int_equal(meter_ask(&meter, LANE + 1, 7, now_ns), 0);
+  meter_start(&meter, &here, LANE);
+  assert_int_equal(meter_ask(&meter, &here, LANE + 1, 7, now_ns), 0);
   assert_true(meter.is_due);
-  assert_false(meter_answered(&meter, LANE, 7, now_ns)); /* nothing was asked */
-  meter_ask(&meter, LANE, 8, now_ns);
-  assert_false(meter_answered(&meter, LANE + 1, 8, now_ns));
-  assert_false(meter_answered(&meter, LANE, 7, now_ns));
-  assert_true(meter_answered(&meter, LANE, 9, now_ns)); /* came after it on this lane */
+  assert_false(meter_answered(&meter, &here, LANE, 7, now_ns)); /* nothing was asked */
+  meter_ask(&meter, &here, LANE, 8, now_ns);
+  assert_false(meter_answered(&meter, &here, LANE + 1, 8, now_ns));
+  assert_false(meter_answered(&meter, &here, LANE, 7, now_ns));
+  assert_true(meter_answered(&meter, &here, LANE, 9, now_ns)); /* came after it on this lane */
+}
+
+static void one_link_is_measured_at_a_time(void **state) {
+  (void)state;
+  meter_start(&meter, &here, LANE);
+  assert_false(meter_is_wanted(&meter, UINT64_MAX));
+  assert_int_equal(meter_lanes(&meter, &here), 1 << LANE);
+  assert_int_equal(meter_lanes(&meter, &elsewhere), 0);
+  assert_int_equal(meter_ask(&meter, &elsewhere, LANE, 8, now_ns), 0);
+  assert_true(meter.is_due);
+  meter_ask(&meter, &here, LANE, 8, now_ns);
+  assert_false(meter_answered(&meter, &elsewhere, LANE, 9, now_ns));
+  meter_drop(&meter, &elsewhere, UINT64_MAX);
+  assert_true(meter_has(&meter, &here, LANE));
+  meter_drop(&meter, &here, UINT64_MAX);
+  assert_true(meter_is_wanted(&meter, now_ns));
+}
+
+/* Slower than this is not told: see meter.h. */
+static void what_is_told_is_between_fast_and_slow(void **state) {
+  (void)state;
+  assert_int_equal(meter_flow_ps_per_byte(NULL), 0);
+  assert_false(meter_is_wanted(NULL, now_ns));
+  assert_int_equal(meter_flow_ps_per_byte(&meter), METER_SLOW_PS_PER_BYTE);
+  round_of(16000);
+  assert_int_equal(meter_flow_ps_per_byte(&meter), METER_SLOW_PS_PER_BYTE);
+  now_ns += METER_PAUSE_NS;
+  round_of(1500);
+  assert_in_range(meter_flow_ps_per_byte(&meter), 1450, 1550);
 }
 
 static void a_lost_lane_ends_the_round(void **state) {
   (void)state;
-  meter_start(&meter, LANE);
-  meter_drop(&meter, LANE + 1);
-  assert_true(meter_has(&meter, LANE));
-  meter_drop(&meter, LANE);
-  assert_false(meter_has(&meter, LANE));
+  meter_start(&meter, &here, LANE);
+  meter_drop(&meter, &here, 2ull << LANE);
+  assert_true(meter_has(&meter, &here, LANE));
+  meter_drop(&meter, &here, 1ull << LANE);
+  assert_false(meter_has(&meter, &here, LANE));
   assert_true(meter_is_wanted(&meter, now_ns));
 }
 
@@ -127,7 +157,7 @@ static void links_begin(bool measures) {
                                   .eager_bytes = 16u << 10,
                                   .eager_slots = 8,
                                   .timeout_ns = 10000000000,
-                                  .measures_flows = measures };
+                                  .meter = measures && role == LINK_SENDER ? &meter : NULL };
     links[role] = link_init(calloc(1, link_memory_bytes(&config)), &config, now_ns);
     link_lane_up(links[role], 0, 1, 0, now_ns);
   }
@@ -135,8 +165,10 @@ static void links_begin(bool measures) {
 
 static int links_end(void **state) {
   (void)state;
-  free(links[0]);
-  free(links[1]);
+  for (int role = 0; role < 2; role++) {
+    link_end(links[role]);
+    free(links[role]);
+  }
   return 0;
 }
 
@@ -186,7 +218,7 @@ static void a_new_lane_is_measured_before_it_is_used(void **state) {
     pings++;
   }
   assert_int_equal(pings, 2 + METER_FRAMES);
-  assert_in_range(sender->stripe.flow_ps_per_byte, 15800, 16200);
+  assert_in_range(meter.ps_per_byte, 15800, 16200);
 }
 
 static void a_lane_that_is_lost_meanwhile_counts_for_nothing(void **state) {
@@ -196,9 +228,17 @@ static void a_lane_that_is_lost_meanwhile_counts_for_nothing(void **state) {
   uint32_t length;
   assert_int_equal(hand_over(LINK_SENDER, &length), WIRE_PING);
   link_lane_lost(sender, 1, 1, now_ns);
-  assert_int_equal(sender->meter.step, METER_IDLE);
-  assert_int_equal(sender->stripe.flow_ps_per_byte, 0);
+  assert_int_equal(meter.step, METER_IDLE);
+  assert_int_equal(meter.ps_per_byte, 0);
   link_check(sender);
+}
+
+static void a_link_that_ends_leaves_the_meter_to_others(void **state) {
+  (void)state;
+  second_lane_begin(true);
+  assert_true(meter_has(&meter, links[LINK_SENDER], 1));
+  link_end(links[LINK_SENDER]);
+  assert_true(meter_is_wanted(&meter, now_ns));
 }
 
 static void who_does_not_want_it_sends_no_padding(void **state) {
@@ -223,10 +263,13 @@ int main(void) {
     cmocka_unit_test_setup(what_fills_the_flow_is_not_counted, begin),
     cmocka_unit_test_setup(delays_are_forgotten, begin),
     cmocka_unit_test_setup(only_its_own_answer_counts, begin),
+    cmocka_unit_test_setup(one_link_is_measured_at_a_time, begin),
+    cmocka_unit_test_setup(what_is_told_is_between_fast_and_slow, begin),
     cmocka_unit_test_setup(a_lost_lane_ends_the_round, begin),
     cmocka_unit_test_setup_teardown(a_new_lane_is_measured_before_it_is_used, begin, links_end),
     cmocka_unit_test_setup_teardown(a_lane_that_is_lost_meanwhile_counts_for_nothing, begin,
                                     links_end),
+    cmocka_unit_test_setup_teardown(a_link_that_ends_leaves_the_meter_to_others, begin, links_end),
     cmocka_unit_test_setup_teardown(who_does_not_want_it_sends_no_padding, begin, links_end),
     cmocka_unit_test_setup_teardown(a_receiver_may_not_send_padding, begin, links_end),
   };

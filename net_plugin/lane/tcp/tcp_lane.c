@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See tcp_lane.h. Writing: header and payload in one sendmsg; what the kernel does not take stays
- * as the lane's unwritten rest. Reading: a payload goes straight to where the link wants it, and
+ * as the lane's unwritten rest. Small frames are gathered, and go out together when the owner has
+ * no more of them. Reading: a payload goes straight to where the link wants it, and
  * the same recvmsg fetches what follows into a small buffer, so that a bulk chunk costs one copy
  * and a small message one system call. All progress of the parser is in the struct: bytes may
  * arrive in any portions. */
@@ -19,15 +20,23 @@
 
 /* Holds several small messages; of a bulk chunk at most this much is copied twice. */
 #define READ_BUFFER_BYTES 8192
-#define SMALL_BYTES 1024
+/* A frame of up to so many bytes is copied behind the others: the kernel takes one piece faster
+ * than two, and several in one call at far less than the cost of as many calls. Larger ones are
+ * worth the copy only where there are others to go with them. */
+#define SMALL_BYTES 4096
+#define FOLLOWED_BYTES (16u << 10)
+#define GATHER_BYTES (72u << 10)
 #define LARGE_BYTES (16u << 10)
 
 struct tcp_lane {
   struct lane lane;
   bool is_closing, is_closed;
 
-  struct link_frame frame; /* being written */
-  size_t written;          /* of its header and payload */
+  uint8_t *gathered;                   /* GATHER_BYTES; NULL: there was no small frame yet */
+  size_t gathered_start, gathered_end; /* of small frames, not written yet */
+  bool has_frame;                      /* behind these: */
+  struct link_frame frame;             /* being written */
+  size_t written;                      /* of its header and payload */
 
   struct tcp_arriving arriving;
   size_t start, end; /* unread bytes of the buffer */
@@ -41,15 +50,22 @@ static struct tcp_lane *tcp_lane(struct lane *lane) {
 
 /* ---- writing ---- */
 
-/* What is left of the frame, in one system call. */
+/* What is left, in one system call. */
 static ssize_t send_rest(struct tcp_lane *tcp) {
   struct link_frame *frame = &tcp->frame;
-  struct iovec parts[2];
+  struct iovec parts[3];
   struct msghdr message = { .msg_iov = parts };
+  size_t gathered = tcp->gathered_end - tcp->gathered_start;
+  if (gathered && !tcp->has_frame) {
+    return send(tcp->lane.fd, tcp->gathered + tcp->gathered_start, gathered,
+                MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  if (gathered) {
+    parts[message.msg_iovlen++] = (struct iovec){ tcp->gathered + tcp->gathered_start, gathered };
+  }
   if (tcp->written < WIRE_HEADER_BYTES) {
-    parts[0].iov_base = frame->header + tcp->written;
-    parts[0].iov_len = WIRE_HEADER_BYTES - tcp->written;
-    message.msg_iovlen = 1;
+    parts[message.msg_iovlen].iov_base = frame->header + tcp->written;
+    parts[message.msg_iovlen++].iov_len = WIRE_HEADER_BYTES - tcp->written;
   }
   size_t sent = tcp->written > WIRE_HEADER_BYTES ? tcp->written - WIRE_HEADER_BYTES : 0;
   if (frame->length > sent) {
@@ -59,40 +75,64 @@ static ssize_t send_rest(struct tcp_lane *tcp) {
   return sendmsg(tcp->lane.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* A small frame is put together first: the kernel takes one piece faster than two. */
-static ssize_t send_small(struct tcp_lane *tcp) {
-  uint8_t whole[WIRE_HEADER_BYTES + SMALL_BYTES];
-  memcpy(whole, tcp->frame.header, WIRE_HEADER_BYTES);
-  if (tcp->frame.length) {
-    memcpy(whole + WIRE_HEADER_BYTES, tcp->frame.payload, tcp->frame.length);
+/* The kernel took so many bytes. */
+static void note_sent(struct tcp_lane *tcp, size_t bytes, uint64_t now_ns) {
+  size_t gathered = tcp->gathered_end - tcp->gathered_start;
+  size_t of_gathered = bytes < gathered ? bytes : gathered;
+  tcp->bytes_written += bytes;
+  tcp->gathered_start += of_gathered;
+  if (tcp->gathered_start == tcp->gathered_end) {
+    tcp->gathered_start = tcp->gathered_end = 0;
   }
-  return send(tcp->lane.fd, whole, WIRE_HEADER_BYTES + tcp->frame.length,
-              MSG_DONTWAIT | MSG_NOSIGNAL);
+  tcp->written += bytes - of_gathered;
+  if (tcp->has_frame && tcp->written == WIRE_HEADER_BYTES + tcp->frame.length) {
+    tcp->has_frame = false;
+    link_frame_written(tcp->lane.link, tcp->lane.index, now_ns);
+  }
 }
 
 static int write_rest(struct tcp_lane *tcp, uint64_t now_ns) {
   struct lane *lane = &tcp->lane;
-  bool is_small = tcp->written == 0 && tcp->frame.length <= SMALL_BYTES;
-  ssize_t n = is_small ? send_small(tcp) : send_rest(tcp);
+  ssize_t n = send_rest(tcp);
   if (n < 0 && errno != EAGAIN && errno != EINTR) {
     return -errno;
   }
   if (n > 0) {
-    tcp->written += (size_t)n;
-    tcp->bytes_written += (uint64_t)n;
+    note_sent(tcp, (size_t)n, now_ns);
   }
-  lane->has_unwritten = tcp->written < WIRE_HEADER_BYTES + tcp->frame.length;
+  lane->has_unwritten = tcp->has_frame || tcp->gathered_end > 0;
   lane->can_write = !lane->has_unwritten;
-  if (lane->can_write) {
-    link_frame_written(lane->link, lane->index, now_ns);
-  }
   return 0;
+}
+
+/* Nothing follows from its being written but that its payload is needed no more: so not the last
+ * word of a link. */
+static bool may_gather(struct tcp_lane *tcp, const struct link_frame *frame) {
+  size_t most = tcp->lane.has_followers ? FOLLOWED_BYTES : SMALL_BYTES;
+  if (frame->length == 0 || frame->length > most ||
+      tcp->gathered_end + WIRE_HEADER_BYTES + frame->length > GATHER_BYTES) {
+    return false;
+  }
+  if (!tcp->gathered) {
+    tcp->gathered = malloc(GATHER_BYTES);
+  }
+  return tcp->gathered != NULL;
 }
 
 static int tcp_write(struct lane *lane, const struct link_frame *frame, uint64_t now_ns) {
   struct tcp_lane *tcp = tcp_lane(lane);
+  if (may_gather(tcp, frame)) {
+    uint8_t *to = tcp->gathered + tcp->gathered_end;
+    memcpy(to, frame->header, WIRE_HEADER_BYTES);
+    memcpy(to + WIRE_HEADER_BYTES, frame->payload, frame->length);
+    tcp->gathered_end += WIRE_HEADER_BYTES + frame->length;
+    lane->has_unwritten = true;
+    link_frame_written(lane->link, lane->index, now_ns);
+    return 0;
+  }
   tcp->frame = *frame;
   tcp->written = 0;
+  tcp->has_frame = true;
   return write_rest(tcp, now_ns);
 }
 
@@ -233,6 +273,7 @@ static uint64_t tcp_answered(const struct lane *lane, uint64_t now_ns) {
 }
 
 static void tcp_fini(struct lane *lane) {
+  free(tcp_lane(lane)->gathered);
   close(lane->fd);
   free(lane);
 }

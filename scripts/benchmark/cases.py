@@ -189,12 +189,13 @@ def two_nics(rates, name):
 # ---- stock NCCL ----
 
 def allreduce():
+    """Warmed up as training is after its first seconds: the first calls touch memory and open flows."""
     nic_gbps = 4
 
     def coll(key):
         return Variant(key, LABELS[key], lambda bench: bench.coll(
-            key, ["-O", "all_reduce", "-b", "64M", "-e", "64M", "-n", bench.settings.pick("3", "1"), "-w", "1", "-c",
-                  "1"]))
+            key, ["-O", "all_reduce", "-b", "64M", "-e", "64M", "-n", bench.settings.pick("6", "1"), "-w",
+                  bench.settings.pick("5", "1"), "-c", "1"]))
     variants = [coll(key) for key in ("stratus", "socket", "socket-2x8")]
     return Case(
         "allreduce", "stock NCCL AllReduce 64 MiB, 2 hosts, 4 Gb/s NIC, 0.5 Gb/s per flow",

@@ -38,6 +38,19 @@ def load_average():
     return os.getloadavg()[0]
 
 
+def cpu_times():
+    """(ticks that CPUs were wanted, those of them that the machine's host gave to others), since it was booted."""
+    with open("/proc/stat", encoding="utf-8") as file:
+        user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, file.readline().split()[1:9])
+    return user + nice + system + irq + softirq + steal, steal
+
+
+def stolen_since(before):
+    """How much of it was missing since `before`, a cpu_times(): a virtual machine may be slower than an hour ago."""
+    wanted, stolen = (now - then for now, then in zip(cpu_times(), before))
+    return f"{100 * stolen / max(1, wanted):.0f} % of the CPU time that was wanted (steal)"
+
+
 def facts(rounds, is_quick):
     cpus = len(os.sched_getaffinity(0))
     return {

@@ -354,6 +354,7 @@ const struct verbs_api *fake_verbs_api(void) {
 struct fake_counts fake_verbs_counts(void) {
   take_lock();
   struct fake_counts counts = fake.counts;
+  counts.cm_connected = fake_cm_connected();
   drop_lock();
   return counts;
 }

@@ -145,6 +145,7 @@ struct fake_counts {
   uint64_t completions;              /* of all kinds */
   uint64_t waits;                    /* receiver not ready: a send found no receive request */
   unsigned cm_channels, cm_ids;      /* that exist now */
+  unsigned cm_connected;             /* ids whose request was accepted, both ends */
   uint64_t cm_accepted, cm_rejected; /* requests to be connected */
 };
 struct fake_counts fake_verbs_counts(void);

@@ -329,6 +329,14 @@ static int set_option(struct rdma_cm_id *id, int level, int name, void *value, s
 
 /* ---- for fake_verbs ---- */
 
+unsigned fake_cm_connected(void) {
+  unsigned connected = 0;
+  for (const struct fake_cm_id *id = fake_cm_ids; id; id = id->next) {
+    connected += id->peer && (id->is_accepted || id->peer->is_accepted);
+  }
+  return connected;
+}
+
 void fake_cm_remove(const struct fake_device *device) {
   for (struct fake_cm_id *id = fake_cm_ids; id; id = id->next) {
     if (id->device == device) {

@@ -221,6 +221,7 @@ void fake_cm_set_device(struct fake_cm_id *id);
 void fake_cm_push(struct fake_cm_id *owner, struct fake_cm_id *about, enum rdma_cm_event_type type,
                   int status, const struct rdma_conn_param *told);
 void fake_cm_fill_connecting(struct rdmacm_api *cm);
+unsigned fake_cm_connected(void);
 /* Its identifiers hear that it is removed. */
 void fake_cm_remove(const struct fake_device *device);
 

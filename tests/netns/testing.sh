@@ -31,6 +31,11 @@ fails() { # STATUS TEXT COMMAND...: the command exits like this and says so
   [[ $status == "$1" && $said == *"$2"* ]] || { echo "status $status: $said" && return 1; }
 }
 
+# Ends what runs in a network namespace. Some of it may end by itself meanwhile: not an error.
+end_processes() { # NAMESPACE [SIGNAL]
+  ip netns pids "$1" | xargs -r kill "-${2:-TERM}" 2>/dev/null || true
+}
+
 # What is worth to be seen of a test that passes, behind its name.
 remark() { echo "$*" >"${scratch:?}/remark"; }
 

@@ -18,7 +18,9 @@
 #define ANSWER_NS (10 * NS_PER_S)
 /* Longer than an agent waits for its peer before it says that it did not come. */
 #define MEASURED_NS (60 * NS_PER_S)
-enum { AGAIN_MAX = 32 };
+/* Pairs that stand out are measured again: so often if they are few, so many measurements in all.
+ */
+enum { AGAIN_ROUNDS = 3, AGAIN_MAX = 32 };
 
 struct survey {
   unsigned count;
@@ -202,15 +204,30 @@ static int measure_matrix(struct survey *survey, const struct survey_plan *plan,
   return status;
 }
 
-/* Those that stand out again, alone: what was in the way may be gone. The better counts. */
+static void take_better(const struct probe_result *again, struct probe_result *result) {
+  if (!again->is_measured) {
+    return;
+  }
+  if (!result->is_measured) {
+    *result = *again;
+    return;
+  }
+  double rtt_us = again->rtt_us < result->rtt_us ? again->rtt_us : result->rtt_us;
+  if (again->gbps > result->gbps) {
+    *result = *again;
+  }
+  result->rtt_us = rtt_us;
+}
+
+/* Those that stand out again, alone: what was in the way may be gone, as a host that was busy for
+ * a moment. The better counts. Takes what it measures off left. */
 static int measure_again(struct survey *survey, const struct survey_plan *plan,
-                         struct probe_report *report) {
+                         struct probe_report *report, unsigned *left) {
   struct finding list[AGAIN_MAX];
   unsigned count = findings_list(report, list, AGAIN_MAX);
   int status = CLI_OK;
-  for (unsigned i = 0; i < count && i < AGAIN_MAX && status == CLI_OK; i++) {
+  for (unsigned i = 0; i < count && i < AGAIN_MAX && *left && status == CLI_OK; i++) {
     struct probe_result again;
-    struct probe_result *first = probe_at(report, list[i].device, list[i].from, list[i].to);
     struct pair pair = { .from = list[i].from,
                          .to = list[i].to,
                          .device = list[i].device,
@@ -219,10 +236,10 @@ static int measure_again(struct survey *survey, const struct survey_plan *plan,
     if (list[i].kind == FINDING_OTHER_MTU) {
       continue;
     }
+    --*left;
     status = measure_pairs(survey, &pair, 1);
-    if (status == CLI_OK && again.is_measured &&
-        (!first->is_measured || again.gbps > first->gbps)) {
-      *first = again;
+    if (status == CLI_OK) {
+      take_better(&again, probe_at(report, list[i].device, list[i].from, list[i].to));
     }
   }
   return status;
@@ -303,7 +320,9 @@ int survey_run(struct survey *survey, const struct survey_plan *plan, struct pro
     return failure("out of memory");
   }
   int status = measure_matrix(survey, plan, report);
-  status = status == CLI_OK ? measure_again(survey, plan, report) : status;
+  for (unsigned round = 0, left = AGAIN_MAX; round < AGAIN_ROUNDS && status == CLI_OK; round++) {
+    status = measure_again(survey, plan, report, &left);
+  }
   return status == CLI_OK && plan->has_sweep ? sweep(survey, plan, report) : status;
 }
 

@@ -3,6 +3,7 @@
  * points, sharing between processes. */
 #include <cuda.h>
 #include <cuda_runtime.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -44,10 +45,17 @@ static void sleep_briefly(void *arg) {
   usleep(20000);
 }
 
+/* Holds a stream until the test has seen that it is held. */
+static void await(void *go) {
+  sem_wait(go);
+}
+
 static void test_copies(void) {
   char *device, *pinned, *pageable = aligned_alloc(4096, SIZE);
   cudaStream_t stream, blocking;
+  sem_t go;
   int calls = 0;
+  sem_init(&go, 0, 0);
   EXPECT_OK(cudaMalloc((void **)&device, SIZE));
   EXPECT_OK(cudaHostAlloc((void **)&pinned, SIZE, cudaHostAllocMapped));
   EXPECT_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -60,10 +68,11 @@ static void test_copies(void) {
   EXPECT(calls == 1);
 
   memset(pageable, 7, SIZE);
-  EXPECT_OK(cudaLaunchHostFunc(stream, sleep_briefly, NULL));
+  EXPECT_OK(cudaLaunchHostFunc(stream, await, &go));
   EXPECT_OK(cudaMemcpyAsync(device, pageable, SIZE, cudaMemcpyHostToDevice, stream));
   memset(pageable, 0, SIZE);
   EXPECT_CODE(cudaErrorNotReady, cudaStreamQuery(stream));
+  sem_post(&go);
   EXPECT_OK(cudaStreamSynchronize(stream));
   EXPECT(device[SIZE - 1] == 7); /* a pageable source was staged */
 
@@ -79,13 +88,16 @@ static void test_copies(void) {
   EXPECT_CODE(cudaErrorInvalidValue, cudaFree(device));
   cudaGetLastError();
   free(pageable);
+  sem_destroy(&go);
 }
 
 static void test_events(void) {
   cudaStream_t first, second;
   cudaEvent_t begin, end, untimed;
   float ms = -1;
+  sem_t go;
   int calls = 0;
+  sem_init(&go, 0, 0);
   EXPECT_OK(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
   EXPECT_OK(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
   EXPECT_OK(cudaEventCreate(&begin));
@@ -93,11 +105,13 @@ static void test_events(void) {
   EXPECT_OK(cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming));
   EXPECT_OK(cudaEventQuery(begin)); /* never recorded counts as done */
   EXPECT_OK(cudaEventRecord(begin, first));
+  EXPECT_OK(cudaLaunchHostFunc(first, await, &go));
   EXPECT_OK(cudaLaunchHostFunc(first, sleep_briefly, NULL));
   EXPECT_OK(cudaLaunchHostFunc(first, count_call, &calls));
   EXPECT_OK(cudaEventRecord(end, first));
   EXPECT_CODE(cudaErrorNotReady, cudaEventQuery(end));
   EXPECT_OK(cudaStreamWaitEvent(second, end, 0));
+  sem_post(&go);
   EXPECT_OK(cudaStreamSynchronize(second));
   EXPECT(calls == 1);
   EXPECT_OK(cudaEventSynchronize(end));
@@ -110,6 +124,7 @@ static void test_events(void) {
   EXPECT_OK(cudaStreamDestroy(first));
   EXPECT_OK(cudaStreamDestroy(second));
   EXPECT_OK(cudaDeviceSynchronize());
+  sem_destroy(&go);
 }
 
 static void test_pointers(void) {

@@ -72,6 +72,8 @@ void connection_lane_opened(struct connection *connection, unsigned lane, uint32
 unsigned connection_target_keys(const struct connection *connection);
 /* Which key of targets is for the device of this queue pair. Receiver only. */
 uint8_t connection_key_index(struct connection *connection, const struct rdma_qp *qp);
+/* Is any of its lanes open? */
+bool connection_has_lanes(const struct connection *connection);
 /* The lane is up and could be an RDMA lane, but is not. Sender only. */
 bool connection_lane_is_flow(const struct connection *connection, unsigned lane);
 /* A better path may be had: the lane is dialled anew. Sender only. */

@@ -198,6 +198,10 @@ uint8_t connection_key_index(struct connection *connection, const struct rdma_qp
   return (uint8_t)index;
 }
 
+bool connection_has_lanes(const struct connection *connection) {
+  return connection->opened != 0;
+}
+
 bool connection_lane_is_flow(const struct connection *connection, unsigned lane) {
   return (connection->opened & ~connection->direct & connection_lane_bit(lane)) != 0;
 }

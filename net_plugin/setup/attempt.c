@@ -89,6 +89,7 @@ static void retry_later(struct attempt *attempt, int error) {
 }
 
 static int make_connection(struct attempt *attempt, const struct reply *reply) {
+  attempt->route.process = reply->process;
   peering_learn_addresses(&attempt->route, reply,
                           paths_choose(&attempt->route.paths, 0, attempt->failures));
   /* Both links must be made with the same. After a queue pair that could not be connected the hello
@@ -235,7 +236,7 @@ static int prepare(struct attempt *attempt, const struct peering_route *route, i
   rdma_choice_wait(route->nics, route->nic_count);
   hello->target_keys = (uint8_t)rdma_choice_target_keys(route->nics, route->nic_count);
   attempt->target_keys = hello->target_keys;
-  hello->pid = (uint32_t)getpid();
+  hello->process = settings_process();
   hello->decision = decision_get();
   snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());
   if (getrandom(hello->connection, TOKEN_BYTES, 0) != TOKEN_BYTES) {

@@ -123,7 +123,7 @@ static void walk_hello(struct cursor *cursor, struct hello *hello) {
   walk(cursor, &hello->target_keys, sizeof hello->target_keys);
   walk(cursor, &hello->ciphers, sizeof hello->ciphers);
   walk(cursor, &hello->has_secret, sizeof hello->has_secret);
-  walk_u32(cursor, &hello->pid);
+  walk_u32(cursor, &hello->process);
   walk(cursor, hello->nonce, NONCE_BYTES);
   walk_text(cursor, hello->host, HOST_TEXT_BYTES);
   walk_text(cursor, hello->nic, NIC_TEXT_BYTES);
@@ -156,7 +156,7 @@ static void walk_reply(struct cursor *cursor, struct reply *reply) {
   walk_queue(cursor, &reply->queue);
   walk_u16(cursor, &reply->cm_port);
   walk(cursor, &reply->has_secret, sizeof reply->has_secret);
-  walk_u32(cursor, &reply->pid);
+  walk_u32(cursor, &reply->process);
   walk_text(cursor, reply->host, HOST_TEXT_BYTES);
   walk_text(cursor, reply->nic, NIC_TEXT_BYTES);
   walk_decision(cursor, &reply->decision);

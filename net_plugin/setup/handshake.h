@@ -89,7 +89,7 @@ struct hello {
                           lane */
   uint8_t ciphers;     /* that the dialling side can use, bits 1 << enum lane_cipher; 0: in clear */
   uint8_t has_secret;  /* the dialling side has a job secret; for messages */
-  uint32_t pid;
+  uint32_t process;    /* of the dialling side: see settings_process */
   uint8_t nonce[NONCE_BYTES];
   char host[HOST_TEXT_BYTES];
   char nic[NIC_TEXT_BYTES];
@@ -136,7 +136,7 @@ struct reply {
   struct rdma_facts queue;  /* connected to the one in the proof; none: the lane is a TCP flow */
   uint16_t cm_port;         /* where librdmacm connects to that queue pair; 0: it is connected */
   uint8_t has_secret;       /* the listening side has a job secret; for messages */
-  uint32_t pid;
+  uint32_t process;         /* of the listening side */
   char host[HOST_TEXT_BYTES];
   char nic[NIC_TEXT_BYTES];
   struct decision decision; /* of the listening side; for messages */

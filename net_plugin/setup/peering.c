@@ -47,6 +47,7 @@ struct peering {
   struct connection *connection;
   struct engine *engine;
   bool is_sender;
+  uint32_t peer_process;
   struct hello hello; /* lane and epoch are filled in per dial */
   struct auth_keys keys;
   struct address_list addresses; /* receiver: see peering_set_addresses */
@@ -129,6 +130,22 @@ static bool is_refused_for_good(struct peering *peering, int error) {
     peering->refused_ns = now_ns;
   }
   return peering->refused_ns && now_ns - peering->refused_ns >= REFUSED_NS;
+}
+
+/* What it was to send cannot come either. Its connections in the other direction have found out for
+ * themselves that nobody listens, or still try. */
+static void process_is_gone(const struct peering *gone) {
+  struct connection *next = connection_next(gone->engine, NULL);
+  while (next) {
+    struct connection *connection = next;
+    const struct peering *peering = connection_setup_data(connection);
+    next = connection_next(gone->engine, connection); /* who has failed may be freed */
+    if (!peering->is_sender && peering->peer_process == gone->peer_process &&
+        !connection_has_lanes(connection)) {
+      connection_fail(connection, -ECONNRESET);
+    }
+  }
+  connection_fail(gone->connection, -ECONNRESET);
 }
 
 static void lane_failed(struct lane_dial *dial) {
@@ -216,7 +233,7 @@ static void dial_done(void *argument, int error, const struct connection_path *p
     connection_fail(peering->connection, -ECONNRESET);
   } else if (is_gone) {
     LOG_INFO("%s: nobody listens there any more", peering->peer);
-    connection_fail(peering->connection, -ECONNRESET);
+    process_is_gone(peering);
   } else {
     if (error == -ENODEV) {
       queue_failed(dial, clock_now_ns());
@@ -289,6 +306,7 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   peering->engine = engine;
   peering->hello = *hello;
   peering->hello.is_first = 0;
+  peering->peer_process = route ? route->process : hello->process;
   peering->keys = *keys;
   peering->upgrade.expired = upgrade_expired;
   memcpy(peering->peer, config->peer, sizeof peering->peer);

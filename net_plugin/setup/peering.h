@@ -20,6 +20,7 @@ struct peering_route {
   struct handle remote;
   bool is_own[ADDRESSES_MAX]; /* the address is one of this host's */
   struct paths paths;         /* between them */
+  uint32_t process;           /* of the peer, as its reply says */
 };
 
 /* Finds the paths between its NICs and the addresses of its handle. */

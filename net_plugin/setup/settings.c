@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "common/param.h"
@@ -14,7 +15,8 @@
 
 static struct profile_net from_profile;
 static char host_name[HOST_TEXT_BYTES];
-static pthread_once_t host_once = PTHREAD_ONCE_INIT;
+static uint32_t process;
+static pthread_once_t host_once = PTHREAD_ONCE_INIT, process_once = PTHREAD_ONCE_INIT;
 
 void settings_use_profile(const struct profile *profile) {
   from_profile = profile ? profile->net : (struct profile_net){ 0 };
@@ -59,4 +61,15 @@ static void read_host_name(void) {
 const char *settings_host_name(void) {
   pthread_once(&host_once, read_host_name);
   return host_name;
+}
+
+static void draw_process(void) {
+  if (getrandom(&process, sizeof process, 0) != sizeof process) {
+    process = (uint32_t)getpid();
+  }
+}
+
+uint32_t settings_process(void) {
+  pthread_once(&process_once, draw_process);
+  return process;
 }

@@ -37,5 +37,8 @@ void settings_use_profile(const struct profile *profile);
 void settings_get(unsigned nics, struct settings *settings);
 
 const char *settings_host_name(void);
+/* Drawn by lot: tells this process from others, also where names of hosts and pids are alike, as
+ * in containers. */
+uint32_t settings_process(void);
 
 #endif

@@ -30,7 +30,7 @@ static void reply_prepare(struct reply *reply, const struct nic *nic) {
   snprintf(reply->version, sizeof reply->version, "%s", STRATUS_VERSION);
   snprintf(reply->host, sizeof reply->host, "%s", settings_host_name());
   memcpy(reply->nic, nic->name, sizeof reply->nic);
-  reply->pid = (uint32_t)getpid();
+  reply->process = settings_process();
   reply->decision = decision_get();
 }
 

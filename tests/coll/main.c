@@ -59,8 +59,8 @@ static void run_roots(struct job *job, struct report *report, struct measure_cas
     run_sizes(job, report, c, totals);
     return;
   }
-  int first = o->root == OPTIONS_ROOT_ALL ? 0 : o->root;
-  int last = o->root == OPTIONS_ROOT_ALL ? job->ranks - 1 : o->root;
+  int first = o->root > 0 ? o->root : 0;
+  int last = o->root == OPTIONS_ROOT_ALL ? job->ranks - 1 : first;
   for (c->root = first; c->root <= last; c->root++)
     run_sizes(job, report, c, totals);
 }

@@ -48,7 +48,9 @@ static const struct option_row rows[] = {
     "data types (float): int8 uint8 int32 uint32 int64 uint64 half\n"
     "float double bfloat16 f8e4m3 f8e5m2, or all" },
   { 'o', "redop", "LIST", "reductions (sum): sum prod max min avg mulsum, or all" },
-  { 'r', "root", "RANK", "root of broadcast and reduce (0); all for each in turn" },
+  { 'r', "root", "RANK",
+    "root of broadcast and reduce (0, with --endure by lot);\n"
+    "all for each in turn" },
   { 'n', "iters", "N", "timed iterations (20), launched together" },
   { 'w', "warmup_iters", "N", "iterations before them, for each size (1)" },
   { OPTION_MIN_TIME, "min-time", "TIME", "more iterations until they take this long, as in 200ms" },
@@ -409,6 +411,7 @@ enum options_result options_parse(struct options *options, int argc, char **argv
                                .warmup = 1,
                                .checks = 1,
                                .average = AVERAGE_MEAN,
+                               .root = OPTIONS_ROOT_ANY,
                                .seed = 1,
                                .gpus = 1,
                                .ppn = 1 };

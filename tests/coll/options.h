@@ -16,7 +16,8 @@ enum {
   OPTIONS_SIZES_MAX = 256,
   OPTIONS_ENV_MAX = 64,
   OPTIONS_ITERATIONS_MAX = 1000000,
-  OPTIONS_ROOT_ALL = -1
+  OPTIONS_ROOT_ALL = -1,
+  OPTIONS_ROOT_ANY = -2 /* not given: 0, or drawn by lot with --endure */
 };
 
 /* Which rank's time the table shows, as nccl-tests numbers them. */
@@ -27,7 +28,7 @@ struct options {
   bool types[ELEMENT_TYPES];
   bool redops[PATTERN_NONE];
   bool is_type_all, is_redop_all; /* "all" leaves out what this NCCL or GPU cannot do */
-  int root;                       /* or OPTIONS_ROOT_ALL */
+  int root;                       /* or OPTIONS_ROOT_... */
 
   uint64_t min_bytes, max_bytes, step_bytes; /* -b -e -i */
   double step_factor;                        /* -f, 1 when sizes grow by step_bytes */

@@ -94,12 +94,12 @@ class Trial:
 
     # ---- faults that a job cannot survive ----
 
-    def fails(self, damage, deadline_s, says, survivors, env=(), repair=None, slack_s=3.0):
+    def fails(self, damage, deadline_s, says, survivors, env=(), repair=None, slack_s=3.0, sender=0, more=()):
         """The job must end within the deadline and a few seconds. Each survivor (a host) has to say why,
         in lines of NCCL's log that match all of `says`."""
-        with self.clusters() as cluster, self.job(cluster, env, more=["--grace", "20s"]) as job:
+        with self.clusters() as cluster, self.job(cluster, env, more=["--grace", "20s", *more]) as job:
             job.until_running()
-            until("all flows are up", 10, lambda: len(cluster.flows(0)) >= FLOWS)
+            until("all flows are up", 10, lambda: len(cluster.flows(sender)) >= FLOWS)
             job.run_for(self.before_s)
             pids = [job.pid(host) for host in range(cluster.hosts)]
             begin = time.monotonic()
@@ -122,8 +122,12 @@ class Trial:
 
     def wait_for_errors(self, job, pid, begin, seconds):
         """The errors that a rank logs, once it has ended by itself."""
-        until(f"rank with pid {pid} reports an error and ends",
-              max(0.1, begin + seconds - time.monotonic()), lambda: not victim.is_rank(pid))
+        try:
+            until(f"rank with pid {pid} reports an error and ends",
+                  max(0.1, begin + seconds - time.monotonic()), lambda: not victim.is_rank(pid))
+        except Unexpected as error:
+            said = [re.sub(r"^.*? NCCL ", "", line) for line in job.said("NET/stratus", pid)]
+            raise Unexpected(f"{error}: {' | '.join(said[-8:])}") from None
         self.found.setdefault("error_s", []).append(round(time.monotonic() - begin, 3))
         return [re.sub(r"^.*? WARN ", "", line) for line in job.said("WARN NET/stratus.* failed", pid)]
 

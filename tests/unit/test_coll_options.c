@@ -96,6 +96,7 @@ static void test_times_and_numbers(void **state) {
   assert_int_equal(options.ppn, 3);
   assert_int_equal(parse("--endure 3s --seed 7 --log here --grace 500ms"), OPTIONS_RUN);
   assert_int_equal(options.endure_ns, UINT64_C(3000000000));
+  assert_int_equal(options.root, OPTIONS_ROOT_ANY);
   assert_int_equal(options.seed, 7);
   assert_string_equal(options.log_path, "here");
   assert_int_equal(options.grace_ns, 500000000);

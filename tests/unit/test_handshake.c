@@ -28,7 +28,7 @@ static struct hello sample_hello(void) {
                          .dscp = -1,
                          .is_first = 1,
                          .has_secret = 1,
-                         .pid = 4711,
+                         .process = 4711,
                          .host = "host-a",
                          .nic = "eth0",
                          .decision = { 1, 0x1234, 0x5678 } };
@@ -69,7 +69,7 @@ static void reply_comes_back(void **state) {
                               .eager_slots = 8,
                               .received_before = UINT64_C(0x123456789abc),
                               .has_secret = 1,
-                              .pid = 1,
+                              .process = 1,
                               .host = "host-b",
                               .nic = "eth1",
                               .decision = { 2, 0x4321, 0x8765 } };

@@ -97,7 +97,8 @@ void *connection_setup_data(const struct connection *connection);
 
 /* ---- NCCL's progress thread ---- */
 
-/* memory: covers the data, for RDMA; NULL: none does. NULL: all slots are in use. */
+/* What is posted goes out at the latest when the connection was asked for progress twice since.
+ * memory: covers the data, for RDMA; NULL: none does. NULL: all slots are in use. */
 struct request *connection_post(struct connection *connection, void *data, size_t bytes,
                                 const struct rdma_memory *memory);
 bool connection_is_done(const struct request *request);

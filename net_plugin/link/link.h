@@ -260,6 +260,7 @@ struct link_view {
   uint64_t pings_sent;
   int peer_error; /* why the peer failed, if it said so: a negative errno */
   unsigned lanes_up;
+  bool is_narrow; /* bulk traffic goes over one lane of each path: config.width found that faster */
 };
 void link_view(const struct link *link, struct link_view *view);
 

@@ -38,6 +38,7 @@ void link_view(const struct link *link, struct link_view *view) {
     .pings_sent = link->pings_sent,
     .peer_error = link->peer_error,
     .lanes_up = (unsigned)__builtin_popcountll(link->failover.up),
+    .is_narrow = link_is_narrow(link),
   };
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
     const struct lane *seen = &link->lanes[lane];

@@ -41,6 +41,8 @@
   X(AGE, age_seconds, GAUGE, 1e-9, "Time since it was made")                                       \
   X(HEARD, heard_seconds, GAUGE, 1e-9, "Time since the peer was heard last")                       \
   X(WAITING, waiting_seconds, GAUGE, 1e-9, "Time since its oldest request has not moved")          \
+  X(NARROW, narrow, GAUGE, 1,                                                                      \
+    "1 if bulk data goes over one flow of each path, as faster than all")                          \
   X(ENGINE, engine, GAUGE, 1, "Which of its NIC's engines it belongs to, from 0")                  \
   X(BY_THREAD, by_thread, GAUGE, 1, "1 if that engine's thread moves its bytes, 0 if NCCL's do")
 

@@ -86,19 +86,25 @@ static void print_waits(const json_t *connection) {
 static void print_connections(const json_t *process, const json_t *before, double seconds) {
   size_t i;
   json_t *connection;
+  bool has_narrow = false;
   char peer[SHOWN_MAX], role[SHOWN_MAX], bytes[TEXT_MAX], speed[TEXT_MAX], flows[TEXT_MAX];
   printf("\n  %4s %-7s %-36s %9s %8s %12s %6s  %s\n", "conn", "role", "peer", "messages", "bytes",
          "rate", "flows", "waits");
   json_array_foreach(json_object_get(process, "connections"), i, connection) {
     const json_t *earlier =
         counterpart(json_object_get(before, "connections"), connection, "connection");
-    snprintf(flows, sizeof flows, "%.0f/%.0f", number(connection, "flows_up"),
-             number(connection, "flows"));
+    bool is_narrow = number(connection, "narrow") != 0;
+    snprintf(flows, sizeof flows, "%.0f/%.0f%s", number(connection, "flows_up"),
+             number(connection, "flows"), is_narrow ? "*" : "");
+    has_narrow |= is_narrow;
     printf("  %4.0f %-7s %-36s %9.0f %8s %12s %6s  ", number(connection, "connection"),
            shown(connection, "role", role), shown(connection, "peer", peer),
            number(connection, "messages_completed"), amount(number(connection, "bytes"), bytes),
            rate(connection, earlier, "bytes", seconds, speed), flows);
     print_waits(connection);
+  }
+  if (has_narrow) {
+    printf("  * bulk data goes over one flow of each path: it was faster than over all\n");
   }
 }
 

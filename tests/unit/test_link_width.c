@@ -54,9 +54,16 @@ static uint64_t send_over(uint64_t writable, unsigned messages) {
   return used;
 }
 
+static bool is_narrow(void) {
+  struct link_view view;
+  link_view(sender, &view);
+  return view.is_narrow;
+}
+
 static void one_lane_is_enough(void **state) {
   (void)state;
   make(1);
+  assert_true(is_narrow());
   assert_int_equal(send_over(ALL, 12), 1);
   /* It is waited for while it is busy; when it is lost, another one is it. */
   assert_int_equal(link_send_posted(sender, data, BYTES, NULL, 0), 0);
@@ -79,6 +86,7 @@ static void usually_all_are_used(void **state) {
   (void)state;
   make(1);
   width.way = TRIAL_USUAL;
+  assert_false(is_narrow());
   for (unsigned lane = 0; lane < LANES; lane++) {
     assert_int_equal(send_over(1ull << lane, 1), 1ull << lane);
   }

@@ -256,10 +256,12 @@ void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns) {
   }
 }
 
-/* A WINDOW that was overtaken by a later one still has targets that are worth knowing. */
+/* A WINDOW that was overtaken by a later one still has targets that are worth knowing. Counted
+ * down, as the last of a hostile one may have the largest number there is. */
 static void send_targets_arrived(struct link *link, const struct wire_header *header,
                                  const uint8_t *bytes) {
-  for (uint64_t end = header->message - header->total + 1; end <= header->message; end++) {
+  for (uint64_t left = header->total; left > 0; left--) {
+    uint64_t end = header->message - left + 1;
     struct told_target *told = &link->told_targets[(end - 1) % LINK_WINDOW];
     if (end > told->end) {
       told->end = end;

@@ -240,6 +240,19 @@ static void windows_that_do_not_add_up_are_refused(void **state) {
   }
 }
 
+/* Fuzzing found that the targets of this one were read without end. */
+static void targets_end_at_the_largest_number(void **state) {
+  (void)state;
+  struct link *sender = direct_ends[LINK_SENDER];
+  struct wire_header header = {
+    .type = WIRE_WINDOW, .length = 2 * 24, .message = UINT64_MAX, .total = 2
+  };
+  assert_int_equal(link_frame_received(sender, 0, &header, direct_now_ns), 0);
+  memset(link_receive_buffer(sender, 0), 1, header.length);
+  assert_int_equal(link_frame_completed(sender, 0, direct_now_ns), 0);
+  link_check(sender);
+}
+
 static void a_link_without_targets_is_told_none(void **state) {
   direct_tear_down(state);
   direct_make(LINK_SENDER, 0);
@@ -330,6 +343,7 @@ int main(void) {
     TEST(nothing_is_placed_without_a_grant),
     TEST(nothing_is_placed_through_other_lanes),
     TEST(windows_that_do_not_add_up_are_refused),
+    TEST(targets_end_at_the_largest_number),
     TEST(a_link_without_targets_is_told_none),
     TEST(a_receiver_who_leaves_early_stops_writers),
     TEST(a_receiver_who_has_all_keeps_its_lanes),

@@ -47,8 +47,7 @@ struct peering {
   struct connection *connection;
   struct engine *engine;
   bool is_sender;
-  uint32_t peer_process;
-  struct hello hello; /* lane and epoch are filled in per dial */
+  struct hello hello; /* lane and epoch are filled in per dial; receiver: the peer's */
   struct auth_keys keys;
   struct address_list addresses; /* receiver: see peering_set_addresses */
   struct peering_route route;
@@ -140,7 +139,7 @@ static void process_is_gone(const struct peering *gone) {
     struct connection *connection = next;
     const struct peering *peering = connection_setup_data(connection);
     next = connection_next(gone->engine, connection); /* who has failed may be freed */
-    if (!peering->is_sender && peering->peer_process == gone->peer_process &&
+    if (!peering->is_sender && peering->hello.process == gone->route.process &&
         !connection_has_lanes(connection)) {
       connection_fail(connection, -ECONNRESET);
     }
@@ -306,7 +305,6 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   peering->engine = engine;
   peering->hello = *hello;
   peering->hello.is_first = 0;
-  peering->peer_process = route ? route->process : hello->process;
   peering->keys = *keys;
   peering->upgrade.expired = upgrade_expired;
   memcpy(peering->peer, config->peer, sizeof peering->peer);

@@ -68,7 +68,7 @@ static void leave_samples(const char *id, int64_t launch, uint64_t bytes, size_t
   }
 }
 
-static void take_launch(int64_t launch, uint64_t bytes) {
+static void take_times(int64_t launch, uint64_t bytes, const double us[CELLS]) {
   struct label_entry entry = {
     .collective = PROFILE_ALLREDUCE, .bytes = bytes, .ranks = 4, .is_chunk_known = true
   };
@@ -76,10 +76,14 @@ static void take_launch(int64_t launch, uint64_t bytes) {
   for (size_t i = 0; i < CELLS; i++) {
     entry.own[i] = cells[i].own;
     times.cells[i] = (struct label_cell){
-      cells[i].cell, NULL, CALLS, { cells[i].us, 0.5, 0, label_error_us(0.5, CALLS) }
+      cells[i].cell, NULL, CALLS, { us[i], 0.5, 0, label_error_us(0.5, CALLS) }
     };
   }
   course_take(course, launch, &entry, &times);
+}
+
+static void take_launch(int64_t launch, uint64_t bytes) {
+  take_times(launch, bytes, (double[CELLS]){ cells[0].us, cells[1].us, cells[2].us });
 }
 
 static const char *plan_of(int64_t launch) {
@@ -147,6 +151,33 @@ static void without_chunks_the_race_is_the_end(void **state) {
   assert_string_equal(plan_of(3), "");
 }
 
+/* What wins at 2M stays in the race at 8M, where it has lost, but not at 16M. */
+static void sizes_close_by_share_their_fastest(void **state) {
+  (void)state;
+  const uint64_t ladder[] = { 2 << 20, 8 << 20, 16 << 20 };
+  course_begin(course, ladder, 3);
+  take_times(1, ladder[0], (double[]){ 120, 150, 100 });
+  take_times(1, ladder[1], (double[]){ 120, 100, 150 });
+  take_times(1, ladder[2], (double[]){ 120, 100, 150 });
+  assert_string_equal(plan_of(2), "/allreduce:2097152=default,pat.simple,ring.simple"
+                                  "/allreduce:8388608=default,ring.simple,pat.simple"
+                                  "/allreduce:16777216=default,ring.simple");
+  take_times(2, ladder[0], (double[]){ 120, 100, 150 }); /* it was luck: out of the race */
+  assert_string_equal(plan_of(2), "/allreduce:8388608=default,ring.simple"
+                                  "/allreduce:16777216=default,ring.simple");
+}
+
+/* A cell that NCCL rules out at a size is not tried there, whatever it does close by. */
+static void what_was_not_open_is_not_shared(void **state) {
+  (void)state;
+  course_begin(course, (uint64_t[]){ 1 << 20, 2 << 20 }, 2);
+  leave_samples(ID, 1, 1 << 20, 2, true);
+  course_resume(course, &file, ID);
+  take_times(1, 2 << 20, (double[]){ 120, 150, 100 });
+  assert_string_equal(plan_of(2), "/allreduce:1048576" RACE
+                                  "/allreduce:2097152=default,pat.simple,ring.simple");
+}
+
 static void samples_of_others_tell_nothing(void **state) {
   (void)state;
   leave_samples("0a1b2c3e", 1, sizes[0], CELLS, true);
@@ -188,6 +219,8 @@ int main(void) {
     cmocka_unit_test_setup_teardown(launches_follow_each_other, set_up, tear_down),
     cmocka_unit_test_setup_teardown(samples_tell_the_same, set_up, tear_down),
     cmocka_unit_test_setup_teardown(without_chunks_the_race_is_the_end, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(sizes_close_by_share_their_fastest, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(what_was_not_open_is_not_shared, set_up, tear_down),
     cmocka_unit_test_setup_teardown(samples_of_others_tell_nothing, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_plan_is_wanted_in_each_round, set_up, tear_down),
   };

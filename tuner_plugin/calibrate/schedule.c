@@ -27,14 +27,14 @@ static bool find_default(struct schedule_costs costs, struct schedule_cell *cell
   return *cheapest < FLT_MAX;
 }
 
-static bool is_equal(struct schedule_cell a, struct schedule_cell b) {
+bool schedule_is_same_cell(struct schedule_cell a, struct schedule_cell b) {
   return a.algorithm == b.algorithm && a.protocol == b.protocol && a.channels == b.channels &&
          a.chunk == b.chunk;
 }
 
 static void add(struct schedule_set *set, struct schedule_cell cell) {
   for (size_t i = 0; i < set->count; i++) {
-    if (is_equal(set->cells[i], cell)) {
+    if (schedule_is_same_cell(set->cells[i], cell)) {
       return;
     }
   }
@@ -143,7 +143,7 @@ bool schedule_is_same(const struct schedule_set *a, const struct schedule_set *b
     return false;
   }
   for (size_t i = 0; i < a->count; i++) {
-    if (!is_equal(a->cells[i], b->cells[i])) {
+    if (!schedule_is_same_cell(a->cells[i], b->cells[i])) {
       return false;
     }
   }

@@ -88,6 +88,7 @@ struct schedule_turn {
 /* What the call number `call`, from 0, does; `count` is not 0. */
 struct schedule_turn schedule_pick(struct schedule_key key, size_t count, uint64_t call);
 
+bool schedule_is_same_cell(struct schedule_cell a, struct schedule_cell b);
 bool schedule_is_same(const struct schedule_set *a, const struct schedule_set *b);
 
 #endif

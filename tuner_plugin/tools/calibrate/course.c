@@ -25,6 +25,42 @@ void course_begin(struct course *course, const uint64_t *sizes, size_t count) {
   }
 }
 
+static bool has_cell(const struct plan_entry *entry, struct schedule_cell cell) {
+  for (size_t i = 0; i < entry->cell_count; i++) {
+    if (schedule_is_same_cell(entry->cells[i], cell)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static void add_cell(struct plan_entry *entry, struct schedule_cell cell) {
+  if (!has_cell(entry, cell) && entry->cell_count < SCHEDULE_CELLS_MAX - 1) {
+    entry->cells[entry->cell_count++] = cell;
+  }
+}
+
+static void note_tried(struct course_size *size, const struct label_times *times) {
+  size->tried.cell_count = 0;
+  for (size_t i = 1; i < times->count; i++) {
+    add_cell(&size->tried, times->cells[i].cell);
+  }
+}
+
+static void note_leader(struct course_size *size, const struct label_times *times) {
+  const struct label_cell *fastest = NULL;
+  for (size_t i = 1; i < times->count; i++) {
+    const struct label_cell *cell = &times->cells[i];
+    if (cell->summary.median_us > 0 &&
+        (!fastest || cell->summary.median_us < fastest->summary.median_us)) {
+      fastest = cell;
+    }
+  }
+  if (fastest) {
+    add_cell(&size->leaders, fastest->cell);
+  }
+}
+
 void course_take(struct course *course, int64_t launch, const struct label_entry *entry,
                  const struct label_times *times) {
   struct course_size *size = find(course, entry->bytes);
@@ -41,6 +77,10 @@ void course_take(struct course *course, int64_t launch, const struct label_entry
   for (size_t i = 0; i < size->contested.cell_count; i++) {
     size->contested.cells[i] = times->cells[kept[i]].cell;
   }
+  if (launch == 1) {
+    note_tried(size, times);
+  }
+  note_leader(size, times);
   refine_take(&course->refine, entry, times, (size_t)course->chunk_cells);
 }
 
@@ -151,6 +191,26 @@ static bool write_chunks(const struct course *course, uint64_t bytes, char cells
   return false;
 }
 
+static bool is_close(uint64_t a, uint64_t b) {
+  return a / COURSE_CLOSE <= b && b / COURSE_CLOSE <= a;
+}
+
+/* What is in the race at a size, and what leads at those close by, if it was open here. */
+static struct plan_entry share_leaders(const struct course *course,
+                                       const struct course_size *size) {
+  struct plan_entry entry = size->contested;
+  for (size_t i = 0; i < course->count; i++) {
+    const struct course_size *other = &course->sizes[i];
+    for (size_t k = 0; is_close(size->bytes, other->bytes) && k < other->leaders.cell_count; k++) {
+      struct schedule_cell cell = other->leaders.cells[k];
+      if (has_cell(&other->contested, cell) && has_cell(&size->tried, cell)) {
+        add_cell(&entry, cell);
+      }
+    }
+  }
+  return entry;
+}
+
 /* What a size tries in this launch; false: nothing. */
 static bool write_cells(const struct course *course, const struct course_size *size, int64_t launch,
                         char cells[CELLS_TEXT_MAX]) {
@@ -169,7 +229,8 @@ static bool write_cells(const struct course *course, const struct course_size *s
     return place >= 0;
   }
   static const struct plan_entry every = { .is_all = true };
-  write_entry(launch == 1 ? &every : &size->contested, cells);
+  struct plan_entry raced = share_leaders(course, size);
+  write_entry(launch == 1 ? &every : &raced, cells);
   return launch == 1 || size->contested.cell_count > 0;
 }
 

@@ -4,22 +4,30 @@
  * Fails: cannot; a size that a launch said nothing of needs it again in the next campaign.
  *
  *   launch 1          every cell; with --plan what that names
- *   2 to `rounds`     the cells that are still in the race (label_race); with --plan the same again
+ *   2 to `rounds`     what is still in the race: see below; with --plan the same again
  *   `rounds` + 1      chunks in the fastest cells (refine.h), where NCCL asks for them
  *
  * Samples tell all of it, so that a campaign that was interrupted goes on where it ended: each says
  * at the end of its run's name which launch it is of. Only cells that got no counted call at all
- * leave no sample, and then leave the race. */
+ * leave no sample, and then leave the race.
+ *
+ * In the race is what label_race keeps of a size, and what was fastest at one close by: a job's
+ * sizes lie between those measured, and whether a cell is right from where it wins up to the next
+ * size takes as many launches there as here. */
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_COURSE_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_COURSE_H
 
 #include "tuner_plugin/model/sample_file.h"
 #include "tuner_plugin/tools/calibrate/refine.h"
 
+enum { COURSE_CLOSE = 4 }; /* sizes up to this many times larger or smaller are close by */
+
 struct course_size {
   uint64_t bytes;
   int64_t launch;              /* the last one that measured it; 0: none */
-  struct plan_entry contested; /* what is in the race after that */
+  struct plan_entry tried;     /* by the first of them */
+  struct plan_entry contested; /* what is in the race after the last */
+  struct plan_entry leaders;   /* the fastest of each, NCCL's own choice aside */
 };
 
 struct course {

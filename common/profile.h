@@ -233,7 +233,7 @@ const struct profile_table *profile_find_table(const struct profile *profile,
                                                enum profile_collective collective, uint32_t nodes,
                                                uint32_t ppn);
 /* The row that holds at this size, or NULL, also for no table. Looks at one after the other: for
- * tools and tests; the plugin has decide_find_row. */
+ * tools and tests; the plugin has decide_find. */
 const struct profile_row *profile_find_row(const struct profile_table *table, uint64_t bytes);
 
 /* The model of exactly this cell, or NULL. */

@@ -74,6 +74,18 @@ static void check_choice(const struct decide_table *table, int collective, uint6
   }
 }
 
+/* What is found is what the rows say. */
+static void check_found(const struct decide_table *table, int collective, uint64_t bytes) {
+  const struct decide_choice *expected = NULL, *found = decide_find(table, collective, bytes);
+  for (uint32_t i = table->first[collective]; i < table->first[collective + 1]; i++) {
+    if (bytes >= table->rows[i].bytes_lo && bytes < table->rows[i].bytes_hi) {
+      expected = &table->rows[i].choice;
+    }
+  }
+  FUZZ_CHECK(!found == !expected);
+  FUZZ_CHECK(!found || memcmp(found, expected, sizeof *found) == 0);
+}
+
 static void check_choices(const struct profile *profile, size_t ranks, size_t nodes) {
   struct decide_table table;
   size_t bytes = compile_bytes(profile, ranks, nodes);
@@ -88,6 +100,13 @@ static void check_choices(const struct profile *profile, size_t ranks, size_t no
       check_choice(&table, collective, table.rows[i].bytes_lo - 1);
       check_choice(&table, collective, table.rows[i].bytes_lo);
       check_choice(&table, collective, table.rows[i].bytes_hi);
+    }
+  }
+  for (int collective = 0; collective < PROFILE_COLLECTIVE_COUNT; collective++) {
+    for (uint32_t i = 0; i < count && i < 16; i++) {
+      check_found(&table, collective, table.rows[i].bytes_lo - 1);
+      check_found(&table, collective, table.rows[i].bytes_lo);
+      check_found(&table, collective, table.rows[i].bytes_hi);
     }
   }
   free(memory);

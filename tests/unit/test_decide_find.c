@@ -83,14 +83,14 @@ static void finds_rows_by_size(void **state) {
   compile(&profile, 32, 4, &compiled);
   assert_int_equal(compiled.count, 4);
   for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
-    const struct decide_row *row =
-        decide_find_row(&compiled.table, expected[i].coll, expected[i].bytes);
+    const struct decide_choice *choice =
+        decide_find(&compiled.table, expected[i].coll, expected[i].bytes);
     if (expected[i].algo < 0) {
-      assert_null(row);
+      assert_null(choice);
     } else {
-      assert_non_null(row);
-      assert_int_equal(row->algo, expected[i].algo);
-      assert_int_equal(row->channels, expected[i].channels);
+      assert_non_null(choice);
+      assert_int_equal(choice->algo, expected[i].algo);
+      assert_int_equal(choice->channels, expected[i].channels);
     }
   }
   release(&compiled);
@@ -117,7 +117,7 @@ static void other_shapes_have_no_rows(void **state) {
     compile(&profile, shapes[i].ranks, shapes[i].nodes, &compiled);
     assert_int_equal(compiled.count, 0);
     for (int coll = -1; coll <= PROFILE_COLLECTIVE_COUNT; coll++) {
-      assert_null(decide_find_row(&compiled.table, coll, 1048576));
+      assert_null(decide_find(&compiled.table, coll, 1048576));
     }
     release(&compiled);
   }
@@ -129,13 +129,20 @@ static uint64_t next_random(uint64_t *state) {
   return *state >> 33;
 }
 
-static const struct decide_row *find_slowly(const struct compiled *compiled, uint64_t bytes) {
-  for (size_t i = 0; i < compiled->count; i++) {
-    if (bytes >= compiled->rows[i].bytes_lo && bytes < compiled->rows[i].bytes_hi) {
-      return &compiled->rows[i];
+/* The table says of a size what a linear search over the rows does. */
+static void assert_found(const struct decide_table *table, int coll, uint64_t bytes) {
+  const struct decide_choice *expected = NULL;
+  for (uint32_t i = table->first[coll]; i < table->first[coll + 1]; i++) {
+    if (bytes >= table->rows[i].bytes_lo && bytes < table->rows[i].bytes_hi) {
+      expected = &table->rows[i].choice;
     }
   }
-  return NULL;
+  const struct decide_choice *choice = decide_find(table, coll, bytes);
+  if (!expected || !choice) {
+    assert_ptr_equal(choice, expected);
+    return;
+  }
+  assert_memory_equal(choice, expected, sizeof *choice);
 }
 
 /* Against a linear search, with 1 to 200 rows, some of which touch and some leave gaps. */
@@ -160,49 +167,58 @@ static void agrees_with_linear_search(void **state) {
     compile(&profile, 6, 3, &compiled);
     assert_int_equal(compiled.count, row_count);
     for (uint64_t bytes = 0; bytes < high + 4; bytes++) {
-      assert_ptr_equal(decide_find_row(&compiled.table, PROFILE_REDUCESCATTER, bytes),
-                       find_slowly(&compiled, bytes));
+      assert_found(&compiled.table, PROFILE_REDUCESCATTER, bytes);
     }
     release(&compiled);
     profile_free(&profile);
   }
 }
 
-/* Rows that begin where buckets do, beside that, crowded at one size, and over all octaves. */
+/* Rows that begin where buckets do, beside that, crowded at one size, and over all octaves; with
+ * gaps and without. Each has a chunk of its own. */
 static void finds_rows_however_they_are_spread(void **state) {
   (void)state;
   enum { ROWS = 500 };
   static const struct {
-    uint64_t first, apart;
+    uint64_t first, apart, gap;
     int doubled_every; /* rows after which they lie twice as far apart; 0: never */
   } spreads[] = {
-    { 0, 1024, 0 },
-    { 1, 1023, 0 },
-    { (UINT64_C(1) << 40) - 100, 1, 0 },
-    { (UINT64_C(1) << 63) - 250, 3, 0 },
-    { 0, 1, 9 },
-    { 8, 8, 10 },
+    { 0, 1024, 0, 0 },
+    { 1, 1023, 0, 0 },
+    { 0, 1000, 24, 0 },
+    { 3, 1, 1, 0 },
+    { (UINT64_C(1) << 40) - 100, 1, 0, 0 },
+    { (UINT64_C(1) << 40) - 100, 2, 3, 0 },
+    { (UINT64_C(1) << 63) - 250, 3, 0, 0 },
+    { UINT64_MAX - ROWS, 1, 0, 0 },
+    { 0, 1, 0, 9 },
+    { 8, 8, 0, 10 },
+    { 8, 8, 2, 10 },
   };
   for (size_t i = 0; i < sizeof spreads / sizeof spreads[0]; i++) {
     static struct decide_row rows[ROWS];
     uint64_t low = spreads[i].first, apart = spreads[i].apart;
     for (int row = 0; row < ROWS; row++) {
-      rows[row] = (struct decide_row){ .bytes_lo = low, .bytes_hi = low + apart };
-      low += apart;
+      rows[row] = (struct decide_row){ low, low + apart, { .chunk = (uint32_t)row } };
+      low += apart + spreads[i].gap;
       int every = spreads[i].doubled_every;
       apart *= every > 0 && row % every == every - 1 ? 2 : 1;
     }
     struct decide_table table = { .rows = rows, .first = { 0, 0, ROWS, ROWS, ROWS, ROWS } };
     size_t most = size_index_most_buckets(ROWS);
-    uint32_t *buckets = malloc(most * sizeof *buckets);
+    struct size_bucket *buckets = aligned_alloc(SIZE_INDEX_ALIGNMENT, most * sizeof *buckets);
     assert_true(size_index_make(rows, ROWS, buckets, &table.indexes[1]) <= most);
     for (int row = 0; row < ROWS; row++) {
-      assert_ptr_equal(decide_find_row(&table, 1, rows[row].bytes_lo), &rows[row]);
-      assert_ptr_equal(decide_find_row(&table, 1, rows[row].bytes_hi - 1), &rows[row]);
+      for (int beside = -2; beside <= 2; beside++) {
+        assert_found(&table, 1, rows[row].bytes_lo + (uint64_t)(int64_t)beside);
+        assert_found(&table, 1, rows[row].bytes_hi + (uint64_t)(int64_t)beside);
+      }
     }
-    assert_null(decide_find_row(&table, 1, low));
-    assert_null(decide_find_row(&table, 1, UINT64_MAX));
-    assert_true(spreads[i].first == 0 || !decide_find_row(&table, 1, spreads[i].first - 1));
+    for (unsigned bit = 0; bit < 64; bit++) {
+      assert_found(&table, 1, UINT64_C(1) << bit);
+      assert_found(&table, 1, (UINT64_C(1) << bit) - 1);
+    }
+    assert_found(&table, 1, UINT64_MAX);
     free(buckets);
   }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies the rows of one shape out of a profile, in the order decide_find_row searches them. */
+/* Copies the rows of one shape out of a profile, in the order that size_index.h takes. */
 #include "tuner_plugin/decide/compile.h"
 
 #include <stdbool.h>
@@ -25,11 +25,13 @@ static void add_row(struct sink *sink, uint64_t bytes_lo, const struct profile_r
     sink->rows[sink->count] = (struct decide_row){
       .bytes_lo = bytes_lo,
       .bytes_hi = row->bytes_hi,
-      .algo = (uint8_t)row->algorithm,
-      .proto = (uint8_t)row->protocol,
-      .channels = (uint8_t)row->channels,
-      .over = (uint8_t)(row->is_measured ? over : DECIDE_ANY_CELL),
-      .chunk = row->chunk_bytes,
+      .choice = {
+        .algo = (uint8_t)row->algorithm,
+        .proto = (uint8_t)row->protocol,
+        .channels = (uint8_t)row->channels,
+        .over = (uint8_t)(row->is_measured ? over : DECIDE_ANY_CELL),
+        .chunk = row->chunk_bytes,
+      },
     };
   }
   if (row->chunk_bytes > 0 && row->channels > 0) {
@@ -95,7 +97,14 @@ static size_t count_rows(const struct profile *profile, size_t ranks, size_t nod
 size_t compile_bytes(const struct profile *profile, size_t ranks, size_t nodes) {
   size_t buckets;
   size_t rows = count_rows(profile, ranks, nodes, &buckets);
-  return rows * sizeof(struct decide_row) + buckets * sizeof(uint32_t);
+  return rows == 0 ? 0
+                   : rows * sizeof(struct decide_row) + (SIZE_INDEX_ALIGNMENT - 1) +
+                         buckets * sizeof(struct size_bucket);
+}
+
+static struct size_bucket *first_bucket(struct decide_row *after_rows) {
+  uintptr_t address = (uintptr_t)after_rows;
+  return (struct size_bucket *)(address + -address % SIZE_INDEX_ALIGNMENT);
 }
 
 void compile_table(const struct profile *profile, size_t ranks, size_t nodes, void *memory,
@@ -103,7 +112,7 @@ void compile_table(const struct profile *profile, size_t ranks, size_t nodes, vo
   struct sink sink = { .rows = memory };
   table->rows = memory;
   add_all(&sink, profile, ranks, nodes, table);
-  uint32_t *buckets = (uint32_t *)(sink.rows + sink.count);
+  struct size_bucket *buckets = first_bucket(sink.rows + sink.count);
   for (int coll = 0; coll < PROFILE_COLLECTIVE_COUNT; coll++) {
     uint32_t first = table->first[coll], count = table->first[coll + 1] - first;
     if (count > 0) {

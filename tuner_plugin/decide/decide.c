@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the profile's row for a call and, if the guard agrees, writes its choice. */
+/* Finds what the profile says of a call and, if the guard agrees, writes its choice. */
 #include "tuner_plugin/decide/decide.h"
 
 #include <stddef.h>
@@ -7,25 +7,18 @@
 #include "common/nccl_chunk.h"
 #include "tuner_plugin/decide/guard.h"
 
-const struct decide_row *decide_find_row(const struct decide_table *table, int coll,
-                                         uint64_t bytes) {
+const struct decide_choice *decide_find(const struct decide_table *table, int coll,
+                                        uint64_t bytes) {
   if (coll < 0 || coll >= PROFILE_COLLECTIVE_COUNT ||
       table->first[coll] == table->first[coll + 1]) {
     return NULL;
   }
-  const uint32_t *bucket = size_index_find(&table->indexes[coll], bytes);
-  const struct decide_row *row = &table->rows[table->first[coll]] + bucket[0];
-  /* No branch hangs on a comparison: one that is guessed wrong takes longer than all the rest. */
-  for (uint32_t left = bucket[1] - bucket[0] + 1; left > 1;) {
-    uint32_t half = left / 2;
-    row = row[half].bytes_lo <= bytes ? row + half : row;
-    left -= half;
-  }
-  return bytes >= row->bytes_lo && bytes < row->bytes_hi ? row : NULL;
+  const struct decide_choice *choice = size_index_find(&table->indexes[coll], bytes);
+  return choice->algo == DECIDE_NOTHING ? NULL : choice;
 }
 
-static void write_channels(const struct decide_row *row, int *channels) {
-  int bounded = guard_bound_channels(row->algo, row->channels, *channels);
+static void write_channels(const struct decide_choice *choice, int *channels) {
+  int bounded = guard_bound_channels(choice->algo, choice->channels, *channels);
   if (bounded > 0) {
     *channels = bounded;
   }
@@ -33,31 +26,31 @@ static void write_channels(const struct decide_row *row, int *channels) {
 
 bool decide_by_costs(const struct decide_table *table, int coll, uint64_t bytes,
                      struct decide_costs costs, int *channels) {
-  const struct decide_row *row = decide_find_row(table, coll, bytes);
-  if (!row) {
+  const struct decide_choice *choice = decide_find(table, coll, bytes);
+  if (!choice) {
     return false;
   }
-  enum guard_verdict verdict = guard_check_row(costs, row);
+  enum guard_verdict verdict = guard_check_choice(costs, choice);
   if (verdict == GUARD_REFUSED) {
     return false;
   }
   if (verdict == GUARD_OVERRIDE) {
     /* Cheaper than all others: the guard lets none pass when the default costs nothing. */
-    costs.us[(size_t)row->algo * (size_t)costs.protos + row->proto] = 0.0f;
+    costs.us[(size_t)choice->algo * (size_t)costs.protos + choice->proto] = 0.0f;
   }
-  write_channels(row, channels);
+  write_channels(choice, channels);
   return true;
 }
 
 bool decide_by_number(const struct decide_table *table, int coll, uint64_t bytes, int *algo,
                       int *proto, int *channels) {
-  const struct decide_row *row = decide_find_row(table, coll, bytes);
-  if (!row || !guard_allows_blind(coll, row->algo, row->proto)) {
+  const struct decide_choice *choice = decide_find(table, coll, bytes);
+  if (!choice || !guard_allows_blind(coll, choice->algo, choice->proto)) {
     return false;
   }
-  *algo = row->algo;
-  *proto = row->proto;
-  write_channels(row, channels);
+  *algo = choice->algo;
+  *proto = choice->proto;
+  write_channels(choice, channels);
   return true;
 }
 
@@ -71,10 +64,10 @@ uint32_t decide_chunk(const struct decide_table *table, int coll, uint64_t bytes
     if (bytes > UINT64_MAX / count) {
       break;
     }
-    const struct decide_row *row = decide_find_row(table, coll, bytes * count);
-    if (row && row->chunk > 0 && row->channels == count && row->algo == algo &&
-        row->proto == proto) {
-      return nccl_chunk_round(row->chunk, (enum profile_protocol)row->proto);
+    const struct decide_choice *choice = decide_find(table, coll, bytes * count);
+    if (choice && choice->chunk > 0 && choice->channels == count && choice->algo == algo &&
+        choice->proto == proto) {
+      return nccl_chunk_round(choice->chunk, (enum profile_protocol)choice->proto);
     }
   }
   return 0;

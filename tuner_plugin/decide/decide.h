@@ -14,25 +14,8 @@
 #include <stdint.h>
 
 #include "common/profile.h"
+#include "tuner_plugin/decide/row.h"
 #include "tuner_plugin/decide/size_index.h"
-
-/* What to do in one range of sizes of one collective. */
-struct decide_row {
-  uint64_t bytes_lo; /* first size in the range */
-  uint64_t bytes_hi; /* first size after it */
-  uint8_t algo;      /* enum profile_algorithm, which is NCCL's number */
-  uint8_t proto;     /* enum profile_protocol, the same */
-  uint8_t channels;  /* most channels to use; 0 leaves them to NCCL */
-  uint8_t over;      /* decide_cell of what NCCL must have chosen, or DECIDE_ANY_CELL */
-  uint32_t chunk;    /* bytes; 0 leaves it to NCCL, and so does a row without channels */
-};
-
-enum { DECIDE_ANY_CELL = 0 };
-
-/* One number for a cell, from 1. */
-static inline unsigned decide_cell(unsigned algo, unsigned proto) {
-  return 1 + algo * PROFILE_PROTOCOL_COUNT + proto;
-}
 
 /* The rows for communicators of one shape, made by compile.h: by collective, ascending, without
  * overlap. Collective c has the rows [first[c], first[c + 1]). */
@@ -52,9 +35,8 @@ struct decide_costs {
   int protos;
 };
 
-/* The row that covers the call, or NULL. Any value of `coll` is allowed. */
-const struct decide_row *decide_find_row(const struct decide_table *table, int coll,
-                                         uint64_t bytes);
+/* What the row that covers the call says, or NULL. Any value of `coll` is allowed. */
+const struct decide_choice *decide_find(const struct decide_table *table, int coll, uint64_t bytes);
 
 /* For interfaces with a cost table (v3 to v6). If a row covers the call and the guard lets it pass,
  * makes its cell the cheapest and bounds *channels; returns true. Else touches nothing. */

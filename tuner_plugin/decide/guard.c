@@ -89,8 +89,9 @@ enum guard_verdict guard_check_cell(struct decide_costs costs, unsigned algo, un
   return check(costs, algo, proto, DECIDE_ANY_CELL);
 }
 
-enum guard_verdict guard_check_row(struct decide_costs costs, const struct decide_row *row) {
-  return check(costs, row->algo, row->proto, row->over);
+enum guard_verdict guard_check_choice(struct decide_costs costs,
+                                      const struct decide_choice *choice) {
+  return check(costs, choice->algo, choice->proto, choice->over);
 }
 
 bool guard_is_worth(uint64_t default_ns, uint64_t choice_ns, uint32_t noise_permille) {

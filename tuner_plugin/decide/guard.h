@@ -17,9 +17,10 @@ enum guard_verdict {
 /* May the cell (algo, proto) be chosen, given NCCL's costs? */
 enum guard_verdict guard_check_cell(struct decide_costs costs, unsigned algo, unsigned proto);
 
-/* The same for a row of a profile: what was measured against one choice of NCCL's says nothing
- * about another, so that a row with `over` holds only while NCCL would choose that. */
-enum guard_verdict guard_check_row(struct decide_costs costs, const struct decide_row *row);
+/* The same for the choice of a profile's row: what was measured against one choice of NCCL's says
+ * nothing about another, so that a row with `over` holds only while NCCL would choose that. */
+enum guard_verdict guard_check_choice(struct decide_costs costs,
+                                      const struct decide_choice *choice);
 
 /* A smaller gain is not worth a choice that may turn out wrong. */
 enum { GUARD_GAIN_PERMILLE = 30 };

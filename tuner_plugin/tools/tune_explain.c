@@ -38,7 +38,7 @@ static void explain_absence(const struct explain_question *question,
 }
 
 /* What the plugin would do with NCCL's costs, as far as they are known. */
-static void judge_row(const struct decide_row *row, struct explain_answer *answer) {
+static void judge_choice(const struct decide_choice *choice, struct explain_answer *answer) {
   const struct explain_default *usual = &answer->usual;
   if (!usual->is_known) {
     snprintf(answer->reason, sizeof answer->reason, "a row of the profile holds");
@@ -47,9 +47,9 @@ static void judge_row(const struct decide_row *row, struct explain_answer *answe
   nccl_costs costs;
   memcpy(costs, usual->costs, sizeof costs);
   struct decide_costs view = { &costs[0][0], PROFILE_ALGORITHM_COUNT, PROFILE_PROTOCOL_COUNT };
-  enum guard_verdict verdict = guard_check_row(view, row);
-  bool is_against_other = row->over != DECIDE_ANY_CELL &&
-                          row->over != decide_cell(usual->cell.algorithm, usual->cell.protocol);
+  enum guard_verdict verdict = guard_check_choice(view, choice);
+  bool is_against_other = choice->over != DECIDE_ANY_CELL &&
+                          choice->over != decide_cell(usual->cell.algorithm, usual->cell.protocol);
   if (verdict != GUARD_REFUSED) {
     snprintf(answer->reason, sizeof answer->reason, "a row of the profile holds");
     return;
@@ -60,13 +60,13 @@ static void judge_row(const struct decide_row *row, struct explain_answer *answe
              "the row was measured against another choice of NCCL's than %s %s",
              profile_algorithm_name(usual->cell.algorithm),
              profile_protocol_name(usual->cell.protocol));
-  } else if (usual->costs[row->algo][row->proto] < 0) {
+  } else if (usual->costs[choice->algo][choice->proto] < 0) {
     snprintf(answer->reason, sizeof answer->reason, "NCCL rules the row's cell %s %s out",
-             profile_algorithm_name(row->algo), profile_protocol_name(row->proto));
+             profile_algorithm_name(choice->algo), profile_protocol_name(choice->proto));
   } else {
     snprintf(answer->reason, sizeof answer->reason,
              "NCCL puts the row's cell %s %s 256 times over its best",
-             profile_algorithm_name(row->algo), profile_protocol_name(row->proto));
+             profile_algorithm_name(choice->algo), profile_protocol_name(choice->proto));
   }
 }
 
@@ -77,6 +77,16 @@ static const struct profile_row *find_source(const struct explain_question *ques
   return profile_find_row(table, question->bytes);
 }
 
+/* The row that the choice is of, for its range: the plugin needs none. */
+static const struct decide_row *find_row(const struct decide_table *table,
+                                         const struct explain_question *question) {
+  const struct decide_row *row = &table->rows[table->first[question->collective]];
+  while (question->bytes >= row->bytes_hi) {
+    row++;
+  }
+  return row;
+}
+
 static int find_answer(const struct explain_question *question, struct explain_answer *answer) {
   size_t ranks = (size_t)question->nodes * question->ppn;
   void *memory = malloc(compile_bytes(question->profile, ranks, question->nodes) + 1);
@@ -84,13 +94,13 @@ static int find_answer(const struct explain_question *question, struct explain_a
   if (status == CLI_OK) {
     struct decide_table table;
     compile_table(question->profile, ranks, question->nodes, memory, &table);
-    const struct decide_row *row = decide_find_row(&table, question->collective, question->bytes);
-    if (row) {
+    const struct decide_choice *choice = decide_find(&table, question->collective, question->bytes);
+    if (choice) {
       answer->is_chosen = true;
-      answer->row = *row;
-      answer->is_blind = guard_allows_blind(question->collective, row->algo, row->proto);
+      answer->row = *find_row(&table, question);
+      answer->is_blind = guard_allows_blind(question->collective, choice->algo, choice->proto);
       answer->source = find_source(question);
-      judge_row(row, answer);
+      judge_choice(choice, answer);
     } else {
       explain_absence(question, answer);
     }

@@ -56,8 +56,9 @@ static double predict_us(const struct explain_question *question, unsigned cell)
 
 static void print_predicted(const struct explain_question *question,
                             const struct explain_answer *answer) {
-  double choice_us = predict_us(question, decide_cell(answer->row.algo, answer->row.proto));
-  double default_us = predict_us(question, answer->row.over);
+  double choice_us =
+      predict_us(question, decide_cell(answer->row.choice.algo, answer->row.choice.proto));
+  double default_us = predict_us(question, answer->row.choice.over);
   if (choice_us > 0 && default_us > 0) {
     printf("predicted %.1f us, NCCL's own choice %.1f us, by the profile's models\n", choice_us,
            default_us);
@@ -67,12 +68,12 @@ static void print_predicted(const struct explain_question *question,
 static void print_row(const struct explain_question *question,
                       const struct explain_answer *answer) {
   char channels[TUNE_CHANNELS_TEXT_MAX], range[TUNE_RANGE_TEXT_MAX], chunk[QUANTITY_TEXT_MAX];
-  printf("choice    %s %s, %s\n", profile_algorithm_name(answer->row.algo),
-         profile_protocol_name(answer->row.proto),
-         tune_format_channels(answer->row.channels, channels));
-  if (answer->row.chunk > 0) {
+  printf("choice    %s %s, %s\n", profile_algorithm_name(answer->row.choice.algo),
+         profile_protocol_name(answer->row.choice.proto),
+         tune_format_channels(answer->row.choice.channels, channels));
+  if (answer->row.choice.chunk > 0) {
     int release = answer->usual.is_known ? answer->usual.topology.release : NCCL_CHUNK_VERSION;
-    printf("chunk     %s%s\n", quantity_format_size(answer->row.chunk, chunk),
+    printf("chunk     %s%s\n", quantity_format_size(answer->row.choice.chunk, chunk),
            release < NCCL_CHUNK_VERSION
                ? ", but this NCCL takes its own: 2.30.3 is the first to ask"
                : " in NCCL 2.30.3 and later");
@@ -164,13 +165,15 @@ static json_t *json_choice(const struct explain_question *question,
     return json_null();
   }
   return json_pack(
-      "{s:s, s:s, s:I, s:I, s:o, s:o, s:b, s:o}", "algo", profile_algorithm_name(answer->row.algo),
-      "proto", profile_protocol_name(answer->row.proto), "channels",
-      (json_int_t)answer->row.channels, "chunk", (json_int_t)answer->row.chunk, "bytes_lo",
-      tune_json_bytes(answer->row.bytes_lo), "bytes_hi", tune_json_bytes(answer->row.bytes_hi),
-      "carried_over", answer->source == NULL, "measured", json_measured(answer->source),
-      "predicted_us", predict_us(question, decide_cell(answer->row.algo, answer->row.proto)),
-      "predicted_default_us", predict_us(question, answer->row.over));
+      "{s:s, s:s, s:I, s:I, s:o, s:o, s:b, s:o}", "algo",
+      profile_algorithm_name(answer->row.choice.algo), "proto",
+      profile_protocol_name(answer->row.choice.proto), "channels",
+      (json_int_t)answer->row.choice.channels, "chunk", (json_int_t)answer->row.choice.chunk,
+      "bytes_lo", tune_json_bytes(answer->row.bytes_lo), "bytes_hi",
+      tune_json_bytes(answer->row.bytes_hi), "carried_over", answer->source == NULL, "measured",
+      json_measured(answer->source), "predicted_us",
+      predict_us(question, decide_cell(answer->row.choice.algo, answer->row.choice.proto)),
+      "predicted_default_us", predict_us(question, answer->row.choice.over));
 }
 
 static json_t *json_profile(const struct explain_question *question, const char *path) {

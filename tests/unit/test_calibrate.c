@@ -311,40 +311,19 @@ static void doubtful_logs_label_nothing(void **state) {
   free(log);
 }
 
-/* ---- the race ---- */
+/* ---- times ---- */
 
-static void slower_cells_leave_the_race(void **state) {
+static void calls_are_summed_up(void **state) {
   (void)state;
   enum { CALLS = 100 };
-  static const double middle_us[] = { 100, 101, 130, 250, 95, 104, 115 };
-  static double calls_us[7][CALLS];
-  struct label_times times = { .count = 7 };
-  for (size_t c = 0; c < 7; c++) {
-    for (int i = 0; i < CALLS; i++) {
-      /* The fifth scatters so much that nothing is known of it but that it is not twice as slow.
-       */
-      calls_us[c][i] = middle_us[c] + (double)(i - CALLS / 2) * (c == 4 ? 1.5 : 0.2);
-    }
-    times.cells[c] = (struct label_cell){
-      { .algorithm = (uint8_t)c }, calls_us[c], CALLS, label_summarize(calls_us[c], CALLS)
-    };
+  double calls_us[CALLS];
+  for (int i = 0; i < CALLS; i++) {
+    calls_us[i] = 100 + (double)(i - CALLS / 2) * 0.2;
   }
-  size_t kept[SCHEDULE_CELLS_MAX];
-  assert_int_equal(label_race(&times, kept), 3);
-  assert_int_equal(kept[0], 1);
-  assert_int_equal(kept[1], 4);
-  assert_int_equal(kept[2], 5);
-  struct label_summary summary = label_summarize(calls_us[0], CALLS);
+  struct label_summary summary = label_summarize(calls_us, CALLS);
   assert_true(summary.median_us > 99.8 && summary.median_us < 100.1);
   assert_true(summary.mad_us > 4.9 && summary.mad_us < 5.1);
   assert_true(summary.p99_us > 109.4 && summary.p99_us < 109.7);
-  /* Of the fifth nothing is known now. 104 is surely slower than 100, but by less than launches
-   * differ. */
-  times.cells[4] = (struct label_cell){ 0 };
-  assert_int_equal(label_race(&times, kept), 3);
-  assert_int_equal(kept[2], 5);
-  times.count = 1;
-  assert_int_equal(label_race(&times, kept), 0);
 }
 
 /* ---- resuming ---- */
@@ -516,7 +495,7 @@ int main(void) {
     cmocka_unit_test(a_log_without_entries_says_why),
     cmocka_unit_test(ranks_agree_on_a_topology_or_have_none),
     cmocka_unit_test(doubtful_logs_label_nothing),
-    cmocka_unit_test(slower_cells_leave_the_race),
+    cmocka_unit_test(calls_are_summed_up),
     cmocka_unit_test_setup_teardown(what_is_there_is_not_measured_again, tool_set_up,
                                     tool_tear_down),
     cmocka_unit_test_setup_teardown(a_plan_is_followed_in_every_launch, tool_set_up,

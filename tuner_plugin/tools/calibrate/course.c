@@ -25,39 +25,14 @@ void course_begin(struct course *course, const uint64_t *sizes, size_t count) {
   }
 }
 
-static bool has_cell(const struct plan_entry *entry, struct schedule_cell cell) {
+static void add_cell(struct plan_entry *entry, struct schedule_cell cell) {
   for (size_t i = 0; i < entry->cell_count; i++) {
     if (schedule_is_same_cell(entry->cells[i], cell)) {
-      return true;
+      return;
     }
   }
-  return false;
-}
-
-static void add_cell(struct plan_entry *entry, struct schedule_cell cell) {
-  if (!has_cell(entry, cell) && entry->cell_count < SCHEDULE_CELLS_MAX - 1) {
+  if (entry->cell_count < SCHEDULE_CELLS_MAX - 1) {
     entry->cells[entry->cell_count++] = cell;
-  }
-}
-
-static void note_tried(struct course_size *size, const struct label_times *times) {
-  size->tried.cell_count = 0;
-  for (size_t i = 1; i < times->count; i++) {
-    add_cell(&size->tried, times->cells[i].cell);
-  }
-}
-
-static void note_leader(struct course_size *size, const struct label_times *times) {
-  const struct label_cell *fastest = NULL;
-  for (size_t i = 1; i < times->count; i++) {
-    const struct label_cell *cell = &times->cells[i];
-    if (cell->summary.median_us > 0 &&
-        (!fastest || cell->summary.median_us < fastest->summary.median_us)) {
-      fastest = cell;
-    }
-  }
-  if (fastest) {
-    add_cell(&size->leaders, fastest->cell);
   }
 }
 
@@ -73,14 +48,11 @@ void course_take(struct course *course, int64_t launch, const struct label_entry
   }
   size_t kept[SCHEDULE_CELLS_MAX];
   size->contested = (struct plan_entry){ .collective = entry->collective, .bytes = entry->bytes };
-  size->contested.cell_count = label_race(times, kept);
-  for (size_t i = 0; i < size->contested.cell_count; i++) {
-    size->contested.cells[i] = times->cells[kept[i]].cell;
+  race_take(&size->race, times);
+  size_t count = race_contested(&size->race, kept);
+  for (size_t i = 0; i < count; i++) {
+    add_cell(&size->contested, size->race.cells[kept[i]].cell);
   }
-  if (launch == 1) {
-    note_tried(size, times);
-  }
-  note_leader(size, times);
   refine_take(&course->refine, entry, times, (size_t)course->chunk_cells);
 }
 
@@ -110,8 +82,7 @@ static void add_sample(struct label_entry *entry, struct label_times *times,
               .channels = (uint16_t)sample->channels,
               .chunk = sample->chunk },
     .count = sample->n,
-    .summary = { sample->median_us, sample->mad_us, sample->p99_us,
-                 label_error_us(sample->mad_us, sample->n) },
+    .summary = { sample->median_us, sample->mad_us, sample->p99_us },
   };
   entry->ranks = sample->nodes * sample->ppn;
   entry->own[place] = (struct chunks_own){ sample->own_channels, sample->own_chunk };
@@ -195,17 +166,24 @@ static bool is_close(uint64_t a, uint64_t b) {
   return a / COURSE_CLOSE <= b && b / COURSE_CLOSE <= a;
 }
 
-/* What is in the race at a size, and what leads at those close by, if it was open here. */
+static bool was_tried(const struct course_size *size, struct schedule_cell cell) {
+  for (size_t i = 0; i < size->race.count; i++) {
+    if (schedule_is_same_cell(size->race.cells[i].cell, cell)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* What is in the race at a size, and what leads at those close by, if it is open here. */
 static struct plan_entry share_leaders(const struct course *course,
                                        const struct course_size *size) {
   struct plan_entry entry = size->contested;
   for (size_t i = 0; i < course->count; i++) {
-    const struct course_size *other = &course->sizes[i];
-    for (size_t k = 0; is_close(size->bytes, other->bytes) && k < other->leaders.cell_count; k++) {
-      struct schedule_cell cell = other->leaders.cells[k];
-      if (has_cell(&other->contested, cell) && has_cell(&size->tried, cell)) {
-        add_cell(&entry, cell);
-      }
+    const struct plan_entry *other = &course->sizes[i].contested;
+    if (is_close(size->bytes, course->sizes[i].bytes) && other->cell_count > 0 &&
+        was_tried(size, other->cells[0])) {
+      add_cell(&entry, other->cells[0]);
     }
   }
   return entry;

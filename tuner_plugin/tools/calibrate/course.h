@@ -11,23 +11,23 @@
  * at the end of its run's name which launch it is of. Only cells that got no counted call at all
  * leave no sample, and then leave the race.
  *
- * In the race is what label_race keeps of a size, and what was fastest at one close by: a job's
+ * In the race is what race_contested keeps of a size, and what is fastest at one close by: a job's
  * sizes lie between those measured, and whether a cell is right from where it wins up to the next
  * size takes as many launches there as here. */
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_COURSE_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_COURSE_H
 
 #include "tuner_plugin/model/sample_file.h"
+#include "tuner_plugin/tools/calibrate/race.h"
 #include "tuner_plugin/tools/calibrate/refine.h"
 
 enum { COURSE_CLOSE = 4 }; /* sizes up to this many times larger or smaller are close by */
 
 struct course_size {
   uint64_t bytes;
-  int64_t launch;              /* the last one that measured it; 0: none */
-  struct plan_entry tried;     /* by the first of them */
-  struct plan_entry contested; /* what is in the race after the last */
-  struct plan_entry leaders;   /* the fastest of each, NCCL's own choice aside */
+  int64_t launch; /* the last one that measured it; 0: none */
+  struct race race;
+  struct plan_entry contested; /* what is in the race after that, the fastest first */
 };
 
 struct course {

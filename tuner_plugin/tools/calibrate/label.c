@@ -283,12 +283,6 @@ static double median_of(const double *sorted, size_t count) {
   return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
 }
 
-/* Of a normal distribution the deviation is 1.4826 MAD, and the median's error sqrt(pi/2) times the
- * mean's. */
-double label_error_us(double mad_us, size_t count) {
-  return 1.2533 * 1.4826 * mad_us / sqrt((double)count);
-}
-
 struct label_summary label_summarize(const double *times_us, size_t count) {
   struct label_summary summary = { 0 };
   double *apart = count > 0 ? calloc(count, sizeof *apart) : NULL;
@@ -302,32 +296,6 @@ struct label_summary label_summarize(const double *times_us, size_t count) {
   qsort(apart, count, sizeof *apart, compare_times);
   summary.mad_us = median_of(apart, count);
   summary.p99_us = times_us[(count * 99 + 99) / 100 - 1];
-  summary.error_us = label_error_us(summary.mad_us, count);
   free(apart);
   return summary;
-}
-
-/* What a ratio of two cells differs by from launch to launch, which the calls of one do not tell.
- */
-#define LAUNCH_SCATTER 0.05
-
-size_t label_race(const struct label_times *times, size_t kept[SCHEDULE_CELLS_MAX]) {
-  const struct label_summary *best = NULL;
-  size_t count = 0;
-  for (size_t i = 0; i < times->count; i++) {
-    const struct label_summary *summary = &times->cells[i].summary;
-    if (summary->median_us > 0 && (!best || summary->median_us < best->median_us)) {
-      best = summary;
-    }
-  }
-  for (size_t i = 1; i < times->count && best; i++) {
-    const struct label_summary *summary = &times->cells[i].summary;
-    double low = summary->median_us - 2 * summary->error_us;
-    double high = best->median_us + 2 * best->error_us;
-    high = fmax(high, (1 + LAUNCH_SCATTER) * best->median_us);
-    if (low <= high && summary->median_us <= 2 * best->median_us) {
-      kept[count++] = i;
-    }
-  }
-  return count;
 }

@@ -56,7 +56,6 @@ struct label_summary {
   double median_us;
   double mad_us;
   double p99_us;
-  double error_us; /* standard error of the median */
 };
 
 /* The times of one cell, those that set up left out. */
@@ -81,12 +80,5 @@ void label_free(struct label_times *times);
 
 /* Of times in ascending order. */
 struct label_summary label_summarize(const double *times_us, size_t count);
-
-/* The standard error of a median of `count` times. */
-double label_error_us(double mad_us, size_t count);
-
-/* Cells that are still worth measuring: not known to be slower than the fastest, nor twice as slow.
- * Writes their places to `kept`; [0], NCCL's own, is never among them, and is not the only one. */
-size_t label_race(const struct label_times *times, size_t kept[SCHEDULE_CELLS_MAX]);
 
 #endif

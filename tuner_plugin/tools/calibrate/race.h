@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* race: which cells of one size are still worth measuring, by all launches so far.
+ * Owns: nothing.  Threads: the main thread.  Blocks: never.  Fails: cannot.
+ *
+ * The calls of one launch agree with each other far better than launches do: each draws its paths
+ * and ports anew, and cells that differ by 5 % in one may differ by 20 % the other way in the next.
+ * So a cell leaves only when it is behind by more than what launches differ by, as far as those
+ * tell that there were, and from the first alone only when it is far behind.
+ */
+#ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_RACE_H
+#define TUNER_PLUGIN_TOOLS_CALIBRATE_RACE_H
+
+#include <stddef.h>
+
+#include "tuner_plugin/tools/calibrate/label.h"
+
+/* One cell's times over those of NCCL's own choice in the same launch, as logs. */
+struct race_cell {
+  struct schedule_cell cell;
+  double sum, squares;
+  size_t launches;
+};
+
+struct race {
+  struct race_cell cells[SCHEDULE_CELLS_MAX];
+  size_t count;
+};
+
+/* What a launch showed; one without a time of NCCL's own choice shows nothing. */
+void race_take(struct race *race, const struct label_times *times);
+
+/* The places in cells[] of those still in the race, the fastest first. None: NCCL's own choice,
+ * which is not among the cells, has won, or nothing was measured. */
+size_t race_contested(const struct race *race, size_t kept[SCHEDULE_CELLS_MAX]);
+
+#endif

@@ -27,6 +27,7 @@
 #define FOLLOWED_BYTES (16u << 10)
 #define GATHER_BYTES (72u << 10)
 #define LARGE_BYTES (16u << 10)
+#define PEEK_BYTES 1024
 
 struct tcp_lane {
   struct lane lane;
@@ -40,6 +41,8 @@ struct tcp_lane {
 
   struct tcp_arriving arriving;
   size_t start, end; /* unread bytes of the buffer */
+  size_t peeked;     /* bytes that were taken, but are still to be read */
+  bool was_empty;    /* the last read found nothing */
   uint64_t bytes_written, bytes_read;
   uint8_t buffer[READ_BUFFER_BYTES];
 };
@@ -219,6 +222,30 @@ static int accept_bytes(struct tcp_lane *tcp, size_t n, uint64_t now_ns) {
   return tcp->end > tcp->start ? parse_buffer(tcp, now_ns) : 0;
 }
 
+static int read_error(ssize_t n) {
+  return n == 0 ? -EPIPE : errno == EAGAIN || errno == EINTR ? 0 : -errno;
+}
+
+/* The kernel acknowledges a small message when it is read, which takes it 2 us and more, and who
+ * waits for the message would wait for that as well. So it is only looked at, and read the next
+ * time. Not if more comes than that: it is read at once then, as is what nobody waits for. */
+static bool may_peek(const struct tcp_lane *tcp) {
+  return tcp->lane.is_awaited && tcp->was_empty && !tcp->arriving.in_payload && tcp->end == 0;
+}
+
+/* MSG_TRUNC: TCP does not copy them again. */
+static int read_peeked(struct tcp_lane *tcp) {
+  uint8_t known[PEEK_BYTES];
+  while (tcp->peeked > 0) {
+    ssize_t n = recv(tcp->lane.fd, known, tcp->peeked, MSG_DONTWAIT | MSG_TRUNC);
+    if (n <= 0) {
+      return n == 0 ? -EPIPE : -errno;
+    }
+    tcp->peeked -= (size_t)n;
+  }
+  return 0;
+}
+
 static int tcp_read(struct lane *lane, uint64_t now_ns, size_t *got) {
   struct tcp_lane *tcp = tcp_lane(lane);
   *got = 0;
@@ -226,17 +253,30 @@ static int tcp_read(struct lane *lane, uint64_t now_ns, size_t *got) {
     tcp->is_closed |= tcp_stream_drop(lane->fd, tcp->buffer, READ_BUFFER_BYTES);
     return 0;
   }
+  int error = read_peeked(tcp);
+  if (error) {
+    return error;
+  }
+  if (may_peek(tcp)) {
+    ssize_t n = recv(lane->fd, tcp->buffer, PEEK_BYTES, MSG_DONTWAIT | MSG_PEEK);
+    if (n <= 0) {
+      return read_error(n);
+    }
+    tcp->was_empty = false;
+    if (n < PEEK_BYTES) {
+      tcp->peeked = *got = (size_t)n;
+      return accept_bytes(tcp, (size_t)n, now_ns);
+    }
+  }
   while (*got < TCP_READ_BUDGET_BYTES) {
     size_t wanted;
     ssize_t n = receive_some(tcp, &wanted);
-    if (n == 0) {
-      return -EPIPE;
-    }
-    if (n < 0) {
-      return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+    tcp->was_empty = n < 0 && *got == 0;
+    if (n <= 0) {
+      return read_error(n);
     }
     *got += (size_t)n;
-    int error = accept_bytes(tcp, (size_t)n, now_ns);
+    error = accept_bytes(tcp, (size_t)n, now_ns);
     if (error) {
       return error;
     }

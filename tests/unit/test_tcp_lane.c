@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The receiving end of a TCP lane over loopback: what is waited for is taken before it is read, and
+ * read later, once; whatever comes in whatever pieces, each byte counts once. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "net_plugin/lane/tcp/tcp_lane.h"
+#include "net_plugin/link/wire.h"
+#include "tests/lib/unit.h"
+
+enum { LARGEST = 4096, FRAME_MAX = WIRE_HEADER_BYTES + LARGEST, WAIT_MS = 10000 };
+
+static struct link *link_under_test;
+static struct lane *lane;
+static int peer_fd;
+static uint8_t received[LARGEST], frame[FRAME_MAX];
+static uint64_t sent; /* messages */
+
+static void connect_pair(int *ours, int *theirs) {
+  struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+  socklen_t bytes = sizeof address;
+  int one = 1, listening = socket(AF_INET, SOCK_STREAM, 0);
+  assert_int_equal(bind(listening, (struct sockaddr *)&address, bytes), 0);
+  assert_int_equal(listen(listening, 1), 0);
+  assert_int_equal(getsockname(listening, (struct sockaddr *)&address, &bytes), 0);
+  *theirs = socket(AF_INET, SOCK_STREAM, 0);
+  assert_int_equal(connect(*theirs, (struct sockaddr *)&address, bytes), 0);
+  *ours = accept(listening, NULL, NULL);
+  assert_true(*ours >= 0);
+  setsockopt(*theirs, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  close(listening);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  struct link_config config = {
+    .role = LINK_RECEIVER,
+    .lanes = 1,
+    .chunk_bytes = LARGEST,
+    .eager_bytes = LARGEST,
+    .eager_slots = 4,
+    .timeout_ns = 1000000000,
+    .seed = 1,
+  };
+  int fd;
+  sent = 0;
+  connect_pair(&fd, &peer_fd);
+  link_under_test = link_init(calloc(1, link_memory_bytes(&config)), &config, 1);
+  link_lane_fence(link_under_test, 0, 1, 1);
+  lane = tcp_lane_open(link_under_test, 0, 1, fd);
+  link_lane_up(link_under_test, 0, 1, 0, 1);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  lane->ops->fini(lane);
+  close(peer_fd);
+  link_end(link_under_test);
+  free(link_under_test);
+  return 0;
+}
+
+/* The next message, for which a receive is posted; returns the bytes of its frame. */
+static size_t make_message(size_t bytes) {
+  struct wire_header header = {
+    .type = WIRE_DATA, .length = (uint32_t)bytes, .message = sent, .total = bytes
+  };
+  wire_header_encode(&header, frame);
+  for (size_t i = 0; i < bytes; i++) {
+    frame[WIRE_HEADER_BYTES + i] = (uint8_t)(sent + 7 * i);
+  }
+  assert_int_equal(link_receive_posted(link_under_test, received, bytes, NULL, 1), 0);
+  sent++;
+  return WIRE_HEADER_BYTES + bytes;
+}
+
+static int unread(void) {
+  int bytes = -1;
+  assert_int_equal(ioctl(lane->fd, FIONREAD, &bytes), 0);
+  return bytes;
+}
+
+/* All of it is there to be read when this returns. */
+static void send_bytes(const uint8_t *bytes, size_t count) {
+  int before = unread();
+  assert_int_equal(send(peer_fd, bytes, count, 0), count);
+  for (int ms = 0; unread() != before + (int)count; ms++) {
+    assert_true(ms < WAIT_MS);
+    poll(NULL, 0, 1);
+  }
+}
+
+static size_t read_lane(bool is_awaited) {
+  size_t got = SIZE_MAX;
+  lane->is_awaited = is_awaited;
+  assert_int_equal(lane->ops->read(lane, 1, &got), 0);
+  return got;
+}
+
+static void assert_arrived(size_t bytes) {
+  struct link_completion completion;
+  assert_true(link_next_completion(link_under_test, &completion));
+  assert_int_equal(completion.bytes, bytes);
+  assert_memory_equal(received, frame + WIRE_HEADER_BYTES, bytes);
+  memset(received, 0, sizeof received);
+}
+
+static void what_is_awaited_is_taken_first_and_read_later(void **state) {
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(read_lane(true), 0);
+    size_t length = make_message(8);
+    send_bytes(frame, length);
+    assert_int_equal(read_lane(true), length);
+    assert_arrived(8);
+    assert_int_equal(unread(), length);
+    assert_int_equal(read_lane(true), 0);
+    assert_int_equal(unread(), 0);
+  }
+  struct lane_stats stats;
+  lane->ops->stats(lane, &stats);
+  assert_int_equal(stats.bytes_read, 3 * (WIRE_HEADER_BYTES + 8));
+}
+
+static void what_nobody_waits_for_is_read_at_once(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(read_lane(false), 0);
+    size_t length = make_message(8);
+    send_bytes(frame, length);
+    assert_int_equal(read_lane(false), length);
+    assert_arrived(8);
+    assert_int_equal(unread(), 0);
+  }
+}
+
+/* Who finds something each time takes it in one call. */
+static void what_follows_at_once_is_read_at_once(void **state) {
+  (void)state;
+  assert_int_equal(read_lane(true), 0);
+  send_bytes(frame, make_message(8));
+  read_lane(true);
+  assert_arrived(8);
+  size_t length = make_message(8);
+  send_bytes(frame, length);
+  assert_int_equal(read_lane(true), length);
+  assert_arrived(8);
+  assert_int_equal(unread(), 0);
+}
+
+static void large_messages_are_read_at_once(void **state) {
+  (void)state;
+  assert_int_equal(read_lane(true), 0);
+  size_t length = make_message(LARGEST);
+  send_bytes(frame, length);
+  assert_int_equal(read_lane(true), length);
+  assert_arrived(LARGEST);
+  assert_int_equal(unread(), 0);
+}
+
+/* Cut anywhere, the second part coming before or after the first one is read. */
+static void messages_arrive_in_any_two_pieces(void **state) {
+  (void)state;
+  for (size_t cut = 1; cut < WIRE_HEADER_BYTES + 24; cut++) {
+    for (int is_late = 0; is_late < 2; is_late++) {
+      size_t length = make_message(24);
+      assert_int_equal(read_lane(true), 0);
+      send_bytes(frame, cut);
+      assert_int_equal(read_lane(true), cut);
+      assert_int_equal(unread(), cut);
+      if (is_late) {
+        assert_int_equal(read_lane(true), 0);
+        assert_int_equal(unread(), 0);
+      }
+      send_bytes(frame + cut, length - cut);
+      assert_int_equal(read_lane(true), length - cut);
+      assert_arrived(24);
+      read_lane(true);
+      assert_int_equal(unread(), 0);
+    }
+  }
+}
+
+static void the_end_is_seen_behind_what_was_taken(void **state) {
+  (void)state;
+  size_t got;
+  assert_int_equal(read_lane(true), 0);
+  send_bytes(frame, make_message(8));
+  shutdown(peer_fd, SHUT_WR);
+  assert_int_equal(read_lane(true), WIRE_HEADER_BYTES + 8);
+  assert_arrived(8);
+  assert_int_equal(lane->ops->read(lane, 1, &got), -EPIPE);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(what_is_awaited_is_taken_first_and_read_later, set_up,
+                                    tear_down),
+    cmocka_unit_test_setup_teardown(what_nobody_waits_for_is_read_at_once, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(what_follows_at_once_is_read_at_once, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(large_messages_are_read_at_once, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(messages_arrive_in_any_two_pieces, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(the_end_is_seen_behind_what_was_taken, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

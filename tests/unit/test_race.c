@@ -39,7 +39,7 @@ static void assert_contested(const char *expected) {
 static void one_launch_rules_out_what_is_far_behind(void **state) {
   (void)state;
   assert_contested("");
-  take((double[]){ 100, 120, 95, 135, 110 });
+  take((double[]){ 100, 120, 95, 150, 110 });
   assert_contested("241");
 }
 
@@ -67,7 +67,7 @@ static void launches_that_agree_decide_soon(void **state) {
 /* It is one of those that race, though not among the cells. */
 static void the_usual_choice_may_win(void **state) {
   (void)state;
-  take((double[]){ 100, 130, 160, 150, 140 });
+  take((double[]){ 100, 155, 160, 170, 180 });
   assert_contested("");
   take((double[]){ 0, 50, 50, 50, 50 }); /* says nothing */
   assert_contested("");

@@ -18,6 +18,11 @@ static const double launch_part = 1.3;
  * nothing jumps. */
 static const double jump_share = 0.075, jump_most = 0.05;
 
+/* Where the sizes around lie on one curve less is to be feared, but never nothing. A size that
+ * gains more than its neighbours promise shows as well that the curve is no smooth one, though it
+ * is the less harmful kind. */
+static const double jump_least = 0.01, surprise_share = 0.3;
+
 bool contest_is_worth(const struct answer *answer) {
   return guard_is_worth(contest_ns(answer->default_us),
                         contest_ns(answer->winner_us * answer->margin),
@@ -124,11 +129,57 @@ static void pool_noise(struct answer *answer, const struct contest *contest,
   }
 }
 
+/* The log of what the winner gains at the measured size i; false: it, or what it is to replace, was
+ * not measured there. */
+static bool gain_at(const struct contest *contest, const struct curve_point *over,
+                    const struct curve *winner, size_t i, double *gain) {
+  if (i >= contest->by_default->count) {
+    return false;
+  }
+  uint64_t bytes = contest->by_default->points[i].bytes;
+  const struct curve *chosen = chosen_curve(contest, over, (double)bytes);
+  const struct curve_point *usual = chosen ? curve_find(chosen, bytes) : NULL;
+  const struct curve_point *ours = curve_find(winner, bytes);
+  *gain = usual && ours ? log(usual->us / ours->us) : 0;
+  return usual && ours;
+}
+
+/* How far what is gained at the measured size i is from what the sizes on either side of it would
+ * make one expect: what one may be wrong by between sizes. Negative: nobody can tell. */
+static double surprise_at(const struct contest *contest, const struct curve_point *over,
+                          const struct curve *winner, size_t i) {
+  double before, here, after;
+  if (i == 0 || !gain_at(contest, over, winner, i - 1, &before) ||
+      !gain_at(contest, over, winner, i, &here) || !gain_at(contest, over, winner, i + 1, &after)) {
+    return -1;
+  }
+  const struct curve_point *points = contest->by_default->points;
+  double from = log((double)points[i - 1].bytes), to = log((double)points[i + 1].bytes);
+  double share = (log((double)points[i].bytes) - from) / (to - from);
+  double missing = before + share * (after - before) - here;
+  return missing >= 0 ? missing : -missing * surprise_share;
+}
+
+double contest_margin(const struct contest *contest, const struct answer *answer) {
+  const struct curve *by_default = contest->by_default;
+  const struct curve_point *from = contest_default_point(by_default, answer->bytes, false);
+  const struct curve_point *to = contest_default_point(by_default, answer->bytes, true);
+  const struct curve_point over = { .algorithm = answer->over_algorithm,
+                                    .protocol = answer->over_protocol };
+  double margin = margin_between(from, to);
+  size_t i = (size_t)(from - by_default->points);
+  double surprise = from == to ? -1
+                               : fmax(surprise_at(contest, &over, answer->winner, i),
+                                      surprise_at(contest, &over, answer->winner, i + 1));
+  return surprise < 0 ? margin : fmin(margin, 1 + fmax(jump_least, surprise));
+}
+
 static void take(struct answer *answer, const struct contest *contest,
                  const struct curve_point *over, const struct curve *winner) {
   answer->winner = winner;
   answer->winner_us = curve_us(winner, answer->bytes);
   answer->noise = contest_noise(winner, contest->by_default, answer->bytes);
+  answer->margin = contest_margin(contest, answer);
   pool_noise(answer, contest, over);
 }
 
@@ -183,8 +234,6 @@ struct answer contest_ask_over(const struct contest *contest, double bytes, bool
     .over_protocol = by_default->protocol,
     .default_us = chosen ? curve_us(chosen, bytes) : 0,
     .is_measured = is_measured,
-    .margin = margin_between(contest_default_point(contest->by_default, bytes, false),
-                             contest_default_point(contest->by_default, bytes, true)),
   };
   for (size_t i = 0; chosen && i < contest->other_count; i++) {
     const struct curve *curve = &contest->others[i];

@@ -46,6 +46,9 @@ static inline uint32_t contest_permille(double share) {
 
 /* What is gained is beyond the margin and the noise. */
 bool contest_is_worth(const struct answer *answer);
+/* By what factor a gain must be greater that was not measured at this size: what may jump there in
+ * general, or as far as the sizes around have shown for this winner. 1 at a measured size. */
+double contest_margin(const struct contest *contest, const struct answer *answer);
 /* What NCCL chose at the last measured size up to here, or at the first one from here on. */
 const struct curve_point *contest_default_point(const struct curve *by_default, double bytes,
                                                 bool is_next);

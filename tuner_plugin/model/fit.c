@@ -156,7 +156,7 @@ static bool next_gap(struct gap *gap, const struct answer *answers, size_t count
 
 /* Between two measured sizes with the same answer it is the same, if they gain enough for what may
  * jump between them. */
-static void fill_between(struct answer *answers, size_t count) {
+static void fill_between(const struct contest *contest, struct answer *answers, size_t count) {
   for (struct gap gap = { 0 }; next_gap(&gap, answers, count);) {
     const struct answer *last = &answers[gap.last], *next = &answers[gap.next];
     bool is_same = is_same_cell(last, next);
@@ -165,7 +165,7 @@ static void fill_between(struct answer *answers, size_t count) {
       struct answer same = bytes * bytes < last->bytes * next->bytes ? *last : *next;
       same.bytes = bytes;
       same.is_measured = false;
-      same.margin = answers[i].margin;
+      same.margin = contest_margin(contest, &same);
       if (!answers[i].winner && contest_is_worth(&same)) {
         answers[i] = same;
       }
@@ -249,7 +249,7 @@ static int fill_table(const struct contest *contest, struct profile_table *table
   size_t count = ask_everywhere(contest, answers);
   drop_lonely(contest, answers, count);
   take_together(contest, answers, count);
-  fill_between(answers, count);
+  fill_between(contest, answers, count);
   hold_over_both(contest, answers, count);
   int result = 0;
   for (struct stretch here = { 0 }; result == 0 && next_stretch(&here, answers, count);) {

@@ -6,7 +6,7 @@
 
 /* What is not worth telling apart; what one launch alone may be wrong by; what is given up for
  * lost, whatever launches do. Logs. */
-static const double least_margin = 0.05, first_margin = 0.25, most_margin = 0.69;
+static const double least_margin = 0.05, first_margin = 0.4, most_margin = 0.69;
 /* Standard errors. */
 static const double errors_apart = 2;
 

@@ -3,8 +3,8 @@
  * as the lane's unwritten rest. Small frames are gathered, and go out together when the owner has
  * no more of them. Reading: a payload goes straight to where the link wants it, and
  * the same recvmsg fetches what follows into a small buffer, so that a bulk chunk costs one copy
- * and a small message one system call. All progress of the parser is in the struct: bytes may
- * arrive in any portions. */
+ * and a small message one system call, or two where somebody waits for it. All progress of the
+ * parser is in the struct: bytes may arrive in any portions. */
 #include "net_plugin/lane/tcp/tcp_lane.h"
 
 #include <errno.h>

@@ -174,6 +174,16 @@ static void what_was_not_open_is_not_shared(void **state) {
                                   "/allreduce:2097152=default,pat.simple,ring.simple");
 }
 
+/* A launch of few calls may count none of NCCL's own choice: nothing is known then. */
+static void without_the_usual_choice_all_is_tried_again(void **state) {
+  (void)state;
+  course_begin(course, sizes, 1);
+  take_times(1, sizes[0], (double[]){ 0, 100, 150 });
+  assert_string_equal(plan_of(2), "/allreduce:1048576=all");
+  take_times(2, sizes[0], (double[]){ 120, 100, 150 });
+  assert_string_equal(plan_of(2), "");
+}
+
 static void samples_of_others_tell_nothing(void **state) {
   (void)state;
   leave_samples("0a1b2c3e", 1, sizes[0], CELLS, true);
@@ -217,6 +227,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(without_chunks_the_race_is_the_end, set_up, tear_down),
     cmocka_unit_test_setup_teardown(sizes_close_by_share_their_fastest, set_up, tear_down),
     cmocka_unit_test_setup_teardown(what_was_not_open_is_not_shared, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(without_the_usual_choice_all_is_tried_again, set_up, tear_down),
     cmocka_unit_test_setup_teardown(samples_of_others_tell_nothing, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_plan_is_wanted_in_each_round, set_up, tear_down),
   };

@@ -207,9 +207,10 @@ static bool write_cells(const struct course *course, const struct course_size *s
     return place >= 0;
   }
   static const struct plan_entry every = { .is_all = true };
+  bool is_unknown = size->race.launches == 0; /* too few calls for NCCL's own choice to have one */
   struct plan_entry raced = share_leaders(course, size);
-  write_entry(launch == 1 ? &every : &raced, cells);
-  return launch == 1 || size->contested.cell_count > 0;
+  write_entry(is_unknown ? &every : &raced, cells);
+  return is_unknown || size->contested.cell_count > 0;
 }
 
 size_t course_plan(const struct course *course, int64_t launch, uint64_t *sizes, char *plan,

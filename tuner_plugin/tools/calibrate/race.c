@@ -25,6 +25,7 @@ static struct race_cell *find_or_add(struct race *race, struct schedule_cell cel
 
 void race_take(struct race *race, const struct label_times *times) {
   double usual_us = times->count > 0 ? times->cells[0].summary.median_us : 0;
+  race->launches += usual_us > 0;
   for (size_t i = 1; i < times->count && usual_us > 0; i++) {
     double us = times->cells[i].summary.median_us;
     struct race_cell *cell = us > 0 ? find_or_add(race, times->cells[i].cell) : NULL;

@@ -24,6 +24,7 @@ struct race_cell {
 struct race {
   struct race_cell cells[SCHEDULE_CELLS_MAX];
   size_t count;
+  size_t launches; /* that had a time of NCCL's own choice */
 };
 
 /* What a launch showed; one without a time of NCCL's own choice shows nothing. */

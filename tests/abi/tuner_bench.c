@@ -62,12 +62,8 @@ static void print_times(const char *what, uint64_t *samples, size_t count, uint6
          (unsigned long long)ns[1], (unsigned long long)ns[2]);
 }
 
-static uint64_t time_call(struct driver_comm *comm, size_t bytes, bool is_other) {
-  static struct driver_memory templates[2];
-  for (int i = 0; i < DRIVER_CELLS_MAX && templates[0].costs[0] == 0.0f; i++) {
-    templates[0].costs[i] = templates[1].costs[i] = i % 4 == 3 ? HOST_IGNORE : 10.0f + (float)i;
-  }
-  struct driver_memory memory = templates[is_other];
+/* A copy of `memory` is what the call may write to. */
+static uint64_t time_call(struct driver_comm *comm, size_t bytes, struct driver_memory memory) {
   host_tuner_v5 *tuner = comm->plugin->symbol; /* v6 begins the same; skips the driver's own work */
   uint64_t start = now_ns();
   tuner->get(comm->context, HOST_ALLREDUCE, bytes, 1, (float **)memory.costs, 7, 3, 0,
@@ -80,16 +76,20 @@ static uint64_t time_call(struct driver_comm *comm, size_t bytes, bool is_other)
 static void time_calls(struct driver_comm *comm, int row_count) {
   static uint64_t samples[CALLS];
   static size_t sizes[CALL_SIZES];
+  struct driver_memory memory = { 0 };
+  for (int i = 0; i < DRIVER_CELLS_MAX; i++) {
+    memory.costs[i] = i % 4 == 3 ? HOST_IGNORE : 10.0f + (float)i;
+  }
   struct driver_random random = { 1 };
   size_t span = row_count ? (size_t)row_count * 1024 : 1 << 20;
   uint64_t clock_ns = clock_cost_ns();
   for (int i = 0; i < CALL_SIZES; i++) {
     sizes[i] = driver_random_next(&random) % span;
-    samples[i] = time_call(comm, sizes[i], i & 1);
+    samples[i] = time_call(comm, sizes[i], memory);
   }
   print_times("first calls", samples, CALL_SIZES, clock_ns);
   for (int i = 0; i < CALLS; i++) {
-    samples[i] = time_call(comm, sizes[driver_random_next(&random) % CALL_SIZES], i & 1);
+    samples[i] = time_call(comm, sizes[driver_random_next(&random) % CALL_SIZES], memory);
   }
   print_times("getCollInfo", samples, CALLS, clock_ns);
 }

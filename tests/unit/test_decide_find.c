@@ -131,18 +131,12 @@ static uint64_t next_random(uint64_t *state) {
 
 /* The table says of a size what a linear search over the rows does. */
 static void assert_found(const struct decide_table *table, int coll, uint64_t bytes) {
-  const struct decide_choice *expected = NULL;
-  for (uint32_t i = table->first[coll]; i < table->first[coll + 1]; i++) {
-    if (bytes >= table->rows[i].bytes_lo && bytes < table->rows[i].bytes_hi) {
-      expected = &table->rows[i].choice;
-    }
-  }
+  const struct decide_row *row = decide_find_row(table, coll, bytes);
   const struct decide_choice *choice = decide_find(table, coll, bytes);
-  if (!expected || !choice) {
-    assert_ptr_equal(choice, expected);
-    return;
+  assert_true(!choice == !row);
+  if (row) {
+    assert_memory_equal(choice, &row->choice, sizeof *choice);
   }
-  assert_memory_equal(choice, expected, sizeof *choice);
 }
 
 /* Against a linear search, with 1 to 200 rows, some of which touch and some leave gaps. */

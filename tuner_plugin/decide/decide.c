@@ -17,6 +17,18 @@ const struct decide_choice *decide_find(const struct decide_table *table, int co
   return choice->algo == DECIDE_NOTHING ? NULL : choice;
 }
 
+const struct decide_row *decide_find_row(const struct decide_table *table, int coll,
+                                         uint64_t bytes) {
+  bool is_known = coll >= 0 && coll < PROFILE_COLLECTIVE_COUNT;
+  for (uint32_t i = is_known ? table->first[coll] : 0; is_known && i < table->first[coll + 1];
+       i++) {
+    if (bytes >= table->rows[i].bytes_lo && bytes < table->rows[i].bytes_hi) {
+      return &table->rows[i];
+    }
+  }
+  return NULL;
+}
+
 static void write_channels(const struct decide_choice *choice, int *channels) {
   int bounded = guard_bound_channels(choice->algo, choice->channels, *channels);
   if (bounded > 0) {

@@ -37,6 +37,9 @@ struct decide_costs {
 
 /* What the row that covers the call says, or NULL. Any value of `coll` is allowed. */
 const struct decide_choice *decide_find(const struct decide_table *table, int coll, uint64_t bytes);
+/* The row itself. Looks at one after the other: for tools and tests. */
+const struct decide_row *decide_find_row(const struct decide_table *table, int coll,
+                                         uint64_t bytes);
 
 /* For interfaces with a cost table (v3 to v6). If a row covers the call and the guard lets it pass,
  * makes its cell the cheapest and bounds *channels; returns true. Else touches nothing. */

@@ -77,16 +77,6 @@ static const struct profile_row *find_source(const struct explain_question *ques
   return profile_find_row(table, question->bytes);
 }
 
-/* The row that the choice is of, for its range: the plugin needs none. */
-static const struct decide_row *find_row(const struct decide_table *table,
-                                         const struct explain_question *question) {
-  const struct decide_row *row = &table->rows[table->first[question->collective]];
-  while (question->bytes >= row->bytes_hi) {
-    row++;
-  }
-  return row;
-}
-
 static int find_answer(const struct explain_question *question, struct explain_answer *answer) {
   size_t ranks = (size_t)question->nodes * question->ppn;
   void *memory = malloc(compile_bytes(question->profile, ranks, question->nodes) + 1);
@@ -97,7 +87,7 @@ static int find_answer(const struct explain_question *question, struct explain_a
     const struct decide_choice *choice = decide_find(&table, question->collective, question->bytes);
     if (choice) {
       answer->is_chosen = true;
-      answer->row = *find_row(&table, question);
+      answer->row = *decide_find_row(&table, question->collective, question->bytes);
       answer->is_blind = guard_allows_blind(question->collective, choice->algo, choice->proto);
       answer->source = find_source(question);
       judge_choice(choice, answer);

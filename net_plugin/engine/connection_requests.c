@@ -220,12 +220,8 @@ int connection_error(struct connection *connection) {
 /* Reads from the lane, and writes what it did not take before. */
 static void try_lane(struct connection *connection, unsigned index, uint64_t now_ns) {
   bool is_blocked = (connection->blocked & connection_lane_bit(index)) != 0;
-  const struct lane_slot *slot = &connection->slots[index];
-  slot->lane->is_awaited = true;
+  connection->slots[index].lane->is_awaited = true;
   connection_serve_lane(connection, index, EPOLLIN | (is_blocked ? (uint32_t)EPOLLOUT : 0), now_ns);
-  if (slot->lane) {
-    slot->lane->is_awaited = false;
-  }
 }
 
 /* The open lane after `index`, round and round; -1: none. */

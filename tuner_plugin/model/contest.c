@@ -84,10 +84,15 @@ bool contest_is_near(const struct curve *by_default, size_t i, double bytes) {
          (i == 0 || (double)by_default->points[i - 1].bytes <= bytes);
 }
 
+/* What the winner is to replace, as a size at which NCCL chooses it has it. */
+static struct curve_point over_of(const struct answer *answer) {
+  return (struct curve_point){ .algorithm = answer->over_algorithm,
+                               .protocol = answer->over_protocol };
+}
+
 enum contest_side contest_side_at(const struct contest *contest, const struct answer *answer,
                                   uint64_t bytes) {
-  const struct curve_point over = { .algorithm = answer->over_algorithm,
-                                    .protocol = answer->over_protocol };
+  const struct curve_point over = over_of(answer);
   const struct curve *chosen = chosen_curve(contest, &over, (double)bytes);
   if (!chosen || !curve_find(chosen, bytes) || !curve_find(answer->winner, bytes)) {
     return CONTEST_AGAINST;
@@ -164,8 +169,7 @@ double contest_margin(const struct contest *contest, const struct answer *answer
   const struct curve *by_default = contest->by_default;
   const struct curve_point *from = contest_default_point(by_default, answer->bytes, false);
   const struct curve_point *to = contest_default_point(by_default, answer->bytes, true);
-  const struct curve_point over = { .algorithm = answer->over_algorithm,
-                                    .protocol = answer->over_protocol };
+  const struct curve_point over = over_of(answer);
   double margin = margin_between(from, to);
   size_t i = (size_t)(from - by_default->points);
   double surprise = from == to ? -1

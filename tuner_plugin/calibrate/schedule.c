@@ -32,13 +32,17 @@ bool schedule_is_same_cell(struct schedule_cell a, struct schedule_cell b) {
          a.chunk == b.chunk;
 }
 
-static void add(struct schedule_set *set, struct schedule_cell cell) {
-  for (size_t i = 0; i < set->count; i++) {
-    if (schedule_is_same_cell(set->cells[i], cell)) {
-      return;
+bool schedule_has_cell(const struct schedule_cell *cells, size_t count, struct schedule_cell cell) {
+  for (size_t i = 0; i < count; i++) {
+    if (schedule_is_same_cell(cells[i], cell)) {
+      return true;
     }
   }
-  if (set->count < SCHEDULE_CELLS_MAX) {
+  return false;
+}
+
+static void add(struct schedule_set *set, struct schedule_cell cell) {
+  if (!schedule_has_cell(set->cells, set->count, cell) && set->count < SCHEDULE_CELLS_MAX) {
     set->cells[set->count++] = cell;
   }
 }

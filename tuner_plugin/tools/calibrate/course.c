@@ -26,12 +26,8 @@ void course_begin(struct course *course, const uint64_t *sizes, size_t count) {
 }
 
 static void add_cell(struct plan_entry *entry, struct schedule_cell cell) {
-  for (size_t i = 0; i < entry->cell_count; i++) {
-    if (schedule_is_same_cell(entry->cells[i], cell)) {
-      return;
-    }
-  }
-  if (entry->cell_count < SCHEDULE_CELLS_MAX - 1) {
+  if (!schedule_has_cell(entry->cells, entry->cell_count, cell) &&
+      entry->cell_count < SCHEDULE_CELLS_MAX - 1) {
     entry->cells[entry->cell_count++] = cell;
   }
 }
@@ -166,15 +162,6 @@ static bool is_close(uint64_t a, uint64_t b) {
   return a / COURSE_CLOSE <= b && b / COURSE_CLOSE <= a;
 }
 
-static bool was_tried(const struct course_size *size, struct schedule_cell cell) {
-  for (size_t i = 0; i < size->race.count; i++) {
-    if (schedule_is_same_cell(size->race.cells[i].cell, cell)) {
-      return true;
-    }
-  }
-  return false;
-}
-
 /* What is in the race at a size, and what leads at those close by, if it is open here. */
 static struct plan_entry share_leaders(const struct course *course,
                                        const struct course_size *size) {
@@ -182,7 +169,7 @@ static struct plan_entry share_leaders(const struct course *course,
   for (size_t i = 0; i < course->count; i++) {
     const struct plan_entry *other = &course->sizes[i].contested;
     if (is_close(size->bytes, course->sizes[i].bytes) && other->cell_count > 0 &&
-        was_tried(size, other->cells[0])) {
+        race_find(&size->race, other->cells[0])) {
       add_cell(&entry, other->cells[0]);
     }
   }

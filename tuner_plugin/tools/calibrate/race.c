@@ -10,14 +10,19 @@ static const double least_margin = 0.05, first_margin = 0.4, most_margin = 0.69;
 /* Standard errors. */
 static const double errors_apart = 2;
 
-static struct race_cell *find_or_add(struct race *race, struct schedule_cell cell) {
+const struct race_cell *race_find(const struct race *race, struct schedule_cell cell) {
   for (size_t i = 0; i < race->count; i++) {
     if (schedule_is_same_cell(race->cells[i].cell, cell)) {
       return &race->cells[i];
     }
   }
-  if (race->count == SCHEDULE_CELLS_MAX) {
-    return NULL;
+  return NULL;
+}
+
+static struct race_cell *find_or_add(struct race *race, struct schedule_cell cell) {
+  const struct race_cell *found = race_find(race, cell);
+  if (found || race->count == SCHEDULE_CELLS_MAX) {
+    return found ? &race->cells[found - race->cells] : NULL;
   }
   race->cells[race->count] = (struct race_cell){ .cell = cell };
   return &race->cells[race->count++];
@@ -42,8 +47,8 @@ static double mean_of(const struct race_cell *cell) {
   return cell->sum / (double)cell->launches;
 }
 
-/* The standard deviation of a cell from launch to launch, all cells together; negative: there were
- * not two launches. */
+/* The standard deviation of a cell from launch to launch, all cells together; 0: there were not two
+ * launches of any. */
 static double scatter_of(const struct race *race) {
   double squares = 0;
   size_t free = 0;
@@ -52,12 +57,12 @@ static double scatter_of(const struct race *race) {
     squares += fmax(0, cell->squares - cell->sum * cell->sum / (double)cell->launches);
     free += cell->launches - 1;
   }
-  return free > 0 ? sqrt(squares / (double)free) : -1;
+  return free > 0 ? sqrt(squares / (double)free) : 0;
 }
 
 static double margin_of(const struct race_cell *cell, double scatter) {
   double apart = errors_apart * scatter / sqrt((double)cell->launches);
-  double margin = cell->launches > 1 && scatter >= 0 ? apart : fmax(apart, first_margin);
+  double margin = cell->launches > 1 ? apart : fmax(apart, first_margin);
   return fmin(fmax(margin, least_margin), most_margin);
 }
 

@@ -27,6 +27,9 @@ struct race {
   size_t launches; /* that had a time of NCCL's own choice */
 };
 
+/* NULL: no launch has a time of it that can be compared. */
+const struct race_cell *race_find(const struct race *race, struct schedule_cell cell);
+
 /* What a launch showed; one without a time of NCCL's own choice shows nothing. */
 void race_take(struct race *race, const struct label_times *times);
 

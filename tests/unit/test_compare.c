@@ -141,6 +141,26 @@ static void what_calibration_said_counts(void **state) {
   profile_free(&profile);
 }
 
+/* Within their noise as both are, a row that is far slower has not shown that it holds. */
+static void far_slower_goes_whatever_the_noise(void **state) {
+  (void)state;
+  struct profile profile =
+      parse_text("schema = 1\n[meta]\nid = x\n[table allreduce nodes=2 ppn=1]\n"
+                 "8 64 tree ll 0 over=ring/ll default_us=110 choice_us=100 noise_pct=2\n"
+                 "64 512 tree simple 0 over=ring/ll default_us=110 choice_us=100 noise_pct=2\n");
+  struct compare compare = { 0 };
+  add(&compare, PROFILE_ALLREDUCE, 8, 100, 109, 0.20);
+  add(&compare, PROFILE_ALLREDUCE, 64, 100, 111, 0.20);
+  compare_judge(&compare, &profile, 2, 1);
+  assert_int_equal(compare_count_slower(&compare), 0);
+  assert_int_equal(compare_drop_rows(&compare, &profile, 2, 1), 1);
+  const struct profile_table *table = profile_find_table(&profile, PROFILE_ALLREDUCE, 2, 1);
+  assert_int_equal(table->row_count, 1);
+  assert_int_equal(table->rows[0].bytes_lo, 8);
+  compare_free(&compare);
+  profile_free(&profile);
+}
+
 /* Three sizes scatter by 4 %; that the runs of a fourth are all alike is luck. */
 static void noise_is_that_of_most_sizes(void **state) {
   (void)state;
@@ -177,6 +197,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(slower_is_more_than_noise),   cmocka_unit_test(launches_of_two_kinds_scatter),
     cmocka_unit_test(rows_that_do_not_hold_go),    cmocka_unit_test(what_calibration_said_counts),
+    cmocka_unit_test(far_slower_goes_whatever_the_noise),
     cmocka_unit_test(noise_is_that_of_most_sizes), cmocka_unit_test(the_median_of_calls_counts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

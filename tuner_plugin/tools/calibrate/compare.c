@@ -12,6 +12,7 @@
 #include "tuner_plugin/tools/calibrate/label.h"
 
 #define LEAST_TOLERANCE 0.03
+#define MOST_DOUBT 0.10
 
 static int compare_times(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
@@ -193,7 +194,13 @@ static uint64_t midway(uint64_t a, uint64_t b) {
   return (uint64_t)ceil(sqrt((double)a * (double)b));
 }
 
-/* Cuts a row at its sizes that are slower, halfway to their neighbours, and appends the parts that
+/* A row has to show what it is good for: where runs scatter so much that far slower is within their
+ * noise, it has not. */
+static bool must_go(const struct compare_point *point) {
+  return point->is_slower || point->ratio > 1 + MOST_DOUBT;
+}
+
+/* Cuts a row at its sizes that must go, halfway to their neighbours, and appends the parts that
  * gain to `rows`, which have room for all. Returns how many. */
 static size_t cut_row(const struct compare *compare, enum profile_collective collective,
                       struct profile_row row, struct profile_row *rows) {
@@ -202,7 +209,7 @@ static size_t cut_row(const struct compare *compare, enum profile_collective col
   const struct compare_point *last = NULL, *point, *next;
   for (point = next_point(compare, collective, &row, row.bytes_lo); point; point = next) {
     next = next_point(compare, collective, &row, point->bytes + 1);
-    if (point->is_slower) {
+    if (must_go(point)) {
       part.bytes_hi = last ? midway(last->bytes, point->bytes) : part.bytes_lo;
       if (part.bytes_lo < part.bytes_hi && does_gain(compare, collective, &part)) {
         rows[count++] = part;
@@ -210,7 +217,7 @@ static size_t cut_row(const struct compare *compare, enum profile_collective col
       part.bytes_lo = next ? midway(point->bytes, next->bytes) : row.bytes_hi;
       part.bytes_hi = row.bytes_hi;
     }
-    last = point->is_slower ? NULL : point;
+    last = must_go(point) ? NULL : point;
   }
   if (part.bytes_lo < part.bytes_hi && does_gain(compare, collective, &part)) {
     rows[count++] = part;

@@ -35,10 +35,10 @@ int compare_add(struct compare *compare, const struct bench_row *row, bool is_pr
 void compare_judge(struct compare *compare, const struct profile *profile, uint32_t nodes,
                    uint32_t ppn);
 
-/* Takes out of the profile's tables for this shape the parts of rows around slower points, and rows
- * that gain nothing over all their points, by these runs and what calibration said, each with the
- * weight of its noise. Rows without a point stay. Returns how many went or
- * became smaller. */
+/* Takes out of the profile's tables for this shape the parts of rows around points that are slower,
+ * or by over 10 % within their noise, and rows that gain nothing over all their points, by these
+ * runs and what calibration said, each with the weight of its noise. Rows without a point stay.
+ * Returns how many went or became smaller. */
 size_t compare_drop_rows(const struct compare *compare, struct profile *profile, uint32_t nodes,
                          uint32_t ppn);
 

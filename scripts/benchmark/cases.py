@@ -146,14 +146,14 @@ RATE_SIZES = (1024, 4096, 16384)
 def rate():
     arguments = ("--test", "rate", "--bytes", ",".join(str(size) for size in RATE_SIZES))
 
-    def by_size(key):
+    def by_size(key, *plain):
         def measure(bench):
-            found = bench.perf(key, list(arguments))
+            found = bench.perf(key, [*plain, *arguments])
             for size in RATE_SIZES:
                 found[f"rate-{size}"] = found["sizes"][size]["messages_per_s"] / 1e3
             return found
-        return Variant(key, LABELS[key], measure)
-    variants = [by_size(key) for key in ("stratus", "socket", "socket-2x8")]
+        return Variant(key, "plain TCP, 1 flow" if plain else LABELS[key], measure)
+    variants = [*(by_size(key) for key in ("stratus", "socket", "socket-2x8")), by_size("plain", "--plain", "1")]
     rows = []
     for size in RATE_SIZES:
         metric = f"rate-{size}"

@@ -195,10 +195,13 @@ static void the_median_of_calls_counts(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(slower_is_more_than_noise),   cmocka_unit_test(launches_of_two_kinds_scatter),
-    cmocka_unit_test(rows_that_do_not_hold_go),    cmocka_unit_test(what_calibration_said_counts),
+    cmocka_unit_test(slower_is_more_than_noise),
+    cmocka_unit_test(launches_of_two_kinds_scatter),
+    cmocka_unit_test(rows_that_do_not_hold_go),
+    cmocka_unit_test(what_calibration_said_counts),
     cmocka_unit_test(far_slower_goes_whatever_the_noise),
-    cmocka_unit_test(noise_is_that_of_most_sizes), cmocka_unit_test(the_median_of_calls_counts),
+    cmocka_unit_test(noise_is_that_of_most_sizes),
+    cmocka_unit_test(the_median_of_calls_counts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

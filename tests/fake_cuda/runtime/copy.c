@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies and fills.
  *
- * As in CUDA, a pageable source may be reused as soon as an asynchronous copy returns, so it is
- * staged, and a pageable destination is complete on return. NCCL relies on the first:
- * src/channel.cc copies from variables on the stack. In a capture neither holds, because the copy
- * runs later. */
+ * As in CUDA, a pageable source may be reused as soon as an asynchronous copy returns, and a
+ * pageable destination is complete on return. Here both are: such a copy waits for its stream.
+ * NCCL relies on the first, as src/channel.cc copies from variables on the stack, and on more than
+ * CUDA promises: 2.22 launches a graph without waiting for what it has told its kernels of a new
+ * connection from pageable memory. A GPU has done that long before; a thread for each stream that
+ * gets no CPU has not. In a capture neither holds, because the copy runs later. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +19,6 @@ struct copy {
   const void *src; /* NULL: fill */
   size_t size;
   int value;
-  char staged[]; /* private copy of a pageable source */
 };
 
 static void run_copy(void *arg) {
@@ -33,11 +34,9 @@ static bool is_pageable(const void *ptr) {
   return !memory_find(ptr, &m);
 }
 
-struct op *copy_op(void *dst, const void *src, size_t size, bool is_staged) {
-  struct copy *c = malloc(sizeof *c + (is_staged ? size : 0));
+struct op *copy_op(void *dst, const void *src, size_t size) {
+  struct copy *c = malloc(sizeof *c);
   *c = (struct copy){ .dst = dst, .src = src, .size = size };
-  if (is_staged)
-    c->src = memcpy(c->staged, src, size);
   return op_new(run_copy, free, c);
 }
 
@@ -55,11 +54,8 @@ EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t size,
   if (!dst || !src)
     return error_set(cudaErrorInvalidValue);
   struct CUstream_st *stream = stream_resolve(handle);
-  bool is_captured = capture_is_on(stream);
-  bool must_wait = !is_captured && is_pageable(dst);
-  bool is_staged = !is_captured && !must_wait && is_pageable(src);
-  cudaError_t error =
-      stream_submit(stream, copy_op(dst, src, size, is_staged), cudaGraphNodeTypeMemcpy);
+  bool must_wait = !capture_is_on(stream) && (is_pageable(dst) || is_pageable(src));
+  cudaError_t error = stream_submit(stream, copy_op(dst, src, size), cudaGraphNodeTypeMemcpy);
   return error || !must_wait ? error : stream_wait_idle(stream);
 }
 

@@ -144,7 +144,7 @@ EXPORT cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t g
                                             void *dst, const void *src, size_t size,
                                             enum cudaMemcpyKind kind) {
   (void)kind;
-  struct op *op = copy_op(dst, src, size, false);
+  struct op *op = copy_op(dst, src, size);
   return add(node, graph, dependencies, count, cudaGraphNodeTypeMemcpy, op, NULL);
 }
 

@@ -128,8 +128,8 @@ static bool flush_lanes(struct connection *connection, uint64_t lanes, uint64_t 
 }
 
 static void write_frames(struct connection *connection, bool has_followers, uint64_t now_ns) {
-  size_t moved = 0;
-  uint64_t written = 0; /* lanes */
+  size_t moved[2] = { 0 }; /* by flows; by devices */
+  uint64_t written = 0;    /* lanes */
   do {
     int index;
     while (connection->writable &&
@@ -142,14 +142,17 @@ static void write_frames(struct connection *connection, bool has_followers, uint
       if (frame.length > 0 && connection->is_sender) {
         connection->hot_lane = index; /* where its acknowledgement will come */
       }
-      moved += frame.length;
+      moved[(connection->direct & connection_lane_bit((unsigned)index)) != 0] += frame.length;
       written |= connection_lane_bit((unsigned)index);
       lane->has_followers = has_followers;
       frame_taken(connection, (unsigned)index, lane->ops->write(lane, &frame, now_ns), now_ns);
     }
   } while (!flush_lanes(connection, written, now_ns));
-  if (moved) {
-    engine_moved(connection->engine, moved, now_ns);
+  if (moved[0]) {
+    engine_moved(connection->engine, moved[0], now_ns);
+  }
+  if (moved[1]) {
+    engine_moved_by_device(connection->engine, now_ns);
   }
 }
 
@@ -395,6 +398,7 @@ void connection_detach(struct connection *connection) {
   connection->linger_ns = now_ns + connection->timeout_ns;
   link_user_detached(connection->link, now_ns);
   connection_stop_direct(connection, now_ns);
+  engine_leave_to_thread(engine); /* the goodbye: NCCL does not poll for it */
   connection_pump(connection, now_ns);
   engine_unlock(engine);
 }

@@ -22,6 +22,8 @@ void connection_drop_lane(struct connection *connection, unsigned index) {
   connection->blocked &= ~connection_lane_bit(index);
   if (slot->lane) {
     connection_lane_ending(connection, index);
+    bool is_direct = (connection->direct & connection_lane_bit(index)) != 0;
+    engine_count_lanes(connection->engine, is_direct, -1);
     engine_unwatch(connection->engine, &slot->source);
     slot->lane->ops->fini(slot->lane);
     slot->lane = NULL;
@@ -84,7 +86,11 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
     error = lane->ops->read(lane, now_ns, &got);
   }
   if (got) {
-    engine_moved(connection->engine, got, now_ns);
+    if (connection->direct & connection_lane_bit(index)) {
+      engine_moved_by_device(connection->engine, now_ns);
+    } else {
+      engine_moved(connection->engine, got, now_ns);
+    }
     connection->hot_lane = (int)index;
   }
   if (!error && (events & EPOLLOUT)) {
@@ -172,6 +178,7 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
     slot->lane = lane;
     connection_lane_starting(connection, index);
     connection->opened |= connection_lane_bit(index);
+    engine_count_lanes(connection->engine, path->qp != NULL, 1);
     link_lane_up(connection->link, index, epoch, received_before, now_ns);
     if (path->qp) {
       connection->direct |= connection_lane_bit(index);

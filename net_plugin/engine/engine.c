@@ -9,8 +9,9 @@
  *           and looks at the stamp again when it will be old, or after HOLD_LOOK_NS. When it is,
  *           nobody polls, and the thread sleeps on the epoll set, too, until the next deadline. A
  *           stamp is old after INLINE_HOLD_NS; while NCCL waits for requests, after
- *           AWAITED_HOLD_NS: its threads will be back, and were only not given a CPU, which the
- *           thread would take from them, and the lock with it.
+ *           LONG_HOLD_NS: its threads will be back, and were only not given a CPU, which the
+ *           thread would take from them, and the lock with it. So it is while all lanes are RDMA:
+ *           what NICs bring can wait for NCCL, and would wake the thread each time.
  *   THREAD  NCCL's threads queue their posts and leave. The thread works; with nothing to do it
  *           looks again for SPIN_NS, then sleeps as above. NCCL's threads poll all the same if the
  *           thread has not been seen at work for STARVED_NS: it may not have been given a CPU.
@@ -55,7 +56,7 @@
 #include "net_plugin/engine/engine_state.h"
 
 #define INLINE_HOLD_NS (4 * NS_PER_MS)
-#define AWAITED_HOLD_NS (200 * NS_PER_MS)
+#define LONG_HOLD_NS (200 * NS_PER_MS)
 /* What NCCL waits for may be done at any time, and nobody tells the thread. */
 #define HOLD_LOOK_NS (10 * NS_PER_MS)
 #define STARVED_NS (4 * NS_PER_MS)
@@ -64,11 +65,14 @@
 #define OFFERS 100
 /* A value of sleeping_ns that no deadline is earlier than. */
 #define ASLEEP_FOR_HOLD 1
-#define LOOKS_PER_POLL 16 /* a power of two */
+#define LOOKS_PER_POLL 16              /* a power of two */
+#define DIRECT_POLL_NS (4 * NS_PER_MS) /* instead, of who has only RDMA lanes */
 #define QUIET_NS (500 * NS_PER_MS)
 #define NAP_NS (200 * 1000)
 #define LOOK_NS (50 * 1000) /* between naps */
 #define STIRRED_GRAIN_NS (10 * NS_PER_MS)
+/* What moved no bytes for so long has no say in the mode. */
+#define STALE_NS (100 * NS_PER_MS)
 
 struct meter *engine_meter(struct engine *engine) {
   return &engine->meter;
@@ -275,12 +279,15 @@ static bool expire_timers(struct engine *engine, uint64_t now_ns) {
 bool engine_poll(struct engine *engine) {
   bool has_events = deliver_events(engine);
   bool has_tasks = engine_run_tasks(engine);
-  bool has_deadlines = expire_timers(engine, clock_now_ns());
+  engine->polled_ns = clock_now_ns();
+  bool has_deadlines = expire_timers(engine, engine->polled_ns);
   return has_events || has_tasks || has_deadlines;
 }
 
-bool engine_is_turn(struct engine *engine, uint64_t now_ns) {
-  return ++engine->looks % LOOKS_PER_POLL == 0 || now_ns >= engine->next_deadline_ns;
+bool engine_is_turn(struct engine *engine, bool is_only_direct, uint64_t now_ns) {
+  bool is_due = is_only_direct ? now_ns >= engine->polled_ns + DIRECT_POLL_NS
+                               : ++engine->looks % LOOKS_PER_POLL == 0;
+  return is_due || now_ns >= engine->next_deadline_ns;
 }
 
 void engine_leave_to_thread(struct engine *engine) {
@@ -291,6 +298,19 @@ void engine_leave_to_thread(struct engine *engine) {
 
 void engine_awaits(struct engine *engine, int change) {
   atomic_fetch_add_explicit(&engine->awaited, change, memory_order_relaxed);
+}
+
+/* Nobody but NCCL waits for what NICs bring by themselves. */
+static bool has_only_queues(struct engine *engine) {
+  return atomic_load(&engine->flows) == 0 && atomic_load(&engine->queues) > 0;
+}
+
+void engine_count_lanes(struct engine *engine, bool is_direct, int change) {
+  bool had_only_queues = has_only_queues(engine);
+  atomic_fetch_add(is_direct ? &engine->queues : &engine->flows, change);
+  if (had_only_queues && !has_only_queues(engine)) {
+    wake_thread(engine); /* it may have lain down for long */
+  }
 }
 
 void engine_set_mode(struct engine *engine, enum drive_mode mode) {
@@ -316,6 +336,15 @@ void engine_moved(struct engine *engine, size_t bytes, uint64_t now_ns) {
   if (engine->drive.can_switch) {
     trial_moved(&engine->drive, bytes, now_ns);
     engine_set_mode(engine, (enum drive_mode)engine->drive.way);
+  }
+}
+
+void engine_moved_by_device(struct engine *engine, uint64_t now_ns) {
+  engine_stirred(now_ns);
+  bool is_left_over =
+      engine->drive.can_switch && !is_inline(engine) && now_ns >= engine->drive.last_ns + STALE_NS;
+  if (is_left_over) {
+    engine_set_mode(engine, DRIVE_INLINE);
   }
 }
 
@@ -352,9 +381,10 @@ void engine_progress(struct engine *engine) {
 
 static uint64_t hold_end_ns(struct engine *engine) {
   uint64_t inline_ns = atomic_load_explicit(&engine->inline_ns, memory_order_relaxed);
-  bool is_awaited = atomic_load_explicit(&engine->awaited, memory_order_relaxed) > 0;
-  is_awaited &= inline_ns > 0; /* 0: engine_leave_to_thread */
-  return inline_ns + (is_awaited ? AWAITED_HOLD_NS : INLINE_HOLD_NS);
+  bool is_long =
+      atomic_load_explicit(&engine->awaited, memory_order_relaxed) > 0 || has_only_queues(engine);
+  is_long &= inline_ns > 0; /* 0: engine_leave_to_thread */
+  return inline_ns + (is_long ? LONG_HOLD_NS : INLINE_HOLD_NS);
 }
 
 static bool is_thread_turn(struct engine *engine, uint64_t now_ns) {
@@ -367,7 +397,9 @@ static uint64_t lie_down(struct engine *engine, bool *is_hold) {
   *is_hold = !is_thread_turn(engine, now_ns);
   if (*is_hold) {
     atomic_store(&engine->sleeping_ns, ASLEEP_FOR_HOLD);
-    until_ns = until_ns < now_ns + HOLD_LOOK_NS ? until_ns : now_ns + HOLD_LOOK_NS;
+    if (!has_only_queues(engine) && until_ns > now_ns + HOLD_LOOK_NS) {
+      until_ns = now_ns + HOLD_LOOK_NS;
+    }
   } else {
     engine_lock(engine);
     until_ns = engine->next_deadline_ns;

@@ -81,12 +81,18 @@ void engine_stirred(uint64_t now_ns);
 
 /* Delivers what the epoll set has, runs tasks and expired timers. False: there was nothing. */
 bool engine_poll(struct engine *engine);
-/* Of the calls of threads that look elsewhere first: is it time for engine_poll? */
-bool engine_is_turn(struct engine *engine, uint64_t now_ns);
+/* Of the calls of threads that look elsewhere first: is it time for engine_poll? is_only_direct:
+ * they have only RDMA lanes, of which the epoll set tells them nothing, so it is rarely. */
+bool engine_is_turn(struct engine *engine, bool is_only_direct, uint64_t now_ns);
 /* Runs what other threads submitted so far. False: there was nothing. */
 bool engine_run_tasks(struct engine *engine);
+/* RDMA lanes, or TCP lanes, were opened (1) or closed (-1). */
+void engine_count_lanes(struct engine *engine, bool is_direct, int change);
 /* So many bytes were read or written: what the mode is chosen by. */
 void engine_moved(struct engine *engine, size_t bytes, uint64_t now_ns);
+/* A NIC moves bytes by itself: another thread has nothing to take off NCCL's, which stay in charge
+ * unless there are flows that are busy, too. */
+void engine_moved_by_device(struct engine *engine, uint64_t now_ns);
 /* Who moves the bytes from now on. Engines do so themselves; tests may at any time. */
 void engine_set_mode(struct engine *engine, enum drive_mode mode);
 

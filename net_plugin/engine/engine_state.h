@@ -28,6 +28,7 @@ struct engine {
   atomic_bool is_stopping;
   atomic_int mode;              /* enum drive_mode; written under the lock */
   atomic_int awaited;           /* connections with requests that are not done */
+  atomic_int flows, queues;     /* open lanes: of TCP, of RDMA */
   atomic_uint waiting;          /* threads that wait for the lock */
   _Atomic uint64_t inline_ns;   /* when a thread of NCCL last polled in mode INLINE */
   _Atomic uint64_t worked_ns;   /* when the thread last worked */
@@ -40,7 +41,8 @@ struct engine {
   uint64_t next_deadline_ns; /* never later than the earliest timer */
   struct epoll_event events[EVENTS_PER_ROUND];
   int events_left;    /* of the round being delivered */
-  unsigned looks;     /* engine_is_turn calls */
+  unsigned looks;     /* engine_is_turn calls of those with flows */
+  uint64_t polled_ns; /* when engine_poll was called last */
   struct trial drive; /* who moves bulk traffic */
   struct trial width; /* over how many lanes */
   struct engine_lists lists;

@@ -216,13 +216,11 @@ static void deadlines_can_be_put_off(void **state) {
   assert_true(comes(&early, 1));
 }
 
-/* While requests wait, the thread leaves deadlines to those who polled lately for longer, and then
- * meets them all the same. */
-static void thread_gives_way_while_requests_wait(void **state) {
-  (void)state;
+/* A deadline that comes soon after a poll is left to those who poll for 30 ms at least, and then
+ * met all the same. */
+static void deadline_is_left_to_pollers(void) {
   atomic_store(&early, 0);
   second = (struct engine_timer){ .expired = second_expired };
-  engine_awaits(engine, 1);
   uint64_t began_ns = clock_now_ns();
   engine_progress(engine);
   engine_lock(engine);
@@ -233,8 +231,38 @@ static void thread_gives_way_while_requests_wait(void **state) {
   if (clock_now_ns() < began_ns + 150 * NS_PER_MS) { /* else this thread was not given a CPU */
     assert_int_equal(expired, 0);
   }
+}
+
+static void thread_gives_way_while_requests_wait(void **state) {
+  (void)state;
+  engine_awaits(engine, 1);
+  deadline_is_left_to_pollers();
   assert_true(comes(&early, 1));
   engine_awaits(engine, -1);
+}
+
+/* A flow opens while a deadline is left to pollers: how long until it is met. */
+static uint64_t hold_ends_by_flow_ns(void) {
+  deadline_is_left_to_pollers();
+  uint64_t began_ns = clock_now_ns();
+  engine_count_lanes(engine, false, 1);
+  assert_true(comes(&early, 1));
+  engine_count_lanes(engine, false, -1);
+  return clock_now_ns() - began_ns;
+}
+
+/* The same while all lanes are RDMA; 170 ms of it are left when a flow opens, which ends it. */
+static void thread_gives_way_to_nics(void **state) {
+  (void)state;
+  engine_count_lanes(engine, true, 1);
+  deadline_is_left_to_pollers();
+  assert_true(comes(&early, 1));
+  bool has_ended_at_once = false;
+  for (unsigned i = 0; i < 10 && !has_ended_at_once; i++) { /* it may not be given a CPU */
+    has_ended_at_once = hold_ends_by_flow_ns() < 80 * NS_PER_MS;
+  }
+  assert_true(has_ended_at_once);
+  engine_count_lanes(engine, true, -1);
 }
 
 /* ---- events ---- */
@@ -480,6 +508,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(deadlines_are_met, set_up, tear_down),
     cmocka_unit_test_setup_teardown(deadlines_can_be_put_off, set_up, tear_down),
     cmocka_unit_test_setup_teardown(thread_gives_way_while_requests_wait, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(thread_gives_way_to_nics, set_up, tear_down),
     cmocka_unit_test_setup_teardown(events_are_seen, set_up, tear_down),
     cmocka_unit_test_setup_teardown(messages_arrive, set_up, tear_down),
     cmocka_unit_test_setup_teardown(who_waits_long_takes_naps, set_up, tear_down),

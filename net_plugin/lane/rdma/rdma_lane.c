@@ -21,8 +21,10 @@
 
 /* Nothing came for so long: whoever waits may go to sleep. */
 #define QUIET_NS 20000ull
-/* And then the set is asked again so often. */
+/* And then the set is asked again so often; by those who go on waiting, more rarely: a queue that
+ * is armed anew costs an event for the next message. */
 #define LOOK_NS 1000000ull
+#define AWAITED_LOOK_NS 4000000ull
 #define READ_BUDGET_BYTES (1u << 20)
 #define POLL_MOST 16
 
@@ -215,18 +217,25 @@ static int look_at_device(const struct rdma_lane *rdma) {
   return event || is_lost ? -ENODEV : 0;
 }
 
+/* Whose reader was called because the set is readable must look why. */
+static bool is_look_due(const struct rdma_lane *rdma, uint64_t now_ns) {
+  uint64_t since_ns = now_ns - rdma->looked_ns;
+  bool has_looked = rdma->looked_ns > rdma->moved_ns;
+  bool is_due =
+      rdma->lane.is_awaited ? since_ns >= AWAITED_LOOK_NS : !has_looked || since_ns >= LOOK_NS;
+  return is_due && now_ns - rdma->moved_ns >= QUIET_NS;
+}
+
 static int rdma_read(struct lane *lane, uint64_t now_ns, size_t *got) {
   struct rdma_lane *rdma = (struct rdma_lane *)lane;
   unsigned count = 0;
   *got = 0;
   int error = drain(rdma, got, &count, now_ns);
-  if (!error && count == 0 && now_ns - rdma->moved_ns >= QUIET_NS &&
-      now_ns - rdma->looked_ns >= LOOK_NS) {
+  if (!error && count == 0 && is_look_due(rdma, now_ns)) {
     error = look_around(rdma, got, &count, now_ns);
   }
   if (count > 0) {
     rdma->moved_ns = now_ns;
-    rdma->looked_ns = 0;
   }
   error = error ? error : look_at_device(rdma);
   if (error) {

@@ -31,7 +31,7 @@ struct rdma_lane {
   bool is_closing, is_closed, is_shut;
   bool has_heard;     /* the peer is there */
   uint64_t moved_ns;  /* the last completion */
-  uint64_t looked_ns; /* when the epoll set was asked; 0: not since then */
+  uint64_t looked_ns; /* when the epoll set was asked last */
 
   /* Sends, by number from 0; modulo 2^32. */
   uint32_t sent, done, signalled; /* posted; completed, all below; the last that will complete */

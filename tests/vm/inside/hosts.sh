@@ -192,7 +192,7 @@ rxe_add() { # HOST NIC
 rxe_gid() { # HOST NIC [NETWORK_DEVICE]
   local port=/sys/class/infiniband/rxe_h$1n$2/ports/1 index gid='' device=''
   for index in 0 1 2 3 4 5 6 7; do
-    if read -r gid && [[ $gid == *:ffff:* ]]; then
+    if read -r gid && [[ $gid == 0000:0000:0000:0000:0000:ffff:* ]]; then
       { read -r device <"$port/gid_attrs/ndevs/$index"; } 2>/dev/null || continue
       [[ $device != "${3:-eth$1$2}" ]] || { echo "$index" && return; }
     fi <"$port/gids/$index"

@@ -97,7 +97,7 @@ static void carry_out_orders(struct connection *connection, uint64_t now_ns) {
 static void connection_stop_direct(struct connection *connection, uint64_t now_ns) {
   carry_out_orders(connection, now_ns);
   for (unsigned i = 0; i < connection->lanes && link_status(connection->link); i++) {
-    if (connection->direct & connection_lane_bit(i)) {
+    if (connection_is_direct(connection, i)) {
       connection_drop_lane(connection, i);
     }
   }
@@ -128,7 +128,7 @@ static bool flush_lanes(struct connection *connection, uint64_t lanes, uint64_t 
 }
 
 static void write_frames(struct connection *connection, bool has_followers, uint64_t now_ns) {
-  size_t moved[2] = { 0 }; /* by flows; by devices */
+  size_t moved[2] = { 0 }; /* by is_direct */
   uint64_t written = 0;    /* lanes */
   do {
     int index;
@@ -142,17 +142,16 @@ static void write_frames(struct connection *connection, bool has_followers, uint
       if (frame.length > 0 && connection->is_sender) {
         connection->hot_lane = index; /* where its acknowledgement will come */
       }
-      moved[(connection->direct & connection_lane_bit((unsigned)index)) != 0] += frame.length;
+      moved[connection_is_direct(connection, (unsigned)index)] += frame.length;
       written |= connection_lane_bit((unsigned)index);
       lane->has_followers = has_followers;
       frame_taken(connection, (unsigned)index, lane->ops->write(lane, &frame, now_ns), now_ns);
     }
   } while (!flush_lanes(connection, written, now_ns));
-  if (moved[0]) {
-    engine_moved(connection->engine, moved[0], now_ns);
-  }
-  if (moved[1]) {
-    engine_moved_by_device(connection->engine, now_ns);
+  for (int is_direct = 0; is_direct <= 1; is_direct++) {
+    if (moved[is_direct]) {
+      engine_moved(connection->engine, is_direct, moved[is_direct], now_ns);
+    }
   }
 }
 

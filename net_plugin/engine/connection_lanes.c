@@ -22,8 +22,7 @@ void connection_drop_lane(struct connection *connection, unsigned index) {
   connection->blocked &= ~connection_lane_bit(index);
   if (slot->lane) {
     connection_lane_ending(connection, index);
-    bool is_direct = (connection->direct & connection_lane_bit(index)) != 0;
-    engine_count_lanes(connection->engine, is_direct, -1);
+    engine_count_lanes(connection->engine, connection_is_direct(connection, index), -1);
     engine_unwatch(connection->engine, &slot->source);
     slot->lane->ops->fini(slot->lane);
     slot->lane = NULL;
@@ -52,6 +51,18 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
              index, connection->peer, connection->nic, strerror(-error));
   }
   link_lane_lost(connection->link, index, epoch, now_ns);
+}
+
+bool connection_is_quiet(const struct connection *connection) {
+  if (!connection->opened || connection->opened != connection->direct || connection->blocked) {
+    return false;
+  }
+  for (uint64_t lanes = connection->direct; lanes; lanes &= lanes - 1) {
+    if (rdma_lane_has_news(connection->slots[__builtin_ctzll(lanes)].lane)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 void connection_look_for_host(struct connection *connection, uint64_t now_ns) {
@@ -86,11 +97,7 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
     error = lane->ops->read(lane, now_ns, &got);
   }
   if (got) {
-    if (connection->direct & connection_lane_bit(index)) {
-      engine_moved_by_device(connection->engine, now_ns);
-    } else {
-      engine_moved(connection->engine, got, now_ns);
-    }
+    engine_moved(connection->engine, connection_is_direct(connection, index), got, now_ns);
     connection->hot_lane = (int)index;
   }
   if (!error && (events & EPOLLOUT)) {

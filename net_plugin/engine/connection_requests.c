@@ -254,6 +254,21 @@ static void try_direct_lanes(struct connection *connection, int hot, uint64_t co
   }
 }
 
+/* Where queue pairs carry the data, most looks find nothing: a glance at the queues says so, and
+ * does no more. Not each time: there are deadlines, and devices that are lost. */
+#define GLANCES_PER_LOOK 16 /* a power of two */
+
+static bool sees_nothing(struct connection *connection) {
+  struct engine *engine = connection->engine;
+  if (connection->target_keys == 0 || connection->has_untaken ||
+      ++connection->glances % GLANCES_PER_LOOK == 0 || !engine_glance_begin(engine)) {
+    return false;
+  }
+  bool is_quiet = connection_is_quiet(connection);
+  engine_unlock(engine);
+  return is_quiet;
+}
+
 /* Who waits asks the lanes directly, most of the time: the one that brought the last bytes, then
  * the one after it, where a sender that spreads messages goes next, or one of the others in turn.
  * Asking the epoll set costs as much as asking a flow, and the network's side of the kernel waits
@@ -263,6 +278,9 @@ void connection_progress(struct connection *connection) {
     if (!has_more_posts(connection)) {
       tell_posts(connection);
     }
+    return;
+  }
+  if (sees_nothing(connection)) {
     return;
   }
   struct engine *engine = connection->engine;

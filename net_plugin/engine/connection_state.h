@@ -94,6 +94,7 @@ struct connection {
   /* progress thread */
   bool is_error_reported;
   bool has_untaken; /* receiver: receives were posted since the last look */
+  unsigned glances; /* looks, where there may be RDMA lanes */
   unsigned held;    /* sender: posts that nobody was told of yet */
   size_t held_bytes;
   uint64_t tested;  /* posts when it asked last for one of these */
@@ -103,6 +104,10 @@ struct connection {
 
 static inline uint64_t connection_lane_bit(unsigned lane) {
   return UINT64_C(1) << lane;
+}
+
+static inline bool connection_is_direct(const struct connection *connection, unsigned lane) {
+  return (connection->direct & connection_lane_bit(lane)) != 0;
 }
 
 /* ---- connection.c ---- */
@@ -124,6 +129,8 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
                            uint64_t now_ns);
 /* What the epoll set should report, and whether the lane takes a frame. */
 void connection_update_lane(struct connection *connection, unsigned index);
+/* All lanes are RDMA, and nothing has completed on any. Reads no clock, moves nothing. */
+bool connection_is_quiet(const struct connection *connection);
 /* Tells the link of all lanes on which the peer's host answers. */
 void connection_look_for_host(struct connection *connection, uint64_t now_ns);
 /* The path failed with this negative errno: the link is told. */

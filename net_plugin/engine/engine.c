@@ -331,19 +331,15 @@ void engine_stirred(uint64_t now_ns) {
   }
 }
 
-void engine_moved(struct engine *engine, size_t bytes, uint64_t now_ns) {
+void engine_moved(struct engine *engine, bool is_direct, size_t bytes, uint64_t now_ns) {
   engine_stirred(now_ns);
-  if (engine->drive.can_switch) {
+  if (!engine->drive.can_switch) {
+    return;
+  }
+  if (!is_direct) {
     trial_moved(&engine->drive, bytes, now_ns);
     engine_set_mode(engine, (enum drive_mode)engine->drive.way);
-  }
-}
-
-void engine_moved_by_device(struct engine *engine, uint64_t now_ns) {
-  engine_stirred(now_ns);
-  bool is_left_over =
-      engine->drive.can_switch && !is_inline(engine) && now_ns >= engine->drive.last_ns + STALE_NS;
-  if (is_left_over) {
+  } else if (!is_inline(engine) && now_ns >= engine->drive.last_ns + STALE_NS) {
     engine_set_mode(engine, DRIVE_INLINE);
   }
 }
@@ -355,6 +351,10 @@ bool engine_progress_begin(struct engine *engine, uint64_t now_ns) {
     return false;
   }
   return pthread_mutex_trylock(&engine->lock) == 0;
+}
+
+bool engine_glance_begin(struct engine *engine) {
+  return is_inline(engine) && pthread_mutex_trylock(&engine->lock) == 0;
 }
 
 /* NCCL's threads yield between their tests. Threads that do nothing else can keep ksoftirqd from

@@ -67,6 +67,8 @@ void engine_progress(struct engine *engine);
 /* The same in two steps, for a caller that knows where to look first: false if there is nothing to
  * do here, else the lock is held until engine_unlock. */
 bool engine_progress_begin(struct engine *engine, uint64_t now_ns);
+/* For a glance that moves nothing: locked if the mode is inline and the lock is free. */
+bool engine_glance_begin(struct engine *engine);
 /* Runs the task under the lock, very soon: now if the engine's mode is inline and the lock is free,
  * else by the thread that holds it, or by the engine's. A task that is queued already is not queued
  * twice. */
@@ -88,11 +90,10 @@ bool engine_is_turn(struct engine *engine, bool is_only_direct, uint64_t now_ns)
 bool engine_run_tasks(struct engine *engine);
 /* RDMA lanes, or TCP lanes, were opened (1) or closed (-1). */
 void engine_count_lanes(struct engine *engine, bool is_direct, int change);
-/* So many bytes were read or written: what the mode is chosen by. */
-void engine_moved(struct engine *engine, size_t bytes, uint64_t now_ns);
-/* A NIC moves bytes by itself: another thread has nothing to take off NCCL's, which stay in charge
+/* So many bytes were read or written: what the mode is chosen by. is_direct: by RDMA lanes. There
+ * the NIC moves them by itself: another thread has nothing to take off NCCL's, which stay in charge
  * unless there are flows that are busy, too. */
-void engine_moved_by_device(struct engine *engine, uint64_t now_ns);
+void engine_moved(struct engine *engine, bool is_direct, size_t bytes, uint64_t now_ns);
 /* Who moves the bytes from now on. Engines do so themselves; tests may at any time. */
 void engine_set_mode(struct engine *engine, enum drive_mode mode);
 

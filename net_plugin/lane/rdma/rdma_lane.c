@@ -26,7 +26,6 @@
 #define LOOK_NS 1000000ull
 #define AWAITED_LOOK_NS 4000000ull
 #define READ_BUDGET_BYTES (1u << 20)
-#define POLL_MOST 16
 
 /* ---- reading ---- */
 
@@ -140,20 +139,31 @@ static int completed(struct rdma_lane *rdma, const struct ibv_wc *done, size_t *
   return receive_completed(rdma, done, now_ns);
 }
 
+bool rdma_lane_has_news(struct lane *lane) {
+  struct rdma_lane *rdma = (struct rdma_lane *)lane;
+  if (rdma->news_count == 0) {
+    rdma->news_count = ibv_poll_cq(rdma->qp->cq, RDMA_NEWS_MOST, rdma->news);
+  }
+  return rdma->news_count != 0;
+}
+
 /* All completions there are, within limits; *count: how many. */
 static int drain(struct rdma_lane *rdma, size_t *got, unsigned *count, uint64_t now_ns) {
-  struct ibv_wc done[POLL_MOST];
-  int n, error = 0;
+  int n = 0, error = 0;
   do {
-    n = ibv_poll_cq(rdma->qp->cq, POLL_MOST, done);
+    if (!rdma_lane_has_news(&rdma->lane)) {
+      return 0;
+    }
+    n = rdma->news_count;
+    rdma->news_count = 0;
     if (n < 0) {
       return -EIO;
     }
     for (int i = 0; i < n && !error; i++) {
-      error = completed(rdma, &done[i], got, now_ns);
+      error = completed(rdma, &rdma->news[i], got, now_ns);
     }
     *count += (unsigned)n;
-  } while (!error && n == POLL_MOST && *got < READ_BUDGET_BYTES);
+  } while (!error && n == RDMA_NEWS_MOST && *got < READ_BUDGET_BYTES);
   return error;
 }
 

@@ -28,5 +28,7 @@ struct rdma_memory;
  * caller's. */
 int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd, struct rdma_qp *qp,
                    bool is_dialler, const struct rdma_memory *link_memory, struct lane **lane);
+/* Has something completed, that its reader has not seen? For those who ask very often. */
+bool rdma_lane_has_news(struct lane *lane);
 
 #endif

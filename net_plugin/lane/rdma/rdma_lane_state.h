@@ -13,6 +13,7 @@
 
 #define RDMA_PREFIX_BYTES 8
 #define RDMA_IS_SEND (1ull << 32) /* in a work request's id, above its number */
+#define RDMA_NEWS_MOST 16
 
 enum rdma_source {
   RDMA_SOURCE_QUEUE,  /* completions */
@@ -29,7 +30,10 @@ struct rdma_lane {
   struct rdma_qp *qp;
   const struct rdma_memory *link_memory;
   bool is_closing, is_closed, is_shut;
-  bool has_heard;     /* the peer is there */
+  bool has_heard; /* the peer is there */
+  /* Completions that were taken and not looked at yet, or what ibv_poll_cq failed with. */
+  struct ibv_wc news[RDMA_NEWS_MOST];
+  int news_count;
   uint64_t moved_ns;  /* the last completion */
   uint64_t looked_ns; /* when the epoll set was asked last */
 

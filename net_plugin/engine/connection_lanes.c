@@ -54,7 +54,7 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
 }
 
 bool connection_is_quiet(const struct connection *connection) {
-  if (!connection->opened || connection->opened != connection->direct || connection->blocked) {
+  if (!connection_is_all_direct(connection) || connection->blocked) {
     return false;
   }
   for (uint64_t lanes = connection->direct; lanes; lanes &= lanes - 1) {

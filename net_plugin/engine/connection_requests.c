@@ -303,15 +303,14 @@ void connection_progress(struct connection *connection) {
     try_lane(connection, (unsigned)hot, now_ns);
   }
   try_direct_lanes(connection, hot, completed, now_ns);
-  bool has_flows = (connection->opened & ~connection->direct) != 0;
-  if (connection->published == completed && has_flows) {
+  if (connection->published == completed && (connection->opened & ~connection->direct)) {
     int next = other_lane(connection);
     if (next >= 0 && next != hot) {
       try_lane(connection, (unsigned)next, now_ns);
     }
   }
   /* Also after a success: others have deadlines, too. */
-  if (engine_is_turn(engine, connection->direct && !has_flows, now_ns)) {
+  if (engine_is_turn(engine, connection_is_all_direct(connection), now_ns)) {
     engine_poll(engine);
   }
   engine_unlock(engine);

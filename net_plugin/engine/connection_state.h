@@ -110,6 +110,11 @@ static inline bool connection_is_direct(const struct connection *connection, uns
   return (connection->direct & connection_lane_bit(lane)) != 0;
 }
 
+/* Lanes are open, and all are RDMA. */
+static inline bool connection_is_all_direct(const struct connection *connection) {
+  return connection->opened && connection->opened == connection->direct;
+}
+
 /* ---- connection.c ---- */
 
 /* Takes what was posted, carries out orders, writes, publishes. May destroy the connection. */

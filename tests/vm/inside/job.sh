@@ -9,7 +9,7 @@
 #
 #   coll TRANSPORT ARGUMENTS...       runs stratus-coll, checks that NCCL used the transport; figures in $scratch/TRANSPORT.json
 #   endure_start TRANSPORT SECONDS [ARGUMENTS...]; endure_operations; endure_end
-#   report EXPRESSION FILE...         prints Python's value, in which a, b, c... are the times of coll's JSON files
+#   report FILE... <<<PROGRAM         runs it in Python: `times` has, for each of coll's JSON files, seconds by size in bytes
 #
 # The script that sources it has made `scratch`, a directory.
 # shellcheck source=tests/vm/inside/hosts.sh disable=SC2154
@@ -108,14 +108,10 @@ endure_failed() { # TEXT
 
 # ---- figures ----
 
-report() { # EXPRESSION FILE...
-  python3 - "$@" <<'END'
-import json, sys
-names = {}
-for letter, path in zip("abcdef", sys.argv[2:]):
-    results = json.load(open(path))["results"]
-    names[letter] = {row["bytes"]: min(row[place]["time_us"] for place in ("out_of_place", "in_place") if row[place]) / 1e6
-                     for row in results}
-print(eval(sys.argv[1], names))
-END
+report() { # FILE...
+  python3 -c 'import json, sys
+def times_of(path):
+    rows = json.load(open(path))["results"]
+    return {row["bytes"]: min(row[place]["time_us"] for place in ("out_of_place", "in_place") if row[place]) / 1e6 for row in rows}
+exec(sys.stdin.read(), {"times": {path: times_of(path) for path in sys.argv[1:]}})' "$@"
 }

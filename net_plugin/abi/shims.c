@@ -74,7 +74,11 @@ enum nccl_result shims_close_listen(void *listen_comm) {
   return NCCL_SUCCESS;
 }
 
-/* ---- memory; a registration is the process's, whatever connection it was asked on ---- */
+/* ---- memory
+ *
+ * The rule: after deregMr returns, or close begins, whichever comes first, nothing of the plugin,
+ * no thread and no NIC, reads or writes that memory, whatever is in flight. NCCL frees it in
+ * between (sendProxyFree and recvProxyFree, src/transport/net.cc at v2.30.7). ---- */
 
 enum nccl_result shims_reg_mr(void *comm, void *data, size_t bytes, int type, void **mhandle) {
   (void)comm;
@@ -100,8 +104,7 @@ enum nccl_result shims_reg_mr_dma_buf(void *comm, void *data, size_t bytes, int 
 }
 
 enum nccl_result shims_dereg_mr(void *comm, void *mhandle) {
-  (void)comm;
-  memory_deregister(mhandle);
+  transfer_deregister(comm, mhandle);
   return NCCL_SUCCESS;
 }
 

@@ -65,10 +65,14 @@ enum nccl_result shims_connect(int device, int traffic_class, void *handle, void
     (to)->netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION;                                      \
   } while (0)
 
+/* regIsGlobal: where it is 1, NCCL 2.20 to 2.23 register user buffers, send them whole, and expect
+ * a send that is larger than its receive to be cut to it, as NCCL's IB does since 2.20
+ * (sendProxyProgress in src/transport/net.cc at v2.22.3 sends the rest in a further step). A sender
+ * here does not know how large the receive is. Later releases do not ask. */
 #define SHIMS_COPY_V8(to, from)                                                                    \
   do {                                                                                             \
     SHIMS_COPY_V7(to, from);                                                                       \
-    (to)->regIsGlobal = 1; /* the cache of registrations belongs to the process */                 \
+    (to)->regIsGlobal = 0; /* see below */                                                         \
   } while (0)
 
 /* Fused devices come from NCCL's own makeVDevice, so their parts fit in its array. */

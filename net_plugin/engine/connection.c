@@ -54,7 +54,7 @@ static uint64_t take_posts(struct connection *connection, uint64_t now_ns) {
     engine_stirred(now_ns);
   }
   uint64_t before = connection->taken;
-  while (connection->taken < posted && !connection->is_detached) {
+  while (connection->taken < posted && !connection->is_released) {
     struct request *request = &connection->requests[connection->taken % CONNECTION_REQUESTS];
     int error = take_post(connection, request, now_ns);
     if (error) {
@@ -73,13 +73,13 @@ static void tell_close(const struct connection *connection, const struct link_or
     [LINK_CLOSE_SILENT] = "the peer is silent on all flows; a new one is tried",
     [LINK_CLOSE_BETTER] = "RDMA can be tried again",
   };
-  if (order->reason != LINK_CLOSE_OVER && !connection->is_detached) {
+  if (order->reason != LINK_CLOSE_OVER && !connection->is_released) {
     LOG_INFO("flow %u to %s on %s is dialled anew: %s", order->lane, connection->peer,
              connection->nic, why[order->reason]);
   }
 }
 
-static void carry_out_orders(struct connection *connection, uint64_t now_ns) {
+void connection_carry_out_orders(struct connection *connection, uint64_t now_ns) {
   struct link_order order;
   while (link_next_order(connection->link, &order, now_ns)) {
     struct lane *lane = connection->slots[order.lane].lane;
@@ -88,17 +88,6 @@ static void carry_out_orders(struct connection *connection, uint64_t now_ns) {
     } else if (lane && lane->epoch <= order.epoch) {
       tell_close(connection, &order);
       connection_drop_lane(connection, order.lane);
-    }
-  }
-}
-
-/* The user's memory is the user's again: no device reads or writes it any more. A link that has
- * failed says no more which lanes could. */
-static void connection_stop_direct(struct connection *connection, uint64_t now_ns) {
-  carry_out_orders(connection, now_ns);
-  for (unsigned i = 0; i < connection->lanes && link_status(connection->link); i++) {
-    if (connection_is_direct(connection, i)) {
-      connection_drop_lane(connection, i);
     }
   }
 }
@@ -157,15 +146,15 @@ static void write_frames(struct connection *connection, bool has_followers, uint
 
 static void publish(struct connection *connection) {
   struct link_completion completion;
-  while (!connection->is_detached && link_next_completion(connection->link, &completion)) {
+  while (link_next_completion(connection->link, &completion)) {
     connection->requests[connection->published % CONNECTION_REQUESTS].bytes =
         (size_t)completion.bytes;
     connection->published++;
     atomic_store_explicit(&connection->completed, connection->published, memory_order_release);
   }
-  int status = link_status(connection->link);
-  if (status) {
-    atomic_store_explicit(&connection->error, status, memory_order_release);
+  int status = link_status(connection->link), none = 0;
+  if (status) { /* the first error stays */
+    atomic_compare_exchange_strong(&connection->error, &none, status);
   }
 }
 
@@ -211,7 +200,7 @@ static void say_goodbye(struct connection *connection, uint64_t now_ns) {
 /* Nothing is left to do but to close the lanes. */
 static bool is_over(struct connection *connection, uint64_t now_ns) {
   if (!link_status(connection->link)) {
-    return connection->is_detached && link_is_finished(connection->link);
+    return connection->is_released && link_is_finished(connection->link);
   }
   if (!connection->last_word_ns) {
     connection->last_word_ns = now_ns + GOODBYE_NS;
@@ -221,7 +210,7 @@ static bool is_over(struct connection *connection, uint64_t now_ns) {
 
 static void set_timer(struct connection *connection) {
   uint64_t deadline_ns = link_next_deadline_ns(connection->link);
-  if (connection->is_detached && connection->linger_ns < deadline_ns) {
+  if (connection->is_released && connection->linger_ns < deadline_ns) {
     deadline_ns = connection->linger_ns;
   }
   if (connection->last_word_ns && connection->last_word_ns < deadline_ns) {
@@ -255,12 +244,12 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
   }
   connection->is_running = true;
   uint64_t posts = take_posts(connection, now_ns);
-  carry_out_orders(connection, now_ns);
+  connection_carry_out_orders(connection, now_ns);
   write_frames(connection, posts > 1, now_ns);
-  carry_out_orders(connection, now_ns); /* a write may have found a lane broken */
+  connection_carry_out_orders(connection, now_ns); /* a write may have found a lane broken */
   publish(connection);
   connection->is_running = false;
-  tell_awaited(connection, has_requests(connection) && !connection->is_detached &&
+  tell_awaited(connection, has_requests(connection) && !connection->is_released &&
                                !link_status(connection->link));
   if (is_over(connection, now_ns)) {
     say_goodbye(connection, now_ns);
@@ -286,7 +275,7 @@ static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
     }
     link_time_passed(connection->link, now_ns);
     connection_tell_stopped(connection, now_ns);
-    if (connection->is_detached && now_ns >= connection->linger_ns) {
+    if (connection->is_released && now_ns >= connection->linger_ns) {
       link_fail(connection->link, -ETIMEDOUT);
     }
   }
@@ -385,19 +374,4 @@ void connection_set_setup_data(struct connection *connection, void *data) {
 
 void *connection_setup_data(const struct connection *connection) {
   return connection->setup_data;
-}
-
-void connection_detach(struct connection *connection) {
-  struct engine *engine = connection->engine;
-  engine_lock(engine);
-  engine_run_tasks(engine); /* what was posted before must not run when the memory is gone */
-  uint64_t now_ns = clock_now_ns();
-  take_posts(connection, now_ns); /* what was held */
-  connection->is_detached = true;
-  connection->linger_ns = now_ns + connection->timeout_ns;
-  link_user_detached(connection->link, now_ns);
-  connection_stop_direct(connection, now_ns);
-  engine_leave_to_thread(engine); /* the goodbye: NCCL does not poll for it */
-  connection_pump(connection, now_ns);
-  engine_unlock(engine);
 }

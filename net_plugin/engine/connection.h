@@ -32,6 +32,7 @@ struct request {
   struct connection *connection;
   uint64_t number; /* of the message, from 0 */
   void *data;
+  const void *registration;         /* of the data by the user; NULL: none */
   const struct rdma_memory *memory; /* that the data is in; NULL: none */
   size_t bytes;                     /* posted size; after completion the transferred size */
   void *event;                      /* profiler's, progress thread only */
@@ -98,9 +99,10 @@ void *connection_setup_data(const struct connection *connection);
 /* ---- NCCL's progress thread ---- */
 
 /* What is posted goes out at the latest when the connection was asked for progress twice since.
- * memory: covers the data, for RDMA; NULL: none does. NULL: all slots are in use. */
+ * registration: what connection_withdraw takes back; NULL: nothing does. memory: covers the data,
+ * for RDMA; NULL: none does. NULL: all slots are in use. */
 struct request *connection_post(struct connection *connection, void *data, size_t bytes,
-                                const struct rdma_memory *memory);
+                                const void *registration, const struct rdma_memory *memory);
 bool connection_is_done(const struct request *request);
 void connection_release(struct request *request);
 /* 0, or the negative errno that ended the connection; said once in the log. */
@@ -116,8 +118,16 @@ unsigned connection_lane_count(const struct connection *connection);
 void connection_view_lane(struct connection *connection, unsigned lane,
                           struct link_lane_view *view);
 
-/* The user is done with it: no user memory is touched after this returns, and the pointer is
- * invalid. */
+/* ---- the user takes its memory back: any thread, but none posts meanwhile ---- */
+
+/* The registration ends: after this returns no thread and no NIC reads or writes memory for a
+ * request that was posted with it. Costs nothing if these are complete, whatever else is in flight.
+ * If one is not, it never will be, nor can what was posted after it: the connection ends with
+ * -ECANCELED. */
+void connection_withdraw(struct connection *connection, const void *registration);
+/* The user is done with it: no user memory is touched from the beginning of this call, what was
+ * posted and not taken yet is dropped, and the pointer is invalid. Only messages that were copied
+ * are still delivered. */
 void connection_detach(struct connection *connection);
 
 #endif

@@ -46,7 +46,7 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
                    "flow %u to %s on %s brought damaged bytes; they are sent again. Something "
                    "between the hosts changes data: look at NICs, cables and memory",
                    index, connection->peer, connection->nic);
-  } else if (!connection->is_detached) {
+  } else if (!connection->is_released) {
     LOG_INFO("flow %u to %s on %s lost: %s; its data moves to the others, the flow is dialled anew",
              index, connection->peer, connection->nic, strerror(-error));
   }
@@ -155,7 +155,7 @@ static int lane_make(struct connection *connection, unsigned index, uint32_t epo
 static bool is_too_late(const struct connection *connection, unsigned index, uint32_t epoch,
                         const struct connection_path *path) {
   const struct lane *lane = connection->slots[index].lane;
-  bool is_unsafe = path->qp && connection->is_detached && !connection->is_sender;
+  bool is_unsafe = path->qp && connection->is_released && !connection->is_sender;
   return connection->is_saying_goodbye || is_unsafe || (lane && lane->epoch >= epoch);
 }
 

@@ -45,7 +45,7 @@ static bool has_more_posts(struct connection *connection) {
 }
 
 struct request *connection_post(struct connection *connection, void *data, size_t bytes,
-                                const struct rdma_memory *memory) {
+                                const void *registration, const struct rdma_memory *memory) {
   uint64_t number = atomic_load_explicit(&connection->posted, memory_order_relaxed);
   struct request *request = &connection->requests[number % CONNECTION_REQUESTS];
   if (request->is_in_use) {
@@ -54,6 +54,7 @@ struct request *connection_post(struct connection *connection, void *data, size_
   request->is_in_use = true;
   request->number = number;
   request->data = data;
+  request->registration = registration;
   request->memory = memory;
   request->bytes = bytes;
   atomic_store_explicit(&connection->posted, number + 1, memory_order_release);
@@ -99,6 +100,8 @@ static const struct ending {
     "Its process ended or gave up the communicator: look at that host's log first" },
   { -EMSGSIZE, "the peer sends more than the receive can hold",
     "Check that all ranks call the same operations with the same counts and types" },
+  { -ECANCELED, "memory of a request was deregistered before it was complete",
+    "NCCL aborts the communicator, or the application gave a buffer back too early" },
   { -EPROTO, "the peer broke the protocol",
     "Install the same release of stratus on every host; if it is, report this" },
   { 0, "this host gave up", "Earlier messages of this host say why" },

@@ -76,7 +76,7 @@ void connection_lane_starting(struct connection *connection, unsigned index) {
 /* What the link does not know, since its window is full of messages that are not acknowledged. */
 static bool find_waiting_post(struct connection *connection, uint64_t posted,
                               struct link_message_view *oldest) {
-  if (connection->taken == posted || connection->is_detached) {
+  if (connection->taken == posted || connection->is_released) {
     return false;
   }
   *oldest = (struct link_message_view){

@@ -6,6 +6,7 @@
  *   connection.c           its life, and the pump that runs after every fact
  *   connection_lanes.c     its lanes: opened, served, broken, gone
  *   connection_requests.c  what NCCL's progress thread and other threads see of it
+ *   connection_release.c   the user takes its memory back, or leaves
  *   connection_snapshot.c  how it is doing: counts, what waits and for how long */
 #ifndef NET_PLUGIN_ENGINE_CONNECTION_STATE_H
 #define NET_PLUGIN_ENGINE_CONNECTION_STATE_H
@@ -71,9 +72,11 @@ struct connection {
   uint64_t taken;      /* posts given to the link */
   uint64_t published;  /* completions made visible */
   bool is_awaited;     /* the engine was told that NCCL waits for requests */
-  bool is_detached, is_saying_goodbye, is_running;
+  bool is_released;    /* no user memory is touched any more: closed, or memory was taken back */
+  bool is_detached;    /* NCCL has closed it */
+  bool is_saying_goodbye, is_running;
   struct engine_timer timer;
-  uint64_t linger_ns;    /* detached: what is not delivered by then is dropped */
+  uint64_t linger_ns;    /* released: what is not delivered by then is dropped */
   uint64_t last_word_ns; /* failed: the peer is told until then; 0: not failed */
   uint64_t stopped_ns;   /* when the peer was named as stopped; 0: it has spoken since */
   uint64_t goodbye_ns;   /* saying goodbye: the lanes are closed at the latest then */
@@ -119,6 +122,8 @@ static inline bool connection_is_all_direct(const struct connection *connection)
 
 /* Takes what was posted, carries out orders, writes, publishes. May destroy the connection. */
 void connection_pump(struct connection *connection, uint64_t now_ns);
+/* Opens and closes lanes as the link wants it. */
+void connection_carry_out_orders(struct connection *connection, uint64_t now_ns);
 
 /* ---- connection_requests.c ---- */
 

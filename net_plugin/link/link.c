@@ -345,7 +345,13 @@ void link_fail(struct link *link, int error) {
     link->status = error;
     bool is_peer_gone = link->is_peer_closed || link->peer_error != 0;
     link->farewell = is_peer_gone ? FAREWELL_NONE : FAREWELL_DUE;
+    receive_drop_arrivals(link);
   }
+}
+
+bool link_needs_memory(const struct link *link, uint64_t number) {
+  return link->config.role == LINK_SENDER ? outgoing_needs_memory(&link->outgoing, number)
+                                          : incoming_needs_memory(&link->incoming, number);
 }
 
 bool link_has_last_word(const struct link *link) {

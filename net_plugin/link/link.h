@@ -24,6 +24,11 @@
  * nothing.
  *  5. Frames and facts of an older lane epoch change nothing.
  *
+ *  6. User memory is written only for messages that were posted and are not complete, while the
+ * link has not failed and the user has not left; it is read only for messages that were not copied
+ * and that the peer does not have. A frame of one that was being written when the link failed may
+ * be finished, until link_user_detached.
+ *
  * Direct lanes (RDMA) read payloads by themselves, until they are acknowledged, and may write into
  * the receiver's memory by themselves: where the message's target says, which travels with the
  * credit. So their end matters more than that of others: an owner that is ordered to close one, or
@@ -150,9 +155,13 @@ void link_host_answered(struct link *link, uint64_t when_ns, uint64_t now_ns);
  * because its host answers. */
 bool link_is_peer_stopped(const struct link *link, uint64_t now_ns);
 
-/* The user closed its end. User buffers are no longer touched after this returns; completions stop.
- * What was copied eagerly is still delivered, then BYE is sent; then link_is_finished. */
+/* The user closed its end, or takes back memory that messages need. User buffers are no longer
+ * touched after this returns; completions stop. What was copied eagerly is still delivered, then
+ * BYE is sent; then link_is_finished. */
 void link_user_detached(struct link *link, uint64_t now_ns);
+/* Is the user's memory needed for this message, which was posted and whose completion was not
+ * taken? Not for one that was copied, or that the peer has. */
+bool link_needs_memory(const struct link *link, uint64_t number);
 /* Gives up: status becomes `error` (negative errno) unless the link had failed already. The peer is
  * told by an ABORT. */
 void link_fail(struct link *link, int error);

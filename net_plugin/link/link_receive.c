@@ -246,8 +246,8 @@ static void receive_stop_writers(struct link *link, uint64_t now_ns) {
   }
 }
 
-void receive_detach(struct link *link, uint64_t now_ns) {
-  receive_stop_writers(link, now_ns);
+/* Only a receiver has such arrivals. */
+void receive_drop_arrivals(struct link *link) {
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
     struct lane *receiving = &link->lanes[lane];
     if (is_for_message(receiving->arrival)) {
@@ -255,6 +255,11 @@ void receive_detach(struct link *link, uint64_t now_ns) {
       receiving->buffer = link->nowhere;
     }
   }
+}
+
+void receive_detach(struct link *link, uint64_t now_ns) {
+  receive_stop_writers(link, now_ns);
+  receive_drop_arrivals(link);
   link->unacked = 0;
   link->given.is_due = false;
   link->given.deadline_ns = LINK_NO_DEADLINE;

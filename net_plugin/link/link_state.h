@@ -215,6 +215,8 @@ void receive_fill_window(struct link *link, unsigned lane, struct wire_header *h
                          uint64_t now_ns);
 /* What FENCED tells of the lane. */
 void receive_fill_fenced(const struct link *link, unsigned lane, struct wire_header *header);
+/* What is arriving for the user is read and forgotten. Does nothing on a sender. */
+void receive_drop_arrivals(struct link *link);
 void receive_detach(struct link *link, uint64_t now_ns);
 
 #endif

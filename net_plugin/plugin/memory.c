@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NCCL registers the same buffer once per connection, so ranges are looked up before anything is
  * probed, mapped or registered with a device. Where no connection may have RDMA lanes, host memory
- * takes one shared handle and no lock. */
+ * has no range, and needs no lock. */
 #include "net_plugin/plugin/memory.h"
 
 #include <errno.h>
@@ -18,17 +18,21 @@
 
 enum access { ACCESS_HOST, ACCESS_GPU, ACCESS_MAPPED };
 
-struct entry {
-  struct memory memory; /* first: a handle is its entry */
+/* What handles share. */
+struct memory_range {
+  uintptr_t base;  /* first page, as the user addresses it */
+  size_t bytes;    /* whole pages */
+  ptrdiff_t shift; /* as the handles' */
+  void *mapping;   /* of a dma-buf, or NULL */
+  size_t map_bytes;
+  struct rdma_memory *rdma; /* as the handles' */
   enum access access;
-  unsigned references;
-  struct entry *next;
+  unsigned references; /* handles */
+  struct memory_range *next;
 };
 
 static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct entry *cache;
-
-static const struct memory host_memory = { .bytes = SIZE_MAX };
+static struct memory_range *cache;
 
 static uintptr_t page_mask(void) {
   return (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
@@ -54,41 +58,74 @@ static bool is_cpu_addressable(const void *data, size_t bytes) {
 
 /* A range that covers the one asked for, in the same kind of access. One from before somebody
  * wanted RDMA is of no use to who does. */
-static struct entry *cache_find(uintptr_t base, size_t bytes, enum access access) {
+static struct memory_range *cache_find(uintptr_t base, size_t bytes, enum access access) {
   bool must_have_rdma = rdma_memory_is_wanted();
-  for (struct entry *entry = cache; entry; entry = entry->next) {
-    const struct memory *memory = &entry->memory;
-    if (base >= memory->base && bytes <= memory->bytes &&
-        base - memory->base <= memory->bytes - bytes && access == entry->access &&
-        (memory->rdma || !must_have_rdma)) {
-      return entry;
+  for (struct memory_range *range = cache; range; range = range->next) {
+    if (base >= range->base && bytes <= range->bytes &&
+        base - range->base <= range->bytes - bytes && access == range->access &&
+        (range->rdma || !must_have_rdma)) {
+      return range;
     }
   }
   return NULL;
 }
 
 /* dma_buf: where RDMA devices find the range's base, or NULL. */
-static int cache_add(struct memory memory, enum access access, const struct rdma_dma_buf *dma_buf,
-                     const struct memory **out) {
+static int cache_add(struct memory_range wanted, enum access access,
+                     const struct rdma_dma_buf *dma_buf, struct memory_range **out) {
   static const char *const how[] = { "as host memory", "at its own address",
                                      "through its dma-buf" };
-  struct entry *entry = malloc(sizeof(*entry));
-  if (!entry) {
+  struct memory_range *range = malloc(sizeof(*range));
+  if (!range) {
     return -ENOMEM;
   }
-  uintptr_t base = memory.base + (uintptr_t)memory.shift;
-  memory.rdma = rdma_memory_new((void *)base, memory.bytes, dma_buf);
-  *entry = (struct entry){ .memory = memory, .access = access, .references = 1, .next = cache };
-  cache = entry;
-  *out = &entry->memory;
-  LOG_TRACE("memory at %p, %zu bytes, is reached %s%s", (void *)memory.base, memory.bytes,
-            how[access], memory.rdma ? " and by RDMA" : "");
+  *range = wanted;
+  range->access = access;
+  range->rdma =
+      rdma_memory_new((void *)(range->base + (uintptr_t)range->shift), range->bytes, dma_buf);
+  range->references = 0;
+  range->next = cache;
+  cache = range;
+  *out = range;
+  LOG_TRACE("memory at %p, %zu bytes, is reached %s%s", (void *)range->base, range->bytes,
+            how[access], range->rdma ? " and by RDMA" : "");
   return 0;
 }
 
 /* With the lock held. */
-static int register_addressable(void *data, size_t bytes, struct memory pages,
-                                const struct memory **out) {
+static void cache_remove(struct memory_range *range) {
+  struct memory_range **link = &cache;
+  while (*link != range) {
+    link = &(*link)->next;
+  }
+  *link = range->next;
+  rdma_memory_free(range->rdma);
+  if (range->mapping) {
+    munmap(range->mapping, range->map_bytes);
+  }
+  free(range);
+}
+
+/* With the lock held, unless range is NULL. */
+static int hand_out(struct memory_range *range, const struct memory **out) {
+  struct memory *memory = calloc(1, sizeof(*memory));
+  if (!memory) {
+    if (range && range->references == 0) {
+      cache_remove(range);
+    }
+    return -ENOMEM;
+  }
+  if (range) {
+    *memory = (struct memory){ .shift = range->shift, .rdma = range->rdma, .range = range };
+    range->references++;
+  }
+  *out = memory;
+  return 0;
+}
+
+/* With the lock held. */
+static int register_addressable(void *data, size_t bytes, struct memory_range pages,
+                                struct memory_range **out) {
   if (!is_cpu_addressable(data, bytes)) {
     LOG_WARN("GPU memory at %p (%zu bytes) cannot be addressed by the CPU: unset "
              "STRATUS_GPU_POINTERS, so that NCCL stages through host memory",
@@ -99,8 +136,8 @@ static int register_addressable(void *data, size_t bytes, struct memory pages,
 }
 
 /* With the lock held. -ENODEV and the like if the exporter cannot be mapped. */
-static int register_mapped(void *data, size_t bytes, uint64_t offset, int fd, struct memory pages,
-                           const struct memory **out) {
+static int register_mapped(void *data, size_t bytes, uint64_t offset, int fd,
+                           struct memory_range pages, struct memory_range **out) {
   uint64_t inside = offset & page_mask();
   size_t map_bytes = (size_t)inside + bytes;
   void *mapping =
@@ -122,34 +159,30 @@ static int register_mapped(void *data, size_t bytes, uint64_t offset, int fd, st
   return rc;
 }
 
-static struct memory pages_of(const void *data, size_t bytes) {
+static struct memory_range pages_of(const void *data, size_t bytes) {
   uintptr_t first = (uintptr_t)data & ~page_mask();
   uintptr_t end = ((uintptr_t)data + bytes + page_mask()) & ~page_mask();
-  return (struct memory){ .base = first, .bytes = end - first };
+  return (struct memory_range){ .base = first, .bytes = end - first };
 }
 
 int memory_register(void *data, size_t bytes, enum memory_type type, const struct memory **out) {
   if (bytes == 0 || (type == MEMORY_HOST && !rdma_memory_is_wanted())) {
-    *out = &host_memory;
-    return 0;
+    return hand_out(NULL, out);
   }
   if (type != MEMORY_GPU && type != MEMORY_HOST) {
     LOG_WARN("memory of type %d cannot be registered: 1 (host) and 2 (GPU) are known", (int)type);
     return -EINVAL;
   }
-  struct memory pages = pages_of(data, bytes);
+  struct memory_range pages = pages_of(data, bytes);
   pthread_mutex_lock(&cache_lock);
   int rc = 0;
   enum access access = type == MEMORY_HOST ? ACCESS_HOST : ACCESS_GPU;
-  struct entry *entry = cache_find(pages.base, pages.bytes, access);
-  if (entry) {
-    entry->references++;
-    *out = &entry->memory;
-  } else if (type == MEMORY_HOST) {
-    rc = cache_add(pages, ACCESS_HOST, NULL, out);
-  } else {
-    rc = register_addressable(data, bytes, pages, out);
+  struct memory_range *range = cache_find(pages.base, pages.bytes, access);
+  if (!range) {
+    rc = type == MEMORY_HOST ? cache_add(pages, ACCESS_HOST, NULL, &range)
+                             : register_addressable(data, bytes, pages, &range);
   }
+  rc = rc ? rc : hand_out(range, out);
   pthread_mutex_unlock(&cache_lock);
   return rc;
 }
@@ -157,53 +190,40 @@ int memory_register(void *data, size_t bytes, enum memory_type type, const struc
 int memory_register_dma_buf(void *data, size_t bytes, uint64_t offset, int fd,
                             const struct memory **out) {
   if (bytes == 0) {
-    *out = &host_memory;
-    return 0;
+    return hand_out(NULL, out);
   }
   pthread_mutex_lock(&cache_lock);
   int rc = 0;
-  struct entry *entry = cache_find((uintptr_t)data, bytes, ACCESS_MAPPED);
-  if (entry) {
-    entry->references++;
-    *out = &entry->memory;
-  } else {
-    struct memory pages = pages_of(data, bytes);
-    rc = register_mapped(data, bytes, offset, fd, pages, out);
+  struct memory_range *range = cache_find((uintptr_t)data, bytes, ACCESS_MAPPED);
+  if (!range) {
+    struct memory_range pages = pages_of(data, bytes);
+    rc = register_mapped(data, bytes, offset, fd, pages, &range);
     if (rc) {
       LOG_TRACE("dma-buf of GPU memory at %p cannot be mapped: %s; trying its address", data,
                 strerror(-rc));
-      rc = register_addressable(data, bytes, pages, out);
+      rc = register_addressable(data, bytes, pages, &range);
     }
   }
+  rc = rc ? rc : hand_out(range, out);
   pthread_mutex_unlock(&cache_lock);
   return rc;
 }
 
 void memory_deregister(const struct memory *memory) {
-  if (!memory || memory == &host_memory) {
-    return;
-  }
-  pthread_mutex_lock(&cache_lock);
-  struct entry **link = &cache;
-  while (*link && &(*link)->memory != memory) {
-    link = &(*link)->next;
-  }
-  struct entry *entry = *link;
-  if (entry && --entry->references == 0) {
-    *link = entry->next;
-    rdma_memory_free(entry->memory.rdma);
-    if (entry->memory.mapping) {
-      munmap(entry->memory.mapping, entry->memory.map_bytes);
+  if (memory && memory->range) {
+    pthread_mutex_lock(&cache_lock);
+    if (--memory->range->references == 0) {
+      cache_remove(memory->range);
     }
-    free(entry);
+    pthread_mutex_unlock(&cache_lock);
   }
-  pthread_mutex_unlock(&cache_lock);
+  free((void *)(uintptr_t)memory);
 }
 
 size_t memory_count(void) {
   pthread_mutex_lock(&cache_lock);
   size_t count = 0;
-  for (const struct entry *entry = cache; entry; entry = entry->next) {
+  for (const struct memory_range *range = cache; range; range = range->next) {
     count++;
   }
   pthread_mutex_unlock(&cache_lock);

@@ -5,9 +5,12 @@
  * is usable only where the CPU can address it (coherent systems such as Grace Hopper) or its
  * dma-buf can be mapped. Both are offered to NCCL only with STRATUS_GPU_POINTERS=1.
  *
- * Owns: handles and mappings, until the last memory_deregister of each; one cache per process,
- * ranges of pages, counted.  Threads: any; memory_address is lock-free: a handle never changes.
- * Blocks: on the cache's lock and in mmap.  Fails: negative errno, after LOG_WARN. */
+ * Every registration has a handle of its own, so that the end of one says whose requests lose their
+ * memory (connection_withdraw); what is behind handles of the same range, they share.
+ *
+ * Owns: handles, until memory_deregister; ranges of pages and their mappings, one cache per
+ * process, counted.  Threads: any; memory_address is lock-free: a handle never changes. Blocks: on
+ * the cache's lock and in mmap.  Fails: negative errno, after LOG_WARN. */
 #ifndef NET_PLUGIN_PLUGIN_MEMORY_H
 #define NET_PLUGIN_PLUGIN_MEMORY_H
 
@@ -17,16 +20,14 @@
 /* NCCL_PTR_HOST and NCCL_PTR_CUDA, src/include/plugin/nccl_net.h:25-26 at v2.30.7. */
 enum memory_type { MEMORY_HOST = 1, MEMORY_GPU = 2 };
 
+struct memory_range;
 struct rdma_memory;
 
 /* Immutable once handed out. */
 struct memory {
-  uintptr_t base;  /* first page, as the user addresses it */
-  size_t bytes;    /* whole pages */
-  ptrdiff_t shift; /* what leads from the user's address to the CPU's */
-  void *mapping;   /* of a dma-buf, or NULL */
-  size_t map_bytes;
-  struct rdma_memory *rdma; /* NULL: no RDMA device knows it */
+  ptrdiff_t shift;            /* what leads from the user's address to the CPU's */
+  struct rdma_memory *rdma;   /* NULL: no RDMA device knows it */
+  struct memory_range *range; /* NULL: there is nothing behind it */
 };
 
 /* -EFAULT if it is GPU memory that the CPU cannot address. */
@@ -36,6 +37,8 @@ int memory_register(void *data, size_t bytes, enum memory_type type, const struc
 int memory_register_dma_buf(void *data, size_t bytes, uint64_t offset, int fd,
                             const struct memory **out);
 
+/* Ends the registration. Requests that were posted with it must be complete or withdrawn:
+ * transfer_deregister sees to that. NULL: nothing happens. */
 void memory_deregister(const struct memory *memory);
 
 /* Where the CPU finds `data`. A NULL handle, as NCCL passes for empty messages, changes nothing. */
@@ -43,7 +46,7 @@ static inline void *memory_address(const struct memory *memory, void *data) {
   return memory ? (char *)data + memory->shift : data;
 }
 
-/* Handles in the cache, for tests and messages. */
+/* Ranges in the cache, for tests and messages. */
 size_t memory_count(void);
 
 #endif

@@ -16,7 +16,7 @@ static int post(struct connection *connection, void *data, size_t bytes,
   if (error) {
     return error;
   }
-  struct request *request = connection_post(connection, memory_address(memory, data), bytes,
+  struct request *request = connection_post(connection, memory_address(memory, data), bytes, memory,
                                             memory ? memory->rdma : NULL);
   if (request) {
     request->owner = profiler;
@@ -53,6 +53,13 @@ int transfer_test(struct request *request, bool *is_done, size_t *bytes) {
     return 0;
   }
   return connection_error(connection);
+}
+
+void transfer_deregister(struct connection *connection, const struct memory *memory) {
+  if (connection && memory) {
+    connection_withdraw(connection, memory);
+  }
+  memory_deregister(memory);
 }
 
 void transfer_close(struct connection *connection) {

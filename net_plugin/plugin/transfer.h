@@ -25,6 +25,10 @@ int transfer_irecv(struct connection *connection, void *data, size_t bytes,
                    struct request **request);
 /* *is_done: the request is gone, *bytes is what was sent or received. */
 int transfer_test(struct request *request, bool *is_done, size_t *bytes);
+/* Ends the registration, which was made for this connection. After it returns nothing reads or
+ * writes the memory; requests that are not complete then never will be, and end the connection (see
+ * connection_withdraw). Either may be NULL. */
+void transfer_deregister(struct connection *connection, const struct memory *memory);
 /* Ends the connection: no user memory is touched after this returns. Never blocks on the network:
  * what is left to deliver is delivered by the engine in the background. */
 void transfer_close(struct connection *connection);

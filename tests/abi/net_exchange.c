@@ -3,6 +3,7 @@
 #include "tests/abi/net_exchange.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 #include <time.h>
 
 enum { HANDLE_BYTES = 128, PATIENCE_S = 20, PTR_HOST = 1 };
@@ -122,8 +123,9 @@ void exchange_start(struct exchange_half *half, const struct exchange_pair *pair
     half->part_bytes = sizes[i] > half->part_bytes ? sizes[i] : half->part_bytes;
   }
   half->part_bytes += 128;
-  half->buffer = malloc(half->part_bytes * EXCHANGE_WINDOW);
-  CHECK(half->buffer);
+  half->buffer = mmap(NULL, half->part_bytes * EXCHANGE_WINDOW, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(half->buffer != MAP_FAILED);
   CHECK_OK(host_register(half->host, half->comm, half->buffer, half->part_bytes * EXCHANGE_WINDOW,
                          PTR_HOST, &half->mhandle));
 }
@@ -142,6 +144,6 @@ void exchange_run(const struct exchange_pair *pair, const size_t *sizes, int cou
   CHECK(pthread_join(thread, NULL) == 0);
   exchange_deregister(&sender);
   exchange_deregister(&receiver);
-  free(sender.buffer);
-  free(receiver.buffer);
+  munmap(sender.buffer, sender.part_bytes * EXCHANGE_WINDOW);
+  munmap(receiver.buffer, receiver.part_bytes * EXCHANGE_WINDOW);
 }

@@ -34,7 +34,7 @@ struct exchange_half {
   bool is_sender;
 };
 
-/* Allocates and registers the buffer, which the caller frees. */
+/* Maps and registers the buffer, which the caller unmaps. */
 void exchange_start(struct exchange_half *half, const struct exchange_pair *pair, bool is_sender,
                     const size_t *sizes, int count);
 void exchange_post(struct exchange_half *half, int message, void **request);

@@ -114,7 +114,7 @@ static void case_properties(const struct net_release *release, const char *path)
   CHECK(p.ptr_support == PTR_HOST && p.speed == 4000 && p.port == 0 && p.latency == 7);
   CHECK(p.max_comms == 65536 && p.max_recvs == 1);
   CHECK(p.device_type == (host.version >= 7 ? NCCL_NET_DEVICE_HOST : -77));
-  CHECK(p.reg_is_global == (host.version >= 8 ? 1 : -77));
+  CHECK(p.reg_is_global == (host.version >= 8 ? 0 : -77));
   CHECK(p.force_flush == (host.version >= 9 ? 0 : -77));
   CHECK(p.ndevs == (host.version >= 9 ? 1 : -77) && p.dev0 == (host.version >= 9 ? 0 : -77));
   CHECK(p.max_p2p_bytes == (host.version >= 9 ? (size_t)1 << 40 : 0));
@@ -210,30 +210,86 @@ static void case_again(const struct net_release *release, const char *path) {
   CHECK(!log_has("WARN"));
 }
 
-/* Requests are under way when the connection is closed: an aborted communicator. */
+enum { ABORTED = 3 };
+
+/* What NCCL does with an aborted communicator, for one side: deregisters, frees, and closes later.
+ * Here the memory becomes inaccessible, or somebody else's, who then fills it. */
+static void deregister_and_free(struct exchange_half *half, bool is_reused) {
+  size_t bytes = half->part_bytes * EXCHANGE_WINDOW;
+  exchange_deregister(half);
+  CHECK(munmap(half->buffer, bytes) == 0);
+  int protection = is_reused ? PROT_READ | PROT_WRITE : PROT_NONE;
+  CHECK(mmap(half->buffer, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+             0) == half->buffer);
+  if (is_reused) {
+    memset(half->buffer, 0x5a, bytes);
+  }
+}
+
+static void check_untouched(const struct exchange_half *half, bool is_reused) {
+  size_t bytes = half->part_bytes * EXCHANGE_WINDOW;
+  for (size_t i = 0; is_reused && i < bytes; i++) {
+    CHECK(half->buffer[i] == 0x5a);
+  }
+  CHECK(munmap(half->buffer, bytes) == 0);
+}
+
+/* The requests of an aborted communicator: bulk, or small ones that are held and coalesced. */
+static void post_some(struct exchange_half *sender, struct exchange_half *receiver, int tests) {
+  void *requests[2 * ABORTED];
+  int is_done, bytes;
+  for (int i = 0; i < ABORTED; i++) {
+    exchange_post(receiver, i, &requests[i]);
+    exchange_post(sender, i, &requests[ABORTED + i]);
+  }
+  for (int i = 0; i < tests; i++) {
+    is_done = 0;
+    CHECK_OK(HOST_CALL(sender->host, test, requests[0], &is_done, &bytes));
+    if (is_done) {
+      return; /* the request is gone */
+    }
+  }
+}
+
+/* Requests are in flight when the communicator is aborted, in NCCL's order, with memory that nobody
+ * may touch between the two calls, for each size and order of the two sides. */
 static void case_abort(const struct net_release *release, const char *path) {
-  static const size_t sizes[] = { 3 << 20, 3 << 20, 3 << 20 };
+  static const size_t large[] = { 3 << 20, 3 << 20, 3 << 20 }, small[] = { 500, 500, 500 };
   struct host host = load(release, path);
   void *context;
   CHECK_OK(host_init(&host, &context, logger, profiler));
-  for (int order = 0; order < 3; order++) {
+  for (int round = 0; round < 24; round++) {
+    bool is_reused = round & 1, is_receiver_first = round & 2;
+    const size_t *sizes = round & 4 ? large : small;
     struct exchange_pair pair;
     exchange_connect(&host, context, &pair);
     struct exchange_half sender, receiver;
-    exchange_start(&sender, &pair, true, sizes, 3);
-    exchange_start(&receiver, &pair, false, sizes, 3);
-    void *request;
-    for (int i = 0; i < 3; i++) {
-      exchange_post(&receiver, i, &request);
-      exchange_post(&sender, i, &request);
-    }
-    exchange_deregister(&sender);
-    exchange_deregister(&receiver);
-    exchange_close(&pair, order); /* nothing touches the memory from here on */
-    free(sender.buffer);
-    free(receiver.buffer);
+    exchange_start(&sender, &pair, true, sizes, ABORTED);
+    exchange_start(&receiver, &pair, false, sizes, ABORTED);
+    post_some(&sender, &receiver, round / 8 * 4);
+    struct exchange_half *first = is_receiver_first ? &receiver : &sender;
+    struct exchange_half *second = is_receiver_first ? &sender : &receiver;
+    deregister_and_free(first, is_reused);
+    usleep(3000); /* the plugin's thread may run */
+    deregister_and_free(second, is_reused);
+    usleep(3000);
+    exchange_close(&pair, round % 3);
+    usleep(1000);
+    check_untouched(&sender, is_reused);
+    check_untouched(&receiver, is_reused);
   }
   CHECK_OK(host_finalize(&host, context));
+  CHECK(!log_has("Bad address"));
+}
+
+static void case_abort_thread(const struct net_release *release, const char *path) {
+  setenv("STRATUS_PROGRESS", "thread", 1);
+  case_abort(release, path);
+}
+
+static void case_abort_sealed(const struct net_release *release, const char *path) {
+  setenv("STRATUS_ENCRYPT", "on", 1);
+  case_abort(release, path);
 }
 
 static void case_wrong_use(const struct net_release *release, const char *path) {
@@ -405,6 +461,8 @@ static const struct net_case {
   { "again", case_again },
   { "traffic_class", case_traffic_class },
   { "abort", case_abort },
+  { "abort_thread", case_abort_thread },
+  { "abort_sealed", case_abort_sealed },
   { "wrong_use", case_wrong_use },
   { "no_interface", case_no_interface },
   { "fuse", case_fuse },

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Teardown in NCCL's order: a buffer is deregistered, freed, and then its connection is closed,
+ * whatever is in flight (sendProxyFree and recvProxyFree in NCCL's src/transport/net.cc). From the
+ * moment that it is deregistered nobody reads or writes it: it is unmapped here, or its address
+ * belongs to somebody else by then. Over TCP, sealed TCP and queue pairs (tests/lib/fake_verbs), in
+ * each way to move the bytes. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/param.h"
+#include "net_plugin/engine/connection.h"
+#include "net_plugin/lane/rdma/rdma_memory.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/rdma_host.h"
+#include "tests/lib/unit.h"
+
+#define LARGE_BYTES (24u << 20) /* some of it is in flight for milliseconds */
+#define SMALL_BYTES 600u
+#define SETTLE_NS (60 * NS_PER_MS) /* in which the old code wrote megabytes */
+#define SENT 0xc3
+#define FOREIGN 0x5a
+
+enum transport { TCP, SEALED, RDMA, TRANSPORTS };
+
+struct kind {
+  enum transport transport;
+  const char *progress;
+};
+
+static const struct fake_hca hca = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
+
+static int set_up(void **state) {
+  const struct kind *kind = *state;
+  static char progress[40];
+  snprintf(progress, sizeof progress, "STRATUS_PROGRESS=%s", kind->progress);
+  param_load(
+      (char *[]){ progress, "STRATUS_FLOWS=4", "STRATUS_SECRET=0123456789abcdef0123456789abcdef",
+                  kind->transport == SEALED ? "STRATUS_ENCRYPT=on" : "STRATUS_ENCRYPT=off", NULL });
+  if (kind->transport == RDMA) {
+    rdma_host_start(&hca);
+    fake_verbs_thread(true);
+  }
+  log_capture_start();
+  setup_start();
+  return 0;
+}
+
+static int tear_down(void **state) {
+  const struct kind *kind = *state;
+  setup_stop();
+  if (kind->transport == RDMA) {
+    assert_true(fake_verbs_counts().sends > 0); /* no lane was a TCP flow */
+    fake_verbs_thread(false);
+    rdma_memory_release();
+    rdma_host_stop();
+  }
+  log_capture_stop();
+  param_load((char *[]){ NULL });
+  return 0;
+}
+
+/* ---- one side of a connection, with a buffer of its own ---- */
+
+#define REQUESTS 48
+
+struct side {
+  struct connection *connection;
+  bool is_sender;
+  uint8_t *buffer;
+  size_t buffer_bytes;
+  const struct memory *memory;
+  struct request *requests[REQUESTS];
+  unsigned posted, done;
+  int error;
+};
+
+static uint8_t *map_at(void *at, size_t bytes, int content) {
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED_NOREPLACE : 0);
+  uint8_t *buffer = mmap(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  assert_ptr_not_equal(buffer, MAP_FAILED);
+  memset(buffer, content, bytes);
+  return buffer;
+}
+
+static struct side side_make(struct connection *connection, size_t bytes) {
+  struct side side = { .connection = connection,
+                       .is_sender = connection_is_sender(connection),
+                       .buffer_bytes = bytes };
+  side.buffer = map_at(NULL, bytes, side.is_sender ? SENT : 0);
+  assert_int_equal(memory_register(side.buffer, bytes, MEMORY_HOST, &side.memory), 0);
+  return side;
+}
+
+static void side_post(struct side *side, size_t offset, size_t bytes) {
+  struct request **request = &side->requests[side->posted++];
+  uint8_t *data = side->buffer + offset;
+  int error =
+      side->is_sender
+          ? transfer_isend(side->connection, data, bytes, side->memory, NULL, NULL, request)
+          : transfer_irecv(side->connection, data, bytes, side->memory, NULL, NULL, request);
+  assert_int_equal(error, 0);
+  assert_non_null(*request);
+}
+
+/* Tests the oldest request, as NCCL's progress thread does. */
+static void side_step(struct side *side) {
+  bool is_done = false;
+  size_t bytes;
+  if (side->done < side->posted && !side->error) {
+    side->error = transfer_test(side->requests[side->done], &is_done, &bytes);
+    side->done += is_done;
+  }
+}
+
+static void side_run(struct side *side, uint64_t for_ns) {
+  for (uint64_t until_ns = clock_now_ns() + for_ns; clock_now_ns() < until_ns;) {
+    side_step(side);
+    usleep(20);
+  }
+}
+
+static void side_finish(struct side *side, struct side *peer) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (side->done < side->posted) {
+    assert_true(clock_now_ns() < until_ns);
+    side_step(side);
+    side_step(peer);
+    assert_int_equal(side->error, 0);
+  }
+}
+
+/* As NCCL ends an aborted connection. Meanwhile the peer, and the engine's thread, go on. */
+static void side_abort(struct side *side, struct side *peer, bool is_reused) {
+  void *address = side->buffer;
+  transfer_deregister(side->connection, side->memory);
+  assert_true(side->buffer_bytes < LARGE_BYTES || connection_error(side->connection) < 0);
+  assert_int_equal(munmap(side->buffer, side->buffer_bytes), 0);
+  uint8_t *foreign = is_reused ? map_at(address, side->buffer_bytes, FOREIGN) : NULL;
+  side_run(peer, SETTLE_NS);
+  transfer_close(side->connection);
+  side_run(peer, SETTLE_NS / 4);
+  for (size_t i = 0; foreign && i < side->buffer_bytes; i++) {
+    if (foreign[i] != FOREIGN) {
+      fail_msg("byte %zu was overwritten after deregMr", i);
+    }
+  }
+  if (foreign) {
+    munmap(foreign, side->buffer_bytes);
+  }
+  /* The kernel says so where a thread of ours would have been killed. */
+  assert_int_equal(log_capture_find("Bad address"), 0);
+}
+
+static void side_end(struct side *side) {
+  transfer_deregister(side->connection, side->memory);
+  munmap(side->buffer, side->buffer_bytes);
+  transfer_close(side->connection);
+}
+
+/* ---- the scenarios ---- */
+
+struct scene {
+  struct side sender, receiver;
+};
+
+static struct scene scene_make(size_t sender_bytes, size_t receiver_bytes) {
+  struct pair pair = pair_make(AF_INET);
+  return (struct scene){ side_make(pair.sender, sender_bytes),
+                         side_make(pair.receiver, receiver_bytes) };
+}
+
+/* A message has arrived, and its receive was posted and not looked at. */
+static void an_eager_message_waits(void **state) {
+  (void)state;
+  for (int is_reused = 0; is_reused <= 1; is_reused++) {
+    struct scene scene = scene_make(SMALL_BYTES, SMALL_BYTES);
+    side_post(&scene.sender, 0, SMALL_BYTES);
+    side_run(&scene.sender, SETTLE_NS / 2);
+    side_post(&scene.receiver, 0, SMALL_BYTES);
+    side_abort(&scene.receiver, &scene.sender, is_reused);
+    side_end(&scene.sender);
+  }
+}
+
+/* 2 to 7 in a row: what is held goes nowhere. */
+static void sends_are_held(void **state) {
+  (void)state;
+  for (unsigned count = 2; count <= 7; count++) {
+    struct scene scene = scene_make(8 * SMALL_BYTES, 8 * SMALL_BYTES);
+    for (unsigned i = 0; i < count; i++) {
+      side_post(&scene.sender, i * SMALL_BYTES, SMALL_BYTES);
+    }
+    side_post(&scene.receiver, 0, SMALL_BYTES);
+    side_abort(&scene.sender, &scene.receiver, false);
+    side_end(&scene.receiver);
+  }
+}
+
+/* Some have gone out together, some wait in lanes, some are held. */
+static void sends_are_coalesced(void **state) {
+  (void)state;
+  struct scene scene = scene_make(REQUESTS * SMALL_BYTES, REQUESTS * SMALL_BYTES);
+  for (unsigned i = 0; i < REQUESTS; i++) {
+    side_post(&scene.sender, i * SMALL_BYTES, SMALL_BYTES);
+    if (i % 5 == 0) {
+      side_step(&scene.sender);
+    }
+    if (i % 9 == 0) {
+      side_post(&scene.receiver, i * SMALL_BYTES, SMALL_BYTES);
+    }
+  }
+  side_abort(&scene.sender, &scene.receiver, false);
+  side_end(&scene.receiver);
+}
+
+/* Some bytes have arrived, more are on their way. */
+static struct scene large_in_flight(void) {
+  struct scene scene = scene_make(LARGE_BYTES, LARGE_BYTES);
+  side_post(&scene.receiver, 0, LARGE_BYTES);
+  side_step(&scene.receiver);
+  side_post(&scene.sender, 0, LARGE_BYTES);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  struct link_lane_view lane;
+  uint64_t bytes = 0;
+  while (bytes == 0) {
+    assert_true(clock_now_ns() < until_ns);
+    side_step(&scene.sender);
+    side_step(&scene.receiver);
+    for (unsigned i = 0; i < connection_lane_count(scene.receiver.connection); i++) {
+      connection_view_lane(scene.receiver.connection, i, &lane);
+      bytes += lane.bytes_received;
+    }
+  }
+  assert_true(scene.receiver.done == 0);
+  return scene;
+}
+
+static void a_large_receive_is_under_way(void **state) {
+  (void)state;
+  for (int is_reused = 0; is_reused <= 1; is_reused++) {
+    struct scene scene = large_in_flight();
+    side_abort(&scene.receiver, &scene.sender, is_reused);
+    side_end(&scene.sender);
+  }
+}
+
+static void a_large_send_is_under_way(void **state) {
+  (void)state;
+  struct scene scene = large_in_flight();
+  side_abort(&scene.sender, &scene.receiver, false);
+  side_end(&scene.receiver);
+}
+
+/* The peer may send, and does so when the memory is gone. */
+static void receives_are_granted(void **state) {
+  (void)state;
+  for (int is_large = 0; is_large <= 1; is_large++) {
+    size_t bytes = is_large ? LARGE_BYTES : SMALL_BYTES;
+    struct scene scene = scene_make(bytes, bytes);
+    side_post(&scene.receiver, 0, bytes);
+    side_run(&scene.receiver, SETTLE_NS / 4);
+    side_post(&scene.sender, 0, bytes);
+    side_abort(&scene.receiver, &scene.sender, true);
+    side_end(&scene.sender);
+  }
+}
+
+/* They wait for the peer's receives, which come when the memory is gone. */
+static void sends_wait_for_credit(void **state) {
+  (void)state;
+  struct scene scene = scene_make(LARGE_BYTES, LARGE_BYTES);
+  side_post(&scene.sender, 0, LARGE_BYTES / 2);
+  side_post(&scene.sender, LARGE_BYTES / 2, LARGE_BYTES / 2);
+  side_run(&scene.sender, SETTLE_NS / 4);
+  side_post(&scene.receiver, 0, LARGE_BYTES / 2);
+  side_post(&scene.receiver, LARGE_BYTES / 2, LARGE_BYTES / 2);
+  side_abort(&scene.sender, &scene.receiver, false);
+  side_end(&scene.receiver);
+}
+
+/* The link has failed in the middle, and NCCL has not closed it yet; bytes, and the end of flows,
+ * still arrive. */
+static void the_link_has_failed(void **state) {
+  (void)state;
+  for (int is_receiver = 0; is_receiver <= 1; is_receiver++) {
+    struct scene scene = large_in_flight();
+    struct side *side = is_receiver ? &scene.receiver : &scene.sender;
+    struct side *peer = is_receiver ? &scene.sender : &scene.receiver;
+    /* The peer gives up, too, while data is in the sockets. */
+    transfer_deregister(peer->connection, peer->memory);
+    side_run(side, SETTLE_NS / 4);
+    pair_cut_flows(0);
+    peer->memory = NULL;
+    side_abort(side, peer, is_receiver);
+    side_end(peer);
+  }
+}
+
+/* Buffers whose requests are complete go at any time, and cost the others nothing. */
+static void finished_buffers_go_while_others_are_in_flight(void **state) {
+  (void)state;
+  struct scene scene = scene_make(LARGE_BYTES, LARGE_BYTES);
+  struct side first = side_make(scene.sender.connection, 100000);
+  struct side second = side_make(scene.receiver.connection, 100000);
+  side_post(&first, 0, 100000);
+  side_post(&second, 0, 100000);
+  side_post(&scene.sender, 0, LARGE_BYTES);
+  side_post(&scene.receiver, 0, LARGE_BYTES);
+  side_finish(&second, &first);
+  side_finish(&first, &second);
+  assert_int_equal(second.buffer[0], SENT);
+  transfer_deregister(first.connection, first.memory);
+  munmap(first.buffer, first.buffer_bytes);
+  transfer_deregister(second.connection, second.memory);
+  munmap(second.buffer, second.buffer_bytes);
+  side_finish(&scene.receiver, &scene.sender);
+  side_finish(&scene.sender, &scene.receiver);
+  for (size_t i = 0; i < LARGE_BYTES; i += 509) {
+    assert_int_equal(scene.receiver.buffer[i], SENT);
+  }
+  side_end(&scene.sender);
+  side_end(&scene.receiver);
+}
+
+/* ---- all of them, over everything ---- */
+
+static const struct {
+  const char *name;
+  CMUnitTestFunction run;
+} scenarios[] = {
+  { "an_eager_message_waits", an_eager_message_waits },
+  { "sends_are_held", sends_are_held },
+  { "sends_are_coalesced", sends_are_coalesced },
+  { "a_large_receive_is_under_way", a_large_receive_is_under_way },
+  { "a_large_send_is_under_way", a_large_send_is_under_way },
+  { "receives_are_granted", receives_are_granted },
+  { "sends_wait_for_credit", sends_wait_for_credit },
+  { "the_link_has_failed", the_link_has_failed },
+  { "finished_buffers_go_while_others_are_in_flight",
+    finished_buffers_go_while_others_are_in_flight },
+};
+enum { SCENARIOS = sizeof scenarios / sizeof *scenarios, WAYS = 3 };
+
+/* test_teardown PATTERN: only these, as in '*large*'. */
+int main(int argc, char **argv) {
+  static const char *const transports[TRANSPORTS] = { "tcp", "sealed", "rdma" };
+  static const char *const ways[WAYS] = { "auto", "inline", "thread" };
+  static struct kind kinds[TRANSPORTS * WAYS];
+  static char names[TRANSPORTS * WAYS * SCENARIOS][96];
+  struct CMUnitTest tests[TRANSPORTS * WAYS * SCENARIOS];
+  size_t count = 0;
+  for (int transport = 0; transport < TRANSPORTS; transport++) {
+    for (int way = 0; way < WAYS; way++) {
+      struct kind *kind = &kinds[transport * WAYS + way];
+      *kind = (struct kind){ (enum transport)transport, ways[way] };
+      for (int i = 0; i < SCENARIOS; i++, count++) {
+        snprintf(names[count], sizeof names[count], "%s %s %s", transports[transport], ways[way],
+                 scenarios[i].name);
+        tests[count] =
+            (struct CMUnitTest){ names[count], scenarios[i].run, set_up, tear_down, kind };
+      }
+    }
+  }
+  if (argc > 1) {
+    cmocka_set_test_filter(argv[1]);
+  }
+  return cmocka_run_group_tests_name("teardown", tests, NULL, NULL);
+}

@@ -67,6 +67,8 @@
     "better path")                                                                                 \
   X(CONNECT_TIMEOUT, DURATION, "60s", "100ms..1h", "", NET,                                        \
     "how long setting up a connection may take")                                                   \
+  X(RAISE_NOFILE, BOOL, "1", "", "", NET,                                                          \
+    "1 raises the limit of open descriptors (ulimit -n) towards the hard one; 0 leaves it")        \
   X(STALL_REPORT, DURATION, "5s", "0|2s..1h", "", NET,                                             \
     "a transfer that stands still for this long is reported, again at twice the time; 0 never")    \
   X(STATS, BOOL, "1", "", "", NET, "0 keeps stratus-net stats from asking this process")           \

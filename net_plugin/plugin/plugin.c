@@ -19,6 +19,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/open_files.h"
 #include "common/param.h"
 #include "common/version.h"
 #include "net_plugin/engine/nic_totals.h"
@@ -163,6 +164,7 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
     param_warn_unknown(environ);
     state.has_warned = true;
   }
+  open_files_raise();
   profiler_set_callback(&profiler, host->profiler);
   setup_start();
   observe_start();

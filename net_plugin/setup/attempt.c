@@ -14,11 +14,13 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/log.h"
+#include "common/open_files.h"
 #include "common/version.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/setup/dial.h"
+#include "net_plugin/setup/flow_budget.h"
 #include "net_plugin/setup/rdma_choice.h"
 #include "net_plugin/setup/secret.h"
 #include "net_plugin/setup/settings.h"
@@ -69,16 +71,24 @@ static const char *peer_text(const struct attempt *attempt, char text[TCP_ADDRES
 }
 
 static void retry_later(struct attempt *attempt, int error) {
-  char text[TCP_ADDRESS_TEXT];
+  char text[TCP_ADDRESS_TEXT], why[OPEN_FILES_TEXT];
+  const char *nic = attempt->route.nics[0].name;
   uint64_t now_ns = clock_now_ns();
+  bool is_short = open_files_are_short(error);
   if (now_ns >= attempt->deadline_ns) {
-    LOG_WARN(
-        "cannot connect from %s to %s: %s, for %llu s (STRATUS_CONNECT_TIMEOUT). Check that the "
-        "peer's process lives and that no firewall blocks TCP between the hosts",
-        attempt->route.nics[0].name, peer_text(attempt, text), strerror(-error),
-        (unsigned long long)(attempt->settings.connect_timeout_ns / NS_PER_S));
+    LOG_WARN("cannot connect from %s to %s, for %llu s (STRATUS_CONNECT_TIMEOUT): %s%s", nic,
+             peer_text(attempt, text),
+             (unsigned long long)(attempt->settings.connect_timeout_ns / NS_PER_S),
+             open_files_why(error, why),
+             is_short ? ""
+                      : ". Check that the peer's process lives and that no firewall blocks TCP "
+                        "between the hosts");
     fail(attempt, error);
     return;
+  }
+  if (is_short) {
+    LOG_WARN_EVERY(WARN_INTERVAL_NS, "cannot connect from %s to %s yet: %s; trying again", nic,
+                   peer_text(attempt, text), open_files_why(error, why));
   }
   attempt->state = ATTEMPT_WAITING;
   attempt->last_error = error;
@@ -225,7 +235,7 @@ static int prepare(struct attempt *attempt, const struct peering_route *route, i
   hello->wire_version = HANDSHAKE_WIRE_VERSION;
   snprintf(hello->version, sizeof hello->version, "%s", STRATUS_VERSION);
   memcpy(hello->listener, route->remote.listener, TOKEN_BYTES);
-  hello->lanes = (uint16_t)attempt->settings.lanes;
+  hello->lanes = (uint16_t)flow_budget_limit(attempt->settings.lanes, route->nic_count);
   hello->chunk_bytes = attempt->settings.chunk_bytes;
   hello->eager_bytes = attempt->settings.eager_bytes;
   hello->eager_slots = attempt->settings.eager_slots;

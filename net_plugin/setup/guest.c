@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -11,6 +12,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/open_files.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/welcome.h"
 
@@ -38,7 +40,8 @@ struct guest {
   int fd;
   struct sockaddr_storage from;
   enum guest_state state;
-  size_t got; /* of what the state waits for */
+  uint64_t since_ns; /* when it came */
+  size_t got;        /* of what the state waits for */
   struct welcome_talk talk;
 };
 
@@ -206,13 +209,48 @@ static void guest_ready(struct engine_source *source, uint32_t events) {
 
 /* ---- all of them ---- */
 
+static atomic_uint ports; /* of the process */
+
 void guests_init(struct guests *guests, struct engine *engine, const struct nic *nic) {
   *guests = (struct guests){ .engine = engine, .nic = nic };
   list_init(&guests->callers);
+  atomic_fetch_add(&ports, 1);
+}
+
+static unsigned share(void) {
+  uint64_t budget = open_files_limit() / GUESTS_PART;
+  budget = budget < GUESTS_MAX ? budget : GUESTS_MAX;
+  uint64_t each = budget / atomic_load(&ports);
+  return each > GUESTS_LEAST ? (unsigned)each : GUESTS_LEAST;
+}
+
+/* Each caller's list begins with its oldest. */
+static struct guest *find_oldest(const struct guests *guests) {
+  struct guest *oldest = NULL;
+  LIST_FOR_EACH(node, &guests->callers) {
+    const struct caller *caller = LIST_ENTRY(node, struct caller, node);
+    struct guest *guest = LIST_ENTRY(list_first(&caller->guests), struct guest, node);
+    if (!oldest || guest->since_ns < oldest->since_ns) {
+      oldest = guest;
+    }
+  }
+  return oldest;
+}
+
+uint64_t guests_oldest_ns(const struct guests *guests) {
+  const struct guest *oldest = find_oldest(guests);
+  return oldest ? oldest->since_ns : 0;
+}
+
+void guests_evict_oldest(struct guests *guests) {
+  struct guest *oldest = find_oldest(guests);
+  if (oldest) {
+    guest_dismiss(oldest, "descriptors are missing, and it has not proved who it is");
+  }
 }
 
 void guests_admit(struct guests *guests, int fd, const struct sockaddr_storage *from) {
-  if (guests->count >= GUESTS_MAX) {
+  for (unsigned most = share(); guests->count >= most;) {
     evict_one(guests);
   }
   struct caller *caller = caller_of(guests, from);
@@ -228,6 +266,7 @@ void guests_admit(struct guests *guests, int fd, const struct sockaddr_storage *
   guest->caller = caller;
   guest->fd = fd;
   guest->from = *from;
+  guest->since_ns = clock_now_ns();
   guest->source.ready = guest_ready;
   guest->source.fd = -1;
   guest->timer.expired = guest_expired;
@@ -238,7 +277,7 @@ void guests_admit(struct guests *guests, int fd, const struct sockaddr_storage *
     guest_dismiss(guest, "it cannot be watched");
     return;
   }
-  engine_timer_set(guests->engine, &guest->timer, clock_now_ns() + GUEST_NS);
+  engine_timer_set(guests->engine, &guest->timer, guest->since_ns + GUEST_NS);
 }
 
 void guests_close_all(struct guests *guests) {
@@ -247,4 +286,5 @@ void guests_close_all(struct guests *guests) {
     struct caller *caller = LIST_ENTRY(node, struct caller, node);
     guest_close(LIST_ENTRY(list_first(&caller->guests), struct guest, node));
   }
+  atomic_fetch_sub(&ports, 1);
 }

@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/dial.h"
+#include "net_plugin/setup/flow_budget.h"
 #include "net_plugin/setup/rdma_choice.h"
 
 /* A dial that takes longer is given up and tried again by the link's backoff. */
@@ -51,6 +52,7 @@ struct peering {
   struct auth_keys keys;
   struct address_list addresses; /* receiver: see peering_set_addresses */
   struct peering_route route;
+  unsigned flows;      /* in flow_budget.h's count */
   uint64_t up;         /* sender: lanes that are not being dialled, as far as is known here */
   uint64_t refused_ns; /* sender: since when every dial is refused; 0: not so */
   struct engine_timer upgrade; /* sender */
@@ -280,6 +282,7 @@ static void gone(struct connection *connection) {
     }
   }
   engine_timer_stop(&peering->upgrade);
+  flow_budget_give(peering->flows);
   hash_wipe(&peering->keys, sizeof peering->keys);
   free(peering);
 }
@@ -303,6 +306,8 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   }
   peering->connection = *result;
   peering->engine = engine;
+  peering->flows = config->link.lanes;
+  flow_budget_take(peering->flows);
   peering->hello = *hello;
   peering->hello.is_first = 0;
   peering->keys = *keys;

@@ -3,6 +3,8 @@
 #include "net_plugin/setup/port.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -10,12 +12,16 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/open_files.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/guest.h"
 
 #define ACCEPTS_PER_EVENT 64
 /* After accept failed for want of descriptors or memory: the event would come again at once. */
 #define PAUSE_NS (100 * NS_PER_MS)
+/* Without descriptors, a guest goes for the next one after so long: an honest peer says hello, and
+ * proves itself, within a round trip or two. */
+#define TURN_NS (25 * NS_PER_MS)
 #define WARN_INTERVAL_NS (30 * NS_PER_S)
 
 struct port {
@@ -29,15 +35,97 @@ struct port {
   struct list_node node;
 };
 
+/* ---- no descriptor is left ---- */
+
+/* One descriptor of the process that serves nothing, so that there is one to accept with when the
+ * application has all others. -1: it is in use. */
+static atomic_int spare = -1;
+
+static void spare_keep(void) {
+  if (atomic_load(&spare) < 0) {
+    int none = -1, fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && !atomic_compare_exchange_strong(&spare, &none, fd)) {
+      close(fd);
+    }
+  }
+}
+
+/* True: there is one descriptor now, unless another thread takes it. */
+static bool spare_use(void) {
+  int fd = atomic_exchange(&spare, -1);
+  if (fd >= 0) {
+    close(fd);
+  }
+  return fd >= 0;
+}
+
+struct oldest_guest {
+  uint64_t since_ns; /* 0: none was found */
+  unsigned engine;   /* its index */
+  bool is_to_go;
+};
+
+/* Looks at the guests of an engine, or evicts the oldest one there. */
+static void visit_guests(struct engine *engine, void *argument) {
+  struct oldest_guest *found = argument;
+  LIST_FOR_EACH(node, &engine_lists(engine)->ports) {
+    struct guests *guests = &LIST_ENTRY(node, struct port, node)->guests;
+    uint64_t since_ns = guests_oldest_ns(guests);
+    if (found->is_to_go && since_ns == found->since_ns) {
+      guests_evict_oldest(guests);
+      return;
+    }
+    if (!found->is_to_go && since_ns && (!found->since_ns || since_ns < found->since_ns)) {
+      found->since_ns = since_ns;
+    }
+  }
+}
+
+/* More engines than there are; while one is being made nobody can tell how many. */
+#define ENGINES_LOOKED_AT 256
+
+/* Of all engines of the process; those that are busy are left out, they accept for themselves. */
+static struct oldest_guest find_oldest(struct engine *here) {
+  struct oldest_guest oldest = { 0 };
+  int error = 0;
+  for (unsigned i = 0; i < ENGINES_LOOKED_AT && error != -ENOENT; i++) {
+    uint64_t before_ns = oldest.since_ns;
+    error = engine_try_visit(here, i, visit_guests, &oldest);
+    if (oldest.since_ns != before_ns) {
+      oldest.engine = i;
+    }
+  }
+  return oldest;
+}
+
+/* Closes the oldest guest of the process if it has had its turn, else uses the spare descriptor.
+ * True: accept may succeed now. */
+static bool make_room(struct engine *here) {
+  struct oldest_guest oldest = find_oldest(here);
+  if (oldest.since_ns && clock_now_ns() - oldest.since_ns >= TURN_NS) {
+    oldest.is_to_go = true;
+    return engine_try_visit(here, oldest.engine, visit_guests, &oldest) == 0;
+  }
+  return spare_use();
+}
+
+/* ---- the port ---- */
+
 static void pause_expired(struct engine_timer *timer, uint64_t now_ns) {
   (void)now_ns;
   struct port *port = LIST_ENTRY(timer, struct port, pause);
   engine_rewatch(port->engine, &port->source, EPOLLIN);
 }
 
+static void port_pause(struct port *port, uint64_t pause_ns) {
+  engine_rewatch(port->engine, &port->source, 0);
+  engine_timer_set(port->engine, &port->pause, clock_now_ns() + pause_ns);
+}
+
 static void port_ready(struct engine_source *source, uint32_t events) {
   struct port *port = (struct port *)source;
   (void)events;
+  spare_keep();
   for (int i = 0; i < ACCEPTS_PER_EVENT; i++) {
     struct sockaddr_storage from;
     socklen_t bytes = sizeof from;
@@ -47,11 +135,15 @@ static void port_ready(struct engine_source *source, uint32_t events) {
     } else if (errno == EAGAIN) {
       return;
     } else if (errno != ECONNABORTED && errno != EINTR && errno != EPROTO) {
-      LOG_WARN_EVERY(WARN_INTERVAL_NS, "%s: cannot accept a connection: %s%s", port->nic.name,
-                     strerror(errno), errno == EMFILE ? " (raise ulimit -n)" : "");
-      engine_rewatch(port->engine, &port->source, 0);
-      engine_timer_set(port->engine, &port->pause, clock_now_ns() + PAUSE_NS);
-      return;
+      char why[OPEN_FILES_TEXT];
+      int error = -errno;
+      bool is_short = open_files_are_short(error);
+      LOG_WARN_EVERY(WARN_INTERVAL_NS, "%s: cannot accept a connection: %s", port->nic.name,
+                     open_files_why(error, why));
+      if (!is_short || !make_room(port->engine)) {
+        port_pause(port, is_short ? TURN_NS : PAUSE_NS);
+        return;
+      }
     } /* else: that one died in the queue; the next may be fine */
   }
 }
@@ -75,10 +167,12 @@ static int port_open(struct engine *engine, const struct nic *nic, struct port *
     }
   }
   if (error < 0) {
+    guests_close_all(&port->guests);
     free(port);
     return error;
   }
   list_push_back(&engine_lists(engine)->ports, &port->node);
+  spare_keep();
   *result = port;
   return 0;
 }
@@ -108,4 +202,5 @@ void port_close_all(struct engine *engine) {
     close(port->fd);
     free(port);
   }
+  spare_use();
 }

@@ -16,6 +16,7 @@
 #include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
+#include "net_plugin/setup/flow_budget.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/peering.h"
 #include "net_plugin/setup/rdma_choice.h"
@@ -90,7 +91,8 @@ static int make_connection(struct engine *engine, const struct nic *nic, const s
 static void agree(const struct nic *nic, const struct hello *hello, struct reply *reply) {
   struct settings settings;
   settings_get(1, &settings);
-  reply->lanes = hello->lanes; /* the dialling side opens them, so it decides */
+  /* The dialling side opens them, so it decides, if this side has as many descriptors. */
+  reply->lanes = (uint16_t)flow_budget_limit(hello->lanes, 1);
   reply->eager_bytes =
       hello->eager_bytes < settings.eager_bytes ? hello->eager_bytes : settings.eager_bytes;
   reply->eager_slots =
@@ -225,6 +227,7 @@ static void decide(struct engine *engine, const struct nic *nic, const struct he
     /* An earlier hello made it, maybe with more keys than this one asks for: its link speaks of
      * targets. */
     reply->target_keys = (uint8_t)connection_target_keys(host->connection);
+    reply->lanes = (uint16_t)connection_lane_count(host->connection);
     if (hello->is_first) {
       reply->addresses = *peering_addresses(host->connection);
     }

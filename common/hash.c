@@ -5,6 +5,8 @@
 #include <sodium/utils.h>
 #include <string.h>
 
+#include "common/bytes.h"
+
 /* libsodium's hash functions need no sodium_init(); their int results are always 0. */
 
 void hash_sha256_init(struct hash_sha256 *hash) {
@@ -56,6 +58,12 @@ void hash_hkdf_expand(const uint8_t key[HASH_SHA256_BYTES], const void *info, si
     out_bytes -= taken;
   }
   sodium_memzero(block, sizeof block);
+}
+
+uint64_t hash_short(const uint8_t key[HASH_SHORT_KEY_BYTES], const void *bytes, size_t count) {
+  uint8_t hash[crypto_shorthash_BYTES];
+  crypto_shorthash(hash, bytes, count, key);
+  return bytes_get_le64(hash);
 }
 
 bool hash_is_equal(const void *a, const void *b, size_t count) {

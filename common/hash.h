@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash: CRC32C for frames, SHA-256, HMAC and HKDF for identities and secrets (libsodium).
+/* hash: CRC32C for frames, SHA-256, HMAC and HKDF for identities and secrets, SipHash for tables
+ * (libsodium).
  * Owns: nothing.  Threads: any.
  * Blocks: never.  Fails: cannot. */
 #ifndef COMMON_HASH_H
@@ -7,11 +8,12 @@
 
 #include <sodium/crypto_auth_hmacsha256.h>
 #include <sodium/crypto_hash_sha256.h>
+#include <sodium/crypto_shorthash.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HASH_SHA256_BYTES = 32 };
+enum { HASH_SHA256_BYTES = 32, HASH_SHORT_KEY_BYTES = crypto_shorthash_KEYBYTES };
 
 /* CRC32C (Castagnoli, RFC 3720 appendix B.4) of the bytes that `crc` covers followed by these;
  * starts at 0. By the fastest way that this processor has. */
@@ -45,6 +47,9 @@ void hash_hkdf_extract(const void *salt, size_t salt_bytes, const void *secret, 
                        uint8_t key[HASH_SHA256_BYTES]);
 void hash_hkdf_expand(const uint8_t key[HASH_SHA256_BYTES], const void *info, size_t info_bytes,
                       void *out, size_t out_bytes);
+
+/* SipHash-2-4: where in a table these bytes belong, which only who knows the key can tell. */
+uint64_t hash_short(const uint8_t key[HASH_SHORT_KEY_BYTES], const void *bytes, size_t count);
 
 /* Compares in a time that tells nothing about the contents; for secrets and digests. */
 bool hash_is_equal(const void *a, const void *b, size_t count);

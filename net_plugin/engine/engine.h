@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/id_table.h"
 #include "common/list.h"
 #include "net_plugin/engine/drive.h"
 #include "net_plugin/lane/nic.h"
@@ -114,11 +115,14 @@ void engine_timer_set(struct engine *engine, struct engine_timer *timer, uint64_
 void engine_timer_stop(struct engine_timer *timer);
 
 /* Things that hold the engine in engine_stop_all until they are gone, and that setup/ looks up.
- * Each layer that owns a list walks it and nothing else does. */
+ * Each layer that owns a list walks it and nothing else does. Handshakes go by the tables, for
+ * strangers, too: there may be thousands of connections. */
 struct engine_lists {
-  struct list connections; /* engine/connection.c */
-  struct list ports;       /* setup/port.c */
-  struct list listeners;   /* setup/listener.c */
+  struct list connections;      /* engine/connection.c */
+  struct list ports;            /* setup/port.c */
+  struct list listeners;        /* setup/listener.c */
+  struct id_table receivers;    /* setup/peering.c: connections by the identity of their hellos */
+  struct id_table listener_ids; /* setup/listener.c */
 };
 struct engine_lists *engine_lists(struct engine *engine);
 /* Of the engine's links. */

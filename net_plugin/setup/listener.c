@@ -29,7 +29,13 @@ struct listener {
   unsigned pending_count;
   int error; /* what accept returns when nothing is pending */
   struct list_node node;
+  struct id_node id_node;
 };
+
+static void forget(struct listener *listener) {
+  list_remove(&listener->node);
+  id_table_remove(&engine_lists(listener->engine)->listener_ids, &listener->id_node);
+}
 
 static void listener_free(struct listener *listener) {
   hash_wipe(listener->secret, sizeof listener->secret);
@@ -58,6 +64,9 @@ static int join(struct listener *listener, struct engine *engine, const struct n
   listener->engine = engine;
   engine_lock(engine);
   int error = fill_handle(listener, nics, count, &handle);
+  if (!error) {
+    error = id_table_add(&engine_lists(engine)->listener_ids, &listener->id_node, listener->id);
+  }
   if (!error) {
     if (handle_encode(&handle, bytes) < handle.count) {
       addresses->count = (uint8_t)handle.count;
@@ -124,7 +133,7 @@ int listener_accept(struct listener *listener, struct connection **connection) {
 void listener_close(struct listener *listener) {
   struct engine *engine = listener->engine;
   engine_lock(engine);
-  list_remove(&listener->node);
+  forget(listener);
   for (unsigned i = 0; i < listener->pending_count; i++) {
     connection_destroy(listener->pending[i]);
   }
@@ -133,14 +142,9 @@ void listener_close(struct listener *listener) {
 }
 
 struct listener *listener_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]) {
-  struct listener *found = NULL;
-  LIST_FOR_EACH(node, &engine_lists(engine)->listeners) {
-    struct listener *listener = LIST_ENTRY(node, struct listener, node);
-    if (memcmp(listener->id, id, TOKEN_BYTES) == 0 && listener->pending_count < MAX_PENDING) {
-      found = listener;
-    }
-  }
-  return found;
+  struct id_node *node = id_table_find(&engine_lists(engine)->listener_ids, id);
+  struct listener *listener = node ? LIST_ENTRY(node, struct listener, id_node) : NULL;
+  return listener && listener->pending_count < MAX_PENDING ? listener : NULL;
 }
 
 const uint8_t *listener_secret(const struct listener *listener) {
@@ -161,7 +165,9 @@ void listener_fail(struct listener *listener, int error) {
 
 void listener_drop_all(struct engine *engine) {
   struct list_node *node;
-  while ((node = list_pop_front(&engine_lists(engine)->listeners))) {
-    listener_free(LIST_ENTRY(node, struct listener, node));
+  while ((node = list_first(&engine_lists(engine)->listeners))) {
+    struct listener *listener = LIST_ENTRY(node, struct listener, node);
+    forget(listener);
+    listener_free(listener);
   }
 }

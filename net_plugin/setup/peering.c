@@ -48,7 +48,8 @@ struct peering {
   struct connection *connection;
   struct engine *engine;
   bool is_sender;
-  struct hello hello; /* lane and epoch are filled in per dial; receiver: the peer's */
+  struct id_node node; /* receiver */
+  struct hello hello;  /* lane and epoch are filled in per dial; receiver: the peer's */
   struct auth_keys keys;
   struct address_list addresses; /* receiver: see peering_set_addresses */
   struct peering_route route;
@@ -281,6 +282,9 @@ static void gone(struct connection *connection) {
       dial_cancel(peering->dials[i].dial);
     }
   }
+  if (!peering->is_sender) {
+    id_table_remove(&engine_lists(peering->engine)->receivers, &peering->node);
+  }
   engine_timer_stop(&peering->upgrade);
   flow_budget_give(peering->flows);
   hash_wipe(&peering->keys, sizeof peering->keys);
@@ -299,8 +303,17 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   }
   struct connection_config complete = *config;
   complete.setup = &peering_setup;
-  int error = connection_new(engine, &complete, result);
+  struct id_table *receivers = &engine_lists(engine)->receivers;
+  int error = route ? 0 : id_table_add(receivers, &peering->node, hello->connection);
   if (error) {
+    free(peering);
+    return error;
+  }
+  error = connection_new(engine, &complete, result);
+  if (error) {
+    if (!route) {
+      id_table_remove(receivers, &peering->node);
+    }
     free(peering);
     return error;
   }
@@ -329,15 +342,8 @@ int peering_new(struct engine *engine, const struct connection_config *config,
 }
 
 struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]) {
-  struct connection *found = NULL;
-  struct connection *connection = NULL;
-  while ((connection = connection_next(engine, connection))) {
-    const struct peering *peering = connection_setup_data(connection);
-    if (!peering->is_sender && hash_is_equal(peering->hello.connection, id, TOKEN_BYTES)) {
-      found = connection;
-    }
-  }
-  return found;
+  struct id_node *node = id_table_find(&engine_lists(engine)->receivers, id);
+  return node ? LIST_ENTRY(node, struct peering, node)->connection : NULL;
 }
 
 void peering_set_addresses(struct connection *connection, const struct address_list *addresses) {

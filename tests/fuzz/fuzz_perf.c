@@ -47,7 +47,7 @@ static void check_report(json_t *ready, json_t *side) {
   json_array_append_new(rounds, round);
   json_t *idle = json_pack("{s:O, s:O}", "client", side, "server", side);
   json_t *report =
-      report_all(&plan, json_incref(ready), json_incref(ready), rounds, json_incref(idle));
+      report_all(&plan, json_incref(ready), json_incref(ready), 0.5, rounds, json_incref(idle));
   FUZZ_CHECK(report != NULL);
   for (int is_latency = 0; is_latency < 2; is_latency++) {
     struct plan shown = plan;

@@ -276,6 +276,47 @@ static void a_flood_pushes_out_itself(void **state) {
   listener_close(scene.listener);
 }
 
+/* Strangers make this side look for connections, under the lock of the engine that moves the bytes:
+ * that must not take longer where there are many. */
+static void a_search_looks_at_few_of_many_connections(void **state) {
+  (void)state;
+  enum { MANY = 200, STRANGERS = 50 };
+  static struct pair pairs[MANY];
+  struct scene scene;
+  struct caller caller;
+  struct engine *engine;
+  uint8_t bytes[REPLY_BYTES];
+  param_load((char *[]){ "STRATUS_FLOWS=1", "STRATUS_THREADS=1", NULL });
+  scene_open(&scene);
+  for (int i = 0; i < MANY; i++) {
+    pairs[i] = pair_make(AF_INET);
+  }
+  assert_int_equal(engine_get(&scene.nic, ENGINE_LISTENS, &engine), 0);
+  struct id_table *receivers = &engine_lists(engine)->receivers;
+  engine_lock(engine);
+  uint64_t before = receivers->compared;
+  assert_int_equal(receivers->count, MANY);
+  assert_int_equal(engine_lists(engine)->listener_ids.count, 1);
+  engine_unlock(engine);
+  caller_init(&caller, &scene, NULL);
+  for (uint8_t i = 0; i < STRANGERS; i++) {
+    caller.hello.listener[0] = caller.hello.connection[0] = i;
+    hello_encode(&caller.hello, caller.hello_bytes);
+    caller.fd = dial_plainly(&scene.handle.addresses[0], "1");
+    by_hand_say(caller.fd, caller.hello_bytes, HELLO_BYTES, false);
+    assert_int_equal(recv(caller.fd, bytes, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
+    close(caller.fd);
+  }
+  engine_lock(engine);
+  assert_true(receivers->compared - before < 4 * STRANGERS); /* a walk: MANY each */
+  engine_unlock(engine);
+  for (int i = 0; i < MANY; i++) {
+    pair_close(pairs[i]);
+  }
+  scene_still_works(&scene);
+  listener_close(scene.listener);
+}
+
 /* ---- job secrets ---- */
 
 static void set(const char *first, const char *second) {
@@ -365,6 +406,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(keys_open_their_own_door_only, start, stop),
     cmocka_unit_test_setup_teardown(messages_may_come_in_pieces, start, stop),
     cmocka_unit_test_setup_teardown(what_is_not_known_is_refused_at_once, start, stop),
+    cmocka_unit_test_setup_teardown(a_search_looks_at_few_of_many_connections, start, stop),
     cmocka_unit_test_setup_teardown(a_flood_pushes_out_itself, start, stop),
     cmocka_unit_test_setup_teardown(a_job_with_a_secret_works, start, stop),
     cmocka_unit_test_setup_teardown(a_secret_that_cannot_be_read_ends_the_job, start, stop),

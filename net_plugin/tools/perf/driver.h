@@ -49,6 +49,7 @@ struct driver {
   struct stream *streams;
   int stream_count;
   uint64_t slot_stride;
+  uint64_t connect_ns; /* how long it took until all streams were there */
 };
 
 /* Opens the plugin. */

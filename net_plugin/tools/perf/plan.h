@@ -32,8 +32,8 @@ enum plan_io {
 
 enum {
   PLAN_SIZES_MAX = 32,
-  PLAN_CONNECTIONS_MAX = 512,
-  PLAN_DEPTH_MAX = 32, /* NCCL_NET_MAX_REQUESTS: what a plugin must have room for */
+  PLAN_CONNECTIONS_MAX = 4096, /* of a rank in AlltoAll between hundreds of hosts */
+  PLAN_DEPTH_MAX = 32,         /* NCCL_NET_MAX_REQUESTS: what a plugin must have room for */
   PLAN_DEVICES_MAX = 8,
   PLAN_PLAIN_FLOWS_MAX = 256,
 };

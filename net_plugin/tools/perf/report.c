@@ -46,11 +46,12 @@ json_t *report_round(uint64_t bytes, uint64_t wrong, json_t *client, json_t *ser
                    "wrong_messages", (json_int_t)wrong, "client", client, "server", server);
 }
 
-json_t *report_all(const struct plan *plan, json_t *client, json_t *server, json_t *rounds,
-                   json_t *idle) {
-  return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "tool", "stratus-net perf",
+json_t *report_all(const struct plan *plan, json_t *client, json_t *server, double connect_s,
+                   json_t *rounds, json_t *idle) {
+  return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "tool", "stratus-net perf",
                    "version", STRATUS_VERSION, "test", plan_test_name(plan), "plan",
-                   plan_to_json(plan), "client", client, "server", server, "rounds", rounds, "idle",
+                   plan_to_json(plan), "client", client, "server", server, "connect_seconds",
+                   connect_s > 0 ? json_real(connect_s) : json_null(), "rounds", rounds, "idle",
                    idle ? idle : json_null());
 }
 
@@ -166,6 +167,9 @@ void report_print(const struct plan *plan, const json_t *report) {
   print_end("server", json_object_get(report, "server"));
   printf("%s, shape %s, %d deep, connections: %d%s\n", plan_test_name(plan), plan_shape_name(plan),
          plan->depth, plan->connections, plan->is_checked ? ", contents checked" : "");
+  if (number(report, "connect_seconds") > 0) {
+    printf("all connections were there after %.3f s\n", number(report, "connect_seconds"));
+  }
   if (plan->test == PLAN_LATENCY) {
     print_latency(rounds);
   } else {

@@ -15,9 +15,9 @@
 json_t *report_round(uint64_t bytes, uint64_t wrong, json_t *client, json_t *server);
 
 /* The whole document. Takes the description of both ends, the rounds, and what both used while they
- * were idle; NULL: they were not. */
-json_t *report_all(const struct plan *plan, json_t *client, json_t *server, json_t *rounds,
-                   json_t *idle);
+ * were idle; NULL: they were not. connect_s: until all connections were there; 0 for plain. */
+json_t *report_all(const struct plan *plan, json_t *client, json_t *server, double connect_s,
+                   json_t *rounds, json_t *idle);
 
 /* CLI_FAILED, with a message, if a message had wrong contents. */
 int report_judge(const json_t *report);

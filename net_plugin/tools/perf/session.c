@@ -199,7 +199,8 @@ int session_run(struct talk *talk, json_t **report) {
   } else {
     driver_close(&session.driver);
   }
-  json_t *all = report_all(session.plan, mine, theirs, rounds, idle);
+  double connect_s = (double)session.driver.connect_ns * 1e-9;
+  json_t *all = report_all(session.plan, mine, theirs, connect_s, rounds, idle);
   *report = all;
   return all ? CLI_OK : failure("out of memory");
 }

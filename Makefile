@@ -104,7 +104,7 @@ UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))
 # tests/lib/fault*.c stand between our objects and the allocator and the kernel.
 FAULT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarray strdup \
   posix_memalign aligned_alloc mmap munmap socket setsockopt bind listen accept4 connect send \
-  sendmsg recv recvmsg epoll_create1 epoll_ctl epoll_wait eventfd pthread_create getrandom open read)
+  sendmsg recv recvmsg epoll_create1 epoll_ctl epoll_wait eventfd pthread_create getrandom open read sodium_init)
 
 $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LIB_SRC)) $(STRATUS_A)
 	@mkdir -p $(@D)

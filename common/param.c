@@ -5,12 +5,15 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/name_distance.h"
 #include "common/quantity.h"
 
 enum param_type {
@@ -23,6 +26,9 @@ enum param_type {
   PARAM_TYPE_SECRET,
 };
 
+/* What a bad value leads to. */
+enum param_duty { PARAM_DUTY_PLAIN, PARAM_DUTY_PROTECTS };
+
 struct param_row {
   const char *name;
   enum param_type type;
@@ -30,6 +36,7 @@ struct param_row {
   const char *accepted;
   const char *unit;
   const char *plugin;
+  enum param_duty duty;
   const char *help;
 };
 
@@ -38,10 +45,9 @@ struct param_row {
 #define PARAM_PLUGIN_BOTH "both"
 
 static const struct param_row rows[PARAM_COUNT] = {
-#define PARAM_ROW(name, type, default_text, accepted, unit, plugin, help)                          \
-  {                                                                                                \
-    "STRATUS_" #name, PARAM_TYPE_##type, default_text, accepted, unit, PARAM_PLUGIN_##plugin, help \
-  },
+#define PARAM_ROW(name, type, default_text, accepted, unit, plugin, duty, help)                    \
+  { "STRATUS_" #name,      PARAM_TYPE_##type, default_text, accepted, unit,                        \
+    PARAM_PLUGIN_##plugin, PARAM_DUTY_##duty, help },
   PARAM_TABLE(PARAM_ROW)
 #undef PARAM_ROW
 };
@@ -54,6 +60,10 @@ struct param_value {
 
 static struct param_value values[PARAM_COUNT];
 static pthread_once_t values_once = PTHREAD_ONCE_INIT;
+
+/* A value of any length may be quoted in it; what is longer is cut. */
+enum { REFUSAL_MAX = 512 };
+static char refusal[REFUSAL_MAX]; /* why no connection may be made; empty: it may */
 
 static const char name_prefix[] = "STRATUS_";
 static const char test_prefix[] = "STRATUS_TEST_";
@@ -84,6 +94,9 @@ static int parse_number(const struct param_row *row, const char *text, int64_t *
     break;
   case PARAM_TYPE_ENUM:
     *number = quantity_find_word(row->accepted, text);
+    if (*number < 0 && quantity_parse_bool(text, &flag) == 0) {
+      *number = quantity_find_word(row->accepted, flag ? "on" : "off");
+    }
     return *number < 0 ? -EINVAL : 0;
   default:
     return -EINVAL;
@@ -123,19 +136,27 @@ static bool is_number_accepted(const struct param_row *row, int64_t number) {
   return false;
 }
 
-static const char *accepted_text(const struct param_row *row) {
-  if (row->accepted[0] != '\0') {
-    return row->accepted;
+/* As quantity_parse_bool takes them. */
+static const char switch_words[] = "0|1|off|on|no|yes|false|true";
+
+static bool has_switch_words(const struct param_row *row) {
+  return row->type == PARAM_TYPE_ENUM && quantity_find_word(row->accepted, "off") >= 0 &&
+         quantity_find_word(row->accepted, "on") >= 0;
+}
+
+/* The longest are a few words more than switch_words. */
+enum { ACCEPTED_MAX = 128 };
+
+static const char *accepted_text(const struct param_row *row, char text[ACCEPTED_MAX]) {
+  const char *words = row->accepted;
+  if (row->type == PARAM_TYPE_BOOL) {
+    words = switch_words;
+  } else if (!*words) {
+    words = is_text(row) ? "any text" : "any number";
   }
-  switch (row->type) {
-  case PARAM_TYPE_BOOL:
-    return "0|1";
-  case PARAM_TYPE_STRING:
-  case PARAM_TYPE_SECRET:
-    return "any text";
-  default:
-    return "any number";
-  }
+  snprintf(text, ACCEPTED_MAX, "%s%s", words,
+           has_switch_words(row) ? "|0|1|no|yes|false|true" : "");
+  return text;
 }
 
 /* Fills in `value` from the user's text; false if the text is bad. */
@@ -162,7 +183,32 @@ static const char *find_in_environment(char *const *environment, const char *nam
   return NULL;
 }
 
+/* The first reason is told; the next one when that is mended. */
+static void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void refuse(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  if (!refusal[0]) {
+    vsnprintf(refusal, sizeof refusal, format, arguments);
+  }
+  va_end(arguments);
+}
+
+static void refuse_value(const struct param_row *row, const char *text, const char *accepted) {
+  static const char remedy[] = "This variable protects the job, so no connection is made until it "
+                               "is corrected or unset";
+  if (!*text) {
+    refuse("%s is set to nothing; it takes %s. %s", row->name, accepted, remedy);
+  } else if (is_text(row)) {
+    refuse("%s cannot be kept: out of memory. %s", row->name, remedy);
+  } else {
+    refuse("%s=%.*s is not accepted; it takes %s. %s", row->name, REFUSAL_MAX / 4, text, accepted,
+           remedy);
+  }
+}
+
 static void load_row(const struct param_row *row, const char *text, struct param_value *value) {
+  bool is_protecting = row->duty == PARAM_DUTY_PROTECTS;
   free(value->string);
   *value = (struct param_value){ 0 };
   if (!is_text(row)) {
@@ -170,23 +216,34 @@ static void load_row(const struct param_row *row, const char *text, struct param
     assert(result == 0 && is_number_accepted(row, value->number));
     (void)result;
   }
-  /* An empty variable counts as not set, as it does for NCCL. */
-  if (!text || text[0] == '\0') {
+  /* An empty variable counts as not set, as it does for NCCL; but one that protects may be a
+   * script's STRATUS_ENCRYPT=$WISH whose WISH got lost. */
+  if (!text || (text[0] == '\0' && !is_protecting)) {
     return;
   }
-  value->is_set = parse_value(row, text, value);
-  if (!value->is_set) {
-    LOG_WARN("%s=%s is not accepted; it takes %s%s%s. The default, %s, is kept.", row->name,
-             row->type == PARAM_TYPE_SECRET ? "..." : text, accepted_text(row),
-             row->unit[0] ? " " : "", row->unit,
-             row->default_text[0] ? row->default_text : "empty");
+  value->is_set = text[0] != '\0' && parse_value(row, text, value);
+  if (value->is_set) {
+    return;
   }
+  char accepted[ACCEPTED_MAX];
+  accepted_text(row, accepted);
+  if (is_protecting) {
+    refuse_value(row, text, accepted);
+    return;
+  }
+  LOG_WARN("%s=%s is not accepted; it takes %s%s%s. The default, %s, is kept.", row->name,
+           row->type == PARAM_TYPE_SECRET ? "..." : text, accepted, row->unit[0] ? " " : "",
+           row->unit, row->default_text[0] ? row->default_text : "empty");
 }
 
+static void refuse_unknown_names(char *const *environment);
+
 static void load_all(char *const *environment) {
+  refusal[0] = '\0';
   for (int id = 0; id < PARAM_COUNT; id++) {
     load_row(&rows[id], find_in_environment(environment, rows[id].name), &values[id]);
   }
+  refuse_unknown_names(environment);
 }
 
 static void load_process_environment(void) {
@@ -248,35 +305,12 @@ const char *param_name(enum param_id id) {
   return rows[id].name;
 }
 
+const char *param_refusal(void) {
+  param_init();
+  return refusal[0] ? refusal : NULL;
+}
+
 /* ---- unknown names ---- */
-
-enum { NAME_MAX_COMPARED = 64 };
-
-static int min3(int a, int b, int c) {
-  int least = a < b ? a : b;
-  return least < c ? least : c;
-}
-
-/* Levenshtein distance of the two names; what is over NAME_MAX_COMPARED bytes is not looked at. */
-static int edit_distance(const char *a, size_t a_length, const char *b) {
-  int row[NAME_MAX_COMPARED + 1];
-  size_t b_length = strnlen(b, NAME_MAX_COMPARED);
-  a_length = a_length < NAME_MAX_COMPARED ? a_length : NAME_MAX_COMPARED;
-  for (size_t j = 0; j <= b_length; j++) {
-    row[j] = (int)j;
-  }
-  for (size_t i = 1; i <= a_length; i++) {
-    int diagonal = row[0];
-    row[0] = (int)i;
-    for (size_t j = 1; j <= b_length; j++) {
-      int above = row[j];
-      int replace = diagonal + (a[i - 1] != b[j - 1]);
-      row[j] = min3(above + 1, row[j - 1] + 1, replace);
-      diagonal = above;
-    }
-  }
-  return row[b_length];
-}
 
 static bool is_known(const char *name, size_t length) {
   for (int id = 0; id < PARAM_COUNT; id++) {
@@ -289,9 +323,9 @@ static bool is_known(const char *name, size_t length) {
 
 static const char *nearest_name(const char *name, size_t length) {
   int best = 0;
-  int best_distance = edit_distance(name, length, rows[0].name);
+  int best_distance = name_distance(name, length, rows[0].name);
   for (int id = 1; id < PARAM_COUNT; id++) {
-    int distance = edit_distance(name, length, rows[id].name);
+    int distance = name_distance(name, length, rows[id].name);
     if (distance < best_distance) {
       best = id;
       best_distance = distance;
@@ -300,18 +334,67 @@ static const char *nearest_name(const char *name, size_t length) {
   return rows[best].name;
 }
 
+/* The length of an unknown name of ours at the beginning of "NAME=value"; 0: it is none. */
+static size_t unknown_length(const char *variable) {
+  size_t length = strcspn(variable, "=");
+  bool is_unknown = strncmp(variable, name_prefix, sizeof name_prefix - 1) == 0 &&
+                    strncmp(variable, test_prefix, sizeof test_prefix - 1) != 0 &&
+                    !is_known(variable, length);
+  return is_unknown ? length : 0;
+}
+
+/* The protecting variable that the user of this unknown name seems to have meant; NULL: none.
+ *
+ * What counts is whether the own part of the protecting name, without STRATUS_, stands anywhere in
+ * the unknown one with at most a third of its letters wrong, as in ENCRYPTION, ENABLE_ENCRYPT,
+ * CRYPT or SECRETFILE, and no variable that does not protect is nearer. A merely nearest name would
+ * not do: something is nearest to any name, and other programs have variables that begin so. */
+static const char *meant_protection(const char *name, size_t length) {
+  const size_t prefix = sizeof name_prefix - 1;
+  bool is_meant = false;
+  const char *nearest = NULL;
+  int nearest_distance = 0, within = 0, plain = INT_MAX;
+  for (int id = 0; id < PARAM_COUNT; id++) {
+    const char *known = rows[id].name;
+    int distance = name_distance(name, length, known);
+    if (rows[id].duty != PARAM_DUTY_PROTECTS) {
+      plain = distance < plain ? distance : plain;
+      continue;
+    }
+    int part = name_distance_within(name + prefix, length - prefix, known + prefix);
+    if (part <= (int)strlen(known + prefix) / 3) {
+      within = !is_meant || part < within ? part : within;
+      is_meant = true;
+    }
+    if (!nearest || distance < nearest_distance) {
+      nearest = known;
+      nearest_distance = distance;
+    }
+  }
+  return is_meant && within <= plain ? nearest : NULL;
+}
+
+static void refuse_unknown_names(char *const *environment) {
+  for (; *environment; environment++) {
+    size_t length = unknown_length(*environment);
+    const char *meant = length ? meant_protection(*environment, length) : NULL;
+    if (meant) {
+      refuse("%.*s is not a variable of stratus; %s is, and protects the job, so no connection is "
+             "made until the name is corrected or unset",
+             (int)(length < REFUSAL_MAX / 4 ? length : REFUSAL_MAX / 4), *environment, meant);
+    }
+  }
+}
+
 int param_warn_unknown(char *const *environment) {
   int count = 0;
   for (; *environment; environment++) {
-    const char *name = *environment;
-    size_t length = strcspn(name, "=");
-    if (strncmp(name, name_prefix, sizeof name_prefix - 1) != 0 ||
-        strncmp(name, test_prefix, sizeof test_prefix - 1) == 0 || is_known(name, length)) {
-      continue;
+    size_t length = unknown_length(*environment);
+    if (length && !meant_protection(*environment, length)) {
+      LOG_WARN("%.*s is not a variable of stratus and is ignored; the nearest is %s.", (int)length,
+               *environment, nearest_name(*environment, length));
+      count++;
     }
-    LOG_WARN("%.*s is not a variable of stratus and is ignored; the nearest is %s.", (int)length,
-             name, nearest_name(name, length));
-    count++;
   }
   return count;
 }
@@ -373,8 +456,9 @@ static void print_accepted(FILE *to, const struct param_row *row) {
     fputs("text", to);
     return;
   }
+  char accepted[ACCEPTED_MAX];
   fputc('`', to);
-  print_alternatives(to, accepted_text(row));
+  print_alternatives(to, accepted_text(row, accepted));
   fprintf(to, "`%s%s", row->unit[0] ? " " : "", row->unit);
 }
 

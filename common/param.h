@@ -2,7 +2,8 @@
 /* param: the STRATUS_* environment variables, parsed and checked once.
  * Owns: the parsed values; strings live until the next param_load.  Threads: getters any.
  * Blocks: the first getter reads the environment.  Fails: cannot; a bad value is one WARN that
- * names the variable, the value, what is accepted, and the default, which is kept.
+ * names the variable, the value, what is accepted, and the default, which is kept; of a variable
+ * that protects it is a refusal instead.
  *
  * Set the log sink before the first getter, so that the warnings reach the user. The environment
  * is read late enough to see what NCCL took over from its configuration files. */
@@ -17,7 +18,7 @@
 #include "common/param_table.h"
 
 enum param_id {
-#define PARAM_ID(name, type, default_text, accepted, unit, plugin, help) PARAM_##name,
+#define PARAM_ID(name, type, default_text, accepted, unit, plugin, duty, help) PARAM_##name,
   PARAM_TABLE(PARAM_ID)
 #undef PARAM_ID
       PARAM_COUNT
@@ -41,6 +42,11 @@ const char *param_string(enum param_id id); /* never NULL; empty if not set */
 /* True if the user gave a good value. */
 bool param_is_set(enum param_id id);
 
+/* Why no connection may be made, as one text for the user; NULL: it may. A variable that protects
+ * has a bad value or none (set to nothing), or an unknown name looks like a misspelled one. Until
+ * the next param_load. */
+const char *param_refusal(void);
+
 /* "STRATUS_FLOWS" for PARAM_FLOWS. */
 const char *param_name(enum param_id id);
 
@@ -52,8 +58,8 @@ void param_init(void);
 void param_load(char *const *environment);
 
 /* One WARN for each STRATUS_* name in `environment` that is not in the table, with the nearest one
- * that is. Names that start with STRATUS_TEST_ belong to tests and are left alone. Returns the
- * number of warnings. */
+ * that is; those that param_refusal is about are left to it. Names that start with STRATUS_TEST_
+ * belong to tests and are left alone. Returns the number of warnings. */
 int param_warn_unknown(char *const *environment);
 
 enum param_format {

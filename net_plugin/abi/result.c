@@ -25,7 +25,7 @@ enum nccl_result result_from_errno(int error) {
   case EPROTO:          /* the peer's configuration does not fit */
   case EPROTONOSUPPORT: /* the peer speaks another version */
   case EMSGSIZE:        /* the peer sends more than was asked for */
-  case EACCES:          /* the peer has another secret */
+  case EACCES:          /* the peer has another secret, or what protects cannot */
     return NCCL_INVALID_USAGE;
   case EINVAL:
   case EFAULT:

@@ -10,7 +10,7 @@
 #include "common/version.h"
 #include "net_plugin/setup/attempt.h"
 #include "net_plugin/setup/handle.h"
-#include "net_plugin/setup/secret.h"
+#include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/setup.h"
 
 static int start(const struct nic *nics, unsigned count, int dscp, uint8_t handle[HANDLE_BYTES]) {
@@ -32,7 +32,7 @@ static int start(const struct nic *nics, unsigned count, int dscp, uint8_t handl
   uint64_t number = 0;
   setup_start();
   if (!error) {
-    error = secret_load();
+    error = protection_check();
   }
   if (!error) {
     peering_find_paths(&route);

@@ -13,8 +13,8 @@
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/port.h"
+#include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/rdma_choice.h"
-#include "net_plugin/setup/secret.h"
 #include "net_plugin/setup/setup.h"
 
 /* Connections made and not accepted yet; NCCL makes one per listener, anything beyond this is an
@@ -83,7 +83,7 @@ int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_B
                   struct listener **result) {
   struct engine *engine;
   setup_start();
-  int error = secret_load();
+  int error = protection_check();
   if (!error) {
     error = engine_get(&nics[0], ENGINE_LISTENS, &engine);
   }

@@ -42,7 +42,7 @@ bool rdma_choice_has_device(const struct nic *nic) {
 void rdma_choice_wait(const struct nic *nics, unsigned count) {
   struct settings settings;
   settings_get(1, &settings);
-  if (!settings.ciphers) {
+  if (!settings.wants_encryption) {
     rdma_opener_wait(nics, count);
   }
 }
@@ -51,7 +51,7 @@ unsigned rdma_choice_target_keys(const struct nic *nics, unsigned count) {
   struct settings settings;
   bool is_possible = false;
   settings_get(1, &settings);
-  if (settings.ciphers) {
+  if (settings.wants_encryption) {
     tell(nics, "STRATUS_ENCRYPT is on, and RDMA devices do not encrypt");
     return 0;
   }

@@ -48,10 +48,13 @@ static ssize_t read_file(const char *path, char text[MAX_BYTES]) {
   if (bytes < 0) {
     return -error;
   }
+  if (bytes == MAX_BYTES) {
+    return -EFBIG;
+  }
   while (bytes > 0 && (text[bytes - 1] == '\n' || text[bytes - 1] == '\r')) {
     bytes--;
   }
-  return bytes == 0 ? -ENODATA : bytes == MAX_BYTES ? -EFBIG : bytes;
+  return bytes == 0 ? -ENODATA : bytes;
 }
 
 static void keep(const char *name, const void *text, size_t bytes) {
@@ -70,8 +73,9 @@ static int load_file(const char *path) {
   char text[MAX_BYTES];
   ssize_t bytes = read_file(path, text);
   if (bytes < 0) {
-    LOG_WARN("cannot use STRATUS_SECRET_FILE=%s: %s", path,
-             bytes == -ENODATA ? "it is empty" : strerror((int)-bytes));
+    LOG_WARN("cannot use STRATUS_SECRET_FILE=%s: %s; no connection is made. It must be a file of "
+             "1 to %d bytes that this user can read",
+             path, bytes == -ENODATA ? "it is empty" : strerror((int)-bytes), MAX_BYTES - 1);
     return -EACCES;
   }
   keep("the secret in STRATUS_SECRET_FILE", text, (size_t)bytes);

@@ -10,8 +10,8 @@
 
 #include "net_plugin/setup/auth.h"
 
-/* Before each listener and connector: a file is read anew. An error means that the user wants a
- * secret and there is none: go no further. */
+/* Before each listener and connector (protection.h): a file is read anew. An error means that the
+ * user wants a secret and there is none: go no further. */
 int secret_load(void);
 /* The digest of what was loaded last, for auth_keys_derive; NULL if there is no secret. */
 const uint8_t *secret_get(uint8_t digest[AUTH_KEY_BYTES]);

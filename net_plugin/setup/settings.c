@@ -43,8 +43,8 @@ void settings_get(unsigned nics, struct settings *settings) {
     settings->eager_bytes = settings->chunk_bytes;
   }
   settings->eager_slots = settings->eager_bytes ? SETTINGS_EAGER_SLOTS : 0;
-  settings->ciphers =
-      param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON ? (uint8_t)tcp_seal_ciphers() : 0;
+  settings->wants_encryption = param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON;
+  settings->ciphers = settings->wants_encryption ? (uint8_t)tcp_seal_ciphers() : 0;
   settings->wants_checksums = param_bool(PARAM_CHECKSUM);
   settings->link_timeout_ns = param_duration_ns(PARAM_LINK_TIMEOUT);
   settings->stopped_timeout_ns = param_duration_ns(PARAM_STOPPED_TIMEOUT);

@@ -28,7 +28,8 @@ struct settings {
   uint16_t eager_slots;
   uint64_t link_timeout_ns, stopped_timeout_ns, connect_timeout_ns;
   bool redials_slow_lanes, wants_checksums;
-  uint8_t ciphers; /* bits 1 << enum lane_cipher; 0: no encryption */
+  bool wants_encryption;
+  uint8_t ciphers; /* bits 1 << enum lane_cipher; 0: no encryption, or none works here */
 };
 
 /* The [net] part of a profile gives defaults that parameters override. NULL: none. */

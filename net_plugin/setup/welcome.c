@@ -179,12 +179,12 @@ static bool agree_on_cipher(const struct hello *hello, const struct sockaddr_sto
   struct settings settings;
   settings_get(1, &settings);
   unsigned common = hello->ciphers & settings.ciphers;
-  if (!hello->ciphers != !settings.ciphers || (settings.ciphers && !common)) {
+  if (!hello->ciphers != !settings.wants_encryption || (settings.wants_encryption && !common)) {
     char text[TCP_ADDRESS_TEXT];
     LOG_WARN_EVERY(WARN_INTERVAL_NS,
                    "STRATUS_ENCRYPT is %s on this host, %s, and %s on %s (%s): no connection. Set "
                    "it on every host, or on none",
-                   settings.ciphers ? "on" : "off", settings_host_name(),
+                   settings.wants_encryption ? "on" : "off", settings_host_name(),
                    hello->ciphers ? "on" : "off", hello->host, tcp_address_text(from, text));
     reply->status = REPLY_OTHER_ENCRYPTION;
     return false;

@@ -19,6 +19,7 @@
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/setup/settings.h"
 #include "net_plugin/tools/host.h"
+#include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/secret.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/plugin_file.h"
@@ -258,8 +259,8 @@ static void check_trust(void) {
   bool is_encrypted = param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON;
   const uint8_t *secret = NULL;
   uint8_t digest[AUTH_KEY_BYTES];
-  if (secret_load() != 0) {
-    tell(BAD, "the job secret cannot be read: see the message above");
+  if (protection_check() != 0) {
+    tell(BAD, "no connection will be made: see the message above");
   } else {
     secret = secret_get(digest);
     tell(GOOD, "job secret: %s", secret ? "set" : "none");

@@ -39,6 +39,7 @@ enum fault_call {
   FAULT_RANDOM, /* getrandom */
   FAULT_OPEN,
   FAULT_READ,
+  FAULT_CIPHERS, /* sodium_init */
   FAULT_CALL_COUNT
 };
 

@@ -31,6 +31,7 @@ int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 ssize_t __real_getrandom(void *data, size_t bytes, unsigned flags);
 int __real_open(const char *path, int flags, ...);
 ssize_t __real_read(int fd, void *data, size_t bytes);
+int __real_sodium_init(void);
 
 int __wrap_socket(int family, int type, int protocol);
 int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_t bytes);
@@ -51,12 +52,13 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 ssize_t __wrap_getrandom(void *data, size_t bytes, unsigned flags);
 int __wrap_open(const char *path, int flags, ...);
 ssize_t __wrap_read(int fd, void *data, size_t bytes);
+int __wrap_sodium_init(void);
 
 const char *fault_call_name(enum fault_call call) {
   static const char *const names[FAULT_CALL_COUNT] = {
     "allocation", "socket",         "setsockopt", "bind",          "listen",    "accept4",
     "connect",    "send",           "recv",       "epoll_create1", "epoll_ctl", "epoll_wait",
-    "eventfd",    "pthread_create", "getrandom",  "open",          "read",
+    "eventfd",    "pthread_create", "getrandom",  "open",          "read",      "sodium_init",
   };
   return names[call];
 }
@@ -166,4 +168,8 @@ int __wrap_open(const char *path, int flags, ...) {
 
 ssize_t __wrap_read(int fd, void *data, size_t bytes) {
   return fault_is_due(FAULT_READ) ? -1 : __real_read(fd, data, bytes);
+}
+
+int __wrap_sodium_init(void) {
+  return fault_is_due(FAULT_CIPHERS) ? -1 : __real_sodium_init();
 }

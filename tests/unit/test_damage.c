@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happens on the way: bits that change are found and repaired with STRATUS_CHECKSUM=1 or
  * STRATUS_ENCRYPT=on; with the latter, nobody on the way sees data. */
+#include <errno.h>
 #include <netinet/in.h>
+#include <string.h>
 
 #include "common/param.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/content.h"
+#include "tests/lib/fault.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/proxy.h"
@@ -92,6 +95,80 @@ static void sealed_data_is_not_seen(void **state) {
   assert_int_equal(log_capture_find("data between hosts is encrypted with"), 1);
 }
 
+/* The same word for on, and the same for off, as everywhere. */
+static void every_spelling_of_on_encrypts(void **state) {
+  (void)state;
+  static const char *const on[] = { "STRATUS_ENCRYPT=1", "STRATUS_ENCRYPT=true",
+                                    "STRATUS_ENCRYPT=Yes", "STRATUS_ENCRYPT=ON" };
+  for (size_t i = 0; i < sizeof on / sizeof *on; i++) {
+    assert_int_equal(seen_on_the_way(on[i]), 0);
+  }
+  assert_true(seen_on_the_way("STRATUS_ENCRYPT=0") > 0);
+  assert_int_equal(log_capture_find("is not accepted"), 0);
+}
+
+/* Where a host's word for protection is not understood, or cannot be kept, nobody can connect to
+ * it, and it sends nothing: not one byte goes through the proxy. */
+static void refuses_to_connect(const char *variable, bool has_cipher, const char *says) {
+  struct nic nic = pair_loopback(AF_INET);
+  struct proxy_plan plan = { 0 };
+  uint8_t bytes[HANDLE_BYTES];
+  struct listener *listener;
+  struct connection *sender = NULL;
+  struct handle handle;
+  set(NULL);
+  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
+  assert_int_equal(handle_decode(bytes, &handle), 0);
+  struct proxy *proxy = proxy_start(&handle.addresses[0], &plan, &handle.addresses[0]);
+  handle_encode(&handle, bytes);
+  set(variable);
+  struct listener *none;
+  uint8_t unused[HANDLE_BYTES];
+  for (int i = 0; i < 2; i++) {
+    log_capture_start();
+    if (!has_cipher) {
+      fault_fail(FAULT_CIPHERS, 1, EIO);
+    }
+    assert_int_equal(i ? connector_connect(&nic, 1, -1, bytes, &sender)
+                       : listener_open(&nic, 1, unused, &none),
+                     -EACCES);
+    assert_int_equal(fault_clear(), !has_cipher);
+    assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+    if (!strstr(log_capture_text(0), says) || !strstr(log_capture_text(0), "no connection")) {
+      fail_msg("%s: %s", variable, log_capture_text(0));
+    }
+  }
+  assert_null(sender);
+  assert_int_equal(proxy_stop(proxy).bytes, 0);
+  listener_close(listener);
+}
+
+static void bad_protection_ends_listen_and_connect(void **state) {
+  (void)state;
+  static const struct {
+    const char *variable, *says;
+  } cases[] = {
+    { "STRATUS_ENCRYPT=bogus", "STRATUS_ENCRYPT=bogus is not accepted; it takes off|on|" },
+    { "STRATUS_ENCRYPT=2", "STRATUS_ENCRYPT=2 is not accepted" },
+    { "STRATUS_ENCRYPT=", "STRATUS_ENCRYPT is set to nothing" },
+    { "STRATUS_CHECKSUM=crc", "STRATUS_CHECKSUM=crc is not accepted; it takes 0|1|off|on|" },
+    { "STRATUS_CHECKSUM=", "STRATUS_CHECKSUM is set to nothing" },
+    { "STRATUS_SECRET=", "STRATUS_SECRET is set to nothing" },
+    { "STRATUS_SECRET_FILE=", "STRATUS_SECRET_FILE is set to nothing" },
+    { "STRATUS_SECRET_FILE=/nonexistent", "STRATUS_SECRET_FILE=/nonexistent: No such file" },
+    { "STRATUS_ENCRYPTION=on", "STRATUS_ENCRYPTION is not a variable of stratus; STRATUS_ENCRYPT" },
+    { "STRATUS_SECRETFILE=/x", "STRATUS_SECRETFILE is not a variable of stratus; STRATUS_SECRET_" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    refuses_to_connect(cases[i].variable, true, cases[i].says);
+  }
+}
+
+static void without_a_cipher_nothing_goes_out_in_clear(void **state) {
+  (void)state;
+  refuses_to_connect("STRATUS_ENCRYPT=on", false, "STRATUS_ENCRYPT=on, but no cipher works here");
+}
+
 static void sealed_lanes_survive_cuts(void **state) {
   (void)state;
   set("STRATUS_ENCRYPT=on");
@@ -118,6 +195,11 @@ int main(void) {
     cmocka_unit_test_setup_teardown(one_side_that_wants_checksums_suffices, log_capture_set_up,
                                     stop),
     cmocka_unit_test_setup_teardown(sealed_data_is_not_seen, log_capture_set_up, stop),
+    cmocka_unit_test_setup_teardown(every_spelling_of_on_encrypts, log_capture_set_up, stop),
+    cmocka_unit_test_setup_teardown(bad_protection_ends_listen_and_connect, log_capture_set_up,
+                                    stop),
+    cmocka_unit_test_setup_teardown(without_a_cipher_nothing_goes_out_in_clear, log_capture_set_up,
+                                    stop),
     cmocka_unit_test_setup_teardown(every_flip_of_sealed_data_is_found, log_capture_set_up, stop),
     cmocka_unit_test_setup_teardown(sealed_lanes_survive_cuts, log_capture_set_up, stop),
   };

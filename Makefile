@@ -180,6 +180,8 @@ $(ABI_TESTS): $(BUILD)/tests/abi_%: $$(call objects,$$(wildcard tests/abi/$$*_*.
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -rdynamic -o $@ $^ -lcmocka -ldl
 
+$(BUILD)/tests/abi_fork: $(call objects,tests/abi/net_calls.c tests/abi/net_exchange.c)
+
 tests-abi: $(ABI_TESTS)
 .PHONY: tests-abi
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptor.h"
 
 enum { ANSWER_MAX = 4096, TOKEN_MAX = 512 };
 
@@ -66,7 +67,7 @@ static int dial(const struct machine_metadata_place *place, uint64_t until_ns) {
   if (inet_pton(AF_INET, place->address, &to.sin_addr) != 1) {
     return -EINVAL;
   }
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  int fd = DESCRIPTOR(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (fd < 0) {
     return -errno;
   }
@@ -79,7 +80,7 @@ static int dial(const struct machine_metadata_place *place, uint64_t until_ns) {
     }
   }
   if (error) {
-    close(fd);
+    descriptor_close(fd);
     return error;
   }
   return fd;
@@ -133,7 +134,7 @@ static int request(const struct machine_metadata_place *place, uint64_t until_ns
   }
   int error = send(fd, text, (size_t)length, MSG_NOSIGNAL) == length ? 0 : -EIO;
   error = error ? error : receive_all(fd, until_ns, answer);
-  close(fd);
+  descriptor_close(fd);
   return error ? error : take_body(answer, body, body_bytes);
 }
 

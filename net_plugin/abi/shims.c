@@ -14,6 +14,7 @@
 
 enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger,
                                     profiler_callback_fn *profiler) {
+  SHIMS_FAIL_IN_CHILD;
   logger_use(logger);
   const struct plugin_host host = {
     .api_version = api_version,
@@ -25,12 +26,14 @@ enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger,
 }
 
 enum nccl_result shims_devices(int *count) {
+  SHIMS_FAIL_IN_CHILD;
   return result_from_errno(plugin_device_count(count));
 }
 
 /* ---- connections ---- */
 
 enum nccl_result shims_listen(int device, void *handle, void **listen_comm) {
+  SHIMS_FAIL_IN_CHILD;
   struct listener *listener = NULL;
   int rc = plugin_listen(device, handle, &listener);
   *listen_comm = listener;
@@ -38,6 +41,7 @@ enum nccl_result shims_listen(int device, void *handle, void **listen_comm) {
 }
 
 enum nccl_result shims_connect(int device, int traffic_class, void *handle, void **send_comm) {
+  SHIMS_FAIL_IN_CHILD;
   struct connection *connection = NULL;
   int rc = plugin_connect(device, traffic_class, handle, &connection);
   *send_comm = connection;
@@ -52,6 +56,7 @@ enum nccl_result shims_connect_v7(int device, void *handle, void **send_comm,
 }
 
 enum nccl_result shims_accept(void *listen_comm, void **recv_comm) {
+  SHIMS_FAIL_IN_CHILD;
   struct connection *connection = NULL;
   int rc = listener_accept(listen_comm, &connection);
   *recv_comm = connection;
@@ -65,11 +70,13 @@ enum nccl_result shims_accept_v7(void *listen_comm, void **recv_comm,
 }
 
 enum nccl_result shims_close(void *comm) {
+  SHIMS_DO_NOTHING_IN_CHILD;
   transfer_close(comm);
   return NCCL_SUCCESS;
 }
 
 enum nccl_result shims_close_listen(void *listen_comm) {
+  SHIMS_DO_NOTHING_IN_CHILD;
   listener_close(listen_comm);
   return NCCL_SUCCESS;
 }
@@ -81,6 +88,7 @@ enum nccl_result shims_close_listen(void *listen_comm) {
  * between (sendProxyFree and recvProxyFree, src/transport/net.cc at v2.30.7). ---- */
 
 enum nccl_result shims_reg_mr(void *comm, void *data, size_t bytes, int type, void **mhandle) {
+  SHIMS_FAIL_IN_CHILD;
   (void)comm;
   const struct memory *memory = NULL;
   int rc = memory_register(data, bytes, (enum memory_type)type, &memory);
@@ -95,6 +103,7 @@ enum nccl_result shims_reg_mr_int(void *comm, void *data, int bytes, int type, v
 
 enum nccl_result shims_reg_mr_dma_buf(void *comm, void *data, size_t bytes, int type,
                                       uint64_t offset, int fd, void **mhandle) {
+  SHIMS_FAIL_IN_CHILD;
   (void)comm;
   (void)type; /* only GPU memory is exported this way */
   const struct memory *memory = NULL;
@@ -104,6 +113,7 @@ enum nccl_result shims_reg_mr_dma_buf(void *comm, void *data, size_t bytes, int 
 }
 
 enum nccl_result shims_dereg_mr(void *comm, void *mhandle) {
+  SHIMS_DO_NOTHING_IN_CHILD;
   transfer_deregister(comm, mhandle);
   return NCCL_SUCCESS;
 }
@@ -112,6 +122,7 @@ enum nccl_result shims_dereg_mr(void *comm, void *mhandle) {
 
 enum nccl_result shims_isend_int(void *send_comm, void *data, int bytes, int tag, void *mhandle,
                                  void **request) {
+  SHIMS_FAIL_IN_CHILD;
   (void)tag; /* one connection per pair of ranks and channel: order says which is which */
   struct request *posted = NULL;
   int rc =
@@ -122,6 +133,7 @@ enum nccl_result shims_isend_int(void *send_comm, void *data, int bytes, int tag
 
 enum nccl_result shims_irecv_int(void *recv_comm, int count, void **data, int *bytes, int *tags,
                                  void **mhandles, void **request) {
+  SHIMS_FAIL_IN_CHILD;
   (void)tags;
   struct request *posted = NULL;
   size_t size = count == 1 && bytes[0] > 0 ? (size_t)bytes[0] : 0;
@@ -134,6 +146,7 @@ enum nccl_result shims_irecv_int(void *recv_comm, int count, void **data, int *b
  * there is one (src/transport/net.cc:1699-1700 at v2.30.7). */
 enum nccl_result shims_iflush(void *recv_comm, int count, void **data, int *bytes, void **mhandles,
                               void **request) {
+  SHIMS_FAIL_IN_CHILD;
   (void)recv_comm;
   (void)count;
   (void)data;
@@ -144,6 +157,7 @@ enum nccl_result shims_iflush(void *recv_comm, int count, void **data, int *byte
 }
 
 enum nccl_result shims_test(void *request, int *is_done, int *bytes) {
+  SHIMS_FAIL_IN_CHILD;
   bool is_complete = false;
   size_t size = 0;
   int rc = transfer_test(request, &is_complete, &size);

@@ -6,11 +6,27 @@
 #ifndef NET_PLUGIN_ABI_SHIMS_H
 #define NET_PLUGIN_ABI_SHIMS_H
 
+#include "common/fork_guard.h"
 #include "net_plugin/abi/net_abi.h"
 #include "net_plugin/plugin/device.h"
 
 /* What NCCL_NET and netName in a communicator's configuration are compared with, in either case. */
 #define SHIMS_NAME "stratus"
+
+/* In a forked child of a process that uses the plugin: what would move or make something fails,
+ * what ends something does nothing. */
+#define SHIMS_FAIL_IN_CHILD                                                                        \
+  do {                                                                                             \
+    if (fork_guard_refuses()) {                                                                    \
+      return NCCL_INVALID_USAGE;                                                                   \
+    }                                                                                              \
+  } while (0)
+#define SHIMS_DO_NOTHING_IN_CHILD                                                                  \
+  do {                                                                                             \
+    if (fork_guard_is_child()) {                                                                   \
+      return NCCL_SUCCESS;                                                                         \
+    }                                                                                              \
+  } while (0)
 
 /* ---- v6 and later ---- */
 
@@ -104,6 +120,7 @@ enum nccl_result shims_connect(int device, int traffic_class, void *handle, void
 #define SHIMS_GET_PROPERTIES(version, COPY)                                                        \
   static enum nccl_result get_properties_v##version(int device,                                    \
                                                     struct net_properties_v##version *out) {       \
+    SHIMS_FAIL_IN_CHILD;                                                                           \
     struct net_properties properties;                                                              \
     int rc = plugin_device_properties(device, &properties);                                        \
     if (rc == 0) {                                                                                 \

@@ -12,6 +12,7 @@ static enum nccl_result init_v10(nccl_logger_fn *logger, profiler_callback_fn *c
 
 static enum nccl_result init_context(int api_version, void **context, struct net_config_v10 *config,
                                      nccl_logger_fn *logger, profiler_callback_fn *callback) {
+  SHIMS_FAIL_IN_CHILD;
   logger_use(logger);
   const struct plugin_host host = {
     .api_version = api_version,
@@ -40,6 +41,7 @@ static enum nccl_result init_v12(void **context, uint64_t communicator,
 }
 
 static enum nccl_result finalize_v11(void *context) {
+  SHIMS_DO_NOTHING_IN_CHILD;
   bool is_last;
   plugin_finalize(context, &is_last);
   if (is_last) {
@@ -67,11 +69,13 @@ static enum nccl_result connect_v10(int device, struct net_config_v10 *config, v
 static enum nccl_result connect_v11(void *context, int device, void *handle, void **send_comm,
                                     struct net_device_handle **device_handle) {
   (void)device_handle;
+  SHIMS_FAIL_IN_CHILD; /* before the context is read */
   return shims_connect(device, plugin_traffic_class(context), handle, send_comm);
 }
 
 static enum nccl_result isend_v10(void *send_comm, void *data, size_t bytes, int tag, void *mhandle,
                                   void *phandle, void **request) {
+  SHIMS_FAIL_IN_CHILD;
   (void)tag;
   struct request *posted = NULL;
   int rc = plugin_isend(send_comm, data, bytes, mhandle, phandle, &posted);
@@ -82,6 +86,7 @@ static enum nccl_result isend_v10(void *send_comm, void *data, size_t bytes, int
 /* *request may hold a hint on entry, as in irecv_v9. */
 static enum nccl_result irecv_v10(void *recv_comm, int count, void **data, size_t *bytes, int *tags,
                                   void **mhandles, void **phandles, void **request) {
+  SHIMS_FAIL_IN_CHILD;
   (void)tags;
   struct request *posted = NULL;
   int rc = plugin_irecv(recv_comm, count, data, bytes, mhandles, phandles, &posted);
@@ -90,11 +95,13 @@ static enum nccl_result irecv_v10(void *recv_comm, int count, void **data, size_
 }
 
 static enum nccl_result make_vdevice_v10(int *device, struct net_vdevice_v9 *parts) {
+  SHIMS_FAIL_IN_CHILD;
   return result_from_errno(
       plugin_fuse_devices(parts->devs, parts->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V11, device));
 }
 
 static enum nccl_result make_vdevice_v12(int *device, struct net_vdevice_v12 *parts) {
+  SHIMS_FAIL_IN_CHILD;
   return result_from_errno(
       plugin_fuse_devices(parts->devs, parts->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V12, device));
 }
@@ -110,6 +117,7 @@ direction_from_v11(const struct net_comm_attributes_v11 *attributes) {
 }
 
 static enum nccl_result set_attributes_v11(void *context, struct net_attributes_v11 *attributes) {
+  SHIMS_DO_NOTHING_IN_CHILD;
   const struct attributes neutral = {
     .send = direction_from_v11(&attributes->sendCommAttr),
     .receive = direction_from_v11(&attributes->recvCommAttr),

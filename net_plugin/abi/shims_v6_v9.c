@@ -26,6 +26,7 @@ static enum nccl_result connect_v6(int device, void *handle, void **send_comm) {
 
 static enum nccl_result isend_v9(void *send_comm, void *data, size_t bytes, int tag, void *mhandle,
                                  void **request) {
+  SHIMS_FAIL_IN_CHILD;
   (void)tag;
   struct request *posted = NULL;
   int rc = plugin_isend(send_comm, data, bytes, mhandle, NULL, &posted);
@@ -37,6 +38,7 @@ static enum nccl_result isend_v9(void *send_comm, void *data, size_t bytes, int 
  * overwritten, since LL data counts as arrived only when all of it was copied. */
 static enum nccl_result irecv_v9(void *recv_comm, int count, void **data, size_t *bytes, int *tags,
                                  void **mhandles, void **request) {
+  SHIMS_FAIL_IN_CHILD;
   (void)tags;
   struct request *posted = NULL;
   int rc = plugin_irecv(recv_comm, count, data, bytes, mhandles, NULL, &posted);
@@ -48,6 +50,7 @@ static enum nccl_result irecv_v9(void *recv_comm, int count, void **data, size_t
  * too, as soon as it has made any (src/graph/topo.cc:1198-1219 at v2.24.3). So parts that cannot
  * become one device are each made a device here; later releases take them apart themselves. */
 static enum nccl_result make_vdevice_v9(int *device, struct net_vdevice_v9 *parts) {
+  SHIMS_FAIL_IN_CHILD;
   int rc = plugin_fuse_devices(parts->devs, parts->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V11, device);
   for (int i = 0, count = rc == -ENOTSUP ? parts->ndevs : 0; i < count; i++) {
     rc = plugin_fuse_devices(&parts->devs[i], 1, NCCL_NET_MAX_DEVS_PER_NIC_V11, device);

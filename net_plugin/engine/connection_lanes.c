@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptor.h"
 #include "common/log.h"
 #include "net_plugin/engine/connection_state.h"
 #include "net_plugin/lane/rdma/rdma_lane.h"
@@ -128,7 +129,7 @@ void connection_lane_ready(struct engine_source *source, uint32_t events) {
 
 static void path_drop(const struct connection_path *path) {
   rdma_qp_free(path->qp);
-  close(path->fd);
+  descriptor_close(path->fd);
 }
 
 /* What the sender's devices read of the link itself: copies of small messages. */

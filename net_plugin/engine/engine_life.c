@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptor.h"
 #include "common/log.h"
 #include "common/param.h"
 #include "common/thread.h"
@@ -115,17 +116,17 @@ static void choose_mode(struct engine *engine) {
 }
 
 static int open_descriptors(struct engine *engine) {
-  engine->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-  engine->wake_fd = engine->epoll_fd < 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  engine->epoll_fd = DESCRIPTOR(epoll_create1(EPOLL_CLOEXEC));
+  engine->wake_fd = engine->epoll_fd < 0 ? -1 : DESCRIPTOR(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   return engine->wake_fd < 0 ? -errno : 0;
 }
 
 static void close_descriptors(struct engine *engine) {
   if (engine->wake_fd >= 0) {
-    close(engine->wake_fd);
+    descriptor_close(engine->wake_fd);
   }
   if (engine->epoll_fd >= 0) {
-    close(engine->epoll_fd);
+    descriptor_close(engine->epoll_fd);
   }
 }
 

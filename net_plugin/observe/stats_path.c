@@ -48,7 +48,8 @@ int stats_path_check(const char *directory, bool creates) {
   struct stat found;
   int error = fstat(fd, &found) == 0 ? 0 : -errno;
   close(fd);
-  if (!error && (found.st_uid != geteuid() || (found.st_mode & 07777) != 0700)) {
+  /* Below a parent with the setgid bit a directory has it, too; it lets nobody in. */
+  if (!error && (found.st_uid != geteuid() || (found.st_mode & 07777 & ~(mode_t)S_ISGID) != 0700)) {
     error = -EPERM;
   }
   return error;

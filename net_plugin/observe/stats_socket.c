@@ -18,6 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/descriptor.h"
 #include "common/log.h"
 #include "net_plugin/observe/stats_collect.h"
 #include "net_plugin/observe/stats_path.h"
@@ -67,7 +68,7 @@ static void client_free(struct client *client) {
   engine_timer_stop(&client->timer);
   int fd = client->source.fd;
   engine_unwatch(server.engine, &client->source);
-  close(fd);
+  descriptor_close(fd);
   stats_document_free(&client->document);
   for (unsigned i = 0; i < STATS_CLIENTS_MAX; i++) {
     if (server.clients[i] == client) {
@@ -174,7 +175,7 @@ static void client_ready(struct engine_source *source, uint32_t events) {
 static void client_new(int fd, uint64_t now_ns) {
   struct client *client = calloc(1, sizeof *client);
   if (!client || engine_watch(server.engine, &client->source, fd, EPOLLIN) != 0) {
-    close(fd);
+    descriptor_close(fd);
     free(client);
     return;
   }
@@ -197,7 +198,7 @@ static void client_new(int fd, uint64_t now_ns) {
 static void server_ready(struct engine_source *source, uint32_t events) {
   (void)events;
   uint64_t now_ns = clock_now_ns();
-  int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  int fd = DESCRIPTOR(accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (fd >= 0) {
     client_new(fd, now_ns);
   } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
@@ -245,13 +246,13 @@ static int listen_in(const char *directory) {
     return error;
   }
   stats_path_sweep(directory);
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  int fd = DESCRIPTOR(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (fd < 0) {
     return -errno;
   }
   error = bind_at(fd, server.path);
   if (error) {
-    close(fd);
+    descriptor_close(fd);
     return error;
   }
   atomic_store(&server.owner, getpid());
@@ -259,7 +260,7 @@ static int listen_in(const char *directory) {
     error = -errno;
     unlink(server.path);
     atomic_store(&server.owner, 0);
-    close(fd);
+    descriptor_close(fd);
     return error;
   }
   return fd;
@@ -297,7 +298,7 @@ int stats_socket_open(struct engine *engine, const char **where) {
   int error = engine_watch(engine, &server.source, fd, EPOLLIN);
   if (error) {
     remove_file();
-    close(fd);
+    descriptor_close(fd);
     return error;
   }
   server.engine = engine;
@@ -320,6 +321,6 @@ void stats_socket_close(struct engine *engine) {
   int fd = server.source.fd;
   engine_unwatch(engine, &server.source);
   remove_file();
-  close(fd);
+  descriptor_close(fd);
   server.engine = NULL;
 }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/fork_guard.h"
 #include "common/log.h"
 #include "common/open_files.h"
 #include "common/param.h"
@@ -164,6 +165,7 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
     param_warn_unknown(environ);
     state.has_warned = true;
   }
+  fork_guard_install();
   open_files_raise();
   profiler_set_callback(&profiler, host->profiler);
   setup_start();

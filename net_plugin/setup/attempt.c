@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptor.h"
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/open_files.h"
@@ -162,7 +163,7 @@ static void refused_for_good(struct attempt *attempt, int error, const struct re
 
 static void path_drop(const struct connection_path *path) {
   rdma_qp_free(path->qp);
-  close(path->fd);
+  descriptor_close(path->fd);
 }
 
 static void dial_done(void *argument, int error, const struct connection_path *path,

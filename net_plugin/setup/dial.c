@@ -9,6 +9,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "common/descriptor.h"
 #include "common/hash.h"
 #include "common/version.h"
 #include "net_plugin/lane/rdma/rdma_cm.h"
@@ -53,7 +54,7 @@ static void dial_free(struct dial *dial) {
 void dial_cancel(struct dial *dial) {
   int fd = dial->fd;
   dial_free(dial);
-  close(fd);
+  descriptor_close(fd);
 }
 
 static void finish(struct dial *dial, int error, const struct reply *reply) {
@@ -68,7 +69,7 @@ static void finish(struct dial *dial, int error, const struct reply *reply) {
   dial->qp = NULL;
   dial_free(dial);
   if (error) {
-    close(path.fd);
+    descriptor_close(path.fd);
     rdma_qp_free(path.qp);
     path = (struct connection_path){ .fd = -1 };
   }

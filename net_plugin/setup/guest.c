@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptor.h"
 #include "common/log.h"
 #include "common/open_files.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
@@ -98,7 +99,7 @@ static void guest_free(struct guest *guest) {
 static void guest_close(struct guest *guest) {
   int fd = guest->fd;
   guest_free(guest);
-  close(fd);
+  descriptor_close(fd);
 }
 
 static void warn_dismissed(const struct nic *nic, const struct sockaddr_storage *from,
@@ -259,7 +260,7 @@ void guests_admit(struct guests *guests, int fd, const struct sockaddr_storage *
     if (caller) {
       caller_release(caller);
     }
-    close(fd);
+    descriptor_close(fd);
     return;
   }
   guest->guests = guests;

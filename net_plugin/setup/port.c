@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptor.h"
 #include "common/log.h"
 #include "common/open_files.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
@@ -43,9 +44,9 @@ static atomic_int spare = -1;
 
 static void spare_keep(void) {
   if (atomic_load(&spare) < 0) {
-    int none = -1, fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int none = -1, fd = DESCRIPTOR(open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (fd >= 0 && !atomic_compare_exchange_strong(&spare, &none, fd)) {
-      close(fd);
+      descriptor_close(fd);
     }
   }
 }
@@ -54,7 +55,7 @@ static void spare_keep(void) {
 static bool spare_use(void) {
   int fd = atomic_exchange(&spare, -1);
   if (fd >= 0) {
-    close(fd);
+    descriptor_close(fd);
   }
   return fd >= 0;
 }
@@ -129,7 +130,8 @@ static void port_ready(struct engine_source *source, uint32_t events) {
   for (int i = 0; i < ACCEPTS_PER_EVENT; i++) {
     struct sockaddr_storage from;
     socklen_t bytes = sizeof from;
-    int fd = accept4(port->fd, (struct sockaddr *)&from, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = DESCRIPTOR(
+        accept4(port->fd, (struct sockaddr *)&from, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd >= 0) {
       guests_admit(&port->guests, fd, &from);
     } else if (errno == EAGAIN) {
@@ -163,7 +165,7 @@ static int port_open(struct engine *engine, const struct nic *nic, struct port *
     error = engine_watch(engine, &port->source, port->fd, EPOLLIN);
     if (error) {
       LOG_WARN("cannot listen on %s: %s", nic->name, strerror(-error));
-      close(port->fd);
+      descriptor_close(port->fd);
     }
   }
   if (error < 0) {
@@ -199,7 +201,7 @@ void port_close_all(struct engine *engine) {
     guests_close_all(&port->guests);
     engine_unwatch(engine, &port->source);
     engine_timer_stop(&port->pause);
-    close(port->fd);
+    descriptor_close(port->fd);
     free(port);
   }
   spare_use();

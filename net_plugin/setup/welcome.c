@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptor.h"
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/version.h"
@@ -295,13 +296,13 @@ static void carry_out(const struct nic *nic, const struct hello *hello, const st
   int fd = path->fd, error = reply_send(fd, reply);
   struct connection *connection = host->connection;
   if (!connection) {
-    close(fd);
+    descriptor_close(fd);
     return;
   }
   if (error) {
     /* It left meanwhile. A connection that nobody has seen yet goes, too; others get the lane
      * later. */
-    close(fd);
+    descriptor_close(fd);
     rdma_qp_free(path->qp);
     if (host->listener) {
       connection_destroy(connection);
@@ -337,18 +338,18 @@ int welcome_proof(struct engine *engine, const struct nic *nic, const struct wel
   struct reply reply;
   uint8_t digest[AUTH_KEY_BYTES];
   if (hello_decode(talk->hello, &hello) != 0 || proof_decode(talk->proof, &proof) != 0) {
-    close(fd);
+    descriptor_close(fd);
     return -EPROTO;
   }
   if (!host_find(engine, &hello, &host)) {
     refuse_unknown(nic, fd);
-    close(fd);
+    descriptor_close(fd);
     return 0;
   }
   enum auth_verdict verdict = auth_judge(&host.keys, talk->hello, talk->challenge, &proof);
   if (verdict == AUTH_STRANGER) {
     hash_wipe(&host, sizeof host);
-    close(fd);
+    descriptor_close(fd);
     return -EACCES;
   }
   reply_prepare(&reply, nic);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "common/fork_guard.h"
 #include "common/log.h"
 #include "common/nccl_version.h"
 #include "tuner_plugin/abi/result.h"
@@ -39,6 +40,10 @@ static bool is_uneven(struct tuner_shape shape, const struct tuner_abi_nvl_domai
 
 static int open_tuner(int abi_version, struct tuner_shape shape, tuner_abi_logger logger,
                       struct tuner **tuner) {
+  if (fork_guard_refuses()) {
+    return RESULT_INVALID_USAGE;
+  }
+  fork_guard_install();
   if (logger) {
     __atomic_store_n(&nccl_logger, logger, __ATOMIC_RELEASE);
     log_set_sink(sink_nccl);
@@ -51,12 +56,18 @@ static int open_tuner(int abi_version, struct tuner_shape shape, tuner_abi_logge
 }
 
 static int destroy(void *context) {
+  if (fork_guard_is_child()) {
+    return RESULT_SUCCESS;
+  }
   tuner_close(context);
   return RESULT_SUCCESS;
 }
 
 static int choose_by_costs(void *context, int coll, size_t bytes, tuner_abi_cost_table table,
                            int algos, int protos, int *channels) {
+  if (fork_guard_is_child()) {
+    return RESULT_SUCCESS;
+  }
   struct decide_costs costs = { .us = (float *)table, .algos = algos, .protos = protos };
   tuner_choose_by_costs(context, coll, bytes, costs, channels);
   return RESULT_SUCCESS;
@@ -72,6 +83,9 @@ static size_t v1_users;
 
 static int init_v1(size_t ranks, size_t nodes, tuner_abi_logger logger) {
   int result = RESULT_SUCCESS;
+  if (fork_guard_refuses()) {
+    return RESULT_INVALID_USAGE;
+  }
   pthread_mutex_lock(&v1_lock);
   if (v1_users == 0) {
     result = open_tuner(1, (struct tuner_shape){ ranks, nodes, false }, logger, &v1_tuner);
@@ -94,6 +108,9 @@ static int get_coll_info_v1(int coll, size_t bytes, int has_collnet, int has_nvl
 }
 
 static int destroy_v1(void) {
+  if (fork_guard_is_child()) {
+    return RESULT_SUCCESS;
+  }
   pthread_mutex_lock(&v1_lock);
   if (v1_users > 0 && --v1_users == 0) {
     tuner_close(v1_tuner);
@@ -113,6 +130,9 @@ static int init_v2(size_t ranks, size_t nodes, tuner_abi_logger logger, void **c
 static int get_coll_info_v2(void *context, int coll, size_t bytes, int has_collnet, int has_nvls,
                             int pipe_ops, int *algo, int *proto, int *channels) {
   (void)has_collnet, (void)has_nvls, (void)pipe_ops;
+  if (fork_guard_is_child()) {
+    return RESULT_SUCCESS;
+  }
   tuner_choose_by_number(context, coll, bytes, algo, proto, channels);
   return RESULT_SUCCESS;
 }
@@ -168,6 +188,9 @@ static int init_v6(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
 /* NCCL takes no chunk larger than its buffers allow (v2.30.7-1 src/enqueue.cc:2312-2316). */
 static int get_chunk_size_v6(void *context, int coll, size_t bytes, int algo, int proto,
                              int channels, size_t *chunk_bytes) {
+  if (fork_guard_is_child()) {
+    return RESULT_SUCCESS;
+  }
   uint32_t chunk = tuner_choose_chunk(context, coll, bytes, algo, proto, channels, *chunk_bytes);
   if (chunk > 0) {
     *chunk_bytes = chunk;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptor.h"
 #include "common/hash.h"
 #include "common/log.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
@@ -93,7 +94,10 @@ static int make(struct rdma_qp *qp, const struct rdma_facts *peer,
   cm->tokens = *tokens;
   cm->deadline_fd = -1;
   errno = 0;
+  descriptor_begin();
   cm->channel = api->create_event_channel();
+  descriptor_mark(cm->channel ? cm->channel->fd : -1);
+  descriptor_end();
   if (!cm->channel ||
       fcntl(cm->channel->fd, F_SETFL, fcntl(cm->channel->fd, F_GETFL) | O_NONBLOCK) != 0) {
     return failed(qp, "create an event channel (is there /dev/infiniband/rdma_cm?)",
@@ -117,10 +121,13 @@ void rdma_cm_free(struct rdma_cm *cm) {
   destroy_id(cm, &cm->listener);
   destroy_id(cm, &cm->id);
   if (cm->channel) {
+    descriptor_begin();
+    descriptor_unmark(cm->channel->fd);
     cm->api->destroy_event_channel(cm->channel);
+    descriptor_end();
   }
   if (cm->deadline_fd >= 0) {
-    close(cm->deadline_fd);
+    descriptor_close(cm->deadline_fd);
   }
   hash_wipe(&cm->tokens, sizeof(cm->tokens));
   free(cm);
@@ -205,7 +212,7 @@ int rdma_cm_listen(struct rdma_qp *qp, const struct rdma_facts *peer,
   if (!is_on_device(qp, cm->listener)) {
     return -ENODEV;
   }
-  cm->deadline_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+  cm->deadline_fd = DESCRIPTOR(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   if (cm->deadline_fd < 0 || timerfd_settime(cm->deadline_fd, 0, &patience, NULL) != 0 ||
       cm->api->listen(cm->listener, BACKLOG) != 0) {
     return failed(qp, "listen", -errno);
@@ -249,7 +256,7 @@ static int look_at_deadline(const struct rdma_qp *qp) {
   if (!cm->is_connected) {
     return read(cm->deadline_fd, &times, sizeof(times)) < 0 ? 0 : failed(qp, "accept", -ETIMEDOUT);
   }
-  close(cm->deadline_fd);
+  descriptor_close(cm->deadline_fd);
   cm->deadline_fd = -1;
   return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See rdma_context.h. */
 #include "net_plugin/lane/rdma/rdma_context.h"
+#include "common/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,11 @@ static struct ibv_context *open_by_name(const struct verbs_api *api, const char 
     is_listed = !strcmp(api->get_device_name(list[i]), name);
     if (is_listed) {
       errno = 0;
+      descriptor_begin();
       context = api->open_device(list[i]);
+      descriptor_mark(context ? context->cmd_fd : -1);
+      descriptor_mark(context ? context->async_fd : -1);
+      descriptor_end();
     }
   }
   if (!is_listed) {
@@ -96,10 +101,14 @@ void rdma_context_close(struct rdma_device *device) {
     device->api->dealloc_pd(device->pd);
   }
   if (device->context) {
+    descriptor_begin();
+    descriptor_unmark(device->context->cmd_fd);
+    descriptor_unmark(device->context->async_fd);
     device->api->close_device(device->context);
+    descriptor_end();
   }
   if (device->lost_fd >= 0) {
-    close(device->lost_fd);
+    descriptor_close(device->lost_fd);
   }
   free(device);
 }
@@ -146,7 +155,7 @@ struct rdma_device *rdma_context_open(const struct rdma_sysfs_port *from, int gi
   }
   device->has_entry = rdma_context_has_entry(device);
   device->pd = api->alloc_pd(device->context);
-  device->lost_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  device->lost_fd = DESCRIPTOR(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!device->pd || device->lost_fd < 0 || !make_nonblocking(device->context->async_fd)) {
     snprintf(why, RDMA_WHY_MAX, "%s cannot be used: %s", from->name, strerror(errno));
     goto destroy;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
+#include "common/descriptor.h"
 #include "common/log.h"
 #include "net_plugin/lane/rdma/rdma_cm.h"
 #include "net_plugin/lane/rdma/rdma_lane_state.h"
@@ -290,8 +291,8 @@ static uint64_t rdma_answered(const struct lane *lane, uint64_t now_ns) {
 static void rdma_fini(struct lane *lane) {
   struct rdma_lane *rdma = (struct rdma_lane *)lane;
   rdma_qp_free(rdma->qp);
-  close(rdma->socket);
-  close(lane->fd);
+  descriptor_close(rdma->socket);
+  descriptor_close(lane->fd);
   free(rdma);
 }
 
@@ -324,7 +325,7 @@ static int watch_all(const struct rdma_lane *rdma) {
 int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd, struct rdma_qp *qp,
                    bool is_dialler, const struct rdma_memory *link_memory, struct lane **lane) {
   struct rdma_lane *rdma = calloc(1, sizeof(*rdma));
-  int set = rdma ? epoll_create1(EPOLL_CLOEXEC) : -1;
+  int set = rdma ? DESCRIPTOR(epoll_create1(EPOLL_CLOEXEC)) : -1;
   if (set < 0) {
     free(rdma);
     return rdma ? -errno : -ENOMEM;
@@ -340,7 +341,7 @@ int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd, st
     error = rdma_lane_tell(rdma);
   }
   if (error) {
-    close(set);
+    descriptor_close(set);
     free(rdma);
     return error;
   }

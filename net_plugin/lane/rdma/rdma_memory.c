@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptor.h"
 #include "common/list.h"
 #include "common/log.h"
 #include "net_plugin/lane/rdma/rdma_device.h"
@@ -256,7 +257,7 @@ struct rdma_memory *rdma_memory_new(void *base, size_t bytes, const struct rdma_
   }
   memory->base = base;
   memory->bytes = bytes;
-  memory->fd = dma_buf ? fcntl(dma_buf->fd, F_DUPFD_CLOEXEC, 0) : -1;
+  memory->fd = dma_buf ? DESCRIPTOR(fcntl(dma_buf->fd, F_DUPFD_CLOEXEC, 0)) : -1;
   memory->offset = dma_buf ? dma_buf->offset : 0;
   pthread_mutex_lock(&lock);
   list_push_back(&memories, &memory->node);
@@ -282,7 +283,7 @@ void rdma_memory_free(struct rdma_memory *memory) {
   list_remove(&memory->node);
   pthread_mutex_unlock(&lock);
   if (memory->fd >= 0) {
-    close(memory->fd);
+    descriptor_close(memory->fd);
   }
   free(memory);
 }

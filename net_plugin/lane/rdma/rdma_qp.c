@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
+#include "common/descriptor.h"
 #include "common/log.h"
 #include "net_plugin/lane/rdma/rdma_cm.h"
 
@@ -26,7 +27,10 @@ static size_t slots_bytes(const struct rdma_qp *qp) {
 static const char *make_queues(struct rdma_qp *qp) {
   const struct verbs_api *api = qp->api;
   struct ibv_context *context = qp->device->context;
+  descriptor_begin();
   qp->channel = api->create_comp_channel(context);
+  descriptor_mark(qp->channel ? qp->channel->fd : -1);
+  descriptor_end();
   if (!qp->channel ||
       fcntl(qp->channel->fd, F_SETFL, fcntl(qp->channel->fd, F_GETFL) | O_NONBLOCK) != 0) {
     return "create a completion channel";
@@ -241,6 +245,14 @@ void rdma_qp_stop(struct rdma_qp *qp) {
   }
 }
 
+static int destroy_channel(const struct rdma_qp *qp) {
+  descriptor_begin();
+  descriptor_unmark(qp->channel->fd);
+  int error = qp->api->destroy_comp_channel(qp->channel);
+  descriptor_end();
+  return error;
+}
+
 /* Succeeds even for a device that is gone; a library that says otherwise has nothing to offer
  * instead. */
 static void destroy(struct rdma_remains *remains) {
@@ -249,7 +261,7 @@ static void destroy(struct rdma_remains *remains) {
   int error = qp->qp ? api->destroy_qp(qp->qp) : 0;
   rdma_cm_free(qp->cm);
   error |= qp->cq ? api->destroy_cq(qp->cq) : 0;
-  error |= qp->channel ? api->destroy_comp_channel(qp->channel) : 0;
+  error |= qp->channel ? destroy_channel(qp) : 0;
   error |= qp->slots_mr ? api->dereg_mr(qp->slots_mr) : 0;
   if (error) {
     LOG_INFO("%s does not give up a queue pair: %s", qp->device->port.name, strerror(errno));

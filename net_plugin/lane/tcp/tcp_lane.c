@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
+#include "common/descriptor.h"
 #include "net_plugin/lane/tcp/tcp_stats.h"
 #include "net_plugin/lane/tcp/tcp_stream.h"
 
@@ -314,7 +315,7 @@ static uint64_t tcp_answered(const struct lane *lane, uint64_t now_ns) {
 
 static void tcp_fini(struct lane *lane) {
   free(tcp_lane(lane)->gathered);
-  close(lane->fd);
+  descriptor_close(lane->fd);
   free(lane);
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
+#include "common/descriptor.h"
 #include "net_plugin/lane/tcp/tcp_seal.h"
 #include "net_plugin/lane/tcp/tcp_stats.h"
 #include "net_plugin/lane/tcp/tcp_stream.h"
@@ -211,7 +212,7 @@ static uint64_t sealed_answered(const struct lane *lane, uint64_t now_ns) {
 
 static void sealed_fini(struct lane *lane) {
   struct tcp_sealed *tcp = tcp_sealed(lane);
-  close(lane->fd);
+  descriptor_close(lane->fd);
   tcp_seal_end(&tcp->out);
   tcp_seal_end(&tcp->in);
   free(tcp);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptor.h"
 #include "common/log.h"
 #include "common/param.h"
 #include "net_plugin/lane/tcp/tcp_options.h"
@@ -29,7 +30,7 @@
 #define RTO_MAX_MOST_MS 15000
 
 int tcp_socket_open(int family) {
-  int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+  int fd = DESCRIPTOR(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
   return fd >= 0 ? fd : -errno;
 }
 
@@ -153,12 +154,12 @@ static bool ip_match(const struct sockaddr_storage *a, const struct sockaddr_sto
 bool tcp_address_is_own(const struct sockaddr_storage *address) {
   struct sockaddr_storage source = { 0 };
   socklen_t bytes = sizeof source;
-  int fd = socket(address->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  int fd = DESCRIPTOR(socket(address->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   bool is_known = fd >= 0 &&
                   connect(fd, (const struct sockaddr *)address, tcp_address_bytes(address)) == 0 &&
                   getsockname(fd, (struct sockaddr *)&source, &bytes) == 0;
   if (fd >= 0) {
-    close(fd);
+    descriptor_close(fd);
   }
   return is_known && ip_match(&source, address, ip_bits(address));
 }
@@ -172,7 +173,7 @@ bool tcp_socket_can_bind_device(const struct nic *nic) {
   int fd = tcp_socket_open(nic->address.ss_family);
   bool can_bind = nic->has_neighbours && fd >= 0 && set_device(fd, nic) == 0;
   if (fd >= 0) {
-    close(fd);
+    descriptor_close(fd);
   }
   return can_bind;
 }
@@ -309,7 +310,7 @@ int tcp_socket_listen(const struct nic *nic, struct sockaddr_storage *address) {
   if (error) {
     LOG_WARN("cannot listen on %s%s%s: %s", nic->name, low ? " within STRATUS_PORT_RANGE=" : "",
              low ? param_string(PARAM_PORT_RANGE) : "", strerror(error));
-    close(fd);
+    descriptor_close(fd);
     return -error;
   }
   return fd;

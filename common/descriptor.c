@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See descriptor.h. Who makes or closes descriptors reads the lock, fork() writes it. */
+#include "common/descriptor.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/fork_guard.h"
+
+enum { WORD_BITS = 64, WORDS = DESCRIPTORS_MAX / WORD_BITS };
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+static _Atomic uint64_t marks[WORDS];
+/* Of this thread: it waited in vain, and goes on without the lock. */
+static __thread bool is_without_lock;
+
+static struct timespec wait_end(void) {
+  return clock_timespec(clock_now_ns() + DESCRIPTOR_WAIT_NS);
+}
+
+void descriptor_begin(void) {
+  int kept = errno;
+  is_without_lock = false;
+  if (pthread_rwlock_tryrdlock(&lock) != 0) {
+    struct timespec end = wait_end();
+    is_without_lock = pthread_rwlock_clockrdlock(&lock, CLOCK_MONOTONIC, &end) != 0;
+  }
+  errno = kept;
+}
+
+void descriptor_end(void) {
+  int kept = errno;
+  if (!is_without_lock) {
+    pthread_rwlock_unlock(&lock);
+  }
+  errno = kept;
+}
+
+static uint64_t bit_of(int fd) {
+  return UINT64_C(1) << (fd % WORD_BITS);
+}
+
+void descriptor_mark(int fd) {
+  if (fd >= 0 && fd < DESCRIPTORS_MAX) {
+    atomic_fetch_or(&marks[fd / WORD_BITS], bit_of(fd));
+  }
+}
+
+void descriptor_unmark(int fd) {
+  if (fd >= 0 && fd < DESCRIPTORS_MAX) {
+    atomic_fetch_and(&marks[fd / WORD_BITS], ~bit_of(fd));
+  }
+}
+
+int descriptor_made(int fd) {
+  descriptor_mark(fd);
+  descriptor_end();
+  return fd;
+}
+
+void descriptor_close(int fd) {
+  descriptor_begin();
+  descriptor_unmark(fd);
+  close(fd);
+  descriptor_end();
+}
+
+bool descriptor_is_marked(int fd) {
+  return fd >= 0 && fd < DESCRIPTORS_MAX && (atomic_load(&marks[fd / WORD_BITS]) & bit_of(fd)) != 0;
+}
+
+/* ---- fork, in the order of its handlers ---- */
+
+static __thread bool is_fork_without_lock;
+
+void descriptor_before_fork(void) {
+  struct timespec end = wait_end();
+  is_fork_without_lock = pthread_rwlock_clockwrlock(&lock, CLOCK_MONOTONIC, &end) != 0;
+}
+
+void descriptor_after_fork(void) {
+  if (!is_fork_without_lock) {
+    pthread_rwlock_unlock(&lock);
+  }
+}
+
+void descriptor_close_in_child(void) {
+  for (int word = 0; word < WORDS; word++) {
+    for (uint64_t left = atomic_exchange(&marks[word], 0); left; left &= left - 1) {
+      close(word * WORD_BITS + __builtin_ctzll(left));
+    }
+  }
+}

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What fork() does to a process that uses the plugins, as the workers of a data loader are made:
+ * the child has none of the plugin's descriptors and no use of the plugin, and the parent does not
+ * notice. The peer of a process that was killed notices, though its child lives.
+ *
+ *   abi_fork                         all
+ *   abi_fork RELEASE CASE [PLUGIN]   one, in this process
+ *   FORK_PATIENCE_S=45               how long the peer of a killed process is given (11: who only
+ *                                    receives gives up after STRATUS_LINK_TIMEOUT, which is 10 s)
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/abi/cases.h"
+#include "tests/abi/fork_tuner.h"
+#include "tests/abi/net_calls.h"
+#include "tests/abi/net_exchange.h"
+
+enum {
+  HANDLE_BYTES = 128,
+  PTR_HOST = 1,
+  DESCRIPTORS = 1024, /* as many are looked at */
+  FORKS = 60,
+  CHILD_S = 20, /* a child that takes longer hangs, and is killed by SIGALRM */
+};
+
+/* The oldest and the newest interface. */
+static const struct fork_release {
+  const char *name;
+  int version;
+} releases[] = { { "2.18.3", 6 }, { "2.30.7", 12 } };
+
+/* ---- what NCCL gives to a plugin ---- */
+
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static pid_t log_owner;
+static int log_lines;
+
+/* As NCCL's it has a lock, which a child may find taken for ever. */
+static void logger(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
+                   const char *format, ...) {
+  (void)level, (void)flags, (void)file, (void)line, (void)format;
+  CHECK(getpid() == log_owner);
+  pthread_mutex_lock(&log_lock);
+  log_lines++;
+  pthread_mutex_unlock(&log_lock);
+}
+
+static void use_version(struct host *host, int version) {
+  char symbol[32];
+  snprintf(symbol, sizeof(symbol), "ncclNetPlugin_v%d", version);
+  host->table = dlsym(host->library, symbol);
+  host->version = version;
+  CHECK(host->table);
+}
+
+static struct host load(const struct fork_release *release, const char *path, void **context) {
+  struct host host = { .release = release->name, .traffic_class = -1 };
+  log_owner = getpid();
+  host.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  CHECK(host.library);
+  use_version(&host, release->version);
+  CHECK_OK(host_init(&host, context, logger, NULL));
+  return host;
+}
+
+/* ---- descriptors ---- */
+
+static bool is_known[DESCRIPTORS]; /* before the plugin was loaded */
+
+static bool is_open(int fd) {
+  return fcntl(fd, F_GETFD) >= 0;
+}
+
+static void know_descriptors(void) {
+  for (int fd = 0; fd < DESCRIPTORS; fd++) {
+    is_known[fd] = is_open(fd);
+  }
+}
+
+static int count_foreign(void) {
+  int count = 0;
+  for (int fd = 0; fd < DESCRIPTORS; fd++) {
+    count += is_open(fd) && !is_known[fd];
+  }
+  return count;
+}
+
+/* ---- children ---- */
+
+static pid_t fork_child(void) {
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    alarm(CHILD_S);
+  }
+  return child;
+}
+
+static void check_child(pid_t child) {
+  int status;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+static void tell_descriptors_and_exit(void) {
+  int count = count_foreign();
+  for (int fd = 0; count && fd < DESCRIPTORS; fd++) {
+    char path[64], target[128] = "";
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (is_open(fd) && !is_known[fd] && readlink(path, target, sizeof(target) - 1) > 0) {
+      fprintf(stderr, "a forked child has descriptor %d, %s\n", fd, target);
+    }
+  }
+  _exit(count != 0);
+}
+
+/* ---- transfers beside it ---- */
+
+struct traffic {
+  struct exchange_pair pair;
+  pthread_t thread;
+  atomic_bool must_stop;
+  atomic_int rounds;
+};
+
+static void *run_traffic(void *argument) {
+  static const size_t sizes[] = { 8, 4096, 70000, 0, 1 << 20, 131072, 300000, 64 };
+  struct traffic *traffic = argument;
+  while (!atomic_load(&traffic->must_stop)) {
+    exchange_run(&traffic->pair, sizes, sizeof(sizes) / sizeof(sizes[0]));
+    atomic_fetch_add(&traffic->rounds, 1);
+  }
+  return NULL;
+}
+
+static void traffic_start(struct traffic *traffic, const struct host *host, void *context) {
+  exchange_connect(host, context, &traffic->pair);
+  CHECK(pthread_create(&traffic->thread, NULL, run_traffic, traffic) == 0);
+}
+
+static void pause_ms(int ms) {
+  struct timespec pause = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+  nanosleep(&pause, NULL);
+}
+
+/* Some more messages have come through, and are right. */
+static void traffic_goes_on(struct traffic *traffic) {
+  int before = atomic_load(&traffic->rounds);
+  while (atomic_load(&traffic->rounds) < before + 2) {
+    pause_ms(1);
+  }
+}
+
+static void traffic_stop(struct traffic *traffic) {
+  traffic_goes_on(traffic);
+  atomic_store(&traffic->must_stop, true);
+  CHECK(pthread_join(traffic->thread, NULL) == 0);
+  exchange_close(&traffic->pair, 0);
+}
+
+/* ---- cases ---- */
+
+static void case_descriptors(const struct fork_release *release, const char *path) {
+  know_descriptors();
+  void *context;
+  struct traffic traffic = { 0 };
+  struct host host = load(release, path, &context);
+  traffic_start(&traffic, &host, context);
+  CHECK(count_foreign() >= 6); /* two ends, two listeners, an epoll set, an eventfd */
+  for (int fd = 0; fd < DESCRIPTORS; fd++) {
+    CHECK(is_known[fd] || !is_open(fd) || (fcntl(fd, F_GETFD) & FD_CLOEXEC));
+  }
+  for (int i = 0; i < FORKS; i++) {
+    pid_t child = fork_child();
+    if (child == 0) {
+      tell_descriptors_and_exit();
+    }
+    check_child(child);
+  }
+  traffic_stop(&traffic);
+  CHECK_OK(host_finalize(&host, context));
+}
+
+/* A worker closes what it inherited, forks on, and ends by exit(), which runs destructors. */
+static void case_exit(const struct fork_release *release, const char *path) {
+  char directory[] = "/tmp/stratus-fork-XXXXXX", file[64];
+  struct stat found;
+  CHECK(mkdtemp(directory));
+  setenv("STRATUS_STATS_DIR", directory, 1);
+  know_descriptors();
+  void *context;
+  struct traffic traffic = { 0 };
+  struct host host = load(release, path, &context);
+  traffic_start(&traffic, &host, context);
+  snprintf(file, sizeof(file), "%s/%d.sock", directory, (int)getpid());
+  CHECK(stat(file, &found) == 0);
+  for (int i = 0; i < 10; i++) {
+    pid_t child = fork_child();
+    if (child == 0) {
+      check_child(fork() ?: (_exit(count_foreign()), 0));
+      dlclose(host.library);
+      exit(0);
+    }
+    check_child(child);
+    traffic_goes_on(&traffic);
+    CHECK(stat(file, &found) == 0);
+  }
+  traffic_stop(&traffic);
+  CHECK_OK(host_finalize(&host, context));
+  unlink(file);
+  rmdir(directory);
+}
+
+/* Everything that moves or makes something fails, everything that ends something does nothing. */
+static void call_all(struct host host, void *context, const struct exchange_pair *pair,
+                     void *request) {
+  unsigned char handle[HANDLE_BYTES] = { 0 }, data[64] = { 0 };
+  void *made = NULL, *new_context = NULL;
+  int count = 0, done = 0, sizes[1] = { 1 };
+  void *datas[1] = { data };
+  struct host_properties properties;
+  CHECK(host_init(&host, &new_context, logger, NULL) != ncclSuccess);
+  CHECK(HOST_CALL(&host, devices, &count) != ncclSuccess);
+  CHECK(host_properties(&host, 0, &properties) != ncclSuccess);
+  CHECK(host_fuse(&host, &count, 1, 0, 0) != ncclSuccess);
+  CHECK(host_listen(&host, context, 0, handle, &made) != ncclSuccess);
+  CHECK(host_connect(&host, context, 0, handle, &made) != ncclSuccess);
+  CHECK(host_accept(&host, pair->listen, &made) != ncclSuccess);
+  CHECK(host_register(&host, pair->send, data, sizeof(data), PTR_HOST, &made) != ncclSuccess);
+  CHECK(HOST_CALL(&host, regMrDmaBuf, pair->send, data, sizeof(data), 2, 0, -1, &made) !=
+        ncclSuccess);
+  CHECK(host_isend(&host, pair->send, data, 8, NULL, NULL, &made) != ncclSuccess);
+  CHECK(host_irecv(&host, pair->recv, 1, data, 8, NULL, NULL, false, &made) != ncclSuccess);
+  CHECK(HOST_CALL(&host, iflush, pair->recv, 1, datas, sizes, NULL, &made) != ncclSuccess);
+  CHECK(HOST_CALL(&host, test, request, &done, sizes) != ncclSuccess && !done);
+  CHECK_OK(HOST_CALL(&host, deregMr, pair->send, NULL));
+  CHECK_OK(HOST_CALL(&host, closeSend, pair->send));
+  CHECK_OK(HOST_CALL(&host, closeRecv, pair->recv));
+  CHECK_OK(HOST_CALL(&host, closeListen, pair->listen));
+  CHECK_OK(host_set_attributes(&host, context));
+  CHECK_OK(host_finalize(&host, context));
+}
+
+/* The messages are a forked child's only word to the outside, and there is one. */
+static void child_calls(struct host host, void *context, const struct exchange_pair *pair,
+                        void *request, int standard_error) {
+  CHECK(dup2(standard_error, STDERR_FILENO) == STDERR_FILENO);
+  for (int version = 6; version <= 12; version++) {
+    use_version(&host, version);
+    call_all(host, context, pair, request);
+  }
+  _exit(0);
+}
+
+static void case_calls(const struct fork_release *release, const char *path) {
+  void *context, *request = NULL;
+  struct traffic traffic = { 0 };
+  struct exchange_pair idle;
+  struct host host = load(release, path, &context);
+  traffic_start(&traffic, &host, context);
+  exchange_connect(&host, context, &idle);
+  unsigned char data[64];
+  int done = 0, bytes;
+  while (!request) {
+    CHECK_OK(host_irecv(&host, idle.recv, 1, data, sizeof(data), NULL, NULL, false, &request));
+  }
+  for (int i = 0; i < 20; i++) {
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    pid_t child = fork_child();
+    if (child == 0) {
+      child_calls(host, context, &idle, request, ends[1]);
+    }
+    close(ends[1]);
+    char said[4096] = "";
+    size_t used = 0;
+    ssize_t n;
+    while ((n = read(ends[0], said + used, sizeof(said) - 1 - used)) > 0) {
+      used += (size_t)n;
+    }
+    close(ends[0]);
+    if (!strstr(said, "fork") || strchr(said, '\n') != said + used - 1) {
+      fprintf(stderr, "a forked child said: %s\n", said);
+      CHECK(!"one line on what is wrong");
+    }
+    check_child(child);
+  }
+  CHECK_OK(HOST_CALL(&host, test, request, &done, &bytes));
+  CHECK(!done);
+  traffic_stop(&traffic);
+  exchange_close(&idle, 2);
+  CHECK_OK(host_finalize(&host, context));
+}
+
+/* A process that has only loaded the plugin is not using it: the child may. */
+static void case_unused(const struct fork_release *release, const char *path) {
+  know_descriptors();
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  CHECK(library);
+  pid_t child = fork_child();
+  if (child == 0) {
+    static const size_t sizes[] = { 8, 70000, 1 << 20 };
+    void *context;
+    struct exchange_pair pair;
+    struct host host = load(release, path, &context);
+    exchange_connect(&host, context, &pair);
+    exchange_run(&pair, sizes, 3);
+    exchange_close(&pair, 1);
+    CHECK_OK(host_finalize(&host, context));
+    _exit(0);
+  }
+  check_child(child);
+}
+
+struct storm {
+  const struct host *host;
+  void *context;
+  atomic_bool must_stop;
+  atomic_int pairs;
+};
+
+static void *make_connections(void *argument) {
+  struct storm *storm = argument;
+  while (!atomic_load(&storm->must_stop)) {
+    struct exchange_pair pair;
+    exchange_connect(storm->host, storm->context, &pair);
+    exchange_close(&pair, atomic_fetch_add(&storm->pairs, 1) % 3);
+  }
+  return NULL;
+}
+
+/* Descriptors come and go at any moment of a fork. */
+static void case_storm(const struct fork_release *release, const char *path) {
+  setenv("STRATUS_FLOWS", "4", 1);
+  setenv("STRATUS_THREADS", "2", 1);
+  know_descriptors();
+  void *context;
+  pthread_t threads[2];
+  struct host host = load(release, path, &context);
+  struct storm storm = { .host = &host, .context = context };
+  for (int i = 0; i < 2; i++) {
+    CHECK(pthread_create(&threads[i], NULL, make_connections, &storm) == 0);
+  }
+  for (int i = 0; i < 400 || atomic_load(&storm.pairs) < 20; i++) {
+    pid_t child = fork_child();
+    if (child == 0) {
+      tell_descriptors_and_exit();
+    }
+    check_child(child);
+  }
+  atomic_store(&storm.must_stop, true);
+  for (int i = 0; i < 2; i++) {
+    CHECK(pthread_join(threads[i], NULL) == 0);
+  }
+  CHECK_OK(host_finalize(&host, context));
+}
+
+/* ---- a rank that is killed while its child lives ---- */
+
+enum { BIG = 64 << 20 }; /* more than the kernel's buffers take */
+
+static double now_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Connects, forks a worker that lives on, and waits to be killed. */
+static void victim_rank(const struct fork_release *release, const char *path, bool is_sender,
+                        const int in[2], const int out[2]) {
+  void *context, *comm = NULL, *listening;
+  unsigned char handle[HANDLE_BYTES];
+  struct host host = load(release, path, &context);
+  if (is_sender) {
+    CHECK(read(in[0], handle, sizeof(handle)) == sizeof(handle));
+  } else {
+    CHECK_OK(host_listen(&host, context, 0, handle, &listening));
+    CHECK(write(out[1], handle, sizeof(handle)) == sizeof(handle));
+  }
+  while (!comm) {
+    CHECK_OK(is_sender ? host_connect(&host, context, 0, handle, &comm)
+                       : host_accept(&host, listening, &comm));
+  }
+  pid_t worker = fork();
+  CHECK(worker >= 0);
+  if (worker == 0) {
+    sleep(100);
+    _exit(0);
+  }
+  CHECK(write(out[1], &worker, sizeof(worker)) == sizeof(worker));
+  for (;;) {
+    pause();
+  }
+}
+
+static double wait_for_error(const struct host *host, void *request, double patience_s) {
+  double from_s = now_s();
+  for (;;) {
+    int done = 0, bytes;
+    ncclResult_t result = HOST_CALL(host, test, request, &done, &bytes);
+    if (result != ncclSuccess || now_s() > from_s + patience_s) {
+      CHECK(result == ncclSuccess || result == ncclRemoteError);
+      return now_s() - from_s;
+    }
+    CHECK(!done);
+    pause_ms(1);
+  }
+}
+
+static void run_killed(const struct fork_release *release, const char *path, bool is_sender) {
+  const char *patience = getenv("FORK_PATIENCE_S");
+  double patience_s = patience ? atof(patience) : 11;
+  int in[2], out[2];
+  CHECK(pipe(in) == 0 && pipe(out) == 0);
+  pid_t victim = fork(), worker; /* the plugin is not loaded yet */
+  CHECK(victim >= 0);
+  if (victim == 0) {
+    victim_rank(release, path, is_sender, in, out);
+  }
+  void *context, *comm = NULL, *listening, *memory = NULL, *request = NULL;
+  unsigned char handle[HANDLE_BYTES];
+  struct host host = load(release, path, &context);
+  if (is_sender) {
+    CHECK_OK(host_listen(&host, context, 0, handle, &listening));
+    CHECK(write(in[1], handle, sizeof(handle)) == sizeof(handle));
+  } else {
+    CHECK(read(out[0], handle, sizeof(handle)) == sizeof(handle));
+  }
+  while (!comm) {
+    CHECK_OK(is_sender ? host_accept(&host, listening, &comm)
+                       : host_connect(&host, context, 0, handle, &comm));
+  }
+  CHECK(read(out[0], &worker, sizeof(worker)) == sizeof(worker));
+  unsigned char *data = calloc(1, BIG);
+  CHECK(data);
+  CHECK_OK(host_register(&host, comm, data, BIG, PTR_HOST, &memory));
+  while (!request) {
+    CHECK_OK(is_sender ? host_irecv(&host, comm, 1, data, BIG, memory, NULL, false, &request)
+                       : host_isend(&host, comm, data, BIG, memory, NULL, &request));
+  }
+  pause_ms(200);
+  kill(victim, SIGKILL);
+  CHECK(waitpid(victim, NULL, 0) == victim);
+  double took_s = wait_for_error(&host, request, patience_s);
+  bool has_worker = kill(worker, 0) == 0;
+  kill(worker, SIGKILL);
+  CHECK(has_worker);
+  fprintf(stderr, "the peer's error came %.2f s after the %s was killed\n", took_s,
+          is_sender ? "sender" : "receiver");
+  CHECK(took_s < patience_s);
+  _exit(0);
+}
+
+static void case_killed_sender(const struct fork_release *release, const char *path) {
+  run_killed(release, path, true);
+}
+
+static void case_killed_receiver(const struct fork_release *release, const char *path) {
+  run_killed(release, path, false);
+}
+
+static void case_tuner(const struct fork_release *release, const char *path) {
+  (void)path;
+  fork_tuner(release->version);
+}
+
+static const struct fork_case {
+  const char *name;
+  void (*run)(const struct fork_release *release, const char *path);
+} cases[] = {
+  { "descriptors", case_descriptors },
+  { "exit", case_exit },
+  { "calls", case_calls },
+  { "unused", case_unused },
+  { "storm", case_storm },
+  { "killed_sender", case_killed_sender },
+  { "killed_receiver", case_killed_receiver },
+  { "tuner", case_tuner },
+};
+
+static const char *release_name(int release) {
+  return releases[release].name;
+}
+
+static const char *case_name(int which) {
+  return cases[which].name;
+}
+
+static void run(int release, int which, const char *path) {
+  setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
+  cases[which].run(&releases[release], path);
+}
+
+int main(int argc, char **argv) {
+  static const struct cases_host forking = {
+    .title = "plugins and fork",
+    .plugin_variable = "STRATUS_TEST_NET_PLUGIN",
+    .plugin = "build/lib/libnccl-net-stratus.so",
+    .releases = sizeof(releases) / sizeof(releases[0]),
+    .cases = sizeof(cases) / sizeof(cases[0]),
+    .release_name = release_name,
+    .case_name = case_name,
+    .run = run,
+  };
+  return cases_main(&forking, argc, argv);
+}

@@ -36,9 +36,11 @@
 enum attempt_state { ATTEMPT_DIALLING, ATTEMPT_WAITING, ATTEMPT_MADE, ATTEMPT_FAILED };
 
 struct attempt {
-  uint64_t number;
+  uint64_t token;
   struct engine *engine;
-  struct list_node node; /* guarded by attempts_lock */
+  /* guarded by attempts_lock */
+  struct list_node node;
+  uint64_t asked_ns; /* when NCCL asked for it last */
 
   /* the rest is guarded by the engine lock */
   enum attempt_state state;
@@ -49,6 +51,8 @@ struct attempt {
   struct auth_keys keys;
   struct dial *dial;
   struct engine_timer retry;
+  struct engine_timer forgotten;
+  bool is_refusal_told;
   uint64_t deadline_ns, backoff_ns;
   int last_error;
   unsigned failures; /* dials without success; each takes another path */
@@ -57,7 +61,6 @@ struct attempt {
 
 static pthread_mutex_t attempts_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list attempts = { { &attempts.head, &attempts.head } };
-static uint64_t last_number;
 static atomic_flag is_cipher_told = ATOMIC_FLAG_INIT;
 
 static void dial_next(struct attempt *attempt);
@@ -71,25 +74,35 @@ static const char *peer_text(const struct attempt *attempt, char text[TCP_ADDRES
   return tcp_address_text(&attempt->route.remote.addresses[0], text);
 }
 
+/* What the last dial ended with, and what to do. Nobody blames a firewall for what is known. */
+static void warn_in_vain(const struct attempt *attempt, int error) {
+  static const char check[] =
+      ". Check that the peer's process lives and that no firewall blocks TCP "
+      "between the hosts";
+  char text[TCP_ADDRESS_TEXT], files[OPEN_FILES_TEXT];
+  const char *why = open_files_why(error, files),
+             *advice = open_files_are_short(error) ? "" : check;
+  if (error == -EPROTONOSUPPORT) {
+    why = "what answers there runs another release of stratus";
+    advice = ". Install the same on every host";
+  }
+  LOG_WARN("cannot connect from %s to %s, for %llu s (STRATUS_CONNECT_TIMEOUT): %s%s",
+           attempt->route.nics[0].name, peer_text(attempt, text),
+           (unsigned long long)(attempt->settings.connect_timeout_ns / NS_PER_S), why, advice);
+}
+
 static void retry_later(struct attempt *attempt, int error) {
   char text[TCP_ADDRESS_TEXT], why[OPEN_FILES_TEXT];
-  const char *nic = attempt->route.nics[0].name;
   uint64_t now_ns = clock_now_ns();
-  bool is_short = open_files_are_short(error);
   if (now_ns >= attempt->deadline_ns) {
-    LOG_WARN("cannot connect from %s to %s, for %llu s (STRATUS_CONNECT_TIMEOUT): %s%s", nic,
-             peer_text(attempt, text),
-             (unsigned long long)(attempt->settings.connect_timeout_ns / NS_PER_S),
-             open_files_why(error, why),
-             is_short ? ""
-                      : ". Check that the peer's process lives and that no firewall blocks TCP "
-                        "between the hosts");
+    warn_in_vain(attempt, error);
     fail(attempt, error);
     return;
   }
-  if (is_short) {
-    LOG_WARN_EVERY(WARN_INTERVAL_NS, "cannot connect from %s to %s yet: %s; trying again", nic,
-                   peer_text(attempt, text), open_files_why(error, why));
+  if (open_files_are_short(error)) {
+    LOG_WARN_EVERY(WARN_INTERVAL_NS, "cannot connect from %s to %s yet: %s; trying again",
+                   attempt->route.nics[0].name, peer_text(attempt, text),
+                   open_files_why(error, why));
   }
   attempt->state = ATTEMPT_WAITING;
   attempt->last_error = error;
@@ -136,16 +149,32 @@ static int make_connection(struct attempt *attempt, const struct reply *reply) {
                      &attempt->connection);
 }
 
-static void refused_for_good(struct attempt *attempt, int error, const struct reply *reply) {
+/* Said without a proof, so maybe by somebody on the way: it costs this dial, and is told once. If
+ * it is true, it is what the end says, at the deadline. */
+static void refused_without_proof(struct attempt *attempt, int error, const struct reply *reply) {
   char text[TCP_ADDRESS_TEXT];
-  if (error == -EPROTONOSUPPORT || reply->status == REPLY_OTHER_VERSION) {
+  bool is_version = error == -EPROTONOSUPPORT || reply->status == REPLY_OTHER_VERSION;
+  if (attempt->is_refusal_told) {
+    LOG_TRACE("%s refuses again", peer_text(attempt, text));
+  } else if (is_version) {
     LOG_WARN(
         "%s runs stratus %s (wire version %u), this host %s (wire version %u). Install the same "
-        "release on every host",
+        "release on every host; trying again meanwhile",
         peer_text(attempt, text), reply->version, reply->wire_version, STRATUS_VERSION,
         HANDSHAKE_WIRE_VERSION);
-    error = -EPROTONOSUPPORT;
-  } else if (reply->status == REPLY_OTHER_SECRET) {
+  } else {
+    LOG_WARN("%s does not know this connection: its process may have given up, look at its log; "
+             "trying again meanwhile",
+             peer_text(attempt, text));
+  }
+  attempt->is_refusal_told = true;
+  retry_later(attempt, is_version ? -EPROTONOSUPPORT : -ECONNREFUSED);
+}
+
+static void refused_for_good(struct attempt *attempt, const struct reply *reply) {
+  char text[TCP_ADDRESS_TEXT];
+  int error;
+  if (reply->status == REPLY_OTHER_SECRET) {
     char why[SECRET_TEXT_BYTES];
     LOG_WARN("%s",
              secret_differs_text(reply->host, peer_text(attempt, text), reply->has_secret, why));
@@ -171,8 +200,12 @@ static void dial_done(void *argument, int error, const struct connection_path *p
   struct attempt *attempt = argument;
   const struct lane_crypto *crypto = path->crypto;
   attempt->dial = NULL;
-  if (error == -EPROTONOSUPPORT || error == -ENOLINK) {
-    refused_for_good(attempt, error, reply);
+  if (error == -EPROTONOSUPPORT || (error == -ENOLINK && !reply_has_mac(reply->status))) {
+    refused_without_proof(attempt, error, reply);
+    return;
+  }
+  if (error == -ENOLINK) {
+    refused_for_good(attempt, reply);
     return;
   }
   if (error == -EKEYREJECTED) {
@@ -250,10 +283,12 @@ static int prepare(struct attempt *attempt, const struct peering_route *route, i
   hello->process = settings_process();
   hello->decision = decision_get();
   snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());
-  if (getrandom(hello->connection, TOKEN_BYTES, 0) != TOKEN_BYTES) {
+  if (getrandom(hello->connection, TOKEN_BYTES, 0) != TOKEN_BYTES ||
+      getrandom(&attempt->token, sizeof attempt->token, 0) != sizeof attempt->token) {
     LOG_WARN("cannot draw a random identity: %s", strerror(errno));
     return -EIO;
   }
+  attempt->token |= 1; /* 0 is none */
   uint8_t digest[AUTH_KEY_BYTES];
   const uint8_t *job = secret_get(digest);
   hello->has_secret = job != NULL;
@@ -270,21 +305,10 @@ static void attempt_wipe(struct attempt *attempt) {
   free(attempt);
 }
 
-int attempt_start(const struct peering_route *route, int dscp, uint64_t *number) {
-  struct attempt *attempt = calloc(1, sizeof *attempt);
-  int error = attempt ? prepare(attempt, route, dscp) : -ENOMEM;
-  if (error) {
-    attempt_wipe(attempt);
-    return error;
-  }
-  pthread_mutex_lock(&attempts_lock);
-  *number = attempt->number = ++last_number;
-  list_push_back(&attempts, &attempt->node);
-  pthread_mutex_unlock(&attempts_lock);
-  engine_lock(attempt->engine);
-  dial_next(attempt);
-  engine_unlock(attempt->engine);
-  return 0;
+/* Nobody has asked for so long after the deadline: NCCL has given up. It asks in a loop, so this is
+ * for debuggers. Who asks later starts anew. */
+static uint64_t patience_ns(const struct attempt *attempt) {
+  return 2 * attempt->settings.connect_timeout_ns;
 }
 
 static void attempt_free(struct attempt *attempt) {
@@ -292,16 +316,64 @@ static void attempt_free(struct attempt *attempt) {
     dial_cancel(attempt->dial);
   }
   engine_timer_stop(&attempt->retry);
+  engine_timer_stop(&attempt->forgotten);
   attempt_wipe(attempt);
 }
 
-int attempt_take(uint64_t number, bool *is_known, struct connection **connection) {
+/* An aborted communicator asks no more, and has no call that says so before interface v11. */
+static void forgotten_expired(struct engine_timer *timer, uint64_t now_ns) {
+  struct attempt *attempt = LIST_ENTRY(timer, struct attempt, forgotten);
+  pthread_mutex_lock(&attempts_lock);
+  uint64_t since_ns =
+      attempt->asked_ns > attempt->deadline_ns ? attempt->asked_ns : attempt->deadline_ns;
+  bool is_forgotten = now_ns >= since_ns + patience_ns(attempt);
+  if (is_forgotten) {
+    list_remove(&attempt->node);
+  }
+  pthread_mutex_unlock(&attempts_lock);
+  if (!is_forgotten) {
+    engine_timer_set(attempt->engine, timer, since_ns + patience_ns(attempt));
+    return;
+  }
+  LOG_TRACE("nobody asks for a connection any more that was begun %.1f s before its deadline",
+            (double)attempt->settings.connect_timeout_ns / (double)NS_PER_S);
+  if (attempt->connection) {
+    connection_destroy(attempt->connection);
+  }
+  attempt_free(attempt);
+}
+
+int attempt_start(const struct peering_route *route, int dscp, uint64_t *token) {
+  struct attempt *attempt = calloc(1, sizeof *attempt);
+  int error = attempt ? prepare(attempt, route, dscp) : -ENOMEM;
+  if (error) {
+    attempt_wipe(attempt);
+    return error;
+  }
+  *token = attempt->token;
+  pthread_mutex_lock(&attempts_lock);
+  attempt->asked_ns = clock_now_ns();
+  list_push_back(&attempts, &attempt->node);
+  pthread_mutex_unlock(&attempts_lock);
+  engine_lock(attempt->engine);
+  attempt->forgotten.expired = forgotten_expired;
+  engine_timer_set(attempt->engine, &attempt->forgotten,
+                   attempt->deadline_ns + patience_ns(attempt));
+  dial_next(attempt);
+  engine_unlock(attempt->engine);
+  return 0;
+}
+
+int attempt_take(uint64_t token, const uint8_t listener[TOKEN_BYTES], bool *is_known,
+                 struct connection **connection) {
   struct attempt *attempt = NULL;
   pthread_mutex_lock(&attempts_lock);
   LIST_FOR_EACH(node, &attempts) {
     struct attempt *known = LIST_ENTRY(node, struct attempt, node);
-    if (known->number == number) {
+    if (known->token == token &&
+        hash_is_equal(known->route.remote.listener, listener, TOKEN_BYTES)) {
       attempt = known;
+      attempt->asked_ns = clock_now_ns(); /* so it is not freed before the engine's lock is held */
     }
   }
   pthread_mutex_unlock(&attempts_lock);

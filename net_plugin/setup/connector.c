@@ -29,24 +29,25 @@ static int start(const struct nic *nics, unsigned count, int dscp, uint8_t handl
         "(\"Message truncated\" there): use the same NCCL_* variables and the same profile on "
         "every host; stratus-tune verify compares hosts");
   }
-  uint64_t number = 0;
+  uint64_t token = 0;
   setup_start();
   if (!error) {
     error = protection_check();
   }
   if (!error) {
     peering_find_paths(&route);
-    error = attempt_start(&route, dscp, &number);
+    error = attempt_start(&route, dscp, &token);
   }
   hash_wipe(route.remote.secret, AUTH_SECRET_BYTES);
-  handle_set_attempt(handle, number);
+  handle_set_attempt(handle, token);
   return error;
 }
 
 int connector_connect(const struct nic *nics, unsigned count, int dscp,
                       uint8_t handle[HANDLE_BYTES], struct connection **connection) {
   bool is_known;
-  int error = attempt_take(handle_attempt(handle), &is_known, connection);
+  int error =
+      attempt_take(handle_attempt(handle), handle + HANDLE_LISTENER_AT, &is_known, connection);
   if (!is_known) {
     error = start(nics, count, dscp, handle);
   } else if (error || *connection) {

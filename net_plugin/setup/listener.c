@@ -66,6 +66,9 @@ static int join(struct listener *listener, struct engine *engine, const struct n
   int error = fill_handle(listener, nics, count, &handle);
   if (!error) {
     error = id_table_add(&engine_lists(engine)->listener_ids, &listener->id_node, listener->id);
+    if (error) {
+      LOG_WARN("cannot listen on %s: %s", nics[0].name, strerror(-error));
+    }
   }
   if (!error) {
     if (handle_encode(&handle, bytes) < handle.count) {

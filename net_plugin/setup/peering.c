@@ -123,10 +123,11 @@ static void choose(const struct peering *peering, const struct lane_dial *dial, 
   peering_choose(&peering->route, dial->lane, turn, binding, nic, address);
 }
 
-/* A process that was killed says nothing, but its host does. */
-static bool is_refused_for_good(struct peering *peering, int error) {
+/* A process that was killed says nothing, but its host does, or a new process on its port. Anybody
+ * on the way can say so, too, so it counts only where no lane is left and nothing else is heard. */
+static bool is_refused_for_good(struct peering *peering, bool is_refused) {
   uint64_t now_ns = clock_now_ns();
-  if (error != -ECONNREFUSED || peering->up) {
+  if (!is_refused || peering->up) {
     peering->refused_ns = 0;
   } else if (!peering->refused_ns) {
     peering->refused_ns = now_ns;
@@ -219,7 +220,8 @@ static void dial_done(void *argument, int error, const struct connection_path *p
   struct lane_dial *dial = argument;
   struct peering *peering = dial->peering;
   dial->dial = NULL;
-  bool is_gone = is_refused_for_good(peering, error);
+  bool is_unknown = error == -ENOLINK && reply->status == REPLY_UNKNOWN;
+  bool is_gone = is_refused_for_good(peering, error == -ECONNREFUSED || is_unknown);
   if (!error) {
     dial->failures = 0;
     peering->up |= 1ull << dial->lane;
@@ -230,7 +232,7 @@ static void dial_done(void *argument, int error, const struct connection_path *p
     }
     connection_lane_opened(peering->connection, dial->lane, dial->epoch, path,
                            reply->received_before);
-  } else if (error == -ENOLINK && reply->status == REPLY_UNKNOWN) {
+  } else if (is_gone && is_unknown) {
     LOG_INFO("%s has closed the connection", peering->peer);
     connection_fail(peering->connection, -ECONNRESET);
   } else if (is_gone) {

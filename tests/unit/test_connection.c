@@ -293,6 +293,77 @@ static void nobody_there_is_an_error_in_time(void **state) {
   param_load((char *[]){ NULL });
 }
 
+/* Anybody on the way can say it, so it costs time only: the deadline ends it, and the user is told
+ * at once what was said. */
+static void a_refusal_without_proof_is_not_the_end(void **state) {
+  (void)state;
+  param_load((char *[]){ "STRATUS_CONNECT_TIMEOUT=300ms", NULL });
+  struct nic nic = pair_loopback(AF_INET);
+  uint8_t bytes[HANDLE_BYTES];
+  struct listener *listener;
+  struct connection *connection = NULL;
+  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
+  bytes[HANDLE_LISTENER_AT] ^= 1; /* nobody has this identity */
+  uint64_t start_ns = clock_now_ns(), told_ns = 0;
+  int error = 0;
+  while (!error && clock_now_ns() < start_ns + PATIENCE_NS) {
+    error = connector_connect(&nic, 1, -1, bytes, &connection);
+    if (!told_ns && strstr(last_warning, "does not know this connection")) {
+      told_ns = clock_now_ns() - start_ns;
+    }
+    breathe();
+  }
+  assert_int_equal(error, -ECONNREFUSED);
+  assert_true(clock_now_ns() - start_ns >= 300 * NS_PER_MS);
+  assert_true(told_ns > 0 && told_ns < 300 * NS_PER_MS);
+  listener_close(listener);
+  param_load((char *[]){ NULL });
+}
+
+static unsigned count_connections(struct engine *engine) {
+  unsigned count = 0;
+  engine_lock(engine);
+  for (struct connection *each = NULL; (each = connection_next(engine, each));) {
+    count++;
+  }
+  engine_unlock(engine);
+  return count;
+}
+
+/* NCCL aborts, and calls connect no more: what came of it goes by itself. The token in the handle
+ * is for one listener only. */
+static void a_connection_that_nobody_asks_for_goes(void **state) {
+  (void)state;
+  param_load((char *[]){ "STRATUS_CONNECT_TIMEOUT=100ms", "STRATUS_THREADS=1", NULL });
+  struct nic nic = pair_loopback(AF_INET);
+  uint8_t bytes[HANDLE_BYTES], other[HANDLE_BYTES];
+  struct listener *listener, *second;
+  struct connection *sender = NULL, *receiver = NULL;
+  struct engine *engine;
+  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
+  assert_int_equal(listener_open(&nic, 1, other, &second), 0);
+  assert_int_equal(engine_get(&nic, ENGINE_DIALS, &engine), 0);
+  assert_int_equal(connector_connect(&nic, 1, -1, bytes, &sender), 0);
+  uint64_t token = handle_attempt(bytes), until_ns = clock_now_ns() + PATIENCE_NS;
+  handle_set_attempt(other, token);
+  assert_int_equal(connector_connect(&nic, 1, -1, other, &sender), 0);
+  assert_null(sender);
+  assert_true(token != 0 && handle_attempt(other) != token);
+  while (!receiver) {
+    assert_true(clock_now_ns() < until_ns);
+    assert_int_equal(listener_accept(listener, &receiver), 0);
+    breathe();
+  }
+  transfer_close(receiver);
+  while (count_connections(engine) > 1) { /* one waits in the second listener */
+    assert_true(clock_now_ns() < until_ns);
+    breathe();
+  }
+  listener_close(listener);
+  listener_close(second);
+  param_load((char *[]){ NULL });
+}
+
 /* Engines that get no port of their own leave their listeners to the first. */
 static void a_narrow_port_range_is_enough(void **state) {
   (void)state;
@@ -383,6 +454,8 @@ int main(void) {
     cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, use_two_threads, stop),
     cmocka_unit_test_setup_teardown(a_peer_that_failed_unheard_is_no_riddle, use_auto, stop),
     cmocka_unit_test_setup_teardown(another_version_is_told_apart, use_auto, stop),
+    cmocka_unit_test_setup_teardown(a_refusal_without_proof_is_not_the_end, use_auto, stop),
+    cmocka_unit_test_setup_teardown(a_connection_that_nobody_asks_for_goes, use_auto, stop),
     cmocka_unit_test_setup_teardown(a_narrow_port_range_is_enough, use_auto, stop),
     cmocka_unit_test_setup_teardown(nobody_there_is_an_error_in_time, use_auto, stop),
   };

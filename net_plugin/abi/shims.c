@@ -9,6 +9,7 @@
 #include "common/nccl_version.h"
 #include "net_plugin/abi/logger.h"
 #include "net_plugin/abi/result.h"
+#include "net_plugin/engine/connection.h"
 #include "net_plugin/plugin/plugin.h"
 #include "net_plugin/plugin/transfer.h"
 
@@ -74,12 +75,20 @@ enum nccl_result shims_close_listen(void *listen_comm) {
   return NCCL_SUCCESS;
 }
 
-/* ---- memory; a registration is the process's, whatever connection it was asked on ---- */
+/* ---- memory; a registration is the process's, whatever connection it was asked on ----
+ *
+ * NCCL asks on the connection that it will use the memory with (sendProxyRegBuffer and
+ * recvProxyRegBuffer of src/transport/net.cc at v2.29.7 and v2.30.7), so a send's memory need not
+ * be writable for peers. Were a handle used with another connection all the same, which regIsGlobal
+ * allows, the message is copied. */
+
+static enum memory_use use_of(const void *comm) {
+  return connection_is_sender(comm) ? MEMORY_SENT : MEMORY_RECEIVED;
+}
 
 enum nccl_result shims_reg_mr(void *comm, void *data, size_t bytes, int type, void **mhandle) {
-  (void)comm;
   const struct memory *memory = NULL;
-  int rc = memory_register(data, bytes, (enum memory_type)type, &memory);
+  int rc = memory_register(data, bytes, (enum memory_type)type, use_of(comm), &memory);
   *mhandle = (void *)(uintptr_t)memory;
   return result_from_errno(rc);
 }
@@ -91,10 +100,9 @@ enum nccl_result shims_reg_mr_int(void *comm, void *data, int bytes, int type, v
 
 enum nccl_result shims_reg_mr_dma_buf(void *comm, void *data, size_t bytes, int type,
                                       uint64_t offset, int fd, void **mhandle) {
-  (void)comm;
   (void)type; /* only GPU memory is exported this way */
   const struct memory *memory = NULL;
-  int rc = memory_register_dma_buf(data, bytes, offset, fd, &memory);
+  int rc = memory_register_dma_buf(data, bytes, offset, fd, use_of(comm), &memory);
   *mhandle = (void *)(uintptr_t)memory;
   return result_from_errno(rc);
 }

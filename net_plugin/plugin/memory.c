@@ -21,6 +21,7 @@ enum access { ACCESS_HOST, ACCESS_GPU, ACCESS_MAPPED };
 struct entry {
   struct memory memory; /* first: a handle is its entry */
   enum access access;
+  enum memory_use use;
   unsigned references;
   struct entry *next;
 };
@@ -53,14 +54,16 @@ static bool is_cpu_addressable(const void *data, size_t bytes) {
 }
 
 /* A range that covers the one asked for, in the same kind of access. One from before somebody
- * wanted RDMA is of no use to who does. */
-static struct entry *cache_find(uintptr_t base, size_t bytes, enum access access) {
+ * wanted RDMA is of no use to who does, nor one for sends to who receives: it is registered once
+ * more, since who sends from it goes on to use its keys. */
+static struct entry *cache_find(uintptr_t base, size_t bytes, enum access access,
+                                enum memory_use use) {
   bool must_have_rdma = rdma_memory_is_wanted();
   for (struct entry *entry = cache; entry; entry = entry->next) {
     const struct memory *memory = &entry->memory;
     if (base >= memory->base && bytes <= memory->bytes &&
         base - memory->base <= memory->bytes - bytes && access == entry->access &&
-        (memory->rdma || !must_have_rdma)) {
+        (memory->rdma || !must_have_rdma) && entry->use >= use) {
       return entry;
     }
   }
@@ -68,8 +71,8 @@ static struct entry *cache_find(uintptr_t base, size_t bytes, enum access access
 }
 
 /* dma_buf: where RDMA devices find the range's base, or NULL. */
-static int cache_add(struct memory memory, enum access access, const struct rdma_dma_buf *dma_buf,
-                     const struct memory **out) {
+static int cache_add(struct memory memory, enum access access, enum memory_use use,
+                     const struct rdma_dma_buf *dma_buf, const struct memory **out) {
   static const char *const how[] = { "as host memory", "at its own address",
                                      "through its dma-buf" };
   struct entry *entry = malloc(sizeof(*entry));
@@ -77,8 +80,11 @@ static int cache_add(struct memory memory, enum access access, const struct rdma
     return -ENOMEM;
   }
   uintptr_t base = memory.base + (uintptr_t)memory.shift;
-  memory.rdma = rdma_memory_new((void *)base, memory.bytes, dma_buf);
-  *entry = (struct entry){ .memory = memory, .access = access, .references = 1, .next = cache };
+  enum rdma_rights rights = use == MEMORY_RECEIVED ? RDMA_REMOTE : RDMA_LOCAL;
+  memory.rdma = rdma_memory_new((void *)base, memory.bytes, rights, dma_buf);
+  *entry = (struct entry){
+    .memory = memory, .access = access, .use = use, .references = 1, .next = cache
+  };
   cache = entry;
   *out = &entry->memory;
   LOG_TRACE("memory at %p, %zu bytes, is reached %s%s", (void *)memory.base, memory.bytes,
@@ -87,7 +93,7 @@ static int cache_add(struct memory memory, enum access access, const struct rdma
 }
 
 /* With the lock held. */
-static int register_addressable(void *data, size_t bytes, struct memory pages,
+static int register_addressable(void *data, size_t bytes, struct memory pages, enum memory_use use,
                                 const struct memory **out) {
   if (!is_cpu_addressable(data, bytes)) {
     LOG_WARN("GPU memory at %p (%zu bytes) cannot be addressed by the CPU: unset "
@@ -95,12 +101,12 @@ static int register_addressable(void *data, size_t bytes, struct memory pages,
              data, bytes);
     return -EFAULT;
   }
-  return cache_add(pages, ACCESS_GPU, NULL, out);
+  return cache_add(pages, ACCESS_GPU, use, NULL, out);
 }
 
 /* With the lock held. -ENODEV and the like if the exporter cannot be mapped. */
 static int register_mapped(void *data, size_t bytes, uint64_t offset, int fd, struct memory pages,
-                           const struct memory **out) {
+                           enum memory_use use, const struct memory **out) {
   uint64_t inside = offset & page_mask();
   size_t map_bytes = (size_t)inside + bytes;
   void *mapping =
@@ -115,7 +121,7 @@ static int register_mapped(void *data, size_t bytes, uint64_t offset, int fd, st
   pages.mapping = mapping;
   pages.map_bytes = map_bytes;
   struct rdma_dma_buf dma_buf = { fd, offset };
-  int rc = cache_add(pages, ACCESS_MAPPED, &dma_buf, out);
+  int rc = cache_add(pages, ACCESS_MAPPED, use, &dma_buf, out);
   if (rc) {
     munmap(mapping, map_bytes);
   }
@@ -128,7 +134,8 @@ static struct memory pages_of(const void *data, size_t bytes) {
   return (struct memory){ .base = first, .bytes = end - first };
 }
 
-int memory_register(void *data, size_t bytes, enum memory_type type, const struct memory **out) {
+int memory_register(void *data, size_t bytes, enum memory_type type, enum memory_use use,
+                    const struct memory **out) {
   if (bytes == 0 || (type == MEMORY_HOST && !rdma_memory_is_wanted())) {
     *out = &host_memory;
     return 0;
@@ -141,20 +148,20 @@ int memory_register(void *data, size_t bytes, enum memory_type type, const struc
   pthread_mutex_lock(&cache_lock);
   int rc = 0;
   enum access access = type == MEMORY_HOST ? ACCESS_HOST : ACCESS_GPU;
-  struct entry *entry = cache_find(pages.base, pages.bytes, access);
+  struct entry *entry = cache_find(pages.base, pages.bytes, access, use);
   if (entry) {
     entry->references++;
     *out = &entry->memory;
   } else if (type == MEMORY_HOST) {
-    rc = cache_add(pages, ACCESS_HOST, NULL, out);
+    rc = cache_add(pages, ACCESS_HOST, use, NULL, out);
   } else {
-    rc = register_addressable(data, bytes, pages, out);
+    rc = register_addressable(data, bytes, pages, use, out);
   }
   pthread_mutex_unlock(&cache_lock);
   return rc;
 }
 
-int memory_register_dma_buf(void *data, size_t bytes, uint64_t offset, int fd,
+int memory_register_dma_buf(void *data, size_t bytes, uint64_t offset, int fd, enum memory_use use,
                             const struct memory **out) {
   if (bytes == 0) {
     *out = &host_memory;
@@ -162,17 +169,17 @@ int memory_register_dma_buf(void *data, size_t bytes, uint64_t offset, int fd,
   }
   pthread_mutex_lock(&cache_lock);
   int rc = 0;
-  struct entry *entry = cache_find((uintptr_t)data, bytes, ACCESS_MAPPED);
+  struct entry *entry = cache_find((uintptr_t)data, bytes, ACCESS_MAPPED, use);
   if (entry) {
     entry->references++;
     *out = &entry->memory;
   } else {
     struct memory pages = pages_of(data, bytes);
-    rc = register_mapped(data, bytes, offset, fd, pages, out);
+    rc = register_mapped(data, bytes, offset, fd, pages, use, out);
     if (rc) {
       LOG_TRACE("dma-buf of GPU memory at %p cannot be mapped: %s; trying its address", data,
                 strerror(-rc));
-      rc = register_addressable(data, bytes, pages, out);
+      rc = register_addressable(data, bytes, pages, use, out);
     }
   }
   pthread_mutex_unlock(&cache_lock);

@@ -9,6 +9,7 @@
 #include "common/nccl_version.h"
 #include "net_plugin/abi/logger.h"
 #include "net_plugin/abi/result.h"
+#include "net_plugin/engine/connection.h"
 #include "net_plugin/plugin/plugin.h"
 #include "net_plugin/plugin/transfer.h"
 
@@ -85,13 +86,20 @@ enum nccl_result shims_close_listen(void *listen_comm) {
  *
  * The rule: after deregMr returns, or close begins, whichever comes first, nothing of the plugin,
  * no thread and no NIC, reads or writes that memory, whatever is in flight. NCCL frees it in
- * between (sendProxyFree and recvProxyFree, src/transport/net.cc at v2.30.7). ---- */
+ * between (sendProxyFree and recvProxyFree, src/transport/net.cc at v2.30.7).
+ *
+ * NCCL asks on the connection that it will use the memory with (sendProxyRegBuffer and
+ * recvProxyRegBuffer there), so a send's memory need not be writable for peers. Were a handle used
+ * with another connection all the same, the message would be copied. ---- */
+
+static enum memory_use use_of(const void *comm) {
+  return connection_is_sender(comm) ? MEMORY_SENT : MEMORY_RECEIVED;
+}
 
 enum nccl_result shims_reg_mr(void *comm, void *data, size_t bytes, int type, void **mhandle) {
   SHIMS_FAIL_IN_CHILD;
-  (void)comm;
   const struct memory *memory = NULL;
-  int rc = memory_register(data, bytes, (enum memory_type)type, &memory);
+  int rc = memory_register(data, bytes, (enum memory_type)type, use_of(comm), &memory);
   *mhandle = (void *)(uintptr_t)memory;
   return result_from_errno(rc);
 }
@@ -104,10 +112,9 @@ enum nccl_result shims_reg_mr_int(void *comm, void *data, int bytes, int type, v
 enum nccl_result shims_reg_mr_dma_buf(void *comm, void *data, size_t bytes, int type,
                                       uint64_t offset, int fd, void **mhandle) {
   SHIMS_FAIL_IN_CHILD;
-  (void)comm;
   (void)type; /* only GPU memory is exported this way */
   const struct memory *memory = NULL;
-  int rc = memory_register_dma_buf(data, bytes, offset, fd, &memory);
+  int rc = memory_register_dma_buf(data, bytes, offset, fd, use_of(comm), &memory);
   *mhandle = (void *)(uintptr_t)memory;
   return result_from_errno(rc);
 }

@@ -25,10 +25,13 @@ void connection_drop_lane(struct connection *connection, unsigned index) {
     connection_lane_ending(connection, index);
     engine_count_lanes(connection->engine, connection_is_direct(connection, index), -1);
     engine_unwatch(connection->engine, &slot->source);
-    slot->lane->ops->fini(slot->lane);
+    int error = slot->lane->ops->fini(slot->lane);
     slot->lane = NULL;
     connection->opened &= ~connection_lane_bit(index);
     connection->direct &= ~connection_lane_bit(index);
+    if (error) {
+      link_fail(connection->link, error); /* so it does not say FENCED */
+    }
   }
 }
 
@@ -127,15 +130,20 @@ void connection_lane_ready(struct engine_source *source, uint32_t events) {
   connection_serve_lane(slot->connection, slot->lane->index, events, clock_now_ns());
 }
 
-static void path_drop(const struct connection_path *path) {
-  rdma_qp_free(path->qp);
+/* Its peer may have used it already. */
+static void path_drop(struct connection *connection, const struct connection_path *path) {
+  int error = rdma_qp_free(path->qp);
   descriptor_close(path->fd);
+  if (error) {
+    link_fail(connection->link, error);
+  }
 }
 
 /* What the sender's devices read of the link itself: copies of small messages. */
 static void register_link(struct connection *connection) {
   if (connection->is_sender && !connection->link_memory) {
-    connection->link_memory = rdma_memory_new(connection->link, connection->link_bytes, NULL);
+    connection->link_memory =
+        rdma_memory_new(connection->link, connection->link_bytes, RDMA_LOCAL, NULL);
   }
 }
 
@@ -166,20 +174,21 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
   struct lane_slot *slot = &connection->slots[index];
   struct lane *lane = NULL;
   if (is_too_late(connection, index, epoch, path)) {
-    path_drop(path);
+    path_drop(connection, path);
     return;
   }
   connection_drop_lane(connection, index);
   int error = lane_make(connection, index, epoch, path, &lane);
   if (error) {
-    path_drop(path);
+    path_drop(connection, path);
   } else {
     error = engine_watch(connection->engine, &slot->source, lane->fd, EPOLLIN);
   }
   if (error) {
     LOG_WARN("cannot use a new flow to %s: %s", connection->peer, strerror(-error));
-    if (lane) {
-      lane->ops->fini(lane);
+    int fini_error = lane ? lane->ops->fini(lane) : 0;
+    if (fini_error) {
+      link_fail(connection->link, fini_error);
     }
     link_lane_lost(connection->link, index, epoch, now_ns);
   } else {
@@ -253,5 +262,5 @@ bool connection_lane_fenced(struct connection *connection, unsigned lane, uint32
     return false;
   }
   connection_drop_lane(connection, lane);
-  return true;
+  return !link_status(connection->link);
 }

@@ -104,6 +104,9 @@ static const struct ending {
     "NCCL aborts the communicator, or the application gave a buffer back too early" },
   { -EPROTO, "the peer broke the protocol",
     "Install the same release of stratus on every host; if it is, report this" },
+  { -ENOTRECOVERABLE, "an RDMA device of this host does not stop writing",
+    "An earlier message names the device and the call: look at the kernel's log, and reload its "
+    "driver or leave it out (NCCL_IB_HCA)" },
   { 0, "this host gave up", "Earlier messages of this host say why" },
 };
 

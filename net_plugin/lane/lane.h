@@ -54,8 +54,10 @@ struct lane_ops {
   /* When the peer's host answered last on this path, by what the transport shows, whether the
    * peer's process reads or not. 0: that is not known, or it does not answer. */
   uint64_t (*answered_ns)(const struct lane *lane, uint64_t now_ns);
-  /* Frees the lane, closes the descriptor. It must no longer be watched. */
-  void (*fini)(struct lane *lane);
+  /* Frees the lane, closes the descriptor. It must no longer be watched. 0: from now on nothing
+   * writes into the link's or the user's memory for it, so the peer may be told that the lane is
+   * fenced. Negative errno, after LOG_WARN: a device may still do so, and the link must fail. */
+  int (*fini)(struct lane *lane);
 };
 
 struct lane {

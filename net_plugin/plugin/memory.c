@@ -27,6 +27,7 @@ struct memory_range {
   size_t map_bytes;
   struct rdma_memory *rdma; /* as the handles' */
   enum access access;
+  enum memory_use use;
   unsigned references; /* handles */
   struct memory_range *next;
 };
@@ -57,13 +58,15 @@ static bool is_cpu_addressable(const void *data, size_t bytes) {
 }
 
 /* A range that covers the one asked for, in the same kind of access. One from before somebody
- * wanted RDMA is of no use to who does. */
-static struct memory_range *cache_find(uintptr_t base, size_t bytes, enum access access) {
+ * wanted RDMA is of no use to who does, nor one for sends to who receives: it is registered once
+ * more, since who sends from it goes on to use its keys. */
+static struct memory_range *cache_find(uintptr_t base, size_t bytes, enum access access,
+                                       enum memory_use use) {
   bool must_have_rdma = rdma_memory_is_wanted();
   for (struct memory_range *range = cache; range; range = range->next) {
     if (base >= range->base && bytes <= range->bytes &&
         base - range->base <= range->bytes - bytes && access == range->access &&
-        (range->rdma || !must_have_rdma)) {
+        (range->rdma || !must_have_rdma) && range->use >= use) {
       return range;
     }
   }
@@ -71,7 +74,7 @@ static struct memory_range *cache_find(uintptr_t base, size_t bytes, enum access
 }
 
 /* dma_buf: where RDMA devices find the range's base, or NULL. */
-static int cache_add(struct memory_range wanted, enum access access,
+static int cache_add(struct memory_range wanted, enum access access, enum memory_use use,
                      const struct rdma_dma_buf *dma_buf, struct memory_range **out) {
   static const char *const how[] = { "as host memory", "at its own address",
                                      "through its dma-buf" };
@@ -81,8 +84,9 @@ static int cache_add(struct memory_range wanted, enum access access,
   }
   *range = wanted;
   range->access = access;
-  range->rdma =
-      rdma_memory_new((void *)(range->base + (uintptr_t)range->shift), range->bytes, dma_buf);
+  range->use = use;
+  range->rdma = rdma_memory_new((void *)(range->base + (uintptr_t)range->shift), range->bytes,
+                                use == MEMORY_RECEIVED ? RDMA_REMOTE : RDMA_LOCAL, dma_buf);
   range->references = 0;
   range->next = cache;
   cache = range;
@@ -125,19 +129,20 @@ static int hand_out(struct memory_range *range, const struct memory **out) {
 
 /* With the lock held. */
 static int register_addressable(void *data, size_t bytes, struct memory_range pages,
-                                struct memory_range **out) {
+                                enum memory_use use, struct memory_range **out) {
   if (!is_cpu_addressable(data, bytes)) {
     LOG_WARN("GPU memory at %p (%zu bytes) cannot be addressed by the CPU: unset "
              "STRATUS_GPU_POINTERS, so that NCCL stages through host memory",
              data, bytes);
     return -EFAULT;
   }
-  return cache_add(pages, ACCESS_GPU, NULL, out);
+  return cache_add(pages, ACCESS_GPU, use, NULL, out);
 }
 
 /* With the lock held. -ENODEV and the like if the exporter cannot be mapped. */
 static int register_mapped(void *data, size_t bytes, uint64_t offset, int fd,
-                           struct memory_range pages, struct memory_range **out) {
+                           struct memory_range pages, enum memory_use use,
+                           struct memory_range **out) {
   uint64_t inside = offset & page_mask();
   size_t map_bytes = (size_t)inside + bytes;
   void *mapping =
@@ -152,7 +157,7 @@ static int register_mapped(void *data, size_t bytes, uint64_t offset, int fd,
   pages.mapping = mapping;
   pages.map_bytes = map_bytes;
   struct rdma_dma_buf dma_buf = { fd, offset };
-  int rc = cache_add(pages, ACCESS_MAPPED, &dma_buf, out);
+  int rc = cache_add(pages, ACCESS_MAPPED, use, &dma_buf, out);
   if (rc) {
     munmap(mapping, map_bytes);
   }
@@ -165,7 +170,8 @@ static struct memory_range pages_of(const void *data, size_t bytes) {
   return (struct memory_range){ .base = first, .bytes = end - first };
 }
 
-int memory_register(void *data, size_t bytes, enum memory_type type, const struct memory **out) {
+int memory_register(void *data, size_t bytes, enum memory_type type, enum memory_use use,
+                    const struct memory **out) {
   if (bytes == 0 || (type == MEMORY_HOST && !rdma_memory_is_wanted())) {
     return hand_out(NULL, out);
   }
@@ -177,31 +183,31 @@ int memory_register(void *data, size_t bytes, enum memory_type type, const struc
   pthread_mutex_lock(&cache_lock);
   int rc = 0;
   enum access access = type == MEMORY_HOST ? ACCESS_HOST : ACCESS_GPU;
-  struct memory_range *range = cache_find(pages.base, pages.bytes, access);
+  struct memory_range *range = cache_find(pages.base, pages.bytes, access, use);
   if (!range) {
-    rc = type == MEMORY_HOST ? cache_add(pages, ACCESS_HOST, NULL, &range)
-                             : register_addressable(data, bytes, pages, &range);
+    rc = type == MEMORY_HOST ? cache_add(pages, ACCESS_HOST, use, NULL, &range)
+                             : register_addressable(data, bytes, pages, use, &range);
   }
   rc = rc ? rc : hand_out(range, out);
   pthread_mutex_unlock(&cache_lock);
   return rc;
 }
 
-int memory_register_dma_buf(void *data, size_t bytes, uint64_t offset, int fd,
+int memory_register_dma_buf(void *data, size_t bytes, uint64_t offset, int fd, enum memory_use use,
                             const struct memory **out) {
   if (bytes == 0) {
     return hand_out(NULL, out);
   }
   pthread_mutex_lock(&cache_lock);
   int rc = 0;
-  struct memory_range *range = cache_find((uintptr_t)data, bytes, ACCESS_MAPPED);
+  struct memory_range *range = cache_find((uintptr_t)data, bytes, ACCESS_MAPPED, use);
   if (!range) {
     struct memory_range pages = pages_of(data, bytes);
-    rc = register_mapped(data, bytes, offset, fd, pages, &range);
+    rc = register_mapped(data, bytes, offset, fd, pages, use, &range);
     if (rc) {
       LOG_TRACE("dma-buf of GPU memory at %p cannot be mapped: %s; trying its address", data,
                 strerror(-rc));
-      rc = register_addressable(data, bytes, pages, &range);
+      rc = register_addressable(data, bytes, pages, use, &range);
     }
   }
   rc = rc ? rc : hand_out(range, out);

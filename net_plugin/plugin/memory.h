@@ -20,6 +20,10 @@
 /* NCCL_PTR_HOST and NCCL_PTR_CUDA, src/include/plugin/nccl_net.h:25-26 at v2.30.7. */
 enum memory_type { MEMORY_HOST = 1, MEMORY_GPU = 2 };
 
+/* What it is registered for. Memory for receives may be sent from, too; a receive into memory that
+ * is registered for sends only is copied. */
+enum memory_use { MEMORY_SENT, MEMORY_RECEIVED };
+
 struct memory_range;
 struct rdma_memory;
 
@@ -31,10 +35,11 @@ struct memory {
 };
 
 /* -EFAULT if it is GPU memory that the CPU cannot address. */
-int memory_register(void *data, size_t bytes, enum memory_type type, const struct memory **out);
+int memory_register(void *data, size_t bytes, enum memory_type type, enum memory_use use,
+                    const struct memory **out);
 
 /* The same through a dma-buf, of which `data` is the byte at `offset`. */
-int memory_register_dma_buf(void *data, size_t bytes, uint64_t offset, int fd,
+int memory_register_dma_buf(void *data, size_t bytes, uint64_t offset, int fd, enum memory_use use,
                             const struct memory **out);
 
 /* Ends the registration. Requests that were posted with it must be complete or withdrawn:

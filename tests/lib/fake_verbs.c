@@ -155,6 +155,17 @@ void fake_verbs_fail_calls(enum fake_call call, int error) {
   drop_lock();
 }
 
+bool fake_verbs_heal_calls(void) {
+  bool have_all_failed = true;
+  take_lock();
+  for (int i = 0; i < FAKE_CALLS; i++) {
+    have_all_failed = have_all_failed && fake.calls[i].countdown == 0;
+    fake.calls[i] = (struct fake_call_fault){ 0 };
+  }
+  drop_lock();
+  return have_all_failed;
+}
+
 bool fake_work_fault(struct fake_work_fault *faults, struct fake_work_fault *hit) {
   bool is_hit = false;
   for (int i = 0; i < FAKE_FAULTS_MAX; i++) {
@@ -355,6 +366,12 @@ struct fake_counts fake_verbs_counts(void) {
   take_lock();
   struct fake_counts counts = fake.counts;
   counts.cm_connected = fake_cm_connected();
+  for (const struct fake_mr *mr = fake.mrs; mr; mr = mr->next) {
+    counts.remote_mrs += (mr->access & IBV_ACCESS_REMOTE_WRITE) != 0;
+  }
+  for (const struct fake_qp *qp = fake.qps; qp; qp = qp->next) {
+    counts.remote_qps += (qp->attributes.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) != 0;
+  }
   drop_lock();
   return counts;
 }

@@ -64,6 +64,7 @@ void fake_verbs_write_sysfs(const struct fake_hca *hca, const struct tree *tree)
 /* ---- faults ---- */
 
 enum fake_call {
+  FAKE_DEVICE_LIST,
   FAKE_OPEN_DEVICE,
   FAKE_QUERY_DEVICE,
   FAKE_QUERY_PORT,
@@ -77,7 +78,18 @@ enum fake_call {
   FAKE_MODIFY_QP,
   FAKE_POST_SEND,
   FAKE_POST_RECV,
-  FAKE_CM_CHANNEL, /* librdmacm's from here on */
+  FAKE_POLL_CQ,
+  FAKE_STOP_QP, /* modify_qp to ERR; it is a FAKE_MODIFY_QP, too */
+  FAKE_DESTROY_QP,
+  FAKE_DESTROY_CQ,
+  FAKE_DESTROY_CHANNEL,
+  FAKE_DEREG_MR,
+  FAKE_DEALLOC_PD,
+  FAKE_CM_DESTROY_ID, /* librdmacm's from here on */
+  FAKE_CM_REJECT,
+  FAKE_CM_OPTION,
+  FAKE_CM_EVENT,   /* rdma_get_cm_event */
+  FAKE_CM_CHANNEL, /* without the following none is connected */
   FAKE_CM_ID,
   FAKE_CM_BIND,
   FAKE_CM_LISTEN,
@@ -93,6 +105,13 @@ enum fake_call {
 void fake_verbs_fail_call(enum fake_call call, unsigned nth, int error);
 /* All of them from now on; error 0: none any more. */
 void fake_verbs_fail_calls(enum fake_call call, int error);
+/* No call fails any more. False: the nth call of some kind was still to come. */
+bool fake_verbs_heal_calls(void);
+
+/* Packets that were on their way: every queue pair that takes writes, although modify_qp was asked
+ * to stop it, takes the last one once more, with other bytes. Returns how many were written; the
+ * others found no queue pair, right, or registration any more. */
+unsigned fake_verbs_write_late(void);
 
 /* The nth send request that is carried out from now on completes with this status, and its queue
  * pair breaks. is_delivered: the receiver got it all the same, as when an acknowledgement is lost.
@@ -144,6 +163,8 @@ struct fake_counts {
   uint64_t written_bytes, sent_bytes, inline_bytes;
   uint64_t completions;              /* of all kinds */
   uint64_t waits;                    /* receiver not ready: a send found no receive request */
+  uint64_t refused;                  /* writes and reads without the right to */
+  unsigned remote_mrs, remote_qps;   /* of those that exist, which a peer may write to */
   unsigned cm_channels, cm_ids;      /* that exist now */
   unsigned cm_connected;             /* ids whose request was accepted, both ends */
   uint64_t cm_accepted, cm_rejected; /* requests to be connected */

@@ -98,6 +98,10 @@ void fake_cm_push(struct fake_cm_id *owner, struct fake_cm_id *about, enum rdma_
 
 static int get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **event) {
   uint64_t one;
+  pthread_mutex_lock(&fake.lock);
+  if (fake_cm_done(fake_call_fault(FAKE_CM_EVENT)) != 0) {
+    return -1;
+  }
   if (read(base->fd, &one, sizeof(one)) != sizeof(one)) {
     return -1;
   }
@@ -220,6 +224,10 @@ static void free_id(struct fake_cm_id *id) {
 
 static int destroy_id(struct rdma_cm_id *id) {
   pthread_mutex_lock(&fake.lock);
+  int error = fake_call_fault(FAKE_CM_DESTROY_ID);
+  if (error) {
+    return fake_cm_done(error);
+  }
   free_id(fake_cm_id_of(id));
   return fake_cm_done(0);
 }
@@ -323,8 +331,9 @@ static int set_option(struct rdma_cm_id *id, int level, int name, void *value, s
   (void)id;
   (void)value;
   bool is_known = level == RDMA_OPTION_ID && name == RDMA_OPTION_ID_TOS && bytes == 1;
-  errno = is_known ? 0 : ENOSYS;
-  return is_known ? 0 : -1;
+  pthread_mutex_lock(&fake.lock);
+  int error = fake_call_fault(FAKE_CM_OPTION);
+  return fake_cm_done(error ? error : is_known ? 0 : ENOSYS);
 }
 
 /* ---- for fake_verbs ---- */

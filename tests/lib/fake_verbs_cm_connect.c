@@ -174,6 +174,10 @@ static int reject(struct rdma_cm_id *base, const void *data, uint8_t bytes) {
   (void)bytes;
   struct fake_cm_id *id = fake_cm_id_of(base);
   pthread_mutex_lock(&fake.lock);
+  int error = fake_call_fault(FAKE_CM_REJECT);
+  if (error) {
+    return fake_cm_done(error);
+  }
   if (id->peer) {
     fake_cm_push(id->peer, id->peer, RDMA_CM_EVENT_REJECTED, FAKE_CM_BY_CONSUMER, NULL);
     id->peer->peer = NULL;

@@ -17,11 +17,15 @@ static uint32_t or_default(uint32_t value, uint32_t otherwise) {
 
 static struct ibv_device **get_device_list(int *count) {
   struct ibv_device **list = calloc(FAKE_DEVICES_MAX + 1, sizeof(*list));
-  if (!list) {
-    return NULL;
-  }
   int found = 0;
   pthread_mutex_lock(&fake.lock);
+  int error = list ? fake_call_fault(FAKE_DEVICE_LIST) : ENOMEM;
+  if (error) {
+    pthread_mutex_unlock(&fake.lock);
+    free(list);
+    errno = error;
+    return NULL;
+  }
   for (unsigned i = 0; i < fake.device_count; i++) {
     if (!fake.devices[i]->is_removed) {
       list[found++] = &fake.devices[i]->base;
@@ -80,8 +84,26 @@ static struct ibv_context *open_device(struct ibv_device *base) {
   return context ? &context->base : NULL;
 }
 
+/* The kernel takes back a protection domain that nobody could give back before. */
+static void drop_domains(const struct ibv_context *base) {
+  for (struct fake_pd **place = &fake.pds; *place;) {
+    struct fake_pd *pd = *place;
+    if (pd->base.context != base) {
+      place = &pd->next;
+      continue;
+    }
+    if (pd->users) {
+      fake_fatal("a context is closed while queue pairs or registrations of it are in use");
+    }
+    *place = pd->next;
+    fake.counts.pds--;
+    free(pd);
+  }
+}
+
 static int close_device(struct ibv_context *base) {
   pthread_mutex_lock(&fake.lock);
+  drop_domains(base);
   struct fake_context **place = &fake.contexts;
   while (*place && *place != fake_context_of(base)) {
     place = &(*place)->next;

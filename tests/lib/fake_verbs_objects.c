@@ -24,6 +24,8 @@ static struct ibv_pd *alloc_pd(struct ibv_context *context) {
   struct fake_pd *pd = error ? NULL : calloc(1, sizeof(*pd));
   if (pd) {
     pd->base.context = context;
+    pd->next = fake.pds;
+    fake.pds = pd;
     fake.counts.pds++;
   }
   pthread_mutex_unlock(&fake.lock);
@@ -34,12 +36,18 @@ static struct ibv_pd *alloc_pd(struct ibv_context *context) {
 static int dealloc_pd(struct ibv_pd *base) {
   struct fake_pd *pd = (struct fake_pd *)base;
   pthread_mutex_lock(&fake.lock);
-  int error = pd->users ? EBUSY : 0;
-  fake.counts.pds -= error == 0;
-  pthread_mutex_unlock(&fake.lock);
+  struct fake_pd **place = &fake.pds;
+  int error = fake_call_fault(FAKE_DEALLOC_PD);
+  error = pd->users ? EBUSY : error;
+  while (*place != pd) {
+    place = &(*place)->next;
+  }
   if (!error) {
+    *place = pd->next;
+    fake.counts.pds--;
     free(pd);
   }
+  pthread_mutex_unlock(&fake.lock);
   return error;
 }
 
@@ -139,6 +147,11 @@ static int dereg_mr(struct ibv_mr *base) {
   if (!*place) {
     fake_fatal("a registration is given back twice");
   }
+  int error = fake_call_fault(FAKE_DEREG_MR);
+  if (error) {
+    pthread_mutex_unlock(&fake.lock);
+    return error;
+  }
   struct fake_mr *mr = *place;
   *place = mr->next;
   ((struct fake_pd *)mr->base.pd)->users--;
@@ -175,7 +188,8 @@ static struct ibv_comp_channel *create_comp_channel(struct ibv_context *context)
 static int destroy_comp_channel(struct ibv_comp_channel *base) {
   struct fake_channel *channel = (struct fake_channel *)base;
   pthread_mutex_lock(&fake.lock);
-  int error = channel->users ? EBUSY : 0;
+  int error = fake_call_fault(FAKE_DESTROY_CHANNEL);
+  error = channel->users ? EBUSY : error;
   fake.counts.channels -= error == 0;
   pthread_mutex_unlock(&fake.lock);
   if (!error) {
@@ -268,9 +282,11 @@ static struct ibv_cq *create_cq(struct ibv_context *context, int entries, void *
 static int destroy_cq(struct ibv_cq *base) {
   struct fake_cq *cq = (struct fake_cq *)base;
   pthread_mutex_lock(&fake.lock);
-  if (cq->users) {
+  int error = fake_call_fault(FAKE_DESTROY_CQ);
+  error = cq->users ? EBUSY : error;
+  if (error) {
     pthread_mutex_unlock(&fake.lock);
-    return EBUSY;
+    return error;
   }
   if (cq->unacknowledged) {
     fake_fatal("a completion queue is destroyed with %u events not acknowledged: the real library "
@@ -353,6 +369,10 @@ int fake_poll_cq(struct ibv_cq *base, int most, struct ibv_wc *wc) {
   struct fake_cq *cq = (struct fake_cq *)base;
   int taken = 0;
   pthread_mutex_lock(&fake.lock);
+  if (fake_call_fault(FAKE_POLL_CQ)) {
+    pthread_mutex_unlock(&fake.lock);
+    return -1;
+  }
   for (; taken < most && cq->shown > 0; taken++) {
     struct fake_completion *it = &cq->ring[cq->head];
     wc[taken] = it->wc;

@@ -97,6 +97,11 @@ static void wait_for_acknowledgements(struct fake_qp *qp) {
 static int destroy_qp(struct ibv_qp *base) {
   struct fake_qp *qp = (struct fake_qp *)base;
   pthread_mutex_lock(&fake.lock);
+  int error = fake_call_fault(FAKE_DESTROY_QP);
+  if (error && !fake_context_of(base->context)->device->is_removed) {
+    pthread_mutex_unlock(&fake.lock);
+    return error;
+  }
   wait_for_acknowledgements(qp);
   struct fake_qp **place = &fake.qps;
   while (*place && *place != qp) {
@@ -253,6 +258,11 @@ static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attributes, int ma
   bool is_iwarp = hca_of(base)->is_iwarp && (mask & IBV_QP_STATE);
   bool is_by_hand = is_iwarp && (attributes->qp_state == IBV_QPS_RTS || (mask & IBV_QP_AV));
   bool is_nothing = is_iwarp && !is_by_hand && attributes->qp_state == IBV_QPS_RTR;
+  if ((mask & IBV_QP_STATE) && attributes->qp_state == IBV_QPS_ERR) {
+    int stop_error = fake_call_fault(FAKE_STOP_QP);
+    error = error ? error : stop_error;
+    ((struct fake_qp *)base)->is_stop_refused |= error != 0;
+  }
   error = is_dead ? EIO : error ? error : is_by_hand ? EINVAL : 0;
   error = error || is_nothing ? error : fake_qp_modify((struct fake_qp *)base, attributes, mask);
   fake_work_all(); /* others may have waited for this one */

@@ -36,6 +36,7 @@ struct fake_context {
 
 struct fake_pd {
   struct ibv_pd base;
+  struct fake_pd *next;
   unsigned users;
 };
 
@@ -108,6 +109,9 @@ struct fake_qp {
   struct ibv_qp_attr attributes; /* as modified so far */
   struct fake_queue sends, receives;
   unsigned unacknowledged; /* asynchronous events about it */
+  bool is_stop_refused;    /* see fake_verbs_write_late, which needs the following */
+  uint64_t written_address, written_bytes;
+  uint32_t written_key;
 };
 
 struct fake_cm_id {
@@ -155,6 +159,7 @@ extern struct fake_state {
   struct fake_device *devices[FAKE_DEVICES_MAX]; /* removed ones, too */
   unsigned device_count;
   struct fake_context *contexts;
+  struct fake_pd *pds;
   struct fake_mr *mrs;
   struct fake_cq *cqs;
   struct fake_qp *qps;

@@ -7,6 +7,8 @@
 
 /* What the specification leaves undefined in a completion with an error. */
 enum { NONSENSE = 0x5a };
+/* What a late write brings. */
+enum { LATE = 0xee };
 
 enum outcome { OUTCOME_DONE, OUTCOME_FAILED, OUTCOME_WAIT };
 
@@ -189,6 +191,7 @@ static enum ibv_wc_status receive(struct fake_qp *remote, const struct fake_requ
 /* ---- sending ---- */
 
 static enum ibv_wc_status refuse_access(struct fake_qp *remote) {
+  fake.counts.refused++;
   fake_context_push(fake_context_of(remote->base.context), IBV_EVENT_QP_ACCESS_ERR, &remote->base,
                     NULL);
   fake_qp_break(remote);
@@ -213,6 +216,12 @@ static void count(const struct fake_request *request, size_t bytes) {
   fake.counts.inline_bytes += request->inline_bytes;
 }
 
+static void note_write(struct fake_qp *remote, const struct fake_request *request, size_t bytes) {
+  remote->written_address = request->remote_address;
+  remote->written_bytes = bytes;
+  remote->written_key = request->rkey;
+}
+
 static enum ibv_wc_status carry_out(struct fake_qp *qp, struct fake_qp *remote,
                                     struct fake_request *request) {
   bool is_read = request->opcode == IBV_WR_RDMA_READ;
@@ -228,6 +237,9 @@ static enum ibv_wc_status carry_out(struct fake_qp *qp, struct fake_qp *remote,
       return refuse_access(remote);
     }
     move(is_read ? &here : &there, is_read ? &there : &here);
+    if (!is_read) {
+      note_write(remote, request, here.bytes);
+    }
   }
   enum ibv_wc_status status =
       needs_receive(request) ? receive(remote, request, &here) : IBV_WC_SUCCESS;
@@ -267,6 +279,30 @@ static enum ibv_wc_opcode completed_opcode(enum ibv_wr_opcode opcode) {
   default:
     return IBV_WC_SEND;
   }
+}
+
+static bool write_late(const struct fake_qp *qp) {
+  bool takes_writes = qp->state == IBV_QPS_RTR || qp->state == IBV_QPS_RTS;
+  if (!qp->is_stop_refused || !takes_writes || qp->written_bytes == 0 ||
+      !(qp->attributes.qp_access_flags & IBV_ACCESS_REMOTE_WRITE)) {
+    return false;
+  }
+  struct fake_mr *mr = fake_mr_find(qp->base.pd, qp->written_key, qp->written_address,
+                                    qp->written_bytes, IBV_ACCESS_REMOTE_WRITE);
+  if (mr) {
+    memset(mr->memory + (qp->written_address - mr->iova), LATE, qp->written_bytes);
+  }
+  return mr != NULL;
+}
+
+unsigned fake_verbs_write_late(void) {
+  unsigned written = 0;
+  pthread_mutex_lock(&fake.lock);
+  for (const struct fake_qp *qp = fake.qps; qp; qp = qp->next) {
+    written += write_late(qp);
+  }
+  pthread_mutex_unlock(&fake.lock);
+  return written;
 }
 
 bool fake_work_one(struct fake_qp *qp) {

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net_plugin/engine/connection.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "tests/lib/content.h"
 #include "tests/lib/unit.h"
@@ -81,12 +82,13 @@ struct side {
 };
 
 static void side_start(struct side *side, struct connection *connection, size_t largest) {
+  enum memory_use use = connection_is_sender(connection) ? MEMORY_SENT : MEMORY_RECEIVED;
   memset(side, 0, sizeof *side);
   side->connection = connection;
   for (int i = 0; i < 8; i++) {
     side->buffers[i] = malloc(largest + 1);
     assert_int_equal(
-        memory_register(side->buffers[i], largest + 1, MEMORY_HOST, &side->memories[i]), 0);
+        memory_register(side->buffers[i], largest + 1, MEMORY_HOST, use, &side->memories[i]), 0);
   }
 }
 

@@ -197,8 +197,8 @@ static void leave_early(bool is_sender_first) {
   struct request *sent, *received;
   bool is_done = false;
   size_t bytes;
-  assert_int_equal(memory_register(from, total, MEMORY_HOST, &from_memory), 0);
-  assert_int_equal(memory_register(to, total, MEMORY_HOST, &to_memory), 0);
+  assert_int_equal(memory_register(from, total, MEMORY_HOST, MEMORY_SENT, &from_memory), 0);
+  assert_int_equal(memory_register(to, total, MEMORY_HOST, MEMORY_RECEIVED, &to_memory), 0);
   assert_int_equal(transfer_irecv(pair.receiver, to, total, to_memory, NULL, NULL, &received), 0);
   assert_int_equal(transfer_isend(pair.sender, from, total, from_memory, NULL, NULL, &sent), 0);
   for (int i = 0; i < 3; i++) {
@@ -375,8 +375,8 @@ static void memory_of_times_without_a_device_is_written_later(void **state) {
   struct pair pair = pair_make(AF_INET);
   fake_verbs_remove("fake0");
   pair_exchange(pair, large, 1, 40, NULL);
-  assert_int_equal(memory_register(from, TOTAL, MEMORY_HOST, &from_memory), 0);
-  assert_int_equal(memory_register(to, TOTAL, MEMORY_HOST, &to_memory), 0);
+  assert_int_equal(memory_register(from, TOTAL, MEMORY_HOST, MEMORY_SENT, &from_memory), 0);
+  assert_int_equal(memory_register(to, TOTAL, MEMORY_HOST, MEMORY_RECEIVED, &to_memory), 0);
   fake_verbs_add(&hca);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS, before = fake_verbs_counts().writes;
   for (uint8_t i = 1; fake_verbs_counts().writes < before + 10; i++) {

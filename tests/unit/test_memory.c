@@ -41,8 +41,8 @@ static void host_memory_needs_nothing(void **context) {
   (void)context;
   char data[100];
   const struct memory *a, *b;
-  assert_int_equal(memory_register(data, sizeof(data), MEMORY_HOST, &a), 0);
-  assert_int_equal(memory_register(NULL, 0, MEMORY_GPU, &b), 0);
+  assert_int_equal(memory_register(data, sizeof(data), MEMORY_HOST, MEMORY_RECEIVED, &a), 0);
+  assert_int_equal(memory_register(NULL, 0, MEMORY_GPU, MEMORY_RECEIVED, &b), 0);
   assert_int_equal(memory_count(), 0);
   assert_ptr_equal(memory_address(a, data + 7), data + 7);
   assert_ptr_equal(memory_address(NULL, data + 7), data + 7);
@@ -55,12 +55,13 @@ static void addressable_gpu_memory_is_counted_by_pages(void **context) {
   (void)context;
   char *buffer = map(PROT_READ | PROT_WRITE);
   const struct memory *whole, *part, *beyond;
-  assert_int_equal(memory_register(buffer, 4 * PAGE, MEMORY_GPU, &whole), 0);
-  assert_int_equal(memory_register(buffer + 10, 100, MEMORY_GPU, &part), 0);
+  assert_int_equal(memory_register(buffer, 4 * PAGE, MEMORY_GPU, MEMORY_RECEIVED, &whole), 0);
+  assert_int_equal(memory_register(buffer + 10, 100, MEMORY_GPU, MEMORY_RECEIVED, &part), 0);
   assert_ptr_not_equal(whole, part); /* each registration ends by itself */
   assert_ptr_equal(whole->range, part->range);
   assert_int_equal(memory_count(), 1);
-  assert_int_equal(memory_register(buffer + 4 * PAGE - 1, 2, MEMORY_GPU, &beyond), 0);
+  assert_int_equal(memory_register(buffer + 4 * PAGE - 1, 2, MEMORY_GPU, MEMORY_RECEIVED, &beyond),
+                   0);
   assert_ptr_not_equal(whole->range, beyond->range);
   assert_int_equal(memory_count(), 2);
   assert_ptr_equal(memory_address(part, buffer + 10), buffer + 10);
@@ -76,13 +77,15 @@ static void other_gpu_memory_is_refused(void **context) {
   (void)context;
   char *buffer = map(PROT_NONE);
   const struct memory *memory = NULL;
-  assert_int_equal(memory_register(buffer, PAGE, MEMORY_GPU, &memory), -EFAULT);
+  assert_int_equal(memory_register(buffer, PAGE, MEMORY_GPU, MEMORY_RECEIVED, &memory), -EFAULT);
   assert_null(memory);
   assert_true(log_capture_find("STRATUS_GPU_POINTERS") > 0);
   /* The last byte counts, too. */
   assert_int_equal(mprotect(buffer, PAGE, PROT_READ | PROT_WRITE), 0);
-  assert_int_equal(memory_register(buffer, PAGE + 1, MEMORY_GPU, &memory), -EFAULT);
-  assert_int_equal(memory_register(buffer, PAGE, (enum memory_type)9, &memory), -EINVAL);
+  assert_int_equal(memory_register(buffer, PAGE + 1, MEMORY_GPU, MEMORY_RECEIVED, &memory),
+                   -EFAULT);
+  assert_int_equal(memory_register(buffer, PAGE, (enum memory_type)9, MEMORY_RECEIVED, &memory),
+                   -EINVAL);
   munmap(buffer, BUFFER);
 }
 
@@ -100,18 +103,20 @@ static void a_dma_buf_is_mapped(void **context) {
   int fd = make_dma_buf();
   const uint64_t offset = PAGE + 100;
   const struct memory *memory, *inner;
-  assert_int_equal(memory_register_dma_buf(gpu + 100, 2 * PAGE, offset, fd, &memory), 0);
+  assert_int_equal(
+      memory_register_dma_buf(gpu + 100, 2 * PAGE, offset, fd, MEMORY_RECEIVED, &memory), 0);
   strcpy(memory_address(memory, gpu + 100), "hello");
   char text[6] = "";
   assert_int_equal(pread(fd, text, 6, (off_t)offset), 6);
   assert_string_equal(text, "hello");
   /* A part of it is found again, with the same way to its bytes. */
-  assert_int_equal(memory_register_dma_buf(gpu + 200, PAGE, offset + 100, fd, &inner), 0);
+  assert_int_equal(
+      memory_register_dma_buf(gpu + 200, PAGE, offset + 100, fd, MEMORY_RECEIVED, &inner), 0);
   assert_ptr_equal(memory->range, inner->range);
   assert_int_equal(memory_count(), 1);
   const struct memory *outer = memory;
   /* Plain registration of the same range is another matter. */
-  assert_int_equal(memory_register(gpu + 100, PAGE, MEMORY_GPU, &memory), -EFAULT);
+  assert_int_equal(memory_register(gpu + 100, PAGE, MEMORY_GPU, MEMORY_RECEIVED, &memory), -EFAULT);
   memory_deregister(outer);
   assert_int_equal(memory_count(), 1);
   memory_deregister(inner);
@@ -124,8 +129,8 @@ static void bytes_around_a_dma_buf_are_not_covered(void **context) {
   char *gpu = map(PROT_NONE);
   int fd = make_dma_buf();
   const struct memory *first, *second;
-  assert_int_equal(memory_register_dma_buf(gpu + 100, 1000, 100, fd, &first), 0);
-  assert_int_equal(memory_register_dma_buf(gpu, 1000, 0, fd, &second), 0);
+  assert_int_equal(memory_register_dma_buf(gpu + 100, 1000, 100, fd, MEMORY_RECEIVED, &first), 0);
+  assert_int_equal(memory_register_dma_buf(gpu, 1000, 0, fd, MEMORY_RECEIVED, &second), 0);
   assert_ptr_not_equal(first->range, second->range);
   memory_deregister(first);
   memory_deregister(second);
@@ -139,11 +144,12 @@ static void a_dma_buf_that_cannot_be_mapped_falls_back(void **context) {
   int ends[2];
   assert_int_equal(pipe(ends), 0); /* has no mmap, like most exporters */
   const struct memory *memory;
-  assert_int_equal(memory_register_dma_buf(buffer, PAGE, 0, ends[0], &memory), 0);
+  assert_int_equal(memory_register_dma_buf(buffer, PAGE, 0, ends[0], MEMORY_RECEIVED, &memory), 0);
   assert_ptr_equal(memory_address(memory, buffer), buffer);
   memory_deregister(memory);
   assert_int_equal(mprotect(buffer, PAGE, PROT_NONE), 0);
-  assert_int_equal(memory_register_dma_buf(buffer, PAGE, 0, ends[0], &memory), -EFAULT);
+  assert_int_equal(memory_register_dma_buf(buffer, PAGE, 0, ends[0], MEMORY_RECEIVED, &memory),
+                   -EFAULT);
   close(ends[0]);
   close(ends[1]);
   munmap(buffer, BUFFER);
@@ -156,7 +162,8 @@ static void *register_and_release(void *argument) {
   for (int i = 0; i < 2000; i++) {
     const struct memory *memory;
     char *data = shared_buffer + (i % 16) * PAGE;
-    if (memory_register(data, PAGE, MEMORY_GPU, &memory) || memory_address(memory, data) != data) {
+    if (memory_register(data, PAGE, MEMORY_GPU, MEMORY_RECEIVED, &memory) ||
+        memory_address(memory, data) != data) {
       return data;
     }
     memory_deregister(memory);
@@ -168,7 +175,7 @@ static void threads_share_the_cache(void **context) {
   (void)context;
   shared_buffer = map(PROT_READ | PROT_WRITE);
   const struct memory *kept;
-  assert_int_equal(memory_register(shared_buffer, 4 * PAGE, MEMORY_GPU, &kept), 0);
+  assert_int_equal(memory_register(shared_buffer, 4 * PAGE, MEMORY_GPU, MEMORY_RECEIVED, &kept), 0);
   pthread_t threads[4];
   for (int i = 0; i < 4; i++) {
     assert_int_equal(pthread_create(&threads[i], NULL, register_and_release, NULL), 0);

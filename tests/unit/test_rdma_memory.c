@@ -52,18 +52,18 @@ static bool has_keys(const struct rdma_memory *memory, int domain) {
 static void without_wishes_nothing_is_kept(void **state) {
   (void)state;
   rdma_memory_want(false);
-  assert_null(rdma_memory_new(data, sizeof data, NULL));
+  assert_null(rdma_memory_new(data, sizeof data, RDMA_REMOTE, NULL));
   rdma_memory_want(true);
 }
 
 static void ranges_and_devices_come_in_any_order(void **state) {
   (void)state;
-  struct rdma_memory *before = rdma_memory_new(data, 4096, NULL);
+  struct rdma_memory *before = rdma_memory_new(data, 4096, RDMA_REMOTE, NULL);
   struct rdma_device *device = rdma_host_open(&nic);
   assert_false(rdma_memory_is_attached(device));
   int domain = rdma_memory_attach(device);
   assert_true(rdma_memory_is_attached(device));
-  struct rdma_memory *after = rdma_memory_new(data + 4096, 4096, NULL);
+  struct rdma_memory *after = rdma_memory_new(data + 4096, 4096, RDMA_REMOTE, NULL);
   assert_true(has_keys(before, domain) && has_keys(after, domain));
   assert_int_equal(fake_verbs_counts().mrs, 2);
   rdma_memory_free(before);
@@ -75,7 +75,7 @@ static void ranges_and_devices_come_in_any_order(void **state) {
 
 static void a_device_that_comes_back_knows_all_ranges(void **state) {
   (void)state;
-  struct rdma_memory *memory = rdma_memory_new(data, sizeof data, NULL);
+  struct rdma_memory *memory = rdma_memory_new(data, sizeof data, RDMA_REMOTE, NULL);
   struct rdma_device *device = rdma_host_open(&nic);
   int domain = rdma_memory_attach(device);
   uint32_t id = rdma_memory_domain_id(domain);
@@ -100,8 +100,8 @@ static void a_device_that_comes_back_knows_all_ranges(void **state) {
 static void *come_and_go(void *argument) {
   uint8_t *own = argument;
   for (int i = 0; i < 300; i++) {
-    struct rdma_memory *kept = rdma_memory_new(own, 4096, NULL);
-    struct rdma_memory *other = rdma_memory_new(own, 100, NULL);
+    struct rdma_memory *kept = rdma_memory_new(own, 4096, RDMA_REMOTE, NULL);
+    struct rdma_memory *other = rdma_memory_new(own, 100, RDMA_REMOTE, NULL);
     rdma_memory_free(kept);
     rdma_memory_free(other);
   }
@@ -114,7 +114,7 @@ static void ranges_and_devices_come_and_go_at_once(void **state) {
   for (int i = 0; i < 4; i++) {
     pthread_create(&threads[i], NULL, come_and_go, data + i * 4096);
   }
-  struct rdma_memory *kept = rdma_memory_new(data + 4 * 4096, 4096, NULL);
+  struct rdma_memory *kept = rdma_memory_new(data + 4 * 4096, 4096, RDMA_REMOTE, NULL);
   for (int i = 0; i < 30; i++) {
     struct rdma_device *device = rdma_host_open(&nic);
     int domain = rdma_memory_attach(device);

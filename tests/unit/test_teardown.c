@@ -93,7 +93,9 @@ static struct side side_make(struct connection *connection, size_t bytes) {
                        .is_sender = connection_is_sender(connection),
                        .buffer_bytes = bytes };
   side.buffer = map_at(NULL, bytes, side.is_sender ? SENT : 0);
-  assert_int_equal(memory_register(side.buffer, bytes, MEMORY_HOST, &side.memory), 0);
+  assert_int_equal(memory_register(side.buffer, bytes, MEMORY_HOST,
+                                   side.is_sender ? MEMORY_SENT : MEMORY_RECEIVED, &side.memory),
+                   0);
   return side;
 }
 

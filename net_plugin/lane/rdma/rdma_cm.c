@@ -24,6 +24,7 @@
 #define BACKLOG 8
 #define EVENTS_MOST 16 /* at a time: strangers must not keep others waiting */
 #define STRANGER_INTERVAL_NS (30 * NS_PER_S)
+#define DESTROY_TRIES 3 /* a call that was interrupted, say, succeeds at the second try */
 /* Marks of the kernel's own in what rdma_init_qp_attr says about RoCE; ibv_modify_qp refuses them.
  */
 #define KERNEL_BITS 0xE00000
@@ -108,10 +109,16 @@ static int make(struct rdma_qp *qp, const struct rdma_facts *peer,
 }
 
 static void destroy_id(const struct rdma_cm *cm, struct rdma_cm_id **id) {
-  if (*id && cm->api->destroy_id(*id) != 0) {
-    LOG_TRACE("librdmacm does not give up an identifier: %s", strerror(errno));
+  for (unsigned tries = 0; *id && tries < DESTROY_TRIES; tries++) {
+    if (cm->api->destroy_id(*id) == 0) {
+      *id = NULL;
+      return;
+    }
   }
-  *id = NULL;
+  if (*id) {
+    LOG_INFO("librdmacm does not give up an identifier: %s", strerror(errno));
+    *id = NULL;
+  }
 }
 
 void rdma_cm_free(struct rdma_cm *cm) {
@@ -156,7 +163,7 @@ static int move(struct rdma_qp *qp, enum ibv_qp_state state) {
     return -errno;
   }
   mask &= ~KERNEL_BITS;
-  attributes.qp_access_flags = RDMA_QP_ACCESS;
+  attributes.qp_access_flags = rdma_qp_access(qp);
   attributes.min_rnr_timer = RDMA_MIN_RNR_TIMER;
   attributes.timeout = settings->timeout;
   if (settings->service_level >= 0) {

@@ -288,12 +288,13 @@ static uint64_t rdma_answered(const struct lane *lane, uint64_t now_ns) {
   return tcp_stats_answered_ns(((const struct rdma_lane *)lane)->socket, now_ns);
 }
 
-static void rdma_fini(struct lane *lane) {
+static int rdma_fini(struct lane *lane) {
   struct rdma_lane *rdma = (struct rdma_lane *)lane;
-  rdma_qp_free(rdma->qp);
+  int error = rdma_qp_free(rdma->qp);
   descriptor_close(rdma->socket);
   descriptor_close(lane->fd);
   free(rdma);
+  return error;
 }
 
 static const struct lane_ops rdma_ops = {

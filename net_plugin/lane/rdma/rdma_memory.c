@@ -19,10 +19,12 @@
 #include "net_plugin/lane/rdma/rdma_device.h"
 
 #define REFUSAL_INTERVAL_NS (60 * NS_PER_S)
+#define GIVE_UP_TRIES 3 /* a call that was interrupted, say, succeeds at the second try */
 
 struct rdma_memory {
   uint8_t *base;
   size_t bytes;
+  enum rdma_rights rights;
   int fd; /* of its dma-buf, -1: none */
   uint64_t offset;
   struct ibv_mr *registrations[RDMA_DOMAINS];
@@ -36,6 +38,7 @@ struct domain {
   uint32_t id;
   unsigned users;
   bool is_retired; /* being closed */
+  bool is_revoked; /* no peer may write there any more */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -52,7 +55,8 @@ static struct list memories = { { &memories.head, &memories.head } };
  * and devices are faster when they need not keep it. */
 static struct ibv_mr *register_range(const struct rdma_memory *memory,
                                      const struct rdma_device *device) {
-  int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  /* Devices may always read for their own host. */
+  int access = memory->rights == RDMA_REMOTE ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0;
   const struct verbs_api *api = device->api;
   if (memory->fd >= 0 && api->reg_dmabuf_mr && device->port.traits.has_dmabuf) {
     struct ibv_mr *mr = api->reg_dmabuf_mr(device->pd, memory->offset, memory->bytes,
@@ -74,9 +78,13 @@ static struct ibv_mr *register_range(const struct rdma_memory *memory,
 
 static void register_at(struct rdma_memory *memory, unsigned at) {
   const struct rdma_device *device = domains[at].device;
+  bool is_remote = memory->rights == RDMA_REMOTE;
+  memory->tried |= 1u << at;
+  if (is_remote && domains[at].is_revoked) {
+    return;
+  }
   struct ibv_mr *mr = register_range(memory, device);
   memory->registrations[at] = mr;
-  memory->tried |= 1u << at;
   if (!mr) {
     LOG_WARN_EVERY(REFUSAL_INTERVAL_NS,
                    "%s does not register %zu bytes at %p: %s; they are copied instead. Often the "
@@ -84,18 +92,34 @@ static void register_at(struct rdma_memory *memory, unsigned at) {
                    device->port.name, memory->bytes, (void *)memory->base, strerror(errno));
     return;
   }
-  atomic_store_explicit(&memory->keys[at], (uint64_t)mr->lkey << 32 | mr->rkey,
+  atomic_store_explicit(&memory->keys[at], (uint64_t)mr->lkey << 32 | (is_remote ? mr->rkey : 0),
                         memory_order_release);
 }
 
-static void deregister_at(struct rdma_memory *memory, unsigned at) {
+/* 0 or errno. */
+static int give_up(const struct rdma_device *device, struct ibv_mr *mr) {
+  int error = 0;
+  for (unsigned tries = 0; tries < GIVE_UP_TRIES; tries++) {
+    error = device->api->dereg_mr(mr);
+    if (!error) {
+      return 0;
+    }
+  }
+  LOG_WARN_EVERY(REFUSAL_INTERVAL_NS,
+                 "%s gives up no registration (ibv_dereg_mr: %s): %zu bytes at %p stay pinned, and "
+                 "the device can reach them. Look at the kernel's log, and reload its driver",
+                 device->port.name, strerror(error), mr->length, mr->addr);
+  return error;
+}
+
+/* 0 or errno: then it is still there, without keys. */
+static int deregister_at(struct rdma_memory *memory, unsigned at) {
   struct ibv_mr *mr = memory->registrations[at];
-  memory->registrations[at] = NULL;
   memory->tried &= ~(1u << at);
   atomic_store_explicit(&memory->keys[at], 0, memory_order_release);
-  if (mr && domains[at].device->api->dereg_mr(mr)) {
-    LOG_TRACE("%s does not give up a registration", domains[at].device->port.name);
-  }
+  int error = mr ? give_up(domains[at].device, mr) : 0;
+  memory->registrations[at] = error ? mr : NULL;
+  return error;
 }
 
 /* Nobody finds the device here any more, but its place is not free yet. Returns its registrations,
@@ -128,9 +152,7 @@ static void domain_close(unsigned at) {
   struct ibv_mr **list = domain_retire(at, &count);
   pthread_mutex_unlock(&lock);
   for (size_t i = 0; i < count; i++) {
-    if (device->api->dereg_mr(list[i])) {
-      LOG_TRACE("%s does not give up a registration", device->port.name);
-    }
+    give_up(device, list[i]);
   }
   free(list);
   rdma_device_close(device);
@@ -200,6 +222,19 @@ static bool is_of_no_use(const struct rdma_device *device) {
   return atomic_load(&device->is_lost) || atomic_load(&device->is_stale);
 }
 
+int rdma_memory_revoke(int domain) {
+  int error = 0;
+  pthread_mutex_lock(&lock);
+  domains[domain].is_revoked = true;
+  LIST_FOR_EACH(node, &memories) {
+    struct rdma_memory *memory = LIST_ENTRY(node, struct rdma_memory, node);
+    int failed = memory->rights == RDMA_REMOTE ? deregister_at(memory, (unsigned)domain) : 0;
+    error = error ? error : failed;
+  }
+  pthread_mutex_unlock(&lock);
+  return error;
+}
+
 void rdma_memory_detach(int domain) {
   pthread_mutex_lock(&lock);
   struct domain *left = &domains[domain];
@@ -247,7 +282,8 @@ bool rdma_memory_is_wanted(void) {
 
 /* ---- ranges ---- */
 
-struct rdma_memory *rdma_memory_new(void *base, size_t bytes, const struct rdma_dma_buf *dma_buf) {
+struct rdma_memory *rdma_memory_new(void *base, size_t bytes, enum rdma_rights rights,
+                                    const struct rdma_dma_buf *dma_buf) {
   if (!rdma_memory_is_wanted()) {
     return NULL;
   }
@@ -257,6 +293,7 @@ struct rdma_memory *rdma_memory_new(void *base, size_t bytes, const struct rdma_
   }
   memory->base = base;
   memory->bytes = bytes;
+  memory->rights = rights;
   memory->fd = dma_buf ? DESCRIPTOR(fcntl(dma_buf->fd, F_DUPFD_CLOEXEC, 0)) : -1;
   memory->offset = dma_buf ? dma_buf->offset : 0;
   pthread_mutex_lock(&lock);

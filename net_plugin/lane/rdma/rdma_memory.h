@@ -27,6 +27,9 @@ struct rdma_memory;
 int rdma_memory_attach(struct rdma_device *device);
 /* After the queue pair is gone. */
 void rdma_memory_detach(int domain);
+/* No peer can write through this device any more, nor will be able to: all registrations that let
+ * one are given up, for whatever connection they were. 0, or the errno of one that could not be. */
+int rdma_memory_revoke(int domain);
 bool rdma_memory_is_attached(const struct rdma_device *device);
 /* Tells a device from others that had the same domain before. Never 0. */
 uint32_t rdma_memory_domain_id(int domain);
@@ -45,12 +48,18 @@ struct rdma_dma_buf {
   int fd; /* a copy is kept */
   uint64_t offset;
 };
+/* Who may do what. What is sent, devices of this host only read. */
+enum rdma_rights {
+  RDMA_LOCAL,  /* no peer gets at it, whatever key it knows or guesses */
+  RDMA_REMOTE, /* peers write it, by its key: for receives; it may be sent from, too */
+};
 /* dma_buf: NULL for memory that has none. */
-struct rdma_memory *rdma_memory_new(void *base, size_t bytes, const struct rdma_dma_buf *dma_buf);
+struct rdma_memory *rdma_memory_new(void *base, size_t bytes, enum rdma_rights rights,
+                                    const struct rdma_dma_buf *dma_buf);
 void rdma_memory_free(struct rdma_memory *memory);
 
 bool rdma_memory_covers(const struct rdma_memory *memory, const void *data, size_t bytes);
-/* False: the range is not registered there. */
+/* False: the range is not registered there. *remote is 0 where no peer may write. */
 bool rdma_memory_keys(const struct rdma_memory *memory, int domain, uint32_t *local,
                       uint32_t *remote);
 

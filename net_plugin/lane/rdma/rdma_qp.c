@@ -9,7 +9,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <unistd.h>
 
+#include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/log.h"
 #include "net_plugin/lane/rdma/rdma_cm.h"
@@ -17,6 +19,11 @@
 #define HOP_LIMIT 64
 #define QP_NUMBER_MASK 0xFFFFFFu
 #define FLOW_LABEL_MASK 0xFFFFFu
+/* The reaper asks a device that refuses so often, since what is in use or interrupted now may not
+ * be so a moment later. */
+#define DESTROY_TRIES 3
+#define DESTROY_PAUSE_US 10000
+#define KEPT_INTERVAL_NS (60 * NS_PER_S)
 
 static size_t slots_bytes(const struct rdma_qp *qp) {
   return RDMA_SLOTS * ((size_t)qp->send_bytes + qp->receive_bytes);
@@ -77,7 +84,7 @@ static const char *begin(struct rdma_qp *qp) {
     .qp_state = IBV_QPS_INIT,
     .pkey_index = qp->device->settings.pkey_index,
     .port_num = qp->device->port.port,
-    .qp_access_flags = RDMA_QP_ACCESS,
+    .qp_access_flags = rdma_qp_access(qp),
   };
   int mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
   mask |= qp->device->port.is_iwarp ? 0 : IBV_QP_PKEY_INDEX | IBV_QP_PORT;
@@ -107,6 +114,7 @@ struct rdma_qp *rdma_qp_new(struct rdma_device *device, bool is_sender, char why
   qp->device = device;
   qp->api = device->api;
   qp->domain = domain;
+  qp->is_sender = is_sender;
   qp->send_bytes = is_sender ? RDMA_DATA_SLOT_BYTES : RDMA_CONTROL_SLOT_BYTES;
   qp->receive_bytes = is_sender ? RDMA_CONTROL_SLOT_BYTES : RDMA_DATA_SLOT_BYTES;
   qp->can_gather = device->port.max_send_sge >= 2;
@@ -237,34 +245,99 @@ int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp)
 
 /* ---- stopped ---- */
 
-void rdma_qp_stop(struct rdma_qp *qp) {
-  struct ibv_qp_attr attributes = { .qp_state = IBV_QPS_ERR };
-  int error = qp->qp ? qp->api->modify_qp(qp->qp, &attributes, IBV_QP_STATE) : 0;
-  if (error) {
-    LOG_TRACE("%s: a queue pair cannot be stopped: %s", qp->device->port.name, strerror(error));
-  }
+/* 0 or errno. */
+static int destroy_queue_pair(struct rdma_qp *qp) {
+  int error = qp->qp ? qp->api->destroy_qp(qp->qp) : 0;
+  qp->qp = error ? qp->qp : NULL;
+  return error;
 }
 
 static int destroy_channel(const struct rdma_qp *qp) {
   descriptor_begin();
   descriptor_unmark(qp->channel->fd);
   int error = qp->api->destroy_comp_channel(qp->channel);
+  if (error) {
+    descriptor_mark(qp->channel->fd);
+  }
   descriptor_end();
   return error;
 }
 
-/* Succeeds even for a device that is gone; a library that says otherwise has nothing to offer
- * instead. */
+/* The device neither stops nor destroys it, so it is not to be trusted with others either. */
+static int withdraw_memory(const struct rdma_qp *qp) {
+  rdma_device_lose(qp->device, "it does not let go of a queue pair");
+  if (qp->is_sender) {
+    return 0; /* nobody can write through it */
+  }
+  int error = rdma_memory_revoke(qp->domain);
+  if (error) {
+    LOG_WARN("%s, the RDMA device of %s, may still write where a receive was (ibv_dereg_mr: %s): "
+             "the connection ends. Look at the kernel's log, and reload the driver, or leave the "
+             "device out (NCCL_IB_HCA)",
+             qp->device->port.name, qp->device->nic.name, strerror(error));
+  }
+  return error ? -ENOTRECOVERABLE : 0;
+}
+
+int rdma_qp_stop(struct rdma_qp *qp) {
+  struct ibv_qp_attr attributes = { .qp_state = IBV_QPS_ERR };
+  const struct rdma_device *device = qp->device;
+  int error = qp->qp ? qp->api->modify_qp(qp->qp, &attributes, IBV_QP_STATE) : 0;
+  if (!error) {
+    return 0;
+  }
+  int destroy_error = destroy_queue_pair(qp);
+  if (!destroy_error) { /* all that a device can do that is gone */
+    LOG_AT(atomic_load(&device->is_lost) ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO,
+           "%s: ibv_modify_qp does not stop a queue pair: %s; it was destroyed", device->port.name,
+           strerror(error));
+    return 0;
+  }
+  LOG_WARN("%s, the RDMA device of %s, neither stops (ibv_modify_qp: %s) nor destroys "
+           "(ibv_destroy_qp: %s) a queue pair: it is used no more. Look at the kernel's log",
+           device->port.name, device->nic.name, strerror(error), strerror(destroy_error));
+  return withdraw_memory(qp);
+}
+
+/* What is left, in the order in which one needs the other. NULL, or what the device refuses. */
+static const char *give_back(struct rdma_qp *qp, int *error) {
+  const struct verbs_api *api = qp->api;
+  if ((*error = destroy_queue_pair(qp)) != 0) {
+    return "ibv_destroy_qp";
+  }
+  rdma_cm_free(qp->cm);
+  qp->cm = NULL;
+  if (qp->cq && (*error = api->destroy_cq(qp->cq)) != 0) {
+    return "ibv_destroy_cq";
+  }
+  qp->cq = NULL;
+  if (qp->channel && (*error = destroy_channel(qp)) != 0) {
+    return "ibv_destroy_comp_channel";
+  }
+  qp->channel = NULL;
+  if (qp->slots_mr && (*error = api->dereg_mr(qp->slots_mr)) != 0) {
+    return "ibv_dereg_mr";
+  }
+  qp->slots_mr = NULL;
+  return NULL;
+}
+
+/* What the device keeps may still be written, so that memory is nobody else's, and the device stays
+ * open. */
 static void destroy(struct rdma_remains *remains) {
   struct rdma_qp *qp = LIST_ENTRY(remains, struct rdma_qp, remains);
-  const struct verbs_api *api = qp->api;
-  int error = qp->qp ? api->destroy_qp(qp->qp) : 0;
-  rdma_cm_free(qp->cm);
-  error |= qp->cq ? api->destroy_cq(qp->cq) : 0;
-  error |= qp->channel ? destroy_channel(qp) : 0;
-  error |= qp->slots_mr ? api->dereg_mr(qp->slots_mr) : 0;
-  if (error) {
-    LOG_INFO("%s does not give up a queue pair: %s", qp->device->port.name, strerror(errno));
+  int error = 0;
+  const char *refused = give_back(qp, &error);
+  for (unsigned tries = 1; refused && tries < DESTROY_TRIES; tries++) {
+    usleep(DESTROY_PAUSE_US);
+    refused = give_back(qp, &error);
+  }
+  if (refused) {
+    LOG_WARN_EVERY(KEPT_INTERVAL_NS,
+                   "%s does not give up a queue pair (%s: %s): its %zu bytes are kept. Look at the "
+                   "kernel's log, and reload its driver",
+                   qp->device->port.name, refused, strerror(error), slots_bytes(qp));
+    return;
   }
   if (qp->slots) {
     munmap(qp->slots, slots_bytes(qp));
@@ -274,13 +347,15 @@ static void destroy(struct rdma_remains *remains) {
   free(qp);
 }
 
-void rdma_qp_free(struct rdma_qp *qp) {
-  if (qp) {
-    rdma_qp_stop(qp);
-    rdma_device_take_events(qp->device); /* why it broke, perhaps */
-    qp->remains.destroy = destroy;
-    rdma_reaper_take(&qp->remains);
+int rdma_qp_free(struct rdma_qp *qp) {
+  if (!qp) {
+    return 0;
   }
+  rdma_device_take_events(qp->device); /* why it broke, perhaps */
+  int error = rdma_qp_stop(qp);
+  qp->remains.destroy = destroy;
+  rdma_reaper_take(&qp->remains);
+  return error;
 }
 
 /* ---- work ---- */

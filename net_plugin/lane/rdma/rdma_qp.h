@@ -6,8 +6,9 @@
  * --free--> gone
  *
  * Owns: all of that, and a hold on the device.  Threads: one at a time.
- * Blocks: new, connect and stop, as drivers do: a millisecond or so each. What free leaves is
- * destroyed by rdma_reaper.
+ * Blocks: new, connect and stop, as drivers do: a millisecond or so each; stop longer where a
+ * device refuses it. What free leaves is destroyed by rdma_reaper. What a device does not give back
+ * after some tries stays, with its memory, until the process ends.
  * Fails: rdma_qp_new returns NULL and says why; others negative errno, after LOG_INFO. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_QP_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_QP_H
@@ -24,8 +25,6 @@
 /* Sends, and for each a write before it. */
 #define RDMA_SEND_DEPTH (2 * RDMA_SLOTS)
 
-/* The peer writes, and nothing else. */
-#define RDMA_QP_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 #define RDMA_MIN_RNR_TIMER                                                                         \
   12                     /* 0.64 ms, as NCCL has it; slots are counted, so it is not needed        \
                           */
@@ -38,6 +37,7 @@ struct rdma_qp {
   struct rdma_device *device;
   const struct verbs_api *api;
   int domain; /* see rdma_memory.h */
+  bool is_sender;
   struct rdma_watch watch;
   struct ibv_comp_channel *channel;
   struct ibv_cq *cq;
@@ -55,6 +55,10 @@ struct rdma_qp {
 
 /* Takes over one hold on the device. is_sender: this side sends the data. */
 struct rdma_qp *rdma_qp_new(struct rdma_device *device, bool is_sender, char why[RDMA_WHY_MAX]);
+/* What the peer may do to memory, beside filling slots: write, where this side receives. */
+static inline unsigned rdma_qp_access(const struct rdma_qp *qp) {
+  return qp->is_sender ? 0 : IBV_ACCESS_REMOTE_WRITE;
+}
 void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts);
 /* Keeps what the peer tells. -EPROTO: its device is of another kind. */
 int rdma_qp_meet(struct rdma_qp *qp, const struct rdma_facts *peer);
@@ -63,10 +67,12 @@ int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp)
 /* For rdma_cm.c: what it is connected with, once it knows its peer. */
 uint32_t rdma_qp_flow_label(const struct rdma_qp *qp);
 int rdma_qp_traffic_class(const struct rdma_qp *qp, int dscp);
-/* After this, nothing reads or writes memory for it any more. */
-void rdma_qp_stop(struct rdma_qp *qp);
-/* Stops it, too; the rest may be done later. NULL: nothing happens. */
-void rdma_qp_free(struct rdma_qp *qp);
+/* After this, the peer writes no memory through it any more: it is stopped, or destroyed, or no
+ * registration of its device lets a peer write. -ENOTRECOVERABLE, after LOG_WARN: none of these
+ * could be done, so the peer must not be told that the lane is over. */
+int rdma_qp_stop(struct rdma_qp *qp);
+/* Stops it, too, and returns what that does; the rest may be done later. NULL: nothing happens. */
+int rdma_qp_free(struct rdma_qp *qp);
 
 static inline uint8_t *rdma_qp_send_slot(const struct rdma_qp *qp, unsigned slot) {
   return qp->slots + slot * qp->send_bytes;

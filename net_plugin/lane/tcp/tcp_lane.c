@@ -313,10 +313,11 @@ static uint64_t tcp_answered(const struct lane *lane, uint64_t now_ns) {
   return tcp_stats_answered_ns(lane->fd, now_ns);
 }
 
-static void tcp_fini(struct lane *lane) {
+static int tcp_fini(struct lane *lane) {
   free(tcp_lane(lane)->gathered);
   descriptor_close(lane->fd);
   free(lane);
+  return 0;
 }
 
 static const struct lane_ops tcp_ops = {

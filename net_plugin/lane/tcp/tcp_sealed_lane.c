@@ -210,12 +210,13 @@ static uint64_t sealed_answered(const struct lane *lane, uint64_t now_ns) {
   return tcp_stats_answered_ns(lane->fd, now_ns);
 }
 
-static void sealed_fini(struct lane *lane) {
+static int sealed_fini(struct lane *lane) {
   struct tcp_sealed *tcp = tcp_sealed(lane);
   descriptor_close(lane->fd);
   tcp_seal_end(&tcp->out);
   tcp_seal_end(&tcp->in);
   free(tcp);
+  return 0;
 }
 
 static const struct lane_ops tcp_sealed_ops = {

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a queue pair and a registration let a peer do, and how a queue pair is stopped for good on
+ * devices that refuse to. The late writes are those of tests/lib/fake_verbs: packets that were on
+ * their way. What becomes of connections is test_rdma_faults.c's. */
+#include "net_plugin/lane/rdma/rdma_qp.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "tests/lib/fake_nic.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/rdma_host.h"
+#include "tests/lib/unit.h"
+
+enum { BYTES = 8192 };
+
+static const struct fake_hca hca = { .name = "fake0", .netdev = "d0", .gids = { "10.0.0.1" } };
+static struct nic nic;
+static uint8_t from[BYTES], to[BYTES];
+static struct rdma_memory *from_memory, *to_memory;
+static struct rdma_qp *sender, *receiver;
+
+static struct rdma_qp *make(bool is_sender) {
+  char why[RDMA_WHY_MAX];
+  struct rdma_qp *qp = rdma_qp_new(rdma_host_open(&nic), is_sender, why);
+  if (!qp) {
+    fail_msg("%s", why);
+  }
+  return qp;
+}
+
+static int set_up(void **state) {
+  struct rdma_facts sender_facts, receiver_facts;
+  (void)state;
+  rdma_host_start(&hca);
+  log_capture_start();
+  nic = fake_nic("d0", "10.0.0.1", 24);
+  rdma_memory_want(true);
+  memset(from, 1, BYTES);
+  memset(to, 0, BYTES);
+  from_memory = rdma_memory_new(from, BYTES, RDMA_LOCAL, NULL);
+  to_memory = rdma_memory_new(to, BYTES, RDMA_REMOTE, NULL);
+  sender = make(true);
+  receiver = make(false);
+  rdma_qp_facts(sender, &sender_facts);
+  rdma_qp_facts(receiver, &receiver_facts);
+  assert_int_equal(rdma_qp_connect(sender, &receiver_facts, -1), 0);
+  assert_int_equal(rdma_qp_connect(receiver, &sender_facts, -1), 0);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  fake_verbs_heal_calls();
+  rdma_qp_free(sender);
+  rdma_qp_free(receiver);
+  rdma_reaper_finish();
+  rdma_memory_free(from_memory);
+  rdma_memory_free(to_memory);
+  rdma_memory_want(false);
+  rdma_memory_release();
+  log_capture_stop();
+  rdma_host_stop(); /* fails if anything is left */
+  return 0;
+}
+
+/* One RDMA write of the whole range, from `here` to `there`; its completion. */
+static enum ibv_wc_status write_with(struct rdma_qp *qp, uint8_t *here, uint32_t local,
+                                     const uint8_t *there, uint32_t remote) {
+  struct ibv_sge piece = { .addr = (uintptr_t)here, .length = BYTES, .lkey = local };
+  struct ibv_send_wr request = { .sg_list = &piece,
+                                 .num_sge = 1,
+                                 .opcode = IBV_WR_RDMA_WRITE,
+                                 .send_flags = IBV_SEND_SIGNALED,
+                                 .wr.rdma = { (uintptr_t)there, remote } };
+  struct ibv_send_wr *bad;
+  struct ibv_wc done;
+  assert_int_equal(ibv_post_send(qp->qp, &request, &bad), 0);
+  assert_int_equal(ibv_poll_cq(qp->cq, 1, &done), 1);
+  return done.status;
+}
+
+static enum ibv_wc_status write_once(void) {
+  uint32_t local, remote, unused;
+  assert_true(rdma_memory_keys(from_memory, sender->domain, &local, &unused));
+  assert_true(rdma_memory_keys(to_memory, receiver->domain, &unused, &remote));
+  return write_with(sender, from, local, to, remote);
+}
+
+/* The peer's last packets come now; to_memory stays as it is. */
+static void expect_no_late_write(void) {
+  memset(to, 2, BYTES);
+  assert_int_equal(fake_verbs_write_late(), 0);
+  assert_int_equal(to[0], 2);
+  assert_int_equal(to[BYTES - 1], 2);
+}
+
+/* ---- rights ---- */
+
+static void only_memory_for_receives_has_a_remote_key(void **state) {
+  uint32_t local, remote;
+  (void)state;
+  assert_true(rdma_memory_keys(from_memory, sender->domain, &local, &remote));
+  assert_true(local != 0);
+  assert_int_equal(remote, 0);
+  assert_true(rdma_memory_keys(to_memory, sender->domain, &local, &remote));
+  assert_true(local != 0 && remote != 0);
+  struct fake_counts counts = fake_verbs_counts();
+  assert_int_equal(counts.mrs, 4); /* two of slots */
+  assert_int_equal(counts.remote_mrs, 1);
+}
+
+static void memory_for_receives_is_written(void **state) {
+  (void)state;
+  assert_int_equal(write_once(), IBV_WC_SUCCESS);
+  assert_memory_equal(to, from, BYTES);
+}
+
+static void sending_queue_pairs_take_no_writes(void **state) {
+  (void)state;
+  assert_int_equal(fake_verbs_counts().qps, 2);
+  assert_int_equal(fake_verbs_counts().remote_qps, 1);
+  uint32_t local, remote;
+  assert_true(rdma_memory_keys(to_memory, receiver->domain, &local, &remote));
+  assert_int_equal(write_with(receiver, to, local, to, remote), IBV_WC_REM_ACCESS_ERR);
+  assert_int_equal(fake_verbs_counts().refused, 1);
+}
+
+/* By a peer that guesses: the local key is the remote one in this provider, as in many drivers. */
+static void memory_for_sends_is_not_written(void **state) {
+  uint32_t key, local, remote;
+  (void)state;
+  assert_true(rdma_memory_keys(from_memory, receiver->domain, &key, &remote));
+  assert_true(rdma_memory_keys(to_memory, sender->domain, &local, &remote));
+  assert_int_equal(write_with(sender, to, local, from, key), IBV_WC_REM_ACCESS_ERR);
+  assert_int_equal(from[0], 1);
+}
+
+/* ---- stopping ---- */
+
+static void a_stopped_queue_pair_takes_no_writes(void **state) {
+  (void)state;
+  assert_int_equal(write_once(), IBV_WC_SUCCESS);
+  assert_int_equal(rdma_qp_stop(receiver), 0);
+  expect_no_late_write();
+  assert_int_equal(write_once(), IBV_WC_RETRY_EXC_ERR);
+}
+
+static void what_cannot_be_stopped_is_destroyed_at_once(void **state) {
+  (void)state;
+  assert_int_equal(write_once(), IBV_WC_SUCCESS);
+  fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
+  assert_int_equal(rdma_qp_stop(receiver), 0);
+  expect_no_late_write();
+  assert_int_equal(fake_verbs_counts().qps, 1);
+  assert_int_equal(fake_verbs_counts().remote_mrs, 1);
+  assert_false(atomic_load(&receiver->device->is_lost));
+}
+
+static void what_cannot_be_destroyed_finds_no_memory(void **state) {
+  uint32_t local, remote;
+  (void)state;
+  assert_int_equal(write_once(), IBV_WC_SUCCESS);
+  fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
+  fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
+  assert_int_equal(rdma_qp_stop(receiver), 0);
+  expect_no_late_write();
+  assert_int_equal(fake_verbs_counts().qps, 2);
+  assert_int_equal(fake_verbs_counts().remote_mrs, 0);
+  assert_true(atomic_load(&receiver->device->is_lost));
+  assert_int_equal(log_capture_find("fake0, the RDMA device of d0, neither stops (ibv_modify_qp: "
+                                    "Input/output error) nor destroys (ibv_destroy_qp: Device or "
+                                    "resource busy) a queue pair"),
+                   1);
+  /* Nor will it, whatever is registered later. */
+  struct rdma_memory *later = rdma_memory_new(to, BYTES, RDMA_REMOTE, NULL);
+  assert_false(rdma_memory_keys(later, receiver->domain, &local, &remote));
+  rdma_memory_free(later);
+}
+
+static void what_cannot_be_kept_from_writing_is_told(void **state) {
+  (void)state;
+  assert_int_equal(write_once(), IBV_WC_SUCCESS);
+  fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
+  fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
+  fake_verbs_fail_calls(FAKE_DEREG_MR, ENOMEM);
+  assert_int_equal(rdma_qp_stop(receiver), -ENOTRECOVERABLE);
+  assert_int_equal(log_capture_find("fake0 gives up no registration (ibv_dereg_mr: Cannot allocate "
+                                    "memory)"),
+                   1);
+  assert_int_equal(fake_verbs_write_late(), 1); /* as it was told */
+  fake_verbs_heal_calls();
+  assert_int_equal(rdma_qp_stop(receiver), 0); /* the next try */
+  expect_no_late_write();
+}
+
+/* Nobody can write through it, so nobody else need suffer. */
+static void a_sending_queue_pair_may_stay(void **state) {
+  (void)state;
+  fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
+  fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
+  assert_int_equal(rdma_qp_stop(sender), 0);
+  assert_int_equal(fake_verbs_counts().remote_mrs, 1);
+}
+
+/* The reaper tries again: a call that fails now and then leaves nothing behind. */
+static void refusals_that_pass_leave_nothing(void **state) {
+  static const enum fake_call calls[] = { FAKE_STOP_QP, FAKE_DESTROY_QP, FAKE_DESTROY_CQ,
+                                          FAKE_DESTROY_CHANNEL, FAKE_DEREG_MR };
+  (void)state;
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    struct fake_counts before = fake_verbs_counts();
+    struct rdma_qp *qp = make(false);
+    fake_verbs_fail_call(calls[i], 1, EAGAIN);
+    assert_int_equal(rdma_qp_free(qp), 0);
+    rdma_reaper_finish();
+    assert_true(fake_verbs_heal_calls());
+    struct fake_counts after = fake_verbs_counts();
+    assert_int_equal(after.qps, before.qps);
+    assert_int_equal(after.cqs, before.cqs);
+    assert_int_equal(after.channels, before.channels);
+    assert_int_equal(after.mrs, before.mrs);
+  }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    TEST(only_memory_for_receives_has_a_remote_key),
+    TEST(memory_for_receives_is_written),
+    TEST(sending_queue_pairs_take_no_writes),
+    TEST(memory_for_sends_is_not_written),
+    TEST(a_stopped_queue_pair_takes_no_writes),
+    TEST(what_cannot_be_stopped_is_destroyed_at_once),
+    TEST(what_cannot_be_destroyed_finds_no_memory),
+    TEST(what_cannot_be_kept_from_writing_is_told),
+    TEST(a_sending_queue_pair_may_stay),
+    TEST(refusals_that_pass_leave_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -57,7 +57,61 @@ static void exchange_descriptions(struct job *job, const struct world *world) {
   }
 }
 
-static void open_comms(struct job *job) {
+size_t job_buffer_bytes(const struct job *job) {
+  return job->buffer_bytes + 2 * (size_t)VERIFY_GUARD_BYTES;
+}
+
+static char *allocate_buffer(const struct job *job) {
+  size_t bytes = job_buffer_bytes(job);
+  void *memory = NULL;
+  if (job->options->is_registered)
+    NCCL(ncclMemAlloc(&memory, bytes));
+  else
+    CUDA(cudaMalloc(&memory, bytes));
+  CUDA(cudaMemset(memory, 0, bytes));
+  return memory;
+}
+
+void job_allocate_buffers(struct job *job) {
+  for (int i = 0; i < job->options->gpus; i++) {
+    CUDA(cudaSetDevice(job->gpus[i].device));
+    job->gpus[i].send = allocate_buffer(job);
+    job->gpus[i].recv = allocate_buffer(job);
+    CUDA(cudaDeviceSynchronize());
+  }
+}
+
+static void free_buffer(const struct job *job, char *buffer) {
+  if (job->options->is_registered)
+    NCCL(ncclMemFree(buffer));
+  else
+    CUDA(cudaFree(buffer));
+}
+
+void job_free_buffers(struct job *job) {
+  for (int i = 0; i < job->options->gpus; i++) {
+    CUDA(cudaSetDevice(job->gpus[i].device));
+    free_buffer(job, job->gpus[i].send);
+    free_buffer(job, job->gpus[i].recv);
+  }
+}
+
+static void register_buffers(struct job *job) {
+  for (int i = 0; i < job->options->gpus; i++) {
+    struct job_gpu *gpu = &job->gpus[i];
+    NCCL(ncclCommRegister(gpu->comm, gpu->send, job_buffer_bytes(job), &gpu->handles[0]));
+    NCCL(ncclCommRegister(gpu->comm, gpu->recv, job_buffer_bytes(job), &gpu->handles[1]));
+  }
+}
+
+void job_deregister_buffers(struct job *job) {
+  for (int i = 0; i < job->options->gpus && job->options->is_registered; i++) {
+    NCCL(ncclCommDeregister(job->gpus[i].comm, job->gpus[i].handles[0]));
+    NCCL(ncclCommDeregister(job->gpus[i].comm, job->gpus[i].handles[1]));
+  }
+}
+
+void job_open_comms(struct job *job) {
   ncclUniqueId id = { { 0 } };
   monitor_set_place("the initialization of NCCL");
   if (job->process == 0)
@@ -71,28 +125,8 @@ static void open_comms(struct job *job) {
   NCCL(ncclGroupEnd());
   for (int i = 0; i < job->options->gpus; i++)
     monitor_watch(job->gpus[i].comm);
-}
-
-static void open_buffer(const struct job *job, struct job_gpu *gpu, int which, char **buffer) {
-  size_t bytes = job->buffer_bytes + 2 * (size_t)VERIFY_GUARD_BYTES;
-  void *memory = NULL;
-  if (job->options->is_registered) {
-    NCCL(ncclMemAlloc(&memory, bytes));
-    NCCL(ncclCommRegister(gpu->comm, memory, bytes, &gpu->handles[which]));
-  } else {
-    CUDA(cudaMalloc(&memory, bytes));
-  }
-  CUDA(cudaMemset(memory, 0, bytes));
-  *buffer = memory;
-}
-
-static void close_buffer(const struct job *job, struct job_gpu *gpu, int which, char *buffer) {
-  if (job->options->is_registered) {
-    NCCL(ncclCommDeregister(gpu->comm, gpu->handles[which]));
-    NCCL(ncclMemFree(buffer));
-  } else {
-    CUDA(cudaFree(buffer));
-  }
+  if (job->options->is_registered)
+    register_buffers(job);
 }
 
 void job_open(struct job *job, const struct options *options, const struct world *world,
@@ -113,21 +147,19 @@ void job_open(struct job *job, const struct options *options, const struct world
     job->buffer_bytes += ENDURE_SLACK * sizeof(int32_t);
   choose_devices(job, world);
   exchange_descriptions(job, world);
-  open_comms(job);
   for (int i = 0; i < options->gpus; i++) {
     CUDA(cudaSetDevice(job->gpus[i].device));
     CUDA(cudaStreamCreateWithFlags(&job->gpus[i].stream, cudaStreamNonBlocking));
-    open_buffer(job, &job->gpus[i], 0, &job->gpus[i].send);
-    open_buffer(job, &job->gpus[i], 1, &job->gpus[i].recv);
-    CUDA(cudaDeviceSynchronize());
   }
+  job_allocate_buffers(job);
+  job_open_comms(job);
 }
 
 void job_close(struct job *job) {
+  job_deregister_buffers(job);
+  job_free_buffers(job);
   for (int i = 0; i < job->options->gpus; i++) {
     CUDA(cudaSetDevice(job->gpus[i].device));
-    close_buffer(job, &job->gpus[i], 0, job->gpus[i].send);
-    close_buffer(job, &job->gpus[i], 1, job->gpus[i].recv);
     CUDA(cudaStreamDestroy(job->gpus[i].stream));
   }
   /* Communicators of one process need each other to end. */

@@ -41,6 +41,13 @@ void job_open(struct job *job, const struct options *options, const struct world
               struct rendezvous *rendezvous);
 void job_close(struct job *job);
 
+/* For runs that end communicators between job_open and job_close (--abort): the parts of both. */
+void job_open_comms(struct job *job);         /* watched by the monitor, buffers registered */
+void job_deregister_buffers(struct job *job); /* with -R 1; else nothing */
+void job_allocate_buffers(struct job *job);
+void job_free_buffers(struct job *job);
+size_t job_buffer_bytes(const struct job *job); /* of each buffer, with its guards */
+
 /* Why this NCCL or these GPUs cannot do it, or NULL. Every process comes to the same answer. */
 const char *job_why_not(const struct job *job, enum operation operation, enum element_type type);
 

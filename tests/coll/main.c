@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "tests/coll/abort.h"
 #include "tests/coll/endure.h"
 #include "tests/coll/job.h"
 #include "tests/coll/launch.h"
@@ -21,6 +22,7 @@ static const uint64_t connect_timeout_ns = 60 * NS_PER_S;
 
 struct totals {
   uint64_t wrong, out_of_bounds;
+  bool is_bad; /* in another way, which was reported */
 };
 
 /* ---- the cases ---- */
@@ -97,7 +99,7 @@ static void run_types(struct job *job, struct report *report, struct measure_cas
 }
 
 static struct totals run_all(struct job *job, struct report *report) {
-  struct totals totals = { 0, 0 };
+  struct totals totals = { 0 };
   for (int operation = 0; operation < OPERATIONS; operation++) {
     if (!job->options->operations[operation])
       continue;
@@ -117,6 +119,31 @@ static struct totals endure(struct job *job, struct report *report) {
                 (unsigned long long)result.operations, (double)result.bytes / 1e9, result.seconds,
                 (unsigned long long)result.wrong);
   return (struct totals){ .wrong = result.wrong };
+}
+
+static struct totals abort_again_and_again(struct job *job, struct report *report) {
+  struct abort_test *test = abort_open(job);
+  struct abort_result result;
+  if (report)
+    report_abort_head(report);
+  for (int i = 0; i < job->options->abort_rounds; i++) {
+    struct abort_round round;
+    abort_run_round(test, &round);
+    if (report)
+      report_abort_round(report, &round);
+  }
+  abort_close(test, &result);
+  if (report)
+    report_abort_sum(report, &result);
+  return (struct totals){ result.wrong, result.out_of_bounds, !result.is_good };
+}
+
+static struct totals run_what_is_wanted(struct job *job, struct report *report) {
+  if (job->options->endure_ns)
+    return endure(job, report);
+  if (job->options->abort_rounds)
+    return abort_again_and_again(job, report);
+  return run_all(job, report);
 }
 
 /* ---- this process as a rank ---- */
@@ -167,7 +194,7 @@ static int run_rank(const struct options *options, const struct world *world) {
   job_open(&job, options, world, rendezvous);
   if (world->rank == 0)
     report = report_open(table, &job);
-  struct totals totals = options->endure_ns ? endure(&job, report) : run_all(&job, report);
+  struct totals totals = run_what_is_wanted(&job, report);
   if (report)
     report_close(report);
   monitor_set_place("the end");
@@ -176,7 +203,7 @@ static int run_rank(const struct options *options, const struct world *world) {
   job_close(&job);
   rendezvous_close(rendezvous);
   fclose(table);
-  if (totals.wrong || totals.out_of_bounds)
+  if (totals.wrong || totals.out_of_bounds || totals.is_bad)
     return world->is_ours ? EXIT_RANK_SAW_WRONG : EXIT_BAD;
   return EXIT_GOOD;
 }

@@ -15,8 +15,11 @@
  * report an error of its own. */
 void monitor_start(struct rendezvous *rendezvous, uint64_t timeout_ns, uint64_t grace_ns);
 
-/* Watches this communicator too, until monitor_stop. */
+/* Watches this communicator too, until monitor_forget or monitor_stop. */
 void monitor_watch(ncclComm_t comm);
+
+/* Watches no communicator any more: they may fail, or be aborted. */
+void monitor_forget(void);
 
 /* What the run is doing, for the message: "all_reduce float sum, 65536 bytes". */
 __attribute__((format(printf, 1, 2))) void monitor_set_place(const char *format, ...);

@@ -30,7 +30,7 @@ typedef struct CUstream_st *cudaStream_t;
 typedef struct CUgraph_st *cudaGraph_t;
 typedef struct CUgraphExec_st *cudaGraphExec_t;
 
-enum { cudaSuccess = 0 };
+enum { cudaSuccess = 0, cudaErrorNotReady = 600 };
 enum { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
 enum { cudaStreamNonBlocking = 1 };
 enum { cudaStreamCaptureModeThreadLocal = 1 };
@@ -45,6 +45,7 @@ enum { cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor
   X(const char *, ncclGetLastError, (ncclComm_t comm))                                             \
   X(ncclResult_t, ncclCommInitRank, (ncclComm_t * comm, int ranks, ncclUniqueId id, int rank))     \
   X(ncclResult_t, ncclCommDestroy, (ncclComm_t comm))                                              \
+  X(ncclResult_t, ncclCommAbort, (ncclComm_t comm))                                                \
   X(ncclResult_t, ncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t * error))                  \
   X(ncclResult_t, ncclGroupStart, (void))                                                          \
   X(ncclResult_t, ncclGroupEnd, (void))                                                            \
@@ -90,6 +91,7 @@ enum { cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor
   X(cudaError_t, cudaMemset, (void *memory, int value, size_t bytes))                              \
   X(cudaError_t, cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned flags))               \
   X(cudaError_t, cudaStreamSynchronize, (cudaStream_t stream))                                     \
+  X(cudaError_t, cudaStreamQuery, (cudaStream_t stream))                                           \
   X(cudaError_t, cudaStreamDestroy, (cudaStream_t stream))
 
 /* For -G only: a runtime without them runs everything else. */

@@ -16,6 +16,7 @@ enum {
   OPTION_MIN_TIME,
   OPTION_PER_ITERATION,
   OPTION_ENDURE,
+  OPTION_ABORT,
   OPTION_SEED,
   OPTION_LOG,
   OPTION_GRACE,
@@ -51,8 +52,8 @@ static const struct option_row rows[] = {
   { 'r', "root", "RANK",
     "root of broadcast and reduce (0, with --endure by lot);\n"
     "all for each in turn" },
-  { 'n', "iters", "N", "timed iterations (20), launched together" },
-  { 'w', "warmup_iters", "N", "iterations before them, for each size (1)" },
+  { 'n', "iters", "N", "timed iterations (20; 1 with --abort), launched together" },
+  { 'w', "warmup_iters", "N", "iterations before them, for each size (1; 0 with --abort)" },
   { OPTION_MIN_TIME, "min-time", "TIME", "more iterations until they take this long, as in 200ms" },
   { OPTION_PER_ITERATION, "per-iteration", NULL,
     "wait after each iteration and report each one's time" },
@@ -69,7 +70,12 @@ static const struct option_row rows[] = {
     "instead of the table: int32 sums, the operations and sizes in\n"
     "random order until this has passed, or SIGUSR1 comes to rank 0;\n"
     "every result is checked" },
-  { OPTION_SEED, "seed", "N", "of --endure's order (1)" },
+  { OPTION_ABORT, "abort", "N",
+    "instead of the table: N times, sums are checked, an operation is\n"
+    "aborted on its way by ncclCommAbort, and communicators are made\n"
+    "anew; -O and the sizes take turns. Memory, threads, descriptors\n"
+    "and what was freed are watched" },
+  { OPTION_SEED, "seed", "N", "of --endure's order and --abort's times (1)" },
   { OPTION_LOG, "log", "FILE", "of --endure: each completion, a line of JSON" },
   { OPTION_JSON, "json", "FILE", "write the results there as well" },
   { OPTION_LABEL, "label", "TEXT", "a name for this run, in the JSON file" },
@@ -88,7 +94,7 @@ static const struct option_row rows[] = {
     "the launcher does not say" },
   { 'h', "help", NULL, "this text" },
 };
-enum { ROWS = sizeof rows / sizeof rows[0] };
+enum { ROWS = sizeof rows / sizeof rows[0], NOT_GIVEN = -1 };
 
 void options_print_help(void) {
   puts("usage: stratus-coll [OPTIONS]\n\n"
@@ -328,6 +334,8 @@ static bool take_option(struct parser *p, int id, const char *option, const char
     return parse_time(p, option, text, &o->grace_ns);
   case OPTION_ENDURE:
     return parse_time(p, option, text, &o->endure_ns);
+  case OPTION_ABORT:
+    return parse_number(p, option, text, 1, OPTIONS_ITERATIONS_MAX, &o->abort_rounds);
   case OPTION_SEED:
     return parse_number(p, option, text, 0, INT32_MAX, &o->seed);
   default:
@@ -366,6 +374,8 @@ static bool check_together(struct parser *p) {
     return reject(p, "--min-time and -G exclude each other");
   if (o->endure_ns && (o->graph_launches || o->gpus > 1 || o->json_path))
     return reject(p, "--endure excludes -G, -g above 1 and --json; --log writes what it does");
+  if (o->abort_rounds && (o->endure_ns || o->graph_launches || o->gpus > 1 || !o->checks))
+    return reject(p, "--abort excludes --endure, -G, -g above 1 and -c 0");
   if (!o->endure_ns && o->log_path)
     return reject(p, "--log goes with --endure");
   if (!o->hosts && o->env_count)
@@ -388,6 +398,10 @@ static void set_defaults(struct options *o, bool has_max) {
   o->operations[OPERATION_ALL_REDUCE] |= !any_operation;
   o->types[ELEMENT_FLOAT] |= !any_type;
   o->redops[PATTERN_SUM] |= !any_redop;
+  if (o->iterations == NOT_GIVEN)
+    o->iterations = o->abort_rounds ? 1 : 20;
+  if (o->warmup == NOT_GIVEN)
+    o->warmup = o->abort_rounds ? 0 : 1;
   if (!has_max && o->max_bytes < o->min_bytes)
     o->max_bytes = o->min_bytes;
 }
@@ -407,8 +421,8 @@ enum options_result options_parse(struct options *options, int argc, char **argv
                                .max_bytes = 32 << 20,
                                .step_bytes = 1 << 20,
                                .step_factor = 1,
-                               .iterations = 20,
-                               .warmup = 1,
+                               .iterations = NOT_GIVEN,
+                               .warmup = NOT_GIVEN,
                                .checks = 1,
                                .average = AVERAGE_MEAN,
                                .root = OPTIONS_ROOT_ANY,

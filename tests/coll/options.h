@@ -43,7 +43,8 @@ struct options {
   uint64_t timeout_ns;   /* of the whole run, 0 = none */
   uint64_t grace_ns;     /* how long NCCL may take to notice that a rank has ended */
   uint64_t endure_ns;    /* random cases until this has passed, 0 = the table */
-  int seed;              /* of that */
+  int abort_rounds;      /* communicators that are aborted, 0 = the table */
+  int seed;              /* of either */
   int gpus;              /* per process */
 
   const char *json_path, *label;

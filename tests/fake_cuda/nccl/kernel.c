@@ -69,6 +69,8 @@ static inline void cpu_pause(void) {
 enum { SPINS = 64, YIELDS = 256, SLEEP_NS = 10000, LONGEST_SLEEP_NS = 100000 };
 
 bool give_up(struct block *b, unsigned *spins) {
+  if (b->aborted) /* the schedule goes on to its end, and waits nowhere */
+    return true;
   if (++*spins < SPINS) {
     cpu_pause();
     return false;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* record: samples of a job's own calls; and that recording changes no choice. */
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/lib/log_capture.h"
 #include "tests/lib/tuner_job.h"
@@ -101,6 +103,31 @@ static void recording_changes_no_choice(void **state) {
   assert_memory_equal(with, expected, sizeof with);
 }
 
+/* Somebody else's thing by the file's name: it neither holds up the job's end nor takes samples. */
+static void what_is_not_ours_is_left_alone(void **state) {
+  (void)state;
+  char host[256] = "host", name[300], path[TREE_PATH_MAX], target[TREE_PATH_MAX];
+  struct stat found;
+  bool chosen[6];
+  gethostname(host, sizeof host - 1);
+  snprintf(name, sizeof name, "%s.%d.jsonl", host, (int)getpid());
+  tree_path(&tuner_job_tree, name, path);
+  assert_int_equal(mkfifo(path, 0600), 0);
+  int reader = open(path, O_RDONLY | O_NONBLOCK); /* a pipe that somebody reads can be opened */
+  assert_true(reader >= 0);
+  run_calls(tuner_job_tree.root, chosen);
+  char byte;
+  assert_true(read(reader, &byte, 1) <= 0);
+  close(reader);
+  assert_int_equal(unlink(path), 0);
+  tree_write(&tuner_job_tree, "victim", "untouched");
+  assert_int_equal(link(tree_path(&tuner_job_tree, "victim", target), path), 0);
+  run_calls(tuner_job_tree.root, chosen);
+  assert_int_equal(stat(target, &found), 0);
+  assert_int_equal(found.st_size, 9);
+  assert_true(chosen[0]);
+}
+
 static void no_directory_is_one_warning(void **state) {
   (void)state;
   bool chosen[6];
@@ -112,9 +139,8 @@ static void no_directory_is_one_warning(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    TUNER_JOB_TEST(calls_become_samples),
-    TUNER_JOB_TEST(samples_name_the_topology),
-    TUNER_JOB_TEST(recording_changes_no_choice),
+    TUNER_JOB_TEST(calls_become_samples),        TUNER_JOB_TEST(samples_name_the_topology),
+    TUNER_JOB_TEST(recording_changes_no_choice), TUNER_JOB_TEST(what_is_not_ours_is_left_alone),
     TUNER_JOB_TEST(no_directory_is_one_warning),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,6 +149,15 @@ static void an_open_directory_is_refused(void **context) {
   expect_refusal("mode 0700");
 }
 
+/* It comes from the parent, and lets nobody in. */
+static void a_setgid_bit_is_no_reason(void **context) {
+  (void)context;
+  assert_int_equal(mkdir(directory, 0700), 0);
+  assert_int_equal(chmod(directory, 02700), 0);
+  start_engine();
+  assert_true(exists(socket_path));
+}
+
 static void anothers_directory_is_refused(void **context) {
   (void)context;
   assert_int_equal(mkdir(directory, 0700), 0);
@@ -465,6 +474,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     WITH_TREE(only_this_user_may_ask),
     WITH_TREE(an_open_directory_is_refused),
+    WITH_TREE(a_setgid_bit_is_no_reason),
     WITH_TREE(anothers_directory_is_refused),
     WITH_TREE(a_link_is_refused),
     WITH_TREE(a_missing_parent_costs_statistics_only),

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -160,11 +161,27 @@ static size_t format_series(const struct record *record, struct series *series,
   return sample_format(&sample, line, SAMPLE_LINE_MAX);
 }
 
+/* The directory may be one that others write to, too. Their pipe must not hold up the job's end,
+ * nor their link or file take its samples. Not O_EXCL: the communicators of a process share a file.
+ */
+static int open_own(const char *path) {
+  int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  int file = open(path, flags, 0600);
+  struct stat found;
+  if (file >= 0 && (fstat(file, &found) != 0 || !S_ISREG(found.st_mode) ||
+                    found.st_uid != geteuid() || found.st_nlink != 1)) {
+    close(file);
+    errno = EPERM;
+    return -1;
+  }
+  return file;
+}
+
 static int open_file(const struct record *record) {
   char path[PATH_MAX + 300], host[256] = "host";
   gethostname(host, sizeof host - 1);
   snprintf(path, sizeof path, "%s/%s.%d.jsonl", record->directory, host, (int)getpid());
-  int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+  int file = open_own(path);
   static bool is_said; /* atomic */
   if (file < 0 && !__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED)) {
     LOG_WARN("STRATUS_RECORD: %s: %s; nothing is recorded", path, strerror(errno));

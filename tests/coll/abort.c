@@ -3,6 +3,7 @@
 #include "tests/coll/abort.h"
 
 #include <dirent.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,8 @@ enum {
   SCAN_BYTES = 4 << 20,  /* staging */
   NOT_WRITTEN = 0x5a,    /* each byte of a receive buffer before the operation */
   FREED = 0xa7,          /* each byte of a buffer that was freed and allocated again */
-  WAIT_LEAST = 5,        /* percent of the operation's time */
+  MMAP_FROM_BYTES = 128 << 10, /* glibc's default, which it would raise otherwise */
+  WAIT_LEAST = 5,              /* percent of the operation's time */
   WAIT_RANGE = 80,
 };
 static const size_t small_bytes[] = { 8, 64 << 10, 1 << 20 };
@@ -275,6 +277,7 @@ static int count_entries(const char *path) {
 }
 
 static struct abort_resources count_resources(void) {
+  malloc_trim(0);
   struct abort_resources r = { .descriptors = count_entries("/proc/self/fd"),
                                .threads = count_entries("/proc/self/task") + 1 };
   char line[256];
@@ -367,6 +370,11 @@ void abort_run_round(struct abort_test *t, struct abort_round *r) {
   add_round(&t->total, r);
   set_place(r, "new communicators");
   job_open_comms(t->job);
+}
+
+void abort_prepare(void) {
+  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_MMAP_THRESHOLD, MMAP_FROM_BYTES);
 }
 
 struct abort_test *abort_open(struct job *job) {

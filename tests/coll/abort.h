@@ -68,6 +68,11 @@ enum { ABORT_LIMIT_MS = 2000, ABORT_GROWTH_MIB_MAX = 16 };
 
 struct abort_test;
 
+/* Before any library is loaded. NCCL's threads are new in each round and would allocate from other
+ * arenas of malloc, whose leftovers hide what is lost: so there is one arena. Large blocks return
+ * to the system when they are freed. */
+void abort_prepare(void);
+
 struct abort_test *abort_open(struct job *job);
 void abort_run_round(struct abort_test *test, struct abort_round *round);
 

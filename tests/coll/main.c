@@ -184,6 +184,8 @@ static int run_rank(const struct options *options, const struct world *world) {
   talk_set_name(name);
   FILE *table = take_stdout();
   set_environment(options, world);
+  if (options->abort_rounds)
+    abort_prepare();
   libs_open();
   if (options->graph_launches && !libs.has_graphs)
     talk_fail("-G: the CUDA runtime %s has no graphs", libs.cuda_path);

@@ -13,6 +13,12 @@
 /* From now on. Children that were forked before may use the plugin like any process. */
 void fork_guard_install(void);
 
+/* Children forked from now on also lose what they inherit of mappings of files whose names begin
+ * so; the text stays the caller's, and must stay. A mapping keeps a device open as a descriptor
+ * does: with those of /dev/infiniband/uverbs0 in a child, the queue pairs of a killed parent live
+ * on (seen with SoftRoCE). One such text at a time. */
+void fork_guard_unmap(const char *name_begins);
+
 extern bool fork_guard_is_forked; /* written in the child's only thread, before fork() returns */
 
 /* Is this a child of the process that used the plugin? */

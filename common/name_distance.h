@@ -10,7 +10,7 @@
 
 enum { NAME_DISTANCE_MAX = 64 }; /* bytes: twice the longest name that we have */
 
-/* Levenshtein distance: letters to insert, to leave out or to replace. */
+/* Letters to insert, to leave out, to replace, or neighbours to exchange; each counts one. */
 int name_distance(const char *name, size_t length, const char *other);
 
 /* The same between `word` and the part of `name` that is most like it; case does not count. */

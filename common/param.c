@@ -345,15 +345,15 @@ static size_t unknown_length(const char *variable) {
 
 /* The protecting variable that the user of this unknown name seems to have meant; NULL: none.
  *
- * What counts is whether the own part of the protecting name, without STRATUS_, stands anywhere in
- * the unknown one with at most a third of its letters wrong, as in ENCRYPTION, ENABLE_ENCRYPT,
- * CRYPT or SECRETFILE, and no variable that does not protect is nearer. A merely nearest name would
- * not do: something is nearest to any name, and other programs have variables that begin so. */
+ * It is the nearest of all names, with at most a third of its own part, after STRATUS_, wrong, as
+ * in CRYPT or SECRETFILE; or its own part stands in the unknown name with at most one letter wrong,
+ * as in ENABLE_ENCRYPTION, and no variable that does not protect is as near. To be the nearest
+ * alone would not do: something is nearest to any name, and other programs have names that begin
+ * so. */
 static const char *meant_protection(const char *name, size_t length) {
   const size_t prefix = sizeof name_prefix - 1;
-  bool is_meant = false;
-  const char *nearest = NULL;
-  int nearest_distance = 0, within = 0, plain = INT_MAX;
+  const char *meant = NULL;
+  int nearest = INT_MAX, part = INT_MAX, plain = INT_MAX;
   for (int id = 0; id < PARAM_COUNT; id++) {
     const char *known = rows[id].name;
     int distance = name_distance(name, length, known);
@@ -361,17 +361,15 @@ static const char *meant_protection(const char *name, size_t length) {
       plain = distance < plain ? distance : plain;
       continue;
     }
-    int part = name_distance_within(name + prefix, length - prefix, known + prefix);
-    if (part <= (int)strlen(known + prefix) / 3) {
-      within = !is_meant || part < within ? part : within;
-      is_meant = true;
-    }
-    if (!nearest || distance < nearest_distance) {
-      nearest = known;
-      nearest_distance = distance;
+    int within = name_distance_within(name + prefix, length - prefix, known + prefix);
+    part = within < part ? within : part;
+    if (distance < nearest) {
+      nearest = distance;
+      meant = known;
     }
   }
-  return is_meant && within <= plain ? nearest : NULL;
+  bool is_near = nearest <= plain && nearest <= (int)strlen(meant + prefix) / 3;
+  return is_near || (part <= 1 && part < plain) ? meant : NULL;
 }
 
 static void refuse_unknown_names(char *const *environment) {

@@ -133,6 +133,7 @@ static void run_scene(void (*scene)(void)) {
   assert_true(found != MAP_FAILED);
   pid_t pid = fork();
   if (pid == 0) {
+    setenv("CMOCKA_TEST_ABORT", "1", 1); /* or it would go on with the parent's other tests */
     log_capture_start();
     scene();
     setup_stop();

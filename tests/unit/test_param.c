@@ -162,6 +162,122 @@ static void endless_name_is_survived(void **state) {
   assert_int_equal(param_warn_unknown(environment), 1);
 }
 
+/* ---- switches, and what protects ---- */
+
+static void every_switch_takes_the_same_words(void **state) {
+  (void)state;
+  static const char *const on[] = { "1", "on", "true", "yes", "ON", "True", "yEs" };
+  static const char *const off[] = { "0", "off", "false", "no", "OFF", "False", "nO" };
+  for (int i = 0; i < 14; i++) {
+    bool wanted = i < 7;
+    const char *word = wanted ? on[i] : off[i - 7];
+    char first[64], second[64], third[64];
+    snprintf(first, sizeof first, "STRATUS_ENCRYPT=%s", word);
+    snprintf(second, sizeof second, "STRATUS_RDMA=%s", word);
+    snprintf(third, sizeof third, "STRATUS_CHECKSUM=%s", word);
+    load(first, second, third);
+    assert_int_equal(param_enum(PARAM_ENCRYPT), wanted ? PARAM_ENCRYPT_ON : PARAM_ENCRYPT_OFF);
+    assert_int_equal(param_enum(PARAM_RDMA), wanted ? PARAM_RDMA_ON : PARAM_RDMA_OFF);
+    assert_int_equal(param_bool(PARAM_CHECKSUM), wanted);
+    assert_null(param_refusal());
+    snprintf(first, sizeof first, "STRATUS_RDMA_CM=%s", word);
+    load(first, NULL, NULL);
+    assert_int_equal(param_enum(PARAM_RDMA_CM), wanted ? PARAM_RDMA_CM_ON : PARAM_RDMA_CM_OFF);
+  }
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+  /* what is no switch takes none of them */
+  load("STRATUS_PROGRESS=1", "STRATUS_LOG=on", NULL);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 2);
+}
+
+static void what_protects_is_refused_and_not_weakened(void **state) {
+  (void)state;
+  static const char *const bad[] = { "STRATUS_ENCRYPT=",     "STRATUS_ENCRYPT=auto",
+                                     "STRATUS_ENCRYPT= on",  "STRATUS_SECRET=",
+                                     "STRATUS_SECRET_FILE=", "STRATUS_CHECKSUM=2" };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    load(bad[i], NULL, NULL);
+    assert_non_null(param_refusal());
+    assert_non_null(strstr(param_refusal(), "no connection is made"));
+    assert_non_null(strstr(param_refusal(), "unset"));
+  }
+  load("STRATUS_SECRET=very secret indeed", "STRATUS_ENCRYPT=on", "STRATUS_CHECKSUM=1");
+  assert_null(param_refusal());
+  load("STRATUS_CHUNK_BYTES=plenty", NULL, NULL);
+  assert_null(param_refusal());
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1); /* that of the chunk */
+  /* a long value, as of a secret in the wrong variable, is cut; the remedy is told all the same */
+  char text[4096];
+  memset(text, 'x', sizeof text - 1);
+  memcpy(text, "STRATUS_ENCRYPT=", 16);
+  text[sizeof text - 1] = '\0';
+  load(text, NULL, NULL);
+  assert_non_null(strstr(param_refusal(), "unset"));
+  fault_fail_allocation(1);
+  load("STRATUS_SECRET=very secret indeed", NULL, NULL);
+  assert_true(fault_clear());
+  assert_non_null(strstr(param_refusal(), "STRATUS_SECRET cannot be kept: out of memory"));
+  assert_null(strstr(param_refusal(), "indeed"));
+}
+
+static void misspelled_protection_is_refused(void **state) {
+  (void)state;
+  static const struct {
+    const char *variable, *meant;
+  } cases[] = {
+    { "STRATUS_ENCRYPTION=on", " STRATUS_ENCRYPT " },
+    { "STRATUS_ENCRPYT=on", " STRATUS_ENCRYPT " },
+    { "STRATUS_ENCRPYTION=on", " STRATUS_ENCRYPT " },
+    { "STRATUS_ENABLE_ENCRYPTION=1", " STRATUS_ENCRYPT " },
+    { "STRATUS_TCP_ENCRYPT=on", " STRATUS_ENCRYPT " },
+    { "STRATUS_encrypt=on", " STRATUS_ENCRYPT " },
+    { "STRATUS_CRYPT=on", " STRATUS_ENCRYPT " },
+    { "STRATUS_ENCRYPTED=", " STRATUS_ENCRYPT " },
+    { "STRATUS_SECRETFILE=/x", " STRATUS_SECRET_FILE " },
+    { "STRATUS_SECRET_PATH=/x", " STRATUS_SECRET_FILE " },
+    { "STRATUS_SECRETS=x", " STRATUS_SECRET " },
+    { "STRATUS_JOB_SECRET=x", " STRATUS_SECRET " },
+    { "STRATUS_CHECKSUMS=1", " STRATUS_CHECKSUM " },
+    { "STRATUS_CHEKSUM=1", " STRATUS_CHECKSUM " },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    load("STRATUS_FLOWS=2", cases[i].variable, NULL);
+    if (!param_refusal() || !strstr(param_refusal(), cases[i].meant)) {
+      fail_msg("%s: %s", cases[i].variable, param_refusal() ? param_refusal() : "is taken");
+    }
+    assert_int_equal(param_warn_unknown((char *[]){ (char *)(uintptr_t)cases[i].variable, NULL }),
+                     0);
+  }
+}
+
+/* Of other programs, or a misspelled name of what does not protect: the job goes on. */
+static void other_unknown_names_are_ignored(void **state) {
+  (void)state;
+  static const char *const others[] = {
+    "STRATUS_HOME",          "STRATUS_HOST",
+    "STRATUS_SERVER",        "STRATUS_NODE_NAME",
+    "STRATUS_CLUSTER_ID",    "STRATUS_REGION",
+    "STRATUS_SERVICE_HOST",  "STRATUS_PORT",
+    "STRATUS_SELECT",        "STRATUS_RESET",
+    "STRATUS_RECORDS",       "STRATUS_PROFILE_STRIKT",
+    "STRATUS_CHUNK_BYTE",    "STRATUS_SET",
+    "STRATUS_SECONDS",       "STRATUS_PROFILES",
+    "STRATUS_CHECK",         "STRATUS_SOCKET_PATH",
+    "STRATUS_DIR",           "STRATUS_CHANNELS",
+    "STRATUS_RED_TEAM",      "STRATUS_",
+    "STRATUS_SOCKET_BUFFER", "STRATUS_VERSION",
+    "STRATUS_PYTHON",        "STRATUS_TEST_ENCRYPT",
+  };
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    char variable[64];
+    snprintf(variable, sizeof variable, "%s=1", others[i]);
+    load(variable, NULL, NULL);
+    if (param_refusal()) {
+      fail_msg("%s: %s", variable, param_refusal());
+    }
+  }
+}
+
 enum { DOCUMENT_MAX = 1 << 16 };
 
 static void print(enum param_format format, char text[DOCUMENT_MAX]) {
@@ -233,6 +349,10 @@ int main(void) {
     PARAM_TEST(out_of_memory_is_a_warning),
     PARAM_TEST(unknown_name_gets_the_nearest),
     PARAM_TEST(endless_name_is_survived),
+    PARAM_TEST(every_switch_takes_the_same_words),
+    PARAM_TEST(what_protects_is_refused_and_not_weakened),
+    PARAM_TEST(misspelled_protection_is_refused),
+    PARAM_TEST(other_unknown_names_are_ignored),
     PARAM_TEST(documents_name_every_variable),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

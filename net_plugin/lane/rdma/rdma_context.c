@@ -2,6 +2,7 @@
 /* See rdma_context.h. */
 #include "net_plugin/lane/rdma/rdma_context.h"
 #include "common/descriptor.h"
+#include "common/fork_guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +22,7 @@ static struct ibv_context *open_by_name(const struct verbs_api *api, const char 
     is_listed = !strcmp(api->get_device_name(list[i]), name);
     if (is_listed) {
       errno = 0;
+      fork_guard_unmap("/dev/infiniband/");
       descriptor_begin();
       context = api->open_device(list[i]);
       descriptor_mark(context ? context->cmd_fd : -1);

@@ -20,9 +20,9 @@
 #include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
 
-#define LARGE_BYTES (24u << 20) /* some of it is in flight for milliseconds */
+#define LARGE_BYTES (12u << 20) /* some of it is in flight for milliseconds */
 #define SMALL_BYTES 600u
-#define SETTLE_NS (60 * NS_PER_MS) /* in which the old code wrote megabytes */
+#define SETTLE_NS (40 * NS_PER_MS) /* in which the old code wrote megabytes */
 #define SENT 0xc3
 #define FOREIGN 0x5a
 
@@ -147,12 +147,9 @@ static void side_abort(struct side *side, struct side *peer, bool is_reused) {
   side_run(peer, SETTLE_NS);
   transfer_close(side->connection);
   side_run(peer, SETTLE_NS / 4);
-  for (size_t i = 0; foreign && i < side->buffer_bytes; i++) {
-    if (foreign[i] != FOREIGN) {
-      fail_msg("byte %zu was overwritten after deregMr", i);
-    }
-  }
-  if (foreign) {
+  if (foreign) { /* as a whole: sanitizers look at each access of ours */
+    assert_int_equal(foreign[0], FOREIGN);
+    assert_memory_equal(foreign, foreign + 1, side->buffer_bytes - 1);
     munmap(foreign, side->buffer_bytes);
   }
   /* The kernel says so where a thread of ours would have been killed. */

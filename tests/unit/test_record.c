@@ -53,6 +53,16 @@ static void read_samples(struct sample_file *file) {
   assert_int_equal(found, 1);
 }
 
+/* The first test: a process says only once that nothing is recorded. */
+static void no_directory_is_one_warning(void **state) {
+  (void)state;
+  bool chosen[6];
+  run_calls("/nowhere/at/all", chosen);
+  run_calls("/nowhere/at/all", chosen);
+  assert_int_equal(log_capture_find("STRATUS_RECORD: /nowhere/at/all/"), 1);
+  assert_true(chosen[0]);
+}
+
 static void calls_become_samples(void **state) {
   (void)state;
   bool chosen[6];
@@ -128,20 +138,11 @@ static void what_is_not_ours_is_left_alone(void **state) {
   assert_true(chosen[0]);
 }
 
-static void no_directory_is_one_warning(void **state) {
-  (void)state;
-  bool chosen[6];
-  run_calls("/nowhere/at/all", chosen);
-  run_calls("/nowhere/at/all", chosen);
-  assert_int_equal(log_capture_find("STRATUS_RECORD: /nowhere/at/all/"), 1);
-  assert_true(chosen[0]);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-    TUNER_JOB_TEST(calls_become_samples),        TUNER_JOB_TEST(samples_name_the_topology),
-    TUNER_JOB_TEST(recording_changes_no_choice), TUNER_JOB_TEST(what_is_not_ours_is_left_alone),
-    TUNER_JOB_TEST(no_directory_is_one_warning),
+    TUNER_JOB_TEST(no_directory_is_one_warning),    TUNER_JOB_TEST(calls_become_samples),
+    TUNER_JOB_TEST(samples_name_the_topology),      TUNER_JOB_TEST(recording_changes_no_choice),
+    TUNER_JOB_TEST(what_is_not_ours_is_left_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

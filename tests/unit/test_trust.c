@@ -299,8 +299,10 @@ static void a_search_looks_at_few_of_many_connections(void **state) {
   assert_int_equal(engine_lists(engine)->listener_ids.count, 1);
   engine_unlock(engine);
   caller_init(&caller, &scene, NULL);
+  uint8_t ours = caller.hello.listener[0];
   for (uint8_t i = 0; i < STRANGERS; i++) {
-    caller.hello.listener[0] = caller.hello.connection[0] = i;
+    caller.hello.listener[0] = ours ^ (i + 1); /* never that of the listener */
+    caller.hello.connection[0] = i;
     hello_encode(&caller.hello, caller.hello_bytes);
     caller.fd = dial_plainly(&scene.handle.addresses[0], "1");
     by_hand_say(caller.fd, caller.hello_bytes, HELLO_BYTES, false);

@@ -76,3 +76,5 @@ const struct profile_key profile_keys[] = {
   ENV_KEY(NCCL_NVLSTREE_MAX_CHUNKSIZE, nvlstree_max_chunksize, SIZE, 16 << 10, 16 << 20),
 };
 const size_t profile_key_count = sizeof profile_keys / sizeof profile_keys[0];
+_Static_assert(sizeof profile_keys / sizeof profile_keys[0] <= PROFILE_KEYS_MAX,
+               "raise PROFILE_KEYS_MAX");

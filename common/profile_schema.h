@@ -50,6 +50,7 @@ struct profile_key {
   const char *const *words; /* NULL at the end */
 };
 
+enum { PROFILE_KEYS_MAX = 64 }; /* room for those that are kept by key */
 extern const struct profile_key profile_keys[];
 extern const size_t profile_key_count;
 

@@ -52,20 +52,57 @@ struct decision profile_use_decision(const struct profile *profile, uint32_t lat
   };
 }
 
+/* ---- NCCL's variables ---- */
+
+/* Those of [env], by the place of their key. Each is written once, before its text is published. */
+enum { NUMBER_TEXT_MAX = 16 };
+static struct {
+  char text[NUMBER_TEXT_MAX];
+  const char *published; /* atomic */
+} answers[PROFILE_KEYS_MAX];
+static bool is_asked; /* atomic */
+
+void profile_use_answer(void) {
+  __atomic_store_n(&is_asked, true, __ATOMIC_RELAXED);
+}
+
+const char *profile_use_variable(const char *name) {
+  const char *value = getenv(name);
+  for (size_t i = 0; !value && i < profile_key_count; i++) {
+    const char *answer = __atomic_load_n(&answers[i].published, __ATOMIC_ACQUIRE);
+    if (answer && strcmp(profile_keys[i].name, name) == 0) {
+      value = answer;
+    }
+  }
+  return value;
+}
+
+static bool set_variable(size_t key, uint32_t value, char text[NUMBER_TEXT_MAX]) {
+  snprintf(text, NUMBER_TEXT_MAX, "%" PRIu32, value);
+  if (!__atomic_load_n(&is_asked, __ATOMIC_RELAXED)) {
+    return setenv(profile_keys[key].name, text, 0) == 0;
+  }
+  if (answers[key].published) {
+    return false;
+  }
+  memcpy(answers[key].text, text, NUMBER_TEXT_MAX);
+  __atomic_store_n(&answers[key].published, answers[key].text, __ATOMIC_RELEASE);
+  return true;
+}
+
 const char *profile_use_environment(const struct profile *profile,
                                     char text[PROFILE_USE_TEXT_MAX]) {
   size_t used = 0;
   text[0] = '\0';
   for (size_t i = 0; i < profile_key_count; i++) {
     const struct profile_key *key = &profile_keys[i];
+    char number[NUMBER_TEXT_MAX];
     uint32_t value;
     memcpy(&value, (const char *)profile + key->offset, sizeof value);
     if (key->section != PROFILE_SECTION_ENV || value == 0 || getenv(key->name)) {
       continue;
     }
-    char number[16];
-    snprintf(number, sizeof number, "%" PRIu32, value);
-    if (setenv(key->name, number, 0) == 0 && used < PROFILE_USE_TEXT_MAX) {
+    if (set_variable(i, value, number) && used < PROFILE_USE_TEXT_MAX) {
       int length = snprintf(text + used, PROFILE_USE_TEXT_MAX - used, "%s%s=%s", used ? ", " : "",
                             key->name, number);
       used += length > 0 ? (size_t)length : 0;
@@ -89,7 +126,9 @@ void profile_use(const struct profile *profile, uint32_t latency_us, int nccl_ve
   }
   char text[PROFILE_USE_TEXT_MAX];
   if (!is_environment_set && profile_use_environment(profile, text)[0]) {
-    LOG_INFO("profile %s sets for NCCL: %s", profile->meta.id, text);
+    LOG_INFO("profile %s sets for NCCL: %s (%s)", profile->meta.id, text,
+             __atomic_load_n(&is_asked, __ATOMIC_RELAXED) ? "as its environment plugin"
+                                                          : "by setenv");
   }
   is_environment_set = true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* profile_use: hands a profile on to all that go by it: the lanes' settings, NCCL's own variables,
  * and what this process tells its peers that it decides by.
- * Owns: nothing.  Threads: the caller serialises; before the first connection.
- * Blocks: never.  Fails: cannot.
+ * Owns: what NCCL is answered.  Threads: the caller serialises, but for profile_use_variable;
+ * before the first connection. Blocks: never.  Fails: cannot.
  *
  * NCCL reads each variable once, some before any plugin is loaded; those of section [env] come
  * later, the first after the first communicator's net init (channels in ncclTopoPostset, sizes of
@@ -24,8 +24,17 @@ void profile_use(const struct profile *profile, uint32_t latency_us, int nccl_ve
 struct decision profile_use_decision(const struct profile *profile, uint32_t latency_us,
                                      int nccl_version);
 
-/* Sets the variables of [env] that are not set; says which in `text`, which may be empty. */
+/* Sets the variables of [env] that are not set; says which in `text`, which may be empty. Where
+ * NCCL asks for variables (below) it gets them as answers. Otherwise by setenv, which races with
+ * getenv of the application's threads (glibc before 2.41). */
 #define PROFILE_USE_TEXT_MAX 512
 const char *profile_use_environment(const struct profile *profile, char text[PROFILE_USE_TEXT_MAX]);
+
+/* From now on NCCL asks by profile_use_variable. */
+void profile_use_answer(void);
+
+/* What the user set, else what profile_use_environment found; NULL: neither. Any thread; what was
+ * found stays valid. */
+const char *profile_use_variable(const char *name);
 
 #endif

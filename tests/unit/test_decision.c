@@ -163,6 +163,28 @@ static void variables_are_set_once_per_process(void **state) {
   profile_free(&profile);
 }
 
+/* The last of these: from here on this process answers, and sets nothing. */
+static void variables_are_answered_where_nccl_asks(void **state) {
+  (void)state;
+  struct profile profile = parse(HEAD "[env]\nNCCL_P2P_NET_CHUNKSIZE = 128K\nNCCL_BUFFSIZE = 4M\n");
+  char text[PROFILE_USE_TEXT_MAX];
+  unsetenv("NCCL_P2P_NET_CHUNKSIZE");
+  setenv("NCCL_BUFFSIZE", "", 1);
+  profile_use_answer();
+  assert_null(profile_use_variable("NCCL_P2P_NET_CHUNKSIZE"));
+  profile_use_environment(&profile, text);
+  assert_string_equal(text, "NCCL_P2P_NET_CHUNKSIZE=131072");
+  assert_null(getenv("NCCL_P2P_NET_CHUNKSIZE"));
+  assert_string_equal(profile_use_variable("NCCL_P2P_NET_CHUNKSIZE"), "131072");
+  assert_string_equal(profile_use_variable("NCCL_BUFFSIZE"), "");
+  assert_null(profile_use_variable("NCCL_NO_SUCH_VARIABLE"));
+  setenv("NCCL_P2P_NET_CHUNKSIZE", "65536", 1); /* the user's word counts for more, later too */
+  assert_string_equal(profile_use_variable("NCCL_P2P_NET_CHUNKSIZE"), "65536");
+  unsetenv("NCCL_P2P_NET_CHUNKSIZE");
+  unsetenv("NCCL_BUFFSIZE");
+  profile_free(&profile);
+}
+
 /* ---- peers ---- */
 
 enum { HAS_CONNECTED = 1, HAS_PROTOCOL_ERROR = 2, HAS_SAID_BOTH = 4 };
@@ -297,6 +319,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(variables_are_read_from_the_text, start, stop),
     cmocka_unit_test_setup_teardown(variables_are_set_where_the_user_set_none, start, stop),
     cmocka_unit_test_setup_teardown(variables_are_set_once_per_process, start, stop),
+    cmocka_unit_test_setup_teardown(variables_are_answered_where_nccl_asks, start, stop),
     cmocka_unit_test_setup_teardown(ranks_that_differ_end_at_once, start, stop),
     cmocka_unit_test_setup_teardown(ranks_that_choose_alike_connect, start, stop),
   };

@@ -66,7 +66,7 @@ static struct memory_range *cache_find(uintptr_t base, size_t bytes, enum access
   for (struct memory_range *range = cache; range; range = range->next) {
     if (base >= range->base && bytes <= range->bytes &&
         base - range->base <= range->bytes - bytes && access == range->access &&
-        (range->rdma || !must_have_rdma) && range->use >= use) {
+        (range->rdma ? range->use >= use : !must_have_rdma)) {
       return range;
     }
   }

@@ -194,6 +194,10 @@ void fake_verbs_fail_send(unsigned nth, enum ibv_wc_status status, bool is_deliv
   add_fault(fake.sends, (struct fake_work_fault){ nth, status, is_delivered });
 }
 
+void fake_verbs_fail_write(unsigned nth, enum ibv_wc_status status, bool is_delivered) {
+  add_fault(fake.writes, (struct fake_work_fault){ nth, status, is_delivered });
+}
+
 void fake_verbs_fail_receive(unsigned nth, enum ibv_wc_status status) {
   add_fault(fake.receives, (struct fake_work_fault){ nth, status, false });
 }
@@ -409,6 +413,7 @@ void fake_verbs_stop(void) {
   memset(fake.calls, 0, sizeof(fake.calls));
   memset(fake.sends, 0, sizeof(fake.sends));
   memset(fake.receives, 0, sizeof(fake.receives));
+  memset(fake.writes, 0, sizeof(fake.writes));
   memset(fake.cuts, 0, sizeof(fake.cuts));
   memset(fake.cm_faults, 0, sizeof(fake.cm_faults));
   fake.cm_garbled = 0;

@@ -117,6 +117,8 @@ unsigned fake_verbs_write_late(void);
  * pair breaks. is_delivered: the receiver got it all the same, as when an acknowledgement is lost.
  */
 void fake_verbs_fail_send(unsigned nth, enum ibv_wc_status status, bool is_delivered);
+/* The same for the nth write. */
+void fake_verbs_fail_write(unsigned nth, enum ibv_wc_status status, bool is_delivered);
 /* The nth receive request that would complete from now on does so with this status. */
 void fake_verbs_fail_receive(unsigned nth, enum ibv_wc_status status);
 /* Nothing gets from one device to another any more, or does again: what is sent fails with

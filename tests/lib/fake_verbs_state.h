@@ -166,6 +166,7 @@ extern struct fake_state {
   uint32_t next_key, next_qp_num;
   struct fake_call_fault calls[FAKE_CALLS];
   struct fake_work_fault sends[FAKE_FAULTS_MAX], receives[FAKE_FAULTS_MAX];
+  struct fake_work_fault writes[FAKE_FAULTS_MAX];
   struct fake_cut cuts[FAKE_FAULTS_MAX];
   struct fake_cm_fault cm_faults[FAKE_FAULTS_MAX];
   unsigned cm_garbled;

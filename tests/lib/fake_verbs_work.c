@@ -259,6 +259,7 @@ static enum outcome do_request(struct fake_qp *qp, struct fake_request *request,
   }
   struct fake_work_fault fault;
   bool is_hit = fake_work_fault(fake.sends, &fault);
+  is_hit = (is_write(request) && fake_work_fault(fake.writes, &fault)) || is_hit;
   *status = IBV_WC_RETRY_EXC_ERR;
   if (remote && (!is_hit || fault.is_delivered)) {
     *status = carry_out(qp, remote, request);

@@ -3,6 +3,7 @@
  * devices, and who notices that they have gone. */
 #include "net_plugin/lane/rdma/rdma_memory.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "common/clock.h"
 #include "net_plugin/lane/rdma/rdma_guard.h"
 #include "net_plugin/lane/rdma/rdma_opener.h"
+#include "net_plugin/plugin/memory.h"
 #include "tests/lib/fake_nic.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/rdma_host.h"
@@ -71,6 +73,63 @@ static void ranges_and_devices_come_in_any_order(void **state) {
   rdma_memory_free(after);
   rdma_device_close(device);
   assert_int_equal(fake_verbs_counts().contexts, 1); /* for the next queue pair */
+}
+
+/* As NCCL registers: on send and receive connections, the same buffer also on both. */
+static void only_what_is_received_can_be_written(void **state) {
+  const struct memory *sent, *received, *part, *sent_part;
+  uint32_t local, remote;
+  (void)state;
+  struct rdma_device *device = rdma_host_open(&nic);
+  int domain = rdma_memory_attach(device);
+  assert_int_equal(memory_register(data, 4096, MEMORY_HOST, MEMORY_SENT, &sent), 0);
+  assert_int_equal(fake_verbs_counts().remote_mrs, 0);
+  assert_true(rdma_memory_keys(sent->rdma, domain, &local, &remote));
+  assert_int_equal(remote, 0);
+  assert_int_equal(memory_register(data, 4096, MEMORY_HOST, MEMORY_RECEIVED, &received), 0);
+  assert_int_equal(fake_verbs_counts().remote_mrs, 1);
+  assert_true(rdma_memory_keys(received->rdma, domain, &local, &remote));
+  assert_true(remote != 0);
+  /* Who sends uses what there is. */
+  assert_int_equal(memory_register(data, 100, MEMORY_HOST, MEMORY_RECEIVED, &part), 0);
+  assert_int_equal(memory_register(data, 100, MEMORY_HOST, MEMORY_SENT, &sent_part), 0);
+  assert_ptr_equal(part->rdma, received->rdma);
+  assert_ptr_equal(sent_part->rdma, received->rdma);
+  assert_int_equal(fake_verbs_counts().mrs, 2);
+  memory_deregister(received);
+  memory_deregister(part);
+  memory_deregister(sent_part);
+  assert_int_equal(fake_verbs_counts().remote_mrs, 0);
+  memory_deregister(sent);
+  assert_int_equal(memory_count(), 0);
+  rdma_memory_detach(domain);
+  rdma_device_close(device);
+}
+
+/* Other devices keep what they have, and what cannot be written by peers stays. */
+static void revoked_devices_take_no_writes_any_more(void **state) {
+  uint32_t local, remote;
+  (void)state;
+  struct rdma_memory *sent = rdma_memory_new(data, 4096, RDMA_LOCAL, NULL);
+  struct rdma_memory *received = rdma_memory_new(data + 4096, 4096, RDMA_REMOTE, NULL);
+  struct rdma_device *device = rdma_host_open(&nic);
+  int domain = rdma_memory_attach(device);
+  fake_verbs_fail_calls(FAKE_DEREG_MR, EBUSY);
+  assert_int_equal(rdma_memory_revoke(domain), EBUSY);
+  assert_false(rdma_memory_keys(received, domain, &local, &remote));
+  fake_verbs_heal_calls();
+  assert_int_equal(rdma_memory_revoke(domain), 0);
+  assert_int_equal(fake_verbs_counts().mrs, 1);
+  assert_true(rdma_memory_keys(sent, domain, &local, &remote));
+  rdma_memory_detach(domain);
+  rdma_memory_release();
+  /* The domain is as new for who comes next. */
+  assert_int_equal(rdma_memory_attach(device), domain);
+  assert_true(rdma_memory_keys(received, domain, &local, &remote));
+  rdma_memory_detach(domain);
+  rdma_device_close(device);
+  rdma_memory_free(sent);
+  rdma_memory_free(received);
 }
 
 static void a_device_that_comes_back_knows_all_ranges(void **state) {
@@ -203,6 +262,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     TEST(without_wishes_nothing_is_kept),
     TEST(ranges_and_devices_come_in_any_order),
+    TEST(only_what_is_received_can_be_written),
+    TEST(revoked_devices_take_no_writes_any_more),
     TEST(a_device_that_comes_back_knows_all_ranges),
     TEST(ranges_and_devices_come_and_go_at_once),
     TEST(who_asks_does_not_wait_for_drivers),

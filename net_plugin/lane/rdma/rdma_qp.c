@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/descriptor.h"
@@ -19,10 +18,6 @@
 #define HOP_LIMIT 64
 #define QP_NUMBER_MASK 0xFFFFFFu
 #define FLOW_LABEL_MASK 0xFFFFFu
-/* The reaper asks a device that refuses so often, since what is in use or interrupted now may not
- * be so a moment later. */
-#define DESTROY_TRIES 3
-#define DESTROY_PAUSE_US 10000
 #define KEPT_INTERVAL_NS (60 * NS_PER_S)
 
 static size_t slots_bytes(const struct rdma_qp *qp) {
@@ -324,20 +319,16 @@ static const char *give_back(struct rdma_qp *qp, int *error) {
 
 /* What the device keeps may still be written, so that memory is nobody else's, and the device stays
  * open. */
-static void destroy(struct rdma_remains *remains) {
+static bool destroy(struct rdma_remains *remains) {
   struct rdma_qp *qp = LIST_ENTRY(remains, struct rdma_qp, remains);
   int error = 0;
   const char *refused = give_back(qp, &error);
-  for (unsigned tries = 1; refused && tries < DESTROY_TRIES; tries++) {
-    usleep(DESTROY_PAUSE_US);
-    refused = give_back(qp, &error);
-  }
   if (refused) {
     LOG_WARN_EVERY(KEPT_INTERVAL_NS,
                    "%s does not give up a queue pair (%s: %s): its %zu bytes are kept. Look at the "
                    "kernel's log, and reload its driver",
                    qp->device->port.name, refused, strerror(error), slots_bytes(qp));
-    return;
+    return false;
   }
   if (qp->slots) {
     munmap(qp->slots, slots_bytes(qp));
@@ -345,6 +336,7 @@ static void destroy(struct rdma_remains *remains) {
   rdma_memory_detach(qp->domain);
   rdma_device_close(qp->device);
   free(qp);
+  return true;
 }
 
 int rdma_qp_free(struct rdma_qp *qp) {

@@ -8,7 +8,7 @@
  * Owns: all of that, and a hold on the device.  Threads: one at a time.
  * Blocks: new, connect and stop, as drivers do: a millisecond or so each; stop longer where a
  * device refuses it. What free leaves is destroyed by rdma_reaper. What a device does not give back
- * after some tries stays, with its memory, until the process ends.
+ * stays, with its memory and the device.
  * Fails: rdma_qp_new returns NULL and says why; others negative errno, after LOG_INFO. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_QP_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_QP_H

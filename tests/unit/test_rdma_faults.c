@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection over queue pairs in which the k-th call of a kind fails, for k = 1, 2, ... until
+ * none fails any more: while it is made, while data moves and lanes are lost, while it is closed.
+ * It works on, by TCP if need be, no byte is wrong, and nothing is left behind.
+ *
+ * And devices that do not stop queue pairs: what was on its way arrives late
+ * (fake_verbs_write_late) after each message and after the close, and changes nothing that the user
+ * has got. Where it could, the connection ends with an error instead, and its peer never hears that
+ * the lane is fenced. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/param.h"
+#include "net_plugin/engine/connection.h"
+#include "net_plugin/lane/rdma/rdma_memory.h"
+#include "net_plugin/lane/rdma/rdma_opener.h"
+#include "net_plugin/lane/rdma/rdma_reaper.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/rdma_host.h"
+#include "tests/lib/unit.h"
+
+/* Polling never ends to poll, and posting to post: every k at first, then fewer and fewer. */
+enum { K_MAX = 400, DENSE = 8, MESSAGES = 12, BYTES = 300000 };
+
+static const struct fake_hca roce = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
+static const struct fake_hca iwarp = {
+  .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" }, .is_iwarp = true
+};
+static const size_t sizes[] = { 8, 70000, 4096, BYTES };
+static enum fake_call pending_call;
+static unsigned pending_k;
+
+static int start(const struct fake_hca *hca, char *cm) {
+  param_load((char *[]){ "STRATUS_FLOWS=2", "STRATUS_CHUNK_BYTES=64K", cm, NULL });
+  rdma_host_start(hca);
+  log_capture_start();
+  setup_start();
+  return 0;
+}
+
+static int use_roce(void **state) {
+  (void)state;
+  return start(&roce, "STRATUS_RDMA_CM=auto");
+}
+
+static int use_cm(void **state) {
+  (void)state;
+  return start(&roce, "STRATUS_RDMA_CM=on");
+}
+
+static int use_iwarp(void **state) {
+  (void)state;
+  return start(&iwarp, "STRATUS_RDMA_CM=auto");
+}
+
+static int stop(void **state) {
+  (void)state;
+  fake_verbs_heal_calls();
+  setup_stop();
+  log_capture_stop();
+  rdma_host_stop(); /* fails if anything is left */
+  param_load((char *[]){ NULL });
+  return 0;
+}
+
+/* All that the process holds of devices goes, the devices included. */
+static void let_go(void) {
+  rdma_opener_finish();
+  rdma_reaper_finish();
+  rdma_memory_release();
+}
+
+/* ---- the k-th call fails ---- */
+
+enum phase { WHILE_MADE, WHILE_USED, WHILE_CLOSED, PHASES };
+
+static void set_fault(void) {
+  fake_verbs_fail_call(pending_call, pending_k, EIO);
+}
+
+/* A lane is lost and made anew now and then. */
+static void lose_lanes(uint64_t done) {
+  if (done == 1) {
+    set_fault();
+  }
+  if (done % 4 == 2) {
+    pair_cut_flows(2);
+  }
+}
+
+/* A queue pair may be destroyed before the rest of it is given to the reaper. */
+static void wait_until_closed(void) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (fake_verbs_counts().qps + fake_verbs_counts().cqs + fake_verbs_counts().channels > 0) {
+    assert_true(clock_now_ns() < until_ns);
+    usleep(200);
+    rdma_reaper_finish(); /* tries again what was refused */
+  }
+}
+
+/* True if the call was made as often. */
+static bool run_with(enum phase phase) {
+  rdma_host_configure();
+  if (phase == WHILE_MADE) {
+    set_fault();
+  }
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, sizes, 4, MESSAGES, phase == WHILE_USED ? lose_lanes : NULL);
+  if (phase == WHILE_CLOSED) {
+    set_fault();
+  }
+  pair_close(pair);
+  wait_until_closed();
+  let_go();
+  bool has_failed = fake_verbs_heal_calls();
+  let_go(); /* a device that was held because of the fault */
+  struct fake_counts left = fake_verbs_counts();
+  if (left.qps || left.cqs || left.channels || left.mrs || left.pds || left.contexts) {
+    fail_msg("call %d number %u failing in phase %d leaves %u queue pairs, %u completion queues, "
+             "%u channels, %u registrations, %u domains, %u contexts",
+             (int)pending_call, pending_k, (int)phase, left.qps, left.cqs, left.channels, left.mrs,
+             left.pds, left.contexts);
+  }
+  return has_failed;
+}
+
+static void run_for_all(enum phase phase) {
+  for (int call = 0; call < FAKE_CALLS; call++) {
+    pending_call = (enum fake_call)call;
+    pending_k = 1;
+    while (pending_k <= K_MAX && run_with(phase)) {
+      pending_k += pending_k < DENSE ? 1 : 1 + pending_k / 2;
+    }
+    if (getenv("STRATUS_TEST_VERBOSE")) {
+      fprintf(stderr, "phase %d call %d: up to %u\n", (int)phase, call, pending_k);
+    }
+  }
+}
+
+static void calls_fail_while_it_is_made(void **state) {
+  (void)state;
+  run_for_all(WHILE_MADE);
+}
+
+static void calls_fail_while_data_moves(void **state) {
+  (void)state;
+  run_for_all(WHILE_USED);
+}
+
+static void calls_fail_while_it_is_closed(void **state) {
+  (void)state;
+  run_for_all(WHILE_CLOSED);
+}
+
+/* ---- devices that do not stop ---- */
+
+/* One message after the other, each into memory of its own, all of which is looked at after each
+ * late write. */
+struct transfer {
+  struct pair pair;
+  uint8_t *from, *to;
+  const struct memory *from_memory, *to_memory;
+  unsigned sent;
+};
+
+static struct transfer transfer_start(void) {
+  struct transfer transfer = { .pair = pair_make(AF_INET) };
+  transfer.from = calloc(MESSAGES, BYTES);
+  transfer.to = calloc(MESSAGES, BYTES);
+  for (size_t i = 0; i < (size_t)MESSAGES * BYTES; i++) {
+    transfer.from[i] = (uint8_t)(i / BYTES + i % 251);
+  }
+  assert_int_equal(memory_register(transfer.from, (size_t)MESSAGES * BYTES, MEMORY_HOST,
+                                   MEMORY_SENT, &transfer.from_memory),
+                   0);
+  assert_int_equal(memory_register(transfer.to, (size_t)MESSAGES * BYTES, MEMORY_HOST,
+                                   MEMORY_RECEIVED, &transfer.to_memory),
+                   0);
+  return transfer;
+}
+
+static void transfer_stop(struct transfer *transfer) {
+  memory_deregister(transfer->from_memory);
+  memory_deregister(transfer->to_memory);
+  free(transfer->from);
+  free(transfer->to);
+}
+
+struct half {
+  struct request *request;
+  bool is_done;
+  int error;
+};
+
+static void half_step(struct half *half, struct connection *connection, uint8_t *data,
+                      const struct memory *memory) {
+  size_t bytes;
+  if (half->is_done || half->error) {
+    return;
+  }
+  if (half->request) {
+    half->error = transfer_test(half->request, &half->is_done, &bytes);
+  } else if (connection_is_sender(connection)) {
+    half->error = transfer_isend(connection, data, BYTES, memory, NULL, NULL, &half->request);
+  } else {
+    half->error = transfer_irecv(connection, data, BYTES, memory, NULL, NULL, &half->request);
+  }
+}
+
+/* Every other one breaks the sender's queue pair, with a write that has arrived, or has not: the
+ * receiver's has to be stopped. Returns whether the receiver got it. */
+static bool send_next(struct transfer *transfer, struct half *from, struct half *to) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  size_t at = (size_t)transfer->sent * BYTES;
+  *from = *to = (struct half){ 0 };
+  if (transfer->sent % 2 == 1) {
+    fake_verbs_fail_write(1, IBV_WC_RETRY_EXC_ERR, transfer->sent % 4 == 1);
+  }
+  while (!from->error && !to->error && !(from->is_done && to->is_done)) {
+    assert_true(clock_now_ns() < until_ns);
+    half_step(from, transfer->pair.sender, transfer->from + at, transfer->from_memory);
+    half_step(to, transfer->pair.receiver, transfer->to + at, transfer->to_memory);
+    usleep(20);
+  }
+  transfer->sent += to->is_done;
+  return to->is_done;
+}
+
+static void expect_untouched(const struct transfer *transfer) {
+  assert_memory_equal(transfer->to, transfer->from, (size_t)transfer->sent * BYTES);
+}
+
+/* A connection begins with one lane: it is an RDMA lane, and data has been written through it. */
+static void use_queue_pairs(struct transfer *transfer) {
+  struct half from, to;
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (fake_verbs_counts().qps < 2 || fake_verbs_counts().written_bytes < 2 * BYTES) {
+    assert_true(clock_now_ns() < until_ns);
+    assert_true(send_next(transfer, &from, &to));
+    expect_untouched(transfer);
+    transfer->sent = 0;
+  }
+  memset(transfer->to, 0, (size_t)MESSAGES * BYTES);
+}
+
+/* What has arrived stays as it is, whatever comes late, also after the close. */
+static void send_all_with_late_writes(void) {
+  struct half from, to;
+  struct transfer transfer = transfer_start();
+  use_queue_pairs(&transfer);
+  while (transfer.sent < MESSAGES) {
+    if (!send_next(&transfer, &from, &to)) {
+      fail_msg("message %u: %s", transfer.sent, strerror(-(from.error ? from.error : to.error)));
+    }
+    fake_verbs_write_late();
+    expect_untouched(&transfer);
+  }
+  pair_close(transfer.pair);
+  fake_verbs_write_late();
+  expect_untouched(&transfer);
+  transfer_stop(&transfer);
+}
+
+static void late_writes_change_nothing_where_a_stop_fails(void **state) {
+  (void)state;
+  fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
+  send_all_with_late_writes();
+  assert_true(log_capture_find("ibv_modify_qp does not stop a queue pair") > 0);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+  fake_verbs_heal_calls();
+  wait_until_closed();
+}
+
+static void late_writes_change_nothing_where_nothing_is_destroyed(void **state) {
+  (void)state;
+  fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
+  fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
+  send_all_with_late_writes();
+  assert_true(log_capture_find("neither stops (ibv_modify_qp: Input/output error) nor destroys "
+                               "(ibv_destroy_qp: Device or resource busy)") > 0);
+  fake_verbs_heal_calls();
+}
+
+/* Closed in the middle of a message: the memory is the user's, whatever the device does. */
+static void closed_memory_is_left_alone(void **state) {
+  struct half from = { 0 }, to = { 0 };
+  (void)state;
+  fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
+  fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
+  struct transfer transfer = transfer_start();
+  use_queue_pairs(&transfer);
+  for (int i = 0; i < 3; i++) {
+    half_step(&to, transfer.pair.receiver, transfer.to, transfer.to_memory);
+    half_step(&from, transfer.pair.sender, transfer.from, transfer.from_memory);
+  }
+  transfer_close(transfer.pair.receiver);
+  memset(transfer.to, 3, (size_t)MESSAGES * BYTES);
+  assert_int_equal(fake_verbs_write_late(), 0);
+  for (size_t i = 0; i < (size_t)MESSAGES * BYTES; i++) {
+    assert_int_equal(transfer.to[i], 3);
+  }
+  transfer_close(transfer.pair.sender);
+  fake_verbs_heal_calls();
+  transfer_stop(&transfer);
+}
+
+/* Nothing keeps the device from writing: no message that it could change is ever done. */
+static void where_nothing_helps_the_connection_ends(void **state) {
+  struct half from = { 0 }, to = { 0 };
+  (void)state;
+  struct transfer transfer = transfer_start();
+  use_queue_pairs(&transfer);
+  fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
+  fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
+  fake_verbs_fail_calls(FAKE_DEREG_MR, ENOMEM);
+  while (transfer.sent < MESSAGES && send_next(&transfer, &from, &to)) {
+    expect_untouched(&transfer);
+  }
+  assert_true(from.error || to.error);
+  assert_false(from.is_done && to.is_done);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (!from.error || !to.error) { /* both get to know */
+    assert_true(clock_now_ns() < until_ns);
+    half_step(&from, transfer.pair.sender, transfer.from, transfer.from_memory);
+    half_step(&to, transfer.pair.receiver, transfer.to, transfer.to_memory);
+    usleep(20);
+  }
+  assert_int_equal(to.error, -ENOTRECOVERABLE);
+  assert_int_equal(log_capture_find("may still write where a receive was (ibv_dereg_mr: Cannot "
+                                    "allocate memory)"),
+                   1);
+  assert_int_equal(log_capture_find("failed: an RDMA device of this host does not stop writing"),
+                   1);
+  fake_verbs_heal_calls();
+  pair_close(transfer.pair);
+  transfer_stop(&transfer);
+}
+
+/* ---- rights ---- */
+
+static void only_receives_can_be_written(void **state) {
+  (void)state;
+  struct transfer transfer = transfer_start();
+  use_queue_pairs(&transfer);
+  struct fake_counts counts = fake_verbs_counts();
+  assert_int_equal(counts.remote_mrs, 1); /* of to; not from, the link, the slots */
+  assert_true(counts.mrs > 3);
+  assert_int_equal(counts.qps, 2);
+  assert_int_equal(counts.remote_qps, 1);
+  assert_int_equal(counts.refused, 0);
+  pair_close(transfer.pair);
+  transfer_stop(&transfer);
+}
+
+/* NCCL may use a handle on another connection (regIsGlobal). */
+static void receives_into_memory_for_sends_are_copied(void **state) {
+  struct half from, to;
+  (void)state;
+  struct transfer transfer = transfer_start();
+  memory_deregister(transfer.to_memory);
+  assert_int_equal(memory_register(transfer.to, (size_t)MESSAGES * BYTES, MEMORY_HOST, MEMORY_SENT,
+                                   &transfer.to_memory),
+                   0);
+  while (transfer.sent < MESSAGES) {
+    assert_true(send_next(&transfer, &from, &to));
+    expect_untouched(&transfer);
+  }
+  assert_int_equal(fake_verbs_counts().written_bytes, 0);
+  assert_int_equal(fake_verbs_counts().refused, 0);
+  pair_close(transfer.pair);
+  transfer_stop(&transfer);
+}
+
+#define TEST(name, use) cmocka_unit_test_setup_teardown(name, use, stop)
+#define EACH(name) TEST(name, use_roce), TEST(name, use_cm), TEST(name, use_iwarp)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    EACH(calls_fail_while_it_is_made),
+    EACH(calls_fail_while_data_moves),
+    EACH(calls_fail_while_it_is_closed),
+    EACH(late_writes_change_nothing_where_a_stop_fails),
+    EACH(late_writes_change_nothing_where_nothing_is_destroyed),
+    EACH(closed_memory_is_left_alone),
+    EACH(where_nothing_helps_the_connection_ends),
+    EACH(only_receives_can_be_written),
+    EACH(receives_into_memory_for_sends_are_copied),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

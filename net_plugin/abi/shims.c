@@ -9,7 +9,7 @@
 #include "common/nccl_version.h"
 #include "net_plugin/abi/logger.h"
 #include "net_plugin/abi/result.h"
-#include "net_plugin/engine/connection.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/plugin/plugin.h"
 #include "net_plugin/plugin/transfer.h"
 

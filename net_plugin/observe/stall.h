@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/clock.h"
-#include "net_plugin/engine/connection_snapshot.h"
+#include "net_plugin/connection/connection_snapshot.h"
 
 /* While something is outstanding, a peer that works answers a PING at least every 2.5 s (link/). */
 #define STALL_SILENT_NS (4 * NS_PER_S)

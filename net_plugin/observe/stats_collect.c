@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net_plugin/engine/connection_snapshot.h"
+#include "net_plugin/connection/connection_snapshot.h"
 
 /* Of one step; each costs about two microseconds of system calls. */
 #define FLOWS_PER_STEP 64

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net_plugin/engine/connection.h"
-#include "net_plugin/engine/nic_totals.h"
+#include "net_plugin/connection/connection.h"
+#include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/observe/stall.h"
 #include "net_plugin/observe/text.h"
 

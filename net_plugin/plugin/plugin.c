@@ -23,7 +23,7 @@
 #include "common/open_files.h"
 #include "common/param.h"
 #include "common/version.h"
-#include "net_plugin/engine/nic_totals.h"
+#include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/observe/observe.h"
 #include "net_plugin/lane/tcp/tcp_options.h"
 #include "net_plugin/lane/rdma/rdma_survey.h"

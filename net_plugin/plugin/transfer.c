@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "net_plugin/engine/connection.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/plugin/memory.h"
 #include "net_plugin/observe/profiler.h"
 

@@ -9,7 +9,7 @@
 
 #include "common/hash.h"
 #include "common/log.h"
-#include "net_plugin/engine/connection.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/port.h"

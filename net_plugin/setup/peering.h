@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "net_plugin/engine/connection.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/setup/auth.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/handshake.h"

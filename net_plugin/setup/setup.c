@@ -3,7 +3,7 @@
 #include "net_plugin/setup/setup.h"
 
 #include "common/clock.h"
-#include "net_plugin/engine/connection.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/rdma/rdma_guard.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"

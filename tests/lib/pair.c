@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net_plugin/engine/connection.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "tests/lib/content.h"
 #include "tests/lib/unit.h"

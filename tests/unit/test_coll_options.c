@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/coll/hosts.h"
-#include "tests/coll/options.h"
-#include "tests/coll/world.h"
+#include "tuner_plugin/tools/coll/hosts.h"
+#include "tuner_plugin/tools/coll/options.h"
+#include "tuner_plugin/tools/coll/world.h"
 #include "tests/lib/unit.h"
 
 /* ---- options ---- */

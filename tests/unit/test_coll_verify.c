@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/coll/operation.h"
-#include "tests/coll/verify.h"
+#include "tuner_plugin/tools/coll/operation.h"
+#include "tuner_plugin/tools/coll/verify.h"
 #include "tests/lib/unit.h"
 
 /* ---- conversions ---- */

@@ -17,7 +17,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/param.h"
-#include "net_plugin/engine/connection.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/plugin/transfer.h"

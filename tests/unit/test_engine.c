@@ -14,7 +14,7 @@
 
 #include "common/clock.h"
 #include "common/param.h"
-#include "net_plugin/engine/connection.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/content.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "common/param.h"
-#include "net_plugin/engine/connection.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/auth.h"
 #include "net_plugin/setup/handle.h"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "common/param.h"
-#include "net_plugin/engine/connection_state.h"
+#include "net_plugin/connection/connection_state.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
 #include "net_plugin/lane/rdma/rdma_opener.h"
 #include "net_plugin/lane/rdma/rdma_reaper.h"

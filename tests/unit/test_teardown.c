@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "common/param.h"
-#include "net_plugin/engine/connection.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"

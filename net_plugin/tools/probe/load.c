@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "net_plugin/engine/connection.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/connector.h"

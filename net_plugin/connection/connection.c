@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See connection.h. connection_pump is the heart: it takes what the progress thread posted to the
+ * link, carries out the link's orders, writes what the link wants written, and publishes what
+ * completed. It runs after every fact. */
+#include "net_plugin/connection/connection.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "net_plugin/connection/connection_state.h"
+#include "net_plugin/lane/rdma/rdma_memory.h"
+
+/* How long a goodbye may take once everything is delivered. */
+#define GOODBYE_NS (1 * NS_PER_S)
+
+/* How the peer's devices get to the data of a receive. */
+static void fill_target(const struct connection *connection, const struct request *request,
+                        struct wire_target *target) {
+  *target = (struct wire_target){ .address = (uintptr_t)request->data, .bytes = request->bytes };
+  for (unsigned i = 0; i < connection->target_keys; i++) {
+    const struct connection_key *key = &connection->keys[i];
+    uint32_t local;
+    if (key->id && key->id == rdma_memory_domain_id(key->domain)) {
+      rdma_memory_keys(request->memory, key->domain, &local, &target->keys[i]);
+    }
+  }
+}
+
+static int take_post(struct connection *connection, const struct request *request,
+                     uint64_t now_ns) {
+  struct wire_target target;
+  if (connection->is_sender) {
+    return link_send_posted(connection->link, request->data, request->bytes, request->memory,
+                            now_ns);
+  }
+  bool has_target = connection->target_keys > 0 && request->memory &&
+                    rdma_memory_covers(request->memory, request->data, request->bytes);
+  if (has_target) {
+    fill_target(connection, request, &target);
+  }
+  return link_receive_posted(connection->link, request->data, request->bytes,
+                             has_target ? &target : NULL, now_ns);
+}
+
+/* How many. */
+static uint64_t take_posts(struct connection *connection, uint64_t now_ns) {
+  uint64_t posted = atomic_load_explicit(&connection->posted, memory_order_acquire);
+  if (connection->taken < posted) {
+    engine_stirred(now_ns);
+  }
+  uint64_t before = connection->taken;
+  while (connection->taken < posted && !connection->is_released) {
+    struct request *request = &connection->requests[connection->taken % CONNECTION_REQUESTS];
+    int error = take_post(connection, request, now_ns);
+    if (error) {
+      break; /* full: when something completes; failed: publish says so */
+    }
+    connection->taken++;
+  }
+  return connection->taken - before;
+}
+
+/* What the link closes by its own decision; other closes are told where they begin. */
+static void tell_close(const struct connection *connection, const struct link_order *order) {
+  static const char *const why[] = {
+    [LINK_CLOSE_STALLED] = "it stood still while others moved; its data moves to them",
+    [LINK_CLOSE_SLOW] = "it was much slower than the others; another path is tried",
+    [LINK_CLOSE_SILENT] = "the peer is silent on all flows; a new one is tried",
+    [LINK_CLOSE_BETTER] = "RDMA can be tried again",
+  };
+  if (order->reason != LINK_CLOSE_OVER && !connection->is_released) {
+    LOG_INFO("flow %u to %s on %s is dialled anew: %s", order->lane, connection->peer,
+             connection->nic, why[order->reason]);
+  }
+}
+
+void connection_carry_out_orders(struct connection *connection, uint64_t now_ns) {
+  struct link_order order;
+  while (link_next_order(connection->link, &order, now_ns)) {
+    struct lane *lane = connection->slots[order.lane].lane;
+    if (order.kind == LINK_ORDER_OPEN) {
+      connection->setup->open_lane(connection, order.lane, order.epoch);
+    } else if (lane && lane->epoch <= order.epoch) {
+      tell_close(connection, &order);
+      connection_drop_lane(connection, order.lane);
+    }
+  }
+}
+
+/* The lane has taken a frame, or written what it had gathered. */
+static void frame_taken(struct connection *connection, unsigned index, int error, uint64_t now_ns) {
+  if (error) {
+    connection_lane_broke(connection, index, error, now_ns);
+  } else if (!connection->slots[index].lane->can_write) {
+    connection_update_lane(connection, index);
+  }
+}
+
+/* There are no more frames: lanes write what they have gathered. False: one broke, and others may
+ * have to carry what it had. */
+static bool flush_lanes(struct connection *connection, uint64_t lanes, uint64_t now_ns) {
+  int error = 0;
+  for (; lanes && !error; lanes &= lanes - 1) {
+    unsigned index = (unsigned)__builtin_ctzll(lanes);
+    struct lane *lane = connection->slots[index].lane;
+    if (lane && lane->can_write && lane->has_unwritten) {
+      error = lane->ops->resume(lane, now_ns);
+      frame_taken(connection, index, error, now_ns);
+    }
+  }
+  return !error;
+}
+
+static void write_frames(struct connection *connection, bool has_followers, uint64_t now_ns) {
+  size_t moved[2] = { 0 }; /* by is_direct */
+  uint64_t written = 0;    /* lanes */
+  do {
+    int index;
+    while (connection->writable &&
+           (index = link_pick_lane(connection->link, connection->writable)) >= 0) {
+      struct lane *lane = connection->slots[index].lane;
+      struct link_frame frame;
+      if (!link_next_frame(connection->link, (unsigned)index, &frame, now_ns)) {
+        break;
+      }
+      if (frame.length > 0 && connection->is_sender) {
+        connection->hot_lane = index; /* where its acknowledgement will come */
+      }
+      moved[connection_is_direct(connection, (unsigned)index)] += frame.length;
+      written |= connection_lane_bit((unsigned)index);
+      lane->has_followers = has_followers;
+      frame_taken(connection, (unsigned)index, lane->ops->write(lane, &frame, now_ns), now_ns);
+    }
+  } while (!flush_lanes(connection, written, now_ns));
+  for (int is_direct = 0; is_direct <= 1; is_direct++) {
+    if (moved[is_direct]) {
+      engine_moved(connection->engine, is_direct, moved[is_direct], now_ns);
+    }
+  }
+}
+
+static void publish(struct connection *connection) {
+  struct link_completion completion;
+  while (link_next_completion(connection->link, &completion)) {
+    connection->requests[connection->published % CONNECTION_REQUESTS].bytes =
+        (size_t)completion.bytes;
+    connection->published++;
+    atomic_store_explicit(&connection->completed, connection->published, memory_order_release);
+  }
+  int status = link_status(connection->link), none = 0;
+  if (status) { /* the first error stays */
+    atomic_compare_exchange_strong(&connection->error, &none, status);
+  }
+}
+
+static bool are_lanes_closed(const struct connection *connection) {
+  for (unsigned i = 0; i < connection->lanes; i++) {
+    const struct lane *lane = connection->slots[i].lane;
+    if (lane && !lane->ops->is_closed(lane)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* Everything is said: close the lanes and wait a little for the peer to do the same. A connection
+ * that failed stays, without lanes, until its user has seen why. */
+static void say_goodbye(struct connection *connection, uint64_t now_ns) {
+  if (!connection->is_saying_goodbye) {
+    connection->is_saying_goodbye = true;
+    connection->goodbye_ns = now_ns + GOODBYE_NS;
+    connection->writable = connection->blocked = 0;
+    for (unsigned i = 0; i < connection->lanes; i++) {
+      struct lane *lane = connection->slots[i].lane;
+      if (lane) {
+        lane->ops->close(lane);
+        engine_rewatch(connection->engine, &connection->slots[i].source, EPOLLIN);
+      }
+    }
+  }
+  if (!are_lanes_closed(connection) && now_ns < connection->goodbye_ns) {
+    engine_timer_set(connection->engine, &connection->timer, connection->goodbye_ns);
+    return;
+  }
+  if (connection->is_detached) {
+    connection_destroy(connection);
+    return;
+  }
+  engine_timer_stop(&connection->timer);
+  for (unsigned i = 0; i < connection->lanes; i++) {
+    connection_drop_lane(connection, i);
+  }
+}
+
+/* Nothing is left to do but to close the lanes. */
+static bool is_over(struct connection *connection, uint64_t now_ns) {
+  if (!link_status(connection->link)) {
+    return connection->is_released && link_is_finished(connection->link);
+  }
+  if (!connection->last_word_ns) {
+    connection->last_word_ns = now_ns + GOODBYE_NS;
+  }
+  return !link_has_last_word(connection->link) || now_ns >= connection->last_word_ns;
+}
+
+static void set_timer(struct connection *connection) {
+  uint64_t deadline_ns = link_next_deadline_ns(connection->link);
+  if (connection->is_released && connection->linger_ns < deadline_ns) {
+    deadline_ns = connection->linger_ns;
+  }
+  if (connection->last_word_ns && connection->last_word_ns < deadline_ns) {
+    deadline_ns = connection->last_word_ns;
+  }
+  if (deadline_ns == LINK_NO_DEADLINE) {
+    engine_timer_stop(&connection->timer);
+  } else {
+    engine_timer_set(connection->engine, &connection->timer, deadline_ns);
+  }
+}
+
+static void tell_awaited(struct connection *connection, bool is_awaited) {
+  if (is_awaited != connection->is_awaited) {
+    connection->is_awaited = is_awaited;
+    engine_awaits(connection->engine, is_awaited ? 1 : -1);
+  }
+}
+
+static bool has_requests(const struct connection *connection) {
+  return connection->published != atomic_load_explicit(&connection->posted, memory_order_relaxed);
+}
+
+void connection_pump(struct connection *connection, uint64_t now_ns) {
+  if (connection->is_running) {
+    return; /* called back by set-up from inside: the loop below sees what changed */
+  }
+  if (connection->is_saying_goodbye) {
+    say_goodbye(connection, now_ns);
+    return;
+  }
+  connection->is_running = true;
+  uint64_t posts = take_posts(connection, now_ns);
+  connection_carry_out_orders(connection, now_ns);
+  write_frames(connection, posts > 1, now_ns);
+  connection_carry_out_orders(connection, now_ns); /* a write may have found a lane broken */
+  publish(connection);
+  connection->is_running = false;
+  tell_awaited(connection, has_requests(connection) && !connection->is_released &&
+                               !link_status(connection->link));
+  if (is_over(connection, now_ns)) {
+    say_goodbye(connection, now_ns);
+    return;
+  }
+  if (connection->stopped_ns) {
+    connection_tell_stopped(connection, now_ns);
+  }
+  if (connection->blocked && connection->published == connection->taken) {
+    engine_leave_to_thread(connection->engine);
+  }
+  if (has_requests(connection) && !connection->watch.timer.deadline_ns) {
+    connection_watch_start(connection, now_ns);
+  }
+  set_timer(connection);
+}
+
+static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
+  struct connection *connection = LIST_ENTRY(timer, struct connection, timer);
+  if (!connection->is_saying_goodbye) {
+    if (link_wants_evidence(connection->link, now_ns)) {
+      connection_look_for_host(connection, now_ns);
+    }
+    link_time_passed(connection->link, now_ns);
+    connection_tell_stopped(connection, now_ns);
+    if (connection->is_released && now_ns >= connection->linger_ns) {
+      link_fail(connection->link, -ETIMEDOUT);
+    }
+  }
+  connection_pump(connection, now_ns);
+}
+
+static void task_run(struct engine_task *task) {
+  connection_pump(LIST_ENTRY(task, struct connection, task), clock_now_ns());
+}
+
+/* ---- life ---- */
+
+static _Atomic uint64_t connections_made;
+
+int connection_new(struct engine *engine, const struct connection_config *config,
+                   struct connection **result) {
+  struct connection *connection = calloc(1, sizeof *connection);
+  if (!connection) {
+    return -ENOMEM;
+  }
+  connection->lanes = config->link.lanes;
+  connection->slots = calloc(connection->lanes, sizeof *connection->slots);
+  connection->link_bytes = link_memory_bytes(&config->link);
+  /* Zero pages on demand: the eager buffers of a connection that never uses them cost nothing. */
+  void *memory = mmap(NULL, connection->link_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (!connection->slots || memory == MAP_FAILED) {
+    if (memory != MAP_FAILED) {
+      munmap(memory, connection->link_bytes);
+    }
+    free(connection->slots);
+    free(connection);
+    return -ENOMEM;
+  }
+  connection->link = link_init(memory, &config->link, clock_now_ns());
+  connection->engine = engine;
+  connection->timeout_ns = config->link.timeout_ns;
+  connection->stopped_timeout_ns = config->link.stopped_timeout_ns;
+  connection->target_keys = config->link.target_keys;
+  connection->is_sender = config->link.role == LINK_SENDER;
+  connection->setup = config->setup;
+  memcpy(connection->peer, config->peer, sizeof connection->peer);
+  memcpy(connection->nic, config->nic, sizeof connection->nic);
+  connection->hot_lane = -1;
+  connection->number = atomic_fetch_add(&connections_made, 1) + 1;
+  connection->created_ns = clock_now_ns();
+  connection->totals = nic_totals_of(engine_nic(engine));
+  connection->timer.expired = timer_expired;
+  connection->task.run = task_run;
+  for (unsigned i = 0; i < connection->lanes; i++) {
+    connection->slots[i].source =
+        (struct engine_source){ .ready = connection_lane_ready, .fd = -1 };
+    connection->slots[i].totals = connection->totals;
+    connection->slots[i].connection = connection;
+  }
+  for (unsigned i = 0; i < CONNECTION_REQUESTS; i++) {
+    connection->requests[i].connection = connection;
+  }
+  if (connection->target_keys) {
+    rdma_memory_want(true);
+  }
+  list_push_back(&engine_lists(engine)->connections, &connection->node);
+  *result = connection;
+  return 0;
+}
+
+void connection_destroy(struct connection *connection) {
+  connection_tell_end(connection, clock_now_ns());
+  tell_awaited(connection, false);
+  connection->is_running = true; /* callbacks from set-up must not pump what is going away */
+  connection->setup->gone(connection);
+  for (unsigned i = 0; i < connection->lanes; i++) {
+    connection_drop_lane(connection, i);
+  }
+  engine_timer_stop(&connection->timer);
+  list_remove(&connection->node);
+  rdma_memory_free(connection->link_memory);
+  if (connection->target_keys) {
+    rdma_memory_want(false);
+  }
+  link_end(connection->link);
+  munmap(connection->link, connection->link_bytes);
+  free(connection->slots);
+  free(connection);
+}
+
+struct connection *connection_next(struct engine *engine, const struct connection *after) {
+  struct list *list = &engine_lists(engine)->connections;
+  struct list_node *node = after ? after->node.next : list->head.next;
+  return node == &list->head ? NULL : LIST_ENTRY(node, struct connection, node);
+}
+
+void connection_set_setup_data(struct connection *connection, void *data) {
+  connection->setup_data = data;
+}
+
+void *connection_setup_data(const struct connection *connection) {
+  return connection->setup_data;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See connection.h. The lanes of a connection: what the epoll set says of them, and what the link
+ * and set-up want done with them. */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/descriptor.h"
+#include "common/log.h"
+#include "net_plugin/connection/connection_state.h"
+#include "net_plugin/lane/rdma/rdma_lane.h"
+#include "net_plugin/lane/rdma/rdma_qp.h"
+#include "net_plugin/lane/tcp/tcp_lane.h"
+#include "net_plugin/lane/tcp/tcp_sealed_lane.h"
+
+#define DAMAGE_INTERVAL_NS (10 * NS_PER_S)
+
+void connection_drop_lane(struct connection *connection, unsigned index) {
+  struct lane_slot *slot = &connection->slots[index];
+  connection->writable &= ~connection_lane_bit(index);
+  connection->blocked &= ~connection_lane_bit(index);
+  if (slot->lane) {
+    connection_lane_ending(connection, index);
+    engine_count_lanes(connection->engine, connection_is_direct(connection, index), -1);
+    engine_unwatch(connection->engine, &slot->source);
+    int error = slot->lane->ops->fini(slot->lane);
+    slot->lane = NULL;
+    connection->opened &= ~connection_lane_bit(index);
+    connection->direct &= ~connection_lane_bit(index);
+    if (error) {
+      link_fail(connection->link, error); /* so it does not say FENCED */
+    }
+  }
+}
+
+void connection_lane_broke(struct connection *connection, unsigned index, int error,
+                           uint64_t now_ns) {
+  struct lane *lane = connection->slots[index].lane;
+  uint32_t epoch = lane->epoch;
+  connection_drop_lane(connection, index);
+  if (error == -EPIPE) { /* the peer leaves, its BYE is near */
+    link_lane_left(connection->link, index, epoch, now_ns);
+    return;
+  }
+  if (error == -EBADMSG) {
+    connection->checksum_errors++;
+    LOG_WARN_EVERY(DAMAGE_INTERVAL_NS,
+                   "flow %u to %s on %s brought damaged bytes; they are sent again. Something "
+                   "between the hosts changes data: look at NICs, cables and memory",
+                   index, connection->peer, connection->nic);
+  } else if (!connection->is_released) {
+    LOG_INFO("flow %u to %s on %s lost: %s; its data moves to the others, the flow is dialled anew",
+             index, connection->peer, connection->nic, strerror(-error));
+  }
+  link_lane_lost(connection->link, index, epoch, now_ns);
+}
+
+bool connection_is_quiet(const struct connection *connection) {
+  if (!connection_is_all_direct(connection) || connection->blocked) {
+    return false;
+  }
+  for (uint64_t lanes = connection->direct; lanes; lanes &= lanes - 1) {
+    if (rdma_lane_has_news(connection->slots[__builtin_ctzll(lanes)].lane)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void connection_look_for_host(struct connection *connection, uint64_t now_ns) {
+  for (uint64_t lanes = connection->opened; lanes; lanes &= lanes - 1) {
+    const struct lane *lane = connection->slots[__builtin_ctzll(lanes)].lane;
+    uint64_t answered_ns = lane->ops->answered_ns(lane, now_ns);
+    if (answered_ns) {
+      link_host_answered(connection->link, answered_ns, now_ns);
+    }
+  }
+}
+
+void connection_update_lane(struct connection *connection, unsigned index) {
+  struct lane_slot *slot = &connection->slots[index];
+  /* A link that has failed reads no more. */
+  uint32_t events = link_status(connection->link) ? 0 : (uint32_t)EPOLLIN;
+  events |= slot->lane->has_unwritten ? (uint32_t)EPOLLOUT : 0;
+  engine_rewatch(connection->engine, &slot->source, events);
+  connection->writable &= ~connection_lane_bit(index);
+  connection->blocked &= ~connection_lane_bit(index);
+  connection->writable |= slot->lane->can_write ? connection_lane_bit(index) : 0;
+  connection->blocked |= slot->lane->has_unwritten ? connection_lane_bit(index) : 0;
+}
+
+void connection_serve_lane(struct connection *connection, unsigned index, uint32_t events,
+                           uint64_t now_ns) {
+  struct lane *lane = connection->slots[index].lane;
+  size_t got = 0;
+  bool could_write = lane->can_write;
+  int error = 0;
+  if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+    error = lane->ops->read(lane, now_ns, &got);
+  }
+  if (got) {
+    engine_moved(connection->engine, connection_is_direct(connection, index), got, now_ns);
+    connection->hot_lane = (int)index;
+  }
+  if (!error && (events & EPOLLOUT)) {
+    error = lane->ops->resume(lane, now_ns);
+  } else if (!error && !got && lane->can_write == could_write && !connection->is_saying_goodbye) {
+    return; /* nothing there, nothing changed */
+  }
+  if (connection->is_saying_goodbye) {
+    if (lane->ops->is_closed(lane)) {
+      connection_drop_lane(connection, index); /* its end stays readable for ever */
+    }
+    connection_pump(connection, now_ns);
+    return;
+  }
+  if (error && !link_status(connection->link)) {
+    connection_lane_broke(connection, index, error, now_ns);
+  } else {
+    connection_update_lane(connection, index); /* a failed link may have a last word for it */
+  }
+  connection_pump(connection, now_ns);
+}
+
+void connection_lane_ready(struct engine_source *source, uint32_t events) {
+  struct lane_slot *slot = (struct lane_slot *)source;
+  slot->lane->is_awaited = false;
+  connection_serve_lane(slot->connection, slot->lane->index, events, clock_now_ns());
+}
+
+/* Its peer may have used it already. */
+static void path_drop(struct connection *connection, const struct connection_path *path) {
+  int error = rdma_qp_free(path->qp);
+  descriptor_close(path->fd);
+  if (error) {
+    link_fail(connection->link, error);
+  }
+}
+
+/* What the sender's devices read of the link itself: copies of small messages. */
+static void register_link(struct connection *connection) {
+  if (connection->is_sender && !connection->link_memory) {
+    connection->link_memory =
+        rdma_memory_new(connection->link, connection->link_bytes, RDMA_LOCAL, NULL);
+  }
+}
+
+static int lane_make(struct connection *connection, unsigned index, uint32_t epoch,
+                     const struct connection_path *path, struct lane **lane) {
+  if (path->qp) {
+    register_link(connection);
+    return rdma_lane_open(connection->link, index, epoch, path->fd, path->qp, connection->is_sender,
+                          connection->link_memory, lane);
+  }
+  *lane = path->crypto
+              ? tcp_sealed_lane_open(connection->link, index, epoch, path->fd, path->crypto)
+              : tcp_lane_open(connection->link, index, epoch, path->fd);
+  return *lane ? 0 : -ENOMEM;
+}
+
+/* Of no use any more, or overtaken by a later dial, or able to write where the user has left. */
+static bool is_too_late(const struct connection *connection, unsigned index, uint32_t epoch,
+                        const struct connection_path *path) {
+  const struct lane *lane = connection->slots[index].lane;
+  bool is_unsafe = path->qp && connection->is_released && !connection->is_sender;
+  return connection->is_saying_goodbye || is_unsafe || (lane && lane->epoch >= epoch);
+}
+
+void connection_lane_opened(struct connection *connection, unsigned index, uint32_t epoch,
+                            const struct connection_path *path, uint64_t received_before) {
+  uint64_t now_ns = clock_now_ns();
+  struct lane_slot *slot = &connection->slots[index];
+  struct lane *lane = NULL;
+  if (is_too_late(connection, index, epoch, path)) {
+    path_drop(connection, path);
+    return;
+  }
+  connection_drop_lane(connection, index);
+  int error = lane_make(connection, index, epoch, path, &lane);
+  if (error) {
+    path_drop(connection, path);
+  } else {
+    error = engine_watch(connection->engine, &slot->source, lane->fd, EPOLLIN);
+  }
+  if (error) {
+    LOG_WARN("cannot use a new flow to %s: %s", connection->peer, strerror(-error));
+    int fini_error = lane ? lane->ops->fini(lane) : 0;
+    if (fini_error) {
+      link_fail(connection->link, fini_error);
+    }
+    link_lane_lost(connection->link, index, epoch, now_ns);
+  } else {
+    slot->lane = lane;
+    connection_lane_starting(connection, index);
+    connection->opened |= connection_lane_bit(index);
+    engine_count_lanes(connection->engine, path->qp != NULL, 1);
+    link_lane_up(connection->link, index, epoch, received_before, now_ns);
+    if (path->qp) {
+      connection->direct |= connection_lane_bit(index);
+      link_lane_is_direct(connection->link, index);
+    }
+    connection_update_lane(connection, index);
+  }
+  connection_pump(connection, now_ns);
+}
+
+unsigned connection_target_keys(const struct connection *connection) {
+  return connection->target_keys;
+}
+
+uint8_t connection_key_index(struct connection *connection, const struct rdma_qp *qp) {
+  uint32_t id = rdma_memory_domain_id(qp->domain);
+  for (unsigned i = 0; i < WIRE_TARGET_KEYS; i++) {
+    if (connection->keys[i].id == id) {
+      return (uint8_t)i;
+    }
+  }
+  /* In turn: what the peer knows of the device that had the key before is long out of use. */
+  unsigned index = connection->next_key++ % WIRE_TARGET_KEYS;
+  connection->keys[index] = (struct connection_key){ qp->domain, id };
+  return (uint8_t)index;
+}
+
+bool connection_has_lanes(const struct connection *connection) {
+  return connection->opened != 0;
+}
+
+bool connection_lane_is_flow(const struct connection *connection, unsigned lane) {
+  return (connection->opened & ~connection->direct & connection_lane_bit(lane)) != 0;
+}
+
+void connection_lane_outdated(struct connection *connection, unsigned lane) {
+  uint64_t now_ns = clock_now_ns();
+  link_lane_outdated(connection->link, lane, now_ns);
+  connection_pump(connection, now_ns);
+}
+
+void connection_lane_failed(struct connection *connection, unsigned lane, uint32_t epoch) {
+  uint64_t now_ns = clock_now_ns();
+  link_lane_lost(connection->link, lane, epoch, now_ns);
+  connection_pump(connection, now_ns);
+}
+
+void connection_fail(struct connection *connection, int error) {
+  link_fail(connection->link, error);
+  connection_pump(connection, clock_now_ns());
+}
+
+bool connection_has_failed(const struct connection *connection) {
+  return link_status(connection->link) != 0;
+}
+
+bool connection_lane_fenced(struct connection *connection, unsigned lane, uint32_t new_epoch,
+                            uint64_t *received) {
+  if (connection->is_sender) {
+    return false;
+  }
+  *received = link_lane_fence(connection->link, lane, new_epoch, clock_now_ns());
+  if (*received == UINT64_MAX) {
+    return false;
+  }
+  connection_drop_lane(connection, lane);
+  return !link_status(connection->link);
+}

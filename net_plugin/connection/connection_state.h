@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connection_state: the inside of a connection, for the files connection*.c only.
+ * Owns: the structs.  Threads: holder of the engine lock, or as the fields say.  Blocks: never.
+ * Fails: as stated.
+ *
+ *   connection.c           its life, and the pump that runs after every fact
+ *   connection_lanes.c     its lanes: opened, served, broken, gone
+ *   connection_requests.c  what NCCL's progress thread and other threads see of it
+ *   connection_release.c   the user takes its memory back, or leaves
+ *   connection_snapshot.c  how it is doing: counts, what waits and for how long */
+#ifndef NET_PLUGIN_CONNECTION_CONNECTION_STATE_H
+#define NET_PLUGIN_CONNECTION_CONNECTION_STATE_H
+
+#include "net_plugin/connection/connection.h"
+#include "net_plugin/connection/nic_totals.h"
+#include "net_plugin/lane/lane.h"
+
+#define CONNECTION_REQUESTS LINK_WINDOW
+
+/* A device that targets have keys for. */
+struct connection_key {
+  int domain;
+  uint32_t id; /* rdma_memory_domain_id; 0: none */
+};
+
+/* Where a lane is watched: one per lane of the link, whether it is open or not. */
+struct lane_slot {
+  struct engine_source source;
+  struct lane *lane; /* NULL: none open */
+  struct connection *connection;
+
+  struct nic_totals *totals;         /* of the NIC that the lane uses */
+  uint64_t added[NIC_COUNTER_COUNT]; /* to totals, so far */
+  struct {
+    uint64_t bytes_written, bytes_read, retransmits;
+  } past; /* of lanes that are gone */
+};
+
+/* Looks at the oldest request now and then, while there is one. */
+struct connection_watch {
+  struct engine_timer timer;
+  uint64_t looked_ns;
+  uint64_t since_ns;      /* nothing has moved since; 0: nothing was waiting */
+  uint64_t number, moved; /* of the oldest request, as seen then */
+  unsigned reports;       /* that told of it */
+};
+
+struct connection {
+  struct engine *engine;
+  struct link *link;
+  size_t link_bytes;
+  uint64_t timeout_ns, stopped_timeout_ns; /* as the link's */
+  unsigned lanes;
+  unsigned target_keys; /* as the link's */
+  bool is_sender;
+  const struct connection_setup *setup;
+  void *setup_data;
+  char peer[CONNECTION_NAME_BYTES], nic[CONNECTION_NAME_BYTES];
+
+  /* guarded by the engine lock */
+  struct lane_slot *slots;                      /* by lane */
+  uint64_t opened;                              /* lanes that are open */
+  uint64_t direct;                              /* of these, RDMA lanes */
+  struct connection_key keys[WIRE_TARGET_KEYS]; /* receiver */
+  unsigned next_key;
+  struct rdma_memory *link_memory; /* sender: the link's, once there was an RDMA lane */
+  uint64_t writable;               /* lanes that take a frame now */
+  uint64_t blocked;                /* lanes whose path did not take the last frame whole */
+  int hot_lane;        /* where the next small message is likely to arrive; -1: anywhere */
+  unsigned tried_lane; /* what waiting threads asked last in turn, besides the hot lane */
+  unsigned tries;      /* how often they asked another than the hot lane */
+  uint64_t taken;      /* posts given to the link */
+  uint64_t published;  /* completions made visible */
+  bool is_awaited;     /* the engine was told that NCCL waits for requests */
+  bool is_released;    /* no user memory is touched any more: closed, or memory was taken back */
+  bool is_detached;    /* NCCL has closed it */
+  bool is_saying_goodbye, is_running;
+  struct engine_timer timer;
+  uint64_t linger_ns;    /* released: what is not delivered by then is dropped */
+  uint64_t last_word_ns; /* failed: the peer is told until then; 0: not failed */
+  uint64_t stopped_ns;   /* when the peer was named as stopped; 0: it has spoken since */
+  uint64_t goodbye_ns;   /* saying goodbye: the lanes are closed at the latest then */
+  uint64_t number;       /* counts the process's connections, from 1 */
+  uint64_t created_ns;
+  uint64_t checksum_errors;
+  struct nic_totals *totals;
+  uint64_t added[NIC_COUNTER_COUNT]; /* to totals, so far */
+  struct connection_watch watch;
+  struct list_node node;
+
+  /* shared */
+  _Atomic uint64_t posted;    /* written by the progress thread */
+  _Atomic uint64_t completed; /* written by the engine */
+  atomic_int error;           /* negative errno, written by the engine */
+  struct engine_task task;
+
+  /* progress thread */
+  bool is_error_reported;
+  bool has_untaken; /* receiver: receives were posted since the last look */
+  unsigned glances; /* looks, where there may be RDMA lanes */
+  unsigned held;    /* sender: posts that nobody was told of yet */
+  size_t held_bytes;
+  uint64_t tested;  /* posts when it asked last for one of these */
+  uint64_t told_ns; /* when somebody had been told of all posts */
+  struct request requests[CONNECTION_REQUESTS];
+};
+
+static inline uint64_t connection_lane_bit(unsigned lane) {
+  return UINT64_C(1) << lane;
+}
+
+static inline bool connection_is_direct(const struct connection *connection, unsigned lane) {
+  return (connection->direct & connection_lane_bit(lane)) != 0;
+}
+
+/* Lanes are open, and all are RDMA. */
+static inline bool connection_is_all_direct(const struct connection *connection) {
+  return connection->opened && connection->opened == connection->direct;
+}
+
+/* ---- connection.c ---- */
+
+/* Takes what was posted, carries out orders, writes, publishes. May destroy the connection. */
+void connection_pump(struct connection *connection, uint64_t now_ns);
+/* Opens and closes lanes as the link wants it. */
+void connection_carry_out_orders(struct connection *connection, uint64_t now_ns);
+
+/* ---- connection_requests.c ---- */
+
+/* Names a peer that is stopped, once; says when it goes on. After time has passed, after frames. */
+void connection_tell_stopped(struct connection *connection, uint64_t now_ns);
+
+/* ---- connection_lanes.c ---- */
+
+/* What epoll calls for a lane_slot. */
+void connection_lane_ready(struct engine_source *source, uint32_t epoll_events);
+/* Does what the events ask for, and what follows from it. */
+void connection_serve_lane(struct connection *connection, unsigned index, uint32_t epoll_events,
+                           uint64_t now_ns);
+/* What the epoll set should report, and whether the lane takes a frame. */
+void connection_update_lane(struct connection *connection, unsigned index);
+/* All lanes are RDMA, and nothing has completed on any. Reads no clock, moves nothing. */
+bool connection_is_quiet(const struct connection *connection);
+/* Tells the link of all lanes on which the peer's host answers. */
+void connection_look_for_host(struct connection *connection, uint64_t now_ns);
+/* The path failed with this negative errno: the link is told. */
+void connection_lane_broke(struct connection *connection, unsigned index, int error,
+                           uint64_t now_ns);
+/* Frees what is open of the lane; the link is not told, but fails if a device may still write for
+ * it. */
+void connection_drop_lane(struct connection *connection, unsigned index);
+
+/* ---- connection_snapshot.c ---- */
+
+/* The slot's lane has been opened, is about to be freed: for the counts. */
+void connection_lane_starting(struct connection *connection, unsigned index);
+void connection_lane_ending(struct connection *connection, unsigned index);
+/* A request waits that nobody watches yet. */
+void connection_watch_start(struct connection *connection, uint64_t now_ns);
+/* It is about to be destroyed, and nothing of it is gone yet. */
+void connection_tell_end(struct connection *connection, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+# ---- the emulated GPU and NCCL on top of it (tests/fake_cuda) ----
+#
+#   make fake-cuda               libcudart.so.12 and libnvidia-ml.so.1
+#   make nccl SUITE=sid|trixie   libnccl.so.2 from Debian's objects, which are fetched when missing
+#   make nccl-transports SUITE=  libnccl-net-socket.so and -ib.so: NCCL's own transports as plugins
+#   make fake-cuda-tests SUITE=  test programs; tests/fake_cuda/run SUITE runs them
+#   make fake-cuda-runtime-tests those that need no NCCL; with SAN=address or SAN=thread, too
+
+SUITE ?= sid
+NCCL_DIR ?= build/nccl/$(SUITE)
+FAKE_LIB := $(BUILD)/fake_cuda/lib
+FAKE_NCCL := $(FAKE_LIB)/$(SUITE)
+FAKE_TEST := $(BUILD)/fake_cuda/test
+
+FAKE_CUDART_SRC := $(call sources,tests/fake_cuda/runtime tests/fake_cuda/nccl)
+FAKE_NVML_SRC := $(call sources,tests/fake_cuda/nvml)
+FAKE_LIBC_SRC := $(call sources,tests/fake_cuda/libc)
+FAKE_TEST_SRC := $(call sources,tests/fake_cuda/test)
+FAKE_NCCL_TEST_SRC := $(call sources,tests/fake_cuda/test/nccl)
+FAKE_TEST_LIB_SRC := $(call sources,tests/fake_cuda/test/lib)
+# Sizes and offsets of this code are int, size_t and ssize_t by turns, as the CUDA API has them.
+FAKE_CFLAGS = -Itests/fake_cuda/include -Wno-conversion -Wno-missing-prototypes
+# The reductions profit from vector instructions and from F16C for half precision; what is built
+# here also runs here.
+cpu_has = $(shell grep -m 1 -ow $(1) /proc/cpuinfo)
+FAKE_REDUCE_FLAGS ?= -O3 \
+  $(if $(and $(call cpu_has,avx2),$(call cpu_has,f16c)),-march=x86-64-v3)
+
+$(call objects,$(FAKE_CUDART_SRC) $(FAKE_NVML_SRC) $(FAKE_LIBC_SRC)): ALL_CFLAGS += $(FAKE_CFLAGS)
+$(BUILD)/obj/tests/fake_cuda/nccl/reduce.o: ALL_CFLAGS += $(FAKE_REDUCE_FLAGS)
+
+$(FAKE_LIB)/libcudart.so.12: $(call objects,$(FAKE_CUDART_SRC)) tests/fake_cuda/runtime/exports.map
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CC) -shared -pthread $(SAN_FLAGS_$(SAN)) -o $@ $(filter %.o,$^) \
+	  -Wl,-soname,libcudart.so.12 -Wl,--version-script=tests/fake_cuda/runtime/exports.map \
+	  $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -lm -ldl
+	$(Q)ln -sf libcudart.so.12 $(@D)/libcudart.so
+
+$(FAKE_LIB)/libnvidia-ml.so.1: $(call objects,$(FAKE_NVML_SRC) tests/fake_cuda/runtime/config.c)
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CC) -shared $(SAN_FLAGS_$(SAN)) -o $@ $^ -Wl,-soname,libnvidia-ml.so.1
+	$(Q)ln -sf libnvidia-ml.so.1 $(@D)/libnvidia-ml.so
+
+fake-cuda: $(FAKE_LIB)/libcudart.so.12 $(FAKE_LIB)/libnvidia-ml.so.1
+
+$(NCCL_DIR)/complete:
+	scripts/fetch-nccl $(SUITE) $(NCCL_DIR)
+
+# enhcompat.o holds weak, hidden fallbacks for CUDA runtime functions; without it those calls reach
+# libcudart. All other objects are linked as they are.
+$(BUILD)/fake_cuda/nccl-$(SUITE).a: $(NCCL_DIR)/complete tests/fake_cuda/nccl/facts.c
+	@mkdir -p $(@D)
+	$(Q)tests/fake_cuda/supports $(NCCL_DIR)
+	$(Q)cp $(NCCL_DIR)/usr/lib/*/libnccl_static.a $@.new
+	$(Q)$(AR) d $@.new enhcompat.o && mv $@.new $@
+
+# -z defs: a symbol that nobody supplies is an error here and not at run time. --no-relax: newer
+# assemblers mark a push of a variable in the GOT as one that may be relaxed, which ld 2.40 takes for
+# a call (ncclIbInitDevices in 2.29.7, where libibverbs is installed and NCCL_DEBUG is INFO).
+$(FAKE_NCCL)/libnccl.so.2: $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(FAKE_LIBC_SRC)) \
+  $(FAKE_LIB)/libcudart.so.12
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CXX) -shared -pthread -Wl,--no-relax -o $@ -Wl,-soname,libnccl.so.2 -Wl,--whole-archive $< \
+	  -Wl,--no-whole-archive $(call objects,$(FAKE_LIBC_SRC)) -L$(FAKE_LIB) -lcudart \
+	  -Wl,-rpath,'$$ORIGIN/..' $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -lrt -ldl
+	$(Q)ln -sf libnccl.so.2 $(@D)/libnccl.so
+
+nccl: fake-cuda $(FAKE_NCCL)/libnccl.so.2
+
+# NCCL's own transports, of the same objects but only those that they need, as plugins that any
+# program can load: what stratus is compared with.
+FAKE_TRANSPORT_socket = ncclNetSocket
+FAKE_TRANSPORT_ib = ncclNetIb
+FAKE_TRANSPORTS := $(patsubst %,$(FAKE_NCCL)/libnccl-net-%.so,socket ib)
+
+$(FAKE_TRANSPORTS): $(FAKE_NCCL)/libnccl-net-%.so: tests/fake_cuda/transport/as_plugin.c \
+  net_plugin/abi/net_abi.h $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(FAKE_LIBC_SRC)) \
+  $(FAKE_LIB)/libcudart.so.12
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(FAKE_CFLAGS) -isystem $(NCCL_DIR)/usr/include \
+	  -DTRANSPORT=$(FAKE_TRANSPORT_$*) -c $< -o $@.o
+	$(Q)$(CXX) -shared -pthread -Wl,--no-relax $(SAN_FLAGS_$(SAN)) -o $@ -Wl,-soname,$(@F) $@.o \
+	  $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(FAKE_LIBC_SRC)) -Wl,--gc-sections \
+	  -L$(FAKE_LIB) -lcudart -Wl,-rpath,'$$ORIGIN/..' $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -lrt -ldl
+	$(Q)rm $@.o
+
+nccl-transports: fake-cuda $(FAKE_TRANSPORTS)
+
+# Test programs, each from one file and the helpers in test/lib: of the runtime alone, and, below
+# the suite's name, of NCCL on top of it.
+FAKE_TEST_LIB := $(call objects,$(FAKE_TEST_LIB_SRC))
+$(call objects,$(FAKE_TEST_SRC) $(FAKE_NCCL_TEST_SRC) $(FAKE_TEST_LIB_SRC)): ALL_CFLAGS += \
+  $(FAKE_CFLAGS) -isystem $(NCCL_DIR)/usr/include
+$(call objects,$(FAKE_NCCL_TEST_SRC) $(FAKE_TEST_LIB_SRC)): | $(NCCL_DIR)/complete
+
+$(FAKE_TEST)/%: $(BUILD)/obj/tests/fake_cuda/test/%.o $(BUILD)/obj/tests/fake_cuda/test/lib/expect.o \
+  $(BUILD)/obj/tests/fake_cuda/nccl/facts.o $(FAKE_LIB)/libcudart.so.12
+	@mkdir -p $(@D)
+	$(Q)$(CC) -pthread -rdynamic $(SAN_FLAGS_$(SAN)) -o $@ $(filter %.o,$^) -L$(FAKE_LIB) -lcudart -ldl
+
+$(FAKE_TEST)/$(SUITE)/%: $(BUILD)/obj/tests/fake_cuda/test/nccl/%.o $(FAKE_TEST_LIB) \
+  $(FAKE_NCCL)/libnccl.so.2
+	@mkdir -p $(@D)
+	$(Q)$(CC) -pthread $(SAN_FLAGS_$(SAN)) -o $@ $(filter %.o,$^) -L$(FAKE_NCCL) -lnccl \
+	  -L$(FAKE_LIB) -lcudart -lm
+
+fake-cuda-runtime-tests: fake-cuda $(patsubst tests/fake_cuda/test/%.c,$(FAKE_TEST)/%,$(FAKE_TEST_SRC))
+fake-cuda-tests: nccl fake-cuda-runtime-tests \
+  $(patsubst tests/fake_cuda/test/nccl/%.c,$(FAKE_TEST)/$(SUITE)/%,$(FAKE_NCCL_TEST_SRC))
+
+.PHONY: fake-cuda nccl nccl-transports fake-cuda-runtime-tests fake-cuda-tests
+
+# ---- NCCL's own cost tables, for the tests of its model (tests/tables) ----
+#
+#   make tables SUITE=sid   build/tests/tables/dump-sid, for tests/tables/collect sid
+
+TABLES := $(BUILD)/tests/tables/dump-$(SUITE)
+$(TABLES): tests/tables/dump.c $(FAKE_NCCL)/libnccl.so.2
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(FAKE_CFLAGS) -isystem $(NCCL_DIR)/usr/include \
+	  -rdynamic -o $@ $< -L$(FAKE_NCCL) -lnccl -L$(FAKE_LIB) -lcudart
+
+tables: $(TABLES)
+.PHONY: tables

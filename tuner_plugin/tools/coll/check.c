@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check: buffers of any size pass through a staging buffer of a few MiB. */
+#include "tuner_plugin/tools/coll/check.h"
+
+#include <stdlib.h>
+
+#include "tuner_plugin/tools/coll/libs.h"
+#include "tuner_plugin/tools/coll/talk.h"
+#include "tuner_plugin/tools/coll/verify.h"
+
+enum { STAGING_BYTES = 4 << 20 };
+static _Alignas(64) char staging[STAGING_BYTES];
+static struct pattern pattern;
+
+struct check_buffers check_place(const struct measure_case *c, const struct job_gpu *gpu,
+                                 bool is_in_place) {
+  size_t size = element_infos[c->type].size_bytes;
+  struct check_buffers b = { .send = gpu->send + VERIFY_GUARD_BYTES,
+                             .recv = gpu->recv + VERIFY_GUARD_BYTES };
+  b.begin = b.recv;
+  b.end = b.recv + c->counts.recv * size;
+  if (is_in_place) {
+    size_t offset = operation_in_place_offset(c->operation, &c->counts, gpu->rank) * size;
+    b.end = b.begin + c->counts.bytes;
+    b.send = b.begin;
+    if (c->operation == OPERATION_REDUCE_SCATTER)
+      b.recv = b.begin + offset;
+    else
+      b.send = b.begin + offset;
+  }
+  return b;
+}
+
+static void fill(char *to, int rank, size_t count) {
+  size_t size = element_infos[pattern.type].size_bytes;
+  for (size_t done = 0; done < count;) {
+    size_t part = count - done < STAGING_BYTES / size ? count - done : STAGING_BYTES / size;
+    verify_fill(&pattern, rank, done, staging, part);
+    CUDA(cudaMemcpy(to + done * size, staging, part * size, cudaMemcpyHostToDevice));
+    done += part;
+  }
+}
+
+void check_prepare(const struct job *job, const struct measure_case *c, bool is_in_place,
+                   uint64_t seed) {
+  unsigned char guard[VERIFY_GUARD_BYTES];
+  verify_fill_guard(guard);
+  if (pattern.type != c->type || pattern.redop != c->redop || pattern.ranks != job->ranks)
+    pattern_init(&pattern, c->type, c->redop, job->ranks, seed);
+  pattern_set_seed(&pattern, seed);
+  for (int i = 0; i < job->options->gpus; i++) {
+    const struct job_gpu *gpu = &job->gpus[i];
+    struct check_buffers b = check_place(c, gpu, is_in_place);
+    CUDA(cudaSetDevice(gpu->device));
+    CUDA(cudaMemset(b.begin, 0x5a, (size_t)(b.end - b.begin)));
+    CUDA(cudaMemcpy(b.begin - VERIFY_GUARD_BYTES, guard, sizeof guard, cudaMemcpyHostToDevice));
+    CUDA(cudaMemcpy(b.end, guard, sizeof guard, cudaMemcpyHostToDevice));
+    fill(b.send, gpu->rank, c->counts.send);
+    CUDA(cudaDeviceSynchronize());
+  }
+}
+
+/* A few of these say what is going on; thousands of them hide it. */
+enum { SAY_MAX = 20 };
+
+static void say_where(const struct measure_case *c, int rank, const struct operation_part *part,
+                      size_t index, size_t in_staging) {
+  static int said;
+  if (said++ >= SAY_MAX)
+    return;
+  unsigned size = element_infos[c->type].size_bytes;
+  uint64_t place = part->place + index - part->first;
+  uint64_t got = element_load(staging, size, in_staging);
+  uint64_t expected = part->source == VERIFY_REDUCED ? pattern_expected(&pattern, place)
+                                                     : pattern_sent(&pattern, part->source, place);
+  talk("%s %s %s, %zu bytes: element %zu of rank %d is 0x%llx and should be 0x%llx",
+       operation_infos[c->operation].name, element_infos[c->type].name,
+       operation_redop_names[c->redop], c->counts.bytes, index, rank, (unsigned long long)got,
+       (unsigned long long)expected);
+}
+
+static uint64_t compare_part(const struct measure_case *c, int rank, const char *recv,
+                             const struct operation_part *part) {
+  size_t size = element_infos[c->type].size_bytes;
+  uint64_t wrong = 0;
+  for (size_t done = 0; done < part->length;) {
+    size_t left = part->length - done, first = 0;
+    size_t count = left < STAGING_BYTES / size ? left : STAGING_BYTES / size;
+    CUDA(cudaMemcpy(staging, recv + (part->first + done) * size, count * size,
+                    cudaMemcpyDeviceToHost));
+    uint64_t more =
+        verify_compare(&pattern, part->source, part->place + done, staging, count, &first);
+    if (more && !wrong)
+      say_where(c, rank, part, part->first + done + first, first);
+    wrong += more;
+    done += count;
+  }
+  return wrong;
+}
+
+static uint64_t compare_guard(const char *at) {
+  unsigned char guard[VERIFY_GUARD_BYTES];
+  CUDA(cudaMemcpy(guard, at, sizeof guard, cudaMemcpyDeviceToHost));
+  return verify_compare_guard(guard);
+}
+
+void check_compare(const struct job *job, const struct measure_case *c, bool is_in_place,
+                   uint64_t *wrong, uint64_t *out_of_bounds) {
+  struct operation_part *parts = calloc((size_t)job->ranks, sizeof *parts);
+  if (!parts)
+    talk_fail("out of memory");
+  for (int i = 0; i < job->options->gpus; i++) {
+    const struct job_gpu *gpu = &job->gpus[i];
+    struct check_buffers b = check_place(c, gpu, is_in_place);
+    CUDA(cudaSetDevice(gpu->device));
+    int count = operation_parts(c->operation, &c->counts, gpu->rank, job->ranks, c->root, parts);
+    for (int part = 0; part < count; part++)
+      *wrong += compare_part(c, gpu->rank, b.recv, &parts[part]);
+    *out_of_bounds += compare_guard(b.begin - VERIFY_GUARD_BYTES) + compare_guard(b.end);
+  }
+  free(parts);
+}

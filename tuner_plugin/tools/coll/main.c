@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stratus-coll: measures and checks NCCL's collective operations. With --hosts this process starts
+ * the ranks; otherwise it is one of them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "tuner_plugin/tools/coll/abort.h"
+#include "tuner_plugin/tools/coll/endure.h"
+#include "tuner_plugin/tools/coll/job.h"
+#include "tuner_plugin/tools/coll/launch.h"
+#include "tuner_plugin/tools/coll/libs.h"
+#include "tuner_plugin/tools/coll/measure.h"
+#include "tuner_plugin/tools/coll/monitor.h"
+#include "tuner_plugin/tools/coll/report.h"
+#include "tuner_plugin/tools/coll/talk.h"
+
+static const uint64_t connect_timeout_ns = 60 * NS_PER_S;
+
+struct totals {
+  uint64_t wrong, out_of_bounds;
+  bool is_bad; /* in another way, which was reported */
+};
+
+/* ---- the cases ---- */
+
+static void run_case(struct job *job, struct report *report, struct measure_case *c,
+                     struct totals *totals) {
+  struct measure_result results[2];
+  for (int is_in_place = 0; is_in_place < 2; is_in_place++) {
+    monitor_set_place("%s %s %s, %zu bytes, %s", operation_infos[c->operation].name,
+                      element_infos[c->type].name, operation_redop_names[c->redop], c->counts.bytes,
+                      is_in_place ? "in place" : "out of place");
+    measure_run(job, c, is_in_place, &results[is_in_place]);
+    totals->wrong += results[is_in_place].wrong;
+    totals->out_of_bounds += results[is_in_place].out_of_bounds;
+  }
+  if (report)
+    report_row(report, c, &results[0], &results[1]);
+  free(results[0].times_us);
+  free(results[1].times_us);
+}
+
+static void run_sizes(struct job *job, struct report *report, struct measure_case *c,
+                      struct totals *totals) {
+  for (int i = 0; i < job->options->sizes_count; i++) {
+    c->counts = operation_count(c->operation, job->options->sizes[i],
+                                element_infos[c->type].size_bytes, job->ranks);
+    run_case(job, report, c, totals);
+  }
+}
+
+static void run_roots(struct job *job, struct report *report, struct measure_case *c,
+                      struct totals *totals) {
+  const struct options *o = job->options;
+  if (!operation_infos[c->operation].has_root) {
+    c->root = -1;
+    run_sizes(job, report, c, totals);
+    return;
+  }
+  int first = o->root > 0 ? o->root : 0;
+  int last = o->root == OPTIONS_ROOT_ALL ? job->ranks - 1 : first;
+  for (c->root = first; c->root <= last; c->root++)
+    run_sizes(job, report, c, totals);
+}
+
+static void run_redops(struct job *job, struct report *report, struct measure_case *c,
+                       struct totals *totals) {
+  c->redop = PATTERN_NONE;
+  if (!operation_infos[c->operation].has_redop) {
+    run_roots(job, report, c, totals);
+    return;
+  }
+  for (int redop = 0; redop < PATTERN_NONE; redop++) {
+    c->redop = (enum pattern_redop)redop;
+    if (job->options->redops[redop])
+      run_roots(job, report, c, totals);
+  }
+}
+
+static void run_types(struct job *job, struct report *report, struct measure_case *c,
+                      struct totals *totals) {
+  const struct options *o = job->options;
+  for (int type = 0; type < ELEMENT_TYPES; type++) {
+    if (!o->types[type])
+      continue;
+    c->type = (enum element_type)type;
+    const char *why_not = job_why_not(job, c->operation, c->type);
+    if (!why_not)
+      run_redops(job, report, c, totals);
+    else if (!o->is_type_all)
+      talk_fail("-d %s: %s", element_infos[type].name, why_not);
+    else if (report)
+      report_note(report, "%s left out: %s", element_infos[type].name, why_not);
+  }
+}
+
+static struct totals run_all(struct job *job, struct report *report) {
+  struct totals totals = { 0 };
+  for (int operation = 0; operation < OPERATIONS; operation++) {
+    if (!job->options->operations[operation])
+      continue;
+    struct measure_case c = { .operation = (enum operation)operation };
+    if (report)
+      report_operation(report, c.operation);
+    run_types(job, report, &c, &totals);
+  }
+  return totals;
+}
+
+static struct totals endure(struct job *job, struct report *report) {
+  struct endure_result result;
+  endure_run(job, &result);
+  if (report)
+    report_note(report, "%llu operations, %.3f GB, in %.3f s: %llu wrong",
+                (unsigned long long)result.operations, (double)result.bytes / 1e9, result.seconds,
+                (unsigned long long)result.wrong);
+  return (struct totals){ .wrong = result.wrong };
+}
+
+static struct totals abort_again_and_again(struct job *job, struct report *report) {
+  struct abort_test *test = abort_open(job);
+  struct abort_result result;
+  if (report)
+    report_abort_head(report);
+  for (int i = 0; i < job->options->abort_rounds; i++) {
+    struct abort_round round;
+    abort_run_round(test, &round);
+    if (report)
+      report_abort_round(report, &round);
+  }
+  abort_close(test, &result);
+  if (report)
+    report_abort_sum(report, &result);
+  return (struct totals){ result.wrong, result.out_of_bounds, !result.is_good };
+}
+
+static struct totals run_what_is_wanted(struct job *job, struct report *report) {
+  if (job->options->endure_ns)
+    return endure(job, report);
+  if (job->options->abort_rounds)
+    return abort_again_and_again(job, report);
+  return run_all(job, report);
+}
+
+/* ---- this process as a rank ---- */
+
+/* NCCL's log goes to stdout unless told otherwise, where only results belong: the table keeps the
+ * real stdout to itself, and everything else that is printed goes to stderr. */
+static FILE *take_stdout(void) {
+  int fd = dup(STDOUT_FILENO);
+  FILE *table = fd < 0 ? NULL : fdopen(fd, "w");
+  if (!table || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+    talk_fail("standard output: %s", strerror(errno));
+  /* Where both end in one pipe, a row of the table must not come in the middle of a line. */
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+  return table;
+}
+
+/* Before any library looks at them. What the user has set stays. */
+static void set_environment(const struct options *options, const struct world *world) {
+  static const char *const ours[] = { "STRATUS_COLL_RANK",  "STRATUS_COLL_SIZE",
+                                      "STRATUS_COLL_ADDR",  "STRATUS_COLL_LOCAL_RANK",
+                                      "STRATUS_COLL_TOKEN", "STRATUS_COLL_LOCAL_SIZE",
+                                      "STRATUS_COLL_HOST",  "STRATUS_COLL_LOCAL" };
+  char gpus[16];
+  snprintf(gpus, sizeof gpus, "%d", world->local_size * options->gpus);
+  setenv("FAKE_CUDA_GPUS", gpus, 0); /* the emulated host has what its processes need */
+  if (world->is_local)
+    setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+  /* The plugins report unknown STRATUS_ variables, and rightly so. */
+  for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+    unsetenv(ours[i]);
+}
+
+static int run_rank(const struct options *options, const struct world *world) {
+  struct job job;
+  struct report *report = NULL;
+  char name[WORLD_NAME_MAX];
+  world_name_process(name, world->rank, options->gpus, world->host);
+  talk_set_name(name);
+  FILE *table = take_stdout();
+  set_environment(options, world);
+  if (options->abort_rounds)
+    abort_prepare();
+  libs_open();
+  if (options->graph_launches && !libs.has_graphs)
+    talk_fail("-G: the CUDA runtime %s has no graphs", libs.cuda_path);
+  if (options->root >= world->size * options->gpus)
+    talk_fail("-r %d: there are %d ranks", options->root, world->size * options->gpus);
+  struct rendezvous *rendezvous = rendezvous_open(world, options->gpus, connect_timeout_ns);
+  monitor_start(rendezvous, options->timeout_ns, options->grace_ns);
+  job_open(&job, options, world, rendezvous);
+  if (world->rank == 0)
+    report = report_open(table, &job);
+  struct totals totals = run_what_is_wanted(&job, report);
+  if (report)
+    report_close(report);
+  monitor_set_place("the end");
+  monitor_stop();
+  rendezvous_barrier(rendezvous); /* nobody closes a connection that another still watches */
+  job_close(&job);
+  rendezvous_close(rendezvous);
+  fclose(table);
+  if (totals.wrong || totals.out_of_bounds || totals.is_bad)
+    return world->is_ours ? EXIT_RANK_SAW_WRONG : EXIT_BAD;
+  return EXIT_GOOD;
+}
+
+int main(int argc, char **argv) {
+  struct options options;
+  struct world world;
+  char error[512];
+  switch (options_parse(&options, argc, argv, error, sizeof error)) {
+  case OPTIONS_HELP:
+    options_print_help();
+    return EXIT_GOOD;
+  case OPTIONS_WRONG:
+    talk("%s", error);
+    return EXIT_WRONG_USE;
+  default:
+    break;
+  }
+  if (world_read(&world, options.address, error, sizeof error)) {
+    talk("%s", error);
+    return EXIT_WRONG_USE;
+  }
+  if (options.hosts && !world.is_ours)
+    return launch_run(&options, argv);
+  return run_rank(&options, &world);
+}

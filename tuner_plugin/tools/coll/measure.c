@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* measure: like nccl-tests, iterations are launched one after the other and waited for once, the
+ * time is the clock's from the first launch to the end of the last; data is checked in runs of
+ * their own, after the timed ones. */
+#include "tuner_plugin/tools/coll/measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "tuner_plugin/tools/coll/check.h"
+#include "tuner_plugin/tools/coll/libs.h"
+#include "tuner_plugin/tools/coll/talk.h"
+
+struct run {
+  struct job *job;
+  const struct measure_case *measure_case;
+  bool is_in_place;
+  int gpus;
+  struct operation_call *calls; /* one per GPU of this process */
+  cudaGraphExec_t *graphs;      /* likewise, with -G */
+};
+
+static void select_gpu(const struct run *run, int i) {
+  if (run->gpus > 1)
+    CUDA(cudaSetDevice(run->job->gpus[i].device));
+}
+
+/* ---- what NCCL is called with ---- */
+
+static ncclRedOp_t open_redop(const struct measure_case *c, const struct job_gpu *gpu) {
+  static const ncclRedOp_t redops[] = { [PATTERN_SUM] = ncclSum,
+                                        [PATTERN_PROD] = ncclProd,
+                                        [PATTERN_MAX] = ncclMax,
+                                        [PATTERN_MIN] = ncclMin,
+                                        [PATTERN_AVG] = ncclAvg };
+  if (c->redop == PATTERN_NONE)
+    return ncclSum;
+  if (c->redop != PATTERN_MULSUM)
+    return redops[c->redop];
+  int number = pattern_scalar(gpu->rank);
+  uint64_t scalar =
+      element_infos[c->type].is_float ? element_encode(c->type, number) : (uint64_t)number;
+  ncclRedOp_t redop;
+  NCCL(ncclRedOpCreatePreMulSum(&redop, &scalar, (ncclDataType_t)c->type, ncclScalarHostImmediate,
+                                gpu->comm));
+  return redop;
+}
+
+static void open_calls(struct run *run) {
+  const struct measure_case *c = run->measure_case;
+  for (int i = 0; i < run->gpus; i++) {
+    const struct job_gpu *gpu = &run->job->gpus[i];
+    struct check_buffers buffers = check_place(c, gpu, run->is_in_place);
+    run->calls[i] = (struct operation_call){ .operation = c->operation,
+                                             .send = buffers.send,
+                                             .recv = buffers.recv,
+                                             .count = c->counts.call,
+                                             .type = c->type,
+                                             .redop = open_redop(c, gpu),
+                                             .root = c->root,
+                                             .rank = gpu->rank,
+                                             .ranks = run->job->ranks,
+                                             .comm = gpu->comm,
+                                             .stream = gpu->stream };
+  }
+}
+
+static void close_calls(struct run *run) {
+  for (int i = 0; i < run->gpus && run->measure_case->redop == PATTERN_MULSUM; i++)
+    NCCL(ncclRedOpDestroy(run->calls[i].redop, run->calls[i].comm));
+}
+
+static void launch(const struct run *run) {
+  if (run->gpus > 1)
+    NCCL(ncclGroupStart());
+  for (int i = 0; i < run->gpus; i++) {
+    select_gpu(run, i);
+    operation_run(&run->calls[i]);
+  }
+  if (run->gpus > 1)
+    NCCL(ncclGroupEnd());
+}
+
+static void wait_for_gpus(const struct run *run) {
+  for (int i = 0; i < run->gpus; i++) {
+    select_gpu(run, i);
+    CUDA(cudaStreamSynchronize(run->calls[i].stream));
+  }
+}
+
+/* ---- CUDA graphs ---- */
+
+static void open_graphs(struct run *run, int iterations) {
+  for (int i = 0; i < run->gpus; i++) {
+    select_gpu(run, i);
+    CUDA(cudaStreamBeginCapture(run->calls[i].stream, cudaStreamCaptureModeThreadLocal));
+  }
+  for (int i = 0; i < iterations; i++)
+    launch(run);
+  for (int i = 0; i < run->gpus; i++) {
+    cudaGraph_t graph;
+    select_gpu(run, i);
+    CUDA(cudaStreamEndCapture(run->calls[i].stream, &graph));
+    CUDA(cudaGraphInstantiateWithFlags(&run->graphs[i], graph, 0));
+    CUDA(cudaGraphDestroy(graph));
+  }
+}
+
+static void launch_graphs(const struct run *run) {
+  for (int i = 0; i < run->gpus; i++) {
+    select_gpu(run, i);
+    CUDA(cudaGraphLaunch(run->graphs[i], run->calls[i].stream));
+  }
+}
+
+static void close_graphs(struct run *run) {
+  for (int i = 0; i < run->gpus; i++)
+    CUDA(cudaGraphExecDestroy(run->graphs[i]));
+}
+
+/* ---- time ---- */
+
+static double seconds_since(uint64_t start_ns) {
+  return (double)(clock_now_ns() - start_ns) / 1e9;
+}
+
+/* All processes must do the same number: rank 0 decides, from how long one iteration takes. */
+static int choose_iterations(const struct run *run) {
+  const struct options *options = run->job->options;
+  if (!options->min_time_ns)
+    return options->iterations;
+  rendezvous_barrier(run->job->rendezvous);
+  uint64_t start_ns = clock_now_ns();
+  launch(run);
+  wait_for_gpus(run);
+  double wanted = (double)options->min_time_ns / (double)(clock_now_ns() - start_ns + 1);
+  if (wanted > OPTIONS_ITERATIONS_MAX)
+    wanted = OPTIONS_ITERATIONS_MAX;
+  int iterations = (int)wanted + 1 > options->iterations ? (int)wanted + 1 : options->iterations;
+  rendezvous_broadcast(run->job->rendezvous, &iterations, sizeof iterations);
+  return iterations;
+}
+
+static double time_launches(struct run *run, int iterations, double *times_us) {
+  rendezvous_barrier(run->job->rendezvous);
+  uint64_t start_ns = clock_now_ns(), previous_ns = start_ns;
+  for (int i = 0; i < iterations; i++) {
+    launch(run);
+    if (times_us) {
+      wait_for_gpus(run);
+      uint64_t now_ns = clock_now_ns();
+      times_us[i] = (double)(now_ns - previous_ns) / 1e3;
+      previous_ns = now_ns;
+    }
+  }
+  wait_for_gpus(run);
+  return seconds_since(start_ns) / iterations;
+}
+
+static double time_graphs(struct run *run, int iterations) {
+  int launches = run->job->options->graph_launches;
+  open_graphs(run, iterations);
+  rendezvous_barrier(run->job->rendezvous);
+  uint64_t start_ns = clock_now_ns();
+  for (int i = 0; i < launches; i++)
+    launch_graphs(run);
+  wait_for_gpus(run);
+  double seconds = seconds_since(start_ns) / iterations / launches;
+  close_graphs(run);
+  return seconds;
+}
+
+static double combine_times(const double *seconds, int count, enum options_average average) {
+  double sum = 0, least = seconds[0], most = seconds[0];
+  for (int i = 0; i < count; i++) {
+    sum += seconds[i];
+    least = seconds[i] < least ? seconds[i] : least;
+    most = seconds[i] > most ? seconds[i] : most;
+  }
+  switch (average) {
+  case AVERAGE_RANK_0:
+    return seconds[0];
+  case AVERAGE_MIN:
+    return least;
+  case AVERAGE_MAX:
+    return most;
+  default:
+    return sum / count;
+  }
+}
+
+static void *allocate(size_t count, size_t size) {
+  void *memory = calloc(count ? count : 1, size);
+  if (!memory)
+    talk_fail("out of memory");
+  return memory;
+}
+
+/* Rank 0 keeps, for each iteration, the time of the slowest process. */
+static double *gather_times(const struct job *job, const double *mine, int iterations) {
+  size_t count = (size_t)iterations;
+  if (count * sizeof *mine * (size_t)job->processes > RENDEZVOUS_BYTES_MAX)
+    talk_fail("--per-iteration: %d iterations of %d processes are too many", iterations,
+              job->processes);
+  double *all = allocate(count * (size_t)job->processes, sizeof *all);
+  rendezvous_gather(job->rendezvous, mine, all, count * sizeof *mine);
+  for (size_t i = count; i < count * (size_t)job->processes; i++)
+    all[i % count] = all[i] > all[i % count] ? all[i] : all[i % count];
+  return all;
+}
+
+static void measure_time(struct run *run, struct measure_result *result) {
+  struct job *job = run->job;
+  const struct options *options = job->options;
+  for (int i = 0; i < options->warmup; i++)
+    launch(run);
+  wait_for_gpus(run);
+  int iterations = choose_iterations(run);
+  double *times_us =
+      options->is_per_iteration ? allocate((size_t)iterations, sizeof(double)) : NULL;
+  double *all = allocate((size_t)job->processes, sizeof *all);
+  double mine = options->graph_launches ? time_graphs(run, iterations)
+                                        : time_launches(run, iterations, times_us);
+  rendezvous_gather(job->rendezvous, &mine, all, sizeof mine);
+  result->time_us = combine_times(all, job->processes, options->average) * 1e6;
+  result->iterations = iterations * (options->graph_launches ? options->graph_launches : 1);
+  if (times_us)
+    result->times_us = gather_times(job, times_us, iterations);
+  free(times_us);
+  free(all);
+}
+
+/* ---- correctness ---- */
+
+static void run_once(struct run *run) {
+  if (run->job->options->graph_launches) {
+    open_graphs(run, 1);
+    launch_graphs(run);
+    wait_for_gpus(run);
+    close_graphs(run);
+  } else {
+    launch(run);
+    wait_for_gpus(run);
+  }
+}
+
+static void measure_wrong(struct run *run, struct measure_result *result) {
+  struct job *job = run->job;
+  static uint64_t seed; /* the same at every process, another one for every check */
+  struct {
+    uint64_t wrong, out_of_bounds;
+  } mine = { 0, 0 }, *all = allocate((size_t)job->processes, sizeof *all);
+  for (int check = 0; check < job->options->checks; check++) {
+    seed++;
+    check_prepare(job, run->measure_case, run->is_in_place, seed);
+    rendezvous_barrier(job->rendezvous);
+    run_once(run);
+    check_compare(job, run->measure_case, run->is_in_place, &mine.wrong, &mine.out_of_bounds);
+  }
+  rendezvous_exchange(job->rendezvous, &mine, all, sizeof mine);
+  for (int i = 0; i < job->processes; i++) {
+    result->wrong += all[i].wrong;
+    result->out_of_bounds += all[i].out_of_bounds;
+  }
+  result->has_check = job->options->checks > 0;
+  free(all);
+}
+
+void measure_run(struct job *job, const struct measure_case *measure_case, bool is_in_place,
+                 struct measure_result *result) {
+  *result = (struct measure_result){ 0 };
+  if (is_in_place && !operation_infos[measure_case->operation].has_in_place)
+    return;
+  int gpus = job->options->gpus;
+  struct run run = { job,
+                     measure_case,
+                     is_in_place,
+                     gpus,
+                     allocate((size_t)gpus, sizeof(struct operation_call)),
+                     allocate((size_t)gpus, sizeof(cudaGraphExec_t)) };
+  open_calls(&run);
+  measure_time(&run, result);
+  measure_wrong(&run, result);
+  result->has_run = true;
+  close_calls(&run);
+  free(run.calls);
+  free(run.graphs);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* measure: times and checks one case: an operation of one size, type and reduction.
+ * Owns: nothing between calls.  Threads: the main thread of every process, all with the same case.
+ * Blocks: while the case runs.  Fails: ends the process with a message. */
+#ifndef COLL_MEASURE_H
+#define COLL_MEASURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tuner_plugin/tools/coll/job.h"
+
+struct measure_case {
+  enum operation operation;
+  enum element_type type;
+  enum pattern_redop redop; /* PATTERN_NONE where the operation has none */
+  int root;                 /* -1 where the operation has none */
+  struct operation_counts counts;
+};
+
+/* Rank 0 has all of it, the other processes only wrong and out_of_bounds. */
+struct measure_result {
+  bool has_run, has_check;
+  double time_us;   /* of one iteration, as options->average says */
+  double *times_us; /* of each iteration, the slowest process's; NULL without --per-iteration */
+  int iterations;   /* per process, all graph launches together */
+  uint64_t wrong;   /* elements, over all ranks */
+  uint64_t out_of_bounds; /* bytes around receive buffers that were written */
+};
+
+/* A result that has not run (the operation cannot work in place) is all zero. */
+void measure_run(struct job *job, const struct measure_case *measure_case, bool is_in_place,
+                 struct measure_result *result);
+
+#endif

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options: one table of options serves the parser and the help text. */
+#include "tuner_plugin/tools/coll/options.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/quantity.h"
+
+enum {
+  OPTION_OP = 256,
+  OPTION_SIZES,
+  OPTION_MIN_TIME,
+  OPTION_PER_ITERATION,
+  OPTION_ENDURE,
+  OPTION_ABORT,
+  OPTION_SEED,
+  OPTION_LOG,
+  OPTION_GRACE,
+  OPTION_JSON,
+  OPTION_LABEL,
+  OPTION_HOSTS,
+  OPTION_PPN,
+  OPTION_ENV,
+  OPTION_ADDRESS,
+  OPTION_SPLIT_CPUS
+};
+
+struct option_row {
+  int id; /* the letter, or one of the above */
+  const char *name;
+  const char *argument; /* NULL: none */
+  const char *help;
+};
+
+static const struct option_row rows[] = {
+  { 'O', "op", "LIST",
+    "operations (all_reduce): all_reduce all_gather reduce_scatter\n"
+    "broadcast reduce sendrecv alltoall, or all" },
+  { 'b', "minbytes", "SIZE", "smallest size (32M)" },
+  { 'e', "maxbytes", "SIZE", "largest size (32M, or -b where that is more)" },
+  { 'i', "stepbytes", "SIZE", "from one size to the next (1M)" },
+  { 'f', "stepfactor", "N", "the same, as a factor; 0 bytes are followed by 1" },
+  { OPTION_SIZES, "sizes", "LIST", "exactly these sizes, in this order" },
+  { 'd', "datatype", "LIST",
+    "data types (float): int8 uint8 int32 uint32 int64 uint64 half\n"
+    "float double bfloat16 f8e4m3 f8e5m2, or all" },
+  { 'o', "redop", "LIST", "reductions (sum): sum prod max min avg mulsum, or all" },
+  { 'r', "root", "RANK",
+    "root of broadcast and reduce (0, with --endure by lot);\n"
+    "all for each in turn" },
+  { 'n', "iters", "N", "timed iterations (20; 1 with --abort), launched together" },
+  { 'w', "warmup_iters", "N", "iterations before them, for each size (1; 0 with --abort)" },
+  { OPTION_MIN_TIME, "min-time", "TIME", "more iterations until they take this long, as in 200ms" },
+  { OPTION_PER_ITERATION, "per-iteration", NULL,
+    "wait after each iteration and report each one's time" },
+  { 'c', "check", "N", "runs whose every element is checked (1); 0 for none" },
+  { 'a', "average", "0..3", "time shown: rank 0's, mean, min or max of ranks (1)" },
+  { 'G', "cudagraph", "N", "capture the iterations in a CUDA graph, launch it N times" },
+  { 'R', "local_register", "0|1", "register the buffers with NCCL (0)" },
+  { 'g', "ngpus", "N", "GPUs per process (1)" },
+  { 'T', "timeout", "TIME", "end the run with an error after this long (no limit)" },
+  { OPTION_GRACE, "grace", "TIME",
+    "how long NCCL may take to notice that a rank has ended, before\n"
+    "the other ranks end for that reason alone (0)" },
+  { OPTION_ENDURE, "endure", "TIME",
+    "instead of the table: int32 sums, the operations and sizes in\n"
+    "random order until this has passed, or SIGUSR1 comes to rank 0;\n"
+    "every result is checked" },
+  { OPTION_ABORT, "abort", "N",
+    "instead of the table: N times, sums are checked, an operation is\n"
+    "aborted on its way by ncclCommAbort, and communicators are made\n"
+    "anew; -O and the sizes take turns. Memory, threads, descriptors\n"
+    "and what was freed are watched" },
+  { OPTION_SEED, "seed", "N", "of --endure's order and --abort's times (1)" },
+  { OPTION_LOG, "log", "FILE", "of --endure: each completion, a line of JSON" },
+  { OPTION_JSON, "json", "FILE", "write the results there as well" },
+  { OPTION_LABEL, "label", "TEXT", "a name for this run, in the JSON file" },
+  { OPTION_HOSTS, "hosts", "LIST|FILE",
+    "start the ranks on these hosts: HOST or ssh:HOST (by ssh),\n"
+    "ns:NAME (network namespace), local:N (N hosts' worth of\n"
+    "processes here), or a command of several words, or with a\n"
+    "path, that runs its arguments on a host" },
+  { OPTION_PPN, "ppn", "N", "with --hosts: processes per host (1)" },
+  { OPTION_SPLIT_CPUS, "split-cpus", NULL,
+    "with --hosts: hosts on this machine share its CPUs out, as\n"
+    "hosts have CPUs of their own; no effect if there are too few" },
+  { OPTION_ENV, "env", "NAME=VALUE", "with --hosts: set this for the ranks (may be repeated)" },
+  { OPTION_ADDRESS, "address", "HOST:PORT",
+    "where rank 0 listens for the others; needed only if\n"
+    "the launcher does not say" },
+  { 'h', "help", NULL, "this text" },
+};
+enum { ROWS = sizeof rows / sizeof rows[0], NOT_GIVEN = -1 };
+
+void options_print_help(void) {
+  puts("usage: stratus-coll [OPTIONS]\n\n"
+       "Measures and checks NCCL's collective operations on real GPUs, or on emulated ones where\n"
+       "there are none. Options and table are those of nccl-tests where it has them. LIST is\n"
+       "separated by commas; SIZE as in 8, 64K, 1G.\n");
+  for (int i = 0; i < ROWS; i++) {
+    char left[64];
+    int used = rows[i].id < 256 ? snprintf(left, sizeof left, "-%c, ", rows[i].id)
+                                : snprintf(left, sizeof left, "    ");
+    snprintf(left + used, sizeof left - (size_t)used, "--%s %s", rows[i].name,
+             rows[i].argument ? rows[i].argument : "");
+    const char *text = rows[i].help;
+    for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
+      printf("  %-28s %.*s\n", line == text ? left : "", (int)strcspn(line, "\n"), line);
+  }
+  puts("\nexamples:\n"
+       "  stratus-coll -g 2 -b 8 -e 64M -f 2                  two GPUs of this machine\n"
+       "  stratus-coll --hosts local:4 -O all -d all -o all --sizes 0,1,1000,64K\n"
+       "  stratus-coll --hosts ns:a,ns:b --env NCCL_NET_PLUGIN=stratus -b 8 -e 64M -f 8\n"
+       "  mpirun -np 16 -N 8 -x STRATUS_COLL_ADDR=node1:29500 stratus-coll -b 8 -e 1G -f 2\n"
+       "  srun -N 2 --ntasks-per-node 8 stratus-coll -b 8 -e 1G -f 2\n\n"
+       "exit status: 0 all right; 1 wrong values, a failed rank or no time left; 2 wrong use");
+}
+
+/* ---- values ---- */
+
+struct parser {
+  struct options *options;
+  char *error;
+  size_t error_size;
+};
+
+__attribute__((format(printf, 2, 3))) static bool reject(struct parser *p, const char *format,
+                                                         ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(p->error, p->error_size, format, arguments);
+  va_end(arguments);
+  return false;
+}
+
+static bool parse_number(struct parser *p, const char *option, const char *text, int least,
+                         int most, int *value) {
+  int64_t number;
+  if (quantity_parse_int(text, &number) || number < least || number > most)
+    return reject(p, "%s %s: a number from %d to %d is wanted", option, text, least, most);
+  *value = (int)number;
+  return true;
+}
+
+static bool parse_size(struct parser *p, const char *option, const char *text, uint64_t *bytes) {
+  if (quantity_parse_size(text, bytes) || *bytes > UINT64_C(1) << 40)
+    return reject(p, "%s %s: a size is wanted, as in 8, 64K, 1G (1T at most)", option, text);
+  return true;
+}
+
+static bool parse_time(struct parser *p, const char *option, const char *text, uint64_t *ns) {
+  if (quantity_parse_duration(text, ns))
+    return reject(p, "%s %s: a time is wanted, as in 200ms, 10s, 5m", option, text);
+  return true;
+}
+
+/* Calls `take` for each word of a comma separated list; the words are at most 63 characters. */
+static bool for_each_word(struct parser *p, const char *option, const char *list,
+                          bool (*take)(struct parser *, const char *option, const char *word)) {
+  for (const char *word = list;;) {
+    size_t length = strcspn(word, ",");
+    char copy[64];
+    if (!length || length >= sizeof copy)
+      return reject(p, "%s %s: words separated by commas are wanted", option, list);
+    snprintf(copy, sizeof copy, "%.*s", (int)length, word);
+    if (!take(p, option, copy))
+      return false;
+    if (!word[length])
+      return true;
+    word += length + 1;
+  }
+}
+
+static bool take_operation(struct parser *p, const char *option, const char *word) {
+  int found = operation_find(word);
+  if (found < 0 && strcmp(word, "all"))
+    return reject(p,
+                  "%s %s: no such operation; there are all_reduce, all_gather, reduce_scatter, "
+                  "broadcast, reduce, sendrecv, alltoall, all",
+                  option, word);
+  for (int i = 0; i < OPERATIONS; i++)
+    p->options->operations[i] |= found < 0 || i == found;
+  return true;
+}
+
+static bool take_type(struct parser *p, const char *option, const char *word) {
+  int found = element_find(word);
+  if (found < 0 && strcmp(word, "all"))
+    return reject(p,
+                  "%s %s: no such data type; there are int8, uint8, int32, uint32, int64, uint64, "
+                  "half, float, double, bfloat16, f8e4m3, f8e5m2, all",
+                  option, word);
+  p->options->is_type_all |= found < 0;
+  for (int i = 0; i < ELEMENT_TYPES; i++)
+    p->options->types[i] |= found < 0 || i == found;
+  return true;
+}
+
+static bool take_redop(struct parser *p, const char *option, const char *word) {
+  int found = operation_redop_find(word);
+  if (found < 0 && strcmp(word, "all"))
+    return reject(p, "%s %s: no such reduction; there are sum, prod, max, min, avg, mulsum, all",
+                  option, word);
+  p->options->is_redop_all |= found < 0;
+  for (int i = 0; i < PATTERN_NONE; i++)
+    p->options->redops[i] |= found < 0 || i == found;
+  return true;
+}
+
+static bool take_size(struct parser *p, const char *option, const char *word) {
+  if (p->options->sizes_count == OPTIONS_SIZES_MAX)
+    return reject(p, "%s: more than %d sizes", option, OPTIONS_SIZES_MAX);
+  return parse_size(p, option, word, &p->options->sizes[p->options->sizes_count++]);
+}
+
+static bool parse_root(struct parser *p, const char *option, const char *text) {
+  if (!strcmp(text, "all") || !strcmp(text, "-1")) {
+    p->options->root = OPTIONS_ROOT_ALL;
+    return true;
+  }
+  return parse_number(p, option, text, 0, INT32_MAX, &p->options->root);
+}
+
+static bool parse_average(struct parser *p, const char *option, const char *text) {
+  int number = AVERAGE_MEAN;
+  bool is_good = parse_number(p, option, text, 0, AVERAGES - 1, &number);
+  p->options->average = (enum options_average)number;
+  return is_good;
+}
+
+static bool parse_registered(struct parser *p, const char *option, const char *text) {
+  int number = 0;
+  bool is_good = parse_number(p, option, text, 0, 1, &number);
+  p->options->is_registered = number == 1;
+  return is_good;
+}
+
+static bool parse_factor(struct parser *p, const char *option, const char *text) {
+  char *end;
+  double factor = strtod(text, &end);
+  if (end == text || *end || !(factor > 1 && factor <= 1e6))
+    return reject(p, "%s %s: a factor above 1 is wanted", option, text);
+  p->options->step_factor = factor;
+  return true;
+}
+
+static bool take_env(struct parser *p, const char *option, const char *text) {
+  size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+  if (!length || text[length] != '=')
+    return reject(p, "%s %s: NAME=VALUE is wanted", option, text);
+  if (p->options->env_count == OPTIONS_ENV_MAX)
+    return reject(p, "%s: more than %d variables", option, OPTIONS_ENV_MAX);
+  p->options->env[p->options->env_count++] = text;
+  return true;
+}
+
+/* Those that keep their argument as it is, and those without one. */
+static bool take_plainly(struct options *o, int id, const char *text) {
+  switch (id) {
+  case OPTION_LOG:
+    o->log_path = text;
+    return true;
+  case OPTION_JSON:
+    o->json_path = text;
+    return true;
+  case OPTION_LABEL:
+    o->label = text;
+    return true;
+  case OPTION_HOSTS:
+    o->hosts = text;
+    return true;
+  case OPTION_ADDRESS:
+    o->address = text;
+    return true;
+  case OPTION_PER_ITERATION:
+    o->is_per_iteration = true;
+    return true;
+  case OPTION_SPLIT_CPUS:
+    o->is_split_cpus = true;
+    return true;
+  default:
+    return false;
+  }
+}
+
+static bool take_option(struct parser *p, int id, const char *option, const char *text) {
+  struct options *o = p->options;
+  if (take_plainly(o, id, text))
+    return true;
+  switch (id) {
+  case 'O':
+    return for_each_word(p, option, text, take_operation);
+  case 'd':
+    return for_each_word(p, option, text, take_type);
+  case 'o':
+    return for_each_word(p, option, text, take_redop);
+  case OPTION_SIZES:
+    return for_each_word(p, option, text, take_size);
+  case 'b':
+    return parse_size(p, option, text, &o->min_bytes);
+  case 'e':
+    return parse_size(p, option, text, &o->max_bytes);
+  case 'i':
+    return parse_size(p, option, text, &o->step_bytes);
+  case 'f':
+    return parse_factor(p, option, text);
+  case 'r':
+    return parse_root(p, option, text);
+  case 'n':
+    return parse_number(p, option, text, 1, OPTIONS_ITERATIONS_MAX, &o->iterations);
+  case 'w':
+    return parse_number(p, option, text, 0, OPTIONS_ITERATIONS_MAX, &o->warmup);
+  case 'c':
+    return parse_number(p, option, text, 0, OPTIONS_ITERATIONS_MAX, &o->checks);
+  case 'G':
+    return parse_number(p, option, text, 0, OPTIONS_ITERATIONS_MAX, &o->graph_launches);
+  case 'g':
+    return parse_number(p, option, text, 1, 64, &o->gpus);
+  case OPTION_PPN:
+    return parse_number(p, option, text, 1, 64, &o->ppn);
+  case 'a':
+    return parse_average(p, option, text);
+  case 'R':
+    return parse_registered(p, option, text);
+  case OPTION_MIN_TIME:
+    return parse_time(p, option, text, &o->min_time_ns);
+  case 'T':
+    return parse_time(p, option, text, &o->timeout_ns);
+  case OPTION_GRACE:
+    return parse_time(p, option, text, &o->grace_ns);
+  case OPTION_ENDURE:
+    return parse_time(p, option, text, &o->endure_ns);
+  case OPTION_ABORT:
+    return parse_number(p, option, text, 1, OPTIONS_ITERATIONS_MAX, &o->abort_rounds);
+  case OPTION_SEED:
+    return parse_number(p, option, text, 0, INT32_MAX, &o->seed);
+  default:
+    return take_env(p, option, text);
+  }
+}
+
+/* ---- all of it ---- */
+
+static bool list_sizes(struct parser *p, bool has_range) {
+  struct options *o = p->options;
+  if (o->sizes_count)
+    return has_range ? reject(p, "--sizes takes the place of -b -e -i -f") : true;
+  if (o->max_bytes < o->min_bytes)
+    return reject(p, "-e is less than -b");
+  if (o->step_factor == 1 && !o->step_bytes && o->max_bytes > o->min_bytes)
+    return reject(p, "-i 0: a step above 0 is wanted, or -f");
+  for (uint64_t bytes = o->min_bytes; bytes <= o->max_bytes;) {
+    if (o->sizes_count == OPTIONS_SIZES_MAX)
+      return reject(p, "more than %d sizes from -b to -e: use -f or a larger -i",
+                    OPTIONS_SIZES_MAX);
+    o->sizes[o->sizes_count++] = bytes;
+    uint64_t next = bytes + o->step_bytes;
+    if (o->step_factor > 1)
+      next = (uint64_t)((double)bytes * o->step_factor);
+    bytes = next > bytes ? next : bytes + 1;
+  }
+  return true;
+}
+
+static bool check_together(struct parser *p) {
+  const struct options *o = p->options;
+  if (o->graph_launches && o->is_per_iteration)
+    return reject(p, "--per-iteration and -G exclude each other: a graph runs as a whole");
+  if (o->graph_launches && o->min_time_ns)
+    return reject(p, "--min-time and -G exclude each other");
+  if (o->endure_ns && (o->graph_launches || o->gpus > 1 || o->json_path))
+    return reject(p, "--endure excludes -G, -g above 1 and --json; --log writes what it does");
+  if (o->abort_rounds && (o->endure_ns || o->graph_launches || o->gpus > 1 || !o->checks))
+    return reject(p, "--abort excludes --endure, -G, -g above 1 and -c 0");
+  if (!o->endure_ns && o->log_path)
+    return reject(p, "--log goes with --endure");
+  if (!o->hosts && o->env_count)
+    return reject(p, "--env is for ranks started by --hosts; here, set variables as usual");
+  if (!o->hosts && o->ppn > 1)
+    return reject(p, "--ppn goes with --hosts");
+  if (!o->hosts && o->is_split_cpus)
+    return reject(p, "--split-cpus goes with --hosts");
+  return true;
+}
+
+static void set_defaults(struct options *o, bool has_max) {
+  bool any_operation = false, any_type = false, any_redop = false;
+  for (int i = 0; i < OPERATIONS; i++)
+    any_operation |= o->operations[i];
+  for (int i = 0; i < ELEMENT_TYPES; i++)
+    any_type |= o->types[i];
+  for (int i = 0; i < PATTERN_NONE; i++)
+    any_redop |= o->redops[i];
+  o->operations[OPERATION_ALL_REDUCE] |= !any_operation;
+  o->types[ELEMENT_FLOAT] |= !any_type;
+  o->redops[PATTERN_SUM] |= !any_redop;
+  if (o->iterations == NOT_GIVEN)
+    o->iterations = o->abort_rounds ? 1 : 20;
+  if (o->warmup == NOT_GIVEN)
+    o->warmup = o->abort_rounds ? 0 : 1;
+  if (!has_max && o->max_bytes < o->min_bytes)
+    o->max_bytes = o->min_bytes;
+}
+
+enum options_result options_parse(struct options *options, int argc, char **argv, char *error,
+                                  size_t error_size) {
+  struct option longs[ROWS + 1] = { 0 };
+  char shorts[2 * ROWS + 2] = ":";
+  for (int i = 0; i < ROWS; i++) {
+    int has_argument = rows[i].argument ? required_argument : no_argument;
+    longs[i] = (struct option){ rows[i].name, has_argument, NULL, rows[i].id };
+    size_t used = strlen(shorts);
+    if (rows[i].id < 256)
+      snprintf(shorts + used, sizeof shorts - used, "%c%s", rows[i].id, has_argument ? ":" : "");
+  }
+  *options = (struct options){ .min_bytes = 32 << 20,
+                               .max_bytes = 32 << 20,
+                               .step_bytes = 1 << 20,
+                               .step_factor = 1,
+                               .iterations = NOT_GIVEN,
+                               .warmup = NOT_GIVEN,
+                               .checks = 1,
+                               .average = AVERAGE_MEAN,
+                               .root = OPTIONS_ROOT_ANY,
+                               .seed = 1,
+                               .gpus = 1,
+                               .ppn = 1 };
+  struct parser parser = { options, error, error_size };
+  bool has_range = false, has_max = false;
+  optind = 0; /* tests parse many command lines */
+  opterr = 0;
+  for (int id; (id = getopt_long(argc, argv, shorts, longs, NULL)) >= 0;) {
+    const char *option = argv[optind - 1 - (optarg && optarg == argv[optind - 1])];
+    if (id == 'h')
+      return OPTIONS_HELP;
+    has_range |= id == 'b' || id == 'e' || id == 'i' || id == 'f';
+    has_max |= id == 'e';
+    bool is_good = id == ':'   ? reject(&parser, "%s wants an argument; see --help", option)
+                   : id == '?' ? reject(&parser, "%s: no such option; see --help", option)
+                               : take_option(&parser, id, option, optarg);
+    if (!is_good)
+      return OPTIONS_WRONG;
+  }
+  set_defaults(options, has_max);
+  bool is_good = optind == argc || reject(&parser, "%s: not an option; see --help", argv[optind]);
+  is_good = is_good && list_sizes(&parser, has_range) && check_together(&parser);
+  return is_good ? OPTIONS_RUN : OPTIONS_WRONG;
+}

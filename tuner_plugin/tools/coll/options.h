@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options: the command line.
+ * Owns: the strings stay in argv.  Threads: one.
+ * Blocks: never.  Fails: with a message that names the option and what it accepts. */
+#ifndef COLL_OPTIONS_H
+#define COLL_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tuner_plugin/tools/coll/element.h"
+#include "tuner_plugin/tools/coll/operation.h"
+
+enum {
+  OPTIONS_SIZES_MAX = 256,
+  OPTIONS_ENV_MAX = 64,
+  OPTIONS_ITERATIONS_MAX = 1000000,
+  OPTIONS_ROOT_ALL = -1,
+  OPTIONS_ROOT_ANY = -2 /* not given: 0, or drawn by lot with --endure */
+};
+
+/* Which rank's time the table shows, as nccl-tests numbers them. */
+enum options_average { AVERAGE_RANK_0, AVERAGE_MEAN, AVERAGE_MIN, AVERAGE_MAX, AVERAGES };
+
+struct options {
+  bool operations[OPERATIONS];
+  bool types[ELEMENT_TYPES];
+  bool redops[PATTERN_NONE];
+  bool is_type_all, is_redop_all; /* "all" leaves out what this NCCL or GPU cannot do */
+  int root;                       /* or OPTIONS_ROOT_... */
+
+  uint64_t min_bytes, max_bytes, step_bytes; /* -b -e -i */
+  double step_factor;                        /* -f, 1 when sizes grow by step_bytes */
+  uint64_t sizes[OPTIONS_SIZES_MAX];         /* in the order they are run */
+  int sizes_count;
+
+  int iterations, warmup, checks, graph_launches;
+  enum options_average average;
+  bool is_registered;    /* -R 1 */
+  bool is_per_iteration; /* synchronize after each one */
+  uint64_t min_time_ns;  /* more iterations until this, 0 = as many as -n says */
+  uint64_t timeout_ns;   /* of the whole run, 0 = none */
+  uint64_t grace_ns;     /* how long NCCL may take to notice that a rank has ended */
+  uint64_t endure_ns;    /* random cases until this has passed, 0 = the table */
+  int abort_rounds;      /* communicators that are aborted, 0 = the table */
+  int seed;              /* of either */
+  int gpus;              /* per process */
+
+  const char *json_path, *label;
+  const char *log_path; /* of --endure */
+  const char *hosts;    /* NULL: no launch */
+  bool is_split_cpus;
+  int ppn;
+  const char *address; /* of the ranks' rendezvous, NULL: chosen */
+  const char *env[OPTIONS_ENV_MAX];
+  int env_count;
+};
+
+enum options_result { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_WRONG };
+
+/* OPTIONS_WRONG leaves a message in `error`. */
+enum options_result options_parse(struct options *options, int argc, char **argv, char *error,
+                                  size_t error_size);
+
+void options_print_help(void); /* to stdout */
+
+#endif

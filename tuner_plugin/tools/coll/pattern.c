@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pattern: contents of the buffers and the reductions' results, computed from definitions. */
+#include "tuner_plugin/tools/coll/pattern.h"
+
+#include <math.h>
+
+enum { KEY_ZERO = PATTERN_KEYS / 2 };
+
+/* 64 well mixed bits of rank, place and seed (the finalizer of splitmix64). */
+static uint64_t mix(uint64_t seed, int rank, uint64_t place) {
+  uint64_t x = seed + place * UINT64_C(0x9e3779b97f4a7c15) +
+               (uint64_t)(rank + 1) * UINT64_C(0xd1342543de82ef95);
+  x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+  return x ^ x >> 31;
+}
+
+/* A number from 0 to limit - 1. */
+static int64_t below(uint64_t bits, int64_t limit) {
+  return (int64_t)((bits >> 32) * (uint64_t)limit >> 32);
+}
+
+static uint64_t mask_of(const struct pattern *pattern) {
+  return UINT64_MAX >> (64 - 8 * element_infos[pattern->type].size_bytes);
+}
+
+static bool is_power_of_two(int n) {
+  return (n & (n - 1)) == 0;
+}
+
+static int at_most(int a, int b) {
+  return a < b ? a : b;
+}
+
+static void choose_numbers(struct pattern *pattern) {
+  const struct element_info *info = &element_infos[pattern->type];
+  pattern->contributors = pattern->ranks;
+  pattern->limit = info->exact_limit;
+  switch (pattern->redop) {
+  case PATTERN_PROD: /* 2^4 at most, which even E5M2 holds */
+    pattern->contributors = at_most(pattern->ranks, 4);
+    break;
+  case PATTERN_SUM:
+  case PATTERN_AVG:
+    pattern->contributors = at_most(pattern->ranks, info->is_fp8 ? 4 : 16);
+    pattern->limit /= pattern->contributors;
+    break;
+  case PATTERN_MULSUM:
+    pattern->contributors = at_most(pattern->ranks, info->is_fp8 ? 4 : 16);
+    pattern->limit /= 2 * pattern->contributors;
+    break;
+  default:
+    break;
+  }
+}
+
+void pattern_init(struct pattern *pattern, enum element_type type, enum pattern_redop redop,
+                  int ranks, uint64_t seed) {
+  pattern->type = type;
+  pattern->redop = redop;
+  pattern->ranks = ranks;
+  choose_numbers(pattern);
+  /* Products reach 16, which every type holds although E5M2 lacks some smaller ones. */
+  int limit = element_infos[type].exact_limit > 16 ? element_infos[type].exact_limit : 16;
+  for (int key = -limit; element_infos[type].is_float && key <= limit; key++) {
+    double expected = redop == PATTERN_AVG ? (double)key / ranks : (double)key;
+    pattern->code_sent[KEY_ZERO + key] = element_encode(type, key);
+    pattern->code_expected[KEY_ZERO + key] = element_encode(type, expected);
+  }
+  pattern_set_seed(pattern, seed);
+}
+
+void pattern_set_seed(struct pattern *pattern, uint64_t seed) {
+  pattern->seed = mix(seed, -1, UINT64_C(1) << 40);
+}
+
+int pattern_scalar(int rank) {
+  return 1 + (rank & 1);
+}
+
+/* ---- what floating point types send: whole numbers ---- */
+
+/* The ranks that contribute at a place follow each other, from this one on. */
+static int first_contributor(const struct pattern *pattern, uint64_t place) {
+  if (pattern->contributors == pattern->ranks)
+    return 0;
+  return (int)((place + pattern->seed) % (uint64_t)pattern->ranks);
+}
+
+static bool is_contributor(const struct pattern *pattern, int rank, uint64_t place) {
+  int distance = rank - first_contributor(pattern, place);
+  return (distance < 0 ? distance + pattern->ranks : distance) < pattern->contributors;
+}
+
+static int contribution(const struct pattern *pattern, int rank, uint64_t place) {
+  uint64_t bits = mix(pattern->seed, rank, place);
+  int sign = bits & 1 ? -1 : 1;
+  if (pattern->redop == PATTERN_PROD)
+    return sign * (int)(1 + (bits >> 1 & 1));
+  if (pattern->redop == PATTERN_AVG)
+    return (int)below(bits, pattern->limit + 1);
+  return (int)below(bits, 2 * pattern->limit + 1) - pattern->limit;
+}
+
+static int number_sent(const struct pattern *pattern, int rank, uint64_t place) {
+  if (!is_contributor(pattern, rank, place))
+    return pattern->redop == PATTERN_PROD ? 1 : 0;
+  return contribution(pattern, rank, place);
+}
+
+static int number_expected(const struct pattern *pattern, uint64_t place) {
+  int first = first_contributor(pattern, place);
+  int result = pattern->redop == PATTERN_PROD ? 1 : 0;
+  for (int i = 0; i < pattern->contributors; i++) {
+    int rank = first + i < pattern->ranks ? first + i : first + i - pattern->ranks;
+    int number = contribution(pattern, rank, place);
+    switch (pattern->redop) {
+    case PATTERN_PROD:
+      result *= number;
+      break;
+    case PATTERN_MAX:
+      result = i == 0 || number > result ? number : result;
+      break;
+    case PATTERN_MIN:
+      result = i == 0 || number < result ? number : result;
+      break;
+    case PATTERN_MULSUM:
+      result += number * pattern_scalar(rank);
+      break;
+    default:
+      result += number;
+    }
+  }
+  return result;
+}
+
+/* ---- what integers send: bits ---- */
+
+static uint64_t integer_sent(const struct pattern *pattern, int rank, uint64_t place) {
+  uint64_t bits = mix(pattern->seed, rank, place);
+  switch (pattern->redop) {
+  case PATTERN_AVG:
+    return is_contributor(pattern, rank, place) ? (uint64_t)below(bits, pattern->limit + INT64_C(1))
+                                                : 0;
+  case PATTERN_PROD: /* a product of odd numbers keeps every bit that went into it */
+    return bits | 1;
+  default:
+    return bits;
+  }
+}
+
+/* Order of two codes as numbers of the type. */
+static bool is_greater(const struct pattern *pattern, uint64_t a, uint64_t b) {
+  uint64_t sign = UINT64_C(1) << (8 * element_infos[pattern->type].size_bytes - 1);
+  uint64_t flip = element_infos[pattern->type].is_signed ? sign : 0;
+  return (a ^ flip) > (b ^ flip);
+}
+
+static uint64_t integer_expected(const struct pattern *pattern, uint64_t place) {
+  uint64_t mask = mask_of(pattern);
+  uint64_t result = integer_sent(pattern, 0, place) & mask;
+  if (pattern->redop == PATTERN_MULSUM)
+    result *= (uint64_t)pattern_scalar(0);
+  for (int rank = 1; rank < pattern->ranks; rank++) {
+    uint64_t sent = integer_sent(pattern, rank, place) & mask;
+    switch (pattern->redop) {
+    case PATTERN_PROD:
+      result *= sent;
+      break;
+    case PATTERN_MAX:
+      result = is_greater(pattern, sent, result) ? sent : result;
+      break;
+    case PATTERN_MIN:
+      result = is_greater(pattern, result, sent) ? sent : result;
+      break;
+    case PATTERN_MULSUM:
+      result += sent * (uint64_t)pattern_scalar(rank);
+      break;
+    default:
+      result += sent;
+    }
+  }
+  if (pattern->redop == PATTERN_AVG)
+    result /= (uint64_t)pattern->ranks;
+  return result & mask;
+}
+
+/* ---- both ---- */
+
+uint64_t pattern_sent(const struct pattern *pattern, int rank, uint64_t place) {
+  if (pattern->redop != PATTERN_NONE && element_infos[pattern->type].is_float)
+    return pattern->code_sent[KEY_ZERO + number_sent(pattern, rank, place)];
+  return integer_sent(pattern, rank, place) & mask_of(pattern);
+}
+
+uint64_t pattern_expected(const struct pattern *pattern, uint64_t place) {
+  if (element_infos[pattern->type].is_float)
+    return pattern->code_expected[KEY_ZERO + number_expected(pattern, place)];
+  return integer_expected(pattern, place);
+}
+
+/* ncclAvg multiplies each element by 1/n, itself rounded, and adds. With u the unit roundoff, the
+ * factor, each product and each of the n - 1 sums are off by a factor of at most 1 + u; products
+ * below the smallest number lose up to that much. With n a power of two all of it is exact, as long
+ * as 1/n can be stored. */
+double pattern_tolerance(const struct pattern *pattern, double expected) {
+  const struct element_info *info = &element_infos[pattern->type];
+  double smallest = element_smallest(pattern->type);
+  if (pattern->redop != PATTERN_AVG || !info->is_float ||
+      (is_power_of_two(pattern->ranks) && 1.0 / pattern->ranks >= smallest))
+    return 0;
+  double roundoff = ldexp(1, -(int)info->mantissa_bits - 1);
+  double roundings = pattern->ranks + 2;
+  return fabs(expected) * expm1(roundings * log1p(roundoff)) + pattern->ranks * smallest;
+}

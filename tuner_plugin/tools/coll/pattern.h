@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pattern: what each rank sends, and what a reduction of it must give.
+ * Owns: its tables.  Threads: each pattern one at a time.
+ * Blocks: never.  Fails: cannot.
+ *
+ * An element depends on the rank, on its place and on the seed, so data of another rank, place or
+ * earlier run is seen to be wrong. Operations that only move data send arbitrary bits. Reductions
+ * send numbers chosen so that every order of adding them is exact in the type:
+ *
+ *   integers         arbitrary bits (arithmetic modulo 2^n does not depend on order either);
+ *                    for avg small non-negative ones, whose sum fits
+ *   floating point   whole numbers whose sums stay below the type's exact_limit: for many ranks
+ *                    only a few of them, which ones depends on the place, send anything but 0;
+ *                    for prod powers of two
+ *
+ * Only avg over a number of ranks that is no power of two leaves room for rounding; see
+ * pattern_tolerance. */
+#ifndef COLL_PATTERN_H
+#define COLL_PATTERN_H
+
+#include <stdint.h>
+
+#include "tuner_plugin/tools/coll/element.h"
+
+enum pattern_redop {
+  PATTERN_SUM,
+  PATTERN_PROD,
+  PATTERN_MAX,
+  PATTERN_MIN,
+  PATTERN_AVG,
+  PATTERN_MULSUM, /* NCCL's PreMulSum with pattern_scalar(rank) */
+  PATTERN_NONE,   /* data is only moved */
+};
+
+enum { PATTERN_KEYS = 2 * 2048 + 1 };
+
+struct pattern {
+  enum element_type type;
+  enum pattern_redop redop;
+  int ranks;
+  uint64_t seed;
+  int contributors; /* ranks that send anything at one place */
+  int limit;        /* of what each of them sends */
+  /* Floating point: code of what is sent, or expected, for a whole number `key`. */
+  uint64_t code_sent[PATTERN_KEYS], code_expected[PATTERN_KEYS];
+};
+
+void pattern_init(struct pattern *pattern, enum element_type type, enum pattern_redop redop,
+                  int ranks, uint64_t seed);
+
+/* Another run of the same kind: cheap. */
+void pattern_set_seed(struct pattern *pattern, uint64_t seed);
+
+/* Code of element `place` of what `rank` sends. */
+uint64_t pattern_sent(const struct pattern *pattern, int rank, uint64_t place);
+
+/* Code of element `place` of the reduction over all ranks. */
+uint64_t pattern_expected(const struct pattern *pattern, uint64_t place);
+
+/* The factor that `rank` gives to PreMulSum: 1 or 2. */
+int pattern_scalar(int rank);
+
+/* How far a floating point result may be from `expected`; 0 where it must be exact. */
+double pattern_tolerance(const struct pattern *pattern, double expected);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report: columns and headings are those of nccl-tests, for the scripts that read them; bandwidths
+ * below 10 GB/s have a third decimal, which those scripts do not mind and slow networks need. */
+#include "tuner_plugin/tools/coll/report.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tuner_plugin/tools/coll/libs.h"
+#include "tuner_plugin/tools/coll/talk.h"
+
+struct report {
+  FILE *table;
+  const struct job *job;
+  json_t *results;
+  json_t *aborts, *abort_sum; /* NULL without --abort */
+  uint64_t out_of_bounds;
+  double busbw_sum;
+  int busbw_count;
+};
+
+double report_algbw_gbs(const struct measure_case *c, double time_us) {
+  return time_us > 0 ? (double)c->counts.bytes / time_us / 1e3 : 0;
+}
+
+static double busbw_gbs(const struct report *report, const struct measure_case *c, double time_us) {
+  return report_algbw_gbs(c, time_us) * operation_bus_factor(c->operation, report->job->ranks);
+}
+
+/* ---- the table ---- */
+
+static void print_head(const struct report *report) {
+  const struct job *job = report->job;
+  const struct options *o = job->options;
+  FILE *t = report->table;
+  fprintf(t, "# stratus-coll: NCCL %s (%s)\n", libs.nccl_version_text, libs.nccl_path);
+  fprintf(
+      t, "# nThread 1 nGpus %d minBytes %llu maxBytes %llu sizes: %d warmup iters: %d iters: %d ",
+      o->gpus, (unsigned long long)o->sizes[0], (unsigned long long)o->sizes[o->sizes_count - 1],
+      o->sizes_count, o->warmup, o->iterations);
+  fprintf(t, "agg iters: 1 validation: %d graph: %d\n#\n# Using devices\n", o->checks,
+          o->graph_launches);
+  for (int rank = 0; rank < job->ranks; rank++) {
+    const struct job_rank *r = &job->all[rank];
+    fprintf(t, "#  Rank %2d Group  0 Pid %6d on %10s device %2d [%s] %s%s\n", rank, r->pid, r->host,
+            r->device, r->bus_id, r->device_name,
+            libs_is_emulated(r->device_name) ? " (no GPU on this machine)" : "");
+  }
+  fprintf(t, "# %d ranks on %d hosts\n", job->ranks, job->hosts);
+  fflush(t);
+}
+
+struct report *report_open(FILE *table, const struct job *job) {
+  struct report *report = calloc(1, sizeof *report);
+  if (!report)
+    talk_fail("out of memory");
+  *report = (struct report){ .table = table, .job = job, .results = json_array() };
+  print_head(report);
+  return report;
+}
+
+void report_operation(struct report *report, enum operation operation) {
+  fprintf(report->table,
+          "#\n# Operation: %s\n#\n"
+          "# %60s %35s\n"
+          "# %10s %13s %9s %7s %7s %8s %7s %7s %6s %8s %7s %7s %6s\n"
+          "# %10s %13s %9s %7s %7s %8s %7s %7s %6s %8s %7s %7s %6s\n",
+          operation_infos[operation].name, "out-of-place", "in-place", "size", "count", "type",
+          "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong",
+          "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)",
+          "(GB/s)", "");
+  fflush(report->table);
+}
+
+void report_note(struct report *report, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fputs("# ", report->table);
+  vfprintf(report->table, format, arguments);
+  fputc('\n', report->table);
+  va_end(arguments);
+  fflush(report->table);
+}
+
+static void print_bandwidth(FILE *table, double gbs) {
+  fprintf(table, " %7.*f", gbs < 10 ? 3 : 2, gbs);
+}
+
+static void print_result(struct report *report, const struct measure_case *c,
+                         const struct measure_result *r) {
+  FILE *t = report->table;
+  if (!r->has_run) {
+    fprintf(t, " %8s %7s %7s %6s", "N/A", "N/A", "N/A", "N/A");
+    return;
+  }
+  double busbw = busbw_gbs(report, c, r->time_us);
+  fprintf(t, " %8.*f", r->time_us < 10000 ? 2 : 0, r->time_us);
+  print_bandwidth(t, report_algbw_gbs(c, r->time_us));
+  print_bandwidth(t, busbw);
+  if (r->has_check)
+    fprintf(t, " %6llu", (unsigned long long)r->wrong);
+  else
+    fprintf(t, " %6s", "N/A");
+  report->out_of_bounds += r->out_of_bounds;
+  report->busbw_sum += busbw;
+  report->busbw_count++;
+}
+
+/* ---- JSON ---- */
+
+static json_t *text_or_null(const char *text) {
+  return text ? json_string(text) : json_null();
+}
+
+static json_t *result_as_json(const struct report *report, const struct measure_case *c,
+                              const struct measure_result *r) {
+  if (!r->has_run)
+    return json_null();
+  json_t *times = r->times_us ? json_array() : json_null();
+  for (int i = 0; r->times_us && i < r->iterations; i++)
+    json_array_append_new(times, json_real(r->times_us[i]));
+  json_t *wrong = r->has_check ? json_integer((json_int_t)r->wrong) : json_null();
+  return json_pack("{s:f, s:f, s:f, s:i, s:o, s:o}", "time_us", r->time_us, "algbw_gbs",
+                   report_algbw_gbs(c, r->time_us), "busbw_gbs", busbw_gbs(report, c, r->time_us),
+                   "iterations", r->iterations, "wrong", wrong, "times_us", times);
+}
+
+static void remember_row(struct report *report, const struct measure_case *c,
+                         const struct measure_result *out_of_place,
+                         const struct measure_result *in_place) {
+  json_t *redop = text_or_null(c->redop == PATTERN_NONE ? NULL : operation_redop_names[c->redop]);
+  json_t *root = c->root < 0 ? json_null() : json_integer(c->root);
+  json_t *row = json_pack(
+      "{s:s, s:I, s:I, s:s, s:o, s:o, s:o, s:o}", "op", operation_infos[c->operation].name, "bytes",
+      (json_int_t)c->counts.bytes, "count", (json_int_t)c->counts.call, "type",
+      element_infos[c->type].name, "redop", redop, "root", root, "out_of_place",
+      result_as_json(report, c, out_of_place), "in_place", result_as_json(report, c, in_place));
+  if (!row || json_array_append_new(report->results, row))
+    talk_fail("out of memory");
+}
+
+/* A reader of the file sees all of it or nothing. */
+static void write_json(const struct report *report, double average) {
+  const struct job *job = report->job;
+  const char *name = job->all[0].device_name, *path = job->options->json_path;
+  json_t *label = text_or_null(job->options->label);
+  json_t *all =
+      json_pack("{s:i, s:o, s:s, s:s, s:i, s:i, s:O, s:I, s:f}", "version", 1, "label", label,
+                "nccl", libs.nccl_version_text, "gpu", libs_is_emulated(name) ? "emulated" : name,
+                "ranks", job->ranks, "hosts", job->hosts, "results", report->results,
+                "out_of_bounds", (json_int_t)report->out_of_bounds, "avg_busbw_gbs", average);
+  if (all && report->abort_sum &&
+      (json_object_set(all, "aborts", report->aborts) ||
+       json_object_set(all, "abort_sum", report->abort_sum)))
+    talk_fail("out of memory");
+  char temporary[4096];
+  int length = snprintf(temporary, sizeof temporary, "%s.new", path);
+  if (!all || length >= (int)sizeof temporary)
+    talk_fail("%s: the results cannot be written as JSON", path);
+  if (json_dump_file(all, temporary, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) ||
+      rename(temporary, path))
+    talk_fail("%s: %s", path, strerror(errno));
+  json_decref(all);
+}
+
+/* ---- both ---- */
+
+void report_row(struct report *report, const struct measure_case *c,
+                const struct measure_result *out_of_place, const struct measure_result *in_place) {
+  fprintf(report->table, "%12zu %13zu %9s %7s %7d", c->counts.bytes, c->counts.call,
+          element_infos[c->type].name, operation_redop_names[c->redop], c->root);
+  print_result(report, c, out_of_place);
+  print_result(report, c, in_place);
+  fputc('\n', report->table);
+  fflush(report->table);
+  if (report->job->options->json_path)
+    remember_row(report, c, out_of_place, in_place);
+}
+
+/* ---- aborts ---- */
+
+void report_abort_head(struct report *report) {
+  fprintf(report->table,
+          "#\n# Aborts\n#\n"
+          "#%6s %12s %5s %14s %11s %8s %9s %9s %7s %7s %6s %8s %5s %7s %9s\n",
+          "round", "pattern", "first", "operation", "bytes", "launches", "wait(ms)", "abort(ms)",
+          "moved%", "noticed", "#wrong", "#touched", "fds", "threads", "RSS(MiB)");
+  fflush(report->table);
+  report->aborts = json_array();
+}
+
+void report_abort_round(struct report *report, const struct abort_round *r) {
+  fprintf(report->table,
+          "%7d %12s %5d %14s %11zu %8d %9.1f %9.1f %7.1f %7d %6llu %8llu %5d %7d %9.1f\n",
+          r->number, abort_pattern_names[r->pattern], r->first, operation_infos[r->operation].name,
+          r->bytes, r->launches, r->wait_ms, r->abort_ms, r->moved_percent, r->noticed,
+          (unsigned long long)(r->wrong + r->out_of_bounds), (unsigned long long)r->touched,
+          r->most.descriptors, r->most.threads, r->most.memory_mib);
+  fflush(report->table);
+  report->out_of_bounds += r->out_of_bounds;
+  json_t *row = json_pack(
+      "{s:i, s:s, s:i, s:s, s:I, s:i, s:f, s:f, s:f, s:i, s:i, s:I, s:I, s:I, s:i, s:i, s:f}",
+      "round", r->number, "pattern", abort_pattern_names[r->pattern], "first", r->first, "op",
+      operation_infos[r->operation].name, "bytes", (json_int_t)r->bytes, "launches", r->launches,
+      "wait_ms", r->wait_ms, "abort_ms", r->abort_ms, "moved_percent", r->moved_percent, "noticed",
+      r->noticed, "unnoticed", r->unnoticed, "wrong", (json_int_t)r->wrong, "out_of_bounds",
+      (json_int_t)r->out_of_bounds, "touched", (json_int_t)r->touched, "descriptors",
+      r->most.descriptors, "threads", r->most.threads, "memory_mib", r->most.memory_mib);
+  if (!row || json_array_append_new(report->aborts, row))
+    talk_fail("out of memory");
+}
+
+void report_abort_sum(struct report *report, const struct abort_result *r) {
+  report_note(report,
+              "%d aborts, %d with a part of the result written: %.1f ms at most, %d too slow",
+              r->rounds, r->middle, r->max_abort_ms, r->slow);
+  report_note(report, "%llu wrong, %llu bytes written that were freed, %d errors not noticed",
+              (unsigned long long)(r->wrong + r->out_of_bounds), (unsigned long long)r->touched,
+              r->unnoticed);
+  report_note(report, "since round %d: %+d descriptors, %+d threads, %+.1f MiB: %s",
+              r->baseline_round, r->growth.descriptors, r->growth.threads, r->growth.memory_mib,
+              r->is_good ? "OK" : "FAILED");
+  report->abort_sum = json_pack(
+      "{s:b, s:i, s:i, s:i, s:f, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:f}", "good", r->is_good,
+      "rounds", r->rounds, "middle", r->middle, "slow", r->slow, "max_abort_ms", r->max_abort_ms,
+      "wrong", (json_int_t)r->wrong, "out_of_bounds", (json_int_t)r->out_of_bounds, "touched",
+      (json_int_t)r->touched, "unnoticed", r->unnoticed, "since_round", r->baseline_round,
+      "descriptors", r->growth.descriptors, "threads", r->growth.threads, "memory_mib",
+      r->growth.memory_mib);
+  if (!report->abort_sum)
+    talk_fail("out of memory");
+}
+
+void report_close(struct report *report) {
+  double average = report->busbw_count ? report->busbw_sum / report->busbw_count : 0;
+  fprintf(report->table, "# Out of bounds values : %llu %s\n# Avg bus bandwidth    : %g\n#\n",
+          (unsigned long long)report->out_of_bounds, report->out_of_bounds ? "FAILED" : "OK",
+          average);
+  if (fflush(report->table))
+    talk_fail("standard output: %s", strerror(errno));
+  if (report->job->options->json_path)
+    write_json(report, average);
+  json_decref(report->results);
+  json_decref(report->aborts);
+  json_decref(report->abort_sum);
+  free(report);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report: nccl-tests' table on stdout, and the JSON file.
+ * Owns: the results until report_close.  Threads: rank 0's main thread.
+ * Blocks: while it writes.  Fails: ends the process with a message when a file cannot be written.
+ *
+ * The JSON file:
+ *   {"version": 1, "label": TEXT or null, "nccl": "2.29.7", "gpu": "emulated" or the GPU's name,
+ *    "ranks": N, "hosts": N,
+ *    "results": [{"op": "all_reduce", "bytes": N, "count": N, "type": "float", "redop": "sum" or
+ *                 null, "root": N or null, "in_place": null or as follows,
+ *                 "out_of_place": {"time_us": X, "algbw_gbs": X, "busbw_gbs": X, "iterations": N,
+ *                                  "wrong": N or null, "times_us": [X, ...] or null}}],
+ *    "out_of_bounds": N, "avg_busbw_gbs": X}
+ * and with --abort besides, in the place of results that are there,
+ *    "aborts": [{"round": N, "pattern": "together" or "staggered" or "after-error", "first": RANK,
+ *                "op": TEXT, "bytes": N, "launches": N, "wait_ms": X, "abort_ms": X,
+ *                "moved_percent": X, "noticed": N, "unnoticed": N, "wrong": N, "out_of_bounds": N,
+ *                "touched": N, "descriptors": N, "threads": N, "memory_mib": X}],
+ *    "abort_sum": {"good": true or false, "rounds": N, "middle": N, "slow": N, "max_abort_ms": X,
+ *                  "wrong": N, "out_of_bounds": N, "touched": N, "unnoticed": N, "since_round": N,
+ *                  "descriptors": N, "threads": N, "memory_mib": X}
+ * where the last three are what the rank that grew most has more of than after that round; what a
+ * field means is said in abort.h.
+ * GB/s are 10^9 bytes per second. Nothing of the environment is written. */
+#ifndef COLL_REPORT_H
+#define COLL_REPORT_H
+
+#include <stdio.h>
+
+#include "tuner_plugin/tools/coll/abort.h"
+#include "tuner_plugin/tools/coll/job.h"
+#include "tuner_plugin/tools/coll/measure.h"
+
+struct report;
+
+/* `table` is where the table goes. */
+struct report *report_open(FILE *table, const struct job *job);
+
+/* Begins the table of another operation. */
+void report_operation(struct report *report, enum operation operation);
+
+/* A remark between the rows, as "# ...". */
+__attribute__((format(printf, 2, 3))) void report_note(struct report *report, const char *format,
+                                                       ...);
+
+void report_row(struct report *report, const struct measure_case *measure_case,
+                const struct measure_result *out_of_place, const struct measure_result *in_place);
+
+/* --abort: the heading, a round, all of them. */
+void report_abort_head(struct report *report);
+void report_abort_round(struct report *report, const struct abort_round *round);
+void report_abort_sum(struct report *report, const struct abort_result *result);
+
+/* Prints the totals and writes the JSON file; frees everything. */
+void report_close(struct report *report);
+
+/* GB/s of a case in a time. */
+double report_algbw_gbs(const struct measure_case *measure_case, double time_us);
+
+#endif

@@ -25,13 +25,13 @@ enum memory_type { MEMORY_HOST = 1, MEMORY_GPU = 2 };
 enum memory_use { MEMORY_SENT, MEMORY_RECEIVED };
 
 struct memory_range;
-struct rdma_memory;
+struct lane_memory;
 
 /* Immutable once handed out. */
 struct memory {
-  ptrdiff_t shift;            /* what leads from the user's address to the CPU's */
-  struct rdma_memory *rdma;   /* NULL: no RDMA device knows it */
-  struct memory_range *range; /* NULL: there is nothing behind it */
+  ptrdiff_t shift;             /* what leads from the user's address to the CPU's */
+  struct lane_memory *devices; /* NULL: no RDMA device has it registered */
+  struct memory_range *range;  /* NULL: there is nothing behind it */
 };
 
 /* -EFAULT if it is GPU memory that the CPU cannot address. */

@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "net_plugin/lane/rdma/rdma_settings.h"
+#include "net_plugin/lane/rdma_survey.h"
 #include "net_plugin/plugin/interface.h"
 #include "net_plugin/plugin/nic_facts.h"
 

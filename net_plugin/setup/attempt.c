@@ -12,17 +12,15 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/descriptor.h"
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/open_files.h"
 #include "common/version.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/endpoint.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
-#include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/setup/dial.h"
 #include "net_plugin/setup/flow_budget.h"
-#include "net_plugin/setup/rdma_choice.h"
 #include "net_plugin/setup/secret.h"
 #include "net_plugin/setup/settings.h"
 
@@ -116,7 +114,7 @@ static int make_connection(struct attempt *attempt, const struct reply *reply) {
   attempt->route.process = reply->process;
   peering_learn_addresses(&attempt->route, reply,
                           paths_choose(&attempt->route.paths, 0, attempt->failures));
-  /* Both links must be made with the same. After a queue pair that could not be connected the hello
+  /* Both links must be made with the same. After an endpoint that could not be connected the hello
    * asks for none, but the peer may have made its link at the first hello. */
   attempt->hello.target_keys = reply->target_keys < attempt->target_keys
                                    ? reply->target_keys
@@ -190,12 +188,7 @@ static void refused_for_good(struct attempt *attempt, const struct reply *reply)
   fail(attempt, error);
 }
 
-static void path_drop(const struct connection_path *path) {
-  rdma_qp_free(path->qp);
-  descriptor_close(path->fd);
-}
-
-static void dial_done(void *argument, int error, const struct connection_path *path,
+static void dial_done(void *argument, int error, const struct lane_path *path,
                       const struct reply *reply) {
   struct attempt *attempt = argument;
   const struct lane_crypto *crypto = path->crypto;
@@ -223,7 +216,7 @@ static void dial_done(void *argument, int error, const struct connection_path *p
   }
   error = make_connection(attempt, reply);
   if (error) {
-    path_drop(path);
+    lane_path_drop(path);
     LOG_WARN("cannot set up the connection to %s: %s", reply->host, strerror(-error));
     fail(attempt, error);
     return;
@@ -277,8 +270,9 @@ static int prepare(struct attempt *attempt, const struct peering_route *route, i
   hello->is_first = 1;
   hello->ciphers = attempt->settings.ciphers;
   hello->wants_checksums = attempt->settings.wants_checksums;
-  rdma_choice_wait(route->nics, route->nic_count);
-  hello->target_keys = (uint8_t)rdma_choice_target_keys(route->nics, route->nic_count);
+  bool is_encrypted = attempt->settings.wants_encryption;
+  endpoint_wait(route->nics, route->nic_count, is_encrypted);
+  hello->target_keys = (uint8_t)endpoint_target_keys(route->nics, route->nic_count, is_encrypted);
   attempt->target_keys = hello->target_keys;
   hello->process = settings_process();
   hello->decision = decision_get();

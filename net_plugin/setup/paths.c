@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp_socket.h"
 
 /* What pairing looks at: who fits whom, and how many paths each has. */
 struct pairing {

@@ -14,7 +14,7 @@
 #include "common/descriptor.h"
 #include "common/log.h"
 #include "common/open_files.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/guest.h"
 
 #define ACCEPTS_PER_EVENT 64

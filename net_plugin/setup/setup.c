@@ -5,10 +5,7 @@
 #include "common/clock.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine.h"
-#include "net_plugin/lane/rdma/rdma_guard.h"
-#include "net_plugin/lane/rdma/rdma_memory.h"
-#include "net_plugin/lane/rdma/rdma_opener.h"
-#include "net_plugin/lane/rdma/rdma_reaper.h"
+#include "net_plugin/lane/endpoint.h"
 #include "net_plugin/setup/attempt.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/port.h"
@@ -31,8 +28,5 @@ void setup_start(void) {
 
 void setup_stop(void) {
   engine_stop_all(GOODBYES_NS);
-  rdma_opener_finish();
-  rdma_guard_finish();
-  rdma_reaper_finish();
-  rdma_memory_release();
+  endpoint_stop_all();
 }

@@ -13,14 +13,12 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/version.h"
-#include "net_plugin/lane/rdma/rdma_cm.h"
-#include "net_plugin/lane/rdma/rdma_qp.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/endpoint.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/flow_budget.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/peering.h"
-#include "net_plugin/setup/rdma_choice.h"
 #include "net_plugin/setup/secret.h"
 #include "net_plugin/setup/settings.h"
 
@@ -99,7 +97,7 @@ static void agree(const struct nic *nic, const struct hello *hello, struct reply
   reply->eager_slots =
       hello->eager_slots < settings.eager_slots ? hello->eager_slots : settings.eager_slots;
   reply->has_checksums = hello->wants_checksums || settings.wants_checksums;
-  unsigned keys = hello->target_keys ? rdma_choice_target_keys(nic, 1) : 0;
+  unsigned keys = hello->target_keys ? endpoint_target_keys(nic, 1, settings.wants_encryption) : 0;
   reply->target_keys = hello->target_keys < keys ? hello->target_keys : (uint8_t)keys;
   if (!reply->eager_bytes || !reply->eager_slots) {
     reply->eager_bytes = reply->eager_slots = 0;
@@ -248,50 +246,34 @@ static void decide(struct engine *engine, const struct nic *nic, const struct he
   peering_set_addresses(host->connection, &reply->addresses);
 }
 
-/* The guest's queue pair is connected now, or when librdmacm brings it. */
-static int connect_queues(struct rdma_qp *qp, const struct welcome_talk *talk,
-                          const struct hello *hello, const struct proof *proof,
-                          const struct host *host, int fd, struct reply *reply) {
-  struct sockaddr_storage at = { 0 };
-  socklen_t at_bytes = sizeof at;
-  struct rdma_cm_tokens tokens;
-  bool uses_cm;
-  int error = rdma_choice_uses_cm(qp, &proof->queue, &uses_cm);
-  if (error || !uses_cm) {
-    return error ? error : rdma_qp_connect(qp, &proof->queue, hello->dscp);
+/* Answers the peer's offer with an endpoint of ours, if there is one; NULL: the lane is a TCP flow.
+ * The peer may send from the moment that it has the reply. */
+static struct endpoint *answer_offer(const struct nic *nic, const struct welcome_talk *talk,
+                                     const struct hello *hello, const struct proof *proof,
+                                     const struct host *host, int fd, struct reply *reply) {
+  struct lane_tokens tokens;
+  bool is_offered = reply->target_keys > 0 && !lane_offer_is_none(&proof->offer);
+  struct endpoint *endpoint = host->connection && is_offered ? endpoint_new(nic, false) : NULL;
+  if (!endpoint) {
+    return NULL;
   }
-  if (getsockname(fd, (struct sockaddr *)&at, &at_bytes) != 0) {
-    return -errno;
-  }
-  auth_cm_tokens(&host->keys, talk->hello, talk->challenge, &tokens);
-  error = rdma_cm_listen(qp, &proof->queue, &at, &tokens, &reply->cm_port);
+  auth_endpoint_tokens(&host->keys, talk->hello, talk->challenge, &tokens);
+  const struct endpoint_peer peer = { &proof->offer, &tokens, fd, hello->dscp };
+  int error = endpoint_accept(endpoint, &peer, &reply->connect_port);
   hash_wipe(&tokens, sizeof tokens);
-  return error;
-}
-
-/* The guest offers a queue pair: one of ours is for it, if that can be. The guest may send from the
- * moment that it has the reply. */
-static struct rdma_qp *take_queue(const struct nic *nic, const struct welcome_talk *talk,
-                                  const struct hello *hello, const struct proof *proof,
-                                  const struct host *host, int fd, struct reply *reply) {
-  bool is_offered = reply->target_keys > 0 && proof->queue.number != 0;
-  struct rdma_qp *qp = host->connection && is_offered ? rdma_choice_make(nic, false) : NULL;
-  if (!qp) {
+  if (error) {
+    reply->connect_port = 0;
+    endpoint_free(endpoint);
     return NULL;
   }
-  if (connect_queues(qp, talk, hello, proof, host, fd, reply) != 0) {
-    reply->cm_port = 0;
-    rdma_qp_free(qp);
-    return NULL;
-  }
-  qp->key_index = connection_key_index(host->connection, qp);
-  rdma_qp_facts(qp, &reply->queue);
-  return qp;
+  endpoint->key_index = connection_key_index(host->connection, endpoint->domain);
+  endpoint_describe(endpoint, &reply->offer);
+  return endpoint;
 }
 
 /* Tells the guest, and goes on with what was decided. */
 static void carry_out(const struct nic *nic, const struct hello *hello, const struct host *host,
-                      const struct reply *reply, const struct connection_path *path,
+                      const struct reply *reply, const struct lane_path *path,
                       const struct sockaddr_storage *from) {
   int fd = path->fd, error = reply_send(fd, reply);
   struct connection *connection = host->connection;
@@ -302,8 +284,7 @@ static void carry_out(const struct nic *nic, const struct hello *hello, const st
   if (error) {
     /* It left meanwhile. A connection that nobody has seen yet goes, too; others get the lane
      * later. */
-    descriptor_close(fd);
-    rdma_qp_free(path->qp);
+    lane_path_drop(path);
     if (host->listener) {
       connection_destroy(connection);
     } else {
@@ -360,8 +341,8 @@ int welcome_proof(struct engine *engine, const struct nic *nic, const struct wel
   } else {
     decide(engine, nic, &hello, from, &host, &reply);
   }
-  struct connection_path path = { .fd = fd };
-  path.qp = take_queue(nic, talk, &hello, &proof, &host, fd, &reply);
+  struct lane_path path = { .fd = fd };
+  path.endpoint = answer_offer(nic, talk, &hello, &proof, &host, fd, &reply);
   auth_sign_reply(&host.keys, talk->hello, talk->challenge, &reply);
   struct lane_crypto crypto;
   auth_lane_keys(&host.keys, talk->hello, talk->challenge, (enum lane_cipher)reply.cipher, false,

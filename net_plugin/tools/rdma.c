@@ -31,14 +31,10 @@ void rdma_report_make(const struct device_table *table, struct rdma_report *out)
   struct nic nics[DEVICE_PHYSICAL_MAX];
   unsigned nic_count = device_table_nics(table, nics);
   *out = (struct rdma_report){ .lockable_bytes = UINT64_MAX };
-  const char *root = rdma_device_settings(&out->settings);
+  const char *root = rdma_survey_settings(&out->settings);
   rdma_sysfs_read_gpu(root, &out->gpu);
   out->has_device_nodes = has_device_nodes(root);
-  out->has_library = verbs_api_get() != NULL;
-  if (!out->has_library) {
-    snprintf(out->library_reason, sizeof(out->library_reason), "%.*s", RDMA_WHY_MAX - 1,
-             verbs_api_reason());
-  }
+  snprintf(out->library_reason, sizeof(out->library_reason), "%s", rdma_survey_library_reason());
   struct rlimit limit;
   if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     out->lockable_bytes = limit.rlim_cur;
@@ -121,7 +117,7 @@ json_t *rdma_report_to_json(const struct rdma_report *report) {
   }
   json_t *object =
       json_pack("{s:b, s:b, s:b, s:o}", "on", !report->settings.is_off, "libibverbs",
-                report->has_library, "device_nodes", report->has_device_nodes, "hcas", rows);
+                !report->library_reason[0], "device_nodes", report->has_device_nodes, "hcas", rows);
   json_object_set_new(object, "off_reason",
                       text_or_null(report->settings.off_why ? report->settings.off_why : ""));
   json_object_set_new(object, "gpu",
@@ -174,11 +170,11 @@ static const char *gpu_text(const struct rdma_report *report, char text[TEXT_MAX
 
 void rdma_report_print(const struct rdma_report *report) {
   char text[TEXT_MAX];
-  printf("\nRDMA: %s\n", report->settings.is_off   ? report->settings.off_why
-                         : report->row_count == 0  ? "there is no HCA"
-                         : !report->has_library    ? report->library_reason
-                         : used_count(report) == 0 ? "no HCA is used"
-                                                   : "on");
+  printf("\nRDMA: %s\n", report->settings.is_off     ? report->settings.off_why
+                         : report->row_count == 0    ? "there is no HCA"
+                         : report->library_reason[0] ? report->library_reason
+                         : used_count(report) == 0   ? "no HCA is used"
+                                                     : "on");
   if (report->row_count == 0) {
     return;
   }
@@ -241,7 +237,7 @@ void rdma_report_check(const struct rdma_report *report, rdma_tell_fn *tell) {
     say(tell, RDMA_HINT, "RDMA is off: %s", report->settings.off_why);
     return;
   }
-  if (!report->has_library) {
+  if (report->library_reason[0]) {
     say(tell, RDMA_BAD, "RDMA: libibverbs cannot be loaded (%s); install rdma-core",
         report->library_reason);
   }

@@ -7,14 +7,13 @@
 
 #include <jansson.h>
 
-#include "net_plugin/lane/rdma/rdma_survey.h"
+#include "net_plugin/lane/rdma_survey.h"
 #include "net_plugin/plugin/device.h"
 
 struct rdma_report {
   struct rdma_settings settings;
   struct rdma_gpu_facts gpu;
-  bool has_library;
-  char library_reason[RDMA_WHY_MAX]; /* why not */
+  char library_reason[RDMA_WHY_MAX]; /* why libibverbs cannot be loaded; empty: it can */
   bool has_device_nodes;             /* /dev/infiniband is there */
   uint64_t lockable_bytes;           /* RLIMIT_MEMLOCK; UINT64_MAX: no limit */
   unsigned row_count;

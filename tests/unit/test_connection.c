@@ -19,7 +19,7 @@
 #include "common/param.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/connector.h"
 #include "net_plugin/setup/handle.h"

@@ -10,7 +10,7 @@
 #include "common/log.h"
 #include "common/param.h"
 #include "net_plugin/connection/connection.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/auth.h"
 #include "net_plugin/setup/guest.h"
 #include "net_plugin/setup/handle.h"

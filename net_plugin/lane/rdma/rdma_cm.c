@@ -17,7 +17,7 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp_socket.h"
 
 #define PHASE_MS 1000 /* for an address, and for a route */
 #define PATIENCE_S 10 /* of the listening side; the dialling side has less */
@@ -36,7 +36,7 @@ struct rdma_cm {
   struct rdma_cm_id *id;
   int deadline_fd;
   bool is_dialler, is_connected;
-  struct rdma_cm_tokens tokens;
+  struct lane_tokens tokens;
 };
 
 /* What there is of an event after it was acknowledged. */
@@ -45,7 +45,7 @@ struct seen {
   enum rdma_cm_event_type type;
   int status;
   uint32_t number; /* of the peer's queue pair; 0: not told */
-  uint8_t token[RDMA_CM_TOKEN_BYTES];
+  uint8_t token[LANE_TOKEN_BYTES];
 };
 
 static int failed(const struct rdma_qp *qp, const char *what, int error) {
@@ -76,7 +76,7 @@ int rdma_cm_deadline_fd(const struct rdma_cm *cm) {
 /* ---- life ---- */
 
 static int make(struct rdma_qp *qp, const struct rdma_facts *peer,
-                const struct rdma_cm_tokens *tokens) {
+                const struct lane_tokens *tokens) {
   int error = rdma_qp_meet(qp, peer);
   if (error) {
     return error;
@@ -182,9 +182,9 @@ static int move_to_ready(struct rdma_qp *qp) {
 }
 
 static struct rdma_conn_param parameters(const struct rdma_qp *qp,
-                                         const uint8_t token[RDMA_CM_TOKEN_BYTES]) {
+                                         const uint8_t token[LANE_TOKEN_BYTES]) {
   return (struct rdma_conn_param){ .private_data = token,
-                                   .private_data_len = RDMA_CM_TOKEN_BYTES,
+                                   .private_data_len = LANE_TOKEN_BYTES,
                                    .responder_resources = 1,
                                    .initiator_depth = 1,
                                    .retry_count = qp->device->settings.retry_count,
@@ -194,15 +194,15 @@ static struct rdma_conn_param parameters(const struct rdma_qp *qp,
 
 /* Is it the peer of the handshake, and that queue pair? */
 static bool is_peer(const struct rdma_qp *qp, const struct seen *seen,
-                    const uint8_t token[RDMA_CM_TOKEN_BYTES]) {
-  return hash_is_equal(seen->token, token, RDMA_CM_TOKEN_BYTES) &&
+                    const uint8_t token[LANE_TOKEN_BYTES]) {
+  return hash_is_equal(seen->token, token, LANE_TOKEN_BYTES) &&
          (qp->device->port.is_iwarp || seen->number == qp->peer.number);
 }
 
 /* ---- the listening side ---- */
 
 int rdma_cm_listen(struct rdma_qp *qp, const struct rdma_facts *peer,
-                   const struct sockaddr_storage *at, const struct rdma_cm_tokens *tokens,
+                   const struct sockaddr_storage *at, const struct lane_tokens *tokens,
                    uint16_t *port) {
   struct sockaddr_storage address = *at;
   const struct itimerspec patience = { .it_value.tv_sec = PATIENCE_S };
@@ -280,7 +280,7 @@ static void set_traffic_class(const struct rdma_qp *qp, int dscp) {
 
 int rdma_cm_connect(struct rdma_qp *qp, const struct rdma_facts *peer,
                     const struct sockaddr_storage *from, const struct sockaddr_storage *to,
-                    const struct rdma_cm_tokens *tokens, int dscp) {
+                    const struct lane_tokens *tokens, int dscp) {
   struct sockaddr_storage source = *from, target = *to;
   int error = make(qp, peer, tokens);
   if (error) {
@@ -380,8 +380,8 @@ static void look(const struct rdma_cm_event *event, struct seen *seen) {
   if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST ||
       event->event == RDMA_CM_EVENT_CONNECT_RESPONSE || event->event == RDMA_CM_EVENT_ESTABLISHED) {
     seen->number = told->qp_num;
-    if (told->private_data && told->private_data_len >= RDMA_CM_TOKEN_BYTES) {
-      memcpy(seen->token, told->private_data, RDMA_CM_TOKEN_BYTES);
+    if (told->private_data && told->private_data_len >= LANE_TOKEN_BYTES) {
+      memcpy(seen->token, told->private_data, LANE_TOKEN_BYTES);
     }
   }
 }

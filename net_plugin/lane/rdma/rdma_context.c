@@ -82,7 +82,7 @@ static bool query(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
 
 static void describe(const struct rdma_sysfs_port *from, const struct rdma_gid *gid,
                      struct rdma_port *out) {
-  struct rdma_identity identity = rdma_device_identity(from);
+  struct rdma_identity identity = rdma_choice_identity(from);
   memcpy(out->name, from->name, sizeof(out->name));
   memcpy(out->pci_path, from->pci_path, sizeof(out->pci_path));
   memcpy(out->gid.raw, gid->bytes, sizeof(out->gid.raw));
@@ -146,7 +146,7 @@ struct rdma_device *rdma_context_open(const struct rdma_sysfs_port *from, int gi
   device->settings = *settings;
   device->lost_fd = -1;
   describe(from, &from->gids[gid], &device->port);
-  device->port.cm = rdma_device_cm(&device->port.traits, &device->settings);
+  device->port.cm = rdma_choice_cm(&device->port.traits, &device->settings);
   if (device->port.cm == RDMA_CM_MUST && !verbs_api_cm()) {
     snprintf(why, RDMA_WHY_MAX, "%s needs librdmacm: %.150s", from->name, verbs_api_reason());
     goto destroy;

@@ -93,53 +93,6 @@ const char *rdma_device_settings(struct rdma_settings *out) {
 
 /* ---- choosing ---- */
 
-struct rdma_identity rdma_device_identity(const struct rdma_sysfs_port *port) {
-  return (struct rdma_identity){
-    .pci_vendor = port->pci_vendor,
-    .pci_device = port->pci_device,
-    .driver = port->driver,
-    .name = port->name,
-    .is_iwarp = port->is_iwarp,
-  };
-}
-
-enum rdma_cm_wish rdma_device_cm(const struct rdma_traits *traits,
-                                 const struct rdma_settings *with) {
-  return traits->needs_cm ? RDMA_CM_MUST : (enum rdma_cm_wish)with->cm;
-}
-
-/* Whether it works now is another question. */
-static bool may_be_used(const struct rdma_sysfs_port *port, const struct rdma_settings *with,
-                        char why[RDMA_WHY_MAX]) {
-  struct rdma_identity identity = rdma_device_identity(port);
-  struct rdma_traits traits;
-  rdma_quirks_find(&identity, &traits);
-  bool is_named = name_list_has(&with->hcas, port->name, port->port);
-  bool has_way = !traits.needs_cm || with->cm != RDMA_CM_NEVER;
-  if (!is_named) {
-    snprintf(why, RDMA_WHY_MAX, "NCCL_IB_HCA leaves out %s:%d", port->name, port->port);
-  } else if (!traits.is_usable) {
-    snprintf(why, RDMA_WHY_MAX, "%s: %s", port->name, traits.why_not);
-  } else if (!has_way) {
-    snprintf(why, RDMA_WHY_MAX, "%s needs librdmacm, and STRATUS_RDMA_CM=off", port->name);
-  }
-  return is_named && traits.is_usable && has_way;
-}
-
-int rdma_device_judge(const struct rdma_sysfs_port *port, const struct rdma_settings *with,
-                      const struct nic *nic, int *gid, char why[RDMA_WHY_MAX]) {
-  if (!may_be_used(port, with, why)) {
-    return -ENOENT;
-  }
-  if (!port->is_active) {
-    snprintf(why, RDMA_WHY_MAX, "port %d of %s is %s", port->port, port->name,
-             port->state[0] ? port->state : "in an unknown state");
-    return -ENOENT;
-  }
-  *gid = rdma_gid_choose(port, with, nic, why);
-  return *gid < 0 ? -ENOENT : 0;
-}
-
 /* The port of the NIC, or NULL and why; *is_there: there is one that may be used when it works. */
 static const struct rdma_sysfs_port *find_port(const struct nic *nic, int *gid, bool *is_there,
                                                char why[RDMA_WHY_MAX]) {
@@ -150,8 +103,8 @@ static const struct rdma_sysfs_port *find_port(const struct nic *nic, int *gid, 
     if (!rdma_sysfs_is_of_nic(wish.sysfs_root, &ports[i], nic)) {
       continue;
     }
-    *is_there |= may_be_used(&ports[i], &wish.settings, why);
-    if (rdma_device_judge(&ports[i], &wish.settings, nic, gid, why) == 0) {
+    *is_there |= rdma_choice_is_allowed(&ports[i], &wish.settings, why);
+    if (rdma_choice_judge(&ports[i], &wish.settings, nic, gid, why) == 0) {
       why[0] = '\0';
       return &ports[i];
     }
@@ -164,7 +117,7 @@ static const struct rdma_sysfs_port *find_port(const struct nic *nic, int *gid, 
 /* Once for each interface, and as NCCL's other warnings at the first connection. */
 static void warn_of_settings(const struct rdma_sysfs_port *port, const struct nic *nic) {
   static char warned[RDMA_PORTS_MAX][IF_NAMESIZE];
-  struct rdma_identity identity = rdma_device_identity(port);
+  struct rdma_identity identity = rdma_choice_identity(port);
   char text[RDMA_QUIRKS_TEXT_MAX];
   int64_t mtu = 0;
   sysfs_read_int(wish.sysfs_root, &mtu, "sys/class/net/%s/mtu", nic->name);

@@ -22,13 +22,8 @@
 #include <stdint.h>
 
 #include "net_plugin/lane/nic.h"
-#include "net_plugin/lane/rdma/rdma_facts.h"
-#include "net_plugin/lane/rdma/rdma_gid.h"
-#include "net_plugin/lane/rdma/rdma_quirks.h"
-#include "net_plugin/lane/rdma/rdma_settings.h"
+#include "net_plugin/lane/rdma/rdma_choice.h"
 #include "net_plugin/lane/rdma/verbs_api.h"
-
-enum { RDMA_WHY_MAX = 256 };
 
 /* What is known about a port; a plain value. */
 struct rdma_port {
@@ -81,18 +76,6 @@ void rdma_device_configure(const struct rdma_settings *settings, const char *sys
 
 /* The settings in force. Returns the root of sysfs. */
 const char *rdma_device_settings(struct rdma_settings *out);
-
-/* What rdma_quirks.h wants to know; mtu_netdev is left to the caller. Points into port. */
-struct rdma_identity rdma_device_identity(const struct rdma_sysfs_port *port);
-
-/* Are queue pairs of such a device connected by librdmacm? */
-enum rdma_cm_wish rdma_device_cm(const struct rdma_traits *traits,
-                                 const struct rdma_settings *settings);
-
-/* Is this port one for the NIC? -ENOENT if not, and why. Opens nothing. *gid: place in port->gids.
- */
-int rdma_device_judge(const struct rdma_sysfs_port *port, const struct rdma_settings *settings,
-                      const struct nic *nic, int *gid, char why[RDMA_WHY_MAX]);
 
 /* Do they stand for the same device? */
 bool rdma_device_is_same_nic(const struct nic *a, const struct nic *b);

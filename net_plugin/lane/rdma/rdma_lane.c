@@ -17,8 +17,9 @@
 #include "common/descriptor.h"
 #include "common/log.h"
 #include "net_plugin/lane/rdma/rdma_cm.h"
+#include "net_plugin/lane/rdma/rdma_endpoint.h"
 #include "net_plugin/lane/rdma/rdma_lane_state.h"
-#include "net_plugin/lane/tcp/tcp_stats.h"
+#include "net_plugin/lane/tcp_stats.h"
 
 /* Nothing came for so long: whoever waits may go to sleep. */
 #define QUIET_NS 20000ull
@@ -26,7 +27,6 @@
  * is armed anew costs an event for the next message. */
 #define LOOK_NS 1000000ull
 #define AWAITED_LOOK_NS 4000000ull
-#define READ_BUDGET_BYTES (1u << 20)
 
 /* ---- reading ---- */
 
@@ -56,14 +56,14 @@ static int completion_failed(const struct rdma_lane *rdma, const struct ibv_wc *
 /* Bytes of the stream. */
 static int stream_arrived(struct rdma_lane *rdma, const uint8_t *bytes, uint32_t length,
                           uint64_t now_ns) {
-  struct tcp_arriving *arriving = &rdma->arriving;
+  struct frame_in *arriving = &rdma->arriving;
   if (rdma->is_closing || length == 0) {
     return 0;
   }
   if (!arriving->in_payload) {
     struct wire_header header;
     int error = length < WIRE_HEADER_BYTES ? -EPROTO : wire_header_decode(bytes, &header);
-    error = error ? error : tcp_frame_begin_decoded(&rdma->lane, arriving, &header, now_ns);
+    error = error ? error : frame_in_begin_decoded(&rdma->lane, arriving, &header, now_ns);
     if (error) {
       return error;
     }
@@ -77,12 +77,12 @@ static int stream_arrived(struct rdma_lane *rdma, const uint8_t *bytes, uint32_t
   if (!arriving->in_payload || length > arriving->payload_length - arriving->payload_got) {
     return -EPROTO;
   }
-  uint8_t *to = tcp_frame_end(&rdma->lane, arriving);
+  uint8_t *to = frame_in_end(&rdma->lane, arriving);
   if (!to) {
     return -ESTALE;
   }
   bytes_copy_upwards(to, bytes, length);
-  return tcp_frame_grow(&rdma->lane, arriving, length, now_ns);
+  return frame_in_grow(&rdma->lane, arriving, length, now_ns);
 }
 
 /* The peer sent a prefix and bytes of the stream. */
@@ -112,7 +112,7 @@ static int write_arrived(struct rdma_lane *rdma, const struct ibv_wc *done, uint
   }
   int error = wire_header_from_immediate(be32toh(done->imm_data), done->byte_len,
                                          link_live_message(rdma->lane.link), &header);
-  return error ? error : tcp_frame_begin_decoded(&rdma->lane, &rdma->arriving, &header, now_ns);
+  return error ? error : frame_in_begin_decoded(&rdma->lane, &rdma->arriving, &header, now_ns);
 }
 
 static int receive_completed(struct rdma_lane *rdma, const struct ibv_wc *done, uint64_t now_ns) {
@@ -140,7 +140,7 @@ static int completed(struct rdma_lane *rdma, const struct ibv_wc *done, size_t *
   return receive_completed(rdma, done, now_ns);
 }
 
-bool rdma_lane_has_news(struct lane *lane) {
+static bool rdma_has_news(struct lane *lane) {
   struct rdma_lane *rdma = (struct rdma_lane *)lane;
   if (rdma->news_count == 0) {
     rdma->news_count = ibv_poll_cq(rdma->qp->cq, RDMA_NEWS_MOST, rdma->news);
@@ -152,7 +152,7 @@ bool rdma_lane_has_news(struct lane *lane) {
 static int drain(struct rdma_lane *rdma, size_t *got, unsigned *count, uint64_t now_ns) {
   int n = 0, error = 0;
   do {
-    if (!rdma_lane_has_news(&rdma->lane)) {
+    if (!rdma_has_news(&rdma->lane)) {
       return 0;
     }
     n = rdma->news_count;
@@ -164,7 +164,7 @@ static int drain(struct rdma_lane *rdma, size_t *got, unsigned *count, uint64_t 
       error = completed(rdma, &rdma->news[i], got, now_ns);
     }
     *count += (unsigned)n;
-  } while (!error && n == RDMA_NEWS_MOST && *got < READ_BUDGET_BYTES);
+  } while (!error && n == RDMA_NEWS_MOST && *got < LANE_READ_BYTES);
   return error;
 }
 
@@ -298,8 +298,8 @@ static int rdma_fini(struct lane *lane) {
 }
 
 static const struct lane_ops rdma_ops = {
-  rdma_read,      rdma_lane_write, rdma_lane_resume, rdma_close,
-  rdma_is_closed, rdma_stats,      rdma_answered,    rdma_fini,
+  rdma_read,      rdma_has_news, rdma_lane_write, rdma_lane_resume, rdma_close,
+  rdma_is_closed, rdma_stats,    rdma_answered,   rdma_fini,
 };
 
 static int watch(int set, int fd, enum rdma_source source) {
@@ -323,8 +323,9 @@ static int watch_all(const struct rdma_lane *rdma) {
   return error;
 }
 
-int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd, struct rdma_qp *qp,
-                   bool is_dialler, const struct rdma_memory *link_memory, struct lane **lane) {
+int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,
+                   struct endpoint *endpoint, bool is_dialler,
+                   const struct lane_memory *link_memory, struct lane **lane) {
   struct rdma_lane *rdma = calloc(1, sizeof(*rdma));
   int set = rdma ? DESCRIPTOR(epoll_create1(EPOLL_CLOEXEC)) : -1;
   if (set < 0) {
@@ -334,7 +335,7 @@ int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd, st
   rdma->lane =
       (struct lane){ .ops = &rdma_ops, .link = link, .index = index, .epoch = epoch, .fd = set };
   rdma->socket = fd;
-  rdma->qp = qp;
+  rdma->qp = rdma_endpoint_qp(endpoint);
   rdma->link_memory = link_memory;
   rdma->has_heard = is_dialler;
   int error = watch_all(rdma);

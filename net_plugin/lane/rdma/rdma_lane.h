@@ -19,16 +19,15 @@
 
 #include "net_plugin/lane/lane.h"
 
-struct rdma_qp;
-struct rdma_memory;
+struct endpoint;
+struct lane_memory;
 
 /* Over a queue pair that is connected, or that listens (rdma_cm.h), and the socket, both taken
  * over. is_dialler: this side speaks first, so that the other knows that it is there. link_memory:
  * of the link that sends data, else NULL; it outlives the lane. -errno, and both are still the
  * caller's. */
-int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd, struct rdma_qp *qp,
-                   bool is_dialler, const struct rdma_memory *link_memory, struct lane **lane);
-/* Has something completed, that its reader has not seen? For those who ask very often. */
-bool rdma_lane_has_news(struct lane *lane);
+int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,
+                   struct endpoint *endpoint, bool is_dialler,
+                   const struct lane_memory *link_memory, struct lane **lane);
 
 #endif

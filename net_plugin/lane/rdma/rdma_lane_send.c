@@ -93,11 +93,11 @@ int rdma_lane_tell(struct rdma_lane *rdma) {
 static bool find_payload(const struct rdma_lane *rdma, const uint8_t *data, uint32_t bytes,
                          struct ibv_sge *piece) {
   const struct link_frame *frame = &rdma->frame;
-  const struct rdma_memory *memory = frame->memory ? frame->memory : rdma->link_memory;
+  const struct lane_memory *memory = frame->memory ? frame->memory : rdma->link_memory;
   uint32_t remote;
   *piece = (struct ibv_sge){ .addr = (uintptr_t)data, .length = bytes };
-  return frame->header[1] == WIRE_DATA && memory && rdma_memory_covers(memory, data, bytes) &&
-         rdma_memory_keys(memory, rdma->qp->domain, &piece->lkey, &remote);
+  return frame->header[1] == WIRE_DATA && memory && lane_memory_covers(memory, data, bytes) &&
+         rdma_memory_keys(memory, rdma->qp->endpoint.domain.index, &piece->lkey, &remote);
 }
 
 /* The next send of the frame: its header if that is not under way yet, and as much as fits. */

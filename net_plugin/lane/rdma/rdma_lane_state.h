@@ -9,7 +9,7 @@
 
 #include "net_plugin/lane/lane.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
-#include "net_plugin/lane/tcp/tcp_stream.h"
+#include "net_plugin/lane/frame_in.h"
 
 #define RDMA_PREFIX_BYTES 8
 #define RDMA_IS_SEND (1ull << 32) /* in a work request's id, above its number */
@@ -28,7 +28,7 @@ struct rdma_lane {
   struct lane lane;
   int socket;
   struct rdma_qp *qp;
-  const struct rdma_memory *link_memory;
+  const struct lane_memory *link_memory;
   bool is_closing, is_closed, is_shut;
   bool has_heard; /* the peer is there */
   /* Completions that were taken and not looked at yet, or what ibv_poll_cq failed with. */
@@ -45,7 +45,7 @@ struct rdma_lane {
   bool has_header_put;
 
   uint32_t freed, told; /* receive slots posted again; what the peer knows of it */
-  struct tcp_arriving arriving;
+  struct frame_in arriving;
   uint64_t bytes_written, bytes_read;
 };
 

@@ -108,7 +108,7 @@ struct rdma_qp *rdma_qp_new(struct rdma_device *device, bool is_sender, char why
   }
   qp->device = device;
   qp->api = device->api;
-  qp->domain = domain;
+  qp->endpoint.domain = (struct lane_domain){ domain, rdma_memory_domain_id(domain) };
   qp->is_sender = is_sender;
   qp->send_bytes = is_sender ? RDMA_DATA_SLOT_BYTES : RDMA_CONTROL_SLOT_BYTES;
   qp->receive_bytes = is_sender ? RDMA_CONTROL_SLOT_BYTES : RDMA_DATA_SLOT_BYTES;
@@ -142,7 +142,7 @@ void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts) {
     .mtu = (uint8_t)port->mtu,
     .slots = RDMA_SLOTS,
     .slot_bytes = qp->receive_bytes,
-    .key_index = qp->key_index,
+    .key_index = qp->endpoint.key_index,
     .cm = (uint8_t)port->cm,
   };
   memcpy(facts->gid, port->gid.raw, RDMA_GID_BYTES);
@@ -264,7 +264,7 @@ static int withdraw_memory(const struct rdma_qp *qp) {
   if (qp->is_sender) {
     return 0; /* nobody can write through it */
   }
-  int error = rdma_memory_revoke(qp->domain);
+  int error = rdma_memory_revoke(qp->endpoint.domain.index);
   if (error) {
     LOG_WARN("%s, the RDMA device of %s, may still write where a receive was (ibv_dereg_mr: %s): "
              "the connection ends. Look at the kernel's log, and reload the driver, or leave the "
@@ -333,7 +333,7 @@ static bool destroy(struct rdma_remains *remains) {
   if (qp->slots) {
     munmap(qp->slots, slots_bytes(qp));
   }
-  rdma_memory_detach(qp->domain);
+  rdma_memory_detach(qp->endpoint.domain.index);
   rdma_device_close(qp->device);
   free(qp);
   return true;

@@ -13,6 +13,7 @@
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_QP_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_QP_H
 
+#include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/rdma/rdma_device.h"
 #include "net_plugin/lane/rdma/rdma_facts.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
@@ -33,10 +34,10 @@
 struct rdma_cm;
 
 struct rdma_qp {
+  struct endpoint endpoint; /* first: see rdma_endpoint.h */
   struct rdma_remains remains;
   struct rdma_device *device;
   const struct verbs_api *api;
-  int domain; /* see rdma_memory.h */
   bool is_sender;
   struct rdma_watch watch;
   struct ibv_comp_channel *channel;
@@ -48,7 +49,6 @@ struct rdma_qp {
   uint32_t max_inline;
   bool can_gather; /* two pieces in one send */
   uint32_t psn;
-  uint8_t key_index; /* told to the peer; whoever knows sets it before rdma_qp_facts */
   struct rdma_facts peer;
   struct rdma_cm *cm; /* it is connected by rdma_cm.h; else NULL */
 };

@@ -16,8 +16,9 @@
 
 #include "common/bytes.h"
 #include "common/descriptor.h"
-#include "net_plugin/lane/tcp/tcp_stats.h"
-#include "net_plugin/lane/tcp/tcp_stream.h"
+#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_stats.h"
+#include "net_plugin/lane/frame_in.h"
 
 /* Holds several small messages; of a bulk chunk at most this much is copied twice. */
 #define READ_BUFFER_BYTES 8192
@@ -40,7 +41,7 @@ struct tcp_lane {
   struct link_frame frame;             /* being written */
   size_t written;                      /* of its header and payload */
 
-  struct tcp_arriving arriving;
+  struct frame_in arriving;
   size_t start, end; /* unread bytes of the buffer */
   size_t peeked;     /* bytes that were taken, but are still to be read */
   bool was_empty;    /* the last read found nothing */
@@ -148,27 +149,27 @@ static int tcp_resume(struct lane *lane, uint64_t now_ns) {
 
 /* Consumes the buffer as far as it holds whole headers and bytes of payloads. */
 static int parse_buffer(struct tcp_lane *tcp, uint64_t now_ns) {
-  struct tcp_arriving *arriving = &tcp->arriving;
+  struct frame_in *arriving = &tcp->arriving;
   int error = 0;
   while (!error) {
     size_t available = tcp->end - tcp->start;
     if (arriving->in_payload) {
       size_t wanted = arriving->payload_length - arriving->payload_got;
       size_t taken = available < wanted ? available : wanted;
-      uint8_t *to = tcp_frame_end(&tcp->lane, arriving);
+      uint8_t *to = frame_in_end(&tcp->lane, arriving);
       if (!to) {
         return -ESTALE;
       }
       bytes_copy_upwards(to, tcp->buffer + tcp->start, taken);
       tcp->start += taken;
-      error = tcp_frame_grow(&tcp->lane, arriving, taken, now_ns);
+      error = frame_in_grow(&tcp->lane, arriving, taken, now_ns);
       if (taken < wanted) {
         break;
       }
     } else if (available >= WIRE_HEADER_BYTES) {
       tcp->start += WIRE_HEADER_BYTES;
-      error = tcp_frame_begin(&tcp->lane, arriving, tcp->buffer + tcp->start - WIRE_HEADER_BYTES,
-                              now_ns);
+      error = frame_in_begin(&tcp->lane, arriving, tcp->buffer + tcp->start - WIRE_HEADER_BYTES,
+                             now_ns);
     } else {
       memmove(tcp->buffer, tcp->buffer + tcp->start, available);
       tcp->start = 0;
@@ -196,7 +197,7 @@ static ssize_t receive_some(struct tcp_lane *tcp, size_t *wanted) {
   if (!tcp->arriving.in_payload) {
     return recv(tcp->lane.fd, tcp->buffer + tcp->end, *wanted, MSG_DONTWAIT);
   }
-  parts[0].iov_base = tcp_frame_end(&tcp->lane, &tcp->arriving);
+  parts[0].iov_base = frame_in_end(&tcp->lane, &tcp->arriving);
   parts[0].iov_len = tcp->arriving.payload_length - tcp->arriving.payload_got;
   parts[1].iov_base = tcp->buffer + tcp->end;
   parts[1].iov_len = *wanted;
@@ -214,7 +215,7 @@ static int accept_bytes(struct tcp_lane *tcp, size_t n, uint64_t now_ns) {
     size_t wanted = tcp->arriving.payload_length - tcp->arriving.payload_got;
     size_t taken = n < wanted ? n : wanted;
     n -= taken;
-    int error = tcp_frame_grow(&tcp->lane, &tcp->arriving, taken, now_ns);
+    int error = frame_in_grow(&tcp->lane, &tcp->arriving, taken, now_ns);
     if (error) {
       return error;
     }
@@ -251,7 +252,7 @@ static int tcp_read(struct lane *lane, uint64_t now_ns, size_t *got) {
   struct tcp_lane *tcp = tcp_lane(lane);
   *got = 0;
   if (tcp->is_closing) {
-    tcp->is_closed |= tcp_stream_drop(lane->fd, tcp->buffer, READ_BUFFER_BYTES);
+    tcp->is_closed |= tcp_socket_drain(lane->fd, tcp->buffer, READ_BUFFER_BYTES, LANE_READ_BYTES);
     return 0;
   }
   int error = read_peeked(tcp);
@@ -269,7 +270,7 @@ static int tcp_read(struct lane *lane, uint64_t now_ns, size_t *got) {
       return accept_bytes(tcp, (size_t)n, now_ns);
     }
   }
-  while (*got < TCP_READ_BUDGET_BYTES) {
+  while (*got < LANE_READ_BYTES) {
     size_t wanted;
     ssize_t n = receive_some(tcp, &wanted);
     tcp->was_empty = n < 0 && *got == 0;
@@ -321,7 +322,8 @@ static int tcp_fini(struct lane *lane) {
 }
 
 static const struct lane_ops tcp_ops = {
-  tcp_read, tcp_write, tcp_resume, tcp_close, tcp_is_closed, tcp_stats, tcp_answered, tcp_fini,
+  tcp_read,      lane_may_have_news, tcp_write,    tcp_resume, tcp_close,
+  tcp_is_closed, tcp_stats,          tcp_answered, tcp_fini,
 };
 
 struct lane *tcp_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd) {

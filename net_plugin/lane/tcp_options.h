@@ -3,8 +3,8 @@
  * profile.
  * Owns: the values taken from a profile.  Threads: any; tcp_options_use_profile before the first
  * flow. Blocks: never.  Fails: cannot. */
-#ifndef NET_PLUGIN_LANE_TCP_TCP_OPTIONS_H
-#define NET_PLUGIN_LANE_TCP_TCP_OPTIONS_H
+#ifndef NET_PLUGIN_LANE_TCP_OPTIONS_H
+#define NET_PLUGIN_LANE_TCP_OPTIONS_H
 
 #include <stdint.h>
 

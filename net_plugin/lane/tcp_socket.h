@@ -2,10 +2,11 @@
 /* tcp_socket: options of the sockets of lanes and listeners, and addresses as text.
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: negative errno where stated; an option the
  * kernel refuses costs one LOG_WARN and not the connection. */
-#ifndef NET_PLUGIN_LANE_TCP_TCP_SOCKET_H
-#define NET_PLUGIN_LANE_TCP_TCP_SOCKET_H
+#ifndef NET_PLUGIN_LANE_TCP_SOCKET_H
+#define NET_PLUGIN_LANE_TCP_SOCKET_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -31,6 +32,8 @@ void tcp_socket_bind_accepted(int fd, const struct nic *nic, const struct sockad
 /* Listens on the NIC's address within STRATUS_PORT_RANGE. The socket, or negative errno; *address
  * gets the port. */
 int tcp_socket_listen(const struct nic *nic, struct sockaddr_storage *address);
+/* Reads up to about `most` bytes into the buffer and drops them. True: the stream has ended. */
+bool tcp_socket_drain(int fd, void *buffer, size_t bytes, size_t most);
 
 /* "10.0.0.1:4321" or "[fe80::1%eth0]:4321"; returns text. */
 const char *tcp_address_text(const struct sockaddr_storage *address, char text[TCP_ADDRESS_TEXT]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See tcp_options.h. */
-#include "net_plugin/lane/tcp/tcp_options.h"
+#include "net_plugin/lane/tcp_options.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frame_in: the frame that is arriving on a lane, of whatever kind the lane is. The link is told of
- * its header, of progress, and of its end, and says where the payload goes.
+/* frame_in: the frame that is arriving on a lane, of whatever kind the lane is. Reports its
+ * header, progress and end to the link, which decides where the payload goes.
  * Owns: nothing.  Threads: the lane's.  Blocks: never.  Fails: negative errno, as lane.h's read. */
 #ifndef NET_PLUGIN_LANE_FRAME_IN_H
 #define NET_PLUGIN_LANE_FRAME_IN_H

@@ -18,7 +18,7 @@ struct lane_memory;
 /* A device with which memory is registered; all zero: none. */
 struct lane_domain {
   int index;
-  uint32_t id; /* tells it from devices that had the same index before; from 1 */
+  uint32_t id; /* differs from devices that had the same index before; from 1 */
 };
 
 /* A connection whose lanes may use devices, now or later, has been made, or ends. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lane_offer: what the two sides of a handshake tell each other of their endpoints (endpoint.h).
+/* lane_offer: what the two sides of a handshake send each other about their endpoints (endpoint.h).
  * Only the transport reads the bytes. PURE.
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_LANE_LANE_OFFER_H

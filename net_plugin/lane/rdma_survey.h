@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rdma_survey: the HCA ports of the machine, and what each is or is not used for; what discovery
- * and people want to know of lane/rdma. The only header through which others see it. Owns: the
+ * and people want to know of lane/rdma. The only header that leads there. Owns: the
  * settings in force.  Threads: any.  Blocks: as sysfs and the opening of devices do. Fails: cannot;
  * what stands in the way is text. */
 #ifndef NET_PLUGIN_LANE_RDMA_SURVEY_H
@@ -8,7 +8,7 @@
 
 #include "net_plugin/lane/rdma/rdma_choice.h"
 
-/* Reads the settings from the environment. From now on devices are looked for with these, below
+/* Reads the settings from the environment. From now on devices are searched with these, below
  * this root of sysfs. */
 void rdma_survey_configure(struct rdma_settings *settings, const char *sysfs_root);
 /* Those in force. Returns the root of sysfs. */

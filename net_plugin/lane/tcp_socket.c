@@ -211,7 +211,7 @@ void tcp_socket_bind_nic(int fd, const struct nic *nic) {
   bind_device(fd, nic);
 }
 
-/* The interface through which the connection was opened; 0 if the kernel does not tell. It keeps
+/* The interface through which the connection was opened; 0 if the kernel does not know. It keeps
  * that where packet options of a connection are read (inet_iif in tcp_v4_syn_recv_sock). */
 static unsigned arrival_index(int fd, int family) {
   int one = 1;

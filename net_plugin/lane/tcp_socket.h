@@ -17,12 +17,12 @@
 /* A nonblocking, close-on-exec TCP socket, or negative errno. */
 int tcp_socket_open(int family);
 /* What every flow gets: no delay, bounded unsent bytes, dead-path detection, and what the
- * parameters say. dscp: -1 leaves it. */
+ * parameters set. dscp: -1 leaves it. */
 void tcp_socket_tune(int fd, int family, int dscp);
 /* Before connect: binds the socket to the NIC's address, so that routing can follow it, and to the
- * NIC itself, so that flows leave by it whatever routing says. The latter is not tried for a NIC
- * without neighbours (loopback, dummy; the caller says so of a peer on this host, too), and done
- * without where the kernel refuses it (before Linux 5.7 it takes CAP_NET_RAW). */
+ * NIC itself, so that flows leave by it whatever the routing table is. The latter is not tried for
+ * a NIC without neighbours (loopback, dummy; the caller clears has_neighbours for a peer on this
+ * host, too), and skipped where the kernel refuses it (before Linux 5.7 it takes CAP_NET_RAW). */
 void tcp_socket_bind_nic(int fd, const struct nic *nic);
 /* Whether the latter works here, for this NIC. */
 bool tcp_socket_can_bind_device(const struct nic *nic);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See auth.h. A label at the beginning of every hashed text keeps the purposes of a key apart; all
- * parts have fixed sizes, so that no two texts of the same purpose look alike. */
+ * parts have fixed sizes, so that no two texts of the same purpose are equal. */
 #include "net_plugin/setup/auth.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ void auth_keys_derive(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t job
   hash_wipe(root, sizeof root);
 }
 
-/* The proof of `who` over what was said so far, and what it says now. */
+/* The proof of `who` over what was sent so far, and what it sends now. */
 static void prove(const uint8_t key[AUTH_KEY_BYTES], const struct label *who,
                   const uint8_t hello[HELLO_BYTES], const uint8_t challenge[CHALLENGE_BYTES],
                   const uint8_t *now, size_t now_bytes, uint8_t mac[MAC_BYTES]) {

@@ -2,13 +2,13 @@
 /* auth: who may join a connection. PURE.
  *
  * Both sides of a lane prove that they know the connection's key, without showing it, over both
- * nonces and everything else that was said on that lane; so a recorded handshake is of no use.
+ * nonces and everything else that was sent on that lane; so a recorded handshake is of no use.
  *
  *   handle key      = HKDF(secret in NCCL's handle)
  *   connection key  = HKDF(secret in NCCL's handle, job secret, connection identity)
  *
- * The handle key tells a peer with another job secret, whose user deserves a clear message, from a
- * stranger. Everything else takes the connection key. README.md has the derivation in full.
+ * The handle key separates a peer with another job secret, whose user deserves a clear message,
+ * from a stranger. Everything else takes the connection key. README.md has the derivation in full.
  *
  * Owns: nothing; whoever holds keys wipes them (hash_wipe).  Threads: any.  Blocks: never.  Fails:
  * cannot. */

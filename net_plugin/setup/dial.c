@@ -164,8 +164,8 @@ static int connect_endpoints(struct dial *dial, const struct reply *reply) {
   return error == 0 || error == -EINPROGRESS ? error : -ENODEV;
 }
 
-/* The peer says nothing while endpoints are connected, but it may give up. */
-static void look_while_joining(struct dial *dial) {
+/* The peer sends nothing while endpoints are connected, but it may close the socket. */
+static void check_while_joining(struct dial *dial) {
   uint8_t byte;
   ssize_t n = recv(dial->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
   if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
@@ -224,7 +224,7 @@ static int receive_message(struct dial *dial, enum handshake_kind *kind, struct 
   }
 }
 
-static void go_on(struct dial *dial) {
+static void continue_dial(struct dial *dial) {
   struct reply reply = { 0 };
   enum handshake_kind kind;
   int error = receive_message(dial, &kind, &reply);
@@ -248,11 +248,11 @@ static void source_ready(struct engine_source *source, uint32_t events) {
   struct dial *dial = (struct dial *)source;
   (void)events;
   if (dial->state == DIAL_JOINING) {
-    look_while_joining(dial);
+    check_while_joining(dial);
     return;
   }
   if (dial->state != DIAL_CONNECTING) {
-    go_on(dial);
+    continue_dial(dial);
     return;
   }
   int error = connected(dial);

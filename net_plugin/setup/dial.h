@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dial: opens one lane towards a listener: connects, says hello, proves to know the connection's
- * key, and checks that the other side knows it, too.
+/* dial: opens one lane towards a listener: connects, sends the hello, proves to know the
+ * connection's key, and checks that the other side knows it, too.
  *
  *   CONNECTING --connected--> GREETING --challenge--> PROVING --genuine reply--> done(0)
  *                                                     PROVING --genuine reply, endpoints still
@@ -12,7 +12,7 @@
  *   -EPROTONOSUPPORT  the peer runs another wire version, which is in the reply
  *   -EPROTO           whatever listens there is not stratus
  *   -EKEYREJECTED     it does not know the connection's key
- *   -ENOLINK          the peer refused: reply->status says why
+ *   -ENOLINK          the peer refused: reply->status has the reason
  *   -ENODEV           the endpoints cannot be connected, or not in time
  *   -ETIMEDOUT and errors of connect */
 #ifndef NET_PLUGIN_SETUP_DIAL_H
@@ -28,7 +28,7 @@
 
 struct dial;
 
-/* The dial is gone when this is called. reply is valid for 0,
+/* The dial is freed when this is called. reply is valid for 0,
  * -EPROTONOSUPPORT (version fields only) and -ENOLINK. After an error the path has no fd. */
 typedef void dial_done_fn(void *argument, int error, const struct lane_path *path,
                           const struct reply *reply);

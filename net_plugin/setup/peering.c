@@ -18,7 +18,7 @@
 /* A dial that takes longer is given up and tried again by the link's backoff. */
 #define DIAL_TIMEOUT_NS (3 * NS_PER_S)
 #define WARN_INTERVAL_NS (60 * NS_PER_S)
-/* All flows are gone, and every dial has been refused for this long: nobody listens any more. A
+/* All flows are lost, and every dial has been refused for this long: the listener is gone. A
  * firewall that is being reloaded takes less. */
 #define REFUSED_NS (5 * NS_PER_S)
 
@@ -123,8 +123,9 @@ static void choose(const struct peering *peering, const struct lane_dial *dial, 
   peering_choose(&peering->route, dial->lane, turn, binding, nic, address);
 }
 
-/* A process that was killed says nothing, but its host does, or a new process on its port. Anybody
- * on the way can say so, too, so it counts only where no lane is left and nothing else is heard. */
+/* A process that was killed sends nothing, but its host refuses, or a new process on its port.
+ * Anyone on the path can forge that, so it counts only while no lane is left and nothing else
+ * arrives. */
 static bool is_refused_for_good(struct peering *peering, bool is_refused) {
   uint64_t now_ns = clock_now_ns();
   if (!is_refused || peering->up) {
@@ -278,7 +279,7 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
   }
 }
 
-static void gone(struct connection *connection) {
+static void connection_gone(struct connection *connection) {
   struct peering *peering = connection_setup_data(connection);
   for (unsigned i = 0; peering->is_sender && i < peering->hello.lanes; i++) {
     if (peering->dials[i].dial) {
@@ -294,7 +295,7 @@ static void gone(struct connection *connection) {
   free(peering);
 }
 
-static const struct connection_setup peering_setup = { open_lane, gone };
+static const struct connection_setup peering_setup = { open_lane, connection_gone };
 
 int peering_new(struct engine *engine, const struct connection_config *config,
                 const struct hello *hello, const struct auth_keys *keys,

@@ -141,8 +141,8 @@ static void try_handle(const uint8_t bytes[HANDLE_BYTES]) {
   FUZZ_CHECK(handle_decode(encoded, &again) == 0);
   handle_encode(&again, twice);
   FUZZ_CHECK(memcmp(encoded, twice, HANDLE_BYTES) == 0);
-  handle_set_attempt(encoded, handle_attempt(bytes));
-  FUZZ_CHECK(handle_attempt(encoded) == handle_attempt(bytes));
+  handle_set_pending(encoded, handle_pending(bytes));
+  FUZZ_CHECK(handle_pending(encoded) == handle_pending(bytes));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

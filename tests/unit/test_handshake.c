@@ -266,9 +266,9 @@ static void handle_comes_back(void **state) {
   memset(&in6->sin6_addr, 0xfd, sizeof in6->sin6_addr);
   uint8_t bytes[HANDLE_BYTES];
   handle_encode(&handle, bytes);
-  assert_int_equal(handle_attempt(bytes), 0);
-  handle_set_attempt(bytes, 99);
-  assert_int_equal(handle_attempt(bytes), 99);
+  assert_int_equal(handle_pending(bytes), 0);
+  handle_set_pending(bytes, 99);
+  assert_int_equal(handle_pending(bytes), 99);
   assert_int_equal(handle_decode(bytes, &got), 0);
   assert_int_equal(got.count, 4);
   assert_memory_equal(got.listener, handle.listener, TOKEN_BYTES);
@@ -300,7 +300,7 @@ static void many_addresses_come_back(void **state) {
       fitting++;
     }
     assert_int_equal(handle_encode(&handle, bytes), fitting);
-    assert_int_equal(handle_attempt(bytes), 0);
+    assert_int_equal(handle_pending(bytes), 0);
     assert_int_equal(handle_decode(bytes, &got), 0);
     assert_int_equal(got.count, fitting);
     assert_true(fitting >= 4);
@@ -318,7 +318,7 @@ static void foreign_handles_are_refused(void **state) {
   assert_int_equal(handle_decode(bytes, &got), -EPROTO);
   bytes[6] = 2; /* there is one */
   assert_int_equal(handle_decode(bytes, &got), -EPROTO);
-  memset(bytes + HANDLE_ADDRESSES_AT, 6, HANDLE_ATTEMPT_AT - HANDLE_ADDRESSES_AT);
+  memset(bytes + HANDLE_ADDRESSES_AT, 6, HANDLE_PENDING_AT - HANDLE_ADDRESSES_AT);
   bytes[6] = 5; /* four have room */
   assert_int_equal(handle_decode(bytes, &got), -EPROTO);
   bytes[6] = 1;

@@ -329,7 +329,7 @@ static void one_side_that_must_is_enough(void **state) {
     }
   }
   peer.transport = RDMA_IWARP;
-  assert_int_equal(rdma_qp_meet(qp, &peer), -EPROTO);
+  assert_int_equal(rdma_qp_set_peer(qp, &peer), -EPROTO);
   free_two(&two);
 }
 

@@ -248,7 +248,7 @@ static void devices_are_given_up_when_their_entry_goes(void **state) {
   rdma_opener_wait(&nic, 1);
   struct rdma_device *device = rdma_opener_take(&nic, why);
   assert_non_null(device);
-  rdma_device_look_at_all();
+  rdma_device_check_all();
   assert_false(atomic_load(&device->is_lost));
   rdma_device_close(device);
   assert_int_equal(unlink(path), 0);

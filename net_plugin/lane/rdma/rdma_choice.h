@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_choice: whether an HCA port may be used, and for which NIC, by what sysfs and the settings
- * say. Opens nothing.
+/* rdma_choice: whether an HCA port may be used, and for which NIC, by sysfs and the settings. Opens
+ * nothing.
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: says why, in words for the log. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_CHOICE_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_CHOICE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See rdma_cm.h. Events are copied and acknowledged at once, since an identifier cannot be
  * destroyed before. iWARP's kernel side moves the queue pair by itself; for the others, what
- * librdmacm says is handed to ibv_modify_qp. */
+ * rdma_init_qp_attr returns is passed to ibv_modify_qp. */
 #include "net_plugin/lane/rdma/rdma_cm.h"
 
 #include <errno.h>
@@ -24,8 +24,8 @@
 #define BACKLOG 8
 #define EVENTS_MOST 16 /* at a time: strangers must not keep others waiting */
 #define STRANGER_INTERVAL_NS (30 * NS_PER_S)
-#define DESTROY_TRIES 3 /* a call that was interrupted, say, succeeds at the second try */
-/* Marks of the kernel's own in what rdma_init_qp_attr says about RoCE; ibv_modify_qp refuses them.
+#define DESTROY_TRIES 3 /* an interrupted call, for example, succeeds at the second try */
+/* Marks of the kernel's own in what rdma_init_qp_attr returns for RoCE; ibv_modify_qp refuses them.
  */
 #define KERNEL_BITS 0xE00000
 
@@ -44,7 +44,7 @@ struct seen {
   struct rdma_cm_id *id;
   enum rdma_cm_event_type type;
   int status;
-  uint32_t number; /* of the peer's queue pair; 0: not told */
+  uint32_t number; /* of the peer's queue pair; 0: unknown */
   uint8_t token[LANE_TOKEN_BYTES];
 };
 
@@ -77,7 +77,7 @@ int rdma_cm_deadline_fd(const struct rdma_cm *cm) {
 
 static int make(struct rdma_qp *qp, const struct rdma_facts *peer,
                 const struct lane_tokens *tokens) {
-  int error = rdma_qp_meet(qp, peer);
+  int error = rdma_qp_set_peer(qp, peer);
   if (error) {
     return error;
   }
@@ -254,7 +254,7 @@ static int take_request(struct rdma_qp *qp, const struct seen *seen) {
   return error ? failed(qp, "accept", error) : 0;
 }
 
-static int look_at_deadline(const struct rdma_qp *qp) {
+static int check_deadline(const struct rdma_qp *qp) {
   uint64_t times;
   struct rdma_cm *cm = qp->cm;
   if (cm->deadline_fd < 0) {
@@ -314,7 +314,7 @@ static int request(const struct rdma_qp *qp) {
   return cm->api->connect(cm->id, &asked) ? failed(qp, "connect", -errno) : 0;
 }
 
-/* must_establish: the queue pair is still to be moved, and the peer to be told. */
+/* must_establish: the queue pair must still be moved, and the peer be notified. */
 static int take_answer(struct rdma_qp *qp, const struct seen *seen, bool must_establish) {
   struct rdma_cm *cm = qp->cm;
   if (!is_peer(qp, seen, cm->tokens.answer)) {
@@ -367,21 +367,22 @@ static int take(struct rdma_qp *qp, const struct seen *seen) {
     }
     return cm->is_connected ? 0 : take_answer(qp, seen, false); /* iWARP's only answer */
   case RDMA_CM_EVENT_TIMEWAIT_EXIT:
-  case RDMA_CM_EVENT_ADDR_CHANGE: /* of a bond: the queue pair tells if it minds */
+  case RDMA_CM_EVENT_ADDR_CHANGE: /* of a bond: if it breaks the queue pair, that has an event of
+                                     its own */
     return 0;
   default:
     return event_failed(qp, seen);
   }
 }
 
-static void look(const struct rdma_cm_event *event, struct seen *seen) {
-  const struct rdma_conn_param *told = &event->param.conn;
+static void copy_event(const struct rdma_cm_event *event, struct seen *seen) {
+  const struct rdma_conn_param *connection = &event->param.conn;
   *seen = (struct seen){ .id = event->id, .type = event->event, .status = event->status };
   if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST ||
       event->event == RDMA_CM_EVENT_CONNECT_RESPONSE || event->event == RDMA_CM_EVENT_ESTABLISHED) {
-    seen->number = told->qp_num;
-    if (told->private_data && told->private_data_len >= LANE_TOKEN_BYTES) {
-      memcpy(seen->token, told->private_data, LANE_TOKEN_BYTES);
+    seen->number = connection->qp_num;
+    if (connection->private_data && connection->private_data_len >= LANE_TOKEN_BYTES) {
+      memcpy(seen->token, connection->private_data, LANE_TOKEN_BYTES);
     }
   }
 }
@@ -392,13 +393,13 @@ int rdma_cm_advance(struct rdma_qp *qp) {
   int error = 0;
   for (int i = 0; i < EVENTS_MOST && !error; i++) {
     if (cm->api->get_cm_event(cm->channel, &event) != 0) {
-      error = errno == EAGAIN || errno == EINTR ? 0 : failed(qp, "tell what happens", -errno);
+      error = errno == EAGAIN || errno == EINTR ? 0 : failed(qp, "report events", -errno);
       break;
     }
     struct seen seen;
-    look(event, &seen);
+    copy_event(event, &seen);
     cm->api->ack_cm_event(event);
     error = take(qp, &seen);
   }
-  return error ? error : look_at_deadline(qp);
+  return error ? error : check_deadline(qp);
 }

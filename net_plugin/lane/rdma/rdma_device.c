@@ -18,8 +18,8 @@
 
 enum { REFUSALS_MAX = 16 };
 #define REFUSAL_NS NS_PER_S
-/* Asking can take long, while a device is being removed, say, and is work for the kernel. So it is
- * asked the less often the longer it took, up to a limit. */
+/* A search can take long, while a device is being removed, for example, and costs the kernel work.
+ * The longer one took, the later is the next, up to a limit. */
 #define REFUSAL_FACTOR 4
 #define REFUSAL_MOST_NS (10 * NS_PER_S)
 
@@ -31,8 +31,8 @@ struct refusal {
   char why[RDMA_WHY_MAX];
 };
 
-/* What devices are looked for with. */
-struct wish {
+/* What devices are searched with. */
+struct configuration {
   struct rdma_settings settings;
   char sysfs_root[SYSFS_PATH_MAX];
 };
@@ -43,12 +43,12 @@ static struct rdma_device *devices;
 static struct refusal refusals[REFUSALS_MAX];
 static unsigned next_refusal;
 static bool is_configured;
-static struct wish current;
+static struct configuration current;
 
 /* Held while a device is being opened; taken before the lock, never with it. */
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 /* Below: covered by it. */
-static struct wish wish;
+static struct configuration chosen;
 static struct rdma_sysfs_port ports[RDMA_PORTS_MAX]; /* too large for a stack */
 
 unsigned rdma_mtu_bytes(enum ibv_mtu mtu) {
@@ -67,7 +67,7 @@ static void configure(const struct rdma_settings *wanted, const char *root) {
 }
 
 /* With the lock held. */
-static const struct wish *configured(void) {
+static const struct configuration *configured(void) {
   if (!is_configured) {
     configure(NULL, NULL);
   }
@@ -97,14 +97,14 @@ const char *rdma_device_settings(struct rdma_settings *out) {
 static const struct rdma_sysfs_port *find_port(const struct nic *nic, int *gid, bool *is_there,
                                                char why[RDMA_WHY_MAX]) {
   *is_there = false;
-  unsigned count = rdma_sysfs_list(wish.sysfs_root, ports);
+  unsigned count = rdma_sysfs_list(chosen.sysfs_root, ports);
   snprintf(why, RDMA_WHY_MAX, count ? "no HCA belongs to %s" : "there is no HCA", nic->name);
   for (unsigned i = 0; i < count; i++) {
-    if (!rdma_sysfs_is_of_nic(wish.sysfs_root, &ports[i], nic)) {
+    if (!rdma_sysfs_is_of_nic(chosen.sysfs_root, &ports[i], nic)) {
       continue;
     }
-    *is_there |= rdma_choice_is_allowed(&ports[i], &wish.settings, why);
-    if (rdma_choice_judge(&ports[i], &wish.settings, nic, gid, why) == 0) {
+    *is_there |= rdma_choice_is_allowed(&ports[i], &chosen.settings, why);
+    if (rdma_choice_judge(&ports[i], &chosen.settings, nic, gid, why) == 0) {
       why[0] = '\0';
       return &ports[i];
     }
@@ -120,7 +120,7 @@ static void warn_of_settings(const struct rdma_sysfs_port *port, const struct ni
   struct rdma_identity identity = rdma_choice_identity(port);
   char text[RDMA_QUIRKS_TEXT_MAX];
   int64_t mtu = 0;
-  sysfs_read_int(wish.sysfs_root, &mtu, "sys/class/net/%s/mtu", nic->name);
+  sysfs_read_int(chosen.sysfs_root, &mtu, "sys/class/net/%s/mtu", nic->name);
   identity.mtu_netdev = (unsigned)mtu;
   if (!rdma_quirks_warning(&identity, getenv("NCCL_PROTO"), text)) {
     return;
@@ -144,7 +144,7 @@ static struct rdma_device *open_new(const struct nic *nic, bool *is_there, char 
   if (!port) {
     return NULL;
   }
-  struct rdma_device *device = rdma_context_open(port, gid, nic, &wish.settings, why);
+  struct rdma_device *device = rdma_context_open(port, gid, nic, &chosen.settings, why);
   if (device) {
     warn_of_settings(port, nic);
   }
@@ -212,7 +212,7 @@ void rdma_device_take_events(struct rdma_device *device) {
   pthread_mutex_unlock(&lock);
 }
 
-void rdma_device_look_at_all(void) {
+void rdma_device_check_all(void) {
   pthread_mutex_lock(&lock);
   for (struct rdma_device *it = devices; it; it = it->next) {
     take_events(it);
@@ -232,7 +232,7 @@ bool rdma_device_is_same_nic(const struct nic *a, const struct nic *b) {
 static struct rdma_device *find_open(const struct nic *nic) {
   for (struct rdma_device *it = devices; it; it = it->next) {
     if (rdma_device_is_same_nic(&it->nic, nic)) {
-      take_events(it); /* maybe nobody else does */
+      take_events(it); /* it may have no lane that does */
       if (!atomic_load(&it->is_lost) && !atomic_load(&it->is_stale)) {
         return it;
       }
@@ -282,7 +282,7 @@ bool rdma_device_may_come(const struct nic *nic) {
 struct rdma_device *rdma_device_find(const struct nic *nic, char why[RDMA_WHY_MAX]) {
   why[0] = '\0';
   pthread_mutex_lock(&lock);
-  const struct wish *now = configured();
+  const struct configuration *now = configured();
   struct rdma_device *device = find_open(nic);
   const struct refusal *refusal = find_refusal(nic->name);
   if (device) {
@@ -304,7 +304,7 @@ struct rdma_device *rdma_device_open(const struct nic *nic, char why[RDMA_WHY_MA
     uint64_t asked_ns = clock_now_ns();
     bool is_there;
     pthread_mutex_lock(&lock);
-    wish = *configured();
+    chosen = *configured();
     pthread_mutex_unlock(&lock);
     device = open_new(nic, &is_there, why);
     pthread_mutex_lock(&lock);

@@ -31,7 +31,7 @@ static void log_refusal(const struct nic *nic, const char *why) {
 
 /* ---- devices ---- */
 
-/* NULL: none; *is_opening: it is being looked for. */
+/* NULL: none; *is_opening: the search goes on in the background. */
 static struct rdma_device *take_device(const struct nic *nic, bool *is_opening) {
   char why[RDMA_WHY_MAX];
   struct rdma_device *device = rdma_opener_take(nic, why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_facts: what one side tells the other of its queue pair, so that the two can be connected;
+/* rdma_facts: what one side sends the other about its queue pair, so that the two can be connected;
  * the content of a lane_offer. PURE.
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_FACTS_H

@@ -7,11 +7,11 @@
  *   4 u32 length  bytes of the stream that follow: a frame's header, which begins a send, and
  * payload
  *
- * A send needs a free slot of the peer, which the peer tells with every send of its own; the last
- * free one is kept for a send without bytes, that only tells. So no send ever finds no receive. The
- * bytes of a large frame with a target are written there instead, and only its header is sent;
- * where the device can, and the frame carries a whole message without checksum, the write's
- * immediate data stands for the header (wire.h). It takes a slot like a send.
+ * A send needs a free slot of the peer, which the peer counts in every send of its own; the last
+ * free one is kept for a send without bytes, which carries the count alone. So no send ever finds
+ * no receive. The bytes of a large frame with a target are written there instead, and only its
+ * header is sent; where the device can, and the frame carries a whole message without checksum, the
+ * write's immediate data stands for the header (wire.h). It takes a slot like a send.
  *
  * The socket that the lane was dialled on stays open: its end is the peer's. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_LANE_H

@@ -19,7 +19,7 @@
 #include "net_plugin/lane/rdma/rdma_device.h"
 
 #define REFUSAL_INTERVAL_NS (60 * NS_PER_S)
-#define GIVE_UP_TRIES 3 /* a call that was interrupted, say, succeeds at the second try */
+#define GIVE_UP_TRIES 3 /* an interrupted call, for example, succeeds at the second try */
 
 struct lane_memory {
   uint8_t *base;

@@ -22,8 +22,8 @@ struct rdma_device;
 
 #define RDMA_DOMAINS 16 /* devices attached at once */
 
-/* One more user of the device, before a queue pair is made on it, say. The index of its domain,
- * below RDMA_DOMAINS, or -ENOSPC. */
+/* One more user of the device, such as a queue pair. The index of its domain, below RDMA_DOMAINS,
+ * or -ENOSPC. */
 int rdma_memory_attach(struct rdma_device *device);
 /* After the queue pair is gone. */
 void rdma_memory_detach(int domain);

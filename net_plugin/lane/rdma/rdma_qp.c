@@ -54,7 +54,7 @@ static const char *make_queues(struct rdma_qp *qp) {
   };
   qp->qp = api->create_qp(qp->device->pd, &wish);
   if (!qp->qp && wish.cap.max_inline_data) {
-    wish.cap.max_inline_data = 0; /* not every driver tells what it can */
+    wish.cap.max_inline_data = 0; /* not every driver reports its limit */
     qp->qp = api->create_qp(qp->device->pd, &wish);
   }
   qp->max_inline = wish.cap.max_inline_data;
@@ -211,7 +211,7 @@ static int make_ready(struct rdma_qp *qp, const struct rdma_facts *peer, int dsc
   return qp->api->modify_qp(qp->qp, &attributes, mask);
 }
 
-int rdma_qp_meet(struct rdma_qp *qp, const struct rdma_facts *peer) {
+int rdma_qp_set_peer(struct rdma_qp *qp, const struct rdma_facts *peer) {
   static const char *const names[RDMA_TRANSPORTS] = { "RoCE", "InfiniBand", "iWARP" };
   const struct rdma_port *port = &qp->device->port;
   if (peer->transport != transport_of(port)) {
@@ -224,7 +224,7 @@ int rdma_qp_meet(struct rdma_qp *qp, const struct rdma_facts *peer) {
 }
 
 int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp) {
-  if (rdma_qp_meet(qp, peer) != 0) {
+  if (rdma_qp_set_peer(qp, peer) != 0) {
     return -EPROTO;
   }
   int error = make_ready(qp, peer, dscp);
@@ -262,7 +262,7 @@ static int destroy_channel(const struct rdma_qp *qp) {
 static int withdraw_memory(const struct rdma_qp *qp) {
   rdma_device_lose(qp->device, "it does not let go of a queue pair");
   if (qp->is_sender) {
-    return 0; /* nobody can write through it */
+    return 0; /* no peer can write through it */
   }
   int error = rdma_memory_revoke(qp->endpoint.domain.index);
   if (error) {
@@ -317,7 +317,7 @@ static const char *give_back(struct rdma_qp *qp, int *error) {
   return NULL;
 }
 
-/* What the device keeps may still be written, so that memory is nobody else's, and the device stays
+/* What the device keeps may still be written, so that memory is not reused, and the device stays
  * open. */
 static bool destroy(struct rdma_remains *remains) {
   struct rdma_qp *qp = LIST_ENTRY(remains, struct rdma_qp, remains);

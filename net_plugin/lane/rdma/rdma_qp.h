@@ -60,8 +60,8 @@ static inline unsigned rdma_qp_access(const struct rdma_qp *qp) {
   return qp->is_sender ? 0 : IBV_ACCESS_REMOTE_WRITE;
 }
 void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts);
-/* Keeps what the peer tells. -EPROTO: its device is of another kind. */
-int rdma_qp_meet(struct rdma_qp *qp, const struct rdma_facts *peer);
+/* Keeps the peer's facts. -EPROTO: its device is of another kind. */
+int rdma_qp_set_peer(struct rdma_qp *qp, const struct rdma_facts *peer);
 /* The same, and from now on the peer may send. dscp: -1 none. */
 int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp);
 /* For rdma_cm.c: what it is connected with, once it knows its peer. */
@@ -69,7 +69,7 @@ uint32_t rdma_qp_flow_label(const struct rdma_qp *qp);
 int rdma_qp_traffic_class(const struct rdma_qp *qp, int dscp);
 /* After this, the peer writes no memory through it any more: it is stopped, or destroyed, or no
  * registration of its device lets a peer write. -ENOTRECOVERABLE, after LOG_WARN: none of these
- * could be done, so the peer must not be told that the lane is over. */
+ * could be done, so the peer must not get FENCED for the lane. */
 int rdma_qp_stop(struct rdma_qp *qp);
 /* Stops it, too, and returns what that does; the rest may be done later. NULL: nothing happens. */
 int rdma_qp_free(struct rdma_qp *qp);

@@ -3,7 +3,7 @@
  * as the lane's unwritten rest. Small frames are gathered, and go out together when the owner has
  * no more of them. Reading: a payload goes straight to where the link wants it, and
  * the same recvmsg fetches what follows into a small buffer, so that a bulk chunk costs one copy
- * and a small message one system call, or two where somebody waits for it. All progress of the
+ * and a small message one system call, or two where a thread polls for it. All progress of the
  * parser is in the struct: bytes may arrive in any portions. */
 #include "net_plugin/lane/tcp/tcp_lane.h"
 
@@ -184,8 +184,8 @@ static int parse_buffer(struct tcp_lane *tcp, uint64_t now_ns) {
 }
 
 /* One recvmsg: the rest of the payload, then what follows into the buffer. Behind a large payload
- * that is the next header only: the payload behind it belongs where that header says, and bytes
- * that go through the buffer are copied twice. */
+ * that is the next header only: the payload behind it belongs where that header directs it, and
+ * bytes that go through the buffer are copied twice. */
 static ssize_t receive_some(struct tcp_lane *tcp, size_t *wanted) {
   struct iovec parts[2];
   struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
@@ -228,9 +228,9 @@ static int read_error(ssize_t n) {
   return n == 0 ? -EPIPE : errno == EAGAIN || errno == EINTR ? 0 : -errno;
 }
 
-/* The kernel acknowledges a small message when it is read, which takes it 2 us and more, and who
- * waits for the message would wait for that as well. So it is only looked at, and read the next
- * time. Not if more comes than that: it is read at once then, as is what nobody waits for. */
+/* The kernel acknowledges a small message when it is read, which takes it 2 us and more, and a
+ * thread that waits for the message would wait for that as well. So the message is peeked, and read
+ * the next time. Larger messages, and those that no thread polls for, are read at once. */
 static bool may_peek(const struct tcp_lane *tcp) {
   return tcp->lane.is_awaited && tcp->was_empty && !tcp->arriving.in_payload && tcp->end == 0;
 }

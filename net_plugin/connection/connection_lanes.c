@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See connection.h. The lanes of a connection: what the epoll set says of them, and what the link
- * and set-up want done with them. */
+/* See connection.h. The lanes of a connection: what the epoll set reports of them, and what the
+ * link and set-up want done with them. */
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -24,7 +24,7 @@ void connection_drop_lane(struct connection *connection, unsigned index) {
     connection->opened &= ~connection_lane_bit(index);
     connection->direct &= ~connection_lane_bit(index);
     if (error) {
-      link_fail(connection->link, error); /* so it does not say FENCED */
+      link_fail(connection->link, error); /* so it does not send FENCED */
     }
   }
 }
@@ -45,7 +45,7 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
                    "between the hosts changes data: look at NICs, cables and memory",
                    index, connection->peer, connection->nic);
   } else if (!connection->is_released) {
-    LOG_INFO("flow %u to %s on %s lost: %s; its data moves to the others, the flow is dialled anew",
+    LOG_INFO("flow %u to %s on %s lost: %s; its data moves to the others, the flow reconnects",
              index, connection->peer, connection->nic, strerror(-error));
   }
   link_lane_lost(connection->link, index, epoch, now_ns);
@@ -106,7 +106,7 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
   }
   if (connection->is_saying_goodbye) {
     if (lane->ops->is_closed(lane)) {
-      connection_drop_lane(connection, index); /* its end stays readable for ever */
+      connection_drop_lane(connection, index); /* the end of its stream stays readable */
     }
     connection_pump(connection, now_ns);
     return;

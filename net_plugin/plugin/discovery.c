@@ -22,7 +22,7 @@ static int load_profile(struct discovery *discovery) {
   struct profile_error error;
   int rc = profile_match_load(&discovery->profile, discovery->profile_path, &error);
   discovery->has_profile = rc == 0;
-  /* Without STRATUS_PROFILE, -ENOENT only says that none fits this machine. */
+  /* Without STRATUS_PROFILE, -ENOENT only means that none fits this machine. */
   if (rc == 0 || (rc == -ENOENT && !param_is_set(PARAM_PROFILE))) {
     return 0;
   }

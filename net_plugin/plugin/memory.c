@@ -39,7 +39,7 @@ static uintptr_t page_mask(void) {
   return (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
 }
 
-/* The kernel reads a byte for us and says EFAULT where we would have crashed. */
+/* The kernel reads a byte for us and returns EFAULT where we would have crashed. */
 static bool is_readable(int pipe_write, int pipe_read, const void *byte) {
   char drain;
   return write(pipe_write, byte, 1) == 1 && read(pipe_read, &drain, 1) == 1;
@@ -57,9 +57,9 @@ static bool is_cpu_addressable(const void *data, size_t bytes) {
   return is_addressable;
 }
 
-/* A range that covers the one asked for, in the same kind of access. One from before somebody
- * wanted RDMA is of no use to who does, nor one for sends to who receives: it is registered once
- * more, since who sends from it goes on to use its keys. */
+/* A range that covers the one asked for, in the same kind of access. One that was added before
+ * any connection wanted devices has no registration, and one for sends does not serve receives:
+ * such a range is registered once more, while sends go on to use the keys of the first. */
 static struct memory_range *cache_find(uintptr_t base, size_t bytes, enum access access,
                                        enum memory_use use) {
   bool must_have_rdma = lane_memory_is_wanted();

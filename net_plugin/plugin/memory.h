@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory: registered user memory, where the CPU finds it, and where RDMA devices do.
+/* memory: registered user memory, where the CPU finds it, and where devices do.
  *
  * TCP copies with the CPU, so host memory needs nothing unless there are RDMA lanes, and GPU memory
  * is usable only where the CPU can address it (coherent systems such as Grace Hopper) or its
  * dma-buf can be mapped. Both are offered to NCCL only with STRATUS_GPU_POINTERS=1.
  *
- * Every registration has a handle of its own, so that the end of one says whose requests lose their
- * memory (connection_withdraw); what is behind handles of the same range, they share.
+ * Every registration has a handle of its own, so that the end of one identifies the requests that
+ * lose their memory (connection_withdraw); what is behind handles of the same range, they share.
  *
  * Owns: handles, until memory_deregister; ranges of pages and their mappings, one cache per
  * process, counted.  Threads: any; memory_address is lock-free: a handle never changes. Blocks: on

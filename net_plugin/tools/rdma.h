@@ -26,9 +26,9 @@ void rdma_report_free(struct rdma_report *report);
 json_t *rdma_report_to_json(const struct rdma_report *report);
 void rdma_report_print(const struct rdma_report *report);
 
-/* Tells what it found; for doctor. */
+/* Calls back with each finding; for doctor. */
 enum rdma_finding { RDMA_GOOD, RDMA_HINT, RDMA_BAD };
-typedef void rdma_tell_fn(enum rdma_finding finding, const char *text);
-void rdma_report_check(const struct rdma_report *report, rdma_tell_fn *tell);
+typedef void rdma_finding_fn(enum rdma_finding finding, const char *text);
+void rdma_report_check(const struct rdma_report *report, rdma_finding_fn *found);
 
 #endif

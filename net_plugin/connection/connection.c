@@ -13,7 +13,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "net_plugin/connection/connection_state.h"
-#include "net_plugin/lane/rdma/rdma_memory.h"
+#include "net_plugin/lane/lane_memory.h"
 
 /* How long a goodbye may take once everything is delivered. */
 #define GOODBYE_NS (1 * NS_PER_S)
@@ -23,11 +23,7 @@ static void fill_target(const struct connection *connection, const struct reques
                         struct wire_target *target) {
   *target = (struct wire_target){ .address = (uintptr_t)request->data, .bytes = request->bytes };
   for (unsigned i = 0; i < connection->target_keys; i++) {
-    const struct connection_key *key = &connection->keys[i];
-    uint32_t local;
-    if (key->id && key->id == rdma_memory_domain_id(key->domain)) {
-      rdma_memory_keys(request->memory, key->domain, &local, &target->keys[i]);
-    }
+    target->keys[i] = lane_memory_remote_key(request->memory, connection->keys[i]);
   }
 }
 
@@ -39,7 +35,7 @@ static int take_post(struct connection *connection, const struct request *reques
                             now_ns);
   }
   bool has_target = connection->target_keys > 0 && request->memory &&
-                    rdma_memory_covers(request->memory, request->data, request->bytes);
+                    lane_memory_covers(request->memory, request->data, request->bytes);
   if (has_target) {
     fill_target(connection, request, &target);
   }
@@ -335,7 +331,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
     connection->requests[i].connection = connection;
   }
   if (connection->target_keys) {
-    rdma_memory_want(true);
+    lane_memory_want(true);
   }
   list_push_back(&engine_lists(engine)->connections, &connection->node);
   *result = connection;
@@ -352,9 +348,9 @@ void connection_destroy(struct connection *connection) {
   }
   engine_timer_stop(&connection->timer);
   list_remove(&connection->node);
-  rdma_memory_free(connection->link_memory);
+  lane_memory_free(connection->link_memory);
   if (connection->target_keys) {
-    rdma_memory_want(false);
+    lane_memory_want(false);
   }
   link_end(connection->link);
   munmap(connection->link, connection->link_bytes);

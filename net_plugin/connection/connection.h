@@ -17,15 +17,12 @@
 
 #include "common/list.h"
 #include "net_plugin/engine/engine.h"
+#include "net_plugin/lane/lane_path.h"
 #include "net_plugin/link/link.h"
 
 #define CONNECTION_NAME_BYTES 128
 
 struct connection;
-struct lane;
-struct lane_crypto;
-struct rdma_memory;
-struct rdma_qp;
 
 /* What NCCL holds as a request. */
 struct request {
@@ -33,7 +30,7 @@ struct request {
   uint64_t number; /* of the message, from 0 */
   void *data;
   const void *registration;         /* of the data by the user; NULL: none */
-  const struct rdma_memory *memory; /* that the data is in; NULL: none */
+  const struct lane_memory *memory; /* that the data is in; NULL: none */
   size_t bytes;                     /* posted size; after completion the transferred size */
   void *event;                      /* profiler's, progress thread only */
   const void *owner;                /* profiler, progress thread only */
@@ -60,19 +57,13 @@ struct connection_config {
 
 int connection_new(struct engine *engine, const struct connection_config *config,
                    struct connection **connection);
-/* What a lane is made of. */
-struct connection_path {
-  int fd;                           /* a connected and tuned socket */
-  const struct lane_crypto *crypto; /* NULL: not encrypted */
-  struct rdma_qp *qp;               /* connected; NULL: the socket carries everything */
-};
 /* The path is taken over in every case. received_before: see link_lane_up. */
 void connection_lane_opened(struct connection *connection, unsigned lane, uint32_t epoch,
-                            const struct connection_path *path, uint64_t received_before);
+                            const struct lane_path *path, uint64_t received_before);
 /* Keys of a target, as the link was made; they stay. */
 unsigned connection_target_keys(const struct connection *connection);
-/* Which key of targets is for the device of this queue pair. Receiver only. */
-uint8_t connection_key_index(struct connection *connection, const struct rdma_qp *qp);
+/* Which key of targets is for this device. Receiver only. */
+uint8_t connection_key_index(struct connection *connection, struct lane_domain domain);
 /* Is any of its lanes open? */
 bool connection_has_lanes(const struct connection *connection);
 /* The lane is up and could be an RDMA lane, but is not. Sender only. */
@@ -102,7 +93,7 @@ void *connection_setup_data(const struct connection *connection);
  * registration: what connection_withdraw takes back; NULL: nothing does. memory: covers the data,
  * for RDMA; NULL: none does. NULL: all slots are in use. */
 struct request *connection_post(struct connection *connection, void *data, size_t bytes,
-                                const void *registration, const struct rdma_memory *memory);
+                                const void *registration, const struct lane_memory *memory);
 bool connection_is_done(const struct request *request);
 void connection_release(struct request *request);
 /* 0, or the negative errno that ended the connection; said once in the log. */

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See connection.h. The lanes of a connection: what the epoll set says of them, and what the link
- * and set-up want done with them. */
+/* See connection.h. The lanes of a connection: what the epoll set reports of them, and what the
+ * link and set-up want done with them. */
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "common/clock.h"
-#include "common/descriptor.h"
 #include "common/log.h"
 #include "net_plugin/connection/connection_state.h"
-#include "net_plugin/lane/rdma/rdma_lane.h"
-#include "net_plugin/lane/rdma/rdma_qp.h"
-#include "net_plugin/lane/tcp/tcp_lane.h"
-#include "net_plugin/lane/tcp/tcp_sealed_lane.h"
 
 #define DAMAGE_INTERVAL_NS (10 * NS_PER_S)
 
@@ -30,7 +24,7 @@ void connection_drop_lane(struct connection *connection, unsigned index) {
     connection->opened &= ~connection_lane_bit(index);
     connection->direct &= ~connection_lane_bit(index);
     if (error) {
-      link_fail(connection->link, error); /* so it does not say FENCED */
+      link_fail(connection->link, error); /* so it does not send FENCED */
     }
   }
 }
@@ -51,7 +45,7 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
                    "between the hosts changes data: look at NICs, cables and memory",
                    index, connection->peer, connection->nic);
   } else if (!connection->is_released) {
-    LOG_INFO("flow %u to %s on %s lost: %s; its data moves to the others, the flow is dialled anew",
+    LOG_INFO("flow %u to %s on %s lost: %s; its data moves to the others, the flow reconnects",
              index, connection->peer, connection->nic, strerror(-error));
   }
   link_lane_lost(connection->link, index, epoch, now_ns);
@@ -62,7 +56,8 @@ bool connection_is_quiet(const struct connection *connection) {
     return false;
   }
   for (uint64_t lanes = connection->direct; lanes; lanes &= lanes - 1) {
-    if (rdma_lane_has_news(connection->slots[__builtin_ctzll(lanes)].lane)) {
+    struct lane *lane = connection->slots[__builtin_ctzll(lanes)].lane;
+    if (lane->ops->has_news(lane)) {
       return false;
     }
   }
@@ -111,7 +106,7 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
   }
   if (connection->is_saying_goodbye) {
     if (lane->ops->is_closed(lane)) {
-      connection_drop_lane(connection, index); /* its end stays readable for ever */
+      connection_drop_lane(connection, index); /* the end of its stream stays readable */
     }
     connection_pump(connection, now_ns);
     return;
@@ -131,9 +126,8 @@ void connection_lane_ready(struct engine_source *source, uint32_t events) {
 }
 
 /* Its peer may have used it already. */
-static void path_drop(struct connection *connection, const struct connection_path *path) {
-  int error = rdma_qp_free(path->qp);
-  descriptor_close(path->fd);
+static void path_drop(struct connection *connection, const struct lane_path *path) {
+  int error = lane_path_drop(path);
   if (error) {
     link_fail(connection->link, error);
   }
@@ -143,33 +137,20 @@ static void path_drop(struct connection *connection, const struct connection_pat
 static void register_link(struct connection *connection) {
   if (connection->is_sender && !connection->link_memory) {
     connection->link_memory =
-        rdma_memory_new(connection->link, connection->link_bytes, RDMA_LOCAL, NULL);
+        lane_memory_register(connection->link, connection->link_bytes, LANE_MEMORY_LOCAL, NULL);
   }
-}
-
-static int lane_make(struct connection *connection, unsigned index, uint32_t epoch,
-                     const struct connection_path *path, struct lane **lane) {
-  if (path->qp) {
-    register_link(connection);
-    return rdma_lane_open(connection->link, index, epoch, path->fd, path->qp, connection->is_sender,
-                          connection->link_memory, lane);
-  }
-  *lane = path->crypto
-              ? tcp_sealed_lane_open(connection->link, index, epoch, path->fd, path->crypto)
-              : tcp_lane_open(connection->link, index, epoch, path->fd);
-  return *lane ? 0 : -ENOMEM;
 }
 
 /* Of no use any more, or overtaken by a later dial, or able to write where the user has left. */
 static bool is_too_late(const struct connection *connection, unsigned index, uint32_t epoch,
-                        const struct connection_path *path) {
+                        const struct lane_path *path) {
   const struct lane *lane = connection->slots[index].lane;
-  bool is_unsafe = path->qp && connection->is_released && !connection->is_sender;
+  bool is_unsafe = path->endpoint && connection->is_released && !connection->is_sender;
   return connection->is_saying_goodbye || is_unsafe || (lane && lane->epoch >= epoch);
 }
 
 void connection_lane_opened(struct connection *connection, unsigned index, uint32_t epoch,
-                            const struct connection_path *path, uint64_t received_before) {
+                            const struct lane_path *path, uint64_t received_before) {
   uint64_t now_ns = clock_now_ns();
   struct lane_slot *slot = &connection->slots[index];
   struct lane *lane = NULL;
@@ -178,7 +159,11 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
     return;
   }
   connection_drop_lane(connection, index);
-  int error = lane_make(connection, index, epoch, path, &lane);
+  if (path->endpoint) {
+    register_link(connection);
+  }
+  int error = lane_path_open(path, connection->link, index, epoch, connection->is_sender,
+                             connection->link_memory, &lane);
   if (error) {
     path_drop(connection, path);
   } else {
@@ -195,9 +180,9 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
     slot->lane = lane;
     connection_lane_starting(connection, index);
     connection->opened |= connection_lane_bit(index);
-    engine_count_lanes(connection->engine, path->qp != NULL, 1);
+    engine_count_lanes(connection->engine, path->endpoint != NULL, 1);
     link_lane_up(connection->link, index, epoch, received_before, now_ns);
-    if (path->qp) {
+    if (path->endpoint) {
       connection->direct |= connection_lane_bit(index);
       link_lane_is_direct(connection->link, index);
     }
@@ -210,16 +195,15 @@ unsigned connection_target_keys(const struct connection *connection) {
   return connection->target_keys;
 }
 
-uint8_t connection_key_index(struct connection *connection, const struct rdma_qp *qp) {
-  uint32_t id = rdma_memory_domain_id(qp->domain);
+uint8_t connection_key_index(struct connection *connection, struct lane_domain domain) {
   for (unsigned i = 0; i < WIRE_TARGET_KEYS; i++) {
-    if (connection->keys[i].id == id) {
+    if (connection->keys[i].id == domain.id) {
       return (uint8_t)i;
     }
   }
   /* In turn: what the peer knows of the device that had the key before is long out of use. */
   unsigned index = connection->next_key++ % WIRE_TARGET_KEYS;
-  connection->keys[index] = (struct connection_key){ qp->domain, id };
+  connection->keys[index] = domain;
   return (uint8_t)index;
 }
 

@@ -10,7 +10,7 @@
 #include "net_plugin/connection/connection_state.h"
 
 /* What has not been taken needs its memory for certain. Nothing completes while the lock is held,
- * so no slot that is looked at is used again meanwhile. */
+ * so no slot is reused meanwhile. */
 static bool needs_memory(const struct connection *connection, const struct request *request) {
   return request->number < connection->taken ? link_needs_memory(connection->link, request->number)
                                              : request->bytes > 0;
@@ -29,7 +29,7 @@ static const struct request *find_user(const struct connection *connection,
   return NULL;
 }
 
-/* No device reads or writes the memory any more. A link that has failed says no more which lanes
+/* No device reads or writes the memory any more. A link that has failed no longer knows which lanes
  * could. */
 static void stop_devices(struct connection *connection, uint64_t now_ns) {
   connection_carry_out_orders(connection, now_ns);
@@ -81,7 +81,7 @@ void connection_detach(struct connection *connection) {
   connection->is_running = true; /* its own task, if that is queued, has nothing to do */
   engine_run_tasks(engine);      /* it must not run when the connection is gone */
   connection->is_running = false;
-  engine_leave_to_thread(engine); /* the goodbye: NCCL does not poll for it */
+  engine_leave_to_thread(engine); /* for the close: NCCL does not poll for it */
   connection_pump(connection, now_ns);
   engine_unlock(engine);
 }

@@ -45,7 +45,7 @@ static bool has_more_posts(struct connection *connection) {
 }
 
 struct request *connection_post(struct connection *connection, void *data, size_t bytes,
-                                const void *registration, const struct rdma_memory *memory) {
+                                const void *registration, const struct lane_memory *memory) {
   uint64_t number = atomic_load_explicit(&connection->posted, memory_order_relaxed);
   struct request *request = &connection->requests[number % CONNECTION_REQUESTS];
   if (request->is_in_use) {

@@ -17,12 +17,6 @@
 
 #define CONNECTION_REQUESTS LINK_WINDOW
 
-/* A device that targets have keys for. */
-struct connection_key {
-  int domain;
-  uint32_t id; /* rdma_memory_domain_id; 0: none */
-};
-
 /* Where a lane is watched: one per lane of the link, whether it is open or not. */
 struct lane_slot {
   struct engine_source source;
@@ -58,12 +52,12 @@ struct connection {
   char peer[CONNECTION_NAME_BYTES], nic[CONNECTION_NAME_BYTES];
 
   /* guarded by the engine lock */
-  struct lane_slot *slots;                      /* by lane */
-  uint64_t opened;                              /* lanes that are open */
-  uint64_t direct;                              /* of these, RDMA lanes */
-  struct connection_key keys[WIRE_TARGET_KEYS]; /* receiver */
+  struct lane_slot *slots;                   /* by lane */
+  uint64_t opened;                           /* lanes that are open */
+  uint64_t direct;                           /* of these, RDMA lanes */
+  struct lane_domain keys[WIRE_TARGET_KEYS]; /* receiver: the devices that targets have keys for */
   unsigned next_key;
-  struct rdma_memory *link_memory; /* sender: the link's, once there was an RDMA lane */
+  struct lane_memory *link_memory; /* sender: the link's, once there was an RDMA lane */
   uint64_t writable;               /* lanes that take a frame now */
   uint64_t blocked;                /* lanes whose path did not take the last frame whole */
   int hot_lane;        /* where the next small message is likely to arrive; -1: anywhere */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lane: one path of a link: a TCP flow, later a queue pair. A lane reports what arrives to its link
- * and writes the frames its link hands out; it decides nothing.
+/* lane: one path of a link: a TCP flow, plain or encrypted, or an RDMA queue pair. A lane passes
+ * what arrives to its link and writes the frames that its link hands out; it decides nothing.
  *
- *   UP --close--> CLOSING --peer closed or stop--> CLOSED --fini--> gone
+ *   UP --close--> CLOSING --the peer has closed, or broke--> CLOSED --fini--> gone
  *   UP --the path broke--> BROKEN --fini--> gone
  *
- * close says goodbye and returns at once; stop gives up waiting for the peer; fini frees. Never
- * merged, since closing a socket that holds unread bytes resets it and destroys what the peer has
- * not read yet.
+ * close announces the end and returns at once; is_closed says when the peer has done the same; fini
+ * frees. Never merged: closing a socket that holds unread bytes resets it, and destroys what the
+ * peer has not read yet.
  *
- * Owns: its descriptor and buffers, from a successful open to fini.  Threads: the holder of the
- * engine lock. Blocks: never.  Fails: read and write return a negative errno once the path is
- * broken; the owner then calls fini and reports link_lane_lost. */
+ * Owns: its descriptor and buffers, from a successful open (lane_path.h) to fini.  Threads: the
+ * holder of the engine lock.  Blocks: never.  Fails: read, write and resume return a negative errno
+ * once the path is broken; the owner then calls fini and reports link_lane_lost. */
 #ifndef NET_PLUGIN_LANE_LANE_H
 #define NET_PLUGIN_LANE_LANE_H
 
@@ -21,6 +21,9 @@
 #include <sys/socket.h>
 
 #include "net_plugin/link/link.h"
+
+/* What one call of read takes, about: one busy lane must not starve the others. */
+#define LANE_READ_BYTES (1u << 20)
 
 struct lane;
 
@@ -35,28 +38,33 @@ struct lane_stats {
   struct sockaddr_storage local, remote; /* AF_UNSPEC: not known */
 };
 
+/* Every kind of lane lists all of them by position, so that the compiler notices a new one. */
 struct lane_ops {
-  /* Takes what has arrived to the link, at most about a megabyte. *got: how many bytes that was.
+  /* Passes what has arrived to the link, up to LANE_READ_BYTES. *got: how many bytes that was.
    * 0; -EPIPE: the peer closed in an orderly way; other negative errno: broken. */
   int (*read)(struct lane *lane, uint64_t now_ns, size_t *got);
-  /* Starts to write the frame, which must stay as link.h says. Only when can_write. If it is still
-   * so afterwards and has_unwritten, too, the lane waits for more frames: resume ends that. 0 or
-   * negative errno. */
+  /* False: read would find nothing. Reads no clock and makes no system call, so it may be asked at
+   * any rate. A lane that cannot tell answers true: lane_may_have_news. */
+  bool (*has_news)(struct lane *lane);
+  /* Starts to write the frame, whose memory must stay as link.h says. Only while can_write. If
+   * can_write and has_unwritten are both set afterwards, the lane coalesces: it keeps the frame for
+   * more to come, and resume sends it. 0 or negative errno. */
   int (*write)(struct lane *lane, const struct link_frame *frame, uint64_t now_ns);
-  /* Goes on with what the path did not take before; call when the owner saw the descriptor
-   * writable, or has no more frames for now. */
+  /* Continues with what the path has not taken yet: call it when the descriptor is writable, or
+   * when there are no more frames for now. */
   int (*resume)(struct lane *lane, uint64_t now_ns);
-  /* Nothing more will be written; what the peer sends is read and dropped from now on. */
+  /* Nothing more will be written; from now on what the peer sends is read and dropped. */
   void (*close)(struct lane *lane);
-  /* After close: the peer has closed, too, or nothing is to be waited for. */
+  /* After close: the peer has closed, too, or will not. */
   bool (*is_closed)(const struct lane *lane);
   void (*stats)(const struct lane *lane, struct lane_stats *stats);
-  /* When the peer's host answered last on this path, by what the transport shows, whether the
-   * peer's process reads or not. 0: that is not known, or it does not answer. */
+  /* When the peer's host last answered on this path, as far as the transport knows, whether the
+   * peer's process reads or not. 0: not known, or it does not answer. */
   uint64_t (*answered_ns)(const struct lane *lane, uint64_t now_ns);
   /* Frees the lane, closes the descriptor. It must no longer be watched. 0: from now on nothing
-   * writes into the link's or the user's memory for it, so the peer may be told that the lane is
-   * fenced. Negative errno, after LOG_WARN: a device may still do so, and the link must fail. */
+   * writes into the link's or the user's memory for it, so the peer may get FENCED
+   * for the lane. Negative errno, after LOG_WARN: a device may still do so, and the link must fail.
+   */
   int (*fini)(struct lane *lane);
 };
 
@@ -65,11 +73,17 @@ struct lane {
   struct link *link;
   unsigned index;
   uint32_t epoch;
-  int fd;             /* becomes readable and writable as the path does */
+  int fd;             /* readable and writable as the path is */
   bool can_write;     /* the last frame was taken whole: another may be written */
-  bool has_followers; /* the owner has several frames to write: they may go out together */
+  bool has_followers; /* the owner has more frames to write after this one */
   bool has_unwritten; /* resume must be called when the descriptor is writable */
-  bool is_awaited;    /* who reads waits for what comes, and will read again at once */
+  bool is_awaited;    /* the reader polls: it will read again at once */
 };
+
+/* The has_news of lanes that would need a system call for it. */
+static inline bool lane_may_have_news(struct lane *lane) {
+  (void)lane;
+  return true;
+}
 
 #endif

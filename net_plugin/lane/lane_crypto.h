@@ -17,4 +17,7 @@ struct lane_crypto {
   uint8_t send[LANE_KEY_BYTES], receive[LANE_KEY_BYTES];
 };
 
+/* Which ciphers work here, as bits 1 << enum lane_cipher. */
+unsigned lane_crypto_ciphers(void);
+
 #endif

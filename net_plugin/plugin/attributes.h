@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attributes: what NCCL tells about a communicator's coming traffic (setNetAttr, net API v11+).
+/* attributes: what NCCL announces of a communicator's coming traffic (setNetAttr, net API v11+).
  *
  * Advisory: NCCL changes them before each kind of operation, from the progress threads of all the
  * communicator's processes' GPUs, so a reader may see a mix of two updates. Kept for messages that
  * explain what a connection is used for; nothing depends on them. In particular they do not choose
  * the number of lanes, though many peers need fewer lanes each: they come from the progress thread
  * when the connections of an operation exist already; they change with every operation, while a
- * connection stays; and they tell bounds that follow from the communicator's size, not what is
+ * connection stays; and they are bounds that follow from the communicator's size, not what is
  * under way. A connection opens its further lanes when its own traffic calls for them
- * (link/failover.h), which says the same better.
+ * (link/failover.h), which is the better signal.
  *
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_PLUGIN_ATTRIBUTES_H

@@ -99,7 +99,7 @@ static void set_speed(struct device *device, uint32_t system_mbps, const struct 
 }
 
 /* A card beside the interface, as eRDMA's, is where the data goes through; and a speed that its
- * driver tells is as good as one of the interface's. */
+ * driver reports is as good as one of the interface's. */
 static void prefer_hca(const struct rdma_nic *rdma, struct nic_facts *facts) {
   if (!rdma || !rdma->pci_path[0]) {
     return;
@@ -164,7 +164,7 @@ static void set_latency(struct device_table *table, const struct device_settings
     table->latency_us = (float)settings->profile->net.latency_us;
     table->latency_origin = DEVICE_FROM_PROFILE;
   } else {
-    table->latency_us = 0; /* as NCCL's socket transport says */
+    table->latency_us = 0; /* as NCCL's socket transport reports */
     table->latency_origin = DEVICE_FROM_DEFAULT;
   }
 }

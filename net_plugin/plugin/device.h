@@ -4,7 +4,7 @@
  *
  * Owns: everything in its table, of fixed size; names and paths stay where they are, so that NCCL
  * may keep pointers to them.  Threads: app and NCCL's service thread; plugin.c serialises.
- * Blocks: device_table_discover, as sysfs and profiles do.  Fails: as told below, after LOG_WARN.
+ * Blocks: device_table_discover, as sysfs and profiles do.  Fails: as stated, after LOG_WARN.
  */
 #ifndef NET_PLUGIN_PLUGIN_DEVICE_H
 #define NET_PLUGIN_PLUGIN_DEVICE_H

@@ -12,7 +12,7 @@
 #include "common/param.h"
 #include "common/profile_match.h"
 #include "common/sysfs.h"
-#include "net_plugin/lane/rdma/rdma_device.h"
+#include "net_plugin/lane/rdma_survey.h"
 
 static bool has_several_numa_nodes(const char *root) {
   return !strcmp(root, "/") && sysfs_read_list_count(root, "sys/devices/system/node/online") > 1;
@@ -22,7 +22,7 @@ static int load_profile(struct discovery *discovery) {
   struct profile_error error;
   int rc = profile_match_load(&discovery->profile, discovery->profile_path, &error);
   discovery->has_profile = rc == 0;
-  /* Without STRATUS_PROFILE, -ENOENT only says that none fits this machine. */
+  /* Without STRATUS_PROFILE, -ENOENT only means that none fits this machine. */
   if (rc == 0 || (rc == -ENOENT && !param_is_set(PARAM_PROFILE))) {
     return 0;
   }
@@ -49,8 +49,7 @@ int discovery_run(struct discovery *discovery) {
   }
   const char *root = param_string(PARAM_SYSFS_ROOT);
   struct rdma_settings rdma;
-  rdma_settings_read(&rdma);
-  rdma_device_configure(&rdma, root);
+  rdma_survey_configure(&rdma, root);
   rdma_nics_find(discovery->interfaces, (size_t)count, root, &rdma, &discovery->rdma);
   cpu_set_t allowed;
   /* The process's, not this thread's, which NCCL may have moved near a GPU for the moment. */

@@ -7,7 +7,7 @@
  * 2.28 also took interfaces that are not running and libvirt's bridges; that is not followed.
  *
  * Owns: nothing.  Threads: any.  Blocks: interface_list on the kernel; interface_select on name
- * resolution if NCCL_COMM_ID holds a host name.  Fails: as told below. */
+ * resolution if NCCL_COMM_ID holds a host name.  Fails: as stated. */
 #ifndef NET_PLUGIN_PLUGIN_INTERFACE_H
 #define NET_PLUGIN_PLUGIN_INTERFACE_H
 
@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 
 enum {
-  INTERFACE_MAX = 256,       /* addresses looked at */
+  INTERFACE_MAX = 256,       /* addresses considered */
   INTERFACE_CHOSEN_MAX = 16, /* MAX_IFS, src/include/socket.h of NCCL */
 };
 

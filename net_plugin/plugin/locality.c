@@ -94,7 +94,7 @@ void locality_read(struct nic *nics, cpu_set_t *near, unsigned count) {
   dynlib_close(&library);
 }
 
-#else /* built without hwloc's header: sysfs alone tells */
+#else /* built without hwloc's header: sysfs alone has it */
 
 void locality_read(struct nic *nics, cpu_set_t *near, unsigned count) {
   (void)nics;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "net_plugin/lane/rdma/rdma_memory.h"
+#include "net_plugin/lane/lane_memory.h"
 
 enum access { ACCESS_HOST, ACCESS_GPU, ACCESS_MAPPED };
 
@@ -25,7 +25,7 @@ struct memory_range {
   ptrdiff_t shift; /* as the handles' */
   void *mapping;   /* of a dma-buf, or NULL */
   size_t map_bytes;
-  struct rdma_memory *rdma; /* as the handles' */
+  struct lane_memory *devices; /* as the handles' */
   enum access access;
   enum memory_use use;
   unsigned references; /* handles */
@@ -39,7 +39,7 @@ static uintptr_t page_mask(void) {
   return (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
 }
 
-/* The kernel reads a byte for us and says EFAULT where we would have crashed. */
+/* The kernel reads a byte for us and returns EFAULT where we would have crashed. */
 static bool is_readable(int pipe_write, int pipe_read, const void *byte) {
   char drain;
   return write(pipe_write, byte, 1) == 1 && read(pipe_read, &drain, 1) == 1;
@@ -57,16 +57,16 @@ static bool is_cpu_addressable(const void *data, size_t bytes) {
   return is_addressable;
 }
 
-/* A range that covers the one asked for, in the same kind of access. One from before somebody
- * wanted RDMA is of no use to who does, nor one for sends to who receives: it is registered once
- * more, since who sends from it goes on to use its keys. */
+/* A range that covers the one asked for, in the same kind of access. One that was added before
+ * any connection wanted devices has no registration, and one for sends does not serve receives:
+ * such a range is registered once more, while sends go on to use the keys of the first. */
 static struct memory_range *cache_find(uintptr_t base, size_t bytes, enum access access,
                                        enum memory_use use) {
-  bool must_have_rdma = rdma_memory_is_wanted();
+  bool must_have_rdma = lane_memory_is_wanted();
   for (struct memory_range *range = cache; range; range = range->next) {
     if (base >= range->base && bytes <= range->bytes &&
         base - range->base <= range->bytes - bytes && access == range->access &&
-        (range->rdma ? range->use >= use : !must_have_rdma)) {
+        (range->devices ? range->use >= use : !must_have_rdma)) {
       return range;
     }
   }
@@ -75,7 +75,7 @@ static struct memory_range *cache_find(uintptr_t base, size_t bytes, enum access
 
 /* dma_buf: where RDMA devices find the range's base, or NULL. */
 static int cache_add(struct memory_range wanted, enum access access, enum memory_use use,
-                     const struct rdma_dma_buf *dma_buf, struct memory_range **out) {
+                     const struct lane_dma_buf *dma_buf, struct memory_range **out) {
   static const char *const how[] = { "as host memory", "at its own address",
                                      "through its dma-buf" };
   struct memory_range *range = malloc(sizeof(*range));
@@ -85,14 +85,15 @@ static int cache_add(struct memory_range wanted, enum access access, enum memory
   *range = wanted;
   range->access = access;
   range->use = use;
-  range->rdma = rdma_memory_new((void *)(range->base + (uintptr_t)range->shift), range->bytes,
-                                use == MEMORY_RECEIVED ? RDMA_REMOTE : RDMA_LOCAL, dma_buf);
+  range->devices = lane_memory_register(
+      (void *)(range->base + (uintptr_t)range->shift), range->bytes,
+      use == MEMORY_RECEIVED ? LANE_MEMORY_REMOTE : LANE_MEMORY_LOCAL, dma_buf);
   range->references = 0;
   range->next = cache;
   cache = range;
   *out = range;
   LOG_TRACE("memory at %p, %zu bytes, is reached %s%s", (void *)range->base, range->bytes,
-            how[access], range->rdma ? " and by RDMA" : "");
+            how[access], range->devices ? " and by RDMA" : "");
   return 0;
 }
 
@@ -103,7 +104,7 @@ static void cache_remove(struct memory_range *range) {
     link = &(*link)->next;
   }
   *link = range->next;
-  rdma_memory_free(range->rdma);
+  lane_memory_free(range->devices);
   if (range->mapping) {
     munmap(range->mapping, range->map_bytes);
   }
@@ -120,7 +121,7 @@ static int hand_out(struct memory_range *range, const struct memory **out) {
     return -ENOMEM;
   }
   if (range) {
-    *memory = (struct memory){ .shift = range->shift, .rdma = range->rdma, .range = range };
+    *memory = (struct memory){ .shift = range->shift, .devices = range->devices, .range = range };
     range->references++;
   }
   *out = memory;
@@ -156,7 +157,7 @@ static int register_mapped(void *data, size_t bytes, uint64_t offset, int fd,
   pages.shift = (ptrdiff_t)((uintptr_t)mapping + inside - (uintptr_t)data);
   pages.mapping = mapping;
   pages.map_bytes = map_bytes;
-  struct rdma_dma_buf dma_buf = { fd, offset };
+  struct lane_dma_buf dma_buf = { fd, offset };
   int rc = cache_add(pages, ACCESS_MAPPED, use, &dma_buf, out);
   if (rc) {
     munmap(mapping, map_bytes);
@@ -172,7 +173,7 @@ static struct memory_range pages_of(const void *data, size_t bytes) {
 
 int memory_register(void *data, size_t bytes, enum memory_type type, enum memory_use use,
                     const struct memory **out) {
-  if (bytes == 0 || (type == MEMORY_HOST && !rdma_memory_is_wanted())) {
+  if (bytes == 0 || (type == MEMORY_HOST && !lane_memory_is_wanted())) {
     return hand_out(NULL, out);
   }
   if (type != MEMORY_GPU && type != MEMORY_HOST) {

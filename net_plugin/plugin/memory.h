@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory: registered user memory, where the CPU finds it, and where RDMA devices do.
+/* memory: registered user memory, where the CPU finds it, and where devices do.
  *
  * TCP copies with the CPU, so host memory needs nothing unless there are RDMA lanes, and GPU memory
  * is usable only where the CPU can address it (coherent systems such as Grace Hopper) or its
  * dma-buf can be mapped. Both are offered to NCCL only with STRATUS_GPU_POINTERS=1.
  *
- * Every registration has a handle of its own, so that the end of one says whose requests lose their
- * memory (connection_withdraw); what is behind handles of the same range, they share.
+ * Every registration has a handle of its own, so that the end of one identifies the requests that
+ * lose their memory (connection_withdraw); what is behind handles of the same range, they share.
  *
  * Owns: handles, until memory_deregister; ranges of pages and their mappings, one cache per
  * process, counted.  Threads: any; memory_address is lock-free: a handle never changes. Blocks: on
@@ -25,13 +25,13 @@ enum memory_type { MEMORY_HOST = 1, MEMORY_GPU = 2 };
 enum memory_use { MEMORY_SENT, MEMORY_RECEIVED };
 
 struct memory_range;
-struct rdma_memory;
+struct lane_memory;
 
 /* Immutable once handed out. */
 struct memory {
-  ptrdiff_t shift;            /* what leads from the user's address to the CPU's */
-  struct rdma_memory *rdma;   /* NULL: no RDMA device knows it */
-  struct memory_range *range; /* NULL: there is nothing behind it */
+  ptrdiff_t shift;             /* what leads from the user's address to the CPU's */
+  struct lane_memory *devices; /* NULL: no RDMA device has it registered */
+  struct memory_range *range;  /* NULL: there is nothing behind it */
 };
 
 /* -EFAULT if it is GPU memory that the CPU cannot address. */

@@ -62,7 +62,7 @@ static uint64_t read_guid(const char *root, const char *name, unsigned index) {
   return (uint64_t)(index & 0x7fff) << 48 | address;
 }
 
-/* Whatever virtio_net says was set by hand in the guest or made up by the host. */
+/* What virtio_net reports was set by hand in the guest or made up by the host. */
 static bool has_untruthful_driver(const char *root, const char *name) {
   char driver[32];
   sysfs_read_driver(root, driver, sizeof(driver), "sys/class/net/%s/device", name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_facts: what the system says about one network interface.
+/* nic_facts: what the system knows about one network interface.
  * Owns: nothing.  Threads: any.
  * Blocks: as sysfs does.  Fails: cannot; what is not known is empty, 0 or -1. */
 #ifndef NET_PLUGIN_PLUGIN_NIC_FACTS_H
@@ -14,7 +14,7 @@ struct nic_facts {
   char pci_path[NIC_FACTS_PATH_MAX]; /* "/sys/devices/pci0000:00/0000:00:05.0", or empty */
   uint64_t guid;                     /* unique within the host, equal in all its processes */
   int numa_node;                     /* -1: unknown */
-  uint32_t speed_mbps;               /* 0: the driver does not know or does not tell the truth */
+  uint32_t speed_mbps;               /* 0: the driver does not know or cannot be trusted */
 };
 
 /* `root` as in common/sysfs.h; `index` is the interface's, which makes the guid unique. */

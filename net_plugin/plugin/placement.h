@@ -4,7 +4,7 @@
  * Bytes that a NIC delivers are in the memory and caches of its NUMA node, so that is where the
  * threads belong; NCCL's threads, which make them, are near the GPU instead. The process's own CPUs
  * are the limit: what the user, a batch system or a container gave is never left, and a process
- * that was given few CPUs was placed by somebody who knows better.
+ * that was given few CPUs was placed on purpose.
  *
  * Owns: nothing.  Threads: any.  Blocks: placement_near, as sysfs does.
  * Fails: cannot; a bad STRATUS_THREAD_CPUS is one LOG_WARN, and means nothing. */

@@ -4,9 +4,9 @@
  * NCCL 2.28 and later unloads plugins after the last communicator and loads them again for the
  * next. This one stays mapped (-z nodelete), so its state survives a reload that NCCL believes to
  * be a fresh start, except where NCCL_NET_PLUGIN_REF_COUNT keeps it loaded and NCCL goes on using
- * the device numbers it knows. Only the next call tells: after a reload NCCL asks for the devices
- * (src/plugin/net.cc:179-184 at v2.30.7), otherwise it does not. So a table that is left over is
- * kept until someone asks. */
+ * the device numbers it knows. Only the next call shows which: after a reload NCCL asks for the
+ * devices (src/plugin/net.cc:179-184 at v2.30.7), otherwise it does not. So a table that is left
+ * over is kept until someone asks. */
 #include "net_plugin/plugin/plugin.h"
 
 #include <errno.h>
@@ -25,8 +25,8 @@
 #include "common/version.h"
 #include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/observe/observe.h"
-#include "net_plugin/lane/tcp/tcp_options.h"
-#include "net_plugin/lane/rdma/rdma_survey.h"
+#include "net_plugin/lane/tcp_options.h"
+#include "net_plugin/lane/rdma_survey.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/placement.h"
 #include "net_plugin/plugin/profile_use.h"
@@ -52,7 +52,7 @@ static struct {
 
 static struct profiler profiler;
 
-/* What fails for want of memory says so here, once for all that is called. */
+/* Calls that fail for want of memory are logged here, once for all of them. */
 static int tell_if_out_of_memory(int rc, const char *what) {
   if (rc == -ENOMEM) {
     LOG_WARN("cannot %s: out of memory", what);
@@ -79,7 +79,7 @@ static void announce_device(int index, const struct device *device) {
            is_placed ? placement_format(&nic->thread_cpus, cpus) : "");
 }
 
-/* Only what there is: why a NIC has none is told when its first connection is made. */
+/* Only what there is: why a NIC has none is logged with its first connection. */
 static void announce_rdma(const struct device_table *table) {
   struct rdma_survey_row *rows = calloc(RDMA_PORTS_MAX, sizeof(*rows));
   struct nic nics[DEVICE_PHYSICAL_MAX];

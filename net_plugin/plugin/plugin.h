@@ -35,7 +35,7 @@ struct plugin_host {
 };
 
 /* `context` is NULL for versions up to 10, which know no communicators and no finalize. A machine
- * without a usable interface is no error: plugin_device_count says 0 then, and NCCL goes on without
+ * without a usable interface is no error: plugin_device_count is 0 then, and NCCL goes on without
  * this plugin. */
 int plugin_init(const struct plugin_host *host, struct plugin_context **context);
 

@@ -15,7 +15,7 @@
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/settings.h"
 
-/* A library elsewhere by NCCL's default name is not looked for: README.md has it named. */
+/* A library elsewhere by NCCL's default name is not searched: README.md names it. */
 static bool is_tuner_used(void) {
   const char *name = getenv("NCCL_TUNER_PLUGIN");
   return name && strstr(name, "stratus") && param_bool(PARAM_TUNER);

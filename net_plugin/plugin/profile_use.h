@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* profile_use: hands a profile on to all that go by it: the lanes' settings, NCCL's own variables,
- * and what this process tells its peers that it decides by.
+ * and what this process sends its peers about its decisions.
  * Owns: what NCCL is answered.  Threads: the caller serialises, but for profile_use_variable;
  * before the first connection. Blocks: never.  Fails: cannot.
  *
@@ -16,7 +16,7 @@
 #include "common/profile.h"
 #include "net_plugin/setup/handshake.h"
 
-/* profile NULL: there is none. latency_us: what NCCL is told, from wherever. nccl_version as
+/* profile NULL: there is none. latency_us: what NCCL gets, whatever its origin. nccl_version as
  * ncclGetVersion counts; 0: not known. */
 void profile_use(const struct profile *profile, uint32_t latency_us, int nccl_version);
 
@@ -24,7 +24,7 @@ void profile_use(const struct profile *profile, uint32_t latency_us, int nccl_ve
 struct decision profile_use_decision(const struct profile *profile, uint32_t latency_us,
                                      int nccl_version);
 
-/* Sets the variables of [env] that are not set; says which in `text`, which may be empty. Where
+/* Sets the variables of [env] that are not set; lists them in `text`, which may be empty. Where
  * NCCL asks for variables (below) it gets them as answers. Otherwise by setenv, which races with
  * getenv of the application's threads (glibc before 2.41). */
 #define PROFILE_USE_TEXT_MAX 512

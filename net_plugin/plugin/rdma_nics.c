@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net_plugin/lane/rdma/rdma_device.h"
-
 static const struct rdma_sysfs_port *find_port(const struct interface *interface, const char *root,
                                                const struct rdma_settings *settings,
                                                const struct rdma_sysfs_port *ports,
@@ -19,7 +17,7 @@ static const struct rdma_sysfs_port *find_port(const struct interface *interface
     char why[RDMA_WHY_MAX];
     int gid;
     if (rdma_sysfs_is_of_nic(root, &ports[i], &nic) &&
-        rdma_device_judge(&ports[i], settings, &nic, &gid, why) == 0) {
+        rdma_choice_judge(&ports[i], settings, &nic, &gid, why) == 0) {
       return &ports[i];
     }
   }

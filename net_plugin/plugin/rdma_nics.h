@@ -3,7 +3,7 @@
  *
  * NCCL_IB_HCA chooses the devices that NCCL's own IB transport moves data with, while
  * NCCL_SOCKET_IFNAME then only serves its bootstrap. A job that names HCAs gets the NICs of these,
- * whatever NCCL_SOCKET_IFNAME says; if none of them belongs to an interface, nothing changes.
+ * whatever NCCL_SOCKET_IFNAME names; if none of them belongs to an interface, nothing changes.
  *
  * Owns: nothing.  Threads: any.  Blocks: as sysfs does.  Fails: cannot. */
 #ifndef NET_PLUGIN_PLUGIN_RDMA_NICS_H
@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "net_plugin/lane/rdma/rdma_settings.h"
+#include "net_plugin/lane/rdma_survey.h"
 #include "net_plugin/plugin/interface.h"
 #include "net_plugin/plugin/nic_facts.h"
 
@@ -28,7 +28,7 @@ struct rdma_nics {
   struct rdma_nic list[INTERFACE_CHOSEN_MAX];
 };
 
-/* Finds those of the chosen interfaces, after choosing anew where NCCL_IB_HCA is set. */
+/* Finds those of the chosen interfaces, after choosing again where NCCL_IB_HCA is set. */
 void rdma_nics_find(struct interface *interfaces, size_t count, const char *sysfs_root,
                     const struct rdma_settings *settings, struct rdma_nics *out);
 

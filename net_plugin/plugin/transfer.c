@@ -17,7 +17,7 @@ static int post(struct connection *connection, void *data, size_t bytes,
     return error;
   }
   struct request *request = connection_post(connection, memory_address(memory, data), bytes, memory,
-                                            memory ? memory->rdma : NULL);
+                                            memory ? memory->devices : NULL);
   if (request) {
     request->owner = profiler;
     profiler_request_started(profiler, phandle, connection_is_sender(connection), bytes,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See auth.h. A label at the beginning of every hashed text keeps the purposes of a key apart; all
- * parts have fixed sizes, so that no two texts of the same purpose look alike. */
+ * parts have fixed sizes, so that no two texts of the same purpose are equal. */
 #include "net_plugin/setup/auth.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ void auth_keys_derive(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t job
   hash_wipe(root, sizeof root);
 }
 
-/* The proof of `who` over what was said so far, and what it says now. */
+/* The proof of `who` over what was sent so far, and what it sends now. */
 static void prove(const uint8_t key[AUTH_KEY_BYTES], const struct label *who,
                   const uint8_t hello[HELLO_BYTES], const uint8_t challenge[CHALLENGE_BYTES],
                   const uint8_t *now, size_t now_bytes, uint8_t mac[MAC_BYTES]) {
@@ -54,15 +54,15 @@ static void prove(const uint8_t key[AUTH_KEY_BYTES], const struct label *who,
 
 void auth_prove(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
                 const uint8_t challenge[CHALLENGE_BYTES], struct proof *proof) {
-  uint8_t queue[QUEUE_BYTES];
-  queue_encode(&proof->queue, queue);
-  prove(keys->handle, &by_dialler, hello, challenge, queue, QUEUE_BYTES, proof->handle);
-  prove(keys->connection, &by_dialler, hello, challenge, queue, QUEUE_BYTES, proof->connection);
+  const uint8_t *offer = proof->offer.bytes;
+  prove(keys->handle, &by_dialler, hello, challenge, offer, LANE_OFFER_BYTES, proof->handle);
+  prove(keys->connection, &by_dialler, hello, challenge, offer, LANE_OFFER_BYTES,
+        proof->connection);
 }
 
 enum auth_verdict auth_judge(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
                              const uint8_t challenge[CHALLENGE_BYTES], const struct proof *proof) {
-  struct proof right = { .queue = proof->queue };
+  struct proof right = { .offer = proof->offer };
   auth_prove(keys, hello, challenge, &right);
   if (!hash_is_equal(right.handle, proof->handle, MAC_BYTES)) {
     return AUTH_STRANGER;
@@ -121,8 +121,8 @@ void auth_lane_keys(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTE
            is_dialler ? crypto->receive : crypto->send, LANE_KEY_BYTES);
 }
 
-void auth_cm_tokens(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
-                    const uint8_t challenge[CHALLENGE_BYTES], struct rdma_cm_tokens *tokens) {
-  lane_key(keys, &for_request, hello, challenge, LANE_PLAIN, tokens->request, RDMA_CM_TOKEN_BYTES);
-  lane_key(keys, &for_answer, hello, challenge, LANE_PLAIN, tokens->answer, RDMA_CM_TOKEN_BYTES);
+void auth_endpoint_tokens(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
+                          const uint8_t challenge[CHALLENGE_BYTES], struct lane_tokens *tokens) {
+  lane_key(keys, &for_request, hello, challenge, LANE_PLAIN, tokens->request, LANE_TOKEN_BYTES);
+  lane_key(keys, &for_answer, hello, challenge, LANE_PLAIN, tokens->answer, LANE_TOKEN_BYTES);
 }

@@ -2,13 +2,13 @@
 /* auth: who may join a connection. PURE.
  *
  * Both sides of a lane prove that they know the connection's key, without showing it, over both
- * nonces and everything else that was said on that lane; so a recorded handshake is of no use.
+ * nonces and everything else that was sent on that lane; so a recorded handshake is of no use.
  *
  *   handle key      = HKDF(secret in NCCL's handle)
  *   connection key  = HKDF(secret in NCCL's handle, job secret, connection identity)
  *
- * The handle key tells a peer with another job secret, whose user deserves a clear message, from a
- * stranger. Everything else takes the connection key. README.md has the derivation in full.
+ * The handle key separates a peer with another job secret, whose user deserves a clear message,
+ * from a stranger. Everything else takes the connection key. README.md has the derivation in full.
  *
  * Owns: nothing; whoever holds keys wipes them (hash_wipe).  Threads: any.  Blocks: never.  Fails:
  * cannot. */
@@ -32,7 +32,7 @@ struct auth_keys {
 void auth_keys_derive(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t job[AUTH_KEY_BYTES],
                       const uint8_t connection[TOKEN_BYTES], struct auth_keys *keys);
 
-/* What the dialling side answers to the challenge, and with it to proof->queue. */
+/* What the dialling side answers to the challenge, and with it to proof->offer. */
 void auth_prove(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
                 const uint8_t challenge[CHALLENGE_BYTES], struct proof *proof);
 
@@ -60,8 +60,8 @@ void auth_lane_keys(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTE
                     const uint8_t challenge[CHALLENGE_BYTES], enum lane_cipher cipher,
                     bool is_dialler, struct lane_crypto *crypto);
 
-/* What both sides show when librdmacm connects the queue pairs of this incarnation of a lane. */
-void auth_cm_tokens(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
-                    const uint8_t challenge[CHALLENGE_BYTES], struct rdma_cm_tokens *tokens);
+/* What both sides show where the transport connects the endpoints of this incarnation of a lane. */
+void auth_endpoint_tokens(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
+                          const uint8_t challenge[CHALLENGE_BYTES], struct lane_tokens *tokens);
 
 #endif

@@ -8,7 +8,7 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/version.h"
-#include "net_plugin/setup/attempt.h"
+#include "net_plugin/setup/pending_connect.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/setup.h"
@@ -36,22 +36,22 @@ static int start(const struct nic *nics, unsigned count, int dscp, uint8_t handl
   }
   if (!error) {
     peering_find_paths(&route);
-    error = attempt_start(&route, dscp, &token);
+    error = pending_connect_start(&route, dscp, &token);
   }
   hash_wipe(route.remote.secret, AUTH_SECRET_BYTES);
-  handle_set_attempt(handle, token);
+  handle_set_pending(handle, token);
   return error;
 }
 
 int connector_connect(const struct nic *nics, unsigned count, int dscp,
                       uint8_t handle[HANDLE_BYTES], struct connection **connection) {
   bool is_known;
-  int error =
-      attempt_take(handle_attempt(handle), handle + HANDLE_LISTENER_AT, &is_known, connection);
+  int error = pending_connect_take(handle_pending(handle), handle + HANDLE_LISTENER_AT, &is_known,
+                                   connection);
   if (!is_known) {
     error = start(nics, count, dscp, handle);
   } else if (error || *connection) {
-    handle_set_attempt(handle, 0);
+    handle_set_pending(handle, 0);
   }
   return error;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* decision: what the ranks of this process decide by, compared with every peer's before a
- * connection comes to be: ranks that decide differently would wait for each other for ever.
+ * connection is made: ranks that decide differently would wait for each other for ever.
  * Owns: this process's identity of decisions.  Threads: any; decision_use before the first
  * connection.  Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_SETUP_DECISION_H
@@ -13,7 +13,7 @@
 void decision_use(const struct decision *ours);
 struct decision decision_get(void);
 
-/* Whether ranks with these choose alike; which profile says so does not matter. */
+/* Do ranks with these choose the same? Their profiles may differ otherwise. */
 bool decision_is_same(const struct decision *a, const struct decision *b);
 
 /* Tells the user that a peer has others: once for all connections that fail of it. */

@@ -12,16 +12,14 @@
 #include "common/descriptor.h"
 #include "common/hash.h"
 #include "common/version.h"
-#include "net_plugin/lane/rdma/rdma_cm.h"
-#include "net_plugin/lane/rdma/rdma_qp.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
-#include "net_plugin/setup/rdma_choice.h"
+#include "net_plugin/lane/endpoint.h"
+#include "net_plugin/lane/tcp_socket.h"
 
 enum dial_state { DIAL_CONNECTING, DIAL_GREETING, DIAL_PROVING, DIAL_JOINING };
 
 struct dial {
   struct engine_source source;
-  struct engine_source cm_source; /* while JOINING */
+  struct engine_source endpoint_source; /* while JOINING */
   struct engine_timer timer;
   struct engine *engine;
   int fd;
@@ -30,9 +28,9 @@ struct dial {
   void *argument;
   struct auth_keys keys;
   struct nic nic;
-  bool may_have_queue;
+  bool may_offer;
   int dscp;
-  struct rdma_qp *qp; /* offered; NULL: none */
+  struct endpoint *endpoint; /* offered; NULL: none */
   uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
   uint8_t ciphers; /* that were offered */
   size_t got;      /* of the message that is arriving */
@@ -43,10 +41,10 @@ struct dial {
 static void dial_free(struct dial *dial) {
   engine_unwatch(dial->engine, &dial->source);
   if (dial->state == DIAL_JOINING) {
-    engine_unwatch(dial->engine, &dial->cm_source);
+    engine_unwatch(dial->engine, &dial->endpoint_source);
   }
   engine_timer_stop(&dial->timer);
-  rdma_qp_free(dial->qp);
+  endpoint_free(dial->endpoint);
   hash_wipe(&dial->keys, sizeof dial->keys);
   free(dial);
 }
@@ -64,14 +62,13 @@ static void finish(struct dial *dial, int error, const struct reply *reply) {
   }
   dial_done_fn *done = dial->done;
   void *argument = dial->argument;
-  struct connection_path path = { .fd = dial->fd, .qp = dial->qp };
+  struct lane_path path = { .fd = dial->fd, .endpoint = dial->endpoint };
   path.crypto = crypto.cipher != LANE_PLAIN ? &crypto : NULL;
-  dial->qp = NULL;
+  dial->endpoint = NULL;
   dial_free(dial);
   if (error) {
-    descriptor_close(path.fd);
-    rdma_qp_free(path.qp);
-    path = (struct connection_path){ .fd = -1 };
+    lane_path_drop(&path);
+    path = (struct lane_path){ .fd = -1 };
   }
   done(argument, error, &path, reply);
   hash_wipe(&crypto, sizeof crypto);
@@ -113,46 +110,34 @@ static int challenged(struct dial *dial) {
   }
   dial->state = DIAL_PROVING;
   memcpy(dial->challenge, dial->message, CHALLENGE_BYTES);
-  if (dial->may_have_queue) {
-    dial->qp = rdma_choice_make(&dial->nic, true);
+  if (dial->may_offer) {
+    dial->endpoint = endpoint_new(&dial->nic, true);
   }
-  if (dial->qp) {
-    rdma_qp_facts(dial->qp, &proof.queue);
+  if (dial->endpoint) {
+    endpoint_describe(dial->endpoint, &proof.offer);
   }
   auth_prove(&dial->keys, dial->hello, dial->challenge, &proof);
   proof_encode(&proof, bytes);
   return send_whole(dial, bytes, PROOF_BYTES);
 }
 
-/* ---- queue pairs ---- */
+/* ---- endpoints ---- */
 
-static void joining_ready(struct engine_source *source, uint32_t events) {
-  struct dial *dial = LIST_ENTRY(source, struct dial, cm_source);
+static void endpoint_ready(struct engine_source *source, uint32_t events) {
+  struct dial *dial = LIST_ENTRY(source, struct dial, endpoint_source);
   (void)events;
-  int error = rdma_cm_advance(dial->qp);
-  if (error || rdma_cm_is_connected(dial->qp->cm)) {
+  int error = endpoint_advance(dial->endpoint);
+  if (error != -EINPROGRESS) {
     struct reply reply = dial->reply;
     finish(dial, error ? -ENODEV : 0, &reply);
   }
 }
 
-/* -EINPROGRESS: the dial goes on when something happens. */
+/* The endpoint is being connected: -EINPROGRESS, and the dial goes on when something happens. */
 static int join(struct dial *dial, const struct reply *reply) {
-  struct rdma_cm_tokens tokens;
-  struct sockaddr_storage from = { 0 }, to = { 0 };
-  socklen_t from_bytes = sizeof from, to_bytes = sizeof to;
-  if (getsockname(dial->fd, (struct sockaddr *)&from, &from_bytes) != 0 ||
-      getpeername(dial->fd, (struct sockaddr *)&to, &to_bytes) != 0) {
-    return -errno;
-  }
-  tcp_address_set_port(&to, reply->cm_port);
-  auth_cm_tokens(&dial->keys, dial->hello, dial->challenge, &tokens);
-  int error = rdma_cm_connect(dial->qp, &reply->queue, &from, &to, &tokens, dial->dscp);
-  hash_wipe(&tokens, sizeof tokens);
-  if (!error) {
-    dial->cm_source = (struct engine_source){ .ready = joining_ready, .fd = -1 };
-    error = engine_watch(dial->engine, &dial->cm_source, rdma_cm_event_fd(dial->qp->cm), EPOLLIN);
-  }
+  dial->endpoint_source = (struct engine_source){ .ready = endpoint_ready, .fd = -1 };
+  int error =
+      engine_watch(dial->engine, &dial->endpoint_source, endpoint_fd(dial->endpoint), EPOLLIN);
   if (error) {
     return error;
   }
@@ -161,20 +146,26 @@ static int join(struct dial *dial, const struct reply *reply) {
   return -EINPROGRESS;
 }
 
-/* Both have a queue pair, or none: then the lane is a TCP flow. */
-static int connect_queues(struct dial *dial, const struct reply *reply) {
-  if (reply->queue.number == 0 || !dial->qp) {
-    rdma_qp_free(dial->qp);
-    dial->qp = NULL;
-    return reply->queue.number == 0 ? 0 : -EPROTO;
+/* Both have an endpoint, or none: then the lane is a TCP flow. */
+static int connect_endpoints(struct dial *dial, const struct reply *reply) {
+  struct lane_tokens tokens;
+  if (lane_offer_is_none(&reply->offer) || !dial->endpoint) {
+    endpoint_free(dial->endpoint);
+    dial->endpoint = NULL;
+    return lane_offer_is_none(&reply->offer) ? 0 : -EPROTO;
   }
-  int error =
-      reply->cm_port ? join(dial, reply) : rdma_qp_connect(dial->qp, &reply->queue, dial->dscp);
+  auth_endpoint_tokens(&dial->keys, dial->hello, dial->challenge, &tokens);
+  const struct endpoint_peer peer = { &reply->offer, &tokens, dial->fd, dial->dscp };
+  int error = endpoint_connect(dial->endpoint, &peer, reply->connect_port);
+  hash_wipe(&tokens, sizeof tokens);
+  if (error == -EINPROGRESS) {
+    error = join(dial, reply);
+  }
   return error == 0 || error == -EINPROGRESS ? error : -ENODEV;
 }
 
-/* The peer says nothing while queue pairs are connected, but it may give up. */
-static void look_while_joining(struct dial *dial) {
+/* The peer sends nothing while endpoints are connected, but it may close the socket. */
+static void check_while_joining(struct dial *dial) {
   uint8_t byte;
   ssize_t n = recv(dial->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
   if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
@@ -204,7 +195,7 @@ static void replied(struct dial *dial) {
     error = -EPROTO;
   }
   if (!error) {
-    error = connect_queues(dial, &reply);
+    error = connect_endpoints(dial, &reply);
   }
   if (error != -EINPROGRESS) {
     finish(dial, error, &reply);
@@ -233,7 +224,7 @@ static int receive_message(struct dial *dial, enum handshake_kind *kind, struct 
   }
 }
 
-static void go_on(struct dial *dial) {
+static void continue_dial(struct dial *dial) {
   struct reply reply = { 0 };
   enum handshake_kind kind;
   int error = receive_message(dial, &kind, &reply);
@@ -257,11 +248,11 @@ static void source_ready(struct engine_source *source, uint32_t events) {
   struct dial *dial = (struct dial *)source;
   (void)events;
   if (dial->state == DIAL_JOINING) {
-    look_while_joining(dial);
+    check_while_joining(dial);
     return;
   }
   if (dial->state != DIAL_CONNECTING) {
-    go_on(dial);
+    continue_dial(dial);
     return;
   }
   int error = connected(dial);
@@ -279,7 +270,7 @@ static int prepare(struct dial *dial, const struct hello *hello, const struct au
   hello_encode(&fresh, dial->hello);
   dial->keys = *keys;
   dial->ciphers = hello->ciphers;
-  dial->may_have_queue = hello->target_keys > 0;
+  dial->may_offer = hello->target_keys > 0;
   dial->dscp = hello->dscp;
   return 0;
 }

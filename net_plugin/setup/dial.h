@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dial: opens one lane towards a listener: connects, says hello, proves to know the connection's
- * key, and checks that the other side knows it, too.
+/* dial: opens one lane towards a listener: connects, sends the hello, proves to know the
+ * connection's key, and checks that the other side knows it, too.
  *
  *   CONNECTING --connected--> GREETING --challenge--> PROVING --genuine reply--> done(0)
- *                                                     PROVING --genuine reply, queue pairs by
- *                                   librdmacm--> JOINING --they are connected--> done(0)
+ *                                                     PROVING --genuine reply, endpoints still
+ *                                   to be connected--> JOINING --they are--> done(0)
  *   any --error, refusal, deadline--> done(negative errno)
  *
  * Owns: its socket until done, then the callback has it.  Threads: all functions and the callback:
@@ -12,8 +12,8 @@
  *   -EPROTONOSUPPORT  the peer runs another wire version, which is in the reply
  *   -EPROTO           whatever listens there is not stratus
  *   -EKEYREJECTED     it does not know the connection's key
- *   -ENOLINK          the peer refused: reply->status says why
- *   -ENODEV           the queue pairs cannot be connected, or not in time
+ *   -ENOLINK          the peer refused: reply->status has the reason
+ *   -ENODEV           the endpoints cannot be connected, or not in time
  *   -ETIMEDOUT and errors of connect */
 #ifndef NET_PLUGIN_SETUP_DIAL_H
 #define NET_PLUGIN_SETUP_DIAL_H
@@ -27,14 +27,13 @@
 #include "net_plugin/setup/handshake.h"
 
 struct dial;
-struct rdma_qp;
 
-/* The dial is gone when this is called. reply is valid for 0,
+/* The dial is freed when this is called. reply is valid for 0,
  * -EPROTONOSUPPORT (version fields only) and -ENOLINK. After an error the path has no fd. */
-typedef void dial_done_fn(void *argument, int error, const struct connection_path *path,
+typedef void dial_done_fn(void *argument, int error, const struct lane_path *path,
                           const struct reply *reply);
 
-/* With hello->target_keys a queue pair is offered to the peer. The nonce of the hello is drawn
+/* With hello->target_keys an endpoint is offered to the peer. The nonce of the hello is drawn
  * here. NULL with *error set: could not even start; done is not called. */
 struct dial *dial_start(struct engine *engine, const struct nic *nic,
                         const struct sockaddr_storage *address, const struct hello *hello,

@@ -65,10 +65,10 @@ int handle_decode(const uint8_t bytes[HANDLE_BYTES], struct handle *handle) {
   return handle->count ? error : -EPROTO;
 }
 
-uint64_t handle_attempt(const uint8_t bytes[HANDLE_BYTES]) {
-  return bytes_get_le64(bytes + HANDLE_ATTEMPT_AT);
+uint64_t handle_pending(const uint8_t bytes[HANDLE_BYTES]) {
+  return bytes_get_le64(bytes + HANDLE_PENDING_AT);
 }
 
-void handle_set_attempt(uint8_t bytes[HANDLE_BYTES], uint64_t attempt) {
-  bytes_put_le64(bytes + HANDLE_ATTEMPT_AT, attempt);
+void handle_set_pending(uint8_t bytes[HANDLE_BYTES], uint64_t pending) {
+  bytes_put_le64(bytes + HANDLE_PENDING_AT, pending);
 }

@@ -79,34 +79,6 @@ static void walk_decision(struct cursor *cursor, struct decision *decision) {
   walk_u64(cursor, &decision->profile);
 }
 
-static void walk_queue(struct cursor *cursor, struct rdma_facts *queue) {
-  walk_u32(cursor, &queue->number);
-  walk_u32(cursor, &queue->psn);
-  walk(cursor, queue->gid, RDMA_GID_BYTES);
-  walk_u16(cursor, &queue->lid);
-  walk(cursor, &queue->transport, sizeof queue->transport);
-  walk(cursor, &queue->mtu, sizeof queue->mtu);
-  walk_u16(cursor, &queue->slots);
-  walk_u32(cursor, &queue->slot_bytes);
-  walk(cursor, &queue->key_index, sizeof queue->key_index);
-  walk(cursor, &queue->cm, sizeof queue->cm);
-}
-
-void queue_encode(const struct rdma_facts *queue, uint8_t bytes[QUEUE_BYTES]) {
-  struct rdma_facts copy = *queue;
-  walk_queue(&(struct cursor){ bytes, false }, &copy);
-}
-
-/* Numbers have 24 bits; two slots are what the protocol of rdma_lane.h takes. */
-static bool is_queue_valid(const struct rdma_facts *queue) {
-  return queue->number == 0 ||
-         (queue->number <= 0xFFFFFF && queue->psn <= 0xFFFFFF &&
-          queue->transport < RDMA_TRANSPORTS && queue->mtu >= 1 && queue->mtu <= 5 &&
-          queue->slots >= 2 && queue->slots <= 0x7FFF && queue->slot_bytes >= 256 &&
-          queue->slot_bytes <= RDMA_MAX_SLOT_BYTES && queue->key_index < WIRE_TARGET_KEYS &&
-          queue->cm < RDMA_CM_WISHES);
-}
-
 static void walk_hello(struct cursor *cursor, struct hello *hello) {
   walk_prefix(cursor, HANDSHAKE_HELLO, &hello->wire_version, hello->version);
   walk(cursor, hello->listener, TOKEN_BYTES);
@@ -139,7 +111,7 @@ static void walk_proof(struct cursor *cursor, struct proof *proof) {
   walk_prefix(cursor, HANDSHAKE_PROOF, &proof->wire_version, proof->version);
   walk(cursor, proof->handle, MAC_BYTES);
   walk(cursor, proof->connection, MAC_BYTES);
-  walk_queue(cursor, &proof->queue);
+  walk(cursor, proof->offer.bytes, LANE_OFFER_BYTES);
 }
 
 static void walk_reply(struct cursor *cursor, struct reply *reply) {
@@ -153,8 +125,8 @@ static void walk_reply(struct cursor *cursor, struct reply *reply) {
   walk(cursor, &reply->has_checksums, sizeof reply->has_checksums);
   walk(cursor, &reply->cipher, sizeof reply->cipher);
   walk(cursor, &reply->target_keys, sizeof reply->target_keys);
-  walk_queue(cursor, &reply->queue);
-  walk_u16(cursor, &reply->cm_port);
+  walk(cursor, reply->offer.bytes, LANE_OFFER_BYTES);
+  walk_u16(cursor, &reply->connect_port);
   walk(cursor, &reply->has_secret, sizeof reply->has_secret);
   walk_u32(cursor, &reply->process);
   walk_text(cursor, reply->host, HOST_TEXT_BYTES);
@@ -268,7 +240,7 @@ int proof_decode(const uint8_t bytes[PROOF_BYTES], struct proof *proof) {
   int error = check_whole(bytes, HANDSHAKE_PROOF, &proof->wire_version, proof->version);
   if (!error) {
     walk_proof(&(struct cursor){ (uint8_t *)(uintptr_t)bytes, true }, proof);
-    error = is_queue_valid(&proof->queue) ? 0 : -EINVAL;
+    error = lane_offer_is_valid(&proof->offer) ? 0 : -EINVAL;
   }
   return error;
 }
@@ -311,8 +283,8 @@ int reply_decode(const uint8_t bytes[REPLY_BYTES], struct reply *reply) {
   bool is_valid =
       reply->status < REPLY_STATUS_END && reply->has_secret <= 1 && reply->has_checksums <= 1 &&
       reply->cipher < LANE_CIPHERS && reply->target_keys <= WIRE_TARGET_KEYS &&
-      is_queue_valid(&reply->queue) && (reply->cm_port == 0 || reply->queue.number != 0) &&
-      is_list_valid(reply) &&
+      lane_offer_is_valid(&reply->offer) &&
+      (reply->connect_port == 0 || !lane_offer_is_none(&reply->offer)) && is_list_valid(reply) &&
       (reply->status != REPLY_ACCEPTED ||
        (reply->lanes >= 1 && reply->lanes <= WIRE_MAX_LANES &&
         reply->eager_bytes <= WIRE_MAX_CHUNK_BYTES && reply->eager_slots <= LINK_WINDOW / 2));

@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net_plugin/lane/rdma/rdma_facts.h"
+#include "net_plugin/lane/lane_offer.h"
 
 #define HANDSHAKE_WIRE_VERSION 6
 #define HANDSHAKE_PREFIX_BYTES 24
@@ -35,7 +35,6 @@
 #define REPLY_BYTES 376
 #define REPLY_MAC_AT 340 /* before the checksum, at the end */
 #define HANDSHAKE_MAX_BYTES 376
-#define QUEUE_BYTES 36 /* facts of a queue pair */
 #define TOKEN_BYTES 16
 #define NONCE_BYTES 32
 #define MAC_BYTES 32
@@ -85,8 +84,7 @@ struct hello {
   int8_t dscp;      /* -1: none */
   uint8_t is_first; /* the first lane of a new connection */
   uint8_t wants_checksums;
-  uint8_t target_keys; /* of targets (link.h) that it can use; 0: none, and no queue pair for this
-                          lane */
+  uint8_t target_keys; /* of targets (link.h) that it can use; 0: none, and no offer follows */
   uint8_t ciphers;     /* that the dialling side can use, bits 1 << enum lane_cipher; 0: in clear */
   uint8_t has_secret;  /* the dialling side has a job secret; for messages */
   uint32_t process;    /* of the dialling side: see settings_process */
@@ -107,7 +105,7 @@ struct proof {
   char version[VERSION_TEXT_BYTES];
   uint8_t handle[MAC_BYTES];     /* by the key from NCCL's handle alone */
   uint8_t connection[MAC_BYTES]; /* by the connection's key, which the job secret is part of */
-  struct rdma_facts queue;       /* of the lane, if the hello has target_keys */
+  struct lane_offer offer;       /* for this lane, if the hello has target_keys */
 };
 
 enum reply_status {
@@ -133,8 +131,8 @@ struct reply {
   uint8_t has_checksums;    /* agreed: one side wants them */
   uint8_t cipher;           /* agreed, for this lane: enum lane_cipher */
   uint8_t target_keys;      /* agreed */
-  struct rdma_facts queue;  /* connected to the one in the proof; none: the lane is a TCP flow */
-  uint16_t cm_port;         /* where librdmacm connects to that queue pair; 0: it is connected */
+  struct lane_offer offer;  /* answers the one in the proof; none: the lane is a TCP flow */
+  uint16_t connect_port;    /* for endpoint_connect; 0: the endpoint is connected */
   uint8_t has_secret;       /* the listening side has a job secret; for messages */
   uint32_t process;         /* of the listening side */
   char host[HOST_TEXT_BYTES];
@@ -155,9 +153,6 @@ void reply_encode(const struct reply *reply, uint8_t bytes[REPLY_BYTES]);
 int handshake_prefix_check(const uint8_t *bytes, enum handshake_kind *kind, uint16_t *wire_version,
                            char version[VERSION_TEXT_BYTES]);
 size_t handshake_bytes(enum handshake_kind kind);
-
-/* As they are in a proof or a reply. */
-void queue_encode(const struct rdma_facts *queue, uint8_t bytes[QUEUE_BYTES]);
 
 int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *hello);
 int challenge_decode(const uint8_t bytes[CHALLENGE_BYTES], struct challenge *challenge);

@@ -10,11 +10,12 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "net_plugin/connection/connection.h"
+#include "net_plugin/lane/endpoint.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/port.h"
 #include "net_plugin/setup/protection.h"
-#include "net_plugin/setup/rdma_choice.h"
+#include "net_plugin/setup/settings.h"
 #include "net_plugin/setup/setup.h"
 
 /* Connections made and not accepted yet; NCCL makes one per listener, anything beyond this is an
@@ -85,6 +86,7 @@ static int join(struct listener *listener, struct engine *engine, const struct n
 int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_BYTES],
                   struct listener **result) {
   struct engine *engine;
+  struct settings settings;
   setup_start();
   int error = protection_check();
   if (!error) {
@@ -93,7 +95,8 @@ int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_B
   if (error) {
     return error;
   }
-  rdma_choice_wait(nics, count); /* peers want to know at their first hello */
+  settings_get(count, &settings);
+  endpoint_wait(nics, count, settings.wants_encryption); /* the first hello asks for them */
   struct listener *listener = calloc(1, sizeof *listener);
   if (!listener) {
     return -ENOMEM;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listener_registry: listeners as welcome.c sees them.
+/* listener_registry: listeners as accept_handshake.c sees them.
  * Owns: nothing.  Threads: holder of the engine lock.  Blocks: never. */
 #ifndef NET_PLUGIN_SETUP_LISTENER_REGISTRY_H
 #define NET_PLUGIN_SETUP_LISTENER_REGISTRY_H

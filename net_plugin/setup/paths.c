@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp_socket.h"
 
-/* What pairing looks at: who fits whom, and how many paths each has. */
+/* What pairing depends on: which fit each other, and how many paths each has. */
 struct pairing {
   const struct nic *nics;
   const struct sockaddr_storage *addresses;

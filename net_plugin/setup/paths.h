@@ -5,7 +5,7 @@
  * is paired with an address of its own subnet if there is one (rails that are not joined with each
  * other), else with the address of its own place in the order; of two that fit alike, with the one
  * that has fewer paths yet. All other pairs are detours, for when home paths do not work. Home
- * paths within a subnet come first: the first lane has nobody to stand in for it.
+ * paths within a subnet come first: no other lane can replace the first one.
  *
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot; where no family fits, every pair is
  * a path, and routing decides. */

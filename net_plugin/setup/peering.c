@@ -10,25 +10,25 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/log.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/endpoint.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/dial.h"
 #include "net_plugin/setup/flow_budget.h"
-#include "net_plugin/setup/rdma_choice.h"
 
 /* A dial that takes longer is given up and tried again by the link's backoff. */
 #define DIAL_TIMEOUT_NS (3 * NS_PER_S)
 #define WARN_INTERVAL_NS (60 * NS_PER_S)
-/* All flows are gone, and every dial has been refused for this long: nobody listens any more. A
+/* All flows are lost, and every dial has been refused for this long: the listener is gone. A
  * firewall that is being reloaded takes less. */
 #define REFUSED_NS (5 * NS_PER_S)
 
-/* A queue pair that breaks soon after it was connected, or cannot be, is not tried again for so
+/* An endpoint that breaks soon after it was connected, or cannot be, is not tried again for so
  * long, doubled each time. */
 #define SOON_NS (5 * NS_PER_S)
-#define QUEUE_BACKOFF_NS (1 * NS_PER_S)
-#define QUEUE_BACKOFF_DOUBLINGS 6
-/* How often lanes that are TCP flows are looked at: can they have a queue pair (again)? Doubled
- * each time that they could not. */
+#define ENDPOINT_BACKOFF_NS (1 * NS_PER_S)
+#define ENDPOINT_BACKOFF_DOUBLINGS 6
+/* How often lanes that are TCP flows are checked: can they have an endpoint (again)? Doubled each
+ * time that they could not. */
 #define UPGRADE_NS (1 * NS_PER_S)
 #define UPGRADE_DOUBLINGS 5
 #define NEXT_UPGRADE_NS (50 * NS_PER_MS) /* one has just succeeded */
@@ -37,11 +37,11 @@ struct lane_dial {
   struct peering *peering;
   unsigned lane;
   uint32_t epoch;
-  unsigned failures;       /* since it was up */
-  unsigned queue_failures; /* in a row */
-  uint64_t queue_ns;       /* when its queue pair was connected; 0: it has none */
-  uint64_t no_queue_ns;    /* none is tried before */
-  struct dial *dial;       /* NULL: none under way */
+  unsigned failures;          /* since it was up */
+  unsigned endpoint_failures; /* in a row */
+  uint64_t endpoint_ns;       /* when its endpoint was connected; 0: it has none */
+  uint64_t no_endpoint_ns;    /* none is tried before */
+  struct dial *dial;          /* NULL: none under way */
 };
 
 struct peering {
@@ -123,8 +123,9 @@ static void choose(const struct peering *peering, const struct lane_dial *dial, 
   peering_choose(&peering->route, dial->lane, turn, binding, nic, address);
 }
 
-/* A process that was killed says nothing, but its host does, or a new process on its port. Anybody
- * on the way can say so, too, so it counts only where no lane is left and nothing else is heard. */
+/* A process that was killed sends nothing, but its host refuses, or a new process on its port.
+ * Anyone on the path can forge that, so it counts only while no lane is left and nothing else
+ * arrives. */
 static bool is_refused_for_good(struct peering *peering, bool is_refused) {
   uint64_t now_ns = clock_now_ns();
   if (!is_refused || peering->up) {
@@ -156,23 +157,24 @@ static void lane_failed(struct lane_dial *dial) {
   connection_lane_failed(dial->peering->connection, dial->lane, dial->epoch);
 }
 
-/* ---- queue pairs ---- */
+/* ---- endpoints ---- */
 
-static void queue_failed(struct lane_dial *dial, uint64_t now_ns) {
-  unsigned doublings = dial->queue_failures < QUEUE_BACKOFF_DOUBLINGS ? dial->queue_failures
-                                                                      : QUEUE_BACKOFF_DOUBLINGS;
-  dial->queue_failures++;
-  dial->no_queue_ns = now_ns + (QUEUE_BACKOFF_NS << doublings);
+static void note_endpoint_failure(struct lane_dial *dial, uint64_t now_ns) {
+  unsigned doublings = dial->endpoint_failures < ENDPOINT_BACKOFF_DOUBLINGS
+                           ? dial->endpoint_failures
+                           : ENDPOINT_BACKOFF_DOUBLINGS;
+  dial->endpoint_failures++;
+  dial->no_endpoint_ns = now_ns + (ENDPOINT_BACKOFF_NS << doublings);
 }
 
-/* The lane is dialled anew: what of the queue pair that it had? */
-static void queue_is_over(struct lane_dial *dial, uint64_t now_ns) {
-  if (dial->queue_ns && now_ns - dial->queue_ns < SOON_NS) {
-    queue_failed(dial, now_ns);
-  } else if (dial->queue_ns) {
-    dial->queue_failures = 0;
+/* The lane is dialled again: what about the endpoint that it had? */
+static void note_endpoint_end(struct lane_dial *dial, uint64_t now_ns) {
+  if (dial->endpoint_ns && now_ns - dial->endpoint_ns < SOON_NS) {
+    note_endpoint_failure(dial, now_ns);
+  } else if (dial->endpoint_ns) {
+    dial->endpoint_failures = 0;
   }
-  dial->queue_ns = 0;
+  dial->endpoint_ns = 0;
 }
 
 static void upgrade_later(struct peering *peering) {
@@ -196,7 +198,7 @@ static void upgrade_expired(struct engine_timer *timer, uint64_t now_ns) {
     const struct sockaddr_storage *address;
     upgrade_later(peering);
     peering_choose(&peering->route, i, 0, PEERING_BIND_DEVICE, &nic, &address);
-    if (now_ns >= dial->no_queue_ns && rdma_choice_has_device(&nic)) {
+    if (now_ns >= dial->no_endpoint_ns && endpoint_has_device(&nic)) {
       peering->vain_upgrades++; /* until it comes up with one */
       connection_lane_outdated(peering->connection, i);
       return;
@@ -204,18 +206,18 @@ static void upgrade_expired(struct engine_timer *timer, uint64_t now_ns) {
   }
 }
 
-static void queue_connected(struct lane_dial *dial) {
+static void note_endpoint_connected(struct lane_dial *dial) {
   struct peering *peering = dial->peering;
-  dial->queue_ns = clock_now_ns();
+  dial->endpoint_ns = clock_now_ns();
   peering->vain_upgrades = 0;
   if (peering->upgrade.deadline_ns) {
-    engine_timer_set(peering->engine, &peering->upgrade, dial->queue_ns + NEXT_UPGRADE_NS);
+    engine_timer_set(peering->engine, &peering->upgrade, dial->endpoint_ns + NEXT_UPGRADE_NS);
   }
 }
 
 /* ---- dials ---- */
 
-static void dial_done(void *argument, int error, const struct connection_path *path,
+static void dial_done(void *argument, int error, const struct lane_path *path,
                       const struct reply *reply) {
   struct lane_dial *dial = argument;
   struct peering *peering = dial->peering;
@@ -225,8 +227,8 @@ static void dial_done(void *argument, int error, const struct connection_path *p
   if (!error) {
     dial->failures = 0;
     peering->up |= 1ull << dial->lane;
-    if (path->qp) {
-      queue_connected(dial);
+    if (path->endpoint) {
+      note_endpoint_connected(dial);
     } else {
       upgrade_later(peering);
     }
@@ -240,7 +242,7 @@ static void dial_done(void *argument, int error, const struct connection_path *p
     process_is_gone(peering);
   } else {
     if (error == -ENODEV) {
-      queue_failed(dial, clock_now_ns());
+      note_endpoint_failure(dial, clock_now_ns());
     }
     LOG_TRACE("flow %u to %s: %s", dial->lane, peering->peer,
               error == -ENOLINK ? reply_status_text(reply->status) : strerror(-error));
@@ -264,8 +266,8 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
   uint64_t now_ns = clock_now_ns();
   struct hello hello = peering->hello;
   dial->epoch = epoch;
-  queue_is_over(dial, now_ns);
-  hello.target_keys = now_ns >= dial->no_queue_ns ? hello.target_keys : 0;
+  note_endpoint_end(dial, now_ns);
+  hello.target_keys = now_ns >= dial->no_endpoint_ns ? hello.target_keys : 0;
   int error;
   dial->dial = dial_start(peering->engine, &nic, address, &hello, &peering->keys,
                           now_ns + DIAL_TIMEOUT_NS, dial_done, dial, &error);
@@ -277,7 +279,7 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
   }
 }
 
-static void gone(struct connection *connection) {
+static void connection_gone(struct connection *connection) {
   struct peering *peering = connection_setup_data(connection);
   for (unsigned i = 0; peering->is_sender && i < peering->hello.lanes; i++) {
     if (peering->dials[i].dial) {
@@ -293,7 +295,7 @@ static void gone(struct connection *connection) {
   free(peering);
 }
 
-static const struct connection_setup peering_setup = { open_lane, gone };
+static const struct connection_setup peering_setup = { open_lane, connection_gone };
 
 int peering_new(struct engine *engine, const struct connection_config *config,
                 const struct hello *hello, const struct auth_keys *keys,

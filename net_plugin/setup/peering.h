@@ -20,13 +20,13 @@ struct peering_route {
   struct handle remote;
   bool is_own[ADDRESSES_MAX]; /* the address is one of this host's */
   struct paths paths;         /* between them */
-  uint32_t process;           /* of the peer, as its reply says */
+  uint32_t process;           /* of the peer, from its reply */
 };
 
 /* Finds the paths between its NICs and the addresses of its handle. */
 void peering_find_paths(struct peering_route *route);
-/* A reply listed all addresses of the peer: finds the paths anew. The first lane has taken this one
- * of those that there were, and keeps it, if it is no detour. */
+/* A reply listed all addresses of the peer: finds the paths again. The first lane has taken this
+ * one of those that there were, and keeps it, if it is no detour. */
 void peering_learn_addresses(struct peering_route *route, const struct reply *reply,
                              struct path taken);
 

@@ -14,13 +14,13 @@
 #include "common/descriptor.h"
 #include "common/log.h"
 #include "common/open_files.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
-#include "net_plugin/setup/guest.h"
+#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/setup/pending_peer.h"
 
 #define ACCEPTS_PER_EVENT 64
 /* After accept failed for want of descriptors or memory: the event would come again at once. */
 #define PAUSE_NS (100 * NS_PER_MS)
-/* Without descriptors, a guest goes for the next one after so long: an honest peer says hello, and
+/* Without descriptors, a peer goes for the next one after so long: an honest peer says hello, and
  * proves itself, within a round trip or two. */
 #define TURN_NS (25 * NS_PER_MS)
 #define WARN_INTERVAL_NS (30 * NS_PER_S)
@@ -32,7 +32,7 @@ struct port {
   struct nic nic;
   struct sockaddr_storage address;
   int fd;
-  struct guests guests;
+  struct pending_peers peers;
   struct list_node node;
 };
 
@@ -60,20 +60,20 @@ static bool spare_use(void) {
   return fd >= 0;
 }
 
-struct oldest_guest {
+struct oldest_peer {
   uint64_t since_ns; /* 0: none was found */
   unsigned engine;   /* its index */
   bool is_to_go;
 };
 
-/* Looks at the guests of an engine, or evicts the oldest one there. */
-static void visit_guests(struct engine *engine, void *argument) {
-  struct oldest_guest *found = argument;
+/* Finds the oldest pending peer of an engine, or evicts it. */
+static void visit_peers(struct engine *engine, void *argument) {
+  struct oldest_peer *found = argument;
   LIST_FOR_EACH(node, &engine_lists(engine)->ports) {
-    struct guests *guests = &LIST_ENTRY(node, struct port, node)->guests;
-    uint64_t since_ns = guests_oldest_ns(guests);
+    struct pending_peers *peers = &LIST_ENTRY(node, struct port, node)->peers;
+    uint64_t since_ns = pending_peers_oldest_ns(peers);
     if (found->is_to_go && since_ns == found->since_ns) {
-      guests_evict_oldest(guests);
+      pending_peers_evict_oldest(peers);
       return;
     }
     if (!found->is_to_go && since_ns && (!found->since_ns || since_ns < found->since_ns)) {
@@ -82,16 +82,16 @@ static void visit_guests(struct engine *engine, void *argument) {
   }
 }
 
-/* More engines than there are; while one is being made nobody can tell how many. */
+/* More engines than there are; while one is being made their number is not known. */
 #define ENGINES_LOOKED_AT 256
 
 /* Of all engines of the process; those that are busy are left out, they accept for themselves. */
-static struct oldest_guest find_oldest(struct engine *here) {
-  struct oldest_guest oldest = { 0 };
+static struct oldest_peer find_oldest(struct engine *here) {
+  struct oldest_peer oldest = { 0 };
   int error = 0;
   for (unsigned i = 0; i < ENGINES_LOOKED_AT && error != -ENOENT; i++) {
     uint64_t before_ns = oldest.since_ns;
-    error = engine_try_visit(here, i, visit_guests, &oldest);
+    error = engine_try_visit(here, i, visit_peers, &oldest);
     if (oldest.since_ns != before_ns) {
       oldest.engine = i;
     }
@@ -99,13 +99,13 @@ static struct oldest_guest find_oldest(struct engine *here) {
   return oldest;
 }
 
-/* Closes the oldest guest of the process if it has had its turn, else uses the spare descriptor.
+/* Closes the oldest peer of the process if it has had its turn, else uses the spare descriptor.
  * True: accept may succeed now. */
 static bool make_room(struct engine *here) {
-  struct oldest_guest oldest = find_oldest(here);
+  struct oldest_peer oldest = find_oldest(here);
   if (oldest.since_ns && clock_now_ns() - oldest.since_ns >= TURN_NS) {
     oldest.is_to_go = true;
-    return engine_try_visit(here, oldest.engine, visit_guests, &oldest) == 0;
+    return engine_try_visit(here, oldest.engine, visit_peers, &oldest) == 0;
   }
   return spare_use();
 }
@@ -133,7 +133,7 @@ static void port_ready(struct engine_source *source, uint32_t events) {
     int fd = DESCRIPTOR(
         accept4(port->fd, (struct sockaddr *)&from, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd >= 0) {
-      guests_admit(&port->guests, fd, &from);
+      pending_peers_admit(&port->peers, fd, &from);
     } else if (errno == EAGAIN) {
       return;
     } else if (errno != ECONNABORTED && errno != EINTR && errno != EPROTO) {
@@ -159,7 +159,7 @@ static int port_open(struct engine *engine, const struct nic *nic, struct port *
   port->nic = *nic;
   port->source = (struct engine_source){ .ready = port_ready, .fd = -1 };
   port->pause.expired = pause_expired;
-  guests_init(&port->guests, engine, &port->nic);
+  pending_peers_init(&port->peers, engine, &port->nic);
   int error = port->fd = tcp_socket_listen(nic, &port->address);
   if (port->fd >= 0) {
     error = engine_watch(engine, &port->source, port->fd, EPOLLIN);
@@ -169,7 +169,7 @@ static int port_open(struct engine *engine, const struct nic *nic, struct port *
     }
   }
   if (error < 0) {
-    guests_close_all(&port->guests);
+    pending_peers_close_all(&port->peers);
     free(port);
     return error;
   }
@@ -198,7 +198,7 @@ void port_close_all(struct engine *engine) {
   struct list_node *node;
   while ((node = list_pop_front(&engine_lists(engine)->ports))) {
     struct port *port = LIST_ENTRY(node, struct port, node);
-    guests_close_all(&port->guests);
+    pending_peers_close_all(&port->peers);
     engine_unwatch(engine, &port->source);
     engine_timer_stop(&port->pause);
     descriptor_close(port->fd);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* port: the one listening socket that a NIC has per engine.
  *
- * Owns: the socket and its guests (guest.h), until port_close_all.  Threads: holder of the engine
- * lock. Blocks: never. Fails: negative errno. */
+ * Owns: the socket and its pending peers (pending_peer.h), until port_close_all.  Threads: holder
+ * of the engine lock. Blocks: never. Fails: negative errno. */
 #ifndef NET_PLUGIN_SETUP_PORT_H
 #define NET_PLUGIN_SETUP_PORT_H
 

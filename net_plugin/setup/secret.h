@@ -10,13 +10,13 @@
 
 #include "net_plugin/setup/auth.h"
 
-/* Before each listener and connector (protection.h): a file is read anew. An error means that the
+/* Before each listener and connector (protection.h): a file is read again. An error means that the
  * user wants a secret and there is none: go no further. */
 int secret_load(void);
 /* The digest of what was loaded last, for auth_keys_derive; NULL if there is no secret. */
 const uint8_t *secret_get(uint8_t digest[AUTH_KEY_BYTES]);
 #define SECRET_TEXT_BYTES 384
-/* What to tell the user when a peer has another secret, or one of us has none; returns text. */
+/* The warning when a peer has another secret, or one of us has none; returns text. */
 const char *secret_differs_text(const char *peer_host, const char *peer_address, bool is_set_there,
                                 char text[SECRET_TEXT_BYTES]);
 

@@ -9,8 +9,8 @@
 
 #include "common/param.h"
 #include "common/profile.h"
-#include "net_plugin/lane/tcp/tcp_options.h"
-#include "net_plugin/lane/tcp/tcp_seal.h"
+#include "net_plugin/lane/tcp_options.h"
+#include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/link/link.h"
 
 static struct profile_net from_profile;
@@ -44,7 +44,7 @@ void settings_get(unsigned nics, struct settings *settings) {
   }
   settings->eager_slots = settings->eager_bytes ? SETTINGS_EAGER_SLOTS : 0;
   settings->wants_encryption = param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON;
-  settings->ciphers = settings->wants_encryption ? (uint8_t)tcp_seal_ciphers() : 0;
+  settings->ciphers = settings->wants_encryption ? (uint8_t)lane_crypto_ciphers() : 0;
   settings->wants_checksums = param_bool(PARAM_CHECKSUM);
   settings->link_timeout_ns = param_duration_ns(PARAM_LINK_TIMEOUT);
   settings->stopped_timeout_ns = param_duration_ns(PARAM_STOPPED_TIMEOUT);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* settings: what this side wishes for its connections, from parameters and profile, and who it is.
- * Owns: the values taken from a profile.  Threads: any; settings_use_profile before the first
- * connection. Blocks: never.  Fails: cannot. */
+/* settings: what this side wants for its connections, from parameters and profile, and its
+ * identity. Owns: the values taken from a profile.  Threads: any; settings_use_profile before the
+ * first connection. Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_SETUP_SETTINGS_H
 #define NET_PLUGIN_SETUP_SETTINGS_H
 
@@ -12,7 +12,7 @@
 
 struct profile;
 
-/* Lanes per connection and NIC where neither user nor profile says. NCCL opens at least two
+/* Lanes per connection and NIC where neither user nor profile sets them. NCCL opens at least two
  * channels, each with connections of its own, so a pair of hosts has twice as many flows: enough to
  * fill a NIC whose flows are capped at a tenth of it. More flows cost latency where no cap is in
  * the way: each holds a queue of its own. */
@@ -24,7 +24,7 @@ struct settings {
   unsigned lanes;
   uint32_t chunk_bytes, eager_bytes;
   uint32_t narrow_chunk_bytes; /* as link_config's */
-  bool may_narrow;             /* the user did not say how many flows */
+  bool may_narrow;             /* the user did not set the number of flows */
   uint16_t eager_slots;
   uint64_t link_timeout_ns, stopped_timeout_ns, connect_timeout_ns;
   bool redials_slow_lanes, wants_checksums;
@@ -38,8 +38,7 @@ void settings_use_profile(const struct profile *profile);
 void settings_get(unsigned nics, struct settings *settings);
 
 const char *settings_host_name(void);
-/* Drawn by lot: tells this process from others, also where names of hosts and pids are alike, as
- * in containers. */
+/* Random: identifies this process, also where host names and pids are equal, as in containers. */
 uint32_t settings_process(void);
 
 #endif

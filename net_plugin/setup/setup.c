@@ -5,18 +5,15 @@
 #include "common/clock.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine.h"
-#include "net_plugin/lane/rdma/rdma_guard.h"
-#include "net_plugin/lane/rdma/rdma_memory.h"
-#include "net_plugin/lane/rdma/rdma_opener.h"
-#include "net_plugin/lane/rdma/rdma_reaper.h"
-#include "net_plugin/setup/attempt.h"
+#include "net_plugin/lane/endpoint.h"
+#include "net_plugin/setup/pending_connect.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/port.h"
 
-#define GOODBYES_NS (2 * NS_PER_S)
+#define CLOSE_NS (2 * NS_PER_S)
 
 static void stop_engine(struct engine *engine) {
-  attempt_drop_all(engine);
+  pending_connect_drop_all(engine);
   listener_drop_all(engine);
   struct connection *connection;
   while ((connection = connection_next(engine, NULL))) {
@@ -30,9 +27,6 @@ void setup_start(void) {
 }
 
 void setup_stop(void) {
-  engine_stop_all(GOODBYES_NS);
-  rdma_opener_finish();
-  rdma_guard_finish();
-  rdma_reaper_finish();
-  rdma_memory_release();
+  engine_stop_all(CLOSE_NS);
+  endpoint_stop_all();
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* setup: the beginning and the end of everything below this directory, for the plugin's life cycle.
  * Owns: nothing.  Threads: any.  Blocks: setup_stop, up to about two seconds for connections that
- * are still saying goodbye.  Fails: cannot. */
+ * are still closing.  Fails: cannot. */
 #ifndef NET_PLUGIN_SETUP_SETUP_H
 #define NET_PLUGIN_SETUP_SETUP_H
 
 /* Before the first listener or connector; any number of times. */
 void setup_start(void);
 /* For the last finalize: ends listeners, connections, engines and their threads. Everything can
- * start anew afterwards. */
+ * start again afterwards. */
 void setup_stop(void);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "common/cli.h"
 #include "common/quantity.h"
-#include "net_plugin/lane/tcp/tcp_options.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp_options.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/placement.h"
 #include "net_plugin/setup/settings.h"

@@ -15,7 +15,7 @@
 #include "common/machine.h"
 #include "common/param.h"
 #include "common/topology.h"
-#include "net_plugin/lane/tcp/tcp_seal.h"
+#include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/setup/settings.h"
 #include "net_plugin/tools/host.h"
@@ -255,7 +255,7 @@ static void check_devices(void) {
 }
 
 static void check_trust(void) {
-  unsigned ciphers = tcp_seal_ciphers();
+  unsigned ciphers = lane_crypto_ciphers();
   bool is_encrypted = param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON;
   const uint8_t *secret = NULL;
   uint8_t digest[AUTH_KEY_BYTES];

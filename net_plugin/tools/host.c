@@ -10,7 +10,7 @@
 
 #include "common/param.h"
 #include "common/sysfs.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/settings.h"
 
 /* A round trip between zones of one region; within a zone it is less. */

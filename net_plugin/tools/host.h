@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "net_plugin/lane/tcp/tcp_options.h"
+#include "net_plugin/lane/tcp_options.h"
 #include "net_plugin/plugin/device.h"
 
 enum { HOST_TEXT_MAX = 512 };

@@ -31,14 +31,10 @@ void rdma_report_make(const struct device_table *table, struct rdma_report *out)
   struct nic nics[DEVICE_PHYSICAL_MAX];
   unsigned nic_count = device_table_nics(table, nics);
   *out = (struct rdma_report){ .lockable_bytes = UINT64_MAX };
-  const char *root = rdma_device_settings(&out->settings);
+  const char *root = rdma_survey_settings(&out->settings);
   rdma_sysfs_read_gpu(root, &out->gpu);
   out->has_device_nodes = has_device_nodes(root);
-  out->has_library = verbs_api_get() != NULL;
-  if (!out->has_library) {
-    snprintf(out->library_reason, sizeof(out->library_reason), "%.*s", RDMA_WHY_MAX - 1,
-             verbs_api_reason());
-  }
+  snprintf(out->library_reason, sizeof(out->library_reason), "%s", rdma_survey_library_reason());
   struct rlimit limit;
   if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     out->lockable_bytes = limit.rlim_cur;
@@ -121,7 +117,7 @@ json_t *rdma_report_to_json(const struct rdma_report *report) {
   }
   json_t *object =
       json_pack("{s:b, s:b, s:b, s:o}", "on", !report->settings.is_off, "libibverbs",
-                report->has_library, "device_nodes", report->has_device_nodes, "hcas", rows);
+                !report->library_reason[0], "device_nodes", report->has_device_nodes, "hcas", rows);
   json_object_set_new(object, "off_reason",
                       text_or_null(report->settings.off_why ? report->settings.off_why : ""));
   json_object_set_new(object, "gpu",
@@ -174,11 +170,11 @@ static const char *gpu_text(const struct rdma_report *report, char text[TEXT_MAX
 
 void rdma_report_print(const struct rdma_report *report) {
   char text[TEXT_MAX];
-  printf("\nRDMA: %s\n", report->settings.is_off   ? report->settings.off_why
-                         : report->row_count == 0  ? "there is no HCA"
-                         : !report->has_library    ? report->library_reason
-                         : used_count(report) == 0 ? "no HCA is used"
-                                                   : "on");
+  printf("\nRDMA: %s\n", report->settings.is_off     ? report->settings.off_why
+                         : report->row_count == 0    ? "there is no HCA"
+                         : report->library_reason[0] ? report->library_reason
+                         : used_count(report) == 0   ? "no HCA is used"
+                                                     : "on");
   if (report->row_count == 0) {
     return;
   }
@@ -192,74 +188,78 @@ void rdma_report_print(const struct rdma_report *report) {
 
 /* ---- checks ---- */
 
-static void say(rdma_tell_fn *tell, enum rdma_finding finding, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void say(rdma_tell_fn *tell, enum rdma_finding finding, const char *format, ...) {
+static void report_finding(rdma_finding_fn *found, enum rdma_finding finding, const char *format,
+                           ...) __attribute__((format(printf, 3, 4)));
+static void report_finding(rdma_finding_fn *found, enum rdma_finding finding, const char *format,
+                           ...) {
   char text[TEXT_MAX];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(text, sizeof(text), format, arguments);
   va_end(arguments);
-  tell(finding, text);
+  found(finding, text);
 }
 
-static void check_row(const struct rdma_survey_row *row, rdma_tell_fn *tell) {
+static void check_row(const struct rdma_survey_row *row, rdma_finding_fn *found) {
   const struct rdma_sysfs_port *port = &row->port;
   char text[RDMA_GID_TEXT_MAX];
   if (row->is_used) {
     const struct rdma_gid *gid = &port->gids[row->gid];
-    say(tell, RDMA_GOOD, "RDMA: %s uses %s port %d (%s, %s, %u Mb/s, MTU %u, GID %d = %s), %s",
-        row->nic, port->name, port->port, row->traits.model, rdma_survey_kind(row),
-        port->speed_mbps, row->mtu_bytes, gid->index, rdma_gid_text(gid->bytes, text),
-        rdma_survey_way(row));
+    report_finding(found, RDMA_GOOD,
+                   "RDMA: %s uses %s port %d (%s, %s, %u Mb/s, MTU %u, GID %d = %s), %s", row->nic,
+                   port->name, port->port, row->traits.model, rdma_survey_kind(row),
+                   port->speed_mbps, row->mtu_bytes, gid->index, rdma_gid_text(gid->bytes, text),
+                   rdma_survey_way(row));
   } else {
-    say(tell, RDMA_HINT, "RDMA: %s port %d is not used: %s", port->name, port->port, row->why);
+    report_finding(found, RDMA_HINT, "RDMA: %s port %d is not used: %s", port->name, port->port,
+                   row->why);
   }
   if (row->warning[0]) {
-    tell(RDMA_BAD, row->warning);
+    found(RDMA_BAD, row->warning);
   }
 }
 
-static void check_gpu(const struct rdma_report *report, rdma_tell_fn *tell) {
+static void check_gpu(const struct rdma_report *report, rdma_finding_fn *found) {
   char text[TEXT_MAX];
   bool is_direct = report->gpu.has_peermem || (report->gpu.has_open_driver && can_dmabuf(report));
   if (!report->gpu.nvidia[0]) {
     return;
   }
-  say(tell, is_direct ? RDMA_GOOD : RDMA_HINT, "GPU memory and RDMA: %s%s", gpu_text(report, text),
-      is_direct ? "" : "; data is staged through host memory (modprobe nvidia-peermem)");
+  report_finding(found, is_direct ? RDMA_GOOD : RDMA_HINT, "GPU memory and RDMA: %s%s",
+                 gpu_text(report, text),
+                 is_direct ? "" : "; data is staged through host memory (modprobe nvidia-peermem)");
 }
 
-void rdma_report_check(const struct rdma_report *report, rdma_tell_fn *tell) {
+void rdma_report_check(const struct rdma_report *report, rdma_finding_fn *found) {
   const uint64_t enough = UINT64_C(1) << 30;
   char text[QUANTITY_TEXT_MAX];
   if (report->row_count == 0) {
-    tell(RDMA_GOOD, "RDMA: there is no HCA; TCP is used");
+    found(RDMA_GOOD, "RDMA: there is no HCA; TCP is used");
     return;
   }
   if (report->settings.is_off) {
-    say(tell, RDMA_HINT, "RDMA is off: %s", report->settings.off_why);
+    report_finding(found, RDMA_HINT, "RDMA is off: %s", report->settings.off_why);
     return;
   }
-  if (!report->has_library) {
-    say(tell, RDMA_BAD, "RDMA: libibverbs cannot be loaded (%s); install rdma-core",
-        report->library_reason);
+  if (report->library_reason[0]) {
+    report_finding(found, RDMA_BAD, "RDMA: libibverbs cannot be loaded (%s); install rdma-core",
+                   report->library_reason);
   }
   if (!report->has_device_nodes) {
-    tell(RDMA_BAD,
-         "RDMA: /dev/infiniband is missing or empty; give it to the container, or load ib_uverbs");
+    found(RDMA_BAD,
+          "RDMA: /dev/infiniband is missing or empty; give it to the container, or load ib_uverbs");
   }
   for (unsigned i = 0; i < report->row_count; i++) {
-    check_row(&report->rows[i], tell);
+    check_row(&report->rows[i], found);
   }
   if (used_count(report) == 0) {
     return;
   }
   if (report->lockable_bytes < enough) {
-    say(tell, RDMA_BAD,
-        "the limit of locked memory is %s (ulimit -l): registrations will fail, set it "
-        "to unlimited",
-        quantity_format_size(report->lockable_bytes, text));
+    report_finding(found, RDMA_BAD,
+                   "the limit of locked memory is %s (ulimit -l): registrations will fail, set it "
+                   "to unlimited",
+                   quantity_format_size(report->lockable_bytes, text));
   }
-  check_gpu(report, tell);
+  check_gpu(report, found);
 }

@@ -7,14 +7,13 @@
 
 #include <jansson.h>
 
-#include "net_plugin/lane/rdma/rdma_survey.h"
+#include "net_plugin/lane/rdma_survey.h"
 #include "net_plugin/plugin/device.h"
 
 struct rdma_report {
   struct rdma_settings settings;
   struct rdma_gpu_facts gpu;
-  bool has_library;
-  char library_reason[RDMA_WHY_MAX]; /* why not */
+  char library_reason[RDMA_WHY_MAX]; /* why libibverbs cannot be loaded; empty: it can */
   bool has_device_nodes;             /* /dev/infiniband is there */
   uint64_t lockable_bytes;           /* RLIMIT_MEMLOCK; UINT64_MAX: no limit */
   unsigned row_count;
@@ -27,9 +26,9 @@ void rdma_report_free(struct rdma_report *report);
 json_t *rdma_report_to_json(const struct rdma_report *report);
 void rdma_report_print(const struct rdma_report *report);
 
-/* Tells what it found; for doctor. */
+/* Calls back with each finding; for doctor. */
 enum rdma_finding { RDMA_GOOD, RDMA_HINT, RDMA_BAD };
-typedef void rdma_tell_fn(enum rdma_finding finding, const char *text);
-void rdma_report_check(const struct rdma_report *report, rdma_tell_fn *tell);
+typedef void rdma_finding_fn(enum rdma_finding finding, const char *text);
+void rdma_report_check(const struct rdma_report *report, rdma_finding_fn *found);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "common/bytes.h"
 #include "common/hash.h"
+#include "net_plugin/lane/rdma/rdma_facts.h"
 #include "net_plugin/link/link.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/handshake.h"
@@ -66,7 +67,9 @@ static void try_challenge_and_proof(const uint8_t bytes[PROOF_BYTES]) {
   }
   if (proof_decode(bytes, &proof) == 0) {
     check_text(proof.version, sizeof proof.version);
-    FUZZ_CHECK(proof.queue.number == 0 || proof.queue.slots >= 2);
+    struct rdma_facts facts;
+    rdma_facts_decode(&proof.offer, &facts);
+    FUZZ_CHECK(facts.number == 0 || facts.slots >= 2);
     proof_encode(&proof, encoded);
     FUZZ_CHECK(proof_decode(encoded, &proof) == 0);
   }
@@ -138,8 +141,8 @@ static void try_handle(const uint8_t bytes[HANDLE_BYTES]) {
   FUZZ_CHECK(handle_decode(encoded, &again) == 0);
   handle_encode(&again, twice);
   FUZZ_CHECK(memcmp(encoded, twice, HANDLE_BYTES) == 0);
-  handle_set_attempt(encoded, handle_attempt(bytes));
-  FUZZ_CHECK(handle_attempt(encoded) == handle_attempt(bytes));
+  handle_set_pending(encoded, handle_pending(bytes));
+  FUZZ_CHECK(handle_pending(encoded) == handle_pending(bytes));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/param.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/observe/stats_socket.h"
 #include "net_plugin/tools/stats_merge.h"
 #include "net_plugin/tools/stats_table.h"

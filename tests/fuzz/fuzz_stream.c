@@ -250,7 +250,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct fuzz_input input = { data, size };
   uint8_t shape = fuzz_u8(&input);
   is_sender = shape & 1;
-  is_sealed = (shape & 64) != 0 && tcp_seal_ciphers() != 0;
+  is_sealed = (shape & 64) != 0 && lane_crypto_ciphers() != 0;
   now_ns = 1;
   epoch = 0;
   posted = completed = 0;

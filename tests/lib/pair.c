@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "net_plugin/connection/connection.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "tests/lib/content.h"
 #include "tests/lib/unit.h"
 

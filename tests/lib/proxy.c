@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/handshake.h"
 #include "tests/lib/unit.h"
 

@@ -63,11 +63,11 @@ static void no_secret_is_no_value(void **state) {
 static void a_proof_holds_for_its_own_words_only(void **state) {
   (void)state;
   struct talk talk = sample();
-  struct proof proof = { .queue = { .number = 17, .psn = 4 } };
+  struct proof proof = { .offer = { { 17, 0, 0, 0, 4 } } };
   auth_prove(&talk.keys, talk.hello, talk.challenge, &proof);
-  proof.queue.number++;
+  proof.offer.bytes[0]++;
   assert_int_equal(auth_judge(&talk.keys, talk.hello, talk.challenge, &proof), AUTH_STRANGER);
-  proof.queue.number--;
+  proof.offer.bytes[0]--;
   for (size_t i = 0; i < HELLO_BYTES; i++) {
     talk.hello[i] ^= 1;
     assert_int_equal(auth_judge(&talk.keys, talk.hello, talk.challenge, &proof), AUTH_STRANGER);

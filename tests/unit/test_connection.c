@@ -19,7 +19,7 @@
 #include "common/param.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/connector.h"
 #include "net_plugin/setup/handle.h"
@@ -253,7 +253,7 @@ static void another_version_is_told_apart(void **state) {
 
   /* And from the other side: the peer's handle is of another release, or of another transport. */
   bytes[4] = 77;
-  handle_set_attempt(bytes, 0);
+  handle_set_pending(bytes, 0);
   assert_int_equal(connector_connect(&nic, 1, -1, bytes, &connection), -EPROTONOSUPPORT);
   assert_true(log_capture_find("wire version 77") > 0);
   bytes[0] = 0;
@@ -335,11 +335,11 @@ static void a_connection_that_nobody_asks_for_goes(void **state) {
   assert_int_equal(listener_open(&nic, 1, other, &second), 0);
   assert_int_equal(engine_get(&nic, ENGINE_DIALS, &engine), 0);
   assert_int_equal(connector_connect(&nic, 1, -1, bytes, &sender), 0);
-  uint64_t token = handle_attempt(bytes), until_ns = clock_now_ns() + PATIENCE_NS;
-  handle_set_attempt(other, token);
+  uint64_t token = handle_pending(bytes), until_ns = clock_now_ns() + PATIENCE_NS;
+  handle_set_pending(other, token);
   assert_int_equal(connector_connect(&nic, 1, -1, other, &sender), 0);
   assert_null(sender);
-  assert_true(token != 0 && handle_attempt(other) != token);
+  assert_true(token != 0 && handle_pending(other) != token);
   while (!receiver) {
     assert_true(clock_now_ns() < until_ns);
     assert_int_equal(listener_accept(listener, &receiver), 0);

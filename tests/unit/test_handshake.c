@@ -13,6 +13,7 @@
 
 #include "common/bytes.h"
 #include "common/hash.h"
+#include "net_plugin/lane/rdma/rdma_facts.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/handshake.h"
 
@@ -170,8 +171,8 @@ static void fields_out_of_range_are_refused(void **state) {
   }
 }
 
-static struct rdma_facts sample_queue(void) {
-  struct rdma_facts queue = { .number = 0x123456,
+static struct rdma_facts sample_facts(void) {
+  struct rdma_facts facts = { .number = 0x123456,
                               .psn = 0xABCDEF,
                               .lid = 7,
                               .transport = RDMA_INFINIBAND,
@@ -180,53 +181,57 @@ static struct rdma_facts sample_queue(void) {
                               .slot_bytes = 8192,
                               .key_index = 3,
                               .cm = RDMA_CM_MUST };
-  memset(queue.gid, 0x44, sizeof queue.gid);
-  return queue;
+  memset(facts.gid, 0x44, sizeof facts.gid);
+  return facts;
 }
 
-static void queues_come_back(void **state) {
+static void offers_come_back(void **state) {
   (void)state;
-  struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION, .queue = sample_queue() }, got;
+  struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION }, got;
   struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .lanes = 1 }, got_reply;
-  uint8_t proof_bytes[PROOF_BYTES], reply_bytes[REPLY_BYTES], queue[QUEUE_BYTES];
+  uint8_t proof_bytes[PROOF_BYTES], reply_bytes[REPLY_BYTES];
+  struct rdma_facts facts = sample_facts(), got_facts;
+  rdma_facts_encode(&facts, &proof.offer);
   proof_encode(&proof, proof_bytes);
   assert_int_equal(proof_decode(proof_bytes, &got), 0);
-  assert_memory_equal(&got.queue, &proof.queue, sizeof got.queue);
-  reply.queue = sample_queue();
+  assert_memory_equal(&got.offer, &proof.offer, sizeof got.offer);
+  rdma_facts_decode(&got.offer, &got_facts);
+  assert_memory_equal(&got_facts, &facts, sizeof facts);
+  reply.offer = proof.offer;
   reply.target_keys = 8;
-  reply.cm_port = 0x1234;
+  reply.connect_port = 0x1234;
   reply_encode(&reply, reply_bytes);
   assert_int_equal(reply_decode(reply_bytes, &got_reply), 0);
-  assert_memory_equal(&got_reply.queue, &reply.queue, sizeof reply.queue);
+  assert_memory_equal(&got_reply.offer, &reply.offer, sizeof reply.offer);
   assert_int_equal(got_reply.target_keys, 8);
-  assert_int_equal(got_reply.cm_port, 0x1234);
-  queue_encode(&reply.queue, queue);
-  assert_int_equal(queue[0], 0x56);
-  assert_int_equal(queue[QUEUE_BYTES - 2], 3);
-  assert_int_equal(queue[QUEUE_BYTES - 1], RDMA_CM_MUST);
+  assert_int_equal(got_reply.connect_port, 0x1234);
+  assert_int_equal(reply.offer.bytes[0], 0x56);
+  assert_int_equal(reply.offer.bytes[LANE_OFFER_BYTES - 2], 3);
+  assert_int_equal(reply.offer.bytes[LANE_OFFER_BYTES - 1], RDMA_CM_MUST);
 }
 
-static void impossible_queues_are_refused(void **state) {
+static void impossible_offers_are_refused(void **state) {
   (void)state;
-  struct rdma_facts queues[9];
+  struct rdma_facts facts[9];
   for (unsigned i = 0; i < 9; i++) {
-    queues[i] = sample_queue();
+    facts[i] = sample_facts();
   }
-  queues[0].number = 1 << 24;
-  queues[1].psn = 1 << 24;
-  queues[2].transport = RDMA_TRANSPORTS;
-  queues[3].mtu = 6;
-  queues[4].slots = 1;
-  queues[5].slot_bytes = 255;
-  queues[6].slot_bytes = RDMA_MAX_SLOT_BYTES + 1;
-  queues[7].key_index = 8;
-  queues[8].cm = RDMA_CM_WISHES;
+  facts[0].number = 1 << 24;
+  facts[1].psn = 1 << 24;
+  facts[2].transport = RDMA_TRANSPORTS;
+  facts[3].mtu = 6;
+  facts[4].slots = 1;
+  facts[5].slot_bytes = 255;
+  facts[6].slot_bytes = RDMA_MAX_SLOT_BYTES + 1;
+  facts[7].key_index = 8;
+  facts[8].cm = RDMA_CM_WISHES;
   for (unsigned i = 0; i < 9; i++) {
-    struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION, .queue = queues[i] }, got;
+    struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION }, got;
     uint8_t bytes[PROOF_BYTES];
+    rdma_facts_encode(&facts[i], &proof.offer);
     proof_encode(&proof, bytes);
     if (proof_decode(bytes, &got) != -EINVAL) {
-      fail_msg("queue %u is accepted", i);
+      fail_msg("offer %u is accepted", i);
     }
   }
 }
@@ -261,9 +266,9 @@ static void handle_comes_back(void **state) {
   memset(&in6->sin6_addr, 0xfd, sizeof in6->sin6_addr);
   uint8_t bytes[HANDLE_BYTES];
   handle_encode(&handle, bytes);
-  assert_int_equal(handle_attempt(bytes), 0);
-  handle_set_attempt(bytes, 99);
-  assert_int_equal(handle_attempt(bytes), 99);
+  assert_int_equal(handle_pending(bytes), 0);
+  handle_set_pending(bytes, 99);
+  assert_int_equal(handle_pending(bytes), 99);
   assert_int_equal(handle_decode(bytes, &got), 0);
   assert_int_equal(got.count, 4);
   assert_memory_equal(got.listener, handle.listener, TOKEN_BYTES);
@@ -295,7 +300,7 @@ static void many_addresses_come_back(void **state) {
       fitting++;
     }
     assert_int_equal(handle_encode(&handle, bytes), fitting);
-    assert_int_equal(handle_attempt(bytes), 0);
+    assert_int_equal(handle_pending(bytes), 0);
     assert_int_equal(handle_decode(bytes, &got), 0);
     assert_int_equal(got.count, fitting);
     assert_true(fitting >= 4);
@@ -313,7 +318,7 @@ static void foreign_handles_are_refused(void **state) {
   assert_int_equal(handle_decode(bytes, &got), -EPROTO);
   bytes[6] = 2; /* there is one */
   assert_int_equal(handle_decode(bytes, &got), -EPROTO);
-  memset(bytes + HANDLE_ADDRESSES_AT, 6, HANDLE_ATTEMPT_AT - HANDLE_ADDRESSES_AT);
+  memset(bytes + HANDLE_ADDRESSES_AT, 6, HANDLE_PENDING_AT - HANDLE_ADDRESSES_AT);
   bytes[6] = 5; /* four have room */
   assert_int_equal(handle_decode(bytes, &got), -EPROTO);
   bytes[6] = 1;
@@ -333,8 +338,8 @@ int main(void) {
     cmocka_unit_test(every_flipped_bit_is_noticed),
     cmocka_unit_test(other_versions_are_named),
     cmocka_unit_test(fields_out_of_range_are_refused),
-    cmocka_unit_test(queues_come_back),
-    cmocka_unit_test(impossible_queues_are_refused),
+    cmocka_unit_test(offers_come_back),
+    cmocka_unit_test(impossible_offers_are_refused),
     cmocka_unit_test(hostile_text_cannot_reach_the_log),
     cmocka_unit_test(handle_comes_back),
     cmocka_unit_test(many_addresses_come_back),

@@ -8,7 +8,7 @@
 
 #include "common/param.h"
 #include "net_plugin/connection/connection.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/auth.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"

@@ -11,8 +11,8 @@
 #include "common/param.h"
 #include "net_plugin/lane/rdma/rdma_cm.h"
 #include "net_plugin/lane/rdma/rdma_device.h"
+#include "net_plugin/lane/rdma/rdma_endpoint.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
-#include "net_plugin/setup/rdma_choice.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
@@ -196,7 +196,7 @@ struct two {
   struct rdma_qp *dialler, *listener;
   struct sockaddr_storage address;
   struct rdma_facts facts; /* the dialler's */
-  struct rdma_cm_tokens tokens;
+  struct lane_tokens tokens;
   uint16_t port;
 };
 
@@ -212,8 +212,8 @@ static struct rdma_qp *make_qp(const struct nic *nic) {
 static struct two make_two(void) {
   struct nic nic = pair_loopback(AF_INET);
   struct two two = { .dialler = make_qp(&nic), .listener = make_qp(&nic), .address = nic.address };
-  memset(two.tokens.request, 1, RDMA_CM_TOKEN_BYTES);
-  memset(two.tokens.answer, 2, RDMA_CM_TOKEN_BYTES);
+  memset(two.tokens.request, 1, LANE_TOKEN_BYTES);
+  memset(two.tokens.answer, 2, LANE_TOKEN_BYTES);
   rdma_qp_facts(two.dialler, &two.facts);
   assert_int_equal(rdma_cm_listen(two.listener, &two.facts, &two.address, &two.tokens, &two.port),
                    0);
@@ -221,7 +221,7 @@ static struct two make_two(void) {
   return two;
 }
 
-static int dial(struct two *two, struct rdma_qp *qp, const struct rdma_cm_tokens *tokens) {
+static int dial(struct two *two, struct rdma_qp *qp, const struct lane_tokens *tokens) {
   struct rdma_facts facts;
   struct sockaddr_storage to = two->address;
   ((struct sockaddr_in *)&to)->sin_port = htons(two->port);
@@ -243,8 +243,8 @@ static void strangers_are_turned_away_and_the_peer_comes_in(void **state) {
   (void)state;
   struct nic nic = pair_loopback(AF_INET);
   struct two two = make_two();
-  struct rdma_cm_tokens wrong = two.tokens;
-  wrong.request[RDMA_CM_TOKEN_BYTES - 1]++;
+  struct lane_tokens wrong = two.tokens;
+  wrong.request[LANE_TOKEN_BYTES - 1]++;
   for (int i = 0; i < 3; i++) {
     struct rdma_qp *stranger = make_qp(&nic);
     assert_int_equal(dial(&two, stranger, &wrong), -ECONNREFUSED);
@@ -279,7 +279,7 @@ static void another_queue_pair_is_turned_away(void **state) {
 static void an_answer_of_somebody_else_is_not_taken(void **state) {
   (void)state;
   struct two two = make_two();
-  struct rdma_cm_tokens other = two.tokens;
+  struct lane_tokens other = two.tokens;
   other.answer[0]++;
   assert_int_equal(dial(&two, two.dialler, &other), -EKEYREJECTED);
   assert_false(rdma_cm_is_connected(two.dialler->cm));
@@ -323,13 +323,13 @@ static void one_side_that_must_is_enough(void **state) {
     bool uses_cm = !cases[i].uses_cm;
     qp->device->port.cm = cases[i].ours;
     peer.cm = (uint8_t)cases[i].theirs;
-    assert_int_equal(rdma_choice_uses_cm(qp, &peer, &uses_cm), cases[i].result);
+    assert_int_equal(rdma_endpoint_uses_cm(qp, &peer, &uses_cm), cases[i].result);
     if (!cases[i].result) {
       assert_int_equal(uses_cm, cases[i].uses_cm);
     }
   }
   peer.transport = RDMA_IWARP;
-  assert_int_equal(rdma_qp_meet(qp, &peer), -EPROTO);
+  assert_int_equal(rdma_qp_set_peer(qp, &peer), -EPROTO);
   free_two(&two);
 }
 

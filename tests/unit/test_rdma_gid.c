@@ -77,7 +77,7 @@ static void erdma_is_found_by_the_hardware_address_it_borrows(void **state) {
   (void)state;
   struct nic nic = fake_nic("eth0", "172.16.0.11", 20);
   struct rdma_settings settings = defaults();
-  char why[RDMA_GID_WHY_MAX];
+  char why[RDMA_WHY_MAX];
   assert_int_equal(rdma_sysfs_list("tests/data/rdma/erdma", ports), 1);
   assert_true(rdma_sysfs_is_of_nic("tests/data/rdma/erdma", &ports[0], &nic));
   assert_int_equal(rdma_gid_choose(&ports[0], &settings, &nic, why), 0);
@@ -111,7 +111,7 @@ static struct rdma_sysfs_port make_port(const char *const *gids) {
 
 static int choose(const char *const *gids, const char *address,
                   const struct rdma_settings *settings) {
-  char why[RDMA_GID_WHY_MAX];
+  char why[RDMA_WHY_MAX];
   struct rdma_sysfs_port port = make_port(gids);
   struct nic nic = fake_nic("d0", address, strchr(address, ':') ? 64 : 24);
   return rdma_gid_choose(&port, settings, &nic, why);
@@ -170,7 +170,7 @@ static void reasons_are_told(void **state) {
   struct rdma_sysfs_port port = make_port(GIDS("110.0.0.1"));
   struct nic nic = fake_nic("d0", "10.0.0.1", 24);
   struct rdma_settings settings = defaults();
-  char why[RDMA_GID_WHY_MAX];
+  char why[RDMA_WHY_MAX];
   assert_int_equal(rdma_gid_choose(&port, &settings, &nic, why), -ENOENT);
   assert_string_equal(why, "hca port 1 has no RoCE v2 GID on d0");
   settings.family = AF_INET;
@@ -187,7 +187,7 @@ static void infiniband_takes_the_routable_one(void **state) {
   (void)state;
   struct rdma_settings settings = defaults();
   struct nic nic = fake_nic("ib0", "192.168.7.1", 24);
-  char why[RDMA_GID_WHY_MAX];
+  char why[RDMA_WHY_MAX];
   struct rdma_sysfs_port port = make_port(GIDS("0fe80::1", "0fe80::2"));
   port.is_infiniband = true;
   settings.gid_index = 1; /* of RoCE only */
@@ -203,17 +203,17 @@ static void judgement_names_what_stands_in_the_way(void **state) {
   int gid;
   assert_int_equal(rdma_sysfs_list(CONNECTX, ports), 4);
   struct nic nic = fake_nic("ens0.20", "10.20.0.1", 24);
-  assert_int_equal(rdma_device_judge(&ports[0], &settings, &nic, &gid, why), 0);
+  assert_int_equal(rdma_choice_judge(&ports[0], &settings, &nic, &gid, why), 0);
   assert_int_equal(ports[0].gids[gid].index, 5);
   name_list_parse(&settings.hcas, "NCCL_IB_HCA", "^mlx5_0", true);
-  assert_int_equal(rdma_device_judge(&ports[0], &settings, &nic, &gid, why), -ENOENT);
+  assert_int_equal(rdma_choice_judge(&ports[0], &settings, &nic, &gid, why), -ENOENT);
   assert_string_equal(why, "NCCL_IB_HCA leaves out mlx5_0:1");
   nic = fake_nic("ens3", "10.30.0.1", 24);
-  assert_int_equal(rdma_device_judge(&ports[3], &settings, &nic, &gid, why), -ENOENT);
+  assert_int_equal(rdma_choice_judge(&ports[3], &settings, &nic, &gid, why), -ENOENT);
   assert_string_equal(why, "port 1 of mlx5_3 is DOWN");
   ports[1].pci_vendor = 0x1d0f;
   ports[1].pci_device = 0xefa1;
-  assert_int_equal(rdma_device_judge(&ports[1], &settings, &nic, &gid, why), -ENOENT);
+  assert_int_equal(rdma_choice_judge(&ports[1], &settings, &nic, &gid, why), -ENOENT);
   assert_non_null(strstr(why, "EFA has no reliable connections"));
 }
 

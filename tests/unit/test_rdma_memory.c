@@ -31,13 +31,13 @@ static int set_up(void **state) {
   rdma_host_start(&hca);
   nic = fake_nic("d0", "10.0.0.1", 24);
   log_capture_start();
-  rdma_memory_want(true);
+  lane_memory_want(true);
   return 0;
 }
 
 static int tear_down(void **state) {
   (void)state;
-  rdma_memory_want(false);
+  lane_memory_want(false);
   rdma_opener_finish();
   rdma_guard_finish();
   rdma_memory_release();
@@ -46,31 +46,31 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static bool has_keys(const struct rdma_memory *memory, int domain) {
+static bool has_keys(const struct lane_memory *memory, int domain) {
   uint32_t local, remote;
   return rdma_memory_keys(memory, domain, &local, &remote);
 }
 
 static void without_wishes_nothing_is_kept(void **state) {
   (void)state;
-  rdma_memory_want(false);
-  assert_null(rdma_memory_new(data, sizeof data, RDMA_REMOTE, NULL));
-  rdma_memory_want(true);
+  lane_memory_want(false);
+  assert_null(lane_memory_register(data, sizeof data, LANE_MEMORY_REMOTE, NULL));
+  lane_memory_want(true);
 }
 
 static void ranges_and_devices_come_in_any_order(void **state) {
   (void)state;
-  struct rdma_memory *before = rdma_memory_new(data, 4096, RDMA_REMOTE, NULL);
+  struct lane_memory *before = lane_memory_register(data, 4096, LANE_MEMORY_REMOTE, NULL);
   struct rdma_device *device = rdma_host_open(&nic);
   assert_false(rdma_memory_is_attached(device));
   int domain = rdma_memory_attach(device);
   assert_true(rdma_memory_is_attached(device));
-  struct rdma_memory *after = rdma_memory_new(data + 4096, 4096, RDMA_REMOTE, NULL);
+  struct lane_memory *after = lane_memory_register(data + 4096, 4096, LANE_MEMORY_REMOTE, NULL);
   assert_true(has_keys(before, domain) && has_keys(after, domain));
   assert_int_equal(fake_verbs_counts().mrs, 2);
-  rdma_memory_free(before);
+  lane_memory_free(before);
   rdma_memory_detach(domain);
-  rdma_memory_free(after);
+  lane_memory_free(after);
   rdma_device_close(device);
   assert_int_equal(fake_verbs_counts().contexts, 1); /* for the next queue pair */
 }
@@ -84,17 +84,17 @@ static void only_what_is_received_can_be_written(void **state) {
   int domain = rdma_memory_attach(device);
   assert_int_equal(memory_register(data, 4096, MEMORY_HOST, MEMORY_SENT, &sent), 0);
   assert_int_equal(fake_verbs_counts().remote_mrs, 0);
-  assert_true(rdma_memory_keys(sent->rdma, domain, &local, &remote));
+  assert_true(rdma_memory_keys(sent->devices, domain, &local, &remote));
   assert_int_equal(remote, 0);
   assert_int_equal(memory_register(data, 4096, MEMORY_HOST, MEMORY_RECEIVED, &received), 0);
   assert_int_equal(fake_verbs_counts().remote_mrs, 1);
-  assert_true(rdma_memory_keys(received->rdma, domain, &local, &remote));
+  assert_true(rdma_memory_keys(received->devices, domain, &local, &remote));
   assert_true(remote != 0);
   /* Who sends uses what there is. */
   assert_int_equal(memory_register(data, 100, MEMORY_HOST, MEMORY_RECEIVED, &part), 0);
   assert_int_equal(memory_register(data, 100, MEMORY_HOST, MEMORY_SENT, &sent_part), 0);
-  assert_ptr_equal(part->rdma, received->rdma);
-  assert_ptr_equal(sent_part->rdma, received->rdma);
+  assert_ptr_equal(part->devices, received->devices);
+  assert_ptr_equal(sent_part->devices, received->devices);
   assert_int_equal(fake_verbs_counts().mrs, 2);
   memory_deregister(received);
   memory_deregister(part);
@@ -110,8 +110,8 @@ static void only_what_is_received_can_be_written(void **state) {
 static void revoked_devices_take_no_writes_any_more(void **state) {
   uint32_t local, remote;
   (void)state;
-  struct rdma_memory *sent = rdma_memory_new(data, 4096, RDMA_LOCAL, NULL);
-  struct rdma_memory *received = rdma_memory_new(data + 4096, 4096, RDMA_REMOTE, NULL);
+  struct lane_memory *sent = lane_memory_register(data, 4096, LANE_MEMORY_LOCAL, NULL);
+  struct lane_memory *received = lane_memory_register(data + 4096, 4096, LANE_MEMORY_REMOTE, NULL);
   struct rdma_device *device = rdma_host_open(&nic);
   int domain = rdma_memory_attach(device);
   fake_verbs_fail_calls(FAKE_DEREG_MR, EBUSY);
@@ -128,13 +128,13 @@ static void revoked_devices_take_no_writes_any_more(void **state) {
   assert_true(rdma_memory_keys(received, domain, &local, &remote));
   rdma_memory_detach(domain);
   rdma_device_close(device);
-  rdma_memory_free(sent);
-  rdma_memory_free(received);
+  lane_memory_free(sent);
+  lane_memory_free(received);
 }
 
 static void a_device_that_comes_back_knows_all_ranges(void **state) {
   (void)state;
-  struct rdma_memory *memory = rdma_memory_new(data, sizeof data, RDMA_REMOTE, NULL);
+  struct lane_memory *memory = lane_memory_register(data, sizeof data, LANE_MEMORY_REMOTE, NULL);
   struct rdma_device *device = rdma_host_open(&nic);
   int domain = rdma_memory_attach(device);
   uint32_t id = rdma_memory_domain_id(domain);
@@ -153,16 +153,16 @@ static void a_device_that_comes_back_knows_all_ranges(void **state) {
   assert_int_not_equal(rdma_memory_domain_id(domain), id);
   rdma_memory_detach(domain);
   rdma_device_close(device);
-  rdma_memory_free(memory);
+  lane_memory_free(memory);
 }
 
 static void *come_and_go(void *argument) {
   uint8_t *own = argument;
   for (int i = 0; i < 300; i++) {
-    struct rdma_memory *kept = rdma_memory_new(own, 4096, RDMA_REMOTE, NULL);
-    struct rdma_memory *other = rdma_memory_new(own, 100, RDMA_REMOTE, NULL);
-    rdma_memory_free(kept);
-    rdma_memory_free(other);
+    struct lane_memory *kept = lane_memory_register(own, 4096, LANE_MEMORY_REMOTE, NULL);
+    struct lane_memory *other = lane_memory_register(own, 100, LANE_MEMORY_REMOTE, NULL);
+    lane_memory_free(kept);
+    lane_memory_free(other);
   }
   return NULL;
 }
@@ -173,7 +173,7 @@ static void ranges_and_devices_come_and_go_at_once(void **state) {
   for (int i = 0; i < 4; i++) {
     pthread_create(&threads[i], NULL, come_and_go, data + i * 4096);
   }
-  struct rdma_memory *kept = rdma_memory_new(data + 4 * 4096, 4096, RDMA_REMOTE, NULL);
+  struct lane_memory *kept = lane_memory_register(data + 4 * 4096, 4096, LANE_MEMORY_REMOTE, NULL);
   for (int i = 0; i < 30; i++) {
     struct rdma_device *device = rdma_host_open(&nic);
     int domain = rdma_memory_attach(device);
@@ -186,7 +186,7 @@ static void ranges_and_devices_come_and_go_at_once(void **state) {
   for (int i = 0; i < 4; i++) {
     pthread_join(threads[i], NULL);
   }
-  rdma_memory_free(kept);
+  lane_memory_free(kept);
   assert_int_equal(fake_verbs_counts().mrs, 0);
 }
 
@@ -248,7 +248,7 @@ static void devices_are_given_up_when_their_entry_goes(void **state) {
   rdma_opener_wait(&nic, 1);
   struct rdma_device *device = rdma_opener_take(&nic, why);
   assert_non_null(device);
-  rdma_device_look_at_all();
+  rdma_device_check_all();
   assert_false(atomic_load(&device->is_lost));
   rdma_device_close(device);
   assert_int_equal(unlink(path), 0);

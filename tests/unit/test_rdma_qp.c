@@ -17,7 +17,7 @@ enum { BYTES = 8192 };
 static const struct fake_hca hca = { .name = "fake0", .netdev = "d0", .gids = { "10.0.0.1" } };
 static struct nic nic;
 static uint8_t from[BYTES], to[BYTES];
-static struct rdma_memory *from_memory, *to_memory;
+static struct lane_memory *from_memory, *to_memory;
 static struct rdma_qp *sender, *receiver;
 
 static struct rdma_qp *make(bool is_sender) {
@@ -35,11 +35,11 @@ static int set_up(void **state) {
   rdma_host_start(&hca);
   log_capture_start();
   nic = fake_nic("d0", "10.0.0.1", 24);
-  rdma_memory_want(true);
+  lane_memory_want(true);
   memset(from, 1, BYTES);
   memset(to, 0, BYTES);
-  from_memory = rdma_memory_new(from, BYTES, RDMA_LOCAL, NULL);
-  to_memory = rdma_memory_new(to, BYTES, RDMA_REMOTE, NULL);
+  from_memory = lane_memory_register(from, BYTES, LANE_MEMORY_LOCAL, NULL);
+  to_memory = lane_memory_register(to, BYTES, LANE_MEMORY_REMOTE, NULL);
   sender = make(true);
   receiver = make(false);
   rdma_qp_facts(sender, &sender_facts);
@@ -55,9 +55,9 @@ static int tear_down(void **state) {
   rdma_qp_free(sender);
   rdma_qp_free(receiver);
   rdma_reaper_finish();
-  rdma_memory_free(from_memory);
-  rdma_memory_free(to_memory);
-  rdma_memory_want(false);
+  lane_memory_free(from_memory);
+  lane_memory_free(to_memory);
+  lane_memory_want(false);
   rdma_memory_release();
   log_capture_stop();
   rdma_host_stop(); /* fails if anything is left */
@@ -82,8 +82,8 @@ static enum ibv_wc_status write_with(struct rdma_qp *qp, uint8_t *here, uint32_t
 
 static enum ibv_wc_status write_once(void) {
   uint32_t local, remote, unused;
-  assert_true(rdma_memory_keys(from_memory, sender->domain, &local, &unused));
-  assert_true(rdma_memory_keys(to_memory, receiver->domain, &unused, &remote));
+  assert_true(rdma_memory_keys(from_memory, sender->endpoint.domain.index, &local, &unused));
+  assert_true(rdma_memory_keys(to_memory, receiver->endpoint.domain.index, &unused, &remote));
   return write_with(sender, from, local, to, remote);
 }
 
@@ -100,10 +100,10 @@ static void expect_no_late_write(void) {
 static void only_memory_for_receives_has_a_remote_key(void **state) {
   uint32_t local, remote;
   (void)state;
-  assert_true(rdma_memory_keys(from_memory, sender->domain, &local, &remote));
+  assert_true(rdma_memory_keys(from_memory, sender->endpoint.domain.index, &local, &remote));
   assert_true(local != 0);
   assert_int_equal(remote, 0);
-  assert_true(rdma_memory_keys(to_memory, sender->domain, &local, &remote));
+  assert_true(rdma_memory_keys(to_memory, sender->endpoint.domain.index, &local, &remote));
   assert_true(local != 0 && remote != 0);
   struct fake_counts counts = fake_verbs_counts();
   assert_int_equal(counts.mrs, 4); /* two of slots */
@@ -121,7 +121,7 @@ static void sending_queue_pairs_take_no_writes(void **state) {
   assert_int_equal(fake_verbs_counts().qps, 2);
   assert_int_equal(fake_verbs_counts().remote_qps, 1);
   uint32_t local, remote;
-  assert_true(rdma_memory_keys(to_memory, receiver->domain, &local, &remote));
+  assert_true(rdma_memory_keys(to_memory, receiver->endpoint.domain.index, &local, &remote));
   assert_int_equal(write_with(receiver, to, local, to, remote), IBV_WC_REM_ACCESS_ERR);
   assert_int_equal(fake_verbs_counts().refused, 1);
 }
@@ -130,8 +130,8 @@ static void sending_queue_pairs_take_no_writes(void **state) {
 static void memory_for_sends_is_not_written(void **state) {
   uint32_t key, local, remote;
   (void)state;
-  assert_true(rdma_memory_keys(from_memory, receiver->domain, &key, &remote));
-  assert_true(rdma_memory_keys(to_memory, sender->domain, &local, &remote));
+  assert_true(rdma_memory_keys(from_memory, receiver->endpoint.domain.index, &key, &remote));
+  assert_true(rdma_memory_keys(to_memory, sender->endpoint.domain.index, &local, &remote));
   assert_int_equal(write_with(sender, to, local, from, key), IBV_WC_REM_ACCESS_ERR);
   assert_int_equal(from[0], 1);
 }
@@ -173,9 +173,9 @@ static void what_cannot_be_destroyed_finds_no_memory(void **state) {
                                     "resource busy) a queue pair"),
                    1);
   /* Nor will it, whatever is registered later. */
-  struct rdma_memory *later = rdma_memory_new(to, BYTES, RDMA_REMOTE, NULL);
-  assert_false(rdma_memory_keys(later, receiver->domain, &local, &remote));
-  rdma_memory_free(later);
+  struct lane_memory *later = lane_memory_register(to, BYTES, LANE_MEMORY_REMOTE, NULL);
+  assert_false(rdma_memory_keys(later, receiver->endpoint.domain.index, &local, &remote));
+  lane_memory_free(later);
 }
 
 static void what_cannot_be_kept_from_writing_is_told(void **state) {

@@ -5,13 +5,14 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "net_plugin/lane/rdma/rdma_survey.h"
+#include "net_plugin/lane/rdma/rdma_device.h"
+#include "net_plugin/lane/rdma_survey.h"
 #include "tests/lib/unit.h"
 
 static struct rdma_sysfs_port ports[RDMA_PORTS_MAX];
 
 static struct rdma_traits traits_of(const struct rdma_sysfs_port *port) {
-  struct rdma_identity identity = rdma_device_identity(port);
+  struct rdma_identity identity = rdma_choice_identity(port);
   struct rdma_traits traits;
   rdma_quirks_find(&identity, &traits);
   return traits;

@@ -12,7 +12,7 @@ static uint8_t text[TCP_SEAL_TEXT_BYTES], record[TCP_SEAL_RECORD_BYTES],
     copy[TCP_SEAL_RECORD_BYTES];
 
 static void for_each_cipher(void (*test)(enum lane_cipher cipher)) {
-  unsigned ciphers = tcp_seal_ciphers();
+  unsigned ciphers = lane_crypto_ciphers();
   assert_true(ciphers >> LANE_CHACHA20POLY1305 & 1);
   for (unsigned cipher = 0; cipher < LANE_CIPHERS; cipher++) {
     if (ciphers >> cipher & 1) {

@@ -16,9 +16,9 @@
 #include "common/clock.h"
 #include "common/param.h"
 #include "common/profile.h"
-#include "net_plugin/lane/tcp/tcp_options.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
-#include "net_plugin/lane/tcp/tcp_stats.h"
+#include "net_plugin/lane/tcp_options.h"
+#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_stats.h"
 #include "net_plugin/setup/settings.h"
 #include "tests/lib/log_capture.h"
 

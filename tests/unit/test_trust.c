@@ -10,9 +10,9 @@
 #include "common/log.h"
 #include "common/param.h"
 #include "net_plugin/connection/connection.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/auth.h"
-#include "net_plugin/setup/guest.h"
+#include "net_plugin/setup/pending_peer.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/by_hand.h"
@@ -187,7 +187,7 @@ static void an_identity_is_not_a_key(void **state) {
   listener_close(scene.listener);
 }
 
-/* A guest with the keys of its own listener must not get into a connection of another one. */
+/* A peer with the keys of its own listener must not get into a connection of another one. */
 static void keys_open_their_own_door_only(void **state) {
   (void)state;
   struct scene scene, other;
@@ -252,7 +252,7 @@ static void a_flood_pushes_out_itself(void **state) {
   (void)state;
   struct scene scene;
   struct caller caller;
-  enum { FLOOD = GUESTS_MAX + 200 };
+  enum { FLOOD = PENDING_PEERS_MAX + 200 };
   static int flood[FLOOD];
   scene_open(&scene);
   caller_init(&caller, &scene, NULL);

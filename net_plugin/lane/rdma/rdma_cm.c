@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See rdma_cm.h. Events are copied and acknowledged at once, since an identifier cannot be
  * destroyed before. iWARP's kernel side moves the queue pair by itself; for the others, what
- * librdmacm says is handed to ibv_modify_qp. */
+ * rdma_init_qp_attr returns is passed to ibv_modify_qp. */
 #include "net_plugin/lane/rdma/rdma_cm.h"
 
 #include <errno.h>
@@ -17,15 +17,15 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp_socket.h"
 
 #define PHASE_MS 1000 /* for an address, and for a route */
 #define PATIENCE_S 10 /* of the listening side; the dialling side has less */
 #define BACKLOG 8
 #define EVENTS_MOST 16 /* at a time: strangers must not keep others waiting */
 #define STRANGER_INTERVAL_NS (30 * NS_PER_S)
-#define DESTROY_TRIES 3 /* a call that was interrupted, say, succeeds at the second try */
-/* Marks of the kernel's own in what rdma_init_qp_attr says about RoCE; ibv_modify_qp refuses them.
+#define DESTROY_TRIES 3 /* an interrupted call, for example, succeeds at the second try */
+/* Marks of the kernel's own in what rdma_init_qp_attr returns for RoCE; ibv_modify_qp refuses them.
  */
 #define KERNEL_BITS 0xE00000
 
@@ -36,7 +36,7 @@ struct rdma_cm {
   struct rdma_cm_id *id;
   int deadline_fd;
   bool is_dialler, is_connected;
-  struct rdma_cm_tokens tokens;
+  struct lane_tokens tokens;
 };
 
 /* What there is of an event after it was acknowledged. */
@@ -44,8 +44,8 @@ struct seen {
   struct rdma_cm_id *id;
   enum rdma_cm_event_type type;
   int status;
-  uint32_t number; /* of the peer's queue pair; 0: not told */
-  uint8_t token[RDMA_CM_TOKEN_BYTES];
+  uint32_t number; /* of the peer's queue pair; 0: unknown */
+  uint8_t token[LANE_TOKEN_BYTES];
 };
 
 static int failed(const struct rdma_qp *qp, const char *what, int error) {
@@ -76,8 +76,8 @@ int rdma_cm_deadline_fd(const struct rdma_cm *cm) {
 /* ---- life ---- */
 
 static int make(struct rdma_qp *qp, const struct rdma_facts *peer,
-                const struct rdma_cm_tokens *tokens) {
-  int error = rdma_qp_meet(qp, peer);
+                const struct lane_tokens *tokens) {
+  int error = rdma_qp_set_peer(qp, peer);
   if (error) {
     return error;
   }
@@ -182,9 +182,9 @@ static int move_to_ready(struct rdma_qp *qp) {
 }
 
 static struct rdma_conn_param parameters(const struct rdma_qp *qp,
-                                         const uint8_t token[RDMA_CM_TOKEN_BYTES]) {
+                                         const uint8_t token[LANE_TOKEN_BYTES]) {
   return (struct rdma_conn_param){ .private_data = token,
-                                   .private_data_len = RDMA_CM_TOKEN_BYTES,
+                                   .private_data_len = LANE_TOKEN_BYTES,
                                    .responder_resources = 1,
                                    .initiator_depth = 1,
                                    .retry_count = qp->device->settings.retry_count,
@@ -194,15 +194,15 @@ static struct rdma_conn_param parameters(const struct rdma_qp *qp,
 
 /* Is it the peer of the handshake, and that queue pair? */
 static bool is_peer(const struct rdma_qp *qp, const struct seen *seen,
-                    const uint8_t token[RDMA_CM_TOKEN_BYTES]) {
-  return hash_is_equal(seen->token, token, RDMA_CM_TOKEN_BYTES) &&
+                    const uint8_t token[LANE_TOKEN_BYTES]) {
+  return hash_is_equal(seen->token, token, LANE_TOKEN_BYTES) &&
          (qp->device->port.is_iwarp || seen->number == qp->peer.number);
 }
 
 /* ---- the listening side ---- */
 
 int rdma_cm_listen(struct rdma_qp *qp, const struct rdma_facts *peer,
-                   const struct sockaddr_storage *at, const struct rdma_cm_tokens *tokens,
+                   const struct sockaddr_storage *at, const struct lane_tokens *tokens,
                    uint16_t *port) {
   struct sockaddr_storage address = *at;
   const struct itimerspec patience = { .it_value.tv_sec = PATIENCE_S };
@@ -254,7 +254,7 @@ static int take_request(struct rdma_qp *qp, const struct seen *seen) {
   return error ? failed(qp, "accept", error) : 0;
 }
 
-static int look_at_deadline(const struct rdma_qp *qp) {
+static int check_deadline(const struct rdma_qp *qp) {
   uint64_t times;
   struct rdma_cm *cm = qp->cm;
   if (cm->deadline_fd < 0) {
@@ -280,7 +280,7 @@ static void set_traffic_class(const struct rdma_qp *qp, int dscp) {
 
 int rdma_cm_connect(struct rdma_qp *qp, const struct rdma_facts *peer,
                     const struct sockaddr_storage *from, const struct sockaddr_storage *to,
-                    const struct rdma_cm_tokens *tokens, int dscp) {
+                    const struct lane_tokens *tokens, int dscp) {
   struct sockaddr_storage source = *from, target = *to;
   int error = make(qp, peer, tokens);
   if (error) {
@@ -314,7 +314,7 @@ static int request(const struct rdma_qp *qp) {
   return cm->api->connect(cm->id, &asked) ? failed(qp, "connect", -errno) : 0;
 }
 
-/* must_establish: the queue pair is still to be moved, and the peer to be told. */
+/* must_establish: the queue pair must still be moved, and the peer be notified. */
 static int take_answer(struct rdma_qp *qp, const struct seen *seen, bool must_establish) {
   struct rdma_cm *cm = qp->cm;
   if (!is_peer(qp, seen, cm->tokens.answer)) {
@@ -367,21 +367,22 @@ static int take(struct rdma_qp *qp, const struct seen *seen) {
     }
     return cm->is_connected ? 0 : take_answer(qp, seen, false); /* iWARP's only answer */
   case RDMA_CM_EVENT_TIMEWAIT_EXIT:
-  case RDMA_CM_EVENT_ADDR_CHANGE: /* of a bond: the queue pair tells if it minds */
+  case RDMA_CM_EVENT_ADDR_CHANGE: /* of a bond: if it breaks the queue pair, that has an event of
+                                     its own */
     return 0;
   default:
     return event_failed(qp, seen);
   }
 }
 
-static void look(const struct rdma_cm_event *event, struct seen *seen) {
-  const struct rdma_conn_param *told = &event->param.conn;
+static void copy_event(const struct rdma_cm_event *event, struct seen *seen) {
+  const struct rdma_conn_param *connection = &event->param.conn;
   *seen = (struct seen){ .id = event->id, .type = event->event, .status = event->status };
   if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST ||
       event->event == RDMA_CM_EVENT_CONNECT_RESPONSE || event->event == RDMA_CM_EVENT_ESTABLISHED) {
-    seen->number = told->qp_num;
-    if (told->private_data && told->private_data_len >= RDMA_CM_TOKEN_BYTES) {
-      memcpy(seen->token, told->private_data, RDMA_CM_TOKEN_BYTES);
+    seen->number = connection->qp_num;
+    if (connection->private_data && connection->private_data_len >= LANE_TOKEN_BYTES) {
+      memcpy(seen->token, connection->private_data, LANE_TOKEN_BYTES);
     }
   }
 }
@@ -392,13 +393,13 @@ int rdma_cm_advance(struct rdma_qp *qp) {
   int error = 0;
   for (int i = 0; i < EVENTS_MOST && !error; i++) {
     if (cm->api->get_cm_event(cm->channel, &event) != 0) {
-      error = errno == EAGAIN || errno == EINTR ? 0 : failed(qp, "tell what happens", -errno);
+      error = errno == EAGAIN || errno == EINTR ? 0 : failed(qp, "report events", -errno);
       break;
     }
     struct seen seen;
-    look(event, &seen);
+    copy_event(event, &seen);
     cm->api->ack_cm_event(event);
     error = take(qp, &seen);
   }
-  return error ? error : look_at_deadline(qp);
+  return error ? error : check_deadline(qp);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rdma_cm: a queue pair connected by librdmacm, for devices that know no other way (iWARP), or for
- * users who want it. Both sides have agreed upon it in the handshake, which also tells the port.
+ * users who want it. Both sides have agreed upon it in the handshake, which also carries the port.
  *
  *   dialling side    address -> route -> request ------> token is right: accept    listening side
  *                    token of the answer is right <----- and the port is closed
@@ -26,13 +26,13 @@ struct rdma_qp;
 
 /* Waits for the peer at this address, at a port of its own, for some seconds. */
 int rdma_cm_listen(struct rdma_qp *qp, const struct rdma_facts *peer,
-                   const struct sockaddr_storage *at, const struct rdma_cm_tokens *tokens,
+                   const struct sockaddr_storage *at, const struct lane_tokens *tokens,
                    uint16_t *port);
 /* Begins to connect from one address to another, whose port is that of rdma_cm_listen. The caller
  * has a deadline. dscp: -1 none. */
 int rdma_cm_connect(struct rdma_qp *qp, const struct rdma_facts *peer,
                     const struct sockaddr_storage *from, const struct sockaddr_storage *to,
-                    const struct rdma_cm_tokens *tokens, int dscp);
+                    const struct lane_tokens *tokens, int dscp);
 
 /* Goes on with what has happened, whenever a descriptor is readable. -ENODEV: the device goes;
  * -ETIMEDOUT: the listening side waited in vain; others: it cannot be connected, or is not any

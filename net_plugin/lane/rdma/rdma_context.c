@@ -48,12 +48,12 @@ static struct ibv_context *open_by_name(const struct verbs_api *api, const char 
   return context;
 }
 
-static uint32_t at_most(int said, uint32_t limit) {
-  uint32_t value = said > 0 ? (uint32_t)said : 0;
+static uint32_t at_most(int reported, uint32_t limit) {
+  uint32_t value = reported > 0 ? (uint32_t)reported : 0;
   return limit && limit < value ? limit : value;
 }
 
-/* What the device itself says. */
+/* What the device itself reports. */
 static bool query(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
   struct rdma_port *port = &device->port;
   struct ibv_device_attr attributes;
@@ -82,7 +82,7 @@ static bool query(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
 
 static void describe(const struct rdma_sysfs_port *from, const struct rdma_gid *gid,
                      struct rdma_port *out) {
-  struct rdma_identity identity = rdma_device_identity(from);
+  struct rdma_identity identity = rdma_choice_identity(from);
   memcpy(out->name, from->name, sizeof(out->name));
   memcpy(out->pci_path, from->pci_path, sizeof(out->pci_path));
   memcpy(out->gid.raw, gid->bytes, sizeof(out->gid.raw));
@@ -121,7 +121,7 @@ bool rdma_context_has_entry(const struct rdma_device *device) {
   return path[0] && access(path, F_OK) == 0;
 }
 
-/* Events must not block who looks for them. */
+/* Reading events must not block. */
 static bool make_nonblocking(int fd) {
   int flags = fcntl(fd, F_GETFL);
   return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
@@ -146,7 +146,7 @@ struct rdma_device *rdma_context_open(const struct rdma_sysfs_port *from, int gi
   device->settings = *settings;
   device->lost_fd = -1;
   describe(from, &from->gids[gid], &device->port);
-  device->port.cm = rdma_device_cm(&device->port.traits, &device->settings);
+  device->port.cm = rdma_choice_cm(&device->port.traits, &device->settings);
   if (device->port.cm == RDMA_CM_MUST && !verbs_api_cm()) {
     snprintf(why, RDMA_WHY_MAX, "%s needs librdmacm: %.150s", from->name, verbs_api_reason());
     goto destroy;

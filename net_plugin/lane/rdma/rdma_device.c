@@ -18,8 +18,8 @@
 
 enum { REFUSALS_MAX = 16 };
 #define REFUSAL_NS NS_PER_S
-/* Asking can take long, while a device is being removed, say, and is work for the kernel. So it is
- * asked the less often the longer it took, up to a limit. */
+/* A search can take long, while a device is being removed, for example, and costs the kernel work.
+ * The longer one took, the later is the next, up to a limit. */
 #define REFUSAL_FACTOR 4
 #define REFUSAL_MOST_NS (10 * NS_PER_S)
 
@@ -31,8 +31,8 @@ struct refusal {
   char why[RDMA_WHY_MAX];
 };
 
-/* What devices are looked for with. */
-struct wish {
+/* What devices are searched with. */
+struct configuration {
   struct rdma_settings settings;
   char sysfs_root[SYSFS_PATH_MAX];
 };
@@ -43,12 +43,12 @@ static struct rdma_device *devices;
 static struct refusal refusals[REFUSALS_MAX];
 static unsigned next_refusal;
 static bool is_configured;
-static struct wish current;
+static struct configuration current;
 
 /* Held while a device is being opened; taken before the lock, never with it. */
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 /* Below: covered by it. */
-static struct wish wish;
+static struct configuration chosen;
 static struct rdma_sysfs_port ports[RDMA_PORTS_MAX]; /* too large for a stack */
 
 unsigned rdma_mtu_bytes(enum ibv_mtu mtu) {
@@ -67,7 +67,7 @@ static void configure(const struct rdma_settings *wanted, const char *root) {
 }
 
 /* With the lock held. */
-static const struct wish *configured(void) {
+static const struct configuration *configured(void) {
   if (!is_configured) {
     configure(NULL, NULL);
   }
@@ -93,65 +93,18 @@ const char *rdma_device_settings(struct rdma_settings *out) {
 
 /* ---- choosing ---- */
 
-struct rdma_identity rdma_device_identity(const struct rdma_sysfs_port *port) {
-  return (struct rdma_identity){
-    .pci_vendor = port->pci_vendor,
-    .pci_device = port->pci_device,
-    .driver = port->driver,
-    .name = port->name,
-    .is_iwarp = port->is_iwarp,
-  };
-}
-
-enum rdma_cm_wish rdma_device_cm(const struct rdma_traits *traits,
-                                 const struct rdma_settings *with) {
-  return traits->needs_cm ? RDMA_CM_MUST : (enum rdma_cm_wish)with->cm;
-}
-
-/* Whether it works now is another question. */
-static bool may_be_used(const struct rdma_sysfs_port *port, const struct rdma_settings *with,
-                        char why[RDMA_WHY_MAX]) {
-  struct rdma_identity identity = rdma_device_identity(port);
-  struct rdma_traits traits;
-  rdma_quirks_find(&identity, &traits);
-  bool is_named = name_list_has(&with->hcas, port->name, port->port);
-  bool has_way = !traits.needs_cm || with->cm != RDMA_CM_NEVER;
-  if (!is_named) {
-    snprintf(why, RDMA_WHY_MAX, "NCCL_IB_HCA leaves out %s:%d", port->name, port->port);
-  } else if (!traits.is_usable) {
-    snprintf(why, RDMA_WHY_MAX, "%s: %s", port->name, traits.why_not);
-  } else if (!has_way) {
-    snprintf(why, RDMA_WHY_MAX, "%s needs librdmacm, and STRATUS_RDMA_CM=off", port->name);
-  }
-  return is_named && traits.is_usable && has_way;
-}
-
-int rdma_device_judge(const struct rdma_sysfs_port *port, const struct rdma_settings *with,
-                      const struct nic *nic, int *gid, char why[RDMA_WHY_MAX]) {
-  if (!may_be_used(port, with, why)) {
-    return -ENOENT;
-  }
-  if (!port->is_active) {
-    snprintf(why, RDMA_WHY_MAX, "port %d of %s is %s", port->port, port->name,
-             port->state[0] ? port->state : "in an unknown state");
-    return -ENOENT;
-  }
-  *gid = rdma_gid_choose(port, with, nic, why);
-  return *gid < 0 ? -ENOENT : 0;
-}
-
 /* The port of the NIC, or NULL and why; *is_there: there is one that may be used when it works. */
 static const struct rdma_sysfs_port *find_port(const struct nic *nic, int *gid, bool *is_there,
                                                char why[RDMA_WHY_MAX]) {
   *is_there = false;
-  unsigned count = rdma_sysfs_list(wish.sysfs_root, ports);
+  unsigned count = rdma_sysfs_list(chosen.sysfs_root, ports);
   snprintf(why, RDMA_WHY_MAX, count ? "no HCA belongs to %s" : "there is no HCA", nic->name);
   for (unsigned i = 0; i < count; i++) {
-    if (!rdma_sysfs_is_of_nic(wish.sysfs_root, &ports[i], nic)) {
+    if (!rdma_sysfs_is_of_nic(chosen.sysfs_root, &ports[i], nic)) {
       continue;
     }
-    *is_there |= may_be_used(&ports[i], &wish.settings, why);
-    if (rdma_device_judge(&ports[i], &wish.settings, nic, gid, why) == 0) {
+    *is_there |= rdma_choice_is_allowed(&ports[i], &chosen.settings, why);
+    if (rdma_choice_judge(&ports[i], &chosen.settings, nic, gid, why) == 0) {
       why[0] = '\0';
       return &ports[i];
     }
@@ -164,10 +117,10 @@ static const struct rdma_sysfs_port *find_port(const struct nic *nic, int *gid, 
 /* Once for each interface, and as NCCL's other warnings at the first connection. */
 static void warn_of_settings(const struct rdma_sysfs_port *port, const struct nic *nic) {
   static char warned[RDMA_PORTS_MAX][IF_NAMESIZE];
-  struct rdma_identity identity = rdma_device_identity(port);
+  struct rdma_identity identity = rdma_choice_identity(port);
   char text[RDMA_QUIRKS_TEXT_MAX];
   int64_t mtu = 0;
-  sysfs_read_int(wish.sysfs_root, &mtu, "sys/class/net/%s/mtu", nic->name);
+  sysfs_read_int(chosen.sysfs_root, &mtu, "sys/class/net/%s/mtu", nic->name);
   identity.mtu_netdev = (unsigned)mtu;
   if (!rdma_quirks_warning(&identity, getenv("NCCL_PROTO"), text)) {
     return;
@@ -191,7 +144,7 @@ static struct rdma_device *open_new(const struct nic *nic, bool *is_there, char 
   if (!port) {
     return NULL;
   }
-  struct rdma_device *device = rdma_context_open(port, gid, nic, &wish.settings, why);
+  struct rdma_device *device = rdma_context_open(port, gid, nic, &chosen.settings, why);
   if (device) {
     warn_of_settings(port, nic);
   }
@@ -259,7 +212,7 @@ void rdma_device_take_events(struct rdma_device *device) {
   pthread_mutex_unlock(&lock);
 }
 
-void rdma_device_look_at_all(void) {
+void rdma_device_check_all(void) {
   pthread_mutex_lock(&lock);
   for (struct rdma_device *it = devices; it; it = it->next) {
     take_events(it);
@@ -279,7 +232,7 @@ bool rdma_device_is_same_nic(const struct nic *a, const struct nic *b) {
 static struct rdma_device *find_open(const struct nic *nic) {
   for (struct rdma_device *it = devices; it; it = it->next) {
     if (rdma_device_is_same_nic(&it->nic, nic)) {
-      take_events(it); /* maybe nobody else does */
+      take_events(it); /* it may have no lane that does */
       if (!atomic_load(&it->is_lost) && !atomic_load(&it->is_stale)) {
         return it;
       }
@@ -329,7 +282,7 @@ bool rdma_device_may_come(const struct nic *nic) {
 struct rdma_device *rdma_device_find(const struct nic *nic, char why[RDMA_WHY_MAX]) {
   why[0] = '\0';
   pthread_mutex_lock(&lock);
-  const struct wish *now = configured();
+  const struct configuration *now = configured();
   struct rdma_device *device = find_open(nic);
   const struct refusal *refusal = find_refusal(nic->name);
   if (device) {
@@ -351,7 +304,7 @@ struct rdma_device *rdma_device_open(const struct nic *nic, char why[RDMA_WHY_MA
     uint64_t asked_ns = clock_now_ns();
     bool is_there;
     pthread_mutex_lock(&lock);
-    wish = *configured();
+    chosen = *configured();
     pthread_mutex_unlock(&lock);
     device = open_new(nic, &is_there, why);
     pthread_mutex_lock(&lock);

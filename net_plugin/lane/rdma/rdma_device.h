@@ -4,8 +4,8 @@
  *
  *   rdma_device_open --shared by all holders--> OPEN --async event--> LOST --last close--> gone
  *
- * A lost device stays lost. rdma_device_open looks for the NIC's HCA anew then, so that one that
- * came back, under whatever name and GID index, is used again.
+ * A lost device stays lost. rdma_device_open then searches the NIC's HCA again, so that one
+ * that came back, under whatever name and GID index, is used again.
  *
  * Owns: context and protection domain, from open to the last close.
  * Threads: any; a mutex guards the list of open devices and the reading of events.
@@ -22,13 +22,8 @@
 #include <stdint.h>
 
 #include "net_plugin/lane/nic.h"
-#include "net_plugin/lane/rdma/rdma_facts.h"
-#include "net_plugin/lane/rdma/rdma_gid.h"
-#include "net_plugin/lane/rdma/rdma_quirks.h"
-#include "net_plugin/lane/rdma/rdma_settings.h"
+#include "net_plugin/lane/rdma/rdma_choice.h"
 #include "net_plugin/lane/rdma/verbs_api.h"
-
-enum { RDMA_WHY_MAX = 256 };
 
 /* What is known about a port; a plain value. */
 struct rdma_port {
@@ -48,7 +43,7 @@ struct rdma_port {
   char pci_path[RDMA_PATH_MAX];
   int numa_node; /* -1: unknown */
   struct rdma_traits traits;
-  /* As the device says, or less where a trait says so. */
+  /* As the device reports, or less where a trait limits it. */
   uint32_t max_qp_wr, max_cqe, max_send_sge, max_recv_sge;
   uint64_t max_mr_bytes;
 };
@@ -62,7 +57,7 @@ struct rdma_device {
   struct ibv_context *context;
   struct ibv_pd *pd;
   int lost_fd;          /* an eventfd, readable from the moment that the device is lost */
-  atomic_bool is_lost;  /* its lanes are to be lost, too; nobody else shall open lanes on it */
+  atomic_bool is_lost;  /* its lanes end, too; no new lanes are opened on it */
   atomic_bool is_stale; /* what is in port has changed: new lanes get another device */
   /* covered by rdma_device.c's mutex */
   unsigned holders;
@@ -82,40 +77,28 @@ void rdma_device_configure(const struct rdma_settings *settings, const char *sys
 /* The settings in force. Returns the root of sysfs. */
 const char *rdma_device_settings(struct rdma_settings *out);
 
-/* What rdma_quirks.h wants to know; mtu_netdev is left to the caller. Points into port. */
-struct rdma_identity rdma_device_identity(const struct rdma_sysfs_port *port);
-
-/* Are queue pairs of such a device connected by librdmacm? */
-enum rdma_cm_wish rdma_device_cm(const struct rdma_traits *traits,
-                                 const struct rdma_settings *settings);
-
-/* Is this port one for the NIC? -ENOENT if not, and why. Opens nothing. *gid: place in port->gids.
- */
-int rdma_device_judge(const struct rdma_sysfs_port *port, const struct rdma_settings *settings,
-                      const struct nic *nic, int *gid, char why[RDMA_WHY_MAX]);
-
 /* Do they stand for the same device? */
 bool rdma_device_is_same_nic(const struct nic *a, const struct nic *b);
 
 /* The HCA port of this NIC, opened or shared. Close it as often. NULL: none, `why` says why. */
 struct rdma_device *rdma_device_open(const struct nic *nic, char why[RDMA_WHY_MAX]);
-/* The same if it is open already; never blocks. NULL: why is empty unless somebody has looked for
- * it a moment ago, or it is not wanted. */
+/* The same if it is open already; never blocks. NULL: why is empty unless a search failed
+ * a moment ago, or the settings exclude it. */
 struct rdma_device *rdma_device_find(const struct nic *nic, char why[RDMA_WHY_MAX]);
-/* The NIC has an HCA, but when it was asked last that did not work: its port was down, say. */
+/* The NIC has an HCA, but the last search found it unusable: its port was down, for example. */
 bool rdma_device_may_come(const struct nic *nic);
-/* Not asked about again for a while. */
+/* Not searched again for a while. */
 void rdma_device_refuse(const struct nic *nic, const char *why);
-/* One more holder of what somebody holds. */
+/* One more holder of a device that is held. */
 void rdma_device_hold(struct rdma_device *device);
 void rdma_device_close(struct rdma_device *device);
 
 /* Reads what is waiting on context->async_fd, which lanes watch beside lost_fd: marks the device
- * lost or tells the watch of the queue pair that an event is for. Never blocks. */
+ * lost, or sets the watch of the queue pair that an event is for. Never blocks. */
 void rdma_device_take_events(struct rdma_device *device);
 /* The same for all that are open; those whose entry in sysfs has gone are being removed: lost. */
-void rdma_device_look_at_all(void);
-/* For somebody who learned otherwise that the device does not work any more. */
+void rdma_device_check_all(void);
+/* The caller has found out otherwise that the device does not work any more. */
 void rdma_device_lose(struct rdma_device *device, const char *why);
 
 /* 256 to 4096. */

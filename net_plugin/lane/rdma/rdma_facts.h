@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_facts: what one side tells the other of its queue pair, so that the two can be connected:
- * plain values, most of which travel in the handshake. PURE. Owns: nothing.  Threads: any.  Blocks:
- * never.  Fails: cannot. */
+/* rdma_facts: what one side sends the other about its queue pair, so that the two can be connected;
+ * the content of a lane_offer. PURE.
+ * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_FACTS_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_FACTS_H
 
 #include <stdint.h>
+
+#include "net_plugin/lane/lane_offer.h"
 
 #define RDMA_GID_BYTES 16
 #define RDMA_MAX_SLOT_BYTES (1u << 20)
@@ -30,13 +32,8 @@ struct rdma_facts {
   uint8_t cm;          /* enum rdma_cm_wish */
 };
 
-/* A request of InfiniBand has room for 56. */
-#define RDMA_CM_TOKEN_BYTES 32
-
-/* What each side shows to librdmacm's messages, to prove that it belongs to this incarnation of
- * this lane. */
-struct rdma_cm_tokens {
-  uint8_t request[RDMA_CM_TOKEN_BYTES], answer[RDMA_CM_TOKEN_BYTES];
-};
+void rdma_facts_encode(const struct rdma_facts *facts, struct lane_offer *offer);
+/* Checks nothing: lane_offer_is_valid does. */
+void rdma_facts_decode(const struct lane_offer *offer, struct rdma_facts *facts);
 
 #endif

@@ -71,20 +71,20 @@ static int rank(const struct rdma_gid *gid, const struct rdma_settings *settings
   return value + !is_link_local(gid->bytes);
 }
 
-static int find_index(const struct rdma_sysfs_port *facts, int index, char why[RDMA_GID_WHY_MAX]) {
+static int find_index(const struct rdma_sysfs_port *facts, int index, char why[RDMA_WHY_MAX]) {
   for (unsigned i = 0; i < facts->gid_count; i++) {
     if (facts->gids[i].index == index) {
       return (int)i;
     }
   }
-  snprintf(why, RDMA_GID_WHY_MAX, "%s port %d has no GID %d (NCCL_IB_GID_INDEX)", facts->name,
+  snprintf(why, RDMA_WHY_MAX, "%s port %d has no GID %d (NCCL_IB_GID_INDEX)", facts->name,
            facts->port, index);
   return -ENOENT;
 }
 
 /* The second one where a subnet manager made it routable between subnets (NCCL: FLID), else the
  * first. */
-static int choose_infiniband(const struct rdma_sysfs_port *facts, char why[RDMA_GID_WHY_MAX]) {
+static int choose_infiniband(const struct rdma_sysfs_port *facts, char why[RDMA_WHY_MAX]) {
   for (unsigned i = 0; i < facts->gid_count; i++) {
     const struct rdma_gid *gid = &facts->gids[i];
     if (gid->index == 1 && (gid->bytes[4] || gid->bytes[5])) {
@@ -95,7 +95,7 @@ static int choose_infiniband(const struct rdma_sysfs_port *facts, char why[RDMA_
 }
 
 static void tell_why(const struct rdma_sysfs_port *facts, const struct rdma_settings *settings,
-                     const struct nic *nic, char why[RDMA_GID_WHY_MAX]) {
+                     const struct nic *nic, char why[RDMA_WHY_MAX]) {
   char range[INET6_ADDRSTRLEN + 16] = "";
   if (settings->prefix_bits) {
     char text[RDMA_GID_TEXT_MAX];
@@ -103,8 +103,8 @@ static void tell_why(const struct rdma_sysfs_port *facts, const struct rdma_sett
     snprintf(range, sizeof(range), " in %.45s/%u", rdma_gid_text(settings->range.s6_addr, text),
              settings->prefix_bits - (is_ipv4 ? MAPPED_BITS : 0));
   }
-  snprintf(why, RDMA_GID_WHY_MAX, "%s port %d has no RoCE v%d GID%s%s on %s", facts->name,
-           facts->port, settings->roce_version,
+  snprintf(why, RDMA_WHY_MAX, "%s port %d has no RoCE v%d GID%s%s on %s", facts->name, facts->port,
+           settings->roce_version,
            settings->family == AF_INET    ? " of IPv4"
            : settings->family == AF_INET6 ? " of IPv6"
                                           : "",
@@ -112,7 +112,7 @@ static void tell_why(const struct rdma_sysfs_port *facts, const struct rdma_sett
 }
 
 int rdma_gid_choose(const struct rdma_sysfs_port *facts, const struct rdma_settings *settings,
-                    const struct nic *nic, char why[RDMA_GID_WHY_MAX]) {
+                    const struct nic *nic, char why[RDMA_WHY_MAX]) {
   if (facts->is_infiniband) {
     return choose_infiniband(facts, why);
   }

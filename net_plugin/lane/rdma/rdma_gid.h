@@ -11,11 +11,11 @@
 
 #include "net_plugin/lane/rdma/rdma_sysfs.h"
 
-enum { RDMA_GID_WHY_MAX = 256, RDMA_GID_TEXT_MAX = 64 };
+enum { RDMA_GID_TEXT_MAX = 64 };
 
 /* Returns the place in facts->gids. */
 int rdma_gid_choose(const struct rdma_sysfs_port *facts, const struct rdma_settings *settings,
-                    const struct nic *nic, char why[RDMA_GID_WHY_MAX]);
+                    const struct nic *nic, char why[RDMA_WHY_MAX]);
 
 /* "10.0.0.1", "fe80::1", "fe80::506b:4b03:ac:1". */
 const char *rdma_gid_text(const void *bytes, char text[RDMA_GID_TEXT_MAX]);

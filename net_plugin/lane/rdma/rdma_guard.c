@@ -10,10 +10,10 @@
 #include "net_plugin/lane/rdma/rdma_device.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
 
-#define LOOK_NS NS_PER_S
+#define CHECK_NS NS_PER_S
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t must_look = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 /* Below: covered by the lock. */
 static pthread_t thread;
 static bool is_running, must_end;
@@ -22,10 +22,10 @@ static void *run(void *unused) {
   (void)unused;
   pthread_mutex_lock(&lock);
   while (!must_end) {
-    struct timespec until = clock_timespec(clock_now_ns() + LOOK_NS);
-    pthread_cond_clockwait(&must_look, &lock, CLOCK_MONOTONIC, &until);
+    struct timespec until = clock_timespec(clock_now_ns() + CHECK_NS);
+    pthread_cond_clockwait(&wake, &lock, CLOCK_MONOTONIC, &until);
     pthread_mutex_unlock(&lock);
-    rdma_device_look_at_all();
+    rdma_device_check_all();
     rdma_memory_forget_lost();
     pthread_mutex_lock(&lock);
   }
@@ -46,7 +46,7 @@ void rdma_guard_finish(void) {
   pthread_mutex_lock(&lock);
   bool was_running = is_running;
   must_end = true;
-  pthread_cond_signal(&must_look);
+  pthread_cond_signal(&wake);
   pthread_mutex_unlock(&lock);
   if (was_running) {
     pthread_join(thread, NULL);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_guard: looks after devices that are open, in a thread of its own.
+/* rdma_guard: monitors open devices, in a thread of its own.
  *
- * Drivers that cannot take a device away from programs (SoftRoCE) do not tell that it is to be
+ * Drivers that cannot take a device away from programs (SoftRoCE) raise no event when it is to be
  * removed: they only wait until all have closed it. Its entry in sysfs is gone by then, which is
- * looked at once in a second. And where a device has no lanes at the moment, nobody else reads its
- * events.
+ * checked once in a second. And while a device has no lanes, nothing else reads its events.
  *
  * Owns: its thread, from the first start to finish.  Threads: any.
  * Blocks: finish until the thread has ended.
- * Fails: without a thread, lost devices are noticed when somebody uses them. */
+ * Fails: without a thread, lost devices are noticed when they are used. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_GUARD_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_GUARD_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rdma_lane.h. lane->fd is an epoll set of everything that can happen. Who waits for a message
- * looks at the completion queue directly; only when nothing has come for a while the set is asked,
- * and the queue armed, so that a message that is waited for costs no interrupt and no system call.
+/* See rdma_lane.h. lane->fd is an epoll set of everything that can happen. A thread that waits for
+ * a message polls the completion queue; only when nothing has completed for a while the set is
+ * checked, and the queue armed, so that a message that is polled for costs no interrupt and no
+ * system call.
  */
 #include "net_plugin/lane/rdma/rdma_lane.h"
 
@@ -17,16 +18,16 @@
 #include "common/descriptor.h"
 #include "common/log.h"
 #include "net_plugin/lane/rdma/rdma_cm.h"
+#include "net_plugin/lane/rdma/rdma_endpoint.h"
 #include "net_plugin/lane/rdma/rdma_lane_state.h"
-#include "net_plugin/lane/tcp/tcp_stats.h"
+#include "net_plugin/lane/tcp_stats.h"
 
-/* Nothing came for so long: whoever waits may go to sleep. */
+/* Without a completion for so long, the waiting thread may sleep, and the set is checked. */
 #define QUIET_NS 20000ull
-/* And then the set is asked again so often; by those who go on waiting, more rarely: a queue that
- * is armed anew costs an event for the next message. */
-#define LOOK_NS 1000000ull
-#define AWAITED_LOOK_NS 4000000ull
-#define READ_BUDGET_BYTES (1u << 20)
+/* How often it is checked again; more rarely by a thread that goes on polling: a queue that is
+ * armed again costs an event for the next message. */
+#define CHECK_NS 1000000ull
+#define POLLED_CHECK_NS 4000000ull
 
 /* ---- reading ---- */
 
@@ -56,14 +57,14 @@ static int completion_failed(const struct rdma_lane *rdma, const struct ibv_wc *
 /* Bytes of the stream. */
 static int stream_arrived(struct rdma_lane *rdma, const uint8_t *bytes, uint32_t length,
                           uint64_t now_ns) {
-  struct tcp_arriving *arriving = &rdma->arriving;
+  struct frame_in *arriving = &rdma->arriving;
   if (rdma->is_closing || length == 0) {
     return 0;
   }
   if (!arriving->in_payload) {
     struct wire_header header;
     int error = length < WIRE_HEADER_BYTES ? -EPROTO : wire_header_decode(bytes, &header);
-    error = error ? error : tcp_frame_begin_decoded(&rdma->lane, arriving, &header, now_ns);
+    error = error ? error : frame_in_begin_decoded(&rdma->lane, arriving, &header, now_ns);
     if (error) {
       return error;
     }
@@ -77,12 +78,12 @@ static int stream_arrived(struct rdma_lane *rdma, const uint8_t *bytes, uint32_t
   if (!arriving->in_payload || length > arriving->payload_length - arriving->payload_got) {
     return -EPROTO;
   }
-  uint8_t *to = tcp_frame_end(&rdma->lane, arriving);
+  uint8_t *to = frame_in_end(&rdma->lane, arriving);
   if (!to) {
     return -ESTALE;
   }
   bytes_copy_upwards(to, bytes, length);
-  return tcp_frame_grow(&rdma->lane, arriving, length, now_ns);
+  return frame_in_grow(&rdma->lane, arriving, length, now_ns);
 }
 
 /* The peer sent a prefix and bytes of the stream. */
@@ -112,7 +113,7 @@ static int write_arrived(struct rdma_lane *rdma, const struct ibv_wc *done, uint
   }
   int error = wire_header_from_immediate(be32toh(done->imm_data), done->byte_len,
                                          link_live_message(rdma->lane.link), &header);
-  return error ? error : tcp_frame_begin_decoded(&rdma->lane, &rdma->arriving, &header, now_ns);
+  return error ? error : frame_in_begin_decoded(&rdma->lane, &rdma->arriving, &header, now_ns);
 }
 
 static int receive_completed(struct rdma_lane *rdma, const struct ibv_wc *done, uint64_t now_ns) {
@@ -140,7 +141,7 @@ static int completed(struct rdma_lane *rdma, const struct ibv_wc *done, size_t *
   return receive_completed(rdma, done, now_ns);
 }
 
-bool rdma_lane_has_news(struct lane *lane) {
+static bool rdma_has_news(struct lane *lane) {
   struct rdma_lane *rdma = (struct rdma_lane *)lane;
   if (rdma->news_count == 0) {
     rdma->news_count = ibv_poll_cq(rdma->qp->cq, RDMA_NEWS_MOST, rdma->news);
@@ -152,7 +153,7 @@ bool rdma_lane_has_news(struct lane *lane) {
 static int drain(struct rdma_lane *rdma, size_t *got, unsigned *count, uint64_t now_ns) {
   int n = 0, error = 0;
   do {
-    if (!rdma_lane_has_news(&rdma->lane)) {
+    if (!rdma_has_news(&rdma->lane)) {
       return 0;
     }
     n = rdma->news_count;
@@ -164,12 +165,12 @@ static int drain(struct rdma_lane *rdma, size_t *got, unsigned *count, uint64_t 
       error = completed(rdma, &rdma->news[i], got, now_ns);
     }
     *count += (unsigned)n;
-  } while (!error && n == RDMA_NEWS_MOST && *got < READ_BUDGET_BYTES);
+  } while (!error && n == RDMA_NEWS_MOST && *got < LANE_READ_BYTES);
   return error;
 }
 
 /* The peer writes nothing there, but it ends the socket when it ends the lane. */
-static int look_at_socket(struct rdma_lane *rdma) {
+static int check_socket(struct rdma_lane *rdma) {
   uint8_t byte;
   ssize_t n = recv(rdma->socket, &byte, 1, MSG_DONTWAIT);
   if (n < 0) {
@@ -185,12 +186,12 @@ static int look_at_socket(struct rdma_lane *rdma) {
   return -EPIPE;
 }
 
-/* Asks the set, and arms the queue again if its event was used up. */
-static int look_around(struct rdma_lane *rdma, size_t *got, unsigned *count, uint64_t now_ns) {
+/* Checks the set, and arms the queue again if its event was consumed. */
+static int check_sources(struct rdma_lane *rdma, size_t *got, unsigned *count, uint64_t now_ns) {
   struct epoll_event events[RDMA_SOURCES];
   int error = 0;
   int n = epoll_wait(rdma->lane.fd, events, RDMA_SOURCES, 0);
-  rdma->looked_ns = now_ns;
+  rdma->checked_ns = now_ns;
   for (int i = 0; i < n && !error; i++) {
     switch (events[i].data.u32) {
     case RDMA_SOURCE_QUEUE:
@@ -202,7 +203,7 @@ static int look_around(struct rdma_lane *rdma, size_t *got, unsigned *count, uin
     case RDMA_SOURCE_SOCKET:
       /* What it sent before it left is in the queue already. */
       error = drain(rdma, got, count, now_ns);
-      error = error ? error : look_at_socket(rdma);
+      error = error ? error : check_socket(rdma);
       break;
     case RDMA_SOURCE_CM:
       error = drain(rdma, got, count, now_ns); /* as above */
@@ -218,7 +219,7 @@ static int look_around(struct rdma_lane *rdma, size_t *got, unsigned *count, uin
   return error;
 }
 
-static int look_at_device(const struct rdma_lane *rdma) {
+static int check_device(const struct rdma_lane *rdma) {
   int event = atomic_load_explicit(&rdma->qp->watch.event, memory_order_relaxed);
   bool is_lost = atomic_load_explicit(&rdma->qp->device->is_lost, memory_order_relaxed);
   if (event) {
@@ -228,12 +229,12 @@ static int look_at_device(const struct rdma_lane *rdma) {
   return event || is_lost ? -ENODEV : 0;
 }
 
-/* Whose reader was called because the set is readable must look why. */
-static bool is_look_due(const struct rdma_lane *rdma, uint64_t now_ns) {
-  uint64_t since_ns = now_ns - rdma->looked_ns;
-  bool has_looked = rdma->looked_ns > rdma->moved_ns;
+/* A reader that was called because the set is readable must check why. */
+static bool is_check_due(const struct rdma_lane *rdma, uint64_t now_ns) {
+  uint64_t since_ns = now_ns - rdma->checked_ns;
+  bool has_checked = rdma->checked_ns > rdma->moved_ns;
   bool is_due =
-      rdma->lane.is_awaited ? since_ns >= AWAITED_LOOK_NS : !has_looked || since_ns >= LOOK_NS;
+      rdma->lane.is_awaited ? since_ns >= POLLED_CHECK_NS : !has_checked || since_ns >= CHECK_NS;
   return is_due && now_ns - rdma->moved_ns >= QUIET_NS;
 }
 
@@ -242,28 +243,28 @@ static int rdma_read(struct lane *lane, uint64_t now_ns, size_t *got) {
   unsigned count = 0;
   *got = 0;
   int error = drain(rdma, got, &count, now_ns);
-  if (!error && count == 0 && is_look_due(rdma, now_ns)) {
-    error = look_around(rdma, got, &count, now_ns);
+  if (!error && count == 0 && is_check_due(rdma, now_ns)) {
+    error = check_sources(rdma, got, &count, now_ns);
   }
   if (count > 0) {
     rdma->moved_ns = now_ns;
   }
-  error = error ? error : look_at_device(rdma);
+  error = error ? error : check_device(rdma);
   if (error) {
-    return rdma->is_closing ? rdma_lane_gave_up(rdma) : error;
+    return rdma->is_closing ? rdma_lane_give_up(rdma) : error;
   }
-  return rdma_lane_go_on(rdma, now_ns);
+  return rdma_lane_continue(rdma, now_ns);
 }
 
 /* ---- life ---- */
 
-/* Its goodbye must have arrived before the queue pair goes: see rdma_lane_go_on. */
+/* Its last frame must arrive before the queue pair goes: see rdma_lane_continue. */
 static void rdma_close(struct lane *lane) {
   struct rdma_lane *rdma = (struct rdma_lane *)lane;
   rdma->is_closing = true;
   lane->can_write = lane->has_unwritten = false;
-  if (rdma_lane_go_on(rdma, 0) != 0) {
-    rdma_lane_gave_up(rdma);
+  if (rdma_lane_continue(rdma, 0) != 0) {
+    rdma_lane_give_up(rdma);
   }
 }
 
@@ -282,8 +283,8 @@ static void rdma_stats(const struct lane *lane, struct lane_stats *stats) {
                                 .remote = socket.remote };
 }
 
-/* The socket of the handshake is idle, so the kernel asks the peer's host now and then, and a queue
- * pair whose path is dead breaks by itself while something is under way. */
+/* The socket of the handshake is idle, so the kernel sends keepalives to the peer's host, and a
+ * queue pair whose path is dead breaks by itself while something is in flight. */
 static uint64_t rdma_answered(const struct lane *lane, uint64_t now_ns) {
   return tcp_stats_answered_ns(((const struct rdma_lane *)lane)->socket, now_ns);
 }
@@ -298,8 +299,8 @@ static int rdma_fini(struct lane *lane) {
 }
 
 static const struct lane_ops rdma_ops = {
-  rdma_read,      rdma_lane_write, rdma_lane_resume, rdma_close,
-  rdma_is_closed, rdma_stats,      rdma_answered,    rdma_fini,
+  rdma_read,      rdma_has_news, rdma_lane_write, rdma_lane_resume, rdma_close,
+  rdma_is_closed, rdma_stats,    rdma_answered,   rdma_fini,
 };
 
 static int watch(int set, int fd, enum rdma_source source) {
@@ -323,8 +324,9 @@ static int watch_all(const struct rdma_lane *rdma) {
   return error;
 }
 
-int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd, struct rdma_qp *qp,
-                   bool is_dialler, const struct rdma_memory *link_memory, struct lane **lane) {
+int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,
+                   struct endpoint *endpoint, bool is_dialler,
+                   const struct lane_memory *link_memory, struct lane **lane) {
   struct rdma_lane *rdma = calloc(1, sizeof(*rdma));
   int set = rdma ? DESCRIPTOR(epoll_create1(EPOLL_CLOEXEC)) : -1;
   if (set < 0) {
@@ -334,12 +336,12 @@ int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd, st
   rdma->lane =
       (struct lane){ .ops = &rdma_ops, .link = link, .index = index, .epoch = epoch, .fd = set };
   rdma->socket = fd;
-  rdma->qp = qp;
+  rdma->qp = rdma_endpoint_qp(endpoint);
   rdma->link_memory = link_memory;
   rdma->has_heard = is_dialler;
   int error = watch_all(rdma);
   if (!error && is_dialler) {
-    error = rdma_lane_tell(rdma);
+    error = rdma_lane_send_credit(rdma);
   }
   if (error) {
     descriptor_close(set);

@@ -7,11 +7,11 @@
  *   4 u32 length  bytes of the stream that follow: a frame's header, which begins a send, and
  * payload
  *
- * A send needs a free slot of the peer, which the peer tells with every send of its own; the last
- * free one is kept for a send without bytes, that only tells. So no send ever finds no receive. The
- * bytes of a large frame with a target are written there instead, and only its header is sent;
- * where the device can, and the frame carries a whole message without checksum, the write's
- * immediate data stands for the header (wire.h). It takes a slot like a send.
+ * A send needs a free slot of the peer, which the peer counts in every send of its own; the last
+ * free one is kept for a send without bytes, which carries the count alone. So no send ever finds
+ * no receive. The bytes of a large frame with a target are written there instead, and only its
+ * header is sent; where the device can, and the frame carries a whole message without checksum, the
+ * write's immediate data stands for the header (wire.h). It takes a slot like a send.
  *
  * The socket that the lane was dialled on stays open: its end is the peer's. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_LANE_H
@@ -19,16 +19,15 @@
 
 #include "net_plugin/lane/lane.h"
 
-struct rdma_qp;
-struct rdma_memory;
+struct endpoint;
+struct lane_memory;
 
 /* Over a queue pair that is connected, or that listens (rdma_cm.h), and the socket, both taken
  * over. is_dialler: this side speaks first, so that the other knows that it is there. link_memory:
  * of the link that sends data, else NULL; it outlives the lane. -errno, and both are still the
  * caller's. */
-int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd, struct rdma_qp *qp,
-                   bool is_dialler, const struct rdma_memory *link_memory, struct lane **lane);
-/* Has something completed, that its reader has not seen? For those who ask very often. */
-bool rdma_lane_has_news(struct lane *lane);
+int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,
+                   struct endpoint *endpoint, bool is_dialler,
+                   const struct lane_memory *link_memory, struct lane **lane);
 
 #endif

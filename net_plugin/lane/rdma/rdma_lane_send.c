@@ -24,7 +24,7 @@ static bool has_slot(const struct rdma_lane *rdma) {
   return rdma->sent - rdma->done < RDMA_SLOTS;
 }
 
-/* The peer's last slot is for a send that only tells. */
+/* The peer's last slot is for a send that only carries credit. */
 static bool can_send(const struct rdma_lane *rdma) {
   return has_slot(rdma) && credit(rdma) > 1 && rdma->has_heard;
 }
@@ -33,7 +33,7 @@ void rdma_lane_update(struct rdma_lane *rdma) {
   rdma->lane.can_write = !rdma->is_closing && !rdma->lane.has_unwritten && can_send(rdma);
 }
 
-int rdma_lane_gave_up(struct rdma_lane *rdma) {
+int rdma_lane_give_up(struct rdma_lane *rdma) {
   rdma->is_closed = true;
   return 0;
 }
@@ -78,12 +78,12 @@ static int post(struct rdma_lane *rdma, uint32_t copied, struct ibv_sge piece,
     return -error;
   }
   rdma->bytes_written += RDMA_PREFIX_BYTES + copied + piece.length;
-  rdma->told = rdma->freed;
+  rdma->announced = rdma->freed;
   rdma->sent++;
   return 0;
 }
 
-int rdma_lane_tell(struct rdma_lane *rdma) {
+int rdma_lane_send_credit(struct rdma_lane *rdma) {
   return post(rdma, 0, (struct ibv_sge){ 0 }, NULL, rdma->is_closing);
 }
 
@@ -93,11 +93,11 @@ int rdma_lane_tell(struct rdma_lane *rdma) {
 static bool find_payload(const struct rdma_lane *rdma, const uint8_t *data, uint32_t bytes,
                          struct ibv_sge *piece) {
   const struct link_frame *frame = &rdma->frame;
-  const struct rdma_memory *memory = frame->memory ? frame->memory : rdma->link_memory;
+  const struct lane_memory *memory = frame->memory ? frame->memory : rdma->link_memory;
   uint32_t remote;
   *piece = (struct ibv_sge){ .addr = (uintptr_t)data, .length = bytes };
-  return frame->header[1] == WIRE_DATA && memory && rdma_memory_covers(memory, data, bytes) &&
-         rdma_memory_keys(memory, rdma->qp->domain, &piece->lkey, &remote);
+  return frame->header[1] == WIRE_DATA && memory && lane_memory_covers(memory, data, bytes) &&
+         rdma_memory_keys(memory, rdma->qp->endpoint.domain.index, &piece->lkey, &remote);
 }
 
 /* The next send of the frame: its header if that is not under way yet, and as much as fits. */
@@ -146,7 +146,7 @@ static int send_parts(struct rdma_lane *rdma, uint64_t now_ns) {
   return 0;
 }
 
-/* Writes the payload where the target says. False: it must be sent. */
+/* Can the payload be written to the target? False: it must be sent. */
 static bool can_place(const struct rdma_lane *rdma, struct ibv_sge *piece, uint32_t *key) {
   const struct link_frame *frame = &rdma->frame;
   if (!frame->target || frame->length <= LINK_PLACE_BYTES) {
@@ -167,16 +167,15 @@ static int post_immediate(struct rdma_lane *rdma, struct ibv_send_wr *write, uin
   return -error;
 }
 
-/* A header of its own also tells which slots are free: better than a send that does nothing else.
- */
-static bool has_much_to_tell(const struct rdma_lane *rdma) {
-  return rdma->freed - rdma->told >= RDMA_SLOTS / 4;
+/* A header of its own also carries the free slots: cheaper than a send for that alone. */
+static bool owes_credit(const struct rdma_lane *rdma) {
+  return rdma->freed - rdma->announced >= RDMA_SLOTS / 4;
 }
 
 static int post_placed(struct rdma_lane *rdma, struct ibv_send_wr *write) {
   struct link_frame *frame = &rdma->frame;
   uint32_t immediate;
-  if (rdma->qp->device->port.traits.has_immediate && !has_much_to_tell(rdma) &&
+  if (rdma->qp->device->port.traits.has_immediate && !owes_credit(rdma) &&
       wire_header_to_immediate(frame->header, &immediate)) {
     return post_immediate(rdma, write, immediate);
   }
@@ -229,7 +228,7 @@ int rdma_lane_resume(struct lane *lane, uint64_t now_ns) {
 static int end_socket(struct rdma_lane *rdma) {
   int error = 0;
   if (rdma->signalled != rdma->sent && has_slot(rdma) && credit(rdma) > 0) {
-    error = rdma_lane_tell(rdma);
+    error = rdma_lane_send_credit(rdma);
   }
   if (!error && rdma->done == rdma->sent && !rdma->is_shut) {
     rdma->is_shut = true;
@@ -238,7 +237,7 @@ static int end_socket(struct rdma_lane *rdma) {
   return error;
 }
 
-int rdma_lane_go_on(struct rdma_lane *rdma, uint64_t now_ns) {
+int rdma_lane_continue(struct rdma_lane *rdma, uint64_t now_ns) {
   int error = 0;
   if (rdma->is_closing) {
     return end_socket(rdma);
@@ -246,8 +245,9 @@ int rdma_lane_go_on(struct rdma_lane *rdma, uint64_t now_ns) {
   if (rdma->lane.has_unwritten) {
     error = send_parts(rdma, now_ns);
   }
-  if (!error && rdma->freed - rdma->told >= RDMA_SLOTS / 2 && has_slot(rdma) && credit(rdma) > 0) {
-    error = rdma_lane_tell(rdma);
+  if (!error && rdma->freed - rdma->announced >= RDMA_SLOTS / 2 && has_slot(rdma) &&
+      credit(rdma) > 0) {
+    error = rdma_lane_send_credit(rdma);
   }
   rdma_lane_update(rdma);
   return error;

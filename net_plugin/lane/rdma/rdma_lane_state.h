@@ -9,7 +9,7 @@
 
 #include "net_plugin/lane/lane.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
-#include "net_plugin/lane/tcp/tcp_stream.h"
+#include "net_plugin/lane/frame_in.h"
 
 #define RDMA_PREFIX_BYTES 8
 #define RDMA_IS_SEND (1ull << 32) /* in a work request's id, above its number */
@@ -28,14 +28,14 @@ struct rdma_lane {
   struct lane lane;
   int socket;
   struct rdma_qp *qp;
-  const struct rdma_memory *link_memory;
+  const struct lane_memory *link_memory;
   bool is_closing, is_closed, is_shut;
   bool has_heard; /* the peer is there */
-  /* Completions that were taken and not looked at yet, or what ibv_poll_cq failed with. */
+  /* Completions that were polled and not handled yet, or what ibv_poll_cq failed with. */
   struct ibv_wc news[RDMA_NEWS_MOST];
   int news_count;
-  uint64_t moved_ns;  /* the last completion */
-  uint64_t looked_ns; /* when the epoll set was asked last */
+  uint64_t moved_ns;   /* the last completion */
+  uint64_t checked_ns; /* when the epoll set was last checked */
 
   /* Sends, by number from 0; modulo 2^32. */
   uint32_t sent, done, signalled; /* posted; completed, all below; the last that will complete */
@@ -44,20 +44,20 @@ struct rdma_lane {
   uint32_t put;                   /* of its payload */
   bool has_header_put;
 
-  uint32_t freed, told; /* receive slots posted again; what the peer knows of it */
-  struct tcp_arriving arriving;
+  uint32_t freed, announced; /* receive slots posted again; what the peer knows of it */
+  struct frame_in arriving;
   uint64_t bytes_written, bytes_read;
 };
 
 int rdma_lane_write(struct lane *lane, const struct link_frame *frame, uint64_t now_ns);
 int rdma_lane_resume(struct lane *lane, uint64_t now_ns);
 /* After completions: what can be sent now, is. Closing: ends the socket when all has arrived. */
-int rdma_lane_go_on(struct rdma_lane *rdma, uint64_t now_ns);
+int rdma_lane_continue(struct rdma_lane *rdma, uint64_t now_ns);
 /* A send without bytes. */
-int rdma_lane_tell(struct rdma_lane *rdma);
+int rdma_lane_send_credit(struct rdma_lane *rdma);
 /* Can it write? */
 void rdma_lane_update(struct rdma_lane *rdma);
 /* Broke while closing: nothing is to be waited for. Always 0. */
-int rdma_lane_gave_up(struct rdma_lane *rdma);
+int rdma_lane_give_up(struct rdma_lane *rdma);
 
 #endif

@@ -19,12 +19,12 @@
 #include "net_plugin/lane/rdma/rdma_device.h"
 
 #define REFUSAL_INTERVAL_NS (60 * NS_PER_S)
-#define GIVE_UP_TRIES 3 /* a call that was interrupted, say, succeeds at the second try */
+#define GIVE_UP_TRIES 3 /* an interrupted call, for example, succeeds at the second try */
 
-struct rdma_memory {
+struct lane_memory {
   uint8_t *base;
   size_t bytes;
-  enum rdma_rights rights;
+  enum lane_memory_rights rights;
   int fd; /* of its dma-buf, -1: none */
   uint64_t offset;
   struct ibv_mr *registrations[RDMA_DOMAINS];
@@ -53,10 +53,11 @@ static struct list memories = { { &memories.head, &memories.head } };
 
 /* The order in which the parts of a write become visible is of no interest before its completion,
  * and devices are faster when they need not keep it. */
-static struct ibv_mr *register_range(const struct rdma_memory *memory,
+static struct ibv_mr *register_range(const struct lane_memory *memory,
                                      const struct rdma_device *device) {
   /* Devices may always read for their own host. */
-  int access = memory->rights == RDMA_REMOTE ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0;
+  int access =
+      memory->rights == LANE_MEMORY_REMOTE ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0;
   const struct verbs_api *api = device->api;
   if (memory->fd >= 0 && api->reg_dmabuf_mr && device->port.traits.has_dmabuf) {
     struct ibv_mr *mr = api->reg_dmabuf_mr(device->pd, memory->offset, memory->bytes,
@@ -76,9 +77,9 @@ static struct ibv_mr *register_range(const struct rdma_memory *memory,
   return api->reg_mr(device->pd, memory->base, memory->bytes, access);
 }
 
-static void register_at(struct rdma_memory *memory, unsigned at) {
+static void register_at(struct lane_memory *memory, unsigned at) {
   const struct rdma_device *device = domains[at].device;
-  bool is_remote = memory->rights == RDMA_REMOTE;
+  bool is_remote = memory->rights == LANE_MEMORY_REMOTE;
   memory->tried |= 1u << at;
   if (is_remote && domains[at].is_revoked) {
     return;
@@ -113,7 +114,7 @@ static int give_up(const struct rdma_device *device, struct ibv_mr *mr) {
 }
 
 /* 0 or errno: then it is still there, without keys. */
-static int deregister_at(struct rdma_memory *memory, unsigned at) {
+static int deregister_at(struct lane_memory *memory, unsigned at) {
   struct ibv_mr *mr = memory->registrations[at];
   memory->tried &= ~(1u << at);
   atomic_store_explicit(&memory->keys[at], 0, memory_order_release);
@@ -135,7 +136,7 @@ static struct ibv_mr **domain_retire(unsigned at, size_t *count) {
   }
   struct ibv_mr **list = malloc((most + 1) * sizeof(struct ibv_mr *));
   LIST_FOR_EACH(node, &memories) {
-    struct rdma_memory *memory = LIST_ENTRY(node, struct rdma_memory, node);
+    struct lane_memory *memory = LIST_ENTRY(node, struct lane_memory, node);
     if (list && memory->registrations[at]) {
       list[(*count)++] = memory->registrations[at];
       memory->registrations[at] = NULL;
@@ -160,9 +161,9 @@ static void domain_close(unsigned at) {
   domains[at] = (struct domain){ .device = NULL };
 }
 
-static struct rdma_memory *find_untried(unsigned at) {
+static struct lane_memory *find_untried(unsigned at) {
   LIST_FOR_EACH(node, &memories) {
-    struct rdma_memory *memory = LIST_ENTRY(node, struct rdma_memory, node);
+    struct lane_memory *memory = LIST_ENTRY(node, struct lane_memory, node);
     if (!(memory->tried >> at & 1)) {
       return memory;
     }
@@ -173,7 +174,7 @@ static struct rdma_memory *find_untried(unsigned at) {
 /* The lock is given up between ranges, which may come and go meanwhile. `users` keeps the domain.
  */
 static void domain_open(unsigned at, struct rdma_device *device) {
-  struct rdma_memory *memory;
+  struct lane_memory *memory;
   rdma_device_hold(device);
   domains[at] = (struct domain){ .device = device, .id = ++last_id, .users = 1 };
   atomic_store(&ids[at], last_id);
@@ -227,8 +228,8 @@ int rdma_memory_revoke(int domain) {
   pthread_mutex_lock(&lock);
   domains[domain].is_revoked = true;
   LIST_FOR_EACH(node, &memories) {
-    struct rdma_memory *memory = LIST_ENTRY(node, struct rdma_memory, node);
-    int failed = memory->rights == RDMA_REMOTE ? deregister_at(memory, (unsigned)domain) : 0;
+    struct lane_memory *memory = LIST_ENTRY(node, struct lane_memory, node);
+    int failed = memory->rights == LANE_MEMORY_REMOTE ? deregister_at(memory, (unsigned)domain) : 0;
     error = error ? error : failed;
   }
   pthread_mutex_unlock(&lock);
@@ -268,7 +269,7 @@ void rdma_memory_forget_lost(void) {
   release(false);
 }
 
-void rdma_memory_want(bool is_wanted) {
+void lane_memory_want(bool is_wanted) {
   if (is_wanted) {
     atomic_fetch_add(&wanting, 1);
   } else {
@@ -276,18 +277,18 @@ void rdma_memory_want(bool is_wanted) {
   }
 }
 
-bool rdma_memory_is_wanted(void) {
+bool lane_memory_is_wanted(void) {
   return atomic_load(&wanting) > 0;
 }
 
 /* ---- ranges ---- */
 
-struct rdma_memory *rdma_memory_new(void *base, size_t bytes, enum rdma_rights rights,
-                                    const struct rdma_dma_buf *dma_buf) {
-  if (!rdma_memory_is_wanted()) {
+struct lane_memory *lane_memory_register(void *base, size_t bytes, enum lane_memory_rights rights,
+                                         const struct lane_dma_buf *dma_buf) {
+  if (!lane_memory_is_wanted()) {
     return NULL;
   }
-  struct rdma_memory *memory = calloc(1, sizeof(*memory));
+  struct lane_memory *memory = calloc(1, sizeof(*memory));
   if (!memory) {
     return NULL;
   }
@@ -307,7 +308,7 @@ struct rdma_memory *rdma_memory_new(void *base, size_t bytes, enum rdma_rights r
   return memory;
 }
 
-void rdma_memory_free(struct rdma_memory *memory) {
+void lane_memory_free(struct lane_memory *memory) {
   if (!memory) {
     return;
   }
@@ -325,15 +326,21 @@ void rdma_memory_free(struct rdma_memory *memory) {
   free(memory);
 }
 
-bool rdma_memory_covers(const struct rdma_memory *memory, const void *data, size_t bytes) {
+bool lane_memory_covers(const struct lane_memory *memory, const void *data, size_t bytes) {
   uintptr_t base = (uintptr_t)memory->base, at = (uintptr_t)data;
   return at >= base && bytes <= memory->bytes && at - base <= memory->bytes - bytes;
 }
 
-bool rdma_memory_keys(const struct rdma_memory *memory, int domain, uint32_t *local,
+bool rdma_memory_keys(const struct lane_memory *memory, int domain, uint32_t *local,
                       uint32_t *remote) {
   uint64_t keys = atomic_load_explicit(&memory->keys[domain], memory_order_acquire);
   *local = (uint32_t)(keys >> 32);
   *remote = (uint32_t)keys;
   return keys != 0;
+}
+
+uint32_t lane_memory_remote_key(const struct lane_memory *memory, struct lane_domain domain) {
+  uint32_t local, remote;
+  bool is_there = domain.id && rdma_memory_domain_id(domain.index) == domain.id;
+  return is_there && rdma_memory_keys(memory, domain.index, &local, &remote) ? remote : 0;
 }

@@ -12,8 +12,8 @@
 #include "net_plugin/lane/rdma/rdma_guard.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
 
-/* A NIC that a thread looks at. */
-struct look {
+/* A NIC whose device a thread is searching and opening. */
+struct search {
   struct list_node node;
   struct nic nic;
   uint64_t since_ns;
@@ -21,7 +21,7 @@ struct look {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t over = PTHREAD_COND_INITIALIZER;
-static struct list looks = { { &looks.head, &looks.head } }; /* covered by the lock */
+static struct list searches = { { &searches.head, &searches.head } }; /* covered by the lock */
 
 /* From then on rdma_memory holds the device. */
 static void prepare(struct rdma_device *device) {
@@ -38,47 +38,47 @@ static void prepare(struct rdma_device *device) {
 }
 
 static void *run(void *argument) {
-  struct look *look = argument;
+  struct search *search = argument;
   char why[RDMA_WHY_MAX];
-  struct rdma_device *device = rdma_device_open(&look->nic, why);
+  struct rdma_device *device = rdma_device_open(&search->nic, why);
   if (device) {
     prepare(device);
     rdma_device_close(device);
   }
   pthread_mutex_lock(&lock);
-  list_remove(&look->node);
-  free(look);
+  list_remove(&search->node);
+  free(search);
   pthread_cond_broadcast(&over);
   pthread_mutex_unlock(&lock);
   return NULL;
 }
 
 /* With the lock held. */
-static struct look *find(const struct nic *nic) {
-  LIST_FOR_EACH(node, &looks) {
-    struct look *look = LIST_ENTRY(node, struct look, node);
-    if (rdma_device_is_same_nic(&look->nic, nic)) {
-      return look;
+static struct search *find_search(const struct nic *nic) {
+  LIST_FOR_EACH(node, &searches) {
+    struct search *search = LIST_ENTRY(node, struct search, node);
+    if (rdma_device_is_same_nic(&search->nic, nic)) {
+      return search;
     }
   }
   return NULL;
 }
 
 /* With the lock held. */
-static void start(const struct nic *nic) {
-  struct look *look = calloc(1, sizeof *look);
+static void start_search(const struct nic *nic) {
+  struct search *search = calloc(1, sizeof *search);
   pthread_t thread;
-  if (!look) {
+  if (!search) {
     return;
   }
-  look->nic = *nic;
-  look->since_ns = clock_now_ns();
-  list_push_back(&looks, &look->node);
-  if (thread_start(&thread, run, look) == 0) {
+  search->nic = *nic;
+  search->since_ns = clock_now_ns();
+  list_push_back(&searches, &search->node);
+  if (thread_start(&thread, run, search) == 0) {
     pthread_detach(thread);
-  } else { /* the next one who asks may have more luck */
-    list_remove(&look->node);
-    free(look);
+  } else { /* the next call tries again */
+    list_remove(&search->node);
+    free(search);
   }
 }
 
@@ -93,18 +93,18 @@ struct rdma_device *rdma_opener_take(const struct nic *nic, char why[RDMA_WHY_MA
     return NULL;
   }
   pthread_mutex_lock(&lock);
-  if (!find(nic)) {
-    start(nic);
+  if (!find_search(nic)) {
+    start_search(nic);
   }
   pthread_mutex_unlock(&lock);
   return NULL;
 }
 
 static void wait_for(const struct nic *nic) {
-  const struct look *look;
+  const struct search *search;
   pthread_mutex_lock(&lock);
-  while ((look = find(nic))) {
-    struct timespec until = clock_timespec(look->since_ns + RDMA_OPENER_WAIT_NS);
+  while ((search = find_search(nic))) {
+    struct timespec until = clock_timespec(search->since_ns + RDMA_OPENER_WAIT_NS);
     if (pthread_cond_clockwait(&over, &lock, CLOCK_MONOTONIC, &until) != 0) {
       break;
     }
@@ -127,7 +127,7 @@ void rdma_opener_wait(const struct nic *nics, unsigned count) {
 
 void rdma_opener_finish(void) {
   pthread_mutex_lock(&lock);
-  while (list_first(&looks)) {
+  while (list_first(&searches)) {
     pthread_cond_wait(&over, &lock);
   }
   pthread_mutex_unlock(&lock);

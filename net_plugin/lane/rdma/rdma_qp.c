@@ -54,7 +54,7 @@ static const char *make_queues(struct rdma_qp *qp) {
   };
   qp->qp = api->create_qp(qp->device->pd, &wish);
   if (!qp->qp && wish.cap.max_inline_data) {
-    wish.cap.max_inline_data = 0; /* not every driver tells what it can */
+    wish.cap.max_inline_data = 0; /* not every driver reports its limit */
     qp->qp = api->create_qp(qp->device->pd, &wish);
   }
   qp->max_inline = wish.cap.max_inline_data;
@@ -108,7 +108,7 @@ struct rdma_qp *rdma_qp_new(struct rdma_device *device, bool is_sender, char why
   }
   qp->device = device;
   qp->api = device->api;
-  qp->domain = domain;
+  qp->endpoint.domain = (struct lane_domain){ domain, rdma_memory_domain_id(domain) };
   qp->is_sender = is_sender;
   qp->send_bytes = is_sender ? RDMA_DATA_SLOT_BYTES : RDMA_CONTROL_SLOT_BYTES;
   qp->receive_bytes = is_sender ? RDMA_CONTROL_SLOT_BYTES : RDMA_DATA_SLOT_BYTES;
@@ -142,7 +142,7 @@ void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts) {
     .mtu = (uint8_t)port->mtu,
     .slots = RDMA_SLOTS,
     .slot_bytes = qp->receive_bytes,
-    .key_index = qp->key_index,
+    .key_index = qp->endpoint.key_index,
     .cm = (uint8_t)port->cm,
   };
   memcpy(facts->gid, port->gid.raw, RDMA_GID_BYTES);
@@ -211,7 +211,7 @@ static int make_ready(struct rdma_qp *qp, const struct rdma_facts *peer, int dsc
   return qp->api->modify_qp(qp->qp, &attributes, mask);
 }
 
-int rdma_qp_meet(struct rdma_qp *qp, const struct rdma_facts *peer) {
+int rdma_qp_set_peer(struct rdma_qp *qp, const struct rdma_facts *peer) {
   static const char *const names[RDMA_TRANSPORTS] = { "RoCE", "InfiniBand", "iWARP" };
   const struct rdma_port *port = &qp->device->port;
   if (peer->transport != transport_of(port)) {
@@ -224,7 +224,7 @@ int rdma_qp_meet(struct rdma_qp *qp, const struct rdma_facts *peer) {
 }
 
 int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp) {
-  if (rdma_qp_meet(qp, peer) != 0) {
+  if (rdma_qp_set_peer(qp, peer) != 0) {
     return -EPROTO;
   }
   int error = make_ready(qp, peer, dscp);
@@ -262,9 +262,9 @@ static int destroy_channel(const struct rdma_qp *qp) {
 static int withdraw_memory(const struct rdma_qp *qp) {
   rdma_device_lose(qp->device, "it does not let go of a queue pair");
   if (qp->is_sender) {
-    return 0; /* nobody can write through it */
+    return 0; /* no peer can write through it */
   }
-  int error = rdma_memory_revoke(qp->domain);
+  int error = rdma_memory_revoke(qp->endpoint.domain.index);
   if (error) {
     LOG_WARN("%s, the RDMA device of %s, may still write where a receive was (ibv_dereg_mr: %s): "
              "the connection ends. Look at the kernel's log, and reload the driver, or leave the "
@@ -317,7 +317,7 @@ static const char *give_back(struct rdma_qp *qp, int *error) {
   return NULL;
 }
 
-/* What the device keeps may still be written, so that memory is nobody else's, and the device stays
+/* What the device keeps may still be written, so that memory is not reused, and the device stays
  * open. */
 static bool destroy(struct rdma_remains *remains) {
   struct rdma_qp *qp = LIST_ENTRY(remains, struct rdma_qp, remains);
@@ -333,7 +333,7 @@ static bool destroy(struct rdma_remains *remains) {
   if (qp->slots) {
     munmap(qp->slots, slots_bytes(qp));
   }
-  rdma_memory_detach(qp->domain);
+  rdma_memory_detach(qp->endpoint.domain.index);
   rdma_device_close(qp->device);
   free(qp);
   return true;

@@ -13,6 +13,7 @@
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_QP_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_QP_H
 
+#include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/rdma/rdma_device.h"
 #include "net_plugin/lane/rdma/rdma_facts.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
@@ -33,10 +34,10 @@
 struct rdma_cm;
 
 struct rdma_qp {
+  struct endpoint endpoint; /* first: see rdma_endpoint.h */
   struct rdma_remains remains;
   struct rdma_device *device;
   const struct verbs_api *api;
-  int domain; /* see rdma_memory.h */
   bool is_sender;
   struct rdma_watch watch;
   struct ibv_comp_channel *channel;
@@ -48,7 +49,6 @@ struct rdma_qp {
   uint32_t max_inline;
   bool can_gather; /* two pieces in one send */
   uint32_t psn;
-  uint8_t key_index; /* told to the peer; whoever knows sets it before rdma_qp_facts */
   struct rdma_facts peer;
   struct rdma_cm *cm; /* it is connected by rdma_cm.h; else NULL */
 };
@@ -60,8 +60,8 @@ static inline unsigned rdma_qp_access(const struct rdma_qp *qp) {
   return qp->is_sender ? 0 : IBV_ACCESS_REMOTE_WRITE;
 }
 void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts);
-/* Keeps what the peer tells. -EPROTO: its device is of another kind. */
-int rdma_qp_meet(struct rdma_qp *qp, const struct rdma_facts *peer);
+/* Keeps the peer's facts. -EPROTO: its device is of another kind. */
+int rdma_qp_set_peer(struct rdma_qp *qp, const struct rdma_facts *peer);
 /* The same, and from now on the peer may send. dscp: -1 none. */
 int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp);
 /* For rdma_cm.c: what it is connected with, once it knows its peer. */
@@ -69,7 +69,7 @@ uint32_t rdma_qp_flow_label(const struct rdma_qp *qp);
 int rdma_qp_traffic_class(const struct rdma_qp *qp, int dscp);
 /* After this, the peer writes no memory through it any more: it is stopped, or destroyed, or no
  * registration of its device lets a peer write. -ENOTRECOVERABLE, after LOG_WARN: none of these
- * could be done, so the peer must not be told that the lane is over. */
+ * could be done, so the peer must not get FENCED for the lane. */
 int rdma_qp_stop(struct rdma_qp *qp);
 /* Stops it, too, and returns what that does; the rest may be done later. NULL: nothing happens. */
 int rdma_qp_free(struct rdma_qp *qp);

@@ -8,7 +8,7 @@
 #include <strings.h>
 
 struct row {
-  uint16_t pci_vendor;      /* 0: not on PCI, told by name */
+  uint16_t pci_vendor;      /* 0: not on PCI, recognised by name */
   uint16_t pci_device;      /* 0: all of this vendor */
   uint16_t pci_device_last; /* 0: only that one */
   const char *name_prefix;

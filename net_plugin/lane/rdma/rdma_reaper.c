@@ -11,7 +11,7 @@ static pthread_cond_t finished = PTHREAD_COND_INITIALIZER;
 /* Below: covered by the lock. */
 static struct list waiting = { { &waiting.head, &waiting.head } };
 static struct list refused = { { &refused.head, &refused.head } };
-static bool is_running; /* a thread is at work, and looks at the list before it ends */
+static bool is_running; /* a thread is at work, and checks the list before it ends */
 
 static void *reap(void *unused) {
   struct list_node *node;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The same steps as in opening a device, for all ports, each result kept. */
-#include "net_plugin/lane/rdma/rdma_survey.h"
+#include "net_plugin/lane/rdma_survey.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,6 +8,20 @@
 #include <string.h>
 
 #include "common/sysfs.h"
+#include "net_plugin/lane/rdma/rdma_device.h"
+
+void rdma_survey_configure(struct rdma_settings *settings, const char *sysfs_root) {
+  rdma_settings_read(settings);
+  rdma_device_configure(settings, sysfs_root);
+}
+
+const char *rdma_survey_settings(struct rdma_settings *settings) {
+  return rdma_device_settings(settings);
+}
+
+const char *rdma_survey_library_reason(void) {
+  return verbs_api_get() ? "" : verbs_api_reason();
+}
 
 const char *rdma_survey_kind(const struct rdma_survey_row *row) {
   if (row->port.is_infiniband) {
@@ -46,11 +60,11 @@ static const struct nic *find_nic(const char *root, const struct rdma_sysfs_port
 
 static void judge(const char *root, const struct rdma_settings *settings, const struct nic *nic,
                   struct rdma_survey_row *row) {
-  struct rdma_identity identity = rdma_device_identity(&row->port);
+  struct rdma_identity identity = rdma_choice_identity(&row->port);
   int64_t mtu;
   row->gid = -1;
   rdma_quirks_find(&identity, &row->traits);
-  row->cm = rdma_device_cm(&row->traits, settings);
+  row->cm = rdma_choice_cm(&row->traits, settings);
   if (!nic) {
     guess_interface(row);
     snprintf(row->why, sizeof(row->why),
@@ -62,7 +76,7 @@ static void judge(const char *root, const struct rdma_settings *settings, const 
   memcpy(row->nic, nic->name, sizeof(row->nic));
   if (settings->is_off) {
     snprintf(row->why, sizeof(row->why), "%s", settings->off_why);
-  } else if (rdma_device_judge(&row->port, settings, nic, &row->gid, row->why) == 0) {
+  } else if (rdma_choice_judge(&row->port, settings, nic, &row->gid, row->why) == 0) {
     row->is_used = true;
     row->why[0] = '\0';
     if (sysfs_read_int(root, &mtu, "sys/class/net/%s/mtu", nic->name) >= 0) {

@@ -14,6 +14,7 @@
 #include "net_plugin/lane/rdma/rdma_settings.h"
 
 enum { RDMA_PORTS_MAX = 32, RDMA_GIDS_MAX = 64, RDMA_PATH_MAX = 256, RDMA_WORD_MAX = 32 };
+enum { RDMA_WHY_MAX = 256 }; /* texts for the log: why something is not used */
 
 struct rdma_gid {
   int index;

@@ -94,7 +94,7 @@ struct verbs_api {
   const struct rdmacm_api *cm; /* NULL: no librdmacm; see verbs_api_cm */
 };
 
-/* NULL: there is no libibverbs, and verbs_api_reason says why. Asks the loader once. */
+/* NULL: there is no libibverbs, and verbs_api_reason has the reason. Loads it once. */
 const struct verbs_api *verbs_api_get(void);
 /* NULL: as above, or there is no librdmacm. It is loaded by the first call only, since most jobs do
  * without. */
@@ -104,7 +104,7 @@ const char *verbs_api_reason(void);
 
 /* For tests: this table from now on, with its cm as it is; NULL: none, and `reason` is why. */
 void verbs_api_replace(const struct verbs_api *api, const char *reason);
-/* Back to the libraries, which are looked for anew where they were missing. */
+/* Back to the libraries, which are loaded again where they were missing. */
 void verbs_api_restore(void);
 
 static inline int verbs_query_port(const struct verbs_api *api, struct ibv_context *context,

@@ -3,7 +3,7 @@
  * as the lane's unwritten rest. Small frames are gathered, and go out together when the owner has
  * no more of them. Reading: a payload goes straight to where the link wants it, and
  * the same recvmsg fetches what follows into a small buffer, so that a bulk chunk costs one copy
- * and a small message one system call, or two where somebody waits for it. All progress of the
+ * and a small message one system call, or two where a thread polls for it. All progress of the
  * parser is in the struct: bytes may arrive in any portions. */
 #include "net_plugin/lane/tcp/tcp_lane.h"
 
@@ -16,8 +16,9 @@
 
 #include "common/bytes.h"
 #include "common/descriptor.h"
-#include "net_plugin/lane/tcp/tcp_stats.h"
-#include "net_plugin/lane/tcp/tcp_stream.h"
+#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_stats.h"
+#include "net_plugin/lane/frame_in.h"
 
 /* Holds several small messages; of a bulk chunk at most this much is copied twice. */
 #define READ_BUFFER_BYTES 8192
@@ -40,7 +41,7 @@ struct tcp_lane {
   struct link_frame frame;             /* being written */
   size_t written;                      /* of its header and payload */
 
-  struct tcp_arriving arriving;
+  struct frame_in arriving;
   size_t start, end; /* unread bytes of the buffer */
   size_t peeked;     /* bytes that were taken, but are still to be read */
   bool was_empty;    /* the last read found nothing */
@@ -148,27 +149,27 @@ static int tcp_resume(struct lane *lane, uint64_t now_ns) {
 
 /* Consumes the buffer as far as it holds whole headers and bytes of payloads. */
 static int parse_buffer(struct tcp_lane *tcp, uint64_t now_ns) {
-  struct tcp_arriving *arriving = &tcp->arriving;
+  struct frame_in *arriving = &tcp->arriving;
   int error = 0;
   while (!error) {
     size_t available = tcp->end - tcp->start;
     if (arriving->in_payload) {
       size_t wanted = arriving->payload_length - arriving->payload_got;
       size_t taken = available < wanted ? available : wanted;
-      uint8_t *to = tcp_frame_end(&tcp->lane, arriving);
+      uint8_t *to = frame_in_end(&tcp->lane, arriving);
       if (!to) {
         return -ESTALE;
       }
       bytes_copy_upwards(to, tcp->buffer + tcp->start, taken);
       tcp->start += taken;
-      error = tcp_frame_grow(&tcp->lane, arriving, taken, now_ns);
+      error = frame_in_grow(&tcp->lane, arriving, taken, now_ns);
       if (taken < wanted) {
         break;
       }
     } else if (available >= WIRE_HEADER_BYTES) {
       tcp->start += WIRE_HEADER_BYTES;
-      error = tcp_frame_begin(&tcp->lane, arriving, tcp->buffer + tcp->start - WIRE_HEADER_BYTES,
-                              now_ns);
+      error = frame_in_begin(&tcp->lane, arriving, tcp->buffer + tcp->start - WIRE_HEADER_BYTES,
+                             now_ns);
     } else {
       memmove(tcp->buffer, tcp->buffer + tcp->start, available);
       tcp->start = 0;
@@ -183,8 +184,8 @@ static int parse_buffer(struct tcp_lane *tcp, uint64_t now_ns) {
 }
 
 /* One recvmsg: the rest of the payload, then what follows into the buffer. Behind a large payload
- * that is the next header only: the payload behind it belongs where that header says, and bytes
- * that go through the buffer are copied twice. */
+ * that is the next header only: the payload behind it belongs where that header directs it, and
+ * bytes that go through the buffer are copied twice. */
 static ssize_t receive_some(struct tcp_lane *tcp, size_t *wanted) {
   struct iovec parts[2];
   struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
@@ -196,7 +197,7 @@ static ssize_t receive_some(struct tcp_lane *tcp, size_t *wanted) {
   if (!tcp->arriving.in_payload) {
     return recv(tcp->lane.fd, tcp->buffer + tcp->end, *wanted, MSG_DONTWAIT);
   }
-  parts[0].iov_base = tcp_frame_end(&tcp->lane, &tcp->arriving);
+  parts[0].iov_base = frame_in_end(&tcp->lane, &tcp->arriving);
   parts[0].iov_len = tcp->arriving.payload_length - tcp->arriving.payload_got;
   parts[1].iov_base = tcp->buffer + tcp->end;
   parts[1].iov_len = *wanted;
@@ -214,7 +215,7 @@ static int accept_bytes(struct tcp_lane *tcp, size_t n, uint64_t now_ns) {
     size_t wanted = tcp->arriving.payload_length - tcp->arriving.payload_got;
     size_t taken = n < wanted ? n : wanted;
     n -= taken;
-    int error = tcp_frame_grow(&tcp->lane, &tcp->arriving, taken, now_ns);
+    int error = frame_in_grow(&tcp->lane, &tcp->arriving, taken, now_ns);
     if (error) {
       return error;
     }
@@ -227,9 +228,9 @@ static int read_error(ssize_t n) {
   return n == 0 ? -EPIPE : errno == EAGAIN || errno == EINTR ? 0 : -errno;
 }
 
-/* The kernel acknowledges a small message when it is read, which takes it 2 us and more, and who
- * waits for the message would wait for that as well. So it is only looked at, and read the next
- * time. Not if more comes than that: it is read at once then, as is what nobody waits for. */
+/* The kernel acknowledges a small message when it is read, which takes it 2 us and more, and a
+ * thread that waits for the message would wait for that as well. So the message is peeked, and read
+ * the next time. Larger messages, and those that no thread polls for, are read at once. */
 static bool may_peek(const struct tcp_lane *tcp) {
   return tcp->lane.is_awaited && tcp->was_empty && !tcp->arriving.in_payload && tcp->end == 0;
 }
@@ -251,7 +252,7 @@ static int tcp_read(struct lane *lane, uint64_t now_ns, size_t *got) {
   struct tcp_lane *tcp = tcp_lane(lane);
   *got = 0;
   if (tcp->is_closing) {
-    tcp->is_closed |= tcp_stream_drop(lane->fd, tcp->buffer, READ_BUFFER_BYTES);
+    tcp->is_closed |= tcp_socket_drain(lane->fd, tcp->buffer, READ_BUFFER_BYTES, LANE_READ_BYTES);
     return 0;
   }
   int error = read_peeked(tcp);
@@ -269,7 +270,7 @@ static int tcp_read(struct lane *lane, uint64_t now_ns, size_t *got) {
       return accept_bytes(tcp, (size_t)n, now_ns);
     }
   }
-  while (*got < TCP_READ_BUDGET_BYTES) {
+  while (*got < LANE_READ_BYTES) {
     size_t wanted;
     ssize_t n = receive_some(tcp, &wanted);
     tcp->was_empty = n < 0 && *got == 0;
@@ -321,7 +322,8 @@ static int tcp_fini(struct lane *lane) {
 }
 
 static const struct lane_ops tcp_ops = {
-  tcp_read, tcp_write, tcp_resume, tcp_close, tcp_is_closed, tcp_stats, tcp_answered, tcp_fini,
+  tcp_read,      lane_may_have_news, tcp_write,    tcp_resume, tcp_close,
+  tcp_is_closed, tcp_stats,          tcp_answered, tcp_fini,
 };
 
 struct lane *tcp_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd) {

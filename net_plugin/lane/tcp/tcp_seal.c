@@ -20,7 +20,7 @@ _Static_assert(crypto_aead_aes256gcm_KEYBYTES == KEY_BYTES &&
                    crypto_aead_chacha20poly1305_ietf_ABYTES == TCP_SEAL_TAG_BYTES,
                "both ciphers have the same sizes");
 
-unsigned tcp_seal_ciphers(void) {
+unsigned lane_crypto_ciphers(void) {
   if (sodium_init() < 0) {
     return 0;
   }

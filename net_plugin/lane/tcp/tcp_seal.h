@@ -34,9 +34,6 @@ struct tcp_seal {
   uint64_t records;            /* with this key */
 };
 
-/* Which ciphers work here, as bits 1 << enum lane_cipher. */
-unsigned tcp_seal_ciphers(void);
-
 void tcp_seal_start(struct tcp_seal *seal, enum lane_cipher cipher,
                     const uint8_t key[LANE_KEY_BYTES]);
 void tcp_seal_end(struct tcp_seal *seal);

@@ -13,8 +13,9 @@
 #include "common/bytes.h"
 #include "common/descriptor.h"
 #include "net_plugin/lane/tcp/tcp_seal.h"
-#include "net_plugin/lane/tcp/tcp_stats.h"
-#include "net_plugin/lane/tcp/tcp_stream.h"
+#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_stats.h"
+#include "net_plugin/lane/frame_in.h"
 
 #define SMALL_BYTES 4096
 /* A chunk of the default size in one system call. */
@@ -29,7 +30,7 @@ struct tcp_sealed {
   size_t sealed;           /* of its header and payload */
   size_t out_start, out_end;
 
-  struct tcp_arriving arriving;
+  struct frame_in arriving;
   size_t header_got;
   size_t in_end;
   uint64_t bytes_written, bytes_read;
@@ -105,25 +106,25 @@ static int sealed_resume(struct lane *lane, uint64_t now_ns) {
 
 /* Text of a record that was opened. */
 static int accept_text(struct tcp_sealed *tcp, const uint8_t *text, size_t bytes, uint64_t now_ns) {
-  struct tcp_arriving *arriving = &tcp->arriving;
+  struct frame_in *arriving = &tcp->arriving;
   int error = 0;
   while (bytes > 0 && !error) {
     size_t wanted = arriving->in_payload ? arriving->payload_length - arriving->payload_got
                                          : WIRE_HEADER_BYTES - tcp->header_got;
     size_t taken = bytes < wanted ? bytes : wanted;
     if (arriving->in_payload) {
-      uint8_t *to = tcp_frame_end(&tcp->lane, arriving);
+      uint8_t *to = frame_in_end(&tcp->lane, arriving);
       if (!to) {
         return -ESTALE;
       }
       bytes_copy_upwards(to, text, taken);
-      error = tcp_frame_grow(&tcp->lane, arriving, taken, now_ns);
+      error = frame_in_grow(&tcp->lane, arriving, taken, now_ns);
     } else {
       memcpy(tcp->header + tcp->header_got, text, taken);
       tcp->header_got += taken;
       if (taken == wanted) {
         tcp->header_got = 0;
-        error = tcp_frame_begin(&tcp->lane, arriving, tcp->header, now_ns);
+        error = frame_in_begin(&tcp->lane, arriving, tcp->header, now_ns);
       }
     }
     text += taken;
@@ -163,10 +164,10 @@ static int sealed_read(struct lane *lane, uint64_t now_ns, size_t *got) {
   struct tcp_sealed *tcp = tcp_sealed(lane);
   *got = 0;
   if (tcp->is_closing) {
-    tcp->is_closed |= tcp_stream_drop(lane->fd, tcp->in_buffer, BUFFER_BYTES);
+    tcp->is_closed |= tcp_socket_drain(lane->fd, tcp->in_buffer, BUFFER_BYTES, LANE_READ_BYTES);
     return 0;
   }
-  while (*got < TCP_READ_BUDGET_BYTES) {
+  while (*got < LANE_READ_BYTES) {
     size_t wanted = BUFFER_BYTES - tcp->in_end;
     ssize_t n = recv(lane->fd, tcp->in_buffer + tcp->in_end, wanted, MSG_DONTWAIT);
     if (n == 0) {
@@ -220,8 +221,8 @@ static int sealed_fini(struct lane *lane) {
 }
 
 static const struct lane_ops tcp_sealed_ops = {
-  sealed_read,      sealed_write, sealed_resume,   sealed_close,
-  sealed_is_closed, sealed_stats, sealed_answered, sealed_fini,
+  sealed_read,      lane_may_have_news, sealed_write,    sealed_resume, sealed_close,
+  sealed_is_closed, sealed_stats,       sealed_answered, sealed_fini,
 };
 
 struct lane *tcp_sealed_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,

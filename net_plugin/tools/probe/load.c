@@ -12,7 +12,7 @@
 
 #include "common/clock.h"
 #include "net_plugin/connection/connection.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/connector.h"
 #include "net_plugin/setup/handle.h"

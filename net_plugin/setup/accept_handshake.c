@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See welcome.h. */
-#include "net_plugin/setup/welcome.h"
+/* See accept_handshake.h. */
+#include "net_plugin/setup/accept_handshake.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,14 +13,12 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/version.h"
-#include "net_plugin/lane/rdma/rdma_cm.h"
-#include "net_plugin/lane/rdma/rdma_qp.h"
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/endpoint.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/flow_budget.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/peering.h"
-#include "net_plugin/setup/rdma_choice.h"
 #include "net_plugin/setup/secret.h"
 #include "net_plugin/setup/settings.h"
 
@@ -48,8 +46,9 @@ static int reply_send(int fd, const struct reply *reply) {
   return send_whole(fd, bytes, REPLY_BYTES);
 }
 
-void welcome_other_version(const struct nic *nic, uint16_t wire_version, const char *version,
-                           int fd, const struct sockaddr_storage *from) {
+void accept_handshake_refuse_version(const struct nic *nic, uint16_t wire_version,
+                                     const char *version, int fd,
+                                     const struct sockaddr_storage *from) {
   char text[TCP_ADDRESS_TEXT];
   LOG_WARN_EVERY(
       WARN_INTERVAL_NS,
@@ -61,7 +60,7 @@ void welcome_other_version(const struct nic *nic, uint16_t wire_version, const c
   reply_prepare(&reply, nic);
   reply.status = REPLY_OTHER_VERSION;
   if (reply_send(fd, &reply) != 0) {
-    LOG_TRACE("%s left before it was told", text);
+    LOG_TRACE("%s left before the reply", text);
   }
 }
 
@@ -88,8 +87,8 @@ static int make_connection(struct engine *engine, const struct nic *nic, const s
   return peering_new(engine, &config, hello, keys, NULL, connection);
 }
 
-/* What this side grants of what the hello wants. */
-static void agree(const struct nic *nic, const struct hello *hello, struct reply *reply) {
+/* What both sides want, or the smaller wish. */
+static void negotiate(const struct nic *nic, const struct hello *hello, struct reply *reply) {
   struct settings settings;
   settings_get(1, &settings);
   /* The dialling side opens them, so it decides, if this side has as many descriptors. */
@@ -99,7 +98,7 @@ static void agree(const struct nic *nic, const struct hello *hello, struct reply
   reply->eager_slots =
       hello->eager_slots < settings.eager_slots ? hello->eager_slots : settings.eager_slots;
   reply->has_checksums = hello->wants_checksums || settings.wants_checksums;
-  unsigned keys = hello->target_keys ? rdma_choice_target_keys(nic, 1) : 0;
+  unsigned keys = hello->target_keys ? endpoint_target_keys(nic, 1, settings.wants_encryption) : 0;
   reply->target_keys = hello->target_keys < keys ? hello->target_keys : (uint8_t)keys;
   if (!reply->eager_bytes || !reply->eager_slots) {
     reply->eager_bytes = reply->eager_slots = 0;
@@ -118,28 +117,29 @@ static void warn_if_versions_differ(const struct hello *hello,
   }
 }
 
-/* Whom a hello is for: a connection (another lane, a lane dialled anew, or a first hello whose
- * answer got lost), or a listener that is to make one. Looked up for each message of the guest: in
- * between, things come and go. */
-struct host {
+/* What a hello is for: a connection (another lane, a lane that reconnects, or a first hello whose
+ * reply got lost), or a listener, for a new connection. Looked up for each message of the peer:
+ * both may have gone in between. */
+struct destination {
   struct connection *connection;
   struct listener *listener;
   struct auth_keys keys;
 };
 
-static bool host_find(struct engine *engine, const struct hello *hello, struct host *host) {
-  *host = (struct host){ .connection = peering_find(engine, hello->connection) };
-  if (host->connection) {
-    host->keys = *peering_keys(host->connection);
-    return !connection_has_failed(host->connection); /* the peer may have missed that it did */
+static bool destination_find(struct engine *engine, const struct hello *hello,
+                             struct destination *to) {
+  *to = (struct destination){ .connection = peering_find(engine, hello->connection) };
+  if (to->connection) {
+    to->keys = *peering_keys(to->connection);
+    return !connection_has_failed(to->connection); /* the peer may have missed that it did */
   }
-  host->listener = hello->is_first ? listener_find(engine, hello->listener) : NULL;
-  if (!host->listener) {
+  to->listener = hello->is_first ? listener_find(engine, hello->listener) : NULL;
+  if (!to->listener) {
     return false;
   }
   uint8_t digest[AUTH_KEY_BYTES];
   const uint8_t *job = secret_get(digest);
-  auth_keys_derive(listener_secret(host->listener), job, hello->connection, &host->keys);
+  auth_keys_derive(listener_secret(to->listener), job, hello->connection, &to->keys);
   hash_wipe(digest, sizeof digest);
   return true;
 }
@@ -149,20 +149,21 @@ static void refuse_unknown(const struct nic *nic, int fd) {
   reply_prepare(&reply, nic);
   reply.status = REPLY_UNKNOWN;
   if (reply_send(fd, &reply) != 0) {
-    LOG_TRACE("%s: a guest left before it was refused", nic->name);
+    LOG_TRACE("%s: a peer left before it was refused", nic->name);
   }
 }
 
-int welcome_hello(struct engine *engine, const struct nic *nic, struct welcome_talk *talk, int fd) {
+int accept_handshake_hello(struct engine *engine, const struct nic *nic,
+                           struct handshake_messages *messages, int fd) {
   struct hello hello;
-  struct host host;
+  struct destination to;
   struct challenge challenge = { .wire_version = HANDSHAKE_WIRE_VERSION,
                                  .version = STRATUS_VERSION };
-  if (hello_decode(talk->hello, &hello) != 0) {
+  if (hello_decode(messages->hello, &hello) != 0) {
     return -EPROTO;
   }
-  bool is_known = host_find(engine, &hello, &host);
-  hash_wipe(&host, sizeof host);
+  bool is_known = destination_find(engine, &hello, &to);
+  hash_wipe(&to, sizeof to);
   if (!is_known) {
     refuse_unknown(nic, fd);
     return -ENOENT;
@@ -170,13 +171,14 @@ int welcome_hello(struct engine *engine, const struct nic *nic, struct welcome_t
   if (getrandom(challenge.nonce, NONCE_BYTES, 0) != NONCE_BYTES) {
     return -EIO;
   }
-  challenge_encode(&challenge, talk->challenge);
-  return send_whole(fd, talk->challenge, CHALLENGE_BYTES);
+  challenge_encode(&challenge, messages->challenge);
+  return send_whole(fd, messages->challenge, CHALLENGE_BYTES);
 }
 
-/* The same for every lane; a wish that the other side does not share is never given up silently. */
-static bool agree_on_cipher(const struct hello *hello, const struct sockaddr_storage *from,
-                            struct reply *reply) {
+/* The same for every lane; where only one side wants encryption, it fails instead of falling back.
+ */
+static bool negotiate_cipher(const struct hello *hello, const struct sockaddr_storage *from,
+                             struct reply *reply) {
   struct settings settings;
   settings_get(1, &settings);
   unsigned common = hello->ciphers & settings.ciphers;
@@ -196,115 +198,100 @@ static bool agree_on_cipher(const struct hello *hello, const struct sockaddr_sto
 
 /* It knows the secrets, so it is a rank of this job, and NCCL's accept ends with this error, too:
  * nobody else will come. */
-static bool agree_on_decisions(const struct hello *hello, const struct sockaddr_storage *from,
-                               const struct host *host, struct reply *reply) {
+static bool check_decisions(const struct hello *hello, const struct sockaddr_storage *from,
+                            const struct destination *to, struct reply *reply) {
   struct decision ours = decision_get();
   if (decision_is_same(&ours, &hello->decision)) {
     return true;
   }
   char address[TCP_ADDRESS_TEXT];
   decision_tell(hello->host, tcp_address_text(from, address), &hello->decision);
-  listener_fail(host->listener, -EPROTO);
+  listener_fail(to->listener, -EPROTO);
   reply->status = REPLY_OTHER_DECISIONS;
   return false;
 }
 
-/* What becomes of a guest that may come in; fills in the reply, and the connection if one was made
- * or found. */
-static void decide(struct engine *engine, const struct nic *nic, const struct hello *hello,
-                   const struct sockaddr_storage *from, struct host *host, struct reply *reply) {
-  agree(nic, hello, reply);
-  if (!agree_on_cipher(hello, from, reply)) {
-    host->connection = NULL;
+/* The peer has proved that it may join; fills in the reply, and the connection if one was made or
+ * found. */
+static void grant(struct engine *engine, const struct nic *nic, const struct hello *hello,
+                  const struct sockaddr_storage *from, struct destination *to,
+                  struct reply *reply) {
+  negotiate(nic, hello, reply);
+  if (!negotiate_cipher(hello, from, reply)) {
+    to->connection = NULL;
     return;
   }
-  if (host->connection) {
-    if (!connection_lane_fenced(host->connection, hello->lane, hello->epoch,
+  if (to->connection) {
+    if (!connection_lane_fenced(to->connection, hello->lane, hello->epoch,
                                 &reply->received_before)) {
       reply->status = REPLY_REFUSED;
-      host->connection = NULL;
+      to->connection = NULL;
       return;
     }
-    /* An earlier hello made it, maybe with more keys than this one asks for: its link speaks of
+    /* An earlier hello made it, maybe with more keys than this one asks for: its link sends
      * targets. */
-    reply->target_keys = (uint8_t)connection_target_keys(host->connection);
-    reply->lanes = (uint16_t)connection_lane_count(host->connection);
+    reply->target_keys = (uint8_t)connection_target_keys(to->connection);
+    reply->lanes = (uint16_t)connection_lane_count(to->connection);
     if (hello->is_first) {
-      reply->addresses = *peering_addresses(host->connection);
+      reply->addresses = *peering_addresses(to->connection);
     }
     return;
   }
-  if (!agree_on_decisions(hello, from, host, reply)) {
+  if (!check_decisions(hello, from, to, reply)) {
     return;
   }
   warn_if_versions_differ(hello, from);
-  if (make_connection(engine, nic, hello, &host->keys, from, reply, &host->connection) != 0) {
+  if (make_connection(engine, nic, hello, &to->keys, from, reply, &to->connection) != 0) {
     reply->status = REPLY_NO_RESOURCES;
-    host->connection = NULL;
+    to->connection = NULL;
     LOG_WARN("cannot accept a connection from %s: out of memory", hello->host);
     return;
   }
-  reply->addresses = *listener_addresses(host->listener);
-  peering_set_addresses(host->connection, &reply->addresses);
+  reply->addresses = *listener_addresses(to->listener);
+  peering_set_addresses(to->connection, &reply->addresses);
 }
 
-/* The guest's queue pair is connected now, or when librdmacm brings it. */
-static int connect_queues(struct rdma_qp *qp, const struct welcome_talk *talk,
-                          const struct hello *hello, const struct proof *proof,
-                          const struct host *host, int fd, struct reply *reply) {
-  struct sockaddr_storage at = { 0 };
-  socklen_t at_bytes = sizeof at;
-  struct rdma_cm_tokens tokens;
-  bool uses_cm;
-  int error = rdma_choice_uses_cm(qp, &proof->queue, &uses_cm);
-  if (error || !uses_cm) {
-    return error ? error : rdma_qp_connect(qp, &proof->queue, hello->dscp);
+/* Answers the peer's offer with an endpoint of ours, if there is one; NULL: the lane is a TCP flow.
+ * The peer may send from the moment that it has the reply. */
+static struct endpoint *answer_offer(const struct nic *nic,
+                                     const struct handshake_messages *messages,
+                                     const struct hello *hello, const struct proof *proof,
+                                     const struct destination *to, int fd, struct reply *reply) {
+  struct lane_tokens tokens;
+  bool is_offered = reply->target_keys > 0 && !lane_offer_is_none(&proof->offer);
+  struct endpoint *endpoint = to->connection && is_offered ? endpoint_new(nic, false) : NULL;
+  if (!endpoint) {
+    return NULL;
   }
-  if (getsockname(fd, (struct sockaddr *)&at, &at_bytes) != 0) {
-    return -errno;
-  }
-  auth_cm_tokens(&host->keys, talk->hello, talk->challenge, &tokens);
-  error = rdma_cm_listen(qp, &proof->queue, &at, &tokens, &reply->cm_port);
+  auth_endpoint_tokens(&to->keys, messages->hello, messages->challenge, &tokens);
+  const struct endpoint_peer peer = { &proof->offer, &tokens, fd, hello->dscp };
+  int error = endpoint_accept(endpoint, &peer, &reply->connect_port);
   hash_wipe(&tokens, sizeof tokens);
-  return error;
-}
-
-/* The guest offers a queue pair: one of ours is for it, if that can be. The guest may send from the
- * moment that it has the reply. */
-static struct rdma_qp *take_queue(const struct nic *nic, const struct welcome_talk *talk,
-                                  const struct hello *hello, const struct proof *proof,
-                                  const struct host *host, int fd, struct reply *reply) {
-  bool is_offered = reply->target_keys > 0 && proof->queue.number != 0;
-  struct rdma_qp *qp = host->connection && is_offered ? rdma_choice_make(nic, false) : NULL;
-  if (!qp) {
+  if (error) {
+    reply->connect_port = 0;
+    endpoint_free(endpoint);
     return NULL;
   }
-  if (connect_queues(qp, talk, hello, proof, host, fd, reply) != 0) {
-    reply->cm_port = 0;
-    rdma_qp_free(qp);
-    return NULL;
-  }
-  qp->key_index = connection_key_index(host->connection, qp);
-  rdma_qp_facts(qp, &reply->queue);
-  return qp;
+  endpoint->key_index = connection_key_index(to->connection, endpoint->domain);
+  endpoint_describe(endpoint, &reply->offer);
+  return endpoint;
 }
 
-/* Tells the guest, and goes on with what was decided. */
-static void carry_out(const struct nic *nic, const struct hello *hello, const struct host *host,
-                      const struct reply *reply, const struct connection_path *path,
-                      const struct sockaddr_storage *from) {
+/* Sends the reply, and does what it says. */
+static void complete(const struct nic *nic, const struct hello *hello, const struct destination *to,
+                     const struct reply *reply, const struct lane_path *path,
+                     const struct sockaddr_storage *from) {
   int fd = path->fd, error = reply_send(fd, reply);
-  struct connection *connection = host->connection;
+  struct connection *connection = to->connection;
   if (!connection) {
     descriptor_close(fd);
     return;
   }
   if (error) {
-    /* It left meanwhile. A connection that nobody has seen yet goes, too; others get the lane
-     * later. */
-    descriptor_close(fd);
-    rdma_qp_free(path->qp);
-    if (host->listener) {
+    /* The peer left meanwhile. A connection that NCCL has not seen yet goes, too; others get the
+     * lane later. */
+    lane_path_drop(path);
+    if (to->listener) {
       connection_destroy(connection);
     } else {
       connection_lane_failed(connection, hello->lane, hello->epoch);
@@ -313,42 +300,43 @@ static void carry_out(const struct nic *nic, const struct hello *hello, const st
   }
   tcp_socket_tune(fd, from->ss_family, hello->dscp);
   tcp_socket_bind_accepted(fd, nic, from);
-  if (host->listener) {
-    listener_connection_made(host->listener, connection);
+  if (to->listener) {
+    listener_connection_made(to->listener, connection);
   }
   connection_lane_opened(connection, hello->lane, hello->epoch, path, 0);
 }
 
-/* Tells both users. The listener goes on: this may be somebody who has only read the handle. */
-static void refuse_other_secret(const struct hello *hello, struct host *host, struct reply *reply,
-                                const struct sockaddr_storage *from) {
+/* Both users get a warning. The listener goes on: the peer may only have read the handle. */
+static void refuse_other_secret(const struct hello *hello, struct destination *to,
+                                struct reply *reply, const struct sockaddr_storage *from) {
   char text[TCP_ADDRESS_TEXT], why[SECRET_TEXT_BYTES];
   LOG_WARN_EVERY(
       WARN_INTERVAL_NS, "%s",
       secret_differs_text(hello->host, tcp_address_text(from, text), hello->has_secret, why));
   reply->status = REPLY_OTHER_SECRET;
-  host->connection = NULL;
+  to->connection = NULL;
 }
 
-int welcome_proof(struct engine *engine, const struct nic *nic, const struct welcome_talk *talk,
-                  int fd, const struct sockaddr_storage *from) {
+int accept_handshake_proof(struct engine *engine, const struct nic *nic,
+                           const struct handshake_messages *messages, int fd,
+                           const struct sockaddr_storage *from) {
   struct hello hello;
   struct proof proof;
-  struct host host;
+  struct destination to;
   struct reply reply;
   uint8_t digest[AUTH_KEY_BYTES];
-  if (hello_decode(talk->hello, &hello) != 0 || proof_decode(talk->proof, &proof) != 0) {
+  if (hello_decode(messages->hello, &hello) != 0 || proof_decode(messages->proof, &proof) != 0) {
     descriptor_close(fd);
     return -EPROTO;
   }
-  if (!host_find(engine, &hello, &host)) {
+  if (!destination_find(engine, &hello, &to)) {
     refuse_unknown(nic, fd);
     descriptor_close(fd);
     return 0;
   }
-  enum auth_verdict verdict = auth_judge(&host.keys, talk->hello, talk->challenge, &proof);
+  enum auth_verdict verdict = auth_judge(&to.keys, messages->hello, messages->challenge, &proof);
   if (verdict == AUTH_STRANGER) {
-    hash_wipe(&host, sizeof host);
+    hash_wipe(&to, sizeof to);
     descriptor_close(fd);
     return -EACCES;
   }
@@ -356,19 +344,19 @@ int welcome_proof(struct engine *engine, const struct nic *nic, const struct wel
   reply.has_secret = secret_get(digest) != NULL;
   hash_wipe(digest, sizeof digest);
   if (verdict == AUTH_OTHER_SECRET) {
-    refuse_other_secret(&hello, &host, &reply, from);
+    refuse_other_secret(&hello, &to, &reply, from);
   } else {
-    decide(engine, nic, &hello, from, &host, &reply);
+    grant(engine, nic, &hello, from, &to, &reply);
   }
-  struct connection_path path = { .fd = fd };
-  path.qp = take_queue(nic, talk, &hello, &proof, &host, fd, &reply);
-  auth_sign_reply(&host.keys, talk->hello, talk->challenge, &reply);
+  struct lane_path path = { .fd = fd };
+  path.endpoint = answer_offer(nic, messages, &hello, &proof, &to, fd, &reply);
+  auth_sign_reply(&to.keys, messages->hello, messages->challenge, &reply);
   struct lane_crypto crypto;
-  auth_lane_keys(&host.keys, talk->hello, talk->challenge, (enum lane_cipher)reply.cipher, false,
-                 &crypto);
+  auth_lane_keys(&to.keys, messages->hello, messages->challenge, (enum lane_cipher)reply.cipher,
+                 false, &crypto);
   path.crypto = crypto.cipher != LANE_PLAIN ? &crypto : NULL;
-  carry_out(nic, &hello, &host, &reply, &path, from);
-  hash_wipe(&host, sizeof host);
+  complete(nic, &hello, &to, &reply, &path, from);
+  hash_wipe(&to, sizeof to);
   hash_wipe(&crypto, sizeof crypto);
   return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See tcp_stats.h. The kernel's own header is used, since libc's tcp_info ends before the delivery
  * rate. An older kernel fills in less than the struct has, and the rest stays 0. */
-#include "net_plugin/lane/tcp/tcp_stats.h"
+#include "net_plugin/lane/tcp_stats.h"
 
 #include <linux/tcp.h>
 #include <netinet/in.h>

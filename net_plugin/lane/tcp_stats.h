@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tcp_stats: what the kernel knows about a TCP flow.
  * Owns: nothing.  Threads: any.  Blocks: never; up to three system calls.  Fails: cannot; what the
- * kernel does not tell is 0. */
-#ifndef NET_PLUGIN_LANE_TCP_TCP_STATS_H
-#define NET_PLUGIN_LANE_TCP_TCP_STATS_H
+ * kernel does not know is 0. */
+#ifndef NET_PLUGIN_LANE_TCP_STATS_H
+#define NET_PLUGIN_LANE_TCP_STATS_H
 
 #include "net_plugin/lane/lane.h"
 

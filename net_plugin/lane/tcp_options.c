@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See tcp_options.h. */
-#include "net_plugin/lane/tcp/tcp_options.h"
+#include "net_plugin/lane/tcp_options.h"
 
 #include <stdio.h>
 
@@ -12,7 +12,7 @@ void tcp_options_use_profile(const struct profile_net *net) {
   from_profile = net ? *net : (struct profile_net){ 0 };
 }
 
-/* In a profile 0 means that it says nothing; a user's 0 is a word. */
+/* In a profile 0 means not set; a user's 0 is a value. */
 static uint32_t choose(enum param_id id, uint64_t parameter, uint32_t profile) {
   return param_is_set(id) || profile == 0 ? (uint32_t)parameter : profile;
 }

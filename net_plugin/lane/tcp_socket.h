@@ -2,10 +2,11 @@
 /* tcp_socket: options of the sockets of lanes and listeners, and addresses as text.
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: negative errno where stated; an option the
  * kernel refuses costs one LOG_WARN and not the connection. */
-#ifndef NET_PLUGIN_LANE_TCP_TCP_SOCKET_H
-#define NET_PLUGIN_LANE_TCP_TCP_SOCKET_H
+#ifndef NET_PLUGIN_LANE_TCP_SOCKET_H
+#define NET_PLUGIN_LANE_TCP_SOCKET_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -16,12 +17,12 @@
 /* A nonblocking, close-on-exec TCP socket, or negative errno. */
 int tcp_socket_open(int family);
 /* What every flow gets: no delay, bounded unsent bytes, dead-path detection, and what the
- * parameters say. dscp: -1 leaves it. */
+ * parameters set. dscp: -1 leaves it. */
 void tcp_socket_tune(int fd, int family, int dscp);
 /* Before connect: binds the socket to the NIC's address, so that routing can follow it, and to the
- * NIC itself, so that flows leave by it whatever routing says. The latter is not tried for a NIC
- * without neighbours (loopback, dummy; the caller says so of a peer on this host, too), and done
- * without where the kernel refuses it (before Linux 5.7 it takes CAP_NET_RAW). */
+ * NIC itself, so that flows leave by it whatever the routing table is. The latter is not tried for
+ * a NIC without neighbours (loopback, dummy; the caller clears has_neighbours for a peer on this
+ * host, too), and skipped where the kernel refuses it (before Linux 5.7 it takes CAP_NET_RAW). */
 void tcp_socket_bind_nic(int fd, const struct nic *nic);
 /* Whether the latter works here, for this NIC. */
 bool tcp_socket_can_bind_device(const struct nic *nic);
@@ -31,6 +32,8 @@ void tcp_socket_bind_accepted(int fd, const struct nic *nic, const struct sockad
 /* Listens on the NIC's address within STRATUS_PORT_RANGE. The socket, or negative errno; *address
  * gets the port. */
 int tcp_socket_listen(const struct nic *nic, struct sockaddr_storage *address);
+/* Reads up to about `most` bytes into the buffer and drops them. True: the stream has ended. */
+bool tcp_socket_drain(int fd, void *buffer, size_t bytes, size_t most);
 
 /* "10.0.0.1:4321" or "[fe80::1%eth0]:4321"; returns text. */
 const char *tcp_address_text(const struct sockaddr_storage *address, char text[TCP_ADDRESS_TEXT]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See tcp_socket.h. */
-#include "net_plugin/lane/tcp/tcp_socket.h"
+#include "net_plugin/lane/tcp_socket.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "common/descriptor.h"
 #include "common/log.h"
 #include "common/param.h"
-#include "net_plugin/lane/tcp/tcp_options.h"
+#include "net_plugin/lane/tcp_options.h"
 
 #define LISTEN_BACKLOG 4096
 #define WARN_INTERVAL_NS (60 * NS_PER_S)
@@ -211,7 +211,7 @@ void tcp_socket_bind_nic(int fd, const struct nic *nic) {
   bind_device(fd, nic);
 }
 
-/* The interface through which the connection was opened; 0 if the kernel does not tell. It keeps
+/* The interface through which the connection was opened; 0 if the kernel does not know. It keeps
  * that where packet options of a connection are read (inet_iif in tcp_v4_syn_recv_sock). */
 static unsigned arrival_index(int fd, int family) {
   int one = 1;
@@ -344,4 +344,15 @@ const char *tcp_address_text(const struct sockaddr_storage *address, char text[T
     snprintf(text, TCP_ADDRESS_TEXT, "%s:%u", host, ntohs(in->sin_port));
   }
   return text;
+}
+
+bool tcp_socket_drain(int fd, void *buffer, size_t bytes, size_t most) {
+  for (size_t dropped = 0; dropped < most;) {
+    ssize_t n = recv(fd, buffer, bytes, MSG_DONTWAIT);
+    if (n <= 0) {
+      return n == 0 || (errno != EAGAIN && errno != EINTR);
+    }
+    dropped += (size_t)n;
+  }
+  return false;
 }

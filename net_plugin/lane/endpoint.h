@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* endpoint: one end of a path that is better than a TCP flow and needs a device: an RDMA queue
+ * pair. Set-up makes endpoints, offers them to the peer in a handshake, and connects them; the
+ * lane that is opened over an endpoint (lane_path.h) owns it from then on.
+ *
+ *   dialling side                                           listening side
+ *     endpoint_new, endpoint_describe ------- offer ------->  endpoint_new, endpoint_accept
+ *     endpoint_connect                <-- offer and port ---  endpoint_describe
+ *     [endpoint_advance ... 0]                                [the lane waits for the peer]
+ *
+ * The peer may use its endpoint as soon as it has the offer of this side. Endpoints that the
+ * handshake itself connects have port 0; others are connected by a protocol of the transport's own.
+ *
+ * There is one transport, lane/rdma (rdma_endpoint.c). Another one would provide the functions
+ * below, those of lane_memory.h and lane_offer.h, and a struct lane_ops. It could be connectionless
+ * (as EFA's datagram endpoints are): endpoint_accept and endpoint_connect then only keep the peer's
+ * address.
+ *
+ * Owns: its device's objects, until endpoint_free or until a lane has it.  Threads: one at a time
+ * for each endpoint; what takes NICs: any.  Blocks: endpoint_wait, up to 15 s; endpoint_stop_all;
+ * the others as drivers do when they make or move a queue pair.
+ * Fails: without an endpoint the lane is a TCP flow. The reason is logged once, then traced. */
+#ifndef NET_PLUGIN_LANE_ENDPOINT_H
+#define NET_PLUGIN_LANE_ENDPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net_plugin/lane/lane_memory.h"
+#include "net_plugin/lane/lane_offer.h"
+#include "net_plugin/lane/nic.h"
+
+/* ---- devices ---- */
+
+/* Opens the devices of these NICs in the background and waits for that, but not for long. Not with
+ * the engine's lock. is_encrypted: devices do not encrypt, so nothing is opened. */
+void endpoint_wait(const struct nic *nics, unsigned count, bool is_encrypted);
+/* How many keys of a target (link.h) this side can use or grant: 0 if none of these NICs has a
+ * device, or data is encrypted. A device that does not work now may do so later, and a connection
+ * keeps its number of keys. */
+unsigned endpoint_target_keys(const struct nic *nics, unsigned count, bool is_encrypted);
+/* Could an endpoint be made now? */
+bool endpoint_has_device(const struct nic *nic);
+/* After the last engine has stopped: destroys what is left, ends all threads. */
+void endpoint_stop_all(void);
+
+/* ---- one endpoint ---- */
+
+/* What connections see of it; the transport's own struct begins with this. */
+struct endpoint {
+  struct lane_domain domain;
+  uint8_t key_index; /* which key of a target is for the domain; the receiving side sets it before
+                        endpoint_describe */
+};
+
+/* What it is connected to. */
+struct endpoint_peer {
+  const struct lane_offer *offer; /* valid, and not none */
+  const struct lane_tokens *tokens;
+  int fd;   /* the socket of the handshake: its addresses are those of the NICs */
+  int dscp; /* -1: none */
+};
+
+/* is_sender: this side sends the data. NULL: the NIC has no device now. */
+struct endpoint *endpoint_new(const struct nic *nic, bool is_sender);
+void endpoint_describe(const struct endpoint *endpoint, struct lane_offer *offer);
+/* The listening side. *port: what the peer's endpoint_connect needs; 0: it is connected already.
+ * Negative errno: it is of no use any more. */
+int endpoint_accept(struct endpoint *endpoint, const struct endpoint_peer *peer, uint16_t *port);
+/* The dialling side. 0: connected. -EINPROGRESS: call endpoint_advance whenever endpoint_fd is
+ * readable, until it returns something else. Other negative errno: it is of no use any more. */
+int endpoint_connect(struct endpoint *endpoint, const struct endpoint_peer *peer, uint16_t port);
+int endpoint_advance(struct endpoint *endpoint);
+int endpoint_fd(const struct endpoint *endpoint);
+/* NULL: nothing happens. 0: from now on no peer writes memory through it. Negative errno, after
+ * LOG_WARN: one still may, so the link must fail. */
+int endpoint_free(struct endpoint *endpoint);
+
+#endif

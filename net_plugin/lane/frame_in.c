@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See frame_in.h. */
+#include "net_plugin/lane/frame_in.h"
+
+static int finish(struct lane *lane, struct frame_in *frame, uint64_t now_ns) {
+  frame->in_payload = false;
+  return link_frame_completed(lane->link, lane->index, now_ns);
+}
+
+int frame_in_begin(struct lane *lane, struct frame_in *frame,
+                   const uint8_t bytes[WIRE_HEADER_BYTES], uint64_t now_ns) {
+  struct wire_header header;
+  int error = wire_header_decode(bytes, &header);
+  return error ? error : frame_in_begin_decoded(lane, frame, &header, now_ns);
+}
+
+int frame_in_begin_decoded(struct lane *lane, struct frame_in *frame,
+                           const struct wire_header *header, uint64_t now_ns) {
+  int error = link_frame_received(lane->link, lane->index, header, now_ns);
+  if (error) {
+    return error;
+  }
+  uint32_t length = wire_stream_bytes(header);
+  *frame = (struct frame_in){ .in_payload = true, .payload_length = length };
+  return length ? 0 : finish(lane, frame, now_ns);
+}
+
+int frame_in_grow(struct lane *lane, struct frame_in *frame, size_t bytes, uint64_t now_ns) {
+  frame->payload_got += (uint32_t)bytes;
+  link_bytes_arrived(lane->link, lane->index, now_ns);
+  return frame->payload_got == frame->payload_length ? finish(lane, frame, now_ns) : 0;
+}
+
+uint8_t *frame_in_end(struct lane *lane, const struct frame_in *frame) {
+  uint8_t *payload = link_receive_buffer(lane->link, lane->index);
+  return payload ? payload + frame->payload_got : NULL;
+}

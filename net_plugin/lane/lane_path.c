@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See lane_path.h. */
+#include "net_plugin/lane/lane_path.h"
+
+#include <errno.h>
+
+#include "common/descriptor.h"
+#include "net_plugin/lane/rdma/rdma_lane.h"
+#include "net_plugin/lane/tcp/tcp_lane.h"
+#include "net_plugin/lane/tcp/tcp_sealed_lane.h"
+
+int lane_path_open(const struct lane_path *path, struct link *link, unsigned index, uint32_t epoch,
+                   bool is_dialler, const struct lane_memory *link_memory, struct lane **lane) {
+  if (path->endpoint) {
+    return rdma_lane_open(link, index, epoch, path->fd, path->endpoint, is_dialler, link_memory,
+                          lane);
+  }
+  *lane = path->crypto ? tcp_sealed_lane_open(link, index, epoch, path->fd, path->crypto)
+                       : tcp_lane_open(link, index, epoch, path->fd);
+  return *lane ? 0 : -ENOMEM;
+}
+
+int lane_path_drop(const struct lane_path *path) {
+  int error = endpoint_free(path->endpoint);
+  descriptor_close(path->fd);
+  return error;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lane_path: what a handshake leads to, and the lane that is made of it, of whatever kind.
+ * Owns: nothing; see the functions.  Threads: holder of the engine lock.  Blocks: never.
+ * Fails: negative errno. */
+#ifndef NET_PLUGIN_LANE_LANE_PATH_H
+#define NET_PLUGIN_LANE_LANE_PATH_H
+
+#include "net_plugin/lane/endpoint.h"
+#include "net_plugin/lane/lane.h"
+#include "net_plugin/lane/lane_crypto.h"
+
+struct lane_path {
+  int fd;                           /* a connected and tuned socket */
+  const struct lane_crypto *crypto; /* NULL: not encrypted */
+  struct endpoint *endpoint;        /* NULL: the socket carries everything */
+};
+
+/* Makes a lane, which owns socket and endpoint then and copies the keys; after an error both are
+ * still the caller's. is_dialler: this side speaks first on an endpoint. link_memory: the link's
+ * own, registered, where this side sends over an endpoint; else NULL. It outlives the lane. The
+ * caller reports link_lane_up. */
+int lane_path_open(const struct lane_path *path, struct link *link, unsigned index, uint32_t epoch,
+                   bool is_dialler, const struct lane_memory *link_memory, struct lane **lane);
+/* Closes and frees what no lane is made of. As endpoint_free's; its peer may have used it. */
+int lane_path_drop(const struct lane_path *path);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdma_endpoint: queue pairs as endpoints; implements endpoint.h.
+ * Owns, threads, blocks: as endpoint.h says.  Fails: negative errno, after the log has the reason.
+ */
+#ifndef NET_PLUGIN_LANE_RDMA_RDMA_ENDPOINT_H
+#define NET_PLUGIN_LANE_RDMA_RDMA_ENDPOINT_H
+
+#include "net_plugin/lane/endpoint.h"
+#include "net_plugin/lane/rdma/rdma_facts.h"
+
+struct rdma_qp;
+
+struct rdma_qp *rdma_endpoint_qp(struct endpoint *endpoint);
+/* Does librdmacm connect the two, or the handshake? -EOPNOTSUPP: one side must have what the other
+ * never has. */
+int rdma_endpoint_uses_cm(const struct rdma_qp *qp, const struct rdma_facts *peer, bool *uses_cm);
+
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See pending_connect.h. */
+#include "net_plugin/setup/pending_connect.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/hash.h"
+#include "common/log.h"
+#include "common/open_files.h"
+#include "common/version.h"
+#include "net_plugin/lane/endpoint.h"
+#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/setup/decision.h"
+#include "net_plugin/setup/dial.h"
+#include "net_plugin/setup/flow_budget.h"
+#include "net_plugin/setup/secret.h"
+#include "net_plugin/setup/settings.h"
+
+#define FIRST_BACKOFF_NS (20 * NS_PER_MS)
+#define LAST_BACKOFF_NS (1 * NS_PER_S)
+#define DIAL_TIMEOUT_NS (5 * NS_PER_S)
+/* While there are paths that were not tried yet; long enough for one lost SYN. */
+#define FIRST_ROUND_NS (3 * NS_PER_S / 2)
+#define WARN_INTERVAL_NS (30 * NS_PER_S)
+
+enum pending_connect_state {
+  PENDING_CONNECT_DIALLING,
+  PENDING_CONNECT_WAITING,
+  PENDING_CONNECT_MADE,
+  PENDING_CONNECT_FAILED
+};
+
+struct pending_connect {
+  uint64_t token;
+  struct engine *engine;
+  /* guarded by pending_lock */
+  struct list_node node;
+  uint64_t asked_ns; /* the last connect call */
+
+  /* the rest is guarded by the engine lock */
+  enum pending_connect_state state;
+  struct peering_route route;
+  struct settings settings;
+  struct hello hello;
+  unsigned target_keys; /* those of the first hello */
+  struct auth_keys keys;
+  struct dial *dial;
+  struct engine_timer retry;
+  struct engine_timer abandoned;
+  bool has_logged_refusal;
+  uint64_t deadline_ns, backoff_ns;
+  int last_error;
+  unsigned failures; /* dials without success; each takes another path */
+  struct connection *connection;
+};
+
+static pthread_mutex_t pending_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list all_pending = { { &all_pending.head, &all_pending.head } };
+static atomic_flag has_logged_cipher = ATOMIC_FLAG_INIT;
+
+static void dial_next(struct pending_connect *pending);
+
+static void fail(struct pending_connect *pending, int error) {
+  pending->state = PENDING_CONNECT_FAILED;
+  pending->last_error = error;
+}
+
+static const char *peer_text(const struct pending_connect *pending, char text[TCP_ADDRESS_TEXT]) {
+  return tcp_address_text(&pending->route.remote.addresses[0], text);
+}
+
+/* What the last dial ended with, and what to do. A known cause is not blamed on a firewall. */
+static void warn_in_vain(const struct pending_connect *pending, int error) {
+  static const char check[] =
+      ". Check that the peer's process lives and that no firewall blocks TCP "
+      "between the hosts";
+  char text[TCP_ADDRESS_TEXT], files[OPEN_FILES_TEXT];
+  const char *why = open_files_why(error, files),
+             *advice = open_files_are_short(error) ? "" : check;
+  if (error == -EPROTONOSUPPORT) {
+    why = "what answers there runs another release of stratus";
+    advice = ". Install the same on every host";
+  }
+  LOG_WARN("cannot connect from %s to %s, for %llu s (STRATUS_CONNECT_TIMEOUT): %s%s",
+           pending->route.nics[0].name, peer_text(pending, text),
+           (unsigned long long)(pending->settings.connect_timeout_ns / NS_PER_S), why, advice);
+}
+
+static void retry_later(struct pending_connect *pending, int error) {
+  char text[TCP_ADDRESS_TEXT], why[OPEN_FILES_TEXT];
+  uint64_t now_ns = clock_now_ns();
+  if (now_ns >= pending->deadline_ns) {
+    warn_in_vain(pending, error);
+    fail(pending, error);
+    return;
+  }
+  if (open_files_are_short(error)) {
+    LOG_WARN_EVERY(WARN_INTERVAL_NS, "cannot connect from %s to %s yet: %s; trying again",
+                   pending->route.nics[0].name, peer_text(pending, text),
+                   open_files_why(error, why));
+  }
+  pending->state = PENDING_CONNECT_WAITING;
+  pending->last_error = error;
+  pending->failures++;
+  engine_timer_set(pending->engine, &pending->retry, now_ns + pending->backoff_ns);
+  pending->backoff_ns =
+      pending->backoff_ns * 2 < LAST_BACKOFF_NS ? pending->backoff_ns * 2 : LAST_BACKOFF_NS;
+}
+
+static int make_connection(struct pending_connect *pending, const struct reply *reply) {
+  pending->route.process = reply->process;
+  peering_learn_addresses(&pending->route, reply,
+                          paths_choose(&pending->route.paths, 0, pending->failures));
+  /* Both links must be made with the same. After an endpoint that could not be connected the hello
+   * asks for none, but the peer may have made its link at the first hello. */
+  pending->hello.target_keys = reply->target_keys < pending->target_keys
+                                   ? reply->target_keys
+                                   : (uint8_t)pending->target_keys;
+  pending->hello.lanes = reply->lanes < pending->hello.lanes ? reply->lanes : pending->hello.lanes;
+  struct connection_config config = {
+    .link = { .role = LINK_SENDER,
+              .lanes = pending->hello.lanes,
+              .chunk_bytes = pending->settings.chunk_bytes,
+              .eager_bytes = reply->eager_bytes < pending->hello.eager_bytes
+                                 ? reply->eager_bytes
+                                 : pending->hello.eager_bytes,
+              .eager_slots = reply->eager_slots < pending->hello.eager_slots
+                                 ? reply->eager_slots
+                                 : pending->hello.eager_slots,
+              .wants_checksums = reply->has_checksums,
+              .target_keys = pending->hello.target_keys,
+              .timeout_ns = pending->settings.link_timeout_ns,
+              .stopped_timeout_ns = pending->settings.stopped_timeout_ns,
+              .paths = pending->route.paths.home_count,
+              .redials_slow_lanes = pending->settings.redials_slow_lanes,
+              .meter = engine_meter(pending->engine),
+              .width = pending->settings.may_narrow ? engine_width(pending->engine) : NULL,
+              .narrow_chunk_bytes = pending->settings.narrow_chunk_bytes,
+              .seed = clock_now_ns() },
+  };
+  peering_name(config.peer, reply->host, &pending->route.remote.addresses[0], reply->nic);
+  memcpy(config.nic, pending->route.nics[0].name, sizeof pending->route.nics[0].name);
+  return peering_new(pending->engine, &config, &pending->hello, &pending->keys, &pending->route,
+                     &pending->connection);
+}
+
+/* A refusal without a proof may be forged on the path: it costs this dial, and is logged once. If
+ * it is true, it is the error at the deadline. */
+static void refused_without_proof(struct pending_connect *pending, int error,
+                                  const struct reply *reply) {
+  char text[TCP_ADDRESS_TEXT];
+  bool is_version = error == -EPROTONOSUPPORT || reply->status == REPLY_OTHER_VERSION;
+  if (pending->has_logged_refusal) {
+    LOG_TRACE("%s refuses again", peer_text(pending, text));
+  } else if (is_version) {
+    LOG_WARN(
+        "%s runs stratus %s (wire version %u), this host %s (wire version %u). Install the same "
+        "release on every host; trying again meanwhile",
+        peer_text(pending, text), reply->version, reply->wire_version, STRATUS_VERSION,
+        HANDSHAKE_WIRE_VERSION);
+  } else {
+    LOG_WARN("%s does not know this connection: its process may have given up, look at its log; "
+             "trying again meanwhile",
+             peer_text(pending, text));
+  }
+  pending->has_logged_refusal = true;
+  retry_later(pending, is_version ? -EPROTONOSUPPORT : -ECONNREFUSED);
+}
+
+static void refused_for_good(struct pending_connect *pending, const struct reply *reply) {
+  char text[TCP_ADDRESS_TEXT];
+  int error;
+  if (reply->status == REPLY_OTHER_SECRET) {
+    char why[SECRET_TEXT_BYTES];
+    LOG_WARN("%s",
+             secret_differs_text(reply->host, peer_text(pending, text), reply->has_secret, why));
+    error = -EACCES;
+  } else if (reply->status == REPLY_OTHER_DECISIONS) {
+    decision_tell(reply->host, peer_text(pending, text), &reply->decision);
+    error = -EPROTO;
+  } else {
+    LOG_WARN("%s at %s refused the connection: %s", reply->host, peer_text(pending, text),
+             reply_status_text(reply->status));
+    error = reply->status == REPLY_OTHER_ENCRYPTION ? -EPROTO : -ECONNREFUSED;
+  }
+  fail(pending, error);
+}
+
+static void dial_done(void *argument, int error, const struct lane_path *path,
+                      const struct reply *reply) {
+  struct pending_connect *pending = argument;
+  const struct lane_crypto *crypto = path->crypto;
+  pending->dial = NULL;
+  if (error == -EPROTONOSUPPORT || (error == -ENOLINK && !reply_has_mac(reply->status))) {
+    refused_without_proof(pending, error, reply);
+    return;
+  }
+  if (error == -ENOLINK) {
+    refused_for_good(pending, reply);
+    return;
+  }
+  if (error == -EKEYREJECTED) {
+    char text[TCP_ADDRESS_TEXT];
+    LOG_WARN_EVERY(WARN_INTERVAL_NS,
+                   "what answers at %s cannot prove that it is this job's peer; trying again",
+                   peer_text(pending, text));
+  }
+  if (error) {
+    if (error == -ENODEV) {
+      pending->hello.target_keys = 0; /* TCP works, as this dial shows */
+    }
+    retry_later(pending, error);
+    return;
+  }
+  error = make_connection(pending, reply);
+  if (error) {
+    lane_path_drop(path);
+    LOG_WARN("cannot set up the connection to %s: %s", reply->host, strerror(-error));
+    fail(pending, error);
+    return;
+  }
+  if (crypto && !atomic_flag_test_and_set(&has_logged_cipher)) {
+    LOG_INFO("data between hosts is encrypted with %s",
+             crypto->cipher == LANE_AES256GCM ? "AES-256-GCM" : "ChaCha20-Poly1305");
+  }
+  pending->state = PENDING_CONNECT_MADE;
+  connection_lane_opened(pending->connection, 0, pending->hello.epoch, path, 0);
+}
+
+static void dial_next(struct pending_connect *pending) {
+  struct nic nic;
+  const struct sockaddr_storage *address;
+  unsigned path_count = pending->route.paths.count, round = pending->failures / path_count;
+  peering_choose(&pending->route, 0, pending->failures, (enum peering_binding)(round % 3), &nic,
+                 &address);
+  pending->state = PENDING_CONNECT_DIALLING;
+  pending->hello.epoch++;
+  memcpy(pending->hello.nic, nic.name, sizeof nic.name);
+  uint64_t timeout_ns = path_count > 1 && round == 0 ? FIRST_ROUND_NS : DIAL_TIMEOUT_NS;
+  int error;
+  pending->dial = dial_start(pending->engine, &nic, address, &pending->hello, &pending->keys,
+                             clock_now_ns() + timeout_ns, dial_done, pending, &error);
+  if (!pending->dial) {
+    retry_later(pending, error);
+  }
+}
+
+static void retry_expired(struct engine_timer *timer, uint64_t now_ns) {
+  (void)now_ns;
+  dial_next(LIST_ENTRY(timer, struct pending_connect, retry));
+}
+
+static int prepare(struct pending_connect *pending, const struct peering_route *route, int dscp) {
+  pending->route = *route;
+  pending->backoff_ns = FIRST_BACKOFF_NS;
+  pending->retry.expired = retry_expired;
+  settings_get(route->nic_count, &pending->settings);
+  pending->deadline_ns = clock_now_ns() + pending->settings.connect_timeout_ns;
+  struct hello *hello = &pending->hello;
+  hello->wire_version = HANDSHAKE_WIRE_VERSION;
+  snprintf(hello->version, sizeof hello->version, "%s", STRATUS_VERSION);
+  memcpy(hello->listener, route->remote.listener, TOKEN_BYTES);
+  hello->lanes = (uint16_t)flow_budget_limit(pending->settings.lanes, route->nic_count);
+  hello->chunk_bytes = pending->settings.chunk_bytes;
+  hello->eager_bytes = pending->settings.eager_bytes;
+  hello->eager_slots = pending->settings.eager_slots;
+  hello->dscp = (int8_t)dscp;
+  hello->is_first = 1;
+  hello->ciphers = pending->settings.ciphers;
+  hello->wants_checksums = pending->settings.wants_checksums;
+  bool is_encrypted = pending->settings.wants_encryption;
+  endpoint_wait(route->nics, route->nic_count, is_encrypted);
+  hello->target_keys = (uint8_t)endpoint_target_keys(route->nics, route->nic_count, is_encrypted);
+  pending->target_keys = hello->target_keys;
+  hello->process = settings_process();
+  hello->decision = decision_get();
+  snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());
+  if (getrandom(hello->connection, TOKEN_BYTES, 0) != TOKEN_BYTES ||
+      getrandom(&pending->token, sizeof pending->token, 0) != sizeof pending->token) {
+    LOG_WARN("cannot draw a random identity: %s", strerror(errno));
+    return -EIO;
+  }
+  pending->token |= 1; /* 0 is none */
+  uint8_t digest[AUTH_KEY_BYTES];
+  const uint8_t *job = secret_get(digest);
+  hello->has_secret = job != NULL;
+  auth_keys_derive(route->remote.secret, job, hello->connection, &pending->keys);
+  hash_wipe(digest, sizeof digest);
+  hash_wipe(pending->route.remote.secret, AUTH_SECRET_BYTES);
+  return engine_get(&route->nics[0], ENGINE_DIALS, &pending->engine);
+}
+
+static void pending_connect_wipe(struct pending_connect *pending) {
+  if (pending) {
+    hash_wipe(&pending->keys, sizeof pending->keys);
+  }
+  free(pending);
+}
+
+/* No connect call for so long after the deadline: NCCL has given up. It calls in a loop, so this
+ * margin is for debuggers. A later call starts a new one. */
+static uint64_t patience_ns(const struct pending_connect *pending) {
+  return 2 * pending->settings.connect_timeout_ns;
+}
+
+static void pending_connect_free(struct pending_connect *pending) {
+  if (pending->dial) {
+    dial_cancel(pending->dial);
+  }
+  engine_timer_stop(&pending->retry);
+  engine_timer_stop(&pending->abandoned);
+  pending_connect_wipe(pending);
+}
+
+/* An aborted communicator does not call again, and before interface v11 has no call to report it.
+ */
+static void abandoned_expired(struct engine_timer *timer, uint64_t now_ns) {
+  struct pending_connect *pending = LIST_ENTRY(timer, struct pending_connect, abandoned);
+  pthread_mutex_lock(&pending_lock);
+  uint64_t since_ns =
+      pending->asked_ns > pending->deadline_ns ? pending->asked_ns : pending->deadline_ns;
+  bool is_abandoned = now_ns >= since_ns + patience_ns(pending);
+  if (is_abandoned) {
+    list_remove(&pending->node);
+  }
+  pthread_mutex_unlock(&pending_lock);
+  if (!is_abandoned) {
+    engine_timer_set(pending->engine, timer, since_ns + patience_ns(pending));
+    return;
+  }
+  LOG_TRACE("a pending connect is dropped: no connect call after its deadline of %.1f s",
+            (double)pending->settings.connect_timeout_ns / (double)NS_PER_S);
+  if (pending->connection) {
+    connection_destroy(pending->connection);
+  }
+  pending_connect_free(pending);
+}
+
+int pending_connect_start(const struct peering_route *route, int dscp, uint64_t *token) {
+  struct pending_connect *pending = calloc(1, sizeof *pending);
+  int error = pending ? prepare(pending, route, dscp) : -ENOMEM;
+  if (error) {
+    pending_connect_wipe(pending);
+    return error;
+  }
+  *token = pending->token;
+  pthread_mutex_lock(&pending_lock);
+  pending->asked_ns = clock_now_ns();
+  list_push_back(&all_pending, &pending->node);
+  pthread_mutex_unlock(&pending_lock);
+  engine_lock(pending->engine);
+  pending->abandoned.expired = abandoned_expired;
+  engine_timer_set(pending->engine, &pending->abandoned,
+                   pending->deadline_ns + patience_ns(pending));
+  dial_next(pending);
+  engine_unlock(pending->engine);
+  return 0;
+}
+
+int pending_connect_take(uint64_t token, const uint8_t listener[TOKEN_BYTES], bool *is_known,
+                         struct connection **connection) {
+  struct pending_connect *pending = NULL;
+  pthread_mutex_lock(&pending_lock);
+  LIST_FOR_EACH(node, &all_pending) {
+    struct pending_connect *known = LIST_ENTRY(node, struct pending_connect, node);
+    if (known->token == token &&
+        hash_is_equal(known->route.remote.listener, listener, TOKEN_BYTES)) {
+      pending = known;
+      pending->asked_ns =
+          clock_now_ns(); /* it must not be freed before the engine's lock is held */
+    }
+  }
+  pthread_mutex_unlock(&pending_lock);
+  *is_known = pending != NULL;
+  *connection = NULL;
+  if (!pending) {
+    return 0;
+  }
+  struct engine *engine = pending->engine;
+  engine_progress(engine);
+  engine_lock(engine);
+  int error = pending->state == PENDING_CONNECT_FAILED ? pending->last_error : 0;
+  bool is_over = pending->state == PENDING_CONNECT_FAILED || pending->state == PENDING_CONNECT_MADE;
+  *connection = pending->connection;
+  if (is_over) {
+    pthread_mutex_lock(&pending_lock);
+    list_remove(&pending->node);
+    pthread_mutex_unlock(&pending_lock);
+    pending_connect_free(pending);
+  }
+  engine_unlock(engine);
+  return error;
+}
+
+void pending_connect_drop_all(struct engine *engine) {
+  pthread_mutex_lock(&pending_lock);
+  LIST_FOR_EACH_SAFE(node, &all_pending) {
+    struct pending_connect *pending = LIST_ENTRY(node, struct pending_connect, node);
+    if (pending->engine == engine) {
+      list_remove(node);
+      pending_connect_free(pending);
+    }
+  }
+  pthread_mutex_unlock(&pending_lock);
+}

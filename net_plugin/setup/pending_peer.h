@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pending_peer: connections to a listening socket whose peers have not proved yet that they belong
+ * to the job. They are few, cheap and short-lived, so that scanners and strangers cost nothing.
+ *
+ *   HELLO --hello--> PROOF --proof--> accept_handshake.c has it
+ *   any --garbage, end, deadline, more peers than the port's share--> closed
+ *
+ * A peer has PENDING_PEER_NS for everything, however slowly it sends. The process has one budget of
+ * pending peers: PENDING_PEERS_MAX, or less where it may open few descriptors. Each port has an
+ * equal share, so that engines need not ask each other. Where a port has too many, the source with
+ * the most loses its oldest: one that floods evicts its own. Where descriptors are short, the
+ * oldest pending peer of all goes (port.c).
+ *
+ * Owns: the sockets of its peers.  Threads: holder of the engine lock.  Blocks: never.  Fails:
+ * cannot; without memory a peer is closed. */
+#ifndef NET_PLUGIN_SETUP_PENDING_PEER_H
+#define NET_PLUGIN_SETUP_PENDING_PEER_H
+
+#include <sys/socket.h>
+
+#include "common/list.h"
+#include "net_plugin/engine/engine.h"
+
+/* Of a process. A handshake takes milliseconds, so this is enough for tens of thousands of honest
+ * connections per second. */
+#define PENDING_PEERS_MAX 512
+/* Pending peers take at most this part of the descriptors that the process may open: the
+ * application and the flows need the rest. */
+#define PENDING_PEERS_PART 8
+/* A port's share is never less. */
+#define PENDING_PEERS_LEAST 4
+
+struct pending_peers {
+  struct engine *engine;
+  const struct nic *nic; /* where they arrive */
+  struct list prefixes;  /* by source, in the order of their first peer */
+  unsigned count;
+};
+
+void pending_peers_init(struct pending_peers *peers, struct engine *engine, const struct nic *nic);
+/* Takes the socket over. */
+void pending_peers_admit(struct pending_peers *peers, int fd, const struct sockaddr_storage *from);
+/* When the oldest was accepted; 0: there is none. */
+uint64_t pending_peers_oldest_ns(const struct pending_peers *peers);
+/* Closes the oldest, if there is one. */
+void pending_peers_evict_oldest(struct pending_peers *peers);
+/* Before the port goes. */
+void pending_peers_close_all(struct pending_peers *peers);
+
+#endif

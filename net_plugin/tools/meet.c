@@ -132,7 +132,7 @@ static int listen_on(const struct addrinfo *address) {
   if (address->ai_family == AF_INET6) { /* takes IPv4 as well */
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
   }
-  if (bind(fd, address->ai_addr, address->ai_addrlen) != 0 || listen(fd, 16) != 0) {
+  if (bind(fd, address->ai_addr, address->ai_addrlen) != 0 || listen(fd, SOMAXCONN) != 0) {
     int error = errno;
     close(fd);
     return -error;

@@ -4,7 +4,6 @@
 #include "net_plugin/tools/perf/gauge.h"
 #include "net_plugin/tools/perf/histogram.h"
 #include "net_plugin/tools/perf/pattern.h"
-#include "net_plugin/tools/perf/plain_slots.h"
 #include "net_plugin/tools/perf/plan.h"
 
 #include "common/cli.h"
@@ -84,7 +83,8 @@ static void what_makes_no_sense_is_wrong_use(void **state) {
     { .count = 10, .warmup = "1s" },
     { .plain_flows = 2, .plugin = "socket" },
     { .plain_flows = 2, .sizes = "0" },
-    { .io = PLAN_URING },
+    { .plain_flows = 2, .count = 10 },
+    { .plain_flows = 2, .test = PLAN_BOTH_WAYS },
     { .sizes = "1G", .shape = PLAN_RAW, .depth = 32, .connections = PLAN_CONNECTIONS_MAX },
   };
   for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {
@@ -110,23 +110,6 @@ static void the_server_gets_the_same_plan(void **state) {
   assert_true(json_equal(json, again));
   json_decref(json);
   json_decref(again);
-}
-
-static void the_server_moves_bytes_as_the_client_does(void **state) {
-  (void)state;
-  struct plan_wish wish = nothing;
-  static struct plan there;
-  wish.plain_flows = 2;
-  wish.send_buffer_bytes = 4096;
-  for (int io = PLAN_TRY; io <= PLAN_URING_ZC; io++) {
-    wish.io = io;
-    assert_int_equal(plan_make(&plan, &wish), CLI_OK);
-    json_t *json = plan_to_json(&plan);
-    assert_int_equal(plan_from_json(&there, json), CLI_OK);
-    assert_int_equal(there.io, io);
-    assert_int_equal(there.send_buffer_bytes, 4096);
-    json_decref(json);
-  }
 }
 
 /* Each member of a good plan in turn is missing, of another type, or out of bounds. */
@@ -269,31 +252,6 @@ static void messages_and_streams_differ(void **state) {
   assert_false(pattern_matches(bytes, sizeof bytes, pattern_seed(3, 9)));
 }
 
-/* ---- memory of zero-copy sends ---- */
-
-static void a_slot_is_given_once_until_it_is_back(void **state) {
-  (void)state;
-  static uint8_t contents[70000];
-  bool is_taken[PLAIN_SLOTS_MAX] = { false };
-  struct plain_slots slots;
-  memset(contents, 7, sizeof contents);
-  assert_int_equal(plain_slots_make(&slots, 2, sizeof contents, contents), CLI_OK);
-  assert_true(plain_slots_are_free(&slots));
-  for (int i = 0; i < slots.per_flow; i++) {
-    int slot = plain_slots_take(&slots, 1);
-    assert_in_range(slot, 0, slots.per_flow - 1);
-    assert_false(is_taken[slot]);
-    is_taken[slot] = true;
-    assert_memory_equal(plain_slots_at(&slots, 1, slot), contents, sizeof contents);
-    assert_false(plain_slots_are_free(&slots));
-  }
-  assert_int_equal(plain_slots_take(&slots, 1), PLAIN_SLOTS_NONE);
-  assert_int_not_equal(plain_slots_take(&slots, 0), PLAIN_SLOTS_NONE); /* another flow's */
-  plain_slots_give_back(&slots, 1, 5);
-  assert_int_equal(plain_slots_take(&slots, 1), 5);
-  plain_slots_free(&slots);
-}
-
 /* ---- places ---- */
 
 static void places_have_hosts_and_ports(void **state) {
@@ -324,7 +282,6 @@ int main(void) {
     cmocka_unit_test(bandwidth_over_time_is_not_checked_unless_told),
     cmocka_unit_test(what_makes_no_sense_is_wrong_use),
     cmocka_unit_test(the_server_gets_the_same_plan),
-    cmocka_unit_test(the_server_moves_bytes_as_the_client_does),
     cmocka_unit_test(a_strange_plan_is_refused),
     cmocka_unit_test(a_histogram_is_exact_to_a_part_in_128),
     cmocka_unit_test(a_histogram_takes_any_value),
@@ -332,7 +289,6 @@ int main(void) {
     cmocka_unit_test(a_counted_window_is_of_all_streams),
     cmocka_unit_test(every_wrong_byte_shows),
     cmocka_unit_test(messages_and_streams_differ),
-    cmocka_unit_test(a_slot_is_given_once_until_it_is_back),
     cmocka_unit_test(places_have_hosts_and_ports),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,17 +106,10 @@ static json_t *half_trips_to_json(const struct histogram *trips) {
                    (double)trips->most * 1e-3);
 }
 
-static json_t *zero_copy_to_json(const struct zero_copy_counts *counts) {
-  return counts->is_used
-             ? json_pack("{s:I, s:I, s:I}", "sends", (json_int_t)counts->sends, "completions",
-                         (json_int_t)counts->completions, "copied", (json_int_t)counts->copied)
-             : json_null();
-}
-
 json_t *gauge_to_json(const struct gauge *gauge, json_t *flows) {
   const struct counts *window = &gauge->window;
   const struct usage *usage = &gauge->usage;
-  return json_pack("{s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:I, s:I, s:o, s:o, s:o}", "seconds",
+  return json_pack("{s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:I, s:I, s:o, s:o}", "seconds",
                    (double)gauge->window_ns * 1e-9, "bytes_sent", (json_int_t)window->bytes_sent,
                    "bytes_received", (json_int_t)window->bytes_received, "messages_sent",
                    (json_int_t)window->messages_sent, "messages_received",
@@ -124,6 +117,5 @@ json_t *gauge_to_json(const struct gauge *gauge, json_t *flows) {
                    "driver_cpu_seconds", usage->driver_s, "threads", (int)gauge->threads,
                    "context_switches_voluntary", (json_int_t)usage->waits,
                    "context_switches_forced", (json_int_t)usage->preemptions, "half_round_trip_us",
-                   half_trips_to_json(&gauge->half_trips), "zero_copy",
-                   zero_copy_to_json(&gauge->zero_copy), "flows", flows ? flows : json_null());
+                   half_trips_to_json(&gauge->half_trips), "flows", flows ? flows : json_null());
 }

@@ -17,13 +17,6 @@ struct counts {
   uint64_t bytes_sent, bytes_received, messages_sent, messages_received; /* completed */
 };
 
-/* Of sends without a copy, over the whole round: how many the kernel has done with, and how many of
- * these it copied after all. */
-struct zero_copy_counts {
-  bool is_used;
-  uint64_t sends, completions, copied;
-};
-
 struct usage {
   double process_s, driver_s;  /* CPU time */
   uint64_t waits, preemptions; /* context switches: voluntary and not */
@@ -35,11 +28,10 @@ struct gauge {
   const struct plan *plan;
   int streams; /* of this side, both directions */
   enum gauge_state state;
-  struct counts now;                 /* kept by the caller */
-  struct counts window;              /* what came in the window; at its start, what was before */
-  struct usage usage;                /* likewise */
-  struct zero_copy_counts zero_copy; /* kept by the caller */
-  uint64_t since_ns;                 /* when the state began */
+  struct counts now;    /* kept by the caller */
+  struct counts window; /* what came in the window; at its start, what was before */
+  struct usage usage;   /* likewise */
+  uint64_t since_ns;    /* when the state began */
   uint64_t window_ns;
   unsigned threads;            /* of the process, in the window */
   struct histogram half_trips; /* ns; kept by the caller while is_measuring */

@@ -106,20 +106,9 @@ const struct cli_option net_tool_perf_options[] = {
     .type = CLI_INT,
     .value = &wish.plain_flows,
     .argument = "N",
-    .help = "instead of a plugin N bare TCP flows of one thread: the bound for N flows",
+    .help = "instead of a plugin N bare TCP flows moved by one thread: an upper bound for N flows",
     .low = 0,
     .high = PLAN_PLAIN_FLOWS_MAX },
-  { .name = "io",
-    .type = CLI_WORD,
-    .value = &wish.io,
-    .argument = PLAN_IO_WORDS,
-    .help = "how --plain moves bytes; try: send and recv, without asking which flow is ready; "
-            "zerocopy: MSG_ZEROCOPY; uring-zc: SEND_ZC" },
-  { .name = "send-buffer",
-    .type = CLI_SIZE,
-    .value = &wish.send_buffer_bytes,
-    .argument = "SIZE",
-    .help = "SO_SNDBUF of each flow of --plain; 0: as the kernel has it" },
   { .name = "idle",
     .type = CLI_DURATION,
     .value = &wish.idle_ns,
@@ -255,7 +244,7 @@ int net_tool_perf(int argument_count, char **arguments, bool is_json) {
   const char *where = argument_count ? arguments[0] : NULL;
   if (is_listening) {
     if (wish.test || wish.shape || wish.sizes || wish.devices || wish.count || wish.time_ns ||
-        wish.plain_flows || wish.io || wish.send_buffer_bytes) {
+        wish.plain_flows) {
       cli_fail("perf: the client says what is measured; --listen takes --forever and --plugin");
       return CLI_USAGE;
     }

@@ -28,8 +28,6 @@ static const struct shape {
   { "raw", "1M", 0, 8 },
 };
 static const char *const tests[] = { "bandwidth", "latency", "rate", "both-ways" };
-static const char *const ios[] = { "try",   "epoll",           "zerocopy",
-                                   "uring", "uring-multishot", "uring-zc" };
 
 const char *plan_test_name(const struct plan *plan) {
   return tests[plan->test];
@@ -37,10 +35,6 @@ const char *plan_test_name(const struct plan *plan) {
 
 const char *plan_shape_name(const struct plan *plan) {
   return shapes[plan->shape].name;
-}
-
-const char *plan_io_name(const struct plan *plan) {
-  return ios[plan->io];
 }
 
 __attribute__((format(printf, 1, 2))) static int usage(const char *format, ...) {
@@ -142,11 +136,9 @@ static int choose_length(struct plan *plan, const struct plan_wish *wish) {
 
 static int choose_transport(struct plan *plan, const struct plan_wish *wish) {
   plan->plain_flows = (int)wish->plain_flows;
-  plan->io = (enum plan_io)wish->io;
-  plan->send_buffer_bytes = wish->send_buffer_bytes;
   plan->is_fused = wish->is_fused;
-  if ((wish->io || wish->send_buffer_bytes) && !wish->plain_flows) {
-    return usage("--io and --send-buffer say how --plain moves bytes; a plugin has its own way");
+  if (wish->plain_flows && (wish->count || wish->test == PLAN_BOTH_WAYS)) {
+    return usage("--plain measures one direction or the latency, over a time");
   }
   for (int i = 0; i < plan->size_count && wish->plain_flows; i++) {
     if (plan->sizes[i] == 0) {
@@ -206,15 +198,14 @@ json_t *plan_to_json(const struct plan *plan) {
     json_array_append_new(devices, json_integer(plan->devices[i]));
   }
   return json_pack("{s:s, s:s, s:o, s:i, s:I, s:i, s:b, s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:b, "
-                   "s:i, s:s, s:I, s:s, s:I, s:I}",
+                   "s:i, s:s, s:I, s:I}",
                    "test", plan_test_name(plan), "shape", plan_shape_name(plan), "bytes", sizes,
                    "depth", plan->depth, "slot_bytes", (json_int_t)plan->slot_bytes, "connections",
                    plan->connections, "timed", plan->is_timed, "time_ns", (json_int_t)plan->time_ns,
                    "warmup_ns", (json_int_t)plan->warmup_ns, "count", (json_int_t)plan->count,
                    "warmup_count", (json_int_t)plan->warmup_count, "devices", devices, "fused",
                    plan->is_fused, "checked", plan->is_checked, "flows", plan->has_flows,
-                   "plain_flows", plan->plain_flows, "io", plan_io_name(plan), "send_buffer",
-                   (json_int_t)plan->send_buffer_bytes, "plugin", plan->plugin, "patience_ns",
+                   "plain_flows", plan->plain_flows, "plugin", plan->plugin, "patience_ns",
                    (json_int_t)plan->patience_ns, "idle_ns", (json_int_t)plan->idle_ns);
 }
 
@@ -282,12 +273,10 @@ static bool get_plugin(const json_t *json, struct plan *plan) {
 
 int plan_from_json(struct plan *plan, const json_t *json) {
   const uint64_t long_ns = 24 * 3600 * NS_PER_S, many = UINT64_C(1) << 48;
-  int test, shape, io;
+  int test, shape;
   *plan = (struct plan){ 0 };
   bool is_good = get_word(json, "test", PLAN_TEST_WORDS, &test) &&
                  get_word(json, "shape", PLAN_SHAPE_WORDS, &shape) &&
-                 get_word(json, "io", PLAN_IO_WORDS, &io) &&
-                 get_u64(json, "send_buffer", PLAN_BYTES_MAX, &plan->send_buffer_bytes) &&
                  get_u64(json, "slot_bytes", PLAN_BYTES_MAX, &plan->slot_bytes) &&
                  get_int(json, "plain_flows", 0, PLAN_PLAIN_FLOWS_MAX, &plan->plain_flows) &&
                  get_lists(json, plan) && get_int(json, "depth", 1, PLAN_DEPTH_MAX, &plan->depth) &&
@@ -302,11 +291,11 @@ int plan_from_json(struct plan *plan, const json_t *json) {
                  get_bool(json, "flows", &plan->has_flows) &&
                  get_u64(json, "patience_ns", long_ns, &plan->patience_ns) &&
                  get_u64(json, "idle_ns", long_ns, &plan->idle_ns) && get_plugin(json, plan);
-  if (!is_good) {
+  bool is_possible = !plan->plain_flows || (plan->is_timed && test != PLAN_BOTH_WAYS);
+  if (!is_good || !is_possible) {
     return failure("the other side sent a plan that makes no sense; is it the same version?");
   }
   plan->test = (enum plan_test)test;
   plan->shape = (enum plan_shape)shape;
-  plan->io = (enum plan_io)io;
   return check_memory(plan);
 }

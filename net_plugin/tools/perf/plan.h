@@ -19,17 +19,6 @@ enum plan_test { PLAN_BANDWIDTH, PLAN_LATENCY, PLAN_RATE, PLAN_BOTH_WAYS };
 enum plan_shape { PLAN_SIMPLE, PLAN_LL, PLAN_LL128, PLAN_P2P, PLAN_RAW };
 #define PLAN_SHAPE_WORDS "simple|ll|ll128|p2p|raw"
 
-/* How --plain moves bytes. */
-enum plan_io {
-  PLAN_TRY,
-  PLAN_EPOLL,
-  PLAN_ZEROCOPY,
-  PLAN_URING,
-  PLAN_URING_MULTISHOT,
-  PLAN_URING_ZC
-};
-#define PLAN_IO_WORDS "try|epoll|zerocopy|uring|uring-multishot|uring-zc"
-
 enum {
   PLAN_SIZES_MAX = 32,
   PLAN_CONNECTIONS_MAX = 4096, /* of a rank in AlltoAll between hundreds of hosts */
@@ -54,8 +43,6 @@ struct plan {
   int device_count;
   bool is_fused, is_checked, has_flows;
   int plain_flows;              /* of bare TCP instead of a plugin; 0: a plugin */
-  enum plan_io io;              /* theirs */
-  uint64_t send_buffer_bytes;   /* theirs; 0: as the kernel has it */
   char plugin[PLUGIN_FILE_MAX]; /* empty: our own */
   uint64_t patience_ns;         /* without any progress */
   uint64_t idle_ns;             /* at the end, with all connections open; 0: not at all */
@@ -63,10 +50,10 @@ struct plan {
 
 /* What the options say; text is NULL and numbers are 0 where the shape or test decides. */
 struct plan_wish {
-  int test, shape, check, io; /* places in the words */
+  int test, shape, check; /* places in the words */
   const char *sizes, *devices, *warmup, *plugin;
   int64_t depth, connections, count, plain_flows;
-  uint64_t time_ns, patience_ns, idle_ns, send_buffer_bytes;
+  uint64_t time_ns, patience_ns, idle_ns;
   bool is_fused, has_flows;
 };
 #define PLAN_CHECK_WORDS "auto|yes|no"
@@ -80,6 +67,5 @@ int plan_from_json(struct plan *plan, const json_t *json);
 
 const char *plan_test_name(const struct plan *plan);
 const char *plan_shape_name(const struct plan *plan);
-const char *plan_io_name(const struct plan *plan);
 
 #endif

@@ -110,17 +110,6 @@ static void print_throughput(const json_t *rounds) {
   }
 }
 
-/* Whoever sends without a copy learns whether there was none. */
-static void print_zero_copy(const json_t *round, const char *side) {
-  const json_t *counts = json_object_get(json_object_get(round, side), "zero_copy");
-  char size[QUANTITY_TEXT_MAX];
-  if (number(counts, "sends") > 0) {
-    printf("%s, %s messages: %.0f zero-copy sends, %.0f completed, %.0f of them copied\n", side,
-           quantity_format_size((uint64_t)number(round, "bytes"), size), number(counts, "sends"),
-           number(counts, "completions"), number(counts, "copied"));
-  }
-}
-
 static void print_latency(const json_t *rounds) {
   printf("\nhalf round trip, us\n%8s  %9s  %8s  %8s  %8s  %8s  %8s  %8s\n", "bytes", "samples",
          "min", "mean", "p50", "p90", "p99", "max");
@@ -177,8 +166,6 @@ void report_print(const struct plan *plan, const json_t *report) {
   }
   size_t i;
   json_array_foreach(rounds, i, round) {
-    print_zero_copy(round, "client");
-    print_zero_copy(round, "server");
     if (plan->has_flows) {
       print_flows(round, "client");
     }

@@ -7,7 +7,7 @@
  *   (connections come about: driver.c, plain.c)
  *   for each size:
  *     "start"              <->  "start"
- *     (round.c, plain_run.c, which then says "done")
+ *     (round.c, plain.c, which then says "done")
  *                          <-   "side": what the server measured
  *   with --idle: "rest"    <->  "rest"
  *                          <-   "rested": what the server used
@@ -61,8 +61,7 @@ static json_t *describe_devices(const struct driver *driver) {
 
 static json_t *describe(void) {
   if (session.is_plain) {
-    return json_pack("{s:s, s:i, s:s}", "transport", "plain", "flows", session.plan->plain_flows,
-                     "io", plan_io_name(session.plan));
+    return json_pack("{s:s, s:i}", "transport", "plain", "flows", session.plan->plain_flows);
   }
   const struct transport *transport = &session.driver.transport;
   return json_pack("{s:s, s:i, s:s, s:o}", "transport", transport->name, "interface",

@@ -19,7 +19,7 @@
 
 enum { GREETING_BYTES = 64, LENGTH_BYTES = 4 };
 /* Counts changes of what is said here. */
-#define PROTOCOL 1
+#define PROTOCOL 2
 
 static int fail_lost(const struct talk *talk, int error) {
   return error == -ECONNRESET || error == -EPIPE

@@ -84,7 +84,7 @@ static int read_number(struct reader *reader, const char *name, int least) {
 
 /* NULL: none. A rank without a size, or a size without a rank, would be a job of its own on each
  * process. */
-static const struct launcher *find(struct reader *reader) {
+static const struct launcher *launcher_recognize(struct reader *reader) {
   for (int i = 0; i < LAUNCHERS; i++) {
     const struct launcher *l = &launchers[i];
     const char *rank = get(l->rank), *size = get(l->size);
@@ -175,7 +175,7 @@ static void name_job(const struct launcher *l, struct launcher_place *place) {
 
 int launcher_find(struct launcher_place *place, char *error, size_t error_size) {
   struct reader reader = { error, error_size, false };
-  const struct launcher *l = find(&reader);
+  const struct launcher *l = launcher_recognize(&reader);
   *place = (struct launcher_place){ .launcher = l ? l->name : NULL };
   if (!l) {
     return reader.has_failed ? -EINVAL : 0;

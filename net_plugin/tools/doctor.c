@@ -30,9 +30,9 @@ static json_t *findings; /* NULL: told as text */
 
 enum finding { GOOD, HINT, BAD };
 
-static void tell(enum finding finding, const char *format, ...)
+static void doctor_print(enum finding finding, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-static void tell(enum finding finding, const char *format, ...) {
+static void doctor_print(enum finding finding, const char *format, ...) {
   static const char *const marks[] = { "ok  ", "note", "BAD " };
   static const char *const words[] = { "ok", "note", "bad" };
   char text[2048];
@@ -62,27 +62,27 @@ static void check_symbols(void *library) {
     snprintf(symbol, sizeof(symbol), "ncclNetPlugin_v%d", version);
     const char *const *table = dlsym(library, symbol);
     if (!table) {
-      tell(BAD, "%s is missing: this is not the plugin that was built", symbol);
+      doctor_print(BAD, "%s is missing: this is not the plugin that was built", symbol);
       return;
     }
     if (strcmp(*table, "stratus") != 0) {
-      tell(BAD, "this library is another plugin: it calls itself %s", *table);
+      doctor_print(BAD, "this library is another plugin: it calls itself %s", *table);
       return;
     }
   }
-  tell(GOOD, "it offers ncclNetPlugin_v6 to v12");
+  doctor_print(GOOD, "it offers ncclNetPlugin_v6 to v12");
 }
 
 static void check_plugin(void) {
   char tried[PLUGIN_FILE_MAX];
   void *library = plugin_file_open("stratus", tried);
   if (!library) {
-    tell(BAD, "%s cannot be loaded: %s", tried, dlerror());
-    tell(HINT, "LD_LIBRARY_PATH is %s; it must name the directory of the plugin",
-         setting("LD_LIBRARY_PATH") ? setting("LD_LIBRARY_PATH") : "not set");
+    doctor_print(BAD, "%s cannot be loaded: %s", tried, dlerror());
+    doctor_print(HINT, "LD_LIBRARY_PATH is %s; it must name the directory of the plugin",
+                 setting("LD_LIBRARY_PATH") ? setting("LD_LIBRARY_PATH") : "not set");
     return;
   }
-  tell(GOOD, "%s loads: %s", tried, plugin_file_path(library));
+  doctor_print(GOOD, "%s loads: %s", tried, plugin_file_path(library));
   check_symbols(library);
 }
 
@@ -93,24 +93,27 @@ static void check_choice(void) {
   void *library = plugin_file_open(wish ? wish : "libnccl-net.so", tried);
   const char *const *table = library ? dlsym(library, "ncclNetPlugin_v6") : NULL;
   if (wish && !strcasecmp(wish, "none")) {
-    tell(HINT, "NCCL_NET_PLUGIN=none: stratus is turned off");
+    doctor_print(HINT, "NCCL_NET_PLUGIN=none: stratus is turned off");
   } else if (wish && strchr(wish, ',')) {
-    tell(HINT, "NCCL_NET_PLUGIN=%s: a list; the first that loads and has devices is used", wish);
+    doctor_print(HINT, "NCCL_NET_PLUGIN=%s: a list; the first that loads and has devices is used",
+                 wish);
   } else if (table && !strcmp(*table, "stratus")) {
-    tell(GOOD, "NCCL will load it (%s%s)", wish ? "NCCL_NET_PLUGIN=" : "as libnccl-net.so, ",
-         wish ? wish : plugin_file_path(library));
+    doctor_print(GOOD, "NCCL will load it (%s%s)",
+                 wish ? "NCCL_NET_PLUGIN=" : "as libnccl-net.so, ",
+                 wish ? wish : plugin_file_path(library));
   } else if (wish) {
-    tell(BAD, "NCCL_NET_PLUGIN=%s does not lead to stratus%s", wish,
-         strcmp(wish, "stratus") ? "; set NCCL_NET_PLUGIN=stratus" : ", which cannot be loaded");
+    doctor_print(BAD, "NCCL_NET_PLUGIN=%s does not lead to stratus%s", wish,
+                 strcmp(wish, "stratus") ? "; set NCCL_NET_PLUGIN=stratus"
+                                         : ", which cannot be loaded");
   } else {
-    tell(BAD, "NCCL will not load it: set NCCL_NET_PLUGIN=stratus");
+    doctor_print(BAD, "NCCL will not load it: set NCCL_NET_PLUGIN=stratus");
   }
   if (library) {
     dlclose(library);
   }
   const char *net = setting("NCCL_NET");
   if (net && strcasecmp(net, "stratus") != 0) {
-    tell(BAD, "NCCL_NET=%s keeps NCCL from using stratus; unset it", net);
+    doctor_print(BAD, "NCCL_NET=%s keeps NCCL from using stratus; unset it", net);
   }
 }
 
@@ -133,27 +136,29 @@ static int interface_version(int nccl_version) {
 static void check_nccl(void) {
   void *library = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
   if (!library) {
-    tell(HINT, "no NCCL in the loader's path (%s); frameworks may bring their own", dlerror());
+    doctor_print(HINT, "no NCCL in the loader's path (%s); frameworks may bring their own",
+                 dlerror());
     return;
   }
   int (*get_version)(int *) = NULL;
   *(void **)&get_version = dlsym(library, "ncclGetVersion");
   int version = 0;
   if (!get_version || get_version(&version) != 0) {
-    tell(BAD, "%s has no ncclGetVersion", plugin_file_path(library));
+    doctor_print(BAD, "%s has no ncclGetVersion", plugin_file_path(library));
     return;
   }
   int interface = interface_version(version);
-  tell(interface ? GOOD : BAD, "NCCL %d.%d.%d (%s)", version / 10000, version / 100 % 100,
-       version % 100, plugin_file_path(library));
+  doctor_print(interface ? GOOD : BAD, "NCCL %d.%d.%d (%s)", version / 10000, version / 100 % 100,
+               version % 100, plugin_file_path(library));
   if (version < 21900 || version >= 23100) {
-    tell(HINT, "stratus is tested with NCCL 2.19 to 2.30");
+    doctor_print(HINT, "stratus is tested with NCCL 2.19 to 2.30");
   } else {
-    tell(GOOD, "it will use net plugin interface v%d", interface);
+    doctor_print(GOOD, "it will use net plugin interface v%d", interface);
   }
   if (version >= 22803 && version <= 22907 && !setting("NCCL_NET_PLUGIN_REF_COUNT")) {
-    tell(HINT, "this release forgets NCCL_NET_PLUGIN after the last communicator; if the job makes "
-               "new ones later, set NCCL_NET_PLUGIN_REF_COUNT=1");
+    doctor_print(
+        HINT, "this release forgets NCCL_NET_PLUGIN after the last communicator; if the job makes "
+              "new ones later, set NCCL_NET_PLUGIN_REF_COUNT=1");
   }
 }
 
@@ -181,16 +186,16 @@ static void check_variables(void) {
   for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
     const char *value = setting(variables[i].name);
     if (value) {
-      tell(HINT, "%s=%s %s", variables[i].name, value, variables[i].meaning);
+      doctor_print(HINT, "%s=%s %s", variables[i].name, value, variables[i].meaning);
     }
   }
   if (access("/etc/nccl.conf", R_OK) == 0) {
-    tell(HINT, "/etc/nccl.conf sets more of NCCL's variables");
+    doctor_print(HINT, "/etc/nccl.conf sets more of NCCL's variables");
   }
 }
 
 static void tell_host(const char *text) {
-  tell(HINT, "%s", text);
+  doctor_print(HINT, "%s", text);
 }
 
 /* What stands between the flows and the network. */
@@ -199,28 +204,28 @@ static void check_host(const struct discovery *found) {
   settings_use_profile(found->has_profile ? &found->profile : NULL);
   host_facts_read(&found->devices, &facts);
   if (host_check(&facts, tell_host) == 0) {
-    tell(GOOD, "the host's network settings suit %u flows per connection", facts.lanes);
+    doctor_print(GOOD, "the host's network settings suit %u flows per connection", facts.lanes);
   }
 }
 
 static void tell_machine(void) {
   static struct machine machine; /* too large for the stack */
   machine_identify(&machine);
-  tell(GOOD, "machine: cloud %s, instance type %s (from %s), %u GPUs%s%s, %u NICs",
-       machine_cloud_name(machine.cloud),
-       machine.instance_type[0] ? machine.instance_type : "not known",
-       machine_type_origin_name(machine.type_origin), machine.gpu_count,
-       machine.gpu_pci_id[0] ? " " : "", machine.gpu_pci_id, machine.nic_count);
+  doctor_print(GOOD, "machine: cloud %s, instance type %s (from %s), %u GPUs%s%s, %u NICs",
+               machine_cloud_name(machine.cloud),
+               machine.instance_type[0] ? machine.instance_type : "not known",
+               machine_type_origin_name(machine.type_origin), machine.gpu_count,
+               machine.gpu_pci_id[0] ? " " : "", machine.gpu_pci_id, machine.nic_count);
   char *text = topology_read(param_string(PARAM_SYSFS_ROOT));
-  tell(GOOD, "topology %s%s: %s", machine.topology[0] ? machine.topology : "not known",
-       param_string(PARAM_TOPOLOGY)[0] ? " (STRATUS_TOPOLOGY)" : "",
-       text ? text : "neither GPU nor NIC on PCI");
+  doctor_print(GOOD, "topology %s%s: %s", machine.topology[0] ? machine.topology : "not known",
+               param_string(PARAM_TOPOLOGY)[0] ? " (STRATUS_TOPOLOGY)" : "",
+               text ? text : "neither GPU nor NIC on PCI");
   free(text);
 }
 
 static void tell_rdma(enum rdma_finding finding, const char *text) {
   static const enum finding same[] = { [RDMA_GOOD] = GOOD, [RDMA_HINT] = HINT, [RDMA_BAD] = BAD };
-  tell(same[finding], "%s", text);
+  doctor_print(same[finding], "%s", text);
 }
 
 static void check_rdma(const struct discovery *found) {
@@ -233,21 +238,21 @@ static void check_rdma(const struct discovery *found) {
 static void check_devices(void) {
   static struct discovery found;
   if (discovery_run(&found)) {
-    tell(BAD, "no devices: see the message above");
+    doctor_print(BAD, "no devices: see the message above");
     return;
   }
   char unused[DISCOVERY_TEXT_MAX];
   if (found.devices.count == 0) {
-    tell(BAD, "no usable network interface: %s", discovery_unused_text(&found, unused));
+    doctor_print(BAD, "no usable network interface: %s", discovery_unused_text(&found, unused));
   }
   for (int i = 0; i < found.devices.count; i++) {
     const struct device *device = &found.devices.devices[i];
-    tell(device->speed_origin == DEVICE_FROM_DEFAULT ? HINT : GOOD,
-         "device %s, %u Mb/s (from %s)%s", device->name, device->speed_mbps,
-         device_origin_name(device->speed_origin),
-         device->speed_origin == DEVICE_FROM_DEFAULT
-             ? "; nothing knows its speed, so set STRATUS_SPEED_MBPS"
-             : "");
+    doctor_print(device->speed_origin == DEVICE_FROM_DEFAULT ? HINT : GOOD,
+                 "device %s, %u Mb/s (from %s)%s", device->name, device->speed_mbps,
+                 device_origin_name(device->speed_origin),
+                 device->speed_origin == DEVICE_FROM_DEFAULT
+                     ? "; nothing knows its speed, so set STRATUS_SPEED_MBPS"
+                     : "");
   }
   check_host(&found);
   check_rdma(&found);
@@ -260,15 +265,15 @@ static void check_trust(void) {
   const uint8_t *secret = NULL;
   uint8_t digest[AUTH_KEY_BYTES];
   if (protection_check() != 0) {
-    tell(BAD, "no connection will be made: see the message above");
+    doctor_print(BAD, "no connection will be made: see the message above");
   } else {
     secret = secret_get(digest);
-    tell(GOOD, "job secret: %s", secret ? "set" : "none");
+    doctor_print(GOOD, "job secret: %s", secret ? "set" : "none");
   }
   hash_wipe(digest, sizeof digest);
-  tell(GOOD, "checksums: %s", param_bool(PARAM_CHECKSUM) ? "on" : "off (STRATUS_CHECKSUM)");
-  tell(GOOD, "encryption: %s; this processor would use %s", is_encrypted ? "on" : "off",
-       ciphers >> LANE_AES256GCM & 1 ? "AES-256-GCM" : "ChaCha20-Poly1305");
+  doctor_print(GOOD, "checksums: %s", param_bool(PARAM_CHECKSUM) ? "on" : "off (STRATUS_CHECKSUM)");
+  doctor_print(GOOD, "encryption: %s; this processor would use %s", is_encrypted ? "on" : "off",
+               ciphers >> LANE_AES256GCM & 1 ? "AES-256-GCM" : "ChaCha20-Poly1305");
 }
 
 int net_tool_doctor(int argument_count, char **arguments, bool is_json) {

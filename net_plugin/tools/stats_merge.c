@@ -18,7 +18,7 @@ static size_t name_length(const char *head) {
   return strcspn(head + strlen(HELP), " \n") + strlen(HELP);
 }
 
-static struct stats_metric *find(struct stats_merge *merge, const char *head) {
+static struct stats_metric *stats_merge_find(struct stats_merge *merge, const char *head) {
   size_t length = name_length(head);
   for (size_t i = 0; i < merge->count; i++) {
     struct stats_metric *metric = &merge->metrics[i];
@@ -69,7 +69,7 @@ int stats_merge_add(struct stats_merge *merge, const char *text) {
   const char *block = next_block(text), *line;
   while (block && (line = strchr(block, '\n'))) {
     const char *next = next_block(line++), *end = next ? next : line + strlen(line);
-    struct stats_metric *metric = find(merge, block);
+    struct stats_metric *metric = stats_merge_find(merge, block);
     if (!metric) {
       metric = make(merge, block, (size_t)(line - block));
     } else if (strncmp(line, "# TYPE ", strlen("# TYPE ")) == 0) {

@@ -16,7 +16,7 @@
 #include "net_plugin/observe/stats_path.h"
 
 /* A little longer than a process gives its clients. */
-#define PATIENCE_S 6
+#define TIMEOUT_S 6
 /* Sixteen thousand flows are some ten million bytes. */
 #define ANSWER_MAX_BYTES (256u << 20)
 
@@ -71,7 +71,7 @@ static int look_at_others(struct stats_sources *sources) {
   return error;
 }
 
-static int compare(const void *a, const void *b) {
+static int stats_source_compare(const void *a, const void *b) {
   const struct stats_source *x = a, *y = b;
   int order = (x->pid > y->pid) - (x->pid < y->pid);
   return order ? order : strcmp(x->path, y->path);
@@ -81,10 +81,10 @@ static int compare(const void *a, const void *b) {
 static void sort_and_unite(struct stats_sources *sources) {
   size_t kept = 0;
   if (sources->count) {
-    qsort(sources->list, sources->count, sizeof *sources->list, compare);
+    qsort(sources->list, sources->count, sizeof *sources->list, stats_source_compare);
   }
   for (size_t i = 0; i < sources->count; i++) {
-    if (kept == 0 || compare(&sources->list[kept - 1], &sources->list[i]) != 0) {
+    if (kept == 0 || stats_source_compare(&sources->list[kept - 1], &sources->list[i]) != 0) {
       sources->list[kept++] = sources->list[i];
     }
   }
@@ -115,7 +115,7 @@ void stats_sources_free(struct stats_sources *sources) {
 
 static int reach(const char *path) {
   struct sockaddr_un address = { .sun_family = AF_UNIX };
-  struct timeval patience = { .tv_sec = PATIENCE_S };
+  struct timeval timeout = { .tv_sec = TIMEOUT_S };
   if (strlen(path) >= sizeof address.sun_path) {
     return -ENAMETOOLONG;
   }
@@ -124,8 +124,8 @@ static int reach(const char *path) {
   if (fd < 0) {
     return -errno;
   }
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
   if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
     int error = errno == EAGAIN ? -ETIMEDOUT : -errno;
     close(fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of stratus-net perf that need no network: plans, times, windows, contents, places. */
-#include "net_plugin/tools/meet.h"
-#include "net_plugin/tools/perf/gauge.h"
+#include "net_plugin/tools/rendezvous.h"
+#include "net_plugin/tools/perf/window.h"
 #include "net_plugin/tools/perf/histogram.h"
 #include "net_plugin/tools/perf/pattern.h"
 #include "net_plugin/tools/perf/plan.h"
@@ -12,7 +12,7 @@
 
 static struct plan plan;
 
-static const struct plan_wish nothing = { .patience_ns = NS_PER_S };
+static const struct plan_wish nothing = { .timeout_ns = NS_PER_S };
 
 /* ---- plans ---- */
 
@@ -179,51 +179,51 @@ static void a_histogram_takes_any_value(void **state) {
 
 static void a_timed_window_follows_the_warm_up(void **state) {
   (void)state;
-  static struct gauge gauge;
+  static struct window window;
   struct plan_wish wish = nothing;
   wish.time_ns = 1000;
   wish.warmup = "100ns";
   assert_int_equal(plan_make(&plan, &wish), CLI_OK);
-  gauge_start(&gauge, &plan, 1);
-  gauge_look(&gauge, 5000); /* nothing has come yet */
-  gauge.now.messages_received = gauge.now.bytes_received = 1;
-  gauge_look(&gauge, 6000);
-  assert_int_equal(gauge.state, GAUGE_WARMING);
-  gauge.now.messages_received = gauge.now.bytes_received = 10;
-  gauge_look(&gauge, 6100);
-  assert_int_equal(gauge.state, GAUGE_MEASURING);
-  gauge.now.messages_received = gauge.now.bytes_received = 110;
-  gauge_look(&gauge, 7099);
-  assert_int_equal(gauge.state, GAUGE_MEASURING);
-  gauge_look(&gauge, 7200);
-  assert_int_equal(gauge.state, GAUGE_OVER);
-  assert_int_equal(gauge.window_ns, 1100);
-  gauge.now.messages_received = 500; /* comes too late */
-  gauge_look(&gauge, 9000);
-  assert_int_equal(gauge.window.messages_received, 100);
-  assert_true(gauge.threads >= 1);
+  window_start(&window, &plan, 1);
+  window_update(&window, 5000); /* nothing has come yet */
+  window.now.messages_received = window.now.bytes_received = 1;
+  window_update(&window, 6000);
+  assert_int_equal(window.state, WINDOW_WARMUP);
+  window.now.messages_received = window.now.bytes_received = 10;
+  window_update(&window, 6100);
+  assert_int_equal(window.state, WINDOW_MEASURING);
+  window.now.messages_received = window.now.bytes_received = 110;
+  window_update(&window, 7099);
+  assert_int_equal(window.state, WINDOW_MEASURING);
+  window_update(&window, 7200);
+  assert_int_equal(window.state, WINDOW_OVER);
+  assert_int_equal(window.length_ns, 1100);
+  window.now.messages_received = 500; /* comes too late */
+  window_update(&window, 9000);
+  assert_int_equal(window.counts.messages_received, 100);
+  assert_true(window.threads >= 1);
 }
 
 static void a_counted_window_is_of_all_streams(void **state) {
   (void)state;
-  static struct gauge gauge;
+  static struct window window;
   struct plan_wish wish = nothing;
   wish.count = 10;
   wish.warmup = "2";
   assert_int_equal(plan_make(&plan, &wish), CLI_OK);
-  gauge_start(&gauge, &plan, 2);
-  gauge.now.messages_sent = 3;
-  gauge_look(&gauge, 100);
-  assert_int_equal(gauge.state, GAUGE_WARMING);
-  gauge.now.messages_received = 1;
-  gauge_look(&gauge, 200);
-  assert_int_equal(gauge.state, GAUGE_MEASURING);
-  gauge.now.messages_sent = gauge.now.messages_received = 12;
-  gauge_look(&gauge, 700);
-  assert_int_equal(gauge.state, GAUGE_OVER);
-  assert_int_equal(gauge.window_ns, 500);
-  assert_int_equal(gauge.window.messages_sent, 9);
-  assert_int_equal(gauge.window.messages_received, 11);
+  window_start(&window, &plan, 2);
+  window.now.messages_sent = 3;
+  window_update(&window, 100);
+  assert_int_equal(window.state, WINDOW_WARMUP);
+  window.now.messages_received = 1;
+  window_update(&window, 200);
+  assert_int_equal(window.state, WINDOW_MEASURING);
+  window.now.messages_sent = window.now.messages_received = 12;
+  window_update(&window, 700);
+  assert_int_equal(window.state, WINDOW_OVER);
+  assert_int_equal(window.length_ns, 500);
+  assert_int_equal(window.counts.messages_sent, 9);
+  assert_int_equal(window.counts.messages_received, 11);
 }
 
 /* ---- contents ---- */
@@ -264,15 +264,15 @@ static void places_have_hosts_and_ports(void **state) {
     { "::1", "::1", 7 }, { "[::1]:80", "::1", 80 }, { "[fd00::1]", "fd00::1", 7 },
     { ":80", "", 80 },
   };
-  struct meet_place place;
+  struct rendezvous_address place;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    assert_int_equal(meet_parse(cases[i].text, 7, &place), CLI_OK);
+    assert_int_equal(rendezvous_parse(cases[i].text, 7, &place), CLI_OK);
     assert_string_equal(place.host, cases[i].host);
     assert_int_equal(place.port, cases[i].port);
   }
-  assert_int_equal(meet_parse("a:0", 7, &place), CLI_USAGE);
-  assert_int_equal(meet_parse("a:65536", 7, &place), CLI_USAGE);
-  assert_int_equal(meet_parse("a:b", 7, &place), CLI_USAGE);
+  assert_int_equal(rendezvous_parse("a:0", 7, &place), CLI_USAGE);
+  assert_int_equal(rendezvous_parse("a:65536", 7, &place), CLI_USAGE);
+  assert_int_equal(rendezvous_parse("a:b", 7, &place), CLI_USAGE);
 }
 
 int main(void) {

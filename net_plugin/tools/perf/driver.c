@@ -125,15 +125,15 @@ static bool read_handle(const json_t *json, uint8_t handle[TRANSPORT_HANDLE_BYTE
 
 static int exchange_handles(struct driver *driver) {
   json_t *theirs = NULL;
-  int status = talk_say(driver->talk, handles_to_json(driver));
+  int status = control_channel_send(driver->channel, handles_to_json(driver));
   if (status == CLI_OK) {
-    status = talk_hear(driver->talk, "handles", driver->plan->patience_ns, &theirs);
+    status = control_channel_receive(driver->channel, "handles", driver->plan->timeout_ns, &theirs);
   }
   const json_t *list = json_object_get(theirs, "handles");
   for (int i = 0; i < driver->stream_count && status == CLI_OK; i++) {
     struct stream *stream = &driver->streams[i];
     if (stream->is_sender && !read_handle(json_array_get(list, (size_t)i), stream->handle)) {
-      status = failure("%s sent a handle that is none", driver->talk->peer);
+      status = failure("%s sent a handle that is none", driver->channel->peer);
     }
   }
   json_decref(theirs);
@@ -160,7 +160,7 @@ static int connect_one(struct driver *driver, struct stream *stream) {
 /* In their order, CONNECTING_MAX at once, each called again until it is there. What this costs by
  * itself does not grow with the number of connections. */
 static int connect_all(struct driver *driver) {
-  uint64_t began_ns = clock_now_ns(), until_ns = began_ns + driver->plan->patience_ns;
+  uint64_t began_ns = clock_now_ns(), until_ns = began_ns + driver->plan->timeout_ns;
   int first = 0; /* all before it are there */
   while (first < driver->stream_count) {
     for (int i = first; i < driver->stream_count && i < first + CONNECTING_MAX; i++) {
@@ -169,7 +169,7 @@ static int connect_all(struct driver *driver) {
       if (status != CLI_OK) {
         return status;
       }
-      until_ns = stream->comm && i == first ? clock_now_ns() + driver->plan->patience_ns : until_ns;
+      until_ns = stream->comm && i == first ? clock_now_ns() + driver->plan->timeout_ns : until_ns;
       first += stream->comm && i == first;
     }
     if (clock_now_ns() > until_ns) {
@@ -206,8 +206,8 @@ static int give_memory(struct driver *driver, struct stream *stream) {
   return result ? fail_call(driver, "regMr", result) : CLI_OK;
 }
 
-int driver_connect(struct driver *driver, struct talk *talk) {
-  driver->talk = talk;
+int driver_connect(struct driver *driver, struct control_channel *channel) {
+  driver->channel = channel;
   driver->slot_stride = (driver->plan->slot_bytes + 4095) & ~UINT64_C(4095);
   int status = make_streams(driver);
   status = status == CLI_OK ? listen_all(driver) : status;

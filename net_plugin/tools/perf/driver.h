@@ -10,7 +10,7 @@
  * Owns: the plugin's connections and the memory, from driver_open to driver_close.
  * Threads: the main thread.
  * Blocks: opening and a round, until both sides are done; without progress at most
- * plan.patience_ns. Fails: with a message; the connections can then only be given up with the
+ * plan.timeout_ns. Fails: with a message; the connections can then only be given up with the
  * process. */
 #ifndef NET_PLUGIN_TOOLS_PERF_DRIVER_H
 #define NET_PLUGIN_TOOLS_PERF_DRIVER_H
@@ -18,9 +18,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net_plugin/tools/perf/gauge.h"
+#include "net_plugin/tools/perf/window.h"
 #include "net_plugin/tools/perf/plan.h"
-#include "net_plugin/tools/perf/talk.h"
+#include "net_plugin/tools/perf/control_channel.h"
 #include "net_plugin/tools/perf/transport.h"
 
 #define DRIVER_TOTAL_UNKNOWN UINT64_MAX
@@ -41,7 +41,7 @@ struct stream {
 
 struct driver {
   const struct plan *plan;
-  struct talk *talk;
+  struct control_channel *channel;
   struct transport transport;
   bool is_client;
   int devices[PLAN_DEVICES_MAX]; /* as the plugin counts them */
@@ -55,10 +55,10 @@ struct driver {
 /* Opens the plugin. */
 int driver_open(struct driver *driver, const struct plan *plan, bool is_client);
 /* With the other side, which does the same. */
-int driver_connect(struct driver *driver, struct talk *talk);
+int driver_connect(struct driver *driver, struct control_channel *channel);
 void driver_close(struct driver *driver);
 
 /* One round; *wrong counts messages with wrong contents. */
-int driver_run(struct driver *driver, uint64_t bytes, struct gauge *gauge, uint64_t *wrong);
+int driver_run(struct driver *driver, uint64_t bytes, struct window *window, uint64_t *wrong);
 
 #endif

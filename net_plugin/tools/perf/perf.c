@@ -9,18 +9,18 @@
 
 #include "common/cli.h"
 #include "common/clock.h"
-#include "net_plugin/tools/meet.h"
+#include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/plan.h"
 #include "net_plugin/tools/perf/report.h"
 #include "net_plugin/tools/perf/session.h"
-#include "net_plugin/tools/perf/talk.h"
+#include "net_plugin/tools/perf/control_channel.h"
 
 #define PORT 29591
-#define GREETING_PATIENCE_NS (30 * NS_PER_S)
+#define GREETING_TIMEOUT_NS (30 * NS_PER_S)
 
-static struct plan_wish wish = { .patience_ns = 30 * NS_PER_S };
+static struct plan_wish wish = { .timeout_ns = 30 * NS_PER_S };
 static bool is_listening, is_forever;
 
 const struct cli_option net_tool_perf_options[] = {
@@ -116,7 +116,7 @@ const struct cli_option net_tool_perf_options[] = {
     .help = "then do nothing for so long, connections open, and tell what CPU that took" },
   { .name = "timeout",
     .type = CLI_DURATION,
-    .value = &wish.patience_ns,
+    .value = &wish.timeout_ns,
     .argument = "TIME",
     .help = "give up when nothing moves for so long" },
   { 0 },
@@ -140,9 +140,9 @@ static int check_file(const char *path) {
                     : failure("plugin %s belongs to others: not loaded for a client", path);
 }
 
-static int hear_plan(struct talk *talk, struct plan *plan) {
+static int hear_plan(struct control_channel *channel, struct plan *plan) {
   json_t *message;
-  int status = talk_hear(talk, "plan", GREETING_PATIENCE_NS, &message);
+  int status = control_channel_receive(channel, "plan", GREETING_TIMEOUT_NS, &message);
   if (status == CLI_OK) {
     status = plan_from_json(plan, json_object_get(message, "plan"));
     json_decref(message);
@@ -156,25 +156,25 @@ static int hear_plan(struct talk *talk, struct plan *plan) {
 
 static int serve(int fd) {
   static struct plan plan;
-  struct talk talk;
+  struct control_channel channel;
   json_t *report = NULL;
-  int status = talk_open(&talk, fd, "the client");
-  status = status == CLI_OK ? hear_plan(&talk, &plan) : status;
+  int status = control_channel_open(&channel, fd, "the client");
+  status = status == CLI_OK ? hear_plan(&channel, &plan) : status;
   status = status == CLI_OK ? session_open(&plan, false) : status;
   if (status == CLI_OK) {
-    status = session_run(&talk, &report);
+    status = session_run(&channel, &report);
   } else {
-    talk_give_up(&talk, failure_text());
+    control_channel_abort(&channel, failure_text());
   }
   json_decref(report);
-  talk_close(&talk);
+  control_channel_close(&channel);
   return status;
 }
 
 /* Each client is served by a process of its own, so that none inherits another's plugin. */
 static int serve_forever(int server) {
   for (;;) {
-    int fd, status = meet_accept(server, &fd);
+    int fd, status = rendezvous_accept(server, &fd);
     if (status != CLI_OK) {
       return status;
     }
@@ -192,9 +192,9 @@ static int serve_forever(int server) {
 }
 
 static int run_server(const char *where) {
-  struct meet_place place = { .port = PORT };
-  int server, fd, status = where ? meet_parse(where, PORT, &place) : CLI_OK;
-  status = status == CLI_OK ? meet_listen(&place, &server) : status;
+  struct rendezvous_address place = { .port = PORT };
+  int server, fd, status = where ? rendezvous_parse(where, PORT, &place) : CLI_OK;
+  status = status == CLI_OK ? rendezvous_listen(&place, &server) : status;
   if (status != CLI_OK) {
     return status;
   }
@@ -203,7 +203,7 @@ static int run_server(const char *where) {
   if (is_forever) {
     return serve_forever(server);
   }
-  status = meet_accept(server, &fd);
+  status = rendezvous_accept(server, &fd);
   close(server);
   return status == CLI_OK ? serve(fd) : status;
 }
@@ -212,24 +212,24 @@ static int run_server(const char *where) {
 
 static int run_client(const char *host, bool is_json) {
   static struct plan plan;
-  struct meet_place place;
-  struct talk talk;
+  struct rendezvous_address place;
+  struct control_channel channel;
   json_t *report = NULL;
   int fd, status = plan_make(&plan, &wish);
-  status = status == CLI_OK ? meet_parse(host, PORT, &place) : status;
+  status = status == CLI_OK ? rendezvous_parse(host, PORT, &place) : status;
   status = status == CLI_OK ? session_open(&plan, true) : status;
-  status = status == CLI_OK ? meet_call(&place, "stratus-net perf --listen", &fd) : status;
+  status = status == CLI_OK ? rendezvous_connect(&place, "stratus-net perf --listen", &fd) : status;
   if (status != CLI_OK) {
     return status;
   }
-  status = talk_open(&talk, fd, "the server");
+  status = control_channel_open(&channel, fd, "the server");
   if (status == CLI_OK) {
-    status = talk_say(&talk, json_pack("{s:o}", "plan", plan_to_json(&plan)));
+    status = control_channel_send(&channel, json_pack("{s:o}", "plan", plan_to_json(&plan)));
   }
   if (status == CLI_OK) {
-    status = session_run(&talk, &report);
+    status = session_run(&channel, &report);
   }
-  talk_close(&talk);
+  control_channel_close(&channel);
   if (status == CLI_OK && is_json) {
     status = report_dump(report);
   } else if (status == CLI_OK) {

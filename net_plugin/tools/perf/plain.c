@@ -15,7 +15,7 @@
 
 #include "common/cli.h"
 #include "common/clock.h"
-#include "net_plugin/tools/meet.h"
+#include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/perf/failure.h"
 
 /* A wake-up costs as much as a few calls, so an idle side spins before it sleeps. */
@@ -30,7 +30,7 @@ enum {
 
 struct round {
   struct plain *plain;
-  struct gauge *gauge;
+  struct window *window;
   uint64_t bytes; /* of a message */
   uint64_t wrong, moved_ns, polled_ns;
   bool is_over_sent, is_over_received; /* by the server; by the client */
@@ -39,7 +39,7 @@ struct round {
 /* ---- flows ---- */
 
 /* The address of one end of the control connection; flows have the same. */
-static int find_place(int fd, bool is_peer, struct meet_place *place) {
+static int find_place(int fd, bool is_peer, struct rendezvous_address *place) {
   struct sockaddr_storage address;
   socklen_t length = sizeof address;
   int error = is_peer ? getpeername(fd, (struct sockaddr *)&address, &length)
@@ -53,24 +53,24 @@ static int find_place(int fd, bool is_peer, struct meet_place *place) {
 }
 
 static int listen_for_flows(struct plain *plain) {
-  struct meet_place place;
-  int status = find_place(plain->talk->fd, false, &place);
+  struct rendezvous_address place;
+  int status = find_place(plain->channel->fd, false, &place);
   place.port = 0;
-  status = status == CLI_OK ? meet_listen(&place, &plain->listen_fd) : status;
+  status = status == CLI_OK ? rendezvous_listen(&place, &plain->listen_fd) : status;
   status = status == CLI_OK ? find_place(plain->listen_fd, false, &place) : status;
   if (status != CLI_OK || getrandom(&plain->token, sizeof plain->token, 0) < 0) {
     return CLI_FAILED;
   }
-  meet_make_patient(plain->listen_fd, plain->plan->patience_ns);
-  return talk_say(plain->talk,
-                  json_pack("{s:i, s:I}", "port", place.port, "token", (json_int_t)plain->token));
+  rendezvous_set_timeout(plain->listen_fd, plain->plan->timeout_ns);
+  return control_channel_send(plain->channel, json_pack("{s:i, s:I}", "port", place.port, "token",
+                                                        (json_int_t)plain->token));
 }
 
 static int receive_port(struct plain *plain) {
   json_t *message;
-  int status = talk_hear(plain->talk, "port", plain->plan->patience_ns, &message);
+  int status = control_channel_receive(plain->channel, "port", plain->plan->timeout_ns, &message);
   if (status == CLI_OK) {
-    status = find_place(plain->talk->fd, true, &plain->server);
+    status = find_place(plain->channel->fd, true, &plain->server);
     plain->server.port = (int)json_integer_value(json_object_get(message, "port"));
     plain->token = (uint32_t)json_integer_value(json_object_get(message, "token"));
     json_decref(message);
@@ -78,8 +78,10 @@ static int receive_port(struct plain *plain) {
   return status;
 }
 
-int plain_open(struct plain *plain, const struct plan *plan, bool is_client, struct talk *talk) {
-  *plain = (struct plain){ .plan = plan, .talk = talk, .is_client = is_client, .listen_fd = -1 };
+int plain_open(struct plain *plain, const struct plan *plan, bool is_client,
+               struct control_channel *channel) {
+  *plain =
+      (struct plain){ .plan = plan, .channel = channel, .is_client = is_client, .listen_fd = -1 };
   plain->flow_count = plan->test == PLAN_LATENCY ? 1 : plan->plain_flows;
   memset(plain->flows, 0xff, sizeof plain->flows); /* no descriptors */
   plain->buffer_bytes = 64 << 10;
@@ -108,8 +110,8 @@ void plain_close(struct plain *plain) {
 }
 
 static int connect_flow(struct plain *plain, int *fd) {
-  int status = meet_call(&plain->server, "stratus-net perf --listen", fd);
-  return status == CLI_OK && meet_write(*fd, &plain->token, sizeof plain->token) != 0
+  int status = rendezvous_connect(&plain->server, "stratus-net perf --listen", fd);
+  return status == CLI_OK && rendezvous_write(*fd, &plain->token, sizeof plain->token) != 0
              ? failure("a flow was lost: %s", strerror(errno))
              : status;
 }
@@ -117,9 +119,9 @@ static int connect_flow(struct plain *plain, int *fd) {
 /* Closes connections of others, which do not know the token. */
 static int accept_flow(const struct plain *plain, int *fd) {
   uint32_t token = 0;
-  while (meet_accept(plain->listen_fd, fd) == CLI_OK) {
-    meet_make_patient(*fd, NS_PER_S);
-    if (meet_read(*fd, &token, sizeof token) == 0 && token == plain->token) {
+  while (rendezvous_accept(plain->listen_fd, fd) == CLI_OK) {
+    rendezvous_set_timeout(*fd, NS_PER_S);
+    if (rendezvous_read(*fd, &token, sizeof token) == 0 && token == plain->token) {
       return CLI_OK;
     }
     close(*fd);
@@ -154,7 +156,7 @@ void plain_disconnect(struct plain *plain) {
  * which stay in the cache. */
 static ssize_t move_some(struct round *round, struct plain_flow *flow, bool is_send, size_t limit) {
   struct plain *plain = round->plain;
-  struct counts *now = &round->gauge->now;
+  struct counts *now = &round->window->now;
   uint64_t *position = is_send ? &flow->sent : &flow->received;
   const uint8_t *contents =
       plain->contents + (plain->plan->is_checked ? *position % PERIOD_BYTES : 0);
@@ -185,7 +187,7 @@ static ssize_t move_some(struct round *round, struct plain_flow *flow, bool is_s
 
 /* The client may stop sending. */
 static bool is_over(const struct round *round) {
-  return round->gauge->state == GAUGE_OVER && round->is_over_received;
+  return round->window->state == WINDOW_OVER && round->is_over_received;
 }
 
 /* Looks at the clock and the control connection; fails when nothing has moved for too long. */
@@ -193,23 +195,23 @@ static int watch(struct round *round, bool has_moved) {
   const struct plain *plain = round->plain;
   uint64_t now_ns = clock_now_ns();
   json_t *message = NULL;
-  gauge_look(round->gauge, now_ns);
+  window_update(round->window, now_ns);
   round->moved_ns = has_moved ? now_ns : round->moved_ns;
-  if (now_ns - round->moved_ns > plain->plan->patience_ns) {
+  if (now_ns - round->moved_ns > plain->plan->timeout_ns) {
     return failure("nothing has moved for %.0f s", (double)(now_ns - round->moved_ns) * 1e-9);
   }
-  if (!plain->is_client && round->gauge->state == GAUGE_OVER && !round->is_over_sent) {
+  if (!plain->is_client && round->window->state == WINDOW_OVER && !round->is_over_sent) {
     round->is_over_sent = true;
-    return talk_say(plain->talk, json_pack("{s:b}", "over", 1));
+    return control_channel_send(plain->channel, json_pack("{s:b}", "over", 1));
   }
   if (now_ns - round->polled_ns < SLEEP_MS * NS_PER_MS || round->is_over_received) {
     return CLI_OK;
   }
   round->polled_ns = now_ns;
-  int status = talk_poll(plain->talk, &message);
+  int status = control_channel_poll(plain->channel, &message);
   round->is_over_received = json_object_get(message, "over") != NULL;
   if (message && !round->is_over_received) { /* the client is a step further */
-    talk_keep(plain->talk, json_incref(message));
+    control_channel_keep(plain->channel, json_incref(message));
   }
   json_decref(message);
   return status;
@@ -266,8 +268,8 @@ static int run_ping_pong(struct round *round) {
     done += moved > 0 ? (size_t)moved : 0;
     has_moved |= moved > 0;
     if (done == round->bytes) {
-      if (is_client && !is_sending && gauge_is_measuring(round->gauge)) {
-        histogram_add(&round->gauge->half_trips, (clock_now_ns() - sent_ns) / 2);
+      if (is_client && !is_sending && window_is_measuring(round->window)) {
+        histogram_add(&round->window->half_trips, (clock_now_ns() - sent_ns) / 2);
       }
       done = 0;
       is_sending = !is_sending;
@@ -281,16 +283,16 @@ static int run_ping_pong(struct round *round) {
   return status;
 }
 
-int plain_run(struct plain *plain, uint64_t bytes, struct gauge *gauge, uint64_t *wrong) {
-  struct round round = { .plain = plain, .gauge = gauge, .bytes = bytes };
+int plain_run(struct plain *plain, uint64_t bytes, struct window *window, uint64_t *wrong) {
+  struct round round = { .plain = plain, .window = window, .bytes = bytes };
   bool is_ping_pong = plain->plan->test == PLAN_LATENCY;
   round.moved_ns = clock_now_ns();
-  gauge_start(gauge, plain->plan, is_ping_pong ? 2 : 1);
+  window_start(window, plain->plan, is_ping_pong ? 2 : 1);
   int status = is_ping_pong ? run_ping_pong(&round) : run_bulk(&round);
   for (int i = 0; i < plain->flow_count && plain->is_client; i++) {
     shutdown(plain->flows[i].fd, SHUT_WR);
   }
   *wrong += round.wrong;
-  return status != CLI_OK || gauge->state == GAUGE_OVER ? status
-                                                        : failure("the client closed its flows");
+  return status != CLI_OK || window->state == WINDOW_OVER ? status
+                                                          : failure("the client closed its flows");
 }

@@ -11,10 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net_plugin/tools/meet.h"
-#include "net_plugin/tools/perf/gauge.h"
+#include "net_plugin/tools/rendezvous.h"
+#include "net_plugin/tools/perf/window.h"
 #include "net_plugin/tools/perf/plan.h"
-#include "net_plugin/tools/perf/talk.h"
+#include "net_plugin/tools/perf/control_channel.h"
 
 struct plain_flow {
   int fd;                  /* -1: not connected, or at its end */
@@ -23,11 +23,11 @@ struct plain_flow {
 
 struct plain {
   const struct plan *plan;
-  struct talk *talk;
+  struct control_channel *channel;
   bool is_client;
-  int listen_fd;            /* of the server */
-  struct meet_place server; /* where the client connects */
-  uint32_t token;           /* the first bytes of a flow: others are not accepted */
+  int listen_fd;                    /* of the server */
+  struct rendezvous_address server; /* where the client connects */
+  uint32_t token;                   /* the first bytes of a flow: others are not accepted */
   struct plain_flow flows[PLAN_PLAIN_FLOWS_MAX];
   int flow_count;
   uint64_t buffer_bytes;
@@ -36,7 +36,8 @@ struct plain {
 };
 
 /* Both sides call the same functions in the same order. */
-int plain_open(struct plain *plain, const struct plan *plan, bool is_client, struct talk *talk);
+int plain_open(struct plain *plain, const struct plan *plan, bool is_client,
+               struct control_channel *channel);
 void plain_close(struct plain *plain);
 
 /* Each round has new flows. */
@@ -44,6 +45,6 @@ int plain_connect(struct plain *plain);
 void plain_disconnect(struct plain *plain);
 
 /* One round with messages of `bytes`. Adds the number of reads with wrong contents to *wrong. */
-int plain_run(struct plain *plain, uint64_t bytes, struct gauge *gauge, uint64_t *wrong);
+int plain_run(struct plain *plain, uint64_t bytes, struct window *window, uint64_t *wrong);
 
 #endif

@@ -178,7 +178,7 @@ int plan_make(struct plan *plan, const struct plan_wish *wish) {
     .connections = wish->connections ? (int)wish->connections : 1,
     .has_flows = wish->has_flows,
     .is_checked = wish->check ? wish->check == 1 : wish->count > 0,
-    .patience_ns = wish->patience_ns,
+    .timeout_ns = wish->timeout_ns,
     .idle_ns = wish->idle_ns,
   };
   int status = choose_sizes(plan, wish);
@@ -205,8 +205,8 @@ json_t *plan_to_json(const struct plan *plan) {
                    "warmup_ns", (json_int_t)plan->warmup_ns, "count", (json_int_t)plan->count,
                    "warmup_count", (json_int_t)plan->warmup_count, "devices", devices, "fused",
                    plan->is_fused, "checked", plan->is_checked, "flows", plan->has_flows,
-                   "plain_flows", plan->plain_flows, "plugin", plan->plugin, "patience_ns",
-                   (json_int_t)plan->patience_ns, "idle_ns", (json_int_t)plan->idle_ns);
+                   "plain_flows", plan->plain_flows, "plugin", plan->plugin, "timeout_ns",
+                   (json_int_t)plan->timeout_ns, "idle_ns", (json_int_t)plan->idle_ns);
 }
 
 /* Of an object member, a number within bounds. */
@@ -289,7 +289,7 @@ int plan_from_json(struct plan *plan, const json_t *json) {
                  get_bool(json, "fused", &plan->is_fused) &&
                  get_bool(json, "checked", &plan->is_checked) &&
                  get_bool(json, "flows", &plan->has_flows) &&
-                 get_u64(json, "patience_ns", long_ns, &plan->patience_ns) &&
+                 get_u64(json, "timeout_ns", long_ns, &plan->timeout_ns) &&
                  get_u64(json, "idle_ns", long_ns, &plan->idle_ns) && get_plugin(json, plan);
   bool is_possible = !plan->plain_flows || (plan->is_timed && test != PLAN_BOTH_WAYS);
   if (!is_good || !is_possible) {

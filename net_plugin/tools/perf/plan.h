@@ -44,7 +44,7 @@ struct plan {
   bool is_fused, is_checked, has_flows;
   int plain_flows;              /* of bare TCP instead of a plugin; 0: a plugin */
   char plugin[PLUGIN_FILE_MAX]; /* empty: our own */
-  uint64_t patience_ns;         /* without any progress */
+  uint64_t timeout_ns;          /* without any progress */
   uint64_t idle_ns;             /* at the end, with all connections open; 0: not at all */
 };
 
@@ -53,7 +53,7 @@ struct plan_wish {
   int test, shape, check; /* places in the words */
   const char *sizes, *devices, *warmup, *plugin;
   int64_t depth, connections, count, plain_flows;
-  uint64_t time_ns, patience_ns, idle_ns;
+  uint64_t time_ns, timeout_ns, idle_ns;
   bool is_fused, has_flows;
 };
 #define PLAN_CHECK_WORDS "auto|yes|no"

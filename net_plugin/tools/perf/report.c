@@ -8,7 +8,7 @@
 #include "common/cli.h"
 #include "common/quantity.h"
 #include "common/version.h"
-#include "net_plugin/tools/shown.h"
+#include "net_plugin/tools/sanitize.h"
 
 static double number(const json_t *object, const char *name) {
   return json_number_value(json_object_get(object, name));
@@ -76,15 +76,15 @@ int report_dump(const json_t *report) {
 /* ---- for people ---- */
 
 static void print_end(const char *side, const json_t *end) {
-  char text[SHOWN_MAX];
-  printf("%s: %s", side, shown(end, "transport", text));
+  char text[SANITIZE_MAX];
+  printf("%s: %s", side, sanitize_member(end, "transport", text));
   if (json_object_get(end, "path")) {
-    printf(" (%s, interface v%.0f)", shown(end, "path", text), number(end, "interface"));
+    printf(" (%s, interface v%.0f)", sanitize_member(end, "path", text), number(end, "interface"));
   }
   size_t i;
   const json_t *device;
   json_array_foreach(json_object_get(end, "devices"), i, device) {
-    printf("%s %s", i ? "," : "; device", shown(device, "name", text));
+    printf("%s %s", i ? "," : "; device", sanitize_member(device, "name", text));
   }
   putchar('\n');
 }
@@ -141,12 +141,12 @@ static void print_flows(const json_t *round, const char *side) {
          "bytes sent", "received", "Gb/s", "RTT us", "resent");
   size_t i;
   const json_t *flow;
-  char local[SHOWN_MAX], remote[SHOWN_MAX];
+  char local[SANITIZE_MAX], remote[SANITIZE_MAX];
   json_array_foreach(flows, i, flow) {
-    printf("%24s  %24s  %14.0f  %14.0f  %8.3f  %8.0f  %6.0f\n", shown(flow, "local", local),
-           shown(flow, "remote", remote), number(flow, "bytes_sent"),
-           number(flow, "bytes_received"), number(flow, "gbps"), number(flow, "rtt_us"),
-           number(flow, "retransmits"));
+    printf("%24s  %24s  %14.0f  %14.0f  %8.3f  %8.0f  %6.0f\n",
+           sanitize_member(flow, "local", local), sanitize_member(flow, "remote", remote),
+           number(flow, "bytes_sent"), number(flow, "bytes_received"), number(flow, "gbps"),
+           number(flow, "rtt_us"), number(flow, "retransmits"));
   }
 }
 

@@ -11,7 +11,7 @@
 
 #include "net_plugin/tools/perf/plan.h"
 
-/* One size. Takes both sides (gauge_to_json). */
+/* One size. Takes both sides (window_to_json). */
 json_t *report_round(uint64_t bytes, uint64_t wrong, json_t *client, json_t *server);
 
 /* The whole document. Takes the description of both ends, the rounds, and what both used while they

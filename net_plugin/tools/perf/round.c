@@ -25,7 +25,7 @@ enum { LOOK_EVERY_PASSES = 16 };
 
 struct round {
   struct driver *driver;
-  struct gauge *gauge;
+  struct window *window;
   uint64_t bytes, wrong;
   bool decides; /* sends "last" */
   bool is_over_told, is_over_there, is_last_told, may_go;
@@ -91,10 +91,10 @@ static int note_received(struct round *round, struct stream *stream, int bytes) 
     round->wrong += !pattern_matches(slot_of(round, stream, stream->done), round->bytes,
                                      pattern_seed(stream->number, stream->done));
   }
-  round->gauge->now.messages_received++;
-  round->gauge->now.bytes_received += round->bytes;
-  if (stream->partner && stream->partner->is_first && gauge_is_measuring(round->gauge)) {
-    histogram_add(&round->gauge->half_trips, (clock_now_ns() - stream->partner->posted_ns) / 2);
+  round->window->now.messages_received++;
+  round->window->now.bytes_received += round->bytes;
+  if (stream->partner && stream->partner->is_first && window_is_measuring(round->window)) {
+    histogram_add(&round->window->half_trips, (clock_now_ns() - stream->partner->posted_ns) / 2);
   }
   return CLI_OK;
 }
@@ -111,8 +111,8 @@ static int test_oldest(struct round *round, struct stream *stream, bool *has_mov
   if (is_done) {
     *has_moved = true;
     if (stream->is_sender) {
-      round->gauge->now.messages_sent++;
-      round->gauge->now.bytes_sent += round->bytes;
+      round->window->now.messages_sent++;
+      round->window->now.bytes_sent += round->bytes;
     } else {
       status = note_received(round, stream, bytes);
     }
@@ -144,7 +144,7 @@ static int tell_last(struct round *round) {
     }
   }
   round->is_last_told = true;
-  return talk_say(driver->talk, json_pack("{s:o}", "last", list));
+  return control_channel_send(driver->channel, json_pack("{s:o}", "last", list));
 }
 
 static int take_last(struct round *round, const json_t *list) {
@@ -156,7 +156,7 @@ static int take_last(struct round *round, const json_t *list) {
       const json_t *number = json_array_get(list, next++);
       uint64_t total = (uint64_t)json_integer_value(number);
       if (!json_is_integer(number) || total < stream->posted) {
-        return failure("%s disagrees about how many messages there are", driver->talk->peer);
+        return failure("%s disagrees about how many messages there are", driver->channel->peer);
       }
       stream->total = total;
       if (stream->partner) {
@@ -164,7 +164,7 @@ static int take_last(struct round *round, const json_t *list) {
       }
     }
   }
-  return talk_say(driver->talk, json_pack("{s:b}", "go", 1));
+  return control_channel_send(driver->channel, json_pack("{s:b}", "go", 1));
 }
 
 static int hear(struct round *round, json_t *message) {
@@ -177,7 +177,7 @@ static int hear(struct round *round, json_t *message) {
   } else if (last) {
     status = take_last(round, last);
   } else {
-    talk_keep(round->driver->talk, json_incref(message));
+    control_channel_keep(round->driver->channel, json_incref(message));
   }
   json_decref(message);
   return status;
@@ -185,10 +185,10 @@ static int hear(struct round *round, json_t *message) {
 
 static int settle(struct round *round) {
   int status = CLI_OK;
-  if (round->driver->plan->is_timed && round->gauge->state == GAUGE_OVER) {
+  if (round->driver->plan->is_timed && round->window->state == WINDOW_OVER) {
     if (!round->is_over_told) {
       round->is_over_told = true;
-      status = talk_say(round->driver->talk, json_pack("{s:b}", "over", 1));
+      status = control_channel_send(round->driver->channel, json_pack("{s:b}", "over", 1));
     }
     if (status == CLI_OK && round->is_over_there && round->decides && !round->is_last_told) {
       status = tell_last(round);
@@ -211,13 +211,13 @@ static bool is_finished(const struct round *round) {
 
 /* Whether anything completes, and what the other side says. */
 static int watch(struct round *round, uint64_t now_ns) {
-  const struct counts *now = &round->gauge->now;
+  const struct counts *now = &round->window->now;
   uint64_t completions = now->messages_sent + now->messages_received;
   if (completions != round->moved_completions) {
     round->moved_completions = completions;
     round->moved_ns = now_ns;
   }
-  if (now_ns - round->moved_ns > round->driver->plan->patience_ns) {
+  if (now_ns - round->moved_ns > round->driver->plan->timeout_ns) {
     return failure("nothing has moved for %.0f s", (double)(now_ns - round->moved_ns) * 1e-9);
   }
   if (now_ns - round->polled_ns < POLL_EVERY_NS) {
@@ -225,7 +225,7 @@ static int watch(struct round *round, uint64_t now_ns) {
   }
   round->polled_ns = now_ns;
   json_t *message;
-  int status = talk_poll(round->driver->talk, &message);
+  int status = control_channel_poll(round->driver->channel, &message);
   return status == CLI_OK && message ? hear(round, message) : status;
 }
 
@@ -243,10 +243,10 @@ static int run(struct round *round) {
     }
     if (++passes % LOOK_EVERY_PASSES == 0 || (!is_timed && has_moved)) {
       uint64_t now_ns = clock_now_ns();
-      gauge_look(round->gauge, now_ns);
+      window_update(round->window, now_ns);
       int status = watch(round, now_ns);
       status = status == CLI_OK ? settle(round) : status;
-      if (status != CLI_OK || (round->gauge->state == GAUGE_OVER && is_finished(round))) {
+      if (status != CLI_OK || (round->window->state == WINDOW_OVER && is_finished(round))) {
         return status;
       }
     }
@@ -256,9 +256,9 @@ static int run(struct round *round) {
   }
 }
 
-int driver_run(struct driver *driver, uint64_t bytes, struct gauge *gauge, uint64_t *wrong) {
+int driver_run(struct driver *driver, uint64_t bytes, struct window *window, uint64_t *wrong) {
   const struct plan *plan = driver->plan;
-  struct round round = { .driver = driver, .gauge = gauge, .bytes = bytes };
+  struct round round = { .driver = driver, .window = window, .bytes = bytes };
   for (int i = 0; i < driver->stream_count; i++) {
     struct stream *stream = &driver->streams[i];
     stream->posted = stream->done = 0;
@@ -266,7 +266,7 @@ int driver_run(struct driver *driver, uint64_t bytes, struct gauge *gauge, uint6
   }
   round.decides = driver->is_client || plan->test == PLAN_BOTH_WAYS;
   round.moved_ns = clock_now_ns();
-  gauge_start(gauge, plan, driver->stream_count);
+  window_start(window, plan, driver->stream_count);
   int status = run(&round);
   *wrong += round.wrong;
   return status;

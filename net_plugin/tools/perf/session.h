@@ -9,12 +9,12 @@
 #include <stdbool.h>
 
 #include "net_plugin/tools/perf/plan.h"
-#include "net_plugin/tools/perf/talk.h"
+#include "net_plugin/tools/perf/control_channel.h"
 
 /* Loads what the plan asks for, before there is another side to talk to. */
 int session_open(const struct plan *plan, bool is_client);
 
 /* All rounds. The client gets the report. */
-int session_run(struct talk *talk, json_t **report);
+int session_run(struct control_channel *channel, json_t **report);
 
 #endif

@@ -11,7 +11,7 @@
 /* What a round trip may vary by without meaning anything. */
 #define NEAR_US 50.0
 
-static int compare(const void *a, const void *b) {
+static int findings_compare(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
@@ -26,7 +26,7 @@ static double median(const struct probe_report *report, unsigned device, bool is
     }
   }
   if (count) {
-    qsort(values, count, sizeof *values, compare);
+    qsort(values, count, sizeof *values, findings_compare);
     result = values[count / 2];
   }
   free(values);

@@ -2,8 +2,8 @@
 /* load: one connection of the plugin between two hosts, kept busy for a while, and the round trip
  * beside it.
  * Owns: the serving side's listeners, until load_serve or load_serve_cancel.
- * Threads: the main thread.  Blocks: for as long as the measurement takes, and MEET_PATIENCE_NS for
- * a peer that does not come.  Fails: negative errno. */
+ * Threads: the main thread.  Blocks: for as long as the measurement takes, and
+ * RENDEZVOUS_TIMEOUT_NS for a peer that does not come.  Fails: negative errno. */
 #ifndef NET_PLUGIN_TOOLS_PROBE_LOAD_H
 #define NET_PLUGIN_TOOLS_PROBE_LOAD_H
 

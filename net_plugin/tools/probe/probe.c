@@ -12,7 +12,7 @@
 
 #include "common/cli.h"
 #include "common/launcher.h"
-#include "net_plugin/tools/meet.h"
+#include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/probe/agent.h"
 #include "net_plugin/tools/probe/probe.h"
@@ -70,14 +70,14 @@ const struct cli_option net_tool_probe_options[] = {
 /* ---- agents ---- */
 
 static int be_agent(void) {
-  struct meet_place place = { .port = (int)options.port };
-  int server, fd, status = meet_listen(&place, &server);
+  struct rendezvous_address place = { .port = (int)options.port };
+  int server, fd, status = rendezvous_listen(&place, &server);
   if (status != CLI_OK) {
     return status;
   }
   fprintf(stderr, "stratus-net: waiting on port %d; on one host: stratus-net probe HOST...\n",
           place.port);
-  status = meet_accept(server, &fd);
+  status = rendezvous_accept(server, &fd);
   close(server);
   return status == CLI_OK ? agent_run(fd) : status;
 }
@@ -148,9 +148,9 @@ static int probe_hosts(int host_count, char **hosts, bool is_json) {
     return CLI_USAGE;
   }
   for (int i = 0; i < host_count && status == CLI_OK; i++) {
-    struct meet_place place;
-    status = meet_parse(hosts[i], (int)options.port, &place);
-    status = status == CLI_OK ? meet_call(&place, LISTEN_COMMAND, &agents[count]) : status;
+    struct rendezvous_address place;
+    status = rendezvous_parse(hosts[i], (int)options.port, &place);
+    status = status == CLI_OK ? rendezvous_connect(&place, LISTEN_COMMAND, &agents[count]) : status;
     count += status == CLI_OK;
   }
   if (status == CLI_OK) {
@@ -166,13 +166,13 @@ static int probe_hosts(int host_count, char **hosts, bool is_json) {
 
 /* Every other rank comes; one per host takes part. */
 static int gather(int size, int agents[PROBE_HOSTS_MAX], unsigned *count) {
-  struct meet_place any = { .port = (int)options.port };
-  int server, status = meet_listen(&any, &server);
+  struct rendezvous_address any = { .port = (int)options.port };
+  int server, status = rendezvous_listen(&any, &server);
   for (int rank = 1; rank < size && status == CLI_OK; rank++) {
     int fd;
     uint8_t takes_part = 0;
-    status = meet_accept(server, &fd);
-    if (status == CLI_OK && meet_read(fd, &takes_part, 1) != 0) {
+    status = rendezvous_accept(server, &fd);
+    if (status == CLI_OK && rendezvous_read(fd, &takes_part, 1) != 0) {
       status = cli_fail("a rank has gone before the probe began");
     }
     if (status == CLI_OK && takes_part == 1 && *count < PROBE_HOSTS_MAX) {
@@ -188,13 +188,13 @@ static int gather(int size, int agents[PROBE_HOSTS_MAX], unsigned *count) {
 }
 
 /* Where rank 0 is: the user's word, or the launcher's. */
-static int find_root(const struct launcher_place *place, struct meet_place *meeting) {
+static int find_root(const struct launcher_place *place, struct rendezvous_address *meeting) {
   const char *root = options.root ? options.root : place->first_host;
   if (!*root) {
     cli_fail("probe: %s does not say where rank 0 is: give --root HOST[:PORT]", place->launcher);
     return CLI_USAGE;
   }
-  return meet_parse(root, (int)options.port, meeting);
+  return rendezvous_parse(root, (int)options.port, meeting);
 }
 
 static int probe_as_root(const struct launcher_place *place, bool is_json) {
@@ -209,7 +209,7 @@ static int probe_as_root(const struct launcher_place *place, bool is_json) {
 }
 
 static int probe_ranks(const struct launcher_place *place, bool is_json) {
-  struct meet_place meeting;
+  struct rendezvous_address meeting;
   int status = find_root(place, &meeting);
   if (status != CLI_OK) {
     return status;
@@ -220,8 +220,8 @@ static int probe_ranks(const struct launcher_place *place, bool is_json) {
   }
   int fd;
   uint8_t takes_part = place->local_rank == 0;
-  status = meet_await(&meeting, &fd);
-  if (status == CLI_OK && meet_write(fd, &takes_part, 1) != 0) {
+  status = rendezvous_connect_retrying(&meeting, &fd);
+  if (status == CLI_OK && rendezvous_write(fd, &takes_part, 1) != 0) {
     close(fd);
     return cli_fail("rank 0 has gone");
   }

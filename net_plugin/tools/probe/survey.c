@@ -11,7 +11,7 @@
 #include "common/cli.h"
 #include "common/clock.h"
 #include "net_plugin/tools/perf/failure.h"
-#include "net_plugin/tools/perf/talk.h"
+#include "net_plugin/tools/perf/control_channel.h"
 #include "net_plugin/tools/probe/findings.h"
 #include "net_plugin/tools/probe/pairs.h"
 
@@ -24,7 +24,7 @@ enum { AGAIN_ROUNDS = 3, AGAIN_MAX = 32 };
 
 struct survey {
   unsigned count;
-  struct talk talks[PROBE_HOSTS_MAX];
+  struct control_channel channels[PROBE_HOSTS_MAX];
   bool is_open[PROBE_HOSTS_MAX];
   struct probe_host hosts[PROBE_HOSTS_MAX];
 };
@@ -68,15 +68,18 @@ int survey_open(const int *agents, unsigned count, struct survey **result) {
     json_t *answer = NULL;
     survey->count++;
     survey->is_open[i] = true;
-    status = talk_open(&survey->talks[i], agents[i], "an agent");
-    status =
-        status == CLI_OK ? talk_say(&survey->talks[i], json_pack("{s:s}", "task", "tell")) : status;
-    status = status == CLI_OK ? talk_hear(&survey->talks[i], "host", ANSWER_NS, &answer) : status;
+    status = control_channel_open(&survey->channels[i], agents[i], "an agent");
+    status = status == CLI_OK
+                 ? control_channel_send(&survey->channels[i], json_pack("{s:s}", "task", "tell"))
+                 : status;
+    status = status == CLI_OK
+                 ? control_channel_receive(&survey->channels[i], "host", ANSWER_NS, &answer)
+                 : status;
     status = status == CLI_OK ? take_host(answer, &survey->hosts[i]) : status;
     json_decref(answer);
     if (status == CLI_OK) {
       make_unique(survey, i);
-      survey->talks[i].peer = survey->hosts[i].name;
+      survey->channels[i].peer = survey->hosts[i].name;
     }
   }
   *result = survey;
@@ -100,10 +103,11 @@ static int fail_pair(struct pair *pair, int64_t error, const char *where) {
 /* Has both begin. */
 static int begin(struct survey *survey, struct pair *pair) {
   json_t *answer;
-  struct talk *to = &survey->talks[pair->to], *from = &survey->talks[pair->from];
+  struct control_channel *to = &survey->channels[pair->to], *from = &survey->channels[pair->from];
   *pair->result = (struct probe_result){ 0 };
-  int status = talk_say(to, json_pack("{s:s, s:i}", "task", "serve", "device", (int)pair->device));
-  status = status == CLI_OK ? talk_hear(to, "handle", ANSWER_NS, &answer) : status;
+  int status = control_channel_send(
+      to, json_pack("{s:s, s:i}", "task", "serve", "device", (int)pair->device));
+  status = status == CLI_OK ? control_channel_receive(to, "handle", ANSWER_NS, &answer) : status;
   if (status != CLI_OK) {
     return status;
   }
@@ -113,11 +117,11 @@ static int begin(struct survey *survey, struct pair *pair) {
     status = fail_pair(pair, port, "cannot listen");
   } else {
     pair->is_under_way = true;
-    status =
-        talk_say(from, json_pack("{s:s, s:i, s:s, s:I, s:i, s:i, s:i}", "task", "send", "device",
-                                 (int)pair->device, "handle", handle, "ping_port", port, "flows",
-                                 (int)pair->load.flows, "chunk_bytes", (int)pair->load.chunk_bytes,
-                                 "duration_ms", (int)(pair->load.duration_ns / NS_PER_MS)));
+    status = control_channel_send(
+        from, json_pack("{s:s, s:i, s:s, s:I, s:i, s:i, s:i}", "task", "send", "device",
+                        (int)pair->device, "handle", handle, "ping_port", port, "flows",
+                        (int)pair->load.flows, "chunk_bytes", (int)pair->load.chunk_bytes,
+                        "duration_ms", (int)(pair->load.duration_ns / NS_PER_MS)));
   }
   json_decref(answer);
   return status;
@@ -143,8 +147,9 @@ static int finish(struct survey *survey, struct pair *pair) {
   if (!pair->is_under_way) {
     return CLI_OK;
   }
-  int status = talk_hear(&survey->talks[pair->from], "sent", MEASURED_NS, &sent);
-  status = status == CLI_OK ? talk_hear(&survey->talks[pair->to], "served", MEASURED_NS, &served)
+  int status = control_channel_receive(&survey->channels[pair->from], "sent", MEASURED_NS, &sent);
+  status = status == CLI_OK ? control_channel_receive(&survey->channels[pair->to], "served",
+                                                      MEASURED_NS, &served)
                             : status;
   json_int_t error = json_integer_value(json_object_get(sent, "sent"));
   if (status == CLI_OK && error == 0) {
@@ -329,8 +334,8 @@ int survey_run(struct survey *survey, const struct survey_plan *plan, struct pro
 void survey_close(struct survey *survey, struct probe_report *report) {
   for (unsigned i = 0; survey && i < survey->count; i++) {
     if (survey->is_open[i]) {
-      talk_say(&survey->talks[i], json_pack("{s:s}", "task", "end"));
-      talk_close(&survey->talks[i]);
+      control_channel_send(&survey->channels[i], json_pack("{s:s}", "task", "end"));
+      control_channel_close(&survey->channels[i]);
     }
   }
   free(report->results);

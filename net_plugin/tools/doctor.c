@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-net doctor: looks for what goes wrong between a built plugin and a job that uses it. NCCL
- * itself says nothing at its default log level when a plugin does not load. */
+/* stratus-net doctor: checks everything between a built plugin and a job that uses it. At its
+ * default log level NCCL does not report a plugin that failed to load. */
 #include <dlfcn.h>
 #include <jansson.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@
 #include "net_plugin/tools/rdma.h"
 
 static int failures;
-static json_t *findings; /* NULL: told as text */
+static json_t *findings; /* NULL: printed as text */
 
 enum finding { GOOD, HINT, BAD };
 
@@ -62,15 +62,15 @@ static void check_symbols(void *library) {
     snprintf(symbol, sizeof(symbol), "ncclNetPlugin_v%d", version);
     const char *const *table = dlsym(library, symbol);
     if (!table) {
-      doctor_print(BAD, "%s is missing: this is not the plugin that was built", symbol);
+      doctor_print(BAD, "%s is missing: this is not the built plugin", symbol);
       return;
     }
     if (strcmp(*table, "stratus") != 0) {
-      doctor_print(BAD, "this library is another plugin: it calls itself %s", *table);
+      doctor_print(BAD, "this library is another plugin: its name is %s", *table);
       return;
     }
   }
-  doctor_print(GOOD, "it offers ncclNetPlugin_v6 to v12");
+  doctor_print(GOOD, "it exports ncclNetPlugin_v6 to v12");
 }
 
 static void check_plugin(void) {
@@ -86,14 +86,14 @@ static void check_plugin(void) {
   check_symbols(library);
 }
 
-/* Is it this plugin that NCCL would load? */
+/* Whether NCCL would load this plugin. */
 static void check_choice(void) {
   const char *wish = setting("NCCL_NET_PLUGIN");
   char tried[PLUGIN_FILE_MAX];
   void *library = plugin_file_open(wish ? wish : "libnccl-net.so", tried);
   const char *const *table = library ? dlsym(library, "ncclNetPlugin_v6") : NULL;
   if (wish && !strcasecmp(wish, "none")) {
-    doctor_print(HINT, "NCCL_NET_PLUGIN=none: stratus is turned off");
+    doctor_print(HINT, "NCCL_NET_PLUGIN=none: stratus is off");
   } else if (wish && strchr(wish, ',')) {
     doctor_print(HINT, "NCCL_NET_PLUGIN=%s: a list; the first that loads and has devices is used",
                  wish);
@@ -119,7 +119,8 @@ static void check_choice(void) {
 
 /* ---- NCCL ---- */
 
-/* The interface version that a release asks for first; 0 for releases that know none of ours. */
+/* The interface version that a release tries first; 0: a release without any that stratus exports.
+ */
 static int interface_version(int nccl_version) {
   static const struct {
     int from_nccl, interface;
@@ -136,7 +137,7 @@ static int interface_version(int nccl_version) {
 static void check_nccl(void) {
   void *library = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
   if (!library) {
-    doctor_print(HINT, "no NCCL in the loader's path (%s); frameworks may bring their own",
+    doctor_print(HINT, "no NCCL in the library path (%s); frameworks may bring their own",
                  dlerror());
     return;
   }
@@ -156,9 +157,9 @@ static void check_nccl(void) {
     doctor_print(GOOD, "it will use net plugin interface v%d", interface);
   }
   if (version >= 22803 && version <= 22907 && !setting("NCCL_NET_PLUGIN_REF_COUNT")) {
-    doctor_print(
-        HINT, "this release forgets NCCL_NET_PLUGIN after the last communicator; if the job makes "
-              "new ones later, set NCCL_NET_PLUGIN_REF_COUNT=1");
+    doctor_print(HINT, "this release does not load NCCL_NET_PLUGIN again after its last "
+                       "communicator is destroyed; if "
+                       "the job creates new ones later, set NCCL_NET_PLUGIN_REF_COUNT=1");
   }
 }
 
@@ -168,20 +169,21 @@ static void check_variables(void) {
   static const struct {
     const char *name, *meaning;
   } variables[] = {
-    { "NCCL_SOCKET_IFNAME", "chooses interfaces" },
+    { "NCCL_SOCKET_IFNAME", "selects interfaces" },
     { "NCCL_SOCKET_FAMILY", "chooses IPv4 or IPv6" },
-    { "NCCL_COMM_ID", "its subnet chooses the interface, if NCCL_SOCKET_IFNAME does not" },
-    { "NCCL_NET_MERGE_LEVEL", "decides which NICs NCCL fuses into one device" },
-    { "NCCL_NET_FORCE_MERGE", "decides which NICs NCCL fuses into one device" },
-    { "NCCL_SOCKET_NTHREADS", "has no effect on stratus: see STRATUS_FLOWS" },
-    { "NCCL_NSOCKS_PERTHREAD", "has no effect on stratus: see STRATUS_FLOWS" },
-    { "NCCL_IB_DISABLE", "keeps stratus, too, from using RDMA unless it is 0" },
-    { "NCCL_IB_HCA", "chooses HCAs, and with them the NICs" },
-    { "NCCL_IB_GID_INDEX", "is one index for all HCAs; without it each gets its own" },
-    { "NCCL_ALGO", "wins over the tuner" },
-    { "NCCL_PROTO", "wins over the tuner" },
-    { "NCCL_DEBUG", "INFO shows the line with which stratus reports itself" },
-    { "NCCL_DEBUG_SUBSYS", "must include INIT or NET for stratus' messages" },
+    { "NCCL_COMM_ID", "its subnet selects the interface, unless NCCL_SOCKET_IFNAME does" },
+    { "NCCL_NET_MERGE_LEVEL", "controls which NICs NCCL merges into one device" },
+    { "NCCL_NET_FORCE_MERGE", "controls which NICs NCCL merges into one device" },
+    { "NCCL_SOCKET_NTHREADS", "has no effect on stratus; see STRATUS_FLOWS" },
+    { "NCCL_NSOCKS_PERTHREAD", "has no effect on stratus; see STRATUS_FLOWS" },
+    { "NCCL_IB_DISABLE", "unless 0, stratus does not use RDMA either" },
+    { "NCCL_IB_HCA", "selects HCAs, and with them the NICs" },
+    { "NCCL_IB_GID_INDEX",
+      "is the GID index for all HCAs; without it stratus selects one per HCA" },
+    { "NCCL_ALGO", "takes precedence over the tuner" },
+    { "NCCL_PROTO", "takes precedence over the tuner" },
+    { "NCCL_DEBUG", "INFO shows a line when stratus is loaded" },
+    { "NCCL_DEBUG_SUBSYS", "must include INIT or NET to show the messages of stratus" },
   };
   for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
     const char *value = setting(variables[i].name);
@@ -190,7 +192,7 @@ static void check_variables(void) {
     }
   }
   if (access("/etc/nccl.conf", R_OK) == 0) {
-    doctor_print(HINT, "/etc/nccl.conf sets more of NCCL's variables");
+    doctor_print(HINT, "/etc/nccl.conf sets further variables of NCCL");
   }
 }
 
@@ -198,13 +200,14 @@ static void tell_host(const char *text) {
   doctor_print(HINT, "%s", text);
 }
 
-/* What stands between the flows and the network. */
+/* Settings of the host that limit flows. */
 static void check_host(const struct discovery *found) {
   struct host_facts facts;
   settings_use_profile(found->has_profile ? &found->profile : NULL);
   host_facts_read(&found->devices, &facts);
   if (host_check(&facts, tell_host) == 0) {
-    doctor_print(GOOD, "the host's network settings suit %u flows per connection", facts.lanes);
+    doctor_print(GOOD, "the network settings of this host are fine for %u flows per connection",
+                 facts.lanes);
   }
 }
 
@@ -251,7 +254,7 @@ static void check_devices(void) {
                  "device %s, %u Mb/s (from %s)%s", device->name, device->speed_mbps,
                  device_origin_name(device->speed_origin),
                  device->speed_origin == DEVICE_FROM_DEFAULT
-                     ? "; nothing knows its speed, so set STRATUS_SPEED_MBPS"
+                     ? "; its speed is unknown, so set STRATUS_SPEED_MBPS"
                      : "");
   }
   check_host(&found);
@@ -265,7 +268,7 @@ static void check_trust(void) {
   const uint8_t *secret = NULL;
   uint8_t digest[AUTH_KEY_BYTES];
   if (protection_check() != 0) {
-    doctor_print(BAD, "no connection will be made: see the message above");
+    doctor_print(BAD, "connections are refused: see the message above");
   } else {
     secret = secret_get(digest);
     doctor_print(GOOD, "job secret: %s", secret ? "set" : "none");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sockets of rendezvous.h: every address of a name is tried. */
+/* Tries every address of a host name. */
 #include "net_plugin/tools/rendezvous.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 /* ---- names ---- */
 
-/* Where the port begins, or NULL: "host:1", "[::1]:1", but not "::1". */
+/* Start of the port, or NULL: "host:1", "[::1]:1", but not "::1". */
 static const char *find_port(const char *text) {
   const char *colon = strrchr(text, ':');
   if (text[0] == '[') {
@@ -80,7 +80,7 @@ static int call_one(const struct addrinfo *address) {
   }
   rendezvous_set_timeout(fd, RENDEZVOUS_TIMEOUT_NS);
   if (connect(fd, address->ai_addr, address->ai_addrlen) != 0) {
-    int error = errno == EINPROGRESS ? ETIMEDOUT : errno; /* as SO_SNDTIMEO says it */
+    int error = errno == EINPROGRESS ? ETIMEDOUT : errno; /* SO_SNDTIMEO expired */
     close(fd);
     return -error;
   }
@@ -108,7 +108,7 @@ int rendezvous_connect_retrying(const struct rendezvous_address *place, int *fd)
   freeaddrinfo(found);
   return *fd >= 0
              ? CLI_OK
-             : cli_fail("nobody came to %s port %d: %s", place->host, place->port, strerror(-*fd));
+             : cli_fail("no answer from %s port %d: %s", place->host, place->port, strerror(-*fd));
 }
 
 int rendezvous_connect(const struct rendezvous_address *place, const char *command, int *fd) {
@@ -130,7 +130,7 @@ static int listen_on(const struct addrinfo *address) {
     return -errno;
   }
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  if (address->ai_family == AF_INET6) { /* takes IPv4 as well */
+  if (address->ai_family == AF_INET6) { /* accepts IPv4 as well */
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
   }
   if (bind(fd, address->ai_addr, address->ai_addrlen) != 0 || listen(fd, SOMAXCONN) != 0) {
@@ -141,7 +141,7 @@ static int listen_on(const struct addrinfo *address) {
   return fd;
 }
 
-/* Without a host IPv6 comes first, since that socket serves both families. */
+/* Without a host IPv6 is tried first: such a socket serves both families. */
 int rendezvous_listen(const struct rendezvous_address *place, int *server) {
   static const int families[] = { AF_INET6, AF_INET };
   int first = place->host[0] ? 1 : 0;
@@ -158,7 +158,7 @@ int rendezvous_listen(const struct rendezvous_address *place, int *server) {
     freeaddrinfo(found);
   }
   return *server >= 0 ? CLI_OK
-                      : cli_fail("cannot wait on port %d: %s", place->port, strerror(-*server));
+                      : cli_fail("cannot listen on port %d: %s", place->port, strerror(-*server));
 }
 
 int rendezvous_accept(int server, int *fd) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rendezvous: the plain TCP connection on which two tools find each other, since no NCCL does it
- * for them. Owns: nothing; the caller closes the sockets.  Threads: the main thread. Blocks: a
- * call, a read or a write up to RENDEZVOUS_TIMEOUT_NS, accepting for ever. Fails: with a message
+/* rendezvous: the TCP connection between two processes of a tool, in place of NCCL's bootstrap.
+ * Owns: nothing; the caller closes the sockets.  Threads: the main thread. Blocks: connecting,
+ * reading and writing up to RENDEZVOUS_TIMEOUT_NS, accepting without limit. Fails: with a message
  * and an exit status (common/cli.h); reading and writing with -errno. */
 #ifndef NET_PLUGIN_TOOLS_RENDEZVOUS_H
 #define NET_PLUGIN_TOOLS_RENDEZVOUS_H
@@ -20,14 +20,14 @@ struct rendezvous_address {
 };
 int rendezvous_parse(const char *text, int default_port, struct rendezvous_address *place);
 
-/* `command`: what the other host should have been told to run, for the message. */
+/* `command`: what must run on the other host; for the error message. */
 int rendezvous_connect(const struct rendezvous_address *place, const char *command, int *fd);
-/* The same with somebody who may not be there yet. */
+/* The same, retrying while the other side does not listen yet. */
 int rendezvous_connect_retrying(const struct rendezvous_address *place, int *fd);
 int rendezvous_listen(const struct rendezvous_address *place, int *server);
 int rendezvous_accept(int server, int *fd);
 
-/* Calls that block on the socket give up after so long. Small messages leave at once. */
+/* Sets the time limit of blocking calls, also of accept, and TCP_NODELAY. */
 void rendezvous_set_timeout(int fd, uint64_t timeout_ns);
 
 int rendezvous_write(int fd, const void *bytes, size_t count);

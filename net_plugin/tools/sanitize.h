@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sanitize: texts that came from other processes and hosts, as a terminal may see them.
+/* sanitize: makes texts from other processes and hosts safe for a terminal.
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_TOOLS_SANITIZE_H
 #define NET_PLUGIN_TOOLS_SANITIZE_H
@@ -8,7 +8,8 @@
 
 enum { SANITIZE_MAX = 256 };
 
-/* The member of this name: visible ASCII, '?' for anything else; "-" without such a text. */
+/* The string member of this name, with '?' for everything but visible ASCII; "-" if there is none.
+ */
 const char *sanitize_member(const json_t *object, const char *name, char text[SANITIZE_MAX]);
 
 #endif

@@ -12,7 +12,7 @@
 
 static struct plan plan;
 
-static const struct plan_wish nothing = { .timeout_ns = NS_PER_S };
+static const struct plan_options nothing = { .timeout_ns = NS_PER_S };
 
 /* ---- plans ---- */
 
@@ -26,9 +26,9 @@ static void shapes_have_sizes_and_depth_as_nccl(void **state) {
                 { PLAN_LL128, 8, 600 << 10 },
                 { PLAN_P2P, 8, 128 << 10 } };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    struct plan_wish wish = nothing;
-    wish.shape = cases[i].shape;
-    assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+    struct plan_options options = nothing;
+    options.shape = cases[i].shape;
+    assert_int_equal(plan_make(&plan, &options), CLI_OK);
     assert_int_equal(plan.depth, cases[i].depth);
     assert_int_equal(plan.slot_bytes, cases[i].slot_bytes);
     assert_int_equal(plan.sizes[plan.size_count - 1], cases[i].slot_bytes);
@@ -37,13 +37,13 @@ static void shapes_have_sizes_and_depth_as_nccl(void **state) {
 
 static void options_win_over_the_shape(void **state) {
   (void)state;
-  struct plan_wish wish = nothing;
-  wish.sizes = "8,1K,512K";
-  wish.depth = 2;
-  wish.count = 100;
-  wish.warmup = "7";
-  wish.devices = "1,0";
-  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  struct plan_options options = nothing;
+  options.sizes = "8,1K,512K";
+  options.depth = 2;
+  options.count = 100;
+  options.warmup = "7";
+  options.devices = "1,0";
+  assert_int_equal(plan_make(&plan, &options), CLI_OK);
   assert_int_equal(plan.size_count, 3);
   assert_int_equal(plan.sizes[1], 1024);
   assert_int_equal(plan.depth, 2);
@@ -56,18 +56,18 @@ static void options_win_over_the_shape(void **state) {
 
 static void bandwidth_over_time_is_not_checked_unless_told(void **state) {
   (void)state;
-  struct plan_wish wish = nothing;
-  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  struct plan_options options = nothing;
+  assert_int_equal(plan_make(&plan, &options), CLI_OK);
   assert_true(plan.is_timed);
   assert_false(plan.is_checked);
-  wish.check = 1;
-  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  options.check = 1;
+  assert_int_equal(plan_make(&plan, &options), CLI_OK);
   assert_true(plan.is_checked);
 }
 
 static void what_makes_no_sense_is_wrong_use(void **state) {
   (void)state;
-  static const struct plan_wish wishes[] = {
+  static const struct plan_options cases[] = {
     { .sizes = "1X" },
     { .sizes = "" },
     { .sizes = "1,,2" },
@@ -87,23 +87,23 @@ static void what_makes_no_sense_is_wrong_use(void **state) {
     { .plain_flows = 2, .test = PLAN_BOTH_WAYS },
     { .sizes = "1G", .shape = PLAN_RAW, .depth = 32, .connections = PLAN_CONNECTIONS_MAX },
   };
-  for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {
-    assert_int_equal(plan_make(&plan, &wishes[i]), CLI_USAGE);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    assert_int_equal(plan_make(&plan, &cases[i]), CLI_USAGE);
   }
 }
 
 static void the_server_gets_the_same_plan(void **state) {
   (void)state;
-  struct plan_wish wish = nothing;
+  struct plan_options options = nothing;
   static struct plan there;
-  wish.test = PLAN_BOTH_WAYS;
-  wish.shape = PLAN_P2P;
-  wish.sizes = "8,64K";
-  wish.connections = 3;
-  wish.devices = "0,1";
-  wish.is_fused = wish.has_flows = true;
-  wish.plugin = "socket";
-  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  options.test = PLAN_BOTH_WAYS;
+  options.shape = PLAN_P2P;
+  options.sizes = "8,64K";
+  options.connections = 3;
+  options.devices = "0,1";
+  options.is_fused = options.has_flows = true;
+  options.plugin = "socket";
+  assert_int_equal(plan_make(&plan, &options), CLI_OK);
   json_t *json = plan_to_json(&plan), *again;
   assert_int_equal(plan_from_json(&there, json), CLI_OK);
   again = plan_to_json(&there);
@@ -116,8 +116,8 @@ static void the_server_gets_the_same_plan(void **state) {
 static void a_strange_plan_is_refused(void **state) {
   (void)state;
   static struct plan there;
-  struct plan_wish wish = nothing;
-  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  struct plan_options options = nothing;
+  assert_int_equal(plan_make(&plan, &options), CLI_OK);
   json_t *good = plan_to_json(&plan);
   json_t *bad[] = { NULL, json_integer(-1), json_integer(INT64_MAX), json_string("x"),
                     json_array() };
@@ -180,10 +180,10 @@ static void a_histogram_takes_any_value(void **state) {
 static void a_timed_window_follows_the_warm_up(void **state) {
   (void)state;
   static struct window window;
-  struct plan_wish wish = nothing;
-  wish.time_ns = 1000;
-  wish.warmup = "100ns";
-  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  struct plan_options options = nothing;
+  options.time_ns = 1000;
+  options.warmup = "100ns";
+  assert_int_equal(plan_make(&plan, &options), CLI_OK);
   window_start(&window, &plan, 1);
   window_update(&window, 5000); /* nothing has come yet */
   window.now.messages_received = window.now.bytes_received = 1;
@@ -207,10 +207,10 @@ static void a_timed_window_follows_the_warm_up(void **state) {
 static void a_counted_window_is_of_all_streams(void **state) {
   (void)state;
   static struct window window;
-  struct plan_wish wish = nothing;
-  wish.count = 10;
-  wish.warmup = "2";
-  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  struct plan_options options = nothing;
+  options.count = 10;
+  options.warmup = "2";
+  assert_int_equal(plan_make(&plan, &options), CLI_OK);
   window_start(&window, &plan, 2);
   window.now.messages_sent = 3;
   window_update(&window, 100);

@@ -18,12 +18,12 @@
 #include "net_plugin/tools/perf/failure.h"
 
 enum { GREETING_BYTES = 64, LENGTH_BYTES = 4 };
-/* Counts changes of what is said here. */
+/* Incremented when a message of the protocol changes. */
 #define PROTOCOL 2
 
 static int fail_lost(const struct control_channel *channel, int error) {
   return error == -ECONNRESET || error == -EPIPE
-             ? failure("%s has gone: look there for the reason", channel->peer)
+             ? failure("%s has gone: see its messages for the reason", channel->peer)
              : failure("lost %s: %s", channel->peer, strerror(-error));
 }
 
@@ -38,11 +38,11 @@ static int greet(struct control_channel *channel) {
     return fail_lost(channel, error);
   }
   if (strncmp(theirs, "stratus-net perf ", 17) != 0) {
-    return failure("what answers there is no stratus-net perf");
+    return failure("the other side is no stratus-net perf");
   }
   if (atoi(theirs + 17) != PROTOCOL) {
     theirs[strcspn(theirs, "\n")] = '\0';
-    return failure("%s speaks another version (\"%s\", this is \"%.*s\"): use the same on both "
+    return failure("%s has another version (\"%s\", this is \"%.*s\"): use the same on both "
                    "hosts",
                    channel->peer, theirs, (int)strcspn(mine, "\n"), mine);
   }
@@ -69,7 +69,7 @@ int control_channel_send(struct control_channel *channel, json_t *message) {
   json_decref(message);
   if (!text || strlen(text) > CONTROL_CHANNEL_MESSAGE_MAX) {
     free(text);
-    return failure("a message to %s cannot be made: out of memory", channel->peer);
+    return failure("a message to %s: out of memory", channel->peer);
   }
   uint8_t length[LENGTH_BYTES];
   bytes_put_le32(length, (uint32_t)strlen(text));
@@ -79,15 +79,15 @@ int control_channel_send(struct control_channel *channel, json_t *message) {
   return error ? fail_lost(channel, error) : CLI_OK;
 }
 
-/* A socket that is closed while bytes wait in it to be read resets the connection, and what was
- * said last would be lost. */
-static void let_read(struct control_channel *channel) {
+/* Closing a socket with unread bytes resets the connection, and the peer would lose the last
+ * message. */
+static void drain(struct control_channel *channel) {
   struct timeval timeout = { .tv_sec = 2 };
-  uint8_t unheard[4096];
+  uint8_t unread[4096];
   shutdown(channel->fd, SHUT_WR);
   setsockopt(channel->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
   uint64_t until_ns = clock_now_ns() + 2 * NS_PER_S;
-  while (recv(channel->fd, unheard, sizeof unheard, 0) > 0 && clock_now_ns() < until_ns) {
+  while (recv(channel->fd, unread, sizeof unread, 0) > 0 && clock_now_ns() < until_ns) {
   }
 }
 
@@ -98,7 +98,7 @@ void control_channel_abort(struct control_channel *channel, const char *reason) 
   bytes_put_le32(length, text ? (uint32_t)strlen(text) : 0);
   if (text && rendezvous_write(channel->fd, length, sizeof length) == 0) {
     rendezvous_write(channel->fd, text, strlen(text));
-    let_read(channel);
+    drain(channel);
   }
   free(text);
   json_decref(message);
@@ -106,7 +106,7 @@ void control_channel_abort(struct control_channel *channel, const char *reason) 
 
 /* ---- receiving ---- */
 
-/* How many bytes the buffer will have when what is coming in is complete; 0: too many. */
+/* Bytes of the complete message with its length, as far as known; 0: too many. */
 static size_t bytes_wanted(const struct control_channel *channel) {
   if (channel->held < LENGTH_BYTES) {
     return LENGTH_BYTES;
@@ -123,7 +123,7 @@ static int decode(struct control_channel *channel, json_t **message) {
   if (!json_is_object(*message)) {
     json_decref(*message);
     *message = NULL;
-    return failure("%s sent something that is no message: %s", channel->peer, error.text);
+    return failure("%s sent an invalid message: %s", channel->peer, error.text);
   }
   const char *reason = json_string_value(json_object_get(*message, "failed"));
   if (reason) {
@@ -169,7 +169,7 @@ static int wait_for(struct control_channel *channel, const char *member, uint64_
   while (status == CLI_OK && !*message) {
     uint64_t now_ns = clock_now_ns();
     if (now_ns >= until_ns) {
-      return failure("%s does not answer (waiting for \"%s\")", channel->peer, member);
+      return failure("%s does not respond (waiting for \"%s\")", channel->peer, member);
     }
     struct pollfd poll_fd = { .fd = channel->fd, .events = POLLIN };
     poll(&poll_fd, 1, (int)((until_ns - now_ns) / NS_PER_MS) + 1);
@@ -189,7 +189,7 @@ int control_channel_receive(struct control_channel *channel, const char *member,
   if (!json_object_get(*message, member)) {
     json_decref(*message);
     *message = NULL;
-    return failure("%s said something else than \"%s\"", channel->peer, member);
+    return failure("%s sent another message than \"%s\"", channel->peer, member);
   }
   return CLI_OK;
 }

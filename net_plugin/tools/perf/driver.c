@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening and closing: what NCCL's service thread does. */
+/* Opens and closes connections, as NCCL's service thread does. */
 #include "net_plugin/tools/perf/driver.h"
 
 #include <sched.h>
@@ -50,7 +50,7 @@ int driver_open(struct driver *driver, const struct plan *plan, bool is_client) 
 
 /* ---- streams ---- */
 
-/* First those from client to server, then, where there are any, the opposite ones. */
+/* First those from client to server, then those in the opposite direction, if any. */
 static int make_streams(struct driver *driver) {
   const struct plan *plan = driver->plan;
   bool is_two_way = plan->test == PLAN_LATENCY || plan->test == PLAN_BOTH_WAYS;
@@ -90,7 +90,7 @@ static int listen_all(struct driver *driver) {
   return CLI_OK;
 }
 
-/* ---- handles, which NCCL's bootstrap would carry ---- */
+/* ---- handles, exchanged by NCCL's bootstrap in a job ---- */
 
 static json_t *handles_to_json(const struct driver *driver) {
   static const char digits[] = "0123456789abcdef";
@@ -133,7 +133,7 @@ static int exchange_handles(struct driver *driver) {
   for (int i = 0; i < driver->stream_count && status == CLI_OK; i++) {
     struct stream *stream = &driver->streams[i];
     if (stream->is_sender && !read_handle(json_array_get(list, (size_t)i), stream->handle)) {
-      status = failure("%s sent a handle that is none", driver->channel->peer);
+      status = failure("%s sent an invalid handle", driver->channel->peer);
     }
   }
   json_decref(theirs);
@@ -157,11 +157,11 @@ static int connect_one(struct driver *driver, struct stream *stream) {
   return CLI_OK;
 }
 
-/* In their order, CONNECTING_MAX at once, each called again until it is there. What this costs by
- * itself does not grow with the number of connections. */
+/* In their order, at most CONNECTING_MAX at a time, each called again until it is connected: the
+ * cost of polling does not grow with the number of connections. */
 static int connect_all(struct driver *driver) {
   uint64_t began_ns = clock_now_ns(), until_ns = began_ns + driver->plan->timeout_ns;
-  int first = 0; /* all before it are there */
+  int first = 0; /* all before it are connected */
   while (first < driver->stream_count) {
     for (int i = first; i < driver->stream_count && i < first + CONNECTING_MAX; i++) {
       struct stream *stream = &driver->streams[i];
@@ -173,7 +173,7 @@ static int connect_all(struct driver *driver) {
       first += stream->comm && i == first;
     }
     if (clock_now_ns() > until_ns) {
-      return failure("connection %d of %d of plugin %s does not come about", first + 1,
+      return failure("connection %d of %d of plugin %s could not be made", first + 1,
                      driver->stream_count, driver->transport.name);
     }
     sched_yield();
@@ -182,15 +182,15 @@ static int connect_all(struct driver *driver) {
   return CLI_OK;
 }
 
-/* Not one byte all over: that would look like a message of NCCL's LL or LL128, which kernels read
- * while it arrives, and plugins may treat with care. */
+/* Not one repeated byte: a plugin may take that for a message of NCCL's LL or LL128 protocol, which
+ * GPU kernels read while it arrives. */
 static void fill_memory(uint8_t *memory, size_t bytes) {
   for (size_t at = 0; at < bytes; at++) {
     memory[at] = (uint8_t)(at * 31 + at / 251);
   }
 }
 
-/* The pages are touched here, so that no measurement pays for it. */
+/* Touches the pages now, not during the measurement. */
 static int give_memory(struct driver *driver, struct stream *stream) {
   size_t bytes = (size_t)driver->plan->depth * driver->slot_stride;
   void *memory =

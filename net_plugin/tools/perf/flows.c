@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dumps the TCP sockets of the network namespace and keeps those whose inode this process has open.
- */
+/* Dumps the TCP sockets of the network namespace and keeps those that this process has open, by
+ * inode. */
 #include "net_plugin/tools/perf/flows.h"
 
 #include <arpa/inet.h>
@@ -81,7 +81,7 @@ static void take_socket(struct flows *flows, const struct inodes *inodes,
   while (left >= (int)sizeof *attribute && attribute->nla_len >= sizeof *attribute &&
          attribute->nla_len <= left) {
     if (attribute->nla_type == INET_DIAG_INFO) {
-      struct tcp_info info = { 0 }; /* an older kernel's is shorter */
+      struct tcp_info info = { 0 }; /* older kernels fill in less */
       size_t length = attribute->nla_len - sizeof *attribute;
       memcpy(&info, attribute + 1, length < sizeof info ? length : sizeof info);
       flow->bytes_acked = info.tcpi_bytes_acked;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over both sides, as JSON and as a table made of that JSON. */
+/* The results of both sides as JSON, and tables made from that JSON. */
 #include "net_plugin/tools/perf/report.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static double share(double part, double whole) {
 
 /* ---- one round ---- */
 
-/* CPU seconds for each 1e9 bytes that the side moved; what it sent the other received. */
+/* CPU seconds of a side per 1e9 bytes that it sent or received. */
 static double cpu_per_gbyte(const json_t *side, double cpu_seconds) {
   return share(cpu_seconds, (number(side, "bytes_sent") + number(side, "bytes_received")) * 1e-9);
 }
@@ -138,7 +138,7 @@ static void print_flows(const json_t *round, const char *side) {
   char size[QUANTITY_TEXT_MAX];
   printf("\nTCP connections of the %s, %s messages\n%24s  %24s  %14s  %14s  %8s  %8s  %6s\n", side,
          quantity_format_size((uint64_t)number(round, "bytes"), size), "local", "remote",
-         "bytes sent", "received", "Gb/s", "RTT us", "resent");
+         "bytes sent", "received", "Gb/s", "RTT us", "retr");
   size_t i;
   const json_t *flow;
   char local[SANITIZE_MAX], remote[SANITIZE_MAX];
@@ -157,7 +157,7 @@ void report_print(const struct plan *plan, const json_t *report) {
   printf("%s, shape %s, %d deep, connections: %d%s\n", plan_test_name(plan), plan_shape_name(plan),
          plan->depth, plan->connections, plan->is_checked ? ", contents checked" : "");
   if (number(report, "connect_seconds") > 0) {
-    printf("all connections were there after %.3f s\n", number(report, "connect_seconds"));
+    printf("all connections made after %.3f s\n", number(report, "connect_seconds"));
   }
   if (plan->test == PLAN_LATENCY) {
     print_latency(rounds);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of a session. Where both sides say the same word, neither goes on before the other has
- * come to it:
+/* The steps of a session. A message that goes both ways is a barrier: neither side continues before
+ * it has received the other's.
  *
  *   client                      server
- *   "ready": what it has   <->  "ready"
- *   (connections come about: driver.c, plain.c)
+ *   "ready": its transport <->  "ready"
+ *   (connections are made: driver.c, plain.c)
  *   for each size:
  *     "start"              <->  "start"
- *     (round.c, plain.c, which then says "done")
- *                          <-   "side": what the server measured
+ *     (round.c or plain.c; plain: "done" <-> "done")
+ *                          <-   "side": the results of the server
  *   with --idle: "rest"    <->  "rest"
- *                          <-   "rested": what the server used
+ *                          <-   "rested": CPU time of the server
  *   "end"                  <->  "end" */
 #include "net_plugin/tools/perf/session.h"
 
@@ -43,7 +43,7 @@ int session_open(const struct plan *plan, bool is_client) {
   return session.is_plain ? CLI_OK : driver_open(&session.driver, plan, is_client);
 }
 
-/* ---- who is who ---- */
+/* ---- description of both ends ---- */
 
 static json_t *describe_devices(const struct driver *driver) {
   json_t *list = json_array();
@@ -107,7 +107,7 @@ static int run_round(uint64_t bytes, json_t **side, uint64_t *wrong) {
   if (has_flows && status == CLI_OK) {
     flows_take(&session.after, channel->fd);
   }
-  if (session.is_plain) { /* not before the other side has read it all */
+  if (session.is_plain) { /* not before the other side has received everything */
     status = status == CLI_OK ? control_channel_barrier(channel, "done", session.plan->timeout_ns)
                               : status;
     plain_disconnect(&session.plain);
@@ -119,7 +119,7 @@ static int run_round(uint64_t bytes, json_t **side, uint64_t *wrong) {
   return status == CLI_OK && !*side ? failure("out of memory") : status;
 }
 
-/* The client's view of a round, and the server's. */
+/* Adds the results of both sides of a round. */
 static int session_add_round(uint64_t bytes, json_t *side, uint64_t wrong, json_t *rounds) {
   json_t *message;
   int status = control_channel_receive(session.channel, "side", session.plan->timeout_ns, &message);
@@ -150,8 +150,8 @@ static int run_rounds(json_t *rounds) {
   return status;
 }
 
-/* Both sides at once: what the open connections cost while nothing is asked of them. The client
- * gets {"client", "server"}. */
+/* Both sides at the same time: the CPU time of open connections without requests. The client gets
+ * {"client", "server"}. */
 static int rest(json_t **idle) {
   struct control_channel *channel = session.channel;
   uint64_t rest_ns = session.plan->idle_ns;

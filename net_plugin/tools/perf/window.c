@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows over time or over a number of messages, and what the system says about the process. */
+/* Windows over a time or a number of messages, and the process's CPU time, threads and context
+ * switches. */
 #include "net_plugin/tools/perf/window.h"
 
 #include <dirent.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* window: decides which part of one side's run is measured, and what it cost. First comes the
- * warm-up, from the first completed message on; then the window; what follows it counts no more.
- * Owns: only its own struct.  Threads: the main thread, whose CPU time is "the driver's".
- * Blocks: never.  Fails: cannot. */
+/* window: the part of a run that is measured on one side. The warm-up starts with the first
+ * completed message; the window follows; later messages are not counted. Owns: only its own struct.
+ * Threads: the main thread, whose CPU time is "the driver's". Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_TOOLS_PERF_WINDOW_H
 #define NET_PLUGIN_TOOLS_PERF_WINDOW_H
 
@@ -18,7 +17,7 @@ struct counts {
 };
 
 struct usage {
-  double process_s, driver_s;  /* CPU time */
+  double process_s, driver_s;  /* CPU time of the process; of the calling thread */
   uint64_t waits, preemptions; /* context switches: voluntary and not */
 };
 
@@ -29,7 +28,7 @@ struct window {
   int streams; /* of this side, both directions */
   enum window_state state;
   struct counts now;    /* kept by the caller */
-  struct counts counts; /* what came in the window; at its start, what was before */
+  struct counts counts; /* in the window; while measuring: those before it */
   struct usage usage;   /* likewise */
   uint64_t since_ns;    /* when the state began */
   uint64_t length_ns;
@@ -39,18 +38,18 @@ struct window {
 
 void window_start(struct window *window, const struct plan *plan, int streams);
 
-/* Call whenever something has completed, or the time may have come. */
+/* To be called after completions, and from time to time. */
 void window_update(struct window *window, uint64_t now_ns);
 
 static inline bool window_is_measuring(const struct window *window) {
   return window->state == WINDOW_MEASURING;
 }
 
-/* Does nothing for a time, and says what the process used meanwhile: {"seconds", "cpu_seconds"};
- * NULL without memory. */
+/* Sleeps, and returns the CPU time used by the process: {"seconds", "cpu_seconds"}; NULL without
+ * memory. */
 json_t *window_measure_idle(uint64_t rest_ns);
 
-/* What this side has to report; NULL without memory. Takes `flows`, NULL: none. */
+/* The results of this side; NULL without memory. Takes the reference to `flows`; NULL: none. */
 json_t *window_to_json(const struct window *window, json_t *flows);
 
 #endif

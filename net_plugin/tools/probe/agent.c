@@ -27,7 +27,7 @@
 #include "net_plugin/tools/perf/control_channel.h"
 #include "net_plugin/tools/probe/load.h"
 
-/* The coordinator may be busy with others for long. */
+/* The coordinator may be busy with other agents. */
 #define TIMEOUT_NS (3600 * NS_PER_S)
 
 static struct discovery found; /* too large for the stack */
@@ -68,7 +68,7 @@ static int serve(struct control_channel *channel, const json_t *task) {
                           : status;
 }
 
-/* Parameters that only this load goes by. No engine runs that could read them meanwhile. */
+/* Sets the parameters of this measurement. No engine is running that could read them. */
 static void set_parameters(const struct probe_load *load) {
   char text[24];
   if (load->flows) {
@@ -137,8 +137,9 @@ static int obey(struct control_channel *channel, const json_t *task, bool *is_ov
     return send_load(channel, task);
   }
   *is_over = true;
-  return name && strcmp(name, "end") == 0 ? CLI_OK
-                                          : failure("the coordinator wants what is not known here");
+  return name && strcmp(name, "end") == 0
+             ? CLI_OK
+             : failure("the coordinator sent an unknown task; is it the same version?");
 }
 
 int agent_run(int fd) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See load.h. The pings go first, on a quiet path. */
+/* Round trips are measured first, while the path is idle. */
 #include "net_plugin/tools/probe/load.h"
 
 #include <errno.h>
@@ -18,21 +18,21 @@
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/tools/rendezvous.h"
 
-#define MESSAGE_BYTES (1u << 20) /* NCCL's ring asks for up to this much at once */
+#define MESSAGE_BYTES (1u << 20) /* the largest request of NCCL's ring */
 #define DEPTH 8
 #define PINGS 100
 #define TIMEOUT_NS (15 * NS_PER_S)
-/* The first moments, until all flows are open and have found their rate, are left out. */
+/* Warm-up: until all flows are open and have reached their rate. */
 #define WARM_UP_LEAST_NS (200 * NS_PER_MS)
 
-/* Of either side; never read for what is in it. */
+/* Message memory of either side; its contents do not matter. */
 static uint8_t *memory(void) {
   static uint8_t *bytes;
   bytes = bytes ? bytes : calloc(DEPTH, MESSAGE_BYTES);
   return bytes;
 }
 
-/* Nothing has moved. Sleeping for a moment costs less than yielding to whoever computes. */
+/* Without progress: a short sleep costs less than yielding to a busy thread. */
 static void rest(unsigned *idle_count) {
   if (++*idle_count > 50) {
     usleep(20);
@@ -71,10 +71,10 @@ int load_offer(const struct device *device, struct load_service *service) {
   return 0;
 }
 
-/* The socket stays open until the receiving side is done, for the sender to see. */
+/* Closing the socket tells the sender that the receiver is done. */
 static int echo_pings(int server, int *socket) {
   uint64_t token;
-  rendezvous_set_timeout(server, TIMEOUT_NS); /* accept goes by it, too */
+  rendezvous_set_timeout(server, TIMEOUT_NS); /* also for accept */
   int fd = *socket = accept4(server, NULL, NULL, SOCK_CLOEXEC);
   if (fd < 0) {
     return errno == EAGAIN ? -ETIMEDOUT : -errno;
@@ -103,7 +103,7 @@ static int accept_one(struct listener *listener, struct connection **connection)
   return error;
 }
 
-/* Until an empty message, which is the end. */
+/* Receives until an empty message, which marks the end. */
 static int receive_all(struct connection *connection) {
   struct request *requests[DEPTH];
   uint64_t posted = 0, done = 0;
@@ -158,7 +158,7 @@ struct pump {
   uint64_t posted, done;
 };
 
-/* Keeps the connection busy until then. */
+/* Sends until then. */
 static int send_until(struct pump *pump, uint64_t until_ns) {
   unsigned idle_count = 0;
   while (clock_now_ns() < until_ns) {
@@ -189,7 +189,7 @@ static int send_until(struct pump *pump, uint64_t until_ns) {
   return 0;
 }
 
-/* Lets everything arrive, then says that this was all. */
+/* Completes all requests, then sends the empty message. */
 static int send_end(struct pump *pump) {
   uint64_t until_ns = clock_now_ns() + TIMEOUT_NS;
   bool has_ended = false;
@@ -270,7 +270,7 @@ static int exchange_pings(int fd, double *rtt_us) {
   return 0;
 }
 
-/* To the first of the peer's addresses, from this NIC. */
+/* From this NIC to the first address of the peer. */
 static int ping(const struct nic *nic, const uint8_t bytes[HANDLE_BYTES], int port,
                 struct probe_result *result, int *ping_socket) {
   struct handle handle;
@@ -335,7 +335,7 @@ int load_send(const struct device *device, uint8_t handle[HANDLE_BYTES], int pin
     error = measure(&pump, load->duration_ns, result);
     uint8_t nothing;
     if (!error && rendezvous_read(ping_socket, &nothing, 1) != -ECONNRESET) {
-      error = -ETIMEDOUT; /* the receiver has all of it and should have hung up */
+      error = -ETIMEDOUT; /* the receiver has everything and did not close */
     }
     transfer_close(pump.connection);
   }

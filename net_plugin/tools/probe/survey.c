@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See survey.h. Disjoint pairs measure at the same time: on one NIC there is one flow of data each
- * way at most, and in one direction. */
+/* See survey.h. Disjoint pairs measure at the same time: each host sends or receives at most one
+ * measurement. */
 #include "net_plugin/tools/probe/survey.h"
 
 #include <stdio.h>
@@ -16,10 +16,9 @@
 #include "net_plugin/tools/probe/pairs.h"
 
 #define ANSWER_NS (10 * NS_PER_S)
-/* Longer than an agent waits for its peer before it says that it did not come. */
+/* Longer than an agent waits for its peer. */
 #define MEASURED_NS (60 * NS_PER_S)
-/* Pairs that stand out are measured again: so often if they are few, so many measurements in all.
- */
+/* Limits of repeated measurements of outliers: per pair, and in total. */
 enum { AGAIN_ROUNDS = 3, AGAIN_MAX = 32 };
 
 struct survey {
@@ -29,7 +28,7 @@ struct survey {
   struct probe_host hosts[PROBE_HOSTS_MAX];
 };
 
-/* ---- who is there ---- */
+/* ---- hosts ---- */
 
 static int take_host(const json_t *answer, struct probe_host *host) {
   const char *name = json_string_value(json_object_get(answer, "host"));
@@ -46,7 +45,7 @@ static int take_host(const json_t *answer, struct probe_host *host) {
   return host->device_count ? CLI_OK : failure("%s has no usable interface", host->name);
 }
 
-/* Two agents with one name are told apart by their places. */
+/* Agents with equal names are distinguished by their index. */
 static void make_unique(struct survey *survey, unsigned place) {
   for (unsigned i = 0; i < place; i++) {
     if (strcmp(survey->hosts[i].name, survey->hosts[place].name) == 0) {
@@ -100,7 +99,7 @@ static int fail_pair(struct pair *pair, int64_t error, const char *where) {
   return CLI_OK;
 }
 
-/* Has both begin. */
+/* Starts both sides. */
 static int begin(struct survey *survey, struct pair *pair) {
   json_t *answer;
   struct control_channel *to = &survey->channels[pair->to], *from = &survey->channels[pair->from];
@@ -162,7 +161,7 @@ static int finish(struct survey *survey, struct pair *pair) {
   return status;
 }
 
-/* All that can go on together: at most one pair for each host. */
+/* Pairs that can run together: at most one per host. */
 static int measure_pairs(struct survey *survey, struct pair *pairs, unsigned count) {
   int status = CLI_OK;
   for (unsigned i = 0; i < count && status == CLI_OK; i++) {
@@ -174,7 +173,7 @@ static int measure_pairs(struct survey *survey, struct pair *pairs, unsigned cou
   return status;
 }
 
-/* ---- all of them ---- */
+/* ---- all pairs ---- */
 
 static int measure_round(struct survey *survey, const struct survey_plan *plan, unsigned device,
                          unsigned round, bool is_reverse, struct probe_report *report) {
@@ -224,8 +223,8 @@ static void take_better(const struct probe_result *again, struct probe_result *r
   result->rtt_us = rtt_us;
 }
 
-/* Those that stand out again, alone: what was in the way may be gone, as a host that was busy for
- * a moment. The better counts. Takes what it measures off left. */
+/* Measures outliers again, one at a time: a host may have been busy. The better result counts.
+ * Subtracts its measurements from *left. */
 static int measure_again(struct survey *survey, const struct survey_plan *plan,
                          struct probe_report *report, unsigned *left) {
   struct finding list[AGAIN_MAX];
@@ -250,8 +249,7 @@ static int measure_again(struct survey *survey, const struct survey_plan *plan,
   return status;
 }
 
-/* Of the pairs measured on the first NIC, the one in the middle: neither the slow one nor a lucky
- * one. False: none was measured. */
+/* The median pair of the first NIC. False: none was measured. */
 static bool find_typical(struct probe_report *report) {
   unsigned best_rank = 0, hosts = report->host_count;
   bool is_found = false;
@@ -288,7 +286,7 @@ static int sweep_one(struct survey *survey, const struct survey_plan *plan, unsi
   return status;
 }
 
-/* Flows first, then chunks with as many flows as pay. */
+/* First over flows, then over chunks with the best number of flows. */
 static int sweep(struct survey *survey, const struct survey_plan *plan,
                  struct probe_report *report) {
   static const unsigned flow_counts[] = { 1, 2, 4, 8, 16, 32 };

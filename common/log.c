@@ -79,8 +79,7 @@ void log_write_limited(struct log_limit *limit, uint64_t interval_ns, const char
     write_text(LOG_LEVEL_WARN, file, line, text);
   } else {
     char counted[LOG_TEXT_MAX + 64];
-    snprintf(counted, sizeof counted, "%s (and %" PRIu64 " similar before)", text,
-             suppressed);
+    snprintf(counted, sizeof counted, "%s (and %" PRIu64 " similar before)", text, suppressed);
     write_text(LOG_LEVEL_WARN, file, line, counted);
   }
   errno = saved_errno;

@@ -32,8 +32,6 @@ comma := ,
 # Small libraries are linked statically, so that the plugins load where they are not installed.
 STATIC_LIBS = -Wl,-Bstatic -lsodium -Wl,-Bdynamic -ldl -lm
 JSON_LIBS = -Wl,-Bstatic -ljansson -Wl,-Bdynamic
-# For `stratus-net perf --io uring`, which says so where the library was not there.
-URING_A := $(filter /%,$(shell $(CC) -print-file-name=liburing.a))
 
 # ---- sources, found by wildcard: a new file needs no edit here ----
 
@@ -79,11 +77,10 @@ $(STRATUS_A): $(call objects,$(COMMON_SRC) $(NET_SRC) $(TUNER_SRC) $(MODEL_SRC))
 	@mkdir -p $(@D)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(call objects,net_plugin/tools/perf/plain_uring.c): ALL_CFLAGS += $(if $(URING_A),-DHAS_URING)
 $(BUILD)/bin/stratus-net: $(call objects,$(NET_TOOL_SRC)) $(STRATUS_A)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ $(URING_A) $(JSON_LIBS) $(STATIC_LIBS)
+	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ $(JSON_LIBS) $(STATIC_LIBS)
 
 $(BUILD)/bin/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(STRATUS_A)
 	@mkdir -p $(@D)
@@ -123,7 +120,7 @@ $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LI
 $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
   $(filter-out %/stratus-net.o,$(call objects,$(NET_TOOL_SRC))) $(STRATUS_A)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ -lcmocka $(URING_A) $(JSON_LIBS) $(STATIC_LIBS)
+	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 # Parts of stratus-tune.
 $(addprefix $(BUILD)/tests/test_,calibrate compare course race refine store): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
@@ -165,8 +162,8 @@ $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
 
 # Parts of the tools.
 net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))
-$(BUILD)/fuzz/fuzz_stats: $(call net_tools,shown.c stats_merge.c stats_table.c)
-$(BUILD)/fuzz/fuzz_perf: $(call net_tools,shown.c meet.c $(addprefix perf/,talk.c plan.c report.c failure.c))
+$(BUILD)/fuzz/fuzz_stats: $(call net_tools,sanitize.c stats_merge.c stats_table.c)
+$(BUILD)/fuzz/fuzz_perf: $(call net_tools,sanitize.c rendezvous.c $(addprefix perf/,control_channel.c plan.c report.c failure.c))
 $(BUILD)/fuzz/fuzz_import: $(call objects,$(addprefix tuner_plugin/tools/,tune_import.c tune_common.c))
 
 fuzz-targets: $(FUZZ_TARGETS)

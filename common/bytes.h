@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bytes: little-endian integers at any alignment, for wire frames and handles.
- * And a copy whose order of stores others may rely on.
- * Owns: nothing.  Threads: any.
- * Blocks: never.  Fails: cannot; the caller has checked that the bytes are there. */
+/* bytes: little-endian integers at any alignment, for wire frames and handles; and a copy with a
+ * defined order of stores. Owns: nothing.  Threads: any. Blocks: never.  Fails: cannot; the caller
+ * checks bounds. */
 #ifndef COMMON_BYTES_H
 #define COMMON_BYTES_H
 
@@ -45,9 +44,9 @@ static inline uint64_t bytes_get_le64(const void *from) {
 }
 
 /* Copies upwards, in words of 8 bytes where `to` is aligned, each stored whole and none before
- * those below it. NCCL's LL and LL128 kernels read a buffer while it is being filled: LL takes any
- * 8 bytes whose flag has come, LL128 takes a line of 128 bytes for complete when its last 8 have
- * (NVIDIA/nccl src/device/prims_ll.h, prims_ll128.h at v2.29.7-1). memcpy promises neither. */
+ * those below it. NCCL's LL and LL128 kernels read a buffer while it is being filled: LL reads any
+ * 8 bytes whose flag is set, LL128 treats a line of 128 bytes as complete when its last 8 are
+ * (NVIDIA/nccl src/device/prims_ll.h, prims_ll128.h at v2.29.7-1). memcpy guarantees neither. */
 static inline void bytes_copy_upwards(void *to, const void *from, size_t count) {
   uint8_t *out = (uint8_t *)to;
   const uint8_t *in = (const uint8_t *)from;

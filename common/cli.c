@@ -23,8 +23,8 @@ char *cli_plain(char *text) {
   return text;
 }
 
-/* Names of files, which need not be ASCII, are part of messages; and so may be what is in files,
- * which shall not tell the terminal anything. */
+/* Messages may contain file names, which need not be ASCII, and contents of files: control
+ * characters must not reach the terminal. */
 static void print_message(const char *format, va_list arguments) {
   char *text;
   if (vasprintf(&text, format, arguments) < 0) {
@@ -125,8 +125,8 @@ static int print_tool_help(const struct cli_tool *tool) {
   for (const struct cli_command *command = tool->commands; command->name; command++) {
     printf("  %-14s %s\n", command->name, command->summary);
   }
-  printf("\n`%s COMMAND -h` tells the options and gives an example.\n"
-         "exit status: 0 done, 1 it did not work, 2 wrong use\n\nexample:\n  %s\n",
+  printf("\n`%s COMMAND -h` shows the options and an example.\n"
+         "exit status: 0 success, 1 failure, 2 usage error\n\nexample:\n  %s\n",
          tool->name, tool->commands[0].example);
   return CLI_OK;
 }
@@ -197,7 +197,7 @@ static const struct cli_option *find_letter(const struct cli_command *command, c
   return NULL;
 }
 
-/* What has been read of a command line. The operands are moved to the front of argv. */
+/* State of parsing a command line. Operands are moved to the front of argv. */
 struct reader {
   const struct cli_command *command;
   char **argv;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli: subcommands and options of the tools, from tables.
  * Owns: nothing.  Threads: the main thread.
- * Blocks: never.  Fails: wrong use is a message on stderr and exit status 2.
+ * Blocks: never.  Fails: a usage error is a message on stderr and exit status 2.
  *
- * Data goes to stdout, talk to stderr. Exit status: 0 done, 1 it did not work, 2 wrong use. */
+ * Data goes to stdout, messages to stderr. Exit status: 0 success, 1 failure, 2 usage error. */
 #ifndef COMMON_CLI_H
 #define COMMON_CLI_H
 
@@ -18,7 +18,7 @@ enum cli_type {
   CLI_SIZE,     /* uint64_t bytes: 8, 64K, 1G */
   CLI_DURATION, /* uint64_t ns: 10s, 250ms */
   CLI_STRING,   /* const char *, points into argv */
-  CLI_WORD,     /* int: which of the words in `argument` */
+  CLI_WORD,     /* int: index of the word in `argument` */
 };
 
 struct cli_option {
@@ -26,7 +26,7 @@ struct cli_option {
   char letter;      /* short form, or 0 */
   enum cli_type type;
   void *value;          /* of the type above; holds the default, which -h shows */
-  const char *argument; /* what -h calls the argument; for CLI_WORD the words, as in "a|b" */
+  const char *argument; /* its name in -h; for CLI_WORD the words, as in "a|b" */
   const char *help;     /* one line */
   int64_t low;          /* CLI_INT: smallest accepted; both 0: any */
   int64_t high;         /* CLI_INT: largest accepted */
@@ -51,16 +51,15 @@ struct cli_tool {
   const struct cli_command *commands;
 };
 
-/* Picks the command in argv[1], reads its options, runs it; returns the exit status. Options and
+/* Runs the command in argv[1] after reading its options; returns the exit status. Options and
  * arguments may be mixed; `--` ends the options; `-h` and `--help` work everywhere. */
 int cli_main(const struct cli_tool *tool, int argc, char **argv);
 
-/* Visible ASCII stays, anything else becomes '?', so that the text commands no terminal and may be
- * cut anywhere; for what other hosts say. Returns `text`. */
+/* Replaces everything but visible ASCII by '?', in place; for texts from other hosts. Returns
+ * `text`. */
 char *cli_plain(char *text);
 
-/* "TOOL: " and the text to stderr, without control codes; returns CLI_FAILED, for `return
- * cli_fail(...)`. */
+/* Prints "TOOL: " and the text to stderr, without control characters; returns CLI_FAILED. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -3,8 +3,8 @@
  * Owns: nothing.  Threads: any.
  * Blocks: never.  Fails: cannot.
  *
- * The protocol core takes `now_ns` as an argument, so that a simulation can invent time; only the
- * code that drives it calls this. */
+ * The protocol core takes `now_ns` as an argument, so that a simulation controls time; only the
+ * code around it calls this. */
 #ifndef COMMON_CLOCK_H
 #define COMMON_CLOCK_H
 

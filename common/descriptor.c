@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See descriptor.h. Who makes or closes descriptors reads the lock, fork() writes it. */
+/* A read-write lock: making and closing descriptors takes it for reading, fork() for writing. */
 #include "common/descriptor.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ enum { WORD_BITS = 64, WORDS = DESCRIPTORS_MAX / WORD_BITS };
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 static _Atomic uint64_t marks[WORDS];
-/* Of this thread: it waited in vain, and goes on without the lock. */
+/* This thread timed out and continues without the lock. */
 static __thread bool is_without_lock;
 
 static struct timespec wait_end(void) {

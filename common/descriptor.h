@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* descriptor: the descriptors that are ours, so that a forked child closes its copies.
+/* descriptor: records the plugin's descriptors, so that a forked child closes its copies.
  *
- * A child that kept them would keep connections open whose process was killed, and the peers would
- * wait. The child only closes, which the parent does not notice; it never shuts down. exec closes
- * them anyway, since all are made with CLOEXEC.
+ * Otherwise a child would keep the connections of a killed parent open, and the peers would wait.
+ * The child only closes them, which does not affect the parent; it never calls shutdown. All are
+ * made with CLOEXEC, so exec closes them as well.
  *
- * Whoever makes a descriptor writes DESCRIPTOR(socket(...)); whoever closes it, descriptor_close.
- * What a library makes or closes stands between descriptor_begin and descriptor_end, and is marked
- * or unmarked there. fork() waits meanwhile, so a child has none that is not marked.
+ * To make a descriptor, write DESCRIPTOR(socket(...)); to close it, descriptor_close. Calls of
+ * libraries that make or close descriptors go between descriptor_begin and descriptor_end, and the
+ * descriptors are marked or unmarked there. fork() waits in the meantime, so a child has no
+ * unmarked descriptor.
  *
  * Owns: one bit for each number of a descriptor.  Threads: any; the bits are atomic.
- * Blocks: descriptor_begin while a fork() is under way, fork() while somebody is between begin and
- * end; neither longer than DESCRIPTOR_WAIT_NS, after which the child may keep a descriptor.
- * Fails: cannot; numbers from DESCRIPTORS_MAX on are not marked. errno is kept. */
+ * Blocks: descriptor_begin while a fork() is under way, fork() while a thread is between begin and
+ * end; neither longer than DESCRIPTOR_WAIT_NS, after which the child may keep a descriptor. Fails:
+ * cannot; numbers from DESCRIPTORS_MAX on are not marked. errno is kept. */
 #ifndef COMMON_DESCRIPTOR_H
 #define COMMON_DESCRIPTOR_H
 
@@ -20,7 +21,7 @@
 
 #include "common/clock.h"
 
-/* The kernel's own default for the most that a process may open (fs.nr_open). */
+/* The kernel's default of fs.nr_open, the maximum per process. */
 enum { DESCRIPTORS_MAX = 1 << 20 };
 
 /* More than fork() takes for a process of many gigabytes, or a driver to open its device. Two
@@ -30,7 +31,7 @@ enum { DESCRIPTORS_MAX = 1 << 20 };
 
 #define DESCRIPTOR(call) (descriptor_begin(), descriptor_made(call))
 
-/* Not for use within each other, and nothing that blocks stands in between. */
+/* Must not be nested, and nothing in between may block. */
 void descriptor_begin(void);
 void descriptor_mark(int fd);
 void descriptor_unmark(int fd);
@@ -47,7 +48,7 @@ bool descriptor_is_marked(int fd);
 
 void descriptor_before_fork(void);
 void descriptor_after_fork(void); /* in the parent */
-/* Only closes. The lock stays as it is: a child makes no descriptors. */
+/* In the child: closes them. The lock stays as it is: a child makes no descriptors. */
 void descriptor_close_in_child(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dynlib: optional libraries (verbs, CUDA, hwloc), opened when first needed.
  * Owns: the handle, until dynlib_close.  Threads: the caller serialises per struct.
- * Blocks: while the loader works.  Fails: -ENOENT no candidate can be loaded, -ENOSYS it lacks a
+ * Blocks: as dlopen does.  Fails: -ENOENT no candidate can be loaded, -ENOSYS it lacks a
  * required function; the reason is text for the log, and every function pointer is NULL then.
  *
  *   struct cuda_functions { int (*cuInit)(unsigned); int (*cuMemGetHandle)(...); };
@@ -41,7 +41,7 @@ struct dynlib {
 int dynlib_open(struct dynlib *lib, const char *const *sonames, const struct dynlib_symbol *symbols,
                 void *functions);
 
-/* The function pointers are dangling afterwards. Does nothing on a closed one. */
+/* The function pointers are invalid afterwards. Does nothing if closed. */
 void dynlib_close(struct dynlib *lib);
 
 #endif

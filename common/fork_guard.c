@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See fork_guard.h. The child's handler calls what is async-signal-safe only. */
+/* The handler of the child calls only async-signal-safe functions. */
 #include "common/fork_guard.h"
 
 #include <fcntl.h>
@@ -42,7 +42,7 @@ static void unmap_line(const char *line, const char *name_begins) {
   }
 }
 
-/* The kernel goes on behind the last address that it told, so lines may go meanwhile. */
+/* The kernel continues after the last address read, so mappings may be removed while reading. */
 static void unmap_in_child(const char *name_begins) {
   char text[4096]; /* a line is shorter: names are cut at PATH_MAX less than a page */
   size_t used = 0;

@@ -16,14 +16,14 @@
 enum { HASH_SHA256_BYTES = 32, HASH_SHORT_KEY_BYTES = crypto_shorthash_KEYBYTES };
 
 /* CRC32C (Castagnoli, RFC 3720 appendix B.4) of the bytes that `crc` covers followed by these;
- * starts at 0. By the fastest way that this processor has. */
+ * starts at 0. Uses the fastest form that this processor supports. */
 uint32_t hash_crc32c(uint32_t crc, const void *bytes, size_t count);
 
-/* The ways, the fastest first, for tests and comparison; the last one runs on any processor. NULL
- * behind it. */
+/* All forms, the fastest first, for tests; the last one runs on any processor. NULL after the last.
+ */
 struct hash_crc32c_form {
   const char *name;
-  bool (*is_usable)(void); /* here; run() must not be called where it is not */
+  bool (*is_usable)(void); /* if false, run() must not be called */
   uint32_t (*run)(uint32_t crc, const void *bytes, size_t count);
 };
 const struct hash_crc32c_form *hash_crc32c_form(size_t i);
@@ -41,19 +41,19 @@ void hash_sha256(const void *bytes, size_t count, uint8_t digest[HASH_SHA256_BYT
 void hash_hmac_sha256(const void *key, size_t key_bytes, const void *bytes, size_t count,
                       uint8_t digest[HASH_SHA256_BYTES]);
 
-/* HKDF (RFC 5869) with SHA-256: extract makes one key of what is secret, expand makes keys for
- * purposes of it. out_bytes: at most 8160. */
+/* HKDF (RFC 5869) with SHA-256: extract makes a key from secrets, expand derives keys from it.
+ * out_bytes: at most 8160. */
 void hash_hkdf_extract(const void *salt, size_t salt_bytes, const void *secret, size_t secret_bytes,
                        uint8_t key[HASH_SHA256_BYTES]);
 void hash_hkdf_expand(const uint8_t key[HASH_SHA256_BYTES], const void *info, size_t info_bytes,
                       void *out, size_t out_bytes);
 
-/* SipHash-2-4: where in a table these bytes belong, which only who knows the key can tell. */
+/* SipHash-2-4: a keyed hash for tables. */
 uint64_t hash_short(const uint8_t key[HASH_SHORT_KEY_BYTES], const void *bytes, size_t count);
 
-/* Compares in a time that tells nothing about the contents; for secrets and digests. */
+/* Compares in constant time; for secrets and digests. */
 bool hash_is_equal(const void *a, const void *b, size_t count);
-/* Zeroes what was secret; not optimised away. */
+/* Zeroes secrets; not optimised away. */
 void hash_wipe(void *bytes, size_t count);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hca_port: what sysfs says of the port of an RDMA device (HCA): its state and rate.
+/* hca_port: state and rate of the port of an RDMA device (HCA), from sysfs.
  * Owns: nothing.  Threads: any.
- * Blocks: as sysfs does.  Fails: cannot; what is not known is empty or 0.
+ * Blocks: as sysfs does.  Fails: cannot; unknown values are empty or 0.
  *
- * A port that is down has a rate, too: the least, or what it last had. Whether that counts is for
- * the caller to say. */
+ * A port that is down reports a rate as well: the lowest, or its last one. */
 #ifndef COMMON_HCA_PORT_H
 #define COMMON_HCA_PORT_H
 

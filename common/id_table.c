@@ -7,14 +7,14 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* A process has few connections per engine, most often; the table grows with them. */
+/* Few connections per engine are typical; the table grows with their number. */
 #define FIRST_BUCKETS 16
 
 static struct list *bucket_of(const struct id_table *table, uint64_t hash) {
   return &table->buckets[hash & (table->bucket_count - 1)];
 }
 
-/* In the order in which they were added, since all that meet in a bucket came from the same one. */
+/* Keeps the order of insertion: the nodes of a new bucket all come from one old bucket. */
 static int use_buckets(struct id_table *table, size_t bucket_count) {
   struct id_table old = *table;
   struct list *buckets = calloc(bucket_count, sizeof *buckets);

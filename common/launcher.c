@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launcher: one row per launcher; the first that has set what it sets is the innermost. */
+/* launcher: one row per launcher; the first whose variables are set is the innermost. */
 #include "common/launcher.h"
 
 #include <errno.h>
@@ -14,14 +14,14 @@ enum { NUMBER_MAX = 1 << 20 };
 
 struct launcher {
   const char *name;
-  const char *needs; /* is not this launcher without; NULL: nothing but rank and size */
+  const char *needs; /* variable that only this launcher sets; NULL: none */
   const char *rank, *size, *local_rank, *local_size;
 };
 
 /* Slurm sets SLURM_PROCID in a batch script too, but the step's variables only where srun started
- * the process; it comes before PMI, which srun may set as well. torchrun's workers inherit all that
- * started torchrun. RANK and WORLD_SIZE come last: clusters set them for containers in which
- * mpirun is run. */
+ * the process; it comes before PMI, which srun may set as well. torchrun's workers inherit the
+ * variables of the launcher that started torchrun. RANK and WORLD_SIZE come last: some clusters set
+ * them in containers in which mpirun runs. */
 static const struct launcher launchers[] = {
   { "stratus-coll --hosts", NULL, "STRATUS_COLL_RANK", "STRATUS_COLL_SIZE",
     "STRATUS_COLL_LOCAL_RANK", "STRATUS_COLL_LOCAL_SIZE" },
@@ -82,9 +82,9 @@ static int read_number(struct reader *reader, const char *name, int least) {
 
 /* ---- which launcher ---- */
 
-/* NULL: none. A rank without a size, or a size without a rank, would be a job of its own on each
- * process. */
-static const struct launcher *find(struct reader *reader) {
+/* NULL: none. A rank without a size, or a size without a rank, is an error: each process would be a
+ * job of its own. */
+static const struct launcher *launcher_recognize(struct reader *reader) {
   for (int i = 0; i < LAUNCHERS; i++) {
     const struct launcher *l = &launchers[i];
     const char *rank = get(l->rank), *size = get(l->size);
@@ -106,7 +106,7 @@ static void check_numbers(struct reader *reader, const struct launcher *l,
   if (place->rank >= place->size) {
     REJECT(reader, "%s=%d is not below %s=%d", l->rank, place->rank, l->size, place->size);
   }
-  /* Slurm tells of the first host only, when others have fewer. */
+  /* Slurm's number is that of the first host; others may have fewer tasks. */
   if (l == &launchers[SRUN] || place->local_size == 0) {
     return;
   }
@@ -135,7 +135,7 @@ int launcher_first_host(const char *node_list, char *host, size_t size) {
   return 0;
 }
 
-/* The daemons of mpirun, where srun starts them, are a step that does not have rank 0's host. */
+/* mpirun under srun: the step of its daemons does not include the host of rank 0. */
 static void find_first_host(struct reader *reader, const struct launcher *l,
                             struct launcher_place *place) {
   const char *master = get("MASTER_ADDR");
@@ -175,7 +175,7 @@ static void name_job(const struct launcher *l, struct launcher_place *place) {
 
 int launcher_find(struct launcher_place *place, char *error, size_t error_size) {
   struct reader reader = { error, error_size, false };
-  const struct launcher *l = find(&reader);
+  const struct launcher *l = launcher_recognize(&reader);
   *place = (struct launcher_place){ .launcher = l ? l->name : NULL };
   if (!l) {
     return reader.has_failed ? -EINVAL : 0;

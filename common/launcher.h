@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launcher: this process's place among those that mpirun, srun or torchrun started.
+/* launcher: rank and size of this process from the variables of mpirun, srun or torchrun.
  * Owns: nothing.  Threads: one, before others start.
- * Blocks: never.  Fails: -EINVAL with a message that names the variable at fault.
+ * Blocks: never.  Fails: -EINVAL with a message that names the wrong variable.
  *
  * Launchers nest: torchrun under srun, mpirun whose daemons srun starts. The innermost one counts.
  *
@@ -25,12 +25,12 @@ struct launcher_place {
   const char *launcher; /* for messages */
   bool is_stratus_coll;
   int rank, size;
-  int local_rank;                     /* on this host; 0 where nothing tells */
-  int local_size;                     /* 0 where nothing tells */
-  char first_host[LAUNCHER_HOST_MAX]; /* where rank 0 is; empty where nothing tells */
+  int local_rank;                     /* on this host; 0 if unknown */
+  int local_size;                     /* 0 if unknown */
+  char first_host[LAUNCHER_HOST_MAX]; /* host of rank 0; empty if unknown */
   int first_port;                     /* MASTER_PORT, which torchrun itself uses; else 0 */
-  char job[LAUNCHER_JOB_MAX]; /* the job's name among others on this host; empty: nothing tells */
-  unsigned long job_number;   /* the same on all its hosts, as a number; else 0 */
+  char job[LAUNCHER_JOB_MAX];         /* identifies the job on this host; empty if unknown */
+  unsigned long job_number;           /* a number of the job, equal on all hosts; 0 if unknown */
 };
 
 /* 1: a launcher started this process; 0: none did. */

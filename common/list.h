@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list: doubly linked list whose nodes live inside the things that are listed.
+/* list: doubly linked list whose nodes are members of the listed structs (intrusive).
  * Owns: nothing; the caller owns the nodes.  Threads: the caller serialises.
  * Blocks: never.  Fails: cannot; nothing is allocated.
  *
@@ -44,28 +44,11 @@ static inline bool list_is_empty(const struct list *list) {
   return list->head.next == &list->head;
 }
 
-static inline bool list_node_is_linked(const struct list_node *node) {
-  return node->next != node;
-}
-
-static inline void list_insert_between(struct list_node *prev, struct list_node *node,
-                                       struct list_node *next) {
-  node->prev = prev;
-  node->next = next;
-  prev->next = node;
-  next->prev = node;
-}
-
 static inline void list_push_back(struct list *list, struct list_node *node) {
-  list_insert_between(list->head.prev, node, &list->head);
-}
-
-static inline void list_push_front(struct list *list, struct list_node *node) {
-  list_insert_between(&list->head, node, list->head.next);
-}
-
-static inline void list_insert_before(struct list_node *place, struct list_node *node) {
-  list_insert_between(place->prev, node, place);
+  node->prev = list->head.prev;
+  node->next = &list->head;
+  node->prev->next = node;
+  node->next->prev = node;
 }
 
 static inline void list_remove(struct list_node *node) {
@@ -83,25 +66,13 @@ static inline struct list_node *list_last(const struct list *list) {
   return list_is_empty(list) ? NULL : list->head.prev;
 }
 
-/* Takes the first node out; NULL if the list is empty. */
+/* Removes and returns the first node; NULL if the list is empty. */
 static inline struct list_node *list_pop_front(struct list *list) {
   struct list_node *node = list_first(list);
   if (node) {
     list_remove(node);
   }
   return node;
-}
-
-/* Moves all nodes of `from` to the end of `to`, in their order. */
-static inline void list_move_all(struct list *to, struct list *from) {
-  if (list_is_empty(from)) {
-    return;
-  }
-  from->head.next->prev = to->head.prev;
-  to->head.prev->next = from->head.next;
-  from->head.prev->next = &to->head;
-  to->head.prev = from->head.prev;
-  list_init(from);
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats messages and hands them to the sink. No lock: the sink and the threshold are single
- * words, and NCCL's own logger locks for itself. */
+/* Formats messages and passes them to the sink. No lock: the sink and the threshold are single
+ * words, and NCCL's logger has its own lock. */
 #include "common/log.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ void log_write(enum log_level level, const char *file, int line, const char *for
 bool log_limit_pass(struct log_limit *limit, uint64_t now_ns, uint64_t interval_ns,
                     uint64_t *suppressed) {
   uint64_t next_ns = __atomic_load_n(&limit->next_ns, __ATOMIC_RELAXED);
-  /* Of several threads that find the interval over, the one that moves next_ns speaks. */
+  /* Of several threads after the interval, the one that advances next_ns logs. */
   if (now_ns < next_ns ||
       !__atomic_compare_exchange_n(&limit->next_ns, &next_ns, now_ns + interval_ns, false,
                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
@@ -79,7 +79,7 @@ void log_write_limited(struct log_limit *limit, uint64_t interval_ns, const char
     write_text(LOG_LEVEL_WARN, file, line, text);
   } else {
     char counted[LOG_TEXT_MAX + 64];
-    snprintf(counted, sizeof counted, "%s (and %" PRIu64 " more like it before)", text, suppressed);
+    snprintf(counted, sizeof counted, "%s (and %" PRIu64 " similar before)", text, suppressed);
     write_text(LOG_LEVEL_WARN, file, line, counted);
   }
   errno = saved_errno;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log: messages for the user, handed to a sink that the plugin's abi layer sets to NCCL's logger.
- * Owns: the sink, the threshold and the state of each rate-limited message.  Threads: any.
+/* log: messages for the user, passed to a sink, which the abi layer of a plugin sets to NCCL's
+ * logger. Owns: the sink, the threshold and the state of each rate-limited message.  Threads: any.
  * Blocks: only as the sink does.  Fails: cannot; a text over LOG_TEXT_MAX bytes is cut.
  *
- * Until a sink is set, WARN goes to stderr and everything else nowhere. Nothing is ever written to
+ * Until a sink is set, WARN goes to stderr and other levels are dropped. Nothing is ever written to
  * stdout, which belongs to the program that loaded the plugin. errno is kept. */
 #ifndef COMMON_LOG_H
 #define COMMON_LOG_H
@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 enum log_level {
-  LOG_LEVEL_WARN,  /* something is wrong and the user can do something about it */
-  LOG_LEVEL_INFO,  /* what was found and decided, at start-up and when it changes */
+  LOG_LEVEL_WARN,  /* a problem that the user can act on */
+  LOG_LEVEL_INFO,  /* findings and decisions, at start-up and when they change */
   LOG_LEVEL_TRACE, /* single events; off unless STRATUS_LOG=trace */
 };
 
@@ -23,7 +23,7 @@ enum { LOG_TEXT_MAX = 2048 };
  * called by several threads at once. */
 typedef void log_sink_fn(enum log_level level, const char *file, int line, const char *text);
 
-/* Sets the sink; NULL brings the default back. */
+/* Sets the sink; NULL restores the default. */
 void log_set_sink(log_sink_fn *sink);
 
 /* Drops messages above `level`; LOG_LEVEL_INFO at start. The sink may drop more. */
@@ -57,8 +57,8 @@ bool log_limit_pass(struct log_limit *limit, uint64_t now_ns, uint64_t interval_
 void log_write_limited(struct log_limit *limit, uint64_t interval_ns, const char *file, int line,
                        const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* A WARN from this place in the code at most once per interval; what was dropped in between is
- * counted and reported with the next one. */
+/* A WARN from this place in the code at most once per interval; the next one reports the number of
+ * dropped ones. */
 #define LOG_WARN_EVERY(interval_ns, ...)                                                           \
   do {                                                                                             \
     static struct log_limit log_limit_here;                                                        \

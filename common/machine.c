@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads what cloud and hardware this is from DMI, the PCI tree and the network class. */
+/* Detects cloud and hardware from DMI, PCI and network devices in sysfs. */
 #include "common/machine.h"
 
 #include <stdbool.h>
@@ -37,7 +37,7 @@ static const struct {
   { "sys_vendor", "Tencent Cloud", MACHINE_CLOUD_TENCENT },
 };
 
-/* Copies what fits. */
+/* Copies, truncating. */
 static void copy_text(char *to, size_t to_bytes, const char *from) {
   size_t length = strnlen(from, to_bytes - 1);
   memcpy(to, from, length);

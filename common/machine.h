@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* machine: what this machine is, read offline: cloud, instance type, processors, GPUs, NICs.
+/* machine: cloud, instance type, processors, GPUs and NICs of this machine, detected offline.
  * Owns: nothing.  Threads: any.
  * Blocks: as sysfs does; machine_identify also for STRATUS_METADATA_TIMEOUT, once per process.
- * Fails: cannot; what is not known stays empty or 0.
+ * Fails: cannot; unknown values are empty or 0.
  *
- * Only AWS tells the instance type in DMI. Elsewhere it is the user's word (STRATUS_INSTANCE_TYPE),
- * the metadata service's, which is not asked unless STRATUS_METADATA_TIMEOUT allows it the time, or
- * the only type of the cloud that has these GPUs and NICs. */
+ * Only AWS has the instance type in DMI. On other clouds it comes from STRATUS_INSTANCE_TYPE, from
+ * the metadata service (if STRATUS_METADATA_TIMEOUT is not 0), or it is the only type of the cloud
+ * with these GPUs and NICs. */
 #ifndef COMMON_MACHINE_H
 #define COMMON_MACHINE_H
 
@@ -45,7 +45,7 @@ struct machine_nic {
   char name[MACHINE_INTERFACE_MAX];
   char pci_id[PCI_ID_MAX]; /* vendor:device; empty if not on PCI */
   char driver[MACHINE_TEXT_MAX];
-  uint32_t speed_mbps; /* 0: the driver does not know, as virtio's */
+  uint32_t speed_mbps; /* 0: not reported by the driver, e.g. virtio */
 };
 
 struct machine {
@@ -64,11 +64,11 @@ struct machine {
   struct machine_nic nics[MACHINE_NICS_MAX];
 };
 
-/* What the files below `root` tell. */
+/* From the files below `root`. */
 void machine_read(const char *root, struct machine *machine);
 
-/* This machine: the files below STRATUS_SYSFS_ROOT, then the instance type as told above, and the
- * topology that STRATUS_TOPOLOGY says. */
+/* This machine: from the files below STRATUS_SYSFS_ROOT; then the instance type as above, and the
+ * topology, unless STRATUS_TOPOLOGY is set. */
 void machine_identify(struct machine *machine);
 
 /* "user", "DMI", "metadata service", "GPUs and cloud"; "unknown" for none. */

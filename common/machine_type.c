@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which instance type this is, where DMI does not tell: the user's word, then the cloud's metadata
- * service if it may be asked, then what GPUs and cloud leave as the only possibility. */
+/* The instance type where DMI has none: from the user, then from the cloud's metadata service if
+ * enabled, then inferred if only one type of the cloud has these GPUs. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -91,7 +91,7 @@ static bool take_users_word(struct machine *machine) {
   return true;
 }
 
-/* The service is asked once per process, whatever it says: it may cost the timeout. */
+/* The service is asked once per process, whatever the result: it may take the whole timeout. */
 static void ask_metadata(struct machine *machine) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   static bool is_asked;

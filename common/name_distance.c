@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One row of the table of distances is kept, between what was read of the name and the beginnings
- * of the other one. */
+/* Dynamic programming; keeps three rows of the table of distances between prefixes. */
 #include "common/name_distance.h"
 
 #include <ctype.h>
@@ -16,7 +15,7 @@ static bool is_same(char a, char b, bool ignores_case) {
   return a == b || (ignores_case && toupper((unsigned char)a) == toupper((unsigned char)b));
 }
 
-/* is_part: what stands before and after the likest part of the name costs nothing. */
+/* is_part: letters before and after the most similar part of the name cost nothing. */
 static int distance(const char *name, size_t length, const char *other, bool is_part) {
   int rows[3][NAME_DISTANCE_MAX + 1]; /* of the letter, the one before, the one before that */
   size_t other_length = strnlen(other, NAME_DISTANCE_MAX);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* name_distance: how much two names differ, to tell which one a user meant.
+/* name_distance: edit distance of names, to suggest corrections.
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot.
  *
- * Of each name the first NAME_DISTANCE_MAX bytes count, so that a long one costs no more. */
+ * Only the first NAME_DISTANCE_MAX bytes of each name count. */
 #ifndef COMMON_NAME_DISTANCE_H
 #define COMMON_NAME_DISTANCE_H
 
@@ -10,10 +10,10 @@
 
 enum { NAME_DISTANCE_MAX = 64 }; /* bytes: twice the longest name that we have */
 
-/* Letters to insert, to leave out, to replace, or neighbours to exchange; each counts one. */
+/* Damerau-Levenshtein distance: insertions, deletions, replacements and exchanged neighbours. */
 int name_distance(const char *name, size_t length, const char *other);
 
-/* The same between `word` and the part of `name` that is most like it; case does not count. */
+/* The same between `word` and the most similar part of `name`, ignoring case. */
 int name_distance_within(const char *name, size_t length, const char *word);
 
 #endif

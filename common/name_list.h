@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* name_list: what NCCL's variables that choose interfaces and HCAs have in common: lists of names
- * and words for address families, with NCCL's meaning (parseStringList and matchIfList,
- * src/misc/utils.cc at NVIDIA/nccl v2.30.7-1).
+/* name_list: the syntax of NCCL's variables that select interfaces and HCAs: lists of names and
+ * address families, as NCCL parses them (parseStringList and matchIfList, src/misc/utils.cc at
+ * NVIDIA/nccl v2.30.7-1).
  *
- *     eth0,ib    names that begin so        =eth0    names that are so
- *     ^docker    all but these              mlx5_0:1,mlx5_1:2    with ports
+ *     eth0,ib    prefixes of names          =eth0    exact names
+ *     ^docker    all others                 mlx5_0:1,mlx5_1:2    with ports
  *
  * Owns: nothing.  Threads: any.  Blocks: never.
- * Fails: cannot; what makes no sense is one WARN with the variable and what is accepted. */
+ * Fails: cannot; invalid entries are one WARN with the variable and what is accepted. */
 #ifndef COMMON_NAME_LIST_H
 #define COMMON_NAME_LIST_H
 
@@ -26,10 +26,10 @@ struct name_list {
   } entries[NAME_LIST_MAX];
 };
 
-/* NULL is an empty list. has_ports: else what is after a colon counts for nothing. */
+/* NULL is an empty list. Without has_ports, text after a colon is ignored. */
 void name_list_parse(struct name_list *list, const char *variable, const char *text,
                      bool has_ports);
-/* An empty list has all names. port: NAME_LIST_ANY_PORT for what has no ports. */
+/* An empty list contains all names. port: NAME_LIST_ANY_PORT for devices without ports. */
 bool name_list_has(const struct name_list *list, const char *name, int port);
 
 /* AF_INET or AF_INET6; AF_UNSPEC for NULL. */

@@ -14,9 +14,8 @@
 #include "common/log.h"
 #include "common/param.h"
 
-/* Enough for 2000 connections of 8 flows in each direction. Not the hard limit itself, which may be
- * a thousand million: children inherit the soft limit, and some programs close every number below
- * it when they start. */
+/* Enough for 2000 connections of 8 flows in each direction. Not the hard limit, which may be 10^9:
+ * children inherit the soft limit, and some programs close all numbers below it when they start. */
 #define RAISED_MOST 65536
 
 static uint64_t count_entries(uint64_t limit) {
@@ -38,7 +37,11 @@ uint64_t open_files_limit(void) {
   return limit.rlim_cur;
 }
 
-struct open_files open_files_count(void) {
+struct open_files {
+  uint64_t limit, used; /* used is never more than limit */
+};
+
+static struct open_files open_files_count(void) {
   struct stat status;
   struct open_files files = { .limit = open_files_limit() };
   /* Since Linux 6.2 the size of the directory is the number of descriptors; before it is 0. This
@@ -54,10 +57,10 @@ struct open_files open_files_count(void) {
 /* Programs that use select() break on descriptors from FD_SETSIZE (1024) on. Raising the soft limit
  * renumbers nothing: what the application opened before keeps its number, and the kernel gives
  * every new descriptor the lowest free one, so a process that stays below 1024 descriptors sees no
- * higher number than without. One that would go beyond has EMFILE without this, and that ends jobs:
- * NCCL's own sockets count, too, and NCCL itself raises the limit in the process that has the root
- * of its bootstrap (ncclOsSetFilesLimit in src/os/linux.cc at v2.30.7). Who runs a program that
- * needs low numbers sets STRATUS_RAISE_NOFILE=0. */
+ * higher number than without. One that needs more would get EMFILE without this, which ends the
+ * job: NCCL's own sockets count, too, and NCCL itself raises the limit in the process that has the
+ * root of its bootstrap (ncclOsSetFilesLimit in src/os/linux.cc at v2.30.7). For programs that need
+ * low numbers, set STRATUS_RAISE_NOFILE=0. */
 static void raise_limit(void) {
   struct rlimit limit;
   if (!param_bool(PARAM_RAISE_NOFILE) || getrlimit(RLIMIT_NOFILE, &limit) != 0) {

@@ -26,7 +26,7 @@ enum param_type {
   PARAM_TYPE_SECRET,
 };
 
-/* What a bad value leads to. */
+/* The consequence of a bad value. */
 enum param_duty { PARAM_DUTY_PLAIN, PARAM_DUTY_PROTECTS };
 
 struct param_row {
@@ -61,9 +61,9 @@ struct param_value {
 static struct param_value values[PARAM_COUNT];
 static pthread_once_t values_once = PTHREAD_ONCE_INIT;
 
-/* A value of any length may be quoted in it; what is longer is cut. */
+/* Values quoted in it are truncated. */
 enum { REFUSAL_MAX = 512 };
-static char refusal[REFUSAL_MAX]; /* why no connection may be made; empty: it may */
+static char refusal[REFUSAL_MAX]; /* why connections are refused; empty: they are not */
 
 static const char name_prefix[] = "STRATUS_";
 static const char test_prefix[] = "STRATUS_TEST_";
@@ -183,7 +183,7 @@ static const char *find_in_environment(char *const *environment, const char *nam
   return NULL;
 }
 
-/* The first reason is told; the next one when that is mended. */
+/* Only the first reason is kept. */
 static void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void refuse(const char *format, ...) {
   va_list arguments;
@@ -216,8 +216,8 @@ static void load_row(const struct param_row *row, const char *text, struct param
     assert(result == 0 && is_number_accepted(row, value->number));
     (void)result;
   }
-  /* An empty variable counts as not set, as it does for NCCL; but one that protects may be a
-   * script's STRATUS_ENCRYPT=$WISH whose WISH got lost. */
+  /* An empty variable counts as not set, as it does for NCCL; but a protecting one may be a
+   * script's STRATUS_ENCRYPT=$MODE with MODE unset. */
   if (!text || (text[0] == '\0' && !is_protecting)) {
     return;
   }
@@ -250,7 +250,8 @@ static void load_process_environment(void) {
   load_all(environ);
 }
 
-void param_init(void) {
+/* Reads the process environment if no getter did so before. */
+static void param_init(void) {
   pthread_once(&values_once, load_process_environment);
 }
 
@@ -334,7 +335,7 @@ static const char *nearest_name(const char *name, size_t length) {
   return rows[best].name;
 }
 
-/* The length of an unknown name of ours at the beginning of "NAME=value"; 0: it is none. */
+/* The length of an unknown STRATUS_ name at the start of "NAME=value"; 0: none. */
 static size_t unknown_length(const char *variable) {
   size_t length = strcspn(variable, "=");
   bool is_unknown = strncmp(variable, name_prefix, sizeof name_prefix - 1) == 0 &&
@@ -343,13 +344,12 @@ static size_t unknown_length(const char *variable) {
   return is_unknown ? length : 0;
 }
 
-/* The protecting variable that the user of this unknown name seems to have meant; NULL: none.
+/* The protecting variable that was probably meant by this unknown name; NULL: none.
  *
- * It is the nearest of all names, with at most a third of its own part, after STRATUS_, wrong, as
- * in CRYPT or SECRETFILE; or its own part stands in the unknown name with at most one letter wrong,
- * as in ENABLE_ENCRYPTION, and no variable that does not protect is as near. To be the nearest
- * alone would not do: something is nearest to any name, and other programs have names that begin
- * so. */
+ * Either it is the nearest of all names and at most a third of the part after STRATUS_ is wrong, as
+ * in CRYPT or SECRETFILE; or that part is contained in the unknown name with at most one wrong
+ * letter, as in ENABLE_ENCRYPTION, and no other variable is as near. Being the nearest is not
+ * enough: some name always is, and other programs may use the same prefix. */
 static const char *meant_protection(const char *name, size_t length) {
   const size_t prefix = sizeof name_prefix - 1;
   const char *meant = NULL;

@@ -2,8 +2,8 @@
 /* param: the STRATUS_* environment variables, parsed and checked once.
  * Owns: the parsed values; strings live until the next param_load.  Threads: getters any.
  * Blocks: the first getter reads the environment.  Fails: cannot; a bad value is one WARN that
- * names the variable, the value, what is accepted, and the default, which is kept; of a variable
- * that protects it is a refusal instead.
+ * names the variable, the value, what is accepted, and the default, which is kept; for a variable
+ * with duty PROTECTS it is a refusal instead.
  *
  * Set the log sink before the first getter, so that the warnings reach the user. The environment
  * is read late enough to see what NCCL took over from its configuration files. */
@@ -39,27 +39,23 @@ uint64_t param_duration_ns(enum param_id id); /* nanoseconds */
 int param_enum(enum param_id id);
 const char *param_string(enum param_id id); /* never NULL; empty if not set */
 
-/* True if the user gave a good value. */
+/* True if the user set an accepted value. */
 bool param_is_set(enum param_id id);
 
-/* Why no connection may be made, as one text for the user; NULL: it may. A variable that protects
- * has a bad value or none (set to nothing), or an unknown name looks like a misspelled one. Until
- * the next param_load. */
+/* Why connections are refused, for the user; NULL: they are not. A variable with duty PROTECTS has
+ * a bad or empty value, or an unknown name resembles one. Valid until the next param_load. */
 const char *param_refusal(void);
 
 /* "STRATUS_FLOWS" for PARAM_FLOWS. */
 const char *param_name(enum param_id id);
-
-/* Reads the process environment if no getter did so before. */
-void param_init(void);
 
 /* Replaces all values by those of `environment` ("NAME=value", NULL at the end). For tests; no
  * other thread may use a getter meanwhile. */
 void param_load(char *const *environment);
 
 /* One WARN for each STRATUS_* name in `environment` that is not in the table, with the nearest one
- * that is; those that param_refusal is about are left to it. Names that start with STRATUS_TEST_
- * belong to tests and are left alone. Returns the number of warnings. */
+ * that is; except those behind param_refusal. Names that start with STRATUS_TEST_ are for tests and
+ * are ignored. Returns the number of warnings. */
 int param_warn_unknown(char *const *environment);
 
 enum param_format {

@@ -5,12 +5,12 @@
  *   X(NAME, TYPE, default, accepted, unit, plugin, duty, help)
  *
  * NAME     without STRATUS_; the getters know it as PARAM_<NAME>.
- * TYPE     BOOL      a switch: 0 or 1, off or on, no or yes, false or true
+ * TYPE     BOOL      0 or 1, off or on, no or yes, false or true
  *          INT       decimal number
  *          SIZE      bytes, with K, M, G for powers of 1024
  *          DURATION  number with ns, us, ms, s, m or h; seconds if without
  *          ENUM      one of the words in `accepted`; param_enum() gives the word's place, from 0;
- *                    with both `off` and `on` among them, those two take a switch's spellings
+ *                    if it has both `off` and `on`, these take the spellings of BOOL
  *          STRING    anything
  *          SECRET    anything; never shown
  * default  as the user would write it.
@@ -27,90 +27,96 @@
 
 #define PARAM_TABLE(X)                                                                             \
   X(FLOWS, INT, "0", "0..64", "flows", NET, PLAIN,                                                 \
-    "TCP flows per connection; 0 chooses from profile and NIC")                                    \
+    "TCP flows per connection; 0: from the profile, or by the NIC's speed")                        \
   X(CHUNK_BYTES, SIZE, "128K", "4K..4M", "bytes", NET, PLAIN,                                      \
-    "largest piece of a message that one flow carries at a time")                                  \
+    "largest part of a message that is sent on one flow at a time")                                \
   X(EAGER_BYTES, SIZE, "128K", "0..256K", "bytes", NET, PLAIN,                                     \
-    "messages up to this size are sent before the receiver asks")                                  \
+    "messages up to this size are sent before the receiver has posted its buffer")                 \
   X(PROGRESS, ENUM, "auto", "auto|inline|thread", "", NET, PLAIN,                                  \
-    "who moves the data: NCCL's threads (inline), threads of ours, or what measures faster")       \
+    "who moves the data: NCCL's threads (inline), threads of the plugin (thread), or whichever "   \
+    "measures faster (auto)")                                                                      \
   X(THREADS, INT, "0", "0..16", "", NET, PLAIN,                                                    \
-    "threads per NIC, between which connections are divided; 0 chooses by the CPUs there are")     \
+    "threads per NIC, which share its connections; 0: by the number of CPUs")                      \
   X(THREAD_CPUS, STRING, "", "", "", NET, PLAIN,                                                   \
-    "CPUs of the threads of NICs, as in 0-3,8; empty takes those near the NIC, none leaves them")  \
+    "CPUs for the threads of NICs, e.g. 0-3,8; empty: CPUs near the NIC; none: no pinning")        \
   X(SPEED_MBPS, STRING, "", "", "Mb/s", NET, PLAIN,                                                \
-    "speed of NICs, one for all or as in eth0=25000,eth1=100000; empty asks profile and system")   \
+    "speed of the NICs, one value or e.g. eth0=25000,eth1=100000; empty: from profile or system")  \
   X(MERGE_NICS, STRING, "", "", "", NET, PLAIN,                                                    \
-    "NICs that NCCL shall see as one: all, or groups as in eth0+eth1,eth2+eth3; empty merges "     \
+    "NICs to present to NCCL as one device: all, or groups such as eth0+eth1,eth2+eth3; empty: "   \
     "none")                                                                                        \
   X(GPU_POINTERS, BOOL, "0", "", "", NET, PLAIN,                                                   \
-    "1 lets NCCL pass GPU memory, where the CPU can address it; 0 stages through host memory")     \
+    "1: NCCL passes GPU memory, where the CPU can access it; 0: NCCL copies through host memory")  \
   X(LATENCY_US, INT, "0", "0..1000", "us", NET, PLAIN,                                             \
-    "latency reported to NCCL, equal on all hosts; 0 takes the profile's")                         \
+    "latency reported to NCCL, equal on all hosts; 0: from the profile")                           \
   X(PORT_RANGE, STRING, "", "", "", NET, PLAIN,                                                    \
-    "listen only on TCP ports low-high, as in 20000-20999; empty lets the kernel choose")          \
+    "TCP ports to listen on, low-high, e.g. 20000-20999; empty: chosen by the kernel")             \
   X(DSCP, INT, "-1", "-1..63", "", NET, PLAIN,                                                     \
-    "DSCP code point of outgoing packets; -1 follows NCCL's traffic class")                        \
+    "DSCP of outgoing packets; -1: NCCL's traffic class")                                          \
   X(TCP_CONGESTION, STRING, "", "", "", NET, PLAIN,                                                \
-    "congestion control algorithm, as in bbr; empty keeps the system's")                           \
+    "TCP congestion control algorithm, e.g. bbr; empty: the system's default")                     \
   X(SOCKET_BUFFER_BYTES, SIZE, "0", "0|4K..1G", "bytes", NET, PLAIN,                               \
-    "send and receive buffer of each flow; 0 leaves it to the kernel")                             \
+    "send and receive buffer of each flow (SO_SNDBUF, SO_RCVBUF); 0: sized by the kernel")         \
   X(NOTSENT_LOWAT_BYTES, SIZE, "128K", "0|4K..64M", "bytes", NET, PLAIN,                           \
-    "unsent bytes a flow may hold in the kernel; 0 sets no limit")                                 \
+    "unsent bytes that the kernel queues per flow (TCP_NOTSENT_LOWAT); 0: no limit")               \
   X(PACING_MBPS, INT, "0", "0..10000000", "Mb/s", NET, PLAIN,                                      \
-    "most that one flow sends; 0 sets no limit")                                                   \
+    "maximum rate of each flow (SO_MAX_PACING_RATE); 0: no limit")                                 \
   X(BUSY_POLL_US, INT, "0", "0..1000000", "us", NET, PLAIN,                                        \
-    "how long the kernel polls the NIC for each flow before it waits for interrupts; 0 does not")  \
+    "time for which the kernel polls the NIC before it waits for interrupts (SO_BUSY_POLL); 0: "   \
+    "off")                                                                                         \
   X(LINK_TIMEOUT, DURATION, "10s", "100ms..1h", "", NET, PLAIN,                                    \
-    "a connection without a working path, or with a silent peer, for this long is reported dead")  \
+    "a connection fails after this long without a working path or any data from the peer")         \
   X(STOPPED_TIMEOUT, DURATION, "5m", "100ms..24h", "", NET, PLAIN,                                 \
-    "the same for a peer whose process is stopped or gets no CPU, while its host answers; at "     \
+    "the same if the peer's host still acknowledges: its process is stopped or gets no CPU; at "   \
     "least STRATUS_LINK_TIMEOUT")                                                                  \
   X(REDIAL_SLOW, BOOL, "1", "", "", NET, PLAIN,                                                    \
-    "1 dials a flow anew that stays much slower than the others: the network may give it a "       \
-    "better path")                                                                                 \
+    "1: reconnects a flow that stays much slower than the others, so that the network may route "  \
+    "it over a better path")                                                                       \
   X(CONNECT_TIMEOUT, DURATION, "60s", "100ms..1h", "", NET, PLAIN,                                 \
-    "how long setting up a connection may take")                                                   \
+    "time limit for setting up a connection")                                                      \
   X(RAISE_NOFILE, BOOL, "1", "", "", NET, PLAIN,                                                   \
-    "1 raises the limit of open descriptors (ulimit -n) towards the hard one; 0 leaves it")        \
+    "1: raises the soft limit of open descriptors (ulimit -n) towards the hard limit; 0: keeps "   \
+    "it")                                                                                          \
   X(STALL_REPORT, DURATION, "5s", "0|2s..1h", "", NET, PLAIN,                                      \
-    "a transfer that stands still for this long is reported, again at twice the time; 0 never")    \
-  X(STATS, BOOL, "1", "", "", NET, PLAIN, "0 keeps stratus-net stats from asking this process")    \
+    "a transfer that has stalled for this long is logged, again each time the duration doubles; "  \
+    "0: never")                                                                                    \
+  X(STATS, BOOL, "1", "", "", NET, PLAIN, "0: no statistics for stratus-net stats")                \
   X(STATS_DIR, STRING, "", "", "", NET, PLAIN,                                                     \
     "directory of the sockets for stratus-net stats; empty: XDG_RUNTIME_DIR or /tmp/stratus-UID")  \
   X(RDMA, ENUM, "auto", "auto|on|off", "", NET, PLAIN,                                             \
-    "queue pairs where NIC and peer have them; on warns where not, off leaves all to TCP")         \
+    "RDMA queue pairs where NIC and peer support them; on: warns where they do not; off: TCP "     \
+    "only")                                                                                        \
   X(RDMA_CM, ENUM, "auto", "auto|on|off", "", NET, PLAIN,                                          \
-    "librdmacm connects queue pairs; auto: only where a device needs it (iWARP, so eRDMA in "      \
-    "standard mode), off: never, and such devices are left alone")                                 \
+    "connect queue pairs through librdmacm; auto: only where the device needs it (iWARP, so "      \
+    "eRDMA in standard mode); off: never, and such devices are not used")                          \
   X(CHECKSUM, BOOL, "0", "", "", NET, PROTECTS,                                                    \
-    "1 checks what every chunk carries by CRC32C and sends damaged ones again; one side suffices") \
+    "1: protects the payload of every chunk with CRC32C and retransmits corrupt chunks; one side " \
+    "suffices")                                                                                    \
   X(ENCRYPT, ENUM, "off", "off|on", "", NET, PROTECTS,                                             \
-    "on encrypts all data between hosts; equal on all hosts")                                      \
+    "on: encrypts all data between hosts; equal on all hosts")                                     \
   X(SECRET, SECRET, "", "", "", NET, PROTECTS,                                                     \
-    "job secret, equal on all hosts: nobody joins a connection without it")                        \
+    "secret of the job, equal on all hosts: connections without it are refused")                   \
   X(SECRET_FILE, STRING, "", "", "", NET, PROTECTS,                                                \
-    "path of a file that holds the job secret, readable by its owner only")                        \
+    "path of a file with the secret of the job, readable by its owner only")                       \
   X(PROFILE, STRING, "", "", "", BOTH, PLAIN,                                                      \
-    "path of the profile to use; empty searches for one that fits the machine")                    \
+    "path of the profile to use; empty: searches for one that matches the machine")                \
   X(PROFILE_STRICT, BOOL, "0", "", "", BOTH, PLAIN,                                                \
-    "a bad profile is an error instead of a warning")                                              \
+    "1: an invalid profile is an error; 0: a warning")                                             \
   X(INSTANCE_TYPE, STRING, "", "", "", BOTH, PLAIN,                                                \
-    "instance type, as in p4d.24xlarge or gcp:a3-megagpu-8g; empty asks the system")               \
+    "instance type, e.g. p4d.24xlarge or gcp:a3-megagpu-8g; empty: detected")                      \
   X(TOPOLOGY, STRING, "", "", "", BOTH, PLAIN,                                                     \
-    "fingerprint of the machine's topology that profiles are matched with; empty asks the system") \
+    "fingerprint of the machine's topology, by which profiles match; empty: detected")             \
   X(METADATA_TIMEOUT, DURATION, "0", "0|10ms..10s", "", BOTH, PLAIN,                               \
-    "how long the cloud's metadata service may take to tell the instance type; 0 does not ask it") \
-  X(TUNER, BOOL, "1", "", "", TUNER, PLAIN, "0 leaves every choice to NCCL")                       \
+    "time limit for asking the cloud's metadata service for the instance type; 0: does not ask")   \
+  X(TUNER, BOOL, "1", "", "", TUNER, PLAIN, "0: the tuner leaves every choice to NCCL")            \
   X(MODE, ENUM, "tune", "tune|calibrate", "", BOTH, PLAIN,                                         \
-    "calibrate tries what STRATUS_CALIBRATE says; set by stratus-tune calibrate, equal on all "    \
-    "hosts")                                                                                       \
+    "calibrate: tries the choices of STRATUS_CALIBRATE; set by stratus-tune calibrate, equal on "  \
+    "all hosts")                                                                                   \
   X(CALIBRATE, STRING, "", "", "", BOTH, PLAIN,                                                    \
-    "plan of a calibration, as in allreduce:8,64K=all; equal on all hosts")                        \
+    "plan of a calibration, e.g. allreduce:8,64K=all; equal on all hosts")                         \
   X(RECORD, STRING, "", "", "", TUNER, PLAIN,                                                      \
     "directory for samples of the job's own calls, for stratus-tune suggest; empty: none")         \
   X(LOG, ENUM, "info", "warn|info|trace", "", BOTH, PLAIN,                                         \
-    "most detailed level handed to NCCL's log, which filters by NCCL_DEBUG")                       \
-  X(SYSFS_ROOT, STRING, "/", "", "", BOTH, PLAIN, "directory that holds sys and proc, for tests")
+    "most detailed level passed to NCCL's log, which filters by NCCL_DEBUG")                       \
+  X(SYSFS_ROOT, STRING, "/", "", "", BOTH, PLAIN, "directory that contains sys and proc, for tests")
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pci: what sysfs says a PCI function is.
+/* pci: the kind of a PCI function, from sysfs.
  * Owns: nothing.  Threads: any.
  * Blocks: as sysfs does.  Fails: pci_read, false, for what is not on PCI. */
 #ifndef COMMON_PCI_H
@@ -25,7 +25,7 @@ const char *pci_format_id(const struct pci_function *function, char id[PCI_ID_MA
 /* NVIDIA's display and 3D controllers. */
 bool pci_is_gpu(const struct pci_function *function);
 
-/* NVIDIA's switches for NVLink; a virtual machine may not be shown them. */
+/* NVIDIA's NVLink switches; a virtual machine may not see them. */
 bool pci_is_nvswitch(const struct pci_function *function);
 
 /* Ethernet, InfiniBand and other network controllers. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile: a tuning profile: what fits which machine, link facts, and measured choices.
+/* profile: a tuning profile: which machines it fits, network settings, and measured choices.
  * Owns: the tables of a struct profile, until profile_free.  Threads: any, on different profiles.
  * Blocks: profile_read and profile_write, on the file.  Fails: -EINVAL for bad text, with file,
  * line, column and what is accepted; -EFBIG over 1 MiB; -ENOMEM; errors of the file system. A
@@ -23,8 +23,10 @@
  *   nic = 1d0f:ec20, ena                    PCI id or driver
  *   nic_count = 4
  *   nic_mbps = 100000                       of the fastest NIC
- *   topology = 0d5fc02a91e7                 fingerprint, as stratus-net doctor shows it; any of
- * them [net] flows = 8                    flows per connection and NIC chunk_bytes = 128K
+ *   topology = 0d5fc02a91e7                 fingerprints, as printed by stratus-net doctor
+ *   [net]
+ *   flows = 8                    flows per connection and NIC
+ *   chunk_bytes = 128K
  *   speed_mbps = 100000          of one NIC
  *   latency_us = 30
  *   eager_bytes = 16K            these, and those above, are defaults of the STRATUS_ variables
@@ -45,19 +47,18 @@
  *   # coll     algo  proto   base_us  intra_us  inter_us  mb_per_s  spread_pct
  *   allreduce  ring  simple  31.5     2.5       41.2      1170.25   6.5
  *
- * A row holds for bytes_lo <= bytes < bytes_hi, bytes as NCCL counts them for its tuner
+ * A row matches bytes_lo <= bytes < bytes_hi, bytes as NCCL counts them for its tuner
  * (nRanks * count * size for AllGather and ReduceScatter, else count * size; enqueue.h:39 at
- * v2.28.9). Rows ascend and do not overlap; where there is none, the choice is NCCL's.
+ * v2.28.9). Rows ascend and do not overlap; without a row, NCCL chooses.
  *
- * A row may go on with chunk=, bytes that getChunkSize answers with (NCCL 2.30; channels must be
- * given then), and with what was measured, all of it or nothing but the noise: over=, the cell that
- * NCCL had chosen, and the times of both per call, where in the row there is least to gain. Such a
- * row holds only while NCCL would choose that cell, and while it gains more than noise and a margin
- * (tuner_plugin/decide/guard.h).
+ * A row may continue with chunk=, the result of getChunkSize (NCCL 2.30; needs channels), and with
+ * its measurement: over=, the cell that NCCL had chosen, and the times per call of both at the size
+ * with the smallest gain; the noise may be missing. Such a row matches only while NCCL would choose
+ * that cell, and while its gain exceeds noise and a margin (tuner_plugin/decide/guard.h).
  *
- * [model] carries measured rows to other numbers of nodes: microseconds of a call are base + steps
- * inside of nodes * intra + steps between nodes * inter + bytes on a rank's wire / rate; spread is
- * what 9 of 10 measurements lay within. Steps: tuner_plugin/decide/transfer.h. */
+ * [model] extrapolates to other numbers of nodes: microseconds of a call are base + steps
+ * inside of nodes * intra + steps between nodes * inter + bytes on a rank's wire / rate; spread
+ * contains 9 of 10 measurements. Steps: tuner_plugin/decide/transfer.h. */
 #ifndef COMMON_PROFILE_H
 #define COMMON_PROFILE_H
 
@@ -109,7 +110,7 @@ const char *profile_protocol_name(enum profile_protocol protocol);
 
 struct profile_row {
   uint64_t bytes_lo; /* first size */
-  uint64_t bytes_hi; /* first size that is not in the row any more; UINT64_MAX for `max` */
+  uint64_t bytes_hi; /* first size after the row; UINT64_MAX for `max` */
   enum profile_algorithm algorithm;
   enum profile_protocol protocol;
   uint32_t channels;                     /* 0: NCCL's own number */
@@ -122,7 +123,7 @@ struct profile_row {
   uint32_t noise_permille; /* of the difference of the two */
 };
 
-/* How long one cell takes; thousandths are exact, so that all ranks compute alike. */
+/* The time of one cell; integers in thousandths, so that all ranks compute the same. */
 struct profile_model {
   enum profile_collective collective;
   enum profile_algorithm algorithm;
@@ -150,8 +151,7 @@ struct profile_meta {
   int nccl_max; /* the same; 2.30 without a third number is 23099 */
 };
 
-/* What a machine must have; an empty text or 0 asks for nothing. Texts are alternatives separated
- * by commas. */
+/* Conditions on the machine; empty or 0: none. Texts are alternatives separated by commas. */
 struct profile_fit {
   char cloud[PROFILE_TEXT_MAX];
   char instance_type[PROFILE_TEXT_MAX];
@@ -220,20 +220,19 @@ const char *profile_error_format(const struct profile_error *error, char *text, 
 /* Writes the canonical text: it parses to the same profile again. -EIO if the stream failed. */
 int profile_write(const struct profile *profile, FILE *to);
 
-/* First 8 bytes of the SHA-256 of the canonical text: profiles that decide alike are equal, however
- * they are spaced and commented. */
+/* First 8 bytes of the SHA-256 of the canonical text, so independent of spacing and comments. */
 uint64_t profile_hash(const struct profile *profile);
 
-/* The same over only what all ranks of a job must have alike, or they hang: the tables, [env] and
- * the latency. 0 if the profile says nothing of that. */
+/* The same over the parts that must be equal on all ranks, or they hang: the tables, [env] and the
+ * latency. 0 if the profile has none of these. */
 uint64_t profile_decision_hash(const struct profile *profile);
 
 /* The table for exactly this key, or NULL. */
 const struct profile_table *profile_find_table(const struct profile *profile,
                                                enum profile_collective collective, uint32_t nodes,
                                                uint32_t ppn);
-/* The row that holds at this size, or NULL, also for no table. Looks at one after the other: for
- * tools and tests; the plugin has decide_find. */
+/* The row that matches this size, or NULL, also if table is NULL. Linear search, for tools and
+ * tests; the plugin has decide_find. */
 const struct profile_row *profile_find_row(const struct profile_table *table, uint64_t bytes);
 
 /* The model of exactly this cell, or NULL. */

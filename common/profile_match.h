@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile_match: which profile fits this machine.
+/* profile_match: finds the profile that fits this machine.
  * Owns: nothing.  Threads: any.
  * Blocks: on the files.  Fails: -ENOENT where no profile fits; the errors of profile_read for the
- * profile that STRATUS_PROFILE names. A file found by searching that cannot be read is one WARN and
- * passed over, or with STRATUS_PROFILE_STRICT the error.
+ * profile that STRATUS_PROFILE names. A searched file that cannot be read is skipped with one WARN,
+ * or with STRATUS_PROFILE_STRICT an error.
  *
  * Searched in this order, never in the current directory:
  *   1. the path in STRATUS_PROFILE, which is used whether it fits or not; a WARN where its topology
@@ -11,9 +11,9 @@
  *   2. $XDG_CONFIG_HOME/stratus/profiles, or ~/.config/stratus/profiles
  *   3. /etc/stratus/profiles.d
  *   4. share/stratus/profiles beside the lib or bin directory that holds this code
- * In the first directory with a *.profile that fits, the one that asks for the most wins, where a
- * cloud counts for more than all about NICs and a topology for more than all else, and of equals
- * the first by name: every host with the same files finds the same profile. */
+ * In the first directory with a *.profile that fits, the most specific one wins: a cloud counts
+ * more than all conditions on NICs, a topology more than everything else. Of equals the first by
+ * name wins, so hosts with the same files find the same profile. */
 #ifndef COMMON_PROFILE_MATCH_H
 #define COMMON_PROFILE_MATCH_H
 
@@ -22,15 +22,13 @@
 #include "common/machine.h"
 #include "common/profile.h"
 
-/* -1 if the machine lacks something that the profile asks for, or if it asks for nothing; else how
- * much it asks for. */
+/* -1 if a condition is not met, or the profile has none; else how specific it is. */
 int profile_match_score(const struct profile_fit *fit, const struct machine *machine);
 
-/* Whether the profile asks for a topology and this fingerprint is one of those it asks for. */
+/* Whether the profile requires a topology and this fingerprint is one of the accepted ones. */
 bool profile_match_has_topology(const struct profile_fit *fit, const char *topology);
 
-/* True if a profile made for these releases holds for this one (as ncclGetVersion counts; 0: not
- * known, which holds). */
+/* Whether the release (as ncclGetVersion counts) is within the profile's; true for 0, unknown. */
 bool profile_match_is_nccl_in_range(const struct profile_meta *meta, int nccl_version);
 
 struct profile_search {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random: numbers that need to be spread, not secret: jitter, order of trials, simulated faults.
+/* random: pseudo-random numbers that need not be secret: jitter, order of trials, simulated faults.
  * splitmix64 (Steele, Lea, Flood 2014): any seed is good.
  * Owns: nothing.  Threads: one per state.  Blocks: never.  Fails: cannot. */
 #ifndef COMMON_RANDOM_H

@@ -2,7 +2,7 @@
 /* sysfs: reads of sysfs and procfs below a root, which is "/" or a captured tree in tests.
  * Owns: the names of a struct sysfs_list, until sysfs_list_free.  Threads: any.
  * Blocks: as the kernel's files do.  Fails: -ENOENT and other errors of open and read, -EINVAL for
- * a number that is none, -ENAMETOOLONG, -EXDEV for a link that leaves the root.
+ * an invalid number, -ENAMETOOLONG, -EXDEV for a link that leaves the root.
  *
  * Paths are printf formats below the root, without a leading slash:
  *   sysfs_read_int(root, &mbps, "sys/class/net/%s/speed", name) */
@@ -18,8 +18,7 @@ enum {
   SYSFS_TEXT_MAX = 4096, /* what one sysfs attribute can hold */
 };
 
-/* The whole file without the blanks and newlines around it; a longer one is cut. Returns the
- * length. */
+/* The whole file without surrounding white space, truncated. Returns the length. */
 int sysfs_read_text(const char *root, char *text, size_t text_bytes, const char *path, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -31,13 +30,13 @@ int sysfs_read_int(const char *root, int64_t *value, const char *path, ...)
 int sysfs_read_hex(const char *root, uint64_t *value, const char *path, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* How many numbers a list such as "0-3,8" has. */
+/* The count of numbers in a list such as "0-3,8". */
 int sysfs_read_list_count(const char *root, const char *path, ...)
     __attribute__((format(printf, 2, 3)));
 
 bool sysfs_exists(const char *root, const char *path, ...) __attribute__((format(printf, 2, 3)));
 
-/* Where the links lead, as an absolute path that does not include the root:
+/* The path after resolving links, absolute, without the root:
  * "/sys/devices/pci0000:00/0000:00:05.0". Returns the length. */
 int sysfs_resolve(const char *root, char *resolved, size_t resolved_bytes, const char *path, ...)
     __attribute__((format(printf, 4, 5)));

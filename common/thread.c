@@ -4,8 +4,8 @@
 
 #include <signal.h>
 
-/* What a thread brings about itself must reach the application's handler, which prints a stack or
- * writes a core: blocked, the kernel kills the process without it. */
+/* Synchronous signals stay unblocked, so that the application's handler can print a stack or write
+ * a core: if blocked, the kernel kills the process without calling it. */
 static const int own_faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
 
 int thread_start(pthread_t *thread, void *(*run)(void *), void *argument) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* thread: threads of ours in somebody else's program.
+/* thread: starts the plugin's threads in the application's process.
  * Owns: nothing; the caller joins or detaches.  Threads: any.  Blocks: never.  Fails: as stated. */
 #ifndef COMMON_THREAD_H
 #define COMMON_THREAD_H
 
 #include <pthread.h>
 
-/* Starts a thread that takes no signals: they belong to the program's own threads. 0 or a negative
- * errno. */
+/* Starts a thread with asynchronous signals blocked: they are for the application's threads. 0 or a
+ * negative errno. */
 int thread_start(pthread_t *thread, void *(*run)(void *), void *argument);
 
 #endif

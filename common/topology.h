@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* topology: how the GPUs and NICs of a machine are put together, as a text that is the same for
- * equal machines, and as a fingerprint of that text.
- * Owns: nothing; texts are the caller's to free.  Threads: any.
- * Blocks: as sysfs does.  Fails: NULL or an empty fingerprint where nothing is known: no sysfs,
- * neither GPU nor NIC in it, or out of memory.
+/* topology: the placement of GPUs and NICs of a machine as a text, equal for equal machines, and a
+ * fingerprint of that text. Owns: nothing; texts are the caller's to free.  Threads: any. Blocks:
+ * as sysfs does.  Fails: NULL or an empty fingerprint where nothing is known: no sysfs, neither GPU
+ * nor NIC in it, or out of memory.
  *
  *   numa 2: 2 x node[4 x switch(gpu 10de:2330, nic 15b3:1021 mlx5_core 400000)]
  *
- * Devices are PCI ids, for a NIC with driver and Mb/s, as far as they are told. node[] holds what
- * is near one NUMA node, unplaced[] what is near none; root() what hangs on one PCI root, switch()
- * what is behind one bridge of it, and whatever stands alone there stands without it. So the text
- * says how any two devices reach each other: PIX or PXB inside of switch(), PHB inside of node[],
- * SYS between nodes. NVSwitches are devices, too, where the machine shows them; other NVLinks sysfs
- * does not tell, but the GPU's id does (SXM and PCIe cards have different ones).
+ * Devices are PCI ids, for a NIC with driver and Mb/s if known. node[] groups devices near one NUMA
+ * node, unplaced[] those near none; root() those below one PCI root, switch() those behind one
+ * bridge; a group of one is written without brackets. So the text shows how any two devices are
+ * connected: PIX or PXB inside of switch(), PHB inside of node[], SYS between nodes. NVSwitches are
+ * included where the machine has them visible; other NVLinks are not in sysfs, but SXM and PCIe
+ * GPUs have different ids.
  *
- * No name, number or order in it comes from enumeration, so that another boot, or another machine
- * of the kind, has the same text. A NIC that tells no speed, for want of a link, counts as fast as
- * the fastest of its kind. Interfaces on USB, virtual functions beside their physical one, and
- * speeds that a host makes up (virtio, not on PCI) are left out.
+ * No name, number or order in it depends on enumeration, so another boot or another machine of the
+ * same kind has the same text. A NIC without a link has no speed and counts as fast as the fastest
+ * of its kind. Interfaces on USB, virtual functions beside their physical one, and speeds invented
+ * by a host (virtio, not on PCI) are left out.
  *
- * hwloc is not asked: with it installed on one host and not on another, equal machines would
- * differ. */
+ * hwloc is not used: equal machines would differ if only one has it installed. */
 #ifndef COMMON_TOPOLOGY_H
 #define COMMON_TOPOLOGY_H
 
@@ -29,7 +27,7 @@
 
 enum { TOPOLOGY_ID_DIGITS = 12, TOPOLOGY_ID_MAX = TOPOLOGY_ID_DIGITS + 1 };
 
-/* The text of what sysfs below `root` shows. */
+/* The text, from sysfs below `root`. */
 char *topology_read(const char *root);
 
 /* Hexadecimal, the start of the text's SHA-256; empty for NULL. */
@@ -38,8 +36,7 @@ void topology_fingerprint(const char *text, char id[TOPOLOGY_ID_MAX]);
 /* Whether that many characters are a fingerprint. */
 bool topology_is_id(const char *text, size_t length);
 
-/* This machine's fingerprint: the user's word (STRATUS_TOPOLOGY), else of what STRATUS_SYSFS_ROOT
- * shows. */
+/* The fingerprint of this machine: STRATUS_TOPOLOGY, else from STRATUS_SYSFS_ROOT. */
 void topology_identify(char id[TOPOLOGY_ID_MAX]);
 
 /* ---- inside ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trial: which of two ways to move bytes is faster, by trying both. A pure state machine: facts in,
- * way out; no clock, no threads.
+/* trial: an A/B test that chooses the faster of two ways to move data. A pure state machine: no
+ * clock, no threads.
  *
  *   small messages --bulk--> bulk --due--> trial --windows done--> bulk, the winner's way
  *   any --not bulk--> small messages

@@ -18,19 +18,19 @@
 
 /* X(ID, name for the outside, what is counted) */
 #define NIC_COUNTERS(X)                                                                            \
-  X(BYTES_SENT, bytes_sent, "Payload bytes given to flows, those sent again included")             \
-  X(BYTES_RECEIVED, bytes_received, "Payload bytes that arrived and counted")                      \
+  X(BYTES_SENT, bytes_sent, "Payload bytes sent, repeats included")                                \
+  X(BYTES_RECEIVED, bytes_received, "Payload bytes received, repeats not included")                \
   X(WIRE_BYTES_SENT, wire_bytes_sent, "Bytes written to flows, headers included")                  \
   X(WIRE_BYTES_RECEIVED, wire_bytes_received, "Bytes read from flows, headers included")           \
   X(MESSAGES_SENT, messages_sent, "Messages of NCCL that were sent")                               \
   X(MESSAGES_RECEIVED, messages_received, "Messages of NCCL that were received")                   \
-  X(RETRANSMITS, retransmits, "TCP segments sent again")                                           \
-  X(LOSSES, flow_losses, "Flows that were lost, for whatever reason")                              \
-  X(REDIALS, flow_redials, "Flows dialled anew because they were much slower than the others")     \
-  X(STALLS_CUT, flow_stalls, "Flows given up because they stood still")                            \
-  X(REQUEUED, chunks_failed_over, "Chunks that moved from a lost flow to another")                 \
-  X(CREDIT_WAITS, credit_waits, "Times that a sender had to wait for the peer's receive")          \
-  X(CHECKSUM_ERRORS, checksum_errors, "Chunks that arrived damaged")                               \
+  X(RETRANSMITS, retransmits, "TCP segments retransmitted")                                        \
+  X(LOSSES, flow_failures, "Flows that failed, for any reason")                                    \
+  X(REDIALS, flow_reconnects, "Reconnects of flows that were much slower than the others")         \
+  X(STALLS_CUT, flow_stalls, "Flows closed because they stalled")                                  \
+  X(REQUEUED, chunks_failed_over, "Chunks moved from a failed flow to another")                    \
+  X(CREDIT_WAITS, credit_waits, "Times that a sender had no credit (no receive posted)")           \
+  X(CHECKSUM_ERRORS, checksum_errors, "Chunks with a wrong checksum")                              \
   X(CONNECTIONS, connections, "Connections that were made")                                        \
   X(FAILED, connections_failed, "Connections that ended with an error")
 

@@ -16,16 +16,16 @@
 #include "net_plugin/observe/stall.h"
 #include "net_plugin/observe/stats_socket.h"
 
-/* A process with many connections waits with all of them at once: one line stands for them. */
+/* Many connections of a process stall at the same time: one line is enough. */
 #define REPORT_INTERVAL_NS (1 * NS_PER_S)
-/* How often a connection that waits is looked at: at least so many times before a report is due. */
-#define LOOKS_PER_REPORT 4
-#define LOOK_INTERVAL_NS (1 * NS_PER_S)
+/* A waiting connection is checked at least so many times before a report is due. */
+#define CHECKS_PER_REPORT 4
+#define CHECK_INTERVAL_NS (1 * NS_PER_S)
 
 static uint64_t report_ns; /* STRATUS_STALL_REPORT */
 static char host[65];
 
-/* ---- transfers that stand still ---- */
+/* ---- stalled transfers ---- */
 
 static void report(const struct connection_snapshot *seen, uint64_t now_ns, bool is_fault) {
   static struct log_limit limits[2];
@@ -52,14 +52,14 @@ static bool connection_waits(struct connection *connection, uint64_t now_ns) {
   connection_snapshot(connection, now_ns, &seen);
   stall_find_facts(&seen, now_ns, &facts);
   enum stall_kind kind = stall_classify(&facts);
-  if (kind == STALL_NONE || !stall_is_due(facts.still_for_ns, seen.reports, report_ns)) {
+  if (kind == STALL_NONE || !stall_is_due(facts.stalled_ns, seen.reports, report_ns)) {
     return false;
   }
   report(&seen, now_ns, stall_is_fault(kind));
   return true;
 }
 
-/* ---- what is said at the end ---- */
+/* ---- summaries at the end ---- */
 
 static double gigabytes(uint64_t bytes) {
   return (double)bytes * 1e-9;
@@ -69,14 +69,15 @@ static void connection_ending(struct connection *connection, uint64_t now_ns) {
   struct connection_snapshot seen;
   connection_snapshot(connection, now_ns, &seen);
   bool is_uneventful = !seen.link.losses && !seen.checksum_errors && !seen.error;
-  LOG_AT(is_uneventful ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO,
-         "connection %llu %s %s on %s ends after %.1f s: %llu messages, %.3f GB, %llu flow losses "
-         "(%llu stood still, %llu were slow), %llu chunks failed over, %llu damaged",
-         (unsigned long long)seen.number, seen.is_sender ? "to" : "from", seen.peer, seen.nic,
-         (double)(now_ns - seen.created_ns) * 1e-9, (unsigned long long)seen.completed,
-         gigabytes(seen.bytes), (unsigned long long)seen.link.losses,
-         (unsigned long long)seen.link.stalls_cut, (unsigned long long)seen.link.redials,
-         (unsigned long long)seen.link.chunks_requeued, (unsigned long long)seen.checksum_errors);
+  LOG_AT(
+      is_uneventful ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO,
+      "connection %llu %s %s on %s closed after %.1f s: %llu messages, %.3f GB, %llu flow failures "
+      "(%llu stalled, %llu slow), %llu chunks failed over, %llu checksum errors",
+      (unsigned long long)seen.number, seen.is_sender ? "to" : "from", seen.peer, seen.nic,
+      (double)(now_ns - seen.created_ns) * 1e-9, (unsigned long long)seen.completed,
+      gigabytes(seen.bytes), (unsigned long long)seen.link.losses,
+      (unsigned long long)seen.link.stalls_cut, (unsigned long long)seen.link.redials,
+      (unsigned long long)seen.link.chunks_requeued, (unsigned long long)seen.checksum_errors);
 }
 
 static void summarise(const struct nic *nic) {
@@ -85,13 +86,12 @@ static void summarise(const struct nic *nic) {
   for (int i = 0; i < NIC_COUNTER_COUNT; i++) {
     counts[i] = atomic_load_explicit(&totals->counts[i], memory_order_relaxed);
   }
-  LOG_INFO(
-      "%s has sent %.3f GB and received %.3f GB with %llu connections so far; %llu flow losses, "
-      "%llu slow flows dialled anew, %llu chunks failed over, %llu damaged",
-      nic->name, gigabytes(counts[NIC_BYTES_SENT]), gigabytes(counts[NIC_BYTES_RECEIVED]),
-      (unsigned long long)counts[NIC_CONNECTIONS], (unsigned long long)counts[NIC_LOSSES],
-      (unsigned long long)counts[NIC_REDIALS], (unsigned long long)counts[NIC_REQUEUED],
-      (unsigned long long)counts[NIC_CHECKSUM_ERRORS]);
+  LOG_INFO("%s: sent %.3f GB, received %.3f GB, %llu connections so far; %llu flow failures, "
+           "%llu reconnects of slow flows, %llu chunks failed over, %llu checksum errors",
+           nic->name, gigabytes(counts[NIC_BYTES_SENT]), gigabytes(counts[NIC_BYTES_RECEIVED]),
+           (unsigned long long)counts[NIC_CONNECTIONS], (unsigned long long)counts[NIC_LOSSES],
+           (unsigned long long)counts[NIC_REDIALS], (unsigned long long)counts[NIC_REQUEUED],
+           (unsigned long long)counts[NIC_CHECKSUM_ERRORS]);
 }
 
 /* ---- engines ---- */
@@ -103,16 +103,17 @@ static void engine_started(struct engine *engine) {
   const char *where;
   int error = stats_socket_open(engine, &where);
   if (!error) {
-    LOG_TRACE("stratus-net stats finds this process at %s", where);
+    LOG_TRACE("statistics of this process for stratus-net stats: %s", where);
   } else if (error != -EALREADY) {
-    LOG_INFO("stratus-net stats will not find this process: %s: %s%s", where, strerror(-error),
-             error == -EPERM ? " (it must belong to this user, with mode 0700)" : "");
+    LOG_INFO("no statistics of this process for stratus-net stats: %s: %s%s", where,
+             strerror(-error),
+             error == -EPERM ? " (the directory must belong to this user and have mode 0700)" : "");
   }
 }
 
 static void engine_stopping(struct engine *engine) {
   stats_socket_close(engine);
-  if (engine_shard(engine) == 0) { /* the NIC's last */
+  if (engine_shard(engine) == 0) { /* the last engine of the NIC */
     summarise(engine_nic(engine));
   }
 }
@@ -120,13 +121,14 @@ static void engine_stopping(struct engine *engine) {
 void observe_start(void) {
   static struct engine_observer observer;
   if (observer.engine_started) {
-    return; /* what is running uses it */
+    return; /* in use by running engines */
   }
   gethostname(host, sizeof host - 1);
   report_ns = param_duration_ns(PARAM_STALL_REPORT);
-  uint64_t look_ns = report_ns / LOOKS_PER_REPORT;
-  observer = (struct engine_observer){ engine_started, engine_stopping, connection_waits,
-                                       connection_ending,
-                                       look_ns < LOOK_INTERVAL_NS ? look_ns : LOOK_INTERVAL_NS };
+  uint64_t check_ns = report_ns / CHECKS_PER_REPORT;
+  observer =
+      (struct engine_observer){ engine_started, engine_stopping, connection_waits,
+                                connection_ending,
+                                check_ns < CHECK_INTERVAL_NS ? check_ns : CHECK_INTERVAL_NS };
   engine_observe(&observer);
 }

@@ -52,15 +52,15 @@ void profiler_request_started(const struct profiler *profiler, void *phandle, bo
     .type = EVENT_TYPE_SOCKET,
     .sock = { .fd = -1, .op = is_send ? EVENT_SEND : EVENT_RECEIVE, .length = bytes },
   };
-  /* NCCL copies nothing: the profiler plugin reads `data` before the call returns. What it answers
-   * is of no use to a transfer that goes on in any case. */
+  /* The profiler plugin reads `data` before the call returns. Its result is ignored: it cannot
+   * affect the transfer. */
   (void)callback(event, EVENT_START, phandle, plugin_id_socket_v1, &data);
 }
 
 void profiler_request_stopped(const struct profiler *profiler, void **event) {
   profiler_callback_fn *callback = callback_of(profiler);
   /* NCCL passes a NULL event on to the profiler plugin (src/plugin/profiler.cc:797-799 at v2.30.7),
-   * which need not stand it. */
+   * which may not handle it. */
   if (*event && callback) {
     (void)callback(event, EVENT_STOP, NULL, 0, NULL);
   }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profiler: tells NCCL's profiler plugin when a network request starts and ends.
+/* profiler: reports the start and stop of network requests to NCCL's profiler plugin.
  *
  * NCCL hands network plugins a callback (net API v10 and later) and, with each isend and irecv, a
  * handle for the step that the request belongs to. NCCL's own transports report only when NCCL was
  * built with NET_PROFILER=1 (src/transport/net_socket.cc:308 at v2.30.7); this one always does.
  *
  * Owns: nothing; an open event belongs to its request.  Threads: any; one event, one at a time.
- * Blocks: as the profiler plugin does.  Fails: cannot; without a callback, a handle or a profiler
- * plugin that wants the event, nothing happens. */
+ * Blocks: as the profiler plugin does.  Fails: cannot; without a callback, a handle or an
+ * interested profiler plugin nothing is reported. */
 #ifndef NET_PLUGIN_OBSERVE_PROFILER_H
 #define NET_PLUGIN_OBSERVE_PROFILER_H
 
@@ -23,10 +23,10 @@ struct profiler {
   profiler_callback_fn *callback; /* atomic; NULL: NCCL gave none */
 };
 
-/* NULL takes the callback away. */
+/* NULL removes the callback. */
 void profiler_set_callback(struct profiler *profiler, profiler_callback_fn *callback);
 
-/* *event becomes what profiler_request_stopped needs, NULL if nobody listens. */
+/* *event is for profiler_request_stopped; NULL: not reported. */
 void profiler_request_started(const struct profiler *profiler, void *phandle, bool is_send,
                               size_t bytes, void **event);
 

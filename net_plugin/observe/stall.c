@@ -8,7 +8,7 @@ static double seconds(uint64_t ns) {
   return (double)ns * 1e-9;
 }
 
-/* Clocks of two looks may differ by less than nothing. */
+/* The two times may come from different clock reads: never negative. */
 static uint64_t since(uint64_t then_ns, uint64_t now_ns) {
   return now_ns > then_ns ? now_ns - then_ns : 0;
 }
@@ -20,15 +20,15 @@ void stall_find_facts(const struct connection_snapshot *seen, uint64_t now_ns,
     .is_waiting = seen->has_oldest && !seen->is_detached && !seen->error,
     .is_sender = seen->is_sender,
     .has_credit = seen->oldest.number < seen->link.credited,
-    .still_for_ns = since(seen->still_ns, now_ns),
-    .moved_bytes = seen->oldest.moved,
+    .stalled_ns = since(seen->still_ns, now_ns),
+    .done_bytes = seen->oldest.moved,
     .silent_ns = since(heard_ns, now_ns),
     .flows_up = seen->link.lanes_up,
   };
 }
 
 enum stall_kind stall_classify(const struct stall_facts *facts) {
-  if (!facts->is_waiting || facts->still_for_ns < STALL_LEAST_NS) {
+  if (!facts->is_waiting || facts->stalled_ns < STALL_LEAST_NS) {
     return STALL_NONE;
   }
   if (facts->flows_up == 0) {
@@ -40,7 +40,7 @@ enum stall_kind stall_classify(const struct stall_facts *facts) {
   if (facts->is_sender) {
     return facts->has_credit ? STALL_SEND_STUCK : STALL_AWAITS_RECEIVE;
   }
-  return facts->moved_bytes ? STALL_HALF_ARRIVED : STALL_AWAITS_SEND;
+  return facts->done_bytes ? STALL_HALF_ARRIVED : STALL_AWAITS_SEND;
 }
 
 const char *stall_reason(enum stall_kind kind) {
@@ -56,30 +56,30 @@ const char *stall_reason(enum stall_kind kind) {
   case STALL_PEER_SILENT:
     return "the peer is silent";
   case STALL_SEND_STUCK:
-    return "the peer does not acknowledge what it asked for";
+    return "the peer has posted its receive and does not acknowledge the data";
   case STALL_HALF_ARRIVED:
-    return "the rest of the message does not come";
+    return "the rest of the message is missing";
   }
   return "unknown";
 }
 
-/* What the user may look at. */
+/* What the user can check. */
 static const char *advice(enum stall_kind kind) {
   switch (kind) {
   case STALL_NO_FLOW:
     return "Check the NICs of both hosts and the network between them";
   case STALL_PEER_SILENT:
-    return "Check that the process there lives and is not stopped, and that host's network";
+    return "Check that the process there is running and not stopped, and the network of its host";
   case STALL_SEND_STUCK:
   case STALL_HALF_ARRIVED:
-    return "Check the network between the hosts for loss, and that host's log";
+    return "Check the network between the hosts for packet loss, and the log of that host";
   default:
-    return "The network works; its program is busy or waits itself";
+    return "The network is fine; the peer's program is busy or waits itself";
   }
 }
 
-bool stall_is_due(uint64_t still_for_ns, unsigned reports, uint64_t interval_ns) {
-  uint64_t intervals = interval_ns ? still_for_ns / interval_ns : 0;
+bool stall_is_due(uint64_t stalled_ns, unsigned reports, uint64_t interval_ns) {
+  uint64_t intervals = interval_ns ? stalled_ns / interval_ns : 0;
   return intervals >> (reports < 63 ? reports : 63) > 0;
 }
 
@@ -89,8 +89,8 @@ const char *stall_describe(const struct connection_snapshot *seen, uint64_t now_
   stall_find_facts(seen, now_ns, &facts);
   enum stall_kind kind = stall_classify(&facts);
   snprintf(text, STALL_TEXT_MAX,
-           "%s %s waits for %s: %s %llu of connection %llu stands still for %.1f s with %llu of "
-           "%llu bytes moved: %s; peer heard %.1f s ago, %u of %u flows up. %s",
+           "%s %s waits for %s: %s %llu of connection %llu has stalled for %.1f s with %llu of "
+           "%llu bytes done: %s; last data from the peer %.1f s ago, %u of %u flows up. %s",
            host, seen->nic, seen->peer, seen->is_sender ? "send" : "receive",
            (unsigned long long)seen->oldest.number, (unsigned long long)seen->number,
            seconds(since(seen->still_ns, now_ns)), (unsigned long long)seen->oldest.moved,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stall: who waits for whom. A request that has not moved for a while is a fault, or only tells
- * that the peer's program is busy elsewhere; which one, is decided here.
+/* stall: classifies a request that makes no progress: a fault, or backpressure because the peer's
+ * program has not posted its side.
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_OBSERVE_STALL_H
 #define NET_PLUGIN_OBSERVE_STALL_H
@@ -12,28 +12,28 @@
 #include "common/clock.h"
 #include "net_plugin/connection/connection_snapshot.h"
 
-/* While something is outstanding, a peer that works answers a PING at least every 2.5 s (link/). */
+/* While data is in flight, a working peer answers a PING at least every 2.5 s (link/). */
 #define STALL_SILENT_NS (4 * NS_PER_S)
 
-/* What moved less long ago counts as moving: the engine looks once a second (observe.c). */
+/* Shorter pauses are no stall: the engine checks once a second (observe.c). */
 #define STALL_LEAST_NS (2 * NS_PER_S)
 
 enum stall_kind {
-  STALL_NONE,           /* nothing waits, or it moves */
+  STALL_NONE,           /* no request, or it makes progress */
   STALL_AWAITS_RECEIVE, /* the peer has not posted the receive for this send */
   STALL_AWAITS_SEND,    /* the peer has not begun to send what this receive is for */
   /* faults: */
   STALL_NO_FLOW,     /* no flow is up */
-  STALL_PEER_SILENT, /* flows are up, and nothing comes from the peer, not even signs of life */
-  STALL_SEND_STUCK,  /* the peer wants it, and it does not get through */
-  STALL_HALF_ARRIVED /* the rest of a message does not come */
+  STALL_PEER_SILENT, /* flows are up, and the peer sends nothing, not even keepalives */
+  STALL_SEND_STUCK,  /* the peer has posted the receive, and does not acknowledge the data */
+  STALL_HALF_ARRIVED /* the rest of a message is missing */
 };
 
 struct stall_facts {
   bool is_waiting, is_sender, has_credit;
-  uint64_t still_for_ns; /* so long nothing has moved; valid if something waits */
-  uint64_t moved_bytes;
-  uint64_t silent_ns; /* since the peer was heard last */
+  uint64_t stalled_ns; /* time without progress; valid if is_waiting */
+  uint64_t done_bytes;
+  uint64_t silent_ns; /* since anything was received from the peer */
   unsigned flows_up;
 };
 
@@ -43,13 +43,13 @@ enum stall_kind stall_classify(const struct stall_facts *facts);
 static inline bool stall_is_fault(enum stall_kind kind) {
   return kind >= STALL_NO_FLOW;
 }
-/* "the peer has not posted its receive": what is waited for. */
+/* For people: "the peer has not posted its receive". */
 const char *stall_reason(enum stall_kind kind);
 
-/* The first report is due after interval_ns, each further one after twice the time; 0: never. */
-bool stall_is_due(uint64_t still_for_ns, unsigned reports, uint64_t interval_ns);
+/* The first report is due after interval_ns, each following one after twice the time; 0: never. */
+bool stall_is_due(uint64_t stalled_ns, unsigned reports, uint64_t interval_ns);
 
-/* One line: who waits for whom, since when, and why. Returns text. */
+/* One log line: which request is stalled, for how long, by whom and why. Returns text. */
 enum { STALL_TEXT_MAX = 768 };
 const char *stall_describe(const struct connection_snapshot *seen, uint64_t now_ns,
                            const char *host, char text[STALL_TEXT_MAX]);

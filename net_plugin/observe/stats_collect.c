@@ -10,7 +10,7 @@
 
 #include "net_plugin/connection/connection_snapshot.h"
 
-/* Of one step; each costs about two microseconds of system calls. */
+/* Per step; each flow costs about 2 us of system calls. */
 #define FLOWS_PER_STEP 64
 #define PS_PER_S 1000000000000ull
 
@@ -43,7 +43,7 @@ static void copy_address(union stats_address *to, const struct sockaddr_storage 
 static void take_flow(struct stats_document *document, struct connection *connection,
                       unsigned index) {
   struct lane_snapshot seen;
-  connection_snapshot_lane(connection, index, &seen); /* also for the NIC's sums, so in any case */
+  connection_snapshot_lane(connection, index, &seen); /* also updates the totals of the NIC */
   struct stats_flow *flow = stats_document_add_flow(document);
   if (!flow) {
     return;
@@ -83,23 +83,23 @@ static void take_connection(struct stats_document *document, const struct engine
                             struct connection *connection, uint64_t now_ns) {
   struct connection_snapshot seen;
   connection_snapshot(connection, now_ns, &seen);
-  struct stats_connection *told = stats_document_add_connection(document);
-  if (!told) {
+  struct stats_connection *added = stats_document_add_connection(document);
+  if (!added) {
     return;
   }
-  told->number = seen.number;
-  told->is_sender = seen.is_sender;
-  told->is_detached = seen.is_detached;
-  told->error = seen.error;
-  memcpy(told->peer, seen.peer, sizeof told->peer);
-  memcpy(told->nic, seen.nic, sizeof told->nic);
+  added->number = seen.number;
+  added->is_sender = seen.is_sender;
+  added->is_detached = seen.is_detached;
+  added->error = seen.error;
+  memcpy(added->peer, seen.peer, sizeof added->peer);
+  memcpy(added->nic, seen.nic, sizeof added->nic);
   struct stall_facts facts;
   stall_find_facts(&seen, now_ns, &facts);
-  told->wait = stall_classify(&facts);
-  told->request = seen.oldest.number;
-  told->request_bytes = seen.oldest.bytes;
-  told->request_moved = seen.oldest.moved;
-  uint64_t *values = told->values;
+  added->stall = stall_classify(&facts);
+  added->request = seen.oldest.number;
+  added->request_bytes = seen.oldest.bytes;
+  added->request_moved = seen.oldest.moved;
+  uint64_t *values = added->values;
   values[STATS_CONNECTION_POSTED] = seen.posted;
   values[STATS_CONNECTION_COMPLETED] = seen.completed;
   values[STATS_CONNECTION_BYTES] = seen.bytes;
@@ -114,7 +114,7 @@ static void take_connection(struct stats_document *document, const struct engine
   values[STATS_CONNECTION_FLOWS_UP] = seen.link.lanes_up;
   values[STATS_CONNECTION_AGE] = since(seen.created_ns, now_ns);
   values[STATS_CONNECTION_HEARD] = facts.silent_ns;
-  values[STATS_CONNECTION_WAITING] = facts.is_waiting ? facts.still_for_ns : 0;
+  values[STATS_CONNECTION_WAITING] = facts.is_waiting ? facts.stalled_ns : 0;
   values[STATS_CONNECTION_NARROW] = seen.link.is_narrow;
   values[STATS_CONNECTION_ENGINE] = engine_shard(engine);
   values[STATS_CONNECTION_BY_THREAD] = engine_mode(engine) == DRIVE_THREAD;
@@ -138,7 +138,7 @@ static void take_some(struct engine *engine, void *argument) {
   collect->is_engine_done = !connection;
 }
 
-/* Last, so that everything above is in the sums. */
+/* After the connections, so that the totals include all of the above. */
 static void take_nics(struct stats_document *document) {
   const struct nic_totals *totals;
   while ((totals = nic_totals_at((unsigned)document->nic_count))) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats_collect: takes a document off the engines, a portion at a time, so that no engine pauses
- * for long however many connections there are.
+/* stats_collect: fills a document from the engines in bounded steps, so that no engine is paused
+ * for long, however many connections there are.
  * Owns: nothing.  Threads: holder of the lock of `held`.  Blocks: never.  Fails: as stated. */
 #ifndef NET_PLUGIN_OBSERVE_STATS_COLLECT_H
 #define NET_PLUGIN_OBSERVE_STATS_COLLECT_H
@@ -11,12 +11,12 @@
 struct stats_collect {
   struct stats_document *document;
   struct engine *held;
-  unsigned engine; /* the one that is looked at */
+  unsigned engine; /* index of the one being read */
   uint64_t after;  /* its connections up to this number are done */
   bool is_engine_done;
 };
 
-/* Fills in what is known of the process; started_ns: when its first engine was made. */
+/* Fills in the facts of the process. started_ns: when its first engine was made. */
 void stats_collect_start(struct stats_collect *collect, struct stats_document *document,
                          struct engine *held, uint64_t started_ns);
 /* 0: the document is complete; -EINPROGRESS: call again; -EAGAIN: call again a little later. */

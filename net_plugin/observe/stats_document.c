@@ -58,7 +58,7 @@ void stats_document_free(struct stats_document *document) {
 }
 
 const char *stats_flow_state(enum link_lane_state state) {
-  static const char *const names[] = { "closed", "connecting", "up", "lost" };
+  static const char *const names[] = { "closed", "connecting", "up", "failed" };
   return names[state];
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats_document: everything that is told about a process at one moment, as plain values.
+/* stats_document: the statistics of a process at one moment, as plain values.
  * Owns: two arrays, until stats_document_free.  Threads: the caller's.  Blocks: never.
  * Fails: stats_document_add_* returns NULL if there is no memory or the limit is reached, and the
  * document says that it is truncated.
  *
- * The tables below are the only list of what is told: JSON and Prometheus text are made from them,
- * under the same names. */
+ * The tables below list all numbers once: the JSON and Prometheus texts are made from them and use
+ * the same names. */
 #ifndef NET_PLUGIN_OBSERVE_STATS_DOCUMENT_H
 #define NET_PLUGIN_OBSERVE_STATS_DOCUMENT_H
 
@@ -20,7 +20,7 @@
 #include "net_plugin/observe/stall.h"
 #include "net_plugin/observe/text.h"
 
-#define STATS_SCHEMA 1 /* of the JSON document; grows when something is renamed or goes */
+#define STATS_SCHEMA 1 /* of the JSON document; incremented when a field is renamed or removed */
 #define STATS_FLOWS_MAX 16384
 #define STATS_CONNECTIONS_MAX 8192
 
@@ -29,40 +29,41 @@
   X(POSTED, messages_posted, COUNTER, 1, "Messages that NCCL posted")                              \
   X(COMPLETED, messages_completed, COUNTER, 1, "Messages that are complete for NCCL")              \
   X(BYTES, bytes, COUNTER, 1, "Payload bytes acknowledged by the peer (send), arrived (receive)")  \
-  X(CREDIT_WAITS, credit_waits, COUNTER, 1, "Times that the sender waited for a receive")          \
-  X(REQUEUED, chunks_failed_over, COUNTER, 1, "Chunks moved from a lost flow to another")          \
-  X(LOSSES, flow_losses, COUNTER, 1, "Flows lost, for whatever reason")                            \
-  X(REDIALS, flow_redials, COUNTER, 1, "Flows dialled anew because they were slow")                \
-  X(STALLS, flow_stalls, COUNTER, 1, "Flows given up because they stood still")                    \
-  X(CHECKSUM_ERRORS, checksum_errors, COUNTER, 1, "Chunks that arrived damaged")                   \
-  X(PINGS, pings, COUNTER, 1, "Signs of life that the peer was asked for")                         \
-  X(FLOWS, flows, GAUGE, 1, "Flows that the connection may have")                                  \
+  X(CREDIT_WAITS, credit_waits, COUNTER, 1, "Times that the sender had no credit (no receive)")    \
+  X(REQUEUED, chunks_failed_over, COUNTER, 1, "Chunks moved from a failed flow to another")        \
+  X(LOSSES, flow_failures, COUNTER, 1, "Flows that failed, for any reason")                        \
+  X(REDIALS, flow_reconnects, COUNTER, 1, "Reconnects of flows that were slow")                    \
+  X(STALLS, flow_stalls, COUNTER, 1, "Flows closed because they stalled")                          \
+  X(CHECKSUM_ERRORS, checksum_errors, COUNTER, 1, "Chunks with a wrong checksum")                  \
+  X(PINGS, pings, COUNTER, 1, "Keepalive requests sent to the peer")                               \
+  X(FLOWS, flows, GAUGE, 1, "Flows of the connection, up or not")                                  \
   X(FLOWS_UP, flows_up, GAUGE, 1, "Flows that are up")                                             \
-  X(AGE, age_seconds, GAUGE, 1e-9, "Time since it was made")                                       \
-  X(HEARD, heard_seconds, GAUGE, 1e-9, "Time since the peer was heard last")                       \
-  X(WAITING, waiting_seconds, GAUGE, 1e-9, "Time since its oldest request has not moved")          \
-  X(NARROW, narrow, GAUGE, 1,                                                                      \
-    "1 if bulk data goes over one flow of each path, as faster than all")                          \
-  X(ENGINE, engine, GAUGE, 1, "Which of its NIC's engines it belongs to, from 0")                  \
-  X(BY_THREAD, by_thread, GAUGE, 1, "1 if that engine's thread moves its bytes, 0 if NCCL's do")
+  X(AGE, age_seconds, GAUGE, 1e-9, "Time since the connection was made")                           \
+  X(HEARD, peer_silent_seconds, GAUGE, 1e-9, "Time since anything was received from the peer")     \
+  X(WAITING, stalled_seconds, GAUGE, 1e-9, "Time since the oldest request made progress")          \
+  X(NARROW, one_flow_per_path, GAUGE, 1,                                                           \
+    "1 if bulk data uses one flow of each path, because that was faster than all flows")           \
+  X(ENGINE, engine, GAUGE, 1, "Index of the engine among those of its NIC, from 0")                \
+  X(BY_THREAD, by_thread, GAUGE, 1,                                                                \
+    "1 if the engine's thread moves the data, 0 if NCCL's threads do")
 
 #define STATS_FLOW_FIELDS(X)                                                                       \
-  X(SENT, bytes_sent, COUNTER, 1, "Payload bytes given to the flow, repeats included")             \
-  X(ACKED, bytes_acked, COUNTER, 1, "Payload bytes that the peer acknowledged")                    \
-  X(RECEIVED, bytes_received, COUNTER, 1, "Payload bytes that arrived and counted")                \
+  X(SENT, bytes_sent, COUNTER, 1, "Payload bytes sent, repeats included")                          \
+  X(ACKED, bytes_acked, COUNTER, 1, "Payload bytes acknowledged by the peer")                      \
+  X(RECEIVED, bytes_received, COUNTER, 1, "Payload bytes received, repeats not included")          \
   X(WIRE_SENT, wire_bytes_sent, COUNTER, 1, "Bytes written, headers included")                     \
   X(WIRE_RECEIVED, wire_bytes_received, COUNTER, 1, "Bytes read, headers included")                \
-  X(RETRANSMITS, retransmits, COUNTER, 1, "TCP segments sent again")                               \
-  X(LOSSES, losses, COUNTER, 1, "Times that it was lost")                                          \
-  X(REDIALS, redials, COUNTER, 1, "Times that it was dialled anew because it was slow")            \
-  X(STALLS, stalls, COUNTER, 1, "Times that it was given up because it stood still")               \
-  X(REQUEUED, chunks_failed_over, COUNTER, 1, "Chunks that it left to other flows")                \
-  X(UP, up, GAUGE, 1, "1 if it is up")                                                             \
-  X(OUTSTANDING, outstanding_bytes, GAUGE, 1, "Payload bytes sent and not acknowledged")           \
-  X(RATE, learned_rate_bytes_per_second, GAUGE, 1, "Rate that striping counts on; 0: unknown")     \
+  X(RETRANSMITS, retransmits, COUNTER, 1, "TCP segments retransmitted")                            \
+  X(LOSSES, failures, COUNTER, 1, "Times that the flow failed, for any reason")                    \
+  X(REDIALS, reconnects, COUNTER, 1, "Reconnects because the flow was slow")                       \
+  X(STALLS, stalls, COUNTER, 1, "Times that the flow was closed because it stalled")               \
+  X(REQUEUED, chunks_failed_over, COUNTER, 1, "Chunks moved to other flows when it failed")        \
+  X(UP, up, GAUGE, 1, "1 if the flow is up")                                                       \
+  X(OUTSTANDING, in_flight_bytes, GAUGE, 1, "Payload bytes sent and not yet acknowledged")         \
+  X(RATE, estimated_rate_bytes_per_second, GAUGE, 1, "Rate that striping assumes; 0: unknown")     \
   X(RTT, rtt_seconds, GAUGE, 1e-6, "Round trip time, smoothed")                                    \
-  X(RTT_MIN, rtt_min_seconds, GAUGE, 1e-6, "Round trip time, least")                               \
-  X(DELIVERY, delivery_rate_bytes_per_second, GAUGE, 1, "Rate that TCP measured last")             \
+  X(RTT_MIN, rtt_min_seconds, GAUGE, 1e-6, "Round trip time, minimum")                             \
+  X(DELIVERY, delivery_rate_bytes_per_second, GAUGE, 1, "Delivery rate measured by TCP")           \
   X(WINDOW, congestion_window_bytes, GAUGE, 1, "Congestion window")
 
 #define STATS_ID(id, name, type, unit, text) STATS_CONNECTION_##id,
@@ -104,8 +105,8 @@ struct stats_connection {
   int error; /* negative errno or 0 */
   char peer[CONNECTION_NAME_BYTES], nic[CONNECTION_NAME_BYTES];
   uint64_t values[STATS_CONNECTION_FIELD_COUNT];
-  /* what waits longest, unless wait is STALL_NONE */
-  enum stall_kind wait;
+  /* the oldest request, unless stall is STALL_NONE */
+  enum stall_kind stall;
   uint64_t request, request_bytes, request_moved;
 };
 
@@ -116,7 +117,7 @@ struct stats_nic {
 
 struct stats_document {
   int pid;
-  char host[65], rank[16]; /* rank: as launchers tell it; empty: unknown */
+  char host[65], rank[16]; /* rank: from the launcher's environment; empty: unknown */
   uint64_t uptime_ns;      /* since the first NIC was used */
   bool is_truncated;
   size_t nic_count, connection_count, flow_count;
@@ -132,14 +133,14 @@ struct stats_flow *stats_document_add_flow(struct stats_document *document);
 /* Frees the arrays, not the struct. */
 void stats_document_free(struct stats_document *document);
 
-/* Where a writer is. Starts zeroed. */
+/* Position of a writer. Starts zeroed. */
 struct stats_cursor {
   unsigned part;
-  size_t index, inner; /* what they count is the writer's business */
+  size_t index, inner; /* private to the writer */
 };
 
-/* Each call adds the next piece, of less than STATS_PIECE_MAX bytes, until it returns false: then
- * nothing was left to add. */
+/* Each call adds the next piece, of less than STATS_PIECE_MAX bytes. False: the text was complete,
+ * nothing was added. */
 enum { STATS_PIECE_MAX = 4096 };
 bool stats_json_next(const struct stats_document *document, struct stats_cursor *cursor,
                      struct text *text);

@@ -40,7 +40,7 @@ static void add_fields(const struct stats_field *fields, unsigned count, const u
   }
 }
 
-/* Without the end: its flows follow. */
+/* Not closed: its flows follow. */
 static void add_connection(const struct stats_connection *connection, bool is_first,
                            struct text *text) {
   text_add(text, "%s\n{\"connection\":%" PRIu64 ",\"role\":\"%s\",\"peer\":", is_first ? "" : ",",
@@ -55,16 +55,16 @@ static void add_connection(const struct stats_connection *connection, bool is_fi
     text_add(text, "null");
   }
   add_fields(stats_connection_fields, STATS_CONNECTION_FIELD_COUNT, connection->values, text);
-  text_add(text, ",\"waits\":");
-  if (connection->wait == STALL_NONE) {
+  text_add(text, ",\"stall\":");
+  if (connection->stall == STALL_NONE) {
     text_add(text, "null");
   } else {
     text_add(text,
-             "{\"request\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"moved_bytes\":%" PRIu64
+             "{\"request\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"done_bytes\":%" PRIu64
              ",\"is_fault\":%s,\"reason\":",
              connection->request, connection->request_bytes, connection->request_moved,
-             stall_is_fault(connection->wait) ? "true" : "false");
-    text_add_json_string(text, stall_reason(connection->wait));
+             stall_is_fault(connection->stall) ? "true" : "false");
+    text_add_json_string(text, stall_reason(connection->stall));
     text_add(text, "}");
   }
   text_add(text, ",\"flow_list\":[");

@@ -16,7 +16,7 @@
 
 #include "common/param.h"
 
-/* Of a directory that is full of strange things, no more is looked at. */
+/* Limit of entries read from a directory with unexpected contents. */
 #define SWEEP_MAX 1024
 
 unsigned stats_path_directories(char paths[STATS_DIRECTORIES_MAX][STATS_PATH_MAX]) {
@@ -48,7 +48,7 @@ int stats_path_check(const char *directory, bool creates) {
   struct stat found;
   int error = fstat(fd, &found) == 0 ? 0 : -errno;
   close(fd);
-  /* Below a parent with the setgid bit a directory has it, too; it lets nobody in. */
+  /* The setgid bit may be inherited from the parent; it grants no access. */
   if (!error && (found.st_uid != geteuid() || (found.st_mode & 07777 & ~(mode_t)S_ISGID) != 0700)) {
     error = -EPERM;
   }
@@ -79,8 +79,8 @@ bool stats_path_is_stale(const char *socket_path) {
   return is_stale;
 }
 
-/* Both must be so: a process that is just starting does not listen yet, and one in another
- * container is none to us. */
+/* Both are needed: a process that is starting does not listen yet, and one in another container is
+ * not visible by pid. */
 static bool is_dead(pid_t pid, const char *socket_path) {
   return kill(pid, 0) != 0 && errno == ESRCH && stats_path_is_stale(socket_path);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stats_document.h: the document in the text format of Prometheus. All samples of a metric
- * stand together, so each pass over the document writes one metric. */
+/* See stats_document.h: the document in the text format of Prometheus. The samples of a metric are
+ * grouped, so each pass over the document writes one metric. */
 #include <inttypes.h>
 
 #include "common/version.h"
@@ -78,7 +78,7 @@ static void add_flow(const struct stats_document *document, size_t field, size_t
   end_sample(text, (double)flow->values[field] * told->unit);
 }
 
-/* What a part has: so many metrics, each with so many samples. */
+/* The size of a part: metrics, and samples of each. */
 struct section {
   size_t metrics, samples;
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See stats_socket.h. The life of a client:
  *
- *   ASKING --line--> COLLECTING --all engines visited--> TELLING --all sent--> gone
+ *   REQUEST --line--> COLLECT --all engines visited--> SEND --all sent--> closed
  *
- * In each state a readiness event does one bounded step: reads a few bytes, looks at some
- * connections, sends one buffer. */
+ * In each state a readiness event does one bounded step: it reads a few bytes, reads some
+ * connections, or sends one buffer. */
 #include "net_plugin/observe/stats_socket.h"
 
 #include <errno.h>
@@ -26,10 +26,10 @@
 #define BUFFER_BYTES (32u << 10)
 #define RETRY_NS (1 * NS_PER_MS)
 #define BACKLOG 64
-/* Without a descriptor to accept with, level-triggered events would come without end. */
+/* Pause after EMFILE and the like, or level-triggered events would repeat at once. */
 #define ACCEPT_PAUSE_NS (1 * NS_PER_S)
 
-enum client_state { CLIENT_ASKING, CLIENT_COLLECTING, CLIENT_TELLING };
+enum client_state { CLIENT_REQUEST, CLIENT_COLLECT, CLIENT_SEND };
 
 struct client {
   struct engine_source source;
@@ -43,23 +43,23 @@ struct client {
   struct stats_document document;
   struct stats_collect collect;
   struct stats_cursor cursor;
-  bool is_last; /* nothing comes after what is in the buffer */
+  bool is_last; /* the buffer holds the end of the text */
   struct text text;
   size_t sent;
   char buffer[BUFFER_BYTES];
 };
 
-/* Guarded by the lock of `engine`; `engine` itself is written where engines are made and ended,
- * which engine.c serialises. */
+/* Guarded by the lock of `engine`; `engine` itself is written when engines are made and ended,
+ * serialised by engine.c. */
 static struct {
-  struct engine *engine; /* that serves; NULL: no socket */
+  struct engine *engine; /* serves the socket; NULL: no socket */
   struct engine_source source;
-  struct engine_timer timer; /* to go on accepting */
+  struct engine_timer timer; /* to resume accepting */
   uint64_t started_ns;
   struct client *clients[STATS_CLIENTS_MAX];
   unsigned client_count;
   char path[STATS_PATH_MAX + 32];
-  _Atomic pid_t owner; /* who made the file at path; 0: nobody */
+  _Atomic pid_t owner; /* the process that made the file at path; 0: none */
 } server;
 
 /* ---- clients ---- */
@@ -80,7 +80,7 @@ static void client_free(struct client *client) {
   engine_rewatch(server.engine, &server.source, EPOLLIN);
 }
 
-/* Not before a while has passed: nothing to do until then. */
+/* Continues after RETRY_NS. */
 static void client_pause(struct client *client, uint64_t now_ns) {
   engine_rewatch(server.engine, &client->source, 0);
   engine_timer_set(server.engine, &client->timer, now_ns + RETRY_NS);
@@ -96,27 +96,27 @@ static void client_expired(struct engine_timer *timer, uint64_t now_ns) {
   engine_rewatch(server.engine, &client->source, EPOLLOUT);
 }
 
-/* True: the client is of use. */
-static bool client_understand(struct client *client) {
+/* False: close the client. */
+static bool client_parse(struct client *client) {
   const char *text = client->request;
   if (strcmp(text, "json") == 0) {
     client->next = stats_json_next;
   } else if (strcmp(text, "prometheus") == 0) {
     client->next = stats_prometheus_next;
   } else {
-    static const char said[] = "error: send json or prometheus\n";
-    if (send(client->source.fd, said, sizeof said - 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-      LOG_TRACE("a client of the statistics left with a strange question");
+    static const char refusal[] = "error: send json or prometheus\n";
+    if (send(client->source.fd, refusal, sizeof refusal - 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+      LOG_TRACE("a client of the statistics sent an unknown request and closed");
     }
     return false;
   }
-  client->state = CLIENT_COLLECTING;
+  client->state = CLIENT_COLLECT;
   stats_collect_start(&client->collect, &client->document, server.engine, server.started_ns);
   engine_rewatch(server.engine, &client->source, EPOLLOUT);
   return true;
 }
 
-static bool client_ask(struct client *client) {
+static bool client_receive(struct client *client) {
   size_t room = sizeof client->request - 1 - client->request_bytes;
   ssize_t n = recv(client->source.fd, client->request + client->request_bytes, room, MSG_DONTWAIT);
   if (n < 0) {
@@ -126,10 +126,10 @@ static bool client_ask(struct client *client) {
   client->request[client->request_bytes] = '\0';
   char *end = strchr(client->request, '\n');
   if (!end && n > 0 && (size_t)n < room) {
-    return true; /* half a line */
+    return true; /* incomplete line */
   }
   client->request[strcspn(client->request, "\r\n")] = '\0';
-  return client_understand(client);
+  return client_parse(client);
 }
 
 static bool client_collect(struct client *client) {
@@ -137,12 +137,12 @@ static bool client_collect(struct client *client) {
   if (error == -EAGAIN) {
     client_pause(client, clock_now_ns());
   } else if (!error) {
-    client->state = CLIENT_TELLING;
+    client->state = CLIENT_SEND;
   }
   return true;
 }
 
-static bool client_tell(struct client *client) {
+static bool client_send(struct client *client) {
   if (client->sent == client->text.used) {
     text_init(&client->text, client->buffer, sizeof client->buffer);
     client->sent = 0;
@@ -161,13 +161,13 @@ static bool client_tell(struct client *client) {
 
 static void client_ready(struct engine_source *source, uint32_t events) {
   struct client *client = LIST_ENTRY(source, struct client, source);
-  bool goes_on = false;
-  if (client->state == CLIENT_ASKING) {
-    goes_on = client_ask(client);
+  bool stays_open = false;
+  if (client->state == CLIENT_REQUEST) {
+    stays_open = client_receive(client);
   } else if (!(events & (EPOLLHUP | EPOLLERR))) {
-    goes_on = client->state == CLIENT_COLLECTING ? client_collect(client) : client_tell(client);
+    stays_open = client->state == CLIENT_COLLECT ? client_collect(client) : client_send(client);
   }
-  if (!goes_on) {
+  if (!stays_open) {
     client_free(client);
   }
 }
@@ -218,7 +218,7 @@ static void server_expired(struct engine_timer *timer, uint64_t now_ns) {
   }
 }
 
-/* The file gets its mode when it is made: from the socket's own. */
+/* bind() creates the file with the mode of the socket. */
 static int bind_at(int fd, const char *path) {
   struct sockaddr_un address = { .sun_family = AF_UNIX };
   if (strlen(path) >= sizeof address.sun_path) {
@@ -229,7 +229,7 @@ static int bind_at(int fd, const char *path) {
     return -errno;
   }
   if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-    /* A process that had this number before? */
+    /* A stale file of an earlier process with this pid? */
     if (errno != EADDRINUSE || !stats_path_is_stale(path) || unlink(path) != 0 ||
         bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
       return -errno;
@@ -238,7 +238,7 @@ static int bind_at(int fd, const char *path) {
   return 0;
 }
 
-/* The socket, at server.path. */
+/* Returns the listening socket, at server.path, or a negative errno. */
 static int listen_in(const char *directory) {
   snprintf(server.path, sizeof server.path, "%s/%d.sock", directory, (int)getpid());
   int error = stats_path_check(directory, true);
@@ -266,7 +266,7 @@ static int listen_in(const char *directory) {
   return fd;
 }
 
-/* A forked child has the socket, too, and must leave the file to its parent. */
+/* Not in a forked child: the file belongs to the parent. */
 static void remove_file(void) {
   if (atomic_load(&server.owner) == getpid()) {
     unlink(server.path);
@@ -274,7 +274,7 @@ static void remove_file(void) {
   atomic_store(&server.owner, 0);
 }
 
-/* For the process that ends without finalize, as NCCL until 2.27 has it. */
+/* For processes that exit without finalize, as with NCCL up to 2.27. */
 __attribute__((destructor)) static void remove_file_at_exit(void) {
   remove_file();
 }

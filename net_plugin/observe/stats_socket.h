@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats_socket: a unix socket where a process tells how it is doing.
+/* stats_socket: a unix socket that serves the statistics of a process.
  *
- * A client sends "json" or "prometheus" and a newline, gets the document, and is hung up on. The
- * engine that serves it does so between its other work; there is no thread. A client gets
- * STATS_CLIENT_NS for everything, so one that never reads keeps a place for that long and no more;
- * while all places are taken, others wait in the kernel's queue.
+ * A client sends "json" or "prometheus" and a newline, receives the document, and is disconnected.
+ * The engine serves it between its other work; there is no thread. After STATS_CLIENT_NS a client
+ * is disconnected in any case; with STATS_CLIENTS_MAX clients, further ones wait in the listen
+ * queue.
  *
  * Owns: the socket and its file, until stats_socket_close.  Threads: as stated.  Blocks: on the
  * file system in stats_socket_open.  Fails: stats_socket_open returns a negative errno; a client
- * that cannot be served is hung up on. */
+ * that cannot be served is disconnected. */
 #ifndef NET_PLUGIN_OBSERVE_STATS_SOCKET_H
 #define NET_PLUGIN_OBSERVE_STATS_SOCKET_H
 
@@ -18,10 +18,10 @@
 #define STATS_CLIENTS_MAX 8
 #define STATS_CLIENT_NS (5 * NS_PER_S)
 
-/* Both with the lock of the engine held, which is the same one. -EALREADY: there is a socket. The
- * place is left in *where, also after an error: it lives as long as the process. */
+/* Both with the lock of the engine held. -EALREADY: another engine has the socket. *where becomes
+ * the path, also after an error; it is valid as long as the process. */
 int stats_socket_open(struct engine *engine, const char **where);
-/* Does nothing if another engine serves it. */
+/* Does nothing if another engine serves the socket. */
 void stats_socket_close(struct engine *engine);
 
 #endif

@@ -33,7 +33,7 @@ void text_add_number(struct text *text, double value) {
   text_add(text, is_whole ? "%.0f" : "%.9g", value);
 }
 
-/* At most six bytes come of each, so callers count with that. */
+/* Each byte becomes at most six. */
 static void add_quoted(struct text *text, const char *value, bool is_json) {
   text_add(text, "\"");
   for (; *value; value++) {

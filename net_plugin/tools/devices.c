@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-net devices: the plugin's own discovery, shown. */
+/* stratus-net devices: prints the result of the plugin's discovery. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/rdma.h"
 
-/* The device, or the address alone: whether packets leave by the NIC even against the routes. */
+/* Bound to the device, or to the address only: then routes choose the NIC for outgoing packets. */
 static const char *binding(const struct nic *nic) {
   return tcp_socket_can_bind_device(nic) ? "device" : "address";
 }
@@ -118,7 +118,7 @@ static void print_options(void) {
   struct tcp_options options;
   tcp_options_get(&options);
   char lowat[QUANTITY_TEXT_MAX], buffer[QUANTITY_TEXT_MAX];
-  printf("flows: %s unsent at most, buffers %s, congestion control %s, pacing ",
+  printf("flows: unsent bytes up to %s, buffers %s, congestion control %s, pacing ",
          quantity_format_size(options.notsent_lowat_bytes, lowat),
          options.socket_buffer_bytes ? quantity_format_size(options.socket_buffer_bytes, buffer)
                                      : "of the kernel",
@@ -170,7 +170,7 @@ int net_tool_devices(int argument_count, char **arguments, bool is_json) {
   }
   rdma_report_free(&rdma);
   if (status == CLI_OK && found.devices.count == 0) {
-    status = cli_fail("there is no usable interface: NCCL would go on without stratus");
+    status = cli_fail("no usable interface: NCCL would not use stratus");
   }
   discovery_free(&found);
   return status;

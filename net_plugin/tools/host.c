@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See host.h. Each check stands alone: what it reads, what is too little, what to type. */
+/* See host.h. Each check is independent: it reads a setting and prints the command that corrects
+ * it. */
 #include "net_plugin/tools/host.h"
 
 #include <inttypes.h>
@@ -13,9 +14,9 @@
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/settings.h"
 
-/* A round trip between zones of one region; within a zone it is less. */
+/* Round trip between zones of one region; shorter within a zone. */
 #define ROUND_TRIP_US 1000
-/* Connections of one process in a job of some size: 64 peers, two channels, both directions. */
+/* Connections of one process in a medium job: 64 peers, two channels, both directions. */
 #define CONNECTIONS 256
 
 struct check {
@@ -42,11 +43,11 @@ static bool read_number(const struct check *check, const char *path, int64_t *va
 
 /* ---- several NICs in one subnet ---- */
 
-/* The kernel counts the larger of the two. */
+/* The kernel uses the larger of the two. */
 static int64_t interface_setting(const struct check *check, const char *nic, const char *name) {
   int64_t all = 0, own = 0;
   if (sysfs_read_int(check->facts->root, &all, "proc/sys/net/ipv4/conf/all/%s", name) < 0) {
-    return -1; /* not readable: not judged */
+    return -1; /* not readable: skipped */
   }
   sysfs_read_int(check->facts->root, &own, "proc/sys/net/ipv4/conf/%s/%s", nic, name);
   return all > own ? all : own;
@@ -60,9 +61,13 @@ static void check_shared_subnet(struct check *check, const struct nic *a, const 
     int64_t bad_from, bad_to, good;
     const char *effect;
   } settings[] = {
-    { "arp_ignore", 0, 0, 1, "each answers for the other's address, and packets come in anywhere" },
-    { "arp_announce", 0, 1, 2, "each asks with the other's address and misleads the neighbours" },
-    { "rp_filter", 1, 1, 2, "packets for the NIC that routing does not prefer are dropped" },
+    { "arp_ignore", 0, 0, 1,
+      "each NIC answers ARP for the other's address, and packets arrive on either" },
+    { "arp_announce", 0, 1, 2,
+      "each NIC sends ARP requests with the other's address, so that neighbours learn the wrong "
+      "one" },
+    { "rp_filter", 1, 1, 2,
+      "packets that arrive on the NIC without the preferred route are dropped" },
   };
   for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
     const struct nic *nics[] = { a, b };
@@ -80,8 +85,8 @@ static void check_shared_subnet(struct check *check, const struct nic *a, const 
   }
   if (!tcp_socket_can_bind_device(a) || !tcp_socket_can_bind_device(b)) {
     complain(check,
-             "%s and %s are in one subnet, and flows cannot be bound to a device: all leave "
-             "by the first; use Linux 5.7 or later, or setcap cap_net_raw+ep PROGRAM",
+             "%s and %s are in one subnet, and flows cannot be bound to a device: all use "
+             "the first; use Linux 5.7 or later, or setcap cap_net_raw+ep PROGRAM",
              a->name, b->name);
   }
 }
@@ -97,7 +102,7 @@ static void check_subnets(struct check *check) {
       for (unsigned k = 0; k + 1 < count && nic->address.ss_family == AF_INET; k++) {
         if (tcp_address_is_near(&nic->address, seen[k])) {
           check_shared_subnet(check, seen[k], nic);
-          return; /* the commands are for all NICs */
+          return; /* the commands apply to all NICs */
         }
       }
     }
@@ -106,7 +111,7 @@ static void check_subnets(struct check *check) {
 
 /* ---- memory of sockets ---- */
 
-/* The third number: what a socket's buffer may grow to. */
+/* The third number: the maximum size of a socket's buffer. */
 static bool read_largest(const struct check *check, const char *name, uint64_t *bytes) {
   char text[SYSFS_TEXT_MAX];
   return sysfs_read_text(check->facts->root, text, sizeof(text), "proc/sys/net/ipv4/%s", name) >
@@ -125,7 +130,7 @@ static void check_buffers(struct check *check) {
       fastest_mbps = mbps > fastest_mbps ? mbps : fastest_mbps;
     }
   }
-  /* A flow's share for a round trip, twice: half of a buffer is the kernel's own. */
+  /* A flow's share of the bandwidth-delay product, twice: half of a buffer is overhead. */
   uint64_t needed = 2 * fastest_mbps * ROUND_TRIP_US / 8 / facts->lanes;
   for (int i = 0; i < 2; i++) {
     uint64_t bytes = 0;
@@ -141,7 +146,7 @@ static void check_buffers(struct check *check) {
     } else if (read_number(check, limits[i], &limit) &&
                (uint64_t)limit < facts->options.socket_buffer_bytes) {
       complain(check,
-               "socket buffers of %u bytes are wished, and net.%.4s.%s allows %" PRId64
+               "socket buffers of %u bytes are set, and net.%.4s.%s allows %" PRId64
                "; sysctl -w net.core.%s=%u",
                facts->options.socket_buffer_bytes, limits[i], limits[i] + 5, limit, limits[i] + 5,
                facts->options.socket_buffer_bytes);
@@ -155,19 +160,19 @@ static void check_queues(struct check *check) {
   int64_t value;
   if (read_number(check, "core/somaxconn", &value) && value < 1024) {
     complain(check,
-             "net.core.somaxconn is %" PRId64 ": peers that connect all at once are put off; "
+             "net.core.somaxconn is %" PRId64
+             ": connections are refused when many peers connect at once; "
              "sysctl -w net.core.somaxconn=4096",
              value);
   }
   if (read_number(check, "ipv4/tcp_slow_start_after_idle", &value) && value == 1) {
-    complain(check, "flows start slowly again after each pause of a job; "
+    complain(check, "flows repeat slow start after each pause of a job; "
                     "sysctl -w net.ipv4.tcp_slow_start_after_idle=0");
   }
   if (read_number(check, "ipv4/tcp_retries2", &value) && value > 8) {
     complain(check,
-             "net.ipv4.tcp_retries2 is %" PRId64
-             ": stratus notices dead peers by itself, but NCCL's "
-             "own bootstrap connections wait for minutes; sysctl -w net.ipv4.tcp_retries2=8",
+             "net.ipv4.tcp_retries2 is %" PRId64 ": stratus detects dead peers itself, but NCCL's "
+             "bootstrap connections wait for minutes; sysctl -w net.ipv4.tcp_retries2=8",
              value);
   }
   uint64_t needed = (uint64_t)CONNECTIONS * check->facts->lanes;
@@ -189,8 +194,8 @@ static void check_options(struct check *check) {
       sysfs_read_text(root, text, sizeof(text), "proc/sys/net/core/default_qdisc") > 0 &&
       strcmp(text, "fq") != 0) {
     complain(check,
-             "flows are paced, and the queueing discipline is %s unless you set another: TCP paces "
-             "by its own timers, which costs CPU; tc qdisc replace dev %s root fq",
+             "flows are paced, and the default queueing discipline is %s: TCP paces "
+             "with its own timers, which costs CPU; tc qdisc replace dev %s root fq",
              text,
              check->facts->devices->physical_count ? check->facts->devices->devices[0].nics[0].name
                                                    : "eth0");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host: settings of this host that make flows slow, or keep them from where they should go; for
- * stratus-net doctor.
- * Owns: nothing.  Threads: any.  Blocks: as procfs does.  Fails: cannot; what cannot be read is not
- * judged. */
+/* host: checks settings of this host that slow flows down or misroute them; for stratus-net doctor.
+ * Owns: nothing.  Threads: any.  Blocks: as procfs does.  Fails: cannot; what cannot be read is
+ * skipped. */
 #ifndef NET_PLUGIN_TOOLS_HOST_H
 #define NET_PLUGIN_TOOLS_HOST_H
 
@@ -21,11 +20,10 @@ struct host_facts {
   uint64_t open_files; /* ulimit -n */
 };
 
-/* Reads the running process and its parameters. */
+/* From this process and its parameters. */
 void host_facts_read(const struct device_table *devices, struct host_facts *facts);
 
-/* Calls `tell` for each thing that is not well, with the command that repairs it. Returns how many
- * there were. */
+/* Calls `tell` for each problem, with the command that corrects it. Returns their number. */
 typedef void host_tell_fn(const char *text);
 int host_check(const struct host_facts *facts, host_tell_fn *tell);
 

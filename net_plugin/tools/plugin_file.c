@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of plugins, as NCCL reads them. */
+/* Resolves plugin names as NCCL does. */
 #include "net_plugin/tools/plugin_file.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-net stats: what the processes of this host that use the plugin are doing. */
+/* stratus-net stats: statistics of the processes on this host that use the plugin. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -25,31 +25,31 @@ const struct cli_option net_tool_stats_options[] = {
   { .name = "all",
     .type = CLI_FLAG,
     .value = &options.has_other_users,
-    .help = "also processes of other users, for root" },
+    .help = "also processes of other users; needs root" },
   { .name = "flows",
     .type = CLI_FLAG,
     .value = &options.has_flows,
-    .help = "a line for each flow, too" },
+    .help = "also print a line for each flow" },
   { .name = "prometheus",
     .type = CLI_FLAG,
     .value = &options.is_prometheus,
-    .help = "the text format of Prometheus" },
+    .help = "print the text format of Prometheus" },
   { .name = "watch",
     .type = CLI_DURATION,
     .value = &options.watch_ns,
     .argument = "TIME",
-    .help = "go on: print every TIME, with the rates in between" },
+    .help = "repeat every TIME, with the rates since the previous output" },
   { 0 },
 };
 
 static void warn(const struct stats_source *source, int error) {
-  /* It may be ending, which is nothing to talk about. */
+  /* No warning for a process that is just ending. */
   if (error != -ENOENT && error != -ECONNREFUSED && error != -ENODATA && error != -ECONNRESET) {
     cli_fail("process %d (%s): %s", (int)source->pid, source->path, strerror(-error));
   }
 }
 
-/* An array with what each process said; those that say nothing are left out. */
+/* An array with the document of each process; those that do not answer are left out. */
 static json_t *ask_all(const struct stats_sources *sources, pid_t wanted) {
   json_t *processes = json_array();
   for (size_t i = 0; i < sources->count; i++) {
@@ -116,7 +116,7 @@ static void print_tables(const json_t *processes, const json_t *before) {
   }
 }
 
-static int say_nobody(pid_t wanted) {
+static int fail_without_process(pid_t wanted) {
   char directories[STATS_DIRECTORIES_MAX][STATS_PATH_MAX], places[1024] = "";
   unsigned count = stats_path_directories(directories);
   for (unsigned i = 0; i < count; i++) {
@@ -129,8 +129,8 @@ static int say_nobody(pid_t wanted) {
   return cli_fail("no process of this user has statistics (looked in %s)", places);
 }
 
-/* One look; *before becomes what was seen, for the next one's rates. */
-static int look(pid_t wanted, bool is_json, json_t **before) {
+/* Prints once; *before becomes the current documents, for the next rates. */
+static int print_once(pid_t wanted, bool is_json, json_t **before) {
   struct stats_sources sources;
   int status = CLI_OK;
   if (stats_sources_find(options.has_other_users, &sources) != 0) {
@@ -148,7 +148,7 @@ static int look(pid_t wanted, bool is_json, json_t **before) {
       print_tables(processes, *before);
     }
     if (!has_some && (wanted || !is_json)) {
-      status = say_nobody(wanted);
+      status = fail_without_process(wanted);
     }
     json_decref(*before);
     *before = processes;
@@ -169,11 +169,11 @@ int net_tool_stats(int argument_count, char **arguments, bool is_json) {
     return CLI_USAGE;
   }
   json_t *before = NULL;
-  int status = look((pid_t)wanted, is_json, &before);
+  int status = print_once((pid_t)wanted, is_json, &before);
   while (status == CLI_OK && options.watch_ns) {
     struct timespec pause = clock_timespec(options.watch_ns);
     nanosleep(&pause, NULL);
-    status = look((pid_t)wanted, is_json, &before);
+    status = print_once((pid_t)wanted, is_json, &before);
   }
   json_decref(before);
   return status;

@@ -9,8 +9,8 @@
 #define HELP "# HELP "
 
 struct stats_metric {
-  char *head;    /* the line with HELP, which begins with its name */
-  char *samples; /* all lines but that; of the first process, the TYPE line is the first */
+  char *head;    /* the HELP line */
+  char *samples; /* all other lines; the first is the TYPE line */
   size_t bytes;
 };
 
@@ -18,7 +18,7 @@ static size_t name_length(const char *head) {
   return strcspn(head + strlen(HELP), " \n") + strlen(HELP);
 }
 
-static struct stats_metric *find(struct stats_merge *merge, const char *head) {
+static struct stats_metric *stats_merge_find(struct stats_merge *merge, const char *head) {
   size_t length = name_length(head);
   for (size_t i = 0; i < merge->count; i++) {
     struct stats_metric *metric = &merge->metrics[i];
@@ -40,7 +40,7 @@ static struct stats_metric *make(struct stats_merge *merge, const char *head, si
   return larger[merge->count].head ? &larger[merge->count++] : NULL;
 }
 
-/* An answer may have been cut off: what comes after it begins a line nevertheless. */
+/* A truncated answer may lack the last newline. */
 static int append(struct stats_metric *metric, const char *lines, size_t length) {
   char *larger = realloc(metric->samples, metric->bytes + length + sizeof "\n");
   if (!larger) {
@@ -56,7 +56,7 @@ static int append(struct stats_metric *metric, const char *lines, size_t length)
   return 0;
 }
 
-/* The next line with HELP from here on, which is where a line begins; NULL: there is none. */
+/* The next HELP line at or after `text`, which is the start of a line; NULL: none. */
 static const char *next_block(const char *text) {
   if (strncmp(text, HELP, strlen(HELP)) == 0) {
     return text;
@@ -69,7 +69,7 @@ int stats_merge_add(struct stats_merge *merge, const char *text) {
   const char *block = next_block(text), *line;
   while (block && (line = strchr(block, '\n'))) {
     const char *next = next_block(line++), *end = next ? next : line + strlen(line);
-    struct stats_metric *metric = find(merge, block);
+    struct stats_metric *metric = stats_merge_find(merge, block);
     if (!metric) {
       metric = make(merge, block, (size_t)(line - block));
     } else if (strncmp(line, "# TYPE ", strlen("# TYPE ")) == 0) {

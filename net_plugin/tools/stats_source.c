@@ -15,8 +15,8 @@
 
 #include "net_plugin/observe/stats_path.h"
 
-/* A little longer than a process gives its clients. */
-#define PATIENCE_S 6
+/* Longer than STATS_CLIENT_NS. */
+#define TIMEOUT_S 6
 /* Sixteen thousand flows are some ten million bytes. */
 #define ANSWER_MAX_BYTES (256u << 20)
 
@@ -33,7 +33,7 @@ static int add(struct stats_sources *sources, const char *directory, const char 
   return 0;
 }
 
-static int look_in(const char *directory, struct stats_sources *sources) {
+static int add_directory(const char *directory, struct stats_sources *sources) {
   stats_path_sweep(directory);
   DIR *opened = opendir(directory);
   struct dirent *entry;
@@ -49,13 +49,13 @@ static int look_in(const char *directory, struct stats_sources *sources) {
   return error;
 }
 
-/* Of others, only what is a directory of its owner's alone: no link that somebody put there. */
+/* For other users: only a directory with mode 0700, no symbolic link. */
 static bool is_private(const char *directory) {
   struct stat found;
   return lstat(directory, &found) == 0 && S_ISDIR(found.st_mode) && (found.st_mode & 0777) == 0700;
 }
 
-static int look_at_others(struct stats_sources *sources) {
+static int add_other_users(struct stats_sources *sources) {
   glob_t found;
   int error = 0;
   if (glob("/tmp/stratus-*", 0, NULL, &found) == GLOB_NOSPACE ||
@@ -64,27 +64,27 @@ static int look_at_others(struct stats_sources *sources) {
   }
   for (size_t i = 0; i < found.gl_pathc && !error; i++) {
     if (is_private(found.gl_pathv[i])) {
-      error = look_in(found.gl_pathv[i], sources);
+      error = add_directory(found.gl_pathv[i], sources);
     }
   }
   globfree(&found);
   return error;
 }
 
-static int compare(const void *a, const void *b) {
+static int stats_source_compare(const void *a, const void *b) {
   const struct stats_source *x = a, *y = b;
   int order = (x->pid > y->pid) - (x->pid < y->pid);
   return order ? order : strcmp(x->path, y->path);
 }
 
-/* Directories may have been looked at under two headings. */
+/* The same directory may have been read twice. */
 static void sort_and_unite(struct stats_sources *sources) {
   size_t kept = 0;
   if (sources->count) {
-    qsort(sources->list, sources->count, sizeof *sources->list, compare);
+    qsort(sources->list, sources->count, sizeof *sources->list, stats_source_compare);
   }
   for (size_t i = 0; i < sources->count; i++) {
-    if (kept == 0 || compare(&sources->list[kept - 1], &sources->list[i]) != 0) {
+    if (kept == 0 || stats_source_compare(&sources->list[kept - 1], &sources->list[i]) != 0) {
       sources->list[kept++] = sources->list[i];
     }
   }
@@ -98,11 +98,11 @@ int stats_sources_find(bool has_other_users, struct stats_sources *sources) {
   *sources = (struct stats_sources){ 0 };
   for (unsigned i = 0; i < count && !error; i++) {
     if (stats_path_check(directories[i], false) == 0) {
-      error = look_in(directories[i], sources);
+      error = add_directory(directories[i], sources);
     }
   }
   if (!error && has_other_users) {
-    error = look_at_others(sources);
+    error = add_other_users(sources);
   }
   sort_and_unite(sources);
   return error;
@@ -115,7 +115,7 @@ void stats_sources_free(struct stats_sources *sources) {
 
 static int reach(const char *path) {
   struct sockaddr_un address = { .sun_family = AF_UNIX };
-  struct timeval patience = { .tv_sec = PATIENCE_S };
+  struct timeval timeout = { .tv_sec = TIMEOUT_S };
   if (strlen(path) >= sizeof address.sun_path) {
     return -ENAMETOOLONG;
   }
@@ -124,8 +124,8 @@ static int reach(const char *path) {
   if (fd < 0) {
     return -errno;
   }
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
   if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
     int error = errno == EAGAIN ? -ETIMEDOUT : -errno;
     close(fd);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats_source: the processes that can be asked how they are doing, and their answers.
- * Owns: the list.  Threads: main.  Blocks: a few seconds on a process that does not answer.
+/* stats_source: finds processes with statistics and requests them.
+ * Owns: the list.  Threads: main.  Blocks: up to 6 s for a process that does not answer.
  * Fails: as stated. */
 #ifndef NET_PLUGIN_TOOLS_STATS_SOURCE_H
 #define NET_PLUGIN_TOOLS_STATS_SOURCE_H
@@ -15,7 +15,7 @@ struct stats_source {
 };
 
 struct stats_sources {
-  struct stats_source *list; /* by process number */
+  struct stats_source *list; /* by pid */
   size_t count;
 };
 
@@ -24,8 +24,8 @@ struct stats_sources {
 int stats_sources_find(bool has_other_users, struct stats_sources *sources);
 void stats_sources_free(struct stats_sources *sources);
 
-/* What the process says to this question ("json", "prometheus"); *answer ends with 0 and is the
- * caller's. 0 or negative errno. */
+/* Requests "json" or "prometheus". *answer is NUL-terminated and the caller's. 0 or negative errno.
+ */
 int stats_source_ask(const struct stats_source *source, const char *question, char **answer);
 
 #endif

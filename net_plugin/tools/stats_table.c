@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net_plugin/tools/shown.h"
+#include "net_plugin/tools/sanitize.h"
 
 enum { TEXT_MAX = 32 };
 
@@ -55,56 +55,57 @@ static const json_t *counterpart(const json_t *array, const json_t *element, con
 static void print_nics(const json_t *process, const json_t *before, double seconds) {
   size_t i;
   json_t *nic;
-  char name[SHOWN_MAX], sent[TEXT_MAX], received[TEXT_MAX], out[TEXT_MAX], in[TEXT_MAX];
-  printf("\n  %-15s %10s %10s %12s %12s %8s %7s %6s %6s %7s\n", "NIC", "sent B", "received B",
-         "sending", "receiving", "retrans", "losses", "slow", "stalls", "damaged");
+  char name[SANITIZE_MAX], sent[TEXT_MAX], received[TEXT_MAX], out[TEXT_MAX], in[TEXT_MAX];
+  printf("\n  %-15s %10s %10s %12s %12s %8s %8s %10s %6s %7s\n", "NIC", "sent B", "received B",
+         "send rate", "recv rate", "retrans", "failures", "reconnects", "stalls", "corrupt");
   json_array_foreach(json_object_get(process, "nics"), i, nic) {
     const json_t *earlier = counterpart(json_object_get(before, "nics"), nic, "name");
-    printf("  %-15s %10s %10s %12s %12s %8.0f %7.0f %6.0f %6.0f %7.0f\n", shown(nic, "name", name),
-           amount(number(nic, "bytes_sent"), sent), amount(number(nic, "bytes_received"), received),
+    printf("  %-15s %10s %10s %12s %12s %8.0f %8.0f %10.0f %6.0f %7.0f\n",
+           sanitize_member(nic, "name", name), amount(number(nic, "bytes_sent"), sent),
+           amount(number(nic, "bytes_received"), received),
            rate(nic, earlier, "bytes_sent", seconds, out),
            rate(nic, earlier, "bytes_received", seconds, in), number(nic, "retransmits"),
-           number(nic, "flow_losses"), number(nic, "flow_redials"), number(nic, "flow_stalls"),
+           number(nic, "flow_failures"), number(nic, "flow_reconnects"), number(nic, "flow_stalls"),
            number(nic, "checksum_errors"));
   }
 }
 
-/* "12.3 s for: the peer has not posted its receive" */
-static void print_waits(const json_t *connection) {
-  const json_t *waits = json_object_get(connection, "waits");
-  char reason[SHOWN_MAX], moved[TEXT_MAX], bytes[TEXT_MAX];
-  if (!json_is_object(waits)) {
+/* "12 s, 0 of 1 M B: the peer has not posted its receive" */
+static void print_stall(const json_t *connection) {
+  const json_t *stall = json_object_get(connection, "stall");
+  char reason[SANITIZE_MAX], done[TEXT_MAX], bytes[TEXT_MAX];
+  if (!json_is_object(stall)) {
     printf("-\n");
     return;
   }
-  printf("%.0f s, %s of %s B: %s%s\n", number(connection, "waiting_seconds"),
-         amount(number(waits, "moved_bytes"), moved), amount(number(waits, "bytes"), bytes),
-         shown(waits, "reason", reason),
-         json_is_true(json_object_get(waits, "is_fault")) ? " (!)" : "");
+  printf("%.0f s, %s of %s B: %s%s\n", number(connection, "stalled_seconds"),
+         amount(number(stall, "done_bytes"), done), amount(number(stall, "bytes"), bytes),
+         sanitize_member(stall, "reason", reason),
+         json_is_true(json_object_get(stall, "is_fault")) ? " (!)" : "");
 }
 
 static void print_connections(const json_t *process, const json_t *before, double seconds) {
   size_t i;
   json_t *connection;
-  bool has_narrow = false;
-  char peer[SHOWN_MAX], role[SHOWN_MAX], bytes[TEXT_MAX], speed[TEXT_MAX], flows[TEXT_MAX];
+  bool has_single = false;
+  char peer[SANITIZE_MAX], role[SANITIZE_MAX], bytes[TEXT_MAX], speed[TEXT_MAX], flows[TEXT_MAX];
   printf("\n  %4s %-7s %-36s %9s %8s %12s %6s  %s\n", "conn", "role", "peer", "messages", "bytes",
-         "rate", "flows", "waits");
+         "rate", "flows", "stalled");
   json_array_foreach(json_object_get(process, "connections"), i, connection) {
     const json_t *earlier =
         counterpart(json_object_get(before, "connections"), connection, "connection");
-    bool is_narrow = number(connection, "narrow") != 0;
+    bool is_single = number(connection, "one_flow_per_path") != 0;
     snprintf(flows, sizeof flows, "%.0f/%.0f%s", number(connection, "flows_up"),
-             number(connection, "flows"), is_narrow ? "*" : "");
-    has_narrow |= is_narrow;
+             number(connection, "flows"), is_single ? "*" : "");
+    has_single |= is_single;
     printf("  %4.0f %-7s %-36s %9.0f %8s %12s %6s  ", number(connection, "connection"),
-           shown(connection, "role", role), shown(connection, "peer", peer),
+           sanitize_member(connection, "role", role), sanitize_member(connection, "peer", peer),
            number(connection, "messages_completed"), amount(number(connection, "bytes"), bytes),
            rate(connection, earlier, "bytes", seconds, speed), flows);
-    print_waits(connection);
+    print_stall(connection);
   }
-  if (has_narrow) {
-    printf("  * bulk data goes over one flow of each path: it was faster than over all\n");
+  if (has_single) {
+    printf("  * bulk data uses one flow of each path: that was faster than all flows\n");
   }
 }
 
@@ -115,24 +116,25 @@ static void print_flows_of(const json_t *connection, const json_t *earlier, doub
   size_t i;
   json_t *flow;
   json_array_foreach(json_object_get(connection, "flow_list"), i, flow) {
-    char state[SHOWN_MAX], local[SHOWN_MAX], remote[SHOWN_MAX], bytes[TEXT_MAX], speed[TEXT_MAX],
-        out[TEXT_MAX], window[TEXT_MAX];
+    char state[SANITIZE_MAX], local[SANITIZE_MAX], remote[SANITIZE_MAX], bytes[TEXT_MAX],
+        speed[TEXT_MAX], out[TEXT_MAX], window[TEXT_MAX];
     const json_t *then = counterpart(json_object_get(earlier, "flow_list"), flow, "flow");
-    printf("  %4.0f %4.0f %-10s %-22s %-22s %8s %12s %8.2f %8s %8s %8.0f %6.0f\n",
-           number(connection, "connection"), number(flow, "flow"), shown(flow, "state", state),
-           shown(flow, "local", local), shown(flow, "remote", remote),
-           amount(number(flow, key), bytes), rate(flow, then, key, seconds, speed),
-           number(flow, "rtt_seconds") * 1e3, amount(number(flow, "outstanding_bytes"), out),
+    printf("  %4.0f %4.0f %-10s %-22s %-22s %8s %12s %8.2f %9s %8s %8.0f %8.0f\n",
+           number(connection, "connection"), number(flow, "flow"),
+           sanitize_member(flow, "state", state), sanitize_member(flow, "local", local),
+           sanitize_member(flow, "remote", remote), amount(number(flow, key), bytes),
+           rate(flow, then, key, seconds, speed), number(flow, "rtt_seconds") * 1e3,
+           amount(number(flow, "in_flight_bytes"), out),
            amount(number(flow, "congestion_window_bytes"), window), number(flow, "retransmits"),
-           number(flow, "losses"));
+           number(flow, "failures"));
   }
 }
 
 static void print_flows(const json_t *process, const json_t *before, double seconds) {
   size_t i;
   json_t *connection;
-  printf("\n  %4s %4s %-10s %-22s %-22s %8s %12s %8s %8s %8s %8s %6s\n", "conn", "flow", "state",
-         "local", "remote", "bytes", "rate", "RTT ms", "unacked", "window", "retrans", "losses");
+  printf("\n  %4s %4s %-10s %-22s %-22s %8s %12s %8s %9s %8s %8s %8s\n", "conn", "flow", "state",
+         "local", "remote", "bytes", "rate", "RTT ms", "in flight", "cwnd", "retrans", "failures");
   json_array_foreach(json_object_get(process, "connections"), i, connection) {
     print_flows_of(connection,
                    counterpart(json_object_get(before, "connections"), connection, "connection"),
@@ -141,13 +143,13 @@ static void print_flows(const json_t *process, const json_t *before, double seco
 }
 
 void stats_table_print(const json_t *process, const json_t *before, bool has_flows) {
-  char host[SHOWN_MAX], rank[SHOWN_MAX], version[SHOWN_MAX];
+  char host[SANITIZE_MAX], rank[SANITIZE_MAX], version[SANITIZE_MAX];
   double seconds =
       before ? number(process, "uptime_seconds") - number(before, "uptime_seconds") : 0;
   printf("process %.0f on %s, rank %s, stratus %s, for %.0f s%s\n", number(process, "pid"),
-         shown(process, "host", host), shown(process, "rank", rank),
-         shown(process, "version", version), number(process, "uptime_seconds"),
-         json_is_true(json_object_get(process, "is_truncated")) ? " (too large: cut off)" : "");
+         sanitize_member(process, "host", host), sanitize_member(process, "rank", rank),
+         sanitize_member(process, "version", version), number(process, "uptime_seconds"),
+         json_is_true(json_object_get(process, "is_truncated")) ? " (truncated)" : "");
   print_nics(process, before, seconds);
   print_connections(process, before, seconds);
   if (has_flows) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-net: what the network plugin sees and does on this machine. */
+/* stratus-net: the tool of the network plugin. */
 #include <stdio.h>
 
 #include "common/cli.h"
@@ -13,7 +13,7 @@ static const struct cli_option params_options[] = {
   { .name = "markdown",
     .type = CLI_FLAG,
     .value = &is_markdown,
-    .help = "the table of the README" },
+    .help = "print all parameters as the table in the README" },
   { 0 },
 };
 
@@ -27,19 +27,19 @@ static int params(int argument_count, char **arguments, bool is_json) {
 
 static const struct cli_command commands[] = {
   { .name = "devices",
-    .summary = "list the NICs that NCCL will see, and why other interfaces are not used",
+    .summary = "list the NICs presented to NCCL, and why other interfaces are not used",
     .arguments = "",
     .example = "NCCL_SOCKET_IFNAME=^docker,lo stratus-net devices",
     .has_json = true,
     .run = net_tool_devices },
   { .name = "params",
-    .summary = "list the STRATUS_ variables with the values in force",
+    .summary = "list the STRATUS_ variables and their effective values",
     .arguments = "",
     .example = "STRATUS_FLOWS=8 stratus-net params",
     .options = params_options,
     .run = params },
   { .name = "perf",
-    .summary = "measure a net plugin between two hosts, driven as NCCL drives it",
+    .summary = "benchmark a net plugin between two hosts, driven as NCCL drives it",
     .arguments = "HOST[:PORT] | --listen [ADDRESS[:PORT]]",
     .max_arguments = 1,
     .example = "stratus-net perf --listen & sleep 1; stratus-net perf localhost --bytes 64K,512K "
@@ -48,7 +48,7 @@ static const struct cli_command commands[] = {
     .options = net_tool_perf_options,
     .run = net_tool_perf },
   { .name = "probe",
-    .summary = "measure the network between hosts, with this transport",
+    .summary = "measure the network between hosts with this plugin, and write a profile",
     .arguments = "[HOST...]",
     .max_arguments = -1,
     .example = "stratus-net probe --listen & sleep 1; stratus-net probe localhost --no-sweep",
@@ -56,7 +56,7 @@ static const struct cli_command commands[] = {
     .options = net_tool_probe_options,
     .run = net_tool_probe },
   { .name = "stats",
-    .summary = "show what processes that use the plugin are doing: NICs, connections, flows, waits",
+    .summary = "show statistics of running processes: NICs, connections, flows, stalls",
     .arguments = "[PID]",
     .max_arguments = 1,
     .example = "stratus-net stats --json",
@@ -64,7 +64,7 @@ static const struct cli_command commands[] = {
     .options = net_tool_stats_options,
     .run = net_tool_stats },
   { .name = "doctor",
-    .summary = "check that NCCL will find and load the plugin",
+    .summary = "check that NCCL will load the plugin, and the settings of this host",
     .arguments = "",
     .example = "NCCL_NET_PLUGIN=stratus stratus-net doctor",
     .has_json = true,
@@ -75,7 +75,7 @@ static const struct cli_command commands[] = {
 int main(int argc, char **argv) {
   static const struct cli_tool tool = {
     .name = "stratus-net",
-    .summary = "what the stratus network plugin sees and does on this machine",
+    .summary = "inspect, measure and diagnose the stratus network plugin",
     .version = STRATUS_VERSION,
     .commands = commands,
   };

@@ -9,7 +9,7 @@
 #include "common/bytes.h"
 #include "net_plugin/tools/perf/plan.h"
 #include "net_plugin/tools/perf/report.h"
-#include "net_plugin/tools/perf/talk.h"
+#include "net_plugin/tools/perf/control_channel.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { MESSAGES_MAX = 16 };
@@ -28,7 +28,7 @@ static void check_plan(const json_t *json) {
   FUZZ_CHECK(plan.connections >= 1 && plan.connections <= PLAN_CONNECTIONS_MAX);
   FUZZ_CHECK(plan.depth >= 1 && plan.depth <= PLAN_DEPTH_MAX);
   FUZZ_CHECK(plan.plain_flows >= 0 && plan.plain_flows <= PLAN_PLAIN_FLOWS_MAX);
-  FUZZ_CHECK(plan_test_name(&plan)[0] && plan_shape_name(&plan)[0] && plan_io_name(&plan)[0]);
+  FUZZ_CHECK(plan_test_name(&plan)[0] && plan_shape_name(&plan)[0]);
   json_t *said = plan_to_json(&plan);
   FUZZ_CHECK(said != NULL);
   FUZZ_CHECK(plan_from_json(&again, said) == 0);
@@ -73,7 +73,7 @@ static void say_all(int fd, struct fuzz_input *input, uint8_t shape) {
   if (shape & 1) {
     used = 64; /* of a greeting */
     memset(said, 0, used);
-    strcpy((char *)said, "stratus-net perf 1 of fuzz\n");
+    strcpy((char *)said, "stratus-net perf 2 of fuzz\n");
   }
   while (shape & 2 && input->left > 0 && used + input->left + 4 < sizeof said) {
     char *line = fuzz_line(input);
@@ -94,15 +94,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz_swallow_messages();
   struct fuzz_input input = { data, size };
   uint8_t shape = fuzz_u8(&input);
-  struct talk talk;
+  struct control_channel channel;
   int fds[2];
   FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
   say_all(fds[1], &input, shape);
   json_t *message = NULL, *ready = json_object(), *side = json_object();
-  int status = talk_open(&talk, fds[0], "the server");
+  int status = control_channel_open(&channel, fds[0], "the server");
   /* All of it is there, so a poll finds a message or the end. */
   for (int i = 0; i < MESSAGES_MAX && status == 0; i++) {
-    status = talk_poll(&talk, &message);
+    status = control_channel_poll(&channel, &message);
     FUZZ_CHECK(status != 0 || json_is_object(message));
     if (json_object_get(message, "plan")) {
       check_plan(json_object_get(message, "plan"));
@@ -119,7 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     json_decref(message);
     message = NULL;
   }
-  talk_close(&talk);
+  control_channel_close(&channel);
   close(fds[1]);
   json_decref(ready);
   json_decref(side);

@@ -147,7 +147,7 @@ static void suppressed_count_is_reported(void **state) {
   limit.next_ns = 0;
   log_write_limited(&limit, 3600 * NS_PER_S, "f", 1, "stall");
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 2);
-  assert_string_equal(log_capture_text(1), "stall (and 2 more like it before)");
+  assert_string_equal(log_capture_text(1), "stall (and 2 similar before)");
 }
 
 enum { THREADS = 4, PER_THREAD = 2000 };

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of stratus-net perf that need no network: plans, times, windows, contents, places. */
-#include "net_plugin/tools/meet.h"
-#include "net_plugin/tools/perf/gauge.h"
+#include "net_plugin/tools/rendezvous.h"
+#include "net_plugin/tools/perf/window.h"
 #include "net_plugin/tools/perf/histogram.h"
 #include "net_plugin/tools/perf/pattern.h"
-#include "net_plugin/tools/perf/plain_slots.h"
 #include "net_plugin/tools/perf/plan.h"
 
 #include "common/cli.h"
@@ -13,7 +12,7 @@
 
 static struct plan plan;
 
-static const struct plan_wish nothing = { .patience_ns = NS_PER_S };
+static const struct plan_options nothing = { .timeout_ns = NS_PER_S };
 
 /* ---- plans ---- */
 
@@ -27,9 +26,9 @@ static void shapes_have_sizes_and_depth_as_nccl(void **state) {
                 { PLAN_LL128, 8, 600 << 10 },
                 { PLAN_P2P, 8, 128 << 10 } };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    struct plan_wish wish = nothing;
-    wish.shape = cases[i].shape;
-    assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+    struct plan_options options = nothing;
+    options.shape = cases[i].shape;
+    assert_int_equal(plan_make(&plan, &options), CLI_OK);
     assert_int_equal(plan.depth, cases[i].depth);
     assert_int_equal(plan.slot_bytes, cases[i].slot_bytes);
     assert_int_equal(plan.sizes[plan.size_count - 1], cases[i].slot_bytes);
@@ -38,13 +37,13 @@ static void shapes_have_sizes_and_depth_as_nccl(void **state) {
 
 static void options_win_over_the_shape(void **state) {
   (void)state;
-  struct plan_wish wish = nothing;
-  wish.sizes = "8,1K,512K";
-  wish.depth = 2;
-  wish.count = 100;
-  wish.warmup = "7";
-  wish.devices = "1,0";
-  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  struct plan_options options = nothing;
+  options.sizes = "8,1K,512K";
+  options.depth = 2;
+  options.count = 100;
+  options.warmup = "7";
+  options.devices = "1,0";
+  assert_int_equal(plan_make(&plan, &options), CLI_OK);
   assert_int_equal(plan.size_count, 3);
   assert_int_equal(plan.sizes[1], 1024);
   assert_int_equal(plan.depth, 2);
@@ -57,18 +56,18 @@ static void options_win_over_the_shape(void **state) {
 
 static void bandwidth_over_time_is_not_checked_unless_told(void **state) {
   (void)state;
-  struct plan_wish wish = nothing;
-  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  struct plan_options options = nothing;
+  assert_int_equal(plan_make(&plan, &options), CLI_OK);
   assert_true(plan.is_timed);
   assert_false(plan.is_checked);
-  wish.check = 1;
-  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  options.check = 1;
+  assert_int_equal(plan_make(&plan, &options), CLI_OK);
   assert_true(plan.is_checked);
 }
 
 static void what_makes_no_sense_is_wrong_use(void **state) {
   (void)state;
-  static const struct plan_wish wishes[] = {
+  static const struct plan_options cases[] = {
     { .sizes = "1X" },
     { .sizes = "" },
     { .sizes = "1,,2" },
@@ -84,26 +83,27 @@ static void what_makes_no_sense_is_wrong_use(void **state) {
     { .count = 10, .warmup = "1s" },
     { .plain_flows = 2, .plugin = "socket" },
     { .plain_flows = 2, .sizes = "0" },
-    { .io = PLAN_URING },
+    { .plain_flows = 2, .count = 10 },
+    { .plain_flows = 2, .test = PLAN_BOTH_WAYS },
     { .sizes = "1G", .shape = PLAN_RAW, .depth = 32, .connections = PLAN_CONNECTIONS_MAX },
   };
-  for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {
-    assert_int_equal(plan_make(&plan, &wishes[i]), CLI_USAGE);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    assert_int_equal(plan_make(&plan, &cases[i]), CLI_USAGE);
   }
 }
 
 static void the_server_gets_the_same_plan(void **state) {
   (void)state;
-  struct plan_wish wish = nothing;
+  struct plan_options options = nothing;
   static struct plan there;
-  wish.test = PLAN_BOTH_WAYS;
-  wish.shape = PLAN_P2P;
-  wish.sizes = "8,64K";
-  wish.connections = 3;
-  wish.devices = "0,1";
-  wish.is_fused = wish.has_flows = true;
-  wish.plugin = "socket";
-  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  options.test = PLAN_BOTH_WAYS;
+  options.shape = PLAN_P2P;
+  options.sizes = "8,64K";
+  options.connections = 3;
+  options.devices = "0,1";
+  options.is_fused = options.has_flows = true;
+  options.plugin = "socket";
+  assert_int_equal(plan_make(&plan, &options), CLI_OK);
   json_t *json = plan_to_json(&plan), *again;
   assert_int_equal(plan_from_json(&there, json), CLI_OK);
   again = plan_to_json(&there);
@@ -112,29 +112,12 @@ static void the_server_gets_the_same_plan(void **state) {
   json_decref(again);
 }
 
-static void the_server_moves_bytes_as_the_client_does(void **state) {
-  (void)state;
-  struct plan_wish wish = nothing;
-  static struct plan there;
-  wish.plain_flows = 2;
-  wish.send_buffer_bytes = 4096;
-  for (int io = PLAN_TRY; io <= PLAN_URING_ZC; io++) {
-    wish.io = io;
-    assert_int_equal(plan_make(&plan, &wish), CLI_OK);
-    json_t *json = plan_to_json(&plan);
-    assert_int_equal(plan_from_json(&there, json), CLI_OK);
-    assert_int_equal(there.io, io);
-    assert_int_equal(there.send_buffer_bytes, 4096);
-    json_decref(json);
-  }
-}
-
 /* Each member of a good plan in turn is missing, of another type, or out of bounds. */
 static void a_strange_plan_is_refused(void **state) {
   (void)state;
   static struct plan there;
-  struct plan_wish wish = nothing;
-  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
+  struct plan_options options = nothing;
+  assert_int_equal(plan_make(&plan, &options), CLI_OK);
   json_t *good = plan_to_json(&plan);
   json_t *bad[] = { NULL, json_integer(-1), json_integer(INT64_MAX), json_string("x"),
                     json_array() };
@@ -196,51 +179,51 @@ static void a_histogram_takes_any_value(void **state) {
 
 static void a_timed_window_follows_the_warm_up(void **state) {
   (void)state;
-  static struct gauge gauge;
-  struct plan_wish wish = nothing;
-  wish.time_ns = 1000;
-  wish.warmup = "100ns";
-  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
-  gauge_start(&gauge, &plan, 1);
-  gauge_look(&gauge, 5000); /* nothing has come yet */
-  gauge.now.messages_received = gauge.now.bytes_received = 1;
-  gauge_look(&gauge, 6000);
-  assert_int_equal(gauge.state, GAUGE_WARMING);
-  gauge.now.messages_received = gauge.now.bytes_received = 10;
-  gauge_look(&gauge, 6100);
-  assert_int_equal(gauge.state, GAUGE_MEASURING);
-  gauge.now.messages_received = gauge.now.bytes_received = 110;
-  gauge_look(&gauge, 7099);
-  assert_int_equal(gauge.state, GAUGE_MEASURING);
-  gauge_look(&gauge, 7200);
-  assert_int_equal(gauge.state, GAUGE_OVER);
-  assert_int_equal(gauge.window_ns, 1100);
-  gauge.now.messages_received = 500; /* comes too late */
-  gauge_look(&gauge, 9000);
-  assert_int_equal(gauge.window.messages_received, 100);
-  assert_true(gauge.threads >= 1);
+  static struct window window;
+  struct plan_options options = nothing;
+  options.time_ns = 1000;
+  options.warmup = "100ns";
+  assert_int_equal(plan_make(&plan, &options), CLI_OK);
+  window_start(&window, &plan, 1);
+  window_update(&window, 5000); /* nothing has come yet */
+  window.now.messages_received = window.now.bytes_received = 1;
+  window_update(&window, 6000);
+  assert_int_equal(window.state, WINDOW_WARMUP);
+  window.now.messages_received = window.now.bytes_received = 10;
+  window_update(&window, 6100);
+  assert_int_equal(window.state, WINDOW_MEASURING);
+  window.now.messages_received = window.now.bytes_received = 110;
+  window_update(&window, 7099);
+  assert_int_equal(window.state, WINDOW_MEASURING);
+  window_update(&window, 7200);
+  assert_int_equal(window.state, WINDOW_OVER);
+  assert_int_equal(window.length_ns, 1100);
+  window.now.messages_received = 500; /* comes too late */
+  window_update(&window, 9000);
+  assert_int_equal(window.counts.messages_received, 100);
+  assert_true(window.threads >= 1);
 }
 
 static void a_counted_window_is_of_all_streams(void **state) {
   (void)state;
-  static struct gauge gauge;
-  struct plan_wish wish = nothing;
-  wish.count = 10;
-  wish.warmup = "2";
-  assert_int_equal(plan_make(&plan, &wish), CLI_OK);
-  gauge_start(&gauge, &plan, 2);
-  gauge.now.messages_sent = 3;
-  gauge_look(&gauge, 100);
-  assert_int_equal(gauge.state, GAUGE_WARMING);
-  gauge.now.messages_received = 1;
-  gauge_look(&gauge, 200);
-  assert_int_equal(gauge.state, GAUGE_MEASURING);
-  gauge.now.messages_sent = gauge.now.messages_received = 12;
-  gauge_look(&gauge, 700);
-  assert_int_equal(gauge.state, GAUGE_OVER);
-  assert_int_equal(gauge.window_ns, 500);
-  assert_int_equal(gauge.window.messages_sent, 9);
-  assert_int_equal(gauge.window.messages_received, 11);
+  static struct window window;
+  struct plan_options options = nothing;
+  options.count = 10;
+  options.warmup = "2";
+  assert_int_equal(plan_make(&plan, &options), CLI_OK);
+  window_start(&window, &plan, 2);
+  window.now.messages_sent = 3;
+  window_update(&window, 100);
+  assert_int_equal(window.state, WINDOW_WARMUP);
+  window.now.messages_received = 1;
+  window_update(&window, 200);
+  assert_int_equal(window.state, WINDOW_MEASURING);
+  window.now.messages_sent = window.now.messages_received = 12;
+  window_update(&window, 700);
+  assert_int_equal(window.state, WINDOW_OVER);
+  assert_int_equal(window.length_ns, 500);
+  assert_int_equal(window.counts.messages_sent, 9);
+  assert_int_equal(window.counts.messages_received, 11);
 }
 
 /* ---- contents ---- */
@@ -269,31 +252,6 @@ static void messages_and_streams_differ(void **state) {
   assert_false(pattern_matches(bytes, sizeof bytes, pattern_seed(3, 9)));
 }
 
-/* ---- memory of zero-copy sends ---- */
-
-static void a_slot_is_given_once_until_it_is_back(void **state) {
-  (void)state;
-  static uint8_t contents[70000];
-  bool is_taken[PLAIN_SLOTS_MAX] = { false };
-  struct plain_slots slots;
-  memset(contents, 7, sizeof contents);
-  assert_int_equal(plain_slots_make(&slots, 2, sizeof contents, contents), CLI_OK);
-  assert_true(plain_slots_are_free(&slots));
-  for (int i = 0; i < slots.per_flow; i++) {
-    int slot = plain_slots_take(&slots, 1);
-    assert_in_range(slot, 0, slots.per_flow - 1);
-    assert_false(is_taken[slot]);
-    is_taken[slot] = true;
-    assert_memory_equal(plain_slots_at(&slots, 1, slot), contents, sizeof contents);
-    assert_false(plain_slots_are_free(&slots));
-  }
-  assert_int_equal(plain_slots_take(&slots, 1), PLAIN_SLOTS_NONE);
-  assert_int_not_equal(plain_slots_take(&slots, 0), PLAIN_SLOTS_NONE); /* another flow's */
-  plain_slots_give_back(&slots, 1, 5);
-  assert_int_equal(plain_slots_take(&slots, 1), 5);
-  plain_slots_free(&slots);
-}
-
 /* ---- places ---- */
 
 static void places_have_hosts_and_ports(void **state) {
@@ -306,15 +264,15 @@ static void places_have_hosts_and_ports(void **state) {
     { "::1", "::1", 7 }, { "[::1]:80", "::1", 80 }, { "[fd00::1]", "fd00::1", 7 },
     { ":80", "", 80 },
   };
-  struct meet_place place;
+  struct rendezvous_address place;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    assert_int_equal(meet_parse(cases[i].text, 7, &place), CLI_OK);
+    assert_int_equal(rendezvous_parse(cases[i].text, 7, &place), CLI_OK);
     assert_string_equal(place.host, cases[i].host);
     assert_int_equal(place.port, cases[i].port);
   }
-  assert_int_equal(meet_parse("a:0", 7, &place), CLI_USAGE);
-  assert_int_equal(meet_parse("a:65536", 7, &place), CLI_USAGE);
-  assert_int_equal(meet_parse("a:b", 7, &place), CLI_USAGE);
+  assert_int_equal(rendezvous_parse("a:0", 7, &place), CLI_USAGE);
+  assert_int_equal(rendezvous_parse("a:65536", 7, &place), CLI_USAGE);
+  assert_int_equal(rendezvous_parse("a:b", 7, &place), CLI_USAGE);
 }
 
 int main(void) {
@@ -324,7 +282,6 @@ int main(void) {
     cmocka_unit_test(bandwidth_over_time_is_not_checked_unless_told),
     cmocka_unit_test(what_makes_no_sense_is_wrong_use),
     cmocka_unit_test(the_server_gets_the_same_plan),
-    cmocka_unit_test(the_server_moves_bytes_as_the_client_does),
     cmocka_unit_test(a_strange_plan_is_refused),
     cmocka_unit_test(a_histogram_is_exact_to_a_part_in_128),
     cmocka_unit_test(a_histogram_takes_any_value),
@@ -332,7 +289,6 @@ int main(void) {
     cmocka_unit_test(a_counted_window_is_of_all_streams),
     cmocka_unit_test(every_wrong_byte_shows),
     cmocka_unit_test(messages_and_streams_differ),
-    cmocka_unit_test(a_slot_is_given_once_until_it_is_back),
     cmocka_unit_test(places_have_hosts_and_ports),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,8 +69,9 @@ static void what_stands_out_is_found(void **state) {
   assert_int_equal(findings_list(&report, list, 2), 6);
   assert_int_equal(findings_list(&report, list, 8), 6);
   assert_int_equal(list[0].kind, FINDING_ONE_WAY);
-  assert_string_equal(finding_text(&report, &list[0], text),
-                      "b -> c (eth0): slow this way only, 3.00 Gb/s where the median is 10.00");
+  assert_string_equal(
+      finding_text(&report, &list[0], text),
+      "b -> c (eth0): slow in this direction only, 3.00 Gb/s where the median is 10.00");
   assert_int_equal(list[1].kind, FINDING_SLOW);
   assert_int_equal(list[2].kind, FINDING_SLOW);
   assert_int_equal(list[3].kind, FINDING_FAR);

@@ -12,7 +12,7 @@ static const struct stall_facts busy = {
   .is_waiting = true,
   .is_sender = true,
   .has_credit = true,
-  .still_for_ns = 10 * NS_PER_S,
+  .stalled_ns = 10 * NS_PER_S,
   .silent_ns = NS_PER_S,
   .flows_up = 8,
 };
@@ -25,7 +25,7 @@ static void a_healthy_wait_is_no_fault(void **context) {
   facts = busy;
   facts.is_sender = false;
   assert_int_equal(stall_classify(&facts), STALL_AWAITS_SEND);
-  facts.still_for_ns = 3600 * NS_PER_S; /* however long */
+  facts.stalled_ns = 3600 * NS_PER_S; /* however long */
   assert_int_equal(stall_classify(&facts), STALL_AWAITS_SEND);
   assert_false(stall_is_fault(STALL_AWAITS_SEND));
   assert_false(stall_is_fault(STALL_AWAITS_RECEIVE));
@@ -36,7 +36,7 @@ static void a_fault_is_one(void **context) {
   (void)context;
   struct stall_facts facts = busy;
   assert_int_equal(stall_classify(&facts), STALL_SEND_STUCK);
-  facts.moved_bytes = 1; /* half a send is no better */
+  facts.done_bytes = 1; /* half a send is no better */
   assert_int_equal(stall_classify(&facts), STALL_SEND_STUCK);
   facts.is_sender = false;
   assert_int_equal(stall_classify(&facts), STALL_HALF_ARRIVED);
@@ -44,7 +44,7 @@ static void a_fault_is_one(void **context) {
   facts.silent_ns = STALL_SILENT_NS;
   assert_int_equal(stall_classify(&facts), STALL_PEER_SILENT);
   facts.has_credit = false;
-  facts.moved_bytes = 0;
+  facts.done_bytes = 0;
   assert_int_equal(stall_classify(&facts), STALL_PEER_SILENT);
   facts.flows_up = 0;
   assert_int_equal(stall_classify(&facts), STALL_NO_FLOW);
@@ -56,7 +56,7 @@ static void a_fault_is_one(void **context) {
 static void what_moves_or_is_nothing_does_not_stall(void **context) {
   (void)context;
   struct stall_facts facts = busy;
-  facts.still_for_ns = STALL_LEAST_NS - 1;
+  facts.stalled_ns = STALL_LEAST_NS - 1;
   assert_int_equal(stall_classify(&facts), STALL_NONE);
   facts = busy;
   facts.is_waiting = false;
@@ -101,7 +101,7 @@ static void facts_are_read_from_a_snapshot(void **context) {
   struct stall_facts facts;
   stall_find_facts(&seen, NOW_NS, &facts);
   assert_true(facts.is_waiting && facts.has_credit && !facts.is_sender);
-  assert_int_equal(facts.still_for_ns, 6 * NS_PER_S);
+  assert_int_equal(facts.stalled_ns, 6 * NS_PER_S);
   assert_int_equal(facts.silent_ns, NS_PER_S / 2);
   assert_int_equal(stall_classify(&facts), STALL_HALF_ARRIVED);
 
@@ -124,9 +124,9 @@ static void a_report_says_everything(void **context) {
   stall_describe(&seen, NOW_NS, "host-a", text);
   static const char *const parts[] = {
     "host-a eth1 waits for host-b (10.0.0.2:4242, eth0): receive 41 of connection 7",
-    "for 6.0 s with 4096 of 1048576 bytes moved",
-    "the rest of the message does not come",
-    "peer heard 0.5 s ago, 6 of 8 flows up",
+    "for 6.0 s with 4096 of 1048576 bytes done",
+    "the rest of the message is missing",
+    "last data from the peer 0.5 s ago, 6 of 8 flows up",
   };
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
     if (!strstr(text, parts[i])) {

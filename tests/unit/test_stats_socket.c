@@ -138,7 +138,7 @@ static void expect_refusal(const char *because) {
   start_engine();
   assert_false(exists(socket_path));
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
-  assert_int_equal(log_capture_find("will not find this process"), 1);
+  assert_int_equal(log_capture_find("no statistics of this process"), 1);
   assert_int_equal(log_capture_find(because), 1);
 }
 
@@ -421,7 +421,7 @@ static void counts_add_up_and_outlive_connections(void **context) {
     assert_true(sum_of_flows(connection, is_sender ? "bytes_acked" : "bytes_received") == total);
     assert_true(sum_of_flows(connection, is_sender ? "wire_bytes_sent" : "wire_bytes_received") >
                 total);
-    assert_true(json_is_null(json_object_get(connection, "waits")));
+    assert_true(json_is_null(json_object_get(connection, "stall")));
     assert_true(number(connection, "flows_up") >= 1);
   }
   assert_true(nic_count(during, "bytes_received") - nic_count(before, "bytes_received") == total);

@@ -84,7 +84,7 @@ static void json_is_read_back(void **context) {
   struct stats_document document;
   fill(&document, 3, 2);
   strcpy(document.rank, "5");
-  document.connections[1].wait = STALL_AWAITS_SEND;
+  document.connections[1].stall = STALL_AWAITS_SEND;
   document.connections[1].request = 9;
   document.connections[2].error = -110;
   char *text = write_all(&document, stats_json_next);
@@ -115,7 +115,7 @@ static void json_is_read_back(void **context) {
     for (int i = 0; i < STATS_CONNECTION_FIELD_COUNT; i++) {
       number(connection, stats_connection_fields[i].name);
     }
-    assert_true(number(connection, "waiting_seconds") == 1.5);
+    assert_true(number(connection, "stalled_seconds") == 1.5);
     const json_t *flows = json_object_get(connection, "flow_list");
     assert_int_equal(json_array_size(flows), 2);
     const json_t *flow = json_array_get(flows, 1);
@@ -127,10 +127,10 @@ static void json_is_read_back(void **context) {
     assert_string_equal(json_string_value(json_object_get(flow, "local")), "10.0.0.1:4242");
     assert_string_equal(json_string_value(json_object_get(flow, "remote")), "-");
   }
-  const json_t *waits = json_object_get(json_array_get(connections, 1), "waits");
-  assert_int_equal(number(waits, "request"), 9);
-  assert_true(json_is_false(json_object_get(waits, "is_fault")));
-  assert_true(json_is_null(json_object_get(json_array_get(connections, 0), "waits")));
+  const json_t *stall = json_object_get(json_array_get(connections, 1), "stall");
+  assert_int_equal(number(stall, "request"), 9);
+  assert_true(json_is_false(json_object_get(stall, "is_fault")));
+  assert_true(json_is_null(json_object_get(json_array_get(connections, 0), "stall")));
   assert_true(json_is_string(json_object_get(json_array_get(connections, 2), "error")));
   json_decref(root);
   free(text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening and closing: what NCCL's service thread does. */
+/* Opens and closes connections, as NCCL's service thread does. */
 #include "net_plugin/tools/perf/driver.h"
 
 #include <sched.h>
@@ -50,7 +50,7 @@ int driver_open(struct driver *driver, const struct plan *plan, bool is_client) 
 
 /* ---- streams ---- */
 
-/* First those from client to server, then, where there are any, the opposite ones. */
+/* First those from client to server, then those in the opposite direction, if any. */
 static int make_streams(struct driver *driver) {
   const struct plan *plan = driver->plan;
   bool is_two_way = plan->test == PLAN_LATENCY || plan->test == PLAN_BOTH_WAYS;
@@ -90,7 +90,7 @@ static int listen_all(struct driver *driver) {
   return CLI_OK;
 }
 
-/* ---- handles, which NCCL's bootstrap would carry ---- */
+/* ---- handles, exchanged by NCCL's bootstrap in a job ---- */
 
 static json_t *handles_to_json(const struct driver *driver) {
   static const char digits[] = "0123456789abcdef";
@@ -125,15 +125,15 @@ static bool read_handle(const json_t *json, uint8_t handle[TRANSPORT_HANDLE_BYTE
 
 static int exchange_handles(struct driver *driver) {
   json_t *theirs = NULL;
-  int status = talk_say(driver->talk, handles_to_json(driver));
+  int status = control_channel_send(driver->channel, handles_to_json(driver));
   if (status == CLI_OK) {
-    status = talk_hear(driver->talk, "handles", driver->plan->patience_ns, &theirs);
+    status = control_channel_receive(driver->channel, "handles", driver->plan->timeout_ns, &theirs);
   }
   const json_t *list = json_object_get(theirs, "handles");
   for (int i = 0; i < driver->stream_count && status == CLI_OK; i++) {
     struct stream *stream = &driver->streams[i];
     if (stream->is_sender && !read_handle(json_array_get(list, (size_t)i), stream->handle)) {
-      status = failure("%s sent a handle that is none", driver->talk->peer);
+      status = failure("%s sent an invalid handle", driver->channel->peer);
     }
   }
   json_decref(theirs);
@@ -157,11 +157,11 @@ static int connect_one(struct driver *driver, struct stream *stream) {
   return CLI_OK;
 }
 
-/* In their order, CONNECTING_MAX at once, each called again until it is there. What this costs by
- * itself does not grow with the number of connections. */
+/* In their order, at most CONNECTING_MAX at a time, each called again until it is connected: the
+ * cost of polling does not grow with the number of connections. */
 static int connect_all(struct driver *driver) {
-  uint64_t began_ns = clock_now_ns(), until_ns = began_ns + driver->plan->patience_ns;
-  int first = 0; /* all before it are there */
+  uint64_t began_ns = clock_now_ns(), until_ns = began_ns + driver->plan->timeout_ns;
+  int first = 0; /* all before it are connected */
   while (first < driver->stream_count) {
     for (int i = first; i < driver->stream_count && i < first + CONNECTING_MAX; i++) {
       struct stream *stream = &driver->streams[i];
@@ -169,11 +169,11 @@ static int connect_all(struct driver *driver) {
       if (status != CLI_OK) {
         return status;
       }
-      until_ns = stream->comm && i == first ? clock_now_ns() + driver->plan->patience_ns : until_ns;
+      until_ns = stream->comm && i == first ? clock_now_ns() + driver->plan->timeout_ns : until_ns;
       first += stream->comm && i == first;
     }
     if (clock_now_ns() > until_ns) {
-      return failure("connection %d of %d of plugin %s does not come about", first + 1,
+      return failure("connection %d of %d of plugin %s could not be made", first + 1,
                      driver->stream_count, driver->transport.name);
     }
     sched_yield();
@@ -182,15 +182,15 @@ static int connect_all(struct driver *driver) {
   return CLI_OK;
 }
 
-/* Not one byte all over: that would look like a message of NCCL's LL or LL128, which kernels read
- * while it arrives, and plugins may treat with care. */
+/* Not one repeated byte: a plugin may take that for a message of NCCL's LL or LL128 protocol, which
+ * GPU kernels read while it arrives. */
 static void fill_memory(uint8_t *memory, size_t bytes) {
   for (size_t at = 0; at < bytes; at++) {
     memory[at] = (uint8_t)(at * 31 + at / 251);
   }
 }
 
-/* The pages are touched here, so that no measurement pays for it. */
+/* Touches the pages now, not during the measurement. */
 static int give_memory(struct driver *driver, struct stream *stream) {
   size_t bytes = (size_t)driver->plan->depth * driver->slot_stride;
   void *memory =
@@ -206,8 +206,8 @@ static int give_memory(struct driver *driver, struct stream *stream) {
   return result ? fail_call(driver, "regMr", result) : CLI_OK;
 }
 
-int driver_connect(struct driver *driver, struct talk *talk) {
-  driver->talk = talk;
+int driver_connect(struct driver *driver, struct control_channel *channel) {
+  driver->channel = channel;
   driver->slot_stride = (driver->plan->slot_bytes + 4095) & ~UINT64_C(4095);
   int status = make_streams(driver);
   status = status == CLI_OK ? listen_all(driver) : status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* driver: connections of a plugin, and one thread that works them as NCCL's proxy does: requests
- * are posted up to the depth, test() is called on the oldest of each connection, and the CPU is
- * given away when nothing moves (src/transport/net.cc, src/proxy.cc at v2.30.7-1).
+/* driver: connections of a plugin, driven by one thread as NCCL's proxy does it: posts requests up
+ * to the depth, calls test() on the oldest of each connection, and yields the CPU when nothing
+ * completes (src/transport/net.cc, src/proxy.cc at v2.30.7-1).
  *
  *   stream   a connection in one direction       (NCCL: a send or receive connection)
  *   slot     the memory of one request           (NCCL: a step of the connection's buffer)
@@ -10,17 +10,17 @@
  * Owns: the plugin's connections and the memory, from driver_open to driver_close.
  * Threads: the main thread.
  * Blocks: opening and a round, until both sides are done; without progress at most
- * plan.patience_ns. Fails: with a message; the connections can then only be given up with the
- * process. */
+ * plan.timeout_ns. Fails: with a message; after that the process must end, the connections cannot
+ * be closed. */
 #ifndef NET_PLUGIN_TOOLS_PERF_DRIVER_H
 #define NET_PLUGIN_TOOLS_PERF_DRIVER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net_plugin/tools/perf/gauge.h"
+#include "net_plugin/tools/perf/window.h"
 #include "net_plugin/tools/perf/plan.h"
-#include "net_plugin/tools/perf/talk.h"
+#include "net_plugin/tools/perf/control_channel.h"
 #include "net_plugin/tools/perf/transport.h"
 
 #define DRIVER_TOTAL_UNKNOWN UINT64_MAX
@@ -33,32 +33,32 @@ struct stream {
   uint8_t *memory; /* slots */
   void *requests[PLAN_DEPTH_MAX];
   uint64_t posted, done, total; /* messages of this round */
-  /* In a latency test: the stream of the other direction, whose messages this one answers. */
+  /* In a latency test: the stream of the other direction, to which this one responds. */
   struct stream *partner;
-  bool is_first; /* its first message is no answer */
+  bool is_first; /* its first message responds to nothing */
   uint64_t posted_ns;
 };
 
 struct driver {
   const struct plan *plan;
-  struct talk *talk;
+  struct control_channel *channel;
   struct transport transport;
   bool is_client;
-  int devices[PLAN_DEVICES_MAX]; /* as the plugin counts them */
+  int devices[PLAN_DEVICES_MAX]; /* the plugin's numbers */
   int device_count;
   struct stream *streams;
   int stream_count;
   uint64_t slot_stride;
-  uint64_t connect_ns; /* how long it took until all streams were there */
+  uint64_t connect_ns; /* duration of connecting all streams */
 };
 
-/* Opens the plugin. */
+/* Loads and initializes the plugin. */
 int driver_open(struct driver *driver, const struct plan *plan, bool is_client);
-/* With the other side, which does the same. */
-int driver_connect(struct driver *driver, struct talk *talk);
+/* Both sides call it. */
+int driver_connect(struct driver *driver, struct control_channel *channel);
 void driver_close(struct driver *driver);
 
 /* One round; *wrong counts messages with wrong contents. */
-int driver_run(struct driver *driver, uint64_t bytes, struct gauge *gauge, uint64_t *wrong);
+int driver_run(struct driver *driver, uint64_t bytes, struct window *window, uint64_t *wrong);
 
 #endif

@@ -22,5 +22,5 @@ int failure(const char *format, ...) {
 }
 
 const char *failure_text(void) {
-  return first[0] ? first : "for no reason that it knows";
+  return first[0] ? first : "for an unknown reason";
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* failure: says what went wrong and keeps the text, so that the other side can be told, too.
+/* failure: prints an error and keeps its text, so that it can be sent to the other side.
  * Owns: the last text.  Threads: the main thread.  Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_TOOLS_PERF_FAILURE_H
 #define NET_PLUGIN_TOOLS_PERF_FAILURE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dumps the TCP sockets of the network namespace and keeps those whose inode this process has open.
- */
+/* Dumps the TCP sockets of the network namespace and keeps those that this process has open, by
+ * inode. */
 #include "net_plugin/tools/perf/flows.h"
 
 #include <arpa/inet.h>
@@ -81,7 +81,7 @@ static void take_socket(struct flows *flows, const struct inodes *inodes,
   while (left >= (int)sizeof *attribute && attribute->nla_len >= sizeof *attribute &&
          attribute->nla_len <= left) {
     if (attribute->nla_type == INET_DIAG_INFO) {
-      struct tcp_info info = { 0 }; /* an older kernel's is shorter */
+      struct tcp_info info = { 0 }; /* older kernels fill in less */
       size_t length = attribute->nla_len - sizeof *attribute;
       memcpy(&info, attribute + 1, length < sizeof info ? length : sizeof info);
       flow->bytes_acked = info.tcpi_bytes_acked;
@@ -134,14 +134,14 @@ static void dump_family(struct flows *flows, const struct inodes *inodes, int ne
 
 void flows_take(struct flows *flows, int except) {
   static struct inodes inodes;
-  struct timeval patience = { .tv_sec = 1 };
+  struct timeval timeout = { .tv_sec = 1 };
   flows->count = 0;
   flows->taken_ns = clock_now_ns();
   int netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
   if (netlink < 0) {
     return;
   }
-  setsockopt(netlink, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  setsockopt(netlink, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
   read_inodes(&inodes, except);
   dump_family(flows, &inodes, netlink, AF_INET);
   dump_family(flows, &inodes, netlink, AF_INET6);
@@ -150,7 +150,7 @@ void flows_take(struct flows *flows, int except) {
 
 /* ---- for people ---- */
 
-static const struct flow *find(const struct flows *flows, uint32_t inode) {
+static const struct flow *flows_find(const struct flows *flows, uint32_t inode) {
   for (int i = 0; i < flows->count; i++) {
     if (flows->flows[i].inode == inode) {
       return &flows->flows[i];
@@ -164,7 +164,7 @@ json_t *flows_to_json(const struct flows *before, const struct flows *after) {
   double seconds = (double)(after->taken_ns - before->taken_ns) * 1e-9;
   json_t *list = json_array();
   for (int i = 0; i < after->count; i++) {
-    const struct flow *flow = &after->flows[i], *old = find(before, flow->inode);
+    const struct flow *flow = &after->flows[i], *old = flows_find(before, flow->inode);
     old = old ? old : &nothing;
     uint64_t sent = flow->bytes_acked - old->bytes_acked;
     uint64_t received = flow->bytes_received - old->bytes_received;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flows: the TCP connections of this process, whoever in it opened them, as the kernel sees them
+/* flows: the TCP connections of this process, whichever library opened them, from the kernel
  * (sock_diag(7)).
- * Owns: nothing between calls.  Threads: the main thread.  Blocks: never for long.
- * Fails: with no flows, where the kernel has no sock_diag. */
+ * Owns: nothing between calls.  Threads: the main thread.  Blocks: up to 1 s.
+ * Fails: without sock_diag in the kernel there are no flows. */
 #ifndef NET_PLUGIN_TOOLS_PERF_FLOWS_H
 #define NET_PLUGIN_TOOLS_PERF_FLOWS_H
 
@@ -24,10 +24,10 @@ struct flows {
   struct flow flows[FLOWS_MAX];
 };
 
-/* `except`: a socket that is not of interest. */
+/* `except`: a socket to leave out. */
 void flows_take(struct flows *flows, int except);
 
-/* What went over each between two looks; an array, NULL without memory. */
+/* The difference between two snapshots, an array; NULL without memory. */
 json_t *flows_to_json(const struct flows *before, const struct flows *after);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* histogram: times of any length in little memory: buckets that grow with the value, each at most
- * 1/128 wide.
- * Owns: only its own struct.  Threads: its caller's.  Blocks: never.  Fails: cannot. */
+/* histogram: a log-linear histogram of times: the width of each bucket is at most 1/128 of its
+ * value. Owns: only its own struct.  Threads: its caller's.  Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_TOOLS_PERF_HISTOGRAM_H
 #define NET_PLUGIN_TOOLS_PERF_HISTOGRAM_H
 
@@ -20,7 +19,7 @@ struct histogram {
 void histogram_clear(struct histogram *histogram);
 void histogram_add(struct histogram *histogram, uint64_t value);
 
-/* The value that `share` (0 to 1) of all are not above, up to the bucket's width; 0 if empty. */
+/* The quantile `share` (0 to 1), rounded up to the end of its bucket; 0 if empty. */
 uint64_t histogram_quantile(const struct histogram *histogram, double share);
 double histogram_mean(const struct histogram *histogram);
 

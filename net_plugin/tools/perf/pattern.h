@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pattern: contents that tell a message from any other, and each word of it from its neighbours.
+/* pattern: message contents in which every word differs by stream, message and position.
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_TOOLS_PERF_PATTERN_H
 #define NET_PLUGIN_TOOLS_PERF_PATTERN_H
@@ -13,7 +13,7 @@ static inline uint64_t pattern_word(uint64_t seed, size_t place) {
   return (seed + place) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* Of message `number` of a stream. Streams and messages are far apart in the words they take. */
+/* The seed of message `number` of a stream. */
 static inline uint64_t pattern_seed(unsigned stream, uint64_t number) {
   return ((uint64_t)stream << 52) + (number << 28);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-net perf: how fast a net plugin is, driven as NCCL drives it. */
+/* stratus-net perf: measures a net plugin, driven as NCCL drives it. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,134 +9,126 @@
 
 #include "common/cli.h"
 #include "common/clock.h"
-#include "net_plugin/tools/meet.h"
+#include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/plan.h"
 #include "net_plugin/tools/perf/report.h"
 #include "net_plugin/tools/perf/session.h"
-#include "net_plugin/tools/perf/talk.h"
+#include "net_plugin/tools/perf/control_channel.h"
 
 #define PORT 29591
-#define GREETING_PATIENCE_NS (30 * NS_PER_S)
+#define GREETING_TIMEOUT_NS (30 * NS_PER_S)
 
-static struct plan_wish wish = { .patience_ns = 30 * NS_PER_S };
+static struct plan_options options = { .timeout_ns = 30 * NS_PER_S };
 static bool is_listening, is_forever;
 
 const struct cli_option net_tool_perf_options[] = {
   { .name = "listen",
     .type = CLI_FLAG,
     .value = &is_listening,
-    .help = "be the server, at [ADDRESS[:PORT]]; the client tells it what to do" },
+    .help = "run as the server, on [ADDRESS[:PORT]]; the client sends it the options" },
   { .name = "forever",
     .type = CLI_FLAG,
     .value = &is_forever,
-    .help = "with --listen: serve one client after another" },
+    .help = "with --listen: serve clients until killed, one after another" },
   { .name = "plugin",
     .type = CLI_STRING,
-    .value = &wish.plugin,
+    .value = &options.plugin,
     .argument = "NAME|PATH",
-    .help = "any net plugin, as NCCL_NET_PLUGIN names it; on both sides, or the server has its own "
-            "--plugin [stratus, of this installation]" },
+    .help = "any net plugin, by its name in NCCL_NET_PLUGIN or by path; the server uses its own "
+            "--plugin "
+            "if it has one [stratus, of this installation]" },
   { .name = "test",
     .type = CLI_WORD,
-    .value = &wish.test,
+    .value = &options.test,
     .argument = PLAN_TEST_WORDS,
     .help = "what to measure" },
   { .name = "shape",
     .type = CLI_WORD,
-    .value = &wish.shape,
+    .value = &options.shape,
     .argument = PLAN_SHAPE_WORDS,
-    .help = "sizes and depth as NCCL has them for this protocol; raw: any" },
+    .help = "message sizes and depth that NCCL uses with this protocol; raw: any" },
   { .name = "bytes",
     .type = CLI_STRING,
-    .value = &wish.sizes,
+    .value = &options.sizes,
     .argument = "LIST",
-    .help = "message sizes, as in 8,1K,512K [as the shape has them; latency 8; rate 1K,4K,16K]" },
+    .help = "message sizes, e.g. 8,1K,512K [those of the shape; latency 8; rate 1K,4K,16K]" },
   { .name = "depth",
     .type = CLI_INT,
-    .value = &wish.depth,
+    .value = &options.depth,
     .argument = "N",
-    .help = "requests at once per connection; 0: as the shape has it",
+    .help = "requests in flight per connection; 0: that of the shape",
     .low = 0,
     .high = PLAN_DEPTH_MAX },
   { .name = "connections",
     .type = CLI_INT,
-    .value = &wish.connections,
+    .value = &options.connections,
     .argument = "N",
-    .help = "connections in each direction; 0: one",
+    .help = "connections in each direction; 0: 1",
     .low = 0,
     .high = PLAN_CONNECTIONS_MAX },
   { .name = "time",
     .type = CLI_DURATION,
-    .value = &wish.time_ns,
+    .value = &options.time_ns,
     .argument = "TIME",
-    .help = "measure this long for each size; 0: 2s, unless --count is given" },
+    .help = "duration of the measurement of each size; 0: 2s, unless --count is given" },
   { .name = "count",
     .type = CLI_INT,
-    .value = &wish.count,
+    .value = &options.count,
     .argument = "N",
-    .help = "measure this many messages per connection instead",
+    .help = "measure this many messages per connection instead of a time",
     .low = 0,
     .high = INT64_C(1) << 40 },
   { .name = "warmup",
     .type = CLI_STRING,
-    .value = &wish.warmup,
+    .value = &options.warmup,
     .argument = "TIME|N",
-    .help = "what comes before: a time, with --count messages [500ms; a tenth of the count]" },
+    .help = "warm-up before the measurement: a time, or with --count messages [500ms; a tenth of "
+            "the count]" },
   { .name = "devices",
     .type = CLI_STRING,
-    .value = &wish.devices,
+    .value = &options.devices,
     .argument = "LIST",
-    .help = "devices of the plugin, for one connection after another, as in 0,1 [0]" },
+    .help = "devices of the plugin, which connections use in turn, e.g. 0,1 [0]" },
   { .name = "fuse",
     .type = CLI_FLAG,
-    .value = &wish.is_fused,
-    .help = "make one device of them (makeVDevice)" },
+    .value = &options.is_fused,
+    .help = "merge these devices into one (makeVDevice)" },
   { .name = "check",
     .type = CLI_WORD,
-    .value = &wish.check,
+    .value = &options.check,
     .argument = PLAN_CHECK_WORDS,
-    .help = "check the contents of messages; auto: with --count" },
+    .help = "verify the contents of messages; auto: with --count" },
   { .name = "flows",
     .type = CLI_FLAG,
-    .value = &wish.has_flows,
+    .value = &options.has_flows,
     .help = "also show each TCP connection: bytes, rate, RTT, retransmits" },
   { .name = "plain",
     .type = CLI_INT,
-    .value = &wish.plain_flows,
+    .value = &options.plain_flows,
     .argument = "N",
-    .help = "instead of a plugin N bare TCP flows of one thread: the bound for N flows",
+    .help =
+        "instead of a plugin: N bare TCP flows driven by one thread, the upper bound for N flows",
     .low = 0,
     .high = PLAN_PLAIN_FLOWS_MAX },
-  { .name = "io",
-    .type = CLI_WORD,
-    .value = &wish.io,
-    .argument = PLAN_IO_WORDS,
-    .help = "how --plain moves bytes; try: send and recv, without asking which flow is ready; "
-            "zerocopy: MSG_ZEROCOPY; uring-zc: SEND_ZC" },
-  { .name = "send-buffer",
-    .type = CLI_SIZE,
-    .value = &wish.send_buffer_bytes,
-    .argument = "SIZE",
-    .help = "SO_SNDBUF of each flow of --plain; 0: as the kernel has it" },
   { .name = "idle",
     .type = CLI_DURATION,
-    .value = &wish.idle_ns,
+    .value = &options.idle_ns,
     .argument = "TIME",
-    .help = "then do nothing for so long, connections open, and tell what CPU that took" },
+    .help = "afterwards keep the connections idle for this time and report the CPU time used" },
   { .name = "timeout",
     .type = CLI_DURATION,
-    .value = &wish.patience_ns,
+    .value = &options.timeout_ns,
     .argument = "TIME",
-    .help = "give up when nothing moves for so long" },
+    .help = "fail after this time without progress" },
   { 0 },
 };
 
 /* ---- server ---- */
 
-/* A path that the client named: what is loaded runs as this user, so it must be this user's or
- * root's, and nobody else's to write. */
+/* A path sent by the client: its code runs as this user, so the file must be owned by this user or
+ * root and writable by nobody else. */
 static int check_file(const char *path) {
   struct stat status;
   if (!strchr(path, '/')) {
@@ -147,19 +139,22 @@ static int check_file(const char *path) {
   }
   bool is_trusted = (status.st_uid == 0 || status.st_uid == geteuid()) &&
                     (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-  return is_trusted ? CLI_OK
-                    : failure("plugin %s belongs to others: not loaded for a client", path);
+  return is_trusted
+             ? CLI_OK
+             : failure(
+                   "plugin %s belongs to others or is writable by others: not loaded for a client",
+                   path);
 }
 
-static int hear_plan(struct talk *talk, struct plan *plan) {
+static int receive_plan(struct control_channel *channel, struct plan *plan) {
   json_t *message;
-  int status = talk_hear(talk, "plan", GREETING_PATIENCE_NS, &message);
+  int status = control_channel_receive(channel, "plan", GREETING_TIMEOUT_NS, &message);
   if (status == CLI_OK) {
     status = plan_from_json(plan, json_object_get(message, "plan"));
     json_decref(message);
   }
-  if (status == CLI_OK && wish.plugin) {
-    snprintf(plan->plugin, sizeof plan->plugin, "%s", wish.plugin);
+  if (status == CLI_OK && options.plugin) {
+    snprintf(plan->plugin, sizeof plan->plugin, "%s", options.plugin);
     return CLI_OK;
   }
   return status == CLI_OK ? check_file(plan->plugin) : status;
@@ -167,25 +162,25 @@ static int hear_plan(struct talk *talk, struct plan *plan) {
 
 static int serve(int fd) {
   static struct plan plan;
-  struct talk talk;
+  struct control_channel channel;
   json_t *report = NULL;
-  int status = talk_open(&talk, fd, "the client");
-  status = status == CLI_OK ? hear_plan(&talk, &plan) : status;
+  int status = control_channel_open(&channel, fd, "the client");
+  status = status == CLI_OK ? receive_plan(&channel, &plan) : status;
   status = status == CLI_OK ? session_open(&plan, false) : status;
   if (status == CLI_OK) {
-    status = session_run(&talk, &report);
+    status = session_run(&channel, &report);
   } else {
-    talk_give_up(&talk, failure_text());
+    control_channel_abort(&channel, failure_text());
   }
   json_decref(report);
-  talk_close(&talk);
+  control_channel_close(&channel);
   return status;
 }
 
-/* Each client is served by a process of its own, so that none inherits another's plugin. */
+/* One process per client: a plugin cannot be unloaded. */
 static int serve_forever(int server) {
   for (;;) {
-    int fd, status = meet_accept(server, &fd);
+    int fd, status = rendezvous_accept(server, &fd);
     if (status != CLI_OK) {
       return status;
     }
@@ -203,18 +198,18 @@ static int serve_forever(int server) {
 }
 
 static int run_server(const char *where) {
-  struct meet_place place = { .port = PORT };
-  int server, fd, status = where ? meet_parse(where, PORT, &place) : CLI_OK;
-  status = status == CLI_OK ? meet_listen(&place, &server) : status;
+  struct rendezvous_address place = { .port = PORT };
+  int server, fd, status = where ? rendezvous_parse(where, PORT, &place) : CLI_OK;
+  status = status == CLI_OK ? rendezvous_listen(&place, &server) : status;
   if (status != CLI_OK) {
     return status;
   }
-  fprintf(stderr, "stratus-net: waiting on port %d; on the other host: stratus-net perf HOST\n",
+  fprintf(stderr, "stratus-net: listening on port %d; on the other host: stratus-net perf HOST\n",
           place.port);
   if (is_forever) {
     return serve_forever(server);
   }
-  status = meet_accept(server, &fd);
+  status = rendezvous_accept(server, &fd);
   close(server);
   return status == CLI_OK ? serve(fd) : status;
 }
@@ -223,24 +218,24 @@ static int run_server(const char *where) {
 
 static int run_client(const char *host, bool is_json) {
   static struct plan plan;
-  struct meet_place place;
-  struct talk talk;
+  struct rendezvous_address place;
+  struct control_channel channel;
   json_t *report = NULL;
-  int fd, status = plan_make(&plan, &wish);
-  status = status == CLI_OK ? meet_parse(host, PORT, &place) : status;
+  int fd, status = plan_make(&plan, &options);
+  status = status == CLI_OK ? rendezvous_parse(host, PORT, &place) : status;
   status = status == CLI_OK ? session_open(&plan, true) : status;
-  status = status == CLI_OK ? meet_call(&place, "stratus-net perf --listen", &fd) : status;
+  status = status == CLI_OK ? rendezvous_connect(&place, "stratus-net perf --listen", &fd) : status;
   if (status != CLI_OK) {
     return status;
   }
-  status = talk_open(&talk, fd, "the server");
+  status = control_channel_open(&channel, fd, "the server");
   if (status == CLI_OK) {
-    status = talk_say(&talk, json_pack("{s:o}", "plan", plan_to_json(&plan)));
+    status = control_channel_send(&channel, json_pack("{s:o}", "plan", plan_to_json(&plan)));
   }
   if (status == CLI_OK) {
-    status = session_run(&talk, &report);
+    status = session_run(&channel, &report);
   }
-  talk_close(&talk);
+  control_channel_close(&channel);
   if (status == CLI_OK && is_json) {
     status = report_dump(report);
   } else if (status == CLI_OK) {
@@ -254,9 +249,10 @@ static int run_client(const char *host, bool is_json) {
 int net_tool_perf(int argument_count, char **arguments, bool is_json) {
   const char *where = argument_count ? arguments[0] : NULL;
   if (is_listening) {
-    if (wish.test || wish.shape || wish.sizes || wish.devices || wish.count || wish.time_ns ||
-        wish.plain_flows || wish.io || wish.send_buffer_bytes) {
-      cli_fail("perf: the client says what is measured; --listen takes --forever and --plugin");
+    if (options.test || options.shape || options.sizes || options.devices || options.count ||
+        options.time_ns || options.plain_flows) {
+      cli_fail(
+          "perf: the client chooses what to measure; --listen takes only --forever and --plugin");
       return CLI_USAGE;
     }
     return run_server(where);

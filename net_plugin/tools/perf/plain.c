@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flows of plain TCP: opening them. plain_run.c moves the bytes. */
+/* The end of a round: the server says "over" when its window is; the client, whose own window is
+ * over as well, then shuts the flows down, and the server reads up to their end. */
 #include "net_plugin/tools/perf/plain.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -15,92 +15,89 @@
 
 #include "common/cli.h"
 #include "common/clock.h"
-#include "net_plugin/tools/meet.h"
+#include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/perf/failure.h"
-#include "net_plugin/tools/perf/plain_run.h"
-#include "net_plugin/tools/perf/plain_way.h"
 
-/* What a new flow says first. */
-struct hello {
-  uint32_t token, flow;
+/* A wake-up costs as much as a few calls, so an idle side spins before it sleeps. */
+#define SPIN_NS (20 * NS_PER_US)
+
+enum {
+  PERIOD_BYTES = 65521, /* of the contents: a prime, so that a misplaced piece shows */
+  SLEEP_MS = 2,         /* also how often the control connection is polled */
+  CALLS_PER_TURN = 16,  /* per flow, before the next flow has its turn */
+  PASSES_PER_CLOCK_READ = 64,
 };
 
-/* ---- memory ---- */
+struct round {
+  struct plain *plain;
+  struct window *window;
+  uint64_t bytes; /* of a message */
+  uint64_t wrong, moved_ns, polled_ns;
+  bool is_over_sent, is_over_received; /* by the server; by the client */
+};
 
-static int make_memory(struct plain *plain) {
-  const struct plan *plan = plain->plan;
-  uint64_t largest = 64 << 10;
-  for (int i = 0; i < plan->size_count; i++) {
-    largest = plan->sizes[i] > largest ? plan->sizes[i] : largest;
-  }
-  plain->piece_bytes = largest;
-  plain->contents = aligned_alloc(4096, (largest + PLAIN_PERIOD_BYTES + 4095) & ~UINT64_C(4095));
-  plain->buffer = aligned_alloc(4096, (largest + 4095) & ~UINT64_C(4095));
-  if (!plain->contents || !plain->buffer) {
-    return failure("out of memory");
-  }
-  plain_run_fill(plain->contents, largest + PLAIN_PERIOD_BYTES);
-  memset(plain->buffer, 0, largest);
-  return CLI_OK;
-}
+/* ---- flows ---- */
 
-/* ---- the server's port ---- */
-
-static void set_port(struct sockaddr_storage *address, unsigned port) {
-  if (address->ss_family == AF_INET6) {
-    ((struct sockaddr_in6 *)address)->sin6_port = htons((uint16_t)port);
-  } else {
-    ((struct sockaddr_in *)address)->sin_port = htons((uint16_t)port);
-  }
-}
-
-static unsigned get_port(const struct sockaddr_storage *address) {
-  return ntohs(address->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)address)->sin6_port
-                                              : ((const struct sockaddr_in *)address)->sin_port);
-}
-
-/* On the address at which the client found this host. */
-static int listen_there(struct plain *plain) {
+/* The address of one end of the control connection; flows have the same. */
+static int find_place(int fd, bool is_peer, struct rendezvous_address *place) {
   struct sockaddr_storage address;
   socklen_t length = sizeof address;
-  getsockname(plain->talk->fd, (struct sockaddr *)&address, &length);
-  set_port(&address, 0);
-  plain->listen_fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (plain->listen_fd < 0 ||
-      bind(plain->listen_fd, (const struct sockaddr *)&address, length) != 0 ||
-      listen(plain->listen_fd, PLAN_PLAIN_FLOWS_MAX) != 0 ||
-      getsockname(plain->listen_fd, (struct sockaddr *)&address, &length) != 0 ||
-      getrandom(&plain->token, sizeof plain->token, 0) != (ssize_t)sizeof plain->token) {
-    return failure("cannot listen for flows: %s", strerror(errno));
-  }
-  plain->port = get_port(&address);
-  return talk_say(plain->talk, json_pack("{s:i, s:I}", "port", (int)plain->port, "token",
-                                         (json_int_t)plain->token));
+  int error = is_peer ? getpeername(fd, (struct sockaddr *)&address, &length)
+                      : getsockname(fd, (struct sockaddr *)&address, &length);
+  error = error ? error
+                : getnameinfo((const struct sockaddr *)&address, length, place->host,
+                              sizeof place->host, NULL, 0, NI_NUMERICHOST);
+  place->port = address.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&address)->sin6_port)
+                                              : ntohs(((struct sockaddr_in *)&address)->sin_port);
+  return error ? failure("the control connection has no address") : CLI_OK;
 }
 
-static int hear_port(struct plain *plain) {
+static int listen_for_flows(struct plain *plain) {
+  struct rendezvous_address place;
+  int status = find_place(plain->channel->fd, false, &place);
+  place.port = 0;
+  status = status == CLI_OK ? rendezvous_listen(&place, &plain->listen_fd) : status;
+  status = status == CLI_OK ? find_place(plain->listen_fd, false, &place) : status;
+  if (status != CLI_OK || getrandom(&plain->token, sizeof plain->token, 0) < 0) {
+    return CLI_FAILED;
+  }
+  rendezvous_set_timeout(plain->listen_fd, plain->plan->timeout_ns);
+  return control_channel_send(plain->channel, json_pack("{s:i, s:I}", "port", place.port, "token",
+                                                        (json_int_t)plain->token));
+}
+
+static int receive_port(struct plain *plain) {
   json_t *message;
-  int status = talk_hear(plain->talk, "port", plain->plan->patience_ns, &message);
+  int status = control_channel_receive(plain->channel, "port", plain->plan->timeout_ns, &message);
   if (status == CLI_OK) {
-    plain->port = (unsigned)json_integer_value(json_object_get(message, "port"));
-    plain->token = (unsigned)json_integer_value(json_object_get(message, "token"));
+    status = find_place(plain->channel->fd, true, &plain->server);
+    plain->server.port = (int)json_integer_value(json_object_get(message, "port"));
+    plain->token = (uint32_t)json_integer_value(json_object_get(message, "token"));
     json_decref(message);
   }
   return status;
 }
 
-int plain_open(struct plain *plain, const struct plan *plan, bool is_client, struct talk *talk) {
-  *plain = (struct plain){ .plan = plan, .talk = talk, .is_client = is_client, .listen_fd = -1 };
-  plain->flow_count = plan->plain_flows * (plan->test == PLAN_BOTH_WAYS ? 2 : 1);
-  if (plan->test == PLAN_LATENCY) {
-    plain->flow_count = 1;
+int plain_open(struct plain *plain, const struct plan *plan, bool is_client,
+               struct control_channel *channel) {
+  *plain =
+      (struct plain){ .plan = plan, .channel = channel, .is_client = is_client, .listen_fd = -1 };
+  plain->flow_count = plan->test == PLAN_LATENCY ? 1 : plan->plain_flows;
+  memset(plain->flows, 0xff, sizeof plain->flows); /* no descriptors */
+  plain->buffer_bytes = 64 << 10;
+  for (int i = 0; i < plan->size_count; i++) {
+    plain->buffer_bytes =
+        plan->sizes[i] > plain->buffer_bytes ? plan->sizes[i] : plain->buffer_bytes;
   }
-  for (int i = 0; i < plain->flow_count; i++) {
-    plain->flows[i].fd = -1;
+  plain->contents = malloc(plain->buffer_bytes + PERIOD_BYTES);
+  plain->buffer = calloc(1, plain->buffer_bytes);
+  if (!plain->contents || !plain->buffer) {
+    return failure("out of memory");
   }
-  int status = plan->io >= PLAN_URING ? plain_uring_check() : CLI_OK;
-  status = status == CLI_OK ? make_memory(plain) : status;
-  return status != CLI_OK ? status : is_client ? hear_port(plain) : listen_there(plain);
+  for (size_t i = 0; i < plain->buffer_bytes + PERIOD_BYTES; i++) {
+    plain->contents[i] = (uint8_t)((i % PERIOD_BYTES * 0x9e3779b9u) >> 24);
+  }
+  return is_client ? receive_port(plain) : listen_for_flows(plain);
 }
 
 void plain_close(struct plain *plain) {
@@ -112,78 +109,33 @@ void plain_close(struct plain *plain) {
   free(plain->buffer);
 }
 
-/* ---- flows ---- */
-
-static int call_one(struct plain *plain, int flow) {
-  struct sockaddr_storage address;
-  socklen_t length = sizeof address;
-  struct hello hello = { .token = plain->token, .flow = (uint32_t)flow };
-  getpeername(plain->talk->fd, (struct sockaddr *)&address, &length);
-  set_port(&address, plain->port);
-  int fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  plain->flows[flow].fd = fd;
-  if (fd < 0 || connect(fd, (const struct sockaddr *)&address, length) != 0 ||
-      meet_write(fd, &hello, sizeof hello) != 0) {
-    return failure("flow %d of %d does not come about: %s", flow, plain->flow_count,
-                   strerror(errno));
-  }
-  return CLI_OK;
+static int connect_flow(struct plain *plain, int *fd) {
+  int status = rendezvous_connect(&plain->server, "stratus-net perf --listen", fd);
+  return status == CLI_OK && rendezvous_write(*fd, &plain->token, sizeof plain->token) != 0
+             ? failure("a flow was lost: %s", strerror(errno))
+             : status;
 }
 
-/* One that is not ours is closed again. */
-static void accept_one(struct plain *plain) {
-  struct timeval patience = { .tv_sec = 1 };
-  struct hello hello;
-  int fd = accept4(plain->listen_fd, NULL, NULL, SOCK_CLOEXEC);
-  if (fd < 0) {
-    return;
-  }
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  bool is_ours = meet_read(fd, &hello, sizeof hello) == 0 && hello.token == plain->token &&
-                 hello.flow < (uint32_t)plain->flow_count && plain->flows[hello.flow].fd < 0;
-  if (is_ours) {
-    plain->flows[hello.flow].fd = fd;
-  } else {
-    close(fd);
-  }
-}
-
-static int accept_all(struct plain *plain) {
-  uint64_t until_ns = clock_now_ns() + plain->plan->patience_ns;
-  for (;;) {
-    int missing = 0;
-    for (int i = 0; i < plain->flow_count; i++) {
-      missing += plain->flows[i].fd < 0;
-    }
-    if (!missing) {
+/* Closes connections of others, which do not know the token. */
+static int accept_flow(const struct plain *plain, int *fd) {
+  uint32_t token = 0;
+  while (rendezvous_accept(plain->listen_fd, fd) == CLI_OK) {
+    rendezvous_set_timeout(*fd, NS_PER_S);
+    if (rendezvous_read(*fd, &token, sizeof token) == 0 && token == plain->token) {
       return CLI_OK;
     }
-    if (clock_now_ns() > until_ns) {
-      return failure("%d of %d flows do not come about", missing, plain->flow_count);
-    }
-    struct pollfd poll_fd = { .fd = plain->listen_fd, .events = POLLIN };
-    if (poll(&poll_fd, 1, 100) > 0) {
-      accept_one(plain);
-    }
+    close(*fd);
   }
-}
-
-static void set_send_buffer(int fd, uint64_t bytes) {
-  int wanted = (int)bytes;
-  if (bytes) {
-    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof wanted);
-  }
+  *fd = -1;
+  return failure("the client did not connect all of %d flows", plain->flow_count);
 }
 
 int plain_connect(struct plain *plain) {
-  int status = plain->is_client ? CLI_OK : accept_all(plain), one = 1;
+  int status = CLI_OK;
   for (int i = 0; i < plain->flow_count && status == CLI_OK; i++) {
-    status = plain->is_client ? call_one(plain, i) : CLI_OK;
     struct plain_flow *flow = &plain->flows[i];
-    flow->is_sender = (i < plain->plan->plain_flows) == plain->is_client;
-    flow->position = 0;
-    set_send_buffer(flow->fd, plain->plan->send_buffer_bytes);
-    setsockopt(flow->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    *flow = (struct plain_flow){ .fd = -1 };
+    status = plain->is_client ? connect_flow(plain, &flow->fd) : accept_flow(plain, &flow->fd);
   }
   return status;
 }
@@ -195,5 +147,152 @@ void plain_disconnect(struct plain *plain) {
       plain->flows[i].fd = -1;
     }
   }
-  plain_slots_free(&plain->slots);
+}
+
+/* ---- a round ---- */
+
+/* One call. Returns the bytes moved, 0 if the kernel has no room or no bytes, -1 after a message.
+ * The server closes a flow at its end. Without a check the bytes sent are always the same ones,
+ * which stay in the cache. */
+static ssize_t move_some(struct round *round, struct plain_flow *flow, bool is_send, size_t limit) {
+  struct plain *plain = round->plain;
+  struct counts *now = &round->window->now;
+  uint64_t *position = is_send ? &flow->sent : &flow->received;
+  const uint8_t *contents =
+      plain->contents + (plain->plan->is_checked ? *position % PERIOD_BYTES : 0);
+  ssize_t moved = is_send ? send(flow->fd, contents, limit, MSG_DONTWAIT | MSG_NOSIGNAL)
+                          : recv(flow->fd, plain->buffer, limit, MSG_DONTWAIT);
+  if (moved < 0 && (errno == EAGAIN || errno == EINTR)) {
+    return 0;
+  }
+  if (moved < 0 || (moved == 0 && plain->is_client)) {
+    failure("a flow was lost: %s", moved < 0 ? strerror(errno) : "closed by the server");
+    return -1;
+  }
+  if (moved == 0) {
+    close(flow->fd);
+    flow->fd = -1;
+  }
+  *position += (size_t)moved;
+  if (is_send) {
+    now->bytes_sent += (size_t)moved;
+    now->messages_sent = now->bytes_sent / round->bytes;
+  } else {
+    now->bytes_received += (size_t)moved;
+    now->messages_received = now->bytes_received / round->bytes;
+    round->wrong += plain->plan->is_checked && memcmp(plain->buffer, contents, (size_t)moved) != 0;
+  }
+  return moved;
+}
+
+/* The client may stop sending. */
+static bool is_over(const struct round *round) {
+  return round->window->state == WINDOW_OVER && round->is_over_received;
+}
+
+/* Looks at the clock and the control connection; fails when nothing has moved for too long. */
+static int watch(struct round *round, bool has_moved) {
+  const struct plain *plain = round->plain;
+  uint64_t now_ns = clock_now_ns();
+  json_t *message = NULL;
+  window_update(round->window, now_ns);
+  round->moved_ns = has_moved ? now_ns : round->moved_ns;
+  if (now_ns - round->moved_ns > plain->plan->timeout_ns) {
+    return failure("nothing has moved for %.0f s", (double)(now_ns - round->moved_ns) * 1e-9);
+  }
+  if (!plain->is_client && round->window->state == WINDOW_OVER && !round->is_over_sent) {
+    round->is_over_sent = true;
+    return control_channel_send(plain->channel, json_pack("{s:b}", "over", 1));
+  }
+  if (now_ns - round->polled_ns < SLEEP_MS * NS_PER_MS || round->is_over_received) {
+    return CLI_OK;
+  }
+  round->polled_ns = now_ns;
+  int status = control_channel_poll(plain->channel, &message);
+  round->is_over_received = json_object_get(message, "over") != NULL;
+  if (message && !round->is_over_received) { /* the client is a step further */
+    control_channel_keep(plain->channel, json_incref(message));
+  }
+  json_decref(message);
+  return status;
+}
+
+/* A flow moves a few messages, then it is the next one's turn. */
+static int give_turn(struct round *round, struct plain_flow *flow, bool *has_moved) {
+  bool is_sender = round->plain->is_client;
+  size_t limit = is_sender ? round->bytes : round->plain->buffer_bytes;
+  ssize_t moved = (ssize_t)limit;
+  for (int i = 0; i < CALLS_PER_TURN && moved == (ssize_t)limit && flow->fd >= 0; i++) {
+    moved = move_some(round, flow, is_sender, limit);
+    *has_moved |= moved > 0;
+  }
+  return moved < 0 ? CLI_FAILED : CLI_OK;
+}
+
+static void sleep_until_ready(const struct plain *plain) {
+  struct pollfd events[PLAN_PLAIN_FLOWS_MAX];
+  for (int i = 0; i < plain->flow_count; i++) {
+    events[i].fd = plain->flows[i].fd; /* poll ignores -1 */
+    events[i].events = plain->is_client ? POLLOUT : POLLIN;
+  }
+  poll(events, (nfds_t)plain->flow_count, SLEEP_MS);
+}
+
+static int run_bulk(struct round *round) {
+  struct plain *plain = round->plain;
+  int status = CLI_OK, open_flows = plain->flow_count;
+  while (status == CLI_OK && open_flows > 0 && !is_over(round)) {
+    bool has_moved = false;
+    open_flows = 0;
+    for (int i = 0; i < plain->flow_count && status == CLI_OK; i++) {
+      status = give_turn(round, &plain->flows[i], &has_moved);
+      open_flows += plain->flows[i].fd >= 0;
+    }
+    status = status == CLI_OK ? watch(round, has_moved) : status;
+    if (!has_moved && clock_now_ns() - round->moved_ns >= SPIN_NS) {
+      sleep_until_ready(plain);
+    }
+  }
+  return status;
+}
+
+/* The client sends first; neither side sleeps. */
+static int run_ping_pong(struct round *round) {
+  struct plain_flow *flow = &round->plain->flows[0];
+  bool is_client = round->plain->is_client, is_sending = is_client, has_moved = false;
+  uint64_t done = 0, sent_ns = 0, passes = 0; /* bytes of this message; when it was sent */
+  int status = CLI_OK;
+  while (status == CLI_OK && flow->fd >= 0 && !(is_sending && done == 0 && is_over(round))) {
+    sent_ns = is_sending && done == 0 ? clock_now_ns() : sent_ns;
+    ssize_t moved = move_some(round, flow, is_sending, round->bytes - done);
+    done += moved > 0 ? (size_t)moved : 0;
+    has_moved |= moved > 0;
+    if (done == round->bytes) {
+      if (is_client && !is_sending && window_is_measuring(round->window)) {
+        histogram_add(&round->window->half_trips, (clock_now_ns() - sent_ns) / 2);
+      }
+      done = 0;
+      is_sending = !is_sending;
+    }
+    status = moved < 0 ? CLI_FAILED : CLI_OK;
+    if (status == CLI_OK && ++passes % PASSES_PER_CLOCK_READ == 0) {
+      status = watch(round, has_moved);
+      has_moved = false;
+    }
+  }
+  return status;
+}
+
+int plain_run(struct plain *plain, uint64_t bytes, struct window *window, uint64_t *wrong) {
+  struct round round = { .plain = plain, .window = window, .bytes = bytes };
+  bool is_ping_pong = plain->plan->test == PLAN_LATENCY;
+  round.moved_ns = clock_now_ns();
+  window_start(window, plain->plan, is_ping_pong ? 2 : 1);
+  int status = is_ping_pong ? run_ping_pong(&round) : run_bulk(&round);
+  for (int i = 0; i < plain->flow_count && plain->is_client; i++) {
+    shutdown(plain->flows[i].fd, SHUT_WR);
+  }
+  *wrong += round.wrong;
+  return status != CLI_OK || window->state == WINDOW_OVER ? status
+                                                          : failure("the client closed its flows");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options to plan, plan to JSON and back. */
+/* Makes a plan from options and from JSON, and JSON from a plan. */
 #include "net_plugin/tools/perf/plan.h"
 
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include "common/quantity.h"
 #include "net_plugin/tools/perf/failure.h"
 
-/* How NCCL asks for messages (src/transport/net.cc, src/include/device.h at v2.30.7-1). A buffer
+/* The message sizes of NCCL (src/transport/net.cc, src/include/device.h at v2.30.7-1). A buffer
  * has NCCL_STEPS = 8 steps; a request of ring and tree Simple is two steps of 512 KiB, of LL and
  * LL128 one step of 512 threads x 8 lines x 16 bytes and of 640 threads x 120 words x 8 bytes; send
  * and receive use steps of NCCL_P2P_NET_CHUNKSIZE. */
@@ -28,8 +28,6 @@ static const struct shape {
   { "raw", "1M", 0, 8 },
 };
 static const char *const tests[] = { "bandwidth", "latency", "rate", "both-ways" };
-static const char *const ios[] = { "try",   "epoll",           "zerocopy",
-                                   "uring", "uring-multishot", "uring-zc" };
 
 const char *plan_test_name(const struct plan *plan) {
   return tests[plan->test];
@@ -37,10 +35,6 @@ const char *plan_test_name(const struct plan *plan) {
 
 const char *plan_shape_name(const struct plan *plan) {
   return shapes[plan->shape].name;
-}
-
-const char *plan_io_name(const struct plan *plan) {
-  return ios[plan->io];
 }
 
 __attribute__((format(printf, 1, 2))) static int usage(const char *format, ...) {
@@ -99,12 +93,12 @@ static int read_devices(struct plan *plan, const char *list) {
 
 /* ---- from options ---- */
 
-static int choose_sizes(struct plan *plan, const struct plan_wish *wish) {
+static int choose_sizes(struct plan *plan, const struct plan_options *options) {
   const struct shape *shape = &shapes[plan->shape];
   const char *preset = plan->test == PLAN_LATENCY ? "8"
                        : plan->test == PLAN_RATE  ? "1K,4K,16K"
                                                   : shape->sizes;
-  int status = read_sizes(plan, wish->sizes ? wish->sizes : preset);
+  int status = read_sizes(plan, options->sizes ? options->sizes : preset);
   uint64_t largest = 1;
   for (int i = 0; i < plan->size_count; i++) {
     largest = plan->sizes[i] > largest ? plan->sizes[i] : largest;
@@ -118,56 +112,56 @@ static int choose_sizes(struct plan *plan, const struct plan_wish *wish) {
   return status;
 }
 
-static int choose_length(struct plan *plan, const struct plan_wish *wish) {
-  if (wish->time_ns && wish->count) {
+static int choose_length(struct plan *plan, const struct plan_options *options) {
+  if (options->time_ns && options->count) {
     return usage("give either --time or --count");
   }
-  plan->is_timed = !wish->count;
-  plan->time_ns = wish->time_ns ? wish->time_ns : 2 * NS_PER_S;
-  plan->count = (uint64_t)wish->count;
+  plan->is_timed = !options->count;
+  plan->time_ns = options->time_ns ? options->time_ns : 2 * NS_PER_S;
+  plan->count = (uint64_t)options->count;
   plan->warmup_ns = 500 * NS_PER_MS;
   plan->warmup_count = plan->count / 10;
   int64_t messages = 0;
-  if (wish->warmup && plan->is_timed && quantity_parse_duration(wish->warmup, &plan->warmup_ns)) {
-    return usage("--warmup takes a time such as 500ms, not \"%s\"", wish->warmup);
+  if (options->warmup && plan->is_timed &&
+      quantity_parse_duration(options->warmup, &plan->warmup_ns)) {
+    return usage("--warmup takes a time such as 500ms, not \"%s\"", options->warmup);
   }
-  if (wish->warmup && !plan->is_timed) {
-    if (quantity_parse_int(wish->warmup, &messages) || messages < 0) {
-      return usage("--warmup takes a number of messages with --count, not \"%s\"", wish->warmup);
+  if (options->warmup && !plan->is_timed) {
+    if (quantity_parse_int(options->warmup, &messages) || messages < 0) {
+      return usage("--warmup takes a number of messages with --count, not \"%s\"", options->warmup);
     }
     plan->warmup_count = (uint64_t)messages;
   }
   return CLI_OK;
 }
 
-static int choose_transport(struct plan *plan, const struct plan_wish *wish) {
-  plan->plain_flows = (int)wish->plain_flows;
-  plan->io = (enum plan_io)wish->io;
-  plan->send_buffer_bytes = wish->send_buffer_bytes;
-  plan->is_fused = wish->is_fused;
-  if ((wish->io || wish->send_buffer_bytes) && !wish->plain_flows) {
-    return usage("--io and --send-buffer say how --plain moves bytes; a plugin has its own way");
+static int choose_transport(struct plan *plan, const struct plan_options *options) {
+  plan->plain_flows = (int)options->plain_flows;
+  plan->is_fused = options->is_fused;
+  if (options->plain_flows && (options->count || options->test == PLAN_BOTH_WAYS)) {
+    return usage("--plain measures one direction or the latency, over a time");
   }
-  for (int i = 0; i < plan->size_count && wish->plain_flows; i++) {
+  for (int i = 0; i < plan->size_count && options->plain_flows; i++) {
     if (plan->sizes[i] == 0) {
       return usage("--plain has no messages of 0 bytes");
     }
   }
-  if (wish->plain_flows &&
-      (wish->plugin || wish->devices || wish->is_fused || wish->connections > 1)) {
-    return usage("--plain has no plugin, devices or connections; it takes --plain FLOWS alone");
+  if (options->plain_flows &&
+      (options->plugin || options->devices || options->is_fused || options->connections > 1)) {
+    return usage(
+        "--plain takes the number of flows, and no --plugin, --devices, --fuse or --connections");
   }
-  if (wish->plugin && strlen(wish->plugin) >= sizeof plan->plugin) {
+  if (options->plugin && strlen(options->plugin) >= sizeof plan->plugin) {
     return usage("--plugin: the name is too long");
   }
-  snprintf(plan->plugin, sizeof plan->plugin, "%s", wish->plugin ? wish->plugin : "");
-  int status = read_devices(plan, wish->devices ? wish->devices : "0");
+  snprintf(plan->plugin, sizeof plan->plugin, "%s", options->plugin ? options->plugin : "");
+  int status = read_devices(plan, options->devices ? options->devices : "0");
   return status == CLI_OK && plan->is_fused && plan->device_count < 2
              ? usage("--fuse makes one device of several: name them with --devices 0,1")
              : status;
 }
 
-/* What slots of all connections take must be there twice, if both sides are on this machine. */
+/* Both sides may run on this machine: at most a quarter of its memory for each. */
 static int check_memory(const struct plan *plan) {
   long double bytes = (long double)plan->slot_bytes * plan->depth * plan->connections *
                       (plan->test == PLAN_BOTH_WAYS || plan->test == PLAN_LATENCY ? 2 : 1);
@@ -178,20 +172,20 @@ static int check_memory(const struct plan *plan) {
              : CLI_OK;
 }
 
-int plan_make(struct plan *plan, const struct plan_wish *wish) {
+int plan_make(struct plan *plan, const struct plan_options *options) {
   *plan = (struct plan){
-    .test = (enum plan_test)wish->test,
-    .shape = (enum plan_shape)wish->shape,
-    .depth = wish->depth ? (int)wish->depth : shapes[wish->shape].depth,
-    .connections = wish->connections ? (int)wish->connections : 1,
-    .has_flows = wish->has_flows,
-    .is_checked = wish->check ? wish->check == 1 : wish->count > 0,
-    .patience_ns = wish->patience_ns,
-    .idle_ns = wish->idle_ns,
+    .test = (enum plan_test)options->test,
+    .shape = (enum plan_shape)options->shape,
+    .depth = options->depth ? (int)options->depth : shapes[options->shape].depth,
+    .connections = options->connections ? (int)options->connections : 1,
+    .has_flows = options->has_flows,
+    .is_checked = options->check ? options->check == 1 : options->count > 0,
+    .timeout_ns = options->timeout_ns,
+    .idle_ns = options->idle_ns,
   };
-  int status = choose_sizes(plan, wish);
-  status = status == CLI_OK ? choose_length(plan, wish) : status;
-  status = status == CLI_OK ? choose_transport(plan, wish) : status;
+  int status = choose_sizes(plan, options);
+  status = status == CLI_OK ? choose_length(plan, options) : status;
+  status = status == CLI_OK ? choose_transport(plan, options) : status;
   return status == CLI_OK ? check_memory(plan) : status;
 }
 
@@ -206,19 +200,18 @@ json_t *plan_to_json(const struct plan *plan) {
     json_array_append_new(devices, json_integer(plan->devices[i]));
   }
   return json_pack("{s:s, s:s, s:o, s:i, s:I, s:i, s:b, s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:b, "
-                   "s:i, s:s, s:I, s:s, s:I, s:I}",
+                   "s:i, s:s, s:I, s:I}",
                    "test", plan_test_name(plan), "shape", plan_shape_name(plan), "bytes", sizes,
                    "depth", plan->depth, "slot_bytes", (json_int_t)plan->slot_bytes, "connections",
                    plan->connections, "timed", plan->is_timed, "time_ns", (json_int_t)plan->time_ns,
                    "warmup_ns", (json_int_t)plan->warmup_ns, "count", (json_int_t)plan->count,
                    "warmup_count", (json_int_t)plan->warmup_count, "devices", devices, "fused",
                    plan->is_fused, "checked", plan->is_checked, "flows", plan->has_flows,
-                   "plain_flows", plan->plain_flows, "io", plan_io_name(plan), "send_buffer",
-                   (json_int_t)plan->send_buffer_bytes, "plugin", plan->plugin, "patience_ns",
-                   (json_int_t)plan->patience_ns, "idle_ns", (json_int_t)plan->idle_ns);
+                   "plain_flows", plan->plain_flows, "plugin", plan->plugin, "timeout_ns",
+                   (json_int_t)plan->timeout_ns, "idle_ns", (json_int_t)plan->idle_ns);
 }
 
-/* Of an object member, a number within bounds. */
+/* False unless it is a number within bounds. */
 static bool get_number(const json_t *json, int64_t low, int64_t high, int64_t *number) {
   if (!json_is_integer(json) || json_integer_value(json) < low || json_integer_value(json) > high) {
     return false;
@@ -282,12 +275,10 @@ static bool get_plugin(const json_t *json, struct plan *plan) {
 
 int plan_from_json(struct plan *plan, const json_t *json) {
   const uint64_t long_ns = 24 * 3600 * NS_PER_S, many = UINT64_C(1) << 48;
-  int test, shape, io;
+  int test, shape;
   *plan = (struct plan){ 0 };
   bool is_good = get_word(json, "test", PLAN_TEST_WORDS, &test) &&
                  get_word(json, "shape", PLAN_SHAPE_WORDS, &shape) &&
-                 get_word(json, "io", PLAN_IO_WORDS, &io) &&
-                 get_u64(json, "send_buffer", PLAN_BYTES_MAX, &plan->send_buffer_bytes) &&
                  get_u64(json, "slot_bytes", PLAN_BYTES_MAX, &plan->slot_bytes) &&
                  get_int(json, "plain_flows", 0, PLAN_PLAIN_FLOWS_MAX, &plan->plain_flows) &&
                  get_lists(json, plan) && get_int(json, "depth", 1, PLAN_DEPTH_MAX, &plan->depth) &&
@@ -300,13 +291,13 @@ int plan_from_json(struct plan *plan, const json_t *json) {
                  get_bool(json, "fused", &plan->is_fused) &&
                  get_bool(json, "checked", &plan->is_checked) &&
                  get_bool(json, "flows", &plan->has_flows) &&
-                 get_u64(json, "patience_ns", long_ns, &plan->patience_ns) &&
+                 get_u64(json, "timeout_ns", long_ns, &plan->timeout_ns) &&
                  get_u64(json, "idle_ns", long_ns, &plan->idle_ns) && get_plugin(json, plan);
-  if (!is_good) {
-    return failure("the other side sent a plan that makes no sense; is it the same version?");
+  bool is_possible = !plan->plain_flows || (plan->is_timed && test != PLAN_BOTH_WAYS);
+  if (!is_good || !is_possible) {
+    return failure("the other side sent an invalid plan; is it the same version?");
   }
   plan->test = (enum plan_test)test;
   plan->shape = (enum plan_shape)shape;
-  plan->io = (enum plan_io)io;
   return check_memory(plan);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan: what both sides of `stratus-net perf` are about to do. The client makes it of its options
- * and sends it to the server.
- * Owns: nothing; strings inside.  Threads: the main thread.
- * Blocks: never.  Fails: with a message and an exit status. */
+/* plan: what `stratus-net perf` measures. The client makes it from its options and sends it to the
+ * server. Owns: nothing; strings inside.  Threads: the main thread. Blocks: never.  Fails: with a
+ * message and an exit status. */
 #ifndef NET_PLUGIN_TOOLS_PERF_PLAN_H
 #define NET_PLUGIN_TOOLS_PERF_PLAN_H
 
@@ -19,21 +18,10 @@ enum plan_test { PLAN_BANDWIDTH, PLAN_LATENCY, PLAN_RATE, PLAN_BOTH_WAYS };
 enum plan_shape { PLAN_SIMPLE, PLAN_LL, PLAN_LL128, PLAN_P2P, PLAN_RAW };
 #define PLAN_SHAPE_WORDS "simple|ll|ll128|p2p|raw"
 
-/* How --plain moves bytes. */
-enum plan_io {
-  PLAN_TRY,
-  PLAN_EPOLL,
-  PLAN_ZEROCOPY,
-  PLAN_URING,
-  PLAN_URING_MULTISHOT,
-  PLAN_URING_ZC
-};
-#define PLAN_IO_WORDS "try|epoll|zerocopy|uring|uring-multishot|uring-zc"
-
 enum {
   PLAN_SIZES_MAX = 32,
-  PLAN_CONNECTIONS_MAX = 4096, /* of a rank in AlltoAll between hundreds of hosts */
-  PLAN_DEPTH_MAX = 32,         /* NCCL_NET_MAX_REQUESTS: what a plugin must have room for */
+  PLAN_CONNECTIONS_MAX = 4096, /* a rank in AlltoAll between hundreds of hosts */
+  PLAN_DEPTH_MAX = 32,         /* NCCL_NET_MAX_REQUESTS: what every plugin supports */
   PLAN_DEVICES_MAX = 8,
   PLAN_PLAIN_FLOWS_MAX = 256,
 };
@@ -44,8 +32,8 @@ struct plan {
   enum plan_shape shape;
   uint64_t sizes[PLAN_SIZES_MAX];
   int size_count;
-  int depth;           /* requests at once, per connection */
-  uint64_t slot_bytes; /* memory of each; receives are posted with all of it, as NCCL does */
+  int depth;           /* requests in flight per connection */
+  uint64_t slot_bytes; /* memory per request; receives are posted with all of it, as NCCL does */
   int connections;     /* per direction */
   bool is_timed;       /* else `count` messages per connection */
   uint64_t time_ns, warmup_ns;  /* if timed */
@@ -53,33 +41,30 @@ struct plan {
   int devices[PLAN_DEVICES_MAX];
   int device_count;
   bool is_fused, is_checked, has_flows;
-  int plain_flows;              /* of bare TCP instead of a plugin; 0: a plugin */
-  enum plan_io io;              /* theirs */
-  uint64_t send_buffer_bytes;   /* theirs; 0: as the kernel has it */
-  char plugin[PLUGIN_FILE_MAX]; /* empty: our own */
-  uint64_t patience_ns;         /* without any progress */
-  uint64_t idle_ns;             /* at the end, with all connections open; 0: not at all */
+  int plain_flows;              /* bare TCP flows instead of a plugin; 0: a plugin */
+  char plugin[PLUGIN_FILE_MAX]; /* empty: stratus */
+  uint64_t timeout_ns;          /* fail after this time without progress */
+  uint64_t idle_ns;             /* idle time at the end, with all connections open; 0: none */
 };
 
-/* What the options say; text is NULL and numbers are 0 where the shape or test decides. */
-struct plan_wish {
-  int test, shape, check, io; /* places in the words */
+/* The options as given; NULL or 0: the default of shape or test. */
+struct plan_options {
+  int test, shape, check; /* indices into the words */
   const char *sizes, *devices, *warmup, *plugin;
   int64_t depth, connections, count, plain_flows;
-  uint64_t time_ns, patience_ns, idle_ns, send_buffer_bytes;
+  uint64_t time_ns, timeout_ns, idle_ns;
   bool is_fused, has_flows;
 };
 #define PLAN_CHECK_WORDS "auto|yes|no"
 
-int plan_make(struct plan *plan, const struct plan_wish *wish);
+int plan_make(struct plan *plan, const struct plan_options *options);
 
 /* NULL without memory. */
 json_t *plan_to_json(const struct plan *plan);
-/* From the network: every value is checked. */
+/* Untrusted input: every value is checked. */
 int plan_from_json(struct plan *plan, const json_t *json);
 
 const char *plan_test_name(const struct plan *plan);
 const char *plan_shape_name(const struct plan *plan);
-const char *plan_io_name(const struct plan *plan);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over both sides, as JSON and as a table made of that JSON. */
+/* The results of both sides as JSON, and tables made from that JSON. */
 #include "net_plugin/tools/perf/report.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "common/cli.h"
 #include "common/quantity.h"
 #include "common/version.h"
-#include "net_plugin/tools/shown.h"
+#include "net_plugin/tools/sanitize.h"
 
 static double number(const json_t *object, const char *name) {
   return json_number_value(json_object_get(object, name));
@@ -20,7 +20,7 @@ static double share(double part, double whole) {
 
 /* ---- one round ---- */
 
-/* CPU seconds for each 1e9 bytes that the side moved; what it sent the other received. */
+/* CPU seconds of a side per 1e9 bytes that it sent or received. */
 static double cpu_per_gbyte(const json_t *side, double cpu_seconds) {
   return share(cpu_seconds, (number(side, "bytes_sent") + number(side, "bytes_received")) * 1e-9);
 }
@@ -76,15 +76,15 @@ int report_dump(const json_t *report) {
 /* ---- for people ---- */
 
 static void print_end(const char *side, const json_t *end) {
-  char text[SHOWN_MAX];
-  printf("%s: %s", side, shown(end, "transport", text));
+  char text[SANITIZE_MAX];
+  printf("%s: %s", side, sanitize_member(end, "transport", text));
   if (json_object_get(end, "path")) {
-    printf(" (%s, interface v%.0f)", shown(end, "path", text), number(end, "interface"));
+    printf(" (%s, interface v%.0f)", sanitize_member(end, "path", text), number(end, "interface"));
   }
   size_t i;
   const json_t *device;
   json_array_foreach(json_object_get(end, "devices"), i, device) {
-    printf("%s %s", i ? "," : "; device", shown(device, "name", text));
+    printf("%s %s", i ? "," : "; device", sanitize_member(device, "name", text));
   }
   putchar('\n');
 }
@@ -107,17 +107,6 @@ static void print_throughput(const json_t *rounds) {
            share(number(client, "cpu_seconds"), number(client, "seconds")),
            share(number(server, "cpu_seconds"), number(server, "seconds")),
            number(client, "threads"), number(server, "threads"));
-  }
-}
-
-/* Whoever sends without a copy learns whether there was none. */
-static void print_zero_copy(const json_t *round, const char *side) {
-  const json_t *counts = json_object_get(json_object_get(round, side), "zero_copy");
-  char size[QUANTITY_TEXT_MAX];
-  if (number(counts, "sends") > 0) {
-    printf("%s, %s messages: %.0f zero-copy sends, %.0f completed, %.0f of them copied\n", side,
-           quantity_format_size((uint64_t)number(round, "bytes"), size), number(counts, "sends"),
-           number(counts, "completions"), number(counts, "copied"));
   }
 }
 
@@ -149,15 +138,15 @@ static void print_flows(const json_t *round, const char *side) {
   char size[QUANTITY_TEXT_MAX];
   printf("\nTCP connections of the %s, %s messages\n%24s  %24s  %14s  %14s  %8s  %8s  %6s\n", side,
          quantity_format_size((uint64_t)number(round, "bytes"), size), "local", "remote",
-         "bytes sent", "received", "Gb/s", "RTT us", "resent");
+         "bytes sent", "received", "Gb/s", "RTT us", "retr");
   size_t i;
   const json_t *flow;
-  char local[SHOWN_MAX], remote[SHOWN_MAX];
+  char local[SANITIZE_MAX], remote[SANITIZE_MAX];
   json_array_foreach(flows, i, flow) {
-    printf("%24s  %24s  %14.0f  %14.0f  %8.3f  %8.0f  %6.0f\n", shown(flow, "local", local),
-           shown(flow, "remote", remote), number(flow, "bytes_sent"),
-           number(flow, "bytes_received"), number(flow, "gbps"), number(flow, "rtt_us"),
-           number(flow, "retransmits"));
+    printf("%24s  %24s  %14.0f  %14.0f  %8.3f  %8.0f  %6.0f\n",
+           sanitize_member(flow, "local", local), sanitize_member(flow, "remote", remote),
+           number(flow, "bytes_sent"), number(flow, "bytes_received"), number(flow, "gbps"),
+           number(flow, "rtt_us"), number(flow, "retransmits"));
   }
 }
 
@@ -168,7 +157,7 @@ void report_print(const struct plan *plan, const json_t *report) {
   printf("%s, shape %s, %d deep, connections: %d%s\n", plan_test_name(plan), plan_shape_name(plan),
          plan->depth, plan->connections, plan->is_checked ? ", contents checked" : "");
   if (number(report, "connect_seconds") > 0) {
-    printf("all connections were there after %.3f s\n", number(report, "connect_seconds"));
+    printf("all connections made after %.3f s\n", number(report, "connect_seconds"));
   }
   if (plan->test == PLAN_LATENCY) {
     print_latency(rounds);
@@ -177,8 +166,6 @@ void report_print(const struct plan *plan, const json_t *report) {
   }
   size_t i;
   json_array_foreach(rounds, i, round) {
-    print_zero_copy(round, "client");
-    print_zero_copy(round, "server");
     if (plan->has_flows) {
       print_flows(round, "client");
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report: what comes out, from what both sides measured.
+/* report: the results of both sides as JSON and tables.
  * Owns: nothing.  Threads: the main thread.
  * Blocks: if stdout does.  Fails: NULL without memory; printing with CLI_FAILED. */
 #ifndef NET_PLUGIN_TOOLS_PERF_REPORT_H
@@ -11,11 +11,12 @@
 
 #include "net_plugin/tools/perf/plan.h"
 
-/* One size. Takes both sides (gauge_to_json). */
+/* One message size. Takes the references to both sides (window_to_json). */
 json_t *report_round(uint64_t bytes, uint64_t wrong, json_t *client, json_t *server);
 
-/* The whole document. Takes the description of both ends, the rounds, and what both used while they
- * were idle; NULL: they were not. connect_s: until all connections were there; 0 for plain. */
+/* The whole document. Takes the references to the description of both ends, the rounds, and the CPU
+ * time of both while idle (NULL: not measured). connect_s: time to make all connections; 0 for
+ * plain. */
 json_t *report_all(const struct plan *plan, json_t *client, json_t *server, double connect_s,
                    json_t *rounds, json_t *idle);
 

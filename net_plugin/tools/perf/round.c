@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One round: what NCCL's progress thread does.
+/* One round, driven as NCCL's progress thread does.
  *
- * A round of --count ends when every stream has done its messages. Of a timed one nobody knows the
- * number in advance, and the receiver has posted receives that must all be served before the next
- * round. So each side tells the other when its window is over; then
+ * A round of --count ends when every stream has completed its messages. In a timed round the number
+ * is not known in advance, and all posted receives must complete before the next round. Each side
+ * sends "over" when its window is over. After that:
  *
- *   sender                                   receiver
- *   stops posting at P, says
- *   "last" = P + depth             ->        posts receives up to "last" and no more: it cannot
- * have gone beyond, being at most `depth` ahead of P sends up to "last"             <-        "go"
+ *   1. The sender stops posting at message P and sends "last" = P + depth.
+ *   2. The receiver posts receives up to "last" and no more (it is at most `depth` ahead of P), and
+ *      sends "go".
+ *   3. The sender sends messages up to "last".
  *
- * In a latency test the client's streams alone decide, and the answers follow. */
+ * In a latency test the client's streams decide, and the server responds to each message. */
 #include <sched.h>
 #include <string.h>
 
@@ -20,17 +20,17 @@
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/pattern.h"
 
-enum { LOOK_EVERY_PASSES = 16 };
+enum { CLOCK_EVERY_PASSES = 16 };
 #define POLL_EVERY_NS (2 * NS_PER_MS)
 
 struct round {
   struct driver *driver;
-  struct gauge *gauge;
+  struct window *window;
   uint64_t bytes, wrong;
   bool decides; /* sends "last" */
-  bool is_over_told, is_over_there, is_last_told, may_go;
-  uint64_t polled_ns;                   /* the talk */
-  uint64_t moved_ns, moved_completions; /* when last something completed */
+  bool is_over_sent, is_peer_over, is_last_sent, may_go;
+  uint64_t polled_ns;                   /* the control channel */
+  uint64_t moved_ns, moved_completions; /* the last completion */
 };
 
 /* ---- one stream ---- */
@@ -48,7 +48,7 @@ static bool may_post(const struct round *round, const struct stream *stream) {
   if (!stream->is_sender) {
     return true;
   }
-  bool is_frozen = round->is_last_told && !round->may_go;
+  bool is_frozen = round->is_last_sent && !round->may_go;
   bool is_turn = !stream->partner || stream->posted < stream->partner->done + stream->is_first;
   return is_turn && !is_frozen;
 }
@@ -91,10 +91,10 @@ static int note_received(struct round *round, struct stream *stream, int bytes) 
     round->wrong += !pattern_matches(slot_of(round, stream, stream->done), round->bytes,
                                      pattern_seed(stream->number, stream->done));
   }
-  round->gauge->now.messages_received++;
-  round->gauge->now.bytes_received += round->bytes;
-  if (stream->partner && stream->partner->is_first && gauge_is_measuring(round->gauge)) {
-    histogram_add(&round->gauge->half_trips, (clock_now_ns() - stream->partner->posted_ns) / 2);
+  round->window->now.messages_received++;
+  round->window->now.bytes_received += round->bytes;
+  if (stream->partner && stream->partner->is_first && window_is_measuring(round->window)) {
+    histogram_add(&round->window->half_trips, (clock_now_ns() - stream->partner->posted_ns) / 2);
   }
   return CLI_OK;
 }
@@ -111,8 +111,8 @@ static int test_oldest(struct round *round, struct stream *stream, bool *has_mov
   if (is_done) {
     *has_moved = true;
     if (stream->is_sender) {
-      round->gauge->now.messages_sent++;
-      round->gauge->now.bytes_sent += round->bytes;
+      round->window->now.messages_sent++;
+      round->window->now.bytes_sent += round->bytes;
     } else {
       status = note_received(round, stream, bytes);
     }
@@ -130,7 +130,7 @@ static int progress(struct round *round, struct stream *stream, bool *has_moved)
 
 /* ---- the end of a timed round ---- */
 
-static int tell_last(struct round *round) {
+static int send_last(struct round *round) {
   struct driver *driver = round->driver;
   json_t *list = json_array();
   for (int i = 0; i < driver->stream_count; i++) {
@@ -143,8 +143,8 @@ static int tell_last(struct round *round) {
       json_array_append_new(list, json_integer((json_int_t)stream->total));
     }
   }
-  round->is_last_told = true;
-  return talk_say(driver->talk, json_pack("{s:o}", "last", list));
+  round->is_last_sent = true;
+  return control_channel_send(driver->channel, json_pack("{s:o}", "last", list));
 }
 
 static int take_last(struct round *round, const json_t *list) {
@@ -156,7 +156,7 @@ static int take_last(struct round *round, const json_t *list) {
       const json_t *number = json_array_get(list, next++);
       uint64_t total = (uint64_t)json_integer_value(number);
       if (!json_is_integer(number) || total < stream->posted) {
-        return failure("%s disagrees about how many messages there are", driver->talk->peer);
+        return failure("%s expects another number of messages", driver->channel->peer);
       }
       stream->total = total;
       if (stream->partner) {
@@ -164,20 +164,20 @@ static int take_last(struct round *round, const json_t *list) {
       }
     }
   }
-  return talk_say(driver->talk, json_pack("{s:b}", "go", 1));
+  return control_channel_send(driver->channel, json_pack("{s:b}", "go", 1));
 }
 
-static int hear(struct round *round, json_t *message) {
+static int handle_message(struct round *round, json_t *message) {
   const json_t *last = json_object_get(message, "last");
   int status = CLI_OK;
   if (json_object_get(message, "over")) {
-    round->is_over_there = true;
+    round->is_peer_over = true;
   } else if (json_object_get(message, "go")) {
     round->may_go = true;
   } else if (last) {
     status = take_last(round, last);
   } else {
-    talk_keep(round->driver->talk, json_incref(message));
+    control_channel_keep(round->driver->channel, json_incref(message));
   }
   json_decref(message);
   return status;
@@ -185,13 +185,13 @@ static int hear(struct round *round, json_t *message) {
 
 static int settle(struct round *round) {
   int status = CLI_OK;
-  if (round->driver->plan->is_timed && round->gauge->state == GAUGE_OVER) {
-    if (!round->is_over_told) {
-      round->is_over_told = true;
-      status = talk_say(round->driver->talk, json_pack("{s:b}", "over", 1));
+  if (round->driver->plan->is_timed && round->window->state == WINDOW_OVER) {
+    if (!round->is_over_sent) {
+      round->is_over_sent = true;
+      status = control_channel_send(round->driver->channel, json_pack("{s:b}", "over", 1));
     }
-    if (status == CLI_OK && round->is_over_there && round->decides && !round->is_last_told) {
-      status = tell_last(round);
+    if (status == CLI_OK && round->is_peer_over && round->decides && !round->is_last_sent) {
+      status = send_last(round);
     }
   }
   return status;
@@ -209,15 +209,15 @@ static bool is_finished(const struct round *round) {
   return true;
 }
 
-/* Whether anything completes, and what the other side says. */
+/* Checks for progress and handles messages of the other side. */
 static int watch(struct round *round, uint64_t now_ns) {
-  const struct counts *now = &round->gauge->now;
+  const struct counts *now = &round->window->now;
   uint64_t completions = now->messages_sent + now->messages_received;
   if (completions != round->moved_completions) {
     round->moved_completions = completions;
     round->moved_ns = now_ns;
   }
-  if (now_ns - round->moved_ns > round->driver->plan->patience_ns) {
+  if (now_ns - round->moved_ns > round->driver->plan->timeout_ns) {
     return failure("nothing has moved for %.0f s", (double)(now_ns - round->moved_ns) * 1e-9);
   }
   if (now_ns - round->polled_ns < POLL_EVERY_NS) {
@@ -225,8 +225,8 @@ static int watch(struct round *round, uint64_t now_ns) {
   }
   round->polled_ns = now_ns;
   json_t *message;
-  int status = talk_poll(round->driver->talk, &message);
-  return status == CLI_OK && message ? hear(round, message) : status;
+  int status = control_channel_poll(round->driver->channel, &message);
+  return status == CLI_OK && message ? handle_message(round, message) : status;
 }
 
 static int run(struct round *round) {
@@ -241,12 +241,12 @@ static int run(struct round *round) {
         return status;
       }
     }
-    if (++passes % LOOK_EVERY_PASSES == 0 || (!is_timed && has_moved)) {
+    if (++passes % CLOCK_EVERY_PASSES == 0 || (!is_timed && has_moved)) {
       uint64_t now_ns = clock_now_ns();
-      gauge_look(round->gauge, now_ns);
+      window_update(round->window, now_ns);
       int status = watch(round, now_ns);
       status = status == CLI_OK ? settle(round) : status;
-      if (status != CLI_OK || (round->gauge->state == GAUGE_OVER && is_finished(round))) {
+      if (status != CLI_OK || (round->window->state == WINDOW_OVER && is_finished(round))) {
         return status;
       }
     }
@@ -256,9 +256,9 @@ static int run(struct round *round) {
   }
 }
 
-int driver_run(struct driver *driver, uint64_t bytes, struct gauge *gauge, uint64_t *wrong) {
+int driver_run(struct driver *driver, uint64_t bytes, struct window *window, uint64_t *wrong) {
   const struct plan *plan = driver->plan;
-  struct round round = { .driver = driver, .gauge = gauge, .bytes = bytes };
+  struct round round = { .driver = driver, .window = window, .bytes = bytes };
   for (int i = 0; i < driver->stream_count; i++) {
     struct stream *stream = &driver->streams[i];
     stream->posted = stream->done = 0;
@@ -266,7 +266,7 @@ int driver_run(struct driver *driver, uint64_t bytes, struct gauge *gauge, uint6
   }
   round.decides = driver->is_client || plan->test == PLAN_BOTH_WAYS;
   round.moved_ns = clock_now_ns();
-  gauge_start(gauge, plan, driver->stream_count);
+  window_start(window, plan, driver->stream_count);
   int status = run(&round);
   *wrong += round.wrong;
   return status;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of a session. Where both sides say the same word, neither goes on before the other has
- * come to it:
+/* The steps of a session. A message that goes both ways is a barrier: neither side continues before
+ * it has received the other's.
  *
  *   client                      server
- *   "ready": what it has   <->  "ready"
- *   (connections come about: driver.c, plain.c)
+ *   "ready": its transport <->  "ready"
+ *   (connections are made: driver.c, plain.c)
  *   for each size:
  *     "start"              <->  "start"
- *     (round.c, plain_run.c, which then says "done")
- *                          <-   "side": what the server measured
+ *     (round.c or plain.c; plain: "done" <-> "done")
+ *                          <-   "side": the results of the server
  *   with --idle: "rest"    <->  "rest"
- *                          <-   "rested": what the server used
+ *                          <-   "rested": CPU time of the server
  *   "end"                  <->  "end" */
 #include "net_plugin/tools/perf/session.h"
 
@@ -21,18 +21,18 @@
 #include "net_plugin/tools/perf/driver.h"
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/flows.h"
-#include "net_plugin/tools/perf/gauge.h"
+#include "net_plugin/tools/perf/window.h"
 #include "net_plugin/tools/perf/plain.h"
 #include "net_plugin/tools/perf/report.h"
 
 /* One per process; too large for the stack. */
 static struct session {
   const struct plan *plan;
-  struct talk *talk;
+  struct control_channel *channel;
   bool is_client, is_plain;
   struct driver driver;
   struct plain plain;
-  struct gauge gauge;
+  struct window window;
   struct flows before, after;
 } session;
 
@@ -43,7 +43,7 @@ int session_open(const struct plan *plan, bool is_client) {
   return session.is_plain ? CLI_OK : driver_open(&session.driver, plan, is_client);
 }
 
-/* ---- who is who ---- */
+/* ---- description of both ends ---- */
 
 static json_t *describe_devices(const struct driver *driver) {
   json_t *list = json_array();
@@ -61,8 +61,7 @@ static json_t *describe_devices(const struct driver *driver) {
 
 static json_t *describe(void) {
   if (session.is_plain) {
-    return json_pack("{s:s, s:i, s:s}", "transport", "plain", "flows", session.plan->plain_flows,
-                     "io", plan_io_name(session.plan));
+    return json_pack("{s:s, s:i}", "transport", "plain", "flows", session.plan->plain_flows);
   }
   const struct transport *transport = &session.driver.transport;
   return json_pack("{s:s, s:i, s:s, s:o}", "transport", transport->name, "interface",
@@ -72,8 +71,9 @@ static json_t *describe(void) {
 
 static int get_ready(json_t *mine, json_t **theirs) {
   json_t *message;
-  int status = talk_say(session.talk, json_pack("{s:O}", "ready", mine));
-  status = status == CLI_OK ? talk_hear(session.talk, "ready", session.plan->patience_ns, &message)
+  int status = control_channel_send(session.channel, json_pack("{s:O}", "ready", mine));
+  status = status == CLI_OK ? control_channel_receive(session.channel, "ready",
+                                                      session.plan->timeout_ns, &message)
                             : status;
   if (status != CLI_OK) {
     return status;
@@ -84,44 +84,45 @@ static int get_ready(json_t *mine, json_t **theirs) {
   const char *there = json_string_value(json_object_get(*theirs, "transport"));
   return there && strcmp(here, there) == 0
              ? CLI_OK
-             : failure("%s has plugin %s, this side %s", session.talk->peer, there ? there : "none",
-                       here);
+             : failure("%s has plugin %s, this side %s", session.channel->peer,
+                       there ? there : "none", here);
 }
 
 /* ---- rounds ---- */
 
 static int run_round(uint64_t bytes, json_t **side, uint64_t *wrong) {
-  struct talk *talk = session.talk;
+  struct control_channel *channel = session.channel;
   bool has_flows = session.plan->has_flows;
-  int status = talk_meet(talk, "start", session.plan->patience_ns);
+  int status = control_channel_barrier(channel, "start", session.plan->timeout_ns);
   if (status == CLI_OK && session.is_plain) {
     status = plain_connect(&session.plain);
   }
   if (has_flows && status == CLI_OK) {
-    flows_take(&session.before, talk->fd);
+    flows_take(&session.before, channel->fd);
   }
   if (status == CLI_OK) {
-    status = session.is_plain ? plain_run(&session.plain, bytes, &session.gauge, wrong)
-                              : driver_run(&session.driver, bytes, &session.gauge, wrong);
+    status = session.is_plain ? plain_run(&session.plain, bytes, &session.window, wrong)
+                              : driver_run(&session.driver, bytes, &session.window, wrong);
   }
   if (has_flows && status == CLI_OK) {
-    flows_take(&session.after, talk->fd);
+    flows_take(&session.after, channel->fd);
   }
-  if (session.is_plain) { /* not before the other side has read it all */
-    status = status == CLI_OK ? talk_meet(talk, "done", session.plan->patience_ns) : status;
+  if (session.is_plain) { /* not before the other side has received everything */
+    status = status == CLI_OK ? control_channel_barrier(channel, "done", session.plan->timeout_ns)
+                              : status;
     plain_disconnect(&session.plain);
   }
   *side = status == CLI_OK
-              ? gauge_to_json(&session.gauge,
-                              has_flows ? flows_to_json(&session.before, &session.after) : NULL)
+              ? window_to_json(&session.window,
+                               has_flows ? flows_to_json(&session.before, &session.after) : NULL)
               : NULL;
   return status == CLI_OK && !*side ? failure("out of memory") : status;
 }
 
-/* The client's view of a round, and the server's. */
-static int compare(uint64_t bytes, json_t *side, uint64_t wrong, json_t *rounds) {
+/* Adds the results of both sides of a round. */
+static int session_add_round(uint64_t bytes, json_t *side, uint64_t wrong, json_t *rounds) {
   json_t *message;
-  int status = talk_hear(session.talk, "side", session.plan->patience_ns, &message);
+  int status = control_channel_receive(session.channel, "side", session.plan->timeout_ns, &message);
   if (status != CLI_OK) {
     json_decref(side);
     return status;
@@ -140,29 +141,31 @@ static int run_rounds(json_t *rounds) {
     json_t *side;
     status = run_round(bytes, &side, &wrong);
     if (status == CLI_OK) {
-      status = session.is_client ? compare(bytes, side, wrong, rounds)
-                                 : talk_say(session.talk, json_pack("{s:o, s:I}", "side", side,
-                                                                    "wrong", (json_int_t)wrong));
+      status = session.is_client
+                   ? session_add_round(bytes, side, wrong, rounds)
+                   : control_channel_send(session.channel, json_pack("{s:o, s:I}", "side", side,
+                                                                     "wrong", (json_int_t)wrong));
     }
   }
   return status;
 }
 
-/* Both sides at once: what the open connections cost while nothing is asked of them. The client
- * gets {"client", "server"}. */
+/* Both sides at the same time: the CPU time of open connections without requests. The client gets
+ * {"client", "server"}. */
 static int rest(json_t **idle) {
-  struct talk *talk = session.talk;
+  struct control_channel *channel = session.channel;
   uint64_t rest_ns = session.plan->idle_ns;
   *idle = NULL;
   if (!rest_ns) {
     return CLI_OK;
   }
-  int status = talk_meet(talk, "rest", session.plan->patience_ns);
-  json_t *mine = status == CLI_OK ? gauge_rest(rest_ns) : NULL, *message;
+  int status = control_channel_barrier(channel, "rest", session.plan->timeout_ns);
+  json_t *mine = status == CLI_OK ? window_measure_idle(rest_ns) : NULL, *message;
   if (status != CLI_OK || !session.is_client) {
-    return status == CLI_OK ? talk_say(talk, json_pack("{s:o}", "rested", mine)) : status;
+    return status == CLI_OK ? control_channel_send(channel, json_pack("{s:o}", "rested", mine))
+                            : status;
   }
-  status = talk_hear(talk, "rested", session.plan->patience_ns, &message);
+  status = control_channel_receive(channel, "rested", session.plan->timeout_ns, &message);
   if (status != CLI_OK) {
     json_decref(mine);
     return status;
@@ -174,20 +177,21 @@ static int rest(json_t **idle) {
 
 static int connect_all(void) {
   return session.is_plain
-             ? plain_open(&session.plain, session.plan, session.is_client, session.talk)
-             : driver_connect(&session.driver, session.talk);
+             ? plain_open(&session.plain, session.plan, session.is_client, session.channel)
+             : driver_connect(&session.driver, session.channel);
 }
 
-int session_run(struct talk *talk, json_t **report) {
-  session.talk = talk;
+int session_run(struct control_channel *channel, json_t **report) {
+  session.channel = channel;
   json_t *mine = describe(), *theirs = NULL, *rounds = json_array(), *idle = NULL;
   int status = mine ? get_ready(mine, &theirs) : failure("the transport cannot be described");
   status = status == CLI_OK ? connect_all() : status;
   status = status == CLI_OK ? run_rounds(rounds) : status;
   status = status == CLI_OK ? rest(&idle) : status;
-  status = status == CLI_OK ? talk_meet(talk, "end", session.plan->patience_ns) : status;
+  status =
+      status == CLI_OK ? control_channel_barrier(channel, "end", session.plan->timeout_ns) : status;
   if (status != CLI_OK) {
-    talk_give_up(talk, failure_text());
+    control_channel_abort(channel, failure_text());
     json_decref(mine);
     json_decref(theirs);
     json_decref(rounds);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session: one client and one server going through a plan together; both run the same code.
- * Owns: the plugin's or the plain connections, until session_close.  Threads: the main thread.
- * Blocks: as driver.h and plain.h say.  Fails: with a message; the other side is told. */
+/* session: runs a plan; client and server run the same code.
+ * Owns: the connections, which end with the process or with session_run.  Threads: the main thread.
+ * Blocks: as driver.h and plain.h say.  Fails: with a message; the other side gets the message. */
 #ifndef NET_PLUGIN_TOOLS_PERF_SESSION_H
 #define NET_PLUGIN_TOOLS_PERF_SESSION_H
 
@@ -9,12 +9,12 @@
 #include <stdbool.h>
 
 #include "net_plugin/tools/perf/plan.h"
-#include "net_plugin/tools/perf/talk.h"
+#include "net_plugin/tools/perf/control_channel.h"
 
-/* Loads what the plan asks for, before there is another side to talk to. */
+/* Loads the plugin, before the other side is connected. */
 int session_open(const struct plan *plan, bool is_client);
 
-/* All rounds. The client gets the report. */
-int session_run(struct talk *talk, json_t **report);
+/* Runs all rounds. The client gets the report. */
+int session_run(struct control_channel *channel, json_t **report);
 
 #endif

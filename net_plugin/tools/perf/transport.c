@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The versions of the interface, told apart; what a version lacks is filled in as NCCL's own
+/* Dispatches to the versions of the interface; what a version lacks is filled in as NCCL's own
  * adapters do (src/plugin/net/net_v6.cc to net_v12.cc of NCCL 2.30.7). */
 #include "net_plugin/tools/perf/transport.h"
 
@@ -30,7 +30,7 @@
 
 /* ---- opening ---- */
 
-/* NCCL's logger: to stderr, as much as NCCL_DEBUG asks for. */
+/* In place of NCCL's logger: to stderr, filtered by NCCL_DEBUG. */
 __attribute__((format(printf, 5, 6))) static void print_log(enum nccl_log_level level,
                                                             unsigned long flags, const char *file,
                                                             int line, const char *format, ...) {
@@ -49,7 +49,7 @@ __attribute__((format(printf, 5, 6))) static void print_log(enum nccl_log_level 
   }
 }
 
-/* bin/stratus-net has lib/libnccl-net-stratus.so as its neighbour, built as well as installed. */
+/* bin/stratus-net is next to lib/libnccl-net-stratus.so, in the build directory and installed. */
 static void *open_own(char tried[PLUGIN_FILE_MAX]) {
   char here[PLUGIN_FILE_MAX - 64];
   ssize_t length = readlink("/proc/self/exe", here, sizeof here - 1);
@@ -90,7 +90,7 @@ static enum nccl_result init(struct transport *transport) {
     return TABLE(transport, 11)->init(&transport->context, 1, &transport->config, print_log, NULL);
   case 10:
     return TABLE(transport, 10)->init(print_log, NULL);
-  default: /* 6 to 9 are alike */
+  default: /* 6 to 9 are the same */
     return TABLE(transport, 6)->init(print_log);
   }
 }
@@ -110,16 +110,16 @@ int transport_open(struct transport *transport, const char *name) {
   enum nccl_result result = init(transport);
   result = result ? result : MEMBER(transport, devices)(&transport->device_count);
   if (result) {
-    return failure("plugin %s does not start: result %d; NCCL_DEBUG=INFO may tell why",
+    return failure("plugin %s failed to initialize: result %d; NCCL_DEBUG=INFO may show why",
                    transport->name, (int)result);
   }
   return transport->device_count > 0
              ? CLI_OK
-             : failure("plugin %s has no devices here; NCCL_DEBUG=INFO may tell why",
+             : failure("plugin %s has no devices here; NCCL_DEBUG=INFO may show why",
                        transport->name);
 }
 
-/* The library stays: NCCL keeps some, and a tool that ends needs no unloading. */
+/* The library stays loaded: the process ends soon. */
 void transport_close(struct transport *transport) {
   if (transport->version == 12) {
     TABLE(transport, 12)->finalize(transport->context);
@@ -131,7 +131,7 @@ void transport_close(struct transport *transport) {
 
 /* ---- devices ---- */
 
-/* A version's own type of properties, of which two members are of interest. */
+/* The properties in the type of each version; two members are used. */
 #define DESCRIBE(v, type_v)                                                                        \
   do {                                                                                             \
     struct net_properties_v##type_v properties = { 0 };                                            \
@@ -166,8 +166,8 @@ int transport_describe(const struct transport *transport, int device,
     DESCRIBE(12, 12);
     break;
   }
-  return result ? failure("plugin %s does not describe device %d: result %d", transport->name,
-                          device, (int)result)
+  return result ? failure("plugin %s: getProperties of device %d failed: result %d",
+                          transport->name, device, (int)result)
                 : CLI_OK;
 }
 
@@ -201,7 +201,7 @@ enum nccl_result transport_listen(const struct transport *transport, int device,
     return TABLE(transport, 11)->listen(transport->context, device, handle, listen_comm);
   case 10:
     return TABLE(transport, 10)->listen(device, handle, listen_comm);
-  default: /* 6 to 9 are alike */
+  default: /* 6 to 9 are the same */
     return TABLE(transport, 6)->listen(device, handle, listen_comm);
   }
 }
@@ -218,7 +218,7 @@ enum nccl_result transport_connect(struct transport *transport, int device, void
     return TABLE(transport, 10)->connect(device, &transport->config, handle, send_comm, &unused);
   case 6:
     return TABLE(transport, 6)->connect(device, handle, send_comm);
-  default: /* 7 to 9 are alike */
+  default: /* 7 to 9 are the same */
     return TABLE(transport, 7)->connect(device, handle, send_comm, &unused);
   }
 }
@@ -252,14 +252,14 @@ enum nccl_result transport_deregister(const struct transport *transport, void *c
   return MEMBER(transport, deregMr)(comm, mhandle);
 }
 
-/* ---- transfers; one message per request, whose tag only NCCL's grouped receives look at ---- */
+/* ---- transfers; one message per request; its tag matters only for grouped receives ---- */
 
 enum nccl_result transport_isend(const struct transport *transport, void *comm, void *data,
                                  size_t bytes, void *mhandle, void **request) {
   switch (transport->version) {
   case 12:
   case 11:
-  case 10: /* alike */
+  case 10: /* the same */
     return TABLE(transport, 10)->isend(comm, data, bytes, 0, mhandle, NULL, request);
   case 9:
     return TABLE(transport, 9)->isend(comm, data, bytes, 0, mhandle, request);
@@ -277,7 +277,7 @@ enum nccl_result transport_irecv(const struct transport *transport, void *comm, 
   switch (transport->version) {
   case 12:
   case 11:
-  case 10: /* alike */
+  case 10: /* the same */
     return TABLE(transport, 10)->irecv(comm, 1, &data, &bytes, &tag, &mhandle, &phandle, request);
   case 9:
     return TABLE(transport, 9)->irecv(comm, 1, &data, &bytes, &tag, &mhandle, request);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transport: any net plugin, seen as NCCL sees it: through the newest table that it exports.
- * Owns: the loaded library, the context and the config that init was given, until
+/* transport: any net plugin, called as NCCL calls it, through the newest interface table that it
+ * exports. Owns: the loaded library, the context and the config that init was given, until
  * transport_close.  Threads: the main thread.
  * Blocks: opening, as the plugin's init does; the rest as the plugin does, which must not.
  * Fails: opening and closing with a message; the rest with the plugin's own result. */
@@ -12,7 +12,7 @@
 
 #include "net_plugin/abi/net_abi.h"
 
-enum { TRANSPORT_HANDLE_BYTES = 128, TRANSPORT_REQUESTS_MAX = 32 /* at once, per connection */ };
+enum { TRANSPORT_HANDLE_BYTES = 128, TRANSPORT_REQUESTS_MAX = 32 /* in flight, per connection */ };
 
 struct transport {
   void *library;
@@ -22,7 +22,7 @@ struct transport {
   struct net_config_v10 config;
   int device_count;
   const char *name, *path;
-  /* What never changed between versions. */
+  /* The same in all versions. */
   net_test_v6_fn *test;
   net_close_v6_fn *close_send, *close_receive, *close_listen;
 };
@@ -37,13 +37,13 @@ int transport_open(struct transport *transport, const char *name);
 void transport_close(struct transport *transport);
 
 int transport_describe(const struct transport *transport, int device, struct transport_device *out);
-/* One device of several; INVALID_USAGE if the plugin's interface knows no such thing. */
+/* Merges several devices into one; INVALID_USAGE if the interface has no makeVDevice. */
 enum nccl_result transport_fuse(const struct transport *transport, const int *devices, int count,
                                 int *fused);
 
 enum nccl_result transport_listen(const struct transport *transport, int device, void *handle,
                                   void **listen_comm);
-/* Both store NULL as long as they have to be called again. */
+/* Both store NULL while the connection is not complete: call again. */
 enum nccl_result transport_connect(struct transport *transport, int device, void *handle,
                                    void **send_comm);
 enum nccl_result transport_accept(const struct transport *transport, void *listen_comm,
@@ -53,7 +53,7 @@ enum nccl_result transport_register(const struct transport *transport, void *com
                                     size_t bytes, void **mhandle);
 enum nccl_result transport_deregister(const struct transport *transport, void *comm, void *mhandle);
 
-/* Both store NULL if the plugin has no room now. */
+/* Both store NULL if the plugin cannot take a request now: call again. */
 enum nccl_result transport_isend(const struct transport *transport, void *comm, void *data,
                                  size_t bytes, void *mhandle, void **request);
 enum nccl_result transport_irecv(const struct transport *transport, void *comm, void *data,

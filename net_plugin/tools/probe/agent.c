@@ -24,11 +24,11 @@
 #include "net_plugin/setup/settings.h"
 #include "net_plugin/setup/setup.h"
 #include "net_plugin/tools/perf/failure.h"
-#include "net_plugin/tools/perf/talk.h"
+#include "net_plugin/tools/perf/control_channel.h"
 #include "net_plugin/tools/probe/load.h"
 
-/* The coordinator may be busy with others for long. */
-#define PATIENCE_NS (3600 * NS_PER_S)
+/* The coordinator may be busy with other agents. */
+#define TIMEOUT_NS (3600 * NS_PER_S)
 
 static struct discovery found; /* too large for the stack */
 
@@ -37,7 +37,7 @@ static const struct device *device_of(const json_t *task) {
   return index >= 0 && index < found.devices.count ? &found.devices.devices[index] : NULL;
 }
 
-static json_t *tell(void) {
+static json_t *agent_describe_host(void) {
   json_t *devices = json_array();
   for (int i = 0; i < found.devices.count && i < PROBE_DEVICES_MAX; i++) {
     const struct device *device = &found.devices.devices[i];
@@ -48,26 +48,27 @@ static json_t *tell(void) {
   return json_pack("{s:s, s:o}", "host", settings_host_name(), "devices", devices);
 }
 
-static int serve(struct talk *talk, const json_t *task) {
+static int serve(struct control_channel *channel, const json_t *task) {
   const struct device *device = device_of(task);
   struct load_service service;
   char handle[2 * HANDLE_BYTES + 1];
   setup_start();
   int error = device ? load_offer(device, &service) : -ENODEV;
   if (error) {
-    return talk_say(talk, json_pack("{s:s, s:i}", "handle", "", "ping_port", error));
+    return control_channel_send(channel, json_pack("{s:s, s:i}", "handle", "", "ping_port", error));
   }
   for (size_t i = 0; i < HANDLE_BYTES; i++) {
     snprintf(handle + 2 * i, 3, "%02x", service.handle[i]);
   }
-  int status =
-      talk_say(talk, json_pack("{s:s, s:i}", "handle", handle, "ping_port", service.ping_port));
+  int status = control_channel_send(
+      channel, json_pack("{s:s, s:i}", "handle", handle, "ping_port", service.ping_port));
   error = load_serve(&service);
   setup_stop();
-  return status == CLI_OK ? talk_say(talk, json_pack("{s:i}", "served", error)) : status;
+  return status == CLI_OK ? control_channel_send(channel, json_pack("{s:i}", "served", error))
+                          : status;
 }
 
-/* Parameters that only this load goes by. No engine runs that could read them meanwhile. */
+/* Sets the parameters of this measurement. No engine is running that could read them. */
 static void set_parameters(const struct probe_load *load) {
   char text[24];
   if (load->flows) {
@@ -100,7 +101,7 @@ static int64_t number_of(const json_t *task, const char *name) {
   return json_integer_value(json_object_get(task, name));
 }
 
-static int send_load(struct talk *talk, const json_t *task) {
+static int send_load(struct control_channel *channel, const json_t *task) {
   const struct device *device = device_of(task);
   const struct probe_load load = {
     .flows = (unsigned)number_of(task, "flows"),
@@ -116,49 +117,51 @@ static int send_load(struct talk *talk, const json_t *task) {
     error = load_send(device, handle, (int)number_of(task, "ping_port"), &load, &result);
     setup_stop();
   }
-  return talk_say(talk, json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:i}", "sent", error,
-                                  "flows", (int)result.flows, "gbps", result.gbps, "rtt_us",
-                                  result.rtt_us, "flow_min_gbps", result.flow_min_gbps,
-                                  "flow_median_gbps", result.flow_median_gbps, "flow_max_gbps",
-                                  result.flow_max_gbps, "mtu", (int)result.mtu));
+  return control_channel_send(
+      channel,
+      json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:i}", "sent", error, "flows",
+                (int)result.flows, "gbps", result.gbps, "rtt_us", result.rtt_us, "flow_min_gbps",
+                result.flow_min_gbps, "flow_median_gbps", result.flow_median_gbps, "flow_max_gbps",
+                result.flow_max_gbps, "mtu", (int)result.mtu));
 }
 
-static int obey(struct talk *talk, const json_t *task, bool *is_over) {
+static int obey(struct control_channel *channel, const json_t *task, bool *is_over) {
   const char *name = json_string_value(json_object_get(task, "task"));
   if (name && strcmp(name, "tell") == 0) {
-    return talk_say(talk, tell());
+    return control_channel_send(channel, agent_describe_host());
   }
   if (name && strcmp(name, "serve") == 0) {
-    return serve(talk, task);
+    return serve(channel, task);
   }
   if (name && strcmp(name, "send") == 0) {
-    return send_load(talk, task);
+    return send_load(channel, task);
   }
   *is_over = true;
-  return name && strcmp(name, "end") == 0 ? CLI_OK
-                                          : failure("the coordinator wants what is not known here");
+  return name && strcmp(name, "end") == 0
+             ? CLI_OK
+             : failure("the coordinator sent an unknown task; is it the same version?");
 }
 
 int agent_run(int fd) {
-  struct talk talk;
+  struct control_channel channel;
   bool is_over = false;
-  int status = talk_open(&talk, fd, "the coordinator");
+  int status = control_channel_open(&channel, fd, "the coordinator");
   if (status == CLI_OK && discovery_run(&found) != 0) {
     status = failure("%s cannot list its interfaces", settings_host_name());
   }
   settings_use_profile(found.has_profile ? &found.profile : NULL);
   while (status == CLI_OK && !is_over) {
     json_t *task;
-    status = talk_hear(&talk, "task", PATIENCE_NS, &task);
+    status = control_channel_receive(&channel, "task", TIMEOUT_NS, &task);
     if (status == CLI_OK) {
-      status = obey(&talk, task, &is_over);
+      status = obey(&channel, task, &is_over);
       json_decref(task);
     }
   }
   if (status != CLI_OK) {
-    talk_give_up(&talk, failure_text());
+    control_channel_abort(&channel, failure_text());
   }
-  talk_close(&talk);
+  control_channel_close(&channel);
   discovery_free(&found);
   return status;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent: what every host of a probe runs: does what the coordinator says, one thing at a time,
- * until that hangs up. Owns: nothing when it has ended.  Threads: the main thread.  Blocks: until
- * the end. Fails: with a message and CLI_FAILED; a measurement that did not work is told to the
- * coordinator, and is no failure. */
+/* agent: runs on every host of a probe and executes the coordinator's tasks, one at a time, until
+ * the connection is closed. Owns: nothing after it returns.  Threads: the main thread.  Blocks:
+ * until the end. Fails: with a message and CLI_FAILED; a failed measurement is reported to the
+ * coordinator and is no failure of the agent. */
 #ifndef NET_PLUGIN_TOOLS_PROBE_AGENT_H
 #define NET_PLUGIN_TOOLS_PROBE_AGENT_H
 
-/* Takes the socket over. */
+/* Takes ownership of the socket. */
 int agent_run(int fd);
 
 #endif

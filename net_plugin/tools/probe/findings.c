@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The sweep's points differ by less than this from one run to the next. */
+/* Repeatability of the sweep: its points differ by less than this between runs. */
 #define AS_GOOD 0.95
 #define DEFAULT_CHUNK (128u << 10)
-/* What a round trip may vary by without meaning anything. */
+/* Noise of a round trip. */
 #define NEAR_US 50.0
 
-static int compare(const void *a, const void *b) {
+static int findings_compare(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
@@ -26,7 +26,7 @@ static double median(const struct probe_report *report, unsigned device, bool is
     }
   }
   if (count) {
-    qsort(values, count, sizeof *values, compare);
+    qsort(values, count, sizeof *values, findings_compare);
     result = values[count / 2];
   }
   free(values);
@@ -41,9 +41,9 @@ double findings_median_rtt_us(const struct probe_report *report, unsigned device
   return median(report, device, true);
 }
 
-/* ---- what stands out ---- */
+/* ---- outliers ---- */
 
-/* That of most paths of this NIC. */
+/* The MTU of most paths of this NIC. */
 static unsigned usual_mtu(const struct probe_report *report, unsigned device) {
   unsigned hosts = report->host_count, best = 0, best_count = 0;
   for (unsigned i = 0; i < hosts * hosts; i++) {
@@ -64,7 +64,7 @@ struct usual {
   unsigned mtu;
 };
 
-/* Returns whether the pair stands out, and how; the worst first. */
+/* Whether the pair is an outlier, and which kind; the most severe first. */
 static bool judge(const struct probe_report *report, const struct usual *usual, unsigned device,
                   unsigned from, unsigned to, enum finding_kind *kind) {
   const struct probe_result *it = probe_at(report, device, from, to);
@@ -123,7 +123,8 @@ const char *finding_text(const struct probe_report *report, const struct finding
     snprintf(at, left, "slow, %.2f Gb/s where the median is %.2f", it->gbps, gbps);
     break;
   case FINDING_ONE_WAY:
-    snprintf(at, left, "slow this way only, %.2f Gb/s where the median is %.2f", it->gbps, gbps);
+    snprintf(at, left, "slow in this direction only, %.2f Gb/s where the median is %.2f", it->gbps,
+             gbps);
     break;
   case FINDING_FAR:
     snprintf(at, left, "far, %.0f us round trip where the median is %.0f", it->rtt_us,
@@ -137,7 +138,7 @@ const char *finding_text(const struct probe_report *report, const struct finding
 
 /* ---- values for a profile ---- */
 
-/* Two digits: more would claim a precision that a network does not have. */
+/* Two significant digits: a network is no more precise. */
 static unsigned rounded_mbps(double gbps) {
   unsigned mbps = (unsigned)(gbps * 1000), step = 1;
   while (mbps / step >= 100) {
@@ -160,7 +161,7 @@ unsigned findings_latency_us(const struct probe_report *report) {
   return us > 1000 ? 1000 : (unsigned)(us + 0.5);
 }
 
-/* The fewest that are as good as the best: each flow holds a queue of its own. */
+/* The fewest flows within the tolerance of the best rate: each flow costs memory and CPU time. */
 unsigned findings_flows(const struct probe_report *report) {
   double best = 0;
   unsigned flows = 0;
@@ -178,7 +179,7 @@ unsigned findings_flows(const struct probe_report *report) {
   return flows;
 }
 
-/* The default, unless another is clearly better with the same flows. */
+/* The default, unless another chunk is clearly faster with the same number of flows. */
 unsigned findings_chunk_bytes(const struct probe_report *report) {
   unsigned flows = findings_flows(report), best = DEFAULT_CHUNK;
   double usual = 0, most = 0;

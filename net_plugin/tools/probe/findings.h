@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* findings: what a probe's numbers mean: pairs that stand out, and values for a profile.
+/* findings: evaluates a probe: outliers among the pairs, and values for a profile.
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_TOOLS_PROBE_FINDINGS_H
 #define NET_PLUGIN_TOOLS_PROBE_FINDINGS_H
 
 #include "net_plugin/tools/probe/probe.h"
 
-/* How much less than the median of its NIC a pair must have to be called slow. */
+/* A pair is slow below this part of the median of its NIC. */
 #define FINDINGS_SLOW 0.7
 
 enum finding_kind {
@@ -14,7 +14,7 @@ enum finding_kind {
   FINDING_SLOW,      /* below FINDINGS_SLOW of the median */
   FINDING_ONE_WAY,   /* slow in this direction, not in the other */
   FINDING_FAR,       /* round trip over twice the median */
-  FINDING_OTHER_MTU, /* another than most have */
+  FINDING_OTHER_MTU, /* another MTU than most pairs */
 };
 
 struct finding {
@@ -22,7 +22,7 @@ struct finding {
   unsigned device, from, to;
 };
 
-/* Returns how many there are, of which the first `capacity` are written. */
+/* Returns their number; writes the first `capacity`. */
 unsigned findings_list(const struct probe_report *report, struct finding *list, unsigned capacity);
 /* "host-a -> host-b (eth0): 0.05 Gb/s, the median is 0.40" */
 enum { FINDING_TEXT_MAX = 320 };
@@ -32,10 +32,9 @@ const char *finding_text(const struct probe_report *report, const struct finding
 double findings_median_gbps(const struct probe_report *report, unsigned device);
 double findings_median_rtt_us(const struct probe_report *report, unsigned device);
 
-/* Values for [net], the same for the whole cluster; 0: not known. Speed: the median pair's, of the
- * slowest NIC, in two digits. Latency: a quarter of the round trip, which is half of a hop: NCCL
- * counts it once or twice per hop, beside a base of its own, and more than the truth costs as much
- * as nothing. */
+/* Values for [net] of all hosts; 0: unknown. Speed: the median pair of the slowest NIC, rounded to
+ * two digits. Latency: a quarter of the round trip, which is half of a hop, because NCCL adds it
+ * once or twice per hop to a base latency of its own. */
 unsigned findings_speed_mbps(const struct probe_report *report);
 unsigned findings_latency_us(const struct probe_report *report);
 unsigned findings_flows(const struct probe_report *report);

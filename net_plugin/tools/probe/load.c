@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See load.h. The pings go first, on a quiet path. */
+/* Round trips are measured first, while the path is idle. */
 #include "net_plugin/tools/probe/load.h"
 
 #include <errno.h>
@@ -16,23 +16,23 @@
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/connector.h"
 #include "net_plugin/setup/handle.h"
-#include "net_plugin/tools/meet.h"
+#include "net_plugin/tools/rendezvous.h"
 
-#define MESSAGE_BYTES (1u << 20) /* NCCL's ring asks for up to this much at once */
+#define MESSAGE_BYTES (1u << 20) /* the largest request of NCCL's ring */
 #define DEPTH 8
 #define PINGS 100
-#define PATIENCE_NS (15 * NS_PER_S)
-/* The first moments, until all flows are open and have found their rate, are left out. */
+#define TIMEOUT_NS (15 * NS_PER_S)
+/* Warm-up: until all flows are open and have reached their rate. */
 #define WARM_UP_LEAST_NS (200 * NS_PER_MS)
 
-/* Of either side; never read for what is in it. */
+/* Message memory of either side; its contents do not matter. */
 static uint8_t *memory(void) {
   static uint8_t *bytes;
   bytes = bytes ? bytes : calloc(DEPTH, MESSAGE_BYTES);
   return bytes;
 }
 
-/* Nothing has moved. Sleeping for a moment costs less than yielding to whoever computes. */
+/* Without progress: a short sleep costs less than yielding to a busy thread. */
 static void rest(unsigned *idle_count) {
   if (++*idle_count > 50) {
     usleep(20);
@@ -71,25 +71,25 @@ int load_offer(const struct device *device, struct load_service *service) {
   return 0;
 }
 
-/* The socket stays open until the receiving side is done, for the sender to see. */
+/* Closing the socket tells the sender that the receiver is done. */
 static int echo_pings(int server, int *socket) {
   uint64_t token;
-  meet_make_patient(server, PATIENCE_NS); /* accept goes by it, too */
+  rendezvous_set_timeout(server, TIMEOUT_NS); /* also for accept */
   int fd = *socket = accept4(server, NULL, NULL, SOCK_CLOEXEC);
   if (fd < 0) {
     return errno == EAGAIN ? -ETIMEDOUT : -errno;
   }
-  meet_make_patient(fd, PATIENCE_NS);
+  rendezvous_set_timeout(fd, TIMEOUT_NS);
   int error = 0;
   for (int i = 0; i < PINGS && !error; i++) {
-    error = meet_read(fd, &token, sizeof token);
-    error = error ? error : meet_write(fd, &token, sizeof token);
+    error = rendezvous_read(fd, &token, sizeof token);
+    error = error ? error : rendezvous_write(fd, &token, sizeof token);
   }
   return error;
 }
 
 static int accept_one(struct listener *listener, struct connection **connection) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  uint64_t until_ns = clock_now_ns() + TIMEOUT_NS;
   unsigned idle_count = 0;
   int error = 0;
   *connection = NULL;
@@ -103,7 +103,7 @@ static int accept_one(struct listener *listener, struct connection **connection)
   return error;
 }
 
-/* Until an empty message, which is the end. */
+/* Receives until an empty message, which marks the end. */
 static int receive_all(struct connection *connection) {
   struct request *requests[DEPTH];
   uint64_t posted = 0, done = 0;
@@ -158,7 +158,7 @@ struct pump {
   uint64_t posted, done;
 };
 
-/* Keeps the connection busy until then. */
+/* Sends until then. */
 static int send_until(struct pump *pump, uint64_t until_ns) {
   unsigned idle_count = 0;
   while (clock_now_ns() < until_ns) {
@@ -189,9 +189,9 @@ static int send_until(struct pump *pump, uint64_t until_ns) {
   return 0;
 }
 
-/* Lets everything arrive, then says that this was all. */
+/* Completes all requests, then sends the empty message. */
 static int send_end(struct pump *pump) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  uint64_t until_ns = clock_now_ns() + TIMEOUT_NS;
   bool has_ended = false;
   unsigned idle_count = 0;
   while (pump->done < pump->posted || !has_ended) {
@@ -216,7 +216,7 @@ static int send_end(struct pump *pump) {
   return 0;
 }
 
-static int compare(const void *a, const void *b) {
+static int load_compare(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
@@ -247,7 +247,7 @@ static int measure(struct pump *pump, uint64_t duration_ns, struct probe_result 
     rates[i] = (double)(after[i] - before[i]) * 8e-9 / seconds;
     result->gbps += rates[i];
   }
-  qsort(rates, flows, sizeof rates[0], compare);
+  qsort(rates, flows, sizeof rates[0], load_compare);
   result->flow_min_gbps = rates[0];
   result->flow_median_gbps = rates[flows / 2];
   result->flow_max_gbps = rates[flows - 1];
@@ -258,19 +258,19 @@ static int exchange_pings(int fd, double *rtt_us) {
   double times_us[PINGS];
   for (int i = 0; i < PINGS; i++) {
     uint64_t start_ns = clock_now_ns(), token = (uint64_t)i;
-    int error = meet_write(fd, &token, sizeof token);
-    error = error ? error : meet_read(fd, &token, sizeof token);
+    int error = rendezvous_write(fd, &token, sizeof token);
+    error = error ? error : rendezvous_read(fd, &token, sizeof token);
     if (error) {
       return error;
     }
     times_us[i] = (double)(clock_now_ns() - start_ns) * 1e-3;
   }
-  qsort(times_us, PINGS, sizeof times_us[0], compare);
+  qsort(times_us, PINGS, sizeof times_us[0], load_compare);
   *rtt_us = times_us[PINGS / 2];
   return 0;
 }
 
-/* To the first of the peer's addresses, from this NIC. */
+/* From this NIC to the first address of the peer. */
 static int ping(const struct nic *nic, const uint8_t bytes[HANDLE_BYTES], int port,
                 struct probe_result *result, int *ping_socket) {
   struct handle handle;
@@ -291,7 +291,7 @@ static int ping(const struct nic *nic, const uint8_t bytes[HANDLE_BYTES], int po
   if (fd < 0) {
     return -errno;
   }
-  meet_make_patient(fd, PATIENCE_NS);
+  rendezvous_set_timeout(fd, TIMEOUT_NS);
   int error = from.ss_family == to->ss_family &&
                       bind(fd, (const struct sockaddr *)&from, nic->address_bytes) != 0
                   ? -errno
@@ -310,7 +310,7 @@ static int ping(const struct nic *nic, const uint8_t bytes[HANDLE_BYTES], int po
 
 static int connect_one(const struct device *device, uint8_t handle[HANDLE_BYTES],
                        struct connection **connection) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  uint64_t until_ns = clock_now_ns() + TIMEOUT_NS;
   unsigned idle_count = 0;
   int error = 0;
   *connection = NULL;
@@ -334,8 +334,8 @@ int load_send(const struct device *device, uint8_t handle[HANDLE_BYTES], int pin
   if (!error) {
     error = measure(&pump, load->duration_ns, result);
     uint8_t nothing;
-    if (!error && meet_read(ping_socket, &nothing, 1) != -ECONNRESET) {
-      error = -ETIMEDOUT; /* the receiver has all of it and should have hung up */
+    if (!error && rendezvous_read(ping_socket, &nothing, 1) != -ECONNRESET) {
+      error = -ETIMEDOUT; /* the receiver has everything and did not close */
     }
     transfer_close(pump.connection);
   }

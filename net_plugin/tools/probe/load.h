@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load: one connection of the plugin between two hosts, kept busy for a while, and the round trip
- * beside it.
- * Owns: the serving side's listeners, until load_serve or load_serve_cancel.
- * Threads: the main thread.  Blocks: for as long as the measurement takes, and MEET_PATIENCE_NS for
- * a peer that does not come.  Fails: negative errno. */
+/* load: measures the rate of one connection of the plugin between two hosts, and the round trip
+ * time. Owns: the serving side's listeners, until load_serve or load_serve_cancel. Threads: the
+ * main thread.  Blocks: for as long as the measurement takes, and RENDEZVOUS_TIMEOUT_NS for a peer
+ * that does not connect.  Fails: negative errno. */
 #ifndef NET_PLUGIN_TOOLS_PROBE_LOAD_H
 #define NET_PLUGIN_TOOLS_PROBE_LOAD_H
 
@@ -11,7 +10,7 @@
 #include "net_plugin/setup/listener.h"
 #include "net_plugin/tools/probe/probe.h"
 
-/* The side that receives. */
+/* The receiver. */
 struct load_service {
   struct listener *listener;
   int ping_server;
@@ -21,7 +20,7 @@ struct load_service {
 int load_offer(const struct device *device, struct load_service *service);
 int load_serve(struct load_service *service);
 
-/* The side that sends. */
+/* The sender. */
 int load_send(const struct device *device, uint8_t handle[HANDLE_BYTES], int ping_port,
               const struct probe_load *load, struct probe_result *result);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The circle method: one host stands still, the others go round it by a place per round, and those
- * opposite each other meet. An odd number is made even by nobody. */
+/* The circle method of round-robin tournaments: one host is fixed, the others rotate by one place
+ * per round, and opposite places are partners. With an odd number of hosts one has no partner. */
 #include "net_plugin/tools/probe/pairs.h"
 
 unsigned pairs_round_count(unsigned hosts) {
@@ -8,7 +8,7 @@ unsigned pairs_round_count(unsigned hosts) {
 }
 
 unsigned pairs_partner(unsigned hosts, unsigned round, unsigned host) {
-  unsigned count = pairs_round_count(hosts), last = count; /* who stands still, or nobody */
+  unsigned count = pairs_round_count(hosts), last = count; /* the fixed host, or none */
   if (count == 0) {
     return host;
   }

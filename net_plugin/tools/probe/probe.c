@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-net probe: how fast the network between hosts is for this transport, and what a profile
- * should say about it. One host coordinates, all of them are agents, this one included: either
- * those on which `stratus-net probe --listen` waits, or the processes that a launcher started. */
+/* stratus-net probe: measures the network between hosts and derives values for a profile. One host
+ * is the coordinator; all hosts, including it, are agents: either hosts that run `stratus-net probe
+ * --listen`, or processes started by a launcher. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "common/cli.h"
 #include "common/launcher.h"
-#include "net_plugin/tools/meet.h"
+#include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/probe/agent.h"
 #include "net_plugin/tools/probe/probe.h"
@@ -34,55 +34,55 @@ const struct cli_option net_tool_probe_options[] = {
   { .name = "listen",
     .type = CLI_FLAG,
     .value = &options.is_listening,
-    .help = "be one of the other hosts: wait for one probe, then end" },
+    .help = "run as one of the other hosts, for one probe" },
   { .name = "port",
     .type = CLI_INT,
     .value = &options.port,
     .argument = "N",
-    .help = "TCP port to meet on",
+    .help = "TCP port of the agents",
     .low = 1,
     .high = 65535 },
   { .name = "root",
     .type = CLI_STRING,
     .value = &options.root,
     .argument = "HOST[:PORT]",
-    .help = "where rank 0 is, under mpirun, which does not tell; srun and torchrun do" },
+    .help = "address of rank 0; needed under mpirun, known under srun and torchrun" },
   { .name = "time",
     .type = CLI_DURATION,
     .value = &options.duration_ns,
     .argument = "TIME",
-    .help = "how long to measure from one host to another, after a warm-up of half of it" },
+    .help = "duration of each measurement between two hosts, after a warm-up of half of it" },
   { .name = "all",
     .type = CLI_FLAG,
     .value = &options.wants_all,
-    .help = "all pairs, also with more than 24 hosts" },
+    .help = "measure all pairs, also with more than 24 hosts" },
   { .name = "no-sweep",
     .type = CLI_FLAG,
     .value = &options.has_no_sweep,
-    .help = "leave out how the rate depends on flows and chunk" },
+    .help = "skip the sweep over flows and chunk sizes" },
   { .name = "profile",
     .type = CLI_FLAG,
     .value = &options.is_profile,
-    .help = "print a profile for STRATUS_PROFILE instead of a table" },
+    .help = "print a profile, for STRATUS_PROFILE, instead of tables" },
   { 0 },
 };
 
 /* ---- agents ---- */
 
 static int be_agent(void) {
-  struct meet_place place = { .port = (int)options.port };
-  int server, fd, status = meet_listen(&place, &server);
+  struct rendezvous_address place = { .port = (int)options.port };
+  int server, fd, status = rendezvous_listen(&place, &server);
   if (status != CLI_OK) {
     return status;
   }
-  fprintf(stderr, "stratus-net: waiting on port %d; on one host: stratus-net probe HOST...\n",
+  fprintf(stderr, "stratus-net: listening on port %d; on one host: stratus-net probe HOST...\n",
           place.port);
-  status = meet_accept(server, &fd);
+  status = rendezvous_accept(server, &fd);
   close(server);
   return status == CLI_OK ? agent_run(fd) : status;
 }
 
-/* The agent of this host, in a process of its own. */
+/* The agent of this host runs in a child process. */
 static int fork_agent(int *fd, pid_t *child) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -148,9 +148,9 @@ static int probe_hosts(int host_count, char **hosts, bool is_json) {
     return CLI_USAGE;
   }
   for (int i = 0; i < host_count && status == CLI_OK; i++) {
-    struct meet_place place;
-    status = meet_parse(hosts[i], (int)options.port, &place);
-    status = status == CLI_OK ? meet_call(&place, LISTEN_COMMAND, &agents[count]) : status;
+    struct rendezvous_address place;
+    status = rendezvous_parse(hosts[i], (int)options.port, &place);
+    status = status == CLI_OK ? rendezvous_connect(&place, LISTEN_COMMAND, &agents[count]) : status;
     count += status == CLI_OK;
   }
   if (status == CLI_OK) {
@@ -164,16 +164,16 @@ static int probe_hosts(int host_count, char **hosts, bool is_json) {
 
 /* ---- under a launcher ---- */
 
-/* Every other rank comes; one per host takes part. */
+/* Accepts every other rank; one per host takes part. */
 static int gather(int size, int agents[PROBE_HOSTS_MAX], unsigned *count) {
-  struct meet_place any = { .port = (int)options.port };
-  int server, status = meet_listen(&any, &server);
+  struct rendezvous_address any = { .port = (int)options.port };
+  int server, status = rendezvous_listen(&any, &server);
   for (int rank = 1; rank < size && status == CLI_OK; rank++) {
     int fd;
     uint8_t takes_part = 0;
-    status = meet_accept(server, &fd);
-    if (status == CLI_OK && meet_read(fd, &takes_part, 1) != 0) {
-      status = cli_fail("a rank has gone before the probe began");
+    status = rendezvous_accept(server, &fd);
+    if (status == CLI_OK && rendezvous_read(fd, &takes_part, 1) != 0) {
+      status = cli_fail("a rank ended before the probe began");
     }
     if (status == CLI_OK && takes_part == 1 && *count < PROBE_HOSTS_MAX) {
       agents[(*count)++] = fd;
@@ -187,14 +187,15 @@ static int gather(int size, int agents[PROBE_HOSTS_MAX], unsigned *count) {
   return status;
 }
 
-/* Where rank 0 is: the user's word, or the launcher's. */
-static int find_root(const struct launcher_place *place, struct meet_place *meeting) {
+/* Address of rank 0: from the user or the launcher. */
+static int find_root(const struct launcher_place *place, struct rendezvous_address *meeting) {
   const char *root = options.root ? options.root : place->first_host;
   if (!*root) {
-    cli_fail("probe: %s does not say where rank 0 is: give --root HOST[:PORT]", place->launcher);
+    cli_fail("probe: %s does not provide the address of rank 0: give --root HOST[:PORT]",
+             place->launcher);
     return CLI_USAGE;
   }
-  return meet_parse(root, (int)options.port, meeting);
+  return rendezvous_parse(root, (int)options.port, meeting);
 }
 
 static int probe_as_root(const struct launcher_place *place, bool is_json) {
@@ -202,14 +203,14 @@ static int probe_as_root(const struct launcher_place *place, bool is_json) {
   unsigned count = 1;
   int status = gather(place->size, agents, &count);
   if (status == CLI_OK && count == 1) {
-    return cli_fail("probe: all %d ranks are on this host; two hosts at least are wanted",
+    return cli_fail("probe: all %d ranks are on this host; at least two hosts are needed",
                     place->size);
   }
   return status == CLI_OK ? run_with_own_agent(agents, count, is_json) : status;
 }
 
 static int probe_ranks(const struct launcher_place *place, bool is_json) {
-  struct meet_place meeting;
+  struct rendezvous_address meeting;
   int status = find_root(place, &meeting);
   if (status != CLI_OK) {
     return status;
@@ -220,10 +221,10 @@ static int probe_ranks(const struct launcher_place *place, bool is_json) {
   }
   int fd;
   uint8_t takes_part = place->local_rank == 0;
-  status = meet_await(&meeting, &fd);
-  if (status == CLI_OK && meet_write(fd, &takes_part, 1) != 0) {
+  status = rendezvous_connect_retrying(&meeting, &fd);
+  if (status == CLI_OK && rendezvous_write(fd, &takes_part, 1) != 0) {
     close(fd);
-    return cli_fail("rank 0 has gone");
+    return cli_fail("lost rank 0");
   }
   if (status != CLI_OK || !takes_part) {
     status == CLI_OK ? close(fd) : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probe: what the parts of `stratus-net probe` know of a measurement.
- * Owns: nothing but what it holds.  Threads: the main thread. */
+/* probe: data types of `stratus-net probe`.
+ * Owns: as the struct is embedded.  Threads: the main thread. */
 #ifndef NET_PLUGIN_TOOLS_PROBE_PROBE_H
 #define NET_PLUGIN_TOOLS_PROBE_PROBE_H
 
@@ -17,7 +17,7 @@ enum {
 
 struct probe_device {
   char name[PROBE_NAME_MAX];
-  unsigned speed_mbps; /* as the plugin would say it to NCCL */
+  unsigned speed_mbps; /* as the plugin reports it to NCCL */
   int numa_node;       /* -1: unknown */
 };
 
@@ -27,22 +27,22 @@ struct probe_host {
   struct probe_device devices[PROBE_DEVICES_MAX];
 };
 
-/* What a sender does: flows and chunk_bytes 0 leave it to parameters, profile and defaults. */
+/* A measurement. flows and chunk_bytes 0: from parameters, profile and defaults. */
 struct probe_load {
   unsigned flows;
   uint32_t chunk_bytes;
   uint64_t duration_ns;
 };
 
-/* What it saw, from one host to another. */
+/* Its results, from one host to another. */
 struct probe_result {
   bool is_measured;
-  char error[PROBE_ERROR_MAX]; /* if it was tried and did not work */
+  char error[PROBE_ERROR_MAX]; /* if it failed */
   unsigned flows;
   double gbps;   /* of all flows */
   double rtt_us; /* of a plain TCP connection, median */
   double flow_min_gbps, flow_median_gbps, flow_max_gbps;
-  unsigned mtu; /* of the path, as the kernel knows it; 0: it does not */
+  unsigned mtu; /* of the path, from the kernel; 0: unknown */
 };
 
 struct probe_sweep {
@@ -53,7 +53,7 @@ struct probe_sweep {
 
 struct probe_report {
   unsigned host_count;
-  unsigned device_count; /* what all hosts have */
+  unsigned device_count; /* present on all hosts */
   struct probe_host *hosts;
   struct probe_result *results; /* see probe_at */
   unsigned sweep_count;

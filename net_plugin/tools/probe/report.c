@@ -90,7 +90,7 @@ static void print_sweep(const struct probe_report *report) {
 static void print_findings(const struct probe_report *report) {
   struct finding list[FINDINGS_MAX];
   unsigned count = findings_list(report, list, FINDINGS_MAX);
-  printf("\n%s\n", count ? "what stands out:" : "no pair stands out");
+  printf("\n%s\n", count ? "outliers:" : "no outliers");
   for (unsigned i = 0; i < count && i < FINDINGS_MAX; i++) {
     char text[FINDING_TEXT_MAX];
     printf("  %s\n", finding_text(report, &list[i], text));
@@ -187,7 +187,8 @@ int report_profile(const struct probe_report *report) {
   unsigned speed_mbps = findings_speed_mbps(report), latency_us = findings_latency_us(report);
   unsigned flows = findings_flows(report);
   strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now));
-  printf("# Install the same file on every host: ranks with another latency would not connect.\n");
+  printf(
+      "# Install the same file on all hosts: ranks with different latencies refuse to connect.\n");
   printf("schema = 1\n\n[meta]\nid = probe-%s\ncreated = %s\n", date, date);
   printf("source = \"stratus-net probe of %u hosts, %u NICs each, %.1f s per pair\"\n\n[net]\n",
          report->host_count, report->device_count, (double)report->duration_ns * 1e-9);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See survey.h. Disjoint pairs measure at the same time: on one NIC there is one flow of data each
- * way at most, and in one direction. */
+/* See survey.h. Disjoint pairs measure at the same time: each host sends or receives at most one
+ * measurement. */
 #include "net_plugin/tools/probe/survey.h"
 
 #include <stdio.h>
@@ -11,25 +11,24 @@
 #include "common/cli.h"
 #include "common/clock.h"
 #include "net_plugin/tools/perf/failure.h"
-#include "net_plugin/tools/perf/talk.h"
+#include "net_plugin/tools/perf/control_channel.h"
 #include "net_plugin/tools/probe/findings.h"
 #include "net_plugin/tools/probe/pairs.h"
 
 #define ANSWER_NS (10 * NS_PER_S)
-/* Longer than an agent waits for its peer before it says that it did not come. */
+/* Longer than an agent waits for its peer. */
 #define MEASURED_NS (60 * NS_PER_S)
-/* Pairs that stand out are measured again: so often if they are few, so many measurements in all.
- */
+/* Limits of repeated measurements of outliers: per pair, and in total. */
 enum { AGAIN_ROUNDS = 3, AGAIN_MAX = 32 };
 
 struct survey {
   unsigned count;
-  struct talk talks[PROBE_HOSTS_MAX];
+  struct control_channel channels[PROBE_HOSTS_MAX];
   bool is_open[PROBE_HOSTS_MAX];
   struct probe_host hosts[PROBE_HOSTS_MAX];
 };
 
-/* ---- who is there ---- */
+/* ---- hosts ---- */
 
 static int take_host(const json_t *answer, struct probe_host *host) {
   const char *name = json_string_value(json_object_get(answer, "host"));
@@ -46,7 +45,7 @@ static int take_host(const json_t *answer, struct probe_host *host) {
   return host->device_count ? CLI_OK : failure("%s has no usable interface", host->name);
 }
 
-/* Two agents with one name are told apart by their places. */
+/* Agents with equal names are distinguished by their index. */
 static void make_unique(struct survey *survey, unsigned place) {
   for (unsigned i = 0; i < place; i++) {
     if (strcmp(survey->hosts[i].name, survey->hosts[place].name) == 0) {
@@ -68,15 +67,18 @@ int survey_open(const int *agents, unsigned count, struct survey **result) {
     json_t *answer = NULL;
     survey->count++;
     survey->is_open[i] = true;
-    status = talk_open(&survey->talks[i], agents[i], "an agent");
-    status =
-        status == CLI_OK ? talk_say(&survey->talks[i], json_pack("{s:s}", "task", "tell")) : status;
-    status = status == CLI_OK ? talk_hear(&survey->talks[i], "host", ANSWER_NS, &answer) : status;
+    status = control_channel_open(&survey->channels[i], agents[i], "an agent");
+    status = status == CLI_OK
+                 ? control_channel_send(&survey->channels[i], json_pack("{s:s}", "task", "tell"))
+                 : status;
+    status = status == CLI_OK
+                 ? control_channel_receive(&survey->channels[i], "host", ANSWER_NS, &answer)
+                 : status;
     status = status == CLI_OK ? take_host(answer, &survey->hosts[i]) : status;
     json_decref(answer);
     if (status == CLI_OK) {
       make_unique(survey, i);
-      survey->talks[i].peer = survey->hosts[i].name;
+      survey->channels[i].peer = survey->hosts[i].name;
     }
   }
   *result = survey;
@@ -97,13 +99,14 @@ static int fail_pair(struct pair *pair, int64_t error, const char *where) {
   return CLI_OK;
 }
 
-/* Has both begin. */
+/* Starts both sides. */
 static int begin(struct survey *survey, struct pair *pair) {
   json_t *answer;
-  struct talk *to = &survey->talks[pair->to], *from = &survey->talks[pair->from];
+  struct control_channel *to = &survey->channels[pair->to], *from = &survey->channels[pair->from];
   *pair->result = (struct probe_result){ 0 };
-  int status = talk_say(to, json_pack("{s:s, s:i}", "task", "serve", "device", (int)pair->device));
-  status = status == CLI_OK ? talk_hear(to, "handle", ANSWER_NS, &answer) : status;
+  int status = control_channel_send(
+      to, json_pack("{s:s, s:i}", "task", "serve", "device", (int)pair->device));
+  status = status == CLI_OK ? control_channel_receive(to, "handle", ANSWER_NS, &answer) : status;
   if (status != CLI_OK) {
     return status;
   }
@@ -113,11 +116,11 @@ static int begin(struct survey *survey, struct pair *pair) {
     status = fail_pair(pair, port, "cannot listen");
   } else {
     pair->is_under_way = true;
-    status =
-        talk_say(from, json_pack("{s:s, s:i, s:s, s:I, s:i, s:i, s:i}", "task", "send", "device",
-                                 (int)pair->device, "handle", handle, "ping_port", port, "flows",
-                                 (int)pair->load.flows, "chunk_bytes", (int)pair->load.chunk_bytes,
-                                 "duration_ms", (int)(pair->load.duration_ns / NS_PER_MS)));
+    status = control_channel_send(
+        from, json_pack("{s:s, s:i, s:s, s:I, s:i, s:i, s:i}", "task", "send", "device",
+                        (int)pair->device, "handle", handle, "ping_port", port, "flows",
+                        (int)pair->load.flows, "chunk_bytes", (int)pair->load.chunk_bytes,
+                        "duration_ms", (int)(pair->load.duration_ns / NS_PER_MS)));
   }
   json_decref(answer);
   return status;
@@ -143,8 +146,9 @@ static int finish(struct survey *survey, struct pair *pair) {
   if (!pair->is_under_way) {
     return CLI_OK;
   }
-  int status = talk_hear(&survey->talks[pair->from], "sent", MEASURED_NS, &sent);
-  status = status == CLI_OK ? talk_hear(&survey->talks[pair->to], "served", MEASURED_NS, &served)
+  int status = control_channel_receive(&survey->channels[pair->from], "sent", MEASURED_NS, &sent);
+  status = status == CLI_OK ? control_channel_receive(&survey->channels[pair->to], "served",
+                                                      MEASURED_NS, &served)
                             : status;
   json_int_t error = json_integer_value(json_object_get(sent, "sent"));
   if (status == CLI_OK && error == 0) {
@@ -157,7 +161,7 @@ static int finish(struct survey *survey, struct pair *pair) {
   return status;
 }
 
-/* All that can go on together: at most one pair for each host. */
+/* Pairs that can run together: at most one per host. */
 static int measure_pairs(struct survey *survey, struct pair *pairs, unsigned count) {
   int status = CLI_OK;
   for (unsigned i = 0; i < count && status == CLI_OK; i++) {
@@ -169,7 +173,7 @@ static int measure_pairs(struct survey *survey, struct pair *pairs, unsigned cou
   return status;
 }
 
-/* ---- all of them ---- */
+/* ---- all pairs ---- */
 
 static int measure_round(struct survey *survey, const struct survey_plan *plan, unsigned device,
                          unsigned round, bool is_reverse, struct probe_report *report) {
@@ -219,8 +223,8 @@ static void take_better(const struct probe_result *again, struct probe_result *r
   result->rtt_us = rtt_us;
 }
 
-/* Those that stand out again, alone: what was in the way may be gone, as a host that was busy for
- * a moment. The better counts. Takes what it measures off left. */
+/* Measures outliers again, one at a time: a host may have been busy. The better result counts.
+ * Subtracts its measurements from *left. */
 static int measure_again(struct survey *survey, const struct survey_plan *plan,
                          struct probe_report *report, unsigned *left) {
   struct finding list[AGAIN_MAX];
@@ -245,8 +249,7 @@ static int measure_again(struct survey *survey, const struct survey_plan *plan,
   return status;
 }
 
-/* Of the pairs measured on the first NIC, the one in the middle: neither the slow one nor a lucky
- * one. False: none was measured. */
+/* The median pair of the first NIC. False: none was measured. */
 static bool find_typical(struct probe_report *report) {
   unsigned best_rank = 0, hosts = report->host_count;
   bool is_found = false;
@@ -283,7 +286,7 @@ static int sweep_one(struct survey *survey, const struct survey_plan *plan, unsi
   return status;
 }
 
-/* Flows first, then chunks with as many flows as pay. */
+/* First over flows, then over chunks with the best number of flows. */
 static int sweep(struct survey *survey, const struct survey_plan *plan,
                  struct probe_report *report) {
   static const unsigned flow_counts[] = { 1, 2, 4, 8, 16, 32 };
@@ -329,8 +332,8 @@ int survey_run(struct survey *survey, const struct survey_plan *plan, struct pro
 void survey_close(struct survey *survey, struct probe_report *report) {
   for (unsigned i = 0; survey && i < survey->count; i++) {
     if (survey->is_open[i]) {
-      talk_say(&survey->talks[i], json_pack("{s:s}", "task", "end"));
-      talk_close(&survey->talks[i]);
+      control_channel_send(&survey->channels[i], json_pack("{s:s}", "task", "end"));
+      control_channel_close(&survey->channels[i]);
     }
   }
   free(report->results);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* survey: the coordinator of a probe: has the agents measure, pair after pair, and collects.
+/* survey: the coordinator of a probe: runs the measurements on the agents and collects the results.
  * Owns: the connections to the agents, until survey_close.  Threads: the main thread.
- * Blocks: for as long as it takes.  Fails: with a message and an exit status (common/cli.h); a pair
- * that cannot be measured is only a result that says so. */
+ * Blocks: until all measurements are done.  Fails: with a message and an exit status
+ * (common/cli.h); a pair that cannot be measured is a result with an error. */
 #ifndef NET_PLUGIN_TOOLS_PROBE_SURVEY_H
 #define NET_PLUGIN_TOOLS_PROBE_SURVEY_H
 
@@ -14,11 +14,11 @@ struct survey;
 
 struct survey_plan {
   uint64_t duration_ns; /* of one measurement */
-  unsigned rounds_max;  /* 0: all pairs; else each host with that many others */
-  bool has_sweep;       /* flows and chunks, between one pair */
+  unsigned rounds_max;  /* 0: all pairs; else the number of partners of each host */
+  bool has_sweep;       /* over flows and chunks, on one pair */
 };
 
-/* Takes the sockets over, one to each agent, also if it fails. */
+/* Takes ownership of the sockets, one per agent, also on failure. */
 int survey_open(const int *agents, unsigned count, struct survey **survey);
 int survey_run(struct survey *survey, const struct survey_plan *plan, struct probe_report *report);
 void survey_close(struct survey *survey, struct probe_report *report);

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Length-prefixed JSON on a TCP socket. */
+#include "net_plugin/tools/perf/control_channel.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/cli.h"
+#include "common/clock.h"
+#include "common/version.h"
+#include "net_plugin/tools/rendezvous.h"
+#include "net_plugin/tools/perf/failure.h"
+
+enum { GREETING_BYTES = 64, LENGTH_BYTES = 4 };
+/* Incremented when a message of the protocol changes. */
+#define PROTOCOL 2
+
+static int fail_lost(const struct control_channel *channel, int error) {
+  return error == -ECONNRESET || error == -EPIPE
+             ? failure("%s has gone: see its messages for the reason", channel->peer)
+             : failure("lost %s: %s", channel->peer, strerror(-error));
+}
+
+/* ---- greeting ---- */
+
+static int greet(struct control_channel *channel) {
+  char mine[GREETING_BYTES] = { 0 }, theirs[GREETING_BYTES + 1] = { 0 };
+  snprintf(mine, sizeof mine, "stratus-net perf %d of %s\n", PROTOCOL, STRATUS_VERSION);
+  int error = rendezvous_write(channel->fd, mine, sizeof mine);
+  error = error ? error : rendezvous_read(channel->fd, theirs, GREETING_BYTES);
+  if (error) {
+    return fail_lost(channel, error);
+  }
+  if (strncmp(theirs, "stratus-net perf ", 17) != 0) {
+    return failure("the other side is no stratus-net perf");
+  }
+  if (atoi(theirs + 17) != PROTOCOL) {
+    theirs[strcspn(theirs, "\n")] = '\0';
+    return failure("%s has another version (\"%s\", this is \"%.*s\"): use the same on both "
+                   "hosts",
+                   channel->peer, theirs, (int)strcspn(mine, "\n"), mine);
+  }
+  return CLI_OK;
+}
+
+int control_channel_open(struct control_channel *channel, int fd, const char *peer) {
+  *channel = (struct control_channel){
+    .fd = fd, .peer = peer, .bytes = malloc(LENGTH_BYTES + CONTROL_CHANNEL_MESSAGE_MAX)
+  };
+  return channel->bytes ? greet(channel) : failure("out of memory");
+}
+
+void control_channel_close(struct control_channel *channel) {
+  close(channel->fd);
+  free(channel->bytes);
+  json_decref(channel->kept);
+}
+
+/* ---- sending ---- */
+
+int control_channel_send(struct control_channel *channel, json_t *message) {
+  char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+  json_decref(message);
+  if (!text || strlen(text) > CONTROL_CHANNEL_MESSAGE_MAX) {
+    free(text);
+    return failure("a message to %s: out of memory", channel->peer);
+  }
+  uint8_t length[LENGTH_BYTES];
+  bytes_put_le32(length, (uint32_t)strlen(text));
+  int error = rendezvous_write(channel->fd, length, sizeof length);
+  error = error ? error : rendezvous_write(channel->fd, text, strlen(text));
+  free(text);
+  return error ? fail_lost(channel, error) : CLI_OK;
+}
+
+/* Closing a socket with unread bytes resets the connection, and the peer would lose the last
+ * message. */
+static void drain(struct control_channel *channel) {
+  struct timeval timeout = { .tv_sec = 2 };
+  uint8_t unread[4096];
+  shutdown(channel->fd, SHUT_WR);
+  setsockopt(channel->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+  uint64_t until_ns = clock_now_ns() + 2 * NS_PER_S;
+  while (recv(channel->fd, unread, sizeof unread, 0) > 0 && clock_now_ns() < until_ns) {
+  }
+}
+
+void control_channel_abort(struct control_channel *channel, const char *reason) {
+  json_t *message = json_pack("{s:s}", "failed", reason);
+  char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+  uint8_t length[LENGTH_BYTES];
+  bytes_put_le32(length, text ? (uint32_t)strlen(text) : 0);
+  if (text && rendezvous_write(channel->fd, length, sizeof length) == 0) {
+    rendezvous_write(channel->fd, text, strlen(text));
+    drain(channel);
+  }
+  free(text);
+  json_decref(message);
+}
+
+/* ---- receiving ---- */
+
+/* Bytes of the complete message with its length, as far as known; 0: too many. */
+static size_t bytes_wanted(const struct control_channel *channel) {
+  if (channel->held < LENGTH_BYTES) {
+    return LENGTH_BYTES;
+  }
+  size_t length = bytes_get_le32(channel->bytes);
+  return length <= CONTROL_CHANNEL_MESSAGE_MAX ? LENGTH_BYTES + length : 0;
+}
+
+static int decode(struct control_channel *channel, json_t **message) {
+  json_error_t error;
+  *message = json_loadb((const char *)channel->bytes + LENGTH_BYTES, channel->held - LENGTH_BYTES,
+                        0, &error);
+  channel->held = 0;
+  if (!json_is_object(*message)) {
+    json_decref(*message);
+    *message = NULL;
+    return failure("%s sent an invalid message: %s", channel->peer, error.text);
+  }
+  const char *reason = json_string_value(json_object_get(*message, "failed"));
+  if (reason) {
+    int status = failure("%s gave up: %s", channel->peer, reason);
+    json_decref(*message);
+    *message = NULL;
+    return status;
+  }
+  return CLI_OK;
+}
+
+void control_channel_keep(struct control_channel *channel, json_t *message) {
+  channel->kept = message;
+}
+
+int control_channel_poll(struct control_channel *channel, json_t **message) {
+  *message = NULL;
+  while (!channel->kept) {
+    size_t wanted = bytes_wanted(channel);
+    if (wanted == 0) {
+      return failure("%s sent a message that is too long", channel->peer);
+    }
+    if (channel->held >= LENGTH_BYTES && channel->held == wanted) {
+      return decode(channel, message);
+    }
+    ssize_t got =
+        recv(channel->fd, channel->bytes + channel->held, wanted - channel->held, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+      return CLI_OK;
+    }
+    if (got <= 0) {
+      return fail_lost(channel, got == 0 ? -ECONNRESET : -errno);
+    }
+    channel->held += (size_t)got;
+  }
+  return CLI_OK;
+}
+
+/* Waits for one message. */
+static int wait_for(struct control_channel *channel, const char *member, uint64_t until_ns,
+                    json_t **message) {
+  int status = control_channel_poll(channel, message);
+  while (status == CLI_OK && !*message) {
+    uint64_t now_ns = clock_now_ns();
+    if (now_ns >= until_ns) {
+      return failure("%s does not respond (waiting for \"%s\")", channel->peer, member);
+    }
+    struct pollfd poll_fd = { .fd = channel->fd, .events = POLLIN };
+    poll(&poll_fd, 1, (int)((until_ns - now_ns) / NS_PER_MS) + 1);
+    status = control_channel_poll(channel, message);
+  }
+  return status;
+}
+
+int control_channel_receive(struct control_channel *channel, const char *member,
+                            uint64_t timeout_ns, json_t **message) {
+  *message = channel->kept;
+  channel->kept = NULL;
+  int status = *message ? CLI_OK : wait_for(channel, member, clock_now_ns() + timeout_ns, message);
+  if (status != CLI_OK) {
+    return status;
+  }
+  if (!json_object_get(*message, member)) {
+    json_decref(*message);
+    *message = NULL;
+    return failure("%s sent another message than \"%s\"", channel->peer, member);
+  }
+  return CLI_OK;
+}
+
+int control_channel_barrier(struct control_channel *channel, const char *step,
+                            uint64_t timeout_ns) {
+  json_t *message = NULL;
+  int status = control_channel_send(channel, json_pack("{s:b}", step, 1));
+  status = status == CLI_OK ? control_channel_receive(channel, step, timeout_ns, &message) : status;
+  json_decref(message);
+  return status;
+}

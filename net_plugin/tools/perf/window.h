@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* window: the part of a run that is measured on one side. The warm-up starts with the first
+ * completed message; the window follows; later messages are not counted. Owns: only its own struct.
+ * Threads: the main thread, whose CPU time is "the driver's". Blocks: never.  Fails: cannot. */
+#ifndef NET_PLUGIN_TOOLS_PERF_WINDOW_H
+#define NET_PLUGIN_TOOLS_PERF_WINDOW_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net_plugin/tools/perf/histogram.h"
+#include "net_plugin/tools/perf/plan.h"
+
+struct counts {
+  uint64_t bytes_sent, bytes_received, messages_sent, messages_received; /* completed */
+};
+
+struct usage {
+  double process_s, driver_s;  /* CPU time of the process; of the calling thread */
+  uint64_t waits, preemptions; /* context switches: voluntary and not */
+};
+
+enum window_state { WINDOW_IDLE, WINDOW_WARMUP, WINDOW_MEASURING, WINDOW_OVER };
+
+struct window {
+  const struct plan *plan;
+  int streams; /* of this side, both directions */
+  enum window_state state;
+  struct counts now;    /* kept by the caller */
+  struct counts counts; /* in the window; while measuring: those before it */
+  struct usage usage;   /* likewise */
+  uint64_t since_ns;    /* when the state began */
+  uint64_t length_ns;
+  unsigned threads;            /* of the process, in the window */
+  struct histogram half_trips; /* ns; kept by the caller while is_measuring */
+};
+
+void window_start(struct window *window, const struct plan *plan, int streams);
+
+/* To be called after completions, and from time to time. */
+void window_update(struct window *window, uint64_t now_ns);
+
+static inline bool window_is_measuring(const struct window *window) {
+  return window->state == WINDOW_MEASURING;
+}
+
+/* Sleeps, and returns the CPU time used by the process: {"seconds", "cpu_seconds"}; NULL without
+ * memory. */
+json_t *window_measure_idle(uint64_t rest_ns);
+
+/* The results of this side; NULL without memory. Takes the reference to `flows`; NULL: none. */
+json_t *window_to_json(const struct window *window, json_t *flows);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tries every address of a host name. */
+#include "net_plugin/tools/rendezvous.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/cli.h"
+#include "common/quantity.h"
+
+/* ---- names ---- */
+
+/* Start of the port, or NULL: "host:1", "[::1]:1", but not "::1". */
+static const char *find_port(const char *text) {
+  const char *colon = strrchr(text, ':');
+  if (text[0] == '[') {
+    const char *end = strchr(text, ']');
+    return end && end[1] == ':' ? end + 2 : NULL;
+  }
+  return colon && strchr(text, ':') == colon ? colon + 1 : NULL;
+}
+
+int rendezvous_parse(const char *text, int default_port, struct rendezvous_address *place) {
+  const char *port_text = find_port(text);
+  size_t length = port_text ? (size_t)(port_text - text) - 1 : strlen(text);
+  int64_t port = default_port;
+  if (port_text && (quantity_parse_int(port_text, &port) != 0 || port < 1 || port > 65535)) {
+    cli_fail("%s: a port is 1 to 65535", text);
+    return CLI_USAGE;
+  }
+  if (length >= 2 && text[0] == '[' && text[length - 1] == ']') {
+    text++;
+    length -= 2;
+  }
+  if (length >= sizeof place->host) {
+    cli_fail("a host name has at most %d characters", RENDEZVOUS_HOST_MAX - 1);
+    return CLI_USAGE;
+  }
+  memcpy(place->host, text, length);
+  place->host[length] = '\0';
+  place->port = (int)port;
+  return CLI_OK;
+}
+
+static int resolve(const struct rendezvous_address *place, int flags, int family,
+                   struct addrinfo **found) {
+  char port[8];
+  snprintf(port, sizeof port, "%d", place->port);
+  struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = flags, .ai_family = family };
+  int error = getaddrinfo(place->host[0] ? place->host : NULL, port, &hints, found);
+  return error ? cli_fail("%s port %s: %s", place->host[0] ? place->host : "this host", port,
+                          gai_strerror(error))
+               : CLI_OK;
+}
+
+/* ---- sockets ---- */
+
+void rendezvous_set_timeout(int fd, uint64_t timeout_ns) {
+  struct timeval timeout = { .tv_sec = (time_t)(timeout_ns / NS_PER_S) };
+  int one = 1;
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+}
+
+static int open_socket(const struct addrinfo *address) {
+  return socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+}
+
+static int call_one(const struct addrinfo *address) {
+  int fd = open_socket(address);
+  if (fd < 0) {
+    return -errno;
+  }
+  rendezvous_set_timeout(fd, RENDEZVOUS_TIMEOUT_NS);
+  if (connect(fd, address->ai_addr, address->ai_addrlen) != 0) {
+    int error = errno == EINPROGRESS ? ETIMEDOUT : errno; /* SO_SNDTIMEO expired */
+    close(fd);
+    return -error;
+  }
+  return fd;
+}
+
+static int call_any(const struct addrinfo *found) {
+  int fd = -EADDRNOTAVAIL;
+  for (const struct addrinfo *it = found; it && fd < 0; it = it->ai_next) {
+    fd = call_one(it);
+  }
+  return fd;
+}
+
+int rendezvous_connect_retrying(const struct rendezvous_address *place, int *fd) {
+  struct addrinfo *found;
+  uint64_t until_ns = clock_now_ns() + RENDEZVOUS_TIMEOUT_NS;
+  int status = resolve(place, 0, AF_UNSPEC, &found);
+  if (status != CLI_OK) {
+    return status;
+  }
+  while ((*fd = call_any(found)) < 0 && clock_now_ns() < until_ns) {
+    usleep(50000);
+  }
+  freeaddrinfo(found);
+  return *fd >= 0
+             ? CLI_OK
+             : cli_fail("no answer from %s port %d: %s", place->host, place->port, strerror(-*fd));
+}
+
+int rendezvous_connect(const struct rendezvous_address *place, const char *command, int *fd) {
+  struct addrinfo *found;
+  int status = resolve(place, 0, AF_UNSPEC, &found);
+  if (status != CLI_OK) {
+    return status;
+  }
+  *fd = call_any(found);
+  freeaddrinfo(found);
+  return *fd >= 0 ? CLI_OK
+                  : cli_fail("cannot reach %s port %d: %s; run `%s` there first", place->host,
+                             place->port, strerror(-*fd), command);
+}
+
+static int listen_on(const struct addrinfo *address) {
+  int fd = open_socket(address), one = 1, zero = 0;
+  if (fd < 0) {
+    return -errno;
+  }
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  if (address->ai_family == AF_INET6) { /* accepts IPv4 as well */
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
+  }
+  if (bind(fd, address->ai_addr, address->ai_addrlen) != 0 || listen(fd, SOMAXCONN) != 0) {
+    int error = errno;
+    close(fd);
+    return -error;
+  }
+  return fd;
+}
+
+/* Without a host IPv6 is tried first: such a socket serves both families. */
+int rendezvous_listen(const struct rendezvous_address *place, int *server) {
+  static const int families[] = { AF_INET6, AF_INET };
+  int first = place->host[0] ? 1 : 0;
+  *server = -EADDRNOTAVAIL;
+  for (int i = first; i < 2 && *server < 0; i++) {
+    struct addrinfo *found;
+    int status = resolve(place, AI_PASSIVE, place->host[0] ? AF_UNSPEC : families[i], &found);
+    if (status != CLI_OK) {
+      return status;
+    }
+    for (const struct addrinfo *it = found; it && *server < 0; it = it->ai_next) {
+      *server = listen_on(it);
+    }
+    freeaddrinfo(found);
+  }
+  return *server >= 0 ? CLI_OK
+                      : cli_fail("cannot listen on port %d: %s", place->port, strerror(-*server));
+}
+
+int rendezvous_accept(int server, int *fd) {
+  do {
+    *fd = accept4(server, NULL, NULL, SOCK_CLOEXEC);
+  } while (*fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+  if (*fd < 0) {
+    return cli_fail("cannot accept a connection: %s", strerror(errno));
+  }
+  rendezvous_set_timeout(*fd, RENDEZVOUS_TIMEOUT_NS);
+  return CLI_OK;
+}
+
+/* ---- bytes ---- */
+
+static int failure(ssize_t moved) {
+  if (moved == 0) {
+    return -ECONNRESET;
+  }
+  return errno == EAGAIN || errno == EWOULDBLOCK ? -ETIMEDOUT : -errno;
+}
+
+int rendezvous_write(int fd, const void *bytes, size_t count) {
+  for (size_t done = 0; done < count;) {
+    ssize_t moved = send(fd, (const char *)bytes + done, count - done, MSG_NOSIGNAL);
+    if (moved <= 0 && errno != EINTR) {
+      return failure(moved);
+    }
+    done += moved > 0 ? (size_t)moved : 0;
+  }
+  return 0;
+}
+
+int rendezvous_read(int fd, void *bytes, size_t count) {
+  for (size_t done = 0; done < count;) {
+    ssize_t moved = recv(fd, (char *)bytes + done, count - done, 0);
+    if (moved == 0 || (moved < 0 && errno != EINTR)) {
+      return failure(moved);
+    }
+    done += moved > 0 ? (size_t)moved : 0;
+  }
+  return 0;
+}

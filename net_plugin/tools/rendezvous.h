@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rendezvous: the TCP connection between two processes of a tool, in place of NCCL's bootstrap.
+ * Owns: nothing; the caller closes the sockets.  Threads: the main thread. Blocks: connecting,
+ * reading and writing up to RENDEZVOUS_TIMEOUT_NS, accepting without limit. Fails: with a message
+ * and an exit status (common/cli.h); reading and writing with -errno. */
+#ifndef NET_PLUGIN_TOOLS_RENDEZVOUS_H
+#define NET_PLUGIN_TOOLS_RENDEZVOUS_H
+
+#include <stddef.h>
+
+#include "common/clock.h"
+
+#define RENDEZVOUS_TIMEOUT_NS (30 * NS_PER_S)
+
+/* "HOST", "HOST:PORT", "[fd00::1]:PORT" or a bare IPv6 address. */
+enum { RENDEZVOUS_HOST_MAX = 256 };
+struct rendezvous_address {
+  char host[RENDEZVOUS_HOST_MAX]; /* empty: any address of this host */
+  int port;
+};
+int rendezvous_parse(const char *text, int default_port, struct rendezvous_address *place);
+
+/* `command`: what must run on the other host; for the error message. */
+int rendezvous_connect(const struct rendezvous_address *place, const char *command, int *fd);
+/* The same, retrying while the other side does not listen yet. */
+int rendezvous_connect_retrying(const struct rendezvous_address *place, int *fd);
+int rendezvous_listen(const struct rendezvous_address *place, int *server);
+int rendezvous_accept(int server, int *fd);
+
+/* Sets the time limit of blocking calls, also of accept, and TCP_NODELAY. */
+void rendezvous_set_timeout(int fd, uint64_t timeout_ns);
+
+int rendezvous_write(int fd, const void *bytes, size_t count);
+int rendezvous_read(int fd, void *bytes, size_t count); /* all of it, or -ECONNRESET at the end */
+
+#endif

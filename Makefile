@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# stratus: one Makefile for everything. `make help` lists the targets.
+# stratus: one Makefile for everything. `make help` lists the targets, from their comments, and these variables:
 #
 #   V=1                 show the commands
 #   SAN=address|thread  build with sanitizers, below build/san-<name>; SAN=fuzz: for tests/fuzz, by clang
 #   BUILD=dir           where everything that is made goes
-#   PREFIX, DESTDIR     for `make install`
+#   PREFIX, DESTDIR     of install and uninstall: /usr/local, and a directory to stage below
 
 SAN ?=
 BUILD ?= build$(if $(SAN),/san-$(SAN))
@@ -53,8 +53,15 @@ COLL_OBJ := $(call objects,$(call sources,tuner_plugin/tools/coll) \
 NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so
 TUNER_PLUGIN := $(BUILD)/lib/libnccl-tuner-stratus.so
 TOOLS := $(addprefix $(BUILD)/bin/,stratus-net stratus-tune stratus-coll)
+MAN := $(addprefix $(BUILD)/man/,stratus.7 stratus-net.1 stratus-tune.1 stratus-coll.1)
+completion = $(patsubst %,$(BUILD)/completion/$(1),$(notdir $(TOOLS)))
+COMPLETION := $(call completion,bash/%) $(call completion,zsh/_%) $(call completion,fish/%.fish)
 
-all: $(NET_PLUGIN) $(TUNER_PLUGIN) $(TOOLS)
+all: $(NET_PLUGIN) $(TUNER_PLUGIN) $(TOOLS) man ## plugins, tools, man pages, shell completion (the default)
+
+help: ## this list
+	@sed -n 's/^# \( *[A-Z]*[=,].*\)/\1/p' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-20s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -96,16 +103,62 @@ $(COLL): $(COLL_OBJ)
 	$(if $(Q),@echo "  LINK    $@")
 	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ $(JSON_LIBS) -ldl -lm
 
-install: all
-	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $(NET_PLUGIN) $(TUNER_PLUGIN) $(DESTDIR)$(PREFIX)/lib/
-	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin/
-	install -d $(DESTDIR)$(PREFIX)/share/stratus/profiles
-	install -m 644 $(wildcard tuner_plugin/profiles/*.profile) $(DESTDIR)$(PREFIX)/share/stratus/profiles/
-	install -d $(DESTDIR)$(PREFIX)/share/stratus/report
-	install -m 644 scripts/report/*.py $(DESTDIR)$(PREFIX)/share/stratus/report/
+# ---- man pages and completion, from what the tools print for -h ----
 
-# ---- unit tests: tests/unit/test_<module>.c, one program each; `make test T=<module>` runs one ----
+$(MAN) &: scripts/gen-man scripts/tool_help.py $(wildcard docs/man/*.in) $(TOOLS)
+	$(if $(Q),@echo "  GEN     $(BUILD)/man")
+	$(Q)scripts/gen-man $(BUILD)/bin $(BUILD)/man
+
+$(COMPLETION) &: scripts/gen-completion scripts/tool_help.py $(TOOLS)
+	$(if $(Q),@echo "  GEN     $(BUILD)/completion")
+	$(Q)scripts/gen-completion $(BUILD)/bin $(BUILD)/completion
+
+man: $(MAN) $(COMPLETION) ## man pages and shell completion alone
+
+# ---- install and uninstall: one list of what goes where ----
+
+# $(call place,DIRECTORY below PREFIX,MODE,FILES)
+place = $(eval PLACES += $(1))$(eval MODE_$(1) := $(2))$(eval FILES_$(1) := $(3))
+$(call place,lib,755,$(NET_PLUGIN) $(TUNER_PLUGIN))
+$(call place,bin,755,$(TOOLS))
+$(call place,share/stratus/profiles,644,$(wildcard tuner_plugin/profiles/*.profile))
+$(call place,share/stratus/report,644,$(wildcard scripts/report/*.py tuner_plugin/tools/report/*.py))
+$(call place,share/man/man1,644,$(filter %.1,$(MAN)))
+$(call place,share/man/man7,644,$(filter %.7,$(MAN)))
+$(call place,share/bash-completion/completions,644,$(call completion,bash/%))
+$(call place,share/zsh/site-functions,644,$(call completion,zsh/_%))
+$(call place,share/fish/vendor_completions.d,644,$(call completion,fish/%.fish))
+installed = $(foreach place,$(PLACES),$(addprefix $(DESTDIR)$(PREFIX)/$(place)/,$(notdir $(FILES_$(place)))))
+
+define install_place
+$(if $(Q),@echo "  INSTALL $(DESTDIR)$(PREFIX)/$(1)")
+$(Q)install -d $(DESTDIR)$(PREFIX)/$(1) && install -m $(MODE_$(1)) $(FILES_$(1)) $(DESTDIR)$(PREFIX)/$(1)/
+
+endef
+
+install: all ## everything, to DESTDIR PREFIX
+	$(foreach place,$(PLACES),$(call install_place,$(place)))
+
+# Directories that others use as well stay; below DESTDIR, where there are no others, empty ones go.
+uninstall: ## remove what install put there, and nothing else
+	$(Q)rm -f $(installed)
+	$(Q)cd $(DESTDIR)/ && rmdir $(if $(DESTDIR),-p) --ignore-fail-on-non-empty 2>/dev/null \
+	  $(addprefix $(PREFIX:/%=%)/,share/stratus/profiles share/stratus/report share/stratus \
+	  $(if $(DESTDIR),$(PLACES))) || true
+
+clean: ## remove what was built; downloaded packages stay
+	rm -rf $(filter-out $(BUILD)/nccl $(BUILD)/unpacked,$(wildcard $(BUILD)/*))
+
+# ---- tests; tests/README.md names them all ----
+
+test: $(if $(T),,tests-sim) ## unit tests and simulation, without root; T=wire: one module
+	$(Q)tests/unit/run $(if $(SAN),SAN=$(SAN)) $(T)
+	$(if $(T),,$(Q)$(SIM) --runs 1000)
+
+check: ## all tests, half an hour; installs what is missing, root for network namespaces
+	$(Q)scripts/check
+
+# ---- unit tests: tests/unit/test_<module>.c, one program each; `make test T=MODULE` runs one ----
 
 UNIT_SRC := $(call sources,tests/unit)
 TEST_LIB_SRC := $(call sources,tests/lib)
@@ -139,7 +192,7 @@ $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
 $(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
 
-tests-unit: $(UNIT_TESTS)
+tests-unit: $(UNIT_TESTS) ## unit tests, to be run by tests/unit/run
 
 # ---- deterministic simulation of the protocol core ----
 
@@ -149,7 +202,7 @@ $(BUILD)/tests/sim: $(call objects,$(SIM_SRC)) $(STRATUS_A)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ $(STATIC_LIBS)
 
-tests-sim: $(SIM)
+tests-sim: $(SIM) ## build/tests/sim: the protocol under simulated faults
 
 # ---- fuzz targets: tests/fuzz/fuzz_<name>.c, one program each; tests/fuzz/run runs them ----
 
@@ -172,7 +225,7 @@ $(BUILD)/fuzz/fuzz_import: $(call objects,$(addprefix tuner_plugin/tools/,tune_i
 fuzz-targets: $(FUZZ_TARGETS)
 
 # Another compiler, and so another directory and another make.
-fuzz:
+fuzz: ## fuzz targets, by clang; tests/fuzz/run runs them
 	$(Q)$(MAKE) SAN=fuzz fuzz-targets
 
 .PHONY: fuzz fuzz-targets
@@ -191,7 +244,7 @@ $(ABI_TESTS): $(BUILD)/tests/abi_%: $$(call objects,$$(wildcard tests/abi/$$*_*.
 
 $(BUILD)/tests/abi_fork: $(call objects,tests/abi/net_calls.c tests/abi/net_exchange.c)
 
-tests-abi: $(ABI_TESTS)
+tests-abi: $(ABI_TESTS) ## stand-ins for NCCL, to be run by tests/abi/run
 .PHONY: tests-abi
 
 # ---- plugins for tests/netns/perf: ours through one version of the interface, and with faults ----
@@ -232,4 +285,4 @@ include tests/fake_cuda/rules.mk
 .DEFAULT_GOAL := all
 # Not .SECONDARY, which would make a missing object of a new source no reason to link again.
 .PRECIOUS: $(BUILD)/obj/%.o
-.PHONY: all install tests-unit tests-sim
+.PHONY: all help man install uninstall clean test check tests-unit tests-sim

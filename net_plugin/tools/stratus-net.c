@@ -13,7 +13,7 @@ static const struct cli_option params_options[] = {
   { .name = "markdown",
     .type = CLI_FLAG,
     .value = &is_markdown,
-    .help = "the table of the README" },
+    .help = "the table of docs/parameters.md" },
   { 0 },
 };
 

@@ -26,7 +26,7 @@ SAN_FLAGS_fuzz = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recov
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(SAN_FLAGS_$(SAN)) -fPIC \
   -fvisibility=hidden -pthread -I. -MMD -MP
 # -z nodelete: NCCL unloads plugins at moments that differ per release; code must stay mapped.
-PLUGIN_LDFLAGS = -shared -pthread $(SAN_FLAGS_$(SAN)) -Wl,-z,nodelete -Wl,--exclude-libs,ALL \
+PLUGIN_LDFLAGS = -shared -Wl,-z,nodelete -Wl,--exclude-libs,ALL \
   $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 comma := ,
 # Small libraries are linked statically, so that the plugins load where they are not installed.
@@ -68,17 +68,17 @@ $(BUILD)/obj/%.o: %.c
 	$(if $(Q),@echo "  CC      $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
+define link
+@mkdir -p $(@D)
+$(if $(Q),@echo "  LINK    $@")
+$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@
+endef
+
 $(NET_PLUGIN): $(call objects,$(COMMON_SRC) $(NET_SRC)) net_plugin/abi/exports.map
-	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CC) $(PLUGIN_LDFLAGS) -Wl,--version-script=net_plugin/abi/exports.map -o $@ \
-	  $(filter %.o,$^) $(STATIC_LIBS)
+	$(link) $(PLUGIN_LDFLAGS) -Wl,--version-script=net_plugin/abi/exports.map $(filter %.o,$^) $(STATIC_LIBS)
 
 $(TUNER_PLUGIN): $(call objects,$(COMMON_SRC) $(TUNER_SRC)) tuner_plugin/abi/exports.map
-	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CC) $(PLUGIN_LDFLAGS) -Wl,--version-script=tuner_plugin/abi/exports.map -o $@ \
-	  $(filter %.o,$^) $(STATIC_LIBS)
+	$(link) $(PLUGIN_LDFLAGS) -Wl,--version-script=tuner_plugin/abi/exports.map $(filter %.o,$^) $(STATIC_LIBS)
 
 # Everything but main functions: what tools and tests link against.
 STRATUS_A := $(BUILD)/obj/libstratus.a
@@ -88,20 +88,14 @@ $(STRATUS_A): $(call objects,$(COMMON_SRC) $(NET_SRC) $(TUNER_SRC) $(MODEL_SRC))
 
 $(call objects,net_plugin/tools/perf/plain_uring.c): ALL_CFLAGS += $(if $(URING_A),-DHAS_URING)
 $(BUILD)/bin/stratus-net: $(call objects,$(NET_TOOL_SRC)) $(STRATUS_A)
-	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ $(URING_A) $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) $^ $(URING_A) $(JSON_LIBS) $(STATIC_LIBS)
 
 $(BUILD)/bin/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(STRATUS_A)
-	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS)
 
 COLL := $(BUILD)/bin/stratus-coll
 $(COLL): $(COLL_OBJ)
-	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ $(JSON_LIBS) -ldl -lm
+	$(link) $^ $(JSON_LIBS) -ldl -lm
 
 # ---- man pages and completion, from what the tools print for -h ----
 
@@ -169,21 +163,18 @@ FAULT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarra
   sendmsg recv recvmsg epoll_create1 epoll_ctl epoll_wait eventfd pthread_create getrandom open read sodium_init)
 
 $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LIB_SRC)) $(STRATUS_A)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread $(FAULT_WRAP) -o $@ $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 # Parts of stratus-net.
 $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
   $(filter-out %/stratus-net.o,$(call objects,$(NET_TOOL_SRC))) $(STRATUS_A)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ -lcmocka $(URING_A) $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) $^ -lcmocka $(URING_A) $(JSON_LIBS) $(STATIC_LIBS)
 
 # Parts of stratus-tune.
 $(addprefix $(BUILD)/tests/test_,calibrate compare course race refine store): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
   $(filter-out %/stratus-tune.o,$(call objects,$(TUNER_TOOL_SRC) tests/lib/tool.c tests/lib/tree.c)) $(STRATUS_A) \
   | $(BUILD)/bin/stratus-tune
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 # Runs the tool.
 $(BUILD)/tests/test_tuner_tool $(BUILD)/tests/test_tuner_files: | $(BUILD)/bin/stratus-tune
@@ -199,8 +190,7 @@ tests-unit: $(UNIT_TESTS) ## unit tests, to be run by tests/unit/run
 SIM_SRC := $(call sources,tests/sim)
 SIM := $(if $(SIM_SRC),$(BUILD)/tests/sim)
 $(BUILD)/tests/sim: $(call objects,$(SIM_SRC)) $(STRATUS_A)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ $(STATIC_LIBS)
+	$(link) $^ $(STATIC_LIBS)
 
 tests-sim: $(SIM) ## build/tests/sim: the protocol under simulated faults
 
@@ -211,10 +201,7 @@ FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/
 # Calls that a target must not make for real are sent to its own file.
 FUZZ_WRAP_interface = -Wl,--wrap=getaddrinfo
 $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
-	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CC) $(SAN_FLAGS_fuzz) -fsanitize=fuzzer -pthread $(FUZZ_WRAP_$*) -o $@ \
-	  $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) -fsanitize=fuzzer $(FUZZ_WRAP_$*) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(STATIC_LIBS)
 
 # Parts of the tools.
 net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))
@@ -239,8 +226,7 @@ ABI_TESTS := $(patsubst tests/abi/%_host.c,$(BUILD)/tests/abi_%,$(wildcard tests
 
 .SECONDEXPANSION:
 $(ABI_TESTS): $(BUILD)/tests/abi_%: $$(call objects,$$(wildcard tests/abi/$$*_*.c) tests/abi/cases.c)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -rdynamic -o $@ $^ -lcmocka -ldl
+	$(link) -rdynamic $^ -lcmocka -ldl
 
 $(BUILD)/tests/abi_fork: $(call objects,tests/abi/net_calls.c tests/abi/net_exchange.c)
 
@@ -272,8 +258,7 @@ $(COLL_FAULTY)/libnccl.so.2: $(call objects,tests/coll/faulty/faulty_nccl.c tune
 
 $(BUILD)/tests/test_coll_%: $(BUILD)/obj/tests/unit/test_coll_%.o \
   $(filter-out %/main.o,$(COLL_OBJ))
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ -lcmocka $(JSON_LIBS) -ldl -lm
+	$(link) $^ -lcmocka $(JSON_LIBS) -ldl -lm
 
 coll-tests: $(COLL) $(COLL_FAULTY)/libnccl.so.2
 .PHONY: coll-tests

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# stratus: one Makefile for everything. `make help` lists the targets.
+# stratus: one Makefile for everything. `make help` lists the targets, from their comments, and these variables:
 #
 #   V=1                 show the commands
 #   SAN=address|thread  build with sanitizers, below build/san-<name>; SAN=fuzz: for tests/fuzz, by clang
 #   BUILD=dir           where everything that is made goes
-#   PREFIX, DESTDIR     for `make install`
+#   PREFIX, DESTDIR     of install and uninstall: /usr/local, and a directory to stage below
 
 SAN ?=
 BUILD ?= build$(if $(SAN),/san-$(SAN))
@@ -26,7 +26,7 @@ SAN_FLAGS_fuzz = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recov
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(SAN_FLAGS_$(SAN)) -fPIC \
   -fvisibility=hidden -pthread -I. -MMD -MP
 # -z nodelete: NCCL unloads plugins at moments that differ per release; code must stay mapped.
-PLUGIN_LDFLAGS = -shared -pthread $(SAN_FLAGS_$(SAN)) -Wl,-z,nodelete -Wl,--exclude-libs,ALL \
+PLUGIN_LDFLAGS = -shared -Wl,-z,nodelete -Wl,--exclude-libs,ALL \
   $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 comma := ,
 # Small libraries are linked statically, so that the plugins load where they are not installed.
@@ -51,25 +51,32 @@ COLL_OBJ := $(call objects,$(call sources,tuner_plugin/tools/coll) \
 NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so
 TUNER_PLUGIN := $(BUILD)/lib/libnccl-tuner-stratus.so
 TOOLS := $(addprefix $(BUILD)/bin/,stratus-net stratus-tune stratus-coll)
+MAN := $(addprefix $(BUILD)/man/,stratus.7 stratus-net.1 stratus-tune.1 stratus-coll.1)
+completion = $(patsubst %,$(BUILD)/completion/$(1),$(notdir $(TOOLS)))
+COMPLETION := $(call completion,bash/%) $(call completion,zsh/_%) $(call completion,fish/%.fish)
 
-all: $(NET_PLUGIN) $(TUNER_PLUGIN) $(TOOLS)
+all: $(NET_PLUGIN) $(TUNER_PLUGIN) $(TOOLS) man ## plugins, tools, man pages, shell completion (the default)
+
+help: ## this list
+	@sed -n 's/^# \( *[A-Z]*[=,].*\)/\1/p' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-20s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  CC      $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
+define link
+@mkdir -p $(@D)
+$(if $(Q),@echo "  LINK    $@")
+$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@
+endef
+
 $(NET_PLUGIN): $(call objects,$(COMMON_SRC) $(NET_SRC)) net_plugin/abi/exports.map
-	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CC) $(PLUGIN_LDFLAGS) -Wl,--version-script=net_plugin/abi/exports.map -o $@ \
-	  $(filter %.o,$^) $(STATIC_LIBS)
+	$(link) $(PLUGIN_LDFLAGS) -Wl,--version-script=net_plugin/abi/exports.map $(filter %.o,$^) $(STATIC_LIBS)
 
 $(TUNER_PLUGIN): $(call objects,$(COMMON_SRC) $(TUNER_SRC)) tuner_plugin/abi/exports.map
-	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CC) $(PLUGIN_LDFLAGS) -Wl,--version-script=tuner_plugin/abi/exports.map -o $@ \
-	  $(filter %.o,$^) $(STATIC_LIBS)
+	$(link) $(PLUGIN_LDFLAGS) -Wl,--version-script=tuner_plugin/abi/exports.map $(filter %.o,$^) $(STATIC_LIBS)
 
 # Everything but main functions: what tools and tests link against.
 STRATUS_A := $(BUILD)/obj/libstratus.a
@@ -78,31 +85,71 @@ $(STRATUS_A): $(call objects,$(COMMON_SRC) $(NET_SRC) $(TUNER_SRC) $(MODEL_SRC))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(BUILD)/bin/stratus-net: $(call objects,$(NET_TOOL_SRC)) $(STRATUS_A)
-	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS)
 
 $(BUILD)/bin/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(STRATUS_A)
-	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS)
 
 COLL := $(BUILD)/bin/stratus-coll
 $(COLL): $(COLL_OBJ)
-	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ $(JSON_LIBS) -ldl -lm
+	$(link) $^ $(JSON_LIBS) -ldl -lm
 
-install: all
-	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $(NET_PLUGIN) $(TUNER_PLUGIN) $(DESTDIR)$(PREFIX)/lib/
-	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin/
-	install -d $(DESTDIR)$(PREFIX)/share/stratus/profiles
-	install -m 644 $(wildcard tuner_plugin/profiles/*.profile) $(DESTDIR)$(PREFIX)/share/stratus/profiles/
-	install -d $(DESTDIR)$(PREFIX)/share/stratus/report
-	install -m 644 scripts/report/*.py $(DESTDIR)$(PREFIX)/share/stratus/report/
+# ---- man pages and completion, from what the tools print for -h ----
 
-# ---- unit tests: tests/unit/test_<module>.c, one program each; `make test T=<module>` runs one ----
+$(MAN) &: scripts/gen-man scripts/tool_help.py $(wildcard docs/man/*.in) $(TOOLS)
+	$(if $(Q),@echo "  GEN     $(BUILD)/man")
+	$(Q)scripts/gen-man $(BUILD)/bin $(BUILD)/man
+
+$(COMPLETION) &: scripts/gen-completion scripts/tool_help.py $(TOOLS)
+	$(if $(Q),@echo "  GEN     $(BUILD)/completion")
+	$(Q)scripts/gen-completion $(BUILD)/bin $(BUILD)/completion
+
+man: $(MAN) $(COMPLETION) ## man pages and shell completion alone
+
+# ---- install and uninstall: one list of what goes where ----
+
+# $(call place,DIRECTORY below PREFIX,MODE,FILES)
+place = $(eval PLACES += $(1))$(eval MODE_$(1) := $(2))$(eval FILES_$(1) := $(3))
+$(call place,lib,755,$(NET_PLUGIN) $(TUNER_PLUGIN))
+$(call place,bin,755,$(TOOLS))
+$(call place,share/stratus/profiles,644,$(wildcard tuner_plugin/profiles/*.profile))
+$(call place,share/stratus/report,644,$(wildcard scripts/report/*.py tuner_plugin/tools/report/*.py))
+$(call place,share/man/man1,644,$(filter %.1,$(MAN)))
+$(call place,share/man/man7,644,$(filter %.7,$(MAN)))
+$(call place,share/bash-completion/completions,644,$(call completion,bash/%))
+$(call place,share/zsh/site-functions,644,$(call completion,zsh/_%))
+$(call place,share/fish/vendor_completions.d,644,$(call completion,fish/%.fish))
+installed = $(foreach place,$(PLACES),$(addprefix $(DESTDIR)$(PREFIX)/$(place)/,$(notdir $(FILES_$(place)))))
+
+define install_place
+$(if $(Q),@echo "  INSTALL $(DESTDIR)$(PREFIX)/$(1)")
+$(Q)install -d $(DESTDIR)$(PREFIX)/$(1) && install -m $(MODE_$(1)) $(FILES_$(1)) $(DESTDIR)$(PREFIX)/$(1)/
+
+endef
+
+install: all ## everything, to DESTDIR PREFIX
+	$(foreach place,$(PLACES),$(call install_place,$(place)))
+
+# Directories that others use as well stay; below DESTDIR, where there are no others, empty ones go.
+uninstall: ## remove what install put there, and nothing else
+	$(Q)rm -f $(installed)
+	$(Q)cd $(DESTDIR)/ && rmdir $(if $(DESTDIR),-p) --ignore-fail-on-non-empty 2>/dev/null \
+	  $(addprefix $(PREFIX:/%=%)/,share/stratus/profiles share/stratus/report share/stratus \
+	  $(if $(DESTDIR),$(PLACES))) || true
+
+clean: ## remove what was built; downloaded packages stay
+	rm -rf $(filter-out $(BUILD)/nccl $(BUILD)/unpacked,$(wildcard $(BUILD)/*))
+
+# ---- tests; tests/README.md names them all ----
+
+test: $(if $(T),,tests-sim) ## unit tests and simulation, without root; T=wire: one module
+	$(Q)tests/unit/run $(if $(SAN),SAN=$(SAN)) $(T)
+	$(if $(T),,$(Q)$(SIM) --runs 1000)
+
+check: ## all tests, half an hour; installs what is missing, root for network namespaces
+	$(Q)scripts/check
+
+# ---- unit tests: tests/unit/test_<module>.c, one program each; `make test T=MODULE` runs one ----
 
 UNIT_SRC := $(call sources,tests/unit)
 TEST_LIB_SRC := $(call sources,tests/lib)
@@ -113,21 +160,18 @@ FAULT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarra
   sendmsg recv recvmsg epoll_create1 epoll_ctl epoll_wait eventfd pthread_create getrandom open read sodium_init)
 
 $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LIB_SRC)) $(STRATUS_A)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread $(FAULT_WRAP) -o $@ $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 # Parts of stratus-net.
 $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
   $(filter-out %/stratus-net.o,$(call objects,$(NET_TOOL_SRC))) $(STRATUS_A)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 # Parts of stratus-tune.
 $(addprefix $(BUILD)/tests/test_,calibrate compare course race refine store): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
   $(filter-out %/stratus-tune.o,$(call objects,$(TUNER_TOOL_SRC) tests/lib/tool.c tests/lib/tree.c)) $(STRATUS_A) \
   | $(BUILD)/bin/stratus-tune
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 # Runs the tool.
 $(BUILD)/tests/test_tuner_tool $(BUILD)/tests/test_tuner_files: | $(BUILD)/bin/stratus-tune
@@ -136,17 +180,16 @@ $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
 $(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
 
-tests-unit: $(UNIT_TESTS)
+tests-unit: $(UNIT_TESTS) ## unit tests, to be run by tests/unit/run
 
 # ---- deterministic simulation of the protocol core ----
 
 SIM_SRC := $(call sources,tests/sim)
 SIM := $(if $(SIM_SRC),$(BUILD)/tests/sim)
 $(BUILD)/tests/sim: $(call objects,$(SIM_SRC)) $(STRATUS_A)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ $(STATIC_LIBS)
+	$(link) $^ $(STATIC_LIBS)
 
-tests-sim: $(SIM)
+tests-sim: $(SIM) ## build/tests/sim: the protocol under simulated faults
 
 # ---- fuzz targets: tests/fuzz/fuzz_<name>.c, one program each; tests/fuzz/run runs them ----
 
@@ -155,10 +198,7 @@ FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/
 # Calls that a target must not make for real are sent to its own file.
 FUZZ_WRAP_interface = -Wl,--wrap=getaddrinfo
 $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
-	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CC) $(SAN_FLAGS_fuzz) -fsanitize=fuzzer -pthread $(FUZZ_WRAP_$*) -o $@ \
-	  $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) -fsanitize=fuzzer $(FUZZ_WRAP_$*) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(STATIC_LIBS)
 
 # Parts of the tools.
 net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))
@@ -169,7 +209,7 @@ $(BUILD)/fuzz/fuzz_import: $(call objects,$(addprefix tuner_plugin/tools/,tune_i
 fuzz-targets: $(FUZZ_TARGETS)
 
 # Another compiler, and so another directory and another make.
-fuzz:
+fuzz: ## fuzz targets, by clang; tests/fuzz/run runs them
 	$(Q)$(MAKE) SAN=fuzz fuzz-targets
 
 .PHONY: fuzz fuzz-targets
@@ -183,12 +223,11 @@ ABI_TESTS := $(patsubst tests/abi/%_host.c,$(BUILD)/tests/abi_%,$(wildcard tests
 
 .SECONDEXPANSION:
 $(ABI_TESTS): $(BUILD)/tests/abi_%: $$(call objects,$$(wildcard tests/abi/$$*_*.c) tests/abi/cases.c)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -rdynamic -o $@ $^ -lcmocka -ldl
+	$(link) -rdynamic $^ -lcmocka -ldl
 
 $(BUILD)/tests/abi_fork: $(call objects,tests/abi/net_calls.c tests/abi/net_exchange.c)
 
-tests-abi: $(ABI_TESTS)
+tests-abi: $(ABI_TESTS) ## stand-ins for NCCL, to be run by tests/abi/run
 .PHONY: tests-abi
 
 # ---- plugins for tests/netns/perf: ours through one version of the interface, and with faults ----
@@ -216,8 +255,7 @@ $(COLL_FAULTY)/libnccl.so.2: $(call objects,tests/coll/faulty/faulty_nccl.c tune
 
 $(BUILD)/tests/test_coll_%: $(BUILD)/obj/tests/unit/test_coll_%.o \
   $(filter-out %/main.o,$(COLL_OBJ))
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@ $^ -lcmocka $(JSON_LIBS) -ldl -lm
+	$(link) $^ -lcmocka $(JSON_LIBS) -ldl -lm
 
 coll-tests: $(COLL) $(COLL_FAULTY)/libnccl.so.2
 .PHONY: coll-tests
@@ -229,4 +267,4 @@ include tests/fake_cuda/rules.mk
 .DEFAULT_GOAL := all
 # Not .SECONDARY, which would make a missing object of a new source no reason to link again.
 .PRECIOUS: $(BUILD)/obj/%.o
-.PHONY: all install tests-unit tests-sim
+.PHONY: all help man install uninstall clean test check tests-unit tests-sim

@@ -11,6 +11,8 @@
 
 #include "common/quantity.h"
 
+enum { HELP_LEFT = 32 }; /* columns of options, before what they do */
+
 /* Set by cli_main, for messages. */
 static const char *tool_name = "stratus";
 
@@ -103,7 +105,10 @@ static void print_option(const struct cli_option *option) {
   snprintf(left, sizeof left, "%s--%s%s%s", letter, option->name,
            option->type == CLI_FLAG ? "" : " ", option->type == CLI_FLAG ? "" : option->argument);
   format_default(option, preset, sizeof preset);
-  printf("  %-32s %s%s\n", left, option->help, preset);
+  /* Two blanks at least end the left part: scripts/tool_help.py reads this. */
+  bool is_long = strlen(left) >= HELP_LEFT;
+  printf("  %s%s%-*s %s%s\n", is_long ? left : "", is_long ? "\n  " : "", HELP_LEFT,
+         is_long ? "" : left, option->help, preset);
 }
 
 static int print_command_help(const struct cli_tool *tool, const struct cli_command *command) {
@@ -114,9 +119,9 @@ static int print_command_help(const struct cli_tool *tool, const struct cli_comm
     print_option(option);
   }
   if (command->has_json) {
-    printf("  %-32s %s\n", "    --json", "print JSON instead of text");
+    printf("  %-*s %s\n", HELP_LEFT, "    --json", "print JSON instead of text");
   }
-  printf("  %-32s %s\n\nexample:\n  %s\n", "-h, --help", "print this", command->example);
+  printf("  %-*s %s\n\nexample:\n  %s\n", HELP_LEFT, "-h, --help", "print this", command->example);
   return CLI_OK;
 }
 

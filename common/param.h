@@ -60,7 +60,7 @@ int param_warn_unknown(char *const *environment);
 
 enum param_format {
   PARAM_FORMAT_LIST,     /* name, value in force and help, for people */
-  PARAM_FORMAT_MARKDOWN, /* the table in the README */
+  PARAM_FORMAT_MARKDOWN, /* the table in docs/parameters.md */
 };
 void param_print(FILE *to, enum param_format format);
 

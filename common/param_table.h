@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* param_table: every STRATUS_* variable, once. The getters, the checks, the messages, the README's
- * table and `stratus-net params` are made from these rows; a new variable is one new row.
+/* param_table: every STRATUS_* variable, once. The getters, the checks, the messages,
+ * docs/parameters.md, stratus(7) and `stratus-net params` are made from these rows; a new variable
+ * is one new row.
  *
  *   X(NAME, TYPE, default, accepted, unit, plugin, duty, help)
  *

@@ -13,7 +13,7 @@ static const struct cli_option params_options[] = {
   { .name = "markdown",
     .type = CLI_FLAG,
     .value = &is_markdown,
-    .help = "print all parameters as the table in the README" },
+    .help = "print the table of docs/parameters.md" },
   { 0 },
 };
 

@@ -178,12 +178,12 @@ enum { ITERATIONS = 20, SEED = 9, RUN = 3 };
 
 /* Cell i takes 100 * (i + 1) us in truth; one call of each place before the timed ones, two after.
  */
-static void fill_row(struct bench_row *row, double calls_us[BENCH_PLACES][ITERATIONS]) {
+static void fill_row(struct bench_json_row *row, double calls_us[BENCH_JSON_PLACES][ITERATIONS]) {
   static const struct label_habit habit = { 1, 2 };
   struct schedule_key key = { SEED, RUN, PROFILE_ALLREDUCE, 64 };
   uint64_t call = 0;
-  *row = (struct bench_row){ .collective = PROFILE_ALLREDUCE, .bytes = 64 };
-  for (int place = 0; place < BENCH_PLACES; place++) {
+  *row = (struct bench_json_row){ .collective = PROFILE_ALLREDUCE, .bytes = 64 };
+  for (int place = 0; place < BENCH_JSON_PLACES; place++) {
     call += habit.before;
     for (int i = 0; i < ITERATIONS; i++, call++) {
       calls_us[place][i] = 100.0 * (double)(schedule_pick(key, 3, call).cell + 1);
@@ -191,7 +191,7 @@ static void fill_row(struct bench_row *row, double calls_us[BENCH_PLACES][ITERAT
         calls_us[place][i] = 5000; /* sets up its connections */
       }
     }
-    row->places[place] = (struct bench_times){ 1, calls_us[place], ITERATIONS };
+    row->places[place] = (struct bench_json_times){ 1, calls_us[place], ITERATIONS };
     call += habit.after;
   }
   assert_int_equal(call, 46);
@@ -208,8 +208,8 @@ static void replay_finds_every_call(void **state) {
   const struct label_entry *entry = label_find(log, PROFILE_ALLREDUCE, 64);
   assert_int_equal(entry->nccl, 22907);
   assert_int_equal(entry->set.cells[2].channels, 2);
-  struct bench_row row;
-  double calls_us[BENCH_PLACES][ITERATIONS];
+  struct bench_json_row row;
+  double calls_us[BENCH_JSON_PLACES][ITERATIONS];
   fill_row(&row, calls_us);
   struct label_times times;
   char error[LABEL_ERROR_MAX];
@@ -289,8 +289,8 @@ static void doubtful_logs_label_nothing(void **state) {
     for (int k = 0; k < 3 && cases[i].lines[k]; k++) {
       label_take_line(log, cases[i].lines[k]);
     }
-    struct bench_row row;
-    double calls_us[BENCH_PLACES][ITERATIONS];
+    struct bench_json_row row;
+    double calls_us[BENCH_JSON_PLACES][ITERATIONS];
     fill_row(&row, calls_us);
     struct label_times times;
     char error[LABEL_ERROR_MAX];

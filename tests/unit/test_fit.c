@@ -11,7 +11,7 @@
 #include "tests/lib/synthetic.h"
 #include "tests/lib/unit.h"
 #include "tuner_plugin/decide/compile.h"
-#include "tuner_plugin/decide/transfer.h"
+#include "tuner_plugin/decide/extrapolate.h"
 #include "tuner_plugin/model/fit.h"
 
 static int draw_count(int usual) {
@@ -454,8 +454,8 @@ static double carried_us(const struct curves *curves, const struct profile_model
       const struct curve *curve = &curves->curves[j];
       if (!curve->is_default && curve->nodes == (uint32_t)nodes[i] &&
           curve->algorithm == there->algorithm && curve->protocol == there->protocol) {
-        double here = transfer_model_us(model, curve->nodes, curve->ppn, there->bytes);
-        double far = transfer_model_us(model, there->nodes, there->ppn, there->bytes);
+        double here = extrapolate_model_us(model, curve->nodes, curve->ppn, there->bytes);
+        double far = extrapolate_model_us(model, there->nodes, there->ppn, there->bytes);
         log_sum += log(curve_us(curve, (double)there->bytes) * far / here);
         sources++;
       }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "tuner_plugin/decide/guard.h"
-#include "tuner_plugin/decide/transfer.h"
+#include "tuner_plugin/decide/extrapolate.h"
 
 /* Where rows go; without memory they are only counted. */
 struct sink {
@@ -45,14 +45,14 @@ static void add_collective(struct sink *sink, const struct profile *profile,
   const struct profile_table *table = profile_find_table(profile, collective, nodes, ppn);
   sink->chunk_channels = 0;
   if (!table) {
-    struct transfer_walk walk = {
+    struct extrapolate_walk walk = {
       .profile = profile,
-      .sources = transfer_find_sources(profile, collective, nodes, ppn),
+      .sources = extrapolate_find_sources(profile, collective, nodes, ppn),
       .nodes = nodes,
     };
     uint64_t bytes_lo;
     struct profile_row row;
-    while (transfer_next(&walk, &bytes_lo, &row)) {
+    while (extrapolate_next(&walk, &bytes_lo, &row)) {
       add_row(sink, bytes_lo, &row);
     }
     return;

@@ -58,8 +58,8 @@ static bool find_default(struct decide_costs costs, unsigned *place) {
   return even < ORDER_NONE;
 }
 
-static enum guard_verdict check(struct decide_costs costs, unsigned algo, unsigned proto,
-                                unsigned over) {
+static enum guard_verdict guard_check(struct decide_costs costs, unsigned algo, unsigned proto,
+                                      unsigned over) {
   if (!costs.us || costs.algos <= 0 || costs.protos <= 0 || algo >= (unsigned)costs.algos ||
       proto >= (unsigned)costs.protos) {
     return GUARD_REFUSED; /* 2.22 has 6 algorithms, without PAT */
@@ -86,12 +86,12 @@ static enum guard_verdict check(struct decide_costs costs, unsigned algo, unsign
 }
 
 enum guard_verdict guard_check_cell(struct decide_costs costs, unsigned algo, unsigned proto) {
-  return check(costs, algo, proto, DECIDE_ANY_CELL);
+  return guard_check(costs, algo, proto, DECIDE_ANY_CELL);
 }
 
 enum guard_verdict guard_check_choice(struct decide_costs costs,
                                       const struct decide_choice *choice) {
-  return check(costs, choice->algo, choice->proto, choice->over);
+  return guard_check(costs, choice->algo, choice->proto, choice->over);
 }
 
 bool guard_is_worth(uint64_t default_ns, uint64_t choice_ns, uint32_t noise_permille) {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tuner_plugin/decide/transfer.h"
+#include "tuner_plugin/decide/extrapolate.h"
 #include "tuner_plugin/model/cells.h"
 #include "tuner_plugin/model/fit.h"
 
@@ -48,12 +48,12 @@ static void fill_factors(const struct cell *cell, struct fact *fact) {
                                  .protocol = cell->protocol,
                                  .bytes_per_ms = 1000 };
   fact->factors[0] = 1;
-  fact->factors[3] = transfer_model_us(&model, fact->nodes, fact->ppn, fact->bytes);
+  fact->factors[3] = extrapolate_model_us(&model, fact->nodes, fact->ppn, fact->bytes);
   model.intra_ns = 1000;
-  fact->factors[1] = transfer_model_us(&model, fact->nodes, fact->ppn, 0);
+  fact->factors[1] = extrapolate_model_us(&model, fact->nodes, fact->ppn, 0);
   model.intra_ns = 0;
   model.inter_ns = 1000;
-  fact->factors[2] = transfer_model_us(&model, fact->nodes, fact->ppn, 0);
+  fact->factors[2] = extrapolate_model_us(&model, fact->nodes, fact->ppn, 0);
 }
 
 /* Curves that ran the cell as NCCL does: nothing else was asked for. If there are none, those with

@@ -5,7 +5,7 @@
 #include "common/version.h"
 #include "tuner_plugin/calibrate/plan.h"
 #include "tuner_plugin/tools/calibrate/campaign.h"
-#include "tuner_plugin/tools/calibrate/refine.h"
+#include "tuner_plugin/tools/calibrate/chunk_trials.h"
 #include "tuner_plugin/tools/tune.h"
 
 static const struct cli_option show_options[] = {
@@ -75,7 +75,8 @@ static const struct cli_option calibrate_options[] = {
   { "rounds", 0, CLI_INT, &tune_calibrate_options.rounds, "N",
     "launches; each after the first measures only what is undecided", 1, 99 },
   { "chunks", 0, CLI_INT, &tune_calibrate_options.chunk_cells, "N",
-    "of each size, try chunks in the N fastest cells (NCCL 2.30); 0: none", 0, REFINE_CELLS_MAX },
+    "of each size, try chunks in the N fastest cells (NCCL 2.30); 0: none", 0,
+    CHUNK_TRIALS_CELLS_MAX },
   { "env-name", 0, CLI_STRING, &tune_calibrate_options.env_name, "NAME",
     "what to call the variables that are set", 0, 0 },
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },

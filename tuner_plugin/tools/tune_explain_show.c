@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "common/nccl_chunk.h"
-#include "tuner_plugin/decide/transfer.h"
+#include "tuner_plugin/decide/extrapolate.h"
 #include "tuner_plugin/tools/tune_explain.h"
 
 enum { COSTS_SHOWN = 6 };
@@ -51,7 +51,7 @@ static double predict_us(const struct explain_question *question, unsigned cell)
           : profile_find_model(question->profile, question->collective,
                                (enum profile_algorithm)(number / PROFILE_PROTOCOL_COUNT),
                                (enum profile_protocol)(number % PROFILE_PROTOCOL_COUNT));
-  return model ? transfer_model_us(model, question->nodes, question->ppn, question->bytes) : 0;
+  return model ? extrapolate_model_us(model, question->nodes, question->ppn, question->bytes) : 0;
 }
 
 static void print_predicted(const struct explain_question *question,

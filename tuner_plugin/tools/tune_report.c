@@ -65,14 +65,14 @@ struct words {
   size_t count;
 };
 
-static void add(struct words *words, const char *word) {
+static void add_word(struct words *words, const char *word) {
   words->all[words->count++] = word;
 }
 
 static void add_option(struct words *words, const char *name, const char *value) {
   if (value) {
-    add(words, name);
-    add(words, value);
+    add_word(words, name);
+    add_word(words, value);
   }
 }
 
@@ -111,10 +111,10 @@ static int become_python(const char *what, int file_count, char **files, bool is
   if (!words.all) {
     return cli_fail("out of memory");
   }
-  add(&words, "python3");
-  add(&words, "-B"); /* the scripts' directory may be anybody's: nothing is written there */
-  add(&words, script);
-  add(&words, what);
+  add_word(&words, "python3");
+  add_word(&words, "-B"); /* the scripts' directory may be anybody's: nothing is written there */
+  add_word(&words, script);
+  add_word(&words, what);
   add_option(&words, "--tool", tool);
   add_option(&words, "--version-text", STRATUS_VERSION);
   add_option(&words, "--format", format_names[options.format]);
@@ -122,14 +122,14 @@ static int become_python(const char *what, int file_count, char **files, bool is
   add_option(&words, "--title", options.title);
   add_option(&words, "--coll", options.collective);
   if (options.is_in_place) {
-    add(&words, "--in-place");
+    add_word(&words, "--in-place");
   }
   if (is_json) {
-    add(&words, "--json");
+    add_word(&words, "--json");
   }
-  add(&words, "--");
+  add_word(&words, "--");
   for (int i = 0; i < file_count; i++) {
-    add(&words, files[i]);
+    add_word(&words, files[i]);
   }
   execvp(words.all[0], (char *const *)words.all);
   int error = errno;

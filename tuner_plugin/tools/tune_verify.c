@@ -14,7 +14,7 @@
 #include "common/profile_match.h"
 #include "common/topology.h"
 #include "common/version.h"
-#include "tuner_plugin/tools/ask.h"
+#include "tuner_plugin/tools/remote.h"
 #include "tuner_plugin/tools/tune.h"
 
 struct tune_verify_options tune_verify_options = {
@@ -66,7 +66,7 @@ struct host {
 };
 
 /* A login shell may have said something before. */
-static void take_answer(struct ask_answer *answer, struct host *host) {
+static void take_answer(struct remote_result *answer, struct host *host) {
   const char *start = strstr(answer->output, "{\"decisions\"");
   json_error_t error;
   host->name = answer->host;
@@ -177,21 +177,21 @@ static int verify(char **names, int count, bool is_json) {
   static const char *const variables[] = { "STRATUS_PROFILE", "STRATUS_PROFILE_STRICT",
                                            "STRATUS_INSTANCE_TYPE", "STRATUS_TOPOLOGY", NULL };
   static const char *const arguments[] = { "verify", "--here", NULL };
-  const struct ask_how how = {
+  const struct remote_command how = {
     .ssh = tune_verify_options.ssh,
     .tool = tune_verify_options.tool,
     .arguments = arguments,
     .variables = variables,
     .timeout_ns = tune_verify_options.timeout_ns,
   };
-  struct ask_answer *answers = calloc((unsigned)count, sizeof *answers);
+  struct remote_result *answers = calloc((unsigned)count, sizeof *answers);
   struct host *hosts = calloc((unsigned)count, sizeof *hosts);
   int status = answers && hosts ? CLI_OK : cli_fail("out of memory");
   for (int i = 0; status == CLI_OK && i < count; i++) {
     answers[i].host = names[i];
   }
   if (status == CLI_OK) {
-    ask_all(&how, answers, count);
+    remote_run_all(&how, answers, count);
     for (int i = 0; i < count; i++) {
       take_answer(&answers[i], &hosts[i]);
     }

@@ -101,9 +101,9 @@ int campaign_tries(const struct campaign *campaign);
 
 /* Runs a job and says how far it is; `alone`, if not NULL, tells what calls take. */
 int campaign_run(struct campaign *campaign, const struct launch_job *job, const char *what,
-                 const struct bench *alone, launch_line_fn *take, void *to);
+                 const struct bench_json *alone, launch_line_fn *take, void *to);
 int campaign_read(const struct campaign *campaign, const struct launch_job *job,
-                  struct bench *bench);
+                  struct bench_json *bench);
 
 /* A line on stderr, from rank 0 only. */
 __attribute__((format(printf, 1, 2))) void campaign_say(const char *format, ...);

@@ -12,7 +12,7 @@
 #include "common/topology.h"
 #include "tuner_plugin/calibrate/chunks.h"
 #include "tuner_plugin/calibrate/plan.h"
-#include "tuner_plugin/tools/calibrate/bench.h"
+#include "tuner_plugin/tools/calibrate/bench_json.h"
 
 struct label_entry {
   enum profile_collective collective;
@@ -73,7 +73,7 @@ struct label_times {
 
 enum { LABEL_ERROR_MAX = 256 };
 /* `seed` and `run` of the plan. */
-int label_row(const struct bench_row *row, const struct label_entry *entry, uint64_t seed,
+int label_row(const struct bench_json_row *row, const struct label_entry *entry, uint64_t seed,
               uint32_t run, struct label_habit habit, struct label_times *times,
               char error[LABEL_ERROR_MAX]);
 void label_free(struct label_times *times);

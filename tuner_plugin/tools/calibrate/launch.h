@@ -16,13 +16,13 @@
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_LAUNCH_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_LAUNCH_H
 
-#include "tuner_plugin/tools/calibrate/bench.h"
+#include "tuner_plugin/tools/calibrate/bench_json.h"
 
 enum launch_kind { LAUNCH_HOSTS, LAUNCH_MPIRUN, LAUNCH_COMMAND, LAUNCH_INSIDE };
 
 struct launch {
   enum launch_kind kind;
-  enum bench_kind bench;
+  enum bench_json_kind bench;
   const char *hosts;    /* LAUNCH_HOSTS */
   int64_t ppn;          /* the same */
   bool is_split_cpus;   /* the same */

@@ -15,7 +15,7 @@ enum {
   OPTION_SIZES,
   OPTION_MIN_TIME,
   OPTION_PER_ITERATION,
-  OPTION_ENDURE,
+  OPTION_SOAK,
   OPTION_ABORT,
   OPTION_SEED,
   OPTION_LOG,
@@ -50,7 +50,7 @@ static const struct option_row rows[] = {
     "float double bfloat16 f8e4m3 f8e5m2, or all" },
   { 'o', "redop", "LIST", "reductions (sum): sum prod max min avg mulsum, or all" },
   { 'r', "root", "RANK",
-    "root of broadcast and reduce (0, with --endure by lot);\n"
+    "root of broadcast and reduce (0, with --soak by lot);\n"
     "all for each in turn" },
   { 'n', "iters", "N", "timed iterations (20; 1 with --abort), launched together" },
   { 'w', "warmup_iters", "N", "iterations before them, for each size (1; 0 with --abort)" },
@@ -66,7 +66,7 @@ static const struct option_row rows[] = {
   { OPTION_GRACE, "grace", "TIME",
     "how long NCCL may take to notice that a rank has ended, before\n"
     "the other ranks end for that reason alone (0)" },
-  { OPTION_ENDURE, "endure", "TIME",
+  { OPTION_SOAK, "soak", "TIME",
     "instead of the table: int32 sums, the operations and sizes in\n"
     "random order until this has passed, or SIGUSR1 comes to rank 0;\n"
     "every result is checked" },
@@ -75,8 +75,8 @@ static const struct option_row rows[] = {
     "aborted on its way by ncclCommAbort, and communicators are made\n"
     "anew; -O and the sizes take turns. Memory, threads, descriptors\n"
     "and what was freed are watched" },
-  { OPTION_SEED, "seed", "N", "of --endure's order and --abort's times (1)" },
-  { OPTION_LOG, "log", "FILE", "of --endure: each completion, a line of JSON" },
+  { OPTION_SEED, "seed", "N", "of --soak's order and --abort's times (1)" },
+  { OPTION_LOG, "log", "FILE", "of --soak: each completion, a line of JSON" },
   { OPTION_JSON, "json", "FILE", "write the results there as well" },
   { OPTION_LABEL, "label", "TEXT", "a name for this run, in the JSON file" },
   { OPTION_HOSTS, "hosts", "LIST|FILE",
@@ -332,8 +332,8 @@ static bool take_option(struct parser *p, int id, const char *option, const char
     return parse_time(p, option, text, &o->timeout_ns);
   case OPTION_GRACE:
     return parse_time(p, option, text, &o->grace_ns);
-  case OPTION_ENDURE:
-    return parse_time(p, option, text, &o->endure_ns);
+  case OPTION_SOAK:
+    return parse_time(p, option, text, &o->soak_ns);
   case OPTION_ABORT:
     return parse_number(p, option, text, 1, OPTIONS_ITERATIONS_MAX, &o->abort_rounds);
   case OPTION_SEED:
@@ -372,12 +372,12 @@ static bool check_together(struct parser *p) {
     return reject(p, "--per-iteration and -G exclude each other: a graph runs as a whole");
   if (o->graph_launches && o->min_time_ns)
     return reject(p, "--min-time and -G exclude each other");
-  if (o->endure_ns && (o->graph_launches || o->gpus > 1 || o->json_path))
-    return reject(p, "--endure excludes -G, -g above 1 and --json; --log writes what it does");
-  if (o->abort_rounds && (o->endure_ns || o->graph_launches || o->gpus > 1 || !o->checks))
-    return reject(p, "--abort excludes --endure, -G, -g above 1 and -c 0");
-  if (!o->endure_ns && o->log_path)
-    return reject(p, "--log goes with --endure");
+  if (o->soak_ns && (o->graph_launches || o->gpus > 1 || o->json_path))
+    return reject(p, "--soak excludes -G, -g above 1 and --json; --log writes what it does");
+  if (o->abort_rounds && (o->soak_ns || o->graph_launches || o->gpus > 1 || !o->checks))
+    return reject(p, "--abort excludes --soak, -G, -g above 1 and -c 0");
+  if (!o->soak_ns && o->log_path)
+    return reject(p, "--log goes with --soak");
   if (!o->hosts && o->env_count)
     return reject(p, "--env is for ranks started by --hosts; here, set variables as usual");
   if (!o->hosts && o->ppn > 1)

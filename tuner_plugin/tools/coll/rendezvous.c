@@ -14,7 +14,7 @@
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "tuner_plugin/tools/coll/connect.h"
-#include "tuner_plugin/tools/coll/talk.h"
+#include "tuner_plugin/tools/coll/message.h"
 
 static const uint32_t magic = 0x53434f4c; /* "SCOL" */
 enum { HELLO_BYTES = 148, BLOCK_HEADER_BYTES = 12, HELLO_TIMEOUT_MS = 5000 };
@@ -42,7 +42,7 @@ const char *rendezvous_name(const struct rendezvous *r, int process) {
 /* ---- bytes, with a deadline ---- */
 
 __attribute__((noreturn)) static void fail_peer(const struct peer *peer, const char *what) {
-  talk_fail("%s %s", peer->name, what);
+  message_fail("%s %s", peer->name, what);
 }
 
 static void wait_for(const struct peer *peer, short events, uint64_t deadline_ns) {
@@ -155,14 +155,14 @@ static void put_hello(const struct world *world, uint8_t hello[HELLO_BYTES]) {
 static void take_hello(struct rendezvous *r, int fd, const uint8_t hello[HELLO_BYTES]) {
   uint32_t size = bytes_get_le32(hello + 4), rank = bytes_get_le32(hello + 8);
   if (bytes_get_le32(hello) != magic || bytes_get_le64(hello + 12) != r->token) {
-    talk("a stranger connected to the rendezvous and was turned away");
+    message_write("a stranger connected to the rendezvous and was turned away");
     close(fd);
     return;
   }
   if (size != (uint32_t)r->size || rank == 0 || rank >= size)
-    talk_fail("process %u of %u connected; this run has %d", rank, size, r->size);
+    message_fail("process %u of %u connected; this run has %d", rank, size, r->size);
   if (r->peers[rank].fd >= 0)
-    talk_fail("process %u connected twice: do two have the same rank?", rank);
+    message_fail("process %u connected twice: do two have the same rank?", rank);
   char host[HELLO_BYTES - 20 + 1] = "";
   memcpy(host, hello + 20, HELLO_BYTES - 20);
   r->peers[rank].fd = fd;
@@ -183,8 +183,8 @@ __attribute__((noreturn)) static void fail_missing(const struct rendezvous *r,
     if (r->peers[rank].fd < 0)
       snprintf(list + strlen(list), sizeof list - strlen(list), " %d", rank);
   }
-  talk_fail("%d of %d processes did not connect to %s in time:%s", count_missing(r), r->size,
-            address, list);
+  message_fail("%d of %d processes did not connect to %s in time:%s", count_missing(r), r->size,
+               address, list);
 }
 
 /* Connections whose hello is still on its way. */
@@ -241,7 +241,7 @@ struct rendezvous *rendezvous_open(const struct world *world, int gpus, uint64_t
   struct rendezvous *r = calloc(1, sizeof *r);
   struct peer *peers = calloc((size_t)world->size, sizeof *peers);
   if (!r || !peers)
-    talk_fail("out of memory");
+    message_fail("out of memory");
   *r = (struct rendezvous){ world->rank, world->size, gpus, timeout_ns, world->token, 0, peers };
   for (int i = 0; i < world->size; i++)
     peers[i].fd = -1;

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* race: which cells of one size are still worth measuring, by all launches so far.
+ * Owns: nothing.  Threads: the main thread.  Blocks: never.  Fails: cannot.
+ *
+ * The calls of one launch agree with each other far better than launches do: each draws its paths
+ * and ports anew, and cells that differ by 5 % in one may differ by 20 % the other way in the next.
+ * So a cell leaves only when it is behind by more than what launches differ by, as far as those
+ * tell that there were, and from the first alone only when it is far behind.
+ */
+#ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_PRUNING_H
+#define TUNER_PLUGIN_TOOLS_CALIBRATE_PRUNING_H
+
+#include <stddef.h>
+
+#include "tuner_plugin/tools/calibrate/label.h"
+
+/* One cell's times over those of NCCL's own choice in the same launch, as logs. */
+struct pruning_cell {
+  struct schedule_cell cell;
+  double sum, squares;
+  size_t launches;
+};
+
+struct pruning {
+  struct pruning_cell cells[SCHEDULE_CELLS_MAX];
+  size_t count;
+  size_t launches; /* that had a time of NCCL's own choice */
+};
+
+/* NULL: no launch has a time of it that can be compared. */
+const struct pruning_cell *pruning_find(const struct pruning *pruning, struct schedule_cell cell);
+
+/* What a launch showed; one without a time of NCCL's own choice shows nothing. */
+void pruning_add(struct pruning *pruning, const struct label_times *times);
+
+/* The places in cells[] of those still in the race, the fastest first. None: NCCL's own choice,
+ * which is not among the cells, has won, or nothing was measured. */
+size_t pruning_kept(const struct pruning *pruning, size_t kept[SCHEDULE_CELLS_MAX]);
+
+#endif

@@ -103,7 +103,7 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/share/stratus/profiles
 	install -m 644 $(wildcard tuner_plugin/profiles/*.profile) $(DESTDIR)$(PREFIX)/share/stratus/profiles/
 	install -d $(DESTDIR)$(PREFIX)/share/stratus/report
-	install -m 644 scripts/report/*.py $(DESTDIR)$(PREFIX)/share/stratus/report/
+	install -m 644 tuner_plugin/tools/report/*.py $(DESTDIR)$(PREFIX)/share/stratus/report/
 
 # ---- unit tests: tests/unit/test_<module>.c, one program each; `make test T=<module>` runs one ----
 

@@ -95,7 +95,7 @@ int tune_verify_ab(int argument_count, char **arguments, bool is_json);
 extern const char *tune_suggest_profile; /* NULL: the one that fits here, if any */
 int tune_suggest(int argument_count, char **arguments, bool is_json);
 
-/* They run scripts/report, and return only when that cannot be started. */
+/* They run tuner_plugin/tools/report (Python), and return only when that cannot be started. */
 extern const struct cli_option tune_report_options[], tune_compare_options[];
 int tune_report(int argument_count, char **arguments, bool is_json);
 int tune_compare(int argument_count, char **arguments, bool is_json);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune report and compare: hand their options to scripts/report, which is Python, as plots
+/* stratus-tune report and compare: pass their options to tools/report, which is Python, as plots
  * are matplotlib's. This process becomes that one. */
 #include <errno.h>
 #include <limits.h>
@@ -85,8 +85,9 @@ static const char *own_path(char path[PATH_MAX]) {
 /* Where the scripts lie, from where the tool lies: installed, or build/bin of the source tree, or
  * build/san-address/bin of it. */
 static int find_script(const char *tool, char script[PATH_MAX]) {
-  static const char *const places[] = { "../share/stratus/report", "../../scripts/report",
-                                        "../../../scripts/report" };
+  static const char *const places[] = { "../share/stratus/report",
+                                        "../../tuner_plugin/tools/report",
+                                        "../../../tuner_plugin/tools/report" };
   const char *slash = strrchr(tool, '/');
   int directory = slash ? (int)(slash - tool) : 0;
   for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {

@@ -121,7 +121,9 @@ def report_json(sources, options):
                 {"label": line.label, "role": line.role, "points": [
                     {"bytes": size, "time_us": at.time_us, "busbw_gbs": at.busbw, "noise": at.noise, "wrong": at.wrong,
                      "cell": at.what or None} for size, at in sorted(line.at.items())]} for line in shape.lines]}
-                for shape in shapes]}
+                for shape in shapes],
+            "tables": [{"file": source.path, "section": section.title, "title": table.caption, "columns": table.columns,
+                        "rows": table.rows} for source in sources for section in source.sections for table in section.tables]}
 
 
 def run(options):

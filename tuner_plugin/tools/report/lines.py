@@ -4,7 +4,7 @@ profile chooses, and the best of the measured cells."""
 import dataclasses
 import statistics
 
-import regret
+import slowdown
 from points import OPERATIONS, busbw_gbs
 
 # Roles, in the order of legends.
@@ -35,7 +35,7 @@ class Shape:
     nodes: int
     ppn: int
     lines: list
-    group: object = None  # regret.Group of the samples
+    group: object = None  # slowdown.Group of the samples
     origins: list = dataclasses.field(default_factory=list)  # paths of the inputs
 
     @property
@@ -53,14 +53,16 @@ def run_lines(points):
     by_line = {}
     for point in points:
         key = (point.operation, point.nodes, point.ppn)
-        variant = (id(point.source), point.type, point.redop, point.root)
+        variant = (id(point.source), point.variant, point.type, point.redop, point.root)
         by_line.setdefault(key, {}).setdefault(variant, []).append(point)
     found = {}
     for key, variants in by_line.items():
         per_source = [source for source, *_ in variants]
-        for (source, *names), of_line in variants.items():
+        for (source, variant, *names), of_line in variants.items():
             label = of_line[0].source.label
-            if per_source.count(source) > 1:
+            if variant:
+                label = variant if len(set(per_source)) == 1 else f"{label} {variant}"
+            elif per_source.count(source) > 1:
                 label += " " + " ".join(str(name) for name in names if name not in (None, "none", -1))
             found.setdefault(key, []).append(Line(label, RUN, sizes_of(of_line)))
     return found
@@ -105,7 +107,7 @@ def shapes_of(sources, in_place, profile=None):
     by_key = run_lines([point for point in points if point.cell is None])
     shapes = {key: Shape(*key, lines) for key, lines in by_key.items()}
     samples = [point for point in points if point.cell is not None]
-    for group in regret.groups_of(samples, profile.profile if profile else None):
+    for group in slowdown.groups_of(samples, profile.profile if profile else None):
         key = (group.operation, group.nodes, group.ppn)
         shape = shapes.setdefault(key, Shape(*key, []))
         shape.group = group

@@ -14,8 +14,8 @@ from theme import HEAT_STEPS, TOKENS  # noqa: E402
 
 WIDE, NARROW = 11.2, 3.75  # inches
 MARKERS, DASHES = "osD^vP", ((None, None), (5, 1.5), (3, 1, 1, 1), (1, 1), (6, 1, 1, 1), (2, 2))
-# Upper ends of the steps of regret.
-REGRET_STEPS = (1.02, 1.05, 1.10, 1.25, 1.50)
+# Upper ends of the steps of the slowdown against the best cell.
+SLOWDOWN_STEPS = (1.02, 1.05, 1.10, 1.25, 1.50)
 
 matplotlib.rcParams.update({
     "svg.fonttype": "none", "svg.hashsalt": "stratus", "font.size": 9.5, "axes.titlesize": 10, "axes.labelsize": 9.5,
@@ -182,13 +182,13 @@ def step_legend(figure, names, is_narrow):
     legend_above(figure, handles, names, 2 if is_narrow else len(names))
 
 
-def regret_names():
-    ends = [f"{end:.2f}" for end in REGRET_STEPS]
+def slowdown_names():
+    ends = [f"{end:.2f}" for end in SLOWDOWN_STEPS]
     return [f"to {ends[0]}", *[f"to {end}" for end in ends[1:]], f"over {ends[-1]}"]
 
 
-def draw_regret(panels, sizes, node_names, is_narrow):
-    """`panels`: [(title, {(node, size): regret})], by places. Narrow: sizes downwards."""
+def draw_slowdown(panels, sizes, node_names, is_narrow):
+    """`panels`: [(title, {(node, size): slowdown})], by places. Narrow: sizes downwards."""
     count, rows, columns = len(panels), len(node_names), len(sizes)
     if is_narrow:
         height = (0.27 * columns + 0.75) * count + 0.85
@@ -199,15 +199,15 @@ def draw_regret(panels, sizes, node_names, is_narrow):
     for axes, (title, values) in zip(all_axes.flat, panels):
         if is_narrow:
             turned = {(size, node): value for (node, size), value in values.items()}
-            draw_cells(axes, turned, REGRET_STEPS, names, node_names, lambda place, all=turned: f"{all[place]:.2f}")
+            draw_cells(axes, turned, SLOWDOWN_STEPS, names, node_names, lambda place, all=turned: f"{all[place]:.2f}")
             axes.set_xlabel("nodes")
             axes.set_ylabel("size (bytes)")
         else:
-            draw_cells(axes, values, REGRET_STEPS, node_names, names, lambda place, all=values: f"{all[place]:.2f}")
+            draw_cells(axes, values, SLOWDOWN_STEPS, node_names, names, lambda place, all=values: f"{all[place]:.2f}")
             axes.set_ylabel("nodes")
             axes.set_xlabel("size (bytes)")
         axes.set_title(shorten(title, 48 if is_narrow else 110), loc="left")
-    step_legend(figure, regret_names(), is_narrow)
+    step_legend(figure, slowdown_names(), is_narrow)
     return figure
 
 
@@ -262,7 +262,7 @@ def draw_sweep(sweep, is_narrow):
     return figure
 
 
-assert HEAT_STEPS == len(REGRET_STEPS) + 1
+assert HEAT_STEPS == len(SLOWDOWN_STEPS) + 1
 
 
 # ---- two measurements ----

@@ -6,17 +6,27 @@ import os
 import redact
 from points import OPERATIONS, Source, operation_of
 from problem import Problem
+from read_bench import is_bench, read_bench
+from read_calibration import is_calibration, is_verification, read_calibration, read_verification
+from read_demo import is_demo, read_demo
 from read_json import is_coll, is_nccl_tests, read_coll, read_nccl_tests
+from read_perf import is_perf, read_perf
 from read_probe import is_probe, read_probe
 from read_profile import looks_like_profile, read_profile
 from read_samples import looks_like_samples, read_samples
+from read_stats import is_stats, looks_like_stats_stream, read_stats, read_stats_stream
 from read_text import PREFIX, looks_like_table, read_text
 from strict_json import Document
 
 FILE_MAX = 256 << 20
 POINTS_MAX = 500_000
-ACCEPTED = "nccl-tests' text or JSON (-J), stratus-coll's text or JSON, samples.jsonl, a profile, or what " \
-           "`stratus-net probe --json` prints"
+ACCEPTED = "text or JSON (-J) of nccl-tests, text or JSON of stratus-coll, samples.jsonl, a profile, the JSON of " \
+           "`stratus-net perf`, `probe` and `stats` and of `stratus-tune verify-ab`, and of scripts/demo, scripts/bench and " \
+           "scripts/calibrate-demo"
+# Which JSON it is -> who reads it.
+JSON_FORMATS = ((is_coll, read_coll), (is_demo, read_demo), (is_bench, read_bench), (is_perf, read_perf),
+                (is_probe, read_probe), (is_calibration, read_calibration), (is_verification, read_verification),
+                (is_stats, lambda source, document: read_stats(source, [document])))
 
 
 def split_label(argument):
@@ -54,7 +64,7 @@ def operation_in_name(path):
 
 
 def read_source(argument, operation=None, tool=None):
-    """Reads one input. `operation`: the collective of tables that do not say; `tool`: path of stratus-tune."""
+    """Reads one input. `operation`: the collective of tables that do not name it; `tool`: path of stratus-tune."""
     label, path = split_label(argument)
     data = load(path)
     source = Source(path=path, label=label, sha256=hashlib.sha256(data).hexdigest())
@@ -69,6 +79,8 @@ def read_source(argument, operation=None, tool=None):
 def read_content(source, text, operation, tool):
     if looks_like_samples(text):
         read_samples(source, text)
+    elif looks_like_stats_stream(text):
+        read_stats_stream(source, text)
     elif text.lstrip().startswith(("{", "[")) and not PREFIX.match(text):
         read_json(source, Document(source.path, text), operation)
     elif looks_like_profile(text):
@@ -76,18 +88,17 @@ def read_content(source, text, operation, tool):
     elif looks_like_table(text):
         read_text(source, text, operation)
     else:
-        raise Problem(f"is of no format that is known here. Accepted: {ACCEPTED}", source.path, 1)
+        raise Problem(f"unknown format. Accepted: {ACCEPTED}", source.path, 1)
 
 
 def read_json(source, document, operation):
     value = document.root.value
     if is_nccl_tests(value):
         read_nccl_tests(source, document, operation)
-    elif is_coll(value):
-        read_coll(source, document)
-    elif is_probe(value):
-        read_probe(source, document)
     else:
-        raise Problem(f"is JSON of no kind that is known here. Accepted: {ACCEPTED}", source.path, 1)
-    if not source.points and not source.probe:
+        reader = next((reader for is_it, reader in JSON_FORMATS if is_it(value)), None)
+        if reader is None:
+            raise Problem(f"JSON of an unknown kind. Accepted: {ACCEPTED}", source.path, 1)
+        reader(source, document)
+    if not source.points and not source.probe and not source.sections:
         raise Problem("has no measurement: did the run fail?", source.path)

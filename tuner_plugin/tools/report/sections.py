@@ -2,7 +2,7 @@
 """The document of `stratus-tune report`, from what was read."""
 import statistics
 
-import regret
+import slowdown
 from document import Document, Fact, Figure, Section, Table
 from lines import BEST, DEFAULT, RUN, shapes_of
 from points import TITLES, geomean, number_text, percent_text, shape_text, size_text
@@ -26,8 +26,9 @@ def build(sources, title=None, in_place=None):
     document.warnings = warnings(sources, profiles) + carried_over(shapes, profiles)
     document.facts = facts(shapes, profiles) + probe_facts(sources)
     document.sections += collective_sections(shapes)
-    document.sections += regret_sections([shape for shape in shapes if shape.group], profiles)
+    document.sections += slowdown_sections([shape for shape in shapes if shape.group], profiles)
     document.sections += probe_sections(sources)
+    document.sections += table_sections(sources)
     document.sections += [profile_section(source) for source in profiles]
     document.sections.append(inputs_section(sources))
     return document
@@ -40,6 +41,9 @@ def default_title(shapes, sources):
         return f"{', '.join(names)} on {' and '.join(where) if len(where) < 3 else f'{len(where)} shapes'}"
     if any(source.probe for source in sources):
         return "Network between hosts"
+    titles = [section.title for source in sources for section in source.sections]
+    if titles:
+        return ", ".join(dict.fromkeys(titles))
     return ", ".join(f"Profile {source.label}" for source in sources)
 
 
@@ -70,9 +74,9 @@ def carried_over(shapes, profiles):
 
 def facts(shapes, profiles):
     groups = [shape.group for shape in shapes if shape.group]
-    of_each = [regret_facts("NCCL's default", regret.summary(groups, "default"))]
+    of_each = [slowdown_facts("NCCL's default", slowdown.summary(groups, "default"))]
     if profiles:
-        of_each.append(regret_facts(f"profile {profiles[0].label}", regret.summary(groups, "chosen")))
+        of_each.append(slowdown_facts(f"profile {profiles[0].label}", slowdown.summary(groups, "chosen")))
     return [fact for same in zip(*filter(None, of_each)) for fact in same] + run_facts(shapes)
 
 
@@ -91,11 +95,11 @@ def probe_facts(sources):
     return found
 
 
-def regret_facts(name, summary):
+def slowdown_facts(name, summary):
     if not summary:
         return []
     worst, group, size = summary["worst"]
-    return [Fact(f"Regret of {name}", f"{summary['geomean']:.3f}x",
+    return [Fact(f"Slowdown against best: {name}", f"{summary['geomean']:.3f}x",
                  f"geometric mean of time over the best cell's, {summary['points']} points"),
             Fact(f"Within 5 % of the best: {name}", f"{summary['within'] * 100:.0f} %", f"of {summary['points']} points"),
             Fact(f"Worst of {name}", f"{worst:.2f}x", f"{TITLES[group.operation]} {size_text(size.bytes)}, "
@@ -204,11 +208,11 @@ def line_cells(table, shape, line, size, has_cells, column):
     return cells
 
 
-# ---- regret ----
+# ---- slowdown against the best measured cell ----
 
-def regret_sections(shapes, profiles):
+def slowdown_sections(shapes, profiles):
     kinds = dict.fromkeys((shape.operation, shape.ppn) for shape in shapes)
-    section = Section("Regret", [
+    section = Section("Slowdown against best", [
         "Time as a multiple of the best measured cell's, at each size and number of nodes: 1.00 is as good as it gets. "
         "Of equal cells the best is best by luck as well, so a few percent are no loss."])
     for operation, ppn in kinds:
@@ -217,11 +221,11 @@ def regret_sections(shapes, profiles):
         if all(len(size.cells) < 2 for group in some for size in group.sizes):
             continue
         origins = dict.fromkeys(origin for shape in of_kind for origin in shape.origins)
-        section.figures.append(regret_figure(operation, ppn, some, profiles, ", ".join(origins)))
+        section.figures.append(slowdown_figure(operation, ppn, some, profiles, ", ".join(origins)))
     return [section] if section.figures else []
 
 
-def regret_figure(operation, ppn, groups, profiles, origin):
+def slowdown_figure(operation, ppn, groups, profiles, origin):
     nodes = sorted(group.nodes for group in groups)
     sizes = sorted({size.bytes for group in groups for size in group.sizes})
     panels, rows = [], []
@@ -230,30 +234,30 @@ def regret_figure(operation, ppn, groups, profiles, origin):
         values = {}
         for group in groups:
             for size in group.sizes:
-                value = size.regret(getattr(size, which))
+                value = size.slowdown(getattr(size, which))
                 if value is not None:
                     values[nodes.index(group.nodes), sizes.index(size.bytes)] = value
         panels.append((name, values))
     for group in sorted(groups, key=lambda each: each.nodes):
         for size in group.sizes:
-            rows.append(regret_row(group, size, bool(profiles)))
-    columns = ["nodes", "size (B)", "NCCL's default", "time (us)", "regret"]
-    columns += ["profile", "time (us)", "regret"] if profiles else []
+            rows.append(slowdown_row(group, size, bool(profiles)))
+    columns = ["nodes", "size (B)", "NCCL's default", "time (us)", "slowdown"]
+    columns += ["profile", "time (us)", "slowdown"] if profiles else []
     columns += ["best cell", "time (us)", "cells measured"]
     known = [value for _, values in panels for value in values.values()]
     alt = f"Heat map of {len(sizes)} sizes by {len(nodes)} node counts. " + " ".join(
         f"{name}: from {min(values.values()):.2f} to {max(values.values()):.2f}." for name, values in panels if values)
-    title = f"Regret of {TITLES[operation]}, {ppn} rank{'s' if ppn != 1 else ''} per node"
+    title = f"Slowdown against best: {TITLES[operation]}, {ppn} rank{'s' if ppn != 1 else ''} per node"
     return Figure(f"r-{operation}-{ppn}", title, alt if known else "Nothing was measured.",
-                  lambda is_narrow: _plots().draw_regret(panels, sizes, [str(each) for each in nodes], is_narrow),
+                  lambda is_narrow: _plots().draw_slowdown(panels, sizes, [str(each) for each in nodes], is_narrow),
                   Table(title, columns, rows), origin)
 
 
-def regret_row(group, size, has_profile):
+def slowdown_row(group, size, has_profile):
     def cells(measured):
         if measured is None:
             return ["not measured", "-", "-"]
-        return [str(measured.cell), number_text(measured.time_us, 4), f"{size.regret(measured):.3f}"]
+        return [str(measured.cell), number_text(measured.time_us, 4), f"{size.slowdown(measured):.3f}"]
     row = [str(group.nodes), size_text(size.bytes), *cells(size.default)]
     if has_profile:
         chosen = cells(size.chosen)
@@ -265,6 +269,15 @@ def regret_row(group, size, has_profile):
 
 def probe_sections(sources):
     return [probe_section(number, source) for number, source in enumerate(each for each in sources if each.probe)]
+
+
+def table_sections(sources):
+    """Of formats that are shown as tables; with the name of the input where there are several."""
+    found = [(source, section) for source in sources for section in source.sections]
+    if len(found) > 1:
+        for source, section in found:
+            section.title += f": {source.label}"
+    return [section for _, section in found]
 
 
 def probe_section(number, source):

@@ -117,6 +117,13 @@ class Node:
         for index, value in enumerate(self.value):
             yield Node(self.document, value, (*self.keys, index))
 
+    def items(self):
+        """(key, node) of an object."""
+        if not isinstance(self.value, dict):
+            self.fail("must be an object")
+        for key in self.value:
+            yield key, self.get(key)
+
     def integer(self, low=0, high=1 << 62):
         value = self.value
         if isinstance(value, float) and value == int(value):

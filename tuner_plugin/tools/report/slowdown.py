@@ -32,7 +32,7 @@ class Size:
     choice: str = ""      # what the profile says, in words; empty: no profile
     cells: list = dataclasses.field(default_factory=list)  # all Measured, fastest first
 
-    def regret(self, measured):
+    def slowdown(self, measured):
         """Time as a multiple of the best's; None where either was not measured."""
         return None if measured is None or self.best is None else max(1.0, ratio(measured, self.best))
 
@@ -107,16 +107,16 @@ def choose(size, row):
 
 
 def summary(groups, which):
-    """{points, geomean, within, worst: (regret, group, size)} of "default" or "chosen"; None without any."""
-    regrets = []
+    """{points, geomean, within, worst: (slowdown, group, size)} of "default" or "chosen"; None without any."""
+    slowdowns = []
     for group in groups:
         for size in group.sizes:
-            regret = size.regret(getattr(size, which))
-            if regret is not None:
-                regrets.append((regret, group, size))
-    if not regrets:
+            slowdown = size.slowdown(getattr(size, which))
+            if slowdown is not None:
+                slowdowns.append((slowdown, group, size))
+    if not slowdowns:
         return None
-    values = [each[0] for each in regrets]
+    values = [each[0] for each in slowdowns]
     return {"points": len(values), "geomean": geomean(values),
             "within": sum(each <= 1 + WITHIN for each in values) / len(values),
-            "worst": max(regrets, key=lambda each: each[0])}
+            "worst": max(slowdowns, key=lambda each: each[0])}

@@ -112,7 +112,7 @@ static void test_wrong_options(void **state) {
     { "-b 0 -e 1M -i 1", "sizes" },
     { "-f 1", "factor" },
     { "-n 0", "1 to" },
-    { "-n", "wants an argument" },
+    { "-n", "needs an argument" },
     { "--op allreduce", "all_reduce" },
     { "-d fp16", "half" },
     { "-o xor", "mulsum" },

@@ -353,7 +353,7 @@ static void runs_are_compared_within_themselves(void **state) {
 
 struct tally {
   size_t points, overrides, false_overrides, gains;
-  double log_default, log_chosen; /* against the best cell: sums of regrets */
+  double log_default, log_chosen; /* against the best cell: sums of slowdowns */
 };
 
 static void judge(const struct synthetic *cluster, const struct profile *profile,
@@ -399,7 +399,7 @@ static void judge(const struct synthetic *cluster, const struct profile *profile
 
 static void print_tally(const char *what, const struct tally *tally) {
   print_message("%s: %zu points, %zu overrides, %zu slower than NCCL's choice by over 3 %%, %zu "
-                "faster; mean regret %.4f, NCCL's %.4f\n",
+                "faster; mean slowdown %.4f, NCCL's %.4f\n",
                 what, tally->points, tally->overrides, tally->false_overrides, tally->gains,
                 exp(tally->log_chosen / (double)tally->points),
                 exp(tally->log_default / (double)tally->points));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collects the cells that are worth trying, and deals them out in random blocks. */
+/* Collects the cells that are worth trying, and schedules them in random blocks. */
 #include "tuner_plugin/calibrate/schedule.h"
 
 #include <float.h>

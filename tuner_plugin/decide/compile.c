@@ -7,7 +7,7 @@
 #include "tuner_plugin/decide/guard.h"
 #include "tuner_plugin/decide/extrapolate.h"
 
-/* Where rows go; without memory they are only counted. */
+/* Destination of the rows; without memory they are only counted. */
 struct sink {
   struct decide_row *rows;
   uint32_t count;
@@ -80,7 +80,7 @@ static void add_all(struct sink *sink, const struct profile *profile, size_t ran
   table->first[PROFILE_COLLECTIVE_COUNT] = sink->count;
 }
 
-/* How many rows, and in all how many buckets at most. */
+/* Counts the rows, and the most buckets that they can need. */
 static size_t count_rows(const struct profile *profile, size_t ranks, size_t nodes,
                          size_t *buckets) {
   struct sink sink = { 0 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ask: one process for each host, in a group of its own so that all of it can be ended. */
+/* remote: one process for each host, in a process group of its own so that all of it can be ended.
+ */
 #include "tuner_plugin/tools/remote.h"
 
 #include <errno.h>
@@ -121,9 +122,9 @@ static void remote_start(const struct remote_command *how, struct remote_result 
   }
 }
 
-/* ---- what they say ---- */
+/* ---- output ---- */
 
-/* What does not fit is read, and lost. */
+/* Output that does not fit is discarded. */
 static void read_some(struct remote_result *answer, int which) {
   char bytes[4096];
   char *to = which == 0 ? answer->output : answer->errors;
@@ -140,7 +141,7 @@ static void read_some(struct remote_result *answer, int which) {
   *length += taken;
 }
 
-/* The last line that is not empty: ssh and shells put there what is wrong. */
+/* The last line that is not empty: ssh and shells print the error there. */
 static char *last_line(char *text) {
   size_t length = strlen(text);
   while (length > 0 && strchr("\r\n \t", text[length - 1])) {
@@ -164,13 +165,13 @@ static void remote_end(const struct remote_command *how, struct remote_result *a
   int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   char text[QUANTITY_TEXT_MAX];
   if (is_late) {
-    snprintf(answer->why_not, sizeof answer->why_not, "has not answered within %s",
+    snprintf(answer->why_not, sizeof answer->why_not, "no answer within %s",
              quantity_format_duration(how->timeout_ns, text));
   } else if (WIFSIGNALED(status)) {
     snprintf(answer->why_not, sizeof answer->why_not, "ended by signal %d", WTERMSIG(status));
   } else if (code == STATUS_NOT_FOUND && !strncmp(said, "env: ", 5)) {
     snprintf(answer->why_not, sizeof answer->why_not,
-             "there is no %.200s there; --tool PATH tells where it is", how->tool);
+             "there is no %.200s there; give its path with --tool PATH", how->tool);
   } else if (code != 0) {
     snprintf(answer->why_not, sizeof answer->why_not, "%.280s%s%d", *said ? said : "",
              *said ? "; status " : "status ", code);

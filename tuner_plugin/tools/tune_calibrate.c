@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus-tune calibrate: for each collective a run of NCCL's own choices, then one launch in which
- * every call tries another cell, perhaps more of what is still undecided, and, where NCCL asks for
- * chunks, one that tries some in the fastest cells. Appends samples. */
+ * every call tries another cell, further launches for undecided cells and, where NCCL asks for
+ * chunks, one that tries chunk sizes in the fastest cells. Appends samples. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ struct tune_calibrate_options tune_calibrate_options = {
   .env_name = "default",
 };
 
-/* What was measured, now and before: rank 0's. */
+/* All samples, new and old; on rank 0. */
 struct stores {
   struct sample_store samples;
   struct sample_store alone; /* of --alone */
@@ -56,13 +56,13 @@ static const char *name_of(const struct series *series) {
 
 enum { PLAN_TEXT_MAX = 1 << 16 };
 
-/* Each launch has another order. */
+/* Each launch has another shuffle seed. */
 static uint64_t seed_of(int64_t round) {
   return (uint64_t)(tune_calibrate_options.seed + round - 1);
 }
 
-/* Calls in a row with the same cell: so many that each cell gets some of those that --iters and
- * --min-time make. */
+/* Consecutive calls with the same cell: as many as let every cell get some of the calls that
+ * --iters and --min-time make. */
 static uint32_t run_length(const struct campaign *campaign) {
   int64_t run = tune_calibrate_options.run, most = 1 + campaign_options.iterations / 20;
   if (campaign->launch.bench == BENCH_JSON_STRATUS_COLL) {
@@ -120,7 +120,7 @@ static int write_sample(struct series *series, const struct label_entry *entry,
   return measured->count > 0 ? sample_store_add(&series->stores->samples, &sample) : CLI_OK;
 }
 
-/* How much changing cells all the time costs: NCCL's own choice, here and alone. */
+/* The cost of changing cells all the time: NCCL's own choice, among other cells and alone. */
 static void add_cost(struct series *series, const struct bench_json_row *row,
                      const struct label_cell *among) {
   size_t count = 0;
@@ -152,7 +152,8 @@ static bool is_alone_due(const struct series *series, uint64_t bytes) {
          !find_default(series, &stores->alone, bytes);
 }
 
-/* The run alone does not tell what NCCL chose: the same as in a launch, for the same call. */
+/* The run alone does not show what NCCL chose: it is the same choice as in a launch, for the same
+ * call. */
 static int write_alone(struct series *series) {
   int status = CLI_OK;
   for (size_t i = 0; i < series->alone.count && status == CLI_OK; i++) {
@@ -191,8 +192,8 @@ static void take_label(void *to, const char *line) {
   label_take_line(to, line);
 }
 
-/* It tells sizes, and about how long they take: a quarter of the calls will do, unless its samples
- * are wanted. */
+/* It shows the sizes and about how long they take: a quarter of the calls is enough, unless its
+ * samples are wanted. */
 static int run_alone(struct series *series) {
   struct campaign *campaign = series->campaign;
   static const char *const ours[] = { "STRATUS_MODE=tune", "STRATUS_TUNER=0", NULL };
@@ -209,13 +210,13 @@ static int run_alone(struct series *series) {
   return status;
 }
 
-/* Labels one size, and writes its samples; false if its calls cannot be told apart. */
+/* Labels one size, and writes its samples; false if its calls cannot be identified. */
 static bool take_size(struct series *series, const struct bench_json *bench,
                       struct label_habit habit, int64_t round, uint64_t bytes, const char *run) {
   const struct bench_json_row *row = bench_json_find(bench, series->launch_plan.collective, bytes);
   const struct label_entry *entry = label_find(&series->log, series->launch_plan.collective, bytes);
   struct label_times times;
-  char error[LABEL_ERROR_MAX] = "the tuner said nothing of it";
+  char error[LABEL_ERROR_MAX] = "the tuner logged nothing about it";
   if (!row || !entry ||
       label_row(row, entry, seed_of(round), run_length(series->campaign), habit, &times, error) <
           0) {
@@ -237,8 +238,7 @@ static int take_launch(struct series *series, const struct launch_job *job, int6
   const struct launch *launch = &series->campaign->launch;
   struct label_habit habit = { launch_calls_before(launch, job), launch_calls_after(launch, job) };
   if (series->log.count == 0) {
-    return cli_fail("%s: nothing was calibrated: %s", name_of(series),
-                    label_why_none(&series->log));
+    return cli_fail("%s: not calibrated: %s", name_of(series), label_why_none(&series->log));
   }
   if (series->log.is_mixed) {
     campaign_say(
@@ -308,7 +308,7 @@ static void resume(struct series *series, const uint64_t *sizes, size_t count) {
   }
 }
 
-/* Is all of it there already? Ranks that were started by somebody else do not all know. */
+/* Is everything measured already? Ranks started by another launcher do not all know. */
 static bool is_done(const struct series *series) {
   const struct launch_plan *launch_plan = &series->launch_plan;
   size_t due = launch_plan_count_due(launch_plan);
@@ -347,7 +347,7 @@ static int run_series(struct series *series) {
   }
   status = status == CLI_OK ? run_rounds(series) : status;
   if (series->cost_count > 0) {
-    campaign_say("%s: among the other cells NCCL's own choice takes %.2f times what it takes alone",
+    campaign_say("%s: NCCL's own choice takes %.2f times as long among other cells as alone",
                  name_of(series), exp(series->cost_log / (double)series->cost_count));
   }
   bench_json_free(&series->alone);
@@ -361,7 +361,7 @@ static int calibrate_collective(struct campaign *campaign, struct stores *stores
   if (!series) {
     return cli_fail("out of memory");
   }
-  /* Ranks that were started by somebody else cannot be told what rank 0 found out. */
+  /* Rank 0 cannot pass its results to ranks that another launcher has started. */
   bool is_inside = campaign->launch.kind == LAUNCH_INSIDE;
   series->campaign = campaign;
   series->stores = stores;
@@ -412,7 +412,7 @@ int tune_calibrate(int argument_count, char **arguments, bool is_json) {
   if (status == CLI_OK) {
     status = campaign_open(&campaign, argument_count, arguments, settings);
   }
-  /* Before minutes are spent. */
+  /* Fail before minutes are spent. */
   if (status == CLI_OK && campaign->launch.rank == 0) {
     status = sample_store_open(&stores.samples, o->samples);
     status = status == CLI_OK ? sample_store_open(&stores.alone, o->alone) : status;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune diff: in what two profiles differ, however they are spaced and commented: lines of
- * their canonical texts, section by section. */
+/* stratus-tune diff: how two profiles differ, apart from spacing and comments: lines of their
+ * canonical texts, section by section. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tuner_plugin/tools/tune.h"
 
-/* The lines of a canonical text that say something, each with the header of its section. */
+/* The lines of a canonical text that are not empty, each with the header of its section. */
 struct lines {
   char *text;
   const char **at;
@@ -122,7 +122,7 @@ static int diff_profiles(const struct profile *a, const struct profile *b, bool 
   } else if (status == CLI_OK) {
     printf("%s\n", count == 0      ? "the same"
                    : decides_alike ? "ranks with either choose alike"
-                                   : "ranks with one and with the other would not connect");
+                                   : "ranks with different ones refuse to connect");
   }
   json_decref(list);
   lines_free(&lines_a);

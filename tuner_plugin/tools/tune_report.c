@@ -23,7 +23,7 @@ static struct {
 #define OUTPUT_ROW                                                                                 \
   {                                                                                                \
     .name = "output", .letter = 'o', .type = CLI_STRING, .value = &options.output,                 \
-    .argument = "FILE", .help = "where to write; a name in .html, .md or .txt tells the format"    \
+    .argument = "FILE", .help = "output file; its extension .html, .md or .txt sets the format"    \
   }
 #define FORMAT_ROW                                                                                 \
   {                                                                                                \
@@ -38,7 +38,7 @@ static struct {
 #define COLLECTIVE_ROW                                                                             \
   {                                                                                                \
     .name = "coll", .letter = 'c', .type = CLI_STRING, .value = &options.collective,               \
-    .argument = "NAME", .help = "collective of tables that do not say"                             \
+    .argument = "NAME", .help = "collective of tables that do not name it"                         \
   }
 
 const struct cli_option tune_report_options[] = {
@@ -82,8 +82,8 @@ static const char *own_path(char path[PATH_MAX]) {
   return path;
 }
 
-/* Where the scripts lie, from where the tool lies: installed, or build/bin of the source tree, or
- * build/san-address/bin of it. */
+/* Where the scripts are, relative to the tool: installed, or in build/bin of the source tree, or in
+ * its build/san-address/bin. */
 static int find_script(const char *tool, char script[PATH_MAX]) {
   static const char *const places[] = { "../share/stratus/report",
                                         "../../tuner_plugin/tools/report",
@@ -113,7 +113,7 @@ static int become_python(const char *what, int file_count, char **files, bool is
     return cli_fail("out of memory");
   }
   add_word(&words, "python3");
-  add_word(&words, "-B"); /* the scripts' directory may be anybody's: nothing is written there */
+  add_word(&words, "-B"); /* do not write into the scripts' directory */
   add_word(&words, script);
   add_word(&words, what);
   add_option(&words, "--tool", tool);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune suggest: where jobs spend their time in collectives, whether a profile chooses
- * there, and the command that calibrates the rest. Reads what STRATUS_RECORD made jobs write. */
+/* stratus-tune suggest: where jobs spend their time in collectives, whether a profile covers it,
+ * and the command that calibrates the rest. Reads the samples that jobs write with STRATUS_RECORD.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,7 @@ static bool has_row(const struct profile *profile, const struct sample *sample) 
   return profile_find_row(table, sample->bytes) != NULL;
 }
 
-/* `profile` NULL: what the samples say. */
+/* `profile` NULL: use the samples' field. */
 static int gather(struct sample_file *file, const struct profile *profile, struct uses *out) {
   qsort(file->samples, file->count, sizeof *file->samples, compare_shapes);
   out->uses = calloc(file->count + 1, sizeof *out->uses);
@@ -71,7 +72,7 @@ static int gather(struct sample_file *file, const struct profile *profile, struc
   return CLI_OK;
 }
 
-/* A calibration holds for machines of one topology. */
+/* A calibration is valid for machines of one topology. */
 static void warn_of_topologies(const struct sample_file *file) {
   const char *one = "";
   for (size_t i = 0; i < file->count; i++) {

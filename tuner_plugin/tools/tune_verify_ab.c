@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus-tune verify-ab: the profile against NCCL's own choice over the same transport, in
- * alternating runs; rows that do not hold are taken out. */
+ * alternating runs; rows that are not faster are removed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,13 +19,14 @@ struct verification {
   struct campaign *campaign;
   struct profile profile;
   char path[PROFILE_PATH_MAX]; /* absolute, as ranks run elsewhere */
-  uint32_t ranks, nodes;       /* as the tuner said */
-  bool has_rows;               /* so did it that the profile is about this shape */
+  uint32_t ranks, nodes;       /* as the tuner logged */
+  bool has_rows;               /* it logged that the profile has rows for this shape */
   int64_t rounds;              /* that were run */
   struct ab_test test;
 };
 
-/* "TUNER/stratus: 16 ranks on 2 nodes: 5 rows of profile x hold", or "no row of profile x holds" */
+/* "TUNER/stratus: 16 ranks on 2 nodes: 5 rows of profile x match", or "no row of profile x matches"
+ */
 static void take_line(void *to, const char *line) {
   struct verification *verification = to;
   const char *found = strstr(line, "TUNER/stratus: ");
@@ -103,7 +104,7 @@ static int run_round(struct verification *verification, int64_t round) {
   return status;
 }
 
-/* Would one more round end too late? Ranks that run this command each have another clock. */
+/* Would one more round end too late? If each rank runs this command, their clocks differ. */
 static bool is_time_up(const struct verification *verification, int64_t rounds, uint64_t spent_ns) {
   uint64_t limit_ns = tune_verify_ab_options.for_ns;
   bool is_limited = limit_ns > 0 && verification->campaign->launch.kind != LAUNCH_INSIDE;
@@ -126,9 +127,9 @@ static int run_all(struct verification *verification) {
   return status;
 }
 
-/* ---- what came out ---- */
+/* ---- results ---- */
 
-/* Where no row holds both sides are the same, and what differs is chance. */
+/* Where no row matches both sides are the same, and differences are noise. */
 static const char *verdict_of(const struct ab_test_point *point) {
   if (!point->is_chosen) {
     return "control";
@@ -182,14 +183,14 @@ static int print_json(const struct verification *verification, size_t dropped) {
 
 static int conclude(struct verification *verification, bool is_json) {
   if (verification->nodes == 0) {
-    return cli_fail("no rank said that its tuner uses profile %s: NCCL_DEBUG=INFO shows why",
+    return cli_fail("no rank logged that its tuner uses profile %s: NCCL_DEBUG=INFO shows why",
                     verification->profile.meta.id);
   }
   uint32_t ppn = verification->ranks / verification->nodes;
   ab_test_judge(&verification->test, &verification->profile, verification->nodes, ppn);
   if (!verification->has_rows) {
-    /* Rows that gain too little for the guard are none to the tuner. */
-    campaign_say("no row of profile %s holds here: both sides are NCCL's own choice",
+    /* The tuner ignores rows that gain too little for the guard. */
+    campaign_say("no row of profile %s matches here: both sides are NCCL's own choice",
                  verification->profile.meta.id);
     for (size_t i = 0; i < verification->test.count; i++) {
       verification->test.points[i].is_chosen = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums up runs size by size, and holds the rows of the profile against them. */
+/* Sums up runs size by size, and compares the rows of the profile with them. */
 #include "tuner_plugin/tools/calibrate/ab_test.h"
 
 #include <errno.h>
@@ -64,8 +64,8 @@ struct runs {
                      distribution, as a part of the median */
 };
 
-/* A launch may draw good paths for its flows or bad ones; where four of seven draw the same, the
- * usual distance from their median says that they hardly differ. Quartiles do not. */
+/* A launch may get good paths for its flows or bad ones. If four of seven get equal ones, the
+ * median absolute deviation is near zero and hides the scatter; the quartiles show it. */
 static struct runs sum_up(const struct ab_test_point *point, int side) {
   double times[AB_TEST_ROUNDS_MAX];
   size_t count = point->run_count[side];
@@ -81,8 +81,8 @@ static double scatter_of(const struct ab_test_point *point) {
   return fmax(sum_up(point, 0).scatter, sum_up(point, 1).scatter);
 }
 
-/* A few runs of one size may lie near each other by luck: noise is at least what it is at most
- * sizes of the collective. */
+/* A few runs of one size may agree by luck: the noise used is at least that of most sizes of the
+ * collective. */
 static double usual_scatter(const struct ab_test *test, enum profile_collective collective) {
   double *values = calloc(test->count + 1, sizeof *values);
   size_t count = 0;
@@ -134,13 +134,13 @@ static const struct ab_test_point *next_point(const struct ab_test *test,
   return next;
 }
 
-/* What says how long a row takes: log of its time over that of NCCL's choice, and the standard
- * error. */
+/* An estimate of a row's gain: log of its time over that of NCCL's choice, and the standard error.
+ */
 struct evidence {
   double log_ratio, error;
 };
 
-/* These runs, over all sizes of the row; false: it has none. */
+/* From these runs, over all sizes of the row; false: it has none. */
 static bool say_runs(const struct ab_test *test, enum profile_collective collective,
                      const struct profile_row *row, struct evidence *said) {
   double sum = 0, squares = 0;
@@ -162,7 +162,7 @@ static bool say_runs(const struct ab_test *test, enum profile_collective collect
   return sizes > 0;
 }
 
-/* Calibration; false: the row tells no times. */
+/* From calibration; false: the row has no times. */
 static bool say_row(const struct profile_row *row, struct evidence *said) {
   if (!row->is_measured || row->choice_ns == 0 || row->default_ns == 0) {
     return false;
@@ -172,9 +172,9 @@ static bool say_row(const struct profile_row *row, struct evidence *said) {
   return true;
 }
 
-/* Does it gain over all its sizes, by what calibration and these runs say together? Launches
- * differ: a few of them may say the contrary of what calibration found within launches, and each
- * counts as much as it is sure. */
+/* Does it gain over all its sizes, by calibration and these runs combined? Launches differ: a few
+ * of them may contradict what calibration found within launches, so each estimate is weighted by
+ * its certainty. */
 static bool does_gain(const struct ab_test *test, enum profile_collective collective,
                       const struct profile_row *row) {
   struct evidence runs, before;
@@ -193,8 +193,8 @@ static uint64_t midway(uint64_t a, uint64_t b) {
   return (uint64_t)ceil(sqrt((double)a * (double)b));
 }
 
-/* A row has to show what it is good for: where runs scatter so much that far slower is within their
- * noise, it has not. */
+/* A row has to prove its gain. If runs scatter so much that being far slower is within their noise,
+ * it has not. */
 static bool must_go(const struct ab_test_point *point) {
   return point->is_slower || point->ratio > 1 + MOST_DOUBT;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compare: alternating runs with and without a profile: what is slower, and which rows must go.
+/* ab_test: alternating runs with and without a profile: what is slower, and which rows to remove.
  * Owns: the points of a struct ab_test, until ab_test_free.  Threads: the main thread.
  * Blocks: never.  Fails: ab_test_add, -ENOMEM. */
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_AB_TEST_H
@@ -17,8 +17,8 @@ struct ab_test_point {
   /* Since ab_test_judge: */
   double default_us, profile_us; /* medians over the runs */
   double ratio;                  /* profile_us / default_us: below 1 is faster */
-  double tolerance; /* 3 %, or twice what runs of one side scatter by, here or at most sizes of the
-                     * collective, if more */
+  double tolerance; /* 3 %, or twice the scatter of runs of one side, here or at most sizes of the
+                       collective, if that is more */
   bool is_slower, is_faster; /* by more than that */
   bool is_chosen;            /* a row of the profile covers it */
 };
@@ -35,10 +35,10 @@ int ab_test_add(struct ab_test *test, const struct bench_json_row *row, bool is_
 void ab_test_judge(struct ab_test *test, const struct profile *profile, uint32_t nodes,
                    uint32_t ppn);
 
-/* Takes out of the profile's tables for this shape the parts of rows around points that are slower,
- * or by over 10 % within their noise, and rows that gain nothing over all their points, by these
- * runs and what calibration said, each with the weight of its noise. Rows without a point stay.
- * Returns how many went or became smaller. */
+/* Removes from the profile's tables for this shape the parts of rows around points that are slower,
+ * or that are over 10 % slower but within their noise, and rows without a gain over all their
+ * points, by these runs and calibration, each weighted by its noise. Rows without a point stay.
+ * Returns how many were removed or cut. */
 size_t ab_test_drop_rows(const struct ab_test *test, struct profile *profile, uint32_t nodes,
                          uint32_t ppn);
 

@@ -117,7 +117,7 @@ int bench_json_read(const char *path, enum bench_json_kind kind, enum profile_co
   for (size_t i = 0; bench->rows && result == 0 && i < json_array_size(rows); i++) {
     result = take_row(json_array_get(rows, i), kind, (int)collective, bench);
     if (result < 0) {
-      fail(error, path, "result %zu has no times that make sense", i + 1);
+      fail(error, path, "result %zu has no valid times", i + 1);
     }
   }
   if (!bench->rows) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench: what a benchmark measured, from the JSON that stratus-coll or nccl-tests writes.
+/* bench_json: the results of a benchmark, from the JSON that stratus-coll or nccl-tests writes.
  * Owns: the rows of a struct bench_json, until bench_json_free.  Threads: the main thread.
  * Blocks: on the file.  Fails: -EINVAL with a text that names the file; it is then empty.
  *
  * Times of single calls are in nccl-tests' files from 2.19.2 on (-I 1 -J FILE) and in those of
- * stratus-coll (--per-iteration --json FILE). Collectives that tuners are not asked about are left
- * out, as are sizes of nothing. */
+ * stratus-coll (--per-iteration --json FILE). Collectives that NCCL does not ask tuners about are
+ * skipped, as are sizes of 0 bytes. */
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_BENCH_JSON_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_BENCH_JSON_H
 
@@ -38,7 +38,7 @@ struct bench_json {
   uint32_t hosts;
 };
 
-/* `collective` is what nccl-tests was asked for, whose files do not say. */
+/* `collective` is the one that nccl-tests ran; its files do not name it. */
 int bench_json_read(const char *path, enum bench_json_kind kind, enum profile_collective collective,
                     struct bench_json *bench, char error[BENCH_JSON_ERROR_MAX]);
 void bench_json_free(struct bench_json *bench);
@@ -51,8 +51,8 @@ const struct bench_json_row *bench_json_find(const struct bench_json *bench,
 double bench_json_time_us(const struct bench_json_row *row);
 
 /* The times of the later two thirds of each place's calls, ascending; to be freed. The first third
- * warms up, and may use what a cloud lets flows send at once that have rested. NULL with *count 0
- * where the file has no times of calls, or memory is out. */
+ * warms up, and may use the burst credit that a cloud grants to idle flows. NULL with *count 0 if
+ * the file has no times of calls, or memory is out. */
 double *bench_json_sort_calls(const struct bench_json_row *row, size_t *count);
 
 /* stratus-coll's and nccl-tests' names: "all_reduce", as in all_reduce_perf. */

@@ -255,7 +255,7 @@ static void say_progress(struct progress *progress) {
     *(i < progress->rows ? &done_s : &left_s) += expected_s(progress, progress->job->sizes[i]);
   }
   double spent_s = (double)(clock_now_ns() - progress->start_ns) / 1e9;
-  /* Other cells are slower than NCCL's choice, by how much is learned on the way. */
+  /* Other cells are slower than NCCL's choice; by how much is learned during the run. */
   double factor = done_s > 0 && progress->alone ? spent_s / done_s : 1;
   char left[64] = "";
   if (progress->alone) {

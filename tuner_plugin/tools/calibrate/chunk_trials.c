@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the fastest cells of each size, and writes down what to try with them. */
+/* Keeps the fastest cells of each size, and lists the chunk sizes to try with them. */
 #include "tuner_plugin/tools/calibrate/chunk_trials.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* refine: behind the race of algorithms, protocols and channels: which chunks to try in the cells
- * that were fastest. One dimension after the other keeps the number of trials small: for each size
- * a few cells, each as it is and with at most three chunks.
+/* chunk_trials: after the launches that compare algorithms, protocols and channels: which chunk
+ * sizes to try in the fastest cells. Measuring one dimension after the other keeps the number of
+ * trials small: for each size a few cells, each without and with at most three chunk sizes.
  * Owns: nothing.  Threads: the main thread.  Blocks: never.
- * Fails: cannot; a size about whose chunks nothing is known has nothing to try. */
+ * Fails: cannot; a size whose chunks are unknown has nothing to try. */
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_CHUNK_TRIALS_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_CHUNK_TRIALS_H
 
@@ -29,13 +29,12 @@ struct chunk_trials {
   uint32_t slots[PROFILE_ALGORITHM_COUNT][PROFILE_PROTOCOL_COUNT];
 };
 
-/* What a launch showed of one size; at most `cells` cells of it are kept. A later launch of the
- * same size takes its place. */
+/* Adds a launch's results for one size and keeps at most `cells` of its cells. A later launch of
+ * the same size replaces it. */
 void chunk_trials_add(struct chunk_trials *trials, const struct label_entry *entry,
                       const struct label_times *times, size_t cells);
 
-/* What the plan says of the size at `place`: "ring.simple@8,ring.simple@8:524288"; false: nothing.
- */
+/* The plan's text for the size at `place`: "ring.simple@8,ring.simple@8:524288"; false: nothing. */
 bool chunk_trials_format(const struct chunk_trials *trials, size_t place,
                          char text[CHUNK_TRIALS_TEXT_MAX]);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the tuner's lines, replays its schedule, and sums up what each cell took. */
+/* Reads the tuner's lines, replays its schedule, and sums up the times of each cell. */
 #include "tuner_plugin/tools/calibrate/label.h"
 
 #include <errno.h>
@@ -89,7 +89,7 @@ static bool take_own(const char *text, size_t count, struct chunks_own own[SCHED
   return strncmp(text, " .", 2) == 0;
 }
 
-/* What ranks see differently is not known: chunks are a matter of all of them. */
+/* If ranks disagree the chunk is unknown: all ranks have the same one. */
 static void take_chunks(struct label_log *log, const char *text) {
   char name[32];
   uint64_t bytes;
@@ -158,16 +158,15 @@ void label_take_line(struct label_log *log, const char *line) {
     take_end(log, found + sizeof end_text - 1);
   } else if ((found = strstr(line, topology_text))) {
     take_topology(log, found + sizeof topology_text - 1);
-  } else if (strstr(line, "TUNER/stratus: ") && strstr(line, ": not calibrated; that takes ")) {
+  } else if (strstr(line, "TUNER/stratus: ") && strstr(line, ": not calibrated; that needs ")) {
     log->is_refused = true;
   }
 }
 
 const char *label_why_none(const struct label_log *log) {
-  return log->is_refused
-             ? "calibrating takes two nodes or more with equally many ranks on each, and "
-               "NCCL 2.22; this was another communicator"
-             : "the tuner said nothing: was it loaded? NCCL_DEBUG=INFO shows";
+  return log->is_refused ? "calibration needs two or more nodes with equal numbers of ranks, and "
+                           "NCCL 2.22 or later; this communicator differs"
+                         : "the tuner logged nothing: was it loaded? NCCL_DEBUG=INFO shows";
 }
 
 /* ---- replay ---- */
@@ -185,10 +184,10 @@ static uint64_t count_calls(const struct bench_json_row *row, struct label_habit
 static const char *find_objection(const struct bench_json_row *row, const struct label_entry *entry,
                                   struct label_habit habit) {
   if (entry->is_disputed) {
-    return "ranks saw different things";
+    return "ranks disagree";
   }
   if (entry->is_unsteady) {
-    return "NCCL's offer changed on the way";
+    return "the cells that NCCL offers changed during the run";
   }
   if (entry->set.count == 0) {
     return "NCCL offers nothing";
@@ -199,7 +198,7 @@ static const char *find_objection(const struct bench_json_row *row, const struct
     }
   }
   if (entry->calls == 0) {
-    return "no rank told its number of calls";
+    return "no rank logged its number of calls";
   }
   return entry->calls == count_calls(row, habit)
              ? NULL

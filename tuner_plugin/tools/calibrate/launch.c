@@ -29,8 +29,8 @@ static bool is_one_of(const char *name, const char *const *names) {
   return false;
 }
 
-/* Hydra (MPICH, Intel MPI) has programs of the same names, hands on the whole environment, and
- * knows no -x. */
+/* Hydra (MPICH, Intel MPI) has programs of the same names, passes on the whole environment, and has
+ * no -x. */
 static bool is_open_mpi(const char *mpirun) {
   char command[512], line[256] = "";
   if (strchr(mpirun, '\'') || snprintf(command, sizeof command, "'%s' --version 2>/dev/null",
@@ -65,15 +65,16 @@ static int find_benchmark(char *const *command, int count, enum bench_json_kind 
   return -1;
 }
 
-/* This process is a rank already. All that an MPICH job's processes share is their parent, which
- * the benchmark, a child of this one, cannot see. */
+/* This process is a rank already. The processes of an MPICH job have nothing in common but their
+ * parent, which the benchmark, a child of this process, cannot see. */
 static bool choose_inside(struct launch *launch, char error[LAUNCH_ERROR_MAX]) {
   struct launcher_place place;
   launch->kind = LAUNCH_INSIDE;
   int found = launcher_find(&place, error, LAUNCH_ERROR_MAX);
   if (found == 0) {
     snprintf(error, LAUNCH_ERROR_MAX,
-             "how shall the ranks be started? --hosts, or a command behind --");
+             "nothing says how to start the ranks: give --hosts, or a command after --, or run "
+             "this under mpirun, srun or torchrun");
   }
   launch->rank = place.rank;
   launch->size = place.size;
@@ -166,8 +167,8 @@ static void add_coll_arguments(const struct launch_job *job, struct launch_words
   add(words, "%s", job->json_path);
 }
 
-/* nccl-tests go from a first to a last size by a factor; a size that nobody wanted is measured and
- * left out. */
+/* nccl-tests go from a first to a last size by a factor; a size that was not requested is measured
+ * and ignored. */
 static void add_nccl_tests_arguments(const struct launch_job *job, struct launch_words *words) {
   uint64_t factor = 0;
   for (size_t i = 1; i < job->size_count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the last launch of each size and what it left open; writes plans. */
+/* Keeps the last launch of each size and its undecided cells; writes plans. */
 #include "tuner_plugin/tools/calibrate/launch_plan.h"
 
 #include <inttypes.h>
@@ -166,7 +166,8 @@ static bool is_close(uint64_t a, uint64_t b) {
   return a / LAUNCH_PLAN_CLOSE <= b && b / LAUNCH_PLAN_CLOSE <= a;
 }
 
-/* What is in the race at a size, and what leads at those close by, if it is open here. */
+/* The undecided cells of a size, and the fastest cells of sizes close by, if NCCL offers them here.
+ */
 static struct plan_entry share_leaders(const struct launch_plan *launch_plan,
                                        const struct launch_plan_size *size) {
   struct plan_entry entry = size->contested;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* course: which launch of a campaign each size of one collective needs next.
+/* launch_plan: which launch of a campaign each size of one collective needs next.
  * Owns: nothing.  Threads: the main thread.  Blocks: never.
- * Fails: cannot; a size that a launch said nothing of needs it again in the next campaign.
+ * Fails: cannot; a size that a launch has no results for needs it again in the next campaign.
  *
- *   launch 1          every cell; with --plan what that names
- *   2 to `rounds`     what is still in the race: see below; with --plan the same again
- *   `rounds` + 1      chunks in the fastest cells (refine.h), where NCCL asks for them
+ *   launch 1          every cell; with --plan the cells in that file
+ *   2 to `rounds`     the cells not yet pruned, see below; with --plan the same again
+ *   `rounds` + 1      chunks in the fastest cells (chunk_trials.h), where NCCL asks for them
  *
- * Samples tell all of it, so that a campaign that was interrupted goes on where it ended: each says
- * at the end of its run's name which launch it is of. Only cells that got no counted call at all
- * leave no sample, and then leave the race.
+ * All state is in the samples, so an interrupted campaign continues where it ended: each sample has
+ * the number of its launch at the end of its run's name. Only cells without any counted call have
+ * no sample; they are pruned.
  *
- * In the race is what pruning_kept keeps of a size, and what is fastest at one close by: a job's
- * sizes lie between those measured, and whether a cell is right from where it wins up to the next
- * size takes as many launches there as here. */
+ * A launch measures what pruning_kept keeps of a size, and the fastest cells of sizes close by: a
+ * job's sizes lie between the measured ones, and to decide where a cell stops being the best one
+ * takes as many launches at the next size as at this one. */
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_LAUNCH_PLAN_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_LAUNCH_PLAN_H
 
@@ -27,12 +27,12 @@ struct launch_plan_size {
   uint64_t bytes;
   int64_t launch; /* the last one that measured it; 0: none */
   struct pruning pruning;
-  struct plan_entry contested; /* what is in the race after that, the fastest first */
+  struct plan_entry contested; /* the cells not pruned after that launch, the fastest first */
 };
 
 struct launch_plan {
   enum profile_collective collective;
-  const struct plan *wanted; /* of --plan; NULL: everything, and a race */
+  const struct plan *wanted; /* of --plan; NULL: every cell, with pruning */
   int64_t rounds;
   int64_t chunk_cells; /* of each size; 0: no launch for chunks */
   struct launch_plan_size sizes[PLAN_ENTRIES_MAX];
@@ -43,11 +43,11 @@ struct launch_plan {
 /* These sizes, of which nothing was measured yet. The fields before `sizes` are the caller's. */
 void launch_plan_begin(struct launch_plan *launch_plan, const uint64_t *sizes, size_t count);
 
-/* What a launch showed of one of the sizes. */
+/* Adds the results of a launch for one of the sizes. */
 void launch_plan_add(struct launch_plan *launch_plan, int64_t launch,
                      const struct label_entry *entry, const struct label_times *times);
 
-/* The same from the samples that the campaign `id` has left. */
+/* The same from the samples of an earlier run of the campaign `id`. */
 void launch_plan_resume(struct launch_plan *launch_plan, const struct sample_file *file,
                         const char *id);
 

@@ -42,7 +42,7 @@ static int read_text(const char *path, char *text) {
   }
   free(line);
   fclose(file);
-  return is_short ? CLI_OK : cli_fail("%s: says too much for one plan", path);
+  return is_short ? CLI_OK : cli_fail("%s: too long for one plan", path);
 }
 
 int plan_file_read(const char *path, struct plan_file *wanted) {

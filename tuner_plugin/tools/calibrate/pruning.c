@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-/* What is not worth telling apart; what one launch alone may be wrong by; what is given up for
- * lost, whatever launches do. Logs. */
+/* Natural logarithms of ratios of times: differences too small to resolve; the error of a single
+ * launch; a difference at which a cell is pruned whatever the scatter. */
 static const double least_margin = 0.05, first_margin = 0.4, most_margin = 0.69;
 /* Standard errors. */
 static const double errors_apart = 2;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* race: which cells of one size are still worth measuring, by all launches so far.
+/* pruning: which cells of one size are still worth measuring, by all launches so far.
  * Owns: nothing.  Threads: the main thread.  Blocks: never.  Fails: cannot.
  *
- * The calls of one launch agree with each other far better than launches do: each draws its paths
- * and ports anew, and cells that differ by 5 % in one may differ by 20 % the other way in the next.
- * So a cell leaves only when it is behind by more than what launches differ by, as far as those
- * tell that there were, and from the first alone only when it is far behind.
- */
+ * The calls of one launch agree with each other far better than launches do: each launch gets new
+ * paths and ports, and cells that differ by 5 % in one may differ by 20 % the other way in the
+ * next. So a cell is pruned only if it is behind by more than the scatter between the launches so
+ * far, and after the first launch only if it is far behind. */
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_PRUNING_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_PRUNING_H
 
@@ -27,14 +26,14 @@ struct pruning {
   size_t launches; /* that had a time of NCCL's own choice */
 };
 
-/* NULL: no launch has a time of it that can be compared. */
+/* NULL: no launch has a comparable time of it. */
 const struct pruning_cell *pruning_find(const struct pruning *pruning, struct schedule_cell cell);
 
-/* What a launch showed; one without a time of NCCL's own choice shows nothing. */
+/* Adds the results of a launch; one without a time of NCCL's own choice is ignored. */
 void pruning_add(struct pruning *pruning, const struct label_times *times);
 
-/* The places in cells[] of those still in the race, the fastest first. None: NCCL's own choice,
- * which is not among the cells, has won, or nothing was measured. */
+/* Indices in cells[] of those not pruned, the fastest first. None: NCCL's own choice, which is not
+ * among the cells, has won, or nothing was measured. */
 size_t pruning_kept(const struct pruning *pruning, size_t kept[SCHEDULE_CELLS_MAX]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a file of samples, mends its end, and appends to it. */
+/* Reads a file of samples, repairs its end, and appends to it. */
 #include "tuner_plugin/tools/calibrate/sample_store.h"
 
 #include <errno.h>
@@ -24,8 +24,8 @@ static int read_samples(struct sample_store *store) {
              : cli_fail("%s", profile_error_format(&error, text, sizeof text));
 }
 
-/* A last line without a newline is whole, or its writer was stopped. What never was the beginning
- * of a sample is left alone: the user has named another file than meant. */
+/* A last line without a newline is complete, or its writer was interrupted. If it does not begin
+ * like a sample, the file is left alone: the user may have named the wrong file. */
 static int mend_end(struct sample_store *store) {
   static const char begin[] = "{\"schema\":";
   char tail[SAMPLE_LINE_MAX];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store: a file of samples that a campaign adds to, and what it had before.
+/* sample_store: a file of samples that a campaign adds to, and its earlier contents.
  * Owns: the file and the samples of a struct sample_store, until sample_store_close.  Threads: the
  * main thread. Blocks: on the file.  Fails: with a message and CLI_FAILED.
  *
- * The samples of a launch go to the file together, when it has ended: who is killed loses one
- * launch. A last line that was not finished is cut off before more is written. */
+ * The samples of a launch are written together when it has ended: a killed process loses one
+ * launch. An incomplete last line is removed before more is written. */
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_SAMPLE_STORE_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_SAMPLE_STORE_H
 
@@ -14,7 +14,7 @@ struct sample_store {
   const char *path; /* NULL: no samples are wanted, and all below does nothing */
   int file;
   struct sample_file samples; /* also those that were added */
-  size_t written;             /* so many of them are in the file */
+  size_t written;             /* number of them that are in the file */
 };
 
 /* Makes the file if there is none. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* abort: what is drawn by lot is the same at every rank, and is repeated by the same --seed. */
+/* abort: random choices are the same at every rank, and repeat with the same --seed. */
 #include "tuner_plugin/tools/coll/abort.h"
 
 #include <dirent.h>
@@ -190,7 +190,7 @@ static void wait_for_error(const struct abort_test *t, struct part *mine) {
     if (!is_running(t))
       return;
     if (clock_now_ns() > end_ns) {
-      message_write("a rank has aborted, and NCCL did not report an error to this one within %d ms",
+      message_write("a rank has aborted, but NCCL reported no error to this rank within %d ms",
                     NOTICE_MS_MAX);
       mine->unnoticed = 1;
       return;

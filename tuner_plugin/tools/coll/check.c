@@ -60,7 +60,7 @@ void check_prepare(const struct job *job, const struct measure_case *c, bool is_
   }
 }
 
-/* A few of these say what is going on; thousands of them hide it. */
+/* A few of these are enough; thousands would hide other messages. */
 enum { SAY_MAX = 20 };
 
 static void say_where(const struct measure_case *c, int rank, const struct operation_part *part,

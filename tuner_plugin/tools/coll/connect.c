@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connect: addresses are resolved anew at each attempt, since a host may get its name late. */
+/* connect: addresses are resolved at each attempt, since a host may get its name late. */
 #include "tuner_plugin/tools/coll/connect.h"
 
 #include <arpa/inet.h>
@@ -36,9 +36,9 @@ static struct sockaddr_un unix_address(const char *path) {
   return address;
 }
 
-/* NULL if the name is not known (yet); a malformed address ends the process. A listener takes a
- * number as its address, but a name only as the others' way to it: many a machine knows its own
- * name as 127.0.1.1, where nobody else would find it. */
+/* NULL if the name cannot be resolved (yet); a malformed address ends the process. A listener binds
+ * to a numeric address; with a name it binds to all addresses, as many machines resolve their own
+ * name to 127.0.1.1, which other hosts cannot reach. */
 static struct addrinfo *resolve(const char *address, bool is_listener) {
   char host[256], *name = host;
   const char *colon = strrchr(address, ':');
@@ -94,7 +94,7 @@ int connect_listen(const char *address) {
   return path ? listen_unix(path) : listen_tcp(address);
 }
 
-/* Nobody has listened on it for so long that nobody will. */
+/* Old enough that no process will listen on it any more. */
 static bool is_left_behind(const char *path) {
   struct stat facts;
   if (lstat(path, &facts) || !S_ISSOCK(facts.st_mode) || facts.st_uid != getuid() ||

@@ -22,8 +22,8 @@
 #include "tuner_plugin/tools/coll/message.h"
 #include "tuner_plugin/tools/coll/world.h"
 
-/* How long the other ranks may go on after one has failed: they notice within a tenth of a second,
- * and what they have to say about it should be heard. */
+/* How long the other ranks may continue after one has failed: they notice within a tenth of a
+ * second, and their messages should get out. */
 static const uint64_t grace_ns = 3 * NS_PER_S, kill_ns = 2 * NS_PER_S;
 
 enum { ARGV_MAX = 512 };
@@ -42,7 +42,7 @@ struct launch {
   unsigned long long token;
   struct rank *ranks;
   int count, status;
-  bool has_signalled; /* ranks were told to end: how they do is no news */
+  bool has_signalled; /* ranks were asked to end: their exit status is not reported */
 };
 
 /* ---- starting ---- */
@@ -181,7 +181,8 @@ static void start_rank(struct launch *launch, int rank) {
 
 /* ---- ending ---- */
 
-/* Says how a rank ended, if not well. Wrong values are no failure of the rank that saw them. */
+/* Reports how a rank ended, if it failed. Wrong values are no failure of the rank that found them.
+ */
 static void take_end(struct launch *launch, int rank, int status) {
   char name[WORLD_NAME_MAX];
   world_name_process(name, rank, launch->options->gpus, launch->ranks[rank].host->name);
@@ -234,7 +235,7 @@ static int wait_for_signal(const sigset_t *signals, uint64_t deadline_ns) {
 
 /* Deadlines move from "never" to the grace period, then SIGTERM, then SIGKILL. */
 static void wait_for_ranks(struct launch *launch, const sigset_t *signals, uint64_t deadline_ns) {
-  int strikes = 0; /* 1: ranks were told to end; 2: they were killed */
+  int strikes = 0; /* 1: ranks were sent SIGTERM; 2: they were killed */
   bool is_ending = false;
   while (count_running(launch)) {
     int signal = wait_for_signal(signals, deadline_ns);
@@ -284,7 +285,8 @@ int launch_run(const struct options *options, char **argv) {
   sigprocmask(SIG_BLOCK, &signals, NULL);
   for (int rank = 0; rank < launch.count && launch.status == EXIT_GOOD; rank++)
     start_rank(&launch, rank);
-  /* The ranks keep the time themselves and say where they were; this is for those that cannot. */
+  /* The ranks check the time limit themselves and report what they were doing; this is for those
+   * that cannot. */
   uint64_t deadline_ns =
       options->timeout_ns ? clock_now_ns() + options->timeout_ns + grace_ns : UINT64_MAX;
   wait_for_ranks(&launch, &signals, deadline_ns);

@@ -26,7 +26,7 @@ static void note_failure(const char *path) {
   snprintf(tried + used, sizeof tried - used, "\n  %.400s", error ? error : path);
 }
 
-/* A file that is not there is passed over silently: that is not what the user has to mend. */
+/* A missing file is skipped silently: it is not the user's problem. */
 static void *load_file(const char *directory, const char *below, const char *name) {
   char path[PATH_MAX];
   snprintf(path, sizeof path, "%s%s/%s", directory, below, name);
@@ -67,7 +67,7 @@ static bool has_real_gpu(void) {
   return init && get_count && init(0) == 0 && get_count(&count) == 0 && count > 0;
 }
 
-/* An NCCL that the user put on LD_LIBRARY_PATH was meant to be used. */
+/* An NCCL on LD_LIBRARY_PATH takes precedence: the user put it there. */
 static bool is_on_library_path(const char *name) {
   const char *list = getenv("LD_LIBRARY_PATH");
   while (list && *list) {
@@ -136,7 +136,7 @@ static void *load_cuda(void) {
 static void *look_up(void *library, const char *name, const char *where) {
   void *function = dlsym(library, name);
   if (!function)
-    message_fail("%s has no %s: too old a release", where, name);
+    message_fail("%s has no %s: its release is too old", where, name);
   return function;
 }
 

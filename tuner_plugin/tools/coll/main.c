@@ -94,7 +94,7 @@ static void run_types(struct job *job, struct report *report, struct measure_cas
     else if (!o->is_type_all)
       message_fail("-d %s: %s", element_infos[type].name, why_not);
     else if (report)
-      report_note(report, "%s left out: %s", element_infos[type].name, why_not);
+      report_note(report, "%s skipped: %s", element_infos[type].name, why_not);
   }
 }
 
@@ -160,7 +160,7 @@ static FILE *take_stdout(void) {
   return table;
 }
 
-/* Before any library looks at them. What the user has set stays. */
+/* Before any library reads them. What the user has set is kept. */
 static void set_environment(const struct options *options, const struct world *world) {
   static const char *const ours[] = { "STRATUS_COLL_RANK",  "STRATUS_COLL_SIZE",
                                       "STRATUS_COLL_ADDR",  "STRATUS_COLL_LOCAL_RANK",
@@ -171,7 +171,7 @@ static void set_environment(const struct options *options, const struct world *w
   setenv("FAKE_CUDA_GPUS", gpus, 0); /* the emulated host has what its processes need */
   if (world->is_local)
     setenv("NCCL_SOCKET_IFNAME", "lo", 0);
-  /* The plugins report unknown STRATUS_ variables, and rightly so. */
+  /* The plugins would report these as unknown STRATUS_ variables. */
   for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
     unsetenv(ours[i]);
 }

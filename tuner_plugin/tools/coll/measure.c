@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* measure: like nccl-tests, iterations are launched one after the other and waited for once, the
- * time is the clock's from the first launch to the end of the last; data is checked in runs of
- * their own, after the timed ones. */
+/* measure: as in nccl-tests, iterations are launched one after the other and waited for once; the
+ * time is from the first launch to the end of the last. Data is checked in separate runs after the
+ * timed ones. */
 #include "tuner_plugin/tools/coll/measure.h"
 
 #include <stdlib.h>

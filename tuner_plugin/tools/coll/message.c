@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* talk: one write per message, so that the lines of many ranks stay whole. */
+/* message: one write per message, so that the lines of many ranks stay whole. */
 #include "tuner_plugin/tools/coll/message.h"
 
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static void message_write_list(const char *format, va_list arguments) {
     length = sizeof text - 2;
   text[length] = '\n';
   if (write(STDERR_FILENO, text, length + 1) < 0)
-    return; /* nowhere to say it */
+    return; /* nothing left to report to */
 }
 
 void message_write(const char *format, ...) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* talk: what the program says beside its results, on stderr, with the rank that says it.
- * Owns: the name it speaks under.  Threads: any.
+/* message: messages on stderr, with the name of the rank. Owns: that name. Threads: any.
  * Blocks: if stderr does.  Fails: never. */
 #ifndef COLL_MESSAGE_H
 #define COLL_MESSAGE_H
@@ -14,7 +13,7 @@ void message_set_name(const char *name);
 
 __attribute__((format(printf, 1, 2))) void message_write(const char *format, ...);
 
-/* Says it and ends the process with EXIT_BAD at once, whatever its other threads wait for. */
+/* Writes it and ends the process with EXIT_BAD at once, without waiting for other threads. */
 __attribute__((noreturn, format(printf, 1, 2))) void message_fail(const char *format, ...);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* endure: results are windows of arrays that are computed once, so a check costs a comparison of
- * memory and the network is busy most of the time. Integers: what is moved and what is summed up
- * then has arbitrary bits, and one array per source serves all operations. */
+/* soak: results are windows of arrays that are computed once, so a check costs a comparison of
+ * memory and the network is busy most of the time. With integers, moved data and sums have
+ * arbitrary bits, and one array per source serves all operations. */
 #include "tuner_plugin/tools/coll/soak.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@
 #include "tuner_plugin/tools/coll/verify.h"
 
 enum {
-  PLACE_STEP = 64, /* elements: what a GPU likes for an alignment */
-  ROUND = 16,      /* operations between two questions whether time is over */
+  PLACE_STEP = 64, /* elements: alignment that suits a GPU */
+  ROUND = 16,      /* operations between two checks of the time limit */
   SAY_MAX = 20,    /* messages about wrong elements */
   STAGING_BYTES = 1 << 20,
 };
@@ -177,7 +177,7 @@ static uint64_t soak_compare(struct soak_state *e, const struct turn *turn, size
   return wrong;
 }
 
-/* What lies behind the result must be as it was. */
+/* Memory after the result must be unchanged. */
 static uint64_t ab_test_behind(struct soak_state *e, const struct turn *turn) {
   size_t end = turn->counts.recv * element_bytes;
   uint64_t wrong = 0;
@@ -224,7 +224,7 @@ static void take_turn(struct soak_state *e, struct soak_result *result) {
   }
 }
 
-/* Between rounds only: a process that ends is to be noticed by NCCL, and not here. */
+/* Between rounds only: within a round NCCL should notice a process that ends. */
 static bool is_over(struct soak_state *e, uint64_t end_ns, struct soak_result *result) {
   struct {
     uint64_t wrong, is_over;

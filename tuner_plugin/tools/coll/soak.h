@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* endure: operations and sizes in random order until time is over, every element of every result
- * checked, and each completion noted in a log: how long the job stood still while something broke
- * is the longest gap in it.
+/* soak: operations and sizes in random order until time is over, every element of every result
+ * checked, and each completion written to a log: the longest gap in it shows how long the job
+ * stalled.
  * Owns: what every rank sends and the reduction of it, in host memory; the log file.
  * Threads: the main thread of every process, all with the same options.
  * Blocks: until time is over, or rank 0 gets SIGUSR1.  Fails: ends the process with a message.
@@ -11,7 +11,7 @@
  *   {"at_ns": 81200471, "op": "all_reduce", "bytes": 4194304, "us": 9310.4, "wrong": 0}
  *
  * at_ns is CLOCK_MONOTONIC at completion, us the time since its launch. `wrong` counts rank 0's
- * elements; those of all ranks decide about the exit status. */
+ * elements; those of all ranks determine the exit status. */
 #ifndef COLL_SOAK_H
 #define COLL_SOAK_H
 

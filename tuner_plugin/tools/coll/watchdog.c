@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* monitor: looks 20 times a second, which costs nothing beside a measurement. */
+/* watchdog: polls 20 times a second, whose cost is negligible in a measurement. */
 #include "tuner_plugin/tools/coll/watchdog.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ static void watchdog_poll(void) {
   if (lost >= 0 && !watchdog.lost_ns)
     watchdog.lost_ns = clock_now_ns();
   if (lost >= 0 && clock_now_ns() >= watchdog.lost_ns + watchdog.grace_ns)
-    message_fail("%s has gone; this rank was at %s", rendezvous_name(watchdog.rendezvous, lost),
+    message_fail("%s is gone; this rank was at %s", rendezvous_name(watchdog.rendezvous, lost),
                  watchdog.place);
   if (watchdog.timeout_ns && clock_now_ns() > watchdog.deadline_ns)
     message_fail("no time left (--timeout, %.6g s); this rank was at %s",

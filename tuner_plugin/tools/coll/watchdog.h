@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* monitor: ends the process when the run cannot go on: a rank is gone, NCCL reports an asynchronous
- * error, or time is up. The main thread may then be waiting for a stream that never ends.
+/* watchdog: ends the process when the run cannot continue: a rank is gone, NCCL reports an
+ * asynchronous error, or time is up. The main thread may then be waiting for a stream that never
+ * ends.
  * Owns: one thread.  Threads: called from the main thread.
- * Blocks: watchdog_stop, for one look.  Fails: watchdog_start ends the process without a thread. */
+ * Blocks: watchdog_stop, for one poll. Fails: watchdog_start ends the process without a thread. */
 #ifndef COLL_WATCHDOG_H
 #define COLL_WATCHDOG_H
 
@@ -18,7 +19,7 @@ void watchdog_start(struct rendezvous *rendezvous, uint64_t timeout_ns, uint64_t
 /* Watches this communicator too, until watchdog_forget or watchdog_stop. */
 void watchdog_watch(ncclComm_t comm);
 
-/* Watches no communicator any more: they may fail, or be aborted. */
+/* Stops watching communicators: they may fail, or be aborted. */
 void watchdog_forget(void);
 
 /* What the run is doing, for the message: "all_reduce float sum, 65536 bytes". */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chunks: the chunk sizes that NCCL uses by itself, learnt from its questions to getChunkSize, and
  * which other sizes are worth trying. Owns: nothing; all state is in the caller's structs. Threads:
- * any, on different structs. Blocks: never. Fails: cannot; what is unknown is zero, and then
+ * any, on different structs.  Blocks: never.  Fails: cannot; what is unknown is zero, and then
  * nothing is tried.
  *
  * NCCL asks for each channel, at most three times for a call: for the first channel, for the last

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan: what a calibration tries, as text that a launcher can pass to every rank.
  * Owns: nothing; the entries are the caller's.  Threads: any.
- * Blocks: never. Fails: -EINVAL for bad text; the message names the place and what is accepted.
+ * Blocks: never.  Fails: -EINVAL for bad text; the message names the place and what is accepted.
  *
  *   seed=7/run=6/ll=1M/cost=4/channels=0,2/allreduce:8,64K=all/allreduce:1M=tree.simple,ring.simple@2
  *

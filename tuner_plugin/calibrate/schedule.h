@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* schedule: which cell each call of a calibration tries: seed + call index + call -> cell.
  * Owns: nothing; all state is in the caller's structs.  Threads: any, on different structs.
- * Blocks: never. Fails: cannot; a call that is not in the plan is left to NCCL.
+ * Blocks: never.  Fails: cannot; a call that is not in the plan is left to NCCL.
  *
  * PURE, as all ranks must choose alike and stratus-tune replays it to learn what each call was. The
  * k-th call of one collective and size on a communicator gets a cell by k alone, so that calls of

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* decide: profile + collective call -> algorithm, protocol and channels, or nothing.
  * Owns: nothing; the table lies in memory of the caller's.  Threads: any, the table is constant.
- * Blocks: never; no lock, allocation, clock or log. Fails: cannot; in doubt nothing is changed.
+ * Blocks: never; no lock, allocation, clock or log.  Fails: cannot; in doubt nothing is changed.
  *
  * All ranks of a communicator must choose the same, or the job hangs, and NCCL never compares their
  * choices. So a choice depends on its arguments alone: the table (made from the profile and the

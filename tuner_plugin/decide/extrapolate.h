@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* extrapolate: rows for a number of nodes, derived from rows measured on other numbers of nodes.
- * Owns: nothing. Threads: any. Blocks: never. Fails: cannot; in doubt there is no row.
+ * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot; in doubt there is no row.
  *
  * The time on N' nodes is the time measured on N nodes, multiplied by the ratio of the model's
  * times for N' and N. That is done twice, for equal bytes and for equal bytes per rank, and the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard: what a profile may never override. Owns: nothing. Threads: any. Blocks: never. Fails:
+/* guard: what a profile may never override. Owns: nothing.  Threads: any.  Blocks: never. Fails:
  * cannot; in doubt the answer is no. */
 #ifndef TUNER_PLUGIN_DECIDE_GUARD_H
 #define TUNER_PLUGIN_DECIDE_GUARD_H

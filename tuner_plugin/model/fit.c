@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks at many sizes which cell wins, lets neighbouring sizes confirm or deny one another, and
- * joins equal answers to rows. */
+/* Finds the winning cell at many sizes, checks each against its neighbouring sizes, and joins equal
+ * answers to rows. */
 #include "tuner_plugin/model/fit.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "tuner_plugin/model/pooled_test.h"
 
 enum {
-  STEPS_PER_SIZE = 4, /* places looked at from one measured size to the next */
+  STEPS_PER_SIZE = 4, /* places examined from one measured size to the next */
   PLACES_MAX = 64 * STEPS_PER_SIZE,
 };
 
@@ -58,8 +58,8 @@ static bool next_stretch(struct stretch *stretch, const struct answer *answers, 
   return start < count;
 }
 
-/* What the measured sizes next to a place say of the cell that won there, be it the fastest of them
- * or not: how many say each. */
+/* The verdicts of the measured sizes next to a place on the cell that won there, whether or not it
+ * is the fastest at them: how many of each. */
 struct company {
   int said[PICK_WINNER_SURE + 1];
   int sure_over_same; /* of the sure ones, where NCCL chooses what the row would be over */
@@ -83,8 +83,8 @@ static struct company find_company(const struct candidates *candidates,
   return company;
 }
 
-/* At a measured size by twice the margin, or by a neighbour. Between two sizes by both, or by one
- * of them and twice the margin, if the other does not speak against it. */
+/* A measured size is confirmed by twice the margin, or by a neighbour. A place between two sizes is
+ * confirmed by both, or by one of them and twice the margin, if the other does not contradict. */
 static bool is_sure_alone(const struct candidates *candidates, const struct answer *answer) {
   struct company company = find_company(candidates, answer);
   double gain = answer->default_us / answer->winner_us - 1;
@@ -96,8 +96,8 @@ static bool is_sure_alone(const struct candidates *candidates, const struct answ
   return sure == 2 || (sure == 1 && is_great && company.said[PICK_WINNER_AGAINST] == 0);
 }
 
-/* A size that won alone, its measured neighbours saying otherwise, has mostly won by luck: among
- * many cells the fastest is the one that the noise favoured. It needs twice the margin. */
+/* A winner whose measured neighbours contradict it has mostly won by luck: among many cells the
+ * fastest is the one that noise favoured. It needs twice the margin. */
 static void drop_lonely(const struct candidates *candidates, struct answer *answers, size_t count) {
   for (struct stretch here = { 0 }; next_stretch(&here, answers, count);) {
     bool is_kept = !answers[here.start].winner || here.measured > 1;
@@ -134,7 +134,7 @@ static void take_pooled(const struct candidates *candidates, struct answer *answ
   }
 }
 
-/* The same way to run it, whatever number of channels. */
+/* The same cell, with any number of channels. */
 static bool is_same_cell(const struct answer *a, const struct answer *b) {
   return a->winner && b->winner && a->winner->algorithm == b->winner->algorithm &&
          a->winner->protocol == b->winner->protocol && a->winner->chunk == b->winner->chunk &&
@@ -155,8 +155,8 @@ static bool next_gap(struct gap *gap, const struct answer *answers, size_t count
   return gap->next < count;
 }
 
-/* Between two measured sizes with the same answer it is the same, if they gain enough for what may
- * jump between them. */
+/* Between two measured sizes with the same answer the answer is the same, if the gains exceed the
+ * jumps that are possible between them. */
 static void fill_between(const struct candidates *candidates, struct answer *answers,
                          size_t count) {
   for (struct gap gap = { 0 }; next_gap(&gap, answers, count);) {
@@ -176,7 +176,7 @@ static void fill_between(const struct candidates *candidates, struct answer *ans
 }
 
 /* Between two sizes at which NCCL chooses differently, and something else won at both, a cell that
- * is the fastest of all and gains over either choice is right wherever NCCL changes its mind. */
+ * is the fastest of all and gains over either choice is right wherever NCCL changes its choice. */
 static void hold_over_both(const struct candidates *candidates, struct answer *answers,
                            size_t count) {
   for (struct gap gap = { 0 }; next_gap(&gap, answers, count);) {
@@ -218,7 +218,7 @@ static uint64_t border(const struct answer *answers, size_t at, size_t count) {
   return (uint64_t)ceil(sqrt(answers[at - 1].bytes * answers[at].bytes));
 }
 
-/* The row for equal answers, with the figures of where it gains least. */
+/* The row for equal answers, with the figures of the place where it gains least. */
 static struct profile_row make_row(const struct answer *answers, size_t start, size_t end,
                                    size_t count) {
   const struct answer *least = &answers[start];

@@ -4,13 +4,14 @@
 
 #include "common/nccl_chunk.h"
 
-/* A channel is left to the application's own kernels if it gains less than this. */
+/* A channel that gains less than this is left to the application's own kernels. */
 static const double channel_gain = 1.02;
 
-/* A chunk is left to NCCL, which adapts it to sizes, if asking for one gains less than this. */
+/* A chunk that gains less than this is left to NCCL, which adapts it to sizes. */
 static const double chunk_gain = 1.02;
 
-/* Neighbouring sizes of one launch err together in part: their mean is so much less sure. */
+/* Errors of neighbouring sizes of one launch are correlated, so their mean has this many times the
+ * error. */
 static const double launch_part = 1.3;
 
 /* Between measured sizes a time may jump, as NCCL changes channels, chunks and threads there: by so
@@ -18,9 +19,8 @@ static const double launch_part = 1.3;
  * nothing jumps. */
 static const double jump_share = 0.075, jump_most = 0.05;
 
-/* Where the sizes around lie on one curve less is to be feared, but never nothing. A size that
- * gains more than its neighbours promise shows as well that the curve is no smooth one, though it
- * is the less harmful kind. */
+/* If the sizes around lie on a smooth curve the risk is smaller, but never zero. A size that gains
+ * more than its neighbours predict also shows that the curve is not smooth, but does less harm. */
 static const double jump_least = 0.01, surprise_share = 0.3;
 
 bool pick_winner_is_worth(const struct answer *answer) {
@@ -48,7 +48,7 @@ static double margin_between(const struct curve_point *from, const struct curve_
   return 1 + fmin(jump_most, jump_share * fabs(log(to->us / from->us)));
 }
 
-/* The same as NCCL's choice would not change anything. */
+/* The same cell as NCCL's choice would change nothing. */
 static bool is_other_than(const struct curve *curve, const struct curve_point *by_default) {
   return curve->algorithm != by_default->algorithm || curve->protocol != by_default->protocol ||
          curve->channels > 0 || curve->chunk > 0;
@@ -61,8 +61,8 @@ static bool is_askable(const struct curve *curve) {
           nccl_chunk_round(curve->chunk, curve->protocol) > 0);
 }
 
-/* The curve of the cell that NCCL chose there, as it goes on where NCCL chooses another; NULL: it
- * ends before. */
+/* The curve of the cell that NCCL chose there, also at sizes where NCCL chooses another one; NULL:
+ * it ends before. */
 static const struct curve *chosen_curve(const struct candidates *candidates,
                                         const struct curve_point *by_default, double bytes) {
   for (size_t i = 0; i < candidates->other_count; i++) {
@@ -84,7 +84,7 @@ bool pick_winner_is_near(const struct curve *by_default, size_t i, double bytes)
          (i == 0 || (double)by_default->points[i - 1].bytes <= bytes);
 }
 
-/* What the winner is to replace, as a size at which NCCL chooses it has it. */
+/* The cell that the winner replaces, at a size where NCCL chooses that cell. */
 static struct curve_point over_of(const struct answer *answer) {
   return (struct curve_point){ .algorithm = answer->over_algorithm,
                                .protocol = answer->over_protocol };
@@ -104,8 +104,8 @@ enum pick_winner_side pick_winner_side_at(const struct candidates *candidates,
   return gain >= 0 ? PICK_WINNER_OPEN : PICK_WINNER_AGAINST;
 }
 
-/* A cell that is faster at neighbouring sizes as well, by as much as they are sure of together, is
- * faster: what each errs by is its own, and their mean errs less. */
+/* A cell that is also faster at neighbouring sizes, by more than the error of their mean, is
+ * faster: their errors are partly independent, and their mean has a smaller one. */
 static void pool_noise(struct answer *answer, const struct candidates *candidates,
                        const struct curve_point *over) {
   const struct curve *by_default = candidates->by_default;
@@ -150,8 +150,8 @@ static bool gain_at(const struct candidates *candidates, const struct curve_poin
   return usual && ours;
 }
 
-/* How far what is gained at the measured size i is from what the sizes on either side of it would
- * make one expect: what one may be wrong by between sizes. Negative: nobody can tell. */
+/* The difference between the gain at the measured size i and the gain predicted from the sizes on
+ * either side: the possible error between sizes. Negative: unknown. */
 static double surprise_at(const struct candidates *candidates, const struct curve_point *over,
                           const struct curve *winner, size_t i) {
   double before, here, after;
@@ -189,7 +189,7 @@ static void pick_winner_take(struct answer *answer, const struct candidates *can
   pool_noise(answer, candidates, over);
 }
 
-/* The same cell with NCCL's own chunk, if it is nearly as good, and sure as well. */
+/* The same cell with NCCL's own chunk, if it is nearly as good, and also certain. */
 static void prefer_own_chunk(struct answer *answer, const struct candidates *candidates,
                              const struct curve_point *by_default) {
   struct answer best = *answer;
@@ -209,7 +209,7 @@ static void prefer_own_chunk(struct answer *answer, const struct candidates *can
   }
 }
 
-/* Fewer channels of the same cell that are nearly as good, and sure as well. */
+/* Fewer channels of the same cell, if they are nearly as good, and also certain. */
 static void prefer_few_channels(struct answer *answer, const struct candidates *candidates,
                                 const struct curve_point *over) {
   struct answer best = *answer;
@@ -254,7 +254,8 @@ struct answer pick_winner_over(const struct candidates *candidates, double bytes
     prefer_own_chunk(&answer, candidates, by_default);
   }
   if (answer.winner) {
-    prefer_few_channels(&answer, candidates, by_default); /* may be sure where the fastest is not */
+    prefer_few_channels(&answer, candidates,
+                        by_default); /* may be certain where the fastest is not */
     answer.winner = pick_winner_is_worth(&answer) ? answer.winner : NULL;
   }
   return answer;

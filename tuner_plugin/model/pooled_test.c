@@ -8,7 +8,7 @@
 
 enum {
   SIZES_LEAST = 3,    /* of a stretch; fit.c looks at the direct neighbours of a size */
-  LAUNCHES_LEAST = 3, /* from two nobody can tell how far launches differ */
+  LAUNCHES_LEAST = 3, /* two launches do not show how far launches differ */
   SIZES_MAX = 64,
 };
 
@@ -25,7 +25,7 @@ static bool is_same_choice(const struct curve_point *a, const struct curve_point
   return a->algorithm == b->algorithm && a->protocol == b->protocol;
 }
 
-/* Whom NCCL chooses itself gains nothing, unless something else is asked for in it. */
+/* A cell that NCCL chooses itself gains nothing, unless its channels or chunk differ. */
 static bool is_candidate(const struct curve *curve, const struct curve_point *by_default) {
   return curve->algorithm != by_default->algorithm || curve->protocol != by_default->protocol ||
          curve->channels > 0;
@@ -43,14 +43,14 @@ static void fill_strip(struct strip *strip, size_t first, size_t end) {
   }
 }
 
-/* A size that speaks against the cell ends every stretch. */
+/* A size that contradicts the cell ends every stretch. */
 static bool is_contradicting(const struct strip *strip, size_t i) {
   return !strip->points[i] || strip->gains[i] < -fmin(strip->noises[i], PICK_WINNER_LEAST_GAIN);
 }
 
 /* ---- how sure a stretch is ---- */
 
-/* How far one launch was from what the size has in all. */
+/* The deviation of one launch from the mean of the size. */
 static double deviation(const struct curve_point *point, size_t launch) {
   double sum = 0;
   for (size_t i = 0; i < point->launch_count; i++) {
@@ -77,8 +77,8 @@ static bool deviation_of_launch(const struct strip *strip, size_t first, size_t 
   return 2 * found >= end - first;
 }
 
-/* The standard error of the mean gain as the launches tell it that measured `at`; negative: there
- * are too few. */
+/* The standard error of the mean gain, from the launches that measured `at`; negative: there are
+ * too few. */
 static double error_between(const struct strip *strip, size_t first, size_t end, size_t at) {
   double squares = 0;
   size_t count = 0;
@@ -92,7 +92,8 @@ static double error_between(const struct strip *strip, size_t first, size_t end,
   return count < LAUNCHES_LEAST ? -1 : sqrt(squares / (double)(count - 1) / (double)count);
 }
 
-/* The same from how far all sizes scatter: four launches may agree by luck, not at every size. */
+/* The same from the scatter of all sizes: four launches may agree by luck, but not at every size.
+ */
 static double error_within(const struct strip *strip, size_t first, size_t end) {
   double squares = 0;
   size_t values = 0, free = 0;
@@ -107,7 +108,7 @@ static double error_within(const struct strip *strip, size_t first, size_t end) 
   return free > 0 ? POOLED_TEST_LAUNCH_PART * sqrt(squares / (double)free / (double)values) : -1;
 }
 
-/* Negative: nobody can tell. */
+/* Negative: unknown. */
 static double error_of(const struct strip *strip, size_t first, size_t end) {
   size_t at = first;
   for (size_t i = first; i < end; i++) {
@@ -119,7 +120,7 @@ static double error_of(const struct strip *strip, size_t first, size_t end) {
 
 /* ---- how much it gains ---- */
 
-/* Every part at an end gains enough by itself, or the rest would carry it. */
+/* Both ends of a stretch must gain enough by themselves; otherwise the rest would hide them. */
 static bool is_firm(const double *gains, size_t count) {
   double front = 0, back = 0;
   for (size_t i = 0; i < count; i++) {
@@ -132,7 +133,8 @@ static bool is_firm(const double *gains, size_t count) {
   return true;
 }
 
-/* The mean, or the median if that is less: one size with a great gain says little of the others. */
+/* The mean, or the median if that is less: one size with a large gain says little about the others.
+ */
 static double common_gain(const double *gains, size_t count) {
   double sorted[SIZES_MAX], sum = 0;
   for (size_t i = 0; i < count; i++) {
@@ -150,7 +152,7 @@ static double noises_needed(size_t sizes, size_t length, size_t cells) {
   return sqrt(4 + 2 * log((double)(sizes * cells) / (double)length));
 }
 
-/* A size that gains less than the others by more than noise has no part in what they gain. */
+/* A size whose gain is below that of the others by more than noise is excluded. */
 static bool is_common(const struct strip *strip, size_t first, size_t end, double gain) {
   for (size_t i = first; i < end; i++) {
     if (strip->gains[i] < gain - 2 * strip->noises[i]) {

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* together: cells that gain little at each of many neighbouring sizes, judged over all of them.
- * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot; unsure means no.
+/* pooled_test: tests cells with a small gain at each of many neighbouring sizes over all of these
+ * sizes.
+ * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot; in doubt the answer is no.
  *
- * A gain of 5 % at one size is lost in noise of 5 %; at eight sizes in a row it is not. What counts
- * as independent is a launch: its neighbouring sizes err together, so that each launch says one
- * thing about a stretch, and the stretch is as sure as its launches agree. */
+ * A gain of 5 % at one size is lost in noise of 5 %; at eight sizes in a row it is not. Only
+ * launches are independent: the errors of neighbouring sizes within a launch are correlated, so
+ * each launch gives one value for a stretch, and the certainty is that of the agreement between
+ * launches. */
 #ifndef TUNER_PLUGIN_MODEL_POOLED_TEST_H
 #define TUNER_PLUGIN_MODEL_POOLED_TEST_H
 
 #include "tuner_plugin/model/curves.h"
 
-/* Times of a launch err alike at neighbouring sizes: in launches of four emulated hosts the errors
- * of sizes next to each other correlate by 0.2 to 0.6, of those two apart by half of that, and so
- * on. With 0.4 to the power of their distance, the mean of many errs by
- * sqrt((1 + 0.4) / (1 - 0.4)) times what it would if they were independent. */
+/* Errors of a launch are correlated between neighbouring sizes: in launches of four emulated hosts
+ * the errors of sizes next to each other correlate by 0.2 to 0.6, of those two apart by half of
+ * that, and so on. With 0.4 to the power of their distance, the mean of many errs by sqrt((1 + 0.4)
+ * / (1 - 0.4)) times what it would if they were independent. */
 #define POOLED_TEST_LAUNCH_PART 1.53
 
-/* What the best stretch around a size says. */
+/* The result for the best stretch around a size. */
 struct pooled_test {
   const struct curve *winner; /* NULL: there is none */
   double gain;                /* log of NCCL's time over the winner's, in the stretch */

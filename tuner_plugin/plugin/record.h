@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* record: STRATUS_RECORD: times of a job's own calls, as samples for stratus-tune suggest.
  * Owns: the times of one communicator's newest calls.  Threads: any; one lock.
- * Blocks: on that lock; close writes a file. Fails: open returns NULL, close logs one WARN.
+ * Blocks: on that lock; close writes a file.  Fails: open returns NULL, close logs one WARN.
  *
  * It only observes: no choice depends on its times, as they differ between ranks. A tuner sees only
  * the start of a call, so a call's time is measured until the next call of its communicator starts.

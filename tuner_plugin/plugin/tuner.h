@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tuner: one communicator's tuner, for every version of NCCL's interface.
- * Owns: its counters and a share of the process's profile. Threads: any, also several in one tuner.
- * Blocks: open and close take a lock, and the first open reads the profile; the choices never
- * block. Fails: open only, -EINVAL, for a bad profile with STRATUS_PROFILE_STRICT=1. After any
- * other error NCCL's own choice is kept. */
+ * Owns: its counters and a share of the process's profile.  Threads: any, also several in one
+ * tuner. Blocks: open and close take a lock, and the first open reads the profile; the choices
+ * never block.  Fails: open only, -EINVAL, for a bad profile with STRATUS_PROFILE_STRICT=1. After
+ * any other error NCCL's own choice is kept. */
 #ifndef TUNER_PLUGIN_PLUGIN_TUNER_H
 #define TUNER_PLUGIN_PLUGIN_TUNER_H
 

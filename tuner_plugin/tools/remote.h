@@ -2,7 +2,7 @@
 /* remote: runs this tool on many hosts, 64 at once, and keeps the output of each.
  * Owns: nothing between calls.  Threads: the main thread.
  * Blocks: until all have answered; each group of 64 hosts at most for the given time, after which
- * the rest is ended. Fails: for a host, with a text. */
+ * the rest is ended.  Fails: for a host, with a text. */
 #ifndef TUNER_PLUGIN_TOOLS_REMOTE_H
 #define TUNER_PLUGIN_TOOLS_REMOTE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* label: finds out which cell each measured call used, by replaying the schedule. Owns: the
- * contents of the log, until label_free. Threads: the main thread.
- * Blocks: never. Fails: with a text; a size whose calls cannot be identified gets no labels.
+ * contents of the log, until label_free.  Threads: the main thread.
+ * Blocks: never.  Fails: with a text; a size whose calls cannot be identified gets no labels.
  *
  * Every rank logs which cells were open to each size and how many calls there were
  * (plugin/calibration.h). If they disagree, or the number is not the one that the benchmark should

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sample_store: a file of samples that a campaign adds to, and its earlier contents.
  * Owns: the file and the samples of a struct sample_store, until sample_store_close.  Threads: the
- * main thread. Blocks: on the file.  Fails: with a message and CLI_FAILED.
+ * main thread.  Blocks: on the file.  Fails: with a message and CLI_FAILED.
  *
  * The samples of a launch are written together when it has ended: a killed process loses one
  * launch. An incomplete last line is removed before more is written. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message: messages on stderr, with the name of the rank. Owns: that name. Threads: any.
+/* message: messages on stderr, with the name of the rank. Owns: that name.  Threads: any.
  * Blocks: if stderr does.  Fails: never. */
 #ifndef COLL_MESSAGE_H
 #define COLL_MESSAGE_H

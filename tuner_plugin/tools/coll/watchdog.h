@@ -3,7 +3,7 @@
  * asynchronous error, or time is up. The main thread may then be waiting for a stream that never
  * ends.
  * Owns: one thread.  Threads: called from the main thread.
- * Blocks: watchdog_stop, for one poll. Fails: watchdog_start ends the process without a thread. */
+ * Blocks: watchdog_stop, for one poll.  Fails: watchdog_start ends the process without a thread. */
 #ifndef COLL_WATCHDOG_H
 #define COLL_WATCHDOG_H
 

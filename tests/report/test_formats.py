@@ -148,7 +148,7 @@ def test_rows_that_a_model_carries_over_are_choices():
         cells = {point["bytes"]: point["cell"] for point in chosen}
         holds = shape == "nodes=4" or text
         assert cells[1 << 18] == ("tree ll" if holds else "tree ll128"), (shape, bool(text), cells)
-        says = "its model carries over" in run("report", data("samples.jsonl"), path)[0]
+        says = "its model extrapolates" in run("report", data("samples.jsonl"), path)[0]
         assert says == (shape == "nodes=3" and bool(text)), (shape, bool(text))
 
 

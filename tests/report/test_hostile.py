@@ -46,7 +46,7 @@ def test_tables_with_wrong_rows():
     for rows, *parts in cases:
         says("all_reduce.txt", HEAD + rows, *parts)
     says("all_reduce.txt", GOOD + HEAD, ":1: a row without the heading of its table")
-    says("noname.txt", HEAD + GOOD, ":4: nothing says which collective this table is of", "--coll")
+    says("noname.txt", HEAD + GOOD, ":4: the collective of this table is unknown", "--coll")
     run("report", write("noname.txt", HEAD + GOOD), "--coll", "all_reduce")
 
 

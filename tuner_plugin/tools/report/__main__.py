@@ -62,7 +62,7 @@ def format_of(options):
         return "text"
     ending = os.path.splitext(options.output)[1].lower()
     if ending not in FORMATS:
-        raise Problem(f"--output {options.output}: nothing says the format; name it .html, .md or .txt, or give --format")
+        raise Problem(f"--output {options.output}: unknown format; use the extension .html, .md or .txt, or give --format")
     return FORMATS[ending]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two measurements, point by point: is B faster than A, slower, or is nobody able to tell?
+"""Two measurements, point by point: is B faster than A, slower, or the same within noise?
 
 The ratio is B's time over A's: the median over the pairs, if several runs of each are given. The noise is
 sqrt(a^2 + b^2), where a is how far A's times deviate from their median, as a part of it: between the runs where
@@ -66,20 +66,20 @@ class Comparison:
 
 
 class Keys:
-    """What makes two points the same: only what both sides tell."""
+    """What makes two points comparable: the fields that both sides have."""
 
     def __init__(self, a_points, b_points):
-        def told(name):
+        def has(name):
             return all(any(getattr(point, name) is not None for point in side) for side in (a_points, b_points))
-        self.names = [name for name in ("variant", "type", "redop", "root", "nodes", "ppn") if told(name)]
-        self.has_cells = told("cell")
+        self.names = [name for name in ("variant", "type", "redop", "root", "nodes", "ppn") if has(name)]
+        self.has_cells = has("cell")
 
     def key(self, point):
         cell = (point.cell, bool(point.is_default)) if self.has_cells else None
         return (point.operation, point.bytes, point.in_place, cell, *(getattr(point, name) for name in self.names))
 
     def takes(self, point):
-        """Against a run that does not tell cells, of samples only NCCL's own choice counts."""
+        """Compared with a run without cells, only NCCL's own choice among samples counts."""
         return self.has_cells or point.cell is None or point.is_default
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A report before it is HTML, Markdown or text: sections of paragraphs, figures and tables.
 
-All texts are plain; whoever renders them escapes them. A figure always has the table of what it shows."""
+All texts are plain; the renderer escapes them. A figure always has the table of what it shows."""
 import dataclasses
 import typing
 

@@ -102,7 +102,7 @@ def sample_lines(group, profile_label):
 
 
 def shapes_of(sources, in_place, profile=None):
-    """Shapes, in the order of reports. `profile`: the source that says what is chosen."""
+    """Shapes, in the order of reports. `profile`: the source of the choices."""
     points = [point for source in sources for point in source.points if point.in_place == in_place]
     by_key = run_lines([point for point in points if point.cell is None])
     shapes = {key: Shape(*key, lines) for key, lines in by_key.items()}

@@ -218,7 +218,7 @@ def distance(value, best, is_more_better):
 
 
 def draw_probe(hosts, values, unit, is_more_better, is_narrow):
-    """`values`: {(from, to): number}. Heat tells how far a pair is from the best."""
+    """`values`: {(from, to): number}. The colour shows how far a pair is from the best."""
     best = max(values.values()) if is_more_better else min(values.values())
     parts = (0.95, 0.85, 0.7, 0.5, 0.3) if is_more_better else (1.1, 1.25, 1.5, 2, 3)
     scores = {pair: distance(value, best, is_more_better) for pair, value in values.items()}

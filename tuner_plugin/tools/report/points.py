@@ -50,7 +50,7 @@ class Cell:
 
 @dataclasses.dataclass
 class Source:
-    """One input file, and what it says about how it was made."""
+    """One input file, and how it was made."""
     path: str
     kind: str = ""
     label: str = ""
@@ -58,7 +58,7 @@ class Source:
     facts: dict = dataclasses.field(default_factory=dict)    # NAME: TEXT, shown as they are
     command: list = dataclasses.field(default_factory=list)  # without secrets
     environment: dict = dataclasses.field(default_factory=dict)  # the same
-    notes: list = dataclasses.field(default_factory=list)    # what a reader should know
+    notes: list = dataclasses.field(default_factory=list)    # warnings for the reader
     points: list = dataclasses.field(default_factory=list)
     profile: object = None  # of a profile: read_profile.Profile
     probe: object = None    # of a probe: read_probe.Probe

@@ -44,7 +44,7 @@ def read_nccl_tests(source, document, operation):
         # The name is that of the test, as "AllReduce"; older files have the program's only.
         named = operation_of(name.text()) if name.value is not None else None
         if not (named or said):
-            result.fail("nothing says which collective this is: give --coll")
+            result.fail("the collective is unknown: give --coll")
         take_nccl_tests_result(source, result, named or said, nodes, ppn)
     read_verdict(source, root)
 
@@ -134,7 +134,7 @@ def read_coll(source, document):
         name = result.get("op")
         operation = operation_of(name.text())
         if not operation:
-            name.fail("is no collective that is known here")
+            name.fail("is not a known collective")
         for key, in_place in (("out_of_place", False), ("in_place", True)):
             if result.get(key).value is not None:
                 take_coll_point(source, result, result.get(key), operation, in_place, nodes, ppn)

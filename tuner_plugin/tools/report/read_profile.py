@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles, through `stratus-tune show --json`: what the plugins accept, and which rows hold on how many nodes, those
-that a model carries over too, is told in one place only."""
+"""Profiles, through `stratus-tune show --json`, so that the rules of what the plugins accept, and of which rows match a
+number of nodes, extrapolated ones included, exist in one place only."""
 import dataclasses
 import json
 import subprocess
@@ -10,14 +10,14 @@ from problem import Problem
 
 
 def looks_like_profile(text):
-    """The first line that is no comment says the schema."""
+    """The first line that is no comment is the schema."""
     first = next((line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")), "")
     return first.split("=")[0].strip() == "schema"
 
 
 @dataclasses.dataclass
 class Profile:
-    """What `show` says, and which rows hold on shapes that were asked for."""
+    """The output of `show`, and the rows for the requested shapes."""
     path: str
     tool: str
     shown: dict
@@ -31,7 +31,7 @@ class Profile:
         return self.shapes[nodes, ppn].get(operation, {})
 
     def row_for(self, operation, nodes, ppn, size, default):
-        """The row that holds for a call, or None: NCCL's own choice. `default` is the cell that NCCL would choose, which
+        """The row that matches a call, or None: NCCL's own choice. `default` is the cell that NCCL would choose, which
         measured rows must have been measured against."""
         for row in self.table(operation, nodes, ppn).get("rows", []):
             if row["bytes_lo"] <= size and (row["bytes_hi"] is None or size < row["bytes_hi"]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""samples.jsonl: a line for each measurement, as common/sample.h tells."""
+"""samples.jsonl: a line for each measurement, as described in common/sample.h."""
 import re
 
 from points import TIME_US_MAX, Cell, Point, nccl_text

@@ -189,7 +189,7 @@ class TextReader:
         if size == 0 or time_us == 0:
             return  # nothing was sent: no figure to compare
         if self.run.operation is None:
-            raise Problem("nothing says which collective this table is of: rename the file to begin with it, as "
+            raise Problem("the collective of this table is unknown: rename the file to begin with it, as "
                           "in all_reduce.txt, or give --coll")
         nodes, ppn = self.run.shape
         wrong = body.get("#wrong", "N/A")

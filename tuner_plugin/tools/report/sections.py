@@ -67,7 +67,7 @@ def carried_over(shapes, profiles):
         return []
     names = ", ".join(f"{TITLES[shape.operation]} on {shape_text((shape.nodes, shape.ppn))}" for shape in carried[:4])
     return [f"The profile has no table for {names}{' and more' if len(carried) > 4 else ''}: its choices there are those "
-            "that its model carries over from other numbers of nodes."]
+            "that its model extrapolates from other numbers of nodes."]
 
 
 # ---- the summary ----
@@ -328,7 +328,7 @@ def profile_section(source):
         for row in table["rows"]:
             high = "and more" if row["bytes_hi"] is None else f"to under {size_text(row['bytes_hi'])}"
             channels = str(row["channels"]) if row["channels"] else "NCCL's"
-            over, gain = "not told", "-"
+            over, gain = "not known", "-"
             if "over_algo" in row:
                 over = f"{row['over_algo']} {row['over_proto']}"
                 gain = f"{(row['default_us'] / row['choice_us'] - 1) * 100:.1f} %" if row["choice_us"] else "-"
@@ -359,7 +359,7 @@ def inputs_section(sources):
             how.append([source.path, "command", " ".join(source.command)])
         how += [[source.path, name, value] for name, value in source.environment.items()]
     section = Section("Inputs", tables=[
-        Table("Files", ["file", "label", "format", "measurements", "SHA-256 begins", "says of itself"], rows, words=6)])
+        Table("Files", ["file", "label", "format", "measurements", "SHA-256 begins", "facts"], rows, words=6)])
     if how:
         section.paragraphs.append("Of command lines and environments only what explains a measurement is shown; what is "
                                   "or looks like a secret was removed.")

@@ -29,7 +29,7 @@ class Size:
     default: Measured = None
     best: Measured = None
     chosen: Measured = None
-    choice: str = ""      # what the profile says, in words; empty: no profile
+    choice: str = ""      # the profile's choice, in words; empty: no profile
     cells: list = dataclasses.field(default_factory=list)  # all Measured, fastest first
 
     def slowdown(self, measured):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON whose every value is checked, and whose errors tell the line. A file may come from anywhere."""
+"""JSON whose every value is checked, and whose errors name the line. Files are not trusted."""
 import json
 import math
 
@@ -43,7 +43,7 @@ def parse(text, path):
 
 
 def line_of_bad_number(text):
-    """The line that DECODER stopped at for a number; found again, as it does not tell."""
+    """The line that DECODER stopped at for a number; found again, as it does not report it."""
     place = 0
     try:
         for number, line in enumerate(text.split("\n"), 1):

@@ -113,7 +113,7 @@ place = $(eval PLACES += $(1))$(eval MODE_$(1) := $(2))$(eval FILES_$(1) := $(3)
 $(call place,lib,755,$(NET_PLUGIN) $(TUNER_PLUGIN))
 $(call place,bin,755,$(TOOLS))
 $(call place,share/stratus/profiles,644,$(wildcard tuner_plugin/profiles/*.profile))
-$(call place,share/stratus/report,644,$(wildcard scripts/report/*.py tuner_plugin/tools/report/*.py))
+$(call place,share/stratus/report,644,$(wildcard tuner_plugin/tools/report/*.py))
 $(call place,share/man/man1,644,$(filter %.1,$(MAN)))
 $(call place,share/man/man7,644,$(filter %.7,$(MAN)))
 $(call place,share/bash-completion/completions,644,$(call completion,bash/%))
@@ -168,7 +168,7 @@ $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
 	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 # Parts of stratus-tune.
-$(addprefix $(BUILD)/tests/test_,calibrate compare course race refine store): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
+$(addprefix $(BUILD)/tests/test_,calibrate ab_test launch_plan pruning chunk_trials sample_store): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
   $(filter-out %/stratus-tune.o,$(call objects,$(TUNER_TOOL_SRC) tests/lib/tool.c tests/lib/tree.c)) $(STRATUS_A) \
   | $(BUILD)/bin/stratus-tune
 	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)

@@ -63,14 +63,14 @@ def contenders(launches, *chosen):
         cell if cell in ratios else "default" for cell in chosen}
 
 
-def regrets(points, chosen, again):
-    """[{collective, bytes, chosen, best, regret, default_regret, seen_regret, error}]: times over that of the best
+def slowdowns(points, chosen, again):
+    """[{collective, bytes, chosen, best, slowdown, default_slowdown, seen_slowdown, error}]: times over that of the best
     measured cell, for each choice.
 
     Of many cells the one that seems fastest is so by luck as well, and the same measurement must not say which is best
-    and by how much: in each launch of `again` the best is the one that all the others say, and regret is the geometric
+    and by how much: in each launch of `again` the best is the one that all the others say, and slowdown is the geometric
     mean over those launches; `error` is its standard error. Where nothing is near the best but what was chosen,
-    nothing was measured again. seen_regret is what the calibration itself says. A cell that was not measured at a size
+    nothing was measured again. seen_slowdown is what the calibration itself says. A cell that was not measured at a size
     is one that NCCL would not offer: the choice is its own there."""
     found = []
     for (collective, size), launches in sorted(points.items()):
@@ -80,18 +80,18 @@ def regrets(points, chosen, again):
         cell = chosen[collective, size] if chosen[collective, size] in ratios else "default"
         seen_best = min(ratios, key=ratios.get)
         together = typical(launches + fresh)
-        each = {"regret": [], "default_regret": []}
+        each = {"slowdown": [], "default_slowdown": []}
         for place, launch in enumerate(fresh):
             others = typical(launches + fresh[:place] + fresh[place + 1:])
             best = min((other for other in launch if other in others), key=others.get)
             if cell in launch:
-                each["regret"].append(math.log(launch[cell] / launch[best]))
-                each["default_regret"].append(math.log(1 / launch[best]))
-        seen = {"regret": ratios[cell] / ratios[seen_best], "default_regret": 1 / ratios[seen_best]}
+                each["slowdown"].append(math.log(launch[cell] / launch[best]))
+                each["default_slowdown"].append(math.log(1 / launch[best]))
+        seen = {"slowdown": ratios[cell] / ratios[seen_best], "default_slowdown": 1 / ratios[seen_best]}
         found.append({
             "collective": collective, "bytes": size, "chosen": cell_text(cell), "best": cell_text(min(together, key=together.get)),
             **{name: math.exp(mean(values)) if values else seen[name] for name, values in each.items()},
-            "seen_regret": seen["regret"], "error": standard_error(each["regret"])})
+            "seen_slowdown": seen["slowdown"], "error": standard_error(each["slowdown"])})
     return found
 
 
@@ -104,7 +104,7 @@ def halves(launches):
 
 
 def repeatable(points, again):
-    """About how near the best cell one can come here: {near: share of these points, regret, points}, or None if too
+    """About how near the best cell one can come here: {near: share of these points, slowdown, points}, or None if too
     little was measured again.
 
     The chooser takes the cell that is best in one half of the launches of `again`, and the other half says how far it
@@ -124,7 +124,7 @@ def repeatable(points, again):
         shares.append(sum(ratio <= NEAR for ratio in found) / len(found) if found else 1)
         logs.append(mean([math.log(ratio) for ratio in found]) if found else 0)
     has_judges = any(len(again.get(point, [])) > 1 for point in points)
-    return {"near": mean(shares), "regret": math.exp(mean(logs)), "points": len(shares)} if has_judges else None
+    return {"near": mean(shares), "slowdown": math.exp(mean(logs)), "points": len(shares)} if has_judges else None
 
 
 def mean(values):
@@ -145,5 +145,5 @@ def geomean(values):
     return math.exp(sum(math.log(value) for value in values) / len(values)) if values else 1
 
 
-def near(points, what="regret"):
+def near(points, what="slowdown"):
     return sum(point[what] <= NEAR for point in points) / len(points) if points else 1

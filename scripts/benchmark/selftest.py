@@ -43,13 +43,13 @@ def test_a_sweep_finds_its_worst_size():
     assert sweep_points(Sweep("o", "s", "a", "b"), [{"s": rows(1, 1)}]) == []
 
 
-def test_regret_is_judged_by_other_launches():
+def test_slowdown_is_judged_by_other_launches():
     cell, size = ("ring", "ll", 0), ("allreduce", 8)
     points = {size: [{"default": 1.0, cell: 0.8}]}
     again = {size: [{"default": 1.0, cell: 0.9}, {"default": 1.0, cell: 1.25}, {"default": 1.0, cell: 0.8}]}
-    point, = choices.regrets(points, {size: "default"}, again)
-    assert (point["best"], round(point["default_regret"] ** -3, 9)) == ("ring.ll", round(0.9 * 1.25 * 0.8, 9)), point
-    assert (point["regret"], point["seen_regret"]) == (point["default_regret"], 1.25), point
+    point, = choices.slowdowns(points, {size: "default"}, again)
+    assert (point["best"], round(point["default_slowdown"] ** -3, 9)) == ("ring.ll", round(0.9 * 1.25 * 0.8, 9)), point
+    assert (point["slowdown"], point["seen_slowdown"]) == (point["default_slowdown"], 1.25), point
 
 
 def test_the_bound_is_what_halves_agree_on():
@@ -58,12 +58,12 @@ def test_the_bound_is_what_halves_agree_on():
     torn = [{"default": 1.0, cell: 0.8}, {"default": 1.0, cell: 1.25}]
     assert choices.repeatable([same, other], {}) is None
     assert choices.repeatable([same], {same: sure[:1]}) is None
-    assert choices.repeatable([same, other], {same: sure}) == {"near": 1, "regret": 1, "points": 2}
+    assert choices.repeatable([same, other], {same: sure}) == {"near": 1, "slowdown": 1, "points": 2}
     bound = choices.repeatable([same, other], {same: sure, other: torn})
-    assert (bound["near"], round(bound["regret"], 9)) == (0.5, round(1.25 ** 0.5, 9)), bound
+    assert (bound["near"], round(bound["slowdown"], 9)) == (0.5, round(1.25 ** 0.5, 9)), bound
     # One launch of three that says otherwise is in one half or the other.
     found = choices.repeatable([same], {same: [*sure[:2], {"default": 1.0, cell: 2.0}]})
-    assert found["near"] == 0 and found["regret"] > 1.7, found
+    assert found["near"] == 0 and found["slowdown"] > 1.7, found
 
 
 def check_result(result, table):

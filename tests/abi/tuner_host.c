@@ -370,7 +370,7 @@ static void case_profile(const struct tuner_release *release, const char *path) 
   CHECK(driver_log_count(HOST_LOG_WARN, "") == 0, "a warning without reason");
   CHECK(tally.matched > 1000, "only %d calls matched", tally.matched);
   if (release->symbols[0] == '1') {
-    CHECK(driver_log_count(HOST_LOG_INFO, "do not tell which communicator") == 1, "no reason");
+    CHECK(driver_log_count(HOST_LOG_INFO, "do not pass the communicator") == 1, "no reason");
   } else {
     CHECK(tally.chosen > 500 && tally.chosen < tally.matched, "%d of %d chosen", tally.chosen,
           tally.matched);

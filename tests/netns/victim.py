@@ -2,7 +2,7 @@
 """victim: a cluster of network namespaces, and a job on it whose progress is watched while something
 breaks. What the test scripts faults, soak and strangers share.
 
-The job is stratus-coll --endure: every element of every result is checked, and rank 0 writes a line when
+The job is stratus-coll --soak: every element of every result is checked, and rank 0 writes a line when
 an operation completes. Times are CLOCK_MONOTONIC's, as Python's time.monotonic()."""
 
 import glob
@@ -126,7 +126,7 @@ class Job:
 
     def __init__(self, cluster, arguments, env=(), limit_s=120, nccl="sid"):
         self.cluster, self.nccl = cluster, nccl
-        self.arguments = ["--endure", f"{limit_s}s", "-T", f"{limit_s + 30}s", *map(str, arguments)]
+        self.arguments = ["--soak", f"{limit_s}s", "-T", f"{limit_s + 30}s", *map(str, arguments)]
         self.env = {"NCCL_IB_DISABLE": "1", "NCCL_SOCKET_IFNAME": "eth", "NCCL_NET_PLUGIN": "stratus",
                     "STRATUS_PORT_RANGE": f"{PORTS[0]}-{PORTS[-1]}", "NCCL_DEBUG": "INFO", **dict(env)}
 

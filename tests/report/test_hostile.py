@@ -46,7 +46,7 @@ def test_tables_with_wrong_rows():
     for rows, *parts in cases:
         says("all_reduce.txt", HEAD + rows, *parts)
     says("all_reduce.txt", GOOD + HEAD, ":1: a row without the heading of its table")
-    says("noname.txt", HEAD + GOOD, ":4: nothing says which collective this table is of", "--coll")
+    says("noname.txt", HEAD + GOOD, ":4: the collective of this table is unknown", "--coll")
     run("report", write("noname.txt", HEAD + GOOD), "--coll", "all_reduce")
 
 
@@ -75,7 +75,7 @@ def test_json_with_wrong_values():
     says("d.json", changed("time_us", 7).replace('"time_us": 7,', f'"time_us": {"9" * 5000},'), f":{line}: a whole number")
     says("deep.json", "[" * 100_000, "deep.json")
     says("deep2.json", '{"results":' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply")
-    says("kind.json", '{"a": 1}', ":1: is JSON of no kind that is known here")
+    says("kind.json", '{"a": 1}', ":1: JSON of an unknown kind. Accepted: ", "stratus-coll", "scripts/demo")
     says("none.json", json.dumps({**good, "results": []}), "has no measurement")
 
 
@@ -95,7 +95,7 @@ def test_samples_with_wrong_lines():
 def test_files_that_are_none():
     says("empty.txt", "", "is empty")
     says("bytes.bin", bytes(range(256)), "is no text")
-    says("prose.txt", "It was a dark and stormy night.\n", ":1: is of no format that is known here", "samples.jsonl")
+    says("prose.txt", "It was a dark and stormy night.\n", ":1: unknown format. Accepted: ", "samples.jsonl")
     says("bad.profile", "schema = 1\n[meta]\nid = x\n[net]\nflows = many\n", ":5:")
     for path, part in (("/nowhere/a.json", "No such file"), ("/tmp", "Is a directory")):
         _, errors = run("report", path, status=1)
@@ -109,6 +109,20 @@ def test_probes_with_wrong_values():
     says("p.json", f"{hosts}{pair},\n{pair.replace(': 5', ': -5')}]}}", ":3: pairs[1].rtt_us: must be a number")
     says("p.json", '{"hosts": [{"name": "a", "devices": []}], "pairs": []}', ":1: hosts: must be 2 to")
     says("p.json", '{"hosts": "a", "pairs": []}', ":1: hosts: must be a list")
+
+
+def test_tables_with_wrong_values():
+    for name, old, new, part in (
+            ("demo.json", '"net": "socket"', '"net": 5', "net: must be a text"),
+            ("demo.json", '"op": "all_reduce"', '"op": "all_nothing"', "op: is not a known collective"),
+            ("bench.json", '"version": 1', '"version": 2', "version: must be a whole number"),
+            ("perf.json", '"gbytes_per_s": ', '"gbytes_per_s": -', "rounds[0].gbytes_per_s: must be a number"),
+            ("stats.json", '"nics": [', '"nics": 1, "x": [', "nics: must be a list"),
+            ("calibrate-demo.json", '"collective": "allreduce"', '"collective": "x"', "collective: is not a known collective"),
+            ("verify-ab.json", '"verdict": ', '"verdict": 1, "x": ', "verdict: must be a text")):
+        text = read(data(name))
+        assert old in text, (name, old)
+        says(name, text.replace(old, new, 1), part)
 
 
 def mutate(chance, text):

@@ -178,12 +178,12 @@ enum { ITERATIONS = 20, SEED = 9, RUN = 3 };
 
 /* Cell i takes 100 * (i + 1) us in truth; one call of each place before the timed ones, two after.
  */
-static void fill_row(struct bench_row *row, double calls_us[BENCH_PLACES][ITERATIONS]) {
+static void fill_row(struct bench_json_row *row, double calls_us[BENCH_JSON_PLACES][ITERATIONS]) {
   static const struct label_habit habit = { 1, 2 };
   struct schedule_key key = { SEED, RUN, PROFILE_ALLREDUCE, 64 };
   uint64_t call = 0;
-  *row = (struct bench_row){ .collective = PROFILE_ALLREDUCE, .bytes = 64 };
-  for (int place = 0; place < BENCH_PLACES; place++) {
+  *row = (struct bench_json_row){ .collective = PROFILE_ALLREDUCE, .bytes = 64 };
+  for (int place = 0; place < BENCH_JSON_PLACES; place++) {
     call += habit.before;
     for (int i = 0; i < ITERATIONS; i++, call++) {
       calls_us[place][i] = 100.0 * (double)(schedule_pick(key, 3, call).cell + 1);
@@ -191,7 +191,7 @@ static void fill_row(struct bench_row *row, double calls_us[BENCH_PLACES][ITERAT
         calls_us[place][i] = 5000; /* sets up its connections */
       }
     }
-    row->places[place] = (struct bench_times){ 1, calls_us[place], ITERATIONS };
+    row->places[place] = (struct bench_json_times){ 1, calls_us[place], ITERATIONS };
     call += habit.after;
   }
   assert_int_equal(call, 46);
@@ -208,8 +208,8 @@ static void replay_finds_every_call(void **state) {
   const struct label_entry *entry = label_find(log, PROFILE_ALLREDUCE, 64);
   assert_int_equal(entry->nccl, 22907);
   assert_int_equal(entry->set.cells[2].channels, 2);
-  struct bench_row row;
-  double calls_us[BENCH_PLACES][ITERATIONS];
+  struct bench_json_row row;
+  double calls_us[BENCH_JSON_PLACES][ITERATIONS];
   fill_row(&row, calls_us);
   struct label_times times;
   char error[LABEL_ERROR_MAX];
@@ -236,10 +236,10 @@ static void a_log_without_entries_says_why(void **state) {
   label_take_line(log, "h:1:2 [0] NCCL INFO TUNER/stratus: stratus 0.1.0, tuner interface v5");
   assert_non_null(strstr(label_why_none(log), "was it loaded"));
   label_take_line(log, "h:1:2 [0] NCCL INFO TUNER/stratus: 2 ranks on 1 nodes, tuner interface v5: "
-                       "not calibrated; that takes two nodes or more with equally many ranks, and "
-                       "NCCL 2.22");
+                       "not calibrated; that needs two or more nodes with equal numbers of ranks, "
+                       "and NCCL 2.22 or later");
   assert_int_equal(log->count, 0);
-  assert_non_null(strstr(label_why_none(log), "two nodes"));
+  assert_non_null(strstr(label_why_none(log), "two or more nodes"));
   free(log);
 }
 
@@ -276,21 +276,20 @@ static void doubtful_logs_label_nothing(void **state) {
   static const struct {
     const char *lines[3], *part;
   } cases[] = {
-    { { OPEN_LINE, "TUNER/stratus: calibrate end allreduce 64 calls 4" }, "no rank told" },
-    { { OPEN_LINE, END_LINE, "TUNER/stratus: calibrate end allreduce 64 calls 47 ." },
-      "different" },
+    { { OPEN_LINE, "TUNER/stratus: calibrate end allreduce 64 calls 4" }, "no rank logged" },
+    { { OPEN_LINE, END_LINE, "TUNER/stratus: calibrate end allreduce 64 calls 47 ." }, "disagree" },
     { { OPEN_LINE, END_LINE, "TUNER/stratus: calibrate end allreduce 64 unsteady ." }, "changed" },
     { { OPEN_LINE, END_LINE,
         "TUNER/stratus: calibrate open allreduce 64 ranks 4 nodes 2 nccl 22907 cells ring.ll ." },
-      "different" },
+      "disagree" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     struct label_log *log = calloc(1, sizeof *log);
     for (int k = 0; k < 3 && cases[i].lines[k]; k++) {
       label_take_line(log, cases[i].lines[k]);
     }
-    struct bench_row row;
-    double calls_us[BENCH_PLACES][ITERATIONS];
+    struct bench_json_row row;
+    double calls_us[BENCH_JSON_PLACES][ITERATIONS];
     fill_row(&row, calls_us);
     struct label_times times;
     char error[LABEL_ERROR_MAX];
@@ -437,7 +436,7 @@ static const char any_perf[] =
     "while [ $# -gt 1 ]; do case $1 in -J) json=$2 ;; -b) b=$2 ;; -e) e=$2 ;; -n) n=$2 ;; -c) c=$2 "
     ";; "
     "esac; shift; done\n"
-    "echo 'TUNER/stratus: 16 ranks on 2 nodes: 1 rows of profile a hold'\n"
+    "echo 'TUNER/stratus: 16 ranks on 2 nodes: 1 rows of profile a match'\n"
     "awk -v coll=$coll -v b=$b -v e=$e -v n=$n -v c=$c -v json=\"$json\" 'BEGIN {\n"
     "  times = \"10\"; for (i = 1; i < n; i++) times = times \",\" 10 + i % 2\n"
     "  for (size = b; size <= e; size *= 2) {\n"

@@ -94,8 +94,8 @@ static void test_times_and_numbers(void **state) {
   assert_int_equal(options.env_count, 2);
   assert_string_equal(options.env[1], "B=x=y");
   assert_int_equal(options.ppn, 3);
-  assert_int_equal(parse("--endure 3s --seed 7 --log here --grace 500ms"), OPTIONS_RUN);
-  assert_int_equal(options.endure_ns, UINT64_C(3000000000));
+  assert_int_equal(parse("--soak 3s --seed 7 --log here --grace 500ms"), OPTIONS_RUN);
+  assert_int_equal(options.soak_ns, UINT64_C(3000000000));
   assert_int_equal(options.root, OPTIONS_ROOT_ANY);
   assert_int_equal(options.seed, 7);
   assert_string_equal(options.log_path, "here");
@@ -112,7 +112,7 @@ static void test_wrong_options(void **state) {
     { "-b 0 -e 1M -i 1", "sizes" },
     { "-f 1", "factor" },
     { "-n 0", "1 to" },
-    { "-n", "wants an argument" },
+    { "-n", "needs an argument" },
     { "--op allreduce", "all_reduce" },
     { "-d fp16", "half" },
     { "-o xor", "mulsum" },
@@ -128,8 +128,8 @@ static void test_wrong_options(void **state) {
     { "-T soon", "soon" },
     { "-R 2", "0 to 1" },
     { "-r -2", "-2" },
-    { "--log here", "--endure" },
-    { "--endure 1s -g 2", "--endure" },
+    { "--log here", "--soak" },
+    { "--soak 1s -g 2", "--soak" },
   };
   (void)state;
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {

@@ -11,7 +11,7 @@
 #include "tests/lib/synthetic.h"
 #include "tests/lib/unit.h"
 #include "tuner_plugin/decide/compile.h"
-#include "tuner_plugin/decide/transfer.h"
+#include "tuner_plugin/decide/extrapolate.h"
 #include "tuner_plugin/model/fit.h"
 
 static int draw_count(int usual) {
@@ -353,7 +353,7 @@ static void runs_are_compared_within_themselves(void **state) {
 
 struct tally {
   size_t points, overrides, false_overrides, gains;
-  double log_default, log_chosen; /* against the best cell: sums of regrets */
+  double log_default, log_chosen; /* against the best cell: sums of slowdowns */
 };
 
 static void judge(const struct synthetic *cluster, const struct profile *profile,
@@ -399,7 +399,7 @@ static void judge(const struct synthetic *cluster, const struct profile *profile
 
 static void print_tally(const char *what, const struct tally *tally) {
   print_message("%s: %zu points, %zu overrides, %zu slower than NCCL's choice by over 3 %%, %zu "
-                "faster; mean regret %.4f, NCCL's %.4f\n",
+                "faster; mean slowdown %.4f, NCCL's %.4f\n",
                 what, tally->points, tally->overrides, tally->false_overrides, tally->gains,
                 exp(tally->log_chosen / (double)tally->points),
                 exp(tally->log_default / (double)tally->points));
@@ -454,8 +454,8 @@ static double carried_us(const struct curves *curves, const struct profile_model
       const struct curve *curve = &curves->curves[j];
       if (!curve->is_default && curve->nodes == (uint32_t)nodes[i] &&
           curve->algorithm == there->algorithm && curve->protocol == there->protocol) {
-        double here = transfer_model_us(model, curve->nodes, curve->ppn, there->bytes);
-        double far = transfer_model_us(model, there->nodes, there->ppn, there->bytes);
+        double here = extrapolate_model_us(model, curve->nodes, curve->ppn, there->bytes);
+        double far = extrapolate_model_us(model, there->nodes, there->ppn, there->bytes);
         log_sum += log(curve_us(curve, (double)there->bytes) * far / here);
         sources++;
       }

@@ -137,7 +137,7 @@ static void what_is_no_sample_is_named(void **state) {
     { "{}\n", "\"schema\" must be a whole number from 1 to 1" },
     { "{" NEEDED ",\"channels\":65}\n", "\"channels\" must be a whole number from 0 to 64" },
     { "{" NEEDED ",\"channels\":2,\"chunk\":65536,\"nccl\":22907}\n",
-      "\"chunk\" cannot be: NCCL before 2.30.3" },
+      "\"chunk\" is not possible: NCCL before 2.30.3" },
     { "{" NEEDED ",\"default\":1}\n", "\"default\" must be true or false" },
     { "{" NEEDED ",\"mad_us\":-1}\n", "\"mad_us\" must be microseconds" },
     { "{" NEEDED ",\"env\":\"a b\"}\n", "\"env\" must be a text of letters" },

@@ -31,7 +31,7 @@ static void profile_chooses_and_counts(void **state) {
   assert_int_equal(counts.calls, 2);
   assert_int_equal(counts.chosen, 1);
   tuner_close(tuner);
-  assert_int_equal(log_capture_find("1 rows of profile good hold"), 1);
+  assert_int_equal(log_capture_find("1 rows of profile good match"), 1);
   assert_int_equal(log_capture_find("the profile chose for 1 of 2 calls"), 1);
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
@@ -113,7 +113,7 @@ static void bad_profile_is_one_warning(void **state) {
   }
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
   assert_int_equal(log_capture_find("bad.profile:4:1: "), 1);
-  assert_int_equal(log_capture_find("the job goes on"), 1);
+  assert_int_equal(log_capture_find("the job continues"), 1);
 }
 
 static void strict_makes_it_an_error(void **state) {
@@ -201,7 +201,7 @@ static void cache_names_what_it_holds(void **state) {
   profile_free(&profile);
 }
 
-/* Without memory the job goes on, and nothing is chosen or lost. */
+/* Without memory the job continues, and nothing is chosen or lost. */
 static void survives_failing_allocations(void **state) {
   (void)state;
   tree_write(&tuner_job_tree, "p.profile", "%s", good_text);

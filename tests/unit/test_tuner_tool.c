@@ -63,8 +63,8 @@ static void wrong_use_is_status_2(void **state) {
     { "stratus-tune compare a", "needs A B" },
     { "stratus-tune verify", "give the HOSTs" },
     { "stratus-tune verify --here local", "or --here" },
-    { "stratus-tune verify -- -oProxyCommand=x", "is no host" },
-    { "stratus-tune verify 'a b'", "is no host" },
+    { "stratus-tune verify -- -oProxyCommand=x", "is not a host" },
+    { "stratus-tune verify 'a b'", "is not a host" },
     { "stratus-tune verify --timeout x a", "a time such as 250ms or 10s" },
     { "stratus-tune explain --coll alltoall",
       "broadcast|reduce|allgather|reducescatter|allreduce" },
@@ -76,7 +76,7 @@ static void wrong_use_is_status_2(void **state) {
     { "stratus-tune explain --nccl 2.28.9 --machine gpus=0", "gpus" },
     { "stratus-tune explain --nccl 2.28.9 --machine wings=2", "wings" },
     { "stratus-tune explain left-over", "left-over" },
-    { "env -u RANK stratus-tune calibrate", "how shall the ranks be started" },
+    { "env -u RANK stratus-tune calibrate", "nothing says how to start the ranks" },
     { "RANK=1 stratus-tune calibrate", "RANK=1 is set, but WORLD_SIZE is not" },
     { "RANK=2 WORLD_SIZE=2 stratus-tune calibrate", "RANK=2 is not below WORLD_SIZE=2" },
     { "stratus-tune calibrate -b 3X", "a size such as 64K" },
@@ -195,10 +195,10 @@ static void show_tells_what_holds_on_a_shape(void **state) {
   assert_string_equal(json_string_value(json_object_get(row, "over_algo")), "tree");
   json_decref(carried);
   assert_int_equal(tool_run("stratus-tune show -n 3 -r 1 $XDG_CONFIG_HOME/shape.profile"), 0);
-  tool_assert_contains(tool.output, "allreduce, carried over from other numbers of nodes");
+  tool_assert_contains(tool.output, "allreduce, extrapolated from other numbers of nodes");
   tool_assert_contains(tool.output, "where NCCL's own is tree simple");
   assert_int_equal(tool_run("stratus-tune show -n 9 -r 1 $XDG_CONFIG_HOME/shape.profile"), 0);
-  tool_assert_contains(tool.output, "nothing: the choice is NCCL's own");
+  tool_assert_contains(tool.output, "no row: the choice is NCCL's own");
   assert_int_equal(tool_run("stratus-tune show -n 3 " EXAMPLE), 2);
   tool_assert_contains(tool.errors, "--nodes and --ppn belong together");
 }
@@ -249,10 +249,10 @@ static void fit_makes_a_profile_that_explain_tells_about(void **state) {
   /* Three nodes were not measured: both neighbours say the same. */
   assert_int_equal(
       tool_run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 3 -r 1 -b 1M"), 0);
-  tool_assert_contains(tool.output, "carried over from other numbers of nodes");
+  tool_assert_contains(tool.output, "extrapolated from other numbers of nodes");
   assert_int_equal(
       tool_run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 9 -r 1 -b 1M"), 0);
-  tool_assert_contains(tool.output, "nothing that can be carried there");
+  tool_assert_contains(tool.output, "nothing to extrapolate from");
   /* [match], [net] and [env] are the base's, the tables are not. */
   assert_int_equal(tool_run("stratus-tune fit tests/data/samples/example.jsonl --base "
                             "tests/data/profiles/complete.profile"),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The six tables of functions that NCCL looks up by name, each a thin adapter onto plugin/tuner.h.
- * What a version passes beyond the arguments used here (registered buffers, pipelined operations)
- * is local to a rank or says nothing about the profile's rows, so it must not enter a choice that
- * all ranks have to share. */
+ * Further arguments of some versions (registered buffers, pipelined operations) differ between
+ * ranks or are unrelated to the profile's rows, so they must not influence a choice that all ranks
+ * have to share. */
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -30,8 +30,8 @@ static void sink_nccl(enum log_level level, const char *file, int line, const ch
          "TUNER/" SHIMS_NAME ": %s", text);
 }
 
-/* An NVLink domain is what NCCL calls a node, and all ranks are told the same of it
- * (v2.30.7-1 src/init.cc:878-880). */
+/* NCCL calls an NVLink domain a node, and passes the same value to all ranks (v2.30.7-1
+ * src/init.cc:878-880). */
 static bool is_uneven(struct tuner_shape shape, const struct tuner_abi_nvl_domain_info *domains) {
   return domains && domains->domain_count > 0 &&
          (domains->min_ranks_per_domain != domains->max_ranks_per_domain ||
@@ -73,8 +73,7 @@ static int choose_by_costs(void *context, int coll, size_t bytes, tuner_abi_cost
   return RESULT_SUCCESS;
 }
 
-/* ---- v1: NCCL 2.19, 2.20. No context, so a call cannot be told which communicator it is for ----
- */
+/* ---- v1: NCCL 2.19, 2.20. No context, so the communicator of a call is unknown ---- */
 
 /* One tuner for the process, from the first init to the last destroy. */
 static pthread_mutex_t v1_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -99,9 +98,10 @@ static int init_v1(size_t ranks, size_t nodes, tuner_abi_logger logger) {
 
 static int get_coll_info_v1(int coll, size_t bytes, int has_collnet, int has_nvls, int pipe_ops,
                             int *algo, int *proto, int *channels) {
-  /* Left to NCCL always. A choice needs the communicator's shape, and ranks that are in different
-   * sets of communicators would guess differently: a hang. The interface also takes channels
-   * unchecked (v2.19.3-1 src/enqueue.cc:190-216 indexes channels the communicator may not have). */
+  /* Always left to NCCL. A choice needs the communicator's shape, and ranks that are in different
+   * sets of communicators would guess differently: a hang. The interface also uses the number of
+   * channels unchecked (v2.19.3-1 src/enqueue.cc:190-216 indexes channels the communicator may not
+   * have). */
   (void)coll, (void)bytes, (void)has_collnet, (void)has_nvls, (void)pipe_ops;
   (void)algo, (void)proto, (void)channels;
   return RESULT_SUCCESS;
@@ -157,7 +157,7 @@ static int init_v4(size_t ranks, size_t nodes, tuner_abi_logger logger, void **c
                     (struct tuner **)context);
 }
 
-/* Versions 4, 5 and 6 ask the same way. */
+/* The question is the same in versions 4, 5 and 6. */
 static int get_coll_info_v4(void *context, int coll, size_t bytes, int pipe_ops,
                             tuner_abi_cost_table table, int algos, int protos, int is_registered,
                             int *channels) {

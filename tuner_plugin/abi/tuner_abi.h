@@ -2,14 +2,13 @@
 /* tuner_abi: the binary layouts of NCCL's tuner plugin interface, versions 1 to 6.
  * Owns: nothing; types only.  Threads: any.  Blocks: never.  Fails: at compile time.
  *
- * Declared from the interface's facts, so that the plugin builds without NCCL's headers. Sources,
- * all in NVIDIA/nccl (`tag path:lines`): v1         v2.19.3-1 src/include/nccl_tuner.h:15-49
- * NCCL 2.19 and 2.20 v2         v2.21.5-1 src/include/nccl_tuner.h:15-54            NCCL 2.21 v3
- * v2.22.3-1 src/include/nccl_tuner.h:15-56            NCCL 2.22 and 2.23 v4         v2.30.7-1
- * src/include/plugin/tuner/tuner_v4.h:13-54 NCCL 2.24 to 2.27 v5         v2.30.7-1
- * src/include/plugin/tuner/tuner_v5.h:13-84 NCCL 2.28 and 2.29 v6         v2.30.7-1
- * src/include/plugin/tuner/tuner_v6.h:15-81 NCCL 2.30 logger     v2.30.7-1
- * src/include/nccl_common.h:27-59 (values unchanged since v2.19.3-1) functions  v2.30.7-1
+ * Declared here, so that the plugin builds without NCCL's headers. Sources, all in NVIDIA/nccl
+ * (`tag path:lines`): v1 v2.19.3-1 src/include/nccl_tuner.h:15-49 NCCL 2.19 and 2.20 v2 v2.21.5-1
+ * src/include/nccl_tuner.h:15-54 NCCL 2.21 v3 v2.22.3-1 src/include/nccl_tuner.h:15-56 NCCL 2.22
+ * and 2.23 v4 v2.30.7-1 src/include/plugin/tuner/tuner_v4.h:13-54 NCCL 2.24 to 2.27 v5 v2.30.7-1
+ * src/include/plugin/tuner/tuner_v5.h:13-84 NCCL 2.28 and 2.29 v6 v2.30.7-1
+ * src/include/plugin/tuner/tuner_v6.h:15-81 NCCL 2.30 logger v2.30.7-1
+ * src/include/nccl_common.h:27-59 (values unchanged since v2.19.3-1) functions v2.30.7-1
  * src/include/nccl_common.h:73-90 (0 to 4 unchanged since v2.19.3-1) Releases newer than a
  * version's own still call it when the plugin offers nothing newer. */
 #ifndef TUNER_PLUGIN_ABI_TUNER_ABI_H

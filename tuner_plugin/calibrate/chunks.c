@@ -39,7 +39,7 @@ struct chunks_own chunks_sum(const struct chunks_call *call) {
   return (struct chunks_own){ (uint32_t)channels, call->chunk };
 }
 
-/* Into how many parts each turn of a channel is cut: a ring passes one part for every rank. */
+/* The number of parts of each turn of a channel: a ring passes one part for every rank. */
 static uint64_t count_parts(const struct chunks_site *site) {
   bool is_ring = site->algorithm == PROFILE_RING && site->collective != PROFILE_BROADCAST &&
                  site->collective != PROFILE_REDUCE;
@@ -58,7 +58,7 @@ size_t chunks_around(const struct chunks_site *site, uint32_t chunks[CHUNKS_TRIE
   if (site->own.channels == 0 || site->own.chunk == 0) {
     return 0;
   }
-  /* NCCL cuts no larger pieces than there is: what a chunk comes to may be less than it. */
+  /* NCCL makes no piece larger than the data: the effective chunk may be smaller. */
   uint64_t pieces = site->own.channels * count_parts(site);
   uint64_t each = site->bytes / pieces + (site->bytes % pieces != 0);
   uint64_t base = each < site->own.chunk ? each : site->own.chunk;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chunks: what NCCL chops a call into by itself, learnt from what it asks through getChunkSize, and
- * which other chunks are worth trying.
- * Owns: nothing; all state is in the caller's structs.  Threads: any, on different structs.
- * Blocks: never.  Fails: cannot; what cannot be told is zero, and then nothing is tried.
+/* chunks: the chunk sizes that NCCL uses by itself, learnt from its questions to getChunkSize, and
+ * which other sizes are worth trying. Owns: nothing; all state is in the caller's structs. Threads:
+ * any, on different structs.  Blocks: never.  Fails: cannot; what is unknown is zero, and then
+ * nothing is tried.
  *
  * NCCL asks for each channel, at most three times for a call: for the first channel, for the last
  * one if there is another, and for those between, which all carry the same (v2.30.7-1
- * src/enqueue.cc:724-737). What they carry adds up to the call, so that the number of channels
- * shows. */
+ * src/enqueue.cc:724-737). What they carry adds up to the call, which reveals the number of
+ * channels. */
 #ifndef TUNER_PLUGIN_CALIBRATE_CHUNKS_H
 #define TUNER_PLUGIN_CALIBRATE_CHUNKS_H
 
@@ -22,7 +22,7 @@ enum {
   CHUNKS_LEAST_BYTES = 4096, /* smaller ones only make more messages */
 };
 
-/* One call: its bytes, and what NCCL asked so far. */
+/* One call: its bytes, and NCCL's questions so far. */
 struct chunks_call {
   uint64_t bytes;
   uint64_t shares[CHUNKS_QUESTIONS_MAX]; /* bytes of a channel, in the order of the questions */
@@ -33,7 +33,7 @@ struct chunks_call {
 
 void chunks_add(struct chunks_call *call, uint64_t share, uint64_t chunk);
 
-/* What NCCL does by itself with the calls of one size in one cell. */
+/* NCCL's own channels and chunk for calls of one size in one cell. */
 struct chunks_own {
   uint32_t channels; /* that are used; 0: not known */
   uint32_t chunk;
@@ -49,12 +49,13 @@ struct chunks_site {
   uint64_t bytes;
   uint32_t ranks;
   struct chunks_own own;
-  uint32_t slot; /* the largest chunk that NCCL took itself in this cell: its buffers hold that */
+  uint32_t
+      slot; /* the largest chunk that NCCL used by itself in this cell: its buffers hold that */
 };
 
-/* A quarter and a half of what NCCL's chunk comes to, and twice that if its buffers are known to
- * hold it and there is enough to fill it. Powers of two, less what makes no whole grain, so that
- * neighbouring sizes try the same. Returns how many. */
+/* A quarter and a half of NCCL's effective chunk, and twice that if its buffers are known to hold
+ * it and there is enough data to fill it. Powers of two, rounded down to whole grains, so that
+ * neighbouring sizes try the same chunks. Returns how many. */
 size_t chunks_around(const struct chunks_site *site, uint32_t chunks[CHUNKS_TRIED_MAX]);
 
 #endif

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan: what a calibration tries, as text that a launcher can hand to every rank.
+/* plan: what a calibration tries, as text that a launcher can pass to every rank.
  * Owns: nothing; the entries are the caller's.  Threads: any.
- * Blocks: never.  Fails: -EINVAL for bad text, with the place and what is accepted.
+ * Blocks: never.  Fails: -EINVAL for bad text; the message names the place and what is accepted.
  *
  *   seed=7/run=6/ll=1M/cost=4/channels=0,2/allreduce:8,64K=all/allreduce:1M=tree.simple,ring.simple@2
  *
- * Parts are separated by slashes; no shell minds any of it. Of the first five, which come first,
- * each may be left out: seed of the order; calls of
- * small sizes in a row; size above which `all` leaves LL out; how many times
- * dearer than NCCL's choice a cell of `all` may be in NCCL's own eyes; numbers of channels that
- * `all` tries, 0 for NCCL's own. Then come collectives with their sizes, in bytes as NCCL counts
- * for its tuner, and what to try there: `all` for every cell that NCCL offers, algorithm.protocol,
- * algorithm.protocol@channels, algorithm.protocol@channels:chunk (ring.simple@8:256K; tried only in
- * NCCL 2.30 and later, which asks for chunks), or `default` for NCCL's choice, which is always
- * tried. No collective and size may come twice. */
+ * Parts are separated by slashes; nothing in it is special to a shell. The first five are optional
+ * and come first: shuffle seed; calls of small sizes in a row; size above which `all` leaves LL
+ * out; how many times the cost of NCCL's choice a cell of `all` may have in NCCL's table; numbers
+ * of channels that `all` tries, 0 for NCCL's own. Then come collectives with their sizes, in bytes
+ * as NCCL counts for its tuner, and what to try there: `all` for every cell that NCCL offers,
+ * algorithm.protocol, algorithm.protocol@channels, algorithm.protocol@channels:chunk
+ * (ring.simple@8:256K; tried only in NCCL 2.30 and later, which asks for chunks), or `default` for
+ * NCCL's choice, which is always tried. No collective and size may come twice. */
 #ifndef TUNER_PLUGIN_CALIBRATE_PLAN_H
 #define TUNER_PLUGIN_CALIBRATE_PLAN_H
 
@@ -25,7 +24,8 @@ enum {
   PLAN_RUN = 12,
   PLAN_RUN_MAX = 1000,
   PLAN_LL_BYTES = 1 << 20,
-  PLAN_COST_FACTOR = 4, /* NCCL's table is wrong by up to 2 on clouds; 2 times worse is hopeless */
+  PLAN_COST_FACTOR = 4, /* NCCL's table is wrong by a factor of up to 2 on clouds; another factor of
+                           2 is hopeless */
   PLAN_ERROR_MAX = 160,
 };
 
@@ -54,7 +54,7 @@ int plan_parse(const char *text, struct plan_entry *entries, struct plan *plan,
 /* Place of the entry in entries[], or -1. */
 int plan_find(const struct plan *plan, int collective, uint64_t bytes);
 
-/* "ring.simple", "tree.ll@2", "tree.ll@2:65536"; and back: -EINVAL if it is none. */
+/* "ring.simple", "tree.ll@2", "tree.ll@2:65536"; and back: -EINVAL if the text is no cell. */
 enum { PLAN_CELL_TEXT_MAX = 40 };
 const char *plan_format_cell(struct schedule_cell cell, char text[PLAN_CELL_TEXT_MAX]);
 int plan_parse_cell(const char *text, struct schedule_cell *cell);

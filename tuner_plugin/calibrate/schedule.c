@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collects the cells that are worth trying, and deals them out in random blocks. */
+/* Collects the cells that are worth trying, and schedules them in random blocks. */
 #include "tuner_plugin/calibrate/schedule.h"
 
 #include <float.h>
@@ -41,7 +41,7 @@ bool schedule_has_cell(const struct schedule_cell *cells, size_t count, struct s
   return false;
 }
 
-static void add(struct schedule_set *set, struct schedule_cell cell) {
+static void schedule_add(struct schedule_set *set, struct schedule_cell cell) {
   if (!schedule_has_cell(set->cells, set->count, cell) && set->count < SCHEDULE_CELLS_MAX) {
     set->cells[set->count++] = cell;
   }
@@ -78,10 +78,10 @@ void schedule_open(const struct schedule_wish *wish, struct schedule_limits limi
   if (!find_default(costs, &chosen, &cheapest)) {
     return;
   }
-  add(set, chosen);
+  schedule_add(set, chosen);
   for (size_t i = 0; i < wish->cell_count; i++) {
     if (is_offered(wish->cells[i], limits, costs, (double)cheapest)) {
-      add(set, wish->cells[i]);
+      schedule_add(set, wish->cells[i]);
     }
   }
   for (size_t i = 0; i < wish->channel_count; i++) {
@@ -91,7 +91,7 @@ void schedule_open(const struct schedule_wish *wish, struct schedule_limits limi
         if (is_offered(cell, limits, costs, (double)cheapest) &&
             !is_hopeless(cell, chosen, limits, bytes, (double)cost_at(costs, a, p),
                          (double)cheapest)) {
-          add(set, cell);
+          schedule_add(set, cell);
         }
       }
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* schedule: which cell each call of a calibration tries: seed + call index + call -> cell.
  * Owns: nothing; all state is in the caller's structs.  Threads: any, on different structs.
- * Blocks: never.  Fails: cannot; a call that the plan does not name is left to NCCL.
+ * Blocks: never.  Fails: cannot; a call that is not in the plan is left to NCCL.
  *
  * PURE, as all ranks must choose alike and stratus-tune replays it to learn what each call was. The
  * k-th call of one collective and size on a communicator gets a cell by k alone, so that calls of
@@ -10,12 +10,11 @@
  *   call    0 1 2 3 | 4 4 5 5 6 6 7 7 | ...     four cells, runs of two calls
  *   cell    2 0 3 1 | 1 1 3 3 0 0 2 2 | ...     each block is a permutation, drawn from the seed
  *
- * Every block tries every cell once, so whatever slows the network for a while slows all alike. The
- * first block is not counted: a cell's first use sets up its connections. Behind it come runs of
- * the same cell, whose first third is not counted either: what the calls before have left in caches
- * and buffers, and of what a cloud lets a flow send at once, is then the cell's own. Of large
- * messages fewer calls do that.
- */
+ * Every block tries every cell once, so a temporary slowdown of the network affects all cells
+ * alike. The first block is not counted: a cell's first use sets up its connections. After it come
+ * runs of the same cell, whose first third is not counted either: caches, buffers and the burst
+ * credit that a cloud grants a flow are then in the state that this cell itself leaves. For large
+ * messages fewer calls are enough. */
 #ifndef TUNER_PLUGIN_CALIBRATE_SCHEDULE_H
 #define TUNER_PLUGIN_CALIBRATE_SCHEDULE_H
 
@@ -45,11 +44,11 @@ struct schedule_costs {
   int protos;
 };
 
-/* What is not worth a call; equal on all ranks. A cell that the plan names is tried all the same,
- * as long as NCCL offers it and does not hold it to be absurd. */
+/* Which cells `all` leaves out; equal on all ranks. A cell named in the plan is tried anyway, if
+ * NCCL offers it and its cost is not absurd. */
 struct schedule_limits {
   uint64_t ll_bytes;    /* LL is not tried above; it sends everything twice, in tiny chunks */
-  uint32_t cost_factor; /* cells this many times dearer than NCCL's choice are not tried */
+  uint32_t cost_factor; /* cells with this many times the cost of NCCL's choice are not tried */
   bool takes_chunks;    /* NCCL asks for them: interface v6. Else cells with one are not tried */
 };
 
@@ -72,7 +71,7 @@ struct schedule_wish {
 void schedule_open(const struct schedule_wish *wish, struct schedule_limits limits, uint64_t bytes,
                    struct schedule_costs costs, struct schedule_set *set);
 
-/* What tells one stream of calls from another. */
+/* What identifies a stream of calls. */
 struct schedule_key {
   uint64_t seed;
   uint32_t run; /* most calls in a run; 0 is 1 */
@@ -85,7 +84,7 @@ struct schedule_turn {
   bool is_counted; /* else it sets up what the cell uses */
 };
 
-/* What the call number `call`, from 0, does; `count` is not 0. */
+/* What call number `call`, from 0, does; `count` is not 0. */
 struct schedule_turn schedule_pick(struct schedule_key key, size_t count, uint64_t call);
 
 bool schedule_is_same_cell(struct schedule_cell a, struct schedule_cell b);

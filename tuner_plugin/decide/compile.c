@@ -5,9 +5,9 @@
 #include <stdbool.h>
 
 #include "tuner_plugin/decide/guard.h"
-#include "tuner_plugin/decide/transfer.h"
+#include "tuner_plugin/decide/extrapolate.h"
 
-/* Where rows go; without memory they are only counted. */
+/* Destination of the rows; without memory they are only counted. */
 struct sink {
   struct decide_row *rows;
   uint32_t count;
@@ -45,14 +45,14 @@ static void add_collective(struct sink *sink, const struct profile *profile,
   const struct profile_table *table = profile_find_table(profile, collective, nodes, ppn);
   sink->chunk_channels = 0;
   if (!table) {
-    struct transfer_walk walk = {
+    struct extrapolate_walk walk = {
       .profile = profile,
-      .sources = transfer_find_sources(profile, collective, nodes, ppn),
+      .sources = extrapolate_find_sources(profile, collective, nodes, ppn),
       .nodes = nodes,
     };
     uint64_t bytes_lo;
     struct profile_row row;
-    while (transfer_next(&walk, &bytes_lo, &row)) {
+    while (extrapolate_next(&walk, &bytes_lo, &row)) {
       add_row(sink, bytes_lo, &row);
     }
     return;
@@ -80,7 +80,7 @@ static void add_all(struct sink *sink, const struct profile *profile, size_t ran
   table->first[PROFILE_COLLECTIVE_COUNT] = sink->count;
 }
 
-/* How many rows, and in all how many buckets at most. */
+/* Counts the rows, and the most buckets that they can need. */
 static size_t count_rows(const struct profile *profile, size_t ranks, size_t nodes,
                          size_t *buckets) {
   struct sink sink = { 0 };

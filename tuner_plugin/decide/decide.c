@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds what the profile says of a call and, if the guard agrees, writes its choice. */
+/* Finds the profile's row for a call and, if the guard agrees, writes its choice. */
 #include "tuner_plugin/decide/decide.h"
 
 #include <stddef.h>
@@ -47,7 +47,7 @@ bool decide_by_costs(const struct decide_table *table, int coll, uint64_t bytes,
     return false;
   }
   if (verdict == GUARD_OVERRIDE) {
-    /* Cheaper than all others: the guard lets none pass when the default costs nothing. */
+    /* Cheaper than all others: the guard rejects every cell when the default costs nothing. */
     costs.us[(size_t)choice->algo * (size_t)costs.protos + choice->proto] = 0.0f;
   }
   write_channels(choice, channels);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* decide: profile + collective call -> algorithm, protocol and channels, or nothing.
  * Owns: nothing; the table lies in memory of the caller's.  Threads: any, the table is constant.
- * Blocks: never; no lock, allocation, clock or log.  Fails: cannot; unsure means untouched.
+ * Blocks: never; no lock, allocation, clock or log.  Fails: cannot; in doubt nothing is changed.
  *
  * All ranks of a communicator must choose the same, or the job hangs, and NCCL never compares their
  * choices. So a choice depends on its arguments alone: the table (made from the profile and the
@@ -35,14 +35,14 @@ struct decide_costs {
   int protos;
 };
 
-/* What the row that covers the call says, or NULL. Any value of `coll` is allowed. */
+/* The choice of the row that covers the call, or NULL. Any value of `coll` is allowed. */
 const struct decide_choice *decide_find(const struct decide_table *table, int coll, uint64_t bytes);
-/* The row itself. Looks at one after the other: for tools and tests. */
+/* The row itself. A linear search, for tools and tests. */
 const struct decide_row *decide_find_row(const struct decide_table *table, int coll,
                                          uint64_t bytes);
 
-/* For interfaces with a cost table (v3 to v6). If a row covers the call and the guard lets it pass,
- * makes its cell the cheapest and bounds *channels; returns true. Else touches nothing. */
+/* For interfaces with a cost table (v3 to v6). If a row covers the call and the guard accepts it,
+ * makes its cell the cheapest and bounds *channels; returns true. Else changes nothing. */
 bool decide_by_costs(const struct decide_table *table, int coll, uint64_t bytes,
                      struct decide_costs costs, int *channels);
 

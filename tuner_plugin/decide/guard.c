@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules that keep a profile from making a job wrong, hang or far slower. */
+/* The rules that keep a profile from making a job fail, hang or far slower. */
 #include "tuner_plugin/decide/guard.h"
 
 #include <stddef.h>
 #include <string.h>
 
 /* NCCL multiplies the cost of rings that would lose fp8 precision by 1024, so that only a call with
- * nothing else gets one (NVIDIA/nccl v2.30.7-1 src/enqueue.cc:2015-2021). The datatype is not told
- * to tuners; a factor this large between two cells is how it shows. Honest costs of two usable
- * cells never lie that far apart either, so the same rule refuses what NCCL holds to be absurd. */
+ * nothing else gets one (NVIDIA/nccl v2.30.7-1 src/enqueue.cc:2015-2021). Tuners do not get the
+ * datatype, but a factor this large between two cells reveals that case. Real costs of two usable
+ * cells never differ that much, so the same rule also rejects cells that NCCL considers absurd. */
 #define GUARD_COST_RATIO 256.0
 
 static float cost_at(struct decide_costs costs, unsigned algo, unsigned proto) {
@@ -23,9 +23,9 @@ static unsigned cell_at(struct decide_costs costs, unsigned place) {
   return decide_cell(place / (unsigned)costs.protos, place % (unsigned)costs.protos);
 }
 
-/* A number that orders cells as NCCL's search does: by cost, then by place; those that it passes
- * over come last. Costs from 0 on are ordered as their bits are, which spares a branch per cell:
- * costs differ from call to call, and a wrongly guessed branch takes longer than the rest. */
+/* A number that orders cells as NCCL's search does: by cost, then by index; cells that it skips
+ * come last. Floats from 0 on compare like their bits, which avoids a branch per cell: costs change
+ * from call to call, and a mispredicted branch takes longer than all the rest. */
 static uint64_t order_of(float cost, unsigned place) {
   uint32_t bits;
   memcpy(&bits, &cost, sizeof bits);
@@ -42,7 +42,7 @@ static uint64_t order_of(float cost, unsigned place) {
 static bool find_default(struct decide_costs costs, unsigned *place) {
   unsigned count = (unsigned)costs.algos * (unsigned)costs.protos;
   uint64_t even = ORDER_NONE,
-           odd = ORDER_NONE; /* two, as each comparison waits for the one before */
+           odd = ORDER_NONE; /* two chains, as each comparison depends on the one before */
   unsigned i = 0;
   for (; i + 1 < count; i += 2) {
     uint64_t first = order_of(costs.us[i], i), second = order_of(costs.us[i + 1], i + 1);
@@ -58,15 +58,15 @@ static bool find_default(struct decide_costs costs, unsigned *place) {
   return even < ORDER_NONE;
 }
 
-static enum guard_verdict check(struct decide_costs costs, unsigned algo, unsigned proto,
-                                unsigned over) {
+static enum guard_verdict guard_check(struct decide_costs costs, unsigned algo, unsigned proto,
+                                      unsigned over) {
   if (!costs.us || costs.algos <= 0 || costs.protos <= 0 || algo >= (unsigned)costs.algos ||
       proto >= (unsigned)costs.protos) {
     return GUARD_REFUSED; /* 2.22 has 6 algorithms, without PAT */
   }
   /* A negative cell is one that this communicator, the hardware or the user's NCCL_ALGO and
-   * NCCL_PROTO rule out. NCCL does not look again after the tuner: reviving one hangs or corrupts.
-   */
+   * NCCL_PROTO rule out. NCCL does not check again after the tuner: enabling one hangs or corrupts
+   * data. */
   float wanted = cost_at(costs, algo, proto);
   if (!(wanted >= 0)) {
     return GUARD_REFUSED;
@@ -86,12 +86,12 @@ static enum guard_verdict check(struct decide_costs costs, unsigned algo, unsign
 }
 
 enum guard_verdict guard_check_cell(struct decide_costs costs, unsigned algo, unsigned proto) {
-  return check(costs, algo, proto, DECIDE_ANY_CELL);
+  return guard_check(costs, algo, proto, DECIDE_ANY_CELL);
 }
 
 enum guard_verdict guard_check_choice(struct decide_costs costs,
                                       const struct decide_choice *choice) {
-  return check(costs, choice->algo, choice->proto, choice->over);
+  return guard_check(costs, choice->algo, choice->proto, choice->over);
 }
 
 bool guard_is_worth(uint64_t default_ns, uint64_t choice_ns, uint32_t noise_permille) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard: what a profile may never override.
- * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot; unsure means no. */
+/* guard: what a profile may never override. Owns: nothing.  Threads: any.  Blocks: never. Fails:
+ * cannot; in doubt the answer is no. */
 #ifndef TUNER_PLUGIN_DECIDE_GUARD_H
 #define TUNER_PLUGIN_DECIDE_GUARD_H
 
@@ -17,12 +17,13 @@ enum guard_verdict {
 /* May the cell (algo, proto) be chosen, given NCCL's costs? */
 enum guard_verdict guard_check_cell(struct decide_costs costs, unsigned algo, unsigned proto);
 
-/* The same for the choice of a profile's row: what was measured against one choice of NCCL's says
- * nothing about another, so that a row with `over` holds only while NCCL would choose that. */
+/* The same for the choice of a profile's row: a gain measured against one choice of NCCL's is
+ * meaningless against another, so a row with `over` applies only while NCCL would choose that cell.
+ */
 enum guard_verdict guard_check_choice(struct decide_costs costs,
                                       const struct decide_choice *choice);
 
-/* A smaller gain is not worth a choice that may turn out wrong. */
+/* A smaller gain does not justify the risk of a wrong choice. */
 enum { GUARD_GAIN_PERMILLE = 30 };
 
 /* Does a measured row gain enough? At least that, and twice the noise of the two times. */

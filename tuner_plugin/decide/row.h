@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* row: what a compiled profile says of one range of sizes.
+/* row: the choice of a compiled profile for one range of sizes.
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
 #ifndef TUNER_PLUGIN_DECIDE_ROW_H
 #define TUNER_PLUGIN_DECIDE_ROW_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cuts octaves into buckets and writes into each what its sizes get. */
+/* Divides octaves into buckets and stores the choices for its sizes in each. */
 #include "tuner_plugin/decide/size_index.h"
 
 #include <stdbool.h>
@@ -7,8 +7,8 @@
 static const struct decide_choice nothing = { .algo = DECIDE_NOTHING };
 
 size_t size_index_most_buckets(size_t row_count) {
-  /* A row has two borders at most, and rounding up to a power of two less than doubles them; an
-   * octave without any has one bucket. */
+  /* A row has at most two borders, and rounding up to a power of two less than doubles their
+   * number; an octave without borders has one bucket. */
   return 4 * row_count + SIZE_INDEX_OCTAVES;
 }
 
@@ -43,7 +43,7 @@ static void step(struct border_walk *walk) {
   walk->is_end = !walk->is_end && has_gap;
 }
 
-/* What holds from the border before the next one on. */
+/* The choice that applies from the border before the next one. */
 static struct decide_choice choice_now(const struct border_walk *walk) {
   if (walk->is_end) {
     return walk->rows[walk->at].choice;
@@ -80,7 +80,7 @@ static struct size_bucket make_bucket(struct border_walk *walk, uint64_t start, 
   }
   struct size_bucket bucket = { .border = UINT64_MAX };
   bucket.below = bucket.above = choice_now(walk);
-  /* The row that holds at the start, if one does, is this one or the one before. */
+  /* The row that covers the start, if any, is this one or the one before. */
   bucket.first = walk->at > 0 && !walk->is_end ? walk->at - 1 : walk->at;
   uint32_t inside = 0;
   for (; peek(walk, &border) && border <= last; step(walk)) {
@@ -123,7 +123,7 @@ size_t size_index_make(const struct decide_row *rows, uint32_t row_count,
 static const struct decide_choice *search(const struct size_index *index,
                                           const struct size_bucket *bucket, uint64_t bytes) {
   const struct decide_row *row = &index->rows[bucket->first];
-  /* No branch hangs on a comparison: one that is guessed wrong takes longer than all the rest. */
+  /* No branch depends on a comparison: a mispredicted one takes longer than all the rest. */
   for (uint32_t left = bucket->count; left > 1;) {
     uint32_t half = left / 2;
     row = row[half].bytes_lo <= bytes ? row + half : row;

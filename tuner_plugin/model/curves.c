@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorts samples by what they measured and makes one point of those that measured the same. */
+/* Sorts samples by what they measured, and combines equal ones into one point. */
 #include "tuner_plugin/model/curves.h"
 
 #include <errno.h>
@@ -13,10 +13,10 @@
  * median, and of the median of the means of all pairs, which is nearly as sure as their mean (1.023
  * and not 1.253 of its error) and hardly less hurt by a few launches that went wrong. */
 static const double median_error = 1.2533 * 1.4826, pairs_error = 1.0233 * 1.4826;
-/* Noise of samples that tell none. */
+/* Noise of samples that have none. */
 static const double unknown_noise = 0.05;
 
-enum { BLOCKS_MAX = 256 }; /* of one point; more say nothing new */
+enum { BLOCKS_MAX = 256 }; /* of one point; more add nothing */
 
 #define COMPARE(a, b)                                                                              \
   if ((a) != (b)) {                                                                                \
@@ -38,7 +38,7 @@ static int compare_ways(const struct sample *a, const struct sample *b) {
   return 0;
 }
 
-static int compare_samples(const void *left, const void *right) {
+static int ab_test_samples(const void *left, const void *right) {
   const struct sample *a = left, *b = right;
   int way = compare_ways(a, b);
   if (way != 0) {
@@ -89,9 +89,9 @@ static size_t end_of_run(const struct sample *samples, size_t count) {
   return end;
 }
 
-/* Samples of one size, by run. Runs are hours or hosts apart, so that a cell of one is compared
- * with NCCL's choice of the same one only: each run is scaled until all have the same default, and
- * what belongs to a run without one is left out. Returns how many are left. */
+/* Samples of one size, by run. Runs are hours or hosts apart, so a cell is compared only with
+ * NCCL's choice of the same run: each run is scaled so that all have the same default, and runs
+ * without one are dropped. Returns how many samples are left. */
 static size_t level_size(struct sample *samples, size_t count, struct sample *to) {
   double values[BLOCKS_MAX];
   size_t runs = 0, kept = 0, end;
@@ -176,7 +176,7 @@ static struct curve_point make_point(const struct sample *samples, size_t count)
   for (size_t i = 0; i < blocks; i++) {
     values[i] = fabs(samples[i].median_us - median_us);
   }
-  /* Blocks that differ more than their calls do have met something that lasts. */
+  /* Blocks that differ more than their calls do were disturbed for longer than a call. */
   /* Of two, half their difference is the standard error of their mean. */
   double error = blocks > 2 ? pairs_error : M_SQRT2;
   double between = blocks > 1 ? error * interpolate_median(values, blocks) / us : 0;
@@ -197,7 +197,7 @@ static bool is_real_fall(const struct curve_point *from, const struct curve_poin
   return from->us > to->us * (1 + fmax(0.05, 4 * noise));
 }
 
-/* One way to run a collective mostly takes no less time for more bytes. */
+/* The time of one cell rarely falls as bytes grow. */
 static void make_rising(struct curve *curve) {
   for (size_t start = 0, end; start < curve->count; start = end) {
     for (end = start + 1;
@@ -232,7 +232,7 @@ static int fill_curve(const struct sample *samples, size_t count, struct curve *
     curve->shape[curve->count].y = log2(point.us);
     curve->points[curve->count++] = point;
   }
-  /* NCCL's default is several ways. */
+  /* NCCL's default uses several cells. */
   if (!curve->is_default) {
     make_rising(curve);
   }
@@ -257,8 +257,8 @@ static int fill_curves(const struct sample *samples, size_t count, struct curves
   return 0;
 }
 
-/* What NCCL chose by itself is a cell like the others: at sizes where it chooses something else
- * that was asked for, and between them one wants to know how the cell goes on. */
+/* NCCL's own choice is also a point of its cell's curve, so that the curve continues at sizes where
+ * NCCL chooses another cell, and between them. */
 static size_t add_chosen(struct sample *samples, size_t count) {
   size_t all = count;
   for (size_t i = 0; i < count; i++) {
@@ -279,7 +279,7 @@ int curves_make(const struct sample *samples, size_t count, struct curves *out) 
   }
   memcpy(sorted, samples, count * sizeof *sorted);
   count = add_chosen(sorted, level_runs(sorted, count));
-  qsort(sorted, count, sizeof *sorted, compare_samples);
+  qsort(sorted, count, sizeof *sorted, ab_test_samples);
   int result = fill_curves(sorted, count, out);
   free(sorted);
   if (result < 0) {

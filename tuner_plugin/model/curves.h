@@ -12,7 +12,7 @@
 #include "common/sample.h"
 #include "tuner_plugin/model/interpolate.h"
 
-enum { CURVE_LAUNCHES_MAX = 16 }; /* of one point; those beyond say nothing of their own */
+enum { CURVE_LAUNCHES_MAX = 16 }; /* of one point; more add nothing */
 
 /* What one launch measured; `run` is made of its name. */
 struct curve_launch {
@@ -35,8 +35,8 @@ struct curve {
   enum profile_collective collective;
   uint32_t nodes;
   uint32_t ppn;
-  bool is_default; /* nothing was asked for; else the cell of all points, and channels and chunk:
-                    * where it was asked for, and where NCCL chose it */
+  bool is_default; /* NCCL chose; else all points are of one cell with these channels and chunk,
+                      requested or chosen by NCCL */
   enum profile_algorithm algorithm;
   enum profile_protocol protocol;
   uint32_t channels;
@@ -54,7 +54,7 @@ struct curves {
 int curves_make(const struct sample *samples, size_t count, struct curves *out);
 void curves_free(struct curves *curves);
 
-/* Between the first and the last size; `bytes` beyond them is taken for the nearest. */
+/* Between the first and the last size; `bytes` outside is clamped to them. */
 double curve_us(const struct curve *curve, double bytes);
 /* Of the nearest measured sizes the noisier. */
 double curve_noise(const struct curve *curve, double bytes);

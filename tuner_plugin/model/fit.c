@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks at many sizes which cell wins, lets neighbouring sizes confirm or deny one another, and
- * joins equal answers to rows. */
+/* Finds the winning cell at many sizes, checks each against its neighbouring sizes, and joins equal
+ * answers to rows. */
 #include "tuner_plugin/model/fit.h"
 
 #include <errno.h>
@@ -8,30 +8,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tuner_plugin/model/contest.h"
-#include "tuner_plugin/model/together.h"
+#include "tuner_plugin/model/pick_winner.h"
+#include "tuner_plugin/model/pooled_test.h"
 
 enum {
-  STEPS_PER_SIZE = 4, /* places looked at from one measured size to the next */
+  STEPS_PER_SIZE = 4, /* places examined from one measured size to the next */
   PLACES_MAX = 64 * STEPS_PER_SIZE,
 };
 
-static size_t ask_everywhere(const struct contest *contest, struct answer *answers) {
-  const struct curve *by_default = contest->by_default;
+static size_t ask_everywhere(const struct candidates *candidates, struct answer *answers) {
+  const struct curve *by_default = candidates->by_default;
   size_t count = 0;
   for (size_t i = 0; i < by_default->count; i++) {
     double bytes = (double)by_default->points[i].bytes;
     if (count + STEPS_PER_SIZE >= PLACES_MAX || bytes < 1) {
       continue;
     }
-    answers[count++] = contest_ask(contest, bytes, true);
+    answers[count++] = pick_winner_at(candidates, bytes, true);
     if (i + 1 == by_default->count) {
       break;
     }
     double next = (double)by_default->points[i + 1].bytes;
     for (int step = 1; step < STEPS_PER_SIZE; step++) {
-      answers[count++] =
-          contest_ask(contest, bytes * pow(next / bytes, (double)step / STEPS_PER_SIZE), false);
+      answers[count++] = pick_winner_at(
+          candidates, bytes * pow(next / bytes, (double)step / STEPS_PER_SIZE), false);
     }
   }
   return count;
@@ -58,23 +58,24 @@ static bool next_stretch(struct stretch *stretch, const struct answer *answers, 
   return start < count;
 }
 
-/* What the measured sizes next to a place say of the cell that won there, be it the fastest of them
- * or not: how many say each. */
+/* The verdicts of the measured sizes next to a place on the cell that won there, whether or not it
+ * is the fastest at them: how many of each. */
 struct company {
-  int said[CONTEST_SURE + 1];
+  int said[PICK_WINNER_SURE + 1];
   int sure_over_same; /* of the sure ones, where NCCL chooses what the row would be over */
 };
 
-static struct company find_company(const struct contest *contest, const struct answer *answer) {
-  const struct curve *by_default = contest->by_default;
+static struct company find_company(const struct candidates *candidates,
+                                   const struct answer *answer) {
+  const struct curve *by_default = candidates->by_default;
   struct company company = { 0 };
   for (size_t i = 0; i < by_default->count; i++) {
     const struct curve_point *point = &by_default->points[i];
     double bytes = (double)point->bytes;
-    if (bytes != answer->bytes && contest_is_near(by_default, i, answer->bytes)) {
-      enum contest_side side = contest_side_at(contest, answer, point->bytes);
+    if (bytes != answer->bytes && pick_winner_is_near(by_default, i, answer->bytes)) {
+      enum pick_winner_side side = pick_winner_side_at(candidates, answer, point->bytes);
       company.said[side]++;
-      company.sure_over_same += side == CONTEST_SURE &&
+      company.sure_over_same += side == PICK_WINNER_SURE &&
                                 point->algorithm == answer->over_algorithm &&
                                 point->protocol == answer->over_protocol;
     }
@@ -82,26 +83,26 @@ static struct company find_company(const struct contest *contest, const struct a
   return company;
 }
 
-/* At a measured size by twice the margin, or by a neighbour. Between two sizes by both, or by one
- * of them and twice the margin, if the other does not speak against it. */
-static bool is_sure_alone(const struct contest *contest, const struct answer *answer) {
-  struct company company = find_company(contest, answer);
+/* A measured size is confirmed by twice the margin, or by a neighbour. A place between two sizes is
+ * confirmed by both, or by one of them and twice the margin, if the other does not contradict. */
+static bool is_sure_alone(const struct candidates *candidates, const struct answer *answer) {
+  struct company company = find_company(candidates, answer);
   double gain = answer->default_us / answer->winner_us - 1;
-  bool is_great = contest_is_sure(gain / 2, answer->noise);
+  bool is_great = pick_winner_is_sure(gain / 2, answer->noise);
   if (answer->is_measured) {
     return is_great || company.sure_over_same > 0;
   }
-  int sure = company.said[CONTEST_SURE];
-  return sure == 2 || (sure == 1 && is_great && company.said[CONTEST_AGAINST] == 0);
+  int sure = company.said[PICK_WINNER_SURE];
+  return sure == 2 || (sure == 1 && is_great && company.said[PICK_WINNER_AGAINST] == 0);
 }
 
-/* A size that won alone, its measured neighbours saying otherwise, has mostly won by luck: among
- * many cells the fastest is the one that the noise favoured. It needs twice the margin. */
-static void drop_lonely(const struct contest *contest, struct answer *answers, size_t count) {
+/* A winner whose measured neighbours contradict it has mostly won by luck: among many cells the
+ * fastest is the one that noise favoured. It needs twice the margin. */
+static void drop_lonely(const struct candidates *candidates, struct answer *answers, size_t count) {
   for (struct stretch here = { 0 }; next_stretch(&here, answers, count);) {
     bool is_kept = !answers[here.start].winner || here.measured > 1;
     for (size_t i = here.start; i < here.end && !is_kept; i++) {
-      is_kept = is_sure_alone(contest, &answers[i]);
+      is_kept = is_sure_alone(candidates, &answers[i]);
     }
     for (size_t i = here.start; i < here.end && !is_kept; i++) {
       answers[i].winner = NULL;
@@ -110,30 +111,30 @@ static void drop_lonely(const struct contest *contest, struct answer *answers, s
 }
 
 /* A measured size without a winner gets the cell that gains around it, with the figures of all. */
-static void take_together(const struct contest *contest, struct answer *answers, size_t count) {
-  struct together found[PLACES_MAX];
-  if (contest->by_default->count > PLACES_MAX) {
+static void take_pooled(const struct candidates *candidates, struct answer *answers, size_t count) {
+  struct pooled_test found[PLACES_MAX];
+  if (candidates->by_default->count > PLACES_MAX) {
     return;
   }
-  together_judge(contest->by_default, contest->others, contest->other_count, found);
+  pooled_test_run(candidates->by_default, candidates->others, candidates->other_count, found);
   for (size_t i = 0, point = 0; i < count; i++) {
     if (!answers[i].is_measured) {
       continue;
     }
-    while ((double)contest->by_default->points[point].bytes < answers[i].bytes) {
+    while ((double)candidates->by_default->points[point].bytes < answers[i].bytes) {
       point++;
     }
     struct answer answer = answers[i];
     answer.winner = found[point].winner;
     answer.winner_us = answer.default_us / exp(found[point].gain);
     answer.noise = found[point].noise;
-    if (!answers[i].winner && answer.winner && contest_is_worth(&answer)) {
+    if (!answers[i].winner && answer.winner && pick_winner_is_worth(&answer)) {
       answers[i] = answer;
     }
   }
 }
 
-/* The same way to run it, whatever number of channels. */
+/* The same cell, with any number of channels. */
 static bool is_same_cell(const struct answer *a, const struct answer *b) {
   return a->winner && b->winner && a->winner->algorithm == b->winner->algorithm &&
          a->winner->protocol == b->winner->protocol && a->winner->chunk == b->winner->chunk &&
@@ -154,9 +155,10 @@ static bool next_gap(struct gap *gap, const struct answer *answers, size_t count
   return gap->next < count;
 }
 
-/* Between two measured sizes with the same answer it is the same, if they gain enough for what may
- * jump between them. */
-static void fill_between(const struct contest *contest, struct answer *answers, size_t count) {
+/* Between two measured sizes with the same answer the answer is the same, if the gains exceed the
+ * jumps that are possible between them. */
+static void fill_between(const struct candidates *candidates, struct answer *answers,
+                         size_t count) {
   for (struct gap gap = { 0 }; next_gap(&gap, answers, count);) {
     const struct answer *last = &answers[gap.last], *next = &answers[gap.next];
     bool is_same = is_same_cell(last, next);
@@ -165,8 +167,8 @@ static void fill_between(const struct contest *contest, struct answer *answers, 
       struct answer same = bytes * bytes < last->bytes * next->bytes ? *last : *next;
       same.bytes = bytes;
       same.is_measured = false;
-      same.margin = contest_margin(contest, &same);
-      if (!answers[i].winner && contest_is_worth(&same)) {
+      same.margin = pick_winner_margin(candidates, &same);
+      if (!answers[i].winner && pick_winner_is_worth(&same)) {
         answers[i] = same;
       }
     }
@@ -174,19 +176,20 @@ static void fill_between(const struct contest *contest, struct answer *answers, 
 }
 
 /* Between two sizes at which NCCL chooses differently, and something else won at both, a cell that
- * is the fastest of all and gains over either choice is right wherever NCCL changes its mind. */
-static void hold_over_both(const struct contest *contest, struct answer *answers, size_t count) {
+ * is the fastest of all and gains over either choice is right wherever NCCL changes its choice. */
+static void hold_over_both(const struct candidates *candidates, struct answer *answers,
+                           size_t count) {
   for (struct gap gap = { 0 }; next_gap(&gap, answers, count);) {
     const struct curve_point *from =
-        contest_default_point(contest->by_default, answers[gap.last].bytes, false);
+        pick_winner_default_point(candidates->by_default, answers[gap.last].bytes, false);
     const struct curve_point *to =
-        contest_default_point(contest->by_default, answers[gap.next].bytes, false);
+        pick_winner_default_point(candidates->by_default, answers[gap.next].bytes, false);
     bool is_changed = from->algorithm != to->algorithm || from->protocol != to->protocol;
     bool is_won = answers[gap.last].winner && answers[gap.next].winner;
     for (size_t i = gap.last + 1; is_changed && is_won && i < gap.next; i++) {
       double bytes = answers[i].bytes;
-      struct answer one = contest_ask_over(contest, bytes, false, from);
-      struct answer other = contest_ask_over(contest, bytes, false, to);
+      struct answer one = pick_winner_over(candidates, bytes, false, from);
+      struct answer other = pick_winner_over(candidates, bytes, false, to);
       if (one.winner && one.winner == other.winner) {
         answers[i] = (struct answer){ .bytes = bytes, .winner = one.winner, .is_over_any = true };
       }
@@ -215,7 +218,7 @@ static uint64_t border(const struct answer *answers, size_t at, size_t count) {
   return (uint64_t)ceil(sqrt(answers[at - 1].bytes * answers[at].bytes));
 }
 
-/* The row for equal answers, with the figures of where it gains least. */
+/* The row for equal answers, with the figures of the place where it gains least. */
 static struct profile_row make_row(const struct answer *answers, size_t start, size_t end,
                                    size_t count) {
   const struct answer *least = &answers[start];
@@ -236,21 +239,21 @@ static struct profile_row make_row(const struct answer *answers, size_t start, s
     row.is_measured = true;
     row.over_algorithm = least->over_algorithm;
     row.over_protocol = least->over_protocol;
-    row.default_ns = contest_ns(least->default_us);
-    row.choice_ns = contest_ns(least->winner_us);
-    row.noise_permille = contest_permille(least->noise);
+    row.default_ns = pick_winner_ns(least->default_us);
+    row.choice_ns = pick_winner_ns(least->winner_us);
+    row.noise_permille = pick_winner_permille(least->noise);
   }
   return row;
 }
 
-static int fill_table(const struct contest *contest, struct profile_table *table,
+static int fill_table(const struct candidates *candidates, struct profile_table *table,
                       struct fit_counts *counts) {
   struct answer answers[PLACES_MAX];
-  size_t count = ask_everywhere(contest, answers);
-  drop_lonely(contest, answers, count);
-  take_together(contest, answers, count);
-  fill_between(contest, answers, count);
-  hold_over_both(contest, answers, count);
+  size_t count = ask_everywhere(candidates, answers);
+  drop_lonely(candidates, answers, count);
+  take_pooled(candidates, answers, count);
+  fill_between(candidates, answers, count);
+  hold_over_both(candidates, answers, count);
   int result = 0;
   for (struct stretch here = { 0 }; result == 0 && next_stretch(&here, answers, count);) {
     counts->points += here.measured;
@@ -296,8 +299,8 @@ static int fill_tables(const struct curves *curves, const struct sample *samples
     profile->tables = tables;
     struct profile_table *table = &profile->tables[profile->table_count++];
     *table = (struct profile_table){ first->collective, first->nodes, first->ppn, NULL, 0 };
-    struct contest contest = { first, first + 1, end - start - 1 };
-    int result = fill_table(&contest, table, counts);
+    struct candidates candidates = { first, first + 1, end - start - 1 };
+    int result = fill_table(&candidates, table, counts);
     if (result < 0) {
       return result;
     }

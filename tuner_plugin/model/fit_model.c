@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tuner_plugin/decide/transfer.h"
+#include "tuner_plugin/decide/extrapolate.h"
 #include "tuner_plugin/model/cells.h"
 #include "tuner_plugin/model/fit.h"
 
@@ -18,7 +18,7 @@ enum {
   NODE_COUNTS_MAX = 32,
   ROUNDS = 30,
   SWEEPS = 200,
-  WAYS = 2, /* to compare sizes, as transfer.h does */
+  WAYS = 2, /* to compare sizes, as extrapolate.h does */
 };
 
 /* A time, and what each figure is multiplied with to give it. */
@@ -48,12 +48,12 @@ static void fill_factors(const struct cell *cell, struct fact *fact) {
                                  .protocol = cell->protocol,
                                  .bytes_per_ms = 1000 };
   fact->factors[0] = 1;
-  fact->factors[3] = transfer_model_us(&model, fact->nodes, fact->ppn, fact->bytes);
+  fact->factors[3] = extrapolate_model_us(&model, fact->nodes, fact->ppn, fact->bytes);
   model.intra_ns = 1000;
-  fact->factors[1] = transfer_model_us(&model, fact->nodes, fact->ppn, 0);
+  fact->factors[1] = extrapolate_model_us(&model, fact->nodes, fact->ppn, 0);
   model.intra_ns = 0;
   model.inter_ns = 1000;
-  fact->factors[2] = transfer_model_us(&model, fact->nodes, fact->ppn, 0);
+  fact->factors[2] = extrapolate_model_us(&model, fact->nodes, fact->ppn, 0);
 }
 
 /* Curves that ran the cell as NCCL does: nothing else was asked for. If there are none, those with
@@ -105,7 +105,7 @@ static size_t list_nodes(const struct facts *facts, uint32_t nodes[NODE_COUNTS_M
   return count;
 }
 
-/* Two nodes are a case of their own (transfer.h); they are used if there is too little else. */
+/* Two nodes are a special case (extrapolate.h); they are used only if there is too little else. */
 static void drop_two_nodes(struct facts *facts) {
   uint32_t nodes[NODE_COUNTS_MAX];
   size_t others = 0, count = list_nodes(facts, nodes);
@@ -213,7 +213,7 @@ static const struct fact *find_fact(const struct facts *facts, uint32_t nodes, u
   return NULL;
 }
 
-/* How wrong times at `nodes` are if carried there from each other number within a factor of 2. */
+/* The error of times at `nodes` if extrapolated from each other number within a factor of 2. */
 static size_t carry_errors(const struct facts *facts, uint32_t nodes, const double figures[FIGURES],
                            const uint32_t *from, size_t from_count, double *errors) {
   size_t count = 0;
@@ -233,8 +233,8 @@ static size_t carry_errors(const struct facts *facts, uint32_t nodes, const doub
   return count;
 }
 
-/* What 9 of 10 carried times stay within. With two numbers of nodes there is nothing to leave out,
- * and the model has seen both: then half as much again. */
+/* The bound that 9 of 10 extrapolated times stay within. With two numbers of nodes there is nothing
+ * to leave out for validation, and the model was fitted to both: then half as much again. */
 static double find_spread(const struct facts *facts, const double figures[FIGURES],
                           const uint32_t *nodes, size_t node_count) {
   size_t count = 0;

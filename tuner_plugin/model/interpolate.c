@@ -57,7 +57,7 @@ void interpolate_make_rising(struct interpolate_point *points, size_t count) {
   }
 }
 
-static int compare(const void *left, const void *right) {
+static int interpolate_compare(const void *left, const void *right) {
   double a = *(const double *)left, b = *(const double *)right;
   return (a > b) - (a < b);
 }
@@ -66,7 +66,7 @@ double interpolate_quantile(double *values, size_t count, double share) {
   if (count == 0) {
     return 0;
   }
-  qsort(values, count, sizeof *values, compare);
+  qsort(values, count, sizeof *values, interpolate_compare);
   double at = share * (double)(count - 1);
   size_t low = (size_t)at;
   size_t high = low + 1 < count ? low + 1 : low;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The most bandwidth that NICs, PCIe and NVLink leave, in NCCL's steps. */
+/* The highest bandwidth that NICs, PCIe and NVLink allow, in NCCL's steps. */
 #include "tuner_plugin/model/nccl_graph.h"
 
 #include <stddef.h>
@@ -33,7 +33,7 @@ static float min_float(float a, float b) {
   return a < b ? a : b;
 }
 
-/* NICs that this node's ranks have to themselves. */
+/* NICs that this node's ranks do not share. */
 static int count_nics(const struct nccl_machine *m, int ppn) {
   bool is_alone = ppn == 1 && !m->near && m->nics > 1;
   int nics = is_alone ? m->nics / 2 : m->nics * ppn / m->gpus; /* alone: those of its socket */

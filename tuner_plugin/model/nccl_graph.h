@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nccl_graph: what NCCL's search will about find on a machine, for answers without its log.
+/* nccl_graph: an estimate of what NCCL's search finds on a machine, for use without its log.
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot.
  *
  * An estimate: NCCL searches the real topology (src/graph/search.cc), this follows what the search

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nccl_model: what NCCL would do: its cost table, the cell it chooses and its number of channels.
+/* nccl_model: predicts NCCL's cost table, the cell it chooses and its number of channels.
  * Owns: nothing; all state is in the caller's structs.  Threads: any.
  * Blocks: never.  Fails: cannot; without a usable cell nothing is chosen.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What 2.19 had, and then what each release changed, in order. */
+/* The figures of 2.19, then the changes of each release, in order. */
 #include "tuner_plugin/model/nccl_release.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the lines one by one; each begins with the word that says what it is. */
+/* Reads the lines one by one; the first word of each is its kind. */
 #include "tuner_plugin/model/nccl_table.h"
 
 #include <errno.h>

@@ -34,7 +34,7 @@ struct nccl_table_column {
 };
 
 struct nccl_table {
-  struct nccl_machine machine; /* as far as it is told: gpus is 0 if not */
+  struct nccl_machine machine; /* as far as it is known: gpus is 0 if not */
   struct nccl_topology topology;
   struct nccl_table_column *columns;
   size_t column_count;

@@ -127,7 +127,7 @@ static void take_sample(struct line *line, struct sample *sample) {
     .nccl = (int)take_integer(line, "nccl", false, 0, INT32_MAX),
   };
   if (sample->chunk > 0 && sample->nccl > 0 && sample->nccl < NCCL_CHUNK_VERSION) {
-    fail(line, "\"chunk\" cannot be: NCCL before 2.30.3 asks for none");
+    fail(line, "\"chunk\" is not possible: NCCL before 2.30.3 does not ask for chunks");
   }
   take_word(line, "plugin", sample->plugin);
   take_word(line, "env", sample->env);
@@ -161,7 +161,7 @@ static int read_line(struct sample_file *out, const char *text, size_t length,
   json_error_t json_error;
   struct line line = { json_loads(text, JSON_REJECT_DUPLICATES, &json_error), error };
   if (!line.object && text[length - 1] != '\n') {
-    return 0; /* whoever wrote it was stopped */
+    return 0; /* its writer was interrupted */
   }
   if (!json_is_object(line.object)) {
     fail(&line, "is no JSON object%s%s", line.object ? "" : ": ",

@@ -15,8 +15,8 @@ struct sample_file {
   size_t count;
 };
 
-/* Adds the samples of the file to `out`, which is zeroed or has been read to before. Empty lines
- * and a last line that its writer did not finish are passed over. */
+/* Adds the samples of the file to `out`, which is zeroed or the result of earlier reads. Empty
+ * lines and an incomplete last line are skipped. */
 int sample_file_read(const char *path, struct sample_file *out, struct profile_error *error);
 
 /* Adds one; -ENOMEM leaves the others. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts the calls of each size and does what the schedule says for the next one. */
+/* Counts the calls of each size and applies the schedule to the next one. */
 #include "tuner_plugin/plugin/calibration.h"
 
 #include <inttypes.h>
@@ -18,10 +18,10 @@
 struct stream {
   uint64_t calls;
   struct schedule_set set; /* of the first call */
-  bool is_unsteady;        /* later ones were offered something else */
+  bool is_unsteady;        /* later calls were offered other cells */
   struct own {
     struct chunks_own own;
-    bool is_spoilt; /* NCCL did not always do the same */
+    bool is_spoilt; /* NCCL's chunks differed between calls */
   } own[SCHEDULE_CELLS_MAX];
 };
 
@@ -43,7 +43,7 @@ struct calibration {
   struct plan_entry entries[PLAN_ENTRIES_MAX];
 };
 
-/* Job after job, and communicator after communicator, has the same plan. */
+/* All communicators of a process have the same plan, so one warning is enough. */
 static void warn_of_plan(const char *error) {
   static bool is_said; /* atomic */
   if (!__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED)) {
@@ -51,7 +51,7 @@ static void warn_of_plan(const char *error) {
   }
 }
 
-/* What the ranks of a host have in common with those of others is told, not chosen by. */
+/* The topology is only logged; no choice depends on it. */
 static void say_topology(void) {
   char id[TOPOLOGY_ID_MAX];
   topology_identify(id);
@@ -62,8 +62,8 @@ struct calibration *calibration_open(const char *plan, struct tuner_host host,
                                      struct tuner_shape shape) {
   if (shape.nodes < 2 || shape.ranks % shape.nodes != 0 || shape.is_uneven ||
       host.abi_version < 3) {
-    LOG_INFO("%zu ranks on %zu nodes, tuner interface v%d: not calibrated; that takes two nodes or "
-             "more with equally many ranks, and NCCL 2.22",
+    LOG_INFO("%zu ranks on %zu nodes, tuner interface v%d: not calibrated; that needs two or more "
+             "nodes with equal numbers of ranks, and NCCL 2.22 or later",
              shape.ranks, shape.nodes, host.abi_version);
     return NULL;
   }
@@ -90,7 +90,7 @@ static bool takes_chunks(const struct calibration *calibration) {
   return calibration->host.abi_version >= 6;
 }
 
-/* NCCL has asked all it wanted about the current call. */
+/* NCCL has asked all its questions about the current call. */
 static void end_call(struct calibration *calibration) {
   struct current *current = &calibration->current;
   if (current->stream && current->asked.questions > 0) {
@@ -217,7 +217,7 @@ bool calibration_choose(struct calibration *calibration, int coll, size_t bytes,
     struct stream *stream = &calibration->streams[entry];
     size_t place = next_cell(calibration, entry, costs, &cell);
     is_ours = place > 0 && put_cell(cell, costs, channels);
-    /* Where NCCL offers something else than it did, places mean other cells. */
+    /* If NCCL offers other cells than before, the indices mean other cells. */
     if (!stream->is_unsteady && stream->set.count > 0 && is_ours == (place > 0)) {
       calibration->current = (struct current){ stream, coll, place, { .bytes = bytes } };
     }

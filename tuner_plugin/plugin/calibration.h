@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calibration: STRATUS_MODE=calibrate: a communicator whose calls follow a plan instead of a
  * profile. Owns: the plan and the counts of one communicator's calls.  Threads: any; one lock.
- * Blocks: on that lock; the first call of each size logs.  Fails: open, NULL, with one WARN for a
- * bad plan: the calls are then NCCL's own, on every rank, as all have the same plan.
+ * Blocks: on that lock; the first call of each size logs.  Fails: open returns NULL, with one WARN
+ * for a bad plan: all calls are then NCCL's own choice, on every rank, as all have the same plan.
  *
  * stratus-tune calibrate labels the calls from these lines of NCCL's log, which every rank writes:
  *
@@ -11,9 +11,9 @@
  *   calibrate chunks allreduce 4194304 8:2097152 - .
  *   calibrate end allreduce 4194304 calls 45 .
  *
- * with NCCL's own choice first, and a full stop at the end of what is complete; "unsteady" instead
- * of the number of calls where NCCL's offer changed on the way. The line of chunks comes only with
- * interface v6: for each cell how many channels NCCL used and the chunk it took by itself. */
+ * NCCL's own choice comes first, and a full stop ends a complete line. "unsteady" replaces the
+ * number of calls if the cells that NCCL offers changed meanwhile. The line of chunks comes only
+ * with interface v6: for each cell, how many channels NCCL used and its own chunk size. */
 #ifndef TUNER_PLUGIN_PLUGIN_CALIBRATION_H
 #define TUNER_PLUGIN_PLUGIN_CALIBRATION_H
 
@@ -34,9 +34,9 @@ void calibration_close(struct calibration *calibration);
 bool calibration_choose(struct calibration *calibration, int coll, size_t bytes,
                         struct decide_costs costs, int *channels);
 
-/* The chunk of the cell that the newest call got, for what one channel carries, or 0: NCCL's own,
- * which is `chunk`. NCCL asks after it has asked for the cell, and all ranks of a communicator make
- * their calls in the same order, so that they get the same answers. */
+/* The chunk size for the cell of the newest call, given what one channel carries, or 0 to keep
+ * NCCL's own, which is `chunk`. NCCL asks for it after it has asked for the cell, and all ranks of
+ * a communicator make their calls in the same order, so they get the same answers. */
 uint32_t calibration_choose_chunk(struct calibration *calibration, int coll, size_t bytes, int algo,
                                   int proto, int channels, size_t chunk);
 

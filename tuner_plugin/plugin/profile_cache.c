@@ -32,7 +32,7 @@ static char profile_path[PROFILE_PATH_MAX];
 static uint64_t hash;
 static struct shape_table *shapes;
 
-/* A job that opens and closes communicators in a loop is told the same thing once. */
+/* A job that opens and closes communicators in a loop gets each warning once. */
 static void warn_once(const char *text) {
   static char last[sizeof(struct profile_error)];
   if (strcmp(last, text) == 0) {
@@ -41,7 +41,7 @@ static void warn_once(const char *text) {
   strncpy(last, text, sizeof last - 1);
   LOG_WARN("%s; %s", text,
            param_bool(PARAM_PROFILE_STRICT) ? "an error with STRATUS_PROFILE_STRICT=1"
-                                            : "the job goes on with NCCL's own choice");
+                                            : "the job continues with NCCL's own choice");
 }
 
 static int load(void) {
@@ -51,7 +51,7 @@ static int load(void) {
     hash = profile_hash(&profile);
     return 0;
   }
-  /* That no profile fits this machine is the usual case; that a named one is not there is not. */
+  /* It is normal that no profile fits this machine; it is an error if a named one is missing. */
   if (result != -ENOENT || param_is_set(PARAM_PROFILE)) {
     char text[sizeof(struct profile_error)];
     warn_once(profile_error_format(&error, text, sizeof text));

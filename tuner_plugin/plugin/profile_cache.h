@@ -20,15 +20,16 @@ struct profile_cache_view {
   const char *path;
   uint64_t hash;
   const struct profile_meta *meta;
-  bool is_by_topology; /* found, not named, and another machine would not have found it */
+  bool is_by_topology; /* found by its topology, not named: another machine may find another one */
 };
 
-/* Takes a share, to be given back with profile_cache_release even after a failure. On success
- * `view` holds while the share is kept. */
+/* Takes a reference, to be returned by profile_cache_release even after a failure. On success
+ * `view` is valid as long as the reference is held. */
 int profile_cache_acquire(struct profile_cache_view *view);
 void profile_cache_release(void);
 
-/* The rows for this shape; NULL if the profile has none. Lives as long as the caller's share. */
+/* The rows for this shape; NULL if the profile has none. Valid as long as the caller's reference.
+ */
 const struct decide_table *profile_cache_find_table(size_t ranks, size_t nodes);
 
 #endif

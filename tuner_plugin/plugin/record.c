@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the newest times of each collective and size, and writes them down at the end. */
+/* Keeps the newest times of each collective and size, and writes them to a file at close. */
 #include "tuner_plugin/plugin/record.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ struct record {
   struct tuner_host host;
   struct tuner_shape shape;
   char directory[PATH_MAX];
-  struct series *current; /* of the call that began last; NULL: none that is recorded */
+  struct series *current; /* of the newest call; NULL: that one is not recorded */
   uint64_t begin_ns;
   struct series series[SERIES_MAX]; /* in the order in which they came */
   size_t series_count;
@@ -124,7 +124,7 @@ void record_chunk(struct record *record, uint32_t chunk) {
 
 /* ---- the end ---- */
 
-static int compare_times(const void *a, const void *b) {
+static int ab_test_times(const void *a, const void *b) {
   float x = *(const float *)a, y = *(const float *)b;
   return (x > y) - (x < y);
 }
@@ -133,11 +133,11 @@ static size_t format_series(const struct record *record, struct series *series,
                             const char *topology, char line[SAMPLE_LINE_MAX]) {
   size_t count = series->calls < TIMES_MAX ? (size_t)series->calls : TIMES_MAX;
   float apart[TIMES_MAX], *times = series->times_us;
-  qsort(times, count, sizeof *times, compare_times);
+  qsort(times, count, sizeof *times, ab_test_times);
   for (size_t i = 0; i < count; i++) {
     apart[i] = fabsf(times[i] - times[count / 2]);
   }
-  qsort(apart, count, sizeof *apart, compare_times);
+  qsort(apart, count, sizeof *apart, ab_test_times);
   struct sample sample = {
     .collective = (enum profile_collective)series->coll,
     .bytes = series->bytes,
@@ -161,9 +161,9 @@ static size_t format_series(const struct record *record, struct series *series,
   return sample_format(&sample, line, SAMPLE_LINE_MAX);
 }
 
-/* The directory may be one that others write to, too. Their pipe must not hold up the job's end,
- * nor their link or file take its samples. Not O_EXCL: the communicators of a process share a file.
- */
+/* Other users may be able to write to the directory. A pipe of theirs must not block the end of the
+ * job, and a link or file of theirs must not receive its samples. Not O_EXCL: the communicators of
+ * a process share a file. */
 static int open_own(const char *path) {
   int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   int file = open(path, flags, 0600);
@@ -208,7 +208,7 @@ void record_close(struct record *record) {
     if (file < 0 && (file = open_file(record)) < 0) {
       break;
     }
-    /* Whole lines, or what a full disk leaves of them, which readers pass over at the end. */
+    /* Whole lines; if the disk is full, the last one is incomplete, and readers skip it. */
     if (write(file, line, length) != (ssize_t)length) {
       break;
     }

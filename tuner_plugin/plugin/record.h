@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record: STRATUS_RECORD: what a job's own calls took, as samples for stratus-tune suggest.
+/* record: STRATUS_RECORD: times of a job's own calls, as samples for stratus-tune suggest.
  * Owns: the times of one communicator's newest calls.  Threads: any; one lock.
- * Blocks: on that lock; close writes a file.  Fails: open NULL, close silently but for one WARN.
+ * Blocks: on that lock; close writes a file.  Fails: open returns NULL, close logs one WARN.
  *
- * It only looks: nothing that it knows enters a choice, as ranks measure different things. All that
- * a tuner sees of a call is its start, so a call is said to take until the next one of its
- * communicator starts. In a benchmark, or where calls wait for each other, that is its time; with
- * computing in between it is more. */
+ * It only observes: no choice depends on its times, as they differ between ranks. A tuner sees only
+ * the start of a call, so a call's time is measured until the next call of its communicator starts.
+ * In a benchmark, or where calls wait for each other, that is the call's time; with computation in
+ * between it is longer. */
 #ifndef TUNER_PLUGIN_PLUGIN_RECORD_H
 #define TUNER_PLUGIN_PLUGIN_RECORD_H
 
@@ -22,7 +22,7 @@ struct record;
 /* `directory` empty: NULL. */
 struct record *record_open(const char *directory, struct tuner_host host, struct tuner_shape shape);
 /* Appends one sample for each collective and size to DIRECTORY/HOST.PID.jsonl, with the topology of
- * this machine: what others have, nobody tells. */
+ * this machine; that of the others is unknown. */
 void record_close(struct record *record);
 
 /* A call that begins now; `costs` as NCCL will see them, is_ours if a profile chose. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens a tuner on the rows that hold for its communicator, says what it found, and hands each call
- * to decide/. A tuner without rows is complete: it counts and touches nothing. */
+/* Opens a tuner on the rows that match its communicator, logs what it found, and passes each call
+ * to decide/. A tuner without rows counts calls and changes nothing. */
 #include "tuner_plugin/plugin/tuner.h"
 
 #include <errno.h>
@@ -37,13 +37,13 @@ static bool has_net_plugin(void) {
 
 static void set_up_process(void) {
   log_set_threshold((enum log_level)param_enum(PARAM_LOG));
-  /* With the net plugin in the same job, that one has already said it. */
+  /* If the job uses the net plugin, that one has already warned. */
   if (!has_net_plugin()) {
     param_warn_unknown(environ);
   }
 }
 
-/* The first communicator's line says for the process what is loaded. */
+/* Only the first communicator of a process logs what is loaded. */
 static bool is_first_banner(void) {
   static bool is_said; /* atomic */
   return !__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED);
@@ -55,7 +55,7 @@ static void say_idle(int abi_version, const char *why) {
   }
 }
 
-/* v2 shows no costs, and with them no sign of what the user ruled out. */
+/* v2 passes no costs, so cells that the user has ruled out cannot be recognised. */
 static bool has_user_choice(void) {
   return getenv("NCCL_ALGO") || getenv("NCCL_PROTO");
 }
@@ -67,14 +67,14 @@ static const char *find_objection(struct tuner_host host, struct tuner_shape sha
     return "it was made for other releases of NCCL";
   }
   if (host.abi_version == 1) {
-    return "NCCL 2.19 and 2.20 do not tell which communicator a call is for";
+    return "NCCL 2.19 and 2.20 do not pass the communicator of a call";
   }
   if (host.abi_version == 2 && has_user_choice()) {
     return "NCCL_ALGO or NCCL_PROTO is set";
   }
   if (view->is_by_topology && !has_net_plugin()) {
-    return "it asks for this machine's topology, and only stratus's net plugin makes sure that all "
-           "hosts have the same (or STRATUS_PROFILE on all of them names it)";
+    return "it requires a topology, and only the stratus net plugin checks that all hosts have the "
+           "same one (or set STRATUS_PROFILE to it on all hosts)";
   }
   if (shape.is_uneven) {
     return "nodes have different numbers of ranks";
@@ -96,15 +96,15 @@ static void attach_table(struct tuner *tuner, struct tuner_host host, struct tun
   }
   tuner->table = profile_cache_find_table(shape.ranks, shape.nodes);
   if (tuner->table) {
-    LOG_INFO("%zu ranks on %zu nodes: %" PRIu32 " rows of profile %s hold", shape.ranks,
+    LOG_INFO("%zu ranks on %zu nodes: %" PRIu32 " rows of profile %s match", shape.ranks,
              shape.nodes, tuner->table->first[PROFILE_COLLECTIVE_COUNT], view->id);
   } else {
-    LOG_INFO("%zu ranks on %zu nodes: no row of profile %s holds, " UNTOUCHED, shape.ranks,
+    LOG_INFO("%zu ranks on %zu nodes: no row of profile %s matches, " UNTOUCHED, shape.ranks,
              shape.nodes, view->id);
   }
 }
 
-/* No profile then: what is measured must not depend on one. */
+/* Calibration uses no profile: measurements must not depend on one. */
 static void start_calibration(struct tuner *tuner, struct tuner_host host,
                               struct tuner_shape shape) {
   tuner->calibration = calibration_open(param_string(PARAM_CALIBRATE), host, shape);

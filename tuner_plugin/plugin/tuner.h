@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tuner: one communicator's tuner, whatever version of NCCL's interface asked for it.
+/* tuner: one communicator's tuner, for every version of NCCL's interface.
  * Owns: its counters and a share of the process's profile.  Threads: any, also several in one
  * tuner. Blocks: open and close take a lock, and the first open reads the profile; the choices
- * never block. Fails: open only, -EINVAL, for a bad profile with STRATUS_PROFILE_STRICT=1.
- * Everything else that goes wrong leaves NCCL's own choice as it is. */
+ * never block.  Fails: open only, -EINVAL, for a bad profile with STRATUS_PROFILE_STRICT=1. After
+ * any other error NCCL's own choice is kept. */
 #ifndef TUNER_PLUGIN_PLUGIN_TUNER_H
 #define TUNER_PLUGIN_PLUGIN_TUNER_H
 
@@ -23,11 +23,11 @@ struct tuner_host {
 struct tuner_shape {
   size_t ranks;
   size_t nodes;
-  bool is_uneven; /* NCCL tells (v5, v6) that not all nodes have ranks / nodes of them */
+  bool is_uneven; /* NCCL reports (v5, v6) that the number of ranks differs between nodes */
 };
 
-/* Makes the tuner of a new communicator. *tuner is NULL, with success, if memory is out: every
- * function below takes that and does nothing. The log sink must be set before. */
+/* Makes the tuner of a new communicator. If memory is out, *tuner is NULL and the result is
+ * success: every function below accepts NULL and does nothing. The log sink must be set before. */
 int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **tuner);
 void tuner_close(struct tuner *tuner);
 

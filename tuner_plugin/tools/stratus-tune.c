@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune: looks at tuning profiles. The table of its subcommands. */
+/* stratus-tune: tuning profiles and measurements. The table of its subcommands. */
 #include <stddef.h>
 
 #include "common/version.h"
 #include "tuner_plugin/calibrate/plan.h"
 #include "tuner_plugin/tools/calibrate/campaign.h"
-#include "tuner_plugin/tools/calibrate/refine.h"
+#include "tuner_plugin/tools/calibrate/chunk_trials.h"
 #include "tuner_plugin/tools/tune.h"
 
 static const struct cli_option show_options[] = {
   { "nodes", 'n', CLI_INT, &tune_show_options.nodes, "COUNT",
-    "with --ppn: the rows that hold on so many nodes, those that a model carries over there too", 1,
-    1000000 },
+    "with --ppn: rows that match this number of nodes, extrapolated ones included", 1, 1000000 },
   { "ppn", 'r', CLI_INT, &tune_show_options.ppn, "COUNT", "ranks on each node", 1, 1024 },
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 
 static const struct cli_option explain_options[] = {
   { "profile", 'p', CLI_STRING, &tune_explain_options.profile, "FILE",
-    "profile to ask instead of the one that fits here", 0, 0 },
+    "profile to use instead of the one that fits this machine", 0, 0 },
   { "coll", 'c', CLI_WORD, &tune_explain_options.collective,
     "broadcast|reduce|allgather|reducescatter|allreduce", "collective", 0, 0 },
   { "bytes", 'b', CLI_SIZE, &tune_explain_options.bytes, "SIZE",
@@ -27,7 +26,7 @@ static const struct cli_option explain_options[] = {
     1000000 },
   { "ppn", 'r', CLI_INT, &tune_explain_options.ppn, "COUNT", "ranks on each node", 1, 1024 },
   { "nccl", 0, CLI_STRING, &tune_explain_options.nccl, "RELEASE",
-    "tell what this release chooses by itself, as in 2.28.9", 0, 0 },
+    "show what this release chooses by itself, as in 2.28.9", 0, 0 },
   { "machine", 0, CLI_STRING, &tune_explain_options.machine, "WORDS",
     "of each host, for --nccl: gpus=8,nics=4,mbps=100000,links=12,near=0,cc=80,cpu=intel", 0, 0 },
   { "topology", 0, CLI_STRING, &tune_explain_options.topology, "FILE",
@@ -36,19 +35,20 @@ static const struct cli_option explain_options[] = {
 };
 
 static const struct cli_option import_options[] = {
-  { "output", 'o', CLI_STRING, &tune_import_options.out, "FILE", "write the profile there", 0, 0 },
+  { "output", 'o', CLI_STRING, &tune_import_options.out, "FILE", "write the profile to it", 0, 0 },
   { "nodes", 'n', CLI_INT, &tune_import_options.nodes, "COUNT",
-    "with --ppn: rules for any number of nodes or ranks shall hold for this one, too", 1, 1000000 },
+    "with --ppn: apply rules for any number of nodes or ranks to this number as well", 1, 1000000 },
   { "ppn", 'r', CLI_INT, &tune_import_options.ppn, "COUNT", "ranks on each node", 1, 1024 },
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 
 static const struct cli_option verify_options[] = {
   { "here", 0, CLI_FLAG, &tune_verify_options.is_here, NULL,
-    "only tell, on one line, what this host decides by: for srun, mpirun, pdsh", 0, 0 },
-  { "tool", 0, CLI_STRING, &tune_verify_options.tool, "PATH", "what to run on the hosts", 0, 0 },
+    "print this host's profile, on one line, for srun, mpirun, pdsh", 0, 0 },
+  { "tool", 0, CLI_STRING, &tune_verify_options.tool, "PATH", "path of stratus-tune on the hosts",
+    0, 0 },
   { "ssh", 0, CLI_STRING, &tune_verify_options.ssh, "COMMAND",
-    "what reaches a HOST: COMMAND HOST WORDS...", 0, 0 },
+    "how to reach a host, as in COMMAND HOST WORDS...", 0, 0 },
   { "timeout", 0, CLI_DURATION, &tune_verify_options.timeout_ns, "TIME",
     "how long to wait for answers", 0, 0 },
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
@@ -56,28 +56,29 @@ static const struct cli_option verify_options[] = {
 
 static const struct cli_option calibrate_options[] = {
   { "samples", 's', CLI_STRING, &tune_calibrate_options.samples, "FILE",
-    "samples are appended to it; what is there is not measured again", 0, 0 },
+    "append samples to it; sizes already in it are not measured again", 0, 0 },
   CAMPAIGN_OPTION_ROWS,
   { "alone", 0, CLI_STRING, &tune_calibrate_options.alone, "FILE",
-    "samples of the run of NCCL's own choice alone go there, which `fit` must not see", 0, 0 },
+    "write samples of NCCL's own choice, run alone, to it; not for `fit`", 0, 0 },
   { "plan", 0, CLI_STRING, &tune_calibrate_options.plan, "FILE",
-    "try in every launch what FILE says, as in allreduce:64K=ring.ll,tree.simple@1", 0, 0 },
+    "in every launch try the cells in FILE, as in allreduce:64K=ring.ll,tree.simple@1", 0, 0 },
   { "channels", 0, CLI_STRING, &tune_calibrate_options.channels, "LIST",
     "numbers of channels to try, as in 0,1,4; 0 is NCCL's own", 0, 0 },
-  { "ll", 0, CLI_SIZE, &tune_calibrate_options.ll_bytes, "SIZE", "LL is not tried above", 0, 0 },
+  { "ll", 0, CLI_SIZE, &tune_calibrate_options.ll_bytes, "SIZE", "largest size for LL", 0, 0 },
   { "cost", 0, CLI_INT, &tune_calibrate_options.cost_factor, "N",
-    "cells that NCCL holds to be this many times worse are not tried", 1,
+    "skip cells whose cost in NCCL's table is this many times that of its choice", 1,
     SCHEDULE_COST_FACTOR_MAX },
-  { "seed", 0, CLI_INT, &tune_calibrate_options.seed, "N", "of the order", 0, INT32_MAX },
+  { "seed", 0, CLI_INT, &tune_calibrate_options.seed, "N", "shuffle seed", 0, INT32_MAX },
   { "run", 0, CLI_INT, &tune_calibrate_options.run, "N",
-    "calls in a row with the same cell, fewer above 1M and of few; a third of them is not counted",
-    1, PLAN_RUN_MAX },
+    "consecutive calls with the same cell, fewer above 1M; the first third is not counted", 1,
+    PLAN_RUN_MAX },
   { "rounds", 0, CLI_INT, &tune_calibrate_options.rounds, "N",
-    "launches; each after the first measures only what is undecided", 1, 99 },
+    "launches; each after the first measures only undecided cells", 1, 99 },
   { "chunks", 0, CLI_INT, &tune_calibrate_options.chunk_cells, "N",
-    "of each size, try chunks in the N fastest cells (NCCL 2.30); 0: none", 0, REFINE_CELLS_MAX },
+    "try chunk sizes in the N fastest cells of each size (NCCL 2.30); 0: none", 0,
+    CHUNK_TRIALS_CELLS_MAX },
   { "env-name", 0, CLI_STRING, &tune_calibrate_options.env_name, "NAME",
-    "what to call the variables that are set", 0, 0 },
+    "name in the samples for the variables that are set", 0, 0 },
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 
@@ -85,36 +86,36 @@ static const struct cli_option verify_ab_options[] = {
   { "profile", 'p', CLI_STRING, &tune_verify_ab_options.profile, "FILE", "profile to verify", 0,
     0 },
   { "output", 'o', CLI_STRING, &tune_verify_ab_options.out, "FILE",
-    "write the profile there, without the rows that do not hold", 0, 0 },
+    "write the profile to it, without the rows that failed", 0, 0 },
   { "rounds", 0, CLI_INT, &tune_verify_ab_options.rounds, "N", "runs of each side, alternating", 1,
     99 },
   { "for", 0, CLI_DURATION, &tune_verify_ab_options.for_ns, "TIME",
-    "begin no round, after the second, that would end later than this", 0, 0 },
+    "after the second round, start none that would end later than this", 0, 0 },
   CAMPAIGN_OPTION_ROWS,
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 
 static const struct cli_option suggest_options[] = {
   { "profile", 'p', CLI_STRING, &tune_suggest_profile, "FILE",
-    "profile that the jobs use; else what the samples say", 0, 0 },
+    "profile that the jobs use, if the samples do not name it", 0, 0 },
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 
 static const struct cli_option fit_options[] = {
-  { "output", 'o', CLI_STRING, &tune_fit_options.output, "FILE", "write the profile there", 0, 0 },
+  { "output", 'o', CLI_STRING, &tune_fit_options.output, "FILE", "write the profile to it", 0, 0 },
   { "base", 0, CLI_STRING, &tune_fit_options.base, "FILE",
-    "profile whose [match], [net] and [env] the new one gets", 0, 0 },
-  { "id", 0, CLI_STRING, &tune_fit_options.id, "NAME", "of the new profile", 0, 0 },
+    "copy [match], [net] and [env] from this profile", 0, 0 },
+  { "id", 0, CLI_STRING, &tune_fit_options.id, "NAME", "id of the new profile", 0, 0 },
   { "env", 0, CLI_STRING, &tune_fit_options.env, "NAME",
-    "take only samples with this set of variables", 0, 0 },
+    "use only samples with this set of variables", 0, 0 },
   { "topology", 0, CLI_STRING, &tune_fit_options.topology, "ID",
-    "take only samples of machines of this topology, and make the profile ask for it", 0, 0 },
+    "use only samples of this topology, and write it to [match] of the profile", 0, 0 },
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 
 static const struct cli_command commands[] = {
   { .name = "check",
-    .summary = "tell whether files are good profiles, with line and column of what is wrong",
+    .summary = "check profiles; errors name line and column",
     .arguments = "FILE...",
     .min_arguments = 1,
     .max_arguments = -1,
@@ -130,7 +131,7 @@ static const struct cli_command commands[] = {
     .options = show_options,
     .run = tune_show },
   { .name = "diff",
-    .summary = "tell in what two profiles differ, and whether ranks with both would choose alike",
+    .summary = "show how two profiles differ, and whether ranks with both would choose alike",
     .arguments = "A B",
     .min_arguments = 2,
     .max_arguments = 2,
@@ -139,7 +140,7 @@ static const struct cli_command commands[] = {
     .has_json = true,
     .run = tune_diff },
   { .name = "import",
-    .summary = "make a profile of the CSV file of NCCL's example tuner",
+    .summary = "make a profile from the CSV file of NCCL's example tuner",
     .arguments = "FILE.csv",
     .min_arguments = 1,
     .max_arguments = 1,
@@ -147,7 +148,7 @@ static const struct cli_command commands[] = {
     .options = import_options,
     .run = tune_import },
   { .name = "verify",
-    .summary = "ask hosts, through ssh, whether they have the same profile and so choose alike",
+    .summary = "check through ssh whether hosts have the same profile and so choose alike",
     .arguments = "[HOST...]",
     .max_arguments = -1,
     .example = "stratus-tune verify local local",
@@ -155,7 +156,8 @@ static const struct cli_command commands[] = {
     .options = verify_options,
     .run = tune_verify },
   { .name = "fit",
-    .summary = "make a profile of samples: rows where NCCL's own choice was beaten for sure",
+    .summary =
+        "make a profile from samples: rows where another choice is reliably faster than NCCL's",
     .arguments = "SAMPLES...",
     .min_arguments = 1,
     .max_arguments = -1,
@@ -163,7 +165,7 @@ static const struct cli_command commands[] = {
     .options = fit_options,
     .run = tune_fit },
   { .name = "explain",
-    .summary = "tell what NCCL and a profile choose for a collective, and why",
+    .summary = "show what NCCL and a profile choose for a collective, and why",
     .example = "stratus-tune explain --profile tuner_plugin/profiles/example.profile "
                "--coll allreduce --bytes 4M --nodes 8 --ppn 8 --nccl 2.28.9",
     .has_json = true,
@@ -177,7 +179,7 @@ static const struct cli_command commands[] = {
     .options = calibrate_options,
     .run = tune_calibrate },
   { .name = "verify-ab",
-    .summary = "run a profile against NCCL's own choice in turn, and drop rows that do not hold",
+    .summary = "run a profile against NCCL's own choice in alternation, and drop rows that fail",
     .arguments = "[-- COMMAND...]",
     .max_arguments = -1,
     .example = "stratus-tune verify-ab -p a.profile -o b.profile -- mpirun -np 16 all_reduce_perf",
@@ -185,7 +187,7 @@ static const struct cli_command commands[] = {
     .options = verify_ab_options,
     .run = tune_verify_ab },
   { .name = "suggest",
-    .summary = "tell from what jobs recorded (STRATUS_RECORD) what is worth calibrating",
+    .summary = "show which collectives and sizes of recorded jobs (STRATUS_RECORD) to calibrate",
     .arguments = "FILE...",
     .min_arguments = 1,
     .max_arguments = -1,
@@ -194,7 +196,7 @@ static const struct cli_command commands[] = {
     .options = suggest_options,
     .run = tune_suggest },
   { .name = "report",
-    .summary = "plots and tables of measurements, profiles, probes: a page of HTML, Markdown, text",
+    .summary = "plots and tables from the output of any of our tools: HTML, Markdown or text",
     .arguments = "[LABEL=]FILE...",
     .min_arguments = 1,
     .max_arguments = -1,
@@ -204,7 +206,7 @@ static const struct cli_command commands[] = {
     .options = tune_report_options,
     .run = tune_report },
   { .name = "compare",
-    .summary = "tell where B is faster or slower than A; status 1 when it is slower somewhere",
+    .summary = "show where B is faster or slower than A; exit status 1 if it is slower anywhere",
     .arguments = "A B [A B]...",
     .min_arguments = 2,
     .max_arguments = -1,
@@ -219,7 +221,7 @@ static const struct cli_command commands[] = {
 int main(int argc, char **argv) {
   static const struct cli_tool tool = {
     .name = "stratus-tune",
-    .summary = "Looks at tuning profiles: what they say, and what they choose for a collective.",
+    .summary = "Makes, checks and shows tuning profiles, and measures for them.",
     .version = STRATUS_VERSION,
     .commands = commands,
   };

@@ -23,7 +23,7 @@ struct tune_show_options {
 extern struct tune_show_options tune_show_options;
 int tune_show(int argument_count, char **arguments, bool is_json);
 
-/* Exit status as of diff(1): 0 the same, 1 different, 2 cannot be told. */
+/* Exit status as of diff(1): 0 the same, 1 different, 2 trouble. */
 int tune_diff(int argument_count, char **arguments, bool is_json);
 
 struct tune_import_options {
@@ -66,7 +66,7 @@ struct tune_explain_options {
 extern struct tune_explain_options tune_explain_options;
 int tune_explain(int argument_count, char **arguments, bool is_json);
 
-/* Beside these, both have what tools/calibrate/campaign.h says. */
+/* Both also have the options in tools/calibrate/campaign.h. */
 struct tune_calibrate_options {
   const char *samples;
   const char *alone; /* NULL: not wanted */
@@ -95,13 +95,13 @@ int tune_verify_ab(int argument_count, char **arguments, bool is_json);
 extern const char *tune_suggest_profile; /* NULL: the one that fits here, if any */
 int tune_suggest(int argument_count, char **arguments, bool is_json);
 
-/* They run scripts/report, and return only when that cannot be started. */
+/* They run tuner_plugin/tools/report (Python), and return only when that cannot be started. */
 extern const struct cli_option tune_report_options[], tune_compare_options[];
 int tune_report(int argument_count, char **arguments, bool is_json);
 int tune_compare(int argument_count, char **arguments, bool is_json);
 
-/* Reads the named profile, or, for NULL, the one the plugins would find here. `path` gets the file.
- * Returns CLI_OK, or CLI_FAILED after a message; the caller frees the profile. */
+/* Reads the named profile or, for NULL, the one that the plugins would find. `path` receives the
+ * file's path. Returns CLI_OK, or CLI_FAILED after a message; the caller frees the profile. */
 int tune_load(const char *name, struct profile *profile, char path[PROFILE_PATH_MAX]);
 
 /* Writes it to the file, or, for NULL, to stdout. CLI_OK, or CLI_FAILED after a message. */
@@ -119,7 +119,7 @@ const char *tune_format_channels(uint32_t channels, char text[TUNE_CHANNELS_TEXT
 enum { TUNE_HASH_TEXT_MAX = 17 };
 const char *tune_format_hash(const struct profile *profile, char text[TUNE_HASH_TEXT_MAX]);
 
-/* "this machine's topology", or that it is another one; empty if the profile asks for none. */
+/* "this machine's topology", or that it is another one; empty if the profile requires none. */
 enum { TUNE_TOPOLOGY_TEXT_MAX = 80 };
 const char *tune_format_topology(const struct profile *profile, char text[TUNE_TOPOLOGY_TEXT_MAX]);
 

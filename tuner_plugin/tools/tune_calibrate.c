@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus-tune calibrate: for each collective a run of NCCL's own choices, then one launch in which
- * every call tries another cell, perhaps more of what is still undecided, and, where NCCL asks for
- * chunks, one that tries some in the fastest cells. Appends samples. */
+ * every call tries another cell, further launches for undecided cells and, where NCCL asks for
+ * chunks, one that tries chunk sizes in the fastest cells. Appends samples. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,9 +12,9 @@
 #include "common/clock.h"
 #include "common/version.h"
 #include "tuner_plugin/tools/calibrate/campaign.h"
-#include "tuner_plugin/tools/calibrate/course.h"
-#include "tuner_plugin/tools/calibrate/store.h"
-#include "tuner_plugin/tools/calibrate/wanted.h"
+#include "tuner_plugin/tools/calibrate/launch_plan.h"
+#include "tuner_plugin/tools/calibrate/sample_store.h"
+#include "tuner_plugin/tools/calibrate/plan_file.h"
 #include "tuner_plugin/tools/tune.h"
 
 struct tune_calibrate_options tune_calibrate_options = {
@@ -29,18 +29,18 @@ struct tune_calibrate_options tune_calibrate_options = {
   .env_name = "default",
 };
 
-/* What was measured, now and before: rank 0's. */
+/* All samples, new and old; on rank 0. */
 struct stores {
-  struct store samples;
-  struct store alone; /* of --alone */
+  struct sample_store samples;
+  struct sample_store alone; /* of --alone */
 };
 
 /* One collective. */
 struct series {
   struct campaign *campaign;
   struct stores *stores;
-  struct course course;
-  struct bench alone;               /* NCCL's own choice, nothing else */
+  struct launch_plan launch_plan;
+  struct bench_json alone;          /* NCCL's own choice, nothing else */
   uint64_t sizes[PLAN_ENTRIES_MAX]; /* of the next launch */
   size_t size_count;
   struct label_log log;
@@ -51,21 +51,21 @@ struct series {
 };
 
 static const char *name_of(const struct series *series) {
-  return profile_collective_name(series->course.collective);
+  return profile_collective_name(series->launch_plan.collective);
 }
 
 enum { PLAN_TEXT_MAX = 1 << 16 };
 
-/* Each launch has another order. */
+/* Each launch has another shuffle seed. */
 static uint64_t seed_of(int64_t round) {
   return (uint64_t)(tune_calibrate_options.seed + round - 1);
 }
 
-/* Calls in a row with the same cell: so many that each cell gets some of those that --iters and
- * --min-time make. */
+/* Consecutive calls with the same cell: as many as let every cell get some of the calls that
+ * --iters and --min-time make. */
 static uint32_t run_length(const struct campaign *campaign) {
   int64_t run = tune_calibrate_options.run, most = 1 + campaign_options.iterations / 20;
-  if (campaign->launch.bench == BENCH_STRATUS_COLL) {
+  if (campaign->launch.bench == BENCH_JSON_STRATUS_COLL) {
     int64_t by_time = 1 + (int64_t)(campaign_options.min_time_ns / (8 * NS_PER_MS));
     most = by_time > most ? by_time : most;
   }
@@ -78,7 +78,8 @@ static void make_plan(struct series *series, int64_t round, char plan[PLAN_TEXT_
   snprintf(plan, PLAN_TEXT_MAX,
            "seed=%" PRIu64 "/run=%" PRIu32 "/ll=%" PRIu64 "/cost=%" PRId64 "/channels=%s",
            seed_of(round), run_length(series->campaign), o->ll_bytes, o->cost_factor, o->channels);
-  series->size_count = course_plan(&series->course, round, series->sizes, plan, PLAN_TEXT_MAX);
+  series->size_count =
+      launch_plan_format(&series->launch_plan, round, series->sizes, plan, PLAN_TEXT_MAX);
 }
 
 /* ---- samples ---- */
@@ -116,14 +117,14 @@ static int write_sample(struct series *series, const struct label_entry *entry,
   snprintf(sample.run, sizeof sample.run, "%s", run);
   snprintf(sample.hosts, sizeof sample.hosts, "%s", series->campaign->hosts_id);
   snprintf(sample.topology, sizeof sample.topology, "%s", series->log.topology);
-  return measured->count > 0 ? store_add(&series->stores->samples, &sample) : CLI_OK;
+  return measured->count > 0 ? sample_store_add(&series->stores->samples, &sample) : CLI_OK;
 }
 
-/* How much changing cells all the time costs: NCCL's own choice, here and alone. */
-static void add_cost(struct series *series, const struct bench_row *row,
+/* The cost of changing cells all the time: NCCL's own choice, among other cells and alone. */
+static void add_cost(struct series *series, const struct bench_json_row *row,
                      const struct label_cell *among) {
   size_t count = 0;
-  double *times = row ? bench_sort_calls(row, &count) : NULL;
+  double *times = row ? bench_json_sort_calls(row, &count) : NULL;
   if (count > 0 && among->count > 0) {
     series->cost_log += log(among->summary.median_us / label_summarize(times, count).median_us);
     series->cost_count++;
@@ -132,13 +133,13 @@ static void add_cost(struct series *series, const struct bench_row *row,
 }
 
 /* A sample of NCCL's own choice of this size by the campaign; NULL: there is none. */
-static const struct sample *find_default(const struct series *series, const struct store *store,
-                                         uint64_t bytes) {
+static const struct sample *find_default(const struct series *series,
+                                         const struct sample_store *store, uint64_t bytes) {
   for (size_t i = 0; i < store->samples.count; i++) {
     const struct sample *sample = &store->samples.samples[i];
     if (sample->is_default && sample->bytes == bytes &&
-        sample->collective == series->course.collective &&
-        course_launch(sample->run, series->campaign->id) > 0) {
+        sample->collective == series->launch_plan.collective &&
+        launch_plan_launch_of(sample->run, series->campaign->id) > 0) {
       return sample;
     }
   }
@@ -151,22 +152,23 @@ static bool is_alone_due(const struct series *series, uint64_t bytes) {
          !find_default(series, &stores->alone, bytes);
 }
 
-/* The run alone does not tell what NCCL chose: the same as in a launch, for the same call. */
+/* The run alone does not show what NCCL chose: it is the same choice as in a launch, for the same
+ * call. */
 static int write_alone(struct series *series) {
   int status = CLI_OK;
   for (size_t i = 0; i < series->alone.count && status == CLI_OK; i++) {
-    const struct bench_row *row = &series->alone.rows[i];
+    const struct bench_json_row *row = &series->alone.rows[i];
     size_t count = 0;
-    double *times = is_alone_due(series, row->bytes) ? bench_sort_calls(row, &count) : NULL;
+    double *times = is_alone_due(series, row->bytes) ? bench_json_sort_calls(row, &count) : NULL;
     if (count > 0) {
       struct sample sample = *find_default(series, &series->stores->samples, row->bytes);
       struct label_summary summary = label_summarize(times, count);
       take_summary(&sample, &summary, count);
-      status = store_add(&series->stores->alone, &sample);
+      status = sample_store_add(&series->stores->alone, &sample);
     }
     free(times);
   }
-  return status == CLI_OK ? store_flush(&series->stores->alone) : status;
+  return status == CLI_OK ? sample_store_flush(&series->stores->alone) : status;
 }
 
 /* ---- launches ---- */
@@ -174,7 +176,7 @@ static int write_alone(struct series *series) {
 static struct launch_job job_of(const struct series *series, const char *const *variables) {
   const struct campaign_options *o = &campaign_options;
   return (struct launch_job){
-    .collective = series->course.collective,
+    .collective = series->launch_plan.collective,
     .sizes = series->sizes,
     .size_count = series->size_count,
     .iterations = (uint64_t)o->iterations,
@@ -190,8 +192,8 @@ static void take_label(void *to, const char *line) {
   label_take_line(to, line);
 }
 
-/* It tells sizes, and about how long they take: a quarter of the calls will do, unless its samples
- * are wanted. */
+/* It shows the sizes and about how long they take: a quarter of the calls is enough, unless its
+ * samples are wanted. */
 static int run_alone(struct series *series) {
   struct campaign *campaign = series->campaign;
   static const char *const ours[] = { "STRATUS_MODE=tune", "STRATUS_TUNER=0", NULL };
@@ -208,21 +210,21 @@ static int run_alone(struct series *series) {
   return status;
 }
 
-/* Labels one size, and writes its samples; false if its calls cannot be told apart. */
-static bool take_size(struct series *series, const struct bench *bench, struct label_habit habit,
-                      int64_t round, uint64_t bytes, const char *run) {
-  const struct bench_row *row = bench_find(bench, series->course.collective, bytes);
-  const struct label_entry *entry = label_find(&series->log, series->course.collective, bytes);
+/* Labels one size, and writes its samples; false if its calls cannot be identified. */
+static bool take_size(struct series *series, const struct bench_json *bench,
+                      struct label_habit habit, int64_t round, uint64_t bytes, const char *run) {
+  const struct bench_json_row *row = bench_json_find(bench, series->launch_plan.collective, bytes);
+  const struct label_entry *entry = label_find(&series->log, series->launch_plan.collective, bytes);
   struct label_times times;
-  char error[LABEL_ERROR_MAX] = "the tuner said nothing of it";
+  char error[LABEL_ERROR_MAX] = "the tuner logged nothing about it";
   if (!row || !entry ||
       label_row(row, entry, seed_of(round), run_length(series->campaign), habit, &times, error) <
           0) {
     cli_fail("%s, %" PRIu64 " bytes not labelled: %s", name_of(series), bytes, error);
     return false;
   }
-  course_take(&series->course, round, entry, &times);
-  add_cost(series, bench_find(&series->alone, entry->collective, bytes), &times.cells[0]);
+  launch_plan_add(&series->launch_plan, round, entry, &times);
+  add_cost(series, bench_json_find(&series->alone, entry->collective, bytes), &times.cells[0]);
   bool is_written = true;
   for (size_t c = 0; c < times.count; c++) {
     is_written &= write_sample(series, entry, &times, c, run) == CLI_OK;
@@ -232,12 +234,11 @@ static bool take_size(struct series *series, const struct bench *bench, struct l
 }
 
 static int take_launch(struct series *series, const struct launch_job *job, int64_t round,
-                       const struct bench *bench) {
+                       const struct bench_json *bench) {
   const struct launch *launch = &series->campaign->launch;
   struct label_habit habit = { launch_calls_before(launch, job), launch_calls_after(launch, job) };
   if (series->log.count == 0) {
-    return cli_fail("%s: nothing was calibrated: %s", name_of(series),
-                    label_why_none(&series->log));
+    return cli_fail("%s: not calibrated: %s", name_of(series), label_why_none(&series->log));
   }
   if (series->log.is_mixed) {
     campaign_say(
@@ -246,12 +247,12 @@ static int take_launch(struct series *series, const struct launch_job *job, int6
   }
   char run[SAMPLE_WORD_MAX];
   series->time = (uint64_t)time(NULL);
-  course_name_run(series->campaign->id, series->time, round, run);
+  launch_plan_name_run(series->campaign->id, series->time, round, run);
   size_t labelled = 0;
   for (size_t i = 0; i < series->size_count; i++) {
     labelled += take_size(series, bench, habit, round, series->sizes[i], run);
   }
-  int status = labelled > 0 ? store_flush(&series->stores->samples)
+  int status = labelled > 0 ? sample_store_flush(&series->stores->samples)
                             : cli_fail("no samples could be written");
   return status == CLI_OK ? write_alone(series) : status;
 }
@@ -265,12 +266,12 @@ static int run_round(struct series *series, int64_t round, const char *what, con
   struct launch_job job = job_of(series, variables);
   memset(&series->log, 0, sizeof series->log);
   int status = campaign_run(campaign, &job, what, &series->alone, take_label, &series->log);
-  struct bench bench = { 0 };
+  struct bench_json bench = { 0 };
   if (status == CLI_OK && campaign->launch.rank == 0) {
     status = campaign_read(campaign, &job, &bench);
     status = status == CLI_OK ? take_launch(series, &job, round, &bench) : status;
   }
-  bench_free(&bench);
+  bench_json_free(&bench);
   return status;
 }
 
@@ -278,9 +279,9 @@ static int run_round(struct series *series, int64_t round, const char *what, con
 static int try_round(struct series *series, int64_t round) {
   static char plan[PLAN_TEXT_MAX];
   char what[64] = "chunks";
-  if (round <= series->course.rounds) {
+  if (round <= series->launch_plan.rounds) {
     snprintf(what, sizeof what, "every cell, round %" PRId64 " of %" PRId64, round,
-             series->course.rounds);
+             series->launch_plan.rounds);
   }
   make_plan(series, round, plan);
   int status = series->size_count > 0 ? CLI_FAILED : CLI_OK;
@@ -292,7 +293,7 @@ static int try_round(struct series *series, int64_t round) {
 
 static int run_rounds(struct series *series) {
   int status = CLI_OK;
-  for (int64_t round = 1; status == CLI_OK && round <= series->course.rounds + 1; round++) {
+  for (int64_t round = 1; status == CLI_OK && round <= series->launch_plan.rounds + 1; round++) {
     status = try_round(series, round);
   }
   return status;
@@ -300,18 +301,19 @@ static int run_rounds(struct series *series) {
 
 /* What is still to be done at these sizes, as far as what was measured before tells. */
 static void resume(struct series *series, const uint64_t *sizes, size_t count) {
-  course_begin(&series->course, sizes, count);
+  launch_plan_begin(&series->launch_plan, sizes, count);
   if (series->campaign->launch.kind != LAUNCH_INSIDE) {
-    course_resume(&series->course, &series->stores->samples.samples, series->campaign->id);
+    launch_plan_resume(&series->launch_plan, &series->stores->samples.samples,
+                       series->campaign->id);
   }
 }
 
-/* Is all of it there already? Ranks that were started by somebody else do not all know. */
+/* Is everything measured already? Ranks started by another launcher do not all know. */
 static bool is_done(const struct series *series) {
-  const struct course *course = &series->course;
-  size_t due = course_count_due(course);
-  for (size_t i = 0; i < course->count; i++) {
-    due += is_alone_due(series, course->sizes[i].bytes);
+  const struct launch_plan *launch_plan = &series->launch_plan;
+  size_t due = launch_plan_count_due(launch_plan);
+  for (size_t i = 0; i < launch_plan->count; i++) {
+    due += is_alone_due(series, launch_plan->sizes[i].bytes);
   }
   return due == 0 && series->campaign->launch.kind != LAUNCH_INSIDE;
 }
@@ -328,7 +330,7 @@ static void take_sizes(struct series *series) {
 
 static int run_series(struct series *series) {
   struct campaign *campaign = series->campaign;
-  series->size_count = campaign_sizes(campaign, series->course.collective, series->sizes);
+  series->size_count = campaign_sizes(campaign, series->launch_plan.collective, series->sizes);
   resume(series, series->sizes, series->size_count);
   if (is_done(series)) {
     campaign_say("%s: all %zu sizes are in %s already", name_of(series), series->size_count,
@@ -345,10 +347,10 @@ static int run_series(struct series *series) {
   }
   status = status == CLI_OK ? run_rounds(series) : status;
   if (series->cost_count > 0) {
-    campaign_say("%s: among the other cells NCCL's own choice takes %.2f times what it takes alone",
+    campaign_say("%s: NCCL's own choice takes %.2f times as long among other cells as alone",
                  name_of(series), exp(series->cost_log / (double)series->cost_count));
   }
-  bench_free(&series->alone);
+  bench_json_free(&series->alone);
   return status;
 }
 
@@ -359,14 +361,14 @@ static int calibrate_collective(struct campaign *campaign, struct stores *stores
   if (!series) {
     return cli_fail("out of memory");
   }
-  /* Ranks that were started by somebody else cannot be told what rank 0 found out. */
+  /* Rank 0 cannot pass its results to ranks that another launcher has started. */
   bool is_inside = campaign->launch.kind == LAUNCH_INSIDE;
   series->campaign = campaign;
   series->stores = stores;
-  series->course.collective = collective;
-  series->course.wanted = wanted;
-  series->course.rounds = is_inside ? 1 : o->rounds;
-  series->course.chunk_cells = is_inside || wanted ? 0 : o->chunk_cells;
+  series->launch_plan.collective = collective;
+  series->launch_plan.wanted = wanted;
+  series->launch_plan.rounds = is_inside ? 1 : o->rounds;
+  series->launch_plan.chunk_cells = is_inside || wanted ? 0 : o->chunk_cells;
   int status = run_series(series);
   free(series);
   return status;
@@ -397,10 +399,10 @@ int tune_calibrate(int argument_count, char **arguments, bool is_json) {
   struct tune_calibrate_options *o = &tune_calibrate_options;
   struct campaign *campaign = NULL;
   struct stores stores = { 0 };
-  struct wanted wanted = { 0 };
+  struct plan_file wanted = { 0 };
   int status = check_options();
   if (status == CLI_OK && o->plan) {
-    status = wanted_read(o->plan, &wanted);
+    status = plan_file_read(o->plan, &wanted);
   }
   char settings[256];
   snprintf(settings, sizeof settings,
@@ -410,10 +412,10 @@ int tune_calibrate(int argument_count, char **arguments, bool is_json) {
   if (status == CLI_OK) {
     status = campaign_open(&campaign, argument_count, arguments, settings);
   }
-  /* Before minutes are spent. */
+  /* Fail before minutes are spent. */
   if (status == CLI_OK && campaign->launch.rank == 0) {
-    status = store_open(&stores.samples, o->samples);
-    status = status == CLI_OK ? store_open(&stores.alone, o->alone) : status;
+    status = sample_store_open(&stores.samples, o->samples);
+    status = status == CLI_OK ? sample_store_open(&stores.alone, o->alone) : status;
   }
   for (size_t i = 0; status == CLI_OK && i < campaign->collective_count; i++) {
     status = calibrate_collective(campaign, &stores, o->plan ? &wanted.plan : NULL,
@@ -422,9 +424,9 @@ int tune_calibrate(int argument_count, char **arguments, bool is_json) {
   if (status == CLI_OK && campaign->launch.rank == 0) {
     campaign_say("samples are in %s; `stratus-tune fit` makes a profile of them", o->samples);
   }
-  store_close(&stores.samples);
-  store_close(&stores.alone);
+  sample_store_close(&stores.samples);
+  sample_store_close(&stores.alone);
   campaign_close(campaign);
-  wanted_free(&wanted);
+  plan_file_free(&wanted);
   return status;
 }

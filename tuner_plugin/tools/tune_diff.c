@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune diff: in what two profiles differ, however they are spaced and commented: lines of
- * their canonical texts, section by section. */
+/* stratus-tune diff: how two profiles differ, apart from spacing and comments: lines of their
+ * canonical texts, section by section. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tuner_plugin/tools/tune.h"
 
-/* The lines of a canonical text that say something, each with the header of its section. */
+/* The lines of a canonical text that are not empty, each with the header of its section. */
 struct lines {
   char *text;
   const char **at;
@@ -78,8 +78,8 @@ static size_t tell_section(const struct lines *mine, const struct lines *other, 
 }
 
 /* All sections that `first` has, and those that only `second` has, if it is their turn. */
-static size_t tell(const struct lines *a, const struct lines *b, const struct lines *whose,
-                   bool is_second, json_t *list) {
+static size_t diff_print(const struct lines *a, const struct lines *b, const struct lines *whose,
+                         bool is_second, json_t *list) {
   size_t count = 0;
   const char *last = NULL;
   for (size_t i = 0; i < whose->count; i++) {
@@ -103,7 +103,7 @@ static size_t tell(const struct lines *a, const struct lines *b, const struct li
   return count;
 }
 
-static int compare(const struct profile *a, const struct profile *b, bool is_json) {
+static int diff_profiles(const struct profile *a, const struct profile *b, bool is_json) {
   struct lines lines_a = { 0 }, lines_b = { 0 };
   char hash_a[TUNE_HASH_TEXT_MAX], hash_b[TUNE_HASH_TEXT_MAX];
   bool decides_alike = profile_decision_hash(a) == profile_decision_hash(b);
@@ -112,8 +112,8 @@ static int compare(const struct profile *a, const struct profile *b, bool is_jso
   status = status == CLI_OK ? split(b, &lines_b) : status;
   size_t count = 0;
   if (status == CLI_OK) {
-    count = tell(&lines_a, &lines_b, &lines_a, false, list);
-    count += tell(&lines_a, &lines_b, &lines_b, true, list);
+    count = diff_print(&lines_a, &lines_b, &lines_a, false, list);
+    count += diff_print(&lines_a, &lines_b, &lines_b, true, list);
   }
   if (status == CLI_OK && is_json) {
     status = tune_print_json(json_pack(
@@ -122,7 +122,7 @@ static int compare(const struct profile *a, const struct profile *b, bool is_jso
   } else if (status == CLI_OK) {
     printf("%s\n", count == 0      ? "the same"
                    : decides_alike ? "ranks with either choose alike"
-                                   : "ranks with one and with the other would not connect");
+                                   : "ranks with different ones refuse to connect");
   }
   json_decref(list);
   lines_free(&lines_a);
@@ -140,7 +140,7 @@ int tune_diff(int argument_count, char **arguments, bool is_json) {
   }
   status = tune_load(arguments[1], &b, path);
   if (status == CLI_OK) {
-    status = compare(&a, &b, is_json);
+    status = diff_profiles(&a, &b, is_json);
     profile_free(&b);
   } else {
     status = CLI_USAGE;

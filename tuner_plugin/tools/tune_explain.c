@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune explain: what NCCL chooses by itself for one call, what a profile makes of it, and
- * why. Asks the plugin's own decision code, so that the answer is the plugin's. */
+/* stratus-tune explain: what NCCL chooses by itself for one call, what a profile changes, and why.
+ * Runs the plugin's own decision code, so that the answer is the plugin's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +19,12 @@ struct tune_explain_options tune_explain_options = {
   .ppn = 8,
 };
 
-/* Why no row holds. */
+/* Why no row matches. */
 static void explain_absence(const struct explain_question *question,
                             struct explain_answer *answer) {
   if (question->nodes < 2) {
     snprintf(answer->reason, sizeof answer->reason,
-             "one node: profiles are about collectives over the network");
+             "one node: profiles apply to collectives over the network only");
   } else if (profile_find_table(question->profile, question->collective, question->nodes,
                                 question->ppn)) {
     snprintf(answer->reason, sizeof answer->reason,
@@ -32,7 +32,7 @@ static void explain_absence(const struct explain_question *question,
   } else {
     snprintf(answer->reason, sizeof answer->reason,
              "the profile has no table for %s on %" PRIu32 " nodes x %" PRIu32
-             " ranks, and nothing that can be carried there",
+             " ranks, and nothing to extrapolate from",
              profile_collective_name(question->collective), question->nodes, question->ppn);
   }
 }
@@ -41,7 +41,7 @@ static void explain_absence(const struct explain_question *question,
 static void judge_choice(const struct decide_choice *choice, struct explain_answer *answer) {
   const struct explain_default *usual = &answer->usual;
   if (!usual->is_known) {
-    snprintf(answer->reason, sizeof answer->reason, "a row of the profile holds");
+    snprintf(answer->reason, sizeof answer->reason, "a row of the profile matches");
     return;
   }
   nccl_costs costs;
@@ -51,7 +51,7 @@ static void judge_choice(const struct decide_choice *choice, struct explain_answ
   bool is_against_other = choice->over != DECIDE_ANY_CELL &&
                           choice->over != decide_cell(usual->cell.algorithm, usual->cell.protocol);
   if (verdict != GUARD_REFUSED) {
-    snprintf(answer->reason, sizeof answer->reason, "a row of the profile holds");
+    snprintf(answer->reason, sizeof answer->reason, "a row of the profile matches");
     return;
   }
   answer->is_chosen = false;
@@ -65,12 +65,12 @@ static void judge_choice(const struct decide_choice *choice, struct explain_answ
              profile_algorithm_name(choice->algo), profile_protocol_name(choice->proto));
   } else {
     snprintf(answer->reason, sizeof answer->reason,
-             "NCCL puts the row's cell %s %s 256 times over its best",
+             "the row's cell %s %s costs over 256 times NCCL's best",
              profile_algorithm_name(choice->algo), profile_protocol_name(choice->proto));
   }
 }
 
-/* The profile's row behind a decision, for its figures; NULL if it was carried over. */
+/* The profile's row behind a decision, for its figures; NULL if it was extrapolated. */
 static const struct profile_row *find_source(const struct explain_question *question) {
   const struct profile_table *table =
       profile_find_table(question->profile, question->collective, question->nodes, question->ppn);

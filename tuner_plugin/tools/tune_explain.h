@@ -29,7 +29,7 @@ struct explain_default {
 
 struct explain_answer {
   struct explain_default usual;
-  bool is_chosen; /* the profile's row holds */
+  bool is_chosen; /* the profile's row matches */
   struct decide_row row;
   const struct profile_row *source; /* of the row; NULL: from other numbers of nodes */
   bool is_blind;                    /* NCCL 2.21 would take it too */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "common/nccl_chunk.h"
-#include "tuner_plugin/decide/transfer.h"
+#include "tuner_plugin/decide/extrapolate.h"
 #include "tuner_plugin/tools/tune_explain.h"
 
 enum { COSTS_SHOWN = 6 };
@@ -51,7 +51,7 @@ static double predict_us(const struct explain_question *question, unsigned cell)
           : profile_find_model(question->profile, question->collective,
                                (enum profile_algorithm)(number / PROFILE_PROTOCOL_COUNT),
                                (enum profile_protocol)(number % PROFILE_PROTOCOL_COUNT));
-  return model ? transfer_model_us(model, question->nodes, question->ppn, question->bytes) : 0;
+  return model ? extrapolate_model_us(model, question->nodes, question->ppn, question->bytes) : 0;
 }
 
 static void print_predicted(const struct explain_question *question,
@@ -75,12 +75,12 @@ static void print_row(const struct explain_question *question,
     int release = answer->usual.is_known ? answer->usual.topology.release : NCCL_CHUNK_VERSION;
     printf("chunk     %s%s\n", quantity_format_size(answer->row.choice.chunk, chunk),
            release < NCCL_CHUNK_VERSION
-               ? ", but this NCCL takes its own: 2.30.3 is the first to ask"
+               ? ", but this NCCL uses its own: 2.30.3 is the first that asks"
                : " in NCCL 2.30.3 and later");
   }
   printf("reason    the row for %s%s\n",
          tune_format_range(answer->row.bytes_lo, answer->row.bytes_hi, range),
-         answer->source ? "" : ", carried over from other numbers of nodes");
+         answer->source ? "" : ", extrapolated from other numbers of nodes");
   const struct profile_row *row = answer->source;
   if (row && row->is_measured) {
     printf("measured  %.1f us, %s %s %.1f us: %.1f %% faster at least, noise %.1f %%\n",
@@ -90,10 +90,10 @@ static void print_row(const struct explain_question *question,
            row->noise_permille / 10.0);
   }
   print_predicted(question, answer);
-  printf("but       NCCL's own where its cost table rules the cell out or puts it 256 times over "
-         "its best\n");
+  printf("but       NCCL's own if its cost table excludes the cell or it costs over 256 times "
+         "NCCL's best\n");
   if (row && row->is_measured) {
-    printf("          and where NCCL would choose another cell than what was measured against\n");
+    printf("          and if NCCL would choose another cell than the one measured against\n");
   }
   if (!answer->is_blind) {
     printf("          and in NCCL 2.21, which shows no costs, as not every communicator has it\n");

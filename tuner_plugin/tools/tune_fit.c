@@ -28,7 +28,7 @@ static int read_samples(int count, char **paths, struct sample_file *file) {
   return file->count > 0 ? CLI_OK : cli_fail("there is no sample");
 }
 
-/* Samples with other variables set, or in place where others are not, measure something else. */
+/* Samples with other variables set, or of in-place calls, are not comparable with the rest. */
 static int keep_comparable(struct sample_file *file) {
   const char *env = tune_fit_options.env;
   size_t kept = 0, in_place = 0;
@@ -84,9 +84,8 @@ static void fill_meta(const struct sample_file *file, struct profile_meta *meta)
   }
 }
 
-/* What was measured on machines of another topology says nothing about those of this one; samples
- * that do not tell go with any, and that is said. The profile asks for what the samples were
- * measured on. */
+/* Samples of another topology are not comparable; samples without one are accepted with a message.
+ * The profile requires the topology that the samples were measured on. */
 static int take_topology(struct sample_file *file, struct profile_fit *fit) {
   const char *wanted = tune_fit_options.topology ? tune_fit_options.topology : "";
   size_t kept = 0, untold = 0;
@@ -116,7 +115,8 @@ static int take_topology(struct sample_file *file, struct profile_fit *fit) {
   return kept > 0 ? CLI_OK : cli_fail("no sample is of the topology %s", wanted);
 }
 
-/* Rows with chunks were measured with them: NCCL that asks for none would run something else. */
+/* Rows with chunks were measured with them: an NCCL that does not ask for chunks would run
+ * something else. */
 static void demand_chunks(struct profile *profile) {
   for (size_t t = 0; t < profile->table_count; t++) {
     for (size_t i = 0; i < profile->tables[t].row_count; i++) {

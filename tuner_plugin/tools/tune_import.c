@@ -3,10 +3,11 @@
  *
  *   collective,min_bytes,max_bytes,algorithm,protocol,channels,nodes,ranks[,pipe_ops[,registered]]
  *
- * There the first rule that matches a call holds, -1 is anything, and both sizes are included
+ * There the first rule that matches a call applies, -1 means any, and both sizes are inclusive
  * (plugins/tuner/example/plugin.c at v2.28.9). Here a table is for one shape and its rows do not
- * overlap, so each shape that the file names, or the options do, is worked out rule by rule. Where
- * the example knows no number of channels, it forces one; here the number is NCCL's own. */
+ * overlap, so the rules are evaluated for each shape that the file or the options name. A rule
+ * without a number of channels forces one channel in the example; here NCCL's own number is used.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -231,7 +232,7 @@ static int read_rules(struct import *import, const char *path) {
 
 /* ---- rules -> tables ---- */
 
-/* The first rule for a call of this size, and from where on it might be another one. */
+/* The first rule for a call of this size, and the next size at which it may be another one. */
 static const struct rule *find_rule(const struct import *import, struct shape shape,
                                     enum profile_collective collective, uint64_t bytes,
                                     uint64_t *until) {
@@ -324,7 +325,8 @@ static int make_profile(const struct import *import, const char *path, struct pr
   }
   return profile->table_count > 0
              ? CLI_OK
-             : cli_fail("no rule of %s holds for any of the nodes and ranks that are named", path);
+             : cli_fail("no rule of %s applies to any of the named numbers of nodes and ranks",
+                        path);
 }
 
 /* ---- the command ---- */
@@ -339,20 +341,20 @@ static int check_shapes(struct import *import, const char *path) {
     return cli_fail("%s has no rule that could be imported", path);
   }
   if (import->shape_count == 0) {
-    return cli_fail("no rule of %s names both nodes and ranks: tell for which they shall hold, "
+    return cli_fail("no rule of %s names both nodes and ranks: give the shape that they apply to, "
                     "with --nodes and --ppn",
                     path);
   }
   if (import->has_wildcard) {
     fprintf(stderr,
-            "stratus-tune: rules for any number of nodes or ranks hold only for combinations "
-            "that are named: %zu\n",
+            "stratus-tune: %zu rules for any number of nodes or ranks are applied to the named "
+            "combinations only\n",
             import->shape_count);
   }
   if (import->passed_over) {
     fprintf(stderr,
-            "stratus-tune: %zu rules are left out: they depend on pipe_ops or registered, "
-            "in which ranks may differ\n",
+            "stratus-tune: %zu rules are ignored: they depend on pipe_ops or registered, which may "
+            "differ between ranks\n",
             import->passed_over);
   }
   return CLI_OK;

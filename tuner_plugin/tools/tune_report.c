@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune report and compare: hand their options to scripts/report, which is Python, as plots
+/* stratus-tune report and compare: pass their options to tools/report, which is Python, as plots
  * are matplotlib's. This process becomes that one. */
 #include <errno.h>
 #include <limits.h>
@@ -23,7 +23,7 @@ static struct {
 #define OUTPUT_ROW                                                                                 \
   {                                                                                                \
     .name = "output", .letter = 'o', .type = CLI_STRING, .value = &options.output,                 \
-    .argument = "FILE", .help = "where to write; a name in .html, .md or .txt tells the format"    \
+    .argument = "FILE", .help = "output file; its extension .html, .md or .txt sets the format"    \
   }
 #define FORMAT_ROW                                                                                 \
   {                                                                                                \
@@ -38,7 +38,7 @@ static struct {
 #define COLLECTIVE_ROW                                                                             \
   {                                                                                                \
     .name = "coll", .letter = 'c', .type = CLI_STRING, .value = &options.collective,               \
-    .argument = "NAME", .help = "collective of tables that do not say"                             \
+    .argument = "NAME", .help = "collective of tables that do not name it"                         \
   }
 
 const struct cli_option tune_report_options[] = {
@@ -65,14 +65,14 @@ struct words {
   size_t count;
 };
 
-static void add(struct words *words, const char *word) {
+static void add_word(struct words *words, const char *word) {
   words->all[words->count++] = word;
 }
 
 static void add_option(struct words *words, const char *name, const char *value) {
   if (value) {
-    add(words, name);
-    add(words, value);
+    add_word(words, name);
+    add_word(words, value);
   }
 }
 
@@ -82,11 +82,12 @@ static const char *own_path(char path[PATH_MAX]) {
   return path;
 }
 
-/* Where the scripts lie, from where the tool lies: installed, or build/bin of the source tree, or
- * build/san-address/bin of it. */
+/* Where the scripts are, relative to the tool: installed, or in build/bin of the source tree, or in
+ * its build/san-address/bin. */
 static int find_script(const char *tool, char script[PATH_MAX]) {
-  static const char *const places[] = { "../share/stratus/report", "../../scripts/report",
-                                        "../../../scripts/report" };
+  static const char *const places[] = { "../share/stratus/report",
+                                        "../../tuner_plugin/tools/report",
+                                        "../../../tuner_plugin/tools/report" };
   const char *slash = strrchr(tool, '/');
   int directory = slash ? (int)(slash - tool) : 0;
   for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
@@ -111,10 +112,10 @@ static int become_python(const char *what, int file_count, char **files, bool is
   if (!words.all) {
     return cli_fail("out of memory");
   }
-  add(&words, "python3");
-  add(&words, "-B"); /* the scripts' directory may be anybody's: nothing is written there */
-  add(&words, script);
-  add(&words, what);
+  add_word(&words, "python3");
+  add_word(&words, "-B"); /* do not write into the scripts' directory */
+  add_word(&words, script);
+  add_word(&words, what);
   add_option(&words, "--tool", tool);
   add_option(&words, "--version-text", STRATUS_VERSION);
   add_option(&words, "--format", format_names[options.format]);
@@ -122,14 +123,14 @@ static int become_python(const char *what, int file_count, char **files, bool is
   add_option(&words, "--title", options.title);
   add_option(&words, "--coll", options.collective);
   if (options.is_in_place) {
-    add(&words, "--in-place");
+    add_word(&words, "--in-place");
   }
   if (is_json) {
-    add(&words, "--json");
+    add_word(&words, "--json");
   }
-  add(&words, "--");
+  add_word(&words, "--");
   for (int i = 0; i < file_count; i++) {
-    add(&words, files[i]);
+    add_word(&words, files[i]);
   }
   execvp(words.all[0], (char *const *)words.all);
   int error = errno;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune show: a profile for people, or as JSON: the named one, or the one that fits here.
- * With --nodes and --ppn the rows that the plugin makes of it for communicators of that shape. */
+/* stratus-tune show: a profile as text or JSON: the named one, or the one that fits this machine.
+ * With --nodes and --ppn the rows that the plugin derives for communicators of that shape. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 struct tune_show_options tune_show_options;
 
-/* The rows that hold for communicators of one shape. */
+/* The rows that match communicators of one shape. */
 struct shape {
   uint32_t nodes, ppn;
   void *memory;
@@ -77,12 +77,12 @@ static void print_models(const struct profile *profile) {
   }
 }
 
-/* Does the profile say it of this shape, or does a model carry it there? */
+/* Is it in the profile's table for this shape, or extrapolated by a model? */
 static bool is_carried(const struct profile *profile, const struct shape *shape, int coll) {
   return !profile_find_table(profile, (enum profile_collective)coll, shape->nodes, shape->ppn);
 }
 
-/* What NCCL must have chosen for the row to hold; false: anything. */
+/* What NCCL must have chosen for the row to match; false: anything. */
 static bool find_over(const struct decide_choice *choice, unsigned *algorithm, unsigned *protocol) {
   for (*algorithm = 0; *algorithm < PROFILE_ALGORITHM_COUNT; ++*algorithm) {
     for (*protocol = 0; *protocol < PROFILE_PROTOCOL_COUNT; ++*protocol) {
@@ -118,14 +118,14 @@ static void print_shape(const struct profile *profile, const struct shape *shape
     uint32_t first = shape->table.first[coll], end = shape->table.first[coll + 1];
     if (first < end) {
       printf("%s%s\n", profile_collective_name(coll),
-             is_carried(profile, shape, coll) ? ", carried over from other numbers of nodes" : "");
+             is_carried(profile, shape, coll) ? ", extrapolated from other numbers of nodes" : "");
     }
     for (uint32_t i = first; i < end; i++) {
       print_decide_row(&shape->table.rows[i]);
     }
   }
   if (shape->table.first[PROFILE_COLLECTIVE_COUNT] == 0) {
-    printf("  nothing: the choice is NCCL's own\n");
+    printf("  no row: the choice is NCCL's own\n");
   }
 }
 

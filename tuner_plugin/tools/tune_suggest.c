@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune suggest: where jobs spend their time in collectives, whether a profile chooses
- * there, and the command that calibrates the rest. Reads what STRATUS_RECORD made jobs write. */
+/* stratus-tune suggest: where jobs spend their time in collectives, whether a profile covers it,
+ * and the command that calibrates the rest. Reads the samples that jobs write with STRATUS_RECORD.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@ static int compare_shapes(const void *a, const void *b) {
   return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-static int compare_uses(const void *a, const void *b) {
+static int ab_test_uses(const void *a, const void *b) {
   const struct use *x = a, *y = b;
   return (x->time_us < y->time_us) - (x->time_us > y->time_us);
 }
@@ -48,7 +49,7 @@ static bool has_row(const struct profile *profile, const struct sample *sample) 
   return profile_find_row(table, sample->bytes) != NULL;
 }
 
-/* `profile` NULL: what the samples say. */
+/* `profile` NULL: use the samples' field. */
 static int gather(struct sample_file *file, const struct profile *profile, struct uses *out) {
   qsort(file->samples, file->count, sizeof *file->samples, compare_shapes);
   out->uses = calloc(file->count + 1, sizeof *out->uses);
@@ -67,11 +68,11 @@ static int gather(struct sample_file *file, const struct profile *profile, struc
     use->is_chosen |= profile ? has_row(profile, sample) : !sample->is_default;
     out->time_us += sample->median_us * sample->n;
   }
-  qsort(out->uses, out->count, sizeof *out->uses, compare_uses);
+  qsort(out->uses, out->count, sizeof *out->uses, ab_test_uses);
   return CLI_OK;
 }
 
-/* A calibration holds for machines of one topology. */
+/* A calibration is valid for machines of one topology. */
 static void warn_of_topologies(const struct sample_file *file) {
   const char *one = "";
   for (size_t i = 0; i < file->count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune verify: whether all hosts of a job would choose alike. With the net plugin ranks
- * that differ are told at connect; where only the tuner is installed, nobody else looks. */
+/* stratus-tune verify: whether all hosts of a job would choose alike. The net plugin checks that at
+ * connect; where only the tuner is installed, nothing else does. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "common/profile_match.h"
 #include "common/topology.h"
 #include "common/version.h"
-#include "tuner_plugin/tools/ask.h"
+#include "tuner_plugin/tools/remote.h"
 #include "tuner_plugin/tools/tune.h"
 
 struct tune_verify_options tune_verify_options = {
@@ -27,8 +27,8 @@ enum { HOSTS_MAX = 4096 };
 
 /* ---- this host ---- */
 
-/* What decides, on one line, so that `srun stratus-tune verify --here | sort | uniq -c` does, too.
- */
+/* Everything that choices depend on, in one line, for `srun stratus-tune verify --here | sort |
+ * uniq -c`. */
 static int tell_here(void) {
   struct profile profile;
   struct profile_error error = { 0 };
@@ -65,8 +65,8 @@ struct host {
   const char *why_not; /* then */
 };
 
-/* A login shell may have said something before. */
-static void take_answer(struct ask_answer *answer, struct host *host) {
+/* A login shell may have printed something before. */
+static void take_answer(struct remote_result *answer, struct host *host) {
   const char *start = strstr(answer->output, "{\"decisions\"");
   json_error_t error;
   host->name = answer->host;
@@ -78,7 +78,7 @@ static void take_answer(struct ask_answer *answer, struct host *host) {
     json_decref(host->told);
     host->told = NULL;
     snprintf(answer->why_not, sizeof answer->why_not,
-             "says nothing that `%.200s verify --here` would say", tune_verify_options.tool);
+             "its output is not that of `%.200s verify --here`", tune_verify_options.tool);
   }
   host->why_not = answer->why_not;
 }
@@ -124,10 +124,10 @@ static void print_host(const struct host *host, const char *verdict) {
 
 static void print_sum(int count, int different, int silent) {
   if (different > 0) {
-    printf("a job on these hosts could hang: install the same profile and release, and where "
-           "machines differ name it with STRATUS_PROFILE\n");
+    printf("a job on these hosts could hang: install the same profile and release; where machines "
+           "differ, name the profile in STRATUS_PROFILE\n");
   } else if (silent > 0) {
-    printf("nothing is known of %d of %d hosts\n", silent, count);
+    printf("%d of %d hosts did not answer\n", silent, count);
   } else {
     printf("all hosts choose alike\n");
   }
@@ -177,21 +177,21 @@ static int verify(char **names, int count, bool is_json) {
   static const char *const variables[] = { "STRATUS_PROFILE", "STRATUS_PROFILE_STRICT",
                                            "STRATUS_INSTANCE_TYPE", "STRATUS_TOPOLOGY", NULL };
   static const char *const arguments[] = { "verify", "--here", NULL };
-  const struct ask_how how = {
+  const struct remote_command how = {
     .ssh = tune_verify_options.ssh,
     .tool = tune_verify_options.tool,
     .arguments = arguments,
     .variables = variables,
     .timeout_ns = tune_verify_options.timeout_ns,
   };
-  struct ask_answer *answers = calloc((unsigned)count, sizeof *answers);
+  struct remote_result *answers = calloc((unsigned)count, sizeof *answers);
   struct host *hosts = calloc((unsigned)count, sizeof *hosts);
   int status = answers && hosts ? CLI_OK : cli_fail("out of memory");
   for (int i = 0; status == CLI_OK && i < count; i++) {
     answers[i].host = names[i];
   }
   if (status == CLI_OK) {
-    ask_all(&how, answers, count);
+    remote_run_all(&how, answers, count);
     for (int i = 0; i < count; i++) {
       take_answer(&answers[i], &hosts[i]);
     }
@@ -223,8 +223,8 @@ int tune_verify(int argument_count, char **arguments, bool is_json) {
   }
   for (int i = 0; i < argument_count; i++) {
     if (!is_host_name(arguments[i])) {
-      cli_fail("verify: \"%s\" is no host: give what ssh takes, local, or ns:NAME for a network "
-               "namespace",
+      cli_fail("verify: \"%s\" is not a host: accepted are host names for ssh, local, and ns:NAME "
+               "for a network namespace",
                arguments[i]);
       return CLI_USAGE;
     }

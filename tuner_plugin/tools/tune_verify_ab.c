@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus-tune verify-ab: the profile against NCCL's own choice over the same transport, in
- * alternating runs; rows that do not hold are taken out. */
+ * alternating runs; rows that are not faster are removed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "common/clock.h"
 #include "tuner_plugin/tools/calibrate/campaign.h"
-#include "tuner_plugin/tools/calibrate/compare.h"
+#include "tuner_plugin/tools/calibrate/ab_test.h"
 #include "tuner_plugin/tools/tune.h"
 
 struct tune_verify_ab_options tune_verify_ab_options = { .rounds = 5 };
@@ -19,13 +19,14 @@ struct verification {
   struct campaign *campaign;
   struct profile profile;
   char path[PROFILE_PATH_MAX]; /* absolute, as ranks run elsewhere */
-  uint32_t ranks, nodes;       /* as the tuner said */
-  bool has_rows;               /* so did it that the profile is about this shape */
+  uint32_t ranks, nodes;       /* as the tuner logged */
+  bool has_rows;               /* it logged that the profile has rows for this shape */
   int64_t rounds;              /* that were run */
-  struct compare compare;
+  struct ab_test test;
 };
 
-/* "TUNER/stratus: 16 ranks on 2 nodes: 5 rows of profile x hold", or "no row of profile x holds" */
+/* "TUNER/stratus: 16 ranks on 2 nodes: 5 rows of profile x match", or "no row of profile x matches"
+ */
 static void take_line(void *to, const char *line) {
   struct verification *verification = to;
   const char *found = strstr(line, "TUNER/stratus: ");
@@ -42,9 +43,9 @@ static void take_line(void *to, const char *line) {
 }
 
 /* The time of a call: the median of all calls, where the benchmark gives them. */
-static int take_times(struct verification *verification, const struct bench *bench, int side) {
+static int take_times(struct verification *verification, const struct bench_json *bench, int side) {
   for (size_t i = 0; i < bench->count; i++) {
-    if (compare_add(&verification->compare, &bench->rows[i], side == SIDE_PROFILE) < 0) {
+    if (ab_test_add(&verification->test, &bench->rows[i], side == SIDE_PROFILE) < 0) {
       return cli_fail("out of memory");
     }
   }
@@ -77,13 +78,13 @@ static int run_side(struct verification *verification, enum profile_collective c
   snprintf(what, sizeof what, "%s, round %" PRId64 " of %" PRId64,
            side == SIDE_DEFAULT ? "NCCL's own choice" : "the profile", round + 1,
            tune_verify_ab_options.rounds);
-  struct bench bench = { 0 };
+  struct bench_json bench = { 0 };
   int status = campaign_run(campaign, &job, what, NULL, take_line, verification);
   if (status == CLI_OK && campaign->launch.rank == 0) {
     status = campaign_read(campaign, &job, &bench);
     status = status == CLI_OK ? take_times(verification, &bench, side) : status;
   }
-  bench_free(&bench);
+  bench_json_free(&bench);
   return status;
 }
 
@@ -103,7 +104,7 @@ static int run_round(struct verification *verification, int64_t round) {
   return status;
 }
 
-/* Would one more round end too late? Ranks that run this command each have another clock. */
+/* Would one more round end too late? If each rank runs this command, their clocks differ. */
 static bool is_time_up(const struct verification *verification, int64_t rounds, uint64_t spent_ns) {
   uint64_t limit_ns = tune_verify_ab_options.for_ns;
   bool is_limited = limit_ns > 0 && verification->campaign->launch.kind != LAUNCH_INSIDE;
@@ -126,10 +127,10 @@ static int run_all(struct verification *verification) {
   return status;
 }
 
-/* ---- what came out ---- */
+/* ---- results ---- */
 
-/* Where no row holds both sides are the same, and what differs is chance. */
-static const char *verdict_of(const struct compare_point *point) {
+/* Where no row matches both sides are the same, and differences are noise. */
+static const char *verdict_of(const struct ab_test_point *point) {
   if (!point->is_chosen) {
     return "control";
   }
@@ -137,11 +138,11 @@ static const char *verdict_of(const struct compare_point *point) {
 }
 
 static void print_points(const struct verification *verification, size_t dropped) {
-  const struct compare *compare = &verification->compare;
+  const struct ab_test *test = &verification->test;
   printf("%-14s %8s %12s %12s %7s %7s  %s\n", "collective", "size", "NCCL us", "profile us",
          "ratio", "within", "verdict");
-  for (size_t i = 0; i < compare->count; i++) {
-    const struct compare_point *point = &compare->points[i];
+  for (size_t i = 0; i < test->count; i++) {
+    const struct ab_test_point *point = &test->points[i];
     char size[QUANTITY_TEXT_MAX];
     printf("%-14s %8s %12.2f %12.2f %7.3f %6.1f%%  %s\n",
            profile_collective_name(point->collective), quantity_format_size(point->bytes, size),
@@ -150,14 +151,14 @@ static void print_points(const struct verification *verification, size_t dropped
   }
   printf("%zu sizes: %zu faster, %zu slower; geometric mean of the ratios %.3f; %zu rows dropped\n"
          "control, NCCL's own choice in both: up to %.1f%% apart\n",
-         compare->count, compare_count_faster(compare), compare_count_slower(compare),
-         compare_geomean(compare), dropped, 100 * compare_control(compare));
+         test->count, ab_test_count_faster(test), ab_test_count_slower(test), ab_test_geomean(test),
+         dropped, 100 * ab_test_control(test));
 }
 
-static json_t *json_points(const struct compare *compare) {
+static json_t *json_points(const struct ab_test *test) {
   json_t *points = json_array();
-  for (size_t i = 0; i < compare->count; i++) {
-    const struct compare_point *point = &compare->points[i];
+  for (size_t i = 0; i < test->count; i++) {
+    const struct ab_test_point *point = &test->points[i];
     json_array_append_new(
         points, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:b, s:s}", "collective",
                           profile_collective_name(point->collective), "bytes",
@@ -169,34 +170,34 @@ static json_t *json_points(const struct compare *compare) {
 }
 
 static int print_json(const struct verification *verification, size_t dropped) {
-  const struct compare *compare = &verification->compare;
+  const struct ab_test *test = &verification->test;
   return tune_print_json(
       json_pack("{s:s, s:I, s:I, s:I, s:o, s:I, s:I, s:f, s:f, s:I, s:I}", "profile",
                 verification->profile.meta.id, "nodes", (json_int_t)verification->nodes, "ranks",
                 (json_int_t)verification->ranks, "rounds", (json_int_t)verification->rounds,
-                "points", json_points(compare), "faster", (json_int_t)compare_count_faster(compare),
-                "slower", (json_int_t)compare_count_slower(compare), "geomean_ratio",
-                compare_geomean(compare), "control", compare_control(compare), "wrong",
-                (json_int_t)compare->wrong, "dropped_rows", (json_int_t)dropped));
+                "points", json_points(test), "faster", (json_int_t)ab_test_count_faster(test),
+                "slower", (json_int_t)ab_test_count_slower(test), "geomean_ratio",
+                ab_test_geomean(test), "control", ab_test_control(test), "wrong",
+                (json_int_t)test->wrong, "dropped_rows", (json_int_t)dropped));
 }
 
 static int conclude(struct verification *verification, bool is_json) {
   if (verification->nodes == 0) {
-    return cli_fail("no rank said that its tuner uses profile %s: NCCL_DEBUG=INFO shows why",
+    return cli_fail("no rank logged that its tuner uses profile %s: NCCL_DEBUG=INFO shows why",
                     verification->profile.meta.id);
   }
   uint32_t ppn = verification->ranks / verification->nodes;
-  compare_judge(&verification->compare, &verification->profile, verification->nodes, ppn);
+  ab_test_judge(&verification->test, &verification->profile, verification->nodes, ppn);
   if (!verification->has_rows) {
-    /* Rows that gain too little for the guard are none to the tuner. */
-    campaign_say("no row of profile %s holds here: both sides are NCCL's own choice",
+    /* The tuner ignores rows that gain too little for the guard. */
+    campaign_say("no row of profile %s matches here: both sides are NCCL's own choice",
                  verification->profile.meta.id);
-    for (size_t i = 0; i < verification->compare.count; i++) {
-      verification->compare.points[i].is_chosen = false;
+    for (size_t i = 0; i < verification->test.count; i++) {
+      verification->test.points[i].is_chosen = false;
     }
   }
   size_t dropped =
-      compare_drop_rows(&verification->compare, &verification->profile, verification->nodes, ppn);
+      ab_test_drop_rows(&verification->test, &verification->profile, verification->nodes, ppn);
   int status = CLI_OK;
   if (is_json) {
     status = print_json(verification, dropped);
@@ -207,9 +208,9 @@ static int conclude(struct verification *verification, bool is_json) {
   if (status == CLI_OK && tune_verify_ab_options.out) {
     status = tune_write(&verification->profile, tune_verify_ab_options.out);
   }
-  return verification->compare.wrong == 0
+  return verification->test.wrong == 0
              ? status
-             : cli_fail("%" PRIu64 " values were wrong", verification->compare.wrong);
+             : cli_fail("%" PRIu64 " values were wrong", verification->test.wrong);
 }
 
 int tune_verify_ab(int argument_count, char **arguments, bool is_json) {
@@ -238,7 +239,7 @@ int tune_verify_ab(int argument_count, char **arguments, bool is_json) {
     status = conclude(verification, is_json);
   }
   campaign_close(verification->campaign);
-  compare_free(&verification->compare);
+  ab_test_free(&verification->test);
   if (has_profile) {
     profile_free(&verification->profile);
   }

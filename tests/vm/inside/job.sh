@@ -68,7 +68,7 @@ used() { # TRANSPORT
 endure_start() { # TRANSPORT SECONDS [ARGUMENTS...]
   rm -f /tmp/nccl.* "$scratch/operations"
   # shellcheck disable=SC2046
-  env $(transport_variables "$1") build/bin/stratus-coll --hosts "$(host_list)" --endure "$2s" -T "$(($2 + 30))s" \
+  env $(transport_variables "$1") build/bin/stratus-coll --hosts "$(host_list)" --soak "$2s" -T "$(($2 + 30))s" \
     --log "$scratch/operations" "${@:3}" >"$scratch/out" 2>&1 &
   endure=$!
   until_true 120 endure_has_done 3 || endure_failed "it does not begin"

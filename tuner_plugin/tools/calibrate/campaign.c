@@ -103,7 +103,7 @@ static void identify(struct campaign *campaign, const char *settings) {
   write_id(campaign->id, &hash);
 }
 
-static int check(const struct campaign *campaign) {
+static int campaign_check(const struct campaign *campaign) {
   const struct campaign_options *o = &campaign_options;
   char absolute[PROFILE_PATH_MAX / 2];
   if (o->min_bytes == 0 || o->max_bytes < o->min_bytes) {
@@ -150,7 +150,7 @@ int campaign_open(struct campaign **campaign, int argument_count, char **argumen
   unsetenv("NCCL_DEBUG_FILE");
   int status = take_collectives(opened);
   if (status == CLI_OK) {
-    status = check(opened);
+    status = campaign_check(opened);
     identify(opened, settings);
   }
   return status;
@@ -229,7 +229,7 @@ const char *const *campaign_variables(struct campaign *campaign, const char *con
 
 struct progress {
   const struct launch_job *job;
-  const struct bench *alone;
+  const struct bench_json *alone;
   const char *what;
   launch_line_fn *take;
   void *to;
@@ -241,9 +241,9 @@ struct progress {
 /* What a size will take, in seconds: its calls out of place and in place. */
 static double expected_s(const struct progress *progress, uint64_t bytes) {
   const struct launch_job *job = progress->job;
-  const struct bench_row *row =
-      progress->alone ? bench_find(progress->alone, job->collective, bytes) : NULL;
-  double call_us = row ? bench_time_us(row) : 0;
+  const struct bench_json_row *row =
+      progress->alone ? bench_json_find(progress->alone, job->collective, bytes) : NULL;
+  double call_us = row ? bench_json_time_us(row) : 0;
   double least_s = 2 * (double)job->min_time_ns / 1e9;
   double calls_s = 2 * (double)job->iterations * call_us / 1e6;
   return calls_s > least_s ? calls_s : least_s;
@@ -255,7 +255,7 @@ static void say_progress(struct progress *progress) {
     *(i < progress->rows ? &done_s : &left_s) += expected_s(progress, progress->job->sizes[i]);
   }
   double spent_s = (double)(clock_now_ns() - progress->start_ns) / 1e9;
-  /* Other cells are slower than NCCL's choice, by how much is learned on the way. */
+  /* Other cells are slower than NCCL's choice; by how much is learned during the run. */
   double factor = done_s > 0 && progress->alone ? spent_s / done_s : 1;
   char left[64] = "";
   if (progress->alone) {
@@ -288,7 +288,7 @@ int campaign_tries(const struct campaign *campaign) {
 }
 
 int campaign_run(struct campaign *campaign, const struct launch_job *job, const char *what,
-                 const struct bench *alone, launch_line_fn *take, void *to) {
+                 const struct bench_json *alone, launch_line_fn *take, void *to) {
   uint64_t now_ns = clock_now_ns();
   struct progress progress = { job, alone, what, take, to, 0, now_ns, now_ns };
   campaign_say("%s, %s: %zu sizes", profile_collective_name(job->collective), what,
@@ -302,12 +302,12 @@ int campaign_run(struct campaign *campaign, const struct launch_job *job, const 
 }
 
 int campaign_read(const struct campaign *campaign, const struct launch_job *job,
-                  struct bench *bench) {
-  char error[BENCH_ERROR_MAX];
-  if (bench_read(job->json_path, campaign->launch.bench, job->collective, bench, error) == 0) {
+                  struct bench_json *bench) {
+  char error[BENCH_JSON_ERROR_MAX];
+  if (bench_json_read(job->json_path, campaign->launch.bench, job->collective, bench, error) == 0) {
     return CLI_OK;
   }
-  return cli_fail("%s (is --work on a file system that rank 0's host shares?%s)", error,
-                  campaign->launch.bench == BENCH_NCCL_TESTS ? " are nccl-tests 2.19.2 or later?"
-                                                             : "");
+  return cli_fail(
+      "%s (is --work on a file system that rank 0's host shares?%s)", error,
+      campaign->launch.bench == BENCH_JSON_NCCL_TESTS ? " are nccl-tests 2.19.2 or later?" : "");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* campaign: launches of one benchmark over collectives and sizes: what calibrate and verify-ab
- * share. Owns: all it needs, until campaign_close.  Threads: the main thread. Blocks: while a
+ * share. Owns: all it needs, until campaign_close.  Threads: the main thread.  Blocks: while a
  * launch runs.  Fails: with a message and CLI_FAILED or CLI_USAGE. */
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_CAMPAIGN_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_CAMPAIGN_H
@@ -33,7 +33,7 @@ extern struct campaign_options campaign_options;
         1024 },                                                                                      \
       { "iters", 'n',                                                                                \
         CLI_INT, &campaign_options.iterations,                                                       \
-        "N",     "calls of each size, out of place and in place each",                               \
+        "N",     "calls of each size, both out of place and in place",                               \
         2,       1000000 },                                                                          \
       { "min-time",                                                                                  \
         't',                                                                                         \
@@ -51,22 +51,30 @@ extern struct campaign_options campaign_options;
         "end a launch with an error after this long",                                                \
         0,                                                                                           \
         0 },                                                                                         \
-      { "hosts",    'H',                                                                             \
-        CLI_STRING, &campaign_options.hosts,                                                         \
-        "LIST",     "hosts, as stratus-coll --hosts takes them; instead of a command",               \
-        0,          0 },                                                                             \
+      { "hosts",                                                                                     \
+        'H',                                                                                         \
+        CLI_STRING,                                                                                  \
+        &campaign_options.hosts,                                                                     \
+        "LIST",                                                                                      \
+        "start the ranks on these hosts, as stratus-coll --hosts does; instead of a command",        \
+        0,                                                                                           \
+        0 },                                                                                         \
       { "ppn", 'r', CLI_INT, &campaign_options.ppn, "COUNT", "with --hosts: ranks on each", 1, 64 }, \
       { "split-cpus",                                                                                \
         0,                                                                                           \
         CLI_FLAG,                                                                                    \
         &campaign_options.is_split_cpus,                                                             \
         NULL,                                                                                        \
-        "with --hosts: hosts on this machine share its CPUs out",                                    \
+        "with --hosts: divide this machine's CPUs between its hosts",                                \
         0,                                                                                           \
         0 },                                                                                         \
-      { "program", 0, CLI_STRING, &campaign_options.program, "PATH", "stratus-coll", 0, 0 }, {       \
+      { "program",  0,                                                                               \
+        CLI_STRING, &campaign_options.program,                                                       \
+        "PATH",     "stratus-coll to run; a bare name is looked for beside this tool, then in PATH", \
+        0,          0 },                                                                             \
+  {                                                                                                  \
     "work", 'w', CLI_STRING, &campaign_options.work, "DIR",                                          \
-        "for the benchmark's files; rank 0's host must see it, too", 0, 0                            \
+        "directory for the benchmark's files; rank 0's host must see it too", 0, 0                   \
   }
 
 enum { CAMPAIGN_VARIABLES_MAX = 60, CAMPAIGN_ID_MAX = 9 };
@@ -75,7 +83,7 @@ struct campaign {
   struct launch launch;
   enum profile_collective collectives[PROFILE_COLLECTIVE_COUNT];
   size_t collective_count;
-  char id[CAMPAIGN_ID_MAX];       /* of everything that shapes what is measured, but for sizes */
+  char id[CAMPAIGN_ID_MAX]; /* hash of everything that affects the measurement, except sizes */
   char hosts_id[CAMPAIGN_ID_MAX]; /* of the list of hosts; empty: not known */
   char json_path[PROFILE_PATH_MAX];
   char program_path[PROFILE_PATH_MAX]; /* of the benchmark beside this tool */
@@ -95,15 +103,15 @@ size_t campaign_sizes(const struct campaign *campaign, enum profile_collective c
  * call. */
 const char *const *campaign_variables(struct campaign *campaign, const char *const *ours);
 
-/* How often a launch is tried: hosts may be busy with something else, once. Ranks that were started
- * by somebody else cannot agree to try again. */
+/* How often a launch is tried: a host may be busy for a moment. Ranks started by another launcher
+ * cannot agree to try again. */
 int campaign_tries(const struct campaign *campaign);
 
-/* Runs a job and says how far it is; `alone`, if not NULL, tells what calls take. */
+/* Runs a job and reports progress; `alone`, if not NULL, has the times of calls. */
 int campaign_run(struct campaign *campaign, const struct launch_job *job, const char *what,
-                 const struct bench *alone, launch_line_fn *take, void *to);
+                 const struct bench_json *alone, launch_line_fn *take, void *to);
 int campaign_read(const struct campaign *campaign, const struct launch_job *job,
-                  struct bench *bench);
+                  struct bench_json *bench);
 
 /* A line on stderr, from rank 0 only. */
 __attribute__((format(printf, 1, 2))) void campaign_say(const char *format, ...);

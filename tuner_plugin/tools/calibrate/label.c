@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the tuner's lines, replays its schedule, and sums up what each cell took. */
+/* Reads the tuner's lines, replays its schedule, and sums up the times of each cell. */
 #include "tuner_plugin/tools/calibrate/label.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 
 static const char collective_words[] = "broadcast|reduce|allgather|reducescatter|allreduce";
 
-static struct label_entry *find(struct label_log *log, enum profile_collective collective,
-                                uint64_t bytes) {
+static struct label_entry *label_find_entry(struct label_log *log,
+                                            enum profile_collective collective, uint64_t bytes) {
   for (size_t i = 0; i < log->count; i++) {
     if (log->entries[i].collective == collective && log->entries[i].bytes == bytes) {
       return &log->entries[i];
@@ -25,7 +25,7 @@ static struct label_entry *find(struct label_log *log, enum profile_collective c
 
 const struct label_entry *label_find(const struct label_log *log,
                                      enum profile_collective collective, uint64_t bytes) {
-  return find((struct label_log *)log, collective, bytes);
+  return label_find_entry((struct label_log *)log, collective, bytes);
 }
 
 /* " ring.simple tree.ll ." */
@@ -64,7 +64,7 @@ static void take_open(struct label_log *log, const char *text) {
     return;
   }
   entry.collective = (enum profile_collective)collective;
-  struct label_entry *known = find(log, entry.collective, entry.bytes);
+  struct label_entry *known = label_find_entry(log, entry.collective, entry.bytes);
   if (known) {
     known->is_disputed |= !is_alike(known, &entry);
   } else if (log->count < PLAN_ENTRIES_MAX) {
@@ -89,7 +89,7 @@ static bool take_own(const char *text, size_t count, struct chunks_own own[SCHED
   return strncmp(text, " .", 2) == 0;
 }
 
-/* What ranks see differently is not known: chunks are a matter of all of them. */
+/* If ranks disagree the chunk is unknown: all ranks have the same one. */
 static void take_chunks(struct label_log *log, const char *text) {
   char name[32];
   uint64_t bytes;
@@ -99,7 +99,7 @@ static void take_chunks(struct label_log *log, const char *text) {
                        ? quantity_find_word(collective_words, name)
                        : -1;
   struct label_entry *entry =
-      collective < 0 ? NULL : find(log, (enum profile_collective)collective, bytes);
+      collective < 0 ? NULL : label_find_entry(log, (enum profile_collective)collective, bytes);
   if (!entry || !take_own(text + length, entry->set.count, own)) {
     return;
   }
@@ -118,7 +118,7 @@ static void take_end(struct label_log *log, const char *text) {
       sscanf(text, "%31s %" SCNu64 " %31s %" SCNu64 " %3s", name, &bytes, what, &calls, dot);
   int collective = fields >= 3 ? quantity_find_word(collective_words, name) : -1;
   struct label_entry *entry =
-      collective < 0 ? NULL : find(log, (enum profile_collective)collective, bytes);
+      collective < 0 ? NULL : label_find_entry(log, (enum profile_collective)collective, bytes);
   if (!entry) {
     return;
   }
@@ -158,23 +158,22 @@ void label_take_line(struct label_log *log, const char *line) {
     take_end(log, found + sizeof end_text - 1);
   } else if ((found = strstr(line, topology_text))) {
     take_topology(log, found + sizeof topology_text - 1);
-  } else if (strstr(line, "TUNER/stratus: ") && strstr(line, ": not calibrated; that takes ")) {
+  } else if (strstr(line, "TUNER/stratus: ") && strstr(line, ": not calibrated; that needs ")) {
     log->is_refused = true;
   }
 }
 
 const char *label_why_none(const struct label_log *log) {
-  return log->is_refused
-             ? "calibrating takes two nodes or more with equally many ranks on each, and "
-               "NCCL 2.22; this was another communicator"
-             : "the tuner said nothing: was it loaded? NCCL_DEBUG=INFO shows";
+  return log->is_refused ? "calibration needs two or more nodes with equal numbers of ranks, and "
+                           "NCCL 2.22 or later; this communicator differs"
+                         : "the tuner logged nothing: was it loaded? NCCL_DEBUG=INFO shows";
 }
 
 /* ---- replay ---- */
 
-static uint64_t count_calls(const struct bench_row *row, struct label_habit habit) {
+static uint64_t count_calls(const struct bench_json_row *row, struct label_habit habit) {
   uint64_t calls = 0;
-  for (int place = 0; place < BENCH_PLACES; place++) {
+  for (int place = 0; place < BENCH_JSON_PLACES; place++) {
     if (row->places[place].time_us > 0) {
       calls += habit.before + row->places[place].count + habit.after;
     }
@@ -182,31 +181,31 @@ static uint64_t count_calls(const struct bench_row *row, struct label_habit habi
   return calls;
 }
 
-static const char *find_objection(const struct bench_row *row, const struct label_entry *entry,
+static const char *find_objection(const struct bench_json_row *row, const struct label_entry *entry,
                                   struct label_habit habit) {
   if (entry->is_disputed) {
-    return "ranks saw different things";
+    return "ranks disagree";
   }
   if (entry->is_unsteady) {
-    return "NCCL's offer changed on the way";
+    return "the cells that NCCL offers changed during the run";
   }
   if (entry->set.count == 0) {
     return "NCCL offers nothing";
   }
-  for (int place = 0; place < BENCH_PLACES; place++) {
+  for (int place = 0; place < BENCH_JSON_PLACES; place++) {
     if (row->places[place].time_us > 0 && !row->places[place].calls_us) {
       return "the benchmark gives no times of single calls";
     }
   }
   if (entry->calls == 0) {
-    return "no rank told its number of calls";
+    return "no rank logged its number of calls";
   }
   return entry->calls == count_calls(row, habit)
              ? NULL
              : "the benchmark did not call as often as expected";
 }
 
-static int make_room(const struct bench_row *row, struct label_times *times) {
+static int make_room(const struct bench_json_row *row, struct label_times *times) {
   size_t count = row->places[0].count + row->places[1].count;
   for (size_t i = 0; i < times->count; i++) {
     times->cells[i].times_us = calloc(count + 1, sizeof(double));
@@ -217,16 +216,16 @@ static int make_room(const struct bench_row *row, struct label_times *times) {
   return 0;
 }
 
-static int compare_times(const void *a, const void *b) {
+static int ab_test_times(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
 
-static void deal_out(const struct bench_row *row, struct schedule_key key, struct label_habit habit,
-                     struct label_times *times) {
+static void deal_out(const struct bench_json_row *row, struct schedule_key key,
+                     struct label_habit habit, struct label_times *times) {
   uint64_t call = 0;
-  for (int place = 0; place < BENCH_PLACES; place++) {
-    const struct bench_times *measured = &row->places[place];
+  for (int place = 0; place < BENCH_JSON_PLACES; place++) {
+    const struct bench_json_times *measured = &row->places[place];
     call += measured->time_us > 0 ? habit.before : 0;
     for (size_t i = 0; i < measured->count; i++, call++) {
       struct schedule_turn turn = schedule_pick(key, times->count, call);
@@ -239,7 +238,7 @@ static void deal_out(const struct bench_row *row, struct schedule_key key, struc
   }
 }
 
-int label_row(const struct bench_row *row, const struct label_entry *entry, uint64_t seed,
+int label_row(const struct bench_json_row *row, const struct label_entry *entry, uint64_t seed,
               uint32_t run, struct label_habit habit, struct label_times *times,
               char error[LABEL_ERROR_MAX]) {
   *times = (struct label_times){ 0 };
@@ -264,7 +263,7 @@ int label_row(const struct bench_row *row, const struct label_entry *entry, uint
   deal_out(row, key, habit, times);
   for (size_t i = 0; i < times->count; i++) {
     struct label_cell *cell = &times->cells[i];
-    qsort(cell->times_us, cell->count, sizeof(double), compare_times);
+    qsort(cell->times_us, cell->count, sizeof(double), ab_test_times);
     cell->summary = label_summarize(cell->times_us, cell->count);
   }
   return 0;
@@ -293,7 +292,7 @@ struct label_summary label_summarize(const double *times_us, size_t count) {
   for (size_t i = 0; i < count; i++) {
     apart[i] = fabs(times_us[i] - summary.median_us);
   }
-  qsort(apart, count, sizeof *apart, compare_times);
+  qsort(apart, count, sizeof *apart, ab_test_times);
   summary.mad_us = median_of(apart, count);
   summary.p99_us = times_us[(count * 99 + 99) / 100 - 1];
   free(apart);

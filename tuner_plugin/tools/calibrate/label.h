@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* label: tells which cell each measured call was, by replaying the schedule.
- * Owns: what the log said, until label_free.  Threads: the main thread.
- * Blocks: never.  Fails: with a text; a size whose calls cannot be told apart gets no labels.
+/* label: finds out which cell each measured call used, by replaying the schedule. Owns: the
+ * contents of the log, until label_free.  Threads: the main thread.
+ * Blocks: never.  Fails: with a text; a size whose calls cannot be identified gets no labels.
  *
  * Every rank logs which cells were open to each size and how many calls there were
- * (plugin/calibration.h). If they do not agree, or the number is not what the benchmark should have
- * made, nothing is assumed. */
+ * (plugin/calibration.h). If they disagree, or the number is not the one that the benchmark should
+ * have made, the size is rejected. */
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_LABEL_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_LABEL_H
 
 #include "common/topology.h"
 #include "tuner_plugin/calibrate/chunks.h"
 #include "tuner_plugin/calibrate/plan.h"
-#include "tuner_plugin/tools/calibrate/bench.h"
+#include "tuner_plugin/tools/calibrate/bench_json.h"
 
 struct label_entry {
   enum profile_collective collective;
@@ -21,9 +21,9 @@ struct label_entry {
   uint32_t nodes;
   int nccl;
   struct schedule_set set;
-  uint64_t calls; /* 0: no rank came to its end */
+  uint64_t calls; /* 0: no rank logged the end */
   bool is_unsteady;
-  bool is_disputed;                          /* ranks say different things */
+  bool is_disputed;                          /* ranks disagree */
   struct chunks_own own[SCHEDULE_CELLS_MAX]; /* of each cell, where NCCL asks for chunks */
   bool is_chunk_known;                       /* `own` is filled in */
 };
@@ -31,9 +31,9 @@ struct label_entry {
 struct label_log {
   struct label_entry entries[PLAN_ENTRIES_MAX];
   size_t count;
-  bool is_refused;                /* a rank said that its communicators cannot be calibrated */
+  bool is_refused;                /* a rank logged that its communicators cannot be calibrated */
   char topology[TOPOLOGY_ID_MAX]; /* of all ranks; empty: not known, or not one */
-  bool has_topology;              /* a rank told */
+  bool has_topology;              /* a rank logged it */
   bool is_mixed;                  /* ranks have different ones */
 };
 
@@ -46,7 +46,8 @@ const struct label_entry *label_find(const struct label_log *log,
 /* Why a log without entries has none. */
 const char *label_why_none(const struct label_log *log);
 
-/* How the benchmark calls: for each place `before` untimed calls, the timed ones, `after` more. */
+/* The benchmark's calls: for each place `before` untimed ones, the timed ones, `after` more
+ * untimed. */
 struct label_habit {
   uint64_t before;
   uint64_t after;
@@ -58,7 +59,7 @@ struct label_summary {
   double p99_us;
 };
 
-/* The times of one cell, those that set up left out. */
+/* The times of one cell, without the calls that set up connections. */
 struct label_cell {
   struct schedule_cell cell;
   double *times_us; /* ascending; NULL: only the summary is known */
@@ -73,7 +74,7 @@ struct label_times {
 
 enum { LABEL_ERROR_MAX = 256 };
 /* `seed` and `run` of the plan. */
-int label_row(const struct bench_row *row, const struct label_entry *entry, uint64_t seed,
+int label_row(const struct bench_json_row *row, const struct label_entry *entry, uint64_t seed,
               uint32_t run, struct label_habit habit, struct label_times *times,
               char error[LABEL_ERROR_MAX]);
 void label_free(struct label_times *times);

@@ -29,8 +29,8 @@ static bool is_one_of(const char *name, const char *const *names) {
   return false;
 }
 
-/* Hydra (MPICH, Intel MPI) has programs of the same names, hands on the whole environment, and
- * knows no -x. */
+/* Hydra (MPICH, Intel MPI) has programs of the same names, passes on the whole environment, and has
+ * no -x. */
 static bool is_open_mpi(const char *mpirun) {
   char command[512], line[256] = "";
   if (strchr(mpirun, '\'') || snprintf(command, sizeof command, "'%s' --version 2>/dev/null",
@@ -49,31 +49,32 @@ static bool is_open_mpi(const char *mpirun) {
 }
 
 /* Place of the word that names the benchmark, or -1: the last one that looks like it. */
-static int find_benchmark(char *const *command, int count, enum bench_kind *kind) {
+static int find_benchmark(char *const *command, int count, enum bench_json_kind *kind) {
   for (int i = count - 1; i >= 0; i--) {
     const char *name = base_name(command[i]);
     size_t length = strlen(name);
     if (strcmp(name, "stratus-coll") == 0) {
-      *kind = BENCH_STRATUS_COLL;
+      *kind = BENCH_JSON_STRATUS_COLL;
       return i;
     }
     if (length > 5 && strcmp(name + length - 5, "_perf") == 0) {
-      *kind = BENCH_NCCL_TESTS;
+      *kind = BENCH_JSON_NCCL_TESTS;
       return i;
     }
   }
   return -1;
 }
 
-/* This process is a rank already. All that an MPICH job's processes share is their parent, which
- * the benchmark, a child of this one, cannot see. */
+/* This process is a rank already. The processes of an MPICH job have nothing in common but their
+ * parent, which the benchmark, a child of this process, cannot see. */
 static bool choose_inside(struct launch *launch, char error[LAUNCH_ERROR_MAX]) {
   struct launcher_place place;
   launch->kind = LAUNCH_INSIDE;
   int found = launcher_find(&place, error, LAUNCH_ERROR_MAX);
   if (found == 0) {
     snprintf(error, LAUNCH_ERROR_MAX,
-             "how shall the ranks be started? --hosts, or a command behind --");
+             "nothing says how to start the ranks: give --hosts, or a command after --, or run "
+             "this under mpirun, srun or torchrun");
   }
   launch->rank = place.rank;
   launch->size = place.size;
@@ -89,7 +90,7 @@ static bool choose_inside(struct launch *launch, char error[LAUNCH_ERROR_MAX]) {
 bool launch_choose(struct launch *launch, const char *hosts, char *const *command,
                    int command_count, char error[LAUNCH_ERROR_MAX]) {
   static const char *const mpiruns[] = { "mpirun", "mpiexec", "orterun", "prterun", NULL };
-  launch->bench = BENCH_STRATUS_COLL;
+  launch->bench = BENCH_JSON_STRATUS_COLL;
   launch->hosts = hosts;
   launch->command = command;
   launch->command_count = command_count;
@@ -142,7 +143,7 @@ static void add_sizes(const struct launch_job *job, struct launch_words *words) 
 
 static void add_coll_arguments(const struct launch_job *job, struct launch_words *words) {
   add(words, "--op");
-  add(words, "%s", bench_operation(job->collective));
+  add(words, "%s", bench_json_operation(job->collective));
   add(words, "--sizes");
   add_sizes(job, words);
   add(words, "-n");
@@ -166,8 +167,8 @@ static void add_coll_arguments(const struct launch_job *job, struct launch_words
   add(words, "%s", job->json_path);
 }
 
-/* nccl-tests go from a first to a last size by a factor; a size that nobody wanted is measured and
- * left out. */
+/* nccl-tests go from a first to a last size by a factor; a size that was not requested is measured
+ * and ignored. */
 static void add_nccl_tests_arguments(const struct launch_job *job, struct launch_words *words) {
   uint64_t factor = 0;
   for (size_t i = 1; i < job->size_count; i++) {
@@ -197,17 +198,17 @@ static void add_nccl_tests_arguments(const struct launch_job *job, struct launch
 /* The user's program, by the name of the collective where it is one of nccl-tests'. */
 static void add_program(const struct launch *launch, const struct launch_job *job, const char *word,
                         struct launch_words *words) {
-  if (launch->bench == BENCH_STRATUS_COLL) {
+  if (launch->bench == BENCH_JSON_STRATUS_COLL) {
     add(words, "%s", word);
   } else {
     add(words, "%.*s%s_perf", (int)(base_name(word) - word), word,
-        bench_operation(job->collective));
+        bench_json_operation(job->collective));
   }
 }
 
 static void add_command(const struct launch *launch, const struct launch_job *job,
                         struct launch_words *words) {
-  enum bench_kind kind;
+  enum bench_json_kind kind;
   int program = find_benchmark(launch->command, launch->command_count, &kind);
   for (int i = 0; i < launch->command_count; i++) {
     if (i == program) {
@@ -257,7 +258,7 @@ void launch_build(const struct launch *launch, const struct launch_job *job,
     add_command(launch, job, words);
     break;
   }
-  if (launch->bench == BENCH_STRATUS_COLL) {
+  if (launch->bench == BENCH_JSON_STRATUS_COLL) {
     add_coll_arguments(job, words);
   } else {
     add_nccl_tests_arguments(job, words);
@@ -266,7 +267,7 @@ void launch_build(const struct launch *launch, const struct launch_job *job,
 
 /* stratus-coll: one warm-up, and one to learn how many it takes; nccl-tests: one to synchronise. */
 uint64_t launch_calls_before(const struct launch *launch, const struct launch_job *job) {
-  return launch->bench == BENCH_STRATUS_COLL && job->min_time_ns > 0 ? 2 : 1;
+  return launch->bench == BENCH_JSON_STRATUS_COLL && job->min_time_ns > 0 ? 2 : 1;
 }
 
 uint64_t launch_calls_after(const struct launch *launch, const struct launch_job *job) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch: starts a benchmark on all ranks, whatever launches the ranks, and reads what they print.
+/* launch: starts a benchmark on all ranks, with any launcher, and reads their output.
  * Owns: the words of a struct launch_words; the process while it runs.  Threads: the main thread.
  * Blocks: launch_run, until the benchmark has ended.  Fails: with a message and CLI_FAILED; on
  * SIGINT, SIGTERM and after the time limit the benchmark is ended before.
@@ -16,13 +16,13 @@
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_LAUNCH_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_LAUNCH_H
 
-#include "tuner_plugin/tools/calibrate/bench.h"
+#include "tuner_plugin/tools/calibrate/bench_json.h"
 
 enum launch_kind { LAUNCH_HOSTS, LAUNCH_MPIRUN, LAUNCH_COMMAND, LAUNCH_INSIDE };
 
 struct launch {
   enum launch_kind kind;
-  enum bench_kind bench;
+  enum bench_json_kind bench;
   const char *hosts;    /* LAUNCH_HOSTS */
   int64_t ppn;          /* the same */
   bool is_split_cpus;   /* the same */
@@ -54,8 +54,8 @@ struct launch_words {
   bool has_failed; /* too many, or out of memory */
 };
 
-/* Looks at the arguments behind `--` and at the environment. `hosts` may be NULL. False: nothing
- * says how to start ranks, and `error` why. */
+/* Reads the arguments after `--` and the environment. `hosts` may be NULL. False: it is unknown how
+ * to start ranks, and `error` says why. */
 enum { LAUNCH_ERROR_MAX = 256 };
 bool launch_choose(struct launch *launch, const char *hosts, char *const *command,
                    int command_count, char error[LAUNCH_ERROR_MAX]);

@@ -123,7 +123,7 @@ static int run_words(const struct launch_job *job, struct launch_words *words, l
   }
   close(ends[1]);
   int status = -1;
-  /* Half a minute more than the benchmark's own limit, which tells more. */
+  /* Half a minute more than the benchmark's own limit, whose message says more. */
   uint64_t end_ns = job->timeout_ns ? clock_now_ns() + job->timeout_ns + 30 * NS_PER_S : 0;
   bool is_whole = child > 0 && read_all(ends[0], child, end_ns, output);
   close(ends[0]);
@@ -146,10 +146,10 @@ int launch_run(const struct launch *launch, const struct launch_job *job, launch
                void *to) {
   struct launch_words words;
   if (is_interrupted) {
-    return CLI_FAILED; /* which was said when it ended the launch before */
+    return CLI_FAILED; /* already reported when it ended the launch before */
   }
   launch_build(launch, job, &words);
-  unlink(job->json_path); /* nccl-tests write beside a file that is there */
+  unlink(job->json_path); /* nccl-tests do not overwrite a file that exists */
   int result = words.has_failed ? cli_fail("the command line has too many words")
                                 : run_words(job, &words, take, to);
   launch_words_free(&words);

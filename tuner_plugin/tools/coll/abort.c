@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* abort: what is drawn by lot is the same at every rank, and is repeated by the same --seed. */
+/* abort: random choices are the same at every rank, and repeat with the same --seed. */
 #include "tuner_plugin/tools/coll/abort.h"
 
 #include <dirent.h>
@@ -12,8 +12,8 @@
 #include "common/clock.h"
 #include "tuner_plugin/tools/coll/canary.h"
 #include "tuner_plugin/tools/coll/measure.h"
-#include "tuner_plugin/tools/coll/monitor.h"
-#include "tuner_plugin/tools/coll/talk.h"
+#include "tuner_plugin/tools/coll/watchdog.h"
+#include "tuner_plugin/tools/coll/message.h"
 #include "tuner_plugin/tools/coll/verify.h"
 
 enum {
@@ -63,7 +63,7 @@ struct part {
 static void *allocate(size_t count, size_t size) {
   void *memory = calloc(count, size);
   if (!memory)
-    talk_fail("out of memory");
+    message_fail("out of memory");
   return memory;
 }
 
@@ -80,9 +80,9 @@ static void pause_for(uint64_t ns) {
 }
 
 static void set_place(const struct abort_round *r, const char *what) {
-  monitor_set_place("round %d, %s (%s, %zu bytes; %s, rank %d first)", r->number, what,
-                    operation_infos[r->operation].name, r->bytes, abort_pattern_names[r->pattern],
-                    r->first);
+  watchdog_set_place("round %d, %s (%s, %zu bytes; %s, rank %d first)", r->number, what,
+                     operation_infos[r->operation].name, r->bytes, abort_pattern_names[r->pattern],
+                     r->first);
 }
 
 /* ---- sums ---- */
@@ -168,9 +168,9 @@ static void come_to_the_middle(struct abort_test *t, struct abort_round *r, doub
       return;
     CUDA(cudaStreamSynchronize(t->gpu->stream));
     if (r->launches == LAUNCHES_MAX)
-      talk_fail("%s of %zu bytes has always finished before it could be aborted, at last after "
-                "%.3f ms: give a larger size",
-                operation_infos[r->operation].name, r->bytes, r->wait_ms);
+      message_fail("%s of %zu bytes has always finished before it could be aborted, at last after "
+                   "%.3f ms: give a larger size",
+                   operation_infos[r->operation].name, r->bytes, r->wait_ms);
     wait_ns /= 2;
   }
 }
@@ -190,8 +190,8 @@ static void wait_for_error(const struct abort_test *t, struct part *mine) {
     if (!is_running(t))
       return;
     if (clock_now_ns() > end_ns) {
-      talk("a rank has aborted, and NCCL did not report an error to this one within %d ms",
-           NOTICE_MS_MAX);
+      message_write("a rank has aborted, but NCCL reported no error to this rank within %d ms",
+                    NOTICE_MS_MAX);
       mine->unnoticed = 1;
       return;
     }
@@ -241,8 +241,8 @@ static uint64_t count_other_bytes(const struct abort_test *t, const char *from, 
 static uint64_t check_freed(const struct abort_test *t, const char *buffer, const char *name) {
   uint64_t touched = count_other_bytes(t, buffer, job_buffer_bytes(t->job), FREED);
   if (touched)
-    talk("%llu bytes were written at %p, where the %s buffer had been freed",
-         (unsigned long long)touched, (const void *)buffer, name);
+    message_write("%llu bytes were written at %p, where the %s buffer had been freed",
+                  (unsigned long long)touched, (const void *)buffer, name);
   return touched;
 }
 
@@ -269,7 +269,7 @@ static int count_entries(const char *path) {
   int count = -3; /* ".", ".." and, of /proc/self/fd, the one that reads it */
   DIR *directory = opendir(path);
   if (!directory)
-    talk_fail("%s cannot be read", path);
+    message_fail("%s cannot be read", path);
   while (readdir(directory))
     count++;
   closedir(directory);
@@ -288,7 +288,7 @@ static struct abort_resources count_resources(void) {
       r.memory_mib = (double)kib / 1024;
   }
   if (!status || r.memory_mib == 0)
-    talk_fail("/proc/self/status cannot be read");
+    message_fail("/proc/self/status cannot be read");
   fclose(status);
   return r;
 }
@@ -353,7 +353,7 @@ void abort_run_round(struct abort_test *t, struct abort_round *r) {
   *r = next_round(t, &place);
   check_all_sums(t, r, &t->expected_us[place]);
   uint64_t stagger_ns = (1 + draw(t, STAGGER_MS_MAX)) * NS_PER_MS;
-  monitor_forget();
+  watchdog_forget();
   come_to_the_middle(t, r, t->expected_us[place]);
   abort_comm(t, r, stagger_ns, &mine);
   mine.result =
@@ -389,7 +389,7 @@ struct abort_test *abort_open(struct job *job) {
   }
   const char *why_not = job_why_not(job, t->operations[0], t->type);
   if (why_not)
-    talk_fail("-d %s: %s", element_infos[t->type].name, why_not);
+    message_fail("-d %s: %s", element_infos[t->type].name, why_not);
   t->expected_us = allocate((size_t)(o->sizes_count * t->operation_count), sizeof *t->expected_us);
   t->staging = allocate(SCAN_BYTES, 1);
   t->total.baseline_round =

@@ -63,7 +63,7 @@ struct abort_result {
   bool is_good;
 };
 
-/* What a watchdog's users may wait for; and what the least careful of allocators keeps. */
+/* Limits: how long an abort may take, and how much memory an allocator may keep. */
 enum { ABORT_LIMIT_MS = 2000, ABORT_GROWTH_MIB_MAX = 16 };
 
 struct abort_test;

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "tuner_plugin/tools/coll/talk.h"
+#include "tuner_plugin/tools/coll/message.h"
 
 enum {
   PIECE_BYTES = 512 << 10, /* NCCL's buffers are of some hundred KiB up to some MiB */
@@ -36,7 +36,7 @@ static void map_piece(void) {
   uint64_t *piece =
       mmap(NULL, PIECE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (piece == MAP_FAILED)
-    talk_fail("out of memory");
+    message_fail("out of memory");
   for (size_t i = 0; i < WORDS; i++)
     piece[i] = (uint64_t)(uintptr_t)&piece[i] ^ key;
   canary.pieces[canary.count++] = piece;
@@ -56,7 +56,7 @@ void canary_begin(void) {
   atomic_store(&canary.is_ending, false);
   int error = pthread_create(&canary.thread, NULL, run, NULL);
   if (error)
-    talk_fail("cannot start a thread: %s", strerror(error));
+    message_fail("cannot start a thread: %s", strerror(error));
 }
 
 void canary_end(void) {
@@ -74,10 +74,10 @@ static uint64_t check_piece(uint64_t *piece) {
   for (size_t i = 0; i < WORDS; i++) {
     uint64_t difference = piece[i] ^ (uint64_t)(uintptr_t)&piece[i] ^ key;
     if (difference && !changed)
-      talk("memory that was freed was written to: 0x%016" PRIx64
-           " at %p, in a piece of %d bytes at "
-           "%p",
-           piece[i], (void *)&piece[i], PIECE_BYTES, (void *)piece);
+      message_write("memory that was freed was written to: 0x%016" PRIx64
+                    " at %p, in a piece of %d bytes at "
+                    "%p",
+                    piece[i], (void *)&piece[i], PIECE_BYTES, (void *)piece);
     for (; difference; difference >>= 8)
       changed += (difference & 0xff) != 0;
   }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "tuner_plugin/tools/coll/libs.h"
-#include "tuner_plugin/tools/coll/talk.h"
+#include "tuner_plugin/tools/coll/message.h"
 #include "tuner_plugin/tools/coll/verify.h"
 
 enum { STAGING_BYTES = 4 << 20 };
@@ -60,7 +60,7 @@ void check_prepare(const struct job *job, const struct measure_case *c, bool is_
   }
 }
 
-/* A few of these say what is going on; thousands of them hide it. */
+/* A few of these are enough; thousands would hide other messages. */
 enum { SAY_MAX = 20 };
 
 static void say_where(const struct measure_case *c, int rank, const struct operation_part *part,
@@ -73,13 +73,13 @@ static void say_where(const struct measure_case *c, int rank, const struct opera
   uint64_t got = element_load(staging, size, in_staging);
   uint64_t expected = part->source == VERIFY_REDUCED ? pattern_expected(&pattern, place)
                                                      : pattern_sent(&pattern, part->source, place);
-  talk("%s %s %s, %zu bytes: element %zu of rank %d is 0x%llx and should be 0x%llx",
-       operation_infos[c->operation].name, element_infos[c->type].name,
-       operation_redop_names[c->redop], c->counts.bytes, index, rank, (unsigned long long)got,
-       (unsigned long long)expected);
+  message_write("%s %s %s, %zu bytes: element %zu of rank %d is 0x%llx and should be 0x%llx",
+                operation_infos[c->operation].name, element_infos[c->type].name,
+                operation_redop_names[c->redop], c->counts.bytes, index, rank,
+                (unsigned long long)got, (unsigned long long)expected);
 }
 
-static uint64_t compare_part(const struct measure_case *c, int rank, const char *recv,
+static uint64_t ab_test_part(const struct measure_case *c, int rank, const char *recv,
                              const struct operation_part *part) {
   size_t size = element_infos[c->type].size_bytes;
   uint64_t wrong = 0;
@@ -98,7 +98,7 @@ static uint64_t compare_part(const struct measure_case *c, int rank, const char 
   return wrong;
 }
 
-static uint64_t compare_guard(const char *at) {
+static uint64_t ab_test_guard(const char *at) {
   unsigned char guard[VERIFY_GUARD_BYTES];
   CUDA(cudaMemcpy(guard, at, sizeof guard, cudaMemcpyDeviceToHost));
   return verify_compare_guard(guard);
@@ -108,15 +108,15 @@ void check_compare(const struct job *job, const struct measure_case *c, bool is_
                    uint64_t *wrong, uint64_t *out_of_bounds) {
   struct operation_part *parts = calloc((size_t)job->ranks, sizeof *parts);
   if (!parts)
-    talk_fail("out of memory");
+    message_fail("out of memory");
   for (int i = 0; i < job->options->gpus; i++) {
     const struct job_gpu *gpu = &job->gpus[i];
     struct check_buffers b = check_place(c, gpu, is_in_place);
     CUDA(cudaSetDevice(gpu->device));
     int count = operation_parts(c->operation, &c->counts, gpu->rank, job->ranks, c->root, parts);
     for (int part = 0; part < count; part++)
-      *wrong += compare_part(c, gpu->rank, b.recv, &parts[part]);
-    *out_of_bounds += compare_guard(b.begin - VERIFY_GUARD_BYTES) + compare_guard(b.end);
+      *wrong += ab_test_part(c, gpu->rank, b.recv, &parts[part]);
+    *out_of_bounds += ab_test_guard(b.begin - VERIFY_GUARD_BYTES) + ab_test_guard(b.end);
   }
   free(parts);
 }

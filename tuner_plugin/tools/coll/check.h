@@ -27,8 +27,8 @@ struct check_buffers check_place(const struct measure_case *measure_case, const 
 void check_prepare(const struct job *job, const struct measure_case *measure_case, bool is_in_place,
                    uint64_t seed);
 
-/* Adds up wrong elements and changed guard bytes; says on stderr where the first is. To be called
- * after check_prepare and one run. */
+/* Adds up wrong elements and changed guard bytes; reports the first on stderr. To be called after
+ * check_prepare and one run. */
 void check_compare(const struct job *job, const struct measure_case *measure_case, bool is_in_place,
                    uint64_t *wrong, uint64_t *out_of_bounds);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connect: addresses are resolved anew at each attempt, since a host may get its name late. */
+/* connect: addresses are resolved at each attempt, since a host may get its name late. */
 #include "tuner_plugin/tools/coll/connect.h"
 
 #include <arpa/inet.h>
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "tuner_plugin/tools/coll/talk.h"
+#include "tuner_plugin/tools/coll/message.h"
 
 /* A socket is bound a moment before it is listened on. */
 enum { SURELY_LISTENED_S = 60 };
@@ -31,19 +31,19 @@ static const char *unix_path(const char *address) {
 static struct sockaddr_un unix_address(const char *path) {
   struct sockaddr_un address = { .sun_family = AF_UNIX };
   if (strlen(path) >= sizeof address.sun_path)
-    talk_fail("unix:%s: longer than %zu bytes", path, sizeof address.sun_path - 1);
+    message_fail("unix:%s: longer than %zu bytes", path, sizeof address.sun_path - 1);
   memcpy(address.sun_path, path, strlen(path));
   return address;
 }
 
-/* NULL if the name is not known (yet); a malformed address ends the process. A listener takes a
- * number as its address, but a name only as the others' way to it: many a machine knows its own
- * name as 127.0.1.1, where nobody else would find it. */
+/* NULL if the name cannot be resolved (yet); a malformed address ends the process. A listener binds
+ * to a numeric address; with a name it binds to all addresses, as many machines resolve their own
+ * name to 127.0.1.1, which other hosts cannot reach. */
 static struct addrinfo *resolve(const char *address, bool is_listener) {
   char host[256], *name = host;
   const char *colon = strrchr(address, ':');
   if (!colon || colon == address || (size_t)(colon - address) >= sizeof host)
-    talk_fail("address %s: HOST:PORT or unix:PATH is wanted", address);
+    message_fail("address %s: HOST:PORT or unix:PATH is wanted", address);
   snprintf(host, sizeof host, "%.*s", (int)(colon - address), address);
   size_t length = strlen(host);
   if (host[0] == '[' && host[length - 1] == ']') {
@@ -60,9 +60,9 @@ static struct addrinfo *resolve(const char *address, bool is_listener) {
   if (error == EAI_NONAME && !is_listener)
     return NULL;
   if (error == EAI_SERVICE)
-    talk_fail("address %s: %s is no port number", address, colon + 1);
+    message_fail("address %s: %s is no port number", address, colon + 1);
   if (error)
-    talk_fail("address %s: %s", address, gai_strerror(error));
+    message_fail("address %s: %s", address, gai_strerror(error));
   return found;
 }
 
@@ -72,7 +72,7 @@ static int listen_unix(const char *path) {
   unlink(path); /* left behind by a run that was killed */
   mode_t mask = umask(0177);
   if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 128))
-    talk_fail("unix:%s: cannot listen: %s", path, strerror(errno));
+    message_fail("unix:%s: cannot listen: %s", path, strerror(errno));
   umask(mask);
   return fd;
 }
@@ -83,8 +83,8 @@ static int listen_tcp(const char *address) {
   int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||
       bind(fd, found->ai_addr, found->ai_addrlen) || listen(fd, 128))
-    talk_fail("%s: cannot listen: %s%s", address, strerror(errno),
-              errno == EADDRNOTAVAIL ? " (rank 0 is not on that host)" : "");
+    message_fail("%s: cannot listen: %s%s", address, strerror(errno),
+                 errno == EADDRNOTAVAIL ? " (rank 0 is not on that host)" : "");
   freeaddrinfo(found);
   return fd;
 }
@@ -94,7 +94,7 @@ int connect_listen(const char *address) {
   return path ? listen_unix(path) : listen_tcp(address);
 }
 
-/* Nobody has listened on it for so long that nobody will. */
+/* Old enough that no process will listen on it any more. */
 static bool is_left_behind(const char *path) {
   struct stat facts;
   if (lstat(path, &facts) || !S_ISSOCK(facts.st_mode) || facts.st_uid != getuid() ||
@@ -147,7 +147,7 @@ static int try_unix(const char *path) {
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd >= 0 && !connect(fd, (struct sockaddr *)&address, sizeof address)) {
     if (!is_own(fd))
-      talk_fail("unix:%s belongs to another user", path);
+      message_fail("unix:%s belongs to another user", path);
     return fd;
   }
   if (fd >= 0)
@@ -186,7 +186,7 @@ int connect_to(const char *address, uint64_t timeout_ns) {
     if (fd >= 0)
       return fd;
     if (clock_now_ns() > deadline_ns)
-      talk_fail("rank 0 does not listen at %s", address);
+      message_fail("rank 0 does not listen at %s", address);
     usleep(20000);
   }
 }

@@ -12,14 +12,14 @@
 int connect_listen(const char *address);
 int connect_to(const char *address, uint64_t timeout_ns);
 
-/* "unix:PATH" for a run on one machine; the token tells it from others. Removes what runs of this
- * user that were killed before all ranks had come left there: sockets that nobody listens on. */
+/* "unix:PATH" for a run on one machine; the token makes it unique. Removes stale sockets of this
+ * user's earlier runs that were killed before all ranks had connected. */
 void connect_own_address(unsigned long long token, char *address, size_t size);
 
 /* Removes a Unix socket's file after listening; nothing for TCP. */
 void connect_forget(const char *address);
 
-/* Small blocks at once, and lost hosts noticed. */
+/* Sets TCP_NODELAY and keepalive. */
 void connect_tune(int fd);
 
 #endif

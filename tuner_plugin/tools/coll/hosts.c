@@ -40,12 +40,12 @@ static int add_host(struct parser *p, enum host_kind kind, const char *text, con
   return 0;
 }
 
-/* Several local hosts need names that tell them apart. */
+/* Several local hosts need distinct names. */
 static int add_local(struct parser *p, const char *count_text) {
   int64_t count = 1;
   char name[32];
   if (count_text && (quantity_parse_int(count_text, &count) || count < 1 || count > HOSTS_MAX))
-    return reject(p, "local:%s: a number from 1 to %d is wanted", count_text, HOSTS_MAX);
+    return reject(p, "local:%s: accepted: a number from 1 to %d", count_text, HOSTS_MAX);
   for (int64_t i = 0; i < count; i++) {
     snprintf(name, sizeof name, "local%d", p->hosts->count);
     int error = add_host(p, HOST_LOCAL, "", name);
@@ -95,7 +95,7 @@ static int add_entry(struct parser *p, const char *text) {
     return add_local(p, text + 6);
   if (!strncmp(text, "ssh:", 4))
     return text[4] && text[4] != '-' ? add_host(p, HOST_SSH, text + 4, text + 4)
-                                     : reject(p, "%s: a host name is wanted", text);
+                                     : reject(p, "%s: not a host name", text);
   bool is_named = !strncmp(text, "ns:", 3);
   const char *name = is_named ? text + 3 : text;
   if (*name && is_namespace(name))

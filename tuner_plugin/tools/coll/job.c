@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tuner_plugin/tools/coll/endure.h"
-#include "tuner_plugin/tools/coll/monitor.h"
-#include "tuner_plugin/tools/coll/talk.h"
+#include "tuner_plugin/tools/coll/soak.h"
+#include "tuner_plugin/tools/coll/watchdog.h"
+#include "tuner_plugin/tools/coll/message.h"
 #include "tuner_plugin/tools/coll/verify.h"
 
 /* A process may see the whole host's GPUs, or, where the launcher divides them
@@ -19,8 +19,8 @@ static void choose_devices(struct job *job, const struct world *world) {
   CUDA(cudaGetDeviceCount(&count));
   int first = count == gpus ? 0 : world->local_rank * gpus;
   if (first + gpus > count)
-    talk_fail("GPUs %d to %d are wanted (-g %d, local rank %d), but there %s %d", first,
-              first + gpus - 1, gpus, world->local_rank, count == 1 ? "is" : "are", count);
+    message_fail("GPUs %d to %d are wanted (-g %d, local rank %d), but there %s %d", first,
+                 first + gpus - 1, gpus, world->local_rank, count == 1 ? "is" : "are", count);
   for (int i = 0; i < gpus; i++) {
     job->gpus[i].device = first + i;
     job->gpus[i].rank = world->rank * gpus + i;
@@ -44,7 +44,7 @@ static void exchange_descriptions(struct job *job, const struct world *world) {
   struct job_rank *mine = calloc((size_t)gpus, sizeof *mine);
   job->all = calloc((size_t)job->ranks, sizeof *job->all);
   if (!mine || !job->all)
-    talk_fail("out of memory");
+    message_fail("out of memory");
   for (int i = 0; i < gpus; i++)
     describe(&job->gpus[i], world, &mine[i]);
   rendezvous_exchange(job->rendezvous, mine, job->all, (size_t)gpus * sizeof *mine);
@@ -113,7 +113,7 @@ void job_deregister_buffers(struct job *job) {
 
 void job_open_comms(struct job *job) {
   ncclUniqueId id = { { 0 } };
-  monitor_set_place("the initialization of NCCL");
+  watchdog_set_place("the initialization of NCCL");
   if (job->process == 0)
     NCCL(ncclGetUniqueId(&id));
   rendezvous_broadcast(job->rendezvous, &id, sizeof id);
@@ -124,7 +124,7 @@ void job_open_comms(struct job *job) {
   }
   NCCL(ncclGroupEnd());
   for (int i = 0; i < job->options->gpus; i++)
-    monitor_watch(job->gpus[i].comm);
+    watchdog_watch(job->gpus[i].comm);
   if (job->options->is_registered)
     register_buffers(job);
 }
@@ -138,13 +138,13 @@ void job_open(struct job *job, const struct options *options, const struct world
                        .ranks = world->size * options->gpus };
   job->gpus = calloc((size_t)options->gpus, sizeof *job->gpus);
   if (!job->gpus)
-    talk_fail("out of memory");
+    message_fail("out of memory");
   for (int i = 0; i < options->sizes_count; i++) {
     if (options->sizes[i] > job->buffer_bytes)
       job->buffer_bytes = options->sizes[i];
   }
-  if (options->endure_ns)
-    job->buffer_bytes += ENDURE_SLACK * sizeof(int32_t);
+  if (options->soak_ns)
+    job->buffer_bytes += SOAK_SLACK * sizeof(int32_t);
   choose_devices(job, world);
   exchange_descriptions(job, world);
   for (int i = 0; i < options->gpus; i++) {

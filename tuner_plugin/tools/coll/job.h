@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job: this process's part of the run: its GPUs with their communicators, streams and buffers, and
- * what all processes know about each other.
+ * the facts that all processes share.
  * Owns: all of that.  Threads: the main thread.
  * Blocks: while NCCL initializes.  Fails: ends the process with a message. */
 #ifndef COLL_JOB_H
@@ -11,7 +11,7 @@
 #include "tuner_plugin/tools/coll/rendezvous.h"
 #include "tuner_plugin/tools/coll/world.h"
 
-/* What every process tells the others about one of its GPUs; as bytes on the wire. */
+/* What every process sends to the others about one of its GPUs; as bytes on the wire. */
 struct job_rank {
   char host[128];
   char device_name[LIBS_NAME_MAX];
@@ -42,13 +42,13 @@ void job_open(struct job *job, const struct options *options, const struct world
 void job_close(struct job *job);
 
 /* For runs that end communicators between job_open and job_close (--abort): the parts of both. */
-void job_open_comms(struct job *job);         /* watched by the monitor, buffers registered */
+void job_open_comms(struct job *job);         /* watched by the watchdog, buffers registered */
 void job_deregister_buffers(struct job *job); /* with -R 1; else nothing */
 void job_allocate_buffers(struct job *job);
 void job_free_buffers(struct job *job);
 size_t job_buffer_bytes(const struct job *job); /* of each buffer, with its guards */
 
-/* Why this NCCL or these GPUs cannot do it, or NULL. Every process comes to the same answer. */
+/* Why this NCCL or these GPUs cannot do it, or NULL; the same at every process. */
 const char *job_why_not(const struct job *job, enum operation operation, enum element_type type);
 
 #endif

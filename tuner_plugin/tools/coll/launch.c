@@ -19,11 +19,11 @@
 #include "common/clock.h"
 #include "tuner_plugin/tools/coll/connect.h"
 #include "tuner_plugin/tools/coll/hosts.h"
-#include "tuner_plugin/tools/coll/talk.h"
+#include "tuner_plugin/tools/coll/message.h"
 #include "tuner_plugin/tools/coll/world.h"
 
-/* How long the other ranks may go on after one has failed: they notice within a tenth of a second,
- * and what they have to say about it should be heard. */
+/* How long the other ranks may continue after one has failed: they notice within a tenth of a
+ * second, and their messages should get out. */
 static const uint64_t grace_ns = 3 * NS_PER_S, kill_ns = 2 * NS_PER_S;
 
 enum { ARGV_MAX = 512 };
@@ -42,7 +42,7 @@ struct launch {
   unsigned long long token;
   struct rank *ranks;
   int count, status;
-  bool has_signalled; /* ranks were told to end: how they do is no news */
+  bool has_signalled; /* ranks were asked to end: their exit status is not reported */
 };
 
 /* ---- starting ---- */
@@ -60,7 +60,7 @@ static void choose_address(struct launch *launch) {
     snprintf(launch->address, sizeof launch->address, "%.200s:%u",
              at ? at + 1 : launch->hosts.hosts[0].text, 20000 + (unsigned)(launch->token % 10000));
   } else {
-    talk_fail(
+    message_fail(
         "give --address HOST:PORT, an address of the first host (%s) that the others can reach",
         launch->hosts.hosts[0].name);
   }
@@ -74,7 +74,7 @@ struct words {
 
 static void add_word(struct words *words, const char *word) {
   if (words->count + 1 == ARGV_MAX)
-    talk_fail("more than %d arguments", ARGV_MAX);
+    message_fail("more than %d arguments", ARGV_MAX);
   words->argv[words->count++] = hosts_quote(words->host, word);
 }
 
@@ -130,7 +130,7 @@ static void keep_to_own_cpus(int host, int hosts) {
       CPU_SET(cpu, &own);
   }
   if (sched_setaffinity(0, sizeof own, &own))
-    talk("cannot keep host %d to CPUs of its own: %s", host, strerror(errno));
+    message_write("cannot keep host %d to CPUs of its own: %s", host, strerror(errno));
 }
 
 /* In the child: becomes the rank. */
@@ -144,7 +144,7 @@ __attribute__((noreturn)) static void become(char **words, pid_t parent) {
   if (!freopen("/dev/null", "r", stdin))
     _exit(EXIT_BAD);
   execvp(words[0], words);
-  talk("cannot run %s: %s", words[0], strerror(errno));
+  message_write("cannot run %s: %s", words[0], strerror(errno));
   _exit(EXIT_BAD);
 }
 
@@ -152,7 +152,7 @@ static void start_rank(struct launch *launch, int rank) {
   struct words *words = calloc(1, sizeof *words);
   struct rank *r = &launch->ranks[rank];
   if (!words)
-    talk_fail("out of memory");
+    message_fail("out of memory");
   r->host = &launch->hosts.hosts[rank / launch->options->ppn];
   int prefix = hosts_prefix(r->host, words->argv);
   words->host = r->host;
@@ -173,7 +173,7 @@ static void start_rank(struct launch *launch, int rank) {
     free(words->argv[i]);
   free(words);
   if (r->pid < 0) {
-    talk("cannot start rank %d: %s", rank, strerror(errno));
+    message_write("cannot start rank %d: %s", rank, strerror(errno));
     r->pid = 0;
     launch->status = EXIT_BAD;
   }
@@ -181,7 +181,8 @@ static void start_rank(struct launch *launch, int rank) {
 
 /* ---- ending ---- */
 
-/* Says how a rank ended, if not well. Wrong values are no failure of the rank that saw them. */
+/* Reports how a rank ended, if it failed. Wrong values are no failure of the rank that found them.
+ */
 static void take_end(struct launch *launch, int rank, int status) {
   char name[WORLD_NAME_MAX];
   world_name_process(name, rank, launch->options->gpus, launch->ranks[rank].host->name);
@@ -192,9 +193,10 @@ static void take_end(struct launch *launch, int rank, int status) {
   if (launch->status == EXIT_GOOD)
     launch->status = exit_status == EXIT_WRONG_USE ? EXIT_WRONG_USE : EXIT_BAD;
   if (WIFSIGNALED(status) && !launch->has_signalled)
-    talk("%s: ended by signal %d (%s)", name, WTERMSIG(status), strsignal(WTERMSIG(status)));
+    message_write("%s: ended by signal %d (%s)", name, WTERMSIG(status),
+                  strsignal(WTERMSIG(status)));
   else if (WIFEXITED(status) && exit_status != EXIT_RANK_SAW_WRONG)
-    talk("%s: failed, exit status %d", name, exit_status);
+    message_write("%s: failed, exit status %d", name, exit_status);
 }
 
 static int count_running(const struct launch *launch) {
@@ -233,7 +235,7 @@ static int wait_for_signal(const sigset_t *signals, uint64_t deadline_ns) {
 
 /* Deadlines move from "never" to the grace period, then SIGTERM, then SIGKILL. */
 static void wait_for_ranks(struct launch *launch, const sigset_t *signals, uint64_t deadline_ns) {
-  int strikes = 0; /* 1: ranks were told to end; 2: they were killed */
+  int strikes = 0; /* 1: ranks were sent SIGTERM; 2: they were killed */
   bool is_ending = false;
   while (count_running(launch)) {
     int signal = wait_for_signal(signals, deadline_ns);
@@ -241,10 +243,10 @@ static void wait_for_ranks(struct launch *launch, const sigset_t *signals, uint6
     bool is_interrupted = signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
     bool is_late = clock_now_ns() >= deadline_ns;
     if (is_interrupted) {
-      talk("ended by signal %d", signal);
+      message_write("ended by signal %d", signal);
       launch->status = 128 + signal;
     } else if (is_late && !is_ending && strikes == 0) {
-      talk("no time left (--timeout)");
+      message_write("no time left (--timeout)");
       launch->status = EXIT_BAD;
     }
     if (is_interrupted || is_late) {
@@ -262,18 +264,18 @@ int launch_run(const struct options *options, char **argv) {
   struct launch launch = { .options = options, .argv = argv };
   char error[512];
   if (hosts_parse(&launch.hosts, options->hosts, error, sizeof error)) {
-    talk("%s", error);
+    message_write("%s", error);
     return EXIT_WRONG_USE;
   }
   ssize_t length = readlink("/proc/self/exe", launch.program, sizeof launch.program - 1);
   if (length < 0 ||
       getrandom(&launch.token, sizeof launch.token, 0) != (ssize_t)sizeof launch.token)
-    talk_fail("/proc/self/exe, getrandom: %s", strerror(errno));
+    message_fail("/proc/self/exe, getrandom: %s", strerror(errno));
   choose_address(&launch);
   launch.count = launch.hosts.count * options->ppn;
   launch.ranks = calloc((size_t)launch.count, sizeof *launch.ranks);
   if (!launch.ranks)
-    talk_fail("out of memory");
+    message_fail("out of memory");
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGCHLD);
@@ -283,7 +285,8 @@ int launch_run(const struct options *options, char **argv) {
   sigprocmask(SIG_BLOCK, &signals, NULL);
   for (int rank = 0; rank < launch.count && launch.status == EXIT_GOOD; rank++)
     start_rank(&launch, rank);
-  /* The ranks keep the time themselves and say where they were; this is for those that cannot. */
+  /* The ranks check the time limit themselves and report what they were doing; this is for those
+   * that cannot. */
   uint64_t deadline_ns =
       options->timeout_ns ? clock_now_ns() + options->timeout_ns + grace_ns : UINT64_MAX;
   wait_for_ranks(&launch, &signals, deadline_ns);

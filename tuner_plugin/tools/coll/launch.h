@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch: starts the ranks of --hosts and sees to it that all end.
+/* launch: starts the ranks of --hosts and ensures that all end.
  * Owns: the ranks' processes and the socket of their rendezvous.
  * Threads: one.  Blocks: until all ranks have ended.
  * Fails: never leaves a rank behind: when one fails, or on SIGINT, SIGTERM or --timeout, the others

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tuner_plugin/tools/coll/talk.h"
+#include "tuner_plugin/tools/coll/message.h"
 
 struct libs libs;
 
@@ -26,7 +26,7 @@ static void note_failure(const char *path) {
   snprintf(tried + used, sizeof tried - used, "\n  %.400s", error ? error : path);
 }
 
-/* A file that is not there is passed over silently: that is not what the user has to mend. */
+/* A missing file is skipped silently: it is not the user's problem. */
 static void *load_file(const char *directory, const char *below, const char *name) {
   char path[PATH_MAX];
   snprintf(path, sizeof path, "%s%s/%s", directory, below, name);
@@ -67,7 +67,7 @@ static bool has_real_gpu(void) {
   return init && get_count && init(0) == 0 && get_count(&count) == 0 && count > 0;
 }
 
-/* An NCCL that the user put on LD_LIBRARY_PATH was meant to be used. */
+/* An NCCL on LD_LIBRARY_PATH takes precedence: the user put it there. */
 static bool is_on_library_path(const char *name) {
   const char *list = getenv("LD_LIBRARY_PATH");
   while (list && *list) {
@@ -104,7 +104,7 @@ static void *load_nccl(void) {
   if (home && *home) {
     library = load_below_home("NCCL_HOME", NULL, nccl_name);
     if (!library)
-      talk_fail("no %s in NCCL_HOME=%s (or its lib, lib64)%s", nccl_name, home, tried);
+      message_fail("no %s in NCCL_HOME=%s (or its lib, lib64)%s", nccl_name, home, tried);
     return library;
   }
   if (!is_on_library_path(nccl_name) && !has_real_gpu())
@@ -114,7 +114,7 @@ static void *load_nccl(void) {
   if (!library)
     library = load_below_home("NCCL_HOME", "/usr/local/cuda", nccl_name);
   if (!library)
-    talk_fail("no NCCL found; set NCCL_HOME, or build the emulated GPU: make nccl%s", tried);
+    message_fail("no NCCL found; set NCCL_HOME, or build the emulated GPU: make nccl%s", tried);
   return library;
 }
 
@@ -129,14 +129,14 @@ static void *load_cuda(void) {
   for (int i = 0; i < CUDA_NAMES && !library; i++)
     library = load_file("/usr/local/cuda", "/lib64", cuda_names[i]);
   if (!library)
-    talk_fail("no CUDA runtime (libcudart.so.12 or .13) found; set CUDA_HOME%s", tried);
+    message_fail("no CUDA runtime (libcudart.so.12 or .13) found; set CUDA_HOME%s", tried);
   return library;
 }
 
 static void *look_up(void *library, const char *name, const char *where) {
   void *function = dlsym(library, name);
   if (!function)
-    talk_fail("%s has no %s: too old a release", where, name);
+    message_fail("%s has no %s: its release is too old", where, name);
   return function;
 }
 
@@ -180,14 +180,15 @@ void libs_check_nccl(ncclResult_t result, const char *what) {
   if (result == ncclSuccess)
     return;
   const char *detail = libs.ncclGetLastError(NULL);
-  talk_fail("%.*s: %s%s%s\n  NCCL_DEBUG=WARN shows more", (int)strcspn(what, "("), what,
-            libs.ncclGetErrorString(result), detail && *detail ? ": " : "", detail ? detail : "");
+  message_fail("%.*s: %s%s%s\n  NCCL_DEBUG=WARN shows more", (int)strcspn(what, "("), what,
+               libs.ncclGetErrorString(result), detail && *detail ? ": " : "",
+               detail ? detail : "");
 }
 
 void libs_check_cuda(cudaError_t error, const char *what) {
   if (error != cudaSuccess)
-    talk_fail("%.*s: %s (CUDA error %d)", (int)strcspn(what, "("), what,
-              libs.cudaGetErrorString(error), error);
+    message_fail("%.*s: %s (CUDA error %d)", (int)strcspn(what, "("), what,
+                 libs.cudaGetErrorString(error), error);
 }
 
 /* cudaDeviceProp differs between CUDA releases, but always begins with `char name[256]`, and

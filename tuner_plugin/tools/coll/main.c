@@ -9,14 +9,14 @@
 
 #include "common/clock.h"
 #include "tuner_plugin/tools/coll/abort.h"
-#include "tuner_plugin/tools/coll/endure.h"
+#include "tuner_plugin/tools/coll/soak.h"
 #include "tuner_plugin/tools/coll/job.h"
 #include "tuner_plugin/tools/coll/launch.h"
 #include "tuner_plugin/tools/coll/libs.h"
 #include "tuner_plugin/tools/coll/measure.h"
-#include "tuner_plugin/tools/coll/monitor.h"
+#include "tuner_plugin/tools/coll/watchdog.h"
 #include "tuner_plugin/tools/coll/report.h"
-#include "tuner_plugin/tools/coll/talk.h"
+#include "tuner_plugin/tools/coll/message.h"
 
 static const uint64_t connect_timeout_ns = 60 * NS_PER_S;
 
@@ -31,9 +31,9 @@ static void run_case(struct job *job, struct report *report, struct measure_case
                      struct totals *totals) {
   struct measure_result results[2];
   for (int is_in_place = 0; is_in_place < 2; is_in_place++) {
-    monitor_set_place("%s %s %s, %zu bytes, %s", operation_infos[c->operation].name,
-                      element_infos[c->type].name, operation_redop_names[c->redop], c->counts.bytes,
-                      is_in_place ? "in place" : "out of place");
+    watchdog_set_place("%s %s %s, %zu bytes, %s", operation_infos[c->operation].name,
+                       element_infos[c->type].name, operation_redop_names[c->redop],
+                       c->counts.bytes, is_in_place ? "in place" : "out of place");
     measure_run(job, c, is_in_place, &results[is_in_place]);
     totals->wrong += results[is_in_place].wrong;
     totals->out_of_bounds += results[is_in_place].out_of_bounds;
@@ -92,9 +92,9 @@ static void run_types(struct job *job, struct report *report, struct measure_cas
     if (!why_not)
       run_redops(job, report, c, totals);
     else if (!o->is_type_all)
-      talk_fail("-d %s: %s", element_infos[type].name, why_not);
+      message_fail("-d %s: %s", element_infos[type].name, why_not);
     else if (report)
-      report_note(report, "%s left out: %s", element_infos[type].name, why_not);
+      report_note(report, "%s skipped: %s", element_infos[type].name, why_not);
   }
 }
 
@@ -111,9 +111,9 @@ static struct totals run_all(struct job *job, struct report *report) {
   return totals;
 }
 
-static struct totals endure(struct job *job, struct report *report) {
-  struct endure_result result;
-  endure_run(job, &result);
+static struct totals run_soak(struct job *job, struct report *report) {
+  struct soak_result result;
+  soak_run(job, &result);
   if (report)
     report_note(report, "%llu operations, %.3f GB, in %.3f s: %llu wrong",
                 (unsigned long long)result.operations, (double)result.bytes / 1e9, result.seconds,
@@ -139,8 +139,8 @@ static struct totals abort_again_and_again(struct job *job, struct report *repor
 }
 
 static struct totals run_what_is_wanted(struct job *job, struct report *report) {
-  if (job->options->endure_ns)
-    return endure(job, report);
+  if (job->options->soak_ns)
+    return run_soak(job, report);
   if (job->options->abort_rounds)
     return abort_again_and_again(job, report);
   return run_all(job, report);
@@ -154,13 +154,13 @@ static FILE *take_stdout(void) {
   int fd = dup(STDOUT_FILENO);
   FILE *table = fd < 0 ? NULL : fdopen(fd, "w");
   if (!table || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
-    talk_fail("standard output: %s", strerror(errno));
+    message_fail("standard output: %s", strerror(errno));
   /* Where both end in one pipe, a row of the table must not come in the middle of a line. */
   setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
   return table;
 }
 
-/* Before any library looks at them. What the user has set stays. */
+/* Before any library reads them. What the user has set is kept. */
 static void set_environment(const struct options *options, const struct world *world) {
   static const char *const ours[] = { "STRATUS_COLL_RANK",  "STRATUS_COLL_SIZE",
                                       "STRATUS_COLL_ADDR",  "STRATUS_COLL_LOCAL_RANK",
@@ -171,7 +171,7 @@ static void set_environment(const struct options *options, const struct world *w
   setenv("FAKE_CUDA_GPUS", gpus, 0); /* the emulated host has what its processes need */
   if (world->is_local)
     setenv("NCCL_SOCKET_IFNAME", "lo", 0);
-  /* The plugins report unknown STRATUS_ variables, and rightly so. */
+  /* The plugins would report these as unknown STRATUS_ variables. */
   for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
     unsetenv(ours[i]);
 }
@@ -181,26 +181,26 @@ static int run_rank(const struct options *options, const struct world *world) {
   struct report *report = NULL;
   char name[WORLD_NAME_MAX];
   world_name_process(name, world->rank, options->gpus, world->host);
-  talk_set_name(name);
+  message_set_name(name);
   FILE *table = take_stdout();
   set_environment(options, world);
   if (options->abort_rounds)
     abort_prepare();
   libs_open();
   if (options->graph_launches && !libs.has_graphs)
-    talk_fail("-G: the CUDA runtime %s has no graphs", libs.cuda_path);
+    message_fail("-G: the CUDA runtime %s has no graphs", libs.cuda_path);
   if (options->root >= world->size * options->gpus)
-    talk_fail("-r %d: there are %d ranks", options->root, world->size * options->gpus);
+    message_fail("-r %d: there are %d ranks", options->root, world->size * options->gpus);
   struct rendezvous *rendezvous = rendezvous_open(world, options->gpus, connect_timeout_ns);
-  monitor_start(rendezvous, options->timeout_ns, options->grace_ns);
+  watchdog_start(rendezvous, options->timeout_ns, options->grace_ns);
   job_open(&job, options, world, rendezvous);
   if (world->rank == 0)
     report = report_open(table, &job);
   struct totals totals = run_what_is_wanted(&job, report);
   if (report)
     report_close(report);
-  monitor_set_place("the end");
-  monitor_stop();
+  watchdog_set_place("the end");
+  watchdog_stop();
   rendezvous_barrier(rendezvous); /* nobody closes a connection that another still watches */
   job_close(&job);
   rendezvous_close(rendezvous);
@@ -219,13 +219,13 @@ int main(int argc, char **argv) {
     options_print_help();
     return EXIT_GOOD;
   case OPTIONS_WRONG:
-    talk("%s", error);
+    message_write("%s", error);
     return EXIT_WRONG_USE;
   default:
     break;
   }
   if (world_read(&world, options.address, error, sizeof error)) {
-    talk("%s", error);
+    message_write("%s", error);
     return EXIT_WRONG_USE;
   }
   if (options.hosts && !world.is_ours)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* measure: like nccl-tests, iterations are launched one after the other and waited for once, the
- * time is the clock's from the first launch to the end of the last; data is checked in runs of
- * their own, after the timed ones. */
+/* measure: as in nccl-tests, iterations are launched one after the other and waited for once; the
+ * time is from the first launch to the end of the last. Data is checked in separate runs after the
+ * timed ones. */
 #include "tuner_plugin/tools/coll/measure.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "tuner_plugin/tools/coll/check.h"
 #include "tuner_plugin/tools/coll/libs.h"
-#include "tuner_plugin/tools/coll/talk.h"
+#include "tuner_plugin/tools/coll/message.h"
 
 struct run {
   struct job *job;
@@ -193,7 +193,7 @@ static double combine_times(const double *seconds, int count, enum options_avera
 static void *allocate(size_t count, size_t size) {
   void *memory = calloc(count ? count : 1, size);
   if (!memory)
-    talk_fail("out of memory");
+    message_fail("out of memory");
   return memory;
 }
 
@@ -201,8 +201,8 @@ static void *allocate(size_t count, size_t size) {
 static double *gather_times(const struct job *job, const double *mine, int iterations) {
   size_t count = (size_t)iterations;
   if (count * sizeof *mine * (size_t)job->processes > RENDEZVOUS_BYTES_MAX)
-    talk_fail("--per-iteration: %d iterations of %d processes are too many", iterations,
-              job->processes);
+    message_fail("--per-iteration: %d iterations of %d processes are too many", iterations,
+                 job->processes);
   double *all = allocate(count * (size_t)job->processes, sizeof *all);
   rendezvous_gather(job->rendezvous, mine, all, count * sizeof *mine);
   for (size_t i = count; i < count * (size_t)job->processes; i++)

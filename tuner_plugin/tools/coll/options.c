@@ -15,7 +15,7 @@ enum {
   OPTION_SIZES,
   OPTION_MIN_TIME,
   OPTION_PER_ITERATION,
-  OPTION_ENDURE,
+  OPTION_SOAK,
   OPTION_ABORT,
   OPTION_SEED,
   OPTION_LOG,
@@ -50,7 +50,7 @@ static const struct option_row rows[] = {
     "float double bfloat16 f8e4m3 f8e5m2, or all" },
   { 'o', "redop", "LIST", "reductions (sum): sum prod max min avg mulsum, or all" },
   { 'r', "root", "RANK",
-    "root of broadcast and reduce (0, with --endure by lot);\n"
+    "root of broadcast and reduce (0; with --soak random);\n"
     "all for each in turn" },
   { 'n', "iters", "N", "timed iterations (20; 1 with --abort), launched together" },
   { 'w', "warmup_iters", "N", "iterations before them, for each size (1; 0 with --abort)" },
@@ -66,18 +66,18 @@ static const struct option_row rows[] = {
   { OPTION_GRACE, "grace", "TIME",
     "how long NCCL may take to notice that a rank has ended, before\n"
     "the other ranks end for that reason alone (0)" },
-  { OPTION_ENDURE, "endure", "TIME",
+  { OPTION_SOAK, "soak", "TIME",
     "instead of the table: int32 sums, the operations and sizes in\n"
     "random order until this has passed, or SIGUSR1 comes to rank 0;\n"
     "every result is checked" },
   { OPTION_ABORT, "abort", "N",
     "instead of the table: N times, sums are checked, an operation is\n"
-    "aborted on its way by ncclCommAbort, and communicators are made\n"
-    "anew; -O and the sizes take turns. Memory, threads, descriptors\n"
+    "aborted half way by ncclCommAbort, and communicators are made\n again; -O and the sizes take "
+    "turns. Memory, threads, descriptors\n"
     "and what was freed are watched" },
-  { OPTION_SEED, "seed", "N", "of --endure's order and --abort's times (1)" },
-  { OPTION_LOG, "log", "FILE", "of --endure: each completion, a line of JSON" },
-  { OPTION_JSON, "json", "FILE", "write the results there as well" },
+  { OPTION_SEED, "seed", "N", "shuffle seed of --soak, and of --abort's times (1)" },
+  { OPTION_LOG, "log", "FILE", "with --soak: write a line of JSON for each completion" },
+  { OPTION_JSON, "json", "FILE", "also write the results to FILE" },
   { OPTION_LABEL, "label", "TEXT", "a name for this run, in the JSON file" },
   { OPTION_HOSTS, "hosts", "LIST|FILE",
     "start the ranks on these hosts: HOST or ssh:HOST (by ssh),\n"
@@ -86,13 +86,13 @@ static const struct option_row rows[] = {
     "path, that runs its arguments on a host" },
   { OPTION_PPN, "ppn", "N", "with --hosts: processes per host (1)" },
   { OPTION_SPLIT_CPUS, "split-cpus", NULL,
-    "with --hosts: hosts on this machine share its CPUs out, as\n"
-    "hosts have CPUs of their own; no effect if there are too few" },
+    "with --hosts: divide this machine's CPUs between its hosts, as\n"
+    "real hosts have their own; no effect if there are too few" },
   { OPTION_ENV, "env", "NAME=VALUE", "with --hosts: set this for the ranks (may be repeated)" },
   { OPTION_ADDRESS, "address", "HOST:PORT",
     "where rank 0 listens for the others; needed only if\n"
-    "the launcher does not say" },
-  { 'h', "help", NULL, "this text" },
+    "the launcher does not set it" },
+  { 'h', "help", NULL, "print this" },
 };
 enum { ROWS = sizeof rows / sizeof rows[0], NOT_GIVEN = -1 };
 
@@ -165,7 +165,7 @@ static bool for_each_word(struct parser *p, const char *option, const char *list
     size_t length = strcspn(word, ",");
     char copy[64];
     if (!length || length >= sizeof copy)
-      return reject(p, "%s %s: words separated by commas are wanted", option, list);
+      return reject(p, "%s %s: not a list of words separated by commas", option, list);
     snprintf(copy, sizeof copy, "%.*s", (int)length, word);
     if (!take(p, option, copy))
       return false;
@@ -243,7 +243,7 @@ static bool parse_factor(struct parser *p, const char *option, const char *text)
   char *end;
   double factor = strtod(text, &end);
   if (end == text || *end || !(factor > 1 && factor <= 1e6))
-    return reject(p, "%s %s: a factor above 1 is wanted", option, text);
+    return reject(p, "%s %s: not a factor above 1", option, text);
   p->options->step_factor = factor;
   return true;
 }
@@ -251,7 +251,7 @@ static bool parse_factor(struct parser *p, const char *option, const char *text)
 static bool take_env(struct parser *p, const char *option, const char *text) {
   size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
   if (!length || text[length] != '=')
-    return reject(p, "%s %s: NAME=VALUE is wanted", option, text);
+    return reject(p, "%s %s: not NAME=VALUE", option, text);
   if (p->options->env_count == OPTIONS_ENV_MAX)
     return reject(p, "%s: more than %d variables", option, OPTIONS_ENV_MAX);
   p->options->env[p->options->env_count++] = text;
@@ -332,8 +332,8 @@ static bool take_option(struct parser *p, int id, const char *option, const char
     return parse_time(p, option, text, &o->timeout_ns);
   case OPTION_GRACE:
     return parse_time(p, option, text, &o->grace_ns);
-  case OPTION_ENDURE:
-    return parse_time(p, option, text, &o->endure_ns);
+  case OPTION_SOAK:
+    return parse_time(p, option, text, &o->soak_ns);
   case OPTION_ABORT:
     return parse_number(p, option, text, 1, OPTIONS_ITERATIONS_MAX, &o->abort_rounds);
   case OPTION_SEED:
@@ -372,12 +372,12 @@ static bool check_together(struct parser *p) {
     return reject(p, "--per-iteration and -G exclude each other: a graph runs as a whole");
   if (o->graph_launches && o->min_time_ns)
     return reject(p, "--min-time and -G exclude each other");
-  if (o->endure_ns && (o->graph_launches || o->gpus > 1 || o->json_path))
-    return reject(p, "--endure excludes -G, -g above 1 and --json; --log writes what it does");
-  if (o->abort_rounds && (o->endure_ns || o->graph_launches || o->gpus > 1 || !o->checks))
-    return reject(p, "--abort excludes --endure, -G, -g above 1 and -c 0");
-  if (!o->endure_ns && o->log_path)
-    return reject(p, "--log goes with --endure");
+  if (o->soak_ns && (o->graph_launches || o->gpus > 1 || o->json_path))
+    return reject(p, "--soak excludes -G, -g above 1 and --json; --log writes what it does");
+  if (o->abort_rounds && (o->soak_ns || o->graph_launches || o->gpus > 1 || !o->checks))
+    return reject(p, "--abort excludes --soak, -G, -g above 1 and -c 0");
+  if (!o->soak_ns && o->log_path)
+    return reject(p, "--log goes with --soak");
   if (!o->hosts && o->env_count)
     return reject(p, "--env is for ranks started by --hosts; here, set variables as usual");
   if (!o->hosts && o->ppn > 1)
@@ -439,7 +439,7 @@ enum options_result options_parse(struct options *options, int argc, char **argv
       return OPTIONS_HELP;
     has_range |= id == 'b' || id == 'e' || id == 'i' || id == 'f';
     has_max |= id == 'e';
-    bool is_good = id == ':'   ? reject(&parser, "%s wants an argument; see --help", option)
+    bool is_good = id == ':'   ? reject(&parser, "%s needs an argument; see --help", option)
                    : id == '?' ? reject(&parser, "%s: no such option; see --help", option)
                                : take_option(&parser, id, option, optarg);
     if (!is_good)

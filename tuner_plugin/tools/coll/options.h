@@ -17,7 +17,7 @@ enum {
   OPTIONS_ENV_MAX = 64,
   OPTIONS_ITERATIONS_MAX = 1000000,
   OPTIONS_ROOT_ALL = -1,
-  OPTIONS_ROOT_ANY = -2 /* not given: 0, or drawn by lot with --endure */
+  OPTIONS_ROOT_ANY = -2 /* not given: 0, or drawn by lot with --soak */
 };
 
 /* Which rank's time the table shows, as nccl-tests numbers them. */
@@ -42,13 +42,13 @@ struct options {
   uint64_t min_time_ns;  /* more iterations until this, 0 = as many as -n says */
   uint64_t timeout_ns;   /* of the whole run, 0 = none */
   uint64_t grace_ns;     /* how long NCCL may take to notice that a rank has ended */
-  uint64_t endure_ns;    /* random cases until this has passed, 0 = the table */
+  uint64_t soak_ns;      /* random cases until this has passed, 0 = the table */
   int abort_rounds;      /* communicators that are aborted, 0 = the table */
   int seed;              /* of either */
   int gpus;              /* per process */
 
   const char *json_path, *label;
-  const char *log_path; /* of --endure */
+  const char *log_path; /* of --soak */
   const char *hosts;    /* NULL: no launch */
   bool is_split_cpus;
   int ppn;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rendezvous: a star around process 0, in lock step. Each block carries the number of the step, so
- * that two processes that disagree about what comes next find out at once. */
+/* rendezvous: a star around process 0, in lock step. Each block has the number of its step, so that
+ * processes that disagree about the next step are detected at once. */
 #include "tuner_plugin/tools/coll/rendezvous.h"
 
 #include <errno.h>
@@ -14,13 +14,13 @@
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "tuner_plugin/tools/coll/connect.h"
-#include "tuner_plugin/tools/coll/talk.h"
+#include "tuner_plugin/tools/coll/message.h"
 
 static const uint32_t magic = 0x53434f4c; /* "SCOL" */
 enum { HELLO_BYTES = 148, BLOCK_HEADER_BYTES = 12, HELLO_TIMEOUT_MS = 5000 };
 
-/* Between two steps lies as much work as the user asked for: a lost process is seen by its closed
- * connection, not by its silence. */
+/* Work between two steps can take any time: a lost process is detected by its closed connection,
+ * not by a timeout. */
 static const uint64_t step_timeout_ns = 24 * 3600 * NS_PER_S;
 
 struct peer {
@@ -42,7 +42,7 @@ const char *rendezvous_name(const struct rendezvous *r, int process) {
 /* ---- bytes, with a deadline ---- */
 
 __attribute__((noreturn)) static void fail_peer(const struct peer *peer, const char *what) {
-  talk_fail("%s %s", peer->name, what);
+  message_fail("%s %s", peer->name, what);
 }
 
 static void wait_for(const struct peer *peer, short events, uint64_t deadline_ns) {
@@ -92,7 +92,7 @@ static void receive_block(struct rendezvous *r, const struct peer *peer, void *d
   move(r, peer, header, sizeof header, false);
   if (bytes_get_le32(header) != magic || bytes_get_le32(header + 4) != r->step ||
       bytes_get_le32(header + 8) != bytes)
-    fail_peer(peer, "is at another step: do all processes have the same options?");
+    fail_peer(peer, "is at a different step: do all processes have the same options?");
   move(r, peer, data, bytes, false);
 }
 
@@ -140,7 +140,7 @@ int rendezvous_find_lost(struct rendezvous *r) {
   return -1;
 }
 
-/* ---- coming together ---- */
+/* ---- connecting ---- */
 
 static void put_hello(const struct world *world, uint8_t hello[HELLO_BYTES]) {
   memset(hello, 0, HELLO_BYTES);
@@ -151,18 +151,18 @@ static void put_hello(const struct world *world, uint8_t hello[HELLO_BYTES]) {
   memcpy(hello + 20, world->host, sizeof world->host);
 }
 
-/* Takes a connection whose hello is right; anybody else's is closed and the wait goes on. */
+/* Accepts a connection whose hello is valid; any other is closed and the wait continues. */
 static void take_hello(struct rendezvous *r, int fd, const uint8_t hello[HELLO_BYTES]) {
   uint32_t size = bytes_get_le32(hello + 4), rank = bytes_get_le32(hello + 8);
   if (bytes_get_le32(hello) != magic || bytes_get_le64(hello + 12) != r->token) {
-    talk("a stranger connected to the rendezvous and was turned away");
+    message_write("refused a connection to the rendezvous that is not of this job");
     close(fd);
     return;
   }
   if (size != (uint32_t)r->size || rank == 0 || rank >= size)
-    talk_fail("process %u of %u connected; this run has %d", rank, size, r->size);
+    message_fail("process %u of %u connected; this run has %d", rank, size, r->size);
   if (r->peers[rank].fd >= 0)
-    talk_fail("process %u connected twice: do two have the same rank?", rank);
+    message_fail("process %u connected twice: do two have the same rank?", rank);
   char host[HELLO_BYTES - 20 + 1] = "";
   memcpy(host, hello + 20, HELLO_BYTES - 20);
   r->peers[rank].fd = fd;
@@ -183,8 +183,8 @@ __attribute__((noreturn)) static void fail_missing(const struct rendezvous *r,
     if (r->peers[rank].fd < 0)
       snprintf(list + strlen(list), sizeof list - strlen(list), " %d", rank);
   }
-  talk_fail("%d of %d processes did not connect to %s in time:%s", count_missing(r), r->size,
-            address, list);
+  message_fail("%d of %d processes did not connect to %s in time:%s", count_missing(r), r->size,
+               address, list);
 }
 
 /* Connections whose hello is still on its way. */
@@ -241,7 +241,7 @@ struct rendezvous *rendezvous_open(const struct world *world, int gpus, uint64_t
   struct rendezvous *r = calloc(1, sizeof *r);
   struct peer *peers = calloc((size_t)world->size, sizeof *peers);
   if (!r || !peers)
-    talk_fail("out of memory");
+    message_fail("out of memory");
   *r = (struct rendezvous){ world->rank, world->size, gpus, timeout_ns, world->token, 0, peers };
   for (int i = 0; i < world->size; i++)
     peers[i].fd = -1;

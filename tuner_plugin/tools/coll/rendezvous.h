@@ -2,11 +2,11 @@
 /* rendezvous: how the processes of a run exchange small things: NCCL's unique id, barriers, times.
  * Owns: one connection from each process to process 0, over TCP or a Unix socket.
  * Threads: one; rendezvous_find_lost also from another.
- * Blocks: until every process has come to the same step; opening at most timeout_ns.
+ * Blocks: until every process has reached the same step; opening at most timeout_ns.
  * Fails: ends the process with a message naming the process and its host that is gone or disagrees.
  *
- * A Unix socket works between network namespaces as well, and so leaves the network that is being
- * measured alone. */
+ * A Unix socket also works between network namespaces, without traffic on the network that is being
+ * measured. */
 #ifndef COLL_RENDEZVOUS_H
 #define COLL_RENDEZVOUS_H
 
@@ -30,7 +30,7 @@ void rendezvous_gather(struct rendezvous *rendezvous, const void *mine, void *al
 /* Process 0's `bytes` at every process. */
 void rendezvous_broadcast(struct rendezvous *rendezvous, void *data, size_t bytes);
 
-/* Everybody's at everybody. `all` has room for size * bytes. */
+/* All processes' blocks at all processes. `all` has room for size * bytes. */
 void rendezvous_exchange(struct rendezvous *rendezvous, const void *mine, void *all, size_t bytes);
 
 void rendezvous_barrier(struct rendezvous *rendezvous);

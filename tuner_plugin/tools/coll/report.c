@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tuner_plugin/tools/coll/libs.h"
-#include "tuner_plugin/tools/coll/talk.h"
+#include "tuner_plugin/tools/coll/message.h"
 
 struct report {
   FILE *table;
@@ -56,7 +56,7 @@ static void print_head(const struct report *report) {
 struct report *report_open(FILE *table, const struct job *job) {
   struct report *report = calloc(1, sizeof *report);
   if (!report)
-    talk_fail("out of memory");
+    message_fail("out of memory");
   *report = (struct report){ .table = table, .job = job, .results = json_array() };
   print_head(report);
   return report;
@@ -139,7 +139,7 @@ static void remember_row(struct report *report, const struct measure_case *c,
       element_infos[c->type].name, "redop", redop, "root", root, "out_of_place",
       result_as_json(report, c, out_of_place), "in_place", result_as_json(report, c, in_place));
   if (!row || json_array_append_new(report->results, row))
-    talk_fail("out of memory");
+    message_fail("out of memory");
 }
 
 /* A reader of the file sees all of it or nothing. */
@@ -155,14 +155,14 @@ static void write_json(const struct report *report, double average) {
   if (all && report->abort_sum &&
       (json_object_set(all, "aborts", report->aborts) ||
        json_object_set(all, "abort_sum", report->abort_sum)))
-    talk_fail("out of memory");
+    message_fail("out of memory");
   char temporary[4096];
   int length = snprintf(temporary, sizeof temporary, "%s.new", path);
   if (!all || length >= (int)sizeof temporary)
-    talk_fail("%s: the results cannot be written as JSON", path);
+    message_fail("%s: the results cannot be written as JSON", path);
   if (json_dump_file(all, temporary, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) ||
       rename(temporary, path))
-    talk_fail("%s: %s", path, strerror(errno));
+    message_fail("%s: %s", path, strerror(errno));
   json_decref(all);
 }
 
@@ -210,7 +210,7 @@ void report_abort_round(struct report *report, const struct abort_round *r) {
       (json_int_t)r->out_of_bounds, "touched", (json_int_t)r->touched, "descriptors",
       r->most.descriptors, "threads", r->most.threads, "memory_mib", r->most.memory_mib);
   if (!row || json_array_append_new(report->aborts, row))
-    talk_fail("out of memory");
+    message_fail("out of memory");
 }
 
 void report_abort_sum(struct report *report, const struct abort_result *r) {
@@ -231,7 +231,7 @@ void report_abort_sum(struct report *report, const struct abort_result *r) {
       "descriptors", r->growth.descriptors, "threads", r->growth.threads, "memory_mib",
       r->growth.memory_mib);
   if (!report->abort_sum)
-    talk_fail("out of memory");
+    message_fail("out of memory");
 }
 
 void report_close(struct report *report) {
@@ -240,7 +240,7 @@ void report_close(struct report *report) {
           (unsigned long long)report->out_of_bounds, report->out_of_bounds ? "FAILED" : "OK",
           average);
   if (fflush(report->table))
-    talk_fail("standard output: %s", strerror(errno));
+    message_fail("standard output: %s", strerror(errno));
   if (report->job->options->json_path)
     write_json(report, average);
   json_decref(report->results);

@@ -16,7 +16,7 @@ enum { VERIFY_REDUCED = -1 };
 void verify_fill(const struct pattern *pattern, int rank, uint64_t place, void *to, size_t count);
 
 /* Number of elements that differ from what `source` sent at `place` and after, or from the
- * reduction. `first_wrong`, if there is one, is told where to look: index of the first. */
+ * reduction. `first_wrong`, if not NULL, receives the index of the first. */
 uint64_t verify_compare(const struct pattern *pattern, int source, uint64_t place, const void *data,
                         size_t count, size_t *first_wrong);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* world: what the launcher says, and where rank 0 is. */
+/* world: reads the launcher's variables and finds rank 0's address. */
 #include "tuner_plugin/tools/coll/world.h"
 
 #include <errno.h>

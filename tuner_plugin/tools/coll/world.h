@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* world: which process of how many this is, as the launcher's environment says.
+/* world: rank and size of this process, from the launcher's environment.
  * Owns: nothing.  Threads: one, before others start.
  * Blocks: never.  Fails: with a message naming the variable at fault.
  *
@@ -20,9 +20,9 @@ struct world {
   int rank, size, local_rank, local_size; /* of processes: one may have several of NCCL's ranks */
   char address[256];                      /* "HOST:PORT" or "unix:PATH"; empty when size is 1 */
   char host[128];                         /* this host's name in messages */
-  uint64_t token;                         /* of the job: keeps strangers out of the rendezvous */
-  bool is_local; /* every rank is on this machine, without network namespaces between */
-  bool is_ours;  /* started by --hosts */
+  uint64_t token; /* of the job: keeps other processes out of the rendezvous */
+  bool is_local;  /* every rank is on this machine, without network namespaces between */
+  bool is_ours;   /* started by --hosts */
 };
 
 /* `address` is what --address said, or NULL. */

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compare: what counts as slower, and which rows of a profile must go. */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/unit.h"
+#include "tuner_plugin/tools/calibrate/ab_test.h"
+
+enum { ROUNDS = 5 };
+
+static const char text[] = "schema = 1\n[meta]\nid = x\n"
+                           "[table allreduce nodes=2 ppn=1]\n"
+                           "8 64 tree ll 0\n64 512 tree simple 0\n1M 4M ring simple 2\n"
+                           "[table allreduce nodes=4 ppn=1]\n8 64 tree ll 0\n"
+                           "[table allgather nodes=2 ppn=1]\n8 64 ring ll 0\n";
+
+static struct profile parse_text(const char *of) {
+  struct profile profile;
+  struct profile_error error;
+  assert_int_equal(profile_parse(of, strlen(of), &profile, &error), 0);
+  return profile;
+}
+
+static struct profile parse(void) {
+  return parse_text(text);
+}
+
+/* Runs of one size: `scatter` is the difference of neighbouring runs, as a part of the time. */
+static void add(struct ab_test *test, enum profile_collective collective, uint64_t bytes,
+                double default_us, double profile_us, double scatter) {
+  for (int round = 0; round < ROUNDS; round++) {
+    double factor = 1 + scatter * (round - ROUNDS / 2);
+    struct bench_json_row row = { .collective = collective, .bytes = bytes };
+    row.places[0].time_us = default_us * factor;
+    assert_int_equal(ab_test_add(test, &row, false), 0);
+    row.places[0].time_us = profile_us * factor;
+    assert_int_equal(ab_test_add(test, &row, true), 0);
+  }
+}
+
+static void slower_is_more_than_noise(void **state) {
+  (void)state;
+  struct profile profile = parse();
+  struct ab_test test = { 0 };
+  add(&test, PROFILE_ALLREDUCE, 8, 100, 102.9, 0);
+  add(&test, PROFILE_ALLREDUCE, 16, 100, 103.1, 0);
+  add(&test, PROFILE_ALLREDUCE, 64, 100, 120, 0.08); /* scatters by 8 %: says nothing */
+  add(&test, PROFILE_ALLREDUCE, 128, 100, 96, 0);
+  add(&test, PROFILE_ALLREDUCE, 4096, 100, 100, 0);
+  ab_test_judge(&test, &profile, 2, 1);
+  static const bool slower[] = { false, true, false, false, false };
+  static const bool chosen[] = { true, true, true, true, false };
+  for (size_t i = 0; i < test.count; i++) {
+    assert_int_equal(test.points[i].is_slower, slower[i]);
+    assert_int_equal(test.points[i].is_chosen, chosen[i]);
+  }
+  assert_true(ab_test_control(&test) == 0);
+  assert_true(test.points[3].is_faster);
+  assert_int_equal(ab_test_count_slower(&test), 1);
+  assert_int_equal(ab_test_count_faster(&test), 1);
+  assert_true(test.points[2].tolerance > 0.2 && test.points[2].tolerance < 0.3);
+  ab_test_free(&test);
+  profile_free(&profile);
+}
+
+/* Three of five launches drew good paths, two drew bad ones. */
+static void launches_of_two_kinds_scatter(void **state) {
+  (void)state;
+  static const double times_us[ROUNDS] = { 60, 105, 60, 60, 105 };
+  struct profile profile = parse();
+  struct ab_test test = { 0 };
+  for (int round = 0; round < ROUNDS; round++) {
+    struct bench_json_row row = { .collective = PROFILE_ALLREDUCE, .bytes = 8 };
+    row.places[0].time_us = times_us[round];
+    assert_int_equal(ab_test_add(&test, &row, false), 0);
+    row.places[0].time_us = times_us[ROUNDS - 1 - round] + (round == 2 ? 45 : 0);
+    assert_int_equal(ab_test_add(&test, &row, true), 0);
+  }
+  ab_test_judge(&test, &profile, 2, 1);
+  assert_true(test.points[0].ratio == 105 / 60.0 && !test.points[0].is_slower);
+  ab_test_free(&test);
+  profile_free(&profile);
+}
+
+static void rows_that_do_not_hold_go(void **state) {
+  (void)state;
+  struct profile profile = parse();
+  struct ab_test test = { 0 };
+  add(&test, PROFILE_ALLREDUCE, 8, 100, 99, 0); /* the row is cut between 8 and 16 */
+  add(&test, PROFILE_ALLREDUCE, 16, 100, 110, 0);
+  add(&test, PROFILE_ALLREDUCE, 32, 100, 101, 0); /* nothing is gained in what is left there */
+  add(&test, PROFILE_ALLREDUCE, 64, 100, 90, 0);  /* gains over all its sizes */
+  add(&test, PROFILE_ALLREDUCE, 128, 100, 102, 0);
+  add(&test, PROFILE_ALLGATHER, 8, 100, 101, 0); /* no gain, and its table is empty then */
+  ab_test_judge(&test, &profile, 2, 1);
+  assert_int_equal(ab_test_drop_rows(&test, &profile, 2, 1), 2);
+  assert_int_equal(profile.table_count, 2);
+  const struct profile_table *table = profile_find_table(&profile, PROFILE_ALLREDUCE, 2, 1);
+  assert_int_equal(table->row_count, 3);
+  assert_int_equal(table->rows[0].bytes_lo, 8);
+  assert_int_equal(table->rows[0].bytes_hi, 12);
+  assert_int_equal(table->rows[1].bytes_lo, 64);
+  assert_int_equal(table->rows[2].bytes_lo, 1 << 20); /* nothing was measured there */
+  assert_int_equal(profile_find_table(&profile, PROFILE_ALLREDUCE, 4, 1)->row_count, 1);
+  ab_test_free(&test);
+  profile_free(&profile);
+}
+
+/* Calibration found 10 % to be gained, sure to 2 %. */
+static void what_calibration_said_counts(void **state) {
+  (void)state;
+  struct profile profile =
+      parse_text("schema = 1\n[meta]\nid = x\n[table allreduce nodes=2 ppn=1]\n"
+                 "8 64 tree ll 0 over=ring/ll default_us=110 choice_us=100 noise_pct=2\n"
+                 "64 512 tree ll 0 over=ring/ll default_us=110 choice_us=100 noise_pct=2\n"
+                 "512 4K tree ll 0 over=ring/ll default_us=110 choice_us=100 noise_pct=2\n"
+                 "1M 2M tree ll 0\n");
+  struct ab_test test = { 0 };
+  add(&test, PROFILE_ALLREDUCE, 8, 100, 103, 0.10);   /* says little, and so it stays */
+  add(&test, PROFILE_ALLREDUCE, 512, 100, 103, 0.10); /* so it does */
+  add(&test, PROFILE_ALLREDUCE, 1024, 100, 104, 0.10);
+  add(&test, PROFILE_ALLREDUCE, 1 << 20, 100, 103, 0.10); /* there is nothing but this */
+  add(&test, PROFILE_ALLGATHER, 8, 100, 103, 0);
+  ab_test_judge(&test, &profile, 2, 1);
+  assert_int_equal(ab_test_drop_rows(&test, &profile, 2, 1), 1);
+  assert_int_equal(profile_find_table(&profile, PROFILE_ALLREDUCE, 2, 1)->row_count, 3);
+  ab_test_free(&test);
+
+  for (uint64_t bytes = 64; bytes <= 256; bytes *= 2) {
+    add(&test, PROFILE_ALLREDUCE, bytes, 100, 102.5, 0); /* surer than calibration */
+  }
+  add(&test, PROFILE_ALLREDUCE, 512, 100, 101.4, 0); /* too little against it */
+  ab_test_judge(&test, &profile, 2, 1);
+  assert_int_equal(ab_test_drop_rows(&test, &profile, 2, 1), 1);
+  const struct profile_table *table = profile_find_table(&profile, PROFILE_ALLREDUCE, 2, 1);
+  assert_int_equal(table->row_count, 2);
+  assert_int_equal(table->rows[0].bytes_lo, 8);
+  assert_int_equal(table->rows[1].bytes_lo, 512);
+  ab_test_free(&test);
+  profile_free(&profile);
+}
+
+/* Within their noise as both are, a row that is far slower has not shown that it holds. */
+static void far_slower_goes_whatever_the_noise(void **state) {
+  (void)state;
+  struct profile profile =
+      parse_text("schema = 1\n[meta]\nid = x\n[table allreduce nodes=2 ppn=1]\n"
+                 "8 64 tree ll 0 over=ring/ll default_us=110 choice_us=100 noise_pct=2\n"
+                 "64 512 tree simple 0 over=ring/ll default_us=110 choice_us=100 noise_pct=2\n");
+  struct ab_test test = { 0 };
+  add(&test, PROFILE_ALLREDUCE, 8, 100, 109, 0.20);
+  add(&test, PROFILE_ALLREDUCE, 64, 100, 111, 0.20);
+  ab_test_judge(&test, &profile, 2, 1);
+  assert_int_equal(ab_test_count_slower(&test), 0);
+  assert_int_equal(ab_test_drop_rows(&test, &profile, 2, 1), 1);
+  const struct profile_table *table = profile_find_table(&profile, PROFILE_ALLREDUCE, 2, 1);
+  assert_int_equal(table->row_count, 1);
+  assert_int_equal(table->rows[0].bytes_lo, 8);
+  ab_test_free(&test);
+  profile_free(&profile);
+}
+
+/* Three sizes scatter by 4 %; that the runs of a fourth are all alike is luck. */
+static void noise_is_that_of_most_sizes(void **state) {
+  (void)state;
+  struct profile profile = parse();
+  struct ab_test test = { 0 };
+  add(&test, PROFILE_ALLREDUCE, 8, 100, 104, 0);
+  for (uint64_t bytes = 16; bytes <= 64; bytes *= 2) {
+    add(&test, PROFILE_ALLREDUCE, bytes, 100, 100, 0.04);
+  }
+  add(&test, PROFILE_ALLGATHER, 8, 100, 104, 0); /* of a collective of its own */
+  ab_test_judge(&test, &profile, 2, 1);
+  assert_false(test.points[0].is_slower);
+  assert_true(test.points[4].is_slower);
+  ab_test_free(&test);
+  profile_free(&profile);
+}
+
+/* The first call of each place warms up; a single long one does not count. */
+static void the_median_of_calls_counts(void **state) {
+  (void)state;
+  double calls_us[2][4] = { { 900, 10, 11, 500 }, { 900, 12, 10, 11 } };
+  struct bench_json_row row = { .collective = PROFILE_ALLREDUCE, .bytes = 8, .wrong = 3 };
+  for (int place = 0; place < BENCH_JSON_PLACES; place++) {
+    row.places[place] = (struct bench_json_times){ 300, calls_us[place], 4 };
+  }
+  struct ab_test test = { 0 };
+  assert_int_equal(ab_test_add(&test, &row, false), 0);
+  assert_true(test.points[0].runs_us[0][0] == 11);
+  assert_int_equal(test.wrong, 3);
+  ab_test_free(&test);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(slower_is_more_than_noise),
+    cmocka_unit_test(launches_of_two_kinds_scatter),
+    cmocka_unit_test(rows_that_do_not_hold_go),
+    cmocka_unit_test(what_calibration_said_counts),
+    cmocka_unit_test(far_slower_goes_whatever_the_noise),
+    cmocka_unit_test(noise_is_that_of_most_sizes),
+    cmocka_unit_test(the_median_of_calls_counts),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

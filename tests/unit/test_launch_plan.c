@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* course: which launch comes next, told by launches as they end and by the samples they left. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/unit.h"
+#include "tuner_plugin/tools/calibrate/launch_plan.h"
+
+#define ID "0a1b2c3d"
+
+enum { CELLS = 3, CALLS = 50, PLAN_BYTES = 8192 };
+
+static const uint64_t sizes[] = { 1 << 20, 64 << 20 };
+static struct launch_plan *launch_plan;
+static struct sample_file file;
+static char plan[PLAN_BYTES];
+
+/* NCCL chooses tree; ring is faster, PAT surely slower. */
+static const struct {
+  struct schedule_cell cell;
+  double us;
+  struct chunks_own own;
+} cells[CELLS] = {
+  { { PROFILE_TREE, PROFILE_SIMPLE, 0, 0 }, 120, { 2, 524288 } },
+  { { PROFILE_RING, PROFILE_SIMPLE, 0, 0 }, 100, { 8, 2097152 } },
+  { { PROFILE_PAT, PROFILE_SIMPLE, 0, 0 }, 150, { 0, 0 } },
+};
+
+static int set_up(void **state) {
+  (void)state;
+  launch_plan = calloc(1, sizeof *launch_plan);
+  assert_non_null(launch_plan);
+  launch_plan->collective = PROFILE_ALLREDUCE;
+  launch_plan->rounds = 2;
+  launch_plan->chunk_cells = 1;
+  launch_plan_begin(launch_plan, sizes, 2);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  free(launch_plan);
+  sample_file_free(&file);
+  return 0;
+}
+
+/* A launch measured the first `count` cells at a size. */
+static void leave_samples(const char *id, int64_t launch, uint64_t bytes, size_t count,
+                          bool tells_chunks) {
+  for (size_t i = 0; i < count; i++) {
+    struct sample sample = {
+      .collective = PROFILE_ALLREDUCE,
+      .bytes = bytes,
+      .nodes = 2,
+      .ppn = 2,
+      .algorithm = (enum profile_algorithm)cells[i].cell.algorithm,
+      .protocol = (enum profile_protocol)cells[i].cell.protocol,
+      .own_channels = tells_chunks ? cells[i].own.channels : 0,
+      .own_chunk = tells_chunks ? cells[i].own.chunk : 0,
+      .is_default = i == 0,
+      .n = CALLS,
+      .median_us = cells[i].us,
+      .mad_us = 0.5,
+    };
+    launch_plan_name_run(id, 1795313780 + (uint64_t)launch, launch, sample.run);
+    assert_int_equal(sample_file_add(&file, &sample), 0);
+  }
+}
+
+static void take_times(int64_t launch, uint64_t bytes, const double us[CELLS]) {
+  struct label_entry entry = {
+    .collective = PROFILE_ALLREDUCE, .bytes = bytes, .ranks = 4, .is_chunk_known = true
+  };
+  struct label_times times = { .count = CELLS };
+  for (size_t i = 0; i < CELLS; i++) {
+    entry.own[i] = cells[i].own;
+    times.cells[i] = (struct label_cell){ cells[i].cell, NULL, CALLS, { us[i], 0.5, 0 } };
+  }
+  launch_plan_add(launch_plan, launch, &entry, &times);
+}
+
+static void take_launch(int64_t launch, uint64_t bytes) {
+  take_times(launch, bytes, (double[CELLS]){ cells[0].us, cells[1].us, cells[2].us });
+}
+
+static const char *plan_of(int64_t launch) {
+  uint64_t due[PLAN_ENTRIES_MAX];
+  plan[0] = '\0';
+  size_t count = launch_plan_format(launch_plan, launch, due, plan, sizeof plan), slashes = 0;
+  for (const char *at = plan; (at = strchr(at, '/')); at++) {
+    slashes++;
+  }
+  assert_int_equal(count, slashes);
+  return plan;
+}
+
+#define RACE "=default,ring.simple"
+#define CHUNKS "=ring.simple@8,ring.simple@8:524288,ring.simple@8:1048576"
+
+static void launches_follow_each_other(void **state) {
+  (void)state;
+  assert_string_equal(plan_of(1), "/allreduce:1048576=all/allreduce:67108864=all");
+  assert_string_equal(plan_of(2), "");
+  assert_string_equal(plan_of(3), "");
+  take_launch(1, sizes[1]); /* of the other one its calls could not be told apart */
+  assert_string_equal(plan_of(1), "/allreduce:1048576=all");
+  assert_string_equal(plan_of(2), "/allreduce:67108864" RACE);
+  assert_string_equal(plan_of(3), "/allreduce:67108864" CHUNKS);
+  take_launch(2, sizes[1]);
+  assert_string_equal(plan_of(2), "");
+  assert_string_equal(plan_of(3), "/allreduce:67108864" CHUNKS);
+  take_launch(3, sizes[1]);
+  assert_string_equal(plan_of(3), "");
+  assert_int_equal(launch_plan_count_due(launch_plan), 1);
+}
+
+/* Wherever a campaign was interrupted, its samples lead to the same plans. */
+static void samples_tell_the_same(void **state) {
+  (void)state;
+  for (int64_t done = 0; done <= 3; done++) {
+    char expected[4][PLAN_BYTES];
+    sample_file_free(&file);
+    launch_plan_begin(launch_plan, sizes, 2);
+    for (int64_t launch = 1; launch <= done; launch++) {
+      leave_samples(ID, launch, sizes[1], CELLS, true);
+      take_launch(launch, sizes[1]);
+    }
+    for (int64_t launch = 1; launch <= 3; launch++) {
+      strcpy(expected[launch], plan_of(launch));
+    }
+    launch_plan_begin(launch_plan, sizes, 2);
+    launch_plan_resume(launch_plan, &file, ID);
+    for (int64_t launch = 1; launch <= 3; launch++) {
+      assert_string_equal(plan_of(launch), expected[launch]);
+    }
+    assert_int_equal(launch_plan_count_due(launch_plan), done == 0   ? 2
+                                                         : done == 1 ? 3
+                                                         : done == 2 ? 2
+                                                                     : 1);
+  }
+}
+
+/* NCCL before 2.30.3 asks for no chunks; what is decided is not measured again. */
+static void without_chunks_the_race_is_the_end(void **state) {
+  (void)state;
+  leave_samples(ID, 1, sizes[0], CELLS, false);
+  leave_samples(ID, 1, sizes[1], 1, false); /* nothing but NCCL's own choice was open */
+  launch_plan_resume(launch_plan, &file, ID);
+  assert_string_equal(plan_of(1), "");
+  assert_string_equal(plan_of(2), "/allreduce:1048576" RACE);
+  assert_string_equal(plan_of(3), "");
+}
+
+/* What wins at 2M stays in the race at 8M, where it has lost, but not at 16M. */
+static void sizes_close_by_share_their_fastest(void **state) {
+  (void)state;
+  const uint64_t ladder[] = { 2 << 20, 8 << 20, 16 << 20 };
+  launch_plan_begin(launch_plan, ladder, 3);
+  take_times(1, ladder[0], (double[]){ 120, 150, 100 });
+  take_times(1, ladder[1], (double[]){ 120, 100, 150 });
+  take_times(1, ladder[2], (double[]){ 120, 100, 150 });
+  assert_string_equal(plan_of(2), "/allreduce:2097152=default,pat.simple,ring.simple"
+                                  "/allreduce:8388608=default,ring.simple,pat.simple"
+                                  "/allreduce:16777216=default,ring.simple");
+  assert_string_equal(plan_of(1), "");
+}
+
+/* A cell that NCCL rules out at a size is not tried there, whatever it does close by. */
+static void what_was_not_open_is_not_shared(void **state) {
+  (void)state;
+  launch_plan_begin(launch_plan, (uint64_t[]){ 1 << 20, 2 << 20 }, 2);
+  leave_samples(ID, 1, 1 << 20, 2, true);
+  launch_plan_resume(launch_plan, &file, ID);
+  take_times(1, 2 << 20, (double[]){ 120, 150, 100 });
+  assert_string_equal(plan_of(2), "/allreduce:1048576" RACE
+                                  "/allreduce:2097152=default,pat.simple,ring.simple");
+}
+
+/* A launch of few calls may count none of NCCL's own choice: nothing is known then. */
+static void without_the_usual_choice_all_is_tried_again(void **state) {
+  (void)state;
+  launch_plan_begin(launch_plan, sizes, 1);
+  take_times(1, sizes[0], (double[]){ 0, 100, 150 });
+  assert_string_equal(plan_of(2), "/allreduce:1048576=all");
+  take_times(2, sizes[0], (double[]){ 120, 100, 150 });
+  assert_string_equal(plan_of(2), "");
+}
+
+static void samples_of_others_tell_nothing(void **state) {
+  (void)state;
+  leave_samples("0a1b2c3e", 1, sizes[0], CELLS, true);
+  leave_samples(ID "4", 1, sizes[0], CELLS, true);
+  leave_samples(ID, 1, 4096, CELLS, true);
+  launch_plan->collective = PROFILE_REDUCE;
+  leave_samples(ID, 1, sizes[0], CELLS, true);
+  launch_plan_resume(launch_plan, &file, ID);
+  assert_int_equal(launch_plan_count_due(launch_plan), 2);
+  char run[SAMPLE_WORD_MAX];
+  launch_plan_name_run(ID, 1795313780, 12, run);
+  assert_string_equal(run, ID "-1795313780-12");
+  assert_int_equal(launch_plan_launch_of(run, ID), 12);
+  assert_int_equal(launch_plan_launch_of(ID "-12", ID), 0);
+  assert_int_equal(launch_plan_launch_of(ID, ID), 0);
+  assert_int_equal(launch_plan_launch_of("", ID), 0);
+}
+
+static void a_plan_is_wanted_in_each_round(void **state) {
+  (void)state;
+  struct plan_entry entries[PLAN_ENTRIES_MAX];
+  struct plan wanted;
+  char error[PLAN_ERROR_MAX];
+  assert_int_equal(plan_parse("allreduce:67108864=tree.ll,pat.simple", entries, &wanted, error), 0);
+  launch_plan->wanted = &wanted;
+  launch_plan->chunk_cells = 0;
+  assert_string_equal(plan_of(1), "/allreduce:67108864=default,tree.ll,pat.simple");
+  leave_samples(ID, 1, sizes[1], CELLS, true);
+  launch_plan_resume(launch_plan, &file, ID);
+  assert_string_equal(plan_of(1), "");
+  assert_string_equal(plan_of(2), "/allreduce:67108864=default,tree.ll,pat.simple");
+  leave_samples(ID, 2, sizes[1], CELLS, true);
+  launch_plan_resume(launch_plan, &file, ID);
+  assert_int_equal(launch_plan_count_due(launch_plan), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(launches_follow_each_other, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(samples_tell_the_same, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(without_chunks_the_race_is_the_end, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(sizes_close_by_share_their_fastest, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(what_was_not_open_is_not_shared, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(without_the_usual_choice_all_is_tried_again, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(samples_of_others_tell_nothing, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(a_plan_is_wanted_in_each_round, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See pick_winner.h. */
+#include "tuner_plugin/model/pick_winner.h"
+
+#include "common/nccl_chunk.h"
+
+/* A channel that gains less than this is left to the application's own kernels. */
+static const double channel_gain = 1.02;
+
+/* A chunk that gains less than this is left to NCCL, which adapts it to sizes. */
+static const double chunk_gain = 1.02;
+
+/* Errors of neighbouring sizes of one launch are correlated, so their mean has this many times the
+ * error. */
+static const double launch_part = 1.3;
+
+/* Between measured sizes a time may jump, as NCCL changes channels, chunks and threads there: by so
+ * much of what it rises in all, and no more than for a time that doubles. Where it does not rise
+ * nothing jumps. */
+static const double jump_share = 0.075, jump_most = 0.05;
+
+/* If the sizes around lie on a smooth curve the risk is smaller, but never zero. A size that gains
+ * more than its neighbours predict also shows that the curve is not smooth, but does less harm. */
+static const double jump_least = 0.01, surprise_share = 0.3;
+
+bool pick_winner_is_worth(const struct answer *answer) {
+  return guard_is_worth(pick_winner_ns(answer->default_us),
+                        pick_winner_ns(answer->winner_us * answer->margin),
+                        pick_winner_permille(answer->noise));
+}
+
+bool pick_winner_is_sure(double gain, double noise) {
+  return gain >= fmax(PICK_WINNER_LEAST_GAIN, 2 * noise);
+}
+
+const struct curve_point *pick_winner_default_point(const struct curve *by_default, double bytes,
+                                                    bool is_next) {
+  size_t i = 0;
+  while (i + 1 < by_default->count && (double)by_default->points[i + 1].bytes <= bytes) {
+    i++;
+  }
+  bool is_between = (double)by_default->points[i].bytes < bytes && i + 1 < by_default->count;
+  return &by_default->points[is_next && is_between ? i + 1 : i];
+}
+
+/* `from` and `to` are the measured sizes around a place, or both the place itself. */
+static double margin_between(const struct curve_point *from, const struct curve_point *to) {
+  return 1 + fmin(jump_most, jump_share * fabs(log(to->us / from->us)));
+}
+
+/* The same cell as NCCL's choice would change nothing. */
+static bool is_other_than(const struct curve *curve, const struct curve_point *by_default) {
+  return curve->algorithm != by_default->algorithm || curve->protocol != by_default->protocol ||
+         curve->channels > 0 || curve->chunk > 0;
+}
+
+/* Can a row ask for it? A chunk needs a number of channels, by which the plugin finds the row. */
+static bool is_askable(const struct curve *curve) {
+  return curve->chunk == 0 ||
+         (curve->channels > 0 && curve->chunk >= NCCL_CHUNK_MIN && curve->chunk <= NCCL_CHUNK_MAX &&
+          nccl_chunk_round(curve->chunk, curve->protocol) > 0);
+}
+
+/* The curve of the cell that NCCL chose there, also at sizes where NCCL chooses another one; NULL:
+ * it ends before. */
+static const struct curve *chosen_curve(const struct candidates *candidates,
+                                        const struct curve_point *by_default, double bytes) {
+  for (size_t i = 0; i < candidates->other_count; i++) {
+    const struct curve *curve = &candidates->others[i];
+    if (!is_other_than(curve, by_default) && curve_covers(curve, bytes)) {
+      return curve;
+    }
+  }
+  return NULL;
+}
+
+double pick_winner_noise(const struct curve *one, const struct curve *other, double bytes) {
+  double a = curve_noise(one, bytes), b = curve_noise(other, bytes);
+  return sqrt(a * a + b * b);
+}
+
+bool pick_winner_is_near(const struct curve *by_default, size_t i, double bytes) {
+  return (i + 1 >= by_default->count || (double)by_default->points[i + 1].bytes >= bytes) &&
+         (i == 0 || (double)by_default->points[i - 1].bytes <= bytes);
+}
+
+/* The cell that the winner replaces, at a size where NCCL chooses that cell. */
+static struct curve_point over_of(const struct answer *answer) {
+  return (struct curve_point){ .algorithm = answer->over_algorithm,
+                               .protocol = answer->over_protocol };
+}
+
+enum pick_winner_side pick_winner_side_at(const struct candidates *candidates,
+                                          const struct answer *answer, uint64_t bytes) {
+  const struct curve_point over = over_of(answer);
+  const struct curve *chosen = chosen_curve(candidates, &over, (double)bytes);
+  if (!chosen || !curve_find(chosen, bytes) || !curve_find(answer->winner, bytes)) {
+    return PICK_WINNER_AGAINST;
+  }
+  double gain = curve_us(chosen, (double)bytes) / curve_us(answer->winner, (double)bytes) - 1;
+  if (pick_winner_is_sure(gain, pick_winner_noise(answer->winner, chosen, (double)bytes))) {
+    return PICK_WINNER_SURE;
+  }
+  return gain >= 0 ? PICK_WINNER_OPEN : PICK_WINNER_AGAINST;
+}
+
+/* A cell that is also faster at neighbouring sizes, by more than the error of their mean, is
+ * faster: their errors are partly independent, and their mean has a smaller one. */
+static void pool_noise(struct answer *answer, const struct candidates *candidates,
+                       const struct curve_point *over) {
+  const struct curve *by_default = candidates->by_default;
+  double gain = 0, squares = 0;
+  int count = 0;
+  for (size_t i = 0; i < by_default->count; i++) {
+    double bytes = (double)by_default->points[i].bytes;
+    const struct curve *chosen = pick_winner_is_near(by_default, i, answer->bytes)
+                                     ? chosen_curve(candidates, over, bytes)
+                                     : NULL;
+    if (!chosen || !curve_covers(answer->winner, bytes)) {
+      continue;
+    }
+    double noise = pick_winner_noise(answer->winner, chosen, bytes);
+    double gain_here = log(curve_us(chosen, bytes) / curve_us(answer->winner, bytes));
+    if (gain_here <= 0) {
+      return;
+    }
+    gain += gain_here;
+    squares += noise * noise;
+    count++;
+  }
+  if (count > 1) {
+    double pooled = launch_part * sqrt(squares) / count;
+    bool is_sure = pick_winner_is_sure(exp(gain / count) - 1, pooled);
+    answer->noise = is_sure ? fmin(answer->noise, pooled) : answer->noise;
+  }
+}
+
+/* The log of what the winner gains at the measured size i; false: it, or what it is to replace, was
+ * not measured there. */
+static bool gain_at(const struct candidates *candidates, const struct curve_point *over,
+                    const struct curve *winner, size_t i, double *gain) {
+  if (i >= candidates->by_default->count) {
+    return false;
+  }
+  uint64_t bytes = candidates->by_default->points[i].bytes;
+  const struct curve *chosen = chosen_curve(candidates, over, (double)bytes);
+  const struct curve_point *usual = chosen ? curve_find(chosen, bytes) : NULL;
+  const struct curve_point *ours = curve_find(winner, bytes);
+  *gain = usual && ours ? log(usual->us / ours->us) : 0;
+  return usual && ours;
+}
+
+/* The difference between the gain at the measured size i and the gain predicted from the sizes on
+ * either side: the possible error between sizes. Negative: unknown. */
+static double surprise_at(const struct candidates *candidates, const struct curve_point *over,
+                          const struct curve *winner, size_t i) {
+  double before, here, after;
+  if (i == 0 || !gain_at(candidates, over, winner, i - 1, &before) ||
+      !gain_at(candidates, over, winner, i, &here) ||
+      !gain_at(candidates, over, winner, i + 1, &after)) {
+    return -1;
+  }
+  const struct curve_point *points = candidates->by_default->points;
+  double from = log((double)points[i - 1].bytes), to = log((double)points[i + 1].bytes);
+  double share = (log((double)points[i].bytes) - from) / (to - from);
+  double missing = before + share * (after - before) - here;
+  return missing >= 0 ? missing : -missing * surprise_share;
+}
+
+double pick_winner_margin(const struct candidates *candidates, const struct answer *answer) {
+  const struct curve *by_default = candidates->by_default;
+  const struct curve_point *from = pick_winner_default_point(by_default, answer->bytes, false);
+  const struct curve_point *to = pick_winner_default_point(by_default, answer->bytes, true);
+  const struct curve_point over = over_of(answer);
+  double margin = margin_between(from, to);
+  size_t i = (size_t)(from - by_default->points);
+  double surprise = from == to ? -1
+                               : fmax(surprise_at(candidates, &over, answer->winner, i),
+                                      surprise_at(candidates, &over, answer->winner, i + 1));
+  return surprise < 0 ? margin : fmin(margin, 1 + fmax(jump_least, surprise));
+}
+
+static void pick_winner_take(struct answer *answer, const struct candidates *candidates,
+                             const struct curve_point *over, const struct curve *winner) {
+  answer->winner = winner;
+  answer->winner_us = curve_us(winner, answer->bytes);
+  answer->noise = pick_winner_noise(winner, candidates->by_default, answer->bytes);
+  answer->margin = pick_winner_margin(candidates, answer);
+  pool_noise(answer, candidates, over);
+}
+
+/* The same cell with NCCL's own chunk, if it is nearly as good, and also certain. */
+static void prefer_own_chunk(struct answer *answer, const struct candidates *candidates,
+                             const struct curve_point *by_default) {
+  struct answer best = *answer;
+  for (size_t i = 0; i < candidates->other_count && best.winner->chunk > 0; i++) {
+    const struct curve *curve = &candidates->others[i];
+    if (curve->chunk > 0 || curve->algorithm != best.winner->algorithm ||
+        curve->protocol != best.winner->protocol || !is_other_than(curve, by_default) ||
+        !curve_covers(curve, answer->bytes)) {
+      continue;
+    }
+    struct answer own = best;
+    pick_winner_take(&own, candidates, by_default, curve);
+    bool is_better = answer->winner->chunk > 0 || own.winner_us < answer->winner_us;
+    if (is_better && own.winner_us <= chunk_gain * best.winner_us && pick_winner_is_worth(&own)) {
+      *answer = own;
+    }
+  }
+}
+
+/* Fewer channels of the same cell, if they are nearly as good, and also certain. */
+static void prefer_few_channels(struct answer *answer, const struct candidates *candidates,
+                                const struct curve_point *over) {
+  struct answer best = *answer;
+  for (size_t i = 0; i < candidates->other_count; i++) {
+    const struct curve *curve = &candidates->others[i];
+    bool is_fewer = curve->channels > 0 &&
+                    (answer->winner->channels == 0 || curve->channels < answer->winner->channels);
+    if (!is_fewer || curve->algorithm != best.winner->algorithm ||
+        curve->protocol != best.winner->protocol || curve->chunk != best.winner->chunk ||
+        !curve_covers(curve, answer->bytes)) {
+      continue;
+    }
+    struct answer fewer = *answer;
+    pick_winner_take(&fewer, candidates, over, curve);
+    if (fewer.winner_us <= channel_gain * best.winner_us && pick_winner_is_worth(&fewer)) {
+      *answer = fewer;
+    }
+  }
+}
+
+struct answer pick_winner_over(const struct candidates *candidates, double bytes, bool is_measured,
+                               const struct curve_point *by_default) {
+  const struct curve *chosen =
+      is_measured ? candidates->by_default : chosen_curve(candidates, by_default, bytes);
+  struct answer answer = {
+    .bytes = bytes,
+    .over_algorithm = by_default->algorithm,
+    .over_protocol = by_default->protocol,
+    .default_us = chosen ? curve_us(chosen, bytes) : 0,
+    .is_measured = is_measured,
+  };
+  for (size_t i = 0; chosen && i < candidates->other_count; i++) {
+    const struct curve *curve = &candidates->others[i];
+    if (!curve_covers(curve, bytes) || !is_other_than(curve, by_default) || !is_askable(curve)) {
+      continue;
+    }
+    if (!answer.winner || curve_us(curve, bytes) < answer.winner_us) {
+      pick_winner_take(&answer, candidates, by_default, curve);
+    }
+  }
+  if (answer.winner && pick_winner_is_worth(&answer)) {
+    prefer_own_chunk(&answer, candidates, by_default);
+  }
+  if (answer.winner) {
+    prefer_few_channels(&answer, candidates,
+                        by_default); /* may be certain where the fastest is not */
+    answer.winner = pick_winner_is_worth(&answer) ? answer.winner : NULL;
+  }
+  return answer;
+}
+
+struct answer pick_winner_at(const struct candidates *candidates, double bytes, bool is_measured) {
+  const struct curve_point *last = pick_winner_default_point(candidates->by_default, bytes, false);
+  const struct curve_point *next = pick_winner_default_point(candidates->by_default, bytes, true);
+  struct answer answer = pick_winner_over(candidates, bytes, is_measured, last);
+  if (!is_measured && (next->algorithm != last->algorithm || next->protocol != last->protocol)) {
+    struct answer other = pick_winner_over(candidates, bytes, is_measured, next);
+    bool is_better = other.winner && (!answer.winner || other.default_us * answer.winner_us >
+                                                            answer.default_us * other.winner_us);
+    answer = is_better ? other : answer;
+  }
+  return answer;
+}

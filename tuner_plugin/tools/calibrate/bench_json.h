@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench_json: the results of a benchmark, from the JSON that stratus-coll or nccl-tests writes.
+ * Owns: the rows of a struct bench_json, until bench_json_free.  Threads: the main thread.
+ * Blocks: on the file.  Fails: -EINVAL with a text that names the file; it is then empty.
+ *
+ * Times of single calls are in nccl-tests' files from 2.19.2 on (-I 1 -J FILE) and in those of
+ * stratus-coll (--per-iteration --json FILE). Collectives that NCCL does not ask tuners about are
+ * skipped, as are sizes of 0 bytes. */
+#ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_BENCH_JSON_H
+#define TUNER_PLUGIN_TOOLS_CALIBRATE_BENCH_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/profile.h"
+
+enum bench_json_kind { BENCH_JSON_STRATUS_COLL, BENCH_JSON_NCCL_TESTS };
+enum { BENCH_JSON_PLACES = 2, BENCH_JSON_ERROR_MAX = 512 }; /* out of place, in place */
+
+struct bench_json_times {
+  double time_us;   /* of a call, on average; 0: was not run */
+  double *calls_us; /* of each one; NULL: the file does not say */
+  size_t count;     /* calls that were timed */
+};
+
+struct bench_json_row {
+  enum profile_collective collective;
+  uint64_t bytes; /* as NCCL counts for its tuner */
+  struct bench_json_times places[BENCH_JSON_PLACES];
+  uint64_t wrong;
+};
+
+struct bench_json {
+  struct bench_json_row *rows;
+  size_t count;
+  uint32_t ranks; /* 0: the file does not say */
+  uint32_t hosts;
+};
+
+/* `collective` is the one that nccl-tests ran; its files do not name it. */
+int bench_json_read(const char *path, enum bench_json_kind kind, enum profile_collective collective,
+                    struct bench_json *bench, char error[BENCH_JSON_ERROR_MAX]);
+void bench_json_free(struct bench_json *bench);
+
+/* The row of this collective and size, or NULL. */
+const struct bench_json_row *bench_json_find(const struct bench_json *bench,
+                                             enum profile_collective collective, uint64_t bytes);
+
+/* Mean of the places that were run. */
+double bench_json_time_us(const struct bench_json_row *row);
+
+/* The times of the later two thirds of each place's calls, ascending; to be freed. The first third
+ * warms up, and may use the burst credit that a cloud grants to idle flows. NULL with *count 0 if
+ * the file has no times of calls, or memory is out. */
+double *bench_json_sort_calls(const struct bench_json_row *row, size_t *count);
+
+/* stratus-coll's and nccl-tests' names: "all_reduce", as in all_reduce_perf. */
+const char *bench_json_operation(enum profile_collective collective);
+int bench_json_find_operation(const char *name); /* -1: not one of a tuner's */
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* remote: runs this tool on many hosts, 64 at once, and keeps the output of each.
+ * Owns: nothing between calls.  Threads: the main thread.
+ * Blocks: until all have answered; each group of 64 hosts at most for the given time, after which
+ * the rest is ended.  Fails: for a host, with a text. */
+#ifndef TUNER_PLUGIN_TOOLS_REMOTE_H
+#define TUNER_PLUGIN_TOOLS_REMOTE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct remote_command {
+  const char *ssh;              /* words before a host's name, separated by blanks */
+  const char *tool;             /* what to run there */
+  const char *const *arguments; /* NULL at the end */
+  const char *const *variables; /* names of environment variables to pass on */
+  uint64_t timeout_ns;
+};
+
+enum { REMOTE_OUTPUT_MAX = 16384, REMOTE_ERROR_MAX = 4096, REMOTE_WHY_MAX = 320 };
+
+struct remote_result {
+  const char *host;             /* as ssh takes it, "local", or "ns:NAME" for a network namespace */
+  char why_not[REMOTE_WHY_MAX]; /* empty: it succeeded, and `output` is its output */
+  char output[REMOTE_OUTPUT_MAX];
+  /* Internal. */
+  char errors[REMOTE_ERROR_MAX];
+  size_t output_length;
+  size_t errors_length;
+  int pipes[2]; /* its output and errors; -1 when it has closed them */
+  pid_t child;
+};
+
+/* `host` of each answer is set. */
+void remote_run_all(const struct remote_command *how, struct remote_result *answers, int count);
+
+#endif

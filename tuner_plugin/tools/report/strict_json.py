@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON whose every value is checked, and whose errors name the line. Files are not trusted."""
+import json
+import math
+
+from problem import Problem
+
+DEPTH_MAX = 40
+
+
+def _no_constant(name):
+    raise Problem(f"{name} is no number that JSON knows")
+
+
+def _integer(text):
+    if len(text) > 20:
+        raise Problem(f"a whole number of {len(text)} digits")
+    return int(text)
+
+
+def _float(text):
+    value = float(text) if len(text) <= 64 else math.inf
+    if not math.isfinite(value):
+        raise Problem(f"{text[:40]} is too large, or not exact enough to be a number")
+    return value
+
+
+DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_int=_integer, parse_float=_float)
+
+
+def parse(text, path):
+    try:
+        return DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        is_cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
+        what = "the file ends early" if is_cut else error.msg
+        raise Problem(f"no good JSON: {what}", path, error.lineno, error.colno) from None
+    except RecursionError:
+        raise Problem("JSON that is nested too deeply", path) from None
+    except Problem as problem:
+        problem.line = line_of_bad_number(text)
+        raise problem.at(path) from None
+
+
+def line_of_bad_number(text):
+    """The line that DECODER stopped at for a number; found again, as it does not report it."""
+    place = 0
+    try:
+        for number, line in enumerate(text.split("\n"), 1):
+            place = number
+            for word in line.replace(",", " ").replace(":", " ").replace("[", " ").replace("]", " ").split():
+                if word.strip("}{") in ("NaN", "Infinity", "-Infinity"):
+                    return number
+                if word[:1] in "-0123456789" and len(word) > 4:
+                    DECODER.decode(word.strip("}{"))
+    except Problem:
+        return place
+    except ValueError:
+        pass
+    return None
+
+
+def line_of(text, keys):
+    """The line of a value in a text that has been parsed, by its keys and indices from the top."""
+    def blank(at):
+        while text[at] in " \t\r\n":
+            at += 1
+        return at
+    at = blank(0)
+    try:
+        for key in keys:
+            is_object, at, index = text[at] == "{", blank(at + 1), 0
+            while True:
+                found = index
+                if is_object:
+                    found, at = json.decoder.scanstring(text, at + 1)
+                    at = blank(blank(at) + 1)
+                if found == key:
+                    break
+                at = blank(DECODER.raw_decode(text, at)[1])
+                if text[at] != ",":
+                    return text.count("\n", 0, at) + 1
+                at, index = blank(at + 1), index + 1
+    except (Problem, ValueError, IndexError):
+        return None
+    return text.count("\n", 0, at) + 1
+
+
+class Node:
+    """A value and how to get to it. The take functions check what they return."""
+
+    def __init__(self, document, value, keys=()):
+        self.document, self.value, self.keys = document, value, keys
+
+    @property
+    def line(self):
+        return self.document.line(self.keys)
+
+    def fail(self, text):
+        name = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in self.keys).lstrip(".")
+        raise Problem(f"{name + ': ' if name else ''}{text}", self.document.path, self.line)
+
+    def has(self, key):
+        return isinstance(self.value, dict) and self.value.get(key) is not None
+
+    def get(self, key):
+        """The node below, whose value may be None."""
+        if not isinstance(self.value, dict):
+            self.fail("must be an object")
+        if key not in self.value:
+            return Node(self.document, None, (*self.keys, key))
+        return Node(self.document, self.value[key], (*self.keys, key))
+
+    def each(self):
+        if not isinstance(self.value, list):
+            self.fail("must be a list")
+        for index, value in enumerate(self.value):
+            yield Node(self.document, value, (*self.keys, index))
+
+    def items(self):
+        """(key, node) of an object."""
+        if not isinstance(self.value, dict):
+            self.fail("must be an object")
+        for key in self.value:
+            yield key, self.get(key)
+
+    def integer(self, low=0, high=1 << 62):
+        value = self.value
+        if isinstance(value, float) and value == int(value):
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            self.fail(f"must be a whole number from {low} to {high}")
+        return value
+
+    def number(self, low=0.0, high=1e15):
+        value = self.value
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not low <= value <= high:
+            self.fail(f"must be a number from {low:g} to {high:g}")
+        return float(value)
+
+    def text(self, longest=4096):
+        if not isinstance(self.value, str) or len(self.value) > longest:
+            self.fail(f"must be a text of at most {longest} characters")
+        return self.value
+
+    def word(self, words):
+        if self.value not in words:
+            self.fail(f"must be one of {', '.join(words)}")
+        return self.value
+
+    def flag(self):
+        if self.value not in (True, False) or not isinstance(self.value, bool):
+            self.fail("must be true or false")
+        return self.value
+
+
+class Document:
+    def __init__(self, path, text, first_line=1):
+        self.path, self.text, self.first_line = path, text, first_line
+        self.root = Node(self, parse(text, path))
+
+    def line(self, keys):
+        found = line_of(self.text, keys)
+        return found + self.first_line - 1 if found else None

@@ -33,7 +33,8 @@
   X(EAGER_BYTES, SIZE, "128K", "0..256K", "bytes", NET, PLAIN,                                     \
     "messages up to this size are sent before the receiver asks")                                  \
   X(PROGRESS, ENUM, "auto", "auto|inline|thread", "", NET, PLAIN,                                  \
-    "who moves the data: NCCL's threads (inline), threads of ours, or what measures faster")       \
+    "who moves the data: NCCL's threads (inline) or ours (thread); auto: ours where there are at " \
+    "least 4 CPUs, and 2 more than threads of ours")                                               \
   X(THREADS, INT, "0", "0..16", "", NET, PLAIN,                                                    \
     "threads per NIC, between which connections are divided; 0 chooses by the CPUs there are")     \
   X(THREAD_CPUS, STRING, "", "", "", NET, PLAIN,                                                   \

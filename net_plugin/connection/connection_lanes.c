@@ -101,7 +101,7 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
     error = lane->ops->read(lane, now_ns, &got);
   }
   if (got) {
-    engine_moved(connection->engine, connection_is_direct(connection, index), got, now_ns);
+    engine_note_activity(now_ns);
     connection->hot_lane = (int)index;
   }
   if (!error && (events & EPOLLOUT)) {

@@ -126,7 +126,7 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
 
 void connection_lane_ready(struct engine_source *source, uint32_t events) {
   struct lane_slot *slot = (struct lane_slot *)source;
-  slot->lane->is_awaited = false;
+  slot->lane->is_polled = false;
   connection_serve_lane(slot->connection, slot->lane->index, events, clock_now_ns());
 }
 

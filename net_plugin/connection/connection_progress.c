@@ -14,7 +14,7 @@
 /* Reads from the lane, and writes what it did not take before. */
 static void progress_lane(struct connection *connection, unsigned index, uint64_t now_ns) {
   bool is_blocked = (connection->blocked & connection_lane_bit(index)) != 0;
-  connection->slots[index].lane->is_awaited = true;
+  connection->slots[index].lane->is_polled = true;
   connection_serve_lane(connection, index, EPOLLIN | (is_blocked ? (uint32_t)EPOLLOUT : 0), now_ns);
 }
 

@@ -69,7 +69,7 @@ struct lane {
   bool can_write;     /* the last frame was taken whole: another may be written */
   bool has_followers; /* the owner has several frames to write: they may go out together */
   bool has_unwritten; /* resume must be called when the descriptor is writable */
-  bool is_awaited;    /* who reads waits for what comes, and will read again at once */
+  bool is_polled;     /* by a thread that waits, and will read again at once */
 };
 
 #endif

@@ -233,7 +233,7 @@ static bool is_look_due(const struct rdma_lane *rdma, uint64_t now_ns) {
   uint64_t since_ns = now_ns - rdma->looked_ns;
   bool has_looked = rdma->looked_ns > rdma->moved_ns;
   bool is_due =
-      rdma->lane.is_awaited ? since_ns >= AWAITED_LOOK_NS : !has_looked || since_ns >= LOOK_NS;
+      rdma->lane.is_polled ? since_ns >= AWAITED_LOOK_NS : !has_looked || since_ns >= LOOK_NS;
   return is_due && now_ns - rdma->moved_ns >= QUIET_NS;
 }
 

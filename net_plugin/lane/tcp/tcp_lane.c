@@ -231,7 +231,7 @@ static int read_error(ssize_t n) {
  * waits for the message would wait for that as well. So it is only looked at, and read the next
  * time. Not if more comes than that: it is read at once then, as is what nobody waits for. */
 static bool may_peek(const struct tcp_lane *tcp) {
-  return tcp->lane.is_awaited && tcp->was_empty && !tcp->arriving.in_payload && tcp->end == 0;
+  return tcp->lane.is_polled && tcp->was_empty && !tcp->arriving.in_payload && tcp->end == 0;
 }
 
 /* MSG_TRUNC: TCP does not copy them again. */

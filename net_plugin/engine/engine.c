@@ -35,6 +35,11 @@
 #define LONG_HOLD_NS (200 * NS_PER_MS)
 /* In a hold the thread checks so often whether it still applies: 100 wake-ups a second. */
 #define HOLD_CHECK_NS (10 * NS_PER_MS)
+/* How long the thread polls on, yielding, when there is nothing to do and NCCL's threads do not
+ * poll. Half a round trip of 8 B takes 9.9 us with it and 42 us without, and two connections move
+ * 5.0 and 3.0 GB/s in 512 KiB (two hosts of one CPU each): sleeps and wake-ups are what it saves.
+ */
+#define SPIN_NS (50 * NS_PER_US)
 /* How often the thread offers the lock to a thread that waits for it. */
 #define LOCK_OFFERS 100
 /* Pollers ask the epoll set, which costs as much as reading a flow, in one of so many polls. */
@@ -364,15 +369,20 @@ static void offer_lock(struct engine *engine) {
   }
 }
 
-/* Polls until there is nothing to do, or NCCL's threads poll and the thread has to keep off. */
+/* Polls while there is something to do, and SPIN_NS longer, but for a hold. */
 static void thread_work(struct engine *engine) {
-  bool has_worked = true;
-  while (has_worked && clock_now_ns() >= hold_end_ns(engine) &&
-         !atomic_load(&engine->is_stopping)) {
+  uint64_t now_ns = clock_now_ns(), end_ns = now_ns;
+  while (now_ns <= end_ns && now_ns >= hold_end_ns(engine) && !atomic_load(&engine->is_stopping)) {
     engine_lock(engine);
     engine->sleeping_until_ns = 0;
-    has_worked = engine_poll(engine);
+    bool has_worked = engine_poll(engine);
     engine_unlock(engine);
+    now_ns = clock_now_ns();
+    if (has_worked) {
+      end_ns = now_ns + (engine_is_polled(engine) ? 0 : SPIN_NS);
+    } else {
+      sched_yield();
+    }
     offer_lock(engine);
   }
 }

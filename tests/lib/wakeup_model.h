@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wakeup_model: how engine.c hands work over, as atomic steps of the threads that take part. Each
  * step names the code that it stands for; what only the lock's holder reads and writes is one step
- * with what comes before it. Atomics are sequentially consistent, as in engine.c. That the stack is
- * read after the lock was given back holds on x86-64 and AArch64, where pthread_mutex_unlock is a
- * read-modify-write that later atomic loads do not pass.
+ * with what comes before it. Spinning is left out: its rounds are steps that find nothing. Atomics
+ * are sequentially consistent, as in engine.c. That the stack is read after the lock was given back
+ * holds on x86-64 and AArch64, where pthread_mutex_unlock is a read-modify-write that later atomic
+ * loads do not pass.
  * Owns: nothing.  Threads: one.  Blocks: never.  Fails: cannot. */
 #ifndef TESTS_LIB_WAKEUP_MODEL_H
 #define TESTS_LIB_WAKEUP_MODEL_H

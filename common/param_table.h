@@ -34,8 +34,8 @@
   X(EAGER_BYTES, SIZE, "128K", "0..256K", "bytes", NET, PLAIN,                                     \
     "messages up to this size are sent before the receiver has posted its buffer")                 \
   X(PROGRESS, ENUM, "auto", "auto|inline|thread", "", NET, PLAIN,                                  \
-    "who moves the data: NCCL's threads (inline), threads of the plugin (thread), or whichever "   \
-    "measures faster (auto)")                                                                      \
+    "who moves the data: NCCL's threads (inline) or threads of the plugin (thread); auto: thread " \
+    "with at least 4 CPUs, and 2 more than threads of the plugin")                                 \
   X(THREADS, INT, "0", "0..16", "", NET, PLAIN,                                                    \
     "threads per NIC, which share its connections; 0: by the number of CPUs")                      \
   X(THREAD_CPUS, STRING, "", "", "", NET, PLAIN,                                                   \

@@ -47,7 +47,7 @@ static int take_post(struct connection *connection, const struct request *reques
 static uint64_t take_posts(struct connection *connection, uint64_t now_ns) {
   uint64_t posted = atomic_load_explicit(&connection->posted, memory_order_acquire);
   if (connection->taken < posted) {
-    engine_stirred(now_ns);
+    engine_note_activity(now_ns);
   }
   uint64_t before = connection->taken;
   while (connection->taken < posted && !connection->is_released) {
@@ -113,8 +113,8 @@ static bool flush_lanes(struct connection *connection, uint64_t lanes, uint64_t 
 }
 
 static void write_frames(struct connection *connection, bool has_followers, uint64_t now_ns) {
-  size_t moved[2] = { 0 }; /* by is_direct */
-  uint64_t written = 0;    /* lanes */
+  bool has_moved = false; /* payload */
+  uint64_t written = 0;   /* lanes */
   do {
     int index;
     while (connection->writable &&
@@ -127,16 +127,14 @@ static void write_frames(struct connection *connection, bool has_followers, uint
       if (frame.length > 0 && connection->is_sender) {
         connection->hot_lane = index; /* where its acknowledgement will come */
       }
-      moved[connection_is_direct(connection, (unsigned)index)] += frame.length;
+      has_moved |= frame.length > 0;
       written |= connection_lane_bit((unsigned)index);
       lane->has_followers = has_followers;
       frame_taken(connection, (unsigned)index, lane->ops->write(lane, &frame, now_ns), now_ns);
     }
   } while (!flush_lanes(connection, written, now_ns));
-  for (int is_direct = 0; is_direct <= 1; is_direct++) {
-    if (moved[is_direct]) {
-      engine_moved(connection->engine, is_direct, moved[is_direct], now_ns);
-    }
+  if (has_moved) {
+    engine_note_activity(now_ns);
   }
 }
 
@@ -219,10 +217,10 @@ static void set_timer(struct connection *connection) {
   }
 }
 
-static void tell_awaited(struct connection *connection, bool is_awaited) {
-  if (is_awaited != connection->is_awaited) {
-    connection->is_awaited = is_awaited;
-    engine_awaits(connection->engine, is_awaited ? 1 : -1);
+static void set_pending(struct connection *connection, bool is_pending) {
+  if (is_pending != connection->is_pending) {
+    connection->is_pending = is_pending;
+    engine_count_pending(connection->engine, is_pending ? 1 : -1);
   }
 }
 
@@ -245,14 +243,14 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
   connection_carry_out_orders(connection, now_ns); /* a write may have found a lane broken */
   publish(connection);
   connection->is_running = false;
-  tell_awaited(connection, has_requests(connection) && !connection->is_released &&
-                               !link_status(connection->link));
+  set_pending(connection, has_requests(connection) && !connection->is_released &&
+                              !link_status(connection->link));
   if (is_over(connection, now_ns)) {
     say_goodbye(connection, now_ns);
     return;
   }
   if (connection->stopped_ns) {
-    connection_tell_stopped(connection, now_ns);
+    connection_report_stopped(connection, now_ns);
   }
   if (connection->blocked && connection->published == connection->taken) {
     engine_leave_to_thread(connection->engine);
@@ -270,7 +268,7 @@ static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
       connection_look_for_host(connection, now_ns);
     }
     link_time_passed(connection->link, now_ns);
-    connection_tell_stopped(connection, now_ns);
+    connection_report_stopped(connection, now_ns);
     if (connection->is_released && now_ns >= connection->linger_ns) {
       link_fail(connection->link, -ETIMEDOUT);
     }
@@ -339,8 +337,8 @@ int connection_new(struct engine *engine, const struct connection_config *config
 }
 
 void connection_destroy(struct connection *connection) {
-  connection_tell_end(connection, clock_now_ns());
-  tell_awaited(connection, false);
+  connection_report_end(connection, clock_now_ns());
+  set_pending(connection, false);
   connection->is_running = true; /* callbacks from set-up must not pump what is going away */
   connection->setup->gone(connection);
   for (unsigned i = 0; i < connection->lanes; i++) {

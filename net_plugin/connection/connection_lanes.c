@@ -96,7 +96,7 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
     error = lane->ops->read(lane, now_ns, &got);
   }
   if (got) {
-    engine_moved(connection->engine, connection_is_direct(connection, index), got, now_ns);
+    engine_note_activity(now_ns);
     connection->hot_lane = (int)index;
   }
   if (!error && (events & EPOLLOUT)) {
@@ -121,7 +121,7 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
 
 void connection_lane_ready(struct engine_source *source, uint32_t events) {
   struct lane_slot *slot = (struct lane_slot *)source;
-  slot->lane->is_awaited = false;
+  slot->lane->is_polled = false;
   connection_serve_lane(slot->connection, slot->lane->index, events, clock_now_ns());
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See connection_snapshot.h. And the totals of NICs: a connection keeps what it has added to each
- * count, and adds the difference whenever it is looked at, loses a lane, or ends. */
+/* See connection_snapshot.h. Also the counters of NICs (nic_totals.h): each snapshot adds what is
+ * new since the last one; one is taken whenever statistics are read, a lane closes, or the
+ * connection ends. */
 #include "net_plugin/connection/connection_snapshot.h"
 
 #include <string.h>
@@ -8,8 +9,8 @@
 #include "net_plugin/connection/connection_state.h"
 #include "net_plugin/engine/observer.h"
 
-static void add_up(struct nic_totals *totals, uint64_t added[NIC_COUNTER_COUNT],
-                   enum nic_counter counter, uint64_t value) {
+static void count_up(struct nic_totals *totals, uint64_t added[NIC_COUNTER_COUNT],
+                     enum nic_counter counter, uint64_t value) {
   if (value > added[counter]) {
     atomic_fetch_add_explicit(&totals->counts[counter], value - added[counter],
                               memory_order_relaxed);
@@ -17,27 +18,28 @@ static void add_up(struct nic_totals *totals, uint64_t added[NIC_COUNTER_COUNT],
   }
 }
 
-static void add_lane(struct lane_slot *slot, const struct lane_snapshot *seen) {
-  add_up(slot->totals, slot->added, NIC_BYTES_SENT, seen->link.bytes_sent);
-  add_up(slot->totals, slot->added, NIC_BYTES_RECEIVED, seen->link.bytes_received);
-  add_up(slot->totals, slot->added, NIC_WIRE_BYTES_SENT, seen->transport.bytes_written);
-  add_up(slot->totals, slot->added, NIC_WIRE_BYTES_RECEIVED, seen->transport.bytes_read);
-  add_up(slot->totals, slot->added, NIC_RETRANSMITS, seen->transport.retransmits);
-  add_up(slot->totals, slot->added, NIC_LOSSES, seen->link.losses);
-  add_up(slot->totals, slot->added, NIC_REDIALS, seen->link.redials);
-  add_up(slot->totals, slot->added, NIC_STALLS_CUT, seen->link.stalls_cut);
-  add_up(slot->totals, slot->added, NIC_REQUEUED, seen->link.requeued);
+static void count_lane(struct lane_slot *slot, const struct lane_snapshot *seen) {
+  count_up(slot->totals, slot->added, NIC_BYTES_SENT, seen->link.bytes_sent);
+  count_up(slot->totals, slot->added, NIC_BYTES_RECEIVED, seen->link.bytes_received);
+  count_up(slot->totals, slot->added, NIC_WIRE_BYTES_SENT, seen->transport.bytes_written);
+  count_up(slot->totals, slot->added, NIC_WIRE_BYTES_RECEIVED, seen->transport.bytes_read);
+  count_up(slot->totals, slot->added, NIC_RETRANSMITS, seen->transport.retransmits);
+  count_up(slot->totals, slot->added, NIC_LOSSES, seen->link.losses);
+  count_up(slot->totals, slot->added, NIC_REDIALS, seen->link.redials);
+  count_up(slot->totals, slot->added, NIC_STALLS_CUT, seen->link.stalls_cut);
+  count_up(slot->totals, slot->added, NIC_REQUEUED, seen->link.requeued);
 }
 
-static void add_connection(struct connection *connection, const struct connection_snapshot *seen) {
+static void count_connection(struct connection *connection,
+                             const struct connection_snapshot *seen) {
   struct nic_totals *totals = connection->totals;
   uint64_t *added = connection->added;
-  add_up(totals, added, seen->is_sender ? NIC_MESSAGES_SENT : NIC_MESSAGES_RECEIVED,
-         seen->completed);
-  add_up(totals, added, NIC_CREDIT_WAITS, seen->link.stalls);
-  add_up(totals, added, NIC_CHECKSUM_ERRORS, seen->checksum_errors);
-  add_up(totals, added, NIC_CONNECTIONS, 1);
-  add_up(totals, added, NIC_FAILED, seen->error != 0);
+  count_up(totals, added, seen->is_sender ? NIC_MESSAGES_SENT : NIC_MESSAGES_RECEIVED,
+           seen->completed);
+  count_up(totals, added, NIC_CREDIT_WAITS, seen->link.stalls);
+  count_up(totals, added, NIC_CHECKSUM_ERRORS, seen->checksum_errors);
+  count_up(totals, added, NIC_CONNECTIONS, 1);
+  count_up(totals, added, NIC_FAILED, seen->error != 0);
 }
 
 void connection_snapshot_lane(struct connection *connection, unsigned index,
@@ -53,7 +55,7 @@ void connection_snapshot_lane(struct connection *connection, unsigned index,
   snapshot->transport.bytes_written += slot->past.bytes_written;
   snapshot->transport.bytes_read += slot->past.bytes_read;
   snapshot->transport.retransmits += slot->past.retransmits;
-  add_lane(slot, snapshot);
+  count_lane(slot, snapshot);
 }
 
 void connection_lane_ending(struct connection *connection, unsigned index) {
@@ -73,9 +75,9 @@ void connection_lane_starting(struct connection *connection, unsigned index) {
   slot->totals = totals ? totals : connection->totals;
 }
 
-/* What the link does not know, since its window is full of messages that are not acknowledged. */
-static bool find_waiting_post(struct connection *connection, uint64_t posted,
-                              struct link_message_view *oldest) {
+/* A post that the link has not taken: its window is full of unacknowledged messages. */
+static bool snapshot_waiting_post(struct connection *connection, uint64_t posted,
+                                  struct link_message_view *oldest) {
   if (connection->taken == posted || connection->is_released) {
     return false;
   }
@@ -108,27 +110,27 @@ void connection_snapshot(struct connection *connection, uint64_t now_ns,
   }
   struct link_message_view *oldest = &snapshot->oldest;
   snapshot->has_oldest = link_view_oldest(connection->link, oldest) ||
-                         find_waiting_post(connection, snapshot->posted, oldest);
+                         snapshot_waiting_post(connection, snapshot->posted, oldest);
   const struct connection_watch *watch = &connection->watch;
   snapshot->reports = watch->reports;
   snapshot->still_ns = oldest->posted_ns ? oldest->posted_ns : now_ns;
   if (watch->since_ns) {
     bool is_same = oldest->number == watch->number && oldest->moved == watch->moved;
-    uint64_t since_ns = is_same ? watch->since_ns : watch->looked_ns;
+    uint64_t since_ns = is_same ? watch->since_ns : watch->checked_ns;
     snapshot->still_ns = since_ns > oldest->posted_ns ? since_ns : oldest->posted_ns;
   }
-  add_connection(connection, snapshot);
+  count_connection(connection, snapshot);
 }
 
 uint64_t connection_number(const struct connection *connection) {
   return connection->number;
 }
 
-/* ---- the watch: while requests wait, the observer is told now and then ---- */
+/* ---- the watch: while requests wait, the observer is called each watch_period_ns ---- */
 
 static void watch_again(struct connection *connection, uint64_t now_ns) {
   uint64_t period_ns = engine_observer()->watch_period_ns;
-  connection->watch.looked_ns = now_ns;
+  connection->watch.checked_ns = now_ns;
   if (period_ns) {
     engine_timer_set(connection->engine, &connection->watch.timer, now_ns + period_ns);
   }
@@ -169,7 +171,7 @@ void connection_watch_start(struct connection *connection, uint64_t now_ns) {
   watch_again(connection, now_ns);
 }
 
-void connection_tell_end(struct connection *connection, uint64_t now_ns) {
+void connection_report_end(struct connection *connection, uint64_t now_ns) {
   struct connection_snapshot last;
   struct lane_snapshot lane;
   connection_snapshot(connection, now_ns, &last);

@@ -5,7 +5,9 @@
  *
  *   connection.c           its life, and the pump that runs after every fact
  *   connection_lanes.c     its lanes: opened, served, broken, gone
- *   connection_requests.c  what NCCL's progress thread and other threads see of it
+ *   connection_requests.c  request slots: posted, coalesced, complete
+ *   connection_progress.c  what a waiting thread polls
+ *   connection_failure.c   why it failed, in one message
  *   connection_release.c   the user takes its memory back, or leaves
  *   connection_snapshot.c  how it is doing: counts, what waits and for how long */
 #ifndef NET_PLUGIN_CONNECTION_CONNECTION_STATE_H
@@ -30,13 +32,13 @@ struct lane_slot {
   } past; /* of lanes that are gone */
 };
 
-/* Looks at the oldest request now and then, while there is one. */
+/* Checks each watch_period_ns whether the oldest request has moved, while there is one. */
 struct connection_watch {
   struct engine_timer timer;
-  uint64_t looked_ns;
+  uint64_t checked_ns;
   uint64_t since_ns;      /* nothing has moved since; 0: nothing was waiting */
   uint64_t number, moved; /* of the oldest request, as seen then */
-  unsigned reports;       /* that told of it */
+  unsigned reports;       /* of that, by the observer */
 };
 
 struct connection {
@@ -60,14 +62,14 @@ struct connection {
   struct lane_memory *link_memory; /* sender: the link's, once there was an RDMA lane */
   uint64_t writable;               /* lanes that take a frame now */
   uint64_t blocked;                /* lanes whose path did not take the last frame whole */
-  int hot_lane;        /* where the next small message is likely to arrive; -1: anywhere */
-  unsigned tried_lane; /* what waiting threads asked last in turn, besides the hot lane */
-  unsigned tries;      /* how often they asked another than the hot lane */
-  uint64_t taken;      /* posts given to the link */
-  uint64_t published;  /* completions made visible */
-  bool is_awaited;     /* the engine was told that NCCL waits for requests */
-  bool is_released;    /* no user memory is touched any more: closed, or memory was taken back */
-  bool is_detached;    /* NCCL has closed it */
+  int hot_lane;         /* where the next small message is likely to arrive; -1: anywhere */
+  unsigned other_lane;  /* polled last in turn, besides the hot lane */
+  unsigned other_polls; /* of another TCP lane than the hot one */
+  uint64_t taken;       /* posts given to the link */
+  uint64_t published;   /* completions made visible */
+  bool is_pending;      /* has requests that are not done: counted by engine_count_pending */
+  bool is_released;     /* no user memory is touched any more: closed, or memory was taken back */
+  bool is_detached;     /* NCCL has closed it */
   bool is_saying_goodbye, is_running;
   struct engine_timer timer;
   uint64_t linger_ns;    /* released: what is not delivered by then is dropped */
@@ -90,12 +92,12 @@ struct connection {
 
   /* progress thread */
   bool is_error_reported;
-  bool has_untaken; /* receiver: receives were posted since the last look */
-  unsigned glances; /* looks, where there may be RDMA lanes */
-  unsigned held;    /* sender: posts that nobody was told of yet */
-  size_t held_bytes;
-  uint64_t tested;  /* posts when it asked last for one of these */
-  uint64_t told_ns; /* when somebody had been told of all posts */
+  bool has_untaken;   /* receiver: receives were posted since the last poll */
+  unsigned peeks;     /* calls of progress_cq_peek, where there may be RDMA lanes */
+  unsigned coalesced; /* sender: posts that were not submitted yet */
+  size_t coalesced_bytes;
+  uint64_t polled_posts; /* `posted` at the last poll with some of these */
+  uint64_t submitted_ns; /* when all posts had been submitted */
   struct request requests[CONNECTION_REQUESTS];
 };
 
@@ -121,8 +123,15 @@ void connection_carry_out_orders(struct connection *connection, uint64_t now_ns)
 
 /* ---- connection_requests.c ---- */
 
-/* Names a peer that is stopped, once; says when it goes on. After time has passed, after frames. */
-void connection_tell_stopped(struct connection *connection, uint64_t now_ns);
+/* For a thread of NCCL that polls. True: posts were kept back to be sent together, and still are,
+ * or have just been sent; there is nothing to wait for yet. */
+bool connection_coalesces(struct connection *connection);
+
+/* ---- connection_failure.c ---- */
+
+/* Reports a peer that is stopped, once, and that it is running again. To be called when time has
+ * passed, and after frames. */
+void connection_report_stopped(struct connection *connection, uint64_t now_ns);
 
 /* ---- connection_lanes.c ---- */
 
@@ -149,9 +158,9 @@ void connection_drop_lane(struct connection *connection, unsigned index);
 /* The slot's lane has been opened, is about to be freed: for the counts. */
 void connection_lane_starting(struct connection *connection, unsigned index);
 void connection_lane_ending(struct connection *connection, unsigned index);
-/* A request waits that nobody watches yet. */
+/* A request waits that is not watched yet. */
 void connection_watch_start(struct connection *connection, uint64_t now_ns);
-/* It is about to be destroyed, and nothing of it is gone yet. */
-void connection_tell_end(struct connection *connection, uint64_t now_ns);
+/* The last snapshot: it is about to be destroyed, and nothing of it is gone yet. */
+void connection_report_end(struct connection *connection, uint64_t now_ns);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_totals: what went over each NIC since the process began, whatever became of the connections.
+/* nic_totals: counters of each NIC over the life of the process; they outlive connections.
  * Owns: the table; entries are never removed.  Threads: any.  Blocks: nic_totals_of and
  * nic_totals_by_address for the table's lock, nanoseconds.  Fails: cannot; NICs beyond the table
  * share its last entry.
  *
- * A connection adds what is new since it did so last (connection_snapshot.c), so that the counts
- * only grow, and are complete while and after it lives. */
-#ifndef NET_PLUGIN_ENGINE_NIC_TOTALS_H
-#define NET_PLUGIN_ENGINE_NIC_TOTALS_H
+ * A connection adds what is new since its last snapshot (connection_snapshot.c). So the counts only
+ * grow, and are complete during its life and after. */
+#ifndef NET_PLUGIN_CONNECTION_NIC_TOTALS_H
+#define NET_PLUGIN_CONNECTION_NIC_TOTALS_H
 
 #include <stdatomic.h>
 #include <stdint.h>

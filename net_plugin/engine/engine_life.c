@@ -32,7 +32,7 @@ static unsigned count_cpus(void) {
   return is_known ? (unsigned)CPU_COUNT(&allowed) : 1;
 }
 
-static bool is_of(const struct engine *engine, const struct nic *nic) {
+static bool engine_is_of(const struct engine *engine, const struct nic *nic) {
   return strcmp(engine->nic.name, nic->name) == 0;
 }
 
@@ -47,7 +47,7 @@ static struct census count_engines(const struct nic *nic) {
     const struct engine *engine = LIST_ENTRY(node, struct engine, node);
     census.engines++;
     census.nics += engine->shard == 0;
-    census.here += is_of(engine, nic);
+    census.here += engine_is_of(engine, nic);
   }
   census.nics += census.here == 0;
   return census;
@@ -61,8 +61,8 @@ static unsigned count_shards(const struct nic *nic) {
     return wanted;
   }
   struct census census = count_engines(nic);
-  unsigned share = drive_engines(count_cpus(), census.nics);
-  unsigned room = census.engines < DRIVE_ENGINES_MAX ? DRIVE_ENGINES_MAX - census.engines : 0;
+  unsigned share = progress_mode_engines(count_cpus(), census.nics);
+  unsigned room = census.engines < PROGRESS_ENGINES_MAX ? PROGRESS_ENGINES_MAX - census.engines : 0;
   unsigned most = census.here + room;
   share = share < most ? share : most;
   return share > census.here ? share : census.here ? census.here : 1;
@@ -99,20 +99,16 @@ static int start_thread(struct engine *engine) {
   return 0;
 }
 
-/* Who moves the bytes, and whether that may change. */
-static void choose_mode(struct engine *engine) {
-  int progress = param_enum(PARAM_PROGRESS);
-  struct census census = count_engines(&engine->nic);
-  unsigned cpus = count_cpus(), shards = count_shards(&engine->nic);
-  unsigned planned = census.nics * shards;
-  bool is_measured = progress == PARAM_PROGRESS_AUTO &&
-                     drive_has_room(cpus, planned > census.engines ? planned : census.engines + 1);
-  enum drive_mode mode = progress == PARAM_PROGRESS_THREAD ? DRIVE_THREAD : DRIVE_INLINE;
-  uint64_t seed = clock_now_ns() + engine->shard;
-  trial_init(&engine->drive, (enum trial_way)mode, is_measured, TRIAL_FIRST_NS, seed);
-  trial_init(&engine->width, TRIAL_USUAL, true, is_measured ? 4 * TRIAL_FIRST_NS : TRIAL_FIRST_NS,
-             seed + 1);
-  atomic_store(&engine->mode, (int)mode);
+/* What the user says, or what the CPUs allow once the NIC has all its engines. */
+static enum progress_mode choose_mode(const struct nic *nic) {
+  int setting = param_enum(PARAM_PROGRESS);
+  if (setting != PARAM_PROGRESS_AUTO) {
+    return setting == PARAM_PROGRESS_THREAD ? PROGRESS_THREAD : PROGRESS_INLINE;
+  }
+  struct census census = count_engines(nic);
+  unsigned planned = census.nics * count_shards(nic);
+  return progress_mode_choose(count_cpus(),
+                              planned > census.engines ? planned : census.engines + 1);
 }
 
 static int open_descriptors(struct engine *engine) {
@@ -143,7 +139,8 @@ static int engine_new(const struct nic *nic, unsigned shard, struct engine **res
   list_init(&engine->lists.connections);
   list_init(&engine->lists.ports);
   list_init(&engine->lists.listeners);
-  choose_mode(engine);
+  engine->mode = choose_mode(nic);
+  trial_init(&engine->width, TRIAL_USUAL, true, TRIAL_FIRST_NS, clock_now_ns() + shard);
   int error = open_descriptors(engine);
   if (!error) {
     error = start_thread(engine);
@@ -159,24 +156,24 @@ static int engine_new(const struct nic *nic, unsigned shard, struct engine **res
   return 0;
 }
 
-static struct engine *find(const struct nic *nic, unsigned shard) {
+static struct engine *engine_find(const struct nic *nic, unsigned shard) {
   LIST_FOR_EACH(node, &registry) {
     struct engine *engine = LIST_ENTRY(node, struct engine, node);
-    if (is_of(engine, nic) && engine->shard == shard) {
+    if (engine_is_of(engine, nic) && engine->shard == shard) {
       return engine;
     }
   }
   return NULL;
 }
 
-static int find_or_make(const struct nic *nic, unsigned shard, struct engine **result) {
-  *result = find(nic, shard);
+static int engine_find_or_make(const struct nic *nic, unsigned shard, struct engine **result) {
+  *result = engine_find(nic, shard);
   if (*result) {
     return 0;
   }
   int error = engine_new(nic, shard, result);
   if (!error) {
-    (*result)->first = shard ? find(nic, 0) : *result;
+    (*result)->first = shard ? engine_find(nic, 0) : *result;
     list_push_back(&registry, &(*result)->node);
     engine_lock(*result);
     engine_observer()->engine_started(*result);
@@ -188,11 +185,11 @@ static int find_or_make(const struct nic *nic, unsigned shard, struct engine **r
 int engine_get(const struct nic *nic, enum engine_use use, struct engine **result) {
   struct engine *first;
   pthread_mutex_lock(&registry_lock);
-  int error = find_or_make(nic, 0, &first);
+  int error = engine_find_or_make(nic, 0, &first);
   *result = first;
   if (!error) {
     unsigned shard = first->turns[use]++ % count_shards(nic);
-    if (find_or_make(nic, shard, result) != 0) {
+    if (engine_find_or_make(nic, shard, result) != 0) {
       *result = first; /* it can do the work of all */
     }
   }
@@ -225,7 +222,7 @@ int engine_try_visit(struct engine *held, unsigned index,
   return error;
 }
 
-static void wait_for_goodbyes(struct engine *engine, uint64_t until_ns) {
+static void drain_connections(struct engine *engine, uint64_t until_ns) {
   for (;;) {
     engine_lock(engine);
     engine_poll(engine);
@@ -260,7 +257,7 @@ void engine_stop_all(uint64_t linger_ns) {
   while ((node = list_last(&registry))) {
     struct engine *engine = LIST_ENTRY(node, struct engine, node);
     list_remove(node);
-    wait_for_goodbyes(engine, until_ns);
+    drain_connections(engine, until_ns);
     engine_free(engine);
   }
   pthread_mutex_unlock(&registry_lock);

@@ -10,8 +10,9 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 
-#include "net_plugin/engine/drive.h"
+#include "common/trial.h"
 #include "net_plugin/engine/engine.h"
+#include "net_plugin/engine/progress_mode.h"
 #include "net_plugin/link/meter.h"
 
 #define EVENTS_PER_ROUND 64
@@ -26,25 +27,23 @@ struct engine {
   int wake_fd; /* eventfd that only the thread reads */
   pthread_t thread;
   atomic_bool is_stopping;
-  atomic_int mode;              /* enum drive_mode; written under the lock */
-  atomic_int awaited;           /* connections with requests that are not done */
-  atomic_int flows, queues;     /* open lanes: of TCP, of RDMA */
-  atomic_uint waiting;          /* threads that wait for the lock */
-  _Atomic uint64_t inline_ns;   /* when a thread of NCCL last polled in mode INLINE */
-  _Atomic uint64_t worked_ns;   /* when the thread last worked */
-  _Atomic uint64_t napped_ns;   /* when a thread of NCCL last woke from a nap */
-  _Atomic uint64_t sleeping_ns; /* the thread sleeps until then; 0: it is awake; see engine.c */
+  enum progress_mode mode;          /* fixed at start */
+  atomic_int pending;               /* connections with requests that are not done */
+  atomic_int tcp_lanes, rdma_lanes; /* that are open */
+  atomic_uint lock_waiters;         /* threads that wait for the lock */
+  _Atomic uint64_t nccl_polled_ns;  /* when a thread of NCCL last polled; 0: left to the thread */
+  _Atomic uint64_t idle_slept_ns;   /* when a thread of NCCL last woke from an idle sleep */
   _Atomic(struct engine_task *) tasks;
 
   /* guarded by the lock */
   struct list timers;
-  uint64_t next_deadline_ns; /* never later than the earliest timer */
+  uint64_t next_deadline_ns;  /* never later than the earliest timer */
+  uint64_t sleeping_until_ns; /* the thread sleeps until then; 0: it is woken for no deadline */
   struct epoll_event events[EVENTS_PER_ROUND];
   int events_left;    /* of the round being delivered */
-  unsigned looks;     /* engine_is_turn calls of those with flows */
+  unsigned polls;     /* engine_poll_is_due calls of those with TCP lanes */
   uint64_t polled_ns; /* when engine_poll was called last */
-  struct trial drive; /* who moves bulk traffic */
-  struct trial width; /* over how many lanes */
+  struct trial width; /* over how many lanes bulk traffic goes */
   struct engine_lists lists;
   struct meter meter;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* observer: how engines and connections tell what happens to whoever watches them, which is
- * observe/. Without an observer nothing is told and no timer is armed.
+/* observer: what engines and connections call when something happens; observe/ implements it.
+ * Without an observer the calls do nothing and no timer is armed.
  * Owns: nothing.  Threads: see below.  Blocks: never, and the calls must not.  Fails: cannot. */
 #ifndef NET_PLUGIN_ENGINE_OBSERVER_H
 #define NET_PLUGIN_ENGINE_OBSERVER_H

@@ -117,7 +117,7 @@ static void take_connection(struct stats_document *document, const struct engine
   values[STATS_CONNECTION_WAITING] = facts.is_waiting ? facts.stalled_ns : 0;
   values[STATS_CONNECTION_NARROW] = seen.link.is_narrow;
   values[STATS_CONNECTION_ENGINE] = engine_shard(engine);
-  values[STATS_CONNECTION_BY_THREAD] = engine_mode(engine) == DRIVE_THREAD;
+  values[STATS_CONNECTION_BY_THREAD] = !engine_is_polled(engine);
   for (unsigned i = 0; i < seen.lanes; i++) {
     take_flow(document, connection, i);
   }

@@ -176,8 +176,8 @@ static void lose_lane(void) {
 /* False: the lane did not want it. */
 static bool deliver_piece(const uint8_t *bytes, size_t count) {
   size_t got;
-  lane->is_awaited = count % 2 == 1;
-  if (lane->is_awaited && lane->ops->read(lane, now_ns, &got) != 0) {
+  lane->is_polled = count % 2 == 1;
+  if (lane->is_polled && lane->ops->read(lane, now_ns, &got) != 0) {
     lose_lane();
     return false;
   }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hand-over between NCCL's threads and the engine's. Modes are switched all the time; whatever
- * is handed over must be dealt with although nobody polls, so a wake-up that is lost shows as a
- * test that stands still. */
-#include <errno.h>
+/* The hand-over between NCCL's threads and the engine's, in both modes. Whatever is handed over
+ * must be dealt with although nobody polls, so a wake-up that is lost shows as a test that stands
+ * still. That the rules lose none, over all interleavings: test_wakeup_model.c. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -21,60 +20,30 @@
 #include "tests/lib/pair.h"
 #include "tests/lib/unit.h"
 
-/* A thread changes the modes of all engines about each millisecond. Each change may wake the
- * engine's thread, so there is none before something has been done since the last: what got lost
- * stays lost. */
 static struct engine *engine;
-static pthread_t switcher;
-static atomic_bool is_over, is_stuck;
-static atomic_uint deeds;
+static atomic_bool is_stuck;
 
 static uint64_t draw(uint64_t *random, uint64_t below) {
   *random = *random * UINT64_C(6364136223846793005) + 1442695040888963407u;
   return (*random >> 33) % below;
 }
 
-static void switch_mode(struct engine *visited, void *argument) {
-  engine_set_mode(visited, *(int *)argument ? DRIVE_THREAD : DRIVE_INLINE);
-}
-
-static void *switch_modes(void *argument) {
-  (void)argument;
-  uint64_t random = 1;
-  for (unsigned seen = 0; !atomic_load(&is_over);) {
-    usleep((useconds_t)draw(&random, 2000));
-    if (atomic_load(&deeds) == seen) {
-      continue;
-    }
-    seen = atomic_load(&deeds);
-    for (unsigned i = 0;; i++) {
-      int mode = (int)draw(&random, 2);
-      int error = engine_try_visit(NULL, i, switch_mode, &mode);
-      if (error == -ENOENT) {
-        break;
-      }
-    }
-  }
-  return NULL;
-}
-
-static void start_switching(void) {
-  atomic_store(&is_over, false);
-  atomic_store(&is_stuck, false);
-  assert_int_equal(pthread_create(&switcher, NULL, switch_modes, NULL), 0);
-}
-
-static void stop_switching(void) {
-  atomic_store(&is_over, true);
-  pthread_join(switcher, NULL);
-}
-
-static int set_up(void **state) {
-  (void)state;
-  char *environment[] = { "STRATUS_PROGRESS=inline", "STRATUS_THREADS=2", NULL };
+static int start(char *progress) {
+  char *environment[] = { progress, "STRATUS_THREADS=2", NULL };
   struct nic nic = pair_loopback(AF_INET);
   param_load(environment);
+  atomic_store(&is_stuck, false);
   return engine_get(&nic, ENGINE_DIALS, &engine);
+}
+
+static int use_inline(void **state) {
+  (void)state;
+  return start("STRATUS_PROGRESS=inline");
+}
+
+static int use_thread(void **state) {
+  (void)state;
+  return start("STRATUS_PROGRESS=thread");
 }
 
 static int tear_down(void **state) {
@@ -93,7 +62,6 @@ static bool comes(const atomic_uint *counter, unsigned value) {
     }
     sched_yield();
   }
-  atomic_fetch_add(&deeds, 1);
   return atomic_load(counter) >= value;
 }
 
@@ -109,7 +77,6 @@ struct worker {
 };
 
 static void run_some(void *(*work)(void *worker), struct worker *workers, unsigned count) {
-  start_switching();
   for (unsigned i = 0; i < count; i++) {
     workers[i].random = i;
     atomic_store(&workers[i].done, 0);
@@ -118,7 +85,6 @@ static void run_some(void *(*work)(void *worker), struct worker *workers, unsign
   for (unsigned i = 0; i < count; i++) {
     pthread_join(workers[i].thread, NULL);
   }
-  stop_switching();
   assert_false(atomic_load(&is_stuck));
 }
 
@@ -204,6 +170,7 @@ static void second_expired(struct engine_timer *timer, uint64_t now_ns) {
 
 static void deadlines_can_be_put_off(void **state) {
   (void)state;
+  atomic_store(&early, 0);
   first.expired = put_off_second;
   second.expired = second_expired;
   engine_lock(engine);
@@ -233,12 +200,12 @@ static void deadline_is_left_to_pollers(void) {
   }
 }
 
-static void thread_gives_way_while_requests_wait(void **state) {
+static void thread_keeps_off_while_requests_wait(void **state) {
   (void)state;
-  engine_awaits(engine, 1);
+  engine_count_pending(engine, 1);
   deadline_is_left_to_pollers();
   assert_true(comes(&early, 1));
-  engine_awaits(engine, -1);
+  engine_count_pending(engine, -1);
 }
 
 /* A flow opens while a deadline is left to pollers: how long until it is met. */
@@ -251,8 +218,9 @@ static uint64_t hold_ends_by_flow_ns(void) {
   return clock_now_ns() - began_ns;
 }
 
-/* The same while all lanes are RDMA; 170 ms of it are left when a flow opens, which ends it. */
-static void thread_gives_way_to_nics(void **state) {
+/* The same in both modes while all lanes are RDMA; 170 ms of it are left when a flow opens, which
+ * ends it. */
+static void thread_keeps_off_rdma_lanes(void **state) {
   (void)state;
   engine_count_lanes(engine, true, 1);
   deadline_is_left_to_pollers();
@@ -380,7 +348,6 @@ static void end_test(struct end *end, bool polls) {
   }
   if (is_done) {
     end->done++;
-    atomic_fetch_add(&deeds, 1);
     if (bytes != sizes[n % KINDS]) {
       end_is_wrong(end, "bytes in all:", (long)bytes);
     } else if (!end->is_sender && content_differs(n, end->buffers[n % DEPTH], bytes) != bytes) {
@@ -388,6 +355,11 @@ static void end_test(struct end *end, bool polls) {
           end, "the first wrong byte:", (long)content_differs(n, end->buffers[n % DEPTH], bytes));
     }
   }
+}
+
+/* Inline, it takes the thread 200 ms to take over from an end that does not poll. */
+static bool end_polls(const struct end *end) {
+  return engine_is_polled(engine) ? end->done % 64 > 0 : end->done / 16 % 2;
 }
 
 /* Drives one end as NCCL does, but at times only looks whether something has come. */
@@ -399,7 +371,7 @@ static void *drive_end(void *argument) {
       end_post(end);
     }
     if (end->done < end->posted) {
-      end_test(end, end->done / 16 % 2);
+      end_test(end, end_polls(end));
     }
     if (clock_now_ns() > until_ns) {
       atomic_store(&is_stuck, true);
@@ -417,7 +389,6 @@ static void messages_arrive(void **state) {
     ends[2 * i] = (struct end){ .connection = pairs[i].sender, .is_sender = true };
     ends[2 * i + 1] = (struct end){ .connection = pairs[i].receiver };
   }
-  start_switching();
   for (unsigned i = 0; i < 2 * PAIRS; i++) {
     for (unsigned j = 0; j < DEPTH; j++) {
       ends[i].buffers[j] = malloc(LARGEST);
@@ -430,7 +401,6 @@ static void messages_arrive(void **state) {
       free(ends[i].buffers[j]);
     }
   }
-  stop_switching();
   for (unsigned i = 0; i < 2 * PAIRS; i++) {
     assert_string_equal(ends[i].wrong, "");
   }
@@ -461,7 +431,7 @@ static uint64_t poll_in_vain(struct request *request, uint64_t for_ns) {
 }
 
 /* A peer that takes its time costs a processor for half a second only, and is not answered late. */
-static void who_waits_long_takes_naps(void **state) {
+static void idle_waiters_sleep(void **state) {
   (void)state;
   static uint8_t in[64], out[64] = { 1, 2, 3 };
   struct pair pair = pair_make(AF_INET);
@@ -502,17 +472,21 @@ static void uses_are_dealt_out_evenly(void **state) {
   assert_ptr_not_equal(engines[4], engine);
 }
 
+#define IN_BOTH_MODES(test)                                                                        \
+  cmocka_unit_test_setup_teardown(test, use_inline, tear_down),                                    \
+      cmocka_unit_test_setup_teardown(test, use_thread, tear_down)
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(tasks_are_run, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(deadlines_are_met, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(deadlines_can_be_put_off, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(thread_gives_way_while_requests_wait, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(thread_gives_way_to_nics, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(events_are_seen, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(messages_arrive, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(who_waits_long_takes_naps, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(uses_are_dealt_out_evenly, set_up, tear_down),
+    IN_BOTH_MODES(tasks_are_run),
+    IN_BOTH_MODES(deadlines_are_met),
+    IN_BOTH_MODES(deadlines_can_be_put_off),
+    cmocka_unit_test_setup_teardown(thread_keeps_off_while_requests_wait, use_inline, tear_down),
+    IN_BOTH_MODES(thread_keeps_off_rdma_lanes),
+    IN_BOTH_MODES(events_are_seen),
+    IN_BOTH_MODES(messages_arrive),
+    IN_BOTH_MODES(idle_waiters_sleep),
+    cmocka_unit_test_setup_teardown(uses_are_dealt_out_evenly, use_inline, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

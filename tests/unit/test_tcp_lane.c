@@ -97,9 +97,9 @@ static void send_bytes(const uint8_t *bytes, size_t count) {
   }
 }
 
-static size_t read_lane(bool is_awaited) {
+static size_t read_lane(bool is_polled) {
   size_t got = SIZE_MAX;
-  lane->is_awaited = is_awaited;
+  lane->is_polled = is_polled;
   assert_int_equal(lane->ops->read(lane, 1, &got), 0);
   return got;
 }
@@ -112,7 +112,7 @@ static void assert_arrived(size_t bytes) {
   memset(received, 0, sizeof received);
 }
 
-static void what_is_awaited_is_taken_first_and_read_later(void **state) {
+static void what_is_polled_is_taken_first_and_read_later(void **state) {
   (void)state;
   for (int i = 0; i < 3; i++) {
     assert_int_equal(read_lane(true), 0);
@@ -201,7 +201,7 @@ static void the_end_is_seen_behind_what_was_taken(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(what_is_awaited_is_taken_first_and_read_later, set_up,
+    cmocka_unit_test_setup_teardown(what_is_polled_is_taken_first_and_read_later, set_up,
                                     tear_down),
     cmocka_unit_test_setup_teardown(what_nobody_waits_for_is_read_at_once, set_up, tear_down),
     cmocka_unit_test_setup_teardown(what_follows_at_once_is_read_at_once, set_up, tear_down),

@@ -234,7 +234,7 @@ static bool is_check_due(const struct rdma_lane *rdma, uint64_t now_ns) {
   uint64_t since_ns = now_ns - rdma->checked_ns;
   bool has_checked = rdma->checked_ns > rdma->moved_ns;
   bool is_due =
-      rdma->lane.is_awaited ? since_ns >= POLLED_CHECK_NS : !has_checked || since_ns >= CHECK_NS;
+      rdma->lane.is_polled ? since_ns >= POLLED_CHECK_NS : !has_checked || since_ns >= CHECK_NS;
   return is_due && now_ns - rdma->moved_ns >= QUIET_NS;
 }
 

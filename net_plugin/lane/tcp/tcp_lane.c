@@ -232,7 +232,7 @@ static int read_error(ssize_t n) {
  * thread that waits for the message would wait for that as well. So the message is peeked, and read
  * the next time. Larger messages, and those that no thread polls for, are read at once. */
 static bool may_peek(const struct tcp_lane *tcp) {
-  return tcp->lane.is_awaited && tcp->was_empty && !tcp->arriving.in_payload && tcp->end == 0;
+  return tcp->lane.is_polled && tcp->was_empty && !tcp->arriving.in_payload && tcp->end == 0;
 }
 
 /* MSG_TRUNC: TCP does not copy them again. */

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The mode that auto chooses, and how many engines there are. */
+#include "net_plugin/engine/progress_mode.h"
+
+#include "tests/lib/unit.h"
+
+static void numbers_of_engines(void **state) {
+  (void)state;
+  assert_int_equal(progress_mode_engines(1, 1), 1);
+  assert_int_equal(progress_mode_engines(7, 1), 1);
+  assert_int_equal(progress_mode_engines(8, 1), 2);
+  assert_int_equal(progress_mode_engines(31, 1), 2);
+  assert_int_equal(progress_mode_engines(32, 1), 4);
+  assert_int_equal(progress_mode_engines(192, 2), 2);
+  assert_int_equal(progress_mode_engines(192, 3), 1);
+  assert_int_equal(progress_mode_engines(192, 8), 1);
+}
+
+static void auto_needs_cpus(void **state) {
+  (void)state;
+  assert_int_equal(progress_mode_choose(2, 1), PROGRESS_INLINE);
+  assert_int_equal(progress_mode_choose(3, 1), PROGRESS_INLINE);
+  assert_int_equal(progress_mode_choose(4, 1), PROGRESS_THREAD);
+  assert_int_equal(progress_mode_choose(4, 2), PROGRESS_THREAD);
+  assert_int_equal(progress_mode_choose(4, 3), PROGRESS_INLINE);
+  assert_int_equal(progress_mode_choose(5, 4), PROGRESS_INLINE);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(numbers_of_engines),
+    cmocka_unit_test(auto_needs_cpus),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

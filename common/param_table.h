@@ -66,6 +66,8 @@
   X(STOPPED_TIMEOUT, DURATION, "5m", "100ms..24h", "", NET, PLAIN,                                 \
     "the same for a peer whose process is stopped or gets no CPU, while its host answers; at "     \
     "least STRATUS_LINK_TIMEOUT")                                                                  \
+  X(POLICY, ENUM, "adaptive", "adaptive|fixed", "", NET, PLAIN,                                    \
+    "for measuring: adaptive learns how fast flows are, fixed takes them in turn")                 \
   X(REDIAL_SLOW, BOOL, "1", "", "", NET, PLAIN,                                                    \
     "1 dials a flow anew that stays much slower than the others: the network may give it a "       \
     "better path")                                                                                 \

@@ -74,12 +74,8 @@
 /* What moved no bytes for so long has no say in the mode. */
 #define STALE_NS (100 * NS_PER_MS)
 
-struct meter *engine_meter(struct engine *engine) {
-  return &engine->meter;
-}
-
-struct trial *engine_width(struct engine *engine) {
-  return &engine->width;
+struct policy_shared *engine_policy_shared(struct engine *engine) {
+  return &engine->policy_shared;
 }
 
 struct engine_lists *engine_lists(struct engine *engine) {

@@ -110,8 +110,8 @@ static void choose_mode(struct engine *engine) {
   enum drive_mode mode = progress == PARAM_PROGRESS_THREAD ? DRIVE_THREAD : DRIVE_INLINE;
   uint64_t seed = clock_now_ns() + engine->shard;
   trial_init(&engine->drive, (enum trial_way)mode, is_measured, TRIAL_FIRST_NS, seed);
-  trial_init(&engine->width, TRIAL_USUAL, true, is_measured ? 4 * TRIAL_FIRST_NS : TRIAL_FIRST_NS,
-             seed + 1);
+  policy_shared_init(&engine->policy_shared, is_measured ? 4 * TRIAL_FIRST_NS : TRIAL_FIRST_NS,
+                     seed + 1);
   atomic_store(&engine->mode, (int)mode);
 }
 

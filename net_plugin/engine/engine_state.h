@@ -12,7 +12,7 @@
 
 #include "net_plugin/engine/drive.h"
 #include "net_plugin/engine/engine.h"
-#include "net_plugin/link/meter.h"
+#include "net_plugin/policy/policy_shared.h"
 
 #define EVENTS_PER_ROUND 64
 #define NO_DEADLINE UINT64_MAX
@@ -44,9 +44,8 @@ struct engine {
   unsigned looks;     /* engine_is_turn calls of those with flows */
   uint64_t polled_ns; /* when engine_poll was called last */
   struct trial drive; /* who moves bulk traffic */
-  struct trial width; /* over how many lanes */
   struct engine_lists lists;
-  struct meter meter;
+  struct policy_shared policy_shared;
 
   /* guarded by the lock of all engines, engine_life.c */
   unsigned turns[ENGINE_USES]; /* shard 0: whose turn it is */

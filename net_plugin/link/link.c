@@ -24,11 +24,6 @@ void link_lane_dropped(struct link *link, unsigned lane) {
   link->pong &= ~bit;
   link->ping &= ~bit;
   link->direct &= ~bit;
-  if ((link->failover.up & ~link->resting) == 0) {
-    link->resting = 0; /* nothing better is left */
-  }
-  link->resting &= ~bit;
-  meter_drop(link->config.meter, link, bit);
   if (link->farewell == FAREWELL_WRITING && link->farewell_lane == lane) {
     link->farewell = FAREWELL_DUE;
   }
@@ -87,10 +82,8 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
     }
     link->lanes[lane].base = received_before;
     link->lanes[lane].sent_epoch = epoch;
-    stripe_lane_up(&link->stripe, lane);
-    if (link->failover.is_grown) {
-      send_may_meter(link, lane, now_ns);
-    }
+    policy_lane_up(link->policy, lane, now_ns);
+    link->ping |= policy_probes(link->policy);
   } else {
     receive_lane_up(link, lane);
   }
@@ -100,8 +93,8 @@ void link_lane_is_direct(struct link *link, unsigned lane) {
   assert(link->config.role == LINK_SENDER || !link->is_detached);
   if (link_is_lane_up(link, lane)) {
     link->direct |= lane_bit(lane);
-    meter_drop(link->config.meter, link, lane_bit(lane));
     if (link->config.role == LINK_SENDER) {
+      policy_lane_is_rdma(link->policy, lane);
       send_look_ahead(link);
     }
   }
@@ -275,7 +268,9 @@ static int link_control_arrived(struct link *link, unsigned lane, uint64_t now_n
     link_fail(link, -ECONNABORTED);
     return 0;
   case WIRE_PONG:
-    send_pong_arrived(link, lane, now_ns);
+    if (link->config.role == LINK_SENDER) {
+      send_pong_arrived(link, lane, now_ns);
+    }
     return 0;
   default:
     return 0;

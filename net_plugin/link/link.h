@@ -50,13 +50,11 @@
 #define LINK_NO_DEADLINE UINT64_MAX
 /* Up to here a copy is cheaper than waiting for its acknowledgement, whatever lanes there are. */
 #define LINK_COPY_BYTES (16u << 10)
-/* A message of this size makes more than one lane worth its while, if flows are slow. */
-#define LINK_GROW_BYTES (4u << 10)
 /* A direct lane does not place messages of up to so many bytes: they go along with their header. */
 #define LINK_PLACE_BYTES 4096u
 
-struct meter;
-struct trial;
+struct policy_ops;
+struct policy_shared;
 
 enum link_role { LINK_SENDER, LINK_RECEIVER };
 
@@ -70,13 +68,13 @@ struct link_config {
   uint64_t stopped_timeout_ns; /* nothing heard for this long, though the peer's host answers */
   uint64_t seed;               /* for backoff jitter */
   unsigned paths;              /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
-  bool redials_slow_lanes;     /* sender: see spread.h */
-  struct meter *meter;         /* sender: shared, outlives the link; NULL: flows are not measured */
-  struct trial *width;         /* sender: shared, outlives the link; the usual way is all lanes, the
-                                * other one lane of each path. NULL: all lanes */
-  uint32_t narrow_chunk_bytes; /* chunk_bytes while there is one lane of each path; 0: the same */
-  bool wants_checksums;        /* CRC32C on every DATA payload that this side sends */
-  unsigned target_keys;        /* 0..WIRE_TARGET_KEYS: keys of a target; 0: there are no targets */
+  const struct policy_ops *policy; /* sender: what decides, see policy.h; NULL: policy_adaptive */
+  struct policy_shared *policy_shared; /* sender, this and the following: see policy_config */
+  bool redials_slow_lanes;
+  bool may_narrow;
+  uint32_t narrow_chunk_bytes;
+  bool wants_checksums; /* CRC32C on every DATA payload that this side sends */
+  unsigned target_keys; /* 0..WIRE_TARGET_KEYS: keys of a target; 0: there are no targets */
 };
 
 struct link; /* size: link_memory_bytes */
@@ -269,7 +267,7 @@ struct link_view {
   uint64_t pings_sent;
   int peer_error; /* why the peer failed, if it said so: a negative errno */
   unsigned lanes_up;
-  bool is_narrow; /* bulk traffic goes over one lane of each path: config.width found that faster */
+  bool is_narrow; /* bulk traffic goes over one lane of each path: the policy found that faster */
 };
 void link_view(const struct link *link, struct link_view *view);
 

@@ -36,7 +36,7 @@ static void check_chunks(const struct link *link) {
     bool is_up = (link->failover.up & lane_bit(lane)) != 0;
     bool is_unsettled = (link->failover.unsettled & lane_bit(lane)) != 0;
     assert(is_up || is_unsettled == (journal_count(journal) > 0));
-    assert(link->stripe.loads[lane].outstanding_bytes == (is_up ? bytes : 0));
+    assert(journal->bytes == bytes);
   }
   for (uint32_t i = 0; i < link->requeue.count; i++) {
     check_chunk(link, requeue_at(&link->requeue, i), &tally);
@@ -78,10 +78,7 @@ static void check_sender(const struct link *link) {
   }
   check_next(link);
   check_chunks(link);
-  /* One lane at most rests, and never the last one. */
-  assert((link->resting & (link->resting - 1)) == 0);
-  assert((link->resting & ~link->failover.up) == 0);
-  assert(link->resting == 0 || link->resting != link->failover.up);
+  assert((policy_probed(link->policy) & ~link->failover.up) == 0);
 }
 
 static void check_receiver(const struct link *link) {

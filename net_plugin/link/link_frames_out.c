@@ -7,30 +7,6 @@
 /* Zeros: what a PING carries that is to measure a lane. */
 static const uint8_t padding[WIRE_MAX_PADDING_BYTES];
 
-/* Lanes that must not get a chunk, though they are up. */
-static uint64_t link_barred(const struct link *link) {
-  uint64_t barred = link->full | link->resting;
-  uint64_t measured = meter_lanes(link->config.meter, link);
-  return link->failover.up != measured ? barred | measured : barred;
-}
-
-/* The first good lane of each path, while bulk traffic is faster over few lanes than over all: a
- * flow is no limit then, and each costs processors and caches. */
-static uint64_t link_width(const struct link *link, uint64_t barred) {
-  uint64_t paths = 0, width = 0;
-  if (!link_is_narrow(link)) {
-    return UINT64_MAX;
-  }
-  for (uint64_t lanes = link->failover.up & ~(barred & ~link->full) & ~link->stripe.slow;
-       lanes != 0; lanes &= lanes - 1) {
-    unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    uint64_t path = lane_bit(link->config.paths > 1 ? lane % link->config.paths : 0);
-    width |= (paths & path) != 0 ? 0 : lane_bit(lane);
-    paths |= path;
-  }
-  return width != 0 ? width : UINT64_MAX;
-}
-
 /* A control frame that any lane may carry is waiting. */
 static bool link_has_control(const struct link *link) {
   if (link->status != 0) {
@@ -61,9 +37,8 @@ int link_pick_lane(const struct link *link, uint64_t writable) {
   }
   const struct outgoing *message = outgoing_cutting(&link->outgoing);
   bool is_repeat = link->requeue.count > 0 || message == NULL;
-  uint64_t barred = link_barred(link);
-  return stripe_pick(&link->stripe, candidates & ~barred & link_width(link, barred),
-                     is_repeat ? UINT64_MAX : message->bytes - message->cut);
+  uint64_t left = is_repeat ? UINT64_MAX : message->bytes - message->cut;
+  return policy_pick(link->policy, candidates & ~link->full, left, link->now_ns);
 }
 
 static void link_fill_farewell(struct link *link, unsigned lane, struct wire_header *header) {
@@ -108,7 +83,9 @@ static bool link_next_control(struct link *link, unsigned lane, struct wire_head
     link->ping &= ~lane_bit(lane);
     header->type = WIRE_PING;
     header->message = ++link->pings_sent;
-    header->length = meter_ask(link->config.meter, link, lane, header->message, now_ns);
+    if (link->config.role == LINK_SENDER) {
+      header->length = policy_padding_bytes(link->policy, lane, header->message, now_ns);
+    }
     if (header->length > 0 && link->config.wants_checksums) {
       header->flags = WIRE_HAS_CRC;
       header->payload_crc = hash_crc32c(0, padding, header->length);
@@ -131,6 +108,7 @@ bool link_next_frame(struct link *link, unsigned lane, struct link_frame *frame,
   if (!link_is_lane_up(link, lane) || (link->writing & lane_bit(lane)) != 0) {
     return false;
   }
+  link->now_ns = now_ns;
   struct wire_header header;
   frame->memory = NULL;
   frame->target = NULL;
@@ -145,7 +123,7 @@ bool link_next_frame(struct link *link, unsigned lane, struct link_frame *frame,
     frame->payload = header.length == 0         ? NULL
                      : header.type == WIRE_PING ? padding
                                                 : link->lanes[lane].control;
-  } else if (link->has_chunk && (link_barred(link) & lane_bit(lane)) == 0) {
+  } else if (link->has_chunk && (link->full & lane_bit(lane)) == 0) {
     send_next_chunk(link, lane, frame, now_ns);
   } else {
     return false;

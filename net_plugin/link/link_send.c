@@ -14,20 +14,6 @@ static bool send_may_copy(const struct link *link, uint64_t bytes) {
          link->outgoing.posted >= link->taken.granted || link->message_ns >= LINK_FAR_NS;
 }
 
-/* Queue pairs have no cap of their own: it is their NIC that shares out its rate. */
-static void send_learn_flow(struct link *link) {
-  link->stripe.flow_ps_per_byte =
-      link->direct == 0 ? meter_flow_ps_per_byte(link->config.meter) : 0;
-  link->stripe.narrow_chunk_bytes = link_is_narrow(link) ? link->config.narrow_chunk_bytes : 0;
-}
-
-/* A direct lane takes a message in one piece up to STRIPE_PLACED_LEAST_BYTES, and is no slower than
- * its NIC: others are of use only beyond that, or where they lead through other NICs. */
-static bool send_is_worth_lanes(const struct link *link, uint64_t bytes) {
-  bool is_alone = link->direct != 0 && link->config.paths <= 1;
-  return is_alone ? bytes > STRIPE_PLACED_LEAST_BYTES : bytes >= LINK_GROW_BYTES;
-}
-
 int link_send_posted(struct link *link, const void *data, size_t bytes, const void *memory,
                      uint64_t now_ns) {
   assert(link->config.role == LINK_SENDER && !link->is_detached);
@@ -42,8 +28,7 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
     return link->status;
   }
   bool is_first = link->outgoing.retired == link->outgoing.posted;
-  stripe_time(&link->stripe, now_ns);
-  send_learn_flow(link);
+  link->now_ns = now_ns;
   int result = outgoing_post(&link->outgoing, data, bytes, send_may_copy(link, bytes));
   if (result != 0) {
     return result;
@@ -55,29 +40,18 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
   message->posted_ns = now_ns;
   message->memory = message->is_copied ? NULL : memory;
   message->polled = polled_form(message->data, bytes);
-  if (!link->failover.is_grown && send_is_worth_lanes(link, bytes)) {
+  if (!link->failover.is_grown && policy_wants_all_lanes(link->policy, bytes)) {
     failover_grow(&link->failover);
-  } else if (bytes >= LINK_GROW_BYTES && meter_is_wanted(link->config.meter, now_ns)) {
-    send_may_meter(link, stripe_most_rested(&link->stripe), now_ns);
   }
+  policy_posted(link->policy, bytes, now_ns);
+  link->ping |= policy_probes(link->policy);
   send_look_ahead(link);
   return 0;
 }
 
-void send_may_meter(struct link *link, unsigned lane, uint64_t now_ns) {
-  bool has_others = (link->failover.up & ~lane_bit(lane)) != 0;
-  bool is_free = (link->failover.up & ~(link->direct | link->resting) & lane_bit(lane)) != 0;
-  bool is_idle = journal_count(&link->lanes[lane].journal) == 0;
-  if (has_others && is_free && is_idle && meter_is_wanted(link->config.meter, now_ns)) {
-    meter_start(link->config.meter, link, lane);
-    link->ping |= lane_bit(lane);
-  }
-}
-
 void send_pong_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
-  if (meter_answered(link->config.meter, link, lane, link->lanes[lane].header.message, now_ns)) {
-    link->ping |= lane_bit(lane);
-  }
+  policy_probe_answered(link->policy, lane, link->lanes[lane].header.message, now_ns);
+  link->ping |= policy_probes(link->policy);
 }
 
 /* What is polled must not show before it is known to be right, nor in another order. */
@@ -127,12 +101,8 @@ static const struct wire_target *send_target(const struct link *link, unsigned l
 static uint32_t send_chunk_bytes(const struct link *link, unsigned lane,
                                  const struct outgoing *message, uint64_t number) {
   uint64_t left = message->bytes - message->cut;
-  uint32_t length = stripe_chunk_bytes(&link->stripe, lane, message->bytes, left);
-  if (length != left && send_target(link, lane, message, number) != NULL) {
-    uint32_t placed = stripe_placed_bytes(&link->stripe, lane, message->bytes);
-    bool is_tail = left <= placed + placed / 2 && left <= WIRE_MAX_CHUNK_BYTES;
-    length = placed < length ? length : is_tail ? (uint32_t)left : placed;
-  }
+  bool is_placed = send_target(link, lane, message, number) != NULL;
+  uint32_t length = policy_chunk_bytes(link->policy, lane, message->bytes, left, is_placed);
   /* Also of what is placed: if its lane is lost, another one may have to carry it as a stream. */
   bool is_limited = message->polled != POLLED_NOT && length > WIRE_MAX_POLLED_BYTES;
   return is_limited ? WIRE_MAX_POLLED_BYTES : length;
@@ -190,7 +160,7 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
     link->full |= lane_bit(lane);
   }
   sending->bytes_sent += chunk.length;
-  stripe_sent(&link->stripe, lane, chunk.length, now_ns);
+  policy_sent(link->policy, lane, chunk.length, now_ns);
   link->writing_data |= lane_bit(lane);
   send_look_ahead(link);
 }
@@ -225,14 +195,11 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
     send_note_message(link, arrived_ns);
   }
   acked->bytes_acked += bytes;
-  if (link->config.width && link->direct == 0) {
-    trial_moved(link->config.width, bytes, arrived_ns);
-  }
+  policy_acked(link->policy, lane, bytes, arrived_ns);
   link->full &= ~lane_bit(lane);
   /* The load of an epoch that is over was forgotten when it ended. */
   bool is_current = acked->sent_epoch == link->failover.lanes[lane].epoch;
   if (is_current && (link->failover.up & lane_bit(lane)) != 0) {
-    stripe_acked(&link->stripe, lane, bytes, arrived_ns);
     liveness_moved(&link->liveness, lane, arrived_ns);
     failover_proved(&link->failover, lane);
   } else if (journal_count(journal) == 0) {
@@ -307,7 +274,7 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
 
 void send_lane_dropped(struct link *link, unsigned lane) {
   struct lane *dropped = &link->lanes[lane];
-  stripe_lane_lost(&link->stripe, lane);
+  policy_lane_lost(link->policy, lane);
   if (journal_count(&dropped->journal) > 0) {
     failover_unsettle(&link->failover, lane);
   }
@@ -367,9 +334,7 @@ void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
   outgoing_retire_all(&link->outgoing);
   link->requeue.count = 0;
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
-    struct lane *closed = &link->lanes[lane];
-    closed->journal.acked = closed->journal.sent;
-    link->stripe.loads[lane].outstanding_bytes = 0;
+    journal_clear(&link->lanes[lane].journal);
     failover_settle(&link->failover, lane);
     if ((link->writing_data & lane_bit(lane)) != 0 &&
         failover_fence(&link->failover, lane, link->failover.lanes[lane].epoch, now_ns)) {

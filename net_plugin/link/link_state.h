@@ -13,16 +13,13 @@
 #ifndef NET_PLUGIN_LINK_LINK_STATE_H
 #define NET_PLUGIN_LINK_LINK_STATE_H
 
-#include "common/trial.h"
 #include "net_plugin/link/credit.h"
 #include "net_plugin/link/failover.h"
 #include "net_plugin/link/journal.h"
 #include "net_plugin/link/link.h"
 #include "net_plugin/link/liveness.h"
 #include "net_plugin/link/message.h"
-#include "net_plugin/link/meter.h"
-#include "net_plugin/link/spread.h"
-#include "net_plugin/link/stripe.h"
+#include "net_plugin/policy/policy.h"
 
 /* Where the payload of the frame that is arriving on a lane goes. */
 enum arrival {
@@ -94,19 +91,18 @@ struct link {
   struct lane *lanes;
   struct failover failover;
   struct liveness liveness;
+  uint64_t now_ns;   /* the latest time that a fact came with */
   uint64_t due_ns;   /* when the owner was told to come back at the latest */
   uint64_t watch_ns; /* sender: when lanes are looked at; LINK_NO_DEADLINE: nothing is under way */
   uint64_t rescued_ns; /* the beginning of the silence in which a new lane was tried */
 
   /* sender */
-  uint64_t full;    /* lanes whose journal is full */
-  uint64_t resting; /* the lane that gets no chunks because it is to be dialled anew */
-  struct spread spread;
-  bool has_chunk; /* a chunk may be sent, see send_look_ahead */
+  struct policy *policy; /* NULL: a receiver */
+  uint64_t full;         /* lanes whose journal is full */
+  bool has_chunk;        /* a chunk may be sent, see send_look_ahead */
   bool is_request_due;
   struct credit_taken taken;
   struct requeue requeue;
-  struct stripe stripe;
   struct outgoing_ring outgoing;
   uint64_t message_ns; /* how long messages take lately, from their post to the acknowledgement */
   uint64_t stalls;
@@ -150,11 +146,6 @@ static inline bool link_lane_places(const struct link *link, unsigned lane) {
   return (link_placing_lanes(link) & lane_bit(lane)) != 0;
 }
 
-/* Queue pairs are few, and not slower for being many. */
-static inline bool link_is_narrow(const struct link *link) {
-  return link->config.width && link->config.width->way == TRIAL_OTHER && link->direct == 0;
-}
-
 /* ---- link.c ---- */
 
 /* The lane was UP and is LOST now: drops what is arriving and what is being written on it. */
@@ -169,7 +160,7 @@ void link_cut_lane(struct link *link, unsigned lane, enum link_close_reason reas
 /* A fact happened: was the owner away? */
 void link_was_away(struct link *link, uint64_t now_ns);
 static inline void link_note_time(struct link *link, uint64_t now_ns) {
-  stripe_time(&link->stripe, now_ns);
+  link->now_ns = now_ns;
   if (now_ns > link->due_ns && now_ns - link->due_ns > LINK_AWAY_NS) {
     link_was_away(link, now_ns);
   }
@@ -185,8 +176,6 @@ bool send_is_eager(const struct link *link, const struct outgoing *message);
 /* What can be sent next, and must credit be asked for? After every change of messages, credit,
  * direct lanes or requeue. */
 void send_look_ahead(struct link *link);
-/* Begins to measure a lane, if one is wanted and it is not the only one. */
-void send_may_meter(struct link *link, unsigned lane, uint64_t now_ns);
 void send_pong_arrived(struct link *link, unsigned lane, uint64_t now_ns);
 void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns);
 void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns);

@@ -138,8 +138,9 @@ static int make_connection(struct attempt *attempt, const struct reply *reply) {
               .stopped_timeout_ns = attempt->settings.stopped_timeout_ns,
               .paths = attempt->route.paths.home_count,
               .redials_slow_lanes = attempt->settings.redials_slow_lanes,
-              .meter = engine_meter(attempt->engine),
-              .width = attempt->settings.may_narrow ? engine_width(attempt->engine) : NULL,
+              .policy = attempt->settings.policy,
+              .policy_shared = engine_policy_shared(attempt->engine),
+              .may_narrow = attempt->settings.may_narrow,
               .narrow_chunk_bytes = attempt->settings.narrow_chunk_bytes,
               .seed = clock_now_ns() },
   };

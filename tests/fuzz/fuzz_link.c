@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "net_plugin/link/link.h"
-#include "net_plugin/link/stripe.h"
+#include "net_plugin/policy/limits.h"
 #include "tests/fuzz/fuzz.h"
 
 enum {

@@ -21,9 +21,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/trial.h"
 #include "net_plugin/link/link.h"
-#include "net_plugin/link/meter.h"
+#include "net_plugin/policy/policy.h"
+#include "net_plugin/policy/policy_shared.h"
 
 #define WORLD_NEVER UINT64_MAX
 #define WORLD_MESSAGES 256 /* most messages of one run */
@@ -124,8 +124,7 @@ struct world {
 
   /* drawn from the seed */
   struct link_config config[2];
-  struct meter meter; /* the sender's */
-  struct trial width; /* the same; changes its way at any time */
+  struct policy_shared policy_shared; /* the sender's; the width changes its way at any time */
   unsigned lanes, message_count;
   bool is_bulk;              /* seconds of large messages over slow lanes */
   unsigned depth[2];         /* how many messages a user keeps posted */

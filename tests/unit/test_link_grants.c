@@ -3,6 +3,7 @@
  * when more lanes are opened. */
 #include <string.h>
 
+#include "net_plugin/policy/limits.h"
 #include "tests/lib/direct.h"
 #include "tests/lib/unit.h"
 
@@ -140,8 +141,8 @@ static void one_direct_lane_does_up_to_a_whole_piece(void **state) {
 
 static void direct_lanes_on_other_paths_are_worth_it_sooner(void **state) {
   (void)state;
-  assert_false(sender_opens_a_lane(LINK_GROW_BYTES - 1));
-  assert_true(sender_opens_a_lane(LINK_GROW_BYTES));
+  assert_false(sender_opens_a_lane(ADAPTIVE_ALL_LANES_BYTES - 1));
+  assert_true(sender_opens_a_lane(ADAPTIVE_ALL_LANES_BYTES));
 }
 
 int main(void) {

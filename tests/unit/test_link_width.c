@@ -2,8 +2,8 @@
 /* Over how many lanes a link sends: all, or one of each path while that is what a trial says. */
 #include <stdlib.h>
 
-#include "common/trial.h"
 #include "net_plugin/link/link.h"
+#include "net_plugin/policy/policy_shared.h"
 #include "tests/lib/unit.h"
 
 #define LANES 4u
@@ -11,7 +11,7 @@
 #define ALL UINT64_MAX
 
 static struct link *sender;
-static struct trial width;
+static struct policy_shared shared;
 static uint8_t data[BYTES];
 
 static void make(unsigned paths) {
@@ -23,9 +23,12 @@ static void make(unsigned paths) {
     .eager_slots = 32,
     .timeout_ns = 1000000000,
     .paths = paths,
-    .width = &width,
+    .policy_shared = &shared,
+    .may_narrow = true,
   };
-  trial_init(&width, TRIAL_OTHER, false, TRIAL_FIRST_NS, 1);
+  policy_shared_init(&shared, TRIAL_FIRST_NS, 1);
+  shared.probe.rounds = FLOW_PROBE_ROUNDS; /* all done */
+  trial_init(&shared.width, TRIAL_OTHER, false, TRIAL_FIRST_NS, 1);
   sender = link_init(calloc(1, link_memory_bytes(&config)), &config, 0);
   for (unsigned lane = 0; lane < LANES; lane++) {
     link_lane_up(sender, lane, 1, 0, 0);
@@ -85,7 +88,7 @@ static void each_path_keeps_one(void **state) {
 static void usually_all_are_used(void **state) {
   (void)state;
   make(1);
-  width.way = TRIAL_USUAL;
+  shared.width.way = TRIAL_USUAL;
   assert_false(is_narrow());
   for (unsigned lane = 0; lane < LANES; lane++) {
     assert_int_equal(send_over(1ull << lane, 1), 1ull << lane);

@@ -45,7 +45,7 @@ static bool link_lay_out(const struct link_config *config, struct layout *layout
   layout->control_stride = round_up(config->lanes * WIRE_ACK_BYTES + told_bytes);
   layout->eager_stride = round_up(config->eager_bytes);
   layout->lanes = round_up(sizeof(struct link));
-  layout->policy = layout->lanes + round_up(config->lanes * sizeof(struct lane));
+  layout->policy = layout->lanes + round_up(config->lanes * sizeof(struct link_lane));
   layout->requeue =
       layout->policy + (is_sender ? round_up(link_policy_ops(config)->state_bytes) : 0);
   layout->controls = layout->requeue + (is_sender ? round_up(requeue_bytes) : 0);
@@ -70,7 +70,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   uint8_t *bytes = memory;
   struct link *link = memory;
   link->config = *config;
-  link->lanes = (struct lane *)(void *)(bytes + layout.lanes);
+  link->lanes = (struct link_lane *)(void *)(bytes + layout.lanes);
   for (unsigned lane = 0; lane < config->lanes; lane++) {
     link->lanes[lane].control = bytes + layout.controls + lane * layout.control_stride;
   }

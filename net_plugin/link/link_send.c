@@ -45,7 +45,6 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
   }
   policy_posted(link->policy, bytes, now_ns);
   link->ping |= policy_probes(link->policy);
-  send_look_ahead(link);
   return 0;
 }
 
@@ -67,19 +66,29 @@ bool send_is_eager(const struct link *link, const struct outgoing *message) {
   return message->bytes <= link->config.eager_bytes && !waits_for_target;
 }
 
-void send_look_ahead(struct link *link) {
+struct send_ahead send_look_ahead(const struct link *link) {
   const struct outgoing_ring *ring = &link->outgoing;
   const struct outgoing *message = outgoing_cutting(ring);
   bool is_eager = message != NULL && send_is_eager(link, message);
   bool is_allowed = message != NULL && credit_allows(&link->taken, ring->cutting, is_eager);
-  link->has_chunk = is_allowed || link->requeue.count > 0;
-  link->is_request_due &= message != NULL && !is_allowed;
-  if (message != NULL && !is_allowed &&
-      credit_must_request(&link->taken, ring->cutting, is_eager)) {
-    link->is_request_due = true;
-    link->stalls++;
-  }
-  if (link->is_detached && ring->retired == ring->posted) {
+  bool is_repeat = link->requeue.count > 0;
+  return (struct send_ahead){
+    .has_chunk = is_allowed || is_repeat,
+    .needs_request = message != NULL && !is_allowed &&
+                     credit_must_request(&link->taken, ring->cutting, is_eager),
+    .left = is_repeat || message == NULL ? UINT64_MAX : message->bytes - message->cut,
+  };
+}
+
+uint64_t send_request(struct link *link) {
+  link->stalls++;
+  credit_request(&link->taken, link->outgoing.cutting);
+  return link->outgoing.cutting;
+}
+
+/* Everything that the user left behind is delivered. */
+static void send_may_end(struct link *link) {
+  if (link->is_detached && link->outgoing.retired == link->outgoing.posted) {
     link->failover.may_dial = false;
     if (link->farewell == FAREWELL_NONE && !link->is_peer_closed) {
       link->farewell = FAREWELL_DUE;
@@ -125,7 +134,7 @@ static uint64_t send_message_number(const struct link *link, struct chunk chunk)
 }
 
 void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns) {
-  struct lane *sending = &link->lanes[lane];
+  struct link_lane *sending = &link->lanes[lane];
   struct chunk chunk = send_take_chunk(link, lane);
   const struct outgoing *message = outgoing_of(&link->outgoing, chunk);
   struct wire_header header = {
@@ -162,7 +171,6 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
   sending->bytes_sent += chunk.length;
   policy_sent(link->policy, lane, chunk.length, now_ns);
   link->writing_data |= lane_bit(lane);
-  send_look_ahead(link);
 }
 
 /* The youngest of the messages that were acknowledged just now: from posted to arrived_ns. */
@@ -176,7 +184,7 @@ static void send_note_message(struct link *link, uint64_t arrived_ns) {
 /* Frees what the peer has, up to `count`; what is still being written is kept until it is written:
  * the owner of the lane reads it. */
 static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uint64_t arrived_ns) {
-  struct lane *acked = &link->lanes[lane];
+  struct link_lane *acked = &link->lanes[lane];
   struct journal *journal = &acked->journal;
   uint64_t written = journal->sent - ((link->writing_data & lane_bit(lane)) != 0 ? 1 : 0);
   uint64_t end = count < written ? count : written;
@@ -193,6 +201,7 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
   }
   if (link->outgoing.retired > retired) {
     send_note_message(link, arrived_ns);
+    send_may_end(link);
   }
   acked->bytes_acked += bytes;
   policy_acked(link->policy, lane, bytes, arrived_ns);
@@ -219,7 +228,6 @@ void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns) {
   }
   if (link->lanes[lane].claimed > link->lanes[lane].journal.acked) {
     send_apply_ack(link, lane, link->lanes[lane].claimed, now_ns);
-    send_look_ahead(link);
   }
 }
 
@@ -249,7 +257,7 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
     if (wire_ack_decode(payload + at, &ack) != 0 || ack.lane >= link->config.lanes) {
       return -EPROTO;
     }
-    struct lane *acked = &link->lanes[ack.lane];
+    struct link_lane *acked = &link->lanes[ack.lane];
     if (ack.epoch != acked->sent_epoch) {
       continue; /* late: a fence or a handshake has told more about that epoch */
     }
@@ -268,18 +276,16 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
   if (header->total > 0) {
     send_targets_arrived(link, header, payload + acks_bytes);
   }
-  send_look_ahead(link);
   return 0;
 }
 
 void send_lane_dropped(struct link *link, unsigned lane) {
-  struct lane *dropped = &link->lanes[lane];
+  struct link_lane *dropped = &link->lanes[lane];
   policy_lane_lost(link->policy, lane);
   if (journal_count(&dropped->journal) > 0) {
     failover_unsettle(&link->failover, lane);
   }
   credit_forget_request(&link->taken);
-  send_look_ahead(link);
 }
 
 int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns) {
@@ -298,7 +304,6 @@ int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_n
   link->lanes[lane].claimed = count;
   link->full &= ~lane_bit(lane);
   failover_settle(&link->failover, lane);
-  send_look_ahead(link);
   return 0;
 }
 
@@ -342,7 +347,6 @@ void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
     }
   }
   link->full = 0;
-  send_look_ahead(link);
 }
 
 /* Does the lane still read a payload that is the user's? One that is being written, or, of a direct
@@ -371,5 +375,5 @@ void send_detach(struct link *link, uint64_t now_ns) {
       link_lane_dropped(link, lane);
     }
   }
-  send_look_ahead(link);
+  send_may_end(link);
 }

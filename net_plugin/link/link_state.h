@@ -4,6 +4,7 @@
  *
  *   link.c             facts that both roles have: lanes, frames that arrive, the end
  *   link_frames_out.c  frames that leave
+ *   link_step.c        all that follows from the facts, for the owner
  *   link_init.c        its memory
  *   link_send.c        what only the sender does
  *   link_receive.c     what only the receiver does
@@ -37,7 +38,7 @@ static inline bool arrival_is_for_user(enum arrival arrival) {
   return arrival == ARRIVAL_USER || arrival == ARRIVAL_STAGED || arrival == ARRIVAL_PLACED;
 }
 
-struct lane {
+struct link_lane {
   /* the frame that is arriving */
   enum arrival arrival;
   struct wire_header header;
@@ -88,7 +89,7 @@ struct link {
   uint64_t ping;         /* lanes that are to be asked */
   uint64_t pings_sent;
   uint64_t direct; /* lanes that are up and direct */
-  struct lane *lanes;
+  struct link_lane *lanes;
   struct failover failover;
   struct liveness liveness;
   uint64_t now_ns;   /* the latest time that a fact came with */
@@ -99,8 +100,6 @@ struct link {
   /* sender */
   struct policy *policy; /* NULL: a receiver */
   uint64_t full;         /* lanes whose journal is full */
-  bool has_chunk;        /* a chunk may be sent, see send_look_ahead */
-  bool is_request_due;
   struct credit_taken taken;
   struct requeue requeue;
   struct outgoing_ring outgoing;
@@ -155,7 +154,34 @@ void link_lane_dropped(struct link *link, unsigned lane);
 void link_cut_lane(struct link *link, unsigned lane, enum link_close_reason reason,
                    uint64_t now_ns);
 
+/* ---- link_frames_out.c ---- */
+
+/* What there is to send next. Nothing of it is kept: it follows from messages, credit, RDMA lanes
+ * and requeue, which change at many places. */
+struct send_ahead {
+  bool has_chunk;
+  bool needs_request; /* a message waits for credit that was not asked for */
+  uint64_t left;      /* bytes of the next chunk's message that are not cut; UINT64_MAX: a repeat */
+};
+
+/* The lane, among the set bits of `writable`, that should carry the next frame; -1: none now. */
+int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint64_t writable);
+/* Picks a lane and takes the next frame for it: control frames first, then requeued chunks, then
+ * new ones, oldest message first. -1: no lane, no frame. */
+int link_take_frame(struct link *link, uint64_t writable, struct link_frame *frame,
+                    uint64_t now_ns);
+
+/* ---- link_step.c ---- */
+
+/* The next order for the owner of the lanes, each given once. */
+bool link_next_order(struct link *link, struct link_order *order, uint64_t now_ns);
+/* Completed messages in the order they were posted, each once. */
+bool link_next_completion(struct link *link, uint64_t *bytes);
+
 /* ---- link_time.c ---- */
+
+/* When link_time_passed must be called next. Notes the answer: see link_was_away. */
+uint64_t link_next_deadline_ns(struct link *link);
 
 /* A fact happened: was the owner away? */
 void link_was_away(struct link *link, uint64_t now_ns);
@@ -173,9 +199,10 @@ void link_watch(struct link *link, uint64_t now_ns);
 
 /* May the message go without a grant, while there are eager slots? */
 bool send_is_eager(const struct link *link, const struct outgoing *message);
-/* What can be sent next, and must credit be asked for? After every change of messages, credit,
- * direct lanes or requeue. */
-void send_look_ahead(struct link *link);
+/* Of a receiver: nothing. */
+struct send_ahead send_look_ahead(const struct link *link);
+/* A REQUEST is being written: the number of the message that it is for. */
+uint64_t send_request(struct link *link);
 void send_pong_arrived(struct link *link, unsigned lane, uint64_t now_ns);
 void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns);
 void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns);

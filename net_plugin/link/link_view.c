@@ -6,7 +6,7 @@
 
 void link_view_lane(const struct link *link, unsigned lane, struct link_lane_view *view) {
   assert(lane < link->config.lanes);
-  const struct lane *seen = &link->lanes[lane];
+  const struct link_lane *seen = &link->lanes[lane];
   const struct failover_lane *life = &link->failover.lanes[lane];
   *view = (struct link_lane_view){
     .state = life->state,
@@ -41,7 +41,7 @@ void link_view(const struct link *link, struct link_view *view) {
     .is_narrow = is_sender && policy_is_narrow(link->policy),
   };
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
-    const struct lane *seen = &link->lanes[lane];
+    const struct link_lane *seen = &link->lanes[lane];
     view->chunks_requeued += seen->requeued;
     view->losses += link->failover.lanes[lane].losses;
     view->stalls_cut += seen->stalls_cut;

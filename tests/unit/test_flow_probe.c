@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net_plugin/link/link_state.h"
 #include "net_plugin/policy/policy_shared.h"
+#include "tests/lib/link_parts.h"
 #include "tests/lib/unit.h"
 
 #define US 1000ull
@@ -197,7 +197,7 @@ static int hand_over(enum link_role from, uint32_t *length) {
   struct link *to = links[1 - (int)from];
   struct link_frame frame;
   struct wire_header header;
-  if (link_pick_lane(links[from], 2) != 1 || !link_next_frame(links[from], 1, &frame, now_ns)) {
+  if (pick_lane(links[from], 2) != 1 || !next_frame(links[from], 1, &frame, now_ns)) {
     return 0;
   }
   assert_int_equal(wire_header_decode(frame.header, &header), 0);
@@ -223,7 +223,7 @@ static void a_new_lane_is_measured_before_it_is_used(void **state) {
   unsigned pings = 0;
   while (hand_over(LINK_SENDER, &length) == WIRE_PING) {
     assert_int_equal(length, pings == 0 ? 0 : FLOW_PROBE_BYTES);
-    assert_int_not_equal(link_pick_lane(sender, 2), 1); /* the chunk waits for lane 0 */
+    assert_int_not_equal(pick_lane(sender, 2), 1); /* the chunk waits for lane 0 */
     assert_int_equal(hand_over(LINK_RECEIVER, &length), WIRE_PONG);
     pings++;
   }

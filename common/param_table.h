@@ -69,6 +69,8 @@
   X(STOPPED_TIMEOUT, DURATION, "5m", "100ms..24h", "", NET, PLAIN,                                 \
     "the same if the peer's host still acknowledges: its process is stopped or gets no CPU; at "   \
     "least STRATUS_LINK_TIMEOUT")                                                                  \
+  X(POLICY, ENUM, "adaptive", "adaptive|fixed", "", NET, PLAIN,                                    \
+    "for measuring: adaptive learns how fast flows are, fixed takes them in turn")                 \
   X(REDIAL_SLOW, BOOL, "1", "", "", NET, PLAIN,                                                    \
     "1: reconnects a flow that stays much slower than the others, so that the network may route "  \
     "it over a better path")                                                                       \

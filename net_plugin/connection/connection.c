@@ -75,16 +75,20 @@ static void tell_close(const struct connection *connection, const struct link_or
   }
 }
 
+static void carry_out(struct connection *connection, const struct link_order *order) {
+  struct lane *lane = connection->slots[order->lane].lane;
+  if (order->kind == LINK_ORDER_OPEN) {
+    connection->setup->open_lane(connection, order->lane, order->epoch);
+  } else if (lane && lane->epoch <= order->epoch) {
+    tell_close(connection, order);
+    connection_drop_lane(connection, order->lane);
+  }
+}
+
 void connection_carry_out_orders(struct connection *connection, uint64_t now_ns) {
-  struct link_order order;
-  while (link_next_order(connection->link, &order, now_ns)) {
-    struct lane *lane = connection->slots[order.lane].lane;
-    if (order.kind == LINK_ORDER_OPEN) {
-      connection->setup->open_lane(connection, order.lane, order.epoch);
-    } else if (lane && lane->epoch <= order.epoch) {
-      tell_close(connection, &order);
-      connection_drop_lane(connection, order.lane);
-    }
+  struct link_step step;
+  while (link_step(connection->link, 0, now_ns, &step) == LINK_STEP_ORDER) {
+    carry_out(connection, &step.order);
   }
 }
 
@@ -97,58 +101,68 @@ static void frame_taken(struct connection *connection, unsigned index, int error
   }
 }
 
-/* There are no more frames: lanes write what they have gathered. False: one broke, and others may
- * have to carry what it had. */
+/* There are no more frames: these lanes write what they have gathered. False: there was nothing. */
 static bool flush_lanes(struct connection *connection, uint64_t lanes, uint64_t now_ns) {
-  int error = 0;
-  for (; lanes && !error; lanes &= lanes - 1) {
+  bool has_flushed = false;
+  for (; lanes; lanes &= lanes - 1) {
     unsigned index = (unsigned)__builtin_ctzll(lanes);
     struct lane *lane = connection->slots[index].lane;
     if (lane && lane->can_write && lane->has_unwritten) {
-      error = lane->ops->resume(lane, now_ns);
-      frame_taken(connection, index, error, now_ns);
+      has_flushed = true;
+      frame_taken(connection, index, lane->ops->resume(lane, now_ns), now_ns);
     }
   }
-  return !error;
+  return has_flushed;
 }
 
-static void write_frames(struct connection *connection, bool has_followers, uint64_t now_ns) {
-  bool has_moved = false; /* payload */
-  uint64_t written = 0;   /* lanes */
-  do {
-    int index;
-    while (connection->writable &&
-           (index = link_pick_lane(connection->link, connection->writable)) >= 0) {
-      struct lane *lane = connection->slots[index].lane;
-      struct link_frame frame;
-      if (!link_next_frame(connection->link, (unsigned)index, &frame, now_ns)) {
-        break;
-      }
-      if (frame.length > 0 && connection->is_sender) {
-        connection->hot_lane = index; /* where its acknowledgement will come */
-      }
-      has_moved |= frame.length > 0;
-      written |= connection_lane_bit((unsigned)index);
-      lane->has_followers = has_followers;
-      frame_taken(connection, (unsigned)index, lane->ops->write(lane, &frame, now_ns), now_ns);
-    }
-  } while (!flush_lanes(connection, written, now_ns));
-  if (has_moved) {
-    engine_note_activity(now_ns);
+static void write_frame(struct connection *connection, const struct link_step *step,
+                        bool has_followers, uint64_t now_ns) {
+  struct lane *lane = connection->slots[step->lane].lane;
+  if (step->frame.length > 0 && connection->is_sender) {
+    connection->hot_lane = (int)step->lane; /* where its acknowledgement will come */
   }
+  lane->has_followers = has_followers;
+  frame_taken(connection, step->lane, lane->ops->write(lane, &step->frame, now_ns), now_ns);
 }
 
-static void publish(struct connection *connection) {
-  struct link_completion completion;
-  while (link_next_completion(connection->link, &completion)) {
+static void publish(struct connection *connection, const struct link_step *step) {
+  for (unsigned i = 0; i < step->completed; i++) {
     connection->requests[connection->published % CONNECTION_REQUESTS].bytes =
-        (size_t)completion.bytes;
+        (size_t)step->completed_bytes[i];
     connection->published++;
     atomic_store_explicit(&connection->completed, connection->published, memory_order_release);
   }
-  int status = link_status(connection->link), none = 0;
-  if (status) { /* the first error stays */
-    atomic_compare_exchange_strong(&connection->error, &none, status);
+  int none = 0;
+  if (step->status) { /* the first error stays */
+    atomic_compare_exchange_strong(&connection->error, &none, step->status);
+  }
+}
+
+/* Carries out what the link orders, writes what it wants written and publishes what completed,
+ * until it waits; *step is the last answer. */
+static void run_link(struct connection *connection, bool has_followers, uint64_t now_ns,
+                     struct link_step *step) {
+  bool has_moved = false;   /* payload */
+  uint64_t written = 0;     /* lanes that may have gathered frames */
+  bool has_flushed = false; /* which may complete messages, or find a lane broken */
+  do {
+    enum link_step_kind kind;
+    while ((kind = link_step(connection->link, connection->writable, now_ns, step)) !=
+           LINK_STEP_WAIT) {
+      if (kind == LINK_STEP_ORDER) {
+        carry_out(connection, &step->order);
+      } else {
+        written |= connection_lane_bit(step->lane);
+        has_moved |= step->frame.length > 0;
+        write_frame(connection, step, has_followers, now_ns);
+      }
+    }
+    publish(connection, step);
+    has_flushed = flush_lanes(connection, written, now_ns);
+    written = 0;
+  } while (has_flushed);
+  if (has_moved) {
+    engine_note_activity(now_ns);
   }
 }
 
@@ -192,18 +206,17 @@ static void say_goodbye(struct connection *connection, uint64_t now_ns) {
 }
 
 /* Nothing is left to do but to close the lanes. */
-static bool is_over(struct connection *connection, uint64_t now_ns) {
-  if (!link_status(connection->link)) {
-    return connection->is_released && link_is_finished(connection->link);
+static bool is_over(struct connection *connection, const struct link_step *step, uint64_t now_ns) {
+  if (!step->status) {
+    return connection->is_released && step->is_finished;
   }
   if (!connection->last_word_ns) {
     connection->last_word_ns = now_ns + GOODBYE_NS;
   }
-  return !link_has_last_word(connection->link) || now_ns >= connection->last_word_ns;
+  return !step->has_last_word || now_ns >= connection->last_word_ns;
 }
 
-static void set_timer(struct connection *connection) {
-  uint64_t deadline_ns = link_next_deadline_ns(connection->link);
+static void set_timer(struct connection *connection, uint64_t deadline_ns) {
   if (connection->is_released && connection->linger_ns < deadline_ns) {
     deadline_ns = connection->linger_ns;
   }
@@ -237,15 +250,13 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
     return;
   }
   connection->is_running = true;
+  struct link_step step;
   uint64_t posts = take_posts(connection, now_ns);
-  connection_carry_out_orders(connection, now_ns);
-  write_frames(connection, posts > 1, now_ns);
-  connection_carry_out_orders(connection, now_ns); /* a write may have found a lane broken */
-  publish(connection);
+  run_link(connection, posts > 1, now_ns, &step);
   connection->is_running = false;
-  set_pending(connection, has_requests(connection) && !connection->is_released &&
-                              !link_status(connection->link));
-  if (is_over(connection, now_ns)) {
+  set_pending(connection,
+              has_requests(connection) && !connection->is_released && !step.status);
+  if (is_over(connection, &step, now_ns)) {
     say_goodbye(connection, now_ns);
     return;
   }
@@ -258,7 +269,7 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
   if (has_requests(connection) && !connection->watch.timer.deadline_ns) {
     connection_watch_start(connection, now_ns);
   }
-  set_timer(connection);
+  set_timer(connection, step.deadline_ns);
 }
 
 static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {

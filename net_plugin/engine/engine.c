@@ -54,12 +54,8 @@
 #define IDLE_POLL_NS (50 * 1000) /* between two sleeps */
 #define ACTIVITY_GRAIN_NS (10 * NS_PER_MS)
 
-struct meter *engine_meter(struct engine *engine) {
-  return &engine->meter;
-}
-
-struct trial *engine_width(struct engine *engine) {
-  return &engine->width;
+struct policy_shared *engine_policy_shared(struct engine *engine) {
+  return &engine->policy_shared;
 }
 
 struct engine_lists *engine_lists(struct engine *engine) {

@@ -22,8 +22,7 @@
 #include "net_plugin/lane/nic.h"
 
 struct engine;
-struct meter;
-struct trial;
+struct policy_shared;
 
 /* A watched descriptor; lives inside the thing that it belongs to. */
 struct engine_source {
@@ -117,9 +116,8 @@ struct engine_lists {
   struct id_table listener_ids; /* setup/listener.c */
 };
 struct engine_lists *engine_lists(struct engine *engine);
-/* Of the engine's links. */
-struct meter *engine_meter(struct engine *engine);
-struct trial *engine_width(struct engine *engine);
+/* What the engine's links measure together; guarded by the lock. */
+struct policy_shared *engine_policy_shared(struct engine *engine);
 /* Runs visit on the index-th engine, with its lock held, for a caller that holds the lock of
  * another one, or of this one: 0, -EAGAIN: it is busy, try later, or -ENOENT: there are fewer. Does
  * not wait, so that two callers cannot wait for each other. */

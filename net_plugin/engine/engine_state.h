@@ -10,10 +10,9 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 
-#include "common/trial.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/engine/progress_mode.h"
-#include "net_plugin/link/meter.h"
+#include "net_plugin/policy/policy_shared.h"
 
 #define EVENTS_PER_ROUND 64
 #define NO_DEADLINE UINT64_MAX
@@ -43,9 +42,8 @@ struct engine {
   int events_left;    /* of the round being delivered */
   unsigned polls;     /* engine_poll_is_due calls of those with TCP lanes */
   uint64_t polled_ns; /* when engine_poll was called last */
-  struct trial width; /* over how many lanes bulk traffic goes */
   struct engine_lists lists;
-  struct meter meter;
+  struct policy_shared policy_shared;
 
   /* guarded by the lock of all engines, engine_life.c */
   unsigned turns[ENGINE_USES]; /* shard 0: whose turn it is */

@@ -2,15 +2,8 @@
 /* credit: the sender's permission and the receiver's economy with WINDOW frames. */
 #include "net_plugin/link/credit.h"
 
-bool credit_must_request(struct credit_taken *credit, uint64_t message, bool is_eager) {
-  if (is_eager && credit->eager_slots > 0) {
-    return false;
-  }
-  if (message < credit->requested) {
-    return false;
-  }
-  credit->requested = message + 1;
-  return true;
+bool credit_must_request(const struct credit_taken *credit, uint64_t message, bool is_eager) {
+  return message >= credit->requested && !(is_eager && credit->eager_slots > 0);
 }
 
 void credit_forget_request(struct credit_taken *credit) {

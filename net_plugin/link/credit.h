@@ -40,7 +40,7 @@
 
 struct credit_taken {
   uint64_t granted;   /* by the peer */
-  uint64_t requested; /* messages for which a REQUEST was queued: all below */
+  uint64_t requested; /* messages for which a REQUEST was written: all below */
   unsigned eager_slots;
 };
 
@@ -51,7 +51,12 @@ static inline bool credit_allows(const struct credit_taken *credit, uint64_t mes
 
 /* The message cannot be sent. Must a REQUEST be written for it? Eager ones need none: the receiver
  * speaks anyway before the eager slots are used up. */
-bool credit_must_request(struct credit_taken *credit, uint64_t message, bool is_eager);
+bool credit_must_request(const struct credit_taken *credit, uint64_t message, bool is_eager);
+
+/* A REQUEST for this message is being written. */
+static inline void credit_request(struct credit_taken *credit, uint64_t message) {
+  credit->requested = message + 1;
+}
 
 /* The REQUEST may have been lost with its lane: ask again. */
 void credit_forget_request(struct credit_taken *credit);

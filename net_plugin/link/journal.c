@@ -8,16 +8,26 @@
 void journal_append(struct journal *journal, struct chunk chunk) {
   assert(!journal_is_full(journal));
   journal->chunks[journal->sent++ % LINK_JOURNAL] = chunk;
+  journal->bytes += chunk.length;
 }
 
 struct chunk journal_take_oldest(struct journal *journal) {
   assert(journal_count(journal) > 0);
-  return journal->chunks[journal->acked++ % LINK_JOURNAL];
+  struct chunk chunk = journal->chunks[journal->acked++ % LINK_JOURNAL];
+  journal->bytes -= chunk.length;
+  return chunk;
 }
 
 struct chunk journal_take_newest(struct journal *journal) {
   assert(journal_count(journal) > 0);
-  return journal->chunks[--journal->sent % LINK_JOURNAL];
+  struct chunk chunk = journal->chunks[--journal->sent % LINK_JOURNAL];
+  journal->bytes -= chunk.length;
+  return chunk;
+}
+
+void journal_clear(struct journal *journal) {
+  journal->acked = journal->sent;
+  journal->bytes = 0;
 }
 
 struct chunk journal_at(const struct journal *journal, uint64_t count) {

@@ -26,6 +26,7 @@ struct chunk {
 struct journal {
   uint64_t acked; /* frames that the peer is known to have */
   uint64_t sent;
+  uint64_t bytes; /* of the chunks between them */
   struct chunk chunks[LINK_JOURNAL];
 };
 
@@ -45,6 +46,9 @@ struct chunk journal_take_oldest(struct journal *journal);
 
 /* The newest chunk is known not to have arrived, and returned. Its count will be used again. */
 struct chunk journal_take_newest(struct journal *journal);
+
+/* All of it is acknowledged. */
+void journal_clear(struct journal *journal);
 
 /* The frame that was sent as number `count`, acked <= count < sent. */
 struct chunk journal_at(const struct journal *journal, uint64_t count);

@@ -3,9 +3,9 @@
  * that leave are in link_frames_out.c, the sender's and the receiver's parts in link_send.c and
  * link_receive.c.
  *
- * A message's way: link_send_posted -> link_pick_lane, link_next_frame (stripe, journal) -> the
- * peer's link_frame_received, link_frame_completed (message, credit) -> its link_next_frame
- * (WINDOW) -> our link_frame_completed (journal, message) -> link_next_completion. */
+ * A message's way: link_send_posted -> link_step (policy, journal) -> the peer's
+ * link_frame_received, link_frame_completed (message, credit) -> its link_step (WINDOW) -> our
+ * link_frame_completed (journal, message) -> link_step (completion). */
 #include "net_plugin/link/link.h"
 
 #include <assert.h>
@@ -18,17 +18,12 @@
 
 void link_lane_dropped(struct link *link, unsigned lane) {
   uint64_t bit = lane_bit(lane);
-  struct lane *dropped = &link->lanes[lane];
+  struct link_lane *dropped = &link->lanes[lane];
   link->writing &= ~bit;
   link->writing_data &= ~bit;
   link->pong &= ~bit;
   link->ping &= ~bit;
   link->direct &= ~bit;
-  if ((link->failover.up & ~link->resting) == 0) {
-    link->resting = 0; /* nothing better is left */
-  }
-  link->resting &= ~bit;
-  meter_drop(link->config.meter, link, bit);
   if (link->farewell == FAREWELL_WRITING && link->farewell_lane == lane) {
     link->farewell = FAREWELL_DUE;
   }
@@ -87,10 +82,8 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
     }
     link->lanes[lane].base = received_before;
     link->lanes[lane].sent_epoch = epoch;
-    stripe_lane_up(&link->stripe, lane);
-    if (link->failover.is_grown) {
-      send_may_meter(link, lane, now_ns);
-    }
+    policy_lane_up(link->policy, lane, now_ns);
+    link->ping |= policy_probes(link->policy);
   } else {
     receive_lane_up(link, lane);
   }
@@ -100,9 +93,8 @@ void link_lane_is_direct(struct link *link, unsigned lane) {
   assert(link->config.role == LINK_SENDER || !link->is_detached);
   if (link_is_lane_up(link, lane)) {
     link->direct |= lane_bit(lane);
-    meter_drop(link->config.meter, link, lane_bit(lane));
     if (link->config.role == LINK_SENDER) {
-      send_look_ahead(link);
+      policy_lane_is_rdma(link->policy, lane);
     }
   }
 }
@@ -157,7 +149,7 @@ static bool is_window_possible(const struct link *link, const struct wire_header
 }
 
 static int link_frame_begins(struct link *link, unsigned lane) {
-  struct lane *receiving = &link->lanes[lane];
+  struct link_lane *receiving = &link->lanes[lane];
   bool is_sender = link->config.role == LINK_SENDER;
   receiving->buffer = NULL;
   switch (receiving->header.type) {
@@ -202,7 +194,7 @@ int link_frame_received(struct link *link, unsigned lane, const struct wire_head
   if (link->status != 0 || !link_is_lane_up(link, lane)) {
     return -ESTALE;
   }
-  struct lane *receiving = &link->lanes[lane];
+  struct link_lane *receiving = &link->lanes[lane];
   if (receiving->arrival != ARRIVAL_NONE) {
     return link_break_lane(link, lane, -EPROTO, now_ns);
   }
@@ -239,7 +231,7 @@ void *link_receive_buffer(struct link *link, unsigned lane) {
 
 /* A frame without data for messages. */
 static int link_control_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
-  struct lane *receiving = &link->lanes[lane];
+  struct link_lane *receiving = &link->lanes[lane];
   const struct wire_header *header = &receiving->header;
   switch (header->type) {
   case WIRE_WINDOW:
@@ -275,7 +267,9 @@ static int link_control_arrived(struct link *link, unsigned lane, uint64_t now_n
     link_fail(link, -ECONNABORTED);
     return 0;
   case WIRE_PONG:
-    send_pong_arrived(link, lane, now_ns);
+    if (link->config.role == LINK_SENDER) {
+      send_pong_arrived(link, lane, now_ns);
+    }
     return 0;
   default:
     return 0;
@@ -286,7 +280,7 @@ int link_frame_completed(struct link *link, unsigned lane, uint64_t now_ns) {
   if (link->status != 0 || !link_is_lane_up(link, lane)) {
     return -ESTALE;
   }
-  struct lane *receiving = &link->lanes[lane];
+  struct link_lane *receiving = &link->lanes[lane];
   int result;
   switch (receiving->arrival) {
   case ARRIVAL_NONE:
@@ -311,21 +305,7 @@ int link_frame_completed(struct link *link, unsigned lane, uint64_t now_ns) {
   return link_is_lane_up(link, lane) ? 0 : -ESTALE; /* a fence may have closed its own lane */
 }
 
-/* ---- orders, end ---- */
-
-bool link_next_order(struct link *link, struct link_order *order, uint64_t now_ns) {
-  /* A failed link dials nobody, but lanes that read the user's memory are closed all the same. */
-  return (link->status == 0 || link->failover.close != 0) &&
-         failover_next_order(&link->failover, order, now_ns);
-}
-
-bool link_next_completion(struct link *link, struct link_completion *completion) {
-  if (link->is_detached) {
-    return false;
-  }
-  return link->config.role == LINK_SENDER ? outgoing_next_completion(&link->outgoing, completion)
-                                          : incoming_next_completion(&link->incoming, completion);
-}
+/* ---- end ---- */
 
 void link_user_detached(struct link *link, uint64_t now_ns) {
   if (link->is_detached) {

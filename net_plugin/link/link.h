@@ -9,9 +9,9 @@
  * An NCCL connection carries messages one way: the connecting side is the SENDER, the accepting
  * side the RECEIVER. Lanes are two-way: data flows one way, windows and fences the other.
  *
- * Callers report facts in the past tense (link_lane_lost, link_frame_received, ...), then fetch
- * what follows from them: frames to write (link_pick_lane, link_next_frame), orders to the owner of
- * the lanes (link_next_order), completed messages (link_next_completion).
+ * Callers report facts in the past tense (link_lane_lost, link_frame_received, ...), then ask
+ * link_step what follows from them: orders to the owner of the lanes, frames to write, completed
+ * messages, the next deadline.
  *
  * Invariants, asserted by link_check:
  *  1. A chunk is in one place: unsent, in one lane's journal, requeued, or acknowledged.
@@ -50,13 +50,11 @@
 #define LINK_NO_DEADLINE UINT64_MAX
 /* Up to here a copy is cheaper than waiting for its acknowledgement, whatever lanes there are. */
 #define LINK_COPY_BYTES (16u << 10)
-/* A message of this size makes more than one lane worth its while, if flows are slow. */
-#define LINK_GROW_BYTES (4u << 10)
 /* A direct lane does not place messages of up to so many bytes: they go along with their header. */
 #define LINK_PLACE_BYTES 4096u
 
-struct meter;
-struct trial;
+struct policy_ops;
+struct policy_shared;
 
 enum link_role { LINK_SENDER, LINK_RECEIVER };
 
@@ -70,13 +68,13 @@ struct link_config {
   uint64_t stopped_timeout_ns; /* nothing heard for this long, though the peer's host answers */
   uint64_t seed;               /* for backoff jitter */
   unsigned paths;              /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
-  bool redials_slow_lanes;     /* sender: see spread.h */
-  struct meter *meter;         /* sender: shared, outlives the link; NULL: flows are not measured */
-  struct trial *width;         /* sender: shared, outlives the link; the usual way is all lanes, the
-                                * other one lane of each path. NULL: all lanes */
-  uint32_t narrow_chunk_bytes; /* chunk_bytes while there is one lane of each path; 0: the same */
-  bool wants_checksums;        /* CRC32C on every DATA payload that this side sends */
-  unsigned target_keys;        /* 0..WIRE_TARGET_KEYS: keys of a target; 0: there are no targets */
+  const struct policy_ops *policy; /* sender: what decides, see policy.h; NULL: policy_adaptive */
+  struct policy_shared *policy_shared; /* sender, this and the following: see policy_config */
+  bool redials_slow_lanes;
+  bool may_narrow;
+  uint32_t narrow_chunk_bytes;
+  bool wants_checksums; /* CRC32C on every DATA payload that this side sends */
+  unsigned target_keys; /* 0..WIRE_TARGET_KEYS: keys of a target; 0: there are no targets */
 };
 
 struct link; /* size: link_memory_bytes */
@@ -141,7 +139,7 @@ void link_bytes_arrived(struct link *link, unsigned lane, uint64_t now_ns);
 /* The whole payload arrived. 0, or negative with the same meaning as above, or -EBADMSG (checksum
  * wrong). */
 int link_frame_completed(struct link *link, unsigned lane, uint64_t now_ns);
-/* A frame from link_next_frame was handed to the operating system entirely. */
+/* A frame from link_step was handed to the operating system entirely. */
 void link_frame_written(struct link *link, unsigned lane, uint64_t now_ns);
 void link_time_passed(struct link *link, uint64_t now_ns);
 
@@ -181,19 +179,6 @@ struct link_frame {
   uint64_t offset;
 };
 
-/* The lane, among the set bits of `writable`, that should carry the next frame; -1: nothing that
- * should be written on any of them now. A slow lane may be left idle while a faster one is busy, so
- * offer all writable lanes at once, and again after every event. Lanes that are not up are
- * ignored. */
-int link_pick_lane(const struct link *link, uint64_t writable);
-/* Takes the next frame for the lane: control frames first, then requeued chunks, then new ones,
- * oldest message first. false: nothing for it. The frame must be written entirely and in order on
- * this lane, and link_frame_written called, before the next call for the same lane. The payload
- * stays valid until then, or until the lane is lost: by link_lane_lost, or by a LINK_ORDER_CLOSE,
- * which may follow any call for this link (the peer fenced the lane, the user detached), so take
- * orders before writing more of it. */
-bool link_next_frame(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns);
-
 enum link_order_kind {
   LINK_ORDER_OPEN,  /* SENDER: dial this lane with this epoch, then report up or lost */
   LINK_ORDER_CLOSE, /* close what is open of this lane with this epoch or an older one, and neither
@@ -213,19 +198,44 @@ struct link_order {
   uint32_t epoch;
   enum link_close_reason reason; /* of a CLOSE */
 };
-/* The next order for the owner of the lanes, each given once. */
-bool link_next_order(struct link *link, struct link_order *order, uint64_t now_ns);
-
-struct link_completion {
-  uint64_t bytes; /* size of the message that was sent or received */
+/* What follows from the facts so far, one thing at a time. */
+enum link_step_kind {
+  LINK_STEP_ORDER, /* carry out `order`; each is given once */
+  LINK_STEP_WRITE, /* write `frame` on `lane` */
+  LINK_STEP_WAIT,  /* nothing to do until the next fact, at the latest at deadline_ns */
 };
-/* Completed messages in the order they were posted, each once. */
-bool link_next_completion(struct link *link, struct link_completion *completion);
 
-/* When link_time_passed must be called next, LINK_NO_DEADLINE if never. The link notes what it
- * answers: an owner that comes much later than the last answer was stopped, and that time is not
- * counted as anybody's silence. */
-uint64_t link_next_deadline_ns(struct link *link);
+struct link_step {
+  struct link_order order;
+
+  unsigned lane;
+  struct link_frame frame;
+
+  /* Of LINK_STEP_WAIT. Messages that completed since the last one, in the order in which they were
+   * posted, each once: how many, and the bytes that were sent or received with each. */
+  unsigned completed;
+  uint64_t completed_bytes[LINK_WINDOW];
+  int status;         /* link_status */
+  bool is_finished;   /* link_is_finished */
+  bool has_last_word; /* link_has_last_word */
+  /* When link_time_passed must be called, LINK_NO_DEADLINE if never. The link notes it: an owner
+   * that comes much later was stopped, and that time does not count as anybody's silence. */
+  uint64_t deadline_ns;
+};
+
+/* The owner calls it after facts until it answers LINK_STEP_WAIT.
+ *
+ * writable: lanes that can take a frame now; lanes that are not up are ignored. The policy may
+ * leave a slow lane idle while a faster one is busy, so offer all of them at once, and again after
+ * every fact. Control frames come first, then chunks that are sent again, then new ones, oldest
+ * message first.
+ *
+ * A frame must be written entirely and in order on its lane, and link_frame_written called, before
+ * the lane is offered again. The payload stays valid until then, or until the lane is lost: by
+ * link_lane_lost, or by a LINK_ORDER_CLOSE, which comes before any other frame. */
+enum link_step_kind link_step(struct link *link, uint64_t writable, uint64_t now_ns,
+                              struct link_step *step);
+
 /* 0 while it works; -ETIMEDOUT (no lane up for timeout_ns), -EHOSTDOWN (silent peer: lanes are up,
  * the user waits, and nothing was heard for timeout_ns, PINGs or not, nor of its host), -ETIME
  * (its host answers, the peer does not, for stopped_timeout_ns), -ECONNRESET (peer closed
@@ -269,7 +279,7 @@ struct link_view {
   uint64_t pings_sent;
   int peer_error; /* why the peer failed, if it said so: a negative errno */
   unsigned lanes_up;
-  bool is_narrow; /* bulk traffic goes over one lane of each path: config.width found that faster */
+  bool is_narrow; /* bulk traffic goes over one lane of each path: the policy found that faster */
 };
 void link_view(const struct link *link, struct link_view *view);
 

@@ -36,7 +36,7 @@ static void check_chunks(const struct link *link) {
     bool is_up = (link->failover.up & lane_bit(lane)) != 0;
     bool is_unsettled = (link->failover.unsettled & lane_bit(lane)) != 0;
     assert(is_up || is_unsettled == (journal_count(journal) > 0));
-    assert(link->stripe.loads[lane].outstanding_bytes == (is_up ? bytes : 0));
+    assert(journal->bytes == bytes);
   }
   for (uint32_t i = 0; i < link->requeue.count; i++) {
     check_chunk(link, requeue_at(&link->requeue, i), &tally);
@@ -47,18 +47,6 @@ static void check_chunks(const struct link *link) {
     assert(message->chunks == tally.chunks[number % LINK_WINDOW]);
     assert(message->cut - message->acked == tally.bytes[number % LINK_WINDOW]);
   }
-}
-
-/* What may be sent is offered, and what may not has asked for credit if the receiver does not speak
- * by itself. */
-static void check_next(const struct link *link) {
-  const struct outgoing *message = outgoing_cutting(&link->outgoing);
-  uint64_t number = link->outgoing.cutting;
-  bool is_eager = message != NULL && send_is_eager(link, message);
-  bool is_allowed = message != NULL && credit_allows(&link->taken, number, is_eager);
-  assert(link->has_chunk == (is_allowed || link->requeue.count > 0));
-  assert(message == NULL || is_allowed || number < link->taken.requested ||
-         (is_eager && link->taken.eager_slots > 0));
 }
 
 static void check_sender(const struct link *link) {
@@ -76,12 +64,9 @@ static void check_sender(const struct link *link) {
     assert(number > ring->cutting || (message->chunks == 0 && !message->is_cut) ||
            credit_allows(&link->taken, number, send_is_eager(link, message)));
   }
-  check_next(link);
+  assert(link->is_detached || link->taken.requested <= ring->posted);
   check_chunks(link);
-  /* One lane at most rests, and never the last one. */
-  assert((link->resting & (link->resting - 1)) == 0);
-  assert((link->resting & ~link->failover.up) == 0);
-  assert(link->resting == 0 || link->resting != link->failover.up);
+  assert((policy_probed(link->policy) & ~link->failover.up) == 0);
 }
 
 static void check_receiver(const struct link *link) {
@@ -97,7 +82,7 @@ static void check_receiver(const struct link *link) {
   uint64_t arriving[LINK_WINDOW] = { 0 };
   uint64_t bounced[LINK_WINDOW / 2] = { 0 };
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
-    const struct lane *receiving = &link->lanes[lane];
+    const struct link_lane *receiving = &link->lanes[lane];
     if (arrival_is_for_user(receiving->arrival)) {
       arriving[receiving->header.message % LINK_WINDOW] += receiving->header.length;
     }

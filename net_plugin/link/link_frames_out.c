@@ -7,45 +7,21 @@
 /* Zeros: what a PING carries that is to measure a lane. */
 static const uint8_t padding[WIRE_MAX_PADDING_BYTES];
 
-/* Lanes that must not get a chunk, though they are up. */
-static uint64_t link_barred(const struct link *link) {
-  uint64_t barred = link->full | link->resting;
-  uint64_t measured = meter_lanes(link->config.meter, link);
-  return link->failover.up != measured ? barred | measured : barred;
-}
-
-/* The first good lane of each path, while bulk traffic is faster over few lanes than over all: a
- * flow is no limit then, and each costs processors and caches. */
-static uint64_t link_width(const struct link *link, uint64_t barred) {
-  uint64_t paths = 0, width = 0;
-  if (!link_is_narrow(link)) {
-    return UINT64_MAX;
-  }
-  for (uint64_t lanes = link->failover.up & ~(barred & ~link->full) & ~link->stripe.slow;
-       lanes != 0; lanes &= lanes - 1) {
-    unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    uint64_t path = lane_bit(link->config.paths > 1 ? lane % link->config.paths : 0);
-    width |= (paths & path) != 0 ? 0 : lane_bit(lane);
-    paths |= path;
-  }
-  return width != 0 ? width : UINT64_MAX;
-}
-
 /* A control frame that any lane may carry is waiting. */
-static bool link_has_control(const struct link *link) {
+static bool link_has_control(const struct link *link, const struct send_ahead *ahead) {
   if (link->status != 0) {
     return link->farewell == FAREWELL_DUE;
   }
-  return link->failover.announce != 0 || link->given.is_due || link->is_request_due ||
+  return link->failover.announce != 0 || link->given.is_due || ahead->needs_request ||
          link->farewell == FAREWELL_DUE;
 }
 
-int link_pick_lane(const struct link *link, uint64_t writable) {
+int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint64_t writable) {
   uint64_t candidates = writable & link->failover.up & ~link->writing;
   if (candidates == 0) {
     return -1;
   }
-  if (link_has_control(link)) {
+  if (link_has_control(link, ahead)) {
     /* The lane that brought the last frame works, and nothing else may be known of the others. */
     return (candidates & lane_bit(link->heard)) != 0 ? (int)link->heard
                                                      : __builtin_ctzll(candidates);
@@ -56,14 +32,9 @@ int link_pick_lane(const struct link *link, uint64_t writable) {
   if ((candidates & (link->pong | link->ping)) != 0) {
     return __builtin_ctzll(candidates & (link->pong | link->ping));
   }
-  if (!link->has_chunk) {
-    return -1;
-  }
-  const struct outgoing *message = outgoing_cutting(&link->outgoing);
-  bool is_repeat = link->requeue.count > 0 || message == NULL;
-  uint64_t barred = link_barred(link);
-  return stripe_pick(&link->stripe, candidates & ~barred & link_width(link, barred),
-                     is_repeat ? UINT64_MAX : message->bytes - message->cut);
+  return ahead->has_chunk
+             ? policy_pick(link->policy, candidates & ~link->full, ahead->left, link->now_ns)
+             : -1;
 }
 
 static void link_fill_farewell(struct link *link, unsigned lane, struct wire_header *header) {
@@ -79,8 +50,8 @@ static void link_fill_farewell(struct link *link, unsigned lane, struct wire_hea
 }
 
 /* Fills in the control frame that is most urgent; false: none. */
-static bool link_next_control(struct link *link, unsigned lane, struct wire_header *header,
-                              uint64_t now_ns) {
+static bool link_next_control(struct link *link, const struct send_ahead *ahead, unsigned lane,
+                              struct wire_header *header, uint64_t now_ns) {
   *header = (struct wire_header){ 0 };
   if (link->status != 0) {
     link_fill_farewell(link, lane, header);
@@ -96,10 +67,9 @@ static bool link_next_control(struct link *link, unsigned lane, struct wire_head
     }
   } else if (link->given.is_due) {
     receive_fill_window(link, lane, header, now_ns);
-  } else if (link->is_request_due) {
-    link->is_request_due = false;
+  } else if (ahead->needs_request) {
     header->type = WIRE_REQUEST;
-    header->message = link->outgoing.cutting;
+    header->message = send_request(link);
   } else if ((link->pong & lane_bit(lane)) != 0) {
     link->pong &= ~lane_bit(lane);
     header->type = WIRE_PONG;
@@ -108,7 +78,9 @@ static bool link_next_control(struct link *link, unsigned lane, struct wire_head
     link->ping &= ~lane_bit(lane);
     header->type = WIRE_PING;
     header->message = ++link->pings_sent;
-    header->length = meter_ask(link->config.meter, link, lane, header->message, now_ns);
+    if (link->config.role == LINK_SENDER) {
+      header->length = policy_padding_bytes(link->policy, lane, header->message, now_ns);
+    }
     if (header->length > 0 && link->config.wants_checksums) {
       header->flags = WIRE_HAS_CRC;
       header->payload_crc = hash_crc32c(0, padding, header->length);
@@ -127,31 +99,29 @@ static bool link_next_control(struct link *link, unsigned lane, struct wire_head
   return true;
 }
 
-bool link_next_frame(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns) {
-  if (!link_is_lane_up(link, lane) || (link->writing & lane_bit(lane)) != 0) {
-    return false;
+int link_take_frame(struct link *link, uint64_t writable, struct link_frame *frame,
+                    uint64_t now_ns) {
+  struct send_ahead ahead = send_look_ahead(link);
+  link->now_ns = now_ns;
+  int picked = link_pick_lane(link, &ahead, writable);
+  if (picked < 0) {
+    return -1;
   }
+  unsigned lane = (unsigned)picked;
   struct wire_header header;
   frame->memory = NULL;
   frame->target = NULL;
-  bool has_control = link_has_control(link);
-  if (link->status != 0 && !has_control) {
-    return false;
-  }
-  if ((has_control || (link->pong | link->ping) != 0) &&
-      link_next_control(link, lane, &header, now_ns)) {
+  if (link_next_control(link, &ahead, lane, &header, now_ns)) {
     wire_header_encode(&header, frame->header);
     frame->length = header.length;
     frame->payload = header.length == 0         ? NULL
                      : header.type == WIRE_PING ? padding
                                                 : link->lanes[lane].control;
-  } else if (link->has_chunk && (link_barred(link) & lane_bit(lane)) == 0) {
-    send_next_chunk(link, lane, frame, now_ns);
   } else {
-    return false;
+    send_next_chunk(link, lane, frame, now_ns);
   }
   link->writing |= lane_bit(lane);
-  return true;
+  return picked;
 }
 
 void link_frame_written(struct link *link, unsigned lane, uint64_t now_ns) {

@@ -4,15 +4,25 @@
 
 #include "net_plugin/link/link_state.h"
 
+static_assert(WIRE_MAX_LANES == POLICY_MAX_LANES &&
+                  WIRE_MAX_CHUNK_BYTES == POLICY_MAX_CHUNK_BYTES &&
+                  WIRE_MAX_PADDING_BYTES == POLICY_MAX_PADDING_BYTES &&
+                  WIRE_MAX_POLLED_BYTES % POLICY_GRAIN_BYTES == 0,
+              "policies know the limits of the wire");
+
 /* Buffers start at cache lines, so that lanes do not share one. */
 static size_t round_up(size_t bytes) {
   return (bytes + 63) & ~(size_t)63;
 }
 
 struct layout {
-  size_t lanes, requeue, controls, targets, staging, nowhere, eager, end; /* offsets */
+  size_t lanes, policy, requeue, controls, targets, staging, nowhere, eager, end; /* offsets */
   size_t control_stride, eager_stride;
 };
+
+static const struct policy_ops *link_policy_ops(const struct link_config *config) {
+  return config->policy != NULL ? config->policy : &policy_adaptive;
+}
 
 /* false: the configuration is impossible. */
 static bool link_lay_out(const struct link_config *config, struct layout *layout) {
@@ -35,7 +45,9 @@ static bool link_lay_out(const struct link_config *config, struct layout *layout
   layout->control_stride = round_up(config->lanes * WIRE_ACK_BYTES + told_bytes);
   layout->eager_stride = round_up(config->eager_bytes);
   layout->lanes = round_up(sizeof(struct link));
-  layout->requeue = layout->lanes + round_up(config->lanes * sizeof(struct lane));
+  layout->policy = layout->lanes + round_up(config->lanes * sizeof(struct link_lane));
+  layout->requeue =
+      layout->policy + (is_sender ? round_up(link_policy_ops(config)->state_bytes) : 0);
   layout->controls = layout->requeue + (is_sender ? round_up(requeue_bytes) : 0);
   layout->targets = layout->controls + config->lanes * layout->control_stride;
   layout->eager = layout->targets + targets_bytes;
@@ -58,7 +70,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   uint8_t *bytes = memory;
   struct link *link = memory;
   link->config = *config;
-  link->lanes = (struct lane *)(void *)(bytes + layout.lanes);
+  link->lanes = (struct link_lane *)(void *)(bytes + layout.lanes);
   for (unsigned lane = 0; lane < config->lanes; lane++) {
     link->lanes[lane].control = bytes + layout.controls + lane * layout.control_stride;
   }
@@ -72,8 +84,17 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
     link->taken.eager_slots = config->eager_slots;
     requeue_init(&link->requeue, (struct chunk *)(void *)(bytes + layout.requeue),
                  config->lanes * LINK_JOURNAL);
-    stripe_init(&link->stripe, config->chunk_bytes);
-    spread_init(&link->spread, config->lanes, config->paths);
+    link->policy = (struct policy *)(void *)(bytes + layout.policy);
+    policy_init(link->policy, link_policy_ops(config),
+                &(struct policy_config){
+                    .lanes = config->lanes,
+                    .paths = config->paths,
+                    .chunk_bytes = config->chunk_bytes,
+                    .narrow_chunk_bytes = config->narrow_chunk_bytes,
+                    .may_narrow = config->may_narrow,
+                    .reconnects_slow_lanes = config->redials_slow_lanes,
+                    .shared = config->policy_shared,
+                });
     outgoing_init(&link->outgoing, config->eager_bytes, bytes + layout.eager,
                   layout.staging - layout.eager);
   } else {
@@ -90,5 +111,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
 }
 
 void link_end(struct link *link) {
-  meter_drop(link->config.meter, link, UINT64_MAX);
+  if (link->policy != NULL) {
+    policy_end(link->policy);
+  }
 }

@@ -48,7 +48,7 @@ static bool may_be_placed(const struct link *link, unsigned lane) {
 }
 
 int receive_data_begins(struct link *link, unsigned lane) {
-  struct lane *receiving = &link->lanes[lane];
+  struct link_lane *receiving = &link->lanes[lane];
   bool is_placed = (receiving->header.flags & WIRE_IS_PLACED) != 0;
   if (is_placed && !may_be_placed(link, lane)) {
     return -EPROTO;
@@ -77,7 +77,7 @@ int receive_data_begins(struct link *link, unsigned lane) {
 
 /* The frame on this lane will not be completed. */
 void receive_data_dropped(struct link *link, unsigned lane) {
-  struct lane *receiving = &link->lanes[lane];
+  struct link_lane *receiving = &link->lanes[lane];
   if (is_for_message(receiving->arrival)) {
     bool is_bounced = receiving->arrival == ARRIVAL_BOUNCED;
     incoming_drop(&link->incoming, &receiving->header, is_bounced);
@@ -86,7 +86,7 @@ void receive_data_dropped(struct link *link, unsigned lane) {
 }
 
 int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
-  struct lane *receiving = &link->lanes[lane];
+  struct link_lane *receiving = &link->lanes[lane];
   const struct wire_header *header = &receiving->header;
   if (receiving->arrival == ARRIVAL_NOWHERE) {
     return 0; /* not counted, so that the peer cannot take it for delivered */
@@ -173,7 +173,7 @@ void receive_fill_fenced(const struct link *link, unsigned lane, struct wire_hea
 }
 
 /* How long the acknowledgement of the lane's last frame was held back. */
-static uint32_t receive_held_us(const struct lane *lane, uint64_t now_ns) {
+static uint32_t receive_held_us(const struct link_lane *lane, uint64_t now_ns) {
   uint64_t held_us = now_ns > lane->arrived_ns ? (now_ns - lane->arrived_ns) / 1000 : 0;
   return held_us < WIRE_MAX_HELD_US ? (uint32_t)held_us : WIRE_MAX_HELD_US;
 }
@@ -249,7 +249,7 @@ static void receive_stop_writers(struct link *link, uint64_t now_ns) {
 /* Only a receiver has such arrivals. */
 void receive_drop_arrivals(struct link *link) {
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
-    struct lane *receiving = &link->lanes[lane];
+    struct link_lane *receiving = &link->lanes[lane];
     if (is_for_message(receiving->arrival)) {
       receiving->arrival = ARRIVAL_NOWHERE;
       receiving->buffer = link->nowhere;

@@ -14,20 +14,6 @@ static bool send_may_copy(const struct link *link, uint64_t bytes) {
          link->outgoing.posted >= link->taken.granted || link->message_ns >= LINK_FAR_NS;
 }
 
-/* Queue pairs have no cap of their own: it is their NIC that shares out its rate. */
-static void send_learn_flow(struct link *link) {
-  link->stripe.flow_ps_per_byte =
-      link->direct == 0 ? meter_flow_ps_per_byte(link->config.meter) : 0;
-  link->stripe.narrow_chunk_bytes = link_is_narrow(link) ? link->config.narrow_chunk_bytes : 0;
-}
-
-/* A direct lane takes a message in one piece up to STRIPE_PLACED_LEAST_BYTES, and is no slower than
- * its NIC: others are of use only beyond that, or where they lead through other NICs. */
-static bool send_is_worth_lanes(const struct link *link, uint64_t bytes) {
-  bool is_alone = link->direct != 0 && link->config.paths <= 1;
-  return is_alone ? bytes > STRIPE_PLACED_LEAST_BYTES : bytes >= LINK_GROW_BYTES;
-}
-
 int link_send_posted(struct link *link, const void *data, size_t bytes, const void *memory,
                      uint64_t now_ns) {
   assert(link->config.role == LINK_SENDER && !link->is_detached);
@@ -42,8 +28,7 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
     return link->status;
   }
   bool is_first = link->outgoing.retired == link->outgoing.posted;
-  stripe_time(&link->stripe, now_ns);
-  send_learn_flow(link);
+  link->now_ns = now_ns;
   int result = outgoing_post(&link->outgoing, data, bytes, send_may_copy(link, bytes));
   if (result != 0) {
     return result;
@@ -55,29 +40,17 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
   message->posted_ns = now_ns;
   message->memory = message->is_copied ? NULL : memory;
   message->polled = polled_form(message->data, bytes);
-  if (!link->failover.is_grown && send_is_worth_lanes(link, bytes)) {
+  if (!link->failover.is_grown && policy_wants_all_lanes(link->policy, bytes)) {
     failover_grow(&link->failover);
-  } else if (bytes >= LINK_GROW_BYTES && meter_is_wanted(link->config.meter, now_ns)) {
-    send_may_meter(link, stripe_most_rested(&link->stripe), now_ns);
   }
-  send_look_ahead(link);
+  policy_posted(link->policy, bytes, now_ns);
+  link->ping |= policy_probes(link->policy);
   return 0;
 }
 
-void send_may_meter(struct link *link, unsigned lane, uint64_t now_ns) {
-  bool has_others = (link->failover.up & ~lane_bit(lane)) != 0;
-  bool is_free = (link->failover.up & ~(link->direct | link->resting) & lane_bit(lane)) != 0;
-  bool is_idle = journal_count(&link->lanes[lane].journal) == 0;
-  if (has_others && is_free && is_idle && meter_is_wanted(link->config.meter, now_ns)) {
-    meter_start(link->config.meter, link, lane);
-    link->ping |= lane_bit(lane);
-  }
-}
-
 void send_pong_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
-  if (meter_answered(link->config.meter, link, lane, link->lanes[lane].header.message, now_ns)) {
-    link->ping |= lane_bit(lane);
-  }
+  policy_probe_answered(link->policy, lane, link->lanes[lane].header.message, now_ns);
+  link->ping |= policy_probes(link->policy);
 }
 
 /* What is polled must not show before it is known to be right, nor in another order. */
@@ -93,19 +66,29 @@ bool send_is_eager(const struct link *link, const struct outgoing *message) {
   return message->bytes <= link->config.eager_bytes && !waits_for_target;
 }
 
-void send_look_ahead(struct link *link) {
+struct send_ahead send_look_ahead(const struct link *link) {
   const struct outgoing_ring *ring = &link->outgoing;
   const struct outgoing *message = outgoing_cutting(ring);
   bool is_eager = message != NULL && send_is_eager(link, message);
   bool is_allowed = message != NULL && credit_allows(&link->taken, ring->cutting, is_eager);
-  link->has_chunk = is_allowed || link->requeue.count > 0;
-  link->is_request_due &= message != NULL && !is_allowed;
-  if (message != NULL && !is_allowed &&
-      credit_must_request(&link->taken, ring->cutting, is_eager)) {
-    link->is_request_due = true;
-    link->stalls++;
-  }
-  if (link->is_detached && ring->retired == ring->posted) {
+  bool is_repeat = link->requeue.count > 0;
+  return (struct send_ahead){
+    .has_chunk = is_allowed || is_repeat,
+    .needs_request = message != NULL && !is_allowed &&
+                     credit_must_request(&link->taken, ring->cutting, is_eager),
+    .left = is_repeat || message == NULL ? UINT64_MAX : message->bytes - message->cut,
+  };
+}
+
+uint64_t send_request(struct link *link) {
+  link->stalls++;
+  credit_request(&link->taken, link->outgoing.cutting);
+  return link->outgoing.cutting;
+}
+
+/* Everything that the user left behind is delivered. */
+static void send_may_end(struct link *link) {
+  if (link->is_detached && link->outgoing.retired == link->outgoing.posted) {
     link->failover.may_dial = false;
     if (link->farewell == FAREWELL_NONE && !link->is_peer_closed) {
       link->farewell = FAREWELL_DUE;
@@ -127,12 +110,8 @@ static const struct wire_target *send_target(const struct link *link, unsigned l
 static uint32_t send_chunk_bytes(const struct link *link, unsigned lane,
                                  const struct outgoing *message, uint64_t number) {
   uint64_t left = message->bytes - message->cut;
-  uint32_t length = stripe_chunk_bytes(&link->stripe, lane, message->bytes, left);
-  if (length != left && send_target(link, lane, message, number) != NULL) {
-    uint32_t placed = stripe_placed_bytes(&link->stripe, lane, message->bytes);
-    bool is_tail = left <= placed + placed / 2 && left <= WIRE_MAX_CHUNK_BYTES;
-    length = placed < length ? length : is_tail ? (uint32_t)left : placed;
-  }
+  bool is_placed = send_target(link, lane, message, number) != NULL;
+  uint32_t length = policy_chunk_bytes(link->policy, lane, message->bytes, left, is_placed);
   /* Also of what is placed: if its lane is lost, another one may have to carry it as a stream. */
   bool is_limited = message->polled != POLLED_NOT && length > WIRE_MAX_POLLED_BYTES;
   return is_limited ? WIRE_MAX_POLLED_BYTES : length;
@@ -155,7 +134,7 @@ static uint64_t send_message_number(const struct link *link, struct chunk chunk)
 }
 
 void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns) {
-  struct lane *sending = &link->lanes[lane];
+  struct link_lane *sending = &link->lanes[lane];
   struct chunk chunk = send_take_chunk(link, lane);
   const struct outgoing *message = outgoing_of(&link->outgoing, chunk);
   struct wire_header header = {
@@ -190,9 +169,8 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
     link->full |= lane_bit(lane);
   }
   sending->bytes_sent += chunk.length;
-  stripe_sent(&link->stripe, lane, chunk.length, now_ns);
+  policy_sent(link->policy, lane, chunk.length, now_ns);
   link->writing_data |= lane_bit(lane);
-  send_look_ahead(link);
 }
 
 /* The youngest of the messages that were acknowledged just now: from posted to arrived_ns. */
@@ -206,7 +184,7 @@ static void send_note_message(struct link *link, uint64_t arrived_ns) {
 /* Frees what the peer has, up to `count`; what is still being written is kept until it is written:
  * the owner of the lane reads it. */
 static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uint64_t arrived_ns) {
-  struct lane *acked = &link->lanes[lane];
+  struct link_lane *acked = &link->lanes[lane];
   struct journal *journal = &acked->journal;
   uint64_t written = journal->sent - ((link->writing_data & lane_bit(lane)) != 0 ? 1 : 0);
   uint64_t end = count < written ? count : written;
@@ -223,16 +201,14 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
   }
   if (link->outgoing.retired > retired) {
     send_note_message(link, arrived_ns);
+    send_may_end(link);
   }
   acked->bytes_acked += bytes;
-  if (link->config.width && link->direct == 0) {
-    trial_moved(link->config.width, bytes, arrived_ns);
-  }
+  policy_acked(link->policy, lane, bytes, arrived_ns);
   link->full &= ~lane_bit(lane);
   /* The load of an epoch that is over was forgotten when it ended. */
   bool is_current = acked->sent_epoch == link->failover.lanes[lane].epoch;
   if (is_current && (link->failover.up & lane_bit(lane)) != 0) {
-    stripe_acked(&link->stripe, lane, bytes, arrived_ns);
     liveness_moved(&link->liveness, lane, arrived_ns);
     failover_proved(&link->failover, lane);
   } else if (journal_count(journal) == 0) {
@@ -252,7 +228,6 @@ void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns) {
   }
   if (link->lanes[lane].claimed > link->lanes[lane].journal.acked) {
     send_apply_ack(link, lane, link->lanes[lane].claimed, now_ns);
-    send_look_ahead(link);
   }
 }
 
@@ -282,7 +257,7 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
     if (wire_ack_decode(payload + at, &ack) != 0 || ack.lane >= link->config.lanes) {
       return -EPROTO;
     }
-    struct lane *acked = &link->lanes[ack.lane];
+    struct link_lane *acked = &link->lanes[ack.lane];
     if (ack.epoch != acked->sent_epoch) {
       continue; /* late: a fence or a handshake has told more about that epoch */
     }
@@ -301,18 +276,16 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
   if (header->total > 0) {
     send_targets_arrived(link, header, payload + acks_bytes);
   }
-  send_look_ahead(link);
   return 0;
 }
 
 void send_lane_dropped(struct link *link, unsigned lane) {
-  struct lane *dropped = &link->lanes[lane];
-  stripe_lane_lost(&link->stripe, lane);
+  struct link_lane *dropped = &link->lanes[lane];
+  policy_lane_lost(link->policy, lane);
   if (journal_count(&dropped->journal) > 0) {
     failover_unsettle(&link->failover, lane);
   }
   credit_forget_request(&link->taken);
-  send_look_ahead(link);
 }
 
 int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns) {
@@ -331,7 +304,6 @@ int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_n
   link->lanes[lane].claimed = count;
   link->full &= ~lane_bit(lane);
   failover_settle(&link->failover, lane);
-  send_look_ahead(link);
   return 0;
 }
 
@@ -367,9 +339,7 @@ void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
   outgoing_retire_all(&link->outgoing);
   link->requeue.count = 0;
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
-    struct lane *closed = &link->lanes[lane];
-    closed->journal.acked = closed->journal.sent;
-    link->stripe.loads[lane].outstanding_bytes = 0;
+    journal_clear(&link->lanes[lane].journal);
     failover_settle(&link->failover, lane);
     if ((link->writing_data & lane_bit(lane)) != 0 &&
         failover_fence(&link->failover, lane, link->failover.lanes[lane].epoch, now_ns)) {
@@ -377,7 +347,6 @@ void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
     }
   }
   link->full = 0;
-  send_look_ahead(link);
 }
 
 /* Does the lane still read a payload that is the user's? One that is being written, or, of a direct
@@ -406,5 +375,5 @@ void send_detach(struct link *link, uint64_t now_ns) {
       link_lane_dropped(link, lane);
     }
   }
-  send_look_ahead(link);
+  send_may_end(link);
 }

@@ -4,6 +4,7 @@
  *
  *   link.c             facts that both roles have: lanes, frames that arrive, the end
  *   link_frames_out.c  frames that leave
+ *   link_step.c        all that follows from the facts, for the owner
  *   link_init.c        its memory
  *   link_send.c        what only the sender does
  *   link_receive.c     what only the receiver does
@@ -13,16 +14,13 @@
 #ifndef NET_PLUGIN_LINK_LINK_STATE_H
 #define NET_PLUGIN_LINK_LINK_STATE_H
 
-#include "common/trial.h"
 #include "net_plugin/link/credit.h"
 #include "net_plugin/link/failover.h"
 #include "net_plugin/link/journal.h"
 #include "net_plugin/link/link.h"
 #include "net_plugin/link/liveness.h"
 #include "net_plugin/link/message.h"
-#include "net_plugin/link/meter.h"
-#include "net_plugin/link/spread.h"
-#include "net_plugin/link/stripe.h"
+#include "net_plugin/policy/policy.h"
 
 /* Where the payload of the frame that is arriving on a lane goes. */
 enum arrival {
@@ -40,7 +38,7 @@ static inline bool arrival_is_for_user(enum arrival arrival) {
   return arrival == ARRIVAL_USER || arrival == ARRIVAL_STAGED || arrival == ARRIVAL_PLACED;
 }
 
-struct lane {
+struct link_lane {
   /* the frame that is arriving */
   enum arrival arrival;
   struct wire_header header;
@@ -91,22 +89,19 @@ struct link {
   uint64_t ping;         /* lanes that are to be asked */
   uint64_t pings_sent;
   uint64_t direct; /* lanes that are up and direct */
-  struct lane *lanes;
+  struct link_lane *lanes;
   struct failover failover;
   struct liveness liveness;
+  uint64_t now_ns;   /* the latest time that a fact came with */
   uint64_t due_ns;   /* when the owner was told to come back at the latest */
   uint64_t watch_ns; /* sender: when lanes are looked at; LINK_NO_DEADLINE: nothing is under way */
   uint64_t rescued_ns; /* the beginning of the silence in which a new lane was tried */
 
   /* sender */
-  uint64_t full;    /* lanes whose journal is full */
-  uint64_t resting; /* the lane that gets no chunks because it is to be dialled anew */
-  struct spread spread;
-  bool has_chunk; /* a chunk may be sent, see send_look_ahead */
-  bool is_request_due;
+  struct policy *policy; /* NULL: a receiver */
+  uint64_t full;         /* lanes whose journal is full */
   struct credit_taken taken;
   struct requeue requeue;
-  struct stripe stripe;
   struct outgoing_ring outgoing;
   uint64_t message_ns; /* how long messages take lately, from their post to the acknowledgement */
   uint64_t stalls;
@@ -150,11 +145,6 @@ static inline bool link_lane_places(const struct link *link, unsigned lane) {
   return (link_placing_lanes(link) & lane_bit(lane)) != 0;
 }
 
-/* Queue pairs are few, and not slower for being many. */
-static inline bool link_is_narrow(const struct link *link) {
-  return link->config.width && link->config.width->way == TRIAL_OTHER && link->direct == 0;
-}
-
 /* ---- link.c ---- */
 
 /* The lane was UP and is LOST now: drops what is arriving and what is being written on it. */
@@ -164,12 +154,39 @@ void link_lane_dropped(struct link *link, unsigned lane);
 void link_cut_lane(struct link *link, unsigned lane, enum link_close_reason reason,
                    uint64_t now_ns);
 
+/* ---- link_frames_out.c ---- */
+
+/* What there is to send next. Nothing of it is kept: it follows from messages, credit, RDMA lanes
+ * and requeue, which change at many places. */
+struct send_ahead {
+  bool has_chunk;
+  bool needs_request; /* a message waits for credit that was not asked for */
+  uint64_t left;      /* bytes of the next chunk's message that are not cut; UINT64_MAX: a repeat */
+};
+
+/* The lane, among the set bits of `writable`, that should carry the next frame; -1: none now. */
+int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint64_t writable);
+/* Picks a lane and takes the next frame for it: control frames first, then requeued chunks, then
+ * new ones, oldest message first. -1: no lane, no frame. */
+int link_take_frame(struct link *link, uint64_t writable, struct link_frame *frame,
+                    uint64_t now_ns);
+
+/* ---- link_step.c ---- */
+
+/* The next order for the owner of the lanes, each given once. */
+bool link_next_order(struct link *link, struct link_order *order, uint64_t now_ns);
+/* Completed messages in the order they were posted, each once. */
+bool link_next_completion(struct link *link, uint64_t *bytes);
+
 /* ---- link_time.c ---- */
+
+/* When link_time_passed must be called next. Notes the answer: see link_was_away. */
+uint64_t link_next_deadline_ns(struct link *link);
 
 /* A fact happened: was the owner away? */
 void link_was_away(struct link *link, uint64_t now_ns);
 static inline void link_note_time(struct link *link, uint64_t now_ns) {
-  stripe_time(&link->stripe, now_ns);
+  link->now_ns = now_ns;
   if (now_ns > link->due_ns && now_ns - link->due_ns > LINK_AWAY_NS) {
     link_was_away(link, now_ns);
   }
@@ -182,11 +199,10 @@ void link_watch(struct link *link, uint64_t now_ns);
 
 /* May the message go without a grant, while there are eager slots? */
 bool send_is_eager(const struct link *link, const struct outgoing *message);
-/* What can be sent next, and must credit be asked for? After every change of messages, credit,
- * direct lanes or requeue. */
-void send_look_ahead(struct link *link);
-/* Begins to measure a lane, if one is wanted and it is not the only one. */
-void send_may_meter(struct link *link, unsigned lane, uint64_t now_ns);
+/* Of a receiver: nothing. */
+struct send_ahead send_look_ahead(const struct link *link);
+/* A REQUEST is being written: the number of the message that it is for. */
+uint64_t send_request(struct link *link);
 void send_pong_arrived(struct link *link, unsigned lane, uint64_t now_ns);
 void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns);
 void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns);

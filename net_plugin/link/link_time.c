@@ -80,18 +80,21 @@ static struct watch link_find_stalled(const struct link *link, uint64_t up, uint
   const struct liveness *liveness = &link->liveness;
   struct watch found = { .is_busy = false };
   bool is_alone = (up & (up - 1)) == 0;
+  bool is_sender = link->config.role == LINK_SENDER;
+  uint64_t probed = is_sender ? policy_probed(link->policy) : 0; /* padding is on the way */
   for (uint64_t lanes = up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    const struct stripe_load *load = &link->stripe.loads[lane];
-    bool has_bytes = journal_count(&link->lanes[lane].journal) > 0;
+    const struct journal *journal = &link->lanes[lane].journal;
+    bool has_bytes = journal_count(journal) > 0;
     if (!has_bytes && !liveness_owes_answer(liveness, lane)) {
       continue;
     }
     uint64_t start_ns = liveness_start_ns(liveness, lane, has_bytes, is_alone);
-    bool is_known = load->ps_per_byte > 0 || (!has_bytes && link->config.role == LINK_SENDER);
-    is_known &= !meter_has(link->config.meter, link, lane); /* padding is on the way */
+    uint32_t ps_per_byte = is_sender ? policy_ps_per_byte(link->policy, lane) : 0;
+    bool is_known =
+        (ps_per_byte > 0 || (!has_bytes && is_sender)) && (probed & lane_bit(lane)) == 0;
     uint64_t limit_ns =
-        liveness_limit_ns(liveness, load->outstanding_bytes, load->ps_per_byte, is_known, is_alone);
+        liveness_limit_ns(liveness, journal->bytes, ps_per_byte, is_known, is_alone);
     found.is_busy = true;
     found.is_suspect |= now_ns >= start_ns + LIVENESS_WATCH_NS;
     found.overdue |= now_ns >= start_ns + limit_ns ? lane_bit(lane) : 0;
@@ -147,27 +150,13 @@ static void link_watch_lanes(struct link *link, uint64_t now_ns) {
   }
 }
 
-/* A lane with a bad path gets nothing new, and is dialled anew when it has nothing left. */
-static void link_spread(struct link *link, uint64_t now_ns) {
-  if (link->resting != 0) {
-    unsigned lane = (unsigned)__builtin_ctzll(link->resting);
-    if (journal_count(&link->lanes[lane].journal) == 0) {
-      link->lanes[lane].redials++;
-      link_cut_lane(link, lane, LINK_CLOSE_SLOW, now_ns);
-    }
-    return;
+/* A lane with a bad path is closed and reconnected. */
+static void link_reconnect_slow(struct link *link, uint64_t now_ns) {
+  int lane = policy_reconnect(link->policy, now_ns);
+  if (lane >= 0) {
+    link->lanes[lane].redials++;
+    link_cut_lane(link, (unsigned)lane, LINK_CLOSE_SLOW, now_ns);
   }
-  struct spread_sample samples[WIRE_MAX_LANES];
-  for (unsigned lane = 0; lane < link->config.lanes; lane++) {
-    const struct stripe_load *load = &link->stripe.loads[lane];
-    bool is_up = (link->failover.up & lane_bit(lane)) != 0;
-    samples[lane] =
-        (struct spread_sample){ link->lanes[lane].bytes_acked, is_up ? load->ps_per_byte : 0,
-                                load->outstanding_bytes > 0 };
-  }
-  int lane = spread_look(&link->spread, samples, now_ns);
-  uint64_t others = lane >= 0 ? link->failover.up & ~lane_bit((unsigned)lane) : 0;
-  link->resting = others != 0 ? lane_bit((unsigned)lane) : 0;
 }
 
 /* Clocks of lanes began to run. */
@@ -191,8 +180,8 @@ void link_time_passed(struct link *link, uint64_t now_ns) {
   }
   if (now_ns >= link->watch_ns) {
     link_watch_lanes(link, now_ns);
-    if (link->config.role == LINK_SENDER && link->config.redials_slow_lanes) {
-      link_spread(link, now_ns);
+    if (link->config.role == LINK_SENDER && !link->is_peer_closed) {
+      link_reconnect_slow(link, now_ns);
     }
   }
   if (link_is_waiting(link)) {

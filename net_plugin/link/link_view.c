@@ -6,7 +6,7 @@
 
 void link_view_lane(const struct link *link, unsigned lane, struct link_lane_view *view) {
   assert(lane < link->config.lanes);
-  const struct lane *seen = &link->lanes[lane];
+  const struct link_lane *seen = &link->lanes[lane];
   const struct failover_lane *life = &link->failover.lanes[lane];
   *view = (struct link_lane_view){
     .state = life->state,
@@ -23,8 +23,8 @@ void link_view_lane(const struct link *link, unsigned lane, struct link_lane_vie
   if (link->config.role == LINK_SENDER) {
     view->frames_sent = seen->journal.sent - seen->base;
     view->frames_acked = seen->journal.acked - seen->base;
-    view->outstanding_bytes = link->stripe.loads[lane].outstanding_bytes;
-    view->ps_per_byte = link->stripe.loads[lane].ps_per_byte;
+    view->outstanding_bytes = life->state == LINK_LANE_UP ? seen->journal.bytes : 0;
+    view->ps_per_byte = policy_ps_per_byte(link->policy, lane);
   }
 }
 
@@ -38,10 +38,10 @@ void link_view(const struct link *link, struct link_view *view) {
     .pings_sent = link->pings_sent,
     .peer_error = link->peer_error,
     .lanes_up = (unsigned)__builtin_popcountll(link->failover.up),
-    .is_narrow = link_is_narrow(link),
+    .is_narrow = is_sender && policy_is_narrow(link->policy),
   };
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
-    const struct lane *seen = &link->lanes[lane];
+    const struct link_lane *seen = &link->lanes[lane];
     view->chunks_requeued += seen->requeued;
     view->losses += link->failover.lanes[lane].losses;
     view->stalls_cut += seen->stalls_cut;

@@ -149,11 +149,11 @@ bool outgoing_needs_memory(const struct outgoing_ring *ring, uint64_t number) {
          message->bytes > 0;
 }
 
-bool outgoing_next_completion(struct outgoing_ring *ring, struct link_completion *completion) {
+bool outgoing_next_completion(struct outgoing_ring *ring, uint64_t *bytes) {
   if (ring->taken == ring->completed) {
     return false;
   }
-  completion->bytes = outgoing_at(ring, ring->taken)->bytes;
+  *bytes = outgoing_at(ring, ring->taken)->bytes;
   ring->taken++;
   return true;
 }
@@ -355,11 +355,11 @@ bool incoming_needs_memory(const struct incoming_ring *ring, uint64_t number) {
          ring->slots[number % LINK_WINDOW].capacity > 0;
 }
 
-bool incoming_next_completion(struct incoming_ring *ring, struct link_completion *completion) {
+bool incoming_next_completion(struct incoming_ring *ring, uint64_t *bytes) {
   if (ring->taken == ring->completed) {
     return false;
   }
-  completion->bytes = incoming_at(ring, ring->taken)->bytes;
+  *bytes = incoming_at(ring, ring->taken)->bytes;
   ring->taken++;
   return true;
 }

@@ -97,7 +97,7 @@ void outgoing_truncate(struct outgoing_ring *ring);
 /* Are the user's bytes of this message still to be read? */
 bool outgoing_needs_memory(const struct outgoing_ring *ring, uint64_t number);
 
-bool outgoing_next_completion(struct outgoing_ring *ring, struct link_completion *completion);
+bool outgoing_next_completion(struct outgoing_ring *ring, uint64_t *bytes);
 
 /* ---- receiver ---- */
 
@@ -156,6 +156,6 @@ uint64_t incoming_landed(const struct incoming_ring *ring);
 /* May bytes of this message still be written to the user's memory? */
 bool incoming_needs_memory(const struct incoming_ring *ring, uint64_t number);
 
-bool incoming_next_completion(struct incoming_ring *ring, struct link_completion *completion);
+bool incoming_next_completion(struct incoming_ring *ring, uint64_t *bytes);
 
 #endif

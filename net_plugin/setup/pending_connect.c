@@ -141,8 +141,9 @@ static int make_connection(struct pending_connect *pending, const struct reply *
               .stopped_timeout_ns = pending->settings.stopped_timeout_ns,
               .paths = pending->route.paths.home_count,
               .redials_slow_lanes = pending->settings.redials_slow_lanes,
-              .meter = engine_meter(pending->engine),
-              .width = pending->settings.may_narrow ? engine_width(pending->engine) : NULL,
+              .policy = pending->settings.policy,
+              .policy_shared = engine_policy_shared(pending->engine),
+              .may_narrow = pending->settings.may_narrow,
               .narrow_chunk_bytes = pending->settings.narrow_chunk_bytes,
               .seed = clock_now_ns() },
   };

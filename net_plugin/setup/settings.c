@@ -12,6 +12,7 @@
 #include "net_plugin/lane/tcp_options.h"
 #include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/link/link.h"
+#include "net_plugin/policy/policy.h"
 
 static struct profile_net from_profile;
 static char host_name[HOST_TEXT_BYTES];
@@ -48,6 +49,8 @@ void settings_get(unsigned nics, struct settings *settings) {
   settings->wants_checksums = param_bool(PARAM_CHECKSUM);
   settings->link_timeout_ns = param_duration_ns(PARAM_LINK_TIMEOUT);
   settings->stopped_timeout_ns = param_duration_ns(PARAM_STOPPED_TIMEOUT);
+  settings->policy =
+      param_enum(PARAM_POLICY) == PARAM_POLICY_FIXED ? &policy_fixed : &policy_adaptive;
   settings->redials_slow_lanes = param_bool(PARAM_REDIAL_SLOW);
   settings->connect_timeout_ns = param_duration_ns(PARAM_CONNECT_TIMEOUT);
 }

@@ -10,6 +10,7 @@
 
 #include "net_plugin/setup/handshake.h"
 
+struct policy_ops;
 struct profile;
 
 /* Lanes per connection and NIC where neither user nor profile sets them. NCCL opens at least two
@@ -25,6 +26,7 @@ struct settings {
   uint32_t chunk_bytes, eager_bytes;
   uint32_t narrow_chunk_bytes; /* as link_config's */
   bool may_narrow;             /* the user did not set the number of flows */
+  const struct policy_ops *policy;
   uint16_t eager_slots;
   uint64_t link_timeout_ns, stopped_timeout_ns, connect_timeout_ns;
   bool redials_slow_lanes, wants_checksums;

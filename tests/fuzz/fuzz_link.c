@@ -8,9 +8,9 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "net_plugin/link/link.h"
-#include "net_plugin/link/stripe.h"
+#include "net_plugin/policy/limits.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/lib/link_parts.h"
 
 enum {
   STEPS_MAX = 400,
@@ -95,11 +95,11 @@ static void post(struct fuzz_input *input) {
 }
 
 static void take_completions(void) {
-  struct link_completion completion;
+  uint64_t completion;
   while (link_next_completion(world.link, &completion)) {
     uint64_t slot = world.completed++ % LINK_WINDOW;
-    FUZZ_CHECK(world.completed <= world.posted && completion.bytes <= world.sizes[slot]);
-    FUZZ_CHECK(world.config.role == LINK_RECEIVER || completion.bytes == world.sizes[slot]);
+    FUZZ_CHECK(world.completed <= world.posted && completion <= world.sizes[slot]);
+    FUZZ_CHECK(world.config.role == LINK_RECEIVER || completion == world.sizes[slot]);
     free(world.buffers[slot]);
     world.buffers[slot] = NULL;
   }
@@ -247,13 +247,13 @@ static void write_frame(struct fuzz_input *input) {
     bool can_write = world.open[lane] && !world.writing[lane].is_under_way;
     writable |= can_write && (mask >> lane % 8 & 1) == 0 ? 1ull << lane : 0;
   }
-  int lane = link_pick_lane(world.link, writable);
+  int lane = pick_lane(world.link, writable);
   if (lane < 0) {
     return;
   }
   FUZZ_CHECK((writable >> lane & 1) != 0);
   struct writing *writing = &world.writing[lane];
-  if (link_next_frame(world.link, (unsigned)lane, &writing->frame, world.now_ns)) {
+  if (next_frame(world.link, (unsigned)lane, &writing->frame, world.now_ns)) {
     struct wire_header header;
     FUZZ_CHECK(wire_header_decode(writing->frame.header, &header) == 0);
     /* What is placed is cut larger, and may have to go as a stream when its lane is lost. */

@@ -11,6 +11,7 @@
 #include "net_plugin/lane/tcp/tcp_seal.h"
 #include "net_plugin/lane/tcp/tcp_sealed_lane.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/lib/link_parts.h"
 
 enum { BUFFERS = 16, BUFFER_BYTES = 9000, STREAM_BYTES = 1 << 16 };
 
@@ -91,10 +92,10 @@ static bool have_lane(void) {
 }
 
 static void take_completions(void) {
-  struct link_completion completion;
+  uint64_t completion;
   while (link_next_completion(link_under_test, &completion)) {
     uint64_t slot = completed++ % BUFFERS;
-    FUZZ_CHECK(completed <= posted && completion.bytes <= BUFFER_BYTES);
+    FUZZ_CHECK(completed <= posted && completion <= BUFFER_BYTES);
     fuzz_read_all(buffers[slot], BUFFER_BYTES);
     free(buffers[slot]);
     buffers[slot] = NULL;
@@ -104,9 +105,9 @@ static void take_completions(void) {
 /* What the link wants written, into a socket that the peer reads at times. */
 static void write_frames(bool is_read) {
   static uint8_t sink[1 << 16];
-  while (lane && lane->can_write && link_pick_lane(link_under_test, 1) == 0) {
+  while (lane && lane->can_write && pick_lane(link_under_test, 1) == 0) {
     struct link_frame frame;
-    if (!link_next_frame(link_under_test, 0, &frame, now_ns)) {
+    if (!next_frame(link_under_test, 0, &frame, now_ns)) {
       break;
     }
     if (lane->ops->write(lane, &frame, now_ns) != 0) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "tests/lib/link_parts.h"
 #include "tests/lib/unit.h"
 
 #define MS 1000000ull
@@ -104,7 +105,7 @@ int direct_deliver(enum link_role from, unsigned lane, const struct link_frame *
 
 void direct_find_frame(enum link_role from, unsigned lane, enum wire_type type,
                        struct link_frame *frame) {
-  while (link_next_frame(direct_ends[from], lane, frame, direct_now_ns)) {
+  while (next_frame(direct_ends[from], lane, frame, direct_now_ns)) {
     link_frame_written(direct_ends[from], lane, direct_now_ns);
     if (frame->header[1] == type) {
       return;

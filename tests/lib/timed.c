@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/link_parts.h"
 #include "tests/lib/unit.h"
 
 struct timed timed;
@@ -73,9 +74,9 @@ bool timed_carry(enum link_role from) {
   int picked;
   bool has_carried = false;
   while (!timed.is_stopped[from] && !timed.is_stopped[timed_other(from)] &&
-         (picked = link_pick_lane(timed.links[from], UINT64_MAX)) >= 0) {
+         (picked = pick_lane(timed.links[from], UINT64_MAX)) >= 0) {
     struct link_frame frame;
-    assert_true(link_next_frame(timed.links[from], (unsigned)picked, &frame, timed.now_ns));
+    assert_true(next_frame(timed.links[from], (unsigned)picked, &frame, timed.now_ns));
     if ((timed.black[from] >> picked & 1) == 0) {
       deliver(timed_other(from), (unsigned)picked, &frame);
     }
@@ -102,7 +103,7 @@ static void take_orders(enum link_role role) {
 }
 
 void timed_settle(void) {
-  struct link_completion completion;
+  uint64_t completion;
   do {
     take_orders(LINK_SENDER);
     take_orders(LINK_RECEIVER);

@@ -247,27 +247,27 @@ void users_detach(struct world *world, enum side side) {
   }
 }
 
-void users_run(struct world *world, enum side side) {
-  struct end *end = &world->ends[side];
-  struct link_completion completion;
-  while (link_next_completion(end->link, &completion)) {
-    if (end->is_detached) {
+void users_completed(struct world *world, enum side side, const struct link_step *step) {
+  for (unsigned i = 0; i < step->completed; i++) {
+    if (world->ends[side].is_detached) {
       world_fail(world, "%s completes after it has detached", side_names[side]);
     }
-    user_completed(world, side, completion.bytes);
+    user_completed(world, side, step->completed_bytes[i]);
   }
+}
+
+void users_run(struct world *world, enum side side) {
+  struct end *end = &world->ends[side];
   if (end->is_detached) {
     return;
-  }
-  while (end->posted < world->message_count && end->posted - end->completed < world->depth[side] &&
-         world->now_ns >= end->next_post_ns && user_post(world, side)) {
-    while (link_next_completion(end->link, &completion)) {
-      user_completed(world, side, completion.bytes);
-    }
   }
   if (end->completed == world->message_count || link_status(end->link) != 0 ||
       world->now_ns >= world->detach_ns[side]) {
     users_detach(world, side);
+    return;
+  }
+  while (end->posted < world->message_count && end->posted - end->completed < world->depth[side] &&
+         world->now_ns >= end->next_post_ns && user_post(world, side)) {
   }
 }
 

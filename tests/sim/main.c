@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sim: runs the protocol core through seeded worlds of faults.
  *
- *   sim [--runs N] [--seed N] [--verbose]   N runs with the seeds that follow --seed
+ *   sim [--runs N] [--seed N] [--verbose]   N runs with the seeds that follow --seed;
+ *                                           even ones use policy_fixed, odd ones policy_adaptive
  *   sim --measure                           what the core itself costs
  *
  * A failed run prints its seed and the command that repeats it. Last line: N passed, N failed,
@@ -93,7 +94,8 @@ int main(int argc, char **argv) {
     }
   }
   signal(SIGABRT, aborted);
-  printf("seeds %llu to %llu\n", (unsigned long long)seed, (unsigned long long)(seed + runs - 1));
+  printf("seeds %llu to %llu, even ones with the fixed policy, odd ones with the adaptive\n",
+         (unsigned long long)seed, (unsigned long long)(seed + runs - 1));
   fflush(stdout);
   for (uint64_t i = 0; i < runs; i++) {
     if (run_one(seed + i, is_verbose)) {

@@ -15,22 +15,25 @@ struct pair {
   uint64_t now_ns, frames;
 };
 
-static void hand_over(struct pair *pair, struct link *from, struct link *to) {
-  int picked;
-  while ((picked = link_pick_lane(from, UINT64_MAX)) >= 0) {
-    unsigned lane = (unsigned)picked;
-    struct link_frame frame;
+/* All that the link wants written goes to its peer; *step is the last answer. */
+static void hand_over(struct pair *pair, struct link *from, struct link *to,
+                      struct link_step *step) {
+  enum link_step_kind kind;
+  while ((kind = link_step(from, UINT64_MAX, pair->now_ns, step)) != LINK_STEP_WAIT) {
     struct wire_header header;
-    if (!link_next_frame(from, lane, &frame, pair->now_ns) ||
-        wire_header_decode(frame.header, &header) != 0 ||
-        link_frame_received(to, lane, &header, pair->now_ns) != 0) {
+    const struct link_frame *frame = &step->frame;
+    if (kind == LINK_STEP_ORDER) {
+      continue;
+    }
+    if (wire_header_decode(frame->header, &header) != 0 ||
+        link_frame_received(to, step->lane, &header, pair->now_ns) != 0) {
       abort();
     }
-    if (frame.length > 0) {
-      memcpy(link_receive_buffer(to, lane), frame.payload, frame.length);
+    if (frame->length > 0) {
+      memcpy(link_receive_buffer(to, step->lane), frame->payload, frame->length);
     }
-    link_frame_written(from, lane, pair->now_ns);
-    if (link_frame_completed(to, lane, pair->now_ns) != 0) {
+    link_frame_written(from, step->lane, pair->now_ns);
+    if (link_frame_completed(to, step->lane, pair->now_ns) != 0) {
       abort();
     }
     pair->frames++;
@@ -56,7 +59,6 @@ static void measure(const char *name, size_t bytes, unsigned messages, bool want
     link_lane_up(pair.sender, lane, 1, 0, 0);
   }
   uint8_t *out = calloc(1, bytes), *in = calloc(1, bytes);
-  struct link_completion completion;
   uint64_t start_ns = clock_now_ns();
   for (unsigned i = 0; i < messages; i++) {
     pair.now_ns += 2000;
@@ -64,15 +66,13 @@ static void measure(const char *name, size_t bytes, unsigned messages, bool want
         link_send_posted(pair.sender, out, bytes, NULL, pair.now_ns) != 0) {
       abort();
     }
-    hand_over(&pair, pair.sender, pair.receiver);
-    hand_over(&pair, pair.receiver, pair.sender);
-    while (link_pick_lane(pair.sender, UINT64_MAX) >= 0) { /* what waited for credit */
-      hand_over(&pair, pair.sender, pair.receiver);
-      hand_over(&pair, pair.receiver, pair.sender);
-    }
-    while (link_next_completion(pair.sender, &completion)) {
-    }
-    while (link_next_completion(pair.receiver, &completion)) {
+    unsigned completed = 0;
+    while (completed < 2) { /* more than once if the sender waits for credit */
+      struct link_step step;
+      hand_over(&pair, pair.sender, pair.receiver, &step);
+      completed += step.completed;
+      hand_over(&pair, pair.receiver, pair.sender, &step);
+      completed += step.completed;
     }
   }
   double elapsed_ns = (double)(clock_now_ns() - start_ns);

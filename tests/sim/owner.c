@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/hash.h"
+#include "tests/lib/link_parts.h"
 #include "tests/sim/world.h"
 
 #define LAST_WORD_NS 1000000000ull /* as the engine has it */
@@ -28,23 +29,37 @@ static void port_lose(struct world *world, enum side side, unsigned lane, const 
 
 /* ---- orders ---- */
 
-static void owner_take_orders(struct world *world, enum side side) {
+static void owner_carry_out(struct world *world, enum side side, const struct link_order *order) {
+  const struct socket *socket = world->ends[side].ports[order->lane].socket;
+  if (order->kind == LINK_ORDER_OPEN) {
+    if (side == RECEIVER) {
+      world_fail(world, "the receiver orders a dial");
+    }
+    dials_start(world, order->lane, order->epoch);
+  } else if (socket != NULL && socket->epoch <= order->epoch) {
+    world_trace(world, "%s closes lane %u epoch %u by order",
+                side == SENDER ? "sender" : "receiver", order->lane, socket->epoch);
+    port_drop(world, side, order->lane);
+  }
+}
+
+/* One answer of the link is acted on, but for frames. */
+static enum link_step_kind owner_step(struct world *world, enum side side, uint64_t writable,
+                                      struct link_step *step) {
   struct end *end = &world->ends[side];
-  struct link_order order;
-  while (link_next_order(end->link, &order, world->now_ns)) {
-    if (order.kind == LINK_ORDER_OPEN) {
-      if (side == RECEIVER) {
-        world_fail(world, "the receiver orders a dial");
-      }
-      dials_start(world, order.lane, order.epoch);
-      continue;
-    }
-    const struct socket *socket = end->ports[order.lane].socket;
-    if (socket != NULL && socket->epoch <= order.epoch) {
-      world_trace(world, "%s closes lane %u epoch %u by order",
-                  side == SENDER ? "sender" : "receiver", order.lane, socket->epoch);
-      port_drop(world, side, order.lane);
-    }
+  enum link_step_kind kind = link_step(end->link, writable, world->now_ns, step);
+  if (kind == LINK_STEP_ORDER) {
+    owner_carry_out(world, side, &step->order);
+  } else if (kind == LINK_STEP_WAIT) {
+    users_completed(world, side, step);
+    end->deadline_ns = step->deadline_ns;
+  }
+  return kind;
+}
+
+static void owner_take_orders(struct world *world, enum side side) {
+  struct link_step step;
+  while (owner_step(world, side, 0, &step) != LINK_STEP_WAIT) {
   }
 }
 
@@ -210,6 +225,29 @@ static uint64_t owner_writable(const struct world *world, enum side side) {
   return writable;
 }
 
+static void port_begin(struct world *world, enum side side, unsigned lane,
+                       const struct link_frame *frame) {
+  struct port *port = &world->ends[side].ports[lane];
+  if (port->socket == NULL || port->has_frame) {
+    world_fail(world, "picked lane %u cannot write", lane);
+  }
+  port->frame = *frame;
+  port->has_frame = true;
+  port->frame_put = 0;
+  port->frame_bytes = port->frame.length;
+  if (port->frame.target != NULL && world_chance(world, 80)) {
+    socket_place(port->socket, &port->frame);
+    wire_header_place(port->frame.header);
+    port->frame_bytes = 0;
+    world->placed++;
+  }
+  port->payload_hash = frame_hash(&port->frame);
+  port_write(world, side, lane);
+  if (port_has_put(port) && port->written_ns <= world->now_ns) {
+    port_written(world, side, lane);
+  }
+}
+
 static void owner_write(struct world *world, enum side side) {
   struct end *end = &world->ends[side];
   for (unsigned lane = 0; lane < world->lanes; lane++) {
@@ -221,29 +259,11 @@ static void owner_write(struct world *world, enum side side) {
       port_written(world, side, lane);
     }
   }
-  int picked;
-  while ((picked = link_pick_lane(end->link, owner_writable(world, side))) >= 0) {
-    unsigned lane = (unsigned)picked;
-    struct port *port = &end->ports[lane];
-    if (port->socket == NULL || port->has_frame) {
-      world_fail(world, "picked lane %u cannot write", lane);
-    }
-    if (!link_next_frame(end->link, lane, &port->frame, world->now_ns)) {
-      world_fail(world, "picked lane %u has nothing to write", lane);
-    }
-    port->has_frame = true;
-    port->frame_put = 0;
-    port->frame_bytes = port->frame.length;
-    if (port->frame.target != NULL && world_chance(world, 80)) {
-      socket_place(port->socket, &port->frame);
-      wire_header_place(port->frame.header);
-      port->frame_bytes = 0;
-      world->placed++;
-    }
-    port->payload_hash = frame_hash(&port->frame);
-    port_write(world, side, lane);
-    if (port_has_put(port) && port->written_ns <= world->now_ns) {
-      port_written(world, side, lane);
+  struct link_step step;
+  enum link_step_kind kind;
+  while ((kind = owner_step(world, side, owner_writable(world, side), &step)) != LINK_STEP_WAIT) {
+    if (kind == LINK_STEP_WRITE) {
+      port_begin(world, side, step.lane, &step.frame);
     }
   }
 }
@@ -301,7 +321,7 @@ void owner_run(struct world *world, enum side side) {
     owner_take_orders(world, side);
   }
   owner_notice(world, side);
-  if (link_next_deadline_ns(end->link) <= world->now_ns || world_chance(world, 5)) {
+  if (end->deadline_ns <= world->now_ns || world_chance(world, 5)) {
     if (link_wants_evidence(end->link, world->now_ns)) {
       owner_look_for_host(world, side);
     }
@@ -311,7 +331,7 @@ void owner_run(struct world *world, enum side side) {
   users_run(world, side);
   owner_take_orders(world, side);
   owner_write(world, side);
-  users_run(world, side); /* hearing that a frame was written may complete a message */
+  users_run(world, side);
   owner_take_orders(world, side);
   if (owner_is_over(world, end)) {
     owner_close_all(world, side);
@@ -328,12 +348,12 @@ uint64_t owner_next_ns(const struct world *world, enum side side) {
     return end->stopped_until_ns;
   }
   uint64_t soon_ns = world->now_ns + 1000;
-  uint64_t next_ns = link_next_deadline_ns(end->link);
+  uint64_t next_ns = end->deadline_ns;
   bool is_reading = link_status(end->link) == 0;
   if (!is_reading && end->last_word_ns != 0) {
     next_ns = end->last_word_ns;
   }
-  if (next_ns <= world->now_ns || link_pick_lane(end->link, owner_writable(world, side)) >= 0) {
+  if (next_ns <= world->now_ns || pick_lane(end->link, owner_writable(world, side)) >= 0) {
     return soon_ns;
   }
   for (unsigned lane = 0; lane < world->lanes; lane++) {

@@ -31,8 +31,8 @@ bool world_chance(struct world *world, unsigned percent) {
 void world_fail(struct world *world, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  printf("seed %llu failed at %.6f ms: ", (unsigned long long)world->seed,
-         (double)world->now_ns / 1e6);
+  printf("seed %llu, %s policy, failed at %.6f ms: ", (unsigned long long)world->seed,
+         world->config[SENDER].policy->name, (double)world->now_ns / 1e6);
   vprintf(format, arguments);
   printf("\n");
   va_end(arguments);
@@ -78,10 +78,15 @@ static void draw_config(struct world *world) {
     .seed = world_random(world),
     .wants_checksums = world_chance(world, 30),
     .redials_slow_lanes = world_chance(world, 50),
-    .meter = world_chance(world, 50) ? &world->meter : NULL,
-    .width = world_chance(world, 30) ? &world->width : NULL,
+    .policy = world->seed % 2 == 0 ? &policy_fixed : &policy_adaptive,
     .narrow_chunk_bytes = world_chance(world, 50) ? 1u << 19 : 0,
   };
+  bool has_probes = world_chance(world, 50);
+  config.may_narrow = world_chance(world, 30);
+  config.policy_shared = has_probes || config.may_narrow ? &world->policy_shared : NULL;
+  if (!has_probes) {
+    world->policy_shared.probe.rounds = FLOW_PROBE_ROUNDS; /* all done */
+  }
   if (world_chance(world, 40)) {
     world->direct_percent = (unsigned)world_between(world, 20, 100);
     config.target_keys = (unsigned)world_between(world, 1, WIRE_TARGET_KEYS);
@@ -91,8 +96,6 @@ static void draw_config(struct world *world) {
   }
   world->config[SENDER] = config;
   config.role = LINK_RECEIVER;
-  config.meter = NULL;
-  config.width = NULL;
   world->config[RECEIVER] = config;
 }
 
@@ -161,10 +164,13 @@ struct world *world_create(uint64_t seed, bool is_verbose) {
   for (int side = 0; side < 2; side++) {
     world->ends[side].link = make_link(&world->config[side]);
   }
-  world_trace(world, "seed %llu: %u lanes, chunk %u, eager %u x %u, %u messages, depth %u and %u",
-              (unsigned long long)seed, world->lanes, world->config[SENDER].chunk_bytes,
-              world->config[SENDER].eager_slots, world->config[SENDER].eager_bytes,
-              world->message_count, world->depth[SENDER], world->depth[RECEIVER]);
+  world_trace(world,
+              "seed %llu: %s policy, %u lanes, chunk %u, eager %u x %u, %u messages, depth %u and "
+              "%u",
+              (unsigned long long)seed, world->config[SENDER].policy->name, world->lanes,
+              world->config[SENDER].chunk_bytes, world->config[SENDER].eager_slots,
+              world->config[SENDER].eager_bytes, world->message_count, world->depth[SENDER],
+              world->depth[RECEIVER]);
   world_trace(world, "pipes of %u bytes, %llu ns, %llu bytes/s, reads of up to %u bytes",
               world->buffer_bytes, (unsigned long long)world->latency_ns,
               (unsigned long long)world->bytes_per_second, world->read_bytes);
@@ -279,7 +285,8 @@ void world_run(struct world *world) {
     world->steps++;
     faults_run(world);
     if (world_chance(world, 1)) {
-      world->width.way = world->width.way == TRIAL_USUAL ? TRIAL_OTHER : TRIAL_USUAL;
+      enum trial_way *way = &world->policy_shared.width.way;
+      *way = *way == TRIAL_USUAL ? TRIAL_OTHER : TRIAL_USUAL;
     }
     dials_run(world);
     owner_run(world, world->steps % 2 == 0 ? SENDER : RECEIVER);

@@ -21,9 +21,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/trial.h"
 #include "net_plugin/link/link.h"
-#include "net_plugin/link/meter.h"
+#include "net_plugin/policy/policy.h"
+#include "net_plugin/policy/policy_shared.h"
 
 #define WORLD_NEVER UINT64_MAX
 #define WORLD_MESSAGES 256 /* most messages of one run */
@@ -92,6 +92,7 @@ struct end {
   struct port ports[WIRE_MAX_LANES];
   bool is_detached, is_gone; /* gone: finished, its sockets are closed */
   uint64_t stopped_until_ns; /* the process does not run; its sockets do */
+  uint64_t deadline_ns;      /* what the link answered last */
   uint64_t last_word_ns;     /* the link has failed: its ABORT is written until then, or never */
   uint64_t posted, completed;
   uint64_t next_post_ns;
@@ -124,8 +125,7 @@ struct world {
 
   /* drawn from the seed */
   struct link_config config[2];
-  struct meter meter; /* the sender's */
-  struct trial width; /* the same; changes its way at any time */
+  struct policy_shared policy_shared; /* the sender's; the width changes its way at any time */
   unsigned lanes, message_count;
   bool is_bulk;              /* seconds of large messages over slow lanes */
   unsigned depth[2];         /* how many messages a user keeps posted */
@@ -224,7 +224,9 @@ void faults_run(struct world *world);
 /* ---- invariants.c ---- */
 
 void users_plan(struct world *world);
-/* Posts and completions of this side's user, with all checks of content and order. */
+/* Completions of this side's user, with all checks of content and order. */
+void users_completed(struct world *world, enum side side, const struct link_step *step);
+/* Its posts and its end. The link has been asked for completions just before. */
 void users_run(struct world *world, enum side side);
 /* A NIC reads (sender) or writes (receiver) so many bytes there: may it? */
 void users_check_lent(struct world *world, enum side side, const uint8_t *at, uint32_t bytes);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two links joined by byte streams that this test delivers, splits and cuts as it likes. What
  * random schedules can show is left to tests/sim; here is what must hold at every single byte. */
-#include "net_plugin/link/link.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/link_parts.h"
 #include "tests/lib/unit.h"
 
 #define LANES 2u
@@ -112,14 +112,14 @@ static void write_all(struct side *side) {
   static unsigned turns;
   for (;;) {
     uint64_t offered = writable & 1ull << turns++ % LANES;
-    picked = link_pick_lane(side->link, offered != 0 ? offered : writable);
-    picked = picked >= 0 ? picked : link_pick_lane(side->link, writable);
+    picked = pick_lane(side->link, offered != 0 ? offered : writable);
+    picked = picked >= 0 ? picked : pick_lane(side->link, writable);
     if (picked < 0) {
       break;
     }
     struct link_frame frame;
     struct stream *out = &side->out[picked];
-    assert_true(link_next_frame(side->link, (unsigned)picked, &frame, now_ns));
+    assert_true(next_frame(side->link, (unsigned)picked, &frame, now_ns));
     assert_true(out->written + WIRE_HEADER_BYTES + frame.length <= sizeof out->bytes);
     memcpy(out->bytes + out->written, frame.header, WIRE_HEADER_BYTES);
     if (frame.length > 0) {
@@ -176,9 +176,9 @@ static void read_all(struct side *side, struct side *peer, size_t piece) {
 }
 
 static void take_completions(struct side *side) {
-  struct link_completion completion;
+  uint64_t completion;
   while (link_next_completion(side->link, &completion)) {
-    assert_true(completion.bytes == sizes[side->completed]);
+    assert_true(completion == sizes[side->completed]);
     side->completed++;
   }
 }
@@ -380,9 +380,9 @@ static void ping_is_answered_on_its_lane(void **state) {
   assert_int_equal(link_frame_received(link, 1, &ping, 0), 0);
   assert_null(link_receive_buffer(link, 1));
   assert_int_equal(link_frame_completed(link, 1, 0), 0);
-  assert_int_equal(link_pick_lane(link, 1), -1);
-  assert_int_equal(link_pick_lane(link, 3), 1);
-  assert_true(link_next_frame(link, 1, &frame, 0));
+  assert_int_equal(pick_lane(link, 1), -1);
+  assert_int_equal(pick_lane(link, 3), 1);
+  assert_true(next_frame(link, 1, &frame, 0));
   assert_int_equal(wire_header_decode(frame.header, &pong), 0);
   assert_int_equal(pong.type, WIRE_PONG);
   assert_true(pong.message == 77);
@@ -456,7 +456,7 @@ static void silence_without_lanes_times_out(void **state) {
   link_time_passed(link, 1005 * MS);
   assert_int_equal(link_status(link), -ETIMEDOUT);
   assert_true(link_next_deadline_ns(link) == LINK_NO_DEADLINE);
-  assert_int_equal(link_pick_lane(link, UINT64_MAX), -1);
+  assert_int_equal(pick_lane(link, UINT64_MAX), -1);
 }
 
 static void impossible_configurations_have_no_size(void **state) {

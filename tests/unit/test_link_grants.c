@@ -3,18 +3,20 @@
  * when more lanes are opened. */
 #include <string.h>
 
+#include "net_plugin/policy/limits.h"
 #include "tests/lib/direct.h"
+#include "tests/lib/link_parts.h"
 #include "tests/lib/unit.h"
 
 static void expect_nothing(unsigned lane) {
   struct link_frame frame;
-  assert_false(link_next_frame(direct_ends[LINK_SENDER], lane, &frame, direct_now_ns));
+  assert_false(next_frame(direct_ends[LINK_SENDER], lane, &frame, direct_now_ns));
   link_check(direct_ends[LINK_SENDER]);
 }
 
 static void expect_data(unsigned lane, bool has_target) {
   struct link_frame frame;
-  assert_true(link_next_frame(direct_ends[LINK_SENDER], lane, &frame, direct_now_ns));
+  assert_true(next_frame(direct_ends[LINK_SENDER], lane, &frame, direct_now_ns));
   assert_int_equal(frame.header[1], WIRE_DATA);
   assert_int_equal(frame.target != NULL, has_target);
   link_frame_written(direct_ends[LINK_SENDER], lane, direct_now_ns);
@@ -51,7 +53,7 @@ static void a_receive_that_waits_already_is_told_when_asked_for(void **state) {
   (void)state;
   struct link_frame frame;
   direct_receive(&direct_target);
-  assert_false(link_next_frame(direct_ends[LINK_RECEIVER], 0, &frame, direct_now_ns));
+  assert_false(next_frame(direct_ends[LINK_RECEIVER], 0, &frame, direct_now_ns));
   direct_send(DIRECT_BYTES);
   direct_pass(LINK_SENDER, 0, WIRE_REQUEST);
   direct_pass(LINK_RECEIVER, 0, WIRE_WINDOW);
@@ -140,8 +142,8 @@ static void one_direct_lane_does_up_to_a_whole_piece(void **state) {
 
 static void direct_lanes_on_other_paths_are_worth_it_sooner(void **state) {
   (void)state;
-  assert_false(sender_opens_a_lane(LINK_GROW_BYTES - 1));
-  assert_true(sender_opens_a_lane(LINK_GROW_BYTES));
+  assert_false(sender_opens_a_lane(ADAPTIVE_ALL_LANES_BYTES - 1));
+  assert_true(sender_opens_a_lane(ADAPTIVE_ALL_LANES_BYTES));
 }
 
 int main(void) {

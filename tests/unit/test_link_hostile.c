@@ -2,7 +2,7 @@
 /* Frames that no honest peer would send, at random, to either end of a link. */
 #include <stdlib.h>
 
-#include "net_plugin/link/link.h"
+#include "tests/lib/link_parts.h"
 #include "tests/lib/unit.h"
 
 #define LANES 2u
@@ -102,7 +102,7 @@ static void hostile_peers_do_no_harm(void **state) {
     for (int i = 0; i < 40 && link_status(link) == 0; i++) {
       unsigned lane = (unsigned)(random_value() % LANES);
       struct link_order order;
-      struct link_completion completion;
+      uint64_t completion;
       struct link_frame frame;
       hostile_frame(link, lane);
       link_check(link);
@@ -127,8 +127,8 @@ static void hostile_peers_do_no_harm(void **state) {
       } else {
         link_receive_posted(link, data, bytes, NULL, now_ns);
       }
-      int picked = link_pick_lane(link, UINT64_MAX);
-      if (picked >= 0 && link_next_frame(link, (unsigned)picked, &frame, now_ns) &&
+      int picked = pick_lane(link, UINT64_MAX);
+      if (picked >= 0 && next_frame(link, (unsigned)picked, &frame, now_ns) &&
           random_value() % 4 != 0) {
         link_frame_written(link, (unsigned)picked, now_ns);
       }

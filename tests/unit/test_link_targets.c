@@ -7,6 +7,7 @@
 
 #include "common/bytes.h"
 #include "tests/lib/direct.h"
+#include "tests/lib/link_parts.h"
 #include "tests/lib/unit.h"
 
 #define MS 1000000ull
@@ -20,7 +21,7 @@ static void place(struct link_frame *frame) {
 
 static void a_message_is_placed(void **state) {
   (void)state;
-  struct link_completion completion;
+  uint64_t completion;
   direct_post_both(&direct_target);
   for (uint64_t at = 0; at < DIRECT_BYTES;) {
     struct link_frame frame;
@@ -34,7 +35,7 @@ static void a_message_is_placed(void **state) {
     assert_int_equal(direct_deliver(LINK_SENDER, 0, &frame), 0);
   }
   assert_true(link_next_completion(direct_ends[LINK_RECEIVER], &completion));
-  assert_int_equal(completion.bytes, DIRECT_BYTES);
+  assert_int_equal(completion, DIRECT_BYTES);
   assert_memory_equal(direct_sent, direct_received, DIRECT_BYTES);
 }
 
@@ -60,7 +61,7 @@ static void pieces_without_target_are_chunks(void **state) {
  * sent? */
 static bool sends_copy(uint64_t took_ns) {
   struct link_frame frame;
-  struct link_completion completion;
+  uint64_t completion;
   direct_send(DIRECT_BYTES);
   direct_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
   bool is_copy = !frame.memory;

@@ -3,8 +3,8 @@
  * holes; and what it says when it gives up. Frames are handed over by function call, or vanish. */
 #include <errno.h>
 
-#include "net_plugin/link/link.h"
 #include "net_plugin/link/liveness.h"
+#include "tests/lib/link_parts.h"
 #include "tests/lib/timed.h"
 #include "tests/lib/unit.h"
 
@@ -281,12 +281,12 @@ static void a_last_word_that_was_lost_is_said_again(void **state) {
   timed_begin(2);
   struct link_frame frame;
   link_fail(timed.links[LINK_SENDER], -EIO);
-  int lane = link_pick_lane(timed.links[LINK_SENDER], UINT64_MAX);
-  assert_true(link_next_frame(timed.links[LINK_SENDER], (unsigned)lane, &frame, timed.now_ns));
+  int lane = pick_lane(timed.links[LINK_SENDER], UINT64_MAX);
+  assert_true(next_frame(timed.links[LINK_SENDER], (unsigned)lane, &frame, timed.now_ns));
   assert_true(link_has_last_word(timed.links[LINK_SENDER]));
-  assert_int_equal(link_pick_lane(timed.links[LINK_SENDER], UINT64_MAX), -1);
+  assert_int_equal(pick_lane(timed.links[LINK_SENDER], UINT64_MAX), -1);
   link_lane_lost(timed.links[LINK_SENDER], (unsigned)lane, 1, timed.now_ns);
-  assert_int_equal(link_pick_lane(timed.links[LINK_SENDER], UINT64_MAX), 1 - lane);
+  assert_int_equal(pick_lane(timed.links[LINK_SENDER], UINT64_MAX), 1 - lane);
   timed_settle();
   assert_int_equal(link_status(timed.links[LINK_RECEIVER]), -ECONNABORTED);
 }
@@ -297,7 +297,7 @@ static void without_a_lane_nothing_can_be_said(void **state) {
   link_lane_lost(timed.links[LINK_SENDER], 0, 1, timed.now_ns);
   link_fail(timed.links[LINK_SENDER], -EIO);
   assert_false(link_has_last_word(timed.links[LINK_SENDER]));
-  assert_int_equal(link_pick_lane(timed.links[LINK_SENDER], UINT64_MAX), -1);
+  assert_int_equal(pick_lane(timed.links[LINK_SENDER], UINT64_MAX), -1);
 }
 
 /* ---- what a lost lane took along ---- */
@@ -310,13 +310,13 @@ static void a_request_that_was_lost_is_repeated(void **state) {
   assert_int_equal(
       link_send_posted(timed.links[LINK_SENDER], timed.out, TIMED_BULK, NULL, timed.now_ns), 0);
   for (uint32_t i = 0; i < 2; i++) {
-    int lane = link_pick_lane(timed.links[LINK_SENDER], 1ull << i);
+    int lane = pick_lane(timed.links[LINK_SENDER], 1ull << i);
     assert_int_equal(lane, i);
-    assert_true(link_next_frame(timed.links[LINK_SENDER], i, &frame, timed.now_ns));
+    assert_true(next_frame(timed.links[LINK_SENDER], i, &frame, timed.now_ns));
     assert_int_equal(wire_header_decode(frame.header, &header), 0);
     assert_int_equal(header.type, WIRE_REQUEST);
     link_frame_written(timed.links[LINK_SENDER], i, timed.now_ns);
-    assert_int_equal(link_pick_lane(timed.links[LINK_SENDER], UINT64_MAX), -1);
+    assert_int_equal(pick_lane(timed.links[LINK_SENDER], UINT64_MAX), -1);
     link_lane_lost(timed.links[LINK_SENDER], i, 1, timed.now_ns);
   }
 }
@@ -351,7 +351,7 @@ static void a_stale_fence_changes_nothing(void **state) {
       link_send_posted(timed.links[LINK_SENDER], timed.out, TIMED_BULK, NULL, timed.now_ns), 0);
   timed_carry(LINK_SENDER); /* the REQUEST */
   timed_carry(LINK_RECEIVER);
-  assert_true(link_next_frame(timed.links[LINK_SENDER], 0, &frame, timed.now_ns));
+  assert_true(next_frame(timed.links[LINK_SENDER], 0, &frame, timed.now_ns));
   link_frame_written(timed.links[LINK_SENDER], 0, timed.now_ns);
   link_lane_lost(timed.links[LINK_SENDER], 0, order.epoch, timed.now_ns);
   fenced(0, 1, 0, 1);

@@ -2,8 +2,8 @@
 /* Over how many lanes a link sends: all, or one of each path while that is what a trial says. */
 #include <stdlib.h>
 
-#include "common/trial.h"
-#include "net_plugin/link/link.h"
+#include "net_plugin/policy/policy_shared.h"
+#include "tests/lib/link_parts.h"
 #include "tests/lib/unit.h"
 
 #define LANES 4u
@@ -11,7 +11,7 @@
 #define ALL UINT64_MAX
 
 static struct link *sender;
-static struct trial width;
+static struct policy_shared shared;
 static uint8_t data[BYTES];
 
 static void make(unsigned paths) {
@@ -23,9 +23,12 @@ static void make(unsigned paths) {
     .eager_slots = 32,
     .timeout_ns = 1000000000,
     .paths = paths,
-    .width = &width,
+    .policy_shared = &shared,
+    .may_narrow = true,
   };
-  trial_init(&width, TRIAL_OTHER, false, TRIAL_FIRST_NS, 1);
+  policy_shared_init(&shared, TRIAL_FIRST_NS, 1);
+  shared.probe.rounds = FLOW_PROBE_ROUNDS; /* all done */
+  trial_init(&shared.width, TRIAL_OTHER, false, TRIAL_FIRST_NS, 1);
   sender = link_init(calloc(1, link_memory_bytes(&config)), &config, 0);
   for (unsigned lane = 0; lane < LANES; lane++) {
     link_lane_up(sender, lane, 1, 0, 0);
@@ -45,9 +48,9 @@ static uint64_t send_over(uint64_t writable, unsigned messages) {
   for (unsigned i = 0; i < messages; i++) {
     struct link_frame frame;
     assert_int_equal(link_send_posted(sender, data, BYTES, NULL, 0), 0);
-    int lane = link_pick_lane(sender, writable);
+    int lane = pick_lane(sender, writable);
     assert_true(lane >= 0);
-    assert_true(link_next_frame(sender, (unsigned)lane, &frame, 0));
+    assert_true(next_frame(sender, (unsigned)lane, &frame, 0));
     link_frame_written(sender, (unsigned)lane, 0);
     used |= 1ull << lane;
   }
@@ -67,9 +70,9 @@ static void one_lane_is_enough(void **state) {
   assert_int_equal(send_over(ALL, 12), 1);
   /* It is waited for while it is busy; when it is lost, another one is it. */
   assert_int_equal(link_send_posted(sender, data, BYTES, NULL, 0), 0);
-  assert_int_equal(link_pick_lane(sender, ALL & ~1ull), -1);
+  assert_int_equal(pick_lane(sender, ALL & ~1ull), -1);
   link_lane_lost(sender, 0, 1, 0);
-  assert_int_equal(link_pick_lane(sender, 1ull << 1), 1);
+  assert_int_equal(pick_lane(sender, 1ull << 1), 1);
   link_check(sender);
 }
 
@@ -79,13 +82,13 @@ static void each_path_keeps_one(void **state) {
   assert_int_equal(send_over(ALL & ~1ull, 1), 2);
   assert_int_equal(send_over(ALL & ~2ull, 1), 1);
   assert_int_equal(link_send_posted(sender, data, BYTES, NULL, 0), 0);
-  assert_int_equal(link_pick_lane(sender, ALL & ~3ull), -1);
+  assert_int_equal(pick_lane(sender, ALL & ~3ull), -1);
 }
 
 static void usually_all_are_used(void **state) {
   (void)state;
   make(1);
-  width.way = TRIAL_USUAL;
+  shared.width.way = TRIAL_USUAL;
   assert_false(is_narrow());
   for (unsigned lane = 0; lane < LANES; lane++) {
     assert_int_equal(send_over(1ull << lane, 1), 1ull << lane);

@@ -30,7 +30,7 @@ static int set_up(void **state) {
 
 static void small_messages_complete_when_written(void **state) {
   (void)state;
-  struct link_completion completion;
+  uint64_t completion;
   memset(user[0], 'a', EAGER);
   assert_int_equal(outgoing_post(&out, user[0], EAGER, true), 0);
   memset(user[0], 'b', EAGER); /* the copy is ours, the memory the user's again */
@@ -40,13 +40,13 @@ static void small_messages_complete_when_written(void **state) {
   assert_false(outgoing_next_completion(&out, &completion));
   outgoing_written(&out, chunk);
   assert_true(outgoing_next_completion(&out, &completion));
-  assert_true(completion.bytes == EAGER);
+  assert_true(completion == EAGER);
   assert_false(outgoing_next_completion(&out, &completion));
 }
 
 static void a_copy_in_pieces_completes_with_the_last(void **state) {
   (void)state;
-  struct link_completion completion;
+  uint64_t completion;
   assert_int_equal(outgoing_post(&out, user[0], EAGER, true), 0);
   struct chunk first = outgoing_cut(&out, EAGER / 2);
   outgoing_written(&out, first);
@@ -85,7 +85,7 @@ static void copies_need_room(void **state) {
     for (unsigned i = 0; i < 8; i++) {
       outgoing_acked(&out, chunks[i]);
     }
-    struct link_completion completion;
+    uint64_t completion;
     while (outgoing_next_completion(&out, &completion)) {
     }
   }
@@ -94,7 +94,7 @@ static void copies_need_room(void **state) {
 
 static void large_messages_complete_in_order(void **state) {
   (void)state;
-  struct link_completion completion;
+  uint64_t completion;
   assert_int_equal(outgoing_post(&out, user[0], 200, true), 0);
   assert_int_equal(outgoing_post(&out, user[0], 8, true), 0);
   assert_int_equal(outgoing_post(&out, user[0], 300, true), 0);
@@ -109,14 +109,14 @@ static void large_messages_complete_in_order(void **state) {
   static const uint64_t sizes[] = { 200, 8, 300 };
   for (int i = 0; i < 3; i++) {
     assert_true(outgoing_next_completion(&out, &completion));
-    assert_true(completion.bytes == sizes[i]);
+    assert_true(completion == sizes[i]);
   }
   assert_true(out.retired == 3);
 }
 
 static void the_window_is_limited(void **state) {
   (void)state;
-  struct link_completion completion;
+  uint64_t completion;
   struct chunk first = { 0 };
   for (int i = 0; i < LINK_WINDOW; i++) {
     assert_int_equal(outgoing_post(&out, user[0], 0, true), 0);
@@ -174,7 +174,7 @@ static int arrive(struct wire_header header, uint8_t fill) {
 
 static void posted_receives_are_filled_in_place(void **state) {
   (void)state;
-  struct link_completion completion;
+  uint64_t completion;
   assert_int_equal(incoming_post(&in, user[0], 1000), 0);
   assert_int_equal(incoming_post(&in, user[1], 1000), 0);
   assert_true(in.granted == 2);
@@ -183,16 +183,16 @@ static void posted_receives_are_filled_in_place(void **state) {
   assert_int_equal(arrive(data(0, 400, 500, 900), 'y'), 0);
   assert_int_equal(arrive(data(0, 0, 400, 900), 'x'), 0);
   assert_true(incoming_next_completion(&in, &completion));
-  assert_true(completion.bytes == 900);
+  assert_true(completion == 900);
   assert_int_equal(user[0][399], 'x');
   assert_int_equal(user[0][400], 'y');
   assert_true(incoming_next_completion(&in, &completion));
-  assert_true(completion.bytes == 10);
+  assert_true(completion == 10);
 }
 
 static void early_messages_bounce(void **state) {
   (void)state;
-  struct link_completion completion;
+  uint64_t completion;
   for (unsigned i = 0; i < SLOTS; i++) {
     assert_int_equal(arrive(data(i, 0, 8, 8), (uint8_t)('a' + i)), 0);
   }
@@ -207,7 +207,7 @@ static void early_messages_bounce(void **state) {
 
 static void an_early_message_in_parts_bounces_whole(void **state) {
   (void)state;
-  struct link_completion completion;
+  uint64_t completion;
   assert_int_equal(arrive(data(0, 4, 4, 8), 'b'), 0);
   assert_true(incoming_landed(&in) == 0);
   assert_int_equal(arrive(data(0, 0, 4, 9), 'a'), -EPROTO); /* another size */
@@ -223,7 +223,7 @@ static void an_early_message_in_parts_bounces_whole(void **state) {
 
 static void nothing_is_granted_behind_an_arriving_bounce(void **state) {
   (void)state;
-  struct link_completion completion;
+  uint64_t completion;
   struct wire_header header = data(0, 0, 8, 8);
   uint8_t *buffer;
   bool is_bounced;
@@ -283,7 +283,7 @@ static void rule_breakers_are_refused(void **state) {
 
 static void empty_messages_are_messages(void **state) {
   (void)state;
-  struct link_completion completion;
+  uint64_t completion;
   assert_int_equal(arrive(data(1, 0, 0, 0), 0), 0);
   assert_int_equal(incoming_post(&in, NULL, 0), 0);
   assert_int_equal(incoming_post(&in, NULL, 0), 0);
@@ -291,7 +291,7 @@ static void empty_messages_are_messages(void **state) {
   assert_int_equal(arrive(data(0, 0, 0, 0), 0), 0);
   assert_true(incoming_next_completion(&in, &completion));
   assert_true(incoming_next_completion(&in, &completion));
-  assert_true(completion.bytes == 0);
+  assert_true(completion == 0);
 }
 
 int main(void) {

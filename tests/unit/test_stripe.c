@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which lane, and how much. */
-#include "net_plugin/link/stripe.h"
+#include "net_plugin/policy/stripe.h"
 
 #include "tests/lib/unit.h"
 

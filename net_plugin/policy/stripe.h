@@ -12,10 +12,10 @@
  *
  * Rest. A cloud that caps flows lets the first packets of a flow pass at once and makes those pay
  * that come after: what was acknowledged still occupies the flow. Where a flow's rate by itself is
- * told (meter.h), each byte keeps its lane busy for that long, acknowledged or not, and what is
- * left of a message, up to STRIPE_MEDIUM_BYTES, goes to the next lane if this one is busy
- * for more than STRIPE_STAY_NS. In turn, so that the receiver can guess where to look. Where a flow
- * is fast by itself (METER_FAST_PS_PER_BYTE), messages of that size stay on one lane and are not
+ * told (flow_probe.h), each byte keeps its lane busy for that long, acknowledged or not, and what
+ * is left of a message, up to STRIPE_MEDIUM_BYTES, goes to the next lane if this one is busy for
+ * more than STRIPE_STAY_NS. In turn, so that the receiver can guess where to look. Where a flow is
+ * fast by itself (FLOW_PROBE_FAST_PS_PER_BYTE), messages of that size stay on one lane and are not
  * cut.
  *
  * A slow lane (STRIPE_SLOW_PERCENT of a typical one, repeatedly) may be better left alone: a chunk
@@ -30,34 +30,13 @@
  * does not hold up the message. What would remain as a tail of less than half a chunk is added to
  * the last chunk, or split with it if that would pass chunk_bytes. What is left of a message is not
  * cut if one chunk can hold it and the lane drains it within STRIPE_WARM_PS. */
-#ifndef NET_PLUGIN_LINK_STRIPE_H
-#define NET_PLUGIN_LINK_STRIPE_H
+#ifndef NET_PLUGIN_POLICY_STRIPE_H
+#define NET_PLUGIN_POLICY_STRIPE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net_plugin/link/link.h"
-
-/* Chunks end at multiples of this: a line of 128 bytes of NCCL's LL128 protocol must not be split
- * over two lanes, since its end says that its beginning has come (see bytes_copy_upwards). */
-#define STRIPE_GRAIN_BYTES 4096u
-#define STRIPE_MIN_CHUNK_BYTES (32u << 10)
-#define STRIPE_SLOW_CHUNK_BYTES (8u << 10)
-#define STRIPE_WARM_BYTES (16u << 10)
-#define STRIPE_MEDIUM_BYTES (128u << 10) /* up to here it matters how fast a flow is by itself */
-#define STRIPE_QUICK_PS 125000000ull     /* 125 us */
-#define STRIPE_WARM_PS 250000000ull      /* 250 us */
-#define STRIPE_STAY_NS 50000ull
-#define STRIPE_REST_MAX_NS 2000000ull /* the rate may have been measured wrongly */
-#define STRIPE_SLOW_PERCENT 150u      /* a slow lane's time per byte, of a typical lane's */
-#define STRIPE_SLOW_SAMPLES 4u        /* in a row, about, until a lane counts as slow */
-#define STRIPE_UNKNOWN_BYTES (64u << 10)
-#define STRIPE_PLACED_LEAST_BYTES (512u << 10) /* of a fast lane, see stripe_placed_bytes */
-#define STRIPE_PLACED_CHUNKS 8u                /* of chunk_bytes in one piece, at most */
-#define STRIPE_AGING_NS 1000000000ull
-#define STRIPE_SAMPLE_BYTES (64u << 10)  /* acknowledged bytes that make a rate sample */
-#define STRIPE_DRAINED_BYTES (32u << 10) /* the same, of a lane that has nothing left to do */
-#define STRIPE_DEFAULT_PS_PER_BYTE 1000u /* 8 Gb/s, until a lane has shown its rate */
+#include "net_plugin/policy/limits.h"
 
 struct stripe_load {
   uint64_t outstanding_bytes; /* sent and not acknowledged */
@@ -80,9 +59,9 @@ struct stripe {
   uint64_t aged_ns;            /* when estimates were aged last */
   uint64_t now_ns;             /* the latest time it was told */
   uint32_t narrow_chunk_bytes; /* not 0: few lanes are used, with chunks of this size, where the
-                                * message has so much. The link fills it in */
-  uint32_t flow_ps_per_byte;   /* of one flow by itself; 0: not told. The link fills it in */
-  struct stripe_load loads[WIRE_MAX_LANES];
+                                * message has so much. The policy fills it in */
+  uint32_t flow_ps_per_byte;   /* of one flow by itself; 0: not told. The policy fills it in */
+  struct stripe_load loads[POLICY_MAX_LANES];
 };
 
 void stripe_init(struct stripe *stripe, uint32_t chunk_bytes);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stripe: lane choice by expected drain time, chunk sizes by message size and lane speed. */
-#include "net_plugin/link/stripe.h"
+#include "net_plugin/policy/stripe.h"
 
 #include <assert.h>
 
-#include "net_plugin/link/meter.h"
-#include "net_plugin/link/rates.h"
+#include "net_plugin/policy/rates.h"
 
 void stripe_init(struct stripe *stripe, uint32_t chunk_bytes) {
-  *stripe = (struct stripe){ .chunk_bytes = chunk_bytes & ~(STRIPE_GRAIN_BYTES - 1) };
+  *stripe = (struct stripe){ .chunk_bytes = chunk_bytes & ~(POLICY_GRAIN_BYTES - 1) };
 }
 
 static void stripe_compare(struct stripe *stripe) {
@@ -68,7 +67,7 @@ static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
 
 /* One flow by itself takes all that there is to send, about: nothing is gained by spreading. */
 static bool stripe_is_fast(const struct stripe *stripe) {
-  return stripe->flow_ps_per_byte != 0 && stripe->flow_ps_per_byte <= METER_FAST_PS_PER_BYTE;
+  return stripe->flow_ps_per_byte != 0 && stripe->flow_ps_per_byte <= FLOW_PROBE_FAST_PS_PER_BYTE;
 }
 
 /* A flow's cap lets more pass by now, or soon. */
@@ -195,9 +194,9 @@ static uint64_t stripe_slow_share(const struct stripe *stripe, unsigned lane, ui
 static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, uint64_t total) {
   uint64_t lanes = stripe->lanes_up > 0 ? stripe->lanes_up : 1;
   uint64_t share = total / (2 * lanes);
-  uint64_t wanted = (share + STRIPE_GRAIN_BYTES - 1) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
+  uint64_t wanted = (share + POLICY_GRAIN_BYTES - 1) & ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
   uint64_t quick =
-      STRIPE_QUICK_PS / stripe_cut_ps_per_byte(stripe, lane) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
+      STRIPE_QUICK_PS / stripe_cut_ps_per_byte(stripe, lane) & ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
   if (wanted < quick) {
     wanted = quick;
   }
@@ -207,7 +206,7 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
   }
   uint64_t scaled = stripe_slow_share(stripe, lane, wanted);
   if (scaled < wanted) {
-    scaled &= ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
+    scaled &= ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
     uint64_t floor = wanted < STRIPE_SLOW_CHUNK_BYTES ? wanted : STRIPE_SLOW_CHUNK_BYTES;
     wanted = scaled > floor ? scaled : floor;
   }
@@ -233,7 +232,7 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
   if (left <= most) {
     return (uint32_t)left;
   }
-  uint64_t half = (left / 2 + STRIPE_GRAIN_BYTES - 1) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
+  uint64_t half = (left / 2 + POLICY_GRAIN_BYTES - 1) & ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
   return half < most ? (uint32_t)half : most;
 }
 
@@ -250,8 +249,8 @@ uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_
     wanted = most;
   }
   wanted = stripe_slow_share(stripe, lane, wanted);
-  wanted = (wanted + STRIPE_GRAIN_BYTES - 1) & ~(uint64_t)(STRIPE_GRAIN_BYTES - 1);
-  return (uint32_t)(wanted < WIRE_MAX_CHUNK_BYTES ? wanted : WIRE_MAX_CHUNK_BYTES);
+  wanted = (wanted + POLICY_GRAIN_BYTES - 1) & ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
+  return (uint32_t)(wanted < POLICY_MAX_CHUNK_BYTES ? wanted : POLICY_MAX_CHUNK_BYTES);
 }
 
 /* What was measured long ago says little: slow lanes that were left alone look better by and by. */

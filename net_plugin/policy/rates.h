@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rates: the typical one of some lanes' rates, as picoseconds per byte.
  * Owns: nothing.  Threads: the link's.  Blocks: never.  Fails: cannot. */
-#ifndef NET_PLUGIN_LINK_RATES_H
-#define NET_PLUGIN_LINK_RATES_H
+#ifndef NET_PLUGIN_POLICY_RATES_H
+#define NET_PLUGIN_POLICY_RATES_H
 
 #include <stdint.h>
 
-#include "net_plugin/link/wire.h"
+#include "net_plugin/policy/policy.h"
 
 struct rates {
   unsigned count;
-  uint32_t sorted[WIRE_MAX_LANES];
+  uint32_t sorted[POLICY_MAX_LANES];
 };
 
 /* 0 stands for a rate that is not known, and is left out. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which lanes are dialled anew, when, and how often. */
-#include "net_plugin/link/spread.h"
+#include "net_plugin/policy/slow_flow_reconnect.h"
 
 #include "tests/lib/unit.h"
 
@@ -9,16 +9,16 @@
 #define LANES 8u
 #define FULL 16000u /* ps per byte: 0.5 Gb/s */
 
-static struct spread spread;
-static struct spread_sample samples[WIRE_MAX_LANES];
+static struct slow_flow slow_flow;
+static struct slow_flow_sample samples[POLICY_MAX_LANES];
 static uint64_t now_ns;
-static unsigned tries[WIRE_MAX_LANES];
+static unsigned tries[POLICY_MAX_LANES];
 
 static void begin(unsigned groups) {
-  spread_init(&spread, LANES, groups);
+  slow_flow_init(&slow_flow, LANES, groups);
   now_ns = SECOND;
   for (unsigned lane = 0; lane < LANES; lane++) {
-    samples[lane] = (struct spread_sample){ .ps_per_byte = FULL, .is_busy = true };
+    samples[lane] = (struct slow_flow_sample){ .ps_per_byte = FULL, .is_busy = true };
     tries[lane] = 0;
   }
 }
@@ -32,7 +32,7 @@ static void load(uint64_t for_ns, unsigned percent) {
         samples[lane].bytes += 100 * MS * 1000 / samples[lane].ps_per_byte * percent / 100;
       }
     }
-    int lane = spread_look(&spread, samples, now_ns);
+    int lane = slow_flow_pick(&slow_flow, samples, now_ns);
     if (lane >= 0) {
       tries[lane]++;
     }

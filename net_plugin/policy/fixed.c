@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fixed: the policy that learns nothing. Round robin over the lanes that can write, chunks of the
+ * configured size, all lanes from the first message on; no probes, no reconnects of slow lanes. It
+ * is the baseline that the adaptive policy must beat, and the shortest example of a policy. */
+#include "net_plugin/policy/policy.h"
+
+struct fixed {
+  struct policy policy;
+  uint32_t chunk_bytes;
+  unsigned last; /* the lane that took the last chunk */
+};
+
+static void fixed_init(struct policy *policy, const struct policy_config *config) {
+  struct fixed *fixed = (struct fixed *)policy;
+  fixed->chunk_bytes = config->chunk_bytes & ~(POLICY_GRAIN_BYTES - 1);
+}
+
+static void fixed_sent(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns) {
+  (void)bytes, (void)now_ns;
+  ((struct fixed *)policy)->last = lane;
+}
+
+static bool fixed_wants_all_lanes(const struct policy *policy, uint64_t bytes) {
+  (void)policy, (void)bytes;
+  return true;
+}
+
+static int fixed_pick(struct policy *policy, uint64_t candidates, uint64_t left, uint64_t now_ns) {
+  (void)left, (void)now_ns;
+  uint64_t last_bit = 1ull << ((struct fixed *)policy)->last;
+  uint64_t after = candidates & ~(last_bit | (last_bit - 1));
+  candidates = after != 0 ? after : candidates;
+  return candidates != 0 ? __builtin_ctzll(candidates) : -1;
+}
+
+static uint32_t fixed_chunk_bytes(const struct policy *policy, unsigned lane, uint64_t total,
+                                  uint64_t left, bool is_placed) {
+  (void)lane, (void)total, (void)is_placed;
+  uint32_t most = ((const struct fixed *)policy)->chunk_bytes;
+  return left < most ? (uint32_t)left : most;
+}
+
+const struct policy_ops policy_fixed = {
+  .name = "fixed",
+  .state_bytes = sizeof(struct fixed),
+  .init = fixed_init,
+  .sent = fixed_sent,
+  .wants_all_lanes = fixed_wants_all_lanes,
+  .pick = fixed_pick,
+  .chunk_bytes = fixed_chunk_bytes,
+};

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* limits: every constant of the adaptive policy, with its unit in its name and the evidence for it.
+ * "Not measured by itself": chosen by reasoning, and part of what was measured as a whole.
+ * Constants of the trial of few against all lanes are in common/trial.c. */
+#ifndef NET_PLUGIN_POLICY_LIMITS_H
+#define NET_PLUGIN_POLICY_LIMITS_H
+
+#include "net_plugin/policy/policy.h"
+
+/* ---- which lanes are wanted ---- */
+
+/* A message of this size makes all lanes worth opening, if flows are slow. Where flows are capped,
+ * AllReduce of 8 to 64 KiB waited for one flow: 260 to 530 us, against 90 to 200 us over 16. */
+#define ADAPTIVE_ALL_LANES_BYTES (4u << 10)
+
+/* ---- stripe: which lane takes the next chunk ---- */
+
+/* What is left of a message stays on the last lane up to this size. Not measured by itself. */
+#define STRIPE_WARM_BYTES (16u << 10)
+/* The same where one flow is fast; and the largest rest that is spread by the flow's own rate.
+ * Beyond it the rate of the whole message counts. Not measured by itself. */
+#define STRIPE_MEDIUM_BYTES (128u << 10)
+/* The last lane is used again while it has less to do than this. Measured with 32 to 256 KiB
+ * messages: in pieces of 32 KiB over all lanes they were slower. */
+#define STRIPE_WARM_PS 250000000ull /* 250 us */
+/* A flow passes another message on at once if its rate limit holds it for less than this. Not
+ * measured by itself. */
+#define STRIPE_STAY_NS 50000ull
+/* A flow's rate limit is taken to hold it no longer than this: the rate may be wrong. Not measured
+ * by itself. */
+#define STRIPE_REST_MAX_NS 2000000ull
+/* A lane is slow at this time per byte, compared with a typical lane. With one of eight lanes at
+ * 10 % and four messages of 1 MiB in flight, the simulated network gives 0.97 of the lanes' sum
+ * instead of 0.39; with one at 1 %, 0.79 instead of 0.05. */
+#define STRIPE_SLOW_PERCENT 150u
+/* And after about so many such samples in a row. With one sample, which a scheduler can spoil, good
+ * lanes got chunks of 8 to 16 KiB: 27 per message of 512 KiB; 4.05 instead of 5.54 GB/s. */
+#define STRIPE_SLOW_SAMPLES 4u
+/* A lane without a known rate gets no more than this before its first acknowledgement, if there are
+ * others. Part of the figures at STRIPE_SLOW_PERCENT. */
+#define STRIPE_UNKNOWN_BYTES (64u << 10)
+/* The learned time per byte of an idle slow lane is halved after so long, so that the lane is tried
+ * again. Not measured by itself. */
+#define STRIPE_AGING_NS 1000000000ull
+/* Until a lane has shown its rate: 8 Gb/s. Not measured by itself. */
+#define STRIPE_DEFAULT_PS_PER_BYTE 1000u
+
+/* ---- stripe: how a lane's rate is learned ---- */
+
+/* Acknowledged bytes that make a sample. Not measured by itself. */
+#define STRIPE_SAMPLE_BYTES (64u << 10)
+/* The same for a lane that has nothing left to do. With less, copies of small messages, which are
+ * acknowledged late, said 0.2 Gb/s of a lane that is not capped. */
+#define STRIPE_DRAINED_BYTES (32u << 10)
+
+/* ---- stripe: how large a chunk is ---- */
+
+/* Smallest share of a large message, except on a slow lane. Not measured by itself. */
+#define STRIPE_MIN_CHUNK_BYTES (32u << 10)
+/* The same on a slow lane. Part of the figures at STRIPE_SLOW_PERCENT. */
+#define STRIPE_SLOW_CHUNK_BYTES (8u << 10)
+/* A chunk is what a lane drains in this time. Without caps, 2 connections, 512 KiB: 5.54 GB/s
+ * instead of 4.05, together with STRIPE_SLOW_SAMPLES. */
+#define STRIPE_QUICK_PS 125000000ull /* 125 us */
+/* What a NIC places is not cut below this: a piece costs a write, a header and acknowledgements.
+ * AllReduce of 64 KiB on emulated RDMA became up to as fast as NCCL's own IB transport, which does
+ * not cut either. */
+#define STRIPE_PLACED_LEAST_BYTES (512u << 10)
+/* And not above so many chunks. On emulated RDMA with 4 queue pairs and 1 MiB: 4 to 5 writes per
+ * message instead of 10. */
+#define STRIPE_PLACED_CHUNKS 8u
+
+/* ---- flow_probe ---- */
+
+/* Padding of one PING. Fills the congestion window, and empties what a shaper has saved up. Not
+ * measured by itself. */
+#define FLOW_PROBE_BYTES POLICY_MAX_PADDING_BYTES
+/* Timed PINGs of a round, and rounds: at most eight times half a megabyte per engine on a capped
+ * flow. With two busy CPUs single results are 0.2 to 4 ns per byte without a cap, 0.7 to 14 under
+ * one of 16, so the best of several counts. */
+#define FLOW_PROBE_FRAMES 5u
+#define FLOW_PROBE_ROUNDS 8u
+/* Before the second round, then doubled. Not measured by itself. */
+#define FLOW_PROBE_PAUSE_NS 50000000ull
+/* A flow of this rate (8 Gb/s) is fast: messages of STRIPE_MEDIUM_BYTES stay on one lane. Not
+ * measured by itself. */
+#define FLOW_PROBE_FAST_PS_PER_BYTE 1000u
+/* No flow is taken to be slower than this (4 Gb/s). With 16,000 and right in the long run,
+ * AllReduce of 32 to 512 KiB took 1.1 to 1.8 times as long as with 4,000. */
+#define FLOW_PROBE_SLOW_PS_PER_BYTE 2000u
+
+/* ---- slow_flow_reconnect ---- */
+
+/* Time per byte, of the median lane's. Two flows on one path need 200 each. */
+#define SLOW_FLOW_PERCENT 180u
+/* No lane that is faster (20 Gb/s) is taken to be slow. Not measured by itself. */
+#define SLOW_FLOW_FAST_PS_PER_BYTE 400u
+/* Time under load in which a lane must be slow. Not measured by itself. */
+#define SLOW_FLOW_PATIENCE_NS 2000000000ull
+/* After the first reconnect of a lane, then doubled up to the maximum. Not measured by itself. */
+#define SLOW_FLOW_PAUSE_NS 4000000000ull
+#define SLOW_FLOW_PAUSE_MAX_NS 64000000000ull
+/* Between reconnects of different lanes. Not measured by itself. */
+#define SLOW_FLOW_GAP_NS 1000000000ull
+/* Reconnects of a lane until its rate changes. Not measured by itself. */
+#define SLOW_FLOW_TRIES 6u
+/* Load of all lanes (80 Mb/s) below which none is judged. Not measured by itself. */
+#define SLOW_FLOW_LOAD_BYTES_PER_MS 10000u
+/* Calls that are further apart than this have idle time between them. They come every 100 ms. */
+#define SLOW_FLOW_INTERVAL_MAX_NS 300000000ull
+
+#endif

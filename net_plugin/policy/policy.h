@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* policy: the decisions of a sending link, behind one table of operations: which lane carries the
+ * next chunk, how large the chunk is, which lanes are wanted, which one is reconnected or probed.
+ * Facts go in, decisions come out. The link keeps what must be right whatever is decided here:
+ * order, acknowledgements, credit, lane states, time limits. PURE: time arrives as an argument.
+ *
+ * Owns: the link_init memory of `state_bytes` that starts with struct policy; policy_shared (see
+ * policy_shared.h) belongs to the engine and is used by all links of that engine.
+ * Threads: the link's; policy_shared: one at a time (the holder of the engine lock).
+ * Blocks: never.  Fails: cannot; "no lane" is -1.
+ *
+ * Contract, checked for every policy by tests/unit/test_policy.c:
+ *  1. pick returns one of the candidates or -1. It may return -1 although there are candidates, if
+ *     waiting for another lane is better; but then a later call returns a lane, at the latest when
+ *     all lanes are candidates and nothing is in flight.
+ *  2. chunk_bytes returns 0 only if `left` is 0, never more than `left` or POLICY_MAX_CHUNK_BYTES,
+ *     and a multiple of POLICY_GRAIN_BYTES unless it is all of `left`. Without is_placed it is at
+ *     most the larger of chunk_bytes and narrow_chunk_bytes of the configuration.
+ *  3. reconnect and probes return lanes that are up, and never all lanes that are up.
+ *  4. Facts may come in any order that a link can produce: acknowledgements of a lane that is lost,
+ *     lanes that come up again at once, answers to no probe, time that stands still. */
+#ifndef NET_PLUGIN_POLICY_POLICY_H
+#define NET_PLUGIN_POLICY_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Limits of the wire, which links check against their own (link_init.c). */
+#define POLICY_MAX_LANES 64
+#define POLICY_MAX_CHUNK_BYTES (4u << 20)
+#define POLICY_MAX_PADDING_BYTES (128u << 10)
+/* Chunks end at multiples of this: a line of 128 bytes of NCCL's LL128 protocol must not be split
+ * over two lanes, since its end says that its beginning has come (see bytes_copy_upwards). */
+#define POLICY_GRAIN_BYTES 4096u
+
+struct policy_shared;
+
+struct policy_config {
+  unsigned lanes;               /* 1..POLICY_MAX_LANES */
+  unsigned paths;               /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
+  uint32_t chunk_bytes;         /* largest chunk, at least POLICY_GRAIN_BYTES */
+  uint32_t narrow_chunk_bytes;  /* largest chunk while is_narrow; 0: chunk_bytes */
+  bool may_narrow;              /* bulk traffic may be left to one lane of each path */
+  bool reconnects_slow_lanes;   /* a lane that stays slow may be closed for another path */
+  struct policy_shared *shared; /* outlives the policy; NULL: nothing is measured or narrowed */
+};
+
+/* The head of a policy's state. */
+struct policy {
+  const struct policy_ops *ops;
+};
+
+/* Only init, sent, wants_all_lanes, pick and chunk_bytes must be there. Without the others a policy
+ * hears less and decides less; callers use the functions below, which know what that means. */
+struct policy_ops {
+  const char *name;
+  size_t state_bytes; /* struct policy and what follows it */
+
+  /* Builds the state in zeroed memory; ops is filled in by the caller. */
+  void (*init)(struct policy *policy, const struct policy_config *config);
+  /* The link ends; policy_shared keeps no reference to it. */
+  void (*end)(struct policy *policy);
+
+  /* ---- facts ---- */
+
+  /* The lane can carry frames. Nothing is in flight on it. */
+  void (*lane_up)(struct policy *policy, unsigned lane, uint64_t now_ns);
+  /* The lane, which is up, is an RDMA lane. */
+  void (*lane_is_rdma)(struct policy *policy, unsigned lane);
+  /* The lane cannot carry frames any more; what was in flight on it is sent again or was
+   * acknowledged. The lane was up. */
+  void (*lane_lost)(struct policy *policy, unsigned lane);
+  /* A message was posted. */
+  void (*posted)(struct policy *policy, uint64_t bytes, uint64_t now_ns);
+  /* A chunk was handed to the lane, which is up. */
+  void (*sent)(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns);
+  /* Chunks with so many bytes in total were acknowledged at once. The lane may be lost by now. */
+  void (*acked)(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns);
+  /* A PONG with this token came on the lane. */
+  void (*probe_answered)(struct policy *policy, unsigned lane, uint64_t token, uint64_t now_ns);
+
+  /* ---- decisions ---- */
+
+  /* For a message of so many bytes, are the lanes worth opening that were never opened? */
+  bool (*wants_all_lanes)(const struct policy *policy, uint64_t bytes);
+  /* The lane, among the candidates, for the next chunk of a message of which `left` bytes are not
+   * cut yet (UINT64_MAX: a chunk that is sent again). Candidates are up and can take a chunk. */
+  int (*pick)(struct policy *policy, uint64_t candidates, uint64_t left, uint64_t now_ns);
+  /* How much of a message of `total` bytes, `left` of them not cut yet, the lane takes.
+   * is_placed: a NIC writes the bytes where they belong. */
+  uint32_t (*chunk_bytes)(const struct policy *policy, unsigned lane, uint64_t total, uint64_t left,
+                          bool is_placed);
+  /* The lane to close and reconnect now, for another path; -1: none. Asked about every 100 ms while
+   * anything is in flight. */
+  int (*reconnect)(struct policy *policy, uint64_t now_ns);
+  /* Lanes on which a PING is due. Asked after lane_up, posted and probe_answered. */
+  uint64_t (*probes)(const struct policy *policy);
+  /* A PING with this token goes out on the lane, for whatever reason: the bytes of padding that it
+   * carries, at most POLICY_MAX_PADDING_BYTES. */
+  uint32_t (*padding_bytes)(struct policy *policy, unsigned lane, uint64_t token, uint64_t now_ns);
+
+  /* ---- views: for time limits, statistics and tests ---- */
+
+  /* The time per byte that was learned for the lane, in picoseconds; 0: not known. */
+  uint32_t (*ps_per_byte)(const struct policy *policy, unsigned lane);
+  /* Lanes that carry padding, or are about to. */
+  uint64_t (*probed)(const struct policy *policy);
+  /* One lane of each path carries the traffic. */
+  bool (*is_narrow)(const struct policy *policy);
+};
+
+/* ---- the operations, for callers ---- */
+
+static inline void policy_init(struct policy *policy, const struct policy_ops *ops,
+                               const struct policy_config *config) {
+  policy->ops = ops;
+  ops->init(policy, config);
+}
+
+static inline void policy_end(struct policy *policy) {
+  if (policy->ops->end) {
+    policy->ops->end(policy);
+  }
+}
+
+static inline void policy_lane_up(struct policy *policy, unsigned lane, uint64_t now_ns) {
+  if (policy->ops->lane_up) {
+    policy->ops->lane_up(policy, lane, now_ns);
+  }
+}
+
+static inline void policy_lane_is_rdma(struct policy *policy, unsigned lane) {
+  if (policy->ops->lane_is_rdma) {
+    policy->ops->lane_is_rdma(policy, lane);
+  }
+}
+
+static inline void policy_lane_lost(struct policy *policy, unsigned lane) {
+  if (policy->ops->lane_lost) {
+    policy->ops->lane_lost(policy, lane);
+  }
+}
+
+static inline void policy_posted(struct policy *policy, uint64_t bytes, uint64_t now_ns) {
+  if (policy->ops->posted) {
+    policy->ops->posted(policy, bytes, now_ns);
+  }
+}
+
+static inline void policy_sent(struct policy *policy, unsigned lane, uint32_t bytes,
+                               uint64_t now_ns) {
+  policy->ops->sent(policy, lane, bytes, now_ns);
+}
+
+static inline void policy_acked(struct policy *policy, unsigned lane, uint64_t bytes,
+                                uint64_t now_ns) {
+  if (policy->ops->acked) {
+    policy->ops->acked(policy, lane, bytes, now_ns);
+  }
+}
+
+static inline void policy_probe_answered(struct policy *policy, unsigned lane, uint64_t token,
+                                         uint64_t now_ns) {
+  if (policy->ops->probe_answered) {
+    policy->ops->probe_answered(policy, lane, token, now_ns);
+  }
+}
+
+static inline bool policy_wants_all_lanes(const struct policy *policy, uint64_t bytes) {
+  return policy->ops->wants_all_lanes(policy, bytes);
+}
+
+static inline int policy_pick(struct policy *policy, uint64_t candidates, uint64_t left,
+                              uint64_t now_ns) {
+  return policy->ops->pick(policy, candidates, left, now_ns);
+}
+
+static inline uint32_t policy_chunk_bytes(const struct policy *policy, unsigned lane,
+                                          uint64_t total, uint64_t left, bool is_placed) {
+  return policy->ops->chunk_bytes(policy, lane, total, left, is_placed);
+}
+
+static inline int policy_reconnect(struct policy *policy, uint64_t now_ns) {
+  return policy->ops->reconnect ? policy->ops->reconnect(policy, now_ns) : -1;
+}
+
+static inline uint64_t policy_probes(const struct policy *policy) {
+  return policy->ops->probes ? policy->ops->probes(policy) : 0;
+}
+
+static inline uint32_t policy_padding_bytes(struct policy *policy, unsigned lane, uint64_t token,
+                                            uint64_t now_ns) {
+  return policy->ops->padding_bytes ? policy->ops->padding_bytes(policy, lane, token, now_ns) : 0;
+}
+
+static inline uint32_t policy_ps_per_byte(const struct policy *policy, unsigned lane) {
+  return policy->ops->ps_per_byte ? policy->ops->ps_per_byte(policy, lane) : 0;
+}
+
+static inline uint64_t policy_probed(const struct policy *policy) {
+  return policy->ops->probed ? policy->ops->probed(policy) : 0;
+}
+
+static inline bool policy_is_narrow(const struct policy *policy) {
+  return policy->ops->is_narrow && policy->ops->is_narrow(policy);
+}
+
+/* Learns the rates of lanes and adapts to them. The default. */
+extern const struct policy_ops policy_adaptive;
+/* The baseline to measure others against: round robin, constant chunks, all lanes, no probes. */
+extern const struct policy_ops policy_fixed;
+
+#endif

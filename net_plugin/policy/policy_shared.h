@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* policy_shared: what the links of one engine measure together.
+ * Owns: only its own struct, which the engine holds.  Threads: one at a time (the holder of the
+ * engine lock).  Blocks: never.  Fails: cannot. */
+#ifndef NET_PLUGIN_POLICY_POLICY_SHARED_H
+#define NET_PLUGIN_POLICY_POLICY_SHARED_H
+
+#include "common/trial.h"
+#include "net_plugin/policy/flow_probe.h"
+
+struct policy_shared {
+  struct flow_probe probe; /* how fast one flow is by itself */
+  struct trial width;      /* bulk traffic: all lanes (TRIAL_USUAL), or one of each path */
+};
+
+/* first_ns: bulk traffic before the first trial of the width. seed: of the order of its windows. */
+static inline void policy_shared_init(struct policy_shared *shared, uint64_t first_ns,
+                                      uint64_t seed) {
+  shared->probe = (struct flow_probe){ 0 };
+  trial_init(&shared->width, TRIAL_USUAL, true, first_ns, seed);
+}
+
+#endif

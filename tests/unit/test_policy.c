@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What holds for every policy, whatever it decides: the contract of policy.h. Random facts in an
+ * order that a link can produce, each followed by every decision. */
+#include "net_plugin/policy/policy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/random.h"
+#include "net_plugin/policy/policy_shared.h"
+#include "tests/lib/unit.h"
+
+#define KIB 1024u
+#define MS 1000000ull
+#define RUNS 200u
+#define FACTS 600u
+#define IN_FLIGHT_MAX_BYTES (64u << 20) /* of a lane: its journal holds 64 chunks */
+
+static const struct policy_ops *const policies[] = { &policy_adaptive, &policy_fixed };
+
+static struct policy_shared shared;
+static struct policy_config config;
+static struct policy *policy;
+static uint64_t random_state, now_ns, token;
+static uint64_t up, rdma;
+static uint64_t in_flight[POLICY_MAX_LANES];
+
+static uint64_t draw(uint64_t end) {
+  return random_next(&random_state) % end;
+}
+
+static bool chance(unsigned percent) {
+  return draw(100) < percent;
+}
+
+static unsigned draw_lane(uint64_t lanes) {
+  uint64_t skip = draw((uint64_t)__builtin_popcountll(lanes));
+  for (; skip > 0; skip--) {
+    lanes &= lanes - 1;
+  }
+  return (unsigned)__builtin_ctzll(lanes);
+}
+
+static void make(const struct policy_ops *ops, uint64_t seed) {
+  random_state = seed;
+  now_ns = draw(2) * 1000 * MS;
+  token = up = rdma = 0;
+  memset(in_flight, 0, sizeof in_flight);
+  policy_shared_init(&shared, draw(2) * 50 * MS, seed);
+  config = (struct policy_config){
+    .lanes = (unsigned)(1 + draw(chance(20) ? POLICY_MAX_LANES : 8)),
+    .paths = (unsigned)draw(4),
+    .chunk_bytes =
+        (uint32_t)(POLICY_GRAIN_BYTES + draw(chance(50) ? 256 * KIB : 4096 * KIB - 4096)),
+    .narrow_chunk_bytes = chance(50) ? 512 * KIB : 0,
+    .may_narrow = chance(50),
+    .reconnects_slow_lanes = chance(70),
+    .shared = chance(80) ? &shared : NULL,
+  };
+  policy = calloc(1, ops->state_bytes);
+  assert_non_null(policy);
+  policy_init(policy, ops, &config);
+}
+
+static void finish(void) {
+  policy_end(policy);
+  assert_int_equal(flow_probe_lanes(&shared.probe, policy), 0);
+  free(policy);
+}
+
+static void lane_lost(unsigned lane) {
+  up &= ~(1ull << lane);
+  rdma &= ~(1ull << lane);
+  policy_lane_lost(policy, lane);
+  if (chance(50)) { /* the peer had it: the acknowledgement comes by another lane */
+    policy_acked(policy, lane, in_flight[lane], now_ns);
+  }
+  in_flight[lane] = 0;
+}
+
+static void check_chunk(unsigned lane, uint64_t total, uint64_t left, bool is_placed) {
+  uint64_t bytes = policy_chunk_bytes(policy, lane, total, left, is_placed);
+  uint64_t most = POLICY_MAX_CHUNK_BYTES;
+  if (!is_placed) {
+    bool is_larger = config.narrow_chunk_bytes > config.chunk_bytes;
+    most = is_larger ? config.narrow_chunk_bytes : config.chunk_bytes;
+  }
+  assert_in_range(bytes, left > 0, left < most ? left : most);
+  assert_true(bytes == left || bytes % POLICY_GRAIN_BYTES == 0);
+}
+
+static void check_decisions(void) {
+  uint64_t total = 1ull << draw(30), left = draw(total) + 1;
+  uint64_t candidates = up & (chance(50) ? UINT64_MAX : random_next(&random_state));
+  int lane = policy_pick(policy, candidates, chance(20) ? UINT64_MAX : left, now_ns);
+  assert_true(lane >= -1 && lane < POLICY_MAX_LANES);
+  assert_true(lane < 0 || (candidates >> lane & 1) != 0);
+  if (up != 0) {
+    unsigned any = draw_lane(up);
+    check_chunk(any, total, left, (rdma >> any & 1) != 0);
+    check_chunk(any, total, 0, false);
+  }
+  policy_wants_all_lanes(policy, total);
+  uint64_t probed = policy_probed(policy);
+  assert_int_equal(policy_probes(policy) & ~probed, 0);
+  assert_int_equal(probed & ~up, 0);
+}
+
+static void some_lane_up(void) {
+  uint64_t all = config.lanes == 64 ? UINT64_MAX : (1ull << config.lanes) - 1;
+  if ((all & ~up) == 0) {
+    return;
+  }
+  unsigned lane = draw_lane(all & ~up);
+  up |= 1ull << lane;
+  policy_lane_up(policy, lane, now_ns);
+  if (chance(10)) {
+    rdma |= 1ull << lane;
+    policy_lane_is_rdma(policy, lane);
+  }
+}
+
+static void some_bytes_sent(void) {
+  int lane = policy_pick(policy, up, draw(1u << 20), now_ns);
+  if (lane >= 0 && in_flight[lane] < IN_FLIGHT_MAX_BYTES) {
+    uint64_t left = draw(4u << 20);
+    uint32_t bytes = policy_chunk_bytes(policy, (unsigned)lane, left, left, false);
+    policy_sent(policy, (unsigned)lane, bytes, now_ns);
+    in_flight[lane] += bytes;
+  }
+}
+
+static void some_bytes_acked(void) {
+  unsigned lane = draw_lane(up);
+  uint64_t bytes = chance(50) ? in_flight[lane] : draw(in_flight[lane] + 1);
+  in_flight[lane] -= bytes;
+  policy_acked(policy, lane, bytes, now_ns);
+}
+
+/* PINGs for whatever reason, and answers, also to none. */
+static void some_ping(void) {
+  uint64_t due = policy_probes(policy);
+  unsigned lane = draw_lane(due != 0 && chance(80) ? due : up);
+  assert_in_range(policy_padding_bytes(policy, lane, ++token, now_ns), 0, POLICY_MAX_PADDING_BYTES);
+  now_ns += draw(MS);
+  policy_probe_answered(policy, draw_lane(chance(90) ? 1ull << lane : up), token - draw(2), now_ns);
+}
+
+static void some_reconnect(void) {
+  int lane = policy_reconnect(policy, now_ns);
+  if (lane >= 0) {
+    assert_true((up >> lane & 1) != 0 && up != 1ull << lane);
+    assert_int_equal(in_flight[lane], 0);
+    lane_lost((unsigned)lane);
+  }
+}
+
+static void some_fact(void) {
+  uint64_t kind = draw(100);
+  now_ns += chance(30) ? 0 : draw(chance(5) ? 300 * MS : MS);
+  if (up == 0 || kind < 4) {
+    some_lane_up();
+  } else if (kind < 6) {
+    lane_lost(draw_lane(up));
+  } else if (kind < 20) {
+    policy_posted(policy, draw(1u << draw(24)), now_ns);
+  } else if (kind < 55) {
+    some_bytes_sent();
+  } else if (kind < 85) {
+    some_bytes_acked();
+  } else if (kind < 95) {
+    some_ping();
+  } else if (kind < 97) {
+    shared.width.way = shared.width.way == TRIAL_USUAL ? TRIAL_OTHER : TRIAL_USUAL;
+  } else {
+    some_reconnect();
+  }
+}
+
+static void any_order_of_facts_gives_possible_decisions(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < sizeof policies / sizeof *policies; i++) {
+    for (uint64_t seed = 1; seed <= RUNS; seed++) {
+      make(policies[i], seed);
+      for (unsigned fact = 0; fact < FACTS; fact++) {
+        some_fact();
+        check_decisions();
+      }
+      finish();
+    }
+  }
+}
+
+/* Whatever has happened: with all lanes free and nothing in flight, somebody carries the chunk. */
+static void a_chunk_is_carried_in_the_end(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < sizeof policies / sizeof *policies; i++) {
+    for (uint64_t seed = 1; seed <= RUNS; seed++) {
+      make(policies[i], seed);
+      for (unsigned fact = 0; fact < FACTS; fact++) {
+        some_fact();
+      }
+      for (uint64_t lanes = up; lanes != 0; lanes &= lanes - 1) {
+        unsigned lane = (unsigned)__builtin_ctzll(lanes);
+        policy_acked(policy, lane, in_flight[lane], now_ns);
+        in_flight[lane] = 0;
+      }
+      assert_true(up == 0 || policy_pick(policy, up, UINT64_MAX, now_ns) >= 0);
+      assert_true(up == 0 || policy_pick(policy, up, 1, now_ns) >= 0);
+      finish();
+    }
+  }
+}
+
+/* Two lanes of the same rate share what there is to send. */
+static void lanes_share_the_load(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < sizeof policies / sizeof *policies; i++) {
+    make(policies[i], 1);
+    config = (struct policy_config){ .lanes = 2, .chunk_bytes = 128 * KIB };
+    memset(policy, 0, policies[i]->state_bytes);
+    policy_init(policy, policies[i], &config);
+    uint64_t carried[2] = { 0 };
+    policy_lane_up(policy, 0, now_ns);
+    policy_lane_up(policy, 1, now_ns);
+    policy_posted(policy, 64u << 20, now_ns);
+    for (unsigned chunk = 0; chunk < 100; chunk++) {
+      int lane = policy_pick(policy, 3, 32u << 20, now_ns);
+      assert_in_range(lane, 0, 1);
+      uint32_t bytes = policy_chunk_bytes(policy, (unsigned)lane, 64u << 20, 32u << 20, false);
+      policy_sent(policy, (unsigned)lane, bytes, now_ns);
+      now_ns += MS;
+      policy_acked(policy, (unsigned)lane, bytes, now_ns);
+      carried[lane] += bytes;
+    }
+    assert_in_range(carried[0] * 100 / (carried[0] + carried[1]), 40, 60);
+    finish();
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(any_order_of_facts_gives_possible_decisions),
+    cmocka_unit_test(a_chunk_is_carried_in_the_end),
+    cmocka_unit_test(lanes_share_the_load),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

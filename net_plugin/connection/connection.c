@@ -254,8 +254,7 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
   uint64_t posts = take_posts(connection, now_ns);
   run_link(connection, posts > 1, now_ns, &step);
   connection->is_running = false;
-  set_pending(connection,
-              has_requests(connection) && !connection->is_released && !step.status);
+  set_pending(connection, has_requests(connection) && !connection->is_released && !step.status);
   if (is_over(connection, &step, now_ns)) {
     say_goodbye(connection, now_ns);
     return;

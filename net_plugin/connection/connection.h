@@ -61,7 +61,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
 void connection_lane_opened(struct connection *connection, unsigned lane, uint32_t epoch,
                             const struct lane_path *path, uint64_t received_before);
 /* Keys of a target, as the link was made; they stay. */
-unsigned connection_target_keys(const struct connection *connection);
+unsigned connection_remote_keys(const struct connection *connection);
 /* Which key of targets is for this device. Receiver only. */
 uint8_t connection_key_index(struct connection *connection, struct lane_domain domain);
 /* Is any of its lanes open? */

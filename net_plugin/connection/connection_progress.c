@@ -25,7 +25,7 @@ static void progress_lane(struct connection *connection, unsigned index, uint64_
 /* Where queue pairs carry the data, most polls find nothing. True: this one would. */
 static bool progress_cq_peek(struct connection *connection) {
   struct engine *engine = connection->engine;
-  if (connection->target_keys == 0 || connection->has_untaken ||
+  if (connection->remote_keys == 0 || connection->has_untaken ||
       ++connection->peeks % PEEKS_PER_POLL == 0 || !engine_is_polled(engine) ||
       !engine_try_lock(engine)) {
     return false;

@@ -62,7 +62,7 @@ struct request *connection_post(struct connection *connection, void *data, size_
    * that one WINDOW frame announces all of them. */
   if (!connection->is_sender) {
     connection->has_untaken = true;
-  } else if (connection->target_keys) {
+  } else if (connection->remote_keys) {
     engine_submit(connection->engine, &connection->task);
   } else if (!coalesce_post(connection, bytes)) {
     submit_posts(connection);

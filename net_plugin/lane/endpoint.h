@@ -38,7 +38,7 @@ void endpoint_wait(const struct nic *nics, unsigned count, bool is_encrypted);
 /* How many keys of a target (link.h) this side can use or grant: 0 if none of these NICs has a
  * device, or data is encrypted. A device that does not work now may do so later, and a connection
  * keeps its number of keys. */
-unsigned endpoint_target_keys(const struct nic *nics, unsigned count, bool is_encrypted);
+unsigned endpoint_remote_keys(const struct nic *nics, unsigned count, bool is_encrypted);
 /* Could an endpoint be made now? */
 bool endpoint_has_device(const struct nic *nic);
 /* After the last engine has stopped: destroys what is left, ends all threads. */

@@ -77,7 +77,7 @@ static int make_connection(struct engine *engine, const struct nic *nic, const s
               .eager_bytes = reply->eager_bytes,
               .eager_slots = reply->eager_slots,
               .wants_checksums = reply->has_checksums,
-              .target_keys = reply->target_keys,
+              .remote_keys = reply->remote_keys,
               .timeout_ns = settings.link_timeout_ns,
               .stopped_timeout_ns = settings.stopped_timeout_ns,
               .seed = clock_now_ns() },
@@ -98,8 +98,8 @@ static void negotiate(const struct nic *nic, const struct hello *hello, struct r
   reply->eager_slots =
       hello->eager_slots < settings.eager_slots ? hello->eager_slots : settings.eager_slots;
   reply->has_checksums = hello->wants_checksums || settings.wants_checksums;
-  unsigned keys = hello->target_keys ? endpoint_target_keys(nic, 1, settings.wants_encryption) : 0;
-  reply->target_keys = hello->target_keys < keys ? hello->target_keys : (uint8_t)keys;
+  unsigned keys = hello->remote_keys ? endpoint_remote_keys(nic, 1, settings.wants_encryption) : 0;
+  reply->remote_keys = hello->remote_keys < keys ? hello->remote_keys : (uint8_t)keys;
   if (!reply->eager_bytes || !reply->eager_slots) {
     reply->eager_bytes = reply->eager_slots = 0;
   }
@@ -230,7 +230,7 @@ static void grant(struct engine *engine, const struct nic *nic, const struct hel
     }
     /* An earlier hello made it, maybe with more keys than this one asks for: its link sends
      * targets. */
-    reply->target_keys = (uint8_t)connection_target_keys(to->connection);
+    reply->remote_keys = (uint8_t)connection_remote_keys(to->connection);
     reply->lanes = (uint16_t)connection_lane_count(to->connection);
     if (hello->is_first) {
       reply->addresses = *peering_addresses(to->connection);
@@ -258,7 +258,7 @@ static struct endpoint *answer_offer(const struct nic *nic,
                                      const struct hello *hello, const struct proof *proof,
                                      const struct destination *to, int fd, struct reply *reply) {
   struct lane_tokens tokens;
-  bool is_offered = reply->target_keys > 0 && !lane_offer_is_none(&proof->offer);
+  bool is_offered = reply->remote_keys > 0 && !lane_offer_is_none(&proof->offer);
   struct endpoint *endpoint = to->connection && is_offered ? endpoint_new(nic, false) : NULL;
   if (!endpoint) {
     return NULL;

@@ -270,7 +270,7 @@ static int prepare(struct dial *dial, const struct hello *hello, const struct au
   hello_encode(&fresh, dial->hello);
   dial->keys = *keys;
   dial->ciphers = hello->ciphers;
-  dial->may_offer = hello->target_keys > 0;
+  dial->may_offer = hello->remote_keys > 0;
   dial->dscp = hello->dscp;
   return 0;
 }

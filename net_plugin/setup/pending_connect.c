@@ -50,7 +50,7 @@ struct pending_connect {
   struct peering_route route;
   struct settings settings;
   struct hello hello;
-  unsigned target_keys; /* those of the first hello */
+  unsigned remote_keys; /* those of the first hello */
   struct auth_keys keys;
   struct dial *dial;
   struct engine_timer retry;
@@ -121,9 +121,9 @@ static int make_connection(struct pending_connect *pending, const struct reply *
                           paths_choose(&pending->route.paths, 0, pending->failures));
   /* Both links must be made with the same. After an endpoint that could not be connected the hello
    * asks for none, but the peer may have made its link at the first hello. */
-  pending->hello.target_keys = reply->target_keys < pending->target_keys
-                                   ? reply->target_keys
-                                   : (uint8_t)pending->target_keys;
+  pending->hello.remote_keys = reply->remote_keys < pending->remote_keys
+                                   ? reply->remote_keys
+                                   : (uint8_t)pending->remote_keys;
   pending->hello.lanes = reply->lanes < pending->hello.lanes ? reply->lanes : pending->hello.lanes;
   struct connection_config config = {
     .link = { .role = LINK_SENDER,
@@ -136,7 +136,7 @@ static int make_connection(struct pending_connect *pending, const struct reply *
                                  ? reply->eager_slots
                                  : pending->hello.eager_slots,
               .wants_checksums = reply->has_checksums,
-              .target_keys = pending->hello.target_keys,
+              .remote_keys = pending->hello.remote_keys,
               .timeout_ns = pending->settings.link_timeout_ns,
               .stopped_timeout_ns = pending->settings.stopped_timeout_ns,
               .paths = pending->route.paths.home_count,
@@ -216,7 +216,7 @@ static void dial_done(void *argument, int error, const struct lane_path *path,
   }
   if (error) {
     if (error == -ENODEV) {
-      pending->hello.target_keys = 0; /* TCP works, as this dial shows */
+      pending->hello.remote_keys = 0; /* TCP works, as this dial shows */
     }
     retry_later(pending, error);
     return;
@@ -279,8 +279,8 @@ static int prepare(struct pending_connect *pending, const struct peering_route *
   hello->wants_checksums = pending->settings.wants_checksums;
   bool is_encrypted = pending->settings.wants_encryption;
   endpoint_wait(route->nics, route->nic_count, is_encrypted);
-  hello->target_keys = (uint8_t)endpoint_target_keys(route->nics, route->nic_count, is_encrypted);
-  pending->target_keys = hello->target_keys;
+  hello->remote_keys = (uint8_t)endpoint_remote_keys(route->nics, route->nic_count, is_encrypted);
+  pending->remote_keys = hello->remote_keys;
   hello->process = settings_process();
   hello->decision = decision_get();
   snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());

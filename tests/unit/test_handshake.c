@@ -198,12 +198,12 @@ static void offers_come_back(void **state) {
   rdma_facts_decode(&got.offer, &got_facts);
   assert_memory_equal(&got_facts, &facts, sizeof facts);
   reply.offer = proof.offer;
-  reply.target_keys = 8;
+  reply.remote_keys = 8;
   reply.connect_port = 0x1234;
   reply_encode(&reply, reply_bytes);
   assert_int_equal(reply_decode(reply_bytes, &got_reply), 0);
   assert_memory_equal(&got_reply.offer, &reply.offer, sizeof reply.offer);
-  assert_int_equal(got_reply.target_keys, 8);
+  assert_int_equal(got_reply.remote_keys, 8);
   assert_int_equal(got_reply.connect_port, 0x1234);
   assert_int_equal(reply.offer.bytes[0], 0x56);
   assert_int_equal(reply.offer.bytes[LANE_OFFER_BYTES - 2], 3);

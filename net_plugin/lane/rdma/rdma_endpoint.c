@@ -48,7 +48,7 @@ void endpoint_wait(const struct nic *nics, unsigned count, bool is_encrypted) {
   }
 }
 
-unsigned endpoint_target_keys(const struct nic *nics, unsigned count, bool is_encrypted) {
+unsigned endpoint_remote_keys(const struct nic *nics, unsigned count, bool is_encrypted) {
   bool is_possible = false;
   if (is_encrypted) {
     log_refusal(nics, "STRATUS_ENCRYPT is on, and RDMA devices do not encrypt");
@@ -62,7 +62,7 @@ unsigned endpoint_target_keys(const struct nic *nics, unsigned count, bool is_en
     }
     is_possible = is_possible || rdma_device_may_come(&nics[i]);
   }
-  return is_possible ? WIRE_TARGET_KEYS : 0;
+  return is_possible ? WIRE_REMOTE_KEYS : 0;
 }
 
 bool endpoint_has_device(const struct nic *nic) {

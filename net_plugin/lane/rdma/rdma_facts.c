@@ -64,5 +64,5 @@ bool lane_offer_is_valid(const struct lane_offer *offer) {
          (facts.number <= 0xFFFFFF && facts.psn <= 0xFFFFFF && facts.transport < RDMA_TRANSPORTS &&
           facts.mtu >= 1 && facts.mtu <= 5 && facts.slots >= 2 && facts.slots <= 0x7FFF &&
           facts.slot_bytes >= 256 && facts.slot_bytes <= RDMA_MAX_SLOT_BYTES &&
-          facts.key_index < WIRE_TARGET_KEYS && facts.cm < RDMA_CM_WISHES);
+          facts.key_index < WIRE_REMOTE_KEYS && facts.cm < RDMA_CM_WISHES);
 }

@@ -20,9 +20,10 @@
 
 /* How the peer's devices get to the data of a receive. */
 static void fill_target(const struct connection *connection, const struct request *request,
-                        struct wire_target *target) {
-  *target = (struct wire_target){ .address = (uintptr_t)request->data, .bytes = request->bytes };
-  for (unsigned i = 0; i < connection->target_keys; i++) {
+                        struct wire_remote_buffer *target) {
+  *target =
+      (struct wire_remote_buffer){ .address = (uintptr_t)request->data, .bytes = request->bytes };
+  for (unsigned i = 0; i < connection->remote_keys; i++) {
     const struct connection_key *key = &connection->keys[i];
     uint32_t local;
     if (key->id && key->id == rdma_memory_domain_id(key->domain)) {
@@ -33,12 +34,12 @@ static void fill_target(const struct connection *connection, const struct reques
 
 static int take_post(struct connection *connection, const struct request *request,
                      uint64_t now_ns) {
-  struct wire_target target;
+  struct wire_remote_buffer target;
   if (connection->is_sender) {
     return link_send_posted(connection->link, request->data, request->bytes, request->memory,
                             now_ns);
   }
-  bool has_target = connection->target_keys > 0 && request->memory &&
+  bool has_target = connection->remote_keys > 0 && request->memory &&
                     rdma_memory_covers(request->memory, request->data, request->bytes);
   if (has_target) {
     fill_target(connection, request, &target);
@@ -324,7 +325,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
   connection->engine = engine;
   connection->timeout_ns = config->link.timeout_ns;
   connection->stopped_timeout_ns = config->link.stopped_timeout_ns;
-  connection->target_keys = config->link.target_keys;
+  connection->remote_keys = config->link.remote_keys;
   connection->is_sender = config->link.role == LINK_SENDER;
   connection->setup = config->setup;
   memcpy(connection->peer, config->peer, sizeof connection->peer);
@@ -344,7 +345,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
   for (unsigned i = 0; i < CONNECTION_REQUESTS; i++) {
     connection->requests[i].connection = connection;
   }
-  if (connection->target_keys) {
+  if (connection->remote_keys) {
     rdma_memory_want(true);
   }
   list_push_back(&engine_lists(engine)->connections, &connection->node);
@@ -363,7 +364,7 @@ void connection_destroy(struct connection *connection) {
   engine_timer_stop(&connection->timer);
   list_remove(&connection->node);
   rdma_memory_free(connection->link_memory);
-  if (connection->target_keys) {
+  if (connection->remote_keys) {
     rdma_memory_want(false);
   }
   link_end(connection->link);

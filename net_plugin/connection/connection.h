@@ -70,7 +70,7 @@ struct connection_path {
 void connection_lane_opened(struct connection *connection, unsigned lane, uint32_t epoch,
                             const struct connection_path *path, uint64_t received_before);
 /* Keys of a target, as the link was made; they stay. */
-unsigned connection_target_keys(const struct connection *connection);
+unsigned connection_remote_keys(const struct connection *connection);
 /* Which key of targets is for the device of this queue pair. Receiver only. */
 uint8_t connection_key_index(struct connection *connection, const struct rdma_qp *qp);
 /* Is any of its lanes open? */

@@ -199,26 +199,26 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
     link_lane_up(connection->link, index, epoch, received_before, now_ns);
     if (path->qp) {
       connection->direct |= connection_lane_bit(index);
-      link_lane_is_direct(connection->link, index);
+      link_lane_is_rdma(connection->link, index);
     }
     connection_update_lane(connection, index);
   }
   connection_pump(connection, now_ns);
 }
 
-unsigned connection_target_keys(const struct connection *connection) {
-  return connection->target_keys;
+unsigned connection_remote_keys(const struct connection *connection) {
+  return connection->remote_keys;
 }
 
 uint8_t connection_key_index(struct connection *connection, const struct rdma_qp *qp) {
   uint32_t id = rdma_memory_domain_id(qp->domain);
-  for (unsigned i = 0; i < WIRE_TARGET_KEYS; i++) {
+  for (unsigned i = 0; i < WIRE_REMOTE_KEYS; i++) {
     if (connection->keys[i].id == id) {
       return (uint8_t)i;
     }
   }
   /* In turn: what the peer knows of the device that had the key before is long out of use. */
-  unsigned index = connection->next_key++ % WIRE_TARGET_KEYS;
+  unsigned index = connection->next_key++ % WIRE_REMOTE_KEYS;
   connection->keys[index] = (struct connection_key){ qp->domain, id };
   return (uint8_t)index;
 }

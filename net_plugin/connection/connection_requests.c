@@ -62,7 +62,7 @@ struct request *connection_post(struct connection *connection, void *data, size_
    * them, gets them together then. */
   if (!connection->is_sender) {
     connection->has_untaken = true;
-  } else if (connection->target_keys) {
+  } else if (connection->remote_keys) {
     engine_submit(connection->engine, &connection->task);
   } else if (!may_hold(connection, bytes)) {
     tell_posts(connection);
@@ -266,7 +266,7 @@ static void try_direct_lanes(struct connection *connection, int hot, uint64_t co
 
 static bool sees_nothing(struct connection *connection) {
   struct engine *engine = connection->engine;
-  if (connection->target_keys == 0 || connection->has_untaken ||
+  if (connection->remote_keys == 0 || connection->has_untaken ||
       ++connection->glances % GLANCES_PER_LOOK == 0 || !engine_glance_begin(engine)) {
     return false;
   }

@@ -51,7 +51,7 @@ struct connection {
   size_t link_bytes;
   uint64_t timeout_ns, stopped_timeout_ns; /* as the link's */
   unsigned lanes;
-  unsigned target_keys; /* as the link's */
+  unsigned remote_keys; /* as the link's */
   bool is_sender;
   const struct connection_setup *setup;
   void *setup_data;
@@ -61,7 +61,7 @@ struct connection {
   struct lane_slot *slots;                      /* by lane */
   uint64_t opened;                              /* lanes that are open */
   uint64_t direct;                              /* of these, RDMA lanes */
-  struct connection_key keys[WIRE_TARGET_KEYS]; /* receiver */
+  struct connection_key keys[WIRE_REMOTE_KEYS]; /* receiver */
   unsigned next_key;
   struct rdma_memory *link_memory; /* sender: the link's, once there was an RDMA lane */
   uint64_t writable;               /* lanes that take a frame now */

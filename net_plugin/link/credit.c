@@ -42,10 +42,10 @@ void credit_landed(struct credit_given *credit, bool is_bulk) {
 }
 
 void credit_frame_arrived(struct credit_given *credit, uint32_t bytes, uint64_t lane_frames,
-                          bool is_awaited, bool has_landed, uint64_t latest_ns) {
+                          bool wants_ack, bool has_landed, uint64_t latest_ns) {
   credit->frames++;
   credit->bytes += bytes;
-  if ((has_landed && is_awaited) || (!is_awaited && credit->frames >= CREDIT_FRAMES) ||
+  if ((has_landed && wants_ack) || (!wants_ack && credit->frames >= CREDIT_FRAMES) ||
       lane_frames >= CREDIT_LANE_FRAMES || credit->bytes >= CREDIT_BYTES) {
     credit->is_due = true;
   } else if (!credit->is_due && latest_ns < credit->deadline_ns) {

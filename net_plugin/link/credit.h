@@ -19,7 +19,7 @@
  *  - small messages have used half of the eager slots;
  *  - frames pile up in the sender's journals: see the CREDIT_ limits below.
  * Whatever else is to be told rides along, at the latest after CREDIT_DELAY_NS or, on a direct
- * lane, CREDIT_DIRECT_DELAY_NS: a WINDOW costs as much there as a message, and nobody waits for
+ * lane, CREDIT_RDMA_DELAY_NS: a WINDOW costs as much there as a message, and nobody waits for
  * the acknowledgement of a copy but the journal, whose limits are below. */
 #ifndef NET_PLUGIN_LINK_CREDIT_H
 #define NET_PLUGIN_LINK_CREDIT_H
@@ -30,7 +30,7 @@
 #include "net_plugin/link/link.h"
 
 #define CREDIT_DELAY_NS 1000000ull /* longest time a frame stays unacknowledged */
-#define CREDIT_DIRECT_DELAY_NS 50000000ull
+#define CREDIT_RDMA_DELAY_NS 50000000ull
 #define CREDIT_FRAMES (LINK_WINDOW / 2) /* eager frames that may stay unacknowledged */
 #define CREDIT_LANE_FRAMES                                                                         \
   (LINK_JOURNAL / 2)              /* frames of one lane: its journal must not limit it */
@@ -83,10 +83,10 @@ void credit_requested(struct credit_given *credit, uint64_t message, uint64_t gr
 /* A message landed. is_bulk: the next one like it should find a grant. */
 void credit_landed(struct credit_given *credit, bool is_bulk);
 
-/* A DATA frame arrived. lane_frames: unacknowledged ones of its lane. is_awaited: the sender's user
+/* A DATA frame arrived. lane_frames: unacknowledged ones of its lane. wants_ack: the sender's user
  * waits. has_landed: it was the last one of its message. latest_ns: it is acknowledged by then. */
 void credit_frame_arrived(struct credit_given *credit, uint32_t bytes, uint64_t lane_frames,
-                          bool is_awaited, bool has_landed, uint64_t latest_ns);
+                          bool wants_ack, bool has_landed, uint64_t latest_ns);
 
 void credit_time_passed(struct credit_given *credit, uint64_t now_ns);
 

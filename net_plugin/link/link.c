@@ -23,7 +23,7 @@ void link_lane_dropped(struct link *link, unsigned lane) {
   link->writing_data &= ~bit;
   link->pong &= ~bit;
   link->ping &= ~bit;
-  link->direct &= ~bit;
+  link->rdma &= ~bit;
   if (link->farewell == FAREWELL_WRITING && link->farewell_lane == lane) {
     link->farewell = FAREWELL_DUE;
   }
@@ -89,10 +89,10 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
   }
 }
 
-void link_lane_is_direct(struct link *link, unsigned lane) {
+void link_lane_is_rdma(struct link *link, unsigned lane) {
   assert(link->config.role == LINK_SENDER || !link->is_detached);
   if (link_is_lane_up(link, lane)) {
-    link->direct |= lane_bit(lane);
+    link->rdma |= lane_bit(lane);
     if (link->config.role == LINK_SENDER) {
       policy_lane_is_rdma(link->policy, lane);
     }
@@ -142,9 +142,9 @@ uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, u
 /* ---- frames in ---- */
 
 static bool is_window_possible(const struct link *link, const struct wire_header *header) {
-  uint64_t targets = link_targets_bytes(link, header);
-  uint64_t acks = header->length - targets;
-  return (header->total == 0 || link->config.target_keys > 0) && targets <= header->length &&
+  uint64_t remote_buffers = link_remote_buffers_bytes(link, header);
+  uint64_t acks = header->length - remote_buffers;
+  return (header->total == 0 || link->config.remote_keys > 0) && remote_buffers <= header->length &&
          acks <= link->config.lanes * WIRE_ACK_BYTES && acks % WIRE_ACK_BYTES == 0;
 }
 

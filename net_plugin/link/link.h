@@ -19,7 +19,7 @@
  *     at most eager_bytes is copied if there is room, and completes when written) or landed
  *     (receiver).
  *  3. No DATA without credit, except eager messages up to eager_slots beyond it: of at most
- *     eager_bytes, and none that a direct lane could place.
+ *     eager_bytes, and none that an RDMA lane could place.
  *  4. Each byte of a message lands once per completed frame; a half-received frame counts for
  * nothing.
  *  5. Frames and facts of an older lane epoch change nothing.
@@ -29,11 +29,11 @@
  * and that the peer does not have. A frame of one that was being written when the link failed may
  * be finished, until link_user_detached.
  *
- * Direct lanes (RDMA) read payloads by themselves, until they are acknowledged, and may write into
- * the receiver's memory by themselves: where the message's target says, which travels with the
- * credit. So their end matters more than that of others: an owner that is ordered to close one, or
- * reports it lost, has made sure first that it neither reads nor writes any more, and carries out
- * orders before it writes frames.
+ * RDMA lanes read payloads by themselves, until they are acknowledged, and may write into
+ * the receiver's memory by themselves: where the message's remote buffer says, which travels with
+ * the credit. So their end matters more than that of others: an owner that is ordered to close one,
+ * or reports it lost, has made sure first that it neither reads nor writes any more, and carries
+ * out orders before it writes frames.
  */
 #ifndef NET_PLUGIN_LINK_LINK_H
 #define NET_PLUGIN_LINK_LINK_H
@@ -50,7 +50,7 @@
 #define LINK_NO_DEADLINE UINT64_MAX
 /* Up to here a copy is cheaper than waiting for its acknowledgement, whatever lanes there are. */
 #define LINK_COPY_BYTES (16u << 10)
-/* A direct lane does not place messages of up to so many bytes: they go along with their header. */
+/* An RDMA lane does not place messages of up to so many bytes: they go along with their header. */
 #define LINK_PLACE_BYTES 4096u
 
 struct policy_ops;
@@ -74,7 +74,8 @@ struct link_config {
   bool may_narrow;
   uint32_t narrow_chunk_bytes;
   bool wants_checksums; /* CRC32C on every DATA payload that this side sends */
-  unsigned target_keys; /* 0..WIRE_TARGET_KEYS: keys of a target; 0: there are no targets */
+  unsigned remote_keys; /* 0..WIRE_REMOTE_KEYS: keys of a remote buffer; 0: there are no remote
+                           buffers */
 };
 
 struct link; /* size: link_memory_bytes */
@@ -90,23 +91,23 @@ void link_end(struct link *link);
 /* ---- facts in ---- */
 
 /* The user wants `bytes` at `data` sent. The memory must stay valid until the completion. memory:
- * handed on with the frames (link_frame.memory), for direct lanes; NULL if there are none.
+ * handed on with the frames (link_frame.memory), for RDMA lanes; NULL if there are none.
  * 0, -EAGAIN (window full: nothing happened), or the status of a failed link. */
 int link_send_posted(struct link *link, const void *data, size_t bytes, const void *memory,
                      uint64_t now_ns);
-/* The user offers a buffer for the next message. target: how a NIC gets there; NULL: not at all.
- * Same results. */
+/* The user offers a buffer for the next message. remote_buffer: how a NIC gets there; NULL: not at
+ * all. Same results. */
 int link_receive_posted(struct link *link, void *data, size_t bytes,
-                        const struct wire_target *target, uint64_t now_ns);
+                        const struct wire_remote_buffer *remote_buffer, uint64_t now_ns);
 
 /* A lane can carry frames. epoch counts its incarnations from 1. received_before: SENDER only, what
  * the peer's link_lane_fence returned (from the handshake); settles the journal of the epochs
  * before. An epoch that is not the latest is refused by a LINK_ORDER_CLOSE. */
 void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t received_before,
                   uint64_t now_ns);
-/* The lane, which has just come up, is a direct one. On a RECEIVER not after link_user_detached:
- * the peer may still know targets. */
-void link_lane_is_direct(struct link *link, unsigned lane);
+/* The lane, which has just come up, is an RDMA lane. On a RECEIVER not after link_user_detached:
+ * the peer may still know remote buffers. */
+void link_lane_is_rdma(struct link *link, unsigned lane);
 /* The lane works, but its owner may be able to open it on a better path: it is closed and dialled
  * anew. SENDER only. */
 void link_lane_outdated(struct link *link, unsigned lane, uint64_t now_ns);
@@ -170,12 +171,12 @@ struct link_frame {
   uint8_t header[WIRE_HEADER_BYTES];
   const void *payload; /* NULL if length is 0 */
   uint32_t length;
-  /* For direct lanes. memory: what link_send_posted was given; NULL: the payload is in the memory
-   * of the link. target: the payload may be written there, `offset` behind its address, instead of
-   * being sent, and wire_header_place be used on the header; NULL: it may not. Valid until any
-   * other call for this link. */
+  /* For RDMA lanes. memory: what link_send_posted was given; NULL: the payload is in the memory
+   * of the link. remote_buffer: the payload may be written there, `offset` behind its address,
+   * instead of being sent, and wire_header_place be used on the header; NULL: it may not. Valid
+   * until any other call for this link. */
   const void *memory;
-  const struct wire_target *target;
+  const struct wire_remote_buffer *remote_buffer;
   uint64_t offset;
 };
 

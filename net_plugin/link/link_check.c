@@ -110,7 +110,7 @@ void link_check(const struct link *link) {
   failover_check(&link->failover);
   assert((link->writing_data & ~link->writing) == 0);
   assert((link->writing & ~link->failover.up) == 0); /* Invariant 5 */
-  assert(((link->pong | link->ping | link->direct) & ~link->failover.up) == 0);
+  assert(((link->pong | link->ping | link->rdma) & ~link->failover.up) == 0);
   assert(link->farewell != FAREWELL_WRITING ||
          (link->writing & lane_bit(link->farewell_lane)) != 0);
   assert(link->peer_error == 0 || link->status != 0);

@@ -110,7 +110,7 @@ int link_take_frame(struct link *link, uint64_t writable, struct link_frame *fra
   unsigned lane = (unsigned)picked;
   struct wire_header header;
   frame->memory = NULL;
-  frame->target = NULL;
+  frame->remote_buffer = NULL;
   if (link_next_control(link, &ahead, lane, &header, now_ns)) {
     wire_header_encode(&header, frame->header);
     frame->length = header.length;

@@ -7,7 +7,7 @@
 static_assert(WIRE_MAX_LANES == POLICY_MAX_LANES &&
                   WIRE_MAX_CHUNK_BYTES == POLICY_MAX_CHUNK_BYTES &&
                   WIRE_MAX_PADDING_BYTES == POLICY_MAX_PADDING_BYTES &&
-                  WIRE_MAX_POLLED_BYTES % POLICY_GRAIN_BYTES == 0,
+                  WIRE_MAX_LL_BYTES % POLICY_GRAIN_BYTES == 0,
               "policies know the limits of the wire");
 
 /* Buffers start at cache lines, so that lanes do not share one. */
@@ -16,7 +16,8 @@ static size_t round_up(size_t bytes) {
 }
 
 struct layout {
-  size_t lanes, policy, requeue, controls, targets, staging, nowhere, eager, end; /* offsets */
+  size_t lanes, policy, requeue, controls, remote_buffers, staging, nowhere, eager,
+      end; /* offsets */
   size_t control_stride, eager_stride;
 };
 
@@ -28,19 +29,20 @@ static const struct policy_ops *link_policy_ops(const struct link_config *config
 static bool link_lay_out(const struct link_config *config, struct layout *layout) {
   if (config->lanes < 1 || config->lanes > WIRE_MAX_LANES || config->chunk_bytes < 4096 ||
       config->chunk_bytes > WIRE_MAX_CHUNK_BYTES || config->eager_bytes > config->chunk_bytes ||
-      config->eager_slots > LINK_WINDOW / 2 || config->target_keys > WIRE_TARGET_KEYS) {
+      config->eager_slots > LINK_WINDOW / 2 || config->remote_keys > WIRE_REMOTE_KEYS) {
     return false;
   }
   bool is_sender = config->role == LINK_SENDER;
   size_t requeue_bytes = config->lanes * LINK_JOURNAL * sizeof(struct chunk);
   size_t copies = !is_sender                ? config->eager_slots
-                  : config->target_keys > 0 ? OUTGOING_COPIES_REGISTERED
+                  : config->remote_keys > 0 ? OUTGOING_COPIES_REGISTERED
                                             : OUTGOING_COPIES;
-  size_t targets_bytes = 0, told_bytes = 0; /* in memory, in a WINDOW */
-  if (config->target_keys > 0) {
-    size_t target = is_sender ? sizeof(struct told_target) : sizeof(struct wire_target);
-    targets_bytes = round_up(LINK_WINDOW * target);
-    told_bytes = WIRE_MAX_TARGETS * wire_target_bytes(config->target_keys);
+  size_t remote_buffers_bytes = 0, told_bytes = 0; /* in memory, in a WINDOW */
+  if (config->remote_keys > 0) {
+    size_t remote_buffer =
+        is_sender ? sizeof(struct known_remote_buffer) : sizeof(struct wire_remote_buffer);
+    remote_buffers_bytes = round_up(LINK_WINDOW * remote_buffer);
+    told_bytes = WIRE_MAX_REMOTE_BUFFERS * wire_remote_buffer_bytes(config->remote_keys);
   }
   layout->control_stride = round_up(config->lanes * WIRE_ACK_BYTES + told_bytes);
   layout->eager_stride = round_up(config->eager_bytes);
@@ -49,10 +51,10 @@ static bool link_lay_out(const struct link_config *config, struct layout *layout
   layout->requeue =
       layout->policy + (is_sender ? round_up(link_policy_ops(config)->state_bytes) : 0);
   layout->controls = layout->requeue + (is_sender ? round_up(requeue_bytes) : 0);
-  layout->targets = layout->controls + config->lanes * layout->control_stride;
-  layout->eager = layout->targets + targets_bytes;
+  layout->remote_buffers = layout->controls + config->lanes * layout->control_stride;
+  layout->eager = layout->remote_buffers + remote_buffers_bytes;
   layout->staging = layout->eager + copies * layout->eager_stride;
-  layout->nowhere = layout->staging + (is_sender ? 0 : config->lanes * WIRE_MAX_POLLED_BYTES);
+  layout->nowhere = layout->staging + (is_sender ? 0 : config->lanes * WIRE_MAX_LL_BYTES);
   layout->end = layout->nowhere + (is_sender ? 0 : WIRE_MAX_CHUNK_BYTES);
   return true;
 }
@@ -78,9 +80,9 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   liveness_init(&link->liveness, config->timeout_ns, config->stopped_timeout_ns, now_ns);
   link->due_ns = link->watch_ns = LINK_NO_DEADLINE;
   link->rescued_ns = LINK_NO_DEADLINE;
-  void *targets = config->target_keys > 0 ? bytes + layout.targets : NULL;
+  void *remote_buffers = config->remote_keys > 0 ? bytes + layout.remote_buffers : NULL;
   if (config->role == LINK_SENDER) {
-    link->told_targets = targets;
+    link->known_remote_buffers = remote_buffers;
     link->taken.eager_slots = config->eager_slots;
     requeue_init(&link->requeue, (struct chunk *)(void *)(bytes + layout.requeue),
                  config->lanes * LINK_JOURNAL);
@@ -99,9 +101,9 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
                   layout.staging - layout.eager);
   } else {
     link->nowhere = bytes + layout.nowhere;
-    link->targets = targets;
+    link->remote_buffers = remote_buffers;
     for (unsigned lane = 0; lane < config->lanes; lane++) {
-      link->lanes[lane].staging = bytes + layout.staging + lane * WIRE_MAX_POLLED_BYTES;
+      link->lanes[lane].staging = bytes + layout.staging + lane * WIRE_MAX_LL_BYTES;
     }
     credit_init(&link->given, config->eager_slots);
     incoming_init(&link->incoming, config->eager_bytes, config->eager_slots, bytes + layout.eager,

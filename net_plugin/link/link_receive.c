@@ -8,7 +8,7 @@
 #include "net_plugin/link/link_state.h"
 
 int link_receive_posted(struct link *link, void *data, size_t bytes,
-                        const struct wire_target *target, uint64_t now_ns) {
+                        const struct wire_remote_buffer *remote_buffer, uint64_t now_ns) {
   assert(link->config.role == LINK_RECEIVER && !link->is_detached);
   if (link->status != 0) {
     return link->status;
@@ -23,8 +23,9 @@ int link_receive_posted(struct link *link, void *data, size_t bytes,
   }
   uint64_t slot = (ring->posted - 1) % LINK_WINDOW;
   ring->slots[slot].posted_ns = now_ns;
-  if (link->targets != NULL) {
-    link->targets[slot] = target != NULL ? *target : (struct wire_target){ 0 };
+  if (link->remote_buffers != NULL) {
+    link->remote_buffers[slot] =
+        remote_buffer != NULL ? *remote_buffer : (struct wire_remote_buffer){ 0 };
   }
   if (ring->completed + 1 == ring->posted) {
     liveness_waits(&link->liveness, now_ns);
@@ -41,7 +42,7 @@ static bool is_for_message(enum arrival arrival) {
   return arrival_is_for_user(arrival) || arrival == ARRIVAL_BOUNCED;
 }
 
-/* Only who was given a target can have written, and only through a lane that can. */
+/* Only who was given a remote buffer can have written, and only through a lane that can. */
 static bool may_be_placed(const struct link *link, unsigned lane) {
   return link_lane_places(link, lane) &&
          (link->is_detached || link->lanes[lane].header.message < link->incoming.granted);
@@ -67,7 +68,7 @@ int receive_data_begins(struct link *link, unsigned lane) {
   if (is_placed) {
     receiving->arrival = ARRIVAL_PLACED;
     receiving->destination = receiving->buffer;
-  } else if (!is_bounced && (receiving->header.flags & WIRE_IS_POLLED) != 0) {
+  } else if (!is_bounced && (receiving->header.flags & WIRE_IS_LL) != 0) {
     receiving->arrival = ARRIVAL_STAGED;
     receiving->destination = receiving->buffer;
     receiving->buffer = receiving->staging;
@@ -110,16 +111,16 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   receiving->bytes_received += header->length;
   link->unacked |= lane_bit(lane);
   const struct incoming_ring *ring = &link->incoming;
-  bool is_direct = (link->direct & lane_bit(lane)) != 0;
-  uint64_t delay_ns = is_direct ? CREDIT_DIRECT_DELAY_NS : CREDIT_DELAY_NS;
-  bool is_awaited = (header->flags & WIRE_IS_AWAITED) != 0;
+  bool is_rdma = (link->rdma & lane_bit(lane)) != 0;
+  uint64_t delay_ns = is_rdma ? CREDIT_RDMA_DELAY_NS : CREDIT_DELAY_NS;
+  bool wants_ack = (header->flags & WIRE_WANTS_ACK) != 0;
   bool has_landed = incoming_has_landed(ring, header->message);
   if (has_landed && header->total > 0) {
     bool could_be_placed = link_lane_places(link, lane) && header->total > LINK_PLACE_BYTES;
-    credit_landed(&link->given, is_awaited || could_be_placed);
+    credit_landed(&link->given, wants_ack || could_be_placed);
   }
   credit_frame_arrived(&link->given, header->length, receiving->received - receiving->told,
-                       is_awaited, has_landed, now_ns + delay_ns);
+                       wants_ack, has_landed, now_ns + delay_ns);
   if (is_bounced) { /* a receive that was posted meanwhile can be granted now */
     credit_granted(&link->given, ring->granted, ring->completed);
   }
@@ -128,7 +129,7 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
 
 /* WINDOW frames may have been lost with a lane, or waited for one: tell everything again. */
 static void receive_tell_again(struct link *link) {
-  link->targets_told = 0;
+  link->remote_buffers_sent = 0;
   for (uint64_t lanes = link->failover.up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     if (link->lanes[lane].received > link->lanes[lane].base) {
@@ -185,18 +186,21 @@ void receive_bye_arrived(struct link *link) {
   }
 }
 
-/* Targets of messages that were granted since the last WINDOW and have not landed; how many. */
-static unsigned receive_fill_targets(struct link *link, uint8_t *bytes) {
+/* Remote buffers of messages that were granted since the last WINDOW and have not landed; how many.
+ */
+static unsigned receive_fill_remote_buffers(struct link *link, uint8_t *bytes) {
   const struct incoming_ring *ring = &link->incoming;
-  if (link->targets == NULL) {
+  if (link->remote_buffers == NULL) {
     return 0;
   }
-  uint64_t first = link->targets_told > ring->completed ? link->targets_told : ring->completed;
+  uint64_t first =
+      link->remote_buffers_sent > ring->completed ? link->remote_buffers_sent : ring->completed;
   for (uint64_t message = first; message < ring->granted; message++) {
-    wire_target_encode(&link->targets[message % LINK_WINDOW], link->config.target_keys, bytes);
-    bytes += wire_target_bytes(link->config.target_keys);
+    wire_remote_buffer_encode(&link->remote_buffers[message % LINK_WINDOW],
+                              link->config.remote_keys, bytes);
+    bytes += wire_remote_buffer_bytes(link->config.remote_keys);
   }
-  link->targets_told = ring->granted;
+  link->remote_buffers_sent = ring->granted;
   return (unsigned)(ring->granted - first);
 }
 
@@ -221,9 +225,9 @@ void receive_fill_window(struct link *link, unsigned lane, struct wire_header *h
     .type = WIRE_WINDOW,
     .message = link->incoming.granted,
     .offset = incoming_landed(&link->incoming),
-    .total = receive_fill_targets(link, acks + length),
+    .total = receive_fill_remote_buffers(link, acks + length),
   };
-  header->length = length + (uint32_t)link_targets_bytes(link, header);
+  header->length = length + (uint32_t)link_remote_buffers_bytes(link, header);
   if (header->length > 0) {
     header->flags = WIRE_HAS_CRC; /* a wrong count would lose data, whatever the DATA frames have */
     header->payload_crc = hash_crc32c(0, acks, header->length);
@@ -231,14 +235,14 @@ void receive_fill_window(struct link *link, unsigned lane, struct wire_header *h
   credit_told(&link->given, link->incoming.granted);
 }
 
-/* A sender that knows targets of messages that have not landed may write at any time. One that
- * has delivered everything writes no more: a chunk is sent again only when its lane is closed on
- * this side. */
+/* A sender that knows remote buffers of messages that have not landed may write at any time. One
+ * that has delivered everything writes no more: a chunk is sent again only when its lane is closed
+ * on this side. */
 static void receive_stop_writers(struct link *link, uint64_t now_ns) {
   if (link->incoming.completed == link->incoming.posted) {
     return;
   }
-  for (uint64_t lanes = link->direct; lanes != 0; lanes &= lanes - 1) {
+  for (uint64_t lanes = link->rdma; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     if (failover_fence(&link->failover, lane, link->failover.lanes[lane].epoch, now_ns)) {
       link_lane_dropped(link, lane);

@@ -5,12 +5,12 @@
 
 #include "common/hash.h"
 #include "net_plugin/link/link_state.h"
-#include "net_plugin/link/polled.h"
+#include "net_plugin/link/ll_detect.h"
 
 /* Who posted a copy does not wait for its acknowledgement, which can come along with later ones. A
  * larger message that a NIC may read where it is, and that has credit, is better off without. */
 static bool send_may_copy(const struct link *link, uint64_t bytes) {
-  return !link->told_targets || bytes <= LINK_COPY_BYTES ||
+  return !link->known_remote_buffers || bytes <= LINK_COPY_BYTES ||
          link->outgoing.posted >= link->taken.granted || link->message_ns >= LINK_FAR_NS;
 }
 
@@ -39,7 +39,7 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
   struct outgoing *message = &link->outgoing.slots[(link->outgoing.posted - 1) % LINK_WINDOW];
   message->posted_ns = now_ns;
   message->memory = message->is_copied ? NULL : memory;
-  message->polled = polled_form(message->data, bytes);
+  message->ll = ll_detect(message->data, bytes);
   if (!link->failover.is_grown && policy_wants_all_lanes(link->policy, bytes)) {
     failover_grow(&link->failover);
   }
@@ -53,17 +53,16 @@ void send_pong_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
   link->ping |= policy_probes(link->policy);
 }
 
-/* What is polled must not show before it is known to be right, nor in another order. */
+/* What an LL kernel reads must not show before it is known to be right, nor in another order. */
 static bool send_may_place(const struct link *link, const struct outgoing *message) {
-  return message->polled == POLLED_NOT ||
-         (message->polled == POLLED_WORDS && !link->config.wants_checksums);
+  return message->ll == LL_NONE || (message->ll == LL_WORDS && !link->config.wants_checksums);
 }
 
 /* What was begun before a lane that places came up goes on as it began. */
 bool send_is_eager(const struct link *link, const struct outgoing *message) {
-  bool waits_for_target = link_placing_lanes(link) != 0 && message->cut == 0 &&
-                          message->bytes > LINK_PLACE_BYTES && send_may_place(link, message);
-  return message->bytes <= link->config.eager_bytes && !waits_for_target;
+  bool waits_for_remote_buffer = link_placing_lanes(link) != 0 && message->cut == 0 &&
+                                 message->bytes > LINK_PLACE_BYTES && send_may_place(link, message);
+  return message->bytes <= link->config.eager_bytes && !waits_for_remote_buffer;
 }
 
 struct send_ahead send_look_ahead(const struct link *link) {
@@ -96,25 +95,26 @@ static void send_may_end(struct link *link) {
   }
 }
 
-/* Where a direct lane may write the chunk; NULL: nowhere. */
-static const struct wire_target *send_target(const struct link *link, unsigned lane,
-                                             const struct outgoing *message, uint64_t number) {
+/* Where an RDMA lane may write the chunk; NULL: nowhere. */
+static const struct wire_remote_buffer *send_remote_buffer(const struct link *link, unsigned lane,
+                                                           const struct outgoing *message,
+                                                           uint64_t number) {
   if (!link_lane_places(link, lane) || !send_may_place(link, message)) {
     return NULL;
   }
-  const struct told_target *told = &link->told_targets[number % LINK_WINDOW];
-  bool has_room = told->target.address != 0 && message->bytes <= told->target.bytes;
-  return told->end == number + 1 && has_room ? &told->target : NULL;
+  const struct known_remote_buffer *told = &link->known_remote_buffers[number % LINK_WINDOW];
+  bool has_room = told->remote_buffer.address != 0 && message->bytes <= told->remote_buffer.bytes;
+  return told->end == number + 1 && has_room ? &told->remote_buffer : NULL;
 }
 
 static uint32_t send_chunk_bytes(const struct link *link, unsigned lane,
                                  const struct outgoing *message, uint64_t number) {
   uint64_t left = message->bytes - message->cut;
-  bool is_placed = send_target(link, lane, message, number) != NULL;
+  bool is_placed = send_remote_buffer(link, lane, message, number) != NULL;
   uint32_t length = policy_chunk_bytes(link->policy, lane, message->bytes, left, is_placed);
   /* Also of what is placed: if its lane is lost, another one may have to carry it as a stream. */
-  bool is_limited = message->polled != POLLED_NOT && length > WIRE_MAX_POLLED_BYTES;
-  return is_limited ? WIRE_MAX_POLLED_BYTES : length;
+  bool is_limited = message->ll != LL_NONE && length > WIRE_MAX_LL_BYTES;
+  return is_limited ? WIRE_MAX_LL_BYTES : length;
 }
 
 static struct chunk send_take_chunk(struct link *link, unsigned lane) {
@@ -145,15 +145,16 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
     .total = message->bytes,
   };
   if (!message->is_copied) {
-    header.flags |= WIRE_IS_AWAITED;
+    header.flags |= WIRE_WANTS_ACK;
   }
   frame->length = chunk.length;
   frame->payload = chunk.length > 0 ? message->data + chunk.offset : NULL;
   frame->memory = message->memory;
-  frame->target = chunk.length > 0 ? send_target(link, lane, message, header.message) : NULL;
+  frame->remote_buffer =
+      chunk.length > 0 ? send_remote_buffer(link, lane, message, header.message) : NULL;
   frame->offset = chunk.offset;
-  if (message->polled != POLLED_NOT && frame->target == NULL) {
-    header.flags |= WIRE_IS_POLLED;
+  if (message->ll != LL_NONE && frame->remote_buffer == NULL) {
+    header.flags |= WIRE_IS_LL;
   }
   if (link->config.wants_checksums && chunk.length > 0) {
     header.flags |= WIRE_HAS_CRC;
@@ -231,24 +232,24 @@ void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns) {
   }
 }
 
-/* A WINDOW that was overtaken by a later one still has targets that are worth knowing. Counted
- * down, as the last of a hostile one may have the largest number there is. */
-static void send_targets_arrived(struct link *link, const struct wire_header *header,
-                                 const uint8_t *bytes) {
+/* A WINDOW that was overtaken by a later one still has remote buffers that are worth knowing.
+ * Counted down, as the last of a hostile one may have the largest number there is. */
+static void send_remote_buffers_arrived(struct link *link, const struct wire_header *header,
+                                        const uint8_t *bytes) {
   for (uint64_t left = header->total; left > 0; left--) {
     uint64_t end = header->message - left + 1;
-    struct told_target *told = &link->told_targets[(end - 1) % LINK_WINDOW];
+    struct known_remote_buffer *told = &link->known_remote_buffers[(end - 1) % LINK_WINDOW];
     if (end > told->end) {
       told->end = end;
-      wire_target_decode(bytes, link->config.target_keys, &told->target);
+      wire_remote_buffer_decode(bytes, link->config.remote_keys, &told->remote_buffer);
     }
-    bytes += wire_target_bytes(link->config.target_keys);
+    bytes += wire_remote_buffer_bytes(link->config.remote_keys);
   }
 }
 
 int send_window_arrived(struct link *link, const struct wire_header *header, const uint8_t *payload,
                         uint64_t now_ns) {
-  uint32_t acks_bytes = header->length - (uint32_t)link_targets_bytes(link, header);
+  uint32_t acks_bytes = header->length - (uint32_t)link_remote_buffers_bytes(link, header);
   if (header->offset > link->outgoing.posted && !link->is_detached) {
     return -EPROTO;
   }
@@ -274,7 +275,7 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
     link->taken.granted = header->message;
   }
   if (header->total > 0) {
-    send_targets_arrived(link, header, payload + acks_bytes);
+    send_remote_buffers_arrived(link, header, payload + acks_bytes);
   }
   return 0;
 }
@@ -354,8 +355,8 @@ void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
 static bool send_is_reading_user(const struct link *link, unsigned lane) {
   const struct journal *journal = &link->lanes[lane].journal;
   bool is_writing = (link->writing_data & lane_bit(lane)) != 0;
-  bool is_direct = (link->direct & lane_bit(lane)) != 0;
-  uint64_t first = is_direct ? journal->acked : journal->sent - (is_writing ? 1 : 0);
+  bool is_rdma = (link->rdma & lane_bit(lane)) != 0;
+  uint64_t first = is_rdma ? journal->acked : journal->sent - (is_writing ? 1 : 0);
   for (uint64_t count = first; count < journal->sent; count++) {
     if (!outgoing_is_live(&link->outgoing, journal_at(journal, count))) {
       return true;
@@ -367,7 +368,7 @@ static bool send_is_reading_user(const struct link *link, unsigned lane) {
 void send_detach(struct link *link, uint64_t now_ns) {
   outgoing_truncate(&link->outgoing);
   requeue_truncate(&link->requeue, link->outgoing.posted);
-  for (uint64_t lanes = link->writing_data | link->direct; lanes != 0; lanes &= lanes - 1) {
+  for (uint64_t lanes = link->writing_data | link->rdma; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     /* The frame cannot be finished, so the lane is of no use. */
     if (send_is_reading_user(link, lane) &&

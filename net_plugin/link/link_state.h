@@ -27,7 +27,7 @@ enum arrival {
   ARRIVAL_NONE,    /* no frame is arriving */
   ARRIVAL_CONTROL, /* the lane's control buffer; every frame that is not DATA */
   ARRIVAL_USER,    /* the user's buffer */
-  ARRIVAL_STAGED,  /* the lane's staging buffer, for the user's: the frame is polled */
+  ARRIVAL_STAGED,  /* the lane's staging buffer, for the user's: the frame is LL */
   ARRIVAL_BOUNCED, /* a bounce buffer */
   ARRIVAL_PLACED,  /* the user's buffer, and the bytes are there already */
   ARRIVAL_NOWHERE, /* the user detached: read and forget */
@@ -53,7 +53,7 @@ struct link_lane {
   uint64_t received;    /* DATA frames that counted, over all epochs */
   uint64_t told;        /* of these, acknowledged by a WINDOW */
   uint64_t arrived_ns;  /* when the last of them came */
-  uint8_t *staging;     /* WIRE_MAX_POLLED_BYTES, touched only by polled frames */
+  uint8_t *staging;     /* WIRE_MAX_LL_BYTES, touched only by LL frames */
   uint8_t *destination; /* ARRIVAL_STAGED: where the bytes go when all of them are there;
                            ARRIVAL_PLACED: where they are */
 
@@ -68,10 +68,10 @@ struct link_lane {
 /* The last frame of a side: BYE, or ABORT once the link has failed. */
 enum farewell { FAREWELL_NONE, FAREWELL_DUE, FAREWELL_WRITING, FAREWELL_WRITTEN };
 
-/* Sender: a target that the peer told. */
-struct told_target {
+/* Sender: a remote buffer that the peer told. */
+struct known_remote_buffer {
   uint64_t end; /* the message's number and 1; 0: none was told */
-  struct wire_target target;
+  struct wire_remote_buffer remote_buffer;
 };
 
 struct link {
@@ -88,7 +88,7 @@ struct link {
   uint64_t pong;         /* lanes that owe a PONG */
   uint64_t ping;         /* lanes that are to be asked */
   uint64_t pings_sent;
-  uint64_t direct; /* lanes that are up and direct */
+  uint64_t rdma; /* lanes that are up and RDMA lanes */
   struct link_lane *lanes;
   struct failover failover;
   struct liveness liveness;
@@ -105,15 +105,16 @@ struct link {
   struct outgoing_ring outgoing;
   uint64_t message_ns; /* how long messages take lately, from their post to the acknowledgement */
   uint64_t stalls;
-  struct told_target *told_targets; /* by message % LINK_WINDOW; NULL: config.target_keys is 0 */
+  struct known_remote_buffer
+      *known_remote_buffers; /* by message % LINK_WINDOW; NULL: config.remote_keys is 0 */
 
   /* receiver */
   uint64_t unacked; /* lanes with frames that no WINDOW has acknowledged */
   struct credit_given given;
   struct incoming_ring incoming;
-  uint8_t *nowhere;            /* WIRE_MAX_CHUNK_BYTES; touched by padding, and after a detach */
-  struct wire_target *targets; /* of posted messages, as above */
-  uint64_t targets_told;       /* of messages below */
+  uint8_t *nowhere; /* WIRE_MAX_CHUNK_BYTES; touched by padding, and after a detach */
+  struct wire_remote_buffer *remote_buffers; /* of posted messages, as above */
+  uint64_t remote_buffers_sent;              /* of messages below */
 };
 
 /* Messages that take longer go far, or through losses: so many are to be under way that users, who
@@ -122,10 +123,10 @@ struct link {
 /* An owner that comes so much later than it was told did not run in between. */
 #define LINK_AWAY_NS 100000000ull
 
-/* Of a WINDOW payload: the bytes of its targets, which are the last ones. */
-static inline uint64_t link_targets_bytes(const struct link *link,
-                                          const struct wire_header *header) {
-  return header->total * wire_target_bytes(link->config.target_keys);
+/* Of a WINDOW payload: the bytes of its remote buffers, which are the last ones. */
+static inline uint64_t link_remote_buffers_bytes(const struct link *link,
+                                                 const struct wire_header *header) {
+  return header->total * wire_remote_buffer_bytes(link->config.remote_keys);
 }
 
 static inline uint64_t lane_bit(unsigned lane) {
@@ -136,9 +137,9 @@ static inline bool link_is_lane_up(const struct link *link, unsigned lane) {
   return lane < link->config.lanes && (link->failover.up & lane_bit(lane)) != 0;
 }
 
-/* Direct lanes of a link that tells targets: messages with one can be placed through them. */
+/* RDMA lanes of a link that tells remote buffers: messages with one can be placed through them. */
 static inline uint64_t link_placing_lanes(const struct link *link) {
-  return link->config.target_keys > 0 ? link->direct : 0;
+  return link->config.remote_keys > 0 ? link->rdma : 0;
 }
 
 static inline bool link_lane_places(const struct link *link, unsigned lane) {

@@ -24,7 +24,7 @@
 
 #include "net_plugin/link/journal.h"
 #include "net_plugin/link/link.h"
-#include "net_plugin/link/polled.h"
+#include "net_plugin/link/ll_detect.h"
 
 /* ---- sender ---- */
 
@@ -38,7 +38,7 @@ struct outgoing {
   uint32_t chunks;   /* in journals or requeued */
   bool is_cut;       /* nothing is left to cut (a zero-byte message: its one chunk was cut) */
   bool is_copied;
-  enum polled_form polled;
+  enum ll_form ll;
   const void *memory; /* the owner's word about the user's data; NULL for our copy */
   uint64_t posted_ns;
 };

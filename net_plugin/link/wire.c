@@ -38,18 +38,18 @@ static bool is_valid_data(const struct wire_header *header) {
   return header->total <= WIRE_MAX_MESSAGE_BYTES && header->length <= WIRE_MAX_CHUNK_BYTES &&
          header->offset <= header->total && header->length <= header->total - header->offset &&
          (header->length > 0) == (header->total > 0) &&
-         ((header->flags & WIRE_IS_POLLED) == 0 || header->length <= WIRE_MAX_POLLED_BYTES) &&
+         ((header->flags & WIRE_IS_LL) == 0 || header->length <= WIRE_MAX_LL_BYTES) &&
          ((header->flags & WIRE_IS_PLACED) == 0 ||
-          (header->length > 0 && (header->flags & WIRE_IS_POLLED) == 0));
+          (header->length > 0 && (header->flags & WIRE_IS_LL) == 0));
 }
 
-/* How long a target is depends on the link, so the rest of the length is checked there. */
+/* How long a remote buffer is depends on the link, so the rest of the length is checked there. */
 static bool is_valid_window(const struct wire_header *header) {
   if (header->total == 0) {
     return header->length <= WIRE_MAX_LANES * WIRE_ACK_BYTES &&
            header->length % WIRE_ACK_BYTES == 0;
   }
-  return header->total <= WIRE_MAX_TARGETS && header->total <= header->message &&
+  return header->total <= WIRE_MAX_REMOTE_BUFFERS && header->total <= header->message &&
          header->length <= WIRE_MAX_WINDOW_BYTES;
 }
 
@@ -63,7 +63,7 @@ static bool is_valid(const struct wire_header *header) {
   if (header->length > 0 && !is_data && !is_window && header->type != WIRE_PING) {
     return false;
   }
-  unsigned known = is_data ? WIRE_HAS_CRC | WIRE_IS_AWAITED | WIRE_IS_POLLED | WIRE_IS_PLACED
+  unsigned known = is_data ? WIRE_HAS_CRC | WIRE_WANTS_ACK | WIRE_IS_LL | WIRE_IS_PLACED
                    : is_window || header->type == WIRE_PING ? WIRE_HAS_CRC
                                                             : 0;
   if ((header->flags & ~known) != 0) {
@@ -118,25 +118,25 @@ void wire_header_place(uint8_t bytes[WIRE_HEADER_BYTES]) {
   bytes_put_le32(bytes + AT_HEADER_CRC, hash_crc32c(0, bytes, AT_HEADER_CRC));
 }
 
-#define IMMEDIATE_IS_AWAITED (1u << 31)
+#define IMMEDIATE_WANTS_ACK (1u << 31)
 
 bool wire_header_to_immediate(const uint8_t bytes[WIRE_HEADER_BYTES], uint32_t *immediate) {
   uint16_t flags = bytes_get_le16(bytes + AT_FLAGS);
   bool is_whole = bytes_get_le64(bytes + AT_OFFSET) == 0 &&
                   bytes_get_le64(bytes + AT_TOTAL) == bytes_get_le32(bytes + AT_LENGTH);
-  if (bytes[AT_TYPE] != WIRE_DATA || (flags & ~WIRE_IS_AWAITED) != 0 || !is_whole) {
+  if (bytes[AT_TYPE] != WIRE_DATA || (flags & ~WIRE_WANTS_ACK) != 0 || !is_whole) {
     return false;
   }
-  *immediate = (uint32_t)bytes_get_le64(bytes + AT_MESSAGE) & ~IMMEDIATE_IS_AWAITED;
-  *immediate |= (flags & WIRE_IS_AWAITED) != 0 ? IMMEDIATE_IS_AWAITED : 0;
+  *immediate = (uint32_t)bytes_get_le64(bytes + AT_MESSAGE) & ~IMMEDIATE_WANTS_ACK;
+  *immediate |= (flags & WIRE_WANTS_ACK) != 0 ? IMMEDIATE_WANTS_ACK : 0;
   return true;
 }
 
 int wire_header_from_immediate(uint32_t immediate, uint32_t length, uint64_t near,
                                struct wire_header *header) {
   /* How far it is ahead, 31 bits with a sign. */
-  uint32_t ahead = (immediate - (uint32_t)near) & ~IMMEDIATE_IS_AWAITED;
-  uint64_t message = near + ahead - ((ahead & IMMEDIATE_IS_AWAITED >> 1) != 0 ? 1ull << 31 : 0);
+  uint32_t ahead = (immediate - (uint32_t)near) & ~IMMEDIATE_WANTS_ACK;
+  uint64_t message = near + ahead - ((ahead & IMMEDIATE_WANTS_ACK >> 1) != 0 ? 1ull << 31 : 0);
   *header = (struct wire_header){
     .type = WIRE_DATA,
     .flags = WIRE_IS_PLACED,
@@ -144,7 +144,7 @@ int wire_header_from_immediate(uint32_t immediate, uint32_t length, uint64_t nea
     .message = message,
     .total = length,
   };
-  header->flags |= (immediate & IMMEDIATE_IS_AWAITED) != 0 ? WIRE_IS_AWAITED : 0;
+  header->flags |= (immediate & IMMEDIATE_WANTS_ACK) != 0 ? WIRE_WANTS_ACK : 0;
   return is_valid(header) ? 0 : -EPROTO;
 }
 
@@ -164,20 +164,22 @@ int wire_ack_decode(const uint8_t bytes[WIRE_ACK_BYTES], struct wire_ack *ack) {
   return ack->lane < WIRE_MAX_LANES && ack->epoch >= 1 ? 0 : -EPROTO;
 }
 
-void wire_target_encode(const struct wire_target *target, unsigned keys, uint8_t *bytes) {
-  bytes_put_le64(bytes, target->address);
-  bytes_put_le64(bytes + 8, target->bytes);
+void wire_remote_buffer_encode(const struct wire_remote_buffer *remote_buffer, unsigned keys,
+                               uint8_t *bytes) {
+  bytes_put_le64(bytes, remote_buffer->address);
+  bytes_put_le64(bytes + 8, remote_buffer->bytes);
   for (unsigned i = 0; i < keys; i++) {
-    bytes_put_le32(bytes + 16 + 4 * i, target->keys[i]);
+    bytes_put_le32(bytes + 16 + 4 * i, remote_buffer->keys[i]);
   }
 }
 
-void wire_target_decode(const uint8_t *bytes, unsigned keys, struct wire_target *target) {
-  *target = (struct wire_target){
+void wire_remote_buffer_decode(const uint8_t *bytes, unsigned keys,
+                               struct wire_remote_buffer *remote_buffer) {
+  *remote_buffer = (struct wire_remote_buffer){
     .address = bytes_get_le64(bytes),
     .bytes = bytes_get_le64(bytes + 8),
   };
   for (unsigned i = 0; i < keys; i++) {
-    target->keys[i] = bytes_get_le32(bytes + 16 + 4 * i);
+    remote_buffer->keys[i] = bytes_get_le32(bytes + 16 + 4 * i);
   }
 }

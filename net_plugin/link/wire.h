@@ -20,21 +20,21 @@
  *   type     from      message          offset          total           payload
  *   DATA     sender    sequence number  byte position   message size    the bytes
  *   REQUEST  sender    sequence number  0               message size    -     (wants credit for it)
- *   WINDOW   receiver  receives granted messages landed targets         lane acknowledgements, then
- *                                                                       targets of the last of the
- *                                                                       granted receives
+ *   WINDOW   receiver  receives granted messages landed remote buffers  lane acknowledgements, then
+ *                                                                       remote buffers of the last
+ *                                                                       of the granted receives
  *   FENCE    sender    lane             epoch           0               -     (what arrived on it?)
  *   FENCED   receiver  lane             epoch           DATA frames got -     (answer, or unasked)
  *   BYE      either    0                messages landed 0               -     (nothing will follow;
  *                                                                              sender: 0)
  *   PING     either    token            0               0               -     (sender: or padding
- *                                                                              that says nothing)
+ *                                                                              without meaning)
  *   PONG     either    token echoed     0               0               -
  *   ABORT    either    0                errno, positive 0               -     (the sender of this
  *                                                                              has failed)
  *
  * With WIRE_IS_PLACED the bytes of a DATA frame do not follow: a NIC that can (RDMA) has written
- * them where the message's target said, before this header came.
+ * them where the message's remote buffer said, before this header came.
  *
  * All counts are cumulative from the start of the connection, so a frame that is late or repeated
  * can be ignored by taking the maximum. Counts of a lane's DATA frames go on over its epochs too:
@@ -54,17 +54,18 @@
 #define WIRE_MAX_CHUNK_BYTES (4u << 20)
 /* NCCL_MAX_NET_SIZE_BYTES: no single request is larger (nccl src/include/nccl_net.h). */
 #define WIRE_MAX_MESSAGE_BYTES (1ull << 40)
-/* A polled message comes in chunks of at most this size, a multiple of any line. */
-#define WIRE_MAX_POLLED_BYTES (64u << 10)
+/* An LL message comes in chunks of at most this size, a multiple of any line. */
+#define WIRE_MAX_LL_BYTES (64u << 10)
 #define WIRE_MAX_PADDING_BYTES (128u << 10)
 #define WIRE_ACK_BYTES 16
 #define WIRE_MAX_ERRNO 4095 /* Linux: MAX_ERRNO */
-/* A target has a key for each RDMA device of the receiver, as many as the handshake agreed on. */
-#define WIRE_TARGET_KEYS 8
-#define WIRE_MAX_TARGETS 64
-#define WIRE_MAX_TARGET_BYTES (16 + 4 * WIRE_TARGET_KEYS)
+/* A remote buffer has a key for each RDMA device of the receiver, as many as the handshake agreed
+ * on. */
+#define WIRE_REMOTE_KEYS 8
+#define WIRE_MAX_REMOTE_BUFFERS 64
+#define WIRE_MAX_REMOTE_BUFFER_BYTES (16 + 4 * WIRE_REMOTE_KEYS)
 #define WIRE_MAX_WINDOW_BYTES                                                                      \
-  (WIRE_MAX_LANES * WIRE_ACK_BYTES + WIRE_MAX_TARGETS * WIRE_MAX_TARGET_BYTES)
+  (WIRE_MAX_LANES * WIRE_ACK_BYTES + WIRE_MAX_REMOTE_BUFFERS * WIRE_MAX_REMOTE_BUFFER_BYTES)
 
 enum wire_type {
   WIRE_DATA = 1,
@@ -81,9 +82,9 @@ enum wire_type {
 
 enum wire_flag {
   WIRE_HAS_CRC = 1,
-  WIRE_IS_AWAITED = 2, /* DATA: the sender's user waits until all of the message is acknowledged */
-  WIRE_IS_POLLED = 4,  /* DATA: the receiver's user reads it while it arrives, see polled.h */
-  WIRE_IS_PLACED = 8,  /* DATA: the bytes are in place already, no payload follows */
+  WIRE_WANTS_ACK = 2, /* DATA: the sender's user waits until all of the message is acknowledged */
+  WIRE_IS_LL = 4,     /* DATA: the receiver's user reads it while it arrives, see ll_detect.h */
+  WIRE_IS_PLACED = 8, /* DATA: the bytes are in place already, no payload follows */
 };
 
 struct wire_header {
@@ -120,7 +121,7 @@ static inline uint32_t wire_stream_bytes(const struct wire_header *header) {
 void wire_header_place(uint8_t bytes[WIRE_HEADER_BYTES]);
 
 /* A DATA frame that is placed, carries the whole of its message and has no checksum says no more
- * than 32 bits, which an RDMA write can bring along: bit 31 is WIRE_IS_AWAITED, the others are the
+ * than 32 bits, which an RDMA write can bring along: bit 31 is WIRE_WANTS_ACK, the others are the
  * low ones of the message's number. False: this frame says more. */
 bool wire_header_to_immediate(const uint8_t bytes[WIRE_HEADER_BYTES], uint32_t *immediate);
 /* The header that the 32 bits and the length stand for; near: the number of some live message. 0,
@@ -133,17 +134,19 @@ int wire_ack_decode(const uint8_t bytes[WIRE_ACK_BYTES], struct wire_ack *ack);
 
 /* Where a NIC may write the bytes of a message by itself, in a WINDOW payload: u64 address,
  * u64 bytes, u32 per key. */
-struct wire_target {
+struct wire_remote_buffer {
   uint64_t address;                /* of the message's first byte; 0: nowhere */
   uint64_t bytes;                  /* room there */
-  uint32_t keys[WIRE_TARGET_KEYS]; /* by the receiver's RDMA device; 0: not through this one */
+  uint32_t keys[WIRE_REMOTE_KEYS]; /* by the receiver's RDMA device; 0: not through this one */
 };
 
-static inline uint32_t wire_target_bytes(unsigned keys) {
+static inline uint32_t wire_remote_buffer_bytes(unsigned keys) {
   return 16 + 4 * keys;
 }
 
-void wire_target_encode(const struct wire_target *target, unsigned keys, uint8_t *bytes);
-void wire_target_decode(const uint8_t *bytes, unsigned keys, struct wire_target *target);
+void wire_remote_buffer_encode(const struct wire_remote_buffer *remote_buffer, unsigned keys,
+                               uint8_t *bytes);
+void wire_remote_buffer_decode(const uint8_t *bytes, unsigned keys,
+                               struct wire_remote_buffer *remote_buffer);
 
 #endif

@@ -47,7 +47,7 @@ struct attempt {
   struct peering_route route;
   struct settings settings;
   struct hello hello;
-  unsigned target_keys; /* those that the first hello told */
+  unsigned remote_keys; /* those that the first hello told */
   struct auth_keys keys;
   struct dial *dial;
   struct engine_timer retry;
@@ -118,9 +118,9 @@ static int make_connection(struct attempt *attempt, const struct reply *reply) {
                           paths_choose(&attempt->route.paths, 0, attempt->failures));
   /* Both links must be made with the same. After a queue pair that could not be connected the hello
    * asks for none, but the peer may have made its link at the first hello. */
-  attempt->hello.target_keys = reply->target_keys < attempt->target_keys
-                                   ? reply->target_keys
-                                   : (uint8_t)attempt->target_keys;
+  attempt->hello.remote_keys = reply->remote_keys < attempt->remote_keys
+                                   ? reply->remote_keys
+                                   : (uint8_t)attempt->remote_keys;
   attempt->hello.lanes = reply->lanes < attempt->hello.lanes ? reply->lanes : attempt->hello.lanes;
   struct connection_config config = {
     .link = { .role = LINK_SENDER,
@@ -133,7 +133,7 @@ static int make_connection(struct attempt *attempt, const struct reply *reply) {
                                  ? reply->eager_slots
                                  : attempt->hello.eager_slots,
               .wants_checksums = reply->has_checksums,
-              .target_keys = attempt->hello.target_keys,
+              .remote_keys = attempt->hello.remote_keys,
               .timeout_ns = attempt->settings.link_timeout_ns,
               .stopped_timeout_ns = attempt->settings.stopped_timeout_ns,
               .paths = attempt->route.paths.home_count,
@@ -217,7 +217,7 @@ static void dial_done(void *argument, int error, const struct connection_path *p
   }
   if (error) {
     if (error == -ENODEV) {
-      attempt->hello.target_keys = 0; /* TCP works, as this dial shows */
+      attempt->hello.remote_keys = 0; /* TCP works, as this dial shows */
     }
     retry_later(attempt, error);
     return;
@@ -279,8 +279,8 @@ static int prepare(struct attempt *attempt, const struct peering_route *route, i
   hello->ciphers = attempt->settings.ciphers;
   hello->wants_checksums = attempt->settings.wants_checksums;
   rdma_choice_wait(route->nics, route->nic_count);
-  hello->target_keys = (uint8_t)rdma_choice_target_keys(route->nics, route->nic_count);
-  attempt->target_keys = hello->target_keys;
+  hello->remote_keys = (uint8_t)rdma_choice_remote_keys(route->nics, route->nic_count);
+  attempt->remote_keys = hello->remote_keys;
   hello->process = settings_process();
   hello->decision = decision_get();
   snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());

@@ -279,7 +279,7 @@ static int prepare(struct dial *dial, const struct hello *hello, const struct au
   hello_encode(&fresh, dial->hello);
   dial->keys = *keys;
   dial->ciphers = hello->ciphers;
-  dial->may_have_queue = hello->target_keys > 0;
+  dial->may_have_queue = hello->remote_keys > 0;
   dial->dscp = hello->dscp;
   return 0;
 }

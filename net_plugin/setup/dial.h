@@ -34,7 +34,7 @@ struct rdma_qp;
 typedef void dial_done_fn(void *argument, int error, const struct connection_path *path,
                           const struct reply *reply);
 
-/* With hello->target_keys a queue pair is offered to the peer. The nonce of the hello is drawn
+/* With hello->remote_keys a queue pair is offered to the peer. The nonce of the hello is drawn
  * here. NULL with *error set: could not even start; done is not called. */
 struct dial *dial_start(struct engine *engine, const struct nic *nic,
                         const struct sockaddr_storage *address, const struct hello *hello,

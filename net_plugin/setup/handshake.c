@@ -103,7 +103,7 @@ static bool is_queue_valid(const struct rdma_facts *queue) {
          (queue->number <= 0xFFFFFF && queue->psn <= 0xFFFFFF &&
           queue->transport < RDMA_TRANSPORTS && queue->mtu >= 1 && queue->mtu <= 5 &&
           queue->slots >= 2 && queue->slots <= 0x7FFF && queue->slot_bytes >= 256 &&
-          queue->slot_bytes <= RDMA_MAX_SLOT_BYTES && queue->key_index < WIRE_TARGET_KEYS &&
+          queue->slot_bytes <= RDMA_MAX_SLOT_BYTES && queue->key_index < WIRE_REMOTE_KEYS &&
           queue->cm < RDMA_CM_WISHES);
 }
 
@@ -120,7 +120,7 @@ static void walk_hello(struct cursor *cursor, struct hello *hello) {
   walk(cursor, &hello->dscp, sizeof hello->dscp);
   walk(cursor, &hello->is_first, sizeof hello->is_first);
   walk(cursor, &hello->wants_checksums, sizeof hello->wants_checksums);
-  walk(cursor, &hello->target_keys, sizeof hello->target_keys);
+  walk(cursor, &hello->remote_keys, sizeof hello->remote_keys);
   walk(cursor, &hello->ciphers, sizeof hello->ciphers);
   walk(cursor, &hello->has_secret, sizeof hello->has_secret);
   walk_u32(cursor, &hello->process);
@@ -152,7 +152,7 @@ static void walk_reply(struct cursor *cursor, struct reply *reply) {
   walk_u64(cursor, &reply->received_before);
   walk(cursor, &reply->has_checksums, sizeof reply->has_checksums);
   walk(cursor, &reply->cipher, sizeof reply->cipher);
-  walk(cursor, &reply->target_keys, sizeof reply->target_keys);
+  walk(cursor, &reply->remote_keys, sizeof reply->remote_keys);
   walk_queue(cursor, &reply->queue);
   walk_u16(cursor, &reply->cm_port);
   walk(cursor, &reply->has_secret, sizeof reply->has_secret);
@@ -249,7 +249,7 @@ int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *hello) {
       hello->epoch >= 1 && hello->chunk_bytes >= 1 && hello->chunk_bytes <= WIRE_MAX_CHUNK_BYTES &&
       hello->eager_bytes <= hello->chunk_bytes && hello->eager_slots <= LINK_WINDOW / 2 &&
       hello->dscp >= -1 && hello->dscp <= 63 && hello->is_first <= 1 && hello->has_secret <= 1 &&
-      hello->wants_checksums <= 1 && hello->target_keys <= WIRE_TARGET_KEYS &&
+      hello->wants_checksums <= 1 && hello->remote_keys <= WIRE_REMOTE_KEYS &&
       (hello->ciphers & (1u << LANE_PLAIN)) == 0;
   return is_valid ? 0 : -EINVAL;
 }
@@ -310,7 +310,7 @@ int reply_decode(const uint8_t bytes[REPLY_BYTES], struct reply *reply) {
   walk_reply(&(struct cursor){ (uint8_t *)(uintptr_t)bytes, true }, reply);
   bool is_valid =
       reply->status < REPLY_STATUS_END && reply->has_secret <= 1 && reply->has_checksums <= 1 &&
-      reply->cipher < LANE_CIPHERS && reply->target_keys <= WIRE_TARGET_KEYS &&
+      reply->cipher < LANE_CIPHERS && reply->remote_keys <= WIRE_REMOTE_KEYS &&
       is_queue_valid(&reply->queue) && (reply->cm_port == 0 || reply->queue.number != 0) &&
       is_list_valid(reply) &&
       (reply->status != REPLY_ACCEPTED ||

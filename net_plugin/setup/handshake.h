@@ -85,7 +85,7 @@ struct hello {
   int8_t dscp;      /* -1: none */
   uint8_t is_first; /* the first lane of a new connection */
   uint8_t wants_checksums;
-  uint8_t target_keys; /* of targets (link.h) that it can use; 0: none, and no queue pair for this
+  uint8_t remote_keys; /* of targets (link.h) that it can use; 0: none, and no queue pair for this
                           lane */
   uint8_t ciphers;     /* that the dialling side can use, bits 1 << enum lane_cipher; 0: in clear */
   uint8_t has_secret;  /* the dialling side has a job secret; for messages */
@@ -107,7 +107,7 @@ struct proof {
   char version[VERSION_TEXT_BYTES];
   uint8_t handle[MAC_BYTES];     /* by the key from NCCL's handle alone */
   uint8_t connection[MAC_BYTES]; /* by the connection's key, which the job secret is part of */
-  struct rdma_facts queue;       /* of the lane, if the hello has target_keys */
+  struct rdma_facts queue;       /* of the lane, if the hello has remote_keys */
 };
 
 enum reply_status {
@@ -132,7 +132,7 @@ struct reply {
   uint64_t received_before; /* DATA frames of the lane's previous epoch that arrived */
   uint8_t has_checksums;    /* agreed: one side wants them */
   uint8_t cipher;           /* agreed, for this lane: enum lane_cipher */
-  uint8_t target_keys;      /* agreed */
+  uint8_t remote_keys;      /* agreed */
   struct rdma_facts queue;  /* connected to the one in the proof; none: the lane is a TCP flow */
   uint16_t cm_port;         /* where librdmacm connects to that queue pair; 0: it is connected */
   uint8_t has_secret;       /* the listening side has a job secret; for messages */

@@ -178,7 +178,7 @@ static void queue_is_over(struct lane_dial *dial, uint64_t now_ns) {
 static void upgrade_later(struct peering *peering) {
   unsigned doublings =
       peering->vain_upgrades < UPGRADE_DOUBLINGS ? peering->vain_upgrades : UPGRADE_DOUBLINGS;
-  if (peering->hello.target_keys && !peering->upgrade.deadline_ns) {
+  if (peering->hello.remote_keys && !peering->upgrade.deadline_ns) {
     engine_timer_set(peering->engine, &peering->upgrade,
                      clock_now_ns() + (UPGRADE_NS << doublings));
   }
@@ -265,7 +265,7 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
   struct hello hello = peering->hello;
   dial->epoch = epoch;
   queue_is_over(dial, now_ns);
-  hello.target_keys = now_ns >= dial->no_queue_ns ? hello.target_keys : 0;
+  hello.remote_keys = now_ns >= dial->no_queue_ns ? hello.remote_keys : 0;
   int error;
   dial->dial = dial_start(peering->engine, &nic, address, &hello, &peering->keys,
                           now_ns + DIAL_TIMEOUT_NS, dial_done, dial, &error);

@@ -47,7 +47,7 @@ void rdma_choice_wait(const struct nic *nics, unsigned count) {
   }
 }
 
-unsigned rdma_choice_target_keys(const struct nic *nics, unsigned count) {
+unsigned rdma_choice_remote_keys(const struct nic *nics, unsigned count) {
   struct settings settings;
   bool is_possible = false;
   settings_get(1, &settings);
@@ -63,7 +63,7 @@ unsigned rdma_choice_target_keys(const struct nic *nics, unsigned count) {
     }
     is_possible = is_possible || rdma_device_may_come(&nics[i]);
   }
-  return is_possible ? WIRE_TARGET_KEYS : 0;
+  return is_possible ? WIRE_REMOTE_KEYS : 0;
 }
 
 struct rdma_qp *rdma_choice_make(const struct nic *nic, bool is_sender) {

@@ -21,7 +21,7 @@ void rdma_choice_wait(const struct nic *nics, unsigned count);
 /* Keys of a target that this side wishes or grants: 0 if none of these NICs has a device, or data
  * is to be encrypted. A device that does not work now may do so later, and a connection keeps its
  * number of keys. */
-unsigned rdma_choice_target_keys(const struct nic *nics, unsigned count);
+unsigned rdma_choice_remote_keys(const struct nic *nics, unsigned count);
 /* Now. */
 bool rdma_choice_has_device(const struct nic *nic);
 /* is_sender: this side sends the data. NULL: none. */

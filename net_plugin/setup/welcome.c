@@ -78,7 +78,7 @@ static int make_connection(struct engine *engine, const struct nic *nic, const s
               .eager_bytes = reply->eager_bytes,
               .eager_slots = reply->eager_slots,
               .wants_checksums = reply->has_checksums,
-              .target_keys = reply->target_keys,
+              .remote_keys = reply->remote_keys,
               .timeout_ns = settings.link_timeout_ns,
               .stopped_timeout_ns = settings.stopped_timeout_ns,
               .seed = clock_now_ns() },
@@ -99,8 +99,8 @@ static void agree(const struct nic *nic, const struct hello *hello, struct reply
   reply->eager_slots =
       hello->eager_slots < settings.eager_slots ? hello->eager_slots : settings.eager_slots;
   reply->has_checksums = hello->wants_checksums || settings.wants_checksums;
-  unsigned keys = hello->target_keys ? rdma_choice_target_keys(nic, 1) : 0;
-  reply->target_keys = hello->target_keys < keys ? hello->target_keys : (uint8_t)keys;
+  unsigned keys = hello->remote_keys ? rdma_choice_remote_keys(nic, 1) : 0;
+  reply->remote_keys = hello->remote_keys < keys ? hello->remote_keys : (uint8_t)keys;
   if (!reply->eager_bytes || !reply->eager_slots) {
     reply->eager_bytes = reply->eager_slots = 0;
   }
@@ -227,7 +227,7 @@ static void decide(struct engine *engine, const struct nic *nic, const struct he
     }
     /* An earlier hello made it, maybe with more keys than this one asks for: its link speaks of
      * targets. */
-    reply->target_keys = (uint8_t)connection_target_keys(host->connection);
+    reply->remote_keys = (uint8_t)connection_remote_keys(host->connection);
     reply->lanes = (uint16_t)connection_lane_count(host->connection);
     if (hello->is_first) {
       reply->addresses = *peering_addresses(host->connection);
@@ -274,7 +274,7 @@ static int connect_queues(struct rdma_qp *qp, const struct welcome_talk *talk,
 static struct rdma_qp *take_queue(const struct nic *nic, const struct welcome_talk *talk,
                                   const struct hello *hello, const struct proof *proof,
                                   const struct host *host, int fd, struct reply *reply) {
-  bool is_offered = reply->target_keys > 0 && proof->queue.number != 0;
+  bool is_offered = reply->remote_keys > 0 && proof->queue.number != 0;
   struct rdma_qp *qp = host->connection && is_offered ? rdma_choice_make(nic, false) : NULL;
   if (!qp) {
     return NULL;

@@ -17,7 +17,8 @@ static void check_limits(const struct wire_header *header) {
   }
   if (header->type == WIRE_WINDOW) {
     FUZZ_CHECK(header->length <= WIRE_MAX_WINDOW_BYTES);
-    FUZZ_CHECK(header->total <= WIRE_MAX_TARGETS); /* link_send.c checks the length with them */
+    FUZZ_CHECK(header->total <=
+               WIRE_MAX_REMOTE_BUFFERS); /* link_send.c checks the length with them */
     FUZZ_CHECK(header->total != 0 || header->length % WIRE_ACK_BYTES == 0);
   }
   if (header->type == WIRE_FENCE || header->type == WIRE_FENCED) {

@@ -79,7 +79,7 @@ static void post(struct fuzz_input *input) {
   uint8_t *buffer = malloc(bytes + !bytes);
   FUZZ_CHECK(buffer != NULL);
   memset(buffer, choice, bytes);
-  const struct wire_target target = { (uintptr_t)buffer, bytes, { choice } };
+  const struct wire_remote_buffer target = { (uintptr_t)buffer, bytes, { choice } };
   int error = world.config.role == LINK_SENDER
                   ? link_send_posted(world.link, buffer, bytes, NULL, world.now_ns)
                   : link_receive_posted(world.link, buffer, bytes, choice & 16 ? &target : NULL,
@@ -143,9 +143,9 @@ static void lane_up(struct fuzz_input *input, unsigned lane) {
   close_lane(lane);
   world.open[lane] = epoch;
   link_lane_up(world.link, lane, epoch, received_before, world.now_ns);
-  bool may_be_direct = world.config.target_keys > 0 && lane % 2 == 0 && !world.is_detached;
+  bool may_be_direct = world.config.remote_keys > 0 && lane % 2 == 0 && !world.is_detached;
   if (may_be_direct && link_status(world.link) == 0) {
-    link_lane_is_direct(world.link, lane);
+    link_lane_is_rdma(world.link, lane);
   }
 }
 
@@ -178,9 +178,9 @@ static bool make_header(struct fuzz_input *input, struct wire_header *header) {
     header->flags = fuzz_u8(input) % 3 ? 0 : WIRE_IS_PLACED;
   } else if (header->type == WIRE_WINDOW) {
     header->offset = field(input, world.posted);
-    header->total = world.config.target_keys ? fuzz_u8(input) % 8u : 0;
+    header->total = world.config.remote_keys ? fuzz_u8(input) % 8u : 0;
     header->length = (fuzz_u8(input) % 5u) * WIRE_ACK_BYTES +
-                     (uint32_t)header->total * wire_target_bytes(world.config.target_keys);
+                     (uint32_t)header->total * wire_remote_buffer_bytes(world.config.remote_keys);
   } else {
     header->offset = field(input, 1);
     header->total = header->type == WIRE_FENCED ? field(input, 1) : 0;
@@ -257,10 +257,10 @@ static void write_frame(struct fuzz_input *input) {
     struct wire_header header;
     FUZZ_CHECK(wire_header_decode(writing->frame.header, &header) == 0);
     /* What is placed is cut larger, and may have to go as a stream when its lane is lost. */
-    uint32_t most = CHUNK * (world.config.target_keys ? STRIPE_PLACED_CHUNKS * 3 / 2 : 1);
+    uint32_t most = CHUNK * (world.config.remote_keys ? STRIPE_PLACED_CHUNKS * 3 / 2 : 1);
     FUZZ_CHECK(header.length == writing->frame.length && header.length <= most);
-    FUZZ_CHECK(writing->frame.target == NULL ||
-               writing->frame.offset + header.length <= writing->frame.target->bytes);
+    FUZZ_CHECK(writing->frame.remote_buffer == NULL ||
+               writing->frame.offset + header.length <= writing->frame.remote_buffer->bytes);
     writing->is_under_way = true;
   }
 }
@@ -352,7 +352,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     .timeout_ns = 1000000000,
     .seed = shape,
     .wants_checksums = (shape & 16) != 0,
-    .target_keys = shape >> 5 & 3,
+    .remote_keys = shape >> 5 & 3,
   };
   world.link = link_init(fuzz_link_memory(&world.config), &world.config, world.now_ns);
   carry_out_orders();

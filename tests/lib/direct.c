@@ -13,14 +13,14 @@
 
 struct link *direct_ends[2];
 uint8_t direct_sent[DIRECT_BYTES], direct_received[DIRECT_BYTES];
-const struct wire_target direct_target = { 0x7000, DIRECT_BYTES, { 11, 22 } };
+const struct wire_remote_buffer direct_target = { 0x7000, DIRECT_BYTES, { 11, 22 } };
 uint64_t direct_now_ns;
 static struct link_config wished;
 
-void direct_make(enum link_role role, unsigned target_keys) {
+void direct_make(enum link_role role, unsigned remote_keys) {
   struct link_config config = wished;
   config.role = role;
-  config.target_keys = target_keys;
+  config.remote_keys = remote_keys;
   direct_ends[role] = link_init(calloc(1, link_memory_bytes(&config)), &config, direct_now_ns);
 }
 
@@ -30,7 +30,7 @@ void direct_lane_up(unsigned lane, uint32_t epoch, bool is_direct) {
   link_lane_up(direct_ends[LINK_RECEIVER], lane, epoch, 0, direct_now_ns);
   link_lane_up(direct_ends[LINK_SENDER], lane, epoch, count, direct_now_ns);
   for (int role = 0; role < 2 && is_direct; role++) {
-    link_lane_is_direct(direct_ends[role], lane);
+    link_lane_is_rdma(direct_ends[role], lane);
   }
 }
 
@@ -126,20 +126,20 @@ void direct_send(size_t bytes) {
   assert_int_equal(link_send_posted(sender, direct_sent, bytes, direct_sent, direct_now_ns), 0);
 }
 
-void direct_receive(const struct wire_target *given) {
+void direct_receive(const struct wire_remote_buffer *given) {
   struct link *receiver = direct_ends[LINK_RECEIVER];
   assert_int_equal(
       link_receive_posted(receiver, direct_received, DIRECT_BYTES, given, direct_now_ns), 0);
 }
 
-void direct_post_bytes(size_t bytes, const struct wire_target *given) {
+void direct_post_bytes(size_t bytes, const struct wire_remote_buffer *given) {
   direct_send(bytes);
   direct_pass(LINK_SENDER, 0, WIRE_REQUEST);
   direct_receive(given);
   direct_pass(LINK_RECEIVER, 0, WIRE_WINDOW);
 }
 
-void direct_post_both(const struct wire_target *given) {
+void direct_post_both(const struct wire_remote_buffer *given) {
   direct_post_bytes(DIRECT_BYTES, given);
 }
 

@@ -20,7 +20,7 @@ static void port_attach(struct world *world, enum side side, struct socket *sock
               (unsigned long long)received);
   link_lane_up(end->link, socket->lane, socket->epoch, received, world->now_ns);
   if (socket->is_direct && link_status(end->link) == 0) {
-    link_lane_is_direct(end->link, socket->lane);
+    link_lane_is_rdma(end->link, socket->lane);
   }
 }
 

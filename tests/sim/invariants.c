@@ -11,7 +11,7 @@
 #define SENT_SCRIBBLE 0xDD
 #define RECEIVED_SCRIBBLE 0xEE
 #define UNTOUCHED 0xA5
-#define LINE_BYTES 128u /* of a message that is polled; its last word is the flag */
+#define LINE_BYTES 128u /* of an LL message; its last word is the flag */
 #define LINE_WORDS (LINE_BYTES / 8)
 
 static const char *const side_names[] = { "sender", "receiver" };
@@ -192,7 +192,7 @@ static bool user_post(struct world *world, enum side side) {
       plan->in = malloc(plan->capacity);
       memset(plan->in, UNTOUCHED, plan->capacity);
     }
-    struct wire_target target = { (uintptr_t)plan->in, plan->capacity, { 1 } };
+    struct wire_remote_buffer target = { (uintptr_t)plan->in, plan->capacity, { 1 } };
     bool has_target = world_chance(world, 90);
     result = link_receive_posted(end->link, plan->in, plan->capacity, has_target ? &target : NULL,
                                  world->now_ns);

@@ -235,7 +235,7 @@ static void port_begin(struct world *world, enum side side, unsigned lane,
   port->has_frame = true;
   port->frame_put = 0;
   port->frame_bytes = port->frame.length;
-  if (port->frame.target != NULL && world_chance(world, 80)) {
+  if (port->frame.remote_buffer != NULL && world_chance(world, 80)) {
     socket_place(port->socket, &port->frame);
     wire_header_place(port->frame.header);
     port->frame_bytes = 0;

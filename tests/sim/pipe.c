@@ -43,7 +43,7 @@ void socket_place(struct socket *socket, const struct link_frame *frame) {
   *placement = (struct placement){
     .end = socket->pipes[SENDER].written + WIRE_HEADER_BYTES,
     .from = frame->payload,
-    .to = (uint8_t *)(uintptr_t)(frame->target->address + frame->offset),
+    .to = (uint8_t *)(uintptr_t)(frame->remote_buffer->address + frame->offset),
     .length = frame->length,
   };
 }

@@ -89,7 +89,7 @@ static void draw_config(struct world *world) {
   }
   if (world_chance(world, 40)) {
     world->direct_percent = (unsigned)world_between(world, 20, 100);
-    config.target_keys = (unsigned)world_between(world, 1, WIRE_TARGET_KEYS);
+    config.remote_keys = (unsigned)world_between(world, 1, WIRE_REMOTE_KEYS);
   }
   if (config.eager_bytes > config.chunk_bytes) {
     config.eager_bytes = config.chunk_bytes;
@@ -231,7 +231,7 @@ static void open_first_lane(struct world *world) {
     world->ends[side].ports[0].socket = socket;
     link_lane_up(world->ends[side].link, 0, 1, 0, 0);
     if (socket->is_direct) {
-      link_lane_is_direct(world->ends[side].link, 0);
+      link_lane_is_rdma(world->ends[side].link, 0);
     }
   }
 }

@@ -193,12 +193,12 @@ static void queues_come_back(void **state) {
   assert_int_equal(proof_decode(proof_bytes, &got), 0);
   assert_memory_equal(&got.queue, &proof.queue, sizeof got.queue);
   reply.queue = sample_queue();
-  reply.target_keys = 8;
+  reply.remote_keys = 8;
   reply.cm_port = 0x1234;
   reply_encode(&reply, reply_bytes);
   assert_int_equal(reply_decode(reply_bytes, &got_reply), 0);
   assert_memory_equal(&got_reply.queue, &reply.queue, sizeof reply.queue);
-  assert_int_equal(got_reply.target_keys, 8);
+  assert_int_equal(got_reply.remote_keys, 8);
   assert_int_equal(got_reply.cm_port, 0x1234);
   queue_encode(&reply.queue, queue);
   assert_int_equal(queue[0], 0x56);

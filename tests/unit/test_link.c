@@ -434,7 +434,7 @@ static void a_polled_frame_shows_as_a_whole(void **state) {
 static void a_wrong_polled_frame_never_shows(void **state) {
   (void)state;
   struct link *link = ends[LINK_RECEIVER].link;
-  struct wire_header data = { WIRE_DATA, WIRE_HAS_CRC | WIRE_IS_POLLED, 128, 0, 0, 128, 0xBAD };
+  struct wire_header data = { WIRE_DATA, WIRE_HAS_CRC | WIRE_IS_LL, 128, 0, 0, 128, 0xBAD };
   uint8_t untouched[128] = { 0 };
   assert_int_equal(link_receive_posted(link, received[0], LARGEST, NULL, 0), 0);
   assert_int_equal(link_frame_received(link, 0, &data, 0), 0);

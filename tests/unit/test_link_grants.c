@@ -18,7 +18,7 @@ static void expect_data(unsigned lane, bool has_target) {
   struct link_frame frame;
   assert_true(next_frame(direct_ends[LINK_SENDER], lane, &frame, direct_now_ns));
   assert_int_equal(frame.header[1], WIRE_DATA);
-  assert_int_equal(frame.target != NULL, has_target);
+  assert_int_equal(frame.remote_buffer != NULL, has_target);
   link_frame_written(direct_ends[LINK_SENDER], lane, direct_now_ns);
   link_check(direct_ends[LINK_SENDER]);
 }
@@ -41,7 +41,7 @@ static void what_could_be_placed_finds_a_grant(void **state) {
   struct link_frame frame;
   direct_post_both(&direct_target);
   direct_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
-  assert_non_null(frame.target);
+  assert_non_null(frame.remote_buffer);
   assert_int_equal(direct_deliver(LINK_SENDER, 0, &frame), 0);
   direct_receive(&direct_target);
   direct_pass(LINK_RECEIVER, 0, WIRE_WINDOW);
@@ -78,7 +78,7 @@ static void what_waits_for_a_target_goes_without_when_direct_lanes_are_lost(void
   lose_lane(0, 1);
   struct link_frame frame;
   direct_find_frame(LINK_SENDER, 1, WIRE_DATA, &frame);
-  assert_null(frame.target);
+  assert_null(frame.remote_buffer);
 }
 
 static void a_direct_lane_that_comes_back_is_waited_for_again(void **state) {

@@ -10,7 +10,7 @@
 static const struct wire_header samples[] = {
   { WIRE_DATA, WIRE_HAS_CRC, 4096, 7, 8192, 1 << 20, 0x12345678 },
   { WIRE_DATA, 0, 0, UINT64_MAX, 0, 0, 0 },
-  { WIRE_DATA, WIRE_IS_POLLED | WIRE_IS_AWAITED, WIRE_MAX_POLLED_BYTES, 0, 0, 1 << 20, 0 },
+  { WIRE_DATA, WIRE_IS_LL | WIRE_WANTS_ACK, WIRE_MAX_LL_BYTES, 0, 0, 1 << 20, 0 },
   { WIRE_DATA, 0, WIRE_MAX_CHUNK_BYTES, 1, WIRE_MAX_MESSAGE_BYTES - WIRE_MAX_CHUNK_BYTES,
     WIRE_MAX_MESSAGE_BYTES, 0 },
   { WIRE_REQUEST, 0, 0, 99, 0, 0, 0 },
@@ -30,11 +30,11 @@ static const struct wire_header beyond_limits[] = {
   { WIRE_TYPE_END, 0, 0, 0, 0, 0, 0 },
   { WIRE_DATA, 16, 1, 0, 0, 1, 0 },
   { WIRE_DATA, WIRE_IS_PLACED, 0, 0, 0, 0, 0 },
-  { WIRE_DATA, WIRE_IS_PLACED | WIRE_IS_POLLED, 1, 0, 0, 1, 0 },
+  { WIRE_DATA, WIRE_IS_PLACED | WIRE_IS_LL, 1, 0, 0, 1, 0 },
   { WIRE_WINDOW, WIRE_IS_PLACED, 0, 0, 0, 0, 0 },
-  { WIRE_WINDOW, 0, 24, 100, 0, WIRE_MAX_TARGETS + 1, 0 },
+  { WIRE_WINDOW, 0, 24, 100, 0, WIRE_MAX_REMOTE_BUFFERS + 1, 0 },
   { WIRE_WINDOW, 0, 48, 1, 0, 2, 0 },
-  { WIRE_DATA, WIRE_IS_POLLED, WIRE_MAX_POLLED_BYTES + 1, 0, 0, 1 << 20, 0 },
+  { WIRE_DATA, WIRE_IS_LL, WIRE_MAX_LL_BYTES + 1, 0, 0, 1 << 20, 0 },
   { WIRE_DATA, 0, 1, 0, 0, 1, 5 },
   { WIRE_DATA, 0, 0, 0, 0, 1, 0 },
   { WIRE_DATA, 0, 2, 0, 0, 1, 0 },
@@ -43,8 +43,8 @@ static const struct wire_header beyond_limits[] = {
   { WIRE_DATA, 0, WIRE_MAX_CHUNK_BYTES + 1, 0, 0, 1ull << 30, 0 },
   { WIRE_DATA, 0, 1, 0, 0, WIRE_MAX_MESSAGE_BYTES + 1, 0 },
   { WIRE_REQUEST, 0, 0, 0, 1, 0, 0 },
-  { WIRE_WINDOW, WIRE_IS_AWAITED, 0, 0, 0, 0, 0 },
-  { WIRE_WINDOW, WIRE_IS_POLLED, 0, 0, 0, 0, 0 },
+  { WIRE_WINDOW, WIRE_WANTS_ACK, 0, 0, 0, 0, 0 },
+  { WIRE_WINDOW, WIRE_IS_LL, 0, 0, 0, 0, 0 },
   { WIRE_REQUEST, WIRE_HAS_CRC, 0, 0, 0, 0, 0 },
   { WIRE_REQUEST, 0, 16, 0, 0, 0, 0 },
   { WIRE_WINDOW, 0, 15, 0, 0, 0, 0 },
@@ -137,14 +137,14 @@ static void acks_come_back(void **state) {
 
 static void targets_come_back(void **state) {
   (void)state;
-  struct wire_target target = { 0x1122334455667788, 99, { 1, 2, 0xFFFFFFFF } }, back;
-  uint8_t bytes[WIRE_MAX_TARGET_BYTES];
-  wire_target_encode(&target, 3, bytes);
-  wire_target_decode(bytes, 3, &back);
-  assert_memory_equal(&back, &target, sizeof back);
+  struct wire_remote_buffer remote_buffer = { 0x1122334455667788, 99, { 1, 2, 0xFFFFFFFF } }, back;
+  uint8_t bytes[WIRE_MAX_REMOTE_BUFFER_BYTES];
+  wire_remote_buffer_encode(&remote_buffer, 3, bytes);
+  wire_remote_buffer_decode(bytes, 3, &back);
+  assert_memory_equal(&back, &remote_buffer, sizeof back);
   assert_int_equal(bytes[0], 0x88);
   assert_int_equal(bytes[20], 2);
-  wire_target_decode(bytes, 1, &back);
+  wire_remote_buffer_decode(bytes, 1, &back);
   assert_int_equal(back.keys[1], 0);
 }
 
@@ -181,8 +181,8 @@ static void a_whole_placed_message_fits_into_32_bits(void **state) {
   };
   for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
     expect_immediate(numbers[i], numbers[i], 0);
-    expect_immediate(numbers[i] + 63, numbers[i], WIRE_IS_AWAITED);
-    expect_immediate(numbers[i], numbers[i] + 63, WIRE_IS_AWAITED); /* late */
+    expect_immediate(numbers[i] + 63, numbers[i], WIRE_WANTS_ACK);
+    expect_immediate(numbers[i], numbers[i] + 63, WIRE_WANTS_ACK); /* late */
   }
 }
 
@@ -198,7 +198,7 @@ static void what_says_more_does_not(void **state) {
   (void)state;
   const struct wire_header others[] = {
     { WIRE_DATA, WIRE_HAS_CRC, 8192, 1, 0, 8192, 5 },
-    { WIRE_DATA, WIRE_IS_POLLED, 8192, 1, 0, 8192, 0 },
+    { WIRE_DATA, WIRE_IS_LL, 8192, 1, 0, 8192, 0 },
     { WIRE_DATA, 0, 4096, 1, 0, 8192, 0 },
     { WIRE_DATA, 0, 4096, 1, 4096, 8192, 0 },
     { WIRE_PING, 0, 0, 1, 0, 0, 0 },

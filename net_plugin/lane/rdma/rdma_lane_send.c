@@ -149,10 +149,10 @@ static int send_parts(struct rdma_lane *rdma, uint64_t now_ns) {
 /* Writes the payload where the target says. False: it must be sent. */
 static bool can_place(const struct rdma_lane *rdma, struct ibv_sge *piece, uint32_t *key) {
   const struct link_frame *frame = &rdma->frame;
-  if (!frame->target || frame->length <= LINK_PLACE_BYTES) {
+  if (!frame->remote_buffer || frame->length <= LINK_PLACE_BYTES) {
     return false;
   }
-  *key = frame->target->keys[rdma->qp->peer.key_index];
+  *key = frame->remote_buffer->keys[rdma->qp->peer.key_index];
   return *key != 0 && find_payload(rdma, frame->payload, frame->length, piece);
 }
 
@@ -192,7 +192,7 @@ static int place(struct rdma_lane *rdma, struct ibv_sge piece, uint32_t key, uin
     .sg_list = &piece,
     .num_sge = 1,
     .opcode = IBV_WR_RDMA_WRITE,
-    .wr.rdma = { .remote_addr = frame->target->address + frame->offset, .rkey = key },
+    .wr.rdma = { .remote_addr = frame->remote_buffer->address + frame->offset, .rkey = key },
   };
   int error = post_placed(rdma, &write);
   if (!error) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See polled.h. Both tests end at the first line that differs: a message of another kind costs a
+/* See ll_detect.h. Both tests end at the first line that differs: a message of another kind costs a
  * look or two. */
-#include "net_plugin/link/polled.h"
+#include "net_plugin/link/ll_detect.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,13 +32,14 @@ static bool has_ll128_form(const uint8_t *data, size_t bytes) {
   return flag != 0;
 }
 
-enum polled_form polled_form(const void *data, size_t bytes) {
+enum ll_form ll_detect(const void *data, size_t bytes) {
   if (bytes == 0) {
-    return POLLED_NOT;
+    return LL_NONE;
   }
   if (bytes % LL128_LINE_BYTES == 0 && has_ll128_form(data, bytes)) {
-    return POLLED_LINES;
+    return LL_LINES;
   }
-  bool is_ll = bytes % LL_LINE_BYTES == 0 && bytes <= POLLED_LL_BYTES && has_ll_form(data, bytes);
-  return is_ll ? POLLED_WORDS : POLLED_NOT;
+  bool is_ll =
+      bytes % LL_LINE_BYTES == 0 && bytes <= LL_DETECT_MAX_BYTES && has_ll_form(data, bytes);
+  return is_ll ? LL_WORDS : LL_NONE;
 }

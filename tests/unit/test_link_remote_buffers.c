@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Targets and direct lanes: where a NIC may write by itself, who is told, and when lanes that could
- * still read or write memory are closed. Frames are handed over by hand, one at a time. */
+/* Remote buffers and RDMA lanes: where a NIC may write by itself, who is told, and when lanes that
+ * could still read or write memory are closed. Frames are handed over by hand, one at a time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #define MS 1000000ull
 
 static void place(struct link_frame *frame) {
-  assert_non_null(frame->target);
-  assert_true(frame->target->address == direct_target.address);
+  assert_non_null(frame->remote_buffer);
+  assert_true(frame->remote_buffer->address == direct_target.address);
   memcpy(direct_received + frame->offset, frame->payload, frame->length);
   wire_header_place(frame->header);
 }
@@ -28,8 +28,8 @@ static void a_message_is_placed(void **state) {
     direct_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
     assert_true(frame.offset == at);
     assert_ptr_equal(frame.memory, direct_sent);
-    assert_int_equal(frame.target->keys[0], 11);
-    assert_int_equal(frame.target->keys[1], 22);
+    assert_int_equal(frame.remote_buffer->keys[0], 11);
+    assert_int_equal(frame.remote_buffer->keys[1], 22);
     place(&frame);
     at += frame.length;
     assert_int_equal(direct_deliver(LINK_SENDER, 0, &frame), 0);
@@ -39,7 +39,7 @@ static void a_message_is_placed(void **state) {
   assert_memory_equal(direct_sent, direct_received, DIRECT_BYTES);
 }
 
-/* Pieces that take no buffer need not be small. Without a target they are cut as ever. */
+/* Pieces that take no buffer need not be small. Without a remote buffer they are cut as ever. */
 static void placed_pieces_are_large(void **state) {
   (void)state;
   struct link_frame frame;
@@ -91,7 +91,7 @@ static void messages_that_take_long_are_copied(void **state) {
 static void expect_no_target(void) {
   struct link_frame frame;
   direct_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
-  assert_null(frame.target);
+  assert_null(frame.remote_buffer);
 }
 
 static void a_receive_without_target_gets_payloads(void **state) {
@@ -102,7 +102,7 @@ static void a_receive_without_target_gets_payloads(void **state) {
 
 static void a_target_without_room_is_not_used(void **state) {
   (void)state;
-  struct wire_target small = direct_target;
+  struct wire_remote_buffer small = direct_target;
   small.bytes = DIRECT_BYTES - 1;
   direct_post_both(&small);
   expect_no_target();
@@ -121,11 +121,11 @@ static void words_that_are_polled_are_placed(void **state) {
   direct_post_bytes(DIRECT_BYTES / 16 * 16, &direct_target);
   struct link_frame frame;
   direct_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
-  assert_non_null(frame.target);
-  assert_true(frame.length <= WIRE_MAX_POLLED_BYTES);
+  assert_non_null(frame.remote_buffer);
+  assert_true(frame.length <= WIRE_MAX_LL_BYTES);
   struct wire_header header;
   wire_header_decode(frame.header, &header);
-  assert_false(header.flags & WIRE_IS_POLLED);
+  assert_false(header.flags & WIRE_IS_LL);
 }
 
 static void words_with_checksums_are_not_placed(void **state) {
@@ -141,9 +141,9 @@ static void only_direct_lanes_get_targets(void **state) {
   direct_lane_up(1, 1, false);
   direct_post_both(&direct_target);
   direct_find_frame(LINK_SENDER, 1, WIRE_DATA, &frame);
-  assert_null(frame.target);
+  assert_null(frame.remote_buffer);
   direct_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
-  assert_non_null(frame.target);
+  assert_non_null(frame.remote_buffer);
 }
 
 static void a_copy_is_in_the_links_memory(void **state) {
@@ -162,7 +162,7 @@ static void targets_are_told_again_when_a_lane_is_lost(void **state) {
   struct link_frame frame;
   struct wire_header header;
   direct_lane_up(1, 1, true);
-  struct wire_target other = direct_target;
+  struct wire_remote_buffer other = direct_target;
   for (unsigned i = 0; i < 3; i++) {
     other.address = 0x1000 * (i + 1);
     direct_receive(&other);
@@ -175,10 +175,10 @@ static void targets_are_told_again_when_a_lane_is_lost(void **state) {
   direct_find_frame(LINK_RECEIVER, 1, WIRE_WINDOW, &frame);
   assert_int_equal(wire_header_decode(frame.header, &header), 0);
   assert_int_equal(header.total, 3);
-  assert_int_equal(header.length, 3 * wire_target_bytes(2));
+  assert_int_equal(header.length, 3 * wire_remote_buffer_bytes(2));
   assert_int_equal(direct_deliver(LINK_RECEIVER, 1, &frame), 0);
   direct_find_frame(LINK_SENDER, 1, WIRE_DATA, &frame);
-  assert_true(frame.target && frame.target->address == 0x1000);
+  assert_true(frame.remote_buffer && frame.remote_buffer->address == 0x1000);
 }
 
 static void what_has_landed_is_not_told_again(void **state) {
@@ -222,10 +222,10 @@ static void windows_that_do_not_add_up_are_refused(void **state) {
     uint64_t message, total;
     uint32_t length;
   } windows[] = {
-    { 3, 1, 16 },                           /* less than a target */
+    { 3, 1, 16 },                           /* less than a remote buffer */
     { 3, 1, 24 + 8 },                       /* half an acknowledgement */
     { 3, 1, 24 + 16 * (DIRECT_LANES + 1) }, /* more than there are lanes */
-    { 3, 0, 24 },                           /* targets that are not counted */
+    { 3, 0, 24 },                           /* remote buffers that are not counted */
   };
   for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
     direct_tear_down(NULL);
@@ -241,7 +241,7 @@ static void windows_that_do_not_add_up_are_refused(void **state) {
   }
 }
 
-/* Fuzzing found that the targets of this one were read without end. */
+/* Fuzzing found that the remote buffers of this one were read without end. */
 static void targets_end_at_the_largest_number(void **state) {
   (void)state;
   struct link *sender = direct_ends[LINK_SENDER];

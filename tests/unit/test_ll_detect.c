@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of the form of LL and LL128 are known whatever their size; others are not taken for
  * them. */
-#include "net_plugin/link/polled.h"
+#include "net_plugin/link/ll_detect.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -43,12 +43,12 @@ static void make_ll128(size_t bytes, uint64_t flag) {
 
 static void ll_is_known(void **state) {
   (void)state;
-  for (size_t bytes = 16; bytes <= POLLED_LL_BYTES; bytes += bytes < 4096 ? 16 : 4096 - 16) {
-    enum polled_form form = bytes == 128 ? POLLED_LINES : POLLED_WORDS; /* may be a line of LL128 */
+  for (size_t bytes = 16; bytes <= LL_DETECT_MAX_BYTES; bytes += bytes < 4096 ? 16 : 4096 - 16) {
+    enum ll_form form = bytes == 128 ? LL_LINES : LL_WORDS; /* may be a line of LL128 */
     make_ll(bytes, 1);
-    assert_int_equal(polled_form(data, bytes), form);
+    assert_int_equal(ll_detect(data, bytes), form);
     make_ll(bytes, 0x80000000u);
-    assert_int_equal(polled_form(data, bytes), form);
+    assert_int_equal(ll_detect(data, bytes), form);
   }
 }
 
@@ -56,9 +56,9 @@ static void ll128_is_known(void **state) {
   (void)state;
   for (size_t bytes = 128; bytes <= LARGEST; bytes += bytes < 8192 ? 128 : 2048) {
     make_ll128(bytes, 1);
-    assert_int_equal(polled_form(data, bytes), POLLED_LINES);
+    assert_int_equal(ll_detect(data, bytes), LL_LINES);
     make_ll128(bytes, UINT64_MAX);
-    assert_int_equal(polled_form(data, bytes), POLLED_LINES);
+    assert_int_equal(ll_detect(data, bytes), LL_LINES);
   }
 }
 
@@ -68,12 +68,12 @@ static void one_other_flag_is_enough(void **state) {
   for (size_t at = 0; at < 8192; at += 16) {
     make_ll(8192, 7);
     data[at + 12] = 8;
-    assert_int_equal(polled_form(data, 8192), POLLED_NOT);
+    assert_int_equal(ll_detect(data, 8192), LL_NONE);
   }
   for (size_t at = 0; at < 8192; at += 128) {
     make_ll128(8192, 7);
     data[at + 120] = 8;
-    assert_int_equal(polled_form(data, 8192), POLLED_NOT);
+    assert_int_equal(ll_detect(data, 8192), LL_NONE);
   }
 }
 
@@ -84,7 +84,7 @@ static void both_forms_are_lines(void **state) {
   for (size_t at = 120; at < 8192; at += 128) {
     memset(data + at, 1, 4);
   }
-  assert_int_equal(polled_form(data, 8192), POLLED_LINES);
+  assert_int_equal(ll_detect(data, 8192), LL_LINES);
 }
 
 static void others_are_not_taken_for_them(void **state) {
@@ -92,17 +92,17 @@ static void others_are_not_taken_for_them(void **state) {
   fill_noise();
   for (size_t bytes = 0; bytes <= 4096; bytes++) {
     /* A single line: who knows. */
-    assert_int_equal(polled_form(data, bytes), bytes == 128 ? POLLED_LINES : POLLED_NOT);
+    assert_int_equal(ll_detect(data, bytes), bytes == 128 ? LL_LINES : LL_NONE);
   }
   memset(data, 0, LARGEST); /* a flag is never 0 */
   for (size_t bytes = 0; bytes <= 4096; bytes++) {
-    assert_int_equal(polled_form(data, bytes), POLLED_NOT);
+    assert_int_equal(ll_detect(data, bytes), LL_NONE);
   }
   make_ll(LARGEST, 7);
-  assert_int_equal(polled_form(data, POLLED_LL_BYTES - 8), POLLED_NOT);
-  assert_int_equal(polled_form(data, POLLED_LL_BYTES + 16), POLLED_NOT);
+  assert_int_equal(ll_detect(data, LL_DETECT_MAX_BYTES - 8), LL_NONE);
+  assert_int_equal(ll_detect(data, LL_DETECT_MAX_BYTES + 16), LL_NONE);
   make_ll128(LARGEST, 7);
-  assert_int_equal(polled_form(data, LARGEST - 64), POLLED_NOT);
+  assert_int_equal(ll_detect(data, LARGEST - 64), LL_NONE);
 }
 
 int main(void) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* polled: messages that a kernel reads while they arrive.
+/* ll_detect: messages that a kernel reads while they arrive.
  * Owns: nothing.  Threads: any (no state).  Blocks: never.  Fails: cannot.
  *
  * NCCL's LL and LL128 kernels do not wait for the proxy to say that a message is complete; they
@@ -12,21 +12,21 @@
  * No call says which protocol a message has, but the message does: every line that a proxy sends
  * carries the flag, the same one in the whole message and never 0. Other messages seldom look so;
  * one that does is only received with one copy more. */
-#ifndef NET_PLUGIN_LINK_POLLED_H
-#define NET_PLUGIN_LINK_POLLED_H
+#ifndef NET_PLUGIN_LINK_LL_DETECT_H
+#define NET_PLUGIN_LINK_LL_DETECT_H
 
 #include <stddef.h>
 
 /* LL halves the payload; NCCL gives it slots of 64 KiB. Larger ones (NCCL_LL_BUFFSIZE) are not
  * looked for: tensors of one value have that form, too, and LL's words of 8 bytes come whole. */
-#define POLLED_LL_BYTES (128u << 10)
+#define LL_DETECT_MAX_BYTES (128u << 10)
 
-enum polled_form {
-  POLLED_NOT,
-  POLLED_WORDS, /* LL: 8 bytes that NICs, which write aligned words whole, may write in any order */
-  POLLED_LINES, /* LL128, or both: nothing promises that a NIC writes a line's end last */
+enum ll_form {
+  LL_NONE,
+  LL_WORDS, /* LL: 8 bytes that NICs, which write aligned words whole, may write in any order */
+  LL_LINES, /* LL128, or both: nothing promises that a NIC writes a line's end last */
 };
 
-enum polled_form polled_form(const void *data, size_t bytes);
+enum ll_form ll_detect(const void *data, size_t bytes);
 
 #endif

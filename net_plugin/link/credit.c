@@ -22,7 +22,7 @@ void credit_granted(struct credit_given *credit, uint64_t granted, uint64_t land
   if (credit->told < credit->wanted) {
     credit->is_due = true;
   } else if (credit->is_bulk) {
-    /* told - landed is what the sender has left; it may have landed more than was told (eager). */
+    /* told - landed is what the sender can still use; eager messages may land beyond it. */
     uint64_t left = credit->told > landed ? credit->told - landed : 0;
     credit->is_due |= left <= untold;
   } else {

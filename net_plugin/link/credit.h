@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* credit: what the sender may send, and when the receiver speaks.
+/* credit: what the sender may send, and when the receiver sends a WINDOW frame.
  * Owns: only its own structs.  Threads: the link's.
  * Blocks: never.  Fails: cannot.
  *
- * The receiver grants receives; a granted message has a buffer of the user waiting for it. Beyond
- * that the sender may run ahead by eager_slots eager messages, for which the receiver keeps bounce
- * buffers: those of at most eager_bytes, except what a device could write where it belongs. To ask
- * for the place takes one round trip, and only while the receiver does not tell by itself; a stream
- * through a device's slots holds up its sender for longer. Without a grant nothing else is sent, so
- * no lane is ever blocked by a message that has no place to go.
+ * The receiver grants receives: a granted message has a user buffer. The sender may send
+ * eager_slots eager messages without a grant; the receiver keeps a bounce buffer for each. Eager
+ * messages have at most eager_bytes, and could not be placed by an RDMA lane. Nothing else is sent
+ * without a grant, so no lane is blocked by a message that has no destination.
+ *
+ * A message that an RDMA lane could place waits for its grant: a REQUEST costs one round trip, and
+ * only until the receiver grants by itself, but a stream through a device's slots blocks the sender
+ * for longer.
  *
  * A WINDOW frame costs a system call on both sides, which for small messages is most of their cost.
- * So the receiver is silent unless somebody waits:
+ * So WINDOW frames are delayed and coalesced. One is sent at once when
  *  - a message has landed that its sender did not copy: its user waits for the acknowledgement;
  *  - the sender asked for credit (REQUEST), and there is some;
- *  - bulk traffic is about to run out of credit, half of what it had is used: messages that were
- * not copied, or that a device could have written where they belong had the sender known the place;
+ *  - half of the credit for bulk traffic is used: messages that were not copied, or that a device
+ *    could have placed had the sender known the remote buffer;
  *  - small messages have used half of the eager slots;
- *  - frames pile up in the sender's journals: see the CREDIT_ limits below.
- * Whatever else is to be told rides along, at the latest after CREDIT_DELAY_NS or, on a direct
- * lane, CREDIT_RDMA_DELAY_NS: a WINDOW costs as much there as a message, and nobody waits for
- * the acknowledgement of a copy but the journal, whose limits are below. */
+ *  - unacknowledged frames fill the sender's journals: see the CREDIT_ limits below.
+ * Otherwise it is sent with the next one, at the latest after CREDIT_DELAY_NS, or on an RDMA lane
+ * CREDIT_RDMA_DELAY_NS: a WINDOW costs as much there as a message, and only the journal needs the
+ * acknowledgement of a copy. */
 #ifndef NET_PLUGIN_LINK_CREDIT_H
 #define NET_PLUGIN_LINK_CREDIT_H
 
@@ -50,7 +52,7 @@ static inline bool credit_allows(const struct credit_taken *credit, uint64_t mes
 }
 
 /* The message cannot be sent. Must a REQUEST be written for it? Eager ones need none: the receiver
- * speaks anyway before the eager slots are used up. */
+ * sends a WINDOW anyway before the eager slots are used up. */
 bool credit_must_request(const struct credit_taken *credit, uint64_t message, bool is_eager);
 
 /* A REQUEST for this message is being written. */
@@ -90,7 +92,7 @@ void credit_frame_arrived(struct credit_given *credit, uint32_t bytes, uint64_t 
 
 void credit_time_passed(struct credit_given *credit, uint64_t now_ns);
 
-/* A WINDOW with all there is to tell is being written. */
+/* A WINDOW with all grants and acknowledgements is being written. */
 void credit_told(struct credit_given *credit, uint64_t granted);
 
 #endif

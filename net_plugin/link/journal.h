@@ -5,7 +5,7 @@
  * Blocks: never.  Fails: cannot; the caller asks journal_is_full, and the queue cannot overflow
  * (see requeue_insert).
  *
- * Acknowledgements are counts: the peer says how many frames of the lane it has, so the journal is
+ * Acknowledgements are counts: how many frames of the lane the peer has. So the journal is
  * a ring with two counters, `acked` <= `sent` <= `acked` + LINK_JOURNAL. The counters go on over
  * the epochs of the lane (wire.h). */
 #ifndef NET_PLUGIN_LINK_JOURNAL_H

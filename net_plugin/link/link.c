@@ -208,7 +208,7 @@ int link_frame_received(struct link *link, unsigned lane, const struct wire_head
   receiving->header = *header;
   int result = link_frame_begins(link, lane);
   if (result == -EMSGSIZE) {
-    link_fail(link, result); /* the lane can still tell the peer */
+    link_fail(link, result); /* the lane can still carry the ABORT */
   } else if (result != 0) {
     link_break_lane(link, lane, result, now_ns);
   }
@@ -357,7 +357,7 @@ bool link_is_finished(const struct link *link) {
   if (link->farewell == FAREWELL_WRITTEN || link->is_peer_closed) {
     return true;
   }
-  /* Nothing to deliver is no reason to dial a peer, not even for a BYE. */
+  /* With nothing to deliver no lane is opened, not even for a BYE. */
   return link->config.role == LINK_SENDER && link->farewell == FAREWELL_DUE &&
          link->failover.up == 0;
 }

@@ -30,7 +30,7 @@
  * be finished, until link_user_detached.
  *
  * RDMA lanes read payloads by themselves, until they are acknowledged, and may write into
- * the receiver's memory by themselves: where the message's remote buffer says, which travels with
+ * the receiver's memory by themselves, at the message's remote buffer, which travels with
  * the credit. So their end matters more than that of others: an owner that is ordered to close one,
  * or reports it lost, has made sure first that it neither reads nor writes any more, and carries
  * out orders before it writes frames.
@@ -108,8 +108,8 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
 /* The lane, which has just come up, is an RDMA lane. On a RECEIVER not after link_user_detached:
  * the peer may still know remote buffers. */
 void link_lane_is_rdma(struct link *link, unsigned lane);
-/* The lane works, but its owner may be able to open it on a better path: it is closed and dialled
- * anew. SENDER only. */
+/* The lane works, but its owner may be able to open it on a better path: it is closed and
+ * reconnected. SENDER only. */
 void link_lane_outdated(struct link *link, unsigned lane, uint64_t now_ns);
 /* The lane broke, or could not be opened (then epoch is the one that was ordered). */
 void link_lane_lost(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
@@ -117,8 +117,8 @@ void link_lane_lost(struct link *link, unsigned lane, uint32_t epoch, uint64_t n
 void link_lane_left(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
 /* How many DATA frames arrived on the lane, over all its epochs: what a handshake reports. Asking
  * also fences the epochs before new_epoch: their later frames are refused, and their connection is
- * ordered closed. RECEIVER only. UINT64_MAX: new_epoch is not newer than what is known (a dial that
- * was overtaken by a later one), or the lane does not exist; refuse it. */
+ * ordered closed. RECEIVER only. UINT64_MAX: new_epoch is not newer than what is known (a connect
+ * that was overtaken by a later one), or the lane does not exist; refuse it. */
 uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, uint64_t now_ns);
 
 /* A header arrived. 0: the payload (wire_stream_bytes(header), possibly none) goes to
@@ -132,7 +132,7 @@ int link_frame_received(struct link *link, unsigned lane, const struct wire_head
 uint64_t link_live_message(const struct link *link);
 /* Where the payload of the lane's current frame goes: valid until any other call for this link, so
  * ask again before each read. NULL while no frame with a payload is arriving: also in the middle of
- * one when its epoch was fenced (a LINK_ORDER_CLOSE says so too); then close the lane. After
+ * one when its epoch was fenced (a LINK_ORDER_CLOSE follows); then close the lane. After
  * link_user_detached, a place where the bytes harm nobody. */
 void *link_receive_buffer(struct link *link, unsigned lane);
 /* A part of a frame arrived: the peer lives. Needed for large payloads on slow paths only. */
@@ -145,7 +145,7 @@ void link_frame_written(struct link *link, unsigned lane, uint64_t now_ns);
 void link_time_passed(struct link *link, uint64_t now_ns);
 
 /* The user waits, and the peer has been silent for so long that it matters whether its host is
- * there: the owner looks at its lanes and reports link_host_answered before link_time_passed. */
+ * there: the owner checks its lanes and reports link_host_answered before link_time_passed. */
 bool link_wants_evidence(const struct link *link, uint64_t now_ns);
 /* The peer's host (its kernel, its NIC) has answered on a path of ours, whether its process did or
  * not; when_ns: the last time that is known of. Of a path that shows nothing report nothing. */
@@ -161,8 +161,8 @@ void link_user_detached(struct link *link, uint64_t now_ns);
 /* Is the user's memory needed for this message, which was posted and whose completion was not
  * taken? Not for one that was copied, or that the peer has. */
 bool link_needs_memory(const struct link *link, uint64_t number);
-/* Gives up: status becomes `error` (negative errno) unless the link had failed already. The peer is
- * told by an ABORT. */
+/* Gives up: status becomes `error` (negative errno) unless the link had failed already. An ABORT
+ * is sent to the peer. */
 void link_fail(struct link *link, int error);
 
 /* ---- work out ---- */
@@ -181,14 +181,14 @@ struct link_frame {
 };
 
 enum link_order_kind {
-  LINK_ORDER_OPEN,  /* SENDER: dial this lane with this epoch, then report up or lost */
+  LINK_ORDER_OPEN,  /* SENDER: connect this lane with this epoch, then report up or lost */
   LINK_ORDER_CLOSE, /* close what is open of this lane with this epoch or an older one, and neither
                        read nor write more of it; report nothing */
 };
 /* Why a lane is to be closed, for messages. */
 enum link_close_reason {
   LINK_CLOSE_OVER,    /* the peer or the user is done with it, or it was overtaken */
-  LINK_CLOSE_STALLED, /* it stood still while the peer was heard */
+  LINK_CLOSE_STALLED, /* it stalled while the peer was heard */
   LINK_CLOSE_SLOW,    /* it was much slower than the others: another path is tried */
   LINK_CLOSE_SILENT,  /* all lanes were silent: a new one is tried */
   LINK_CLOSE_BETTER,  /* the owner may have a better path: see link_lane_outdated */
@@ -240,15 +240,16 @@ enum link_step_kind link_step(struct link *link, uint64_t writable, uint64_t now
 /* 0 while it works; -ETIMEDOUT (no lane up for timeout_ns), -EHOSTDOWN (silent peer: lanes are up,
  * the user waits, and nothing was heard for timeout_ns, PINGs or not, nor of its host), -ETIME
  * (its host answers, the peer does not, for stopped_timeout_ns), -ECONNRESET (peer closed
- * with messages under way), -ECONNABORTED (the peer's link failed and said so: its log says why),
- * -EMSGSIZE (peer sent a message larger than the receive), -EPROTO, or what link_fail was given. */
+ * with messages under way), -ECONNABORTED (the peer's link failed and sent an ABORT: its log has
+ * the reason), -EMSGSIZE (peer sent a message larger than the receive), -EPROTO, or what link_fail
+ * was given. */
 int link_status(const struct link *link);
 /* It failed, and an ABORT is still to be written: when no lane takes it soon, do without. Then
  * close the lanes. */
 bool link_has_last_word(const struct link *link);
 /* After link_user_detached: nothing is left to deliver and BYE was written; or the link failed. */
 bool link_is_finished(const struct link *link);
-/* The peer said BYE. */
+/* The peer sent BYE. */
 bool link_is_peer_closed(const struct link *link);
 
 /* ---- views: for messages, statistics and tests ---- */
@@ -266,8 +267,8 @@ struct link_lane_view {
   uint64_t heard_ns;          /* the last frame or handshake; 0: never */
   uint64_t requeued;          /* chunks that it gave back when it was lost */
   uint64_t losses;            /* how often it was lost; in this number: */
-  uint64_t stalls_cut;        /* given up by us: it stood still while others moved */
-  uint64_t redials;           /* dialled anew by us: it was much slower than the others */
+  uint64_t stalls_cut;        /* of these, cut by us: stalled while others moved */
+  uint64_t redials;           /* of these, reconnected by us: much slower than the others */
 };
 void link_view_lane(const struct link *link, unsigned lane, struct link_lane_view *view);
 
@@ -278,7 +279,7 @@ struct link_view {
   uint64_t losses, stalls_cut, redials; /* of all lanes */
   uint64_t heard_ns;                    /* the last frame or handshake on any lane; 0: never */
   uint64_t pings_sent;
-  int peer_error; /* why the peer failed, if it said so: a negative errno */
+  int peer_error; /* of the peer's ABORT, a negative errno; 0: none came */
   unsigned lanes_up;
   bool is_narrow; /* bulk traffic goes over one lane of each path: the policy found that faster */
 };

@@ -127,7 +127,7 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   return 0;
 }
 
-/* WINDOW frames may have been lost with a lane, or waited for one: tell everything again. */
+/* WINDOW frames may have been lost with a lane, or waited for one: all of it is sent again. */
 static void receive_tell_again(struct link *link) {
   link->remote_buffers_sent = 0;
   for (uint64_t lanes = link->failover.up; lanes != 0; lanes &= lanes - 1) {
@@ -147,7 +147,7 @@ void receive_lane_up(struct link *link, unsigned lane) {
 }
 
 void receive_lane_dropped(struct link *link, unsigned lane) {
-  link->unacked &= ~lane_bit(lane); /* FENCED tells more */
+  link->unacked &= ~lane_bit(lane); /* FENCED has the count */
   link->failover.announce |= lane_bit(lane);
   receive_tell_again(link);
 }

@@ -260,7 +260,7 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
     }
     struct link_lane *acked = &link->lanes[ack.lane];
     if (ack.epoch != acked->sent_epoch) {
-      continue; /* late: a fence or a handshake has told more about that epoch */
+      continue; /* late: a fence or a handshake has settled that epoch */
     }
     if (ack.frames > acked->journal.sent) {
       return -EPROTO;
@@ -329,7 +329,7 @@ int send_fenced_arrived(struct link *link, const struct wire_header *header, uin
 }
 
 /* Nothing more can be delivered. What has landed counts as acknowledged, even if the frames that
- * say so were overtaken by the BYE. */
+ * acknowledge it were overtaken by the BYE. */
 void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
   link->is_peer_closed = true;
   link->failover.may_dial = false;

@@ -68,9 +68,9 @@ struct link_lane {
 /* The last frame of a side: BYE, or ABORT once the link has failed. */
 enum farewell { FAREWELL_NONE, FAREWELL_DUE, FAREWELL_WRITING, FAREWELL_WRITTEN };
 
-/* Sender: a remote buffer that the peer told. */
+/* Sender: a remote buffer that came with a grant. */
 struct known_remote_buffer {
-  uint64_t end; /* the message's number and 1; 0: none was told */
+  uint64_t end; /* the message's number and 1; 0: none */
   struct wire_remote_buffer remote_buffer;
 };
 
@@ -79,13 +79,13 @@ struct link {
   int status;
   bool is_detached;
   bool is_peer_closed;
-  int peer_error; /* what the peer's ABORT told, negative; 0: none came */
+  int peer_error; /* of the peer's ABORT, negative; 0: none came */
   enum farewell farewell;
   unsigned farewell_lane;
   unsigned heard;        /* the lane on which a frame came last: known to work */
   uint64_t writing;      /* lanes with a frame handed out and not yet written */
   uint64_t writing_data; /* of these, with a DATA frame */
-  uint64_t pong;         /* lanes that owe a PONG */
+  uint64_t pong;         /* lanes on which a PONG is due */
   uint64_t ping;         /* lanes that are to be asked */
   uint64_t pings_sent;
   uint64_t rdma; /* lanes that are up and RDMA lanes */
@@ -93,8 +93,8 @@ struct link {
   struct failover failover;
   struct liveness liveness;
   uint64_t now_ns;   /* the latest time that a fact came with */
-  uint64_t due_ns;   /* when the owner was told to come back at the latest */
-  uint64_t watch_ns; /* sender: when lanes are looked at; LINK_NO_DEADLINE: nothing is under way */
+  uint64_t due_ns;   /* the deadline of the last LINK_STEP_WAIT */
+  uint64_t watch_ns; /* when lanes are checked for stalls; LINK_NO_DEADLINE: nothing is in flight */
   uint64_t rescued_ns; /* the beginning of the silence in which a new lane was tried */
 
   /* sender */
@@ -120,7 +120,7 @@ struct link {
 /* Messages that take longer go far, or through losses: so many are to be under way that users, who
  * post a few and wait for them, would not keep the flows busy. A copy costs little beside that. */
 #define LINK_FAR_NS 10000000ull
-/* An owner that comes so much later than it was told did not run in between. */
+/* An owner that comes so much later than its deadline did not run in between. */
 #define LINK_AWAY_NS 100000000ull
 
 /* Of a WINDOW payload: the bytes of its remote buffers, which are the last ones. */
@@ -137,7 +137,7 @@ static inline bool link_is_lane_up(const struct link *link, unsigned lane) {
   return lane < link->config.lanes && (link->failover.up & lane_bit(lane)) != 0;
 }
 
-/* RDMA lanes of a link that tells remote buffers: messages with one can be placed through them. */
+/* RDMA lanes of a link with remote buffers: messages that have one can be placed. */
 static inline uint64_t link_placing_lanes(const struct link *link) {
   return link->config.remote_keys > 0 ? link->rdma : 0;
 }
@@ -151,7 +151,7 @@ static inline bool link_lane_places(const struct link *link, unsigned lane) {
 /* The lane was UP and is LOST now: drops what is arriving and what is being written on it. */
 void link_lane_dropped(struct link *link, unsigned lane);
 
-/* Own decision: the lane is closed and dialled anew. */
+/* Own decision: the lane is closed and reconnected. */
 void link_cut_lane(struct link *link, unsigned lane, enum link_close_reason reason,
                    uint64_t now_ns);
 
@@ -230,7 +230,7 @@ int receive_fence_arrived(struct link *link, const struct wire_header *header, u
 void receive_bye_arrived(struct link *link);
 void receive_fill_window(struct link *link, unsigned lane, struct wire_header *header,
                          uint64_t now_ns);
-/* What FENCED tells of the lane. */
+/* Fills in the FENCED frame of the lane. */
 void receive_fill_fenced(const struct link *link, unsigned lane, struct wire_header *header);
 /* What is arriving for the user is read and forgotten. Does nothing on a sender. */
 void receive_drop_arrivals(struct link *link);

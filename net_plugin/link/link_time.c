@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link_time: what time brings to a link: silent peers, lanes that stand still, deadlines. The
+/* link_time: timeouts of a link: silent peers, stalled lanes, deadlines. The
  * clocks are in liveness.h and failover.h; here is what follows from them. */
 #include <errno.h>
 
@@ -24,8 +24,8 @@ static bool link_is_waiting(const struct link *link) {
 }
 
 /* Nothing is heard on any lane. Flows that are all up and all dead exist: whatever keeps state
- * between the hosts forgot them. A new one tells, and then the others are cut. To a peer that is
- * stopped it does no harm: one lane is dialled anew, once in a silence. */
+ * between the hosts forgot them. A new one works, and then the others are cut. A peer that is
+ * stopped comes to no harm: one lane is reconnected, once in a silence. */
 static void link_try_new_lane(struct link *link, uint64_t now_ns) {
   uint64_t quiet_ns = liveness_quiet_since_ns(&link->liveness);
   if (link->config.role != LINK_SENDER || link->rescued_ns == quiet_ns) {
@@ -67,12 +67,12 @@ bool link_is_peer_stopped(const struct link *link, uint64_t now_ns) {
   return link->status == 0 && link_is_waiting(link) && liveness_is_silent(&link->liveness, now_ns);
 }
 
-/* What the clocks of lanes say. */
+/* The state of the lanes' clocks. */
 struct watch {
   bool is_busy;     /* some clock runs */
   bool is_suspect;  /* for rather long */
   uint64_t overdue; /* lanes that have used up their time */
-  uint64_t stalled; /* of these, those that stand still although the peer has spoken since */
+  uint64_t stalled; /* of these, those that are stalled although the peer was heard since */
   uint64_t mute;    /* of these, those on which nothing at all was heard */
 };
 
@@ -121,9 +121,9 @@ static uint64_t link_find_doubtful(const struct link *link, bool *is_busy, uint6
   return doubtful;
 }
 
-/* Lanes that stand still while others move are given up. Those first on which nothing at all is
+/* Lanes that are stalled while others move are cut. Those first on which nothing at all is
  * heard; of the others only one at a time, because their acknowledgements may have been lost on a
- * lane that is worse, and are told again when that one is gone. */
+ * lane that is worse, and are sent again when that one is gone. */
 static void link_watch_lanes(struct link *link, uint64_t now_ns) {
   uint64_t up = link->failover.up;
   uint64_t quiet_ns = now_ns - link->liveness.spoke_ns;

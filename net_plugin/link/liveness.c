@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* liveness: clocks of the peer's silence and of lanes that stand still. */
+/* See liveness.h. */
 #include "net_plugin/link/liveness.h"
 
 static uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* liveness: is the peer still there, and which lanes stand still although it is?
+/* liveness: is the peer still alive, and which lanes are stalled although it is?
  * Owns: only its own struct.  Threads: the link's.
  * Blocks: never.  Fails: cannot.
  *
- * The peer. While the user waits for something, silence counts: from the last frame on any lane, or
- * from when the user began to wait. After the whole timeout the peer is dead, unless its host has
- * answered meanwhile (its kernel acknowledges what its process does not read): then the process is
- * stopped, or has been given no CPU. Such a peer is dead when its host, too, has said nothing for
- * the timeout, and at the latest after the stopped timeout. After each quarter of the timeout a
- * PING is due, first on the lane that was heard last, then on all of them, since that one may have
- * become a black hole. A peer that hears nothing itself sends PINGs, too: they show that
- * it lives, not that it hears us, so they are no answer. Who waits for nothing asks nothing and has
- * no deadline.
+ * The peer. While the user waits for something, silence is measured: from the last frame on any
+ * lane, or from when the user began to wait. After the whole timeout the peer is dead, unless its
+ * host has answered meanwhile (its kernel acknowledges what its process does not read): then the
+ * process is stopped, or gets no CPU. Such a peer is dead when its host has not answered for the
+ * timeout either, and at the latest after the stopped timeout. After each quarter of the timeout a
+ * PING is sent, first on the lane that was heard last, then on all of them, since that one may have
+ * become a black hole. A peer that hears nothing sends PINGs, too. They show that it is alive, not
+ * that it hears us, so they do not count as an answer. A link whose user waits for nothing sends no
+ * PINGs and has no deadline.
  *
- * A lane. Its clock runs while it has bytes on the way: from its last acknowledgement, or from when
- * the bytes went out on a lane that had none; else while it has not answered a PING. It stands
- * still if it has used up its time and the peer has spoken after that. To have something to hear,
- * all lanes are asked while one is suspect. A lane that was told what the peer needs to know, and
- * on which nothing is heard then, is asked, too.
+ * A lane. Its clock runs while it has bytes in flight: from its last acknowledgement, or from when
+ * the first bytes went out; without bytes, while it has not answered a PING. It is stalled if it
+ * has used up its time and the peer was heard after that, on any lane. So that there is something
+ * to hear, PINGs go out on all lanes while one is suspect. A lane also gets a PING if it carried a
+ * frame on which the peer may depend, and nothing was heard on it since.
  *
- * If all lanes have used up their time and the peer has not spoken for LIVENESS_RESCUE_NS, either
- * the peer is stopped or all paths are gone: a new lane tells which (link_try_new_lane).
+ * If all lanes have used up their time and the peer was not heard for LIVENESS_RESCUE_NS, either
+ * the peer is stopped or all paths are gone: a new lane decides which (link_try_new_lane).
  *
- * Two things make everybody look dead who is not. When the peer was stopped for a while, nothing at
- * all was heard for LIVENESS_GAP_NS: lanes get their whole time again from the moment it speaks. A
- * lane that is alone may be a black hole to the peer only, so that all that is heard are the PINGs
+ * Two pauses must not count as silence. When the peer was stopped for a while, nothing at all was
+ * heard for LIVENESS_GAP_NS: lanes get their whole time again from the moment it is heard. A lane
+ * that is alone may be a black hole towards the peer only, so that all that is heard are the PINGs
  * of a peer that hears nothing: for such a lane the gap is longer than the time between these.
- * When this process was stopped, the time in which it could not listen is nobody's silence
+ * When this process was stopped, the time in which it could not listen is left out
  * (liveness_resumed). */
 #ifndef NET_PLUGIN_LINK_LIVENESS_H
 #define NET_PLUGIN_LINK_LIVENESS_H
@@ -43,9 +43,9 @@
 #define LIVENESS_STALL_NS 500000000ull /* the least time that a lane gets */
 #define LIVENESS_STALL_UNKNOWN_NS 1000000000ull /* while its rate is not known */
 #define LIVENESS_RESCUE_NS                                                                         \
-  1000000000ull /* nothing heard for so long, though all lanes owe us something */
+  1000000000ull /* nothing heard for so long, though all lanes have something in flight */
 #define LIVENESS_STALL_FACTOR 8ull     /* of the time that its load should need by its rate */
-#define LIVENESS_WATCH_NS 100000000ull /* how often lanes with bytes on the way are looked at */
+#define LIVENESS_WATCH_NS 100000000ull /* how often busy lanes are checked */
 
 struct liveness_lane {
   uint64_t spoke_ns; /* the last frame, or the handshake */
@@ -62,7 +62,7 @@ struct liveness {
   uint64_t waiting_ns;  /* when the user began to wait */
   uint64_t answered_ns; /* the last answer of the peer's host; 0: none is known of */
   uint64_t revived_ns;  /* when a gap ended */
-  uint64_t rose_ns;     /* when a gap ended in which even a peer that hears nothing would speak */
+  uint64_t rose_ns;     /* when a gap ended that is longer than the time between PINGs */
   uint64_t quiet_ns;    /* the beginning of the silence in which the user's PINGs were sent */
   uint64_t asked_ns;    /* the last of them */
   unsigned asks;        /* how often */
@@ -106,7 +106,7 @@ static inline void liveness_told(struct liveness *liveness, unsigned lane, uint6
   told->told_ns = told->told_ns > told->heard_ns ? told->told_ns : now_ns;
 }
 
-/* Nothing was heard on the lane since it was told something. */
+/* Nothing was heard on the lane since it carried such a frame. */
 static inline bool liveness_is_doubtful(const struct liveness *liveness, unsigned lane) {
   return liveness->lanes[lane].told_ns > liveness->lanes[lane].heard_ns;
 }
@@ -128,7 +128,7 @@ static inline void liveness_waits(struct liveness *liveness, uint64_t now_ns) {
 /* This process did not run in the last gap_ns. The peer has at least half of its time from now on:
  * when in its last interval the process was stopped is not known. */
 void liveness_resumed(struct liveness *liveness, uint64_t gap_ns, uint64_t now_ns);
-/* Lanes of `up` on which the peer spoke lately get their whole time again. */
+/* Lanes of `up` that were heard lately get their whole time again. */
 void liveness_pardon(struct liveness *liveness, uint64_t up, uint64_t now_ns);
 
 /* ---- the peer; only while the user waits and a lane is up ---- */
@@ -147,7 +147,7 @@ bool liveness_is_silent(const struct liveness *liveness, uint64_t now_ns);
 /* Of a silent peer: there is nothing to hope for. */
 bool liveness_is_dead(const struct liveness *liveness, uint64_t now_ns);
 
-/* ---- lanes; each of them is up and has bytes on the way, or owes an answer ---- */
+/* ---- lanes; each of them is up and has bytes in flight, or an unanswered PING ---- */
 
 /* When the lane's clock began to run. is_alone: no other lane is up. */
 uint64_t liveness_start_ns(const struct liveness *liveness, unsigned lane, bool has_bytes,

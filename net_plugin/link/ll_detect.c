@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See ll_detect.h. Both tests end at the first line that differs: a message of another kind costs a
- * look or two. */
+/* See ll_detect.h. Both tests end at the first line that differs: another kind of message costs
+ * one or two comparisons. */
 #include "net_plugin/link/ll_detect.h"
 
 #include <stdbool.h>

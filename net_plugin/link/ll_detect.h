@@ -2,23 +2,23 @@
 /* ll_detect: messages that a kernel reads while they arrive.
  * Owns: nothing.  Threads: any (no state).  Blocks: never.  Fails: cannot.
  *
- * NCCL's LL and LL128 kernels do not wait for the proxy to say that a message is complete; they
- * look at flags inside it. LL takes 8 bytes once the upper 4 are the step's number, LL128 takes a
+ * NCCL's LL and LL128 kernels do not wait for the proxy to report that a message is complete:
+ * they poll flags inside it. LL takes 8 bytes once the upper 4 are the step's number, LL128 takes a
  * line of 128 bytes once the last 8 are (NVIDIA/nccl src/device/prims_ll.h, prims_ll128.h at
  * v2.29.7-1). So their bytes must become visible in order, and none before its checksum is known
  * to be right. recv() promises no order: a kernel that copies by string instructions, whose stores
  * are not ordered among themselves, shows a flag before the data in front of it.
  *
- * No call says which protocol a message has, but the message does: every line that a proxy sends
- * carries the flag, the same one in the whole message and never 0. Other messages seldom look so;
- * one that does is only received with one copy more. */
+ * No call gives the protocol of a message, but the message shows it: every line that a proxy sends
+ * carries the flag, the same one in the whole message and never 0. Other messages seldom have that
+ * form; one that does is only received with one copy more. */
 #ifndef NET_PLUGIN_LINK_LL_DETECT_H
 #define NET_PLUGIN_LINK_LL_DETECT_H
 
 #include <stddef.h>
 
 /* LL halves the payload; NCCL gives it slots of 64 KiB. Larger ones (NCCL_LL_BUFFSIZE) are not
- * looked for: tensors of one value have that form, too, and LL's words of 8 bytes come whole. */
+ * detected: tensors of one value have that form, too, and LL's words of 8 bytes come whole. */
 #define LL_DETECT_MAX_BYTES (128u << 10)
 
 enum ll_form {

@@ -5,9 +5,9 @@
  *
  * Both sides number messages from 0 as they are posted and keep the last LINK_WINDOW of them.
  *
- *   sender      taken <= completed <= posted      told to the user, complete, posted
+ *   sender      taken <= completed <= posted      reported to the user, complete, posted
  *               retired <= cutting <= posted      acknowledged, cut into chunks, posted
- *   receiver    taken <= completed <= posted      told to the user, landed, posted
+ *   receiver    taken <= completed <= posted      reported to the user, landed, posted
  *               completed <= granted <= posted    what the sender may send
  *
  * A message of at most eager_bytes is copied when it is posted, if there is room for the copy, and
@@ -39,7 +39,7 @@ struct outgoing {
   bool is_cut;       /* nothing is left to cut (a zero-byte message: its one chunk was cut) */
   bool is_copied;
   enum ll_form ll;
-  const void *memory; /* the owner's word about the user's data; NULL for our copy */
+  const void *memory; /* the owner's registration of the user's data; NULL for our copy */
   uint64_t posted_ns;
 };
 
@@ -87,7 +87,7 @@ void outgoing_written(struct outgoing_ring *ring, struct chunk chunk);
 /* The peer has this live chunk. May complete and retire messages. */
 void outgoing_acked(struct outgoing_ring *ring, struct chunk chunk);
 
-/* Every message is as good as acknowledged (the peer said so when it closed). */
+/* Every message is as good as acknowledged (the peer's BYE has the count). */
 void outgoing_retire_all(struct outgoing_ring *ring);
 
 /* Forgets the oldest message whose bytes are the user's, unless it is complete, and all after it.
@@ -107,7 +107,7 @@ struct incoming {
   uint64_t bytes;    /* of the message, valid once is_known */
   uint64_t arriving; /* bytes of the frames that are being received right now */
   uint64_t landed;   /* bytes of complete frames */
-  bool is_known;     /* a frame has told the size */
+  bool is_known;     /* a frame has brought the size */
   bool is_landed;
   uint64_t posted_ns;
 };

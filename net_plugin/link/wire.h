@@ -34,11 +34,11 @@
  *                                                                              has failed)
  *
  * With WIRE_IS_PLACED the bytes of a DATA frame do not follow: a NIC that can (RDMA) has written
- * them where the message's remote buffer said, before this header came.
+ * them to the message's remote buffer, before this header came.
  *
  * All counts are cumulative from the start of the connection, so a frame that is late or repeated
  * can be ignored by taking the maximum. Counts of a lane's DATA frames go on over its epochs too:
- * if a re-dial succeeds for the receiver only, the next one still reports a count that the sender
+ * if a reconnect succeeds for the receiver only, the next one still reports a count that the sender
  * can use. A frame that a fence refused was never counted; its chunk gets a new count when it is
  * sent again. */
 #ifndef NET_PLUGIN_LINK_WIRE_H
@@ -120,9 +120,9 @@ static inline uint32_t wire_stream_bytes(const struct wire_header *header) {
 /* Turns the header of an encoded DATA frame into one whose bytes are placed. */
 void wire_header_place(uint8_t bytes[WIRE_HEADER_BYTES]);
 
-/* A DATA frame that is placed, carries the whole of its message and has no checksum says no more
- * than 32 bits, which an RDMA write can bring along: bit 31 is WIRE_WANTS_ACK, the others are the
- * low ones of the message's number. False: this frame says more. */
+/* A DATA frame that is placed, carries the whole of its message and has no checksum has no more
+ * content than 32 bits, which an RDMA write can bring along: bit 31 is WIRE_WANTS_ACK, the others
+ * are the low ones of the message's number. False: this frame needs more. */
 bool wire_header_to_immediate(const uint8_t bytes[WIRE_HEADER_BYTES], uint32_t *immediate);
 /* The header that the 32 bits and the length stand for; near: the number of some live message. 0,
  * or -EPROTO as wire_header_decode. */

@@ -73,7 +73,7 @@ void flow_probe_answered(struct flow_probe *probe, const void *owner, unsigned l
 /* These lanes of the link were lost, or are not to be measured: this round is void. */
 void flow_probe_drop(struct flow_probe *probe, const void *owner, uint64_t lanes);
 
-/* By what flows are to be chosen; 0: nobody measures. */
+/* The rate by which flows are chosen; 0: flows are not probed. */
 static inline uint32_t flow_probe_ps_per_byte(const struct flow_probe *probe) {
   if (!probe) {
     return 0;

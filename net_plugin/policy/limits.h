@@ -50,7 +50,7 @@
 /* Acknowledged bytes that make a sample. Not measured by itself. */
 #define STRIPE_SAMPLE_BYTES (64u << 10)
 /* The same for a lane that has nothing left to do. With less, copies of small messages, which are
- * acknowledged late, said 0.2 Gb/s of a lane that is not capped. */
+ * acknowledged late, gave 0.2 Gb/s for a lane that is not capped. */
 #define STRIPE_DRAINED_BYTES (32u << 10)
 
 /* ---- stripe: how large a chunk is ---- */

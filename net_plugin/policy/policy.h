@@ -16,7 +16,8 @@
  *  2. chunk_bytes returns 0 only if `left` is 0, never more than `left` or POLICY_MAX_CHUNK_BYTES,
  *     and a multiple of POLICY_GRAIN_BYTES unless it is all of `left`. Without is_placed it is at
  *     most the larger of chunk_bytes and narrow_chunk_bytes of the configuration.
- *  3. reconnect and probes return lanes that are up, and never all lanes that are up.
+ *  3. reconnect returns a lane that is up, has nothing in flight and is not the only one; probes
+ *     and probed return lanes that are up.
  *  4. Facts may come in any order that a link can produce: acknowledgements of a lane that is lost,
  *     lanes that come up again at once, answers to no probe, time that stands still. */
 #ifndef NET_PLUGIN_POLICY_POLICY_H

@@ -21,7 +21,7 @@
 #include "net_plugin/policy/limits.h"
 
 struct slow_flow_lane {
-  uint64_t bytes;    /* at the last look */
+  uint64_t bytes;    /* at the last call */
   uint64_t slow_ns;  /* of load in which it was slow */
   uint64_t good_ns;  /* of load in which it was not */
   uint64_t retry_ns; /* not before */
@@ -46,7 +46,7 @@ struct slow_flow_sample {
 /* groups: lanes whose numbers are equal modulo this are compared; 0 is 1. */
 void slow_flow_init(struct slow_flow *slow_flow, unsigned lanes, unsigned groups);
 
-/* To be called about every 100 ms under load. The lane to dial anew, or -1. samples: by lane. */
+/* To be called about every 100 ms under load. The lane to reconnect, or -1. samples: by lane. */
 int slow_flow_pick(struct slow_flow *slow_flow, const struct slow_flow_sample *samples,
                    uint64_t now_ns);
 

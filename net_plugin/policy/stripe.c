@@ -253,7 +253,8 @@ uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_
   return (uint32_t)(wanted < POLICY_MAX_CHUNK_BYTES ? wanted : POLICY_MAX_CHUNK_BYTES);
 }
 
-/* What was measured long ago says little: slow lanes that were left alone look better by and by. */
+/* An old rate means little: the estimate of a slow lane that is left alone gets better with time.
+ */
 static void stripe_age(struct stripe *stripe, uint64_t now_ns) {
   for (uint64_t lanes = stripe->slow; lanes != 0; lanes &= lanes - 1) {
     struct stripe_load *load = &stripe->loads[__builtin_ctzll(lanes)];
@@ -266,7 +267,7 @@ static void stripe_age(struct stripe *stripe, uint64_t now_ns) {
 }
 
 /* Small messages are acknowledged late, so a lane that has nothing but these on the way may have
- * been idle for long: its time begins anew. */
+ * been idle for long: its sample starts again. */
 static void stripe_begin_sample(struct stripe *stripe, unsigned lane, uint64_t now_ns) {
   struct stripe_load *load = &stripe->loads[lane];
   bool is_slow = (stripe->slow & 1ull << lane) != 0;

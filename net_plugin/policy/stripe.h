@@ -14,9 +14,9 @@
  * that come after: what was acknowledged still occupies the flow. Where a flow's rate by itself is
  * told (flow_probe.h), each byte keeps its lane busy for that long, acknowledged or not, and what
  * is left of a message, up to STRIPE_MEDIUM_BYTES, goes to the next lane if this one is busy for
- * more than STRIPE_STAY_NS. In turn, so that the receiver can guess where to look. Where a flow is
- * fast by itself (FLOW_PROBE_FAST_PS_PER_BYTE), messages of that size stay on one lane and are not
- * cut.
+ * more than STRIPE_STAY_NS. In turn, so that the receiver can guess where the next one comes. Where
+ * a flow is fast by itself (FLOW_PROBE_FAST_PS_PER_BYTE), messages of that size stay on one lane
+ * and are not cut.
  *
  * A slow lane (STRIPE_SLOW_PERCENT of a typical one, repeatedly) may be better left alone: a chunk
  * on it can hold up the whole window of messages. It gets one only if it will have drained within
@@ -57,10 +57,10 @@ struct stripe {
   uint64_t slow;               /* lanes that are up and slow, as above */
   uint64_t unknown;            /* lanes that are up and have not shown a rate */
   uint64_t aged_ns;            /* when estimates were aged last */
-  uint64_t now_ns;             /* the latest time it was told */
+  uint64_t now_ns;             /* the latest time of a fact */
   uint32_t narrow_chunk_bytes; /* not 0: few lanes are used, with chunks of this size, where the
                                 * message has so much. The policy fills it in */
-  uint32_t flow_ps_per_byte;   /* of one flow by itself; 0: not told. The policy fills it in */
+  uint32_t flow_ps_per_byte;   /* of one flow by itself; 0: not known. The policy fills it in */
   struct stripe_load loads[POLICY_MAX_LANES];
 };
 

@@ -45,7 +45,7 @@ static void failover_move(struct failover *failover, unsigned lane, enum link_la
 void failover_init(struct failover *failover, const struct link_config *config, uint64_t now_ns) {
   *failover = (struct failover){
     .role = config->role,
-    .lane_count = config->lanes,
+    .all = config->lanes == 64 ? UINT64_MAX : lane_bit(config->lanes) - 1,
     .may_dial = config->role == LINK_SENDER,
     .retry_ns = LINK_NO_DEADLINE,
     .down_since_ns = now_ns,
@@ -114,7 +114,7 @@ bool failover_come_up(struct failover *failover, unsigned lane, uint32_t epoch, 
   return true;
 }
 
-/* Without any lane, those that were put off for long are worth a try. */
+/* Without any lane, long backoffs are cut short. */
 static void failover_hurry(struct failover *failover, uint64_t now_ns) {
   for (uint64_t lanes = failover->lost; lanes != 0; lanes &= lanes - 1) {
     struct failover_lane *lost = &failover->lanes[__builtin_ctzll(lanes)];
@@ -194,11 +194,6 @@ void failover_announce_again(struct failover *failover) {
   }
 }
 
-uint64_t failover_closed(const struct failover *failover) {
-  uint64_t all = failover->lane_count == 64 ? UINT64_MAX : lane_bit(failover->lane_count) - 1;
-  return all & ~(failover->up | failover->connecting | failover->lost);
-}
-
 static bool failover_open(struct failover *failover, struct link_order *order, uint64_t now_ns) {
   uint64_t ready = failover->is_grown ? failover_closed(failover) : 0;
   if (now_ns >= failover->retry_ns) {
@@ -269,9 +264,9 @@ void failover_check(const struct failover *failover) {
   assert((failover->connecting & failover->lost) == 0);
   assert((failover->unsettled & failover->up) == 0);
   assert(failover->role == LINK_SENDER || (failover->unsettled | failover->connecting) == 0);
-  uint64_t others = failover->lane_count == 64 ? 0 : UINT64_MAX << failover->lane_count;
-  assert(((failover->up | failover->connecting | failover->lost) & others) == 0);
-  for (unsigned lane = 0; lane < failover->lane_count; lane++) {
+  assert(((failover->up | failover->connecting | failover->lost) & ~failover->all) == 0);
+  for (uint64_t lanes = failover->all; lanes != 0; lanes &= lanes - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
     const struct failover_lane *checked = &failover->lanes[lane];
     uint64_t bit = lane_bit(lane);
     assert(((failover->up & bit) != 0) == (checked->state == LINK_LANE_UP));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* failover: the life of every lane, its epochs, when to dial again, and when all is lost.
+/* failover: the states of every lane, its epochs, when to reconnect, and when the link times out.
  * Owns: only its own struct.  Threads: the link's.
  * Blocks: never.  Fails: cannot; a fact of an older epoch is refused by returning false.
  *
@@ -10,11 +10,17 @@
  *         +--------> UP              |     v         |
  *                          OPEN with +---- LOST <----+
  *                         epoch + 1,        |
- *                          after a backoff  +------> UP  (receiver: the peer's dial)
+ *                          after a backoff  +------> UP  (receiver: the peer reconnects)
  *
- * A lane that is lost is fenced: on the receiver nothing of the old epoch counts any more, and the
- * sender asks (FENCE over another lane, or the handshake of the re-dial) how many frames counted.
- * Until it knows, the lane is `unsettled` and its journal frozen.
+ *   CLOSED      never opened. The sender opens all such lanes once they are wanted (failover_grow).
+ *   CONNECTING  sender only: an OPEN order was given, its result is not reported yet.
+ *   UP          carries frames of its epoch.
+ *   LOST        broken, cut by us, or closed by the peer. The sender reconnects it after a backoff
+ *               with the next epoch; on the receiver it waits for the peer to do so.
+ *
+ * A LOST lane is fenced: on the receiver no frame of the old epoch counts any more. The sender asks
+ * how many DATA frames counted (FENCE over another lane, or the handshake of the reconnect). Until
+ * it has the answer the lane is `unsettled` and its journal is frozen.
  *
  * Invariants, asserted by failover_check:
  *  1. The state masks are disjoint and agree with the states.
@@ -29,28 +35,28 @@
 #include "net_plugin/link/link.h"
 
 #define FAILOVER_BACKOFF_MIN_NS                                                                    \
-  10000000ull /* before the first re-dial, less up to half as jitter */
+  10000000ull /* before the first reconnect, less up to half as jitter */
 #define FAILOVER_BACKOFF_MAX_NS 1000000000ull /* doubled per failure up to here */
-/* A path that takes a dial and then no bytes costs a stall at each try, so it is tried less often
- * from the second time on: after this time, doubled up to the maximum. */
+/* A path that accepts a connection and then carries no bytes costs a stall at each try. From the
+ * second stall on the backoff is this time, doubled up to the maximum. */
 #define FAILOVER_STALL_BACKOFF_NS 2000000000ull
 #define FAILOVER_STALL_BACKOFF_MAX_NS 64000000000ull
 
 struct failover_lane {
   enum link_lane_state state;
   uint32_t epoch;        /* the current incarnation, or the one ordered, or the last one */
-  uint32_t fenced_epoch; /* this one and older ones are over, whoever said so */
+  uint32_t fenced_epoch; /* this one and older ones are over */
   uint32_t close_epoch;  /* for the CLOSE order */
   enum link_close_reason close_reason;
   uint32_t failures; /* in a row, without an acknowledgement between them */
-  uint32_t stalls;   /* of these: it stood still */
-  uint64_t retry_ns; /* LOST, sender: when to dial */
+  uint32_t stalls;   /* of these: it stalled */
+  uint64_t retry_ns; /* LOST, sender: when to reconnect */
   uint64_t losses;   /* how often it was UP and lost */
 };
 
 struct failover {
   enum link_role role;
-  unsigned lane_count;
+  uint64_t all;                  /* the link's lanes */
   uint64_t up, connecting, lost; /* lanes in these states; all others are CLOSED */
   uint64_t unsettled;            /* sender: what arrived on the old epoch is not known */
   uint64_t announce;             /* FENCE (sender) or FENCED (receiver) is to be written */
@@ -76,7 +82,7 @@ enum failover_end {
 };
 
 /* The epoch is over, at least for new frames. true: the lane was UP with it and is LOST now.
- * A dial that failed is noted, anything older changes nothing. */
+ * A connect that failed is noted, anything older changes nothing. */
 bool failover_lose(struct failover *failover, unsigned lane, uint32_t epoch, enum failover_end end,
                    uint64_t now_ns);
 
@@ -94,7 +100,7 @@ void failover_order_close(struct failover *failover, unsigned lane, uint32_t epo
 /* Sender: more than one lane is worth its while from now on. */
 void failover_grow(struct failover *failover);
 
-/* Sender: frames that are not acknowledged were on the lane when it was lost. And: the peer told
+/* Sender: frames that are not acknowledged were on the lane when it was lost. And: it is known
  * what arrived. */
 void failover_unsettle(struct failover *failover, unsigned lane);
 void failover_settle(struct failover *failover, unsigned lane);
@@ -108,14 +114,23 @@ static inline void failover_proved(struct failover *failover, unsigned lane) {
   failover->lanes[lane].stalls = 0;
 }
 
+/* Lanes that were never opened. */
+static inline uint64_t failover_closed(const struct failover *failover) {
+  return failover->all & ~(failover->up | failover->connecting | failover->lost);
+}
+
+/* Whether failover_next_order may have one: asked for every frame, mostly in vain. */
+static inline bool failover_may_order(const struct failover *failover, uint64_t now_ns) {
+  bool may_open =
+      now_ns >= failover->retry_ns || (failover->is_grown && failover_closed(failover) != 0);
+  return failover->close != 0 || (failover->may_dial && may_open);
+}
 bool failover_next_order(struct failover *failover, struct link_order *order, uint64_t now_ns);
 
 /* When failover_next_order has an OPEN order, or when failover_is_timed_out becomes true. */
 uint64_t failover_next_deadline_ns(const struct failover *failover);
 /* This process did not run for gap_ns: no lane could come up. At least half of the time is left. */
 void failover_resumed(struct failover *failover, uint64_t gap_ns, uint64_t now_ns);
-/* Lanes that were never opened. */
-uint64_t failover_closed(const struct failover *failover);
 bool failover_is_timed_out(const struct failover *failover, uint64_t now_ns);
 
 void failover_check(const struct failover *failover);

@@ -101,6 +101,9 @@ static bool link_next_control(struct link *link, const struct send_ahead *ahead,
 
 int link_take_frame(struct link *link, uint64_t writable, struct link_frame *frame,
                     uint64_t now_ns) {
+  if ((writable & link->failover.up & ~link->writing) == 0) {
+    return -1;
+  }
   struct send_ahead ahead = send_look_ahead(link);
   link->now_ns = now_ns;
   int picked = link_pick_lane(link, &ahead, writable);

@@ -3,8 +3,9 @@
 #include "net_plugin/link/link_state.h"
 
 bool link_next_order(struct link *link, struct link_order *order, uint64_t now_ns) {
-  /* A failed link dials nobody, but lanes that read the user's memory are closed all the same. */
+  /* A failed link opens no lanes, but lanes that read the user's memory are closed all the same. */
   return (link->status == 0 || link->failover.close != 0) &&
+         failover_may_order(&link->failover, now_ns) &&
          failover_next_order(&link->failover, order, now_ns);
 }
 
@@ -21,7 +22,7 @@ enum link_step_kind link_step(struct link *link, uint64_t writable, uint64_t now
   if (link_next_order(link, &step->order, now_ns)) {
     return LINK_STEP_ORDER;
   }
-  int lane = writable != 0 ? link_take_frame(link, writable, &step->frame, now_ns) : -1;
+  int lane = link_take_frame(link, writable, &step->frame, now_ns);
   if (lane >= 0) {
     step->lane = (unsigned)lane;
     return LINK_STEP_WRITE;
@@ -31,8 +32,8 @@ enum link_step_kind link_step(struct link *link, uint64_t writable, uint64_t now
     step->completed_bytes[step->completed] = bytes; /* the window has no more messages */
   }
   step->status = link->status;
-  step->is_finished = link_is_finished(link);
-  step->has_last_word = link_has_last_word(link);
+  step->is_finished = (link->is_detached || link->status != 0) && link_is_finished(link);
+  step->has_last_word = link->status != 0 && link_has_last_word(link);
   step->deadline_ns = link_next_deadline_ns(link);
   return LINK_STEP_WAIT;
 }

@@ -96,7 +96,7 @@ static inline void *fuzz_link_memory(const struct link_config *config) {
   static struct {
     void *memory;
     size_t bytes;
-  } known[64];
+  } known[128];
   size_t bytes = link_memory_bytes(config);
   size_t used = bytes - (config->role == LINK_RECEIVER ? WIRE_MAX_CHUNK_BYTES : 0);
   FUZZ_CHECK(bytes > 0);

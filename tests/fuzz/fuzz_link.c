@@ -353,6 +353,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     .seed = shape,
     .wants_checksums = (shape & 16) != 0,
     .remote_keys = shape >> 5 & 3,
+    .policy = (shape & 128) != 0 ? &policy_fixed : &policy_adaptive,
   };
   world.link = link_init(fuzz_link_memory(&world.config), &world.config, world.now_ns);
   carry_out_orders();

@@ -20,13 +20,18 @@
  *   type     from      message          offset          total           payload
  *   DATA     sender    sequence number  byte position   message size    the bytes
  *   REQUEST  sender    sequence number  0               message size    -     (wants credit for it)
- *   WINDOW   receiver  receives granted messages landed remote buffers         lane
- * acknowledgements, then remote buffers of the last of the granted receives FENCE    sender    lane
- * epoch           0               -     (what arrived on it?) FENCED   receiver  lane epoch DATA
- * frames got -     (answer, or unasked) BYE      either    0                messages landed 0 -
- * (nothing will follow; sender: 0) PING     either    token            0               0 - (sender:
- * or padding that says nothing) PONG     either    token echoed     0               0 - ABORT
- * either    0                errno, positive 0               -     (the sender of this has failed)
+ *   WINDOW   receiver  receives granted messages landed remote buffers  lane acknowledgements, then
+ *                                                                       remote buffers of the last
+ *                                                                       of the granted receives
+ *   FENCE    sender    lane             epoch           0               -     (what arrived on it?)
+ *   FENCED   receiver  lane             epoch           DATA frames got -     (answer, or unasked)
+ *   BYE      either    0                messages landed 0               -     (nothing will follow;
+ *                                                                              sender: 0)
+ *   PING     either    token            0               0               -     (sender: or padding
+ *                                                                              without meaning)
+ *   PONG     either    token echoed     0               0               -
+ *   ABORT    either    0                errno, positive 0               -     (the sender of this
+ *                                                                              has failed)
  *
  * With WIRE_IS_PLACED the bytes of a DATA frame do not follow: a NIC that can (RDMA) has written
  * them to the message's remote buffer, before this header came.
@@ -49,7 +54,7 @@
 #define WIRE_MAX_CHUNK_BYTES (4u << 20)
 /* NCCL_MAX_NET_SIZE_BYTES: no single request is larger (nccl src/include/nccl_net.h). */
 #define WIRE_MAX_MESSAGE_BYTES (1ull << 40)
-/* A LL message comes in chunks of at most this size, a multiple of any line. */
+/* An LL message comes in chunks of at most this size, a multiple of any line. */
 #define WIRE_MAX_LL_BYTES (64u << 10)
 #define WIRE_MAX_PADDING_BYTES (128u << 10)
 #define WIRE_ACK_BYTES 16

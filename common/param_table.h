@@ -111,6 +111,8 @@
     "directory for samples of the job's own calls, for stratus-tune suggest; empty: none")         \
   X(LOG, ENUM, "info", "warn|info|trace", "", BOTH, PLAIN,                                         \
     "most detailed level handed to NCCL's log, which filters by NCCL_DEBUG")                       \
+  X(ABLATE, STRING, "", "", "", NET, PLAIN,                                                        \
+    "heuristics to do without, for scripts/bench --ablate only, as in hold,warm; empty: none")     \
   X(SYSFS_ROOT, STRING, "/", "", "", BOTH, PLAIN, "directory that holds sys and proc, for tests")
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "common/ablation.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "net_plugin/connection/connection_state.h"
@@ -21,7 +22,7 @@
 #define HOLD_LARGEST_BYTES (16u << 10)
 
 static bool may_hold(struct connection *connection, size_t bytes) {
-  if (bytes > HOLD_LARGEST_BYTES ||
+  if (bytes > HOLD_LARGEST_BYTES || ablation_off(ABLATION_HOLD) ||
       (!connection->held && clock_now_ns() - connection->told_ns >= HOLD_GAP_NS)) {
     return false;
   }
@@ -60,9 +61,9 @@ struct request *connection_post(struct connection *connection, void *data, size_
   atomic_store_explicit(&connection->posted, number + 1, memory_order_release);
   /* Receives are posted several in a row, and then waited for: the link, which tells the peer of
    * them, gets them together then. */
-  if (!connection->is_sender) {
+  if (!connection->is_sender && !ablation_off(ABLATION_UNTAKEN)) {
     connection->has_untaken = true;
-  } else if (connection->target_keys) {
+  } else if (connection->target_keys || !connection->is_sender) {
     engine_submit(connection->engine, &connection->task);
   } else if (!may_hold(connection, bytes)) {
     tell_posts(connection);
@@ -266,7 +267,7 @@ static void try_direct_lanes(struct connection *connection, int hot, uint64_t co
 
 static bool sees_nothing(struct connection *connection) {
   struct engine *engine = connection->engine;
-  if (connection->target_keys == 0 || connection->has_untaken ||
+  if (connection->target_keys == 0 || connection->has_untaken || ablation_off(ABLATION_GLANCE) ||
       ++connection->glances % GLANCES_PER_LOOK == 0 || !engine_glance_begin(engine)) {
     return false;
   }
@@ -304,12 +305,13 @@ void connection_progress(struct connection *connection) {
     connection_pump(connection, now_ns);
   }
   uint64_t completed = connection->published;
-  int hot = connection->hot_lane;
+  int hot = ablation_off(ABLATION_HOT) ? -1 : connection->hot_lane;
   if (hot >= 0 && connection->slots[hot].lane) {
     try_lane(connection, (unsigned)hot, now_ns);
   }
   try_direct_lanes(connection, hot, completed, now_ns);
-  if (connection->published == completed && (connection->opened & ~connection->direct)) {
+  if (connection->published == completed && (connection->opened & ~connection->direct) &&
+      !ablation_off(ABLATION_HOT) && !ablation_off(ABLATION_OTHER)) {
     int next = other_lane(connection);
     if (next >= 0 && next != hot) {
       try_lane(connection, (unsigned)next, now_ns);

@@ -51,6 +51,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "common/ablation.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "net_plugin/engine/engine_state.h"
@@ -287,7 +288,8 @@ bool engine_poll(struct engine *engine) {
 bool engine_is_turn(struct engine *engine, bool is_only_direct, uint64_t now_ns) {
   bool is_due = is_only_direct ? now_ns >= engine->polled_ns + DIRECT_POLL_NS
                                : ++engine->looks % LOOKS_PER_POLL == 0;
-  return is_due || now_ns >= engine->next_deadline_ns;
+  return is_due || now_ns >= engine->next_deadline_ns || ablation_off(ABLATION_TURN) ||
+         ablation_off(ABLATION_HOT);
 }
 
 void engine_leave_to_thread(struct engine *engine) {
@@ -362,7 +364,7 @@ bool engine_glance_begin(struct engine *engine) {
  */
 void engine_nap(struct engine *engine, uint64_t now_ns) {
   uint64_t quiet_ns = atomic_load_explicit(&stirred_ns, memory_order_relaxed) + QUIET_NS;
-  if (now_ns < quiet_ns ||
+  if (now_ns < quiet_ns || ablation_off(ABLATION_NAP) ||
       now_ns < atomic_load_explicit(&engine->napped_ns, memory_order_relaxed) + LOOK_NS) {
     return;
   }
@@ -383,7 +385,7 @@ static uint64_t hold_end_ns(struct engine *engine) {
   uint64_t inline_ns = atomic_load_explicit(&engine->inline_ns, memory_order_relaxed);
   bool is_long =
       atomic_load_explicit(&engine->awaited, memory_order_relaxed) > 0 || has_only_queues(engine);
-  is_long &= inline_ns > 0; /* 0: engine_leave_to_thread */
+  is_long &= inline_ns > 0 && !ablation_off(ABLATION_LONG_HOLD); /* 0: engine_leave_to_thread */
   return inline_ns + (is_long ? LONG_HOLD_NS : INLINE_HOLD_NS);
 }
 
@@ -431,6 +433,9 @@ static void thread_sleep(struct engine *engine) {
 
 /* The mutex goes to who asks first, and that would be the thread again. */
 static void offer_lock(struct engine *engine) {
+  if (ablation_off(ABLATION_OFFER)) {
+    return;
+  }
   for (int i = 0; i < OFFERS && atomic_load_explicit(&engine->waiting, memory_order_relaxed); i++) {
     sched_yield();
   }

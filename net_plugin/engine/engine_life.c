@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "common/ablation.h"
 #include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/log.h"
@@ -105,7 +106,7 @@ static void choose_mode(struct engine *engine) {
   struct census census = count_engines(&engine->nic);
   unsigned cpus = count_cpus(), shards = count_shards(&engine->nic);
   unsigned planned = census.nics * shards;
-  bool is_measured = progress == PARAM_PROGRESS_AUTO &&
+  bool is_measured = progress == PARAM_PROGRESS_AUTO && !ablation_off(ABLATION_DRIVE) &&
                      drive_has_room(cpus, planned > census.engines ? planned : census.engines + 1);
   enum drive_mode mode = progress == PARAM_PROGRESS_THREAD ? DRIVE_THREAD : DRIVE_INLINE;
   uint64_t seed = clock_now_ns() + engine->shard;

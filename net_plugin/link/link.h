@@ -76,6 +76,7 @@ struct link_config {
                                 * other one lane of each path. NULL: all lanes */
   uint32_t narrow_chunk_bytes; /* chunk_bytes while there is one lane of each path; 0: the same */
   bool wants_checksums;        /* CRC32C on every DATA payload that this side sends */
+  uint64_t ablated;            /* heuristics to do without: common/ablation.h */
   unsigned target_keys;        /* 0..WIRE_TARGET_KEYS: keys of a target; 0: there are no targets */
 };
 

@@ -2,6 +2,7 @@
 /* link_init: how a link lies in the memory that it is given. */
 #include <assert.h>
 
+#include "common/ablation.h"
 #include "net_plugin/link/link_state.h"
 
 /* Buffers start at cache lines, so that lanes do not share one. */
@@ -58,6 +59,15 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   uint8_t *bytes = memory;
   struct link *link = memory;
   link->config = *config;
+  if (ablation_has(config->ablated, ABLATION_NARROW)) {
+    link->config.width = NULL;
+  }
+  if (ablation_has(config->ablated, ABLATION_METER)) {
+    link->config.meter = NULL;
+  }
+  if (ablation_has(config->ablated, ABLATION_SPREAD)) {
+    link->config.redials_slow_lanes = false;
+  }
   link->lanes = (struct lane *)(void *)(bytes + layout.lanes);
   for (unsigned lane = 0; lane < config->lanes; lane++) {
     link->lanes[lane].control = bytes + layout.controls + lane * layout.control_stride;
@@ -73,6 +83,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
     requeue_init(&link->requeue, (struct chunk *)(void *)(bytes + layout.requeue),
                  config->lanes * LINK_JOURNAL);
     stripe_init(&link->stripe, config->chunk_bytes);
+    link->stripe.ablated = config->ablated;
     spread_init(&link->spread, config->lanes, config->paths);
     outgoing_init(&link->outgoing, config->eager_bytes, bytes + layout.eager,
                   layout.staging - layout.eager);

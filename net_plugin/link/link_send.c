@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "common/ablation.h"
 #include "common/hash.h"
 #include "net_plugin/link/link_state.h"
 #include "net_plugin/link/polled.h"
@@ -10,6 +11,9 @@
 /* Who posted a copy does not wait for its acknowledgement, which can come along with later ones. A
  * larger message that a NIC may read where it is, and that has credit, is better off without. */
 static bool send_may_copy(const struct link *link, uint64_t bytes) {
+  if (ablation_has(link->config.ablated, ABLATION_COPY)) {
+    return false;
+  }
   return !link->told_targets || bytes <= LINK_COPY_BYTES ||
          link->outgoing.posted >= link->taken.granted || link->message_ns >= LINK_FAR_NS;
 }
@@ -25,6 +29,9 @@ static void send_learn_flow(struct link *link) {
  * its NIC: others are of use only beyond that, or where they lead through other NICs. */
 static bool send_is_worth_lanes(const struct link *link, uint64_t bytes) {
   bool is_alone = link->direct != 0 && link->config.paths <= 1;
+  if (ablation_has(link->config.ablated, ABLATION_GROW)) {
+    return true;
+  }
   return is_alone ? bytes > STRIPE_PLACED_LEAST_BYTES : bytes >= LINK_GROW_BYTES;
 }
 
@@ -54,7 +61,8 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
   struct outgoing *message = &link->outgoing.slots[(link->outgoing.posted - 1) % LINK_WINDOW];
   message->posted_ns = now_ns;
   message->memory = message->is_copied ? NULL : memory;
-  message->polled = polled_form(message->data, bytes);
+  bool has_form = !ablation_has(link->config.ablated, ABLATION_LL);
+  message->polled = has_form ? polled_form(message->data, bytes) : POLLED_NOT;
   if (!link->failover.is_grown && send_is_worth_lanes(link, bytes)) {
     failover_grow(&link->failover);
   } else if (bytes >= LINK_GROW_BYTES && meter_is_wanted(link->config.meter, now_ns)) {

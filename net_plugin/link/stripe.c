@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "common/ablation.h"
 #include "net_plugin/link/meter.h"
 #include "net_plugin/link/rates.h"
 
@@ -17,7 +18,8 @@ static void stripe_compare(struct stripe *stripe) {
   for (uint64_t lanes = stripe->up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     uint32_t rate = stripe->loads[lane].ps_per_byte;
-    stripe->unknown |= rate == 0 ? 1ull << lane : 0;
+    bool is_unknown = rate == 0 && !ablation_has(stripe->ablated, ABLATION_UNKNOWN);
+    stripe->unknown |= is_unknown ? 1ull << lane : 0;
     rates_add(&rates, rate);
   }
   stripe->typical_ps_per_byte = rates_typical(&rates);
@@ -26,6 +28,9 @@ static void stripe_compare(struct stripe *stripe) {
 /* Slow is who shows it in sample after sample: a single one may be the doing of a scheduler. */
 static void stripe_judge(struct stripe *stripe, unsigned lane) {
   struct stripe_load *load = &stripe->loads[lane];
+  if (ablation_has(stripe->ablated, ABLATION_SLOW)) {
+    return;
+  }
   if (load->ps_per_byte * 100ull > stripe->typical_ps_per_byte * (uint64_t)STRIPE_SLOW_PERCENT) {
     load->slow_samples += load->slow_samples < STRIPE_SLOW_SAMPLES ? 1 : 0;
   } else {
@@ -153,8 +158,8 @@ static uint64_t stripe_without_laggards(const struct stripe *stripe, uint64_t ca
 int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left) {
   uint64_t last_bit = 1ull << stripe->last;
   uint64_t warm_bytes = stripe_is_fast(stripe) ? STRIPE_MEDIUM_BYTES : STRIPE_WARM_BYTES;
-  if (left <= warm_bytes && (candidates & last_bit & ~stripe->slow) != 0 &&
-      stripe_passes_at_once(stripe, stripe->last)) {
+  if (left <= warm_bytes && !ablation_has(stripe->ablated, ABLATION_WARM) &&
+      (candidates & last_bit & ~stripe->slow) != 0 && stripe_passes_at_once(stripe, stripe->last)) {
     return (int)stripe->last;
   }
   if ((candidates & (stripe->slow | stripe->unknown)) != 0) {
@@ -219,6 +224,9 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
   assert(left <= total);
   bool is_narrow = stripe->narrow_chunk_bytes != 0;
   uint32_t most = is_narrow ? stripe->narrow_chunk_bytes : stripe->chunk_bytes;
+  if (ablation_has(stripe->ablated, ABLATION_CHUNKS)) {
+    return left < most ? (uint32_t)left : most;
+  }
   if (left <= most &&
       (is_narrow || left * stripe_cut_ps_per_byte(stripe, lane) <= STRIPE_WARM_PS)) {
     return (uint32_t)left;
@@ -281,6 +289,9 @@ static void stripe_begin_sample(struct stripe *stripe, unsigned lane, uint64_t n
 
 static uint64_t stripe_rested_ns(const struct stripe *stripe, const struct stripe_load *load,
                                  uint32_t bytes, uint64_t now_ns) {
+  if (ablation_has(stripe->ablated, ABLATION_REST)) {
+    return 0;
+  }
   uint64_t busy_ns = load->rested_ns > now_ns ? load->rested_ns - now_ns : 0;
   busy_ns += bytes * (uint64_t)stripe->flow_ps_per_byte / 1000;
   return now_ns + (busy_ns < STRIPE_REST_MAX_NS ? busy_ns : STRIPE_REST_MAX_NS);

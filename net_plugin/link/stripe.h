@@ -71,7 +71,8 @@ struct stripe_load {
 
 struct stripe {
   uint32_t chunk_bytes;
-  unsigned last; /* the lane used last */
+  uint64_t ablated; /* as of link_config. The link fills it in */
+  unsigned last;    /* the lane used last */
   unsigned lanes_up;
   uint32_t typical_ps_per_byte; /* of the lanes that are up and known; 0: none */
   uint64_t up;

@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "common/ablation.h"
 #include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/hash.h"
@@ -134,6 +135,7 @@ static int make_connection(struct attempt *attempt, const struct reply *reply) {
                                  : attempt->hello.eager_slots,
               .wants_checksums = reply->has_checksums,
               .target_keys = attempt->hello.target_keys,
+              .ablated = ablation_mask(),
               .timeout_ns = attempt->settings.link_timeout_ns,
               .stopped_timeout_ns = attempt->settings.stopped_timeout_ns,
               .paths = attempt->route.paths.home_count,

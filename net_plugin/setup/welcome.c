@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "common/ablation.h"
 #include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/hash.h"
@@ -79,6 +80,7 @@ static int make_connection(struct engine *engine, const struct nic *nic, const s
               .eager_slots = reply->eager_slots,
               .wants_checksums = reply->has_checksums,
               .target_keys = reply->target_keys,
+              .ablated = ablation_mask(),
               .timeout_ns = settings.link_timeout_ns,
               .stopped_timeout_ns = settings.stopped_timeout_ns,
               .seed = clock_now_ns() },

@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/ablation.h"
 #include "common/bytes.h"
 #include "common/descriptor.h"
 #include "net_plugin/lane/tcp/tcp_stats.h"
@@ -113,7 +114,7 @@ static int write_rest(struct tcp_lane *tcp, uint64_t now_ns) {
  * word of a link. */
 static bool may_gather(struct tcp_lane *tcp, const struct link_frame *frame) {
   size_t most = tcp->lane.has_followers ? FOLLOWED_BYTES : SMALL_BYTES;
-  if (frame->length == 0 || frame->length > most ||
+  if (frame->length == 0 || frame->length > most || ablation_off(ABLATION_GATHER) ||
       tcp->gathered_end + WIRE_HEADER_BYTES + frame->length > GATHER_BYTES) {
     return false;
   }
@@ -231,7 +232,8 @@ static int read_error(ssize_t n) {
  * waits for the message would wait for that as well. So it is only looked at, and read the next
  * time. Not if more comes than that: it is read at once then, as is what nobody waits for. */
 static bool may_peek(const struct tcp_lane *tcp) {
-  return tcp->lane.is_awaited && tcp->was_empty && !tcp->arriving.in_payload && tcp->end == 0;
+  return !ablation_off(ABLATION_PEEK) && tcp->lane.is_awaited && tcp->was_empty &&
+         !tcp->arriving.in_payload && tcp->end == 0;
 }
 
 /* MSG_TRUNC: TCP does not copy them again. */

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each heuristic of the net plugin brings: the plugin without it (STRATUS_ABLATE) against the whole one.
 
-A case runs the whole plugin twice in each round ("with" and "again") and once without each heuristic. A cell
-is one heuristic in one metric of one case: the speed without it divided by the speed of the two whole ones, for
-each round. Noise is how far the two whole ones are apart, as the median over the rounds.
+A case runs the plugin once without each heuristic in each round and, in between, whole: before every third of
+them, at least twice. A cell is one heuristic in one metric of one case: the speed without it divided by the mean
+speed of the whole ones, for each round. Noise is how far a whole one is from the next, as the median over all.
 
   brings   without it is slower: the median by more than the noise, and the confidence interval of the median
            (90 %, by ranks) is all below 1
@@ -134,7 +134,11 @@ def all_cases(names):
         raise ValueError(f"no heuristic or case '{unknown[0]}'; heuristics: {' '.join(HEURISTICS)}; "
                          f"cases: {' '.join(CASES)}")
     made = [make_case(name, [each for each in heuristics if name in HEURISTICS[each]]) for name in wanted]
-    return [case for case in made if len(case.variants) > 2]
+    return [case for case in made if any(not each.key.startswith(WHOLE) for each in case.variants)]
+
+
+WHOLE = "whole-"
+WITHOUT_PER_WHOLE = 3
 
 
 def make_case(name, heuristics):
@@ -143,10 +147,11 @@ def make_case(name, heuristics):
     def variant(key, label, env):
         return Variant(key, label, lambda bench: measure(bench, env))
     without = [variant(each, f"without {each}", {"STRATUS_ABLATE": each}) for each in heuristics]
-    # The whole plugin twice, as far from each other as the others are from them on average.
-    middle = (len(without) + 1) // 2
-    variants = [variant("with", "with all", {}), *without[:middle], variant("again", "with all, again", {}),
-                *without[middle:]]
+    whole = max(2, math.ceil(len(without) / WITHOUT_PER_WHOLE))
+    variants = []
+    for number in range(whole):
+        variants.append(variant(f"{WHOLE}{number + 1}", "whole", {}))
+        variants += without[number * len(without) // whole:(number + 1) * len(without) // whole]
     return Case(name, title, cluster, variants, [])
 
 
@@ -177,20 +182,23 @@ def verdict(ratios, noise):
 
 def cell(case_name, metric, unit, direction, heuristic, rounds):
     """`rounds`: {variant: metrics} of each."""
-    def speeds(key):
-        return [each[key][metric] ** direction for each in complete]
-    keys = ("with", "again", heuristic)
-    complete = [each for each in rounds if all(each.get(key, {}).get(metric) for key in keys)]
-    if not complete:
+    def speed(each, key):
+        return each[key][metric] ** direction
+    ratios, means, noises, without = [], [], [], []
+    for each in rounds:
+        whole = [speed(each, key) for key in each if key.startswith(WHOLE) and each[key].get(metric)]
+        if len(whole) > 1 and each.get(heuristic, {}).get(metric):
+            means.append(statistics.geometric_mean(whole))
+            without.append(speed(each, heuristic))
+            ratios.append(without[-1] / means[-1])
+            noises += [max(one, other) / min(one, other) - 1 for one, other in zip(whole, whole[1:])]
+    if not ratios:
         return None
-    whole = [math.sqrt(one * other) for one, other in zip(speeds("with"), speeds("again"))]
-    ratios = [without / base for without, base in zip(speeds(heuristic), whole)]
-    noise = statistics.median(
-        math.exp(abs(math.log(one / other))) - 1 for one, other in zip(speeds("with"), speeds("again")))
+    noise = statistics.median(noises)
     return {"heuristic": heuristic, "case": case_name, "metric": metric, "unit": unit, "ratios": ratios,
             "ratio": statistics.median(ratios), "min": min(ratios), "max": max(ratios), "noise": noise,
-            "with": statistics.median(whole) ** direction,
-            "without": statistics.median(speeds(heuristic)) ** direction, "verdict": verdict(ratios, noise)}
+            "with": statistics.median(means) ** direction, "without": statistics.median(without) ** direction,
+            "verdict": verdict(ratios, noise)}
 
 
 def rounds_of(case):
@@ -205,7 +213,7 @@ def cells(cases):
     found = []
     for case in cases:
         rounds = rounds_of(case)
-        keys = [each["key"] for each in case["variants"] if each["key"] not in ("with", "again")]
+        keys = [each["key"] for each in case["variants"] if not each["key"].startswith(WHOLE)]
         for metric, unit, direction in CASES[case["name"]][3]:
             found += [cell(case["name"], metric, unit, direction, key, rounds) for key in keys]
     return [each for each in found if each]

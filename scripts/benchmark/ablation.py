@@ -125,15 +125,22 @@ CASES = {
 }
 
 
+def cases_of(heuristic):
+    """Of one, or of several joined by +, which are switched off together; none if one of them is unknown."""
+    parts = heuristic.split("+")
+    is_known = all(each in HEURISTICS for each in parts)
+    return [case for case in CASES if is_known and any(case in HEURISTICS[each] for each in parts)]
+
+
 def all_cases(names):
     """The cases of these heuristics and cases, by name; all if there is none of either kind."""
-    heuristics = [each for each in names if each in HEURISTICS] or list(HEURISTICS)
+    heuristics = [each for each in names if cases_of(each)] or list(HEURISTICS)
     wanted = [each for each in names if each in CASES] or list(CASES)
-    unknown = [each for each in names if each not in HEURISTICS and each not in CASES]
+    unknown = [each for each in names if not cases_of(each) and each not in CASES]
     if unknown:
-        raise ValueError(f"no heuristic or case '{unknown[0]}'; heuristics: {' '.join(HEURISTICS)}; "
+        raise ValueError(f"no heuristic or case '{unknown[0]}'; heuristics, + joins some: {' '.join(HEURISTICS)}; "
                          f"cases: {' '.join(CASES)}")
-    made = [make_case(name, [each for each in heuristics if name in HEURISTICS[each]]) for name in wanted]
+    made = [make_case(name, [each for each in heuristics if name in cases_of(each)]) for name in wanted]
     return [case for case in made if any(not each.key.startswith(WHOLE) for each in case.variants)]
 
 
@@ -146,7 +153,7 @@ def make_case(name, heuristics):
 
     def variant(key, label, env):
         return Variant(key, label, lambda bench: measure(bench, env))
-    without = [variant(each, f"without {each}", {"STRATUS_ABLATE": each}) for each in heuristics]
+    without = [variant(each, f"without {each}", {"STRATUS_ABLATE": each.replace("+", ",")}) for each in heuristics]
     whole = max(2, math.ceil(len(without) / WITHOUT_PER_WHOLE))
     variants = []
     for number in range(whole):
@@ -222,17 +229,18 @@ def cells(cases):
 def markdown(result):
     """A table of heuristic x case, and what follows for each heuristic."""
     found = result["ablation"]
+    heuristics = list(dict.fromkeys([*HEURISTICS, *(each["heuristic"] for each in found)]))
     lines = ["| | |", "|---|---|", *(f"| {name} | {text} |" for name, text in result["machine"].items()), "",
              "| heuristic | case | speed without / with | noise | with, without | verdict |",
              "|---|---|---|---|---|---|"]
-    for heuristic in HEURISTICS:
+    for heuristic in heuristics:
         for each in found:
             if each["heuristic"] == heuristic:
                 spread = f"{each['ratio']:.2f} ({each['min']:.2f} to {each['max']:.2f})"
                 lines.append(f"| {heuristic} | {each['case']} {each['metric']} | {spread} | {each['noise'] * 100:.0f} % "
                              f"| {each['with']:.4g}, {each['without']:.4g} {each['unit']} | {each['verdict']} |")
     lines += ["", "| heuristic | brings | costs | nothing beyond noise |", "|---|---|---|---|"]
-    for heuristic in HEURISTICS:
+    for heuristic in heuristics:
         own = [each for each in found if each["heuristic"] == heuristic]
 
         def named(kind, own=own):

@@ -103,11 +103,14 @@ def test_every_heuristic_has_a_word_and_cases():
     assert {case for cases in ablation.HEURISTICS.values() for case in cases} == set(ablation.CASES)
     case, = ablation.all_cases(["hold", "warm", "rate"])
     assert [each.key for each in case.variants] == ["whole-1", "hold", "whole-2", "warm"], case
-    try:
-        ablation.all_cases(["hot", "nope"])
-        assert False, "an unknown name was accepted"
-    except ValueError as error:
-        assert "'nope'" in str(error) and "latency" in str(error), error
+    case, = ablation.all_cases(["meter+warm", "rate"])
+    assert [each.key for each in case.variants] == ["whole-1", "whole-2", "meter+warm"], case
+    for wrong in ("nope", "hot+nope"):
+        try:
+            ablation.all_cases(["hot", wrong])
+            assert False, "an unknown name was accepted"
+        except ValueError as error:
+            assert f"'{wrong}'" in str(error) and "latency" in str(error), error
 
 
 def check_result(result, table):

@@ -231,13 +231,6 @@ static void set_timer(struct connection *connection, uint64_t deadline_ns) {
   }
 }
 
-static void set_pending(struct connection *connection, bool is_pending) {
-  if (is_pending != connection->is_pending) {
-    connection->is_pending = is_pending;
-    engine_count_pending(connection->engine, is_pending ? 1 : -1);
-  }
-}
-
 static bool has_requests(const struct connection *connection) {
   return connection->published != atomic_load_explicit(&connection->posted, memory_order_relaxed);
 }
@@ -255,7 +248,6 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
   uint64_t posts = take_posts(connection, now_ns);
   run_link(connection, posts > 1, now_ns, &step);
   connection->is_running = false;
-  set_pending(connection, has_requests(connection) && !connection->is_released && !step.status);
   if (is_over(connection, &step, now_ns)) {
     say_goodbye(connection, now_ns);
     return;
@@ -349,7 +341,6 @@ int connection_new(struct engine *engine, const struct connection_config *config
 
 void connection_destroy(struct connection *connection) {
   connection_report_end(connection, clock_now_ns());
-  set_pending(connection, false);
   connection->is_running = true; /* callbacks from set-up must not pump what is going away */
   connection->setup->gone(connection);
   for (unsigned i = 0; i < connection->lanes; i++) {

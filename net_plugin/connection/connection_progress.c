@@ -8,6 +8,7 @@
  *   engine_poll        the epoll set, in one of 16 polls, and when a deadline has come */
 #include <sys/epoll.h>
 
+#include "common/ablation.h"
 #include "common/clock.h"
 #include "net_plugin/connection/connection_state.h"
 
@@ -25,7 +26,7 @@ static void progress_lane(struct connection *connection, unsigned index, uint64_
 /* Where queue pairs carry the data, most polls find nothing. True: this one would. */
 static bool progress_cq_peek(struct connection *connection) {
   struct engine *engine = connection->engine;
-  if (connection->remote_keys == 0 || connection->has_untaken ||
+  if (connection->remote_keys == 0 || connection->has_untaken || ablation_off(ABLATION_CQ_PEEK) ||
       ++connection->peeks % PEEKS_PER_POLL == 0 || !engine_is_polled(engine) ||
       !engine_try_lock(engine)) {
     return false;
@@ -79,10 +80,11 @@ static void progress_other(struct connection *connection, int hot, uint64_t now_
  * meanwhile. So the lanes are polled first, and the set seldom. */
 static void progress_locked(struct connection *connection, uint64_t now_ns) {
   uint64_t completed = connection->published;
-  int hot = connection->hot_lane;
+  int hot = ablation_off(ABLATION_HOT) ? -1 : connection->hot_lane;
   progress_hot_lane(connection, hot, now_ns);
   progress_rdma(connection, hot, completed, now_ns);
-  if (connection->published == completed && (connection->opened & ~connection->direct)) {
+  if (connection->published == completed && (connection->opened & ~connection->direct) &&
+      !ablation_off(ABLATION_HOT) && !ablation_off(ABLATION_OTHER)) {
     progress_other(connection, hot, now_ns);
   }
   /* Also after a success: others have deadlines, too. */

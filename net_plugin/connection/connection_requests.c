@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See connection.h. Request slots: NCCL's progress thread fills them, the engine completes them. */
+#include "common/ablation.h"
 #include "common/clock.h"
 #include "net_plugin/connection/connection_state.h"
 
@@ -15,7 +16,7 @@
 
 /* True: the post is kept back, and more may follow. */
 static bool coalesce_post(struct connection *connection, size_t bytes) {
-  if (bytes > COALESCE_MESSAGE_BYTES_MAX ||
+  if (bytes > COALESCE_MESSAGE_BYTES_MAX || ablation_off(ABLATION_COALESCE) ||
       (!connection->coalesced && clock_now_ns() - connection->submitted_ns >= COALESCE_GAP_NS)) {
     return false;
   }

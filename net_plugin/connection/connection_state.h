@@ -67,7 +67,6 @@ struct connection {
   unsigned other_polls; /* of another TCP lane than the hot one */
   uint64_t taken;       /* posts given to the link */
   uint64_t published;   /* completions made visible */
-  bool is_pending;      /* has requests that are not done: counted by engine_count_pending */
   bool is_released;     /* no user memory is touched any more: closed, or memory was taken back */
   bool is_detached;     /* NCCL has closed it */
   bool is_saying_goodbye, is_running;

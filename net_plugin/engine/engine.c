@@ -22,6 +22,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "common/ablation.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "net_plugin/engine/engine_state.h"
@@ -29,10 +30,10 @@
 /* How long after NCCL's last poll the thread keeps off. NCCL's threads poll every few microseconds;
  * after 4 ms without they have gone to do something else. */
 #define HOLD_NS (4 * NS_PER_MS)
-/* The same while NCCL waits for a request: its threads will poll again, and were only not given a
- * CPU (which takes up to 100 ms beside busy processes); the thread would take another one from
- * them, and the lock. And while all lanes are RDMA: nobody but NCCL waits for what they bring. */
-#define LONG_HOLD_NS (200 * NS_PER_MS)
+/* The same while all lanes are RDMA: nobody but NCCL waits for what they bring, and its threads,
+ * which may get no CPU for 100 ms beside busy processes, will poll again. AllReduce of 64 KiB over
+ * emulated queue pairs took 0.7 of the time. Over TCP it brought nothing (docs/ablation.md). */
+#define RDMA_HOLD_NS (200 * NS_PER_MS)
 /* In a hold the thread checks so often whether it still applies: 100 wake-ups a second. */
 #define HOLD_CHECK_NS (10 * NS_PER_MS)
 /* How long the thread polls on, yielding, when there is nothing to do and NCCL's threads do not
@@ -252,6 +253,7 @@ bool engine_poll(struct engine *engine) {
 bool engine_poll_is_due(struct engine *engine, bool is_only_rdma, uint64_t now_ns) {
   bool is_due = is_only_rdma ? now_ns >= engine->polled_ns + RDMA_EPOLL_PERIOD_NS
                              : ++engine->polls % POLLS_PER_EPOLL == 0;
+  is_due |= ablation_off(ABLATION_EPOLL) || ablation_off(ABLATION_HOT);
   return is_due || now_ns >= engine->next_deadline_ns;
 }
 
@@ -285,10 +287,6 @@ void engine_leave_to_thread(struct engine *engine) {
   }
 }
 
-void engine_count_pending(struct engine *engine, int change) {
-  atomic_fetch_add_explicit(&engine->pending, change, memory_order_relaxed);
-}
-
 void engine_count_lanes(struct engine *engine, bool is_rdma, int change) {
   atomic_fetch_add_explicit(is_rdma ? &engine->rdma_lanes : &engine->tcp_lanes, change,
                             memory_order_relaxed);
@@ -307,7 +305,7 @@ void engine_note_activity(uint64_t now_ns) {
 
 void engine_idle_sleep(struct engine *engine, uint64_t now_ns) {
   uint64_t idle_ns = atomic_load_explicit(&active_ns, memory_order_relaxed) + IDLE_AFTER_NS;
-  if (now_ns < idle_ns ||
+  if (now_ns < idle_ns || ablation_off(ABLATION_IDLE_SLEEP) ||
       now_ns < atomic_load_explicit(&engine->idle_slept_ns, memory_order_relaxed) + IDLE_POLL_NS) {
     return;
   }
@@ -325,9 +323,7 @@ static uint64_t hold_end_ns(const struct engine *engine) {
   if (polled_ns == 0 || !engine_is_polled(engine)) {
     return 0;
   }
-  bool is_long =
-      atomic_load_explicit(&engine->pending, memory_order_relaxed) > 0 || has_only_rdma(engine);
-  return polled_ns + (is_long ? LONG_HOLD_NS : HOLD_NS);
+  return polled_ns + (has_only_rdma(engine) ? RDMA_HOLD_NS : HOLD_NS);
 }
 
 /* Until when the thread sleeps, if nothing wakes it. A hold takes no lock: a holder that is not

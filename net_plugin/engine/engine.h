@@ -98,9 +98,6 @@ void engine_unwatch(struct engine *engine, struct engine_source *source);
 /* Bytes are left to move that NCCL does not wait for: the thread takes over at once, instead of
  * waiting for NCCL's threads to stay away. */
 void engine_leave_to_thread(struct engine *engine);
-/* A connection has requests that NCCL waits for (1), or has none any more (-1): while any has,
- * NCCL's threads will poll again, so the thread keeps off for longer. */
-void engine_count_pending(struct engine *engine, int change);
 
 void engine_timer_set(struct engine *engine, struct engine_timer *timer, uint64_t deadline_ns);
 void engine_timer_stop(struct engine_timer *timer);

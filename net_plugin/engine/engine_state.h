@@ -27,7 +27,6 @@ struct engine {
   pthread_t thread;
   atomic_bool is_stopping;
   enum progress_mode mode;          /* fixed at start */
-  atomic_int pending;               /* connections with requests that are not done */
   atomic_int tcp_lanes, rdma_lanes; /* that are open */
   atomic_uint lock_waiters;         /* threads that wait for the lock */
   _Atomic uint64_t nccl_polled_ns;  /* when a thread of NCCL last polled; 0: left to the thread */

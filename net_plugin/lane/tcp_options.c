@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "common/ablation.h"
 #include "common/param.h"
 
 static struct profile_net from_profile;
@@ -21,6 +22,9 @@ void tcp_options_get(struct tcp_options *options) {
   const struct profile_net *net = &from_profile;
   options->notsent_lowat_bytes = choose(
       PARAM_NOTSENT_LOWAT_BYTES, param_size(PARAM_NOTSENT_LOWAT_BYTES), net->notsent_lowat_bytes);
+  if (ablation_off(ABLATION_LOWAT)) {
+    options->notsent_lowat_bytes = 0;
+  }
   options->socket_buffer_bytes = choose(
       PARAM_SOCKET_BUFFER_BYTES, param_size(PARAM_SOCKET_BUFFER_BYTES), net->socket_buffer_bytes);
   options->pacing_mbps =

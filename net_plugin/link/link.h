@@ -73,6 +73,7 @@ struct link_config {
   bool redials_slow_lanes;
   bool may_narrow;
   uint32_t narrow_chunk_bytes;
+  uint64_t ablated;     /* heuristics that are switched off: common/ablation.h */
   bool wants_checksums; /* CRC32C on every DATA payload that this side sends */
   unsigned remote_keys; /* 0..WIRE_REMOTE_KEYS: keys of a remote buffer; 0: there are no remote
                            buffers */

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "common/ablation.h"
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "net_plugin/link/link_state.h"
@@ -120,7 +121,8 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
     credit_landed(&link->given, wants_ack || could_be_placed);
   }
   credit_frame_arrived(&link->given, header->length, receiving->received - receiving->told,
-                       wants_ack, has_landed, now_ns + delay_ns);
+                       wants_ack || ablation_has(link->config.ablated, ABLATION_ACK_DELAY),
+                       has_landed, now_ns + delay_ns);
   if (is_bounced) { /* a receive that was posted meanwhile can be granted now */
     credit_granted(&link->given, ring->granted, ring->completed);
   }

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "common/ablation.h"
 #include "common/hash.h"
 #include "net_plugin/link/link_state.h"
 #include "net_plugin/link/ll_detect.h"
@@ -10,6 +11,9 @@
 /* Who posted a copy does not wait for its acknowledgement, which can come along with later ones. A
  * larger message that a NIC may read where it is, and that has credit, is better off without. */
 static bool send_may_copy(const struct link *link, uint64_t bytes) {
+  if (ablation_has(link->config.ablated, ABLATION_COPY)) {
+    return false;
+  }
   return !link->known_remote_buffers || bytes <= LINK_COPY_BYTES ||
          link->outgoing.posted >= link->taken.granted || link->message_ns >= LINK_FAR_NS;
 }

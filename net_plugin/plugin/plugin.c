@@ -19,6 +19,7 @@
 
 #include "common/clock.h"
 #include "common/fork_guard.h"
+#include "common/ablation.h"
 #include "common/log.h"
 #include "common/open_files.h"
 #include "common/param.h"
@@ -131,7 +132,8 @@ static void warn_without_device(const struct discovery *discovery) {
 /* With the lock held. */
 static int discover(void) {
   discovery_free(&state.discovery);
-  int rc = discovery_run(&state.discovery);
+  int rc = ablation_load();
+  rc = rc ? rc : discovery_run(&state.discovery);
   if (rc) {
     return rc;
   }

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "common/ablation.h"
 #include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/hash.h"
@@ -80,6 +81,7 @@ static int make_connection(struct engine *engine, const struct nic *nic, const s
               .remote_keys = reply->remote_keys,
               .timeout_ns = settings.link_timeout_ns,
               .stopped_timeout_ns = settings.stopped_timeout_ns,
+              .ablated = ablation_mask(),
               .seed = clock_now_ns() },
   };
   peering_name(config.peer, hello->host, from, hello->nic);

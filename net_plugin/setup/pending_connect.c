@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "common/ablation.h"
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/log.h"
@@ -145,6 +146,7 @@ static int make_connection(struct pending_connect *pending, const struct reply *
               .policy_shared = engine_policy_shared(pending->engine),
               .may_narrow = pending->settings.may_narrow,
               .narrow_chunk_bytes = pending->settings.narrow_chunk_bytes,
+              .ablated = ablation_mask(),
               .seed = clock_now_ns() },
   };
   peering_name(config.peer, reply->host, &pending->route.remote.addresses[0], reply->nic);

@@ -166,11 +166,12 @@ class Bench:
 
     # ---- a job that is broken ----
 
-    def fault(self, name):
+    def fault(self, name, extra=None):
         """{"stall_s", "back", "wrong", ...} of one case of tests/netns/faults, which makes its own cluster."""
         with tempfile.TemporaryDirectory() as scratch:
             self.command = f"tests/netns/faults --quick --json {scratch}/out.json {name}"
-            status, out, err = self.runner.finish(self.runner.start(shlex.split(self.command)), self.settings.limit_s)
+            status, out, err = self.runner.finish(
+                self.runner.start(shlex.split(self.command), extra), self.settings.limit_s)
             try:
                 with open(f"{scratch}/out.json", encoding="utf-8") as file:
                     cases = json.load(file)["cases"]

@@ -200,14 +200,6 @@ static void deadline_is_left_to_pollers(void) {
   }
 }
 
-static void thread_keeps_off_while_requests_wait(void **state) {
-  (void)state;
-  engine_count_pending(engine, 1);
-  deadline_is_left_to_pollers();
-  assert_true(comes(&early, 1));
-  engine_count_pending(engine, -1);
-}
-
 /* A flow opens while a deadline is left to pollers: how long until it is met. */
 static uint64_t hold_ends_by_flow_ns(void) {
   deadline_is_left_to_pollers();
@@ -481,7 +473,6 @@ int main(void) {
     IN_BOTH_MODES(tasks_are_run),
     IN_BOTH_MODES(deadlines_are_met),
     IN_BOTH_MODES(deadlines_can_be_put_off),
-    cmocka_unit_test_setup_teardown(thread_keeps_off_while_requests_wait, use_inline, tear_down),
     IN_BOTH_MODES(thread_keeps_off_rdma_lanes),
     IN_BOTH_MODES(events_are_seen),
     IN_BOTH_MODES(messages_arrive),

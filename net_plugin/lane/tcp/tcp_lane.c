@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/ablation.h"
 #include "common/bytes.h"
 #include "common/descriptor.h"
 #include "net_plugin/lane/tcp_socket.h"
@@ -114,7 +115,7 @@ static int write_rest(struct tcp_lane *tcp, uint64_t now_ns) {
  * word of a link. */
 static bool may_gather(struct tcp_lane *tcp, const struct link_frame *frame) {
   size_t most = tcp->lane.has_followers ? FOLLOWED_BYTES : SMALL_BYTES;
-  if (frame->length == 0 || frame->length > most ||
+  if (frame->length == 0 || frame->length > most || ablation_off(ABLATION_GATHER) ||
       tcp->gathered_end + WIRE_HEADER_BYTES + frame->length > GATHER_BYTES) {
     return false;
   }
@@ -232,7 +233,8 @@ static int read_error(ssize_t n) {
  * thread that waits for the message would wait for that as well. So the message is peeked, and read
  * the next time. Larger messages, and those that no thread polls for, are read at once. */
 static bool may_peek(const struct tcp_lane *tcp) {
-  return tcp->lane.is_polled && tcp->was_empty && !tcp->arriving.in_payload && tcp->end == 0;
+  return tcp->lane.is_polled && tcp->was_empty && !tcp->arriving.in_payload && tcp->end == 0 &&
+         !ablation_off(ABLATION_PEEK);
 }
 
 /* MSG_TRUNC: TCP does not copy them again. */

@@ -36,7 +36,7 @@
   X(STALLS, flow_stalls, COUNTER, 1, "Flows given up because they stood still")                    \
   X(CHECKSUM_ERRORS, checksum_errors, COUNTER, 1, "Chunks that arrived damaged")                   \
   X(PINGS, pings, COUNTER, 1, "Signs of life that the peer was asked for")                         \
-  X(FLOWS, flows, GAUGE, 1, "Flows that the connection may have")                                  \
+  X(FLOWS, flows, GAUGE, 1, "Flows that are wanted (send), that the peer opened (receive)")        \
   X(FLOWS_UP, flows_up, GAUGE, 1, "Flows that are up")                                             \
   X(AGE, age_seconds, GAUGE, 1e-9, "Time since it was made")                                       \
   X(HEARD, heard_seconds, GAUGE, 1e-9, "Time since the peer was heard last")                       \

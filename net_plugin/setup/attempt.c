@@ -21,7 +21,6 @@
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/setup/dial.h"
-#include "net_plugin/setup/flow_budget.h"
 #include "net_plugin/setup/rdma_choice.h"
 #include "net_plugin/setup/secret.h"
 #include "net_plugin/setup/settings.h"
@@ -125,6 +124,7 @@ static int make_connection(struct attempt *attempt, const struct reply *reply) {
   struct connection_config config = {
     .link = { .role = LINK_SENDER,
               .lanes = attempt->hello.lanes,
+              .first_lanes = attempt->settings.first_lanes,
               .chunk_bytes = attempt->settings.chunk_bytes,
               .eager_bytes = reply->eager_bytes < attempt->hello.eager_bytes
                                  ? reply->eager_bytes
@@ -140,7 +140,7 @@ static int make_connection(struct attempt *attempt, const struct reply *reply) {
               .redials_slow_lanes = attempt->settings.redials_slow_lanes,
               .policy = attempt->settings.policy,
               .policy_shared = engine_policy_shared(attempt->engine),
-              .may_narrow = attempt->settings.may_narrow,
+              .learns_lanes = attempt->settings.learns_lanes,
               .narrow_chunk_bytes = attempt->settings.narrow_chunk_bytes,
               .seed = clock_now_ns() },
   };
@@ -270,7 +270,7 @@ static int prepare(struct attempt *attempt, const struct peering_route *route, i
   hello->wire_version = HANDSHAKE_WIRE_VERSION;
   snprintf(hello->version, sizeof hello->version, "%s", STRATUS_VERSION);
   memcpy(hello->listener, route->remote.listener, TOKEN_BYTES);
-  hello->lanes = (uint16_t)flow_budget_limit(attempt->settings.lanes, route->nic_count);
+  hello->lanes = (uint16_t)attempt->settings.lanes;
   hello->chunk_bytes = attempt->settings.chunk_bytes;
   hello->eager_bytes = attempt->settings.eager_bytes;
   hello->eager_slots = attempt->settings.eager_slots;

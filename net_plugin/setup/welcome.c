@@ -17,7 +17,6 @@
 #include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/lane/tcp/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
-#include "net_plugin/setup/flow_budget.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/peering.h"
 #include "net_plugin/setup/rdma_choice.h"
@@ -92,8 +91,8 @@ static int make_connection(struct engine *engine, const struct nic *nic, const s
 static void agree(const struct nic *nic, const struct hello *hello, struct reply *reply) {
   struct settings settings;
   settings_get(1, &settings);
-  /* The dialling side opens them, so it decides, if this side has as many descriptors. */
-  reply->lanes = (uint16_t)flow_budget_limit(hello->lanes, 1);
+  /* The dialling side opens them, so it decides, as long as this side has descriptors for them. */
+  reply->lanes = hello->lanes;
   reply->eager_bytes =
       hello->eager_bytes < settings.eager_bytes ? hello->eager_bytes : settings.eager_bytes;
   reply->eager_slots =
@@ -222,6 +221,11 @@ static void decide(struct engine *engine, const struct nic *nic, const struct he
     if (!connection_lane_fenced(host->connection, hello->lane, hello->epoch,
                                 &reply->received_before)) {
       reply->status = REPLY_REFUSED;
+      host->connection = NULL;
+      return;
+    }
+    if (!peering_take_lane(host->connection, hello->lane)) {
+      reply->status = REPLY_NO_RESOURCES;
       host->connection = NULL;
       return;
     }

@@ -110,7 +110,7 @@ static inline void failover_want(struct failover *failover, unsigned lanes) {
     failover_want_other(failover, lanes);
   }
 }
-/* Sender: lanes that are up and not wanted, while no wanted one is lost. */
+/* Sender: lanes that are up and not wanted, while no wanted one is lost. The first_lanes stay. */
 uint64_t failover_spare(const struct failover *failover);
 /* Sender: such a lane, with nothing in flight, is closed in good order. */
 void failover_leave(struct failover *failover, unsigned lane);

@@ -234,13 +234,13 @@ static uint64_t adaptive_barred(const struct policy *policy) {
   return adaptive->stripe.up != probed ? adaptive->draining | probed : adaptive->draining;
 }
 
-/* As many as were learned, or the first good lane of each path. All, if none of these is up. */
+/* As many as were learned, or the first good lane of each path. All, if none of these is good. */
 static uint64_t adaptive_used_lanes(const struct policy *policy, uint64_t barred) {
   const struct adaptive *adaptive = adaptive_of_const(policy);
   uint64_t paths = 0, used = 0, good = adaptive->stripe.up & ~barred;
   if (!adaptive_is_narrow(policy)) {
     used = adaptive_counted(adaptive) & good;
-    return used != 0 ? used : UINT64_MAX;
+    return (used & ~adaptive->stripe.slow) != 0 ? used : UINT64_MAX;
   }
   for (uint64_t lanes = good & ~adaptive->stripe.slow; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);

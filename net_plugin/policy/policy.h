@@ -39,7 +39,7 @@ struct policy_shared;
 
 struct policy_config {
   unsigned lanes;               /* 1..POLICY_MAX_LANES: the most that there can be */
-  unsigned first_lanes;         /* a guess of how many are worth having; 0: lanes */
+  unsigned first_lanes;         /* at most lanes: a guess of how many are worth having; 0: lanes */
   unsigned paths;               /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
   uint32_t chunk_bytes;         /* largest chunk, at least POLICY_GRAIN_BYTES */
   uint32_t narrow_chunk_bytes;  /* largest chunk while is_narrow; 0: chunk_bytes */

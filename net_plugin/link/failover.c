@@ -99,7 +99,7 @@ void failover_want_other(struct failover *failover, unsigned lanes) {
 uint64_t failover_spare(const struct failover *failover) {
   uint64_t goal = failover_goal(failover);
   bool has_others = (failover->up & goal) != 0 && (failover->lost & goal) == 0;
-  return has_others ? failover->up & ~goal & ~lanes_below(failover->first_lanes) : 0;
+  return has_others ? failover->up & ~goal & ~failover_lanes_below(failover->first_lanes) : 0;
 }
 
 void failover_leave(struct failover *failover, unsigned lane) {

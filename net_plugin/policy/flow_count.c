@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "common/clock.h"
 #include "common/random.h"
 
 void flow_count_init(struct flow_count *count, uint64_t first_ns, uint64_t seed) {
@@ -108,7 +107,7 @@ static void judge_pair(struct flow_count *count, uint64_t now_ns) {
 
 /* KB/s, about. */
 static uint64_t rate_of(uint64_t bytes, uint64_t ns) {
-  return bytes * 1000 / (ns / NS_PER_US);
+  return bytes * 1000 / (ns / 1000);
 }
 
 /* What became much slower than it was after the last try is tried again soon. */

@@ -343,6 +343,7 @@ void connection_destroy(struct connection *connection) {
   connection_report_end(connection, clock_now_ns());
   connection->is_running = true; /* callbacks from set-up must not pump what is going away */
   connection->setup->gone(connection);
+  connection->setup_data = NULL;
   for (unsigned i = 0; i < connection->lanes; i++) {
     connection_drop_lane(connection, i);
   }

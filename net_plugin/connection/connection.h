@@ -39,9 +39,11 @@ struct request {
 
 /* How set-up is called back; locked. */
 struct connection_setup {
-  /* Dial the lane with this epoch; then connection_lane_opened or connection_lane_failed. Sender
-   * only. */
+  /* Dial the lane with this epoch; then connection_lane_opened, connection_lane_failed or
+   * connection_lane_refused. Sender only. */
   void (*open_lane)(struct connection *connection, unsigned lane, uint32_t epoch);
+  /* The lane, which was open, is closed. */
+  void (*lane_closed)(struct connection *connection, unsigned lane);
   /* Forget everything about the connection: dials, keys. */
   void (*gone)(struct connection *connection);
 };
@@ -64,13 +66,15 @@ void connection_lane_opened(struct connection *connection, unsigned lane, uint32
 unsigned connection_remote_keys(const struct connection *connection);
 /* Which key of targets is for this device. Receiver only. */
 uint8_t connection_key_index(struct connection *connection, struct lane_domain domain);
-/* Is any of its lanes open? */
-bool connection_has_lanes(const struct connection *connection);
+/* How many of its lanes are open? */
+unsigned connection_open_lanes(const struct connection *connection);
 /* The lane is up and could be an RDMA lane, but is not. Sender only. */
 bool connection_lane_is_flow(const struct connection *connection, unsigned lane);
 /* A better path may be had: the lane is dialled anew. Sender only. */
 void connection_lane_outdated(struct connection *connection, unsigned lane);
 void connection_lane_failed(struct connection *connection, unsigned lane, uint32_t epoch);
+/* One end has no descriptor for it: see link_lane_refused. */
+void connection_lane_refused(struct connection *connection, unsigned lane, uint32_t epoch);
 /* The peer no longer knows the connection, say: it ends with this negative errno. */
 void connection_fail(struct connection *connection, int error);
 /* It has failed, and is kept until NCCL has asked and closed it: nothing can join it any more. */

@@ -23,6 +23,9 @@ void connection_drop_lane(struct connection *connection, unsigned index) {
     slot->lane = NULL;
     connection->opened &= ~connection_lane_bit(index);
     connection->direct &= ~connection_lane_bit(index);
+    if (connection->setup_data) {
+      connection->setup->lane_closed(connection, index);
+    }
     if (error) {
       link_fail(connection->link, error); /* so it does not send FENCED */
     }
@@ -207,8 +210,8 @@ uint8_t connection_key_index(struct connection *connection, struct lane_domain d
   return (uint8_t)index;
 }
 
-bool connection_has_lanes(const struct connection *connection) {
-  return connection->opened != 0;
+unsigned connection_open_lanes(const struct connection *connection) {
+  return (unsigned)__builtin_popcountll(connection->opened);
 }
 
 bool connection_lane_is_flow(const struct connection *connection, unsigned lane) {
@@ -224,6 +227,12 @@ void connection_lane_outdated(struct connection *connection, unsigned lane) {
 void connection_lane_failed(struct connection *connection, unsigned lane, uint32_t epoch) {
   uint64_t now_ns = clock_now_ns();
   link_lane_lost(connection->link, lane, epoch, now_ns);
+  connection_pump(connection, now_ns);
+}
+
+void connection_lane_refused(struct connection *connection, unsigned lane, uint32_t epoch) {
+  uint64_t now_ns = clock_now_ns();
+  link_lane_refused(connection->link, lane, epoch, now_ns);
   connection_pump(connection, now_ns);
 }
 

@@ -13,8 +13,10 @@ static uint64_t lane_bit(unsigned lane) {
 /* Which moves exist: [from][to]. The drawing is in the header. */
 static const bool is_legal_move[4][4] = {
   [LINK_LANE_CLOSED] = { [LINK_LANE_CONNECTING] = true, [LINK_LANE_UP] = true },
-  [LINK_LANE_CONNECTING] = { [LINK_LANE_UP] = true, [LINK_LANE_LOST] = true },
-  [LINK_LANE_UP] = { [LINK_LANE_LOST] = true },
+  [LINK_LANE_CONNECTING] = { [LINK_LANE_UP] = true,
+                             [LINK_LANE_LOST] = true,
+                             [LINK_LANE_CLOSED] = true },
+  [LINK_LANE_UP] = { [LINK_LANE_LOST] = true, [LINK_LANE_CLOSED] = true },
   [LINK_LANE_LOST] = { [LINK_LANE_CONNECTING] = true, [LINK_LANE_UP] = true },
 };
 
@@ -46,6 +48,12 @@ void failover_init(struct failover *failover, const struct link_config *config, 
   *failover = (struct failover){
     .role = config->role,
     .all = config->lanes == 64 ? UINT64_MAX : lane_bit(config->lanes) - 1,
+    .wanted = 1,
+    .first_lanes = config->first_lanes > 0 && config->first_lanes < config->lanes
+                       ? config->first_lanes
+                       : config->lanes,
+    .least = 1,
+    .ceiling = FAILOVER_NO_CEILING,
     .may_dial = config->role == LINK_SENDER,
     .retry_ns = LINK_NO_DEADLINE,
     .down_since_ns = now_ns,
@@ -60,7 +68,7 @@ static void failover_find_retry(struct failover *failover) {
   if (failover->role != LINK_SENDER) {
     return;
   }
-  for (uint64_t lanes = failover->lost; lanes != 0; lanes &= lanes - 1) {
+  for (uint64_t lanes = failover->lost & failover_goal(failover); lanes != 0; lanes &= lanes - 1) {
     uint64_t retry_ns = failover->lanes[__builtin_ctzll(lanes)].retry_ns;
     if (retry_ns < failover->retry_ns) {
       failover->retry_ns = retry_ns;
@@ -82,8 +90,38 @@ static void failover_back_off(struct failover *failover, unsigned lane, uint64_t
   lost->retry_ns = now_ns + delay_ns - random_next(&failover->random) % (delay_ns / 2);
 }
 
-void failover_grow(struct failover *failover) {
-  failover->is_grown = true;
+void failover_want_other(struct failover *failover, unsigned lanes) {
+  failover->ceiling = lanes > failover->wanted ? FAILOVER_NO_CEILING : failover->ceiling;
+  failover->wanted = lanes;
+  failover_find_retry(failover);
+}
+
+uint64_t failover_spare(const struct failover *failover) {
+  uint64_t goal = failover_goal(failover);
+  bool has_others = (failover->up & goal) != 0 && (failover->lost & goal) == 0;
+  return has_others ? failover->up & ~goal & ~failover_lanes_below(failover->first_lanes) : 0;
+}
+
+void failover_leave(struct failover *failover, unsigned lane) {
+  struct failover_lane *left = &failover->lanes[lane];
+  left->fenced_epoch = left->epoch;
+  failover_move(failover, lane, LINK_LANE_CLOSED);
+  failover_order_close(failover, lane, left->epoch);
+}
+
+bool failover_refuse(struct failover *failover, unsigned lane, uint32_t epoch) {
+  if (failover->lanes[lane].state != LINK_LANE_CONNECTING || failover->lanes[lane].epoch != epoch) {
+    return false;
+  }
+  failover_move(failover, lane, LINK_LANE_CLOSED);
+  failover->ceiling = lane > 0 && lane < failover->ceiling ? lane : failover->ceiling;
+  return true;
+}
+
+bool failover_grow(struct failover *failover) {
+  failover->least = failover->first_lanes;
+  failover_find_retry(failover);
+  return failover_unopened(failover) != 0;
 }
 
 void failover_order_close(struct failover *failover, unsigned lane, uint32_t epoch) {
@@ -195,9 +233,10 @@ void failover_announce_again(struct failover *failover) {
 }
 
 static bool failover_open(struct failover *failover, struct link_order *order, uint64_t now_ns) {
-  uint64_t ready = failover->is_grown ? failover_closed(failover) : 0;
+  uint64_t ready = failover_unopened(failover);
   if (now_ns >= failover->retry_ns) {
-    for (uint64_t lanes = failover->lost; lanes != 0; lanes &= lanes - 1) {
+    for (uint64_t lanes = failover->lost & failover_goal(failover); lanes != 0;
+         lanes &= lanes - 1) {
       unsigned lane = (unsigned)__builtin_ctzll(lanes);
       ready |= now_ns >= failover->lanes[lane].retry_ns ? lane_bit(lane) : 0;
     }

@@ -12,7 +12,8 @@
  *                         epoch + 1,        |
  *                          after a backoff  +------> UP  (receiver: the peer reconnects)
  *
- *   CLOSED      never opened. The sender opens all such lanes once they are wanted (failover_grow).
+ *   CLOSED      never opened, left because it is not wanted any more (no loss), or refused by the
+ * peer. The sender opens the lanes with the lowest numbers, as many as failover_want says.
  *   CONNECTING  sender only: an OPEN order was given, its result is not reported yet.
  *   UP          carries frames of its epoch.
  *   LOST        broken, cut by us, or closed by the peer. The sender reconnects it after a backoff
@@ -42,6 +43,8 @@
 #define FAILOVER_STALL_BACKOFF_NS 2000000000ull
 #define FAILOVER_STALL_BACKOFF_MAX_NS 64000000000ull
 
+#define FAILOVER_NO_CEILING 64u
+
 struct failover_lane {
   enum link_lane_state state;
   uint32_t epoch;        /* the current incarnation, or the one ordered, or the last one */
@@ -61,7 +64,9 @@ struct failover {
   uint64_t unsettled;            /* sender: what arrived on the old epoch is not known */
   uint64_t announce;             /* FENCE (sender) or FENCED (receiver) is to be written */
   uint64_t close;                /* CLOSE orders to give */
-  bool is_grown;                 /* sender: the lanes that are CLOSED are to be opened, or were */
+  unsigned wanted;               /* sender: so many lanes are to be open */
+  unsigned first_lanes, least;   /* sender: wanted is not below least: 1, or first_lanes in need */
+  unsigned ceiling;              /* sender: this lane and higher ones were refused */
   bool may_dial;
   uint64_t retry_ns;      /* sender: the earliest retry_ns of lost lanes */
   uint64_t down_since_ns; /* valid while no lane is up */
@@ -97,8 +102,24 @@ bool failover_cut(struct failover *failover, unsigned lane, enum link_close_reas
 /* The owner shall close what it has of the lane, up to this epoch. */
 void failover_order_close(struct failover *failover, unsigned lane, uint32_t epoch);
 
-/* Sender: more than one lane is worth its while from now on. */
-void failover_grow(struct failover *failover);
+/* Sender: so many lanes are to be open, which lets those be tried that were refused if it is more
+ * than before. Called often. */
+void failover_want_other(struct failover *failover, unsigned lanes);
+static inline void failover_want(struct failover *failover, unsigned lanes) {
+  if (lanes != failover->wanted) {
+    failover_want_other(failover, lanes);
+  }
+}
+/* Sender: lanes that are up and not wanted, while no wanted one is lost. The first_lanes stay. */
+uint64_t failover_spare(const struct failover *failover);
+/* Sender: such a lane, with nothing in flight, is closed in good order. */
+void failover_leave(struct failover *failover, unsigned lane);
+/* The lane could not be opened, and will not be: one end has no descriptor for it. false: the epoch
+ * is over. */
+bool failover_refuse(struct failover *failover, unsigned lane, uint32_t epoch);
+/* Sender: paths may be gone for good, and others not tried yet: first_lanes are to be open. false:
+ * they are, or were dialled. */
+bool failover_grow(struct failover *failover);
 
 /* Sender: frames that are not acknowledged were on the lane when it was lost. And: it is known
  * what arrived. */
@@ -114,15 +135,24 @@ static inline void failover_proved(struct failover *failover, unsigned lane) {
   failover->lanes[lane].stalls = 0;
 }
 
-/* Lanes that were never opened. */
-static inline uint64_t failover_closed(const struct failover *failover) {
-  return failover->all & ~(failover->up | failover->connecting | failover->lost);
+/* So many lanes with the lowest numbers. */
+static inline uint64_t failover_lanes_below(unsigned lanes) {
+  return lanes >= 64 ? UINT64_MAX : (UINT64_C(1) << lanes) - 1;
+}
+/* Sender: lanes that are to be open. */
+static inline uint64_t failover_goal(const struct failover *failover) {
+  return failover_lanes_below(failover->wanted > failover->least ? failover->wanted
+                                                                 : failover->least);
+}
+/* Sender: of these, the ones that are CLOSED and can be opened. The first lane comes by itself. */
+static inline uint64_t failover_unopened(const struct failover *failover) {
+  uint64_t seen = failover->up | failover->connecting | failover->lost | 1;
+  return failover_goal(failover) & failover_lanes_below(failover->ceiling) & ~seen;
 }
 
 /* Whether failover_next_order may have one: asked for every frame, mostly in vain. */
 static inline bool failover_may_order(const struct failover *failover, uint64_t now_ns) {
-  bool may_open =
-      now_ns >= failover->retry_ns || (failover->is_grown && failover_closed(failover) != 0);
+  bool may_open = now_ns >= failover->retry_ns || failover_unopened(failover) != 0;
   return failover->close != 0 || (failover->may_dial && may_open);
 }
 bool failover_next_order(struct failover *failover, struct link_order *order, uint64_t now_ns);

@@ -73,6 +73,8 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
     return;
   }
   liveness_heard(&link->liveness, lane, now_ns); /* its handshake */
+  link->lanes[lane].control = link->controls + lane * link->control_stride;
+  link->lanes[lane].staging = is_sender ? NULL : link->staging + lane * WIRE_MAX_LL_BYTES;
   if (is_sender) {
     int result = send_settle(link, lane, received_before, now_ns);
     if (result != 0) {
@@ -122,6 +124,14 @@ void link_lane_lost(struct link *link, unsigned lane, uint32_t epoch, uint64_t n
 
 void link_lane_left(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
   link_lane_ended(link, lane, epoch, FAILOVER_LEFT, now_ns);
+}
+
+void link_lane_refused(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
+  assert(link->config.role == LINK_SENDER && lane < link->config.lanes);
+  link_note_time(link, now_ns);
+  if (!failover_refuse(&link->failover, lane, epoch)) {
+    link_lane_ended(link, lane, epoch, FAILOVER_BROKEN, now_ns);
+  }
 }
 
 uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, uint64_t now_ns) {

@@ -61,6 +61,7 @@ enum link_role { LINK_SENDER, LINK_RECEIVER };
 struct link_config {
   enum link_role role;
   unsigned lanes;       /* 1..WIRE_MAX_LANES: how many lanes this link may have */
+  unsigned first_lanes; /* sender: see policy_config */
   uint32_t chunk_bytes; /* largest DATA payload, 4 KiB..WIRE_MAX_CHUNK_BYTES */
   uint32_t eager_bytes; /* <= chunk_bytes; agreed in the handshake */
   unsigned eager_slots; /* messages beyond the credit, 0..LINK_WINDOW/2; agreed in the handshake */
@@ -71,7 +72,7 @@ struct link_config {
   const struct policy_ops *policy; /* sender: what decides, see policy.h; NULL: policy_adaptive */
   struct policy_shared *policy_shared; /* sender, this and the following: see policy_config */
   bool redials_slow_lanes;
-  bool may_narrow;
+  bool learns_lanes;
   uint32_t narrow_chunk_bytes;
   uint64_t ablated;     /* heuristics that are switched off: common/ablation.h */
   bool wants_checksums; /* CRC32C on every DATA payload that this side sends */
@@ -116,6 +117,9 @@ void link_lane_outdated(struct link *link, unsigned lane, uint64_t now_ns);
 void link_lane_lost(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
 /* The peer closed it in good order. The same, but not counted among the losses. */
 void link_lane_left(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
+/* SENDER: the lane could not be opened, and will not be soon: one end has no descriptor for it. It
+ * and higher ones are not tried before more lanes are wanted than now. */
+void link_lane_refused(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
 /* How many DATA frames arrived on the lane, over all its epochs: what a handshake reports. Asking
  * also fences the epochs before new_epoch: their later frames are refused, and their connection is
  * ordered closed. RECEIVER only. UINT64_MAX: new_epoch is not newer than what is known (a connect
@@ -282,6 +286,7 @@ struct link_view {
   uint64_t pings_sent;
   int peer_error; /* of the peer's ABORT, a negative errno; 0: none came */
   unsigned lanes_up;
+  unsigned lanes_wanted; /* that should be open; receiver: that the peer opened */
   bool is_narrow; /* bulk traffic goes over one lane of each path: the policy found that faster */
 };
 void link_view(const struct link *link, struct link_view *view);

@@ -73,9 +73,9 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   struct link *link = memory;
   link->config = *config;
   link->lanes = (struct link_lane *)(void *)(bytes + layout.lanes);
-  for (unsigned lane = 0; lane < config->lanes; lane++) {
-    link->lanes[lane].control = bytes + layout.controls + lane * layout.control_stride;
-  }
+  link->controls = bytes + layout.controls;
+  link->control_stride = layout.control_stride;
+  link->staging = bytes + layout.staging;
   failover_init(&link->failover, config, now_ns);
   liveness_init(&link->liveness, config->timeout_ns, config->stopped_timeout_ns, now_ns);
   link->due_ns = link->watch_ns = LINK_NO_DEADLINE;
@@ -90,10 +90,11 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
     policy_init(link->policy, link_policy_ops(config),
                 &(struct policy_config){
                     .lanes = config->lanes,
+                    .first_lanes = config->first_lanes,
                     .paths = config->paths,
                     .chunk_bytes = config->chunk_bytes,
                     .narrow_chunk_bytes = config->narrow_chunk_bytes,
-                    .may_narrow = config->may_narrow,
+                    .learns_lanes = config->learns_lanes,
                     .reconnects_slow_lanes = config->redials_slow_lanes,
                     .shared = config->policy_shared,
                 });
@@ -102,9 +103,6 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   } else {
     link->nowhere = bytes + layout.nowhere;
     link->remote_buffers = remote_buffers;
-    for (unsigned lane = 0; lane < config->lanes; lane++) {
-      link->lanes[lane].staging = bytes + layout.staging + lane * WIRE_MAX_LL_BYTES;
-    }
     credit_init(&link->given, config->eager_slots);
     incoming_init(&link->incoming, config->eager_bytes, config->eager_slots, bytes + layout.eager,
                   layout.eager_stride);

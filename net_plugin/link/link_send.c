@@ -18,6 +18,20 @@ static bool send_may_copy(const struct link *link, uint64_t bytes) {
          link->outgoing.posted >= link->taken.granted || link->message_ns >= LINK_FAR_NS;
 }
 
+/* As many lanes are open as the policy wants. What it does not want is closed when nothing is in
+ * flight there. */
+static void send_want_lanes(struct link *link, uint64_t now_ns) {
+  failover_want(&link->failover, policy_lanes_wanted(link->policy, now_ns));
+  uint64_t busy = link->writing | link->ping | link->pong | lane_bit(link->heard);
+  for (uint64_t spare = failover_spare(&link->failover) & ~busy; spare != 0; spare &= spare - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(spare);
+    if (journal_count(&link->lanes[lane].journal) == 0) {
+      failover_leave(&link->failover, lane);
+      link_lane_dropped(link, lane);
+    }
+  }
+}
+
 int link_send_posted(struct link *link, const void *data, size_t bytes, const void *memory,
                      uint64_t now_ns) {
   assert(link->config.role == LINK_SENDER && !link->is_detached);
@@ -44,11 +58,9 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
   message->posted_ns = now_ns;
   message->memory = message->is_copied ? NULL : memory;
   message->ll = ll_detect(message->data, bytes);
-  if (!link->failover.is_grown && policy_wants_all_lanes(link->policy, bytes)) {
-    failover_grow(&link->failover);
-  }
   policy_posted(link->policy, bytes, now_ns);
   link->ping |= policy_probes(link->policy);
+  send_want_lanes(link, now_ns);
   return 0;
 }
 
@@ -281,6 +293,7 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
   if (header->total > 0) {
     send_remote_buffers_arrived(link, header, payload + acks_bytes);
   }
+  send_want_lanes(link, now_ns);
   return 0;
 }
 

@@ -88,8 +88,10 @@ struct link {
   uint64_t pong;         /* lanes on which a PONG is due */
   uint64_t ping;         /* lanes that are to be asked */
   uint64_t pings_sent;
-  uint64_t rdma; /* lanes that are up and RDMA lanes */
-  struct link_lane *lanes;
+  uint64_t rdma;           /* lanes that are up and RDMA lanes */
+  struct link_lane *lanes; /* untouched memory as long as they were never up, and their buffers: */
+  uint8_t *controls, *staging;
+  size_t control_stride;
   struct failover failover;
   struct liveness liveness;
   uint64_t now_ns;   /* the latest time that a fact came with */

@@ -32,9 +32,8 @@ static void link_try_new_lane(struct link *link, uint64_t now_ns) {
     return;
   }
   uint64_t up = link->failover.up;
-  if (failover_closed(&link->failover) != 0) {
-    failover_grow(&link->failover);
-  } else if ((link->failover.lost | link->failover.connecting) == 0 && (up & (up - 1)) != 0) {
+  if (!failover_grow(&link->failover) && (link->failover.lost | link->failover.connecting) == 0 &&
+      (up & (up - 1)) != 0) {
     link_cut_lane(link, (unsigned)__builtin_ctzll(up), LINK_CLOSE_SILENT, now_ns);
   }
   link->rescued_ns = quiet_ns;

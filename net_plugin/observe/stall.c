@@ -95,6 +95,6 @@ const char *stall_describe(const struct connection_snapshot *seen, uint64_t now_
            (unsigned long long)seen->oldest.number, (unsigned long long)seen->number,
            seconds(since(seen->still_ns, now_ns)), (unsigned long long)seen->oldest.moved,
            (unsigned long long)seen->oldest.bytes, stall_reason(kind), seconds(facts.silent_ns),
-           seen->link.lanes_up, seen->lanes, advice(kind));
+           seen->link.lanes_up, seen->link.lanes_wanted, advice(kind));
   return text;
 }

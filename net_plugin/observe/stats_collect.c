@@ -44,6 +44,9 @@ static void take_flow(struct stats_document *document, struct connection *connec
                       unsigned index) {
   struct lane_snapshot seen;
   connection_snapshot_lane(connection, index, &seen); /* also updates the totals of the NIC */
+  if (seen.link.epoch == 0) {
+    return; /* never opened */
+  }
   struct stats_flow *flow = stats_document_add_flow(document);
   if (!flow) {
     return;
@@ -110,7 +113,7 @@ static void take_connection(struct stats_document *document, const struct engine
   values[STATS_CONNECTION_STALLS] = seen.link.stalls_cut;
   values[STATS_CONNECTION_CHECKSUM_ERRORS] = seen.checksum_errors;
   values[STATS_CONNECTION_PINGS] = seen.link.pings_sent;
-  values[STATS_CONNECTION_FLOWS] = seen.lanes;
+  values[STATS_CONNECTION_FLOWS] = seen.link.lanes_wanted;
   values[STATS_CONNECTION_FLOWS_UP] = seen.link.lanes_up;
   values[STATS_CONNECTION_AGE] = since(seen.created_ns, now_ns);
   values[STATS_CONNECTION_HEARD] = facts.silent_ns;

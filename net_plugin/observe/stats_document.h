@@ -36,7 +36,7 @@
   X(STALLS, flow_stalls, COUNTER, 1, "Flows closed because they stalled")                          \
   X(CHECKSUM_ERRORS, checksum_errors, COUNTER, 1, "Chunks with a wrong checksum")                  \
   X(PINGS, pings, COUNTER, 1, "Keepalive requests sent to the peer")                               \
-  X(FLOWS, flows, GAUGE, 1, "Flows of the connection, up or not")                                  \
+  X(FLOWS, flows, GAUGE, 1, "Flows that are wanted (send), that the peer opened (receive)")        \
   X(FLOWS_UP, flows_up, GAUGE, 1, "Flows that are up")                                             \
   X(AGE, age_seconds, GAUGE, 1e-9, "Time since the connection was made")                           \
   X(HEARD, peer_silent_seconds, GAUGE, 1e-9, "Time since anything was received from the peer")     \

@@ -3,7 +3,7 @@
  *
  *   stripe               which lane takes the next chunk, how large the chunk is
  *   flow_probe           how fast one flow is by itself, measured by padded PINGs (shared)
- *   trial                bulk traffic over all lanes or over one of each path, by trying (shared)
+ *   flow_count           how many lanes are used, by trying (shared)
  *   slow_flow_reconnect  which lane has a bad path and is reconnected
  *
  * A lane that is to be reconnected is draining: it gets no new chunks, and is closed when it has
@@ -17,8 +17,10 @@
 struct adaptive {
   struct policy policy;
   struct policy_config config;
-  uint64_t rdma;     /* lanes that are up and RDMA lanes */
-  uint64_t draining; /* the lane that is to be reconnected */
+  bool is_spread;             /* a message came that makes more than one lane worth opening */
+  uint64_t outstanding_bytes; /* of all lanes */
+  uint64_t rdma;              /* lanes that are up and RDMA lanes */
+  uint64_t draining;          /* the lane that is to be reconnected */
   uint64_t acked_bytes[POLICY_MAX_LANES];
   struct stripe stripe;
   struct slow_flow slow_flow;
@@ -40,28 +42,74 @@ static struct flow_probe *adaptive_probe(const struct adaptive *adaptive) {
   return adaptive->config.shared ? &adaptive->config.shared->probe : NULL;
 }
 
-/* NULL: all lanes are used, always. */
-static struct trial *adaptive_width(const struct adaptive *adaptive) {
-  bool may_narrow = adaptive->config.may_narrow && adaptive->config.shared;
-  return may_narrow ? &adaptive->config.shared->width : NULL;
+/* NULL: the number of lanes is not learned. */
+static struct flow_count *adaptive_count(const struct adaptive *adaptive) {
+  bool learns = adaptive->config.learns_lanes && adaptive->config.shared;
+  return learns ? &adaptive->config.shared->count : NULL;
 }
 
 /* Queue pairs are few, and not slower for being many. */
 static bool adaptive_is_narrow(const struct policy *policy) {
   const struct adaptive *adaptive = adaptive_of_const(policy);
-  const struct trial *width = adaptive_width(adaptive);
-  return width && width->way == TRIAL_OTHER && adaptive->rdma == 0;
+  const struct flow_count *count = adaptive_count(adaptive);
+  return count && flow_count_is_narrow(count) && adaptive->rdma == 0;
+}
+
+/* The first guess, doubled so often; as many for each path. */
+static unsigned adaptive_lanes(const struct adaptive *adaptive, unsigned doublings) {
+  unsigned paths = adaptive->config.paths > 0 ? adaptive->config.paths : 1;
+  unsigned most = adaptive->config.lanes - adaptive->config.lanes % paths;
+  unsigned lanes = adaptive->config.first_lanes << doublings;
+  lanes = lanes < most ? lanes : most;
+  return lanes > adaptive->config.first_lanes ? lanes : adaptive->config.first_lanes;
+}
+
+/* As many of the lowest numbers. */
+static uint64_t adaptive_mask(unsigned lanes) {
+  return lanes >= 64 ? UINT64_MAX : lane_bit(lanes) - 1;
+}
+
+/* Lanes that chunks go over, as far as they are up. */
+static uint64_t adaptive_counted(const struct adaptive *adaptive) {
+  const struct flow_count *count = adaptive_count(adaptive);
+  bool learns = count && adaptive->rdma == 0;
+  return adaptive_mask(adaptive_lanes(adaptive, learns ? flow_count_used(count) : 0));
 }
 
 static void adaptive_init(struct policy *policy, const struct policy_config *config) {
   struct adaptive *adaptive = adaptive_of(policy);
   adaptive->config = *config;
+  bool has_guess = config->first_lanes > 0 && config->first_lanes < config->lanes;
+  adaptive->config.first_lanes = has_guess ? config->first_lanes : config->lanes;
   stripe_init(&adaptive->stripe, config->chunk_bytes);
   slow_flow_init(&adaptive->slow_flow, config->lanes, config->paths);
+  if (adaptive_count(adaptive)) {
+    unsigned doublings = 0;
+    while (adaptive_lanes(adaptive, doublings) < adaptive_lanes(adaptive, doublings + 1)) {
+      doublings++;
+    }
+    flow_count_join(adaptive_count(adaptive), doublings);
+  }
+}
+
+/* So much is not in flight any more. */
+static void adaptive_landed(struct adaptive *adaptive, uint64_t bytes) {
+  adaptive->outstanding_bytes -= bytes;
+}
+
+/* Lanes of this link came up or went away, with what was in flight on them. */
+static void adaptive_flows_changed(struct adaptive *adaptive, int flows, uint64_t bytes) {
+  adaptive_landed(adaptive, bytes);
+  if (adaptive_count(adaptive)) {
+    flow_count_changed(adaptive_count(adaptive), flows);
+    flow_count_dropped(adaptive_count(adaptive), bytes);
+  }
 }
 
 static void adaptive_end(struct policy *policy) {
-  flow_probe_drop(adaptive_probe(adaptive_of(policy)), policy, UINT64_MAX);
+  struct adaptive *adaptive = adaptive_of(policy);
+  adaptive_flows_changed(adaptive, -(int)adaptive->stripe.lanes_up, adaptive->outstanding_bytes);
+  flow_probe_drop(adaptive_probe(adaptive), policy, UINT64_MAX);
 }
 
 /* ---- facts ---- */
@@ -82,6 +130,7 @@ static void adaptive_may_probe(struct adaptive *adaptive, unsigned lane, uint64_
 static void adaptive_lane_up(struct policy *policy, unsigned lane, uint64_t now_ns) {
   struct adaptive *adaptive = adaptive_of(policy);
   stripe_lane_up(&adaptive->stripe, lane);
+  adaptive_flows_changed(adaptive, 1, 0);
   adaptive_may_probe(adaptive, lane, now_ns);
 }
 
@@ -93,6 +142,7 @@ static void adaptive_lane_is_rdma(struct policy *policy, unsigned lane) {
 
 static void adaptive_lane_lost(struct policy *policy, unsigned lane) {
   struct adaptive *adaptive = adaptive_of(policy);
+  adaptive_flows_changed(adaptive, -1, adaptive->stripe.loads[lane].outstanding_bytes);
   stripe_lane_lost(&adaptive->stripe, lane);
   adaptive->rdma &= ~lane_bit(lane);
   bool has_others = (adaptive->stripe.up & ~adaptive->draining) != 0;
@@ -100,31 +150,61 @@ static void adaptive_lane_lost(struct policy *policy, unsigned lane) {
   flow_probe_drop(adaptive_probe(adaptive), policy, lane_bit(lane));
 }
 
+/* An RDMA lane takes a message in one piece up to STRIPE_PLACED_LEAST_BYTES, and is no slower than
+ * its NIC: others are of use only beyond that, or where they lead through other NICs. */
+static bool adaptive_is_worth_spreading(const struct adaptive *adaptive, uint64_t bytes) {
+  bool is_whole_nic = adaptive->rdma != 0 && adaptive->config.paths <= 1;
+  return is_whole_nic ? bytes > STRIPE_PLACED_LEAST_BYTES : bytes >= ADAPTIVE_LANES_BYTES;
+}
+
 static void adaptive_posted(struct policy *policy, uint64_t bytes, uint64_t now_ns) {
   struct adaptive *adaptive = adaptive_of(policy);
   struct stripe *stripe = &adaptive->stripe;
   const struct flow_probe *probe = adaptive_probe(adaptive);
   stripe_time(stripe, now_ns);
+  adaptive->is_spread |= adaptive_is_worth_spreading(adaptive, bytes);
   stripe->flow_ps_per_byte = adaptive->rdma == 0 ? flow_probe_ps_per_byte(probe) : 0;
   stripe->narrow_chunk_bytes = adaptive_is_narrow(policy) ? adaptive->config.narrow_chunk_bytes : 0;
-  if (bytes >= ADAPTIVE_ALL_LANES_BYTES && flow_probe_is_wanted(probe, now_ns)) {
+  if (bytes >= ADAPTIVE_LANES_BYTES && flow_probe_is_wanted(probe, now_ns)) {
     adaptive_may_probe(adaptive, stripe_most_rested(stripe), now_ns);
   }
 }
 
 static void adaptive_sent(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns) {
-  stripe_sent(&adaptive_of(policy)->stripe, lane, bytes, now_ns);
+  struct adaptive *adaptive = adaptive_of(policy);
+  stripe_sent(&adaptive->stripe, lane, bytes, now_ns);
+  adaptive->outstanding_bytes += bytes;
+  if (adaptive_count(adaptive)) {
+    flow_count_sent(adaptive_count(adaptive), bytes, now_ns);
+  }
+}
+
+/* What is to be used is up, and only that has anything in flight. */
+static bool adaptive_is_settled(const struct adaptive *adaptive) {
+  uint64_t counted = adaptive_counted(adaptive);
+  for (uint64_t lanes = adaptive->stripe.up & ~counted; lanes != 0; lanes &= lanes - 1) {
+    if (adaptive->stripe.loads[__builtin_ctzll(lanes)].outstanding_bytes > 0) {
+      return false;
+    }
+  }
+  return !adaptive->is_spread || (counted & ~adaptive->stripe.up) == 0;
 }
 
 static void adaptive_acked(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns) {
   struct adaptive *adaptive = adaptive_of(policy);
-  struct trial *width = adaptive_width(adaptive);
+  struct flow_count *count = adaptive_count(adaptive);
   adaptive->acked_bytes[lane] += bytes;
-  if (width && adaptive->rdma == 0) {
-    trial_moved(width, bytes, now_ns);
+  if ((adaptive->stripe.up & lane_bit(lane)) == 0) {
+    return; /* it was in flight on a lane that is lost */
   }
-  if ((adaptive->stripe.up & lane_bit(lane)) != 0) {
-    stripe_acked(&adaptive->stripe, lane, bytes, now_ns);
+  uint64_t backlog_bytes = adaptive->outstanding_bytes;
+  adaptive_landed(adaptive, bytes);
+  stripe_acked(&adaptive->stripe, lane, bytes, now_ns);
+  if (count && adaptive->rdma == 0) {
+    bool is_ready = !count->is_settling || adaptive_is_settled(adaptive);
+    flow_count_acked(count, bytes, backlog_bytes, is_ready, now_ns);
+  } else if (count) {
+    flow_count_dropped(count, bytes);
   }
 }
 
@@ -135,12 +215,12 @@ static void adaptive_probe_answered(struct policy *policy, unsigned lane, uint64
 
 /* ---- decisions ---- */
 
-/* An RDMA lane takes a message in one piece up to STRIPE_PLACED_LEAST_BYTES, and is no slower than
- * its NIC: others are of use only beyond that, or where they lead through other NICs. */
-static bool adaptive_wants_all_lanes(const struct policy *policy, uint64_t bytes) {
+static unsigned adaptive_lanes_wanted(const struct policy *policy, uint64_t now_ns) {
   const struct adaptive *adaptive = adaptive_of_const(policy);
-  bool is_whole_nic = adaptive->rdma != 0 && adaptive->config.paths <= 1;
-  return is_whole_nic ? bytes > STRIPE_PLACED_LEAST_BYTES : bytes >= ADAPTIVE_ALL_LANES_BYTES;
+  const struct flow_count *count = adaptive_count(adaptive);
+  bool learns = count && adaptive->rdma == 0;
+  unsigned lanes = adaptive_lanes(adaptive, learns ? flow_count_open(count, now_ns) : 0);
+  return adaptive->is_spread ? lanes : 1;
 }
 
 static uint64_t adaptive_probed(const struct policy *policy) {
@@ -154,15 +234,15 @@ static uint64_t adaptive_barred(const struct policy *policy) {
   return adaptive->stripe.up != probed ? adaptive->draining | probed : adaptive->draining;
 }
 
-/* The first good lane of each path, or all. */
+/* As many as were learned, or the first good lane of each path. All, if none of these is good. */
 static uint64_t adaptive_used_lanes(const struct policy *policy, uint64_t barred) {
   const struct adaptive *adaptive = adaptive_of_const(policy);
-  uint64_t paths = 0, used = 0;
+  uint64_t paths = 0, used = 0, good = adaptive->stripe.up & ~barred;
   if (!adaptive_is_narrow(policy)) {
-    return UINT64_MAX;
+    used = adaptive_counted(adaptive) & good;
+    return (used & ~adaptive->stripe.slow) != 0 ? used : UINT64_MAX;
   }
-  for (uint64_t lanes = adaptive->stripe.up & ~barred & ~adaptive->stripe.slow; lanes != 0;
-       lanes &= lanes - 1) {
+  for (uint64_t lanes = good & ~adaptive->stripe.slow; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     uint64_t path = lane_bit(adaptive->config.paths > 1 ? lane % adaptive->config.paths : 0);
     used |= (paths & path) != 0 ? 0 : lane_bit(lane);
@@ -242,7 +322,7 @@ const struct policy_ops policy_adaptive = {
   .sent = adaptive_sent,
   .acked = adaptive_acked,
   .probe_answered = adaptive_probe_answered,
-  .wants_all_lanes = adaptive_wants_all_lanes,
+  .lanes_wanted = adaptive_lanes_wanted,
   .pick = adaptive_pick,
   .chunk_bytes = adaptive_chunk_bytes,
   .reconnect = adaptive_reconnect,

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fixed: the policy that learns nothing. Round robin over the lanes that can write, chunks of the
- * configured size, all lanes from the first message on; no probes, no reconnects of slow lanes. It
+ * configured size, a constant number of lanes; no probes, no reconnects of slow lanes. It
  * is the baseline that the adaptive policy must beat, and the shortest example of a policy. */
 #include "net_plugin/policy/policy.h"
 
 struct fixed {
   struct policy policy;
   uint32_t chunk_bytes;
+  unsigned lanes;
   unsigned last; /* the lane that took the last chunk */
 };
 
 static void fixed_init(struct policy *policy, const struct policy_config *config) {
   struct fixed *fixed = (struct fixed *)policy;
+  fixed->lanes = config->first_lanes > 0 ? config->first_lanes : config->lanes;
   fixed->chunk_bytes = config->chunk_bytes & ~(POLICY_GRAIN_BYTES - 1);
 }
 
@@ -20,9 +22,9 @@ static void fixed_sent(struct policy *policy, unsigned lane, uint32_t bytes, uin
   ((struct fixed *)policy)->last = lane;
 }
 
-static bool fixed_wants_all_lanes(const struct policy *policy, uint64_t bytes) {
-  (void)policy, (void)bytes;
-  return true;
+static unsigned fixed_lanes_wanted(const struct policy *policy, uint64_t now_ns) {
+  (void)now_ns;
+  return ((const struct fixed *)policy)->lanes;
 }
 
 static int fixed_pick(struct policy *policy, uint64_t candidates, uint64_t left, uint64_t now_ns) {
@@ -45,7 +47,7 @@ const struct policy_ops policy_fixed = {
   .state_bytes = sizeof(struct fixed),
   .init = fixed_init,
   .sent = fixed_sent,
-  .wants_all_lanes = fixed_wants_all_lanes,
+  .lanes_wanted = fixed_lanes_wanted,
   .pick = fixed_pick,
   .chunk_bytes = fixed_chunk_bytes,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limits: every constant of the adaptive policy, with its unit in its name and the evidence for it.
  * "Not measured by itself": chosen by reasoning, and part of what was measured as a whole.
- * Constants of the trial of few against all lanes are in common/trial.c. */
+ * Constants of the trial of one lane of each path against all are in common/trial.c. */
 #ifndef NET_PLUGIN_POLICY_LIMITS_H
 #define NET_PLUGIN_POLICY_LIMITS_H
 
@@ -9,9 +9,10 @@
 
 /* ---- which lanes are wanted ---- */
 
-/* A message of this size makes all lanes worth opening, if flows are slow. Where flows are capped,
- * AllReduce of 8 to 64 KiB waited for one flow: 260 to 530 us, against 90 to 200 us over 16. */
-#define ADAPTIVE_ALL_LANES_BYTES (4u << 10)
+/* A message of this size makes more than one lane worth opening, if flows are slow. Where flows are
+ * capped, AllReduce of 8 to 64 KiB waited for one flow: 260 to 530 us, against 90 to 200 us
+ * over 16. */
+#define ADAPTIVE_LANES_BYTES (4u << 10)
 
 /* ---- stripe: which lane takes the next chunk ---- */
 
@@ -88,6 +89,44 @@
 /* No flow is taken to be slower than this (4 Gb/s). With 16,000 and right in the long run,
  * AllReduce of 32 to 512 KiB took 1.1 to 1.8 times as long as with 4,000. */
 #define FLOW_PROBE_SLOW_PS_PER_BYTE 2000u
+
+/* ---- flow_count ---- */
+
+/* What twice as many flows must gain. Flows that are capped give nearly 100. Less than 10 is within
+ * the noise of windows of 20 ms. */
+#define FLOW_COUNT_GAIN_PERCENT 10u
+/* What half as many flows must give of the others' rate to be kept. Not measured by itself. */
+#define FLOW_COUNT_KEEP_PERCENT 98u
+/* A pair of windows that differs so much decides at once: with noise of +-20 % it needs two
+ * extremes. */
+#define FLOW_COUNT_CLEAR_PERCENT 150u
+#define FLOW_COUNT_PAIRS 5u
+/* As long as common/trial.c's. A flow of 1/32 of 4 Gb/s passes 312 KB. Not measured by itself. */
+#define FLOW_COUNT_WINDOW_NS 20000000ull
+/* All connections have been ready for so long. Not measured by itself. */
+#define FLOW_COUNT_SETTLED_NS 4000000ull
+/* Flows that are not up, or not drained, are waited for no longer. Not measured by itself. */
+#define FLOW_COUNT_SETTLE_MAX_NS 200000000ull
+/* Busy time before the first try, as TRIAL_FIRST_NS. */
+#define FLOW_COUNT_FIRST_NS 100000000ull
+/* Busy time from a try that changed nothing to the next one, then doubled up to the maximum: as
+ * common/trial.c's. */
+#define FLOW_COUNT_INTERVAL_NS 5000000000ull
+#define FLOW_COUNT_INTERVAL_MAX_NS 300000000000ull
+/* Flows that are not used any more stay open for so long: the next tries come at once. Not measured
+ * by itself. */
+#define FLOW_COUNT_KEEP_NS 5000000000ull
+/* A connection that has so much in flight has bulk traffic. Not measured by itself. */
+#define FLOW_COUNT_BACKLOG_BYTES (256u << 10)
+/* A try that had to give up so many windows, since traffic was not bulk in them, is over. */
+#define FLOW_COUNT_DISCARDS 6u
+/* So many windows in a row below so much of the best one since the last try: something has changed.
+ * Not measured by itself. */
+#define FLOW_COUNT_POOR_WINDOWS 10u
+#define FLOW_COUNT_POOR_PERCENT 70u
+/* Flows of an engine: not doubled beyond that. Each dial costs both ends about half a millisecond
+ * of CPU; 256 fill a NIC whose flows are capped at 1/200 of it. Not measured by itself. */
+#define FLOW_COUNT_FLOWS_MAX 256u
 
 /* ---- slow_flow_reconnect ---- */
 

@@ -38,13 +38,14 @@
 struct policy_shared;
 
 struct policy_config {
-  unsigned lanes;               /* 1..POLICY_MAX_LANES */
+  unsigned lanes;               /* 1..POLICY_MAX_LANES: the most that there can be */
+  unsigned first_lanes;         /* at most lanes: a guess of how many are worth having; 0: lanes */
   unsigned paths;               /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
   uint32_t chunk_bytes;         /* largest chunk, at least POLICY_GRAIN_BYTES */
   uint32_t narrow_chunk_bytes;  /* largest chunk while is_narrow; 0: chunk_bytes */
-  bool may_narrow;              /* bulk traffic may be left to one lane of each path */
+  bool learns_lanes;            /* how many lanes are used is learned; else first_lanes are */
   bool reconnects_slow_lanes;   /* a lane that stays slow may be closed for another path */
-  struct policy_shared *shared; /* outlives the policy; NULL: nothing is measured or narrowed */
+  struct policy_shared *shared; /* outlives the policy; NULL: nothing is measured or learned */
 };
 
 /* The head of a policy's state. */
@@ -52,7 +53,7 @@ struct policy {
   const struct policy_ops *ops;
 };
 
-/* Only init, sent, wants_all_lanes, pick and chunk_bytes must be there. Without the others a policy
+/* Only init, sent, lanes_wanted, pick and chunk_bytes must be there. Without the others a policy
  * hears less and decides less; callers use the functions below, which know what that means. */
 struct policy_ops {
   const char *name;
@@ -83,8 +84,9 @@ struct policy_ops {
 
   /* ---- decisions ---- */
 
-  /* For a message of so many bytes, are the lanes worth opening that were never opened? */
-  bool (*wants_all_lanes)(const struct policy *policy, uint64_t bytes);
+  /* How many lanes should be open, 1 to `lanes`: those with the lowest numbers. Others are closed
+   * once nothing is in flight on them. Asked often. */
+  unsigned (*lanes_wanted)(const struct policy *policy, uint64_t now_ns);
   /* The lane, among the candidates, for the next chunk of a message of which `left` bytes are not
    * cut yet (UINT64_MAX: a chunk that is sent again). Candidates are up and can take a chunk. */
   int (*pick)(struct policy *policy, uint64_t candidates, uint64_t left, uint64_t now_ns);
@@ -168,8 +170,8 @@ static inline void policy_probe_answered(struct policy *policy, unsigned lane, u
   }
 }
 
-static inline bool policy_wants_all_lanes(const struct policy *policy, uint64_t bytes) {
-  return policy->ops->wants_all_lanes(policy, bytes);
+static inline unsigned policy_lanes_wanted(const struct policy *policy, uint64_t now_ns) {
+  return policy->ops->lanes_wanted(policy, now_ns);
 }
 
 static inline int policy_pick(struct policy *policy, uint64_t candidates, uint64_t left,

@@ -5,19 +5,19 @@
 #ifndef NET_PLUGIN_POLICY_POLICY_SHARED_H
 #define NET_PLUGIN_POLICY_POLICY_SHARED_H
 
-#include "common/trial.h"
+#include "net_plugin/policy/flow_count.h"
 #include "net_plugin/policy/flow_probe.h"
 
 struct policy_shared {
   struct flow_probe probe; /* how fast one flow is by itself */
-  struct trial width;      /* bulk traffic: all lanes (TRIAL_USUAL), or one of each path */
+  struct flow_count count; /* how many flows a connection uses */
 };
 
 /* first_ns: bulk traffic before the first trial of the width. seed: of the order of its windows. */
 static inline void policy_shared_init(struct policy_shared *shared, uint64_t first_ns,
                                       uint64_t seed) {
   shared->probe = (struct flow_probe){ 0 };
-  trial_init(&shared->width, TRIAL_USUAL, true, first_ns, seed);
+  flow_count_init(&shared->count, first_ns, seed);
 }
 
 #endif

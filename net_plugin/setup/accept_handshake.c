@@ -17,7 +17,6 @@
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
-#include "net_plugin/setup/flow_budget.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/peering.h"
 #include "net_plugin/setup/secret.h"
@@ -93,8 +92,8 @@ static int make_connection(struct engine *engine, const struct nic *nic, const s
 static void negotiate(const struct nic *nic, const struct hello *hello, struct reply *reply) {
   struct settings settings;
   settings_get(1, &settings);
-  /* The dialling side opens them, so it decides, if this side has as many descriptors. */
-  reply->lanes = (uint16_t)flow_budget_limit(hello->lanes, 1);
+  /* The dialling side opens them, so it decides, as long as this side has descriptors for them. */
+  reply->lanes = hello->lanes;
   reply->eager_bytes =
       hello->eager_bytes < settings.eager_bytes ? hello->eager_bytes : settings.eager_bytes;
   reply->eager_slots =
@@ -227,6 +226,11 @@ static void grant(struct engine *engine, const struct nic *nic, const struct hel
     if (!connection_lane_fenced(to->connection, hello->lane, hello->epoch,
                                 &reply->received_before)) {
       reply->status = REPLY_REFUSED;
+      to->connection = NULL;
+      return;
+    }
+    if (!peering_take_lane(to->connection, hello->lane)) {
+      reply->status = REPLY_NO_RESOURCES;
       to->connection = NULL;
       return;
     }

@@ -19,26 +19,21 @@
 static _Atomic uint64_t taken;
 static atomic_flag is_told = ATOMIC_FLAG_INIT;
 
-unsigned flow_budget_limit(unsigned wanted, unsigned least) {
+bool flow_budget_take(unsigned flows, unsigned least) {
   uint64_t limit = open_files_limit(), used = atomic_load(&taken);
-  uint64_t left = limit / FLOWS_PART > used ? limit / FLOWS_PART - used : 0;
-  uint64_t most = left / CONNECTION_PART;
-  if (most >= wanted) {
-    return wanted;
+  uint64_t left = limit / FLOWS_PART + flows > used ? limit / FLOWS_PART + flows - used : 0;
+  if (flows >= least && flows >= left / CONNECTION_PART) {
+    if (!atomic_flag_test_and_set(&is_told)) {
+      LOG_WARN("a connection has %u flows and could use more, and later ones may have fewer: this "
+               "process may open %" PRIu64
+               " descriptors. For full speed raise the limit: ulimit -n (systemd: LimitNOFILE=, "
+               "docker: --ulimit nofile=)",
+               flows, limit);
+    }
+    return false;
   }
-  unsigned flows = most > least ? (unsigned)most : least;
-  if (flows < wanted && !atomic_flag_test_and_set(&is_told)) {
-    LOG_WARN("a connection has %u flows instead of %u, and later ones may have fewer: this process "
-             "may open %" PRIu64
-             " descriptors. For full speed raise the limit: ulimit -n (systemd: "
-             "LimitNOFILE=, docker: --ulimit nofile=)",
-             flows, wanted, limit);
-  }
-  return flows < wanted ? flows : wanted;
-}
-
-void flow_budget_take(unsigned flows) {
-  atomic_fetch_add(&taken, flows);
+  atomic_fetch_add(&taken, 1);
+  return true;
 }
 
 void flow_budget_give(unsigned flows) {

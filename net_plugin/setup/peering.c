@@ -53,8 +53,8 @@ struct peering {
   struct auth_keys keys;
   struct address_list addresses; /* receiver: see peering_set_addresses */
   struct peering_route route;
-  unsigned flows;      /* in flow_budget.h's count */
-  uint64_t up;         /* sender: lanes that are not being dialled, as far as is known here */
+  uint64_t counted;    /* lanes in flow_budget.h's count */
+  uint64_t dialled;    /* sender: lanes that are to be up and are not, as far as is known here */
   uint64_t refused_ns; /* sender: since when every dial is refused; 0: not so */
   struct engine_timer upgrade; /* sender */
   unsigned vain_upgrades;      /* in a row */
@@ -114,7 +114,8 @@ void peering_choose(const struct peering_route *route, unsigned lane, unsigned t
 static void choose(const struct peering *peering, const struct lane_dial *dial, struct nic *nic,
                    const struct sockaddr_storage **address) {
   unsigned failures = dial->failures;
-  bool is_in_need = 2u * (unsigned)__builtin_popcountll(peering->up) < peering->hello.lanes;
+  bool is_in_need =
+      connection_open_lanes(peering->connection) < (unsigned)__builtin_popcountll(peering->dialled);
   unsigned turn = is_in_need && failures % 2 ? (failures + 1) / 2 : 0;
   enum peering_binding binding = PEERING_BIND_DEVICE;
   if (failures % 4 >= 2) {
@@ -128,7 +129,7 @@ static void choose(const struct peering *peering, const struct lane_dial *dial, 
  * arrives. */
 static bool is_refused_for_good(struct peering *peering, bool is_refused) {
   uint64_t now_ns = clock_now_ns();
-  if (!is_refused || peering->up) {
+  if (!is_refused || connection_open_lanes(peering->connection) > 0) {
     peering->refused_ns = 0;
   } else if (!peering->refused_ns) {
     peering->refused_ns = now_ns;
@@ -145,15 +146,48 @@ static void process_is_gone(const struct peering *gone) {
     const struct peering *peering = connection_setup_data(connection);
     next = connection_next(gone->engine, connection); /* who has failed may be freed */
     if (!peering->is_sender && peering->hello.process == gone->route.process &&
-        !connection_has_lanes(connection)) {
+        connection_open_lanes(connection) == 0) {
       connection_fail(connection, -ECONNRESET);
     }
   }
   connection_fail(gone->connection, -ECONNRESET);
 }
 
+/* ---- descriptors ---- */
+
+static bool take_lane(struct peering *peering, unsigned lane) {
+  uint64_t bit = 1ull << lane;
+  unsigned least = peering->is_sender ? peering->route.nic_count : 1;
+  bool is_counted = (peering->counted & bit) != 0 ||
+                    flow_budget_take((unsigned)__builtin_popcountll(peering->counted), least);
+  peering->counted |= is_counted ? bit : 0;
+  return is_counted;
+}
+
+static void give_lane(struct peering *peering, unsigned lane) {
+  uint64_t bit = 1ull << lane;
+  flow_budget_give((peering->counted & bit) != 0);
+  peering->counted &= ~bit;
+}
+
+bool peering_take_lane(struct connection *connection, unsigned lane) {
+  return take_lane(connection_setup_data(connection), lane);
+}
+
+static void lane_closed(struct connection *connection, unsigned lane) {
+  give_lane(connection_setup_data(connection), lane);
+}
+
+static void lane_refused(struct lane_dial *dial) {
+  struct peering *peering = dial->peering;
+  peering->dialled &= ~(1ull << dial->lane);
+  give_lane(peering, dial->lane);
+  connection_lane_refused(peering->connection, dial->lane, dial->epoch);
+}
+
 static void lane_failed(struct lane_dial *dial) {
   dial->failures++;
+  give_lane(dial->peering, dial->lane);
   connection_lane_failed(dial->peering->connection, dial->lane, dial->epoch);
 }
 
@@ -226,7 +260,7 @@ static void dial_done(void *argument, int error, const struct lane_path *path,
   bool is_gone = is_refused_for_good(peering, error == -ECONNREFUSED || is_unknown);
   if (!error) {
     dial->failures = 0;
-    peering->up |= 1ull << dial->lane;
+    peering->dialled &= ~(1ull << dial->lane);
     if (path->endpoint) {
       note_endpoint_connected(dial);
     } else {
@@ -240,6 +274,8 @@ static void dial_done(void *argument, int error, const struct lane_path *path,
   } else if (is_gone) {
     LOG_INFO("%s: nobody listens there any more", peering->peer);
     process_is_gone(peering);
+  } else if (error == -ENOLINK && reply->status == REPLY_NO_RESOURCES) {
+    lane_refused(dial);
   } else {
     if (error == -ENODEV) {
       note_endpoint_failure(dial, clock_now_ns());
@@ -255,7 +291,12 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
   struct lane_dial *dial = &peering->dials[lane];
   struct nic nic;
   const struct sockaddr_storage *address;
-  peering->up &= ~(1ull << lane);
+  dial->epoch = epoch;
+  if (!take_lane(peering, lane)) {
+    lane_refused(dial);
+    return;
+  }
+  peering->dialled |= 1ull << lane;
   choose(peering, dial, &nic, &address);
   peering->hello.lane = (uint16_t)lane;
   peering->hello.epoch = epoch;
@@ -265,7 +306,6 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
   }
   uint64_t now_ns = clock_now_ns();
   struct hello hello = peering->hello;
-  dial->epoch = epoch;
   note_endpoint_end(dial, now_ns);
   hello.remote_keys = now_ns >= dial->no_endpoint_ns ? hello.remote_keys : 0;
   int error;
@@ -290,12 +330,12 @@ static void connection_gone(struct connection *connection) {
     id_table_remove(&engine_lists(peering->engine)->receivers, &peering->node);
   }
   engine_timer_stop(&peering->upgrade);
-  flow_budget_give(peering->flows);
+  flow_budget_give((unsigned)__builtin_popcountll(peering->counted));
   hash_wipe(&peering->keys, sizeof peering->keys);
   free(peering);
 }
 
-static const struct connection_setup peering_setup = { open_lane, connection_gone };
+static const struct connection_setup peering_setup = { open_lane, lane_closed, connection_gone };
 
 int peering_new(struct engine *engine, const struct connection_config *config,
                 const struct hello *hello, const struct auth_keys *keys,
@@ -323,8 +363,6 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   }
   peering->connection = *result;
   peering->engine = engine;
-  peering->flows = config->link.lanes;
-  flow_budget_take(peering->flows);
   peering->hello = *hello;
   peering->hello.is_first = 0;
   peering->keys = *keys;
@@ -333,11 +371,11 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   if (route) {
     peering->is_sender = true;
     peering->route = *route;
-    peering->up = 1; /* the first lane is why there is a connection */
     for (unsigned i = 0; i < hello->lanes; i++) {
       peering->dials[i] = (struct lane_dial){ .peering = peering, .lane = i };
     }
   }
+  take_lane(peering, 0); /* which is why there is a connection */
   connection_set_setup_data(*result, peering);
   if (route) {
     upgrade_later(peering); /* the first lane may be a TCP flow */

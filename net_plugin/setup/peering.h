@@ -38,6 +38,8 @@ int peering_new(struct engine *engine, const struct connection_config *config,
 
 /* The receiving connection with this identity, or NULL. */
 struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]);
+/* A lane was dialled by the peer: false if there is no descriptor for it. Receiver only. */
+bool peering_take_lane(struct connection *connection, unsigned lane);
 /* What the reply to its first hello lists, should that hello come once more. Receiver only. */
 void peering_set_addresses(struct connection *connection, const struct address_list *addresses);
 const struct address_list *peering_addresses(const struct connection *connection);

@@ -21,7 +21,6 @@
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/dial.h"
-#include "net_plugin/setup/flow_budget.h"
 #include "net_plugin/setup/secret.h"
 #include "net_plugin/setup/settings.h"
 
@@ -129,6 +128,7 @@ static int make_connection(struct pending_connect *pending, const struct reply *
   struct connection_config config = {
     .link = { .role = LINK_SENDER,
               .lanes = pending->hello.lanes,
+              .first_lanes = pending->settings.first_lanes,
               .chunk_bytes = pending->settings.chunk_bytes,
               .eager_bytes = reply->eager_bytes < pending->hello.eager_bytes
                                  ? reply->eager_bytes
@@ -144,7 +144,7 @@ static int make_connection(struct pending_connect *pending, const struct reply *
               .redials_slow_lanes = pending->settings.redials_slow_lanes,
               .policy = pending->settings.policy,
               .policy_shared = engine_policy_shared(pending->engine),
-              .may_narrow = pending->settings.may_narrow,
+              .learns_lanes = pending->settings.learns_lanes,
               .narrow_chunk_bytes = pending->settings.narrow_chunk_bytes,
               .ablated = ablation_mask(),
               .seed = clock_now_ns() },
@@ -271,7 +271,7 @@ static int prepare(struct pending_connect *pending, const struct peering_route *
   hello->wire_version = HANDSHAKE_WIRE_VERSION;
   snprintf(hello->version, sizeof hello->version, "%s", STRATUS_VERSION);
   memcpy(hello->listener, route->remote.listener, TOKEN_BYTES);
-  hello->lanes = (uint16_t)flow_budget_limit(pending->settings.lanes, route->nic_count);
+  hello->lanes = (uint16_t)pending->settings.lanes;
   hello->chunk_bytes = pending->settings.chunk_bytes;
   hello->eager_bytes = pending->settings.eager_bytes;
   hello->eager_slots = pending->settings.eager_slots;

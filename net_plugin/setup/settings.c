@@ -29,8 +29,12 @@ void settings_get(unsigned nics, struct settings *settings) {
   if (!lanes) {
     lanes = (from_profile.flows ? from_profile.flows : SETTINGS_LANES_PER_NIC) * nics;
   }
-  settings->lanes = lanes < nics ? nics : lanes > WIRE_MAX_LANES ? WIRE_MAX_LANES : lanes;
-  settings->may_narrow = !param_is_set(PARAM_FLOWS);
+  lanes = lanes < nics ? nics : lanes > WIRE_MAX_LANES ? WIRE_MAX_LANES : lanes;
+  bool is_fixed = param_enum(PARAM_POLICY) == PARAM_POLICY_FIXED;
+  settings->policy = is_fixed ? &policy_fixed : &policy_adaptive;
+  settings->first_lanes = lanes;
+  settings->learns_lanes = !is_fixed && !param_is_set(PARAM_FLOWS);
+  settings->lanes = settings->learns_lanes ? WIRE_MAX_LANES : lanes;
   settings->narrow_chunk_bytes = param_is_set(PARAM_CHUNK_BYTES) ? 0 : SETTINGS_NARROW_CHUNK_BYTES;
   settings->chunk_bytes = (uint32_t)param_size(PARAM_CHUNK_BYTES);
   if (!param_is_set(PARAM_CHUNK_BYTES) && from_profile.chunk_bytes) {
@@ -49,8 +53,6 @@ void settings_get(unsigned nics, struct settings *settings) {
   settings->wants_checksums = param_bool(PARAM_CHECKSUM);
   settings->link_timeout_ns = param_duration_ns(PARAM_LINK_TIMEOUT);
   settings->stopped_timeout_ns = param_duration_ns(PARAM_STOPPED_TIMEOUT);
-  settings->policy =
-      param_enum(PARAM_POLICY) == PARAM_POLICY_FIXED ? &policy_fixed : &policy_adaptive;
   settings->redials_slow_lanes = param_bool(PARAM_REDIAL_SLOW);
   settings->connect_timeout_ns = param_duration_ns(PARAM_CONNECT_TIMEOUT);
 }

@@ -41,7 +41,7 @@ static json_t *device_to_json(int index, const struct device *device) {
   json_t *object = json_pack(
       "{s:i, s:s, s:s, s:i, s:s, s:i}", "index", index, "name", device->name, "address",
       interface_address_text(&nic->address, address), "speed_mbps", (int)device->speed_mbps,
-      "speed_from", device_origin_name(device->speed_origin), "flows", (int)settings.lanes);
+      "speed_from", device_origin_name(device->speed_origin), "flows", (int)settings.first_lanes);
   json_object_set_new(object, "pci_path",
                       device->pci_path[0] ? json_string(device->pci_path) : json_null());
   json_object_set_new(object, "numa_node",
@@ -105,7 +105,7 @@ static void print_device(int index, const struct device *device) {
   struct settings settings;
   settings_get(device->nic_count, &settings);
   printf("%3d  %-15s  %9u  %-9s  %5u  %-12s  ", index, device->name, device->speed_mbps,
-         device_origin_name(device->speed_origin), settings.lanes,
+         device_origin_name(device->speed_origin), settings.first_lanes,
          device->pci_path[0] ? strrchr(device->pci_path, '/') + 1 : "-");
   print_nic(&device->nics[0]);
   for (unsigned i = 1; i < device->nic_count; i++) {

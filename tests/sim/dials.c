@@ -46,9 +46,21 @@ void dials_start(struct world *world, unsigned lane, uint32_t epoch) {
   world_fail(world, "the sender orders more dials than there can be");
 }
 
+/* Lanes above the first ones may be refused, as where descriptors are few. */
+static bool dial_is_refused(struct world *world, const struct dial *dial) {
+  unsigned first = world->config[SENDER].first_lanes;
+  return first > 0 && dial->lane >= first && world_chance(world, world->dial_failure_percent / 2);
+}
+
 static void dial_report(struct world *world, const struct dial *dial) {
-  if (!world->ends[SENDER].is_gone) {
-    link_lane_lost(world->ends[SENDER].link, dial->lane, dial->epoch, world->now_ns);
+  if (world->ends[SENDER].is_gone) {
+    return;
+  }
+  struct link *link = world->ends[SENDER].link;
+  if (dial_is_refused(world, dial)) {
+    link_lane_refused(link, dial->lane, dial->epoch, world->now_ns);
+  } else {
+    link_lane_lost(link, dial->lane, dial->epoch, world->now_ns);
   }
 }
 

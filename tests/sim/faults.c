@@ -38,7 +38,9 @@ void faults_plan(struct world *world) {
   world->faults_left = (unsigned)world_between(world, 1, world_chance(world, 20) ? 100 : 10);
   world->fault_gap_ns = 16384ull << world_between(world, 0, 12);
   world->next_fault_ns = world_between(world, 0, world->fault_gap_ns);
-  world->spared_lane = (unsigned)world_between(world, 0, world->lanes - 1);
+  /* One of those that are wanted for certain. */
+  unsigned first = world->config[SENDER].first_lanes;
+  world->spared_lane = (unsigned)world_between(world, 0, (first > 0 ? first : world->lanes) - 1);
   world->dial_failure_percent = (unsigned)world_between(world, 0, 1) * 30;
   world->may_corrupt = world->config[SENDER].wants_checksums && world_chance(world, 50);
   world->may_time_out = world_chance(world, 10);

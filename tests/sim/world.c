@@ -82,8 +82,9 @@ static void draw_config(struct world *world) {
     .narrow_chunk_bytes = world_chance(world, 50) ? 1u << 19 : 0,
   };
   bool has_probes = world_chance(world, 50);
-  config.may_narrow = world_chance(world, 30);
-  config.policy_shared = has_probes || config.may_narrow ? &world->policy_shared : NULL;
+  config.learns_lanes = world_chance(world, 30);
+  config.first_lanes = (unsigned)world_between(world, 0, world->lanes);
+  config.policy_shared = has_probes || config.learns_lanes ? &world->policy_shared : NULL;
   if (!has_probes) {
     world->policy_shared.probe.rounds = FLOW_PROBE_ROUNDS; /* all done */
   }
@@ -285,8 +286,10 @@ void world_run(struct world *world) {
     world->steps++;
     faults_run(world);
     if (world_chance(world, 1)) {
-      enum trial_way *way = &world->policy_shared.width.way;
+      enum trial_way *way = &world->policy_shared.count.width.way;
       *way = *way == TRIAL_USUAL ? TRIAL_OTHER : TRIAL_USUAL;
+      world->policy_shared.count.doublings =
+          (unsigned)world_between(world, 0, world->policy_shared.count.most);
     }
     dials_run(world);
     owner_run(world, world->steps % 2 == 0 ? SENDER : RECEIVER);

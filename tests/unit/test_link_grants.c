@@ -142,8 +142,8 @@ static void one_direct_lane_does_up_to_a_whole_piece(void **state) {
 
 static void direct_lanes_on_other_paths_are_worth_it_sooner(void **state) {
   (void)state;
-  assert_false(sender_opens_a_lane(ADAPTIVE_ALL_LANES_BYTES - 1));
-  assert_true(sender_opens_a_lane(ADAPTIVE_ALL_LANES_BYTES));
+  assert_false(sender_opens_a_lane(ADAPTIVE_LANES_BYTES - 1));
+  assert_true(sender_opens_a_lane(ADAPTIVE_LANES_BYTES));
 }
 
 int main(void) {

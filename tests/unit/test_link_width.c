@@ -24,11 +24,11 @@ static void make(unsigned paths) {
     .timeout_ns = 1000000000,
     .paths = paths,
     .policy_shared = &shared,
-    .may_narrow = true,
+    .learns_lanes = true,
   };
   policy_shared_init(&shared, TRIAL_FIRST_NS, 1);
   shared.probe.rounds = FLOW_PROBE_ROUNDS; /* all done */
-  trial_init(&shared.width, TRIAL_OTHER, false, TRIAL_FIRST_NS, 1);
+  trial_init(&shared.count.width, TRIAL_OTHER, false, TRIAL_FIRST_NS, 1);
   sender = link_init(calloc(1, link_memory_bytes(&config)), &config, 0);
   for (unsigned lane = 0; lane < LANES; lane++) {
     link_lane_up(sender, lane, 1, 0, 0);
@@ -88,7 +88,7 @@ static void each_path_keeps_one(void **state) {
 static void usually_all_are_used(void **state) {
   (void)state;
   make(1);
-  shared.width.way = TRIAL_USUAL;
+  shared.count.width.way = TRIAL_USUAL;
   assert_false(is_narrow());
   for (unsigned lane = 0; lane < LANES; lane++) {
     assert_int_equal(send_over(1ull << lane, 1), 1ull << lane);

@@ -53,10 +53,11 @@ static void make(const struct policy_ops *ops, uint64_t seed) {
     .chunk_bytes =
         (uint32_t)(POLICY_GRAIN_BYTES + draw(chance(50) ? 256 * KIB : 4096 * KIB - 4096)),
     .narrow_chunk_bytes = chance(50) ? 512 * KIB : 0,
-    .may_narrow = chance(50),
+    .learns_lanes = chance(50),
     .reconnects_slow_lanes = chance(70),
     .shared = chance(80) ? &shared : NULL,
   };
+  config.first_lanes = (unsigned)draw(config.lanes + 1);
   policy = calloc(1, ops->state_bytes);
   assert_non_null(policy);
   policy_init(policy, ops, &config);
@@ -100,7 +101,8 @@ static void check_decisions(void) {
     check_chunk(any, total, left, (rdma >> any & 1) != 0);
     check_chunk(any, total, 0, false);
   }
-  policy_wants_all_lanes(policy, total);
+  unsigned wanted = policy_lanes_wanted(policy, now_ns);
+  assert_in_range(wanted, 1, config.lanes);
   uint64_t probed = policy_probed(policy);
   assert_int_equal(policy_probes(policy) & ~probed, 0);
   assert_int_equal(probed & ~up, 0);
@@ -171,7 +173,8 @@ static void some_fact(void) {
   } else if (kind < 95) {
     some_ping();
   } else if (kind < 97) {
-    shared.width.way = shared.width.way == TRIAL_USUAL ? TRIAL_OTHER : TRIAL_USUAL;
+    shared.count.doublings = (unsigned)draw(shared.count.most + 1);
+    shared.count.width.way = shared.count.width.way == TRIAL_USUAL ? TRIAL_OTHER : TRIAL_USUAL;
   } else {
     some_reconnect();
   }

@@ -97,7 +97,7 @@ static void the_profile_speaks_where_the_user_does_not(void **context) {
   close(fd);
   struct settings settings;
   settings_get(2, &settings);
-  assert_int_equal(settings.lanes, 8); /* each NIC its own */
+  assert_int_equal(settings.first_lanes, 8); /* each NIC its own */
   assert_int_equal(settings.eager_bytes, 8 << 10);
 }
 
@@ -123,7 +123,7 @@ static void parameters_win(void **context) {
   assert_string_equal(options.congestion, "cubic");
   struct settings settings;
   settings_get(2, &settings);
-  assert_int_equal(settings.lanes, 3);
+  assert_int_equal(settings.first_lanes, 3);
   assert_int_equal(settings.eager_bytes, 0);
 }
 

@@ -242,10 +242,16 @@ static int measure(struct pump *pump, uint64_t duration_ns, struct probe_result 
   error = send_until(pump, start_ns + duration_ns);
   read_bytes(pump->connection, after);
   double seconds = (double)(clock_now_ns() - start_ns) * 1e-9;
-  unsigned flows = result->flows = connection_lane_count(pump->connection);
-  for (unsigned i = 0; i < flows; i++) {
-    rates[i] = (double)(after[i] - before[i]) * 8e-9 / seconds;
-    result->gbps += rates[i];
+  unsigned flows = 0; /* that carried anything */
+  for (unsigned i = 0; i < connection_lane_count(pump->connection); i++) {
+    if (after[i] > before[i]) {
+      rates[flows] = (double)(after[i] - before[i]) * 8e-9 / seconds;
+      result->gbps += rates[flows++];
+    }
+  }
+  result->flows = flows;
+  if (flows == 0) {
+    return error ? error : send_end(pump);
   }
   qsort(rates, flows, sizeof rates[0], load_compare);
   result->flow_min_gbps = rates[0];

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flow_count: how many flows the connections of an engine use, learned from their throughput.
+ * Owns: only its own struct, which the links of one engine share.  Threads: theirs.
+ * Blocks: never.  Fails: cannot.
+ *
+ * The count is the first guess of a connection, doubled `doublings` times. It is found by hill
+ * climbing, under bulk load:
+ *
+ *   watching --due--> opening --flows are up--> windows, in pairs --decided--> watching
+ *
+ * A try compares the count with its double, or with its half. The windows of a pair, one with each
+ * count, come in random order. A pair that differs clearly decides; otherwise the medians do.
+ * Twice as many flows must gain FLOW_COUNT_GAIN_PERCENT: capped flows give nearly 100. Half as many
+ * are kept if they give FLOW_COUNT_KEEP_PERCENT: fewer flows cost less CPU, cache and descriptors.
+ * A try that changes the count is followed by the next one in the same direction at once. One that
+ * does not is followed by one in the other direction, after a pause that is doubled each time. So
+ * the number of tries, and of changes, is bounded whatever noise there is.
+ *
+ * The connections of an engine share one count, and the throughput is that of all of them: they
+ * share a NIC. A connection that looked at itself would count as gain what it takes from others. It
+ * also means that a new connection starts with what the others have learned.
+ *
+ * The count is never below the first guess. Messages of middle size need idle flows where flows are
+ * capped, other flows take over at once where one breaks, and where no flow is capped the trial of
+ * `width` leaves bulk traffic to one flow of each path. It runs while the count is the first guess.
+ *
+ * Time counts while anything is in flight. A window counts if most of its bytes were acknowledged
+ * while their connection had FLOW_COUNT_BACKLOG_BYTES in flight. After a change of flows the window
+ * waits until those that are not used have drained, and those that are used are up. */
+#ifndef NET_PLUGIN_POLICY_FLOW_COUNT_H
+#define NET_PLUGIN_POLICY_FLOW_COUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/trial.h"
+#include "net_plugin/policy/limits.h"
+
+enum flow_count_way { FLOW_COUNT_LESS, FLOW_COUNT_MORE };
+
+struct flow_count {
+  struct trial width; /* bulk traffic: all flows (TRIAL_USUAL), or one of each path */
+  unsigned doublings; /* of the first guess: what is learned */
+  unsigned most;      /* doublings that some connection can have */
+  unsigned flows;     /* that are up, of all connections */
+  unsigned kept;      /* doublings that stay open until keep_ns, though they are not used */
+  uint64_t keep_ns;
+  bool is_growth_next; /* the direction of the next try */
+
+  uint64_t outstanding_bytes; /* sent and not acknowledged */
+  uint64_t last_ns;
+  uint64_t busy_ns;     /* under bulk load, so far */
+  uint64_t due_ns;      /* the next try, on the scale of busy_ns */
+  uint64_t interval_ns; /* from the last try that changed nothing to the next; 0: none yet */
+  uint64_t window_ns, window_bytes, backlog_bytes; /* backlog: acknowledged while there was one */
+  uint64_t best_rate;                              /* of a watched window since the last try */
+  unsigned poor_windows;                           /* in a row, that were much slower */
+
+  bool is_trying;
+  unsigned base; /* doublings of the smaller count that is tried; the larger one has one more */
+  enum flow_count_way way; /* of this window */
+  bool is_settling, is_more_first;
+  uint64_t settle_ns, settled_ns; /* in all; without a connection that is not ready */
+  unsigned window, discards;      /* windows done, windows given up */
+  uint64_t rates[2][FLOW_COUNT_PAIRS];
+  uint64_t random;
+};
+
+/* first_ns: busy time before the first trial of the width. seed: of the order of windows. */
+void flow_count_init(struct flow_count *count, uint64_t first_ns, uint64_t seed);
+/* A connection came that can have its first guess doubled so many times. */
+void flow_count_join(struct flow_count *count, unsigned doublings);
+
+/* ---- facts ---- */
+
+/* Flows came up (1), went away (-1). */
+static inline void flow_count_changed(struct flow_count *count, int flows) {
+  count->flows += (unsigned)flows;
+}
+void flow_count_sent(struct flow_count *count, uint64_t bytes, uint64_t now_ns);
+/* backlog_bytes: what its connection had in flight before. is_ready: all flows that it is to use
+ * are up, and the others have nothing in flight. */
+void flow_count_acked(struct flow_count *count, uint64_t bytes, uint64_t backlog_bytes,
+                      bool is_ready, uint64_t now_ns);
+/* So much is not in flight any more, and was not acknowledged. */
+void flow_count_dropped(struct flow_count *count, uint64_t bytes);
+
+/* ---- decisions ---- */
+
+/* Doublings of the first guess that are used now. */
+static inline unsigned flow_count_used(const struct flow_count *count) {
+  return count->is_trying ? count->base + (count->way == FLOW_COUNT_MORE) : count->doublings;
+}
+/* Doublings that are to be open now. */
+static inline unsigned flow_count_open(const struct flow_count *count, uint64_t now_ns) {
+  unsigned open = count->is_trying ? count->base + 1 : count->doublings;
+  return count->kept > open && now_ns < count->keep_ns ? count->kept : open;
+}
+/* One flow of each path carries the traffic. */
+static inline bool flow_count_is_narrow(const struct flow_count *count) {
+  return count->width.way == TRIAL_OTHER && count->doublings == 0 && !count->is_trying;
+}
+
+#endif

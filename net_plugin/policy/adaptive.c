@@ -164,6 +164,7 @@ static void adaptive_posted(struct policy *policy, uint64_t bytes, uint64_t now_
   stripe_time(stripe, now_ns);
   adaptive->is_spread |= adaptive_is_worth_spreading(adaptive, bytes);
   stripe->flow_ps_per_byte = adaptive->rdma == 0 ? flow_probe_ps_per_byte(probe) : 0;
+  stripe->lanes_used = (unsigned)__builtin_popcountll(stripe->up & adaptive_counted(adaptive));
   stripe->narrow_chunk_bytes = adaptive_is_narrow(policy) ? adaptive->config.narrow_chunk_bytes : 0;
   if (bytes >= ADAPTIVE_LANES_BYTES && flow_probe_is_wanted(probe, now_ns)) {
     adaptive_may_probe(adaptive, stripe_most_rested(stripe), now_ns);

@@ -48,11 +48,14 @@ static void start_try(struct flow_count *count) {
   start_window(count);
 }
 
-/* Flows that are not used any more stay open for a while: the next try may need them. */
+/* Flows that were in use and are not any more stay open for a while. Those of a vain try are
+ * closed: they would be in the way of receivers that look where the next message comes. */
 static void end_try(struct flow_count *count, enum flow_count_way winner, uint64_t now_ns) {
   unsigned doublings = count->base + (winner == FLOW_COUNT_MORE);
-  count->kept = count->base + 1;
-  count->keep_ns = now_ns + FLOW_COUNT_KEEP_NS;
+  if (doublings < count->doublings) {
+    count->kept = count->doublings;
+    count->keep_ns = now_ns + FLOW_COUNT_KEEP_NS;
+  }
   count->is_trying = count->is_settling = false;
   count->best_rate = count->poor_windows = 0;
   count->window_ns = count->window_bytes = count->backlog_bytes = 0;
@@ -127,7 +130,7 @@ static void watch(struct flow_count *count, uint64_t rate) {
 static bool is_width_busy(const struct flow_count *count) {
   const struct trial *width = &count->width;
   bool is_next = width->is_bulk && width->interval_ns == 0 && width->can_switch;
-  return count->doublings == 0 && (is_next || width->is_trying || width->way == TRIAL_OTHER);
+  return count->doublings == 0 && (is_next || width->is_trying || width->choice == TRIAL_OTHER);
 }
 
 static void end_window(struct flow_count *count, uint64_t now_ns) {

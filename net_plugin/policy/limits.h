@@ -113,8 +113,7 @@
  * common/trial.c's. */
 #define FLOW_COUNT_INTERVAL_NS 5000000000ull
 #define FLOW_COUNT_INTERVAL_MAX_NS 300000000000ull
-/* Flows that are not used any more stay open for so long: the next tries come at once. Not measured
- * by itself. */
+/* Flows that were in use and are not any more stay open for so long. Not measured by itself. */
 #define FLOW_COUNT_KEEP_NS 5000000000ull
 /* A connection that has so much in flight has bulk traffic. Not measured by itself. */
 #define FLOW_COUNT_BACKLOG_BYTES (256u << 10)

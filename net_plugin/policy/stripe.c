@@ -192,7 +192,8 @@ static uint64_t stripe_slow_share(const struct stripe *stripe, unsigned lane, ui
 
 /* The size that suits the lane, before looking at what is left. */
 static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, uint64_t total) {
-  uint64_t lanes = stripe->lanes_up > 0 ? stripe->lanes_up : 1;
+  uint64_t up = stripe->lanes_up > 0 ? stripe->lanes_up : 1;
+  uint64_t lanes = stripe->lanes_used > 0 ? stripe->lanes_used : up;
   uint64_t share = total / (2 * lanes);
   uint64_t wanted = (share + POLICY_GRAIN_BYTES - 1) & ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
   uint64_t quick =

@@ -52,6 +52,7 @@ struct stripe {
   uint32_t chunk_bytes;
   unsigned last; /* the lane used last */
   unsigned lanes_up;
+  unsigned lanes_used;          /* of these, if not all; 0: all. The policy fills it in */
   uint32_t typical_ps_per_byte; /* of the lanes that are up and known; 0: none */
   uint64_t up;
   uint64_t slow;               /* lanes that are up and slow, as above */

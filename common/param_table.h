@@ -27,7 +27,7 @@
 
 #define PARAM_TABLE(X)                                                                             \
   X(FLOWS, INT, "0", "0..64", "flows", NET, PLAIN,                                                 \
-    "TCP flows per connection; 0 chooses from profile and NIC")                                    \
+    "TCP flows per connection; 0 learns how many are worth having")                                \
   X(CHUNK_BYTES, SIZE, "128K", "4K..4M", "bytes", NET, PLAIN,                                      \
     "largest piece of a message that one flow carries at a time")                                  \
   X(EAGER_BYTES, SIZE, "128K", "0..256K", "bytes", NET, PLAIN,                                     \

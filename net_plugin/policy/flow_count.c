@@ -44,7 +44,7 @@ static void start_try(struct flow_count *count) {
   count->is_growth_next = grows;
   count->is_trying = true;
   count->base = grows ? count->doublings : count->doublings - 1;
-  count->window = count->discards = count->vain_pairs = 0;
+  count->window = count->discards = 0;
   start_window(count);
 }
 
@@ -93,13 +93,8 @@ static void judge_pair(struct flow_count *count, uint64_t now_ns) {
   unsigned pairs = count->window / 2;
   uint64_t less = count->rates[FLOW_COUNT_LESS][pairs - 1];
   uint64_t more = count->rates[FLOW_COUNT_MORE][pairs - 1];
-  bool gains = is_worth(more, less, true);
-  count->vain_pairs += !gains;
   if (more * 100 >= less * FLOW_COUNT_CLEAR_PERCENT) {
     end_try(count, FLOW_COUNT_MORE, now_ns);
-  } else if (count->is_growth_next && pairs == FLOW_COUNT_VAIN_PAIRS &&
-             count->vain_pairs == pairs) {
-    end_try(count, FLOW_COUNT_LESS, now_ns);
   } else if (less * 100 >= more * FLOW_COUNT_CLEAR_PERCENT) {
     end_try(count, FLOW_COUNT_LESS, now_ns);
   } else if (pairs == FLOW_COUNT_PAIRS) {

@@ -62,7 +62,6 @@ struct flow_count {
   bool is_settling, is_more_first;
   uint64_t settle_ns, settled_ns; /* in all; without a connection that is not ready */
   unsigned window, discards;      /* windows done, windows given up */
-  unsigned vain_pairs;            /* in which more flows gained little */
   uint64_t rates[2][FLOW_COUNT_PAIRS];
   uint64_t random;
 };

@@ -101,9 +101,6 @@
  * extremes. */
 #define FLOW_COUNT_CLEAR_PERCENT 150u
 #define FLOW_COUNT_PAIRS 5u
-/* If none of the first pairs gains enough, growth is over: capped flows gain a third even with
- * noise of +-20 %. */
-#define FLOW_COUNT_VAIN_PAIRS 3u
 /* As long as common/trial.c's. A flow of 1/32 of 4 Gb/s passes 312 KB. Not measured by itself. */
 #define FLOW_COUNT_WINDOW_NS 20000000ull
 /* All connections have been ready for so long. Not measured by itself. */

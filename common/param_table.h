@@ -28,7 +28,7 @@
 
 #define PARAM_TABLE(X)                                                                             \
   X(FLOWS, INT, "0", "0..64", "flows", NET, PLAIN,                                                 \
-    "TCP flows per connection; 0: from the profile, or by the NIC's speed")                        \
+    "TCP flows per connection; 0: learned from the throughput")                                    \
   X(CHUNK_BYTES, SIZE, "128K", "4K..4M", "bytes", NET, PLAIN,                                      \
     "largest part of a message that is sent on one flow at a time")                                \
   X(EAGER_BYTES, SIZE, "128K", "0..256K", "bytes", NET, PLAIN,                                     \

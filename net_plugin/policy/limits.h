@@ -109,14 +109,14 @@
 #define FLOW_COUNT_SETTLE_MAX_NS 200000000ull
 /* Busy time before the first try, as TRIAL_FIRST_NS. */
 #define FLOW_COUNT_FIRST_NS 100000000ull
-/* Busy time from a try that changed nothing to the next one, then doubled up to the maximum: as
- * common/trial.c's. */
-#define FLOW_COUNT_INTERVAL_NS 5000000000ull
+/* Busy time from a try that changed nothing to the next one, then doubled up to the maximum. Not
+ * measured by itself. */
+#define FLOW_COUNT_INTERVAL_NS 2000000000ull
 #define FLOW_COUNT_INTERVAL_MAX_NS 300000000000ull
 /* Flows that were in use and are not any more stay open for so long. Not measured by itself. */
 #define FLOW_COUNT_KEEP_NS 5000000000ull
 /* A connection that has so much in flight has bulk traffic. Not measured by itself. */
-#define FLOW_COUNT_BACKLOG_BYTES (256u << 10)
+#define FLOW_COUNT_BACKLOG_BYTES (128u << 10)
 /* A try that had to give up so many windows, since traffic was not bulk in them, is over. */
 #define FLOW_COUNT_DISCARDS 6u
 /* So many windows in a row below so much of the best one since the last try: something has changed.

@@ -211,7 +211,8 @@ static inline bool policy_is_narrow(const struct policy *policy) {
 
 /* Learns the rates of lanes and adapts to them. The default. */
 extern const struct policy_ops policy_adaptive;
-/* The baseline to measure others against: round robin, constant chunks, all lanes, no probes. */
+/* The baseline to measure others against: round robin, constant chunks and number of lanes, no
+ * probes. */
 extern const struct policy_ops policy_fixed;
 
 #endif

@@ -3,6 +3,7 @@
 
 To add one, write a function that returns a Case and name it in all_cases."""
 import statistics
+import time
 
 from benchmark.case import (
     Case, Row, Sweep, Variant, at_least, at_most, best_of, median_of, of, of_best, of_constant, value)
@@ -47,6 +48,30 @@ def capped(nic_gbps, flow_gbps, name):
         [Row("stratus-of-nic", "stratus of the NIC", of_constant("gbps", "stratus", nic_gbps), at_least(0.95),
              shown(variants, "gbps", "Gb/s"), note=parts),
          Row("stratus-of-bound", "stratus of plain TCP with 8 flows", of("gbps", "stratus", "plain"))])
+
+
+def learned_flows(part, buckets, target):
+    """Flows at 1/part of the NIC, nothing configured, after 2 s of load: how much of what the paths allow."""
+    nic_gbps = 4
+    flow_gbps = nic_gbps / part
+
+    def measure(bench):
+        found = {}
+
+        def count_paths(bench):
+            time.sleep(1.8)  # in the warm-up, as it takes a CPU
+            flows = bench.runner.run([CLUSTER, "flows", bench.cluster, "0"]).splitlines()
+            found["flows"] = len(flows)
+            found["allowed_gbps"] = min(nic_gbps, flow_gbps * len({flow.split()[-1] for flow in flows}))
+        found.update(bench.perf("stratus", ["--shape", "simple", "--warmup", "2s"], None, count_paths))
+        found["of_allowed"] = found["gbps"] / found["allowed_gbps"]
+        return found
+    variants = [Variant("stratus", "stratus", measure)]
+    return Case(
+        f"learned-{part}-of-{buckets}", f"flows at 1/{part} of a {nic_gbps} Gb/s NIC, {buckets} paths, after 2 s",
+        ["--nic-gbps", str(nic_gbps), "--flow-gbps", f"{flow_gbps:g}", "--flow-buckets", str(buckets)], variants,
+        [Row("of-allowed", "of what the NIC and the paths in use allow", value("of_allowed", "stratus"),
+             at_least(target), shown(variants, "gbps", "Gb/s"))])
 
 
 def slow_one_flow(gbps):
@@ -188,7 +213,7 @@ def two_nics(rates, name):
 
 # ---- stock NCCL ----
 
-def allreduce():
+def allreduce(flow_gbps, name, target):
     """Warmed up as training is after its first seconds: the first calls touch memory and open flows."""
     nic_gbps = 4
 
@@ -198,9 +223,9 @@ def allreduce():
                   bench.settings.pick("5", "1"), "-c", "1"]))
     variants = [coll(key) for key in ("stratus", "socket", "socket-2x8")]
     return Case(
-        "allreduce", "stock NCCL AllReduce 64 MiB, 2 hosts, 4 Gb/s NIC, 0.5 Gb/s per flow",
-        ["--nic-gbps", str(nic_gbps), "--flow-gbps", "0.5", *BY_FLOW], variants,
-        [Row("of-nic", "stratus' busbw of the NIC", of_constant("busbw_gbs", "stratus", nic_gbps / 8), at_least(0.93),
+        name, f"stock NCCL AllReduce 64 MiB, 2 hosts, 4 Gb/s NIC, {flow_gbps:g} Gb/s per flow",
+        ["--nic-gbps", str(nic_gbps), "--flow-gbps", f"{flow_gbps:g}", *BY_FLOW], variants,
+        [Row("of-nic", "stratus' busbw of the NIC", of_constant("busbw_gbs", "stratus", nic_gbps / 8), at_least(target),
              shown(variants, "busbw_gbs", "GB/s")),
          Row("socket", "stratus / Socket", of("busbw_gbs", "stratus", "socket")),
          Row("socket-2x8", "stratus / Socket 2x8", of("busbw_gbs", "stratus", "socket-2x8"))])
@@ -289,8 +314,11 @@ VETH = ([], "no limits")
 def all_cases():
     return [
         capped(8, 1, "capped"), capped(2, 0.25, "capped-quarter"),
+        *(learned_flows(part, buckets, target) for part, target in ((2, 0.97), (8, 0.95), (32, 0.85))
+          for buckets in (1024, 64)),
         slow_flow(50, 1.8), slow_flow(10, 8.0), equal_flows(), uncapped(), connections(), latency(), rate(),
-        two_nics((2, 2), "two-nics"), two_nics((3, 1), "two-nics-unequal"), allreduce(),
+        two_nics((2, 2), "two-nics"), two_nics((3, 1), "two-nics-unequal"),
+        allreduce(0.5, "allreduce", 0.93), allreduce(0.125, "allreduce-32", 0.85),
         sweep("all_reduce", CLOUD[0], "sweep-allreduce", CLOUD[1]),
         sweep("alltoall", CLOUD[0], "sweep-alltoall", CLOUD[1]),
         sweep("all_reduce", VETH[0], "sweep-allreduce-uncapped", VETH[1]),

@@ -6,7 +6,6 @@
 
 static_assert(WIRE_MAX_LANES == POLICY_MAX_LANES &&
                   WIRE_MAX_CHUNK_BYTES == POLICY_MAX_CHUNK_BYTES &&
-                  WIRE_MAX_PADDING_BYTES == POLICY_MAX_PADDING_BYTES &&
                   WIRE_MAX_LL_BYTES % POLICY_GRAIN_BYTES == 0,
               "policies know the limits of the wire");
 

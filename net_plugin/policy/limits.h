@@ -18,18 +18,9 @@
 
 /* What is left of a message stays on the last lane up to this size. Not measured by itself. */
 #define STRIPE_WARM_BYTES (16u << 10)
-/* The same where one flow is fast; and the largest rest that is spread by the flow's own rate.
- * Beyond it the rate of the whole message counts. Not measured by itself. */
-#define STRIPE_MEDIUM_BYTES (128u << 10)
 /* The last lane is used again while it has less to do than this. Measured with 32 to 256 KiB
  * messages: in pieces of 32 KiB over all lanes they were slower. */
 #define STRIPE_WARM_PS 250000000ull /* 250 us */
-/* A flow passes another message on at once if its rate limit holds it for less than this. Not
- * measured by itself. */
-#define STRIPE_STAY_NS 50000ull
-/* A flow's rate limit is taken to hold it no longer than this: the rate may be wrong. Not measured
- * by itself. */
-#define STRIPE_REST_MAX_NS 2000000ull
 /* A lane is slow at this time per byte, compared with a typical lane. With one of eight lanes at
  * 10 % and four messages of 1 MiB in flight, the simulated network gives 0.97 of the lanes' sum
  * instead of 0.39; with one at 1 %, 0.79 instead of 0.05. */
@@ -70,25 +61,6 @@
 /* And not above so many chunks. On emulated RDMA with 4 queue pairs and 1 MiB: 4 to 5 writes per
  * message instead of 10. */
 #define STRIPE_PLACED_CHUNKS 8u
-
-/* ---- flow_probe ---- */
-
-/* Padding of one PING. Fills the congestion window, and empties what a shaper has saved up. Not
- * measured by itself. */
-#define FLOW_PROBE_BYTES POLICY_MAX_PADDING_BYTES
-/* Timed PINGs of a round, and rounds: at most eight times half a megabyte per engine on a capped
- * flow. With two busy CPUs single results are 0.2 to 4 ns per byte without a cap, 0.7 to 14 under
- * one of 16, so the best of several counts. */
-#define FLOW_PROBE_FRAMES 5u
-#define FLOW_PROBE_ROUNDS 8u
-/* Before the second round, then doubled. Not measured by itself. */
-#define FLOW_PROBE_PAUSE_NS 50000000ull
-/* A flow of this rate (8 Gb/s) is fast: messages of STRIPE_MEDIUM_BYTES stay on one lane. Not
- * measured by itself. */
-#define FLOW_PROBE_FAST_PS_PER_BYTE 1000u
-/* No flow is taken to be slower than this (4 Gb/s). With 16,000 and right in the long run,
- * AllReduce of 32 to 512 KiB took 1.1 to 1.8 times as long as with 4,000. */
-#define FLOW_PROBE_SLOW_PS_PER_BYTE 2000u
 
 /* ---- flow_count ---- */
 

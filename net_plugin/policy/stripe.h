@@ -10,14 +10,6 @@
  * drained within STRIPE_WARM_PS: its caches and its congestion window are warm, and spreading them
  * gains nothing.
  *
- * Rest. A cloud that caps flows lets the first packets of a flow pass at once and makes those pay
- * that come after: what was acknowledged still occupies the flow. Where a flow's rate by itself is
- * told (flow_probe.h), each byte keeps its lane busy for that long, acknowledged or not, and what
- * is left of a message, up to STRIPE_MEDIUM_BYTES, goes to the next lane if this one is busy for
- * more than STRIPE_STAY_NS. In turn, so that the receiver can guess where the next one comes. Where
- * a flow is fast by itself (FLOW_PROBE_FAST_PS_PER_BYTE), messages of that size stay on one lane
- * and are not cut.
- *
  * A slow lane (STRIPE_SLOW_PERCENT of a typical one, repeatedly) may be better left alone: a chunk
  * on it can hold up the whole window of messages. It gets one only if it will have drained within
  * twice the time that the best of the other lanes needs for what it has. Its estimate is halved for
@@ -43,7 +35,6 @@ struct stripe_load {
   uint64_t sample_bytes;      /* acknowledged since sample_ns */
   uint64_t sample_ns;         /* when the lane became busy, or the last sample was taken */
   uint64_t before_bytes;      /* of those that were on the way then; they are no part of it */
-  uint64_t rested_ns;         /* when all that it was given has passed a flow's cap */
   uint32_t ps_per_byte;       /* drain time; 0: not known yet */
   unsigned slow_samples;      /* 0..STRIPE_SLOW_SAMPLES, which makes it slow until it is 0 again */
 };
@@ -58,10 +49,8 @@ struct stripe {
   uint64_t slow;               /* lanes that are up and slow, as above */
   uint64_t unknown;            /* lanes that are up and have not shown a rate */
   uint64_t aged_ns;            /* when estimates were aged last */
-  uint64_t now_ns;             /* the latest time of a fact */
   uint32_t narrow_chunk_bytes; /* not 0: few lanes are used, with chunks of this size, where the
                                 * message has so much. The policy fills it in */
-  uint32_t flow_ps_per_byte;   /* of one flow by itself; 0: not known. The policy fills it in */
   struct stripe_load loads[POLICY_MAX_LANES];
 };
 
@@ -70,12 +59,6 @@ void stripe_init(struct stripe *stripe, uint32_t chunk_bytes);
 void stripe_lane_up(struct stripe *stripe, unsigned lane);
 /* Nothing is outstanding on it any more; what it had is requeued or acknowledged. */
 void stripe_lane_lost(struct stripe *stripe, unsigned lane);
-
-static inline void stripe_time(struct stripe *stripe, uint64_t now_ns) {
-  stripe->now_ns = now_ns;
-}
-/* Of the lanes that are up the one that is free for the longest time. */
-unsigned stripe_most_rested(const struct stripe *stripe);
 
 /* The candidate for the next chunk of a message of which `left` bytes are not cut yet; -1 if there
  * is none, or waiting for another lane is better. */

@@ -81,13 +81,9 @@ static void draw_config(struct world *world) {
     .policy = world->seed % 2 == 0 ? &policy_fixed : &policy_adaptive,
     .narrow_chunk_bytes = world_chance(world, 50) ? 1u << 19 : 0,
   };
-  bool has_probes = world_chance(world, 50);
   config.learns_lanes = world_chance(world, 30);
   config.first_lanes = (unsigned)world_between(world, 0, world->lanes);
-  config.policy_shared = has_probes || config.learns_lanes ? &world->policy_shared : NULL;
-  if (!has_probes) {
-    world->policy_shared.probe.rounds = FLOW_PROBE_ROUNDS; /* all done */
-  }
+  config.policy_shared = config.learns_lanes ? &world->policy_shared : NULL;
   if (world_chance(world, 40)) {
     world->direct_percent = (unsigned)world_between(world, 20, 100);
     config.remote_keys = (unsigned)world_between(world, 1, WIRE_REMOTE_KEYS);

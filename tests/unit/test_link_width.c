@@ -27,7 +27,6 @@ static void make(unsigned paths) {
     .learns_lanes = true,
   };
   policy_shared_init(&shared, TRIAL_FIRST_NS, 1);
-  shared.probe.rounds = FLOW_PROBE_ROUNDS; /* all done */
   trial_init(&shared.count.width, TRIAL_OTHER, false, TRIAL_FIRST_NS, 1);
   sender = link_init(calloc(1, link_memory_bytes(&config)), &config, 0);
   for (unsigned lane = 0; lane < LANES; lane++) {

@@ -210,7 +210,6 @@ static void a_forgotten_lane_takes_whole_chunks(void **state) {
   assert_int_equal(stripe_chunk_bytes(&stripe, 1, KIB * KIB, KIB * KIB), 128 * KIB);
 }
 
-/* Flows of 0.5 Gb/s: a message of 8 KiB keeps one busy for 131 us, acknowledged or not. */
 static void placed_pieces_are_one_for_each_lane(void **state) {
   (void)state;
   struct stripe stripe;
@@ -236,37 +235,6 @@ static void small_messages_are_placed_whole(void **state) {
   }
   assert_int_equal(stripe_placed_bytes(&stripe, 0, 64 * KIB), STRIPE_PLACED_LEAST_BYTES);
   assert_int_equal(stripe_placed_bytes(&stripe, 3, 64 * KIB), STRIPE_PLACED_LEAST_BYTES / 4);
-}
-
-static void capped_lanes_rest_in_turn(void **state) {
-  (void)state;
-  struct stripe stripe;
-  bring_up(&stripe, 4);
-  stripe.flow_ps_per_byte = 16000;
-  unsigned lane = (unsigned)stripe_pick(&stripe, 0xF, 8 * KIB);
-  for (unsigned i = 0; i < 8; i++) {
-    uint64_t now_ns = i * 40000;
-    stripe_time(&stripe, now_ns);
-    assert_int_equal(stripe_pick(&stripe, 0xF, 8 * KIB), (lane + i) % 4);
-    stripe_sent(&stripe, (lane + i) % 4, 8 * KIB, now_ns);
-    stripe_acked(&stripe, (lane + i) % 4, 8 * KIB, now_ns + 30000);
-  }
-  unsigned last = (lane + 7) % 4;
-  stripe_time(&stripe, 100 * MS);
-  assert_int_equal(stripe_pick(&stripe, 0xF, 8 * KIB), last); /* all have rested: the warm one */
-  assert_int_not_equal(stripe_most_rested(&stripe), last);
-}
-
-static void a_fast_flow_is_not_left(void **state) {
-  (void)state;
-  struct stripe stripe;
-  bring_up(&stripe, 4);
-  stripe.flow_ps_per_byte = 300;
-  stripe_sent(&stripe, 2, 64 * KIB, 0);
-  assert_int_equal(stripe_pick(&stripe, 0xF, 64 * KIB), 2);
-  assert_int_equal(stripe_chunk_bytes(&stripe, 2, 128 * KIB, 128 * KIB), 128 * KIB);
-  stripe_sent(&stripe, 2, 128 * KIB, 0); /* that is enough for now */
-  assert_int_not_equal(stripe_pick(&stripe, 0xF, 64 * KIB), 2);
 }
 
 /* Copies of small messages are acknowledged late, and nothing was under way for most of the time.
@@ -312,8 +280,6 @@ int main(void) {
     cmocka_unit_test(a_forgotten_lane_takes_whole_chunks),
     cmocka_unit_test(placed_pieces_are_one_for_each_lane),
     cmocka_unit_test(small_messages_are_placed_whole),
-    cmocka_unit_test(capped_lanes_rest_in_turn),
-    cmocka_unit_test(a_fast_flow_is_not_left),
     cmocka_unit_test(lazy_acknowledgements_are_no_rate),
     cmocka_unit_test(idle_time_is_no_rate),
   };

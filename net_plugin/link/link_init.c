@@ -92,7 +92,6 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
                     .first_lanes = config->first_lanes,
                     .paths = config->paths,
                     .chunk_bytes = config->chunk_bytes,
-                    .narrow_chunk_bytes = config->narrow_chunk_bytes,
                     .learns_lanes = config->learns_lanes,
                     .reconnects_slow_lanes = config->redials_slow_lanes,
                     .shared = config->policy_shared,

@@ -43,13 +43,6 @@ static struct flow_count *adaptive_count(const struct adaptive *adaptive) {
   return learns ? &adaptive->config.shared->count : NULL;
 }
 
-/* Queue pairs are few, and not slower for being many. */
-static bool adaptive_is_narrow(const struct policy *policy) {
-  const struct adaptive *adaptive = adaptive_of_const(policy);
-  const struct flow_count *count = adaptive_count(adaptive);
-  return count && flow_count_is_narrow(count) && adaptive->rdma == 0;
-}
-
 /* The first guess, doubled so often; as many for each path. */
 static unsigned adaptive_lanes(const struct adaptive *adaptive, unsigned doublings) {
   unsigned paths = adaptive->config.paths > 0 ? adaptive->config.paths : 1;
@@ -139,7 +132,6 @@ static void adaptive_posted(struct policy *policy, uint64_t bytes) {
   struct stripe *stripe = &adaptive->stripe;
   adaptive->is_spread |= adaptive_is_worth_spreading(adaptive, bytes);
   stripe->lanes_used = (unsigned)__builtin_popcountll(stripe->up & adaptive_counted(adaptive));
-  stripe->narrow_chunk_bytes = adaptive_is_narrow(policy) ? adaptive->config.narrow_chunk_bytes : 0;
 }
 
 static void adaptive_sent(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns) {
@@ -190,26 +182,15 @@ static unsigned adaptive_lanes_wanted(const struct policy *policy, uint64_t now_
   return adaptive->is_spread ? lanes : 1;
 }
 
-/* As many as were learned, or the first good lane of each path. All, if none of these is good. */
-static uint64_t adaptive_used_lanes(const struct policy *policy) {
-  const struct adaptive *adaptive = adaptive_of_const(policy);
-  uint64_t paths = 0, used = 0, good = adaptive->stripe.up & ~adaptive->draining;
-  if (!adaptive_is_narrow(policy)) {
-    used = adaptive_counted(adaptive) & good;
-    return (used & ~adaptive->stripe.slow) != 0 ? used : UINT64_MAX;
-  }
-  for (uint64_t lanes = good & ~adaptive->stripe.slow; lanes != 0; lanes &= lanes - 1) {
-    unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    uint64_t path = lane_bit(adaptive->config.paths > 1 ? lane % adaptive->config.paths : 0);
-    used |= (paths & path) != 0 ? 0 : lane_bit(lane);
-    paths |= path;
-  }
-  return used != 0 ? used : UINT64_MAX;
+/* As many as were learned. All, if none of these is good. */
+static uint64_t adaptive_used_lanes(const struct adaptive *adaptive) {
+  uint64_t used = adaptive_counted(adaptive) & adaptive->stripe.up & ~adaptive->draining;
+  return (used & ~adaptive->stripe.slow) != 0 ? used : UINT64_MAX;
 }
 
 static int adaptive_pick(struct policy *policy, uint64_t candidates, uint64_t left) {
   struct adaptive *adaptive = adaptive_of(policy);
-  candidates &= ~adaptive->draining & adaptive_used_lanes(policy);
+  candidates &= ~adaptive->draining & adaptive_used_lanes(adaptive);
   return stripe_pick(&adaptive->stripe, candidates, left);
 }
 
@@ -270,5 +251,4 @@ const struct policy_ops policy_adaptive = {
   .chunk_bytes = adaptive_chunk_bytes,
   .reconnect = adaptive_reconnect,
   .ps_per_byte = adaptive_ps_per_byte,
-  .is_narrow = adaptive_is_narrow,
 };

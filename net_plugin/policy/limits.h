@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limits: every constant of the adaptive policy, with its unit in its name and the evidence for it.
- * "Not measured by itself": chosen by reasoning, and part of what was measured as a whole.
- * Constants of the trial of one lane of each path against all are in common/trial.c. */
+ * "Not measured by itself": chosen by reasoning, and part of what was measured as a whole. */
 #ifndef NET_PLUGIN_POLICY_LIMITS_H
 #define NET_PLUGIN_POLICY_LIMITS_H
 
@@ -73,16 +72,16 @@
  * extremes. */
 #define FLOW_COUNT_CLEAR_PERCENT 150u
 #define FLOW_COUNT_PAIRS 5u
-/* As long as common/trial.c's. A flow of 1/32 of 4 Gb/s passes 312 KB. Not measured by itself. */
+/* A flow of 1/32 of 4 Gb/s passes 312 KB. Not measured by itself. */
 #define FLOW_COUNT_WINDOW_NS 20000000ull
 /* All connections have been ready for so long. Not measured by itself. */
 #define FLOW_COUNT_SETTLED_NS 4000000ull
 /* Flows that are not up, or not drained, are waited for no longer. Not measured by itself. */
 #define FLOW_COUNT_SETTLE_MAX_NS 200000000ull
-/* Busy time before the first try, as TRIAL_FIRST_NS. */
+/* Busy time before the first try: TCP has found its speed by then. Not measured by itself. */
 #define FLOW_COUNT_FIRST_NS 100000000ull
-/* Busy time from a try that changed nothing to the next one, then doubled up to the maximum: as
- * common/trial.c's. */
+/* Busy time from a try that changed nothing to the next one, then doubled up to the maximum.
+ * Not measured by itself. */
 #define FLOW_COUNT_INTERVAL_NS 5000000000ull
 #define FLOW_COUNT_INTERVAL_MAX_NS 300000000000ull
 /* Flows that were in use and are not any more stay open for so long. Not measured by itself. */

@@ -15,7 +15,7 @@
  *     all lanes are candidates and nothing is in flight.
  *  2. chunk_bytes returns 0 only if `left` is 0, never more than `left` or POLICY_MAX_CHUNK_BYTES,
  *     and a multiple of POLICY_GRAIN_BYTES unless it is all of `left`. Without is_placed it is at
- *     most the larger of chunk_bytes and narrow_chunk_bytes of the configuration.
+ *     most chunk_bytes of the configuration.
  *  3. reconnect returns a lane that is up, has nothing in flight and is not the only one.
  *  4. Facts may come in any order that a link can produce: acknowledgements of a lane that is lost,
  *     lanes that come up again at once, time that stands still. */
@@ -40,7 +40,6 @@ struct policy_config {
   unsigned first_lanes;         /* at most lanes: a guess of how many are worth having; 0: lanes */
   unsigned paths;               /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
   uint32_t chunk_bytes;         /* largest chunk, at least POLICY_GRAIN_BYTES */
-  uint32_t narrow_chunk_bytes;  /* largest chunk while is_narrow; 0: chunk_bytes */
   bool learns_lanes;            /* how many lanes are used is learned; else first_lanes are */
   bool reconnects_slow_lanes;   /* a lane that stays slow may be closed for another path */
   struct policy_shared *shared; /* outlives the policy; NULL: the number of lanes is not learned */
@@ -98,8 +97,6 @@ struct policy_ops {
 
   /* The time per byte that was learned for the lane, in picoseconds; 0: not known. */
   uint32_t (*ps_per_byte)(const struct policy *policy, unsigned lane);
-  /* One lane of each path carries the traffic. */
-  bool (*is_narrow)(const struct policy *policy);
 };
 
 /* ---- the operations, for callers ---- */
@@ -171,10 +168,6 @@ static inline int policy_reconnect(struct policy *policy, uint64_t now_ns) {
 
 static inline uint32_t policy_ps_per_byte(const struct policy *policy, unsigned lane) {
   return policy->ops->ps_per_byte ? policy->ops->ps_per_byte(policy, lane) : 0;
-}
-
-static inline bool policy_is_narrow(const struct policy *policy) {
-  return policy->ops->is_narrow && policy->ops->is_narrow(policy);
 }
 
 /* Learns the rates of lanes and adapts to them. The default. */

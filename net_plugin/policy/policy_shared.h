@@ -11,10 +11,9 @@ struct policy_shared {
   struct flow_count count; /* how many flows a connection uses */
 };
 
-/* first_ns: bulk traffic before the first trial of the width. seed: of the order of its windows. */
-static inline void policy_shared_init(struct policy_shared *shared, uint64_t first_ns,
-                                      uint64_t seed) {
-  flow_count_init(&shared->count, first_ns, seed);
+/* seed: of the order in which numbers of flows are tried. */
+static inline void policy_shared_init(struct policy_shared *shared, uint64_t seed) {
+  flow_count_init(&shared->count, seed);
 }
 
 #endif

@@ -166,12 +166,11 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
 uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t total,
                             uint64_t left) {
   assert(left <= total);
-  bool is_narrow = stripe->narrow_chunk_bytes != 0;
-  uint32_t most = is_narrow ? stripe->narrow_chunk_bytes : stripe->chunk_bytes;
-  if (left <= most && (is_narrow || left * stripe_ps_per_byte(stripe, lane) <= STRIPE_WARM_PS)) {
+  uint32_t most = stripe->chunk_bytes;
+  if (left <= most && left * stripe_ps_per_byte(stripe, lane) <= STRIPE_WARM_PS) {
     return (uint32_t)left;
   }
-  uint32_t wanted = is_narrow ? most : stripe_wanted_bytes(stripe, lane, total);
+  uint32_t wanted = stripe_wanted_bytes(stripe, lane, total);
   if (left <= wanted) {
     return (uint32_t)left;
   }

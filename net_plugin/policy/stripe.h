@@ -46,11 +46,9 @@ struct stripe {
   unsigned lanes_used;          /* of these, if not all; 0: all. The policy fills it in */
   uint32_t typical_ps_per_byte; /* of the lanes that are up and known; 0: none */
   uint64_t up;
-  uint64_t slow;               /* lanes that are up and slow, as above */
-  uint64_t unknown;            /* lanes that are up and have not shown a rate */
-  uint64_t aged_ns;            /* when estimates were aged last */
-  uint32_t narrow_chunk_bytes; /* not 0: few lanes are used, with chunks of this size, where the
-                                * message has so much. The policy fills it in */
+  uint64_t slow;    /* lanes that are up and slow, as above */
+  uint64_t unknown; /* lanes that are up and have not shown a rate */
+  uint64_t aged_ns; /* when estimates were aged last */
   struct stripe_load loads[POLICY_MAX_LANES];
 };
 

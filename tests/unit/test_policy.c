@@ -46,13 +46,12 @@ static void make(const struct policy_ops *ops, uint64_t seed) {
   now_ns = draw(2) * 1000 * MS;
   up = rdma = 0;
   memset(in_flight, 0, sizeof in_flight);
-  policy_shared_init(&shared, draw(2) * 50 * MS, seed);
+  policy_shared_init(&shared, seed);
   config = (struct policy_config){
     .lanes = (unsigned)(1 + draw(chance(20) ? POLICY_MAX_LANES : 8)),
     .paths = (unsigned)draw(4),
     .chunk_bytes =
         (uint32_t)(POLICY_GRAIN_BYTES + draw(chance(50) ? 256 * KIB : 4096 * KIB - 4096)),
-    .narrow_chunk_bytes = chance(50) ? 512 * KIB : 0,
     .learns_lanes = chance(50),
     .reconnects_slow_lanes = chance(70),
     .shared = chance(80) ? &shared : NULL,
@@ -80,11 +79,7 @@ static void lane_lost(unsigned lane) {
 
 static void check_chunk(unsigned lane, uint64_t total, uint64_t left, bool is_placed) {
   uint64_t bytes = policy_chunk_bytes(policy, lane, total, left, is_placed);
-  uint64_t most = POLICY_MAX_CHUNK_BYTES;
-  if (!is_placed) {
-    bool is_larger = config.narrow_chunk_bytes > config.chunk_bytes;
-    most = is_larger ? config.narrow_chunk_bytes : config.chunk_bytes;
-  }
+  uint64_t most = is_placed ? POLICY_MAX_CHUNK_BYTES : config.chunk_bytes;
   assert_in_range(bytes, left > 0, left < most ? left : most);
   assert_true(bytes == left || bytes % POLICY_GRAIN_BYTES == 0);
 }
@@ -159,7 +154,6 @@ static void some_fact(void) {
     some_bytes_acked();
   } else if (kind < 97) {
     shared.count.doublings = (unsigned)draw(shared.count.most + 1);
-    shared.count.width.way = shared.count.width.way == TRIAL_USUAL ? TRIAL_OTHER : TRIAL_USUAL;
   } else {
     some_reconnect();
   }

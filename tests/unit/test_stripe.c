@@ -167,17 +167,6 @@ static void chunk_sizes_follow_message_and_lanes(void **state) {
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 1024 * KIB, 1024 * KIB), 128 * KIB);
 }
 
-static void few_lanes_take_whole_messages(void **state) {
-  (void)state;
-  struct stripe stripe;
-  bring_up(&stripe, 8);
-  teach(&stripe, 0, 32);
-  stripe.narrow_chunk_bytes = 512 * KIB;
-  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB);
-  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 600 * KIB, 600 * KIB), 300 * KIB);
-  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 4096 * KIB, 4096 * KIB), 512 * KIB);
-}
-
 static void slow_lanes_take_smaller_chunks(void **state) {
   (void)state;
   struct stripe stripe;
@@ -275,7 +264,6 @@ int main(void) {
     cmocka_unit_test(a_laggard_is_tried_again),
     cmocka_unit_test(chunks_cover_the_message),
     cmocka_unit_test(chunk_sizes_follow_message_and_lanes),
-    cmocka_unit_test(few_lanes_take_whole_messages),
     cmocka_unit_test(slow_lanes_take_smaller_chunks),
     cmocka_unit_test(a_forgotten_lane_takes_whole_chunks),
     cmocka_unit_test(placed_pieces_are_one_for_each_lane),

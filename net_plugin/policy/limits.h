@@ -53,8 +53,10 @@
 #define STRIPE_MIN_CHUNK_BYTES (32u << 10)
 /* The same on a slow lane. Part of the figures at STRIPE_SLOW_PERCENT. */
 #define STRIPE_SLOW_CHUNK_BYTES (8u << 10)
-/* A chunk is what a lane drains in this time. Without caps, 2 connections, 512 KiB: 5.54 GB/s
- * instead of 4.05, together with STRIPE_SLOW_SAMPLES. */
+/* A chunk is no less than what a lane drains in this time, so that 64 KiB on a lane of 5 Gb/s are
+ * not cut. Without caps, 2 connections, 512 KiB: 5.54 GB/s instead of 4.05, together with
+ * STRIPE_SLOW_SAMPLES. Modelled lanes of 20 Gb/s, 4 us of CPU per chunk, four messages of 512 KiB
+ * in flight: 42 us each, 78 without. */
 #define STRIPE_QUICK_PS 125000000ull /* 125 us */
 /* What a NIC places is not cut below this: a piece costs a write, a header and acknowledgements.
  * AllReduce of 64 KiB on emulated RDMA became up to as fast as NCCL's own IB transport, which does

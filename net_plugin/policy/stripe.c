@@ -167,9 +167,6 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
                             uint64_t left) {
   assert(left <= total);
   uint32_t most = stripe->chunk_bytes;
-  if (left <= most && left * stripe_ps_per_byte(stripe, lane) <= STRIPE_WARM_PS) {
-    return (uint32_t)left;
-  }
   uint32_t wanted = stripe_wanted_bytes(stripe, lane, total);
   if (left <= wanted) {
     return (uint32_t)left;

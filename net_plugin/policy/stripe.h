@@ -20,8 +20,7 @@
  * drains in STRIPE_QUICK_PS, within STRIPE_MIN_CHUNK_BYTES and the configured chunk_bytes. A slow
  * lane gets proportionally smaller ones (not below STRIPE_SLOW_CHUNK_BYTES), so that its last chunk
  * does not hold up the message. What would remain as a tail of less than half a chunk is added to
- * the last chunk, or split with it if that would pass chunk_bytes. What is left of a message is not
- * cut if one chunk can hold it and the lane drains it within STRIPE_WARM_PS. */
+ * the last chunk, or split with it if that would pass chunk_bytes. */
 #ifndef NET_PLUGIN_POLICY_STRIPE_H
 #define NET_PLUGIN_POLICY_STRIPE_H
 

@@ -94,6 +94,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
                     .chunk_bytes = config->chunk_bytes,
                     .learns_lanes = config->learns_lanes,
                     .reconnects_slow_lanes = config->redials_slow_lanes,
+                    .ablated = config->ablated,
                     .shared = config->policy_shared,
                 });
     outgoing_init(&link->outgoing, config->eager_bytes, bytes + layout.eager,

@@ -7,6 +7,7 @@
  *
  * A lane that is to be reconnected is draining: it gets no new chunks, and is closed when it has
  * nothing in flight. At most one lane is draining, and never the only one. */
+#include "common/ablation.h"
 #include "net_plugin/policy/limits.h"
 #include "net_plugin/policy/policy.h"
 #include "net_plugin/policy/policy_shared.h"
@@ -39,7 +40,8 @@ static const struct adaptive *adaptive_of_const(const struct policy *policy) {
 
 /* NULL: the number of lanes is not learned. */
 static struct flow_count *adaptive_count(const struct adaptive *adaptive) {
-  bool learns = adaptive->config.learns_lanes && adaptive->config.shared;
+  bool learns = adaptive->config.learns_lanes && adaptive->config.shared &&
+                !ablation_has(adaptive->config.ablated, ABLATION_FLOWS);
   return learns ? &adaptive->config.shared->count : NULL;
 }
 
@@ -69,7 +71,7 @@ static void adaptive_init(struct policy *policy, const struct policy_config *con
   adaptive->config = *config;
   bool has_guess = config->first_lanes > 0 && config->first_lanes < config->lanes;
   adaptive->config.first_lanes = has_guess ? config->first_lanes : config->lanes;
-  stripe_init(&adaptive->stripe, config->chunk_bytes);
+  stripe_init(&adaptive->stripe, config->chunk_bytes, config->ablated);
   slow_flow_init(&adaptive->slow_flow, config->lanes, config->paths);
   if (adaptive_count(adaptive)) {
     unsigned doublings = 0;
@@ -208,7 +210,8 @@ static uint32_t adaptive_chunk_bytes(const struct policy *policy, unsigned lane,
 
 static int adaptive_reconnect(struct policy *policy, uint64_t now_ns) {
   struct adaptive *adaptive = adaptive_of(policy);
-  if (!adaptive->config.reconnects_slow_lanes) {
+  if (!adaptive->config.reconnects_slow_lanes ||
+      ablation_has(adaptive->config.ablated, ABLATION_RECONNECT)) {
     return -1;
   }
   if (adaptive->draining != 0) {

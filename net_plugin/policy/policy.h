@@ -42,6 +42,7 @@ struct policy_config {
   uint32_t chunk_bytes;         /* largest chunk, at least POLICY_GRAIN_BYTES */
   bool learns_lanes;            /* how many lanes are used is learned; else first_lanes are */
   bool reconnects_slow_lanes;   /* a lane that stays slow may be closed for another path */
+  uint64_t ablated;             /* heuristics that are switched off: common/ablation.h */
   struct policy_shared *shared; /* outlives the policy; NULL: the number of lanes is not learned */
 };
 

@@ -4,10 +4,12 @@
 
 #include <assert.h>
 
+#include "common/ablation.h"
 #include "net_plugin/policy/rates.h"
 
-void stripe_init(struct stripe *stripe, uint32_t chunk_bytes) {
-  *stripe = (struct stripe){ .chunk_bytes = chunk_bytes & ~(POLICY_GRAIN_BYTES - 1) };
+void stripe_init(struct stripe *stripe, uint32_t chunk_bytes, uint64_t ablated) {
+  *stripe =
+      (struct stripe){ .chunk_bytes = chunk_bytes & ~(POLICY_GRAIN_BYTES - 1), .ablated = ablated };
 }
 
 static void stripe_compare(struct stripe *stripe) {
@@ -25,6 +27,9 @@ static void stripe_compare(struct stripe *stripe) {
 /* Slow is who shows it in sample after sample: a single one may be the doing of a scheduler. */
 static void stripe_judge(struct stripe *stripe, unsigned lane) {
   struct stripe_load *load = &stripe->loads[lane];
+  if (ablation_has(stripe->ablated, ABLATION_SLOW)) {
+    return;
+  }
   if (load->ps_per_byte * 100ull > stripe->typical_ps_per_byte * (uint64_t)STRIPE_SLOW_PERCENT) {
     load->slow_samples += load->slow_samples < STRIPE_SLOW_SAMPLES ? 1 : 0;
   } else {
@@ -66,7 +71,8 @@ static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
 /* The lane passes another small message on at once. */
 static bool stripe_passes_at_once(const struct stripe *stripe, unsigned lane) {
   uint64_t bytes = stripe->loads[lane].outstanding_bytes;
-  return bytes * stripe_ps_per_byte(stripe, lane) <= STRIPE_WARM_PS;
+  return bytes * stripe_ps_per_byte(stripe, lane) <= STRIPE_WARM_PS &&
+         !ablation_has(stripe->ablated, ABLATION_WARM);
 }
 
 /* How long the lane would be busy with one more chunk, in picoseconds. */
@@ -167,6 +173,9 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
                             uint64_t left) {
   assert(left <= total);
   uint32_t most = stripe->chunk_bytes;
+  if (ablation_has(stripe->ablated, ABLATION_CHUNKS)) {
+    return left < most ? (uint32_t)left : most;
+  }
   uint32_t wanted = stripe_wanted_bytes(stripe, lane, total);
   if (left <= wanted) {
     return (uint32_t)left;

@@ -40,6 +40,7 @@ struct stripe_load {
 
 struct stripe {
   uint32_t chunk_bytes;
+  uint64_t ablated;
   unsigned last; /* the lane used last */
   unsigned lanes_up;
   unsigned lanes_used;          /* of these, if not all; 0: all. The policy fills it in */
@@ -51,7 +52,8 @@ struct stripe {
   struct stripe_load loads[POLICY_MAX_LANES];
 };
 
-void stripe_init(struct stripe *stripe, uint32_t chunk_bytes);
+/* ablated: heuristics that are switched off, see common/ablation.h. */
+void stripe_init(struct stripe *stripe, uint32_t chunk_bytes, uint64_t ablated);
 
 void stripe_lane_up(struct stripe *stripe, unsigned lane);
 /* Nothing is outstanding on it any more; what it had is requeued or acknowledged. */

@@ -54,6 +54,7 @@ static void make(const struct policy_ops *ops, uint64_t seed) {
         (uint32_t)(POLICY_GRAIN_BYTES + draw(chance(50) ? 256 * KIB : 4096 * KIB - 4096)),
     .learns_lanes = chance(50),
     .reconnects_slow_lanes = chance(70),
+    .ablated = chance(20) ? random_next(&random_state) : 0,
     .shared = chance(80) ? &shared : NULL,
   };
   config.first_lanes = (unsigned)draw(config.lanes + 1);

@@ -2,13 +2,14 @@
 /* Which lane, and how much. */
 #include "net_plugin/policy/stripe.h"
 
+#include "common/ablation.h"
 #include "tests/lib/unit.h"
 
 #define KIB 1024u
 #define MS 1000000ull
 
 static void bring_up(struct stripe *stripe, unsigned lanes) {
-  stripe_init(stripe, 128 * KIB);
+  stripe_init(stripe, 128 * KIB, 0);
   for (unsigned lane = 0; lane < lanes; lane++) {
     stripe_lane_up(stripe, lane);
   }
@@ -252,6 +253,23 @@ static void idle_time_is_no_rate(void **state) {
   assert_in_range(stripe.loads[0].ps_per_byte, before - before / 10, before + before / 10);
 }
 
+/* STRATUS_ABLATE, for measurements. */
+static void switched_off_heuristics_do_nothing(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 2);
+  stripe.ablated = 1ull << ABLATION_SLOW | 1ull << ABLATION_CHUNKS | 1ull << ABLATION_WARM;
+  teach(&stripe, 0, 1);
+  teach(&stripe, 1, 100);
+  assert_int_equal(stripe.slow, 0);
+  assert_int_equal(stripe_chunk_bytes(&stripe, 1, 140 * KIB, 140 * KIB), 128 * KIB);
+  assert_int_equal(stripe_chunk_bytes(&stripe, 1, 140 * KIB, 12 * KIB), 12 * KIB);
+  bring_up(&stripe, 2);
+  stripe.ablated = 1ull << ABLATION_WARM;
+  stripe_sent(&stripe, 1, 8, 0);
+  assert_int_equal(stripe_pick(&stripe, 3, 8), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(no_candidate_no_lane),
@@ -270,6 +288,7 @@ int main(void) {
     cmocka_unit_test(small_messages_are_placed_whole),
     cmocka_unit_test(lazy_acknowledgements_are_no_rate),
     cmocka_unit_test(idle_time_is_no_rate),
+    cmocka_unit_test(switched_off_heuristics_do_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

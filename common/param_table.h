@@ -121,7 +121,8 @@
   X(LOG, ENUM, "info", "warn|info|trace", "", BOTH, PLAIN,                                         \
     "most detailed level passed to NCCL's log, which filters by NCCL_DEBUG")                       \
   X(ABLATE, STRING, "", "", "", NET, PLAIN,                                                        \
-    "for measuring: heuristics to switch off, e.g. hold,warm (scripts/bench --ablate); empty: "    \
+    "for measuring: heuristics to switch off, e.g. coalesce,warm (scripts/bench --ablate); "       \
+    "empty: "                                                                                      \
     "none")                                                                                        \
   X(SYSFS_ROOT, STRING, "/", "", "", BOTH, PLAIN, "directory that contains sys and proc, for tests")
 

@@ -84,8 +84,7 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
     }
     link->lanes[lane].base = received_before;
     link->lanes[lane].sent_epoch = epoch;
-    policy_lane_up(link->policy, lane, now_ns);
-    link->ping |= policy_probes(link->policy);
+    policy_lane_up(link->policy, lane);
   } else {
     receive_lane_up(link, lane);
   }
@@ -182,13 +181,8 @@ static int link_frame_begins(struct link *link, unsigned lane) {
       return -EPROTO;
     }
     break;
-  case WIRE_PING:
-    if (is_sender && receiving->header.length > 0) {
-      return -EPROTO;
-    }
-    receiving->buffer = link->nowhere;
-    break;
   case WIRE_BYE:
+  case WIRE_PING:
   case WIRE_PONG:
   case WIRE_ABORT:
     break;
@@ -265,10 +259,6 @@ static int link_control_arrived(struct link *link, unsigned lane, uint64_t now_n
     }
     return 0;
   case WIRE_PING:
-    if ((header->flags & WIRE_HAS_CRC) != 0 &&
-        hash_crc32c(0, link->nowhere, header->length) != header->payload_crc) {
-      return -EBADMSG; /* a lane that damages padding damages data, too */
-    }
     receiving->pong_token = header->message;
     link->pong |= lane_bit(lane);
     return 0;
@@ -276,12 +266,7 @@ static int link_control_arrived(struct link *link, unsigned lane, uint64_t now_n
     link->peer_error = -(int)header->offset;
     link_fail(link, -ECONNABORTED);
     return 0;
-  case WIRE_PONG:
-    if (link->config.role == LINK_SENDER) {
-      send_pong_arrived(link, lane, now_ns);
-    }
-    return 0;
-  default:
+  default: /* a PONG: that it came is what counts */
     return 0;
   }
 }

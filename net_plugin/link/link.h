@@ -73,7 +73,6 @@ struct link_config {
   struct policy_shared *policy_shared; /* sender, this and the following: see policy_config */
   bool redials_slow_lanes;
   bool learns_lanes;
-  uint32_t narrow_chunk_bytes;
   uint64_t ablated;     /* heuristics that are switched off: common/ablation.h */
   bool wants_checksums; /* CRC32C on every DATA payload that this side sends */
   unsigned remote_keys; /* 0..WIRE_REMOTE_KEYS: keys of a remote buffer; 0: there are no remote
@@ -287,7 +286,6 @@ struct link_view {
   int peer_error; /* of the peer's ABORT, a negative errno; 0: none came */
   unsigned lanes_up;
   unsigned lanes_wanted; /* that should be open; receiver: that the peer opened */
-  bool is_narrow; /* bulk traffic goes over one lane of each path: the policy found that faster */
 };
 void link_view(const struct link *link, struct link_view *view);
 

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames that leave a link: which lane carries the next one, and what it is: control before data,
  * what is most urgent first. */
-#include "common/hash.h"
 #include "net_plugin/link/link_state.h"
-
-/* Zeros: what a PING carries that is to measure a lane. */
-static const uint8_t padding[WIRE_MAX_PADDING_BYTES];
 
 /* A control frame that any lane may carry is waiting. */
 static bool link_has_control(const struct link *link, const struct send_ahead *ahead) {
@@ -32,9 +28,7 @@ int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint
   if ((candidates & (link->pong | link->ping)) != 0) {
     return __builtin_ctzll(candidates & (link->pong | link->ping));
   }
-  return ahead->has_chunk
-             ? policy_pick(link->policy, candidates & ~link->full, ahead->left, link->now_ns)
-             : -1;
+  return ahead->has_chunk ? policy_pick(link->policy, candidates & ~link->full, ahead->left) : -1;
 }
 
 static void link_fill_farewell(struct link *link, unsigned lane, struct wire_header *header) {
@@ -78,13 +72,6 @@ static bool link_next_control(struct link *link, const struct send_ahead *ahead,
     link->ping &= ~lane_bit(lane);
     header->type = WIRE_PING;
     header->message = ++link->pings_sent;
-    if (link->config.role == LINK_SENDER) {
-      header->length = policy_padding_bytes(link->policy, lane, header->message, now_ns);
-    }
-    if (header->length > 0 && link->config.wants_checksums) {
-      header->flags = WIRE_HAS_CRC;
-      header->payload_crc = hash_crc32c(0, padding, header->length);
-    }
     liveness_asked(&link->liveness, lane, now_ns);
     link_watch(link, now_ns);
   } else if (link->farewell == FAREWELL_DUE) {
@@ -117,9 +104,7 @@ int link_take_frame(struct link *link, uint64_t writable, struct link_frame *fra
   if (link_next_control(link, &ahead, lane, &header, now_ns)) {
     wire_header_encode(&header, frame->header);
     frame->length = header.length;
-    frame->payload = header.length == 0         ? NULL
-                     : header.type == WIRE_PING ? padding
-                                                : link->lanes[lane].control;
+    frame->payload = header.length == 0 ? NULL : link->lanes[lane].control;
   } else {
     send_next_chunk(link, lane, frame, now_ns);
   }

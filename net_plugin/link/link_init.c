@@ -6,7 +6,6 @@
 
 static_assert(WIRE_MAX_LANES == POLICY_MAX_LANES &&
                   WIRE_MAX_CHUNK_BYTES == POLICY_MAX_CHUNK_BYTES &&
-                  WIRE_MAX_PADDING_BYTES == POLICY_MAX_PADDING_BYTES &&
                   WIRE_MAX_LL_BYTES % POLICY_GRAIN_BYTES == 0,
               "policies know the limits of the wire");
 
@@ -93,9 +92,9 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
                     .first_lanes = config->first_lanes,
                     .paths = config->paths,
                     .chunk_bytes = config->chunk_bytes,
-                    .narrow_chunk_bytes = config->narrow_chunk_bytes,
                     .learns_lanes = config->learns_lanes,
                     .reconnects_slow_lanes = config->redials_slow_lanes,
+                    .ablated = config->ablated,
                     .shared = config->policy_shared,
                 });
     outgoing_init(&link->outgoing, config->eager_bytes, bytes + layout.eager,

@@ -58,15 +58,9 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
   message->posted_ns = now_ns;
   message->memory = message->is_copied ? NULL : memory;
   message->ll = ll_detect(message->data, bytes);
-  policy_posted(link->policy, bytes, now_ns);
-  link->ping |= policy_probes(link->policy);
+  policy_posted(link->policy, bytes);
   send_want_lanes(link, now_ns);
   return 0;
-}
-
-void send_pong_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
-  policy_probe_answered(link->policy, lane, link->lanes[lane].header.message, now_ns);
-  link->ping |= policy_probes(link->policy);
 }
 
 /* What is polled must not show before it is known to be right, nor in another order. */

@@ -114,7 +114,7 @@ struct link {
   uint64_t unacked; /* lanes with frames that no WINDOW has acknowledged */
   struct credit_given given;
   struct incoming_ring incoming;
-  uint8_t *nowhere; /* WIRE_MAX_CHUNK_BYTES; touched by padding, and after a detach */
+  uint8_t *nowhere;                          /* WIRE_MAX_CHUNK_BYTES; what arrives after a detach */
   struct wire_remote_buffer *remote_buffers; /* of posted messages, as above */
   uint64_t remote_buffers_sent;              /* of messages below */
 };
@@ -206,7 +206,6 @@ bool send_is_eager(const struct link *link, const struct outgoing *message);
 struct send_ahead send_look_ahead(const struct link *link);
 /* A REQUEST is being written: the number of the message that it is for. */
 uint64_t send_request(struct link *link);
-void send_pong_arrived(struct link *link, unsigned lane, uint64_t now_ns);
 void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns);
 void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns);
 void send_lane_dropped(struct link *link, unsigned lane);

@@ -80,7 +80,6 @@ static struct watch link_find_stalled(const struct link *link, uint64_t up, uint
   struct watch found = { .is_busy = false };
   bool is_alone = (up & (up - 1)) == 0;
   bool is_sender = link->config.role == LINK_SENDER;
-  uint64_t probed = is_sender ? policy_probed(link->policy) : 0; /* padding is on the way */
   for (uint64_t lanes = up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     const struct journal *journal = &link->lanes[lane].journal;
@@ -90,8 +89,7 @@ static struct watch link_find_stalled(const struct link *link, uint64_t up, uint
     }
     uint64_t start_ns = liveness_start_ns(liveness, lane, has_bytes, is_alone);
     uint32_t ps_per_byte = is_sender ? policy_ps_per_byte(link->policy, lane) : 0;
-    bool is_known =
-        (ps_per_byte > 0 || (!has_bytes && is_sender)) && (probed & lane_bit(lane)) == 0;
+    bool is_known = ps_per_byte > 0 || (!has_bytes && is_sender);
     uint64_t limit_ns =
         liveness_limit_ns(liveness, journal->bytes, ps_per_byte, is_known, is_alone);
     found.is_busy = true;

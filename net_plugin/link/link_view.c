@@ -41,7 +41,6 @@ void link_view(const struct link *link, struct link_view *view) {
     .lanes_wanted = is_sender
                         ? policy_lanes_wanted(link->policy, link->now_ns)
                         : (unsigned)__builtin_popcountll(link->failover.up | link->failover.lost),
-    .is_narrow = is_sender && policy_is_narrow(link->policy),
   };
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
     const struct link_lane *seen = &link->lanes[lane];

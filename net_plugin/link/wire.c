@@ -60,12 +60,12 @@ static bool is_valid_lane_epoch(const struct wire_header *header) {
 static bool is_valid(const struct wire_header *header) {
   bool is_data = header->type == WIRE_DATA;
   bool is_window = header->type == WIRE_WINDOW;
-  if (header->length > 0 && !is_data && !is_window && header->type != WIRE_PING) {
+  if (header->length > 0 && !is_data && !is_window) {
     return false;
   }
-  unsigned known = is_data ? WIRE_HAS_CRC | WIRE_WANTS_ACK | WIRE_IS_LL | WIRE_IS_PLACED
-                   : is_window || header->type == WIRE_PING ? WIRE_HAS_CRC
-                                                            : 0;
+  unsigned known = is_data     ? WIRE_HAS_CRC | WIRE_WANTS_ACK | WIRE_IS_LL | WIRE_IS_PLACED
+                   : is_window ? WIRE_HAS_CRC
+                               : 0;
   if ((header->flags & ~known) != 0) {
     return false;
   }
@@ -75,9 +75,8 @@ static bool is_valid(const struct wire_header *header) {
   switch (header->type) {
   case WIRE_DATA:
     return is_valid_data(header);
-  case WIRE_PING:
-    return header->length <= WIRE_MAX_PADDING_BYTES && header->offset == 0 && header->total == 0;
   case WIRE_REQUEST:
+  case WIRE_PING:
   case WIRE_PONG:
     return header->offset == 0 && header->total == 0;
   case WIRE_WINDOW:

@@ -27,8 +27,7 @@
  *   FENCED   receiver  lane             epoch           DATA frames got -     (answer, or unasked)
  *   BYE      either    0                messages landed 0               -     (nothing will follow;
  *                                                                              sender: 0)
- *   PING     either    token            0               0               -     (sender: or padding
- *                                                                              without meaning)
+ *   PING     either    token            0               0               -
  *   PONG     either    token echoed     0               0               -
  *   ABORT    either    0                errno, positive 0               -     (the sender of this
  *                                                                              has failed)
@@ -56,7 +55,6 @@
 #define WIRE_MAX_MESSAGE_BYTES (1ull << 40)
 /* An LL message comes in chunks of at most this size, a multiple of any line. */
 #define WIRE_MAX_LL_BYTES (64u << 10)
-#define WIRE_MAX_PADDING_BYTES (128u << 10)
 #define WIRE_ACK_BYTES 16
 #define WIRE_MAX_ERRNO 4095 /* Linux: MAX_ERRNO */
 /* A remote buffer has a key for each RDMA device of the receiver, as many as the handshake agreed

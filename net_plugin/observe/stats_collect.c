@@ -118,7 +118,6 @@ static void take_connection(struct stats_document *document, const struct engine
   values[STATS_CONNECTION_AGE] = since(seen.created_ns, now_ns);
   values[STATS_CONNECTION_HEARD] = facts.silent_ns;
   values[STATS_CONNECTION_WAITING] = facts.is_waiting ? facts.stalled_ns : 0;
-  values[STATS_CONNECTION_NARROW] = seen.link.is_narrow;
   values[STATS_CONNECTION_ENGINE] = engine_shard(engine);
   values[STATS_CONNECTION_BY_THREAD] = !engine_is_polled(engine);
   for (unsigned i = 0; i < seen.lanes; i++) {

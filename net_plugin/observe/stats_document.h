@@ -41,8 +41,6 @@
   X(AGE, age_seconds, GAUGE, 1e-9, "Time since the connection was made")                           \
   X(HEARD, peer_silent_seconds, GAUGE, 1e-9, "Time since anything was received from the peer")     \
   X(WAITING, stalled_seconds, GAUGE, 1e-9, "Time since the oldest request made progress")          \
-  X(NARROW, one_flow_per_path, GAUGE, 1,                                                           \
-    "1 if bulk data uses one flow of each path, because that was faster than all flows")           \
   X(ENGINE, engine, GAUGE, 1, "Index of the engine among those of its NIC, from 0")                \
   X(BY_THREAD, by_thread, GAUGE, 1,                                                                \
     "1 if the engine's thread moves the data, 0 if NCCL's threads do")

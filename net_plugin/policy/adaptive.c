@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* adaptive: the default policy. It learns the rate of each lane and puts four parts together:
+/* adaptive: the default policy. It learns the rate of each lane and puts three parts together:
  *
  *   stripe               which lane takes the next chunk, how large the chunk is
- *   flow_probe           how fast one flow is by itself, measured by padded PINGs (shared)
  *   flow_count           how many lanes are used, by trying (shared)
  *   slow_flow_reconnect  which lane has a bad path and is reconnected
  *
  * A lane that is to be reconnected is draining: it gets no new chunks, and is closed when it has
  * nothing in flight. At most one lane is draining, and never the only one. */
+#include "common/ablation.h"
 #include "net_plugin/policy/limits.h"
 #include "net_plugin/policy/policy.h"
 #include "net_plugin/policy/policy_shared.h"
@@ -38,21 +38,11 @@ static const struct adaptive *adaptive_of_const(const struct policy *policy) {
   return (const struct adaptive *)policy;
 }
 
-static struct flow_probe *adaptive_probe(const struct adaptive *adaptive) {
-  return adaptive->config.shared ? &adaptive->config.shared->probe : NULL;
-}
-
 /* NULL: the number of lanes is not learned. */
 static struct flow_count *adaptive_count(const struct adaptive *adaptive) {
-  bool learns = adaptive->config.learns_lanes && adaptive->config.shared;
+  bool learns = adaptive->config.learns_lanes && adaptive->config.shared &&
+                !ablation_has(adaptive->config.ablated, ABLATION_FLOWS);
   return learns ? &adaptive->config.shared->count : NULL;
-}
-
-/* Queue pairs are few, and not slower for being many. */
-static bool adaptive_is_narrow(const struct policy *policy) {
-  const struct adaptive *adaptive = adaptive_of_const(policy);
-  const struct flow_count *count = adaptive_count(adaptive);
-  return count && flow_count_is_narrow(count) && adaptive->rdma == 0;
 }
 
 /* The first guess, doubled so often; as many for each path. */
@@ -81,7 +71,7 @@ static void adaptive_init(struct policy *policy, const struct policy_config *con
   adaptive->config = *config;
   bool has_guess = config->first_lanes > 0 && config->first_lanes < config->lanes;
   adaptive->config.first_lanes = has_guess ? config->first_lanes : config->lanes;
-  stripe_init(&adaptive->stripe, config->chunk_bytes);
+  stripe_init(&adaptive->stripe, config->chunk_bytes, config->ablated);
   slow_flow_init(&adaptive->slow_flow, config->lanes, config->paths);
   if (adaptive_count(adaptive)) {
     unsigned doublings = 0;
@@ -109,35 +99,18 @@ static void adaptive_flows_changed(struct adaptive *adaptive, int flows, uint64_
 static void adaptive_end(struct policy *policy) {
   struct adaptive *adaptive = adaptive_of(policy);
   adaptive_flows_changed(adaptive, -(int)adaptive->stripe.lanes_up, adaptive->outstanding_bytes);
-  flow_probe_drop(adaptive_probe(adaptive), policy, UINT64_MAX);
 }
 
 /* ---- facts ---- */
 
-/* Begins to probe the lane if that is wanted, and the lane is neither busy nor the only one. RDMA
- * lanes have no rate limit of their own: they share their NIC's. */
-static void adaptive_may_probe(struct adaptive *adaptive, unsigned lane, uint64_t now_ns) {
-  struct flow_probe *probe = adaptive_probe(adaptive);
-  bool has_others = (adaptive->stripe.up & ~lane_bit(lane)) != 0;
-  bool is_usable =
-      (adaptive->stripe.up & ~(adaptive->rdma | adaptive->draining) & lane_bit(lane)) != 0;
-  bool is_idle = adaptive->stripe.loads[lane].outstanding_bytes == 0;
-  if (has_others && is_usable && is_idle && flow_probe_is_wanted(probe, now_ns)) {
-    flow_probe_start(probe, adaptive, lane);
-  }
-}
-
-static void adaptive_lane_up(struct policy *policy, unsigned lane, uint64_t now_ns) {
+static void adaptive_lane_up(struct policy *policy, unsigned lane) {
   struct adaptive *adaptive = adaptive_of(policy);
   stripe_lane_up(&adaptive->stripe, lane);
   adaptive_flows_changed(adaptive, 1, 0);
-  adaptive_may_probe(adaptive, lane, now_ns);
 }
 
 static void adaptive_lane_is_rdma(struct policy *policy, unsigned lane) {
-  struct adaptive *adaptive = adaptive_of(policy);
-  adaptive->rdma |= lane_bit(lane);
-  flow_probe_drop(adaptive_probe(adaptive), policy, lane_bit(lane));
+  adaptive_of(policy)->rdma |= lane_bit(lane);
 }
 
 static void adaptive_lane_lost(struct policy *policy, unsigned lane) {
@@ -147,7 +120,6 @@ static void adaptive_lane_lost(struct policy *policy, unsigned lane) {
   adaptive->rdma &= ~lane_bit(lane);
   bool has_others = (adaptive->stripe.up & ~adaptive->draining) != 0;
   adaptive->draining = has_others ? adaptive->draining & ~lane_bit(lane) : 0;
-  flow_probe_drop(adaptive_probe(adaptive), policy, lane_bit(lane));
 }
 
 /* An RDMA lane takes a message in one piece up to STRIPE_PLACED_LEAST_BYTES, and is no slower than
@@ -157,18 +129,11 @@ static bool adaptive_is_worth_spreading(const struct adaptive *adaptive, uint64_
   return is_whole_nic ? bytes > STRIPE_PLACED_LEAST_BYTES : bytes >= ADAPTIVE_LANES_BYTES;
 }
 
-static void adaptive_posted(struct policy *policy, uint64_t bytes, uint64_t now_ns) {
+static void adaptive_posted(struct policy *policy, uint64_t bytes) {
   struct adaptive *adaptive = adaptive_of(policy);
   struct stripe *stripe = &adaptive->stripe;
-  const struct flow_probe *probe = adaptive_probe(adaptive);
-  stripe_time(stripe, now_ns);
   adaptive->is_spread |= adaptive_is_worth_spreading(adaptive, bytes);
-  stripe->flow_ps_per_byte = adaptive->rdma == 0 ? flow_probe_ps_per_byte(probe) : 0;
   stripe->lanes_used = (unsigned)__builtin_popcountll(stripe->up & adaptive_counted(adaptive));
-  stripe->narrow_chunk_bytes = adaptive_is_narrow(policy) ? adaptive->config.narrow_chunk_bytes : 0;
-  if (bytes >= ADAPTIVE_LANES_BYTES && flow_probe_is_wanted(probe, now_ns)) {
-    adaptive_may_probe(adaptive, stripe_most_rested(stripe), now_ns);
-  }
 }
 
 static void adaptive_sent(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns) {
@@ -209,11 +174,6 @@ static void adaptive_acked(struct policy *policy, unsigned lane, uint64_t bytes,
   }
 }
 
-static void adaptive_probe_answered(struct policy *policy, unsigned lane, uint64_t token,
-                                    uint64_t now_ns) {
-  flow_probe_answered(adaptive_probe(adaptive_of(policy)), policy, lane, token, now_ns);
-}
-
 /* ---- decisions ---- */
 
 static unsigned adaptive_lanes_wanted(const struct policy *policy, uint64_t now_ns) {
@@ -224,41 +184,16 @@ static unsigned adaptive_lanes_wanted(const struct policy *policy, uint64_t now_
   return adaptive->is_spread ? lanes : 1;
 }
 
-static uint64_t adaptive_probed(const struct policy *policy) {
-  return flow_probe_lanes(adaptive_probe(adaptive_of_const(policy)), policy);
+/* As many as were learned. All, if none of these is good. */
+static uint64_t adaptive_used_lanes(const struct adaptive *adaptive) {
+  uint64_t used = adaptive_counted(adaptive) & adaptive->stripe.up & ~adaptive->draining;
+  return (used & ~adaptive->stripe.slow) != 0 ? used : UINT64_MAX;
 }
 
-/* Lanes that must not get a chunk, though they are up. */
-static uint64_t adaptive_barred(const struct policy *policy) {
-  const struct adaptive *adaptive = adaptive_of_const(policy);
-  uint64_t probed = adaptive_probed(policy);
-  return adaptive->stripe.up != probed ? adaptive->draining | probed : adaptive->draining;
-}
-
-/* As many as were learned, or the first good lane of each path. All, if none of these is good. */
-static uint64_t adaptive_used_lanes(const struct policy *policy, uint64_t barred) {
-  const struct adaptive *adaptive = adaptive_of_const(policy);
-  uint64_t paths = 0, used = 0, good = adaptive->stripe.up & ~barred;
-  if (!adaptive_is_narrow(policy)) {
-    used = adaptive_counted(adaptive) & good;
-    return (used & ~adaptive->stripe.slow) != 0 ? used : UINT64_MAX;
-  }
-  for (uint64_t lanes = good & ~adaptive->stripe.slow; lanes != 0; lanes &= lanes - 1) {
-    unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    uint64_t path = lane_bit(adaptive->config.paths > 1 ? lane % adaptive->config.paths : 0);
-    used |= (paths & path) != 0 ? 0 : lane_bit(lane);
-    paths |= path;
-  }
-  return used != 0 ? used : UINT64_MAX;
-}
-
-static int adaptive_pick(struct policy *policy, uint64_t candidates, uint64_t left,
-                         uint64_t now_ns) {
+static int adaptive_pick(struct policy *policy, uint64_t candidates, uint64_t left) {
   struct adaptive *adaptive = adaptive_of(policy);
-  uint64_t barred = adaptive_barred(policy);
-  stripe_time(&adaptive->stripe, now_ns);
-  return stripe_pick(&adaptive->stripe, candidates & ~barred & adaptive_used_lanes(policy, barred),
-                     left);
+  candidates &= ~adaptive->draining & adaptive_used_lanes(adaptive);
+  return stripe_pick(&adaptive->stripe, candidates, left);
 }
 
 static uint32_t adaptive_chunk_bytes(const struct policy *policy, unsigned lane, uint64_t total,
@@ -275,7 +210,8 @@ static uint32_t adaptive_chunk_bytes(const struct policy *policy, unsigned lane,
 
 static int adaptive_reconnect(struct policy *policy, uint64_t now_ns) {
   struct adaptive *adaptive = adaptive_of(policy);
-  if (!adaptive->config.reconnects_slow_lanes) {
+  if (!adaptive->config.reconnects_slow_lanes ||
+      ablation_has(adaptive->config.ablated, ABLATION_RECONNECT)) {
     return -1;
   }
   if (adaptive->draining != 0) {
@@ -296,15 +232,6 @@ static int adaptive_reconnect(struct policy *policy, uint64_t now_ns) {
   return -1;
 }
 
-static uint64_t adaptive_probes(const struct policy *policy) {
-  return flow_probe_due_lanes(adaptive_probe(adaptive_of_const(policy)), policy);
-}
-
-static uint32_t adaptive_padding_bytes(struct policy *policy, unsigned lane, uint64_t token,
-                                       uint64_t now_ns) {
-  return flow_probe_ask(adaptive_probe(adaptive_of(policy)), policy, lane, token, now_ns);
-}
-
 /* ---- views ---- */
 
 static uint32_t adaptive_ps_per_byte(const struct policy *policy, unsigned lane) {
@@ -322,14 +249,9 @@ const struct policy_ops policy_adaptive = {
   .posted = adaptive_posted,
   .sent = adaptive_sent,
   .acked = adaptive_acked,
-  .probe_answered = adaptive_probe_answered,
   .lanes_wanted = adaptive_lanes_wanted,
   .pick = adaptive_pick,
   .chunk_bytes = adaptive_chunk_bytes,
   .reconnect = adaptive_reconnect,
-  .probes = adaptive_probes,
-  .padding_bytes = adaptive_padding_bytes,
   .ps_per_byte = adaptive_ps_per_byte,
-  .probed = adaptive_probed,
-  .is_narrow = adaptive_is_narrow,
 };

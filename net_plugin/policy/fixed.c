@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fixed: the policy that learns nothing. Round robin over the lanes that can write, chunks of the
- * configured size, a constant number of lanes; no probes, no reconnects of slow lanes. It
- * is the baseline that the adaptive policy must beat, and the shortest example of a policy. */
+ * configured size, a constant number of lanes; no reconnects of slow lanes. It is the
+ * baseline that the adaptive policy must beat, and the shortest example of a policy. */
 #include "net_plugin/policy/policy.h"
 
 struct fixed {
@@ -27,8 +27,8 @@ static unsigned fixed_lanes_wanted(const struct policy *policy, uint64_t now_ns)
   return ((const struct fixed *)policy)->lanes;
 }
 
-static int fixed_pick(struct policy *policy, uint64_t candidates, uint64_t left, uint64_t now_ns) {
-  (void)left, (void)now_ns;
+static int fixed_pick(struct policy *policy, uint64_t candidates, uint64_t left) {
+  (void)left;
   uint64_t last_bit = 1ull << ((struct fixed *)policy)->last;
   uint64_t after = candidates & ~(last_bit | (last_bit - 1));
   candidates = after != 0 ? after : candidates;

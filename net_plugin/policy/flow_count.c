@@ -6,9 +6,8 @@
 
 #include "common/random.h"
 
-void flow_count_init(struct flow_count *count, uint64_t first_ns, uint64_t seed) {
+void flow_count_init(struct flow_count *count, uint64_t seed) {
   memset(count, 0, sizeof *count);
-  trial_init(&count->width, TRIAL_USUAL, true, first_ns, seed);
   count->due_ns = FLOW_COUNT_FIRST_NS;
   count->is_growth_next = true;
   count->random = seed + 1;
@@ -126,13 +125,6 @@ static void watch(struct flow_count *count, uint64_t rate) {
   }
 }
 
-/* The trial of the width comes first, and the two do not run at the same time. */
-static bool is_width_busy(const struct flow_count *count) {
-  const struct trial *width = &count->width;
-  bool is_next = width->is_bulk && width->interval_ns == 0 && width->can_switch;
-  return count->doublings == 0 && (is_next || width->is_trying || width->choice == TRIAL_OTHER);
-}
-
 static void end_window(struct flow_count *count, uint64_t now_ns) {
   uint64_t ns = count->window_ns, rate = rate_of(count->window_bytes, ns);
   bool is_bulk = count->backlog_bytes * 2 >= count->window_bytes && count->window_bytes > 0;
@@ -142,7 +134,7 @@ static void end_window(struct flow_count *count, uint64_t now_ns) {
     if (is_bulk) {
       watch(count, rate);
     }
-    if (is_bulk && count->busy_ns >= count->due_ns && !is_width_busy(count)) {
+    if (is_bulk && count->busy_ns >= count->due_ns) {
       start_try(count);
     }
     return;
@@ -194,9 +186,6 @@ void flow_count_acked(struct flow_count *count, uint64_t bytes, uint64_t backlog
                       bool is_ready, uint64_t now_ns) {
   uint64_t elapsed_ns = advance(count, now_ns);
   flow_count_dropped(count, bytes);
-  if (count->doublings == 0 && !count->is_trying) {
-    trial_moved(&count->width, bytes, now_ns);
-  }
   if (count->is_settling) {
     settle(count, elapsed_ns, is_ready);
     return;

@@ -21,8 +21,7 @@
  * also means that a new connection starts with what the others have learned.
  *
  * The count is never below the first guess. Messages of middle size need idle flows where flows are
- * capped, other flows take over at once where one breaks, and where no flow is capped the trial of
- * `width` leaves bulk traffic to one flow of each path. It runs while the count is the first guess.
+ * capped, and other flows take over at once where one breaks.
  *
  * Time counts while anything is in flight. A window counts if most of its bytes were acknowledged
  * while their connection had FLOW_COUNT_BACKLOG_BYTES in flight. After a change of flows the window
@@ -33,13 +32,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/trial.h"
 #include "net_plugin/policy/limits.h"
 
 enum flow_count_way { FLOW_COUNT_LESS, FLOW_COUNT_MORE };
 
 struct flow_count {
-  struct trial width; /* bulk traffic: all flows (TRIAL_USUAL), or one of each path */
   unsigned doublings; /* of the first guess: what is learned */
   unsigned most;      /* doublings that some connection can have */
   unsigned flows;     /* that are up, of all connections */
@@ -66,8 +63,8 @@ struct flow_count {
   uint64_t random;
 };
 
-/* first_ns: busy time before the first trial of the width. seed: of the order of windows. */
-void flow_count_init(struct flow_count *count, uint64_t first_ns, uint64_t seed);
+/* seed: of the order of windows. */
+void flow_count_init(struct flow_count *count, uint64_t seed);
 /* A connection came that can have its first guess doubled so many times. */
 void flow_count_join(struct flow_count *count, unsigned doublings);
 
@@ -95,10 +92,6 @@ static inline unsigned flow_count_used(const struct flow_count *count) {
 static inline unsigned flow_count_open(const struct flow_count *count, uint64_t now_ns) {
   unsigned open = count->is_trying ? count->base + 1 : count->doublings;
   return count->kept > open && now_ns < count->keep_ns ? count->kept : open;
-}
-/* One flow of each path carries the traffic. */
-static inline bool flow_count_is_narrow(const struct flow_count *count) {
-  return count->width.way == TRIAL_OTHER && count->doublings == 0 && !count->is_trying;
 }
 
 #endif

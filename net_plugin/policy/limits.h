@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limits: every constant of the adaptive policy, with its unit in its name and the evidence for it.
- * "Not measured by itself": chosen by reasoning, and part of what was measured as a whole.
- * Constants of the trial of one lane of each path against all are in common/trial.c. */
+ * "Not measured by itself": chosen by reasoning, and part of what was measured as a whole. */
 #ifndef NET_PLUGIN_POLICY_LIMITS_H
 #define NET_PLUGIN_POLICY_LIMITS_H
 
@@ -18,18 +17,9 @@
 
 /* What is left of a message stays on the last lane up to this size. Not measured by itself. */
 #define STRIPE_WARM_BYTES (16u << 10)
-/* The same where one flow is fast; and the largest rest that is spread by the flow's own rate.
- * Beyond it the rate of the whole message counts. Not measured by itself. */
-#define STRIPE_MEDIUM_BYTES (128u << 10)
 /* The last lane is used again while it has less to do than this. Measured with 32 to 256 KiB
  * messages: in pieces of 32 KiB over all lanes they were slower. */
 #define STRIPE_WARM_PS 250000000ull /* 250 us */
-/* A flow passes another message on at once if its rate limit holds it for less than this. Not
- * measured by itself. */
-#define STRIPE_STAY_NS 50000ull
-/* A flow's rate limit is taken to hold it no longer than this: the rate may be wrong. Not measured
- * by itself. */
-#define STRIPE_REST_MAX_NS 2000000ull
 /* A lane is slow at this time per byte, compared with a typical lane. With one of eight lanes at
  * 10 % and four messages of 1 MiB in flight, the simulated network gives 0.97 of the lanes' sum
  * instead of 0.39; with one at 1 %, 0.79 instead of 0.05. */
@@ -38,7 +28,10 @@
  * lanes got chunks of 8 to 16 KiB: 27 per message of 512 KiB; 4.05 instead of 5.54 GB/s. */
 #define STRIPE_SLOW_SAMPLES 4u
 /* A lane without a known rate gets no more than this before its first acknowledgement, if there are
- * others. Part of the figures at STRIPE_SLOW_PERCENT. */
+ * others. It matters for a lane that is very slow from the start: eight modelled lanes of 1 Gb/s,
+ * one of them at 1 %, 4 MiB of buffer each, four messages of 1 MiB in flight, give 0.96 of their
+ * sum, 0.84 without; the first 20 messages take a quarter of the time. One at 10 %: half. Where no
+ * lane is slow the ablation shows nothing (docs/ablation.md). */
 #define STRIPE_UNKNOWN_BYTES (64u << 10)
 /* The learned time per byte of an idle slow lane is halved after so long, so that the lane is tried
  * again. Not measured by itself. */
@@ -60,8 +53,10 @@
 #define STRIPE_MIN_CHUNK_BYTES (32u << 10)
 /* The same on a slow lane. Part of the figures at STRIPE_SLOW_PERCENT. */
 #define STRIPE_SLOW_CHUNK_BYTES (8u << 10)
-/* A chunk is what a lane drains in this time. Without caps, 2 connections, 512 KiB: 5.54 GB/s
- * instead of 4.05, together with STRIPE_SLOW_SAMPLES. */
+/* A chunk is no less than what a lane drains in this time, so that 64 KiB on a lane of 5 Gb/s are
+ * not cut. Without caps, 2 connections, 512 KiB: 5.54 GB/s instead of 4.05, together with
+ * STRIPE_SLOW_SAMPLES. Modelled lanes of 20 Gb/s, 4 us of CPU per chunk, four messages of 512 KiB
+ * in flight: 42 us each, 78 without. */
 #define STRIPE_QUICK_PS 125000000ull /* 125 us */
 /* What a NIC places is not cut below this: a piece costs a write, a header and acknowledgements.
  * AllReduce of 64 KiB on emulated RDMA became up to as fast as NCCL's own IB transport, which does
@@ -70,25 +65,6 @@
 /* And not above so many chunks. On emulated RDMA with 4 queue pairs and 1 MiB: 4 to 5 writes per
  * message instead of 10. */
 #define STRIPE_PLACED_CHUNKS 8u
-
-/* ---- flow_probe ---- */
-
-/* Padding of one PING. Fills the congestion window, and empties what a shaper has saved up. Not
- * measured by itself. */
-#define FLOW_PROBE_BYTES POLICY_MAX_PADDING_BYTES
-/* Timed PINGs of a round, and rounds: at most eight times half a megabyte per engine on a capped
- * flow. With two busy CPUs single results are 0.2 to 4 ns per byte without a cap, 0.7 to 14 under
- * one of 16, so the best of several counts. */
-#define FLOW_PROBE_FRAMES 5u
-#define FLOW_PROBE_ROUNDS 8u
-/* Before the second round, then doubled. Not measured by itself. */
-#define FLOW_PROBE_PAUSE_NS 50000000ull
-/* A flow of this rate (8 Gb/s) is fast: messages of STRIPE_MEDIUM_BYTES stay on one lane. Not
- * measured by itself. */
-#define FLOW_PROBE_FAST_PS_PER_BYTE 1000u
-/* No flow is taken to be slower than this (4 Gb/s). With 16,000 and right in the long run,
- * AllReduce of 32 to 512 KiB took 1.1 to 1.8 times as long as with 4,000. */
-#define FLOW_PROBE_SLOW_PS_PER_BYTE 2000u
 
 /* ---- flow_count ---- */
 
@@ -101,13 +77,13 @@
  * extremes. */
 #define FLOW_COUNT_CLEAR_PERCENT 150u
 #define FLOW_COUNT_PAIRS 5u
-/* As long as common/trial.c's. A flow of 1/32 of 4 Gb/s passes 312 KB. Not measured by itself. */
+/* A flow of 1/32 of 4 Gb/s passes 312 KB. Not measured by itself. */
 #define FLOW_COUNT_WINDOW_NS 20000000ull
 /* All connections have been ready for so long. Not measured by itself. */
 #define FLOW_COUNT_SETTLED_NS 4000000ull
 /* Flows that are not up, or not drained, are waited for no longer. Not measured by itself. */
 #define FLOW_COUNT_SETTLE_MAX_NS 200000000ull
-/* Busy time before the first try, as TRIAL_FIRST_NS. */
+/* Busy time before the first try: TCP has found its speed by then. Not measured by itself. */
 #define FLOW_COUNT_FIRST_NS 100000000ull
 /* Busy time from a try that changed nothing to the next one, then doubled up to the maximum. Not
  * measured by itself. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* policy: the decisions of a sending link, behind one table of operations: which lane carries the
- * next chunk, how large the chunk is, which lanes are wanted, which one is reconnected or probed.
+ * next chunk, how large the chunk is, which lanes are wanted, which one is reconnected.
  * Facts go in, decisions come out. The link keeps what must be right whatever is decided here:
  * order, acknowledgements, credit, lane states, time limits. PURE: time arrives as an argument.
  *
@@ -15,11 +15,10 @@
  *     all lanes are candidates and nothing is in flight.
  *  2. chunk_bytes returns 0 only if `left` is 0, never more than `left` or POLICY_MAX_CHUNK_BYTES,
  *     and a multiple of POLICY_GRAIN_BYTES unless it is all of `left`. Without is_placed it is at
- *     most the larger of chunk_bytes and narrow_chunk_bytes of the configuration.
- *  3. reconnect returns a lane that is up, has nothing in flight and is not the only one; probes
- *     and probed return lanes that are up.
+ *     most chunk_bytes of the configuration.
+ *  3. reconnect returns a lane that is up, has nothing in flight and is not the only one.
  *  4. Facts may come in any order that a link can produce: acknowledgements of a lane that is lost,
- *     lanes that come up again at once, answers to no probe, time that stands still. */
+ *     lanes that come up again at once, time that stands still. */
 #ifndef NET_PLUGIN_POLICY_POLICY_H
 #define NET_PLUGIN_POLICY_POLICY_H
 
@@ -30,7 +29,6 @@
 /* Limits of the wire, which links check against their own (link_init.c). */
 #define POLICY_MAX_LANES 64
 #define POLICY_MAX_CHUNK_BYTES (4u << 20)
-#define POLICY_MAX_PADDING_BYTES (128u << 10)
 /* Chunks end at multiples of this: a line of 128 bytes of NCCL's LL128 protocol must not be split
  * over two lanes, since its end says that its beginning has come (see bytes_copy_upwards). */
 #define POLICY_GRAIN_BYTES 4096u
@@ -42,10 +40,10 @@ struct policy_config {
   unsigned first_lanes;         /* at most lanes: a guess of how many are worth having; 0: lanes */
   unsigned paths;               /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
   uint32_t chunk_bytes;         /* largest chunk, at least POLICY_GRAIN_BYTES */
-  uint32_t narrow_chunk_bytes;  /* largest chunk while is_narrow; 0: chunk_bytes */
   bool learns_lanes;            /* how many lanes are used is learned; else first_lanes are */
   bool reconnects_slow_lanes;   /* a lane that stays slow may be closed for another path */
-  struct policy_shared *shared; /* outlives the policy; NULL: nothing is measured or learned */
+  uint64_t ablated;             /* heuristics that are switched off: common/ablation.h */
+  struct policy_shared *shared; /* outlives the policy; NULL: the number of lanes is not learned */
 };
 
 /* The head of a policy's state. */
@@ -67,20 +65,18 @@ struct policy_ops {
   /* ---- facts ---- */
 
   /* The lane can carry frames. Nothing is in flight on it. */
-  void (*lane_up)(struct policy *policy, unsigned lane, uint64_t now_ns);
+  void (*lane_up)(struct policy *policy, unsigned lane);
   /* The lane, which is up, is an RDMA lane. */
   void (*lane_is_rdma)(struct policy *policy, unsigned lane);
   /* The lane cannot carry frames any more; what was in flight on it is sent again or was
    * acknowledged. The lane was up. */
   void (*lane_lost)(struct policy *policy, unsigned lane);
   /* A message was posted. */
-  void (*posted)(struct policy *policy, uint64_t bytes, uint64_t now_ns);
+  void (*posted)(struct policy *policy, uint64_t bytes);
   /* A chunk was handed to the lane, which is up. */
   void (*sent)(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns);
   /* Chunks with so many bytes in total were acknowledged at once. The lane may be lost by now. */
   void (*acked)(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns);
-  /* A PONG with this token came on the lane. */
-  void (*probe_answered)(struct policy *policy, unsigned lane, uint64_t token, uint64_t now_ns);
 
   /* ---- decisions ---- */
 
@@ -89,7 +85,7 @@ struct policy_ops {
   unsigned (*lanes_wanted)(const struct policy *policy, uint64_t now_ns);
   /* The lane, among the candidates, for the next chunk of a message of which `left` bytes are not
    * cut yet (UINT64_MAX: a chunk that is sent again). Candidates are up and can take a chunk. */
-  int (*pick)(struct policy *policy, uint64_t candidates, uint64_t left, uint64_t now_ns);
+  int (*pick)(struct policy *policy, uint64_t candidates, uint64_t left);
   /* How much of a message of `total` bytes, `left` of them not cut yet, the lane takes.
    * is_placed: a NIC writes the bytes where they belong. */
   uint32_t (*chunk_bytes)(const struct policy *policy, unsigned lane, uint64_t total, uint64_t left,
@@ -97,20 +93,11 @@ struct policy_ops {
   /* The lane to close and reconnect now, for another path; -1: none. Asked about every 100 ms while
    * anything is in flight. */
   int (*reconnect)(struct policy *policy, uint64_t now_ns);
-  /* Lanes on which a PING is due. Asked after lane_up, posted and probe_answered. */
-  uint64_t (*probes)(const struct policy *policy);
-  /* A PING with this token goes out on the lane, for whatever reason: the bytes of padding that it
-   * carries, at most POLICY_MAX_PADDING_BYTES. */
-  uint32_t (*padding_bytes)(struct policy *policy, unsigned lane, uint64_t token, uint64_t now_ns);
 
   /* ---- views: for time limits, statistics and tests ---- */
 
   /* The time per byte that was learned for the lane, in picoseconds; 0: not known. */
   uint32_t (*ps_per_byte)(const struct policy *policy, unsigned lane);
-  /* Lanes that carry padding, or are about to. */
-  uint64_t (*probed)(const struct policy *policy);
-  /* One lane of each path carries the traffic. */
-  bool (*is_narrow)(const struct policy *policy);
 };
 
 /* ---- the operations, for callers ---- */
@@ -127,9 +114,9 @@ static inline void policy_end(struct policy *policy) {
   }
 }
 
-static inline void policy_lane_up(struct policy *policy, unsigned lane, uint64_t now_ns) {
+static inline void policy_lane_up(struct policy *policy, unsigned lane) {
   if (policy->ops->lane_up) {
-    policy->ops->lane_up(policy, lane, now_ns);
+    policy->ops->lane_up(policy, lane);
   }
 }
 
@@ -145,9 +132,9 @@ static inline void policy_lane_lost(struct policy *policy, unsigned lane) {
   }
 }
 
-static inline void policy_posted(struct policy *policy, uint64_t bytes, uint64_t now_ns) {
+static inline void policy_posted(struct policy *policy, uint64_t bytes) {
   if (policy->ops->posted) {
-    policy->ops->posted(policy, bytes, now_ns);
+    policy->ops->posted(policy, bytes);
   }
 }
 
@@ -163,20 +150,12 @@ static inline void policy_acked(struct policy *policy, unsigned lane, uint64_t b
   }
 }
 
-static inline void policy_probe_answered(struct policy *policy, unsigned lane, uint64_t token,
-                                         uint64_t now_ns) {
-  if (policy->ops->probe_answered) {
-    policy->ops->probe_answered(policy, lane, token, now_ns);
-  }
-}
-
 static inline unsigned policy_lanes_wanted(const struct policy *policy, uint64_t now_ns) {
   return policy->ops->lanes_wanted(policy, now_ns);
 }
 
-static inline int policy_pick(struct policy *policy, uint64_t candidates, uint64_t left,
-                              uint64_t now_ns) {
-  return policy->ops->pick(policy, candidates, left, now_ns);
+static inline int policy_pick(struct policy *policy, uint64_t candidates, uint64_t left) {
+  return policy->ops->pick(policy, candidates, left);
 }
 
 static inline uint32_t policy_chunk_bytes(const struct policy *policy, unsigned lane,
@@ -188,31 +167,13 @@ static inline int policy_reconnect(struct policy *policy, uint64_t now_ns) {
   return policy->ops->reconnect ? policy->ops->reconnect(policy, now_ns) : -1;
 }
 
-static inline uint64_t policy_probes(const struct policy *policy) {
-  return policy->ops->probes ? policy->ops->probes(policy) : 0;
-}
-
-static inline uint32_t policy_padding_bytes(struct policy *policy, unsigned lane, uint64_t token,
-                                            uint64_t now_ns) {
-  return policy->ops->padding_bytes ? policy->ops->padding_bytes(policy, lane, token, now_ns) : 0;
-}
-
 static inline uint32_t policy_ps_per_byte(const struct policy *policy, unsigned lane) {
   return policy->ops->ps_per_byte ? policy->ops->ps_per_byte(policy, lane) : 0;
 }
 
-static inline uint64_t policy_probed(const struct policy *policy) {
-  return policy->ops->probed ? policy->ops->probed(policy) : 0;
-}
-
-static inline bool policy_is_narrow(const struct policy *policy) {
-  return policy->ops->is_narrow && policy->ops->is_narrow(policy);
-}
-
 /* Learns the rates of lanes and adapts to them. The default. */
 extern const struct policy_ops policy_adaptive;
-/* The baseline to measure others against: round robin, constant chunks and number of lanes, no
- * probes. */
+/* The baseline to measure others against: round robin, constant chunks and number of lanes. */
 extern const struct policy_ops policy_fixed;
 
 #endif

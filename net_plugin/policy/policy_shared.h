@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy_shared: what the links of one engine measure together.
+/* policy_shared: what the links of one engine learn together.
  * Owns: only its own struct, which the engine holds.  Threads: one at a time (the holder of the
  * engine lock).  Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_POLICY_POLICY_SHARED_H
 #define NET_PLUGIN_POLICY_POLICY_SHARED_H
 
 #include "net_plugin/policy/flow_count.h"
-#include "net_plugin/policy/flow_probe.h"
 
 struct policy_shared {
-  struct flow_probe probe; /* how fast one flow is by itself */
   struct flow_count count; /* how many flows a connection uses */
 };
 
-/* first_ns: bulk traffic before the first trial of the width. seed: of the order of its windows. */
-static inline void policy_shared_init(struct policy_shared *shared, uint64_t first_ns,
-                                      uint64_t seed) {
-  shared->probe = (struct flow_probe){ 0 };
-  flow_count_init(&shared->count, first_ns, seed);
+/* seed: of the order in which numbers of flows are tried. */
+static inline void policy_shared_init(struct policy_shared *shared, uint64_t seed) {
+  flow_count_init(&shared->count, seed);
 }
 
 #endif

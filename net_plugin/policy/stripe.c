@@ -4,10 +4,12 @@
 
 #include <assert.h>
 
+#include "common/ablation.h"
 #include "net_plugin/policy/rates.h"
 
-void stripe_init(struct stripe *stripe, uint32_t chunk_bytes) {
-  *stripe = (struct stripe){ .chunk_bytes = chunk_bytes & ~(POLICY_GRAIN_BYTES - 1) };
+void stripe_init(struct stripe *stripe, uint32_t chunk_bytes, uint64_t ablated) {
+  *stripe =
+      (struct stripe){ .chunk_bytes = chunk_bytes & ~(POLICY_GRAIN_BYTES - 1), .ablated = ablated };
 }
 
 static void stripe_compare(struct stripe *stripe) {
@@ -25,6 +27,9 @@ static void stripe_compare(struct stripe *stripe) {
 /* Slow is who shows it in sample after sample: a single one may be the doing of a scheduler. */
 static void stripe_judge(struct stripe *stripe, unsigned lane) {
   struct stripe_load *load = &stripe->loads[lane];
+  if (ablation_has(stripe->ablated, ABLATION_SLOW)) {
+    return;
+  }
   if (load->ps_per_byte * 100ull > stripe->typical_ps_per_byte * (uint64_t)STRIPE_SLOW_PERCENT) {
     load->slow_samples += load->slow_samples < STRIPE_SLOW_SAMPLES ? 1 : 0;
   } else {
@@ -59,51 +64,15 @@ static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
   if (known != 0) {
     return known;
   }
-  if (stripe->typical_ps_per_byte != 0) {
-    return stripe->typical_ps_per_byte;
-  }
-  return stripe->flow_ps_per_byte != 0 ? stripe->flow_ps_per_byte : STRIPE_DEFAULT_PS_PER_BYTE;
-}
-
-/* One flow by itself takes all that there is to send, about: nothing is gained by spreading. */
-static bool stripe_is_fast(const struct stripe *stripe) {
-  return stripe->flow_ps_per_byte != 0 && stripe->flow_ps_per_byte <= FLOW_PROBE_FAST_PS_PER_BYTE;
-}
-
-/* A flow's cap lets more pass by now, or soon. */
-static bool stripe_is_rested(const struct stripe *stripe, unsigned lane) {
-  return stripe->loads[lane].rested_ns <= stripe->now_ns + STRIPE_STAY_NS;
-}
-
-unsigned stripe_most_rested(const struct stripe *stripe) {
-  unsigned best = stripe->last;
-  for (uint64_t lanes = stripe->up; lanes != 0; lanes &= lanes - 1) {
-    unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    if (stripe->loads[lane].rested_ns < stripe->loads[best].rested_ns) {
-      best = lane;
-    }
-  }
-  return best;
+  return stripe->typical_ps_per_byte != 0 ? stripe->typical_ps_per_byte
+                                          : STRIPE_DEFAULT_PS_PER_BYTE;
 }
 
 /* The lane passes another small message on at once. */
 static bool stripe_passes_at_once(const struct stripe *stripe, unsigned lane) {
   uint64_t bytes = stripe->loads[lane].outstanding_bytes;
-  if (stripe->flow_ps_per_byte != 0) {
-    return stripe_is_rested(stripe, lane) && bytes <= STRIPE_UNKNOWN_BYTES;
-  }
-  return bytes * stripe_ps_per_byte(stripe, lane) <= STRIPE_WARM_PS;
-}
-
-/* The first of `lanes` that passes a message on at once; -1: none. */
-static int stripe_first_rested(const struct stripe *stripe, uint64_t lanes) {
-  for (; lanes != 0; lanes &= lanes - 1) {
-    unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    if (stripe_passes_at_once(stripe, lane)) {
-      return (int)lane;
-    }
-  }
-  return -1;
+  return bytes * stripe_ps_per_byte(stripe, lane) <= STRIPE_WARM_PS &&
+         !ablation_has(stripe->ablated, ABLATION_WARM);
 }
 
 /* How long the lane would be busy with one more chunk, in picoseconds. */
@@ -151,8 +120,7 @@ static uint64_t stripe_without_laggards(const struct stripe *stripe, uint64_t ca
 
 int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left) {
   uint64_t last_bit = 1ull << stripe->last;
-  uint64_t warm_bytes = stripe_is_fast(stripe) ? STRIPE_MEDIUM_BYTES : STRIPE_WARM_BYTES;
-  if (left <= warm_bytes && (candidates & last_bit & ~stripe->slow) != 0 &&
+  if (left <= STRIPE_WARM_BYTES && (candidates & last_bit & ~stripe->slow) != 0 &&
       stripe_passes_at_once(stripe, stripe->last)) {
     return (int)stripe->last;
   }
@@ -164,23 +132,10 @@ int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left)
   }
   /* Round robin among equals: the lanes after the last one come first. */
   uint64_t up_to_last = last_bit | (last_bit - 1);
-  if (stripe->flow_ps_per_byte != 0 && left <= STRIPE_MEDIUM_BYTES) {
-    uint64_t good = candidates & ~stripe->slow;
-    int rested = stripe_first_rested(stripe, good & ~up_to_last);
-    rested = rested >= 0 ? rested : stripe_first_rested(stripe, good & up_to_last);
-    if (rested >= 0) {
-      return rested;
-    }
-  }
   uint64_t least_ps = UINT64_MAX;
   int after = stripe_pick_least(stripe, candidates & ~up_to_last, &least_ps);
   int before = stripe_pick_least(stripe, candidates & up_to_last, &least_ps);
   return before >= 0 ? before : after;
-}
-
-/* The rate by which messages are cut. */
-static uint64_t stripe_cut_ps_per_byte(const struct stripe *stripe, unsigned lane) {
-  return stripe_is_fast(stripe) ? stripe->flow_ps_per_byte : stripe_ps_per_byte(stripe, lane);
 }
 
 /* So much less as the lane is slower than a typical one. Aging may have made its rate better. */
@@ -197,7 +152,7 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
   uint64_t share = total / (2 * lanes);
   uint64_t wanted = (share + POLICY_GRAIN_BYTES - 1) & ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
   uint64_t quick =
-      STRIPE_QUICK_PS / stripe_cut_ps_per_byte(stripe, lane) & ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
+      STRIPE_QUICK_PS / stripe_ps_per_byte(stripe, lane) & ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
   if (wanted < quick) {
     wanted = quick;
   }
@@ -217,13 +172,11 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
 uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t total,
                             uint64_t left) {
   assert(left <= total);
-  bool is_narrow = stripe->narrow_chunk_bytes != 0;
-  uint32_t most = is_narrow ? stripe->narrow_chunk_bytes : stripe->chunk_bytes;
-  if (left <= most &&
-      (is_narrow || left * stripe_cut_ps_per_byte(stripe, lane) <= STRIPE_WARM_PS)) {
-    return (uint32_t)left;
+  uint32_t most = stripe->chunk_bytes;
+  if (ablation_has(stripe->ablated, ABLATION_CHUNKS)) {
+    return left < most ? (uint32_t)left : most;
   }
-  uint32_t wanted = is_narrow ? most : stripe_wanted_bytes(stripe, lane, total);
+  uint32_t wanted = stripe_wanted_bytes(stripe, lane, total);
   if (left <= wanted) {
     return (uint32_t)left;
   }
@@ -280,20 +233,11 @@ static void stripe_begin_sample(struct stripe *stripe, unsigned lane, uint64_t n
   }
 }
 
-static uint64_t stripe_rested_ns(const struct stripe *stripe, const struct stripe_load *load,
-                                 uint32_t bytes, uint64_t now_ns) {
-  uint64_t busy_ns = load->rested_ns > now_ns ? load->rested_ns - now_ns : 0;
-  busy_ns += bytes * (uint64_t)stripe->flow_ps_per_byte / 1000;
-  return now_ns + (busy_ns < STRIPE_REST_MAX_NS ? busy_ns : STRIPE_REST_MAX_NS);
-}
-
 void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns) {
   struct stripe_load *load = &stripe->loads[lane];
   stripe_begin_sample(stripe, lane, now_ns);
   load->outstanding_bytes += bytes;
-  load->rested_ns = stripe_rested_ns(stripe, load, bytes, now_ns);
   stripe->last = lane;
-  stripe->now_ns = now_ns;
   if (stripe->slow != 0 && now_ns - stripe->aged_ns >= STRIPE_AGING_NS) {
     stripe_age(stripe, now_ns);
   }

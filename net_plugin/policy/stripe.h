@@ -10,14 +10,6 @@
  * drained within STRIPE_WARM_PS: its caches and its congestion window are warm, and spreading them
  * gains nothing.
  *
- * Rest. A cloud that caps flows lets the first packets of a flow pass at once and makes those pay
- * that come after: what was acknowledged still occupies the flow. Where a flow's rate by itself is
- * told (flow_probe.h), each byte keeps its lane busy for that long, acknowledged or not, and what
- * is left of a message, up to STRIPE_MEDIUM_BYTES, goes to the next lane if this one is busy for
- * more than STRIPE_STAY_NS. In turn, so that the receiver can guess where the next one comes. Where
- * a flow is fast by itself (FLOW_PROBE_FAST_PS_PER_BYTE), messages of that size stay on one lane
- * and are not cut.
- *
  * A slow lane (STRIPE_SLOW_PERCENT of a typical one, repeatedly) may be better left alone: a chunk
  * on it can hold up the whole window of messages. It gets one only if it will have drained within
  * twice the time that the best of the other lanes needs for what it has. Its estimate is halved for
@@ -28,8 +20,7 @@
  * drains in STRIPE_QUICK_PS, within STRIPE_MIN_CHUNK_BYTES and the configured chunk_bytes. A slow
  * lane gets proportionally smaller ones (not below STRIPE_SLOW_CHUNK_BYTES), so that its last chunk
  * does not hold up the message. What would remain as a tail of less than half a chunk is added to
- * the last chunk, or split with it if that would pass chunk_bytes. What is left of a message is not
- * cut if one chunk can hold it and the lane drains it within STRIPE_WARM_PS. */
+ * the last chunk, or split with it if that would pass chunk_bytes. */
 #ifndef NET_PLUGIN_POLICY_STRIPE_H
 #define NET_PLUGIN_POLICY_STRIPE_H
 
@@ -43,39 +34,30 @@ struct stripe_load {
   uint64_t sample_bytes;      /* acknowledged since sample_ns */
   uint64_t sample_ns;         /* when the lane became busy, or the last sample was taken */
   uint64_t before_bytes;      /* of those that were on the way then; they are no part of it */
-  uint64_t rested_ns;         /* when all that it was given has passed a flow's cap */
   uint32_t ps_per_byte;       /* drain time; 0: not known yet */
   unsigned slow_samples;      /* 0..STRIPE_SLOW_SAMPLES, which makes it slow until it is 0 again */
 };
 
 struct stripe {
   uint32_t chunk_bytes;
+  uint64_t ablated;
   unsigned last; /* the lane used last */
   unsigned lanes_up;
   unsigned lanes_used;          /* of these, if not all; 0: all. The policy fills it in */
   uint32_t typical_ps_per_byte; /* of the lanes that are up and known; 0: none */
   uint64_t up;
-  uint64_t slow;               /* lanes that are up and slow, as above */
-  uint64_t unknown;            /* lanes that are up and have not shown a rate */
-  uint64_t aged_ns;            /* when estimates were aged last */
-  uint64_t now_ns;             /* the latest time of a fact */
-  uint32_t narrow_chunk_bytes; /* not 0: few lanes are used, with chunks of this size, where the
-                                * message has so much. The policy fills it in */
-  uint32_t flow_ps_per_byte;   /* of one flow by itself; 0: not known. The policy fills it in */
+  uint64_t slow;    /* lanes that are up and slow, as above */
+  uint64_t unknown; /* lanes that are up and have not shown a rate */
+  uint64_t aged_ns; /* when estimates were aged last */
   struct stripe_load loads[POLICY_MAX_LANES];
 };
 
-void stripe_init(struct stripe *stripe, uint32_t chunk_bytes);
+/* ablated: heuristics that are switched off, see common/ablation.h. */
+void stripe_init(struct stripe *stripe, uint32_t chunk_bytes, uint64_t ablated);
 
 void stripe_lane_up(struct stripe *stripe, unsigned lane);
 /* Nothing is outstanding on it any more; what it had is requeued or acknowledged. */
 void stripe_lane_lost(struct stripe *stripe, unsigned lane);
-
-static inline void stripe_time(struct stripe *stripe, uint64_t now_ns) {
-  stripe->now_ns = now_ns;
-}
-/* Of the lanes that are up the one that is free for the longest time. */
-unsigned stripe_most_rested(const struct stripe *stripe);
 
 /* The candidate for the next chunk of a message of which `left` bytes are not cut yet; -1 if there
  * is none, or waiting for another lane is better. */

@@ -27,7 +27,7 @@
 
 #include "net_plugin/lane/lane_offer.h"
 
-#define HANDSHAKE_WIRE_VERSION 6
+#define HANDSHAKE_WIRE_VERSION 7
 #define HANDSHAKE_PREFIX_BYTES 24
 #define HELLO_BYTES 224
 #define CHALLENGE_BYTES 64

@@ -145,7 +145,6 @@ static int make_connection(struct pending_connect *pending, const struct reply *
               .policy = pending->settings.policy,
               .policy_shared = engine_policy_shared(pending->engine),
               .learns_lanes = pending->settings.learns_lanes,
-              .narrow_chunk_bytes = pending->settings.narrow_chunk_bytes,
               .ablated = ablation_mask(),
               .seed = clock_now_ns() },
   };

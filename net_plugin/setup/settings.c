@@ -35,7 +35,6 @@ void settings_get(unsigned nics, struct settings *settings) {
   settings->first_lanes = lanes;
   settings->learns_lanes = !is_fixed && !param_is_set(PARAM_FLOWS);
   settings->lanes = settings->learns_lanes ? WIRE_MAX_LANES : lanes;
-  settings->narrow_chunk_bytes = param_is_set(PARAM_CHUNK_BYTES) ? 0 : SETTINGS_NARROW_CHUNK_BYTES;
   settings->chunk_bytes = (uint32_t)param_size(PARAM_CHUNK_BYTES);
   if (!param_is_set(PARAM_CHUNK_BYTES) && from_profile.chunk_bytes) {
     settings->chunk_bytes = from_profile.chunk_bytes;

@@ -19,14 +19,12 @@ struct profile;
  * where no cap is in the way: each holds a queue of its own. */
 #define SETTINGS_LANES_PER_NIC 8
 #define SETTINGS_EAGER_SLOTS 32
-#define SETTINGS_NARROW_CHUNK_BYTES (512u << 10)
 
 struct settings {
   unsigned lanes;       /* the most that a connection may have */
   unsigned first_lanes; /* a guess of how many are worth having; as link_config's */
   uint32_t chunk_bytes, eager_bytes;
-  uint32_t narrow_chunk_bytes; /* as link_config's */
-  bool learns_lanes;           /* neither the user nor the policy sets how many */
+  bool learns_lanes; /* neither the user nor the policy sets how many */
   const struct policy_ops *policy;
   uint16_t eager_slots;
   uint64_t link_timeout_ns, stopped_timeout_ns, connect_timeout_ns;

@@ -87,25 +87,19 @@ static void print_stall(const json_t *connection) {
 static void print_connections(const json_t *process, const json_t *before, double seconds) {
   size_t i;
   json_t *connection;
-  bool has_single = false;
   char peer[SANITIZE_MAX], role[SANITIZE_MAX], bytes[TEXT_MAX], speed[TEXT_MAX], flows[TEXT_MAX];
   printf("\n  %4s %-7s %-36s %9s %8s %12s %6s  %s\n", "conn", "role", "peer", "messages", "bytes",
          "rate", "flows", "stalled");
   json_array_foreach(json_object_get(process, "connections"), i, connection) {
     const json_t *earlier =
         counterpart(json_object_get(before, "connections"), connection, "connection");
-    bool is_single = number(connection, "one_flow_per_path") != 0;
-    snprintf(flows, sizeof flows, "%.0f/%.0f%s", number(connection, "flows_up"),
-             number(connection, "flows"), is_single ? "*" : "");
-    has_single |= is_single;
+    snprintf(flows, sizeof flows, "%.0f/%.0f", number(connection, "flows_up"),
+             number(connection, "flows"));
     printf("  %4.0f %-7s %-36s %9.0f %8s %12s %6s  ", number(connection, "connection"),
            sanitize_member(connection, "role", role), sanitize_member(connection, "peer", peer),
            number(connection, "messages_completed"), amount(number(connection, "bytes"), bytes),
            rate(connection, earlier, "bytes", seconds, speed), flows);
     print_stall(connection);
-  }
-  if (has_single) {
-    printf("  * bulk data uses one flow of each path: that was faster than all flows\n");
   }
 }
 

@@ -142,9 +142,6 @@ static void replay_remember(struct end *end, const struct link_frame *frame) {
       type != WIRE_PING && type != WIRE_PONG) {
     return;
   }
-  if (frame->length > WIRE_MAX_WINDOW_BYTES) {
-    return; /* padding */
-  }
   struct replay *replay = &end->replays[end->replay_count++ % WORLD_REPLAYS];
   memcpy(replay->bytes, frame->header, WIRE_HEADER_BYTES);
   if (frame->length > 0) {

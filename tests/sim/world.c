@@ -79,15 +79,10 @@ static void draw_config(struct world *world) {
     .wants_checksums = world_chance(world, 30),
     .redials_slow_lanes = world_chance(world, 50),
     .policy = world->seed % 2 == 0 ? &policy_fixed : &policy_adaptive,
-    .narrow_chunk_bytes = world_chance(world, 50) ? 1u << 19 : 0,
   };
-  bool has_probes = world_chance(world, 50);
   config.learns_lanes = world_chance(world, 30);
   config.first_lanes = (unsigned)world_between(world, 0, world->lanes);
-  config.policy_shared = has_probes || config.learns_lanes ? &world->policy_shared : NULL;
-  if (!has_probes) {
-    world->policy_shared.probe.rounds = FLOW_PROBE_ROUNDS; /* all done */
-  }
+  config.policy_shared = config.learns_lanes ? &world->policy_shared : NULL;
   if (world_chance(world, 40)) {
     world->direct_percent = (unsigned)world_between(world, 20, 100);
     config.remote_keys = (unsigned)world_between(world, 1, WIRE_REMOTE_KEYS);
@@ -260,7 +255,7 @@ static uint64_t user_next_ns(const struct world *world, enum side side) {
   }
   bool can_post = end->posted < world->message_count &&
                   end->posted - end->completed < world->depth[side] &&
-                  end->next_post_ns > world->now_ns;
+                  end->next_post_ns >= world->now_ns;
   uint64_t next_ns = can_post ? end->next_post_ns : WORLD_NEVER;
   return world->detach_ns[side] < next_ns ? world->detach_ns[side] : next_ns;
 }
@@ -286,8 +281,6 @@ void world_run(struct world *world) {
     world->steps++;
     faults_run(world);
     if (world_chance(world, 1)) {
-      enum trial_way *way = &world->policy_shared.count.width.way;
-      *way = *way == TRIAL_USUAL ? TRIAL_OTHER : TRIAL_USUAL;
       world->policy_shared.count.doublings =
           (unsigned)world_between(world, 0, world->policy_shared.count.most);
     }

@@ -19,7 +19,7 @@ static unsigned changes, tries;
 static void begin(uint64_t seed) {
   now_ns = changes = tries = 0;
   random_state = seed;
-  flow_count_init(&count, TRIAL_FIRST_NS, seed);
+  flow_count_init(&count, seed);
   flow_count_join(&count, MOST_DOUBLINGS);
   flow_count_changed(&count, (int)FIRST_FLOWS);
   flow_count_sent(&count, 8u << 20, now_ns); /* what stays in flight */

@@ -21,7 +21,7 @@ static const struct policy_ops *const policies[] = { &policy_adaptive, &policy_f
 static struct policy_shared shared;
 static struct policy_config config;
 static struct policy *policy;
-static uint64_t random_state, now_ns, token;
+static uint64_t random_state, now_ns;
 static uint64_t up, rdma;
 static uint64_t in_flight[POLICY_MAX_LANES];
 
@@ -44,17 +44,17 @@ static unsigned draw_lane(uint64_t lanes) {
 static void make(const struct policy_ops *ops, uint64_t seed) {
   random_state = seed;
   now_ns = draw(2) * 1000 * MS;
-  token = up = rdma = 0;
+  up = rdma = 0;
   memset(in_flight, 0, sizeof in_flight);
-  policy_shared_init(&shared, draw(2) * 50 * MS, seed);
+  policy_shared_init(&shared, seed);
   config = (struct policy_config){
     .lanes = (unsigned)(1 + draw(chance(20) ? POLICY_MAX_LANES : 8)),
     .paths = (unsigned)draw(4),
     .chunk_bytes =
         (uint32_t)(POLICY_GRAIN_BYTES + draw(chance(50) ? 256 * KIB : 4096 * KIB - 4096)),
-    .narrow_chunk_bytes = chance(50) ? 512 * KIB : 0,
     .learns_lanes = chance(50),
     .reconnects_slow_lanes = chance(70),
+    .ablated = chance(20) ? random_next(&random_state) : 0,
     .shared = chance(80) ? &shared : NULL,
   };
   config.first_lanes = (unsigned)draw(config.lanes + 1);
@@ -65,7 +65,6 @@ static void make(const struct policy_ops *ops, uint64_t seed) {
 
 static void finish(void) {
   policy_end(policy);
-  assert_int_equal(flow_probe_lanes(&shared.probe, policy), 0);
   free(policy);
 }
 
@@ -81,11 +80,7 @@ static void lane_lost(unsigned lane) {
 
 static void check_chunk(unsigned lane, uint64_t total, uint64_t left, bool is_placed) {
   uint64_t bytes = policy_chunk_bytes(policy, lane, total, left, is_placed);
-  uint64_t most = POLICY_MAX_CHUNK_BYTES;
-  if (!is_placed) {
-    bool is_larger = config.narrow_chunk_bytes > config.chunk_bytes;
-    most = is_larger ? config.narrow_chunk_bytes : config.chunk_bytes;
-  }
+  uint64_t most = is_placed ? POLICY_MAX_CHUNK_BYTES : config.chunk_bytes;
   assert_in_range(bytes, left > 0, left < most ? left : most);
   assert_true(bytes == left || bytes % POLICY_GRAIN_BYTES == 0);
 }
@@ -93,7 +88,7 @@ static void check_chunk(unsigned lane, uint64_t total, uint64_t left, bool is_pl
 static void check_decisions(void) {
   uint64_t total = 1ull << draw(30), left = draw(total) + 1;
   uint64_t candidates = up & (chance(50) ? UINT64_MAX : random_next(&random_state));
-  int lane = policy_pick(policy, candidates, chance(20) ? UINT64_MAX : left, now_ns);
+  int lane = policy_pick(policy, candidates, chance(20) ? UINT64_MAX : left);
   assert_true(lane >= -1 && lane < POLICY_MAX_LANES);
   assert_true(lane < 0 || (candidates >> lane & 1) != 0);
   if (up != 0) {
@@ -103,9 +98,6 @@ static void check_decisions(void) {
   }
   unsigned wanted = policy_lanes_wanted(policy, now_ns);
   assert_in_range(wanted, 1, config.lanes);
-  uint64_t probed = policy_probed(policy);
-  assert_int_equal(policy_probes(policy) & ~probed, 0);
-  assert_int_equal(probed & ~up, 0);
 }
 
 static void some_lane_up(void) {
@@ -115,7 +107,7 @@ static void some_lane_up(void) {
   }
   unsigned lane = draw_lane(all & ~up);
   up |= 1ull << lane;
-  policy_lane_up(policy, lane, now_ns);
+  policy_lane_up(policy, lane);
   if (chance(10)) {
     rdma |= 1ull << lane;
     policy_lane_is_rdma(policy, lane);
@@ -123,7 +115,7 @@ static void some_lane_up(void) {
 }
 
 static void some_bytes_sent(void) {
-  int lane = policy_pick(policy, up, draw(1u << 20), now_ns);
+  int lane = policy_pick(policy, up, draw(1u << 20));
   if (lane >= 0 && in_flight[lane] < IN_FLIGHT_MAX_BYTES) {
     uint64_t left = draw(4u << 20);
     uint32_t bytes = policy_chunk_bytes(policy, (unsigned)lane, left, left, false);
@@ -137,15 +129,6 @@ static void some_bytes_acked(void) {
   uint64_t bytes = chance(50) ? in_flight[lane] : draw(in_flight[lane] + 1);
   in_flight[lane] -= bytes;
   policy_acked(policy, lane, bytes, now_ns);
-}
-
-/* PINGs for whatever reason, and answers, also to none. */
-static void some_ping(void) {
-  uint64_t due = policy_probes(policy);
-  unsigned lane = draw_lane(due != 0 && chance(80) ? due : up);
-  assert_in_range(policy_padding_bytes(policy, lane, ++token, now_ns), 0, POLICY_MAX_PADDING_BYTES);
-  now_ns += draw(MS);
-  policy_probe_answered(policy, draw_lane(chance(90) ? 1ull << lane : up), token - draw(2), now_ns);
 }
 
 static void some_reconnect(void) {
@@ -165,16 +148,13 @@ static void some_fact(void) {
   } else if (kind < 6) {
     lane_lost(draw_lane(up));
   } else if (kind < 20) {
-    policy_posted(policy, draw(1u << draw(24)), now_ns);
+    policy_posted(policy, draw(1u << draw(24)));
   } else if (kind < 55) {
     some_bytes_sent();
-  } else if (kind < 85) {
-    some_bytes_acked();
   } else if (kind < 95) {
-    some_ping();
+    some_bytes_acked();
   } else if (kind < 97) {
     shared.count.doublings = (unsigned)draw(shared.count.most + 1);
-    shared.count.width.way = shared.count.width.way == TRIAL_USUAL ? TRIAL_OTHER : TRIAL_USUAL;
   } else {
     some_reconnect();
   }
@@ -208,8 +188,8 @@ static void a_chunk_is_carried_in_the_end(void **state) {
         policy_acked(policy, lane, in_flight[lane], now_ns);
         in_flight[lane] = 0;
       }
-      assert_true(up == 0 || policy_pick(policy, up, UINT64_MAX, now_ns) >= 0);
-      assert_true(up == 0 || policy_pick(policy, up, 1, now_ns) >= 0);
+      assert_true(up == 0 || policy_pick(policy, up, UINT64_MAX) >= 0);
+      assert_true(up == 0 || policy_pick(policy, up, 1) >= 0);
       finish();
     }
   }
@@ -224,11 +204,11 @@ static void lanes_share_the_load(void **state) {
     memset(policy, 0, policies[i]->state_bytes);
     policy_init(policy, policies[i], &config);
     uint64_t carried[2] = { 0 };
-    policy_lane_up(policy, 0, now_ns);
-    policy_lane_up(policy, 1, now_ns);
-    policy_posted(policy, 64u << 20, now_ns);
+    policy_lane_up(policy, 0);
+    policy_lane_up(policy, 1);
+    policy_posted(policy, 64u << 20);
     for (unsigned chunk = 0; chunk < 100; chunk++) {
-      int lane = policy_pick(policy, 3, 32u << 20, now_ns);
+      int lane = policy_pick(policy, 3, 32u << 20);
       assert_in_range(lane, 0, 1);
       uint32_t bytes = policy_chunk_bytes(policy, (unsigned)lane, 64u << 20, 32u << 20, false);
       policy_sent(policy, (unsigned)lane, bytes, now_ns);

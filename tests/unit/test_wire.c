@@ -20,7 +20,6 @@ static const struct wire_header samples[] = {
   { WIRE_FENCED, 0, 0, 0, 1, UINT64_MAX, 0 },
   { WIRE_BYE, 0, 0, 0, 17, 0, 0 },
   { WIRE_PING, 0, 0, 42, 0, 0, 0 },
-  { WIRE_PING, WIRE_HAS_CRC, WIRE_MAX_PADDING_BYTES, 42, 0, 0, 7 },
   { WIRE_PONG, 0, 0, 42, 0, 0, 0 },
   { WIRE_ABORT, 0, 0, 0, WIRE_MAX_ERRNO, 0, 0 },
 };
@@ -58,7 +57,8 @@ static const struct wire_header beyond_limits[] = {
   { WIRE_BYE, 0, 0, 1, 0, 0, 0 },
   { WIRE_BYE, 0, 0, 0, 0, 1, 0 },
   { WIRE_PING, 0, 0, 0, 0, 1, 0 },
-  { WIRE_PING, 0, WIRE_MAX_PADDING_BYTES + 1, 0, 0, 0, 0 },
+  { WIRE_PING, 0, 1, 0, 0, 0, 0 },
+  { WIRE_PING, WIRE_HAS_CRC, 0, 0, 0, 0, 0 },
   { WIRE_PONG, 0, 1, 0, 0, 0, 0 },
   { WIRE_ABORT, 0, 0, 0, 0, 0, 0 },
   { WIRE_ABORT, 0, 0, 0, WIRE_MAX_ERRNO + 1, 0, 0 },

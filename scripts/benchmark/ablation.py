@@ -20,7 +20,6 @@ from benchmark.report import failures
 
 COLL_SIZES = {"8": 8, "64K": 65536, "1M": 1 << 20, "64M": 64 << 20}
 NO_REDIAL = {"STRATUS_REDIAL_SLOW": "0"}
-THREAD = {"STRATUS_PROGRESS": "thread"}
 
 # Heuristic: where it could matter. Not judged by any case: what needs an RDMA device (cq-peek).
 HEURISTICS = {
@@ -95,8 +94,6 @@ CASES = {
                  perf(*SIMPLE, "--bytes", "512K", "--connections", "2", "--warmup", "600ms"), BULK),
     "connections": ("64 connections of 64 KiB, no limits", [],
                     perf(*SIMPLE, "--bytes", "64K", "--connections", "64"), BULK),
-    "thread": ("uncapped, progress by the engine's thread", [],
-               perf(*SIMPLE, "--bytes", "64K", "--connections", "2", extra=THREAD), BULK),
     "slow-10": ("one of 8 flows at 10 %, not reconnected", QUARTER,
                 perf(*SIMPLE, "--warmup", "1500ms", extra=NO_REDIAL, meanwhile=slow_one_flow(0.025)), GBPS),
     "slow-50": ("one of 8 flows at 50 %, not reconnected", QUARTER,

@@ -97,14 +97,14 @@ def test_cells_are_speeds_without_against_with():
 
 def test_every_heuristic_has_a_word_and_cases():
     with open(os.path.join(ROOT, "common/ablation.h"), encoding="utf-8") as file:
-        words = set(re.findall(r'^  X\([A-Z_]+, "([a-z]+)"', file.read(), re.M))
-    assert words - set(ablation.HEURISTICS) == {"drive", "glance"}, words
+        words = set(re.findall(r'^  X\([A-Z_]+, "([a-z-]+)"', file.read(), re.M))
+    assert words - set(ablation.HEURISTICS) == {"cq-peek"}, words
     assert set(ablation.HEURISTICS) <= words, words
     assert {case for cases in ablation.HEURISTICS.values() for case in cases} == set(ablation.CASES)
     case, = ablation.all_cases(["coalesce", "warm", "rate"])
     assert [each.key for each in case.variants] == ["whole-1", "coalesce", "whole-2", "warm"], case
-    case, = ablation.all_cases(["meter+warm", "rate"])
-    assert [each.key for each in case.variants] == ["whole-1", "whole-2", "meter+warm"], case
+    case, = ablation.all_cases(["flows+warm", "rate"])
+    assert [each.key for each in case.variants] == ["whole-1", "whole-2", "flows+warm"], case
     for wrong in ("nope", "hot+nope"):
         try:
             ablation.all_cases(["hot", wrong])

@@ -275,7 +275,7 @@ static bool get_plugin(const json_t *json, struct plan *plan) {
 
 int plan_from_json(struct plan *plan, const json_t *json) {
   const uint64_t long_ns = 24 * 3600 * NS_PER_S, many = UINT64_C(1) << 48;
-  int test, shape;
+  int test = 0, shape = 0;
   *plan = (struct plan){ 0 };
   bool is_good = get_word(json, "test", PLAN_TEST_WORDS, &test) &&
                  get_word(json, "shape", PLAN_SHAPE_WORDS, &shape) &&

@@ -59,11 +59,15 @@ static uint64_t adaptive_mask(unsigned lanes) {
   return lanes >= 64 ? UINT64_MAX : lane_bit(lanes) - 1;
 }
 
+/* What decides the number of lanes; NULL: the first guess does, as for RDMA lanes. */
+static const struct flow_count *adaptive_learned(const struct adaptive *adaptive) {
+  return adaptive->rdma == 0 ? adaptive_count(adaptive) : NULL;
+}
+
 /* Lanes that chunks go over, as far as they are up. */
 static uint64_t adaptive_counted(const struct adaptive *adaptive) {
-  const struct flow_count *count = adaptive_count(adaptive);
-  bool learns = count && adaptive->rdma == 0;
-  return adaptive_mask(adaptive_lanes(adaptive, learns ? flow_count_used(count) : 0));
+  const struct flow_count *learned = adaptive_learned(adaptive);
+  return adaptive_mask(adaptive_lanes(adaptive, learned ? flow_count_used(learned) : 0));
 }
 
 static void adaptive_init(struct policy *policy, const struct policy_config *config) {
@@ -82,14 +86,9 @@ static void adaptive_init(struct policy *policy, const struct policy_config *con
   }
 }
 
-/* So much is not in flight any more. */
-static void adaptive_landed(struct adaptive *adaptive, uint64_t bytes) {
-  adaptive->outstanding_bytes -= bytes;
-}
-
 /* Lanes of this link came up or went away, with what was in flight on them. */
 static void adaptive_flows_changed(struct adaptive *adaptive, int flows, uint64_t bytes) {
-  adaptive_landed(adaptive, bytes);
+  adaptive->outstanding_bytes -= bytes;
   if (adaptive_count(adaptive)) {
     flow_count_changed(adaptive_count(adaptive), flows);
     flow_count_dropped(adaptive_count(adaptive), bytes);
@@ -164,7 +163,7 @@ static void adaptive_acked(struct policy *policy, unsigned lane, uint64_t bytes,
     return; /* it was in flight on a lane that is lost */
   }
   uint64_t backlog_bytes = adaptive->outstanding_bytes;
-  adaptive_landed(adaptive, bytes);
+  adaptive->outstanding_bytes -= bytes;
   stripe_acked(&adaptive->stripe, lane, bytes, now_ns);
   if (count && adaptive->rdma == 0) {
     bool is_ready = !count->is_settling || adaptive_is_settled(adaptive);
@@ -178,9 +177,8 @@ static void adaptive_acked(struct policy *policy, unsigned lane, uint64_t bytes,
 
 static unsigned adaptive_lanes_wanted(const struct policy *policy, uint64_t now_ns) {
   const struct adaptive *adaptive = adaptive_of_const(policy);
-  const struct flow_count *count = adaptive_count(adaptive);
-  bool learns = count && adaptive->rdma == 0;
-  unsigned lanes = adaptive_lanes(adaptive, learns ? flow_count_open(count, now_ns) : 0);
+  const struct flow_count *learned = adaptive_learned(adaptive);
+  unsigned lanes = adaptive_lanes(adaptive, learned ? flow_count_open(learned, now_ns) : 0);
   return adaptive->is_spread ? lanes : 1;
 }
 

@@ -11,7 +11,7 @@ struct policy_shared {
   struct flow_count count; /* how many flows a connection uses */
 };
 
-/* seed: of the order in which numbers of flows are tried. */
+/* seed: shuffles the order of the windows in which numbers of flows are compared. */
 static inline void policy_shared_init(struct policy_shared *shared, uint64_t seed) {
   flow_count_init(&shared->count, seed);
 }

@@ -62,17 +62,17 @@ static uint64_t take_posts(struct connection *connection, uint64_t now_ns) {
   return connection->taken - before;
 }
 
-/* What the link closes by its own decision; other closes are told where they begin. */
-static void tell_close(const struct connection *connection, const struct link_order *order) {
+/* Logs what the link closes by its own decision; other closes are logged where they begin. */
+static void log_close(const struct connection *connection, const struct link_order *order) {
   static const char *const why[] = {
-    [LINK_CLOSE_STALLED] = "it stood still while others moved; its data moves to them",
+    [LINK_CLOSE_STALLED] = "it stalled while others did not; its data moves to them",
     [LINK_CLOSE_SLOW] = "it was much slower than the others; another path is tried",
     [LINK_CLOSE_SILENT] = "the peer is silent on all flows; a new one is tried",
     [LINK_CLOSE_BETTER] = "RDMA can be tried again",
   };
   if (order->reason != LINK_CLOSE_OVER && !connection->is_released) {
-    LOG_INFO("flow %u to %s on %s is dialled anew: %s", order->lane, connection->peer,
-             connection->nic, why[order->reason]);
+    LOG_INFO("flow %u to %s on %s reconnects: %s", order->lane, connection->peer, connection->nic,
+             why[order->reason]);
   }
 }
 
@@ -81,7 +81,7 @@ static void carry_out(struct connection *connection, const struct link_order *or
   if (order->kind == LINK_ORDER_OPEN) {
     connection->setup->open_lane(connection, order->lane, order->epoch);
   } else if (lane && lane->epoch <= order->epoch) {
-    tell_close(connection, order);
+    log_close(connection, order);
     connection_drop_lane(connection, order->lane);
   }
 }

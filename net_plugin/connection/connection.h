@@ -70,7 +70,7 @@ uint8_t connection_key_index(struct connection *connection, struct lane_domain d
 unsigned connection_open_lanes(const struct connection *connection);
 /* The lane is up and could be an RDMA lane, but is not. Sender only. */
 bool connection_lane_is_flow(const struct connection *connection, unsigned lane);
-/* A better path may be had: the lane is dialled anew. Sender only. */
+/* A better path may be had: the lane reconnects. Sender only. */
 void connection_lane_outdated(struct connection *connection, unsigned lane);
 void connection_lane_failed(struct connection *connection, unsigned lane, uint32_t epoch);
 /* One end has no descriptor for it: see link_lane_refused. */

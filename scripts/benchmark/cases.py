@@ -293,7 +293,7 @@ FAULTS = (("reset-1", 1.0), ("reset-7", 1.0), ("drop-1", None), ("drop-7", None)
 
 
 def faults():
-    """By the test that breaks a running job: how long it stood still, and what bandwidth came back."""
+    """By the test that breaks a running job: how long it stalled, and what bandwidth came back."""
     def fault(name):
         return Variant(name, name, lambda bench: bench.fault(name))
     rows = []

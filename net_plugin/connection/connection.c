@@ -15,8 +15,8 @@
 #include "net_plugin/connection/connection_state.h"
 #include "net_plugin/lane/lane_memory.h"
 
-/* How long a goodbye may take once everything is delivered. */
-#define GOODBYE_NS (1 * NS_PER_S)
+/* How long the peer has to close its lanes once everything is delivered. */
+#define CLOSE_TIMEOUT_NS (1 * NS_PER_S)
 
 /* How the peer's devices get to the data of a receive. */
 static void fill_target(const struct connection *connection, const struct request *request,
@@ -177,12 +177,12 @@ static bool are_lanes_closed(const struct connection *connection) {
   return true;
 }
 
-/* Everything is said: close the lanes and wait a little for the peer to do the same. A connection
- * that failed stays, without lanes, until its user has seen why. */
-static void say_goodbye(struct connection *connection, uint64_t now_ns) {
-  if (!connection->is_saying_goodbye) {
-    connection->is_saying_goodbye = true;
-    connection->goodbye_ns = now_ns + GOODBYE_NS;
+/* Everything is sent: closes the lanes and waits for the peer to do the same, for CLOSE_TIMEOUT_NS.
+ * A connection that failed stays, without lanes, until its user has seen why. */
+static void close_lanes(struct connection *connection, uint64_t now_ns) {
+  if (!connection->is_closing_lanes) {
+    connection->is_closing_lanes = true;
+    connection->close_deadline_ns = now_ns + CLOSE_TIMEOUT_NS;
     connection->writable = connection->blocked = 0;
     for (unsigned i = 0; i < connection->lanes; i++) {
       struct lane *lane = connection->slots[i].lane;
@@ -192,8 +192,8 @@ static void say_goodbye(struct connection *connection, uint64_t now_ns) {
       }
     }
   }
-  if (!are_lanes_closed(connection) && now_ns < connection->goodbye_ns) {
-    engine_timer_set(connection->engine, &connection->timer, connection->goodbye_ns);
+  if (!are_lanes_closed(connection) && now_ns < connection->close_deadline_ns) {
+    engine_timer_set(connection->engine, &connection->timer, connection->close_deadline_ns);
     return;
   }
   if (connection->is_detached) {
@@ -212,7 +212,7 @@ static bool is_over(struct connection *connection, const struct link_step *step,
     return connection->is_released && step->is_finished;
   }
   if (!connection->last_word_ns) {
-    connection->last_word_ns = now_ns + GOODBYE_NS;
+    connection->last_word_ns = now_ns + CLOSE_TIMEOUT_NS;
   }
   return !step->has_last_word || now_ns >= connection->last_word_ns;
 }
@@ -239,8 +239,8 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
   if (connection->is_running) {
     return; /* called back by set-up from inside: the loop below sees what changed */
   }
-  if (connection->is_saying_goodbye) {
-    say_goodbye(connection, now_ns);
+  if (connection->is_closing_lanes) {
+    close_lanes(connection, now_ns);
     return;
   }
   connection->is_running = true;
@@ -249,7 +249,7 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
   run_link(connection, posts > 1, now_ns, &step);
   connection->is_running = false;
   if (is_over(connection, &step, now_ns)) {
-    say_goodbye(connection, now_ns);
+    close_lanes(connection, now_ns);
     return;
   }
   if (connection->stopped_ns) {
@@ -266,7 +266,7 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
 
 static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
   struct connection *connection = LIST_ENTRY(timer, struct connection, timer);
-  if (!connection->is_saying_goodbye) {
+  if (!connection->is_closing_lanes) {
     if (link_wants_evidence(connection->link, now_ns)) {
       connection_look_for_host(connection, now_ns);
     }

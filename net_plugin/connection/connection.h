@@ -83,7 +83,7 @@ bool connection_has_failed(const struct connection *connection);
  * brought. False: the connection has no such lane, or had a later epoch of it. Receiver only. */
 bool connection_lane_fenced(struct connection *connection, unsigned lane, uint32_t new_epoch,
                             uint64_t *received);
-/* Drops it at once, without a goodbye. */
+/* Drops it at once: the lanes are not drained. */
 void connection_destroy(struct connection *connection);
 /* Walks the connections of an engine: NULL gives the first, NULL comes after the last. */
 struct connection *connection_next(struct engine *engine, const struct connection *after);

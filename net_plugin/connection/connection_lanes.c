@@ -104,10 +104,10 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
   }
   if (!error && (events & EPOLLOUT)) {
     error = lane->ops->resume(lane, now_ns);
-  } else if (!error && !got && lane->can_write == could_write && !connection->is_saying_goodbye) {
+  } else if (!error && !got && lane->can_write == could_write && !connection->is_closing_lanes) {
     return; /* nothing there, nothing changed */
   }
-  if (connection->is_saying_goodbye) {
+  if (connection->is_closing_lanes) {
     if (lane->ops->is_closed(lane)) {
       connection_drop_lane(connection, index); /* the end of its stream stays readable */
     }
@@ -149,7 +149,7 @@ static bool is_too_late(const struct connection *connection, unsigned index, uin
                         const struct lane_path *path) {
   const struct lane *lane = connection->slots[index].lane;
   bool is_unsafe = path->endpoint && connection->is_released && !connection->is_sender;
-  return connection->is_saying_goodbye || is_unsafe || (lane && lane->epoch >= epoch);
+  return connection->is_closing_lanes || is_unsafe || (lane && lane->epoch >= epoch);
 }
 
 void connection_lane_opened(struct connection *connection, unsigned index, uint32_t epoch,

@@ -25,7 +25,7 @@ static void count_lane(struct lane_slot *slot, const struct lane_snapshot *seen)
   count_up(slot->totals, slot->added, NIC_WIRE_BYTES_RECEIVED, seen->transport.bytes_read);
   count_up(slot->totals, slot->added, NIC_RETRANSMITS, seen->transport.retransmits);
   count_up(slot->totals, slot->added, NIC_LOSSES, seen->link.losses);
-  count_up(slot->totals, slot->added, NIC_REDIALS, seen->link.redials);
+  count_up(slot->totals, slot->added, NIC_SLOW_RECONNECTS, seen->link.slow_reconnects);
   count_up(slot->totals, slot->added, NIC_STALLS_CUT, seen->link.stalls_cut);
   count_up(slot->totals, slot->added, NIC_REQUEUED, seen->link.requeued);
 }

@@ -69,13 +69,13 @@ struct connection {
   uint64_t published;   /* completions made visible */
   bool is_released;     /* no user memory is touched any more: closed, or memory was taken back */
   bool is_detached;     /* NCCL has closed it */
-  bool is_saying_goodbye, is_running;
+  bool is_closing_lanes, is_running;
   struct engine_timer timer;
-  uint64_t linger_ns;    /* released: what is not delivered by then is dropped */
-  uint64_t last_word_ns; /* failed: the peer is told until then; 0: not failed */
-  uint64_t stopped_ns;   /* when the peer was named as stopped; 0: it has spoken since */
-  uint64_t goodbye_ns;   /* saying goodbye: the lanes are closed at the latest then */
-  uint64_t number;       /* counts the process's connections, from 1 */
+  uint64_t linger_ns;         /* released: what is not delivered by then is dropped */
+  uint64_t last_word_ns;      /* failed: the peer is told until then; 0: not failed */
+  uint64_t stopped_ns;        /* when the peer was named as stopped; 0: it has spoken since */
+  uint64_t close_deadline_ns; /* is_closing_lanes: what is open then is dropped */
+  uint64_t number;            /* counts the process's connections, from 1 */
   uint64_t created_ns;
   uint64_t checksum_errors;
   struct nic_totals *totals;

@@ -26,7 +26,7 @@
   X(MESSAGES_RECEIVED, messages_received, "Messages of NCCL that were received")                   \
   X(RETRANSMITS, retransmits, "TCP segments retransmitted")                                        \
   X(LOSSES, flow_failures, "Flows that failed, for any reason")                                    \
-  X(REDIALS, flow_reconnects, "Reconnects of flows that were much slower than the others")         \
+  X(SLOW_RECONNECTS, flow_reconnects, "Reconnects of flows that were much slower than the others") \
   X(STALLS_CUT, flow_stalls, "Flows closed because they stalled")                                  \
   X(REQUEUED, chunks_failed_over, "Chunks moved from a failed flow to another")                    \
   X(CREDIT_WAITS, credit_waits, "Times that a sender had no credit (no receive posted)")           \

@@ -118,7 +118,7 @@ void failover_leave(struct failover *failover, unsigned lane);
  * is over. */
 bool failover_refuse(struct failover *failover, unsigned lane, uint32_t epoch);
 /* Sender: paths may be gone for good, and others not tried yet: first_lanes are to be open. false:
- * they are, or were dialled. */
+ * they are open, or were ordered before. */
 bool failover_grow(struct failover *failover);
 
 /* Sender: frames that are not acknowledged were on the lane when it was lost. And: it is known

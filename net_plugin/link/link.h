@@ -71,7 +71,7 @@ struct link_config {
   unsigned paths;              /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
   const struct policy_ops *policy; /* sender: what decides, see policy.h; NULL: policy_adaptive */
   struct policy_shared *policy_shared; /* sender, this and the following: see policy_config */
-  bool redials_slow_lanes;
+  bool reconnects_slow_lanes;
   bool learns_lanes;
   uint64_t ablated;     /* heuristics that are switched off: common/ablation.h */
   bool wants_checksums; /* CRC32C on every DATA payload that this side sends */
@@ -272,16 +272,16 @@ struct link_lane_view {
   uint64_t requeued;          /* chunks that it gave back when it was lost */
   uint64_t losses;            /* how often it was lost; in this number: */
   uint64_t stalls_cut;        /* of these, cut by us: stalled while others moved */
-  uint64_t redials;           /* of these, reconnected by us: much slower than the others */
+  uint64_t slow_reconnects;   /* of these, reconnected by us: much slower than the others */
 };
 void link_view_lane(const struct link *link, unsigned lane, struct link_lane_view *view);
 
 struct link_view {
-  uint64_t posted, completed;           /* messages */
-  uint64_t credited;                    /* receives that the peer granted (sender) or we granted */
-  uint64_t chunks_requeued, stalls;     /* a stall: work but no credit */
-  uint64_t losses, stalls_cut, redials; /* of all lanes */
-  uint64_t heard_ns;                    /* the last frame or handshake on any lane; 0: never */
+  uint64_t posted, completed;       /* messages */
+  uint64_t credited;                /* receives that the peer granted (sender) or we granted */
+  uint64_t chunks_requeued, stalls; /* a stall: work but no credit */
+  uint64_t losses, stalls_cut, slow_reconnects; /* of all lanes */
+  uint64_t heard_ns; /* the last frame or handshake on any lane; 0: never */
   uint64_t pings_sent;
   int peer_error; /* of the peer's ABORT, a negative errno; 0: none came */
   unsigned lanes_up;

@@ -93,7 +93,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
                     .paths = config->paths,
                     .chunk_bytes = config->chunk_bytes,
                     .learns_lanes = config->learns_lanes,
-                    .reconnects_slow_lanes = config->redials_slow_lanes,
+                    .reconnects_slow_lanes = config->reconnects_slow_lanes,
                     .ablated = config->ablated,
                     .shared = config->policy_shared,
                 });

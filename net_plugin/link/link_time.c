@@ -151,7 +151,7 @@ static void link_watch_lanes(struct link *link, uint64_t now_ns) {
 static void link_reconnect_slow(struct link *link, uint64_t now_ns) {
   int lane = policy_reconnect(link->policy, now_ns);
   if (lane >= 0) {
-    link->lanes[lane].redials++;
+    link->lanes[lane].slow_reconnects++;
     link_cut_lane(link, (unsigned)lane, LINK_CLOSE_SLOW, now_ns);
   }
 }

@@ -18,7 +18,7 @@ void link_view_lane(const struct link *link, unsigned lane, struct link_lane_vie
     .requeued = seen->requeued,
     .losses = life->losses,
     .stalls_cut = seen->stalls_cut,
-    .redials = seen->redials,
+    .slow_reconnects = seen->slow_reconnects,
   };
   if (link->config.role == LINK_SENDER) {
     view->frames_sent = seen->journal.sent - seen->base;
@@ -47,7 +47,7 @@ void link_view(const struct link *link, struct link_view *view) {
     view->chunks_requeued += seen->requeued;
     view->losses += link->failover.lanes[lane].losses;
     view->stalls_cut += seen->stalls_cut;
-    view->redials += seen->redials;
+    view->slow_reconnects += seen->slow_reconnects;
     uint64_t heard_ns = link->liveness.lanes[lane].spoke_ns;
     view->heard_ns = heard_ns > view->heard_ns ? heard_ns : view->heard_ns;
   }

@@ -76,7 +76,7 @@ static void connection_ending(struct connection *connection, uint64_t now_ns) {
       (unsigned long long)seen.number, seen.is_sender ? "to" : "from", seen.peer, seen.nic,
       (double)(now_ns - seen.created_ns) * 1e-9, (unsigned long long)seen.completed,
       gigabytes(seen.bytes), (unsigned long long)seen.link.losses,
-      (unsigned long long)seen.link.stalls_cut, (unsigned long long)seen.link.redials,
+      (unsigned long long)seen.link.stalls_cut, (unsigned long long)seen.link.slow_reconnects,
       (unsigned long long)seen.link.chunks_requeued, (unsigned long long)seen.checksum_errors);
 }
 
@@ -90,7 +90,8 @@ static void summarise(const struct nic *nic) {
            "%llu reconnects of slow flows, %llu chunks failed over, %llu checksum errors",
            nic->name, gigabytes(counts[NIC_BYTES_SENT]), gigabytes(counts[NIC_BYTES_RECEIVED]),
            (unsigned long long)counts[NIC_CONNECTIONS], (unsigned long long)counts[NIC_LOSSES],
-           (unsigned long long)counts[NIC_REDIALS], (unsigned long long)counts[NIC_REQUEUED],
+           (unsigned long long)counts[NIC_SLOW_RECONNECTS],
+           (unsigned long long)counts[NIC_REQUEUED],
            (unsigned long long)counts[NIC_CHECKSUM_ERRORS]);
 }
 

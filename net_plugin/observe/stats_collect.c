@@ -66,7 +66,7 @@ static void take_flow(struct stats_document *document, struct connection *connec
   values[STATS_FLOW_WIRE_RECEIVED] = seen.transport.bytes_read;
   values[STATS_FLOW_RETRANSMITS] = seen.transport.retransmits;
   values[STATS_FLOW_LOSSES] = seen.link.losses;
-  values[STATS_FLOW_REDIALS] = seen.link.redials;
+  values[STATS_FLOW_SLOW_RECONNECTS] = seen.link.slow_reconnects;
   values[STATS_FLOW_STALLS] = seen.link.stalls_cut;
   values[STATS_FLOW_REQUEUED] = seen.link.requeued;
   values[STATS_FLOW_UP] = seen.link.state == LINK_LANE_UP;
@@ -109,7 +109,7 @@ static void take_connection(struct stats_document *document, const struct engine
   values[STATS_CONNECTION_CREDIT_WAITS] = seen.link.stalls;
   values[STATS_CONNECTION_REQUEUED] = seen.link.chunks_requeued;
   values[STATS_CONNECTION_LOSSES] = seen.link.losses;
-  values[STATS_CONNECTION_REDIALS] = seen.link.redials;
+  values[STATS_CONNECTION_SLOW_RECONNECTS] = seen.link.slow_reconnects;
   values[STATS_CONNECTION_STALLS] = seen.link.stalls_cut;
   values[STATS_CONNECTION_CHECKSUM_ERRORS] = seen.checksum_errors;
   values[STATS_CONNECTION_PINGS] = seen.link.pings_sent;

@@ -32,7 +32,7 @@
   X(CREDIT_WAITS, credit_waits, COUNTER, 1, "Times that the sender had no credit (no receive)")    \
   X(REQUEUED, chunks_failed_over, COUNTER, 1, "Chunks moved from a failed flow to another")        \
   X(LOSSES, flow_failures, COUNTER, 1, "Flows that failed, for any reason")                        \
-  X(REDIALS, flow_reconnects, COUNTER, 1, "Reconnects of flows that were slow")                    \
+  X(SLOW_RECONNECTS, flow_reconnects, COUNTER, 1, "Reconnects of flows that were slow")            \
   X(STALLS, flow_stalls, COUNTER, 1, "Flows closed because they stalled")                          \
   X(CHECKSUM_ERRORS, checksum_errors, COUNTER, 1, "Chunks with a wrong checksum")                  \
   X(PINGS, pings, COUNTER, 1, "Keepalive requests sent to the peer")                               \
@@ -53,7 +53,7 @@
   X(WIRE_RECEIVED, wire_bytes_received, COUNTER, 1, "Bytes read, headers included")                \
   X(RETRANSMITS, retransmits, COUNTER, 1, "TCP segments retransmitted")                            \
   X(LOSSES, failures, COUNTER, 1, "Times that the flow failed, for any reason")                    \
-  X(REDIALS, reconnects, COUNTER, 1, "Reconnects because the flow was slow")                       \
+  X(SLOW_RECONNECTS, reconnects, COUNTER, 1, "Reconnects because the flow was slow")               \
   X(STALLS, stalls, COUNTER, 1, "Times that the flow was closed because it stalled")               \
   X(REQUEUED, chunks_failed_over, COUNTER, 1, "Chunks moved to other flows when it failed")        \
   X(UP, up, GAUGE, 1, "1 if the flow is up")                                                       \

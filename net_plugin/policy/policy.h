@@ -18,7 +18,7 @@
  *     most chunk_bytes of the configuration.
  *  3. reconnect returns a lane that is up, has nothing in flight and is not the only one.
  *  4. Facts may come in any order that a link can produce: acknowledgements of a lane that is lost,
- *     lanes that come up again at once, time that stands still. */
+ *     lanes that come up again at once, a clock that does not advance. */
 #ifndef NET_PLUGIN_POLICY_POLICY_H
 #define NET_PLUGIN_POLICY_POLICY_H
 

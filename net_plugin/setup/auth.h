@@ -54,7 +54,8 @@ bool auth_is_genuine(const struct auth_keys *keys, const uint8_t hello[HELLO_BYT
                      const uint8_t challenge[CHALLENGE_BYTES], const uint8_t bytes[REPLY_BYTES],
                      const struct reply *reply);
 
-/* The keys of this incarnation of a lane, both directions, for the side that dialled or the other.
+/* The keys of this incarnation of a lane, both directions, for the connecting side or the accepting
+ * one.
  */
 void auth_lane_keys(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
                     const uint8_t challenge[CHALLENGE_BYTES], enum lane_cipher cipher,

@@ -54,7 +54,7 @@ struct peering {
   struct address_list addresses; /* receiver: see peering_set_addresses */
   struct peering_route route;
   uint64_t counted;    /* lanes in flow_budget.h's count */
-  uint64_t dialled;    /* sender: lanes that are to be up and are not, as far as is known here */
+  uint64_t connecting; /* sender: lanes that are to be up and are not, as far as is known here */
   uint64_t refused_ns; /* sender: since when every dial is refused; 0: not so */
   struct engine_timer upgrade; /* sender */
   unsigned vain_upgrades;      /* in a row */
@@ -114,8 +114,8 @@ void peering_choose(const struct peering_route *route, unsigned lane, unsigned t
 static void choose(const struct peering *peering, const struct lane_dial *dial, struct nic *nic,
                    const struct sockaddr_storage **address) {
   unsigned failures = dial->failures;
-  bool is_in_need =
-      connection_open_lanes(peering->connection) < (unsigned)__builtin_popcountll(peering->dialled);
+  bool is_in_need = connection_open_lanes(peering->connection) <
+                    (unsigned)__builtin_popcountll(peering->connecting);
   unsigned turn = is_in_need && failures % 2 ? (failures + 1) / 2 : 0;
   enum peering_binding binding = PEERING_BIND_DEVICE;
   if (failures % 4 >= 2) {
@@ -180,7 +180,7 @@ static void lane_closed(struct connection *connection, unsigned lane) {
 
 static void lane_refused(struct lane_dial *dial) {
   struct peering *peering = dial->peering;
-  peering->dialled &= ~(1ull << dial->lane);
+  peering->connecting &= ~(1ull << dial->lane);
   give_lane(peering, dial->lane);
   connection_lane_refused(peering->connection, dial->lane, dial->epoch);
 }
@@ -201,7 +201,7 @@ static void note_endpoint_failure(struct lane_dial *dial, uint64_t now_ns) {
   dial->no_endpoint_ns = now_ns + (ENDPOINT_BACKOFF_NS << doublings);
 }
 
-/* The lane is dialled again: what about the endpoint that it had? */
+/* The lane reconnects: what about the endpoint that it had? */
 static void note_endpoint_end(struct lane_dial *dial, uint64_t now_ns) {
   if (dial->endpoint_ns && now_ns - dial->endpoint_ns < SOON_NS) {
     note_endpoint_failure(dial, now_ns);
@@ -260,7 +260,7 @@ static void dial_done(void *argument, int error, const struct lane_path *path,
   bool is_gone = is_refused_for_good(peering, error == -ECONNREFUSED || is_unknown);
   if (!error) {
     dial->failures = 0;
-    peering->dialled &= ~(1ull << dial->lane);
+    peering->connecting &= ~(1ull << dial->lane);
     if (path->endpoint) {
       note_endpoint_connected(dial);
     } else {
@@ -296,7 +296,7 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
     lane_refused(dial);
     return;
   }
-  peering->dialled |= 1ull << lane;
+  peering->connecting |= 1ull << lane;
   choose(peering, dial, &nic, &address);
   peering->hello.lane = (uint16_t)lane;
   peering->hello.epoch = epoch;

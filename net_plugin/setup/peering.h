@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peering: what set-up knows about a live connection: its identity and keys, and on the sender's
  * side how to dial its lanes. Owns: dials under way.  Threads: holder of the engine lock.  Blocks:
- * never. Fails: a lane that cannot be dialled is reported to the connection, which asks again
+ * never. Fails: a lane that cannot connect is reported to the connection, which asks again
  * later. */
 #ifndef NET_PLUGIN_SETUP_PEERING_H
 #define NET_PLUGIN_SETUP_PEERING_H
@@ -38,7 +38,7 @@ int peering_new(struct engine *engine, const struct connection_config *config,
 
 /* The receiving connection with this identity, or NULL. */
 struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]);
-/* A lane was dialled by the peer: false if there is no descriptor for it. Receiver only. */
+/* The peer connected a lane: false if there is no descriptor for it. Receiver only. */
 bool peering_take_lane(struct connection *connection, unsigned lane);
 /* What the reply to its first hello lists, should that hello come once more. Receiver only. */
 void peering_set_addresses(struct connection *connection, const struct address_list *addresses);

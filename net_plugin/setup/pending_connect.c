@@ -141,7 +141,7 @@ static int make_connection(struct pending_connect *pending, const struct reply *
               .timeout_ns = pending->settings.link_timeout_ns,
               .stopped_timeout_ns = pending->settings.stopped_timeout_ns,
               .paths = pending->route.paths.home_count,
-              .redials_slow_lanes = pending->settings.redials_slow_lanes,
+              .reconnects_slow_lanes = pending->settings.reconnects_slow_lanes,
               .policy = pending->settings.policy,
               .policy_shared = engine_policy_shared(pending->engine),
               .learns_lanes = pending->settings.learns_lanes,

@@ -52,7 +52,7 @@ void settings_get(unsigned nics, struct settings *settings) {
   settings->wants_checksums = param_bool(PARAM_CHECKSUM);
   settings->link_timeout_ns = param_duration_ns(PARAM_LINK_TIMEOUT);
   settings->stopped_timeout_ns = param_duration_ns(PARAM_STOPPED_TIMEOUT);
-  settings->redials_slow_lanes = param_bool(PARAM_REDIAL_SLOW);
+  settings->reconnects_slow_lanes = param_bool(PARAM_REDIAL_SLOW);
   settings->connect_timeout_ns = param_duration_ns(PARAM_CONNECT_TIMEOUT);
 }
 

@@ -28,7 +28,7 @@ struct settings {
   const struct policy_ops *policy;
   uint16_t eager_slots;
   uint64_t link_timeout_ns, stopped_timeout_ns, connect_timeout_ns;
-  bool redials_slow_lanes, wants_checksums;
+  bool reconnects_slow_lanes, wants_checksums;
   bool wants_encryption;
   uint8_t ciphers; /* bits 1 << enum lane_cipher; 0: no encryption, or none works here */
 };

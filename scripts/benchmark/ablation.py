@@ -102,7 +102,7 @@ CASES = {
                   perf(*SIMPLE, "--warmup", "4s", meanwhile=slow_one_flow(0.025)), GBPS),
     "redial-50": ("one of 8 flows at 50 %, another port is better", QUARTER,
                   perf(*SIMPLE, "--warmup", "4s", meanwhile=slow_one_flow(0.125)), GBPS),
-    "nic-down": ("AllReduce while a NIC is down for 2 s: how long it stands still", None, nic_down,
+    "nic-down": ("AllReduce while a NIC is down for 2 s: how long it is stalled", None, nic_down,
                  [("stall_s", "s", TIME)]),
     "allreduce-capped": (f"AllReduce, 2 hosts, {CLOUD[1]}", CLOUD[0], coll("8", "64K", "1M", "64M"),
                          times("8", "64K", "1M", "64M")),

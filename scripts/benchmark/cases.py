@@ -299,7 +299,7 @@ def faults():
     rows = []
     for name, stall_s in FAULTS:
         figures = [("before", name, "before_gbs", "GB/s"), ("after", name, "after_gbs", "GB/s")]
-        rows += [Row(f"{name}-stall", f"{name}: stands still", value("stall_s", name),
+        rows += [Row(f"{name}-stall", f"{name}: stalled", value("stall_s", name),
                      at_most(stall_s) if stall_s else None, figures, "s"),
                  Row(f"{name}-back", f"{name}: bandwidth after / before", value("back", name), at_least(0.85))]
     return Case(

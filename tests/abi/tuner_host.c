@@ -85,7 +85,7 @@ struct expected_row {
   size_t ranks, nodes;
   size_t bytes_lo, bytes_hi;
   int algo, proto, channels;
-  bool is_measured; /* against Ring Simple; such a row holds only while NCCL would choose that */
+  bool is_measured; /* against Ring Simple; such a row is valid only while NCCL would choose that */
 };
 
 static const struct expected_row expected_rows[] = {

@@ -32,7 +32,7 @@ static struct world {
   uint8_t *buffers[LINK_WINDOW]; /* of messages posted and not completed, by number */
   size_t sizes[LINK_WINDOW];
   uint64_t posted, completed;
-  uint32_t dialled[WIRE_MAX_LANES]; /* the epoch ordered (sender) or admitted (receiver); 0: none */
+  uint32_t ordered[WIRE_MAX_LANES]; /* the epoch ordered (sender) or admitted (receiver); 0: none */
   uint32_t open[WIRE_MAX_LANES];    /* the epoch of what is open; 0: nothing */
   uint32_t payload[WIRE_MAX_LANES]; /* bytes of the frame that is arriving */
   bool is_arriving[WIRE_MAX_LANES];
@@ -50,8 +50,8 @@ static void carry_out_orders(void) {
   while (link_next_order(world.link, &order, world.now_ns)) {
     FUZZ_CHECK(order.lane < world.config.lanes);
     if (order.kind == LINK_ORDER_OPEN) {
-      FUZZ_CHECK(world.config.role == LINK_SENDER && order.epoch > world.dialled[order.lane]);
-      world.dialled[order.lane] = order.epoch;
+      FUZZ_CHECK(world.config.role == LINK_SENDER && order.epoch > world.ordered[order.lane]);
+      world.ordered[order.lane] = order.epoch;
     } else if (world.open[order.lane] && world.open[order.lane] <= order.epoch) {
       close_lane(order.lane);
     }
@@ -123,7 +123,7 @@ static void detach(void) {
 /* ---- what the lanes and their peers do ---- */
 
 static void lane_up(struct fuzz_input *input, unsigned lane) {
-  uint32_t epoch = world.dialled[lane];
+  uint32_t epoch = world.ordered[lane];
   uint64_t received_before = fuzz_u8(input);
   if (world.config.role == LINK_RECEIVER) {
     epoch = fuzz_u8(input);
@@ -132,7 +132,7 @@ static void lane_up(struct fuzz_input *input, unsigned lane) {
     }
     carry_out_orders();
     close_lane(lane);
-    world.dialled[lane] = epoch;
+    world.ordered[lane] = epoch;
   } else if (epoch == 0 || world.open[lane] >= epoch) {
     return;
   } else if (received_before == 255) { /* an honest peer */
@@ -150,7 +150,7 @@ static void lane_up(struct fuzz_input *input, unsigned lane) {
 }
 
 static void lane_lost(struct fuzz_input *input, unsigned lane) {
-  uint32_t epoch = world.open[lane] ? world.open[lane] : world.dialled[lane];
+  uint32_t epoch = world.open[lane] ? world.open[lane] : world.ordered[lane];
   uint8_t less = fuzz_u8(input); /* news of an older epoch */
   if (epoch > less) {
     if (less == 0) {

@@ -20,7 +20,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CLUSTER = os.path.join(ROOT, "tests/netns/cluster")
 # The plugin listens here; NCCL's own ports are left alone. The kernel takes none of these for the end that dials
-# (ip_local_port_range), so they tell who dialled.
+# (ip_local_port_range), so they tell who connected.
 PORTS = range(20000, 21000)
 COMPLETION = re.compile(r'\{"at_ns": (\d+), "op": "(\w+)", "bytes": (\d+), "us": ([\d.]+), "wrong": (\d+)\}\n')
 
@@ -42,7 +42,7 @@ def until(what, seconds, condition):
 
 
 class Flow:
-    """A TCP connection of the plugin, as the host sees it that dialled it: the one that sends data."""
+    """A TCP connection of the plugin, as the host sees it that opened it: the one that sends data."""
 
     def __init__(self, line):
         words = line.split()
@@ -89,7 +89,7 @@ class Cluster:
         return ["nsenter", f"--net=/run/netns/{self.namespace(host)}", *command]
 
     def flows(self, host):
-        """Those that this host has dialled, the busiest first."""
+        """Those that this host has opened, the busiest first."""
         command = self.on(host, "ss", "-HtinO", "state", "established",
                           f"dport >= :{PORTS[0]} and dport <= :{PORTS[-1]}")
         listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -15,7 +15,7 @@ enum fault {
   FAULT_NO_DIALS,   /* nobody can dial for a while */
   FAULT_ALL_DOWN,   /* every lane is cut, and nobody can dial for a while */
   FAULT_FLIP,       /* a byte on the way changes */
-  FAULT_DEAD,       /* the lane is cut and can never be dialled again; one lane is spared */
+  FAULT_DEAD,       /* the lane is cut and can never reconnect; one lane is spared */
   FAULT_BLACK_HOLE, /* bytes vanish, in one direction or both; nobody notices; one lane is spared */
   FAULT_STOP,       /* a process does not run for a while: to itself, the clock jumps */
   FAULT_ABORT,      /* a side gives up */

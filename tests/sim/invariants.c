@@ -307,7 +307,7 @@ void invariants_check_end(struct world *world) {
   check_status(world, SENDER, is_excused);
   check_status(world, RECEIVER, is_excused);
   /* Whoever waited for the host that went down has given up in time; it may have been stopped
-   * itself, and may have had to say goodbye. */
+   * itself, and may have had to close first. */
   if (world->down_ns != 0 &&
       world->now_ns > world->down_ns + 4 * world->config[SENDER].timeout_ns) {
     world_fail(world, "the end comes %.3f ms after a host went down",

@@ -24,12 +24,12 @@ static void print_repeat(uint64_t seed) {
 }
 
 static void print_total(void) {
-  printf("lanes lost %llu, of these stalled %llu, dialled anew %llu; chunks requeued %llu; pings "
+  printf("lanes lost %llu, of these stalled %llu, slow %llu; chunks requeued %llu; pings "
          "%llu; "
          "frames placed %llu; "
          "links silent %llu, aborted %llu, timed out %llu\n",
          (unsigned long long)totals.losses, (unsigned long long)totals.stalls_cut,
-         (unsigned long long)totals.redials, (unsigned long long)totals.requeued,
+         (unsigned long long)totals.slow_reconnects, (unsigned long long)totals.requeued,
          (unsigned long long)totals.pings, (unsigned long long)totals.placed,
          (unsigned long long)totals.silent, (unsigned long long)totals.aborted,
          (unsigned long long)totals.timed_out);

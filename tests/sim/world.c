@@ -77,7 +77,7 @@ static void draw_config(struct world *world) {
     .stopped_timeout_ns = 300000 * MS,
     .seed = world_random(world),
     .wants_checksums = world_chance(world, 30),
-    .redials_slow_lanes = world_chance(world, 50),
+    .reconnects_slow_lanes = world_chance(world, 50),
     .policy = world->seed % 2 == 0 ? &policy_fixed : &policy_adaptive,
   };
   config.learns_lanes = world_chance(world, 30);
@@ -203,7 +203,7 @@ void world_add(const struct world *world, struct world_totals *totals) {
     link_view(world->ends[side].link, &view);
     totals->losses += view.losses;
     totals->stalls_cut += view.stalls_cut;
-    totals->redials += view.redials;
+    totals->slow_reconnects += view.slow_reconnects;
     totals->requeued += view.chunks_requeued;
     totals->pings += view.pings_sent;
     totals->placed += side == 0 ? world->placed : 0;

@@ -160,7 +160,7 @@ struct world {
 
 /* What the runs so far went through: a fault that never happens tests nothing. */
 struct world_totals {
-  uint64_t losses, stalls_cut, redials, requeued, pings, placed;
+  uint64_t losses, stalls_cut, slow_reconnects, requeued, pings, placed;
   uint64_t silent, aborted, timed_out; /* links that ended so */
 };
 

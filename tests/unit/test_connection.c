@@ -165,7 +165,7 @@ static void a_peer_that_gives_up_is_named(void **state) {
   pair_close(pair);
 }
 
-/* All flows are cut, and before any is dialled again the receiver fails: it has nothing to say it
+/* All flows are cut, and before any reconnects the receiver fails: it has nothing to say it
  * with. The sender hears of it when it dials, and not after its own timeout. */
 static void a_peer_that_failed_unheard_is_no_riddle(void **state) {
   (void)state;

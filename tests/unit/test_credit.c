@@ -50,7 +50,7 @@ static void small_messages_are_told_in_batches(void **state) {
   assert_false(given.is_due);
 }
 
-static void whoever_asks_is_told(void **state) {
+static void a_credit_request_is_answered(void **state) {
   (void)state;
   struct credit_given given;
   credit_init(&given, 8);
@@ -127,7 +127,7 @@ int main(void) {
     cmocka_unit_test(one_request_per_message),
     cmocka_unit_test(a_request_that_may_be_lost_is_repeated),
     cmocka_unit_test(small_messages_are_told_in_batches),
-    cmocka_unit_test(whoever_asks_is_told),
+    cmocka_unit_test(a_credit_request_is_answered),
     cmocka_unit_test(bulk_is_told_before_it_runs_out),
     cmocka_unit_test(landed_bulk_is_acknowledged_at_once),
     cmocka_unit_test(frames_do_not_pile_up),

@@ -49,7 +49,7 @@ static void lanes_open_when_they_are_wanted(void **state) {
   assert_true(failover.up == 3 && failover.connecting == 4);
 }
 
-static void a_lost_lane_is_dialled_with_the_next_epoch(void **state) {
+static void a_lost_lane_reconnects_with_the_next_epoch(void **state) {
   (void)state;
   begin(LINK_SENDER, 2);
   failover_come_up(&failover, 0, 1, 0);
@@ -227,7 +227,7 @@ static void what_is_lost_after_a_gap_gets_no_more_time_for_it(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(lanes_open_when_they_are_wanted),
-    cmocka_unit_test(a_lost_lane_is_dialled_with_the_next_epoch),
+    cmocka_unit_test(a_lost_lane_reconnects_with_the_next_epoch),
     cmocka_unit_test(backoff_doubles_up_to_its_limit),
     cmocka_unit_test(old_facts_change_nothing),
     cmocka_unit_test(a_fence_ends_epochs_that_are_not_known_yet),

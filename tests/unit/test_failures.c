@@ -2,7 +2,7 @@
 /* A whole job in which the k-th allocation or the k-th system call of a kind fails, for k = 1, 2,
  * ... until none fails any more. Each job comes to an end: all data right, or a clean error with a
  * warning; nothing leaks. Once the connection stands, only the former will do: a flow that fails is
- * dialled again. */
+ * reconnected. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

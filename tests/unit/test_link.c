@@ -347,7 +347,7 @@ static void a_message_that_is_too_large_fails_the_link(void **state) {
                    -EMSGSIZE);
 }
 
-static void goodbye_after_everything_is_delivered(void **state) {
+static void a_sender_closes_after_everything_is_delivered(void **state) {
   (void)state;
   assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[0], 8, NULL, 0), 0);
   assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[0], 8, NULL, 0), 0);
@@ -364,7 +364,7 @@ static void goodbye_after_everything_is_delivered(void **state) {
                    -ECONNRESET);
 }
 
-static void goodbye_to_a_waiting_receiver_is_a_reset(void **state) {
+static void a_close_is_a_reset_for_a_waiting_receiver(void **state) {
   (void)state;
   assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[0], 8, NULL, 0), 0);
   link_user_detached(ends[LINK_SENDER].link, 0);
@@ -486,8 +486,8 @@ int main(void) {
     cmocka_unit_test_setup(small_messages_need_no_receive, set_up),
     cmocka_unit_test_setup(large_messages_wait_for_credit, set_up),
     cmocka_unit_test_setup(a_message_that_is_too_large_fails_the_link, set_up),
-    cmocka_unit_test_setup(goodbye_after_everything_is_delivered, set_up),
-    cmocka_unit_test_setup(goodbye_to_a_waiting_receiver_is_a_reset, set_up),
+    cmocka_unit_test_setup(a_sender_closes_after_everything_is_delivered, set_up),
+    cmocka_unit_test_setup(a_close_is_a_reset_for_a_waiting_receiver, set_up),
     cmocka_unit_test_setup(ping_is_answered_on_its_lane, set_up),
     cmocka_unit_test_setup(a_wrong_checksum_loses_the_lane, set_up),
     cmocka_unit_test_setup(a_polled_frame_shows_as_a_whole, set_up),

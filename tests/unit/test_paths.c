@@ -74,7 +74,7 @@ static void unequal_counts_leave_nobody_out(void **context) {
                       "0-2 1-1 1-0 | 0-0 0-1 1-2");
 }
 
-/* The first lane of a connection is dialled there, and nothing else is until it is up. */
+/* The first lane of a connection connects there, and nothing else is until it is up. */
 static void what_is_near_comes_first(void **context) {
   (void)context;
   assert_string_equal(find("10.0.0.1/24 10.0.1.1/24", "10.0.1.2"), "1-0 0-0");
@@ -133,7 +133,7 @@ static void a_path_that_is_taken_is_the_first(void **context) {
   paths_lead_with(&paths, (struct path){ 1, 1 });
   assert_int_equal(paths_choose(&paths, 0, 0).nic, 1);
   assert_int_equal(paths_choose(&paths, 1, 0).nic, 0);
-  /* No home path: lane 0 goes home when it is dialled again. */
+  /* No home path: lane 0 goes home when it reconnects. */
   paths_lead_with(&paths, (struct path){ 0, 1 });
   assert_int_equal(paths_choose(&paths, 0, 0).nic, 1);
   assert_int_equal(paths_choose(&paths, 0, 0).address, 1);

@@ -179,7 +179,7 @@ static void lost_connections_are_made_again(void **state) {
     exchange_until(pair, count_lost, lost + 1);
     expect_rdma(pair);
   }
-  /* These harm nobody, once both ends of both flows are connected and none is to be dialled. */
+  /* These harm nobody, once both ends of both flows are connected and none is to connect. */
   exchange_until(pair, count_connected, 4);
   uint64_t accepted = fake_verbs_counts().cm_accepted;
   fake_verbs_cm_event(RDMA_CM_EVENT_TIMEWAIT_EXIT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which lanes are dialled anew, when, and how often. */
+/* Which slow lanes reconnect, when, and how often. */
 #include "net_plugin/policy/slow_flow_reconnect.h"
 
 #include "tests/lib/unit.h"

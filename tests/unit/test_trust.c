@@ -126,7 +126,7 @@ static void a_recorded_handshake_is_of_no_use(void **state) {
   caller_prove(&caller);
   assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
   struct connection *connection = accept_one(&scene);
-  /* Word for word, for the first lane and, with the connection there, as one dialled anew. */
+  /* Word for word, for the first lane and, with the connection there, as one that reconnects. */
   for (int i = 0; i < 2; i++) {
     uint8_t challenge[CHALLENGE_BYTES];
     int fd = dial_plainly(&scene.handle.addresses[0], "1");

@@ -13,7 +13,7 @@
  * header is sent; where the device can, and the frame carries a whole message without checksum, the
  * write's immediate data stands for the header (wire.h). It takes a slot like a send.
  *
- * The socket that the lane was dialled on stays open: its end is the peer's. */
+ * The socket that the handshake ran over stays open: its end is the peer's. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_LANE_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_LANE_H
 

@@ -22,7 +22,7 @@ struct exec_node {
   struct CUevent_st *event;
   size_t lane;
   size_t wait_count, *waits; /* nodes of other lanes that this one depends on */
-  bool is_awaited;           /* by a node of another lane */
+  bool has_waiters;          /* by a node of another lane */
 };
 
 struct CUgraphExec_st {
@@ -85,7 +85,7 @@ static void place_node(struct CUgraphExec_st *exec, size_t at, const struct node
     size_t before = position[list->nodes[d]->index];
     if (exec->nodes[before].lane == node->lane)
       continue;
-    exec->nodes[before].is_awaited = true;
+    exec->nodes[before].has_waiters = true;
     node->waits[node->wait_count++] = before;
   }
 }
@@ -209,7 +209,7 @@ static void launch(struct CUgraphExec_st *exec, struct CUstream_st *stream) {
     for (size_t w = 0; w < node->wait_count; w++)
       push_wait(lane, marks[node->waits[w]]);
     push_node(node, lane);
-    if (node->is_awaited)
+    if (node->has_waiters)
       marks[i] = mark(lane);
   }
   for (size_t lane = 1; lane < exec->lane_count; lane++) {

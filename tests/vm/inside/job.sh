@@ -85,7 +85,7 @@ endure_has_done() { # OPERATIONS
 
 # So many more operations complete from now on.
 endure_goes_on() { # OPERATIONS SECONDS
-  until_true "$2" endure_has_done $(($(endure_operations) + $1)) || endure_failed "after $(endure_operations) operations it stands still"
+  until_true "$2" endure_has_done $(($(endure_operations) + $1)) || endure_failed "after $(endure_operations) operations it stalled"
 }
 
 endure_end() {

@@ -9,7 +9,7 @@
  * the operation is started, and aborted when no rank has finished it; all user buffers are freed
  * and allocated again, usually at the same addresses, and these, with memory that is mapped where
  * NCCL freed its own, must stay as they are for a while; descriptors, threads and memory are
- * counted; communicators are made anew. */
+ * counted; new communicators are made. */
 #ifndef COLL_ABORT_H
 #define COLL_ABORT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify: element by element, against values computed anew. */
+/* verify: element by element, against values computed independently. */
 #include "tuner_plugin/tools/coll/verify.h"
 
 #include <math.h>

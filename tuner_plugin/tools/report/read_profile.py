@@ -41,7 +41,7 @@ class Profile:
         return None
 
     def is_carried(self, operation, nodes, ppn):
-        """Do rows hold there that were measured on other numbers of nodes?"""
+        """Are rows valid there that were measured on other numbers of nodes?"""
         return self.table(operation, nodes, ppn).get("is_carried", False)
 
 

@@ -90,21 +90,23 @@ def slow_one_flow(gbps):
 
 
 def slow_flow(percent, target):
+    """Eight flows, as many as Socket 2x4 has: more would leave less to the slow one."""
     flow_gbps = 0.25
+    eight = {"STRATUS_FLOWS": "8"}
     slow = slow_one_flow(flow_gbps * percent / 100)
     arguments = ("--shape", "simple", "--warmup", "1500ms")
     late = ("--shape", "simple", "--warmup", "4s")
     variants = [
-        perf("stratus", *arguments, extra={"STRATUS_REDIAL_SLOW": "0"}, meanwhile=slow),
+        perf("stratus", *arguments, extra={**eight, "STRATUS_REDIAL_SLOW": "0"}, meanwhile=slow),
         perf("socket-2x4", *arguments, meanwhile=slow),
-        perf("stratus", *late, name="stratus-redial", label="stratus that dials slow flows again",
+        perf("stratus", *late, extra=eight, name="stratus-redial", label="stratus that reconnects slow flows",
              meanwhile=slow)]
     return Case(
         f"slow-flow-{percent}", f"one of 8 flows at {percent} % of the others ({flow_gbps:g} Gb/s)",
         ["--flow-gbps", str(flow_gbps), *BY_FLOW], variants,
         [Row("slow-path", "stratus / Socket 2x4, the path stays slow", of("gbps", "stratus", "socket-2x4"),
              at_least(target), shown(variants, "gbps", "Gb/s")),
-         Row("redial", "with re-dial / Socket 2x4, another port takes another path",
+         Row("redial", "with reconnect / Socket 2x4, another port takes another path",
              of("gbps", "stratus-redial", "socket-2x4"))])
 
 

@@ -11,6 +11,7 @@
 #include "tuner_plugin/tools/coll/check.h"
 #include "tuner_plugin/tools/coll/libs.h"
 #include "tuner_plugin/tools/coll/message.h"
+#include "tuner_plugin/tools/coll/operation_call.h"
 
 struct run {
   struct job *job;

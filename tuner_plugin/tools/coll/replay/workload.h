@@ -20,6 +20,7 @@ enum {
   WORKLOAD_LAYERS_MAX = 100000,
   WORKLOAD_PARAMETERS_MAX = 4096, /* of a layer */
   WORKLOAD_GROUPS_MAX = 64,
+  WORKLOAD_GROUP_RANKS_MAX = 16384, /* size and stride of a group */
   WORKLOAD_EVENTS_MAX = 1000000,
   WORKLOAD_ERROR_MAX = 1024, /* room for any message */
 };

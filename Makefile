@@ -45,7 +45,7 @@ MODEL_SRC := $(call sources,tuner_plugin/model)
 NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf tools/probe))
 TUNER_TOOL_SRC := $(call sources,$(addprefix tuner_plugin/,tools tools/calibrate))
 # The benchmark of collectives: measures plugins from outside, so it has none of their objects.
-COLL_OBJ := $(call objects,$(call sources,tuner_plugin/tools/coll) \
+COLL_OBJ := $(call objects,$(call sources,$(addprefix tuner_plugin/,tools/coll tools/coll/replay)) \
   $(addprefix common/,clock.c launcher.c quantity.c))
 
 NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so

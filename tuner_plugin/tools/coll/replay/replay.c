@@ -33,27 +33,36 @@ size_t replay_buffer_bytes(const struct replay *replay) {
 
 /* ---- the same plan everywhere ---- */
 
-__attribute__((noreturn)) static void refuse_plan(const struct replay_part *part, size_t i,
-                                                  const char *mine, const char *theirs) {
-  message_fail("%s: item %zu is \"%s\", and \"%s\" at rank 0: do all hosts have the same file?",
-               part->workload.name, i + 1, mine, theirs);
+enum { CHUNK = 256 }; /* items that are compared at a time */
+
+static void name_item(const struct job *job, const struct replay_part *part, size_t i,
+                      char text[PLAN_TEXT_MAX]) {
+  if (i < part->count)
+    plan_text(&part->workload, &part->items[i], job->ranks, text);
+  else
+    snprintf(text, PLAN_TEXT_MAX, "the end");
 }
 
-/* Processes whose plans differ would wait for each other forever. */
+/* Processes whose plans differ would wait for each other forever. Process 0 shows its own, to the
+ * end, and the others compare. */
 static void compare_plans(const struct job *job, const struct replay_part *part) {
-  uint64_t count = part->count;
+  static char theirs[CHUNK][PLAN_TEXT_MAX];
+  uint64_t count = part->count + 1;
   rendezvous_broadcast(job->rendezvous, &count, sizeof count);
-  for (size_t i = 0; i < count; i++) {
-    char theirs[PLAN_TEXT_MAX] = "", mine[PLAN_TEXT_MAX] = "nothing";
-    if (i < part->count)
-      plan_text(&part->workload, &part->items[i], job->ranks, mine);
-    memcpy(theirs, mine, sizeof theirs);
-    rendezvous_broadcast(job->rendezvous, theirs, sizeof theirs);
-    if (strcmp(theirs, mine) != 0)
-      refuse_plan(part, i, mine, theirs);
+  for (size_t first = 0; first < count; first += CHUNK) {
+    size_t some = count - first < CHUNK ? count - first : CHUNK;
+    for (size_t i = 0; i < some && job->process == 0; i++)
+      name_item(job, part, first + i, theirs[i]);
+    rendezvous_broadcast(job->rendezvous, theirs, some * sizeof theirs[0]);
+    for (size_t i = 0; i < some; i++) {
+      char mine[PLAN_TEXT_MAX];
+      name_item(job, part, first + i, mine);
+      if (strcmp(theirs[i], mine) != 0)
+        message_fail("%s: item %zu of the step is \"%s\" here and \"%s\" at rank 0: do all hosts "
+                     "have the same file?",
+                     part->workload.name, first + i + 1, mine, theirs[i]);
+    }
   }
-  if (part->count > count)
-    refuse_plan(part, count, "something", "nothing");
 }
 
 /* ---- time ---- */

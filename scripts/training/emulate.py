@@ -12,12 +12,12 @@ from benchmark.run import Failure, Runner, say
 from benchmark.tools import Bench
 from training.published import FLEETX_AMP, GPUS
 
-# So that two CPUs keep up with four hosts: 4 x 50 MB/s, and steps that are long beside what a busy CPU delays them.
-NIC_GBPS = 0.4
+# So that two CPUs keep up with four hosts: 4 x 25 MB/s, and steps that are long beside what a busy CPU delays them.
+NIC_GBPS = 0.2
 NIC_GBS = NIC_GBPS / 8 * 8948 / 9014  # bytes of TCP in a frame of the cluster's 9000, whose limit counts whole frames
-TIME_SCALE = 2
+TIME_SCALE = 4
 TRANSPORT = "stratus"
-STEP_LIMIT_S = 20  # of all batches; 2.2 s are expected
+STEP_LIMIT_S = 30  # of all batches; 4.3 s are expected
 
 
 def ring_part(ranks):

@@ -82,8 +82,7 @@ def rounds(options, bus_gbs):
 def main(options, tolerance, bus_gbs, model):
     """Prints the table; the exit status. `model(machines, batch)` is the model's scaling."""
     if os.geteuid() != 0:
-        print("validate: --emulate makes network namespaces: run as root")
-        return 1
+        raise Failure("--emulate makes network namespaces: run as root")
     found = rounds(options, bus_gbs)
     print(f"emulated: {NIC_GBPS} Gb/s NICs, times x {TIME_SCALE}; {options.skip} steps skipped, mean of {options.steps}, "
           f"median of {options.rounds}\n")

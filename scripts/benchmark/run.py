@@ -2,6 +2,7 @@
 """Runs things: processes with a limit, clusters of network namespaces, CPUs for each host.
 
 Whatever was started or made is ended and removed by close(), which the caller must reach."""
+import importlib.util
 import os
 import signal
 import subprocess
@@ -23,6 +24,24 @@ def say(text):
 def tail(text, lines=3):
     kept = [line.strip() for line in text.splitlines() if line.strip()]
     return "; ".join(kept[-lines:])[-400:]
+
+
+def python_with_matplotlib():
+    """Debian's Python may have it where the one first in PATH does not."""
+    if importlib.util.find_spec("matplotlib"):
+        return sys.executable
+    debian = "/usr/bin/python3"
+    found = os.path.exists(debian) and subprocess.run(
+        [debian, "-c", "import matplotlib"], capture_output=True, check=False).returncode == 0
+    return debian if found else None
+
+
+def build(*targets):
+    """Each a list of words for make."""
+    for target in targets:
+        done = subprocess.run(["make", "-s", "-j2", *target], cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Failure(f"make {' '.join(target)} failed:\n{(done.stdout + done.stderr)[-3000:]}")
 
 
 def cpus_of_host(host, hosts):

@@ -73,11 +73,15 @@ class Bench:
         return self.retrying(lambda: self.coll_once(transport, arguments, extra))
 
     def coll_once(self, transport, arguments, extra):
+        return coll_metrics(json.loads(self.coll_json(transport, arguments, extra)))
+
+    def coll_json(self, transport, arguments, extra=None, hosts=None):
+        """What stratus-coll writes with --json, as text; on `hosts`, or on all of the cluster."""
         plugin, _ = TRANSPORTS[transport]
         variables = {**environment(transport, extra),
                      "NCCL_NET_PLUGIN": "none" if plugin == "socket" else plugin,
                      "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET"}
-        hosts = self.runner.run(["tests/netns/cluster", "hosts", self.cluster]).strip()
+        hosts = hosts or self.runner.run(["tests/netns/cluster", "hosts", self.cluster]).strip()
         with tempfile.TemporaryDirectory() as scratch:
             variables["NCCL_DEBUG_FILE"] = f"{scratch}/nccl.%h.%p"
             argv = words(variables) + ["build/bin/stratus-coll", "--hosts", hosts, "--split-cpus", *arguments,
@@ -89,7 +93,7 @@ class Bench:
                 raise Failure(f"{failure} {self.nccl_warnings(scratch)}") from None
             self.check_transport(scratch, "Socket" if plugin == "socket" else plugin)
             with open(f"{scratch}/out.json", encoding="utf-8") as file:
-                return coll_metrics(json.load(file))
+                return file.read()
 
     def nccl_logs(self, scratch):
         for name in os.listdir(scratch):

@@ -31,27 +31,29 @@ const char *tune_python_tool(void) {
 
 /* Where the scripts are, relative to the tool: installed, or in build/bin of the source tree, or in
  * its build/san-address/bin. */
-static int find_scripts(const char *directory, char script[PATH_MAX]) {
+static int find_scripts(const struct tune_python *python, char script[PATH_MAX]) {
   static const char *const places[] = { "../share/stratus", "../../tuner_plugin/tools",
                                         "../../../tuner_plugin/tools" };
   const char *tool = tune_python_tool(), *slash = strrchr(tool, '/');
   int beside = slash ? (int)(slash - tool) : 0;
   for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
     char main_file[PATH_MAX + 16];
-    int length = snprintf(script, PATH_MAX, "%.*s/%s/%s", beside, tool, places[i], directory);
+    int length =
+        snprintf(script, PATH_MAX, "%.*s/%s/%s", beside, tool, places[i], python->directory);
     snprintf(main_file, sizeof main_file, "%s/__main__.py", script);
     if (length < PATH_MAX && access(main_file, R_OK) == 0) {
       return CLI_OK;
     }
   }
-  return cli_fail("its scripts are missing: %.*s/%s/%s is not there; make install puts them into "
-                  "PREFIX/share/stratus/%s",
-                  beside, tool, places[0], directory, directory);
+  return cli_fail(
+      "the scripts of stratus-tune %s are missing: %.*s/%s/%s is not there; make install "
+      "puts them into PREFIX/share/stratus/%s",
+      python->subcommand, beside, tool, places[0], python->directory, python->directory);
 }
 
 int tune_python_run(const struct tune_python *python, int file_count, char **files) {
   char script[PATH_MAX];
-  if (find_scripts(python->directory, script) != CLI_OK) {
+  if (find_scripts(python, script) != CLI_OK) {
     return CLI_FAILED;
   }
   /* -B: do not write into the scripts' directory. */

@@ -117,7 +117,7 @@
   X(CALIBRATE, STRING, "", "", "", BOTH, PLAIN,                                                    \
     "plan of a calibration, e.g. allreduce:8,64K=all; equal on all hosts")                         \
   X(RECORD, STRING, "", "", "", TUNER, PLAIN,                                                      \
-    "directory for samples of the job's own calls, for stratus-tune suggest; empty: none")         \
+    "directory for the job's own calls, for stratus-tune suggest and workload; empty: none")       \
   X(LOG, ENUM, "info", "warn|info|trace", "", BOTH, PLAIN,                                         \
     "most detailed level passed to NCCL's log, which filters by NCCL_DEBUG")                       \
   X(ABLATE, STRING, "", "", "", NET, PLAIN,                                                        \

@@ -11,7 +11,7 @@ import plain
 import sections
 from problem import Problem
 from read import read_source
-from tool import TUNE, data, read, run, write
+from tool import TUNE, data, mutate, read, run, write
 
 HEAD = "# nThread 1\n#  Rank  0 Group  0 Pid 1 on a device  0 [0x10] X\n" \
        "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
@@ -123,29 +123,6 @@ def test_tables_with_wrong_values():
         text = read(data(name))
         assert old in text, (name, old)
         says(name, text.replace(old, new, 1), part)
-
-
-def mutate(chance, text):
-    """One or two places changed: a digit, bytes cut out or doubled, what should not be there, or the end lost."""
-    text = bytearray(text)
-    digits = [place for place, letter in enumerate(text) if letter in b"0123456789"]
-    for _ in range(chance.randint(1, 2)):
-        place, kind = chance.randrange(len(text) or 1), chance.randrange(16)
-        if kind < 8 and digits:
-            place = chance.choice(digits)
-            text[place:place + 1] = chance.choice((b"0", b"7", b"99", b"-", b".", b"e5", b"1e9", b"nan"))
-        elif kind < 10:
-            text[place:place + 1] = bytes([chance.randrange(256)])
-        elif kind < 12:
-            del text[place:place + chance.randint(1, 200)]
-        elif kind < 13:
-            text[place:place] = text[place:place + chance.randint(1, 200)]
-        elif kind < 15:
-            text[place:place] = chance.choice((b"NaN", b"1e999", b"-1", b"null", b"{}", b"[]", b'""', b"\xff\xfe", b"\n",
-                                               b"99999999999999999999", b"<script>", b"\x00", "\u2028".encode()))
-        else:
-            del text[place:]
-    return bytes(text)
 
 
 def test_mutations_are_read_or_refused():

@@ -81,4 +81,4 @@ def test_installed_it_works_from_anywhere():
     os.rename(scratch("root/usr/share"), scratch("root/usr/elsewhere"))
     done = subprocess.run([scratch("root/usr/bin/stratus-tune"), "report", "x"], cwd="/", check=False, capture_output=True,
                           text=True, timeout=60)
-    assert done.returncode == 1 and "the scripts that make reports are missing" in done.stderr, done
+    assert done.returncode == 1 and "the scripts of stratus-tune report are missing" in done.stderr, done

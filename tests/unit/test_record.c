@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record: samples of a job's own calls; and that recording changes no choice. */
+/* record: samples of a job's own calls, and their sequence; and that recording changes no choice.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -8,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <jansson.h>
 
 #include "tests/lib/log_capture.h"
 #include "tests/lib/tuner_job.h"
@@ -32,25 +35,38 @@ static void run_calls(const char *directory, bool chosen[6]) {
   tuner_close(tuner);
 }
 
-/* Reads the only file that ends in jsonl. */
-static void read_samples(struct sample_file *file) {
+/* The only file with this extension, which nobody else may read. */
+static void find_file(const char *extension, char path[TREE_PATH_MAX]) {
   DIR *directory = opendir(tuner_job_tree.root);
   assert_non_null(directory);
-  struct profile_error error;
   int found = 0;
   for (struct dirent *each; (each = readdir(directory));) {
-    char path[TREE_PATH_MAX];
     struct stat status;
-    if (strstr(each->d_name, ".jsonl")) {
+    const char *end = strrchr(each->d_name, '.');
+    if (end && strcmp(end, extension) == 0) {
       found++;
-      assert_int_equal(
-          sample_file_read(tree_path(&tuner_job_tree, each->d_name, path), file, &error), 0);
-      assert_int_equal(stat(path, &status), 0);
+      assert_int_equal(stat(tree_path(&tuner_job_tree, each->d_name, path), &status), 0);
       assert_int_equal(status.st_mode & 0777, 0600);
     }
   }
   closedir(directory);
   assert_int_equal(found, 1);
+}
+
+static void read_samples(struct sample_file *file) {
+  char path[TREE_PATH_MAX];
+  struct profile_error error;
+  find_file(".jsonl", path);
+  assert_int_equal(sample_file_read(path, file, &error), 0);
+}
+
+static json_t *read_sequence(void) {
+  char path[TREE_PATH_MAX];
+  json_error_t error;
+  find_file(".calls", path);
+  json_t *sequence = json_load_file(path, 0, &error);
+  assert_non_null(sequence);
+  return sequence;
 }
 
 /* The first test: a process says only once that nothing is recorded. */
@@ -87,6 +103,59 @@ static void calls_become_samples(void **state) {
   sample_file_free(&file);
 }
 
+static void check_call(const json_t *call, double *before_us, const char *collective,
+                       json_int_t bytes) {
+  assert_int_equal(json_array_size(call), 3);
+  assert_true(json_real_value(json_array_get(call, 0)) >= *before_us);
+  *before_us = json_real_value(json_array_get(call, 0));
+  assert_string_equal(json_string_value(json_array_get(call, 1)), collective);
+  assert_int_equal(json_integer_value(json_array_get(call, 2)), bytes);
+}
+
+static void calls_are_in_their_order(void **state) {
+  (void)state;
+  bool chosen[6];
+  run_calls(tuner_job_tree.root, chosen);
+  json_t *sequence = read_sequence(), *calls = json_object_get(sequence, "calls");
+  assert_string_equal(json_string_value(json_object_get(sequence, "format")), "stratus-calls");
+  assert_int_equal(json_integer_value(json_object_get(sequence, "version")), 1);
+  assert_int_equal(json_integer_value(json_object_get(sequence, "ranks")), 32);
+  assert_int_equal(json_integer_value(json_object_get(sequence, "nodes")), 4);
+  assert_int_equal(json_integer_value(json_object_get(sequence, "dropped")), 0);
+  assert_int_equal(json_array_size(calls), 6); /* without the one that no tuner knows */
+  static const json_int_t sizes[6] = { 65536, 65536, 8, 8, 65536, 8 };
+  double before_us = 1; /* the clock does not begin at 0 */
+  for (size_t i = 0; i < 6; i++) {
+    check_call(json_array_get(calls, i), &before_us, "allreduce", sizes[i]);
+  }
+  json_decref(sequence);
+}
+
+/* Also of sizes for which there are too many to sample. */
+static void the_newest_calls_are_kept(void **state) {
+  (void)state;
+  enum { CALLS = 10000, KEPT = 8192 };
+  char record[256];
+  snprintf(record, sizeof record, "STRATUS_RECORD=%s", tuner_job_tree.root);
+  tuner_job_set("", record);
+  struct tuner *tuner = tuner_job_open();
+  int channels = 0;
+  for (size_t i = 0; i < CALLS; i++) {
+    tuner_job_call(tuner, i % 2 ? PROFILE_ALLGATHER : PROFILE_ALLREDUCE, 8 + i, &channels);
+  }
+  tuner_close(tuner);
+  json_t *sequence = read_sequence(), *calls = json_object_get(sequence, "calls");
+  assert_int_equal(json_integer_value(json_object_get(sequence, "dropped")), CALLS - KEPT);
+  assert_int_equal(json_array_size(calls), KEPT);
+  double before_us = 1;
+  for (size_t i = 0; i < KEPT; i++) {
+    size_t call = CALLS - KEPT + i;
+    check_call(json_array_get(calls, i), &before_us, call % 2 ? "allgather" : "allreduce",
+               (json_int_t)(8 + call));
+  }
+  json_decref(sequence);
+}
+
 /* Those of another machine are told apart. */
 static void samples_name_the_topology(void **state) {
   (void)state;
@@ -113,15 +182,16 @@ static void recording_changes_no_choice(void **state) {
   assert_memory_equal(with, expected, sizeof with);
 }
 
-/* Somebody else's thing by the file's name: it neither holds up the job's end nor takes samples. */
-static void what_is_not_ours_is_left_alone(void **state) {
-  (void)state;
+/* Somebody else's thing by the file's name: it neither holds up the job's end nor takes what is
+ * ours. */
+static void leaves_alone(const char *extension) {
   char host[256] = "host", name[300], path[TREE_PATH_MAX], target[TREE_PATH_MAX];
   struct stat found;
   bool chosen[6];
   gethostname(host, sizeof host - 1);
-  snprintf(name, sizeof name, "%s.%d.jsonl", host, (int)getpid());
+  snprintf(name, sizeof name, "%s.%d.%s", host, (int)getpid(), extension);
   tree_path(&tuner_job_tree, name, path);
+  unlink(path); /* what the calls for the other extension left */
   assert_int_equal(mkfifo(path, 0600), 0);
   int reader = open(path, O_RDONLY | O_NONBLOCK); /* a pipe that somebody reads can be opened */
   assert_true(reader >= 0);
@@ -135,14 +205,22 @@ static void what_is_not_ours_is_left_alone(void **state) {
   run_calls(tuner_job_tree.root, chosen);
   assert_int_equal(stat(target, &found), 0);
   assert_int_equal(found.st_size, 9);
+  assert_int_equal(unlink(path), 0);
   assert_true(chosen[0]);
+}
+
+static void what_is_not_ours_is_left_alone(void **state) {
+  (void)state;
+  leaves_alone("jsonl");
+  leaves_alone("calls");
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
     TUNER_JOB_TEST(no_directory_is_one_warning),    TUNER_JOB_TEST(calls_become_samples),
     TUNER_JOB_TEST(samples_name_the_topology),      TUNER_JOB_TEST(recording_changes_no_choice),
-    TUNER_JOB_TEST(what_is_not_ours_is_left_alone),
+    TUNER_JOB_TEST(what_is_not_ours_is_left_alone), TUNER_JOB_TEST(calls_are_in_their_order),
+    TUNER_JOB_TEST(the_newest_calls_are_kept),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the newest times of each collective and size, and writes them to a file at close. */
+/* Keeps the newest times of each collective and size, and the newest calls, and writes both to
+ * files at close. */
 #include "tuner_plugin/plugin/record.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <float.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
@@ -21,7 +23,9 @@
 #include "common/topology.h"
 #include "common/version.h"
 
-enum { SERIES_MAX = 128, TIMES_MAX = 64 };
+/* CALLS_MAX: 192 KiB of calls. Two steps are needed to recognise one, so that one of 4096 calls
+ * still is: 128 layers with the four AllReduces of tensor parallelism, in 8 micro-batches. */
+enum { SERIES_MAX = 128, TIMES_MAX = 64, CALLS_MAX = 8192 };
 
 /* The calls of one collective and size. */
 struct series {
@@ -35,6 +39,11 @@ struct series {
   float times_us[TIMES_MAX]; /* of the newest, in a ring */
 };
 
+struct call {
+  uint64_t begin_ns, bytes;
+  int coll;
+};
+
 struct record {
   pthread_mutex_t lock;
   struct tuner_host host;
@@ -44,6 +53,8 @@ struct record {
   uint64_t begin_ns;
   struct series series[SERIES_MAX]; /* in the order in which they came */
   size_t series_count;
+  uint64_t call_count;
+  struct call calls[CALLS_MAX]; /* the newest, in a ring */
 };
 
 struct record *record_open(const char *directory, struct tuner_host host,
@@ -64,6 +75,13 @@ static void end_call(struct record *record, uint64_t now_ns) {
   struct series *series = record->current;
   if (series) {
     series->times_us[series->calls++ % TIMES_MAX] = (float)(now_ns - record->begin_ns) / 1000.0f;
+  }
+}
+
+static void keep_call(struct record *record, int coll, uint64_t bytes, uint64_t now_ns) {
+  if (coll >= 0 && coll < PROFILE_COLLECTIVE_COUNT) {
+    record->calls[record->call_count++ % CALLS_MAX] =
+        (struct call){ .begin_ns = now_ns, .bytes = bytes, .coll = coll };
   }
 }
 
@@ -101,6 +119,7 @@ void record_call(struct record *record, int coll, size_t bytes, struct decide_co
   uint64_t now_ns = clock_now_ns();
   pthread_mutex_lock(&record->lock);
   end_call(record, now_ns);
+  keep_call(record, coll, bytes, now_ns);
   struct series *series = find_series(record, coll, bytes);
   if (series && take_cell(series, costs)) {
     series->channels = (uint16_t)(channels > 0 && channels <= PROFILE_CHANNELS_MAX ? channels : 0);
@@ -177,10 +196,10 @@ static int open_own(const char *path) {
   return file;
 }
 
-static int open_file(const struct record *record) {
+static int open_file(const struct record *record, const char *extension) {
   char path[PATH_MAX + 300], host[256] = "host";
   gethostname(host, sizeof host - 1);
-  snprintf(path, sizeof path, "%s/%s.%d.jsonl", record->directory, host, (int)getpid());
+  snprintf(path, sizeof path, "%s/%s.%d.%s", record->directory, host, (int)getpid(), extension);
   int file = open_own(path);
   static bool is_said; /* atomic */
   if (file < 0 && !__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED)) {
@@ -189,10 +208,7 @@ static int open_file(const struct record *record) {
   return file;
 }
 
-void record_close(struct record *record) {
-  if (!record) {
-    return;
-  }
+static void write_samples(struct record *record) {
   int file = -1;
   char topology[TOPOLOGY_ID_MAX] = "";
   if (record->series_count > 0) {
@@ -205,7 +221,7 @@ void record_close(struct record *record) {
     if (length == 0) {
       continue;
     }
-    if (file < 0 && (file = open_file(record)) < 0) {
+    if (file < 0 && (file = open_file(record, "jsonl")) < 0) {
       break;
     }
     /* Whole lines; if the disk is full, the last one is incomplete, and readers skip it. */
@@ -216,6 +232,48 @@ void record_close(struct record *record) {
   if (file >= 0) {
     close(file);
   }
+}
+
+static void format_calls(const struct record *record, FILE *text) {
+  uint64_t dropped = record->call_count > CALLS_MAX ? record->call_count - CALLS_MAX : 0;
+  fprintf(text,
+          "{\"format\":\"stratus-calls\",\"version\":1,\"ranks\":%zu,\"nodes\":%zu,\"nccl\":%d,"
+          "\"dropped\":%" PRIu64 ",\"calls\":[",
+          record->shape.ranks, record->shape.nodes, record->host.nccl_version, dropped);
+  for (uint64_t i = dropped; i < record->call_count; i++) {
+    const struct call *call = &record->calls[i % CALLS_MAX];
+    fprintf(text, "%s[%" PRIu64 ".%03u,\"%s\",%" PRIu64 "]", i > dropped ? "," : "",
+            call->begin_ns / 1000, (unsigned)(call->begin_ns % 1000),
+            profile_collective_name((enum profile_collective)call->coll), call->bytes);
+  }
+  fputs("]}\n", text);
+}
+
+/* In one write: communicators of the process may be closed at the same time, by several threads. */
+static void write_calls(const struct record *record) {
+  char *line = NULL;
+  size_t length = 0;
+  FILE *text = record->call_count > 0 ? open_memstream(&line, &length) : NULL;
+  if (!text) {
+    return;
+  }
+  format_calls(record, text);
+  int file = fclose(text) == 0 ? open_file(record, "calls") : -1;
+  if (file >= 0) {
+    /* If the disk is full the line is incomplete; readers say so. */
+    ssize_t written = write(file, line, length);
+    (void)written;
+    close(file);
+  }
+  free(line);
+}
+
+void record_close(struct record *record) {
+  if (!record) {
+    return;
+  }
+  write_samples(record);
+  write_calls(record);
   pthread_mutex_destroy(&record->lock);
   free(record);
 }

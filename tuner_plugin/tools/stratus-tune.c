@@ -215,6 +215,14 @@ static const struct cli_command commands[] = {
     .has_json = true,
     .options = tune_compare_options,
     .run = tune_compare },
+  { .name = "workload",
+    .summary = "make a workload file for stratus-coll --replay from a trace of a job",
+    .arguments = "TRACE...",
+    .min_arguments = 1,
+    .max_arguments = -1,
+    .example = "stratus-tune workload tests/data/trace/ddp.json --output build/mine.json",
+    .options = tune_workload_options,
+    .run = tune_workload },
   { .name = NULL },
 };
 

@@ -100,6 +100,10 @@ extern const struct cli_option tune_report_options[], tune_compare_options[];
 int tune_report(int argument_count, char **arguments, bool is_json);
 int tune_compare(int argument_count, char **arguments, bool is_json);
 
+/* Runs tuner_plugin/tools/trace, likewise. */
+extern const struct cli_option tune_workload_options[];
+int tune_workload(int argument_count, char **arguments, bool is_json);
+
 /* Reads the named profile or, for NULL, the one that the plugins would find. `path` receives the
  * file's path. Returns CLI_OK, or CLI_FAILED after a message; the caller frees the profile. */
 int tune_load(const char *name, struct profile *profile, char path[PROFILE_PATH_MAX]);

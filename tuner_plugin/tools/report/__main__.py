@@ -10,7 +10,6 @@ import importlib.util
 import json
 import os
 import sys
-import tempfile
 import time
 
 sys.dont_write_bytecode = True
@@ -22,6 +21,7 @@ import comparison  # noqa: E402
 import plain  # noqa: E402
 import sections  # noqa: E402
 from lines import shapes_of  # noqa: E402
+from output import write  # noqa: E402
 from points import OPERATIONS, operation_of  # noqa: E402
 from problem import Problem  # noqa: E402
 from read import read_source  # noqa: E402
@@ -75,28 +75,6 @@ def need_matplotlib():
         os.execv(DEBIAN_PYTHON, [DEBIAN_PYTHON, "-B", os.path.dirname(os.path.abspath(__file__)), *sys.argv[1:]])
     raise Problem("plots need matplotlib, which no Python here has: apt-get install python3-matplotlib. "
                   "--format markdown and --format text do without")
-
-
-def write(text, path):
-    """A reader of the file sees all of it or nothing."""
-    if path in (None, "-"):
-        sys.stdout.write(text)
-        sys.stdout.flush()
-        return
-    try:
-        descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".report-")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(temporary, 0o666 & ~umask)
-            os.replace(temporary, path)
-        except OSError:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise Problem(f"cannot be written: {error.strerror}", path) from None
 
 
 def render(document, options):

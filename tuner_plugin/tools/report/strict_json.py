@@ -96,8 +96,12 @@ class Node:
     def line(self):
         return self.document.line(self.keys)
 
+    @property
+    def name(self):
+        return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in self.keys).lstrip(".")
+
     def fail(self, text):
-        name = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in self.keys).lstrip(".")
+        name = self.name
         raise Problem(f"{name + ': ' if name else ''}{text}", self.document.path, self.line)
 
     def has(self, key):

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a file whole, or to stdout."""
+import os
+import sys
+import tempfile
+
+from problem import Problem
+
+
+def write(text, path):
+    """A reader of the file sees all of it or nothing."""
+    if path in (None, "-"):
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".stratus-tune-")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(temporary, 0o666 & ~umask)
+            os.replace(temporary, path)
+        except OSError:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise Problem(f"cannot be written: {error.strerror}", path) from None

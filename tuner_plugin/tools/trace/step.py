@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every reader makes of a trace: a timeline of one rank, which is cut into steps."""
+import bisect
+from dataclasses import dataclass, field
+
+from problem import Problem
+
+
+@dataclass(eq=False)
+class Call:
+    """A collective. `elements` is the count of the NCCL call; None: the trace has no sizes."""
+    collective: str
+    elements: int = None
+    type: str = None
+    group: str = "world"
+    root: int = 0
+    place: str = ""  # where in the trace, for messages
+
+    @property
+    def what(self):
+        """Equal for calls that do the same."""
+        return self.collective, self.elements, self.type, self.group, self.root
+
+
+@dataclass(eq=False)
+class Compute:
+    us: float
+
+
+@dataclass(eq=False)
+class Wait:
+    """The compute stream waits for a call."""
+    call: Call
+
+
+@dataclass
+class Timeline:
+    """One rank's trace. `items` are in the order in which the host began them, each with its place in that order:
+    a time or a node's number. `marks` are the steps that the trace names: (name, begin, end) in the same unit."""
+    path: str
+    kind: str
+    rank: int = None
+    items: list = field(default_factory=list)   # (place, Call | Compute | Wait)
+    marks: list = field(default_factory=list)
+    groups: dict = field(default_factory=dict)  # name: (size, stride); world has no entry
+    notes: list = field(default_factory=list)
+    has_times: bool = True  # places are microseconds
+    is_sequence: bool = False  # of calls of many steps, which are found by repetition
+
+    def calls(self):
+        return [item for _, item in self.items if isinstance(item, Call)]
+
+
+@dataclass
+class Step:
+    name: str
+    items: list
+    us: float = None  # how long it took, where the trace says it
+
+    def calls(self):
+        return [item for item in self.items if isinstance(item, Call)]
+
+    def compute_us(self):
+        return sum(item.us for item in self.items if isinstance(item, Compute))
+
+
+def marked_steps(timeline):
+    places = [place for place, _ in timeline.items]
+    return [Step(name, [item for _, item in timeline.items[bisect.bisect_left(places, begin):bisect.bisect_left(places, end)]],
+                 end - begin if timeline.has_times else None) for name, begin, end in timeline.marks]
+
+
+# A step has fewer calls than half of this, and a trace more is cut at its begin: comparing is quadratic.
+CALLS_COMPARED_MAX = 8192
+
+
+def find_period(signs):
+    """(first, period, repetitions) of the longest part of a list that repeats at least once; None if that is not at
+    least half of it."""
+    numbers = {}
+    signs = [numbers.setdefault(sign, len(numbers)) for sign in signs]
+    best_length, best = 0, None
+    for period in range(1, len(signs) // 2 + 1):
+        same = bytes(map(int.__eq__, signs, signs[period:]))
+        run = max(map(len, same.split(b"\0")))
+        if run >= period and run + period > best_length:
+            best_length = run + period
+            best = (same.find(b"\1" * run), period, best_length // period)
+    return best if 2 * best_length >= len(signs) else None
+
+
+def repeated_steps(timeline):
+    """Steps where the trace names none: repetitions of the same calls. Each begins after the last call of the one
+    before it; where in the cycle that is, the longest time between two calls decides."""
+    at = [index for index, (_, item) in enumerate(timeline.items) if isinstance(item, Call)][-CALLS_COMPARED_MAX:]
+    found = find_period([timeline.items[index][1].what for index in at])
+    if not found:
+        return []
+    first, period, repetitions = found
+    gaps = [sum(timeline.items[at[first + turn * period + offset]][0] - timeline.items[at[first + turn * period + offset - 1]][0]
+                for turn in range(1, repetitions)) for offset in range(period)]
+    first += gaps.index(max(gaps))
+    ends = [first - 1 + turn * period for turn in range(repetitions + 1) if first - 1 + turn * period < len(at)]
+    after = [at[end] + 1 if end >= 0 else 0 for end in ends]
+    return [Step(str(number), [item for _, item in timeline.items[begin:end]])
+            for number, (begin, end) in enumerate(zip(after, after[1:]))]
+
+
+def find_steps(timeline, wanted):
+    """(steps, how they were found). PyTorch's traces without marks are often of one step, in which calls may repeat."""
+    if timeline.marks:
+        return marked_steps(timeline), "the trace names them"
+    if timeline.is_sequence or wanted is not None:
+        steps = repeated_steps(timeline)
+        if steps or timeline.is_sequence:
+            return steps, "repetitions of its collectives"
+    else:
+        timeline.notes.append("no ProfilerStep#N in it: the whole trace is taken as one step; if it has several, --step N takes "
+                              "the Nth repetition of its collectives")
+    return [Step("0", [item for _, item in timeline.items])], "the whole trace is one"
+
+
+def choose(timeline, wanted):
+    """The step that is asked for: its name, or its number; without, one from the middle."""
+    steps, source = find_steps(timeline, wanted)
+    if not steps:
+        raise Problem(f"its {len(timeline.calls())} collectives do not repeat: a step cannot be cut out", timeline.path)
+    if wanted is None:
+        good = [step for step in steps if step.calls()]
+        if not good:
+            raise Problem(f"no collective in {'it' if len(steps) == 1 else f'any of its {len(steps)} steps'}", timeline.path)
+        return good[len(good) // 2]
+    step = next((step for step in steps if wanted in (step.name, step.name.rpartition("#")[2])), None)
+    if not step:
+        names = [step.name for step in steps]
+        shown = ", ".join(names[:8]) + (f", ... {names[-1]}" if len(names) > 8 else "")
+        raise Problem(f"no step {wanted}; the steps ({source}): {shown}", timeline.path)
+    if not step.calls():
+        raise Problem(f"no collective in step {step.name}", timeline.path)
+    return step

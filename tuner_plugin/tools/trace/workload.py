@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A step as a workload file (docs/workloads.md, "parallel": "events")."""
+import json
+import os
+import re
+
+from names import BYTES_OF_TYPE
+from problem import Problem
+from step import Call, Compute, Step, Wait
+
+NAME_MAX, EVENTS_MAX, GROUPS_MAX = 64, 1_000_000, 64  # of workload files
+COMPUTE_US_MAX = 1e9
+NO_SIZES = "this trace does not say how many elements its collectives have. Sizes are in: traces of PyTorch's own builds " \
+           "from 2.4 on, by torch.profiler with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], of NCCL; or an " \
+           "execution trace of the same step, given beside this one (ExecutionGraphObserver in PyTorch 1.13, " \
+           "ExecutionTraceObserver in 2.x). Builds without Kineto, as Debian's, never record sizes here"
+
+
+def check(step, main, times):
+    if step.compute_us() > COMPUTE_US_MAX:
+        raise Problem(f"step {step.name} has {step.compute_us() / 1e6:.0f} s of computation; a workload file has at most "
+                      f"{COMPUTE_US_MAX / 1e6:.0f}", main.path)
+    for call in step.calls():
+        if call.elements is None:
+            raise Problem(f"{call.place.partition(': ')[2]}: {call.collective}: {NO_SIZES}", main.path)
+    if not main.has_times and not times:
+        main.notes.append("no times in it: compute is 0; --step-time spreads that of a step evenly, and a profiler's trace of "
+                          "the same step beside it gives the times")
+
+
+def spread(step, step_us, main, times):
+    """The same time before each call and after the last."""
+    if main.has_times or times:
+        raise Problem("--step-time: this trace has times", main.path)
+    main.notes[:] = [note for note in main.notes if not note.startswith("no times in it")]
+    main.notes.append(f"no times in it: {step_us:g} us are spread evenly")
+    part, items = step_us / (len(step.calls()) + 1), []
+    for item in step.items:
+        items += [Compute(part), item] if isinstance(item, Call) else [item]
+    return Step(step.name, [*items, Compute(part)])
+
+
+def events(step):
+    """Entries of the file: compute in one piece, waits for what is outside the step or has been waited for left out."""
+    ids, waited, found, compute = {}, set(), [], 0.0
+    for item in step.items:
+        if isinstance(item, Compute):
+            compute += item.us
+            continue
+        if isinstance(item, Wait) and (item.call not in ids or item.call in waited):
+            continue
+        if compute > 0:
+            found.append({"compute_us": round(compute, 3)})
+            compute = 0.0
+        if isinstance(item, Wait):
+            waited.add(item.call)
+            found.append({"wait": ids[item.call]})
+            continue
+        ids[item] = len(ids) + 1
+        found.append({"collective": item.collective, "elements": item.elements, "type": item.type, "group": item.group,
+                      "id": ids[item], **({"root": item.root} if item.root else {})})
+    return found + ([{"compute_us": round(compute, 3)}] if compute > 0 else [])
+
+
+def used_groups(step, groups):
+    used = {call.group for call in step.calls()}
+    return [{"name": name, "size": size, "stride": stride} for name, (size, stride) in groups.items() if name in used]
+
+
+def source(step, main, times):
+    beside = f", times of {os.path.basename(times.path)}" if times else ""
+    return f"{main.kind} {os.path.basename(main.path)}, step {step.name}{beside}; imported by stratus-tune workload"
+
+
+def name_of(path):
+    """The file's, of the letters that a workload's may have."""
+    name = os.path.basename(path)
+    for ending in (".gz", ".json"):
+        name = name.removesuffix(ending)
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", name)[:NAME_MAX] or "imported"
+
+
+def check_name(name):
+    if name and not re.fullmatch(rf"[A-Za-z0-9._+-]{{1,{NAME_MAX}}}", name):
+        raise Problem(f"--name {name}: expected 1 to {NAME_MAX} letters, digits and . _ + -")
+    return name
+
+
+def entries(key, found):
+    """A list with one entry a line."""
+    return f'  "{key}": [\n    ' + ",\n    ".join(map(json.dumps, found)) + "\n  ]"
+
+
+def text(step, main, times, options):
+    found, groups = events(step), used_groups(step, main.groups)
+    if len(found) > EVENTS_MAX or len(groups) > GROUPS_MAX:
+        raise Problem(f"step {step.name} has {len(found)} events and {len(groups)} groups; a workload file has at most "
+                      f"{EVENTS_MAX} and {GROUPS_MAX}", main.path)
+    head = {"format": "stratus-workload", "version": 1, "name": check_name(options.name) or name_of(main.path),
+            "source": source(step, main, times), "batch": options.batch, "parallel": "events"}
+    parts = [json.dumps(head, indent=2)[:-2], *([entries("groups", groups)] if groups else []), entries("events", found)]
+    return ",\n".join(parts) + "\n}\n"
+
+
+def summary(step, main):
+    calls, kinds = step.calls(), {}
+    moved = sum(call.elements * BYTES_OF_TYPE[call.type] for call in calls)
+    for call in calls:
+        kinds[call.collective] = kinds.get(call.collective, 0) + 1
+    return f"{main.kind}, step {step.name}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}, {moved} bytes by the counts of their calls, " \
+           f"{step.compute_us() / 1e3:.3f} ms of compute" + (f", of {step.us / 1e3:.3f} ms that the step took" if step.us else "")

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service: what the connections of a host give to messages of each size, measured on the simulated
+ * host after it has carried bulk traffic for a while, so that flows are learned and bad paths left.
+ *
+ *   latency   from post to arrival of a message that finds its connection idle
+ *   gap       between arrivals of messages that wait for each other
+ *   lead      how far a burst after a pause is ahead of that rate: token buckets are full then
+ *
+ * All connections of the host have the same load at the same time, as channels of a collective do.
+ * Owns: nothing; struct service is plain data.  Threads: any, on different structs.
+ * Blocks: never.  Fails: as the transports. */
+#ifndef TESTS_SCALE_SERVICE_H
+#define TESTS_SCALE_SERVICE_H
+
+#include "tests/scale/transport.h"
+
+#define SERVICE_SIZES 11u        /* 1 KiB to 1 MiB, the largest slice of NCCL's ring */
+#define SERVICE_LEAST_BYTES 1024u
+#define SERVICE_SAMPLES 16u
+
+struct service_curve { /* of a connection, in ns */
+  double latency[SERVICE_SIZES][SERVICE_SAMPLES];
+  double gap[SERVICE_SIZES][SERVICE_SAMPLES];
+  double lead[SERVICE_SIZES];
+};
+
+struct service {
+  struct service_curve connections[TRANSPORT_CONNECTIONS_MAX];
+  unsigned connection_count;
+  unsigned flows;         /* of the first connection, at the end */
+  double bytes_per_s;     /* of all connections, in the largest messages */
+  uint64_t learned_ns;    /* simulated */
+  uint64_t events;        /* that this took */
+  uint64_t reconnects;    /* of slow flows */
+};
+
+struct service_config {
+  struct transport_config transport;
+  uint64_t learn_ns;    /* bulk traffic before anything is measured */
+  uint64_t learn_bytes; /* in messages of this size */
+  unsigned window;      /* messages that NCCL has under way */
+};
+
+void service_measure(const struct service_config *config, struct service *service);
+
+/* A NIC goes down in the middle of bulk traffic, and comes back after down_ns (0: never). */
+struct service_failure {
+  uint64_t stall_ns;                        /* longest time without an arrival on some connection */
+  double before_bytes_per_s, after_bytes_per_s; /* over a second each, the end of the run */
+  bool has_ended;                           /* nothing arrives any more */
+};
+void service_fail_nic(const struct service_config *config, uint64_t down_ns,
+                      struct service_failure *failure);
+
+/* One size's values. */
+struct service_point {
+  double latency[SERVICE_SAMPLES], gap[SERVICE_SAMPLES], lead;
+};
+struct service_point service_at(const struct service_curve *curve, uint64_t bytes);
+
+#endif

@@ -134,12 +134,25 @@ static void bulk_stop(struct load *load) {
   }
 }
 
-static uint64_t received_bytes(const struct load *load) {
-  uint64_t messages = 0;
-  for (unsigned c = 0; c < load->transport->config.connections; c++) {
-    messages += load->users[c].received;
+/* Half of the time with all NICs. */
+static void learn(struct load *load, const struct service_config *config,
+                  struct service *service) {
+  const struct network_config *network = &config->transport.network;
+  bulk_start(load, config->learn_bytes);
+  pass(load, config->learn_ns / 2);
+  for (unsigned c = 0; c < service->connection_count; c++) {
+    load->users[c].longest_ns = 0;
   }
-  return messages * load->bytes;
+  for (unsigned i = 0; i < config->down_nics; i++) {
+    network_set_down(&load->transport->network, network->nics - 1 - i, true);
+  }
+  pass(load, config->learn_ns / 2);
+  for (unsigned c = 0; c < service->connection_count; c++) {
+    uint64_t longest_ns = load->users[c].longest_ns;
+    bool is_longer = config->down_nics > 0 && longest_ns > service->stall_ns;
+    service->stall_ns = is_longer ? longest_ns : service->stall_ns;
+  }
+  bulk_stop(load);
 }
 
 /* ---- the three figures of a size ---- */
@@ -193,10 +206,7 @@ void service_measure(const struct service_config *config, struct service *servic
   struct load load;
   load_begin(&load, config);
   *service = (struct service){ .connection_count = config->transport.connections };
-  bulk_start(&load, config->learn_bytes);
-  pass(&load, config->learn_ns);
-  bulk_stop(&load);
-  service->learned_ns = load.events.now_ns;
+  learn(&load, config, service);
   for (unsigned size = 0; size < SERVICE_SIZES; size++) {
     uint64_t bytes = (uint64_t)SERVICE_LEAST_BYTES << size;
     measure_gaps(&load, size, bytes, service);
@@ -210,39 +220,7 @@ void service_measure(const struct service_config *config, struct service *servic
   }
   service->flows = load.transport->ops->flows(load.transport, 0);
   service->events = load.events.handled;
-  load_end(&load);
-}
-
-/* ---- a NIC that fails ---- */
-
-void service_fail_nic(const struct service_config *config, uint64_t down_ns,
-                      struct service_failure *failure) {
-  struct load load;
-  load_begin(&load, config);
-  *failure = (struct service_failure){ 0 };
-  unsigned nic = config->transport.network.nics - 1;
-  bulk_start(&load, config->learn_bytes);
-  pass(&load, config->learn_ns);
-  uint64_t before = received_bytes(&load);
-  pass(&load, NS_PER_S);
-  failure->before_bytes_per_s = (double)(received_bytes(&load) - before);
-  for (unsigned c = 0; c < config->transport.connections; c++) {
-    load.users[c].longest_ns = 0;
-  }
-  network_set_down(&load.transport->network, nic, true);
-  if (down_ns > 0) {
-    pass(&load, down_ns);
-    network_set_down(&load.transport->network, nic, false);
-  }
-  pass(&load, config->learn_ns);
-  before = received_bytes(&load);
-  pass(&load, NS_PER_S);
-  failure->after_bytes_per_s = (double)(received_bytes(&load) - before);
-  failure->has_ended = received_bytes(&load) == before;
-  for (unsigned c = 0; c < config->transport.connections; c++) {
-    uint64_t longest_ns = load.users[c].longest_ns;
-    failure->stall_ns = longest_ns > failure->stall_ns ? longest_ns : failure->stall_ns;
-  }
+  service->simulated_ns = load.events.now_ns;
   load_end(&load);
 }
 

@@ -29,9 +29,9 @@ struct service {
   unsigned connection_count;
   unsigned flows;         /* of the first connection, at the end */
   double bytes_per_s;     /* of all connections, in the largest messages */
-  uint64_t learned_ns;    /* simulated */
-  uint64_t events;        /* that this took */
-  uint64_t reconnects;    /* of slow flows */
+  uint64_t stall_ns;      /* the longest time without an arrival on a connection, after NICs failed */
+  uint64_t simulated_ns;  /* of all of it, with */
+  uint64_t events;        /* so many events */
 };
 
 struct service_config {
@@ -39,18 +39,10 @@ struct service_config {
   uint64_t learn_ns;    /* bulk traffic before anything is measured */
   uint64_t learn_bytes; /* in messages of this size */
   unsigned window;      /* messages that NCCL has under way */
+  unsigned down_nics;   /* the last ones, which go down under the load */
 };
 
 void service_measure(const struct service_config *config, struct service *service);
-
-/* A NIC goes down in the middle of bulk traffic, and comes back after down_ns (0: never). */
-struct service_failure {
-  uint64_t stall_ns;                        /* longest time without an arrival on some connection */
-  double before_bytes_per_s, after_bytes_per_s; /* over a second each, the end of the run */
-  bool has_ended;                           /* nothing arrives any more */
-};
-void service_fail_nic(const struct service_config *config, uint64_t down_ns,
-                      struct service_failure *failure);
 
 /* One size's values. */
 struct service_point {

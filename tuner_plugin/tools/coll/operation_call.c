@@ -4,6 +4,30 @@
 
 #include "tuner_plugin/tools/coll/libs.h"
 
+ncclRedOp_t operation_open_redop(enum element_type type, enum pattern_redop redop, ncclComm_t comm,
+                                 int rank) {
+  static const ncclRedOp_t redops[] = { [PATTERN_SUM] = ncclSum,
+                                        [PATTERN_PROD] = ncclProd,
+                                        [PATTERN_MAX] = ncclMax,
+                                        [PATTERN_MIN] = ncclMin,
+                                        [PATTERN_AVG] = ncclAvg };
+  if (redop == PATTERN_NONE)
+    return ncclSum;
+  if (redop != PATTERN_MULSUM)
+    return redops[redop];
+  int number = pattern_scalar(rank);
+  uint64_t scalar = element_infos[type].is_float ? element_encode(type, number) : (uint64_t)number;
+  ncclRedOp_t opened;
+  NCCL(ncclRedOpCreatePreMulSum(&opened, &scalar, (ncclDataType_t)type, ncclScalarHostImmediate,
+                                comm));
+  return opened;
+}
+
+void operation_close_redop(enum pattern_redop redop, ncclRedOp_t opened, ncclComm_t comm) {
+  if (redop == PATTERN_MULSUM)
+    NCCL(ncclRedOpDestroy(opened, comm));
+}
+
 static void exchange_with_neighbours(const struct operation_call *c) {
   NCCL(ncclGroupStart());
   NCCL(ncclSend(c->send, c->count, c->type, (c->rank + 1) % c->ranks, c->comm, c->stream));

@@ -21,6 +21,12 @@ struct operation_call {
   cudaStream_t stream;
 };
 
+/* What NCCL calls a reduction; PATTERN_NONE is any. PATTERN_MULSUM is made for the communicator
+ * with the factor of its rank. */
+ncclRedOp_t operation_open_redop(enum element_type type, enum pattern_redop redop, ncclComm_t comm,
+                                 int rank);
+void operation_close_redop(enum pattern_redop redop, ncclRedOp_t opened, ncclComm_t comm);
+
 void operation_run(const struct operation_call *call);
 
 #endif

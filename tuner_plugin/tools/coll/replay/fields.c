@@ -127,16 +127,26 @@ int fields_read_object(struct fields_reader *reader, const struct place *place,
 
 /* ---- values ---- */
 
+/* "1 to 64", or the only number that will do. */
+enum { RANGE_TEXT_MAX = 64 };
+static const char *range_text(const struct field *field, char text[RANGE_TEXT_MAX]) {
+  int used = snprintf(text, RANGE_TEXT_MAX, "%.0f", field->low);
+  if (field->high > field->low)
+    snprintf(text + used, (size_t)(RANGE_TEXT_MAX - used), " to %.0f", field->high);
+  return text;
+}
+
 static int want_whole(struct fields_reader *reader, const struct place *place, const json_t *value,
                       const struct field *field) {
+  char range[RANGE_TEXT_MAX];
   if (!json_is_integer(value))
-    return fields_fail(reader, place, "%s, expected a whole number from %.0f to %.0f",
-                       json_is_real(value) ? "a fraction" : type_name(value), field->low,
-                       field->high);
+    return fields_fail(reader, place, "%s, expected a whole number, %s",
+                       json_is_real(value) ? "a fraction" : type_name(value),
+                       range_text(field, range));
   json_int_t number = json_integer_value(value);
   if (number < (json_int_t)field->low || number > (json_int_t)field->high)
-    return fields_fail(reader, place, "%lld, expected %.0f to %.0f", (long long)number, field->low,
-                       field->high);
+    return fields_fail(reader, place, "%lld, expected %s", (long long)number,
+                       range_text(field, range));
   return 0;
 }
 

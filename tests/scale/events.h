@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* events: what happens when, on a clock of its own. Events of the same moment happen in the order in
- * which they were added, so that a run is repeated exactly.
- * Owns: the queue, from a zeroed struct to events_free.  Threads: one.  Blocks: never.
- * Fails: without memory the program ends. */
+/* events: what happens when, on a clock of its own. Events of the same moment happen in the order
+ * in which they were added, so that a run is repeated exactly. Owns: the queue, from a zeroed
+ * struct to events_free.  Threads: one.  Blocks: never. Fails: without memory the program ends. */
 #ifndef TESTS_SCALE_EVENTS_H
 #define TESTS_SCALE_EVENTS_H
 

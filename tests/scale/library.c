@@ -73,8 +73,7 @@ static void need(struct library *library, enum library_kind kind) {
   }
 }
 
-void library_draw(struct library *library, unsigned hosts, uint64_t seed,
-                  unsigned *host_services) {
+void library_draw(struct library *library, unsigned hosts, uint64_t seed, unsigned *host_services) {
   const struct options *options = library->options;
   double *kinds = transport_memory(hosts * sizeof *kinds);
   uint64_t random = seed;

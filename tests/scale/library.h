@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* library: the services that hosts draw theirs from: for each kind of host several, which differ by
  * the paths that their flows drew; each is measured once (service.h), and only if a host needs it.
- * Owns: a struct library, until library_free.  Threads: one.  Blocks: never.  Fails: as service.h. */
+ * Owns: a struct library, until library_free.  Threads: one.  Blocks: never.  Fails: as service.h.
+ */
 #ifndef TESTS_SCALE_LIBRARY_H
 #define TESTS_SCALE_LIBRARY_H
 

@@ -28,8 +28,7 @@ static void report(struct job *job, unsigned hosts, struct steps_result *result,
   double scaling = result->compute_us / result->mean_us;
   qsort(result->step_us, measured, sizeof *result->step_us, compare);
   double p50 = result->step_us[measured / 2], p95 = result->step_us[measured * 19 / 20];
-  double simulated_s =
-      result->mean_us * (measured + job->options.steps.skipped) / 1e6;
+  double simulated_s = result->mean_us * (measured + job->options.steps.skipped) / 1e6;
   if (!job->results) {
     printf("%-24s %5u hosts: step %9.2f ms, p50 %9.2f, p95 %9.2f; compute %.2f; scaling %.3f; "
            "%u rings, %u trees; %.1f s simulated in %.2f\n",
@@ -112,13 +111,12 @@ static json_t *describe_services(const struct library *library) {
       const struct service *service = &library->services[algorithm][i];
       if (service->connection_count > 0) {
         json_array_append_new(
-            all, json_pack("{s:s, s:s, s:i, s:i, s:f, s:f}", "algorithm",
-                           schedule_algorithm_names[algorithm], "kind",
-                           library_kind_names[i / variants], "connections",
-                           (int)service->connection_count, "flows", (int)service->flows,
-                           "of_nic",
-                           service->bytes_per_s / (double)(network->nic_rate * network->nics),
-                           "stall_s", (double)service->stall_ns / 1e9));
+            all,
+            json_pack("{s:s, s:s, s:i, s:i, s:f, s:f}", "algorithm",
+                      schedule_algorithm_names[algorithm], "kind", library_kind_names[i / variants],
+                      "connections", (int)service->connection_count, "flows", (int)service->flows,
+                      "of_nic", service->bytes_per_s / (double)(network->nic_rate * network->nics),
+                      "stall_s", (double)service->stall_ns / 1e9));
       }
     }
   }
@@ -162,12 +160,11 @@ static int run_steps(int count, char **arguments, bool is_json) {
   }
   double wall_s = (double)(clock_now_ns() - begun_ns) / 1e9;
   if (status == CLI_OK && is_json) {
-    json_t *all = json_pack("{s:s, s:i, s:s, s:o, s:f, s:f, s:O}", "format", "stratus-scale",
-                            "version", 1, "transport",
-                            options_transport_names[job.options.transport], "services",
-                            describe_services(&job.library), "services_simulated_s",
-                            (double)job.library.simulated_ns / 1e9, "wall_s", wall_s, "results",
-                            job.results);
+    json_t *all =
+        json_pack("{s:s, s:i, s:s, s:o, s:f, s:f, s:O}", "format", "stratus-scale", "version", 1,
+                  "transport", options_transport_names[job.options.transport], "services",
+                  describe_services(&job.library), "services_simulated_s",
+                  (double)job.library.simulated_ns / 1e9, "wall_s", wall_s, "results", job.results);
     json_dumpf(all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
     printf("\n");
     json_decref(all);

@@ -21,7 +21,8 @@ static uint64_t burst = 0, segment = 65536, latency = 20000, frame = 1000, hop =
 static int64_t nics = 1, paths = 32, threads = 4, byte_ps = 50, copy_ps = 5, gpus = 1, variants = 8,
                measured = 100, skipped = 20, seed = 1;
 
-#define NUMBER(n, v, a, h) { .name = n, .type = CLI_STRING, .value = &v, .argument = a, .help = h }
+#define NUMBER(n, v, a, h)                                                                         \
+  { .name = n, .type = CLI_STRING, .value = &v, .argument = a, .help = h }
 #define COUNT(n, v, l, m, h)                                                                       \
   { .name = n, .type = CLI_INT, .value = &v, .argument = "N", .help = h, .low = l, .high = m }
 #define TIME(n, v, h)                                                                              \
@@ -194,7 +195,6 @@ int options_read(struct options *options) {
     return CLI_USAGE;
   }
   options->steps.nic_rate = options->host.network.nic_rate * (uint64_t)nics;
-  options->schedule.wire_ps =
-      1e12 / (double)(options->host.network.wire_rate * (uint64_t)nics);
+  options->schedule.wire_ps = 1e12 / (double)(options->host.network.wire_rate * (uint64_t)nics);
   return status;
 }

@@ -22,9 +22,9 @@ struct options {
   struct steps_config steps;
   struct plan_settings plan;
   uint64_t learn_ns, learn_bytes;
-  unsigned variants;           /* draws of paths */
+  unsigned variants;            /* draws of paths */
   double slow_share, slow_rate; /* hosts whose NIC has this part of its rate */
-  double failed_share;         /* hosts of which one NIC of several is down */
+  double failed_share;          /* hosts of which one NIC of several is down */
   unsigned hosts[OPTIONS_HOSTS_MAX], hosts_count;
   char *workloads[OPTIONS_WORKLOADS_MAX];
   unsigned workload_count;

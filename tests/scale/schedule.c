@@ -8,8 +8,8 @@
 
 const char *const schedule_algorithm_names[SCHEDULE_ALGORITHMS] = { "ring", "tree" };
 
-/* NCCL's buffer of 4 MiB in 8 steps; a chunk of a ring has 4 of them, a slice 2, but at least a 32nd
- * of that. */
+/* NCCL's buffer of 4 MiB in 8 steps; a chunk of a ring has 4 of them, a slice 2, but at least a
+ * 32nd of that. */
 #define STEP_BYTES (512u << 10)
 #define RING_CHUNK_BYTES (4 * STEP_BYTES)
 #define LEAST_SLICE_BYTES (2 * STEP_BYTES / 32)
@@ -63,7 +63,8 @@ struct ring {
 };
 
 /* One step of one slice, on all hosts: what arrived so many steps before is reduced and sent on.
- * From the last host to the first, so that what a host reads is not what is written in this step. */
+ * From the last host to the first, so that what a host reads is not what is written in this step.
+ */
 static void ring_step(const struct ring *ring, unsigned step, unsigned slice, uint64_t bytes) {
   struct schedule *schedule = ring->schedule;
   const struct schedule_config *config = &schedule->config;
@@ -74,8 +75,8 @@ static void ring_step(const struct ring *ring, unsigned step, unsigned slice, ui
     double *kernel_ns = &ring->kernel_ns[host];
     if (step >= gpus) {
       double arrived_ns = host == 0 ? first_ns : arrivals[host];
-      *kernel_ns = fmax(*kernel_ns, arrived_ns + config->hop_ns + gpus * config->inside_ns -
-                                        config->inside_ns);
+      *kernel_ns = fmax(*kernel_ns,
+                        arrived_ns + config->hop_ns + gpus * config->inside_ns - config->inside_ns);
     } else if (step > 0) {
       *kernel_ns += config->inside_ns;
     }

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 #define NS_PER_S 1000000000ull
-#define PAUSE_NS 20000000u      /* between single messages: acknowledgements have come */
-#define LONG_PAUSE_NS NS_PER_S  /* token buckets are full, as after a layer's computation */
-#define WARM_MESSAGES 8u        /* of a phase, not counted */
-#define GAPS_PER_SAMPLE 3u      /* arrivals come in bunches: means of so many */
+#define PAUSE_NS 20000000u     /* between single messages: acknowledgements have come */
+#define LONG_PAUSE_NS NS_PER_S /* token buckets are full, as after a layer's computation */
+#define WARM_MESSAGES 8u       /* of a phase, not counted */
+#define GAPS_PER_SAMPLE 3u     /* arrivals come in bunches: means of so many */
 #define LEAD_MESSAGES 40u
 #define PHASE_MESSAGES (WARM_MESSAGES + GAPS_PER_SAMPLE * SERVICE_SAMPLES)
 
@@ -135,8 +135,7 @@ static void bulk_stop(struct load *load) {
 }
 
 /* Half of the time with all NICs. */
-static void learn(struct load *load, const struct service_config *config,
-                  struct service *service) {
+static void learn(struct load *load, const struct service_config *config, struct service *service) {
   const struct network_config *network = &config->transport.network;
   bulk_start(load, config->learn_bytes);
   pass(load, config->learn_ns / 2);
@@ -167,7 +166,7 @@ static double mean(const double values[SERVICE_SAMPLES]) {
 
 static void measure_gaps(struct load *load, unsigned size, uint64_t bytes,
                          struct service *service) {
-  phase_run(load, bytes, PHASE_MESSAGES);
+  phase_run(load, bytes, PHASE_MESSAGES + WARM_MESSAGES); /* all connections send to the end */
   for (unsigned c = 0; c < service->connection_count; c++) {
     const double *at = load->users[c].received_ns + WARM_MESSAGES - 1;
     for (unsigned i = 0; i < SERVICE_SAMPLES; i++, at += GAPS_PER_SAMPLE) {

@@ -14,7 +14,7 @@
 
 #include "tests/scale/transport.h"
 
-#define SERVICE_SIZES 11u        /* 1 KiB to 1 MiB, the largest slice of NCCL's ring */
+#define SERVICE_SIZES 11u /* 1 KiB to 1 MiB, the largest slice of NCCL's ring */
 #define SERVICE_LEAST_BYTES 1024u
 #define SERVICE_SAMPLES 16u
 
@@ -27,11 +27,11 @@ struct service_curve { /* of a connection, in ns */
 struct service {
   struct service_curve connections[TRANSPORT_CONNECTIONS_MAX];
   unsigned connection_count;
-  unsigned flows;         /* of the first connection, at the end */
-  double bytes_per_s;     /* of all connections, in the largest messages */
-  uint64_t stall_ns;      /* the longest time without an arrival on a connection, after NICs failed */
-  uint64_t simulated_ns;  /* of all of it, with */
-  uint64_t events;        /* so many events */
+  unsigned flows;     /* of the first connection, at the end */
+  double bytes_per_s; /* of all connections, in the largest messages */
+  uint64_t stall_ns;  /* the longest time without an arrival on a connection, after NICs failed */
+  uint64_t simulated_ns; /* of all of it, with */
+  uint64_t events;       /* so many events */
 };
 
 struct service_config {

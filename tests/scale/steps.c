@@ -13,7 +13,8 @@
 #include "tuner_plugin/model/nccl_model.h"
 
 #define NCCL_RELEASE 22907
-/* What the choice is asked about: GPUs with NVLink of the V100's time, a NIC behind the processor. */
+/* What the choice is asked about: GPUs with NVLink of the V100's time, a NIC behind the processor.
+ */
 #define NVLINKS 6
 #define COMPUTE_CAPABILITY 70
 
@@ -27,8 +28,8 @@ struct run {
   double *now_ns;    /* by host: its compute stream */
   double *stream_ns; /* by host: its communication stream */
   double *start_ns;
-  double *ends;      /* [number of the collective - 1][host] */
-  uint64_t *sizes;   /* of the collectives, by number */
+  double *ends;    /* [number of the collective - 1][host] */
+  uint64_t *sizes; /* of the collectives, by number */
   enum schedule_algorithm *algorithms;
 };
 
@@ -111,8 +112,7 @@ static void compute(struct run *run, double us) {
 static void communicate(struct run *run, const struct plan_item *item) {
   double *ends = run->ends + (size_t)(item->number - 1) * run->hosts;
   for (unsigned host = 0; host < run->hosts; host++) {
-    run->start_ns[host] =
-        fmax(run->now_ns[host], run->stream_ns[host]) + run->config->launch_ns;
+    run->start_ns[host] = fmax(run->now_ns[host], run->stream_ns[host]) + run->config->launch_ns;
   }
   schedule_run(run->schedule, run->algorithms[item->number - 1], item->collective.operation,
                run->sizes[item->number - 1], run->start_ns, ends);
@@ -172,10 +172,9 @@ static void measure(struct run *run, const struct plan_item *items, size_t count
 int steps_run(struct schedule *schedule, const struct workload *workload,
               const struct plan_item *items, size_t item_count, const struct steps_config *config,
               struct steps_result *result, char *error) {
-  struct run run = { .schedule = schedule,
-                     .config = config,
-                     .hosts = schedule->config.hosts,
-                     .random = config->seed };
+  struct run run = {
+    .schedule = schedule, .config = config, .hosts = schedule->config.hosts, .random = config->seed
+  };
   size_t hosts = run.hosts, collectives = 0;
   *result = (struct steps_result){ 0 };
   for (size_t i = 0; i < item_count; i++) {

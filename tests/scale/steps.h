@@ -13,15 +13,15 @@
 enum steps_choice { STEPS_RING, STEPS_TREE, STEPS_AUTO };
 
 struct steps_config {
-  double launch_ns;    /* of a collective */
-  double jitter;       /* of each host's compute time in each step: up to this share more or less */
-  double straggler;    /* share of hosts, rounded up, that compute more slowly */
-  double slowdown;     /* by this factor */
-  unsigned measured;   /* steps */
-  unsigned skipped;    /* before them */
+  double launch_ns;  /* of a collective */
+  double jitter;     /* of each host's compute time in each step: up to this share more or less */
+  double straggler;  /* share of hosts, rounded up, that compute more slowly */
+  double slowdown;   /* by this factor */
+  unsigned measured; /* steps */
+  unsigned skipped;  /* before them */
   uint64_t seed;
   enum steps_choice choice;
-  uint64_t nic_rate;   /* bytes per second, for NCCL's choice */
+  uint64_t nic_rate; /* bytes per second, for NCCL's choice */
 };
 
 #define STEPS_MAX 1000u
@@ -29,9 +29,9 @@ struct steps_config {
 struct steps_result {
   double step_us[STEPS_MAX]; /* of the slowest host */
   double mean_us;
-  double compute_us;         /* of a step without collectives, of a host that is no straggler */
-  uint64_t bytes;            /* that the hosts sent in the measured and skipped steps */
-  unsigned rings, trees;     /* collectives of a step */
+  double compute_us;     /* of a step without collectives, of a host that is no straggler */
+  uint64_t bytes;        /* that the hosts sent in the measured and skipped steps */
+  unsigned rings, trees; /* collectives of a step */
 };
 
 /* So many of the hosts, rounded up, get this value, which none has. share: up to 1. */

@@ -25,7 +25,7 @@
 #define DIAL_FAILS_NS 1000000u
 #define TIMER_NS 1000u /* no timer is shorter */
 #define UNTAKEN 64u    /* posts that wait, at most */
-#define FRAMES 256u /* on the way on a lane, one way; a journal has fewer */
+#define FRAMES 256u    /* on the way on a lane, one way; a journal has fewer */
 
 struct frame {
   uint64_t end; /* in the stream */
@@ -56,7 +56,7 @@ struct side {
   struct link *link;
   uint64_t deadline_ns, timer_ns;
   unsigned thread;
-  bool has_pump; /* an event that pumps is on its way */
+  bool has_pump;    /* an event that pumps is on its way */
   unsigned untaken; /* sender: posts that wait, as the link has no room for more messages */
   uint64_t untaken_bytes[UNTAKEN];
 };
@@ -185,8 +185,8 @@ static void way_arrived(struct stream *stream) {
     const struct frame *frame = &way->frames[(way->first + way->seen++) % FRAMES];
     struct wire_header header;
     bool is_data = from == LINK_SENDER && wire_header_decode(frame->header, &header) == 0;
-    uint64_t at_ns = transport_work(transport, lane->sides[other(from)]->thread,
-                                    is_data ? header.length : 0);
+    uint64_t at_ns =
+        transport_work(transport, lane->sides[other(from)]->thread, is_data ? header.length : 0);
     events_add(transport->events, at_ns, frame_is_read, lane,
                (uint64_t)lane->epoch << 1 | (from == LINK_RECEIVER));
   }
@@ -239,7 +239,8 @@ static void carry_out(struct side *side, const struct link_order *order) {
   struct lane *lane = &side->connection->lanes[order->lane];
   if (order->kind == LINK_ORDER_OPEN) {
     bool is_down = transport->network.nics[lane->index % transport->config.network.nics].is_down;
-    uint64_t after_ns = is_down ? DIAL_FAILS_NS : DIAL_NS + 4 * transport->config.network.latency_ns;
+    uint64_t after_ns =
+        is_down ? DIAL_FAILS_NS : DIAL_NS + 4 * transport->config.network.latency_ns;
     events_add(transport->events, now_of(side) + after_ns, dial_ends, lane, order->epoch);
   } else if (lane->is_up && lane->epoch <= order->epoch) {
     lane_break(lane);
@@ -319,9 +320,9 @@ static void write_frame(struct side *side, const struct link_step *step) {
 static void post_untaken(struct side *side) {
   struct stratus *stratus = side->connection->stratus;
   unsigned taken = 0;
-  while (taken < side->untaken && link_send_posted(side->link, stratus->out,
-                                                   side->untaken_bytes[taken], NULL,
-                                                   now_of(side)) == 0) {
+  while (taken < side->untaken &&
+         link_send_posted(side->link, stratus->out, side->untaken_bytes[taken], NULL,
+                          now_of(side)) == 0) {
     taken++;
   }
   side->untaken -= taken;
@@ -423,9 +424,8 @@ static void make_lane(struct connection *connection, unsigned index) {
   lane->index = index;
   for (int role = 0; role < 2; role++) {
     lane->sides[role] = &connection->sides[role];
-    lane->ways[role].stream = (struct stream){ .departed = way_departed,
-                                               .arrived = way_arrived,
-                                               .user = lane };
+    lane->ways[role].stream =
+        (struct stream){ .departed = way_departed, .arrived = way_arrived, .user = lane };
   }
 }
 
@@ -450,8 +450,7 @@ static void make_connection(struct stratus *stratus, unsigned number) {
 }
 
 struct transport *transport_stratus_new(const struct transport_config *config,
-                                        struct events *events,
-                                        const struct transport_user *user) {
+                                        struct events *events, const struct transport_user *user) {
   static const struct transport_ops ops = { stratus_send, stratus_receive, stratus_flows,
                                             stratus_free };
   struct stratus *stratus = transport_memory(sizeof *stratus);

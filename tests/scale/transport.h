@@ -35,7 +35,7 @@ struct transport_config {
   struct transport_cost cost;
   unsigned threads; /* that move the host's bytes, which share its connections' ends */
   unsigned connections;
-  uint64_t seed; /* which path a flow draws */
+  uint64_t seed;    /* which path a flow draws */
   unsigned sockets; /* 0: stratus, else Socket with so many for a connection */
 };
 

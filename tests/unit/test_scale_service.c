@@ -96,10 +96,9 @@ static void every_byte_arrives_though_a_nic_fails(void **state) {
 /* ---- rates ---- */
 
 static struct service_config service_of(unsigned sockets, uint64_t flow_rate) {
-  struct service_config config = { .transport = config_of(sockets),
-                                   .learn_ns = 3 * SECOND,
-                                   .learn_bytes = 512u << 10,
-                                   .window = 4 };
+  struct service_config config = {
+    .transport = config_of(sockets), .learn_ns = 3 * SECOND, .learn_bytes = 512u << 10, .window = 4
+  };
   config.transport.network.flow_rate = flow_rate;
   return config;
 }

@@ -8,11 +8,14 @@
 
 const char *const library_kind_names[LIBRARY_KINDS] = { "healthy", "nic-down", "slow-nic" };
 
+/* A ring has the two slices of a chunk under way, or one where a chunk is no larger than a slice;
+ * a tree chunk after chunk, as far as there are buffers. */
 static const struct {
   unsigned connections, window;
+  uint64_t single_bytes;
 } shapes[SCHEDULE_ALGORITHMS] = {
-  [SCHEDULE_RING] = { SCHEDULE_CHANNELS, SCHEDULE_RING_WINDOW },
-  [SCHEDULE_TREE] = { SCHEDULE_TREE_CONNECTIONS, SCHEDULE_TREE_WINDOW },
+  [SCHEDULE_RING] = { SCHEDULE_CHANNELS, SCHEDULE_SLICES, SCHEDULE_LEAST_SLICE_BYTES },
+  [SCHEDULE_TREE] = { SCHEDULE_TREE_CONNECTIONS, SCHEDULE_TREE_WINDOW, 0 },
 };
 
 /* All of the NIC and nothing but it: what no transport can exceed. */
@@ -44,6 +47,7 @@ static void measure_one(struct library *library, enum schedule_algorithm algorit
     .learn_ns = options->learn_ns,
     .learn_bytes = options->learn_bytes,
     .window = shapes[algorithm].window,
+    .single_bytes = shapes[algorithm].single_bytes,
     .down_nics = kind == LIBRARY_FAILED ? 1 : 0,
   };
   config.transport.connections = shapes[algorithm].connections;

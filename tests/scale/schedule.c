@@ -12,8 +12,8 @@ const char *const schedule_algorithm_names[SCHEDULE_ALGORITHMS] = { "ring", "tre
  * 32nd of that. */
 #define STEP_BYTES (512u << 10)
 #define RING_CHUNK_BYTES (4 * STEP_BYTES)
-#define LEAST_SLICE_BYTES (2 * STEP_BYTES / 32)
-#define SLICES 2u
+#define SLICES SCHEDULE_SLICES
+#define LEAST_SLICE_BYTES SCHEDULE_LEAST_SLICE_BYTES
 #define GRAIN_BYTES 16u
 
 /* ---- connections ---- */

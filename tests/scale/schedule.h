@@ -20,8 +20,10 @@
 #include "tests/scale/service.h"
 #include "tuner_plugin/tools/coll/operation.h"
 
-#define SCHEDULE_CHANNELS 2u    /* what NCCL opens where a host has one NIC */
-#define SCHEDULE_RING_WINDOW 4u /* NCCL_STEPS 8, two for a slice */
+#define SCHEDULE_CHANNELS 2u                   /* what NCCL opens where a host has one NIC */
+#define SCHEDULE_SLICES 2u                     /* of a ring's chunk */
+#define SCHEDULE_LEAST_SLICE_BYTES (32u << 10) /* a 32nd of the largest */
+#define SCHEDULE_RING_WINDOW 4u                /* NCCL_STEPS 8, two for a slice */
 #define SCHEDULE_TREE_WINDOW 8u
 #define SCHEDULE_TREE_CONNECTIONS (2 * SCHEDULE_CHANNELS) /* of a host: up and down, each tree */
 

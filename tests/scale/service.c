@@ -24,7 +24,8 @@ struct load {
   struct transport *transport;
   struct events events;
   uint64_t bytes, messages; /* of a phase; messages: of each connection */
-  unsigned window;
+  uint64_t single_bytes;
+  unsigned window; /* messages under way: one that arrives is followed by the next */
   uint64_t begun_ns;
   struct user users[TRANSPORT_CONNECTIONS_MAX];
 };
@@ -42,9 +43,6 @@ static void post_receive(struct load *load, unsigned connection) {
 static void load_sent(void *owner, unsigned connection) {
   struct load *load = owner;
   load->users[connection].sent++;
-  if (load->users[connection].to_send > 0) {
-    post_send(load, connection);
-  }
 }
 
 static void load_received(void *owner, unsigned connection) {
@@ -59,10 +57,13 @@ static void load_received(void *owner, unsigned connection) {
   user->longest_ns = silent_ns > user->longest_ns ? silent_ns : user->longest_ns;
   user->last_ns = now_ns;
   post_receive(load, connection);
+  if (user->to_send > 0) {
+    post_send(load, connection);
+  }
 }
 
 static void load_begin(struct load *load, const struct service_config *config) {
-  *load = (struct load){ .window = config->window };
+  *load = (struct load){ .window = config->window, .single_bytes = config->single_bytes };
   struct transport_user user = { load_sent, load_received, load };
   load->transport = transport_new(&config->transport, &load->events, &user);
 }
@@ -73,6 +74,7 @@ static void load_end(struct load *load) {
 }
 
 static void phase_start(struct load *load, uint64_t bytes, uint64_t messages) {
+  unsigned window = bytes > load->single_bytes ? load->window : 1;
   load->bytes = bytes;
   load->messages = messages;
   load->begun_ns = load->events.now_ns;
@@ -81,10 +83,10 @@ static void phase_start(struct load *load, uint64_t bytes, uint64_t messages) {
     user->to_send = messages;
     user->sent = user->received = user->longest_ns = 0;
     user->last_ns = load->begun_ns;
-    while (user->receives < load->window) {
+    while (user->receives < window) {
       post_receive(load, c);
     }
-    for (unsigned i = 0; i < load->window && user->to_send > 0; i++) {
+    for (unsigned i = 0; i < window && user->to_send > 0; i++) {
       post_send(load, c);
     }
   }

@@ -194,6 +194,20 @@ $(BUILD)/tests/sim: $(call objects,$(SIM_SRC)) $(STRATUS_A)
 
 tests-sim: $(SIM) ## build/tests/sim: the protocol under simulated faults
 
+# ---- simulation of many hosts: tests/scale ----
+
+SCALE := $(BUILD)/tests/scale
+SCALE_SRC := $(call sources,tests/scale)
+# Workloads, plans and counts of collectives are stratus-coll's.
+$(SCALE): $(call objects,$(SCALE_SRC)) $(filter-out %/main.o,$(COLL_OBJ)) $(STRATUS_A)
+	$(link) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(STATIC_LIBS)
+
+$(BUILD)/tests/test_scale_%: $(BUILD)/obj/tests/unit/test_scale_%.o \
+  $(filter-out %/main.o,$(call objects,$(SCALE_SRC)) $(COLL_OBJ)) $(STRATUS_A)
+	$(link) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+
+tests-scale: $(SCALE) ## build/tests/scale: training steps on up to 1024 simulated hosts
+
 # ---- fuzz targets: tests/fuzz/fuzz_<name>.c, one program each; tests/fuzz/run runs them ----
 
 FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -270,4 +284,4 @@ include tests/fake_cuda/rules.mk
 .DEFAULT_GOAL := all
 # Not .SECONDARY, which would make a missing object of a new source no reason to link again.
 .PRECIOUS: $(BUILD)/obj/%.o
-.PHONY: all help man install uninstall clean test check tests-unit tests-sim
+.PHONY: all help man install uninstall clean test check tests-unit tests-sim tests-scale

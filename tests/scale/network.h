@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* network: what a host sends through: NICs, each with paths of a fabric, and streams of bytes that
+ * have drawn one of them.
+ *
+ *   stream --+
+ *   stream --+--> path, at most flow_rate --+
+ *   stream -----> path, at most flow_rate --+--> NIC, at most nic_rate --> latency --> arrival
+ *
+ * As the class tree of tests/netns/cluster: paths with something to send take turns, and so do the
+ * streams of a path, a segment each; rates are token buckets. Nothing is lost, and there is no slow
+ * start. A NIC that is down sends nothing; what is on the way vanishes.
+ *
+ * Owns: NICs and paths; streams are their users', who set `departed` and `arrived`.
+ * Threads: one.  Blocks: never.  Fails: without memory the program ends. */
+#ifndef TESTS_SCALE_NETWORK_H
+#define TESTS_SCALE_NETWORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tests/scale/events.h"
+
+#define NETWORK_NICS_MAX 4u
+
+struct network_config {
+  uint64_t nic_rate, flow_rate; /* bytes per second; flow_rate 0: no cap */
+  uint64_t wire_rate;           /* bytes per second while there are tokens; at least nic_rate */
+  uint32_t burst_bytes;         /* of each token bucket */
+  uint32_t segment_bytes;       /* what a stream sends at a time */
+  uint64_t latency_ns;          /* one way */
+  unsigned nics, paths;         /* paths: of each NIC */
+};
+
+struct bucket {
+  uint64_t rate;    /* 0: no limit */
+  uint64_t full_ns; /* when it is full again */
+  uint64_t burst_ns;
+};
+
+struct stream {
+  struct path *path; /* NULL: not open */
+  struct stream *next;
+  bool is_waiting;       /* in the queue of its path */
+  uint32_t incarnation;  /* one more with each network_close */
+  uint64_t queued_bytes; /* written and not sent */
+  uint64_t written_bytes, arrived_bytes;
+  void (*departed)(struct stream *stream); /* some of it was sent: queued_bytes fell */
+  void (*arrived)(struct stream *stream);  /* arrived_bytes rose */
+  void *user;
+};
+
+struct path {
+  struct bucket bucket;
+  struct nic_out *nic;
+  struct path *next;
+  bool is_waiting;
+  struct stream *first, *last;
+};
+
+struct nic_out {
+  struct network *network;
+  struct bucket bucket;
+  bool is_down;
+  uint64_t ready_ns; /* the segment before has left */
+  uint64_t wake_ns;  /* of the event that counts */
+  uint64_t wake_number, sent_bytes;
+  struct path *first, *last;
+  struct path *paths;
+};
+
+struct network {
+  struct network_config config;
+  struct events *events;
+  struct nic_out nics[NETWORK_NICS_MAX];
+};
+
+void network_init(struct network *network, const struct network_config *config,
+                  struct events *events);
+void network_free(struct network *network);
+
+/* Counts begin at 0. */
+void network_open(struct network *network, struct stream *stream, unsigned nic, unsigned path);
+/* What is queued or on the way never arrives. */
+void network_close(struct stream *stream);
+void network_write(struct stream *stream, uint64_t bytes);
+void network_set_down(struct network *network, unsigned nic, bool is_down);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See steps.h. */
+#include "tests/scale/steps.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/random.h"
+#include "tuner_plugin/model/nccl_graph.h"
+#include "tuner_plugin/model/nccl_model.h"
+
+#define NCCL_RELEASE 22907
+/* What the choice is asked about: GPUs with NVLink of the V100's time, a NIC behind the processor.
+ */
+#define NVLINKS 6
+#define COMPUTE_CAPABILITY 70
+
+struct run {
+  struct schedule *schedule;
+  const struct steps_config *config;
+  struct nccl_model model;
+  unsigned hosts;
+  uint64_t random;
+  double *pace;      /* by host: of all its steps */
+  double *now_ns;    /* by host: its compute stream */
+  double *stream_ns; /* by host: its communication stream */
+  double *start_ns;
+  double *ends;    /* [number of the collective - 1][host] */
+  uint64_t *sizes; /* of the collectives, by number */
+  enum schedule_algorithm *algorithms;
+};
+
+static double uniform(uint64_t *random) {
+  return (double)(random_next(random) >> 11) / 9007199254740992.0; /* 2^53 */
+}
+
+void steps_draw_hosts(unsigned hosts, double share, uint64_t *random, double *values,
+                      double value) {
+  for (unsigned left = (unsigned)ceil(share * hosts); left > 0;) {
+    double *drawn = &values[random_next(random) % hosts];
+    left -= *drawn != value;
+    *drawn = value;
+  }
+}
+
+static void build_model(struct run *run) {
+  struct nccl_machine machine = {
+    .gpus = (int)run->schedule->config.gpus,
+    .nics = 1,
+    .mbps = (int)(run->config->nic_rate / 125000),
+    .links = run->schedule->config.gpus > 1 ? NVLINKS : 0,
+    .cc = COMPUTE_CAPABILITY,
+    .cpu = NCCL_CPU_INTEL,
+  };
+  struct nccl_topology topology = { .release = NCCL_RELEASE,
+                                    .nodes = (int)run->hosts,
+                                    .ppn = machine.gpus };
+  nccl_graph_estimate(&machine, &topology);
+  nccl_model_build(&topology, &run->model);
+}
+
+static enum schedule_algorithm choose(const struct run *run, enum operation operation,
+                                      uint64_t bytes) {
+  if (operation != OPERATION_ALL_REDUCE || run->config->choice == STEPS_RING) {
+    return SCHEDULE_RING;
+  }
+  if (run->config->choice == STEPS_TREE) {
+    return SCHEDULE_TREE;
+  }
+  nccl_costs costs;
+  nccl_model_costs(&run->model, PROFILE_ALLREDUCE, bytes, costs);
+  float ring = costs[PROFILE_RING][PROFILE_SIMPLE], tree = costs[PROFILE_TREE][PROFILE_SIMPLE];
+  return tree >= 0 && (ring < 0 || tree < ring) ? SCHEDULE_TREE : SCHEDULE_RING;
+}
+
+/* What the plan has of collectives, and whether all of it is modelled. */
+static int look_at(struct run *run, const struct workload *workload, const struct plan_item *items,
+                   size_t count, char *error) {
+  int ranks = (int)(run->hosts * run->schedule->config.gpus);
+  for (size_t i = 0; i < count; i++) {
+    const struct plan_collective *collective = &items[i].collective;
+    if (items[i].kind != PLAN_COLLECTIVE) {
+      continue;
+    }
+    bool is_known = collective->operation == OPERATION_ALL_REDUCE ||
+                    collective->operation == OPERATION_ALL_GATHER ||
+                    collective->operation == OPERATION_REDUCE_SCATTER;
+    if (!is_known || collective->group != PLAN_WORLD) {
+      snprintf(error, WORKLOAD_ERROR_MAX,
+               "%s: collective %u: only all_reduce, all_gather and reduce_scatter of all ranks are "
+               "simulated",
+               workload->name, items[i].number);
+      return -EINVAL;
+    }
+    uint64_t bytes = plan_counts(workload, collective, ranks).bytes;
+    run->sizes[items[i].number - 1] = bytes;
+    run->algorithms[items[i].number - 1] = choose(run, collective->operation, bytes);
+  }
+  return 0;
+}
+
+static void compute(struct run *run, double us) {
+  for (unsigned host = 0; host < run->hosts; host++) {
+    double jitter = 1 + run->config->jitter * (2 * uniform(&run->random) - 1);
+    run->now_ns[host] += us * 1000 * run->pace[host] * jitter;
+  }
+}
+
+static void communicate(struct run *run, const struct plan_item *item) {
+  double *ends = run->ends + (size_t)(item->number - 1) * run->hosts;
+  for (unsigned host = 0; host < run->hosts; host++) {
+    run->start_ns[host] = fmax(run->now_ns[host], run->stream_ns[host]) + run->config->launch_ns;
+  }
+  schedule_run(run->schedule, run->algorithms[item->number - 1], item->collective.operation,
+               run->sizes[item->number - 1], run->start_ns, ends);
+  memcpy(run->stream_ns, ends, run->hosts * sizeof *ends);
+}
+
+/* Returns when the last host is done with the step. */
+static double run_step(struct run *run, const struct plan_item *items, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    switch (items[i].kind) {
+    case PLAN_COMPUTE:
+      compute(run, items[i].us);
+      break;
+    case PLAN_COLLECTIVE:
+      communicate(run, &items[i]);
+      break;
+    case PLAN_WAIT:
+      for (unsigned host = 0; host < run->hosts; host++) {
+        double end_ns = run->ends[(size_t)(items[i].number - 1) * run->hosts + host];
+        run->now_ns[host] = fmax(run->now_ns[host], end_ns);
+      }
+      break;
+    }
+  }
+  double end_ns = 0;
+  for (unsigned host = 0; host < run->hosts; host++) {
+    run->now_ns[host] = fmax(run->now_ns[host], run->stream_ns[host]);
+    end_ns = fmax(end_ns, run->now_ns[host]);
+  }
+  return end_ns;
+}
+
+static void draw_paces(struct run *run) {
+  for (unsigned host = 0; host < run->hosts; host++) {
+    run->pace[host] = 1;
+  }
+  steps_draw_hosts(run->hosts, run->config->straggler, &run->random, run->pace,
+                   run->config->slowdown);
+}
+
+static void measure(struct run *run, const struct plan_item *items, size_t count,
+                    struct steps_result *result) {
+  uint64_t before = schedule_bytes(run->schedule);
+  double last_ns = 0;
+  for (unsigned step = 0; step < run->config->skipped + run->config->measured; step++) {
+    double end_ns = run_step(run, items, count);
+    if (step >= run->config->skipped) {
+      double us = (end_ns - last_ns) / 1000;
+      result->step_us[step - run->config->skipped] = us;
+      result->mean_us += us / run->config->measured;
+    }
+    last_ns = end_ns;
+  }
+  result->bytes = schedule_bytes(run->schedule) - before;
+}
+
+int steps_run(struct schedule *schedule, const struct workload *workload,
+              const struct plan_item *items, size_t item_count, const struct steps_config *config,
+              struct steps_result *result, char *error) {
+  struct run run = {
+    .schedule = schedule, .config = config, .hosts = schedule->config.hosts, .random = config->seed
+  };
+  size_t hosts = run.hosts, collectives = 0;
+  *result = (struct steps_result){ 0 };
+  for (size_t i = 0; i < item_count; i++) {
+    collectives += items[i].kind == PLAN_COLLECTIVE;
+    result->compute_us += items[i].kind == PLAN_COMPUTE ? items[i].us : 0;
+  }
+  run.pace = transport_memory((4 + collectives) * hosts * sizeof *run.pace);
+  run.now_ns = run.pace + hosts;
+  run.stream_ns = run.now_ns + hosts;
+  run.start_ns = run.stream_ns + hosts;
+  run.ends = run.start_ns + hosts;
+  run.sizes = transport_memory((collectives + 1) * sizeof *run.sizes);
+  run.algorithms = transport_memory((collectives + 1) * sizeof *run.algorithms);
+  if (hosts > 1) {
+    build_model(&run);
+  }
+  int status = look_at(&run, workload, items, item_count, error);
+  for (size_t i = 0; i < collectives; i++) {
+    result->trees += run.algorithms[i] == SCHEDULE_TREE;
+    result->rings += run.algorithms[i] == SCHEDULE_RING;
+  }
+  if (!status) {
+    draw_paces(&run);
+    measure(&run, items, item_count, result);
+  }
+  free(run.pace);
+  free(run.sizes);
+  free(run.algorithms);
+  return status;
+}

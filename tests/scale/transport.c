@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See transport.h. */
+#include "tests/scale/transport.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/random.h"
+
+void *transport_memory(size_t bytes) {
+  void *memory = calloc(1, bytes);
+  if (!memory) {
+    perror("scale");
+    exit(1);
+  }
+  return memory;
+}
+
+unsigned transport_thread(const struct transport *transport, unsigned connection,
+                          bool is_receiver) {
+  return (2 * connection + is_receiver) % transport->config.threads;
+}
+
+uint64_t transport_work(struct transport *transport, unsigned thread, uint64_t bytes) {
+  const struct transport_cost *cost = &transport->config.cost;
+  uint64_t now_ns = transport->events->now_ns, *free_ns = &transport->free_ns[thread];
+  *free_ns = *free_ns > now_ns ? *free_ns : now_ns;
+  *free_ns += cost->frame_ns + bytes * cost->ps_per_byte / 1000;
+  return *free_ns;
+}
+
+unsigned transport_draw_path(struct transport *transport) {
+  return (unsigned)(random_next(&transport->random) % transport->config.network.paths);
+}
+
+void transport_begin(struct transport *transport, const struct transport_ops *ops,
+                     const struct transport_config *config, struct events *events,
+                     const struct transport_user *user) {
+  transport->ops = ops;
+  transport->config = *config;
+  transport->user = *user;
+  transport->events = events;
+  transport->random = config->seed;
+  network_init(&transport->network, &config->network, events);
+}
+
+struct transport *transport_new(const struct transport_config *config, struct events *events,
+                                const struct transport_user *user) {
+  return config->sockets > 0 ? transport_socket_new(config, events, user)
+                             : transport_stratus_new(config, events, user);
+}

@@ -45,7 +45,7 @@ MODEL_SRC := $(call sources,tuner_plugin/model)
 NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf tools/probe))
 TUNER_TOOL_SRC := $(call sources,$(addprefix tuner_plugin/,tools tools/calibrate))
 # The benchmark of collectives: measures plugins from outside, so it has none of their objects.
-COLL_OBJ := $(call objects,$(call sources,tuner_plugin/tools/coll) \
+COLL_OBJ := $(call objects,$(call sources,$(addprefix tuner_plugin/,tools/coll tools/coll/replay)) \
   $(addprefix common/,clock.c launcher.c quantity.c))
 
 NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so
@@ -113,6 +113,7 @@ place = $(eval PLACES += $(1))$(eval MODE_$(1) := $(2))$(eval FILES_$(1) := $(3)
 $(call place,lib,755,$(NET_PLUGIN) $(TUNER_PLUGIN))
 $(call place,bin,755,$(TOOLS))
 $(call place,share/stratus/profiles,644,$(wildcard tuner_plugin/profiles/*.profile))
+$(call place,share/stratus/workloads,644,$(wildcard tuner_plugin/workloads/*.json))
 $(call place,share/stratus/report,644,$(wildcard tuner_plugin/tools/report/*.py))
 $(call place,share/man/man1,644,$(filter %.1,$(MAN)))
 $(call place,share/man/man7,644,$(filter %.7,$(MAN)))
@@ -134,7 +135,7 @@ install: all ## everything, to DESTDIR PREFIX
 uninstall: ## remove what install put there, and nothing else
 	$(Q)rm -f $(installed)
 	$(Q)cd $(DESTDIR)/ && rmdir $(if $(DESTDIR),-p) --ignore-fail-on-non-empty 2>/dev/null \
-	  $(addprefix $(PREFIX:/%=%)/,share/stratus/profiles share/stratus/report share/stratus \
+	  $(addprefix $(PREFIX:/%=%)/,share/stratus/profiles share/stratus/workloads share/stratus/report share/stratus \
 	  $(if $(DESTDIR),$(PLACES))) || true
 
 clean: ## remove what was built; downloaded packages stay

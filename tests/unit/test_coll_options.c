@@ -102,6 +102,29 @@ static void test_times_and_numbers(void **state) {
   assert_int_equal(options.grace_ns, 500000000);
 }
 
+static void test_replay(void **state) {
+  (void)state;
+  assert_int_equal(parse("--replay resnet50,./mine"), OPTIONS_RUN);
+  assert_string_equal(options.replay, "resnet50,./mine");
+  assert_int_equal(options.replay_steps, 100);
+  assert_int_equal(options.replay_skip, 20);
+  assert_true(options.compute_scale == 1 && options.bytes_scale == 1);
+  assert_int_equal(options.bucket_bytes, 0);
+  assert_int_equal(options.replay_list_ranks, 0);
+  assert_int_equal(parse("--replay a --replay-steps 7 --replay-skip 0 --compute-scale 0.5 "
+                         "--bytes-scale 1e-2 --bucket-bytes 5M --hosts local:2 --ppn 2 -T 9 -c 2 "
+                         "--json f --label l --env A=1 --grace 1s --split-cpus -g 1"),
+                   OPTIONS_RUN);
+  assert_int_equal(options.replay_steps, 7);
+  assert_int_equal(options.replay_skip, 0);
+  assert_true(options.compute_scale == 0.5 && options.bytes_scale == 0.01);
+  assert_int_equal(options.bucket_bytes, 5 << 20);
+  assert_int_equal(parse("--replay a --replay-list 1000"), OPTIONS_RUN);
+  assert_int_equal(options.replay_list_ranks, 1000);
+  assert_int_equal(parse("-b 8"), OPTIONS_RUN);
+  assert_null(options.replay);
+}
+
 /* Each wrong line's message names what is wrong. */
 static void test_wrong_options(void **state) {
   static const struct {
@@ -130,6 +153,18 @@ static void test_wrong_options(void **state) {
     { "-r -2", "-2" },
     { "--log here", "--soak" },
     { "--soak 1s -g 2", "--soak" },
+    { "--replay a -n 3", "--replay excludes -n" },
+    { "--replay a --sizes 8", "--replay excludes --sizes" },
+    { "--soak 1s --replay a", "--replay excludes --soak" },
+    { "--replay a -g 2", "--ppn" },
+    { "--replay-steps 3", "--replay-steps goes with --replay" },
+    { "--bytes-scale 2 -b 8", "--bytes-scale goes with --replay" },
+    { "--replay a --replay-steps 0", "1 to" },
+    { "--replay a --compute-scale 0", "above 0" },
+    { "--replay a --bytes-scale 1001", "at most 1000" },
+    { "--replay a --bytes-scale nan", "nan" },
+    { "--replay a --bucket-bytes 0", "above 0" },
+    { "--replay a --replay-list 0", "1 to" },
   };
   (void)state;
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
@@ -322,6 +357,7 @@ int main(void) {
     cmocka_unit_test(test_sizes),
     cmocka_unit_test(test_lists),
     cmocka_unit_test(test_times_and_numbers),
+    cmocka_unit_test(test_replay),
     cmocka_unit_test(test_wrong_options),
     cmocka_unit_test(test_hosts_list),
     cmocka_unit_test(test_hosts_file),

@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "tuner_plugin/tools/coll/canary.h"
 #include "tuner_plugin/tools/coll/measure.h"
+#include "tuner_plugin/tools/coll/operation_call.h"
 #include "tuner_plugin/tools/coll/watchdog.h"
 #include "tuner_plugin/tools/coll/message.h"
 #include "tuner_plugin/tools/coll/verify.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tuner_plugin/tools/coll/soak.h"
 #include "tuner_plugin/tools/coll/watchdog.h"
 #include "tuner_plugin/tools/coll/message.h"
 #include "tuner_plugin/tools/coll/verify.h"
@@ -130,21 +129,16 @@ void job_open_comms(struct job *job) {
 }
 
 void job_open(struct job *job, const struct options *options, const struct world *world,
-              struct rendezvous *rendezvous) {
+              struct rendezvous *rendezvous, size_t buffer_bytes) {
   *job = (struct job){ .options = options,
                        .rendezvous = rendezvous,
                        .process = world->rank,
                        .processes = world->size,
-                       .ranks = world->size * options->gpus };
+                       .ranks = world->size * options->gpus,
+                       .buffer_bytes = buffer_bytes };
   job->gpus = calloc((size_t)options->gpus, sizeof *job->gpus);
   if (!job->gpus)
     message_fail("out of memory");
-  for (int i = 0; i < options->sizes_count; i++) {
-    if (options->sizes[i] > job->buffer_bytes)
-      job->buffer_bytes = options->sizes[i];
-  }
-  if (options->soak_ns)
-    job->buffer_bytes += SOAK_SLACK * sizeof(int32_t);
   choose_devices(job, world);
   exchange_descriptions(job, world);
   for (int i = 0; i < options->gpus; i++) {

@@ -37,8 +37,9 @@ struct job {
   size_t buffer_bytes;
 };
 
+/* `buffer_bytes`: what the largest operation needs in either buffer. */
 void job_open(struct job *job, const struct options *options, const struct world *world,
-              struct rendezvous *rendezvous);
+              struct rendezvous *rendezvous, size_t buffer_bytes);
 void job_close(struct job *job);
 
 /* For runs that end communicators between job_open and job_close (--abort): the parts of both. */

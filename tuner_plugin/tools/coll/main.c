@@ -14,6 +14,7 @@
 #include "tuner_plugin/tools/coll/launch.h"
 #include "tuner_plugin/tools/coll/libs.h"
 #include "tuner_plugin/tools/coll/measure.h"
+#include "tuner_plugin/tools/coll/replay/replay.h"
 #include "tuner_plugin/tools/coll/watchdog.h"
 #include "tuner_plugin/tools/coll/report.h"
 #include "tuner_plugin/tools/coll/message.h"
@@ -138,12 +139,23 @@ static struct totals abort_again_and_again(struct job *job, struct report *repor
   return (struct totals){ result.wrong, result.out_of_bounds, !result.is_good };
 }
 
-static struct totals run_what_is_wanted(struct job *job, struct report *report) {
+/* `table` is NULL but at process 0. */
+static struct totals run_what_is_wanted(struct job *job, const struct replay *replay, FILE *table) {
+  struct totals totals = { 0 };
+  if (job->options->replay) {
+    replay_run(job, replay, table, &totals.wrong, &totals.out_of_bounds);
+    return totals;
+  }
+  struct report *report = table ? report_open(table, job) : NULL;
   if (job->options->soak_ns)
-    return run_soak(job, report);
-  if (job->options->abort_rounds)
-    return abort_again_and_again(job, report);
-  return run_all(job, report);
+    totals = run_soak(job, report);
+  else if (job->options->abort_rounds)
+    totals = abort_again_and_again(job, report);
+  else
+    totals = run_all(job, report);
+  if (report)
+    report_close(report);
+  return totals;
 }
 
 /* ---- this process as a rank ---- */
@@ -176,9 +188,19 @@ static void set_environment(const struct options *options, const struct world *w
     unsetenv(ours[i]);
 }
 
+static size_t needed_bytes(const struct options *options, const struct replay *replay) {
+  if (options->replay)
+    return replay_buffer_bytes(replay);
+  size_t bytes = 0;
+  for (int i = 0; i < options->sizes_count; i++)
+    bytes = options->sizes[i] > bytes ? options->sizes[i] : bytes;
+  return options->soak_ns ? bytes + SOAK_SLACK * sizeof(int32_t) : bytes;
+}
+
 static int run_rank(const struct options *options, const struct world *world) {
   struct job job;
-  struct report *report = NULL;
+  struct replay replay = { 0 };
+  char error[WORKLOAD_ERROR_MAX];
   char name[WORLD_NAME_MAX];
   world_name_process(name, world->rank, options->gpus, world->host);
   message_set_name(name);
@@ -191,22 +213,35 @@ static int run_rank(const struct options *options, const struct world *world) {
     message_fail("-G: the CUDA runtime %s has no graphs", libs.cuda_path);
   if (options->root >= world->size * options->gpus)
     message_fail("-r %d: there are %d ranks", options->root, world->size * options->gpus);
+  if (options->replay && replay_load(&replay, options, world->size, error))
+    message_fail("%s", error);
   struct rendezvous *rendezvous = rendezvous_open(world, options->gpus, connect_timeout_ns);
   watchdog_start(rendezvous, options->timeout_ns, options->grace_ns);
-  job_open(&job, options, world, rendezvous);
-  if (world->rank == 0)
-    report = report_open(table, &job);
-  struct totals totals = run_what_is_wanted(&job, report);
-  if (report)
-    report_close(report);
+  job_open(&job, options, world, rendezvous, needed_bytes(options, &replay));
+  struct totals totals = run_what_is_wanted(&job, &replay, world->rank == 0 ? table : NULL);
   watchdog_set_place("the end");
   watchdog_stop();
   rendezvous_barrier(rendezvous); /* nobody closes a connection that another still watches */
   job_close(&job);
   rendezvous_close(rendezvous);
+  replay_unload(&replay);
   fclose(table);
   if (totals.wrong || totals.out_of_bounds || totals.is_bad)
     return world->is_ours ? EXIT_RANK_SAW_WRONG : EXIT_BAD;
+  return EXIT_GOOD;
+}
+
+/* Before any rank starts: a wrong file is a wrong use. With --replay-list, all there is to do. */
+static int look_at_replay(const struct options *options) {
+  struct replay replay;
+  char error[WORKLOAD_ERROR_MAX];
+  if (replay_load(&replay, options, options->replay_list_ranks, error)) {
+    message_write("%s", error);
+    return EXIT_WRONG_USE;
+  }
+  if (options->replay_list_ranks)
+    replay_print(&replay, stdout);
+  replay_unload(&replay);
   return EXIT_GOOD;
 }
 
@@ -227,6 +262,11 @@ int main(int argc, char **argv) {
   if (world_read(&world, options.address, error, sizeof error)) {
     message_write("%s", error);
     return EXIT_WRONG_USE;
+  }
+  if (options.replay && !world.is_ours) {
+    int status = look_at_replay(&options);
+    if (status != EXIT_GOOD || options.replay_list_ranks)
+      return status;
   }
   if (options.hosts && !world.is_ours)
     return launch_run(&options, argv);

@@ -11,6 +11,7 @@
 #include "tuner_plugin/tools/coll/check.h"
 #include "tuner_plugin/tools/coll/libs.h"
 #include "tuner_plugin/tools/coll/message.h"
+#include "tuner_plugin/tools/coll/operation_call.h"
 
 struct run {
   struct job *job;
@@ -28,25 +29,6 @@ static void select_gpu(const struct run *run, int i) {
 
 /* ---- what NCCL is called with ---- */
 
-static ncclRedOp_t open_redop(const struct measure_case *c, const struct job_gpu *gpu) {
-  static const ncclRedOp_t redops[] = { [PATTERN_SUM] = ncclSum,
-                                        [PATTERN_PROD] = ncclProd,
-                                        [PATTERN_MAX] = ncclMax,
-                                        [PATTERN_MIN] = ncclMin,
-                                        [PATTERN_AVG] = ncclAvg };
-  if (c->redop == PATTERN_NONE)
-    return ncclSum;
-  if (c->redop != PATTERN_MULSUM)
-    return redops[c->redop];
-  int number = pattern_scalar(gpu->rank);
-  uint64_t scalar =
-      element_infos[c->type].is_float ? element_encode(c->type, number) : (uint64_t)number;
-  ncclRedOp_t redop;
-  NCCL(ncclRedOpCreatePreMulSum(&redop, &scalar, (ncclDataType_t)c->type, ncclScalarHostImmediate,
-                                gpu->comm));
-  return redop;
-}
-
 static void open_calls(struct run *run) {
   const struct measure_case *c = run->measure_case;
   for (int i = 0; i < run->gpus; i++) {
@@ -57,7 +39,8 @@ static void open_calls(struct run *run) {
                                              .recv = buffers.recv,
                                              .count = c->counts.call,
                                              .type = c->type,
-                                             .redop = open_redop(c, gpu),
+                                             .redop = operation_open_redop(c->type, c->redop,
+                                                                           gpu->comm, gpu->rank),
                                              .root = c->root,
                                              .rank = gpu->rank,
                                              .ranks = run->job->ranks,
@@ -67,8 +50,8 @@ static void open_calls(struct run *run) {
 }
 
 static void close_calls(struct run *run) {
-  for (int i = 0; i < run->gpus && run->measure_case->redop == PATTERN_MULSUM; i++)
-    NCCL(ncclRedOpDestroy(run->calls[i].redop, run->calls[i].comm));
+  for (int i = 0; i < run->gpus; i++)
+    operation_close_redop(run->measure_case->redop, run->calls[i].redop, run->calls[i].comm);
 }
 
 static void launch(const struct run *run) {
@@ -197,16 +180,15 @@ static void *allocate(size_t count, size_t size) {
   return memory;
 }
 
-/* Rank 0 keeps, for each iteration, the time of the slowest process. */
-static double *gather_times(const struct job *job, const double *mine, int iterations) {
-  size_t count = (size_t)iterations;
-  if (count * sizeof *mine * (size_t)job->processes > RENDEZVOUS_BYTES_MAX)
-    message_fail("--per-iteration: %d iterations of %d processes are too many", iterations,
+double *measure_slowest(const struct job *job, const double *mine, int count) {
+  size_t length = (size_t)count;
+  if (length * sizeof *mine * (size_t)job->processes > RENDEZVOUS_BYTES_MAX)
+    message_fail("the times of %d iterations of %d processes are too many to be reported", count,
                  job->processes);
-  double *all = allocate(count * (size_t)job->processes, sizeof *all);
-  rendezvous_gather(job->rendezvous, mine, all, count * sizeof *mine);
-  for (size_t i = count; i < count * (size_t)job->processes; i++)
-    all[i % count] = all[i] > all[i % count] ? all[i] : all[i % count];
+  double *all = allocate(length * (size_t)job->processes, sizeof *all);
+  rendezvous_gather(job->rendezvous, mine, all, length * sizeof *mine);
+  for (size_t i = length; i < length * (size_t)job->processes; i++)
+    all[i % length] = all[i] > all[i % length] ? all[i] : all[i % length];
   return all;
 }
 
@@ -226,7 +208,7 @@ static void measure_time(struct run *run, struct measure_result *result) {
   result->time_us = combine_times(all, job->processes, options->average) * 1e6;
   result->iterations = iterations * (options->graph_launches ? options->graph_launches : 1);
   if (times_us)
-    result->times_us = gather_times(job, times_us, iterations);
+    result->times_us = measure_slowest(job, times_us, iterations);
   free(times_us);
   free(all);
 }
@@ -267,11 +249,8 @@ static void measure_wrong(struct run *run, struct measure_result *result) {
   free(all);
 }
 
-void measure_run(struct job *job, const struct measure_case *measure_case, bool is_in_place,
-                 struct measure_result *result) {
-  *result = (struct measure_result){ 0 };
-  if (is_in_place && !operation_infos[measure_case->operation].has_in_place)
-    return;
+static struct run open_run(struct job *job, const struct measure_case *measure_case,
+                           bool is_in_place) {
   int gpus = job->options->gpus;
   struct run run = { job,
                      measure_case,
@@ -280,10 +259,30 @@ void measure_run(struct job *job, const struct measure_case *measure_case, bool 
                      allocate((size_t)gpus, sizeof(struct operation_call)),
                      allocate((size_t)gpus, sizeof(cudaGraphExec_t)) };
   open_calls(&run);
+  return run;
+}
+
+static void close_run(struct run *run) {
+  close_calls(run);
+  free(run->calls);
+  free(run->graphs);
+}
+
+void measure_check(struct job *job, const struct measure_case *measure_case, bool is_in_place,
+                   struct measure_result *result) {
+  struct run run = open_run(job, measure_case, is_in_place);
+  measure_wrong(&run, result);
+  close_run(&run);
+}
+
+void measure_run(struct job *job, const struct measure_case *measure_case, bool is_in_place,
+                 struct measure_result *result) {
+  *result = (struct measure_result){ 0 };
+  if (is_in_place && !operation_infos[measure_case->operation].has_in_place)
+    return;
+  struct run run = open_run(job, measure_case, is_in_place);
   measure_time(&run, result);
   measure_wrong(&run, result);
   result->has_run = true;
-  close_calls(&run);
-  free(run.calls);
-  free(run.graphs);
+  close_run(&run);
 }

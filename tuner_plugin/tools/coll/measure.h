@@ -32,4 +32,12 @@ struct measure_result {
 void measure_run(struct job *job, const struct measure_case *measure_case, bool is_in_place,
                  struct measure_result *result);
 
+/* The checks of measure_run alone, options->checks times; what they find is added to `result`. */
+void measure_check(struct job *job, const struct measure_case *measure_case, bool is_in_place,
+                   struct measure_result *result);
+
+/* For each of `count` times of this process, that of the slowest process: at process 0 alone, whose
+ * array it is; the others' has no meaning. To be freed. */
+double *measure_slowest(const struct job *job, const double *mine, int count);
+
 #endif

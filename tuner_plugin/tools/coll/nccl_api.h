@@ -27,12 +27,14 @@ enum { ncclScalarHostImmediate = 1 };
 
 typedef int cudaError_t; /* an enum there; 0 is success */
 typedef struct CUstream_st *cudaStream_t;
+typedef struct CUevent_st *cudaEvent_t;
 typedef struct CUgraph_st *cudaGraph_t;
 typedef struct CUgraphExec_st *cudaGraphExec_t;
 
 enum { cudaSuccess = 0, cudaErrorNotReady = 600 };
 enum { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
 enum { cudaStreamNonBlocking = 1 };
+enum { cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
 enum { cudaStreamCaptureModeThreadLocal = 1 };
 enum { cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76 };
 
@@ -44,6 +46,8 @@ enum { cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor
   X(const char *, ncclGetErrorString, (ncclResult_t result))                                       \
   X(const char *, ncclGetLastError, (ncclComm_t comm))                                             \
   X(ncclResult_t, ncclCommInitRank, (ncclComm_t * comm, int ranks, ncclUniqueId id, int rank))     \
+  X(ncclResult_t, ncclCommSplit,                                                                   \
+    (ncclComm_t comm, int color, int key, ncclComm_t *split, void *config))                        \
   X(ncclResult_t, ncclCommDestroy, (ncclComm_t comm))                                              \
   X(ncclResult_t, ncclCommAbort, (ncclComm_t comm))                                                \
   X(ncclResult_t, ncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t * error))                  \
@@ -92,7 +96,14 @@ enum { cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor
   X(cudaError_t, cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned flags))               \
   X(cudaError_t, cudaStreamSynchronize, (cudaStream_t stream))                                     \
   X(cudaError_t, cudaStreamQuery, (cudaStream_t stream))                                           \
-  X(cudaError_t, cudaStreamDestroy, (cudaStream_t stream))
+  X(cudaError_t, cudaStreamDestroy, (cudaStream_t stream))                                         \
+  X(cudaError_t, cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned flags))    \
+  X(cudaError_t, cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned flags))                  \
+  X(cudaError_t, cudaEventRecord, (cudaEvent_t event, cudaStream_t stream))                        \
+  X(cudaError_t, cudaEventSynchronize, (cudaEvent_t event))                                        \
+  X(cudaError_t, cudaEventDestroy, (cudaEvent_t event))                                            \
+  X(cudaError_t, cudaLaunchHostFunc,                                                               \
+    (cudaStream_t stream, void (*function)(void *argument), void *argument))
 
 /* For -G only: a runtime without them runs everything else. */
 #define CUDA_GRAPH_FUNCTIONS(X)                                                                    \

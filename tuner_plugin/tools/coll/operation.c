@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "tuner_plugin/tools/coll/libs.h"
 #include "tuner_plugin/tools/coll/verify.h"
 
 const struct operation_info operation_infos[OPERATIONS] = {
@@ -39,28 +38,34 @@ int operation_redop_find(const char *name) {
   return -1;
 }
 
-struct operation_counts operation_count(enum operation operation, size_t bytes, unsigned type_size,
-                                        int ranks) {
-  size_t all = bytes / type_size;
-  size_t share = all / (size_t)ranks;
-  struct operation_counts counts = { .call = share };
+struct operation_counts operation_count_call(enum operation operation, size_t call,
+                                             unsigned type_size, int ranks) {
+  size_t all = call * (size_t)ranks;
+  struct operation_counts counts = { .call = call, .send = call, .recv = call };
   switch (operation) {
   case OPERATION_ALL_GATHER:
-    counts.send = share;
-    counts.recv = share * (size_t)ranks;
+    counts.recv = all;
     break;
   case OPERATION_REDUCE_SCATTER:
-    counts.send = share * (size_t)ranks;
-    counts.recv = share;
+    counts.send = all;
     break;
   case OPERATION_ALLTOALL:
-    counts.send = counts.recv = share * (size_t)ranks;
+    counts.send = counts.recv = all;
     break;
   default:
-    counts.call = counts.send = counts.recv = all;
+    break;
   }
   counts.bytes = (counts.send > counts.recv ? counts.send : counts.recv) * type_size;
   return counts;
+}
+
+struct operation_counts operation_count(enum operation operation, size_t bytes, unsigned type_size,
+                                        int ranks) {
+  bool is_shared = operation == OPERATION_ALL_GATHER || operation == OPERATION_REDUCE_SCATTER ||
+                   operation == OPERATION_ALLTOALL;
+  size_t elements = bytes / type_size;
+  return operation_count_call(operation, is_shared ? elements / (size_t)ranks : elements, type_size,
+                              ranks);
 }
 
 double operation_bus_factor(enum operation operation, int ranks) {
@@ -80,53 +85,6 @@ size_t operation_in_place_offset(enum operation operation, const struct operatio
                                  int rank) {
   bool is_shared = operation == OPERATION_ALL_GATHER || operation == OPERATION_REDUCE_SCATTER;
   return is_shared ? counts->call * (size_t)rank : 0;
-}
-
-static void exchange_with_neighbours(const struct operation_call *c) {
-  NCCL(ncclGroupStart());
-  NCCL(ncclSend(c->send, c->count, c->type, (c->rank + 1) % c->ranks, c->comm, c->stream));
-  NCCL(ncclRecv(c->recv, c->count, c->type, (c->rank + c->ranks - 1) % c->ranks, c->comm,
-                c->stream));
-  NCCL(ncclGroupEnd());
-}
-
-/* ncclAlltoAll came with 2.28; sends and receives do the same in every release. */
-static void exchange_with_all(const struct operation_call *c) {
-  size_t bytes = c->count * element_infos[c->type].size_bytes;
-  NCCL(ncclGroupStart());
-  for (int peer = 0; peer < c->ranks; peer++) {
-    const char *send = (const char *)c->send + bytes * (size_t)peer;
-    char *recv = (char *)c->recv + bytes * (size_t)peer;
-    NCCL(ncclSend(send, c->count, c->type, peer, c->comm, c->stream));
-    NCCL(ncclRecv(recv, c->count, c->type, peer, c->comm, c->stream));
-  }
-  NCCL(ncclGroupEnd());
-}
-
-void operation_run(const struct operation_call *c) {
-  int type = (int)c->type;
-  switch (c->operation) {
-  case OPERATION_ALL_REDUCE:
-    NCCL(ncclAllReduce(c->send, c->recv, c->count, type, c->redop, c->comm, c->stream));
-    break;
-  case OPERATION_ALL_GATHER:
-    NCCL(ncclAllGather(c->send, c->recv, c->count, type, c->comm, c->stream));
-    break;
-  case OPERATION_REDUCE_SCATTER:
-    NCCL(ncclReduceScatter(c->send, c->recv, c->count, type, c->redop, c->comm, c->stream));
-    break;
-  case OPERATION_BROADCAST:
-    NCCL(ncclBroadcast(c->send, c->recv, c->count, type, c->root, c->comm, c->stream));
-    break;
-  case OPERATION_REDUCE:
-    NCCL(ncclReduce(c->send, c->recv, c->count, type, c->redop, c->root, c->comm, c->stream));
-    break;
-  case OPERATION_SENDRECV:
-    exchange_with_neighbours(c);
-    break;
-  default:
-    exchange_with_all(c);
-  }
 }
 
 static int one_part(struct operation_part *part, int source, uint64_t place, size_t length) {

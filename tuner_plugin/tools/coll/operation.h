@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* operation: the seven collective operations: their counts, bandwidth factors and calls.
- * Owns: nothing.  Threads: one.
- * Blocks: as NCCL's calls do.  Fails: run ends the process with NCCL's message.
+/* operation: the seven collective operations: their counts, bandwidth factors and results.
+ * Owns: nothing.  Threads: any.
+ * Blocks: never.  Fails: cannot.
  *
  * Sizes, counts and factors are those of nccl-tests (its doc/PERFORMANCE.md): the size of an
  * operation is that of its larger buffer, "count" is the argument of the NCCL call. Unlike there,
@@ -12,7 +12,6 @@
 #include <stdbool.h>
 
 #include "tuner_plugin/tools/coll/element.h"
-#include "tuner_plugin/tools/coll/nccl_api.h"
 #include "tuner_plugin/tools/coll/pattern.h"
 
 enum operation {
@@ -45,6 +44,10 @@ struct operation_counts {
 struct operation_counts operation_count(enum operation operation, size_t bytes, unsigned type_size,
                                         int ranks);
 
+/* The same for a count that NCCL is given. */
+struct operation_counts operation_count_call(enum operation operation, size_t call,
+                                             unsigned type_size, int ranks);
+
 /* busbw = algbw times this. */
 double operation_bus_factor(enum operation operation, int ranks);
 
@@ -52,21 +55,6 @@ double operation_bus_factor(enum operation operation, int ranks);
  * begins, in elements. */
 size_t operation_in_place_offset(enum operation operation, const struct operation_counts *counts,
                                  int rank);
-
-/* One call for one rank: everything NCCL needs. */
-struct operation_call {
-  enum operation operation;
-  const void *send;
-  void *recv;
-  size_t count;
-  enum element_type type;
-  ncclRedOp_t redop;
-  int root, rank, ranks;
-  ncclComm_t comm;
-  cudaStream_t stream;
-};
-
-void operation_run(const struct operation_call *call);
 
 /* Which elements of the result are defined, and where they come from. */
 struct operation_part {

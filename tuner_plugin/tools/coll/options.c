@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options: one table of options serves the parser and the help text. */
+/* options: values and their limits, and what goes together. */
 #include "tuner_plugin/tools/coll/options.h"
 
 #include <getopt.h>
@@ -9,116 +9,10 @@
 #include <string.h>
 
 #include "common/quantity.h"
+#include "tuner_plugin/tools/coll/option_table.h"
+#include "tuner_plugin/tools/coll/replay/plan.h"
 
-enum {
-  OPTION_OP = 256,
-  OPTION_SIZES,
-  OPTION_MIN_TIME,
-  OPTION_PER_ITERATION,
-  OPTION_SOAK,
-  OPTION_ABORT,
-  OPTION_SEED,
-  OPTION_LOG,
-  OPTION_GRACE,
-  OPTION_JSON,
-  OPTION_LABEL,
-  OPTION_HOSTS,
-  OPTION_PPN,
-  OPTION_ENV,
-  OPTION_ADDRESS,
-  OPTION_SPLIT_CPUS
-};
-
-struct option_row {
-  int id; /* the letter, or one of the above */
-  const char *name;
-  const char *argument; /* NULL: none */
-  const char *help;
-};
-
-static const struct option_row rows[] = {
-  { 'O', "op", "LIST",
-    "operations (all_reduce): all_reduce all_gather reduce_scatter\n"
-    "broadcast reduce sendrecv alltoall, or all" },
-  { 'b', "minbytes", "SIZE", "smallest size (32M)" },
-  { 'e', "maxbytes", "SIZE", "largest size (32M, or -b where that is more)" },
-  { 'i', "stepbytes", "SIZE", "from one size to the next (1M)" },
-  { 'f', "stepfactor", "N", "the same, as a factor; 0 bytes are followed by 1" },
-  { OPTION_SIZES, "sizes", "LIST", "exactly these sizes, in this order" },
-  { 'd', "datatype", "LIST",
-    "data types (float): int8 uint8 int32 uint32 int64 uint64 half\n"
-    "float double bfloat16 f8e4m3 f8e5m2, or all" },
-  { 'o', "redop", "LIST", "reductions (sum): sum prod max min avg mulsum, or all" },
-  { 'r', "root", "RANK",
-    "root of broadcast and reduce (0; with --soak random);\n"
-    "all for each in turn" },
-  { 'n', "iters", "N", "timed iterations (20; 1 with --abort), launched together" },
-  { 'w', "warmup_iters", "N", "iterations before them, for each size (1; 0 with --abort)" },
-  { OPTION_MIN_TIME, "min-time", "TIME", "more iterations until they take this long, as in 200ms" },
-  { OPTION_PER_ITERATION, "per-iteration", NULL,
-    "wait after each iteration and report each one's time" },
-  { 'c', "check", "N", "runs whose every element is checked (1); 0 for none" },
-  { 'a', "average", "0..3", "time shown: rank 0's, mean, min or max of ranks (1)" },
-  { 'G', "cudagraph", "N", "capture the iterations in a CUDA graph, launch it N times" },
-  { 'R', "local_register", "0|1", "register the buffers with NCCL (0)" },
-  { 'g', "ngpus", "N", "GPUs per process (1)" },
-  { 'T', "timeout", "TIME", "end the run with an error after this long (no limit)" },
-  { OPTION_GRACE, "grace", "TIME",
-    "how long NCCL may take to notice that a rank has ended, before\n"
-    "the other ranks end for that reason alone (0)" },
-  { OPTION_SOAK, "soak", "TIME",
-    "instead of the table: int32 sums, the operations and sizes in\n"
-    "random order until this has passed, or SIGUSR1 comes to rank 0;\n"
-    "every result is checked" },
-  { OPTION_ABORT, "abort", "N",
-    "instead of the table: N times, sums are checked, an operation is\n"
-    "aborted half way by ncclCommAbort, and communicators are made\n again; -O and the sizes take "
-    "turns. Memory, threads, descriptors\n"
-    "and what was freed are watched" },
-  { OPTION_SEED, "seed", "N", "shuffle seed of --soak, and of --abort's times (1)" },
-  { OPTION_LOG, "log", "FILE", "with --soak: write a line of JSON for each completion" },
-  { OPTION_JSON, "json", "FILE", "also write the results to FILE" },
-  { OPTION_LABEL, "label", "TEXT", "a name for this run, in the JSON file" },
-  { OPTION_HOSTS, "hosts", "LIST|FILE",
-    "start the ranks on these hosts: HOST or ssh:HOST (by ssh),\n"
-    "ns:NAME (network namespace), local:N (N hosts' worth of\n"
-    "processes here), or a command of several words, or with a\n"
-    "path, that runs its arguments on a host" },
-  { OPTION_PPN, "ppn", "N", "with --hosts: processes per host (1)" },
-  { OPTION_SPLIT_CPUS, "split-cpus", NULL,
-    "with --hosts: divide this machine's CPUs between its hosts, as\n"
-    "real hosts have their own; no effect if there are too few" },
-  { OPTION_ENV, "env", "NAME=VALUE", "with --hosts: set this for the ranks (may be repeated)" },
-  { OPTION_ADDRESS, "address", "HOST:PORT",
-    "where rank 0 listens for the others; needed only if\n"
-    "the launcher does not set it" },
-  { 'h', "help", NULL, "print this" },
-};
-enum { ROWS = sizeof rows / sizeof rows[0], NOT_GIVEN = -1 };
-
-void options_print_help(void) {
-  puts("usage: stratus-coll [OPTIONS]\n\n"
-       "Measures and checks NCCL's collective operations on real GPUs, or on emulated ones where\n"
-       "there are none. Options and table are those of nccl-tests where it has them. LIST is\n"
-       "separated by commas; SIZE as in 8, 64K, 1G.\n");
-  for (int i = 0; i < ROWS; i++) {
-    char left[64];
-    int used = rows[i].id < 256 ? snprintf(left, sizeof left, "-%c, ", rows[i].id)
-                                : snprintf(left, sizeof left, "    ");
-    snprintf(left + used, sizeof left - (size_t)used, "--%s %s", rows[i].name,
-             rows[i].argument ? rows[i].argument : "");
-    const char *text = rows[i].help;
-    for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
-      printf("  %-28s %.*s\n", line == text ? left : "", (int)strcspn(line, "\n"), line);
-  }
-  puts("\nexamples:\n"
-       "  stratus-coll -g 2 -b 8 -e 64M -f 2                  two GPUs of this machine\n"
-       "  stratus-coll --hosts local:4 -O all -d all -o all --sizes 0,1,1000,64K\n"
-       "  stratus-coll --hosts ns:a,ns:b --env NCCL_NET_PLUGIN=stratus -b 8 -e 64M -f 8\n"
-       "  mpirun -np 16 -N 8 -x STRATUS_COLL_ADDR=node1:29500 stratus-coll -b 8 -e 1G -f 2\n"
-       "  srun -N 2 --ntasks-per-node 8 stratus-coll -b 8 -e 1G -f 2\n\n"
-       "exit status: 0 all right; 1 wrong values, a failed rank or no time left; 2 wrong use");
-}
+enum { NOT_GIVEN = -1 };
 
 /* ---- values ---- */
 
@@ -248,6 +142,22 @@ static bool parse_factor(struct parser *p, const char *option, const char *text)
   return true;
 }
 
+static bool parse_scale(struct parser *p, const char *option, const char *text, double *scale) {
+  char *end;
+  double number = strtod(text, &end);
+  if (end == text || *end || !(number > 0 && number <= PLAN_SCALE_MAX))
+    return reject(p, "%s %s: a number above 0, at most %g, is wanted", option, text,
+                  PLAN_SCALE_MAX);
+  *scale = number;
+  return true;
+}
+
+static bool parse_bucket(struct parser *p, const char *option, const char *text) {
+  bool is_good = parse_size(p, option, text, &p->options->bucket_bytes);
+  return is_good && !p->options->bucket_bytes ? reject(p, "%s 0: a size above 0 is wanted", option)
+                                              : is_good;
+}
+
 static bool take_env(struct parser *p, const char *option, const char *text) {
   size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
   if (!length || text[length] != '=')
@@ -276,6 +186,9 @@ static bool take_plainly(struct options *o, int id, const char *text) {
   case OPTION_ADDRESS:
     o->address = text;
     return true;
+  case OPTION_REPLAY:
+    o->replay = text;
+    return true;
   case OPTION_PER_ITERATION:
     o->is_per_iteration = true;
     return true;
@@ -284,6 +197,24 @@ static bool take_plainly(struct options *o, int id, const char *text) {
     return true;
   default:
     return false;
+  }
+}
+
+static bool take_replay(struct parser *p, int id, const char *option, const char *text) {
+  struct options *o = p->options;
+  switch (id) {
+  case OPTION_REPLAY_STEPS:
+    return parse_number(p, option, text, 1, OPTIONS_ITERATIONS_MAX, &o->replay_steps);
+  case OPTION_REPLAY_SKIP:
+    return parse_number(p, option, text, 0, OPTIONS_ITERATIONS_MAX, &o->replay_skip);
+  case OPTION_COMPUTE_SCALE:
+    return parse_scale(p, option, text, &o->compute_scale);
+  case OPTION_BYTES_SCALE:
+    return parse_scale(p, option, text, &o->bytes_scale);
+  case OPTION_BUCKET_BYTES:
+    return parse_bucket(p, option, text);
+  default:
+    return parse_number(p, option, text, 1, OPTIONS_RANKS_MAX, &o->replay_list_ranks);
   }
 }
 
@@ -338,8 +269,10 @@ static bool take_option(struct parser *p, int id, const char *option, const char
     return parse_number(p, option, text, 1, OPTIONS_ITERATIONS_MAX, &o->abort_rounds);
   case OPTION_SEED:
     return parse_number(p, option, text, 0, INT32_MAX, &o->seed);
-  default:
+  case OPTION_ENV:
     return take_env(p, option, text);
+  default:
+    return take_replay(p, id, option, text);
   }
 }
 
@@ -376,6 +309,9 @@ static bool check_together(struct parser *p) {
     return reject(p, "--soak excludes -G, -g above 1 and --json; --log writes what it does");
   if (o->abort_rounds && (o->soak_ns || o->graph_launches || o->gpus > 1 || !o->checks))
     return reject(p, "--abort excludes --soak, -G, -g above 1 and -c 0");
+  if (o->replay && o->gpus > 1)
+    return reject(p, "--replay takes one GPU per process, as CUDA may run the compute of several "
+                     "one after the other: use --ppn");
   if (!o->soak_ns && o->log_path)
     return reject(p, "--log goes with --soak");
   if (!o->hosts && o->env_count)
@@ -384,6 +320,16 @@ static bool check_together(struct parser *p) {
     return reject(p, "--ppn goes with --hosts");
   if (!o->hosts && o->is_split_cpus)
     return reject(p, "--split-cpus goes with --hosts");
+  return true;
+}
+
+/* `table_option` and `replay_option` are the last ones given that go without, and with, --replay.
+ */
+static bool check_replay(struct parser *p, const char *table_option, const char *replay_option) {
+  if (p->options->replay && table_option)
+    return reject(p, "--replay excludes %s", table_option);
+  if (!p->options->replay && replay_option)
+    return reject(p, "%s goes with --replay", replay_option);
   return true;
 }
 
@@ -408,14 +354,15 @@ static void set_defaults(struct options *o, bool has_max) {
 
 enum options_result options_parse(struct options *options, int argc, char **argv, char *error,
                                   size_t error_size) {
-  struct option longs[ROWS + 1] = { 0 };
-  char shorts[2 * ROWS + 2] = ":";
-  for (int i = 0; i < ROWS; i++) {
-    int has_argument = rows[i].argument ? required_argument : no_argument;
-    longs[i] = (struct option){ rows[i].name, has_argument, NULL, rows[i].id };
+  struct option longs[OPTION_ROWS + 1] = { 0 };
+  char shorts[2 * OPTION_ROWS + 2] = ":";
+  for (int i = 0; i < OPTION_ROWS; i++) {
+    int has_argument = option_rows[i].argument ? required_argument : no_argument;
+    longs[i] = (struct option){ option_rows[i].name, has_argument, NULL, option_rows[i].id };
     size_t used = strlen(shorts);
-    if (rows[i].id < 256)
-      snprintf(shorts + used, sizeof shorts - used, "%c%s", rows[i].id, has_argument ? ":" : "");
+    if (option_rows[i].id < 256)
+      snprintf(shorts + used, sizeof shorts - used, "%c%s", option_rows[i].id,
+               has_argument ? ":" : "");
   }
   *options = (struct options){ .min_bytes = 32 << 20,
                                .max_bytes = 32 << 20,
@@ -427,11 +374,16 @@ enum options_result options_parse(struct options *options, int argc, char **argv
                                .average = AVERAGE_MEAN,
                                .root = OPTIONS_ROOT_ANY,
                                .seed = 1,
+                               .replay_steps = 100,
+                               .replay_skip = 20,
+                               .compute_scale = 1,
+                               .bytes_scale = 1,
                                .gpus = 1,
                                .ppn = 1 };
   struct parser parser = { options, error, error_size };
   bool has_range = false, has_max = false;
-  optind = 0; /* tests parse many command lines */
+  const char *given[OPTION_USES] = { NULL }; /* the last option of each use */
+  optind = 0;                                /* tests parse many command lines */
   opterr = 0;
   for (int id; (id = getopt_long(argc, argv, shorts, longs, NULL)) >= 0;) {
     const char *option = argv[optind - 1 - (optarg && optarg == argv[optind - 1])];
@@ -439,6 +391,10 @@ enum options_result options_parse(struct options *options, int argc, char **argv
       return OPTIONS_HELP;
     has_range |= id == 'b' || id == 'e' || id == 'i' || id == 'f';
     has_max |= id == 'e';
+    for (int i = 0; i < OPTION_ROWS; i++) {
+      if (option_rows[i].id == id)
+        given[option_rows[i].use] = option;
+    }
     bool is_good = id == ':'   ? reject(&parser, "%s needs an argument; see --help", option)
                    : id == '?' ? reject(&parser, "%s: no such option; see --help", option)
                                : take_option(&parser, id, option, optarg);
@@ -447,6 +403,7 @@ enum options_result options_parse(struct options *options, int argc, char **argv
   }
   set_defaults(options, has_max);
   bool is_good = optind == argc || reject(&parser, "%s: not an option; see --help", argv[optind]);
-  is_good = is_good && list_sizes(&parser, has_range) && check_together(&parser);
+  is_good = is_good && check_replay(&parser, given[USE_TABLE], given[USE_REPLAY]) &&
+            list_sizes(&parser, has_range) && check_together(&parser);
   return is_good ? OPTIONS_RUN : OPTIONS_WRONG;
 }

@@ -16,6 +16,7 @@ enum {
   OPTIONS_SIZES_MAX = 256,
   OPTIONS_ENV_MAX = 64,
   OPTIONS_ITERATIONS_MAX = 1000000,
+  OPTIONS_RANKS_MAX = 1000000, /* of --replay-list */
   OPTIONS_ROOT_ALL = -1,
   OPTIONS_ROOT_ANY = -2 /* not given: 0, or drawn by lot with --soak */
 };
@@ -45,7 +46,14 @@ struct options {
   uint64_t soak_ns;      /* random cases until this has passed, 0 = the table */
   int abort_rounds;      /* communicators that are aborted, 0 = the table */
   int seed;              /* of either */
-  int gpus;              /* per process */
+
+  const char *replay; /* workloads, separated by commas; NULL: the table */
+  int replay_steps, replay_skip;
+  double compute_scale, bytes_scale;
+  uint64_t bucket_bytes; /* 0: as the workload says */
+  int replay_list_ranks; /* print the plan for so many, 0 = run */
+
+  int gpus; /* per process */
 
   const char *json_path, *label;
   const char *log_path; /* of --soak */

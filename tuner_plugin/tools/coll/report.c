@@ -32,17 +32,12 @@ static double busbw_gbs(const struct report *report, const struct measure_case *
 
 /* ---- the table ---- */
 
-static void print_head(const struct report *report) {
-  const struct job *job = report->job;
-  const struct options *o = job->options;
-  FILE *t = report->table;
-  fprintf(t, "# stratus-coll: NCCL %s (%s)\n", libs.nccl_version_text, libs.nccl_path);
-  fprintf(
-      t, "# nThread 1 nGpus %d minBytes %llu maxBytes %llu sizes: %d warmup iters: %d iters: %d ",
-      o->gpus, (unsigned long long)o->sizes[0], (unsigned long long)o->sizes[o->sizes_count - 1],
-      o->sizes_count, o->warmup, o->iterations);
-  fprintf(t, "agg iters: 1 validation: %d graph: %d\n#\n# Using devices\n", o->checks,
-          o->graph_launches);
+void report_print_library(FILE *table) {
+  fprintf(table, "# stratus-coll: NCCL %s (%s)\n", libs.nccl_version_text, libs.nccl_path);
+}
+
+void report_print_ranks(FILE *t, const struct job *job) {
+  fputs("# Using devices\n", t);
   for (int rank = 0; rank < job->ranks; rank++) {
     const struct job_rank *r = &job->all[rank];
     fprintf(t, "#  Rank %2d Group  0 Pid %6d on %10s device %2d [%s] %s%s\n", rank, r->pid, r->host,
@@ -51,6 +46,19 @@ static void print_head(const struct report *report) {
   }
   fprintf(t, "# %d ranks on %d hosts\n", job->ranks, job->hosts);
   fflush(t);
+}
+
+static void print_head(const struct report *report) {
+  const struct job *job = report->job;
+  const struct options *o = job->options;
+  FILE *t = report->table;
+  report_print_library(t);
+  fprintf(
+      t, "# nThread 1 nGpus %d minBytes %llu maxBytes %llu sizes: %d warmup iters: %d iters: %d ",
+      o->gpus, (unsigned long long)o->sizes[0], (unsigned long long)o->sizes[o->sizes_count - 1],
+      o->sizes_count, o->warmup, o->iterations);
+  fprintf(t, "agg iters: 1 validation: %d graph: %d\n#\n", o->checks, o->graph_launches);
+  report_print_ranks(t, job);
 }
 
 struct report *report_open(FILE *table, const struct job *job) {
@@ -142,7 +150,16 @@ static void remember_row(struct report *report, const struct measure_case *c,
     message_fail("out of memory");
 }
 
-/* A reader of the file sees all of it or nothing. */
+void report_write_json(const json_t *all, const char *path) {
+  char temporary[4096];
+  int length = snprintf(temporary, sizeof temporary, "%s.new", path);
+  if (!all || length >= (int)sizeof temporary)
+    message_fail("%s: the results cannot be written as JSON", path);
+  if (json_dump_file(all, temporary, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) ||
+      rename(temporary, path))
+    message_fail("%s: %s", path, strerror(errno));
+}
+
 static void write_json(const struct report *report, double average) {
   const struct job *job = report->job;
   const char *name = job->all[0].device_name, *path = job->options->json_path;
@@ -156,13 +173,7 @@ static void write_json(const struct report *report, double average) {
       (json_object_set(all, "aborts", report->aborts) ||
        json_object_set(all, "abort_sum", report->abort_sum)))
     message_fail("out of memory");
-  char temporary[4096];
-  int length = snprintf(temporary, sizeof temporary, "%s.new", path);
-  if (!all || length >= (int)sizeof temporary)
-    message_fail("%s: the results cannot be written as JSON", path);
-  if (json_dump_file(all, temporary, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) ||
-      rename(temporary, path))
-    message_fail("%s: %s", path, strerror(errno));
+  report_write_json(all, path);
   json_decref(all);
 }
 

@@ -25,6 +25,7 @@
 #ifndef COLL_REPORT_H
 #define COLL_REPORT_H
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "tuner_plugin/tools/coll/abort.h"
@@ -53,6 +54,13 @@ void report_abort_sum(struct report *report, const struct abort_result *result);
 
 /* Prints the totals and writes the JSON file; frees everything. */
 void report_close(struct report *report);
+
+/* Parts of the heading, for other kinds of reports too: the library, and every rank. */
+void report_print_library(FILE *table);
+void report_print_ranks(FILE *table, const struct job *job);
+
+/* A reader of the file sees all of it or nothing. */
+void report_write_json(const json_t *all, const char *path);
 
 /* GB/s of a case in a time. */
 double report_algbw_gbs(const struct measure_case *measure_case, double time_us);

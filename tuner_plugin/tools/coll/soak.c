@@ -13,6 +13,7 @@
 
 #include "common/clock.h"
 #include "tuner_plugin/tools/coll/libs.h"
+#include "tuner_plugin/tools/coll/operation_call.h"
 #include "tuner_plugin/tools/coll/watchdog.h"
 #include "tuner_plugin/tools/coll/message.h"
 #include "tuner_plugin/tools/coll/verify.h"

@@ -14,7 +14,7 @@
 #include "tuner_plugin/tools/coll/libs.h"
 #include "tuner_plugin/tools/coll/message.h"
 
-enum { COMMS_MAX = 64, LOOK_EVERY_MS = 50 };
+enum { COMMS_MAX = 128, LOOK_EVERY_MS = 50 };
 
 static struct {
   pthread_mutex_t mutex; /* covers all below */

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans: PyTorch's bucket rule and the other kinds of parallelism, by cases computed by hand. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/unit.h"
+#include "tuner_plugin/tools/coll/replay/plan.h"
+#include "tuner_plugin/tools/coll/replay/replay_report.h"
+
+enum { TEXT_MAX = 8192, ITEMS_MAX = 256 };
+static struct workload workload;
+static struct plan_settings settings;
+static struct plan_item items[ITEMS_MAX];
+static int64_t count;
+static char error[WORKLOAD_ERROR_MAX];
+
+static void read_text(const char *text) {
+  if (workload_parse(&workload, text, strlen(text), "w.json", error))
+    fail_msg("%s", error);
+}
+
+/* A workload of layers, whose head is given in part. */
+static void read_layers(const char *head, const char *layers) {
+  char text[TEXT_MAX];
+  snprintf(text, sizeof text,
+           "{\"format\": \"stratus-workload\", \"version\": 1, \"name\": \"t\", \"source\": \"t\","
+           " \"batch\": 1, %s, \"layers\": [%s]}",
+           head, layers);
+  read_text(text);
+}
+
+static void read_events(const char *head, const char *events) {
+  char text[TEXT_MAX];
+  snprintf(text, sizeof text,
+           "{\"format\": \"stratus-workload\", \"version\": 1, \"name\": \"t\", \"source\": \"t\","
+           " \"batch\": 1, \"parallel\": \"events\", \"gradient_type\": \"float32\", %s"
+           " \"events\": [%s]}",
+           head, events);
+  read_text(text);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  settings = (struct plan_settings){ .ranks = 2, .compute_scale = 1, .bytes_scale = 1 };
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  workload_free(&workload);
+  return 0;
+}
+
+/* The plan as text, an item a line; a first call without room says how many there are. */
+static const char *plan(void) {
+  static char text[TEXT_MAX];
+  char line[PLAN_TEXT_MAX];
+  size_t used = 0;
+  count = plan_make(&workload, &settings, NULL, 0, error);
+  assert_in_range(count, 0, ITEMS_MAX);
+  assert_int_equal(plan_make(&workload, &settings, items, ITEMS_MAX, error), count);
+  text[0] = '\0';
+  for (int64_t i = 0; i < count; i++)
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s\n",
+                             plan_text(&workload, &items[i], settings.ranks, line));
+  return text;
+}
+
+/* ---- ddp ---- */
+
+#define DDP "\"parallel\": \"ddp\", \"gradient_type\": \"float32\""
+
+/* Limits of 4000 and 8000 bytes: 1000 and 2000 elements. */
+#define SMALL_BUCKETS DDP ", \"first_bucket_bytes\": 4000, \"bucket_bytes\": 8000"
+
+/* Backwards: c's bias (10) and weight (989) are 999, one too few; b's 1 reaches the first limit
+ * exactly. a's 300 and 1699 are 1999: again one too few, so the last 5000 joins them. */
+static void test_buckets_close_when_they_reach_the_limit(void **state) {
+  (void)state;
+  read_layers(
+      SMALL_BUCKETS,
+      "{\"name\": \"0\", \"parameters\": [7], \"forward_us\": 1, \"backward_us\": 2},"
+      "{\"name\": \"1\", \"parameters\": [5000], \"forward_us\": 1, \"backward_us\": 4},"
+      "{\"name\": \"a\", \"parameters\": [1699, 300], \"forward_us\": 1, \"backward_us\": 8},"
+      "{\"name\": \"b\", \"parameters\": [1], \"forward_us\": 1, \"backward_us\": 16},"
+      "{\"name\": \"c\", \"parameters\": [989, 10], \"forward_us\": 1, \"backward_us\": 32}");
+  assert_string_equal(plan(), "compute 53.000\n" /* 5 forward, 32 + 16 backward */
+                              "collective 1 all_reduce float sum - world 1000 4000\n"
+                              "compute 12.000\n"
+                              "collective 2 all_reduce float sum - world 6999 27996\n"
+                              "compute 2.000\n"
+                              "collective 3 all_reduce float sum - world 7 28\n");
+}
+
+/* Each tensor reaches a limit; both buckets of the layer start when its time has passed. */
+static void test_a_layer_can_close_several_buckets(void **state) {
+  (void)state;
+  read_layers(SMALL_BUCKETS ", \"optimizer_us\": 3",
+              "{\"name\": \"a\", \"parameters\": [3000, 2000, 1000], \"forward_us\": 1,"
+              " \"backward_us\": 2}");
+  assert_string_equal(plan(), "compute 3.000\n"
+                              "collective 1 all_reduce float sum - world 1000 4000\n"
+                              "collective 2 all_reduce float sum - world 2000 8000\n"
+                              "collective 3 all_reduce float sum - world 3000 12000\n"
+                              "wait 3\n"
+                              "compute 3.000\n");
+}
+
+/* PyTorch's limits of 1 MiB and 25 MiB with VGG16's last layers: the bias and the weight of the
+ * last one pass the first limit; the weights of 411 MB and 67 MB are not split. */
+static void test_default_buckets_of_vgg16(void **state) {
+  (void)state;
+  read_layers(DDP, "{\"name\": \"conv\", \"parameters\": [2359296, 512], \"forward_us\": 1,"
+                   " \"backward_us\": 1},"
+                   "{\"name\": \"fc1\", \"parameters\": [102760448, 4096], \"forward_us\": 1,"
+                   " \"backward_us\": 1},"
+                   "{\"name\": \"fc2\", \"parameters\": [16777216, 4096], \"forward_us\": 1,"
+                   " \"backward_us\": 1},"
+                   "{\"name\": \"fc3\", \"parameters\": [4096000, 1000], \"forward_us\": 1,"
+                   " \"backward_us\": 1}");
+  assert_string_equal(plan(), "compute 5.000\n"
+                              "collective 1 all_reduce float sum - world 4097000 16388000\n"
+                              "compute 1.000\n"
+                              "collective 2 all_reduce float sum - world 16781312 67125248\n"
+                              "compute 1.000\n"
+                              "collective 3 all_reduce float sum - world 102764544 411058176\n"
+                              "compute 1.000\n"
+                              "collective 4 all_reduce float sum - world 2359808 9439232\n");
+}
+
+/* Limits are bytes: half precision fits twice as many elements. */
+static void test_limits_are_bytes(void **state) {
+  (void)state;
+  read_layers(
+      "\"parallel\": \"ddp\", \"gradient_type\": \"float16\", \"first_bucket_bytes\": 4000",
+      "{\"name\": \"a\", \"parameters\": [1, 1999, 1], \"forward_us\": 1, \"backward_us\": 1}");
+  assert_string_equal(plan(), "compute 2.000\n"
+                              "collective 1 all_reduce half sum - world 2000 4000\n"
+                              "collective 2 all_reduce half sum - world 1 2\n");
+}
+
+static void test_layers_without_parameters_or_time(void **state) {
+  (void)state;
+  read_layers(SMALL_BUCKETS,
+              "{\"name\": \"a\", \"parameters\": [5], \"forward_us\": 0, \"backward_us\": 0},"
+              "{\"name\": \"b\", \"parameters\": [], \"forward_us\": 0, \"backward_us\": 0}");
+  assert_string_equal(plan(), "collective 1 all_reduce float sum - world 5 20\n");
+  workload_free(&workload);
+  read_layers(SMALL_BUCKETS,
+              "{\"name\": \"b\", \"parameters\": [], \"forward_us\": 2, \"backward_us\": 3}");
+  assert_string_equal(plan(), "compute 5.000\n");
+}
+
+/* ---- scales ---- */
+
+/* Halved limits with halved tensors close the same buckets; one element is always left. */
+static void test_scales(void **state) {
+  (void)state;
+  read_layers(
+      SMALL_BUCKETS ", \"optimizer_us\": 10",
+      "{\"name\": \"a\", \"parameters\": [3000], \"forward_us\": 1, \"backward_us\": 2},"
+      "{\"name\": \"b\", \"parameters\": [1, 1000], \"forward_us\": 1, \"backward_us\": 2}");
+  settings.compute_scale = 2;
+  settings.bytes_scale = 0.5;
+  assert_string_equal(plan(), "compute 8.000\n"
+                              "collective 1 all_reduce float sum - world 500 2000\n"
+                              "compute 4.000\n"
+                              "collective 2 all_reduce float sum - world 1501 6004\n"
+                              "wait 2\n"
+                              "compute 20.000\n");
+  settings.compute_scale = 1;
+  settings.bytes_scale = 1e-9;
+  assert_string_equal(plan(), "compute 4.000\n"
+                              "collective 1 all_reduce float sum - world 1 4\n"
+                              "collective 2 all_reduce float sum - world 1 4\n"
+                              "compute 2.000\n"
+                              "collective 3 all_reduce float sum - world 1 4\n"
+                              "wait 3\n"
+                              "compute 10.000\n");
+  settings.bytes_scale = 3; /* rounded to the nearest */
+  assert_non_null(strstr(plan(), " world 3000 12000\n"));
+}
+
+/* The first bucket keeps its limit, as with PyTorch's bucket_cap_mb. */
+static void test_bucket_bytes_of_the_settings(void **state) {
+  (void)state;
+  read_layers(SMALL_BUCKETS, "{\"name\": \"a\", \"parameters\": [10, 10, 10, 1000],"
+                             " \"forward_us\": 1, \"backward_us\": 2}");
+  settings.bucket_bytes = 80;
+  assert_string_equal(plan(), "compute 3.000\n"
+                              "collective 1 all_reduce float sum - world 1000 4000\n"
+                              "collective 2 all_reduce float sum - world 20 80\n"
+                              "collective 3 all_reduce float sum - world 10 40\n");
+}
+
+/* ---- fsdp and tensor ---- */
+
+/* 100 and 7 elements are 25 and 2 (padded to 8) for each of 4 ranks; the layer between has none. */
+static void test_fsdp(void **state) {
+  (void)state;
+  settings.ranks = 4;
+  read_layers("\"parallel\": \"fsdp\", \"gradient_type\": \"bfloat16\", \"optimizer_us\": 64",
+              "{\"name\": \"a\", \"parameters\": [90, 10], \"forward_us\": 1, \"backward_us\": 8},"
+              "{\"name\": \"b\", \"parameters\": [], \"forward_us\": 2, \"backward_us\": 16},"
+              "{\"name\": \"c\", \"parameters\": [7], \"forward_us\": 4, \"backward_us\": 32}");
+  assert_string_equal(plan(), "collective 1 all_gather bfloat16 - - world 25 200\n" /* a */
+                              "collective 2 all_gather bfloat16 - - world 2 16\n"   /* c, ahead */
+                              "wait 1\n"
+                              "compute 3.000\n" /* a and b */
+                              "wait 2\n"
+                              "compute 4.000\n"                                     /* c */
+                              "collective 3 all_gather bfloat16 - - world 2 16\n"   /* c again */
+                              "collective 4 all_gather bfloat16 - - world 25 200\n" /* a, ahead */
+                              "wait 3\n"
+                              "compute 32.000\n"
+                              "collective 5 reduce_scatter bfloat16 sum - world 2 16\n"
+                              "compute 16.000\n"
+                              "wait 4\n"
+                              "compute 8.000\n"
+                              "collective 6 reduce_scatter bfloat16 sum - world 25 200\n"
+                              "wait 6\n"
+                              "compute 64.000\n");
+}
+
+static void test_fsdp_of_one_rank(void **state) {
+  (void)state;
+  settings.ranks = 1;
+  read_layers("\"parallel\": \"fsdp\", \"gradient_type\": \"float32\"",
+              "{\"name\": \"a\", \"parameters\": [3], \"forward_us\": 1, \"backward_us\": 2}");
+  assert_string_equal(plan(), "collective 1 all_gather float - - world 3 12\n"
+                              "wait 1\n"
+                              "compute 1.000\n"
+                              "collective 2 all_gather float - - world 3 12\n"
+                              "wait 2\n"
+                              "compute 2.000\n"
+                              "collective 3 reduce_scatter float sum - world 3 12\n");
+}
+
+static void test_tensor(void **state) {
+  (void)state;
+  read_layers("\"parallel\": \"tensor\", \"gradient_type\": \"float16\", \"optimizer_us\": 5",
+              "{\"name\": \"a\", \"parameters\": [90], \"forward_us\": 1, \"backward_us\": 4,"
+              " \"activations\": 640},"
+              "{\"name\": \"b\", \"parameters\": [10], \"forward_us\": 2, \"backward_us\": 8}");
+  assert_string_equal(plan(), "compute 1.000\n"
+                              "collective 1 all_reduce half sum - world 640 1280\n"
+                              "wait 1\n"
+                              "compute 14.000\n" /* b forward and backward, a backward */
+                              "collective 2 all_reduce half sum - world 640 1280\n"
+                              "wait 2\n"
+                              "compute 5.000\n");
+}
+
+/* ---- events and groups ---- */
+
+static void test_events(void **state) {
+  (void)state;
+  settings.ranks = 8;
+  read_events("\"optimizer_us\": 2, \"groups\": [{\"name\": \"tp\", \"size\": 4, \"stride\": 2}],",
+              "{\"compute_us\": 1}, {\"compute_us\": 0.5},"
+              "{\"collective\": \"all_gather\", \"elements\": 10, \"group\": \"tp\", \"id\": 5},"
+              "{\"collective\": \"alltoall\", \"elements\": 3, \"type\": \"int64\"},"
+              "{\"collective\": \"reduce\", \"elements\": 6, \"redop\": \"min\", \"root\": 7},"
+              "{\"wait\": 5}, {\"compute_us\": 4},"
+              "{\"collective\": \"sendrecv\", \"elements\": 9, \"group\": \"tp\"}");
+  assert_string_equal(plan(), "compute 1.500\n"
+                              "collective 1 all_gather float - - tp 10 160\n"
+                              "collective 2 alltoall int64 - - world 3 192\n"
+                              "collective 3 reduce float min 7 world 6 24\n"
+                              "wait 1\n"
+                              "compute 4.000\n"
+                              "collective 4 sendrecv float - - tp 9 36\n"
+                              "wait 3\n" /* the optimizer waits for all */
+                              "wait 4\n"
+                              "compute 2.000\n");
+  struct plan_sum sum = plan_sum(&workload, items, (size_t)count, settings.ranks);
+  assert_int_equal(sum.collectives, 4);
+  assert_int_equal(sum.bytes, 160 + 192 + 24 + 36);
+  assert_int_equal(sum.buffer_bytes, 192);
+  assert_true(sum.compute_us == 7.5);
+}
+
+/* Without an optimizer the list is what the file says. */
+static void test_events_without_optimizer(void **state) {
+  (void)state;
+  read_events("", "{\"collective\": \"broadcast\", \"elements\": 10, \"root\": 1}");
+  assert_string_equal(plan(), "collective 1 broadcast float - 1 world 10 40\n");
+}
+
+static void assert_group(int group, int rank, int wanted_rank, int wanted_color) {
+  struct plan_group found = plan_group_of(&workload, group, 12, rank);
+  assert_int_equal(found.rank, wanted_rank);
+  assert_int_equal(found.color, wanted_color);
+}
+
+/* Of 12 ranks, groups of 3 that are 2 apart: 0 2 4, 1 3 5, 6 8 10, 7 9 11. */
+static void test_groups(void **state) {
+  static const int members[4][3] = { { 0, 2, 4 }, { 1, 3, 5 }, { 6, 8, 10 }, { 7, 9, 11 } };
+  (void)state;
+  read_events("\"groups\": [{\"name\": \"x\", \"size\": 3, \"stride\": 2}],",
+              "{\"compute_us\": 1}");
+  for (int color = 0; color < 4; color++) {
+    for (int member = 0; member < 3; member++)
+      assert_group(1, members[color][member], member, color);
+  }
+  assert_int_equal(plan_group_of(&workload, 1, 12, 0).ranks, 3);
+  assert_int_equal(plan_group_of(&workload, PLAN_WORLD, 12, 5).ranks, 12);
+  assert_group(PLAN_WORLD, 5, 5, 0);
+}
+
+static void test_what_ranks_cannot_do(void **state) {
+  (void)state;
+  read_events("\"groups\": [{\"name\": \"x\", \"size\": 3, \"stride\": 2}],",
+              "{\"compute_us\": 1}, {\"collective\": \"broadcast\", \"elements\": 1, \"root\": 2,"
+              " \"group\": \"x\"}, {\"collective\": \"reduce\", \"elements\": 1, \"root\": 6}");
+  settings.ranks = 8;
+  assert_int_equal(plan_make(&workload, &settings, NULL, 0, error), -EINVAL);
+  assert_string_equal(error,
+                      "t: groups[0]: groups of 3 ranks, 2 apart, need a multiple of 6 ranks, "
+                      "and there are 8");
+  settings.ranks = 1;
+  assert_int_equal(plan_make(&workload, &settings, NULL, 0, error), -EINVAL);
+  assert_non_null(strstr(error, "and there is 1"));
+  settings.ranks = 6;
+  assert_int_equal(plan_make(&workload, &settings, NULL, 0, error), -EINVAL);
+  assert_string_equal(error, "t: events[2].root: 6, expected 0 to 5 with 6 ranks");
+  settings.ranks = 12;
+  assert_int_equal(plan_make(&workload, &settings, NULL, 0, error), 3);
+}
+
+/* ---- what is reported ---- */
+
+/* As numpy.percentile. */
+static void test_percentiles(void **state) {
+  static const double sorted[] = { 1, 2, 4, 8 };
+  (void)state;
+  assert_true(replay_percentile(sorted, 4, 50) == 3);
+  assert_true(replay_percentile(sorted, 4, 75) == 5);
+  assert_true(replay_percentile(sorted, 4, 100) == 8);
+  assert_true(replay_percentile(sorted, 4, 0) == 1);
+  assert_true(replay_percentile(sorted, 1, 95) == 1);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+  const struct CMUnitTest tests[] = {
+    TEST(test_buckets_close_when_they_reach_the_limit),
+    TEST(test_a_layer_can_close_several_buckets),
+    TEST(test_default_buckets_of_vgg16),
+    TEST(test_limits_are_bytes),
+    TEST(test_layers_without_parameters_or_time),
+    TEST(test_scales),
+    TEST(test_bucket_bytes_of_the_settings),
+    TEST(test_fsdp),
+    TEST(test_fsdp_of_one_rank),
+    TEST(test_tensor),
+    TEST(test_events),
+    TEST(test_events_without_optimizer),
+    TEST(test_groups),
+    TEST(test_what_ranks_cannot_do),
+    TEST(test_percentiles),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* operation_call: two operations are made of sends and receives. */
+#include "tuner_plugin/tools/coll/operation_call.h"
+
+#include "tuner_plugin/tools/coll/libs.h"
+
+ncclRedOp_t operation_open_redop(enum element_type type, enum pattern_redop redop, ncclComm_t comm,
+                                 int rank) {
+  static const ncclRedOp_t redops[] = { [PATTERN_SUM] = ncclSum,
+                                        [PATTERN_PROD] = ncclProd,
+                                        [PATTERN_MAX] = ncclMax,
+                                        [PATTERN_MIN] = ncclMin,
+                                        [PATTERN_AVG] = ncclAvg };
+  if (redop == PATTERN_NONE)
+    return ncclSum;
+  if (redop != PATTERN_MULSUM)
+    return redops[redop];
+  int number = pattern_scalar(rank);
+  uint64_t scalar = element_infos[type].is_float ? element_encode(type, number) : (uint64_t)number;
+  ncclRedOp_t opened;
+  NCCL(ncclRedOpCreatePreMulSum(&opened, &scalar, (ncclDataType_t)type, ncclScalarHostImmediate,
+                                comm));
+  return opened;
+}
+
+void operation_close_redop(enum pattern_redop redop, ncclRedOp_t opened, ncclComm_t comm) {
+  if (redop == PATTERN_MULSUM)
+    NCCL(ncclRedOpDestroy(opened, comm));
+}
+
+static void exchange_with_neighbours(const struct operation_call *c) {
+  NCCL(ncclGroupStart());
+  NCCL(ncclSend(c->send, c->count, c->type, (c->rank + 1) % c->ranks, c->comm, c->stream));
+  NCCL(ncclRecv(c->recv, c->count, c->type, (c->rank + c->ranks - 1) % c->ranks, c->comm,
+                c->stream));
+  NCCL(ncclGroupEnd());
+}
+
+/* ncclAlltoAll came with 2.28; sends and receives do the same in every release. */
+static void exchange_with_all(const struct operation_call *c) {
+  size_t bytes = c->count * element_infos[c->type].size_bytes;
+  NCCL(ncclGroupStart());
+  for (int peer = 0; peer < c->ranks; peer++) {
+    const char *send = (const char *)c->send + bytes * (size_t)peer;
+    char *recv = (char *)c->recv + bytes * (size_t)peer;
+    NCCL(ncclSend(send, c->count, c->type, peer, c->comm, c->stream));
+    NCCL(ncclRecv(recv, c->count, c->type, peer, c->comm, c->stream));
+  }
+  NCCL(ncclGroupEnd());
+}
+
+void operation_run(const struct operation_call *c) {
+  int type = (int)c->type;
+  switch (c->operation) {
+  case OPERATION_ALL_REDUCE:
+    NCCL(ncclAllReduce(c->send, c->recv, c->count, type, c->redop, c->comm, c->stream));
+    break;
+  case OPERATION_ALL_GATHER:
+    NCCL(ncclAllGather(c->send, c->recv, c->count, type, c->comm, c->stream));
+    break;
+  case OPERATION_REDUCE_SCATTER:
+    NCCL(ncclReduceScatter(c->send, c->recv, c->count, type, c->redop, c->comm, c->stream));
+    break;
+  case OPERATION_BROADCAST:
+    NCCL(ncclBroadcast(c->send, c->recv, c->count, type, c->root, c->comm, c->stream));
+    break;
+  case OPERATION_REDUCE:
+    NCCL(ncclReduce(c->send, c->recv, c->count, type, c->redop, c->root, c->comm, c->stream));
+    break;
+  case OPERATION_SENDRECV:
+    exchange_with_neighbours(c);
+    break;
+  default:
+    exchange_with_all(c);
+  }
+}

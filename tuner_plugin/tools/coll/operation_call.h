@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* operation_call: calls NCCL for one of the seven operations.
+ * Owns: nothing.  Threads: one.
+ * Blocks: as NCCL's calls do.  Fails: ends the process with NCCL's message. */
+#ifndef COLL_OPERATION_CALL_H
+#define COLL_OPERATION_CALL_H
+
+#include "tuner_plugin/tools/coll/nccl_api.h"
+#include "tuner_plugin/tools/coll/operation.h"
+
+/* One call for one rank: everything NCCL needs. */
+struct operation_call {
+  enum operation operation;
+  const void *send;
+  void *recv;
+  size_t count;
+  enum element_type type;
+  ncclRedOp_t redop;
+  int root, rank, ranks;
+  ncclComm_t comm;
+  cudaStream_t stream;
+};
+
+/* What NCCL calls a reduction; PATTERN_NONE is any. PATTERN_MULSUM is made for the communicator
+ * with the factor of its rank. */
+ncclRedOp_t operation_open_redop(enum element_type type, enum pattern_redop redop, ncclComm_t comm,
+                                 int rank);
+void operation_close_redop(enum pattern_redop redop, ncclRedOp_t opened, ncclComm_t comm);
+
+void operation_run(const struct operation_call *call);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload: reads and checks a workload file: what one training step computes and exchanges.
+ * Owns: struct workload owns its texts and arrays, until workload_free.
+ * Threads: any, on different structs.
+ * Blocks: while the file is read.  Fails: -EINVAL with a message that names the file, the place in
+ * it and what is accepted: "w.json: layers[3].parameters[0]: 0, expected 1 to 68719476736";
+ * -ENOMEM and the errors of open, with a message too. The workload is then empty.
+ *
+ * The format: docs/workloads.md. Times are microseconds, counts are elements. No CUDA, no NCCL. */
+#ifndef COLL_REPLAY_WORKLOAD_H
+#define COLL_REPLAY_WORKLOAD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tuner_plugin/tools/coll/replay/plan_item.h"
+
+/* Far above any model; with scales of at most 1000 no sum of bytes leaves 64 bits. */
+enum {
+  WORKLOAD_LAYERS_MAX = 100000,
+  WORKLOAD_PARAMETERS_MAX = 4096, /* of a layer */
+  WORKLOAD_GROUPS_MAX = 64,
+  WORKLOAD_GROUP_RANKS_MAX = 16384, /* size and stride of a group */
+  WORKLOAD_EVENTS_MAX = 1000000,
+  WORKLOAD_ERROR_MAX = 1024, /* room for any message */
+};
+#define WORKLOAD_ELEMENTS_MAX (UINT64_C(1) << 36)
+#define WORKLOAD_BUCKET_BYTES_MAX (UINT64_C(1) << 40)
+#define WORKLOAD_US_MAX 1e9 /* microseconds of one entry */
+
+enum workload_parallel {
+  WORKLOAD_DDP,
+  WORKLOAD_FSDP,
+  WORKLOAD_TENSOR,
+  WORKLOAD_EVENTS,
+  WORKLOAD_PARALLELS
+};
+extern const char *const workload_parallel_names[WORKLOAD_PARALLELS];
+
+struct workload_layer {
+  char *name;
+  uint64_t *parameters; /* elements of each tensor, in the order of registration */
+  size_t parameter_count;
+  double forward_us, backward_us;
+  uint64_t activations; /* elements of the output; 0: not given */
+};
+
+/* Ranks of equal rank / (size * stride) and equal rank % stride are one group: `size` ranks,
+ * `stride` apart. */
+struct workload_group {
+  char *name;
+  int size, stride;
+};
+
+struct workload {
+  char *name, *source;
+  int batch; /* samples of one rank in one step */
+  enum workload_parallel parallel;
+  enum element_type gradient_type;
+  uint64_t first_bucket_bytes, bucket_bytes; /* WORKLOAD_DDP */
+  double optimizer_us;
+
+  struct workload_layer *layers; /* in the order of the forward pass */
+  size_t layer_count;
+
+  /* WORKLOAD_EVENTS. The items' collectives have numbers in place of the file's ids. */
+  struct workload_group *groups; /* without the world */
+  size_t group_count;
+  struct plan_item *events;
+  size_t event_count;
+};
+
+/* `error` has room for WORKLOAD_ERROR_MAX. 0 or a negative errno. */
+int workload_read(struct workload *workload, const char *path, char *error);
+
+/* The same of a text in memory; `name` stands for the file in messages. */
+int workload_parse(struct workload *workload, const char *text, size_t length, const char *name,
+                   char *error);
+
+void workload_free(struct workload *workload);
+
+#endif

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What tests/coll/replay.sh looks at more closely than a shell can. Prints one line and exits 1 if something is
+wrong; 77 if it cannot be looked at.
+
+usage: replay_check.py json RESULTS STEPS PLAN...     a --json file against the text of each plan (--replay-list)
+       replay_check.py calls DIRECTORY PLAN           NCCL's logs of its calls (subsystem COLL) against a plan
+       replay_check.py document TOOL DOCUMENT RESULTS the examples of docs/workloads.md; a --json file for the keys
+       replay_check.py buckets TOOL WORKLOAD...       buckets against those of PyTorch's own function
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+TYPES = "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2".split()
+REDOPS = "sum prod max min avg".split()
+CALLS = {"AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter",
+         "Broadcast": "broadcast", "Reduce": "reduce", "Send": "send", "Recv": "recv"}
+CALL = re.compile(r"NCCL INFO (\w+): opCount .* count (\d+) datatype (\d+) op (\d+) root (\d+) .*\[nranks=(\d+)\]")
+
+
+def need(condition, what):
+    if not condition:
+        sys.exit(what)
+
+
+def read_json(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+class Plan:
+    """The text of --replay-list."""
+
+    def __init__(self, text):
+        lines = [line.split() for line in text.splitlines()]
+        self.name, self.parallel, self.batch, self.ranks = lines[0][1:]
+        self.collectives = [line for line in lines if line[0] == "collective"]
+        self.bytes = sum(int(line[8]) for line in self.collectives)
+        self.compute_us = sum(float(line[1]) for line in lines if line[0] == "compute")
+
+
+def read_plan(path):
+    with open(path, encoding="ascii") as file:
+        return Plan(file.read())
+
+
+def check_workload(row, steps, plan):
+    need(row["name"] == plan.name and row["parallel"] == plan.parallel, f"{row['name']} in the place of {plan.name}")
+    need(row["batch"] == int(plan.batch), "batch")
+    need(row["collectives"] == len(plan.collectives), f"{row['collectives']} collectives")
+    need(row["bytes_per_step"] == plan.bytes, f"{row['bytes_per_step']} bytes, not {plan.bytes}")
+    need(len(row["step_us"]) == steps, f"{len(row['step_us'])} steps")
+    mean = sum(row["step_us"]) / steps
+    need(abs(row["exposed_us"] - (mean - row["compute_us"])) < 1, "exposed_us is not mean less compute")
+    # A sleep never ends early, so neither does a step.
+    need(min(row["step_us"]) >= plan.compute_us, f"a step of {min(row['step_us'])} us computes {plan.compute_us} us")
+    need(row["compute_us"] >= plan.compute_us, f"compute_us is {row['compute_us']}, less than {plan.compute_us}")
+    need(row["cpu_s_per_step"] > 0, "no time of processors")
+    need(row["wrong"] == 0, f"{row['wrong']} wrong")
+
+
+def check_json(results, steps, *plans):
+    data = read_json(results)
+    need(data["format"] == "stratus-replay" and data["version"] == 1, "format")
+    need(data["label"] == "here" and data["gpu"] == "emulated" and data["nccl"].startswith("2."), "head")
+    need(len(data["workloads"]) == len(plans), "number of workloads")
+    for row, path in zip(data["workloads"], plans):
+        plan = read_plan(path)
+        need(data["ranks"] == int(plan.ranks), "ranks")
+        check_workload(row, int(steps), plan)
+
+
+# ---- what NCCL was called with ----
+
+def expected_calls(plan):
+    """(call, count, type, reduction, root) in order; the two operations that are made of sends and receives as those."""
+    for _, _, operation, kind, redop, root, _, count, _ in plan.collectives:
+        call = (int(count), TYPES.index(kind))
+        if operation in ("sendrecv", "alltoall"):
+            # Peers follow from rank and group: in groups of two, one neighbour, or both of the group.
+            for name in ("send", "recv") * (1 if operation == "sendrecv" else 2):
+                yield (name, *call, None, None)
+        else:
+            has_number = redop in REDOPS
+            yield (operation, *call, REDOPS.index(redop) if has_number else None, int(root) if root != "-" else None)
+
+
+def logged_calls(path):
+    with open(path, encoding="utf-8") as file:
+        found = [match.groups() for match in map(CALL.search, file) if match]
+    return [(CALLS[name], *map(int, numbers)) for name, *numbers in found]
+
+
+def matches(call, expected):
+    return all(wanted is None or one == wanted for one, wanted in zip(call, expected))
+
+
+def check_calls(directory, path):
+    plan = read_plan(path)
+    expected = list(expected_calls(plan))
+    logs = sorted(os.listdir(directory))
+    need(len(logs) == int(plan.ranks), f"{len(logs)} logs")
+    for name in logs:
+        calls = logged_calls(os.path.join(directory, name))
+        need(len(calls) == len(expected), f"{name}: {len(calls)} calls, not {len(expected)}")
+        for number, (call, wanted) in enumerate(zip(calls, expected), 1):
+            need(matches(call, wanted), f"{name}: call {number} is {call}, not {wanted}")
+
+
+# ---- the document ----
+
+def blocks(text, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def keys(value):
+    """The keys of an object and of those in it, by their places."""
+    if isinstance(value, dict):
+        return set(value).union(*(keys(each) for each in value.values()))
+    return keys(value[0]) if isinstance(value, list) and value else set()
+
+
+def list_plan(tool, path, ranks, *options):
+    result = subprocess.run([tool, "--replay", path, "--replay-list", str(ranks), *options], capture_output=True,
+                            text=True)
+    need(result.returncode == 0, result.stderr.strip())
+    return result.stdout
+
+
+def check_document(tool, document, results):
+    with open(document, encoding="utf-8") as file:
+        text = file.read()
+    examples = blocks(text, "json")
+    plans = {}
+    for example in examples:
+        data = json.loads(example)
+        if data["format"] == "stratus-replay":
+            need(keys(data) == keys(read_json(results)), f"keys differ: {keys(data) ^ keys(read_json(results))}")
+            continue
+        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+            file.write(example)
+            file.flush()
+            plans[data["name"]] = {ranks: list_plan(tool, file.name, ranks) for ranks in (4, 8)}
+            plans[data["name"]].update({2: list_plan(tool, file.name, 2)} if data["parallel"] == "ddp" else {})
+    need(len(examples) == 3 and len(plans) == 2, f"{len(examples)} examples")
+    shown = blocks(text, "text")
+    need(len(shown) == 1 and shown[0] == plans["two-layers"][2], "the plan of the first example is another one")
+
+
+# ---- PyTorch's rule ----
+
+def check_buckets(tool, *paths):
+    try:
+        import torch
+        from torch.distributed import _compute_bucket_assignment_by_size as assign
+    except ImportError as error:
+        print(f"no PyTorch: {error}")
+        sys.exit(77)
+    for path in paths:
+        data = read_json(path)
+        kind = getattr(torch, data["gradient_type"])
+        tensors = [torch.empty(count, dtype=kind) for layer in reversed(data["layers"])
+                   for count in reversed(layer["parameters"])]
+        for cap in (25 << 20, 5 << 20):
+            limits = [data.get("first_bucket_bytes", 1 << 20), cap]
+            buckets, _ = assign(tensors, limits, [False] * len(tensors), list(range(len(tensors))))
+            expected = [sum(tensors[i].numel() for i in bucket) for bucket in buckets]
+            plan = Plan(list_plan(tool, path, 2, "--bucket-bytes", str(cap)))
+            got = [int(line[7]) for line in plan.collectives]
+            need(got == expected, f"{data['name']}, limits {limits}: {got}, not {expected}")
+
+
+def main(arguments):
+    checks = {"json": check_json, "calls": check_calls, "document": check_document, "buckets": check_buckets}
+    if not arguments or arguments[0] not in checks:
+        print(__doc__, file=sys.stderr)
+        return 2
+    checks[arguments[0]](*arguments[1:])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -60,7 +60,7 @@ static void approach_end(struct input *input) {
 /* The end of the block, which may be behind the input's. */
 static const uint8_t *decode_block(const struct codec_form *form, const struct codec_layout *layout,
                                    const uint8_t *in, uint8_t *elements) {
-  codec_block planes[CODEC_MAX_WIDTH];
+  _Alignas(64) codec_block planes[CODEC_MAX_WIDTH];
   uint8_t same = *in++;
   for (unsigned i = 0; i < layout->width; i++) {
     const struct codec_plane *plane = &layout->planes[i];
@@ -68,7 +68,7 @@ static const uint8_t *decode_block(const struct codec_form *form, const struct c
     if (same >> i & 1) {
       memset(values, plane->special, CODEC_BLOCK);
     } else if (plane->bits == CODEC_PLAIN_BITS) {
-      memcpy(values, in, CODEC_BLOCK);
+      codec_copy_block(values, in);
       in += CODEC_BLOCK;
     } else {
       in = form->unpack(plane, in, values);

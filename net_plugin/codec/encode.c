@@ -41,7 +41,7 @@ static uint8_t *encode_header(const struct codec_layout *layout, size_t bytes, u
 
 static uint8_t *encode_block(const struct codec_form *form, const struct codec_layout *layout,
                              const uint8_t *elements, uint8_t *out) {
-  codec_block planes[CODEC_MAX_WIDTH];
+  _Alignas(64) codec_block planes[CODEC_MAX_WIDTH];
   if (layout->width > 1) {
     form->split(layout->width, elements, planes);
   }
@@ -53,7 +53,7 @@ static uint8_t *encode_block(const struct codec_form *form, const struct codec_l
     if (form->is_all(values, plane->special)) {
       *same |= (uint8_t)(1u << i);
     } else if (plane->bits == CODEC_PLAIN_BITS) {
-      memcpy(out, values, CODEC_BLOCK);
+      codec_copy_block(out, values);
       out += CODEC_BLOCK;
     } else {
       out = form->pack(plane, values, out);

@@ -23,6 +23,12 @@ static bool is_usable(void) {
 INLINE __m512i load(const uint8_t *from) {
   return _mm512_loadu_si512(from);
 }
+/* Not as an operand of vpexpandb, which from memory is many times slower on AMD. */
+INLINE __m512i load_now(const uint8_t *from) {
+  __m512i value = load(from);
+  __asm__("" : "+v"(value));
+  return value;
+}
 INLINE void store(uint8_t *to, __m512i value) {
   _mm512_storeu_si512(to, value);
 }
@@ -173,57 +179,93 @@ INLINE const uint8_t *unpack_field(unsigned field, unsigned shift, const uint8_t
   return coded;
 }
 
-/* ---- escapes ---- */
+/* ---- escapes ----
+ *
+ * Fewer than 128 of a block, which is nearly always all of them, stay in two registers: a load that
+ * spans several stores before it would wait for all of them. */
 
-INLINE uint8_t *pack_escapes(const struct codec_plane *plane, const uint8_t *escapes,
-                             unsigned count, uint8_t *coded) {
-  uint8_t far[CODEC_BLOCK + CODEC_ROW];
-  unsigned fars = 0;
-  __m512i below = all(plane->below), last = all(CODEC_FAR);
-  for (unsigned i = 0; i < count; i += CODEC_ROW) {
-    __mmask64 valid = first(count - i);
-    __m512i escape = load(escapes + i);
-    __m512i near = _mm512_sub_epi8(escape, all((unsigned)(plane->base - plane->below)));
-    near = _mm512_mask_sub_epi8(near, _mm512_cmpge_epu8_mask(near, below), near,
-                                all(codec_window(plane->bits)));
-    __mmask64 is_far = _mm512_mask_cmpge_epu8_mask(valid, near, last);
-    __m512i half = _mm512_maskz_min_epu8(valid, near, last);
-    half = _mm512_maddubs_epi16(half, _mm512_set1_epi16(0x1001));
-    _mm256_storeu_si256((__m256i_u *)(coded + i / 2), _mm512_cvtepi16_epi8(half));
-    store(far + fars, _mm512_maskz_compress_epi8(is_far, escape));
-    fars += bits_of(is_far);
-  }
-  coded += (count + 1) / 2;
-  for (unsigned i = 0; i < fars; i += CODEC_ROW) {
-    store(coded + i, load(far + i));
-  }
-  return coded + fars;
+struct some {
+  __m512i low, high;
+};
+
+/* The half bytes of up to 64 escapes, and those of them that are far. */
+INLINE __m256i halves(const struct codec_plane *plane, __m512i escape, unsigned count,
+                      __mmask64 *is_far) {
+  __mmask64 valid = first(count);
+  __m512i near = _mm512_sub_epi8(escape, all((unsigned)(plane->base - plane->below)));
+  near = _mm512_mask_sub_epi8(near, _mm512_cmpge_epu8_mask(near, all(plane->below)), near,
+                              all(codec_window(plane->bits)));
+  *is_far = _mm512_mask_cmpge_epu8_mask(valid, near, all(CODEC_FAR));
+  __m512i half = _mm512_maskz_min_epu8(valid, near, all(CODEC_FAR));
+  half = _mm512_maddubs_epi16(half, _mm512_set1_epi16(0x1001));
+  return _mm512_cvtepi16_epi8(half);
 }
 
-INLINE const uint8_t *unpack_escapes(const struct codec_plane *plane, const uint8_t *coded,
-                                     unsigned count, uint8_t *escapes) {
-  const uint8_t *far = coded + (count + 1) / 2;
-  /* What the 16 half bytes stand for, in each lane of 16 bytes. */
+INLINE uint8_t *pack_some(const struct codec_plane *plane, struct some some, unsigned count,
+                          uint8_t *coded) {
+  __mmask64 is_far[2];
+  __m256i low = halves(plane, some.low, count, &is_far[0]);
+  __m256i high = halves(plane, some.high, count > 64 ? count - 64 : 0, &is_far[1]);
+  _mm256_storeu_si256((__m256i_u *)coded, low);
+  _mm256_storeu_si256((__m256i_u *)(coded + 32), high);
+  coded += (count + 1) / 2;
+  store(coded, _mm512_maskz_compress_epi8(is_far[0], some.low));
+  coded += bits_of(is_far[0]);
+  store(coded, _mm512_maskz_compress_epi8(is_far[1], some.high));
+  return coded + bits_of(is_far[1]);
+}
+
+TARGET static uint8_t *pack_many(const struct codec_plane *plane, const uint8_t *escapes,
+                                 unsigned count, uint8_t *coded) {
+  uint8_t far[CODEC_BLOCK + CODEC_ROW], *end = far;
+  for (unsigned i = 0; i < count; i += CODEC_ROW) {
+    __mmask64 is_far;
+    __m512i escape = load(escapes + i);
+    __m256i half = halves(plane, escape, count - i, &is_far);
+    _mm256_storeu_si256((__m256i_u *)(coded + i / 2), half);
+    store(end, _mm512_maskz_compress_epi8(is_far, escape));
+    end += bits_of(is_far);
+  }
+  coded += (count + 1) / 2;
+  for (const uint8_t *at = far; at < end; at += CODEC_ROW) {
+    store(coded + (at - far), load(at));
+  }
+  return coded + (end - far);
+}
+
+/* What the 16 half bytes stand for, in each lane of 16 bytes. */
+INLINE __m512i near_escapes(const struct codec_plane *plane) {
   __m512i lane = _mm512_and_si512(numbers(), all(15));
   __m512i near = _mm512_add_epi8(lane, all((unsigned)(plane->base - plane->below)));
-  near = _mm512_mask_add_epi8(near, _mm512_cmpge_epu8_mask(lane, all(plane->below)), near,
+  return _mm512_mask_add_epi8(near, _mm512_cmpge_epu8_mask(lane, all(plane->below)), near,
                               all(codec_window(plane->bits)));
-  for (unsigned i = 0; i < count; i += CODEC_ROW, coded += CODEC_ROW / 2) {
-    __m512i half = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i_u *)coded));
-    half = _mm512_and_si512(_mm512_or_si512(half, _mm512_slli_epi16(half, 4)), all(15));
-    __mmask64 is_far = _mm512_mask_cmpeq_epu8_mask(first(count - i), half, all(CODEC_FAR));
-    __m512i escape = _mm512_shuffle_epi8(near, half);
-    store(escapes + i, _mm512_mask_expand_epi8(escape, is_far, load(far)));
-    far += bits_of(is_far);
-  }
-  return far;
+}
+
+/* Up to 64 escapes; *far goes on. */
+INLINE __m512i unpack_64(__m512i near, const uint8_t *coded, unsigned count, const uint8_t **far) {
+  __m512i half = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i_u *)coded));
+  half = _mm512_and_si512(_mm512_or_si512(half, _mm512_slli_epi16(half, 4)), all(15));
+  __mmask64 is_far = _mm512_mask_cmpeq_epu8_mask(first(count), half, all(CODEC_FAR));
+  __m512i escape = _mm512_shuffle_epi8(near, half);
+  escape = _mm512_mask_expand_epi8(escape, is_far, load_now(*far));
+  *far += bits_of(is_far);
+  return escape;
 }
 
 /* ---- planes ---- */
 
+/* Puts the first bytes of `next` behind the `count` that are there, fewer than 128. */
+INLINE void append(struct some *some, unsigned count, __m512i next) {
+  __m512i turned = _mm512_permutexvar_epi8(_mm512_sub_epi8(numbers(), all(count)), next);
+  __mmask64 from = _cvtu64_mask64(~UINT64_C(0) << count % 64);
+  some->low = _mm512_mask_mov_epi8(some->low, count < 64 ? from : 0, turned);
+  some->high = _mm512_mask_mov_epi8(some->high, count < 64 ? ~(__mmask64)0 : from, turned);
+}
+
 INLINE uint8_t *pack_bits(unsigned bits, const struct codec_plane *plane, const uint8_t *values,
                           uint8_t *coded) {
-  uint8_t escapes[CODEC_BLOCK + CODEC_ROW];
+  _Alignas(64) uint8_t escapes[CODEC_BLOCK + CODEC_ROW];
+  struct some some = { _mm512_setzero_si512(), _mm512_setzero_si512() };
   unsigned count = 0, window = codec_window(bits);
   __m512i codes[ROWS];
 #pragma GCC unroll 8
@@ -235,7 +277,9 @@ INLINE uint8_t *pack_bits(unsigned bits, const struct codec_plane *plane, const 
     __mmask64 is_escape = is_outside & ~is_special;
     codes[i] = _mm512_mask_mov_epi8(offset, is_escape, all(window + 1));
     codes[i] = _mm512_mask_mov_epi8(codes[i], is_special, all(window));
-    store(escapes + count, _mm512_maskz_compress_epi8(is_escape, value));
+    __m512i gathered = _mm512_maskz_compress_epi8(is_escape, value);
+    store(escapes + count, gathered);
+    append(&some, count, gathered);
     count += bits_of(is_escape);
   }
   if (bits == 3) {
@@ -244,13 +288,56 @@ INLINE uint8_t *pack_bits(unsigned bits, const struct codec_plane *plane, const 
   } else {
     coded = pack_field(bits, 0, codes, coded);
   }
-  return pack_escapes(plane, escapes, count, coded);
+  return count < 128 ? pack_some(plane, some, count, coded)
+                     : pack_many(plane, escapes, count, coded);
+}
+
+/* The bytes that the codes stand for, in each lane of 16 bytes. */
+INLINE __m512i bytes_of_codes(const struct codec_plane *plane) {
+  __m512i lane = _mm512_and_si512(numbers(), all(15));
+  return _mm512_mask_mov_epi8(_mm512_add_epi8(lane, all(plane->base)),
+                              _mm512_cmpeq_epu8_mask(lane, all(codec_window(plane->bits))),
+                              all(plane->special));
+}
+
+INLINE const uint8_t *unpack_some(const struct codec_plane *plane, const __m512i *codes,
+                                  const __mmask64 *is_escape, unsigned count, const uint8_t *coded,
+                                  uint8_t *values) {
+  const uint8_t *far = coded + (count + 1) / 2;
+  __m512i near = near_escapes(plane), bytes = bytes_of_codes(plane), next = numbers();
+  __m512i low = unpack_64(near, coded, count, &far);
+  __m512i high = unpack_64(near, coded + 32, count > 64 ? count - 64 : 0, &far);
+#pragma GCC unroll 8
+  for (unsigned i = 0; i < ROWS; i++) {
+    __m512i escape = _mm512_permutex2var_epi8(low, next, high);
+    __m512i value = _mm512_shuffle_epi8(bytes, codes[i]);
+    store(values + i * CODEC_ROW, _mm512_mask_expand_epi8(value, is_escape[i], escape));
+    next = _mm512_add_epi8(next, all(bits_of(is_escape[i])));
+  }
+  return far;
+}
+
+INLINE const uint8_t *unpack_many(const struct codec_plane *plane, const __m512i *codes,
+                                  const __mmask64 *is_escape, unsigned count, const uint8_t *coded,
+                                  uint8_t *values) {
+  _Alignas(64) uint8_t escapes[CODEC_BLOCK + CODEC_ROW];
+  const uint8_t *far = coded + (count + 1) / 2, *escape = escapes;
+  __m512i near = near_escapes(plane), bytes = bytes_of_codes(plane);
+  for (unsigned i = 0; i < count; i += CODEC_ROW) {
+    store(escapes + i, unpack_64(near, coded + i / 2, count - i, &far));
+  }
+  for (unsigned i = 0; i < ROWS; i++) {
+    __m512i value = _mm512_shuffle_epi8(bytes, codes[i]);
+    value = _mm512_mask_expand_epi8(value, is_escape[i], load_now(escape));
+    store(values + i * CODEC_ROW, value);
+    escape += bits_of(is_escape[i]);
+  }
+  return far;
 }
 
 INLINE const uint8_t *unpack_bits(unsigned bits, const struct codec_plane *plane,
                                   const uint8_t *coded, uint8_t *values) {
-  uint8_t escapes[CODEC_BLOCK + CODEC_ROW];
-  unsigned count = 0, window = codec_window(bits);
+  unsigned count = 0;
   __m512i codes[ROWS];
   if (bits == 3) {
     coded = unpack_field(2, 0, coded, codes);
@@ -261,22 +348,11 @@ INLINE const uint8_t *unpack_bits(unsigned bits, const struct codec_plane *plane
   __mmask64 is_escape[ROWS];
 #pragma GCC unroll 8
   for (unsigned i = 0; i < ROWS; i++) {
-    is_escape[i] = _mm512_cmpeq_epu8_mask(codes[i], all(window + 1));
+    is_escape[i] = _mm512_cmpeq_epu8_mask(codes[i], all(codec_window(bits) + 1u));
     count += bits_of(is_escape[i]);
   }
-  coded = unpack_escapes(plane, coded, count, escapes);
-  __m512i lane = _mm512_and_si512(numbers(), all(15));
-  __m512i bytes =
-      _mm512_mask_mov_epi8(_mm512_add_epi8(lane, all(plane->base)),
-                           _mm512_cmpeq_epu8_mask(lane, all(window)), all(plane->special));
-  const uint8_t *escape = escapes;
-#pragma GCC unroll 8
-  for (unsigned i = 0; i < ROWS; i++) {
-    __m512i value = _mm512_shuffle_epi8(bytes, codes[i]);
-    store(values + i * CODEC_ROW, _mm512_mask_expand_epi8(value, is_escape[i], load(escape)));
-    escape += bits_of(is_escape[i]);
-  }
-  return coded;
+  return count < 128 ? unpack_some(plane, codes, is_escape, count, coded, values)
+                     : unpack_many(plane, codes, is_escape, count, coded, values);
 }
 
 TARGET static uint8_t *pack(const struct codec_plane *plane, const uint8_t *values,

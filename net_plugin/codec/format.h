@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum {
   CODEC_VERSION = 1,
@@ -48,6 +49,14 @@ static inline uint8_t codec_window(unsigned bits) {
 }
 
 typedef uint8_t codec_block[CODEC_BLOCK];
+
+/* In pieces: for all of it at once gcc 12 writes `rep movsq`, a third of the time that a block may
+ * take. */
+static inline void codec_copy_block(uint8_t *to, const uint8_t *from) {
+  for (unsigned i = 0; i < CODEC_BLOCK; i += CODEC_ROW) {
+    memcpy(to + i, from + i, CODEC_ROW);
+  }
+}
 
 /* Each function works on one block and reads and writes up to CODEC_OVERRUN bytes too many in what
  * is coded, never in elements or planes. */

@@ -7,6 +7,9 @@
 static const struct codec_form *const forms[] = {
 #if defined(__x86_64__)
   &codec_avx512,
+  &codec_avx2,
+#elif defined(__aarch64__)
+  &codec_neon,
 #endif
   &codec_portable,
 };

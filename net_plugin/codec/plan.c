@@ -16,17 +16,17 @@ enum {
 };
 
 struct counts {
-  uint16_t of[SYMBOLS];
+  int16_t of[SYMBOLS]; /* signed, as SSE2 has a maximum of such */
 };
 
 /* Windows around a peak, each one symbol larger than the last, on the side where more is. */
 struct windows {
   uint8_t begin[MAX_SPAN + 1]; /* first symbol of the window of so many */
-  uint16_t inside[MAX_SPAN + 1];
+  unsigned inside[MAX_SPAN + 1];
 };
 
 static void count(const uint8_t *values, struct counts *counts) {
-  uint16_t tables[COUNTERS][SYMBOLS];
+  int16_t tables[COUNTERS][SYMBOLS];
   memset(tables, 0, sizeof tables);
   for (unsigned i = 0; i < CODEC_BLOCK; i += COUNTERS) {
     for (unsigned k = 0; k < COUNTERS; k++) {
@@ -34,33 +34,44 @@ static void count(const uint8_t *values, struct counts *counts) {
     }
   }
   for (unsigned i = 0; i < SYMBOLS; i++) {
-    counts->of[i] = (uint16_t)(tables[0][i] + tables[1][i] + tables[2][i] + tables[3][i]);
+    counts->of[i] = (int16_t)(tables[0][i] + tables[1][i] + tables[2][i] + tables[3][i]);
   }
+}
+
+/* The commonest symbol, of several the first. */
+static uint8_t peak_of(const struct counts *counts) {
+  int16_t most = 0;
+  for (unsigned i = 0; i < SYMBOLS; i++) {
+    most = counts->of[i] > most ? counts->of[i] : most;
+  }
+  unsigned peak = 0;
+  while (counts->of[peak] != most) {
+    peak++;
+  }
+  return (uint8_t)peak;
 }
 
 /* The commonest symbol that is not among the `span` ones from `begin` on. */
 static uint8_t peak_outside(const struct counts *counts, uint8_t begin, unsigned span) {
-  uint8_t peak = (uint8_t)(begin + span);
-  for (unsigned i = 0; i < SYMBOLS; i++) {
-    if (counts->of[i] > counts->of[peak] && (uint8_t)(i - begin) >= span) {
-      peak = (uint8_t)i;
-    }
+  struct counts others = *counts;
+  for (unsigned i = 0; i < span; i++) {
+    others.of[(uint8_t)(begin + i)] = -1;
   }
-  return peak;
+  return peak_of(&others);
 }
 
 static void grow(const struct counts *counts, uint8_t peak, struct windows *windows) {
   uint8_t first = peak, last = peak;
   windows->begin[0] = windows->begin[1] = peak;
   windows->inside[0] = 0;
-  windows->inside[1] = counts->of[peak];
+  windows->inside[1] = (unsigned)counts->of[peak];
   for (unsigned span = 2; span <= MAX_SPAN; span++) {
-    unsigned below = counts->of[(uint8_t)(first - 1)], above = counts->of[(uint8_t)(last + 1)];
+    int below = counts->of[(uint8_t)(first - 1)], above = counts->of[(uint8_t)(last + 1)];
     bool is_below = below >= above;
     first = (uint8_t)(first - is_below);
     last = (uint8_t)(last + !is_below);
     windows->begin[span] = first;
-    windows->inside[span] = (uint16_t)(windows->inside[span - 1] + (is_below ? below : above));
+    windows->inside[span] = windows->inside[span - 1] + (unsigned)(is_below ? below : above);
   }
 }
 
@@ -69,14 +80,14 @@ static void grow(const struct counts *counts, uint8_t peak, struct windows *wind
 static unsigned cost(const struct counts *counts, const struct windows *windows, uint8_t other,
                      unsigned bits, struct codec_plane *plane) {
   unsigned window = codec_window(bits), span = window + CODEC_FAR;
+  unsigned apart = windows->inside[window] + (unsigned)counts->of[other];
   bool is_apart = (uint8_t)(other - windows->begin[window + 1]) >= window + 1 &&
-                  windows->inside[window] + counts->of[other] > windows->inside[window + 1];
+                  apart > windows->inside[window + 1];
   uint8_t base = windows->begin[window + !is_apart];
-  unsigned inside =
-      is_apart ? windows->inside[window] + counts->of[other] : windows->inside[window + 1];
+  unsigned inside = is_apart ? apart : windows->inside[window + 1];
   unsigned near = windows->inside[span];
   if (is_apart && (uint8_t)(other - windows->begin[span]) >= span) {
-    near += counts->of[other];
+    near += (unsigned)counts->of[other];
   }
   plane->bits = (uint8_t)bits;
   plane->base = base;
@@ -104,7 +115,7 @@ static void try_peak(const struct counts *counts, uint8_t peak, uint8_t other, u
 static unsigned plan_plane(const uint8_t *values, struct codec_plane *plane) {
   struct counts counts;
   count(values, &counts);
-  uint8_t peak = peak_outside(&counts, 0, 0);
+  uint8_t peak = peak_of(&counts);
   unsigned best = CODEC_PLAIN_BITS * CODEC_BLOCK;
   *plane = (struct codec_plane){ CODEC_PLAIN_BITS, 0, peak, 0 };
   if (counts.of[peak] < LEAST_PEAK) {
@@ -137,7 +148,7 @@ size_t codec_plan(const struct codec_form *form, unsigned width, const uint8_t *
   codec_block planes[CODEC_MAX_WIDTH];
   sample(width, chunk, bytes, elements);
   if (width == 1) {
-    memcpy(planes, elements, CODEC_BLOCK);
+    codec_copy_block(planes[0], elements);
   } else {
     form->split(width, elements, planes);
   }

@@ -9,6 +9,12 @@ static bool always(void) {
   return true;
 }
 
+/* All bits or none: the loops below have no branch that depends on data, which would be predicted
+ * wrongly at most escapes. */
+static inline uint8_t mask(bool is_set) {
+  return (uint8_t)-is_set;
+}
+
 /* The sign goes below the lowest bit that is left of the upper 16: the exponent is then a byte. */
 static inline uint16_t sign_down(uint16_t upper) {
   return (uint16_t)(upper << 1 | upper >> 15);
@@ -47,12 +53,12 @@ static bool is_all(const uint8_t *values, uint8_t value) {
 
 /* A field of 1, 2 or 4 of the codes' bits, from `shift` on, of 8, 4 or 2 rows in each byte. */
 static uint8_t *pack_field(unsigned field, unsigned shift, const uint8_t *codes, uint8_t *coded) {
-  uint8_t mask = (uint8_t)((1u << field) - 1);
+  uint8_t low = (uint8_t)((1u << field) - 1);
   for (unsigned i = 0; i < field; i++, coded += CODEC_ROW) {
     memset(coded, 0, CODEC_ROW);
     for (unsigned at = 0; at < 8; at += field, codes += CODEC_ROW) {
       for (unsigned j = 0; j < CODEC_ROW; j++) {
-        coded[j] |= (uint8_t)((codes[j] >> shift & mask) << at);
+        coded[j] |= (uint8_t)((codes[j] >> shift & low) << at);
       }
     }
   }
@@ -61,11 +67,11 @@ static uint8_t *pack_field(unsigned field, unsigned shift, const uint8_t *codes,
 
 static const uint8_t *unpack_field(unsigned field, unsigned shift, const uint8_t *coded,
                                    uint8_t *codes) {
-  uint8_t mask = (uint8_t)((1u << field) - 1);
+  uint8_t low = (uint8_t)((1u << field) - 1);
   for (unsigned i = 0; i < field; i++, coded += CODEC_ROW) {
     for (unsigned at = 0; at < 8; at += field, codes += CODEC_ROW) {
       for (unsigned j = 0; j < CODEC_ROW; j++) {
-        codes[j] |= (uint8_t)((coded[j] >> at & mask) << shift);
+        codes[j] |= (uint8_t)((coded[j] >> at & low) << shift);
       }
     }
   }
@@ -104,28 +110,32 @@ static const uint8_t *unpack_escapes(const struct codec_plane *plane, const uint
 static uint8_t *pack(const struct codec_plane *plane, const uint8_t *values, uint8_t *coded) {
   uint8_t codes[CODEC_BLOCK], escapes[CODEC_BLOCK + 1];
   uint8_t window = codec_window(plane->bits), base = plane->base, special = plane->special;
+  uint8_t beyond = (uint8_t)(window + 1);
   unsigned count = 0;
   for (unsigned i = 0; i < CODEC_BLOCK; i++) {
     uint8_t offset = (uint8_t)(values[i] - base);
-    uint8_t outside = (uint8_t)(window + (values[i] != special));
-    codes[i] = offset < window && values[i] != special ? offset : outside;
-    escapes[count] = values[i];
-    count += codes[i] > window;
+    uint8_t is_special = mask(values[i] == special), is_inside = mask(offset < window);
+    uint8_t other = (uint8_t)(beyond + is_special);
+    is_inside &= (uint8_t)~is_special;
+    codes[i] = (uint8_t)((offset & is_inside) | (other & ~is_inside));
   }
-  const uint8_t *rows = codes;
+  for (unsigned i = 0; i < CODEC_BLOCK; i++) {
+    escapes[count] = values[i];
+    count += codes[i] == beyond;
+  }
   if (plane->bits == 3) {
-    coded = pack_field(2, 0, rows, coded);
-    coded = pack_field(1, 2, rows, coded);
+    coded = pack_field(2, 0, codes, coded);
+    coded = pack_field(1, 2, codes, coded);
   } else {
-    coded = pack_field(plane->bits, 0, rows, coded);
+    coded = pack_field(plane->bits, 0, codes, coded);
   }
   return pack_escapes(plane, escapes, count, coded);
 }
 
 static const uint8_t *unpack(const struct codec_plane *plane, const uint8_t *coded,
                              uint8_t *values) {
-  uint8_t codes[CODEC_BLOCK] = { 0 }, escapes[CODEC_BLOCK + 1];
-  uint8_t window = codec_window(plane->bits);
+  uint8_t codes[CODEC_BLOCK] = { 0 }, escapes[CODEC_BLOCK + 1], bytes[1 << CODEC_MAX_BITS];
+  uint8_t window = codec_window(plane->bits), beyond = (uint8_t)(window + 1);
   if (plane->bits == 3) {
     coded = unpack_field(2, 0, coded, codes);
     coded = unpack_field(1, 2, coded, codes);
@@ -134,16 +144,18 @@ static const uint8_t *unpack(const struct codec_plane *plane, const uint8_t *cod
   }
   unsigned count = 0;
   for (unsigned i = 0; i < CODEC_BLOCK; i++) {
-    count += codes[i] > window;
+    count += codes[i] == beyond;
   }
   escapes[count] = 0; /* read below, not used */
   coded = unpack_escapes(plane, coded, count, escapes);
+  for (unsigned i = 0; i < sizeof bytes; i++) {
+    bytes[i] = (uint8_t)(i == window ? plane->special : plane->base + i);
+  }
   const uint8_t *escape = escapes;
   for (unsigned i = 0; i < CODEC_BLOCK; i++) {
-    uint8_t inside = (uint8_t)(plane->base + codes[i]);
-    uint8_t outside = codes[i] == window ? plane->special : *escape;
-    values[i] = codes[i] < window ? inside : outside;
-    escape += codes[i] > window;
+    uint8_t is_escape = mask(codes[i] == beyond);
+    values[i] = (uint8_t)((bytes[codes[i]] & ~is_escape) | (*escape & is_escape));
+    escape += is_escape & 1;
   }
   return coded;
 }

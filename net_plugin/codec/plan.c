@@ -10,8 +10,10 @@ enum {
   ROWS = CODEC_BLOCK / CODEC_ROW,
   /* Symbols of the widest window, its near escapes, and the special one. */
   MAX_SPAN = (1 << CODEC_MAX_BITS) - 2 + CODEC_FAR + 1,
-  /* A plane whose commonest byte is rarer than this in a sample is noise: of 512 bytes each of 256
-   * values comes twice, the commonest of them 7 times (8 in one sample of 20). */
+  /* A plane whose commonest byte is rarer than this in a sample is taken for noise: of 512 even
+   * bytes one comes 10 times in one sample of 90 (256 counts, Poisson of mean 2), and of those with
+   * something to gain the commonest comes 17 times or more (half of the bytes in a window of 15).
+   */
   LEAST_PEAK = 10,
 };
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* codec-speed: what coding costs and gains.
  *
- *   build/tests/codec-speed [--chunk BYTES] [--rounds N] [--form NAME] FILE...
+ *   build/tests/codec-speed [--chunk BYTES] [--rounds N] [--form NAME] [--width -1|0|1|2|4] FILE...
  *
  * Each file is repeated to STREAM_BYTES, more than caches hold, and goes chunk by chunk through
  * encode to a second region as large, and from there through decode to a third; between them memcpy
  * of the same chunks, in each round. Prints for each form the ratio, and GB/s of bytes before
  * coding as least, median and most of the rounds, and the medians as parts of memcpy's. One thread.
- */
+ * The width is what a connection remembers, or --width for each chunk (-1: it guesses anew). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +21,13 @@ struct streams {
   uint8_t *chunks, *coded, *out;
   uint32_t *coded_bytes; /* of each chunk; 0: as it is */
   size_t chunk_bytes, count;
+};
+
+struct options {
+  size_t chunk_bytes;
+  unsigned rounds;
+  const char *form;  /* NULL: all */
+  const char *width; /* NULL: as remembered */
 };
 
 static void fail(const char *what, const char *name) {
@@ -73,17 +80,22 @@ static double copy_all(struct streams *streams) {
   return speed(streams, begin);
 }
 
-static double encode_all(struct streams *streams, const struct codec_form *form, int *width) {
+static double encode_all(struct streams *streams, const struct codec_form *form, const char *width,
+                         int *last_width) {
   struct codec_memory memory = { 0 };
+  int fixed = width ? atoi(width) : 0;
   uint64_t begin = clock_now_ns();
   for (size_t i = 0; i < streams->count; i++) {
-    struct codec_result result = codec_encode_by(form, codec_memory_choose(&memory),
-                                                 streams->chunks + i * streams->chunk_bytes,
-                                                 streams->chunk_bytes, coded_chunk(streams, i));
-    codec_memory_note(&memory, &result);
+    const uint8_t *chunk = streams->chunks + i * streams->chunk_bytes;
+    int asked = width ? fixed : codec_memory_choose(&memory);
+    struct codec_result result =
+        codec_encode_by(form, asked, chunk, streams->chunk_bytes, coded_chunk(streams, i));
+    if (!width) {
+      codec_memory_note(&memory, &result);
+    }
     streams->coded_bytes[i] = result.bytes;
+    *last_width = result.width;
   }
-  *width = memory.width;
   return speed(streams, begin);
 }
 
@@ -132,12 +144,14 @@ static void print_speeds(const char *what, double *speeds, unsigned rounds, doub
   }
 }
 
-static void measure(struct streams *streams, const struct codec_form *form, unsigned rounds) {
+static void measure(struct streams *streams, const struct codec_form *form,
+                    const struct options *options) {
+  unsigned rounds = options->rounds;
   double copies[MAX_ROUNDS], encodes[MAX_ROUNDS], decodes[MAX_ROUNDS];
   int width = CODEC_RAW;
   for (unsigned i = 0; i < rounds; i++) {
     copies[i] = copy_all(streams);
-    encodes[i] = encode_all(streams, form, &width);
+    encodes[i] = encode_all(streams, form, options->width, &width);
     decodes[i] = decode_all(streams, form);
   }
   check(streams);
@@ -158,37 +172,54 @@ static struct streams make_streams(size_t chunk_bytes) {
   return streams;
 }
 
-int main(int argc, char **argv) {
-  size_t chunk_bytes = 128 << 10;
-  unsigned rounds = 7;
-  const char *only = NULL;
+/* Returns the index of the first file. */
+static int read_options(int argc, char **argv, struct options *options) {
   int i = 1;
   for (; i + 1 < argc && strncmp(argv[i], "--", 2) == 0; i += 2) {
     if (strcmp(argv[i], "--chunk") == 0) {
-      chunk_bytes = strtoul(argv[i + 1], NULL, 0);
+      options->chunk_bytes = strtoul(argv[i + 1], NULL, 0);
     } else if (strcmp(argv[i], "--rounds") == 0) {
-      rounds = (unsigned)strtoul(argv[i + 1], NULL, 0);
+      options->rounds = (unsigned)strtoul(argv[i + 1], NULL, 0);
     } else if (strcmp(argv[i], "--form") == 0) {
-      only = argv[i + 1];
+      options->form = argv[i + 1];
+    } else if (strcmp(argv[i], "--width") == 0) {
+      options->width = argv[i + 1];
     } else {
-      fail("no such option; --chunk, --rounds, --form", argv[i]);
+      fail("no such option; --chunk, --rounds, --form, --width", argv[i]);
     }
   }
-  if (i >= argc || chunk_bytes < CODEC_MIN_BYTES || chunk_bytes > STREAM_BYTES || rounds < 1 ||
-      rounds > MAX_ROUNDS) {
-    fprintf(
-        stderr,
-        "usage: codec-speed [--chunk BYTES, from 4096] [--rounds 1 to 99] [--form NAME] FILE...\n");
+  return i;
+}
+
+static bool are_right(const struct options *options) {
+  static const char *const widths[] = { "-1", "0", "1", "2", "4" };
+  bool is_width = options->width == NULL;
+  for (size_t i = 0; !is_width && i < sizeof widths / sizeof *widths; i++) {
+    is_width = strcmp(options->width, widths[i]) == 0;
+  }
+  return is_width && options->chunk_bytes >= CODEC_MIN_BYTES &&
+         options->chunk_bytes <= STREAM_BYTES && options->rounds >= 1 &&
+         options->rounds <= MAX_ROUNDS;
+}
+
+int main(int argc, char **argv) {
+  struct options options = { .chunk_bytes = 128 << 10, .rounds = 7 };
+  int i = read_options(argc, argv, &options);
+  if (i >= argc || !are_right(&options)) {
+    fprintf(stderr, "usage: codec-speed [--chunk BYTES, from 4096] [--rounds 1 to 99]\n"
+                    "                   [--form NAME] [--width -1|0|1|2|4] FILE...\n");
     return 2;
   }
-  struct streams streams = make_streams(chunk_bytes);
+  struct streams streams = make_streams(options.chunk_bytes);
   for (; i < argc; i++) {
-    printf("%s, chunks of %zu B, %u rounds: least, median, most\n", argv[i], chunk_bytes, rounds);
+    printf("%s, chunks of %zu B, %u rounds: least, median, most\n", argv[i], options.chunk_bytes,
+           options.rounds);
     fill(&streams, argv[i]);
     const struct codec_form *form;
     for (size_t k = 0; (form = codec_form(k)); k++) {
-      if (codec_form_is_usable(form) && (!only || strcmp(only, codec_form_name(form)) == 0)) {
-        measure(&streams, form, rounds);
+      bool is_wanted = !options.form || strcmp(options.form, codec_form_name(form)) == 0;
+      if (is_wanted && codec_form_is_usable(form)) {
+        measure(&streams, form, &options);
       }
     }
   }

@@ -5,8 +5,8 @@
 
 enum {
   /* Chunks between guesses: the first while nothing is known for long, the last when each guess
-   * said the same. A guess costs about 4 us where a chunk of 128 KiB takes 12 (tests/codec/speed),
-   * so 2 % at first, 0.1 % later; a change is seen after 2 MiB, or 32. */
+   * said the same. A guess costs 4 us more where a chunk of 128 KiB takes 11 (README.md,
+   * codec-speed --width -1), so 2 % at first, 0.2 % later; a change is seen after 2 MiB, or 32. */
   FIRST_INTERVAL = 16,
   LAST_INTERVAL = 256,
   /* Chunks in a row that say that the traffic has changed: biases and other small parameters

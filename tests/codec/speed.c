@@ -158,7 +158,9 @@ static void measure(struct streams *streams, const struct codec_form *form,
   printf("  %-9s width %d ratio %.3f", codec_form_name(form), width, ratio(streams));
   print_speeds("memcpy", copies, rounds, 0);
   print_speeds("encode", encodes, rounds, copies[rounds / 2]);
-  print_speeds("decode", decodes, rounds, copies[rounds / 2]);
+  if (ratio(streams) > 1) { /* else there was nothing to decode */
+    print_speeds("decode", decodes, rounds, copies[rounds / 2]);
+  }
   printf("\n");
   fflush(stdout);
 }

@@ -39,7 +39,7 @@ sources = $(sort $(foreach dir,$(1),$(wildcard $(dir)/*.c)))
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
 COMMON_SRC := $(call sources,common)
-NET_SRC := $(call sources,$(addprefix net_plugin/,abi plugin setup observe connection engine lane lane/tcp lane/rdma link policy))
+NET_SRC := $(call sources,$(addprefix net_plugin/,abi plugin setup observe connection engine lane lane/tcp lane/rdma link codec policy))
 TUNER_SRC := $(call sources,$(addprefix tuner_plugin/,abi plugin decide calibrate))
 MODEL_SRC := $(call sources,tuner_plugin/model)
 NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf tools/probe))
@@ -207,6 +207,15 @@ $(BUILD)/tests/test_scale_%: $(BUILD)/obj/tests/unit/test_scale_%.o \
 	$(link) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 tests-scale: $(SCALE) ## build/tests/scale: training steps on up to 1024 simulated hosts
+
+# ---- what the codec costs and gains: build/tests/codec-speed FILE... ----
+
+CODEC_SPEED := $(BUILD)/tests/codec-speed
+$(CODEC_SPEED): $(call objects,tests/codec/speed.c) $(STRATUS_A)
+	$(link) $^ $(STATIC_LIBS)
+
+codec-speed: $(CODEC_SPEED) ## build/tests/codec-speed: GB/s and ratio of the codec's forms
+.PHONY: codec-speed
 
 # ---- fuzz targets: tests/fuzz/fuzz_<name>.c, one program each; tests/fuzz/run runs them ----
 

@@ -14,6 +14,9 @@ COLOURS = {
     "base": ("#57606a", "#b4bdc8"), "chosen": ("#0b57a8", "#6cb0ff"), "best": ("#0a7a52", "#4fcf98"),
     "line0": ("#c04a00", "#ff9b57"), "line1": ("#0b57a8", "#6cb0ff"), "line2": ("#8b1fa0", "#e08cf2"),
     "line3": ("#0a7a52", "#4fcf98"), "line4": ("#8a6100", "#e6c04d"), "line5": ("#a3134f", "#ff86b3"),
+    # Dots, by the number of hosts: blue, orange, red, green.
+    "hosts1": ("#1f6fd0", "#6cb0ff"), "hosts2": ("#d06c00", "#ffab4d"), "hosts4": ("#c8202a", "#ff7b74"),
+    "hosts8": ("#2a8c3a", "#5fd38a"),
     # Heat: from as good as the best to far from it.
     "heat0": ("#e2f0e9", "#173528"), "heat1": ("#f3f0cf", "#3a3a1b"), "heat2": ("#fbdca6", "#5a4216"),
     "heat3": ("#f5b37c", "#7a4a17"), "heat4": ("#e08158", "#a3522a"), "heat5": ("#b8402f", "#d8694f"),

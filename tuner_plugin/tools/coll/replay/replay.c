@@ -138,7 +138,9 @@ static void run_part(struct job *job, const struct replay_part *part,
   rendezvous_barrier(job->rendezvous);
   time_steps(step, part, true, o->replay_skip, NULL);
   double before_s = cpu_seconds();
+  result->began_ns = clock_now_ns();
   time_steps(step, part, true, o->replay_steps, mine);
+  result->ended_ns = clock_now_ns();
   result->cpu_s = mean_of_processes(job, (cpu_seconds() - before_s) / o->replay_steps);
   result->step_us = measure_slowest(job, mine, o->replay_steps);
   step_check(step, &result->check);

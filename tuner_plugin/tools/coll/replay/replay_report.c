@@ -104,13 +104,14 @@ static void remember(struct replay_report *report, const struct replay_result *r
           ? json_integer((json_int_t)(result->check.wrong + result->check.out_of_bounds))
           : json_null();
   json_t *row = json_pack(
-      "{s:s, s:s, s:i, s:s, s:f, s:f, s:I, s:I, s:i, s:o, s:f, s:f, s:f, s:o}", "name",
+      "{s:s, s:s, s:i, s:s, s:f, s:f, s:I, s:I, s:i, s:o, s:f, s:f, s:f, s:I, s:I, s:o}", "name",
       workload->name, "source", workload->source, "batch", workload->batch, "parallel",
       workload_parallel_names[workload->parallel], "compute_scale", o->compute_scale, "bytes_scale",
       o->bytes_scale, "collectives", (json_int_t)sum->collectives, "bytes_per_step",
       (json_int_t)sum->bytes, "skipped_steps", o->replay_skip, "step_us", steps, "compute_us",
       result->compute_us, "exposed_us", mean_step_us(report, result) - result->compute_us,
-      "cpu_s_per_step", result->cpu_s, "wrong", wrong);
+      "cpu_s_per_step", result->cpu_s, "began_ns", (json_int_t)result->began_ns, "ended_ns",
+      (json_int_t)result->ended_ns, "wrong", wrong);
   if (!row || json_array_append_new(report->workloads, row))
     message_fail("out of memory");
 }

@@ -5,6 +5,7 @@
 #ifndef COLL_REPLAY_REPLAY_REPORT_H
 #define COLL_REPLAY_REPLAY_REPORT_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 #include "tuner_plugin/tools/coll/job.h"
@@ -17,6 +18,9 @@ struct replay_result {
   double *step_us;   /* options->replay_steps of them, each of the slowest process */
   double compute_us; /* mean of a step without its collectives, likewise */
   double cpu_s;      /* user and system time of a process in a step, mean of the processes */
+  /* When the steps that count began and ended, for who measures the host meanwhile: clock_now_ns,
+   * so of this host only. */
+  uint64_t began_ns, ended_ns;
   struct measure_result check;
 };
 

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launches: all models in one, for each variant, round and setting."""
+import dataclasses
+import time
+
+from benchmark.run import Failure
+from benchmark.tools import Bench
+from problem import Problem
+from strict_json import Document
+
+from training import result
+from training.counters import Counters
+from training.plan import NO_NETWORK, launches_of
+
+REPLAY_FORMAT, REPLAY_VERSION = "stratus-replay", 1
+
+
+@dataclasses.dataclass
+class Settings:
+    """What a Bench wants."""
+    limit_s: float
+
+
+@dataclasses.dataclass
+class Job:
+    """What is the same for all launches."""
+    models: tuple
+    scale: object
+    protocol: object
+    ranks_per_host: int
+
+    @property
+    def limit_s(self):
+        """Of a launch: far more than it takes, as Socket with caps needs seconds for a step of all models."""
+        return 120 + 30 * (self.protocol.skip + self.protocol.steps) * self.scale.time
+
+    def arguments(self, setting):
+        return ["--replay", ",".join(self.models), "--replay-steps", str(self.protocol.steps),
+                "--replay-skip", str(self.protocol.skip), "--compute-scale", f"{self.scale.time * setting.compute_scale:.9g}",
+                "--bytes-scale", f"{self.scale.bytes(setting.hosts):.9g}", "--ppn", str(self.ranks_per_host)]
+
+
+def replayed_models(text, counters, nics_bytes_per_ns):
+    """Of what stratus-coll wrote, with the use of NICs and CPUs during the steps that count."""
+    root = Document("stratus-coll --json", text).root
+    root.get("format").word((REPLAY_FORMAT,))
+    root.get("version").integer(REPLAY_VERSION, REPLAY_VERSION)
+    models = []
+    for node in root.get("workloads").each():
+        began_ns, ended_ns = node.get("began_ns").integer(1), node.get("ended_ns").integer(1)
+        if ended_ns <= began_ns:
+            node.get("ended_ns").fail("must be more than began_ns")
+        sent, busy = counters.between(began_ns, ended_ns)
+        use = sent / (nics_bytes_per_ns * (ended_ns - began_ns)) if nics_bytes_per_ns else None
+        fields = {key: node.get(key) for key in result.names(result.Replayed)}
+        models.append(result.replayed(fields, use, busy))
+    return models
+
+
+def run_launch(runner, cluster, job, setting, variant, number):
+    """One variant, all models. What fails is told in the launch."""
+    bench = Bench(runner, Settings(job.limit_s), cluster)
+    launch = result.Launch(setting.caps, setting.hosts, setting.compute_scale, variant.key, number)
+    hosts = ",".join(f"ns:{cluster}-h{host}" for host in range(setting.hosts))
+    nics_bytes_per_ns = 0 if setting.caps == NO_NETWORK else setting.hosts * job.scale.nic_gbps(setting.hosts) / 8
+    start = time.monotonic()
+
+    def once():
+        with Counters(runner, cluster, setting.hosts) as counters:
+            text = bench.coll_json(variant.transport, job.arguments(setting), dict(variant.variables), hosts)
+        return replayed_models(text, counters, nics_bytes_per_ns), counters.cpu_busy()
+    try:
+        launch.models, launch.cpu_busy = bench.retrying(once)
+    except (Failure, Problem) as failure:
+        launch.error = str(failure)
+    launch.retries, launch.took_s = bench.retries, time.monotonic() - start
+    return launch
+
+
+def run_setting(runner, job, setting, say):
+    cluster = runner.cluster_up(setting.cluster(job.scale))
+    try:
+        for number, variant in launches_of(setting, job.protocol):
+            say(f"{setting.text}: round {number + 1}: {variant.label}")
+            launch = run_launch(runner, cluster, job, setting, variant, number)
+            if launch.error:
+                say(f"{setting.text}: {variant.label}: {launch.error}")
+            yield launch
+    finally:
+        runner.cluster_down(cluster)

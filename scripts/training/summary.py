@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums over launches: the points of the plot, and the targets.
+
+  samples/s   batch / mean time of a step, of one rank; Socket's of a round: the mean of its two launches
+  acc_ratio   of a round: stratus' samples/s / Socket's; of a point: the median of its rounds
+  ddp_acc     Socket's samples/s / its samples/s on one host, one rank on each: how well plain DDP scales
+  noise       of a point: Socket's second launch / its first, median of rounds, as a part below 1. Of many points
+              the worst, as the worst acc_ratio of many is looked for
+
+A point: {"caps", "hosts", "compute_scale", "model", "ddp_acc", "noise": 0 to 1 or null,
+          "acc_ratio": {"socket", "socket-2x8": {"median", "min", "max"} or null},
+          "variants": {KEY: {"samples_per_s", "speed_up", "step_ms", "p50_ms", "p95_ms", "exposed_ms", "cpu_s_per_step",
+                             "nic_use", "cpu_busy"}}}     medians of rounds; p50 and p95 of the steps of all rounds
+A target: {"caps", "name", "is", "where": TEXT, "target": TEXT, "noise", "is_met": BOOL or null (not to be told)}"""
+import statistics
+
+from training.plan import AGAIN, CAPPED, NO_NETWORK, SOCKET, SOCKET_2X8, STRATUS, UNCAPPED
+
+BASES = (SOCKET, SOCKET_2X8)
+MEDIAN_TARGET, BEST_TARGET = 1.5, 2.5  # against Socket as it comes, with caps: issue of this script
+NOISE_MAX = 0.1  # Socket against itself; beyond, a ratio of 1 within noise says nothing
+
+
+def rate(model):
+    return model.batch / statistics.mean(model.step_us) * 1e6
+
+
+def percentile(values, percent):
+    """By linear interpolation between ranks."""
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * percent / 100
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+def median_or_none(values):
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def by_point(launches):
+    """{(caps, hosts, compute scale, model): {round: {variant: Replayed}}}, in the order of the launches."""
+    found = {}
+    for launch in launches:
+        for model in launch.models:
+            rounds = found.setdefault((launch.caps, launch.hosts, launch.compute_scale, model.name), {})
+            rounds.setdefault(launch.round, {})[launch.variant] = model
+    return found
+
+
+def rate_of(variants, key):
+    """samples/s in one round, or None."""
+    keys = (SOCKET, AGAIN) if key == SOCKET else (key,)
+    rates = [rate(variants[each]) for each in keys if each in variants]
+    return statistics.mean(rates) if rates else None
+
+
+def acc_ratio(rounds, base):
+    ratios = [rate_of(each, STRATUS) / rate_of(each, base) for each in rounds if STRATUS in each and rate_of(each, base)]
+    return {"median": statistics.median(ratios), "min": min(ratios), "max": max(ratios)} if ratios else None
+
+
+def noise_of(rounds):
+    ratios = [rate(each[AGAIN]) / rate(each[SOCKET]) for each in rounds if AGAIN in each and SOCKET in each]
+    if not ratios:
+        return None
+    median = statistics.median(ratios)
+    return 1 - min(median, 1 / median)
+
+
+def variant_figures(rounds, key, hosts, base_rate):
+    own = [each[one] for each in rounds for one in ((SOCKET, AGAIN) if key == SOCKET else (key,)) if one in each]
+    if not own:
+        return None
+    samples = median_or_none(rate_of(each, key) for each in rounds)
+    steps = [step for model in own for step in model.step_us]
+    return {
+        "samples_per_s": samples, "speed_up": samples * hosts / base_rate if base_rate else None,
+        "step_ms": median_or_none(statistics.mean(model.step_us) for model in own) / 1e3,
+        "p50_ms": percentile(steps, 50) / 1e3, "p95_ms": percentile(steps, 95) / 1e3,
+        "exposed_ms": median_or_none(model.exposed_us for model in own) / 1e3,
+        "cpu_s_per_step": median_or_none(model.cpu_s_per_step for model in own),
+        "nic_use": median_or_none(model.nic_use for model in own),
+        "cpu_busy": median_or_none(model.cpu_busy for model in own)}
+
+
+def points(launches):
+    found, together = [], by_point(launches)
+    for (caps, hosts, compute_scale, name), rounds in together.items():
+        rounds = list(rounds.values())
+        alone = together.get((NO_NETWORK, 1, compute_scale, name), {}).values()
+        base_rate = median_or_none(rate_of(each, SOCKET) for each in alone)
+        variants = {key: variant_figures(rounds, key, hosts, base_rate) for key in (SOCKET, SOCKET_2X8, STRATUS)}
+        socket = variants[SOCKET]
+        found.append({
+            "caps": caps, "hosts": hosts, "compute_scale": compute_scale, "model": name,
+            "ddp_acc": socket["samples_per_s"] / base_rate if socket and base_rate else None, "noise": noise_of(rounds),
+            "acc_ratio": {base: acc_ratio(rounds, base) for base in BASES},
+            "variants": {key: figures for key, figures in variants.items() if figures}})
+    return found
+
+
+# ---- targets ----
+
+def place(point):
+    return f"{point['model']} on {point['hosts']} hosts"
+
+
+def target(caps, name, value, wanted, where="", noise=None):
+    """`noise`: what may be missing of `wanted`."""
+    is_met = value >= wanted - (noise or 0)
+    if noise is not None and noise > NOISE_MAX:
+        is_met = None
+    text = f">= {wanted:.2f}" + ("" if noise is None else f" - noise {noise:.2f}")
+    return {"caps": caps, "name": name, "is": value, "where": where, "target": text, "noise": noise, "is_met": is_met}
+
+
+def targets_of(caps, base, label, chosen):
+    known = [point for point in chosen if point["acc_ratio"][base]]
+    if not known:
+        return []
+
+    def ratio(point):
+        return point["acc_ratio"][base]["median"]
+    noise = max((point["noise"] for point in known if point["noise"] is not None), default=None)
+    worst, best = min(known, key=ratio), max(known, key=ratio)
+    found = [target(caps, f"worst acc_ratio against {label}", ratio(worst), 1, place(worst), noise)]
+    if caps == CAPPED and base == SOCKET:
+        found += [target(caps, f"median acc_ratio against {label}", statistics.median(map(ratio, known)), MEDIAN_TARGET),
+                  target(caps, f"best acc_ratio against {label}", ratio(best), BEST_TARGET, place(best))]
+    return found
+
+
+def targets(all_points):
+    """Of the points with a network and the job's own compute times."""
+    found = []
+    for caps in (CAPPED, UNCAPPED):
+        chosen = [point for point in all_points if point["caps"] == caps and point["compute_scale"] == 1]
+        found += targets_of(caps, SOCKET, "Socket", chosen) + targets_of(caps, SOCKET_2X8, "Socket 2x8", chosen)
+    return found
+
+
+def below_one(all_points):
+    """Points at which stratus was slower than a base by more than that point's noise."""
+    return [(point, base) for point in all_points for base in BASES
+            if point["caps"] != NO_NETWORK and point["acc_ratio"][base]
+            and point["acc_ratio"][base]["median"] < 1 - max(0.02, point["noise"] or 0)]

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The script as people run it: wrong use, and a short run of two models on two hosts. How fast anything is, is not looked at."""
+import os
+import subprocess
+import sys
+import tempfile
+
+from runner import Skip
+from training import result, summary
+from training.plan import CAPPED, NO_NETWORK, PROTOCOLS, SCALE, Setting, launches_of
+
+SCRIPT = "scripts/steps"
+MODELS = ("resnet18", "tts_angular")  # those with the least to send
+LIMIT_S = 150
+
+
+def steps(*arguments):
+    return subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, check=False, timeout=LIMIT_S)
+
+
+def test_wrong_use_is_said():
+    for arguments, wanted in ((["--hosts", "2,9"], "'2,9': numbers from 2 to 8"), (["--rounds", "0"], "'0': 1 to 99"),
+                              (["--hosts", "2,2"], "each once"), (["--compute-scales", "nan"], "numbers from 0.01 to 100"),
+                              (["--caps", "some"], "invalid choice: 'some'"), (["--nope"], "--nope")):
+        done = steps(*arguments)
+        assert done.returncode == 2 and wanted in done.stderr, (arguments, done.returncode, done.stderr)
+
+
+def test_a_file_that_is_none_is_said():
+    with tempfile.TemporaryDirectory() as scratch:
+        path = os.path.join(scratch, "r.json")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('{\n "format": "x"}')
+        done = steps("--from", path)
+        assert done.returncode == 1 and f"steps: {path}:1: lacks version" in done.stderr, done.stderr
+        done = steps("--from", os.path.join(scratch, "none"))
+        assert done.returncode == 1 and "No such file" in done.stderr, done.stderr
+
+
+def check_launch(launch):
+    assert launch.error is None and [model.name for model in launch.models] == list(MODELS), launch
+    assert launch.cpu_busy is not None and launch.took_s > 0, launch
+    for model in launch.models:
+        assert model.wrong == 0 and len(model.step_us) == 2 and model.collectives > 0, model
+        # Compute is slept, and a step is no shorter than its compute.
+        assert 0 < model.compute_us <= min(model.step_us) * 1.05, model
+        assert model.cpu_s_per_step > 0 and 0 <= model.cpu_busy <= 1, model
+        # Each host sends as much as AllReduce on two needs, and a NIC no more than it can (and its burst).
+        assert (model.nic_use is None) == (launch.hosts == 1), model
+        if model.nic_use is not None:
+            need = model.bytes_per_step / (SCALE.nic_gbps(2) * 1e9 / 8 / 1e6)
+            mean_us = sum(model.step_us) / len(model.step_us)
+            assert 0.9 * need / mean_us < model.nic_use < 1.3, (model, need / mean_us)
+
+
+def test_a_short_run():
+    if os.geteuid() != 0:
+        raise Skip("network namespaces need root")
+    with tempfile.TemporaryDirectory() as scratch:
+        json_path, page_path = (os.path.join(scratch, name) for name in ("r.json", "r.html"))
+        done = steps("--no-build", "--quick", "--models", ",".join(MODELS), "--hosts", "2", "--json", json_path,
+                     "--page", page_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        found = result.read(json_path)
+        assert [(each.caps, each.hosts, each.variant) for each in found.launches] == [
+            (setting.caps, setting.hosts, variant.key) for setting in (Setting(NO_NETWORK, 1, 1), Setting(CAPPED, 2, 1))
+            for _, variant in launches_of(setting, PROTOCOLS["quick"])], found.launches
+        for launch in found.launches:
+            check_launch(launch)
+        points = summary.points(found.launches)
+        assert len(points) == 4 and all(point["acc_ratio"]["socket"]["median"] > 0 for point in points), points
+        for text in ("TARGETS", "acc_ratio against Socket 2x8", *MODELS):
+            assert text in done.stdout, done.stdout
+        again = steps("--from", json_path, "--page", page_path + "2")
+        assert again.returncode == 0 and again.stdout == done.stdout, again.stderr
+        with open(page_path, encoding="utf-8") as one, open(page_path + "2", encoding="utf-8") as other:
+            assert one.read() == other.read()

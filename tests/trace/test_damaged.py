@@ -187,7 +187,7 @@ def test_mutations_are_read_or_refused():
             try:
                 timeline = read_trace(path, options)
                 step = choose(timeline, None)
-                workload.check(step, timeline, None)
+                workload.check(step, timeline)
                 json.loads(workload.text(step, timeline, None, options))
                 taken += 1
             except Problem as problem:

@@ -5,13 +5,14 @@ import json
 import os
 import subprocess
 
-from imported import compute_us, data, imported, waits
+from imported import calls, compute_us, data, imported, waits
 from test_torch import of_job
 from runner import Skip
 from tool import ROOT, read, scratch
 
 COLL = os.path.join(ROOT, "build/bin/stratus-coll")
 NCCL = os.path.join(ROOT, "build/fake_cuda/lib/sid")
+TUNER = os.path.join(ROOT, "build/lib/libnccl-tuner-stratus.so")
 LIMIT_S = 120
 NAMES = {"float": "float32", "half": "float16", "double": "float64"}  # of stratus-coll's tables: of workload files
 BYTES = {"float": 4, "half": 2, "double": 8, "bfloat16": 2, "int64": 8}
@@ -23,10 +24,10 @@ def need_coll():
         raise Skip("make build/bin/stratus-coll and make SUITE=sid nccl first")
 
 
-def coll(*arguments):
+def coll(*arguments, **environment):
     need_coll()
     done = subprocess.run([COLL, *arguments], capture_output=True, text=True, check=False, timeout=LIMIT_S,
-                          env={**os.environ, "NCCL_HOME": NCCL, "FAKE_CUDA_CC": "90"})
+                          env={**os.environ, "NCCL_HOME": NCCL, "FAKE_CUDA_CC": "90", **environment})
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -107,3 +108,23 @@ def test_sequences():
     with open(path, "w", encoding="utf-8") as file:
         json.dump(workload, file)
     check_list(path, workload, 32)
+
+
+def test_a_job_that_recorded_itself():
+    """The replay of a trace, recorded by the tuner plugin in each rank and imported again: the same collectives."""
+    if not os.path.exists(TUNER):
+        raise Skip("make first")
+    path, directory = scratch("recorded.json"), scratch("recorded")
+    os.makedirs(directory)
+    workload, _ = imported(data("ddp.json"))
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(workload, file)
+    coll("--hosts", "local:2", "--replay", path, "--replay-steps", "20", "--replay-skip", "1", "-T", "100",
+         NCCL_TUNER_PLUGIN=TUNER, STRATUS_RECORD=directory)
+    found = [name for name in os.listdir(directory) if name.endswith(".calls")]
+    assert len(found) == 2, found
+    for name in found:
+        again, said = imported(os.path.join(directory, name))
+        assert calls(again["events"]) == calls(workload["events"]), said
+        # The host began a step when the one before was over: computation is all of it.
+        assert sum(compute_us(again["events"])) >= sum(compute_us(workload["events"])), said

@@ -47,9 +47,8 @@ def run(options):
     step = choose(main, options.step)
     if times:
         step = take_sizes(choose(times, options.step if times.marks else None), step, times.path, main.path)
-    workload.check(step, main, times)
-    if options.step_us is not None:
-        step = workload.spread(step, options.step_us, main, times)
+    workload.check(step, main)
+    step = workload.add_times(step, options.step_us, times or main)
     write(workload.text(step, main, times, options), options.output)
     for each in filter(None, (main, times)):
         for note in each.notes:

@@ -9,8 +9,8 @@ from step import Call
 ELEMENTS_MAX = 1 << 36  # as in workload files
 
 
-class Refused(Exception):
-    """A collective that no workload file can name: left out only if the user says so (--skip)."""
+class Skipped(Exception):
+    """A call that the user leaves out (--skip)."""
 
 
 def is_collective(name):

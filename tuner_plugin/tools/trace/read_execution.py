@@ -3,7 +3,7 @@
 import json
 import re
 
-from calls import Refused, is_collective, make_call
+from calls import Skipped, is_collective, make_call
 from groups import Groups
 from names import COLLECTIVES, INPUT_PER_RANK, OUTPUT
 from step import Timeline, Wait
@@ -78,8 +78,11 @@ class Reader:
                 self.take_groups(node)
         for node in described or operators:
             try:
-                self.take_described(node) if described else self.take_operator(node)
-            except Refused:
+                if described:
+                    self.take_described(node)
+                else:
+                    self.take_operator(node)
+            except Skipped:
                 pass
         if operators:
             self.timeline.notes.append("its collectives do not say their process group: all are imported into `world`")
@@ -120,7 +123,7 @@ class Reader:
             self.take_wait(node)
             return
         if name in self.options.skip:
-            raise Refused
+            raise Skipped
 
         def attribute(key):
             return attributes[key] if key in attributes else node.node.fail(f"attrs: no {key}")
@@ -162,7 +165,7 @@ class Reader:
         if not is_collective(name):
             return
         if name in self.options.skip:
-            raise Refused
+            raise Skipped
         if name not in COLLECTIVES or name == "barrier":
             self.timeline.items.append((node.id, make_call(name, 1, 1, "float", "world", 1, 0, node.node)))
             return

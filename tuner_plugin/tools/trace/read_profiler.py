@@ -3,7 +3,7 @@
 import re
 
 import gpu
-from calls import Refused, is_collective, list_of_numbers, make_call, operation_of, ranks_of_list
+from calls import Skipped, is_collective, list_of_numbers, make_call, operation_of, ranks_of_list
 from groups import Groups
 from step import Call, Compute, Timeline
 
@@ -94,7 +94,7 @@ class Reader:
         """Of a record_param_comms, or of an NCCL kernel that has its facts."""
         name = event.arg("Collective name").text()
         if name in self.options.skip:
-            raise Refused
+            raise Skipped
         size = event.arg("Group size").integer(1, RANKS_MAX)
         given, received = (event.arg(f"{side} msg nelems").integer() for side in ("In", "Out"))
         group = self.group_of(event, size)
@@ -102,16 +102,15 @@ class Reader:
         call = make_call(name, given, received, event.arg("dtype").text(), group, size,
                          event.arg("Rank").integer(0, size - 1) if root else 0, event.node)
         if call.collective == "alltoall":
-            self.check_splits(event, call)
+            self.check_splits(event)
         return call
 
-    def check_splits(self, event, call):
+    def check_splits(self, event):
         splits = {split for side in ("In", "Out") if event.node.get("args").has(f"{side} split size")
                   for split in list_of_numbers(event.arg(f"{side} split size").text(), event.arg(f"{side} split size"))[0]}
         if len(splits) > 1:
             note = "all-to-all calls give different numbers of elements to each rank: imported as even ones, of the same sum"
             self.timeline.notes += [note] if note not in self.timeline.notes else []
-            call.place += " (uneven)"
 
     def group_of(self, event, size):
         name = event.args.get("Process Group Name", event.args.get("Process Group ID", ""))
@@ -143,7 +142,7 @@ class Reader:
         for event, facts in found:
             try:
                 calls.append((event, self.call_of(facts)))
-            except Refused:
+            except Skipped:
                 pass
         return calls
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every reader makes of a trace: a timeline of one rank, which is cut into steps."""
 import bisect
+import statistics
 from dataclasses import dataclass, field
 
 from problem import Problem
@@ -91,14 +92,15 @@ def find_period(signs):
 
 def repeated_steps(timeline):
     """Steps where the trace names none: repetitions of the same calls. Each begins after the last call of the one
-    before it; where in the cycle that is, the longest time between two calls decides."""
+    before it; where in the cycle that is, the longest time between two calls, by its median, decides."""
     at = [index for index, (_, item) in enumerate(timeline.items) if isinstance(item, Call)][-CALLS_COMPARED_MAX:]
     found = find_period([timeline.items[index][1].what for index in at])
     if not found:
         return []
     first, period, repetitions = found
-    gaps = [sum(timeline.items[at[first + turn * period + offset]][0] - timeline.items[at[first + turn * period + offset - 1]][0]
-                for turn in range(1, repetitions)) for offset in range(period)]
+    places = [timeline.items[index][0] for index in at[first:first + period * repetitions]]
+    gaps = [statistics.median(places[turn * period + offset] - places[turn * period + offset - 1] for turn in range(1, repetitions))
+            for offset in range(period)]
     first += gaps.index(max(gaps))
     ends = [first - 1 + turn * period for turn in range(repetitions + 1) if first - 1 + turn * period < len(at)]
     after = [at[end] + 1 if end >= 0 else 0 for end in ends]

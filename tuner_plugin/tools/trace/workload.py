@@ -16,23 +16,25 @@ NO_SIZES = "this trace does not say how many elements its collectives have. Size
            "ExecutionTraceObserver in 2.x). Builds without Kineto, as Debian's, never record sizes here"
 
 
-def check(step, main, times):
+def check(step, main):
     if step.compute_us() > COMPUTE_US_MAX:
         raise Problem(f"step {step.name} has {step.compute_us() / 1e6:.0f} s of computation; a workload file has at most "
                       f"{COMPUTE_US_MAX / 1e6:.0f}", main.path)
     for call in step.calls():
         if call.elements is None:
             raise Problem(f"{call.place.partition(': ')[2]}: {call.collective}: {NO_SIZES}", main.path)
-    if not main.has_times and not times:
+
+
+def add_times(step, step_us, main):
+    """Of a trace that has none: the same time before each call and after the last, if the user gives that of a step."""
+    if main.has_times:
+        if step_us is not None:
+            raise Problem("--step-time: this trace has times", main.path)
+        return step
+    if step_us is None:
         main.notes.append("no times in it: compute is 0; --step-time spreads that of a step evenly, and a profiler's trace of "
                           "the same step beside it gives the times")
-
-
-def spread(step, step_us, main, times):
-    """The same time before each call and after the last."""
-    if main.has_times or times:
-        raise Problem("--step-time: this trace has times", main.path)
-    main.notes[:] = [note for note in main.notes if not note.startswith("no times in it")]
+        return step
     main.notes.append(f"no times in it: {step_us:g} us are spread evenly")
     part, items = step_us / (len(step.calls()) + 1), []
     for item in step.items:

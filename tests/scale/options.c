@@ -18,8 +18,8 @@ static const char *nic_gbps = "32", *flow_gbps = "4", *wire_gbps = "0", *bytes_s
                   *slow_hosts = "0", *slow_rate = "50", *failed_hosts = "0";
 static uint64_t burst = 0, segment = 65536, latency = 20000, frame = 1000, hop = 10000,
                 inside = 3000, launch = 10000, learn = 5000000000, bucket = 0;
-static int64_t nics = 1, paths = 32, threads = 4, byte_ps = 140, copy_ps = 5, gpus = 1, variants = 8,
-               measured = 100, skipped = 20, seed = 1;
+static int64_t nics = 1, paths = 32, threads = 4, byte_ps = 140, copy_ps = 5, gpus = 1,
+               variants = 8, measured = 100, skipped = 20, seed = 1;
 
 #define NUMBER(n, v, a, h)                                                                         \
   { .name = n, .type = CLI_STRING, .value = &v, .argument = a, .help = h }

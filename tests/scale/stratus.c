@@ -412,7 +412,7 @@ static struct link *make_link(struct stratus *stratus, enum link_role role, uint
     .paths = nics,
     .policy = &policy_adaptive,
     .policy_shared = &stratus->shared,
-    .redials_slow_lanes = true,
+    .reconnects_slow_lanes = true,
     .learns_lanes = true,
   };
   return link_init(transport_memory(link_memory_bytes(&config)), &config,

@@ -32,7 +32,7 @@ def run(modules, wanted):
     count = {"passed": 0, "failed": 0, "skipped": 0}
     for module in modules:
         for name, test in [(name, test) for name, test in vars(module).items() if name.startswith("test_")]:
-            whole = f"{module.__name__[5:]}: {name[5:]}"
+            whole = f"{module.__name__.removeprefix('test_')}: {name[5:]}".removeprefix("__main__: ")
             if not wanted or any(each in whole for each in wanted):
                 count[run_test(test, whole)] += 1
     print(", ".join(f"{number} {what}" for what, number in count.items()))

@@ -33,8 +33,8 @@ class Limit:
 
 
 def replay(runner, cluster, hosts, options, bytes_scale):
-    """{batch: median step in us}, of the slowest rank. Not the mean: now and then a step has a stall of half a second, when
-    four hosts share two CPUs, which is not the network's."""
+    """{batch: median step in us}, of the slowest rank. Not the mean: one round had
+    0.64 s too much in ten steps, probably a stall, as four hosts share two CPUs."""
     bench = Bench(runner, Limit(60 + STEP_LIMIT_S * (options.skip + options.steps)), cluster)
     names = ",".join(f"vgg16_fleetx_{batch}" for batch in options.batches)
     text = bench.coll_json(TRANSPORT, [

@@ -82,7 +82,7 @@ def main(options, tolerance, bus_gbs, model):
         raise Failure("--emulate makes network namespaces: run as root")
     found = rounds(options, bus_gbs)
     print(f"emulated: {NIC_GBPS} Gb/s NICs, times x {TIME_SCALE}; {options.skip} steps skipped, median of "
-          f"{options.steps}, median of {options.rounds} rounds\n")
+          f"{options.steps}; rounds: {options.rounds}\n")
     print("| machines | batch | published | model | emulated | emulated - published |\n|---|---|---|---|---|---|")
     status, rows = 0, []
     for (machines, batch), values in found.items():
@@ -90,8 +90,9 @@ def main(options, tolerance, bus_gbs, model):
         status = status or int(abs(emulated - published) > tolerance)
         rows.append({"machines": machines, "batch": batch, "published": published, "model": model(machines, batch),
                      "emulated": values})
-        print(f"| {machines} | {batch} | {published:.3f} | {rows[-1]['model']:.3f} | {emulated:.3f} "
-              f"({min(values):.3f} to {max(values):.3f}) | {emulated - published:+.3f} |")
+        spread = f" ({min(values):.3f} to {max(values):.3f})" if len(values) > 1 else ""
+        print(f"| {machines} | {batch} | {published:.3f} | {rows[-1]['model']:.3f} | {emulated:.3f}{spread} | "
+              f"{emulated - published:+.3f} |")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"fitted_bus_gbs": bus_gbs, "points": rows}, file, indent=1)

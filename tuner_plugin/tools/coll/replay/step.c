@@ -95,6 +95,10 @@ static void open_collective(struct step *step, struct launch *launch) {
   const struct plan_collective *c = &launch->item->collective;
   const struct channel *channel = &step->channels[c->group];
   const struct measure_case measure_case = case_of(step, c);
+  const char *why_not = job_why_not(step->job, c->operation, c->type);
+  if (why_not)
+    message_fail("%s: collective %u has the type %s: %s", step->part->workload.name,
+                 launch->item->number, element_infos[c->type].name, why_not);
   struct check_buffers buffers =
       check_place(&measure_case, &step->job->gpus[0], is_in_place(c->operation));
   launch->call = (struct operation_call){

@@ -65,7 +65,9 @@ class Protocol:
         return dataclasses.replace(self, rounds=rounds)
 
 
-PROTOCOLS = {"quick": Protocol("quick", 1, 2, 1), "default": Protocol("default", 1, 3, 2),
+# Steps differ little within a launch, launches more: with caps, Socket's second launch is within 0.015 of its first for 32 of
+# 33 models and numbers of hosts, 0.034 at worst (3 steps). Launches of 3 steps add up to 16 minutes, too few are left to build.
+PROTOCOLS = {"quick": Protocol("quick", 1, 2, 1), "default": Protocol("default", 1, 2, 2),
              "full": Protocol("full", 20, 100, 7)}
 
 

@@ -18,7 +18,7 @@ from training.plan import AGAIN, CAPPED, NO_NETWORK, SOCKET, SOCKET_2X8, STRATUS
 
 BASES = (SOCKET, SOCKET_2X8)
 MEDIAN_TARGET, BEST_TARGET = 1.5, 2.5  # against Socket as it comes, with caps: issue of this script
-NOISE_MAX = 0.1  # Socket against itself; beyond, a ratio of 1 within noise says nothing
+NOISE_MAX = 0.1  # Socket against itself; beyond, less than wanted but within noise says nothing
 
 
 def rate(model):
@@ -110,7 +110,7 @@ def place(point):
 def target(caps, name, value, wanted, where="", noise=None):
     """`noise`: what may be missing of `wanted`."""
     is_met = value >= wanted - (noise or 0)
-    if noise is not None and noise > NOISE_MAX:
+    if is_met and value < wanted and noise is not None and noise > NOISE_MAX:
         is_met = None
     text = f">= {wanted:.2f}" + ("" if noise is None else f" - noise {noise:.2f}")
     return {"caps": caps, "name": name, "is": value, "where": where, "target": text, "noise": noise, "is_met": is_met}

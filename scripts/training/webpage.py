@@ -80,8 +80,8 @@ def cpu_warnings(result, caps, hosts):
     if not high:
         return []
     text = ", ".join(f"{label} {percent(value)}" for label, value in high.items())
-    return [f"{hosts} hosts, {CAPS_TEXT[caps]}: the CPUs were busy ({text}). What they limit, not the network, is measured "
-            "where they are the bottleneck."]
+    return [f"{hosts} hosts, {CAPS_TEXT[caps]}: the CPUs were busy ({text}). NCCL's waiting threads poll and count; but where "
+            "NICs were not full and flows not capped, CPUs may be what was measured."]
 
 
 # ---- figures and tables ----
@@ -216,7 +216,8 @@ def whole_document(result):
         "samples/s: of one rank. speed-up: of all ranks, over one host with Socket; scaling: that over the number of hosts, "
         "for Socket ddp_acc. acc_ratio: stratus against Socket; against Socket 2x8. exposed: step less compute, "
         "communication that compute did not hide. CPU: of a rank's process. NIC: sent bytes over what the NICs can send "
-        "meanwhile. CPUs: of the whole machine; waiting threads of NCCL count, as they poll."],
+        "meanwhile. CPUs: of the whole machine during the steps; NCCL's waiting threads count, as they poll. Where Socket "
+        "waits for its caps they are as busy as anywhere: only a NIC that is full, or not, tells what the limit is."],
         tables=[model_section(model, points) for model in dict.fromkeys(point["model"] for point in points)]))
     document.sections.append(Section("What is emulated, and how it is scaled", emulation_texts(result)))
     document.sections.append(Section("Measured on", tables=[

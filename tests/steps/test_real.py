@@ -45,12 +45,13 @@ def check_launch(launch):
         # Compute is slept, and a step is no shorter than its compute.
         assert 0 < model.compute_us <= min(model.step_us) * 1.05, model
         assert model.cpu_s_per_step > 0 and 0 <= model.cpu_busy <= 1, model
-        # Each host sends as much as AllReduce on two needs, and a NIC no more than it can (and its burst).
+        # Each host sends what AllReduce on two needs, and no more than its NIC can, and its burst. The counters are
+        # read every few milliseconds, or less often on a busy machine, and two steps take but 50.
         assert (model.nic_use is None) == (launch.hosts == 1), model
         if model.nic_use is not None:
             need = model.bytes_per_step / (SCALE.nic_gbps(2) * 1e9 / 8 / 1e6)
             mean_us = sum(model.step_us) / len(model.step_us)
-            assert 0.9 * need / mean_us < model.nic_use < 1.3, (model, need / mean_us)
+            assert 0.5 * need / mean_us < model.nic_use < 1.5, (model, need / mean_us)
 
 
 def test_a_short_run():

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "common/log.h"
 #include "common/nccl_version.h"
 #include "net_plugin/abi/collnet_abi.h"
 #include "net_plugin/abi/logger.h"
@@ -177,33 +176,6 @@ static enum nccl_result iallreduce_v8(void *coll_comm, void *send, void *recv, i
                                    recv_mhandle, request);
 }
 
-/* CollNetDirect only, which needs an NVSwitch. */
-static enum nccl_result refuse(const char *what) {
-  LOG_WARN("CollNet: NCCL asks for %s, which stratus does not offer: set NCCL_ALGO=allgather:ring;"
-           "reducescatter:ring",
-           what);
-  return NCCL_INVALID_USAGE;
-}
-
-static enum nccl_result iallgather(void *coll_comm, void *send, int parts, struct collnet_sge *recv,
-                                   size_t bytes_per_rank, size_t window_offset, size_t window_bytes,
-                                   void *send_mhandle, void **request) {
-  (void)coll_comm, (void)send, (void)parts, (void)recv, (void)bytes_per_rank;
-  (void)window_offset, (void)window_bytes, (void)send_mhandle;
-  *request = NULL;
-  return refuse("AllGather");
-}
-
-static enum nccl_result ireducescatter(void *coll_comm, int parts, struct collnet_sge *send,
-                                       void *recv, size_t bytes_per_rank, size_t window_offset,
-                                       size_t window_bytes, int type, int op, void *recv_mhandle,
-                                       void **request) {
-  (void)coll_comm, (void)parts, (void)send, (void)recv, (void)bytes_per_rank, (void)window_offset;
-  (void)window_bytes, (void)type, (void)op, (void)recv_mhandle;
-  *request = NULL;
-  return refuse("ReduceScatter");
-}
-
 /* The CPU wrote the data itself: there is nothing to wait for. */
 static enum nccl_result iflush(void *coll_comm, void *data, int bytes, void *mhandle,
                                void **request) {
@@ -224,12 +196,13 @@ static enum nccl_result test(void *request, int *is_done, int *bytes) {
   return result_from_errno(rc);
 }
 
+/* AllGather and ReduceScatter are NULL, which NCCL takes as not offered (src/graph/tuning.cc at
+ * v2.22.3 and v2.29.7). */
 #define TABLE(INIT, PROPERTIES, LISTEN, IALLREDUCE)                                                \
   .name = SHIMS_NAME, .init = INIT, .devices = devices, .getProperties = PROPERTIES,               \
   .listen = LISTEN, .connect = connect_group, .reduceSupport = reduce_support, .regMr = reg_mr,    \
-  .regMrDmaBuf = reg_mr_dma_buf, .deregMr = dereg_mr, .iallreduce = IALLREDUCE,                    \
-  .iallgather = iallgather, .ireducescatter = ireducescatter, .iflush = iflush, .test = test,      \
-  .closeColl = close_group, .closeListen = close_listen
+  .regMrDmaBuf = reg_mr_dma_buf, .deregMr = dereg_mr, .iallreduce = IALLREDUCE, .iflush = iflush,  \
+  .test = test, .closeColl = close_group, .closeListen = close_listen
 
 #define EXPORTED __attribute__((visibility("default")))
 

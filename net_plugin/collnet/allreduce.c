@@ -307,6 +307,7 @@ int collnet_test(struct collnet_request *request, bool *is_done, size_t *bytes) 
   if (*is_done) {
     *bytes = request->call.count * reduce_element_bytes(request->call.type);
     request->is_in_use = false;
+    group_count(group, *bytes);
     while (group->oldest < group->calls &&
            !group->requests[group->oldest % COLLNET_REQUESTS].is_in_use) {
       group->oldest++;

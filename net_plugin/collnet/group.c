@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "common/param.h"
 #include "net_plugin/connection/connection.h"
+#include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/plugin/transfer.h"
 
 enum collnet_mode collnet_mode(void) {
@@ -29,14 +30,17 @@ static size_t path_count(const struct collnet_group *group) {
   return (size_t)COLLNET_PHASES * COLLNET_WAYS * group->members;
 }
 
-struct collnet_group *group_create(enum collnet_mode mode, unsigned members, unsigned member) {
+struct collnet_group *group_create(enum collnet_mode mode, unsigned members, unsigned member,
+                                   struct nic_totals *totals) {
   struct collnet_group *group = calloc(1, sizeof(*group));
   if (!group) {
     return NULL;
   }
-  *group = (struct collnet_group){
-    .mode = mode, .variant = reduce_fastest(), .members = members, .member = member
-  };
+  *group = (struct collnet_group){ .mode = mode,
+                                   .variant = reduce_fastest(),
+                                   .members = members,
+                                   .member = member,
+                                   .totals = totals };
   group->paths = calloc(path_count(group), sizeof(*group->paths));
   bool is_complete = group->paths != NULL;
   for (unsigned i = 0; i < COLLNET_REQUESTS; i++) {
@@ -63,6 +67,20 @@ void group_destroy(struct collnet_group *group) {
   }
   free(group->paths);
   free(group);
+}
+
+static void count_up(struct collnet_group *group, enum nic_counter counter, uint64_t more) {
+  atomic_fetch_add_explicit(&group->totals->counts[counter], more, memory_order_relaxed);
+}
+
+void group_count(struct collnet_group *group, size_t bytes) {
+  const struct reduce_counters *now = &group->counters, *before = &group->reported;
+  count_up(group, NIC_COLLNET_CALLS, 1);
+  count_up(group, NIC_COLLNET_BYTES, bytes);
+  count_up(group, NIC_COLLNET_ROUNDED, now->elements - before->elements);
+  count_up(group, NIC_COLLNET_OVERFLOWS, now->overflows - before->overflows);
+  count_up(group, NIC_COLLNET_UNDERFLOWS, now->underflows - before->underflows);
+  group->reported = *now;
 }
 
 static void report_rounding(const struct collnet_group *group) {

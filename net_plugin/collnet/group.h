@@ -9,6 +9,7 @@
 #include "net_plugin/plugin/memory.h"
 
 struct connection;
+struct nic_totals;
 struct request;
 
 /* Each phase has a connection of its own to and from each member: order is all that tells which
@@ -57,6 +58,8 @@ struct collnet_group {
   struct collnet_path *paths; /* by phase, way and member */
   struct collnet_request requests[COLLNET_REQUESTS];
   struct reduce_counters counters; /* of what was rounded */
+  struct reduce_counters reported; /* of these, in totals */
+  struct nic_totals *totals;
 };
 
 static inline size_t collnet_index(const struct collnet_group *group, enum collnet_phase phase,
@@ -71,7 +74,10 @@ static inline struct collnet_path *collnet_path(struct collnet_group *group,
 }
 
 /* group.c: an empty one, and its end with all connections. NULL: out of memory. */
-struct collnet_group *group_create(enum collnet_mode mode, unsigned members, unsigned member);
+struct collnet_group *group_create(enum collnet_mode mode, unsigned members, unsigned member,
+                                   struct nic_totals *totals);
+/* A call is complete: counts it. */
+void group_count(struct collnet_group *group, size_t bytes);
 void group_destroy(struct collnet_group *group);
 
 #endif

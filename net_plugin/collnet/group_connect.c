@@ -22,6 +22,7 @@
 #include "common/param.h"
 #include "net_plugin/collnet/group.h"
 #include "net_plugin/collnet/hello.h"
+#include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/plugin/plugin.h"
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/handle.h"
@@ -325,15 +326,22 @@ int collnet_connect(void *const *handles, int members, int member,
     return -ENOTSUP;
   }
   struct setup *setup = calloc(1, sizeof(*setup));
+  struct nic nic;
+  int rc = plugin_device_nic(listener->device, &nic);
+  if (rc) {
+    free(setup);
+    return rc;
+  }
   struct collnet_group *group =
-      setup ? group_create(collnet_mode(), (unsigned)members, (unsigned)member) : NULL;
+      setup ? group_create(collnet_mode(), (unsigned)members, (unsigned)member, nic_totals_of(&nic))
+            : NULL;
   if (!group) {
     free(setup);
     return -ENOMEM;
   }
   setup->group = group;
   setup->listener = listener;
-  int rc = agree(setup, handles);
+  rc = agree(setup, handles);
   setup_fini(setup);
   free(setup);
   if (rc) {

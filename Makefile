@@ -39,7 +39,7 @@ sources = $(sort $(foreach dir,$(1),$(wildcard $(dir)/*.c)))
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
 COMMON_SRC := $(call sources,common)
-NET_SRC := $(call sources,$(addprefix net_plugin/,abi plugin setup observe connection engine lane lane/tcp lane/rdma link policy))
+NET_SRC := $(call sources,$(addprefix net_plugin/,abi plugin setup observe connection engine lane lane/tcp lane/rdma link policy reduce))
 TUNER_SRC := $(call sources,$(addprefix tuner_plugin/,abi plugin decide calibrate))
 MODEL_SRC := $(call sources,tuner_plugin/model)
 NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf tools/probe))
@@ -65,6 +65,9 @@ $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  CC      $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+# Every variant of a sum has the same bits: no multiplication and addition in one, rounded once.
+$(BUILD)/obj/net_plugin/reduce/%.o: CFLAGS += -ffp-contract=off
 
 define link
 @mkdir -p $(@D)

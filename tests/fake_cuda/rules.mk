@@ -87,7 +87,7 @@ $(call objects,tests/fake_cuda/collnet/collnet.c): ALL_CFLAGS += $(FAKE_CFLAGS) 
 $(call objects,tests/fake_cuda/collnet/collnet.c): | $(NCCL_DIR)/complete
 
 $(FAKE_TRANSPORTS) $(FAKE_COLLNET): $(FAKE_NCCL)/libnccl-net-%.so: tests/fake_cuda/transport/as_plugin.c \
-  net_plugin/abi/net_abi.h $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(FAKE_LIBC_SRC)) \
+  tests/fake_cuda/transport/as_plugin.h net_plugin/abi/net_abi.h $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(FAKE_LIBC_SRC)) \
   $(FAKE_LIB)/libcudart.so.12
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LINK    $@")

@@ -24,8 +24,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net_plugin/abi/net_abi.h"
 #include "tests/fake_cuda/nccl/block.h"
+#include "tests/fake_cuda/transport/as_plugin.h"
 
 #define CONNECT_MS 5000
 #define MAX_HOSTS 16
@@ -208,23 +208,19 @@ static enum nccl_result collnet_init(nccl_logger_fn *logger) {
   return NCCL_SUCCESS;
 }
 
+/* The same devices as the net's, by number and name: NCCL 2.22 counts only the CollNet's, and 2.29
+ * uses only those that it finds in both. */
 static enum nccl_result collnet_devices(int *count) {
   trace("devices");
-  *count = 1;
-  return NCCL_SUCCESS;
+  return transport_devices(count);
 }
 
 static enum nccl_result collnet_properties(int device, struct net_properties_v8 *out) {
   trace("getProperties %d", device);
-  *out = (struct net_properties_v8){
-    .name = "collnet",
-    .guid = 1,
-    .ptrSupport = NCCL_PTR_HOST | (option("FAKE_COLLNET_GPU") ? NCCL_PTR_CUDA : 0),
-    .speed = 10000, /* Mb/s, NCCL's own for interfaces that have no speed */
-    .maxComms = 65536,
-    .maxRecvs = 1,
-  };
-  return NCCL_SUCCESS;
+  enum nccl_result result = transport_properties(device, out);
+  if (option("FAKE_COLLNET_GPU"))
+    out->ptrSupport |= NCCL_PTR_CUDA;
+  return result;
 }
 
 static enum nccl_result collnet_listen(int device, void *handle, void **listener) {
@@ -363,7 +359,6 @@ static ncclResult_t collnet_iflush(void *group, void *data, int size, void *hand
   *request = NULL;
   return ncclSuccess;
 }
-
 
 static enum nccl_result collnet_test(void *request, int *is_done, int *bytes) {
   struct request *q = request;

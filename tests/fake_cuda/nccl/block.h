@@ -80,19 +80,22 @@ struct block {
   struct nccl_peer **peers;
   int ring_prev, ring_next, ring_index;
   const int *ring_user_ranks;
-  struct nccl_tree tree;
+  struct nccl_tree tree, collnet_chain;
 };
 
 /* A collective work item (ncclDevWorkColl), decoded. */
 struct collective {
   int channel_lo, channel_hi;
-  bool arg_is_ptr, reg_used, net_reg_used, is_one_rank;
+  bool arg_is_ptr, reg_used, net_reg_used, collnet_reg_used, is_one_rank;
   int direct;
   int root;
   char *sendbuff, *recvbuff;
   uintptr_t send_offset, recv_offset;
   uintptr_t *send_remote, *recv_remote;
-  struct nccl_cbd cbd;
+  union {
+    struct nccl_cbd cbd;
+    struct nccl_collnet collnet;
+  };
   uint64_t red_op_arg;
 };
 
@@ -155,6 +158,9 @@ void prims_init(struct prims *p, struct block *b, struct reduction red,
 void prims_op(struct prims *p, int flags, enum buffer src, enum buffer dst, ssize_t src_index,
               ssize_t dst_index, ssize_t count);
 void prims_finish(struct prims *p);
+/* Steps in which the proxy works on user buffers by itself: hands them over, waits for them. */
+void prims_give_steps(struct nccl_conn *conn, size_t steps);
+void prims_await_steps(struct block *b, struct nccl_conn *conn, size_t steps);
 
 /* ---- schedules ---- */
 
@@ -166,6 +172,7 @@ void ring_broadcast(struct block *b, const struct collective *c, struct reductio
 void ring_reduce(struct block *b, const struct collective *c, struct reduction r, int proto);
 /* tree.c */
 void tree_allreduce(struct block *b, const struct collective *c, struct reduction r, int proto);
+void chain_allreduce(struct block *b, const struct collective *c, struct reduction r);
 /* pat.c */
 void pat_allgather(struct block *b, const struct collective *c, struct reduction r);
 void pat_reducescatter(struct block *b, const struct collective *c, struct reduction r);

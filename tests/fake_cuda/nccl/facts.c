@@ -115,7 +115,8 @@ struct coll_reg_229 {
   .ring_prev = offsetof(struct channel, ring.prev),                                                \
   .ring_next = offsetof(struct channel, ring.next),                                                \
   .ring_user_ranks = offsetof(struct channel, ring.user_ranks),                                    \
-  .ring_index = offsetof(struct channel, ring.index), .tree = offsetof(struct channel, tree)
+  .ring_index = offsetof(struct channel, ring.index), .tree = offsetof(struct channel, tree),      \
+  .collnet_chain = offsetof(struct channel, collnet_chain)
 
 #define COLL_OFFSETS(coll, reg)                                                                    \
   .coll_size = sizeof(struct coll), .coll_reg_size = sizeof(struct reg),                           \
@@ -134,7 +135,7 @@ struct coll_reg_229 {
   .send_remote = offsetof(struct coll_229, sendbuff_rmt_addrs),                                    \
   .recv_remote = offsetof(struct coll_229, recvbuff_rmt_addrs), .reg_used = { 25, 1 },             \
   .net_reg_used = { 26, 1 }, .direct = { 28, 2 }, .is_one_rank = { 30, 1 }, .profiler = { 31, 1 }, \
-  .p2p_net = 2, .p2p_ipc = 4, .p2p_profiler = 6
+  .collnet_reg = { 26, 1 }, .p2p_net = 2, .p2p_ipc = 4, .p2p_profiler = 6
 
 static const struct nccl_facts table[] = {
   {
@@ -155,6 +156,8 @@ static const struct nccl_facts table[] = {
       .recv_remote = ABSENT,
       .reg_used = { 25, 2 },
       .direct = { 28, 4 },
+      .collnet_reg = { 25, 2 },    /* regUsed is NCCL_COLLNET_REG_BUFFER, 3 */
+      .collnet_reg_step = 1 << 29, /* NCCL_MAX_COLLNET_SIZE */
       .p2p_net = 2,
       .part_bit_reversed = true,
       .direct_unregistered = true,

@@ -179,6 +179,19 @@ void prims_finish(struct prims *p) {
   }
 }
 
+void prims_give_steps(struct nccl_conn *conn, size_t steps) {
+  conn->step += steps;
+  store_release(conn->tail, conn->step);
+}
+
+void prims_await_steps(struct block *b, struct nccl_conn *conn, size_t steps) {
+  unsigned spins = 0;
+  conn->step += steps;
+  store_release(conn->head, conn->step);
+  while (load_acquire(conn->tail) < conn->step && !give_up(b, &spins))
+    ;
+}
+
 /* ---- flow control ---- */
 
 static void wait_for_credit(struct prims *p, const struct end *e) {

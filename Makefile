@@ -194,6 +194,18 @@ $(BUILD)/tests/sim: $(call objects,$(SIM_SRC)) $(STRATUS_A)
 
 tests-sim: $(SIM) ## build/tests/sim: the protocol under simulated faults
 
+# ---- speed and use of net_plugin/reduce ----
+
+$(BUILD)/tests/reduce-speed: $(call objects,tests/reduce/speed.c) $(STRATUS_A)
+	$(link) $^ $(STATIC_LIBS)
+
+# The module alone, for Python.
+$(BUILD)/tests/reduce/libexchange.so: $(call objects,tests/reduce/exchange.c $(call sources,net_plugin/reduce))
+	$(link) -shared $^ -lm
+
+reduce-tests: $(BUILD)/tests/reduce-speed $(BUILD)/tests/reduce/libexchange.so ## speed of sums, what tests/reduce/train uses
+.PHONY: reduce-tests
+
 # ---- fuzz targets: tests/fuzz/fuzz_<name>.c, one program each; tests/fuzz/run runs them ----
 
 FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))

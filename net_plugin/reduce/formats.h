@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* formats: f32 to the small floating-point formats and back, by integer operations and exact sums.
- * After vector.h. Rounds to the nearest, ties to even; needs the default floating-point
- * environment. */
+ * After vector.h and
+ * u32_from_u16(), u16_from_u32(), u32_from_u8(), u8_from_u32(). Rounds to the nearest, ties to
+ * even; needs the default floating-point environment. */
 #ifndef NET_PLUGIN_REDUCE_FORMATS_H
 #define NET_PLUGIN_REDUCE_FORMATS_H
 
@@ -72,22 +73,30 @@ INLINE f32v f32_from_small(u32v code, struct format format) {
 }
 
 INLINE u16h bf16_from_f32(f32v value) {
-  u32v bits = (u32v)one_nan(value);
-  u32v half = ((bits >> 16) & 1) + 0x7fff;
-  u32v rounded = (bits + (half & (u32v)(value == value))) >> 16;
-  return __builtin_convertvector(rounded, u16h);
+  u32v bits = (u32v)value;
+  u32v code = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  code = SELECT(u32v, value != value, (u32v){ 0 } + (F32_NAN >> 16), code);
+  return u16_from_u32(code);
 }
 
 INLINE f32v f32_from_bf16(u16h code) {
-  return (f32v)(__builtin_convertvector(code, u32v) << 16);
+  return (f32v)(u32_from_u16(code) << 16);
 }
 
 INLINE u16h f16_from_f32_by_integers(f32v value) {
-  return __builtin_convertvector(small_from_f32(value, FORMAT_F16), u16h);
+  return u16_from_u32(small_from_f32(value, FORMAT_F16));
 }
 
 INLINE f32v f32_from_f16_by_integers(u16h code) {
-  return f32_from_small(__builtin_convertvector(code, u32v), FORMAT_F16);
+  return f32_from_small(u32_from_u16(code), FORMAT_F16);
+}
+
+INLINE f32v f32_from_f8(u8q code, struct format format) {
+  return f32_from_small(u32_from_u8(code), format);
+}
+
+INLINE u8q f8_from_f32(f32v value, struct format format) {
+  return u8_from_u32(small_from_f32(value, format));
 }
 
 #endif

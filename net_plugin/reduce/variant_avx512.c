@@ -7,6 +7,24 @@
 #define VECTOR_BYTES 64
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 
+#include "net_plugin/reduce/vector.h"
+
+INLINE u32v u32_from_u16(u16h narrow) {
+  return (u32v)_mm512_cvtepu16_epi32((__m256i)narrow);
+}
+
+INLINE u16h u16_from_u32(u32v wide) {
+  return (u16h)_mm512_cvtepi32_epi16((__m512i)wide);
+}
+
+INLINE u32v u32_from_u8(u8q narrow) {
+  return (u32v)_mm512_cvtepu8_epi32((__m128i)narrow);
+}
+
+INLINE u8q u8_from_u32(u32v wide) {
+  return (u8q)_mm512_cvtepi32_epi8((__m512i)wide);
+}
+
 #include "net_plugin/reduce/formats.h"
 
 INLINE u16h f16_from_f32(f32v value) {

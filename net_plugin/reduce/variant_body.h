@@ -76,14 +76,10 @@ KERNEL(prod_bf16, f32v, 2, LOAD_BF16, MULTIPLY, STORE_BF16)
 KERNEL(sum_f16, f32v, 2, LOAD_F16, ADD, STORE_F16)
 KERNEL(prod_f16, f32v, 2, LOAD_F16, MULTIPLY, STORE_F16)
 
-#define LOAD_F8(at, lanes, format)                                                                 \
-  f32_from_small(__builtin_convertvector(get_u8q(at, lanes), u32v), format)
-#define STORE_F8(at, value, lanes, format)                                                         \
-  put_u8q(at, __builtin_convertvector(small_from_f32(value, format), u8q), lanes)
-#define LOAD_E4M3(at, lanes) LOAD_F8(at, lanes, FORMAT_E4M3)
-#define STORE_E4M3(at, value, lanes) STORE_F8(at, value, lanes, FORMAT_E4M3)
-#define LOAD_E5M2(at, lanes) LOAD_F8(at, lanes, FORMAT_E5M2)
-#define STORE_E5M2(at, value, lanes) STORE_F8(at, value, lanes, FORMAT_E5M2)
+#define LOAD_E4M3(at, lanes) f32_from_f8(get_u8q(at, lanes), FORMAT_E4M3)
+#define STORE_E4M3(at, value, lanes) put_u8q(at, f8_from_f32(value, FORMAT_E4M3), lanes)
+#define LOAD_E5M2(at, lanes) f32_from_f8(get_u8q(at, lanes), FORMAT_E5M2)
+#define STORE_E5M2(at, value, lanes) put_u8q(at, f8_from_f32(value, FORMAT_E5M2), lanes)
 KERNEL(sum_e4m3, f32v, 1, LOAD_E4M3, ADD, STORE_E4M3)
 KERNEL(prod_e4m3, f32v, 1, LOAD_E4M3, MULTIPLY, STORE_E4M3)
 KERNEL(sum_e5m2, f32v, 1, LOAD_E5M2, ADD, STORE_E5M2)
@@ -169,12 +165,12 @@ struct counts {
   u32v overflows, underflows;
 };
 
-/* Magnitudes from `over` on become infinite; those below `normal` become zero or denormal. */
+/* Magnitudes from `over` on become infinite; those below `normal` become zero or denormal. What
+ * lies below a range's beginning wraps around and so beyond its end. */
 INLINE void count_lost(struct counts *counts, f32v value, uint32_t over, uint32_t normal) {
-  i32v magnitude = (i32v)magnitude_of(value);
-  counts->overflows -=
-      (u32v)(magnitude >= (int32_t)over) & (u32v)(magnitude < (int32_t)F32_INFINITY);
-  counts->underflows -= (u32v)(magnitude > 0) & (u32v)(magnitude < (int32_t)normal);
+  u32v magnitude = magnitude_of(value);
+  counts->overflows -= (u32v)(magnitude - over < F32_INFINITY - over);
+  counts->underflows -= (u32v)(magnitude - 1 < normal - 1);
 }
 
 TARGET static uint64_t sum_of_lanes(u32v counts) {

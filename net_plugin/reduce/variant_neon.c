@@ -7,6 +7,13 @@
 #define VECTOR_BYTES 16
 #define TARGET
 
+#include "net_plugin/reduce/vector.h"
+
+#define u32_from_u16 u32_from_u16_by_compiler
+#define u16_from_u32 u16_from_u32_by_compiler
+#define u32_from_u8 u32_from_u8_by_compiler
+#define u8_from_u32 u8_from_u32_by_compiler
+
 #include "net_plugin/reduce/formats.h"
 
 INLINE u16h f16_from_f32(f32v value) {

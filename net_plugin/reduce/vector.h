@@ -53,4 +53,22 @@ MEMORY(f64v)
 MEMORY(u16h)
 MEMORY(u8q)
 
+/* Lanes of other widths as the compiler does it. gcc 12 takes several instructions for registers of
+ * more than 16 bytes; variants with such have their own. */
+INLINE u32v u32_from_u16_by_compiler(u16h narrow) {
+  return __builtin_convertvector(narrow, u32v);
+}
+
+INLINE u16h u16_from_u32_by_compiler(u32v wide) {
+  return __builtin_convertvector(wide, u16h);
+}
+
+INLINE u32v u32_from_u8_by_compiler(u8q narrow) {
+  return u32_from_u16_by_compiler(__builtin_convertvector(narrow, u16h));
+}
+
+INLINE u8q u8_from_u32_by_compiler(u32v wide) {
+  return __builtin_convertvector(u16_from_u32_by_compiler(wide), u8q);
+}
+
 #endif

@@ -9,7 +9,7 @@
  * connect gives no group; a request that cannot be done, and all behind it, end with an error.
  *
  * FAKE_COLLNET_DELAY_US   each request waits up to so long, and every third call is told to come
- * again FAKE_COLLNET_FAIL       HOST:N, the N-th request of that host fails; or "connect", on every
+ * again FAKE_COLLNET_FAIL       HOST:N, request N of that host fails; or "connect", on every
  * host FAKE_COLLNET_GPU        1: takes GPU memory, too FAKE_COLLNET_LOG        1: what NCCL calls,
  * with sizes, to stderr */
 #include <arpa/inet.h>
@@ -92,11 +92,22 @@ __attribute__((format(printf, 1, 2))) static void trace(const char *format, ...)
   fprintf(stderr, "collnet: thread %d: %s\n", gettid(), text);
 }
 
-static bool must_fail(const struct group *g, uint32_t number) {
+/* What FAKE_COLLNET_FAIL asks for. */
+struct failure {
+  bool is_valid, in_connect;
+  int host; /* -1: none */
+  uint32_t number;
+};
+
+static struct failure failure(void) {
   const char *value = getenv("FAKE_COLLNET_FAIL");
-  int host, nth;
-  return value && sscanf(value, "%d:%d", &host, &nth) == 2 && host == g->host &&
-         number == (uint32_t)nth;
+  struct failure f = { .is_valid = true, .host = -1 };
+  char rest;
+  if (!value)
+    return f;
+  f.in_connect = !strcmp(value, "connect");
+  f.is_valid = f.in_connect || sscanf(value, "%d:%u%c", &f.host, &f.number, &rest) == 2;
+  return f;
 }
 
 /* ---- the exchange ---- */
@@ -162,7 +173,7 @@ static bool exchange(struct group *g, struct request *q) {
   long delay_us = option("FAKE_COLLNET_DELAY_US");
   if (delay_us)
     usleep((useconds_t)(random() % delay_us));
-  if (must_fail(g, q->header.number))
+  if (failure().host == g->host && failure().number == q->header.number)
     return false;
   if (!g->host)
     return collect(g, q);
@@ -204,6 +215,11 @@ static void *run(void *arg) {
 static enum nccl_result collnet_init(nccl_logger_fn *logger) {
   (void)logger;
   trace("init");
+  if (!failure().is_valid) {
+    fprintf(stderr, "collnet: FAKE_COLLNET_FAIL=%s: expected HOST:NUMBER or \"connect\"\n",
+            getenv("FAKE_COLLNET_FAIL"));
+    return NCCL_INVALID_USAGE;
+  }
   reduction_init();
   return NCCL_SUCCESS;
 }
@@ -275,12 +291,11 @@ static void group_free(struct group *g) {
 
 static ncclResult_t collnet_connect(void *handles[], int n_hosts, int host, void *listener,
                                     void **group) {
-  const char *fail = getenv("FAKE_COLLNET_FAIL");
   struct group *g = calloc(1, sizeof *g);
   trace("connect host %d of %d", host, n_hosts);
   *g = (struct group){ .host = host, .n_hosts = n_hosts };
   memset(g->sockets, -1, sizeof g->sockets);
-  bool ok = n_hosts <= MAX_HOSTS && !(fail && !strcmp(fail, "connect"));
+  bool ok = n_hosts <= MAX_HOSTS && !failure().in_connect;
   if (ok)
     ok = host ? connect_first(g, handles[0]) : accept_all(g, *(int *)listener);
   *group = NULL;

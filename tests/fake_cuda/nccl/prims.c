@@ -478,3 +478,42 @@ void prims_op(struct prims *p, int flags, enum buffer src, enum buffer dst, ssiz
     done += slice;
   }
 }
+
+/* ---- parts, Simple only, between GPUs ---- */
+
+static ssize_t part_place(int i, ssize_t part, int own) {
+  return (i + (own >= 0 && i >= own)) * part;
+}
+
+void prims_scatter(struct prims *p, ssize_t at, ssize_t total, ssize_t part, int own) {
+  for (int i = 0; i < p->n_send; i++) {
+    struct end *e = &p->send[i];
+    ssize_t place = part_place(i, part, own);
+    ssize_t count = MIN(part, total - place);
+    wait_for_credit(p, e);
+    set_fifo_size(e, MAX(count, 0) * p->red.size);
+    if (count > 0 && !p->b->aborted) {
+      void *from = p->in + (at + place) * p->red.size;
+      void *to = slot_of(e->conn, e->step);
+      reduce_copy(&p->red, true, false, 1, &from, 1, &to, (size_t)count);
+    }
+    e->step += (uint64_t)p->steps_per_slice;
+    store_release(e->conn->tail, e->step);
+  }
+}
+
+void prims_gather(struct prims *p, ssize_t at, ssize_t total, ssize_t part, int own) {
+  for (int i = 0; i < p->n_recv; i++) {
+    struct end *e = &p->recv[i];
+    ssize_t place = part_place(i, part, own);
+    ssize_t count = MIN(part, total - place);
+    wait_for_data(p, e);
+    if (count > 0 && !p->b->aborted) {
+      void *from = slot_of(e->conn, e->step);
+      void *to = p->out + (at + place) * p->red.size;
+      reduce_copy(&p->red, false, false, 1, &from, 1, &to, (size_t)count);
+    }
+    e->step += (uint64_t)p->steps_per_slice;
+    store_release(e->conn->head, e->step);
+  }
+}

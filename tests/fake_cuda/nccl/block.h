@@ -159,6 +159,9 @@ void prims_init(struct prims *p, struct block *b, struct reduction red,
 void prims_op(struct prims *p, int flags, enum buffer src, enum buffer dst, ssize_t src_index,
               ssize_t dst_index, ssize_t count);
 void prims_finish(struct prims *p);
+/* Until the peer has room for a slice, until a slice from it is there. */
+void prims_wait_for_credit(struct prims *p, const struct end *e);
+void prims_wait_for_data(struct prims *p, const struct end *e);
 /* Sends a part of the input to each peer, or receives the output's from them: the i-th peer's
  * begins i parts behind `at`, one more from the peer `own` on. There are `total` elements from `at`
  * on. */
@@ -167,6 +170,10 @@ void prims_gather(struct prims *p, ssize_t at, ssize_t total, ssize_t part, int 
 /* Steps in which the proxy works on user buffers by itself: hands them over, waits for them. */
 void prims_give_steps(struct nccl_conn *conn, size_t steps);
 void prims_await_steps(struct block *b, struct nccl_conn *conn, size_t steps);
+
+/* prims_ll.c: prims_op for LL and LL128 */
+void prims_ll_op(struct prims *p, int flags, enum buffer src, enum buffer dst, ssize_t src_index,
+                 ssize_t dst_index, ssize_t count);
 
 /* ---- pass.c: an operation on every chunk of a channel ---- */
 

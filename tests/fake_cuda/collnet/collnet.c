@@ -9,7 +9,7 @@
  * connect gives no group; a request that cannot be done, and all behind it, end with an error.
  *
  * FAKE_COLLNET_DELAY_US   each request waits up to so long, and every third call is told to come
- * again FAKE_COLLNET_FAIL       HOST:N, the N-th request of that host fails; or "connect", on every
+ * again FAKE_COLLNET_FAIL       HOST:N, request N of that host fails; or "connect", on every
  * host FAKE_COLLNET_GPU        1: takes GPU memory, too FAKE_COLLNET_LOG        1: what NCCL calls,
  * with sizes, to stderr */
 #include <arpa/inet.h>
@@ -58,10 +58,12 @@ struct header {
   uint32_t number, count, type, op;
 };
 
+enum state { FREE, WAITING, DONE, FAILED };
+
 struct request {
-  enum { FREE, WAITING, DONE, FAILED } state;
+  enum state state; /* through get_state and set_state: test() takes no lock */
   struct header header;
-  void *send, *recv;
+  void *send, *recv, *send_handle, *recv_handle;
   size_t bytes;
 };
 
@@ -70,11 +72,19 @@ struct group {
   int sockets[MAX_HOSTS]; /* host 0: by host; others: only the first, to host 0 */
   pthread_t thread;
   pthread_mutex_t mutex;
-  pthread_cond_t changed;
+  pthread_cond_t started_one, finished;
   uint32_t started, calls;
   bool is_closing;
   struct request requests[MAX_REQUESTS];
 };
+
+static enum state get_state(const struct request *q) {
+  return __atomic_load_n(&q->state, __ATOMIC_ACQUIRE);
+}
+
+static void set_state(struct request *q, enum state state) {
+  __atomic_store_n(&q->state, state, __ATOMIC_RELEASE);
+}
 
 static long option(const char *name) {
   const char *value = getenv(name);
@@ -92,11 +102,22 @@ __attribute__((format(printf, 1, 2))) static void trace(const char *format, ...)
   fprintf(stderr, "collnet: thread %d: %s\n", gettid(), text);
 }
 
-static bool must_fail(const struct group *g, uint32_t number) {
+/* What FAKE_COLLNET_FAIL asks for. */
+struct failure {
+  bool is_valid, in_connect;
+  int host; /* -1: none */
+  uint32_t number;
+};
+
+static struct failure failure(void) {
   const char *value = getenv("FAKE_COLLNET_FAIL");
-  int host, nth;
-  return value && sscanf(value, "%d:%d", &host, &nth) == 2 && host == g->host &&
-         number == (uint32_t)nth;
+  struct failure f = { .is_valid = true, .host = -1 };
+  char rest;
+  if (!value)
+    return f;
+  f.in_connect = !strcmp(value, "connect");
+  f.is_valid = f.in_connect || sscanf(value, "%d:%u%c", &f.host, &f.number, &rest) == 2;
+  return f;
 }
 
 /* ---- the exchange ---- */
@@ -162,7 +183,7 @@ static bool exchange(struct group *g, struct request *q) {
   long delay_us = option("FAKE_COLLNET_DELAY_US");
   if (delay_us)
     usleep((useconds_t)(random() % delay_us));
-  if (must_fail(g, q->header.number))
+  if (failure().host == g->host && failure().number == q->header.number)
     return false;
   if (!g->host)
     return collect(g, q);
@@ -184,7 +205,7 @@ static void *run(void *arg) {
   pthread_mutex_lock(&g->mutex);
   for (uint32_t next = 0;; next++) {
     while (next == g->started && !g->is_closing)
-      pthread_cond_wait(&g->changed, &g->mutex);
+      pthread_cond_wait(&g->started_one, &g->mutex);
     if (g->is_closing)
       break;
     struct request *q = &g->requests[next % MAX_REQUESTS];
@@ -193,7 +214,8 @@ static void *run(void *arg) {
     if (!ok)
       hang_up(g);
     pthread_mutex_lock(&g->mutex);
-    __atomic_store_n((int *)&q->state, ok ? DONE : FAILED, __ATOMIC_RELEASE);
+    set_state(q, ok ? DONE : FAILED);
+    pthread_cond_broadcast(&g->finished);
   }
   pthread_mutex_unlock(&g->mutex);
   return NULL;
@@ -204,6 +226,11 @@ static void *run(void *arg) {
 static enum nccl_result collnet_init(nccl_logger_fn *logger) {
   (void)logger;
   trace("init");
+  if (!failure().is_valid) {
+    fprintf(stderr, "collnet: FAKE_COLLNET_FAIL=%s: expected HOST:NUMBER or \"connect\"\n",
+            getenv("FAKE_COLLNET_FAIL"));
+    return NCCL_INVALID_USAGE;
+  }
   reduction_init();
   return NCCL_SUCCESS;
 }
@@ -275,12 +302,11 @@ static void group_free(struct group *g) {
 
 static ncclResult_t collnet_connect(void *handles[], int n_hosts, int host, void *listener,
                                     void **group) {
-  const char *fail = getenv("FAKE_COLLNET_FAIL");
   struct group *g = calloc(1, sizeof *g);
   trace("connect host %d of %d", host, n_hosts);
   *g = (struct group){ .host = host, .n_hosts = n_hosts };
   memset(g->sockets, -1, sizeof g->sockets);
-  bool ok = n_hosts <= MAX_HOSTS && !(fail && !strcmp(fail, "connect"));
+  bool ok = n_hosts <= MAX_HOSTS && !failure().in_connect;
   if (ok)
     ok = host ? connect_first(g, handles[0]) : accept_all(g, *(int *)listener);
   *group = NULL;
@@ -290,7 +316,8 @@ static ncclResult_t collnet_connect(void *handles[], int n_hosts, int host, void
     return ncclSystemError;
   }
   pthread_mutex_init(&g->mutex, NULL);
-  pthread_cond_init(&g->changed, NULL);
+  pthread_cond_init(&g->started_one, NULL);
+  pthread_cond_init(&g->finished, NULL);
   pthread_create(&g->thread, NULL, run, g);
   *group = g;
   return ncclSuccess;
@@ -302,7 +329,7 @@ static enum nccl_result collnet_close(void *group) {
   pthread_mutex_lock(&g->mutex);
   g->is_closing = true;
   hang_up(g);
-  pthread_cond_signal(&g->changed);
+  pthread_cond_signal(&g->started_one);
   pthread_mutex_unlock(&g->mutex);
   pthread_join(g->thread, NULL);
   group_free(g);
@@ -322,9 +349,25 @@ static enum nccl_result collnet_reg_mr(void *group, void *data, size_t bytes, in
   return type == NCCL_PTR_HOST || option("FAKE_COLLNET_GPU") ? NCCL_SUCCESS : NCCL_SYSTEM_ERROR;
 }
 
+static bool is_in_use(const struct group *g, const void *handle) {
+  for (int i = 0; i < MAX_REQUESTS; i++) {
+    const struct request *q = &g->requests[i];
+    if (get_state(q) == WAITING && (q->send_handle == handle || q->recv_handle == handle))
+      return true;
+  }
+  return false;
+}
+
+/* After an abort NCCL frees the memory next, and closes the group last. */
 static enum nccl_result collnet_dereg_mr(void *group, void *handle) {
+  struct group *g = group;
   trace("deregMr");
-  (void)group, (void)handle;
+  pthread_mutex_lock(&g->mutex);
+  if (is_in_use(g, handle))
+    hang_up(g);
+  while (is_in_use(g, handle))
+    pthread_cond_wait(&g->finished, &g->mutex);
+  pthread_mutex_unlock(&g->mutex);
   return NCCL_SUCCESS;
 }
 
@@ -332,21 +375,22 @@ static ncclResult_t collnet_iallreduce(void *group, void *send, void *recv, int 
                                        ncclDataType_t type, ncclRedOp_t op, void *send_handle,
                                        void *recv_handle, void **request) {
   struct group *g = group;
-  (void)send_handle, (void)recv_handle;
   *request = NULL;
   pthread_mutex_lock(&g->mutex);
   struct request *q = &g->requests[g->started % MAX_REQUESTS];
   bool come_again = option("FAKE_COLLNET_DELAY_US") && g->calls++ % 3 == 0;
-  if (q->state == FREE && !come_again) {
-    *q = (struct request){ .state = WAITING,
-                           .header = { g->started++, (uint32_t)count, type, op },
+  if (get_state(q) == FREE && !come_again) {
+    *q = (struct request){ .header = { g->started++, (uint32_t)count, type, op },
                            .send = send,
                            .recv = recv,
+                           .send_handle = send_handle,
+                           .recv_handle = recv_handle,
                            .bytes = (size_t)count * (size_t)nccl_type_size((int)type) };
     trace("iallreduce %u, %zu B in %s, type %d, operation %d", q->header.number, q->bytes,
           send == recv ? "place" : "two buffers", (int)type, (int)op);
+    set_state(q, WAITING);
     *request = q;
-    pthread_cond_signal(&g->changed);
+    pthread_cond_signal(&g->started_one);
   }
   pthread_mutex_unlock(&g->mutex);
   return ncclSuccess;
@@ -362,14 +406,14 @@ static ncclResult_t collnet_iflush(void *group, void *data, int size, void *hand
 
 static enum nccl_result collnet_test(void *request, int *is_done, int *bytes) {
   struct request *q = request;
-  int state = __atomic_load_n((int *)&q->state, __ATOMIC_ACQUIRE);
+  enum state state = get_state(q);
   *is_done = state == DONE;
   if (state == FAILED)
     return NCCL_SYSTEM_ERROR;
   if (*is_done && bytes)
     *bytes = (int)q->bytes;
   if (*is_done)
-    __atomic_store_n((int *)&q->state, FREE, __ATOMIC_RELEASE);
+    set_state(q, FREE);
   return NCCL_SUCCESS;
 }
 

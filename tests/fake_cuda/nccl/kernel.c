@@ -136,6 +136,7 @@ static void block_init(struct block *b, const struct nccl_kernel_args *args, int
   b->ring_user_ranks = pointer_at(b->channel, f->ring_user_ranks);
   memcpy(&b->tree, b->channel + f->tree, sizeof b->tree);
   memcpy(&b->collnet_chain, b->channel + f->collnet_chain, sizeof b->collnet_chain);
+  memcpy(&b->collnet_direct, b->channel + f->collnet_direct, sizeof b->collnet_direct);
 }
 
 static struct collective decode_collective(const struct nccl_facts *f, const char *work) {
@@ -322,6 +323,10 @@ static bool run_collective(struct block *b, const struct nccl_function *f,
   }
   if (f->algo == ALGO_COLLNET_CHAIN) {
     chain_allreduce(b, c, r);
+    return true;
+  }
+  if (f->algo == ALGO_COLLNET_DIRECT && f->coll == COLL_ALLREDUCE) {
+    direct_allreduce(b, c, r);
     return true;
   }
   if (f->algo == ALGO_PAT && f->coll == COLL_ALLGATHER) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* formats: f32 to the small floating-point formats and back, by integer operations and exact sums.
- * After vector.h and
- * u32_from_u16(), u16_from_u32(), u32_from_u8(), u8_from_u32(). Rounds to the nearest, ties to
- * even; needs the default floating-point environment. */
+ * After vector.h and u32_from_u16(), u16_from_u32(), u32_from_u8(), u8_from_u32(). Rounds to the
+ * nearest, ties to even; needs the default floating-point environment. */
 #ifndef NET_PLUGIN_REDUCE_FORMATS_H
 #define NET_PLUGIN_REDUCE_FORMATS_H
 
@@ -11,7 +10,7 @@
 #define F32_MAGNITUDE 0x7fffffffu
 #define F32_INFINITY 0x7f800000u
 #define F32_QUIET 0x00400000u
-/* Every NaN that is computed becomes this one, as NVIDIA's GPUs do it: which operand's bits survive
+/* Every NaN that is computed becomes this one, PTX's canonical NaN: which operand's bits survive
  * differs among processors. Cut to 16 or 8 bits it has the same form. */
 #define F32_NAN 0x7fffffffu
 #define F64_NAN UINT64_C(0x7fffffffffffffff)
@@ -23,7 +22,8 @@ struct format {
   uint32_t infinity; /* and NaN above; E4M3 has no infinity, only one NaN */
   uint32_t top;      /* what is too large becomes this: infinity, or the largest number */
 };
-/* IEEE 754 binary16. NCCL converts to 8 bits with saturation (OCP 8-bit floating point, 5.2). */
+/* IEEE 754 binary16. NCCL makes 8 bits with CUDA's __nv_fp8_e4m3() and __nv_fp8_e5m2(), which
+ * saturate. */
 #define FORMAT_F16 ((struct format){ 10, 15, 0x8000, 0x7fff, 0x7c00, 0x7c00 })
 #define FORMAT_E4M3 ((struct format){ 3, 7, 0x80, 0x7f, 0x7f, 0x7e })
 #define FORMAT_E5M2 ((struct format){ 2, 15, 0x80, 0x7f, 0x7c, 0x7b })

@@ -11,7 +11,7 @@
 #include "net_plugin/reduce/formats.h"
 #include "net_plugin/reduce/variant.h"
 
-/* Registers of a block: enough loads under way at once; more gains nothing (README.md). */
+/* Registers of a block: with what a load and a mask need, they fit the 16 of AVX2. */
 #define BLOCK 4
 
 #define AT(base, element, bytes) ((const char *)(base) + (element) * (bytes))
@@ -90,8 +90,7 @@ KERNEL(prod_e5m2, f32v, 1, LOAD_E5M2, MULTIPLY, STORE_E5M2)
  * Of signed integers. Unsigned ones have their first bit turned; floating-point numbers become
  * keys: negative ones have all bits but the sign turned, so keys are ordered as the numbers are,
  * and -0 comes before +0. A NaN gets the key that loses to every number, so that a number comes out
- * if there is one: as fmin and fmax of NVIDIA's GPUs, which NCCL uses for all floating-point types.
- */
+ * if there is one: as CUDA's fmin, fmax, __hmin and __hmax do, which NCCL uses. */
 
 #define MIN_MAX(BITS)                                                                              \
   INLINE u##BITS##v min_##BITS(u##BITS##v a, u##BITS##v b) {                                       \

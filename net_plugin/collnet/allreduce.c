@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One AllReduce: both phases of all calls under way, driven by collnet_test.
+/* AllReduce: both phases of all pieces of all calls under way, driven by collnet_test.
  *
- * A message is posted to its connection in the order of the calls. A call's second phase may wait
- * while later calls are in their first, hence a connection per phase. */
+ * A message is posted to its connection in the order of the pieces, which is the same on all
+ * members: pieces of one call follow each other, and NCCL makes the calls of a group in one order
+ * on all hosts (sendProxyProgress, src/transport/coll_net.cc at v2.30.7). A piece's second phase
+ * may wait while later pieces are in their first, hence a connection per phase. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +26,9 @@ struct span {
   size_t begin, count; /* elements */
 };
 
-static struct span part_of(const struct collnet_request *request, unsigned member) {
-  size_t count = request->call.count;
-  size_t each = (count + request->group->members - 1) / request->group->members;
+static struct span part_of(const struct collnet_piece *piece, unsigned member) {
+  size_t count = piece->call.count;
+  size_t each = (count + piece->group->members - 1) / piece->group->members;
   each = (each + PART_ELEMENTS - 1) / PART_ELEMENTS * PART_ELEMENTS;
   size_t begin = each * member < count ? each * member : count;
   size_t end = begin + each < count ? begin + each : count;
@@ -34,9 +36,9 @@ static struct span part_of(const struct collnet_request *request, unsigned membe
 }
 
 /* What this member reduces. */
-static struct span own_part(const struct collnet_request *request) {
-  return request->is_small ? (struct span){ 0, request->call.count }
-                           : part_of(request, request->group->member);
+static struct span own_part(const struct collnet_piece *piece) {
+  return piece->is_small ? (struct span){ 0, piece->call.count }
+                         : part_of(piece, piece->group->member);
 }
 
 static bool is_peer(const struct collnet_group *group, unsigned member) {
@@ -46,31 +48,41 @@ static bool is_peer(const struct collnet_group *group, unsigned member) {
 /* ---- staging: contributions of all members to this one's part; then, in 16 bits, the message ----
  */
 
-static size_t contribution_offset(const struct collnet_request *request, unsigned member) {
-  return own_part(request).count * request->wire_bytes * member;
+static size_t contribution_offset(const struct collnet_piece *piece, unsigned member) {
+  return own_part(piece).count * piece->wire_bytes * member;
 }
 
-static uint8_t *contribution(const struct collnet_request *request, unsigned member) {
-  return request->staging + contribution_offset(request, member);
+static uint8_t *contribution(const struct collnet_piece *piece, unsigned member) {
+  return piece->staging.data + contribution_offset(piece, member);
 }
 
-static uint8_t *compressed(const struct collnet_request *request, size_t element) {
-  return contribution(request, request->group->members) + element * request->wire_bytes;
+static uint8_t *compressed(const struct collnet_piece *piece, size_t element) {
+  return contribution(piece, piece->group->members) + element * piece->wire_bytes;
 }
 
-static int reserve_staging(struct collnet_request *request) {
-  size_t bytes = contribution_offset(request, request->group->members);
-  bytes += request->is_compressed ? request->call.count * request->wire_bytes : 0;
-  if (bytes > request->staging_bytes) {
-    uint8_t *larger = malloc(bytes);
-    if (!larger) {
+static int take_staging(struct collnet_piece *piece) {
+  struct collnet_group *group = piece->group;
+  size_t bytes = contribution_offset(piece, group->members);
+  bytes += piece->is_compressed ? piece->call.count * piece->wire_bytes : 0;
+  if (group->spare_stagings) {
+    piece->staging = group->spare_staging[--group->spare_stagings];
+    group->spare_staging[group->spare_stagings].data = NULL;
+  }
+  if (bytes > piece->staging.bytes) {
+    free(piece->staging.data);
+    piece->staging = (struct collnet_staging){ malloc(bytes), bytes };
+    if (!piece->staging.data) {
+      piece->staging.bytes = 0;
       return -ENOMEM;
     }
-    free(request->staging);
-    request->staging = larger;
-    request->staging_bytes = bytes;
   }
   return 0;
+}
+
+static void give_staging(struct collnet_piece *piece) {
+  struct collnet_group *group = piece->group;
+  group->spare_staging[group->spare_stagings++] = piece->staging;
+  piece->staging = (struct collnet_staging){ 0 };
 }
 
 /* ---- messages ---- */
@@ -81,9 +93,8 @@ struct place {
   const struct memory *memory;
 };
 
-static struct place user_place(const struct collnet_request *request, bool is_send,
-                               struct span span) {
-  const struct collnet_call *call = &request->call;
+static struct place user_place(const struct collnet_piece *piece, bool is_send, struct span span) {
+  const struct collnet_call *call = &piece->call;
   size_t size = reduce_element_bytes(call->type);
   const struct collnet_memory *memory = is_send ? call->send_memory : call->recv_memory;
   uint8_t *data = is_send ? (uint8_t *)(uintptr_t)call->send : call->recv;
@@ -91,62 +102,60 @@ static struct place user_place(const struct collnet_request *request, bool is_se
                          memory ? memory->memory : NULL };
 }
 
-static struct place message_place(const struct collnet_request *request, enum collnet_phase phase,
+static struct place message_place(const struct collnet_piece *piece, enum collnet_phase phase,
                                   enum collnet_way way, unsigned member) {
   if (phase == COLLNET_CONTRIBUTE && way == COLLNET_RECEIVE) {
-    return (struct place){ contribution(request, member),
-                           own_part(request).count * request->wire_bytes, NULL };
-  }
-  if (request->is_small) { /* the second phase is left out */
-    return phase == COLLNET_RESULT ? (struct place){ 0 }
-                                   : user_place(request, true, own_part(request));
-  }
-  bool is_own = phase == COLLNET_RESULT && way == COLLNET_SEND;
-  struct span span = part_of(request, is_own ? request->group->member : member);
-  if (request->is_compressed) {
-    return (struct place){ compressed(request, span.begin), span.count * request->wire_bytes,
+    return (struct place){ contribution(piece, member), own_part(piece).count * piece->wire_bytes,
                            NULL };
   }
-  return user_place(request, phase == COLLNET_CONTRIBUTE, span);
+  if (piece->is_small) { /* the second phase is left out */
+    return phase == COLLNET_RESULT ? (struct place){ 0 } : user_place(piece, true, own_part(piece));
+  }
+  bool is_own = phase == COLLNET_RESULT && way == COLLNET_SEND;
+  struct span span = part_of(piece, is_own ? piece->group->member : member);
+  if (piece->is_compressed) {
+    return (struct place){ compressed(piece, span.begin), span.count * piece->wire_bytes, NULL };
+  }
+  return user_place(piece, phase == COLLNET_CONTRIBUTE, span);
 }
 
-static struct collnet_message *message_of(const struct collnet_request *request,
+static struct collnet_message *message_of(const struct collnet_piece *piece,
                                           enum collnet_phase phase, enum collnet_way way,
                                           unsigned member) {
-  return &request->messages[collnet_index(request->group, phase, way, member)];
+  return &piece->messages[collnet_index(piece->group, phase, way, member)];
 }
 
-/* May it be posted, as far as its own call goes? A result replaces what was sent, where both are in
- * the same memory: not before that needs no retransmission. */
-static bool is_ready(const struct collnet_request *request, enum collnet_phase phase,
+/* May it be posted, as far as its own piece goes? A result replaces what was sent, where both are
+ * in the same memory: not before that needs no retransmission. */
+static bool is_ready(const struct collnet_piece *piece, enum collnet_phase phase,
                      enum collnet_way way, unsigned member) {
   if (phase == COLLNET_CONTRIBUTE) {
     return true;
   }
   if (way == COLLNET_SEND) {
-    return request->is_reduced;
+    return piece->is_reduced;
   }
-  bool is_shared = request->is_compressed || request->call.send == request->call.recv;
-  return !is_shared || message_of(request, COLLNET_CONTRIBUTE, COLLNET_SEND, member)->is_done;
+  bool is_shared = piece->is_compressed || piece->call.send == piece->call.recv;
+  return !is_shared || message_of(piece, COLLNET_CONTRIBUTE, COLLNET_SEND, member)->is_done;
 }
 
 /* The reduction writes what was sent: no retransmission may need it any more. */
-static bool overwrites_sent(const struct collnet_request *request) {
-  return request->is_small && request->call.send == request->call.recv;
+static bool overwrites_sent(const struct collnet_piece *piece) {
+  return piece->is_small && piece->call.send == piece->call.recv;
 }
 
-static void message_done(struct collnet_request *request, enum collnet_phase phase,
+static void message_done(struct collnet_piece *piece, enum collnet_phase phase,
                          enum collnet_way way, unsigned member) {
-  message_of(request, phase, way, member)->is_done = true;
-  request->messages_left--;
-  if (phase == COLLNET_CONTRIBUTE && (way == COLLNET_RECEIVE || overwrites_sent(request))) {
-    request->contributions_left--;
+  message_of(piece, phase, way, member)->is_done = true;
+  piece->messages_left--;
+  if (phase == COLLNET_CONTRIBUTE && (way == COLLNET_RECEIVE || overwrites_sent(piece))) {
+    piece->contributions_left--;
   }
-  if (phase == COLLNET_RESULT && way == COLLNET_RECEIVE && request->is_compressed) {
-    struct span span = part_of(request, member);
-    struct place to = user_place(request, false, span);
-    reduce_widen(request->group->variant, memory_address(to.memory, to.data),
-                 compressed(request, span.begin), span.count, request->wire_type);
+  if (phase == COLLNET_RESULT && way == COLLNET_RECEIVE && piece->is_compressed) {
+    struct span span = part_of(piece, member);
+    struct place to = user_place(piece, false, span);
+    reduce_widen(piece->group->variant, memory_address(to.memory, to.data),
+                 compressed(piece, span.begin), span.count, piece->wire_type);
   }
 }
 
@@ -160,18 +169,18 @@ static int post(struct collnet_path *path, enum collnet_way way, const struct pl
   return rc;
 }
 
-static int message_advance(struct collnet_request *request, enum collnet_phase phase,
+static int message_advance(struct collnet_piece *piece, enum collnet_phase phase,
                            enum collnet_way way, unsigned member) {
-  struct collnet_path *path = collnet_path(request->group, phase, way, member);
-  struct collnet_message *message = message_of(request, phase, way, member);
-  struct place place = message_place(request, phase, way, member);
+  struct collnet_path *path = collnet_path(piece->group, phase, way, member);
+  struct collnet_message *message = message_of(piece, phase, way, member);
+  struct place place = message_place(piece, phase, way, member);
   if (!message->request) {
-    if (path->posted != request->number || !is_ready(request, phase, way, member)) {
+    if (path->posted != piece->number || !is_ready(piece, phase, way, member)) {
       return 0;
     }
     if (place.bytes == 0) {
       path->posted++;
-      message_done(request, phase, way, member);
+      message_done(piece, phase, way, member);
       return 0;
     }
     int rc = post(path, way, &place, message);
@@ -190,75 +199,47 @@ static int message_advance(struct collnet_request *request, enum collnet_phase p
                member, bytes, place.bytes);
       return -EPROTO;
     }
-    message_done(request, phase, way, member);
+    message_done(piece, phase, way, member);
   }
   return rc;
 }
 
 /* ---- reduction ---- */
 
-static void reduce_own_part(struct collnet_request *request) {
-  struct collnet_group *group = request->group;
-  const struct collnet_call *call = &request->call;
-  struct span own = own_part(request);
-  struct place from = user_place(request, true, own), to = user_place(request, false, own);
+static void reduce_own_part(struct collnet_piece *piece) {
+  struct collnet_group *group = piece->group;
+  const struct collnet_call *call = &piece->call;
+  struct span own = own_part(piece);
+  struct place from = user_place(piece, true, own), to = user_place(piece, false, own);
   const void *sources[COLLNET_MEMBERS_MAX];
   for (unsigned member = 0; member < group->members; member++) {
-    sources[member] = is_peer(group, member) ? contribution(request, member)
+    sources[member] = is_peer(group, member) ? contribution(piece, member)
                                              : memory_address(from.memory, from.data);
   }
   void *result = memory_address(to.memory, to.data);
-  if (request->is_compressed) {
-    reduce_from_wire(group->variant, compressed(request, own.begin), result, sources,
-                     group->members, group->member, own.count, request->wire_type,
-                     &group->counters);
+  if (piece->is_compressed) {
+    reduce_from_wire(group->variant, compressed(piece, own.begin), result, sources, group->members,
+                     group->member, own.count, piece->wire_type, &group->counters);
   } else {
     reduce_n(group->variant, result, sources, group->members, own.count, call->type, call->op);
   }
-  request->is_reduced = true;
+  piece->is_reduced = true;
 }
 
-/* ---- calls ---- */
+/* ---- pieces ---- */
 
-static int advance_request(struct collnet_request *request) {
-  struct collnet_group *group = request->group;
-  for (unsigned phase = 0; phase < COLLNET_PHASES; phase++) {
-    for (unsigned way = 0; way < COLLNET_WAYS; way++) {
-      for (unsigned member = 0; member < group->members; member++) {
-        if (is_peer(group, member) && !message_of(request, phase, way, member)->is_done) {
-          int rc = message_advance(request, phase, way, member);
-          if (rc) {
-            return rc;
-          }
-        }
-      }
-    }
-    if (phase == COLLNET_CONTRIBUTE && !request->is_reduced && !request->contributions_left) {
-      reduce_own_part(request);
-    }
-  }
-  return 0;
+static size_t piece_bytes(const struct collnet_piece *piece) {
+  return piece->call.count * reduce_element_bytes(piece->call.type);
 }
 
-/* All calls under way, the oldest first. */
-static int advance_group(struct collnet_group *group) {
-  for (uint64_t number = group->oldest; !group->error && number < group->calls; number++) {
-    struct collnet_request *request = &group->requests[number % COLLNET_REQUESTS];
-    if (request->is_in_use && request->messages_left) {
-      group->error = advance_request(request);
-    }
-  }
-  return group->error;
-}
-
-static void compress_contributions(struct collnet_request *request) {
-  struct collnet_group *group = request->group;
+static void compress_contributions(struct collnet_piece *piece) {
+  struct collnet_group *group = piece->group;
   for (unsigned member = 0; member < group->members; member++) {
     if (is_peer(group, member)) {
-      struct span span = part_of(request, member);
-      struct place from = user_place(request, true, span);
-      reduce_narrow(group->variant, compressed(request, span.begin),
-                    memory_address(from.memory, from.data), span.count, request->wire_type,
+      struct span span = part_of(piece, member);
+      struct place from = user_place(piece, true, span);
+      reduce_narrow(group->variant, compressed(piece, span.begin),
+                    memory_address(from.memory, from.data), span.count, piece->wire_type,
                     &group->counters);
     }
   }
@@ -268,6 +249,110 @@ static bool compresses(const struct collnet_group *group, const struct collnet_c
   return group->mode != COLLNET_FULL && call->type == REDUCE_FLOAT32 && call->op == REDUCE_SUM;
 }
 
+/* The next one of a request. Whether it is small is the whole call's matter, so that rounding does
+ * not depend on where it is cut. */
+static int start_piece(struct collnet_request *request, struct collnet_piece *piece) {
+  struct collnet_group *group = request->group;
+  const struct collnet_call *call = &request->call;
+  size_t size = reduce_element_bytes(call->type), begin = request->started * size;
+  size_t left = call->count - request->started, most = COLLNET_BYTES_MAX / size;
+  piece->request = request;
+  piece->number = group->pieces_started;
+  piece->call = *call;
+  piece->call.send = (const uint8_t *)call->send + begin;
+  piece->call.recv = (uint8_t *)call->recv + begin;
+  piece->call.count = left < most ? left : most;
+  piece->is_small = call->count * size * (group->members - 1) <= SMALL_BYTES;
+  piece->is_compressed = !piece->is_small && compresses(group, call);
+  piece->wire_type = group->mode == COLLNET_FP16 ? REDUCE_WIRE_FLOAT16 : REDUCE_WIRE_BFLOAT16;
+  piece->wire_bytes = piece->is_compressed ? 2 : size;
+  int rc = take_staging(piece);
+  if (rc) {
+    return rc;
+  }
+  piece->is_reduced = false;
+  piece->contributions_left = (group->members - 1) * (overwrites_sent(piece) ? 2 : 1);
+  piece->messages_left = COLLNET_PHASES * COLLNET_WAYS * (group->members - 1);
+  memset(piece->messages, 0,
+         sizeof(*piece->messages) * COLLNET_PHASES * COLLNET_WAYS * group->members);
+  if (piece->is_compressed) {
+    compress_contributions(piece);
+  }
+  piece->is_in_use = true;
+  request->started += piece->call.count;
+  group->bytes_under_way += piece_bytes(piece);
+  group->pieces_started++;
+  return 0;
+}
+
+/* As many as there is room for, in the order of the calls. */
+static int start_pieces(struct collnet_group *group) {
+  int rc = 0;
+  while (!rc && group->starting < group->calls) {
+    struct collnet_request *request = &group->requests[group->starting % COLLNET_REQUESTS];
+    struct collnet_piece *piece = &group->pieces[group->pieces_started % COLLNET_REQUESTS];
+    if (request->started == request->call.count) {
+      group->starting++;
+    } else if (piece->is_in_use || group->bytes_under_way >= COLLNET_UNDER_WAY_BYTES) {
+      break;
+    } else {
+      rc = start_piece(request, piece);
+    }
+  }
+  return rc;
+}
+
+static void finish_piece(struct collnet_piece *piece) {
+  struct collnet_group *group = piece->group;
+  piece->request->finished += piece->call.count;
+  group->bytes_under_way -= piece_bytes(piece);
+  give_staging(piece);
+  piece->is_in_use = false;
+  while (group->oldest < group->pieces_started &&
+         !group->pieces[group->oldest % COLLNET_REQUESTS].is_in_use) {
+    group->oldest++;
+  }
+}
+
+static int advance_piece(struct collnet_piece *piece) {
+  struct collnet_group *group = piece->group;
+  for (unsigned phase = 0; phase < COLLNET_PHASES; phase++) {
+    for (unsigned way = 0; way < COLLNET_WAYS; way++) {
+      for (unsigned member = 0; member < group->members; member++) {
+        if (is_peer(group, member) && !message_of(piece, phase, way, member)->is_done) {
+          int rc = message_advance(piece, phase, way, member);
+          if (rc) {
+            return rc;
+          }
+        }
+      }
+    }
+    if (phase == COLLNET_CONTRIBUTE && !piece->is_reduced && !piece->contributions_left) {
+      reduce_own_part(piece);
+    }
+  }
+  if (!piece->messages_left && piece->is_reduced) {
+    finish_piece(piece);
+  }
+  return 0;
+}
+
+/* All pieces under way, the oldest first. */
+static int advance_group(struct collnet_group *group) {
+  if (!group->error) {
+    group->error = start_pieces(group);
+  }
+  for (uint64_t number = group->oldest; !group->error && number < group->pieces_started; number++) {
+    struct collnet_piece *piece = &group->pieces[number % COLLNET_REQUESTS];
+    if (piece->is_in_use) {
+      group->error = advance_piece(piece);
+    }
+  }
+  return group->error;
+}
+
+/* ---- calls ---- */
+
 int collnet_allreduce(struct collnet_group *group, const struct collnet_call *call,
                       struct collnet_request **out) {
   struct collnet_request *request = &group->requests[group->calls % COLLNET_REQUESTS];
@@ -275,43 +360,19 @@ int collnet_allreduce(struct collnet_group *group, const struct collnet_call *ca
   if (group->error || request->is_in_use) {
     return group->error;
   }
-  size_t bytes = call->count * reduce_element_bytes(call->type);
-  request->call = *call;
-  request->number = group->calls;
-  request->is_small = bytes * (group->members - 1) <= SMALL_BYTES;
-  request->is_compressed = !request->is_small && compresses(group, call);
-  request->wire_type = group->mode == COLLNET_FP16 ? REDUCE_WIRE_FLOAT16 : REDUCE_WIRE_BFLOAT16;
-  request->wire_bytes = request->is_compressed ? 2 : reduce_element_bytes(call->type);
-  int rc = reserve_staging(request);
-  if (rc) {
-    return rc;
-  }
-  request->is_reduced = false;
-  request->contributions_left = (group->members - 1) * (overwrites_sent(request) ? 2 : 1);
-  request->messages_left = COLLNET_PHASES * COLLNET_WAYS * (group->members - 1);
-  memset(request->messages, 0,
-         sizeof(*request->messages) * COLLNET_PHASES * COLLNET_WAYS * group->members);
-  if (request->is_compressed) {
-    compress_contributions(request);
-  }
-  request->is_in_use = true;
+  *request = (struct collnet_request){ .group = group, .is_in_use = true, .call = *call };
   group->calls++;
   *out = request;
   return advance_group(group);
 }
 
 int collnet_test(struct collnet_request *request, bool *is_done, size_t *bytes) {
-  struct collnet_group *group = request->group;
-  int rc = advance_group(group);
-  *is_done = !rc && request->messages_left == 0 && request->is_reduced;
+  int rc = advance_group(request->group);
+  *is_done = !rc && request->finished == request->call.count;
   if (*is_done) {
     *bytes = request->call.count * reduce_element_bytes(request->call.type);
     request->is_in_use = false;
-    group_count(group, *bytes);
-    while (group->oldest < group->calls &&
-           !group->requests[group->oldest % COLLNET_REQUESTS].is_in_use) {
-      group->oldest++;
-    }
+    group_count(request->group, *bytes);
   }
   return rc;
 }

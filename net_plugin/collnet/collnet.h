@@ -41,15 +41,21 @@ enum {
   /* NCCL_STEPS (8) of each of up to MAXCHANNELS / COLLNET_GROUP_NSUBS (8) channel groups share a
    * group: src/transport/coll_net.cc at v2.30.7. More wait until NCCL asks again. */
   COLLNET_REQUESTS = 64,
-  /* Bytes of one call. With one GPU per host and registered memory NCCL hands over whole messages,
-   * cut to this size; eight at once keep both phases busy. */
+  /* Bytes of one piece of a call. With one GPU per host and registered memory NCCL hands over whole
+   * messages, cut to this size; before v9 it does not cut, up to 512 MiB. */
   COLLNET_BYTES_MAX = 2 << 20,
+  /* Bytes of the pieces under way: NCCL_STEPS of the largest, so that both phases are busy, and
+   * staging is at most 1.5 times as much. */
+  COLLNET_UNDER_WAY_BYTES = 8 * COLLNET_BYTES_MAX,
 };
 
 enum collnet_mode collnet_mode(void); /* STRATUS_COLLNET */
 const char *collnet_mode_name(enum collnet_mode mode);
 
-int collnet_listen(int device, void *handle, struct collnet_listener **listener);
+/* Cannot fail: NCCL would leave the other hosts waiting in an exchange (ncclTransportCollNetSetup,
+ * src/transport.cc at v2.29.7). A listener that could not be made shows in its handle, and
+ * collnet_connect fails on all members. */
+void collnet_listen(int device, void *handle, struct collnet_listener **listener);
 /* handles: of all members, by number; `member` is this one. Every member succeeds, or none does: a
  * member that lacks something, or has other settings, is named in the log of each. */
 int collnet_connect(void *const *handles, int members, int member,
@@ -60,11 +66,13 @@ void collnet_close(struct collnet_group *group);
 
 bool collnet_supports(enum reduce_type type, enum reduce_op op);
 
-/* type: NCCL_PTR_HOST or NCCL_PTR_CUDA. */
+/* type: NCCL_PTR_HOST, which cannot fail (one host that fails after collnet_connect would leave the
+ * others waiting), or NCCL_PTR_CUDA. */
 int collnet_register(struct collnet_group *group, void *data, size_t bytes, int type,
                      struct collnet_memory **memory);
 int collnet_register_dma_buf(struct collnet_group *group, void *data, size_t bytes, size_t offset,
                              int fd, struct collnet_memory **memory);
+/* Ends the group if a call uses this memory. */
 void collnet_deregister(struct collnet_group *group, struct collnet_memory *memory);
 
 /* What NCCL asks for; send and recv may be the same memory. */

@@ -41,12 +41,13 @@ struct collnet_group *group_create(enum collnet_mode mode, unsigned members, uns
                                    .members = members,
                                    .member = member,
                                    .totals = totals };
+  group->spare_memory.memory = &group->unregistered;
   group->paths = calloc(path_count(group), sizeof(*group->paths));
   bool is_complete = group->paths != NULL;
   for (unsigned i = 0; i < COLLNET_REQUESTS; i++) {
-    group->requests[i].group = group;
-    group->requests[i].messages = calloc(path_count(group), sizeof(*group->requests[i].messages));
-    is_complete &= group->requests[i].messages != NULL;
+    group->pieces[i].group = group;
+    group->pieces[i].messages = calloc(path_count(group), sizeof(*group->pieces[i].messages));
+    is_complete &= group->pieces[i].messages != NULL;
   }
   if (!is_complete) {
     group_destroy(group);
@@ -62,8 +63,9 @@ void group_destroy(struct collnet_group *group) {
     }
   }
   for (unsigned i = 0; i < COLLNET_REQUESTS; i++) {
-    free(group->requests[i].messages);
-    free(group->requests[i].staging);
+    free(group->pieces[i].messages);
+    free(group->pieces[i].staging.data);
+    free(group->spare_staging[i].data);
   }
   free(group->paths);
   free(group);
@@ -117,10 +119,14 @@ static int wrap(int rc, const struct memory *memory, struct collnet_memory **out
 /* NCCL registers the same memory for both ways. */
 int collnet_register(struct collnet_group *group, void *data, size_t bytes, int type,
                      struct collnet_memory **out) {
-  (void)group;
   const struct memory *memory = NULL;
   int rc = memory_register(data, bytes, (enum memory_type)type, MEMORY_RECEIVED, &memory);
-  return wrap(rc, memory, out);
+  rc = wrap(rc, memory, out);
+  if (rc && type == MEMORY_HOST) {
+    *out = &group->spare_memory;
+    rc = 0;
+  }
+  return rc;
 }
 
 int collnet_register_dma_buf(struct collnet_group *group, void *data, size_t bytes, size_t offset,
@@ -135,11 +141,20 @@ void collnet_deregister(struct collnet_group *group, struct collnet_memory *memo
   if (!memory) {
     return;
   }
-  for (size_t i = 0; group && i < path_count(group); i++) {
+  for (size_t i = 0; i < path_count(group); i++) {
     if (group->paths[i].connection) {
       connection_withdraw(group->paths[i].connection, memory->memory);
     }
   }
-  memory_deregister(memory->memory);
-  free(memory);
+  for (unsigned i = 0; i < COLLNET_REQUESTS; i++) {
+    const struct collnet_request *request = &group->requests[i];
+    bool is_using = request->call.send_memory == memory || request->call.recv_memory == memory;
+    if (is_using && request->is_in_use && request->finished < request->call.count) {
+      group->error = -ECANCELED;
+    }
+  }
+  if (memory != &group->spare_memory) {
+    memory_deregister(memory->memory);
+    free(memory);
+  }
 }

@@ -32,9 +32,25 @@ struct collnet_message {
   bool is_done;
 };
 
+/* What NCCL asked for. */
 struct collnet_request {
   struct collnet_group *group;
-  uint64_t number; /* of the call, from 0 */
+  bool is_in_use;
+  struct collnet_call call;
+  size_t started, finished; /* elements, of its pieces */
+};
+
+/* Memory of one piece, kept for the next one. */
+struct collnet_staging {
+  uint8_t *data;
+  size_t bytes;
+};
+
+/* A request runs as pieces of COLLNET_BYTES_MAX at most. */
+struct collnet_piece {
+  struct collnet_group *group;
+  struct collnet_request *request;
+  uint64_t number; /* of the piece, from 0; the same on all members */
   bool is_in_use, is_reduced;
   bool is_small;      /* everyone reduces everything: there is no second phase */
   bool is_compressed; /* elements travel as wire_type */
@@ -44,8 +60,7 @@ struct collnet_request {
   unsigned contributions_left;      /* until the reduction may begin */
   unsigned messages_left;           /* of both phases and ways */
   struct collnet_message *messages; /* by phase, way and member */
-  uint8_t *staging;
-  size_t staging_bytes;
+  struct collnet_staging staging;
 };
 
 struct collnet_group {
@@ -53,12 +68,20 @@ struct collnet_group {
   const struct reduce_variant *variant;
   unsigned members, member;   /* how many, and which one this is */
   int error;                  /* negative errno: what ended it */
-  uint64_t calls;             /* so far */
-  uint64_t oldest;            /* no call before this one is in use */
   struct collnet_path *paths; /* by phase, way and member */
+  uint64_t calls;             /* so far */
+  uint64_t starting;          /* all pieces of the calls before this one are started */
   struct collnet_request requests[COLLNET_REQUESTS];
-  struct reduce_counters counters; /* of what was rounded */
-  struct reduce_counters reported; /* of these, in totals */
+  uint64_t pieces_started; /* so far */
+  uint64_t oldest;         /* no piece before this one is in use */
+  size_t bytes_under_way;  /* of pieces in use */
+  struct collnet_piece pieces[COLLNET_REQUESTS];
+  struct collnet_staging spare_staging[COLLNET_REQUESTS];
+  unsigned spare_stagings;
+  struct reduce_counters counters;    /* of what was rounded */
+  struct reduce_counters reported;    /* of these, in totals */
+  struct memory unregistered;         /* of what memory_register had no memory for */
+  struct collnet_memory spare_memory; /* the handle of that */
   struct nic_totals *totals;
 };
 

@@ -31,8 +31,6 @@
 /* For hellos. All members come here within milliseconds of each other, after an exchange of NCCL's;
  * a host that cannot come is to be named within 10 s. */
 #define SETUP_NS (8 * NS_PER_S)
-/* More for the verdict of others, who wait as long for their own. */
-#define VERDICT_NS (2 * SETUP_NS)
 #define POLL_NS (50 * NS_PER_US)
 
 struct collnet_listener {
@@ -61,29 +59,36 @@ struct setup {
   char reason[HELLO_TEXT_BYTES]; /* why the verdict is bad; empty: it is good */
 };
 
+/* STRATUS_CONNECT_TIMEOUT, if that is less. */
+static uint64_t setup_ns(void) {
+  uint64_t timeout_ns = param_duration_ns(PARAM_CONNECT_TIMEOUT);
+  return timeout_ns < SETUP_NS ? timeout_ns : SETUP_NS;
+}
+
 static unsigned peers_of(const struct setup *setup) {
   return setup->group->members - 1;
 }
 
 /* ---- listen ---- */
 
-int collnet_listen(int device, void *handle, struct collnet_listener **out) {
+/* What could not listen has a handle of zeros, to which nobody can connect. */
+static struct collnet_listener no_listener;
+
+void collnet_listen(int device, void *handle, struct collnet_listener **out) {
   struct collnet_listener *listener = calloc(1, sizeof(*listener));
-  if (!listener) {
-    return -ENOMEM;
+  if (listener) {
+    listener->device = device;
   }
-  listener->device = device;
-  int rc = plugin_listen(device, handle, &listener->listener);
-  if (rc) {
+  if (!listener || plugin_listen(device, handle, &listener->listener)) {
     free(listener);
-    return rc;
+    listener = &no_listener;
+    memset(handle, 0, HANDLE_BYTES);
   }
   *out = listener;
-  return 0;
 }
 
 void collnet_close_listener(struct collnet_listener *listener) {
-  if (listener) {
+  if (listener && listener != &no_listener) {
     listener_close(listener->listener);
     free(listener);
   }
@@ -187,11 +192,11 @@ static void name_missing(const struct setup *setup) {
          !collnet_path(setup->group, COLLNET_RESULT, COLLNET_RECEIVE, member)->connection);
     if (is_missing) {
       const char *host = setup->hosts[member];
-      LOG_WARN("CollNet: member %u of %u%s%s did not connect within %llu s: NCCL goes on without "
+      LOG_WARN("CollNet: member %u of %u%s%s did not connect within %.3g s: NCCL goes on without "
                "CollNet. Is stratus loaded there, with STRATUS_COLLNET=%s and "
                "NCCL_COLLNET_ENABLE=1?",
                member, setup->group->members, host[0] ? ", host " : "", host,
-               (unsigned long long)(SETUP_NS / NS_PER_S), collnet_mode_name(setup->group->mode));
+               (double)setup_ns() / NS_PER_S, collnet_mode_name(setup->group->mode));
     }
   }
 }
@@ -289,7 +294,7 @@ static int setup_init(struct setup *setup, void *const *handles) {
     setup->hello.phase = phase;
     collnet_hello_encode(&setup->hello, setup->hello_bytes[phase]);
   }
-  setup->deadline_ns = clock_now_ns() + SETUP_NS;
+  setup->deadline_ns = clock_now_ns() + setup_ns();
   return 0;
 }
 
@@ -312,7 +317,8 @@ static int agree(struct setup *setup, void *const *handles) {
     LOG_WARN("CollNet: %s. NCCL goes on without CollNet", setup->reason);
     rc = -EPROTO;
   }
-  setup->deadline_ns = clock_now_ns() + VERDICT_NS;
+  /* More for the verdict of others, who wait as long for their own. */
+  setup->deadline_ns = clock_now_ns() + 2 * setup_ns();
   int verdict_rc = exchange_verdicts(setup, rc == 0);
   return rc ? rc : verdict_rc;
 }
@@ -324,6 +330,14 @@ int collnet_connect(void *const *handles, int members, int member,
     LOG_WARN("CollNet: %d hosts, accepted are 2 to %d: NCCL goes on without CollNet", members,
              COLLNET_MEMBERS_MAX);
     return -ENOTSUP;
+  }
+  static const uint8_t zeros[HANDLE_BYTES];
+  for (int i = 0; i < members; i++) {
+    if (memcmp(handles[i], zeros, sizeof(zeros)) == 0) {
+      LOG_WARN("CollNet: member %d of %d could not listen: NCCL goes on without CollNet%s", i,
+               members, i == member ? "" : "; its log says why");
+      return -ENOTCONN;
+    }
   }
   struct setup *setup = calloc(1, sizeof(*setup));
   struct nic nic;

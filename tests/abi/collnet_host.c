@@ -22,13 +22,16 @@
 #include "tests/abi/net_releases.h"
 
 enum { MEMBERS_MAX = 4, HANDLE_BYTES = 128, PTR_HOST = 1, LARGEST = 300000, STEPS = 8 };
+/* f32 elements: more than what a group has under way (COLLNET_UNDER_WAY_BYTES), in uneven pieces.
+ */
+enum { LONGEST = 5000001 };
 
 /* What the members' processes share. */
 static struct shared {
   unsigned char handles[MEMBERS_MAX][HANDLE_BYTES];
   int listening, arrived;       /* atomic */
   char logs[MEMBERS_MAX][8192]; /* each one's warnings */
-  unsigned char results[MEMBERS_MAX][LARGEST * 8];
+  unsigned char results[MEMBERS_MAX][LONGEST * 4];
 } * shared;
 
 struct member {
@@ -128,9 +131,7 @@ static void join(struct member *member) {
   }
   CHECK_OK(CALL(member, connect, handles, member->members, member->number, member->listen,
                 &member->group));
-  if (member->group) {
-    CHECK_OK(CALL(member, closeListen, member->listen));
-  }
+  CHECK_OK(CALL(member, closeListen, member->listen));
 }
 
 static void leave(struct member *member) {
@@ -149,6 +150,7 @@ static void meet(const struct member *member, int rounds) {
   }
 }
 
+/* NULL: the group has ended. */
 static void *post(const struct member *member, void *send, void *recv, size_t count, int type,
                   int op, void *send_memory, void *recv_memory) {
   void *request = NULL;
@@ -169,7 +171,9 @@ static void *post(const struct member *member, void *send, void *recv, size_t co
                                 : TABLE(member, 12)
                                       ->iallreduce(member->group, send, recv, count, type, op,
                                                    send_memory, recv_memory, &request);
-    CHECK_OK(result);
+    if (result != ncclSuccess) {
+      return NULL;
+    }
   }
   return request;
 }
@@ -217,6 +221,7 @@ static void exchange_and_check(struct member *member, const struct exchange *exc
     }
     requests[i] = post(member, send, recv, exchange->count, exchange->type, exchange->op,
                        registration, registration);
+    CHECK(requests[i]);
   }
   for (int i = 0; i < repeats; i++) {
     CHECK_OK(wait_for(member, requests[i], (int)bytes));
@@ -289,6 +294,56 @@ static void case_fp16(struct member *member) {
   run_matrix(member, 2.0 / 2048);
 }
 
+/* Longer than any call with maxCollBytes: before v9 NCCL hands over up to 512 MiB. */
+static void case_long(struct member *member) {
+  setenv("STRATUS_COLLNET", "bf16", 1);
+  start(member);
+  listen_and_meet(member);
+  join(member);
+  CHECK(member->group);
+  int rounds = 0;
+  for (int is_in_place = 0; is_in_place < 2; is_in_place++) {
+    const struct exchange exchange = { NUMBER_FLOAT32, NUMBER_SUM, LONGEST, is_in_place,
+                                       2.0 / 256 };
+    exchange_and_check(member, &exchange, 2, &rounds);
+  }
+  leave(member);
+}
+
+/* Memory is taken back while calls use it, as by ncclCommAbort: nothing touches it any more. */
+static void case_withdrawn(struct member *member) {
+  setenv("STRATUS_LINK_TIMEOUT", "3s", 1);
+  start(member);
+  listen_and_meet(member);
+  join(member);
+  CHECK(member->group);
+  size_t bytes = 1 << 20;
+  float *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(memory != MAP_FAILED);
+  void *registration = NULL, *request = NULL;
+  CHECK_OK(CALL(member, regMr, member->group, memory, bytes, PTR_HOST, &registration));
+  int is_done = 0, size = 0;
+  if (member->number == 0) {
+    for (int i = 0; i < STEPS; i++) {
+      request = post(member, memory, memory, bytes / sizeof(*memory), NUMBER_FLOAT32, NUMBER_SUM,
+                     registration, registration);
+    }
+    CHECK_OK(CALL(member, deregMr, member->group, registration));
+    munmap(memory, bytes);
+    CHECK(CALL(member, test, request, &is_done, &size) != ncclSuccess);
+    CHECK_OK(CALL(member, closeColl, member->group));
+    meet(member, 1);
+    return;
+  }
+  meet(member, 1);
+  double begin = seconds_now();
+  request = post(member, memory, memory, bytes / sizeof(*memory), NUMBER_FLOAT32, NUMBER_SUM,
+                 registration, registration);
+  CHECK(!request || wait_for(member, request, (int)bytes) != ncclSuccess);
+  CHECK(seconds_now() - begin < 10);
+  CHECK_OK(CALL(member, closeColl, member->group));
+}
+
 /* All are told, and none goes on alone. */
 static void expect_refusal(struct member *member, const char *word) {
   double begin = seconds_now();
@@ -308,6 +363,18 @@ static void case_other_mode(struct member *member) {
   start(member);
   listen_and_meet(member);
   expect_refusal(member, "STRATUS_COLLNET=bf16");
+}
+
+/* What a member has whose listen failed. */
+static void case_no_listener(struct member *member) {
+  start(member);
+  listen_and_meet(member);
+  memset(shared->handles[0], 0, HANDLE_BYTES);
+  meet(member, 1);
+  double begin = seconds_now();
+  join(member);
+  CHECK(!member->group);
+  CHECK(seconds_now() - begin < 10);
 }
 
 static void case_absent(struct member *member) {
@@ -334,20 +401,8 @@ static void case_killed(struct member *member) {
     if (member->number == 1 && i == 20) {
       _Exit(0);
     }
-    void *request = NULL;
-    ncclResult_t result = ncclSuccess;
-    int is_done = 0, size = 0;
-    while (result == ncclSuccess && !request) {
-      result = member->version == 8
-                   ? TABLE(member, 8)->iallreduce(member->group, send, recv, 1 << 16,
-                                                  NUMBER_FLOAT32, NUMBER_SUM, NULL, NULL, &request)
-                   : TABLE(member, 12)
-                         ->iallreduce(member->group, send, recv, 1 << 16, NUMBER_FLOAT32,
-                                      NUMBER_SUM, NULL, NULL, &request);
-    }
-    while (result == ncclSuccess && !is_done) {
-      result = CALL(member, test, request, &is_done, &size);
-    }
+    void *request = post(member, send, recv, 1 << 16, NUMBER_FLOAT32, NUMBER_SUM, NULL, NULL);
+    ncclResult_t result = request ? wait_for(member, request, sizeof(send)) : ncclRemoteError;
     if (result != ncclSuccess) {
       CHECK(i >= 19);
       CHECK(seconds_now() - begin < 10);
@@ -363,9 +418,17 @@ static const struct collnet_case {
   int members;
   void (*run)(struct member *member);
 } cases[] = {
-  { "off", 1, case_off },       { "full_2", 2, case_full },   { "full_3", 3, case_full },
-  { "bf16", 3, case_bf16 },     { "fp16", 2, case_fp16 },     { "other_mode", 3, case_other_mode },
-  { "absent", 3, case_absent }, { "killed", 3, case_killed },
+  { "off", 1, case_off },
+  { "full_2", 2, case_full },
+  { "full_3", 3, case_full },
+  { "bf16", 3, case_bf16 },
+  { "fp16", 2, case_fp16 },
+  { "other_mode", 3, case_other_mode },
+  { "absent", 3, case_absent },
+  { "killed", 3, case_killed },
+  { "long", 3, case_long },
+  { "withdrawn", 2, case_withdrawn },
+  { "no_listener", 3, case_no_listener },
 };
 
 /* ---- the host ---- */

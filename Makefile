@@ -39,7 +39,7 @@ sources = $(sort $(foreach dir,$(1),$(wildcard $(dir)/*.c)))
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
 COMMON_SRC := $(call sources,common)
-NET_SRC := $(call sources,$(addprefix net_plugin/,abi plugin setup observe connection engine lane lane/tcp lane/rdma link codec policy))
+NET_SRC := $(call sources,$(addprefix net_plugin/,abi collnet plugin setup observe connection engine lane lane/tcp lane/rdma link codec policy reduce))
 TUNER_SRC := $(call sources,$(addprefix tuner_plugin/,abi plugin decide calibrate))
 MODEL_SRC := $(call sources,tuner_plugin/model)
 NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf tools/probe))
@@ -65,6 +65,9 @@ $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  CC      $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+# Every variant of a sum has the same bits: no multiplication and addition in one, rounded once.
+$(BUILD)/obj/net_plugin/reduce/%.o: CFLAGS += -ffp-contract=off
 
 define link
 @mkdir -p $(@D)
@@ -216,6 +219,17 @@ $(CODEC_SPEED): $(call objects,tests/codec/speed.c) $(STRATUS_A)
 
 codec-speed: $(CODEC_SPEED) ## build/tests/codec-speed: GB/s and ratio of the codec's forms
 .PHONY: codec-speed
+# ---- speed and use of net_plugin/reduce ----
+
+$(BUILD)/tests/reduce-speed: $(call objects,tests/reduce/speed.c) $(STRATUS_A)
+	$(link) $^ $(STATIC_LIBS)
+
+# The module alone, for Python.
+$(BUILD)/tests/reduce/libexchange.so: $(call objects,tests/reduce/exchange.c $(call sources,net_plugin/reduce))
+	$(link) -shared $^ -lm
+
+reduce-tests: $(BUILD)/tests/reduce-speed $(BUILD)/tests/reduce/libexchange.so ## speed of sums, what tests/reduce/train uses
+.PHONY: reduce-tests
 
 # ---- fuzz targets: tests/fuzz/fuzz_<name>.c, one program each; tests/fuzz/run runs them ----
 

@@ -32,7 +32,12 @@
   X(CREDIT_WAITS, credit_waits, "Times that a sender had no credit (no receive posted)")           \
   X(CHECKSUM_ERRORS, checksum_errors, "Chunks with a wrong checksum")                              \
   X(CONNECTIONS, connections, "Connections that were made")                                        \
-  X(FAILED, connections_failed, "Connections that ended with an error")
+  X(FAILED, connections_failed, "Connections that ended with an error")                            \
+  X(COLLNET_CALLS, collnet_calls, "AllReduce calls that hosts reduced (STRATUS_COLLNET)")          \
+  X(COLLNET_BYTES, collnet_bytes, "Bytes of these calls")                                          \
+  X(COLLNET_ROUNDED, collnet_rounded, "Elements of these calls rounded to 16 bits here")           \
+  X(COLLNET_OVERFLOWS, collnet_overflows, "Of these, finite before and infinite after")            \
+  X(COLLNET_UNDERFLOWS, collnet_underflows, "Of these, zero or denormal after, but not before")
 
 enum nic_counter {
 #define NIC_COUNTER_ID(id, name, text) NIC_##id,

@@ -251,6 +251,16 @@ static int copy_nics(int device, struct nic nics[NIC_MAX_FUSED], unsigned *count
   return found ? 0 : -EINVAL;
 }
 
+int plugin_device_nic(int device, struct nic *nic) {
+  struct nic nics[NIC_MAX_FUSED];
+  unsigned count;
+  int rc = copy_nics(device, nics, &count);
+  if (!rc) {
+    *nic = nics[0];
+  }
+  return rc;
+}
+
 /* ---- connections ---- */
 
 int plugin_listen(int device, void *handle, struct listener **listener) {

@@ -47,6 +47,8 @@ void plugin_set_attributes(struct plugin_context *context, const struct attribut
 
 int plugin_device_count(int *count);
 int plugin_device_properties(int device, struct net_properties *out);
+/* The first interface of the device. */
+int plugin_device_nic(int device, struct nic *nic);
 int plugin_fuse_devices(const int *devices, int count, int limit, int *device);
 
 int plugin_listen(int device, void *handle, struct listener **listener);

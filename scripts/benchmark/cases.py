@@ -233,6 +233,37 @@ def allreduce(flow_gbps, name, target):
          Row("socket-2x8", "stratus / Socket 2x8", of("busbw_gbs", "stratus", "socket-2x8"))])
 
 
+# NCCL's own choices over stratus, and CollNet over it.
+COLLNET = {"NCCL_COLLNET_ENABLE": "1", "NCCL_ALGO": "collnetchain"}
+COLLNET_VARIANTS = (
+    ("ring", "ring", {"NCCL_ALGO": "ring"}), ("tree", "tree", {"NCCL_ALGO": "tree"}),
+    ("full", "CollNet", {**COLLNET, "STRATUS_COLLNET": "full"}),
+    ("bf16", "CollNet bf16", {**COLLNET, "STRATUS_COLLNET": "bf16"}))
+
+
+def collnet(hosts, gpus, nic_gbps, full, half):
+    """AllReduce of f32 reduced by the hosts, against the better of ring and tree. `full` and `half`: targets of
+    exact exchange and of 16 bits. More hosts share the processors of this machine, so their NICs are slower."""
+    def coll(key, label, extra):
+        return Variant(key, label, lambda bench: bench.coll(
+            # Results in 16 bits are not exact, as a check would want them.
+            "stratus", ["-O", "all_reduce", "-b", "64M", "-e", "64M", "--ppn", str(gpus), "-c", "10"[key == "bf16"],
+                        "-n", bench.settings.pick("6", "1"), "-w", bench.settings.pick("4", "1")], extra))
+    variants = [coll(*each) for each in COLLNET_VARIANTS]
+    flow_gbps = nic_gbps / 8
+    return Case(
+        f"collnet-{hosts}x{gpus}",
+        f"stock NCCL AllReduce of 64 MiB f32, {hosts} hosts x {gpus} GPUs, {nic_gbps:g} Gb/s NIC, {flow_gbps:g} Gb/s "
+        "per flow",
+        ["--hosts", str(hosts), "--nic-gbps", f"{nic_gbps:g}", "--flow-gbps", f"{flow_gbps:g}", *BY_FLOW], variants,
+        [Row("full", "CollNet / the better of ring and tree", of_best("busbw_gbs", "full", ("ring", "tree")),
+             at_least(full) if full else None, shown(variants, "busbw_gbs", "GB/s")),
+         Row("bf16", "CollNet bf16 / the better of ring and tree", of_best("busbw_gbs", "bf16", ("ring", "tree")),
+             at_least(half)),
+         Row("of-nic", "CollNet bf16, busbw of the NIC", of_constant("busbw_gbs", "bf16", nic_gbps / 8))],
+        needs="STRATUS_COLLNET")
+
+
 SWEEP_SIZES = "8,64,512,2K,8K,32K,128K,512K,2M,8M,64M"
 SWEEP_SIZES_QUICK = "8,2K,32K,512K,8M"
 
@@ -321,6 +352,7 @@ def all_cases():
         slow_flow(50, 1.8), slow_flow(10, 8.0), equal_flows(), uncapped(), connections(), latency(), rate(),
         two_nics((2, 2), "two-nics"), two_nics((3, 1), "two-nics-unequal"),
         allreduce(0.5, "allreduce", 0.93), allreduce(0.125, "allreduce-32", 0.85),
+        collnet(2, 1, 4, None, 1.7), collnet(2, 2, 4, 1.0, 1.8), collnet(4, 2, 1, 1.2, 2.2),
         sweep("all_reduce", CLOUD[0], "sweep-allreduce", CLOUD[1]),
         sweep("alltoall", CLOUD[0], "sweep-alltoall", CLOUD[1]),
         sweep("all_reduce", VETH[0], "sweep-allreduce-uncapped", VETH[1]),

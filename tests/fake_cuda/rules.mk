@@ -4,6 +4,7 @@
 #   make fake-cuda               libcudart.so.12 and libnvidia-ml.so.1
 #   make nccl SUITE=sid|trixie   libnccl.so.2 from Debian's objects, which are fetched when missing
 #   make nccl-transports SUITE=  libnccl-net-socket.so and -ib.so: NCCL's own transports as plugins
+#   make nccl-collnet SUITE=     libnccl-net-collnet.so: Socket, and a collective network for tests
 #   make fake-cuda-tests SUITE=  test programs; tests/fake_cuda/run SUITE runs them
 #   make fake-cuda-runtime-tests those that need no NCCL; with SAN=address or SAN=thread, too
 
@@ -76,20 +77,29 @@ nccl: fake-cuda $(FAKE_NCCL)/libnccl.so.2
 FAKE_TRANSPORT_socket = ncclNetSocket
 FAKE_TRANSPORT_ib = ncclNetIb
 FAKE_TRANSPORTS := $(patsubst %,$(FAKE_NCCL)/libnccl-net-%.so,socket ib)
+# Beside Socket the collective network for tests (tests/fake_cuda/collnet).
+FAKE_COLLNET := $(FAKE_NCCL)/libnccl-net-collnet.so
+FAKE_TRANSPORT_collnet = ncclNetSocket
+FAKE_OBJECTS_collnet := $(call objects,tests/fake_cuda/collnet/collnet.c tests/fake_cuda/nccl/reduce.c)
+$(FAKE_COLLNET): $(FAKE_OBJECTS_collnet)
+$(call objects,tests/fake_cuda/collnet/collnet.c): ALL_CFLAGS += $(FAKE_CFLAGS) \
+  -isystem $(NCCL_DIR)/usr/include
+$(call objects,tests/fake_cuda/collnet/collnet.c): | $(NCCL_DIR)/complete
 
-$(FAKE_TRANSPORTS): $(FAKE_NCCL)/libnccl-net-%.so: tests/fake_cuda/transport/as_plugin.c \
-  net_plugin/abi/net_abi.h $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(FAKE_LIBC_SRC)) \
+$(FAKE_TRANSPORTS) $(FAKE_COLLNET): $(FAKE_NCCL)/libnccl-net-%.so: tests/fake_cuda/transport/as_plugin.c \
+  tests/fake_cuda/transport/as_plugin.h net_plugin/abi/net_abi.h $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(FAKE_LIBC_SRC)) \
   $(FAKE_LIB)/libcudart.so.12
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LINK    $@")
 	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(FAKE_CFLAGS) -isystem $(NCCL_DIR)/usr/include \
 	  -DTRANSPORT=$(FAKE_TRANSPORT_$*) -c $< -o $@.o
-	$(Q)$(CXX) -shared -pthread -Wl,--no-relax $(SAN_FLAGS_$(SAN)) -o $@ -Wl,-soname,$(@F) $@.o \
+	$(Q)$(CXX) -shared -pthread -Wl,--no-relax $(SAN_FLAGS_$(SAN)) -o $@ -Wl,-soname,$(@F) $@.o $(FAKE_OBJECTS_$*) \
 	  $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(FAKE_LIBC_SRC)) -Wl,--gc-sections \
 	  -L$(FAKE_LIB) -lcudart -Wl,-rpath,'$$ORIGIN/..' $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -lrt -ldl
 	$(Q)rm $@.o
 
 nccl-transports: fake-cuda $(FAKE_TRANSPORTS)
+nccl-collnet: fake-cuda $(FAKE_COLLNET)
 
 # Test programs, each from one file and the helpers in test/lib: of the runtime alone, and, below
 # the suite's name, of NCCL on top of it.
@@ -110,10 +120,10 @@ $(FAKE_TEST)/$(SUITE)/%: $(BUILD)/obj/tests/fake_cuda/test/nccl/%.o $(FAKE_TEST_
 	  -L$(FAKE_LIB) -lcudart -lm
 
 fake-cuda-runtime-tests: fake-cuda $(patsubst tests/fake_cuda/test/%.c,$(FAKE_TEST)/%,$(FAKE_TEST_SRC))
-fake-cuda-tests: nccl fake-cuda-runtime-tests \
+fake-cuda-tests: nccl nccl-collnet fake-cuda-runtime-tests \
   $(patsubst tests/fake_cuda/test/nccl/%.c,$(FAKE_TEST)/$(SUITE)/%,$(FAKE_NCCL_TEST_SRC))
 
-.PHONY: fake-cuda nccl nccl-transports fake-cuda-runtime-tests fake-cuda-tests
+.PHONY: fake-cuda nccl nccl-transports nccl-collnet fake-cuda-runtime-tests fake-cuda-tests
 
 # ---- NCCL's own cost tables, for the tests of its model (tests/tables) ----
 #

@@ -33,11 +33,12 @@ class Trial:
 
     # ---- faults that a job survives ----
 
-    def survives(self, damage, repair=None, hold_s=0.0, left=1.0, env=(), finds_a_way=False, says=(), **shape):
+    def survives(self, damage, repair=None, hold_s=0.0, left=1.0, env=(), finds_a_way=False, says=(), more=(),
+                 **shape):
         """Starts a job, does the damage, waits, repairs it; the job must go on as if nothing had been, with
         the bandwidth that is left of what there was. finds_a_way: and before the repair, since there are
         other paths. says: what one line of the log must match."""
-        with self.clusters(**shape) as cluster, self.job(cluster, env) as job:
+        with self.clusters(**shape) as cluster, self.job(cluster, env, more=more) as job:
             job.until_running()
             until("all flows are up", 10, lambda: len(cluster.flows(0)) >= FLOWS)
             job.run_for(self.before_s)

@@ -80,19 +80,23 @@ struct block {
   struct nccl_peer **peers;
   int ring_prev, ring_next, ring_index;
   const int *ring_user_ranks;
-  struct nccl_tree tree;
+  struct nccl_tree tree, collnet_chain;
+  struct nccl_direct collnet_direct;
 };
 
 /* A collective work item (ncclDevWorkColl), decoded. */
 struct collective {
   int channel_lo, channel_hi;
-  bool arg_is_ptr, reg_used, net_reg_used, is_one_rank;
+  bool arg_is_ptr, reg_used, net_reg_used, collnet_reg_used, is_one_rank;
   int direct;
   int root;
   char *sendbuff, *recvbuff;
   uintptr_t send_offset, recv_offset;
   uintptr_t *send_remote, *recv_remote;
-  struct nccl_cbd cbd;
+  union {
+    struct nccl_cbd cbd;
+    struct nccl_collnet collnet;
+  };
   uint64_t red_op_arg;
 };
 
@@ -108,7 +112,7 @@ struct part collective_part(const struct block *b, const struct collective *c, i
 
 /* ---- prims.c: send/receive primitives over connections ---- */
 
-#define MAX_PEERS 3
+#define MAX_PEERS 7
 
 enum buffer { BUF_NONE = -1, BUF_IN = 0, BUF_OUT = 1 };
 
@@ -155,6 +159,39 @@ void prims_init(struct prims *p, struct block *b, struct reduction red,
 void prims_op(struct prims *p, int flags, enum buffer src, enum buffer dst, ssize_t src_index,
               ssize_t dst_index, ssize_t count);
 void prims_finish(struct prims *p);
+/* Until the peer has room for a slice, until a slice from it is there. */
+void prims_wait_for_credit(struct prims *p, const struct end *e);
+void prims_wait_for_data(struct prims *p, const struct end *e);
+/* Sends a part of the input to each peer, or receives the output's from them: the i-th peer's
+ * begins i parts behind `at`, one more from the peer `own` on. There are `total` elements from `at`
+ * on. */
+void prims_scatter(struct prims *p, ssize_t at, ssize_t total, ssize_t part, int own);
+void prims_gather(struct prims *p, ssize_t at, ssize_t total, ssize_t part, int own);
+/* Steps in which the proxy works on user buffers by itself: hands them over, waits for them. */
+void prims_give_steps(struct nccl_conn *conn, size_t steps);
+void prims_await_steps(struct block *b, struct nccl_conn *conn, size_t steps);
+
+/* prims_ll.c: prims_op for LL and LL128 */
+void prims_ll_op(struct prims *p, int flags, enum buffer src, enum buffer dst, ssize_t src_index,
+                 ssize_t dst_index, ssize_t count);
+
+/* ---- pass.c: an operation on every chunk of a channel ---- */
+
+/* Chunks begin at begin + i * stride. One that begins behind the end is empty, but it is a step. */
+struct pass {
+  struct block *b;
+  struct reduction r;
+  struct prims_config config;
+  enum { PASS_OP, PASS_SCATTER, PASS_GATHER } kind;
+  int flags; /* of prims_op */
+  enum buffer src, dst;
+  int own; /* of prims_scatter and prims_gather, whose parts are chunks; chunks_at_once of them */
+  int chunks_at_once;
+  ssize_t chunk, begin, stride, n_chunks, end;
+};
+
+/* Runs them all at the same time. */
+void passes_run(struct pass *passes, int count);
 
 /* ---- schedules ---- */
 
@@ -166,6 +203,9 @@ void ring_broadcast(struct block *b, const struct collective *c, struct reductio
 void ring_reduce(struct block *b, const struct collective *c, struct reduction r, int proto);
 /* tree.c */
 void tree_allreduce(struct block *b, const struct collective *c, struct reduction r, int proto);
+/* collnet.c */
+void chain_allreduce(struct block *b, const struct collective *c, struct reduction r);
+void direct_allreduce(struct block *b, const struct collective *c, struct reduction r);
 /* pat.c */
 void pat_allgather(struct block *b, const struct collective *c, struct reduction r);
 void pat_reducescatter(struct block *b, const struct collective *c, struct reduction r);

@@ -7,9 +7,6 @@
 #include "tests/fake_cuda/nccl/facts.h"
 
 /* Members that only matter for the position of what follows them. */
-struct direct {
-  int depth, out, n_heads, head_rank, shift, heads[8], up[7], down[7]; /* ncclDirect */
-};
 struct nvls_old {
   int out, n_heads, head_rank, up[32], down, tree_up, tree_down[3], node,
       n_nodes; /* ncclNvls, 2.22 */
@@ -28,7 +25,7 @@ struct channel_222 {
   struct nccl_peer **peers;
   struct ring_222 ring;
   struct nccl_tree tree, collnet_chain;
-  struct direct collnet_direct;
+  struct nccl_direct collnet_direct;
   struct nvls_old nvls;
   uint32_t *work_fifo_done;
 } __attribute__((aligned(16)));
@@ -68,7 +65,7 @@ struct channel_229 {
   struct nccl_peer **peers;
   struct ring_229 ring;
   struct nccl_tree tree, collnet_chain;
-  struct direct collnet_direct;
+  struct nccl_direct collnet_direct;
   struct nvls nvls;
   uint32_t *work_fifo_done;
   uint64_t work_counter;
@@ -115,7 +112,9 @@ struct coll_reg_229 {
   .ring_prev = offsetof(struct channel, ring.prev),                                                \
   .ring_next = offsetof(struct channel, ring.next),                                                \
   .ring_user_ranks = offsetof(struct channel, ring.user_ranks),                                    \
-  .ring_index = offsetof(struct channel, ring.index), .tree = offsetof(struct channel, tree)
+  .ring_index = offsetof(struct channel, ring.index), .tree = offsetof(struct channel, tree),      \
+  .collnet_chain = offsetof(struct channel, collnet_chain),                                        \
+  .collnet_direct = offsetof(struct channel, collnet_direct)
 
 #define COLL_OFFSETS(coll, reg)                                                                    \
   .coll_size = sizeof(struct coll), .coll_reg_size = sizeof(struct reg),                           \
@@ -134,7 +133,7 @@ struct coll_reg_229 {
   .send_remote = offsetof(struct coll_229, sendbuff_rmt_addrs),                                    \
   .recv_remote = offsetof(struct coll_229, recvbuff_rmt_addrs), .reg_used = { 25, 1 },             \
   .net_reg_used = { 26, 1 }, .direct = { 28, 2 }, .is_one_rank = { 30, 1 }, .profiler = { 31, 1 }, \
-  .p2p_net = 2, .p2p_ipc = 4, .p2p_profiler = 6
+  .collnet_reg = { 26, 1 }, .p2p_net = 2, .p2p_ipc = 4, .p2p_profiler = 6
 
 static const struct nccl_facts table[] = {
   {
@@ -155,6 +154,8 @@ static const struct nccl_facts table[] = {
       .recv_remote = ABSENT,
       .reg_used = { 25, 2 },
       .direct = { 28, 4 },
+      .collnet_reg = { 25, 2 },    /* regUsed is NCCL_COLLNET_REG_BUFFER, 3 */
+      .collnet_reg_step = 1 << 29, /* NCCL_MAX_COLLNET_SIZE */
       .p2p_net = 2,
       .part_bit_reversed = true,
       .direct_unregistered = true,

@@ -100,6 +100,12 @@ struct nccl_tree {
   int depth, up, down[3];
 };
 
+/* ncclDirect: up and down are the heads of this host and the ranks below this head; they end early
+ * with -1. head_rank is -1 for a rank that is no head. */
+struct nccl_direct {
+  int depth, out, n_heads, head_rank, shift, heads[8], up[7], down[7];
+};
+
 /* ncclDevWorkBatch */
 struct nccl_batch {
   uint32_t next_jump : 14, next_extends : 1, work_type : 2, func_id : 15;
@@ -137,6 +143,12 @@ struct nccl_cbd {
   uint64_t chunk_grains_lo : 21, chunk_grains_mid : 21, chunk_grains_hi : 21;
 };
 
+/* The collnet member of ncclDevWorkColl, in the place of cbd: channels take chunks by turns. */
+struct nccl_collnet {
+  size_t count; /* elements of the whole operation */
+  uint32_t chunk_count;
+};
+
 /* One element of ncclDevProfiler (an array per channel) */
 struct nccl_profiler_channel {
   struct {
@@ -165,11 +177,13 @@ struct nccl_facts {
 
   /* Offsets in ncclDevChannel */
   int ring_prev, ring_next, ring_user_ranks, ring_index, tree, work_counter;
+  int collnet_chain, collnet_direct;
 
   /* ncclDevWorkColl */
   int coll_size, coll_reg_size;
   int recvbuff, sendbuff, send_offset, recv_offset, send_remote, recv_remote, cbd, red_op_arg;
   struct nccl_bits reg_used, net_reg_used, direct, is_one_rank, profiler; /* in the first word */
+  struct nccl_bits collnet_reg; /* all set: CollNet works on user buffers */
 
   /* ncclDevWorkP2p.flags: bit of the send flag (the recv flag is the next one), 0 if absent */
   uint8_t p2p_net, p2p_ipc, p2p_profiler;
@@ -181,6 +195,7 @@ struct nccl_facts {
   bool direct_broadcast;     /* so may ring broadcast */
   bool xor_pointer_exchange; /* pointers are published XORed with the slot's address */
   bool user_buffer_one_step; /* a send from a registered net buffer posts one empty step */
+  size_t collnet_reg_step;   /* bytes per step of CollNet on user buffers, 0: one step */
 
   bool post_div_sign_in_arg; /* SumPostDiv: argument is divisor*2+signed, and functions are unsigned
                               */

@@ -135,6 +135,8 @@ static void block_init(struct block *b, const struct nccl_kernel_args *args, int
   b->ring_index = int_at(b->channel, f->ring_index);
   b->ring_user_ranks = pointer_at(b->channel, f->ring_user_ranks);
   memcpy(&b->tree, b->channel + f->tree, sizeof b->tree);
+  memcpy(&b->collnet_chain, b->channel + f->collnet_chain, sizeof b->collnet_chain);
+  memcpy(&b->collnet_direct, b->channel + f->collnet_direct, sizeof b->collnet_direct);
 }
 
 static struct collective decode_collective(const struct nccl_facts *f, const char *work) {
@@ -146,6 +148,7 @@ static struct collective decode_collective(const struct nccl_facts *f, const cha
   c.arg_is_ptr = word >> 24 & 1;
   c.reg_used = bits_of(word, f->reg_used);
   c.net_reg_used = bits_of(word, f->net_reg_used);
+  c.collnet_reg_used = bits_of(word, f->collnet_reg) == (1u << f->collnet_reg.width) - 1;
   c.direct = (int)bits_of(word, f->direct);
   c.is_one_rank = bits_of(word, f->is_one_rank);
   c.root = int_at(work, 4);
@@ -316,6 +319,14 @@ static bool run_collective(struct block *b, const struct nccl_function *f,
   }
   if (f->algo == ALGO_TREE) {
     tree_allreduce(b, c, r, f->proto);
+    return true;
+  }
+  if (f->algo == ALGO_COLLNET_CHAIN) {
+    chain_allreduce(b, c, r);
+    return true;
+  }
+  if (f->algo == ALGO_COLLNET_DIRECT && f->coll == COLL_ALLREDUCE) {
+    direct_allreduce(b, c, r);
     return true;
   }
   if (f->algo == ALGO_PAT && f->coll == COLL_ALLGATHER) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tree all-reduce (runTreeSplit of src/device/all_reduce.h): data is reduced up the tree and the
  * result is sent down. Below the root both directions run at the same time. */
-#include <pthread.h>
-
 #include "tests/fake_cuda/nccl/block.h"
 
 #define ROOT_CHILDREN 2
@@ -20,40 +18,21 @@ static struct prims_config tree_config(const struct collective *c, int proto) {
                                 .work = c };
 }
 
-/* One direction, or both at the root: the same operation on every chunk. */
-struct pass {
-  struct block *b;
-  const struct collective *c;
-  struct reduction r;
-  struct prims_config config;
-  int flags;
-  enum buffer src, dst;
-};
-
-static void run_pass(struct pass *pass) {
-  struct part part = collective_part(pass->b, pass->c, pass->config.proto, pass->r.size);
-  struct prims p;
-  prims_init(&p, pass->b, pass->r, &pass->config);
-  for (ssize_t start = 0; start < part.length; start += part.chunk) {
-    ssize_t at = part.offset + start;
-    ssize_t count = MIN(part.chunk, part.length - start);
-    prims_op(&p, pass->flags, pass->src, pass->dst, at, at, count);
-  }
-  prims_finish(&p);
-}
-
-static void *pass_thread(void *arg) {
-  run_pass(arg);
-  return NULL;
-}
-
 void tree_allreduce(struct block *b, const struct collective *c, struct reduction r, int proto) {
   struct nccl_tree *tree = &b->tree;
+  struct part part = collective_part(b, c, proto, r.size);
   bool is_root = tree->up == -1;
   bool is_leaf = tree->down[0] == -1;
   int recv_reduce = b->facts->direct_reduce ? DIRECT_RECV : RECV;
   int send_reduce = b->facts->direct_reduce ? DIRECT_SEND : SEND;
-  struct pass up = { .b = b, .c = c, .r = r, .config = tree_config(c, proto) };
+  struct pass up = { .b = b,
+                     .r = r,
+                     .config = tree_config(c, proto),
+                     .chunk = part.chunk,
+                     .begin = part.offset,
+                     .stride = part.chunk,
+                     .n_chunks = part.chunk ? (part.length + part.chunk - 1) / part.chunk : 0,
+                     .end = part.offset + part.length };
 
   up.src = BUF_IN;
   up.config.recv_peers = tree->down;
@@ -63,7 +42,7 @@ void tree_allreduce(struct block *b, const struct collective *c, struct reductio
     up.config.max_send = ROOT_CHILDREN;
     up.dst = BUF_OUT;
     up.flags = recv_reduce | DIRECT_SEND | POST_OP;
-    run_pass(&up);
+    passes_run(&up, 1);
     return;
   }
   up.config.send_peers = &tree->up;
@@ -80,9 +59,6 @@ void tree_allreduce(struct block *b, const struct collective *c, struct reductio
   down.src = BUF_NONE;
   down.dst = BUF_OUT;
   down.flags = is_leaf ? DIRECT_RECV : DIRECT_RECV | DIRECT_SEND;
-
-  pthread_t thread;
-  pthread_create(&thread, NULL, pass_thread, &down);
-  run_pass(&up);
-  pthread_join(thread, NULL);
+  struct pass both[] = { up, down };
+  passes_run(both, 2);
 }

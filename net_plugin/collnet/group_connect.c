@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connects all members with each other and lets them agree: all go on, or none does.
+ *
+ * NCCL agrees on a failed set-up within one host only (ncclTransportCollNetCheck,
+ * src/transport/coll_net.cc at v2.30.7), so the members must agree by themselves, or one host would
+ * wait for ever for another that went on without CollNet:
+ *
+ *   1. everyone connects to everyone and says hello, twice: once per phase
+ *   2. everyone sends everyone its verdict: do all hellos fit?
+ *   3. who has a good verdict of everyone, and gave one, succeeds
+ *
+ * A member that gave a good verdict waits for those of the others longer than it took to come to
+ * its own, so a slow host is not left alone; it gives up when a connection ends. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/param.h"
+#include "net_plugin/collnet/group.h"
+#include "net_plugin/collnet/hello.h"
+#include "net_plugin/connection/nic_totals.h"
+#include "net_plugin/plugin/plugin.h"
+#include "net_plugin/plugin/transfer.h"
+#include "net_plugin/setup/handle.h"
+#include "net_plugin/setup/listener.h"
+
+/* For hellos. All members come here within milliseconds of each other, after an exchange of NCCL's;
+ * a host that cannot come is to be named within 10 s. */
+#define SETUP_NS (8 * NS_PER_S)
+#define POLL_NS (50 * NS_PER_US)
+
+struct collnet_listener {
+  int device;
+  struct listener *listener;
+};
+
+/* What becomes of one connection at set-up. */
+struct arrival {
+  struct connection *connection;
+  struct request *request;
+  bool is_done;
+  uint8_t bytes[COLLNET_HELLO_BYTES];
+};
+
+struct setup {
+  struct collnet_group *group;
+  struct collnet_listener *listener;
+  struct collnet_hello hello;
+  uint8_t hello_bytes[COLLNET_PHASES][COLLNET_HELLO_BYTES];
+  uint8_t (*handles)[HANDLE_BYTES]; /* by phase and member: connecting writes into them */
+  struct arrival *out, *in;         /* connected: by phase and member; accepted: as they come */
+  unsigned accepted, hellos;        /* hellos: that came */
+  char (*hosts)[HELLO_HOST_BYTES];  /* by member; empty: not heard of */
+  uint64_t deadline_ns;
+  char reason[HELLO_TEXT_BYTES]; /* why the verdict is bad; empty: it is good */
+};
+
+/* STRATUS_CONNECT_TIMEOUT, if that is less. */
+static uint64_t setup_ns(void) {
+  uint64_t timeout_ns = param_duration_ns(PARAM_CONNECT_TIMEOUT);
+  return timeout_ns < SETUP_NS ? timeout_ns : SETUP_NS;
+}
+
+static unsigned peers_of(const struct setup *setup) {
+  return setup->group->members - 1;
+}
+
+/* ---- listen ---- */
+
+/* What could not listen has a handle of zeros, to which nobody can connect. */
+static struct collnet_listener no_listener;
+
+void collnet_listen(int device, void *handle, struct collnet_listener **out) {
+  struct collnet_listener *listener = calloc(1, sizeof(*listener));
+  if (listener) {
+    listener->device = device;
+  }
+  if (!listener || plugin_listen(device, handle, &listener->listener)) {
+    free(listener);
+    listener = &no_listener;
+    memset(handle, 0, HANDLE_BYTES);
+  }
+  *out = listener;
+}
+
+void collnet_close_listener(struct collnet_listener *listener) {
+  if (listener && listener != &no_listener) {
+    listener_close(listener->listener);
+    free(listener);
+  }
+}
+
+/* ---- one message of set-up ---- */
+
+/* Posts and tests; is_done says when it is through. */
+static int advance(struct arrival *arrival, bool is_send, void *bytes, size_t length,
+                   size_t *received) {
+  int rc = 0;
+  if (!arrival->request) {
+    rc = is_send ? transfer_isend(arrival->connection, bytes, length, NULL, NULL, NULL,
+                                  &arrival->request)
+                 : transfer_irecv(arrival->connection, bytes, length, NULL, NULL, NULL,
+                                  &arrival->request);
+  }
+  if (!rc && arrival->request) {
+    rc = transfer_test(arrival->request, &arrival->is_done, received);
+    if (arrival->is_done) {
+      arrival->request = NULL;
+    }
+  }
+  return rc;
+}
+
+/* ---- 1. connect, accept, hello ---- */
+
+static int connect_one(struct setup *setup, enum collnet_phase phase, unsigned member) {
+  size_t place = (size_t)phase * setup->group->members + member;
+  struct arrival *out = &setup->out[place];
+  if (!out->connection) {
+    int rc = plugin_connect(setup->listener->device, PLUGIN_TRAFFIC_CLASS_NONE,
+                            setup->handles[place], &out->connection);
+    if (rc || !out->connection) {
+      return rc;
+    }
+    collnet_path(setup->group, phase, COLLNET_SEND, member)->connection = out->connection;
+  }
+  size_t ignored;
+  return out->is_done
+             ? 0
+             : advance(out, true, setup->hello_bytes[phase], COLLNET_HELLO_BYTES, &ignored);
+}
+
+/* A hello came: whose connection is this? What does not fit is remembered, not an error: the
+ * others are to hear of it. */
+static int take_hello(struct setup *setup, struct arrival *in, size_t length) {
+  struct collnet_hello theirs;
+  int rc = collnet_hello_decode(in->bytes, length, &setup->hello, &theirs);
+  struct collnet_path *path =
+      rc ? NULL : collnet_path(setup->group, theirs.phase, COLLNET_RECEIVE, theirs.member);
+  if (rc || path->connection) {
+    LOG_WARN("CollNet: a member sent no valid hello (%zu bytes)", length);
+    return -EPROTO;
+  }
+  path->connection = in->connection;
+  in->connection = NULL; /* the group's now */
+  memcpy(setup->hosts[theirs.member], theirs.host, HELLO_HOST_BYTES);
+  setup->hellos++;
+  if (!setup->reason[0]) {
+    collnet_hello_compare(&setup->hello, &theirs, setup->reason);
+  }
+  return 0;
+}
+
+static int accept_some(struct setup *setup) {
+  if (setup->accepted < COLLNET_PHASES * peers_of(setup)) {
+    struct arrival *in = &setup->in[setup->accepted];
+    int rc = listener_accept(setup->listener->listener, &in->connection);
+    if (rc) {
+      return rc;
+    }
+    setup->accepted += in->connection != NULL;
+  }
+  for (unsigned i = 0; i < setup->accepted; i++) {
+    struct arrival *in = &setup->in[i];
+    size_t length = 0;
+    int rc = in->is_done ? 0 : advance(in, false, in->bytes, sizeof(in->bytes), &length);
+    if (!rc && in->connection && in->is_done) {
+      rc = take_hello(setup, in, length);
+    }
+    if (rc) {
+      return rc;
+    }
+  }
+  return 0;
+}
+
+static void pause_briefly(void) {
+  struct timespec time = clock_timespec(POLL_NS);
+  nanosleep(&time, NULL);
+}
+
+/* Who has not said hello, for the log. */
+static void name_missing(const struct setup *setup) {
+  for (unsigned member = 0; member < setup->group->members; member++) {
+    bool is_missing =
+        member != setup->group->member &&
+        (!collnet_path(setup->group, COLLNET_CONTRIBUTE, COLLNET_RECEIVE, member)->connection ||
+         !collnet_path(setup->group, COLLNET_RESULT, COLLNET_RECEIVE, member)->connection);
+    if (is_missing) {
+      const char *host = setup->hosts[member];
+      LOG_WARN("CollNet: member %u of %u%s%s did not connect within %.3g s: NCCL goes on without "
+               "CollNet. Is stratus loaded there, with STRATUS_COLLNET=%s and "
+               "NCCL_COLLNET_ENABLE=1?",
+               member, setup->group->members, host[0] ? ", host " : "", host,
+               (double)setup_ns() / NS_PER_S, collnet_mode_name(setup->group->mode));
+    }
+  }
+}
+
+static int exchange_hellos(struct setup *setup) {
+  for (;;) {
+    bool is_done = setup->hellos == COLLNET_PHASES * peers_of(setup);
+    for (unsigned i = 0; i < COLLNET_PHASES * setup->group->members; i++) {
+      unsigned member = i % setup->group->members;
+      if (member != setup->group->member) {
+        int rc = connect_one(setup, i / setup->group->members, member);
+        if (rc) {
+          return rc;
+        }
+        is_done &= setup->out[i].is_done;
+      }
+    }
+    int rc = accept_some(setup);
+    if (rc || is_done) {
+      return rc;
+    }
+    if (clock_now_ns() > setup->deadline_ns) {
+      name_missing(setup);
+      return -ETIMEDOUT;
+    }
+    pause_briefly();
+  }
+}
+
+/* ---- 2. and 3. the verdict ---- */
+
+/* Sends ours to those that are connected, and waits for theirs if ours is good. */
+static int exchange_verdicts(struct setup *setup, uint8_t verdict) {
+  struct collnet_group *group = setup->group;
+  struct arrival *out = calloc(group->members, sizeof(*out));
+  struct arrival *in = calloc(group->members, sizeof(*in));
+  int rc = out && in ? 0 : -ENOMEM;
+  unsigned left = rc ? 0 : 1;
+  while (!rc && left) {
+    left = 0;
+    for (unsigned member = 0; member < group->members && !rc; member++) {
+      size_t length = 0;
+      out[member].connection =
+          collnet_path(group, COLLNET_CONTRIBUTE, COLLNET_SEND, member)->connection;
+      in[member].connection =
+          verdict ? collnet_path(group, COLLNET_CONTRIBUTE, COLLNET_RECEIVE, member)->connection
+                  : NULL;
+      if (out[member].connection && !out[member].is_done) {
+        rc = advance(&out[member], true, &verdict, sizeof(verdict), &length);
+        left += !out[member].is_done;
+      }
+      if (!rc && in[member].connection && !in[member].is_done) {
+        rc = advance(&in[member], false, in[member].bytes, 1, &length);
+        left += !in[member].is_done;
+        if (in[member].is_done && (length != 1 || in[member].bytes[0] != 1)) {
+          LOG_WARN("CollNet: host %s cannot: NCCL goes on without CollNet; its log says why",
+                   setup->hosts[member]);
+          rc = -ECONNREFUSED;
+        }
+      }
+    }
+    if (!rc && left && clock_now_ns() > setup->deadline_ns) {
+      rc = -ETIMEDOUT;
+    }
+    if (left) {
+      pause_briefly();
+    }
+  }
+  free(out);
+  free(in);
+  return rc;
+}
+
+/* ---- all of it ---- */
+
+static int setup_init(struct setup *setup, void *const *handles) {
+  struct collnet_group *group = setup->group;
+  size_t count = (size_t)COLLNET_PHASES * group->members;
+  setup->handles = calloc(count, sizeof(*setup->handles));
+  setup->out = calloc(count, sizeof(*setup->out));
+  setup->in = calloc(count, sizeof(*setup->in));
+  setup->hosts = calloc(group->members, sizeof(*setup->hosts));
+  if (!setup->handles || !setup->out || !setup->in || !setup->hosts) {
+    return -ENOMEM;
+  }
+  setup->hello = (struct collnet_hello){ .version = HELLO_WIRE_VERSION,
+                                         .members = group->members,
+                                         .member = group->member,
+                                         .mode = group->mode };
+  gethostname(setup->hello.host, sizeof(setup->hello.host) - 1);
+  for (size_t i = 0; i < count; i++) {
+    memcpy(setup->handles[i], handles[i % group->members], HANDLE_BYTES);
+  }
+  for (uint32_t phase = 0; phase < COLLNET_PHASES; phase++) {
+    setup->hello.phase = phase;
+    collnet_hello_encode(&setup->hello, setup->hello_bytes[phase]);
+  }
+  setup->deadline_ns = clock_now_ns() + setup_ns();
+  return 0;
+}
+
+static void setup_fini(struct setup *setup) {
+  for (unsigned i = 0; setup->in && i < setup->accepted; i++) {
+    if (setup->in[i].connection) {
+      transfer_close(setup->in[i].connection);
+    }
+  }
+  free(setup->handles);
+  free(setup->out);
+  free(setup->in);
+  free(setup->hosts);
+}
+
+static int agree(struct setup *setup, void *const *handles) {
+  int rc = setup_init(setup, handles);
+  rc = rc ? rc : exchange_hellos(setup);
+  if (!rc && setup->reason[0]) {
+    LOG_WARN("CollNet: %s. NCCL goes on without CollNet", setup->reason);
+    rc = -EPROTO;
+  }
+  /* More for the verdict of others, who wait as long for their own. */
+  setup->deadline_ns = clock_now_ns() + 2 * setup_ns();
+  int verdict_rc = exchange_verdicts(setup, rc == 0);
+  return rc ? rc : verdict_rc;
+}
+
+int collnet_connect(void *const *handles, int members, int member,
+                    struct collnet_listener *listener, struct collnet_group **out) {
+  *out = NULL;
+  if (members < 2 || members > COLLNET_MEMBERS_MAX || member < 0 || member >= members) {
+    LOG_WARN("CollNet: %d hosts, accepted are 2 to %d: NCCL goes on without CollNet", members,
+             COLLNET_MEMBERS_MAX);
+    return -ENOTSUP;
+  }
+  static const uint8_t zeros[HANDLE_BYTES];
+  for (int i = 0; i < members; i++) {
+    if (memcmp(handles[i], zeros, sizeof(zeros)) == 0) {
+      LOG_WARN("CollNet: member %d of %d could not listen: NCCL goes on without CollNet%s", i,
+               members, i == member ? "" : "; its log says why");
+      return -ENOTCONN;
+    }
+  }
+  struct setup *setup = calloc(1, sizeof(*setup));
+  struct nic nic;
+  int rc = plugin_device_nic(listener->device, &nic);
+  if (rc) {
+    free(setup);
+    return rc;
+  }
+  struct collnet_group *group =
+      setup ? group_create(collnet_mode(), (unsigned)members, (unsigned)member, nic_totals_of(&nic))
+            : NULL;
+  if (!group) {
+    free(setup);
+    return -ENOMEM;
+  }
+  setup->group = group;
+  setup->listener = listener;
+  rc = agree(setup, handles);
+  setup_fini(setup);
+  free(setup);
+  if (rc) {
+    group_destroy(group);
+    return rc;
+  }
+  LOG_INFO("CollNet: member %d of %d, STRATUS_COLLNET=%s", member, members,
+           collnet_mode_name(group->mode));
+  *out = group;
+  return 0;
+}

@@ -27,9 +27,13 @@ INLINE u8q u8_from_u32(u32v wide) {
 
 #include "net_plugin/reduce/formats.h"
 
+/* Without optimization it is a macro of gcc's that converts -1. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
 INLINE u16h f16_from_f32(f32v value) {
   return (u16h)_mm512_cvtps_ph((__m512)one_nan(value), _MM_FROUND_TO_NEAREST_INT);
 }
+#pragma GCC diagnostic pop
 
 INLINE f32v f32_from_f16(u16h code) {
   return (f32v)_mm512_cvtph_ps((__m256i)code);

@@ -129,7 +129,7 @@ static bool run_with(enum fault_call call, unsigned long k, int error) {
 
 /* Every k at first, then fewer and fewer: what comes often comes from the same place. */
 static void run_for_all(enum fault_call call, int error) {
-  enum { DENSE = 12 };
+  enum { DENSE = 5 };
   unsigned long k = 1;
   while (k <= K_MAX && run_with(call, k, error)) {
     k += k < DENSE ? 1 : 1 + k / (call == FAULT_ALLOCATION ? 8 : 2);
@@ -216,7 +216,7 @@ int main(void) {
   setenv("NCCL_SOCKET_IFNAME", "lo", 1);
   char *environment[] = { "STRATUS_COLLNET=full",
                           "STRATUS_FLOWS=2",
-                          "STRATUS_CONNECT_TIMEOUT=1s",
+                          "STRATUS_CONNECT_TIMEOUT=500ms",
                           "STRATUS_LINK_TIMEOUT=1s",
                           "STRATUS_SYSFS_ROOT=/nonexistent",
                           NULL };

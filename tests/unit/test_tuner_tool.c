@@ -24,11 +24,12 @@ static void examples_run_as_printed(void **state) {
   }
 }
 
-/* Those that want stand-ins or a browser run in test_calibrate.c and tests/report/test_tool.py. */
+/* Those that want stand-ins or a browser run in test_calibrate.c, tests/report/test_tool.py and
+ * tests/trace/test_formats.py. */
 static void no_example_is_forgotten(void **state) {
   (void)state;
   static const char known[] = " check show explain fit suggest diff import verify calibrate "
-                              "verify-ab report compare ";
+                              "verify-ab report compare workload ";
   assert_int_equal(tool_run("stratus-tune -h"), 0);
   char *list = strstr(tool.output, "\ncommands:\n"), word[64];
   assert_non_null(list);
@@ -39,7 +40,7 @@ static void no_example_is_forgotten(void **state) {
     snprintf(padded, sizeof padded, " %s ", word);
     tool_assert_contains(known, padded);
   }
-  assert_int_equal(count, 12);
+  assert_int_equal(count, 13);
 }
 
 static void wrong_use_is_status_2(void **state) {

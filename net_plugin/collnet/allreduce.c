@@ -17,10 +17,9 @@
  * 64 bytes of the smallest type. */
 #define PART_ELEMENTS 64
 /* Up to so many bytes to all members together, everyone sends everything to everyone and reduces
- * all of it: one phase instead of two. NCCL's smallest call is 32 KiB, which takes two phases: with
- * limits of 128 KiB and 1 MiB, 8 B to 256 KiB on 2 and 3 emulated hosts (stratus-coll,
- * CollNetChain) were not faster beyond noise, and 128 KiB on 3 hosts took 0.91 and 0.95 ms instead
- * of 0.61. */
+ * all of it: one phase instead of two. CollNetChain's smallest call is 32 KiB and takes two. With
+ * limits of 128 KiB and 1 MiB, 8 B to 256 KiB on 2 and 3 emulated hosts were not faster beyond
+ * noise, which was large (stratus-coll, CollNetChain): the limit is not proved. */
 #define SMALL_BYTES (16u << 10)
 
 /* ---- parts ---- */

@@ -53,8 +53,10 @@ struct setup {
   uint8_t hello_bytes[COLLNET_PHASES][COLLNET_HELLO_BYTES];
   uint8_t (*handles)[HANDLE_BYTES]; /* by phase and member: connecting writes into them */
   struct arrival *out, *in;         /* connected: by phase and member; accepted: as they come */
-  unsigned accepted, hellos;        /* hellos: that came */
-  char (*hosts)[HELLO_HOST_BYTES];  /* by member; empty: not heard of */
+  struct arrival *verdicts_out, *verdicts_in; /* by member */
+  uint8_t verdict;                            /* ours: 1 good, 0 bad */
+  unsigned accepted, hellos;                  /* hellos: that came */
+  char (*hosts)[HELLO_HOST_BYTES];            /* by member; empty: not heard of */
   uint64_t deadline_ns;
   char reason[HELLO_TEXT_BYTES]; /* why the verdict is bad; empty: it is good */
 };
@@ -229,12 +231,11 @@ static int exchange_hellos(struct setup *setup) {
 /* ---- 2. and 3. the verdict ---- */
 
 /* Sends ours to those that are connected, and waits for theirs if ours is good. */
-static int exchange_verdicts(struct setup *setup, uint8_t verdict) {
+static int exchange_verdicts(struct setup *setup) {
   struct collnet_group *group = setup->group;
-  struct arrival *out = calloc(group->members, sizeof(*out));
-  struct arrival *in = calloc(group->members, sizeof(*in));
-  int rc = out && in ? 0 : -ENOMEM;
-  unsigned left = rc ? 0 : 1;
+  struct arrival *out = setup->verdicts_out, *in = setup->verdicts_in;
+  int rc = 0;
+  unsigned left = 1;
   while (!rc && left) {
     left = 0;
     for (unsigned member = 0; member < group->members && !rc; member++) {
@@ -242,10 +243,11 @@ static int exchange_verdicts(struct setup *setup, uint8_t verdict) {
       out[member].connection =
           collnet_path(group, COLLNET_CONTRIBUTE, COLLNET_SEND, member)->connection;
       in[member].connection =
-          verdict ? collnet_path(group, COLLNET_CONTRIBUTE, COLLNET_RECEIVE, member)->connection
-                  : NULL;
+          setup->verdict
+              ? collnet_path(group, COLLNET_CONTRIBUTE, COLLNET_RECEIVE, member)->connection
+              : NULL;
       if (out[member].connection && !out[member].is_done) {
-        rc = advance(&out[member], true, &verdict, sizeof(verdict), &length);
+        rc = advance(&out[member], true, &setup->verdict, sizeof(setup->verdict), &length);
         left += !out[member].is_done;
       }
       if (!rc && in[member].connection && !in[member].is_done) {
@@ -265,8 +267,6 @@ static int exchange_verdicts(struct setup *setup, uint8_t verdict) {
       pause_briefly();
     }
   }
-  free(out);
-  free(in);
   return rc;
 }
 
@@ -279,7 +279,10 @@ static int setup_init(struct setup *setup, void *const *handles) {
   setup->out = calloc(count, sizeof(*setup->out));
   setup->in = calloc(count, sizeof(*setup->in));
   setup->hosts = calloc(group->members, sizeof(*setup->hosts));
-  if (!setup->handles || !setup->out || !setup->in || !setup->hosts) {
+  setup->verdicts_out = calloc(group->members, sizeof(*setup->verdicts_out));
+  setup->verdicts_in = calloc(group->members, sizeof(*setup->verdicts_in));
+  if (!setup->handles || !setup->out || !setup->in || !setup->hosts || !setup->verdicts_out ||
+      !setup->verdicts_in) {
     return -ENOMEM;
   }
   setup->hello = (struct collnet_hello){ .version = HELLO_WIRE_VERSION,
@@ -298,6 +301,8 @@ static int setup_init(struct setup *setup, void *const *handles) {
   return 0;
 }
 
+/* After the group's connections are closed, if it failed: what they still send and receive is here.
+ */
 static void setup_fini(struct setup *setup) {
   for (unsigned i = 0; setup->in && i < setup->accepted; i++) {
     if (setup->in[i].connection) {
@@ -308,6 +313,9 @@ static void setup_fini(struct setup *setup) {
   free(setup->out);
   free(setup->in);
   free(setup->hosts);
+  free(setup->verdicts_out);
+  free(setup->verdicts_in);
+  free(setup);
 }
 
 static int agree(struct setup *setup, void *const *handles) {
@@ -319,7 +327,8 @@ static int agree(struct setup *setup, void *const *handles) {
   }
   /* More for the verdict of others, who wait as long for their own. */
   setup->deadline_ns = clock_now_ns() + 2 * setup_ns();
-  int verdict_rc = exchange_verdicts(setup, rc == 0);
+  setup->verdict = rc == 0;
+  int verdict_rc = setup->verdicts_out && setup->verdicts_in ? exchange_verdicts(setup) : rc;
   return rc ? rc : verdict_rc;
 }
 
@@ -356,10 +365,11 @@ int collnet_connect(void *const *handles, int members, int member,
   setup->group = group;
   setup->listener = listener;
   rc = agree(setup, handles);
-  setup_fini(setup);
-  free(setup);
   if (rc) {
     group_destroy(group);
+  }
+  setup_fini(setup);
+  if (rc) {
     return rc;
   }
   LOG_INFO("CollNet: member %d of %d, STRATUS_COLLNET=%s", member, members,

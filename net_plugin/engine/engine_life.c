@@ -19,10 +19,11 @@
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list registry = { { &registry.head, &registry.head } };
-static void (*stop_hook)(struct engine *engine);
+typedef void stop_hook_fn(struct engine *engine);
+static _Atomic(stop_hook_fn *) stop_hook; /* set by every start, each time to the same */
 
 void engine_on_stop(void (*stop)(struct engine *engine)) {
-  stop_hook = stop;
+  atomic_store_explicit(&stop_hook, stop, memory_order_release);
 }
 
 /* The CPUs that the process may use; its threads may have less. */
@@ -240,8 +241,9 @@ static void drain_connections(struct engine *engine, uint64_t until_ns) {
 static void engine_free(struct engine *engine) {
   engine_end_thread(engine);
   engine_lock(engine);
-  if (stop_hook) {
-    stop_hook(engine);
+  stop_hook_fn *stop = atomic_load_explicit(&stop_hook, memory_order_acquire);
+  if (stop) {
+    stop(engine);
   }
   engine_observer()->engine_stopping(engine);
   engine_unlock(engine);

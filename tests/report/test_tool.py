@@ -82,3 +82,13 @@ def test_installed_it_works_from_anywhere():
     done = subprocess.run([scratch("root/usr/bin/stratus-tune"), "report", "x"], cwd="/", check=False, capture_output=True,
                           text=True, timeout=60)
     assert done.returncode == 1 and "the scripts of stratus-tune report are missing" in done.stderr, done
+
+
+def test_what_is_no_file_is_not_replaced_by_one():
+    """As --output /dev/null would be, for root."""
+    pipe = scratch("pipe")
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+        run("report", data("all_reduce-2.0.txt"), "--output", pipe, "--format", "text")
+        shown = reader.communicate(timeout=60)[0]
+    assert len(shown) > 100 and stat.S_ISFIFO(os.stat(pipe).st_mode), shown

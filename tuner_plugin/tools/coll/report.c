@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tuner_plugin/tools/coll/libs.h"
 #include "tuner_plugin/tools/coll/message.h"
@@ -150,13 +151,16 @@ static void remember_row(struct report *report, const struct measure_case *c,
     message_fail("out of memory");
 }
 
+/* A file appears whole; what is no file, such as /dev/null, must not be replaced by one. */
 void report_write_json(const json_t *all, const char *path) {
+  struct stat status;
+  bool is_special = stat(path, &status) == 0 && !S_ISREG(status.st_mode);
   char temporary[4096];
-  int length = snprintf(temporary, sizeof temporary, "%s.new", path);
+  int length = snprintf(temporary, sizeof temporary, "%s%s", path, is_special ? "" : ".new");
   if (!all || length >= (int)sizeof temporary)
     message_fail("%s: the results cannot be written as JSON", path);
   if (json_dump_file(all, temporary, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) ||
-      rename(temporary, path))
+      (!is_special && rename(temporary, path)))
     message_fail("%s: %s", path, strerror(errno));
 }
 

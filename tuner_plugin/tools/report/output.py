@@ -8,12 +8,16 @@ from problem import Problem
 
 
 def write(text, path):
-    """A reader of the file sees all of it or nothing."""
+    """A reader of the file sees all of it or nothing. What is no file, such as /dev/null, is not replaced by one."""
     if path in (None, "-"):
         sys.stdout.write(text)
         sys.stdout.flush()
         return
     try:
+        if os.path.exists(path) and not os.path.isfile(path):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            return
         descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".stratus-tune-")
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -67,7 +67,7 @@ $(BUILD)/obj/%.o: %.c
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
 # Every variant of a sum has the same bits: no multiplication and addition in one, rounded once.
-$(BUILD)/obj/net_plugin/reduce/%.o: CFLAGS += -ffp-contract=off
+$(BUILD)/obj/net_plugin/reduce/%.o: ALL_CFLAGS += -ffp-contract=off
 
 define link
 @mkdir -p $(@D)

@@ -7,6 +7,9 @@
 
 #include <immintrin.h>
 
+/* Without optimization some functions are macros of gcc's that convert unsigned constants. */
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 #define TARGET                                                                                     \
   __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt")))
 #define INLINE TARGET static inline __attribute__((always_inline))

@@ -53,17 +53,6 @@ static enum nccl_result make_vdevice_v12(int *device, struct net_vdevice_v12 *pa
   return ncclNetPlugin_v12.makeVDevice(device, parts);
 }
 
-#define COLLNET_PROPERTIES(version, COPY)                                                          \
-  static enum nccl_result collnet_properties_v##version(int device,                                \
-                                                        struct net_properties_v##version *out) {   \
-    SHIMS_FAIL_IN_CHILD;                                                                           \
-    struct net_properties properties;                                                              \
-    int rc = plugin_device_properties(device, &properties);                                        \
-    if (rc == 0) {                                                                                 \
-      COPY(out, &properties);                                                                      \
-    }                                                                                              \
-    return result_from_errno(rc);                                                                  \
-  }
 #define LIMITED(COPY, to, from)                                                                    \
   do {                                                                                             \
     COPY(to, from);                                                                                \
@@ -72,10 +61,10 @@ static enum nccl_result make_vdevice_v12(int *device, struct net_vdevice_v12 *pa
 #define COPY_V9(to, from) LIMITED(SHIMS_COPY_V9, to, from)
 #define COPY_V11(to, from) LIMITED(SHIMS_COPY_V11, to, from)
 #define COPY_V12(to, from) LIMITED(SHIMS_COPY_V12, to, from)
-COLLNET_PROPERTIES(8, SHIMS_COPY_V8)
-COLLNET_PROPERTIES(9, COPY_V9) /* v10 has the same */
-COLLNET_PROPERTIES(11, COPY_V11)
-COLLNET_PROPERTIES(12, COPY_V12)
+SHIMS_GET_PROPERTIES(8, SHIMS_COPY_V8)
+SHIMS_GET_PROPERTIES(9, COPY_V9) /* v10 has the same */
+SHIMS_GET_PROPERTIES(11, COPY_V11)
+SHIMS_GET_PROPERTIES(12, COPY_V12)
 
 /* ---- groups ---- */
 
@@ -206,23 +195,23 @@ static enum nccl_result test(void *request, int *is_done, int *bytes) {
 
 #define EXPORTED __attribute__((visibility("default")))
 
-const struct collnet_v8 ncclCollNetPlugin_v8 EXPORTED = { TABLE(init_v8, collnet_properties_v8,
+const struct collnet_v8 ncclCollNetPlugin_v8 EXPORTED = { TABLE(init_v8, get_properties_v8,
                                                                 listen_v8, iallreduce_v8) };
 const struct collnet_v9 ncclCollNetPlugin_v9 EXPORTED = {
-  TABLE(init_v9, collnet_properties_v9, listen_v8, iallreduce_v9),
+  TABLE(init_v9, get_properties_v9, listen_v8, iallreduce_v9),
   .makeVDevice = make_vdevice_v9,
 };
 const struct collnet_v10 ncclCollNetPlugin_v10 EXPORTED = {
-  TABLE(init_v10, collnet_properties_v9, listen_v8, iallreduce_v9),
+  TABLE(init_v10, get_properties_v9, listen_v8, iallreduce_v9),
   .makeVDevice = make_vdevice_v9,
 };
 const struct collnet_v11 ncclCollNetPlugin_v11 EXPORTED = {
-  TABLE(init_v11, collnet_properties_v11, listen_v11, iallreduce_v9),
+  TABLE(init_v11, get_properties_v11, listen_v11, iallreduce_v9),
   .makeVDevice = make_vdevice_v9,
   .finalize = finalize,
 };
 const struct collnet_v12 ncclCollNetPlugin_v12 EXPORTED = {
-  TABLE(init_v12, collnet_properties_v12, listen_v11, iallreduce_v9),
+  TABLE(init_v12, get_properties_v12, listen_v11, iallreduce_v9),
   .makeVDevice = make_vdevice_v12,
   .finalize = finalize,
 };

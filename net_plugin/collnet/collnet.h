@@ -17,7 +17,7 @@
  *
  * Owns: groups, requests and their staging memory.  Threads: listen, connect, register, close:
  * NCCL's service thread; allreduce and test: the progress thread of the group.
- * Blocks: collnet_connect, until all members agree, COLLNET_SETUP_NS at most.
+ * Blocks: collnet_connect, until all members agree, three times 8 s at most.
  * Fails: negative errno, after LOG_WARN. */
 #ifndef NET_PLUGIN_COLLNET_COLLNET_H
 #define NET_PLUGIN_COLLNET_COLLNET_H

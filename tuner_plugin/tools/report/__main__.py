@@ -21,7 +21,7 @@ import comparison  # noqa: E402
 import plain  # noqa: E402
 import sections  # noqa: E402
 from lines import shapes_of  # noqa: E402
-from output import write  # noqa: E402
+from output import status_of, write  # noqa: E402
 from points import OPERATIONS, operation_of  # noqa: E402
 from problem import Problem  # noqa: E402
 from read import read_source  # noqa: E402
@@ -124,17 +124,12 @@ def run(options):
 
 def main():
     options = parse(sys.argv[1:])
-    try:
+
+    def work():
         if not options.json and format_of(options) == "html":
             need_matplotlib()
         return run(options)
-    except Problem as problem:
-        print(f"stratus-tune: {plain.clean(str(problem))}", file=sys.stderr)
-    except MemoryError:
-        print("stratus-tune: out of memory", file=sys.stderr)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads on: that is no error worth a message
-    return 1
+    return status_of(work)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a file whole, or to stdout."""
+"""Writes a file whole, or to stdout; an exit status, with the message of what went wrong."""
 import os
 import sys
 import tempfile
 
+from plain import clean
 from problem import Problem
 
 
@@ -31,3 +32,16 @@ def write(text, path):
             raise
     except OSError as error:
         raise Problem(f"cannot be written: {error.strerror}", path) from None
+
+
+def status_of(run):
+    """What `run` returns; 1, after a message, if it cannot go on."""
+    try:
+        return run()
+    except Problem as problem:
+        print(f"stratus-tune: {clean(str(problem))}", file=sys.stderr)
+    except MemoryError:
+        print("stratus-tune: out of memory", file=sys.stderr)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads on: that is no error worth a message
+    return 1

@@ -15,10 +15,9 @@ sys.path[:0] = [HERE, os.path.join(HERE, "../report")]
 # pylint: disable=wrong-import-position
 import workload  # noqa: E402
 from formats import read_trace  # noqa: E402
-from output import write  # noqa: E402
+from output import status_of, write  # noqa: E402
 from pairing import choose_traces, take_sizes  # noqa: E402
 from plain import clean  # noqa: E402
-from problem import Problem  # noqa: E402
 from step import choose  # noqa: E402
 
 
@@ -59,15 +58,7 @@ def run(options):
 
 def main():
     options = parse(sys.argv[1:])
-    try:
-        return run(options)
-    except Problem as problem:
-        print(f"stratus-tune: {clean(str(problem))}", file=sys.stderr)
-    except MemoryError:
-        print("stratus-tune: out of memory", file=sys.stderr)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads on: that is no error worth a message
-    return 1
+    return status_of(lambda: run(options))
 
 
 if __name__ == "__main__":

@@ -152,7 +152,7 @@ test: $(if $(T),,tests-sim) ## unit tests and simulation, without root; T=wire: 
 	$(Q)tests/unit/run $(if $(SAN),SAN=$(SAN)) $(T)
 	$(if $(T),,$(Q)$(SIM) --runs 1000)
 
-check: ## all tests, 17 minutes with two CPUs; installs what is missing, root for network namespaces
+check: ## all tests, about 20 minutes with two CPUs; installs what is missing, root for network namespaces
 	$(Q)scripts/check
 
 # ---- unit tests: tests/unit/test_<module>.c, one program each; `make test T=MODULE` runs one ----

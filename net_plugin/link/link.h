@@ -43,6 +43,7 @@
 #include <stdint.h>
 
 #include "net_plugin/link/wire.h"
+#include "net_plugin/policy/policy.h"
 
 /* Messages in flight, completed or not; at least NCCL_NET_MAX_REQUESTS, which is 32. */
 #define LINK_WINDOW 64
@@ -52,9 +53,6 @@
 #define LINK_COPY_BYTES (16u << 10)
 /* An RDMA lane does not place messages of up to so many bytes: they go along with their header. */
 #define LINK_PLACE_BYTES 4096u
-
-struct policy_ops;
-struct policy_shared;
 
 enum link_role { LINK_SENDER, LINK_RECEIVER };
 
@@ -73,6 +71,9 @@ struct link_config {
   struct policy_shared *policy_shared; /* sender, this and the following: see policy_config */
   bool reconnects_slow_lanes;
   bool learns_lanes;
+  /* Sender: when chunks are coded; OFF where the peer does not take them. Receiver: it takes coded
+   * chunks unless OFF. Agreed in the handshake. */
+  enum policy_compress compress;
   uint64_t ablated;     /* heuristics that are switched off: common/ablation.h */
   bool wants_checksums; /* CRC32C on every DATA payload that this side sends */
   unsigned remote_keys; /* 0..WIRE_REMOTE_KEYS: keys of a remote buffer; 0: there are no remote
@@ -276,6 +277,15 @@ struct link_lane_view {
 };
 void link_view_lane(const struct link *link, unsigned lane, struct link_lane_view *view);
 
+/* Chunks that could be coded (net_plugin/codec), and what became of them. */
+struct link_coding {
+  uint64_t coded;                     /* chunks: sent, or received, in coded form */
+  uint64_t raw;                       /* sender: coding them would not have paid */
+  uint64_t untried;                   /* sender: the policy wanted them as they are */
+  uint64_t bytes_before, bytes_after; /* of the coded ones */
+  uint64_t took_ns; /* sender: to code, those that it did not pay for, too; receiver: to decode */
+};
+
 struct link_view {
   uint64_t posted, completed;       /* messages */
   uint64_t credited;                /* receives that the peer granted (sender) or we granted */
@@ -285,7 +295,8 @@ struct link_view {
   uint64_t pings_sent;
   int peer_error; /* of the peer's ABORT, a negative errno; 0: none came */
   unsigned lanes_up;
-  unsigned lanes_wanted; /* that should be open; receiver: that the peer opened */
+  struct link_coding coding; /* repeats included */
+  unsigned lanes_wanted;     /* that should be open; receiver: that the peer opened */
 };
 void link_view(const struct link *link, struct link_view *view);
 

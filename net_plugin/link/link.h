@@ -53,6 +53,8 @@
 #define LINK_COPY_BYTES (16u << 10)
 /* An RDMA lane does not place messages of up to so many bytes: they go along with their header. */
 #define LINK_PLACE_BYTES 4096u
+/* Shorter chunks are not coded. */
+#define LINK_CODED_BYTES (16u << 10)
 
 enum link_role { LINK_SENDER, LINK_RECEIVER };
 
@@ -72,7 +74,7 @@ struct link_config {
   bool reconnects_slow_lanes;
   bool learns_lanes;
   /* Sender: when chunks are coded; OFF where the peer does not take them. Receiver: it takes coded
-   * chunks unless OFF. Agreed in the handshake. */
+   * chunks unless OFF. Agreed in the handshake. OFF with remote keys. */
   enum policy_compress compress;
   uint64_t ablated;     /* heuristics that are switched off: common/ablation.h */
   bool wants_checksums; /* CRC32C on every DATA payload that this side sends */
@@ -183,6 +185,7 @@ struct link_frame {
   const void *memory;
   const struct wire_remote_buffer *remote_buffer;
   uint64_t offset;
+  bool wants_coding; /* call link_encode before it is written */
 };
 
 enum link_order_kind {
@@ -241,6 +244,16 @@ struct link_step {
  * link_lane_lost, or by a LINK_ORDER_CLOSE, which comes before any other frame. */
 enum link_step_kind link_step(struct link *link, uint64_t writable, uint64_t now_ns,
                               struct link_step *step);
+
+/* The frame, which wants it, is coded, if that makes it shorter: its header, payload and length are
+ * then others. Takes some microseconds for 100 KB. The owner measures them, sets took_ns of what
+ * this returns, and hands it to link_encoded. */
+struct policy_encoded link_encode(struct link *link, unsigned lane, struct link_frame *frame);
+void link_encoded(struct link *link, const struct policy_encoded *encoded);
+/* The last frame that was completed was a coded one, and it took so long. */
+void link_decoded(struct link *link, uint64_t took_ns);
+/* The lane's path has not taken all of a frame, or takes frames again. */
+void link_lane_blocked(struct link *link, unsigned lane, bool is_blocked, uint64_t now_ns);
 
 /* 0 while it works; -ETIMEDOUT (no lane up for timeout_ns), -EHOSTDOWN (silent peer: lanes are up,
  * the user waits, and nothing was heard for timeout_ns, PINGs or not, nor of its host), -ETIME

@@ -43,13 +43,12 @@ enum policy_compress {
   POLICY_COMPRESS_ON,   /* wherever it makes them shorter; the policy is not asked, only told */
 };
 
-/* A chunk that was cut just now, and could be compressed: it is large enough, no kernel polls it
- * and no NIC places it. */
+/* A chunk that was cut just now, and could be compressed: it is large enough, no kernel polls it,
+ * no NIC places it, and it is not sent again. */
 struct policy_chunk {
   unsigned lane;
   uint32_t bytes;
   uint64_t total; /* of its message */
-  bool is_repeat; /* it was lost with a lane */
 };
 
 /* How compressing a chunk went. */
@@ -103,8 +102,8 @@ struct policy_ops {
   void (*sent)(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns);
   /* Chunks with so many bytes in total were acknowledged at once. The lane may be lost by now. */
   void (*acked)(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns);
-  /* The lane's path has not taken all of a frame (true), or takes frames again (false; also when it
-   * is lost in between). Told only if chunks may be compressed, and once for each change. */
+  /* The lane's path has not taken all of a frame (true), or takes frames again (false; lane_lost
+   * ends it, too). Told only if chunks may be compressed, and once for each change. */
   void (*lane_blocked)(struct policy *policy, unsigned lane, bool is_blocked, uint64_t now_ns);
   /* A chunk that was to be compressed is about to be written. `sent` was told of it before, and
    * `acked` will be: both count bytes as they were before. */

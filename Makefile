@@ -71,10 +71,15 @@ TUNER_TOOL_SRC := $(call sources,$(addprefix tuner_plugin/,tools tools/calibrate
 COLL_OBJ := $(call objects,$(call sources,$(addprefix tuner_plugin/,tools/coll tools/coll/replay)) \
   $(addprefix common/,clock.c launcher.c old_glibc.c quantity.c))
 
+# Tools of both plugins, which link nothing of them.
+JOB_TOOL_OBJ := $(call objects,$(filter-out common/tools/stratus-%,$(call sources,common/tools)) \
+  $(addprefix common/,cli.c clock.c quantity.c))
+
 NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so
 TUNER_PLUGIN := $(BUILD)/lib/libnccl-tuner-stratus.so
-TOOLS := $(addprefix $(BUILD)/bin/,stratus-net stratus-tune stratus-coll)
-MAN := $(addprefix $(BUILD)/man/,stratus.7 stratus-net.1 stratus-tune.1 stratus-coll.1)
+TOOLS := $(addprefix $(BUILD)/bin/,stratus-net stratus-tune stratus-coll stratus-run stratus-env)
+MAN := $(addprefix $(BUILD)/man/,stratus.7 stratus-net.1 stratus-tune.1 stratus-coll.1 \
+  stratus-run.1 stratus-env.1)
 completion = $(patsubst %,$(BUILD)/completion/$(1),$(notdir $(TOOLS)))
 COMPLETION := $(call completion,bash/%) $(call completion,zsh/_%) $(call completion,fish/%.fish)
 
@@ -131,6 +136,9 @@ COLL := $(BUILD)/bin/stratus-coll
 $(COLL): $(COLL_OBJ) $(TOOL_START) | $(FLOOR_MADE)
 	$(link) $^ $(JSON_LIBS) -ldl -lm $(TOOL_FLOOR)
 
+$(BUILD)/bin/stratus-run $(BUILD)/bin/stratus-env: $(BUILD)/bin/%: $(BUILD)/obj/common/tools/%.o $(JOB_TOOL_OBJ)
+	$(link) $^ -ldl
+
 # ---- man pages and completion, from what the tools print for -h ----
 
 # As this machine can run them.
@@ -168,6 +176,10 @@ $(call place,share/zsh/site-functions,644,$(call completion,zsh/_%))
 $(call place,share/fish/vendor_completions.d,644,$(call completion,fish/%.fish))
 installed = $(foreach place,$(PLACES),$(addprefix $(DESTDIR)$(PREFIX)/$(place)/,$(notdir $(FILES_$(place)))))
 
+# The plugins alone: what stratus-run adds to LD_LIBRARY_PATH, which must lead to nothing else.
+own_directory = $(DESTDIR)$(PREFIX)/lib/stratus
+installed += $(addprefix $(own_directory)/,$(notdir $(FILES_lib)))
+
 define install_place
 $(if $(Q),@echo "  INSTALL $(DESTDIR)$(PREFIX)/$(1)")
 $(Q)install -d $(DESTDIR)$(PREFIX)/$(1) && install -m $(MODE_$(1)) $(FILES_$(1)) $(DESTDIR)$(PREFIX)/$(1)/
@@ -176,12 +188,13 @@ endef
 
 install: all ## everything, to DESTDIR PREFIX
 	$(foreach place,$(PLACES),$(call install_place,$(place)))
+	$(Q)install -d $(own_directory) && ln -sf $(addprefix ../,$(notdir $(FILES_lib))) $(own_directory)/
 
 # Directories that others use as well stay; below DESTDIR, where there are no others, empty ones go.
 uninstall: ## remove what install put there, and nothing else
 	$(Q)rm -f $(installed)
 	$(Q)cd $(DESTDIR)/ && rmdir $(if $(DESTDIR),-p) --ignore-fail-on-non-empty 2>/dev/null \
-	  $(addprefix $(PREFIX:/%=%)/,share/stratus/profiles share/stratus/workloads share/stratus/report \
+	  $(addprefix $(PREFIX:/%=%)/,lib/stratus share/stratus/profiles share/stratus/workloads share/stratus/report \
 	    share/stratus/trace share/stratus \
 	  $(if $(DESTDIR),$(PLACES))) || true
 

@@ -73,7 +73,7 @@ COLL_OBJ := $(call objects,$(call sources,$(addprefix tuner_plugin/,tools/coll t
 
 # Tools of both plugins, which link nothing of them.
 JOB_TOOL_OBJ := $(call objects,$(filter-out common/tools/stratus-%,$(call sources,common/tools)) \
-  $(addprefix common/,cli.c clock.c quantity.c))
+  $(addprefix common/,cli.c clock.c old_glibc.c quantity.c))
 
 NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so
 TUNER_PLUGIN := $(BUILD)/lib/libnccl-tuner-stratus.so
@@ -136,8 +136,9 @@ COLL := $(BUILD)/bin/stratus-coll
 $(COLL): $(COLL_OBJ) $(TOOL_START) | $(FLOOR_MADE)
 	$(link) $^ $(JSON_LIBS) -ldl -lm $(TOOL_FLOOR)
 
-$(BUILD)/bin/stratus-run $(BUILD)/bin/stratus-env: $(BUILD)/bin/%: $(BUILD)/obj/common/tools/%.o $(JOB_TOOL_OBJ)
-	$(link) $^ -ldl
+$(BUILD)/bin/stratus-run $(BUILD)/bin/stratus-env: $(BUILD)/bin/%: $(BUILD)/obj/common/tools/%.o $(JOB_TOOL_OBJ) $(TOOL_START) \
+  | $(FLOOR_MADE)
+	$(link) $^ -ldl $(TOOL_FLOOR)
 
 # ---- man pages and completion, from what the tools print for -h ----
 

@@ -46,7 +46,7 @@ NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf tools/pr
 TUNER_TOOL_SRC := $(call sources,$(addprefix tuner_plugin/,tools tools/calibrate))
 # The benchmark of collectives: measures plugins from outside, so it has none of their objects.
 COLL_OBJ := $(call objects,$(call sources,$(addprefix tuner_plugin/,tools/coll tools/coll/replay)) \
-  $(addprefix common/,clock.c launcher.c quantity.c))
+  $(addprefix common/,clock.c contents.c launcher.c quantity.c))
 
 NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so
 TUNER_PLUGIN := $(BUILD)/lib/libnccl-tuner-stratus.so

@@ -96,7 +96,8 @@ ifneq ($(CROSS),)
 # The suite is this machine's: static libraries go with the C library that its cross compiler has.
 $(CROSS_DIR)/packages:
 	$(Q)scripts/fetch-packages $(shell . /etc/os-release && echo $$VERSION_CODENAME) $(CROSS_DEBIAN_$(ARCH)) $(@D) \
-	  libcmocka-dev libcmocka0 libhwloc-dev libibverbs-dev libjansson-dev librdmacm-dev libsodium-dev
+	  libcmocka-dev libhwloc-dev libibverbs-dev libjansson-dev librdmacm-dev libsodium-dev \
+	  libcmocka0 libhwloc15 libibverbs1 librdmacm1 libnl-3-200 libnl-route-3-200 libudev1
 CROSS_DEBIAN_aarch64 = arm64
 endif
 

@@ -20,8 +20,9 @@ size_t coding_room(const struct link_config *config) {
 bool coding_wants(struct link *link, unsigned lane, const struct outgoing *message,
                   const struct link_frame *frame, uint64_t now_ns) {
   const struct link_config *config = &link->config;
-  if (config->compress == POLICY_COMPRESS_OFF || frame->length < LINK_CODED_BYTES ||
-      message->ll != LL_NONE) {
+  bool can_be = frame->length >= LINK_CODED_BYTES && frame->length <= config->chunk_bytes &&
+                message->ll == LL_NONE && (link->rdma & lane_bit(lane)) == 0;
+  if (config->compress == POLICY_COMPRESS_OFF || !can_be) {
     return false;
   }
   struct policy_chunk chunk = { .lane = lane, .bytes = frame->length, .total = message->bytes };

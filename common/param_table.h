@@ -95,6 +95,9 @@
     "AllReduce across hosts on the hosts, with NCCL_COLLNET_ENABLE=1; bf16, fp16: f32 sums "       \
     "travel "                                                                                      \
     "in 16 bits; equal on all hosts")                                                              \
+  X(COMPRESS, ENUM, "off", "off|on", "", NET, PLAIN,                                               \
+    "on: TCP flows carry chunks in fewer bytes, without loss, where their numbers allow it (bf16 " \
+    "and f32 do); used between hosts that both have it on")                                        \
   X(CHECKSUM, BOOL, "0", "", "", NET, PROTECTS,                                                    \
     "1: protects the payload of every chunk with CRC32C and retransmits corrupt chunks; one side " \
     "suffices")                                                                                    \

@@ -225,6 +225,9 @@ FAULT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarra
 $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LIB_SRC)) $(STRATUS_A)
 	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
+# Stands between aes_gcm and libcrypto.
+$(BUILD)/tests/test_aes_gcm: FAULT_WRAP += -Wl,--wrap=dlopen -Wl,--wrap=dlsym
+
 # Parts of stratus-net.
 $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
   $(filter-out %/stratus-net.o,$(call objects,$(NET_TOOL_SRC))) $(STRATUS_A)

@@ -233,8 +233,8 @@ static void dial_done(void *argument, int error, const struct lane_path *path,
     return;
   }
   if (crypto && !atomic_flag_test_and_set(&has_logged_cipher)) {
-    LOG_INFO("data between hosts is encrypted with %s",
-             crypto->cipher == LANE_AES256GCM ? "AES-256-GCM" : "ChaCha20-Poly1305");
+    char name[LANE_CRYPTO_NAME_MAX];
+    LOG_INFO("data between hosts is encrypted with %s", lane_crypto_name(crypto->cipher, name));
   }
   pending->state = PENDING_CONNECT_MADE;
   connection_lane_opened(pending->connection, 0, pending->hello.epoch, path, 0);

@@ -5,6 +5,7 @@
 #   SAN=address|thread  build with sanitizers, below build/san-<name>; SAN=fuzz: for tests/fuzz, by clang
 #   BUILD=dir           where everything that is made goes
 #   PREFIX, DESTDIR     of install and uninstall: /usr/local, and a directory to stage below
+#   LIBDIR=lib          below PREFIX: where links let NCCL find the plugins by name; empty: no links
 #   ARCH=aarch64        another processor, by Debian's cross compiler, below build/aarch64
 #   GLIBC=2.28          the oldest glibc on which plugins and tools load; empty: this machine's own
 
@@ -14,6 +15,7 @@ ARCH ?= $(HOST_ARCH)
 CROSS := $(if $(filter-out $(HOST_ARCH),$(ARCH)),$(ARCH)-linux-gnu)
 BUILD ?= build$(if $(CROSS),/$(ARCH))$(if $(SAN),/san-$(SAN))
 PREFIX ?= /usr/local
+LIBDIR ?= lib
 V ?= 0
 Q := $(if $(filter 0,$(V)),@)
 
@@ -29,7 +31,7 @@ SAN_FLAGS_thread = -fsanitize=thread -fno-omit-frame-pointer
 SAN_FLAGS_fuzz = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
   -fno-omit-frame-pointer -Wno-sign-conversion
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(SAN_FLAGS_$(SAN)) -fPIC \
-  -fvisibility=hidden -pthread -I. $(CROSS_CFLAGS) -MMD -MP
+  -fvisibility=hidden -pthread -I. -ffile-prefix-map=$(CURDIR)=. $(CROSS_CFLAGS) -MMD -MP
 # -z nodelete: NCCL unloads plugins at moments that differ per release; code must stay mapped.
 PLUGIN_LDFLAGS = -shared -Wl,-z,nodelete -Wl,--exclude-libs,ALL \
   $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
@@ -69,7 +71,7 @@ NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf tools/pr
 TUNER_TOOL_SRC := $(call sources,$(addprefix tuner_plugin/,tools tools/calibrate))
 # The benchmark of collectives: measures plugins from outside, so it has none of their objects.
 COLL_OBJ := $(call objects,$(call sources,$(addprefix tuner_plugin/,tools/coll tools/coll/replay)) \
-  $(addprefix common/,clock.c launcher.c old_glibc.c quantity.c))
+  $(addprefix common/,clock.c contents.c launcher.c old_glibc.c quantity.c))
 
 # Tools of both plugins, which link nothing of them.
 JOB_TOOL_OBJ := $(call objects,$(filter-out common/tools/stratus-%,$(call sources,common/tools)) \
@@ -112,8 +114,11 @@ $(BUILD)/obj/net_plugin/reduce/%.o: ALL_CFLAGS += -ffp-contract=off
 define link
 @mkdir -p $(@D)
 $(if $(Q),@echo "  LINK    $@")
-$(Q)$(CC) $(SAN_FLAGS_$(SAN)) $(CROSS_LDFLAGS) -pthread -o $@
+$(Q)$(CC) $(SAN_FLAGS_$(SAN)) $(CROSS_LDFLAGS) -pthread -Wl,--build-id=sha1 $(LINK_MAP) -o $@
 endef
+
+# For the list of what is linked statically.
+$(NET_PLUGIN) $(TUNER_PLUGIN) $(TOOLS): LINK_MAP = -Wl,-Map=$(BUILD)/obj/$(@F).map
 
 $(NET_PLUGIN): $(call objects,$(COMMON_SRC) $(NET_SRC)) net_plugin/abi/exports.map | $(FLOOR_MADE)
 	$(link) $(PLUGIN_LDFLAGS) -Wl,--version-script=net_plugin/abi/exports.map $(filter %.o,$^) $(STATIC_LIBS) $(FLOOR)
@@ -165,7 +170,7 @@ man: $(MAN) $(COMPLETION) ## man pages and shell completion alone
 
 # $(call place,DIRECTORY below PREFIX,MODE,FILES)
 place = $(eval PLACES += $(1))$(eval MODE_$(1) := $(2))$(eval FILES_$(1) := $(3))
-$(call place,lib,755,$(NET_PLUGIN) $(TUNER_PLUGIN))
+$(call place,lib/stratus,755,$(NET_PLUGIN) $(TUNER_PLUGIN))
 $(call place,bin,755,$(TOOLS))
 $(call place,share/stratus/profiles,644,$(wildcard tuner_plugin/profiles/*.profile))
 $(call place,share/stratus/workloads,644,$(wildcard tuner_plugin/workloads/*.json))
@@ -176,11 +181,9 @@ $(call place,share/man/man7,644,$(filter %.7,$(MAN)))
 $(call place,share/bash-completion/completions,644,$(call completion,bash/%))
 $(call place,share/zsh/site-functions,644,$(call completion,zsh/_%))
 $(call place,share/fish/vendor_completions.d,644,$(call completion,fish/%.fish))
-installed = $(foreach place,$(PLACES),$(addprefix $(DESTDIR)$(PREFIX)/$(place)/,$(notdir $(FILES_$(place)))))
-
-# The plugins alone: what stratus-run adds to LD_LIBRARY_PATH, which must lead to nothing else.
-own_directory = $(DESTDIR)$(PREFIX)/lib/stratus
-installed += $(addprefix $(own_directory)/,$(notdir $(FILES_lib)))
+# In a directory of their own, which can stand in LD_LIBRARY_PATH without others' libraries; links are where the loader looks.
+loader_links = $(if $(LIBDIR),$(addprefix $(DESTDIR)$(PREFIX)/$(LIBDIR)/,$(notdir $(FILES_lib/stratus))))
+installed = $(foreach place,$(PLACES),$(addprefix $(DESTDIR)$(PREFIX)/$(place)/,$(notdir $(FILES_$(place))))) $(loader_links)
 
 define install_place
 $(if $(Q),@echo "  INSTALL $(DESTDIR)$(PREFIX)/$(1)")
@@ -190,15 +193,38 @@ endef
 
 install: all ## everything, to DESTDIR PREFIX
 	$(foreach place,$(PLACES),$(call install_place,$(place)))
-	$(Q)install -d $(own_directory) && ln -sf $(addprefix ../,$(notdir $(FILES_lib))) $(own_directory)/
+	$(if $(LIBDIR),$(Q)cd $(DESTDIR)$(PREFIX) && install -d $(LIBDIR) && ln -srft $(LIBDIR) lib/stratus/*)
 
 # Directories that others use as well stay; below DESTDIR, where there are no others, empty ones go.
 uninstall: ## remove what install put there, and nothing else
 	$(Q)rm -f $(installed)
 	$(Q)cd $(DESTDIR)/ && rmdir $(if $(DESTDIR),-p) --ignore-fail-on-non-empty 2>/dev/null \
-	  $(addprefix $(PREFIX:/%=%)/,lib/stratus share/stratus/profiles share/stratus/workloads share/stratus/report \
-	    share/stratus/trace share/stratus \
-	  $(if $(DESTDIR),$(PLACES))) || true
+	  $(addprefix $(PREFIX:/%=%)/,share/stratus/profiles share/stratus/workloads share/stratus/report \
+	    share/stratus/trace share/stratus lib/stratus \
+	  $(if $(DESTDIR),$(PLACES) $(LIBDIR))) || true
+
+# ---- packages, in $(BUILD)/dist: scripts/packaging ----
+
+PACKAGES := deb rpm tarball wheel
+
+stage: all
+	$(Q)rm -rf $(BUILD)/stage
+	$(Q)$(MAKE) --no-print-directory install DESTDIR=$(abspath $(BUILD))/stage PREFIX=/usr LIBDIR= >/dev/null
+
+$(PACKAGES): stage
+	$(Q)scripts/package $(BUILD) $@
+
+deb: ## a package for Debian and Ubuntu
+rpm: ## one for RHEL, Fedora and SUSE
+tarball: ## one to unpack anywhere
+wheel: ## one for pip
+
+dist: stage ## all of these, the source, and their hashes
+	$(Q)rm -rf $(BUILD)/dist
+	$(Q)scripts/package $(BUILD) $(PACKAGES) source
+	$(Q)cd $(BUILD)/dist && LC_ALL=C sha256sum * >SHA256SUMS
+
+.PHONY: stage dist $(PACKAGES)
 
 clean: ## remove what was built; downloaded packages stay
 	rm -rf $(filter-out $(BUILD)/nccl $(BUILD)/unpacked,$(wildcard $(BUILD)/*))
@@ -224,6 +250,9 @@ FAULT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarra
 
 $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LIB_SRC)) $(STRATUS_A)
 	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+
+# Stands between aes_gcm and libcrypto.
+$(BUILD)/tests/test_aes_gcm: FAULT_WRAP += -Wl,--wrap=dlopen -Wl,--wrap=dlsym
 
 # Parts of stratus-net.
 $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \

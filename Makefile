@@ -71,7 +71,7 @@ NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf tools/pr
 TUNER_TOOL_SRC := $(call sources,$(addprefix tuner_plugin/,tools tools/calibrate))
 # The benchmark of collectives: measures plugins from outside, so it has none of their objects.
 COLL_OBJ := $(call objects,$(call sources,$(addprefix tuner_plugin/,tools/coll tools/coll/replay)) \
-  $(addprefix common/,clock.c launcher.c old_glibc.c quantity.c))
+  $(addprefix common/,clock.c contents.c launcher.c old_glibc.c quantity.c))
 
 # Tools of both plugins, which link nothing of them.
 JOB_TOOL_OBJ := $(call objects,$(filter-out common/tools/stratus-%,$(call sources,common/tools)) \
@@ -98,7 +98,8 @@ ifneq ($(CROSS),)
 # The suite is this machine's: static libraries go with the C library that its cross compiler has.
 $(CROSS_DIR)/packages:
 	$(Q)scripts/fetch-packages $(shell . /etc/os-release && echo $$VERSION_CODENAME) $(CROSS_DEBIAN_$(ARCH)) $(@D) \
-	  libcmocka-dev libcmocka0 libhwloc-dev libibverbs-dev libjansson-dev librdmacm-dev libsodium-dev
+	  libcmocka-dev libhwloc-dev libibverbs-dev libjansson-dev librdmacm-dev libsodium-dev \
+	  libcmocka0 libhwloc15 libibverbs1 librdmacm1 libnl-3-200 libnl-route-3-200 libudev1
 CROSS_DEBIAN_aarch64 = arm64
 endif
 
@@ -249,6 +250,9 @@ FAULT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarra
 
 $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LIB_SRC)) $(STRATUS_A)
 	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+
+# Stands between aes_gcm and libcrypto.
+$(BUILD)/tests/test_aes_gcm: FAULT_WRAP += -Wl,--wrap=dlopen -Wl,--wrap=dlsym
 
 # Parts of stratus-net.
 $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \

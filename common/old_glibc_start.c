@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts a tool on glibc before 2.34 as well, though it was linked with the start code of a later
- * one: there the program itself runs its constructors, and the later start code leaves that to the
- * C library. Without them
- * __builtin_cpu_supports() knows no processor.
- * Linked into tools alone, with --wrap=__libc_start_main (Makefile).
+/* old_glibc_start: starts a tool on glibc before 2.34 too, though the compiler's start code is of a
+ * later release. There a program runs its constructors itself, which the later start code leaves to
+ * the C library; without them __builtin_cpu_supports() knows no processor. Linked into tools alone,
+ * with --wrap=__libc_start_main (Makefile).
+ *
  * Owns: nothing.  Threads: there is one.  Blocks: never.  Fails: cannot. */
 
 typedef int main_function(int, char **, char **);

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "net_plugin/policy/policy.h"
 #include "net_plugin/setup/handshake.h"
 
-struct policy_ops;
 struct profile;
 
 /* Lanes per connection and NIC to begin with where neither user nor profile sets them. NCCL opens
@@ -18,6 +18,8 @@ struct profile;
  * flows: enough to fill a NIC whose flows are capped at a tenth of it. More flows cost latency
  * where no cap is in the way: each holds a queue of its own. */
 #define SETTINGS_LANES_PER_NIC 8
+/* The least of a connection that shares: another one takes over where one breaks. */
+#define SETTINGS_SHARED_LANES_PER_NIC 2
 #define SETTINGS_EAGER_SLOTS 32
 
 struct settings {
@@ -29,6 +31,7 @@ struct settings {
   uint16_t eager_slots;
   uint64_t link_timeout_ns, stopped_timeout_ns, connect_timeout_ns;
   bool reconnects_slow_lanes, wants_checksums;
+  enum policy_compress compress; /* OFF: coded chunks are not taken either */
   bool wants_encryption;
   uint8_t ciphers; /* bits 1 << enum lane_cipher; 0: no encryption, or none works here */
 };
@@ -37,6 +40,9 @@ struct settings {
 void settings_use_profile(const struct profile *profile);
 /* nics: how many the device has; each gets its share of the lanes. */
 void settings_get(unsigned nics, struct settings *settings);
+/* The connection is one of `share` which carry together what usually one does: each begins with its
+ * part of the lanes, unless the user set their number. */
+void settings_share_lanes(unsigned nics, unsigned share, struct settings *settings);
 
 const char *settings_host_name(void);
 /* Random: identifies this process, also where host names and pids are equal, as in containers. */

@@ -59,6 +59,18 @@ static bool is_passed_on(char **command, const char *option, const char *name) {
   return false;
 }
 
+/* As a rank of another launcher it has the variables already, and takes no --env. */
+static bool is_launcher(char **coll_command) {
+  static const char option[] = "--hosts";
+  for (char **word = coll_command; *word; word++) {
+    size_t length = strcspn(*word, "=");
+    if (length == sizeof option - 1 && strncmp(*word, option, length) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 static size_t count_of(const char *const *words) {
   size_t count = 0;
   while (words[count]) {
@@ -71,9 +83,9 @@ char **launcher_words(char **command, const char *const *variables) {
   static const char *const mpi[] = { "mpirun",         "mpiexec",         "orterun", "prterun",
                                      "mpirun.openmpi", "mpiexec.openmpi", NULL };
   const char *slash = strrchr(command[0], '/'), *program = slash ? slash + 1 : command[0];
-  const char *option = is_one_of(program, mpi) && is_open_mpi(command[0]) ? "-x"
-                       : strcmp(program, "stratus-coll") == 0             ? "--env"
-                                                                          : NULL;
+  const char *option = is_one_of(program, mpi) && is_open_mpi(command[0])             ? "-x"
+                       : strcmp(program, "stratus-coll") == 0 && is_launcher(command) ? "--env"
+                                                                                      : NULL;
   size_t words = count_of((const char *const *)command), most = words + 2 * count_of(variables);
   char **all = option ? calloc(most + 1, sizeof *all) : NULL;
   if (!all) {

@@ -98,9 +98,10 @@
     "AllReduce across hosts on the hosts, with NCCL_COLLNET_ENABLE=1; bf16, fp16: f32 sums "       \
     "travel "                                                                                      \
     "in 16 bits; equal on all hosts")                                                              \
-  X(COMPRESS, ENUM, "off", "off|on", "", NET, PLAIN,                                               \
-    "on: TCP flows carry chunks in fewer bytes, without loss, where their numbers allow it (bf16 " \
-    "and f32 do); used between hosts that both have it on")                                        \
+  X(COMPRESS, ENUM, "off", "off|auto|on", "", NET, PLAIN,                                          \
+    "TCP flows carry chunks in fewer bytes, without loss, where their numbers allow it (bf16 and " \
+    "f32 do). auto: where trying it shows that it pays (docs/compression.md); used between hosts " \
+    "that both do not have off")                                                                   \
   X(CHECKSUM, BOOL, "0", "", "", NET, PROTECTS,                                                    \
     "1: protects the payload of every chunk with CRC32C and retransmits corrupt chunks; one side " \
     "suffices")                                                                                    \

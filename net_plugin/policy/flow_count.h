@@ -9,8 +9,9 @@
  *   watching --due--> opening --flows are up--> windows, in pairs --decided--> watching
  *
  * A try compares the count with its double, or with its half. The windows of a pair, one with each
- * count, come in random order. A pair that differs clearly decides; otherwise the medians do.
- * Twice as many flows must gain FLOW_COUNT_GAIN_PERCENT: capped flows give nearly 100. Half as many
+ * count, come in random order. Pairs that differ clearly decide; otherwise the medians do.
+ * Twice as many flows must gain FLOW_COUNT_GAIN_PERCENT, and be ahead in every pair: capped flows
+ * give nearly 100. Half as many
  * are kept if they give FLOW_COUNT_KEEP_PERCENT: fewer flows cost less CPU, cache and descriptors.
  * A try that changes the count is followed by the next one in the same direction at once. One that
  * does not is followed by one in the other direction, after a pause that is doubled each time. So
@@ -81,6 +82,12 @@ void flow_count_acked(struct flow_count *count, uint64_t bytes, uint64_t backlog
                       bool is_ready, uint64_t now_ns);
 /* So much is not in flight any more, and was not acknowledged. */
 void flow_count_dropped(struct flow_count *count, uint64_t bytes);
+
+/* Something else is being tried: no try begins for a window's time. */
+static inline void flow_count_wait(struct flow_count *count) {
+  uint64_t due_ns = count->busy_ns + FLOW_COUNT_WINDOW_NS;
+  count->due_ns = count->due_ns > due_ns ? count->due_ns : due_ns;
+}
 
 /* ---- decisions ---- */
 

@@ -50,12 +50,23 @@ void settings_get(unsigned nics, struct settings *settings) {
   settings->wants_encryption = param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON;
   settings->ciphers = settings->wants_encryption ? (uint8_t)lane_crypto_ciphers() : 0;
   settings->wants_checksums = param_bool(PARAM_CHECKSUM);
-  bool may_code = param_enum(PARAM_COMPRESS) == PARAM_COMPRESS_ON;
-  settings->compress = may_code ? POLICY_COMPRESS_ON : POLICY_COMPRESS_OFF;
+  static const enum policy_compress modes[] = { [PARAM_COMPRESS_OFF] = POLICY_COMPRESS_OFF,
+                                                [PARAM_COMPRESS_AUTO] = POLICY_COMPRESS_AUTO,
+                                                [PARAM_COMPRESS_ON] = POLICY_COMPRESS_ON };
+  settings->compress = modes[param_enum(PARAM_COMPRESS)];
   settings->link_timeout_ns = param_duration_ns(PARAM_LINK_TIMEOUT);
   settings->stopped_timeout_ns = param_duration_ns(PARAM_STOPPED_TIMEOUT);
   settings->reconnects_slow_lanes = param_bool(PARAM_REDIAL_SLOW);
   settings->connect_timeout_ns = param_duration_ns(PARAM_CONNECT_TIMEOUT);
+}
+
+void settings_share_lanes(unsigned nics, unsigned share, struct settings *settings) {
+  unsigned lanes = (settings->first_lanes + share - 1) / share;
+  unsigned least = SETTINGS_SHARED_LANES_PER_NIC * nics;
+  lanes = lanes > least ? lanes : least;
+  if (settings->learns_lanes && lanes < settings->first_lanes) {
+    settings->first_lanes = lanes;
+  }
 }
 
 static void read_host_name(void) {

@@ -7,6 +7,7 @@ import time
 
 from benchmark.case import (
     Case, Row, Sweep, Variant, at_least, at_most, best_of, median_of, of, of_best, of_constant, value)
+from benchmark.compression import cases as compression_cases
 from benchmark.run import CLUSTER, Failure
 
 LABELS = {
@@ -368,5 +369,6 @@ def all_cases():
         protection("checksum", "STRATUS_CHECKSUM", "CRC32C of every chunk", 0.9),
         protection("encryption", "STRATUS_ENCRYPT", "encryption", 0.5,
                    ("libsodium", {"STRATUS_OPENSSL": "0"}, "with, by libsodium")),
+        *compression_cases(),
         faults(),
     ]

@@ -91,7 +91,7 @@ static void compute_sent(const struct pattern *pattern, int source, uint32_t *se
 static void compute_arrays(struct soak_state *e, uint64_t seed) {
   static struct pattern pattern;
   int ranks = e->job->ranks;
-  pattern_init(&pattern, type, PATTERN_SUM, ranks, seed);
+  pattern_init(&pattern, type, PATTERN_SUM, ranks, seed, NULL);
   e->sent = allocate((size_t)ranks + 1, sizeof *e->sent);
   for (int source = 0; source <= ranks; source++)
     e->sent[source] = allocate(e->elements, element_bytes);

@@ -47,6 +47,17 @@ static bool is_open_mpi(const char *program) {
   return strstr(text, "Open MPI") || strstr(text, "OpenRTE") || strstr(text, "PRRTE");
 }
 
+/* stratus-coll that starts ranks, not one that is a rank of another launcher. */
+static bool is_coll_with_hosts(const char *program, char **command) {
+  if (strcmp(program, "stratus-coll") != 0) {
+    return false;
+  }
+  while (*command && strncmp(*command, "--hosts", strlen("--hosts")) != 0) {
+    command++;
+  }
+  return *command != NULL;
+}
+
 /* As the user may have written it: the option, then NAME or NAME=value. */
 static bool is_passed_on(char **command, const char *option, const char *name) {
   size_t length = strlen(name);
@@ -72,7 +83,7 @@ char **launcher_words(char **command, const char *const *variables) {
                                      "mpirun.openmpi", "mpiexec.openmpi", NULL };
   const char *slash = strrchr(command[0], '/'), *program = slash ? slash + 1 : command[0];
   const char *option = is_one_of(program, mpi) && is_open_mpi(command[0]) ? "-x"
-                       : strcmp(program, "stratus-coll") == 0             ? "--env"
+                       : is_coll_with_hosts(program, command)             ? "--env"
                                                                           : NULL;
   size_t words = count_of((const char *const *)command), most = words + 2 * count_of(variables);
   char **all = option ? calloc(most + 1, sizeof *all) : NULL;

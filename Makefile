@@ -75,7 +75,7 @@ COLL_OBJ := $(call objects,$(call sources,$(addprefix tuner_plugin/,tools/coll t
 
 # Tools of both plugins, which link nothing of them.
 JOB_TOOL_OBJ := $(call objects,$(filter-out common/tools/stratus-%,$(call sources,common/tools)) \
-  $(addprefix common/,cli.c clock.c old_glibc.c quantity.c))
+  $(addprefix common/,check_event.c cli.c clock.c descriptor.c launcher.c old_glibc.c quantity.c))
 
 NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so
 TUNER_PLUGIN := $(BUILD)/lib/libnccl-tuner-stratus.so
@@ -268,6 +268,7 @@ $(addprefix $(BUILD)/tests/test_,calibrate ab_test launch_plan pruning chunk_tri
 # Runs the tool.
 $(BUILD)/tests/test_tuner_tool $(BUILD)/tests/test_tuner_files: | $(RUNNABLE_DIR)/stratus-tune
 $(BUILD)/tests/test_net_tool: | $(RUNNABLE_DIR)/stratus-net
+$(BUILD)/tests/test_verdict: $(call objects,common/tools/verdict.c)
 $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
 $(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)

@@ -43,8 +43,8 @@
   X(SPEED_MBPS, STRING, "", "", "Mb/s", NET, PLAIN,                                                \
     "speed of the NICs, one value or e.g. eth0=25000,eth1=100000; empty: from profile or system")  \
   X(MERGE_NICS, STRING, "", "", "", NET, PLAIN,                                                    \
-    "NICs to present to NCCL as one device: all, or groups such as eth0+eth1,eth2+eth3; empty: "   \
-    "none")                                                                                        \
+    "NICs to present to NCCL as one device: all, none, or groups such as eth0+eth1,eth2+eth3; "    \
+    "empty: those of one port (DGX Spark)")                                                        \
   X(GPU_POINTERS, BOOL, "0", "", "", NET, PLAIN,                                                   \
     "1: NCCL passes GPU memory, where the CPU can access it; 0: NCCL copies through host memory")  \
   X(LATENCY_US, INT, "0", "0..1000", "us", NET, PLAIN,                                             \
@@ -88,6 +88,8 @@
   X(PROFILE_EVENTS, BOOL, "0", "", "", NET, PLAIN,                                                 \
     "1: NCCL tells which collective each communicator entered last, for stratus-net stats and "    \
     "stall reports")                                                                               \
+  X(CHECK, STRING, "", "", "", BOTH, PLAIN,                                                        \
+    "set by stratus-run --check: where each process says that it uses stratus")                    \
   X(RDMA, ENUM, "auto", "auto|on|off", "", NET, PLAIN,                                             \
     "RDMA queue pairs where NIC and peer support them; on: warns where they do not; off: TCP "     \
     "only")                                                                                        \

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/check_event.h"
 #include "common/cli.h"
+#include "common/tools/checked_job.h"
 #include "common/tools/job_settings.h"
 #include "common/tools/launcher_words.h"
 #include "common/tools/plugin_place.h"
@@ -15,8 +17,11 @@
 /* As env(1) and shells have them. */
 enum { STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127 };
 
-/* What the job gets that the user has not set; why stratus will not be used is said. */
-static void set_variables(const char *directory) {
+static bool is_check, goes_on;
+
+/* What the job gets that the user has not set. False if what the user has set keeps NCCL from using
+ * stratus. */
+static bool set_variables(const char *directory, char why_not[PLUGIN_WHY_MAX]) {
   struct job_settings settings;
   job_settings_make(directory, &settings);
   for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
@@ -26,35 +31,73 @@ static void set_variables(const char *directory) {
     }
   }
   if (settings.why_not_net) {
-    cli_fail("the job runs without stratus: %s, and the user's settings count",
-             settings.why_not_net);
-  } else if (settings.why_not_tuner) {
+    snprintf(why_not, PLUGIN_WHY_MAX, "%s, and the user's settings count", settings.why_not_net);
+    return false;
+  }
+  if (settings.why_not_tuner) {
     cli_fail("the job runs without the tuner of stratus: %s, and the user's settings count",
              settings.why_not_tuner);
   }
+  return true;
+}
+
+static char **pass_on(char **command) {
+  static const char *const variables[] = { "LD_LIBRARY_PATH",   "NCCL_NET_PLUGIN",
+                                           "NCCL_TUNER_PLUGIN", "NCCL_NET_PLUGIN_REF_COUNT",
+                                           CHECK_VARIABLE,      NULL };
+  return launcher_words(command, variables);
 }
 
 static int become(char **command) {
-  static const char *const passed_on[] = { "LD_LIBRARY_PATH", "NCCL_NET_PLUGIN",
-                                           "NCCL_TUNER_PLUGIN", "NCCL_NET_PLUGIN_REF_COUNT", NULL };
-  char **words = launcher_words(command, passed_on);
+  char **words = pass_on(command);
   execvp(words[0], words);
   int error = errno;
   cli_fail("%s: %s", words[0], strerror(error));
   return error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;
 }
 
+/* False: the job must not run. */
+static bool tell_why_not(const char *why_not, bool is_checker) {
+  char host[CHECK_HOST_MAX] = "";
+  gethostname(host, sizeof host - 1);
+  if (!is_checker) {
+    cli_fail("the job runs without stratus: %s", why_not);
+    check_event_send(CHECK_NOT_HERE, 0, 0, why_not);
+    return true;
+  }
+  cli_fail("check failed: host %s does not use stratus: %s", host, why_not);
+  return goes_on;
+}
+
 static int run(int argument_count, char **arguments, bool is_json) {
   (void)is_json;
   arguments[argument_count] = NULL;
   char directory[PATH_MAX], why_not[PLUGIN_WHY_MAX];
-  if (plugin_place_find(directory, why_not) && plugin_place_load(directory, why_not)) {
-    set_variables(directory);
-  } else {
-    cli_fail("the job runs without stratus: %s", why_not);
+  /* Behind a launcher that runs under another stratus-run --check, that one is told. */
+  bool is_checker = is_check && !getenv(CHECK_VARIABLE);
+  bool is_usable = plugin_place_find(directory, why_not) && plugin_place_load(directory, why_not) &&
+                   set_variables(directory, why_not);
+  if (!is_usable && !tell_why_not(why_not, is_checker)) {
+    return CHECKED_FAILED;
   }
-  return become(arguments);
+  if (!is_checker) {
+    return become(arguments);
+  }
+  int status = checked_job_run(arguments, pass_on, goes_on);
+  return is_usable ? status : CHECKED_FAILED;
 }
+
+static const struct cli_option options[] = {
+  { .name = "check",
+    .type = CLI_FLAG,
+    .value = &is_check,
+    .help = "end the job with status 3 if a rank does not use stratus, and name its host" },
+  { .name = "keep-going",
+    .type = CLI_FLAG,
+    .value = &goes_on,
+    .help = "with --check: let such a job run to its end, then exit with status 3" },
+  { 0 },
+};
 
 static const struct cli_program program = {
   .command = { .name = "stratus-run",
@@ -63,10 +106,13 @@ static const struct cli_program program = {
                .arguments = "COMMAND...",
                .min_arguments = 1,
                .max_arguments = -1,
-               .example = "stratus-run torchrun --nproc-per-node 8 train.py",
+               .example = "stratus-run --check torchrun --nproc-per-node 8 train.py",
+               .options = options,
                .run = run },
   .version = STRATUS_VERSION,
-  .exit_status = "2 wrong use, 126 COMMAND cannot be run, 127 there is no COMMAND; else COMMAND's",
+  .exit_status =
+      "2 wrong use, 3 --check found a host without stratus, 4 --check: COMMAND succeeded, but "
+      "NCCL was not used, 126 COMMAND cannot be run, 127 there is no COMMAND; else COMMAND's",
   .ends_at_operand = true,
 };
 

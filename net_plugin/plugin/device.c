@@ -110,7 +110,7 @@ static void prefer_hca(const struct rdma_nic *rdma, struct nic_facts *facts) {
 }
 
 static void add_physical(struct device_table *table, const struct interface *interface,
-                         const struct device_settings *settings) {
+                         const struct device_settings *settings, char port[NIC_FACTS_PORT_MAX]) {
   int index = table->count++;
   struct device *device = &table->devices[index];
   struct nic *nic = &device->nics[0];
@@ -132,7 +132,22 @@ static void add_physical(struct device_table *table, const struct interface *int
   device->guid = facts.guid;
   memcpy(device->name, interface->name, sizeof(interface->name));
   memcpy(device->pci_path, facts.pci_path, sizeof(device->pci_path));
+  memcpy(port, facts.port, NIC_FACTS_PORT_MAX);
   set_speed(device, facts.speed_mbps, settings->profile);
+}
+
+/* Each tells the speed of the whole port, but its own PCI link is slower. */
+static void divide_port_speeds(struct device_table *table, char ports[][NIC_FACTS_PORT_MAX]) {
+  for (int i = 0; i < table->count; i++) {
+    struct device *device = &table->devices[i];
+    uint32_t sharers = 0;
+    for (int j = 0; j < table->count; j++) {
+      sharers += ports[i][0] && strcmp(ports[i], ports[j]) == 0;
+    }
+    if (sharers > 1 && device->speed_origin == DEVICE_FROM_SYSTEM) {
+      device->speed_mbps /= sharers;
+    }
+  }
 }
 
 static void place_threads(struct device_table *table, const struct device_settings *settings) {
@@ -171,18 +186,25 @@ static void set_latency(struct device_table *table, const struct device_settings
 
 void device_table_discover(struct device_table *table, const struct interface *interfaces,
                            size_t count, const struct device_settings *settings) {
+  char ports[DEVICE_PHYSICAL_MAX][NIC_FACTS_PORT_MAX], groups[MERGE_TEXT_MAX];
   memset(table, 0, sizeof(*table));
   for (size_t i = 0; i < count && table->count < DEVICE_PHYSICAL_MAX; i++) {
     if (interfaces[i].verdict == INTERFACE_CHOSEN) {
-      add_physical(table, &interfaces[i], settings);
+      add_physical(table, &interfaces[i], settings, ports[table->count]);
     }
   }
+  divide_port_speeds(table, ports);
   apply_speed_parameter(table, settings->speed_mbps);
   for (int i = 0; i < table->count; i++) {
     table->devices[i].nics[0].speed_mbps = table->devices[i].speed_mbps;
   }
   place_threads(table, settings);
-  merge_apply(table, settings->merge_nics);
+  merge_find_ports(table, ports, groups);
+  if (groups[0] && !settings->merge_nics[0]) {
+    LOG_INFO("merged, as they are one port each: %s (STRATUS_MERGE_NICS=none keeps them apart)",
+             groups);
+  }
+  merge_apply(table, settings->merge_nics[0] ? settings->merge_nics : groups);
   table->physical_count = table->count;
   set_latency(table, settings);
   if (settings->profile) {

@@ -26,7 +26,7 @@ static void complain(const struct merge *merge, const char *what, const char *na
     strcat(known, i ? "," : "");
     strcat(known, merge->table->devices[i].name);
   }
-  LOG_WARN("STRATUS_MERGE_NICS=%s: \"%.*s\" %s; accepted are all, or groups as in "
+  LOG_WARN("STRATUS_MERGE_NICS=%s: \"%.*s\" %s; accepted are all, none, or groups as in "
            "eth0+eth1,eth2+eth3 of the interfaces in use: %s",
            merge->text, length, name, what, known[0] ? known : "none");
 }
@@ -134,9 +134,33 @@ static bool is_first(const struct group *group, int index) {
   return true;
 }
 
+void merge_find_ports(const struct device_table *table, char ports[][NIC_FACTS_PORT_MAX],
+                      char text[MERGE_TEXT_MAX]) {
+  text[0] = '\0';
+  for (int i = 0; i < table->count; i++) {
+    int members = 0;
+    for (int j = 0; j < table->count && members < NIC_MAX_FUSED; j++) {
+      bool is_same = ports[i][0] && strcmp(ports[i], ports[j]) == 0;
+      if (is_same && j < i) {
+        break; /* a group that was begun before */
+      }
+      if (is_same && j > i) {
+        if (members == 0) {
+          strcat(text, text[0] ? "," : "");
+          strcat(text, table->devices[i].name);
+          members = 1;
+        }
+        strcat(text, "+");
+        strcat(text, table->devices[j].name);
+        members++;
+      }
+    }
+  }
+}
+
 void merge_apply(struct device_table *table, const char *text) {
   struct merge merge = { .table = table, .text = text };
-  if (!*text || table->count == 0) {
+  if (!*text || !strcmp(text, "none") || table->count == 0) {
     return;
   }
   find_groups(&merge);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* merge: STRATUS_MERGE_NICS: several interfaces that NCCL sees as one device from the start.
+/* merge: several interfaces that NCCL sees as one device from the start: those of one physical
+ * port, or what STRATUS_MERGE_NICS says.
  *
  * NCCL fuses NICs by itself where PCI shows that they belong together, from 2.24 on. This is for
  * the others: NICs that are not on PCI (NCCL could not place what it fused), on different cards, or
@@ -12,8 +13,14 @@
 
 #include "net_plugin/plugin/device.h"
 
+/* The groups of interfaces that share a port, as merge_apply takes them; empty if there are none.
+ * ports: the port of each device of the table, empty if not known (nic_facts.h). */
+enum { MERGE_TEXT_MAX = DEVICE_PHYSICAL_MAX * (IF_NAMESIZE + 1) };
+void merge_find_ports(const struct device_table *table, char ports[][NIC_FACTS_PORT_MAX],
+                      char text[MERGE_TEXT_MAX]);
+
 /* Puts a device for each group in the place of its first interface; the table has nothing but
- * single interfaces before. text: empty, "all", or "eth0+eth1,eth2+eth3". */
+ * single interfaces before. text: empty or "none", "all", or "eth0+eth1,eth2+eth3". */
 void merge_apply(struct device_table *table, const char *text);
 
 #endif

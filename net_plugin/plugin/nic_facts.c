@@ -106,12 +106,33 @@ static uint32_t read_speed(const char *root, const char *name, int depth) {
   return is_truthful ? (uint32_t)mbps : 0;
 }
 
+/* Virtual functions have no port of their own: their driver has no phys_port_name. */
+static void read_port(const char *root, const char *name, char port[NIC_FACTS_PORT_MAX]) {
+  char port_name[16], guid[SYSFS_TEXT_MAX];
+  struct sysfs_list hcas;
+  port[0] = '\0';
+  if (sysfs_read_text(root, port_name, sizeof(port_name), "sys/class/net/%s/phys_port_name",
+                      name) <= 0 ||
+      sysfs_list(root, &hcas, "sys/class/net/%s/device/infiniband", name) < 0) {
+    return;
+  }
+  if (hcas.count == 1 &&
+      sysfs_read_text(root, guid, sizeof(guid),
+                      "sys/class/net/%s/device/infiniband/%s/sys_image_guid", name,
+                      hcas.names[0]) > 0 &&
+      strpbrk(guid, "123456789abcdef")) { /* not all zeroes */
+    snprintf(port, NIC_FACTS_PORT_MAX, "%.40s %s", guid, port_name);
+  }
+  sysfs_list_free(&hcas);
+}
+
 void nic_facts_read(const char *root, const char *name, unsigned index, struct nic_facts *out) {
   enum { STACKED_MAX = 4 }; /* VLAN on bridge on bond on NIC */
   *out = (struct nic_facts){ .numa_node = -1 };
   read_pci_path(root, name, out->pci_path);
   out->guid = read_guid(root, name, index);
   out->speed_mbps = read_speed(root, name, STACKED_MAX);
+  read_port(root, name, out->port);
   int64_t node;
   if (out->pci_path[0] && sysfs_read_int(root, &node, "%s/numa_node", out->pci_path + 1) >= 0 &&
       node >= 0 && node < INT16_MAX) {

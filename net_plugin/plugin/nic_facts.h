@@ -8,13 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { NIC_FACTS_PATH_MAX = 256 };
+enum { NIC_FACTS_PATH_MAX = 256, NIC_FACTS_PORT_MAX = 80 };
 
 struct nic_facts {
   char pci_path[NIC_FACTS_PATH_MAX]; /* "/sys/devices/pci0000:00/0000:00:05.0", or empty */
   uint64_t guid;                     /* unique within the host, equal in all its processes */
   int numa_node;                     /* -1: unknown */
   uint32_t speed_mbps;               /* 0: the driver does not know or cannot be trusted */
+  /* The physical port: the card's GUID and the port's name on it; empty if not known. Interfaces
+   * with the same one share a port: a card with several PCI links has one for each, and each tells
+   * the speed of the whole port (DGX Spark: a port of 200 Gb/s behind two links of 100 Gb/s). */
+  char port[NIC_FACTS_PORT_MAX];
 };
 
 /* `root` as in common/sysfs.h; `index` is the interface's, which makes the guid unique. */

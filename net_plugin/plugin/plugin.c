@@ -12,11 +12,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/check_event.h"
 #include "common/clock.h"
 #include "common/fork_guard.h"
 #include "common/ablation.h"
@@ -34,6 +36,8 @@
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/connector.h"
 #include "net_plugin/setup/setup.h"
+
+enum { CHECK_REPEATS = 3 }; /* times */
 
 struct plugin_context {
   int traffic_class;
@@ -219,6 +223,11 @@ int plugin_device_count(int *count) {
   int rc = state.is_left_over ? discover() : 0;
   *count = state.discovery.devices.count;
   pthread_mutex_unlock(&state.lock);
+  if (!rc) {
+    bool is_in_use = *count > 0;
+    check_event_send(is_in_use ? CHECK_IN_USE : CHECK_NOT_HERE, 0, 0,
+                     is_in_use ? NULL : "no usable network interface");
+  }
   return rc;
 }
 
@@ -263,10 +272,19 @@ int plugin_device_nic(int device, struct nic *nic) {
 
 /* ---- connections ---- */
 
+/* The first message may have been lost. */
+static void say_again(void) {
+  static atomic_uint said;
+  if (atomic_fetch_add_explicit(&said, 1, memory_order_relaxed) < CHECK_REPEATS) {
+    check_event_send(CHECK_IN_USE, 0, 0, NULL);
+  }
+}
+
 int plugin_listen(int device, void *handle, struct listener **listener) {
   struct nic nics[NIC_MAX_FUSED];
   unsigned count;
   int rc = copy_nics(device, nics, &count);
+  say_again();
   return rc ? rc : tell_if_out_of_memory(listener_open(nics, count, handle, listener), "listen");
 }
 

@@ -2,9 +2,11 @@
 /* See connector.h. */
 #include "net_plugin/setup/connector.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
+#include "common/check_event.h"
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/version.h"
@@ -12,6 +14,22 @@
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/setup.h"
+
+/* Handles of NCCL's own transports begin with a socket address (net_socket.cc, net_ib/connect.cc).
+ */
+static const char *foreign_address(const uint8_t handle[HANDLE_BYTES],
+                                   char text[INET6_ADDRSTRLEN]) {
+  struct sockaddr_storage address;
+  memcpy(&address, handle, sizeof address < HANDLE_BYTES ? sizeof address : HANDLE_BYTES);
+  if (address.ss_family == AF_INET) {
+    return inet_ntop(AF_INET, &((struct sockaddr_in *)&address)->sin_addr, text, INET6_ADDRSTRLEN);
+  }
+  if (address.ss_family == AF_INET6) {
+    return inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&address)->sin6_addr, text,
+                     INET6_ADDRSTRLEN);
+  }
+  return "of unknown address";
+}
 
 static int start(const struct nic *nics, unsigned count, int dscp, unsigned share,
                  uint8_t handle[HANDLE_BYTES]) {
@@ -23,12 +41,17 @@ static int start(const struct nic *nics, unsigned count, int dscp, unsigned shar
              "%u). Install the same release on every host",
              route.remote.wire_version, STRATUS_VERSION, HANDSHAKE_WIRE_VERSION);
   } else if (error) {
+    char text[INET6_ADDRSTRLEN];
+    const char *address = foreign_address(handle, text);
+    check_event_send(CHECK_NOT_PEER, 0, 0, address);
     LOG_WARN(
-        "the peer's NCCL does not use stratus: probably its NCCL could not load the plugin and "
+        "the peer's NCCL (host %s) does not use stratus: probably its NCCL could not load the "
+        "plugin and "
         "fell back silently. Set the same NCCL_NET_PLUGIN on every host and look for \"stratus\" "
         "in each host's NCCL_DEBUG=INFO log. Or its NCCL sets up other channels than this one "
         "(\"Message truncated\" there): use the same NCCL_* variables and the same profile on "
-        "every host; stratus-tune verify compares hosts");
+        "every host; stratus-tune verify compares hosts",
+        address);
   }
   uint64_t token = 0;
   setup_start();

@@ -2,6 +2,7 @@
 /* stratus-net doctor: checks everything between a built plugin and a job that uses it. At its
  * default log level NCCL does not report a plugin that failed to load. */
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,13 +12,20 @@
 #include <unistd.h>
 
 #include "common/cli.h"
+#include "common/clock.h"
 #include "common/hash.h"
 #include "common/machine.h"
 #include "common/param.h"
+#include "common/profile.h"
+#include "common/remote.h"
+#include "common/sysfs.h"
 #include "common/topology.h"
+#include "common/version.h"
 #include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/plugin/discovery.h"
+#include "net_plugin/plugin/nic_facts.h"
 #include "net_plugin/setup/settings.h"
+#include "net_plugin/tools/doctor_all.h"
 #include "net_plugin/tools/host.h"
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/secret.h"
@@ -26,7 +34,8 @@
 #include "net_plugin/tools/rdma.h"
 
 static int failures;
-static json_t *findings; /* NULL: printed as text */
+static json_t *findings;  /* NULL: printed as text */
+static json_t *all_facts; /* what doctor --all compares; NULL as well */
 
 enum finding { GOOD, HINT, BAD };
 
@@ -47,6 +56,20 @@ static void doctor_print(enum finding finding, const char *format, ...) {
     printf("%s  %s\n", marks[finding], text);
   }
   failures += finding == BAD;
+}
+
+/* The same name again adds to the first text. */
+static void note_fact(const char *name, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void note_fact(const char *name, const char *format, ...) {
+  char text[512], all[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  const char *before = json_string_value(json_object_get(all_facts, name));
+  snprintf(all, sizeof(all), "%s%s%s", before ? before : "", before ? ", " : "", text);
+  json_object_set_new(all_facts, name, json_string(all));
 }
 
 static const char *setting(const char *name) {
@@ -149,6 +172,7 @@ static void check_nccl(void) {
     return;
   }
   int interface = interface_version(version);
+  note_fact("nccl", "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
   doctor_print(interface ? GOOD : BAD, "NCCL %d.%d.%d (%s)", version / 10000, version / 100 % 100,
                version % 100, plugin_file_path(library));
   if (version < 21900 || version >= 23100) {
@@ -219,6 +243,7 @@ static void tell_machine(void) {
                machine.instance_type[0] ? machine.instance_type : "not known",
                machine_type_origin_name(machine.type_origin), machine.gpu_count,
                machine.gpu_pci_id[0] ? " " : "", machine.gpu_pci_id, machine.nic_count);
+  note_fact("topology", "%s", machine.topology[0] ? machine.topology : "not known");
   char *text = topology_read(param_string(PARAM_SYSFS_ROOT));
   doctor_print(GOOD, "topology %s%s: %s", machine.topology[0] ? machine.topology : "not known",
                param_string(PARAM_TOPOLOGY)[0] ? " (STRATUS_TOPOLOGY)" : "",
@@ -238,6 +263,38 @@ static void check_rdma(const struct discovery *found) {
   rdma_report_free(&report);
 }
 
+/* A port behind several PCI links has a NIC for each (nic_facts.h). */
+static void check_other_half(const struct discovery *found, const char *name) {
+  const char *root = param_string(PARAM_SYSFS_ROOT);
+  struct nic nics[DEVICE_PHYSICAL_MAX];
+  unsigned count = device_table_nics(&found->devices, nics), twin = count;
+  struct nic_facts other, used;
+  nic_facts_read(root, name, 0, &other);
+  for (unsigned i = 0; other.port[0] && i < count; i++) {
+    if (strcmp(nics[i].name, name) == 0) {
+      return;
+    }
+    nic_facts_read(root, nics[i].name, 0, &used);
+    twin = strcmp(used.port, other.port) == 0 ? i : twin;
+  }
+  if (twin < count) {
+    doctor_print(BAD,
+                 "%s is another NIC of the port of %s, and is not used, so a part of the port's "
+                 "bandwidth is lost: give it an address, and leave it in NCCL_SOCKET_IFNAME",
+                 name, nics[twin].name);
+  }
+}
+
+static void check_other_halves(const struct discovery *found) {
+  struct sysfs_list list;
+  if (sysfs_list(param_string(PARAM_SYSFS_ROOT), &list, "sys/class/net") == 0) {
+    for (size_t i = 0; i < list.count; i++) {
+      check_other_half(found, list.names[i]);
+    }
+    sysfs_list_free(&list);
+  }
+}
+
 static void check_devices(void) {
   static struct discovery found;
   if (discovery_run(&found)) {
@@ -250,6 +307,7 @@ static void check_devices(void) {
   }
   for (int i = 0; i < found.devices.count; i++) {
     const struct device *device = &found.devices.devices[i];
+    note_fact("devices", "%u Mb/s", device->speed_mbps);
     doctor_print(device->speed_origin == DEVICE_FROM_DEFAULT ? HINT : GOOD,
                  "device %s, %u Mb/s (from %s)%s", device->name, device->speed_mbps,
                  device_origin_name(device->speed_origin),
@@ -257,6 +315,11 @@ static void check_devices(void) {
                      ? "; its speed is unknown, so set STRATUS_SPEED_MBPS"
                      : "");
   }
+  note_fact("profile", "%s", found.devices.profile_id[0] ? found.devices.profile_id : "none");
+  if (found.has_profile) {
+    note_fact("profile", "hash %016" PRIx64, profile_hash(&found.profile));
+  }
+  check_other_halves(&found);
   check_host(&found);
   check_rdma(&found);
   discovery_free(&found);
@@ -272,8 +335,10 @@ static void check_trust(void) {
   } else {
     secret = secret_get(digest);
     doctor_print(GOOD, "job secret: %s", secret ? "set" : "none");
+    note_fact("secret", "%s", secret ? "set" : "none");
   }
   hash_wipe(digest, sizeof digest);
+  note_fact("encryption", "%s", is_encrypted ? "on" : "off");
   doctor_print(GOOD, "checksums: %s", param_bool(PARAM_CHECKSUM) ? "on" : "off (STRATUS_CHECKSUM)");
   char name[LANE_CRYPTO_NAME_MAX];
   doctor_print(GOOD, "encryption: %s; this host would use %s", is_encrypted ? "on" : "off",
@@ -281,10 +346,49 @@ static void check_trust(void) {
                    ciphers >> LANE_AES256GCM & 1 ? LANE_AES256GCM : LANE_CHACHA20POLY1305, name));
 }
 
+static bool is_all, is_here;
+struct doctor_all_options doctor_all_options = { .tool = "stratus-net",
+                                                 .ssh = REMOTE_SSH,
+                                                 .timeout_ns = 30 * NS_PER_S };
+
+const struct cli_option net_tool_doctor_options[] = {
+  { "all", 0, CLI_FLAG, &is_all, NULL, "check these hosts by ssh, and whether they are alike", 0,
+    0 },
+  { "here", 0, CLI_FLAG, &is_here, NULL, "what --all runs on each: JSON, exit status 0", 0, 0 },
+  { "tool", 0, CLI_STRING, &doctor_all_options.tool, "PATH", "path of stratus-net on the hosts", 0,
+    0 },
+  { "ssh", 0, CLI_STRING, &doctor_all_options.ssh, "COMMAND",
+    "how to reach a host, as in COMMAND HOST WORDS...", 0, 0 },
+  { "timeout", 0, CLI_DURATION, &doctor_all_options.timeout_ns, "TIME",
+    "how long to wait for answers", 0, 0 },
+  { 0 },
+};
+
+/* CLI_USAGE after a message. */
+static int check_use(int argument_count, char **arguments) {
+  if (is_all && argument_count == 0) {
+    cli_fail("doctor --all: give the HOSTs");
+    return CLI_USAGE;
+  }
+  if (!is_all && argument_count > 0) {
+    cli_fail("doctor does not take \"%s\" without --all", arguments[0]);
+    return CLI_USAGE;
+  }
+  return CLI_OK;
+}
+
 int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
-  (void)argument_count;
-  (void)arguments;
-  findings = is_json ? json_array() : NULL;
+  if (check_use(argument_count, arguments) != CLI_OK) {
+    return CLI_USAGE;
+  }
+  if (is_all) {
+    return doctor_all(arguments, argument_count, is_json);
+  }
+  if (is_json || is_here) {
+    findings = json_array();
+    all_facts = json_object();
+    note_fact("stratus", "%s", STRATUS_VERSION);
+  }
   check_plugin();
   check_choice();
   check_nccl();
@@ -293,10 +397,11 @@ int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
   check_trust();
   check_variables();
   if (findings) {
-    json_t *all = json_pack("{s:b, s:o}", "healthy", failures == 0, "findings", findings);
-    json_dumpf(all, stdout, JSON_INDENT(2));
+    json_t *all = json_pack("{s:b, s:o, s:o}", "healthy", failures == 0, "findings", findings,
+                            "facts", all_facts);
+    json_dumpf(all, stdout, is_here ? JSON_COMPACT : JSON_INDENT(2));
     putchar('\n');
     json_decref(all);
   }
-  return failures ? CLI_FAILED : CLI_OK;
+  return failures && !is_here ? CLI_FAILED : CLI_OK;
 }

@@ -59,6 +59,20 @@ static const struct cli_command commands[] = {
   { 0 },
 };
 
+static const struct cli_program single = {
+  .command = { .name = "single",
+               .summary = "runs",
+               .arguments = "COMMAND...",
+               .min_arguments = 1,
+               .max_arguments = -1,
+               .example = "single ls",
+               .options = options,
+               .run = run },
+  .version = "1.2.3",
+  .exit_status = "2 wrong use, else COMMAND's",
+  .ends_at_operand = true,
+};
+
 static const struct cli_tool tool = { "tool", "does things", "1.2.3", commands };
 
 static char out[8192];
@@ -93,7 +107,8 @@ static int call(const char *line) {
   int saved[2] = { dup(STDOUT_FILENO), dup(STDERR_FILENO) };
   dup2(fileno(files[0]), STDOUT_FILENO);
   dup2(fileno(files[1]), STDERR_FILENO);
-  int status = cli_main(&tool, argc, argv);
+  int status = strcmp(argv[0], "single") == 0 ? cli_program(&single, argc, argv)
+                                              : cli_main(&tool, argc, argv);
   fflush(stdout);
   dup2(saved[0], STDOUT_FILENO);
   dup2(saved[1], STDERR_FILENO);
@@ -132,6 +147,27 @@ static void arguments_may_stand_anywhere(void **state) {
   assert_string_equal(ran_arguments[2], "-c");
   assert_int_equal(call("tool go -"), 0);
   assert_string_equal(ran_arguments[0], "-");
+}
+
+static void a_tool_without_commands(void **state) {
+  (void)state;
+  assert_int_equal(call("single -v ls -v --json -h"), 0);
+  assert_true(is_verbose);
+  assert_int_equal(ran_argument_count, 4);
+  assert_string_equal(ran_arguments[0], "ls");
+  assert_string_equal(ran_arguments[1], "-v");
+  assert_string_equal(ran_arguments[3], "-h");
+  assert_int_equal(call("single -- -x"), 0);
+  assert_string_equal(ran_arguments[0], "-x");
+  assert_int_equal(call("single"), 2);
+  assert_non_null(strstr(err, "single needs COMMAND...; see `single -h`"));
+  assert_int_equal(call("single --nope"), 2);
+  assert_int_equal(ran, 0);
+  assert_int_equal(call("single --version"), 0);
+  assert_string_equal(out, "single 1.2.3\n");
+  assert_int_equal(call("single -h"), 0);
+  assert_non_null(strstr(out, "usage: single [options] COMMAND...\n\nruns\n\noptions:\n"));
+  assert_non_null(strstr(out, "\nexit status: 2 wrong use, else COMMAND's\n"));
 }
 
 static void wrong_use_is_told(void **state) {
@@ -216,6 +252,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(options_are_read_in_every_spelling),
     cmocka_unit_test(arguments_may_stand_anywhere),
+    cmocka_unit_test(a_tool_without_commands),
     cmocka_unit_test(wrong_use_is_told),
     cmocka_unit_test(failure_is_status_1),
     cmocka_unit_test(messages_are_whole_and_command_no_terminal),

@@ -387,6 +387,73 @@ static void merged_devices_replace_their_parts(void **context) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
+/* ---- one port behind two PCI links ---- */
+
+/* As on DGX Spark: port p0 of one card as functions 0000:01:00.0 and 0002:01:00.0, p1 as .1. */
+static void make_function(const char *pci, const char *name, const char *hca, const char *port,
+                          const char *guid) {
+  char path[256], target[256];
+#define AT(format, ...)                                                                            \
+  (snprintf(path, sizeof(path), "sys/devices/%s" format, pci, __VA_ARGS__), path)
+  tree_write(&sysfs, AT("/net/%s/speed", name), "200000\n");
+  if (port) {
+    tree_write(&sysfs, AT("/net/%s/phys_port_name", name), port);
+  }
+  tree_link(&sysfs, AT("/net/%s/device", name), "../..");
+  tree_write(&sysfs, AT("/infiniband/%s/sys_image_guid", hca), guid);
+#undef AT
+  snprintf(path, sizeof(path), "sys/class/net/%s", name);
+  snprintf(target, sizeof(target), "../../devices/%s/net/%s", pci, name);
+  tree_link(&sysfs, path, target);
+}
+
+static void make_spark(void) {
+  static const char guid[] = "fc4c:ea03:00f9:4230\n";
+  make_function("pci0000:00/0000:00:00.0/0000:01:00.0", "enp1s0f0np0", "rocep1s0f0", "p0\n", guid);
+  make_function("pci0000:00/0000:00:00.0/0000:01:00.1", "enp1s0f1np1", "rocep1s0f1", "p1\n", guid);
+  make_function("pci0002:00/0002:00:00.0/0002:01:00.0", "enP2p1s0f0np0", "roceP2p1s0f0", "p0\n",
+                guid);
+  make_function("pci0002:00/0002:00:00.0/0002:01:00.1", "enP2p1s0f1np1", "roceP2p1s0f1", "p1\n",
+                guid);
+  /* Another card, one without a GUID, and virtual functions, whose driver names no port. */
+  make_function("pci0003:00/0003:01:00.0", "other", "mlx5_4", "p0\n", "fc4c:ea03:00f9:9990\n");
+  make_function("pci0003:00/0003:02:00.0", "none0", "mlx5_5", "p0\n", "0000:0000:0000:0000\n");
+  make_function("pci0003:00/0003:03:00.0", "none1", "mlx5_6", "p0\n", "0000:0000:0000:0000\n");
+  make_function("pci0003:00/0003:04:00.2", "vf0", "mlx5_7", NULL, guid);
+  make_function("pci0003:00/0003:04:00.3", "vf1", "mlx5_8", NULL, guid);
+}
+
+static void nics_of_one_port_are_merged(void **context) {
+  (void)context;
+  make_spark();
+  log_capture_start();
+  discover("enp1s0f0np0 enp1s0f1np1 enP2p1s0f0np0 enP2p1s0f1np1", "", 0, NULL);
+  assert_names("enp1s0f0np0+enP2p1s0f0np0 enp1s0f1np1+enP2p1s0f1np1");
+  /* What the port has, not twice that. */
+  assert_int_equal(table.devices[0].speed_mbps, 200000);
+  assert_int_equal(table.devices[0].nics[0].speed_mbps, 100000);
+  assert_int_equal(table.devices[1].nics[1].speed_mbps, 100000);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+  discover("enp1s0f0np0 other none0 none1 vf0 vf1", "", 0, NULL);
+  assert_names("enp1s0f0np0 other none0 none1 vf0 vf1");
+  assert_speed("enp1s0f0np0", 200000, DEVICE_FROM_SYSTEM);
+}
+
+static void the_user_may_keep_them_apart(void **context) {
+  (void)context;
+  merge_nics = "none";
+  discover("enp1s0f0np0 enP2p1s0f0np0", "", 0, NULL);
+  assert_names("enp1s0f0np0 enP2p1s0f0np0");
+  assert_speed("enP2p1s0f0np0", 100000, DEVICE_FROM_SYSTEM);
+  discover("enp1s0f0np0 enP2p1s0f0np0", "90000", 0, NULL);
+  assert_speed("enP2p1s0f0np0", 90000, DEVICE_FROM_PARAMETER);
+  merge_nics = "all";
+  discover("enp1s0f0np0 enp1s0f1np1 enP2p1s0f0np0 enP2p1s0f1np1", "", 0, NULL);
+  assert_names("enp1s0f0np0+enp1s0f1np1+enP2p1s0f0np0+enP2p1s0f1np1");
+  assert_int_equal(table.devices[0].speed_mbps, 400000);
+  merge_nics = "";
+}
+
 static void bad_merges_are_told_and_the_rest_holds(void **context) {
   (void)context;
   static const struct {
@@ -448,6 +515,8 @@ int main(void) {
     LOG_CAPTURE_TEST(nics_that_are_not_on_pci_stay_apart),
     LOG_CAPTURE_TEST(eight_can_be_fused_and_the_table_has_an_end),
     LOG_CAPTURE_TEST(merged_devices_replace_their_parts),
+    LOG_CAPTURE_TEST(nics_of_one_port_are_merged),
+    LOG_CAPTURE_TEST(the_user_may_keep_them_apart),
     LOG_CAPTURE_TEST(bad_merges_are_told_and_the_rest_holds),
     LOG_CAPTURE_TEST(merged_devices_can_be_fused),
   };

@@ -14,7 +14,7 @@
 static void examples_run_as_printed(void **state) {
   (void)state;
   static const char *const helps[] = {
-    "", "check", "show", "explain", "fit", "suggest", "diff", "import", "verify",
+    "", "check", "show", "explain", "fit", "suggest", "diff", "import", "verify", "topology",
   };
   for (size_t i = 0; i < sizeof helps / sizeof helps[0]; i++) {
     char line[TOOL_LINE_MAX];
@@ -29,7 +29,7 @@ static void examples_run_as_printed(void **state) {
 static void no_example_is_forgotten(void **state) {
   (void)state;
   static const char known[] = " check show explain fit suggest diff import verify calibrate "
-                              "verify-ab report compare workload ";
+                              "verify-ab report compare workload topology ";
   assert_int_equal(tool_run("stratus-tune -h"), 0);
   char *list = strstr(tool.output, "\ncommands:\n"), word[64];
   assert_non_null(list);
@@ -40,7 +40,41 @@ static void no_example_is_forgotten(void **state) {
     snprintf(padded, sizeof padded, " %s ", word);
     tool_assert_contains(known, padded);
   }
-  assert_int_equal(count, 13);
+  assert_int_equal(count, 14);
+}
+
+#define HAVING(machine) "STRATUS_SYSFS_ROOT=tests/data/sysfs/" machine " stratus-tune topology "
+
+/* GPUs are dealt out in the order of their addresses; NCCL reads the file in tests/netns/jobs. */
+static void topology_writes_what_the_kernel_hides(void **state) {
+  (void)state;
+  assert_int_equal(tool_run(HAVING("aws")), 0); /* p4d.24xlarge */
+  tool_assert_contains(tool.output, "<system version=\"1\">\n  <cpu numaid=\"0\">\n"
+                                    "    <pci busid=\"ffff:ff:01.0\" class=\"0x060400\" "
+                                    "link_speed=\"8.0 GT/s PCIe\" link_width=\"16\">\n"
+                                    "      <pci busid=\"0000:10:1c.0\" class=\"0x030200\"/>\n"
+                                    "      <pci busid=\"0000:11:1c.0\" class=\"0x030200\"/>\n"
+                                    "    </pci>\n");
+  tool_assert_contains(tool.output, "<cpu numaid=\"1\">\n    <pci busid=\"ffff:ff:03.0\"");
+  assert_int_equal(tool_run(HAVING("aws") "--type g5.48xlarge"), 0);
+  tool_assert_contains(tool.output, "<cpu numaid=\"1\">\n    <pci busid=\"0000:90:1c.0\"");
+  assert_null(strstr(tool.output, "ffff:ff"));
+  assert_int_equal(tool_run(HAVING("baremetal-roce") "--nodes 2 --switches 8"), 0);
+  tool_assert_contains(tool.output, "numaid=\"1\"");
+}
+
+static void topology_says_why_there_is_none(void **state) {
+  (void)state;
+  assert_int_equal(tool_run(HAVING("oci")), 1);
+  tool_assert_contains(tool.errors, "there is no NVIDIA GPU");
+  assert_int_equal(tool_run(HAVING("baremetal-roce")), 0);
+  tool_assert_contains(tool.errors, "NCCL needs no file");
+  assert_int_equal(tool_run(HAVING("gcp") "--type g5.48xlarge"), 1);
+  tool_assert_contains(tool.errors, "g5.48xlarge has 8 GPUs, but this machine shows 1");
+  assert_int_equal(tool_run(HAVING("aws") "--nodes 3"), 1);
+  tool_assert_contains(tool.errors, "8 GPUs cannot be divided evenly over 3 NUMA nodes");
+  assert_int_equal(tool_run(HAVING("aws") "-o /nowhere/x"), 1);
+  tool_assert_contains(tool.errors, "/nowhere/x: No such file");
 }
 
 static void wrong_use_is_status_2(void **state) {
@@ -384,6 +418,8 @@ int main(void) {
     cmocka_unit_test(examples_run_as_printed),
     cmocka_unit_test(suggest_finds_what_is_not_tuned),
     cmocka_unit_test(no_example_is_forgotten),
+    cmocka_unit_test(topology_writes_what_the_kernel_hides),
+    cmocka_unit_test(topology_says_why_there_is_none),
     cmocka_unit_test(wrong_use_is_status_2),
     cmocka_unit_test(files_are_tried_before_ranks_start),
     cmocka_unit_test(check_names_the_place),

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/check_event.h"
 #include "common/log.h"
 #include "common/param.h"
 #include "common/profile_match.h"
@@ -115,6 +116,7 @@ static void start_calibration(struct tuner *tuner, struct tuner_host host,
 }
 
 int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **tuner) {
+  check_event_send(CHECK_COMMUNICATOR, shape.ranks, shape.nodes, NULL);
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, set_up_process);
 

@@ -82,6 +82,17 @@ static const struct cli_option calibrate_options[] = {
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 
+static const struct cli_option topology_options[] = {
+  { "output", 'o', CLI_STRING, &tune_topology_options.output, "FILE", "write to it", 0, 0 },
+  { "type", 0, CLI_STRING, &tune_topology_options.type, "TYPE",
+    "instance type, where it is not this machine's", 0, 0 },
+  { "nodes", 0, CLI_INT, &tune_topology_options.nodes, "N",
+    "the GPUs are on N NUMA nodes, in the order of their addresses", 1, 64 },
+  { "switches", 0, CLI_INT, &tune_topology_options.switches, "N",
+    "and behind N PCI switches, each with as many NICs", 1, 64 },
+  { 0 },
+};
+
 static const struct cli_option verify_ab_options[] = {
   { "profile", 'p', CLI_STRING, &tune_verify_ab_options.profile, "FILE", "profile to verify", 0,
     0 },
@@ -147,6 +158,12 @@ static const struct cli_command commands[] = {
     .example = "stratus-tune import tuner_plugin/profiles/example.csv",
     .options = import_options,
     .run = tune_import },
+  { .name = "topology",
+    .summary = "write a file for NCCL_TOPO_FILE where a virtual machine hides where its GPUs are",
+    .arguments = "",
+    .example = "STRATUS_SYSFS_ROOT=tests/data/sysfs/aws stratus-tune topology",
+    .options = topology_options,
+    .run = tune_topology },
   { .name = "verify",
     .summary = "check through ssh whether hosts have the same profile and so choose alike",
     .arguments = "[HOST...]",

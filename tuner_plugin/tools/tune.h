@@ -43,6 +43,15 @@ struct tune_verify_options {
 extern struct tune_verify_options tune_verify_options;
 int tune_verify(int argument_count, char **arguments, bool is_json);
 
+struct tune_topology_options {
+  const char *output; /* NULL: stdout */
+  const char *type;   /* NULL: this machine's */
+  int64_t nodes;      /* 0: not given */
+  int64_t switches;
+};
+extern struct tune_topology_options tune_topology_options;
+int tune_topology(int argument_count, char **arguments, bool is_json);
+
 struct tune_fit_options {
   const char *output;
   const char *base;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus-tune verify: whether all hosts of a job would choose alike. The net plugin checks that at
  * connect; where only the tuner is installed, nothing else does. */
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,18 +11,16 @@
 #include "common/clock.h"
 #include "common/param.h"
 #include "common/profile_match.h"
+#include "common/remote.h"
 #include "common/topology.h"
 #include "common/version.h"
-#include "tuner_plugin/tools/remote.h"
 #include "tuner_plugin/tools/tune.h"
 
 struct tune_verify_options tune_verify_options = {
   .tool = "stratus-tune",
-  .ssh = "ssh -o BatchMode=yes -o ConnectTimeout=10",
+  .ssh = REMOTE_SSH,
   .timeout_ns = 30 * NS_PER_S,
 };
-
-enum { HOSTS_MAX = 4096 };
 
 /* ---- this host ---- */
 
@@ -161,18 +158,6 @@ static int print_hosts(const struct host *hosts, int count, bool is_json) {
   return different == 0 && silent == 0 ? status : CLI_FAILED;
 }
 
-static bool is_host_name(const char *host) {
-  if (host[0] == '-' || host[0] == '\0') {
-    return false; /* an option of ssh */
-  }
-  for (; *host; host++) {
-    if (!isalnum((unsigned char)*host) && !strchr("._-@:%", *host)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 static int verify(char **names, int count, bool is_json) {
   static const char *const variables[] = { "STRATUS_PROFILE", "STRATUS_PROFILE_STRICT",
                                            "STRATUS_INSTANCE_TYPE", "STRATUS_TOPOLOGY", NULL };
@@ -213,8 +198,8 @@ int tune_verify(int argument_count, char **arguments, bool is_json) {
   if (tune_verify_options.is_here) {
     return tell_here();
   }
-  if (argument_count > HOSTS_MAX) {
-    cli_fail("verify: at most %d hosts", HOSTS_MAX);
+  if (argument_count > REMOTE_HOSTS_MAX) {
+    cli_fail("verify: at most %d hosts", REMOTE_HOSTS_MAX);
     return CLI_USAGE;
   }
   if (tune_verify_options.timeout_ns == 0 || !*tune_verify_options.ssh) {
@@ -222,7 +207,7 @@ int tune_verify(int argument_count, char **arguments, bool is_json) {
     return CLI_USAGE;
   }
   for (int i = 0; i < argument_count; i++) {
-    if (!is_host_name(arguments[i])) {
+    if (!remote_is_host(arguments[i])) {
       cli_fail("verify: \"%s\" is not a host: accepted are host names for ssh, local, and ns:NAME "
                "for a network namespace",
                arguments[i]);

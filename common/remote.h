@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remote: runs this tool on many hosts, 64 at once, and keeps the output of each.
+/* remote: runs a tool on many hosts, 64 at once, and keeps the output of each.
  * Owns: nothing between calls.  Threads: the main thread.
  * Blocks: until all have answered; each group of 64 hosts at most for the given time, after which
  * the rest is ended.  Fails: for a host, with a text. */
-#ifndef TUNER_PLUGIN_TOOLS_REMOTE_H
-#define TUNER_PLUGIN_TOOLS_REMOTE_H
+#ifndef COMMON_REMOTE_H
+#define COMMON_REMOTE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -18,7 +19,12 @@ struct remote_command {
   uint64_t timeout_ns;
 };
 
-enum { REMOTE_OUTPUT_MAX = 16384, REMOTE_ERROR_MAX = 4096, REMOTE_WHY_MAX = 320 };
+enum {
+  REMOTE_OUTPUT_MAX = 65536,
+  REMOTE_HOSTS_MAX = 4096,
+  REMOTE_ERROR_MAX = 4096,
+  REMOTE_WHY_MAX = 320
+};
 
 struct remote_result {
   const char *host;             /* as ssh takes it, "local", or "ns:NAME" for a network namespace */
@@ -31,6 +37,12 @@ struct remote_result {
   int pipes[2]; /* its output and errors; -1 when it has closed them */
   pid_t child;
 };
+
+#define REMOTE_SSH "ssh -o BatchMode=yes -o ConnectTimeout=10"
+
+/* False for what ssh could take for an option or a shell for more than a word; accepted are host
+ * names for ssh, local, and ns:NAME. */
+bool remote_is_host(const char *text);
 
 /* `host` of each answer is set. */
 void remote_run_all(const struct remote_command *how, struct remote_result *answers, int count);

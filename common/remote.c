@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* remote: one process for each host, in a process group of its own so that all of it can be ended.
  */
-#include "tuner_plugin/tools/remote.h"
+#include "common/remote.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #include "common/clock.h"
 #include "common/quantity.h"
 
-enum { AT_ONCE = 64, WORDS_MAX = 32, STATUS_NOT_FOUND = 127, STATUS_SSH_FAILED = 255 };
+enum { AT_ONCE = 64, WORDS_MAX = 320, STATUS_NOT_FOUND = 127, STATUS_SSH_FAILED = 255 };
 
 /* ---- the command ---- */
 
@@ -220,4 +220,16 @@ void remote_run_all(const struct remote_command *how, struct remote_result *answ
       }
     }
   }
+}
+
+bool remote_is_host(const char *text) {
+  if (text[0] == '-' || text[0] == '\0') {
+    return false;
+  }
+  for (; *text; text++) {
+    if (!isalnum((unsigned char)*text) && !strchr("._-@:%", *text)) {
+      return false;
+    }
+  }
+  return true;
 }

@@ -25,6 +25,7 @@ enum param_id {
 };
 
 /* Values of param_enum, in the order of the words in the table. */
+enum param_compress { PARAM_COMPRESS_OFF, PARAM_COMPRESS_AUTO, PARAM_COMPRESS_ON };
 enum param_encrypt { PARAM_ENCRYPT_OFF, PARAM_ENCRYPT_ON };
 enum param_mode { PARAM_MODE_TUNE, PARAM_MODE_CALIBRATE };
 enum param_rdma { PARAM_RDMA_AUTO, PARAM_RDMA_ON, PARAM_RDMA_OFF };

@@ -23,6 +23,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of the format. It travels in the handshake, and in each coded chunk. */
+#define CODEC_VERSION 1
+
 enum {
   /* Bytes of an element that codec_encode takes the chunk for. */
   CODEC_RAW = 0,    /* not coded, at no cost */

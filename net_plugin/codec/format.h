@@ -10,7 +10,6 @@
 #include <string.h>
 
 enum {
-  CODEC_VERSION = 1,
   CODEC_HEADER_BYTES = 8,
   CODEC_PLANE_BYTES = 4, /* of the header, for each plane */
   CODEC_MAX_WIDTH = 4,

@@ -98,7 +98,7 @@ static void frame_taken(struct connection *connection, unsigned index, int error
   if (error) {
     connection_lane_broke(connection, index, error, now_ns);
   } else if (!connection->slots[index].lane->can_write) {
-    connection_update_lane(connection, index);
+    connection_update_lane(connection, index, now_ns);
   }
 }
 
@@ -116,9 +116,21 @@ static bool flush_lanes(struct connection *connection, uint64_t lanes, uint64_t 
   return has_flushed;
 }
 
-static void write_frame(struct connection *connection, const struct link_step *step,
-                        bool has_followers, uint64_t now_ns) {
+/* On the thread that writes, whoever's that is: what is written takes it about as long in the
+ * kernel, and the lane's queue drains meanwhile. */
+static void encode_frame(struct connection *connection, struct link_step *step) {
+  uint64_t begin_ns = clock_now_ns();
+  struct policy_encoded encoded = link_encode(connection->link, step->lane, &step->frame);
+  encoded.took_ns = clock_now_ns() - begin_ns;
+  link_encoded(connection->link, &encoded);
+}
+
+static void write_frame(struct connection *connection, struct link_step *step, bool has_followers,
+                        uint64_t now_ns) {
   struct lane *lane = connection->slots[step->lane].lane;
+  if (step->frame.wants_coding) {
+    encode_frame(connection, step);
+  }
   if (step->frame.length > 0 && connection->is_sender) {
     connection->hot_lane = (int)step->lane; /* where its acknowledgement will come */
   }
@@ -312,6 +324,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
   connection->timeout_ns = config->link.timeout_ns;
   connection->stopped_timeout_ns = config->link.stopped_timeout_ns;
   connection->remote_keys = config->link.remote_keys;
+  connection->has_codec = config->link.compress != POLICY_COMPRESS_OFF;
   connection->is_sender = config->link.role == LINK_SENDER;
   connection->setup = config->setup;
   memcpy(connection->peer, config->peer, sizeof connection->peer);

@@ -38,6 +38,10 @@ static void count_connection(struct connection *connection,
            seen->completed);
   count_up(totals, added, NIC_CREDIT_WAITS, seen->link.stalls);
   count_up(totals, added, NIC_CHECKSUM_ERRORS, seen->checksum_errors);
+  const struct link_coding *coding = &seen->link.coding;
+  count_up(totals, added, NIC_CODED_BEFORE, seen->is_sender ? coding->bytes_before : 0);
+  count_up(totals, added, NIC_CODED_AFTER, seen->is_sender ? coding->bytes_after : 0);
+  count_up(totals, added, NIC_CODEC_NS, coding->took_ns);
   count_up(totals, added, NIC_CONNECTIONS, 1);
   count_up(totals, added, NIC_FAILED, seen->error != 0);
 }

@@ -31,6 +31,9 @@
   X(REQUEUED, chunks_failed_over, "Chunks moved from a failed flow to another")                    \
   X(CREDIT_WAITS, credit_waits, "Times that a sender had no credit (no receive posted)")           \
   X(CHECKSUM_ERRORS, checksum_errors, "Chunks with a wrong checksum")                              \
+  X(CODED_BEFORE, compressed_bytes_before, "Bytes of chunks sent compressed, before that")         \
+  X(CODED_AFTER, compressed_bytes_after, "Bytes of these chunks as they were sent")                \
+  X(CODEC_NS, compression_cpu_nanoseconds, "CPU time spent on compressing and expanding")          \
   X(CONNECTIONS, connections, "Connections that were made")                                        \
   X(FAILED, connections_failed, "Connections that ended with an error")                            \
   X(COLLNET_CALLS, collnet_calls, "AllReduce calls that hosts reduced (STRATUS_COLLNET)")          \

@@ -2,9 +2,17 @@
 /* See frame_in.h. */
 #include "net_plugin/lane/frame_in.h"
 
+#include "common/clock.h"
+
 static int finish(struct lane *lane, struct frame_in *frame, uint64_t now_ns) {
   frame->in_payload = false;
-  return link_frame_completed(lane->link, lane->index, now_ns);
+  if (!frame->is_coded) {
+    return link_frame_completed(lane->link, lane->index, now_ns);
+  }
+  uint64_t begin_ns = clock_now_ns();
+  int error = link_frame_completed(lane->link, lane->index, now_ns);
+  link_decoded(lane->link, clock_now_ns() - begin_ns);
+  return error;
 }
 
 int frame_in_begin(struct lane *lane, struct frame_in *frame,
@@ -21,7 +29,11 @@ int frame_in_begin_decoded(struct lane *lane, struct frame_in *frame,
     return error;
   }
   uint32_t length = wire_stream_bytes(header);
-  *frame = (struct frame_in){ .in_payload = true, .payload_length = length };
+  *frame = (struct frame_in){
+    .in_payload = true,
+    .is_coded = header->coded > 0,
+    .payload_length = length,
+  };
   return length ? 0 : finish(lane, frame, now_ns);
 }
 

@@ -13,6 +13,7 @@
 
 struct frame_in {
   bool in_payload; /* the header is complete, the payload is not */
+  bool is_coded;
   uint32_t payload_length, payload_got;
 };
 

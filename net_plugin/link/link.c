@@ -74,7 +74,7 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
   }
   liveness_heard(&link->liveness, lane, now_ns); /* its handshake */
   link->lanes[lane].control = link->controls + lane * link->control_stride;
-  link->lanes[lane].staging = is_sender ? NULL : link->staging + lane * WIRE_MAX_LL_BYTES;
+  link->lanes[lane].staging = link->staging + lane * link->staging_stride;
   if (is_sender) {
     int result = send_settle(link, lane, received_before, now_ns);
     if (result != 0) {

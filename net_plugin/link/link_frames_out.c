@@ -101,6 +101,7 @@ int link_take_frame(struct link *link, uint64_t writable, struct link_frame *fra
   struct wire_header header;
   frame->memory = NULL;
   frame->remote_buffer = NULL;
+  frame->wants_coding = false;
   if (link_next_control(link, &ahead, lane, &header, now_ns)) {
     wire_header_encode(&header, frame->header);
     frame->length = header.length;

@@ -17,7 +17,7 @@ static size_t round_up(size_t bytes) {
 struct layout {
   size_t lanes, policy, requeue, controls, remote_buffers, staging, nowhere, eager,
       end; /* offsets */
-  size_t control_stride, eager_stride;
+  size_t control_stride, staging_stride, eager_stride;
 };
 
 static const struct policy_ops *link_policy_ops(const struct link_config *config) {
@@ -28,7 +28,8 @@ static const struct policy_ops *link_policy_ops(const struct link_config *config
 static bool link_lay_out(const struct link_config *config, struct layout *layout) {
   if (config->lanes < 1 || config->lanes > WIRE_MAX_LANES || config->chunk_bytes < 4096 ||
       config->chunk_bytes > WIRE_MAX_CHUNK_BYTES || config->eager_bytes > config->chunk_bytes ||
-      config->eager_slots > LINK_WINDOW / 2 || config->remote_keys > WIRE_REMOTE_KEYS) {
+      config->eager_slots > LINK_WINDOW / 2 || config->remote_keys > WIRE_REMOTE_KEYS ||
+      (config->remote_keys > 0 && config->compress != POLICY_COMPRESS_OFF)) {
     return false;
   }
   bool is_sender = config->role == LINK_SENDER;
@@ -44,6 +45,8 @@ static bool link_lay_out(const struct link_config *config, struct layout *layout
     told_bytes = WIRE_MAX_REMOTE_BUFFERS * wire_remote_buffer_bytes(config->remote_keys);
   }
   layout->control_stride = round_up(config->lanes * WIRE_ACK_BYTES + told_bytes);
+  size_t coded = round_up(coding_room(config));
+  layout->staging_stride = is_sender || coded > WIRE_MAX_LL_BYTES ? coded : WIRE_MAX_LL_BYTES;
   layout->eager_stride = round_up(config->eager_bytes);
   layout->lanes = round_up(sizeof(struct link));
   layout->policy = layout->lanes + round_up(config->lanes * sizeof(struct link_lane));
@@ -53,7 +56,7 @@ static bool link_lay_out(const struct link_config *config, struct layout *layout
   layout->remote_buffers = layout->controls + config->lanes * layout->control_stride;
   layout->eager = layout->remote_buffers + remote_buffers_bytes;
   layout->staging = layout->eager + copies * layout->eager_stride;
-  layout->nowhere = layout->staging + (is_sender ? 0 : config->lanes * WIRE_MAX_LL_BYTES);
+  layout->nowhere = layout->staging + config->lanes * layout->staging_stride;
   layout->end = layout->nowhere + (is_sender ? 0 : WIRE_MAX_CHUNK_BYTES);
   return true;
 }
@@ -75,6 +78,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   link->controls = bytes + layout.controls;
   link->control_stride = layout.control_stride;
   link->staging = bytes + layout.staging;
+  link->staging_stride = layout.staging_stride;
   failover_init(&link->failover, config, now_ns);
   liveness_init(&link->liveness, config->timeout_ns, config->stopped_timeout_ns, now_ns);
   link->due_ns = link->watch_ns = LINK_NO_DEADLINE;
@@ -94,6 +98,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
                     .chunk_bytes = config->chunk_bytes,
                     .learns_lanes = config->learns_lanes,
                     .reconnects_slow_lanes = config->reconnects_slow_lanes,
+                    .compress = config->compress,
                     .ablated = config->ablated,
                     .shared = config->policy_shared,
                 });

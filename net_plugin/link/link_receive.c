@@ -52,7 +52,9 @@ static bool may_be_placed(const struct link *link, unsigned lane) {
 int receive_data_begins(struct link *link, unsigned lane) {
   struct link_lane *receiving = &link->lanes[lane];
   bool is_placed = (receiving->header.flags & WIRE_IS_PLACED) != 0;
-  if (is_placed && !may_be_placed(link, lane)) {
+  bool is_coded = receiving->header.coded > 0;
+  if ((is_placed && !may_be_placed(link, lane)) ||
+      (is_coded && !coding_may_arrive(link, lane, &receiving->header))) {
     return -EPROTO;
   }
   if (link->is_detached) {
@@ -71,6 +73,9 @@ int receive_data_begins(struct link *link, unsigned lane) {
     receiving->destination = receiving->buffer;
   } else if (!is_bounced && (receiving->header.flags & WIRE_IS_LL) != 0) {
     receiving->arrival = ARRIVAL_STAGED;
+    receiving->destination = receiving->buffer;
+    receiving->buffer = receiving->staging;
+  } else if (is_coded) {
     receiving->destination = receiving->buffer;
     receiving->buffer = receiving->staging;
   }
@@ -96,14 +101,18 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   bool is_bounced = receiving->arrival == ARRIVAL_BOUNCED;
   const uint8_t *bytes =
       receiving->arrival == ARRIVAL_PLACED ? receiving->destination : receiving->buffer;
-  if ((header->flags & WIRE_HAS_CRC) != 0 &&
-      hash_crc32c(0, bytes, header->length) != header->payload_crc) {
+  uint32_t length = header->coded > 0 ? header->coded : header->length;
+  if ((header->flags & WIRE_HAS_CRC) != 0 && hash_crc32c(0, bytes, length) != header->payload_crc) {
     return -EBADMSG;
+  }
+  int result = header->coded > 0 ? coding_ends(link, receiving) : 0;
+  if (result != 0) {
+    return result;
   }
   if (receiving->arrival == ARRIVAL_STAGED) {
     bytes_copy_upwards(receiving->destination, receiving->buffer, header->length);
   }
-  int result = incoming_end(&link->incoming, header, is_bounced);
+  result = incoming_end(&link->incoming, header, is_bounced);
   if (result != 0) {
     return result;
   }

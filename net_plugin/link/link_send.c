@@ -127,8 +127,8 @@ static uint32_t send_chunk_bytes(const struct link *link, unsigned lane,
   return is_limited ? WIRE_MAX_LL_BYTES : length;
 }
 
-static struct chunk send_take_chunk(struct link *link, unsigned lane) {
-  if (link->requeue.count > 0) {
+static struct chunk send_take_chunk(struct link *link, unsigned lane, bool is_repeat) {
+  if (is_repeat) {
     return requeue_take(&link->requeue);
   }
   const struct outgoing *message = outgoing_cutting(&link->outgoing);
@@ -145,7 +145,8 @@ static uint64_t send_message_number(const struct link *link, struct chunk chunk)
 
 void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns) {
   struct link_lane *sending = &link->lanes[lane];
-  struct chunk chunk = send_take_chunk(link, lane);
+  bool is_repeat = link->requeue.count > 0;
+  struct chunk chunk = send_take_chunk(link, lane, is_repeat);
   const struct outgoing *message = outgoing_of(&link->outgoing, chunk);
   struct wire_header header = {
     .type = WIRE_DATA,
@@ -171,6 +172,8 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
     header.payload_crc = hash_crc32c(0, frame->payload, frame->length);
   }
   wire_header_encode(&header, frame->header);
+  /* A repeat is not coded, so that coded bytes that the peer cannot read are no endless loop. */
+  frame->wants_coding = !is_repeat && coding_wants(link, lane, message, frame, now_ns);
   if (journal_count(&sending->journal) == 0) {
     liveness_moved(&link->liveness, lane, now_ns);
     link_watch(link, now_ns);

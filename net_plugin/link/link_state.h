@@ -8,12 +8,14 @@
  *   link_init.c        its memory
  *   link_send.c        what only the sender does
  *   link_receive.c     what only the receiver does
+ *   link_coding.c      chunks in coded form
  *   link_time.c        what time brings: silence, stalls, deadlines
  *   link_view.c        what is shown to the outside
  *   link_check.c       the invariants */
 #ifndef NET_PLUGIN_LINK_LINK_STATE_H
 #define NET_PLUGIN_LINK_LINK_STATE_H
 
+#include "net_plugin/codec/codec.h"
 #include "net_plugin/link/credit.h"
 #include "net_plugin/link/failover.h"
 #include "net_plugin/link/journal.h"
@@ -53,9 +55,9 @@ struct link_lane {
   uint64_t received;    /* DATA frames that counted, over all epochs */
   uint64_t told;        /* of these, acknowledged by a WINDOW */
   uint64_t arrived_ns;  /* when the last of them came */
-  uint8_t *staging;     /* WIRE_MAX_LL_BYTES, touched only by polled frames */
-  uint8_t *destination; /* ARRIVAL_STAGED: where the bytes go when all of them are there;
-                           ARRIVAL_PLACED: where they are */
+  uint8_t *staging;     /* touched only by polled and coded frames */
+  uint8_t *destination; /* ARRIVAL_STAGED, and of a coded frame: where the bytes go when all of them
+                           are there; ARRIVAL_PLACED: where they are */
 
   /* sender */
   uint32_t sent_epoch; /* the incarnation whose frames are in the journal */
@@ -91,7 +93,8 @@ struct link {
   uint64_t rdma;           /* lanes that are up and RDMA lanes */
   struct link_lane *lanes; /* untouched memory as long as they were never up, and their buffers: */
   uint8_t *controls, *staging;
-  size_t control_stride;
+  size_t control_stride, staging_stride;
+  struct link_coding coding;
   struct failover failover;
   struct liveness liveness;
   uint64_t now_ns;   /* the latest time that a fact came with */
@@ -107,6 +110,7 @@ struct link {
   struct outgoing_ring outgoing;
   uint64_t message_ns; /* how long messages take lately, from their post to the acknowledgement */
   uint64_t stalls;
+  struct codec_memory codec;
   struct known_remote_buffer
       *known_remote_buffers; /* by message % LINK_WINDOW; NULL: config.remote_keys is 0 */
 
@@ -218,6 +222,18 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
 int send_fenced_arrived(struct link *link, const struct wire_header *header, uint64_t now_ns);
 void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns);
 void send_detach(struct link *link, uint64_t now_ns);
+
+/* ---- link_coding.c ---- */
+
+/* Room that a lane needs: for a chunk that is being coded (sender), or a coded one (receiver). */
+size_t coding_room(const struct link_config *config);
+/* Is the chunk, which is not one that is sent again, to be coded? It is counted. */
+bool coding_wants(struct link *link, unsigned lane, const struct outgoing *message,
+                  const struct link_frame *frame, uint64_t now_ns);
+/* May a coded frame with this header come on this lane? */
+bool coding_may_arrive(const struct link *link, unsigned lane, const struct wire_header *header);
+/* The whole payload is there: the chunk goes to its destination. 0, or -EBADMSG. */
+int coding_ends(struct link *link, const struct link_lane *receiving);
 
 /* ---- link_receive.c ---- */
 

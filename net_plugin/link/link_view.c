@@ -36,6 +36,7 @@ void link_view(const struct link *link, struct link_view *view) {
     .credited = is_sender ? link->taken.granted : link->incoming.granted,
     .stalls = link->stalls,
     .pings_sent = link->pings_sent,
+    .coding = link->coding,
     .peer_error = link->peer_error,
     .lanes_up = (unsigned)__builtin_popcountll(link->failover.up),
     .lanes_wanted = is_sender

@@ -8,6 +8,7 @@
 
 #include "common/bytes.h"
 #include "common/hash.h"
+#include "net_plugin/codec/codec.h"
 
 enum {
   AT_MAGIC = 0,
@@ -21,16 +22,33 @@ enum {
   AT_HEADER_CRC = 36,
 };
 
+/* Of a coded frame, the bits of its offset; above them is the chunk's length. */
+#define OFFSET_BITS 40
+#define OFFSET_MASK ((UINT64_C(1) << OFFSET_BITS) - 1)
+_Static_assert(WIRE_MAX_MESSAGE_BYTES <= OFFSET_MASK + 1 &&
+                   WIRE_MAX_CHUNK_BYTES < 1u << (64 - OFFSET_BITS),
+               "where a chunk begins, and its length, share 64 bits");
+
 void wire_header_encode(const struct wire_header *header, uint8_t bytes[WIRE_HEADER_BYTES]) {
   bytes[AT_MAGIC] = WIRE_MAGIC;
   bytes[AT_TYPE] = header->type;
   bytes_put_le16(bytes + AT_FLAGS, header->flags);
-  bytes_put_le32(bytes + AT_LENGTH, header->length);
+  bool is_coded = (header->flags & WIRE_IS_CODED) != 0;
+  uint64_t chunk = is_coded ? (uint64_t)header->length << OFFSET_BITS : 0;
+  bytes_put_le32(bytes + AT_LENGTH, is_coded ? header->coded : header->length);
   bytes_put_le64(bytes + AT_MESSAGE, header->message);
-  bytes_put_le64(bytes + AT_OFFSET, header->offset);
+  bytes_put_le64(bytes + AT_OFFSET, header->offset | chunk);
   bytes_put_le64(bytes + AT_TOTAL, header->total);
   bytes_put_le32(bytes + AT_PAYLOAD_CRC, header->payload_crc);
   bytes_put_le32(bytes + AT_HEADER_CRC, hash_crc32c(0, bytes, AT_HEADER_CRC));
+}
+
+/* What is coded is shorter than it was, and neither polled nor placed. */
+static bool is_valid_coding(const struct wire_header *header) {
+  uint32_t crc = wire_coded_crc_bytes(header->flags);
+  return header->length >= CODEC_MIN_BYTES && header->coded > crc &&
+         header->coded - crc <= codec_max_coded_bytes(header->length) &&
+         (header->flags & (WIRE_IS_LL | WIRE_IS_PLACED)) == 0;
 }
 
 /* A zero-byte message is the only DATA frame without payload. */
@@ -40,7 +58,8 @@ static bool is_valid_data(const struct wire_header *header) {
          (header->length > 0) == (header->total > 0) &&
          ((header->flags & WIRE_IS_LL) == 0 || header->length <= WIRE_MAX_LL_BYTES) &&
          ((header->flags & WIRE_IS_PLACED) == 0 ||
-          (header->length > 0 && (header->flags & WIRE_IS_LL) == 0));
+          (header->length > 0 && (header->flags & WIRE_IS_LL) == 0)) &&
+         ((header->flags & WIRE_IS_CODED) == 0 || is_valid_coding(header));
 }
 
 /* How long a remote buffer is depends on the link, so the rest of the length is checked there. */
@@ -63,9 +82,8 @@ static bool is_valid(const struct wire_header *header) {
   if (header->length > 0 && !is_data && !is_window) {
     return false;
   }
-  unsigned known = is_data     ? WIRE_HAS_CRC | WIRE_WANTS_ACK | WIRE_IS_LL | WIRE_IS_PLACED
-                   : is_window ? WIRE_HAS_CRC
-                               : 0;
+  unsigned of_data = WIRE_HAS_CRC | WIRE_WANTS_ACK | WIRE_IS_LL | WIRE_IS_PLACED | WIRE_IS_CODED;
+  unsigned known = is_data ? of_data : is_window ? WIRE_HAS_CRC : 0;
   if ((header->flags & ~known) != 0) {
     return false;
   }
@@ -109,6 +127,11 @@ int wire_header_decode(const uint8_t bytes[WIRE_HEADER_BYTES], struct wire_heade
     .total = bytes_get_le64(bytes + AT_TOTAL),
     .payload_crc = bytes_get_le32(bytes + AT_PAYLOAD_CRC),
   };
+  if (header->type == WIRE_DATA && (header->flags & WIRE_IS_CODED) != 0) {
+    header->coded = header->length;
+    header->length = (uint32_t)(header->offset >> OFFSET_BITS);
+    header->offset &= OFFSET_MASK;
+  }
   return is_valid(header) ? 0 : -EPROTO;
 }
 

@@ -32,6 +32,10 @@
  *   ABORT    either    0                errno, positive 0               -     (the sender of this
  *                                                                              has failed)
  *
+ * With WIRE_IS_CODED the payload of a DATA frame is in the form of net_plugin/codec, and `length`
+ * is what it takes so. The upper 24 bits of `offset` are then the length of the chunk that it
+ * stands for. With WIRE_HAS_CRC, too, the payload begins with the CRC32C of that chunk, 32 bits.
+ *
  * With WIRE_IS_PLACED the bytes of a DATA frame do not follow: a NIC that can (RDMA) has written
  * them to the message's remote buffer, before this header came.
  *
@@ -83,16 +87,18 @@ enum wire_flag {
   WIRE_WANTS_ACK = 2, /* DATA: the sender's user waits until all of the message is acknowledged */
   WIRE_IS_LL = 4,     /* DATA: the receiver's user reads it while it arrives, see ll_detect.h */
   WIRE_IS_PLACED = 8, /* DATA: the bytes are in place already, no payload follows */
+  WIRE_IS_CODED = 16, /* DATA: the payload is coded; only if the handshake agreed on that */
 };
 
 struct wire_header {
   uint8_t type;
   uint16_t flags;
-  uint32_t length;
+  uint32_t length; /* payload bytes; of a coded frame: those of the chunk */
   uint64_t message;
   uint64_t offset;
   uint64_t total;
   uint32_t payload_crc;
+  uint32_t coded; /* payload bytes of a coded frame; 0: it is not coded */
 };
 
 /* One lane acknowledgement in a WINDOW payload: u8 lane, u24 held_us, u32 epoch, u64 frames. */
@@ -112,7 +118,14 @@ int wire_header_decode(const uint8_t bytes[WIRE_HEADER_BYTES], struct wire_heade
 
 /* Bytes that follow a header in the stream of its lane. */
 static inline uint32_t wire_stream_bytes(const struct wire_header *header) {
-  return (header->flags & WIRE_IS_PLACED) != 0 ? 0 : header->length;
+  return (header->flags & WIRE_IS_PLACED) != 0 ? 0
+         : header->coded > 0                   ? header->coded
+                                               : header->length;
+}
+
+/* What comes before the chunk in the payload of a coded frame. */
+static inline uint32_t wire_coded_crc_bytes(uint16_t flags) {
+  return (flags & WIRE_HAS_CRC) != 0 ? 4 : 0;
 }
 
 /* Turns the header of an encoded DATA frame into one whose bytes are placed. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "net_plugin/connection/connection_snapshot.h"
+#include "net_plugin/policy/policy_shared.h"
 
 /* Per step; each flow costs about 2 us of system calls. */
 #define FLOWS_PER_STEP 64
@@ -82,7 +83,21 @@ static uint64_t since(uint64_t then_ns, uint64_t now_ns) {
   return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
-static void take_connection(struct stats_document *document, const struct engine *engine,
+/* What came of compression, and what its engine has decided. */
+static void take_compression(uint64_t *values, const struct link_coding *coding,
+                             const struct compression *decision) {
+  values[STATS_CONNECTION_CODED] = coding->coded;
+  values[STATS_CONNECTION_RAW] = coding->raw;
+  values[STATS_CONNECTION_UNTRIED] = coding->untried;
+  values[STATS_CONNECTION_BEFORE] = coding->bytes_before;
+  values[STATS_CONNECTION_AFTER] = coding->bytes_after;
+  values[STATS_CONNECTION_CODEC_TIME] = coding->took_ns;
+  values[STATS_CONNECTION_COMPRESSES] = decision->is_trying ? 3 : decision->state;
+  values[STATS_CONNECTION_COMPRESSION_TRIES] = decision->tries;
+  values[STATS_CONNECTION_COMPRESSION_TURNS] = decision->turns;
+}
+
+static void take_connection(struct stats_document *document, struct engine *engine,
                             struct connection *connection, uint64_t now_ns) {
   struct connection_snapshot seen;
   connection_snapshot(connection, now_ns, &seen);
@@ -120,6 +135,7 @@ static void take_connection(struct stats_document *document, const struct engine
   values[STATS_CONNECTION_WAITING] = facts.is_waiting ? facts.stalled_ns : 0;
   values[STATS_CONNECTION_ENGINE] = engine_shard(engine);
   values[STATS_CONNECTION_BY_THREAD] = !engine_is_polled(engine);
+  take_compression(values, &seen.link.coding, &engine_policy_shared(engine)->compression);
   for (unsigned i = 0; i < seen.lanes; i++) {
     take_flow(document, connection, i);
   }
@@ -156,6 +172,8 @@ int stats_collect_step(struct stats_collect *collect) {
   int error = engine_try_visit(collect->held, collect->engine, take_some, collect);
   if (error == -ENOENT) {
     take_nics(collect->document);
+    collect->document->taken_ns = clock_now_ns();
+    collect->document->communicator_count = profiler_events_read(collect->document->communicators);
     return 0;
   }
   if (!error && collect->is_engine_done) {

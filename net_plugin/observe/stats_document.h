@@ -17,6 +17,7 @@
 
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/connection/nic_totals.h"
+#include "net_plugin/observe/profiler_events.h"
 #include "net_plugin/observe/stall.h"
 #include "net_plugin/observe/text.h"
 
@@ -35,6 +36,13 @@
   X(SLOW_RECONNECTS, flow_reconnects, COUNTER, 1, "Reconnects of flows that were slow")            \
   X(STALLS, flow_stalls, COUNTER, 1, "Flows closed because they stalled")                          \
   X(CHECKSUM_ERRORS, checksum_errors, COUNTER, 1, "Chunks with a wrong checksum")                  \
+  X(CODED, chunks_compressed, COUNTER, 1, "Chunks sent, or received, in compressed form")          \
+  X(RAW, chunks_incompressible, COUNTER, 1, "Chunks sent as they are: shorter by too little")      \
+  X(UNTRIED, chunks_not_compressed, COUNTER, 1, "Chunks sent as they are by decision, or unseen")  \
+  X(BEFORE, compressed_bytes_before, COUNTER, 1, "Bytes of the compressed chunks before that")     \
+  X(AFTER, compressed_bytes_after, COUNTER, 1, "Bytes of the compressed chunks as they were sent") \
+  X(CODEC_TIME, compression_cpu_seconds, COUNTER, 1e-9,                                            \
+    "CPU time spent on compressing (send), on expanding (receive)")                                \
   X(PINGS, pings, COUNTER, 1, "Keepalive requests sent to the peer")                               \
   X(FLOWS, flows, GAUGE, 1, "Flows that are wanted (send), that the peer opened (receive)")        \
   X(FLOWS_UP, flows_up, GAUGE, 1, "Flows that are up")                                             \
@@ -42,6 +50,10 @@
   X(HEARD, peer_silent_seconds, GAUGE, 1e-9, "Time since anything was received from the peer")     \
   X(WAITING, stalled_seconds, GAUGE, 1e-9, "Time since the oldest request made progress")          \
   X(ENGINE, engine, GAUGE, 1, "Index of the engine among those of its NIC, from 0")                \
+  X(COMPRESSES, compresses, GAUGE, 1,                                                              \
+    "STRATUS_COMPRESS=auto on its engine: 0 off, 1 data too random, 2 on, 3 being tried")          \
+  X(COMPRESSION_TRIES, compression_tries, COUNTER, 1, "Times that it was tried on its engine")     \
+  X(COMPRESSION_TURNS, compression_turns, COUNTER, 1, "Times that this changed the decision")      \
   X(BY_THREAD, by_thread, GAUGE, 1,                                                                \
     "1 if the engine's thread moves the data, 0 if NCCL's threads do")
 
@@ -118,8 +130,10 @@ struct stats_document {
   char host[65], rank[16]; /* rank: from the launcher's environment; empty: unknown */
   uint64_t uptime_ns;      /* since the first NIC was used */
   bool is_truncated;
-  size_t nic_count, connection_count, flow_count;
+  uint64_t taken_ns; /* of the same clock as communicators[].entered_ns */
+  size_t nic_count, communicator_count, connection_count, flow_count;
   struct stats_nic nics[NIC_TOTALS_MAX];
+  struct profiler_progress communicators[PROFILER_COMMUNICATORS_MAX];
   struct stats_connection *connections;
   struct stats_flow *flows; /* by connection */
   size_t connection_room, flow_room;

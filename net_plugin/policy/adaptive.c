@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* adaptive: the default policy. It learns the rate of each lane and puts three parts together:
+/* adaptive: the default policy. It learns the rate of each lane and puts four parts together:
  *
  *   stripe               which lane takes the next chunk, how large the chunk is
  *   flow_count           how many lanes are used, by trying (shared)
+ *   compression          whether chunks are compressed, by trying (shared)
  *   slow_flow_reconnect  which lane has a bad path and is reconnected
  *
  * A lane that is to be reconnected is draining: it gets no new chunks, and is closed when it has
@@ -43,6 +44,12 @@ static struct flow_count *adaptive_count(const struct adaptive *adaptive) {
   bool learns = adaptive->config.learns_lanes && adaptive->config.shared &&
                 !ablation_has(adaptive->config.ablated, ABLATION_FLOWS);
   return learns ? &adaptive->config.shared->count : NULL;
+}
+
+/* NULL: whether chunks are compressed is not decided here. */
+static struct compression *adaptive_compression(const struct adaptive *adaptive) {
+  bool decides = adaptive->config.compress == POLICY_COMPRESS_AUTO && adaptive->config.shared;
+  return decides ? &adaptive->config.shared->compression : NULL;
 }
 
 /* The first guess, doubled so often; as many for each path. */
@@ -93,6 +100,9 @@ static void adaptive_flows_changed(struct adaptive *adaptive, int flows, uint64_
     flow_count_changed(adaptive_count(adaptive), flows);
     flow_count_dropped(adaptive_count(adaptive), bytes);
   }
+  if (adaptive_compression(adaptive)) {
+    compression_dropped(adaptive_compression(adaptive), bytes);
+  }
 }
 
 static void adaptive_end(struct policy *policy) {
@@ -142,6 +152,9 @@ static void adaptive_sent(struct policy *policy, unsigned lane, uint32_t bytes, 
   if (adaptive_count(adaptive)) {
     flow_count_sent(adaptive_count(adaptive), bytes, now_ns);
   }
+  if (adaptive_compression(adaptive)) {
+    compression_sent(adaptive_compression(adaptive), bytes, now_ns);
+  }
 }
 
 /* What is to be used is up, and only that has anything in flight. */
@@ -153,6 +166,20 @@ static bool adaptive_is_settled(const struct adaptive *adaptive) {
     }
   }
   return !adaptive->is_spread || (counted & ~adaptive->stripe.up) == 0;
+}
+
+/* One thing is tried at a time: each would be measured along with the other. */
+static void adaptive_acked_compression(struct adaptive *adaptive, uint64_t bytes,
+                                       uint64_t backlog_bytes, uint64_t now_ns) {
+  struct compression *compression = adaptive_compression(adaptive);
+  struct flow_count *count = adaptive_count(adaptive);
+  if (compression) {
+    bool is_free = !count || !count->is_trying;
+    compression_acked(compression, bytes, backlog_bytes, is_free, now_ns);
+    if (count && compression->is_trying) {
+      flow_count_wait(count);
+    }
+  }
 }
 
 static void adaptive_acked(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns) {
@@ -170,6 +197,14 @@ static void adaptive_acked(struct policy *policy, unsigned lane, uint64_t bytes,
     flow_count_acked(count, bytes, backlog_bytes, is_ready, now_ns);
   } else if (count) {
     flow_count_dropped(count, bytes);
+  }
+  adaptive_acked_compression(adaptive, bytes, backlog_bytes, now_ns);
+}
+
+static void adaptive_encoded(struct policy *policy, const struct policy_encoded *encoded) {
+  struct compression *compression = adaptive_compression(adaptive_of(policy));
+  if (compression && encoded->coded_bytes > 0) {
+    compression_saved(compression, encoded->bytes - encoded->coded_bytes);
   }
 }
 
@@ -230,6 +265,14 @@ static int adaptive_reconnect(struct policy *policy, uint64_t now_ns) {
   return -1;
 }
 
+static bool adaptive_compress(struct policy *policy, const struct policy_chunk *chunk,
+                              uint64_t now_ns) {
+  (void)chunk;
+  (void)now_ns;
+  const struct compression *compression = adaptive_compression(adaptive_of(policy));
+  return compression && compression_is_wanted(compression);
+}
+
 /* ---- views ---- */
 
 static uint32_t adaptive_ps_per_byte(const struct policy *policy, unsigned lane) {
@@ -247,9 +290,11 @@ const struct policy_ops policy_adaptive = {
   .posted = adaptive_posted,
   .sent = adaptive_sent,
   .acked = adaptive_acked,
+  .encoded = adaptive_encoded,
   .lanes_wanted = adaptive_lanes_wanted,
   .pick = adaptive_pick,
   .chunk_bytes = adaptive_chunk_bytes,
+  .compress = adaptive_compress,
   .reconnect = adaptive_reconnect,
   .ps_per_byte = adaptive_ps_per_byte,
 };

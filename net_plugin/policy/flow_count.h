@@ -83,6 +83,12 @@ void flow_count_acked(struct flow_count *count, uint64_t bytes, uint64_t backlog
 /* So much is not in flight any more, and was not acknowledged. */
 void flow_count_dropped(struct flow_count *count, uint64_t bytes);
 
+/* Something else is being tried: no try begins for a window's time. */
+static inline void flow_count_wait(struct flow_count *count) {
+  uint64_t due_ns = count->busy_ns + FLOW_COUNT_WINDOW_NS;
+  count->due_ns = count->due_ns > due_ns ? count->due_ns : due_ns;
+}
+
 /* ---- decisions ---- */
 
 /* Doublings of the first guess that are used now. */

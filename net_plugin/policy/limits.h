@@ -106,6 +106,47 @@
  * of CPU; 256 fill a NIC whose flows are capped at 1/200 of it. Not measured by itself. */
 #define FLOW_COUNT_FLOWS_MAX 256u
 
+/* ---- compression ---- */
+
+/* Busy time before the first try: TCP has found its speed by then. Not measured by itself. */
+#define COMPRESSION_FIRST_NS 100000000ull
+/* At 4 Gb/s 10 MB, some 80 chunks. */
+#define COMPRESSION_WINDOW_NS 20000000ull
+/* A window has at least so many bytes, 16 chunks, unless that takes longer than the maximum. */
+#define COMPRESSION_WINDOW_BYTES (2u << 20)
+#define COMPRESSION_WINDOW_MAX_NS 200000000ull
+/* What was in flight at the beginning of a window is not waited for any longer. */
+#define COMPRESSION_SETTLE_MAX_NS 200000000ull
+#define COMPRESSION_PAIRS 5u
+/* So many more pairs in which coding pays than not, or the other way round, decide. */
+#define COMPRESSION_CLEAR_PAIRS 2
+/* Traffic that becomes less shorter than this, of what is sent, is not worth a try: the codec does
+ * not code what gains less than a tenth, so it is half of that. */
+#define COMPRESSION_SHORTER_PERCENT 105u
+/* Bytes delivered with coding, of those without: what is no loss, given noise; what is one; what is
+ * such a loss that one pair decides, and a quarter of a window. */
+#define COMPRESSION_KEEP_PERCENT 98u
+#define COMPRESSION_LOSS_PERCENT 95u
+#define COMPRESSION_BAD_PERCENT 75u
+/* The time that tries lose is at most 1/100 of the time that they are apart. */
+#define COMPRESSION_LOSS_PART 100u
+/* Busy time from a try to the next one, then doubled up to the maximum. Not measured by itself. */
+#define COMPRESSION_INTERVAL_NS 2000000000ull
+#define COMPRESSION_INTERVAL_MAX_NS 300000000000ull
+/* A mean byte that is acknowledged sooner than this was not held up: to code and decode a chunk of
+ * 128 KiB takes 25 to 50 us (codec/README.md), four of which may be under way. */
+#define COMPRESSION_DELAY_NS 200000ull
+/* A connection that has so much in flight has bulk traffic. Not measured by itself. */
+#define COMPRESSION_BACKLOG_BYTES (128u << 10)
+/* A try that had to give up so many windows, since traffic was not bulk in them, is over. */
+#define COMPRESSION_DISCARDS 6u
+/* So many windows in a row whose rate is below so much of the usual one, or the other way round, or
+ * whose data becomes so much less or more shorter: something has changed. Not measured by itself.
+ */
+#define COMPRESSION_DRIFT_WINDOWS 5u
+#define COMPRESSION_DRIFT_PERCENT 70u
+#define COMPRESSION_DRIFT_RATIO_PERCENT 15u
+
 /* ---- slow_flow_reconnect ---- */
 
 /* Time per byte, of the median lane's. Two flows on one path need 200 each. */

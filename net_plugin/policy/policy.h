@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* policy: the decisions of a sending link, behind one table of operations: which lane carries the
- * next chunk, how large the chunk is, which lanes are wanted, which one is reconnected.
- * Facts go in, decisions come out. The link keeps what must be right whatever is decided here:
- * order, acknowledgements, credit, lane states, time limits. PURE: time arrives as an argument.
+ * next chunk, how large the chunk is, whether it is compressed, which lanes are wanted, which one
+ * is reconnected. Facts go in, decisions come out. The link keeps what must be right whatever is
+ * decided here: order, acknowledgements, credit, lane states, time limits. PURE: time arrives as an
+ * argument.
  *
  * Owns: the link_init memory of `state_bytes` that starts with struct policy; policy_shared (see
  * policy_shared.h) belongs to the engine and is used by all links of that engine.
@@ -35,15 +36,39 @@
 
 struct policy_shared;
 
+/* When chunks are compressed (net_plugin/codec). */
+enum policy_compress {
+  POLICY_COMPRESS_OFF,  /* never; the policy is not asked */
+  POLICY_COMPRESS_AUTO, /* the policy decides, chunk by chunk */
+  POLICY_COMPRESS_ON,   /* wherever it makes them shorter; the policy is not asked, only told */
+};
+
+/* A chunk that was cut just now, and could be compressed: it is large enough, no kernel polls it,
+ * no NIC places it, and it is not sent again. */
+struct policy_chunk {
+  unsigned lane;
+  uint32_t bytes;
+  uint64_t total; /* of its message */
+};
+
+/* How compressing a chunk went. */
+struct policy_encoded {
+  unsigned lane;
+  uint32_t bytes;
+  uint32_t coded_bytes; /* what is sent instead; 0: it would not pay, and goes as it is */
+  uint64_t took_ns;     /* of the engine's thread; a chunk that is not even sampled takes about 0 */
+};
+
 struct policy_config {
-  unsigned lanes;               /* 1..POLICY_MAX_LANES: the most that there can be */
-  unsigned first_lanes;         /* at most lanes: a guess of how many are worth having; 0: lanes */
-  unsigned paths;               /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
-  uint32_t chunk_bytes;         /* largest chunk, at least POLICY_GRAIN_BYTES */
-  bool learns_lanes;            /* how many lanes are used is learned; else first_lanes are */
-  bool reconnects_slow_lanes;   /* a lane that stays slow may be closed for another path */
-  uint64_t ablated;             /* heuristics that are switched off: common/ablation.h */
-  struct policy_shared *shared; /* outlives the policy; NULL: the number of lanes is not learned */
+  unsigned lanes;             /* 1..POLICY_MAX_LANES: the most that there can be */
+  unsigned first_lanes;       /* at most lanes: a guess of how many are worth having; 0: lanes */
+  unsigned paths;             /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
+  uint32_t chunk_bytes;       /* largest chunk, at least POLICY_GRAIN_BYTES */
+  bool learns_lanes;          /* how many lanes are used is learned; else first_lanes are */
+  bool reconnects_slow_lanes; /* a lane that stays slow may be closed for another path */
+  enum policy_compress compress; /* agreed with the peer; OFF: the following are not called */
+  uint64_t ablated;              /* heuristics that are switched off: common/ablation.h */
+  struct policy_shared *shared;  /* outlives the policy; NULL: the number of lanes is not learned */
 };
 
 /* The head of a policy's state. */
@@ -77,6 +102,12 @@ struct policy_ops {
   void (*sent)(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns);
   /* Chunks with so many bytes in total were acknowledged at once. The lane may be lost by now. */
   void (*acked)(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns);
+  /* The lane's path has not taken all of a frame (true), or takes frames again (false; lane_lost
+   * ends it, too). Told only if chunks may be compressed, and once for each change. */
+  void (*lane_blocked)(struct policy *policy, unsigned lane, bool is_blocked, uint64_t now_ns);
+  /* A chunk that was to be compressed is about to be written. `sent` was told of it before, and
+   * `acked` will be: both count bytes as they were before. */
+  void (*encoded)(struct policy *policy, const struct policy_encoded *encoded);
 
   /* ---- decisions ---- */
 
@@ -90,6 +121,9 @@ struct policy_ops {
    * is_placed: a NIC writes the bytes where they belong. */
   uint32_t (*chunk_bytes)(const struct policy *policy, unsigned lane, uint64_t total, uint64_t left,
                           bool is_placed);
+  /* Is the chunk to be compressed? Asked for each one that could be, if the configuration says
+   * AUTO. Not there: no. */
+  bool (*compress)(struct policy *policy, const struct policy_chunk *chunk, uint64_t now_ns);
   /* The lane to close and reconnect now, for another path; -1: none. Asked about every 100 ms while
    * anything is in flight. */
   int (*reconnect)(struct policy *policy, uint64_t now_ns);
@@ -161,6 +195,24 @@ static inline int policy_pick(struct policy *policy, uint64_t candidates, uint64
 static inline uint32_t policy_chunk_bytes(const struct policy *policy, unsigned lane,
                                           uint64_t total, uint64_t left, bool is_placed) {
   return policy->ops->chunk_bytes(policy, lane, total, left, is_placed);
+}
+
+static inline void policy_lane_blocked(struct policy *policy, unsigned lane, bool is_blocked,
+                                       uint64_t now_ns) {
+  if (policy->ops->lane_blocked) {
+    policy->ops->lane_blocked(policy, lane, is_blocked, now_ns);
+  }
+}
+
+static inline void policy_encoded(struct policy *policy, const struct policy_encoded *encoded) {
+  if (policy->ops->encoded) {
+    policy->ops->encoded(policy, encoded);
+  }
+}
+
+static inline bool policy_compress(struct policy *policy, const struct policy_chunk *chunk,
+                                   uint64_t now_ns) {
+  return policy->ops->compress && policy->ops->compress(policy, chunk, now_ns);
 }
 
 static inline int policy_reconnect(struct policy *policy, uint64_t now_ns) {

@@ -5,15 +5,18 @@
 #ifndef NET_PLUGIN_POLICY_POLICY_SHARED_H
 #define NET_PLUGIN_POLICY_POLICY_SHARED_H
 
+#include "net_plugin/policy/compression.h"
 #include "net_plugin/policy/flow_count.h"
 
 struct policy_shared {
-  struct flow_count count; /* how many flows a connection uses */
+  struct flow_count count;        /* how many flows a connection uses */
+  struct compression compression; /* whether chunks are coded */
 };
 
-/* seed: shuffles the order of the windows in which numbers of flows are compared. */
+/* seed: shuffles the order of the windows in which things are compared. */
 static inline void policy_shared_init(struct policy_shared *shared, uint64_t seed) {
   flow_count_init(&shared->count, seed);
+  compression_init(&shared->compression, seed);
 }
 
 #endif

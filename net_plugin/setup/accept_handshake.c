@@ -14,6 +14,7 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/version.h"
+#include "net_plugin/codec/codec.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
@@ -78,6 +79,7 @@ static int make_connection(struct engine *engine, const struct nic *nic, const s
               .eager_slots = reply->eager_slots,
               .wants_checksums = reply->has_checksums,
               .remote_keys = reply->remote_keys,
+              .compress = reply->codec ? POLICY_COMPRESS_ON : POLICY_COMPRESS_OFF,
               .timeout_ns = settings.link_timeout_ns,
               .stopped_timeout_ns = settings.stopped_timeout_ns,
               .ablated = ablation_mask(),
@@ -101,6 +103,9 @@ static void negotiate(const struct nic *nic, const struct hello *hello, struct r
   reply->has_checksums = hello->wants_checksums || settings.wants_checksums;
   unsigned keys = hello->remote_keys ? endpoint_remote_keys(nic, 1, settings.wants_encryption) : 0;
   reply->remote_keys = hello->remote_keys < keys ? hello->remote_keys : (uint8_t)keys;
+  /* What queue pairs carry is placed, and never coded. */
+  bool may_code = settings.compress != POLICY_COMPRESS_OFF && reply->remote_keys == 0;
+  reply->codec = may_code ? CODEC_VERSION : 0;
   if (!reply->eager_bytes || !reply->eager_slots) {
     reply->eager_bytes = reply->eager_slots = 0;
   }
@@ -237,6 +242,7 @@ static void grant(struct engine *engine, const struct nic *nic, const struct hel
     /* An earlier hello made it, maybe with more keys than this one asks for: its link sends
      * targets. */
     reply->remote_keys = (uint8_t)connection_remote_keys(to->connection);
+    reply->codec = connection_takes_codec(to->connection) ? CODEC_VERSION : 0;
     reply->lanes = (uint16_t)connection_lane_count(to->connection);
     if (hello->is_first) {
       reply->addresses = *peering_addresses(to->connection);

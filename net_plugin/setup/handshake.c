@@ -134,6 +134,7 @@ static void walk_reply(struct cursor *cursor, struct reply *reply) {
   walk_decision(cursor, &reply->decision);
   walk(cursor, &reply->addresses.count, sizeof reply->addresses.count);
   walk(cursor, reply->addresses.bytes, sizeof reply->addresses.bytes);
+  walk(cursor, &reply->codec, sizeof reply->codec);
   cursor->at = start + REPLY_MAC_AT;
   walk(cursor, reply->mac, MAC_BYTES);
 }

@@ -140,6 +140,8 @@ struct reply {
   struct decision decision; /* of the listening side; for messages */
   /* The listener's, all of them; only if a first hello is accepted, and the handle has no room. */
   struct address_list addresses;
+  uint8_t codec; /* version of the codec that the listening side decodes; 0: none. Agreed with the
+                    first lane of a connection */
   uint8_t mac[MAC_BYTES]; /* zero for REPLY_OTHER_VERSION and REPLY_UNKNOWN: no key to make it of */
 };
 

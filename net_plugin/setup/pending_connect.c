@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/open_files.h"
 #include "common/version.h"
+#include "net_plugin/codec/codec.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
@@ -125,6 +126,7 @@ static int make_connection(struct pending_connect *pending, const struct reply *
                                    ? reply->remote_keys
                                    : (uint8_t)pending->remote_keys;
   pending->hello.lanes = reply->lanes < pending->hello.lanes ? reply->lanes : pending->hello.lanes;
+  bool has_codec = reply->codec == CODEC_VERSION && pending->hello.remote_keys == 0;
   struct connection_config config = {
     .link = { .role = LINK_SENDER,
               .lanes = pending->hello.lanes,
@@ -138,6 +140,7 @@ static int make_connection(struct pending_connect *pending, const struct reply *
                                  : pending->hello.eager_slots,
               .wants_checksums = reply->has_checksums,
               .remote_keys = pending->hello.remote_keys,
+              .compress = has_codec ? pending->settings.compress : POLICY_COMPRESS_OFF,
               .timeout_ns = pending->settings.link_timeout_ns,
               .stopped_timeout_ns = pending->settings.stopped_timeout_ns,
               .paths = pending->route.paths.home_count,
@@ -230,8 +233,8 @@ static void dial_done(void *argument, int error, const struct lane_path *path,
     return;
   }
   if (crypto && !atomic_flag_test_and_set(&has_logged_cipher)) {
-    LOG_INFO("data between hosts is encrypted with %s",
-             crypto->cipher == LANE_AES256GCM ? "AES-256-GCM" : "ChaCha20-Poly1305");
+    char name[LANE_CRYPTO_NAME_MAX];
+    LOG_INFO("data between hosts is encrypted with %s", lane_crypto_name(crypto->cipher, name));
   }
   pending->state = PENDING_CONNECT_MADE;
   connection_lane_opened(pending->connection, 0, pending->hello.epoch, path, 0);

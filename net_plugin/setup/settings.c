@@ -54,6 +54,10 @@ void settings_get(unsigned nics, struct settings *settings) {
   settings->wants_encryption = param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON;
   settings->ciphers = settings->wants_encryption ? (uint8_t)lane_crypto_ciphers() : 0;
   settings->wants_checksums = param_bool(PARAM_CHECKSUM);
+  static const enum policy_compress modes[] = { [PARAM_COMPRESS_OFF] = POLICY_COMPRESS_OFF,
+                                                [PARAM_COMPRESS_AUTO] = POLICY_COMPRESS_AUTO,
+                                                [PARAM_COMPRESS_ON] = POLICY_COMPRESS_ON };
+  settings->compress = modes[param_enum(PARAM_COMPRESS)];
   settings->link_timeout_ns = param_duration_ns(PARAM_LINK_TIMEOUT);
   settings->stopped_timeout_ns = param_duration_ns(PARAM_STOPPED_TIMEOUT);
   settings->reconnects_slow_lanes = param_bool(PARAM_REDIAL_SLOW);

@@ -70,6 +70,22 @@ static void print_nics(const json_t *process, const json_t *before, double secon
   }
 }
 
+/* "1.35 on": how many times shorter those chunks became that were compressed ("-": none were), and
+ * what STRATUS_COMPRESS=auto has decided by trying, if it has tried. */
+static const char *compression(const json_t *connection, char text[TEXT_MAX]) {
+  static const char *const decisions[] = { "off", "random", "on", "trying" };
+  double after = number(connection, "compressed_bytes_after");
+  unsigned decision = (unsigned)number(connection, "compresses") % 4;
+  bool has_tried = number(connection, "compression_tries") > 0;
+  char ratio[TEXT_MAX / 2] = "-";
+  if (after > 0) {
+    snprintf(ratio, sizeof ratio, "%.2f", number(connection, "compressed_bytes_before") / after);
+  }
+  snprintf(text, TEXT_MAX, "%s%s%s", ratio, has_tried ? " " : "",
+           has_tried ? decisions[decision] : "");
+  return text;
+}
+
 /* "12 s, 0 of 1 M B: the peer has not posted its receive" */
 static void print_stall(const json_t *connection) {
   const json_t *stall = json_object_get(connection, "stall");
@@ -87,18 +103,20 @@ static void print_stall(const json_t *connection) {
 static void print_connections(const json_t *process, const json_t *before, double seconds) {
   size_t i;
   json_t *connection;
-  char peer[SANITIZE_MAX], role[SANITIZE_MAX], bytes[TEXT_MAX], speed[TEXT_MAX], flows[TEXT_MAX];
-  printf("\n  %4s %-7s %-36s %9s %8s %12s %6s  %s\n", "conn", "role", "peer", "messages", "bytes",
-         "rate", "flows", "stalled");
+  char peer[SANITIZE_MAX], role[SANITIZE_MAX], bytes[TEXT_MAX], speed[TEXT_MAX], flows[TEXT_MAX],
+      compressed[TEXT_MAX];
+  printf("\n  %4s %-7s %-36s %9s %8s %12s %6s %11s  %s\n", "conn", "role", "peer", "messages",
+         "bytes", "rate", "flows", "compressed", "stalled");
   json_array_foreach(json_object_get(process, "connections"), i, connection) {
     const json_t *earlier =
         counterpart(json_object_get(before, "connections"), connection, "connection");
     snprintf(flows, sizeof flows, "%.0f/%.0f", number(connection, "flows_up"),
              number(connection, "flows"));
-    printf("  %4.0f %-7s %-36s %9.0f %8s %12s %6s  ", number(connection, "connection"),
+    printf("  %4.0f %-7s %-36s %9.0f %8s %12s %6s %11s  ", number(connection, "connection"),
            sanitize_member(connection, "role", role), sanitize_member(connection, "peer", peer),
            number(connection, "messages_completed"), amount(number(connection, "bytes"), bytes),
-           rate(connection, earlier, "bytes", seconds, speed), flows);
+           rate(connection, earlier, "bytes", seconds, speed), flows,
+           compression(connection, compressed));
     print_stall(connection);
   }
 }

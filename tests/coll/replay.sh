@@ -34,6 +34,7 @@ replays 'replay: ddp, one rank' 1 1 "$workloads/three-layers.json"
 replays 'replay: ddp, 2 hosts' 2 1 "$workloads/three-layers.json"
 replays 'replay: ddp, 4 hosts' 4 1 "$workloads/three-layers.json"
 replays 'replay: ddp, scaled' 2 1 "$workloads/three-layers.json" --compute-scale 0.5 --bytes-scale 3 --bucket-bytes 32K
+replays 'replay: ddp, gradients, 2 hosts' 2 1 "$workloads/three-layers.json" --data f32
 replays 'replay: fsdp, 4 hosts' 4 1 "$scratch/fsdp.json"
 replays 'replay: tensor, 2 hosts' 2 1 "$scratch/tensor.json"
 replays 'replay: groups, 4 hosts' 4 1 "$workloads/groups.json"

@@ -13,6 +13,8 @@ static void check_limits(const struct wire_header *header) {
   if (header->type == WIRE_DATA) {
     FUZZ_CHECK(header->total <= WIRE_MAX_MESSAGE_BYTES);
     FUZZ_CHECK(header->offset + header->length <= header->total);
+    FUZZ_CHECK(wire_stream_bytes(header) <= header->length);
+    FUZZ_CHECK((header->coded > 0) == ((header->flags & WIRE_IS_CODED) != 0));
   }
   if (header->type == WIRE_WINDOW) {
     FUZZ_CHECK(header->length <= WIRE_MAX_WINDOW_BYTES);

@@ -15,7 +15,7 @@
 enum {
   STEPS_MAX = 400,
   LARGEST = 70000, /* several chunks; larger than the eager limit of any configuration here */
-  CHUNK = 8192,
+  CHUNK = LINK_CODED_BYTES,
 };
 
 /* A frame that the link handed out and that is on its way to the kernel. */
@@ -35,6 +35,7 @@ static struct world {
   uint32_t ordered[WIRE_MAX_LANES]; /* the epoch ordered (sender) or admitted (receiver); 0: none */
   uint32_t open[WIRE_MAX_LANES];    /* the epoch of what is open; 0: nothing */
   uint32_t payload[WIRE_MAX_LANES]; /* bytes of the frame that is arriving */
+  uint32_t chunk[WIRE_MAX_LANES];   /* that it stands for in coded form; 0: it is not coded */
   bool is_arriving[WIRE_MAX_LANES];
   struct writing writing[WIRE_MAX_LANES];
 } world;
@@ -166,6 +167,24 @@ static uint64_t field(struct fuzz_input *input, uint64_t plausible) {
   return choice < 200 ? choice % 100 : choice < 240 ? plausible + choice - 220 : fuzz_u64(input);
 }
 
+/* A chunk of equal bytes in coded form; how long that is. `out` has room for any. */
+static uint32_t code_chunk(uint8_t value, uint32_t bytes, uint8_t *out) {
+  static uint8_t chunk[CHUNK];
+  memset(chunk, value, bytes);
+  return codec_encode(1, chunk, bytes, out).bytes;
+}
+
+static uint8_t coded_chunk[CHUNK + CODEC_SLACK_BYTES];
+
+static void make_coded(struct fuzz_input *input, struct wire_header *header) {
+  uint8_t how = fuzz_u8(input);
+  header->flags = WIRE_IS_CODED;
+  header->length = CODEC_MIN_BYTES + (uint32_t)(fuzz_u16(input) % (CHUNK - CODEC_MIN_BYTES + 2));
+  header->total = header->offset + header->length + how % 3;
+  header->coded = how < 128 && header->length <= CHUNK ? code_chunk(0, header->length, coded_chunk)
+                                                       : fuzz_u16(input);
+}
+
 static bool make_header(struct fuzz_input *input, struct wire_header *header) {
   uint8_t bytes[WIRE_HEADER_BYTES];
   *header = (struct wire_header){ .type = (uint8_t)(1 + fuzz_u8(input) % 8) };
@@ -175,7 +194,11 @@ static bool make_header(struct fuzz_input *input, struct wire_header *header) {
     header->offset = field(input, header->total);
     uint64_t length = field(input, header->total - header->offset);
     header->length = (uint32_t)(length < LARGEST ? length : header->total - header->offset);
-    header->flags = fuzz_u8(input) % 3 ? 0 : WIRE_IS_PLACED;
+    uint8_t how = fuzz_u8(input);
+    header->flags = how % 3 ? 0 : WIRE_IS_PLACED;
+    if (how >= 192) {
+      make_coded(input, header);
+    }
   } else if (header->type == WIRE_WINDOW) {
     header->offset = field(input, world.posted);
     header->total = world.config.remote_keys ? fuzz_u8(input) % 8u : 0;
@@ -202,6 +225,7 @@ static void frame_begins(struct fuzz_input *input, unsigned lane) {
   }
   world.is_arriving[lane] = true;
   world.payload[lane] = wire_stream_bytes(&header);
+  world.chunk[lane] = header.coded > 0 ? header.length : 0;
 }
 
 /* Acknowledgements that might be true, so that journals do empty, and targets as they come. */
@@ -229,6 +253,10 @@ static void payload_arrives(struct fuzz_input *input, unsigned lane) {
   if (part > 0) {
     memset(payload, how, part);
   }
+  if ((how & 2) && world.chunk[lane] > 0 && world.chunk[lane] <= CHUNK && part > 0) {
+    uint32_t coded = code_chunk(how, world.chunk[lane], coded_chunk);
+    memcpy(payload, coded_chunk, coded < part ? coded : part);
+  }
   if (!(how & 1)) {
     return;
   }
@@ -255,10 +283,14 @@ static void write_frame(struct fuzz_input *input) {
   struct writing *writing = &world.writing[lane];
   if (next_frame(world.link, (unsigned)lane, &writing->frame, world.now_ns)) {
     struct wire_header header;
+    if (writing->frame.wants_coding) {
+      struct policy_encoded encoded = link_encode(world.link, (unsigned)lane, &writing->frame);
+      link_encoded(world.link, &encoded);
+    }
     FUZZ_CHECK(wire_header_decode(writing->frame.header, &header) == 0);
     /* What is placed is cut larger, and may have to go as a stream when its lane is lost. */
     uint32_t most = CHUNK * (world.config.remote_keys ? STRIPE_PLACED_CHUNKS * 3 / 2 : 1);
-    FUZZ_CHECK(header.length == writing->frame.length && header.length <= most);
+    FUZZ_CHECK(wire_stream_bytes(&header) == writing->frame.length && header.length <= most);
     FUZZ_CHECK(writing->frame.remote_buffer == NULL ||
                writing->frame.offset + header.length <= writing->frame.remote_buffer->bytes);
     writing->is_under_way = true;
@@ -352,7 +384,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     .timeout_ns = 1000000000,
     .seed = shape,
     .wants_checksums = (shape & 16) != 0,
-    .remote_keys = shape >> 5 & 3,
+    .remote_keys = (shape >> 5 & 3) % 3,
+    .compress = (shape >> 5 & 3) == 3 ? POLICY_COMPRESS_ON : POLICY_COMPRESS_OFF,
     .policy = (shape & 128) != 0 ? &policy_fixed : &policy_adaptive,
   };
   world.link = link_init(fuzz_link_memory(&world.config), &world.config, world.now_ns);

@@ -139,6 +139,11 @@ static size_t add_frame(struct fuzz_input *input, size_t end) {
   if (header.type == WIRE_DATA) {
     header.length *= how & 64 ? 40 : 1;
     header.offset *= how & 128 ? 40 : 0;
+    if (how & 16) {
+      header.flags = WIRE_IS_CODED;
+      header.coded = header.length;
+      header.length = CODEC_MIN_BYTES;
+    }
     header.total = header.offset + header.length + (how & 32 ? fuzz_u16(input) : 0);
   } else if (header.type == WIRE_WINDOW) {
     header.length &= 0x30;
@@ -146,12 +151,21 @@ static size_t add_frame(struct fuzz_input *input, size_t end) {
     header.length = 0;
     header.total = header.type == WIRE_FENCED ? fuzz_u8(input) : 0;
   }
-  if (end + WIRE_HEADER_BYTES + header.length > STREAM_BYTES) {
+  uint32_t length = header.coded > 0 ? header.coded : header.length;
+  if (end + WIRE_HEADER_BYTES + length > STREAM_BYTES) {
     return end;
   }
   wire_header_encode(&header, stream + end);
-  fuzz_bytes(input, stream + end + WIRE_HEADER_BYTES, header.length < 64 ? header.length : 64);
-  return end + WIRE_HEADER_BYTES + header.length;
+  uint8_t *payload = stream + end + WIRE_HEADER_BYTES;
+  if (header.coded > 0 && fuzz_u8(input) < 192) { /* of single bytes, 4096 of them */
+    static const uint8_t begin[] = { CODEC_VERSION, 1, 0, 0, 0, 16, 0, 0, 8, 0, 0, 0 };
+    uint32_t known = length < sizeof begin ? length : (uint32_t)sizeof begin;
+    memcpy(payload, begin, known);
+    payload += known;
+    length -= known;
+  }
+  fuzz_bytes(input, payload, length < 64 ? length : 64);
+  return (size_t)(payload - stream) + length;
 }
 
 static size_t make_stream(struct fuzz_input *input) {
@@ -264,6 +278,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     .timeout_ns = 1000000000,
     .seed = shape,
     .wants_checksums = (shape & 4) != 0,
+    .compress = (shape & 128) != 0 ? POLICY_COMPRESS_ON : POLICY_COMPRESS_OFF,
   };
   link_under_test = link_init(fuzz_link_memory(&config), &config, now_ns);
   for (unsigned i = 0; i < (shape >> 3 & 7u); i++) {

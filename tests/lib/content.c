@@ -11,19 +11,27 @@
  * which takes 128 steps to come round in a byte. */
 enum { STEP = 251, MESSAGES = 128 };
 
-static uint8_t table[CONTENT_MAX + STEP * MESSAGES];
+enum { PLAIN, CODABLE };
+
+static uint8_t tables[2][CONTENT_MAX + STEP * MESSAGES];
+static unsigned used = PLAIN;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void make_table(void) {
-  for (size_t at = 0; at < sizeof table; at++) {
-    table[at] = (uint8_t)(at * 31 + at / STEP);
+static void make_tables(void) {
+  for (size_t at = 0; at < sizeof tables[PLAIN]; at++) {
+    tables[PLAIN][at] = (uint8_t)(at * 31 + at / STEP);
+    tables[CODABLE][at] = at % 4 == 3 ? 60 : tables[PLAIN][at];
   }
+}
+
+void content_set_codable(bool is_codable) {
+  used = is_codable ? CODABLE : PLAIN;
 }
 
 static const uint8_t *content_of(uint64_t message, size_t bytes) {
   assert_true(bytes <= CONTENT_MAX);
-  pthread_once(&once, make_table);
-  return table + STEP * (message % MESSAGES);
+  pthread_once(&once, make_tables);
+  return tables[used] + STEP * (message % MESSAGES);
 }
 
 void content_fill(uint64_t message, uint8_t *buffer, size_t bytes) {

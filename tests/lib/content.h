@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* content: what tests send: bytes that tell which message they are of, and which place in it.
- * Owns: a table of them, as long as the process lasts.  Threads: any.
+ * Owns: two tables of them, as long as the process lasts.  Threads: any.
  * Blocks: never.  Fails: the test, for more than CONTENT_MAX bytes.
  *
  * Buffers are filled and compared as a whole, not byte by byte: under a sanitizer, which looks at
@@ -9,11 +9,15 @@
 #ifndef TESTS_LIB_CONTENT_H
 #define TESTS_LIB_CONTENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum { CONTENT_MAX = 3 << 20 };
 
+/* From now on one byte in four is the same everywhere, so that the codec can shorten the rest; or
+ * not so any more, as it is at first. */
+void content_set_codable(bool is_codable);
 void content_fill(uint64_t message, uint8_t *buffer, size_t bytes);
 
 /* The place of the first byte that is another one; `bytes`: there is none. Messages that are not a

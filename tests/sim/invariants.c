@@ -11,6 +11,9 @@
 #define SENT_SCRIBBLE 0xDD
 #define RECEIVED_SCRIBBLE 0xEE
 #define UNTOUCHED 0xA5
+/* A word of numbers of 16 bits that the codec codes: what is noise in them, and what is not. */
+#define FRACTION_BITS 0x81FF81FF81FF81FFull
+#define EXPONENT_BITS 0x3E003E003E003E00ull
 #define LINE_BYTES 128u /* of a message that is polled; its last word is the flag */
 #define LINE_WORDS (LINE_BYTES / 8)
 
@@ -77,7 +80,8 @@ static uint64_t pattern_word(const struct world *world, unsigned message, uint64
   if (world->plans[message].is_polled && word % LINE_WORDS == LINE_WORDS - 1) {
     return message + 1;
   }
-  return (world->seed + message * 0x9E3779B97F4A7C15ull) ^ (word * 0xD6E8FEB86659FD93ull);
+  uint64_t noise = (world->seed + message * 0x9E3779B97F4A7C15ull) ^ (word * 0xD6E8FEB86659FD93ull);
+  return world->is_codable ? (noise & FRACTION_BITS) | EXPONENT_BITS : noise;
 }
 
 static void pattern_fill(const struct world *world, unsigned message, uint8_t *to, uint64_t bytes) {

@@ -33,6 +33,9 @@ static void print_total(void) {
          (unsigned long long)totals.pings, (unsigned long long)totals.placed,
          (unsigned long long)totals.silent, (unsigned long long)totals.aborted,
          (unsigned long long)totals.timed_out);
+  printf("chunks coded %llu, decoded %llu, left as they are %llu\n",
+         (unsigned long long)totals.coded, (unsigned long long)totals.decoded,
+         (unsigned long long)totals.raw);
   printf("%u passed, %u failed, 0 skipped\n", passed, failed);
   fflush(stdout);
 }

@@ -222,9 +222,19 @@ static uint64_t owner_writable(const struct world *world, enum side side) {
   return writable;
 }
 
+static void port_encode(struct world *world, enum side side, unsigned lane,
+                        struct link_frame *frame) {
+  struct policy_encoded encoded = link_encode(world->ends[side].link, lane, frame);
+  encoded.took_ns = world_between(world, 0, 20000);
+  link_encoded(world->ends[side].link, &encoded);
+}
+
 static void port_begin(struct world *world, enum side side, unsigned lane,
-                       const struct link_frame *frame) {
+                       struct link_frame *frame) {
   struct port *port = &world->ends[side].ports[lane];
+  if (frame->wants_coding) {
+    port_encode(world, side, lane, frame);
+  }
   if (port->socket == NULL || port->has_frame) {
     world_fail(world, "picked lane %u cannot write", lane);
   }

@@ -86,6 +86,9 @@ static void draw_config(struct world *world) {
   if (world_chance(world, 40)) {
     world->direct_percent = (unsigned)world_between(world, 20, 100);
     config.remote_keys = (unsigned)world_between(world, 1, WIRE_REMOTE_KEYS);
+  } else if (world_chance(world, 60)) {
+    config.compress = world_chance(world, 30) ? POLICY_COMPRESS_AUTO : POLICY_COMPRESS_ON;
+    world->is_codable = world_chance(world, 80);
   }
   if (config.eager_bytes > config.chunk_bytes) {
     config.eager_bytes = config.chunk_bytes;
@@ -206,6 +209,9 @@ void world_add(const struct world *world, struct world_totals *totals) {
     totals->slow_reconnects += view.slow_reconnects;
     totals->requeued += view.chunks_requeued;
     totals->pings += view.pings_sent;
+    totals->coded += side == SENDER ? view.coding.coded : 0;
+    totals->decoded += side == RECEIVER ? view.coding.coded : 0;
+    totals->raw += view.coding.raw;
     totals->placed += side == 0 ? world->placed : 0;
     totals->silent += status == -EHOSTDOWN;
     totals->aborted += status == -ECONNABORTED;

@@ -127,6 +127,7 @@ struct world {
   struct link_config config[2];
   struct policy_shared policy_shared; /* the sender's; the width changes its way at any time */
   unsigned lanes, message_count;
+  bool is_codable;           /* messages are such that their chunks are coded */
   bool is_bulk;              /* seconds of large messages over slow lanes */
   unsigned depth[2];         /* how many messages a user keeps posted */
   uint64_t pause_ns[2];      /* longest pause between posts */
@@ -161,6 +162,8 @@ struct world {
 /* What the runs so far went through: a fault that never happens tests nothing. */
 struct world_totals {
   uint64_t losses, stalls_cut, slow_reconnects, requeued, pings, placed;
+  uint64_t coded, raw; /* chunks of links that code them */
+  uint64_t decoded;
   uint64_t silent, aborted, timed_out; /* links that ended so */
 };
 

@@ -110,14 +110,14 @@ static uint64_t reduce(const struct pattern *p, uint64_t place, int first) {
   return result;
 }
 
-static void test_reductions_are_exact_in_any_order(void **state) {
+static void check_reductions(const struct contents *contents) {
   static const int sizes[] = { 1, 2, 3, 4, 5, 8, 17, 64 };
   static struct pattern pattern;
-  (void)state;
   for (int type = 0; type < ELEMENT_TYPES; type++) {
     for (int redop = 0; redop < PATTERN_NONE; redop++) {
       for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
-        pattern_init(&pattern, (enum element_type)type, (enum pattern_redop)redop, sizes[s], 7);
+        pattern_init(&pattern, (enum element_type)type, (enum pattern_redop)redop, sizes[s], 7,
+                     contents);
         for (uint64_t place = 0; place < 64; place++) {
           unsigned char result[8];
           size_t first_wrong;
@@ -134,18 +134,58 @@ static void test_reductions_are_exact_in_any_order(void **state) {
   }
 }
 
+static void test_reductions_are_exact_in_any_order(void **state) {
+  (void)state;
+  check_reductions(NULL);
+}
+
+/* Whatever the file holds: numbers like gradients, and any bits at all. */
+static void test_reductions_of_contents_are_exact(void **state) {
+  static const char *const words[] = { "bf16", "f32", "random" };
+  (void)state;
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    char text[CONTENTS_ERROR_MAX];
+    struct contents contents;
+    assert_int_equal(contents_load(&contents, words[i], text), 0);
+    check_reductions(&contents);
+    contents_free(&contents);
+  }
+}
+
+static void test_contents_are_sent(void **state) {
+  static const float numbers[] = { 1.5f, NAN, 0x1p-126f, -3.0f, INFINITY, 0x1.8p127f, 1.0f };
+  struct contents contents = { (uint8_t *)(uintptr_t)numbers, sizeof numbers };
+  static struct pattern pattern;
+  (void)state;
+  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_SUM, 4, 0, &contents);
+  pattern.seed = 0;
+  static const float sent[] = { 1.5f, 0, 0, -3.0f, 0, 0, 1.0f, 1.5f };
+  for (uint64_t place = 0; place < 8; place++) {
+    assert_true(element_decode(ELEMENT_FLOAT, pattern_sent(&pattern, 0, place)) == sent[place]);
+    assert_int_equal(pattern_sent(&pattern, 0, place), pattern_sent(&pattern, 3, place));
+    double sum = element_decode(ELEMENT_FLOAT, pattern_expected(&pattern, place));
+    assert_true(sum == 4 * (double)sent[place]);
+  }
+  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_NONE, 4, 0, &contents); /* any bits are moved */
+  pattern.seed = 0;
+  assert_true(isnan(element_decode(ELEMENT_FLOAT, pattern_sent(&pattern, 0, 1))));
+  assert_true(pattern_sent(&pattern, 0, 0) != pattern_sent(&pattern, 1, 0));
+  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_PROD, 4, 0, &contents);
+  assert_null(pattern.contents);
+}
+
 /* Only an average over a number of ranks that is no power of two may be off at all. */
 static void test_tolerance(void **state) {
   static struct pattern pattern;
   (void)state;
-  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_SUM, 3, 1);
+  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_SUM, 3, 1, NULL);
   assert_true(pattern_tolerance(&pattern, 100) == 0);
-  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_AVG, 4, 1);
+  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_AVG, 4, 1, NULL);
   assert_true(pattern_tolerance(&pattern, 100) == 0);
-  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_AVG, 3, 1);
+  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_AVG, 3, 1, NULL);
   assert_true(pattern_tolerance(&pattern, 100) > 0);
   assert_true(pattern_tolerance(&pattern, 100) < 1e-4);
-  pattern_init(&pattern, ELEMENT_INT32, PATTERN_AVG, 3, 1);
+  pattern_init(&pattern, ELEMENT_INT32, PATTERN_AVG, 3, 1, NULL);
   assert_true(pattern_tolerance(&pattern, 100) == 0);
 }
 
@@ -160,7 +200,7 @@ static void test_other_data_is_seen(void **state) {
   size_t first = 0;
   (void)state;
   for (int type = 0; type < ELEMENT_TYPES; type++) {
-    pattern_init(&pattern, (enum element_type)type, PATTERN_NONE, 4, 1);
+    pattern_init(&pattern, (enum element_type)type, PATTERN_NONE, 4, 1, NULL);
     verify_fill(&pattern, 2, 5, data, COUNT);
     assert_int_equal(verify_compare(&pattern, 2, 5, data, COUNT, &first), 0);
     assert_true(verify_compare(&pattern, 1, 5, data, COUNT, &first) > COUNT * 9 / 10);
@@ -176,7 +216,7 @@ static void test_one_bit_is_seen(void **state) {
   (void)state;
   for (int type = 0; type < ELEMENT_TYPES; type++) {
     for (int redop = 0; redop < PATTERN_NONE; redop++) {
-      pattern_init(&pattern, (enum element_type)type, (enum pattern_redop)redop, 2, 3);
+      pattern_init(&pattern, (enum element_type)type, (enum pattern_redop)redop, 2, 3, NULL);
       unsigned size = element_infos[type].size_bytes;
       for (size_t i = 0; i < COUNT; i++)
         element_store(data, size, i, pattern_expected(&pattern, i));
@@ -194,7 +234,7 @@ static void test_not_a_number_is_seen(void **state) {
   float data[3];
   size_t first;
   (void)state;
-  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_AVG, 3, 1);
+  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_AVG, 3, 1, NULL);
   for (size_t i = 0; i < 3; i++)
     data[i] = (float)element_decode(ELEMENT_FLOAT, pattern_expected(&pattern, i));
   data[1] = NAN;
@@ -268,6 +308,8 @@ int main(void) {
     cmocka_unit_test(test_known_codes),
     cmocka_unit_test(test_half_as_the_compiler),
     cmocka_unit_test(test_reductions_are_exact_in_any_order),
+    cmocka_unit_test(test_reductions_of_contents_are_exact),
+    cmocka_unit_test(test_contents_are_sent),
     cmocka_unit_test(test_tolerance),
     cmocka_unit_test(test_other_data_is_seen),
     cmocka_unit_test(test_one_bit_is_seen),

@@ -73,9 +73,11 @@ static void reply_comes_back(void **state) {
                               .process = 1,
                               .host = "host-b",
                               .nic = "eth1",
-                              .decision = { 2, 0x4321, 0x8765 } };
+                              .decision = { 2, 0x4321, 0x8765 },
+                              .codec = 1 };
   uint8_t bytes[REPLY_BYTES];
   reply_encode(&reply, bytes);
+  assert_int_equal(bytes[REPLY_MAC_AT - 1], 1); /* a release without a codec leaves it 0 */
   assert_int_equal(reply_decode(bytes, &got), 0);
   uint8_t again[REPLY_BYTES];
   reply_encode(&got, again);
@@ -83,6 +85,7 @@ static void reply_comes_back(void **state) {
   assert_string_equal(got.nic, "eth1");
   assert_true(got.received_before == UINT64_C(0x123456789abc));
   assert_int_equal(got.eager_slots, 8);
+  assert_int_equal(got.codec, 1);
   assert_int_equal(got.decision.version, 2);
   assert_int_equal(got.decision.profile, 0x8765);
 }

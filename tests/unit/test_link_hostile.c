@@ -21,6 +21,7 @@ static struct link *open_link(enum link_role role) {
     .eager_slots = 4,
     .timeout_ns = 1000 * MS,
     .seed = 1,
+    .compress = POLICY_COMPRESS_ON,
   };
   struct link *link = link_init(calloc(1, link_memory_bytes(&config)), &config, now_ns);
   for (unsigned lane = 0; lane < LANES; lane++) {
@@ -59,7 +60,7 @@ static unsigned accepted[WIRE_TYPE_END]; /* frames, by type */
 
 static void hostile_frame(struct link *link, unsigned lane) {
   struct wire_header header = {
-    .flags = (uint16_t)(random_value() % 4 != 0 ? 0 : random_value() % 8),
+    .flags = (uint16_t)(random_value() % 4 != 0 ? 0 : random_value() % 32),
     .type = (uint8_t)(1 + random_value() % (WIRE_TYPE_END - 1)),
     .message = random_field(),
     .offset = random_field(),
@@ -68,6 +69,7 @@ static void hostile_frame(struct link *link, unsigned lane) {
   if (header.type == WIRE_DATA) {
     header.length = (uint32_t)(random_value() % 3 != 0 ? header.total : random_field());
     header.offset = random_value() % 3 != 0 ? 0 : header.offset;
+    header.coded = (header.flags & WIRE_IS_CODED) != 0 ? (uint32_t)random_field() : 0;
   } else if (header.type == WIRE_WINDOW) {
     header.total = 0;
     header.length = WIRE_ACK_BYTES * (uint32_t)(random_value() % 4);
@@ -82,7 +84,7 @@ static void hostile_frame(struct link *link, unsigned lane) {
   }
   accepted[header.type]++;
   uint8_t *payload = link_receive_buffer(link, lane);
-  for (uint32_t at = 0; at < header.length; at++) {
+  for (uint32_t at = 0; at < wire_stream_bytes(&header); at++) {
     payload[at] = (uint8_t)(random_value() % 4);
   }
   if (random_value() % 8 != 0) {

@@ -83,6 +83,7 @@ static void what_makes_no_sense_is_wrong_use(void **state) {
     { .count = 10, .warmup = "1s" },
     { .plain_flows = 2, .plugin = "socket" },
     { .plain_flows = 2, .sizes = "0" },
+    { .plain_flows = 2, .data = "bf16" },
     { .plain_flows = 2, .count = 10 },
     { .plain_flows = 2, .test = PLAN_BOTH_WAYS },
     { .sizes = "1G", .shape = PLAN_RAW, .depth = 32, .connections = PLAN_CONNECTIONS_MAX },
@@ -228,6 +229,40 @@ static void a_counted_window_is_of_all_streams(void **state) {
 
 /* ---- contents ---- */
 
+static void any_contents_say_what_they_are(void **state) {
+  (void)state;
+  uint8_t bytes[77] = { 0 };
+  for (size_t size = 1; size <= sizeof bytes; size++) {
+    for (size_t at = 0; at < size; at++) {
+      pattern_seal(bytes, size, pattern_seed(3, 9));
+      assert_true(pattern_seal_matches(bytes, size, pattern_seed(3, 9)));
+      assert_true(size < PATTERN_SEAL_BYTES ||
+                  !pattern_seal_matches(bytes, size, pattern_seed(3, 8)));
+      bytes[at] ^= 1;
+      assert_false(pattern_seal_matches(bytes, size, pattern_seed(3, 9)));
+    }
+  }
+}
+
+/* A path stays on its side: the other gets to know that it is one. */
+static void data_is_a_word_or_a_file(void **state) {
+  (void)state;
+  static struct plan there;
+  static const char *const given[] = { "bf16", "gradients.f32", "/etc/passwd" };
+  for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+    struct plan_options options = nothing;
+    options.data = given[i];
+    assert_int_equal(plan_make(&plan, &options), CLI_OK);
+    assert_int_equal(plan.data, i == 0 ? PLAN_BF16 : PLAN_FILE);
+    assert_string_equal(plan.data_path, given[i]);
+    json_t *json = plan_to_json(&plan);
+    assert_int_equal(plan_from_json(&there, json), CLI_OK);
+    assert_int_equal(there.data, plan.data);
+    assert_string_equal(there.data_path, i == 0 ? "bf16" : "file");
+    json_decref(json);
+  }
+}
+
 static void every_wrong_byte_shows(void **state) {
   (void)state;
   uint8_t bytes[77];
@@ -288,6 +323,8 @@ int main(void) {
     cmocka_unit_test(a_timed_window_follows_the_warm_up),
     cmocka_unit_test(a_counted_window_is_of_all_streams),
     cmocka_unit_test(every_wrong_byte_shows),
+    cmocka_unit_test(any_contents_say_what_they_are),
+    cmocka_unit_test(data_is_a_word_or_a_file),
     cmocka_unit_test(messages_and_streams_differ),
     cmocka_unit_test(places_have_hosts_and_ports),
   };

@@ -54,6 +54,7 @@ static void make(const struct policy_ops *ops, uint64_t seed) {
         (uint32_t)(POLICY_GRAIN_BYTES + draw(chance(50) ? 256 * KIB : 4096 * KIB - 4096)),
     .learns_lanes = chance(50),
     .reconnects_slow_lanes = chance(70),
+    .compress = (enum policy_compress)draw(3),
     .ablated = chance(20) ? random_next(&random_state) : 0,
     .shared = chance(80) ? &shared : NULL,
   };
@@ -121,6 +122,13 @@ static void some_bytes_sent(void) {
     uint32_t bytes = policy_chunk_bytes(policy, (unsigned)lane, left, left, false);
     policy_sent(policy, (unsigned)lane, bytes, now_ns);
     in_flight[lane] += bytes;
+    struct policy_chunk chunk = { .lane = (unsigned)lane, .bytes = bytes, .total = left };
+    if (policy_compress(policy, &chunk, now_ns)) {
+      assert_int_equal(config.compress, POLICY_COMPRESS_AUTO);
+      struct policy_encoded encoded = { .lane = (unsigned)lane, .bytes = bytes };
+      encoded.coded_bytes = (uint32_t)draw(bytes + 1ull);
+      policy_encoded(policy, &encoded);
+    }
   }
 }
 
@@ -226,11 +234,74 @@ static void lanes_share_the_load(void **state) {
   }
 }
 
+/* Nobody else compresses: not another mode, not the baseline. */
+static void what_compresses(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < sizeof policies / sizeof *policies; i++) {
+    for (enum policy_compress mode = POLICY_COMPRESS_OFF; mode <= POLICY_COMPRESS_ON; mode++) {
+      make(policies[i], 1);
+      config = (struct policy_config){
+        .lanes = 1, .chunk_bytes = 128 * KIB, .compress = mode, .shared = &shared
+      };
+      memset(policy, 0, policies[i]->state_bytes);
+      policy_init(policy, policies[i], &config);
+      policy_lane_up(policy, 0);
+      struct policy_chunk chunk = { .bytes = 128 * KIB, .total = 1024 * KIB };
+      shared.compression.state = COMPRESSION_ON;
+      bool is_wanted = mode == POLICY_COMPRESS_AUTO && policies[i] == &policy_adaptive;
+      assert_int_equal(policy_compress(policy, &chunk, now_ns), is_wanted);
+      shared.compression.state = COMPRESSION_OFF;
+      assert_false(policy_compress(policy, &chunk, now_ns));
+      finish();
+    }
+  }
+}
+
+/* The number of lanes and compression are not tried at the same time. */
+static void one_thing_is_tried_at_a_time(void **state) {
+  (void)state;
+  make(&policy_adaptive, 1);
+  config = (struct policy_config){ .lanes = 16,
+                                   .first_lanes = 4,
+                                   .chunk_bytes = 128 * KIB,
+                                   .learns_lanes = true,
+                                   .compress = POLICY_COMPRESS_AUTO,
+                                   .shared = &shared };
+  policy_shared_init(&shared, 1);
+  memset(policy, 0, policy_adaptive.state_bytes);
+  policy_init(policy, &policy_adaptive, &config);
+  bool has_tried[2] = { false };
+  struct policy_chunk chunk = { .bytes = 128 * KIB, .total = 1024 * KIB };
+  for (unsigned lane = 0; lane < 16; lane++) {
+    policy_lane_up(policy, lane);
+  }
+  policy_posted(policy, 64u << 20);
+  policy_sent(policy, 0, 4u << 20, now_ns); /* what stays in flight */
+  for (unsigned step = 0; step < 20000; step++) {
+    unsigned lane = step % 4;
+    policy_sent(policy, lane, chunk.bytes, now_ns);
+    struct policy_encoded encoded = { .bytes = chunk.bytes, .coded_bytes = chunk.bytes / 2 };
+    if (policy_compress(policy, &chunk, now_ns)) {
+      policy_encoded(policy, &encoded);
+    }
+    now_ns += MS / 10;
+    policy_acked(policy, lane, chunk.bytes, now_ns);
+    assert_false(shared.count.is_trying && shared.compression.is_trying);
+    has_tried[0] |= shared.count.is_trying;
+    has_tried[1] |= shared.compression.is_trying;
+  }
+  assert_true(has_tried[0] && has_tried[1]);
+  finish();
+  assert_int_equal(shared.compression.outstanding_bytes, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(any_order_of_facts_gives_possible_decisions),
     cmocka_unit_test(a_chunk_is_carried_in_the_end),
     cmocka_unit_test(lanes_share_the_load),
+    cmocka_unit_test(what_compresses),
+    cmocka_unit_test(one_thing_is_tried_at_a_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -346,8 +346,11 @@ static void suggest_finds_what_is_not_tuned(void **state) {
   tool_assert_contains(tool.output, "the profile");
   tool_assert_contains(tool.output,
                        "stratus-tune calibrate -c allreduce -b 16M -e 32M -- mpirun -np 32 -N 8");
+  tool_assert_contains(tool.output, "up to 168."); /* 25 MiB x 2 x 31/32 in 2.406 ms */
   assert_int_equal(tool_run("stratus-tune suggest --json tests/data/samples/recorded.jsonl"), 0);
   json_t *all = json_loads(tool.output, 0, NULL);
+  double cores = json_real_value(json_object_get(all, "compression_cores"));
+  assert_true(cores > 4 && cores < 6);
   assert_int_equal(json_array_size(json_object_get(all, "uses")), 3);
   assert_int_equal(json_array_size(json_object_get(all, "commands")), 1);
   json_decref(all);

@@ -139,6 +139,38 @@ static bool is_repeated(const struct uses *uses, size_t place) {
   return false;
 }
 
+/* ---- what compression would take ---- */
+
+/* Below, latency decides, not the network's rate. */
+#define BULK_BYTES (UINT64_C(1) << 20)
+/* Processor cores that code and decode 1 Gb/s of bf16 in both directions: see docs/compression.md.
+ */
+#define CORES_PER_GBPS 0.03
+
+/* What a ring over these ranks lets each host send, which is the bus bandwidth, in Gb/s. */
+static double network_gbps(const struct use *use) {
+  const struct sample *first = use->first;
+  double ranks = (double)first->nodes * (double)first->ppn;
+  double share =
+      first->collective == PROFILE_ALLREDUCE ? 2 * (ranks - 1) / ranks
+      : first->collective == PROFILE_ALLGATHER || first->collective == PROFILE_REDUCESCATTER
+          ? (ranks - 1) / ranks
+          : 1;
+  return share * (double)first->bytes * 8e-3 * (double)use->calls / use->time_us;
+}
+
+/* Of the calls between hosts that are bulk; 0: there are none. */
+static double most_gbps(const struct uses *uses) {
+  double most = 0;
+  for (size_t i = 0; i < uses->count; i++) {
+    const struct use *use = &uses->uses[i];
+    bool is_bulk = use->first->nodes > 1 && use->first->bytes >= BULK_BYTES && use->time_us > 0;
+    double gbps = is_bulk ? network_gbps(use) : 0;
+    most = gbps > most ? gbps : most;
+  }
+  return most;
+}
+
 enum { COMMAND_MAX = 512, USES_SHOWN = 20 };
 
 static int print_uses(const struct uses *uses) {
@@ -168,6 +200,14 @@ static int print_uses(const struct uses *uses) {
   if (commands == 0) {
     printf("\nnothing is worth calibrating: a profile chooses wherever it matters\n");
   }
+  double gbps = most_gbps(uses);
+  if (gbps > 0) {
+    printf(
+        "\ncompression: these calls send up to %.1f Gb/s from a host. If that is what its network "
+        "carries,\nSTRATUS_COMPRESS relieves it for about %.1f processor cores of each host "
+        "(docs/compression.md)\n",
+        gbps, gbps * CORES_PER_GBPS);
+  }
   return fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
 }
 
@@ -188,7 +228,10 @@ static int print_json(const struct uses *uses) {
       json_array_append_new(commands, json_string(command));
     }
   }
-  return tune_print_json(json_pack("{s:o, s:o}", "uses", list, "commands", commands));
+  double gbps = most_gbps(uses);
+  return tune_print_json(json_pack("{s:o, s:o, s:f, s:f}", "uses", list, "commands", commands,
+                                   "network_gbps", gbps, "compression_cores",
+                                   gbps * CORES_PER_GBPS));
 }
 
 int tune_suggest(int argument_count, char **arguments, bool is_json) {

@@ -71,6 +71,25 @@ static int make_streams(struct driver *driver) {
   return CLI_OK;
 }
 
+/* Only the side that sends needs them: a file is not asked for by the other. */
+static int load_contents(struct driver *driver) {
+  const struct plan *plan = driver->plan;
+  bool sends = false;
+  for (int i = 0; i < driver->stream_count; i++) {
+    sends |= driver->streams[i].is_sender;
+  }
+  if (plan->data == PLAN_COUNT || !sends) {
+    return CLI_OK;
+  }
+  if (plan->data == PLAN_FILE && !driver->is_client && strcmp(plan->data_path, "file") == 0) {
+    return failure("in this test the server sends, too: start it with --listen --data FILE");
+  }
+  char error[CONTENTS_ERROR_MAX];
+  return contents_load(&driver->contents, plan->data_path, error) == 0
+             ? CLI_OK
+             : failure("--data: %s", error);
+}
+
 static int device_of(const struct driver *driver, const struct stream *stream) {
   int number = (int)stream->number % driver->plan->connections;
   return driver->devices[number % driver->device_count];
@@ -199,7 +218,11 @@ static int give_memory(struct driver *driver, struct stream *stream) {
     return failure("out of memory: %d connections take %zu bytes each", driver->stream_count,
                    bytes);
   }
-  fill_memory(memory, bytes);
+  if (driver->contents.bytes && stream->is_sender) {
+    contents_copy(&driver->contents, (uint64_t)stream->number * bytes, memory, bytes);
+  } else {
+    fill_memory(memory, bytes);
+  }
   stream->memory = memory;
   enum nccl_result result =
       transport_register(&driver->transport, stream->comm, memory, bytes, &stream->mhandle);
@@ -210,6 +233,7 @@ int driver_connect(struct driver *driver, struct control_channel *channel) {
   driver->channel = channel;
   driver->slot_stride = (driver->plan->slot_bytes + 4095) & ~UINT64_C(4095);
   int status = make_streams(driver);
+  status = status == CLI_OK ? load_contents(driver) : status;
   status = status == CLI_OK ? listen_all(driver) : status;
   status = status == CLI_OK ? exchange_handles(driver) : status;
   status = status == CLI_OK ? connect_all(driver) : status;
@@ -228,5 +252,6 @@ void driver_close(struct driver *driver) {
     munmap(stream->memory, (size_t)driver->plan->depth * driver->slot_stride);
   }
   free(driver->streams);
+  contents_free(&driver->contents);
   transport_close(transport);
 }

@@ -49,7 +49,8 @@ struct driver {
   struct stream *streams;
   int stream_count;
   uint64_t slot_stride;
-  uint64_t connect_ns; /* duration of connecting all streams */
+  struct contents contents; /* that this side sends; none of PLAN_COUNT */
+  uint64_t connect_ns;      /* duration of connecting all streams */
 };
 
 /* Loads and initializes the plugin. */

@@ -95,6 +95,13 @@ const struct cli_option net_tool_perf_options[] = {
     .type = CLI_FLAG,
     .value = &options.is_fused,
     .help = "merge these devices into one (makeVDevice)" },
+  { .name = "data",
+    .type = CLI_STRING,
+    .value = &options.data,
+    .argument = "FILE|" CONTENTS_WORDS,
+    .help = "what messages contain: a file of the side that sends (gradients: "
+            "tests/codec/make-samples), or invented numbers with exponents as gradients have them "
+            "[bytes that cannot be compressed]" },
   { .name = "check",
     .type = CLI_WORD,
     .value = &options.check,
@@ -152,6 +159,9 @@ static int receive_plan(struct control_channel *channel, struct plan *plan) {
   if (status == CLI_OK) {
     status = plan_from_json(plan, json_object_get(message, "plan"));
     json_decref(message);
+  }
+  if (status == CLI_OK && options.data) {
+    plan_choose_data(plan, options.data);
   }
   if (status == CLI_OK && options.plugin) {
     snprintf(plan->plugin, sizeof plan->plugin, "%s", options.plugin);
@@ -252,7 +262,8 @@ int net_tool_perf(int argument_count, char **arguments, bool is_json) {
     if (options.test || options.shape || options.sizes || options.devices || options.count ||
         options.time_ns || options.plain_flows) {
       cli_fail(
-          "perf: the client chooses what to measure; --listen takes only --forever and --plugin");
+          "perf: the client chooses what to measure; --listen takes only --forever, --plugin and "
+          "--data");
       return CLI_USAGE;
     }
     return run_server(where);

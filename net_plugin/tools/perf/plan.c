@@ -33,6 +33,18 @@ const char *plan_test_name(const struct plan *plan) {
   return tests[plan->test];
 }
 
+static const char *const data_words[] = { "count", "bf16", "f32", "random", "zeros", "file" };
+
+const char *plan_data_name(const struct plan *plan) {
+  return data_words[plan->data];
+}
+
+void plan_choose_data(struct plan *plan, const char *what) {
+  int word = quantity_find_word(PLAN_DATA_WORDS, what);
+  plan->data = word >= 0 ? (enum plan_data)word : PLAN_FILE;
+  plan->data_path = what;
+}
+
 const char *plan_shape_name(const struct plan *plan) {
   return shapes[plan->shape].name;
 }
@@ -146,10 +158,10 @@ static int choose_transport(struct plan *plan, const struct plan_options *option
       return usage("--plain has no messages of 0 bytes");
     }
   }
-  if (options->plain_flows &&
-      (options->plugin || options->devices || options->is_fused || options->connections > 1)) {
-    return usage(
-        "--plain takes the number of flows, and no --plugin, --devices, --fuse or --connections");
+  if (options->plain_flows && (options->plugin || options->devices || options->is_fused ||
+                               options->connections > 1 || options->data)) {
+    return usage("--plain takes the number of flows, and no --plugin, --devices, --fuse, "
+                 "--connections or --data");
   }
   if (options->plugin && strlen(options->plugin) >= sizeof plan->plugin) {
     return usage("--plugin: the name is too long");
@@ -183,6 +195,7 @@ int plan_make(struct plan *plan, const struct plan_options *options) {
     .timeout_ns = options->timeout_ns,
     .idle_ns = options->idle_ns,
   };
+  plan_choose_data(plan, options->data ? options->data : data_words[PLAN_COUNT]);
   int status = choose_sizes(plan, options);
   status = status == CLI_OK ? choose_length(plan, options) : status;
   status = status == CLI_OK ? choose_transport(plan, options) : status;
@@ -200,15 +213,16 @@ json_t *plan_to_json(const struct plan *plan) {
     json_array_append_new(devices, json_integer(plan->devices[i]));
   }
   return json_pack("{s:s, s:s, s:o, s:i, s:I, s:i, s:b, s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:b, "
-                   "s:i, s:s, s:I, s:I}",
+                   "s:i, s:s, s:s, s:I, s:I}",
                    "test", plan_test_name(plan), "shape", plan_shape_name(plan), "bytes", sizes,
                    "depth", plan->depth, "slot_bytes", (json_int_t)plan->slot_bytes, "connections",
                    plan->connections, "timed", plan->is_timed, "time_ns", (json_int_t)plan->time_ns,
                    "warmup_ns", (json_int_t)plan->warmup_ns, "count", (json_int_t)plan->count,
                    "warmup_count", (json_int_t)plan->warmup_count, "devices", devices, "fused",
                    plan->is_fused, "checked", plan->is_checked, "flows", plan->has_flows,
-                   "plain_flows", plan->plain_flows, "plugin", plan->plugin, "timeout_ns",
-                   (json_int_t)plan->timeout_ns, "idle_ns", (json_int_t)plan->idle_ns);
+                   "plain_flows", plan->plain_flows, "plugin", plan->plugin, "data",
+                   plan_data_name(plan), "timeout_ns", (json_int_t)plan->timeout_ns, "idle_ns",
+                   (json_int_t)plan->idle_ns);
 }
 
 /* False unless it is a number within bounds. */
@@ -275,9 +289,10 @@ static bool get_plugin(const json_t *json, struct plan *plan) {
 
 int plan_from_json(struct plan *plan, const json_t *json) {
   const uint64_t long_ns = 24 * 3600 * NS_PER_S, many = UINT64_C(1) << 48;
-  int test = 0, shape = 0;
+  int test = 0, shape = 0, data = 0;
   *plan = (struct plan){ 0 };
   bool is_good = get_word(json, "test", PLAN_TEST_WORDS, &test) &&
+                 get_word(json, "data", PLAN_DATA_WORDS, &data) &&
                  get_word(json, "shape", PLAN_SHAPE_WORDS, &shape) &&
                  get_u64(json, "slot_bytes", PLAN_BYTES_MAX, &plan->slot_bytes) &&
                  get_int(json, "plain_flows", 0, PLAN_PLAIN_FLOWS_MAX, &plan->plain_flows) &&
@@ -299,5 +314,6 @@ int plan_from_json(struct plan *plan, const json_t *json) {
   }
   plan->test = (enum plan_test)test;
   plan->shape = (enum plan_shape)shape;
+  plan_choose_data(plan, data_words[data]);
   return check_memory(plan);
 }

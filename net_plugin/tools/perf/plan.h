@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/contents.h"
 #include "net_plugin/tools/plugin_file.h"
 
 enum plan_test { PLAN_BANDWIDTH, PLAN_LATENCY, PLAN_RATE, PLAN_BOTH_WAYS };
@@ -25,6 +26,11 @@ enum {
   PLAN_DEVICES_MAX = 8,
   PLAN_PLAIN_FLOWS_MAX = 256,
 };
+/* What messages contain: bytes that count up, which no plugin makes shorter; what common/contents.h
+ * invents; a file. */
+enum plan_data { PLAN_COUNT, PLAN_BF16, PLAN_F32, PLAN_RANDOM, PLAN_ZEROS, PLAN_FILE };
+#define PLAN_DATA_WORDS "count|" CONTENTS_WORDS "|file"
+
 #define PLAN_BYTES_MAX (UINT64_C(1) << 30) /* NCCL's largest request to a plugin before v9 */
 
 struct plan {
@@ -41,6 +47,8 @@ struct plan {
   int devices[PLAN_DEVICES_MAX];
   int device_count;
   bool is_fused, is_checked, has_flows;
+  enum plan_data data;
+  const char *data_path;        /* of this side; not sent to the other, nor received from it */
   int plain_flows;              /* bare TCP flows instead of a plugin; 0: a plugin */
   char plugin[PLUGIN_FILE_MAX]; /* empty: stratus */
   uint64_t timeout_ns;          /* fail after this time without progress */
@@ -50,7 +58,7 @@ struct plan {
 /* The options as given; NULL or 0: the default of shape or test. */
 struct plan_options {
   int test, shape, check; /* indices into the words */
-  const char *sizes, *devices, *warmup, *plugin;
+  const char *sizes, *devices, *warmup, *plugin, *data;
   int64_t depth, connections, count, plain_flows;
   uint64_t time_ns, timeout_ns, idle_ns;
   bool is_fused, has_flows;
@@ -66,5 +74,9 @@ int plan_from_json(struct plan *plan, const json_t *json);
 
 const char *plan_test_name(const struct plan *plan);
 const char *plan_shape_name(const struct plan *plan);
+const char *plan_data_name(const struct plan *plan);
+
+/* A word of PLAN_DATA_WORDS, else a file. */
+void plan_choose_data(struct plan *plan, const char *what);
 
 #endif

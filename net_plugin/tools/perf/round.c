@@ -61,7 +61,9 @@ static int post(struct round *round, struct stream *stream, bool *has_moved) {
   *request = NULL;
   if (stream->is_sender) {
     if (driver->plan->is_checked) {
-      pattern_fill(slot, round->bytes, pattern_seed(stream->number, stream->posted));
+      void (*write)(uint8_t *, size_t, uint64_t) =
+          driver->plan->data == PLAN_COUNT ? pattern_fill : pattern_seal;
+      write(slot, round->bytes, pattern_seed(stream->number, stream->posted));
     }
     if (stream->is_first) {
       stream->posted_ns = clock_now_ns();
@@ -88,8 +90,10 @@ static int note_received(struct round *round, struct stream *stream, int bytes) 
                    (unsigned long long)round->bytes);
   }
   if (driver->plan->is_checked) {
-    round->wrong += !pattern_matches(slot_of(round, stream, stream->done), round->bytes,
-                                     pattern_seed(stream->number, stream->done));
+    bool (*is_right)(const uint8_t *, size_t, uint64_t) =
+        driver->plan->data == PLAN_COUNT ? pattern_matches : pattern_seal_matches;
+    round->wrong += !is_right(slot_of(round, stream, stream->done), round->bytes,
+                              pattern_seed(stream->number, stream->done));
   }
   round->window->now.messages_received++;
   round->window->now.bytes_received += round->bytes;

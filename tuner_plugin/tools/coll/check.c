@@ -46,7 +46,7 @@ void check_prepare(const struct job *job, const struct measure_case *c, bool is_
   unsigned char guard[VERIFY_GUARD_BYTES];
   verify_fill_guard(guard);
   if (pattern.type != c->type || pattern.redop != c->redop || pattern.ranks != job->ranks)
-    pattern_init(&pattern, c->type, c->redop, job->ranks, seed);
+    pattern_init(&pattern, c->type, c->redop, job->ranks, seed, job->contents);
   pattern_set_seed(&pattern, seed);
   for (int i = 0; i < job->options->gpus; i++) {
     const struct job_gpu *gpu = &job->gpus[i];
@@ -57,6 +57,17 @@ void check_prepare(const struct job *job, const struct measure_case *c, bool is_
     CUDA(cudaMemcpy(b.end, guard, sizeof guard, cudaMemcpyHostToDevice));
     fill(b.send, gpu->rank, c->counts.send);
     CUDA(cudaDeviceSynchronize());
+  }
+}
+
+void check_fill_with_contents(const struct job *job) {
+  size_t bytes = job_buffer_bytes(job);
+  for (size_t done = 0; done < bytes;) {
+    size_t part = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES;
+    contents_copy(job->contents, done, staging, part);
+    CUDA(cudaMemcpy(job->gpus[0].send + done, staging, part, cudaMemcpyHostToDevice));
+    CUDA(cudaMemcpy(job->gpus[0].recv + done, staging, part, cudaMemcpyHostToDevice));
+    done += part;
   }
 }
 

@@ -27,6 +27,9 @@ struct check_buffers check_place(const struct measure_case *measure_case, const 
 void check_prepare(const struct job *job, const struct measure_case *measure_case, bool is_in_place,
                    uint64_t seed);
 
+/* All of the first GPU's buffers from job->contents, the same at every process. */
+void check_fill_with_contents(const struct job *job);
+
 /* Adds up wrong elements and changed guard bytes; reports the first on stderr. To be called after
  * check_prepare and one run. */
 void check_compare(const struct job *job, const struct measure_case *measure_case, bool is_in_place,

@@ -35,6 +35,7 @@ struct job {
   struct job_rank *all;   /* one per rank */
   struct job_gpu *gpus;   /* options->gpus of them */
   size_t buffer_bytes;
+  const struct contents *contents; /* to be sent; NULL: none were given */
 };
 
 /* `buffer_bytes`: what the largest operation needs in either buffer. */

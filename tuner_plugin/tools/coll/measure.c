@@ -278,9 +278,13 @@ void measure_check(struct job *job, const struct measure_case *measure_case, boo
 void measure_run(struct job *job, const struct measure_case *measure_case, bool is_in_place,
                  struct measure_result *result) {
   *result = (struct measure_result){ 0 };
-  if (is_in_place && !operation_infos[measure_case->operation].has_in_place)
+  const struct operation_info *info = &operation_infos[measure_case->operation];
+  /* Sums in place grow from one iteration to the next, until they are infinite. */
+  if (is_in_place && (!info->has_in_place || (job->contents && info->has_redop)))
     return;
   struct run run = open_run(job, measure_case, is_in_place);
+  if (job->contents)
+    check_prepare(job, measure_case, is_in_place, 0);
   measure_time(&run, result);
   measure_wrong(&run, result);
   result->has_run = true;

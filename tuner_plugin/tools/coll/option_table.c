@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/contents.h"
 #include "tuner_plugin/tools/coll/options.h"
 
 const struct option_row option_rows[OPTION_ROWS] = {
@@ -34,6 +35,14 @@ const struct option_row option_rows[OPTION_ROWS] = {
   { OPTION_PER_ITERATION, "per-iteration", NULL,
     "wait after each iteration and report each one's time", USE_TABLE },
   { 'c', "check", "N", "runs whose every element is checked (1); 0 for none", USE_ANY },
+  { OPTION_DATA, "data", "WORD|FILE",
+    "what is sent: a file of gradients (tests/codec/make-samples), or\n"
+    "invented ones: " CONTENTS_WORDS ". Sums stay exact: all ranks\n"
+    "send the same, without its lowest bits. Reductions in place are\n"
+    "left out; --replay sends averages, which do not grow. Not given:\n"
+    "numbers made for checks (--replay: zeros). These compress as no\n"
+    "gradients do: STRATUS_COMPRESS=off is set, unless it is set",
+    USE_ANY },
   { 'a', "average", "0..3", "time shown: rank 0's, mean, min or max of ranks (1)", USE_TABLE },
   { 'G', "cudagraph", "N", "capture the iterations in a CUDA graph, launch it N times", USE_TABLE },
   { 'R', "local_register", "0|1", "register the buffers with NCCL (0)", USE_TABLE },

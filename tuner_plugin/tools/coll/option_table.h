@@ -23,6 +23,7 @@ enum {
   OPTION_ENV,
   OPTION_ADDRESS,
   OPTION_SPLIT_CPUS,
+  OPTION_DATA,
   OPTION_REPLAY,
   OPTION_REPLAY_STEPS,
   OPTION_REPLAY_SKIP,
@@ -48,7 +49,7 @@ struct option_row {
   enum option_use use;
 };
 
-enum { OPTION_ROWS = 39 };
+enum { OPTION_ROWS = 40 };
 extern const struct option_row option_rows[OPTION_ROWS];
 
 #endif

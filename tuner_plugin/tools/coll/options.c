@@ -174,6 +174,9 @@ static bool take_plainly(struct options *o, int id, const char *text) {
   case OPTION_LOG:
     o->log_path = text;
     return true;
+  case OPTION_DATA:
+    o->data = text;
+    return true;
   case OPTION_JSON:
     o->json_path = text;
     return true;
@@ -312,6 +315,8 @@ static bool check_together(struct parser *p) {
   if (o->replay && o->gpus > 1)
     return reject(p, "--replay takes one GPU per process, as CUDA may run the compute of several "
                      "one after the other: use --ppn");
+  if (o->data && (o->soak_ns || o->abort_rounds))
+    return reject(p, "--data excludes --soak and --abort");
   if (!o->soak_ns && o->log_path)
     return reject(p, "--log goes with --soak");
   if (!o->hosts && o->env_count)

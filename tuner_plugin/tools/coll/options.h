@@ -55,6 +55,7 @@ struct options {
 
   int gpus; /* per process */
 
+  const char *data; /* what is sent: see common/contents.h; NULL: patterns, zeros */
   const char *json_path, *label;
   const char *log_path; /* of --soak */
   const char *hosts;    /* NULL: no launch */

@@ -6,6 +6,10 @@
 
 enum { KEY_ZERO = PATTERN_KEYS / 2 };
 
+/* How far apart in the contents ranks begin, and within what the seed moves them: a prime number,
+ * so that buffers, which have round sizes, do not begin at the same place. */
+#define RANK_PLACES UINT64_C(1000003)
+
 /* 64 well mixed bits of rank, place and seed (the finalizer of splitmix64). */
 static uint64_t mix(uint64_t seed, int rank, uint64_t place) {
   uint64_t x = seed + place * UINT64_C(0x9e3779b97f4a7c15) +
@@ -54,12 +58,68 @@ static void choose_numbers(struct pattern *pattern) {
   }
 }
 
+/* ---- contents ---- */
+
+static uint64_t sum_of_contents(const struct pattern *pattern, uint64_t code) {
+  return element_encode(pattern->type, element_decode(pattern->type, code) * pattern->ranks);
+}
+
+/* A multiple of up to `ranks` takes `bits` more bits, and an exponent larger by as much. */
+static void choose_contents(struct pattern *pattern, const struct contents *contents) {
+  const struct element_info *info = &element_infos[pattern->type];
+  unsigned width = 8 * info->size_bytes, bits = 0;
+  while (1 << bits < pattern->ranks)
+    bits++;
+  bool is_reduced = pattern->redop != PATTERN_NONE;
+  bool is_possible = info->is_float && pattern->redop != PATTERN_PROD &&
+                     pattern->redop != PATTERN_MULSUM && bits <= info->mantissa_bits &&
+                     2 * bits + 2 < 1u << (width - 1 - info->mantissa_bits);
+  pattern->contents = contents && contents->size >= info->size_bytes && (!is_reduced || is_possible)
+                          ? contents
+                          : NULL;
+  if (!pattern->contents || !is_reduced)
+    return;
+  uint64_t exponents = UINT64_C(1) << (width - 1 - info->mantissa_bits);
+  pattern->kept = UINT64_MAX << bits;
+  pattern->least = (UINT64_C(1) + bits) << info->mantissa_bits;
+  pattern->most = ((exponents - 1 - bits) << info->mantissa_bits) - 1;
+  for (uint64_t code = 0; width <= 16 && code < UINT64_C(1) << width; code++) {
+    uint64_t magnitude = code & ~(UINT64_C(1) << (width - 1));
+    bool is_sent =
+        magnitude >= pattern->least && magnitude <= pattern->most && !(code & ~pattern->kept);
+    pattern->sum_of_contents[code] = is_sent ? (uint16_t)sum_of_contents(pattern, code) : 0;
+  }
+}
+
+/* The same for all ranks where it is reduced. */
+static uint64_t contents_sent(const struct pattern *pattern, int rank, uint64_t place) {
+  unsigned size = element_infos[pattern->type].size_bytes;
+  bool is_moved = pattern->redop == PATTERN_NONE;
+  uint64_t number =
+      place + pattern->seed % RANK_PLACES + (is_moved ? (uint64_t)rank * RANK_PLACES : 0);
+  uint64_t code = element_load(pattern->contents->bytes, size,
+                               (size_t)(number % (pattern->contents->size / size)));
+  if (is_moved)
+    return code;
+  uint64_t magnitude = code & ~(UINT64_C(1) << (8 * size - 1));
+  return magnitude < pattern->least || magnitude > pattern->most ? 0 : code & pattern->kept;
+}
+
+static uint64_t contents_expected(const struct pattern *pattern, uint64_t place) {
+  uint64_t code = contents_sent(pattern, 0, place);
+  if (pattern->redop != PATTERN_SUM)
+    return code;
+  return element_infos[pattern->type].size_bytes <= 2 ? pattern->sum_of_contents[code]
+                                                      : sum_of_contents(pattern, code);
+}
+
 void pattern_init(struct pattern *pattern, enum element_type type, enum pattern_redop redop,
-                  int ranks, uint64_t seed) {
+                  int ranks, uint64_t seed, const struct contents *contents) {
   pattern->type = type;
   pattern->redop = redop;
   pattern->ranks = ranks;
   choose_numbers(pattern);
+  choose_contents(pattern, contents);
   /* Products reach 16, which every type holds although E5M2 lacks some smaller ones. */
   int limit = element_infos[type].exact_limit > 16 ? element_infos[type].exact_limit : 16;
   for (int key = -limit; element_infos[type].is_float && key <= limit; key++) {
@@ -188,12 +248,16 @@ static uint64_t integer_expected(const struct pattern *pattern, uint64_t place) 
 /* ---- both ---- */
 
 uint64_t pattern_sent(const struct pattern *pattern, int rank, uint64_t place) {
+  if (pattern->contents)
+    return contents_sent(pattern, rank, place);
   if (pattern->redop != PATTERN_NONE && element_infos[pattern->type].is_float)
     return pattern->code_sent[KEY_ZERO + number_sent(pattern, rank, place)];
   return integer_sent(pattern, rank, place) & mask_of(pattern);
 }
 
 uint64_t pattern_expected(const struct pattern *pattern, uint64_t place) {
+  if (pattern->contents)
+    return contents_expected(pattern, place);
   if (element_infos[pattern->type].is_float)
     return pattern->code_expected[KEY_ZERO + number_expected(pattern, place)];
   return integer_expected(pattern, place);

@@ -13,13 +13,21 @@
  *                    only a few of them, which ones depends on the place, send anything but 0;
  *                    for prod powers of two
  *
+ * With contents (stratus-coll --data) ranks send those instead. What is only moved are the contents
+ * from another place on for each rank. For sum, avg, min and max of floating point all ranks send
+ * the same, so that the sum over any of them is a small multiple of it; with the lowest bits of the
+ * mantissa cleared, as many as that takes, all of these are exact. Numbers so small or large that
+ * they would not be are sent as 0. Other reductions send what they send without contents.
+ *
  * Only avg over a number of ranks that is no power of two leaves room for rounding; see
  * pattern_tolerance. */
 #ifndef COLL_PATTERN_H
 #define COLL_PATTERN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "common/contents.h"
 #include "tuner_plugin/tools/coll/element.h"
 
 enum pattern_redop {
@@ -39,14 +47,19 @@ struct pattern {
   enum pattern_redop redop;
   int ranks;
   uint64_t seed;
-  int contributors; /* ranks that send anything at one place */
-  int limit;        /* of what each of them sends */
+  int contributors;                /* ranks that send anything at one place */
+  int limit;                       /* of what each of them sends */
+  const struct contents *contents; /* NULL: none, or not for this reduction */
+  /* Of contents, for reductions: which bits of a code are sent, and what codes without sign. */
+  uint64_t kept, least, most;
+  uint16_t sum_of_contents[UINT16_MAX + 1]; /* types of up to 16 bits: by code */
   /* Floating point: code of what is sent, or expected, for a whole number `key`. */
   uint64_t code_sent[PATTERN_KEYS], code_expected[PATTERN_KEYS];
 };
 
+/* contents: NULL: none. Else to be there as long as the pattern. */
 void pattern_init(struct pattern *pattern, enum element_type type, enum pattern_redop redop,
-                  int ranks, uint64_t seed);
+                  int ranks, uint64_t seed, const struct contents *contents);
 
 /* Another run of the same kind: cheap. */
 void pattern_set_seed(struct pattern *pattern, uint64_t seed);

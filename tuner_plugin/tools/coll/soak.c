@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* soak: results are windows of arrays that are computed once, so a check costs a comparison of
  * memory and the network is busy most of the time. With integers, moved data and sums have
- * arbitrary bits, and one array per source serves all operations. */
+ * arbitrary bits, and one array per source serves all operations. Most stretches of the arrays are
+ * small numbers of both signs, which STRATUS_COMPRESS codes, the others are noise. */
 #include "tuner_plugin/tools/coll/soak.h"
 
 #include <errno.h>
@@ -23,6 +24,9 @@ enum {
   ROUND = 16,      /* operations between two checks of the time limit */
   SAY_MAX = 20,    /* messages about wrong elements */
   STAGING_BYTES = 1 << 20,
+  STRETCH = 64 << 10, /* elements: two chunks, so that operations of all larger sizes have both */
+  NOISE_EVERY = 4,    /* stretches */
+  SMALL_SHIFT = 16,   /* bits that a small number lacks */
 };
 static const enum element_type type = ELEMENT_INT32;
 static const size_t element_bytes = 4;
@@ -74,15 +78,25 @@ static void take_signal(int signal) {
   is_told_to_end = 1;
 }
 
+/* Fills a rank's array. */
+static void compute_sent(const struct pattern *pattern, int source, uint32_t *sent,
+                         size_t elements) {
+  verify_fill(pattern, source, 0, sent, elements);
+  for (size_t i = 0; i < elements; i++) {
+    if (i / STRETCH % NOISE_EVERY != NOISE_EVERY - 1)
+      sent[i] = (uint32_t)((int32_t)sent[i] >> SMALL_SHIFT);
+  }
+}
+
 static void compute_arrays(struct soak_state *e, uint64_t seed) {
   static struct pattern pattern;
   int ranks = e->job->ranks;
-  pattern_init(&pattern, type, PATTERN_SUM, ranks, seed);
+  pattern_init(&pattern, type, PATTERN_SUM, ranks, seed, NULL);
   e->sent = allocate((size_t)ranks + 1, sizeof *e->sent);
   for (int source = 0; source <= ranks; source++)
     e->sent[source] = allocate(e->elements, element_bytes);
   for (int source = 0; source < ranks; source++) {
-    verify_fill(&pattern, source, 0, e->sent[source], e->elements);
+    compute_sent(&pattern, source, e->sent[source], e->elements);
     for (size_t i = 0; i < e->elements; i++)
       e->sent[ranks][i] += e->sent[source][i];
   }

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "common/clock.h"
+#include "tuner_plugin/tools/coll/check.h"
 #include "tuner_plugin/tools/coll/libs.h"
 #include "tuner_plugin/tools/coll/message.h"
 #include "tuner_plugin/tools/coll/replay/replay_report.h"
@@ -118,8 +119,13 @@ static double mean_of_processes(const struct job *job, double mine) {
   return result;
 }
 
-/* Sums of sums would grow to infinity in the course of the steps; zeroes stay. */
-static void clear_buffers(const struct job *job) {
+/* Sums of sums would grow to infinity in the course of the steps; zeroes stay, and so do averages
+ * of equal contents (step.c). */
+static void fill_buffers(const struct job *job) {
+  if (job->contents) {
+    check_fill_with_contents(job);
+    return;
+  }
   CUDA(cudaMemset(job->gpus[0].send, 0, job_buffer_bytes(job)));
   CUDA(cudaMemset(job->gpus[0].recv, 0, job_buffer_bytes(job)));
   CUDA(cudaDeviceSynchronize());
@@ -132,7 +138,7 @@ static void run_part(struct job *job, const struct replay_part *part,
   *result = (struct replay_result){ .part = part };
   watchdog_set_place("%s", part->workload.name);
   compare_plans(job, part);
-  clear_buffers(job);
+  fill_buffers(job);
   struct step *step = step_open(job, part);
   result->compute_us = measure_compute(job, step, part);
   rendezvous_barrier(job->rendezvous);

@@ -91,6 +91,13 @@ static struct measure_case case_of(const struct step *step, const struct plan_co
                                 .counts = plan_counts(&step->part->workload, c, step->job->ranks) };
 }
 
+/* Contents that all ranks have stay what they are. */
+static enum pattern_redop redop_of(const struct step *step, const struct plan_collective *c) {
+  bool is_average =
+      step->job->contents && c->redop == PATTERN_SUM && element_infos[c->type].is_float;
+  return is_average ? PATTERN_AVG : c->redop;
+}
+
 static void open_collective(struct step *step, struct launch *launch) {
   const struct plan_collective *c = &launch->item->collective;
   const struct channel *channel = &step->channels[c->group];
@@ -107,7 +114,7 @@ static void open_collective(struct step *step, struct launch *launch) {
     .recv = buffers.recv,
     .count = c->elements,
     .type = c->type,
-    .redop = operation_open_redop(c->type, c->redop, channel->comm, channel->group.rank),
+    .redop = operation_open_redop(c->type, redop_of(step, c), channel->comm, channel->group.rank),
     .root = c->root,
     .rank = channel->group.rank,
     .ranks = channel->group.ranks,

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link_coding: chunks in the shorter form of net_plugin/codec. A chunk stays a range of its message
+ * for journal, credit and failover; only its frame is another. What is sent again goes as it is. */
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "common/hash.h"
+#include "net_plugin/link/link_state.h"
+
+#define CRC_BYTES 4 /* the most that wire_coded_crc_bytes says */
+
+size_t coding_room(const struct link_config *config) {
+  return config->compress == POLICY_COMPRESS_OFF ? 0
+         : config->role == LINK_SENDER           ? CRC_BYTES + codec_room(config->chunk_bytes)
+                                       : CRC_BYTES + codec_max_coded_bytes(config->chunk_bytes);
+}
+
+/* ---- sender ---- */
+
+bool coding_wants(struct link *link, unsigned lane, const struct outgoing *message,
+                  const struct link_frame *frame, uint64_t now_ns) {
+  const struct link_config *config = &link->config;
+  bool can_be = frame->length >= LINK_CODED_BYTES && frame->length <= config->chunk_bytes &&
+                message->ll == LL_NONE && (link->rdma & lane_bit(lane)) == 0;
+  if (config->compress == POLICY_COMPRESS_OFF || !can_be) {
+    return false;
+  }
+  struct policy_chunk chunk = { .lane = lane, .bytes = frame->length, .total = message->bytes };
+  bool is_wanted =
+      config->compress == POLICY_COMPRESS_ON || policy_compress(link->policy, &chunk, now_ns);
+  link->coding.untried += is_wanted ? 0 : 1;
+  return is_wanted;
+}
+
+struct policy_encoded link_encode(struct link *link, unsigned lane, struct link_frame *frame) {
+  uint8_t *out = link->lanes[lane].staging;
+  uint32_t crc = link->config.wants_checksums ? CRC_BYTES : 0;
+  int width = codec_memory_choose(&link->codec);
+  struct codec_result result = codec_encode(width, frame->payload, frame->length, out + crc);
+  if (width != CODEC_RAW) {
+    codec_memory_note(&link->codec, &result);
+  }
+  struct policy_encoded encoded = { .lane = lane, .bytes = frame->length };
+  frame->wants_coding = false;
+  if (result.bytes == 0) {
+    link->coding.raw++;
+    return encoded;
+  }
+  encoded.coded_bytes = crc + result.bytes;
+  struct wire_header header;
+  wire_header_decode(frame->header, &header); /* our own */
+  if (crc > 0) {
+    bytes_put_le32(out, header.payload_crc);
+    header.payload_crc = hash_crc32c(0, out, encoded.coded_bytes);
+  }
+  header.flags |= WIRE_IS_CODED;
+  header.coded = encoded.coded_bytes;
+  wire_header_encode(&header, frame->header);
+  frame->payload = out;
+  frame->length = encoded.coded_bytes;
+  link->coding.coded++;
+  link->coding.bytes_before += encoded.bytes;
+  link->coding.bytes_after += encoded.coded_bytes;
+  return encoded;
+}
+
+void link_encoded(struct link *link, const struct policy_encoded *encoded) {
+  link->coding.took_ns += encoded->took_ns;
+  policy_encoded(link->policy, encoded);
+}
+
+void link_lane_blocked(struct link *link, unsigned lane, bool is_blocked, uint64_t now_ns) {
+  if (link->config.role == LINK_SENDER && link->config.compress != POLICY_COMPRESS_OFF &&
+      link_is_lane_up(link, lane)) {
+    policy_lane_blocked(link->policy, lane, is_blocked, now_ns);
+  }
+}
+
+/* ---- receiver ---- */
+
+bool coding_may_arrive(const struct link *link, unsigned lane, const struct wire_header *header) {
+  return link->config.compress != POLICY_COMPRESS_OFF && (link->rdma & lane_bit(lane)) == 0 &&
+         header->length <= link->config.chunk_bytes;
+}
+
+int coding_ends(struct link *link, const struct link_lane *receiving) {
+  const struct wire_header *header = &receiving->header;
+  uint32_t crc = wire_coded_crc_bytes(header->flags);
+  int result = codec_decode(receiving->buffer + crc, header->coded - crc, receiving->destination,
+                            header->length);
+  if (result != 0 || (crc > 0 && hash_crc32c(0, receiving->destination, header->length) !=
+                                     bytes_get_le32(receiving->buffer))) {
+    return -EBADMSG;
+  }
+  link->coding.coded++;
+  link->coding.bytes_before += header->length;
+  link->coding.bytes_after += header->coded;
+  return 0;
+}
+
+void link_decoded(struct link *link, uint64_t took_ns) {
+  link->coding.took_ns += took_ns;
+}

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chunks in coded form between two links: which ones are, what arrives, and what a peer may send
+ * instead. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/hash.h"
+#include "common/random.h"
+#include "tests/lib/link_parts.h"
+#include "tests/lib/tensors.h"
+#include "tests/lib/unit.h"
+
+#define LANES 2u
+#define CHUNK (64u << 10)
+#define MESSAGE (3 * CHUNK)
+#define GUARD 64u
+#define UNTOUCHED 0xA5
+#define GRADIENT (TENSOR_INVENTED + 1u) /* of ResNet-18, in bf16 */
+#define MS 1000000ull
+
+static struct link *ends[2]; /* by enum link_role */
+static uint8_t sent[MESSAGE], received[GUARD + MESSAGE + GUARD];
+static uint64_t now_ns;
+
+static struct link_config config_of(enum link_role role) {
+  return (struct link_config){
+    .role = role,
+    .lanes = LANES,
+    .chunk_bytes = CHUNK,
+    .eager_bytes = CHUNK,
+    .eager_slots = 4,
+    .timeout_ns = 1000 * MS,
+    .seed = 1,
+    .policy = &policy_fixed,
+    .compress = POLICY_COMPRESS_ON,
+  };
+}
+
+static void make(struct link_config config) {
+  ends[config.role] = link_init(calloc(1, link_memory_bytes(&config)), &config, now_ns);
+}
+
+static void lane_up(unsigned lane, uint32_t epoch) {
+  uint64_t count = link_lane_fence(ends[LINK_RECEIVER], lane, epoch, now_ns);
+  assert_true(count != UINT64_MAX);
+  link_lane_up(ends[LINK_RECEIVER], lane, epoch, 0, now_ns);
+  link_lane_up(ends[LINK_SENDER], lane, epoch, count, now_ns);
+}
+
+static void start(struct link_config from, struct link_config to) {
+  make(from);
+  make(to);
+  lane_up(0, 1);
+  tensor_fill(GRADIENT, sent, MESSAGE);
+  memset(received, UNTOUCHED, sizeof received);
+}
+
+static void start_both(bool has_checksums) {
+  struct link_config from = config_of(LINK_SENDER), to = config_of(LINK_RECEIVER);
+  from.wants_checksums = to.wants_checksums = has_checksums;
+  start(from, to);
+}
+
+static int end(void **state) {
+  (void)state;
+  free(ends[0]);
+  free(ends[1]);
+  ends[0] = ends[1] = NULL;
+  return 0;
+}
+
+static uint8_t *landing(void) {
+  return received + GUARD;
+}
+
+static void post(size_t bytes) {
+  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], landing(), MESSAGE, NULL, now_ns), 0);
+  assert_int_equal(link_send_posted(ends[LINK_SENDER], sent, bytes, NULL, now_ns), 0);
+}
+
+/* The next frame of this type; others are delivered. */
+static int deliver(enum link_role from, unsigned lane, const struct link_frame *frame) {
+  struct link *to = ends[from == LINK_SENDER ? LINK_RECEIVER : LINK_SENDER];
+  struct wire_header header;
+  int error = wire_header_decode(frame->header, &header);
+  error = error ? error : link_frame_received(to, lane, &header, now_ns);
+  if (!error && frame->length > 0) {
+    memcpy(link_receive_buffer(to, lane), frame->payload, frame->length);
+  }
+  error = error ? error : link_frame_completed(to, lane, now_ns);
+  link_check(to);
+  return error;
+}
+
+static struct wire_header header_of(const struct link_frame *frame) {
+  struct wire_header header;
+  assert_int_equal(wire_header_decode(frame->header, &header), 0);
+  return header;
+}
+
+/* What the sender writes next, as its owner does it; what the receiver has to say comes first. */
+static bool take(unsigned lane, struct link_frame *frame) {
+  while (next_frame(ends[LINK_RECEIVER], lane, frame, now_ns)) {
+    link_frame_written(ends[LINK_RECEIVER], lane, now_ns);
+    assert_int_equal(deliver(LINK_RECEIVER, lane, frame), 0);
+  }
+  if (!next_frame(ends[LINK_SENDER], lane, frame, now_ns)) {
+    return false;
+  }
+  if (frame->wants_coding) {
+    struct policy_encoded encoded = link_encode(ends[LINK_SENDER], lane, frame);
+    encoded.took_ns = 100;
+    link_encoded(ends[LINK_SENDER], &encoded);
+    assert_false(frame->wants_coding);
+  }
+  link_check(ends[LINK_SENDER]);
+  return true;
+}
+
+static void take_data(unsigned lane, struct link_frame *frame) {
+  while (take(lane, frame) && frame->header[1] != WIRE_DATA) {
+    link_frame_written(ends[LINK_SENDER], lane, now_ns);
+    assert_int_equal(deliver(LINK_SENDER, lane, frame), 0);
+  }
+  assert_int_equal(frame->header[1], WIRE_DATA);
+}
+
+static void pass_all(unsigned lane) {
+  struct link_frame frame;
+  while (take(lane, &frame)) {
+    link_frame_written(ends[LINK_SENDER], lane, now_ns);
+    assert_int_equal(deliver(LINK_SENDER, lane, &frame), 0);
+  }
+}
+
+static void check_arrived(size_t bytes) {
+  uint64_t completion;
+  assert_true(link_next_completion(ends[LINK_RECEIVER], &completion));
+  assert_int_equal(completion, bytes);
+  assert_memory_equal(landing(), sent, bytes);
+  for (size_t i = 0; i < GUARD; i++) {
+    assert_int_equal(received[i], UNTOUCHED);
+    assert_int_equal(received[GUARD + MESSAGE + i], UNTOUCHED);
+  }
+}
+
+static struct link_coding coding_of(enum link_role role) {
+  struct link_view view;
+  link_view(ends[role], &view);
+  return view.coding;
+}
+
+/* ---- what is coded ---- */
+
+static void chunks_are_coded_and_come_back(bool has_checksums) {
+  start_both(has_checksums);
+  post(MESSAGE);
+  pass_all(0);
+  check_arrived(MESSAGE);
+  struct link_coding from = coding_of(LINK_SENDER), to = coding_of(LINK_RECEIVER);
+  assert_int_equal(from.coded, 3);
+  assert_int_equal(from.bytes_before, MESSAGE);
+  assert_true(from.bytes_after * 5 < MESSAGE * 4u);
+  assert_int_equal(from.took_ns, 300);
+  assert_int_equal(from.raw + from.untried, 0);
+  assert_int_equal(to.coded, 3);
+  assert_int_equal(to.bytes_before, from.bytes_before);
+  assert_int_equal(to.bytes_after, from.bytes_after);
+  struct link_lane_view lane;
+  for (int role = 0; role < 2; role++) {
+    link_view_lane(ends[role], 0, &lane);
+    assert_int_equal(role == LINK_SENDER ? lane.bytes_sent : lane.bytes_received, MESSAGE);
+  }
+}
+
+static void without_checksums(void **state) {
+  (void)state;
+  chunks_are_coded_and_come_back(false);
+}
+
+static void with_checksums(void **state) {
+  (void)state;
+  chunks_are_coded_and_come_back(true);
+}
+
+static void noise_goes_as_it_is_and_is_not_copied(void **state) {
+  (void)state;
+  struct link_frame frame;
+  start_both(true);
+  tensor_fill(TENSOR_RANDOM, sent, MESSAGE);
+  post(MESSAGE);
+  take_data(0, &frame);
+  assert_ptr_equal(frame.payload, sent);
+  assert_int_equal(frame.length, CHUNK);
+  assert_int_equal(header_of(&frame).flags, WIRE_HAS_CRC | WIRE_WANTS_ACK);
+  link_frame_written(ends[LINK_SENDER], 0, now_ns);
+  assert_int_equal(deliver(LINK_SENDER, 0, &frame), 0);
+  pass_all(0);
+  check_arrived(MESSAGE);
+  assert_int_equal(coding_of(LINK_SENDER).raw, 3);
+  assert_int_equal(coding_of(LINK_SENDER).coded, 0);
+}
+
+static void count_of_none(size_t bytes) {
+  post(bytes);
+  pass_all(0);
+  check_arrived(bytes);
+  assert_int_equal(coding_of(LINK_SENDER).coded, 0);
+  assert_int_equal(coding_of(LINK_SENDER).raw, 0);
+}
+
+static void what_is_small_or_polled_is_not_tried(void **state) {
+  (void)state;
+  start_both(false);
+  count_of_none(LINK_CODED_BYTES - 1);
+  for (size_t at = 120; at < CHUNK; at += 128) {
+    memset(sent + at, 7, 8); /* LL128's flags */
+  }
+  count_of_none(CHUNK);
+  assert_int_equal(coding_of(LINK_SENDER).untried, 0);
+}
+
+static void off_codes_nothing_and_takes_no_memory(void **state) {
+  (void)state;
+  struct link_config from = config_of(LINK_SENDER), to = config_of(LINK_RECEIVER);
+  size_t with = link_memory_bytes(&from);
+  from.compress = to.compress = POLICY_COMPRESS_OFF;
+  assert_true(link_memory_bytes(&from) + LANES * (size_t)CHUNK <= with);
+  from.remote_keys = 1;
+  assert_true(link_memory_bytes(&from) > 0);
+  from.compress = POLICY_COMPRESS_ON;
+  assert_int_equal(link_memory_bytes(&from), 0);
+  from.compress = POLICY_COMPRESS_OFF;
+  from.remote_keys = 0;
+  start(from, to);
+  count_of_none(MESSAGE);
+  assert_int_equal(coding_of(LINK_SENDER).untried, 0);
+}
+
+/* ---- the policy ---- */
+
+static struct {
+  unsigned asked, blocked, ready;
+  struct policy_encoded encoded;
+} told;
+
+/* Every other chunk. */
+static bool wants_some(struct policy *policy, const struct policy_chunk *chunk, uint64_t at_ns) {
+  (void)policy, (void)at_ns;
+  assert_int_equal(chunk->bytes, CHUNK);
+  assert_int_equal(chunk->total, MESSAGE);
+  return told.asked++ % 2 == 0;
+}
+
+static void hears_encoded(struct policy *policy, const struct policy_encoded *encoded) {
+  (void)policy;
+  told.encoded = *encoded;
+}
+
+static void hears_blocked(struct policy *policy, unsigned lane, bool is_blocked, uint64_t at_ns) {
+  (void)policy, (void)lane, (void)at_ns;
+  told.blocked += is_blocked;
+  told.ready += !is_blocked;
+}
+
+static void auto_asks_the_policy(void **state) {
+  (void)state;
+  struct policy_ops ops = policy_fixed;
+  struct link_config from = config_of(LINK_SENDER);
+  from.compress = POLICY_COMPRESS_AUTO;
+  from.policy = &ops;
+  start(from, config_of(LINK_RECEIVER));
+  post(MESSAGE);
+  pass_all(0);
+  check_arrived(MESSAGE);
+  assert_int_equal(coding_of(LINK_SENDER).untried, 3); /* who cannot be asked says no */
+  ops.compress = wants_some;
+  ops.encoded = hears_encoded;
+  ops.lane_blocked = hears_blocked;
+  memset(&told, 0, sizeof told);
+  post(MESSAGE);
+  pass_all(0);
+  check_arrived(MESSAGE);
+  assert_int_equal(told.asked, 3);
+  assert_int_equal(coding_of(LINK_SENDER).coded, 2);
+  assert_int_equal(coding_of(LINK_SENDER).untried, 4);
+  assert_int_equal(told.encoded.bytes, CHUNK);
+  assert_in_range(told.encoded.coded_bytes, 1, CHUNK * 4 / 5);
+  assert_int_equal(told.encoded.took_ns, 100);
+  link_lane_blocked(ends[LINK_SENDER], 0, true, now_ns);
+  link_lane_blocked(ends[LINK_SENDER], 0, false, now_ns);
+  link_lane_blocked(ends[LINK_SENDER], 1, true, now_ns); /* is not up */
+  link_lane_blocked(ends[LINK_RECEIVER], 0, true, now_ns);
+  assert_int_equal(told.blocked, 1);
+  assert_int_equal(told.ready, 1);
+}
+
+/* ---- what goes wrong ---- */
+
+/* The lane is lost on both sides and comes back; what was on it is sent again. */
+static void reconnect(unsigned lane, uint32_t epoch) {
+  link_lane_lost(ends[LINK_RECEIVER], lane, epoch, now_ns);
+  link_lane_lost(ends[LINK_SENDER], lane, epoch, now_ns);
+  struct link_order order;
+  now_ns += 1000 * MS;
+  while (!link_next_order(ends[LINK_SENDER], &order, now_ns) || order.kind != LINK_ORDER_OPEN ||
+         order.lane != lane) {
+    now_ns += 100 * MS;
+  }
+  lane_up(lane, order.epoch);
+}
+
+static void what_is_sent_again_goes_as_it_is(void **state) {
+  (void)state;
+  struct link_frame frame;
+  start_both(true);
+  post(MESSAGE);
+  take_data(0, &frame);
+  assert_true(header_of(&frame).coded > 0);
+  reconnect(0, 1); /* while it is written */
+  take_data(0, &frame);
+  assert_int_equal(header_of(&frame).coded, 0);
+  assert_int_equal(header_of(&frame).offset, 0);
+  link_frame_written(ends[LINK_SENDER], 0, now_ns);
+  assert_int_equal(deliver(LINK_SENDER, 0, &frame), 0);
+  pass_all(0);
+  check_arrived(MESSAGE);
+  assert_int_equal(coding_of(LINK_SENDER).coded, 3);
+  assert_int_equal(coding_of(LINK_RECEIVER).coded, 2);
+}
+
+/* A coded frame whose payload `damage` changes is refused; the chunk arrives all the same. */
+static void damaged(bool has_checksums, void (*damage)(uint8_t *payload, uint32_t length)) {
+  static uint8_t payload[CHUNK];
+  struct link_frame frame;
+  start_both(has_checksums);
+  post(MESSAGE);
+  take_data(0, &frame);
+  assert_true(header_of(&frame).coded > 0);
+  memcpy(payload, frame.payload, frame.length);
+  damage(payload, frame.length);
+  frame.payload = payload;
+  link_frame_written(ends[LINK_SENDER], 0, now_ns);
+  assert_int_equal(deliver(LINK_SENDER, 0, &frame), -EBADMSG);
+  struct link_lane_view view;
+  link_view_lane(ends[LINK_RECEIVER], 0, &view);
+  assert_int_equal(view.state, LINK_LANE_LOST);
+  assert_int_equal(coding_of(LINK_RECEIVER).coded, 0);
+  reconnect(0, 1);
+  pass_all(0);
+  check_arrived(MESSAGE);
+  end(NULL);
+}
+
+static void other_version(uint8_t *payload, uint32_t length) {
+  (void)length;
+  payload[0]++;
+}
+
+static void other_length(uint8_t *payload, uint32_t length) {
+  (void)length;
+  bytes_put_le32(payload + 4, CHUNK - 4096);
+}
+
+static void other_last_byte(uint8_t *payload, uint32_t length) {
+  payload[length - 1] ^= 1;
+}
+
+static void other_crc(uint8_t *payload, uint32_t length) {
+  (void)length;
+  payload[0] ^= 1;
+}
+
+static void damaged_bytes_lose_the_lane(void **state) {
+  (void)state;
+  damaged(false, other_version);
+  damaged(false, other_length);
+  damaged(true, other_last_byte);
+  damaged(true, other_crc);
+}
+
+/* An encoder or a memory that errs: the checksum of what is sent is right, that of the chunk is
+ * not. */
+static void what_comes_out_is_checked(void **state) {
+  (void)state;
+  struct link_frame frame;
+  static uint8_t payload[CHUNK];
+  start_both(true);
+  post(MESSAGE);
+  take_data(0, &frame);
+  struct wire_header header = header_of(&frame);
+  memcpy(payload, frame.payload, frame.length);
+  payload[0] ^= 1;
+  header.payload_crc = hash_crc32c(0, payload, header.coded);
+  wire_header_encode(&header, frame.header);
+  frame.payload = payload;
+  assert_int_equal(deliver(LINK_SENDER, 0, &frame), -EBADMSG);
+  link_frame_written(ends[LINK_SENDER], 0, now_ns);
+  reconnect(0, 1);
+  pass_all(0);
+  check_arrived(MESSAGE);
+}
+
+static int receive_header(const struct wire_header *header) {
+  return link_frame_received(ends[LINK_RECEIVER], 0, header, now_ns);
+}
+
+static const struct wire_header coded_header = { WIRE_DATA, WIRE_IS_CODED, CHUNK, 0,
+                                                 0,         MESSAGE,       0,     40000 };
+
+static void who_did_not_agree_takes_none(void **state) {
+  (void)state;
+  struct link_config to = config_of(LINK_RECEIVER);
+  to.compress = POLICY_COMPRESS_OFF;
+  start(config_of(LINK_SENDER), to);
+  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], landing(), MESSAGE, NULL, 0), 0);
+  assert_int_equal(receive_header(&coded_header), -EPROTO);
+  link_check(ends[LINK_RECEIVER]);
+}
+
+static void no_chunk_is_larger_than_agreed(void **state) {
+  (void)state;
+  struct wire_header large = coded_header;
+  large.length = CHUNK + 4096;
+  start_both(false);
+  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], landing(), MESSAGE, NULL, 0), 0);
+  assert_int_equal(receive_header(&large), -EPROTO);
+  link_check(ends[LINK_RECEIVER]);
+}
+
+static void rdma_lanes_bring_none(void **state) {
+  (void)state;
+  start_both(false);
+  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], landing(), MESSAGE, NULL, 0), 0);
+  link_lane_is_rdma(ends[LINK_RECEIVER], 0);
+  assert_int_equal(receive_header(&coded_header), -EPROTO);
+  link_check(ends[LINK_RECEIVER]);
+}
+
+/* Any bytes of any length in the place of a coded chunk, of any length that the wire allows. */
+static void hostile_payloads_stay_inside(void **state) {
+  (void)state;
+  uint64_t random = 1;
+  unsigned refused = 0;
+  for (unsigned i = 0; i < 2000; i++) {
+    start_both(false);
+    struct wire_header header = coded_header;
+    uint64_t drawn = random_next(&random);
+    header.length = CODEC_MIN_BYTES + (uint32_t)(drawn % (CHUNK - CODEC_MIN_BYTES + 1));
+    header.coded = 1 + (uint32_t)((drawn >> 32) % codec_max_coded_bytes(header.length));
+    header.offset = drawn % 3 == 0 ? MESSAGE - header.length : 0;
+    assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], landing(), MESSAGE, NULL, 0), 0);
+    assert_int_equal(receive_header(&header), 0);
+    link_check(ends[LINK_RECEIVER]);
+    uint8_t *payload = link_receive_buffer(ends[LINK_RECEIVER], 0);
+    if (i % 2 == 0) {
+      tensor_fill(TENSOR_RANDOM, payload, header.coded);
+      if (header.coded >= 8) {
+        memcpy(payload, (uint8_t[]){ CODEC_VERSION, 1u << i % 3, 0, 0 }, 4);
+        bytes_put_le32(payload + 4, header.length);
+      }
+    } else {
+      /* A true chunk that ends early. */
+      static uint8_t out[2 * CHUNK];
+      codec_encode(2, sent, header.length, out);
+      memcpy(payload, out, header.coded);
+    }
+    refused += link_frame_completed(ends[LINK_RECEIVER], 0, now_ns) == -EBADMSG;
+    link_check(ends[LINK_RECEIVER]);
+    for (size_t at = 0; at < GUARD; at++) {
+      assert_int_equal(received[at], UNTOUCHED);
+      assert_int_equal(received[GUARD + MESSAGE + at], UNTOUCHED);
+    }
+    end(NULL);
+  }
+  assert_in_range(refused, 1900, 2000);
+}
+
+/* ---- where the bytes go ---- */
+
+static void early_ones_are_decoded_where_they_wait(void **state) {
+  (void)state;
+  start_both(true);
+  assert_int_equal(link_send_posted(ends[LINK_SENDER], sent, CHUNK, NULL, now_ns), 0);
+  pass_all(0);
+  assert_int_equal(coding_of(LINK_RECEIVER).coded, 1);
+  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], landing(), MESSAGE, NULL, now_ns), 0);
+  link_check(ends[LINK_RECEIVER]);
+  check_arrived(CHUNK);
+}
+
+static void nothing_is_written_once_the_user_has_left(void **state) {
+  (void)state;
+  struct link_frame frame;
+  start_both(false);
+  post(MESSAGE);
+  take_data(0, &frame);
+  struct wire_header header = header_of(&frame);
+  assert_int_equal(receive_header(&header), 0);
+  memcpy(link_receive_buffer(ends[LINK_RECEIVER], 0), frame.payload, frame.length / 2);
+  link_user_detached(ends[LINK_RECEIVER], now_ns);
+  memcpy(link_receive_buffer(ends[LINK_RECEIVER], 0), frame.payload, frame.length);
+  assert_int_equal(link_frame_completed(ends[LINK_RECEIVER], 0, now_ns), 0);
+  link_check(ends[LINK_RECEIVER]);
+  for (size_t at = 0; at < sizeof received; at++) {
+    assert_int_equal(received[at], UNTOUCHED);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_teardown(without_checksums, end),
+    cmocka_unit_test_teardown(with_checksums, end),
+    cmocka_unit_test_teardown(noise_goes_as_it_is_and_is_not_copied, end),
+    cmocka_unit_test_teardown(what_is_small_or_polled_is_not_tried, end),
+    cmocka_unit_test_teardown(off_codes_nothing_and_takes_no_memory, end),
+    cmocka_unit_test_teardown(auto_asks_the_policy, end),
+    cmocka_unit_test_teardown(what_is_sent_again_goes_as_it_is, end),
+    cmocka_unit_test(damaged_bytes_lose_the_lane),
+    cmocka_unit_test_teardown(what_comes_out_is_checked, end),
+    cmocka_unit_test_teardown(who_did_not_agree_takes_none, end),
+    cmocka_unit_test_teardown(no_chunk_is_larger_than_agreed, end),
+    cmocka_unit_test_teardown(rdma_lanes_bring_none, end),
+    cmocka_unit_test(hostile_payloads_stay_inside),
+    cmocka_unit_test_teardown(early_ones_are_decoded_where_they_wait, end),
+    cmocka_unit_test_teardown(nothing_is_written_once_the_user_has_left, end),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -31,6 +31,12 @@ enum param_mode { PARAM_MODE_TUNE, PARAM_MODE_CALIBRATE };
 enum param_rdma { PARAM_RDMA_AUTO, PARAM_RDMA_ON, PARAM_RDMA_OFF };
 enum param_rdma_cm { PARAM_RDMA_CM_AUTO, PARAM_RDMA_CM_ON, PARAM_RDMA_CM_OFF };
 enum param_policy { PARAM_POLICY_ADAPTIVE, PARAM_POLICY_FIXED };
+enum param_collnet {
+  PARAM_COLLNET_OFF,
+  PARAM_COLLNET_FULL,
+  PARAM_COLLNET_BF16,
+  PARAM_COLLNET_FP16
+};
 enum param_progress { PARAM_PROGRESS_AUTO, PARAM_PROGRESS_INLINE, PARAM_PROGRESS_THREAD };
 
 /* Each getter asserts that the parameter has its type; param_enum returns the word's index. */

@@ -96,7 +96,7 @@
   X(RDMA_CM, ENUM, "auto", "auto|on|off", "", NET, PLAIN,                                          \
     "connect queue pairs through librdmacm; auto: only where the device needs it (iWARP, so "      \
     "eRDMA in standard mode); off: never, and such devices are not used")                          \
-  X(COLLNET, ENUM, "off", "off|full|bf16|fp16", "", NET, PLAIN,                                    \
+  X(COLLNET, ENUM, "off", "off|full|bf16|fp16", "", BOTH, PLAIN,                                   \
     "AllReduce across hosts on the hosts, with NCCL_COLLNET_ENABLE=1; bf16, fp16: f32 sums "       \
     "travel "                                                                                      \
     "in 16 bits; equal on all hosts")                                                              \

@@ -36,6 +36,7 @@
  *   dscp = 46                    where NCCL gives no traffic class
  *   pacing_mbps = 5000
  *   busy_poll_us = 50
+ *   collnet = bf16               full, bf16 or fp16, with NCCL_COLLNET_ENABLE
  *   [env]                        variables of NCCL, set before NCCL reads them and only where the
  *   NCCL_MIN_NCHANNELS = 8       user has not; common/profile_schema.c lists all that are taken
  *   NCCL_BUFFSIZE = 8M
@@ -77,7 +78,7 @@ enum {
   PROFILE_TEXT_MAX = 256,
   PROFILE_PATH_MAX = 4096,
   PROFILE_CHANNELS_MAX = 64,    /* MAXCHANNELS, src/include/device.h of NCCL */
-  PROFILE_DECISION_VERSION = 1, /* of the code that makes a choice of a profile and a call; goes up
+  PROFILE_DECISION_VERSION = 2, /* of the code that makes a choice of a profile and a call; goes up
                                    whenever the same profile may lead to another choice */
 };
 
@@ -175,11 +176,12 @@ struct profile_net {
   uint32_t dscp;
   uint32_t pacing_mbps;
   uint32_t busy_poll_us;
+  char collnet[PROFILE_NAME_MAX];
   char tcp_congestion[PROFILE_NAME_MAX];
 };
 
 /* Variables of NCCL by their names; 0: not given. Only those that NCCL reads after a net plugin's
- * init. */
+ * init, and collnet_enable, which it reads before: that one needs NCCL_ENV_PLUGIN. */
 struct profile_env {
   uint32_t min_nchannels;
   uint32_t max_nchannels;
@@ -189,6 +191,7 @@ struct profile_env {
   uint32_t p2p_net_chunksize;
   uint32_t nvls_chunksize;
   uint32_t nvlstree_max_chunksize;
+  uint32_t collnet_enable;
 };
 
 struct profile {

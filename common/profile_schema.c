@@ -16,6 +16,8 @@ static const char *const cloud_names[] = {
   "aws", "gcp", "azure", "alibaba", "oci", "tencent", NULL,
 };
 
+static const char *const collnet_names[] = { "full", "bf16", "fp16", NULL };
+
 const char *const profile_section_names[PROFILE_SECTION_COUNT] = { "meta", "match", "net", "env" };
 
 #define TEXT_KEY(section, part, name, type)                                                        \
@@ -66,6 +68,7 @@ const struct profile_key profile_keys[] = {
   NUMBER_KEY(NET, net, dscp, NUMBER, 1, 63),
   NUMBER_KEY(NET, net, pacing_mbps, NUMBER, 1, 10000000),
   NUMBER_KEY(NET, net, busy_poll_us, NUMBER, 1, 1000000),
+  WORD_KEY(NET, net, collnet, collnet_names),
   ENV_KEY(NCCL_MIN_NCHANNELS, min_nchannels, NUMBER, 1, PROFILE_CHANNELS_MAX),
   ENV_KEY(NCCL_MAX_NCHANNELS, max_nchannels, NUMBER, 1, PROFILE_CHANNELS_MAX),
   ENV_KEY(NCCL_BUFFSIZE, buffsize, SIZE, 64 << 10, 64 << 20),
@@ -74,6 +77,7 @@ const struct profile_key profile_keys[] = {
   ENV_KEY(NCCL_P2P_NET_CHUNKSIZE, p2p_net_chunksize, SIZE, 16 << 10, 16 << 20),
   ENV_KEY(NCCL_NVLS_CHUNKSIZE, nvls_chunksize, SIZE, 16 << 10, 16 << 20),
   ENV_KEY(NCCL_NVLSTREE_MAX_CHUNKSIZE, nvlstree_max_chunksize, SIZE, 16 << 10, 16 << 20),
+  ENV_KEY(NCCL_COLLNET_ENABLE, collnet_enable, NUMBER, 1, 1),
 };
 const size_t profile_key_count = sizeof profile_keys / sizeof profile_keys[0];
 _Static_assert(sizeof profile_keys / sizeof profile_keys[0] <= PROFILE_KEYS_MAX,

@@ -49,7 +49,7 @@ enum {
   COLLNET_UNDER_WAY_BYTES = 8 * COLLNET_BYTES_MAX,
 };
 
-enum collnet_mode collnet_mode(void); /* STRATUS_COLLNET */
+enum collnet_mode collnet_mode(void); /* STRATUS_COLLNET, else the profile's */
 const char *collnet_mode_name(enum collnet_mode mode);
 
 /* Cannot fail: NCCL would leave the other hosts waiting in an exchange (ncclTransportCollNetSetup,

@@ -4,20 +4,30 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/log.h"
 #include "common/param.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/plugin/transfer.h"
+#include "net_plugin/setup/settings.h"
+
+static const char *const mode_names[] = { "off", "full", "bf16", "fp16" };
 
 enum collnet_mode collnet_mode(void) {
-  return (enum collnet_mode)param_enum(PARAM_COLLNET);
+  if (param_is_set(PARAM_COLLNET)) {
+    return (enum collnet_mode)param_enum(PARAM_COLLNET);
+  }
+  enum collnet_mode mode = COLLNET_FP16;
+  while (mode != COLLNET_OFF && strcmp(mode_names[mode], settings_profile_collnet()) != 0) {
+    mode--;
+  }
+  return mode;
 }
 
 const char *collnet_mode_name(enum collnet_mode mode) {
-  static const char *const names[] = { "off", "full", "bf16", "fp16" };
-  return (size_t)mode < sizeof(names) / sizeof(names[0]) ? names[mode] : "unknown";
+  return (size_t)mode < sizeof(mode_names) / sizeof(mode_names[0]) ? mode_names[mode] : "unknown";
 }
 
 bool collnet_supports(enum reduce_type type, enum reduce_op op) {

@@ -302,13 +302,14 @@ static int choose_dscp(int traffic_class) {
   return is_parameter || traffic_class < 0 ? options.dscp : traffic_class >> 2;
 }
 
-int plugin_connect(int device, int traffic_class, unsigned share, void *handle,
+int plugin_connect(int device, int traffic_class, unsigned group_peers, void *handle,
                    struct connection **connection) {
   struct nic nics[NIC_MAX_FUSED];
   unsigned count;
   int rc = copy_nics(device, nics, &count);
   if (!rc) {
-    rc = connector_connect(nics, count, choose_dscp(traffic_class), share, handle, connection);
+    rc =
+        connector_connect(nics, count, choose_dscp(traffic_class), group_peers, handle, connection);
   }
   return tell_if_out_of_memory(rc, "connect");
 }

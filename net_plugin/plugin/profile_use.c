@@ -3,6 +3,7 @@
 #include "net_plugin/plugin/profile_use.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,10 +63,6 @@ static struct {
 } answers[PROFILE_KEYS_MAX];
 static bool is_asked; /* atomic */
 
-void profile_use_answer(void) {
-  __atomic_store_n(&is_asked, true, __ATOMIC_RELAXED);
-}
-
 const char *profile_use_variable(const char *name) {
   const char *value = getenv(name);
   for (size_t i = 0; !value && i < profile_key_count; i++) {
@@ -90,6 +87,12 @@ static bool set_variable(size_t key, uint32_t value, char text[NUMBER_TEXT_MAX])
   return true;
 }
 
+/* For each communicator, and before any plugin's init: set by setenv it would hold from the second
+ * one on (envConfigOverride, src/init.cc at v2.29.7). */
+static bool is_read_early(const struct profile_key *key) {
+  return key->offset == offsetof(struct profile, env.collnet_enable);
+}
+
 const char *profile_use_environment(const struct profile *profile,
                                     char text[PROFILE_USE_TEXT_MAX]) {
   size_t used = 0;
@@ -102,6 +105,13 @@ const char *profile_use_environment(const struct profile *profile,
     if (key->section != PROFILE_SECTION_ENV || value == 0 || getenv(key->name)) {
       continue;
     }
+    if (is_read_early(key) && !__atomic_load_n(&is_asked, __ATOMIC_RELAXED)) {
+      LOG_WARN(
+          "profile %s: %s comes too late without NCCL_ENV_PLUGIN=libnccl-net-stratus.so, so it "
+          "is not set",
+          profile->meta.id, key->name);
+      continue;
+    }
     if (set_variable(i, value, number) && used < PROFILE_USE_TEXT_MAX) {
       int length = snprintf(text + used, PROFILE_USE_TEXT_MAX - used, "%s%s=%s", used ? ", " : "",
                             key->name, number);
@@ -109,6 +119,22 @@ const char *profile_use_environment(const struct profile *profile,
     }
   }
   return text;
+}
+
+/* What is wrong with the profile is said at the net plugin's init. */
+void profile_use_answer(int nccl_version) {
+  __atomic_store_n(&is_asked, true, __ATOMIC_RELAXED);
+  struct profile profile;
+  char path[PROFILE_PATH_MAX], text[PROFILE_USE_TEXT_MAX];
+  struct profile_error error;
+  if (profile_match_load(&profile, path, &error) == 0) {
+    struct profile early = { 0 };
+    if (profile_match_is_nccl_in_range(&profile.meta, nccl_version)) {
+      early.env.collnet_enable = profile.env.collnet_enable;
+    }
+    profile_use_environment(&early, text);
+    profile_free(&profile);
+  }
 }
 
 void profile_use(const struct profile *profile, uint32_t latency_us, int nccl_version) {

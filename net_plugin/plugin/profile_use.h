@@ -30,8 +30,9 @@ struct decision profile_use_decision(const struct profile *profile, uint32_t lat
 #define PROFILE_USE_TEXT_MAX 512
 const char *profile_use_environment(const struct profile *profile, char text[PROFILE_USE_TEXT_MAX]);
 
-/* From now on NCCL asks by profile_use_variable. */
-void profile_use_answer(void);
+/* From now on NCCL asks by profile_use_variable. Reads the profile for what NCCL asks before any
+ * plugin's init, NCCL_COLLNET_ENABLE. Blocks: on that file. */
+void profile_use_answer(int nccl_version);
 
 /* What the user set, else what profile_use_environment found; NULL: neither. Any thread; what was
  * found stays valid. */

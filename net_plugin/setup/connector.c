@@ -31,7 +31,7 @@ static const char *foreign_address(const uint8_t handle[HANDLE_BYTES],
   return "of unknown address";
 }
 
-static int start(const struct nic *nics, unsigned count, int dscp, unsigned share,
+static int start(const struct nic *nics, unsigned count, int dscp, unsigned group_peers,
                  uint8_t handle[HANDLE_BYTES]) {
   struct peering_route route = { .nic_count = count };
   memcpy(route.nics, nics, count * sizeof *nics);
@@ -60,20 +60,20 @@ static int start(const struct nic *nics, unsigned count, int dscp, unsigned shar
   }
   if (!error) {
     peering_find_paths(&route);
-    error = pending_connect_start(&route, dscp, share, &token);
+    error = pending_connect_start(&route, dscp, group_peers, &token);
   }
   hash_wipe(route.remote.secret, AUTH_SECRET_BYTES);
   handle_set_pending(handle, token);
   return error;
 }
 
-int connector_connect(const struct nic *nics, unsigned count, int dscp, unsigned share,
+int connector_connect(const struct nic *nics, unsigned count, int dscp, unsigned group_peers,
                       uint8_t handle[HANDLE_BYTES], struct connection **connection) {
   bool is_known;
   int error = pending_connect_take(handle_pending(handle), handle + HANDLE_LISTENER_AT, &is_known,
                                    connection);
   if (!is_known) {
-    error = start(nics, count, dscp, share, handle);
+    error = start(nics, count, dscp, group_peers, handle);
   } else if (error || *connection) {
     handle_set_pending(handle, 0);
   }

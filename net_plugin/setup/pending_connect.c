@@ -264,12 +264,12 @@ static void retry_expired(struct engine_timer *timer, uint64_t now_ns) {
 }
 
 static int prepare(struct pending_connect *pending, const struct peering_route *route, int dscp,
-                   unsigned share) {
+                   unsigned group_peers) {
   pending->route = *route;
   pending->backoff_ns = FIRST_BACKOFF_NS;
   pending->retry.expired = retry_expired;
   settings_get(route->nic_count, &pending->settings);
-  settings_share_lanes(route->nic_count, share, &pending->settings);
+  settings_of_group(route->nic_count, group_peers, &pending->settings);
   pending->deadline_ns = clock_now_ns() + pending->settings.connect_timeout_ns;
   struct hello *hello = &pending->hello;
   hello->wire_version = HANDSHAKE_WIRE_VERSION;
@@ -351,10 +351,10 @@ static void abandoned_expired(struct engine_timer *timer, uint64_t now_ns) {
   pending_connect_free(pending);
 }
 
-int pending_connect_start(const struct peering_route *route, int dscp, unsigned share,
+int pending_connect_start(const struct peering_route *route, int dscp, unsigned group_peers,
                           uint64_t *token) {
   struct pending_connect *pending = calloc(1, sizeof *pending);
-  int error = pending ? prepare(pending, route, dscp, share) : -ENOMEM;
+  int error = pending ? prepare(pending, route, dscp, group_peers) : -ENOMEM;
   if (error) {
     pending_connect_wipe(pending);
     return error;

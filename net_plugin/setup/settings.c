@@ -24,6 +24,10 @@ void settings_use_profile(const struct profile *profile) {
   tcp_options_use_profile(&from_profile);
 }
 
+const char *settings_profile_collnet(void) {
+  return from_profile.collnet;
+}
+
 void settings_get(unsigned nics, struct settings *settings) {
   unsigned lanes = (unsigned)param_int(PARAM_FLOWS);
   if (!lanes) {
@@ -60,9 +64,12 @@ void settings_get(unsigned nics, struct settings *settings) {
   settings->connect_timeout_ns = param_duration_ns(PARAM_CONNECT_TIMEOUT);
 }
 
-void settings_share_lanes(unsigned nics, unsigned share, struct settings *settings) {
-  unsigned lanes = (settings->first_lanes + share - 1) / share;
-  unsigned least = SETTINGS_SHARED_LANES_PER_NIC * nics;
+void settings_of_group(unsigned nics, unsigned group_peers, struct settings *settings) {
+  if (group_peers == 0) {
+    return;
+  }
+  unsigned lanes = (settings->first_lanes + group_peers - 1) / group_peers;
+  unsigned least = SETTINGS_GROUP_LANES_PER_NIC * nics;
   lanes = lanes > least ? lanes : least;
   if (settings->learns_lanes && lanes < settings->first_lanes) {
     settings->first_lanes = lanes;

@@ -18,8 +18,8 @@ struct profile;
  * flows: enough to fill a NIC whose flows are capped at a tenth of it. More flows cost latency
  * where no cap is in the way: each holds a queue of its own. */
 #define SETTINGS_LANES_PER_NIC 8
-/* The least of a connection that shares: another one takes over where one breaks. */
-#define SETTINGS_SHARED_LANES_PER_NIC 2
+/* The least of a group's connection: another one takes over where one breaks. */
+#define SETTINGS_GROUP_LANES_PER_NIC 2
 #define SETTINGS_EAGER_SLOTS 32
 
 struct settings {
@@ -38,11 +38,13 @@ struct settings {
 
 /* The [net] part of a profile gives defaults that parameters override. NULL: none. */
 void settings_use_profile(const struct profile *profile);
+/* The profile's word for STRATUS_COLLNET; empty: none. */
+const char *settings_profile_collnet(void);
 /* nics: how many the device has; each gets its share of the lanes. */
 void settings_get(unsigned nics, struct settings *settings);
-/* The connection is one of `share` which carry together what usually one does: each begins with its
- * part of the lanes, unless the user set their number. */
-void settings_share_lanes(unsigned nics, unsigned share, struct settings *settings);
+/* The connection is one of a group that sends to so many peers at the same time; 0: of none. Each
+ * begins with its part of the lanes, unless the user set their number. */
+void settings_of_group(unsigned nics, unsigned group_peers, struct settings *settings);
 
 const char *settings_host_name(void);
 /* Random: identifies this process, also where host names and pids are equal, as in containers. */

@@ -2,6 +2,7 @@
 """The table of what must be shown, case by case.
 
 To add one, write a function that returns a Case and name it in all_cases."""
+import json
 import statistics
 import time
 
@@ -9,6 +10,7 @@ from benchmark.case import (
     Case, Row, Sweep, Variant, at_least, at_most, best_of, median_of, of, of_best, of_constant, value)
 from benchmark.compression import cases as compression_cases
 from benchmark.run import CLUSTER, Failure
+from training.plan import CAPPED, MODELS, SCALE, Setting
 
 LABELS = {
     "stratus": "stratus", "socket": "Socket", "socket-1x1": "Socket 1x1", "socket-2x2": "Socket 2x2",
@@ -265,6 +267,37 @@ def collnet(hosts, gpus, nic_gbps, full, half):
         needs="STRATUS_COLLNET")
 
 
+def collnet_steps(hosts):
+    """Training steps of the models of scripts/steps, at its scale, with caps: CollNet with 16 bits against stratus without
+    it. Both with the tuner, nothing forced."""
+    setting = Setting(CAPPED, hosts, 1)
+
+    def replay(key, label, extra):
+        def measure(bench):
+            steps = bench.settings.pick(2, 1)
+            text = bench.coll_json("stratus", [
+                "--replay", ",".join(MODELS), "--replay-steps", str(steps), "--replay-skip", "1", "--compute-scale",
+                f"{SCALE.time:g}", "--bytes-scale", f"{SCALE.bytes(hosts):.9g}", "--ppn", "1",
+                "-c", "0"],  # results in 16 bits are not exact
+                {"NCCL_TUNER_PLUGIN": "libnccl-tuner-stratus.so", **extra})
+            return {each["name"]: 1e6 / statistics.mean(each["step_us"]) for each in json.loads(text)["workloads"]}
+        return Variant(key, label, measure)
+
+    def ratios(choose, subject):
+        return lambda rounds: [
+            choose(each[subject][model] / each["stratus"][model] for model in MODELS) for each in rounds
+            if subject in each and "stratus" in each]
+    variants = [replay("stratus", "stratus", {}), replay("again", "stratus again", {}),
+                replay("bf16", "CollNet bf16", {"NCCL_COLLNET_ENABLE": "1", "STRATUS_COLLNET": "bf16"})]
+    figures = [(model, "bf16", model, "steps/s") for model in MODELS]
+    return Case(
+        f"collnet-steps-{hosts}", f"training steps of {len(MODELS)} models, {setting.text}",
+        setting.cluster(SCALE), variants,
+        [Row("median", "CollNet bf16 / stratus, median of the models", ratios(statistics.median, "bf16"), at_least(1.3), figures),
+         Row("worst", "the same, worst model", ratios(min, "bf16")),
+         Row("noise", "stratus again / stratus, worst model", ratios(min, "again"))], needs="STRATUS_COLLNET")
+
+
 SWEEP_SIZES = "8,64,512,2K,8K,32K,128K,512K,2M,8M,64M"
 SWEEP_SIZES_QUICK = "8,2K,32K,512K,8M"
 
@@ -360,7 +393,7 @@ def all_cases():
         slow_flow(50, 1.8), slow_flow(10, 8.0), equal_flows(), uncapped(), connections(), latency(), rate(),
         two_nics((2, 2), "two-nics"), two_nics((3, 1), "two-nics-unequal"),
         allreduce(0.5, "allreduce", 0.93), allreduce(0.125, "allreduce-32", 0.85),
-        collnet(2, 1, 4, None, 1.7), collnet(2, 2, 4, 1.0, 1.8), collnet(4, 2, 1, 1.2, 2.2),
+        collnet(2, 1, 4, None, 1.7), collnet(2, 2, 4, 1.0, 1.8), collnet(4, 2, 1, 1.2, 2.2), collnet_steps(4),
         sweep("all_reduce", CLOUD[0], "sweep-allreduce", CLOUD[1]),
         sweep("alltoall", CLOUD[0], "sweep-alltoall", CLOUD[1]),
         sweep("all_reduce", VETH[0], "sweep-allreduce-uncapped", VETH[1]),

@@ -7,10 +7,13 @@
  *   abi_collnet RELEASE CASE [PLUGIN]   one */
 #include <dlfcn.h>
 #include <math.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -377,6 +380,50 @@ static void case_no_listener(struct member *member) {
   CHECK(seconds_now() - begin < 10);
 }
 
+/* To every listener of this test, and to whatever else has a port in its range. Returns how many
+ * connections came about; they stay open. */
+static int disturb(int first_port, int ports) {
+  int connected = 0;
+  for (int i = 0; i < 2 * ports; i++) {
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)(first_port + i / 2)),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    CHECK(fd >= 0);
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
+      close(fd);
+      continue;
+    }
+    connected++;
+    unsigned char noise[4096];
+    CHECK(getrandom(noise, sizeof(noise), 0) == (ssize_t)sizeof(noise));
+    if (i % 2 == 0) { /* the other one is silent */
+      send(fd, noise, sizeof(noise), MSG_NOSIGNAL);
+    }
+  }
+  return connected;
+}
+
+/* Random bytes and silence at the listeners, before the members connect and while they do. */
+static void case_strangers(struct member *member) {
+  enum { PORTS = 16 };
+  int first_port = 20000 + getppid() % 700 * PORTS;
+  char range[32];
+  snprintf(range, sizeof(range), "%d-%d", first_port, first_port + PORTS - 1);
+  setenv("STRATUS_PORT_RANGE", range, 1);
+  start(member);
+  listen_and_meet(member);
+  CHECK(disturb(first_port, PORTS) >= 2 * member->members);
+  double begin = seconds_now();
+  join(member);
+  CHECK(member->group);
+  CHECK(seconds_now() - begin < 10);
+  int rounds = 0;
+  const struct exchange exchange = { NUMBER_FLOAT32, NUMBER_SUM, LARGEST, false, 0 };
+  exchange_and_check(member, &exchange, STEPS, &rounds);
+  leave(member);
+}
+
 static void case_absent(struct member *member) {
   start(member);
   listen_and_meet(member);
@@ -429,6 +476,7 @@ static const struct collnet_case {
   { "long", 3, case_long },
   { "withdrawn", 2, case_withdrawn },
   { "no_listener", 3, case_no_listener },
+  { "strangers", 3, case_strangers },
 };
 
 /* ---- the host ---- */

@@ -15,6 +15,7 @@
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
+#include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
 #define HEAD "schema = 1\n[meta]\nid = a\n"
@@ -105,8 +106,8 @@ static void variables_are_read_from_the_text(void **state) {
   struct profile profile;
   struct profile_error error;
   assert_int_equal(profile_read("tests/data/profiles/complete.profile", &profile, &error), 0);
-  const struct profile_env wanted = { 2,          32,        8 << 20,   512 << 10,
-                                      5000 << 10, 512 << 10, 256 << 10, 128 << 10 };
+  const struct profile_env wanted = { 2,         32,        8 << 20,   512 << 10, 5000 << 10,
+                                      512 << 10, 256 << 10, 128 << 10, 0 };
   assert_memory_equal(&profile.env, &wanted, sizeof wanted);
   profile_free(&profile);
   static const struct {
@@ -115,6 +116,8 @@ static void variables_are_read_from_the_text(void **state) {
   } cases[] = {
     { HEAD "[env]\nNCCL_ALGO = ring\n", "[env] has no key \"NCCL_ALGO\"; it takes NCCL_MIN", 5, 1 },
     { HEAD "[env]\nNCCL_MIN_NCHANNELS = 65\n", "takes a number from 1 to 64", 5, 22 },
+    { HEAD "[env]\nNCCL_COLLNET_ENABLE = 2\n", "takes a number from 1 to 1", 5, 23 },
+    { HEAD "[net]\ncollnet = bf8\n", "collnet takes full, bf16, fp16", 5, 11 },
     { HEAD "[env]\nNCCL_BUFFSIZE = 4K\n", "takes a size from 64K to 64M", 5, 17 },
     { HEAD "[env]\nNCCL_MIN_NCHANNELS = 9\nNCCL_MAX_NCHANNELS = 8\n", "is below NCCL_MIN", 0, 0 },
     { HEAD "[env]\nNCCL_BUFFSIZE = 4M\nNCCL_BUFFSIZE = 4M\n", "given twice", 6, 1 },
@@ -145,6 +148,17 @@ static void variables_are_set_where_the_user_set_none(void **state) {
   profile_free(&profile);
 }
 
+/* NCCL reads it before any plugin's init. */
+static void what_nccl_reads_early_is_not_set(void **state) {
+  (void)state;
+  struct profile profile = parse(HEAD "[env]\nNCCL_COLLNET_ENABLE = 1\n");
+  char text[PROFILE_USE_TEXT_MAX];
+  assert_string_equal(profile_use_environment(&profile, text), "");
+  assert_null(getenv("NCCL_COLLNET_ENABLE"));
+  assert_int_equal(log_capture_find("NCCL_COLLNET_ENABLE comes too late"), 1);
+  profile_free(&profile);
+}
+
 static void variables_are_set_once_per_process(void **state) {
   (void)state;
   struct profile profile = parse("schema = 1\n[meta]\nid = a\nnccl_max = 2.28\n[env]\n"
@@ -170,7 +184,19 @@ static void variables_are_answered_where_nccl_asks(void **state) {
   char text[PROFILE_USE_TEXT_MAX];
   unsetenv("NCCL_P2P_NET_CHUNKSIZE");
   setenv("NCCL_BUFFSIZE", "", 1);
-  profile_use_answer();
+  struct tree tree;
+  char path[TREE_PATH_MAX];
+  tree_create(&tree);
+  tree_write(&tree, "early.profile", "%s",
+             HEAD "[env]\nNCCL_COLLNET_ENABLE = 1\nNCCL_BUFFSIZE = 4M\n");
+  char variable[sizeof "STRATUS_PROFILE=" + TREE_PATH_MAX];
+  snprintf(variable, sizeof variable, "STRATUS_PROFILE=%s",
+           tree_path(&tree, "early.profile", path));
+  param_load((char *const[]){ variable, NULL });
+  profile_use_answer(22907);
+  tree_remove(&tree);
+  assert_string_equal(profile_use_variable("NCCL_COLLNET_ENABLE"), "1");
+  assert_null(getenv("NCCL_COLLNET_ENABLE"));
   assert_null(profile_use_variable("NCCL_P2P_NET_CHUNKSIZE"));
   profile_use_environment(&profile, text);
   assert_string_equal(text, "NCCL_P2P_NET_CHUNKSIZE=131072");
@@ -232,7 +258,7 @@ static void connect_both(const struct decision *a, const char *said_a, const str
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error = 0;
   while (!error && !connection && clock_now_ns() < until_ns) {
-    error = connector_connect(&nic, 1, -1, 1, handle, &connection);
+    error = connector_connect(&nic, 1, -1, 0, handle, &connection);
   }
   *here = (connection ? HAS_CONNECTED : 0) | (error == -EPROTO ? HAS_PROTOCOL_ERROR : 0) |
           (has_said(said_a, said_b) ? HAS_SAID_BOTH : 0);
@@ -318,6 +344,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(calibration_decides_by_its_plan, start, stop),
     cmocka_unit_test_setup_teardown(variables_are_read_from_the_text, start, stop),
     cmocka_unit_test_setup_teardown(variables_are_set_where_the_user_set_none, start, stop),
+    cmocka_unit_test_setup_teardown(what_nccl_reads_early_is_not_set, start, stop),
     cmocka_unit_test_setup_teardown(variables_are_set_once_per_process, start, stop),
     cmocka_unit_test_setup_teardown(variables_are_answered_where_nccl_asks, start, stop),
     cmocka_unit_test_setup_teardown(ranks_that_differ_end_at_once, start, stop),

@@ -124,6 +124,26 @@ static void parameters_win(void **context) {
   assert_int_equal(settings.eager_bytes, 0);
 }
 
+static void a_group_shares_lanes(void **context) {
+  (void)context;
+  static const struct {
+    unsigned peers, lanes;
+  } cases[] = { { 0, 16 }, { 1, 16 }, { 3, 6 }, { 15, 4 } };
+  static char *const nothing[] = { NULL };
+  load(nothing, NULL);
+  struct settings settings;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    settings_get(2, &settings);
+    settings_of_group(2, cases[i].peers, &settings);
+    assert_int_equal(settings.first_lanes, cases[i].lanes);
+  }
+  static char *const environment[] = { "STRATUS_FLOWS=12", NULL };
+  load(environment, NULL);
+  settings_get(2, &settings);
+  settings_of_group(2, 3, &settings);
+  assert_int_equal(settings.first_lanes, 12);
+}
+
 static void what_the_kernel_refuses_is_told_and_done_without(void **context) {
   (void)context;
   static char *const environment[] = { "STRATUS_TCP_CONGESTION=nonesuch", NULL };
@@ -187,6 +207,7 @@ int main(void) {
     cmocka_unit_test_teardown(defaults_leave_much_to_the_kernel, tear_down),
     cmocka_unit_test_teardown(the_profile_speaks_where_the_user_does_not, tear_down),
     cmocka_unit_test_teardown(parameters_win, tear_down),
+    cmocka_unit_test_teardown(a_group_shares_lanes, tear_down),
     cmocka_unit_test_teardown(what_the_kernel_refuses_is_told_and_done_without, tear_down),
     cmocka_unit_test_teardown(a_full_peer_still_answers, tear_down),
     cmocka_unit_test_teardown(busy_polling_is_set_or_refused_once, tear_down),

@@ -83,6 +83,7 @@ int profile_cache_acquire(struct profile_cache_view *view) {
       .path = profile_path,
       .hash = hash,
       .meta = &profile.meta,
+      .net = &profile.net,
       .is_by_topology = profile.fit.topology[0] && !param_string(PARAM_PROFILE)[0],
     };
   }

@@ -16,6 +16,7 @@
 #include "common/param.h"
 #include "common/profile_match.h"
 #include "common/version.h"
+#include "tuner_plugin/decide/collnet_range.h"
 #include "tuner_plugin/plugin/calibration.h"
 #include "tuner_plugin/plugin/profile_cache.h"
 #include "tuner_plugin/plugin/record.h"
@@ -27,6 +28,7 @@ struct tuner {
   bool has_share;                   /* of the profile cache */
   struct calibration *calibration;  /* NULL: none */
   struct record *record;            /* NULL: nobody asked for one */
+  struct collnet_range collnet;     /* of calls without a row */
   uint64_t chosen;                  /* atomic: calls for which the profile chose */
   uint64_t left;                    /* atomic: all others; one addition for each call */
 };
@@ -105,6 +107,22 @@ static void attach_table(struct tuner *tuner, struct tuner_host host, struct tun
   }
 }
 
+/* STRATUS_COLLNET, else the profile's [net], as the net plugin takes it. Other plugins' CollNet is
+ * left alone. */
+static struct collnet_range find_collnet_range(struct tuner_shape shape,
+                                               const struct profile_net *net) {
+  enum param_collnet mode = PARAM_COLLNET_OFF;
+  if (param_is_set(PARAM_COLLNET)) {
+    mode = (enum param_collnet)param_enum(PARAM_COLLNET);
+  } else if (net && net->collnet[0]) {
+    mode = strcmp(net->collnet, "full") == 0 ? PARAM_COLLNET_FULL : PARAM_COLLNET_BF16;
+  }
+  if (mode == PARAM_COLLNET_OFF || !has_net_plugin()) {
+    return (struct collnet_range){ 0 };
+  }
+  return collnet_range_of(shape.ranks, shape.nodes, mode != PARAM_COLLNET_FULL);
+}
+
 /* Calibration uses no profile: measurements must not depend on one. */
 static void start_calibration(struct tuner *tuner, struct tuner_host host,
                               struct tuner_shape shape) {
@@ -138,6 +156,7 @@ int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **
   struct profile_cache_view view;
   int error = profile_cache_acquire(&view);
   opened->has_share = true;
+  opened->collnet = find_collnet_range(shape, error ? NULL : view.net);
   if (error == 0) {
     attach_table(opened, host, shape, &view);
     return 0;
@@ -182,6 +201,9 @@ void tuner_choose_by_costs(struct tuner *tuner, int coll, size_t bytes, struct d
   }
   bool is_ours = tuner->table && decide_by_costs(tuner->table, coll, bytes, costs, channels);
   count_call(tuner, is_ours);
+  if (!is_ours) {
+    collnet_range_apply(&tuner->collnet, coll, bytes, costs);
+  }
   if (tuner->record) {
     record_call(tuner->record, coll, bytes, costs, *channels, is_ours);
   }

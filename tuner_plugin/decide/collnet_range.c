@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See collnet_range.h. */
+#include "tuner_plugin/decide/collnet_range.h"
+
+#include <float.h>
+
+/* What NCCL writes into cells that are not available (NCCL_ALGO_PROTO_IGNORE, nccl_tuner.h). */
+#define IGNORED (-1.0f)
+
+/* LEAST, and MOST where CollNet sends no fewer bytes: docs/collnet.md has the sweeps. */
+#define LEAST_BYTES (32u << 10)
+#define MOST_ONE_GPU_BYTES (128u << 10)
+#define MOST_TWO_HOSTS_BYTES (16u << 20)
+
+struct collnet_range collnet_range_of(size_t ranks, size_t nodes, bool is_halved) {
+  struct collnet_range range = { LEAST_BYTES, UINT64_MAX };
+  if (!is_halved && ranks == nodes) {
+    range.most = MOST_ONE_GPU_BYTES;
+  } else if (!is_halved && nodes == 2) {
+    range.most = MOST_TWO_HOSTS_BYTES;
+  }
+  return range;
+}
+
+static bool is_collnet(int algo) {
+  return algo == PROFILE_COLLNET_DIRECT || algo == PROFILE_COLLNET_CHAIN;
+}
+
+void collnet_range_apply(const struct collnet_range *range, int coll, uint64_t bytes,
+                         struct decide_costs costs) {
+  if (coll != PROFILE_ALLREDUCE || range->most == 0 ||
+      (bytes >= range->least && bytes <= range->most)) {
+    return;
+  }
+  bool has_other = false;
+  for (int i = 0; i < costs.algos * costs.protos; i++) {
+    bool is_available = costs.us[i] >= 0 && costs.us[i] < FLT_MAX;
+    has_other |= is_available && !is_collnet(i / costs.protos);
+  }
+  for (int i = 0; has_other && i < costs.algos * costs.protos; i++) {
+    if (is_collnet(i / costs.protos)) {
+      costs.us[i] = IGNORED;
+    }
+  }
+}

@@ -5,16 +5,23 @@
 #   SAN=address|thread  build with sanitizers, below build/san-<name>; SAN=fuzz: for tests/fuzz, by clang
 #   BUILD=dir           where everything that is made goes
 #   PREFIX, DESTDIR     of install and uninstall: /usr/local, and a directory to stage below
+#   LIBDIR=lib          below PREFIX: where links let NCCL find the plugins by name; empty: no links
+#   ARCH=aarch64        another processor, by Debian's cross compiler, below build/aarch64
+#   GLIBC=2.28          the oldest glibc on which plugins and tools load; empty: this machine's own
 
 SAN ?=
-BUILD ?= build$(if $(SAN),/san-$(SAN))
+HOST_ARCH := $(shell uname -m)
+ARCH ?= $(HOST_ARCH)
+CROSS := $(if $(filter-out $(HOST_ARCH),$(ARCH)),$(ARCH)-linux-gnu)
+BUILD ?= build$(if $(CROSS),/$(ARCH))$(if $(SAN),/san-$(SAN))
 PREFIX ?= /usr/local
+LIBDIR ?= lib
 V ?= 0
 Q := $(if $(filter 0,$(V)),@)
 
-CC = $(if $(filter fuzz,$(SAN)),clang,gcc)
-CXX = g++
-AR = ar
+CC = $(if $(filter fuzz,$(SAN)),clang,$(CROSS:%=%-)gcc)
+CXX = $(CROSS:%=%-)g++
+AR = $(CROSS:%=%-)ar
 # Sanitizers want stack traces, not variables; their builds are half of what the tests take to compile.
 CFLAGS ?= $(if $(SAN),-O1 -g1,-O2 -g)
 WARNINGS = -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
@@ -24,7 +31,7 @@ SAN_FLAGS_thread = -fsanitize=thread -fno-omit-frame-pointer
 SAN_FLAGS_fuzz = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
   -fno-omit-frame-pointer -Wno-sign-conversion
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(SAN_FLAGS_$(SAN)) -fPIC \
-  -fvisibility=hidden -pthread -I. -MMD -MP
+  -fvisibility=hidden -pthread -I. -ffile-prefix-map=$(CURDIR)=. $(CROSS_CFLAGS) -MMD -MP
 # -z nodelete: NCCL unloads plugins at moments that differ per release; code must stay mapped.
 PLUGIN_LDFLAGS = -shared -Wl,-z,nodelete -Wl,--exclude-libs,ALL \
   $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
@@ -33,12 +40,30 @@ comma := ,
 STATIC_LIBS = -Wl,-Bstatic -lsodium -Wl,-Bdynamic -ldl -lm
 JSON_LIBS = -Wl,-Bstatic -ljansson -Wl,-Bdynamic
 
+# ---- the oldest glibc: what users get is linked against stand-ins for it (scripts/glibc-floor) ----
+
+# 2.28 is RHEL 8's; distributions that NCCL's users have are that old. Sanitizers need this machine's glibc.
+GLIBC ?= $(if $(SAN),,2.28)
+GLIBC_DIR := $(if $(GLIBC),$(BUILD)/glibc-$(GLIBC))
+FLOOR_MADE := $(GLIBC_DIR:%=%/libc.so)
+# Before glibc 2.34 threads and dlopen() are in files of their own, which must be loaded then.
+FLOOR = $(if $(GLIBC),-L$(GLIBC_DIR) -Wl$(comma)--no-as-needed -lpthread -ldl)
+# A tool's start is the compiler's, so newer than the floor.
+TOOL_START = $(if $(GLIBC),$(call objects,common/old_glibc_start.c))
+TOOL_FLOOR = $(FLOOR) $(if $(GLIBC),-Wl$(comma)--wrap=__libc_start_main)
+
+# ---- another processor: libraries of its Debian packages, programs run by QEMU ----
+
+CROSS_DIR := $(if $(CROSS),$(BUILD)/debian)
+CROSS_CFLAGS = $(if $(CROSS),-isystem $(CROSS_DIR)/usr/include -isystem $(CROSS_DIR)/usr/include/$(CROSS))
+CROSS_LDFLAGS = $(if $(CROSS),-L$(CROSS_DIR)/usr/lib/$(CROSS))
+
 # ---- sources, found by wildcard: a new file needs no edit here ----
 
 sources = $(sort $(foreach dir,$(1),$(wildcard $(dir)/*.c)))
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
-COMMON_SRC := $(call sources,common)
+COMMON_SRC := $(filter-out common/old_glibc_start.c,$(call sources,common))
 NET_SRC := $(call sources,$(addprefix net_plugin/,abi collnet plugin setup observe connection engine lane lane/tcp lane/rdma link codec policy reduce))
 TUNER_SRC := $(call sources,$(addprefix tuner_plugin/,abi plugin decide calibrate))
 MODEL_SRC := $(call sources,tuner_plugin/model)
@@ -46,12 +71,17 @@ NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf tools/pr
 TUNER_TOOL_SRC := $(call sources,$(addprefix tuner_plugin/,tools tools/calibrate))
 # The benchmark of collectives: measures plugins from outside, so it has none of their objects.
 COLL_OBJ := $(call objects,$(call sources,$(addprefix tuner_plugin/,tools/coll tools/coll/replay)) \
-  $(addprefix common/,clock.c contents.c launcher.c quantity.c))
+  $(addprefix common/,clock.c contents.c launcher.c old_glibc.c quantity.c))
+
+# Tools of both plugins, which link nothing of them.
+JOB_TOOL_OBJ := $(call objects,$(filter-out common/tools/stratus-%,$(call sources,common/tools)) \
+  $(addprefix common/,cli.c clock.c old_glibc.c quantity.c))
 
 NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so
 TUNER_PLUGIN := $(BUILD)/lib/libnccl-tuner-stratus.so
-TOOLS := $(addprefix $(BUILD)/bin/,stratus-net stratus-tune stratus-coll)
-MAN := $(addprefix $(BUILD)/man/,stratus.7 stratus-net.1 stratus-tune.1 stratus-coll.1)
+TOOLS := $(addprefix $(BUILD)/bin/,stratus-net stratus-tune stratus-coll stratus-run stratus-env)
+MAN := $(addprefix $(BUILD)/man/,stratus.7 stratus-net.1 stratus-tune.1 stratus-coll.1 \
+  stratus-run.1 stratus-env.1)
 completion = $(patsubst %,$(BUILD)/completion/$(1),$(notdir $(TOOLS)))
 COMPLETION := $(call completion,bash/%) $(call completion,zsh/_%) $(call completion,fish/%.fish)
 
@@ -61,7 +91,19 @@ help: ## this list
 	@sed -n 's/^# \( *[A-Z]*[=,].*\)/\1/p' Makefile
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-20s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-$(BUILD)/obj/%.o: %.c
+$(BUILD)/glibc-%/libc.so: scripts/glibc-floor
+	$(Q)scripts/glibc-floor $* $(CC) $(@D)
+
+ifneq ($(CROSS),)
+# The suite is this machine's: static libraries go with the C library that its cross compiler has.
+$(CROSS_DIR)/packages:
+	$(Q)scripts/fetch-packages $(shell . /etc/os-release && echo $$VERSION_CODENAME) $(CROSS_DEBIAN_$(ARCH)) $(@D) \
+	  libcmocka-dev libhwloc-dev libibverbs-dev libjansson-dev librdmacm-dev libsodium-dev \
+	  libcmocka0 libhwloc15 libibverbs1 librdmacm1 libnl-3-200 libnl-route-3-200 libudev1
+CROSS_DEBIAN_aarch64 = arm64
+endif
+
+$(BUILD)/obj/%.o: %.c | $(if $(CROSS),$(CROSS_DIR)/packages)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  CC      $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
@@ -72,14 +114,17 @@ $(BUILD)/obj/net_plugin/reduce/%.o: ALL_CFLAGS += -ffp-contract=off
 define link
 @mkdir -p $(@D)
 $(if $(Q),@echo "  LINK    $@")
-$(Q)$(CC) $(SAN_FLAGS_$(SAN)) -pthread -o $@
+$(Q)$(CC) $(SAN_FLAGS_$(SAN)) $(CROSS_LDFLAGS) -pthread -Wl,--build-id=sha1 $(LINK_MAP) -o $@
 endef
 
-$(NET_PLUGIN): $(call objects,$(COMMON_SRC) $(NET_SRC)) net_plugin/abi/exports.map
-	$(link) $(PLUGIN_LDFLAGS) -Wl,--version-script=net_plugin/abi/exports.map $(filter %.o,$^) $(STATIC_LIBS)
+# For the list of what is linked statically.
+$(NET_PLUGIN) $(TUNER_PLUGIN) $(TOOLS): LINK_MAP = -Wl,-Map=$(BUILD)/obj/$(@F).map
 
-$(TUNER_PLUGIN): $(call objects,$(COMMON_SRC) $(TUNER_SRC)) tuner_plugin/abi/exports.map
-	$(link) $(PLUGIN_LDFLAGS) -Wl,--version-script=tuner_plugin/abi/exports.map $(filter %.o,$^) $(STATIC_LIBS)
+$(NET_PLUGIN): $(call objects,$(COMMON_SRC) $(NET_SRC)) net_plugin/abi/exports.map | $(FLOOR_MADE)
+	$(link) $(PLUGIN_LDFLAGS) -Wl,--version-script=net_plugin/abi/exports.map $(filter %.o,$^) $(STATIC_LIBS) $(FLOOR)
+
+$(TUNER_PLUGIN): $(call objects,$(COMMON_SRC) $(TUNER_SRC)) tuner_plugin/abi/exports.map | $(FLOOR_MADE)
+	$(link) $(PLUGIN_LDFLAGS) -Wl,--version-script=tuner_plugin/abi/exports.map $(filter %.o,$^) $(STATIC_LIBS) $(FLOOR)
 
 # Everything but main functions: what tools and tests link against.
 STRATUS_A := $(BUILD)/obj/libstratus.a
@@ -87,25 +132,37 @@ $(STRATUS_A): $(call objects,$(COMMON_SRC) $(NET_SRC) $(TUNER_SRC) $(MODEL_SRC))
 	@mkdir -p $(@D)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(BUILD)/bin/stratus-net: $(call objects,$(NET_TOOL_SRC)) $(STRATUS_A)
-	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS)
+$(BUILD)/bin/stratus-net: $(call objects,$(NET_TOOL_SRC)) $(TOOL_START) $(STRATUS_A) | $(FLOOR_MADE)
+	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS) $(TOOL_FLOOR)
 
-$(BUILD)/bin/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(STRATUS_A)
-	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS)
+$(BUILD)/bin/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(TOOL_START) $(STRATUS_A) | $(FLOOR_MADE)
+	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS) $(TOOL_FLOOR)
 
 COLL := $(BUILD)/bin/stratus-coll
-$(COLL): $(COLL_OBJ)
-	$(link) $^ $(JSON_LIBS) -ldl -lm
+$(COLL): $(COLL_OBJ) $(TOOL_START) | $(FLOOR_MADE)
+	$(link) $^ $(JSON_LIBS) -ldl -lm $(TOOL_FLOOR)
+
+$(BUILD)/bin/stratus-run $(BUILD)/bin/stratus-env: $(BUILD)/bin/%: $(BUILD)/obj/common/tools/%.o $(JOB_TOOL_OBJ) $(TOOL_START) \
+  | $(FLOOR_MADE)
+	$(link) $^ -ldl $(TOOL_FLOOR)
 
 # ---- man pages and completion, from what the tools print for -h ----
 
-$(MAN) &: scripts/gen-man scripts/tool_help.py $(wildcard docs/man/*.in) $(TOOLS)
-	$(if $(Q),@echo "  GEN     $(BUILD)/man")
-	$(Q)scripts/gen-man $(BUILD)/bin $(BUILD)/man
+# As this machine can run them.
+RUNNABLE_DIR := $(BUILD)/$(if $(CROSS),emulated,bin)
+RUNNABLE := $(addprefix $(RUNNABLE_DIR)/,$(notdir $(TOOLS)))
 
-$(COMPLETION) &: scripts/gen-completion scripts/tool_help.py $(TOOLS)
+$(BUILD)/emulated/%: $(BUILD)/bin/%
+	@mkdir -p $(@D)
+	$(Q)printf '#!/bin/sh\nexec qemu-$(ARCH) -L /usr/$(CROSS) %s "$$@"\n' $(abspath $<) >$@ && chmod +x $@
+
+$(MAN) &: scripts/gen-man scripts/tool_help.py $(wildcard docs/man/*.in) $(RUNNABLE)
+	$(if $(Q),@echo "  GEN     $(BUILD)/man")
+	$(Q)scripts/gen-man $(RUNNABLE_DIR) $(BUILD)/man
+
+$(COMPLETION) &: scripts/gen-completion scripts/tool_help.py $(RUNNABLE)
 	$(if $(Q),@echo "  GEN     $(BUILD)/completion")
-	$(Q)scripts/gen-completion $(BUILD)/bin $(BUILD)/completion
+	$(Q)scripts/gen-completion $(RUNNABLE_DIR) $(BUILD)/completion
 
 man: $(MAN) $(COMPLETION) ## man pages and shell completion alone
 
@@ -113,7 +170,7 @@ man: $(MAN) $(COMPLETION) ## man pages and shell completion alone
 
 # $(call place,DIRECTORY below PREFIX,MODE,FILES)
 place = $(eval PLACES += $(1))$(eval MODE_$(1) := $(2))$(eval FILES_$(1) := $(3))
-$(call place,lib,755,$(NET_PLUGIN) $(TUNER_PLUGIN))
+$(call place,lib/stratus,755,$(NET_PLUGIN) $(TUNER_PLUGIN))
 $(call place,bin,755,$(TOOLS))
 $(call place,share/stratus/profiles,644,$(wildcard tuner_plugin/profiles/*.profile))
 $(call place,share/stratus/workloads,644,$(wildcard tuner_plugin/workloads/*.json))
@@ -124,7 +181,9 @@ $(call place,share/man/man7,644,$(filter %.7,$(MAN)))
 $(call place,share/bash-completion/completions,644,$(call completion,bash/%))
 $(call place,share/zsh/site-functions,644,$(call completion,zsh/_%))
 $(call place,share/fish/vendor_completions.d,644,$(call completion,fish/%.fish))
-installed = $(foreach place,$(PLACES),$(addprefix $(DESTDIR)$(PREFIX)/$(place)/,$(notdir $(FILES_$(place)))))
+# In a directory of their own, which can stand in LD_LIBRARY_PATH without others' libraries; links are where the loader looks.
+loader_links = $(if $(LIBDIR),$(addprefix $(DESTDIR)$(PREFIX)/$(LIBDIR)/,$(notdir $(FILES_lib/stratus))))
+installed = $(foreach place,$(PLACES),$(addprefix $(DESTDIR)$(PREFIX)/$(place)/,$(notdir $(FILES_$(place))))) $(loader_links)
 
 define install_place
 $(if $(Q),@echo "  INSTALL $(DESTDIR)$(PREFIX)/$(1)")
@@ -134,14 +193,38 @@ endef
 
 install: all ## everything, to DESTDIR PREFIX
 	$(foreach place,$(PLACES),$(call install_place,$(place)))
+	$(if $(LIBDIR),$(Q)cd $(DESTDIR)$(PREFIX) && install -d $(LIBDIR) && ln -srft $(LIBDIR) lib/stratus/*)
 
 # Directories that others use as well stay; below DESTDIR, where there are no others, empty ones go.
 uninstall: ## remove what install put there, and nothing else
 	$(Q)rm -f $(installed)
 	$(Q)cd $(DESTDIR)/ && rmdir $(if $(DESTDIR),-p) --ignore-fail-on-non-empty 2>/dev/null \
 	  $(addprefix $(PREFIX:/%=%)/,share/stratus/profiles share/stratus/workloads share/stratus/report \
-	    share/stratus/trace share/stratus \
-	  $(if $(DESTDIR),$(PLACES))) || true
+	    share/stratus/trace share/stratus lib/stratus \
+	  $(if $(DESTDIR),$(PLACES) $(LIBDIR))) || true
+
+# ---- packages, in $(BUILD)/dist: scripts/packaging ----
+
+PACKAGES := deb rpm tarball wheel
+
+stage: all
+	$(Q)rm -rf $(BUILD)/stage
+	$(Q)$(MAKE) --no-print-directory install DESTDIR=$(abspath $(BUILD))/stage PREFIX=/usr LIBDIR= >/dev/null
+
+$(PACKAGES): stage
+	$(Q)scripts/package $(BUILD) $@
+
+deb: ## a package for Debian and Ubuntu
+rpm: ## one for RHEL, Fedora and SUSE
+tarball: ## one to unpack anywhere
+wheel: ## one for pip
+
+dist: stage ## all of these, the source, and their hashes
+	$(Q)rm -rf $(BUILD)/dist
+	$(Q)scripts/package $(BUILD) $(PACKAGES) source
+	$(Q)cd $(BUILD)/dist && LC_ALL=C sha256sum * >SHA256SUMS
+
+.PHONY: stage dist $(PACKAGES)
 
 clean: ## remove what was built; downloaded packages stay
 	rm -rf $(filter-out $(BUILD)/nccl $(BUILD)/unpacked,$(wildcard $(BUILD)/*))
@@ -168,6 +251,9 @@ FAULT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarra
 $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LIB_SRC)) $(STRATUS_A)
 	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
+# Stands between aes_gcm and libcrypto.
+$(BUILD)/tests/test_aes_gcm: FAULT_WRAP += -Wl,--wrap=dlopen -Wl,--wrap=dlsym
+
 # Parts of stratus-net.
 $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
   $(filter-out %/stratus-net.o,$(call objects,$(NET_TOOL_SRC))) $(STRATUS_A)
@@ -176,12 +262,12 @@ $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
 # Parts of stratus-tune.
 $(addprefix $(BUILD)/tests/test_,calibrate ab_test launch_plan pruning chunk_trials sample_store): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
   $(filter-out %/stratus-tune.o,$(call objects,$(TUNER_TOOL_SRC) tests/lib/tool.c tests/lib/tree.c)) $(STRATUS_A) \
-  | $(BUILD)/bin/stratus-tune
+  | $(RUNNABLE_DIR)/stratus-tune
 	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 # Runs the tool.
-$(BUILD)/tests/test_tuner_tool $(BUILD)/tests/test_tuner_files: | $(BUILD)/bin/stratus-tune
-$(BUILD)/tests/test_net_tool: | $(BUILD)/bin/stratus-net
+$(BUILD)/tests/test_tuner_tool $(BUILD)/tests/test_tuner_files: | $(RUNNABLE_DIR)/stratus-tune
+$(BUILD)/tests/test_net_tool: | $(RUNNABLE_DIR)/stratus-net
 $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
 $(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
@@ -242,7 +328,7 @@ $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
 
 # Parts of the tools.
 net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))
-$(BUILD)/fuzz/fuzz_stats: $(call net_tools,sanitize.c stats_merge.c stats_table.c)
+$(BUILD)/fuzz/fuzz_stats: $(call net_tools,sanitize.c stats_merge.c stats_progress.c stats_table.c)
 $(BUILD)/fuzz/fuzz_perf: $(call net_tools,sanitize.c rendezvous.c $(addprefix perf/,control_channel.c plan.c report.c failure.c))
 $(BUILD)/fuzz/fuzz_workload: $(call objects,$(addprefix tuner_plugin/tools/coll/,element.c operation.c \
   replay/fields.c replay/plan.c replay/workload.c))
@@ -267,6 +353,7 @@ ABI_TESTS := $(patsubst tests/abi/%_host.c,$(BUILD)/tests/abi_%,$(wildcard tests
 $(ABI_TESTS): $(BUILD)/tests/abi_%: $$(call objects,$$(wildcard tests/abi/$$*_*.c) tests/abi/cases.c)
 	$(link) -rdynamic $^ -lcmocka -ldl
 
+$(BUILD)/tests/abi_profiler: $(call objects,tests/abi/net_calls.c)
 $(BUILD)/tests/abi_fork: $(call objects,tests/abi/net_calls.c tests/abi/net_exchange.c)
 
 tests-abi: $(ABI_TESTS) ## stand-ins for NCCL, to be run by tests/abi/run

@@ -111,9 +111,16 @@ static void print_option(const struct cli_option *option) {
          is_long ? "" : left, option->help, preset);
 }
 
-static int print_command_help(const struct cli_tool *tool, const struct cli_command *command) {
+/* "TOOL COMMAND", or "TOOL" for a tool without commands. */
+static const char *spoken_name(const struct cli_command *command) {
+  static char text[64];
+  snprintf(text, sizeof text, "%s %s", tool_name, command->name);
+  return strcmp(tool_name, command->name) == 0 ? tool_name : text;
+}
+
+static int print_command_help(const struct cli_command *command) {
   const char *arguments = command->arguments ? command->arguments : "";
-  printf("usage: %s %s [options]%s%s\n\n%s\n\noptions:\n", tool->name, command->name,
+  printf("usage: %s [options]%s%s\n\n%s\n\noptions:\n", spoken_name(command),
          arguments[0] ? " " : "", arguments, command->summary);
   for (const struct cli_option *option = command->options; option && option->name; option++) {
     print_option(option);
@@ -209,6 +216,7 @@ struct reader {
   int argc;
   int next; /* in argv */
   int operand_count;
+  bool ends_at_operand;
   bool is_json;
   bool is_help;
 };
@@ -221,8 +229,8 @@ static int read_option(struct reader *reader, const char *text) {
   const struct cli_option *option =
       is_long ? find_option(reader->command, name, length) : find_letter(reader->command, name[0]);
   if (!option) {
-    return fail_usage("%s has no option %s; see `%s %s -h`", reader->command->name, text, tool_name,
-                      reader->command->name);
+    return fail_usage("%s has no option %s; see `%s -h`", reader->command->name, text,
+                      spoken_name(reader->command));
   }
   const char *attached = name + length + (is_long && name[length] == '=');
   bool has_attached = name[length] != '\0';
@@ -240,6 +248,7 @@ static int read_word(struct reader *reader, bool *is_only_operands) {
   char *text = reader->argv[reader->next++];
   if (*is_only_operands || text[0] != '-' || text[1] == '\0') {
     reader->argv[reader->operand_count++] = text;
+    *is_only_operands |= reader->ends_at_operand;
     return CLI_OK;
   }
   if (strcmp(text, "--") == 0) {
@@ -260,26 +269,28 @@ static int read_word(struct reader *reader, bool *is_only_operands) {
 static int check_operand_count(const struct reader *reader) {
   const struct cli_command *command = reader->command;
   if (reader->operand_count < command->min_arguments) {
-    return fail_usage("%s needs %s; see `%s %s -h`", command->name, command->arguments, tool_name,
-                      command->name);
+    return fail_usage("%s needs %s; see `%s -h`", command->name, command->arguments,
+                      spoken_name(command));
   }
   if (command->max_arguments >= 0 && reader->operand_count > command->max_arguments) {
-    return fail_usage("%s does not take \"%s\"; see `%s %s -h`", command->name,
-                      reader->argv[command->max_arguments], tool_name, command->name);
+    return fail_usage("%s does not take \"%s\"; see `%s -h`", command->name,
+                      reader->argv[command->max_arguments], spoken_name(command));
   }
   return CLI_OK;
 }
 
-static int run_command(const struct cli_tool *tool, const struct cli_command *command, int argc,
+static int run_command(const struct cli_command *command, bool ends_at_operand, int argc,
                        char **argv) {
-  struct reader reader = { .command = command, .argv = argv, .argc = argc };
+  struct reader reader = {
+    .command = command, .argv = argv, .argc = argc, .ends_at_operand = ends_at_operand
+  };
   bool is_only_operands = false;
   int status = CLI_OK;
   while (status == CLI_OK && !reader.is_help && reader.next < argc) {
     status = read_word(&reader, &is_only_operands);
   }
   if (status == CLI_OK && reader.is_help) {
-    return print_command_help(tool, command);
+    return print_command_help(command);
   }
   if (status == CLI_OK) {
     status = check_operand_count(&reader);
@@ -301,8 +312,22 @@ int cli_main(const struct cli_tool *tool, int argc, char **argv) {
   }
   for (const struct cli_command *command = tool->commands; command->name; command++) {
     if (strcmp(command->name, argv[1]) == 0) {
-      return run_command(tool, command, argc - 2, argv + 2);
+      return run_command(command, false, argc - 2, argv + 2);
     }
   }
   return fail_usage("there is no command %s; `%s -h` lists them", argv[1], tool->name);
+}
+
+int cli_program(const struct cli_program *program, int argc, char **argv) {
+  tool_name = program->command.name;
+  if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+    printf("%s %s\n", tool_name, program->version);
+    return CLI_OK;
+  }
+  bool is_help = argc > 1 && (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0);
+  int status = run_command(&program->command, program->ends_at_operand, argc - 1, argv + 1);
+  if (is_help) {
+    printf("\nexit status: %s\n", program->exit_status);
+  }
+  return status;
 }

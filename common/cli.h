@@ -51,6 +51,17 @@ struct cli_tool {
   const struct cli_command *commands;
 };
 
+/* A tool without subcommands. */
+struct cli_program {
+  struct cli_command command; /* its name is the tool's */
+  const char *version;
+  const char *exit_status; /* one line, as in "0 success, 1 failure" */
+  bool ends_at_operand;    /* what follows the first argument belongs to it, options too */
+};
+
+/* As cli_main, for such a tool. */
+int cli_program(const struct cli_program *program, int argc, char **argv);
+
 /* Runs the command in argv[1] after reading its options; returns the exit status. Options and
  * arguments may be mixed; `--` ends the options; `-h` and `--help` work everywhere. */
 int cli_main(const struct cli_tool *tool, int argc, char **argv);

@@ -18,8 +18,10 @@ static _Atomic uint64_t marks[WORDS];
 /* This thread timed out and continues without the lock. */
 static __thread bool is_without_lock;
 
+/* By the time of day: locks that wait by another clock are newer than the oldest glibc (Makefile).
+ */
 static struct timespec wait_end(void) {
-  return clock_timespec(clock_now_ns() + DESCRIPTOR_WAIT_NS);
+  return clock_time_of_day_in(DESCRIPTOR_WAIT_NS);
 }
 
 void descriptor_begin(void) {
@@ -27,7 +29,7 @@ void descriptor_begin(void) {
   is_without_lock = false;
   if (pthread_rwlock_tryrdlock(&lock) != 0) {
     struct timespec end = wait_end();
-    is_without_lock = pthread_rwlock_clockrdlock(&lock, CLOCK_MONOTONIC, &end) != 0;
+    is_without_lock = pthread_rwlock_timedrdlock(&lock, &end) != 0;
   }
   errno = kept;
 }
@@ -79,7 +81,7 @@ static __thread bool is_fork_without_lock;
 
 void descriptor_before_fork(void) {
   struct timespec end = wait_end();
-  is_fork_without_lock = pthread_rwlock_clockwrlock(&lock, CLOCK_MONOTONIC, &end) != 0;
+  is_fork_without_lock = pthread_rwlock_timedwrlock(&lock, &end) != 0;
 }
 
 void descriptor_after_fork(void) {

@@ -47,7 +47,7 @@ static uint32_t by_tables(uint32_t crc, const void *bytes, size_t count) {
   return ~crc;
 }
 
-#if defined(__x86_64__) || (defined(__aarch64__) && defined(__ARM_FEATURE_CRC32))
+#if defined(__x86_64__) || defined(__aarch64__)
 #define HAS_CRC_INSTRUCTION 1
 #endif
 
@@ -76,7 +76,8 @@ typedef uint64_t crc_wide;
 #define CRC_BYTE(crc, at) _mm_crc32_u8((uint32_t)(crc), *(at))
 #else
 #include <arm_acle.h>
-#define CRC_TARGET
+#include <sys/auxv.h>
+#define CRC_TARGET __attribute__((target("+crc")))
 #define CRC_WORD(crc, at) __crc32cd((crc), bytes_get_le64(at))
 typedef uint32_t crc_wide;
 #define CRC_BYTE(crc, at) __crc32cb((crc), *(at))
@@ -318,8 +319,8 @@ static bool has_avx512(void) {
 
 #elif HAS_CRC_INSTRUCTION
 
-static bool has_instruction(void) {
-  return true;
+static bool has_instruction(void) { /* ARMv8.0 leaves it to the maker */
+  return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
 }
 
 #endif

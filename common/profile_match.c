@@ -242,20 +242,25 @@ static bool find_own_file(char path[PROFILE_PATH_MAX]) {
   return is_found;
 }
 
-/* PREFIX/lib/libnccl-net-stratus.so -> PREFIX/share/stratus/profiles */
+/* PREFIX/lib/stratus/libnccl-net-stratus.so, PREFIX/bin/stratus-net ->
+ * PREFIX/share/stratus/profiles. No higher: those directories may be anybody's. */
 static bool find_package_directory(char path[PROFILE_PATH_MAX]) {
   char own[PROFILE_PATH_MAX];
   if (!find_own_file(own)) {
     return false;
   }
+  *strrchr(own, '/') = '\0';
   for (int level = 0; level < 2; level++) {
     char *slash = strrchr(own, '/');
     if (!slash) {
       return false;
     }
     *slash = '\0';
+    if (format_path(path, "%s/share/stratus/profiles", own) && access(path, X_OK) == 0) {
+      return true;
+    }
   }
-  return format_path(path, "%s/share/stratus/profiles", own);
+  return false;
 }
 
 int profile_match_load(struct profile *out, char path[PROFILE_PATH_MAX],

@@ -3,6 +3,7 @@
 #include "common/thread.h"
 
 #include <signal.h>
+#include <time.h>
 
 /* Synchronous signals stay unblocked, so that the application's handler can print a stack or write
  * a core: if blocked, the kernel kills the process without calling it. */
@@ -18,4 +19,12 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *argument) {
   int error = pthread_create(thread, NULL, run, argument);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return -error;
+}
+
+void thread_init_condition(pthread_cond_t *condition) {
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(condition, &attributes);
+  pthread_condattr_destroy(&attributes);
 }

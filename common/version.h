@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* version: the release, for banners, `--version` and the handshake's error text. */
+/* version: the release, for banners, `--version`, the handshake's error text, man pages and
+ * packages; and the interfaces of NCCL that the plugins export, for packages and
+ * tests/abi/check_exports. All else is derived. */
 #ifndef COMMON_VERSION_H
 #define COMMON_VERSION_H
 
 #define STRATUS_VERSION "0.1.0"
+
+#define STRATUS_NCCL_RELEASES "2.19 to 2.30"
+#define STRATUS_NET_ABI "v6 to v12"
+#define STRATUS_COLLNET_ABI "v8 to v12"
+#define STRATUS_TUNER_ABI "v1 to v6"
+#define STRATUS_ENV_ABI "v1 to v2"
+#define STRATUS_PROFILER_ABI "v1 to v6"
 
 #endif

@@ -44,7 +44,7 @@ enum nccl_result shims_listen(int device, void *handle, void **listen_comm) {
 enum nccl_result shims_connect(int device, int traffic_class, void *handle, void **send_comm) {
   SHIMS_FAIL_IN_CHILD;
   struct connection *connection = NULL;
-  int rc = plugin_connect(device, traffic_class, handle, &connection);
+  int rc = plugin_connect(device, traffic_class, 1, handle, &connection);
   *send_comm = connection;
   return result_from_errno(rc);
 }

@@ -47,6 +47,13 @@ static bool is_peer(const struct collnet_group *group, unsigned member) {
   return member != group->member;
 }
 
+/* The i-th peer, from 1: first the next one, so that members do not all send to the same one at the
+ * same time. */
+static unsigned peer_of(const struct collnet_group *group, enum collnet_way way, unsigned i) {
+  unsigned distance = way == COLLNET_SEND ? i : group->members - i;
+  return (group->member + distance) % group->members;
+}
+
 /* ---- staging: contributions of all members to this one's part; then, in 16 bits, the message ----
  */
 
@@ -320,8 +327,9 @@ static int advance_piece(struct collnet_piece *piece) {
   struct collnet_group *group = piece->group;
   for (unsigned phase = 0; phase < COLLNET_PHASES; phase++) {
     for (unsigned way = 0; way < COLLNET_WAYS; way++) {
-      for (unsigned member = 0; member < group->members; member++) {
-        if (is_peer(group, member) && !message_of(piece, phase, way, member)->is_done) {
+      for (unsigned i = 1; i < group->members; i++) {
+        unsigned member = peer_of(group, way, i);
+        if (!message_of(piece, phase, way, member)->is_done) {
           int rc = message_advance(piece, phase, way, member);
           if (rc) {
             return rc;

@@ -123,7 +123,7 @@ static int connect_one(struct setup *setup, enum collnet_phase phase, unsigned m
   size_t place = (size_t)phase * setup->group->members + member;
   struct arrival *out = &setup->out[place];
   if (!out->connection) {
-    int rc = plugin_connect(setup->listener->device, PLUGIN_TRAFFIC_CLASS_NONE,
+    int rc = plugin_connect(setup->listener->device, PLUGIN_TRAFFIC_CLASS_NONE, peers_of(setup),
                             setup->handles[place], &out->connection);
     if (rc || !out->connection) {
       return rc;

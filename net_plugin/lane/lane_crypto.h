@@ -17,6 +17,10 @@ struct lane_crypto {
   uint8_t send[LANE_KEY_BYTES], receive[LANE_KEY_BYTES];
 };
 
+/* The cipher and what computes it, for people: in `text` or a constant. */
+#define LANE_CRYPTO_NAME_MAX 640
+const char *lane_crypto_name(enum lane_cipher cipher, char text[LANE_CRYPTO_NAME_MAX]);
+
 /* Which ciphers work here, as bits 1 << enum lane_cipher. */
 unsigned lane_crypto_ciphers(void);
 

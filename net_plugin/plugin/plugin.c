@@ -284,12 +284,13 @@ static int choose_dscp(int traffic_class) {
   return is_parameter || traffic_class < 0 ? options.dscp : traffic_class >> 2;
 }
 
-int plugin_connect(int device, int traffic_class, void *handle, struct connection **connection) {
+int plugin_connect(int device, int traffic_class, unsigned share, void *handle,
+                   struct connection **connection) {
   struct nic nics[NIC_MAX_FUSED];
   unsigned count;
   int rc = copy_nics(device, nics, &count);
   if (!rc) {
-    rc = connector_connect(nics, count, choose_dscp(traffic_class), handle, connection);
+    rc = connector_connect(nics, count, choose_dscp(traffic_class), share, handle, connection);
   }
   return tell_if_out_of_memory(rc, "connect");
 }

@@ -54,8 +54,9 @@ int plugin_fuse_devices(const int *devices, int count, int limit, int *device);
 int plugin_listen(int device, void *handle, struct listener **listener);
 
 /* A traffic class is the byte in the IP header, of which the upper six bits are the DSCP, as in
- * NCCL's InfiniBand transport; STRATUS_DSCP wins. */
-int plugin_connect(int device, int traffic_class, void *handle, struct connection **connection);
+ * NCCL's InfiniBand transport; STRATUS_DSCP wins. share: see settings_share_lanes; 1: alone. */
+int plugin_connect(int device, int traffic_class, unsigned share, void *handle,
+                   struct connection **connection);
 
 int plugin_isend(struct connection *connection, void *data, size_t bytes,
                  const struct memory *memory, void *phandle, struct request **request);

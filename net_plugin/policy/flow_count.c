@@ -87,18 +87,29 @@ static bool is_worth(uint64_t more, uint64_t less, bool is_growth) {
                    : less * 100 < more * FLOW_COUNT_KEEP_PERCENT;
 }
 
+/* In every pair of windows so far. */
+static bool is_always_ahead(const struct flow_count *count, uint64_t percent) {
+  for (unsigned i = 0; i < count->window / 2; i++) {
+    if (count->rates[FLOW_COUNT_MORE][i] * 100 < count->rates[FLOW_COUNT_LESS][i] * percent) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /* A pair of windows is complete. */
 static void judge_pair(struct flow_count *count, uint64_t now_ns) {
   unsigned pairs = count->window / 2;
   uint64_t less = count->rates[FLOW_COUNT_LESS][pairs - 1];
   uint64_t more = count->rates[FLOW_COUNT_MORE][pairs - 1];
-  if (more * 100 >= less * FLOW_COUNT_CLEAR_PERCENT) {
+  if (pairs >= FLOW_COUNT_CLEAR_PAIRS && is_always_ahead(count, FLOW_COUNT_CLEAR_PERCENT)) {
     end_try(count, FLOW_COUNT_MORE, now_ns);
   } else if (less * 100 >= more * FLOW_COUNT_CLEAR_PERCENT) {
     end_try(count, FLOW_COUNT_LESS, now_ns);
   } else if (pairs == FLOW_COUNT_PAIRS) {
     bool needs_more = is_worth(median(count->rates[FLOW_COUNT_MORE]),
-                               median(count->rates[FLOW_COUNT_LESS]), count->is_growth_next);
+                               median(count->rates[FLOW_COUNT_LESS]), count->is_growth_next) &&
+                      (!count->is_growth_next || is_always_ahead(count, 100));
     end_try(count, needs_more ? FLOW_COUNT_MORE : FLOW_COUNT_LESS, now_ns);
   } else {
     start_window(count);

@@ -9,8 +9,9 @@
  *   watching --due--> opening --flows are up--> windows, in pairs --decided--> watching
  *
  * A try compares the count with its double, or with its half. The windows of a pair, one with each
- * count, come in random order. A pair that differs clearly decides; otherwise the medians do.
- * Twice as many flows must gain FLOW_COUNT_GAIN_PERCENT: capped flows give nearly 100. Half as many
+ * count, come in random order. Pairs that differ clearly decide; otherwise the medians do.
+ * Twice as many flows must gain FLOW_COUNT_GAIN_PERCENT, and be ahead in every pair: capped flows
+ * give nearly 100. Half as many
  * are kept if they give FLOW_COUNT_KEEP_PERCENT: fewer flows cost less CPU, cache and descriptors.
  * A try that changes the count is followed by the next one in the same direction at once. One that
  * does not is followed by one in the other direction, after a pause that is doubled each time. So

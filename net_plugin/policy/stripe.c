@@ -99,6 +99,16 @@ static int stripe_pick_least(const struct stripe *stripe, uint64_t lanes, uint64
   return best;
 }
 
+/* The lanes without anything to do. */
+static uint64_t stripe_idle(const struct stripe *stripe, uint64_t lanes) {
+  uint64_t idle = 0;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    bool is_idle = stripe->loads[__builtin_ctzll(lanes)].outstanding_bytes == 0;
+    idle |= is_idle ? lanes & -lanes : 0;
+  }
+  return idle;
+}
+
 /* The candidates without lanes that would, or might, hold up the others. */
 static uint64_t stripe_without_laggards(const struct stripe *stripe, uint64_t candidates) {
   uint64_t least_ps = UINT64_MAX;
@@ -132,6 +142,11 @@ int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left)
   }
   /* Round robin among equals: the lanes after the last one come first. */
   uint64_t up_to_last = last_bit | (last_bit - 1);
+  uint64_t idle = stripe_idle(stripe, candidates & ~stripe->slow);
+  if (idle != 0) {
+    uint64_t after_last = idle & ~up_to_last;
+    return __builtin_ctzll(after_last != 0 ? after_last : idle);
+  }
   uint64_t least_ps = UINT64_MAX;
   int after = stripe_pick_least(stripe, candidates & ~up_to_last, &least_ps);
   int before = stripe_pick_least(stripe, candidates & up_to_last, &least_ps);

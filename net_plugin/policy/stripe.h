@@ -4,11 +4,13 @@
  * Blocks: never.  Fails: cannot; no candidate, or none that would help, gives -1.
  *
  * Lanes differ: a cloud gives each flow its own share of a path, and shares change. Striping is
- * dynamic: a lane gets a chunk when it can write, and of several such lanes the one that will have
- * drained soonest. Drain time = unacknowledged bytes x time per byte, learned from acknowledgements
- * while the lane was busy. Small messages stay on the lane that was used last while that has
- * drained within STRIPE_WARM_PS: its caches and its congestion window are warm, and spreading them
- * gains nothing.
+ * dynamic: a lane gets a chunk when it can write. Of several such lanes an idle one does, in turn,
+ * or else the one that will have drained soonest. Drain time = unacknowledged bytes x time per
+ * byte, learned from acknowledgements while the lane was busy. Idle lanes are not compared: a cap
+ * lets a burst pass, so an idle lane shows its burst, and a lane that is preferred for that is soon
+ * at its cap while the bursts of the others are left unused. Small messages stay on the lane that
+ * was used last while that has drained within STRIPE_WARM_PS: its caches and its congestion window
+ * are warm, and spreading them gains nothing.
  *
  * A slow lane (STRIPE_SLOW_PERCENT of a typical one, repeatedly) may be better left alone: a chunk
  * on it can hold up the whole window of messages. It gets one only if it will have drained within

@@ -13,7 +13,8 @@
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/setup.h"
 
-static int start(const struct nic *nics, unsigned count, int dscp, uint8_t handle[HANDLE_BYTES]) {
+static int start(const struct nic *nics, unsigned count, int dscp, unsigned share,
+                 uint8_t handle[HANDLE_BYTES]) {
   struct peering_route route = { .nic_count = count };
   memcpy(route.nics, nics, count * sizeof *nics);
   int error = handle_decode(handle, &route.remote);
@@ -36,20 +37,20 @@ static int start(const struct nic *nics, unsigned count, int dscp, uint8_t handl
   }
   if (!error) {
     peering_find_paths(&route);
-    error = pending_connect_start(&route, dscp, &token);
+    error = pending_connect_start(&route, dscp, share, &token);
   }
   hash_wipe(route.remote.secret, AUTH_SECRET_BYTES);
   handle_set_pending(handle, token);
   return error;
 }
 
-int connector_connect(const struct nic *nics, unsigned count, int dscp,
+int connector_connect(const struct nic *nics, unsigned count, int dscp, unsigned share,
                       uint8_t handle[HANDLE_BYTES], struct connection **connection) {
   bool is_known;
   int error = pending_connect_take(handle_pending(handle), handle + HANDLE_LISTENER_AT, &is_known,
                                    connection);
   if (!is_known) {
-    error = start(nics, count, dscp, handle);
+    error = start(nics, count, dscp, share, handle);
   } else if (error || *connection) {
     handle_set_pending(handle, 0);
   }

@@ -18,8 +18,9 @@
 
 struct connection;
 
-/* dscp: -1 as the system does, else 0..63. 0 with *connection NULL: not yet, call again. */
-int connector_connect(const struct nic *nics, unsigned count, int dscp,
+/* dscp: -1 as the system does, else 0..63. share: see settings_share_lanes. 0 with *connection
+ * NULL: not yet, call again. */
+int connector_connect(const struct nic *nics, unsigned count, int dscp, unsigned share,
                       uint8_t handle[HANDLE_BYTES], struct connection **connection);
 
 #endif

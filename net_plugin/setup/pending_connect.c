@@ -233,8 +233,8 @@ static void dial_done(void *argument, int error, const struct lane_path *path,
     return;
   }
   if (crypto && !atomic_flag_test_and_set(&has_logged_cipher)) {
-    LOG_INFO("data between hosts is encrypted with %s",
-             crypto->cipher == LANE_AES256GCM ? "AES-256-GCM" : "ChaCha20-Poly1305");
+    char name[LANE_CRYPTO_NAME_MAX];
+    LOG_INFO("data between hosts is encrypted with %s", lane_crypto_name(crypto->cipher, name));
   }
   pending->state = PENDING_CONNECT_MADE;
   connection_lane_opened(pending->connection, 0, pending->hello.epoch, path, 0);
@@ -263,11 +263,13 @@ static void retry_expired(struct engine_timer *timer, uint64_t now_ns) {
   dial_next(LIST_ENTRY(timer, struct pending_connect, retry));
 }
 
-static int prepare(struct pending_connect *pending, const struct peering_route *route, int dscp) {
+static int prepare(struct pending_connect *pending, const struct peering_route *route, int dscp,
+                   unsigned share) {
   pending->route = *route;
   pending->backoff_ns = FIRST_BACKOFF_NS;
   pending->retry.expired = retry_expired;
   settings_get(route->nic_count, &pending->settings);
+  settings_share_lanes(route->nic_count, share, &pending->settings);
   pending->deadline_ns = clock_now_ns() + pending->settings.connect_timeout_ns;
   struct hello *hello = &pending->hello;
   hello->wire_version = HANDSHAKE_WIRE_VERSION;
@@ -349,9 +351,10 @@ static void abandoned_expired(struct engine_timer *timer, uint64_t now_ns) {
   pending_connect_free(pending);
 }
 
-int pending_connect_start(const struct peering_route *route, int dscp, uint64_t *token) {
+int pending_connect_start(const struct peering_route *route, int dscp, unsigned share,
+                          uint64_t *token) {
   struct pending_connect *pending = calloc(1, sizeof *pending);
-  int error = pending ? prepare(pending, route, dscp) : -ENOMEM;
+  int error = pending ? prepare(pending, route, dscp, share) : -ENOMEM;
   if (error) {
     pending_connect_wipe(pending);
     return error;

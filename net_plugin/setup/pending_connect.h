@@ -21,7 +21,8 @@
 
 #include "net_plugin/setup/peering.h"
 
-int pending_connect_start(const struct peering_route *route, int dscp, uint64_t *token);
+int pending_connect_start(const struct peering_route *route, int dscp, unsigned share,
+                          uint64_t *token);
 /* *is_known false: there is none with this token. Else 0 with *connection NULL: not yet. */
 int pending_connect_take(uint64_t token, const uint8_t listener[TOKEN_BYTES], bool *is_known,
                          struct connection **connection);

@@ -60,6 +60,15 @@ void settings_get(unsigned nics, struct settings *settings) {
   settings->connect_timeout_ns = param_duration_ns(PARAM_CONNECT_TIMEOUT);
 }
 
+void settings_share_lanes(unsigned nics, unsigned share, struct settings *settings) {
+  unsigned lanes = (settings->first_lanes + share - 1) / share;
+  unsigned least = SETTINGS_SHARED_LANES_PER_NIC * nics;
+  lanes = lanes > least ? lanes : least;
+  if (settings->learns_lanes && lanes < settings->first_lanes) {
+    settings->first_lanes = lanes;
+  }
+}
+
 static void read_host_name(void) {
   if (gethostname(host_name, sizeof host_name - 1) != 0) {
     strcpy(host_name, "unknown host");

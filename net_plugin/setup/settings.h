@@ -18,6 +18,8 @@ struct profile;
  * flows: enough to fill a NIC whose flows are capped at a tenth of it. More flows cost latency
  * where no cap is in the way: each holds a queue of its own. */
 #define SETTINGS_LANES_PER_NIC 8
+/* The least of a connection that shares: another one takes over where one breaks. */
+#define SETTINGS_SHARED_LANES_PER_NIC 2
 #define SETTINGS_EAGER_SLOTS 32
 
 struct settings {
@@ -38,6 +40,9 @@ struct settings {
 void settings_use_profile(const struct profile *profile);
 /* nics: how many the device has; each gets its share of the lanes. */
 void settings_get(unsigned nics, struct settings *settings);
+/* The connection is one of `share` which carry together what usually one does: each begins with its
+ * part of the lanes, unless the user set their number. */
+void settings_share_lanes(unsigned nics, unsigned share, struct settings *settings);
 
 const char *settings_host_name(void);
 /* Random: identifies this process, also where host names and pids are equal, as in containers. */

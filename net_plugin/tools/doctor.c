@@ -275,8 +275,10 @@ static void check_trust(void) {
   }
   hash_wipe(digest, sizeof digest);
   doctor_print(GOOD, "checksums: %s", param_bool(PARAM_CHECKSUM) ? "on" : "off (STRATUS_CHECKSUM)");
-  doctor_print(GOOD, "encryption: %s; this processor would use %s", is_encrypted ? "on" : "off",
-               ciphers >> LANE_AES256GCM & 1 ? "AES-256-GCM" : "ChaCha20-Poly1305");
+  char name[LANE_CRYPTO_NAME_MAX];
+  doctor_print(GOOD, "encryption: %s; this host would use %s", is_encrypted ? "on" : "off",
+               lane_crypto_name(
+                   ciphers >> LANE_AES256GCM & 1 ? LANE_AES256GCM : LANE_CHACHA20POLY1305, name));
 }
 
 int net_tool_doctor(int argument_count, char **arguments, bool is_json) {

@@ -117,7 +117,7 @@ static bool connect_both(struct job *job) {
   while (can_go_on && (!job->sender.connection || !job->receiver.connection)) {
     if (!job->sender.connection) {
       can_go_on = goes_on(
-          job, plugin_connect(0, PLUGIN_TRAFFIC_CLASS_NONE, handle, &job->sender.connection));
+          job, plugin_connect(0, PLUGIN_TRAFFIC_CLASS_NONE, 1, handle, &job->sender.connection));
     }
     if (can_go_on && !job->receiver.connection) {
       can_go_on = goes_on(job, listener_accept(job->listener, &job->receiver.connection));

@@ -45,7 +45,7 @@ struct pair pair_connect_nics(const struct nic *nics, unsigned count, uint8_t ha
   while (!pair.sender || !pair.receiver) {
     assert_true(clock_now_ns() < until_ns);
     if (!pair.sender) {
-      assert_int_equal(connector_connect(nics, count, -1, handle, &pair.sender), 0);
+      assert_int_equal(connector_connect(nics, count, -1, 1, handle, &pair.sender), 0);
     }
     if (!pair.receiver) {
       assert_int_equal(listener_accept(listener, &pair.receiver), 0);

@@ -41,14 +41,17 @@ int tool_run_there(const char *command) {
   return run_in(tool.tree.root, command);
 }
 
-/* PATH begins with build/bin from now on. */
+/* PATH begins with build/bin from now on; with STRATUS_TEST_TOOLS instead, where those need an
+ * emulator. */
 static void use_path(void) {
   char self[512], path[2048];
+  const char *tools = getenv("STRATUS_TEST_TOOLS");
   ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
   assert_true(length > 0);
   self[length] = '\0';
   *strrchr(self, '/') = '\0';
-  snprintf(path, sizeof path, "%s/../bin:%s", self, getenv("PATH"));
+  snprintf(path, sizeof path, "%s%s:%s", tools ? "" : self, tools ? tools : "/../bin",
+           getenv("PATH"));
   setenv("PATH", path, 1);
 }
 

@@ -10,6 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <stdlib.h>
+
 #include <cmocka.h>
+
+/* Skips a test in an emulated process (tests/unit/run ARCH=aarch64), which lacks what `why` says.
+ */
+#define SKIP_IF_EMULATED(why)                                                                      \
+  do {                                                                                             \
+    if (getenv("STRATUS_TEST_TOOLS")) {                                                            \
+      print_message("# emulated: " why "\n");                                                      \
+      skip();                                                                                      \
+    }                                                                                              \
+  } while (0)
 
 #endif

@@ -254,10 +254,10 @@ static void another_version_is_told_apart(void **state) {
   /* And from the other side: the peer's handle is of another release, or of another transport. */
   bytes[4] = 77;
   handle_set_pending(bytes, 0);
-  assert_int_equal(connector_connect(&nic, 1, -1, bytes, &connection), -EPROTONOSUPPORT);
+  assert_int_equal(connector_connect(&nic, 1, -1, 1, bytes, &connection), -EPROTONOSUPPORT);
   assert_true(log_capture_find("wire version 77") > 0);
   bytes[0] = 0;
-  assert_int_equal(connector_connect(&nic, 1, -1, bytes, &connection), -EPROTO);
+  assert_int_equal(connector_connect(&nic, 1, -1, 1, bytes, &connection), -EPROTO);
   assert_true(log_capture_find("NCCL_NET_PLUGIN") > 0);
 }
 
@@ -275,7 +275,7 @@ static void nobody_there_is_an_error_in_time(void **state) {
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error = 0;
   while (!error && clock_now_ns() < until_ns) {
-    error = connector_connect(&nic, 1, -1, bytes, &connection);
+    error = connector_connect(&nic, 1, -1, 1, bytes, &connection);
     assert_null(connection);
     breathe();
   }
@@ -298,7 +298,7 @@ static void a_refusal_without_proof_is_not_the_end(void **state) {
   uint64_t start_ns = clock_now_ns(), told_ns = 0;
   int error = 0;
   while (!error && clock_now_ns() < start_ns + PATIENCE_NS) {
-    error = connector_connect(&nic, 1, -1, bytes, &connection);
+    error = connector_connect(&nic, 1, -1, 1, bytes, &connection);
     if (!told_ns && log_capture_find("does not know this connection") > 0) {
       told_ns = clock_now_ns() - start_ns;
     }
@@ -334,10 +334,10 @@ static void a_connection_that_nobody_asks_for_goes(void **state) {
   assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
   assert_int_equal(listener_open(&nic, 1, other, &second), 0);
   assert_int_equal(engine_get(&nic, ENGINE_DIALS, &engine), 0);
-  assert_int_equal(connector_connect(&nic, 1, -1, bytes, &sender), 0);
+  assert_int_equal(connector_connect(&nic, 1, -1, 1, bytes, &sender), 0);
   uint64_t token = handle_pending(bytes), until_ns = clock_now_ns() + PATIENCE_NS;
   handle_set_pending(other, token);
-  assert_int_equal(connector_connect(&nic, 1, -1, other, &sender), 0);
+  assert_int_equal(connector_connect(&nic, 1, -1, 1, other, &sender), 0);
   assert_null(sender);
   assert_true(token != 0 && handle_pending(other) != token);
   while (!receiver) {

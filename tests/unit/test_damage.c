@@ -41,7 +41,7 @@ static struct pair pair_through(const struct proxy_plan *plan, const char *diall
   assert_int_equal(handle_decode(bytes, &handle), 0);
   *proxy = proxy_start(&handle.addresses[0], &held, &handle.addresses[0]);
   handle_encode(&handle, bytes);
-  assert_int_equal(connector_connect(&nic, 1, -1, bytes, &sender), 0);
+  assert_int_equal(connector_connect(&nic, 1, -1, 1, bytes, &sender), 0);
   assert_null(sender);
   set_two(listening, both);
   proxy_let_pass(*proxy);
@@ -170,7 +170,7 @@ static void refuses_to_connect(const char *variable, bool has_cipher, const char
     if (!has_cipher) {
       fault_fail(FAULT_CIPHERS, 1, EIO);
     }
-    assert_int_equal(i ? connector_connect(&nic, 1, -1, bytes, &sender)
+    assert_int_equal(i ? connector_connect(&nic, 1, -1, 1, bytes, &sender)
                        : listener_open(&nic, 1, unused, &none),
                      -EACCES);
     assert_int_equal(fault_clear(), !has_cipher);

@@ -232,7 +232,7 @@ static void connect_both(const struct decision *a, const char *said_a, const str
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error = 0;
   while (!error && !connection && clock_now_ns() < until_ns) {
-    error = connector_connect(&nic, 1, -1, handle, &connection);
+    error = connector_connect(&nic, 1, -1, 1, handle, &connection);
   }
   *here = (connection ? HAS_CONNECTED : 0) | (error == -EPROTO ? HAS_PROTOCOL_ERROR : 0) |
           (has_said(said_a, said_b) ? HAS_SAID_BOTH : 0);

@@ -180,7 +180,7 @@ static uint64_t connect_honestly(const struct nic *nic, uint8_t handle[HANDLE_BY
   uint64_t start_ns = clock_now_ns(), took_ns = 0;
   while ((!pair.sender || !pair.receiver) && took_ns < PATIENCE_NS / 4) {
     if (!pair.sender) {
-      assert_int_equal(connector_connect(nic, 1, -1, handle, &pair.sender), 0);
+      assert_int_equal(connector_connect(nic, 1, -1, 1, handle, &pair.sender), 0);
     }
     if (!pair.receiver) {
       assert_int_equal(listener_accept(listener, &pair.receiver), 0);
@@ -256,7 +256,7 @@ static void many_connections(void) {
     found->connected = 0;
     for (int i = 0; i < CONNECTIONS; i++) {
       if (!pairs[i].sender) {
-        found->error = connector_connect(&nic, 1, -1, handles[i], &pairs[i].sender);
+        found->error = connector_connect(&nic, 1, -1, 1, handles[i], &pairs[i].sender);
         assert_int_equal(found->error, 0);
       }
       if (!pairs[i].receiver) {
@@ -302,7 +302,7 @@ static void dial_without_descriptors(void) {
   take_all_but(taken, 0);
   uint64_t start_ns = clock_now_ns();
   while (!found->error && !connection && clock_now_ns() < start_ns + 20 * NS_PER_S) {
-    found->error = connector_connect(&nic, 1, -1, handle, &connection);
+    found->error = connector_connect(&nic, 1, -1, 1, handle, &connection);
     if (!found->told_ns && log_capture_count(LOG_LEVEL_WARN) > 0) {
       found->told_ns = clock_now_ns() - start_ns;
     }

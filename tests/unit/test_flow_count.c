@@ -112,6 +112,18 @@ static void noise_does_not_make_it_oscillate(void **state) {
   }
 }
 
+/* Throughput that comes and goes is no gain, however large the differences. */
+static void bursts_are_no_gain(void **state) {
+  (void)state;
+  unsigned grown = 0;
+  for (uint64_t seed = 1; seed <= 100; seed++) {
+    begin(seed);
+    load(2 * SECOND, NIC_BYTES_PER_MS, 60, BACKLOG);
+    grown += count.doublings > 0;
+  }
+  assert_in_range(grown, 0, 15);
+}
+
 static void small_traffic_is_left_alone(void **state) {
   (void)state;
   begin(5);
@@ -151,6 +163,7 @@ int main(void) {
     cmocka_unit_test(a_full_nic_needs_no_more),
     cmocka_unit_test(what_is_not_needed_any_more_goes),
     cmocka_unit_test(noise_does_not_make_it_oscillate),
+    cmocka_unit_test(bursts_are_no_gain),
     cmocka_unit_test(small_traffic_is_left_alone),
     cmocka_unit_test(many_flows_are_not_doubled),
     cmocka_unit_test(windows_wait_for_flows),

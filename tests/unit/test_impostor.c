@@ -67,7 +67,7 @@ static int impostor_answer(struct impostor *impostor, const uint8_t *secret, con
 
 static int connect_once(struct impostor *impostor, struct connection **connection) {
   struct nic nic = pair_loopback(AF_INET);
-  return connector_connect(&nic, 1, -1, impostor->handle, connection);
+  return connector_connect(&nic, 1, -1, 1, impostor->handle, connection);
 }
 
 /* The outcome of the attempt under way; 0: still none, although its dial has ended. */

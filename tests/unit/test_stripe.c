@@ -46,6 +46,26 @@ static void equal_lanes_take_turns(void **state) {
   }
 }
 
+/* What one has shown is its burst: all of them are used up before any is used again. */
+static void idle_lanes_take_turns_whatever_they_showed(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 8);
+  for (unsigned lane = 0; lane < 8; lane++) {
+    teach(&stripe, lane, 10 + lane % 3); /* none is slow */
+  }
+  unsigned used[8] = { 0 };
+  for (unsigned i = 0; i < 80; i++) {
+    unsigned lane = (unsigned)stripe_pick(&stripe, 0xFF, 82 * KIB);
+    used[lane]++;
+    stripe_sent(&stripe, lane, 32 * KIB, 0);
+    stripe_acked(&stripe, lane, 32 * KIB, MS / 3);
+  }
+  for (unsigned lane = 0; lane < 8; lane++) {
+    assert_int_equal(used[lane], 10);
+  }
+}
+
 static void small_messages_stay_on_the_warm_lane(void **state) {
   (void)state;
   struct stripe stripe;
@@ -274,6 +294,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(no_candidate_no_lane),
     cmocka_unit_test(equal_lanes_take_turns),
+    cmocka_unit_test(idle_lanes_take_turns_whatever_they_showed),
     cmocka_unit_test(small_messages_stay_on_the_warm_lane),
     cmocka_unit_test(a_slow_lane_gets_its_share),
     cmocka_unit_test(a_new_lane_is_tried),

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What parameters and profile make of a socket, read back from the kernel. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,6 +15,7 @@
 #include "net_plugin/lane/tcp_stats.h"
 #include "net_plugin/setup/settings.h"
 #include "tests/lib/log_capture.h"
+#include "tests/lib/unit.h"
 
 static const struct profile profile = {
   .meta.id = "test",
@@ -62,6 +57,7 @@ static int64_t option(int fd, int level, int name) {
 
 static void defaults_leave_much_to_the_kernel(void **context) {
   (void)context;
+  SKIP_IF_EMULATED("no SO_MAX_PACING_RATE");
   load(NULL, NULL);
   struct tcp_options options;
   tcp_options_get(&options);
@@ -80,6 +76,7 @@ static void defaults_leave_much_to_the_kernel(void **context) {
 
 static void the_profile_speaks_where_the_user_does_not(void **context) {
   (void)context;
+  SKIP_IF_EMULATED("no SO_MAX_PACING_RATE");
   load(NULL, &profile);
   struct tcp_options options;
   tcp_options_get(&options);
@@ -141,6 +138,7 @@ static void what_the_kernel_refuses_is_told_and_done_without(void **context) {
 /* Whoever lacks CAP_NET_ADMIN hears it once; whoever has it gets it. */
 static void busy_polling_is_set_or_refused_once(void **context) {
   (void)context;
+  SKIP_IF_EMULATED("no SO_BUSY_POLL");
   static char *const environment[] = { "STRATUS_BUSY_POLL_US=70", NULL };
   load(environment, NULL);
   log_capture_start();

@@ -358,7 +358,7 @@ static void a_secret_that_cannot_be_read_ends_the_job(void **state) {
   assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
   struct connection *connection;
   set("STRATUS_SECRET_FILE=/nonexistent/secret", NULL);
-  assert_int_equal(connector_connect(&nic, 1, -1, bytes, &connection), -EACCES);
+  assert_int_equal(connector_connect(&nic, 1, -1, 1, bytes, &connection), -EACCES);
   listener_close(listener);
 }
 

@@ -13,7 +13,8 @@
 #define CHECK_NS NS_PER_S
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t wake;
+static pthread_once_t wake_once = PTHREAD_ONCE_INIT;
 /* Below: covered by the lock. */
 static pthread_t thread;
 static bool is_running, must_end;
@@ -23,7 +24,7 @@ static void *run(void *unused) {
   pthread_mutex_lock(&lock);
   while (!must_end) {
     struct timespec until = clock_timespec(clock_now_ns() + CHECK_NS);
-    pthread_cond_clockwait(&wake, &lock, CLOCK_MONOTONIC, &until);
+    pthread_cond_timedwait(&wake, &lock, &until);
     pthread_mutex_unlock(&lock);
     rdma_device_check_all();
     rdma_memory_forget_lost();
@@ -33,7 +34,12 @@ static void *run(void *unused) {
   return NULL;
 }
 
+static void make_wake(void) {
+  thread_init_condition(&wake);
+}
+
 void rdma_guard_start(void) {
+  pthread_once(&wake_once, make_wake);
   pthread_mutex_lock(&lock);
   if (!is_running) {
     must_end = false;
@@ -43,6 +49,7 @@ void rdma_guard_start(void) {
 }
 
 void rdma_guard_finish(void) {
+  pthread_once(&wake_once, make_wake);
   pthread_mutex_lock(&lock);
   bool was_running = is_running;
   must_end = true;

@@ -20,8 +20,13 @@ struct search {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t over = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t over;
+static pthread_once_t over_once = PTHREAD_ONCE_INIT;
 static struct list searches = { { &searches.head, &searches.head } }; /* covered by the lock */
+
+static void make_over(void) {
+  thread_init_condition(&over);
+}
 
 /* From then on rdma_memory holds the device. */
 static void prepare(struct rdma_device *device) {
@@ -71,6 +76,7 @@ static void start_search(const struct nic *nic) {
   if (!search) {
     return;
   }
+  pthread_once(&over_once, make_over);
   search->nic = *nic;
   search->since_ns = clock_now_ns();
   list_push_back(&searches, &search->node);
@@ -102,10 +108,11 @@ struct rdma_device *rdma_opener_take(const struct nic *nic, char why[RDMA_WHY_MA
 
 static void wait_for(const struct nic *nic) {
   const struct search *search;
+  pthread_once(&over_once, make_over);
   pthread_mutex_lock(&lock);
   while ((search = find_search(nic))) {
     struct timespec until = clock_timespec(search->since_ns + RDMA_OPENER_WAIT_NS);
-    if (pthread_cond_clockwait(&over, &lock, CLOCK_MONOTONIC, &until) != 0) {
+    if (pthread_cond_timedwait(&over, &lock, &until) != 0) {
       break;
     }
   }
@@ -126,6 +133,7 @@ void rdma_opener_wait(const struct nic *nics, unsigned count) {
 }
 
 void rdma_opener_finish(void) {
+  pthread_once(&over_once, make_over);
   pthread_mutex_lock(&lock);
   while (list_first(&searches)) {
     pthread_cond_wait(&over, &lock);

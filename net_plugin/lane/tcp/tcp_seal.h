@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp_seal: one direction of a flow as sealed records, by an AEAD of libsodium.
+/* tcp_seal: one direction of a flow as sealed records, by AES-256-GCM or ChaCha20-Poly1305.
  *
  *   0 u32 length of the text, 1..TCP_SEAL_TEXT_BYTES, authenticated   4 the text, encrypted
  *   then a tag of 16 bytes
@@ -8,17 +8,18 @@
  * out of order does not open. After TCP_SEAL_RECORDS_PER_KEY records both sides go on with a key
  * made from the one before, which is forgotten.
  *
- * Owns: its key, until tcp_seal_end.  Threads: one at a time.  Blocks: never.  Fails: only
- * tcp_seal_open, -EBADMSG; the direction is then of no use any more. */
+ * Owns: its key, from a successful start to tcp_seal_end.  Threads: one at a time.  Blocks: never,
+ * but see aes_gcm.h.  Fails: tcp_seal_start false without memory; tcp_seal_close 0 and
+ * tcp_seal_open -EBADMSG; the direction is then of no use any more. */
 #ifndef NET_PLUGIN_LANE_TCP_TCP_SEAL_H
 #define NET_PLUGIN_LANE_TCP_TCP_SEAL_H
 
-#include <sodium/crypto_aead_aes256gcm.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "net_plugin/lane/lane_crypto.h"
+#include "net_plugin/lane/tcp/aes_gcm.h"
 
 #define TCP_SEAL_LENGTH_BYTES 4
 #define TCP_SEAL_TAG_BYTES 16
@@ -28,18 +29,18 @@
 #define TCP_SEAL_RECORDS_PER_KEY (1u << 16)
 
 struct tcp_seal {
-  crypto_aead_aes256gcm_state aes; /* first: it wants alignment */
+  struct aes_gcm aes; /* first: it wants alignment */
   enum lane_cipher cipher;
   uint8_t key[LANE_KEY_BYTES]; /* key and mask of the nonces */
   uint64_t records;            /* with this key */
 };
 
-void tcp_seal_start(struct tcp_seal *seal, enum lane_cipher cipher,
-                    const uint8_t key[LANE_KEY_BYTES]);
+bool tcp_seal_start(struct tcp_seal *seal, enum aes_gcm_direction direction,
+                    enum lane_cipher cipher, const uint8_t key[LANE_KEY_BYTES]);
 void tcp_seal_end(struct tcp_seal *seal);
 
 /* Writes the record of this text, which may stand at record + TCP_SEAL_LENGTH_BYTES already. The
- * size of the record. */
+ * size of the record, or 0: the library failed, and nothing may be sent. */
 size_t tcp_seal_close(struct tcp_seal *seal, const void *text, size_t bytes, uint8_t *record);
 /* The size of the whole record that begins so; 0: there is no such record. */
 size_t tcp_seal_record_bytes(const uint8_t length[TCP_SEAL_LENGTH_BYTES]);

@@ -44,7 +44,7 @@ static struct tcp_sealed *tcp_sealed(const struct lane *lane) {
 
 /* ---- writing ---- */
 
-static void seal_more(struct tcp_sealed *tcp) {
+static int seal_more(struct tcp_sealed *tcp) {
   const struct link_frame *frame = &tcp->frame;
   size_t total = WIRE_HEADER_BYTES + frame->length;
   while (tcp->sealed < total && tcp->out_end + TCP_SEAL_RECORD_BYTES <= BUFFER_BYTES) {
@@ -61,9 +61,14 @@ static void seal_more(struct tcp_sealed *tcp) {
       text = (const uint8_t *)frame->payload + (tcp->sealed - WIRE_HEADER_BYTES);
       bytes = bytes < TCP_SEAL_TEXT_BYTES ? bytes : TCP_SEAL_TEXT_BYTES;
     }
-    tcp->out_end += tcp_seal_close(&tcp->out, text, bytes, record);
+    size_t closed = tcp_seal_close(&tcp->out, text, bytes, record);
+    if (closed == 0) {
+      return -EIO;
+    }
+    tcp->out_end += closed;
     tcp->sealed += bytes;
   }
+  return 0;
 }
 
 static int write_rest(struct tcp_sealed *tcp, uint64_t now_ns) {
@@ -74,7 +79,10 @@ static int write_rest(struct tcp_sealed *tcp, uint64_t now_ns) {
   while (tcp->out_start < tcp->out_end || tcp->sealed < total) {
     if (tcp->out_start == tcp->out_end) {
       tcp->out_start = tcp->out_end = 0;
-      seal_more(tcp);
+      int error = seal_more(tcp);
+      if (error) {
+        return error;
+      }
     }
     ssize_t n = send(lane->fd, tcp->out_buffer + tcp->out_start, tcp->out_end - tcp->out_start,
                      MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -231,8 +239,15 @@ struct lane *tcp_sealed_lane_open(struct link *link, unsigned index, uint32_t ep
   if (!tcp) {
     return NULL;
   }
-  tcp_seal_start(&tcp->out, crypto->cipher, crypto->send);
-  tcp_seal_start(&tcp->in, crypto->cipher, crypto->receive);
+  if (!tcp_seal_start(&tcp->out, AES_GCM_SEAL, crypto->cipher, crypto->send)) {
+    free(tcp);
+    return NULL;
+  }
+  if (!tcp_seal_start(&tcp->in, AES_GCM_OPEN, crypto->cipher, crypto->receive)) {
+    tcp_seal_end(&tcp->out);
+    free(tcp);
+    return NULL;
+  }
   tcp->lane = (struct lane){ .ops = &tcp_sealed_ops,
                              .link = link,
                              .index = index,

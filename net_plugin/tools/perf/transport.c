@@ -49,8 +49,10 @@ __attribute__((format(printf, 5, 6))) static void print_log(enum nccl_log_level 
   }
 }
 
-/* bin/stratus-net is next to lib/libnccl-net-stratus.so, in the build directory and installed. */
+/* bin/stratus-net has it in lib/stratus beside it where it is installed, in lib in the build
+ * directory. */
 static void *open_own(char tried[PLUGIN_FILE_MAX]) {
+  static const char *const places[] = { "lib/stratus", "lib" };
   char here[PLUGIN_FILE_MAX - 64];
   ssize_t length = readlink("/proc/self/exe", here, sizeof here - 1);
   here[length > 0 ? length : 0] = '\0';
@@ -58,9 +60,14 @@ static void *open_own(char tried[PLUGIN_FILE_MAX]) {
     char *slash = strrchr(here, '/');
     *(slash ? slash : here) = '\0';
   }
-  snprintf(tried, PLUGIN_FILE_MAX, "%s/lib/libnccl-net-stratus.so", here);
-  void *library = dlopen(tried, RTLD_NOW | RTLD_LOCAL);
-  return library ? library : plugin_file_open("stratus", tried);
+  for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    snprintf(tried, PLUGIN_FILE_MAX, "%s/%s/libnccl-net-stratus.so", here, places[i]);
+    void *library = dlopen(tried, RTLD_NOW | RTLD_LOCAL);
+    if (library) {
+      return library;
+    }
+  }
+  return plugin_file_open("stratus", tried);
 }
 
 static int find_table(struct transport *transport) {

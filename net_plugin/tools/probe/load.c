@@ -321,7 +321,7 @@ static int connect_one(const struct device *device, uint8_t handle[HANDLE_BYTES]
   int error = 0;
   *connection = NULL;
   while (!error && !*connection) {
-    error = connector_connect(device->nics, device->nic_count, -1, handle, connection);
+    error = connector_connect(device->nics, device->nic_count, -1, 1, handle, connection);
     if (!error && clock_now_ns() > until_ns) {
       error = -ETIMEDOUT;
     }

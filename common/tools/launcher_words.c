@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See launcher_words.h. */
+#include "common/tools/launcher_words.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static bool is_one_of(const char *word, const char *const *names) {
+  for (; *names; names++) {
+    if (strcmp(word, *names) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* "mpirun (Open MPI) 4.1.4", "mpirun (PRRTE) 3.0.0", "HYDRA build details:", ... */
+static bool is_open_mpi(const char *program) {
+  int ends[2];
+  if (pipe(ends) != 0) {
+    return false;
+  }
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    execlp(program, program, "--version", (char *)NULL);
+    _exit(127);
+  }
+  close(ends[1]);
+  char text[256] = "";
+  FILE *answer = fdopen(ends[0], "r");
+  if (!answer) {
+    close(ends[0]);
+  } else {
+    text[fread(text, 1, sizeof text - 1, answer)] = '\0';
+    fclose(answer);
+  }
+  if (child > 0) {
+    waitpid(child, NULL, 0);
+  }
+  return strstr(text, "Open MPI") || strstr(text, "OpenRTE") || strstr(text, "PRRTE");
+}
+
+/* As the user may have written it: the option, then NAME or NAME=value. */
+static bool is_passed_on(char **command, const char *option, const char *name) {
+  size_t length = strlen(name);
+  for (char **word = command; word[0] && word[1]; word++) {
+    if (strcmp(word[0], option) == 0 && strncmp(word[1], name, length) == 0 &&
+        (word[1][length] == '\0' || word[1][length] == '=')) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* As a rank of another launcher it has the variables already, and takes no --env. */
+static bool is_launcher(char **coll_command) {
+  static const char option[] = "--hosts";
+  for (char **word = coll_command; *word; word++) {
+    size_t length = strcspn(*word, "=");
+    if (length == sizeof option - 1 && strncmp(*word, option, length) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static size_t count_of(const char *const *words) {
+  size_t count = 0;
+  while (words[count]) {
+    count++;
+  }
+  return count;
+}
+
+char **launcher_words(char **command, const char *const *variables) {
+  static const char *const mpi[] = { "mpirun",         "mpiexec",         "orterun", "prterun",
+                                     "mpirun.openmpi", "mpiexec.openmpi", NULL };
+  const char *slash = strrchr(command[0], '/'), *program = slash ? slash + 1 : command[0];
+  const char *option = is_one_of(program, mpi) && is_open_mpi(command[0])             ? "-x"
+                       : strcmp(program, "stratus-coll") == 0 && is_launcher(command) ? "--env"
+                                                                                      : NULL;
+  size_t words = count_of((const char *const *)command), most = words + 2 * count_of(variables);
+  char **all = option ? calloc(most + 1, sizeof *all) : NULL;
+  if (!all) {
+    return command;
+  }
+  size_t count = 0;
+  all[count++] = command[0];
+  for (const char *const *name = variables; *name; name++) {
+    char *word = NULL;
+    const char *value = getenv(*name);
+    if (value && !is_passed_on(command, option, *name) &&
+        asprintf(&word, "%s%s%s", *name, option[1] == 'x' ? "" : "=",
+                 option[1] == 'x' ? "" : value) >= 0) {
+      all[count++] = (char *)option;
+      all[count++] = word;
+    }
+  }
+  memcpy(all + count, command + 1, (words - 1) * sizeof *all);
+  return all;
+}

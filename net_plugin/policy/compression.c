@@ -61,6 +61,18 @@ static unsigned try_percent(const struct compression *compression) {
   return shorter_percent(compression->try_bytes, compression->try_saved_bytes);
 }
 
+/* In the last window of the try that was as it goes on; 0: there was none. Not in the first window
+ * after it, in which much was sent in another form. */
+static uint64_t tried_rate(const struct compression *compression, enum compression_state state) {
+  unsigned pairs = compression->window / 2;
+  if (pairs == 0) {
+    return 0;
+  }
+  const struct compression_window *last =
+      &compression->windows[state != COMPRESSION_OFF][pairs - 1];
+  return rate_of(last->bytes, last->ns);
+}
+
 static void end_try(struct compression *compression, enum compression_state state,
                     bool is_repeated) {
   uint64_t interval_ns = compression->interval_ns == 0 || is_repeated
@@ -75,7 +87,8 @@ static void end_try(struct compression *compression, enum compression_state stat
   compression->turns += state != compression->state;
   compression->state = state;
   compression->is_trying = false;
-  compression->usual_rate = compression->drift_windows = 0;
+  compression->usual_rate = tried_rate(compression, state);
+  compression->drift_windows = 0;
   clear_window(compression);
 }
 

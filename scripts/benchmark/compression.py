@@ -55,11 +55,11 @@ def one_connection(kind, target):
 
 
 def collective(operation, hosts, nic_gbps, target):
-    """Sums of gradients are gradients, too; results are checked."""
+    """Sums of gradients are gradients, too; results are checked. Warmed up for some seconds: each host tries by itself."""
     def measure(bench, mode):
         return bench.coll("stratus", [
             "-O", operation, "-d", "bfloat16", "-b", "64M", "-e", "64M", "--data", gradient("bf16"), "-c", "1",
-            "-n", bench.settings.pick("4", "1"), "-w", bench.settings.pick(str(24 // hosts), "2")], mode_of(mode))
+            "-n", bench.settings.pick("4", "1"), "-w", bench.settings.pick(str(64 // hosts), "2")], mode_of(mode))
     variants = labelled(MODES, measure)
     text = operation.replace("_", "")
     return Case(

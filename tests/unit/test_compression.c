@@ -129,6 +129,23 @@ static void a_network_that_is_the_limit_is_relieved_in_half_a_second(void **stat
   assert_in_range(per_mille_of(NIC_BYTES_PER_MS * 135 / 100, 60 * SECOND), 990, 1000);
 }
 
+/* Data that becomes much shorter, on lanes that need a while to be as fast as that allows. */
+static void a_gain_that_comes_late_is_no_drift(void **state) {
+  (void)state;
+  begin(11, bound_by_network);
+  hosts[0].percent = 270;
+  while (hosts[0].compression.state != COMPRESSION_ON || hosts[0].compression.is_trying) {
+    run(STEP_NS);
+    assert_true(now_ns < SECOND / 2);
+  }
+  hosts[0].nic /= 2;
+  run(30 * MS); /* the first window is as slow as without */
+  hosts[0].nic *= 2;
+  run(SECOND);
+  assert_state(COMPRESSION_ON);
+  assert_int_equal(hosts[0].compression.turns, 1);
+}
+
 static void small_gains_are_seen_through_noise(void **state) {
   (void)state;
   uint64_t on_ns = 0;
@@ -336,6 +353,7 @@ static void it_waits_while_another_thing_is_tried(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_network_that_is_the_limit_is_relieved_in_half_a_second),
+    cmocka_unit_test(a_gain_that_comes_late_is_no_drift),
     cmocka_unit_test(small_gains_are_seen_through_noise),
     cmocka_unit_test(hosts_of_a_ring_find_it_together),
     cmocka_unit_test(data_that_becomes_shorter_later_is_heard_of),

@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/version.h"
+#include "tests/scale/exact.h"
 #include "tests/scale/library.h"
 #include "tuner_plugin/tools/coll/replay/workload_find.h"
 
@@ -70,15 +71,27 @@ static int run_hosts(struct job *job, unsigned hosts, char *error) {
     return status;
   }
   unsigned *host_services = transport_memory(hosts * sizeof *host_services);
-  library_draw(&job->library, hosts, job->options.host.seed, host_services);
+  if (!job->options.is_exact) {
+    library_draw(&job->library, hosts, job->options.host.seed, host_services);
+  }
   const struct service *services[] = { job->library.services[SCHEDULE_RING],
                                        job->library.services[SCHEDULE_TREE] };
   uint64_t begun_ns = clock_now_ns();
   schedule_init(&schedule, &config, services, library_size(&job->library), host_services);
+  if (job->options.is_exact && hosts > 1) {
+    struct transport_config all = job->options.host;
+    all.connections = SCHEDULE_CHANNELS;
+    all.network.hosts = hosts;
+    all.network.has_switch = hosts > 2;
+    schedule.exact = exact_new(&config, &all);
+  }
   status = steps_run(&schedule, &job->workload, job->items, job->item_count, &job->options.steps,
                      &result, error);
   if (!status) {
     report(job, hosts, &result, (double)(clock_now_ns() - begun_ns) / 1e9);
+  }
+  if (schedule.exact) {
+    exact_free(schedule.exact);
   }
   schedule_free(&schedule);
   free(host_services);

@@ -15,6 +15,10 @@ static uint64_t later(uint64_t a_ns, uint64_t b_ns) {
   return a_ns > b_ns ? a_ns : b_ns;
 }
 
+static uint64_t sooner(uint64_t a_ns, uint64_t b_ns) {
+  return a_ns < b_ns ? a_ns : b_ns;
+}
+
 /* ---- token buckets ---- */
 
 static struct bucket bucket_make(uint64_t rate, uint32_t burst_bytes) {
@@ -28,6 +32,18 @@ static uint64_t bucket_ready_ns(const struct bucket *bucket) {
 
 static void bucket_take(struct bucket *bucket, uint64_t bytes, uint64_t now_ns) {
   bucket->full_ns = later(bucket->full_ns, now_ns) + time_of(bytes, bucket->rate);
+}
+
+/* When the path may send of its own share; of that, or of what the NIC lends. */
+static uint64_t share_ready_ns(const struct path *path) {
+  bool has_shares = path->nic->network->config.has_shares;
+  return has_shares ? later(bucket_ready_ns(&path->bucket), bucket_ready_ns(&path->share))
+                    : EVENTS_NEVER;
+}
+
+static uint64_t path_ready_ns(const struct path *path) {
+  uint64_t borrows_ns = later(bucket_ready_ns(&path->bucket), bucket_ready_ns(&path->nic->bucket));
+  return sooner(borrows_ns, share_ready_ns(path));
 }
 
 /* ---- turns ---- */
@@ -94,10 +110,15 @@ static void segment_arrives(void *owner, uint64_t argument) {
   }
 }
 
-static void send_segment(struct nic_out *nic, struct path *path, struct stream *stream) {
+/* is_own: of the path's own share, not borrowed. */
+static void send_segment(struct nic_out *nic, struct path *path, struct stream *stream,
+                         bool is_own) {
   struct network *network = nic->network;
   uint64_t now_ns = network->events->now_ns, bytes = stream->queued_bytes;
   bytes = bytes < network->config.segment_bytes ? bytes : network->config.segment_bytes;
+  if (is_own) {
+    bucket_take(&path->share, bytes, now_ns);
+  }
   bucket_take(&path->bucket, bytes, now_ns);
   bucket_take(&nic->bucket, bytes, now_ns);
   nic->ready_ns = now_ns + time_of(bytes, network->config.wire_rate);
@@ -111,7 +132,12 @@ static void send_segment(struct nic_out *nic, struct path *path, struct stream *
   if (path->first) {
     nic_wait(nic, path);
   }
-  events_add(network->events, nic->ready_ns + network->config.latency_ns, segment_arrives, stream,
+  uint64_t at_ns = nic->ready_ns;
+  if (network->config.has_switch) {
+    at_ns = later(at_ns, bucket_ready_ns(&stream->to->port));
+    bucket_take(&stream->to->port, bytes, at_ns);
+  }
+  events_add(network->events, at_ns + network->config.latency_ns, segment_arrives, stream,
              (uint64_t)stream->incarnation << 32 | bytes);
 }
 
@@ -122,30 +148,36 @@ static void nic_serve(void *owner, uint64_t number) {
   }
   nic->wake_ns = EVENTS_NEVER;
   uint64_t now_ns = nic->network->events->now_ns;
-  uint64_t ready_ns = later(nic->ready_ns, bucket_ready_ns(&nic->bucket));
-  if (ready_ns > now_ns) {
-    nic_wake(nic, ready_ns);
+  if (nic->ready_ns > now_ns) {
+    nic_wake(nic, nic->ready_ns);
     return;
   }
   uint64_t earliest_ns = EVENTS_NEVER;
-  for (struct path *path = nic->first; path; path = path->next) {
-    uint64_t path_ns = bucket_ready_ns(&path->bucket);
-    if (path_ns <= now_ns) {
-      struct stream *stream = path->first;
-      send_segment(nic, path, stream);
-      earliest_ns = later(nic->ready_ns, bucket_ready_ns(&nic->bucket));
-      nic_wake(nic, nic->first ? earliest_ns : EVENTS_NEVER);
-      stream->departed(stream);
-      return;
+  struct path *next = NULL;
+  bool is_own = false;
+  for (struct path *path = nic->first; path && !is_own; path = path->next) {
+    is_own = share_ready_ns(path) <= now_ns;
+    next = is_own || (!next && path_ready_ns(path) <= now_ns) ? path : next;
+    earliest_ns = sooner(earliest_ns, path_ready_ns(path));
+    if (next && !nic->network->config.has_shares) {
+      break;
     }
-    earliest_ns = path_ns < earliest_ns ? path_ns : earliest_ns;
+  }
+  if (next) {
+    struct stream *stream = next->first;
+    send_segment(nic, next, stream, is_own);
+    nic_wake(nic, nic->first ? nic->ready_ns : EVENTS_NEVER);
+    stream->departed(stream);
+    return;
   }
   nic_wake(nic, earliest_ns);
 }
 
 /* ---- streams ---- */
 
-void network_open(struct network *network, struct stream *stream, unsigned nic, unsigned path) {
+void network_open(struct network *network, struct stream *stream, unsigned nic, unsigned to,
+                  unsigned path) {
+  stream->to = &network->nics[to];
   stream->path = &network->nics[nic].paths[path];
   stream->queued_bytes = stream->written_bytes = stream->arrived_bytes = 0;
 }
@@ -175,7 +207,7 @@ void network_write(struct stream *stream, uint64_t bytes) {
     nic_wait(path->nic, path);
   }
   if (!path->nic->is_down) {
-    uint64_t ready_ns = later(path->nic->ready_ns, bucket_ready_ns(&path->bucket));
+    uint64_t ready_ns = later(path->nic->ready_ns, path_ready_ns(path));
     nic_wake(path->nic, later(ready_ns, path->nic->network->events->now_ns));
   }
 }
@@ -193,11 +225,11 @@ void network_set_down(struct network *network, unsigned nic, bool is_down) {
 void network_init(struct network *network, const struct network_config *config,
                   struct events *events) {
   *network = (struct network){ .config = *config, .events = events };
-  for (unsigned i = 0; i < config->nics; i++) {
+  for (unsigned i = 0; i < config->hosts * config->nics; i++) {
     struct nic_out *nic = &network->nics[i];
     nic->network = network;
     nic->wake_ns = EVENTS_NEVER;
-    nic->bucket = bucket_make(config->nic_rate, config->burst_bytes);
+    nic->bucket = nic->port = bucket_make(config->nic_rate, config->burst_bytes);
     nic->paths = calloc(config->paths, sizeof *nic->paths);
     if (!nic->paths) {
       perror("scale");
@@ -205,13 +237,16 @@ void network_init(struct network *network, const struct network_config *config,
     }
     for (unsigned p = 0; p < config->paths; p++) {
       nic->paths[p].nic = nic;
+      uint64_t share = config->nic_rate / config->paths;
+      share = config->flow_rate > 0 && config->flow_rate < share ? config->flow_rate : share;
       nic->paths[p].bucket = bucket_make(config->flow_rate, config->burst_bytes);
+      nic->paths[p].share = bucket_make(share, config->burst_bytes);
     }
   }
 }
 
 void network_free(struct network *network) {
-  for (unsigned i = 0; i < network->config.nics; i++) {
+  for (unsigned i = 0; i < network->config.hosts * network->config.nics; i++) {
     free(network->nics[i].paths);
   }
 }

@@ -6,9 +6,13 @@
  *   stream --+--> path, at most flow_rate --+
  *   stream -----> path, at most flow_rate --+--> NIC, at most nic_rate --> latency --> arrival
  *
- * As the class tree of tests/netns/cluster: paths with something to send take turns, and so do the
- * streams of a path, a segment each; rates are token buckets. Nothing is lost, and there is no slow
- * start. A NIC that is down sends nothing; what is on the way vanishes.
+ * Paths with something to send take turns, and so do the streams of a path, a segment each; rates
+ * are token buckets. With shares it is the class tree of tests/netns/cluster: HTB lets a class send
+ * what it is guaranteed, an even part of the NIC, whatever the NIC has left, before any that borrow
+ * (net/sched/sch_htb.c: a class that can send is in its own level's row, and its parents are only
+ * charged). So paths that were idle pass their bursts beyond the NIC's rate, and the others wait
+ * until the NIC has made up for that. Nothing is lost, and there is no slow start. A NIC that is
+ * down sends nothing; what is on the way vanishes.
  *
  * Owns: NICs and paths; streams are their users', who set `departed` and `arrived`.
  * Threads: one.  Blocks: never.  Fails: without memory the program ends. */
@@ -20,15 +24,18 @@
 
 #include "tests/scale/events.h"
 
-#define NETWORK_NICS_MAX 4u
+#define NETWORK_NICS_MAX 4u /* of a host */
+#define NETWORK_HOSTS_MAX 8u
 
 struct network_config {
   uint64_t nic_rate, flow_rate; /* bytes per second; flow_rate 0: no cap */
   uint64_t wire_rate;           /* bytes per second while there are tokens; at least nic_rate */
   uint32_t burst_bytes;         /* of each token bucket */
+  bool has_switch;              /* whose ports towards hosts have the NIC's rate */
+  bool has_shares;              /* see above */
   uint32_t segment_bytes;       /* what a stream sends at a time */
   uint64_t latency_ns;          /* one way */
-  unsigned nics, paths;         /* paths: of each NIC */
+  unsigned hosts, nics, paths;  /* nics: of each host; paths: of each NIC */
 };
 
 struct bucket {
@@ -38,7 +45,8 @@ struct bucket {
 };
 
 struct stream {
-  struct path *path; /* NULL: not open */
+  struct path *path;  /* NULL: not open */
+  struct nic_out *to; /* the NIC at the other end */
   struct stream *next;
   bool is_waiting;       /* in the queue of its path */
   uint32_t incarnation;  /* one more with each network_close */
@@ -50,7 +58,7 @@ struct stream {
 };
 
 struct path {
-  struct bucket bucket;
+  struct bucket bucket, share; /* share: what it need not borrow */
   struct nic_out *nic;
   struct path *next;
   bool is_waiting;
@@ -60,6 +68,7 @@ struct path {
 struct nic_out {
   struct network *network;
   struct bucket bucket;
+  struct bucket port; /* of a switch, towards the host */
   bool is_down;
   uint64_t ready_ns; /* the segment before has left */
   uint64_t wake_ns;  /* of the event that counts */
@@ -71,7 +80,7 @@ struct nic_out {
 struct network {
   struct network_config config;
   struct events *events;
-  struct nic_out nics[NETWORK_NICS_MAX];
+  struct nic_out nics[NETWORK_HOSTS_MAX * NETWORK_NICS_MAX];
 };
 
 void network_init(struct network *network, const struct network_config *config,
@@ -79,7 +88,8 @@ void network_init(struct network *network, const struct network_config *config,
 void network_free(struct network *network);
 
 /* Counts begin at 0. */
-void network_open(struct network *network, struct stream *stream, unsigned nic, unsigned path);
+void network_open(struct network *network, struct stream *stream, unsigned nic, unsigned to,
+                  unsigned path);
 /* What is queued or on the way never arrives. */
 void network_close(struct stream *stream);
 void network_write(struct stream *stream, uint64_t bytes);

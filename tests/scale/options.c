@@ -18,6 +18,7 @@ static const char *nic_gbps = "32", *flow_gbps = "4", *wire_gbps = "0", *bytes_s
                   *slow_hosts = "0", *slow_rate = "50", *failed_hosts = "0";
 static uint64_t burst = 0, segment = 65536, latency = 20000, frame = 1000, hop = 10000,
                 inside = 3000, launch = 10000, learn = 5000000000, bucket = 0;
+static bool exact, shares;
 static int64_t nics = 1, paths = 32, threads = 4, byte_ps = 140, copy_ps = 5, gpus = 1,
                variants = 8, measured = 100, skipped = 20, seed = 1;
 
@@ -29,6 +30,8 @@ static int64_t nics = 1, paths = 32, threads = 4, byte_ps = 140, copy_ps = 5, gp
   { .name = n, .type = CLI_DURATION, .value = &v, .argument = "TIME", .help = h }
 #define SIZE(n, v, h)                                                                              \
   { .name = n, .type = CLI_SIZE, .value = &v, .argument = "SIZE", .help = h }
+#define FLAG(n, v, h)                                                                              \
+  { .name = n, .type = CLI_FLAG, .value = &v, .help = h }
 #define WORD(n, v, w, h)                                                                           \
   { .name = n, .type = CLI_WORD, .value = &v, .argument = w, .help = h }
 
@@ -58,6 +61,8 @@ const struct cli_option options_table[] = {
   TIME("inside", inside, "of a hop between GPUs of a host"),
   TIME("launch", launch, "of a collective"),
   TIME("learn", learn, "bulk traffic before services are measured"),
+  FLAG("exact", exact, "simulate up to 8 hosts of one GPU and their ring together"),
+  FLAG("shares", shares, "paths have shares of the NIC, as HTB classes have"),
   COUNT("variants", variants, 1, OPTIONS_VARIANTS_MAX, "draws of paths, which hosts share"),
   NUMBER("slow-hosts", slow_hosts, "PERCENT", "hosts whose NIC is slow, rounded up"),
   NUMBER("slow-rate", slow_rate, "PERCENT", "of its rate that such a NIC has"),
@@ -163,6 +168,8 @@ int options_read(struct options *options) {
     .host = { .network = { .burst_bytes = (uint32_t)burst,
                            .segment_bytes = (uint32_t)segment,
                            .latency_ns = latency,
+                           .has_shares = shares,
+                           .hosts = 1,
                            .nics = (unsigned)nics,
                            .paths = (unsigned)paths },
               .cost = { frame, (uint64_t)byte_ps },
@@ -182,6 +189,7 @@ int options_read(struct options *options) {
     .plan = { .bucket_bytes = bucket },
     .learn_ns = learn,
     .learn_bytes = 512u << 10,
+    .is_exact = exact,
     .variants = (unsigned)variants,
   };
   if (segment < 1024 || segment > 1 << 20) {
@@ -193,6 +201,14 @@ int options_read(struct options *options) {
   if (status == CLI_OK && options->failed_share > 0 && (nics < 2 || transport != OPTIONS_STRATUS)) {
     cli_fail("--failed-hosts: with --nics 2 or more and stratus: a job of Socket ends there\n");
     return CLI_USAGE;
+  }
+  for (unsigned i = 0; i < options->hosts_count && status == CLI_OK && exact; i++) {
+    bool is_ring = algorithm == STEPS_RING && gpus == 1 && transport != OPTIONS_IDEAL;
+    if (options->hosts[i] > NETWORK_HOSTS_MAX || !is_ring ||
+        options->slow_share + options->failed_share > 0) {
+      cli_fail("--exact: up to 8 hosts, all alike, with --gpus 1 and --algorithm ring\n");
+      return CLI_USAGE;
+    }
   }
   options->steps.nic_rate = options->host.network.nic_rate * (uint64_t)nics;
   options->schedule.wire_ps = 1e12 / (double)(options->host.network.wire_rate * (uint64_t)nics);

@@ -22,6 +22,7 @@ struct options {
   struct steps_config steps;
   struct plan_settings plan;
   uint64_t learn_ns, learn_bytes;
+  bool is_exact;
   unsigned variants;            /* draws of paths */
   double slow_share, slow_rate; /* hosts whose NIC has this part of its rate */
   double failed_share;          /* hosts of which one NIC of several is down */

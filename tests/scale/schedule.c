@@ -2,6 +2,8 @@
 /* See schedule.h. */
 #include "tests/scale/schedule.h"
 
+#include "tests/scale/exact.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,11 +103,21 @@ static void ring_finish(const struct ring *ring, const uint64_t slices[SLICES]) 
   }
 }
 
-static void ring_loop(const struct ring *ring, uint64_t chunk) {
+uint64_t schedule_channel_bytes(uint64_t bytes) {
+  return round_up((bytes + SCHEDULE_CHANNELS - 1) / SCHEDULE_CHANNELS);
+}
+
+unsigned schedule_ring_slices(uint64_t left, unsigned ranks, uint64_t slices[SLICES]) {
+  uint64_t chunk = round_up((left + ranks - 1) / ranks);
+  chunk = chunk < RING_CHUNK_BYTES ? chunk : RING_CHUNK_BYTES;
   uint64_t first = round_up((chunk + SLICES - 1) / SLICES);
   first = first > LEAST_SLICE_BYTES ? first : LEAST_SLICE_BYTES;
-  first = first < chunk ? first : chunk;
-  uint64_t slices[SLICES] = { first, chunk - first };
+  slices[0] = first < chunk ? first : chunk;
+  slices[1] = chunk - slices[0];
+  return slices[1] > 0 ? 2 : 1;
+}
+
+static void ring_loop(const struct ring *ring, const uint64_t slices[SLICES]) {
   for (unsigned slice = 0; slice < SLICES && slices[slice] > 0; slice++) {
     prepare_points(ring->schedule, SCHEDULE_RING, slice, slices[slice]);
   }
@@ -120,7 +132,7 @@ static void ring_loop(const struct ring *ring, uint64_t chunk) {
 static void run_ring(struct schedule *schedule, enum operation operation, uint64_t bytes,
                      const double *start_ns, double *end_ns) {
   unsigned hosts = schedule->config.hosts, ranks = hosts * schedule->config.gpus;
-  uint64_t of_channel = round_up((bytes + SCHEDULE_CHANNELS - 1) / SCHEDULE_CHANNELS);
+  uint64_t of_channel = schedule_channel_bytes(bytes);
   memcpy(end_ns, start_ns, hosts * sizeof *end_ns);
   for (unsigned channel = 0; channel < SCHEDULE_CHANNELS; channel++) {
     struct ring ring = {
@@ -132,10 +144,11 @@ static void run_ring(struct schedule *schedule, enum operation operation, uint64
     };
     memcpy(ring.kernel_ns, start_ns, hosts * sizeof *start_ns);
     for (uint64_t left = of_channel; left > 0;) {
-      uint64_t chunk = round_up((left + ranks - 1) / ranks);
-      chunk = chunk < RING_CHUNK_BYTES ? chunk : RING_CHUNK_BYTES;
-      ring_loop(&ring, chunk);
-      left -= chunk * ranks < left ? chunk * ranks : left;
+      uint64_t slices[SLICES];
+      schedule_ring_slices(left, ranks, slices);
+      ring_loop(&ring, slices);
+      uint64_t loop = (slices[0] + slices[1]) * ranks;
+      left -= loop < left ? loop : left;
     }
     for (unsigned host = 0; host < hosts; host++) {
       end_ns[host] = fmax(end_ns[host], ring.kernel_ns[host]);
@@ -254,7 +267,7 @@ static void tree_chunk(const struct tree *tree, unsigned which, uint64_t bytes, 
 static void run_tree(struct schedule *schedule, uint64_t bytes, const double *start_ns,
                      double *end_ns) {
   unsigned hosts = schedule->config.hosts;
-  uint64_t of_channel = round_up((bytes + SCHEDULE_CHANNELS - 1) / SCHEDULE_CHANNELS);
+  uint64_t of_channel = schedule_channel_bytes(bytes);
   uint64_t chunk = tree_chunk_bytes(schedule, bytes);
   double inside_ns = (schedule->config.gpus - 1) * schedule->config.inside_ns;
   memcpy(end_ns, start_ns, hosts * sizeof *end_ns);
@@ -292,6 +305,8 @@ void schedule_run(struct schedule *schedule, enum schedule_algorithm algorithm,
                   double *end_ns) {
   if (schedule->config.hosts == 1) {
     memcpy(end_ns, start_ns, sizeof *end_ns);
+  } else if (schedule->exact) {
+    schedule->exact_bytes += exact_run(schedule->exact, operation, bytes, start_ns, end_ns);
   } else if (algorithm == SCHEDULE_TREE && operation == OPERATION_ALL_REDUCE) {
     run_tree(schedule, bytes, start_ns, end_ns);
   } else {
@@ -309,7 +324,7 @@ static uint64_t sum_bytes(const struct edge *edges, size_t count) {
 
 uint64_t schedule_bytes(const struct schedule *schedule) {
   size_t count = (size_t)SCHEDULE_CHANNELS * schedule->config.hosts;
-  return sum_bytes(schedule->ring, count) + sum_bytes(schedule->up, count) +
+  return schedule->exact_bytes + sum_bytes(schedule->ring, count) + sum_bytes(schedule->up, count) +
          sum_bytes(schedule->down, count);
 }
 

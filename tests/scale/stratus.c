@@ -25,7 +25,7 @@
 #define DIAL_FAILS_NS 1000000u
 #define TIMER_NS 1000u /* no timer is shorter */
 #define UNTAKEN 64u    /* posts that wait, at most */
-#define FRAMES 256u    /* on the way on a lane, one way; a journal has fewer */
+#define FRAMES 1024u   /* on the way on a lane, one way; a journal has fewer */
 
 struct frame {
   uint64_t end; /* in the stream */
@@ -70,9 +70,9 @@ struct connection {
 
 struct stratus {
   struct transport transport;
-  struct policy_shared shared;
+  struct policy_shared shared[NETWORK_HOSTS_MAX];
   uint8_t *out, *in; /* what all messages are read from and written to */
-  struct connection connections[TRANSPORT_CONNECTIONS_MAX];
+  struct connection connections[TRANSPORT_ALL_MAX];
 };
 
 static uint64_t now_of(const struct side *side) {
@@ -207,6 +207,22 @@ static void way_departed(struct stream *stream) {
 
 /* ---- orders ---- */
 
+/* By the role that writes. */
+static void lane_nics(const struct lane *lane, unsigned nics[2]) {
+  const struct connection *connection = lane->sides[0]->connection;
+  for (int role = 0; role < 2; role++) {
+    nics[role] = transport_nic(&connection->stratus->transport, connection->number,
+                               role == LINK_RECEIVER, lane->index);
+  }
+}
+
+static bool lane_is_cut(const struct lane *lane) {
+  const struct network *network = &lane->sides[0]->connection->stratus->transport.network;
+  unsigned nics[2];
+  lane_nics(lane, nics);
+  return network->nics[nics[0]].is_down || network->nics[nics[1]].is_down;
+}
+
 static void dial_ends(void *owner, uint64_t epoch) {
   struct lane *lane = owner;
   struct connection *connection = lane->sides[0]->connection;
@@ -214,8 +230,9 @@ static void dial_ends(void *owner, uint64_t epoch) {
   struct link *sender = connection->sides[LINK_SENDER].link;
   struct link *receiver = connection->sides[LINK_RECEIVER].link;
   uint64_t now_ns = transport->events->now_ns, received = UINT64_MAX;
-  unsigned nic = lane->index % transport->config.network.nics;
-  if (!transport->network.nics[nic].is_down) {
+  unsigned nics[2];
+  lane_nics(lane, nics);
+  if (!lane_is_cut(lane)) {
     received = link_lane_fence(receiver, lane->index, (uint32_t)epoch, now_ns);
   }
   if (received == UINT64_MAX) {
@@ -225,8 +242,8 @@ static void dial_ends(void *owner, uint64_t epoch) {
     lane->is_up = true;
     lane->epoch = (uint32_t)epoch;
     unsigned path = transport_draw_path(transport);
-    network_open(&transport->network, &lane->ways[0].stream, nic, path);
-    network_open(&transport->network, &lane->ways[1].stream, nic, path);
+    network_open(&transport->network, &lane->ways[0].stream, nics[0], nics[1], path);
+    network_open(&transport->network, &lane->ways[1].stream, nics[1], nics[0], path);
     link_lane_up(receiver, lane->index, lane->epoch, 0, now_ns);
     link_lane_up(sender, lane->index, lane->epoch, received, now_ns);
   }
@@ -238,9 +255,8 @@ static void carry_out(struct side *side, const struct link_order *order) {
   struct transport *transport = &side->connection->stratus->transport;
   struct lane *lane = &side->connection->lanes[order->lane];
   if (order->kind == LINK_ORDER_OPEN) {
-    bool is_down = transport->network.nics[lane->index % transport->config.network.nics].is_down;
     uint64_t after_ns =
-        is_down ? DIAL_FAILS_NS : DIAL_NS + 4 * transport->config.network.latency_ns;
+        lane_is_cut(lane) ? DIAL_FAILS_NS : DIAL_NS + 4 * transport->config.network.latency_ns;
     events_add(transport->events, now_of(side) + after_ns, dial_ends, lane, order->epoch);
   } else if (lane->is_up && lane->epoch <= order->epoch) {
     lane_break(lane);
@@ -381,7 +397,7 @@ static unsigned stratus_flows(const struct transport *transport, unsigned number
 
 static void stratus_free(struct transport *transport) {
   struct stratus *stratus = (struct stratus *)transport;
-  for (unsigned c = 0; c < transport->config.connections; c++) {
+  for (unsigned c = 0; c < transport_connections(transport); c++) {
     struct connection *connection = &stratus->connections[c];
     for (unsigned i = 0; i < WIRE_MAX_LANES; i++) {
       lane_close(&connection->lanes[i]);
@@ -397,7 +413,8 @@ static void stratus_free(struct transport *transport) {
   free(stratus);
 }
 
-static struct link *make_link(struct stratus *stratus, enum link_role role, uint64_t seed) {
+static struct link *make_link(struct stratus *stratus, enum link_role role, unsigned number) {
+  unsigned host = transport_host(&stratus->transport, number, role == LINK_RECEIVER);
   unsigned nics = stratus->transport.config.network.nics;
   struct link_config config = {
     .role = role,
@@ -408,10 +425,10 @@ static struct link *make_link(struct stratus *stratus, enum link_role role, uint
     .eager_slots = SETTINGS_EAGER_SLOTS,
     .timeout_ns = LINK_TIMEOUT_NS,
     .stopped_timeout_ns = STOPPED_TIMEOUT_NS,
-    .seed = seed,
+    .seed = stratus->transport.config.seed + number,
     .paths = nics,
     .policy = &policy_adaptive,
-    .policy_shared = &stratus->shared,
+    .policy_shared = &stratus->shared[host],
     .reconnects_slow_lanes = true,
     .learns_lanes = true,
   };
@@ -437,7 +454,7 @@ static void make_connection(struct stratus *stratus, unsigned number) {
     connection->sides[role] = (struct side){
       .connection = connection,
       .role = (enum link_role)role,
-      .link = make_link(stratus, (enum link_role)role, stratus->transport.config.seed + number),
+      .link = make_link(stratus, (enum link_role)role, number),
       .thread = transport_thread(&stratus->transport, number, role == LINK_RECEIVER),
       .deadline_ns = EVENTS_NEVER,
       .timer_ns = EVENTS_NEVER,
@@ -457,8 +474,10 @@ struct transport *transport_stratus_new(const struct transport_config *config,
   transport_begin(&stratus->transport, &ops, config, events, user);
   stratus->out = transport_memory(TRANSPORT_MESSAGE_MAX);
   stratus->in = transport_memory(TRANSPORT_MESSAGE_MAX);
-  policy_shared_init(&stratus->shared, config->seed);
-  for (unsigned c = 0; c < config->connections; c++) {
+  for (unsigned host = 0; host < config->network.hosts; host++) {
+    policy_shared_init(&stratus->shared[host], config->seed + host);
+  }
+  for (unsigned c = 0; c < transport_connections(&stratus->transport); c++) {
     make_connection(stratus, c);
   }
   return &stratus->transport;

@@ -16,9 +16,27 @@ void *transport_memory(size_t bytes) {
   return memory;
 }
 
+unsigned transport_connections(const struct transport *transport) {
+  return transport->config.network.hosts * transport->config.connections;
+}
+
+unsigned transport_host(const struct transport *transport, unsigned connection, bool is_receiver) {
+  return (connection / transport->config.connections + is_receiver) %
+         transport->config.network.hosts;
+}
+
+unsigned transport_nic(const struct transport *transport, unsigned connection, bool is_receiver,
+                       unsigned flow) {
+  unsigned nics = transport->config.network.nics;
+  return transport_host(transport, connection, is_receiver) * nics + flow % nics;
+}
+
 unsigned transport_thread(const struct transport *transport, unsigned connection,
                           bool is_receiver) {
-  return (2 * connection + is_receiver) % transport->config.threads;
+  const struct transport_config *config = &transport->config;
+  unsigned end = 2 * (connection % config->connections) + is_receiver;
+  return transport_host(transport, connection, is_receiver) * config->threads +
+         end % config->threads;
 }
 
 uint64_t transport_work(struct transport *transport, unsigned thread, uint64_t bytes) {

@@ -20,7 +20,8 @@
 
 #include "tests/scale/network.h"
 
-#define TRANSPORT_CONNECTIONS_MAX 8u
+#define TRANSPORT_CONNECTIONS_MAX 8u /* of a host */
+#define TRANSPORT_ALL_MAX (NETWORK_HOSTS_MAX * TRANSPORT_CONNECTIONS_MAX)
 #define TRANSPORT_THREADS_MAX 16u
 #define TRANSPORT_MESSAGE_MAX (4u << 20)
 
@@ -33,10 +34,10 @@ struct transport_cost {
 struct transport_config {
   struct network_config network;
   struct transport_cost cost;
-  unsigned threads; /* that move the host's bytes, which share its connections' ends */
-  unsigned connections;
-  uint64_t seed;    /* which path a flow draws */
-  unsigned sockets; /* 0: stratus, else Socket with so many for a connection */
+  unsigned threads;     /* that move a host's bytes, which share its connections' ends */
+  unsigned connections; /* of a host, to the next one */
+  uint64_t seed;        /* which path a flow draws */
+  unsigned sockets;     /* 0: stratus, else Socket with so many for a connection */
 };
 
 /* Completions, in order for each connection. */
@@ -53,7 +54,8 @@ struct transport {
   struct events *events;
   struct network network;
   uint64_t random;
-  uint64_t free_ns[TRANSPORT_THREADS_MAX]; /* when a thread is done with what it has begun */
+  uint64_t free_ns[NETWORK_HOSTS_MAX *
+                   TRANSPORT_THREADS_MAX]; /* when a thread is done with what it has begun */
 };
 
 struct transport_ops {
@@ -77,6 +79,11 @@ struct transport *transport_socket_new(const struct transport_config *config, st
 void transport_begin(struct transport *transport, const struct transport_ops *ops,
                      const struct transport_config *config, struct events *events,
                      const struct transport_user *user);
+unsigned transport_connections(const struct transport *transport); /* of all hosts */
+/* The host at an end of a connection, and the NIC of a flow there. */
+unsigned transport_host(const struct transport *transport, unsigned connection, bool is_receiver);
+unsigned transport_nic(const struct transport *transport, unsigned connection, bool is_receiver,
+                       unsigned flow);
 /* The thread of an end of a connection: its place in free_ns. */
 unsigned transport_thread(const struct transport *transport, unsigned connection, bool is_receiver);
 /* When the thread is done with so many bytes more. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rings and trees over simulated hosts: bytes by the formulas, times that are known. */
 #include <math.h>
+#include <string.h>
 
 #include "tests/lib/unit.h"
-#include "tests/scale/schedule.h"
+#include "tests/scale/exact.h"
 
 #define HOSTS_MAX 130u
 #define MIB (1u << 20)
@@ -157,6 +158,42 @@ static void one_host_has_nothing_to_send(void **state) {
   schedule_free(&schedule);
 }
 
+/* All hosts' links in one simulation: every byte, and no sooner than their NICs allow. stratus
+ * tries other numbers of flows meanwhile. */
+static void an_exact_ring_takes_what_its_nics_allow(void **state) {
+  (void)state;
+  for (unsigned sockets = 0; sockets < 2; sockets++) {
+    for (unsigned hosts = 2; hosts <= NETWORK_HOSTS_MAX; hosts += 3) {
+      struct transport_config config = {
+        .network = { .nic_rate = 100000000,
+                     .wire_rate = 1000000000,
+                     .burst_bytes = 128u << 10,
+                     .segment_bytes = 64u << 10,
+                     .hosts = hosts,
+                     .nics = 1,
+                     .paths = 32,
+                     .has_switch = hosts > 2 },
+        .threads = 2,
+        .connections = SCHEDULE_CHANNELS,
+        .sockets = sockets,
+      };
+      begin(hosts, 1, 0, 0);
+      schedule.exact = exact_new(&schedule.config, &config);
+      run(SCHEDULE_RING, OPERATION_ALL_REDUCE, hosts * 8 * MIB); /* flows are opened */
+      memcpy(start, end, sizeof start);
+      run(SCHEDULE_RING, OPERATION_ALL_REDUCE, hosts * 8 * MIB);
+      assert_int_equal(schedule_bytes(&schedule), 2 * 2ull * (hosts - 1) * hosts * 8 * MIB);
+      double least_ns = 2 * (hosts - 1) * 8.0 * MIB * 10;
+      for (unsigned host = 0; host < hosts; host++) {
+        double took_ns = end[host] - start[host];
+        assert_true(took_ns > 0.95 * least_ns && took_ns < 2 * least_ns);
+      }
+      exact_free(schedule.exact);
+      schedule_free(&schedule);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_byte_is_sent_as_often_as_the_formulas_say),
@@ -167,6 +204,7 @@ int main(void) {
     cmocka_unit_test(a_tree_of_latency_takes_its_depth_twice),
     cmocka_unit_test(both_trees_reach_everybody_and_share_the_work),
     cmocka_unit_test(one_host_has_nothing_to_send),
+    cmocka_unit_test(an_exact_ring_takes_what_its_nics_allow),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

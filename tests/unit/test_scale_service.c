@@ -17,6 +17,7 @@ static struct transport_config config_of(unsigned sockets) {
                  .burst_bytes = 128u << 10,
                  .segment_bytes = 64u << 10,
                  .latency_ns = 20000,
+                 .hosts = 1,
                  .nics = 1,
                  .paths = 32 },
     .cost = { 1000, 50 },

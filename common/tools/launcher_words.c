@@ -47,23 +47,24 @@ static bool is_open_mpi(const char *program) {
   return strstr(text, "Open MPI") || strstr(text, "OpenRTE") || strstr(text, "PRRTE");
 }
 
-/* stratus-coll that starts ranks, not one that is a rank of another launcher. */
-static bool is_coll_with_hosts(const char *program, char **command) {
-  if (strcmp(program, "stratus-coll") != 0) {
-    return false;
-  }
-  while (*command && strncmp(*command, "--hosts", strlen("--hosts")) != 0) {
-    command++;
-  }
-  return *command != NULL;
-}
-
 /* As the user may have written it: the option, then NAME or NAME=value. */
 static bool is_passed_on(char **command, const char *option, const char *name) {
   size_t length = strlen(name);
   for (char **word = command; word[0] && word[1]; word++) {
     if (strcmp(word[0], option) == 0 && strncmp(word[1], name, length) == 0 &&
         (word[1][length] == '\0' || word[1][length] == '=')) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* As a rank of another launcher it has the variables already, and takes no --env. */
+static bool is_launcher(char **coll_command) {
+  static const char option[] = "--hosts";
+  for (char **word = coll_command; *word; word++) {
+    size_t length = strcspn(*word, "=");
+    if (length == sizeof option - 1 && strncmp(*word, option, length) == 0) {
       return true;
     }
   }
@@ -82,9 +83,9 @@ char **launcher_words(char **command, const char *const *variables) {
   static const char *const mpi[] = { "mpirun",         "mpiexec",         "orterun", "prterun",
                                      "mpirun.openmpi", "mpiexec.openmpi", NULL };
   const char *slash = strrchr(command[0], '/'), *program = slash ? slash + 1 : command[0];
-  const char *option = is_one_of(program, mpi) && is_open_mpi(command[0]) ? "-x"
-                       : is_coll_with_hosts(program, command)             ? "--env"
-                                                                          : NULL;
+  const char *option = is_one_of(program, mpi) && is_open_mpi(command[0])             ? "-x"
+                       : strcmp(program, "stratus-coll") == 0 && is_launcher(command) ? "--env"
+                                                                                      : NULL;
   size_t words = count_of((const char *const *)command), most = words + 2 * count_of(variables);
   char **all = option ? calloc(most + 1, sizeof *all) : NULL;
   if (!all) {

@@ -53,7 +53,8 @@
 #define LINK_COPY_BYTES (16u << 10)
 /* An RDMA lane does not place messages of up to so many bytes: they go along with their header. */
 #define LINK_PLACE_BYTES 4096u
-/* Shorter chunks are not coded. */
+/* Shorter chunks are not coded. Of a bf16 gradient at 10 Gb/s, 4 KiB take 2.0 us to code and decode
+ * and save 0.9 us, 16 KiB 5.0 and 3.5, 128 KiB 19 and 29 (codec-speed --chunk, AVX-512, Zen 5). */
 #define LINK_CODED_BYTES (16u << 10)
 
 enum link_role { LINK_SENDER, LINK_RECEIVER };

@@ -13,6 +13,7 @@
 #include "net_plugin/connection/connection_snapshot.h"
 #include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/engine/observer.h"
+#include "net_plugin/observe/profiler_events.h"
 #include "net_plugin/observe/stall.h"
 #include "net_plugin/observe/stats_socket.h"
 
@@ -33,16 +34,17 @@ static void report(const struct connection_snapshot *seen, uint64_t now_ns, bool
   if (!log_limit_pass(&limits[is_fault], now_ns, REPORT_INTERVAL_NS, &others)) {
     return;
   }
-  char text[STALL_TEXT_MAX], more[64] = "";
+  char text[STALL_TEXT_MAX], collective[PROFILER_TEXT_MAX], more[64] = "";
   stall_describe(seen, now_ns, host, text);
+  profiler_events_describe(now_ns, collective);
   if (others) {
     snprintf(more, sizeof more, " (and %llu more reports of this kind)",
              (unsigned long long)others);
   }
   if (is_fault) {
-    LOG_WARN("%s%s", text, more);
+    LOG_WARN("%s%s%s", text, collective, more);
   } else {
-    LOG_INFO("%s%s", text, more);
+    LOG_INFO("%s%s%s", text, collective, more);
   }
 }
 

@@ -13,11 +13,12 @@
 #include "net_plugin/observe/stats_path.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/stats_merge.h"
+#include "net_plugin/tools/stats_progress.h"
 #include "net_plugin/tools/stats_source.h"
 #include "net_plugin/tools/stats_table.h"
 
 static struct {
-  bool is_prometheus, has_flows, has_other_users;
+  bool is_prometheus, has_flows, has_other_users, is_join;
   uint64_t watch_ns;
 } options;
 
@@ -30,6 +31,11 @@ const struct cli_option net_tool_stats_options[] = {
     .type = CLI_FLAG,
     .value = &options.has_flows,
     .help = "also print a line for each flow" },
+  { .name = "join",
+    .type = CLI_FLAG,
+    .value = &options.is_join,
+    .help =
+        "read from standard input what --json printed on the hosts of a job, one after the other" },
   { .name = "prometheus",
     .type = CLI_FLAG,
     .value = &options.is_prometheus,
@@ -66,6 +72,31 @@ static json_t *ask_all(const struct stats_sources *sources, pid_t wanted) {
       warn(source, error ? error : -EBADMSG);
     }
     free(answer);
+  }
+  return processes;
+}
+
+/* The processes of all documents on standard input. NULL: one of them is none. */
+static json_t *read_documents(void) {
+  json_t *processes = json_array();
+  int next;
+  while ((next = getchar()) != EOF) {
+    if (next == ' ' || next == '\n') {
+      continue;
+    }
+    json_error_t error;
+    ungetc(next, stdin);
+    json_t *document = json_loadf(stdin, JSON_DISABLE_EOF_CHECK, &error);
+    const json_t *list = json_object_get(document, "processes");
+    if (!json_is_array(list)) {
+      cli_fail("standard input, line %d: %s", document ? 1 : error.line,
+               document ? "this is not what stratus-net stats --json prints" : error.text);
+      json_decref(document);
+      json_decref(processes);
+      return NULL;
+    }
+    json_array_extend(processes, (json_t *)(uintptr_t)list);
+    json_decref(document);
   }
   return processes;
 }
@@ -114,6 +145,17 @@ static void print_tables(const json_t *processes, const json_t *before) {
   json_array_foreach(processes, i, process) {
     stats_table_print(process, find_process(before, process), options.has_flows);
   }
+  stats_progress_print(processes);
+}
+
+static int print_joined(void) {
+  json_t *processes = read_documents();
+  if (!processes) {
+    return CLI_FAILED;
+  }
+  print_tables(processes, NULL);
+  json_decref(processes);
+  return fflush(stdout) == 0 ? CLI_OK : cli_fail("cannot write the result");
 }
 
 static int fail_without_process(pid_t wanted) {
@@ -167,6 +209,13 @@ int net_tool_stats(int argument_count, char **arguments, bool is_json) {
   if (is_json && options.is_prometheus) {
     cli_fail("stats: give either --json or --prometheus");
     return CLI_USAGE;
+  }
+  if (options.is_join && (is_json || options.is_prometheus || options.watch_ns || wanted)) {
+    cli_fail("stats: --join goes with --flows only");
+    return CLI_USAGE;
+  }
+  if (options.is_join) {
+    return print_joined();
   }
   json_t *before = NULL;
   int status = print_once((pid_t)wanted, is_json, &before);

@@ -12,6 +12,9 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 # What readelf calls the processor: what Linux, RPM and wheels call it, and what Debian does.
 PROCESSORS = {"Advanced Micro Devices X86-64": ("x86_64", "amd64"), "AArch64": ("aarch64", "arm64")}
 
+# What is promised and tested (the Makefile's GLIBC), even if the files happen to need less.
+GLIBC_FLOOR = (2, 28)
+
 
 class Problem(Exception):
     """Something that the user must change; its text says what."""
@@ -86,7 +89,7 @@ class Facts:
         header = version_header()
         self.version = header["VERSION"]
         self.nccl = header["NCCL_RELEASES"]
-        self.abi = {kind: header[f"{kind.upper()}_ABI"] for kind in ("net", "collnet", "tuner", "env")}
+        self.abi = {kind: header[f"{kind.upper()}_ABI"] for kind in ("net", "collnet", "tuner", "env", "profiler")}
         self.epoch = source_date_epoch()
         self.elf_files = [each for each in files_below(tree) if is_elf(os.path.join(tree, each))]
         if not self.elf_files:
@@ -97,7 +100,7 @@ class Facts:
             raise Problem(f"{tree} is for {', '.join(sorted(machines))}; one of these is wanted: {', '.join(PROCESSORS)}")
         self.machine, self.debian_machine = PROCESSORS[machines.pop()]
         needed = re.findall(r"@GLIBC_(\d+)\.(\d+)", run("readelf", "-W", "--dyn-syms", *paths))
-        self.glibc = ".".join(map(str, max((int(major), int(minor)) for major, minor in needed)))
+        self.glibc = ".".join(map(str, max([GLIBC_FLOOR, *((int(major), int(minor)) for major, minor in needed)])))
 
     @property
     def triplet(self):

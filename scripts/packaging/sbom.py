@@ -62,7 +62,7 @@ def unpacked_version(path, component):
 
 
 def package_version(path, component):
-    """(package, version of its source, its documents)"""
+    """(package, version, its documents)"""
     for each in (path, path.replace("/usr/lib/", "/lib/", 1)):
         try:
             package = run("dpkg-query", "--search", each).split(":")[0]
@@ -70,7 +70,7 @@ def package_version(path, component):
             continue
         if not re.fullmatch(component.package, package):
             raise Problem(f"{path} is part of {package}, expected was {component.package}")
-        version = run("dpkg-query", "--show", "--showformat=${source:Version}\n", package).split("\n")[0]
+        version = run("dpkg-query", "--show", "--showformat=${Version}\n", package).split("\n")[0]
         return package, version, f"/usr/share/doc/{package}"
     return unpacked_version(path, component)
 

@@ -14,6 +14,7 @@
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/observe/stats_socket.h"
 #include "net_plugin/tools/stats_merge.h"
+#include "net_plugin/tools/stats_progress.h"
 #include "net_plugin/tools/stats_table.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -133,6 +134,9 @@ static void answer(struct fuzz_input *input) {
     size_t bytes;
     FILE *to = fuzz_print_here(&text, &bytes);
     stats_table_print(now, before, true);
+    json_t *both = json_pack("[O, O*]", now, before);
+    stats_progress_print(both);
+    json_decref(both);
     fuzz_printed(to);
     fuzz_check_visible(text, bytes);
     free(text);

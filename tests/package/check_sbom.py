@@ -2,7 +2,10 @@
 """Checks a software bill of materials against the rules of CycloneDX 1.5 that concern it, and against the files that it
 describes.
 
-usage: check_sbom.py PREFIX SBOM      exits 1 with what is wrong"""
+usage: check_sbom.py PREFIX SBOM [SCHEMAS]      exits 1 with what is wrong
+
+  SCHEMAS    CycloneDX's own schemas, a directory; then also against them, by Debian's python3-jsonschema"""
+import glob
 import hashlib
 import json
 import os
@@ -94,13 +97,27 @@ def check_contents(bom, prefix):
         must({"glibc", "libgcc"} <= uses[reference], f"{reference}: no start files")
 
 
+def check_schema(bom, directory):
+    import jsonschema  # pylint: disable=import-outside-toplevel
+    store = {}
+    for path in glob.glob(os.path.join(directory, "*.schema.json")):
+        with open(path, encoding="utf-8") as file:
+            store[f"http://cyclonedx.org/schema/{os.path.basename(path)}"] = json.load(file)
+    schema = next(each for path, each in store.items() if "/bom-1.5." in path)
+    resolver = jsonschema.RefResolver.from_schema(schema, store=store)
+    for error in jsonschema.Draft7Validator(schema, resolver=resolver).iter_errors(bom):
+        must(False, f"schema: {'/'.join(map(str, error.absolute_path))}: {error.message}")
+
+
 def main():
-    prefix, path = sys.argv[1:]
+    prefix, path, *schemas = sys.argv[1:]
     with open(path, encoding="ascii") as file:
         bom = json.load(file)
     check_document(bom)
     check_files(bom, prefix)
     check_contents(bom, prefix)
+    if schemas:
+        check_schema(bom, schemas[0])
     print("\n".join(problems), end="\n" if problems else "")
     return 1 if problems else 0
 

@@ -87,7 +87,7 @@ static void draw_config(struct world *world) {
     world->direct_percent = (unsigned)world_between(world, 20, 100);
     config.remote_keys = (unsigned)world_between(world, 1, WIRE_REMOTE_KEYS);
   } else if (world_chance(world, 60)) {
-    config.compress = POLICY_COMPRESS_ON;
+    config.compress = world_chance(world, 30) ? POLICY_COMPRESS_AUTO : POLICY_COMPRESS_ON;
     world->is_codable = world_chance(world, 80);
   }
   if (config.eager_bytes > config.chunk_bytes) {

@@ -78,6 +78,7 @@ static void flips(enum lane_cipher cipher) {
   for (size_t shorter = TCP_SEAL_OVERHEAD_BYTES; shorter < bytes; shorter++) {
     assert_int_equal(opens(cipher, record, shorter), -EBADMSG);
   }
+  tcp_seal_end(&out);
 }
 
 static void a_changed_bit_or_end_does_not_open(void **state) {
@@ -100,7 +101,9 @@ static void order(enum lane_cipher cipher) {
     assert_int_equal(tcp_seal_open(&in, copy, bytes), 0);
     memcpy(copy, records[second], bytes);
     assert_int_equal(tcp_seal_open(&in, copy, bytes), second == 1 ? 0 : -EBADMSG);
+    tcp_seal_end(&in);
   }
+  tcp_seal_end(&out);
   assert_int_equal(opens(cipher, records[1], bytes), -EBADMSG);
   /* The other direction, or another lane. */
   uint8_t other[LANE_KEY_BYTES];
@@ -110,6 +113,7 @@ static void order(enum lane_cipher cipher) {
     tcp_seal_start(&in, AES_GCM_OPEN, cipher, other);
     memcpy(copy, records[0], bytes);
     assert_int_equal(tcp_seal_open(&in, copy, bytes), -EBADMSG);
+    tcp_seal_end(&in);
   }
 }
 
@@ -132,6 +136,8 @@ static void many(enum lane_cipher cipher) {
   }
   assert_memory_not_equal(out.key, first_key, sizeof first_key);
   assert_memory_equal(out.key, in.key, sizeof in.key);
+  tcp_seal_end(&out);
+  tcp_seal_end(&in);
 }
 
 static void keys_change_on_both_sides_at_once(void **state) {

@@ -6,6 +6,9 @@
  * rings that cross the processors' link again and again. Where the GPUs are is known from the
  * instance type, or the user says it: GPUs are numbered over NUMA nodes and switches in the order
  * of their PCI addresses. NCCL fills in the rest (src/graph/xml.cc at v2.29.7-1). */
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -216,9 +219,31 @@ static void print_group(FILE *out, const struct inventory *all, int group, int g
   }
 }
 
+/* Each rank of NCCL finds out about the processors near its own GPU only, and wants all of them to
+ * be known; numbers as it counts them (ncclTopoGetXmlFromCpu, src/graph/xml.cc at v2.29.7-1). */
+static void print_cpu(FILE *out, int node) {
+  char map[SYSFS_TEXT_MAX];
+  fprintf(out, "  <cpu numaid=\"%d\"", node);
+  if (sysfs_read_text(param_string(PARAM_SYSFS_ROOT), map, sizeof map,
+                      "sys/devices/system/node/node%d/cpumap", node) > 0) {
+    fprintf(out, " affinity=\"%s\"", cli_plain(map));
+  }
+#if defined(__x86_64__)
+  unsigned a = 0, vendor[4] = { 0 }, b, c, d;
+  __get_cpuid(0, &a, &vendor[0], &vendor[2], &vendor[1]);
+  __get_cpuid(1, &a, &b, &c, &d);
+  fprintf(out, " arch=\"x86_64\" vendor=\"%.12s\" familyid=\"%u\" modelid=\"%u\"",
+          (const char *)vendor, (a >> 8 & 0xf) + ((a >> 20 & 0xff) << 4),
+          (a >> 4 & 0xf) + ((a >> 16 & 0xf) << 4));
+#elif defined(__aarch64__)
+  fprintf(out, " arch=\"arm64\"");
+#endif
+  fprintf(out, ">\n");
+}
+
 static void print_node(FILE *out, const struct inventory *all, const struct layout *layout,
                        int node) {
-  fprintf(out, "  <cpu numaid=\"%d\">\n", node);
+  print_cpu(out, node);
   int per_node = layout->switches / layout->nodes;
   for (int i = node * per_node; i < (node + 1) * per_node; i++) {
     /* Addresses that no machine has: only NCCL's search sees them. */

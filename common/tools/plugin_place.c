@@ -16,12 +16,6 @@ enum { PLUGIN_COUNT = 2 };
  * that of the build tree and of a wheel. */
 static const char *const places[] = {
   "../lib/stratus",
-  "../lib64/stratus",
-#ifdef __x86_64__
-  "../lib/x86_64-linux-gnu/stratus",
-#elif defined(__aarch64__)
-  "../lib/aarch64-linux-gnu/stratus",
-#endif
   "../lib",
 };
 

@@ -98,7 +98,7 @@ static void frame_taken(struct connection *connection, unsigned index, int error
   if (error) {
     connection_lane_broke(connection, index, error, now_ns);
   } else if (!connection->slots[index].lane->can_write) {
-    connection_update_lane(connection, index, now_ns);
+    connection_update_lane(connection, index);
   }
 }
 

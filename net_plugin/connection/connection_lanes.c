@@ -77,9 +77,8 @@ void connection_look_for_host(struct connection *connection, uint64_t now_ns) {
   }
 }
 
-void connection_update_lane(struct connection *connection, unsigned index, uint64_t now_ns) {
+void connection_update_lane(struct connection *connection, unsigned index) {
   struct lane_slot *slot = &connection->slots[index];
-  bool was_blocked = (connection->blocked & connection_lane_bit(index)) != 0;
   /* A link that has failed reads no more. */
   uint32_t events = link_status(connection->link) ? 0 : (uint32_t)EPOLLIN;
   events |= slot->lane->has_unwritten ? (uint32_t)EPOLLOUT : 0;
@@ -88,9 +87,6 @@ void connection_update_lane(struct connection *connection, unsigned index, uint6
   connection->blocked &= ~connection_lane_bit(index);
   connection->writable |= slot->lane->can_write ? connection_lane_bit(index) : 0;
   connection->blocked |= slot->lane->has_unwritten ? connection_lane_bit(index) : 0;
-  if (was_blocked != slot->lane->has_unwritten) {
-    link_lane_blocked(connection->link, index, !was_blocked, now_ns);
-  }
 }
 
 void connection_serve_lane(struct connection *connection, unsigned index, uint32_t events,
@@ -121,8 +117,7 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
   if (error && !link_status(connection->link)) {
     connection_lane_broke(connection, index, error, now_ns);
   } else {
-    connection_update_lane(connection, index,
-                           now_ns); /* a failed link may have a last word for it */
+    connection_update_lane(connection, index); /* a failed link may have a last word for it */
   }
   connection_pump(connection, now_ns);
 }
@@ -194,7 +189,7 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
       connection->direct |= connection_lane_bit(index);
       link_lane_is_rdma(connection->link, index);
     }
-    connection_update_lane(connection, index, now_ns);
+    connection_update_lane(connection, index);
   }
   connection_pump(connection, now_ns);
 }

@@ -141,7 +141,7 @@ void connection_lane_ready(struct engine_source *source, uint32_t epoll_events);
 void connection_serve_lane(struct connection *connection, unsigned index, uint32_t epoll_events,
                            uint64_t now_ns);
 /* What the epoll set should report, and whether the lane takes a frame. */
-void connection_update_lane(struct connection *connection, unsigned index, uint64_t now_ns);
+void connection_update_lane(struct connection *connection, unsigned index);
 /* All lanes are RDMA, and nothing has completed on any. Reads no clock, moves nothing. */
 bool connection_is_quiet(const struct connection *connection);
 /* Tells the link of all lanes on which the peer's host answers. */

@@ -253,8 +253,6 @@ struct policy_encoded link_encode(struct link *link, unsigned lane, struct link_
 void link_encoded(struct link *link, const struct policy_encoded *encoded);
 /* The last frame that was completed was a coded one, and it took so long. */
 void link_decoded(struct link *link, uint64_t took_ns);
-/* The lane's path has not taken all of a frame, or takes frames again. */
-void link_lane_blocked(struct link *link, unsigned lane, bool is_blocked, uint64_t now_ns);
 
 /* 0 while it works; -ETIMEDOUT (no lane up for timeout_ns), -EHOSTDOWN (silent peer: lanes are up,
  * the user waits, and nothing was heard for timeout_ns, PINGs or not, nor of its host), -ETIME

@@ -69,13 +69,6 @@ void link_encoded(struct link *link, const struct policy_encoded *encoded) {
   policy_encoded(link->policy, encoded);
 }
 
-void link_lane_blocked(struct link *link, unsigned lane, bool is_blocked, uint64_t now_ns) {
-  if (link->config.role == LINK_SENDER && link->config.compress != POLICY_COMPRESS_OFF &&
-      link_is_lane_up(link, lane)) {
-    policy_lane_blocked(link->policy, lane, is_blocked, now_ns);
-  }
-}
-
 /* ---- receiver ---- */
 
 bool coding_may_arrive(const struct link *link, unsigned lane, const struct wire_header *header) {

@@ -102,9 +102,6 @@ struct policy_ops {
   void (*sent)(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns);
   /* Chunks with so many bytes in total were acknowledged at once. The lane may be lost by now. */
   void (*acked)(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns);
-  /* The lane's path has not taken all of a frame (true), or takes frames again (false; lane_lost
-   * ends it, too). Told only if chunks may be compressed, and once for each change. */
-  void (*lane_blocked)(struct policy *policy, unsigned lane, bool is_blocked, uint64_t now_ns);
   /* A chunk that was to be compressed is about to be written. `sent` was told of it before, and
    * `acked` will be: both count bytes as they were before. */
   void (*encoded)(struct policy *policy, const struct policy_encoded *encoded);
@@ -195,13 +192,6 @@ static inline int policy_pick(struct policy *policy, uint64_t candidates, uint64
 static inline uint32_t policy_chunk_bytes(const struct policy *policy, unsigned lane,
                                           uint64_t total, uint64_t left, bool is_placed) {
   return policy->ops->chunk_bytes(policy, lane, total, left, is_placed);
-}
-
-static inline void policy_lane_blocked(struct policy *policy, unsigned lane, bool is_blocked,
-                                       uint64_t now_ns) {
-  if (policy->ops->lane_blocked) {
-    policy->ops->lane_blocked(policy, lane, is_blocked, now_ns);
-  }
 }
 
 static inline void policy_encoded(struct policy *policy, const struct policy_encoded *encoded) {

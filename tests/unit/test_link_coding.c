@@ -242,7 +242,7 @@ static void off_codes_nothing_and_takes_no_memory(void **state) {
 /* ---- the policy ---- */
 
 static struct {
-  unsigned asked, blocked, ready;
+  unsigned asked;
   struct policy_encoded encoded;
 } told;
 
@@ -259,12 +259,6 @@ static void hears_encoded(struct policy *policy, const struct policy_encoded *en
   told.encoded = *encoded;
 }
 
-static void hears_blocked(struct policy *policy, unsigned lane, bool is_blocked, uint64_t at_ns) {
-  (void)policy, (void)lane, (void)at_ns;
-  told.blocked += is_blocked;
-  told.ready += !is_blocked;
-}
-
 static void auto_asks_the_policy(void **state) {
   (void)state;
   struct policy_ops ops = policy_fixed;
@@ -278,7 +272,6 @@ static void auto_asks_the_policy(void **state) {
   assert_int_equal(coding_of(LINK_SENDER).untried, 3); /* who cannot be asked says no */
   ops.compress = wants_some;
   ops.encoded = hears_encoded;
-  ops.lane_blocked = hears_blocked;
   memset(&told, 0, sizeof told);
   post(MESSAGE);
   pass_all(0);
@@ -289,12 +282,6 @@ static void auto_asks_the_policy(void **state) {
   assert_int_equal(told.encoded.bytes, CHUNK);
   assert_in_range(told.encoded.coded_bytes, 1, CHUNK * 4 / 5);
   assert_int_equal(told.encoded.took_ns, 100);
-  link_lane_blocked(ends[LINK_SENDER], 0, true, now_ns);
-  link_lane_blocked(ends[LINK_SENDER], 0, false, now_ns);
-  link_lane_blocked(ends[LINK_SENDER], 1, true, now_ns); /* is not up */
-  link_lane_blocked(ends[LINK_RECEIVER], 0, true, now_ns);
-  assert_int_equal(told.blocked, 1);
-  assert_int_equal(told.ready, 1);
 }
 
 /* ---- what goes wrong ---- */

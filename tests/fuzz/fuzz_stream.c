@@ -53,6 +53,7 @@ static void post_one(void) {
 
 static void end_lane(void) {
   lane->ops->fini(lane);
+  tcp_seal_end(&seal);
   close(peer_fd);
   lane = NULL;
   link_lane_lost(link_under_test, 0, epoch, now_ns);
@@ -82,7 +83,7 @@ static bool have_lane(void) {
   }
   lane = is_sealed ? tcp_sealed_lane_open(link_under_test, 0, epoch, fds[0], &crypto)
                    : tcp_lane_open(link_under_test, 0, epoch, fds[0]);
-  tcp_seal_start(&seal, crypto.cipher, crypto.receive);
+  FUZZ_CHECK(tcp_seal_start(&seal, AES_GCM_SEAL, crypto.cipher, crypto.receive));
   FUZZ_CHECK(lane != NULL);
   peer_fd = fds[1];
   struct link_lane_view view;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,11 +100,12 @@ bool nccl_conf_read(const char *path, const char *name, char value[NCCL_CONF_VAL
 }
 
 bool nccl_conf_user_file(char path[PATH_MAX]) {
-  const char *file = getenv("NCCL_CONF_FILE"), *home = getenv("HOME");
+  const char *file = getenv("NCCL_CONF_FILE");
+  const struct passwd *user = getpwuid(getuid()); /* NCCL does not read HOME (param.cc) */
   if (file && *file) {
     snprintf(path, PATH_MAX, "%s", file);
-  } else if (home) {
-    snprintf(path, PATH_MAX, "%s/.nccl.conf", home);
+  } else if (user) {
+    snprintf(path, PATH_MAX, "%s/.nccl.conf", user->pw_dir);
   } else {
     return false;
   }

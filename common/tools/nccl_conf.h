@@ -29,7 +29,8 @@ bool nccl_conf_read(const char *path, const char *name, char value[NCCL_CONF_VAL
 /* The same in NCCL_CONF_FILE or ~/.nccl.conf, else in /etc/nccl.conf; `where` is the file. */
 bool nccl_conf_find(const char *name, char value[NCCL_CONF_VALUE_MAX], char where[PATH_MAX]);
 
-/* The user's file, as NCCL finds it; false without NCCL_CONF_FILE and HOME. */
+/* The user's file, as NCCL finds it; in the home that the user database
+ * says; false without NCCL_CONF_FILE and such a user. */
 bool nccl_conf_user_file(char path[PATH_MAX]);
 
 /* Adds the lines before all others, so that they count, in the place of those that an earlier call

@@ -125,7 +125,7 @@ static int choose_file(int argument_count, char **arguments, char path[PATH_MAX]
   } else if (geteuid() == 0) {
     snprintf(path, PATH_MAX, "/etc/nccl.conf");
   } else if (!nccl_conf_user_file(path)) {
-    return cli_fail("HOME is not set: name the FILE");
+    return cli_fail("the user database has no home for you: name the FILE");
   }
   return CLI_OK;
 }

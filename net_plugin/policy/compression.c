@@ -83,7 +83,6 @@ static void end_try(struct compression *compression, enum compression_state stat
   compression->earliest_ns = compression->busy_ns + compression->lost_ns * COMPRESSION_LOSS_PART;
   uint64_t due_ns = compression->busy_ns + compression->interval_ns;
   compression->due_ns = due_ns > compression->earliest_ns ? due_ns : compression->earliest_ns;
-  compression->usual_percent = try_percent(compression);
   compression->turns += state != compression->state;
   compression->state = state;
   compression->is_trying = false;
@@ -214,25 +213,21 @@ static void discard_window(struct compression *compression) {
   }
 }
 
-/* Has the traffic become another one since the last try? */
-static bool has_drifted(struct compression *compression, uint64_t rate, unsigned percent) {
+/* Does the network carry something else than at the last try? What chunks hold may change: the codec
+ * leaves alone what does not become shorter. */
+static bool has_drifted(struct compression *compression, uint64_t rate) {
   if (compression->usual_rate == 0) {
     compression->usual_rate = rate;
   }
-  bool is_other_rate = rate * 100 < compression->usual_rate * COMPRESSION_DRIFT_PERCENT ||
-                       compression->usual_rate * 100 < rate * COMPRESSION_DRIFT_PERCENT;
-  unsigned usual = compression->usual_percent;
-  unsigned change = percent > usual ? percent - usual : usual - percent;
-  bool is_other_data =
-      compression->state == COMPRESSION_ON && change > COMPRESSION_DRIFT_RATIO_PERCENT;
-  bool is_other = is_other_rate || is_other_data;
+  bool is_other = rate * 100 < compression->usual_rate * COMPRESSION_DRIFT_PERCENT ||
+                  compression->usual_rate * 100 < rate * COMPRESSION_DRIFT_PERCENT;
   compression->drift_windows = is_other ? compression->drift_windows + 1 : 0;
   return compression->drift_windows >= COMPRESSION_DRIFT_WINDOWS;
 }
 
 /* What was found out holds no more. A network that carries more than before may not be the limit
  * any more, so chunks are sent as they are until that is known. */
-static void forget(struct compression *compression, uint64_t rate, unsigned percent) {
+static void forget(struct compression *compression, uint64_t rate) {
   if (compression->state == COMPRESSION_ON && rate > compression->usual_rate) {
     compression->state = COMPRESSION_OFF;
     compression->turns++;
@@ -241,7 +236,6 @@ static void forget(struct compression *compression, uint64_t rate, unsigned perc
   compression->interval_ns = 0;
   compression->drift_windows = 0;
   compression->usual_rate = rate;
-  compression->usual_percent = percent;
 }
 
 /* A window while nothing is tried. */
@@ -251,8 +245,8 @@ static void watch(struct compression *compression, bool is_free) {
   compression->rate = rate_of(compression->window_bytes, compression->window_ns);
   bool is_heard =
       compression->state == COMPRESSION_LISTENING && percent >= COMPRESSION_SHORTER_PERCENT;
-  if (is_heard || has_drifted(compression, compression->rate, percent)) {
-    forget(compression, compression->rate, percent);
+  if (is_heard || has_drifted(compression, compression->rate)) {
+    forget(compression, compression->rate);
   }
   clear_window(compression);
   bool is_due = compression->busy_ns >= compression->due_ns &&

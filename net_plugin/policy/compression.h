@@ -64,7 +64,6 @@ struct compression {
 
   /* while it watches */
   uint64_t rate, usual_rate; /* KB/s, about, of the last window; as usual */
-  unsigned usual_percent;    /* traffic before coding, of what was sent; in the try */
   unsigned drift_windows;    /* in a row that were not as usual */
 
   /* while it tries */

@@ -140,12 +140,10 @@
 #define COMPRESSION_BACKLOG_BYTES (128u << 10)
 /* A try that had to give up so many windows, since traffic was not bulk in them, is over. */
 #define COMPRESSION_DISCARDS 6u
-/* So many windows in a row whose rate is below so much of the usual one, or the other way round, or
- * whose data becomes so much less or more shorter: something has changed. Not measured by itself.
- */
+/* So many windows in a row whose rate is below so much of the usual one, or the other way round:
+ * something has changed. Not measured by itself. */
 #define COMPRESSION_DRIFT_WINDOWS 5u
 #define COMPRESSION_DRIFT_PERCENT 70u
-#define COMPRESSION_DRIFT_RATIO_PERCENT 15u
 
 /* ---- slow_flow_reconnect ---- */
 

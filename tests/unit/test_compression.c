@@ -22,6 +22,7 @@ struct host {
   uint64_t supply;        /* what the job has to send; UINT64_MAX: more than can be sent */
   unsigned percent;       /* by which its data becomes shorter: 135 to 100 */
   unsigned noise_percent; /* of what the NIC and the processors carry, window by window */
+  unsigned shift_percent; /* for a while now and then chunks become so much shorter than usual */
   uint64_t delay_ns;      /* of a byte that nothing holds up */
   uint64_t delivered, on_ns;
 };
@@ -65,6 +66,15 @@ static uint64_t capacity(struct host *host, bool is_coding) {
   return least(nic, is_coding ? host->coding : host->plain) * drawn_percent[i] / 100;
 }
 
+/* What the chunks of the step save. */
+static uint64_t saving(const struct host *host, uint64_t bytes) {
+  unsigned percent = host->percent;
+  if (host->shift_percent > 0 && now_ns / (300 * MS) % 3 == (uint64_t)(host - hosts) % 3) {
+    percent += host->shift_percent;
+  }
+  return bytes - bytes * 100 / percent;
+}
+
 /* Hosts of a ring deliver what the slowest of them can, and that waits longest in its own lanes. */
 static void ring_step(unsigned count) {
   uint64_t able[HOSTS_MAX], rate = UINT64_MAX;
@@ -86,7 +96,7 @@ static void ring_step(unsigned count) {
     bytes +=
         compression->outstanding_bytes > in_flight ? 0 : in_flight - compression->outstanding_bytes;
     compression_sent(compression, bytes, now_ns);
-    compression_saved(compression, is_coding ? bytes - bytes * 100 / hosts[i].percent : 0);
+    compression_saved(compression, is_coding ? saving(&hosts[i], bytes) : 0);
     uint64_t acked = compression->outstanding_bytes - in_flight;
     compression_acked(compression, acked, WINDOW_BYTES, true, now_ns);
     hosts[i].delivered += rate * STEP_NS / MS;
@@ -168,6 +178,7 @@ static void hosts_of_a_ring_find_it_together(void **state) {
       struct host host = bound_by_network;
       host.percent = percent;
       host.noise_percent = 3;
+      host.shift_percent = 20;
       begin(2 + percent, host);
       ring(count, 10 * SECOND);
       for (unsigned i = 0; i < count; i++) {

@@ -213,8 +213,8 @@ static void discard_window(struct compression *compression) {
   }
 }
 
-/* Does the network carry something else than at the last try? What chunks hold may change: the codec
- * leaves alone what does not become shorter. */
+/* Does the network carry something else than at the last try? What chunks hold may change: the
+ * codec leaves alone what does not become shorter. */
 static bool has_drifted(struct compression *compression, uint64_t rate) {
   if (compression->usual_rate == 0) {
     compression->usual_rate = rate;

@@ -24,7 +24,7 @@
  *
  * What tries cost is bounded: the time that the worse windows of a try lost must be 1 % of the time
  * until the next one, and tries that change nothing are followed by pauses that are doubled. Tries
- * come sooner where the rate of the traffic, or how much shorter it becomes, has changed for long.
+ * come sooner where the rate of the traffic has changed for long.
  * Where bytes are acknowledged at once, the network holds up nothing, and nothing is tried.
  *
  * The decision is that of the engine, for the same reason as with flow_count.h: connections share a

@@ -100,10 +100,10 @@
     "AllReduce across hosts on the hosts, with NCCL_COLLNET_ENABLE=1; bf16, fp16: f32 sums "       \
     "travel "                                                                                      \
     "in 16 bits; equal on all hosts")                                                              \
-  X(COMPRESS, ENUM, "off", "off|auto|on", "", NET, PLAIN,                                          \
+  X(COMPRESS, ENUM, "auto", "off|auto|on", "", NET, PLAIN,                                         \
     "TCP flows carry chunks in fewer bytes, without loss, where their numbers allow it (bf16 and " \
     "f32 do). auto: where trying it shows that it pays (docs/compression.md); used between hosts " \
-    "that both do not have off")                                                                   \
+    "that both do not have off. With STRATUS_ENCRYPT=on it is off unless it is set")               \
   X(CHECKSUM, BOOL, "0", "", "", NET, PROTECTS,                                                    \
     "1: protects the payload of every chunk with CRC32C and retransmits corrupt chunks; one side " \
     "suffices")                                                                                    \

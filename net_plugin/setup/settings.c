@@ -28,6 +28,17 @@ const char *settings_profile_collnet(void) {
   return from_profile.collnet;
 }
 
+/* The lengths of coded chunks depend on what they hold: where the user wants nothing seen, nothing
+ * is coded unless that is wanted, too. */
+static enum policy_compress compress_mode(bool wants_encryption) {
+  static const enum policy_compress modes[] = { [PARAM_COMPRESS_OFF] = POLICY_COMPRESS_OFF,
+                                                [PARAM_COMPRESS_AUTO] = POLICY_COMPRESS_AUTO,
+                                                [PARAM_COMPRESS_ON] = POLICY_COMPRESS_ON };
+  bool is_left_to_us = !param_is_set(PARAM_COMPRESS);
+  return wants_encryption && is_left_to_us ? POLICY_COMPRESS_OFF
+                                           : modes[param_enum(PARAM_COMPRESS)];
+}
+
 void settings_get(unsigned nics, struct settings *settings) {
   unsigned lanes = (unsigned)param_int(PARAM_FLOWS);
   if (!lanes) {
@@ -54,10 +65,7 @@ void settings_get(unsigned nics, struct settings *settings) {
   settings->wants_encryption = param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON;
   settings->ciphers = settings->wants_encryption ? (uint8_t)lane_crypto_ciphers() : 0;
   settings->wants_checksums = param_bool(PARAM_CHECKSUM);
-  static const enum policy_compress modes[] = { [PARAM_COMPRESS_OFF] = POLICY_COMPRESS_OFF,
-                                                [PARAM_COMPRESS_AUTO] = POLICY_COMPRESS_AUTO,
-                                                [PARAM_COMPRESS_ON] = POLICY_COMPRESS_ON };
-  settings->compress = modes[param_enum(PARAM_COMPRESS)];
+  settings->compress = compress_mode(settings->wants_encryption);
   settings->link_timeout_ns = param_duration_ns(PARAM_LINK_TIMEOUT);
   settings->stopped_timeout_ns = param_duration_ns(PARAM_STOPPED_TIMEOUT);
   settings->reconnects_slow_lanes = param_bool(PARAM_REDIAL_SLOW);

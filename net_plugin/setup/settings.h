@@ -15,9 +15,12 @@ struct profile;
 
 /* Lanes per connection and NIC to begin with where neither user nor profile sets them. NCCL opens
  * at least two channels, each with connections of its own, so a pair of hosts has twice as many
- * flows: enough to fill a NIC whose flows are capped at a tenth of it. More flows cost latency
- * where no cap is in the way: each holds a queue of its own. */
-#define SETTINGS_LANES_PER_NIC 8
+ * flows: enough to fill a NIC whose flows are capped at an eighth of it. More flows cost latency
+ * where no cap is in the way: each holds a queue of its own. Training steps of hf_Bert and alexnet
+ * on 8 hosts without caps (scripts/steps), stratus beside Socket: 1.03 and 1.02 of its time with
+ * 8, 1.01 and 1.01 with 4, 1.01 and 1.00 with 2; on 4 hosts with caps of an eighth, where the
+ * others are still to be learned: 215 and 105 ms with 8, 218 and 114 with 4, 284 and 149 with 2. */
+#define SETTINGS_LANES_PER_NIC 4
 /* The least of a group's connection: another one takes over where one breaks. */
 #define SETTINGS_GROUP_LANES_PER_NIC 2
 #define SETTINGS_EAGER_SLOTS 32

@@ -267,35 +267,42 @@ def collnet(hosts, gpus, nic_gbps, full, half):
         needs="STRATUS_COLLNET")
 
 
-def collnet_steps(hosts):
-    """Training steps of the models of scripts/steps, at its scale, with caps: CollNet with 16 bits against stratus without
-    it. Both with the tuner, nothing forced."""
-    setting = Setting(CAPPED, hosts, 1)
+# ---- training steps ----
 
-    def replay(key, label, extra):
-        def measure(bench):
-            steps = bench.settings.pick(2, 1)
-            text = bench.coll_json("stratus", [
-                "--replay", ",".join(MODELS), "--replay-steps", str(steps), "--replay-skip", "1", "--compute-scale",
-                f"{SCALE.time:g}", "--bytes-scale", f"{SCALE.bytes(hosts):.9g}", "--ppn", "1",
-                "-c", "0"],  # results in 16 bits are not exact
-                {"NCCL_TUNER_PLUGIN": "libnccl-tuner-stratus.so", **extra})
-            return {each["name"]: 1e6 / statistics.mean(each["step_us"]) for each in json.loads(text)["workloads"]}
-        return Variant(key, label, measure)
+def training_steps(hosts, faster, key, label, extra):
+    """Steps per second of the models of scripts/steps, at its scale, on GPUs that compute so many times faster. With the
+    tuner, nothing forced."""
+    def measure(bench):
+        steps = bench.settings.pick(2, 1)
+        text = bench.coll_json("stratus", [
+            "--replay", ",".join(MODELS), "--replay-steps", str(steps), "--replay-skip", "1", "--compute-scale",
+            f"{SCALE.time / faster:g}", "--bytes-scale", f"{SCALE.bytes(hosts):.9g}", "--ppn", "1",
+            "-c", "0"],  # results in 16 bits are not exact
+            {"NCCL_TUNER_PLUGIN": "libnccl-tuner-stratus.so", **extra})
+        return {each["name"]: 1e6 / statistics.mean(each["step_us"]) for each in json.loads(text)["workloads"]}
+    return Variant(key, label, measure)
 
-    def ratios(choose, subject):
-        return lambda rounds: [
-            choose(each[subject][model] / each["stratus"][model] for model in MODELS) for each in rounds
-            if subject in each and "stratus" in each]
-    variants = [replay("stratus", "stratus", {}), replay("again", "stratus again", {}),
-                replay("bf16", "CollNet bf16", {"NCCL_COLLNET_ENABLE": "1", "STRATUS_COLLNET": "bf16"})]
-    figures = [(model, "bf16", model, "steps/s") for model in MODELS]
+
+def of_models(choose, subject):
+    return lambda rounds: [
+        choose(each[subject][model] / each["stratus"][model] for model in MODELS) for each in rounds
+        if subject in each and "stratus" in each]
+
+
+def steps_with(name, subject, label, extra, target, needs, faster=1):
+    """With caps: stratus with some variables against stratus without, and without against itself."""
+    setting = Setting(CAPPED, 4, 1)
+    variants = [training_steps(4, faster, *each) for each in (
+        ("stratus", "stratus", {}), ("again", "stratus again", {}), (subject, label, extra))]
+    figures = [(model, subject, model, "steps/s") for model in MODELS]
     return Case(
-        f"collnet-steps-{hosts}", f"training steps of {len(MODELS)} models, {setting.text}",
+        name, f"training steps of {len(MODELS)} models, {f'GPUs {faster} times as fast, ' if faster > 1 else ''}{setting.text}",
         setting.cluster(SCALE), variants,
-        [Row("median", "CollNet bf16 / stratus, median of the models", ratios(statistics.median, "bf16"), at_least(1.3), figures),
-         Row("worst", "the same, worst model", ratios(min, "bf16")),
-         Row("noise", "stratus again / stratus, worst model", ratios(min, "again"))], needs="STRATUS_COLLNET")
+        [Row("median", f"{label} / stratus, median of the models", of_models(statistics.median, subject), at_least(target),
+             figures),
+         Row("worst", "the same, worst model", of_models(min, subject)),
+         Row("noise", "stratus again / stratus, median of the models", of_models(statistics.median, "again")),
+         Row("noise-worst", "the same, worst model", of_models(min, "again"))], needs=needs)
 
 
 SWEEP_SIZES = "8,64,512,2K,8K,32K,128K,512K,2M,8M,64M"
@@ -393,7 +400,11 @@ def all_cases():
         slow_flow(50, 1.8), slow_flow(10, 8.0), equal_flows(), uncapped(), connections(), latency(), rate(),
         two_nics((2, 2), "two-nics"), two_nics((3, 1), "two-nics-unequal"),
         allreduce(0.5, "allreduce", 0.93), allreduce(0.125, "allreduce-32", 0.85),
-        collnet(2, 1, 4, None, 1.7), collnet(2, 2, 4, 1.0, 1.8), collnet(4, 2, 1, 1.2, 2.2), collnet_steps(4),
+        collnet(2, 1, 4, None, 1.7), collnet(2, 2, 4, 1.0, 1.8), collnet(4, 2, 1, 1.2, 2.2),
+        *(steps_with(name, "bf16", "CollNet bf16", {"NCCL_COLLNET_ENABLE": "1", "STRATUS_COLLNET": "bf16"}, 1.3,
+                     "STRATUS_COLLNET", faster) for name, faster in (("collnet-steps-4", 1), ("collnet-steps-4-4x", 4))),
+        steps_with("profile-events", "events", "STRATUS_PROFILE_EVENTS=1", {"STRATUS_PROFILE_EVENTS": "1"}, 0.99,
+                   "STRATUS_PROFILE_EVENTS"),
         sweep("all_reduce", CLOUD[0], "sweep-allreduce", CLOUD[1]),
         sweep("alltoall", CLOUD[0], "sweep-alltoall", CLOUD[1]),
         sweep("all_reduce", VETH[0], "sweep-allreduce-uncapped", VETH[1]),

@@ -199,7 +199,10 @@ static bool has_name(const char *const *variables, size_t count, const char *var
 const char *const *campaign_variables(struct campaign *campaign, const char *const *ours) {
   static const char *const always[] = { "NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT",
                                         "STRATUS_LOG=info" };
-  static const char tuner[] = "NCCL_TUNER_PLUGIN=libnccl-tuner-stratus.so";
+  /* The numbers of benchmarks compress as no gradients do. */
+  static const char *const unless_set[] = { "NCCL_TUNER_PLUGIN=libnccl-tuner-stratus.so",
+                                            "STRATUS_COMPRESS=off" };
+  static const size_t unless_set_count = sizeof unless_set / sizeof unless_set[0];
   size_t count = 0;
   for (; *ours; ours++) {
     campaign->variables[count++] = *ours;
@@ -207,7 +210,7 @@ const char *const *campaign_variables(struct campaign *campaign, const char *con
   for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) {
     campaign->variables[count++] = always[i];
   }
-  for (char **each = environ; *each && count < CAMPAIGN_VARIABLES_MAX - 1; each++) {
+  for (char **each = environ; *each && count < CAMPAIGN_VARIABLES_MAX - unless_set_count; each++) {
     /* Of one host, where all others are of the job. */
     bool is_ours = strncmp(*each, "NCCL_HOSTID=", 12) == 0;
     bool is_wanted =
@@ -218,8 +221,10 @@ const char *const *campaign_variables(struct campaign *campaign, const char *con
       campaign->variables[count++] = *each;
     }
   }
-  if (!has_name(campaign->variables, count, tuner)) {
-    campaign->variables[count++] = tuner;
+  for (size_t i = 0; i < unless_set_count; i++) {
+    if (!has_name(campaign->variables, count, unless_set[i])) {
+      campaign->variables[count++] = unless_set[i];
+    }
   }
   campaign->variables[count] = NULL;
   return campaign->variables;

@@ -52,13 +52,15 @@ static struct compression *adaptive_compression(const struct adaptive *adaptive)
   return decides ? &adaptive->config.shared->compression : NULL;
 }
 
-/* The first guess, doubled so often; as many for each path. */
+/* The first guess, with FLOW_COUNT_GUESS doublings; as many for each path. */
 static unsigned adaptive_lanes(const struct adaptive *adaptive, unsigned doublings) {
   unsigned paths = adaptive->config.paths > 0 ? adaptive->config.paths : 1;
+  unsigned first = adaptive->config.first_lanes;
   unsigned most = adaptive->config.lanes - adaptive->config.lanes % paths;
-  unsigned lanes = adaptive->config.first_lanes << doublings;
-  lanes = lanes < most ? lanes : most;
-  return lanes > adaptive->config.first_lanes ? lanes : adaptive->config.first_lanes;
+  unsigned lanes = (first << doublings) >> FLOW_COUNT_GUESS;
+  most = most > first ? most : first;
+  unsigned least = first < paths ? first : paths;
+  return lanes < least ? least : lanes < most ? lanes : most;
 }
 
 /* As many of the lowest numbers. */
@@ -74,7 +76,8 @@ static const struct flow_count *adaptive_learned(const struct adaptive *adaptive
 /* Lanes that chunks go over, as far as they are up. */
 static uint64_t adaptive_counted(const struct adaptive *adaptive) {
   const struct flow_count *learned = adaptive_learned(adaptive);
-  return adaptive_mask(adaptive_lanes(adaptive, learned ? flow_count_used(learned) : 0));
+  return adaptive_mask(
+      adaptive_lanes(adaptive, learned ? flow_count_used(learned) : FLOW_COUNT_GUESS));
 }
 
 static void adaptive_init(struct policy *policy, const struct policy_config *config) {
@@ -85,7 +88,7 @@ static void adaptive_init(struct policy *policy, const struct policy_config *con
   stripe_init(&adaptive->stripe, config->chunk_bytes, config->ablated);
   slow_flow_init(&adaptive->slow_flow, config->lanes, config->paths);
   if (adaptive_count(adaptive)) {
-    unsigned doublings = 0;
+    unsigned doublings = FLOW_COUNT_GUESS;
     while (adaptive_lanes(adaptive, doublings) < adaptive_lanes(adaptive, doublings + 1)) {
       doublings++;
     }
@@ -213,7 +216,8 @@ static void adaptive_encoded(struct policy *policy, const struct policy_encoded 
 static unsigned adaptive_lanes_wanted(const struct policy *policy, uint64_t now_ns) {
   const struct adaptive *adaptive = adaptive_of_const(policy);
   const struct flow_count *learned = adaptive_learned(adaptive);
-  unsigned lanes = adaptive_lanes(adaptive, learned ? flow_count_open(learned, now_ns) : 0);
+  unsigned lanes =
+      adaptive_lanes(adaptive, learned ? flow_count_open(learned, now_ns) : FLOW_COUNT_GUESS);
   return adaptive->is_spread ? lanes : 1;
 }
 

@@ -8,6 +8,7 @@
 
 void flow_count_init(struct flow_count *count, uint64_t seed) {
   memset(count, 0, sizeof *count);
+  count->doublings = count->most = FLOW_COUNT_GUESS;
   count->due_ns = FLOW_COUNT_FIRST_NS;
   count->is_growth_next = true;
   count->random = seed + 1;

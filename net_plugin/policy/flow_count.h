@@ -3,8 +3,8 @@
  * Owns: only its own struct, which the links of one engine share.  Threads: theirs.
  * Blocks: never.  Fails: cannot.
  *
- * The count is the first guess of a connection, doubled `doublings` times. It is found by hill
- * climbing, under bulk load:
+ * The count is the first guess of a connection with FLOW_COUNT_GUESS doublings, half of it with one
+ * less, and so on. It is found by hill climbing, under bulk load:
  *
  *   watching --due--> opening --flows are up--> windows, in pairs --decided--> watching
  *
@@ -21,8 +21,8 @@
  * share a NIC. A connection that looked at itself would count as gain what it takes from others. It
  * also means that a new connection starts with what the others have learned.
  *
- * The count is never below the first guess. Messages of middle size need idle flows where flows are
- * capped, and other flows take over at once where one breaks.
+ * A connection uses at least one flow of each path. Those of the first guess stay open, and take
+ * over at once where one breaks.
  *
  * Time counts while anything is in flight. A window counts if most of its bytes were acknowledged
  * while their connection had FLOW_COUNT_BACKLOG_BYTES in flight. After a change of flows the window
@@ -38,7 +38,7 @@
 enum flow_count_way { FLOW_COUNT_LESS, FLOW_COUNT_MORE };
 
 struct flow_count {
-  unsigned doublings; /* of the first guess: what is learned */
+  unsigned doublings; /* what is learned */
   unsigned most;      /* doublings that some connection can have */
   unsigned flows;     /* that are up, of all connections */
   unsigned kept;      /* doublings that stay open until keep_ns, though they are not used */
@@ -66,7 +66,7 @@ struct flow_count {
 
 /* seed: of the order of windows. */
 void flow_count_init(struct flow_count *count, uint64_t seed);
-/* A connection came that can have its first guess doubled so many times. */
+/* A connection came that can have so many doublings. */
 void flow_count_join(struct flow_count *count, unsigned doublings);
 
 /* ---- facts ---- */
@@ -91,7 +91,7 @@ static inline void flow_count_wait(struct flow_count *count) {
 
 /* ---- decisions ---- */
 
-/* Doublings of the first guess that are used now. */
+/* Doublings that are used now. */
 static inline unsigned flow_count_used(const struct flow_count *count) {
   return count->is_trying ? count->base + (count->way == FLOW_COUNT_MORE) : count->doublings;
 }

@@ -16,11 +16,6 @@
 /* Parts begin at multiples of this many elements, so that no two members write one cache line:
  * 64 bytes of the smallest type. */
 #define PART_ELEMENTS 64
-/* Up to so many bytes to all members together, everyone sends everything to everyone and reduces
- * all of it: one phase instead of two. CollNetChain's smallest call is 32 KiB and takes two. With
- * limits of 128 KiB and 1 MiB, 8 B to 256 KiB on 2 and 3 emulated hosts were not faster beyond
- * noise, which was large (stratus-coll, CollNetChain): the limit is not proved. */
-#define SMALL_BYTES (16u << 10)
 
 /* ---- parts ---- */
 
@@ -39,8 +34,7 @@ static struct span part_of(const struct collnet_piece *piece, unsigned member) {
 
 /* What this member reduces. */
 static struct span own_part(const struct collnet_piece *piece) {
-  return piece->is_small ? (struct span){ 0, piece->call.count }
-                         : part_of(piece, piece->group->member);
+  return part_of(piece, piece->group->member);
 }
 
 static bool is_peer(const struct collnet_group *group, unsigned member) {
@@ -117,9 +111,6 @@ static struct place message_place(const struct collnet_piece *piece, enum collne
     return (struct place){ contribution(piece, member), own_part(piece).count * piece->wire_bytes,
                            NULL };
   }
-  if (piece->is_small) { /* the second phase is left out */
-    return phase == COLLNET_RESULT ? (struct place){ 0 } : user_place(piece, true, own_part(piece));
-  }
   bool is_own = phase == COLLNET_RESULT && way == COLLNET_SEND;
   struct span span = part_of(piece, is_own ? piece->group->member : member);
   if (piece->is_compressed) {
@@ -148,16 +139,11 @@ static bool is_ready(const struct collnet_piece *piece, enum collnet_phase phase
   return !is_shared || message_of(piece, COLLNET_CONTRIBUTE, COLLNET_SEND, member)->is_done;
 }
 
-/* The reduction writes what was sent: no retransmission may need it any more. */
-static bool overwrites_sent(const struct collnet_piece *piece) {
-  return piece->is_small && piece->call.send == piece->call.recv;
-}
-
 static void message_done(struct collnet_piece *piece, enum collnet_phase phase,
                          enum collnet_way way, unsigned member) {
   message_of(piece, phase, way, member)->is_done = true;
   piece->messages_left--;
-  if (phase == COLLNET_CONTRIBUTE && (way == COLLNET_RECEIVE || overwrites_sent(piece))) {
+  if (phase == COLLNET_CONTRIBUTE && way == COLLNET_RECEIVE) {
     piece->contributions_left--;
   }
   if (phase == COLLNET_RESULT && way == COLLNET_RECEIVE && piece->is_compressed) {
@@ -258,8 +244,7 @@ static bool compresses(const struct collnet_group *group, const struct collnet_c
   return group->mode != COLLNET_FULL && call->type == REDUCE_FLOAT32 && call->op == REDUCE_SUM;
 }
 
-/* The next one of a request. Whether it is small is the whole call's matter, so that rounding does
- * not depend on where it is cut. */
+/* The next one of a request. */
 static int start_piece(struct collnet_request *request, struct collnet_piece *piece) {
   struct collnet_group *group = request->group;
   const struct collnet_call *call = &request->call;
@@ -271,8 +256,7 @@ static int start_piece(struct collnet_request *request, struct collnet_piece *pi
   piece->call.send = (const uint8_t *)call->send + begin;
   piece->call.recv = (uint8_t *)call->recv + begin;
   piece->call.count = left < most ? left : most;
-  piece->is_small = call->count * size * (group->members - 1) <= SMALL_BYTES;
-  piece->is_compressed = !piece->is_small && compresses(group, call);
+  piece->is_compressed = compresses(group, call);
   piece->wire_type = group->mode == COLLNET_FP16 ? REDUCE_WIRE_FLOAT16 : REDUCE_WIRE_BFLOAT16;
   piece->wire_bytes = piece->is_compressed ? 2 : size;
   int rc = take_staging(piece);
@@ -280,7 +264,7 @@ static int start_piece(struct collnet_request *request, struct collnet_piece *pi
     return rc;
   }
   piece->is_reduced = false;
-  piece->contributions_left = (group->members - 1) * (overwrites_sent(piece) ? 2 : 1);
+  piece->contributions_left = group->members - 1;
   piece->messages_left = COLLNET_PHASES * COLLNET_WAYS * (group->members - 1);
   memset(piece->messages, 0,
          sizeof(*piece->messages) * COLLNET_PHASES * COLLNET_WAYS * group->members);

@@ -52,7 +52,6 @@ struct collnet_piece {
   struct collnet_request *request;
   uint64_t number; /* of the piece, from 0; the same on all members */
   bool is_in_use, is_reduced;
-  bool is_small;      /* everyone reduces everything: there is no second phase */
   bool is_compressed; /* elements travel as wire_type */
   struct collnet_call call;
   enum reduce_wire wire_type;

@@ -284,34 +284,37 @@ static void port_range(unsigned *low, unsigned *high) {
   }
 }
 
-int tcp_socket_listen(const struct nic *nic, struct sockaddr_storage *address) {
-  int fd = tcp_socket_open(nic->address.ss_family);
+/* A socket that listens at this port, 0: at any; or a negative errno. */
+static int listen_at(const struct nic *nic, unsigned port, struct sockaddr_storage *address) {
+  int fd = tcp_socket_open(nic->address.ss_family), one = 1;
   if (fd < 0) {
-    LOG_WARN("cannot listen on %s: %s", nic->name, strerror(-fd));
     return fd;
   }
-  int one = 1, error = EADDRINUSE;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  *address = nic->address;
+  tcp_address_set_port(address, port);
+  socklen_t bytes = sizeof *address;
+  if (bind(fd, (struct sockaddr *)address, nic->address_bytes) != 0 ||
+      listen(fd, LISTEN_BACKLOG) != 0 || getsockname(fd, (struct sockaddr *)address, &bytes) != 0) {
+    int error = -errno;
+    descriptor_close(fd);
+    return error;
+  }
+  return fd;
+}
+
+/* A socket for each port: several processes can bind the same one, of which all but one find out
+ * when they listen, and a socket is bound only once. */
+int tcp_socket_listen(const struct nic *nic, struct sockaddr_storage *address) {
   unsigned low, high;
   port_range(&low, &high);
-  for (unsigned port = low; port <= high && error == EADDRINUSE; port++) {
-    *address = nic->address;
-    tcp_address_set_port(address, port);
-    error = 0;
-    if (bind(fd, (struct sockaddr *)address, nic->address_bytes) != 0 ||
-        listen(fd, LISTEN_BACKLOG) != 0) {
-      error = errno;
-    }
+  int fd = -EADDRINUSE;
+  for (unsigned port = low; port <= high && fd == -EADDRINUSE; port++) {
+    fd = listen_at(nic, port, address);
   }
-  socklen_t bytes = sizeof *address;
-  if (!error && getsockname(fd, (struct sockaddr *)address, &bytes) != 0) {
-    error = errno;
-  }
-  if (error) {
+  if (fd < 0) {
     LOG_WARN("cannot listen on %s%s%s: %s", nic->name, low ? " within STRATUS_PORT_RANGE=" : "",
-             low ? param_string(PARAM_PORT_RANGE) : "", strerror(error));
-    descriptor_close(fd);
-    return -error;
+             low ? param_string(PARAM_PORT_RANGE) : "", strerror(-fd));
   }
   return fd;
 }

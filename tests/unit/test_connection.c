@@ -9,12 +9,14 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptor.h"
 #include "common/log.h"
 #include "common/param.h"
 #include "net_plugin/connection/connection.h"
@@ -376,6 +378,40 @@ static void a_narrow_port_range_is_enough(void **state) {
   param_load((char *[]){ NULL });
 }
 
+enum { LISTENERS = 6 };
+static pthread_barrier_t together;
+
+static void *listen_with_the_others(void *fd) {
+  struct nic nic = pair_loopback(AF_INET);
+  struct sockaddr_storage address;
+  pthread_barrier_wait(&together);
+  *(int *)fd = tcp_socket_listen(&nic, &address);
+  return NULL;
+}
+
+/* Several can bind a port at the same time, of which one can listen: the others take the next. */
+static void ranks_of_a_host_share_a_port_range(void **state) {
+  (void)state;
+  param_load((char *[]){ "STRATUS_PORT_RANGE=41000-41050", NULL });
+  pthread_barrier_init(&together, NULL, LISTENERS);
+  for (int round = 0; round < 200; round++) {
+    pthread_t threads[LISTENERS];
+    int fds[LISTENERS];
+    for (int i = 0; i < LISTENERS; i++) {
+      assert_int_equal(pthread_create(&threads[i], NULL, listen_with_the_others, &fds[i]), 0);
+    }
+    for (int i = 0; i < LISTENERS; i++) {
+      pthread_join(threads[i], NULL);
+    }
+    for (int i = 0; i < LISTENERS; i++) {
+      assert_true(fds[i] >= 0);
+      descriptor_close(fds[i]);
+    }
+  }
+  pthread_barrier_destroy(&together);
+  param_load((char *[]){ NULL });
+}
+
 static int use_progress(void **state, const char *how, const char *threads) {
   (void)state;
   static char progress[64], engines[64];
@@ -449,6 +485,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(a_refusal_without_proof_is_not_the_end, use_auto, stop),
     cmocka_unit_test_setup_teardown(a_connection_that_nobody_asks_for_goes, use_auto, stop),
     cmocka_unit_test_setup_teardown(a_narrow_port_range_is_enough, use_auto, stop),
+    cmocka_unit_test(ranks_of_a_host_share_a_port_range),
     cmocka_unit_test_setup_teardown(nobody_there_is_an_error_in_time, use_auto, stop),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

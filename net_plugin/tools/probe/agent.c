@@ -79,6 +79,7 @@ static void set_parameters(const struct probe_load *load) {
     snprintf(text, sizeof text, "%u", load->chunk_bytes);
     setenv("STRATUS_CHUNK_BYTES", text, 1);
   }
+  setenv("STRATUS_COMPRESS", "off", 1); /* what is sent is zeros */
   param_load(environ);
 }
 

@@ -76,11 +76,12 @@ void settings_of_group(unsigned nics, unsigned group_peers, struct settings *set
   if (group_peers == 0) {
     return;
   }
-  unsigned lanes = (settings->first_lanes + group_peers - 1) / group_peers;
+  unsigned lanes = (2 * settings->first_lanes + group_peers - 1) / group_peers;
   unsigned least = SETTINGS_GROUP_LANES_PER_NIC * nics;
   lanes = lanes > least ? lanes : least;
   if (settings->learns_lanes && lanes < settings->first_lanes) {
-    settings->first_lanes = lanes;
+    settings->first_lanes = settings->lanes = lanes;
+    settings->learns_lanes = false; /* members wait for each other: windows tell too little */
   }
 }
 

@@ -45,8 +45,9 @@ void settings_use_profile(const struct profile *profile);
 const char *settings_profile_collnet(void);
 /* nics: how many the device has; each gets its share of the lanes. */
 void settings_get(unsigned nics, struct settings *settings);
-/* The connection is one of a group that sends to so many peers at the same time; 0: of none. Each
- * begins with its part of the lanes, unless the user set their number. */
+/* The connection is one of a group that sends to so many peers at the same time; 0: of none. Unless
+ * the user set their number, these share twice the lanes of one connection, and where that is less
+ * for each than otherwise it is not learned. Evidence: collnet/README.md, "Flows". */
 void settings_of_group(unsigned nics, unsigned group_peers, struct settings *settings);
 
 const char *settings_host_name(void);

@@ -276,9 +276,8 @@ def training_steps(hosts, faster, key, label, extra):
     def measure(bench):
         steps = bench.settings.pick(2, 1)
         text = bench.coll_json("stratus", [
-            "--replay", ",".join(MODELS), "--replay-steps", str(steps), "--replay-skip", "1", "--compute-scale",
-            f"{SCALE.time / faster:g}", "--bytes-scale", f"{SCALE.bytes(hosts):.9g}", "--ppn", "1",
-            "-c", "0"],  # results in 16 bits are not exact
+            "--replay", ",".join(MODELS), "--replay-steps", str(steps), "--replay-skip", "1",
+            *SCALE.replay_arguments(hosts, 1 / faster), "--ppn", "1", "-c", "0"],  # results in 16 bits are not exact
             {"NCCL_TUNER_PLUGIN": "libnccl-tuner-stratus.so", **extra})
         return {each["name"]: 1e6 / statistics.mean(each["step_us"]) for each in json.loads(text)["workloads"]}
     return Variant(key, label, measure)

@@ -84,8 +84,7 @@ def steps(kind, gradient_type, target, faster=1):
             files = [retyped(model, gradient_type, scratch) for model in MODELS]
             text = bench.coll_json("stratus", [
                 "--replay", ",".join(files), "--data", gradient(kind), "--replay-skip", "2", "--replay-steps",
-                bench.settings.pick("4", "1"), "--compute-scale", f"{SCALE.time / faster:g}", "--bytes-scale",
-                f"{SCALE.bytes(STEPS_HOSTS):.9g}"], mode_of(mode))
+                bench.settings.pick("4", "1"), *SCALE.replay_arguments(STEPS_HOSTS, 1 / faster)], mode_of(mode))
         document = json.loads(text)
         return {"step_us": {each["name"]: statistics.mean(each["step_us"]) for each in document["workloads"]},
                 "wrong": sum(each["wrong"] for each in document["workloads"])}

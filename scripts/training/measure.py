@@ -38,8 +38,8 @@ class Job:
         # The first one twice: where a launch skips few steps, what a job does once falls into its first steps. TCP finds its
         # speed, stratus tries twice as many flows: alexnet had 0.84 of Socket's throughput on 8 hosts without caps.
         return ["--replay", ",".join([self.models[0], *self.models]), "--replay-steps", str(self.protocol.steps),
-                "--replay-skip", str(self.protocol.skip), "--compute-scale", f"{self.scale.time * setting.compute_scale:.9g}",
-                "--bytes-scale", f"{self.scale.bytes(setting.hosts):.9g}", "--ppn", str(self.ranks_per_host)]
+                "--replay-skip", str(self.protocol.skip),
+                *self.scale.replay_arguments(setting.hosts, setting.compute_scale), "--ppn", str(self.ranks_per_host)]
 
 
 def replayed_models(text, counters, nics_bytes_per_ns):
@@ -48,7 +48,7 @@ def replayed_models(text, counters, nics_bytes_per_ns):
     root.get("format").word((REPLAY_FORMAT,))
     root.get("version").integer(REPLAY_VERSION, REPLAY_VERSION)
     models = []
-    for node in list(root.get("workloads").each())[1:]:
+    for node in list(root.get("workloads").each())[1:]:  # the first one does not count: see Job.arguments
         began_ns, ended_ns = node.get("began_ns").integer(1), node.get("ended_ns").integer(1)
         if ended_ns <= began_ns:
             node.get("ended_ns").fail("must be more than began_ns")

@@ -46,6 +46,10 @@ class Scale:
         """So that a byte takes the same part of a step as in the job."""
         return self.nic_gbps(hosts) / self.job_nic_gbps * self.time
 
+    def replay_arguments(self, hosts, compute_scale=1.0):
+        """Of stratus-coll --replay."""
+        return ["--compute-scale", f"{self.time * compute_scale:.9g}", "--bytes-scale", f"{self.bytes(hosts):.9g}"]
+
 
 # 32 Gb/s: the NIC of AIACC's 8-GPU instances; a flow of their VPC has an eighth. 6.4 Gb/s: two CPUs carry it without
 # caps: AllReduce of 50 MiB x bytes(hosts) has 0.94 of the NIC with Socket and 0.89 with stratus on 2 hosts, 0.98 and 0.96

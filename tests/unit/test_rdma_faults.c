@@ -107,7 +107,7 @@ static bool is_anything_left(struct fake_counts left) {
   return left.qps || left.cqs || left.channels || left.mrs || left.pds || left.contexts;
 }
 
-/* Connections close by and by: one that is made may get a last lane after the others are closed. */
+/* Closing is asynchronous: a connection may get a last lane after its others are closed. */
 static struct fake_counts let_all_go(void) {
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   struct fake_counts left;

@@ -143,9 +143,7 @@ static void a_nic_that_fails_leaves_the_rest(void **state) {
   config.transport.network.nics = 2;
   config.down_nics = 1;
   config.learn_ns = 20 * SECOND;
-  double part =
-      of_nic(&config); /* of one NIC; each connection's samples are from a time of its own */
-  assert_true(part > 0.8 && part < 1.3);
+  assert_true(of_nic(&config) > 0.8 && of_nic(&config) < 1.15); /* of one */
   assert_in_range(service.stall_ns, 1, 5 * SECOND);
 }
 

@@ -136,6 +136,7 @@ static void a_group_shares_lanes(void **context) {
     settings_get(2, &settings);
     settings_of_group(2, cases[i].peers, &settings);
     assert_int_equal(settings.first_lanes, cases[i].lanes);
+    assert_int_equal(settings.learns_lanes, cases[i].lanes == 8);
   }
   static char *const environment[] = { "STRATUS_FLOWS=12", NULL };
   load(environment, NULL);

@@ -199,7 +199,7 @@ static bool has_name(const char *const *variables, size_t count, const char *var
 const char *const *campaign_variables(struct campaign *campaign, const char *const *ours) {
   static const char *const always[] = { "NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT",
                                         "STRATUS_LOG=info" };
-  /* The numbers of benchmarks compress as no gradients do. */
+  /* Compression is off: what benchmarks send becomes shorter than gradients do. */
   static const char *const unless_set[] = { "NCCL_TUNER_PLUGIN=libnccl-tuner-stratus.so",
                                             "STRATUS_COMPRESS=off" };
   static const size_t unless_set_count = sizeof unless_set / sizeof unless_set[0];

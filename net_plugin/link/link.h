@@ -61,10 +61,11 @@ enum link_role { LINK_SENDER, LINK_RECEIVER };
 
 struct link_config {
   enum link_role role;
-  unsigned lanes;       /* 1..WIRE_MAX_LANES: how many lanes this link may have */
-  unsigned first_lanes; /* sender: see policy_config */
-  uint32_t chunk_bytes; /* largest DATA payload, 4 KiB..WIRE_MAX_CHUNK_BYTES */
-  uint32_t eager_bytes; /* <= chunk_bytes; agreed in the handshake */
+  unsigned lanes;             /* 1..WIRE_MAX_LANES: how many lanes this link may have */
+  unsigned first_lanes;       /* sender: see policy_config */
+  uint32_t chunk_bytes;       /* largest DATA payload, 4 KiB..WIRE_MAX_CHUNK_BYTES */
+  uint32_t usual_chunk_bytes; /* sender: see policy_config; 0, or >= 4 KiB */
+  uint32_t eager_bytes;       /* <= chunk_bytes; agreed in the handshake */
   unsigned eager_slots; /* messages beyond the credit, 0..LINK_WINDOW/2; agreed in the handshake */
   uint64_t timeout_ns;  /* no lane up, or nothing heard, for this long: see link_status */
   uint64_t stopped_timeout_ns; /* nothing heard for this long, though the peer's host answers */

@@ -96,6 +96,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
                     .first_lanes = config->first_lanes,
                     .paths = config->paths,
                     .chunk_bytes = config->chunk_bytes,
+                    .usual_chunk_bytes = config->usual_chunk_bytes,
                     .learns_lanes = config->learns_lanes,
                     .reconnects_slow_lanes = config->reconnects_slow_lanes,
                     .compress = config->compress,

@@ -85,7 +85,7 @@ static void adaptive_init(struct policy *policy, const struct policy_config *con
   adaptive->config = *config;
   bool has_guess = config->first_lanes > 0 && config->first_lanes < config->lanes;
   adaptive->config.first_lanes = has_guess ? config->first_lanes : config->lanes;
-  stripe_init(&adaptive->stripe, config->chunk_bytes, config->ablated);
+  stripe_init(&adaptive->stripe, config);
   slow_flow_init(&adaptive->slow_flow, config->lanes, config->paths);
   if (adaptive_count(adaptive)) {
     unsigned doublings = FLOW_COUNT_GUESS;

@@ -14,7 +14,7 @@ struct fixed {
 static void fixed_init(struct policy *policy, const struct policy_config *config) {
   struct fixed *fixed = (struct fixed *)policy;
   fixed->lanes = config->first_lanes > 0 ? config->first_lanes : config->lanes;
-  fixed->chunk_bytes = config->chunk_bytes & ~(POLICY_GRAIN_BYTES - 1);
+  fixed->chunk_bytes = policy_usual_chunk_bytes(config) & ~(POLICY_GRAIN_BYTES - 1);
 }
 
 static void fixed_sent(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns) {

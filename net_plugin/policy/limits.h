@@ -43,8 +43,10 @@
 
 /* Acknowledged bytes that make a sample. Not measured by itself. */
 #define STRIPE_SAMPLE_BYTES (64u << 10)
-/* The same for a lane that has nothing left to do. With less, copies of small messages, which are
- * acknowledged late, gave 0.2 Gb/s for a lane that is not capped. */
+/* A sample counts by its bytes beside so many of before. Not measured by itself. */
+#define STRIPE_LEARNED_BYTES (192u << 10)
+/* As STRIPE_SAMPLE_BYTES for a lane that has nothing left to do. With less, copies of small
+ * messages, which are acknowledged late, gave 0.2 Gb/s for a lane that is not capped. */
 #define STRIPE_DRAINED_BYTES (32u << 10)
 
 /* ---- stripe: how large a chunk is ---- */

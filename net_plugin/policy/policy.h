@@ -64,12 +64,18 @@ struct policy_config {
   unsigned first_lanes;       /* at most lanes: a guess of how many are worth having; 0: lanes */
   unsigned paths;             /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
   uint32_t chunk_bytes;       /* largest chunk, at least POLICY_GRAIN_BYTES */
+  uint32_t usual_chunk_bytes; /* the same but for quick lanes, if less; 0: chunk_bytes */
   bool learns_lanes;          /* how many lanes are used is learned; else first_lanes are */
   bool reconnects_slow_lanes; /* a lane that stays slow may be closed for another path */
   enum policy_compress compress; /* agreed with the peer; OFF: the following are not called */
   uint64_t ablated;              /* heuristics that are switched off: common/ablation.h */
   struct policy_shared *shared;  /* outlives the policy; NULL: the number of lanes is not learned */
 };
+
+static inline uint32_t policy_usual_chunk_bytes(const struct policy_config *config) {
+  uint32_t usual = config->usual_chunk_bytes;
+  return usual > 0 && usual < config->chunk_bytes ? usual : config->chunk_bytes;
+}
 
 /* The head of a policy's state. */
 struct policy {

@@ -7,9 +7,11 @@
 #include "common/ablation.h"
 #include "net_plugin/policy/rates.h"
 
-void stripe_init(struct stripe *stripe, uint32_t chunk_bytes, uint64_t ablated) {
-  *stripe =
-      (struct stripe){ .chunk_bytes = chunk_bytes & ~(POLICY_GRAIN_BYTES - 1), .ablated = ablated };
+void stripe_init(struct stripe *stripe, const struct policy_config *config) {
+  uint32_t usual = policy_usual_chunk_bytes(config);
+  *stripe = (struct stripe){ .chunk_bytes = config->chunk_bytes & ~(POLICY_GRAIN_BYTES - 1),
+                             .usual_chunk_bytes = usual & ~(POLICY_GRAIN_BYTES - 1),
+                             .ablated = config->ablated };
 }
 
 static void stripe_compare(struct stripe *stripe) {
@@ -168,9 +170,8 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
   uint64_t wanted = (share + POLICY_GRAIN_BYTES - 1) & ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
   uint64_t quick =
       STRIPE_QUICK_PS / stripe_ps_per_byte(stripe, lane) & ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
-  if (wanted < quick) {
-    wanted = quick;
-  }
+  wanted = wanted < stripe->usual_chunk_bytes ? wanted : stripe->usual_chunk_bytes;
+  wanted = wanted > quick ? wanted : quick;
   wanted = wanted > STRIPE_MIN_CHUNK_BYTES ? wanted : STRIPE_MIN_CHUNK_BYTES;
   if (wanted > stripe->chunk_bytes) {
     wanted = stripe->chunk_bytes;
@@ -187,11 +188,12 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
 uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t total,
                             uint64_t left) {
   assert(left <= total);
-  uint32_t most = stripe->chunk_bytes;
+  uint32_t most = stripe->usual_chunk_bytes;
   if (ablation_has(stripe->ablated, ABLATION_CHUNKS)) {
     return left < most ? (uint32_t)left : most;
   }
   uint32_t wanted = stripe_wanted_bytes(stripe, lane, total);
+  most = wanted > most ? stripe->chunk_bytes : most;
   if (left <= wanted) {
     return (uint32_t)left;
   }
@@ -206,7 +208,7 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
 }
 
 uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_t total) {
-  uint64_t most = (uint64_t)STRIPE_PLACED_CHUNKS * stripe->chunk_bytes;
+  uint64_t most = (uint64_t)STRIPE_PLACED_CHUNKS * stripe->usual_chunk_bytes;
   uint64_t wanted = total / stripe->lanes_up;
   if (wanted < STRIPE_PLACED_LEAST_BYTES) {
     wanted = STRIPE_PLACED_LEAST_BYTES;
@@ -258,6 +260,18 @@ void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t 
   }
 }
 
+/* By bytes: acknowledgements come in bursts, and much of a quick lane's arrives within few samples
+ * that take next to no time. */
+static uint32_t stripe_learned_ps(const struct stripe_load *load, uint64_t sample_ps) {
+  uint64_t old_ps = load->ps_per_byte, old_bytes = STRIPE_LEARNED_BYTES;
+  uint64_t bytes = load->sample_bytes < UINT32_MAX ? load->sample_bytes : UINT32_MAX;
+  if (old_ps == 0) {
+    return (uint32_t)sample_ps;
+  }
+  uint64_t sum_ps = old_ps * old_bytes + sample_ps * bytes;
+  return (uint32_t)((sum_ps + old_bytes + bytes - 1) / (old_bytes + bytes));
+}
+
 void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t now_ns) {
   struct stripe_load *load = &stripe->loads[lane];
   assert(bytes <= load->outstanding_bytes);
@@ -277,8 +291,7 @@ void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t
   uint64_t sample =
       elapsed_ns >= UINT64_MAX / 1000 ? UINT32_MAX : elapsed_ns * 1000 / load->sample_bytes;
   sample = sample < 1 ? 1 : sample > UINT32_MAX / 2 ? UINT32_MAX / 2 : sample;
-  uint64_t old = load->ps_per_byte;
-  load->ps_per_byte = (uint32_t)(old == 0 ? sample : (old * 3 + sample + 3) / 4);
+  load->ps_per_byte = stripe_learned_ps(load, sample);
   load->sample_bytes = 0;
   load->sample_ns = now_ns;
   stripe_compare(stripe);

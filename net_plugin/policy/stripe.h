@@ -19,10 +19,11 @@
  * yet gets no more than STRIPE_UNKNOWN_BYTES before its first acknowledgement, if there are others.
  *
  * Chunks: a large message is cut so that each lane gets about two of them, or such that the lane
- * drains in STRIPE_QUICK_PS, within STRIPE_MIN_CHUNK_BYTES and the configured chunk_bytes. A slow
- * lane gets proportionally smaller ones (not below STRIPE_SLOW_CHUNK_BYTES), so that its last chunk
- * does not hold up the message. What would remain as a tail of less than half a chunk is added to
- * the last chunk, or split with it if that would pass chunk_bytes. */
+ * drains in STRIPE_QUICK_PS, within STRIPE_MIN_CHUNK_BYTES and the configured usual_chunk_bytes, or
+ * chunk_bytes where the lane drains more than these in that time. A slow lane gets proportionally
+ * smaller ones (not below STRIPE_SLOW_CHUNK_BYTES), so that its last chunk does not hold up the
+ * message. What would remain as a tail of less than half a chunk is added to the last chunk, or
+ * split with it if that would pass the maximum. */
 #ifndef NET_PLUGIN_POLICY_STRIPE_H
 #define NET_PLUGIN_POLICY_STRIPE_H
 
@@ -41,9 +42,9 @@ struct stripe_load {
 };
 
 struct stripe {
-  uint32_t chunk_bytes;
-  uint64_t ablated;
-  unsigned last; /* the lane used last */
+  uint32_t chunk_bytes, usual_chunk_bytes;
+  uint64_t ablated; /* heuristics that are switched off, see common/ablation.h */
+  unsigned last;    /* the lane used last */
   unsigned lanes_up;
   unsigned lanes_used;          /* of these, if not all; 0: all. The policy fills it in */
   uint32_t typical_ps_per_byte; /* of the lanes that are up and known; 0: none */
@@ -54,8 +55,7 @@ struct stripe {
   struct stripe_load loads[POLICY_MAX_LANES];
 };
 
-/* ablated: heuristics that are switched off, see common/ablation.h. */
-void stripe_init(struct stripe *stripe, uint32_t chunk_bytes, uint64_t ablated);
+void stripe_init(struct stripe *stripe, const struct policy_config *config);
 
 void stripe_lane_up(struct stripe *stripe, unsigned lane);
 /* Nothing is outstanding on it any more; what it had is requeued or acknowledged. */

@@ -132,6 +132,7 @@ static int make_connection(struct pending_connect *pending, const struct reply *
               .lanes = pending->hello.lanes,
               .first_lanes = pending->settings.first_lanes,
               .chunk_bytes = pending->settings.chunk_bytes,
+              .usual_chunk_bytes = pending->settings.usual_chunk_bytes,
               .eager_bytes = reply->eager_bytes < pending->hello.eager_bytes
                                  ? reply->eager_bytes
                                  : pending->hello.eager_bytes,

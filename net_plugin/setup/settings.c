@@ -51,15 +51,19 @@ void settings_get(unsigned nics, struct settings *settings) {
   settings->learns_lanes = !is_fixed && !param_is_set(PARAM_FLOWS);
   settings->lanes = settings->learns_lanes ? WIRE_MAX_LANES : lanes;
   settings->chunk_bytes = (uint32_t)param_size(PARAM_CHUNK_BYTES);
-  if (!param_is_set(PARAM_CHUNK_BYTES) && from_profile.chunk_bytes) {
-    settings->chunk_bytes = from_profile.chunk_bytes;
+  settings->usual_chunk_bytes = settings->chunk_bytes;
+  if (!param_is_set(PARAM_CHUNK_BYTES)) {
+    uint32_t usual = from_profile.chunk_bytes ? from_profile.chunk_bytes : settings->chunk_bytes;
+    bool is_most = usual >= WIRE_MAX_CHUNK_BYTES / SETTINGS_QUICK_CHUNKS;
+    settings->usual_chunk_bytes = usual;
+    settings->chunk_bytes = is_most ? WIRE_MAX_CHUNK_BYTES : usual * SETTINGS_QUICK_CHUNKS;
   }
   settings->eager_bytes = (uint32_t)param_size(PARAM_EAGER_BYTES);
   if (!param_is_set(PARAM_EAGER_BYTES) && from_profile.eager_bytes) {
     settings->eager_bytes = from_profile.eager_bytes;
   }
-  if (settings->eager_bytes > settings->chunk_bytes) {
-    settings->eager_bytes = settings->chunk_bytes;
+  if (settings->eager_bytes > settings->usual_chunk_bytes) {
+    settings->eager_bytes = settings->usual_chunk_bytes;
   }
   settings->eager_slots = settings->eager_bytes ? SETTINGS_EAGER_SLOTS : 0;
   settings->wants_encryption = param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON;

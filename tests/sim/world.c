@@ -71,6 +71,7 @@ static void draw_config(struct world *world) {
     .role = LINK_SENDER,
     .lanes = world->lanes,
     .chunk_bytes = chunks[world_between(world, 0, 4)],
+    .usual_chunk_bytes = world_chance(world, 50) ? 0 : chunks[world_between(world, 0, 4)],
     .eager_bytes = eagers[world_between(world, 0, 4)],
     .eager_slots = slots[world_between(world, 0, 5)],
     .timeout_ns = 30000 * MS, /* many failed dials of a second each fit in */

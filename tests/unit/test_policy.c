@@ -52,6 +52,7 @@ static void make(const struct policy_ops *ops, uint64_t seed) {
     .paths = (unsigned)draw(4),
     .chunk_bytes =
         (uint32_t)(POLICY_GRAIN_BYTES + draw(chance(50) ? 256 * KIB : 4096 * KIB - 4096)),
+    .usual_chunk_bytes = chance(50) ? 0 : (uint32_t)(POLICY_GRAIN_BYTES + draw(256 * KIB)),
     .learns_lanes = chance(50),
     .reconnects_slow_lanes = chance(70),
     .compress = (enum policy_compress)draw(3),

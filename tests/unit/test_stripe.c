@@ -9,7 +9,7 @@
 #define MS 1000000ull
 
 static void bring_up(struct stripe *stripe, unsigned lanes) {
-  stripe_init(stripe, 128 * KIB, 0);
+  stripe_init(stripe, &(struct policy_config){ .chunk_bytes = 128 * KIB });
   for (unsigned lane = 0; lane < lanes; lane++) {
     stripe_lane_up(stripe, lane);
   }
@@ -188,6 +188,36 @@ static void chunk_sizes_follow_message_and_lanes(void **state) {
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 1024 * KIB, 1024 * KIB), 128 * KIB);
 }
 
+/* Where a lane drains more than the usual in STRIPE_QUICK_PS. */
+static void quick_lanes_take_larger_chunks(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 1);
+  stripe.chunk_bytes = 512 * KIB;
+  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 1024 * KIB, 1024 * KIB), 128 * KIB);
+  stripe_sent(&stripe, 0, 1024 * KIB, 0);
+  stripe_acked(&stripe, 0, 1024 * KIB, MS / 4);
+  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 4096 * KIB, 4096 * KIB), 512 * KIB);
+  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB); /* no tail */
+  stripe.chunk_bytes = 128 * KIB;
+  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 4096 * KIB, 4096 * KIB), 128 * KIB);
+}
+
+/* Time per byte is that of all bytes, not the mean of what samples show. */
+static void rates_count_bytes(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 1);
+  uint64_t now_ns = 0;
+  for (unsigned burst = 0; burst < 50; burst++) { /* 64 KiB after 0.25 ms, 960 KiB at once */
+    stripe_sent(&stripe, 0, 1024 * KIB, now_ns);
+    now_ns += MS / 4;
+    stripe_acked(&stripe, 0, 64 * KIB, now_ns);
+    stripe_acked(&stripe, 0, 960 * KIB, now_ns += 1000);
+  }
+  assert_in_range(stripe.loads[0].ps_per_byte, 150, 300);
+}
+
 static void slow_lanes_take_smaller_chunks(void **state) {
   (void)state;
   struct stripe stripe;
@@ -303,6 +333,8 @@ int main(void) {
     cmocka_unit_test(a_laggard_is_tried_again),
     cmocka_unit_test(chunks_cover_the_message),
     cmocka_unit_test(chunk_sizes_follow_message_and_lanes),
+    cmocka_unit_test(quick_lanes_take_larger_chunks),
+    cmocka_unit_test(rates_count_bytes),
     cmocka_unit_test(slow_lanes_take_smaller_chunks),
     cmocka_unit_test(a_forgotten_lane_takes_whole_chunks),
     cmocka_unit_test(placed_pieces_are_one_for_each_lane),

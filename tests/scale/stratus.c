@@ -15,7 +15,7 @@
 
 /* As STRATUS_NOTSENT_LOWAT_BYTES, STRATUS_CHUNK_BYTES and the others have them. */
 #define NOTSENT_BYTES (128u << 10)
-#define CHUNK_BYTES (128u << 10)
+#define USUAL_CHUNK_BYTES (128u << 10)
 #define LINK_TIMEOUT_NS (10 * NS_PER_S)
 #define STOPPED_TIMEOUT_NS (300 * NS_PER_S)
 /* CPU time of a connect and its handshake on both ends; its round trips come on top. As at
@@ -420,8 +420,9 @@ static struct link *make_link(struct stratus *stratus, enum link_role role, unsi
     .role = role,
     .lanes = WIRE_MAX_LANES,
     .first_lanes = SETTINGS_LANES_PER_NIC * nics,
-    .chunk_bytes = CHUNK_BYTES,
-    .eager_bytes = CHUNK_BYTES,
+    .chunk_bytes = SETTINGS_QUICK_CHUNKS * USUAL_CHUNK_BYTES,
+    .usual_chunk_bytes = USUAL_CHUNK_BYTES,
+    .eager_bytes = USUAL_CHUNK_BYTES,
     .eager_slots = SETTINGS_EAGER_SLOTS,
     .timeout_ns = LINK_TIMEOUT_NS,
     .stopped_timeout_ns = STOPPED_TIMEOUT_NS,

@@ -83,9 +83,14 @@ static uint64_t median(const uint64_t rates[FLOW_COUNT_PAIRS]) {
   return sorted[FLOW_COUNT_PAIRS / 2];
 }
 
-static bool is_worth(uint64_t more, uint64_t less, bool is_growth) {
-  return is_growth ? more * 100 >= less * (100 + FLOW_COUNT_GAIN_PERCENT)
-                   : less * 100 < more * FLOW_COUNT_KEEP_PERCENT;
+static bool is_below_guess(const struct flow_count *count) {
+  return count->base < FLOW_COUNT_GUESS;
+}
+
+static bool is_worth(const struct flow_count *count, uint64_t more, uint64_t less) {
+  return is_below_guess(count)   ? less * 100 < more * (100 + FLOW_COUNT_GAIN_PERCENT)
+         : count->is_growth_next ? more * 100 >= less * (100 + FLOW_COUNT_GAIN_PERCENT)
+                                 : less * 100 < more * FLOW_COUNT_KEEP_PERCENT;
 }
 
 /* In every pair of windows so far. */
@@ -105,12 +110,13 @@ static void judge_pair(struct flow_count *count, uint64_t now_ns) {
   uint64_t more = count->rates[FLOW_COUNT_MORE][pairs - 1];
   if (pairs >= FLOW_COUNT_CLEAR_PAIRS && is_always_ahead(count, FLOW_COUNT_CLEAR_PERCENT)) {
     end_try(count, FLOW_COUNT_MORE, now_ns);
-  } else if (less * 100 >= more * FLOW_COUNT_CLEAR_PERCENT) {
+  } else if (less * 100 >= more * FLOW_COUNT_CLEAR_PERCENT && !is_below_guess(count)) {
     end_try(count, FLOW_COUNT_LESS, now_ns);
   } else if (pairs == FLOW_COUNT_PAIRS) {
-    bool needs_more = is_worth(median(count->rates[FLOW_COUNT_MORE]),
-                               median(count->rates[FLOW_COUNT_LESS]), count->is_growth_next) &&
-                      (!count->is_growth_next || is_always_ahead(count, 100));
+    bool needs_more =
+        is_worth(count, median(count->rates[FLOW_COUNT_MORE]),
+                 median(count->rates[FLOW_COUNT_LESS])) &&
+        (!count->is_growth_next || is_below_guess(count) || is_always_ahead(count, 100));
     end_try(count, needs_more ? FLOW_COUNT_MORE : FLOW_COUNT_LESS, now_ns);
   } else {
     start_window(count);

@@ -102,8 +102,8 @@ static void fewer_than_the_guess_where_that_gains(void **state) {
     assert_int_equal(count.doublings, 0);
     assert_int_equal(changes, FLOW_COUNT_GUESS);
     begin(seed);
-    doubling_costs_percent = 3; /* not worth it */
-    load(60 * SECOND, NIC_BYTES_PER_MS, 5, BACKLOG);
+    doubling_costs_percent = 1; /* not worth it */
+    load(60 * SECOND, NIC_BYTES_PER_MS, 2, BACKLOG);
     assert_int_equal(count.doublings, FLOW_COUNT_GUESS);
     assert_int_equal(changes, 0);
   }

@@ -313,8 +313,9 @@ int tcp_socket_listen(const struct nic *nic, struct sockaddr_storage *address) {
     fd = listen_at(nic, port, address);
   }
   if (fd < 0) {
-    LOG_WARN("cannot listen on %s%s%s: %s", nic->name, low ? " within STRATUS_PORT_RANGE=" : "",
-             low ? param_string(PARAM_PORT_RANGE) : "", strerror(-fd));
+    const char *to_do = fd == -EADDRINUSE ? "; all its ports are in use: widen it" : "";
+    LOG_WARN("cannot listen on %s%s%s: %s%s", nic->name, low ? " within STRATUS_PORT_RANGE=" : "",
+             low ? param_string(PARAM_PORT_RANGE) : "", strerror(-fd), low ? to_do : "");
   }
   return fd;
 }

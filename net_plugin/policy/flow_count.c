@@ -87,12 +87,6 @@ static bool is_below_guess(const struct flow_count *count) {
   return count->base < FLOW_COUNT_GUESS;
 }
 
-static bool is_worth(const struct flow_count *count, uint64_t more, uint64_t less) {
-  return is_below_guess(count)   ? less * 100 < more * (100 + FLOW_COUNT_GAIN_PERCENT)
-         : count->is_growth_next ? more * 100 >= less * (100 + FLOW_COUNT_GAIN_PERCENT)
-                                 : less * 100 < more * FLOW_COUNT_KEEP_PERCENT;
-}
-
 /* In every pair of windows so far. */
 static bool is_always_ahead(const struct flow_count *count, uint64_t percent) {
   for (unsigned i = 0; i < count->window / 2; i++) {
@@ -101,6 +95,19 @@ static bool is_always_ahead(const struct flow_count *count, uint64_t percent) {
     }
   }
   return true;
+}
+
+/* All pairs of windows are complete. */
+static bool needs_more(const struct flow_count *count) {
+  uint64_t less = median(count->rates[FLOW_COUNT_LESS]);
+  uint64_t more = median(count->rates[FLOW_COUNT_MORE]);
+  if (is_below_guess(count)) { /* in doubt as many as the guess, whichever way the try goes */
+    return less * 100 < more * (100 + FLOW_COUNT_GAIN_PERCENT);
+  }
+  if (count->is_growth_next) {
+    return more * 100 >= less * (100 + FLOW_COUNT_GAIN_PERCENT) && is_always_ahead(count, 100);
+  }
+  return less * 100 < more * FLOW_COUNT_KEEP_PERCENT;
 }
 
 /* A pair of windows is complete. */
@@ -113,11 +120,7 @@ static void judge_pair(struct flow_count *count, uint64_t now_ns) {
   } else if (less * 100 >= more * FLOW_COUNT_CLEAR_PERCENT && !is_below_guess(count)) {
     end_try(count, FLOW_COUNT_LESS, now_ns);
   } else if (pairs == FLOW_COUNT_PAIRS) {
-    bool needs_more =
-        is_worth(count, median(count->rates[FLOW_COUNT_MORE]),
-                 median(count->rates[FLOW_COUNT_LESS])) &&
-        (!count->is_growth_next || is_below_guess(count) || is_always_ahead(count, 100));
-    end_try(count, needs_more ? FLOW_COUNT_MORE : FLOW_COUNT_LESS, now_ns);
+    end_try(count, needs_more(count) ? FLOW_COUNT_MORE : FLOW_COUNT_LESS, now_ns);
   } else {
     start_window(count);
   }

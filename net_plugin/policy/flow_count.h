@@ -11,11 +11,12 @@
  * A try compares the count with its double, or with its half. The windows of a pair, one with each
  * count, come in random order. Pairs that differ clearly decide; otherwise the medians do.
  * Twice as many flows must gain FLOW_COUNT_GAIN_PERCENT, and be ahead in every pair: capped flows
- * give nearly 100. Half as many
- * are kept if they give FLOW_COUNT_KEEP_PERCENT: fewer flows cost less CPU, cache and descriptors.
- * A try that changes the count is followed by the next one in the same direction at once. One that
- * does not is followed by one in the other direction, after a pause that is doubled each time. So
- * the number of tries, and of changes, is bounded whatever noise there is.
+ * give nearly 100. Half as many are kept if they give FLOW_COUNT_KEEP_PERCENT: fewer flows cost
+ * less CPU, cache and descriptors. Fewer than the first guess must gain FLOW_COUNT_GAIN_PERCENT in
+ * every try, upwards or downwards, or the guess comes back. A try that changes the count is
+ * followed by the next one in the same direction at once. One that does not is followed by one in
+ * the other direction, after a pause that is doubled each time. So the number of tries, and of
+ * changes, is bounded whatever noise there is.
  *
  * The connections of an engine share one count, and the throughput is that of all of them: they
  * share a NIC. A connection that looked at itself would count as gain what it takes from others. It

@@ -5,6 +5,7 @@ import threading
 import time
 
 PERIOD_S = 0.02  # the shortest step; reading takes a fraction of a millisecond. Between, it is interpolated
+READ_NS_MAX = 4_000_000  # a sample whose reading was interrupted for longer has no time: it is not taken
 
 
 def cpu_ticks():
@@ -41,18 +42,28 @@ class Counters:
             self.take()
 
     def take(self):
-        busy, whole = cpu_ticks()
-        self.samples.append((time.monotonic_ns(), sum(sent_bytes(each.pid, self.nic) for each in self.holders), busy, whole))
+        """Whether there is a sample more."""
+        began_ns = time.monotonic_ns()
+        sample = sum(sent_bytes(each.pid, self.nic) for each in self.holders), *cpu_ticks()
+        took_ns = time.monotonic_ns() - began_ns
+        if took_ns > READ_NS_MAX:
+            return False
+        self.samples.append((began_ns + took_ns // 2, *sample))
+        return True
+
+    def take_surely(self):
+        while not self.take():
+            pass
 
     def __enter__(self):
-        self.take()
+        self.take_surely()
         self.thread.start()
         return self
 
     def __exit__(self, *_):
         self.is_over.set()
         self.thread.join()
-        self.take()
+        self.take_surely()
         for each in self.holders:
             self.runner.kill(each)
 

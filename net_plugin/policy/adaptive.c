@@ -52,15 +52,17 @@ static struct compression *adaptive_compression(const struct adaptive *adaptive)
   return decides ? &adaptive->config.shared->compression : NULL;
 }
 
-/* The first guess, with FLOW_COUNT_GUESS doublings; as many for each path. */
-static unsigned adaptive_lanes(const struct adaptive *adaptive, unsigned doublings) {
+/* Of each path as many. */
+static unsigned adaptive_lanes(const struct adaptive *adaptive, unsigned level) {
   unsigned paths = adaptive->config.paths > 0 ? adaptive->config.paths : 1;
   unsigned first = adaptive->config.first_lanes;
+  if (level < FLOW_COUNT_GUESS) {
+    return first < paths ? first : paths;
+  }
   unsigned most = adaptive->config.lanes - adaptive->config.lanes % paths;
-  unsigned lanes = (first << doublings) >> FLOW_COUNT_GUESS;
+  unsigned lanes = first << (level - FLOW_COUNT_GUESS);
   most = most > first ? most : first;
-  unsigned least = first < paths ? first : paths;
-  return lanes < least ? least : lanes < most ? lanes : most;
+  return lanes < most ? lanes : most;
 }
 
 /* As many of the lowest numbers. */
@@ -88,29 +90,40 @@ static void adaptive_init(struct policy *policy, const struct policy_config *con
   stripe_init(&adaptive->stripe, config);
   slow_flow_init(&adaptive->slow_flow, config->lanes, config->paths);
   if (adaptive_count(adaptive)) {
-    unsigned doublings = FLOW_COUNT_GUESS;
-    while (adaptive_lanes(adaptive, doublings) < adaptive_lanes(adaptive, doublings + 1)) {
-      doublings++;
+    unsigned level = FLOW_COUNT_GUESS;
+    while (adaptive_lanes(adaptive, level) < adaptive_lanes(adaptive, level + 1)) {
+      level++;
     }
-    flow_count_join(adaptive_count(adaptive), doublings);
+    flow_count_join(adaptive_count(adaptive), level,
+                    adaptive->config.first_lanes / adaptive_lanes(adaptive, 0));
   }
 }
 
-/* Lanes of this link came up or went away, with what was in flight on them. */
-static void adaptive_flows_changed(struct adaptive *adaptive, int flows, uint64_t bytes) {
+/* Lanes of this link came up or went away, with what was in flight on so many of them. */
+static void adaptive_flows_changed(struct adaptive *adaptive, int flows, uint64_t bytes,
+                                   unsigned busy) {
   adaptive->outstanding_bytes -= bytes;
   if (adaptive_count(adaptive)) {
     flow_count_changed(adaptive_count(adaptive), flows);
-    flow_count_dropped(adaptive_count(adaptive), bytes);
+    flow_count_dropped(adaptive_count(adaptive), bytes, busy);
   }
   if (adaptive_compression(adaptive)) {
     compression_dropped(adaptive_compression(adaptive), bytes);
   }
 }
 
+static bool adaptive_is_busy(const struct adaptive *adaptive, unsigned lane) {
+  return adaptive->stripe.loads[lane].outstanding_bytes > 0;
+}
+
 static void adaptive_end(struct policy *policy) {
   struct adaptive *adaptive = adaptive_of(policy);
-  adaptive_flows_changed(adaptive, -(int)adaptive->stripe.lanes_up, adaptive->outstanding_bytes);
+  unsigned busy = 0;
+  for (uint64_t lanes = adaptive->stripe.up; lanes != 0; lanes &= lanes - 1) {
+    busy += adaptive_is_busy(adaptive, (unsigned)__builtin_ctzll(lanes));
+  }
+  adaptive_flows_changed(adaptive, -(int)adaptive->stripe.lanes_up, adaptive->outstanding_bytes,
+                         busy);
 }
 
 /* ---- facts ---- */
@@ -118,7 +131,7 @@ static void adaptive_end(struct policy *policy) {
 static void adaptive_lane_up(struct policy *policy, unsigned lane) {
   struct adaptive *adaptive = adaptive_of(policy);
   stripe_lane_up(&adaptive->stripe, lane);
-  adaptive_flows_changed(adaptive, 1, 0);
+  adaptive_flows_changed(adaptive, 1, 0, 0);
 }
 
 static void adaptive_lane_is_rdma(struct policy *policy, unsigned lane) {
@@ -127,7 +140,8 @@ static void adaptive_lane_is_rdma(struct policy *policy, unsigned lane) {
 
 static void adaptive_lane_lost(struct policy *policy, unsigned lane) {
   struct adaptive *adaptive = adaptive_of(policy);
-  adaptive_flows_changed(adaptive, -1, adaptive->stripe.loads[lane].outstanding_bytes);
+  adaptive_flows_changed(adaptive, -1, adaptive->stripe.loads[lane].outstanding_bytes,
+                         adaptive_is_busy(adaptive, lane));
   stripe_lane_lost(&adaptive->stripe, lane);
   adaptive->rdma &= ~lane_bit(lane);
   bool has_others = (adaptive->stripe.up & ~adaptive->draining) != 0;
@@ -150,10 +164,14 @@ static void adaptive_posted(struct policy *policy, uint64_t bytes) {
 
 static void adaptive_sent(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns) {
   struct adaptive *adaptive = adaptive_of(policy);
+  struct flow_count *count = adaptive_count(adaptive);
+  if (count && !adaptive_is_busy(adaptive, lane) && bytes > 0) {
+    flow_count_busy(count, 1, now_ns);
+  }
   stripe_sent(&adaptive->stripe, lane, bytes, now_ns);
   adaptive->outstanding_bytes += bytes;
-  if (adaptive_count(adaptive)) {
-    flow_count_sent(adaptive_count(adaptive), bytes, now_ns);
+  if (count) {
+    flow_count_sent(count, bytes, now_ns);
   }
   if (adaptive_compression(adaptive)) {
     compression_sent(adaptive_compression(adaptive), bytes, now_ns);
@@ -164,7 +182,7 @@ static void adaptive_sent(struct policy *policy, unsigned lane, uint32_t bytes, 
 static bool adaptive_is_settled(const struct adaptive *adaptive) {
   uint64_t counted = adaptive_counted(adaptive);
   for (uint64_t lanes = adaptive->stripe.up & ~counted; lanes != 0; lanes &= lanes - 1) {
-    if (adaptive->stripe.loads[__builtin_ctzll(lanes)].outstanding_bytes > 0) {
+    if (adaptive_is_busy(adaptive, (unsigned)__builtin_ctzll(lanes))) {
       return false;
     }
   }
@@ -194,12 +212,16 @@ static void adaptive_acked(struct policy *policy, unsigned lane, uint64_t bytes,
   }
   uint64_t backlog_bytes = adaptive->outstanding_bytes;
   adaptive->outstanding_bytes -= bytes;
+  bool was_busy = adaptive_is_busy(adaptive, lane);
   stripe_acked(&adaptive->stripe, lane, bytes, now_ns);
+  if (count && was_busy && !adaptive_is_busy(adaptive, lane)) {
+    flow_count_busy(count, -1, now_ns);
+  }
   if (count && adaptive->rdma == 0) {
     bool is_ready = !count->is_settling || adaptive_is_settled(adaptive);
     flow_count_acked(count, bytes, backlog_bytes, is_ready, now_ns);
   } else if (count) {
-    flow_count_dropped(count, bytes);
+    flow_count_dropped(count, bytes, 0);
   }
   adaptive_acked_compression(adaptive, bytes, backlog_bytes, now_ns);
 }
@@ -261,7 +283,7 @@ static int adaptive_reconnect(struct policy *policy, uint64_t now_ns) {
     bool is_up = (adaptive->stripe.up & lane_bit(lane)) != 0;
     samples[lane] =
         (struct slow_flow_sample){ adaptive->acked_bytes[lane], is_up ? load->ps_per_byte : 0,
-                                   load->outstanding_bytes > 0 };
+                                   adaptive_is_busy(adaptive, lane) };
   }
   int lane = slow_flow_pick(&adaptive->slow_flow, samples, now_ns);
   uint64_t others = lane >= 0 ? adaptive->stripe.up & ~lane_bit((unsigned)lane) : 0;

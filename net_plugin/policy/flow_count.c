@@ -8,17 +8,23 @@
 
 void flow_count_init(struct flow_count *count, uint64_t seed) {
   memset(count, 0, sizeof *count);
-  count->doublings = count->most = FLOW_COUNT_GUESS;
+  count->level = count->most = FLOW_COUNT_GUESS;
+  count->guess = 1;
   count->due_ns = FLOW_COUNT_FIRST_NS;
   count->is_growth_next = true;
   count->random = seed + 1;
 }
 
-void flow_count_join(struct flow_count *count, unsigned doublings) {
-  count->most = doublings > count->most ? doublings : count->most;
+void flow_count_join(struct flow_count *count, unsigned most, unsigned guess) {
+  count->most = most > count->most ? most : count->most;
+  count->guess = guess > count->guess ? guess : count->guess;
 }
 
 /* ---- tries ---- */
+
+static void clear_window(struct flow_count *count) {
+  count->window_ns = count->window_flow_ns = count->window_bytes = count->backlog_bytes = 0;
+}
 
 static void start_window(struct flow_count *count) {
   if (count->window % 2 == 0) {
@@ -26,24 +32,25 @@ static void start_window(struct flow_count *count) {
   }
   bool is_second = count->window % 2 != 0;
   count->way = count->is_more_first != is_second ? FLOW_COUNT_MORE : FLOW_COUNT_LESS;
-  count->window_ns = count->window_bytes = count->backlog_bytes = 0;
+  clear_window(count);
   count->is_settling = true;
   count->settle_ns = count->settled_ns = 0;
 }
 
 static bool may_grow(const struct flow_count *count) {
-  return count->doublings < count->most && 2 * count->flows <= FLOW_COUNT_FLOWS_MAX;
+  bool are_open = count->level < FLOW_COUNT_GUESS; /* of the guess: they stay open */
+  return count->level < count->most && (are_open || 2 * count->flows <= FLOW_COUNT_FLOWS_MAX);
 }
 
 static void start_try(struct flow_count *count) {
-  bool grows = count->is_growth_next ? may_grow(count) : count->doublings == 0;
-  if (grows ? !may_grow(count) : count->doublings == 0) {
+  bool grows = count->is_growth_next ? may_grow(count) : count->level == 0;
+  if (grows ? !may_grow(count) : count->level == 0) {
     count->due_ns = count->busy_ns + FLOW_COUNT_INTERVAL_NS; /* there is nothing to try */
     return;
   }
   count->is_growth_next = grows;
   count->is_trying = true;
-  count->base = grows ? count->doublings : count->doublings - 1;
+  count->base = grows ? count->level : count->level - 1;
   count->window = count->discards = 0;
   start_window(count);
 }
@@ -51,40 +58,56 @@ static void start_try(struct flow_count *count) {
 /* Flows that were in use and are not any more stay open for a while. Those of a vain try are
  * closed: they would be in the way of receivers that look where the next message comes. */
 static void end_try(struct flow_count *count, enum flow_count_way winner, uint64_t now_ns) {
-  unsigned doublings = count->base + (winner == FLOW_COUNT_MORE);
-  if (doublings < count->doublings) {
-    count->kept = count->doublings;
+  unsigned level = count->base + (winner == FLOW_COUNT_MORE);
+  if (level < count->level) {
+    count->kept = count->level;
     count->keep_ns = now_ns + FLOW_COUNT_KEEP_NS;
   }
   count->is_trying = count->is_settling = false;
   count->best_rate = count->poor_windows = 0;
-  count->window_ns = count->window_bytes = count->backlog_bytes = 0;
-  if (doublings != count->doublings) {
-    count->doublings = doublings;
-    count->due_ns = count->busy_ns;
+  clear_window(count);
+  bool goes_on = level != count->level && level > 0;
+  bool is_first = count->interval_ns == 0 && level == FLOW_COUNT_GUESS && count->is_growth_next;
+  count->level = level;
+  count->due_ns = count->busy_ns;
+  if (goes_on) {
+    return;
+  }
+  count->is_growth_next = !count->is_growth_next;
+  if (is_first) {
     return;
   }
   uint64_t interval_ns = count->interval_ns == 0 ? FLOW_COUNT_INTERVAL_NS : 2 * count->interval_ns;
   count->interval_ns =
       interval_ns < FLOW_COUNT_INTERVAL_MAX_NS ? interval_ns : FLOW_COUNT_INTERVAL_MAX_NS;
-  count->due_ns = count->busy_ns + count->interval_ns;
-  count->is_growth_next = !count->is_growth_next;
+  count->due_ns += count->interval_ns;
 }
 
-static uint64_t median(const uint64_t rates[FLOW_COUNT_PAIRS]) {
+/* What the median of all pairs can be at least and at most, by those that are complete. */
+struct bounds {
+  uint64_t least, most;
+};
+
+static struct bounds median_bounds(const uint64_t *rates, unsigned pairs) {
   uint64_t sorted[FLOW_COUNT_PAIRS];
-  for (unsigned i = 0; i < FLOW_COUNT_PAIRS; i++) {
+  for (unsigned i = 0; i < pairs; i++) {
     unsigned at = i;
     for (; at > 0 && sorted[at - 1] > rates[i]; at--) {
       sorted[at] = sorted[at - 1];
     }
     sorted[at] = rates[i];
   }
-  return sorted[FLOW_COUNT_PAIRS / 2];
+  unsigned left = FLOW_COUNT_PAIRS - pairs, middle = FLOW_COUNT_PAIRS / 2;
+  return (struct bounds){ .least = left <= middle ? sorted[middle - left] : 0,
+                          .most = pairs > middle ? sorted[middle] : UINT64_MAX };
 }
 
 static bool is_below_guess(const struct flow_count *count) {
   return count->base < FLOW_COUNT_GUESS;
+}
+
+static bool is_growth(const struct flow_count *count) {
+  return count->is_growth_next && !is_below_guess(count);
 }
 
 /* In every pair of windows so far. */
@@ -97,30 +120,29 @@ static bool is_always_ahead(const struct flow_count *count, uint64_t percent) {
   return true;
 }
 
-/* All pairs of windows are complete. */
-static bool needs_more(const struct flow_count *count) {
-  uint64_t less = median(count->rates[FLOW_COUNT_LESS]);
-  uint64_t more = median(count->rates[FLOW_COUNT_MORE]);
-  if (is_below_guess(count)) { /* in doubt as many as the guess, whichever way the try goes */
-    return less * 100 < more * (100 + FLOW_COUNT_GAIN_PERCENT);
+static bool is_worth_it(const struct flow_count *count, uint64_t less, uint64_t more) {
+  if (is_growth(count) || is_below_guess(count)) {
+    return more / (100 + FLOW_COUNT_GAIN_PERCENT) >= less / 100;
   }
-  if (count->is_growth_next) {
-    return more * 100 >= less * (100 + FLOW_COUNT_GAIN_PERCENT) && is_always_ahead(count, 100);
-  }
-  return less * 100 < more * FLOW_COUNT_KEEP_PERCENT;
+  return less / FLOW_COUNT_KEEP_PERCENT < more / 100;
 }
 
-/* A pair of windows is complete. */
+/* A pair of windows is complete. A try ends as soon as further pairs cannot change what the medians
+ * say. */
 static void judge_pair(struct flow_count *count, uint64_t now_ns) {
   unsigned pairs = count->window / 2;
-  uint64_t less = count->rates[FLOW_COUNT_LESS][pairs - 1];
-  uint64_t more = count->rates[FLOW_COUNT_MORE][pairs - 1];
-  if (pairs >= FLOW_COUNT_CLEAR_PAIRS && is_always_ahead(count, FLOW_COUNT_CLEAR_PERCENT)) {
+  const uint64_t *less = count->rates[FLOW_COUNT_LESS], *more = count->rates[FLOW_COUNT_MORE];
+  struct bounds less_bounds = median_bounds(less, pairs), more_bounds = median_bounds(more, pairs);
+  bool are_ahead =
+      pairs >= FLOW_COUNT_CLEAR_PAIRS && is_always_ahead(count, FLOW_COUNT_CLEAR_PERCENT);
+  bool is_behind = less[pairs - 1] * 100 >= more[pairs - 1] * FLOW_COUNT_CLEAR_PERCENT ||
+                   (is_growth(count) && !is_always_ahead(count, 100));
+  bool is_surely_worth_it = is_worth_it(count, less_bounds.most, more_bounds.least) &&
+                            (!is_growth(count) || pairs == FLOW_COUNT_PAIRS);
+  if (are_ahead || (is_surely_worth_it && !is_behind)) {
     end_try(count, FLOW_COUNT_MORE, now_ns);
-  } else if (less * 100 >= more * FLOW_COUNT_CLEAR_PERCENT && !is_below_guess(count)) {
+  } else if (is_behind || !is_worth_it(count, less_bounds.least, more_bounds.most)) {
     end_try(count, FLOW_COUNT_LESS, now_ns);
-  } else if (pairs == FLOW_COUNT_PAIRS) {
-    end_try(count, needs_more(count) ? FLOW_COUNT_MORE : FLOW_COUNT_LESS, now_ns);
   } else {
     start_window(count);
   }
@@ -146,11 +168,18 @@ static void watch(struct flow_count *count, uint64_t rate) {
   }
 }
 
+/* Of as many flows as one has at level 0. */
+static uint64_t capacity_of(const struct flow_count *count) {
+  uint64_t flow_ns = count->window_flow_ns > 1000 ? count->window_flow_ns : 1000;
+  uint64_t flows = count->way == FLOW_COUNT_MORE ? count->guess : 1;
+  return rate_of(count->window_bytes, flow_ns) * flows;
+}
+
 static void end_window(struct flow_count *count, uint64_t now_ns) {
   uint64_t ns = count->window_ns, rate = rate_of(count->window_bytes, ns);
   bool is_bulk = count->backlog_bytes * 2 >= count->window_bytes && count->window_bytes > 0;
   if (!count->is_trying) {
-    count->window_ns = count->window_bytes = count->backlog_bytes = 0;
+    clear_window(count);
     count->busy_ns += is_bulk ? ns : 0;
     if (is_bulk) {
       watch(count, rate);
@@ -170,7 +199,7 @@ static void end_window(struct flow_count *count, uint64_t now_ns) {
     }
     return;
   }
-  count->rates[count->way][count->window / 2] = rate;
+  count->rates[count->way][count->window / 2] = is_below_guess(count) ? capacity_of(count) : rate;
   count->window++;
   if (count->window % 2 == 0) {
     judge_pair(count, now_ns);
@@ -188,12 +217,14 @@ static void settle(struct flow_count *count, uint64_t elapsed_ns, bool is_ready)
 }
 
 /* Busy time that has passed. */
-static uint64_t advance(struct flow_count *count, uint64_t now_ns) {
+static void advance(struct flow_count *count, uint64_t now_ns) {
   /* Threads read the clock before they take the lock, so it may seem to go back a little. */
   uint64_t elapsed_ns = now_ns > count->last_ns ? now_ns - count->last_ns : 0;
   count->last_ns += elapsed_ns;
   elapsed_ns = count->outstanding_bytes > 0 ? elapsed_ns : 0;
-  return elapsed_ns < FLOW_COUNT_WINDOW_NS ? elapsed_ns : FLOW_COUNT_WINDOW_NS;
+  elapsed_ns = elapsed_ns < FLOW_COUNT_WINDOW_NS ? elapsed_ns : FLOW_COUNT_WINDOW_NS;
+  count->elapsed_ns += elapsed_ns;
+  count->elapsed_flow_ns += elapsed_ns * count->busy_flows;
 }
 
 void flow_count_sent(struct flow_count *count, uint64_t bytes, uint64_t now_ns) {
@@ -203,15 +234,23 @@ void flow_count_sent(struct flow_count *count, uint64_t bytes, uint64_t now_ns) 
   count->outstanding_bytes += bytes;
 }
 
+void flow_count_busy(struct flow_count *count, int flows, uint64_t now_ns) {
+  advance(count, now_ns);
+  count->busy_flows += (unsigned)flows;
+}
+
 void flow_count_acked(struct flow_count *count, uint64_t bytes, uint64_t backlog_bytes,
                       bool is_ready, uint64_t now_ns) {
-  uint64_t elapsed_ns = advance(count, now_ns);
-  flow_count_dropped(count, bytes);
+  advance(count, now_ns);
+  uint64_t elapsed_ns = count->elapsed_ns, flow_ns = count->elapsed_flow_ns;
+  count->elapsed_ns = count->elapsed_flow_ns = 0;
+  flow_count_dropped(count, bytes, 0);
   if (count->is_settling) {
     settle(count, elapsed_ns, is_ready);
     return;
   }
   count->window_ns += elapsed_ns;
+  count->window_flow_ns += flow_ns;
   count->window_bytes += bytes;
   count->backlog_bytes += backlog_bytes >= FLOW_COUNT_BACKLOG_BYTES ? bytes : 0;
   if (count->window_ns >= FLOW_COUNT_WINDOW_NS) {
@@ -219,6 +258,7 @@ void flow_count_acked(struct flow_count *count, uint64_t bytes, uint64_t backlog
   }
 }
 
-void flow_count_dropped(struct flow_count *count, uint64_t bytes) {
+void flow_count_dropped(struct flow_count *count, uint64_t bytes, unsigned flows) {
   count->outstanding_bytes -= bytes < count->outstanding_bytes ? bytes : count->outstanding_bytes;
+  count->busy_flows -= flows < count->busy_flows ? flows : count->busy_flows;
 }

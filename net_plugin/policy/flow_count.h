@@ -3,20 +3,27 @@
  * Owns: only its own struct, which the links of one engine share.  Threads: theirs.
  * Blocks: never.  Fails: cannot.
  *
- * The count is the first guess of a connection with FLOW_COUNT_GUESS doublings, half of it with one
- * less, and so on. It is found by hill climbing, under bulk load:
+ * Level 0 is one flow of each path, FLOW_COUNT_GUESS the first guess of the connection, and each
+ * further level twice as many. The level is found by hill climbing, under bulk load:
  *
  *   watching --due--> opening --flows are up--> windows, in pairs --decided--> watching
  *
- * A try compares the count with its double, or with its half. The windows of a pair, one with each
- * count, come in random order. Pairs that differ clearly decide; otherwise the medians do.
+ * A try compares the level with the next or the last one. The windows of a pair, one with each
+ * level, come in random order. Pairs that differ clearly decide; otherwise the medians do.
  * Twice as many flows must gain FLOW_COUNT_GAIN_PERCENT, and be ahead in every pair: capped flows
  * give nearly 100. Half as many are kept if they give FLOW_COUNT_KEEP_PERCENT: fewer flows cost
- * less CPU, cache and descriptors. Fewer than the first guess must gain FLOW_COUNT_GAIN_PERCENT in
- * every try, upwards or downwards, or the guess comes back. A try that changes the count is
- * followed by the next one in the same direction at once. One that does not is followed by one in
- * the other direction, after a pause that is doubled each time. So the number of tries, and of
- * changes, is bounded whatever noise there is.
+ * less CPU, cache and descriptors. A try that changes the level is followed by the next one in the
+ * same direction at once. One that does not is followed by one in the other direction, at first at
+ * once, then after a pause that is doubled each time. So the number of tries, and of changes, is
+ * bounded whatever noise there is.
+ *
+ * What is compared is the throughput, but below the first guess the capacity: the rate of a mean
+ * flow while it is busy, times the number of flows. Throughput does not tell flows that are capped,
+ * and needed whenever their connection is alone, from flows that share a full NIC: with both, fewer
+ * flows deliver as much as long as other connections fill the NIC. The rate of a flow stays what it
+ * is in the first case, and grows in the second. The guess is used if it has
+ * FLOW_COUNT_GAIN_PERCENT more capacity than one flow, whichever way the try goes. There is nothing
+ * between the two: a few flows that fill the NIC together may be capped, and be too few alone.
  *
  * The connections of an engine share one count, and the throughput is that of all of them: they
  * share a NIC. A connection that looked at itself would count as gain what it takes from others. It
@@ -39,36 +46,40 @@
 enum flow_count_way { FLOW_COUNT_LESS, FLOW_COUNT_MORE };
 
 struct flow_count {
-  unsigned doublings; /* what is learned */
-  unsigned most;      /* doublings that some connection can have */
-  unsigned flows;     /* that are up, of all connections */
-  unsigned kept;      /* doublings that stay open until keep_ns, though they are not used */
+  unsigned level; /* what is learned */
+  unsigned most;  /* the highest level that some connection can have */
+  unsigned guess; /* flows of the first guess for each one of level 0 */
+  unsigned flows; /* that are up, of all connections */
+  unsigned kept;  /* the level that stays open until keep_ns, though it is not used */
   uint64_t keep_ns;
   bool is_growth_next; /* the direction of the next try */
 
   uint64_t outstanding_bytes; /* sent and not acknowledged */
+  unsigned busy_flows;        /* that have some of it */
   uint64_t last_ns;
-  uint64_t busy_ns;     /* under bulk load, so far */
-  uint64_t due_ns;      /* the next try, on the scale of busy_ns */
+  uint64_t elapsed_ns, elapsed_flow_ns; /* until last_ns, of no window yet; of busy flows */
+  uint64_t busy_ns;                     /* under bulk load, so far */
+  uint64_t due_ns;                      /* the next try, on the scale of busy_ns */
   uint64_t interval_ns; /* from the last try that changed nothing to the next; 0: none yet */
-  uint64_t window_ns, window_bytes, backlog_bytes; /* backlog: acknowledged while there was one */
-  uint64_t best_rate;                              /* of a watched window since the last try */
-  unsigned poor_windows;                           /* in a row, that were much slower */
+  uint64_t window_ns, window_flow_ns;   /* flow_ns: the sum of the busy flows' times */
+  uint64_t window_bytes, backlog_bytes; /* backlog: acknowledged while there was one */
+  uint64_t best_rate;                   /* of a watched window since the last try */
+  unsigned poor_windows;                /* in a row, that were much slower */
 
   bool is_trying;
-  unsigned base; /* doublings of the smaller count that is tried; the larger one has one more */
+  unsigned base; /* the lower one of the levels that are tried; the other one is the next */
   enum flow_count_way way; /* of this window */
   bool is_settling, is_more_first;
-  uint64_t settle_ns, settled_ns; /* in all; without a connection that is not ready */
-  unsigned window, discards;      /* windows done, windows given up */
-  uint64_t rates[2][FLOW_COUNT_PAIRS];
+  uint64_t settle_ns, settled_ns;      /* in all; without a connection that is not ready */
+  unsigned window, discards;           /* windows done, windows given up */
+  uint64_t rates[2][FLOW_COUNT_PAIRS]; /* throughput or capacity of the windows */
   uint64_t random;
 };
 
 /* seed: of the order of windows. */
 void flow_count_init(struct flow_count *count, uint64_t seed);
-/* A connection came that can have so many doublings. */
-void flow_count_join(struct flow_count *count, unsigned doublings);
+/* A connection came whose highest level is this one. guess: see above. */
+void flow_count_join(struct flow_count *count, unsigned most, unsigned guess);
 
 /* ---- facts ---- */
 
@@ -77,28 +88,31 @@ static inline void flow_count_changed(struct flow_count *count, int flows) {
   count->flows += (unsigned)flows;
 }
 void flow_count_sent(struct flow_count *count, uint64_t bytes, uint64_t now_ns);
+/* A flow has something in flight now (1), or nothing any more (-1). */
+void flow_count_busy(struct flow_count *count, int flows, uint64_t now_ns);
 /* backlog_bytes: what its connection had in flight before. is_ready: all flows that it is to use
  * are up, and the others have nothing in flight. */
 void flow_count_acked(struct flow_count *count, uint64_t bytes, uint64_t backlog_bytes,
                       bool is_ready, uint64_t now_ns);
-/* So much is not in flight any more, and was not acknowledged. */
-void flow_count_dropped(struct flow_count *count, uint64_t bytes);
+/* So much, of so many flows, is not in flight any more, and was not acknowledged. */
+void flow_count_dropped(struct flow_count *count, uint64_t bytes, unsigned flows);
 
-/* Something else is being tried: no try begins for a window's time. */
+/* Something else is being tried: no try begins at the end of this window, which may be nearly twice
+ * as long as it is to be. */
 static inline void flow_count_wait(struct flow_count *count) {
-  uint64_t due_ns = count->busy_ns + FLOW_COUNT_WINDOW_NS;
+  uint64_t due_ns = count->busy_ns + 2 * FLOW_COUNT_WINDOW_NS;
   count->due_ns = count->due_ns > due_ns ? count->due_ns : due_ns;
 }
 
 /* ---- decisions ---- */
 
-/* Doublings that are used now. */
+/* The level that is used now. */
 static inline unsigned flow_count_used(const struct flow_count *count) {
-  return count->is_trying ? count->base + (count->way == FLOW_COUNT_MORE) : count->doublings;
+  return count->is_trying ? count->base + (count->way == FLOW_COUNT_MORE) : count->level;
 }
-/* Doublings that are to be open now. */
+/* The level whose flows are to be open now. */
 static inline unsigned flow_count_open(const struct flow_count *count, uint64_t now_ns) {
-  unsigned open = count->is_trying ? count->base + 1 : count->doublings;
+  unsigned open = count->is_trying ? count->base + 1 : count->level;
   return count->kept > open && now_ns < count->keep_ns ? count->kept : open;
 }
 

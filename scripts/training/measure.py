@@ -14,6 +14,10 @@ from training.plan import NO_NETWORK, launches_of
 
 REPLAY_FORMAT, REPLAY_VERSION = "stratus-replay", 1
 
+# The first model is replayed so often before those that count. A launch skips few steps, and what a job does once would
+# fall into the first ones: TCP finds its speed, stratus tries more flows and fewer, which takes half a second of load.
+WARM_UP_REPLAYS = 3
+
 
 @dataclasses.dataclass
 class Settings:
@@ -35,9 +39,8 @@ class Job:
         return 120 + 30 * (self.protocol.skip + self.protocol.steps) * self.scale.time
 
     def arguments(self, setting):
-        # The first one twice: where a launch skips few steps, what a job does once falls into its first steps. TCP finds its
-        # speed, stratus tries twice as many flows: alexnet had 0.84 of Socket's throughput on 8 hosts without caps.
-        return ["--replay", ",".join([self.models[0], *self.models]), "--replay-steps", str(self.protocol.steps),
+        warm_up = [self.models[0]] * WARM_UP_REPLAYS
+        return ["--replay", ",".join([*warm_up, *self.models]), "--replay-steps", str(self.protocol.steps),
                 "--replay-skip", str(self.protocol.skip),
                 *self.scale.replay_arguments(setting.hosts, setting.compute_scale), "--ppn", str(self.ranks_per_host)]
 
@@ -48,7 +51,7 @@ def replayed_models(text, counters, nics_bytes_per_ns):
     root.get("format").word((REPLAY_FORMAT,))
     root.get("version").integer(REPLAY_VERSION, REPLAY_VERSION)
     models = []
-    for node in list(root.get("workloads").each())[1:]:  # the first one does not count: see Job.arguments
+    for node in list(root.get("workloads").each())[WARM_UP_REPLAYS:]:
         began_ns, ended_ns = node.get("began_ns").integer(1), node.get("ended_ns").integer(1)
         if ended_ns <= began_ns:
             node.get("ended_ns").fail("must be more than began_ns")

@@ -288,7 +288,7 @@ void world_run(struct world *world) {
     world->steps++;
     faults_run(world);
     if (world_chance(world, 1)) {
-      world->policy_shared.count.doublings =
+      world->policy_shared.count.level =
           (unsigned)world_between(world, 0, world->policy_shared.count.most);
     }
     dials_run(world);

@@ -9,30 +9,30 @@
 #define SECOND 1000000000ull
 #define STEP_NS 100000ull
 #define FIRST_FLOWS 8u
-#define MOST_DOUBLINGS (FLOW_COUNT_GUESS + 3u)
+#define MOST_LEVEL (FLOW_COUNT_GUESS + 3u)
 #define NIC_BYTES_PER_MS 500000ull /* 4 Gb/s */
 
 static struct flow_count count;
 static uint64_t now_ns, random_state;
 static unsigned changes, tries;
-static unsigned doubling_costs_percent; /* of the rate, where the processors are the limit */
 
 static void begin(uint64_t seed) {
-  now_ns = changes = tries = doubling_costs_percent = 0;
+  now_ns = changes = tries = 0;
   random_state = seed;
   flow_count_init(&count, seed);
-  flow_count_join(&count, MOST_DOUBLINGS);
+  flow_count_join(&count, MOST_LEVEL, FIRST_FLOWS);
   flow_count_changed(&count, (int)FIRST_FLOWS);
   flow_count_sent(&count, 8u << 20, now_ns); /* what stays in flight */
 }
 
+static unsigned flows_of(unsigned level) {
+  return level == 0 ? 1 : FIRST_FLOWS << (level - 1);
+}
+
 /* What so many flows of this rate bring in a step, give or take the noise. */
 static uint64_t step_bytes(uint64_t flow_bytes_per_ms, unsigned noise_percent) {
-  uint64_t rate = flow_bytes_per_ms * (FIRST_FLOWS << flow_count_used(&count) >> FLOW_COUNT_GUESS);
+  uint64_t rate = flow_bytes_per_ms * flows_of(flow_count_used(&count));
   rate = rate < NIC_BYTES_PER_MS ? rate : NIC_BYTES_PER_MS;
-  for (unsigned i = 0; i < flow_count_used(&count); i++) {
-    rate = rate * (100 - doubling_costs_percent) / 100;
-  }
   uint64_t percent = 100 - noise_percent;
   static uint64_t drawn_ns, drawn_percent;
   if (now_ns / (20 * MS) != drawn_ns) { /* as long as a window: shorter noise would average out */
@@ -45,16 +45,18 @@ static uint64_t step_bytes(uint64_t flow_bytes_per_ms, unsigned noise_percent) {
 static void load(uint64_t duration_ns, uint64_t flow_bytes_per_ms, unsigned noise_percent,
                  uint64_t backlog_bytes) {
   for (uint64_t end_ns = now_ns + duration_ns; now_ns < end_ns;) {
-    unsigned before = count.doublings;
+    unsigned before = count.level;
     bool was_trying = count.is_trying;
     uint64_t bytes = step_bytes(flow_bytes_per_ms, noise_percent);
+    int flows = (int)flows_of(flow_count_used(&count));
+    flow_count_busy(&count, flows - (int)count.busy_flows, now_ns);
     now_ns += STEP_NS;
     flow_count_sent(&count, bytes, now_ns);
     flow_count_acked(&count, bytes, backlog_bytes, true, now_ns);
-    changes += count.doublings != before;
+    changes += count.level != before;
     tries += was_trying && !count.is_trying;
-    assert_in_range(flow_count_used(&count), 0, MOST_DOUBLINGS);
-    assert_in_range(flow_count_open(&count, now_ns), flow_count_used(&count), MOST_DOUBLINGS);
+    assert_in_range(flow_count_used(&count), 0, MOST_LEVEL);
+    assert_in_range(flow_count_open(&count, now_ns), flow_count_used(&count), MOST_LEVEL);
   }
 }
 
@@ -64,63 +66,97 @@ static void capped_flows_grow_to_the_most_within_two_seconds(void **state) {
   (void)state;
   begin(1);
   load(2 * SECOND, NIC_BYTES_PER_MS / 64, 0, BACKLOG);
-  assert_int_equal(count.doublings, MOST_DOUBLINGS);
+  assert_int_equal(count.level, MOST_LEVEL);
   load(60 * SECOND, NIC_BYTES_PER_MS / 64, 0, BACKLOG);
-  assert_int_equal(count.doublings, MOST_DOUBLINGS);
+  assert_int_equal(count.level, MOST_LEVEL);
 }
 
 static void growth_ends_where_the_nic_is_full(void **state) {
   (void)state;
   begin(2);
   load(2 * SECOND, NIC_BYTES_PER_MS / 16, 0, BACKLOG);
-  assert_int_equal(count.doublings, FLOW_COUNT_GUESS + 1);
+  assert_int_equal(count.level, FLOW_COUNT_GUESS + 1);
   load(60 * SECOND, NIC_BYTES_PER_MS / 16, 0, BACKLOG);
-  assert_int_equal(count.doublings, FLOW_COUNT_GUESS + 1);
+  assert_int_equal(count.level, FLOW_COUNT_GUESS + 1);
   assert_int_equal(changes, 1);
 }
 
-static void a_full_nic_needs_no_more_than_the_guess(void **state) {
-  (void)state;
-  begin(3);
-  load(4 * SECOND, NIC_BYTES_PER_MS, 0, BACKLOG);
-  assert_int_equal(count.doublings, FLOW_COUNT_GUESS);
-  load(600 * SECOND, NIC_BYTES_PER_MS, 0, BACKLOG);
-  assert_int_equal(count.doublings, FLOW_COUNT_GUESS);
-  assert_int_equal(changes, 0);
-  assert_in_range(tries, 5, 12); /* pauses are doubled */
-}
-
-/* Where the processors are the limit. */
-static void fewer_than_the_guess_where_that_gains(void **state) {
+static void a_full_nic_needs_one_flow(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= 30; seed++) {
     begin(seed);
-    doubling_costs_percent = 20;
-    load(4 * SECOND, NIC_BYTES_PER_MS, 5, BACKLOG);
-    assert_int_equal(count.doublings, 0);
-    load(60 * SECOND, NIC_BYTES_PER_MS, 5, BACKLOG);
-    assert_int_equal(count.doublings, 0);
-    assert_int_equal(changes, FLOW_COUNT_GUESS);
+    load(SECOND, NIC_BYTES_PER_MS, 2, BACKLOG);
+    assert_int_equal(count.level, 0);
+    assert_int_equal(changes, 1);
+    assert_in_range(tries, 2, 3); /* the second follows the first at once */
+    load(599 * SECOND, NIC_BYTES_PER_MS, 2, BACKLOG);
+    assert_int_equal(count.level, 0);
+    assert_int_equal(changes, 1);
+    assert_in_range(tries, 5, 12); /* pauses are doubled */
+  }
+}
+
+/* A try ends when further pairs cannot change the outcome. */
+static void a_try_is_no_longer_than_it_must_be(void **state) {
+  (void)state;
+  begin(3);
+  uint64_t window_ns = FLOW_COUNT_WINDOW_NS + FLOW_COUNT_SETTLED_NS + 2 * STEP_NS;
+  while (count.level > 0) {
+    load(STEP_NS, NIC_BYTES_PER_MS, 0, BACKLOG);
+  }
+  assert_int_equal(tries, 2);
+  assert_in_range(now_ns, FLOW_COUNT_FIRST_NS,
+                  FLOW_COUNT_FIRST_NS + 2 * FLOW_COUNT_WINDOW_NS + 2 * 2 * 3 * window_ns);
+}
+
+/* Even if a few of them fill the NIC. */
+static void capped_flows_are_no_fewer_than_the_guess(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= 30; seed++) {
     begin(seed);
-    doubling_costs_percent = 1; /* not worth it */
-    load(60 * SECOND, NIC_BYTES_PER_MS, 2, BACKLOG);
-    assert_int_equal(count.doublings, FLOW_COUNT_GUESS);
+    load(600 * SECOND, NIC_BYTES_PER_MS / 2, 5, BACKLOG);
+    assert_int_equal(count.level, FLOW_COUNT_GUESS);
     assert_int_equal(changes, 0);
   }
+}
+
+/* One flow delivers as much as eight, since there is no more to send; but it takes all the time. */
+static void capped_flows_that_are_idle_at_times(void **state) {
+  (void)state;
+  begin(8);
+  while (now_ns < 600 * SECOND) {
+    int flows = (int)flows_of(flow_count_used(&count));
+    uint64_t bytes = NIC_BYTES_PER_MS / 16 * STEP_NS / MS;
+    flow_count_busy(&count, flows, now_ns);
+    flow_count_sent(&count, bytes, now_ns);
+    flow_count_busy(&count, -flows, now_ns + STEP_NS / (unsigned)flows);
+    now_ns += STEP_NS;
+    flow_count_acked(&count, bytes, BACKLOG, true, now_ns);
+    assert_true(count.level >= FLOW_COUNT_GUESS);
+  }
+}
+
+static void one_flow_is_not_for_ever(void **state) {
+  (void)state;
+  begin(9);
+  load(10 * SECOND, NIC_BYTES_PER_MS, 2, BACKLOG);
+  assert_int_equal(count.level, 0);
+  load(2 * SECOND, NIC_BYTES_PER_MS / 16, 2, BACKLOG); /* flows are capped now */
+  assert_int_equal(count.level, FLOW_COUNT_GUESS + 1);
 }
 
 static void what_is_not_needed_any_more_goes(void **state) {
   (void)state;
   begin(4);
   load(2 * SECOND, NIC_BYTES_PER_MS / 64, 0, BACKLOG);
-  assert_int_equal(count.doublings, MOST_DOUBLINGS);
+  assert_int_equal(count.level, MOST_LEVEL);
   load(30 * SECOND, NIC_BYTES_PER_MS, 0, BACKLOG);
-  assert_int_equal(count.doublings, FLOW_COUNT_GUESS);
-  while (count.is_trying) { /* has one doubling more open */
+  assert_int_equal(count.level, 0);
+  while (count.is_trying) { /* has the next level open */
     load(STEP_NS, NIC_BYTES_PER_MS, 0, BACKLOG);
   }
   /* They are open for a while, then not. */
-  assert_int_equal(flow_count_open(&count, now_ns + FLOW_COUNT_KEEP_NS), FLOW_COUNT_GUESS);
+  assert_int_equal(flow_count_open(&count, now_ns + FLOW_COUNT_KEEP_NS), 0);
 }
 
 /* Under conditions that do not change, tries and changes are few, whatever the noise. */
@@ -131,7 +167,7 @@ static void noise_does_not_make_it_oscillate(void **state) {
   for (uint64_t seed = 1; seed <= 60; seed++) {
     begin(seed);
     load(2 * SECOND, rates[seed % 3], 20, BACKLOG);
-    assert_true(seed % 3 != 0 || count.doublings == MOST_DOUBLINGS);
+    assert_true(seed % 3 != 0 || count.level == MOST_LEVEL);
     load(598 * SECOND, rates[seed % 3], 20, BACKLOG);
     assert_in_range(tries, 3, 40);
     assert_in_range(changes, 0, 20);
@@ -145,7 +181,7 @@ static void bursts_are_no_gain(void **state) {
   for (uint64_t seed = 1; seed <= 100; seed++) {
     begin(seed);
     load(2 * SECOND, NIC_BYTES_PER_MS, 60, BACKLOG);
-    grown += count.doublings > FLOW_COUNT_GUESS;
+    grown += count.level > FLOW_COUNT_GUESS;
   }
   assert_in_range(grown, 0, 15);
 }
@@ -189,8 +225,11 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(capped_flows_grow_to_the_most_within_two_seconds),
     cmocka_unit_test(growth_ends_where_the_nic_is_full),
-    cmocka_unit_test(a_full_nic_needs_no_more_than_the_guess),
-    cmocka_unit_test(fewer_than_the_guess_where_that_gains),
+    cmocka_unit_test(a_full_nic_needs_one_flow),
+    cmocka_unit_test(a_try_is_no_longer_than_it_must_be),
+    cmocka_unit_test(capped_flows_are_no_fewer_than_the_guess),
+    cmocka_unit_test(capped_flows_that_are_idle_at_times),
+    cmocka_unit_test(one_flow_is_not_for_ever),
     cmocka_unit_test(what_is_not_needed_any_more_goes),
     cmocka_unit_test(noise_does_not_make_it_oscillate),
     cmocka_unit_test(bursts_are_no_gain),

@@ -163,7 +163,7 @@ static void some_fact(void) {
   } else if (kind < 95) {
     some_bytes_acked();
   } else if (kind < 97) {
-    shared.count.doublings = (unsigned)draw(shared.count.most + 1);
+    shared.count.level = (unsigned)draw(shared.count.most + 1);
   } else {
     some_reconnect();
   }

@@ -11,10 +11,12 @@ void credit_forget_request(struct credit_taken *credit) {
 }
 
 void credit_init(struct credit_given *credit, unsigned eager_slots) {
-  *credit = (struct credit_given){ .eager_slots = eager_slots, .deadline_ns = LINK_NO_DEADLINE };
+  *credit = (struct credit_given){ .eager_slots = eager_slots };
+  credit_end(credit);
 }
 
 void credit_granted(struct credit_given *credit, uint64_t granted, uint64_t landed) {
+  credit->granted = granted;
   if (granted == credit->told) {
     return;
   }
@@ -57,6 +59,10 @@ void credit_time_passed(struct credit_given *credit, uint64_t now_ns) {
   if (now_ns >= credit->deadline_ns) {
     credit->is_due = true; /* until some lane can write it; there is nothing more to wait for */
     credit->deadline_ns = LINK_NO_DEADLINE;
+  }
+  if (now_ns >= credit->opening_ns) {
+    credit->is_due |= credit->granted > credit->told;
+    credit->opening_ns = LINK_NO_DEADLINE;
   }
 }
 

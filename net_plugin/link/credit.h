@@ -19,7 +19,10 @@
  *  - half of the credit for bulk traffic is used: messages that were not copied, or that a device
  *    could have placed had the sender known the remote buffer;
  *  - small messages have used half of the eager slots;
- *  - unacknowledged frames fill the sender's journals: see the CREDIT_ limits below.
+ *  - unacknowledged frames fill the sender's journals: see the CREDIT_ limits below;
+ *  - CREDIT_OPENING_NS after the first of several receives of large messages was granted: at the
+ *    beginning of a collective. So the sender need not ask, which costs a round trip, on which both
+ *    frames wait behind data in the NICs' queues.
  * Otherwise it is sent with the next one, at the latest after CREDIT_DELAY_NS, or on an RDMA lane
  * CREDIT_RDMA_DELAY_NS: a WINDOW costs as much there as a message, and only the journal needs the
  * acknowledgement of a copy. */
@@ -33,6 +36,8 @@
 
 #define CREDIT_DELAY_NS 1000000ull /* longest time a frame stays unacknowledged */
 #define CREDIT_RDMA_DELAY_NS 50000000ull
+/* NCCL posts the receives of a collective one by one, each time its proxy's loop comes round. */
+#define CREDIT_OPENING_NS 50000ull
 #define CREDIT_FRAMES (LINK_WINDOW / 2) /* eager frames that may stay unacknowledged */
 #define CREDIT_LANE_FRAMES                                                                         \
   (LINK_JOURNAL / 2)              /* frames of one lane: its journal must not limit it */
@@ -67,13 +72,15 @@ void credit_forget_request(struct credit_taken *credit);
 
 struct credit_given {
   unsigned eager_slots;
-  uint64_t told;   /* receives granted by the last WINDOW */
-  uint64_t wanted; /* the sender asked for grants of all messages below */
-  uint32_t frames; /* arrived since the last WINDOW */
+  uint64_t granted; /* receives, so far */
+  uint64_t told;    /* those granted by the last WINDOW */
+  uint64_t wanted;  /* the sender asked for grants of all messages below */
+  uint32_t frames;  /* arrived since the last WINDOW */
   uint64_t bytes;
   bool is_bulk;         /* the last message was one for which a grant is of use */
   bool is_due;          /* a WINDOW must be written now */
   uint64_t deadline_ns; /* or then; LINK_NO_DEADLINE if nothing is pending */
+  uint64_t opening_ns;  /* or then, if there is anything to grant; likewise */
 };
 
 void credit_init(struct credit_given *credit, unsigned eager_slots);
@@ -81,6 +88,12 @@ void credit_init(struct credit_given *credit, unsigned eager_slots);
 /* A receive was granted, or a REQUEST came. granted: all that is; landed: messages that are. */
 void credit_granted(struct credit_given *credit, uint64_t granted, uint64_t landed);
 void credit_requested(struct credit_given *credit, uint64_t message, uint64_t granted);
+
+/* A receive of a message that may be too large to be eager is being granted, while no other one
+ * waits. */
+static inline void credit_opening(struct credit_given *credit, uint64_t now_ns) {
+  credit->opening_ns = now_ns + CREDIT_OPENING_NS;
+}
 
 /* A message landed. is_bulk: the next one like it should find a grant. */
 void credit_landed(struct credit_given *credit, bool is_bulk);
@@ -90,7 +103,16 @@ void credit_landed(struct credit_given *credit, bool is_bulk);
 void credit_frame_arrived(struct credit_given *credit, uint32_t bytes, uint64_t lane_frames,
                           bool wants_ack, bool has_landed, uint64_t latest_ns);
 
+static inline uint64_t credit_next_ns(const struct credit_given *credit) {
+  return credit->deadline_ns < credit->opening_ns ? credit->deadline_ns : credit->opening_ns;
+}
 void credit_time_passed(struct credit_given *credit, uint64_t now_ns);
+
+/* There is nothing more to tell. */
+static inline void credit_end(struct credit_given *credit) {
+  credit->is_due = false;
+  credit->deadline_ns = credit->opening_ns = LINK_NO_DEADLINE;
+}
 
 /* A WINDOW with all grants and acknowledgements is being written. */
 void credit_told(struct credit_given *credit, uint64_t granted);

@@ -35,6 +35,9 @@ int link_receive_posted(struct link *link, void *data, size_t bytes,
     link_fail(link, -ECONNRESET); /* all that could arrive has arrived */
     return link->status;
   }
+  if (ring->completed + 1 == ring->posted && bytes > link->config.eager_bytes) {
+    credit_opening(&link->given, now_ns);
+  }
   credit_granted(&link->given, ring->granted, ring->completed);
   return 0;
 }
@@ -276,7 +279,6 @@ void receive_detach(struct link *link, uint64_t now_ns) {
   receive_stop_writers(link, now_ns);
   receive_drop_arrivals(link);
   link->unacked = 0;
-  link->given.is_due = false;
-  link->given.deadline_ns = LINK_NO_DEADLINE;
+  credit_end(&link->given);
   link->farewell = link->is_peer_closed ? FAREWELL_NONE : FAREWELL_DUE;
 }

@@ -192,8 +192,8 @@ uint64_t link_next_deadline_ns(struct link *link) {
     if (!link->is_peer_closed) {
       deadline_ns = failover_next_deadline_ns(&link->failover);
     }
-    if (link->config.role == LINK_RECEIVER && link->given.deadline_ns < deadline_ns) {
-      deadline_ns = link->given.deadline_ns;
+    if (link->config.role == LINK_RECEIVER && credit_next_ns(&link->given) < deadline_ns) {
+      deadline_ns = credit_next_ns(&link->given);
     }
     if (link->watch_ns < deadline_ns) {
       deadline_ns = link->watch_ns;

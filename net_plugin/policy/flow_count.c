@@ -52,6 +52,7 @@ static void start_try(struct flow_count *count) {
   count->is_trying = true;
   count->base = grows ? count->level : count->level - 1;
   count->window = count->discards = 0;
+  memset(count->delivered_bytes, 0, sizeof count->delivered_bytes);
   start_window(count);
 }
 
@@ -122,9 +123,15 @@ static bool is_always_ahead(const struct flow_count *count, uint64_t percent) {
 
 static bool is_worth_it(const struct flow_count *count, uint64_t less, uint64_t more) {
   if (is_growth(count) || is_below_guess(count)) {
-    return more / (100 + FLOW_COUNT_GAIN_PERCENT) >= less / 100;
+    uint64_t gain = is_below_guess(count) ? FLOW_COUNT_CAPACITY_PERCENT : FLOW_COUNT_GAIN_PERCENT;
+    return more / (100 + gain) >= less / 100;
   }
   return less / FLOW_COUNT_KEEP_PERCENT < more / 100;
+}
+
+static bool delivers_more(const struct flow_count *count) {
+  const uint64_t *bytes = count->delivered_bytes;
+  return bytes[FLOW_COUNT_MORE] * 100 >= bytes[FLOW_COUNT_LESS] * (100 + FLOW_COUNT_GAIN_PERCENT);
 }
 
 /* A pair of windows is complete. A try ends as soon as further pairs cannot change what the medians
@@ -142,7 +149,8 @@ static void judge_pair(struct flow_count *count, uint64_t now_ns) {
   if (are_ahead || (is_surely_worth_it && !is_behind)) {
     end_try(count, FLOW_COUNT_MORE, now_ns);
   } else if (is_behind || !is_worth_it(count, less_bounds.least, more_bounds.most)) {
-    end_try(count, FLOW_COUNT_LESS, now_ns);
+    bool is_missed = is_below_guess(count) && delivers_more(count);
+    end_try(count, is_missed ? FLOW_COUNT_MORE : FLOW_COUNT_LESS, now_ns);
   } else {
     start_window(count);
   }
@@ -199,6 +207,7 @@ static void end_window(struct flow_count *count, uint64_t now_ns) {
     }
     return;
   }
+  count->delivered_bytes[count->way] += count->window_bytes;
   count->rates[count->way][count->window / 2] = is_below_guess(count) ? capacity_of(count) : rate;
   count->window++;
   if (count->window % 2 == 0) {

@@ -22,8 +22,9 @@
  * and needed whenever their connection is alone, from flows that share a full NIC: with both, fewer
  * flows deliver as much as long as other connections fill the NIC. The rate of a flow stays what it
  * is in the first case, and grows in the second. The guess is used if it has
- * FLOW_COUNT_GAIN_PERCENT more capacity than one flow, whichever way the try goes. There is nothing
- * between the two: a few flows that fill the NIC together may be capped, and be too few alone.
+ * FLOW_COUNT_CAPACITY_PERCENT more capacity than one flow, or delivers FLOW_COUNT_GAIN_PERCENT
+ * more, whichever way the try goes. There is nothing between the two: a few flows that fill the NIC
+ * together may be capped, and be too few alone.
  *
  * The connections of an engine share one count, and the throughput is that of all of them: they
  * share a NIC. A connection that looked at itself would count as gain what it takes from others. It
@@ -73,6 +74,7 @@ struct flow_count {
   uint64_t settle_ns, settled_ns;      /* in all; without a connection that is not ready */
   unsigned window, discards;           /* windows done, windows given up */
   uint64_t rates[2][FLOW_COUNT_PAIRS]; /* throughput or capacity of the windows */
+  uint64_t delivered_bytes[2];         /* in all windows of the try */
   uint64_t random;
 };
 

@@ -78,6 +78,10 @@
 /* What more flows must gain. Flows that are capped give nearly 100. Less than 10 is within the
  * noise of windows of 20 ms. */
 #define FLOW_COUNT_GAIN_PERCENT 10u
+/* What the guess must have in capacity over one flow. It seems to have up to 10 more where it has
+ * not, since four flows are never all busy to the end; capped ones have 50 and more, or deliver
+ * more. */
+#define FLOW_COUNT_CAPACITY_PERCENT 25u
 /* What half as many flows must give of the others' rate to be kept. Not measured by itself. */
 #define FLOW_COUNT_KEEP_PERCENT 98u
 /* Pairs of windows that differ so much decide at once, for fewer flows one, for more flows the

@@ -121,6 +121,38 @@ static void a_passed_deadline_is_due_once(void **state) {
   assert_true(given.deadline_ns == LINK_NO_DEADLINE);
 }
 
+/* NCCL posts several receives at the beginning of a collective: all of them are told together. */
+static void an_opening_is_told_soon(void **state) {
+  (void)state;
+  struct credit_given given;
+  credit_init(&given, 8);
+  credit_opening(&given, 10);
+  credit_granted(&given, 1, 0);
+  credit_granted(&given, 2, 0);
+  assert_false(given.is_due);
+  assert_true(credit_next_ns(&given) == 10 + CREDIT_OPENING_NS);
+  credit_time_passed(&given, 9 + CREDIT_OPENING_NS);
+  assert_false(given.is_due);
+  credit_time_passed(&given, 10 + CREDIT_OPENING_NS);
+  assert_true(given.is_due);
+  assert_true(credit_next_ns(&given) == LINK_NO_DEADLINE);
+  credit_told(&given, 2);
+  /* Told already, since the sender asked: of what came after that it is told all the same. */
+  credit_opening(&given, 20);
+  credit_requested(&given, 2, 2);
+  credit_granted(&given, 3, 2);
+  assert_true(given.is_due);
+  credit_told(&given, 3);
+  credit_granted(&given, 4, 2);
+  assert_false(given.is_due);
+  credit_time_passed(&given, 20 + CREDIT_OPENING_NS);
+  assert_true(given.is_due);
+  credit_told(&given, 4);
+  credit_opening(&given, 30);
+  credit_time_passed(&given, 30 + CREDIT_OPENING_NS);
+  assert_false(given.is_due); /* nothing to tell */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(grants_and_eager_slots),
@@ -132,6 +164,7 @@ int main(void) {
     cmocka_unit_test(landed_bulk_is_acknowledged_at_once),
     cmocka_unit_test(frames_do_not_pile_up),
     cmocka_unit_test(a_passed_deadline_is_due_once),
+    cmocka_unit_test(an_opening_is_told_soon),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,7 @@ static void import_names_the_place(void **state) {
     { "reduce,0,1,ring,LL64,1,1,1\n", "rules.csv:1:17: protocol takes ll, ll128, simple" },
     { "reduce,9,1,ring,ll,1,1,1\n", "rules.csv:1:10: max_bytes is below min_bytes" },
     { "reduce,0,1,ring,ll,65,1,1\n", "rules.csv:1:20: channels takes a number up to 64" },
+    { "reduce,0,1,ring,ll,1,2,16666666\n", "rules.csv:1:24: ranks takes a number up to 1048576" },
     { "reduce,0,1,ring,ll,1,3,16\n", "16 ranks cannot be spread evenly over 3 nodes" },
     { "reduce,0,1,ring,ll,1,-1,-1\n", "with --nodes and --ppn" },
     { "# nothing\n", "no rule that could be imported" },

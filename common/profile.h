@@ -77,6 +77,7 @@ enum {
   PROFILE_DATE_MAX = 11,
   PROFILE_TEXT_MAX = 256,
   PROFILE_PATH_MAX = 4096,
+  PROFILE_NODES_MAX = 1 << 20,  /* nodes=, ppn= */
   PROFILE_CHANNELS_MAX = 64,    /* MAXCHANNELS, src/include/device.h of NCCL */
   PROFILE_DECISION_VERSION = 2, /* of the code that makes a choice of a profile and a call; goes up
                                    whenever the same profile may lead to another choice */

@@ -13,8 +13,7 @@
 #include "common/topology.h"
 
 enum {
-  TABLES_MAX = 1024,   /* keeps the search for a second table of one kind short */
-  NODES_MAX = 1 << 20, /* nodes=, ppn= */
+  TABLES_MAX = 1024, /* keeps the search for a second table of one kind short */
 };
 
 struct parser {
@@ -224,7 +223,7 @@ static int parse_table_number(struct parser *parser, struct scan_span *line, con
                      name);
   }
   struct scan_span value = { word.at + prefix, word.length - prefix };
-  return scan_number(&parser->scan, value, name, 1, NODES_MAX, false, number);
+  return scan_number(&parser->scan, value, name, 1, PROFILE_NODES_MAX, false, number);
 }
 
 static int open_table(struct parser *parser, struct scan_span header, struct scan_span line) {

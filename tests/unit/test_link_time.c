@@ -176,8 +176,12 @@ static void a_black_hole_is_given_up(void **state) {
     assert_int_equal(timed.completed[LINK_RECEIVER], 1);
     assert_int_equal(timed.completed[LINK_SENDER], 1);
     assert_memory_equal(timed.in, timed.out, TIMED_BULK);
-    assert_in_range(timed_view(LINK_SENDER).losses, 1, 4); /* cut by either side */
-    assert_int_equal(timed_view(LINK_SENDER).lanes_up, TIMED_LANES);
+    struct link_view view = timed_view(LINK_SENDER);
+    assert_in_range(view.losses, 1, 4);
+    if (directions < 3) { /* in both, the receiver may be the first to cut */
+      assert_in_range(view.stalls_cut, 1, 4);
+    }
+    assert_int_equal(view.lanes_up, TIMED_LANES);
     if (directions < 3) {
       timed_end(state);
     }

@@ -22,8 +22,6 @@
 struct tune_import_options tune_import_options;
 
 enum { FIELDS_LEAST = 8, FIELDS_MOST = 10, RULES_MAX = 2000, SHAPES_MAX = 256, ANY = -1 };
-/* Nodes and ranks: a profile takes no more of ppn=. */
-enum { COUNT_MAX = 1 << 20 };
 /* The largest size that the example's documents name; it reads no larger one. */
 #define LARGEST_BYTES UINT64_C(4294967295)
 
@@ -163,8 +161,10 @@ static int take_rule(struct import *import, const struct scan_span *fields, int 
                        : result;
   result = result == 0 ? take_number(import, fields[5], "channels", PROFILE_CHANNELS_MAX, &channels)
                        : result;
-  result = result == 0 ? take_number(import, fields[6], "nodes", COUNT_MAX, &rule.nodes) : result;
-  result = result == 0 ? take_number(import, fields[7], "ranks", COUNT_MAX, &rule.ranks) : result;
+  result = result == 0 ? take_number(import, fields[6], "nodes", PROFILE_NODES_MAX, &rule.nodes)
+                       : result;
+  result = result == 0 ? take_number(import, fields[7], "ranks", PROFILE_NODES_MAX, &rule.ranks)
+                       : result;
   result = result == 0 ? find_local_condition(import, fields, count, &has_condition) : result;
   if (result < 0) {
     return result;

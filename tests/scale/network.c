@@ -141,34 +141,67 @@ static void send_segment(struct nic_out *nic, struct path *path, struct stream *
              (uint64_t)stream->incarnation << 32 | bytes);
 }
 
+/* How many classes are before this one's turn, counted from the one after the last that was served.
+ */
+static unsigned turn_of(const struct path *path, bool is_own) {
+  const struct nic_out *nic = path->nic;
+  unsigned number = (unsigned)(path - nic->paths), paths = nic->network->config.paths;
+  return (number + paths - 1 - nic->served[is_own]) % paths;
+}
+
+/* By the rules of HTB. */
+static struct path *next_class(struct nic_out *nic, bool *is_own) {
+  uint64_t now_ns = nic->network->events->now_ns;
+  struct path *next = NULL;
+  for (struct path *path = nic->first; path; path = path->next) {
+    bool owns = share_ready_ns(path) <= now_ns;
+    if (path_ready_ns(path) <= now_ns &&
+        (!next || owns > *is_own ||
+         (owns == *is_own && turn_of(path, owns) < turn_of(next, owns)))) {
+      next = path;
+      *is_own = owns;
+    }
+  }
+  if (next) {
+    nic->served[*is_own] = (unsigned)(next - nic->paths);
+  }
+  return next;
+}
+
+static struct path *next_path(struct nic_out *nic, bool *is_own) {
+  *is_own = false;
+  if (nic->network->config.has_shares) {
+    return next_class(nic, is_own);
+  }
+  struct path *path = nic->first;
+  while (path && path_ready_ns(path) > nic->network->events->now_ns) {
+    path = path->next;
+  }
+  return path;
+}
+
 static void nic_serve(void *owner, uint64_t number) {
   struct nic_out *nic = owner;
   if (number != nic->wake_number || nic->is_down) {
     return;
   }
   nic->wake_ns = EVENTS_NEVER;
-  uint64_t now_ns = nic->network->events->now_ns;
-  if (nic->ready_ns > now_ns) {
+  if (nic->ready_ns > nic->network->events->now_ns) {
     nic_wake(nic, nic->ready_ns);
     return;
   }
-  uint64_t earliest_ns = EVENTS_NEVER;
-  struct path *next = NULL;
-  bool is_own = false;
-  for (struct path *path = nic->first; path && !is_own; path = path->next) {
-    is_own = share_ready_ns(path) <= now_ns;
-    next = is_own || (!next && path_ready_ns(path) <= now_ns) ? path : next;
-    earliest_ns = sooner(earliest_ns, path_ready_ns(path));
-    if (next && !nic->network->config.has_shares) {
-      break;
-    }
-  }
+  bool is_own;
+  struct path *next = next_path(nic, &is_own);
   if (next) {
     struct stream *stream = next->first;
     send_segment(nic, next, stream, is_own);
     nic_wake(nic, nic->first ? nic->ready_ns : EVENTS_NEVER);
     stream->departed(stream);
     return;
+  }
+  uint64_t earliest_ns = EVENTS_NEVER;
+  for (const struct path *path = nic->first; path; path = path->next) {
+    earliest_ns = sooner(earliest_ns, path_ready_ns(path));
   }
   nic_wake(nic, earliest_ns);
 }

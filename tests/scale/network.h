@@ -11,8 +11,10 @@
  * what it is guaranteed, an even part of the NIC, whatever the NIC has left, before any that borrow
  * (net/sched/sch_htb.c: a class that can send is in its own level's row, and its parents are only
  * charged). So paths that were idle pass their bursts beyond the NIC's rate, and the others wait
- * until the NIC has made up for that. Nothing is lost, and there is no slow start. A NIC that is
- * down sends nothing; what is on the way vanishes.
+ * until the NIC has made up for that. And classes take turns in the order of their numbers, a
+ * packet each (a row is a tree by number, and the next one's turn comes when the quantum is used
+ * up, which is a packet of 64 KiB there): who comes last may be served first. Nothing is lost, and
+ * there is no slow start. A NIC that is down sends nothing; what is on the way vanishes.
  *
  * Owns: NICs and paths; streams are their users', who set `departed` and `arrived`.
  * Threads: one.  Blocks: never.  Fails: without memory the program ends. */
@@ -75,6 +77,7 @@ struct nic_out {
   uint64_t wake_number, sent_bytes;
   struct path *first, *last;
   struct path *paths;
+  unsigned served[2]; /* classes, last: of those that borrow, of those that do not */
 };
 
 struct network {

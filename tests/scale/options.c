@@ -62,7 +62,7 @@ const struct cli_option options_table[] = {
   TIME("launch", launch, "of a collective"),
   TIME("learn", learn, "bulk traffic before services are measured"),
   FLAG("exact", exact, "simulate up to 8 hosts of one GPU and their ring together"),
-  FLAG("shares", shares, "paths have shares of the NIC, as HTB classes have"),
+  FLAG("shares", shares, "paths are HTB classes: shares of the NIC, served by number"),
   COUNT("variants", variants, 1, OPTIONS_VARIANTS_MAX, "draws of paths, which hosts share"),
   NUMBER("slow-hosts", slow_hosts, "PERCENT", "hosts whose NIC is slow, rounded up"),
   NUMBER("slow-rate", slow_rate, "PERCENT", "of its rate that such a NIC has"),

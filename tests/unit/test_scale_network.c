@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In which order a simulated NIC serves paths: first come, first served; or as HTB's classes. */
+#include <string.h>
+
+#include "tests/lib/unit.h"
+#include "tests/scale/network.h"
+
+#define KIB 1024u
+#define SEGMENT (32 * KIB)
+#define STREAMS 3u
+
+static char order[32]; /* of the streams that something arrived of, a letter each */
+static char names[STREAMS];
+
+static void departed(struct stream *stream) {
+  (void)stream;
+}
+
+static void arrived(struct stream *stream) {
+  strncat(order, stream->user, 1);
+}
+
+/* Streams a, b, c on paths 9, 4, 20 write two segments each, in this order, while `a` is sent. */
+static void run(bool has_shares, uint32_t burst_bytes) {
+  static struct network network;
+  struct events events = { 0 };
+  struct network_config config = { .nic_rate = 100000000,
+                                   .flow_rate = 100000000,
+                                   .wire_rate = 100000000,
+                                   .burst_bytes = burst_bytes,
+                                   .has_shares = has_shares,
+                                   .segment_bytes = SEGMENT,
+                                   .latency_ns = 20000,
+                                   .hosts = 2,
+                                   .nics = 1,
+                                   .paths = 32 };
+  static const unsigned paths[STREAMS] = { 9, 4, 20 };
+  struct stream streams[STREAMS] = { 0 };
+  network_init(&network, &config, &events);
+  order[0] = '\0';
+  for (unsigned i = 0; i < STREAMS; i++) {
+    names[i] = (char)('a' + i);
+    streams[i].user = &names[i];
+    streams[i].departed = departed;
+    streams[i].arrived = arrived;
+    network_open(&network, &streams[i], 0, 1, paths[i]);
+    network_write(&streams[i], (uint64_t)2 * SEGMENT);
+    if (i == 0) {
+      assert_true(events_next(&events, EVENTS_NEVER - 1)); /* its first segment leaves */
+    }
+  }
+  while (events_next(&events, EVENTS_NEVER - 1)) {
+  }
+  for (unsigned i = 0; i < STREAMS; i++) {
+    assert_int_equal(streams[i].arrived_bytes, 2 * SEGMENT);
+  }
+  network_free(&network);
+  events_free(&events);
+}
+
+static void who_comes_first_is_served_first(void **state) {
+  (void)state;
+  run(false, SEGMENT);
+  assert_string_equal(order, "aabcbc");
+}
+
+/* Each has a share for one segment: after path 9 comes 20, then 4. Then they borrow, from 0 on. */
+static void classes_are_served_by_number(void **state) {
+  (void)state;
+  run(true, 1);
+  assert_string_equal(order, "acbbac");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(who_comes_first_is_served_first),
+    cmocka_unit_test(classes_are_served_by_number),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -142,8 +142,7 @@ static void judge_pair(struct flow_count *count, uint64_t now_ns) {
   struct bounds less_bounds = median_bounds(less, pairs), more_bounds = median_bounds(more, pairs);
   bool are_ahead =
       pairs >= FLOW_COUNT_CLEAR_PAIRS && is_always_ahead(count, FLOW_COUNT_CLEAR_PERCENT);
-  bool is_behind = less[pairs - 1] * 100 >= more[pairs - 1] * FLOW_COUNT_CLEAR_PERCENT ||
-                   (is_growth(count) && !is_always_ahead(count, 100));
+  bool is_behind = is_growth(count) && !is_always_ahead(count, 100);
   bool is_surely_worth_it = is_worth_it(count, less_bounds.most, more_bounds.least) &&
                             (!is_growth(count) || pairs == FLOW_COUNT_PAIRS);
   if (are_ahead || (is_surely_worth_it && !is_behind)) {

@@ -9,12 +9,12 @@
  *   watching --due--> opening --flows are up--> windows, in pairs --decided--> watching
  *
  * A try compares the level with the next or the last one. The windows of a pair, one with each
- * level, come in random order. Pairs that differ clearly decide; otherwise the medians do.
- * Twice as many flows must gain FLOW_COUNT_GAIN_PERCENT, and be ahead in every pair: capped flows
- * give nearly 100. Half as many are kept if they give FLOW_COUNT_KEEP_PERCENT: fewer flows cost
- * less CPU, cache and descriptors. A try that changes the level is followed by the next one in the
- * same direction at once. One that does not is followed by one in the other direction, at first at
- * once, then after a pause that is doubled each time. So the number of tries, and of changes, is
+ * level, come in random order. The medians decide, or the first two pairs if more flows are far
+ * ahead. Twice as many flows must gain FLOW_COUNT_GAIN_PERCENT, and be ahead in every pair: capped
+ * flows give nearly 100. Half as many are kept if they give FLOW_COUNT_KEEP_PERCENT: fewer flows
+ * cost less CPU, cache and descriptors. A try that changes the level is followed by the next one in
+ * the same direction at once. One that does not is followed by one in the other direction, at first
+ * at once, then after a pause that is doubled each time. So the number of tries, and of changes, is
  * bounded whatever noise there is.
  *
  * What is compared is the throughput, but below the first guess the capacity: the rate of a mean

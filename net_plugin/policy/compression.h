@@ -23,9 +23,10 @@
  * show it as well.
  *
  * What tries cost is bounded: the time that the worse windows of a try lost must be 1 % of the time
- * until the next one, and tries that change nothing are followed by pauses that are doubled. Tries
- * come sooner where the rate of the traffic has changed for long.
- * Where bytes are acknowledged at once, the network holds up nothing, and nothing is tried.
+ * until the next one, and tries that change nothing are followed by pauses that are doubled. All
+ * hosts try at the same time (try_time.h), but for the first try. Tries come sooner where the rate
+ * of the traffic has changed for long. Where bytes are acknowledged at once, the network holds up
+ * nothing, and nothing is tried.
  *
  * The decision is that of the engine, for the same reason as with flow_count.h: connections share a
  * NIC and its threads. Time counts while anything is in flight. */
@@ -36,6 +37,7 @@
 #include <stdint.h>
 
 #include "net_plugin/policy/limits.h"
+#include "net_plugin/policy/try_time.h"
 
 enum compression_state { COMPRESSION_OFF, COMPRESSION_LISTENING, COMPRESSION_ON };
 
@@ -56,6 +58,7 @@ struct compression {
   uint64_t due_ns;      /* the next try, on the scale of busy_ns */
   uint64_t earliest_ns; /* no try before, whatever happens */
   uint64_t interval_ns; /* from the last try to the next; 0: none yet */
+  struct try_time time; /* of the next one */
 
   /* the window */
   uint64_t window_ns, window_bytes, backlog_bytes; /* backlog: acknowledged while there was one */
@@ -77,8 +80,8 @@ struct compression {
   uint64_t random;
 };
 
-/* seed: of the order of windows. */
-void compression_init(struct compression *compression, uint64_t seed);
+/* day_ns: the time of day at 0 of the clock. seed: of the order of windows. */
+void compression_init(struct compression *compression, uint64_t day_ns, uint64_t seed);
 
 /* ---- facts. All bytes are those before coding, unless it says else ---- */
 

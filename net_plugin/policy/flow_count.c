@@ -6,8 +6,10 @@
 
 #include "common/random.h"
 
-void flow_count_init(struct flow_count *count, uint64_t seed) {
+void flow_count_init(struct flow_count *count, uint64_t day_ns, uint64_t seed) {
   memset(count, 0, sizeof *count);
+  count->time.day_ns = day_ns;
+  count->is_next_at_once = true;
   count->level = count->most = FLOW_COUNT_GUESS;
   count->guess = 1;
   count->due_ns = FLOW_COUNT_FIRST_NS;
@@ -43,6 +45,8 @@ static bool may_grow(const struct flow_count *count) {
 }
 
 static void start_try(struct flow_count *count) {
+  count->random = count->is_next_at_once ? count->random : count->time.slot; /* as other hosts */
+  count->time.slot = 0;
   bool grows = count->is_growth_next ? may_grow(count) : count->level == 0;
   if (grows ? !may_grow(count) : count->level == 0) {
     count->due_ns = count->busy_ns + FLOW_COUNT_INTERVAL_NS; /* there is nothing to try */
@@ -71,10 +75,12 @@ static void end_try(struct flow_count *count, enum flow_count_way winner, uint64
   bool is_first = count->interval_ns == 0 && level == FLOW_COUNT_GUESS && count->is_growth_next;
   count->level = level;
   count->due_ns = count->busy_ns;
+  count->is_next_at_once = true;
   if (goes_on) {
     return;
   }
   count->is_growth_next = !count->is_growth_next;
+  count->is_next_at_once = is_first;
   if (is_first) {
     return;
   }
@@ -170,6 +176,7 @@ static void watch(struct flow_count *count, uint64_t rate) {
   if (count->poor_windows == FLOW_COUNT_POOR_WINDOWS && count->interval_ns != 0) {
     count->due_ns -= count->interval_ns - FLOW_COUNT_INTERVAL_NS;
     count->interval_ns = FLOW_COUNT_INTERVAL_NS;
+    count->is_next_at_once = true;
     count->is_growth_next = true;
     count->best_rate = rate;
   }
@@ -182,17 +189,31 @@ static uint64_t capacity_of(const struct flow_count *count) {
   return rate_of(count->window_bytes, flow_ns) * flows;
 }
 
+static bool is_bulk_window(const struct flow_count *count) {
+  return count->backlog_bytes * 2 >= count->window_bytes && count->window_bytes > 0;
+}
+
+static void look_for_try(struct flow_count *count) {
+  if (count->busy_ns < count->due_ns) {
+    return;
+  }
+  if (count->is_next_at_once ||
+      try_time_has_come(&count->time, count->interval_ns, count->last_ns)) {
+    start_try(count);
+  } else {
+    try_time_due(&count->time, count->interval_ns, count->last_ns);
+  }
+}
+
 static void end_window(struct flow_count *count, uint64_t now_ns) {
   uint64_t ns = count->window_ns, rate = rate_of(count->window_bytes, ns);
-  bool is_bulk = count->backlog_bytes * 2 >= count->window_bytes && count->window_bytes > 0;
+  bool is_bulk = is_bulk_window(count);
   if (!count->is_trying) {
     clear_window(count);
     count->busy_ns += is_bulk ? ns : 0;
     if (is_bulk) {
       watch(count, rate);
-    }
-    if (is_bulk && count->busy_ns >= count->due_ns) {
-      start_try(count);
+      look_for_try(count);
     }
     return;
   }
@@ -263,6 +284,8 @@ void flow_count_acked(struct flow_count *count, uint64_t bytes, uint64_t backlog
   count->backlog_bytes += backlog_bytes >= FLOW_COUNT_BACKLOG_BYTES ? bytes : 0;
   if (count->window_ns >= FLOW_COUNT_WINDOW_NS) {
     end_window(count, now_ns);
+  } else if (count->time.slot != 0 && is_bulk_window(count)) {
+    look_for_try(count); /* not 20 ms later than other hosts */
   }
 }
 

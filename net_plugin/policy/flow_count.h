@@ -14,8 +14,8 @@
  * flows give nearly 100. Half as many are kept if they give FLOW_COUNT_KEEP_PERCENT: fewer flows
  * cost less CPU, cache and descriptors. A try that changes the level is followed by the next one in
  * the same direction at once. One that does not is followed by one in the other direction, at first
- * at once, then after a pause that is doubled each time. So the number of tries, and of changes, is
- * bounded whatever noise there is.
+ * at once, then after a pause that is doubled each time, on all hosts at the same time
+ * (try_time.h). So the number of tries, and of changes, is bounded whatever noise there is.
  *
  * What is compared is the throughput, but below the first guess the capacity: the rate of a mean
  * flow while it is busy, times the number of flows. Throughput does not tell flows that are capped,
@@ -43,6 +43,7 @@
 #include <stdint.h>
 
 #include "net_plugin/policy/limits.h"
+#include "net_plugin/policy/try_time.h"
 
 enum flow_count_way { FLOW_COUNT_LESS, FLOW_COUNT_MORE };
 
@@ -62,6 +63,8 @@ struct flow_count {
   uint64_t busy_ns;                     /* under bulk load, so far */
   uint64_t due_ns;                      /* the next try, on the scale of busy_ns */
   uint64_t interval_ns; /* from the last try that changed nothing to the next; 0: none yet */
+  bool is_next_at_once; /* the next try follows the last one, or is the first */
+  struct try_time time; /* of the next one otherwise */
   uint64_t window_ns, window_flow_ns;   /* flow_ns: the sum of the busy flows' times */
   uint64_t window_bytes, backlog_bytes; /* backlog: acknowledged while there was one */
   uint64_t best_rate;                   /* of a watched window since the last try */
@@ -78,8 +81,8 @@ struct flow_count {
   uint64_t random;
 };
 
-/* seed: of the order of windows. */
-void flow_count_init(struct flow_count *count, uint64_t seed);
+/* day_ns: the time of day at 0 of the clock. seed: of the order of windows. */
+void flow_count_init(struct flow_count *count, uint64_t day_ns, uint64_t seed);
 /* A connection came whose highest level is this one. guess: see above. */
 void flow_count_join(struct flow_count *count, unsigned most, unsigned guess);
 

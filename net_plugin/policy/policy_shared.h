@@ -13,10 +13,12 @@ struct policy_shared {
   struct compression compression; /* whether chunks are coded */
 };
 
-/* seed: shuffles the order of the windows in which things are compared. */
-static inline void policy_shared_init(struct policy_shared *shared, uint64_t seed) {
-  flow_count_init(&shared->count, seed);
-  compression_init(&shared->compression, seed);
+/* day_ns: the time of day at 0 of the clock. seed: shuffles the order of the windows in which
+ * things are compared. */
+static inline void policy_shared_init(struct policy_shared *shared, uint64_t day_ns,
+                                      uint64_t seed) {
+  flow_count_init(&shared->count, day_ns, seed);
+  compression_init(&shared->compression, day_ns, seed);
 }
 
 #endif

@@ -27,7 +27,7 @@
 #include "tests/scale/events.h"
 
 #define NETWORK_NICS_MAX 4u /* of a host */
-#define NETWORK_HOSTS_MAX 8u
+#define NETWORK_HOSTS_MAX 32u
 
 struct network_config {
   uint64_t nic_rate, flow_rate; /* bytes per second; flow_rate 0: no cap */

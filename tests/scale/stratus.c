@@ -476,7 +476,7 @@ struct transport *transport_stratus_new(const struct transport_config *config,
   stratus->out = transport_memory(TRANSPORT_MESSAGE_MAX);
   stratus->in = transport_memory(TRANSPORT_MESSAGE_MAX);
   for (unsigned host = 0; host < config->network.hosts; host++) {
-    policy_shared_init(&stratus->shared[host], config->seed + host);
+    policy_shared_init(&stratus->shared[host], host * config->clock_skew_ns, config->seed + host);
   }
   for (unsigned c = 0; c < transport_connections(&stratus->transport); c++) {
     make_connection(stratus, c);

@@ -35,7 +35,7 @@ static void begin(uint64_t seed, struct host host) {
   random_state = seed;
   for (unsigned i = 0; i < HOSTS_MAX; i++) {
     hosts[i] = host;
-    compression_init(&hosts[i].compression, seed + i);
+    compression_init(&hosts[i].compression, 0, seed + i);
   }
 }
 
@@ -124,6 +124,32 @@ static void assert_state(enum compression_state state) {
     run(STEP_NS);
   }
   assert_int_equal(hosts[0].compression.state, state);
+}
+
+/* ---- when it is tried ---- */
+
+/* All but the first: at multiples of the pause, the least of which all others are multiples. */
+static void hosts_try_at_the_same_time(void **state) {
+  (void)state;
+  struct host host = bound_by_network;
+  host.coding = NIC_BYTES_PER_MS * 9 / 10; /* it does not pay */
+  begin(4, host);
+  unsigned begun = 0;
+  ring(HOSTS_MAX, SECOND);
+  while (now_ns < 60 * SECOND) {
+    bool was_trying[HOSTS_MAX];
+    for (unsigned i = 0; i < HOSTS_MAX; i++) {
+      was_trying[i] = hosts[i].compression.is_trying;
+    }
+    ring_step(HOSTS_MAX);
+    for (unsigned i = 0; i < HOSTS_MAX; i++) {
+      if (hosts[i].compression.is_trying && !was_trying[i]) {
+        begun++;
+        assert_in_range(now_ns % COMPRESSION_INTERVAL_NS, 0, 2 * COMPRESSION_WINDOW_NS);
+      }
+    }
+  }
+  assert_in_range(begun, HOSTS_MAX, 6 * HOSTS_MAX);
 }
 
 /* ---- where it pays ---- */
@@ -363,6 +389,7 @@ static void it_waits_while_another_thing_is_tried(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(hosts_try_at_the_same_time),
     cmocka_unit_test(a_network_that_is_the_limit_is_relieved_in_half_a_second),
     cmocka_unit_test(a_gain_that_comes_late_is_no_drift),
     cmocka_unit_test(small_gains_are_seen_through_noise),

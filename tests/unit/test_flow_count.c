@@ -19,7 +19,7 @@ static unsigned changes, tries;
 static void begin(uint64_t seed) {
   now_ns = changes = tries = 0;
   random_state = seed;
-  flow_count_init(&count, seed);
+  flow_count_init(&count, 0, seed);
   flow_count_join(&count, MOST_LEVEL, FIRST_FLOWS);
   flow_count_changed(&count, (int)FIRST_FLOWS);
   flow_count_sent(&count, 8u << 20, now_ns); /* what stays in flight */
@@ -175,6 +175,28 @@ static void noise_does_not_make_it_oscillate(void **state) {
   }
 }
 
+/* Those that repeat others: at multiples of their pause, the least of which all others are
+ * multiples. */
+static void hosts_try_at_the_same_time(void **state) {
+  (void)state;
+  static const uint64_t day_ns = 3 * SECOND / 2;
+  for (uint64_t seed = 1; seed <= 20; seed++) {
+    begin(seed);
+    count.time.day_ns = day_ns;
+    unsigned begun = 0;
+    load(SECOND + seed * 37 * MS, NIC_BYTES_PER_MS / 8, 2, BACKLOG);
+    while (now_ns < 60 * SECOND) {
+      bool was_trying = count.is_trying;
+      load(STEP_NS, NIC_BYTES_PER_MS / 8, 2, BACKLOG);
+      if (count.is_trying && !was_trying) {
+        begun++;
+        assert_in_range((now_ns + day_ns) % FLOW_COUNT_INTERVAL_NS, 0, MS);
+      }
+    }
+    assert_in_range(begun, 3, 6);
+  }
+}
+
 /* Throughput that comes and goes is no gain, however large the differences. */
 static void bursts_are_no_gain(void **state) {
   (void)state;
@@ -233,6 +255,7 @@ int main(void) {
     cmocka_unit_test(one_flow_is_not_for_ever),
     cmocka_unit_test(what_is_not_needed_any_more_goes),
     cmocka_unit_test(noise_does_not_make_it_oscillate),
+    cmocka_unit_test(hosts_try_at_the_same_time),
     cmocka_unit_test(bursts_are_no_gain),
     cmocka_unit_test(small_traffic_is_left_alone),
     cmocka_unit_test(many_flows_are_not_doubled),

@@ -46,7 +46,7 @@ static void make(const struct policy_ops *ops, uint64_t seed) {
   now_ns = draw(2) * 1000 * MS;
   up = rdma = 0;
   memset(in_flight, 0, sizeof in_flight);
-  policy_shared_init(&shared, seed);
+  policy_shared_init(&shared, 0, seed);
   config = (struct policy_config){
     .lanes = (unsigned)(1 + draw(chance(20) ? POLICY_MAX_LANES : 8)),
     .paths = (unsigned)draw(4),
@@ -268,7 +268,7 @@ static void one_thing_is_tried_at_a_time(void **state) {
                                    .learns_lanes = true,
                                    .compress = POLICY_COMPRESS_AUTO,
                                    .shared = &shared };
-  policy_shared_init(&shared, 1);
+  policy_shared_init(&shared, 0, 1);
   memset(policy, 0, policy_adaptive.state_bytes);
   policy_init(policy, &policy_adaptive, &config);
   bool has_tried[2] = { false };

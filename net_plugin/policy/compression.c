@@ -50,10 +50,7 @@ static void start_window(struct compression *compression) {
 }
 
 static void start_try(struct compression *compression) {
-  if (compression->interval_ns != 0) {
-    compression->random = compression->time.slot; /* the same on other hosts */
-  }
-  compression->time.slot = 0;
+  try_time_begin(&compression->time, &compression->random);
   compression->is_trying = true;
   compression->tries++;
   compression->window = compression->discards = 0;
@@ -243,16 +240,6 @@ static void forget(struct compression *compression, uint64_t rate) {
   compression->usual_rate = rate;
 }
 
-/* Of a try that is due. */
-static bool is_time(struct compression *compression) {
-  uint64_t pause_ns = compression->interval_ns, now_ns = compression->last_ns;
-  if (pause_ns == 0 || try_time_has_come(&compression->time, pause_ns, now_ns)) {
-    return true;
-  }
-  try_time_due(&compression->time, pause_ns, now_ns);
-  return false;
-}
-
 /* A window while nothing is tried. */
 static void watch(struct compression *compression, bool is_free) {
   unsigned percent = shorter_percent(compression->window_bytes, compression->saved_bytes);
@@ -267,7 +254,8 @@ static void watch(struct compression *compression, bool is_free) {
   bool is_due = compression->busy_ns >= compression->due_ns &&
                 (compression->state != COMPRESSION_LISTENING || is_heard);
   bool is_held_up = compression->state == COMPRESSION_ON || delay_ns >= COMPRESSION_DELAY_NS;
-  if (is_due && is_free && is_held_up && is_time(compression)) {
+  if (is_due && is_free && is_held_up &&
+      try_time_has_come(&compression->time, compression->interval_ns, compression->last_ns)) {
     start_try(compression);
   } else if (is_heard) {
     compression->state = COMPRESSION_OFF; /* not before it is known to pay */

@@ -45,8 +45,7 @@ static bool may_grow(const struct flow_count *count) {
 }
 
 static void start_try(struct flow_count *count) {
-  count->random = count->is_next_at_once ? count->random : count->time.slot; /* as other hosts */
-  count->time.slot = 0;
+  try_time_begin(&count->time, &count->random);
   bool grows = count->is_growth_next ? may_grow(count) : count->level == 0;
   if (grows ? !may_grow(count) : count->level == 0) {
     count->due_ns = count->busy_ns + FLOW_COUNT_INTERVAL_NS; /* there is nothing to try */
@@ -75,12 +74,11 @@ static void end_try(struct flow_count *count, enum flow_count_way winner, uint64
   bool is_first = count->interval_ns == 0 && level == FLOW_COUNT_GUESS && count->is_growth_next;
   count->level = level;
   count->due_ns = count->busy_ns;
-  count->is_next_at_once = true;
+  count->is_next_at_once = goes_on || is_first;
   if (goes_on) {
     return;
   }
   count->is_growth_next = !count->is_growth_next;
-  count->is_next_at_once = is_first;
   if (is_first) {
     return;
   }
@@ -194,14 +192,10 @@ static bool is_bulk_window(const struct flow_count *count) {
 }
 
 static void look_for_try(struct flow_count *count) {
-  if (count->busy_ns < count->due_ns) {
-    return;
-  }
-  if (count->is_next_at_once ||
-      try_time_has_come(&count->time, count->interval_ns, count->last_ns)) {
+  uint64_t pause_ns = count->is_next_at_once ? 0 : count->interval_ns;
+  if (count->busy_ns >= count->due_ns &&
+      try_time_has_come(&count->time, pause_ns, count->last_ns)) {
     start_try(count);
-  } else {
-    try_time_due(&count->time, count->interval_ns, count->last_ns);
   }
 }
 

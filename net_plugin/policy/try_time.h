@@ -15,22 +15,25 @@
 
 struct try_time {
   uint64_t day_ns; /* the time of day at 0 of the clock of facts */
-  uint64_t slot;   /* multiple of the pause after which it was due, plus 1; 0: it is not */
+  uint64_t slot;   /* multiple of the pause after which it was due, plus 1; 0: none */
 };
 
-static inline uint64_t try_time_slot(const struct try_time *time, uint64_t pause_ns,
-                                     uint64_t now_ns) {
-  return (now_ns + time->day_ns) / pause_ns + 1;
+/* Of a try that is due: whether it begins now, which is after the next multiple of pause_ns, or at
+ * once if that is 0. */
+static inline bool try_time_has_come(struct try_time *time, uint64_t pause_ns, uint64_t now_ns) {
+  if (pause_ns == 0) {
+    time->slot = 0;
+    return true;
+  }
+  uint64_t slot = (now_ns + time->day_ns) / pause_ns + 1;
+  time->slot = time->slot != 0 ? time->slot : slot;
+  return slot != time->slot;
 }
 
-/* It is due: it may begin after the next multiple. pause_ns: not 0. */
-static inline void try_time_due(struct try_time *time, uint64_t pause_ns, uint64_t now_ns) {
-  time->slot = time->slot != 0 ? time->slot : try_time_slot(time, pause_ns, now_ns);
-}
-
-static inline bool try_time_has_come(const struct try_time *time, uint64_t pause_ns,
-                                     uint64_t now_ns) {
-  return time->slot != 0 && try_time_slot(time, pause_ns, now_ns) != time->slot;
+/* It begins. Hosts that begin at the same time draw the same random numbers. */
+static inline void try_time_begin(struct try_time *time, uint64_t *random) {
+  *random = time->slot != 0 ? time->slot : *random;
+  time->slot = 0;
 }
 
 #endif

@@ -22,9 +22,11 @@
  *  - unacknowledged frames fill the sender's journals: see the CREDIT_ limits below;
  *  - CREDIT_OPENING_NS after a receive of a large message was granted while no other one waited: at
  *    the beginning of a collective. So the sender need not ask, which costs a round trip, on which
- * both frames wait behind data in the NICs' queues. Otherwise it is sent with the next one, at the
- * latest after CREDIT_DELAY_NS, or on an RDMA lane CREDIT_RDMA_DELAY_NS: a WINDOW costs as much
- * there as a message, and only the journal needs the acknowledgement of a copy. */
+ *    both frames wait behind data in the NICs' queues.
+ *
+ * Otherwise it is sent with the next one, at the latest after CREDIT_DELAY_NS, or on an RDMA lane
+ * CREDIT_RDMA_DELAY_NS: a WINDOW costs as much there as a message, and only the journal needs the
+ * acknowledgement of a copy. */
 #ifndef NET_PLUGIN_LINK_CREDIT_H
 #define NET_PLUGIN_LINK_CREDIT_H
 

@@ -128,7 +128,7 @@ static void assert_state(enum compression_state state) {
 
 /* ---- when it is tried ---- */
 
-/* All but the first: at multiples of the pause, the least of which all others are multiples. */
+/* All tries but the first, at multiples of their pause. Pauses are multiples of the shortest. */
 static void hosts_try_at_the_same_time(void **state) {
   (void)state;
   struct host host = bound_by_network;

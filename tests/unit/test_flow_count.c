@@ -175,8 +175,7 @@ static void noise_does_not_make_it_oscillate(void **state) {
   }
 }
 
-/* Those that repeat others: at multiples of their pause, the least of which all others are
- * multiples. */
+/* Tries that repeat others, at multiples of their pause. Pauses are multiples of the shortest. */
 static void hosts_try_at_the_same_time(void **state) {
   (void)state;
   static const uint64_t day_ns = 3 * SECOND / 2;

@@ -21,13 +21,13 @@ static void arrived(struct stream *stream) {
 }
 
 /* Streams a, b, c on paths 9, 4, 20 write two segments each, in this order, while `a` is sent. */
-static void run(bool has_shares, uint32_t burst_bytes) {
+static void run(bool has_shares) {
   static struct network network;
   struct events events = { 0 };
   struct network_config config = { .nic_rate = 100000000,
                                    .flow_rate = 100000000,
                                    .wire_rate = 100000000,
-                                   .burst_bytes = burst_bytes,
+                                   .burst_bytes = 1,
                                    .has_shares = has_shares,
                                    .segment_bytes = SEGMENT,
                                    .latency_ns = 20000,
@@ -60,14 +60,14 @@ static void run(bool has_shares, uint32_t burst_bytes) {
 
 static void who_comes_first_is_served_first(void **state) {
   (void)state;
-  run(false, SEGMENT);
+  run(false);
   assert_string_equal(order, "aabcbc");
 }
 
 /* Each has a share for one segment: after path 9 comes 20, then 4. Then they borrow, from 0 on. */
 static void classes_are_served_by_number(void **state) {
   (void)state;
-  run(true, 1);
+  run(true);
   assert_string_equal(order, "acbbac");
 }
 

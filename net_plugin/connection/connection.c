@@ -243,6 +243,17 @@ static void set_timer(struct connection *connection, uint64_t deadline_ns) {
   }
 }
 
+static void measure_lanes(struct connection *connection, uint64_t now_ns) {
+  uint64_t wanted = link_wants_measured(connection->link, now_ns) & connection->opened;
+  for (; wanted; wanted &= wanted - 1) {
+    unsigned index = (unsigned)__builtin_ctzll(wanted);
+    const struct lane *lane = connection->slots[index].lane;
+    struct policy_transport transport;
+    bool is_measured = lane->ops->measure(lane, &transport);
+    link_lane_measured(connection->link, index, is_measured ? &transport : NULL, now_ns);
+  }
+}
+
 static bool has_requests(const struct connection *connection) {
   return connection->published != atomic_load_explicit(&connection->posted, memory_order_relaxed);
 }
@@ -257,6 +268,7 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
   }
   connection->is_running = true;
   struct link_step step;
+  measure_lanes(connection, now_ns);
   uint64_t posts = take_posts(connection, now_ns);
   run_link(connection, posts > 1, now_ns, &step);
   connection->is_running = false;

@@ -141,7 +141,7 @@ static int engine_new(const struct nic *nic, unsigned shard, struct engine **res
   list_init(&engine->lists.ports);
   list_init(&engine->lists.listeners);
   engine->mode = choose_mode(nic);
-  policy_shared_init(&engine->policy_shared, clock_day_ns(), clock_now_ns() + shard);
+  policy_shared_init(&engine->policy_shared);
   int error = open_descriptors(engine);
   if (!error) {
     error = start_thread(engine);

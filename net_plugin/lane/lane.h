@@ -58,6 +58,9 @@ struct lane_ops {
   /* After close: the peer has closed, too, or will not. */
   bool (*is_closed)(const struct lane *lane);
   void (*stats)(const struct lane *lane, struct lane_stats *stats);
+  /* What the policy wants to know (policy.h), by one system call. False: the transport counts
+   * nothing of the kind. */
+  bool (*measure)(const struct lane *lane, struct policy_transport *transport);
   /* When the peer's host last answered on this path, as far as the transport knows, whether the
    * peer's process reads or not. 0: not known, or it does not answer. */
   uint64_t (*answered_ns)(const struct lane *lane, uint64_t now_ns);
@@ -79,6 +82,12 @@ struct lane {
   bool has_unwritten; /* resume must be called when the descriptor is writable */
   bool is_polled;     /* the reader polls: it will read again at once */
 };
+
+/* The measure of lanes whose transport does not count. */
+static inline bool lane_is_unmeasured(const struct lane *lane, struct policy_transport *transport) {
+  (void)lane, (void)transport;
+  return false;
+}
 
 /* The has_news of lanes that would need a system call for it. */
 static inline bool lane_may_have_news(struct lane *lane) {

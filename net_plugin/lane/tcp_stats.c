@@ -5,6 +5,7 @@
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "common/clock.h"
@@ -23,6 +24,21 @@ uint64_t tcp_stats_answered_ns(int fd, uint64_t now_ns) {
   bool is_probing = info.tcpi_unacked == 0 && info.tcpi_notsent_bytes > 0;
   uint64_t ago_ns = is_probing && info.tcpi_probes == 0 ? 0 : info.tcpi_last_ack_recv * NS_PER_MS;
   return ago_ns < now_ns ? now_ns - ago_ns : 0;
+}
+
+bool tcp_stats_measure(int fd, struct policy_transport *transport) {
+  struct tcp_info info = { 0 };
+  socklen_t bytes = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 ||
+      bytes < offsetof(struct tcp_info, tcpi_sndbuf_limited)) {
+    return false;
+  }
+  *transport = (struct policy_transport){
+    .busy_us = info.tcpi_busy_time,
+    .peer_us = info.tcpi_rwnd_limited,
+    .is_app_limited = info.tcpi_delivery_rate_app_limited,
+  };
+  return true;
 }
 
 void tcp_stats_read(int fd, struct lane_stats *stats) {

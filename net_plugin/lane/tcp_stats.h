@@ -10,6 +10,10 @@
 /* Fills in everything but the bytes that the lane counts itself. */
 void tcp_stats_read(int fd, struct lane_stats *stats);
 
+/* What limits the flow, as struct policy_transport has it. False: the kernel does not count it
+ * (before Linux 4.10, whose answer is shorter), or the socket is of no use. */
+bool tcp_stats_measure(int fd, struct policy_transport *transport);
+
 /* When the peer's kernel answered last: see lane_ops. It does so, for a process that is stopped, to
  * data, to probes of a full buffer, and to keepalives. */
 uint64_t tcp_stats_answered_ns(int fd, uint64_t now_ns);

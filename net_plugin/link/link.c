@@ -84,9 +84,20 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
     }
     link->lanes[lane].base = received_before;
     link->lanes[lane].sent_epoch = epoch;
-    policy_lane_up(link->policy, lane);
+    policy_lane_up(link->policy, lane, now_ns);
   } else {
     receive_lane_up(link, lane);
+  }
+}
+
+uint64_t link_wants_measured(const struct link *link, uint64_t now_ns) {
+  return link->policy ? policy_wants_measured(link->policy, now_ns) : 0;
+}
+
+void link_lane_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
+                        uint64_t now_ns) {
+  if (link_is_lane_up(link, lane)) {
+    policy_measured(link->policy, lane, transport, now_ns);
   }
 }
 

@@ -106,6 +106,13 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
 int link_receive_posted(struct link *link, void *data, size_t bytes,
                         const struct wire_remote_buffer *remote_buffer, uint64_t now_ns);
 
+/* Lanes whose transports are to be asked what they have counted, now: each answer is reported by
+ * link_lane_measured at once (NULL: it counts nothing). None of a RECEIVER. Asked after every fact;
+ * seldom any. */
+uint64_t link_wants_measured(const struct link *link, uint64_t now_ns);
+void link_lane_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
+                        uint64_t now_ns);
+
 /* A lane can carry frames. epoch counts its incarnations from 1. received_before: SENDER only, what
  * the peer's link_lane_fence returned (from the handshake); settles the journal of the epochs
  * before. An epoch that is not the latest is refused by a LINK_ORDER_CLOSE. */
@@ -282,6 +289,7 @@ struct link_lane_view {
   uint64_t bytes_received;
   uint64_t outstanding_bytes; /* sender: sent and not acknowledged */
   uint32_t ps_per_byte;       /* sender: learned drain time; 0: not known */
+  enum policy_limit limit;    /* sender: what held it up lately */
   uint64_t heard_ns;          /* the last frame or handshake; 0: never */
   uint64_t requeued;          /* chunks that it gave back when it was lost */
   uint64_t losses;            /* how often it was lost; in this number: */

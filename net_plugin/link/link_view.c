@@ -25,6 +25,7 @@ void link_view_lane(const struct link *link, unsigned lane, struct link_lane_vie
     view->frames_acked = seen->journal.acked - seen->base;
     view->outstanding_bytes = life->state == LINK_LANE_UP ? seen->journal.bytes : 0;
     view->ps_per_byte = policy_ps_per_byte(link->policy, lane);
+    view->limit = policy_limit_of(link->policy, lane);
   }
 }
 

@@ -92,8 +92,7 @@ static void take_compression(uint64_t *values, const struct link_coding *coding,
   values[STATS_CONNECTION_BEFORE] = coding->bytes_before;
   values[STATS_CONNECTION_AFTER] = coding->bytes_after;
   values[STATS_CONNECTION_CODEC_TIME] = coding->took_ns;
-  values[STATS_CONNECTION_COMPRESSES] = decision->is_trying ? 3 : decision->state;
-  values[STATS_CONNECTION_COMPRESSION_TRIES] = decision->tries;
+  values[STATS_CONNECTION_COMPRESSES] = decision->is_on;
   values[STATS_CONNECTION_COMPRESSION_TURNS] = decision->turns;
 }
 

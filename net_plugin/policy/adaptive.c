@@ -2,13 +2,14 @@
 /* adaptive: the default policy. It learns the rate of each lane and puts four parts together:
  *
  *   stripe               which lane takes the next chunk, how large the chunk is
- *   flow_count           how many lanes are used, by trying (shared)
- *   compression          whether chunks are compressed, by trying (shared)
+ *   flow_count           how many lanes are used, from what limits them (shared)
+ *   compression          whether chunks are compressed, from what limits them (shared)
  *   slow_flow_reconnect  which lane has a bad path and is reconnected
  *
  * A lane that is to be reconnected is draining: it gets no new chunks, and is closed when it has
  * nothing in flight. At most one lane is draining, and never the only one. */
 #include "common/ablation.h"
+#include "net_plugin/policy/limit.h"
 #include "net_plugin/policy/limits.h"
 #include "net_plugin/policy/policy.h"
 #include "net_plugin/policy/policy_shared.h"
@@ -23,6 +24,12 @@ struct adaptive {
   uint64_t rdma;              /* lanes that are up and RDMA lanes */
   uint64_t draining;          /* the lane that is to be reconnected */
   uint64_t acked_bytes[POLICY_MAX_LANES];
+  unsigned changes;     /* of the number of lanes, that what is measured came after */
+  bool is_current;      /* what is measured now */
+  uint64_t changed_ns;  /* when the last one was seen; 0: it has settled */
+  uint64_t measured_ns; /* the last time */
+  uint64_t used;        /* lanes with anything in flight since then */
+  struct limit_lane limits[POLICY_MAX_LANES];
   struct stripe stripe;
   struct slow_flow slow_flow;
 };
@@ -78,8 +85,7 @@ static const struct flow_count *adaptive_learned(const struct adaptive *adaptive
 /* Lanes that chunks go over, as far as they are up. */
 static uint64_t adaptive_counted(const struct adaptive *adaptive) {
   const struct flow_count *learned = adaptive_learned(adaptive);
-  return adaptive_mask(
-      adaptive_lanes(adaptive, learned ? flow_count_used(learned) : FLOW_COUNT_GUESS));
+  return adaptive_mask(adaptive_lanes(adaptive, learned ? learned->level : FLOW_COUNT_GUESS));
 }
 
 static void adaptive_init(struct policy *policy, const struct policy_config *config) {
@@ -99,39 +105,29 @@ static void adaptive_init(struct policy *policy, const struct policy_config *con
   }
 }
 
-/* Lanes of this link came up or went away, with what was in flight on so many of them. */
-static void adaptive_flows_changed(struct adaptive *adaptive, int flows, uint64_t bytes,
-                                   unsigned busy) {
-  adaptive->outstanding_bytes -= bytes;
-  if (adaptive_count(adaptive)) {
-    flow_count_changed(adaptive_count(adaptive), flows);
-    flow_count_dropped(adaptive_count(adaptive), bytes, busy);
-  }
-  if (adaptive_compression(adaptive)) {
-    compression_dropped(adaptive_compression(adaptive), bytes);
-  }
-}
-
 static bool adaptive_is_busy(const struct adaptive *adaptive, unsigned lane) {
   return adaptive->stripe.loads[lane].outstanding_bytes > 0;
 }
 
+/* Lanes of this link came up or went away. */
+static void adaptive_flows_changed(struct adaptive *adaptive, int flows) {
+  if (adaptive_count(adaptive)) {
+    flow_count_changed(adaptive_count(adaptive), flows);
+  }
+}
+
 static void adaptive_end(struct policy *policy) {
   struct adaptive *adaptive = adaptive_of(policy);
-  unsigned busy = 0;
-  for (uint64_t lanes = adaptive->stripe.up; lanes != 0; lanes &= lanes - 1) {
-    busy += adaptive_is_busy(adaptive, (unsigned)__builtin_ctzll(lanes));
-  }
-  adaptive_flows_changed(adaptive, -(int)adaptive->stripe.lanes_up, adaptive->outstanding_bytes,
-                         busy);
+  adaptive_flows_changed(adaptive, -(int)adaptive->stripe.lanes_up);
 }
 
 /* ---- facts ---- */
 
-static void adaptive_lane_up(struct policy *policy, unsigned lane) {
+static void adaptive_lane_up(struct policy *policy, unsigned lane, uint64_t now_ns) {
   struct adaptive *adaptive = adaptive_of(policy);
   stripe_lane_up(&adaptive->stripe, lane);
-  adaptive_flows_changed(adaptive, 1, 0, 0);
+  limit_lane_up(&adaptive->limits[lane], now_ns);
+  adaptive_flows_changed(adaptive, 1);
 }
 
 static void adaptive_lane_is_rdma(struct policy *policy, unsigned lane) {
@@ -140,8 +136,8 @@ static void adaptive_lane_is_rdma(struct policy *policy, unsigned lane) {
 
 static void adaptive_lane_lost(struct policy *policy, unsigned lane) {
   struct adaptive *adaptive = adaptive_of(policy);
-  adaptive_flows_changed(adaptive, -1, adaptive->stripe.loads[lane].outstanding_bytes,
-                         adaptive_is_busy(adaptive, lane));
+  adaptive_flows_changed(adaptive, -1);
+  adaptive->outstanding_bytes -= adaptive->stripe.loads[lane].outstanding_bytes;
   stripe_lane_lost(&adaptive->stripe, lane);
   adaptive->rdma &= ~lane_bit(lane);
   bool has_others = (adaptive->stripe.up & ~adaptive->draining) != 0;
@@ -164,18 +160,12 @@ static void adaptive_posted(struct policy *policy, uint64_t bytes) {
 
 static void adaptive_sent(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns) {
   struct adaptive *adaptive = adaptive_of(policy);
-  struct flow_count *count = adaptive_count(adaptive);
-  if (count && !adaptive_is_busy(adaptive, lane) && bytes > 0) {
-    flow_count_busy(count, 1, now_ns);
+  if (!adaptive_is_busy(adaptive, lane) && bytes > 0) {
+    limit_lane_busy(&adaptive->limits[lane], now_ns);
+    adaptive->used |= lane_bit(lane);
   }
   stripe_sent(&adaptive->stripe, lane, bytes, now_ns);
   adaptive->outstanding_bytes += bytes;
-  if (count) {
-    flow_count_sent(count, bytes, now_ns);
-  }
-  if (adaptive_compression(adaptive)) {
-    compression_sent(adaptive_compression(adaptive), bytes, now_ns);
-  }
 }
 
 /* What is to be used is up, and only that has anything in flight. */
@@ -189,41 +179,57 @@ static bool adaptive_is_settled(const struct adaptive *adaptive) {
   return !adaptive->is_spread || (counted & ~adaptive->stripe.up) == 0;
 }
 
-/* One thing is tried at a time: each would be measured along with the other. */
-static void adaptive_acked_compression(struct adaptive *adaptive, uint64_t bytes,
-                                       uint64_t backlog_bytes, uint64_t now_ns) {
-  struct compression *compression = adaptive_compression(adaptive);
-  struct flow_count *count = adaptive_count(adaptive);
-  if (compression) {
-    bool is_free = !count || !count->is_trying;
-    compression_acked(compression, bytes, backlog_bytes, is_free, now_ns);
-    if (count && compression->is_trying) {
-      flow_count_wait(count);
-    }
-  }
-}
-
 static void adaptive_acked(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns) {
   struct adaptive *adaptive = adaptive_of(policy);
-  struct flow_count *count = adaptive_count(adaptive);
   adaptive->acked_bytes[lane] += bytes;
-  if ((adaptive->stripe.up & lane_bit(lane)) == 0) {
+  if ((adaptive->stripe.up & lane_bit(lane)) == 0 || bytes == 0) {
     return; /* it was in flight on a lane that is lost */
   }
-  uint64_t backlog_bytes = adaptive->outstanding_bytes;
+  bool is_bulk = adaptive->outstanding_bytes >= LIMIT_BULK_BYTES;
   adaptive->outstanding_bytes -= bytes;
-  bool was_busy = adaptive_is_busy(adaptive, lane);
   stripe_acked(&adaptive->stripe, lane, bytes, now_ns);
-  if (count && was_busy && !adaptive_is_busy(adaptive, lane)) {
-    flow_count_busy(count, -1, now_ns);
+  limit_lane_acked(&adaptive->limits[lane], bytes, is_bulk, !adaptive_is_busy(adaptive, lane),
+                   now_ns);
+}
+
+/* Is what is measured now of the number of lanes that is wanted now? */
+static bool adaptive_is_current(struct adaptive *adaptive, uint64_t now_ns) {
+  const struct flow_count *count = adaptive_learned(adaptive);
+  if (!count || adaptive->changes == count->changes) {
+    return true;
   }
-  if (count && adaptive->rdma == 0) {
-    bool is_ready = !count->is_settling || adaptive_is_settled(adaptive);
-    flow_count_acked(count, bytes, backlog_bytes, is_ready, now_ns);
-  } else if (count) {
-    flow_count_dropped(count, bytes, 0);
+  adaptive->changed_ns = adaptive->changed_ns > 0 ? adaptive->changed_ns : now_ns;
+  if (adaptive_is_settled(adaptive) || now_ns - adaptive->changed_ns >= LIMIT_SETTLE_MAX_NS) {
+    adaptive->changes = count->changes;
+    adaptive->changed_ns = 0;
   }
-  adaptive_acked_compression(adaptive, bytes, backlog_bytes, now_ns);
+  return false; /* it began before */
+}
+
+static uint64_t adaptive_wants_measured(const struct policy *policy, uint64_t now_ns) {
+  const struct adaptive *adaptive = adaptive_of_const(policy);
+  bool is_due = now_ns >= adaptive->measured_ns + LIMIT_PERIOD_NS;
+  return is_due ? adaptive->used & adaptive->stripe.up & ~adaptive->rdma : 0;
+}
+
+static void adaptive_measured(struct policy *policy, unsigned lane,
+                              const struct policy_transport *transport, uint64_t now_ns) {
+  struct adaptive *adaptive = adaptive_of(policy);
+  bool is_idle = !adaptive_is_busy(adaptive, lane);
+  adaptive->used &= is_idle ? ~lane_bit(lane) : UINT64_MAX;
+  if (adaptive->measured_ns != now_ns) { /* the first of this round */
+    adaptive->measured_ns = now_ns;
+    adaptive->is_current = adaptive_is_current(adaptive, now_ns);
+  }
+  if (!transport) {
+    return;
+  }
+  struct limit_sum passed =
+      limit_lane_measured(&adaptive->limits[lane], transport, is_idle, now_ns);
+  bool is_bulk = passed.bytes > 0 && passed.bulk_bytes * 2 >= passed.bytes;
+  if (adaptive->is_current && is_bulk && adaptive->config.shared) {
+    policy_shared_measured(adaptive->config.shared, &passed, now_ns);
+  }
 }
 
 static void adaptive_encoded(struct policy *policy, const struct policy_encoded *encoded) {
@@ -301,6 +307,10 @@ static bool adaptive_compress(struct policy *policy, const struct policy_chunk *
 
 /* ---- views ---- */
 
+static enum policy_limit adaptive_limit(const struct policy *policy, unsigned lane) {
+  return adaptive_of_const(policy)->limits[lane].limit;
+}
+
 static uint32_t adaptive_ps_per_byte(const struct policy *policy, unsigned lane) {
   return adaptive_of_const(policy)->stripe.loads[lane].ps_per_byte;
 }
@@ -317,10 +327,13 @@ const struct policy_ops policy_adaptive = {
   .sent = adaptive_sent,
   .acked = adaptive_acked,
   .encoded = adaptive_encoded,
+  .measured = adaptive_measured,
   .lanes_wanted = adaptive_lanes_wanted,
   .pick = adaptive_pick,
   .chunk_bytes = adaptive_chunk_bytes,
   .compress = adaptive_compress,
+  .wants_measured = adaptive_wants_measured,
   .reconnect = adaptive_reconnect,
   .ps_per_byte = adaptive_ps_per_byte,
+  .limit = adaptive_limit,
 };

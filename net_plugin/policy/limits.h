@@ -68,6 +68,22 @@
  * message instead of 10. */
 #define STRIPE_PLACED_CHUNKS 8u
 
+/* ---- limit ---- */
+
+/* A lane is measured so often while it has anything in flight. A TCP_INFO costs 1 us. */
+#define LIMIT_PERIOD_NS 10000000ull
+/* A window is no shorter, so that each lane in use is in it. */
+#define LIMIT_WINDOW_NS 10000000ull
+/* And has so much time of lanes in flight: Linux counts in jiffies of up to 10 ms. */
+#define LIMIT_WINDOW_IN_FLIGHT_NS 40000000ull
+/* The network is the limit where it is so for so much of the time in flight. */
+#define LIMIT_NETWORK_PERCENT 50u
+/* A connection that has so much in flight has bulk traffic. Not measured by itself. */
+#define LIMIT_BULK_BYTES (128u << 10)
+/* Lanes that are not up, or not drained, after a change of their number are waited for no longer.
+ * Not measured by itself. */
+#define LIMIT_SETTLE_MAX_NS 200000000ull
+
 /* ---- flow_count ---- */
 
 /* The level of the first guess. Below it is one flow of each path. Where the processors are the
@@ -77,86 +93,34 @@
  * connections of 2 flows fill the NIC as those of 4 do, but trees of 125 hosts have 0.31 instead of
  * 0.42 of BERT's scaling. */
 #define FLOW_COUNT_GUESS 1u
-/* What more flows must gain. Flows that are capped give nearly 100. Less than 10 is within the
- * noise of windows of 20 ms. */
+/* What the guess must have in capacity over one flow of each path, and what each further doubling
+ * must have. */
+#define FLOW_COUNT_FIRST_GAIN_PERCENT 25u
 #define FLOW_COUNT_GAIN_PERCENT 10u
-/* What the guess must have in capacity over one flow. It seems to have up to 10 more where it has
- * not, since four flows are never all busy to the end; capped ones have 50 and more, or deliver
- * more. */
-#define FLOW_COUNT_CAPACITY_PERCENT 25u
-/* What half as many flows must give of the others' rate to be kept. Not measured by itself. */
-#define FLOW_COUNT_KEEP_PERCENT 98u
-/* Pairs of windows in which more flows are so much ahead decide for them at once if they are the
- * first two. With one, AllReduce on 4 hosts with 6 connections of 3 flows, whose windows differ by
- * half because each host waits for all others, grew to 6 or 12 flows each in 4 of 5 runs, and took
- * 0.93 to 0.98 instead of 0.83 s. */
-#define FLOW_COUNT_CLEAR_PERCENT 150u
-#define FLOW_COUNT_CLEAR_PAIRS 2u
-#define FLOW_COUNT_PAIRS 5u
-/* A flow of 1/32 of 4 Gb/s passes 312 KB. Not measured by itself. */
-#define FLOW_COUNT_WINDOW_NS 20000000ull
-/* All connections have been ready for so long. Not measured by itself. */
-#define FLOW_COUNT_SETTLED_NS 4000000ull
-/* Flows that are not up, or not drained, are waited for no longer. Not measured by itself. */
-#define FLOW_COUNT_SETTLE_MAX_NS 200000000ull
-/* Busy time before the first try: TCP has found its speed by then. Not measured by itself. */
-#define FLOW_COUNT_FIRST_NS 100000000ull
-/* Busy time from a try that changed nothing to the next one, then doubled up to the maximum. Not
- * measured by itself. */
-#define FLOW_COUNT_INTERVAL_NS 2000000000ull
-#define FLOW_COUNT_INTERVAL_MAX_NS 300000000000ull
+/* Level 0 was too few: it is not taken again for so long under load, then twice as long. */
+#define FLOW_COUNT_PAUSE_NS 1000000000ull
+#define FLOW_COUNT_PAUSE_MAX_NS 300000000000ull
+/* So many windows in a row in which the capacity is below so much of what it was, or the other way
+ * round: the network is another. */
+#define FLOW_COUNT_OTHER_PERCENT 70u
+#define FLOW_COUNT_OTHER_WINDOWS 5u
 /* Flows that were in use and are not any more stay open for so long. Not measured by itself. */
 #define FLOW_COUNT_KEEP_NS 5000000000ull
-/* A connection that has so much in flight has bulk traffic. Not measured by itself. */
-#define FLOW_COUNT_BACKLOG_BYTES (128u << 10)
-/* A try that had to give up so many windows, since traffic was not bulk in them, is over. */
-#define FLOW_COUNT_DISCARDS 6u
-/* So many windows in a row below so much of the best one since the last try: something has changed.
- * Not measured by itself. */
-#define FLOW_COUNT_POOR_WINDOWS 10u
-#define FLOW_COUNT_POOR_PERCENT 70u
 /* Flows of an engine: not doubled beyond that. Each dial costs both ends about half a millisecond
  * of CPU; 256 fill a NIC whose flows are capped at 1/200 of it. Not measured by itself. */
 #define FLOW_COUNT_FLOWS_MAX 256u
 
 /* ---- compression ---- */
 
-/* Busy time before the first try: TCP has found its speed by then. Not measured by itself. */
-#define COMPRESSION_FIRST_NS 100000000ull
-/* At 4 Gb/s 10 MB, some 80 chunks. */
-#define COMPRESSION_WINDOW_NS 20000000ull
-/* A window has at least so many bytes, 16 chunks, unless that takes longer than the maximum. */
-#define COMPRESSION_WINDOW_BYTES (2u << 20)
-#define COMPRESSION_WINDOW_MAX_NS 200000000ull
-/* What was in flight at the beginning of a window is not waited for any longer. */
-#define COMPRESSION_SETTLE_MAX_NS 200000000ull
-#define COMPRESSION_PAIRS 5u
-/* So many more pairs in which coding pays than not, or the other way round, decide. */
-#define COMPRESSION_CLEAR_PAIRS 2
-/* Traffic that becomes less shorter than this, of what is sent, is not worth a try: the codec does
- * not code what gains less than a tenth, so it is half of that. */
-#define COMPRESSION_SHORTER_PERCENT 105u
-/* Bytes delivered with coding, of those without: what is no loss, given noise; what is one; what is
- * such a loss that one pair decides, and a quarter of a window. */
-#define COMPRESSION_KEEP_PERCENT 98u
-#define COMPRESSION_LOSS_PERCENT 95u
-#define COMPRESSION_BAD_PERCENT 75u
-/* The time that tries lose is at most 1/100 of the time that they are apart. */
-#define COMPRESSION_LOSS_PART 100u
-/* Busy time from a try to the next one, then doubled up to the maximum. Not measured by itself. */
-#define COMPRESSION_INTERVAL_NS 2000000000ull
-#define COMPRESSION_INTERVAL_MAX_NS 300000000000ull
-/* A mean byte that is acknowledged sooner than this was not held up: to code and decode a chunk of
- * 128 KiB takes 25 to 50 us (codec/README.md), four of which may be under way. */
-#define COMPRESSION_DELAY_NS 200000ull
-/* A connection that has so much in flight has bulk traffic. Not measured by itself. */
-#define COMPRESSION_BACKLOG_BYTES (128u << 10)
-/* A try that had to give up so many windows, since traffic was not bulk in them, is over. */
-#define COMPRESSION_DISCARDS 6u
-/* So many windows in a row whose rate is below so much of the usual one, or the other way round:
- * something has changed. Not measured by itself. */
-#define COMPRESSION_DRIFT_WINDOWS 5u
-#define COMPRESSION_DRIFT_PERCENT 70u
+/* Bytes delivered with coding, of those without, that are no loss, given noise. */
+#define COMPRESSION_KEEP_PERCENT 95u
+/* Coded bytes of what the network carried before: it carries more now. */
+#define COMPRESSION_RICH_PERCENT 130u
+/* So many such windows in a row decide. */
+#define COMPRESSION_WINDOWS 3u
+/* Time under load until it begins again, then doubled up to the maximum. */
+#define COMPRESSION_PAUSE_NS 1000000000ull
+#define COMPRESSION_PAUSE_MAX_NS 300000000000ull
 
 /* ---- slow_flow_reconnect ---- */
 

@@ -59,6 +59,23 @@ struct policy_encoded {
   uint64_t took_ns;     /* of the engine's thread; a chunk that is not even sampled takes about 0 */
 };
 
+/* What the transport of a lane has counted since the lane came up. */
+struct policy_transport {
+  uint64_t busy_us; /* with bytes that the peer's host had not acknowledged */
+  uint64_t peer_us; /* of these, in which the peer's host could take no more */
+  /* The last bytes that were acknowledged had left when the network could have taken more. */
+  bool is_app_limited;
+};
+
+/* What holds a lane up. */
+enum policy_limit {
+  POLICY_LIMIT_UNKNOWN,     /* not measured */
+  POLICY_LIMIT_APPLICATION, /* there is not more to send */
+  POLICY_LIMIT_CPU,         /* threads do not run, or do not keep up, here or at the peer */
+  POLICY_LIMIT_PEER,        /* the peer's host has no room for more */
+  POLICY_LIMIT_NETWORK,
+};
+
 struct policy_config {
   unsigned lanes;             /* 1..POLICY_MAX_LANES: the most that there can be */
   unsigned first_lanes;       /* at most lanes: a guess of how many are worth having; 0: lanes */
@@ -96,7 +113,7 @@ struct policy_ops {
   /* ---- facts ---- */
 
   /* The lane can carry frames. Nothing is in flight on it. */
-  void (*lane_up)(struct policy *policy, unsigned lane);
+  void (*lane_up)(struct policy *policy, unsigned lane, uint64_t now_ns);
   /* The lane, which is up, is an RDMA lane. */
   void (*lane_is_rdma)(struct policy *policy, unsigned lane);
   /* The lane cannot carry frames any more; what was in flight on it is sent again or was
@@ -111,6 +128,9 @@ struct policy_ops {
   /* A chunk that was to be compressed is about to be written. `sent` was told of it before, and
    * `acked` will be: both count bytes as they were before. */
   void (*encoded)(struct policy *policy, const struct policy_encoded *encoded);
+  /* The transport of a lane that is up was asked for its counters. NULL: it has none. */
+  void (*measured)(struct policy *policy, unsigned lane, const struct policy_transport *transport,
+                   uint64_t now_ns);
 
   /* ---- decisions ---- */
 
@@ -127,6 +147,9 @@ struct policy_ops {
   /* Is the chunk to be compressed? Asked for each one that could be, if the configuration says
    * AUTO. Not there: no. */
   bool (*compress)(struct policy *policy, const struct policy_chunk *chunk, uint64_t now_ns);
+  /* Lanes whose transports are to be asked now, up to some microseconds each; the answers are given
+   * at once. Asked often. Not there: none. */
+  uint64_t (*wants_measured)(const struct policy *policy, uint64_t now_ns);
   /* The lane to close and reconnect now, for another path; -1: none. Asked about every 100 ms while
    * anything is in flight. */
   int (*reconnect)(struct policy *policy, uint64_t now_ns);
@@ -135,6 +158,7 @@ struct policy_ops {
 
   /* The time per byte that was learned for the lane, in picoseconds; 0: not known. */
   uint32_t (*ps_per_byte)(const struct policy *policy, unsigned lane);
+  enum policy_limit (*limit)(const struct policy *policy, unsigned lane);
 };
 
 /* ---- the operations, for callers ---- */
@@ -151,9 +175,9 @@ static inline void policy_end(struct policy *policy) {
   }
 }
 
-static inline void policy_lane_up(struct policy *policy, unsigned lane) {
+static inline void policy_lane_up(struct policy *policy, unsigned lane, uint64_t now_ns) {
   if (policy->ops->lane_up) {
-    policy->ops->lane_up(policy, lane);
+    policy->ops->lane_up(policy, lane, now_ns);
   }
 }
 
@@ -213,6 +237,21 @@ static inline bool policy_compress(struct policy *policy, const struct policy_ch
 
 static inline int policy_reconnect(struct policy *policy, uint64_t now_ns) {
   return policy->ops->reconnect ? policy->ops->reconnect(policy, now_ns) : -1;
+}
+
+static inline void policy_measured(struct policy *policy, unsigned lane,
+                                   const struct policy_transport *transport, uint64_t now_ns) {
+  if (policy->ops->measured) {
+    policy->ops->measured(policy, lane, transport, now_ns);
+  }
+}
+
+static inline uint64_t policy_wants_measured(const struct policy *policy, uint64_t now_ns) {
+  return policy->ops->wants_measured ? policy->ops->wants_measured(policy, now_ns) : 0;
+}
+
+static inline enum policy_limit policy_limit_of(const struct policy *policy, unsigned lane) {
+  return policy->ops->limit ? policy->ops->limit(policy, lane) : POLICY_LIMIT_UNKNOWN;
 }
 
 static inline uint32_t policy_ps_per_byte(const struct policy *policy, unsigned lane) {

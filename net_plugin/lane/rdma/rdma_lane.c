@@ -299,8 +299,8 @@ static int rdma_fini(struct lane *lane) {
 }
 
 static const struct lane_ops rdma_ops = {
-  rdma_read,      rdma_has_news, rdma_lane_write, rdma_lane_resume, rdma_close,
-  rdma_is_closed, rdma_stats,    rdma_answered,   rdma_fini,
+  rdma_read,      rdma_has_news, rdma_lane_write,    rdma_lane_resume, rdma_close,
+  rdma_is_closed, rdma_stats,    lane_is_unmeasured, rdma_answered,    rdma_fini,
 };
 
 static int watch(int set, int fd, enum rdma_source source) {

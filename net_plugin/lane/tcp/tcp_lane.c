@@ -312,6 +312,10 @@ static void tcp_stats(const struct lane *lane, struct lane_stats *stats) {
   stats->bytes_read = tcp->bytes_read;
 }
 
+static bool tcp_measure(const struct lane *lane, struct policy_transport *transport) {
+  return tcp_stats_measure(lane->fd, transport);
+}
+
 static uint64_t tcp_answered(const struct lane *lane, uint64_t now_ns) {
   return tcp_stats_answered_ns(lane->fd, now_ns);
 }
@@ -324,8 +328,8 @@ static int tcp_fini(struct lane *lane) {
 }
 
 static const struct lane_ops tcp_ops = {
-  tcp_read,      lane_may_have_news, tcp_write,    tcp_resume, tcp_close,
-  tcp_is_closed, tcp_stats,          tcp_answered, tcp_fini,
+  tcp_read,      lane_may_have_news, tcp_write,   tcp_resume,   tcp_close,
+  tcp_is_closed, tcp_stats,          tcp_measure, tcp_answered, tcp_fini,
 };
 
 struct lane *tcp_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd) {

@@ -215,6 +215,10 @@ static void sealed_stats(const struct lane *lane, struct lane_stats *stats) {
   stats->bytes_read = tcp->bytes_read;
 }
 
+static bool sealed_measure(const struct lane *lane, struct policy_transport *transport) {
+  return tcp_stats_measure(lane->fd, transport);
+}
+
 static uint64_t sealed_answered(const struct lane *lane, uint64_t now_ns) {
   return tcp_stats_answered_ns(lane->fd, now_ns);
 }
@@ -229,8 +233,8 @@ static int sealed_fini(struct lane *lane) {
 }
 
 static const struct lane_ops tcp_sealed_ops = {
-  sealed_read,      lane_may_have_news, sealed_write,    sealed_resume, sealed_close,
-  sealed_is_closed, sealed_stats,       sealed_answered, sealed_fini,
+  sealed_read,      lane_may_have_news, sealed_write,   sealed_resume,   sealed_close,
+  sealed_is_closed, sealed_stats,       sealed_measure, sealed_answered, sealed_fini,
 };
 
 struct lane *tcp_sealed_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,

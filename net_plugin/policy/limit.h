@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* limit: what holds a lane up, from what its transport reports.
+ * Owns: only its own structs.  Threads: the link's.  Blocks: never.  Fails: cannot.
+ *
+ * A lane is in flight while it has bytes that the peer's process has not acknowledged. In the part
+ * of that time in which the peer's kernel had not acknowledged them either, TCP was busy
+ * (tcpi_busy_time). Of that part the network is the limit where the flow had always more to send
+ * than the network took (not tcpi_delivery_rate_app_limited), and the peer where its window was
+ * closed (tcpi_rwnd_limited). In the rest of the time in flight it was threads that did not run or
+ * did not keep up, ours or the peer's; and while nothing is in flight the application is the limit.
+ * Linux counts tcpi_busy_time in jiffies of 1 to 10 ms, so short windows are not exact, and only
+ * sums over LIMIT_WINDOW_IN_FLIGHT_NS of lanes are judged.
+ *
+ * Evidence, by kind of congestion control, with and without caps: docs/decisions.md. */
+#ifndef NET_PLUGIN_POLICY_LIMIT_H
+#define NET_PLUGIN_POLICY_LIMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net_plugin/policy/policy.h"
+
+/* What passed on lanes in some time. */
+struct limit_sum {
+  uint64_t ns;           /* wall-clock time, of each lane */
+  uint64_t in_flight_ns; /* of these, with bytes in flight */
+  uint64_t network_ns;   /* of these, network-limited */
+  uint64_t peer_ns;      /* of these, limited by the peer's window */
+  uint64_t bytes;        /* acknowledged, before coding */
+  uint64_t bulk_bytes;   /* of these, while the connection had LIMIT_BULK_BYTES in flight */
+};
+
+struct limit_lane {
+  uint64_t since_ns;    /* in flight since then, if it is */
+  uint64_t measured_ns; /* the last measurement */
+  struct policy_transport measured;
+  struct limit_sum now;  /* since that one */
+  struct limit_sum past; /* that led to `limit`, older ones counting less */
+  enum policy_limit limit;
+};
+
+void limit_add(struct limit_sum *sum, const struct limit_sum *added);
+
+/* The lane came up. transport counts from 0. */
+void limit_lane_up(struct limit_lane *lane, uint64_t now_ns);
+/* Something is in flight, and nothing was before. */
+static inline void limit_lane_busy(struct limit_lane *lane, uint64_t now_ns) {
+  lane->since_ns = now_ns;
+}
+/* So many bytes were acknowledged. is_idle: nothing is in flight any more. */
+void limit_lane_acked(struct limit_lane *lane, uint64_t bytes, bool is_bulk, bool is_idle,
+                      uint64_t now_ns);
+/* What passed since the last measurement; a lane with no other before shows nothing. */
+struct limit_sum limit_lane_measured(struct limit_lane *lane,
+                                     const struct policy_transport *transport, bool is_idle,
+                                     uint64_t now_ns);
+
+/* Percent of the time in flight in which the network was the limit. */
+static inline unsigned limit_network_percent(const struct limit_sum *sum) {
+  return sum->in_flight_ns > 0 ? (unsigned)(sum->network_ns * 100 / sum->in_flight_ns) : 0;
+}
+/* What one flow delivers while it is in flight, in KB/s. */
+static inline uint64_t limit_flow_rate(const struct limit_sum *sum) {
+  return sum->bytes * 1000 / (sum->in_flight_ns / 1000 + 1);
+}
+
+#endif

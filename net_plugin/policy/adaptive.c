@@ -24,11 +24,14 @@ struct adaptive {
   uint64_t rdma;              /* lanes that are up and RDMA lanes */
   uint64_t draining;          /* the lane that is to be reconnected */
   uint64_t acked_bytes[POLICY_MAX_LANES];
-  unsigned changes;     /* of the number of lanes, that what is measured came after */
-  bool is_current;      /* what is measured now */
-  uint64_t changed_ns;  /* when the last one was seen; 0: it has settled */
-  uint64_t measured_ns; /* the last time */
-  uint64_t used;        /* lanes with anything in flight since then */
+  unsigned changes;           /* of the number of lanes, that what is measured came after */
+  bool is_current;            /* what is measured now */
+  uint64_t changed_ns;        /* when the last one was seen; 0: it has settled */
+  uint64_t measured_ns;       /* the last time */
+  uint64_t used;              /* lanes with anything in flight since then */
+  uint64_t loaded_since_ns;   /* anything is in flight since then, if it is */
+  struct limit_window passed; /* since it was measured; not its lanes */
+  uint64_t bulk_bytes;        /* of these, with LIMIT_BULK_BYTES in flight */
   struct limit_lane limits[POLICY_MAX_LANES];
   struct stripe stripe;
   struct slow_flow slow_flow;
@@ -100,8 +103,7 @@ static void adaptive_init(struct policy *policy, const struct policy_config *con
     while (adaptive_lanes(adaptive, level) < adaptive_lanes(adaptive, level + 1)) {
       level++;
     }
-    flow_count_join(adaptive_count(adaptive), level,
-                    adaptive->config.first_lanes / adaptive_lanes(adaptive, 0));
+    flow_count_join(adaptive_count(adaptive), level);
   }
 }
 
@@ -164,6 +166,9 @@ static void adaptive_sent(struct policy *policy, unsigned lane, uint32_t bytes, 
     limit_lane_busy(&adaptive->limits[lane], now_ns);
     adaptive->used |= lane_bit(lane);
   }
+  if (adaptive->outstanding_bytes == 0) {
+    adaptive->loaded_since_ns = now_ns;
+  }
   stripe_sent(&adaptive->stripe, lane, bytes, now_ns);
   adaptive->outstanding_bytes += bytes;
 }
@@ -179,17 +184,30 @@ static bool adaptive_is_settled(const struct adaptive *adaptive) {
   return !adaptive->is_spread || (counted & ~adaptive->stripe.up) == 0;
 }
 
+/* Threads read the clock before they take the lock, so it may seem to go back a little. */
+static void adaptive_add_load(struct adaptive *adaptive, uint64_t now_ns) {
+  if (now_ns > adaptive->loaded_since_ns) {
+    adaptive->passed.loaded_ns += now_ns - adaptive->loaded_since_ns;
+    adaptive->loaded_since_ns = now_ns;
+  }
+}
+
 static void adaptive_acked(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns) {
   struct adaptive *adaptive = adaptive_of(policy);
   adaptive->acked_bytes[lane] += bytes;
   if ((adaptive->stripe.up & lane_bit(lane)) == 0 || bytes == 0) {
     return; /* it was in flight on a lane that is lost */
   }
-  bool is_bulk = adaptive->outstanding_bytes >= LIMIT_BULK_BYTES;
+  adaptive->bulk_bytes += adaptive->outstanding_bytes >= LIMIT_BULK_BYTES ? bytes : 0;
+  adaptive->passed.bytes += bytes;
   adaptive->outstanding_bytes -= bytes;
   stripe_acked(&adaptive->stripe, lane, bytes, now_ns);
-  limit_lane_acked(&adaptive->limits[lane], bytes, is_bulk, !adaptive_is_busy(adaptive, lane),
-                   now_ns);
+  if (!adaptive_is_busy(adaptive, lane)) {
+    limit_lane_idle(&adaptive->limits[lane], now_ns);
+  }
+  if (adaptive->outstanding_bytes == 0) {
+    adaptive_add_load(adaptive, now_ns);
+  }
 }
 
 /* Is what is measured now of the number of lanes that is wanted now? */
@@ -208,8 +226,26 @@ static bool adaptive_is_current(struct adaptive *adaptive, uint64_t now_ns) {
 
 static uint64_t adaptive_wants_measured(const struct policy *policy, uint64_t now_ns) {
   const struct adaptive *adaptive = adaptive_of_const(policy);
-  bool is_due = now_ns >= adaptive->measured_ns + LIMIT_PERIOD_NS;
+  const struct flow_count *count = adaptive_learned(adaptive);
+  bool is_soon = count && !flow_count_is_steady(count);
+  bool is_due = now_ns >= adaptive->measured_ns + (is_soon ? LIMIT_SOON_NS : LIMIT_PERIOD_NS);
   return is_due ? adaptive->used & adaptive->stripe.up & ~adaptive->rdma : 0;
+}
+
+/* Of the connection, before its lanes are. */
+static void adaptive_measured_load(struct adaptive *adaptive, uint64_t now_ns) {
+  if (adaptive->outstanding_bytes > 0) {
+    adaptive_add_load(adaptive, now_ns);
+  }
+  bool is_bulk = adaptive->passed.bytes > 0 && adaptive->bulk_bytes * 2 >= adaptive->passed.bytes;
+  adaptive->is_current =
+      adaptive_is_current(adaptive, now_ns) && is_bulk && adaptive->config.shared;
+  if (adaptive->is_current) {
+    policy_shared_passed(adaptive->config.shared, &adaptive->passed, now_ns);
+  }
+  adaptive->passed = (struct limit_window){ .bytes = 0 };
+  adaptive->bulk_bytes = 0;
+  adaptive->measured_ns = now_ns;
 }
 
 static void adaptive_measured(struct policy *policy, unsigned lane,
@@ -217,18 +253,17 @@ static void adaptive_measured(struct policy *policy, unsigned lane,
   struct adaptive *adaptive = adaptive_of(policy);
   bool is_idle = !adaptive_is_busy(adaptive, lane);
   adaptive->used &= is_idle ? ~lane_bit(lane) : UINT64_MAX;
-  if (adaptive->measured_ns != now_ns) { /* the first of this round */
-    adaptive->measured_ns = now_ns;
-    adaptive->is_current = adaptive_is_current(adaptive, now_ns);
+  if (adaptive->measured_ns != now_ns) {
+    adaptive_measured_load(adaptive, now_ns);
   }
   if (!transport) {
     return;
   }
-  struct limit_sum passed =
-      limit_lane_measured(&adaptive->limits[lane], transport, is_idle, now_ns);
-  bool is_bulk = passed.bytes > 0 && passed.bulk_bytes * 2 >= passed.bytes;
-  if (adaptive->is_current && is_bulk && adaptive->config.shared) {
-    policy_shared_measured(adaptive->config.shared, &passed, now_ns);
+  struct limit_window passed = { .lanes = limit_lane_measured(&adaptive->limits[lane], transport,
+                                                              is_idle, now_ns) };
+  const struct flow_count *count = adaptive_learned(adaptive);
+  if (adaptive->is_current && (!count || adaptive->changes == count->changes)) {
+    policy_shared_passed(adaptive->config.shared, &passed, now_ns);
   }
 }
 

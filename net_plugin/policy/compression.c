@@ -24,12 +24,12 @@ static void compression_rest(struct compression *compression) {
 }
 
 /* While chunks are coded and the network is not the limit. */
-static void compression_compare(struct compression *compression, const struct limit_sum *sum,
+static void compression_compare(struct compression *compression, const struct limit_window *window,
                                 uint64_t saved_bytes) {
-  uint64_t rate = limit_flow_rate(sum);
-  uint64_t saved = saved_bytes < sum->bytes ? saved_bytes : sum->bytes;
-  uint64_t coded = sum->bytes > 0 ? rate * (sum->bytes - saved) / sum->bytes : 0;
-  bool is_poor = rate * 100 < compression->before * COMPRESSION_KEEP_PERCENT;
+  uint64_t speed = limit_speed(window);
+  uint64_t saved = saved_bytes < window->bytes ? saved_bytes : window->bytes;
+  uint64_t coded = window->bytes > 0 ? speed * (window->bytes - saved) / window->bytes : 0;
+  bool is_poor = speed * 100 < compression->before * COMPRESSION_KEEP_PERCENT;
   bool is_rich = coded * 100 > compression->before * COMPRESSION_RICH_PERCENT;
   compression->poor = is_poor ? compression->poor + 1 : 0;
   compression->rich = is_rich ? compression->rich + 1 : 0;
@@ -40,21 +40,21 @@ static void compression_compare(struct compression *compression, const struct li
   }
 }
 
-void compression_window(struct compression *compression, const struct limit_sum *sum,
-                        bool has_flows, uint64_t ns) {
-  bool is_network = limit_network_percent(sum) >= LIMIT_NETWORK_PERCENT;
+void compression_window(struct compression *compression, const struct limit_window *window,
+                        uint64_t ns) {
+  bool is_network = limit_is_network(window);
   uint64_t saved_bytes = compression->saved_bytes;
   compression->saved_bytes = 0;
   compression->ns += ns;
   compression->windows++;
   if (!compression->is_on) {
-    if (is_network && has_flows && compression->ns >= compression->due_ns) {
-      compression->before = limit_flow_rate(sum);
+    if (is_network && compression->ns >= compression->due_ns) {
+      compression->before = limit_speed(window);
       compression_turn(compression, true);
     }
   } else if (is_network) {
     compression->poor = compression->rich = 0;
   } else if (compression->windows > 1) { /* the first had chunks of both forms */
-    compression_compare(compression, sum, saved_bytes);
+    compression_compare(compression, window, saved_bytes);
   }
 }

@@ -27,7 +27,7 @@ struct compression {
   bool is_on;
   uint64_t turns;       /* changes of is_on */
   uint64_t saved_bytes; /* by which chunks became shorter, since the last window */
-  uint64_t before;      /* the rate of a flow when it began, as limit_flow_rate has it */
+  uint64_t before;      /* the speed when it began, in KB/s */
   unsigned windows;     /* since it began, or since the last change */
   unsigned poor,
       rich;        /* windows in a row that deliver less than before; whose coded bytes are more */
@@ -44,10 +44,9 @@ void compression_init(struct compression *compression);
 static inline void compression_saved(struct compression *compression, uint64_t bytes) {
   compression->saved_bytes += bytes;
 }
-/* A window of bulk traffic is over, in which the number of flows did not change. has_flows: more
- * flows do not help. */
-void compression_window(struct compression *compression, const struct limit_sum *sum,
-                        bool has_flows, uint64_t ns);
+/* A window of bulk traffic is over, and more flows do not help, as far as is known. */
+void compression_window(struct compression *compression, const struct limit_window *window,
+                        uint64_t ns);
 
 /* ---- decisions ---- */
 

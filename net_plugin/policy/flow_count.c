@@ -7,14 +7,12 @@
 void flow_count_init(struct flow_count *count) {
   memset(count, 0, sizeof *count);
   count->level = count->most = count->end = FLOW_COUNT_GUESS;
-  count->guess = 1;
   count->pause_ns = FLOW_COUNT_PAUSE_NS;
 }
 
-void flow_count_join(struct flow_count *count, unsigned most, unsigned guess) {
+void flow_count_join(struct flow_count *count, unsigned most) {
   count->is_learned = true;
   count->most = most > count->most ? most : count->most;
-  count->guess = guess > count->guess ? guess : count->guess;
   count->end = count->most; /* another peer, perhaps another path */
 }
 
@@ -27,79 +25,103 @@ static void flow_count_use(struct flow_count *count, unsigned level, uint64_t no
   count->level = level;
 }
 
-static bool flow_count_may_open(const struct flow_count *count) {
-  bool are_open = count->level < FLOW_COUNT_GUESS; /* of the guess: they stay open */
-  return count->level < count->most && (are_open || 2 * count->flows <= FLOW_COUNT_FLOWS_MAX);
-}
-
-static void flow_count_climb_to(struct flow_count *count, unsigned level, uint64_t capacity,
-                                uint64_t now_ns) {
-  count->is_climbing = true;
+/* Compares it with another level. */
+static void flow_count_try(struct flow_count *count, enum flow_count_state state, unsigned level,
+                           uint64_t speed, uint64_t now_ns) {
+  count->state = state;
   count->from = count->level;
-  count->before = capacity;
+  count->before = speed;
   flow_count_use(count, level, now_ns);
 }
 
-static void flow_count_end_climb(struct flow_count *count, uint64_t capacity) {
-  count->is_climbing = false;
+/* ---- more flows ---- */
+
+static bool flow_count_may_climb(const struct flow_count *count) {
+  bool are_open = count->level < FLOW_COUNT_GUESS; /* of the guess: they stay open */
+  return count->level < count->end && (are_open || 2 * count->flows <= FLOW_COUNT_FLOWS_MAX);
+}
+
+static void flow_count_end_climb(struct flow_count *count, uint64_t speed) {
+  count->state = FLOW_COUNT_STEADY;
   count->end = count->level;
-  count->usual = capacity;
+  count->usual = speed;
   count->others = 0;
 }
 
-/* The window after a step of a climb. */
-static void flow_count_step(struct flow_count *count, uint64_t capacity, uint64_t now_ns) {
-  unsigned gain =
-      count->from < FLOW_COUNT_GUESS ? FLOW_COUNT_FIRST_GAIN_PERCENT : FLOW_COUNT_GAIN_PERCENT;
-  if (capacity / (100 + gain) < count->before / 100) {
-    flow_count_use(count, count->from, now_ns);
-    flow_count_end_climb(count, count->before);
-  } else if (flow_count_may_open(count) && count->level < count->end) {
-    flow_count_climb_to(count, count->level + 1, capacity, now_ns);
+static void flow_count_climb(struct flow_count *count, uint64_t speed, uint64_t now_ns) {
+  if (flow_count_may_climb(count)) {
+    flow_count_try(count, FLOW_COUNT_CLIMBING, count->level + 1, speed, now_ns);
   } else {
-    flow_count_end_climb(count, capacity);
+    flow_count_end_climb(count, speed);
   }
 }
 
-/* Where the last climb ended, the network gives more, or less, than it did then. */
-static void flow_count_compare(struct flow_count *count, uint64_t capacity) {
-  bool is_other = capacity * 100 < count->usual * FLOW_COUNT_OTHER_PERCENT ||
-                  count->usual * 100 < capacity * FLOW_COUNT_OTHER_PERCENT;
-  count->others = count->level == count->end && is_other ? count->others + 1 : 0;
+static void flow_count_climbed(struct flow_count *count, uint64_t speed, uint64_t now_ns) {
+  unsigned percent =
+      count->from <= FLOW_COUNT_GUESS ? FLOW_COUNT_FIRST_GAIN_PERCENT : FLOW_COUNT_GAIN_PERCENT;
+  if (speed * 100 >= count->before * percent) {
+    flow_count_climb(count, speed, now_ns);
+  } else {
+    flow_count_use(count, count->from, now_ns);
+    flow_count_end_climb(count, count->before);
+  }
+}
+
+/* Is the network still as it was when the last climb ended? */
+static void flow_count_compare(struct flow_count *count, uint64_t speed) {
+  bool is_other = speed * 100 < count->usual * FLOW_COUNT_OTHER_PERCENT ||
+                  count->usual * 100 < speed * FLOW_COUNT_OTHER_PERCENT;
+  count->others =
+      count->usual > 0 && count->level == count->end && is_other ? count->others + 1 : 0;
   if (count->others == FLOW_COUNT_OTHER_WINDOWS) {
     count->end = count->most;
     count->others = 0;
   }
 }
 
-/* The network is the limit at level 0, which was taken since it was not at another level. */
-static void flow_count_return(struct flow_count *count, uint64_t capacity, uint64_t now_ns) {
-  unsigned back = count->back;
-  count->back = 0;
+/* ---- fewer flows ---- */
+
+static void flow_count_return(struct flow_count *count, uint64_t now_ns) {
+  count->state = FLOW_COUNT_RETURNED;
   count->due_ns = count->ns + count->pause_ns;
   uint64_t pause_ns = 2 * count->pause_ns;
   count->pause_ns = pause_ns < FLOW_COUNT_PAUSE_MAX_NS ? pause_ns : FLOW_COUNT_PAUSE_MAX_NS;
-  flow_count_climb_to(count, back, capacity, now_ns);
+  flow_count_use(count, count->from, now_ns);
 }
 
-void flow_count_window(struct flow_count *count, const struct limit_sum *sum, uint64_t ns,
+void flow_count_part(struct flow_count *count, const struct limit_window *part, uint64_t now_ns) {
+  if (count->state == FLOW_COUNT_DESCENDED && part->loaded_ns >= FLOW_COUNT_SOON_NS &&
+      limit_speed(part) * 100 < count->before * FLOW_COUNT_POOR_PERCENT) {
+    flow_count_return(count, now_ns);
+  }
+}
+
+void flow_count_window(struct flow_count *count, const struct limit_window *window, uint64_t ns,
                        uint64_t now_ns) {
-  bool is_network = limit_network_percent(sum) >= LIMIT_NETWORK_PERCENT;
-  uint64_t capacity = limit_flow_rate(sum) * flow_count_flows(count, count->level);
+  uint64_t speed = limit_speed(window);
   count->ns += ns;
-  if (count->is_climbing) {
-    flow_count_step(count, capacity, now_ns);
-    return;
-  }
-  if (is_network && count->level == 0 && count->back > 0) {
-    flow_count_return(count, capacity, now_ns);
-    return;
-  }
-  flow_count_compare(count, capacity);
-  if (is_network && count->level < count->end && flow_count_may_open(count)) {
-    flow_count_climb_to(count, count->level + 1, capacity, now_ns);
-  } else if (!is_network && count->level > 0 && count->ns >= count->due_ns) {
-    count->back = count->level;
-    flow_count_use(count, 0, now_ns);
+  switch (count->state) {
+  case FLOW_COUNT_CLIMBING:
+    flow_count_climbed(count, speed, now_ns);
+    break;
+  case FLOW_COUNT_RETURNED:
+    flow_count_climb(count, speed, now_ns);
+    break;
+  case FLOW_COUNT_DESCENDED:
+    if (speed * 100 < count->before * FLOW_COUNT_KEEP_PERCENT) {
+      flow_count_return(count, now_ns);
+    } else {
+      count->state = FLOW_COUNT_STEADY;
+      count->pause_ns = FLOW_COUNT_PAUSE_NS;
+    }
+    break;
+  case FLOW_COUNT_STEADY:
+    flow_count_compare(count, speed);
+    if (limit_is_network(window) && flow_count_may_climb(count)) {
+      flow_count_climb(count, speed, now_ns);
+    } else if (!limit_is_network(window) && count->level > 0 && count->ns >= count->due_ns) {
+      flow_count_try(count, FLOW_COUNT_DESCENDED, 0, speed, now_ns);
+    }
+    break;
   }
 }

@@ -6,19 +6,19 @@
  * Level 0 is one flow of each path, FLOW_COUNT_GUESS the first guess of the connection, and each
  * further level twice as many. At the end of each window of bulk traffic:
  *
- *   the network is the limit      -> climb: one level more; again while capacity grows; back one
- *                                    level where it does not, and no climb until that changes
- *   the network is not the limit  -> level 0, since fewer flows cost less; if the network is the
- *                                    limit there, back, and not to level 0 again for a pause
+ *   the network is the limit      climb: one level more, and again while that is faster; where it
+ *                                 is not, one level back, and no climb until the speed is another
+ *   the network is not the limit  level 0, since fewer flows cost less. Short messages pass in a
+ *                                 burst where flows are capped, so that the network does not seem
+ *                                 to be the limit. Then level 0 is much slower, which shows within
+ *                                 milliseconds: back, climb, and not to level 0 again for a pause
  *
- * What flows that are capped have in common with flows that share a full NIC is that the network is
- * the limit; what tells them apart is the capacity, the rate of one flow while it is in flight
- * times the flows: capped flows keep their rate when there are more of them. Throughput would not
- * do: it is as low as what the application, and the other hosts, ask for.
+ * Speed is what a connection delivers while it has anything in flight (limit_speed). Throughput
+ * would not do: it is as low as what the application, and the other hosts, ask for.
  *
  * The connections of an engine share one count: they share a NIC, and a new connection starts with
- * what the others have learned. Those of the first guess stay open, and take over at once where one
- * breaks. */
+ * what the others have learned. The flows of the first guess stay open, and take over at once where
+ * one breaks. */
 #ifndef NET_PLUGIN_POLICY_FLOW_COUNT_H
 #define NET_PLUGIN_POLICY_FLOW_COUNT_H
 
@@ -26,24 +26,28 @@
 #include <stdint.h>
 
 #include "net_plugin/policy/limit.h"
-#include "net_plugin/policy/limits.h"
+
+enum flow_count_state {
+  FLOW_COUNT_STEADY,
+  FLOW_COUNT_DESCENDED, /* level 0 was taken instead of `from`: is it as fast? */
+  FLOW_COUNT_RETURNED,  /* it was not: more flows help, perhaps still more do */
+  FLOW_COUNT_CLIMBING,  /* a level more than `from` was taken: is it faster? */
+};
 
 struct flow_count {
   bool is_learned; /* some connection joined: others use their first guess */
+  enum flow_count_state state;
   unsigned level;
   unsigned most;    /* the highest level that some connection can have */
-  unsigned guess;   /* flows of the first guess for each one of level 0 */
   unsigned flows;   /* that are up, of all connections */
   unsigned changes; /* of the level: links drop what they measured before */
 
-  bool is_climbing;
-  unsigned from;   /* the level before the climb's last step */
-  uint64_t before; /* the capacity there */
-  unsigned end;    /* the level at which the last climb ended; `most`: none did */
-  uint64_t usual;  /* the capacity there; 0: not known */
-  unsigned others; /* windows in a row whose capacity was another */
+  unsigned from;   /* the level that the state tells of */
+  uint64_t before; /* the speed there, in KB/s */
+  unsigned end;    /* no climb above this level: there the last one ended, or it is `most` */
+  uint64_t usual;  /* the speed there; 0: no climb has ended */
+  unsigned others; /* windows in a row whose speed was another */
 
-  unsigned back;     /* level 0 was taken instead of this level; 0: it was not, or for good */
   uint64_t ns;       /* of all windows so far */
   uint64_t due_ns;   /* level 0 is not taken before, on the scale of ns */
   uint64_t pause_ns; /* until it is taken again after it was too few */
@@ -53,8 +57,8 @@ struct flow_count {
 };
 
 void flow_count_init(struct flow_count *count);
-/* A connection came whose highest level is this one. guess: see above. */
-void flow_count_join(struct flow_count *count, unsigned most, unsigned guess);
+/* A connection came whose highest level is this one. */
+void flow_count_join(struct flow_count *count, unsigned most);
 
 /* ---- facts ---- */
 
@@ -62,8 +66,10 @@ void flow_count_join(struct flow_count *count, unsigned most, unsigned guess);
 static inline void flow_count_changed(struct flow_count *count, int flows) {
   count->flows += (unsigned)flows;
 }
+/* So much of the window has passed. */
+void flow_count_part(struct flow_count *count, const struct limit_window *part, uint64_t now_ns);
 /* A window of bulk traffic at this level is over, which took so long. */
-void flow_count_window(struct flow_count *count, const struct limit_sum *sum, uint64_t ns,
+void flow_count_window(struct flow_count *count, const struct limit_window *window, uint64_t ns,
                        uint64_t now_ns);
 
 /* ---- decisions ---- */
@@ -72,13 +78,9 @@ void flow_count_window(struct flow_count *count, const struct limit_sum *sum, ui
 static inline unsigned flow_count_open(const struct flow_count *count, uint64_t now_ns) {
   return count->kept > count->level && now_ns < count->keep_ns ? count->kept : count->level;
 }
-/* Flows of a connection at this level, for each one of level 0. */
-static inline unsigned flow_count_flows(const struct flow_count *count, unsigned level) {
-  return level < FLOW_COUNT_GUESS ? 1 : count->guess << (level - FLOW_COUNT_GUESS);
-}
-/* More flows may help: nobody knows yet whether they do. */
-static inline bool flow_count_may_climb(const struct flow_count *count) {
-  return count->is_climbing || count->level < count->end;
+/* The number of flows is what it will be for a while. */
+static inline bool flow_count_is_steady(const struct flow_count *count) {
+  return count->state == FLOW_COUNT_STEADY;
 }
 
 #endif

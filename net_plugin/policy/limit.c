@@ -2,15 +2,11 @@
 /* See limit.h. */
 #include "net_plugin/policy/limit.h"
 
-#include "net_plugin/policy/limits.h"
-
 void limit_add(struct limit_sum *sum, const struct limit_sum *added) {
   sum->ns += added->ns;
   sum->in_flight_ns += added->in_flight_ns;
   sum->network_ns += added->network_ns;
   sum->peer_ns += added->peer_ns;
-  sum->bytes += added->bytes;
-  sum->bulk_bytes += added->bulk_bytes;
 }
 
 void limit_lane_up(struct limit_lane *lane, uint64_t now_ns) {
@@ -22,11 +18,8 @@ static uint64_t limit_elapsed(uint64_t since_ns, uint64_t now_ns) {
   return now_ns > since_ns ? now_ns - since_ns : 0;
 }
 
-void limit_lane_acked(struct limit_lane *lane, uint64_t bytes, bool is_bulk, bool is_idle,
-                      uint64_t now_ns) {
-  lane->now.bytes += bytes;
-  lane->now.bulk_bytes += is_bulk ? bytes : 0;
-  lane->now.in_flight_ns += is_idle ? limit_elapsed(lane->since_ns, now_ns) : 0;
+void limit_lane_idle(struct limit_lane *lane, uint64_t now_ns) {
+  lane->now.in_flight_ns += limit_elapsed(lane->since_ns, now_ns);
 }
 
 static uint64_t limit_least(uint64_t one, uint64_t other) {

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "net_plugin/policy/limits.h"
 #include "net_plugin/policy/policy.h"
 
 /* What passed on lanes in some time. */
@@ -26,8 +27,6 @@ struct limit_sum {
   uint64_t in_flight_ns; /* of these, with bytes in flight */
   uint64_t network_ns;   /* of these, network-limited */
   uint64_t peer_ns;      /* of these, limited by the peer's window */
-  uint64_t bytes;        /* acknowledged, before coding */
-  uint64_t bulk_bytes;   /* of these, while the connection had LIMIT_BULK_BYTES in flight */
 };
 
 struct limit_lane {
@@ -39,6 +38,13 @@ struct limit_lane {
   enum policy_limit limit;
 };
 
+/* What passed on lanes and their connections. */
+struct limit_window {
+  struct limit_sum lanes;
+  uint64_t loaded_ns; /* of each connection, with anything in flight */
+  uint64_t bytes;     /* acknowledged, before coding */
+};
+
 void limit_add(struct limit_sum *sum, const struct limit_sum *added);
 
 /* The lane came up. transport counts from 0. */
@@ -47,21 +53,22 @@ void limit_lane_up(struct limit_lane *lane, uint64_t now_ns);
 static inline void limit_lane_busy(struct limit_lane *lane, uint64_t now_ns) {
   lane->since_ns = now_ns;
 }
-/* So many bytes were acknowledged. is_idle: nothing is in flight any more. */
-void limit_lane_acked(struct limit_lane *lane, uint64_t bytes, bool is_bulk, bool is_idle,
-                      uint64_t now_ns);
+/* Nothing is in flight any more. */
+void limit_lane_idle(struct limit_lane *lane, uint64_t now_ns);
 /* What passed since the last measurement; a lane with no other before shows nothing. */
 struct limit_sum limit_lane_measured(struct limit_lane *lane,
                                      const struct policy_transport *transport, bool is_idle,
                                      uint64_t now_ns);
 
-/* Percent of the time in flight in which the network was the limit. */
-static inline unsigned limit_network_percent(const struct limit_sum *sum) {
-  return sum->in_flight_ns > 0 ? (unsigned)(sum->network_ns * 100 / sum->in_flight_ns) : 0;
+/* The network was the limit for most of the time in flight. */
+static inline bool limit_is_network(const struct limit_window *window) {
+  const struct limit_sum *lanes = &window->lanes;
+  return lanes->network_ns * 100 >= lanes->in_flight_ns * LIMIT_NETWORK_PERCENT;
 }
-/* What one flow delivers while it is in flight, in KB/s. */
-static inline uint64_t limit_flow_rate(const struct limit_sum *sum) {
-  return sum->bytes * 1000 / (sum->in_flight_ns / 1000 + 1);
+/* What a connection delivers while it has anything in flight, in KB/s: what the network, the peer
+ * and threads allow, whatever pauses the application and other hosts make. */
+static inline uint64_t limit_speed(const struct limit_window *window) {
+  return window->bytes * 1000 / (window->loaded_ns / 1000 + 1);
 }
 
 #endif

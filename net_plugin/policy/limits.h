@@ -72,10 +72,14 @@
 
 /* A lane is measured so often while it has anything in flight. A TCP_INFO costs 1 us. */
 #define LIMIT_PERIOD_NS 10000000ull
-/* A window is no shorter, so that each lane in use is in it. */
-#define LIMIT_WINDOW_NS 10000000ull
+/* While a number of flows is being compared with another. */
+#define LIMIT_SOON_NS 3000000ull
+/* A window is no shorter, so that each connection with traffic is in it. */
+#define LIMIT_WINDOW_NS 15000000ull
 /* And has so much time of lanes in flight: Linux counts in jiffies of up to 10 ms. */
 #define LIMIT_WINDOW_IN_FLIGHT_NS 40000000ull
+/* Load before the first window: TCP looks for its speed, memory is touched for the first time. */
+#define LIMIT_FIRST_NS 15000000ull
 /* The network is the limit where it is so for so much of the time in flight. */
 #define LIMIT_NETWORK_PERCENT 50u
 /* A connection that has so much in flight has bulk traffic. Not measured by itself. */
@@ -93,14 +97,19 @@
  * connections of 2 flows fill the NIC as those of 4 do, but trees of 125 hosts have 0.31 instead of
  * 0.42 of BERT's scaling. */
 #define FLOW_COUNT_GUESS 1u
-/* What the guess must have in capacity over one flow of each path, and what each further doubling
- * must have. */
-#define FLOW_COUNT_FIRST_GAIN_PERCENT 25u
-#define FLOW_COUNT_GAIN_PERCENT 10u
+/* What the speed must be after a doubling, of that before: after the first one, no less but for
+ * noise, as twice the guess also makes up for flows that share a path; after others, more. */
+#define FLOW_COUNT_FIRST_GAIN_PERCENT 92u
+#define FLOW_COUNT_GAIN_PERCENT 120u
+/* What level 0 must have of the speed of the level before; and what it must have after so much time
+ * of connections under load, or is given up at once. */
+#define FLOW_COUNT_KEEP_PERCENT 92u
+#define FLOW_COUNT_POOR_PERCENT 75u
+#define FLOW_COUNT_SOON_NS 4000000ull
 /* Level 0 was too few: it is not taken again for so long under load, then twice as long. */
 #define FLOW_COUNT_PAUSE_NS 1000000000ull
 #define FLOW_COUNT_PAUSE_MAX_NS 300000000000ull
-/* So many windows in a row in which the capacity is below so much of what it was, or the other way
+/* So many windows in a row in which the speed is below so much of what it was, or the other way
  * round: the network is another. */
 #define FLOW_COUNT_OTHER_PERCENT 70u
 #define FLOW_COUNT_OTHER_WINDOWS 5u

@@ -9,20 +9,16 @@
 #include "net_plugin/policy/flow_count.h"
 
 struct policy_shared {
-  struct limit_sum window;
-  uint64_t window_ns;             /* when it began; 0: nothing was measured since the last one */
+  struct limit_window window;
+  uint64_t began_ns;              /* the window; 0: nothing has passed since the last one */
+  bool is_warm;                   /* LIMIT_FIRST_NS have passed under load */
   struct flow_count count;        /* how many flows a connection uses */
   struct compression compression; /* whether chunks are coded */
 };
 
-static inline void policy_shared_init(struct policy_shared *shared) {
-  *shared = (struct policy_shared){ .window_ns = 0 };
-  flow_count_init(&shared->count);
-  compression_init(&shared->compression);
-}
-
-/* A lane was measured: what passed there in bulk traffic since the last time. */
-void policy_shared_measured(struct policy_shared *shared, const struct limit_sum *passed,
-                            uint64_t now_ns);
+void policy_shared_init(struct policy_shared *shared);
+/* This passed on a connection since the last time, or on one of its lanes, in bulk traffic. */
+void policy_shared_passed(struct policy_shared *shared, const struct limit_window *passed,
+                          uint64_t now_ns);
 
 #endif

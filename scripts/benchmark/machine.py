@@ -6,7 +6,7 @@ import re
 import subprocess
 import time
 
-from benchmark.run import ROOT
+from benchmark.run import CLUSTER, ROOT, Failure
 
 
 def output(*argv):
@@ -51,6 +51,14 @@ def stolen_since(before):
     return f"{100 * stolen / max(1, wanted):.0f} % of the CPU time that was wanted (steal)"
 
 
+def congestion_control():
+    """Of TCP, on emulated hosts. A Failure where there is none as it is wanted (NETNS_CONGESTION)."""
+    done = subprocess.run([CLUSTER, "congestion"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Failure(done.stderr.strip())
+    return done.stdout.strip()
+
+
 def facts(rounds, is_quick):
     cpus = len(os.sched_getaffinity(0))
     return {
@@ -58,6 +66,7 @@ def facts(rounds, is_quick):
         "NCCL": f"{nccl_release()}, Debian's unmodified objects, its own Socket transport as the baseline",
         "GPU": "emulated: device memory is host memory and kernels are CPU threads, so ratios count, not GB/s",
         "hosts": "network namespaces on one machine; caps of flow and NIC by HTB",
+        "congestion control": congestion_control(),
         "CPU": f"{cpu_model()}, {cpus} core{'s' if cpus != 1 else ''}, shared out evenly to two hosts",
         "kernel": f"{platform.system()} {platform.release()}",
         "load before": f"{load_average():.2f} (average of a minute: what else the machine did)",

@@ -117,6 +117,8 @@ def check_result(result, table):
     """What a run of `latency` and `allreduce` must have left."""
     assert [case["name"] for case in result["cases"]] == ["latency", "allreduce"], result["cases"]
     assert result["wrong"] == 0 and "emulated" in result["machine"]["GPU"], result["machine"]
+    assert result["machine"]["congestion control"] in ("cubic", "reno"), result["machine"]
+    assert "| congestion control | " in table, table
     for case in result["cases"]:
         assert case["error"] is None and case["rows"] and f"**{case['name']}**" in table, case
         for variant in case["variants"]:

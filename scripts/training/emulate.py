@@ -9,6 +9,7 @@ import json
 import os
 import statistics
 
+from benchmark.machine import congestion_control
 from benchmark.run import Failure, Runner, say
 from benchmark.tools import Bench
 from training.published import FLEETX_AMP, GPUS
@@ -80,8 +81,9 @@ def main(options, tolerance, bus_gbs, model):
     """Prints the table; the exit status. `model(machines, batch)` is the model's scaling."""
     if os.geteuid() != 0:
         raise Failure("--emulate makes network namespaces: run as root")
+    congestion = congestion_control()
     found = rounds(options, bus_gbs)
-    print(f"emulated: {NIC_GBPS} Gb/s NICs, times x {TIME_SCALE}; {options.skip} steps skipped, median of "
+    print(f"emulated: {NIC_GBPS} Gb/s NICs, congestion control {congestion}, times x {TIME_SCALE}; {options.skip} steps skipped, median of "
           f"{options.steps}; rounds: {options.rounds}\n")
     print("| machines | batch | published | model | emulated | emulated - published |\n|---|---|---|---|---|---|")
     status, rows = 0, []
@@ -95,5 +97,5 @@ def main(options, tolerance, bus_gbs, model):
               f"{emulated - published:+.3f} |")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"fitted_bus_gbs": bus_gbs, "points": rows}, file, indent=1)
+            json.dump({"fitted_bus_gbs": bus_gbs, "congestion_control": congestion, "points": rows}, file, indent=1)
     return status

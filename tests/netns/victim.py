@@ -41,6 +41,11 @@ def until(what, seconds, condition):
         time.sleep(0.02)
 
 
+def congestion_control():
+    """Of TCP, on the hosts of a cluster."""
+    return subprocess.run([CLUSTER, "congestion"], capture_output=True, text=True, check=True).stdout.strip()
+
+
 class Flow:
     """A TCP connection of the plugin, as the host sees it that opened it: the one that sends data."""
 

@@ -68,6 +68,7 @@ def test_a_short_run():
                      "--page", page_path)
         assert done.returncode == 0, done.stdout + done.stderr
         found = result.read(json_path)
+        assert found.machine["congestion control"] in ("cubic", "reno"), found.machine
         assert [(each.caps, each.hosts, each.variant) for each in found.launches] == [
             (setting.caps, setting.hosts, variant.key) for setting in (Setting(NO_NETWORK, 1, 1), Setting(CAPPED, 2, 1))
             for _, variant in launches_of(setting, PROTOCOLS["quick"])], found.launches

@@ -25,10 +25,13 @@ hosts_count=0 hosts_nics=0
 # until_true and run_tests
 # shellcheck source=tests/netns/testing.sh
 source tests/netns/testing.sh
+# shellcheck source=tests/netns/congestion.sh
+source tests/netns/congestion.sh
 
 hosts_up() { # HOSTS NICS
   hosts_count=$1 hosts_nics=$2
-  local h n
+  local h n congestion
+  congestion=$(congestion_control '' "$(congestion_controls_allowed)") || return
   trap hosts_down EXIT
   hosts_prepare_kernel
   [[ -z $(ip netns list) ]] || hosts_clear
@@ -37,6 +40,7 @@ hosts_up() { # HOSTS NICS
   for ((h = 0; h < hosts_count; h++)); do
     ip netns add "h$h"
     ip -n "h$h" link set lo up
+    ip netns exec "h$h" sysctl -qw net.ipv4.tcp_congestion_control="$congestion"
     hosts_write_command "$h"
   done
   ((hosts_count == 2)) || ip netns add switch

@@ -12,7 +12,8 @@ void compression_init(struct compression *compression) {
 static void compression_turn(struct compression *compression, bool is_on) {
   compression->is_on = is_on;
   compression->turns++;
-  compression->windows = compression->poor = compression->rich = 0;
+  compression->limited = (struct limit_window){ .bytes = 0 };
+  compression->limited_windows = compression->poor = compression->rich = 0;
 }
 
 /* Processors do not keep up with coding. */
@@ -40,21 +41,33 @@ static void compression_compare(struct compression *compression, const struct li
   }
 }
 
+/* Until there are enough, in which the network is the limit. */
+static void compression_collect(struct compression *compression,
+                                const struct limit_window *window) {
+  compression->limited.loaded_ns += window->loaded_ns;
+  compression->limited.bytes += window->bytes;
+  compression->limited_windows++;
+  if (compression->limited_windows >= COMPRESSION_WINDOWS &&
+      compression->ns >= compression->due_ns) {
+    compression->before = limit_speed(&compression->limited);
+    compression_turn(compression, true);
+  }
+}
+
 void compression_window(struct compression *compression, const struct limit_window *window,
                         uint64_t ns) {
   bool is_network = limit_is_network(window);
   uint64_t saved_bytes = compression->saved_bytes;
   compression->saved_bytes = 0;
   compression->ns += ns;
-  compression->windows++;
-  if (!compression->is_on) {
-    if (is_network && compression->ns >= compression->due_ns) {
-      compression->before = limit_speed(window);
-      compression_turn(compression, true);
-    }
-  } else if (is_network) {
+  if (compression->is_on && is_network) {
     compression->poor = compression->rich = 0;
-  } else if (compression->windows > 1) { /* the first had chunks of both forms */
+  } else if (compression->is_on) {
     compression_compare(compression, window, saved_bytes);
+  } else if (is_network) {
+    compression_collect(compression, window);
+  } else {
+    compression->limited = (struct limit_window){ .bytes = 0 };
+    compression->limited_windows = 0;
   }
 }

@@ -25,10 +25,11 @@
 
 struct compression {
   bool is_on;
-  uint64_t turns;       /* changes of is_on */
-  uint64_t saved_bytes; /* by which chunks became shorter, since the last window */
-  uint64_t before;      /* the speed when it began, in KB/s */
-  unsigned windows;     /* since it began, or since the last change */
+  uint64_t turns;              /* changes of is_on */
+  uint64_t saved_bytes;        /* by which chunks became shorter, since the last window */
+  struct limit_window limited; /* windows in a row in which the network is the limit, */
+  unsigned limited_windows;    /* and how many these are */
+  uint64_t before;             /* the speed in those before it began, in KB/s */
   unsigned poor,
       rich;        /* windows in a row that deliver less than before; whose coded bytes are more */
   uint64_t ns;     /* of all windows so far */

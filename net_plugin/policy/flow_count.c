@@ -117,9 +117,11 @@ void flow_count_window(struct flow_count *count, const struct limit_window *wind
     break;
   case FLOW_COUNT_STEADY:
     flow_count_compare(count, speed);
-    if (limit_is_network(window) && flow_count_may_climb(count)) {
+    count->calm = limit_is_network(window) ? 0 : count->calm + 1;
+    if (count->calm == 0 && flow_count_may_climb(count)) {
       flow_count_climb(count, speed, now_ns);
-    } else if (!limit_is_network(window) && count->level > 0 && count->ns >= count->due_ns) {
+    } else if (count->calm >= FLOW_COUNT_CALM_WINDOWS && count->level > 0 &&
+               count->ns >= count->due_ns) {
       flow_count_try(count, FLOW_COUNT_DESCENDED, 0, speed, now_ns);
     }
     break;

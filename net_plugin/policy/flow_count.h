@@ -42,6 +42,8 @@ struct flow_count {
   unsigned flows;   /* that are up, of all connections */
   unsigned changes; /* of the level: links drop what they measured before */
 
+  unsigned calm; /* windows in a row in which the network was not the limit */
+
   unsigned from;   /* the level that the state tells of */
   uint64_t before; /* the speed there, in KB/s */
   unsigned end;    /* no climb above this level: there the last one ended, or it is `most` */

@@ -101,6 +101,9 @@
  * noise, as twice the guess also makes up for flows that share a path; after others, more. */
 #define FLOW_COUNT_FIRST_GAIN_PERCENT 92u
 #define FLOW_COUNT_GAIN_PERCENT 120u
+/* Windows in a row in which the network is not the limit, before level 0 is tried. In a ring of 4
+ * hosts the limit is another one from window to window. */
+#define FLOW_COUNT_CALM_WINDOWS 4u
 /* What level 0 must have of the speed of the level before; and what it must have after so much time
  * of connections under load, or is given up at once. */
 #define FLOW_COUNT_KEEP_PERCENT 92u
@@ -123,9 +126,10 @@
 
 /* Bytes delivered with coding, of those without, that are no loss, given noise. */
 #define COMPRESSION_KEEP_PERCENT 95u
-/* Coded bytes of what the network carried before: it carries more now. */
-#define COMPRESSION_RICH_PERCENT 130u
-/* So many such windows in a row decide. */
+/* Coded bytes of what the network carried before: it carries more now. Windows in which the network
+ * is not the limit are often those in which a burst passed. */
+#define COMPRESSION_RICH_PERCENT 200u
+/* So many windows in a row decide, in which the network is the limit, or coding is too slow. */
 #define COMPRESSION_WINDOWS 3u
 /* Time under load until it begins again, then doubled up to the maximum. */
 #define COMPRESSION_PAUSE_NS 1000000000ull

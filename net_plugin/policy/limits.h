@@ -71,7 +71,7 @@
 /* ---- limit ---- */
 
 /* A lane is measured so often while it has anything in flight. A TCP_INFO costs 1 us. */
-#define LIMIT_PERIOD_NS 10000000ull
+#define LIMIT_PERIOD_NS 7500000ull
 /* While a number of flows is being compared with another. */
 #define LIMIT_SOON_NS 3000000ull
 /* A window is no shorter, so that each connection with traffic is in it. */
@@ -97,13 +97,14 @@
  * connections of 2 flows fill the NIC as those of 4 do, but trees of 125 hosts have 0.31 instead of
  * 0.42 of BERT's scaling. */
 #define FLOW_COUNT_GUESS 1u
-/* What the speed must be after a doubling, of that before: after the first one, no less but for
- * noise, as twice the guess also makes up for flows that share a path; after others, more. */
-#define FLOW_COUNT_FIRST_GAIN_PERCENT 92u
-#define FLOW_COUNT_GAIN_PERCENT 120u
+/* What the speed must be after a climb, of that before. Twice the guess is kept unless it is
+ * slower, but for noise, as it also makes up for flows that share a path, and bursts pass more of
+ * them. */
+#define FLOW_COUNT_GAIN_PERCENT 125u
+#define FLOW_COUNT_GUESS_GAIN_PERCENT 92u
 /* Windows in a row in which the network is not the limit, before level 0 is tried. In a ring of 4
  * hosts the limit is another one from window to window. */
-#define FLOW_COUNT_CALM_WINDOWS 4u
+#define FLOW_COUNT_CALM_WINDOWS 3u
 /* What level 0 must have of the speed of the level before; and what it must have after so much time
  * of connections under load, or is given up at once. */
 #define FLOW_COUNT_KEEP_PERCENT 92u

@@ -58,7 +58,7 @@ static void flow_count_climb(struct flow_count *count, uint64_t speed, uint64_t 
 
 static void flow_count_climbed(struct flow_count *count, uint64_t speed, uint64_t now_ns) {
   unsigned percent =
-      count->from <= FLOW_COUNT_GUESS ? FLOW_COUNT_FIRST_GAIN_PERCENT : FLOW_COUNT_GAIN_PERCENT;
+      count->from == FLOW_COUNT_GUESS ? FLOW_COUNT_GUESS_GAIN_PERCENT : FLOW_COUNT_GAIN_PERCENT;
   if (speed * 100 >= count->before * percent) {
     flow_count_climb(count, speed, now_ns);
   } else {

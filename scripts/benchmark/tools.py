@@ -134,7 +134,8 @@ class Bench:
         if self.settings.is_checked:
             options += ["--check", "yes"]
         tool = words(variables) + ["build/bin/stratus-net", "perf"]
-        server = self.at_host(1, tool + ["--listen"])
+        plugin = options[options.index("--plugin"):][:2] if "--plugin" in options else []
+        server = self.at_host(1, tool + ["--listen", *plugin])
         client = self.at_host(0, tool + ["10.77.0.2", *options, "--json"])
         self.command = f"{shlex.join(server)} & {shlex.join(client)}"
         return perf_metrics(json.loads(self.run_pair(server, client, "sport = :29591", meanwhile)))

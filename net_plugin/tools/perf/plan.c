@@ -213,16 +213,15 @@ json_t *plan_to_json(const struct plan *plan) {
     json_array_append_new(devices, json_integer(plan->devices[i]));
   }
   return json_pack("{s:s, s:s, s:o, s:i, s:I, s:i, s:b, s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:b, "
-                   "s:i, s:s, s:s, s:I, s:I}",
+                   "s:i, s:s, s:I, s:I}",
                    "test", plan_test_name(plan), "shape", plan_shape_name(plan), "bytes", sizes,
                    "depth", plan->depth, "slot_bytes", (json_int_t)plan->slot_bytes, "connections",
                    plan->connections, "timed", plan->is_timed, "time_ns", (json_int_t)plan->time_ns,
                    "warmup_ns", (json_int_t)plan->warmup_ns, "count", (json_int_t)plan->count,
                    "warmup_count", (json_int_t)plan->warmup_count, "devices", devices, "fused",
                    plan->is_fused, "checked", plan->is_checked, "flows", plan->has_flows,
-                   "plain_flows", plan->plain_flows, "plugin", plan->plugin, "data",
-                   plan_data_name(plan), "timeout_ns", (json_int_t)plan->timeout_ns, "idle_ns",
-                   (json_int_t)plan->idle_ns);
+                   "plain_flows", plan->plain_flows, "data", plan_data_name(plan), "timeout_ns",
+                   (json_int_t)plan->timeout_ns, "idle_ns", (json_int_t)plan->idle_ns);
 }
 
 /* False unless it is a number within bounds. */
@@ -281,12 +280,6 @@ static bool get_lists(const json_t *json, struct plan *plan) {
   return is_good;
 }
 
-static bool get_plugin(const json_t *json, struct plan *plan) {
-  const char *plugin = json_string_value(json_object_get(json, "plugin"));
-  snprintf(plan->plugin, sizeof plan->plugin, "%s", plugin ? plugin : "");
-  return plugin && strlen(plugin) < sizeof plan->plugin;
-}
-
 int plan_from_json(struct plan *plan, const json_t *json) {
   const uint64_t long_ns = 24 * 3600 * NS_PER_S, many = UINT64_C(1) << 48;
   int test = 0, shape = 0, data = 0;
@@ -307,7 +300,7 @@ int plan_from_json(struct plan *plan, const json_t *json) {
                  get_bool(json, "checked", &plan->is_checked) &&
                  get_bool(json, "flows", &plan->has_flows) &&
                  get_u64(json, "timeout_ns", long_ns, &plan->timeout_ns) &&
-                 get_u64(json, "idle_ns", long_ns, &plan->idle_ns) && get_plugin(json, plan);
+                 get_u64(json, "idle_ns", long_ns, &plan->idle_ns);
   bool is_possible = !plan->plain_flows || (plan->is_timed && test != PLAN_BOTH_WAYS);
   if (!is_good || !is_possible) {
     return failure("the other side sent an invalid plan; is it the same version?");

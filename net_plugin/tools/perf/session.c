@@ -84,8 +84,10 @@ static int get_ready(json_t *mine, json_t **theirs) {
   const char *there = json_string_value(json_object_get(*theirs, "transport"));
   return there && strcmp(here, there) == 0
              ? CLI_OK
-             : failure("%s has plugin %s, this side %s", session.channel->peer,
-                       there ? there : "none", here);
+             : failure(
+                   "%s has plugin %s, this side %s: start the server with --listen --plugin NAME "
+                   "for another one",
+                   session.channel->peer, there ? there : "none", here);
 }
 
 /* ---- rounds ---- */

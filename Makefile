@@ -8,6 +8,7 @@
 #   LIBDIR=lib          below PREFIX: where links let NCCL find the plugins by name; empty: no links
 #   ARCH=aarch64        another processor, by Debian's cross compiler, below build/aarch64
 #   GLIBC=2.28          the oldest glibc on which plugins and tools load; empty: this machine's own
+#   WERROR=1            warnings are errors, as in our CI
 
 SAN ?=
 HOST_ARCH := $(shell uname -m)
@@ -17,6 +18,10 @@ BUILD ?= build$(if $(CROSS),/$(ARCH))$(if $(SAN),/san-$(SAN))
 PREFIX ?= /usr/local
 LIBDIR ?= lib
 V ?= 0
+WERROR ?=
+ifneq ($(words $(BUILD)),1)
+  $(error BUILD=$(BUILD): make takes one directory, without a blank in its name)
+endif
 Q := $(if $(filter 0,$(V)),@)
 
 CC = $(if $(filter fuzz,$(SAN)),clang,$(CROSS:%=%-)gcc)
@@ -24,14 +29,14 @@ CXX = $(CROSS:%=%-)g++
 AR = $(CROSS:%=%-)ar
 # Sanitizers want stack traces, not variables; their builds are half of what the tests take to compile.
 CFLAGS ?= $(if $(SAN),-O1 -g1,-O2 -g)
-WARNINGS = -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
+WARNINGS = -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes $(if $(filter-out 0,$(WERROR)),-Werror)
 SAN_FLAGS_address = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 SAN_FLAGS_thread = -fsanitize=thread -fno-omit-frame-pointer
 # clang counts changes of sign to -Wconversion, gcc does not.
 SAN_FLAGS_fuzz = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
   -fno-omit-frame-pointer -Wno-sign-conversion
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(SAN_FLAGS_$(SAN)) -fPIC \
-  -fvisibility=hidden -pthread -I. -ffile-prefix-map=$(CURDIR)=. $(CROSS_CFLAGS) -MMD -MP
+  -fvisibility=hidden -pthread -I. '-ffile-prefix-map=$(CURDIR)=.' $(CROSS_CFLAGS) -MMD -MP
 # -z nodelete: NCCL unloads plugins at moments that differ per release; code must stay mapped.
 PLUGIN_LDFLAGS = -shared -Wl,-z,nodelete -Wl,--exclude-libs,ALL \
   $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
@@ -43,7 +48,9 @@ JSON_LIBS = -Wl,-Bstatic -ljansson -Wl,-Bdynamic
 # ---- the oldest glibc: what users get is linked against stand-ins for it (scripts/glibc-floor) ----
 
 # 2.28 is RHEL 8's; distributions that NCCL's users have are that old. Sanitizers need this machine's glibc.
-GLIBC ?= $(if $(SAN),,2.28)
+# Without python3 there are no stand-ins, man pages nor completion; `man` says so.
+PYTHON := $(shell command -v python3)
+GLIBC ?= $(if $(SAN),,$(if $(PYTHON),2.28))
 GLIBC_DIR := $(if $(GLIBC),$(BUILD)/glibc-$(GLIBC))
 FLOOR_MADE := $(GLIBC_DIR:%=%/libc.so)
 # Before glibc 2.34 threads and dlopen() are in files of their own, which must be loaded then.
@@ -84,6 +91,10 @@ MAN := $(addprefix $(BUILD)/man/,stratus.7 stratus-net.1 stratus-tune.1 stratus-
   stratus-run.1 stratus-env.1)
 completion = $(patsubst %,$(BUILD)/completion/$(1),$(notdir $(TOOLS)))
 COMPLETION := $(call completion,bash/%) $(call completion,zsh/_%) $(call completion,fish/%.fish)
+ifeq ($(PYTHON),)
+  MAN :=
+  COMPLETION :=
+endif
 
 all: $(NET_PLUGIN) $(TUNER_PLUGIN) $(TOOLS) man ## plugins, tools, man pages, shell completion (the default)
 
@@ -154,8 +165,9 @@ RUNNABLE := $(addprefix $(RUNNABLE_DIR)/,$(notdir $(TOOLS)))
 
 $(BUILD)/emulated/%: $(BUILD)/bin/%
 	@mkdir -p $(@D)
-	$(Q)printf '#!/bin/sh\nexec qemu-$(ARCH) -L /usr/$(CROSS) %s "$$@"\n' $(abspath $<) >$@ && chmod +x $@
+	$(Q)printf '#!/bin/sh\nexec qemu-$(ARCH) -L /usr/$(CROSS) '\''%s'\'' "$$@"\n' '$(abspath $<)' >$@ && chmod +x $@
 
+ifneq ($(PYTHON),)
 $(MAN) &: scripts/gen-man scripts/tool_help.py $(wildcard docs/man/*.in) $(RUNNABLE)
 	$(if $(Q),@echo "  GEN     $(BUILD)/man")
 	$(Q)scripts/gen-man $(RUNNABLE_DIR) $(BUILD)/man
@@ -163,8 +175,11 @@ $(MAN) &: scripts/gen-man scripts/tool_help.py $(wildcard docs/man/*.in) $(RUNNA
 $(COMPLETION) &: scripts/gen-completion scripts/tool_help.py $(RUNNABLE)
 	$(if $(Q),@echo "  GEN     $(BUILD)/completion")
 	$(Q)scripts/gen-completion $(RUNNABLE_DIR) $(BUILD)/completion
+endif
 
 man: $(MAN) $(COMPLETION) ## man pages and shell completion alone
+	@$(if $(PYTHON),:,echo "no python3: no man pages and no shell completion; plugins and tools need $(if \
+	  $(GLIBC),glibc $(GLIBC),this machine's glibc or a newer one)")
 
 # ---- install and uninstall: one list of what goes where ----
 
@@ -182,24 +197,30 @@ $(call place,share/bash-completion/completions,644,$(call completion,bash/%))
 $(call place,share/zsh/site-functions,644,$(call completion,zsh/_%))
 $(call place,share/fish/vendor_completions.d,644,$(call completion,fish/%.fish))
 # In a directory of their own, which can stand in LD_LIBRARY_PATH without others' libraries; links are where the loader looks.
-loader_links = $(if $(LIBDIR),$(addprefix $(DESTDIR)$(PREFIX)/$(LIBDIR)/,$(notdir $(FILES_lib/stratus))))
-installed = $(foreach place,$(PLACES),$(addprefix $(DESTDIR)$(PREFIX)/$(place)/,$(notdir $(FILES_$(place))))) $(loader_links)
+loader_links = $(if $(LIBDIR),$(addprefix $(LIBDIR)/,$(notdir $(FILES_lib/stratus))))
+installed = $(foreach place,$(PLACES),$(addprefix $(place)/,$(notdir $(FILES_$(place))))) $(loader_links)
 
 define install_place
 $(if $(Q),@echo "  INSTALL $(DESTDIR)$(PREFIX)/$(1)")
-$(Q)install -d $(DESTDIR)$(PREFIX)/$(1) && install -m $(MODE_$(1)) $(FILES_$(1)) $(DESTDIR)$(PREFIX)/$(1)/
+$(Q)install -d "$(DESTDIR)$(PREFIX)/$(1)" && install -m $(MODE_$(1)) $(FILES_$(1)) "$(DESTDIR)$(PREFIX)/$(1)/"
 
 endef
 
-install: all ## everything, to DESTDIR PREFIX
-	$(foreach place,$(PLACES),$(call install_place,$(place)))
-	$(if $(LIBDIR),$(Q)cd $(DESTDIR)$(PREFIX) && install -d $(LIBDIR) && ln -srft $(LIBDIR) lib/stratus/*)
+install: may-install all ## everything, to DESTDIR PREFIX
+	$(foreach place,$(PLACES),$(if $(FILES_$(place)),$(call install_place,$(place))))
+	$(if $(LIBDIR),$(Q)cd "$(DESTDIR)$(PREFIX)" && install -d $(LIBDIR) && ln -srft $(LIBDIR) lib/stratus/*)
+
+# Asked before anything is built: of the directories that are there, the one below which install would write.
+may-install:
+	@there="$(DESTDIR)$(PREFIX)"; while ! test -e "$$there"; do there=$$(dirname "$$there"); done; \
+	  test -d "$$there" -a -w "$$there" || { echo "make install: $$there cannot be written: sudo make install," \
+	    'or a place of your own: make install PREFIX=$$HOME/.local' >&2; exit 1; }
 
 # Directories that others use as well stay; below DESTDIR, where there are no others, empty ones go.
 uninstall: ## remove what install put there, and nothing else
-	$(Q)rm -f $(installed)
-	$(Q)cd $(DESTDIR)/ && rmdir $(if $(DESTDIR),-p) --ignore-fail-on-non-empty 2>/dev/null \
-	  $(addprefix $(PREFIX:/%=%)/,share/stratus/profiles share/stratus/workloads share/stratus/report \
+	$(Q)! cd "$(DESTDIR)$(PREFIX)" 2>/dev/null || rm -f $(installed)
+	$(Q)cd "$(DESTDIR)/" && rmdir $(if $(DESTDIR),-p) --ignore-fail-on-non-empty 2>/dev/null \
+	  $(patsubst %,"$(PREFIX:/%=%)/%",share/stratus/profiles share/stratus/workloads share/stratus/report \
 	    share/stratus/trace share/stratus lib/stratus \
 	  $(if $(DESTDIR),$(PLACES) $(LIBDIR))) || true
 
@@ -209,7 +230,7 @@ PACKAGES := deb rpm tarball wheel
 
 stage: all
 	$(Q)rm -rf $(BUILD)/stage
-	$(Q)$(MAKE) --no-print-directory install DESTDIR=$(abspath $(BUILD))/stage PREFIX=/usr LIBDIR= >/dev/null
+	$(Q)$(MAKE) --no-print-directory install DESTDIR=$(BUILD)/stage PREFIX=/usr LIBDIR= >/dev/null
 
 $(PACKAGES): stage
 	$(Q)scripts/package $(BUILD) $@
@@ -371,6 +392,15 @@ $(PERF_PLUGINS): $(BUILD)/tests/perf/libnccl-net-%.so: tests/netns/perf_plugin.c
 perf-tests: all $(PERF_PLUGINS)
 .PHONY: perf-tests
 
+# ---- another compiler's opinion: make syntax CC=clang WERROR=1 ----
+
+SYNTAX_SRC := $(COMMON_SRC) $(NET_SRC) $(TUNER_SRC) $(MODEL_SRC) $(NET_TOOL_SRC) $(TUNER_TOOL_SRC) $(UNIT_SRC) $(TEST_LIB_SRC) \
+  $(SIM_SRC) $(SCALE_SRC) $(call sources,common/tools tuner_plugin/tools/coll tuner_plugin/tools/coll/replay tests/abi)
+# Two at a time: what a test runs beside takes the rest.
+syntax: ## warnings of CC in plugins, tools, unit tests; makes nothing
+	$(Q)printf '%s\n' $(SYNTAX_SRC) | xargs -P 2 -n 20 $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fsyntax-only
+.PHONY: syntax
+
 # ---- an NCCL with faults, for tests/coll/run SUITE ----
 
 COLL_FAULTY := $(BUILD)/tests/coll/faulty
@@ -397,4 +427,4 @@ include tests/fake_cuda/rules.mk
 .DEFAULT_GOAL := all
 # Not .SECONDARY, which would make a missing object of a new source no reason to link again.
 .PRECIOUS: $(BUILD)/obj/%.o
-.PHONY: all help man install uninstall clean test check tests-unit tests-sim tests-scale
+.PHONY: all help man install may-install uninstall clean test check tests-unit tests-sim tests-scale

@@ -5,6 +5,8 @@
  * Owns: nothing.  Threads: any.  Blocks: as the system call.  Fails: with errno. */
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -25,7 +27,9 @@ int fstat(int fd, struct stat *status) {
   return (int)syscall(SYS_fstat, fd, status);
 }
 
-/* Since 2.38, whose headers give strtol() and others these names: they read C23's "0b" too. */
+/* Since 2.38, whose headers give strtol(), scanf() and others these names: they read C23's "0b"
+ * too. All that a C file can be sent to without knowing are here, or what uses one does not link
+ * where headers are new. */
 #if __GLIBC_PREREQ(2, 38)
 #define NUMBER_READER(type, name)                                                                  \
   type plain_##name(const char *text, char **end, int base) __asm__(#name);                        \
@@ -37,14 +41,38 @@ NUMBER_READER(long, strtol)
 NUMBER_READER(unsigned long, strtoul)
 NUMBER_READER(long long, strtoll)
 NUMBER_READER(unsigned long long, strtoull)
+NUMBER_READER(intmax_t, strtoimax)
+NUMBER_READER(uintmax_t, strtoumax)
 
-int plain_vsscanf(const char *text, const char *format, va_list values) __asm__("vsscanf");
-int __isoc23_sscanf(const char *text, const char *format, ...);
+/* What reads a format, from a SOURCE: with its values one by one, and with them in a list. */
+#define FORMAT_READER(name, source)                                                                \
+  int plain_v##name(source, const char *format, va_list values) __asm__("v" #name);                \
+  int __isoc23_v##name(source, const char *format, va_list values);                                \
+  int __isoc23_##name(source, const char *format, ...);                                            \
+  int __isoc23_v##name(source, const char *format, va_list values) {                               \
+    return plain_v##name(from, format, values);                                                    \
+  }                                                                                                \
+  int __isoc23_##name(source, const char *format, ...) {                                           \
+    va_list values;                                                                                \
+    va_start(values, format);                                                                      \
+    int count = plain_v##name(from, format, values);                                               \
+    va_end(values);                                                                                \
+    return count;                                                                                  \
+  }
+FORMAT_READER(sscanf, const char *from)
+FORMAT_READER(fscanf, FILE *from)
 
-int __isoc23_sscanf(const char *text, const char *format, ...) {
+int __isoc23_vscanf(const char *format, va_list values);
+int __isoc23_scanf(const char *format, ...);
+
+int __isoc23_vscanf(const char *format, va_list values) {
+  return plain_vfscanf(stdin, format, values);
+}
+
+int __isoc23_scanf(const char *format, ...) {
   va_list values;
   va_start(values, format);
-  int count = plain_vsscanf(text, format, values);
+  int count = plain_vfscanf(stdin, format, values);
   va_end(values);
   return count;
 }

@@ -432,7 +432,7 @@ static void format_value(enum param_id id, char *text, size_t text_bytes) {
 static void print_list(FILE *to) {
   for (int id = 0; id < PARAM_COUNT; id++) {
     char value[256];
-    format_value(id, value, sizeof value);
+    format_value((enum param_id)id, value, sizeof value);
     fprintf(to, "%-28s %-10s %s%s\n", rows[id].name, value[0] ? value : "-", rows[id].help,
             values[id].is_set ? " (set)" : "");
   }

@@ -293,7 +293,7 @@ static void case_calls(const struct fork_release *release, const char *path) {
     close(ends[0]);
     if (!strstr(said, "fork") || strchr(said, '\n') != said + used - 1) {
       fprintf(stderr, "a forked child said: %s\n", said);
-      CHECK(!"one line on what is wrong");
+      CHECK(false && "one line on what is wrong");
     }
     check_child(child);
   }

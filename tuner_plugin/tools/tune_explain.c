@@ -79,16 +79,17 @@ static const struct profile_row *find_source(const struct explain_question *ques
 
 static int find_answer(const struct explain_question *question, struct explain_answer *answer) {
   size_t ranks = (size_t)question->nodes * question->ppn;
+  int coll = (int)question->collective;
   void *memory = malloc(compile_bytes(question->profile, ranks, question->nodes) + 1);
   int status = memory ? CLI_OK : cli_fail("out of memory");
   if (status == CLI_OK) {
     struct decide_table table;
     compile_table(question->profile, ranks, question->nodes, memory, &table);
-    const struct decide_choice *choice = decide_find(&table, question->collective, question->bytes);
+    const struct decide_choice *choice = decide_find(&table, coll, question->bytes);
     if (choice) {
       answer->is_chosen = true;
-      answer->row = *decide_find_row(&table, question->collective, question->bytes);
-      answer->is_blind = guard_allows_blind(question->collective, choice->algo, choice->proto);
+      answer->row = *decide_find_row(&table, coll, question->bytes);
+      answer->is_blind = guard_allows_blind(coll, choice->algo, choice->proto);
       answer->source = find_source(question);
       judge_choice(choice, answer);
     } else {

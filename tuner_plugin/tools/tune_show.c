@@ -117,7 +117,7 @@ static void print_shape(const struct profile *profile, const struct shape *shape
   for (int coll = 0; coll < PROFILE_COLLECTIVE_COUNT; coll++) {
     uint32_t first = shape->table.first[coll], end = shape->table.first[coll + 1];
     if (first < end) {
-      printf("%s%s\n", profile_collective_name(coll),
+      printf("%s%s\n", profile_collective_name((enum profile_collective)coll),
              is_carried(profile, shape, coll) ? ", extrapolated from other numbers of nodes" : "");
     }
     for (uint32_t i = first; i < end; i++) {
@@ -232,9 +232,9 @@ static json_t *json_shape(const struct profile *profile, const struct shape *sha
       json_array_append_new(rows, json_decide_row(&shape->table.rows[i]));
     }
     bool carried = json_array_size(rows) > 0 && is_carried(profile, shape, coll);
-    json_array_append_new(tables,
-                          json_pack("{s:s, s:b, s:o}", "collective", profile_collective_name(coll),
-                                    "is_carried", (int)carried, "rows", rows));
+    json_array_append_new(tables, json_pack("{s:s, s:b, s:o}", "collective",
+                                            profile_collective_name((enum profile_collective)coll),
+                                            "is_carried", (int)carried, "rows", rows));
   }
   return json_pack("{s:I, s:I, s:o}", "nodes", (json_int_t)shape->nodes, "ppn",
                    (json_int_t)shape->ppn, "tables", tables);

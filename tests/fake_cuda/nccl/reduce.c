@@ -6,6 +6,9 @@
 
 #include "tests/fake_cuda/nccl/block.h"
 
+#if defined __clang__ && __clang_major__ < 15 && defined __x86_64__
+#error "the emulated GPU needs _Float16: gcc 12, clang 15 or a newer one"
+#endif
 typedef _Float16 f16;
 typedef struct {
   uint16_t bits;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/version.h"
 #include "tuner_plugin/tools/coll/abort.h"
 #include "tuner_plugin/tools/coll/soak.h"
 #include "tuner_plugin/tools/coll/job.h"
@@ -260,6 +261,9 @@ int main(int argc, char **argv) {
   switch (options_parse(&options, argc, argv, error, sizeof error)) {
   case OPTIONS_HELP:
     options_print_help();
+    return EXIT_GOOD;
+  case OPTIONS_VERSION:
+    puts("stratus-coll " STRATUS_VERSION);
     return EXIT_GOOD;
   case OPTIONS_WRONG:
     message_write("%s", error);

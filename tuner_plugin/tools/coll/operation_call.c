@@ -29,22 +29,23 @@ void operation_close_redop(enum pattern_redop redop, ncclRedOp_t opened, ncclCom
 }
 
 static void exchange_with_neighbours(const struct operation_call *c) {
+  ncclDataType_t type = (ncclDataType_t)c->type;
   NCCL(ncclGroupStart());
-  NCCL(ncclSend(c->send, c->count, c->type, (c->rank + 1) % c->ranks, c->comm, c->stream));
-  NCCL(ncclRecv(c->recv, c->count, c->type, (c->rank + c->ranks - 1) % c->ranks, c->comm,
-                c->stream));
+  NCCL(ncclSend(c->send, c->count, type, (c->rank + 1) % c->ranks, c->comm, c->stream));
+  NCCL(ncclRecv(c->recv, c->count, type, (c->rank + c->ranks - 1) % c->ranks, c->comm, c->stream));
   NCCL(ncclGroupEnd());
 }
 
 /* ncclAlltoAll came with 2.28; sends and receives do the same in every release. */
 static void exchange_with_all(const struct operation_call *c) {
+  ncclDataType_t type = (ncclDataType_t)c->type;
   size_t bytes = c->count * element_infos[c->type].size_bytes;
   NCCL(ncclGroupStart());
   for (int peer = 0; peer < c->ranks; peer++) {
     const char *send = (const char *)c->send + bytes * (size_t)peer;
     char *recv = (char *)c->recv + bytes * (size_t)peer;
-    NCCL(ncclSend(send, c->count, c->type, peer, c->comm, c->stream));
-    NCCL(ncclRecv(recv, c->count, c->type, peer, c->comm, c->stream));
+    NCCL(ncclSend(send, c->count, type, peer, c->comm, c->stream));
+    NCCL(ncclRecv(recv, c->count, type, peer, c->comm, c->stream));
   }
   NCCL(ncclGroupEnd());
 }

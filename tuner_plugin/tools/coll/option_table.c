@@ -99,6 +99,7 @@ const struct option_row option_rows[OPTION_ROWS] = {
     "where rank 0 listens for the others; needed only if\n"
     "the launcher does not set it",
     USE_ANY },
+  { OPTION_VERSION, "version", NULL, "print the release", USE_ANY },
   { 'h', "help", NULL, "print this", USE_ANY },
 };
 

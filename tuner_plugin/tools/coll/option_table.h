@@ -30,7 +30,8 @@ enum {
   OPTION_COMPUTE_SCALE,
   OPTION_BYTES_SCALE,
   OPTION_BUCKET_BYTES,
-  OPTION_REPLAY_LIST
+  OPTION_REPLAY_LIST,
+  OPTION_VERSION
 };
 
 /* What an option may be combined with. */
@@ -49,7 +50,7 @@ struct option_row {
   enum option_use use;
 };
 
-enum { OPTION_ROWS = 40 };
+enum { OPTION_ROWS = 41 };
 extern const struct option_row option_rows[OPTION_ROWS];
 
 #endif

@@ -394,6 +394,8 @@ enum options_result options_parse(struct options *options, int argc, char **argv
     const char *option = argv[optind - 1 - (optarg && optarg == argv[optind - 1])];
     if (id == 'h')
       return OPTIONS_HELP;
+    if (id == OPTION_VERSION)
+      return OPTIONS_VERSION;
     has_range |= id == 'b' || id == 'e' || id == 'i' || id == 'f';
     has_max |= id == 'e';
     for (int i = 0; i < OPTION_ROWS; i++) {

@@ -66,7 +66,7 @@ struct options {
   int env_count;
 };
 
-enum options_result { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_WRONG };
+enum options_result { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_WRONG };
 
 /* OPTIONS_WRONG leaves a message in `error`. */
 enum options_result options_parse(struct options *options, int argc, char **argv, char *error,

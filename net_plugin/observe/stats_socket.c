@@ -240,7 +240,10 @@ static int bind_at(int fd, const char *path) {
 
 /* Returns the listening socket, at server.path, or a negative errno. */
 static int listen_in(const char *directory) {
-  snprintf(server.path, sizeof server.path, "%s/%d.sock", directory, (int)getpid());
+  int length = snprintf(server.path, sizeof server.path, "%s/%d.sock", directory, (int)getpid());
+  if (length < 0 || (size_t)length >= sizeof server.path) {
+    return -ENAMETOOLONG;
+  }
   int error = stats_path_check(directory, true);
   if (error) {
     return error;

@@ -113,7 +113,7 @@ void timed_settle(void) {
       }
       link_check(timed.links[role]);
     }
-  } while (timed_carry(LINK_SENDER) | timed_carry(LINK_RECEIVER));
+  } while (timed_carry(LINK_SENDER) + timed_carry(LINK_RECEIVER) > 0);
 }
 
 void timed_pass(uint64_t for_ns) {

@@ -37,6 +37,10 @@ static void test_known_codes(void **state) {
 
 static void test_half_as_the_compiler(void **state) {
   (void)state;
+#if defined __clang__ && __clang_major__ < 15
+  print_message("no _Float16 in this clang: 15 has it\n");
+  skip();
+#else
   for (unsigned code = 0; code < 0x7c00; code++) {
     uint16_t bits = (uint16_t)code;
     _Float16 half;
@@ -50,6 +54,7 @@ static void test_half_as_the_compiler(void **state) {
     memcpy(&bits, &half, sizeof bits);
     assert_int_equal(element_encode(ELEMENT_HALF, value), bits);
   }
+#endif
 }
 
 /* ---- reductions ---- */

@@ -397,10 +397,10 @@ static void make_function(const char *pci, const char *name, const char *hca, co
   (snprintf(path, sizeof(path), "sys/devices/%s" format, pci, __VA_ARGS__), path)
   tree_write(&sysfs, AT("/net/%s/speed", name), "200000\n");
   if (port) {
-    tree_write(&sysfs, AT("/net/%s/phys_port_name", name), port);
+    tree_write(&sysfs, AT("/net/%s/phys_port_name", name), "%s", port);
   }
   tree_link(&sysfs, AT("/net/%s/device", name), "../..");
-  tree_write(&sysfs, AT("/infiniband/%s/sys_image_guid", hca), guid);
+  tree_write(&sysfs, AT("/infiniband/%s/sys_image_guid", hca), "%s", guid);
 #undef AT
   snprintf(path, sizeof(path), "sys/class/net/%s", name);
   snprintf(target, sizeof(target), "../../devices/%s/net/%s", pci, name);

@@ -375,7 +375,7 @@ static void judge(const struct synthetic *cluster, const struct profile *profile
     }
     int channels = 0;
     struct decide_costs view = { &costs[0][0], PROFILE_ALGORITHM_COUNT, PROFILE_PROTOCOL_COUNT };
-    decide_by_costs(&table, collective, bytes, view, &channels);
+    decide_by_costs(&table, (int)collective, bytes, view, &channels);
     assert_true(nccl_model_choose(costs, &chosen));
     double default_us = synthetic_us(&real, collective, usual, bytes);
     double chosen_us = synthetic_us(&real, collective, chosen, bytes);

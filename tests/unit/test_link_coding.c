@@ -445,7 +445,7 @@ static void hostile_payloads_stay_inside(void **state) {
     if (i % 2 == 0) {
       tensor_fill(TENSOR_RANDOM, payload, header.coded);
       if (header.coded >= 8) {
-        memcpy(payload, (uint8_t[]){ CODEC_VERSION, 1u << i % 3, 0, 0 }, 4);
+        memcpy(payload, (uint8_t[]){ CODEC_VERSION, (uint8_t)(1u << i % 3), 0, 0 }, 4);
         bytes_put_le32(payload + 4, header.length);
       }
     } else {

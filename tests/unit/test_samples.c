@@ -53,7 +53,7 @@ static const struct sample complete = {
 
 static int read_text(const char *text, struct sample_file *file, struct profile_error *error) {
   char path[256];
-  tree_write(&tree, "samples.jsonl", text);
+  tree_write(&tree, "samples.jsonl", "%s", text);
   snprintf(path, sizeof path, "%s/samples.jsonl", tree.root);
   *file = (struct sample_file){ 0 };
   return sample_file_read(path, file, error);

@@ -74,10 +74,12 @@ static void check_flows(const char *name, const char *line, const char *comment,
   if (sscanf(line, "flows = %u", &flows) != 1 ||
       sscanf(comment, "  # %u Gb/s per flow;", &cap_gbps) != 1 || !strstr(comment, " (docs.") ||
       !strstr(comment, "not measured")) {
-    fail_msg("%s: flows need the cap of a flow, its document, and \"not measured\": %s", name, line);
+    fail_msg("%s: flows need the cap of a flow, its document, and \"not measured\": %s", name,
+             line);
   }
   if (flows != (mbps / 1000 + cap_gbps - 1) / cap_gbps) {
-    fail_msg("%s: a NIC of %u Mb/s is not filled by %u flows of %u Gb/s", name, mbps, flows, cap_gbps);
+    fail_msg("%s: a NIC of %u Mb/s is not filled by %u flows of %u Gb/s", name, mbps, flows,
+             cap_gbps);
   }
 }
 

@@ -77,6 +77,23 @@ def learned_flows(part, buckets, target):
              at_least(target), shown(variants, "gbps", "Gb/s"))])
 
 
+def policed():
+    """Packets above a flow's rate are dropped. After 2 s of load, when flows have used up the second that a policer gives."""
+    nic_gbps, flow_gbps = 4, 0.5
+    arguments = ("--shape", "simple", "--warmup", "2s")
+    by_hand = [perf("stratus", *arguments, extra={"STRATUS_FLOWS": str(flows)}, name=f"flows-{flows}",
+                    label=f"STRATUS_FLOWS={flows}") for flows in (8, 16)]
+    variants = [perf("stratus", *arguments), *by_hand, perf("socket", *arguments), perf("socket-2x8", *arguments)]
+    return Case(
+        "policed", f"1 connection, flows policed at {flow_gbps:g} Gb/s, {nic_gbps} Gb/s NIC, after 2 s",
+        ["--nic-gbps", str(nic_gbps), "--flow-gbps", str(flow_gbps), "--police"], variants,
+        [Row("of-hand", "stratus / the better number of flows set by hand",
+             of_best("gbps", "stratus", [each.key for each in by_hand]), at_least(0.95), shown(variants, "gbps", "Gb/s")),
+         Row("of-nic", "stratus of the NIC", of_constant("gbps", "stratus", nic_gbps)),
+         Row("socket", "stratus / Socket", of("gbps", "stratus", "socket")),
+         Row("socket-2x8", "stratus / Socket 2x8", of("gbps", "stratus", "socket-2x8"))])
+
+
 def slow_one_flow(gbps):
     """Gives the flow that has sent most another rate, once there is one."""
     def slow(bench):
@@ -397,7 +414,7 @@ def all_cases():
         capped(8, 1, "capped"), capped(2, 0.25, "capped-quarter"),
         *(learned_flows(part, buckets, target) for part, target in ((2, 0.97), (8, 0.95), (32, 0.85))
           for buckets in (1024, 64)),
-        slow_flow(50, 1.8), slow_flow(10, 8.0), equal_flows(), uncapped(), connections(), latency(), rate(),
+        policed(), slow_flow(50, 1.8), slow_flow(10, 8.0), equal_flows(), uncapped(), connections(), latency(), rate(),
         two_nics((2, 2), "two-nics"), two_nics((3, 1), "two-nics-unequal"),
         allreduce(0.5, "allreduce", 0.93), allreduce(0.125, "allreduce-32", 0.85),
         collnet(2, 1, 4, None, 1.7), collnet(2, 2, 4, 1.0, 1.8), collnet(4, 2, 1, 1.2, 2.2),

@@ -29,7 +29,7 @@ static void for_each(void (*check)(const char *name, const char *path)) {
     free(entries[i]);
   }
   free(entries);
-  assert_true(checked > 20);
+  assert_true(checked > 0);
 }
 
 static void check_content(const char *name, const char *path) {
@@ -47,7 +47,8 @@ static void check_content(const char *name, const char *path) {
   assert_memory_equal(&profile.env, &no_env, sizeof no_env);
   assert_true(profile_decision_hash(&profile) == 0);
   assert_int_equal(profile.net.latency_us, 0);
-  assert_true(profile.net.flows >= 8 && profile.net.flows <= 16);
+  /* What says nothing about a link is of no use to anybody. */
+  assert_true(profile.net.flows || profile.net.speed_mbps);
   profile_free(&profile);
 }
 
@@ -67,10 +68,26 @@ static bool has_date(const char *text) {
   return false;
 }
 
+/* As many as fill the NIC, by the cap that the cloud's document says. */
+static void check_flows(const char *name, const char *line, const char *comment, unsigned mbps) {
+  unsigned flows, cap_gbps;
+  if (sscanf(line, "flows = %u", &flows) != 1 ||
+      sscanf(comment, "  # %u Gb/s per flow;", &cap_gbps) != 1 || !strstr(comment, " (docs.") ||
+      !strstr(comment, "not measured")) {
+    fail_msg("%s: flows need the cap of a flow, its document, and \"not measured\": %s", name,
+             line);
+  }
+  if (flows != (mbps / 1000 + cap_gbps - 1) / cap_gbps) {
+    fail_msg("%s: a NIC of %u Mb/s is not filled by %u flows of %u Gb/s", name, mbps, flows,
+             cap_gbps);
+  }
+}
+
 static void check_sources(const char *name, const char *path) {
   char line[512];
   bool is_value = false;
   int values = 0;
+  unsigned mbps = 0;
   FILE *file = fopen(path, "r");
   assert_non_null(file);
   while (fgets(line, sizeof line, file)) {
@@ -82,8 +99,10 @@ static void check_sources(const char *name, const char *path) {
       if (!comment || !has_date(comment)) {
         fail_msg("%s has a value without source and date: %s", name, line);
       }
-      if (strncmp(line, "flows", 5) == 0 && !strstr(comment, "not measured")) {
-        fail_msg("%s does not say that nobody measured it: %s", name, line);
+      if (strncmp(line, "speed_mbps", 10) == 0) {
+        assert_int_equal(sscanf(line, "speed_mbps = %u", &mbps), 1);
+      } else if (strncmp(line, "flows", 5) == 0) {
+        check_flows(name, line, comment, mbps);
       }
     }
   }
@@ -102,18 +121,14 @@ static void every_machine_gets_the_one_made_for_it(void **state) {
     const char *machine, *instance_type, *profile;
   } cases[] = {
     { "aws", "p4d.24xlarge", "aws-p4d" },
-    { "gcp", "a2-highgpu-1g", "gcp-a2" },
     { "gcp-a3-mega", "a3-megagpu-8g", "gcp-a3-mega" },
-    { "azure", "Standard_NC24ads_A100_v4", "azure-nc-a100-v4" },
-    { "azure-nd-h100", "Standard_ND96isr_H100_v5", "azure-nd-h100-v5" },
-    { "alibaba", "", "alibaba-a10" },
-    { "alibaba-a100", "", "alibaba-a100" },
-    { "oci-h100", "BM.GPU.H100.8", "oci-h100" },
-    { "tencent-a100", "", "tencent-a100" },
-    { "baremetal-roce", "", "generic-roce-400g" },
-    { "baremetal-25g", "", "generic-ethernet-25g" },
-    { "oci", "", NULL },     /* no GPU, and 50 Gb/s */
-    { "tencent", "", NULL }, /* no GPU, no speed */
+    /* Nothing is published of these. */
+    { "gcp", "a2-highgpu-1g", NULL },
+    { "azure-nd-h100", "Standard_ND96isr_H100_v5", NULL },
+    { "alibaba-a100", "", NULL },
+    { "oci-h100", "BM.GPU.H100.8", NULL },
+    { "tencent-a100", "", NULL },
+    { "baremetal-25g", "", NULL },
   };
   static const char *const directories[] = { DIRECTORY, NULL };
   const struct profile_search search = { .directories = directories, .is_strict = true };

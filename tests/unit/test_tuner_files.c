@@ -230,9 +230,9 @@ static void packaged_profiles_lie_beside_the_program(void **state) {
   tool_assert_contains(tool.output, "profile aws-p4d, hash ");
   assert_int_equal(tool_run_there("STRATUS_INSTANCE_TYPE=p5.48xlarge bin/stratus-tune show"), 0);
   tool_assert_contains(tool.output, "profile aws-p5, hash ");
-  assert_int_equal(tool_run_there("STRATUS_INSTANCE_TYPE=oci:BM.GPU.H100.8 bin/stratus-tune show"),
+  assert_int_equal(tool_run_there("STRATUS_INSTANCE_TYPE=gcp:a3-megagpu-8g bin/stratus-tune show"),
                    0);
-  tool_assert_contains(tool.output, "profile oci-h100, hash ");
+  tool_assert_contains(tool.output, "profile gcp-a3-mega, hash ");
   tree_write(&tool.tree, "stratus/profiles/mine.profile",
              "schema = 1\n[meta]\nid = mine\n[match]\ncloud = aws\n");
   assert_int_equal(tool_run_there("bin/stratus-tune show"), 0);

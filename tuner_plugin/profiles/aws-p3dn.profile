@@ -13,4 +13,4 @@ instance_type = p3dn.24xlarge  # docs.aws.amazon.com instance-types, 2026-08
 
 [net]
 speed_mbps = 100000  # one ENA of 100 Gb/s (docs.aws.amazon.com instance-types, 2026-08)
-flows = 16  # 5 Gb/s per flow, 10 in a cluster placement group, 25 with ENA Express (docs.aws.amazon.com ec2-instance-network-bandwidth, 2026-11); not measured
+flows = 20  # 5 Gb/s per flow; 10 flows do in a cluster placement group with 10, 4 with ENA Express with 25 (docs.aws.amazon.com ec2-instance-network-bandwidth, 2026-11); not measured

@@ -13,4 +13,4 @@ instance_type = p4d.24xlarge, p4de.24xlarge  # docs.aws.amazon.com instance-type
 
 [net]
 speed_mbps = 100000  # 4 cards of 100 Gb/s (aws-ofi-nccl platform-aws.cpp and AWS documents, 2026-08)
-flows = 16  # 5 Gb/s per flow, 10 in a cluster placement group, 25 with ENA Express (docs.aws.amazon.com ec2-instance-network-bandwidth, 2026-11); not measured
+flows = 20  # 5 Gb/s per flow; 10 flows do in a cluster placement group with 10, 4 with ENA Express with 25 (docs.aws.amazon.com ec2-instance-network-bandwidth, 2026-11); not measured

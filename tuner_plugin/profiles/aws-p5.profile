@@ -13,4 +13,4 @@ instance_type = p5.48xlarge, p5e.48xlarge  # docs.aws.amazon.com instance-types,
 
 [net]
 speed_mbps = 100000  # 32 cards, 3200 Gb/s together, of which IP may use 800: more than 8 ENA interfaces share it (docs.aws.amazon.com efa-acc-inst-types, 2026-11)
-flows = 16  # 5 Gb/s per flow, 10 in a cluster placement group, 25 with ENA Express (docs.aws.amazon.com ec2-instance-network-bandwidth, 2026-11); not measured
+flows = 20  # 5 Gb/s per flow; 10 flows do in a cluster placement group with 10, 4 with ENA Express with 25 (docs.aws.amazon.com ec2-instance-network-bandwidth, 2026-11); not measured

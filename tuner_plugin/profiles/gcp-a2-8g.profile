@@ -1,5 +1,5 @@
 # GCP A2 with 8 or 16 x A100: 100 Gb/s
-# Match, link facts and flow counts only: nobody has measured collectives for these tables yet.
+# Match and link facts only: nobody has measured collectives for these tables yet.
 schema = 1
 
 [meta]
@@ -13,4 +13,3 @@ instance_type = a2-highgpu-8g, a2-ultragpu-8g, a2-megagpu-16g  # inferred from G
 
 [net]
 speed_mbps = 100000  # 100 Gb/s per VM, one gVNIC (cloud.google.com compute/docs/gpus/gpu-network-bandwidth, 2026-11)
-flows = 8  # default of the plugin, 2026-11: Google limits egress per machine, and names no cap per flow within a VPC (compute/docs/network-bandwidth); not measured

@@ -1,5 +1,5 @@
 # GCP A3 Mega: 8 x H100, 8 gVNICs of 200 Gb/s and one more
-# Match, link facts and flow counts only: nobody has measured collectives for these tables yet.
+# Match and link facts only: nobody has measured collectives for these tables yet.
 schema = 1
 
 [meta]
@@ -13,4 +13,3 @@ instance_type = a3-megagpu-8g  # inferred from GPUs and NICs, or metadata servic
 
 [net]
 speed_mbps = 200000  # 8 x 200 Gb/s for GPUs, 1 x 200 (cloud.google.com compute/docs/gpus/gpu-network-bandwidth, 2026-11)
-flows = 8  # default of the plugin, 2026-11: Google limits egress per machine, and names no cap per flow within a VPC (compute/docs/network-bandwidth); not measured

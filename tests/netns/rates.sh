@@ -1,0 +1,56 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# rates.sh: rates of NICs and flows, kept by queues (HTB) or by drops (nftables). `cluster` sources it; name,
+# flow_kbit, police_kbit and buckets are the cluster's.
+# shellcheck disable=SC2154
+
+readonly unlimited_kbit=100000000
+
+# Bursts: two packets of 64 KiB. Less costs rate, more lets messages through faster than the NIC.
+htb_class() { # CLASSID PARENT RATE CEIL [add|change]
+  echo "class ${5:-add} dev $nic parent $2 classid $1 htb rate $3kbit ceil $4kbit" \
+    "burst 128k cburst 128k quantum 60000"
+}
+
+shape_nic() { # NAMESPACE NIC KBIT
+  local ns=$1 nic=$2 kbit=$3 b
+  ((kbit > 0)) || kbit=$unlimited_kbit
+  {
+    echo "qdisc add dev $nic root handle 1: htb default 1"
+    htb_class 1:fffe 1: "$kbit" "$kbit"
+    htb_class 1:1 1:fffe "$((kbit / 10 + 1))" "$kbit"
+    if ((flow_kbit > 0)); then
+      for ((b = 0; b < buckets; b++)); do
+        bucket_class "$b" "$flow_kbit" "$kbit" add
+      done
+      echo "filter add dev $nic parent 1: protocol all prio 1 bpf bytecode" \
+        "\"$(flow_classifier "$buckets" | assemble)\""
+    fi
+  } | tc -n "$ns" -batch -
+}
+
+# Guaranteed: an even share of the NIC, so that buckets that want more share it fairly.
+bucket_class() { # BUCKET FLOW_KBIT NIC_KBIT add|change; uses nic
+  local share=$(($3 / buckets)) id
+  printf -v id 1:%x $((first_bucket + $1))
+  htb_class "$id" 1:fffe "$((share < $2 ? share : $2))" "$(($2 < $3 ? $2 : $3))" "$4"
+}
+
+# Where packets arrive, as the kernel tells a sender whose own output hook drops. A limit in bytes per second lets pass
+# what was not used in the last second: OpenStack's default for ports is 0.8 s (max_burst_kbps), which Open vSwitch
+# recommends for TCP; with 5 ms of the NIC's rate (Juniper's rule) a Reno flow got 0.23 of its own rate here.
+police_flows() { # HOST
+  local ip
+  {
+    echo "table inet police { chain in { type filter hook prerouting priority raw; }"
+    for ip in ip ip6; do
+      echo "set flows_$ip { typeof $ip saddr . $ip daddr . tcp sport . tcp dport; size 65535; flags dynamic; }"
+    done
+    echo "}"
+    for ip in ip ip6; do
+      echo "add rule inet police in iifname eth* update @flows_$ip { $ip saddr . $ip daddr . tcp sport . tcp dport" \
+        "limit rate over $((police_kbit * 125)) bytes/second } counter drop"
+    done
+  } | in_ns "$name-h$1" nft -f -
+}

@@ -346,10 +346,22 @@ static void post_untaken(struct side *side) {
           side->untaken * sizeof *side->untaken_bytes);
 }
 
+static void measure(struct side *side) {
+  uint64_t wanted = link_wants_measured(side->link, now_of(side));
+  for (; wanted; wanted &= wanted - 1) {
+    unsigned index = (unsigned)__builtin_ctzll(wanted);
+    const struct stream *stream = &side->connection->lanes[index].ways[LINK_SENDER].stream;
+    struct policy_transport transport = { .busy_us = network_busy_ns(stream) / 1000,
+                                          .is_app_limited = stream->is_app_limited };
+    link_lane_measured(side->link, index, &transport, now_of(side));
+  }
+}
+
 /* One frame at a time, as the thread has time for it. */
 static void pump(struct side *side) {
   struct transport *transport = &side->connection->stratus->transport;
   struct link_step step;
+  measure(side);
   for (;;) {
     if (transport->free_ns[side->thread] > now_of(side)) {
       pump_at(side, transport->free_ns[side->thread]);
@@ -476,7 +488,7 @@ struct transport *transport_stratus_new(const struct transport_config *config,
   stratus->out = transport_memory(TRANSPORT_MESSAGE_MAX);
   stratus->in = transport_memory(TRANSPORT_MESSAGE_MAX);
   for (unsigned host = 0; host < config->network.hosts; host++) {
-    policy_shared_init(&stratus->shared[host], host * config->clock_skew_ns, config->seed + host);
+    policy_shared_init(&stratus->shared[host]);
   }
   for (unsigned c = 0; c < transport_connections(&stratus->transport); c++) {
     make_connection(stratus, c);

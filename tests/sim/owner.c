@@ -255,8 +255,20 @@ static void port_begin(struct world *world, enum side side, unsigned lane,
   }
 }
 
+static void owner_measure(struct world *world, struct end *end, enum side side) {
+  uint64_t wanted = link_wants_measured(end->link, world->now_ns);
+  for (unsigned lane = 0; lane < world->lanes; lane++) {
+    const struct socket *socket = end->ports[lane].socket;
+    if ((wanted >> lane & 1) != 0 && socket != NULL) {
+      struct policy_transport transport = pipe_measure(&socket->pipes[side]);
+      link_lane_measured(end->link, lane, socket->is_direct ? NULL : &transport, world->now_ns);
+    }
+  }
+}
+
 static void owner_write(struct world *world, enum side side) {
   struct end *end = &world->ends[side];
+  owner_measure(world, end, side);
   for (unsigned lane = 0; lane < world->lanes; lane++) {
     struct port *port = &end->ports[lane];
     if (port->has_frame && !port_has_put(port)) {

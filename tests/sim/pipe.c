@@ -125,7 +125,14 @@ void pipe_read(struct pipe *pipe, void *bytes, uint32_t count) {
   pipe->read += count;
 }
 
+struct policy_transport pipe_measure(const struct pipe *pipe) {
+  return (struct policy_transport){ .busy_us = pipe->busy_ns / 1000,
+                                    .is_app_limited = pipe->is_app_limited };
+}
+
 static uint64_t pipe_advance(struct pipe *pipe, uint64_t now_ns) {
+  pipe->busy_ns += pipe->arrived < pipe->written ? now_ns - pipe->busy_since_ns : 0;
+  pipe->busy_since_ns = now_ns;
   while (pipe->segment_count > 0 && pipe->segments[pipe->first_segment].arrival_ns <= now_ns) {
     pipe->arrived = pipe->segments[pipe->first_segment].end;
     pipe->first_segment = (pipe->first_segment + 1) % WORLD_SEGMENTS;
@@ -137,6 +144,7 @@ static uint64_t pipe_advance(struct pipe *pipe, uint64_t now_ns) {
     bytes = bytes < SEGMENT_BYTES ? bytes : SEGMENT_BYTES;
     pipe->free_ns = now_ns + bytes * 1000000000ull / pipe->bytes_per_second + 1;
     pipe->departed += bytes;
+    pipe->is_app_limited = pipe->departed == pipe->written;
     unsigned last = (pipe->first_segment + pipe->segment_count++) % WORLD_SEGMENTS;
     pipe->segments[last] = (struct segment){ pipe->departed, pipe->free_ns + pipe->latency_ns };
   }

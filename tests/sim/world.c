@@ -84,7 +84,7 @@ static void draw_config(struct world *world) {
   config.learns_lanes = world_chance(world, 30);
   config.first_lanes = (unsigned)world_between(world, 0, world->lanes);
   config.policy_shared = config.learns_lanes ? &world->policy_shared : NULL;
-  policy_shared_init(&world->policy_shared, world_between(world, 0, 4) * 1000 * MS, world->seed);
+  policy_shared_init(&world->policy_shared);
   if (world_chance(world, 40)) {
     world->direct_percent = (unsigned)world_between(world, 20, 100);
     config.remote_keys = (unsigned)world_between(world, 1, WIRE_REMOTE_KEYS);
@@ -291,6 +291,7 @@ void world_run(struct world *world) {
     if (world_chance(world, 1)) {
       world->policy_shared.count.level =
           (unsigned)world_between(world, 0, world->policy_shared.count.most);
+      world->policy_shared.count.changes++;
     }
     dials_run(world);
     owner_run(world, world->steps % 2 == 0 ? SENDER : RECEIVER);

@@ -39,8 +39,10 @@ struct pipe {
   uint32_t capacity; /* a power of two */
   uint64_t written, departed, arrived, read;
   uint64_t bytes_per_second, latency_ns;
-  uint64_t free_ns; /* when the wire can take the next segment */
-  bool is_cut;      /* what has not departed never will */
+  uint64_t free_ns;                /* when the wire can take the next segment */
+  uint64_t busy_since_ns, busy_ns; /* with bytes that have not arrived; until then */
+  bool is_app_limited;             /* nothing waited behind the last segment */
+  bool is_cut;                     /* what has not departed never will */
   struct segment {
     uint64_t end, arrival_ns;
   } segments[WORLD_SEGMENTS];
@@ -125,7 +127,7 @@ struct world {
 
   /* drawn from the seed */
   struct link_config config[2];
-  struct policy_shared policy_shared; /* the sender's; the width changes its way at any time */
+  struct policy_shared policy_shared; /* the sender's; the number of lanes changes at any time */
   unsigned lanes, message_count;
   bool is_codable;           /* messages are such that their chunks are coded */
   bool is_bulk;              /* seconds of large messages over slow lanes */
@@ -194,6 +196,8 @@ void socket_close(struct world *world, struct socket *socket, enum side side);
 void socket_place(struct socket *socket, const struct link_frame *frame);
 uint32_t pipe_space(const struct pipe *pipe);
 void pipe_write(struct pipe *pipe, const void *bytes, uint32_t count);
+/* What TCP_INFO says of it. */
+struct policy_transport pipe_measure(const struct pipe *pipe);
 uint32_t pipe_readable(const struct pipe *pipe);
 void pipe_read(struct pipe *pipe, void *bytes, uint32_t count);
 /* Lets bytes depart and arrive; returns when something will happen next. */

@@ -101,11 +101,17 @@ static void nic_wake(struct nic_out *nic, uint64_t at_ns) {
   }
 }
 
-/* argument: the stream's incarnation, and bytes. */
+#define APP_LIMITED (1u << 31)
+
+/* argument: the stream's incarnation, whether nothing more was queued, and bytes. */
 static void segment_arrives(void *owner, uint64_t argument) {
   struct stream *stream = owner;
   if (stream->incarnation == argument >> 32) {
-    stream->arrived_bytes += (uint32_t)argument;
+    stream->arrived_bytes += (uint32_t)argument & ~APP_LIMITED;
+    stream->is_app_limited = (argument & APP_LIMITED) != 0;
+    if (stream->arrived_bytes == stream->written_bytes) {
+      stream->busy_ns += stream->path->nic->network->events->now_ns - stream->busy_since_ns;
+    }
     stream->arrived(stream);
   }
 }
@@ -138,7 +144,8 @@ static void send_segment(struct nic_out *nic, struct path *path, struct stream *
     bucket_take(&stream->to->port, bytes, at_ns);
   }
   events_add(network->events, at_ns + network->config.latency_ns, segment_arrives, stream,
-             (uint64_t)stream->incarnation << 32 | bytes);
+             (uint64_t)stream->incarnation << 32 | (stream->queued_bytes > 0 ? 0 : APP_LIMITED) |
+                 bytes);
 }
 
 /* How many classes are before this one's turn, counted from the one after the last that was served.
@@ -213,6 +220,8 @@ void network_open(struct network *network, struct stream *stream, unsigned nic, 
   stream->to = &network->nics[to];
   stream->path = &network->nics[nic].paths[path];
   stream->queued_bytes = stream->written_bytes = stream->arrived_bytes = 0;
+  stream->busy_ns = 0;
+  stream->is_app_limited = false;
 }
 
 void network_close(struct stream *stream) {
@@ -230,6 +239,9 @@ void network_close(struct stream *stream) {
 
 void network_write(struct stream *stream, uint64_t bytes) {
   struct path *path = stream->path;
+  if (bytes > 0 && stream->arrived_bytes == stream->written_bytes) {
+    stream->busy_since_ns = path->nic->network->events->now_ns;
+  }
   stream->queued_bytes += bytes;
   stream->written_bytes += bytes;
   if (bytes == 0 || stream->is_waiting) {
@@ -243,6 +255,12 @@ void network_write(struct stream *stream, uint64_t bytes) {
     uint64_t ready_ns = later(path->nic->ready_ns, path_ready_ns(path));
     nic_wake(path->nic, later(ready_ns, path->nic->network->events->now_ns));
   }
+}
+
+uint64_t network_busy_ns(const struct stream *stream) {
+  bool is_busy = stream->arrived_bytes < stream->written_bytes;
+  uint64_t now_ns = stream->path->nic->network->events->now_ns;
+  return stream->busy_ns + (is_busy ? now_ns - stream->busy_since_ns : 0);
 }
 
 void network_set_down(struct network *network, unsigned nic, bool is_down) {

@@ -17,7 +17,7 @@ static const char *nic_gbps = "32", *flow_gbps = "4", *wire_gbps = "0", *bytes_s
                   *compute_scale = "1", *jitter = "0", *stragglers = "0", *slowdown = "1.1",
                   *slow_hosts = "0", *slow_rate = "50", *failed_hosts = "0";
 static uint64_t burst = 0, segment = 65536, latency = 20000, frame = 1000, hop = 10000,
-                inside = 3000, launch = 10000, learn = 5000000000, bucket = 0, clock_skew = 0;
+                inside = 3000, launch = 10000, learn = 5000000000, bucket = 0;
 static bool exact, shares;
 static int64_t nics = 1, paths = 32, threads = 4, byte_ps = 140, copy_ps = 5, gpus = 1,
                variants = 8, measured = 100, skipped = 20, seed = 1;
@@ -62,7 +62,6 @@ const struct cli_option options_table[] = {
   TIME("launch", launch, "of a collective"),
   TIME("learn", learn, "bulk traffic before services are measured"),
   FLAG("exact", exact, "simulate up to 32 hosts of one GPU and their ring together"),
-  TIME("clock-skew", clock_skew, "exact: of the time of day, from each host to the next"),
   FLAG("shares", shares, "paths are HTB classes: shares of the NIC, served by number"),
   COUNT("variants", variants, 1, OPTIONS_VARIANTS_MAX, "draws of paths, which hosts share"),
   NUMBER("slow-hosts", slow_hosts, "PERCENT", "hosts whose NIC is slow, rounded up"),
@@ -176,7 +175,6 @@ int options_read(struct options *options) {
               .cost = { frame, (uint64_t)byte_ps },
               .threads = (unsigned)threads,
               .seed = (uint64_t)seed,
-              .clock_skew_ns = clock_skew,
               .sockets = sockets[transport] },
     .schedule = { .gpus = (unsigned)gpus,
                   .hop_ns = (double)hop,

@@ -346,6 +346,21 @@ static void post_untaken(struct side *side) {
           side->untaken * sizeof *side->untaken_bytes);
 }
 
+/* What the kernel counts. The readers' kernels always have room: credit bounds what is sent. */
+static void measure_lanes(struct side *side) {
+  uint64_t wanted = link_wants_measured(side->link, now_of(side));
+  for (; wanted; wanted &= wanted - 1) {
+    unsigned index = (unsigned)__builtin_ctzll(wanted);
+    const struct lane *lane = &side->connection->lanes[index];
+    const struct stream *stream = &lane->ways[LINK_SENDER].stream;
+    if (lane->is_up) {
+      struct policy_transport transport = { .busy_us = network_busy_ns(stream) / 1000,
+                                            .is_app_limited = stream->is_app_limited };
+      link_lane_measured(side->link, index, &transport, now_of(side));
+    }
+  }
+}
+
 /* One frame at a time, as the thread has time for it. */
 static void pump(struct side *side) {
   struct transport *transport = &side->connection->stratus->transport;
@@ -355,6 +370,7 @@ static void pump(struct side *side) {
       pump_at(side, transport->free_ns[side->thread]);
       return;
     }
+    measure_lanes(side);
     post_untaken(side);
     switch (link_step(side->link, writable(side), now_of(side), &step)) {
     case LINK_STEP_ORDER:
@@ -476,7 +492,7 @@ struct transport *transport_stratus_new(const struct transport_config *config,
   stratus->out = transport_memory(TRANSPORT_MESSAGE_MAX);
   stratus->in = transport_memory(TRANSPORT_MESSAGE_MAX);
   for (unsigned host = 0; host < config->network.hosts; host++) {
-    policy_shared_init(&stratus->shared[host], host * config->clock_skew_ns, config->seed + host);
+    policy_shared_init(&stratus->shared[host]);
   }
   for (unsigned c = 0; c < transport_connections(&stratus->transport); c++) {
     make_connection(stratus, c);

@@ -34,11 +34,10 @@ struct transport_cost {
 struct transport_config {
   struct network_config network;
   struct transport_cost cost;
-  unsigned threads;       /* that move a host's bytes, which share its connections' ends */
-  unsigned connections;   /* of a host, to the next one */
-  uint64_t seed;          /* which path a flow draws */
-  uint64_t clock_skew_ns; /* of the time of day, from each host to the next */
-  unsigned sockets;       /* 0: stratus, else Socket with so many for a connection */
+  unsigned threads;     /* that move a host's bytes, which share its connections' ends */
+  unsigned connections; /* of a host, to the next one */
+  uint64_t seed;        /* which path a flow draws */
+  unsigned sockets;     /* 0: stratus, else Socket with so many for a connection */
 };
 
 /* Completions, in order for each connection. */

@@ -101,20 +101,16 @@ static void nic_wake(struct nic_out *nic, uint64_t at_ns) {
   }
 }
 
-uint64_t network_busy_ns(const struct stream *stream) {
-  bool is_busy = stream->arrived_bytes < stream->written_bytes && stream->path;
-  uint64_t now_ns = is_busy ? stream->path->nic->network->events->now_ns : 0;
-  return stream->busy_ns + (is_busy ? now_ns - stream->busy_since_ns : 0);
-}
+#define APP_LIMITED (1u << 31)
 
-/* argument: the stream's incarnation, and bytes. */
+/* argument: the stream's incarnation, whether nothing more was queued, and bytes. */
 static void segment_arrives(void *owner, uint64_t argument) {
   struct stream *stream = owner;
   if (stream->incarnation == argument >> 32) {
-    uint64_t busy_ns = network_busy_ns(stream);
-    stream->arrived_bytes += (uint32_t)argument;
+    stream->arrived_bytes += (uint32_t)argument & ~APP_LIMITED;
+    stream->is_app_limited = (argument & APP_LIMITED) != 0;
     if (stream->arrived_bytes == stream->written_bytes) {
-      stream->busy_ns = busy_ns;
+      stream->busy_ns += stream->path->nic->network->events->now_ns - stream->busy_since_ns;
     }
     stream->arrived(stream);
   }
@@ -134,10 +130,6 @@ static void send_segment(struct nic_out *nic, struct path *path, struct stream *
   nic->ready_ns = now_ns + time_of(bytes, network->config.wire_rate);
   nic->sent_bytes += bytes;
   stream->queued_bytes -= bytes;
-  stream->queue_bytes += bytes;
-  stream->is_app_limited =
-      stream->queued_bytes == 0 &&
-      now_ns - stream->queue_ns <= time_of(stream->queue_bytes, network->config.wire_rate);
   nic_leave(nic, path);
   path_leave(path, stream);
   if (stream->queued_bytes > 0) {
@@ -152,7 +144,8 @@ static void send_segment(struct nic_out *nic, struct path *path, struct stream *
     bucket_take(&stream->to->port, bytes, at_ns);
   }
   events_add(network->events, at_ns + network->config.latency_ns, segment_arrives, stream,
-             (uint64_t)stream->incarnation << 32 | bytes);
+             (uint64_t)stream->incarnation << 32 | (stream->queued_bytes > 0 ? 0 : APP_LIMITED) |
+                 bytes);
 }
 
 /* How many classes are before this one's turn, counted from the one after the last that was served.
@@ -226,7 +219,9 @@ void network_open(struct network *network, struct stream *stream, unsigned nic, 
                   unsigned path) {
   stream->to = &network->nics[to];
   stream->path = &network->nics[nic].paths[path];
-  stream->queued_bytes = stream->written_bytes = stream->arrived_bytes = stream->busy_ns = 0;
+  stream->queued_bytes = stream->written_bytes = stream->arrived_bytes = 0;
+  stream->busy_ns = 0;
+  stream->is_app_limited = false;
 }
 
 void network_close(struct stream *stream) {
@@ -244,13 +239,8 @@ void network_close(struct stream *stream) {
 
 void network_write(struct stream *stream, uint64_t bytes) {
   struct path *path = stream->path;
-  uint64_t now_ns = path->nic->network->events->now_ns;
-  if (stream->arrived_bytes == stream->written_bytes) {
-    stream->busy_since_ns = now_ns;
-  }
-  if (stream->queued_bytes == 0) {
-    stream->queue_ns = now_ns;
-    stream->queue_bytes = 0;
+  if (bytes > 0 && stream->arrived_bytes == stream->written_bytes) {
+    stream->busy_since_ns = path->nic->network->events->now_ns;
   }
   stream->queued_bytes += bytes;
   stream->written_bytes += bytes;
@@ -263,8 +253,14 @@ void network_write(struct stream *stream, uint64_t bytes) {
   }
   if (!path->nic->is_down) {
     uint64_t ready_ns = later(path->nic->ready_ns, path_ready_ns(path));
-    nic_wake(path->nic, later(ready_ns, now_ns));
+    nic_wake(path->nic, later(ready_ns, path->nic->network->events->now_ns));
   }
+}
+
+uint64_t network_busy_ns(const struct stream *stream) {
+  bool is_busy = stream->arrived_bytes < stream->written_bytes;
+  uint64_t now_ns = stream->path->nic->network->events->now_ns;
+  return stream->busy_ns + (is_busy ? now_ns - stream->busy_since_ns : 0);
 }
 
 void network_set_down(struct network *network, unsigned nic, bool is_down) {

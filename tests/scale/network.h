@@ -54,9 +54,8 @@ struct stream {
   uint32_t incarnation;  /* one more with each network_close */
   uint64_t queued_bytes; /* written and not sent */
   uint64_t written_bytes, arrived_bytes;
-  uint64_t busy_ns, busy_since_ns; /* with bytes that have not arrived: until then, since then */
-  uint64_t queue_ns, queue_bytes;  /* the queue was empty then; what was sent of it since */
-  bool is_app_limited;             /* what was sent last had to wait for nothing */
+  uint64_t busy_ns, busy_since_ns; /* with bytes that have not arrived; until the last of them */
+  bool is_app_limited;             /* when what arrived last was sent, nothing more was queued */
   void (*departed)(struct stream *stream); /* some of it was sent: queued_bytes fell */
   void (*arrived)(struct stream *stream);  /* arrived_bytes rose */
   void *user;
@@ -99,7 +98,7 @@ void network_open(struct network *network, struct stream *stream, unsigned nic, 
 /* What is queued or on the way never arrives. */
 void network_close(struct stream *stream);
 void network_write(struct stream *stream, uint64_t bytes);
-/* For how long the stream has had bytes that have not arrived. */
+/* The stream is open. */
 uint64_t network_busy_ns(const struct stream *stream);
 void network_set_down(struct network *network, unsigned nic, bool is_down);
 

@@ -346,14 +346,18 @@ static void post_untaken(struct side *side) {
           side->untaken * sizeof *side->untaken_bytes);
 }
 
-static void measure(struct side *side) {
+/* What the kernel counts. The readers' kernels always have room: credit bounds what is sent. */
+static void measure_lanes(struct side *side) {
   uint64_t wanted = link_wants_measured(side->link, now_of(side));
   for (; wanted; wanted &= wanted - 1) {
     unsigned index = (unsigned)__builtin_ctzll(wanted);
-    const struct stream *stream = &side->connection->lanes[index].ways[LINK_SENDER].stream;
-    struct policy_transport transport = { .busy_us = network_busy_ns(stream) / 1000,
-                                          .is_app_limited = stream->is_app_limited };
-    link_lane_measured(side->link, index, &transport, now_of(side));
+    const struct lane *lane = &side->connection->lanes[index];
+    const struct stream *stream = &lane->ways[LINK_SENDER].stream;
+    if (lane->is_up) {
+      struct policy_transport transport = { .busy_us = network_busy_ns(stream) / 1000,
+                                            .is_app_limited = stream->is_app_limited };
+      link_lane_measured(side->link, index, &transport, now_of(side));
+    }
   }
 }
 
@@ -361,12 +365,12 @@ static void measure(struct side *side) {
 static void pump(struct side *side) {
   struct transport *transport = &side->connection->stratus->transport;
   struct link_step step;
-  measure(side);
   for (;;) {
     if (transport->free_ns[side->thread] > now_of(side)) {
       pump_at(side, transport->free_ns[side->thread]);
       return;
     }
+    measure_lanes(side);
     post_untaken(side);
     switch (link_step(side->link, writable(side), now_of(side), &step)) {
     case LINK_STEP_ORDER:

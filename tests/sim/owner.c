@@ -255,20 +255,8 @@ static void port_begin(struct world *world, enum side side, unsigned lane,
   }
 }
 
-static void owner_measure(struct world *world, struct end *end, enum side side) {
-  uint64_t wanted = link_wants_measured(end->link, world->now_ns);
-  for (unsigned lane = 0; lane < world->lanes; lane++) {
-    const struct socket *socket = end->ports[lane].socket;
-    if ((wanted >> lane & 1) != 0 && socket != NULL) {
-      struct policy_transport transport = pipe_measure(&socket->pipes[side]);
-      link_lane_measured(end->link, lane, socket->is_direct ? NULL : &transport, world->now_ns);
-    }
-  }
-}
-
 static void owner_write(struct world *world, enum side side) {
   struct end *end = &world->ends[side];
-  owner_measure(world, end, side);
   for (unsigned lane = 0; lane < world->lanes; lane++) {
     struct port *port = &end->ports[lane];
     if (port->has_frame && !port_has_put(port)) {
@@ -326,6 +314,21 @@ static void owner_look_for_host(struct world *world, enum side side) {
   }
 }
 
+/* As the link asks for it, as connection.c does. A direct socket counts nothing. */
+static void owner_measure(struct world *world, enum side side) {
+  struct end *end = &world->ends[side];
+  uint64_t wanted = link_wants_measured(end->link, world->now_ns);
+  for (; wanted != 0; wanted &= wanted - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(wanted);
+    const struct socket *socket = end->ports[lane].socket;
+    if (socket != NULL) {
+      struct policy_transport transport = socket_measure(socket);
+      link_lane_measured(end->link, lane, socket->is_direct ? NULL : &transport, world->now_ns);
+      world->measured += !socket->is_direct;
+    }
+  }
+}
+
 void owner_run(struct world *world, enum side side) {
   struct end *end = &world->ends[side];
   if (end->is_gone || owner_is_stopped(world, side)) {
@@ -347,6 +350,7 @@ void owner_run(struct world *world, enum side side) {
     link_time_passed(end->link, world->now_ns);
   }
   owner_take_orders(world, side);
+  owner_measure(world, side);
   users_run(world, side);
   owner_take_orders(world, side);
   owner_write(world, side);

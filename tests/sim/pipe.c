@@ -10,6 +10,7 @@
 static void pipe_open(struct world *world, struct pipe *pipe, uint64_t speed_percent) {
   pipe->capacity = world->buffer_bytes;
   pipe->ring = malloc(pipe->capacity);
+  pipe->counted_ns = world->now_ns;
   pipe->bytes_per_second = world->bytes_per_second * speed_percent / 100;
   pipe->latency_ns = world_between(world, world->latency_ns / 2, world->latency_ns * 2);
 }
@@ -125,16 +126,27 @@ void pipe_read(struct pipe *pipe, void *bytes, uint32_t count) {
   pipe->read += count;
 }
 
-struct policy_transport pipe_measure(const struct pipe *pipe) {
+/* Nothing has changed since it was counted last. A buffer that is full of bytes that arrived is the
+ * reader's: a kernel would have others waiting for it to have room. */
+static void pipe_count(struct pipe *pipe, uint64_t now_ns) {
+  uint64_t passed_ns = now_ns - pipe->counted_ns;
+  bool is_peer = pipe->arrived == pipe->written && pipe_space(pipe) == 0;
+  pipe->busy_ns += is_peer || pipe->arrived < pipe->written ? passed_ns : 0;
+  pipe->peer_ns += is_peer ? passed_ns : 0;
+  pipe->counted_ns = now_ns;
+}
+
+struct policy_transport socket_measure(const struct socket *socket) {
+  const struct pipe *pipe = &socket->pipes[SENDER];
   return (struct policy_transport){ .busy_us = pipe->busy_ns / 1000,
+                                    .peer_us = pipe->peer_ns / 1000,
                                     .is_app_limited = pipe->is_app_limited };
 }
 
 static uint64_t pipe_advance(struct pipe *pipe, uint64_t now_ns) {
-  pipe->busy_ns += pipe->arrived < pipe->written ? now_ns - pipe->busy_since_ns : 0;
-  pipe->busy_since_ns = now_ns;
   while (pipe->segment_count > 0 && pipe->segments[pipe->first_segment].arrival_ns <= now_ns) {
     pipe->arrived = pipe->segments[pipe->first_segment].end;
+    pipe->is_app_limited = pipe->segments[pipe->first_segment].is_app_limited;
     pipe->first_segment = (pipe->first_segment + 1) % WORLD_SEGMENTS;
     pipe->segment_count--;
   }
@@ -144,9 +156,12 @@ static uint64_t pipe_advance(struct pipe *pipe, uint64_t now_ns) {
     bytes = bytes < SEGMENT_BYTES ? bytes : SEGMENT_BYTES;
     pipe->free_ns = now_ns + bytes * 1000000000ull / pipe->bytes_per_second + 1;
     pipe->departed += bytes;
-    pipe->is_app_limited = pipe->departed == pipe->written;
     unsigned last = (pipe->first_segment + pipe->segment_count++) % WORLD_SEGMENTS;
-    pipe->segments[last] = (struct segment){ pipe->departed, pipe->free_ns + pipe->latency_ns };
+    pipe->segments[last] = (struct segment){
+      .end = pipe->departed,
+      .arrival_ns = pipe->free_ns + pipe->latency_ns,
+      .is_app_limited = pipe->departed == pipe->written && pipe_space(pipe) > 0,
+    };
   }
   uint64_t next_ns = WORLD_NEVER;
   if (pipe->segment_count > 0) {
@@ -160,6 +175,7 @@ static uint64_t pipe_advance(struct pipe *pipe, uint64_t now_ns) {
 }
 
 uint64_t socket_advance(struct world *world, struct socket *socket) {
+  pipe_count(&socket->pipes[SENDER], world->now_ns);
   if (world->now_ns < socket->stalled_until_ns) {
     return socket->stalled_until_ns;
   }

@@ -83,7 +83,6 @@ static void draw_config(struct world *world) {
   };
   config.learns_lanes = world_chance(world, 30);
   config.first_lanes = (unsigned)world_between(world, 0, world->lanes);
-  config.policy_shared = config.learns_lanes ? &world->policy_shared : NULL;
   policy_shared_init(&world->policy_shared);
   if (world_chance(world, 40)) {
     world->direct_percent = (unsigned)world_between(world, 20, 100);
@@ -92,6 +91,8 @@ static void draw_config(struct world *world) {
     config.compress = world_chance(world, 30) ? POLICY_COMPRESS_AUTO : POLICY_COMPRESS_ON;
     world->is_codable = world_chance(world, 80);
   }
+  bool learns = config.learns_lanes || config.compress == POLICY_COMPRESS_AUTO;
+  config.policy_shared = learns ? &world->policy_shared : NULL;
   if (config.eager_bytes > config.chunk_bytes) {
     config.eager_bytes = config.chunk_bytes;
   }
@@ -215,6 +216,7 @@ void world_add(const struct world *world, struct world_totals *totals) {
     totals->decoded += side == RECEIVER ? view.coding.coded : 0;
     totals->raw += view.coding.raw;
     totals->placed += side == 0 ? world->placed : 0;
+    totals->measured += side == 0 ? world->measured : 0;
     totals->silent += status == -EHOSTDOWN;
     totals->aborted += status == -ECONNABORTED;
     totals->timed_out += status == -ETIMEDOUT;
@@ -283,15 +285,23 @@ static uint64_t world_next_ns(struct world *world) {
   return next_ns;
 }
 
+/* What the sender's engine learned from its other connections. */
+static void change_decisions(struct world *world) {
+  struct flow_count *count = &world->policy_shared.count;
+  count->level = (unsigned)world_between(world, 0, count->most);
+  count->changes++;
+  if (world_chance(world, 50)) {
+    world->policy_shared.compression.is_on = !world->policy_shared.compression.is_on;
+  }
+}
+
 void world_run(struct world *world) {
   open_first_lane(world);
   while (!world->ends[SENDER].is_gone || !world->ends[RECEIVER].is_gone) {
     world->steps++;
     faults_run(world);
     if (world_chance(world, 1)) {
-      world->policy_shared.count.level =
-          (unsigned)world_between(world, 0, world->policy_shared.count.most);
-      world->policy_shared.count.changes++;
+      change_decisions(world);
     }
     dials_run(world);
     owner_run(world, world->steps % 2 == 0 ? SENDER : RECEIVER);

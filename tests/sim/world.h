@@ -39,14 +39,15 @@ struct pipe {
   uint32_t capacity; /* a power of two */
   uint64_t written, departed, arrived, read;
   uint64_t bytes_per_second, latency_ns;
-  uint64_t free_ns;                /* when the wire can take the next segment */
-  uint64_t busy_since_ns, busy_ns; /* with bytes that have not arrived; until then */
-  bool is_app_limited;             /* nothing waited behind the last segment */
-  bool is_cut;                     /* what has not departed never will */
+  uint64_t free_ns; /* when the wire can take the next segment */
+  bool is_cut;      /* what has not departed never will */
   struct segment {
     uint64_t end, arrival_ns;
+    bool is_app_limited; /* nothing was left behind it, and there was room for more */
   } segments[WORLD_SEGMENTS];
   unsigned first_segment, segment_count;
+  uint64_t counted_ns, busy_ns, peer_ns; /* struct policy_transport; counted until counted_ns */
+  bool is_app_limited;
 };
 
 /* Bytes that a direct socket places. */
@@ -127,7 +128,7 @@ struct world {
 
   /* drawn from the seed */
   struct link_config config[2];
-  struct policy_shared policy_shared; /* the sender's; the number of lanes changes at any time */
+  struct policy_shared policy_shared; /* the sender's; its decisions change at any time */
   unsigned lanes, message_count;
   bool is_codable;           /* messages are such that their chunks are coded */
   bool is_bulk;              /* seconds of large messages over slow lanes */
@@ -155,7 +156,8 @@ struct world {
   unsigned dial_failure_percent;
   unsigned direct_percent; /* of the sockets; 0: no targets are told either */
 
-  uint64_t placed; /* frames */
+  uint64_t placed;   /* frames */
+  uint64_t measured; /* lanes */
   struct end ends[2];
   unsigned dials_used;
   struct dial dials[WORLD_DIALS];
@@ -163,7 +165,7 @@ struct world {
 
 /* What the runs so far went through: a fault that never happens tests nothing. */
 struct world_totals {
-  uint64_t losses, stalls_cut, slow_reconnects, requeued, pings, placed;
+  uint64_t losses, stalls_cut, slow_reconnects, requeued, pings, placed, measured;
   uint64_t coded, raw; /* chunks of links that code them */
   uint64_t decoded;
   uint64_t silent, aborted, timed_out; /* links that ended so */
@@ -196,10 +198,10 @@ void socket_close(struct world *world, struct socket *socket, enum side side);
 void socket_place(struct socket *socket, const struct link_frame *frame);
 uint32_t pipe_space(const struct pipe *pipe);
 void pipe_write(struct pipe *pipe, const void *bytes, uint32_t count);
-/* What TCP_INFO says of it. */
-struct policy_transport pipe_measure(const struct pipe *pipe);
 uint32_t pipe_readable(const struct pipe *pipe);
 void pipe_read(struct pipe *pipe, void *bytes, uint32_t count);
+/* What the sender's lane has counted. */
+struct policy_transport socket_measure(const struct socket *socket);
 /* Lets bytes depart and arrive; returns when something will happen next. */
 uint64_t socket_advance(struct world *world, struct socket *socket);
 

@@ -28,12 +28,12 @@ void stall_find_facts(const struct connection_snapshot *seen, uint64_t now_ns,
   *facts = (struct stall_facts){
     .is_waiting = seen->has_oldest && !seen->is_detached && !seen->error,
     .is_sender = seen->is_sender,
-    .has_credit = seen->oldest.number < seen->link.credited,
-    .stalled_ns = since(seen->still_ns, now_ns),
-    .done_bytes = seen->oldest.moved,
-    .silent_ns = since(heard_ns, now_ns),
-    .flows_up = seen->link.lanes_up,
-    .is_network_limited = seen->limited[POLICY_LIMIT_NETWORK] * 2 > flows_known(seen),
+    .has_credit =
+        seen->oldest.number<seen->link.credited, .stalled_ns = since(seen->still_ns, now_ns),
+                            .done_bytes = seen->oldest.moved, .silent_ns = since(heard_ns, now_ns),
+                            .flows_up = seen->link.lanes_up,
+                            .is_network_limited = seen->limited[POLICY_LIMIT_NETWORK] * 2>
+            flows_known(seen),
   };
 }
 
@@ -84,9 +84,10 @@ static const char *advice(enum stall_kind kind, bool is_network_limited) {
   case STALL_HALF_ARRIVED:
     return "Check the network between the hosts for packet loss, and the log of that host";
   default:
-    return is_network_limited ? "The network is what limits these flows; the peer's program is busy, "
-                                "or waits itself, perhaps for the network"
-                              : "The network is fine; the peer's program is busy or waits itself";
+    return is_network_limited
+               ? "The network is what limits these flows; the peer's program is busy, "
+                 "or waits itself, perhaps for the network"
+               : "The network is fine; the peer's program is busy or waits itself";
   }
 }
 
@@ -96,9 +97,9 @@ static const char *limits_text(const struct connection_snapshot *seen, char text
   text[0] = '\0';
   for (unsigned limit = POLICY_LIMIT_NETWORK; limit > POLICY_LIMIT_UNKNOWN; limit--) {
     if (seen->limited[limit] > 0) {
-      used += (size_t)snprintf(text + used, 96 - used, "%s%s %u",
-                               used > 0 ? ", " : " (limited by: ",
-                               link_limit_name((enum policy_limit)limit), seen->limited[limit]);
+      used +=
+          (size_t)snprintf(text + used, 96 - used, "%s%s %u", used > 0 ? ", " : " (limited by: ",
+                           link_limit_name((enum policy_limit)limit), seen->limited[limit]);
     }
   }
   if (used > 0) {

@@ -143,9 +143,9 @@ static void print_flows_of(const json_t *connection, const json_t *earlier, doub
 static void print_flows(const json_t *process, const json_t *before, double seconds) {
   size_t i;
   json_t *connection;
-  printf("\n  %4s %4s %-10s %-22s %-22s %8s %12s %8s %9s %8s %8s %8s  %s\n", "conn", "flow", "state",
-         "local", "remote", "bytes", "rate", "RTT ms", "in flight", "cwnd", "retrans", "failures",
-         "limited by");
+  printf("\n  %4s %4s %-10s %-22s %-22s %8s %12s %8s %9s %8s %8s %8s  %s\n", "conn", "flow",
+         "state", "local", "remote", "bytes", "rate", "RTT ms", "in flight", "cwnd", "retrans",
+         "failures", "limited by");
   json_array_foreach(json_object_get(process, "connections"), i, connection) {
     print_flows_of(connection,
                    counterpart(json_object_get(before, "connections"), connection, "connection"),

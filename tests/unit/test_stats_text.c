@@ -144,8 +144,8 @@ static void json_is_read_back(void **context) {
     }
     assert_int_equal(number(flow, "flow"), 1);
     assert_string_equal(json_string_value(json_object_get(flow, "limited_by")), "network");
-    assert_string_equal(
-        json_string_value(json_object_get(json_array_get(flows, 0), "limited_by")), "-");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(flows, 0), "limited_by")),
+                        "-");
     assert_true(number(flow, "rtt_seconds") == 0.000125);
     assert_string_equal(json_string_value(json_object_get(flow, "local")), "10.0.0.1:4242");
     assert_string_equal(json_string_value(json_object_get(flow, "remote")), "-");

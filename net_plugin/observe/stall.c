@@ -13,13 +13,13 @@ static uint64_t since(uint64_t then_ns, uint64_t now_ns) {
   return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
-/* Flows of which it is known what limits them. */
-static unsigned flows_known(const struct connection_snapshot *seen) {
-  unsigned known = 0;
-  for (unsigned limit = POLICY_LIMIT_UNKNOWN + 1; limit <= POLICY_LIMIT_NETWORK; limit++) {
-    known += seen->limited[limit];
+/* Most flows of which it is known what limits them. */
+static bool is_network_limited(const struct connection_snapshot *seen) {
+  unsigned others = 0;
+  for (unsigned limit = POLICY_LIMIT_UNKNOWN + 1; limit < POLICY_LIMIT_NETWORK; limit++) {
+    others += seen->limited[limit];
   }
-  return known;
+  return seen->limited[POLICY_LIMIT_NETWORK] > others;
 }
 
 void stall_find_facts(const struct connection_snapshot *seen, uint64_t now_ns,
@@ -28,12 +28,12 @@ void stall_find_facts(const struct connection_snapshot *seen, uint64_t now_ns,
   *facts = (struct stall_facts){
     .is_waiting = seen->has_oldest && !seen->is_detached && !seen->error,
     .is_sender = seen->is_sender,
-    .has_credit =
-        seen->oldest.number<seen->link.credited, .stalled_ns = since(seen->still_ns, now_ns),
-                            .done_bytes = seen->oldest.moved, .silent_ns = since(heard_ns, now_ns),
-                            .flows_up = seen->link.lanes_up,
-                            .is_network_limited = seen->limited[POLICY_LIMIT_NETWORK] * 2>
-            flows_known(seen),
+    .has_credit = seen->oldest.number < seen->link.credited,
+    .stalled_ns = since(seen->still_ns, now_ns),
+    .done_bytes = seen->oldest.moved,
+    .silent_ns = since(heard_ns, now_ns),
+    .flows_up = seen->link.lanes_up,
+    .is_network_limited = is_network_limited(seen),
   };
 }
 
@@ -74,7 +74,7 @@ const char *stall_reason(enum stall_kind kind) {
 }
 
 /* What the user can check. */
-static const char *advice(enum stall_kind kind, bool is_network_limited) {
+static const char *advice(enum stall_kind kind, bool is_limited) {
   switch (kind) {
   case STALL_NO_FLOW:
     return "Check the NICs of both hosts and the network between them";
@@ -84,10 +84,9 @@ static const char *advice(enum stall_kind kind, bool is_network_limited) {
   case STALL_HALF_ARRIVED:
     return "Check the network between the hosts for packet loss, and the log of that host";
   default:
-    return is_network_limited
-               ? "The network is what limits these flows; the peer's program is busy, "
-                 "or waits itself, perhaps for the network"
-               : "The network is fine; the peer's program is busy or waits itself";
+    return is_limited ? "The network is what limits these flows; the peer's program is busy, "
+                        "or waits itself, perhaps for the network"
+                      : "The network is fine; the peer's program is busy or waits itself";
   }
 }
 

@@ -28,7 +28,7 @@
 
 #define PARAM_TABLE(X)                                                                             \
   X(FLOWS, INT, "0", "0..64", "flows", NET, PLAIN,                                                 \
-    "TCP flows per connection; 0: learned from the throughput")                                    \
+    "TCP flows per connection; 0: as many as help, by what limits them")                           \
   X(CHUNK_BYTES, SIZE, "128K", "4K..4M", "bytes", NET, PLAIN,                                      \
     "largest part of a message that is sent on one flow at a time; where it is not set, a flow "   \
     "that takes it in 0.1 ms gets up to 4 times as much")                                          \
@@ -103,7 +103,7 @@
     "in 16 bits; equal on all hosts")                                                              \
   X(COMPRESS, ENUM, "auto", "off|auto|on", "", NET, PLAIN,                                         \
     "TCP flows carry chunks in fewer bytes, without loss, where their numbers allow it (bf16 and " \
-    "f32 do). auto: where trying it shows that it pays (docs/compression.md); used between hosts " \
+    "f32 do). auto: while the network is the limit (docs/compression.md); used between hosts "     \
     "that both do not have off. With STRATUS_ENCRYPT=on it is off unless it is set")               \
   X(CHECKSUM, BOOL, "0", "", "", NET, PROTECTS,                                                    \
     "1: protects the payload of every chunk with CRC32C and retransmits corrupt chunks; one side " \

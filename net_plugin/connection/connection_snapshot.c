@@ -111,6 +111,7 @@ void connection_snapshot(struct connection *connection, uint64_t now_ns,
     struct link_lane_view lane;
     link_view_lane(connection->link, i, &lane);
     snapshot->bytes += connection->is_sender ? lane.bytes_acked : lane.bytes_received;
+    snapshot->limited[lane.limit] += lane.state == LINK_LANE_UP;
   }
   struct link_message_view *oldest = &snapshot->oldest;
   snapshot->has_oldest = link_view_oldest(connection->link, oldest) ||

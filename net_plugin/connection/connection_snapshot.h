@@ -17,6 +17,7 @@ struct connection_snapshot {
   int error; /* negative errno that ended it, or 0 */
   unsigned lanes;
   struct link_view link;
+  unsigned limited[POLICY_LIMIT_NETWORK + 1]; /* flows that are up, by what holds them up */
   uint64_t posted, completed; /* requests; link.posted may lag while its window is full */
   uint64_t bytes;             /* payload that was acknowledged (sender) or arrived (receiver) */
   uint64_t checksum_errors;

@@ -297,6 +297,8 @@ struct link_lane_view {
   uint64_t slow_reconnects;   /* of these, reconnected by us: much slower than the others */
 };
 void link_view_lane(const struct link *link, unsigned lane, struct link_lane_view *view);
+/* "network", "peer", "CPU", "application", "-" if it is not known. */
+const char *link_limit_name(enum policy_limit limit);
 
 /* Chunks that could be coded (net_plugin/codec), and what became of them. */
 struct link_coding {

@@ -29,6 +29,11 @@ void link_view_lane(const struct link *link, unsigned lane, struct link_lane_vie
   }
 }
 
+const char *link_limit_name(enum policy_limit limit) {
+  static const char *const names[] = { "-", "application", "CPU", "peer", "network" };
+  return names[limit];
+}
+
 void link_view(const struct link *link, struct link_view *view) {
   bool is_sender = link->config.role == LINK_SENDER;
   *view = (struct link_view){

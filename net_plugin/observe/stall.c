@@ -13,6 +13,15 @@ static uint64_t since(uint64_t then_ns, uint64_t now_ns) {
   return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
+/* Most flows of which it is known what limits them. */
+static bool is_network_limited(const struct connection_snapshot *seen) {
+  unsigned others = 0;
+  for (unsigned limit = POLICY_LIMIT_UNKNOWN + 1; limit < POLICY_LIMIT_NETWORK; limit++) {
+    others += seen->limited[limit];
+  }
+  return seen->limited[POLICY_LIMIT_NETWORK] > others;
+}
+
 void stall_find_facts(const struct connection_snapshot *seen, uint64_t now_ns,
                       struct stall_facts *facts) {
   uint64_t heard_ns = seen->link.heard_ns ? seen->link.heard_ns : seen->created_ns;
@@ -24,6 +33,7 @@ void stall_find_facts(const struct connection_snapshot *seen, uint64_t now_ns,
     .done_bytes = seen->oldest.moved,
     .silent_ns = since(heard_ns, now_ns),
     .flows_up = seen->link.lanes_up,
+    .is_network_limited = is_network_limited(seen),
   };
 }
 
@@ -64,7 +74,7 @@ const char *stall_reason(enum stall_kind kind) {
 }
 
 /* What the user can check. */
-static const char *advice(enum stall_kind kind) {
+static const char *advice(enum stall_kind kind, bool is_limited) {
   switch (kind) {
   case STALL_NO_FLOW:
     return "Check the NICs of both hosts and the network between them";
@@ -74,8 +84,27 @@ static const char *advice(enum stall_kind kind) {
   case STALL_HALF_ARRIVED:
     return "Check the network between the hosts for packet loss, and the log of that host";
   default:
-    return "The network is fine; the peer's program is busy or waits itself";
+    return is_limited ? "The network is what limits these flows; the peer's program is busy, "
+                        "or waits itself, perhaps for the network"
+                      : "The network is fine; the peer's program is busy or waits itself";
   }
+}
+
+/* " (limited by: network 5, CPU 1)", or nothing. */
+static const char *limits_text(const struct connection_snapshot *seen, char text[96]) {
+  size_t used = 0;
+  text[0] = '\0';
+  for (unsigned limit = POLICY_LIMIT_NETWORK; limit > POLICY_LIMIT_UNKNOWN; limit--) {
+    if (seen->limited[limit] > 0) {
+      used +=
+          (size_t)snprintf(text + used, 96 - used, "%s%s %u", used > 0 ? ", " : " (limited by: ",
+                           link_limit_name((enum policy_limit)limit), seen->limited[limit]);
+    }
+  }
+  if (used > 0) {
+    snprintf(text + used, 96 - used, ")");
+  }
+  return text;
 }
 
 /* " 120 chunks were compressed, 1.35 times.", or nothing. */
@@ -97,17 +126,18 @@ bool stall_is_due(uint64_t stalled_ns, unsigned reports, uint64_t interval_ns) {
 const char *stall_describe(const struct connection_snapshot *seen, uint64_t now_ns,
                            const char *host, char text[STALL_TEXT_MAX]) {
   struct stall_facts facts;
-  char compressed[64];
+  char compressed[64], limits[96];
   stall_find_facts(seen, now_ns, &facts);
   enum stall_kind kind = stall_classify(&facts);
   snprintf(text, STALL_TEXT_MAX,
            "%s %s waits for %s: %s %llu of connection %llu has stalled for %.1f s with %llu of "
-           "%llu bytes done: %s; last data from the peer %.1f s ago, %u of %u flows up.%s %s",
+           "%llu bytes done: %s; last data from the peer %.1f s ago, %u of %u flows up%s.%s %s",
            host, seen->nic, seen->peer, seen->is_sender ? "send" : "receive",
            (unsigned long long)seen->oldest.number, (unsigned long long)seen->number,
            seconds(since(seen->still_ns, now_ns)), (unsigned long long)seen->oldest.moved,
            (unsigned long long)seen->oldest.bytes, stall_reason(kind), seconds(facts.silent_ns),
-           seen->link.lanes_up, seen->link.lanes_wanted,
-           compression_text(&seen->link.coding, compressed), advice(kind));
+           seen->link.lanes_up, seen->link.lanes_wanted, limits_text(seen, limits),
+           compression_text(&seen->link.coding, compressed),
+           advice(kind, facts.is_network_limited));
   return text;
 }

@@ -35,6 +35,7 @@ struct stall_facts {
   uint64_t done_bytes;
   uint64_t silent_ns; /* since anything was received from the peer */
   unsigned flows_up;
+  bool is_network_limited; /* most of those of which it is known what limits them */
 };
 
 void stall_find_facts(const struct connection_snapshot *seen, uint64_t now_ns,
@@ -49,7 +50,8 @@ const char *stall_reason(enum stall_kind kind);
 /* The first report is due after interval_ns, each following one after twice the time; 0: never. */
 bool stall_is_due(uint64_t stalled_ns, unsigned reports, uint64_t interval_ns);
 
-/* One log line: which request is stalled, for how long, by whom and why. Returns text. */
+/* One log line: which request is stalled, for how long, by whom and why, and what limits the flows.
+ * Returns text. */
 enum { STALL_TEXT_MAX = 768 };
 const char *stall_describe(const struct connection_snapshot *seen, uint64_t now_ns,
                            const char *host, char text[STALL_TEXT_MAX]);

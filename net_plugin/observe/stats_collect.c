@@ -77,6 +77,8 @@ static void take_flow(struct stats_document *document, struct connection *connec
   values[STATS_FLOW_RTT_MIN] = seen.transport.rtt_min_us;
   values[STATS_FLOW_DELIVERY] = seen.transport.delivery_rate_bytes;
   values[STATS_FLOW_WINDOW] = seen.transport.congestion_window_bytes;
+  values[STATS_FLOW_LIMIT] =
+      seen.link.state == LINK_LANE_UP ? seen.link.limit : POLICY_LIMIT_UNKNOWN;
 }
 
 static uint64_t since(uint64_t then_ns, uint64_t now_ns) {

@@ -21,7 +21,7 @@
 #include "net_plugin/observe/stall.h"
 #include "net_plugin/observe/text.h"
 
-#define STATS_SCHEMA 1 /* of the JSON document; incremented when a field is renamed or removed */
+#define STATS_SCHEMA 2 /* of the JSON document; incremented when a field is renamed or removed */
 #define STATS_FLOWS_MAX 16384
 #define STATS_CONNECTIONS_MAX 8192
 
@@ -51,9 +51,8 @@
   X(WAITING, stalled_seconds, GAUGE, 1e-9, "Time since the oldest request made progress")          \
   X(ENGINE, engine, GAUGE, 1, "Index of the engine among those of its NIC, from 0")                \
   X(COMPRESSES, compresses, GAUGE, 1,                                                              \
-    "STRATUS_COMPRESS=auto on its engine: 0 off, 1 data too random, 2 on, 3 being tried")          \
-  X(COMPRESSION_TRIES, compression_tries, COUNTER, 1, "Times that it was tried on its engine")     \
-  X(COMPRESSION_TURNS, compression_turns, COUNTER, 1, "Times that this changed the decision")      \
+    "1 if STRATUS_COMPRESS=auto has compression on for its engine")                                \
+  X(COMPRESSION_TURNS, compression_turns, COUNTER, 1, "Times that this changed")                   \
   X(BY_THREAD, by_thread, GAUGE, 1,                                                                \
     "1 if the engine's thread moves the data, 0 if NCCL's threads do")
 
@@ -74,7 +73,9 @@
   X(RTT, rtt_seconds, GAUGE, 1e-6, "Round trip time, smoothed")                                    \
   X(RTT_MIN, rtt_min_seconds, GAUGE, 1e-6, "Round trip time, minimum")                             \
   X(DELIVERY, delivery_rate_bytes_per_second, GAUGE, 1, "Delivery rate measured by TCP")           \
-  X(WINDOW, congestion_window_bytes, GAUGE, 1, "Congestion window")
+  X(WINDOW, congestion_window_bytes, GAUGE, 1, "Congestion window")                                \
+  X(LIMIT, limit, GAUGE, 1,                                                                        \
+    "What limits it (send): 0 unknown, 1 application, 2 CPU, 3 peer, 4 network")
 
 #define STATS_ID(id, name, type, unit, text) STATS_CONNECTION_##id,
 enum stats_connection_field { STATS_CONNECTION_FIELDS(STATS_ID) STATS_CONNECTION_FIELD_COUNT };

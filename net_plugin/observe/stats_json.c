@@ -102,7 +102,8 @@ static void add_flow(const struct stats_flow *flow, bool is_first, struct text *
   text_add(text, ",\"remote\":");
   text_add_json_string(text, stats_address_text(&flow->remote, address));
   add_fields(stats_flow_fields, STATS_FLOW_FIELD_COUNT, flow->values, text);
-  text_add(text, "}");
+  text_add(text, ",\"limited_by\":\"%s\"}",
+           link_limit_name((enum policy_limit)flow->values[STATS_FLOW_LIMIT]));
 }
 
 static bool has_flow(const struct stats_document *document, const struct stats_cursor *cursor) {

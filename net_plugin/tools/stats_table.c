@@ -71,18 +71,16 @@ static void print_nics(const json_t *process, const json_t *before, double secon
 }
 
 /* "1.35 on": how many times shorter those chunks became that were compressed ("-": none were), and
- * what STRATUS_COMPRESS=auto has decided by trying, if it has tried. */
+ * what STRATUS_COMPRESS=auto has decided, if it was ever on. */
 static const char *compression(const json_t *connection, char text[TEXT_MAX]) {
-  static const char *const decisions[] = { "off", "random", "on", "trying" };
   double after = number(connection, "compressed_bytes_after");
-  unsigned decision = (unsigned)number(connection, "compresses") % 4;
-  bool has_tried = number(connection, "compression_tries") > 0;
+  const char *decision = number(connection, "compresses") > 0 ? " on" : " off";
   char ratio[TEXT_MAX / 2] = "-";
   if (after > 0) {
     snprintf(ratio, sizeof ratio, "%.2f", number(connection, "compressed_bytes_before") / after);
   }
-  snprintf(text, TEXT_MAX, "%s%s%s", ratio, has_tried ? " " : "",
-           has_tried ? decisions[decision] : "");
+  bool has_turned = number(connection, "compression_turns") > 0;
+  snprintf(text, TEXT_MAX, "%s%s", ratio, has_turned ? decision : "");
   return text;
 }
 
@@ -129,24 +127,25 @@ static void print_flows_of(const json_t *connection, const json_t *earlier, doub
   json_t *flow;
   json_array_foreach(json_object_get(connection, "flow_list"), i, flow) {
     char state[SANITIZE_MAX], local[SANITIZE_MAX], remote[SANITIZE_MAX], bytes[TEXT_MAX],
-        speed[TEXT_MAX], out[TEXT_MAX], window[TEXT_MAX];
+        speed[TEXT_MAX], out[TEXT_MAX], window[TEXT_MAX], limit[SANITIZE_MAX];
     const json_t *then = counterpart(json_object_get(earlier, "flow_list"), flow, "flow");
-    printf("  %4.0f %4.0f %-10s %-22s %-22s %8s %12s %8.2f %9s %8s %8.0f %8.0f\n",
+    printf("  %4.0f %4.0f %-10s %-22s %-22s %8s %12s %8.2f %9s %8s %8.0f %8.0f  %s\n",
            number(connection, "connection"), number(flow, "flow"),
            sanitize_member(flow, "state", state), sanitize_member(flow, "local", local),
            sanitize_member(flow, "remote", remote), amount(number(flow, key), bytes),
            rate(flow, then, key, seconds, speed), number(flow, "rtt_seconds") * 1e3,
            amount(number(flow, "in_flight_bytes"), out),
            amount(number(flow, "congestion_window_bytes"), window), number(flow, "retransmits"),
-           number(flow, "failures"));
+           number(flow, "failures"), sanitize_member(flow, "limited_by", limit));
   }
 }
 
 static void print_flows(const json_t *process, const json_t *before, double seconds) {
   size_t i;
   json_t *connection;
-  printf("\n  %4s %4s %-10s %-22s %-22s %8s %12s %8s %9s %8s %8s %8s\n", "conn", "flow", "state",
-         "local", "remote", "bytes", "rate", "RTT ms", "in flight", "cwnd", "retrans", "failures");
+  printf("\n  %4s %4s %-10s %-22s %-22s %8s %12s %8s %9s %8s %8s %8s  %s\n", "conn", "flow",
+         "state", "local", "remote", "bytes", "rate", "RTT ms", "in flight", "cwnd", "retrans",
+         "failures", "limited by");
   json_array_foreach(json_object_get(process, "connections"), i, connection) {
     print_flows_of(connection,
                    counterpart(json_object_get(before, "connections"), connection, "connection"),

@@ -139,6 +139,35 @@ static void a_report_says_everything(void **context) {
   assert_true(strlen(stall_describe(&seen, NOW_NS, "host-a", text)) < sizeof text);
 }
 
+static bool says(const struct connection_snapshot *seen, const char *part) {
+  char text[STALL_TEXT_MAX];
+  return strstr(stall_describe(seen, NOW_NS, "host-a", text), part) != NULL;
+}
+
+static void what_limits_the_flows_is_told(void **context) {
+  (void)context;
+  struct connection_snapshot seen = half_received();
+  seen.is_sender = true;
+  seen.oldest.number = 50; /* no credit: no fault */
+  assert_true(says(&seen, "6 of 8 flows up. The network is fine"));
+  seen.limited[POLICY_LIMIT_UNKNOWN] = 3;
+  seen.limited[POLICY_LIMIT_NETWORK] = 1;
+  seen.limited[POLICY_LIMIT_CPU] = 1; /* half is not most */
+  assert_true(says(&seen, "flows up (limited by: network 1, CPU 1). The network is fine"));
+  seen.limited[POLICY_LIMIT_NETWORK] = 2;
+  assert_true(says(&seen, "(limited by: network 2, CPU 1). The network is what limits"));
+  assert_false(says(&seen, "The network is fine"));
+  seen.oldest.number = 41; /* a fault keeps its advice */
+  assert_true(says(&seen, "(limited by: network 2, CPU 1). Check the network"));
+  for (unsigned limit = 0; limit <= POLICY_LIMIT_NETWORK; limit++) {
+    seen.limited[limit] = UINT32_MAX;
+  }
+  memset(seen.peer, 'x', sizeof seen.peer - 1);
+  memset(seen.nic, 'y', sizeof seen.nic - 1);
+  assert_true(says(&seen, "application 4294967295). "));
+  assert_true(says(&seen, "and the log of that host"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_healthy_wait_is_no_fault),
@@ -147,6 +176,7 @@ int main(void) {
     cmocka_unit_test(reports_are_due_at_doubling_times),
     cmocka_unit_test(facts_are_read_from_a_snapshot),
     cmocka_unit_test(a_report_says_everything),
+    cmocka_unit_test(what_limits_the_flows_is_told),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,7 @@ static void fill(struct stats_document *document, size_t connections, size_t flo
       flow->values[STATS_FLOW_RTT] = 125;
       flow->values[STATS_FLOW_ACKED] = 500;
       flow->values[STATS_FLOW_UP] = 1;
+      flow->values[STATS_FLOW_LIMIT] = f == 0 ? POLICY_LIMIT_UNKNOWN : POLICY_LIMIT_NETWORK;
     }
   }
 }
@@ -142,6 +143,9 @@ static void json_is_read_back(void **context) {
       number(flow, stats_flow_fields[i].name);
     }
     assert_int_equal(number(flow, "flow"), 1);
+    assert_string_equal(json_string_value(json_object_get(flow, "limited_by")), "network");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(flows, 0), "limited_by")),
+                        "-");
     assert_true(number(flow, "rtt_seconds") == 0.000125);
     assert_string_equal(json_string_value(json_object_get(flow, "local")), "10.0.0.1:4242");
     assert_string_equal(json_string_value(json_object_get(flow, "remote")), "-");
@@ -262,6 +266,8 @@ static void prometheus_text_is_read_back(void **context) {
   assert_null(strstr(text, "rank="));
   read_metrics(text, "stratus_flow_rtt_seconds", &metrics);
   assert_true(metrics.sum > 0.000749 && metrics.sum < 0.000751);
+  read_metrics(text, "stratus_flow_limit", &metrics);
+  assert_true(metrics.sum == 3 * POLICY_LIMIT_NETWORK);
   read_metrics(text, "stratus_nic_bytes_sent_total", &metrics);
   assert_true(metrics.sum == 4503599627370497.0);
   free(text);
@@ -315,6 +321,7 @@ static void longest_names_fit_into_a_piece(void **context) {
   for (size_t i = 0; i < STATS_FLOW_FIELD_COUNT; i++) {
     document.flows[0].values[i] = UINT64_MAX;
   }
+  document.flows[0].values[STATS_FLOW_LIMIT] = POLICY_LIMIT_APPLICATION; /* the longest */
   memset(document.connections[0].peer, 1, CONNECTION_NAME_BYTES - 1);
   memset(document.connections[0].nic, 2, CONNECTION_NAME_BYTES - 1);
   memset(document.host, 3, sizeof document.host - 1);

@@ -10,8 +10,11 @@ from benchmark.run import CLUSTER, ROOT, Failure
 
 
 def output(*argv):
-    result = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
-    return result.stdout.strip()
+    """Of a program, or nothing where there is none."""
+    try:
+        return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
 
 
 def cpu_model():

@@ -14,13 +14,18 @@
 
 #include <cmocka.h>
 
-/* Skips a test in an emulated process (tests/unit/run ARCH=aarch64), which lacks what `why` says.
- */
+/* Skips a test, and says why: what the machine lacks. tests/unit/run shows it. */
+#define SKIP_BECAUSE(why)                                                                          \
+  do {                                                                                             \
+    print_message("# skipped: " why "\n");                                                         \
+    skip();                                                                                        \
+  } while (0)
+
+/* The same in an emulated process (tests/unit/run ARCH=aarch64), which lacks what `why` says. */
 #define SKIP_IF_EMULATED(why)                                                                      \
   do {                                                                                             \
     if (getenv("STRATUS_TEST_TOOLS")) {                                                            \
-      print_message("# emulated: " why "\n");                                                      \
-      skip();                                                                                      \
+      SKIP_BECAUSE(why);                                                                           \
     }                                                                                              \
   } while (0)
 

@@ -101,7 +101,7 @@ static void in_child(bool (*test)(void)) {
 static void need_both(void) {
   if (sodium_init() < 0 || !crypto_aead_aes256gcm_is_available() ||
       !__real_dlopen("libcrypto.so.3", RTLD_NOW)) {
-    skip();
+    SKIP_BECAUSE("no AES-GCM by libsodium, or no libcrypto.so.3");
   }
 }
 

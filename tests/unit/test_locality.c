@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NUMA nodes of NICs from hwloc, which reads an invented topology. Skipped where there is none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +7,7 @@
 
 #include "net_plugin/plugin/locality.h"
 #include "tests/lib/tree.h"
+#include "tests/lib/unit.h"
 
 /* Two packages with a NUMA node each; eth1 is on the second one's PCI bus, eth0 on the first's,
  * eth2 on a bus that belongs to the whole machine. As `lstopo --of xml` writes it, version 2. */
@@ -48,7 +43,7 @@ static void nodes_are_those_of_the_bus(void **context) {
   (void)context;
   void *hwloc = dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
   if (!hwloc) {
-    skip();
+    SKIP_BECAUSE("no libhwloc.so.15");
   }
   dlclose(hwloc);
   struct tree tree;

@@ -30,6 +30,9 @@ static void examples_run_as_printed(void **state) {
       continue;
     }
     int status = tool_run(line);
+    if (strstr(tool.errors, "no usable interface")) {
+      SKIP_BECAUSE("no network interface but lo");
+    }
     if (status != 0 && !(status == 1 && strcmp(commands[i], "doctor") == 0)) {
       fail_msg("%s: status %d: %s", line, status, tool.errors);
     }

@@ -41,6 +41,19 @@ def svg_of(figure, name, title, alt):
     return head + svg[svg.index(">") + 1:]
 
 
+def svg_file(figure, title, alt):
+    """The picture as a file of its own, as a document shows it: light, on the page's own colour."""
+    svg = re.sub(r"\s*\n\s*", "\n", svg_of(figure, "plot", title, alt))
+    svg = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font: \1 sans-serif", svg)
+    for token, (light, _) in theme.COLOURS.items():
+        svg = svg.replace(f"var(--{token})", light)
+    _, _, width, height = re.search(r'viewBox="([^"]*)"', svg).group(1).split()
+    background = f'<rect width="{width}" height="{height}" fill="{theme.COLOURS["page"][0]}"/>'
+    fonts = "<style>text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,sans-serif!important}</style>"
+    svg = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" ', 1)
+    return svg.replace("</desc>", f"</desc>{fonts}{background}", 1)
+
+
 def figure_html(figure):
     pictures = [svg_of(figure.draw(is_narrow), f"{figure.name}-{'n' if is_narrow else 'w'}", figure.title, figure.alt)
                 for is_narrow in (False, True)]

@@ -16,10 +16,6 @@ struct timespec clock_timespec(uint64_t ns) {
   return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
 }
 
-uint64_t clock_day_ns(void) {
-  return read_clock(CLOCK_REALTIME) - clock_now_ns();
-}
-
 struct timespec clock_time_of_day_in(uint64_t ns) {
   return clock_timespec(read_clock(CLOCK_REALTIME) + ns);
 }

@@ -19,8 +19,6 @@
 uint64_t clock_now_ns(void);
 /* The same time, or a duration, as system calls take it. */
 struct timespec clock_timespec(uint64_t ns);
-/* The time of day at 0 of clock_now_ns: nanoseconds since 1970. */
-uint64_t clock_day_ns(void);
 /* The time of day so many nanoseconds from now, for calls that have no other clock. */
 struct timespec clock_time_of_day_in(uint64_t ns);
 

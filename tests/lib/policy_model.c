@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See policy_model.h. */
+#include "tests/lib/policy_model.h"
+
+#include "common/random.h"
+
+#define MOST_LEVEL (FLOW_COUNT_GUESS + 3u)
+#define STEP_NS 3000000ull /* of measurements, about LIMIT_SOON_NS */
+
+void policy_model_init(struct policy_model *model, const struct policy_model *config,
+                       uint64_t seed) {
+  *model = *config;
+  model->random = seed;
+  policy_shared_init(&model->shared);
+  for (unsigned i = 0; i < model->connections; i++) {
+    flow_count_join(&model->shared.count, MOST_LEVEL);
+    flow_count_changed(&model->shared.count, (int)policy_model_flows(model));
+  }
+}
+
+unsigned policy_model_flows(const struct policy_model *model) {
+  unsigned level = model->shared.count.level;
+  unsigned flows = level < FLOW_COUNT_GUESS ? 1 : model->first_flows << (level - FLOW_COUNT_GUESS);
+  return model->never_opens && flows > model->first_flows ? model->first_flows : flows;
+}
+
+static uint64_t least(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+
+static uint64_t noise(struct policy_model *model, uint64_t rate) {
+  uint64_t percent = model->noise_percent;
+  uint64_t drawn = percent > 0 ? random_next(&model->random) % (2 * percent + 1) : 0;
+  return rate * (100 - percent + drawn) / 100;
+}
+
+struct pace {
+  uint64_t bytes, loaded_ns;
+  bool is_network;
+};
+
+/* What a connection delivers in a step. */
+static struct pace pace_of(struct policy_model *model, bool is_coding) {
+  uint64_t flows = policy_model_flows(model);
+  uint64_t coded = is_coding ? model->coded_percent : 100;
+  uint64_t nic = noise(model, model->nic / model->connections) * 100 / coded;
+  uint64_t caps = least(nic, flows * noise(model, model->cap) * 100 / coded);
+  uint64_t cpu = noise(model, is_coding ? model->coding_cpu : model->cpu);
+  if (model->message_bytes == 0) {
+    uint64_t rate = least(caps, cpu);
+    return (struct pace){ rate * STEP_NS / POLICY_MODEL_MS, STEP_NS, caps < cpu };
+  }
+  /* The bursts of all flows at the NIC's rate or the threads', the rest as flows are capped. */
+  uint64_t burst = least(flows * model->burst_bytes, model->message_bytes);
+  uint64_t rest_ns = (model->message_bytes - burst) * POLICY_MODEL_MS / least(caps, cpu);
+  uint64_t message_ns = burst * POLICY_MODEL_MS / least(nic, cpu) + rest_ns;
+  uint64_t cycle_ns = message_ns + model->pause_ns;
+  return (struct pace){ model->message_bytes * STEP_NS / cycle_ns, message_ns * STEP_NS / cycle_ns,
+                        2 * rest_ns > message_ns && caps < cpu };
+}
+
+static void pass_lane(struct policy_model *model, const struct pace *pace, unsigned changes) {
+  struct limit_window passed = { .lanes = { .ns = STEP_NS, .in_flight_ns = pace->loaded_ns } };
+  passed.lanes.network_ns = pace->is_network ? pace->loaded_ns : 0;
+  passed.lanes.peer_ns = !pace->is_network && model->is_peer ? pace->loaded_ns : 0;
+  if (model->shared.count.changes == changes) { /* the others began before the change */
+    policy_shared_passed(&model->shared, &passed, model->now_ns);
+  }
+}
+
+static void pass(struct policy_model *model) {
+  struct compression *compression = &model->shared.compression;
+  bool is_coding = model->coded_percent > 0 && compression_is_wanted(compression);
+  struct pace pace = pace_of(model, is_coding);
+  unsigned flows = policy_model_flows(model), changes = model->shared.count.changes;
+  if (is_coding) {
+    compression_saved(compression, pace.bytes * (100 - model->coded_percent) / 100);
+  }
+  struct limit_window passed = { .loaded_ns = pace.loaded_ns, .bytes = pace.bytes };
+  policy_shared_passed(&model->shared, &passed, model->now_ns);
+  for (unsigned i = 0; i < flows; i++) {
+    pass_lane(model, &pace, changes);
+  }
+  model->delivered += pace.bytes;
+  model->under_way_ns += pace.loaded_ns;
+  model->on_ns += is_coding ? STEP_NS : 0;
+}
+
+void policy_model_run(struct policy_model *model, uint64_t duration_ns) {
+  for (uint64_t end_ns = model->now_ns + duration_ns; model->now_ns < end_ns;) {
+    model->now_ns += STEP_NS;
+    for (unsigned i = 0; i < model->connections; i++) {
+      unsigned before = model->shared.count.level, flows = policy_model_flows(model);
+      pass(model);
+      model->changes += model->shared.count.level != before;
+      int more = (int)policy_model_flows(model) - (int)flows;
+      flow_count_changed(&model->shared.count, more * (int)model->connections);
+    }
+  }
+}
+
+uint64_t policy_model_rate(const struct policy_model *model) {
+  return model->delivered * 1000 / (model->under_way_ns / 1000 + 1);
+}
+
+void policy_model_reset(struct policy_model *model) {
+  model->delivered = model->under_way_ns = model->on_ns = 0;
+  model->changes = 0;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What holds a lane up, from what its transport has counted. */
+#include "net_plugin/policy/limit.h"
+
+#include "tests/lib/unit.h"
+
+#define MS 1000000ull
+
+static struct limit_lane lane;
+static struct policy_transport transport;
+static uint64_t now_ns;
+
+static void begin(void) {
+  now_ns = 5 * MS;
+  transport = (struct policy_transport){ .busy_us = 0 };
+  limit_lane_up(&lane, now_ns);
+  assert_int_equal(lane.limit, POLICY_LIMIT_UNKNOWN);
+}
+
+/* A period in flight, of which TCP was busy for a part, and the peer closed for a part of that. */
+static struct limit_sum period(unsigned busy_percent, unsigned peer_percent, bool is_app_limited) {
+  uint64_t period_us = LIMIT_PERIOD_NS / 1000;
+  now_ns += LIMIT_PERIOD_NS;
+  transport.busy_us += period_us * busy_percent / 100;
+  transport.peer_us += period_us * peer_percent / 100;
+  transport.is_app_limited = is_app_limited;
+  return limit_lane_measured(&lane, &transport, false, now_ns);
+}
+
+static enum policy_limit limit_of(unsigned busy_percent, unsigned peer_percent,
+                                  bool is_app_limited) {
+  begin();
+  for (unsigned i = 0; i < 20; i++) {
+    period(busy_percent, peer_percent, is_app_limited);
+  }
+  return lane.limit;
+}
+
+static void each_limit_is_told_from_the_others(void **state) {
+  (void)state;
+  assert_int_equal(limit_of(100, 0, false), POLICY_LIMIT_NETWORK);
+  assert_int_equal(limit_of(100, 0, true), POLICY_LIMIT_CPU);
+  assert_int_equal(limit_of(10, 0, false), POLICY_LIMIT_CPU);
+  assert_int_equal(limit_of(100, 90, false), POLICY_LIMIT_PEER);
+}
+
+static void a_lane_with_pauses_is_limited_by_the_application(void **state) {
+  (void)state;
+  begin();
+  for (unsigned i = 0; i < 20; i++) {
+    limit_lane_busy(&lane, now_ns);
+    now_ns += LIMIT_PERIOD_NS / 4;
+    limit_lane_idle(&lane, now_ns);
+    now_ns += LIMIT_PERIOD_NS * 3 / 4;
+    transport.busy_us += LIMIT_PERIOD_NS / 4000;
+    struct limit_sum passed = limit_lane_measured(&lane, &transport, true, now_ns);
+    assert_int_equal(passed.in_flight_ns, LIMIT_PERIOD_NS / 4);
+    assert_int_equal(passed.ns, LIMIT_PERIOD_NS);
+  }
+  assert_int_equal(lane.limit, POLICY_LIMIT_APPLICATION);
+}
+
+static void what_passed_is_told_once(void **state) {
+  (void)state;
+  begin();
+  struct limit_sum passed = period(100, 25, false);
+  assert_int_equal(passed.in_flight_ns, LIMIT_PERIOD_NS);
+  assert_int_equal(passed.peer_ns, LIMIT_PERIOD_NS / 4);
+  assert_int_equal(passed.network_ns, LIMIT_PERIOD_NS * 3 / 4);
+  passed = limit_lane_measured(&lane, &transport, false, now_ns);
+  assert_int_equal(passed.ns + passed.in_flight_ns + passed.network_ns + passed.peer_ns, 0);
+}
+
+/* Nor a clock that seems to go back, nor counters that do. */
+static void nothing_becomes_negative(void **state) {
+  (void)state;
+  begin();
+  period(100, 0, false);
+  transport.busy_us = 0;
+  struct limit_sum passed = limit_lane_measured(&lane, &transport, false, now_ns - MS);
+  assert_int_equal(passed.ns + passed.in_flight_ns + passed.network_ns + passed.peer_ns, 0);
+}
+
+static void the_limit_follows_what_changes(void **state) {
+  (void)state;
+  limit_of(100, 0, false);
+  for (unsigned i = 0; i < 20 * LIMIT_WINDOW_IN_FLIGHT_NS / LIMIT_PERIOD_NS; i++) {
+    period(0, 0, true);
+  }
+  assert_int_equal(lane.limit, POLICY_LIMIT_CPU);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(each_limit_is_told_from_the_others),
+    cmocka_unit_test(a_lane_with_pauses_is_limited_by_the_application),
+    cmocka_unit_test(what_passed_is_told_once),
+    cmocka_unit_test(nothing_becomes_negative),
+    cmocka_unit_test(the_limit_follows_what_changes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

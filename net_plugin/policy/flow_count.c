@@ -75,6 +75,7 @@ static void flow_count_compare(struct flow_count *count, uint64_t speed) {
       count->usual > 0 && count->level == count->end && is_other ? count->others + 1 : 0;
   if (count->others == FLOW_COUNT_OTHER_WINDOWS) {
     count->end = count->most;
+    count->due_ns = count->ns;
     count->others = 0;
   }
 }

@@ -139,7 +139,7 @@ static int tcp_write(struct lane *lane, const struct link_frame *frame, uint64_t
     return 0;
   }
   tcp->frame = *frame;
-  tcp->is_bulk = frame->length >= LARGE_BYTES;
+  tcp->is_bulk = frame->length > LARGE_BYTES;
   tcp->written = 0;
   tcp->has_frame = true;
   return write_rest(tcp, now_ns);

@@ -234,11 +234,11 @@ static int read_error(ssize_t n) {
 
 /* The kernel acknowledges a small message when it is read, which takes it 2 us and more, and a
  * thread that waits for the message would wait for that as well. So the message is peeked, and read
- * the next time. Larger messages, those that no thread polls for, and what answers a large frame, are
- * read at once. */
+ * the next time. Larger messages, those that no thread polls for, and what answers a large frame,
+ * are read at once. */
 static bool may_peek(const struct tcp_lane *tcp) {
-  return tcp->lane.is_polled && !tcp->is_bulk && tcp->was_empty && !tcp->arriving.in_payload && tcp->end == 0 &&
-         !ablation_off(ABLATION_PEEK);
+  return tcp->lane.is_polled && !tcp->is_bulk && tcp->was_empty && !tcp->arriving.in_payload &&
+         tcp->end == 0 && !ablation_off(ABLATION_PEEK);
 }
 
 /* MSG_TRUNC: TCP does not copy them again. */

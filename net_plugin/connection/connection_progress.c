@@ -12,11 +12,17 @@
 #include "common/clock.h"
 #include "net_plugin/connection/connection_state.h"
 
-/* Reads from the lane, and writes what it did not take before. */
+/* Writes what the lane did not take before, and reads from it. While the path takes the rest of a
+ * frame piece by piece, the lane is not asked for acknowledgements in between: with one frame, what
+ * has arrived is read together. */
 static void progress_lane(struct connection *connection, unsigned index, uint64_t now_ns) {
+  struct lane *lane = connection->slots[index].lane;
   bool is_blocked = (connection->blocked & connection_lane_bit(index)) != 0;
-  connection->slots[index].lane->is_polled = true;
-  connection_serve_lane(connection, index, EPOLLIN | (is_blocked ? (uint32_t)EPOLLOUT : 0), now_ns);
+  bool is_moving = is_blocked && lane->is_moving;
+  lane->is_polled = true;
+  connection_serve_lane(connection, index,
+                        (is_moving ? 0 : (uint32_t)EPOLLIN) | (is_blocked ? (uint32_t)EPOLLOUT : 0),
+                        now_ns);
 }
 
 /* In polls of connections that may use RDMA lanes: one of so many is complete, for deadlines, and

@@ -80,6 +80,7 @@ struct lane {
   bool can_write;     /* the last frame was taken whole: another may be written */
   bool has_followers; /* the owner has more frames to write after this one */
   bool has_unwritten; /* resume must be called when the descriptor is writable */
+  bool is_moving;     /* of what is unwritten, the path took a piece when it was asked last */
   bool is_polled;     /* the reader polls: it will read again at once */
 };
 

@@ -60,6 +60,10 @@
  * STRIPE_SLOW_SAMPLES. Modelled lanes of 20 Gb/s, 4 us of CPU per chunk, four messages of 512 KiB
  * in flight: 42 us each, 78 without. */
 #define STRIPE_QUICK_PS 125000000ull /* 125 us */
+/* The same where there is one lane: nobody else could take a part. Without caps, 2 connections,
+ * 512 KiB, STRATUS_FLOWS=1: CPU per byte 0.81 of what STRIPE_QUICK_PS gives (0.77 to 1.02, 9
+ * alternating rounds on a busy machine). */
+#define STRIPE_ALONE_PS 1000000000ull /* 1 ms */
 /* What a NIC places is not cut below this: a piece costs a write, a header and acknowledgements.
  * AllReduce of 64 KiB on emulated RDMA became up to as fast as NCCL's own IB transport, which does
  * not cut either. */

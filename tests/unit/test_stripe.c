@@ -192,7 +192,7 @@ static void chunk_sizes_follow_message_and_lanes(void **state) {
 static void quick_lanes_take_larger_chunks(void **state) {
   (void)state;
   struct stripe stripe;
-  bring_up(&stripe, 1);
+  bring_up(&stripe, 2);
   stripe.chunk_bytes = 512 * KIB;
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 1024 * KIB, 1024 * KIB), 128 * KIB);
   stripe_sent(&stripe, 0, 1024 * KIB, 0);
@@ -201,6 +201,22 @@ static void quick_lanes_take_larger_chunks(void **state) {
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB); /* no tail */
   stripe.chunk_bytes = 128 * KIB;
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 4096 * KIB, 4096 * KIB), 128 * KIB);
+}
+
+/* Nobody else could take a part. A slow one, which others will soon join, still gets small ones. */
+static void a_lane_that_is_alone_takes_larger_chunks(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 1);
+  stripe.chunk_bytes = 512 * KIB;
+  teach(&stripe, 0, 1);
+  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB);
+  stripe_lane_up(&stripe, 1);
+  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 128 * KIB);
+  bring_up(&stripe, 1);
+  stripe.chunk_bytes = 512 * KIB;
+  teach(&stripe, 0, 16);
+  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 128 * KIB);
 }
 
 /* Time per byte is that of all bytes, not the mean of what samples show. */
@@ -334,6 +350,7 @@ int main(void) {
     cmocka_unit_test(chunks_cover_the_message),
     cmocka_unit_test(chunk_sizes_follow_message_and_lanes),
     cmocka_unit_test(quick_lanes_take_larger_chunks),
+    cmocka_unit_test(a_lane_that_is_alone_takes_larger_chunks),
     cmocka_unit_test(rates_count_bytes),
     cmocka_unit_test(slow_lanes_take_smaller_chunks),
     cmocka_unit_test(a_forgotten_lane_takes_whole_chunks),

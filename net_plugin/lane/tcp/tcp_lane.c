@@ -46,6 +46,7 @@ struct tcp_lane {
   size_t start, end; /* unread bytes of the buffer */
   size_t peeked;     /* bytes that were taken, but are still to be read */
   bool was_empty;    /* the last read found nothing */
+  bool is_bulk;      /* the last frame that was written is large */
   uint64_t bytes_written, bytes_read;
   uint8_t buffer[READ_BUFFER_BYTES];
 };
@@ -108,6 +109,7 @@ static int write_rest(struct tcp_lane *tcp, uint64_t now_ns) {
   }
   lane->has_unwritten = tcp->has_frame || tcp->gathered_end > 0;
   lane->can_write = !lane->has_unwritten;
+  lane->is_moving = n > 0 && lane->has_unwritten;
   return 0;
 }
 
@@ -137,6 +139,7 @@ static int tcp_write(struct lane *lane, const struct link_frame *frame, uint64_t
     return 0;
   }
   tcp->frame = *frame;
+  tcp->is_bulk = frame->length > LARGE_BYTES;
   tcp->written = 0;
   tcp->has_frame = true;
   return write_rest(tcp, now_ns);
@@ -231,10 +234,11 @@ static int read_error(ssize_t n) {
 
 /* The kernel acknowledges a small message when it is read, which takes it 2 us and more, and a
  * thread that waits for the message would wait for that as well. So the message is peeked, and read
- * the next time. Larger messages, and those that no thread polls for, are read at once. */
+ * the next time. Larger messages, those that no thread polls for, and what answers a large frame,
+ * are read at once. */
 static bool may_peek(const struct tcp_lane *tcp) {
-  return tcp->lane.is_polled && tcp->was_empty && !tcp->arriving.in_payload && tcp->end == 0 &&
-         !ablation_off(ABLATION_PEEK);
+  return tcp->lane.is_polled && !tcp->is_bulk && tcp->was_empty && !tcp->arriving.in_payload &&
+         tcp->end == 0 && !ablation_off(ABLATION_PEEK);
 }
 
 /* MSG_TRUNC: TCP does not copy them again. */

@@ -31,6 +31,7 @@ static void flow_count_try(struct flow_count *count, enum flow_count_state state
   count->state = state;
   count->from = count->level;
   count->before = speed;
+  count->sum = count->windows = 0;
   flow_count_use(count, level, now_ns);
 }
 
@@ -56,14 +57,17 @@ static void flow_count_climb(struct flow_count *count, uint64_t speed, uint64_t 
   }
 }
 
+/* Each of FLOW_COUNT_GAIN_WINDOWS must gain, as one in a ring of hosts may by chance. */
 static void flow_count_climbed(struct flow_count *count, uint64_t speed, uint64_t now_ns) {
-  unsigned percent =
-      count->from == FLOW_COUNT_GUESS ? FLOW_COUNT_GUESS_GAIN_PERCENT : FLOW_COUNT_GAIN_PERCENT;
-  if (speed * 100 >= count->before * percent) {
-    flow_count_climb(count, speed, now_ns);
-  } else {
+  bool is_guess = count->from == FLOW_COUNT_GUESS;
+  unsigned percent = is_guess ? FLOW_COUNT_GUESS_GAIN_PERCENT : FLOW_COUNT_GAIN_PERCENT;
+  count->sum += speed;
+  count->windows++;
+  if (speed * 100 < count->before * percent) {
     flow_count_use(count, count->from, now_ns);
     flow_count_end_climb(count, count->before);
+  } else if (is_guess || count->windows == FLOW_COUNT_GAIN_WINDOWS) {
+    flow_count_climb(count, count->sum / count->windows, now_ns);
   }
 }
 

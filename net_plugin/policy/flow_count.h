@@ -44,11 +44,13 @@ struct flow_count {
 
   unsigned calm; /* windows in a row in which the network was not the limit */
 
-  unsigned from;   /* the level that the state tells of */
-  uint64_t before; /* the speed there, in KB/s */
-  unsigned end;    /* no climb above this level: there the last one ended, or it is `most` */
-  uint64_t usual;  /* the speed there; 0: no climb has ended */
-  unsigned others; /* windows in a row whose speed was another */
+  unsigned from;    /* the level that the state tells of */
+  uint64_t before;  /* the speed there, in KB/s */
+  uint64_t sum;     /* of the speeds of the windows since */
+  unsigned windows; /* how many these are */
+  unsigned end;     /* no climb above this level: there the last one ended, or it is `most` */
+  uint64_t usual;   /* the speed there; 0: no climb has ended */
+  unsigned others;  /* windows in a row whose speed was another */
 
   uint64_t ns;       /* of all windows so far */
   uint64_t due_ns;   /* level 0 is not taken before, on the scale of ns */

@@ -106,10 +106,11 @@
  * slower, but for noise, as it also makes up for flows that share a path, and bursts pass more of
  * them. */
 #define FLOW_COUNT_GAIN_PERCENT 125u
+#define FLOW_COUNT_GAIN_WINDOWS 2u
 #define FLOW_COUNT_GUESS_GAIN_PERCENT 92u
 /* Windows in a row in which the network is not the limit, before level 0 is tried. In a ring of 4
  * hosts the limit is another one from window to window. */
-#define FLOW_COUNT_CALM_WINDOWS 3u
+#define FLOW_COUNT_CALM_WINDOWS 5u
 /* What level 0 must have of the speed of the level before; and what it must have after so much time
  * of connections under load, or is given up at once. */
 #define FLOW_COUNT_KEEP_PERCENT 92u
@@ -121,8 +122,8 @@
 #define FLOW_COUNT_PAUSE_MAX_NS 300000000000ull
 /* So many windows in a row in which the speed is below so much of what it was, or the other way
  * round: the network is another. */
-#define FLOW_COUNT_OTHER_PERCENT 70u
-#define FLOW_COUNT_OTHER_WINDOWS 5u
+#define FLOW_COUNT_OTHER_PERCENT 60u
+#define FLOW_COUNT_OTHER_WINDOWS 10u
 /* Flows that were in use and are not any more stay open for so long. Not measured by itself. */
 #define FLOW_COUNT_KEEP_NS 5000000000ull
 /* Flows of an engine: not doubled beyond that. Each dial costs both ends about half a millisecond

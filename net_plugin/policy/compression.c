@@ -34,9 +34,9 @@ static void compression_compare(struct compression *compression, const struct li
   bool is_rich = coded * 100 > compression->before * COMPRESSION_RICH_PERCENT;
   compression->poor = is_poor ? compression->poor + 1 : 0;
   compression->rich = is_rich ? compression->rich + 1 : 0;
-  if (compression->poor == COMPRESSION_WINDOWS) {
+  if (compression->poor == COMPRESSION_POOR_WINDOWS) {
     compression_rest(compression);
-  } else if (compression->rich == COMPRESSION_WINDOWS) {
+  } else if (compression->rich == COMPRESSION_RICH_WINDOWS) {
     compression_turn(compression, false);
   }
 }
@@ -47,7 +47,7 @@ static void compression_collect(struct compression *compression,
   compression->limited.loaded_ns += window->loaded_ns;
   compression->limited.bytes += window->bytes;
   compression->limited_windows++;
-  if (compression->limited_windows >= COMPRESSION_WINDOWS &&
+  if (compression->limited_windows >= COMPRESSION_LIMITED_WINDOWS &&
       compression->ns >= compression->due_ns) {
     compression->before = limit_speed(&compression->limited);
     compression_turn(compression, true);

@@ -134,11 +134,14 @@
 
 /* Bytes delivered with coding, of those without, that are no loss, given noise. */
 #define COMPRESSION_KEEP_PERCENT 95u
-/* Coded bytes of what the network carried before: it carries more now. Windows in which the network
- * is not the limit are often those in which a burst passed. */
-#define COMPRESSION_RICH_PERCENT 200u
-/* So many windows in a row decide, in which the network is the limit, or coding is too slow. */
-#define COMPRESSION_WINDOWS 3u
+/* Coded bytes of what the network carried before: it carries more now. */
+#define COMPRESSION_RICH_PERCENT 130u
+/* So many windows in a row decide that the network is the limit, that coding is too slow, and that
+ * the network carries more. In a ring of 4 hosts windows in which a burst passed come in rows of
+ * up to five, and are rich by chance. */
+#define COMPRESSION_LIMITED_WINDOWS 3u
+#define COMPRESSION_POOR_WINDOWS 5u
+#define COMPRESSION_RICH_WINDOWS 10u
 /* Time under load until it begins again, then doubled up to the maximum. */
 #define COMPRESSION_PAUSE_NS 1000000000ull
 #define COMPRESSION_PAUSE_MAX_NS 300000000000ull

@@ -3,6 +3,7 @@
 import re
 
 from document import Document, Fact, Figure, Section, Table
+from problem import Problem
 
 from training import summary
 from training.plan import CAPPED, CAPS_TEXT, LABELS, NO_NETWORK, SOCKET, SOCKET_2X8, STRATUS, UNCAPPED
@@ -239,3 +240,14 @@ def as_html(result):
     text = page.as_html(whole_document(result), f"Made by scripts/steps, {result.machine.get('date', '')}. This page asks "
                                                 "nothing of any network.")
     return with_names(text, summary.points(result.launches), page)
+
+
+def as_svg(result):
+    """The first plot, for a document."""
+    import page  # pylint: disable=import-outside-toplevel
+    figures = plot_section(summary.points(result.launches)).figures
+    if not figures:
+        raise Problem("nothing to draw: no model ran on several hosts with each transport")
+    first = figures[0]
+    made = f"scripts/steps, {result.machine.get('date', '')}, {result.machine.get('stratus', '')}. "
+    return page.svg_file(first.draw(False), first.title, made + first.alt)

@@ -22,7 +22,7 @@ def steps(*arguments):
 def test_wrong_use_is_said():
     for arguments, wanted in ((["--hosts", "2,9"], "'2,9': numbers from 2 to 8"), (["--rounds", "0"], "'0': 1 to 99"),
                               (["--hosts", "2,2"], "each once"), (["--compute-scales", "nan"], "numbers from 0.01 to 100"),
-                              (["--caps", "some"], "invalid choice: 'some'"), (["--nope"], "--nope")):
+                              (["--caps", "some"], "invalid choice: 'some'"), (["--plot", "x.png"], "ends in .svg"), (["--nope"], "--nope")):
         done = steps(*arguments)
         assert done.returncode == 2 and wanted in done.stderr, (arguments, done.returncode, done.stderr)
 
@@ -80,5 +80,10 @@ def test_a_short_run():
             assert text in done.stdout, done.stdout
         again = steps("--from", json_path, "--page", page_path + "2")
         assert again.returncode == 0 and again.stdout == done.stdout, again.stderr
+        drawn = steps("--from", json_path, "--plot", page_path + ".svg")
+        assert drawn.returncode == 0 and drawn.stdout == done.stdout, drawn.stderr
+        with open(page_path + ".svg", encoding="utf-8") as file:
+            picture = file.read()
+        assert "dot-resnet18-2" in picture and "dot-tts_angular-2" in picture and "scripts/steps, 20" in picture, picture
         with open(page_path, encoding="utf-8") as one, open(page_path + "2", encoding="utf-8") as other:
             assert one.read() == other.read()

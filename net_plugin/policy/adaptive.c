@@ -98,6 +98,9 @@ static void adaptive_init(struct policy *policy, const struct policy_config *con
   adaptive->config.first_lanes = has_guess ? config->first_lanes : config->lanes;
   stripe_init(&adaptive->stripe, config);
   slow_flow_init(&adaptive->slow_flow, config->lanes, config->paths);
+  if (adaptive_compression(adaptive)) {
+    adaptive_compression(adaptive)->is_asked = true;
+  }
   if (adaptive_count(adaptive)) {
     unsigned level = FLOW_COUNT_GUESS;
     while (adaptive_lanes(adaptive, level) < adaptive_lanes(adaptive, level + 1)) {

@@ -27,7 +27,7 @@ static void end_window(struct policy_shared *shared, uint64_t now_ns) {
   if (shared->count.is_learned) {
     flow_count_window(&shared->count, &window, ns, now_ns);
   }
-  if (flow_count_is_steady(&shared->count)) {
+  if (shared->compression.is_asked && flow_count_is_steady(&shared->count)) {
     compression_window(&shared->compression, &window, ns);
   }
 }

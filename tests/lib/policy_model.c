@@ -12,6 +12,7 @@ void policy_model_init(struct policy_model *model, const struct policy_model *co
   *model = *config;
   model->random = seed;
   policy_shared_init(&model->shared);
+  model->shared.compression.is_asked = true;
   for (unsigned i = 0; i < model->connections; i++) {
     flow_count_join(&model->shared.count, MOST_LEVEL);
     flow_count_changed(&model->shared.count, (int)policy_model_flows(model));

@@ -8,6 +8,7 @@ void flow_count_init(struct flow_count *count) {
   memset(count, 0, sizeof *count);
   count->level = count->most = count->end = FLOW_COUNT_GUESS;
   count->pause_ns = FLOW_COUNT_PAUSE_NS;
+  count->retry_pause_ns = FLOW_COUNT_RETRY_NS;
 }
 
 void flow_count_join(struct flow_count *count, unsigned most) {
@@ -57,6 +58,13 @@ static void flow_count_climb(struct flow_count *count, uint64_t speed, uint64_t 
   }
 }
 
+/* At level 0: when the guess is tried again. */
+static void flow_count_retry_later(struct flow_count *count) {
+  count->retry_ns = count->ns + count->retry_pause_ns;
+  uint64_t pause_ns = 2 * count->retry_pause_ns;
+  count->retry_pause_ns = pause_ns < FLOW_COUNT_PAUSE_MAX_NS ? pause_ns : FLOW_COUNT_PAUSE_MAX_NS;
+}
+
 /* Each of FLOW_COUNT_GAIN_WINDOWS must gain, as one in a ring of hosts may by chance. */
 static void flow_count_climbed(struct flow_count *count, uint64_t speed, uint64_t now_ns) {
   bool is_guess = count->from == FLOW_COUNT_GUESS;
@@ -66,6 +74,7 @@ static void flow_count_climbed(struct flow_count *count, uint64_t speed, uint64_
   if (speed * 100 < count->before * percent) {
     flow_count_use(count, count->from, now_ns);
     flow_count_end_climb(count, count->before);
+    flow_count_retry_later(count);
   } else if (is_guess || count->windows == FLOW_COUNT_GAIN_WINDOWS) {
     flow_count_climb(count, count->sum / count->windows, now_ns);
   }
@@ -118,12 +127,17 @@ void flow_count_window(struct flow_count *count, const struct limit_window *wind
     } else {
       count->state = FLOW_COUNT_STEADY;
       count->pause_ns = FLOW_COUNT_PAUSE_NS;
+      count->retry_pause_ns = FLOW_COUNT_RETRY_NS;
+      flow_count_retry_later(count);
     }
     break;
   case FLOW_COUNT_STEADY:
     flow_count_compare(count, speed);
     count->calm = limit_is_network(window) ? 0 : count->calm + 1;
-    if (count->calm == 0 && flow_count_may_climb(count)) {
+    if (count->level < FLOW_COUNT_GUESS && count->ns >= count->retry_ns) {
+      count->end = count->end > FLOW_COUNT_GUESS ? count->end : count->most;
+      flow_count_climb(count, speed, now_ns);
+    } else if (count->calm == 0 && flow_count_may_climb(count)) {
       flow_count_climb(count, speed, now_ns);
     } else if (count->calm >= FLOW_COUNT_CALM_WINDOWS && count->level > 0 &&
                count->ns >= count->due_ns) {

@@ -13,6 +13,10 @@
  *                                 to be the limit. Then level 0 is much slower, which shows within
  *                                 milliseconds: back, climb, and not to level 0 again for a pause
  *
+ * Level 0 is compared with the guess now and then: one flow that is capped does not seem to be
+ * limited by the network where messages are short, and a ring of hosts may have misled the
+ * comparison.
+ *
  * Speed is what a connection delivers while it has anything in flight (limit_speed). Throughput
  * would not do: it is as low as what the application, and the other hosts, ask for.
  *
@@ -55,6 +59,9 @@ struct flow_count {
   uint64_t ns;       /* of all windows so far */
   uint64_t due_ns;   /* level 0 is not taken before, on the scale of ns */
   uint64_t pause_ns; /* until it is taken again after it was too few */
+
+  uint64_t retry_ns;       /* from level 0 the guess is tried then, whatever the limit seems */
+  uint64_t retry_pause_ns; /* until it is tried once more */
 
   unsigned kept; /* the level that stays open until keep_ns, though it is not used */
   uint64_t keep_ns;

@@ -57,7 +57,8 @@ static void an_uncapped_network_needs_one_flow(void **state) {
     model.is_peer = seed % 2 == 0;
     policy_model_run(&model, 60 * SECOND);
     assert_int_equal(model.shared.count.level, 0);
-    assert_int_equal(model.changes, 1);
+    /* The guess is tried after 1 s, then after pauses that are doubled: up and down again. */
+    assert_in_range(model.changes, 1, 1 + 2 * 6);
   }
 }
 

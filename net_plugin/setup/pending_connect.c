@@ -116,6 +116,13 @@ static void retry_later(struct pending_connect *pending, int error) {
       pending->backoff_ns * 2 < LAST_BACKOFF_NS ? pending->backoff_ns * 2 : LAST_BACKOFF_NS;
 }
 
+/* One flow at least over each NIC of either side. */
+static unsigned first_lanes(const struct pending_connect *pending) {
+  unsigned guess = pending->settings.first_lanes, paths = pending->route.paths.home_count;
+  unsigned lanes = guess > paths ? guess : paths;
+  return lanes < pending->hello.lanes ? lanes : pending->hello.lanes;
+}
+
 static int make_connection(struct pending_connect *pending, const struct reply *reply) {
   pending->route.process = reply->process;
   peering_learn_addresses(&pending->route, reply,
@@ -130,7 +137,7 @@ static int make_connection(struct pending_connect *pending, const struct reply *
   struct connection_config config = {
     .link = { .role = LINK_SENDER,
               .lanes = pending->hello.lanes,
-              .first_lanes = pending->settings.first_lanes,
+              .first_lanes = first_lanes(pending),
               .chunk_bytes = pending->settings.chunk_bytes,
               .usual_chunk_bytes = pending->settings.usual_chunk_bytes,
               .eager_bytes = reply->eager_bytes < pending->hello.eager_bytes

@@ -70,7 +70,7 @@ static bool has_date(const char *text) {
 
 /* As many as fill the NIC, by the cap that the cloud's document says. */
 static void check_flows(const char *name, const char *line, const char *comment, unsigned mbps) {
-  unsigned flows, cap_gbps;
+  unsigned flows = 0, cap_gbps = 1;
   if (sscanf(line, "flows = %u", &flows) != 1 ||
       sscanf(comment, "  # %u Gb/s per flow;", &cap_gbps) != 1 || !strstr(comment, " (docs.") ||
       !strstr(comment, "not measured")) {

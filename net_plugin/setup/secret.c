@@ -3,20 +3,18 @@
 #include "net_plugin/setup/secret.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/param.h"
+#include "common/secret_file.h"
 #include "net_plugin/setup/settings.h"
 
-#define MAX_BYTES 4096
 /* Whoever reads the handle can try secrets at leisure, so it must not be guessable. */
 #define MIN_BYTES 16
 #define WARN_INTERVAL_NS (3600 * NS_PER_S)
@@ -25,36 +23,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_present;
 static uint8_t kept[AUTH_KEY_BYTES];
 
-static void warn_if_others_can_read(int fd, const char *path) {
-  struct stat status;
-  if (fstat(fd, &status) == 0 && (status.st_mode & (S_IRGRP | S_IROTH)) != 0) {
+static void warn_if_others_can_read(mode_t mode, const char *path) {
+  if ((mode & (S_IRGRP | S_IROTH)) != 0) {
     LOG_WARN_EVERY(WARN_INTERVAL_NS,
                    "STRATUS_SECRET_FILE=%s can be read by other users (mode %o): chmod 600 it",
-                   path, (unsigned)status.st_mode & 07777);
+                   path, (unsigned)mode & 07777);
   }
-}
-
-/* The file without the newlines at its end. Its size, or negative errno; a longer one is not what
- * the user meant. */
-static ssize_t read_file(const char *path, char text[MAX_BYTES]) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    return -errno;
-  }
-  warn_if_others_can_read(fd, path);
-  ssize_t bytes = read(fd, text, MAX_BYTES);
-  int error = errno;
-  close(fd);
-  if (bytes < 0) {
-    return -error;
-  }
-  if (bytes == MAX_BYTES) {
-    return -EFBIG;
-  }
-  while (bytes > 0 && (text[bytes - 1] == '\n' || text[bytes - 1] == '\r')) {
-    bytes--;
-  }
-  return bytes == 0 ? -ENODATA : bytes;
 }
 
 static void keep(const char *name, const void *text, size_t bytes) {
@@ -70,12 +44,14 @@ static void keep(const char *name, const void *text, size_t bytes) {
 }
 
 static int load_file(const char *path) {
-  char text[MAX_BYTES];
-  ssize_t bytes = read_file(path, text);
+  char text[SECRET_FILE_MAX];
+  mode_t mode;
+  ssize_t bytes = secret_file_read(path, text, &mode);
+  warn_if_others_can_read(mode, path);
   if (bytes < 0) {
     LOG_WARN("cannot use STRATUS_SECRET_FILE=%s: %s; no connection is made. It must be a file of "
              "1 to %d bytes that this user can read",
-             path, bytes == -ENODATA ? "it is empty" : strerror((int)-bytes), MAX_BYTES - 1);
+             path, bytes == -ENODATA ? "it is empty" : strerror((int)-bytes), SECRET_FILE_MAX - 1);
     return -EACCES;
   }
   keep("the secret in STRATUS_SECRET_FILE", text, (size_t)bytes);

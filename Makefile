@@ -78,7 +78,7 @@ NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf tools/pr
 TUNER_TOOL_SRC := $(call sources,$(addprefix tuner_plugin/,tools tools/calibrate))
 # The benchmark of collectives: measures plugins from outside, so it has none of their objects.
 COLL_OBJ := $(call objects,$(call sources,$(addprefix tuner_plugin/,tools/coll tools/coll/replay)) \
-  $(addprefix common/,clock.c contents.c launcher.c old_glibc.c quantity.c))
+  $(addprefix common/,clock.c contents.c hash.c launcher.c old_glibc.c peer_gate.c peer_proof.c quantity.c secret_file.c))
 
 # Tools of both plugins, which link nothing of them.
 JOB_TOOL_OBJ := $(call objects,$(filter-out common/tools/stratus-%,$(call sources,common/tools)) \
@@ -151,7 +151,7 @@ $(BUILD)/bin/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(TOOL_START) $(STR
 
 COLL := $(BUILD)/bin/stratus-coll
 $(COLL): $(COLL_OBJ) $(TOOL_START) | $(FLOOR_MADE)
-	$(link) $^ $(JSON_LIBS) -ldl -lm $(TOOL_FLOOR)
+	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS) $(TOOL_FLOOR)
 
 $(BUILD)/bin/stratus-run $(BUILD)/bin/stratus-env: $(BUILD)/bin/%: $(BUILD)/obj/common/tools/%.o $(JOB_TOOL_OBJ) $(TOOL_START) \
   | $(FLOOR_MADE)
@@ -415,7 +415,7 @@ $(COLL_FAULTY)/libnccl.so.2: $(call objects,tests/coll/faulty/faulty_nccl.c tune
 
 $(BUILD)/tests/test_coll_%: $(BUILD)/obj/tests/unit/test_coll_%.o \
   $(filter-out %/main.o,$(COLL_OBJ))
-	$(link) $^ -lcmocka $(JSON_LIBS) -ldl -lm
+	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 coll-tests: $(COLL) $(COLL_FAULTY)/libnccl.so.2
 .PHONY: coll-tests

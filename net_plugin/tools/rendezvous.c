@@ -172,6 +172,41 @@ int rendezvous_accept(int server, int *fd) {
   return CLI_OK;
 }
 
+/* ---- proofs ---- */
+
+int rendezvous_key(const char *purpose, struct peer_key *key) {
+  char error[PEER_ERROR_MAX];
+  if (peer_key_of_job(purpose, key, error) == 0) {
+    return CLI_OK;
+  }
+  cli_fail("%s", error);
+  return CLI_USAGE;
+}
+
+int rendezvous_prove(const struct peer_key *key, const uint8_t hello[PEER_HELLO_BYTES], int fd) {
+  int error = peer_call(fd, key, hello, clock_now_ns() + RENDEZVOUS_TIMEOUT_NS);
+  if (error == 0) {
+    return CLI_OK;
+  }
+  close(fd);
+  if (error == -EACCES) {
+    return cli_fail("the other side has another secret: set STRATUS_SECRET_FILE (or "
+                    "STRATUS_SECRET) to the same on all hosts, or on none");
+  }
+  return error == -EPROTO ? cli_fail("the other side is not what was expected, or another release")
+                          : cli_fail("the other side does not answer: %s", strerror(-error));
+}
+
+int rendezvous_accept_proven(struct peer_gate *gate, uint64_t until_ns, int *fd,
+                             uint8_t hello[PEER_HELLO_BYTES]) {
+  int error = gate ? peer_gate_next(gate, until_ns, fd, hello) : -ENOMEM;
+  if (error) {
+    return cli_fail("cannot accept a connection: %s", strerror(-error));
+  }
+  rendezvous_set_timeout(*fd, RENDEZVOUS_TIMEOUT_NS);
+  return CLI_OK;
+}
+
 /* ---- bytes ---- */
 
 static int failure(ssize_t moved) {

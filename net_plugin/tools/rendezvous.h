@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "common/clock.h"
+#include "common/peer_gate.h"
 
 #define RENDEZVOUS_TIMEOUT_NS (30 * NS_PER_S)
 
@@ -26,6 +27,14 @@ int rendezvous_connect(const struct rendezvous_address *place, const char *comma
 int rendezvous_connect_retrying(const struct rendezvous_address *place, int *fd);
 int rendezvous_listen(const struct rendezvous_address *place, int *server);
 int rendezvous_accept(int server, int *fd);
+
+/* The caller's proof on a new connection (common/peer_proof.h); `fd` is closed if it fails. */
+int rendezvous_prove(const struct peer_key *key, const uint8_t hello[PEER_HELLO_BYTES], int fd);
+/* The next connection of `gate` that is proven, as rendezvous_accept leaves one. */
+int rendezvous_accept_proven(struct peer_gate *gate, uint64_t until_ns, int *fd,
+                             uint8_t hello[PEER_HELLO_BYTES]);
+/* Of the job's secret; CLI_USAGE with a message if it cannot be read. */
+int rendezvous_key(const char *purpose, struct peer_key *key);
 
 /* Sets the time limit of blocking calls, also of accept, and TCP_NODELAY. */
 void rendezvous_set_timeout(int fd, uint64_t timeout_ns);

@@ -111,7 +111,8 @@ static int send_load(struct control_channel *channel, const json_t *task) {
   };
   uint8_t handle[HANDLE_BYTES];
   struct probe_result result = { 0 };
-  int error = device && take_handle(task, handle) ? 0 : -EINVAL;
+  bool is_in_bounds = load.duration_ns > 0 && load.duration_ns <= AGENT_DURATION_MAX_NS;
+  int error = device && is_in_bounds && take_handle(task, handle) ? 0 : -EINVAL;
   if (!error) {
     set_parameters(&load);
     setup_start();

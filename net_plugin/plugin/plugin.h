@@ -31,7 +31,7 @@ struct plugin_host {
   int api_version;  /* 6 to 12 */
   int nccl_version; /* as ncclGetVersion counts; 0: not known */
   int traffic_class;
-  profiler_callback_fn *profiler; /* NULL: none */
+  profiler_callback_fn *profiler; /* NULL: the one that the process has stays */
 };
 
 /* `context` is NULL for versions up to 10, which know no communicators and no finalize. A machine

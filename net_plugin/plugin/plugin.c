@@ -173,7 +173,9 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
   }
   fork_guard_install();
   open_files_raise();
-  profiler_set_callback(&profiler, host->profiler);
+  if (host->profiler) { /* CollNet's init brings none, and must not take the network's away */
+    profiler_set_callback(&profiler, host->profiler);
+  }
   setup_start();
   observe_start();
   state.api_version = host->api_version;

@@ -5,8 +5,9 @@
  * and names across communicators), contexts until plugin_finalize.
  * Threads: init, finalize and devices: app threads; listen, connect and register: NCCL's service
  * threads; isend and irecv: the progress thread of the connection. What is shared is locked.
- * Blocks: plugin_init and plugin_device_count, while interfaces and profiles are read; nothing
- * else.  Fails: negative errno, after LOG_WARN. */
+ * Blocks: plugin_init and plugin_device_count, while interfaces and profiles are read;
+ * plugin_listen and plugin_connect as listener.h and connector.h say; plugin_finalize of the last
+ * context as setup_stop.  Fails: negative errno, after LOG_WARN. */
 #ifndef NET_PLUGIN_PLUGIN_PLUGIN_H
 #define NET_PLUGIN_PLUGIN_PLUGIN_H
 
@@ -31,7 +32,7 @@ struct plugin_host {
   int api_version;  /* 6 to 12 */
   int nccl_version; /* as ncclGetVersion counts; 0: not known */
   int traffic_class;
-  profiler_callback_fn *profiler; /* NULL: none */
+  profiler_callback_fn *profiler; /* NULL: the one that the process has stays */
 };
 
 /* `context` is NULL for versions up to 10, which know no communicators and no finalize. A machine

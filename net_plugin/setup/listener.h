@@ -8,7 +8,8 @@
  *
  * Owns: its secret until listener_close, and accepted connections until they are handed out.
  * Threads: NCCL's service thread.  Blocks: for the engine lock, microseconds; listener_open also
- * for the file of the job secret, if there is one.
+ * for the file of the job secret, if there is one, and for RDMA devices that are being opened, up
+ * to 15 s (endpoint_wait).
  * Fails: negative errno, after a LOG_WARN that says what to do. */
 #ifndef NET_PLUGIN_SETUP_LISTENER_H
 #define NET_PLUGIN_SETUP_LISTENER_H

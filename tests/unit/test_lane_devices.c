@@ -150,6 +150,8 @@ static void calls_that_fail_once_lose_no_data(void **state) {
   (void)state;
   for (int call = 0; call < FAKE_CALLS; call++) {
     for (unsigned nth = 1; nth <= 8; nth++) {
+      log_capture_start();
+      LOG_INFO("the call %d fails, time %u", call, nth);
       fake_verbs_fail_call((enum fake_call)call, nth, EIO);
       rdma_host_configure();
       struct pair pair = pair_make(AF_INET);

@@ -250,21 +250,34 @@ static void what_is_not_known_is_refused_at_once(void **state) {
   listener_close(scene.listener);
 }
 
+/* ---- floods ---- */
+
+enum { FLOOD = PENDING_PEERS_MAX + 200 };
+static int flood[FLOOD];
+
+static void flood_begin(const struct scene *scene) {
+  for (int i = 0; i < FLOOD; i++) {
+    flood[i] = dial_plainly(&scene->handle.addresses[0], "1");
+  }
+}
+
+static void flood_end(void) {
+  for (int i = 0; i < FLOOD; i++) {
+    close(flood[i]);
+  }
+}
+
 /* One address takes all places; a peer that came before it, and one that comes now, are served. */
 static void a_flood_pushes_out_itself(void **state) {
   (void)state;
   struct scene scene;
   struct caller caller;
-  enum { FLOOD = PENDING_PEERS_MAX + 200 };
-  static int flood[FLOOD];
   scene_open(&scene);
   caller_init(&caller, &scene, NULL);
   hello_encode(&caller.hello, caller.hello_bytes);
   caller.fd = dial_plainly(&scene.handle.addresses[0], "2");
   by_hand_say(caller.fd, caller.hello_bytes, 100, false);
-  for (int i = 0; i < FLOOD; i++) {
-    flood[i] = dial_plainly(&scene.handle.addresses[0], "1");
-  }
+  flood_begin(&scene);
   scene_still_works(&scene);
   by_hand_say(caller.fd, caller.hello_bytes + 100, HELLO_BYTES - 100, false);
   assert_int_equal(recv(caller.fd, caller.challenge, CHALLENGE_BYTES, MSG_WAITALL),
@@ -273,9 +286,28 @@ static void a_flood_pushes_out_itself(void **state) {
   assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
   transfer_close(accept_one(&scene));
   close(caller.fd);
-  for (int i = 0; i < FLOOD; i++) {
-    close(flood[i]);
-  }
+  flood_end();
+  listener_close(scene.listener);
+}
+
+/* Also one that comes from the address of a peer of the job, while that one proves who it is. */
+static void a_flood_spares_who_has_said_hello(void **state) {
+  (void)state;
+  struct scene scene;
+  struct caller caller;
+  scene_open(&scene);
+  caller_init(&caller, &scene, NULL);
+  hello_encode(&caller.hello, caller.hello_bytes);
+  caller.fd = dial_plainly(&scene.handle.addresses[0], "1");
+  by_hand_say(caller.fd, caller.hello_bytes, HELLO_BYTES, false);
+  assert_int_equal(recv(caller.fd, caller.challenge, CHALLENGE_BYTES, MSG_WAITALL),
+                   CHALLENGE_BYTES);
+  flood_begin(&scene);
+  caller_prove(&caller);
+  assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
+  transfer_close(accept_one(&scene));
+  close(caller.fd);
+  flood_end();
   listener_close(scene.listener);
 }
 
@@ -469,6 +501,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(what_is_not_known_is_refused_at_once, start, stop),
     cmocka_unit_test_setup_teardown(a_search_looks_at_few_of_many_connections, start, stop),
     cmocka_unit_test_setup_teardown(a_flood_pushes_out_itself, start, stop),
+    cmocka_unit_test_setup_teardown(a_flood_spares_who_has_said_hello, start, stop),
     cmocka_unit_test_setup_teardown(a_job_with_a_secret_works, start, stop),
     cmocka_unit_test_setup_teardown(a_secret_that_cannot_be_read_ends_the_job, start, stop),
     cmocka_unit_test_setup_teardown(a_secret_from_a_fifo_is_read_to_its_end, start, stop),

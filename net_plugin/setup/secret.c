@@ -25,13 +25,30 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_present;
 static uint8_t kept[AUTH_KEY_BYTES];
 
-static void warn_if_others_can_read(int fd, const char *path) {
+/* As ssh has it for keys. A file of another user may be there for a group: of a volume, for one. */
+static bool is_private(int fd, const char *path) {
   struct stat status;
-  if (fstat(fd, &status) == 0 && (status.st_mode & (S_IRGRP | S_IROTH)) != 0) {
-    LOG_WARN_EVERY(WARN_INTERVAL_NS,
-                   "STRATUS_SECRET_FILE=%s can be read by other users (mode %o): chmod 600 it",
-                   path, (unsigned)status.st_mode & 07777);
+  if (fstat(fd, &status) != 0) {
+    return false;
   }
+  mode_t barred = status.st_uid == geteuid() ? S_IRWXG | S_IRWXO : S_IRWXO;
+  if ((status.st_mode & barred) != 0) {
+    LOG_WARN("STRATUS_SECRET_FILE=%s is open to other users (mode %o): chmod 600 it", path,
+             (unsigned)status.st_mode & 07777);
+    return false;
+  }
+  return true;
+}
+
+/* A FIFO gives what was written to it in pieces. */
+static ssize_t read_whole(int fd, char *text, size_t room) {
+  size_t got = 0;
+  ssize_t n = 0;
+  do {
+    got += (size_t)n;
+    n = read(fd, text + got, room - got);
+  } while (n > 0 && got + (size_t)n < room);
+  return n < 0 ? -errno : (ssize_t)got + n;
 }
 
 /* The file without the newlines at its end. Its size, or negative errno; a longer one is not what
@@ -41,12 +58,10 @@ static ssize_t read_file(const char *path, char text[MAX_BYTES]) {
   if (fd < 0) {
     return -errno;
   }
-  warn_if_others_can_read(fd, path);
-  ssize_t bytes = read(fd, text, MAX_BYTES);
-  int error = errno;
+  ssize_t bytes = is_private(fd, path) ? read_whole(fd, text, MAX_BYTES) : -EPERM;
   close(fd);
   if (bytes < 0) {
-    return -error;
+    return bytes;
   }
   if (bytes == MAX_BYTES) {
     return -EFBIG;
@@ -57,16 +72,17 @@ static ssize_t read_file(const char *path, char text[MAX_BYTES]) {
   return bytes == 0 ? -ENODATA : bytes;
 }
 
-static void keep(const char *name, const void *text, size_t bytes) {
+static int keep(const char *name, const void *text, size_t bytes) {
   static const char label[] = "stratus 2 job secret";
   if (bytes < MIN_BYTES) {
-    LOG_WARN_EVERY(WARN_INTERVAL_NS,
-                   "%s has %zu characters and can be guessed by whoever reads NCCL's bootstrap; "
-                   "make one with: openssl rand -hex 32",
-                   name, bytes);
+    LOG_WARN("%s has %zu characters and can be guessed by whoever reads NCCL's bootstrap; no "
+             "connection is made. It must have %d at least; make one with: openssl rand -hex 32",
+             name, bytes, MIN_BYTES);
+    return -EACCES;
   }
   hash_hmac_sha256(label, sizeof label, text, bytes, kept);
   is_present = true;
+  return 0;
 }
 
 static int load_file(const char *path) {
@@ -74,13 +90,14 @@ static int load_file(const char *path) {
   ssize_t bytes = read_file(path, text);
   if (bytes < 0) {
     LOG_WARN("cannot use STRATUS_SECRET_FILE=%s: %s; no connection is made. It must be a file of "
-             "1 to %d bytes that this user can read",
-             path, bytes == -ENODATA ? "it is empty" : strerror((int)-bytes), MAX_BYTES - 1);
+             "%d to %d bytes that this user can read",
+             path, bytes == -ENODATA ? "it is empty" : strerror((int)-bytes), MIN_BYTES,
+             MAX_BYTES - 1);
     return -EACCES;
   }
-  keep("the secret in STRATUS_SECRET_FILE", text, (size_t)bytes);
+  int error = keep("the secret in STRATUS_SECRET_FILE", text, (size_t)bytes);
   hash_wipe(text, sizeof text);
-  return 0;
+  return error;
 }
 
 int secret_load(void) {
@@ -93,7 +110,7 @@ int secret_load(void) {
       LOG_WARN_EVERY(WARN_INTERVAL_NS,
                      "STRATUS_SECRET and STRATUS_SECRET_FILE are both set; STRATUS_SECRET counts");
     }
-    keep("STRATUS_SECRET", text, strlen(text));
+    error = keep("STRATUS_SECRET", text, strlen(text));
   } else if (*path) {
     error = load_file(path);
   }

@@ -192,6 +192,18 @@ static void a_hello_says_who_differs(void **state) {
   compares_to(theirs, -EPROTO, "there has version 99 of the exchange");
 }
 
+/* It goes into logs. */
+static void the_name_of_a_host_is_plain_text(void **state) {
+  (void)state;
+  uint8_t bytes[COLLNET_HELLO_BYTES];
+  struct collnet_hello theirs = ours, decoded;
+  theirs.member = 2;
+  strcpy(theirs.host, "a\x1b[2J\nb\xc3");
+  collnet_hello_encode(&theirs, bytes);
+  assert_int_equal(collnet_hello_decode(bytes, sizeof(bytes), &ours, &decoded), 0);
+  assert_string_equal(decoded.host, "a?[2J?b?");
+}
+
 static void what_is_no_hello_is_refused(void **state) {
   (void)state;
   uint8_t bytes[COLLNET_HELLO_BYTES];
@@ -222,8 +234,11 @@ int main(void) {
                           NULL };
   param_load(environment);
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_hello_says_who_differs),      cmocka_unit_test(what_is_no_hello_is_refused),
-    cmocka_unit_test(a_group_without_faults_sums),   cmocka_unit_test(all_or_none_without_memory),
+    cmocka_unit_test(a_hello_says_who_differs),
+    cmocka_unit_test(what_is_no_hello_is_refused),
+    cmocka_unit_test(the_name_of_a_host_is_plain_text),
+    cmocka_unit_test(a_group_without_faults_sums),
+    cmocka_unit_test(all_or_none_without_memory),
     cmocka_unit_test(all_or_none_when_a_call_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

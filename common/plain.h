@@ -12,4 +12,12 @@ static inline char *plain_text(char *text) {
   return text;
 }
 
+/* The same, of several lines. */
+static inline char *plain_lines(char *text) {
+  for (char *c = text; *c; c++) {
+    *c = (*c >= ' ' && *c <= '~') || *c == '\n' ? *c : '?';
+  }
+  return text;
+}
+
 #endif

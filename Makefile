@@ -291,6 +291,7 @@ $(BUILD)/tests/test_tuner_tool $(BUILD)/tests/test_tuner_files: | $(RUNNABLE_DIR
 $(BUILD)/tests/test_net_tool: | $(RUNNABLE_DIR)/stratus-net
 $(BUILD)/tests/test_verdict: $(call objects,common/tools/verdict.c)
 $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
+$(BUILD)/tests/test_stats_source: $(call objects,net_plugin/tools/stats_source.c)
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
 $(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/plain.h"
 #include "common/quantity.h"
 
 enum { HELP_LEFT = 32 }; /* columns of options, before what they do */
@@ -17,12 +18,7 @@ enum { HELP_LEFT = 32 }; /* columns of options, before what they do */
 static const char *tool_name = "stratus";
 
 char *cli_plain(char *text) {
-  for (char *c = text; *c; c++) {
-    if (*c < ' ' || *c > '~') {
-      *c = '?';
-    }
-  }
-  return text;
+  return plain_text(text);
 }
 
 /* Messages may contain file names, which need not be ASCII, and contents of files: control

@@ -32,7 +32,7 @@
   X(CHUNK_BYTES, SIZE, "128K", "4K..4M", "bytes", NET, PLAIN,                                      \
     "largest part of a message that is sent on one flow at a time; where it is not set, a flow "   \
     "that takes it in 0.1 ms gets up to 4 times as much")                                          \
-  X(EAGER_BYTES, SIZE, "128K", "0..256K", "bytes", NET, PLAIN,                                     \
+  X(EAGER_BYTES, SIZE, "16K", "0..256K", "bytes", NET, PLAIN,                                      \
     "messages up to this size are sent before the receiver has posted its buffer")                 \
   X(PROGRESS, ENUM, "auto", "auto|inline|thread", "", NET, PLAIN,                                  \
     "who moves the data: NCCL's threads (inline) or threads of the plugin (thread); auto: thread " \

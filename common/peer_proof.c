@@ -37,11 +37,21 @@ void peer_key_of_token(const char *purpose, const char *token, struct peer_key *
   key->is_secret = true;
 }
 
+static int short_secret(const char *name, char error[PEER_ERROR_MAX]) {
+  snprintf(error, PEER_ERROR_MAX,
+           "the secret in %s can be guessed: it must have %d characters at least; make one with: "
+           "openssl rand -hex 32",
+           name, SECRET_MIN);
+  return -EACCES;
+}
+
 int peer_key_of_job(const char *purpose, struct peer_key *key, char error[PEER_ERROR_MAX]) {
   const char *text = getenv("STRATUS_SECRET"), *path = getenv("STRATUS_SECRET_FILE");
   char read[SECRET_FILE_MAX];
-  mode_t mode;
   if (text && *text) {
+    if (strlen(text) < SECRET_MIN) {
+      return short_secret("STRATUS_SECRET", error);
+    }
     peer_key_of_token(purpose, text, key);
     return 0;
   }
@@ -50,16 +60,19 @@ int peer_key_of_job(const char *purpose, struct peer_key *key, char error[PEER_E
     derive(purpose, "", 0, key);
     return 0;
   }
-  ssize_t bytes = secret_file_read(path, read, &mode);
+  ssize_t bytes = secret_file_read(path, read);
   if (bytes < 0) {
     snprintf(error, PEER_ERROR_MAX,
-             "STRATUS_SECRET_FILE=%.128s: %s; a file of 1 to %d bytes is wanted", path,
-             bytes == -ENODATA ? "it is empty" : strerror((int)-bytes), SECRET_FILE_MAX - 1);
+             "STRATUS_SECRET_FILE=%.128s: %s; a file of %d to %d bytes is wanted", path,
+             secret_file_error(bytes), SECRET_MIN, SECRET_FILE_MAX - 1);
     return (int)bytes;
   }
-  derive(purpose, read, (size_t)bytes, key);
+  int rc = bytes < SECRET_MIN ? short_secret("STRATUS_SECRET_FILE", error) : 0;
+  if (!rc) {
+    derive(purpose, read, (size_t)bytes, key);
+  }
   hash_wipe(read, sizeof read);
-  return 0;
+  return rc;
 }
 
 bool peer_is_local(const struct sockaddr *address) {

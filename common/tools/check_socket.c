@@ -113,10 +113,14 @@ int check_socket_open(void) {
 
 /* ---- events ---- */
 
+enum { READ_MAX = 1024 }; /* datagrams; net.core.rmem_default holds some 300 */
+
 void check_socket_read(int fd, struct verdict *verdict, uint64_t now_ns) {
   char bytes[CHECK_DATAGRAM_MAX];
   struct check_event event;
-  for (ssize_t length; (length = recv(fd, bytes, sizeof bytes, 0)) >= 0;) {
+  ssize_t length = recv(fd, bytes, sizeof bytes, 0);
+  /* No longer than somebody can fill the buffer again. */
+  for (int i = 0; i < READ_MAX && length >= 0; i++, length = recv(fd, bytes, sizeof bytes, 0)) {
     if (check_event_parse(bytes, (size_t)length, token, &event)) {
       verdict_take(verdict, &event, now_ns);
     }

@@ -225,8 +225,9 @@ int nccl_conf_remove(const char *path, bool *is_changed, char why_not[NCCL_CONF_
   if (*is_changed) {
     bool is_ours = is_new_file_mark(begin);
     *begin = '\0';
+    char real[PATH_MAX]; /* a symbolic link stays, as in replace */
     if (is_ours && !*text && !*end) {
-      rc = unlink(path) == 0 ? 0 : fail(why_not, path, errno);
+      rc = realpath(path, real) && unlink(real) == 0 ? 0 : fail(why_not, path, errno);
     } else {
       rc = replace(path, (const char *const[]){ text, end }, 2, why_not);
     }

@@ -16,7 +16,7 @@
 enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger,
                                     profiler_callback_fn *profiler) {
   SHIMS_FAIL_IN_CHILD;
-  logger_use(logger);
+  logger_keep(logger);
   const struct plugin_host host = {
     .api_version = api_version,
     .nccl_version = nccl_version_find((nccl_version_any_fn *)logger),
@@ -34,17 +34,22 @@ enum nccl_result shims_devices(int *count) {
 /* ---- connections ---- */
 
 enum nccl_result shims_listen(int device, void *handle, void **listen_comm) {
+  return shims_listen_v11(NULL, device, handle, listen_comm);
+}
+
+enum nccl_result shims_listen_v11(void *context, int device, void *handle, void **listen_comm) {
   SHIMS_FAIL_IN_CHILD;
   struct listener *listener = NULL;
-  int rc = plugin_listen(device, handle, &listener);
+  int rc = plugin_listen(context, device, handle, &listener);
   *listen_comm = listener;
   return result_from_errno(rc);
 }
 
-enum nccl_result shims_connect(int device, int traffic_class, void *handle, void **send_comm) {
+enum nccl_result shims_connect(const struct plugin_context *context, int device, int traffic_class,
+                               void *handle, void **send_comm) {
   SHIMS_FAIL_IN_CHILD;
   struct connection *connection = NULL;
-  int rc = plugin_connect(device, traffic_class, 0, handle, &connection);
+  int rc = plugin_connect(context, device, traffic_class, 0, handle, &connection);
   *send_comm = connection;
   return result_from_errno(rc);
 }
@@ -53,7 +58,7 @@ enum nccl_result shims_connect(int device, int traffic_class, void *handle, void
 enum nccl_result shims_connect_v7(int device, void *handle, void **send_comm,
                                   struct net_device_handle **device_handle) {
   (void)device_handle;
-  return shims_connect(device, PLUGIN_TRAFFIC_CLASS_NONE, handle, send_comm);
+  return shims_connect(NULL, device, PLUGIN_TRAFFIC_CLASS_NONE, handle, send_comm);
 }
 
 enum nccl_result shims_accept(void *listen_comm, void **recv_comm) {
@@ -149,8 +154,9 @@ enum nccl_result shims_irecv_int(void *recv_comm, int count, void **data, int *b
   return result_from_errno(rc);
 }
 
-/* The CPU wrote the data itself, so there is nothing to wait for. NCCL tests a request only if
- * there is one (src/transport/net.cc:1699-1700 at v2.30.7). */
+/* The CPU wrote the data itself, or the memory is the host's (memory.c, cache_add), so there is
+ * nothing to wait for. NCCL tests a request only if there is one (src/transport/net.cc:1699-1700 at
+ * v2.30.7). */
 enum nccl_result shims_iflush(void *recv_comm, int count, void **data, int *bytes, void **mhandles,
                               void **request) {
   SHIMS_FAIL_IN_CHILD;

@@ -52,11 +52,18 @@ net_connect_v7_fn shims_connect_v7; /* to v9 */
 
 net_reg_mr_v8_fn shims_reg_mr;
 
+/* ---- v11 and later ---- */
+
+net_listen_v11_fn shims_listen_v11;
+
 /* For init up to v10, which is once per process. */
 enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger,
                                     profiler_callback_fn *profiler);
 
-enum nccl_result shims_connect(int device, int traffic_class, void *handle, void **send_comm);
+struct plugin_context;
+/* A context of NULL is that of versions up to 10, another has a traffic class of its own. */
+enum nccl_result shims_connect(const struct plugin_context *context, int device, int traffic_class,
+                               void *handle, void **send_comm);
 
 /* getProperties, one macro per version: the previous one and what was added. `to` is NCCL's struct,
  * `from` a struct net_properties. NCCL keeps the two texts as char *, and does not write them. */

@@ -14,26 +14,40 @@
 #include "net_plugin/collnet/collnet.h"
 #include "net_plugin/plugin/plugin.h"
 
-/* ---- start and end: the process's devices, as for the network interface ---- */
+/* ---- start and end: the process's devices, as for the network interface ----
+ *
+ * NCCL inits CollNet after the network of the same plugin, and does not end it where it showed no
+ * device. So where CollNet is off it starts nothing, and its context is NULL. */
+
+static enum nccl_result init_process(int api_version, nccl_logger_fn *logger) {
+  return collnet_mode() == COLLNET_OFF ? NCCL_SUCCESS
+                                       : shims_init_process(api_version, logger, NULL);
+}
 
 static enum nccl_result init_v8(nccl_logger_fn *logger) {
-  return shims_init_process(8, logger, NULL);
+  return init_process(8, logger);
 }
 
 static enum nccl_result init_v9(nccl_logger_fn *logger) {
-  return shims_init_process(9, logger, NULL);
+  return init_process(9, logger);
 }
 
 static enum nccl_result init_v10(nccl_logger_fn *logger) {
-  return shims_init_process(10, logger, NULL);
+  return init_process(10, logger);
 }
 
 static enum nccl_result init_v11(void **context, uint64_t communicator, nccl_logger_fn *logger) {
-  return ncclNetPlugin_v11.init(context, communicator, NULL, logger, NULL);
+  *context = NULL;
+  return collnet_mode() == COLLNET_OFF
+             ? NCCL_SUCCESS
+             : ncclNetPlugin_v11.init(context, communicator, NULL, logger, NULL);
 }
 
 static enum nccl_result init_v12(void **context, uint64_t communicator, nccl_logger_fn *logger) {
-  return ncclNetPlugin_v12.init(context, communicator, NULL, logger, NULL);
+  *context = NULL;
+  return collnet_mode() == COLLNET_OFF
+             ? NCCL_SUCCESS
+             : ncclNetPlugin_v12.init(context, communicator, NULL, logger, NULL);
 }
 
 static enum nccl_result devices(int *count) {
@@ -42,7 +56,7 @@ static enum nccl_result devices(int *count) {
 }
 
 static enum nccl_result finalize(void *context) {
-  return ncclNetPlugin_v11.finalize(context);
+  return context ? ncclNetPlugin_v11.finalize(context) : NCCL_SUCCESS;
 }
 
 static enum nccl_result make_vdevice_v9(int *device, struct net_vdevice_v9 *parts) {

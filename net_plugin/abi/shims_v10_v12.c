@@ -19,9 +19,13 @@ static enum nccl_result init_context(int api_version, void **context, struct net
     .nccl_version = nccl_version_find((nccl_version_any_fn *)logger),
     .traffic_class = config ? config->trafficClass : PLUGIN_TRAFFIC_CLASS_NONE,
     .profiler = callback,
+    .owner = (plugin_owner_fn *)logger,
   };
   struct plugin_context *created = NULL;
   int rc = plugin_init(&host, &created);
+  if (rc) {
+    logger_leave(logger);
+  }
   *context = created;
   return result_from_errno(rc);
 }
@@ -42,11 +46,7 @@ static enum nccl_result init_v12(void **context, uint64_t communicator,
 
 static enum nccl_result finalize_v11(void *context) {
   SHIMS_DO_NOTHING_IN_CHILD;
-  bool is_last;
-  plugin_finalize(context, &is_last);
-  if (is_last) {
-    logger_use(NULL); /* whoever handed it may be unloaded now */
-  }
+  logger_leave((nccl_logger_fn *)plugin_finalize(context));
   return NCCL_SUCCESS;
 }
 
@@ -54,23 +54,17 @@ SHIMS_GET_PROPERTIES(9, SHIMS_COPY_V9) /* v10 has the same */
 SHIMS_GET_PROPERTIES(11, SHIMS_COPY_V11)
 SHIMS_GET_PROPERTIES(12, SHIMS_COPY_V12)
 
-static enum nccl_result listen_v11(void *context, int device, void *handle, void **listen_comm) {
-  (void)context;
-  return shims_listen(device, handle, listen_comm);
-}
-
 static enum nccl_result connect_v10(int device, struct net_config_v10 *config, void *handle,
                                     void **send_comm, struct net_device_handle **device_handle) {
   (void)device_handle;
   int traffic_class = config ? config->trafficClass : PLUGIN_TRAFFIC_CLASS_NONE;
-  return shims_connect(device, traffic_class, handle, send_comm);
+  return shims_connect(NULL, device, traffic_class, handle, send_comm);
 }
 
 static enum nccl_result connect_v11(void *context, int device, void *handle, void **send_comm,
                                     struct net_device_handle **device_handle) {
   (void)device_handle;
-  SHIMS_FAIL_IN_CHILD; /* before the context is read */
-  return shims_connect(device, plugin_traffic_class(context), handle, send_comm);
+  return shims_connect(context, device, PLUGIN_TRAFFIC_CLASS_NONE, handle, send_comm);
 }
 
 static enum nccl_result isend_v10(void *send_comm, void *data, size_t bytes, int tag, void *mhandle,
@@ -155,7 +149,7 @@ const struct net_v11 ncclNetPlugin_v11 __attribute__((visibility("default"))) = 
   .init = init_v11,
   .devices = shims_devices,
   .getProperties = get_properties_v11,
-  .listen = listen_v11,
+  .listen = shims_listen_v11,
   .connect = connect_v11,
   .accept = shims_accept_v7,
   .regMr = shims_reg_mr,
@@ -178,7 +172,7 @@ const struct net_v12 ncclNetPlugin_v12 __attribute__((visibility("default"))) = 
   .init = init_v12,
   .devices = shims_devices,
   .getProperties = get_properties_v12,
-  .listen = listen_v11,
+  .listen = shims_listen_v11,
   .connect = connect_v11,
   .accept = shims_accept_v7,
   .regMr = shims_reg_mr,

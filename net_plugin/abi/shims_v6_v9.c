@@ -21,7 +21,7 @@ SHIMS_GET_PROPERTIES(8, SHIMS_COPY_V8)
 SHIMS_GET_PROPERTIES(9, SHIMS_COPY_V9)
 
 static enum nccl_result connect_v6(int device, void *handle, void **send_comm) {
-  return shims_connect(device, PLUGIN_TRAFFIC_CLASS_NONE, handle, send_comm);
+  return shims_connect(NULL, device, PLUGIN_TRAFFIC_CLASS_NONE, handle, send_comm);
 }
 
 static enum nccl_result isend_v9(void *send_comm, void *data, size_t bytes, int tag, void *mhandle,

@@ -347,7 +347,7 @@ static int advance_group(struct collnet_group *group) {
 
 /* ---- calls ---- */
 
-int collnet_allreduce(struct collnet_group *group, const struct collnet_call *call,
+static int start_call(struct collnet_group *group, const struct collnet_call *call,
                       struct collnet_request **out) {
   struct collnet_request *request = &group->requests[group->calls % COLLNET_REQUESTS];
   *out = NULL;
@@ -360,13 +360,24 @@ int collnet_allreduce(struct collnet_group *group, const struct collnet_call *ca
   return advance_group(group);
 }
 
+int collnet_allreduce(struct collnet_group *group, const struct collnet_call *call,
+                      struct collnet_request **out) {
+  pthread_mutex_lock(&group->lock);
+  int rc = start_call(group, call, out);
+  pthread_mutex_unlock(&group->lock);
+  return rc;
+}
+
 int collnet_test(struct collnet_request *request, bool *is_done, size_t *bytes) {
-  int rc = advance_group(request->group);
+  struct collnet_group *group = request->group;
+  pthread_mutex_lock(&group->lock);
+  int rc = advance_group(group);
   *is_done = !rc && request->finished == request->call.count;
   if (*is_done) {
     *bytes = request->call.count * reduce_element_bytes(request->call.type);
     request->is_in_use = false;
-    group_count(request->group, *bytes);
+    group_count(group, *bytes);
   }
+  pthread_mutex_unlock(&group->lock);
   return rc;
 }

@@ -16,9 +16,10 @@
  * send f32 sums in 16 bits (two roundings, whatever the number of hosts).
  *
  * Owns: groups, requests and their staging memory.  Threads: listen, connect, register, close:
- * NCCL's service thread; allreduce and test: the progress thread of the group.
- * Blocks: collnet_connect, until all members agree, three times 8 s at most.
- * Fails: negative errno, after LOG_WARN. */
+ * NCCL's service thread; allreduce and test: the progress thread of the group; deregister: any.
+ * Blocks: collnet_connect, until all members agree, three times 8 s at most; deregister, allreduce
+ * and test for one another, as long as a piece is reduced. Fails: negative errno, after LOG_WARN.
+ */
 #ifndef NET_PLUGIN_COLLNET_COLLNET_H
 #define NET_PLUGIN_COLLNET_COLLNET_H
 

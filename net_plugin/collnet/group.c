@@ -46,7 +46,8 @@ struct collnet_group *group_create(enum collnet_mode mode, unsigned members, uns
   if (!group) {
     return NULL;
   }
-  *group = (struct collnet_group){ .mode = mode,
+  *group = (struct collnet_group){ .lock = PTHREAD_MUTEX_INITIALIZER,
+                                   .mode = mode,
                                    .variant = reduce_fastest(),
                                    .members = members,
                                    .member = member,
@@ -97,10 +98,13 @@ void group_count(struct collnet_group *group, size_t bytes) {
 
 static void report_rounding(const struct collnet_group *group) {
   if (group->counters.overflows) {
-    LOG_WARN("CollNet: %llu of %llu elements overflowed to infinity in %s. STRATUS_COLLNET=bf16 "
-             "has the range of f32",
+    bool is_fp16 = group->mode == COLLNET_FP16;
+    LOG_WARN("CollNet: %llu of %llu elements overflowed to infinity in %s, which ends at %s. "
+             "STRATUS_COLLNET=%s goes on to %s",
              (unsigned long long)group->counters.overflows,
-             (unsigned long long)group->counters.elements, collnet_mode_name(group->mode));
+             (unsigned long long)group->counters.elements, collnet_mode_name(group->mode),
+             is_fp16 ? "65504" : "3.39e38", is_fp16 ? "bf16" : "full",
+             is_fp16 ? "3.39e38" : "3.40e38");
   }
 }
 
@@ -151,6 +155,7 @@ void collnet_deregister(struct collnet_group *group, struct collnet_memory *memo
   if (!memory) {
     return;
   }
+  pthread_mutex_lock(&group->lock);
   for (size_t i = 0; i < path_count(group); i++) {
     if (group->paths[i].connection) {
       connection_withdraw(group->paths[i].connection, memory->memory);
@@ -163,6 +168,7 @@ void collnet_deregister(struct collnet_group *group, struct collnet_memory *memo
       group->error = -ECANCELED;
     }
   }
+  pthread_mutex_unlock(&group->lock);
   if (memory != &group->spare_memory) {
     memory_deregister(memory->memory);
     free(memory);

@@ -3,18 +3,17 @@
 #ifndef NET_PLUGIN_COLLNET_GROUP_H
 #define NET_PLUGIN_COLLNET_GROUP_H
 
+#include <pthread.h>
 #include <stdint.h>
 
 #include "net_plugin/collnet/collnet.h"
+#include "net_plugin/collnet/hello.h"
 #include "net_plugin/plugin/memory.h"
 
 struct connection;
 struct nic_totals;
 struct request;
 
-/* Each phase has a connection of its own to and from each member: order is all that tells which
- * message is which, and the phases of successive calls overlap. */
-enum collnet_phase { COLLNET_CONTRIBUTE, COLLNET_RESULT, COLLNET_PHASES };
 enum collnet_way { COLLNET_SEND, COLLNET_RECEIVE, COLLNET_WAYS };
 
 struct collnet_path {
@@ -63,6 +62,8 @@ struct collnet_piece {
 };
 
 struct collnet_group {
+  pthread_mutex_t lock; /* calls and requests, and posts on the connections: memory is taken back
+                         * by another thread than the one that makes progress */
   enum collnet_mode mode;
   const struct reduce_variant *variant;
   unsigned members, member;   /* how many, and which one this is */

@@ -81,7 +81,7 @@ void collnet_listen(int device, void *handle, struct collnet_listener **out) {
   if (listener) {
     listener->device = device;
   }
-  if (!listener || plugin_listen(device, handle, &listener->listener)) {
+  if (!listener || plugin_listen(NULL, device, handle, &listener->listener)) {
     free(listener);
     listener = &no_listener;
     memset(handle, 0, HANDLE_BYTES);
@@ -123,8 +123,8 @@ static int connect_one(struct setup *setup, enum collnet_phase phase, unsigned m
   size_t place = (size_t)phase * setup->group->members + member;
   struct arrival *out = &setup->out[place];
   if (!out->connection) {
-    int rc = plugin_connect(setup->listener->device, PLUGIN_TRAFFIC_CLASS_NONE, peers_of(setup),
-                            setup->handles[place], &out->connection);
+    int rc = plugin_connect(NULL, setup->listener->device, PLUGIN_TRAFFIC_CLASS_NONE,
+                            peers_of(setup), setup->handles[place], &out->connection);
     if (rc || !out->connection) {
       return rc;
     }

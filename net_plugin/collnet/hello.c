@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/plain.h"
 
 static const uint8_t magic[8] = { 's', 't', 'c', 'o', 'l', 'n', 'e', 't' };
 
@@ -32,6 +33,7 @@ int collnet_hello_decode(const uint8_t *bytes, size_t length, const struct colln
   }
   memcpy(theirs->host, bytes + COLLNET_HELLO_BYTES - HELLO_HOST_BYTES, HELLO_HOST_BYTES);
   theirs->host[HELLO_HOST_BYTES - 1] = '\0';
+  plain_text(theirs->host); /* it goes into logs */
   bool is_known = theirs->phase < COLLNET_PHASES && theirs->member < ours->members &&
                   theirs->member != ours->member;
   return is_known ? 0 : -EPROTO;

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "net_plugin/collnet/group.h"
+#include "net_plugin/collnet/collnet.h"
 
 enum {
   HELLO_WIRE_VERSION = 1, /* of the exchange: phases, parts, staging */
@@ -15,6 +15,10 @@ enum {
   COLLNET_HELLO_BYTES = 8 + 4 * 5 + HELLO_HOST_BYTES,
   HELLO_TEXT_BYTES = 256,
 };
+
+/* Each phase has a connection of its own to and from each member: order is all that tells which
+ * message is which, and the phases of successive calls overlap. */
+enum collnet_phase { COLLNET_CONTRIBUTE, COLLNET_RESULT, COLLNET_PHASES };
 
 /* The first message of each connection. */
 struct collnet_hello {

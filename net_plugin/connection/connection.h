@@ -102,6 +102,9 @@ struct request *connection_post(struct connection *connection, void *data, size_
                                 const void *registration, const struct lane_memory *memory);
 bool connection_is_done(const struct request *request);
 void connection_release(struct request *request);
+/* Whatever the user says; NULL before it does. */
+void connection_set_owner(struct connection *connection, const void *owner);
+const void *connection_owner(const struct connection *connection);
 /* 0, or the negative errno that ended the connection; said once in the log. */
 int connection_error(struct connection *connection);
 /* Moves bytes, those of this connection first. */

@@ -172,6 +172,8 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
   } else {
     error = engine_watch(connection->engine, &slot->source, lane->fd, EPOLLIN);
   }
+  /* The peer has it, whatever comes here: it was up, and is lost. */
+  link_lane_up(connection->link, index, epoch, received_before, now_ns);
   if (error) {
     LOG_WARN("cannot use a new flow to %s: %s", connection->peer, strerror(-error));
     int fini_error = lane ? lane->ops->fini(lane) : 0;
@@ -184,7 +186,6 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
     connection_lane_starting(connection, index);
     connection->opened |= connection_lane_bit(index);
     engine_count_lanes(connection->engine, path->endpoint != NULL, 1);
-    link_lane_up(connection->link, index, epoch, received_before, now_ns);
     if (path->endpoint) {
       connection->direct |= connection_lane_bit(index);
       link_lane_is_rdma(connection->link, index);

@@ -58,7 +58,7 @@ static int link_break_lane(struct link *link, unsigned lane, int error, uint64_t
 void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t received_before,
                   uint64_t now_ns) {
   assert(lane < link->config.lanes);
-  link_note_time(link, now_ns);
+  now_ns = link_note_time(link, now_ns);
   if (link->status != 0) {
     return;
   }
@@ -91,13 +91,13 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
 }
 
 uint64_t link_wants_measured(const struct link *link, uint64_t now_ns) {
-  return link->policy ? policy_wants_measured(link->policy, now_ns) : 0;
+  return link->policy ? policy_wants_measured(link->policy, link_later(link, now_ns)) : 0;
 }
 
 void link_lane_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
                         uint64_t now_ns) {
   if (link_is_lane_up(link, lane)) {
-    policy_measured(link->policy, lane, transport, now_ns);
+    policy_measured(link->policy, lane, transport, link_clock(link, now_ns));
   }
 }
 
@@ -113,7 +113,7 @@ void link_lane_is_rdma(struct link *link, unsigned lane) {
 
 void link_lane_outdated(struct link *link, unsigned lane, uint64_t now_ns) {
   assert(link->config.role == LINK_SENDER && lane < link->config.lanes);
-  link_note_time(link, now_ns);
+  now_ns = link_note_time(link, now_ns);
   if (link->status == 0) {
     link_cut_lane(link, lane, LINK_CLOSE_BETTER, now_ns);
   }
@@ -122,7 +122,7 @@ void link_lane_outdated(struct link *link, unsigned lane, uint64_t now_ns) {
 static void link_lane_ended(struct link *link, unsigned lane, uint32_t epoch, enum failover_end end,
                             uint64_t now_ns) {
   assert(lane < link->config.lanes);
-  link_note_time(link, now_ns);
+  now_ns = link_note_time(link, now_ns);
   if (failover_lose(&link->failover, lane, epoch, end, now_ns)) {
     link_lane_dropped(link, lane);
   }
@@ -138,7 +138,7 @@ void link_lane_left(struct link *link, unsigned lane, uint32_t epoch, uint64_t n
 
 void link_lane_refused(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
   assert(link->config.role == LINK_SENDER && lane < link->config.lanes);
-  link_note_time(link, now_ns);
+  now_ns = link_note_time(link, now_ns);
   if (!failover_refuse(&link->failover, lane, epoch)) {
     link_lane_ended(link, lane, epoch, FAILOVER_BROKEN, now_ns);
   }
@@ -153,7 +153,7 @@ uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, u
   if (new_epoch <= fenced->epoch || new_epoch <= fenced->fenced_epoch) {
     return UINT64_MAX;
   }
-  if (failover_fence(&link->failover, lane, new_epoch - 1, now_ns)) {
+  if (failover_fence(&link->failover, lane, new_epoch - 1, link_clock(link, now_ns))) {
     link_lane_dropped(link, lane);
   }
   return link->lanes[lane].received;
@@ -211,10 +211,10 @@ int link_frame_received(struct link *link, unsigned lane, const struct wire_head
   }
   struct link_lane *receiving = &link->lanes[lane];
   if (receiving->arrival != ARRIVAL_NONE) {
-    return link_break_lane(link, lane, -EPROTO, now_ns);
+    return link_break_lane(link, lane, -EPROTO, link_clock(link, now_ns));
   }
   link->heard = lane;
-  link_note_time(link, now_ns);
+  now_ns = link_note_time(link, now_ns);
   if (header->type == WIRE_PING) {
     liveness_spoke(&link->liveness, lane, now_ns);
   } else {
@@ -232,7 +232,7 @@ int link_frame_received(struct link *link, unsigned lane, const struct wire_head
 
 void link_bytes_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
   if (link_is_lane_up(link, lane)) {
-    link_note_time(link, now_ns);
+    now_ns = link_note_time(link, now_ns);
     liveness_heard(&link->liveness, lane, now_ns);
   }
 }
@@ -288,6 +288,7 @@ int link_frame_completed(struct link *link, unsigned lane, uint64_t now_ns) {
   }
   struct link_lane *receiving = &link->lanes[lane];
   int result;
+  now_ns = link_clock(link, now_ns);
   switch (receiving->arrival) {
   case ARRIVAL_NONE:
     result = -EPROTO;
@@ -318,6 +319,7 @@ void link_user_detached(struct link *link, uint64_t now_ns) {
     return;
   }
   link->is_detached = true;
+  now_ns = link_clock(link, now_ns);
   if (link->config.role == LINK_SENDER) {
     send_detach(link, now_ns);
   } else {

@@ -29,6 +29,9 @@
  * and that the peer does not have. A frame of one that was being written when the link failed may
  * be finished, until link_user_detached.
  *
+ *  14. Time does not go back: who gives an earlier time than somebody before is taken to have come
+ * at that time. (7 to 13 concern other modules: docs/architecture.md)
+ *
  * RDMA lanes read payloads by themselves, until they are acknowledged, and may write into
  * the receiver's memory by themselves, at the message's remote buffer, which travels with
  * the credit. So their end matters more than that of others: an owner that is ordered to close one,

@@ -105,6 +105,17 @@ static void check_receiver(const struct link *link) {
   }
 }
 
+/* Nothing was noted later than the latest time that the link knows. */
+static void check_time(const struct link *link) {
+  const struct liveness *liveness = &link->liveness;
+  assert(liveness->spoke_ns <= link->now_ns && liveness->heard_ns <= link->now_ns);
+  assert(liveness->waiting_ns <= link->now_ns && liveness->revived_ns <= link->now_ns);
+  for (unsigned lane = 0; lane < link->config.lanes; lane++) {
+    assert(liveness->lanes[lane].spoke_ns <= link->now_ns);
+    assert(liveness->lanes[lane].moved_ns <= link->now_ns);
+  }
+}
+
 void link_check(const struct link *link) {
   failover_check(&link->failover);
   assert((link->writing_data & ~link->writing) == 0);
@@ -113,6 +124,7 @@ void link_check(const struct link *link) {
   assert(link->farewell != FAREWELL_WRITING ||
          (link->writing & lane_bit(link->farewell_lane)) != 0);
   assert(link->peer_error == 0 || link->status != 0);
+  check_time(link); /* Invariant 14 */
   if (link->status != 0) {
     return; /* messages stay where they were when it failed */
   }

@@ -92,7 +92,6 @@ int link_take_frame(struct link *link, uint64_t writable, struct link_frame *fra
     return -1;
   }
   struct send_ahead ahead = send_look_ahead(link);
-  link->now_ns = now_ns;
   int picked = link_pick_lane(link, &ahead, writable);
   if (picked < 0) {
     return -1;
@@ -121,5 +120,5 @@ void link_frame_written(struct link *link, unsigned lane, uint64_t now_ns) {
   if (link->farewell == FAREWELL_WRITING && link->farewell_lane == lane) {
     link->farewell = FAREWELL_WRITTEN;
   }
-  send_frame_written(link, lane, now_ns);
+  send_frame_written(link, lane, link_clock(link, now_ns));
 }

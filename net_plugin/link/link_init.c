@@ -79,6 +79,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   link->control_stride = layout.control_stride;
   link->staging = bytes + layout.staging;
   link->staging_stride = layout.staging_stride;
+  link->now_ns = now_ns;
   failover_init(&link->failover, config, now_ns);
   liveness_init(&link->liveness, config->timeout_ns, config->stopped_timeout_ns, now_ns);
   link->due_ns = link->watch_ns = LINK_NO_DEADLINE;

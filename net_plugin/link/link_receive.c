@@ -15,6 +15,7 @@ int link_receive_posted(struct link *link, void *data, size_t bytes,
     return link->status;
   }
   struct incoming_ring *ring = &link->incoming;
+  now_ns = link_clock(link, now_ns);
   int result = incoming_post(ring, data, bytes);
   if (result == -EMSGSIZE) {
     link_fail(link, result);

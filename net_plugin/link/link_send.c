@@ -46,7 +46,7 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
     return link->status;
   }
   bool is_first = link->outgoing.retired == link->outgoing.posted;
-  link->now_ns = now_ns;
+  now_ns = link_clock(link, now_ns);
   int result = outgoing_post(&link->outgoing, data, bytes, send_may_copy(link, bytes));
   if (result != 0) {
     return result;

@@ -97,7 +97,7 @@ struct link {
   struct link_coding coding;
   struct failover failover;
   struct liveness liveness;
-  uint64_t now_ns;   /* the latest time that a fact came with */
+  uint64_t now_ns;   /* the latest time that the owner has given */
   uint64_t due_ns;   /* the deadline of the last LINK_STEP_WAIT */
   uint64_t watch_ns; /* when lanes are checked for stalls; LINK_NO_DEADLINE: nothing is in flight */
   uint64_t rescued_ns; /* the beginning of the silence in which a new lane was tried */
@@ -190,13 +190,23 @@ bool link_next_completion(struct link *link, uint64_t *bytes);
 /* When link_time_passed must be called next. Notes the answer: see link_was_away. */
 uint64_t link_next_deadline_ns(struct link *link);
 
-/* A fact happened: was the owner away? */
+/* The time that a caller gives, or the latest that was given, if that is later: threads read the
+ * clock before they take the engine's lock. Every function of link.h passes its time through one of
+ * these three, so that time never goes back behind them. */
+static inline uint64_t link_later(const struct link *link, uint64_t now_ns) {
+  return now_ns > link->now_ns ? now_ns : link->now_ns;
+}
+static inline uint64_t link_clock(struct link *link, uint64_t now_ns) {
+  return link->now_ns = link_later(link, now_ns);
+}
 void link_was_away(struct link *link, uint64_t now_ns);
-static inline void link_note_time(struct link *link, uint64_t now_ns) {
-  link->now_ns = now_ns;
+/* A fact happened, too: was the owner away? */
+static inline uint64_t link_note_time(struct link *link, uint64_t now_ns) {
+  now_ns = link_clock(link, now_ns);
   if (now_ns > link->due_ns && now_ns - link->due_ns > LINK_AWAY_NS) {
     link_was_away(link, now_ns);
   }
+  return now_ns;
 }
 
 /* The clock of a lane began to run. */

@@ -19,6 +19,7 @@ bool link_next_completion(struct link *link, uint64_t *bytes) {
 
 enum link_step_kind link_step(struct link *link, uint64_t writable, uint64_t now_ns,
                               struct link_step *step) {
+  now_ns = link_clock(link, now_ns);
   if (link_next_order(link, &step->order, now_ns)) {
     return LINK_STEP_ORDER;
   }

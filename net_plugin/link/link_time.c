@@ -54,16 +54,17 @@ static void link_listen(struct link *link, uint64_t now_ns) {
 
 bool link_wants_evidence(const struct link *link, uint64_t now_ns) {
   return link->status == 0 && link_is_waiting(link) &&
-         liveness_is_in_doubt(&link->liveness, now_ns);
+         liveness_is_in_doubt(&link->liveness, link_later(link, now_ns));
 }
 
 void link_host_answered(struct link *link, uint64_t when_ns, uint64_t now_ns) {
-  link_note_time(link, now_ns);
+  now_ns = link_note_time(link, now_ns);
   liveness_answered(&link->liveness, when_ns < now_ns ? when_ns : now_ns);
 }
 
 bool link_is_peer_stopped(const struct link *link, uint64_t now_ns) {
-  return link->status == 0 && link_is_waiting(link) && liveness_is_silent(&link->liveness, now_ns);
+  return link->status == 0 && link_is_waiting(link) &&
+         liveness_is_silent(&link->liveness, link_later(link, now_ns));
 }
 
 /* The state of the lanes' clocks. */
@@ -164,7 +165,7 @@ void link_watch(struct link *link, uint64_t now_ns) {
 }
 
 void link_time_passed(struct link *link, uint64_t now_ns) {
-  link_note_time(link, now_ns);
+  now_ns = link_note_time(link, now_ns);
   if (link->status != 0) {
     return;
   }

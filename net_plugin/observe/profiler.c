@@ -36,6 +36,27 @@ void profiler_set_callback(struct profiler *profiler, profiler_callback_fn *call
   __atomic_store_n(&profiler->callback, callback, __ATOMIC_RELEASE);
 }
 
+struct profiler *profiler_join(profiler_callback_fn *callback) {
+  static struct profiler profilers[PROFILERS_MAX];
+  struct profiler *joined = NULL;
+  for (int i = 0; callback && i < PROFILERS_MAX; i++) {
+    if (profilers[i].users == 0 ? !joined : profilers[i].callback == callback) {
+      joined = &profilers[i];
+    }
+  }
+  if (joined) {
+    joined->users++;
+    profiler_set_callback(joined, callback);
+  }
+  return joined;
+}
+
+void profiler_leave(struct profiler *profiler) {
+  if (profiler && --profiler->users == 0) {
+    profiler_set_callback(profiler, NULL);
+  }
+}
+
 static profiler_callback_fn *callback_of(const struct profiler *profiler) {
   return profiler ? __atomic_load_n(&profiler->callback, __ATOMIC_ACQUIRE) : NULL;
 }

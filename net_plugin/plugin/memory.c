@@ -73,7 +73,9 @@ static struct memory_range *cache_find(uintptr_t base, size_t bytes, enum access
   return NULL;
 }
 
-/* dma_buf: where RDMA devices find the range's base, or NULL. */
+/* dma_buf: where RDMA devices find the range's base, or NULL. Peers write to host memory only: what
+ * a NIC writes to a GPU's is visible to the GPU only after a flush, which nothing here does: the
+ * CPU copies what arrives for it. */
 static int cache_add(struct memory_range wanted, enum access access, enum memory_use use,
                      const struct lane_dma_buf *dma_buf, struct memory_range **out) {
   static const char *const how[] = { "as host memory", "at its own address",
@@ -85,9 +87,10 @@ static int cache_add(struct memory_range wanted, enum access access, enum memory
   *range = wanted;
   range->access = access;
   range->use = use;
-  range->devices = lane_memory_register(
-      (void *)(range->base + (uintptr_t)range->shift), range->bytes,
-      use == MEMORY_RECEIVED ? LANE_MEMORY_REMOTE : LANE_MEMORY_LOCAL, dma_buf);
+  bool is_target = use == MEMORY_RECEIVED && access == ACCESS_HOST;
+  range->devices =
+      lane_memory_register((void *)(range->base + (uintptr_t)range->shift), range->bytes,
+                           is_target ? LANE_MEMORY_REMOTE : LANE_MEMORY_LOCAL, dma_buf);
   range->references = 0;
   range->next = cache;
   cache = range;

@@ -26,6 +26,7 @@
 #include "common/open_files.h"
 #include "common/param.h"
 #include "common/version.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/observe/observe.h"
 #include "net_plugin/lane/tcp_options.h"
@@ -41,6 +42,8 @@ enum { CHECK_REPEATS = 3 }; /* times */
 
 struct plugin_context {
   int traffic_class;
+  struct profiler *profiler;
+  plugin_owner_fn *owner;
   struct attributes attributes;
 };
 
@@ -51,11 +54,11 @@ static struct {
   bool is_left_over; /* from communicators that are gone */
   bool has_warned;   /* about unknown variables, once per process */
   unsigned contexts;
-  int api_version;  /* of the latest init */
-  int nccl_version; /* as ncclGetVersion counts; 0: not known */
+  bool is_kept;              /* there are users without a context */
+  struct profiler *profiler; /* of the latest of them */
+  int api_version;           /* of the latest init */
+  int nccl_version;          /* as ncclGetVersion counts; 0: not known */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static struct profiler profiler;
 
 /* Calls that fail for want of memory are logged here, once for all of them. */
 static int tell_if_out_of_memory(int rc, const char *what) {
@@ -164,6 +167,7 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
       return tell_if_out_of_memory(-ENOMEM, "start");
     }
     created->traffic_class = host->traffic_class;
+    created->owner = host->owner;
   }
   pthread_mutex_lock(&state.lock);
   log_set_threshold((enum log_level)param_enum(PARAM_LOG));
@@ -173,15 +177,20 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
   }
   fork_guard_install();
   open_files_raise();
-  profiler_set_callback(&profiler, host->profiler);
   setup_start();
   observe_start();
   state.api_version = host->api_version;
   state.nccl_version = host->nccl_version;
-  state.is_left_over = state.is_discovered && state.contexts == 0;
+  state.is_left_over = state.is_discovered && state.contexts == 0 && !(context && state.is_kept);
   int rc = state.is_discovered ? 0 : discover();
   if (rc == 0 && context) {
     state.contexts++;
+    created->profiler = profiler_join(host->profiler);
+  } else if (rc == 0) {
+    state.is_kept = true;
+    if (host->profiler) { /* CollNet's init brings none, and must not take the network's away */
+      state.profiler = profiler_join(host->profiler);
+    }
   }
   pthread_mutex_unlock(&state.lock);
   if (rc) {
@@ -192,20 +201,17 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
   return rc;
 }
 
-void plugin_finalize(struct plugin_context *context, bool *is_last) {
+plugin_owner_fn *plugin_finalize(struct plugin_context *context) {
+  plugin_owner_fn *owner = context->owner;
   pthread_mutex_lock(&state.lock);
   state.contexts--;
-  *is_last = state.contexts == 0;
-  if (*is_last) {
+  if (state.contexts == 0 && !state.is_kept) {
     setup_stop();
-    profiler_set_callback(&profiler, NULL);
   }
+  profiler_leave(context->profiler);
   pthread_mutex_unlock(&state.lock);
   free(context);
-}
-
-int plugin_traffic_class(const struct plugin_context *context) {
-  return context->traffic_class;
+  return owner;
 }
 
 void plugin_set_attributes(struct plugin_context *context, const struct attributes *attributes) {
@@ -280,12 +286,27 @@ static void say_again(void) {
   }
 }
 
-int plugin_listen(int device, void *handle, struct listener **listener) {
+static const struct profiler *profiler_of(const struct plugin_context *context) {
+  if (context) {
+    return context->profiler;
+  }
+  pthread_mutex_lock(&state.lock);
+  const struct profiler *profiler = state.profiler;
+  pthread_mutex_unlock(&state.lock);
+  return profiler;
+}
+
+int plugin_listen(const struct plugin_context *context, int device, void *handle,
+                  struct listener **listener) {
   struct nic nics[NIC_MAX_FUSED];
   unsigned count;
   int rc = copy_nics(device, nics, &count);
   say_again();
-  return rc ? rc : tell_if_out_of_memory(listener_open(nics, count, handle, listener), "listen");
+  rc = rc ? rc : tell_if_out_of_memory(listener_open(nics, count, handle, listener), "listen");
+  if (!rc) {
+    listener_set_owner(*listener, profiler_of(context));
+  }
+  return rc;
 }
 
 /* The user's word, then NCCL's, then the profile's. */
@@ -302,21 +323,23 @@ static int choose_dscp(int traffic_class) {
   return is_parameter || traffic_class < 0 ? options.dscp : traffic_class >> 2;
 }
 
-int plugin_connect(int device, int traffic_class, unsigned group_peers, void *handle,
-                   struct connection **connection) {
+int plugin_connect(const struct plugin_context *context, int device, int traffic_class,
+                   unsigned group_peers, void *handle, struct connection **connection) {
   struct nic nics[NIC_MAX_FUSED];
   unsigned count;
+  int dscp = choose_dscp(context ? context->traffic_class : traffic_class);
   int rc = copy_nics(device, nics, &count);
-  if (!rc) {
-    rc =
-        connector_connect(nics, count, choose_dscp(traffic_class), group_peers, handle, connection);
+  rc = rc ? rc : connector_connect(nics, count, dscp, group_peers, handle, connection);
+  if (!rc && *connection) {
+    connection_set_owner(*connection, profiler_of(context));
   }
   return tell_if_out_of_memory(rc, "connect");
 }
 
 int plugin_isend(struct connection *connection, void *data, size_t bytes,
                  const struct memory *memory, void *phandle, struct request **request) {
-  return transfer_isend(connection, data, bytes, memory, &profiler, phandle, request);
+  const struct profiler *profiler = connection_owner(connection);
+  return transfer_isend(connection, data, bytes, memory, profiler, phandle, request);
 }
 
 int plugin_irecv(struct connection *connection, int count, void **data, const size_t *bytes,
@@ -327,6 +350,6 @@ int plugin_irecv(struct connection *connection, int count, void **data, const si
     return -EINVAL;
   }
   const struct memory *memory = memories ? memories[0] : NULL;
-  return transfer_irecv(connection, data[0], bytes[0], memory, &profiler,
+  return transfer_irecv(connection, data[0], bytes[0], memory, connection_owner(connection),
                         phandles ? phandles[0] : NULL, request);
 }

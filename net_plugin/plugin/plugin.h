@@ -5,8 +5,9 @@
  * and names across communicators), contexts until plugin_finalize.
  * Threads: init, finalize and devices: app threads; listen, connect and register: NCCL's service
  * threads; isend and irecv: the progress thread of the connection. What is shared is locked.
- * Blocks: plugin_init and plugin_device_count, while interfaces and profiles are read; nothing
- * else.  Fails: negative errno, after LOG_WARN. */
+ * Blocks: plugin_init and plugin_device_count, while interfaces and profiles are read;
+ * plugin_listen and plugin_connect as listener.h and connector.h say; plugin_finalize of the last
+ * context as setup_stop.  Fails: negative errno, after LOG_WARN. */
 #ifndef NET_PLUGIN_PLUGIN_PLUGIN_H
 #define NET_PLUGIN_PLUGIN_PLUGIN_H
 
@@ -26,23 +27,26 @@ struct request;
 
 enum { PLUGIN_TRAFFIC_CLASS_NONE = -1 };
 
+typedef void plugin_owner_fn(void); /* any function */
+
 /* What NCCL gives at init. */
 struct plugin_host {
   int api_version;  /* 6 to 12 */
   int nccl_version; /* as ncclGetVersion counts; 0: not known */
   int traffic_class;
   profiler_callback_fn *profiler; /* NULL: none */
+  plugin_owner_fn *owner;         /* what plugin_finalize gives back */
 };
 
-/* `context` is NULL for versions up to 10, which know no communicators and no finalize. A machine
- * without a usable interface is no error: plugin_device_count is 0 then, and NCCL goes on without
- * this plugin. */
+/* `context` is NULL for versions up to 10, which know no communicators and no finalize: what they
+ * use lives as long as the process. A machine without a usable interface is no error:
+ * plugin_device_count is 0 then, and NCCL goes on without this plugin. */
 int plugin_init(const struct plugin_host *host, struct plugin_context **context);
 
-/* Stores in *is_last whether no other context is left. */
-void plugin_finalize(struct plugin_context *context, bool *is_last);
+/* With the last context of a process in which all users have one, everything ends. Returns the
+ * owner that init brought. */
+plugin_owner_fn *plugin_finalize(struct plugin_context *context);
 
-int plugin_traffic_class(const struct plugin_context *context);
 void plugin_set_attributes(struct plugin_context *context, const struct attributes *attributes);
 
 int plugin_device_count(int *count);
@@ -51,12 +55,15 @@ int plugin_device_properties(int device, struct net_properties *out);
 int plugin_device_nic(int device, struct nic *nic);
 int plugin_fuse_devices(const int *devices, int count, int limit, int *device);
 
-int plugin_listen(int device, void *handle, struct listener **listener);
+/* A context of NULL is that of versions up to 10. */
+int plugin_listen(const struct plugin_context *context, int device, void *handle,
+                  struct listener **listener);
 
 /* A traffic class is the byte in the IP header, of which the upper six bits are the DSCP, as in
- * NCCL's InfiniBand transport; STRATUS_DSCP wins. group_peers: see settings_of_group. */
-int plugin_connect(int device, int traffic_class, unsigned group_peers, void *handle,
-                   struct connection **connection);
+ * NCCL's InfiniBand transport; STRATUS_DSCP wins. A context has its own. group_peers: see
+ * settings_of_group. */
+int plugin_connect(const struct plugin_context *context, int device, int traffic_class,
+                   unsigned group_peers, void *handle, struct connection **connection);
 
 int plugin_isend(struct connection *connection, void *data, size_t bytes,
                  const struct memory *memory, void *phandle, struct request **request);

@@ -187,12 +187,9 @@ static bool adaptive_is_settled(const struct adaptive *adaptive) {
   return !adaptive->is_spread || (counted & ~adaptive->stripe.up) == 0;
 }
 
-/* Threads read the clock before they take the lock, so it may seem to go back a little. */
 static void adaptive_add_load(struct adaptive *adaptive, uint64_t now_ns) {
-  if (now_ns > adaptive->loaded_since_ns) {
-    adaptive->passed.loaded_ns += now_ns - adaptive->loaded_since_ns;
-    adaptive->loaded_since_ns = now_ns;
-  }
+  adaptive->passed.loaded_ns += now_ns - adaptive->loaded_since_ns;
+  adaptive->loaded_since_ns = now_ns;
 }
 
 static void adaptive_acked(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns) {

@@ -36,6 +36,11 @@ static void flow_count_try(struct flow_count *count, enum flow_count_state state
   flow_count_use(count, level, now_ns);
 }
 
+/* The pause after this one. */
+static uint64_t flow_count_longer(uint64_t pause_ns) {
+  return 2 * pause_ns < FLOW_COUNT_PAUSE_MAX_NS ? 2 * pause_ns : FLOW_COUNT_PAUSE_MAX_NS;
+}
+
 /* ---- more flows ---- */
 
 static bool flow_count_may_climb(const struct flow_count *count) {
@@ -61,8 +66,7 @@ static void flow_count_climb(struct flow_count *count, uint64_t speed, uint64_t 
 /* At level 0: when the guess is tried again. */
 static void flow_count_retry_later(struct flow_count *count) {
   count->retry_ns = count->ns + count->retry_pause_ns;
-  uint64_t pause_ns = 2 * count->retry_pause_ns;
-  count->retry_pause_ns = pause_ns < FLOW_COUNT_PAUSE_MAX_NS ? pause_ns : FLOW_COUNT_PAUSE_MAX_NS;
+  count->retry_pause_ns = flow_count_longer(count->retry_pause_ns);
 }
 
 /* Each of FLOW_COUNT_GAIN_WINDOWS must gain, as one in a ring of hosts may by chance. */
@@ -98,8 +102,7 @@ static void flow_count_compare(struct flow_count *count, uint64_t speed) {
 static void flow_count_return(struct flow_count *count, uint64_t now_ns) {
   count->state = FLOW_COUNT_RETURNED;
   count->due_ns = count->ns + count->pause_ns;
-  uint64_t pause_ns = 2 * count->pause_ns;
-  count->pause_ns = pause_ns < FLOW_COUNT_PAUSE_MAX_NS ? pause_ns : FLOW_COUNT_PAUSE_MAX_NS;
+  count->pause_ns = flow_count_longer(count->pause_ns);
   flow_count_use(count, count->from, now_ns);
 }
 

@@ -13,13 +13,13 @@ void limit_lane_up(struct limit_lane *lane, uint64_t now_ns) {
   *lane = (struct limit_lane){ .since_ns = now_ns, .measured_ns = now_ns };
 }
 
-/* Threads read the clock before they take the lock, so it may seem to go back a little. */
-static uint64_t limit_elapsed(uint64_t since_ns, uint64_t now_ns) {
-  return now_ns > since_ns ? now_ns - since_ns : 0;
+/* Of a counter of the kernel, which may begin again. */
+static uint64_t limit_counted(uint64_t before, uint64_t after) {
+  return after > before ? after - before : 0;
 }
 
 void limit_lane_idle(struct limit_lane *lane, uint64_t now_ns) {
-  lane->now.in_flight_ns += limit_elapsed(lane->since_ns, now_ns);
+  lane->now.in_flight_ns += now_ns - lane->since_ns;
 }
 
 static uint64_t limit_least(uint64_t one, uint64_t other) {
@@ -55,12 +55,12 @@ struct limit_sum limit_lane_measured(struct limit_lane *lane,
                                      uint64_t now_ns) {
   struct limit_sum *sum = &lane->now;
   if (!is_idle) {
-    sum->in_flight_ns += limit_elapsed(lane->since_ns, now_ns);
+    sum->in_flight_ns += now_ns - lane->since_ns;
     lane->since_ns = now_ns;
   }
-  sum->ns = limit_elapsed(lane->measured_ns, now_ns);
-  uint64_t busy_ns = limit_elapsed(lane->measured.busy_us, transport->busy_us) * 1000;
-  uint64_t peer_ns = limit_elapsed(lane->measured.peer_us, transport->peer_us) * 1000;
+  sum->ns = now_ns - lane->measured_ns;
+  uint64_t busy_ns = limit_counted(lane->measured.busy_us, transport->busy_us) * 1000;
+  uint64_t peer_ns = limit_counted(lane->measured.peer_us, transport->peer_us) * 1000;
   sum->peer_ns = limit_least(peer_ns, busy_ns);
   sum->network_ns = transport->is_app_limited ? 0 : busy_ns - sum->peer_ns;
   limit_remember(lane);

@@ -6,7 +6,8 @@
  * caller.
  *
  * Threads: NCCL's service thread.  Blocks: for the engine lock, microseconds, and for the
- * file of the job secret, if there is one.
+ * file of the job secret, if there is one; the first call with a handle also for RDMA devices that
+ * are being opened, up to 15 s (endpoint_wait).
  * Fails: negative errno, after a LOG_WARN that names the peer and says what to do. */
 #ifndef NET_PLUGIN_SETUP_CONNECTOR_H
 #define NET_PLUGIN_SETUP_CONNECTOR_H

@@ -7,6 +7,7 @@
 
 #include "common/bytes.h"
 #include "common/hash.h"
+#include "common/plain.h"
 #include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/link/link.h"
 
@@ -57,9 +58,7 @@ static void walk_text(struct cursor *cursor, char *text, size_t bytes) {
   walk(cursor, text, bytes);
   if (cursor->is_reading) {
     text[bytes - 1] = '\0';
-    for (char *c = text; *c; c++) {
-      *c = *c >= ' ' && *c <= '~' ? *c : '?'; /* it goes into logs */
-    }
+    plain_text(text); /* it goes into logs */
   }
 }
 
@@ -210,6 +209,8 @@ static int check_whole(const uint8_t *bytes, enum handshake_kind wanted, uint16_
   return error;
 }
 
+#define CHUNK_BYTES_MIN 4096 /* bytes: the least that link_config takes */
+
 int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *hello) {
   memset(hello, 0, sizeof *hello);
   int error = check_whole(bytes, HANDSHAKE_HELLO, &hello->wire_version, hello->version);
@@ -219,11 +220,11 @@ int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *hello) {
   walk_hello(&(struct cursor){ (uint8_t *)(uintptr_t)bytes, true }, hello);
   bool is_valid =
       hello->lanes >= 1 && hello->lanes <= WIRE_MAX_LANES && hello->lane < hello->lanes &&
-      hello->epoch >= 1 && hello->chunk_bytes >= 1 && hello->chunk_bytes <= WIRE_MAX_CHUNK_BYTES &&
-      hello->eager_bytes <= hello->chunk_bytes && hello->eager_slots <= LINK_WINDOW / 2 &&
-      hello->dscp >= -1 && hello->dscp <= 63 && hello->is_first <= 1 && hello->has_secret <= 1 &&
-      hello->wants_checksums <= 1 && hello->remote_keys <= WIRE_REMOTE_KEYS &&
-      (hello->ciphers & (1u << LANE_PLAIN)) == 0;
+      hello->epoch >= 1 && hello->chunk_bytes >= CHUNK_BYTES_MIN &&
+      hello->chunk_bytes <= WIRE_MAX_CHUNK_BYTES && hello->eager_bytes <= hello->chunk_bytes &&
+      hello->eager_slots <= LINK_WINDOW / 2 && hello->dscp >= -1 && hello->dscp <= 63 &&
+      hello->is_first <= 1 && hello->has_secret <= 1 && hello->wants_checksums <= 1 &&
+      hello->remote_keys <= WIRE_REMOTE_KEYS && (hello->ciphers & (1u << LANE_PLAIN)) == 0;
   return is_valid ? 0 : -EINVAL;
 }
 

@@ -8,7 +8,8 @@
  *
  * Owns: its secret until listener_close, and accepted connections until they are handed out.
  * Threads: NCCL's service thread.  Blocks: for the engine lock, microseconds; listener_open also
- * for the file of the job secret, if there is one.
+ * for the file of the job secret, if there is one, and for RDMA devices that are being opened, up
+ * to 15 s (endpoint_wait).
  * Fails: negative errno, after a LOG_WARN that says what to do. */
 #ifndef NET_PLUGIN_SETUP_LISTENER_H
 #define NET_PLUGIN_SETUP_LISTENER_H
@@ -25,6 +26,8 @@ struct listener;
 /* count NICs make one fused device (1 in the common case). The handle is written whole. */
 int listener_open(const struct nic *nics, unsigned count, uint8_t handle[HANDLE_BYTES],
                   struct listener **listener);
+/* Of the connections that are accepted: see connection_set_owner. */
+void listener_set_owner(struct listener *listener, const void *owner);
 /* 0 with *connection NULL: not yet, ask again. */
 int listener_accept(struct listener *listener, struct connection **connection);
 void listener_close(struct listener *listener);

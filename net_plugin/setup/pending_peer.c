@@ -20,13 +20,20 @@
 #define PENDING_PEER_NS (10 * NS_PER_S)
 #define WARN_INTERVAL_NS (30 * NS_PER_S)
 /* Of IPv6, the network: its owner has all addresses in it. */
-#define PREFIX_BYTES 8
+#define NETWORK_BYTES 8
 
-/* The peers of one source: an IPv4 address or an IPv6 network. */
-struct source_prefix {
-  uint8_t key[PREFIX_BYTES];
-  struct list peers; /* oldest first */
+/* The peers of one address. */
+struct pending_address {
+  struct in6_addr address; /* IPv4: mapped */
+  struct list peers;       /* oldest first */
   unsigned count;
+  struct list_node node;
+};
+
+/* The addresses of one network: one of IPv4, or those of an IPv6 /64. */
+struct pending_network {
+  struct list addresses; /* none is empty */
+  unsigned count;        /* of peers */
   struct list_node node;
 };
 
@@ -36,7 +43,8 @@ struct pending_peer {
   struct engine_source source;
   struct engine_timer timer;
   struct pending_peers *peers;
-  struct source_prefix *prefix;
+  struct pending_network *network;
+  struct pending_address *address;
   struct list_node node;
   int fd;
   struct sockaddr_storage from;
@@ -46,40 +54,69 @@ struct pending_peer {
   struct handshake_messages messages;
 };
 
-/* ---- prefixes ---- */
+/* ---- sources ---- */
 
-static void make_key(const struct sockaddr_storage *from, uint8_t key[PREFIX_BYTES]) {
-  memset(key, 0, PREFIX_BYTES);
+static struct in6_addr pending_address_key(const struct sockaddr_storage *from) {
   if (from->ss_family == AF_INET6) {
-    memcpy(key, &((const struct sockaddr_in6 *)from)->sin6_addr, PREFIX_BYTES);
-  } else {
-    memcpy(key, &((const struct sockaddr_in *)from)->sin_addr, sizeof(struct in_addr));
+    return ((const struct sockaddr_in6 *)from)->sin6_addr;
   }
+  struct in6_addr mapped = { .s6_addr = { [10] = 0xff, [11] = 0xff } };
+  memcpy(&mapped.s6_addr[12], &((const struct sockaddr_in *)from)->sin_addr,
+         sizeof(struct in_addr));
+  return mapped;
 }
 
-static struct source_prefix *prefix_of(struct pending_peers *peers,
-                                       const struct sockaddr_storage *from) {
-  uint8_t key[PREFIX_BYTES];
-  make_key(from, key);
-  LIST_FOR_EACH(node, &peers->prefixes) {
-    struct source_prefix *prefix = LIST_ENTRY(node, struct source_prefix, node);
-    if (memcmp(prefix->key, key, PREFIX_BYTES) == 0) {
-      return prefix;
+static bool is_same_network(const struct in6_addr *one, const struct in6_addr *other) {
+  bool is_mapped = IN6_IS_ADDR_V4MAPPED(one) || IN6_IS_ADDR_V4MAPPED(other);
+  return memcmp(one, other, is_mapped ? sizeof *one : NETWORK_BYTES) == 0;
+}
+
+static const struct pending_address *pending_address_first(const struct pending_network *network) {
+  return LIST_ENTRY(list_first(&network->addresses), struct pending_address, node);
+}
+
+static struct pending_network *pending_network_get(struct pending_peers *peers,
+                                                   const struct in6_addr *key) {
+  LIST_FOR_EACH(node, &peers->networks) {
+    struct pending_network *network = LIST_ENTRY(node, struct pending_network, node);
+    if (is_same_network(&pending_address_first(network)->address, key)) {
+      return network;
     }
   }
-  struct source_prefix *prefix = calloc(1, sizeof *prefix);
-  if (prefix) {
-    memcpy(prefix->key, key, PREFIX_BYTES);
-    list_init(&prefix->peers);
-    list_push_back(&peers->prefixes, &prefix->node);
+  struct pending_network *network = calloc(1, sizeof *network);
+  if (network) {
+    list_init(&network->addresses);
+    list_push_back(&peers->networks, &network->node);
   }
-  return prefix;
+  return network;
 }
 
-static void prefix_release(struct source_prefix *prefix) {
-  if (prefix->count == 0) {
-    list_remove(&prefix->node);
-    free(prefix);
+static struct pending_address *pending_address_get(struct pending_network *network,
+                                                   const struct in6_addr *key) {
+  LIST_FOR_EACH(node, &network->addresses) {
+    struct pending_address *address = LIST_ENTRY(node, struct pending_address, node);
+    if (IN6_ARE_ADDR_EQUAL(&address->address, key)) {
+      return address;
+    }
+  }
+  struct pending_address *address = calloc(1, sizeof *address);
+  if (address) {
+    address->address = *key;
+    list_init(&address->peers);
+    list_push_back(&network->addresses, &address->node);
+  }
+  return address;
+}
+
+/* What has no peers goes; address may be NULL. */
+static void pending_network_tidy(struct pending_network *network, struct pending_address *address) {
+  if (address && address->count == 0) {
+    list_remove(&address->node);
+    free(address);
+  }
+  if (network->count == 0) {
+    list_remove(&network->node);
+    free(network);
   }
 }
 
@@ -92,8 +129,9 @@ static void pending_peer_free(struct pending_peer *peer) {
   engine_timer_stop(&peer->timer);
   list_remove(&peer->node);
   peer->peers->count--;
-  peer->prefix->count--;
-  prefix_release(peer->prefix);
+  peer->network->count--;
+  peer->address->count--;
+  pending_network_tidy(peer->network, peer->address);
   free(peer);
 }
 
@@ -123,16 +161,38 @@ static void pending_peer_expired(struct engine_timer *timer, uint64_t now_ns) {
                        "it did not say in time who it is");
 }
 
-static void evict_one(struct pending_peers *peers) {
-  struct source_prefix *most = NULL;
-  LIST_FOR_EACH(node, &peers->prefixes) {
-    struct source_prefix *prefix = LIST_ENTRY(node, struct source_prefix, node);
-    if (!most || prefix->count > most->count) {
-      most = prefix;
+static struct pending_network *pending_network_largest(const struct pending_peers *peers) {
+  struct pending_network *most = NULL;
+  LIST_FOR_EACH(node, &peers->networks) {
+    struct pending_network *network = LIST_ENTRY(node, struct pending_network, node);
+    most = !most || network->count > most->count ? network : most;
+  }
+  return most;
+}
+
+static struct pending_address *pending_address_largest(const struct pending_network *network) {
+  struct pending_address *most = NULL;
+  LIST_FOR_EACH(node, &network->addresses) {
+    struct pending_address *address = LIST_ENTRY(node, struct pending_address, node);
+    most = !most || address->count > most->count ? address : most;
+  }
+  return most;
+}
+
+/* The oldest that has sent no hello; the oldest, if all have. */
+static struct pending_peer *pending_address_victim(const struct pending_address *address) {
+  LIST_FOR_EACH(node, &address->peers) {
+    struct pending_peer *peer = LIST_ENTRY(node, struct pending_peer, node);
+    if (peer->state == PENDING_PEER_HELLO) {
+      return peer;
     }
   }
-  pending_peer_dismiss(LIST_ENTRY(list_first(&most->peers), struct pending_peer, node),
-                       "too many strangers at once");
+  return LIST_ENTRY(list_first(&address->peers), struct pending_peer, node);
+}
+
+static void evict_one(struct pending_peers *peers) {
+  const struct pending_address *most = pending_address_largest(pending_network_largest(peers));
+  pending_peer_dismiss(pending_address_victim(most), "too many strangers at once");
 }
 
 /* ---- what a peer sends ---- */
@@ -216,7 +276,7 @@ static atomic_uint ports; /* of the process */
 
 void pending_peers_init(struct pending_peers *peers, struct engine *engine, const struct nic *nic) {
   *peers = (struct pending_peers){ .engine = engine, .nic = nic };
-  list_init(&peers->prefixes);
+  list_init(&peers->networks);
   atomic_fetch_add(&ports, 1);
 }
 
@@ -227,14 +287,15 @@ static unsigned share(void) {
   return each > PENDING_PEERS_LEAST ? (unsigned)each : PENDING_PEERS_LEAST;
 }
 
-/* Each prefix's list begins with its oldest. */
+/* Each address's list begins with its oldest. */
 static struct pending_peer *find_oldest(const struct pending_peers *peers) {
   struct pending_peer *oldest = NULL;
-  LIST_FOR_EACH(node, &peers->prefixes) {
-    const struct source_prefix *prefix = LIST_ENTRY(node, struct source_prefix, node);
-    struct pending_peer *peer = LIST_ENTRY(list_first(&prefix->peers), struct pending_peer, node);
-    if (!oldest || peer->since_ns < oldest->since_ns) {
-      oldest = peer;
+  LIST_FOR_EACH(network_node, &peers->networks) {
+    LIST_FOR_EACH(node, &LIST_ENTRY(network_node, struct pending_network, node)->addresses) {
+      const struct pending_address *address = LIST_ENTRY(node, struct pending_address, node);
+      struct pending_peer *peer =
+          LIST_ENTRY(list_first(&address->peers), struct pending_peer, node);
+      oldest = !oldest || peer->since_ns < oldest->since_ns ? peer : oldest;
     }
   }
   return oldest;
@@ -252,30 +313,44 @@ void pending_peers_evict_oldest(struct pending_peers *peers) {
   }
 }
 
+/* Counts it with its source; NULL: no memory. */
+static struct pending_peer *pending_peer_new(struct pending_peers *peers,
+                                             const struct sockaddr_storage *from) {
+  struct in6_addr key = pending_address_key(from);
+  struct pending_network *network = pending_network_get(peers, &key);
+  struct pending_address *address = network ? pending_address_get(network, &key) : NULL;
+  struct pending_peer *peer = address ? calloc(1, sizeof *peer) : NULL;
+  if (!peer) {
+    if (network) {
+      pending_network_tidy(network, address);
+    }
+    return NULL;
+  }
+  peer->peers = peers;
+  peer->network = network;
+  peer->address = address;
+  list_push_back(&address->peers, &peer->node);
+  address->count++;
+  network->count++;
+  peers->count++;
+  return peer;
+}
+
 void pending_peers_admit(struct pending_peers *peers, int fd, const struct sockaddr_storage *from) {
   for (unsigned most = share(); peers->count >= most;) {
     evict_one(peers);
   }
-  struct source_prefix *prefix = prefix_of(peers, from);
-  struct pending_peer *peer = prefix ? calloc(1, sizeof *peer) : NULL;
+  struct pending_peer *peer = pending_peer_new(peers, from);
   if (!peer) {
-    if (prefix) {
-      prefix_release(prefix);
-    }
     descriptor_close(fd);
     return;
   }
-  peer->peers = peers;
-  peer->prefix = prefix;
   peer->fd = fd;
   peer->from = *from;
   peer->since_ns = clock_now_ns();
   peer->source.ready = pending_peer_ready;
   peer->source.fd = -1;
   peer->timer.expired = pending_peer_expired;
-  list_push_back(&prefix->peers, &peer->node);
-  prefix->count++;
-  peers->count++;
   if (engine_watch(peers->engine, &peer->source, fd, EPOLLIN) != 0) {
     pending_peer_dismiss(peer, "it cannot be watched");
     return;
@@ -284,10 +359,9 @@ void pending_peers_admit(struct pending_peers *peers, int fd, const struct socka
 }
 
 void pending_peers_close_all(struct pending_peers *peers) {
-  struct list_node *node;
-  while ((node = list_first(&peers->prefixes))) {
-    struct source_prefix *prefix = LIST_ENTRY(node, struct source_prefix, node);
-    pending_peer_close(LIST_ENTRY(list_first(&prefix->peers), struct pending_peer, node));
+  struct pending_peer *peer;
+  while ((peer = find_oldest(peers))) {
+    pending_peer_close(peer);
   }
   atomic_fetch_sub(&ports, 1);
 }

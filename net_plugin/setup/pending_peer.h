@@ -7,9 +7,10 @@
  *
  * A peer has PENDING_PEER_NS for everything, however slowly it sends. The process has one budget of
  * pending peers: PENDING_PEERS_MAX, or less where it may open few descriptors. Each port has an
- * equal share, so that engines need not ask each other. Where a port has too many, the source with
- * the most loses its oldest: one that floods evicts its own. Where descriptors are short, the
- * oldest pending peer of all goes (port.c).
+ * equal share, so that engines need not ask each other. Where a port has too many, one goes of the
+ * network with the most (an IPv4 address, an IPv6 /64), there of the address with the most: the
+ * oldest that has sent no hello, or the oldest. So one that floods evicts its own. Where
+ * descriptors are short, the oldest pending peer of all goes (port.c).
  *
  * Owns: the sockets of its peers.  Threads: holder of the engine lock.  Blocks: never.  Fails:
  * cannot; without memory a peer is closed. */
@@ -33,7 +34,7 @@
 struct pending_peers {
   struct engine *engine;
   const struct nic *nic; /* where they arrive */
-  struct list prefixes;  /* by source, in the order of their first peer */
+  struct list networks;  /* of sources, in the order of their first peer */
   unsigned count;
 };
 

@@ -4,9 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/clock.h"
 #include "common/hash.h"
@@ -15,48 +13,37 @@
 #include "common/secret_file.h"
 #include "net_plugin/setup/settings.h"
 
-/* Whoever reads the handle can try secrets at leisure, so it must not be guessable. */
-#define MIN_BYTES 16
 #define WARN_INTERVAL_NS (3600 * NS_PER_S)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_present;
 static uint8_t kept[AUTH_KEY_BYTES];
 
-static void warn_if_others_can_read(mode_t mode, const char *path) {
-  if ((mode & (S_IRGRP | S_IROTH)) != 0) {
-    LOG_WARN_EVERY(WARN_INTERVAL_NS,
-                   "STRATUS_SECRET_FILE=%s can be read by other users (mode %o): chmod 600 it",
-                   path, (unsigned)mode & 07777);
-  }
-}
-
-static void keep(const char *name, const void *text, size_t bytes) {
+static int keep(const char *name, const void *text, size_t bytes) {
   static const char label[] = "stratus 2 job secret";
-  if (bytes < MIN_BYTES) {
-    LOG_WARN_EVERY(WARN_INTERVAL_NS,
-                   "%s has %zu characters and can be guessed by whoever reads NCCL's bootstrap; "
-                   "make one with: openssl rand -hex 32",
-                   name, bytes);
+  if (bytes < SECRET_MIN) {
+    LOG_WARN("%s has %zu characters and can be guessed by whoever reads NCCL's bootstrap; no "
+             "connection is made. It must have %d at least; make one with: openssl rand -hex 32",
+             name, bytes, SECRET_MIN);
+    return -EACCES;
   }
   hash_hmac_sha256(label, sizeof label, text, bytes, kept);
   is_present = true;
+  return 0;
 }
 
 static int load_file(const char *path) {
   char text[SECRET_FILE_MAX];
-  mode_t mode;
-  ssize_t bytes = secret_file_read(path, text, &mode);
-  warn_if_others_can_read(mode, path);
+  ssize_t bytes = secret_file_read(path, text);
   if (bytes < 0) {
     LOG_WARN("cannot use STRATUS_SECRET_FILE=%s: %s; no connection is made. It must be a file of "
-             "1 to %d bytes that this user can read",
-             path, bytes == -ENODATA ? "it is empty" : strerror((int)-bytes), SECRET_FILE_MAX - 1);
+             "%d to %d bytes that this user can read",
+             path, secret_file_error(bytes), SECRET_MIN, SECRET_FILE_MAX - 1);
     return -EACCES;
   }
-  keep("the secret in STRATUS_SECRET_FILE", text, (size_t)bytes);
+  int error = keep("the secret in STRATUS_SECRET_FILE", text, (size_t)bytes);
   hash_wipe(text, sizeof text);
-  return 0;
+  return error;
 }
 
 int secret_load(void) {
@@ -69,7 +56,7 @@ int secret_load(void) {
       LOG_WARN_EVERY(WARN_INTERVAL_NS,
                      "STRATUS_SECRET and STRATUS_SECRET_FILE are both set; STRATUS_SECRET counts");
     }
-    keep("STRATUS_SECRET", text, strlen(text));
+    error = keep("STRATUS_SECRET", text, strlen(text));
   } else if (*path) {
     error = load_file(path);
   }

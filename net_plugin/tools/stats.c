@@ -56,22 +56,16 @@ static void warn(const struct stats_source *source, int error) {
 }
 
 /* An array with the document of each process; those that do not answer are left out. */
-static json_t *ask_all(const struct stats_sources *sources, pid_t wanted) {
+static json_t *read_answers(const struct stats_sources *sources) {
   json_t *processes = json_array();
   for (size_t i = 0; i < sources->count; i++) {
     const struct stats_source *source = &sources->list[i];
-    char *answer;
-    if (wanted && source->pid != wanted) {
-      continue;
-    }
-    int error = stats_source_ask(source, "json", &answer);
-    json_t *process = error ? NULL : json_loads(answer, 0, NULL);
+    json_t *process = source->answer ? json_loads(source->answer, 0, NULL) : NULL;
     if (process) {
       json_array_append_new(processes, process);
     } else {
-      warn(source, error ? error : -EBADMSG);
+      warn(source, source->answer ? -EBADMSG : source->error);
     }
-    free(answer);
   }
   return processes;
 }
@@ -101,19 +95,13 @@ static json_t *read_documents(void) {
   return processes;
 }
 
-static int print_prometheus(const struct stats_sources *sources, pid_t wanted) {
+static int print_prometheus(const struct stats_sources *sources) {
   struct stats_merge merge = { 0 };
   int error = 0;
   for (size_t i = 0; i < sources->count && !error; i++) {
-    const struct stats_source *source = &sources->list[i];
-    char *answer;
-    if (wanted && source->pid != wanted) {
-      continue;
+    if (sources->list[i].answer) {
+      error = stats_merge_add(&merge, sources->list[i].answer);
     }
-    if (stats_source_ask(source, "prometheus", &answer) == 0) {
-      error = stats_merge_add(&merge, answer);
-    }
-    free(answer);
   }
   stats_merge_print(&merge, stdout);
   stats_merge_free(&merge);
@@ -175,14 +163,16 @@ static int fail_without_process(pid_t wanted) {
 static int print_once(pid_t wanted, bool is_json, json_t **before) {
   struct stats_sources sources;
   int status = CLI_OK;
-  if (stats_sources_find(options.has_other_users, &sources) != 0) {
+  const char *question = options.is_prometheus ? "prometheus" : "json";
+  if (stats_sources_find(options.has_other_users, &sources) != 0 ||
+      stats_sources_ask(&sources, wanted, question) != 0) {
     stats_sources_free(&sources);
     return cli_fail("out of memory");
   }
   if (options.is_prometheus) {
-    status = print_prometheus(&sources, wanted);
+    status = print_prometheus(&sources);
   } else {
-    json_t *processes = ask_all(&sources, wanted);
+    json_t *processes = read_answers(&sources);
     bool has_some = json_array_size(processes) > 0;
     if (is_json) {
       status = print_json(processes);

@@ -4,7 +4,9 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +15,26 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+#include "common/descriptor.h"
+#include "common/plain.h"
 #include "net_plugin/observe/stats_path.h"
+#include "net_plugin/observe/stats_socket.h"
 
-/* Longer than STATS_CLIENT_NS. */
-#define TIMEOUT_S 6
-/* Sixteen thousand flows are some ten million bytes. */
-#define ANSWER_MAX_BYTES (256u << 20)
+/* For all answers together: a process of this user gets a second more than it may take
+ * (STATS_CLIENT_NS), others as long as somebody at a terminal likes to wait. */
+#define OWN_TIMEOUT_NS (STATS_CLIENT_NS + NS_PER_S)
+#define OTHERS_TIMEOUT_NS (3 * NS_PER_S / 2)
+/* Of all answers together. Sixteen thousand flows are some ten million bytes. */
+#define ANSWERS_MAX_BYTES (256u << 20)
+#define SOURCES_MAX 4096 /* entries in directories of others, say */
 
-static int add(struct stats_sources *sources, const char *directory, const char *name) {
+enum { FIRST_BYTES = 64 << 10 };
+
+/* ---- find ---- */
+
+static int add(struct stats_sources *sources, const char *directory, const char *name,
+               bool is_other) {
   struct stats_source *larger =
       reallocarray(sources->list, sources->count + 1, sizeof *sources->list);
   if (!larger) {
@@ -28,31 +42,38 @@ static int add(struct stats_sources *sources, const char *directory, const char 
   }
   sources->list = larger;
   struct stats_source *added = &larger[sources->count++];
-  added->pid = stats_path_pid(name);
+  *added = (struct stats_source){ .pid = stats_path_pid(name), .is_other = is_other, .fd = -1 };
+  snprintf(added->directory, sizeof added->directory, "%.255s", directory);
   snprintf(added->path, sizeof added->path, "%.255s/%.63s", directory, name);
   return 0;
 }
 
-static int add_directory(const char *directory, struct stats_sources *sources) {
-  stats_path_sweep(directory);
-  DIR *opened = opendir(directory);
-  struct dirent *entry;
-  int error = 0;
-  while (opened && !error && (entry = readdir(opened))) {
-    if (stats_path_pid(entry->d_name)) {
-      error = add(sources, directory, entry->d_name);
-    }
+/* A directory that is private to its owner, no symbolic link; or -1. */
+static int open_private(const char *directory, int flags, struct stat *found) {
+  int fd = open(directory, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd >= 0 && (fstat(fd, found) != 0 || (found->st_mode & 0777) != 0700)) {
+    close(fd);
+    fd = -1;
   }
-  if (opened) {
-    closedir(opened);
-  }
-  return error;
+  return fd;
 }
 
-/* For other users: only a directory with mode 0700, no symbolic link. */
-static bool is_private(const char *directory) {
+static int add_directory(const char *directory, bool is_other, struct stats_sources *sources) {
   struct stat found;
-  return lstat(directory, &found) == 0 && S_ISDIR(found.st_mode) && (found.st_mode & 0777) == 0700;
+  int fd = open_private(directory, O_RDONLY, &found), error = 0;
+  DIR *opened = fd >= 0 ? fdopendir(fd) : NULL;
+  struct dirent *entry;
+  if (!opened) {
+    descriptor_close(fd);
+    return 0;
+  }
+  while (!error && sources->count < SOURCES_MAX && (entry = readdir(opened))) {
+    if (stats_path_pid(entry->d_name)) {
+      error = add(sources, directory, entry->d_name, is_other);
+    }
+  }
+  closedir(opened);
+  return error;
 }
 
 static int add_other_users(struct stats_sources *sources) {
@@ -63,9 +84,7 @@ static int add_other_users(struct stats_sources *sources) {
     error = -ENOMEM;
   }
   for (size_t i = 0; i < found.gl_pathc && !error; i++) {
-    if (is_private(found.gl_pathv[i])) {
-      error = add_directory(found.gl_pathv[i], sources);
-    }
+    error = add_directory(found.gl_pathv[i], true, sources);
   }
   globfree(&found);
   return error;
@@ -74,7 +93,8 @@ static int add_other_users(struct stats_sources *sources) {
 static int stats_source_compare(const void *a, const void *b) {
   const struct stats_source *x = a, *y = b;
   int order = (x->pid > y->pid) - (x->pid < y->pid);
-  return order ? order : strcmp(x->path, y->path);
+  order = order ? order : strcmp(x->path, y->path);
+  return order ? order : x->is_other - y->is_other;
 }
 
 /* The same directory may have been read twice. */
@@ -84,7 +104,7 @@ static void sort_and_unite(struct stats_sources *sources) {
     qsort(sources->list, sources->count, sizeof *sources->list, stats_source_compare);
   }
   for (size_t i = 0; i < sources->count; i++) {
-    if (kept == 0 || stats_source_compare(&sources->list[kept - 1], &sources->list[i]) != 0) {
+    if (kept == 0 || strcmp(sources->list[kept - 1].path, sources->list[i].path) != 0) {
       sources->list[kept++] = sources->list[i];
     }
   }
@@ -98,7 +118,8 @@ int stats_sources_find(bool has_other_users, struct stats_sources *sources) {
   *sources = (struct stats_sources){ 0 };
   for (unsigned i = 0; i < count && !error; i++) {
     if (stats_path_check(directories[i], false) == 0) {
-      error = add_directory(directories[i], sources);
+      stats_path_sweep(directories[i]);
+      error = add_directory(directories[i], false, sources);
     }
   }
   if (!error && has_other_users) {
@@ -108,69 +129,154 @@ int stats_sources_find(bool has_other_users, struct stats_sources *sources) {
   return error;
 }
 
+static void source_end(struct stats_source *source, int error) {
+  descriptor_close(source->fd);
+  source->fd = -1;
+  source->error = error;
+  if (error) {
+    free(source->answer);
+    source->answer = NULL;
+  }
+}
+
 void stats_sources_free(struct stats_sources *sources) {
+  for (size_t i = 0; i < sources->count; i++) {
+    source_end(&sources->list[i], 0);
+    free(sources->list[i].answer);
+  }
   free(sources->list);
   *sources = (struct stats_sources){ 0 };
 }
 
-static int reach(const char *path) {
-  struct sockaddr_un address = { .sun_family = AF_UNIX };
-  struct timeval timeout = { .tv_sec = TIMEOUT_S };
-  if (strlen(path) >= sizeof address.sun_path) {
-    return -ENAMETOOLONG;
+/* ---- ask ---- */
+
+/* The name of a socket of the directory's owner, opened so that nobody can exchange it; or negative
+ * errno. */
+static int open_name(const struct stats_source *source, uid_t *owner) {
+  struct stat directory, socket;
+  int at = open_private(source->directory, O_PATH, &directory);
+  if (at < 0) {
+    return -EPERM;
   }
-  strcpy(address.sun_path, path);
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) {
-    return -errno;
+  const char *name = strrchr(source->path, '/') + 1;
+  int fd = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), error = fd < 0 ? -errno : 0;
+  close(at);
+  if (!error &&
+      (fstat(fd, &socket) != 0 || !S_ISSOCK(socket.st_mode) || socket.st_uid != directory.st_uid)) {
+    error = -EPERM;
   }
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
-  if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-    int error = errno == EAGAIN ? -ETIMEDOUT : -errno;
-    close(fd);
-    return error;
+  *owner = directory.st_uid;
+  if (error) {
+    descriptor_close(fd);
   }
-  return fd;
+  return error ? error : fd;
 }
 
-/* Up to the end. */
-static int read_answer(int fd, char **answer) {
-  size_t used = 0, room = 0;
-  ssize_t n = 0;
-  *answer = NULL;
-  do {
-    used += (size_t)n;
-    if (used + 1 >= room) {
-      room = room ? room * 2 : 64u << 10;
-      char *larger = room <= ANSWER_MAX_BYTES ? realloc(*answer, room) : NULL;
-      if (!larger) {
-        return -ENOMEM;
-      }
-      *answer = larger;
-    }
-    n = recv(fd, *answer + used, room - used - 1, 0);
-  } while (n > 0);
-  (*answer)[used] = '\0';
-  if (n < 0) {
+/* Who listens must be the owner, too: another's socket may have been moved there. */
+static int connect_to(int name, uid_t owner, int fd) {
+  struct sockaddr_un address = { .sun_family = AF_UNIX };
+  struct ucred peer;
+  socklen_t bytes = sizeof peer;
+  snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d", name);
+  if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
     return errno == EAGAIN ? -ETIMEDOUT : -errno;
   }
-  return used ? 0 : -ENODATA;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 || peer.uid != owner) {
+    return -EPERM;
+  }
+  return 0;
 }
 
-int stats_source_ask(const struct stats_source *source, const char *question, char **answer) {
+static int request(struct stats_source *source, const char *question) {
   char line[32];
-  int length = snprintf(line, sizeof line, "%s\n", question), fd = reach(source->path);
-  *answer = NULL;
-  if (fd < 0) {
-    return fd;
+  int length = snprintf(line, sizeof line, "%s\n", question);
+  uid_t owner;
+  int name = open_name(source, &owner);
+  if (name < 0) {
+    return name;
   }
-  int error = send(fd, line, (size_t)length, MSG_NOSIGNAL) == length ? 0 : -EPIPE;
-  error = error ? error : read_answer(fd, answer);
-  close(fd);
-  if (error) {
-    free(*answer);
-    *answer = NULL;
+  source->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  int error = source->fd < 0 ? -errno : connect_to(name, owner, source->fd);
+  close(name);
+  if (!error && send(source->fd, line, (size_t)length, MSG_NOSIGNAL) != length) {
+    error = -EPIPE;
   }
   return error;
+}
+
+/* -EAGAIN: there is more to come. */
+static int read_some(struct stats_source *source, size_t *total) {
+  if (source->used + 1 >= source->room) {
+    size_t room = source->room ? source->room * 2 : FIRST_BYTES;
+    *total += room - source->room;
+    char *larger = *total <= ANSWERS_MAX_BYTES ? realloc(source->answer, room) : NULL;
+    if (!larger) {
+      return -ENOMEM;
+    }
+    source->answer = larger;
+    source->room = room;
+  }
+  ssize_t n = recv(source->fd, source->answer + source->used, source->room - source->used - 1, 0);
+  if (n < 0) {
+    return errno == EINTR ? -EAGAIN : -errno;
+  }
+  source->used += (size_t)n;
+  source->answer[source->used] = '\0';
+  return n > 0 ? -EAGAIN : source->used ? 0 : -ENODATA;
+}
+
+/* Those that still answer, in polled; returns their number. */
+static nfds_t wait_for(struct stats_sources *sources, struct pollfd *polled, uint64_t start_ns) {
+  uint64_t now_ns = clock_now_ns(), until_ns = start_ns + OWN_TIMEOUT_NS;
+  nfds_t count = 0;
+  for (size_t i = 0; i < sources->count; i++) {
+    struct stats_source *source = &sources->list[i];
+    uint64_t end_ns = start_ns + (source->is_other ? OTHERS_TIMEOUT_NS : OWN_TIMEOUT_NS);
+    if (source->fd >= 0 && now_ns >= end_ns) {
+      source_end(source, -ETIMEDOUT);
+    }
+    if (source->fd >= 0) {
+      until_ns = end_ns < until_ns ? end_ns : until_ns;
+      polled[count++] = (struct pollfd){ .fd = source->fd, .events = POLLIN };
+    }
+  }
+  if (count) {
+    poll(polled, count, (int)((until_ns - now_ns) / NS_PER_MS) + 1);
+  }
+  return count;
+}
+
+int stats_sources_ask(struct stats_sources *sources, pid_t wanted, const char *question) {
+  struct pollfd *polled = calloc(sources->count + 1, sizeof *polled);
+  uint64_t start_ns = clock_now_ns();
+  size_t total = 0;
+  if (!polled) {
+    return -ENOMEM;
+  }
+  for (size_t i = 0; i < sources->count; i++) {
+    struct stats_source *source = &sources->list[i];
+    int error = wanted && source->pid != wanted ? -ENOENT : request(source, question);
+    if (error) {
+      source_end(source, error);
+    }
+  }
+  while (wait_for(sources, polled, start_ns) > 0) {
+    for (size_t i = 0, place = 0; i < sources->count; i++) {
+      struct stats_source *source = &sources->list[i];
+      if (source->fd < 0 || polled[place++].revents == 0) {
+        continue;
+      }
+      int error = read_some(source, &total);
+      if (error != -EAGAIN) {
+        source_end(source, error);
+      }
+    }
+  }
+  free(polled);
+  for (size_t i = 0; i < sources->count; i++) {
+    if (sources->list[i].is_other && sources->list[i].answer) {
+      plain_lines(sources->list[i].answer);
+    }
+  }
+  return 0;
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stats_source: finds processes with statistics and requests them.
- * Owns: the list.  Threads: main.  Blocks: up to 6 s for a process that does not answer.
- * Fails: as stated. */
+ *
+ * Directories and sockets of other users are theirs to fill: only sockets of a directory's owner
+ * are connected to, in a directory that is closed to all others, and what they answer is bounded in
+ * time and size, and plain text.
+ * Owns: the list.  Threads: main.  Blocks: up to 6 s for a process of this user that does not
+ * answer, 1.5 s for those of others.  Fails: as stated. */
 #ifndef NET_PLUGIN_TOOLS_STATS_SOURCE_H
 #define NET_PLUGIN_TOOLS_STATS_SOURCE_H
 
@@ -11,7 +15,14 @@
 
 struct stats_source {
   pid_t pid;
-  char path[320]; /* of its socket */
+  bool is_other;       /* of another user, perhaps */
+  char directory[256]; /* of its socket */
+  char path[320];
+  char *answer; /* NUL-terminated; NULL: none */
+  int error;    /* negative errno, why there is none */
+  /* while it is asked */
+  int fd;
+  size_t used, room; /* bytes of the answer */
 };
 
 struct stats_sources {
@@ -19,13 +30,14 @@ struct stats_sources {
   size_t count;
 };
 
-/* All of this user, or, for root, of all users. Sockets of dead processes are removed. 0 or
- * -ENOMEM. */
+/* All of this user, or, for root, of all users. Sockets of this user's dead processes are removed.
+ * 0 or -ENOMEM. */
 int stats_sources_find(bool has_other_users, struct stats_sources *sources);
 void stats_sources_free(struct stats_sources *sources);
 
-/* Requests "json" or "prometheus". *answer is NUL-terminated and the caller's. 0 or negative errno.
+/* Requests "json" or "prometheus" of all of them at once, or of the one that is wanted. 0 or
+ * -ENOMEM.
  */
-int stats_source_ask(const struct stats_source *source, const char *question, char **answer);
+int stats_sources_ask(struct stats_sources *sources, pid_t wanted, const char *question);
 
 #endif

@@ -109,15 +109,15 @@ static bool start(struct job *job) {
 static bool connect_both(struct job *job) {
   uint8_t handle[HANDLE_BYTES];
   job->result->stage = "listen";
-  if (!goes_on(job, plugin_listen(0, handle, &job->listener))) {
+  if (!goes_on(job, plugin_listen(job->context, 0, handle, &job->listener))) {
     return false;
   }
   job->result->stage = "connect";
   bool can_go_on = true;
   while (can_go_on && (!job->sender.connection || !job->receiver.connection)) {
     if (!job->sender.connection) {
-      can_go_on = goes_on(
-          job, plugin_connect(0, PLUGIN_TRAFFIC_CLASS_NONE, 0, handle, &job->sender.connection));
+      can_go_on = goes_on(job, plugin_connect(job->context, 0, PLUGIN_TRAFFIC_CLASS_NONE, 0, handle,
+                                              &job->sender.connection));
     }
     if (can_go_on && !job->receiver.connection) {
       can_go_on = goes_on(job, listener_accept(job->listener, &job->receiver.connection));
@@ -184,7 +184,6 @@ static void exchange(struct job *job) {
 }
 
 static void clean_up(struct job *job) {
-  bool is_last;
   if (job->sender.connection) {
     transfer_close(job->sender.connection);
   }
@@ -195,7 +194,7 @@ static void clean_up(struct job *job) {
     listener_close(job->listener);
   }
   if (job->context) {
-    plugin_finalize(job->context, &is_last);
+    plugin_finalize(job->context);
   }
 }
 

@@ -14,7 +14,7 @@ static inline int pick_lane(const struct link *link, uint64_t writable) {
 /* Takes the next frame for this lane; false: none. */
 static inline bool next_frame(struct link *link, unsigned lane, struct link_frame *frame,
                               uint64_t now_ns) {
-  return link_take_frame(link, 1ull << lane, frame, now_ns) >= 0;
+  return link_take_frame(link, 1ull << lane, frame, link_clock(link, now_ns)) >= 0;
 }
 
 #endif

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/lib/unit.h"
+
 struct message {
   enum log_level level;
   char text[LOG_TEXT_MAX + 128];
@@ -79,4 +81,10 @@ const char *log_capture_text(size_t index) {
   const char *text = index < kept_count() ? messages[index].text : "";
   pthread_mutex_unlock(&lock);
   return text;
+}
+
+void log_capture_print(void) {
+  for (size_t i = 0; *log_capture_text(i); i++) {
+    print_error("logged: %s\n", log_capture_text(i));
+  }
 }

@@ -30,4 +30,7 @@ size_t log_capture_find(const char *part);
 /* The message number `index`, "" if there is none. */
 const char *log_capture_text(size_t index);
 
+/* Prints what was kept, for a test that is about to fail. */
+void log_capture_print(void);
+
 #endif

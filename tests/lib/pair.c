@@ -12,6 +12,7 @@
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "tests/lib/content.h"
+#include "tests/lib/log_capture.h"
 #include "tests/lib/unit.h"
 
 struct nic pair_loopback(int family) {
@@ -125,7 +126,12 @@ static void side_step(struct side *side, bool is_sender, const size_t *sizes, si
     uint64_t n = side->done;
     bool is_done;
     size_t bytes = SIZE_MAX;
-    assert_int_equal(transfer_test(side->requests[n % 8], &is_done, &bytes), 0);
+    int error = transfer_test(side->requests[n % 8], &is_done, &bytes);
+    if (error) {
+      log_capture_print();
+      fail_msg("message %llu of the %s: %s", (unsigned long long)n,
+               is_sender ? "sender" : "receiver", strerror(-error));
+    }
     if (is_done) {
       assert_int_equal(bytes, sizes[n % kinds]);
       size_t at = is_sender ? bytes : content_differs(n, side->buffers[n % 8], bytes);

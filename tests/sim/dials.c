@@ -18,7 +18,7 @@ static void port_attach(struct world *world, enum side side, struct socket *sock
   world_trace(world, "%s has lane %u epoch %u up, %llu frames before",
               side == SENDER ? "sender" : "receiver", socket->lane, socket->epoch,
               (unsigned long long)received);
-  link_lane_up(end->link, socket->lane, socket->epoch, received, world->now_ns);
+  link_lane_up(end->link, socket->lane, socket->epoch, received, world_clock(world));
   if (socket->is_direct && link_status(end->link) == 0) {
     link_lane_is_rdma(end->link, socket->lane);
   }
@@ -58,9 +58,9 @@ static void dial_report(struct world *world, const struct dial *dial) {
   }
   struct link *link = world->ends[SENDER].link;
   if (dial_is_refused(world, dial)) {
-    link_lane_refused(link, dial->lane, dial->epoch, world->now_ns);
+    link_lane_refused(link, dial->lane, dial->epoch, world_clock(world));
   } else {
-    link_lane_lost(link, dial->lane, dial->epoch, world->now_ns);
+    link_lane_lost(link, dial->lane, dial->epoch, world_clock(world));
   }
 }
 
@@ -76,7 +76,7 @@ static void dial_say_hello(struct world *world, struct dial *dial) {
     dial_fail(world, dial);
     return;
   }
-  dial->received = link_lane_fence(receiver->link, dial->lane, dial->epoch, world->now_ns);
+  dial->received = link_lane_fence(receiver->link, dial->lane, dial->epoch, world_clock(world));
   if (dial->received == UINT64_MAX) {
     dial_fail(world, dial);
     return;

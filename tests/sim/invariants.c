@@ -190,7 +190,7 @@ static bool user_post(struct world *world, enum side side) {
       plan->out = malloc(plan->bytes);
       pattern_fill(world, (unsigned)end->posted, plan->out, plan->bytes);
     }
-    result = link_send_posted(end->link, plan->out, plan->bytes, NULL, world->now_ns);
+    result = link_send_posted(end->link, plan->out, plan->bytes, NULL, world_clock(world));
   } else {
     if (plan->in == NULL) {
       plan->in = malloc(plan->capacity);
@@ -199,7 +199,7 @@ static bool user_post(struct world *world, enum side side) {
     struct wire_remote_buffer target = { (uintptr_t)plan->in, plan->capacity, { 1 } };
     bool has_target = world_chance(world, 90);
     result = link_receive_posted(end->link, plan->in, plan->capacity, has_target ? &target : NULL,
-                                 world->now_ns);
+                                 world_clock(world));
   }
   if (result == 0) {
     end->posted++;
@@ -233,7 +233,7 @@ void users_detach(struct world *world, enum side side) {
   struct end *end = &world->ends[side];
   world_trace(world, "%s detaches, %llu of %u messages complete, status %d", side_names[side],
               (unsigned long long)end->completed, world->message_count, link_status(end->link));
-  link_user_detached(end->link, world->now_ns);
+  link_user_detached(end->link, world_clock(world));
   end->is_detached = true;
   for (unsigned i = 0; i < world->message_count; i++) {
     struct message_plan *plan = &world->plans[i];

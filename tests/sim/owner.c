@@ -24,7 +24,7 @@ static void port_lose(struct world *world, enum side side, unsigned lane, const 
   world_trace(world, "%s loses lane %u epoch %u: %s", side == SENDER ? "sender" : "receiver", lane,
               epoch, why);
   port_drop(world, side, lane);
-  link_lane_lost(world->ends[side].link, lane, epoch, world->now_ns);
+  link_lane_lost(world->ends[side].link, lane, epoch, world_clock(world));
 }
 
 /* ---- orders ---- */
@@ -47,7 +47,7 @@ static void owner_carry_out(struct world *world, enum side side, const struct li
 static enum link_step_kind owner_step(struct world *world, enum side side, uint64_t writable,
                                       struct link_step *step) {
   struct end *end = &world->ends[side];
-  enum link_step_kind kind = link_step(end->link, writable, world->now_ns, step);
+  enum link_step_kind kind = link_step(end->link, writable, world_clock(world), step);
   if (kind == LINK_STEP_ORDER) {
     owner_carry_out(world, side, &step->order);
   } else if (kind == LINK_STEP_WAIT) {
@@ -87,7 +87,7 @@ static int port_read_header(struct world *world, enum side side, unsigned lane, 
   port->header_got = port->payload_got = 0;
   int error = wire_header_decode(port->header, &port->incoming);
   if (error == 0) {
-    error = link_frame_received(world->ends[side].link, lane, &port->incoming, world->now_ns);
+    error = link_frame_received(world->ends[side].link, lane, &port->incoming, world_clock(world));
   }
   port->has_header = error == 0;
   return error;
@@ -104,7 +104,7 @@ static int port_read_payload(struct world *world, enum side side, unsigned lane,
   count = count < most ? count : most;
   pipe_read(pipe, buffer + port->payload_got, count);
   port->payload_got += count;
-  link_bytes_arrived(world->ends[side].link, lane, world->now_ns);
+  link_bytes_arrived(world->ends[side].link, lane, world_clock(world));
   return 0;
 }
 
@@ -123,7 +123,7 @@ static void port_read(struct world *world, enum side side, unsigned lane) {
                                  : port_read_header(world, side, lane, pipe, most);
     if (error == 0 && port->has_header && port->payload_got == wire_stream_bytes(&port->incoming)) {
       port->has_header = false;
-      error = link_frame_completed(end->link, lane, world->now_ns);
+      error = link_frame_completed(end->link, lane, world_clock(world));
     }
     if (error != 0) {
       port_refused(world, side, lane, error);
@@ -175,7 +175,7 @@ static void port_written(struct world *world, enum side side, unsigned lane) {
   replay_remember(&world->ends[side], &port->frame);
   replay_write(world, &world->ends[side], &port->socket->pipes[side]);
   port->has_frame = false;
-  link_frame_written(world->ends[side].link, lane, world->now_ns);
+  link_frame_written(world->ends[side].link, lane, world_clock(world));
 }
 
 static bool port_has_put(const struct port *port) {
@@ -309,7 +309,7 @@ static void owner_look_for_host(struct world *world, enum side side) {
     if (socket != NULL && socket->is_held[side == SENDER ? RECEIVER : SENDER] &&
         !socket->pipes[SENDER].is_cut && !socket->pipes[RECEIVER].is_cut &&
         world->now_ns >= socket->stalled_until_ns) {
-      link_host_answered(end->link, world->now_ns, world->now_ns);
+      link_host_answered(end->link, world->now_ns, world_clock(world));
     }
   }
 }
@@ -317,13 +317,14 @@ static void owner_look_for_host(struct world *world, enum side side) {
 /* As the link asks for it, as connection.c does. A direct socket counts nothing. */
 static void owner_measure(struct world *world, enum side side) {
   struct end *end = &world->ends[side];
-  uint64_t wanted = link_wants_measured(end->link, world->now_ns);
+  uint64_t wanted = link_wants_measured(end->link, world_clock(world));
   for (; wanted != 0; wanted &= wanted - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(wanted);
     const struct socket *socket = end->ports[lane].socket;
     if (socket != NULL) {
       struct policy_transport transport = socket_measure(socket);
-      link_lane_measured(end->link, lane, socket->is_direct ? NULL : &transport, world->now_ns);
+      link_lane_measured(end->link, lane, socket->is_direct ? NULL : &transport,
+                         world_clock(world));
       world->measured += !socket->is_direct;
     }
   }
@@ -344,10 +345,10 @@ void owner_run(struct world *world, enum side side) {
   }
   owner_notice(world, side);
   if (end->deadline_ns <= world->now_ns || world_chance(world, 5)) {
-    if (link_wants_evidence(end->link, world->now_ns)) {
+    if (link_wants_evidence(end->link, world_clock(world))) {
       owner_look_for_host(world, side);
     }
-    link_time_passed(end->link, world->now_ns);
+    link_time_passed(end->link, world_clock(world));
   }
   owner_take_orders(world, side);
   owner_measure(world, side);

@@ -28,6 +28,15 @@ bool world_chance(struct world *world, unsigned percent) {
   return world_random(world) % 100 < percent;
 }
 
+uint64_t world_clock(struct world *world) {
+  if (world->clock_back_ns == 0 || random_next(&world->clock_random) % 100 >= 20) {
+    return world->now_ns;
+  }
+  uint64_t behind_ns = random_next(&world->clock_random) % world->clock_back_ns;
+  world->clock_steps++;
+  return behind_ns < world->now_ns ? world->now_ns - behind_ns : 0;
+}
+
 void world_fail(struct world *world, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
@@ -116,6 +125,14 @@ static void draw_network(struct world *world) {
   }
 }
 
+/* From a microsecond to 17 ms: a thread that loses its CPU between the clock and the lock. */
+static void draw_clock(struct world *world) {
+  world->clock_random = world->seed ^ 0xc10c;
+  bool is_behind = random_next(&world->clock_random) % 100 < 40;
+  uint64_t shift = 10 + random_next(&world->clock_random) % 15;
+  world->clock_back_ns = is_behind ? 1ull << shift : 0;
+}
+
 static void draw_users(struct world *world) {
   world->message_count = (unsigned)world_between(world, 1, world_chance(world, 30) ? 250 : 40);
   for (int side = 0; side < 2; side++) {
@@ -160,6 +177,7 @@ struct world *world_create(uint64_t seed, bool is_verbose) {
   draw_config(world);
   draw_network(world);
   draw_users(world);
+  draw_clock(world);
   draw_bulk(world);
   users_plan(world);
   faults_plan(world);
@@ -217,6 +235,7 @@ void world_add(const struct world *world, struct world_totals *totals) {
     totals->raw += view.coding.raw;
     totals->placed += side == 0 ? world->placed : 0;
     totals->measured += side == 0 ? world->measured : 0;
+    totals->clock_steps += side == 0 ? world->clock_steps : 0;
     totals->silent += status == -EHOSTDOWN;
     totals->aborted += status == -ECONNABORTED;
     totals->timed_out += status == -ETIMEDOUT;

@@ -138,6 +138,8 @@ struct world {
   uint32_t buffer_bytes;     /* of a pipe */
   uint64_t written_delay_ns; /* longest time until a link hears that a frame was written */
   uint64_t latency_ns, bytes_per_second;
+  uint64_t clock_random;  /* a stream of its own, so that other draws do not depend on it */
+  uint64_t clock_back_ns; /* how far behind a thread's reading of the clock may be; 0: never */
   uint64_t lane_speed_percent[WIRE_MAX_LANES];
   struct message_plan plans[WORLD_MESSAGES];
 
@@ -156,8 +158,9 @@ struct world {
   unsigned dial_failure_percent;
   unsigned direct_percent; /* of the sockets; 0: no targets are told either */
 
-  uint64_t placed;   /* frames */
-  uint64_t measured; /* lanes */
+  uint64_t clock_steps; /* readings that were behind */
+  uint64_t placed;      /* frames */
+  uint64_t measured;    /* lanes */
   struct end ends[2];
   unsigned dials_used;
   struct dial dials[WORLD_DIALS];
@@ -166,6 +169,7 @@ struct world {
 /* What the runs so far went through: a fault that never happens tests nothing. */
 struct world_totals {
   uint64_t losses, stalls_cut, slow_reconnects, requeued, pings, placed, measured;
+  uint64_t clock_steps;
   uint64_t coded, raw; /* chunks of links that code them */
   uint64_t decoded;
   uint64_t silent, aborted, timed_out; /* links that ended so */
@@ -183,6 +187,9 @@ uint64_t world_random(struct world *world);
 /* Uniform in [low, high]. */
 uint64_t world_between(struct world *world, uint64_t low, uint64_t high);
 bool world_chance(struct world *world, unsigned percent);
+/* The time as a thread reads it before it waits for the engine's lock: sometimes earlier than what
+ * the link was told last. */
+uint64_t world_clock(struct world *world);
 
 _Noreturn void world_fail(struct world *world, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -4,6 +4,7 @@
  * and what they sum is right or an error. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ struct member {
 
 static uint8_t handles[MEMBERS][HANDLE_BYTES];
 static struct member members[MEMBERS];
+static bool takes_memory_back; /* during the sums */
 
 static bool is_sum(const float *result) {
   for (unsigned i = 0; i < COUNT; i++) {
@@ -48,7 +50,7 @@ static void allreduce(struct member *member, struct collnet_group *group) {
   }
   struct collnet_memory *memory = NULL;
   int rc = collnet_register(group, own, sizeof(data[0]), MEMORY_HOST, &memory);
-  member->is_wrong = rc != 0;
+  member->is_wrong |= rc != 0;
   struct collnet_call call = { own, own, COUNT, REDUCE_FLOAT32, REDUCE_SUM, memory, memory };
   struct collnet_request *request = NULL;
   while (!rc && !request) {
@@ -59,8 +61,38 @@ static void allreduce(struct member *member, struct collnet_group *group) {
   while (!rc && !is_done) {
     rc = collnet_test(request, &is_done, &bytes);
   }
-  member->is_wrong |= !rc && !is_sum(own);
+  member->is_wrong |= rc ? takes_memory_back : !is_sum(own);
   collnet_deregister(group, memory);
+}
+
+struct other_memory {
+  struct collnet_group *group;
+  atomic_bool is_over;
+  unsigned times;
+};
+
+/* As NCCL's service thread: registers memory that no call uses, and takes it back. */
+static void *take_memory_back(void *argument) {
+  struct other_memory *other = argument;
+  static float data[1024];
+  while (!atomic_load(&other->is_over)) {
+    struct collnet_memory *memory = NULL;
+    other->times += collnet_register(other->group, data, sizeof(data), MEMORY_HOST, &memory) == 0;
+    collnet_deregister(other->group, memory);
+  }
+  return NULL;
+}
+
+static void sum_while_memory_is_taken_back(struct member *member, struct collnet_group *group) {
+  struct other_memory other = { .group = group };
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, take_memory_back, &other), 0);
+  for (int i = 0; i < 20 && !member->is_wrong; i++) {
+    allreduce(member, group);
+  }
+  atomic_store(&other.is_over, true);
+  pthread_join(thread, NULL);
+  member->is_wrong |= other.times == 0;
 }
 
 static void *run_member(void *argument) {
@@ -75,7 +107,9 @@ static void *run_member(void *argument) {
   collnet_close_listener(member->listener);
   member->connect_ns = clock_now_ns() - start_ns;
   member->is_connected = group != NULL;
-  if (group) {
+  if (group && takes_memory_back) {
+    sum_while_memory_is_taken_back(member, group);
+  } else if (group) {
     allreduce(member, group);
   }
   collnet_close(group);
@@ -102,7 +136,6 @@ static void run_group(void) {
 static bool run_with(enum fault_call call, unsigned long k, int error) {
   struct plugin_host host = { .api_version = 12, .traffic_class = PLUGIN_TRAFFIC_CLASS_NONE };
   struct plugin_context *context;
-  bool is_last;
   int devices;
   assert_int_equal(plugin_init(&host, &context), 0);
   assert_int_equal(plugin_device_count(&devices), 0);
@@ -122,7 +155,7 @@ static bool run_with(enum fault_call call, unsigned long k, int error) {
                (double)member->end_ns / NS_PER_S);
     }
   }
-  plugin_finalize(context, &is_last);
+  plugin_finalize(context);
   assert_int_equal(job_descriptors(), descriptors);
   return has_failed;
 }
@@ -139,6 +172,13 @@ static void run_for_all(enum fault_call call, int error) {
 static void a_group_without_faults_sums(void **state) {
   (void)state;
   assert_false(run_with(FAULT_RANDOM, 100000, EIO));
+}
+
+static void other_memory_is_taken_back_meanwhile(void **state) {
+  (void)state;
+  takes_memory_back = true;
+  assert_false(run_with(FAULT_RANDOM, 100000, EIO));
+  takes_memory_back = false;
 }
 
 static void all_or_none_without_memory(void **state) {
@@ -192,6 +232,18 @@ static void a_hello_says_who_differs(void **state) {
   compares_to(theirs, -EPROTO, "there has version 99 of the exchange");
 }
 
+/* It goes into logs. */
+static void the_name_of_a_host_is_plain_text(void **state) {
+  (void)state;
+  uint8_t bytes[COLLNET_HELLO_BYTES];
+  struct collnet_hello theirs = ours, decoded;
+  theirs.member = 2;
+  strcpy(theirs.host, "a\x1b[2J\nb\xc3");
+  collnet_hello_encode(&theirs, bytes);
+  assert_int_equal(collnet_hello_decode(bytes, sizeof(bytes), &ours, &decoded), 0);
+  assert_string_equal(decoded.host, "a?[2J?b?");
+}
+
 static void what_is_no_hello_is_refused(void **state) {
   (void)state;
   uint8_t bytes[COLLNET_HELLO_BYTES];
@@ -222,8 +274,12 @@ int main(void) {
                           NULL };
   param_load(environment);
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_hello_says_who_differs),      cmocka_unit_test(what_is_no_hello_is_refused),
-    cmocka_unit_test(a_group_without_faults_sums),   cmocka_unit_test(all_or_none_without_memory),
+    cmocka_unit_test(a_hello_says_who_differs),
+    cmocka_unit_test(what_is_no_hello_is_refused),
+    cmocka_unit_test(the_name_of_a_host_is_plain_text),
+    cmocka_unit_test(a_group_without_faults_sums),
+    cmocka_unit_test(other_memory_is_taken_back_meanwhile),
+    cmocka_unit_test(all_or_none_without_memory),
     cmocka_unit_test(all_or_none_when_a_call_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

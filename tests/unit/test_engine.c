@@ -66,7 +66,7 @@ static bool comes(const atomic_uint *counter, unsigned value) {
 }
 
 /* What a thread of a test does, with a thing of its own. */
-enum { WORKERS = 4, ROUNDS = 5000, TIMER_ROUNDS = 1500 };
+enum { WORKERS = 4, ROUNDS = 2000, TIMER_ROUNDS = 600 };
 struct worker {
   struct engine_task task;
   struct engine_timer timer;

@@ -28,12 +28,6 @@ static void set_pending_fault(void) {
   fault_fail(pending_call, pending_k, pending_error);
 }
 
-static void print_log(void) {
-  for (size_t i = 0; i < LOG_CAPTURE_MAX && *log_capture_text(i); i++) {
-    fprintf(stderr, "  log: %s\n", log_capture_text(i));
-  }
-}
-
 /* Runs one job; true if the fault happened. */
 static bool run_with(enum fault_call call, unsigned long k, int error, bool when_connected,
                      bool cuts_flows) {
@@ -54,7 +48,7 @@ static bool run_with(enum fault_call call, unsigned long k, int error, bool when
   bool must_succeed = when_connected || !has_failed;
   if (result.is_hung || result.is_wrong || !is_error_told || (must_succeed && result.error) ||
       job_descriptors() != descriptors || fault_mappings() != mappings) {
-    print_log();
+    log_capture_print();
     fail_msg("%s number %lu failing with %s%s: error %d at %s%s%s, %s, descriptors %u -> %u, "
              "mappings %ld -> %ld",
              fault_call_name(call), k, strerrorname_np(error),

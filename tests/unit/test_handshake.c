@@ -14,6 +14,7 @@
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "net_plugin/lane/rdma/rdma_facts.h"
+#include "net_plugin/link/link.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/handshake.h"
 
@@ -171,6 +172,22 @@ static void fields_out_of_range_are_refused(void **state) {
     if (hello_decode(bytes, &got) != -EINVAL) {
       fail_msg("accepted: %s", cases[i].what);
     }
+  }
+}
+
+/* The link that it would be for takes no smaller chunks. */
+static void chunks_that_the_link_cannot_take_are_refused(void **state) {
+  (void)state;
+  static const uint32_t chunks[] = { 0, 1, 4095, 4096 };
+  for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
+    struct hello hello = sample_hello(), got;
+    uint8_t bytes[HELLO_BYTES];
+    hello.chunk_bytes = chunks[i];
+    hello.eager_bytes = 0;
+    hello_encode(&hello, bytes);
+    assert_int_equal(hello_decode(bytes, &got), chunks[i] < 4096 ? -EINVAL : 0);
+    struct link_config config = { .role = LINK_RECEIVER, .lanes = 1, .chunk_bytes = chunks[i] };
+    assert_int_equal(link_memory_bytes(&config) == 0, chunks[i] < 4096);
   }
 }
 
@@ -341,6 +358,7 @@ int main(void) {
     cmocka_unit_test(every_flipped_bit_is_noticed),
     cmocka_unit_test(other_versions_are_named),
     cmocka_unit_test(fields_out_of_range_are_refused),
+    cmocka_unit_test(chunks_that_the_link_cannot_take_are_refused),
     cmocka_unit_test(offers_come_back),
     cmocka_unit_test(impossible_offers_are_refused),
     cmocka_unit_test(hostile_text_cannot_reach_the_log),

@@ -150,6 +150,23 @@ static void calls_that_fail_once_lose_no_data(void **state) {
   (void)state;
   for (int call = 0; call < FAKE_CALLS; call++) {
     for (unsigned nth = 1; nth <= 8; nth++) {
+      log_capture_start();
+      LOG_INFO("the call %d fails, time %u", call, nth);
+      fake_verbs_fail_call((enum fake_call)call, nth, EIO);
+      rdma_host_configure();
+      struct pair pair = pair_make(AF_INET);
+      pair_exchange(pair, mixed_sizes, 5, 10, NULL);
+      pair_close(pair);
+    }
+  }
+}
+
+/* At either end. The sender wants one lane only, so no other comes. */
+static void a_first_lane_that_cannot_be_used_is_dialled_again(void **state) {
+  (void)state;
+  param_load((char *[]){ "STRATUS_FLOWS=1", NULL });
+  for (int call = FAKE_POST_SEND; call <= FAKE_POST_RECV; call++) {
+    for (unsigned nth = 1; nth <= 4; nth++) {
       fake_verbs_fail_call((enum fake_call)call, nth, EIO);
       rdma_host_configure();
       struct pair pair = pair_make(AF_INET);
@@ -207,6 +224,7 @@ int main(void) {
     WITH(rdma, failed_posts_lose_no_data),
     WITH(rdma, devices_that_cannot_are_done_without),
     WITH(rdma, calls_that_fail_once_lose_no_data),
+    WITH(rdma, a_first_lane_that_cannot_be_used_is_dialled_again),
     WITH(rdma, users_can_turn_it_off),
     WITH(down_rdma, a_port_that_comes_up_later_is_used),
   };

@@ -18,6 +18,7 @@
 #include "net_plugin/lane/rdma/rdma_device.h"
 #include "net_plugin/plugin/memory.h"
 #include "net_plugin/setup/setup.h"
+#include "tests/lib/content.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/rdma_host.h"
@@ -367,6 +368,31 @@ static void send_one(struct pair pair, uint8_t *from, const struct memory *from_
   }
 }
 
+/* Of a GPU's memory devices read what is sent; what a device wrote there would need a flush. */
+static void devices_do_not_write_to_gpu_memory(void **state) {
+  (void)state;
+  enum { TOTAL = 300000 };
+  uint8_t *from = malloc(TOTAL), *to = calloc(1, TOTAL);
+  const struct memory *from_memory, *to_memory, *host_memory;
+  struct pair pair = pair_make(AF_INET);
+  content_fill(7, from, TOTAL);
+  assert_int_equal(memory_register(from, TOTAL, MEMORY_GPU, MEMORY_SENT, &from_memory), 0);
+  assert_int_equal(memory_register(to, TOTAL, MEMORY_GPU, MEMORY_RECEIVED, &to_memory), 0);
+  send_one(pair, from, from_memory, to, to_memory, TOTAL);
+  assert_int_equal(content_differs(7, to, TOTAL), TOTAL);
+  assert_int_equal(fake_verbs_counts().written_bytes, 0);
+  assert_true(fake_verbs_counts().sent_bytes >= TOTAL);
+  assert_int_equal(memory_register(to, TOTAL, MEMORY_HOST, MEMORY_RECEIVED, &host_memory), 0);
+  send_one(pair, from, from_memory, to, host_memory, TOTAL);
+  assert_true(fake_verbs_counts().written_bytes >= TOTAL);
+  pair_close(pair);
+  memory_deregister(from_memory);
+  memory_deregister(to_memory);
+  memory_deregister(host_memory);
+  free(from);
+  free(to);
+}
+
 static void memory_of_times_without_a_device_is_written_later(void **state) {
   (void)state;
   enum { TOTAL = 300000 };
@@ -472,6 +498,7 @@ int main(void) {
     RDMA(tcp_goes_on_without_the_device),
     TEST(tcp_goes_on_while_a_device_is_opened, use_rdma),
     TEST(tcp_goes_on_while_a_device_is_opened, use_rdma_thread),
+    TEST(devices_do_not_write_to_gpu_memory, use_rdma),
     TEST(memory_of_times_without_a_device_is_written_later, use_rdma),
     RDMA(tcp_goes_on_without_the_port),
     RDMA(tcp_goes_on_where_rdma_packets_are_lost),

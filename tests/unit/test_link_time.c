@@ -201,6 +201,21 @@ static void a_black_hole_costs_little_time(void **state) {
   assert_in_range(timed_view(LINK_SENDER).stalls_cut, 1, 2);
 }
 
+/* Threads read the clock before they take the engine's lock, so that a later one may come with an
+ * earlier time: that is no silence that has just ended. */
+static void a_clock_that_goes_back_hides_no_stall(void **state) {
+  (void)state;
+  timed_begin(TIMED_LANES);
+  timed.behind_ns = MS;
+  timed_post(TIMED_BULK);
+  timed_pass(10 * MS);
+  timed.black[LINK_SENDER] = timed.black[LINK_RECEIVER] = 6;
+  timed_post(TIMED_BULK);
+  timed_pass(2 * SECOND);
+  assert_int_equal(timed.completed[LINK_SENDER], 2);
+  assert_in_range(timed_view(LINK_SENDER).stalls_cut, 1, 2);
+}
+
 static void a_black_hole_is_found_without_others(void **state) {
   (void)state;
   timed_begin(1); /* the other lanes were never opened */
@@ -381,6 +396,7 @@ int main(void) {
     TEST(a_lane_that_the_peer_closed_is_no_loss),
     TEST(a_black_hole_is_given_up),
     TEST(a_black_hole_costs_little_time),
+    TEST(a_clock_that_goes_back_hides_no_stall),
     TEST(a_black_hole_is_found_without_others),
     TEST(when_all_are_silent_a_new_one_is_tried_soon),
     TEST(a_stopped_peer_costs_one_lane_and_no_more),

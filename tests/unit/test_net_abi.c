@@ -84,7 +84,7 @@ static void messages_reach_nccls_log(void **context) {
   LOG_TRACE("trace");
   assert_int_equal(logged.level, 5);
   log_set_threshold(LOG_LEVEL_INFO);
-  logger_use(NULL);
+  logger_leave(nccl_logger);
   LOG_INFO("nobody hears this");
   assert_int_equal(logged.calls, 3);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who gets in: the handshake of a lane, spoken by hand against a real listener, over loopback. */
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -247,21 +250,34 @@ static void what_is_not_known_is_refused_at_once(void **state) {
   listener_close(scene.listener);
 }
 
+/* ---- floods ---- */
+
+enum { FLOOD = PENDING_PEERS_MAX + 200 };
+static int flood[FLOOD];
+
+static void flood_begin(const struct scene *scene) {
+  for (int i = 0; i < FLOOD; i++) {
+    flood[i] = dial_plainly(&scene->handle.addresses[0], "1");
+  }
+}
+
+static void flood_end(void) {
+  for (int i = 0; i < FLOOD; i++) {
+    close(flood[i]);
+  }
+}
+
 /* One address takes all places; a peer that came before it, and one that comes now, are served. */
 static void a_flood_pushes_out_itself(void **state) {
   (void)state;
   struct scene scene;
   struct caller caller;
-  enum { FLOOD = PENDING_PEERS_MAX + 200 };
-  static int flood[FLOOD];
   scene_open(&scene);
   caller_init(&caller, &scene, NULL);
   hello_encode(&caller.hello, caller.hello_bytes);
   caller.fd = dial_plainly(&scene.handle.addresses[0], "2");
   by_hand_say(caller.fd, caller.hello_bytes, 100, false);
-  for (int i = 0; i < FLOOD; i++) {
-    flood[i] = dial_plainly(&scene.handle.addresses[0], "1");
-  }
+  flood_begin(&scene);
   scene_still_works(&scene);
   by_hand_say(caller.fd, caller.hello_bytes + 100, HELLO_BYTES - 100, false);
   assert_int_equal(recv(caller.fd, caller.challenge, CHALLENGE_BYTES, MSG_WAITALL),
@@ -270,9 +286,28 @@ static void a_flood_pushes_out_itself(void **state) {
   assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
   transfer_close(accept_one(&scene));
   close(caller.fd);
-  for (int i = 0; i < FLOOD; i++) {
-    close(flood[i]);
-  }
+  flood_end();
+  listener_close(scene.listener);
+}
+
+/* Also one that comes from the address of a peer of the job, while that one proves who it is. */
+static void a_flood_spares_who_has_said_hello(void **state) {
+  (void)state;
+  struct scene scene;
+  struct caller caller;
+  scene_open(&scene);
+  caller_init(&caller, &scene, NULL);
+  hello_encode(&caller.hello, caller.hello_bytes);
+  caller.fd = dial_plainly(&scene.handle.addresses[0], "1");
+  by_hand_say(caller.fd, caller.hello_bytes, HELLO_BYTES, false);
+  assert_int_equal(recv(caller.fd, caller.challenge, CHALLENGE_BYTES, MSG_WAITALL),
+                   CHALLENGE_BYTES);
+  flood_begin(&scene);
+  caller_prove(&caller);
+  assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
+  transfer_close(accept_one(&scene));
+  close(caller.fd);
+  flood_end();
   listener_close(scene.listener);
 }
 
@@ -334,13 +369,14 @@ static void a_job_with_a_secret_works(void **state) {
   set("STRATUS_SECRET=0123456789abcdef0123456789abcdef", NULL);
   scene_open(&scene);
   scene_still_works(&scene);
-  /* The same from a file that everybody can read, which is worth a warning. */
+  /* The same from a file. */
   tree_create(&tree);
   tree_write(&tree, "secret", "0123456789abcdef0123456789abcdef\n");
+  assert_int_equal(chmod(tree_path(&tree, "secret", path), 0600), 0);
   snprintf(variable, sizeof variable, "STRATUS_SECRET_FILE=%s", tree_path(&tree, "secret", path));
   set(variable, NULL);
   scene_still_works(&scene);
-  assert_int_equal(log_capture_find("chmod 600"), 1);
+  assert_int_equal(log_capture_find("chmod 600"), 0);
   assert_int_equal(log_capture_find("0123456789abcdef"), 0);
   tree_remove(&tree);
   listener_close(scene.listener);
@@ -360,6 +396,61 @@ static void a_secret_that_cannot_be_read_ends_the_job(void **state) {
   set("STRATUS_SECRET_FILE=/nonexistent/secret", NULL);
   assert_int_equal(connector_connect(&nic, 1, -1, 0, bytes, &connection), -EACCES);
   listener_close(listener);
+}
+
+static void a_secret_that_others_can_read_or_guess_ends_the_job(void **state) {
+  (void)state;
+  static const mode_t modes[] = { 0644, 0640, 0604, 0660, 0620 };
+  struct nic nic = pair_loopback(AF_INET);
+  struct listener *listener;
+  struct tree tree;
+  uint8_t bytes[HANDLE_BYTES];
+  char variable[TREE_PATH_MAX + 32], path[TREE_PATH_MAX];
+  tree_create(&tree);
+  tree_write(&tree, "secret", "0123456789abcdef0123456789abcdef\n");
+  snprintf(variable, sizeof variable, "STRATUS_SECRET_FILE=%s", tree_path(&tree, "secret", path));
+  set(variable, NULL);
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    assert_int_equal(chmod(path, modes[i]), 0);
+    assert_int_equal(listener_open(&nic, 1, bytes, &listener), -EACCES);
+  }
+  assert_int_equal(log_capture_find("chmod 600"), sizeof modes / sizeof *modes);
+  set("STRATUS_SECRET=0123456789abcde", NULL); /* 15 characters */
+  assert_int_equal(listener_open(&nic, 1, bytes, &listener), -EACCES);
+  assert_int_equal(log_capture_find("STRATUS_SECRET has 15 characters"), 1);
+  assert_int_equal(log_capture_find("0123456789abcde"), 0);
+  tree_remove(&tree);
+}
+
+static void *write_in_pieces(void *path) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  ssize_t first = write(fd, "0123456789", 10);
+  usleep(50000); /* so that a reader sees ten bytes */
+  ssize_t second = write(fd, "abcdef0123456789abcdef\n", 23);
+  close(fd);
+  return (void *)(intptr_t)(first + second);
+}
+
+static void a_secret_from_a_fifo_is_read_to_its_end(void **state) {
+  (void)state;
+  struct nic nic = pair_loopback(AF_INET);
+  struct listener *listener;
+  struct tree tree;
+  uint8_t bytes[HANDLE_BYTES];
+  char variable[TREE_PATH_MAX + 32], path[TREE_PATH_MAX];
+  pthread_t writer;
+  void *written;
+  tree_create(&tree);
+  assert_int_equal(mkfifo(tree_path(&tree, "fifo", path), 0600), 0);
+  snprintf(variable, sizeof variable, "STRATUS_SECRET_FILE=%s", path);
+  set(variable, NULL);
+  assert_int_equal(pthread_create(&writer, NULL, write_in_pieces, path), 0);
+  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
+  pthread_join(writer, &written);
+  assert_int_equal((intptr_t)written, 33);
+  assert_int_equal(log_capture_find("characters"), 0);
+  listener_close(listener);
+  tree_remove(&tree);
 }
 
 /* Who has read the handle in NCCL's bootstrap and does not know the secret. */
@@ -410,8 +501,12 @@ int main(void) {
     cmocka_unit_test_setup_teardown(what_is_not_known_is_refused_at_once, start, stop),
     cmocka_unit_test_setup_teardown(a_search_looks_at_few_of_many_connections, start, stop),
     cmocka_unit_test_setup_teardown(a_flood_pushes_out_itself, start, stop),
+    cmocka_unit_test_setup_teardown(a_flood_spares_who_has_said_hello, start, stop),
     cmocka_unit_test_setup_teardown(a_job_with_a_secret_works, start, stop),
     cmocka_unit_test_setup_teardown(a_secret_that_cannot_be_read_ends_the_job, start, stop),
+    cmocka_unit_test_setup_teardown(a_secret_from_a_fifo_is_read_to_its_end, start, stop),
+    cmocka_unit_test_setup_teardown(a_secret_that_others_can_read_or_guess_ends_the_job, start,
+                                    stop),
     cmocka_unit_test_setup_teardown(a_handle_without_the_secret_is_not_enough, start, stop),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

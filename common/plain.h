@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plain: texts from other processes and hosts, made safe for a terminal and a log.
+ * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
+#ifndef COMMON_PLAIN_H
+#define COMMON_PLAIN_H
+
+/* Replaces everything but visible ASCII and the blank by '?', in place. Returns `text`. */
+static inline char *plain_text(char *text) {
+  for (char *c = text; *c; c++) {
+    *c = *c >= ' ' && *c <= '~' ? *c : '?';
+  }
+  return text;
+}
+
+/* The same, of several lines. */
+static inline char *plain_lines(char *text) {
+  for (char *c = text; *c; c++) {
+    *c = (*c >= ' ' && *c <= '~') || *c == '\n' ? *c : '?';
+  }
+  return text;
+}
+
+#endif

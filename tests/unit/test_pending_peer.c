@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pending_peer: whom a flood of strangers pushes out, by their addresses. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/param.h"
+#include "net_plugin/engine/engine.h"
+#include "net_plugin/setup/pending_peer.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/unit.h"
+
+enum { FLOOD = PENDING_PEERS_MAX + 200 };
+
+static struct nic nic;
+static struct engine *engine;
+static struct pending_peers peers;
+static int flood[FLOOD];
+
+static int start(void **state) {
+  (void)state;
+  log_capture_start();
+  param_load((char *[]){ NULL });
+  nic = pair_loopback(AF_INET);
+  return engine_get(&nic, ENGINE_LISTENS, &engine);
+}
+
+static int stop(void **state) {
+  (void)state;
+  setup_stop();
+  return 0;
+}
+
+static int come(const char *address) {
+  struct sockaddr_in6 from = { .sin6_family = AF_INET6 };
+  struct sockaddr_storage storage = { 0 };
+  int ends[2];
+  assert_int_equal(inet_pton(AF_INET6, address, &from.sin6_addr), 1);
+  memcpy(&storage, &from, sizeof from);
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  engine_lock(engine);
+  pending_peers_admit(&peers, ends[0], &storage);
+  engine_unlock(engine);
+  return ends[1];
+}
+
+static bool is_open(int fd) {
+  char byte;
+  return recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+static void begin(void) {
+  engine_lock(engine);
+  pending_peers_init(&peers, engine, &nic);
+  engine_unlock(engine);
+}
+
+static void end(void) {
+  engine_lock(engine);
+  pending_peers_close_all(&peers);
+  engine_unlock(engine);
+  assert_int_equal(peers.count, 0);
+  for (int i = 0; i < FLOOD; i++) {
+    assert_false(is_open(flood[i]));
+    close(flood[i]);
+  }
+}
+
+static void a_flood_leaves_others_of_its_network(void **state) {
+  (void)state;
+  begin();
+  int honest = come("fd00::2");
+  for (int i = 0; i < FLOOD; i++) {
+    flood[i] = come("fd00::1");
+  }
+  assert_true(peers.count <= PENDING_PEERS_MAX);
+  assert_true(is_open(honest));
+  assert_false(is_open(flood[0]));
+  assert_true(is_open(flood[FLOOD - 1]));
+  end();
+  assert_false(is_open(honest));
+  close(honest);
+}
+
+static void a_flood_of_many_addresses_leaves_other_networks(void **state) {
+  (void)state;
+  begin();
+  int honest = come("fd00:0:0:1::2");
+  int mapped = come("::ffff:10.0.0.1");
+  for (int i = 0; i < FLOOD; i++) {
+    char address[INET6_ADDRSTRLEN];
+    snprintf(address, sizeof address, "fd00::%x", i + 1);
+    flood[i] = come(address);
+  }
+  assert_true(is_open(honest));
+  assert_true(is_open(mapped));
+  end();
+  close(honest);
+  close(mapped);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(a_flood_leaves_others_of_its_network, start, stop),
+    cmocka_unit_test_setup_teardown(a_flood_of_many_addresses_leaves_other_networks, start, stop),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several releases of NCCL in one process, as a framework's own beside the system's: each ends by
+ * itself, and each is told its own. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/param.h"
+#include "net_plugin/abi/logger.h"
+#include "net_plugin/abi/net_abi.h"
+#include "net_plugin/plugin/plugin.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/job.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/unit.h"
+
+enum { RELEASES = 3 };
+
+static unsigned logged[RELEASES], reported[RELEASES]; /* messages; events that began */
+
+#define RELEASE(n)                                                                                 \
+  static void logger_##n(enum nccl_log_level level, unsigned long flags, const char *file,         \
+                         int line, const char *format, ...) {                                      \
+    (void)level, (void)flags, (void)file, (void)line, (void)format;                                \
+    logged[n]++;                                                                                   \
+  }                                                                                                \
+  static int profiler_##n(void **event, int type, void *phandle, int64_t plugin_id, void *data) {  \
+    (void)phandle, (void)plugin_id, (void)data;                                                    \
+    reported[n] += type == 0;                                                                      \
+    *event = &reported[n];                                                                         \
+    return 0;                                                                                      \
+  }
+RELEASE(0)
+RELEASE(1)
+RELEASE(2)
+
+static nccl_logger_fn *const loggers[RELEASES] = { logger_0, logger_1, logger_2 };
+static profiler_callback_fn *const profilers[RELEASES] = { profiler_0, profiler_1, profiler_2 };
+
+struct ends {
+  void *listener, *sender, *receiver;
+};
+
+static void *begin(unsigned release) {
+  void *context;
+  int devices;
+  assert_int_equal(ncclNetPlugin_v11.init(&context, 1, NULL, loggers[release], profilers[release]),
+                   0);
+  assert_int_equal(ncclNetPlugin_v11.devices(&devices), 0);
+  assert_int_equal(devices, 1);
+  return context;
+}
+
+static void end(void *context) {
+  assert_int_equal(ncclNetPlugin_v11.finalize(context), 0);
+}
+
+/* With a context of v11, or as v10. */
+static struct ends connect_ends(void *context) {
+  struct ends ends = { NULL, NULL, NULL };
+  uint8_t handle[HANDLE_BYTES];
+  assert_int_equal(context ? ncclNetPlugin_v11.listen(context, 0, handle, &ends.listener)
+                           : ncclNetPlugin_v10.listen(0, handle, &ends.listener),
+                   0);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (!ends.sender || !ends.receiver) {
+    assert_true(clock_now_ns() < until_ns);
+    if (!ends.sender) {
+      assert_int_equal(context ? ncclNetPlugin_v11.connect(context, 0, handle, &ends.sender, NULL)
+                               : ncclNetPlugin_v10.connect(0, NULL, handle, &ends.sender, NULL),
+                       0);
+    }
+    if (!ends.receiver) {
+      assert_int_equal(ncclNetPlugin_v10.accept(ends.listener, &ends.receiver, NULL), 0);
+    }
+    usleep(20);
+  }
+  return ends;
+}
+
+static void exchange(struct ends ends) {
+  char out[] = "eight by", in[sizeof out] = "";
+  void *to = in, *requests[2] = { NULL, NULL };
+  size_t bytes = sizeof in;
+  int tag = 0;
+  void *memory = NULL, *phandle = out;
+  assert_int_equal(
+      ncclNetPlugin_v10.irecv(ends.receiver, 1, &to, &bytes, &tag, &memory, &phandle, &requests[1]),
+      0);
+  assert_int_equal(
+      ncclNetPlugin_v10.isend(ends.sender, out, sizeof out, 0, NULL, phandle, &requests[0]), 0);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  for (int i = 0; i < 2; i++) {
+    int is_done = 0, got = 0;
+    while (!is_done) {
+      assert_true(clock_now_ns() < until_ns);
+      assert_int_equal(ncclNetPlugin_v10.test(requests[i], &is_done, &got), 0);
+    }
+    assert_int_equal(got, sizeof out);
+  }
+  assert_string_equal(in, out);
+}
+
+static void close_ends(struct ends ends) {
+  assert_int_equal(ncclNetPlugin_v11.closeSend(ends.sender), 0);
+  assert_int_equal(ncclNetPlugin_v11.closeRecv(ends.receiver), 0);
+  assert_int_equal(ncclNetPlugin_v11.closeListen(ends.listener), 0);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  job_set_parameters("auto");
+  for (int i = 0; i < RELEASES; i++) {
+    logged[i] = reported[i] = 0;
+  }
+  return 0;
+}
+
+static void each_is_told_its_own_events(void **state) {
+  (void)state;
+  void *first = begin(0);
+  struct ends of_first = connect_ends(first);
+  void *second = begin(1);
+  struct ends of_second = connect_ends(second);
+  exchange(of_first);
+  assert_int_equal(reported[0], 2);
+  assert_int_equal(reported[1], 0);
+  exchange(of_second);
+  assert_int_equal(reported[0], 2);
+  assert_int_equal(reported[1], 2);
+  close_ends(of_first);
+  end(first);
+  exchange(of_second);
+  assert_int_equal(reported[1], 4);
+  close_ends(of_second);
+  end(second);
+}
+
+static void a_logger_that_may_be_unloaded_is_not_called(void **state) {
+  (void)state;
+  void *first = begin(0), *again = begin(0), *second = begin(1);
+  LOG_INFO("to the latest");
+  unsigned of_second = logged[1];
+  assert_true(of_second > 0);
+  end(second);
+  logged[0] = logged[1] = 0;
+  LOG_INFO("the second may be gone");
+  assert_int_equal(logged[0], 1);
+  assert_int_equal(logged[1], 0);
+  end(first);
+  logged[0] = 0;
+  LOG_INFO("another communicator has the first one's");
+  assert_int_equal(logged[0], 1);
+  end(again);
+  logged[0] = 0;
+  LOG_INFO("nobody hears this");
+  assert_int_equal(logged[0] + logged[1], 0);
+}
+
+/* With its last communicator the newer release ends what is its own. The last of the tests: what
+ * has no finalize lives on. */
+static void an_older_release_goes_on_without_the_newer(void **state) {
+  (void)state;
+  int devices;
+  assert_int_equal(ncclNetPlugin_v10.init(loggers[2], profilers[2]), 0);
+  assert_int_equal(ncclNetPlugin_v10.devices(&devices), 0);
+  struct ends of_older = connect_ends(NULL);
+  for (int round = 0; round < 3; round++) {
+    void *newer = begin(0);
+    struct ends of_newer = connect_ends(newer);
+    exchange(of_newer);
+    close_ends(of_newer);
+    end(newer);
+    exchange(of_older);
+    assert_int_equal(reported[2], 2 * (round + 1));
+  }
+  logged[0] = logged[2] = 0;
+  LOG_INFO("to the older");
+  assert_int_equal(logged[0], 0);
+  assert_int_equal(logged[2], 1);
+  close_ends(of_older);
+  setup_stop();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup(each_is_told_its_own_events, set_up),
+    cmocka_unit_test_setup(a_logger_that_may_be_unloaded_is_not_called, set_up),
+    cmocka_unit_test_setup(an_older_release_goes_on_without_the_newer, set_up),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

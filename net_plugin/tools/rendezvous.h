@@ -33,8 +33,18 @@ int rendezvous_prove(const struct peer_key *key, const uint8_t hello[PEER_HELLO_
 /* The next connection of `gate` that is proven, as rendezvous_accept leaves one. */
 int rendezvous_accept_proven(struct peer_gate *gate, uint64_t until_ns, int *fd,
                              uint8_t hello[PEER_HELLO_BYTES]);
-/* Of the job's secret; CLI_USAGE with a message if it cannot be read. */
-int rendezvous_key(const char *purpose, struct peer_key *key);
+/* ---- keys: of the job's secret ----
+ *
+ * CLI_USAGE with a message if it cannot be used. */
+
+/* Who waits for callers from other hosts. Without a secret it draws one, which becomes
+ * STRATUS_SECRET of this process, and writes to standard error how to give it to the caller, whose
+ * command is `command`; not if it listens on loopback addresses only. */
+int rendezvous_listener_key(const char *purpose, const struct rendezvous_address *place,
+                            const char *command, struct peer_key *key);
+/* Who calls. Without a secret it must be a loopback address. */
+int rendezvous_caller_key(const char *purpose, const struct rendezvous_address *place,
+                          struct peer_key *key);
 
 /* Sets the time limit of blocking calls, also of accept, and TCP_NODELAY. */
 void rendezvous_set_timeout(int fd, uint64_t timeout_ns);

@@ -21,6 +21,7 @@
 #include "net_plugin/tools/probe/survey.h"
 
 #define LISTEN_COMMAND "stratus-net probe --listen"
+#define PROBE_COMMAND "stratus-net probe HOST..."
 /* With more hosts, all pairs would take minutes: each host measures with this many others. */
 enum { HOSTS_ALL_PAIRS = 24, ROUNDS_SAMPLED = 12 };
 
@@ -30,6 +31,8 @@ static struct {
   const char *root;
   uint64_t duration_ns;
 } options = { .port = 29590, .duration_ns = 400 * NS_PER_MS };
+
+#define PURPOSE "stratus-net probe"
 
 static struct peer_key key;
 
@@ -74,11 +77,12 @@ const struct cli_option net_tool_probe_options[] = {
 
 static int be_agent(void) {
   struct rendezvous_address place = { .port = (int)options.port };
-  int server, fd, status = rendezvous_listen(&place, &server);
+  int server, fd, status = rendezvous_listener_key(PURPOSE, &place, PROBE_COMMAND, &key);
+  status = status == CLI_OK ? rendezvous_listen(&place, &server) : status;
   if (status != CLI_OK) {
     return status;
   }
-  fprintf(stderr, "stratus-net: listening on port %d; on one host: stratus-net probe HOST...\n",
+  fprintf(stderr, "stratus-net: listening on port %d; on one host: " PROBE_COMMAND "\n",
           place.port);
   uint8_t hello[PEER_HELLO_BYTES];
   struct peer_gate *gate = peer_gate_new(server, &key);
@@ -157,6 +161,7 @@ static int probe_hosts(int host_count, char **hosts, bool is_json) {
   for (int i = 0; i < host_count && status == CLI_OK; i++) {
     struct rendezvous_address place;
     status = rendezvous_parse(hosts[i], (int)options.port, &place);
+    status = status == CLI_OK ? rendezvous_caller_key(PURPOSE, &place, &key) : status;
     status = status == CLI_OK ? rendezvous_connect(&place, LISTEN_COMMAND, &agents[count]) : status;
     status = status == CLI_OK ? rendezvous_prove(&key, hello, agents[count]) : status;
     count += status == CLI_OK;
@@ -249,6 +254,10 @@ static int probe_ranks(const struct launcher_place *place, bool is_json) {
     return status;
   }
   options.port = meeting.port;
+  status = rendezvous_caller_key(PURPOSE, &meeting, &key); /* of rank 0, too */
+  if (status != CLI_OK) {
+    return status;
+  }
   if (place->rank == 0) {
     return probe_as_root(place, is_json);
   }
@@ -271,10 +280,6 @@ int net_tool_probe(int argument_count, char **arguments, bool is_json) {
   if (options.duration_ns < NS_PER_MS || options.duration_ns > AGENT_DURATION_MAX_NS) {
     cli_fail("probe: --time takes 1ms to 60s");
     return CLI_USAGE;
-  }
-  int key_status = rendezvous_key("stratus-net probe", &key);
-  if (key_status != CLI_OK) {
-    return key_status;
   }
   bool is_told = options.is_listening || argument_count > 0;
   int found = is_told ? 0 : launcher_find(&place, error, sizeof error);

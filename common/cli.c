@@ -9,17 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/plain.h"
 #include "common/quantity.h"
 
 enum { HELP_LEFT = 32 }; /* columns of options, before what they do */
 
 /* Set by cli_main, for messages. */
 static const char *tool_name = "stratus";
-
-char *cli_plain(char *text) {
-  return plain_text(text);
-}
 
 /* Messages may contain file names, which need not be ASCII, and contents of files: control
  * characters must not reach the terminal. */

@@ -66,10 +66,6 @@ int cli_program(const struct cli_program *program, int argc, char **argv);
  * arguments may be mixed; `--` ends the options; `-h` and `--help` work everywhere. */
 int cli_main(const struct cli_tool *tool, int argc, char **argv);
 
-/* Replaces everything but visible ASCII by '?', in place; for texts from other hosts. Returns
- * `text`. */
-char *cli_plain(char *text);
-
 /* Prints "TOOL: " and the text to stderr, without control characters; returns CLI_FAILED. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -4,10 +4,14 @@
 #ifndef COMMON_PLAIN_H
 #define COMMON_PLAIN_H
 
+static inline char plain_character(char c) {
+  return c >= ' ' && c <= '~' ? c : '?';
+}
+
 /* Replaces everything but visible ASCII and the blank by '?', in place. Returns `text`. */
 static inline char *plain_text(char *text) {
   for (char *c = text; *c; c++) {
-    *c = *c >= ' ' && *c <= '~' ? *c : '?';
+    *c = plain_character(*c);
   }
   return text;
 }
@@ -15,7 +19,7 @@ static inline char *plain_text(char *text) {
 /* The same, of several lines. */
 static inline char *plain_lines(char *text) {
   for (char *c = text; *c; c++) {
-    *c = (*c >= ' ' && *c <= '~') || *c == '\n' ? *c : '?';
+    *c = *c == '\n' ? *c : plain_character(*c);
   }
   return text;
 }

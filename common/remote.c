@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/cli.h"
 #include "common/clock.h"
+#include "common/plain.h"
 #include "common/quantity.h"
 
 enum { AT_ONCE = 64, WORDS_MAX = 320, STATUS_NOT_FOUND = 127, STATUS_SSH_FAILED = 255 };
@@ -161,7 +161,7 @@ static void remote_end(const struct remote_command *how, struct remote_result *a
     kill(-answer->child, SIGKILL);
   }
   waitpid(answer->child, &status, 0);
-  const char *said = cli_plain(last_line(answer->errors));
+  const char *said = plain_text(last_line(answer->errors));
   int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   char text[QUANTITY_TEXT_MAX];
   if (is_late) {

@@ -119,7 +119,7 @@ void check_socket_read(int fd, struct verdict *verdict, uint64_t now_ns) {
   char bytes[CHECK_DATAGRAM_MAX];
   struct check_event event;
   ssize_t length = recv(fd, bytes, sizeof bytes, 0);
-  /* No longer than somebody can fill the buffer again. */
+  /* So many at most, as somebody may send faster than this reads. */
   for (int i = 0; i < READ_MAX && length >= 0; i++, length = recv(fd, bytes, sizeof bytes, 0)) {
     if (check_event_parse(bytes, (size_t)length, token, &event)) {
       verdict_take(verdict, &event, now_ns);

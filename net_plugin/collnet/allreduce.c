@@ -157,9 +157,9 @@ static void message_done(struct collnet_piece *piece, enum collnet_phase phase,
 static int post(struct collnet_path *path, enum collnet_way way, const struct place *place,
                 struct collnet_message *message) {
   int rc = way == COLLNET_SEND ? transfer_isend(path->connection, place->data, place->bytes,
-                                                place->memory, NULL, NULL, &message->request)
+                                                place->memory, NULL, &message->request)
                                : transfer_irecv(path->connection, place->data, place->bytes,
-                                                place->memory, NULL, NULL, &message->request);
+                                                place->memory, NULL, &message->request);
   path->posted += !rc && message->request;
   return rc;
 }

@@ -18,8 +18,9 @@
  * Owns: groups, requests and their staging memory.  Threads: listen, connect, register, close:
  * NCCL's service thread; allreduce and test: the progress thread of the group; deregister: any.
  * Blocks: collnet_connect, until all members agree, three times 8 s at most; deregister, allreduce
- * and test for one another, as long as a piece is reduced. Fails: negative errno, after LOG_WARN.
- */
+ * and test for one another, as long as a piece is reduced.
+ *
+ * Fails: negative errno, after LOG_WARN. */
 #ifndef NET_PLUGIN_COLLNET_COLLNET_H
 #define NET_PLUGIN_COLLNET_COLLNET_H
 

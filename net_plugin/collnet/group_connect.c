@@ -103,10 +103,9 @@ static int advance(struct arrival *arrival, bool is_send, void *bytes, size_t le
                    size_t *received) {
   int rc = 0;
   if (!arrival->request) {
-    rc = is_send ? transfer_isend(arrival->connection, bytes, length, NULL, NULL, NULL,
-                                  &arrival->request)
-                 : transfer_irecv(arrival->connection, bytes, length, NULL, NULL, NULL,
-                                  &arrival->request);
+    rc = is_send
+             ? transfer_isend(arrival->connection, bytes, length, NULL, NULL, &arrival->request)
+             : transfer_irecv(arrival->connection, bytes, length, NULL, NULL, &arrival->request);
   }
   if (!rc && arrival->request) {
     rc = transfer_test(arrival->request, &arrival->is_done, received);

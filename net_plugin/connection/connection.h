@@ -33,7 +33,6 @@ struct request {
   const struct lane_memory *memory; /* that the data is in; NULL: none */
   size_t bytes;                     /* posted size; after completion the transferred size */
   void *event;                      /* profiler's, progress thread only */
-  const void *owner;                /* profiler, progress thread only */
   bool is_in_use;                   /* progress thread only */
 };
 

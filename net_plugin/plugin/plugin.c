@@ -338,8 +338,7 @@ int plugin_connect(const struct plugin_context *context, int device, int traffic
 
 int plugin_isend(struct connection *connection, void *data, size_t bytes,
                  const struct memory *memory, void *phandle, struct request **request) {
-  const struct profiler *profiler = connection_owner(connection);
-  return transfer_isend(connection, data, bytes, memory, profiler, phandle, request);
+  return transfer_isend(connection, data, bytes, memory, phandle, request);
 }
 
 int plugin_irecv(struct connection *connection, int count, void **data, const size_t *bytes,
@@ -350,6 +349,6 @@ int plugin_irecv(struct connection *connection, int count, void **data, const si
     return -EINVAL;
   }
   const struct memory *memory = memories ? memories[0] : NULL;
-  return transfer_irecv(connection, data[0], bytes[0], memory, connection_owner(connection),
-                        phandles ? phandles[0] : NULL, request);
+  return transfer_irecv(connection, data[0], bytes[0], memory, phandles ? phandles[0] : NULL,
+                        request);
 }

@@ -9,8 +9,7 @@
 #include "net_plugin/observe/profiler.h"
 
 static int post(struct connection *connection, void *data, size_t bytes,
-                const struct memory *memory, const struct profiler *profiler, void *phandle,
-                struct request **result) {
+                const struct memory *memory, void *phandle, struct request **result) {
   *result = NULL;
   int error = connection_error(connection);
   if (error) {
@@ -19,24 +18,21 @@ static int post(struct connection *connection, void *data, size_t bytes,
   struct request *request = connection_post(connection, memory_address(memory, data), bytes, memory,
                                             memory ? memory->devices : NULL);
   if (request) {
-    request->owner = profiler;
-    profiler_request_started(profiler, phandle, connection_is_sender(connection), bytes,
-                             &request->event);
+    profiler_request_started(connection_owner(connection), phandle,
+                             connection_is_sender(connection), bytes, &request->event);
   }
   *result = request;
   return 0;
 }
 
 int transfer_isend(struct connection *connection, const void *data, size_t bytes,
-                   const struct memory *memory, const struct profiler *profiler, void *phandle,
-                   struct request **request) {
-  return post(connection, (void *)(uintptr_t)data, bytes, memory, profiler, phandle, request);
+                   const struct memory *memory, void *phandle, struct request **request) {
+  return post(connection, (void *)(uintptr_t)data, bytes, memory, phandle, request);
 }
 
 int transfer_irecv(struct connection *connection, void *data, size_t bytes,
-                   const struct memory *memory, const struct profiler *profiler, void *phandle,
-                   struct request **request) {
-  return post(connection, data, bytes, memory, profiler, phandle, request);
+                   const struct memory *memory, void *phandle, struct request **request) {
+  return post(connection, data, bytes, memory, phandle, request);
 }
 
 int transfer_test(struct request *request, bool *is_done, size_t *bytes) {
@@ -48,7 +44,7 @@ int transfer_test(struct request *request, bool *is_done, size_t *bytes) {
   }
   if (*is_done) {
     *bytes = request->bytes;
-    profiler_request_stopped(request->owner, &request->event);
+    profiler_request_stopped(connection_owner(connection), &request->event);
     connection_release(request);
     return 0;
   }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/cli.h"
+#include "common/plain.h"
 #include "common/remote.h"
 
 enum { VARIABLES_MAX = 256 };
@@ -98,7 +99,7 @@ static const char *text_of(const json_t *object, const char *name) {
 /* In text from other hosts anything may stand. */
 static void print_plain(const char *mark, const char *host, const char *text) {
   char *copy = strdup(text);
-  printf("%-4s  %s: %s\n", mark, host, copy ? cli_plain(copy) : "");
+  printf("%-4s  %s: %s\n", mark, host, copy ? plain_text(copy) : "");
   free(copy);
 }
 

@@ -21,13 +21,14 @@
 #include "net_plugin/observe/stats_path.h"
 #include "net_plugin/observe/stats_socket.h"
 
-/* For all answers together: a process of this user gets a second more than it may take
- * (STATS_CLIENT_NS), others as long as somebody at a terminal likes to wait. */
+/* For all answers together. A process of this user gets a second more than it gives its client;
+ * with others' the whole ends within 2 s, however they behave. */
 #define OWN_TIMEOUT_NS (STATS_CLIENT_NS + NS_PER_S)
 #define OTHERS_TIMEOUT_NS (3 * NS_PER_S / 2)
 /* Of all answers together. Sixteen thousand flows are some ten million bytes. */
 #define ANSWERS_MAX_BYTES (256u << 20)
-#define SOURCES_MAX 4096 /* entries in directories of others, say */
+/* Others may fill their directories. A host has some processes per GPU. */
+#define SOURCES_MAX 4096
 
 enum { FIRST_BYTES = 64 << 10 };
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/plain.h"
 #include "tests/lib/unit.h"
 
 static bool is_verbose;
@@ -221,7 +222,7 @@ static void messages_are_whole_and_command_no_terminal(void **state) {
   assert_string_equal(err, "tool: ?[2J??\n\xc3\xa9 did not work\n");
   said = "it";
   char text[] = "a~ \t\xc3\xa9\x7f";
-  assert_string_equal(cli_plain(text), "a~ ????");
+  assert_string_equal(plain_text(text), "a~ ????");
 }
 
 static void help_shows_tables_and_examples(void **state) {

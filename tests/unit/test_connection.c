@@ -88,10 +88,10 @@ static void a_held_post_is_sent(void **state) {
   for (int round = 0; round < 200; round++) {
     struct request *sent[2], *received[2];
     for (int i = 0; i < 2; i++) {
-      assert_int_equal(transfer_irecv(pair.receiver, to[i], 8, NULL, NULL, NULL, &received[i]), 0);
+      assert_int_equal(transfer_irecv(pair.receiver, to[i], 8, NULL, NULL, &received[i]), 0);
     }
     for (int i = 0; i < 2; i++) {
-      assert_int_equal(transfer_isend(pair.sender, from[i], 8, NULL, NULL, NULL, &sent[i]), 0);
+      assert_int_equal(transfer_isend(pair.sender, from[i], 8, NULL, NULL, &sent[i]), 0);
     }
     uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
     int done = 0;
@@ -127,7 +127,7 @@ static void a_vanished_peer_is_named(void **state) {
   size_t bytes;
   bool is_done = false;
   transfer_close(pair.receiver);
-  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, NULL, &request), 0);
+  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, &request), 0);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error = 0;
   while (!error && !is_done && clock_now_ns() < until_ns) {
@@ -150,8 +150,8 @@ static void a_peer_that_gives_up_is_named(void **state) {
   static uint8_t data[1 << 20];
   size_t bytes;
   bool is_done = false;
-  assert_int_equal(transfer_irecv(pair.receiver, data, 4096, NULL, NULL, NULL, &received), 0);
-  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, NULL, &sent), 0);
+  assert_int_equal(transfer_irecv(pair.receiver, data, 4096, NULL, NULL, &received), 0);
+  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error_there = 0, error_here = 0;
   while ((!error_there || !error_here) && clock_now_ns() < until_ns) {
@@ -185,7 +185,7 @@ static void a_peer_that_failed_unheard_is_no_riddle(void **state) {
   pair_cut_flows(0);
   connection_fail(pair.receiver, -EIO);
   engine_unlock(engine);
-  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, NULL, &sent), 0);
+  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   while (!error && !is_done && clock_now_ns() < until_ns) {
     error = transfer_test(sent, &is_done, &bytes);

@@ -146,10 +146,10 @@ static void devices_that_cannot_are_done_without(void **state) {
 
 /* Every step on the way to the first lanes fails once, on either side: whichever of them has taken
  * the lane for an RDMA lane by then. */
-static void calls_that_fail_once_lose_no_data(void **state) {
-  (void)state;
-  for (int call = 0; call < FAKE_CALLS; call++) {
-    for (unsigned nth = 1; nth <= 8; nth++) {
+/* Each of the calls fails, the first time it is made, the second, and so on. */
+static void fail_calls_once(int first, int last, unsigned times) {
+  for (int call = first; call <= last; call++) {
+    for (unsigned nth = 1; nth <= times; nth++) {
       log_capture_start();
       LOG_INFO("the call %d fails, time %u", call, nth);
       fake_verbs_fail_call((enum fake_call)call, nth, EIO);
@@ -161,19 +161,16 @@ static void calls_that_fail_once_lose_no_data(void **state) {
   }
 }
 
+static void calls_that_fail_once_lose_no_data(void **state) {
+  (void)state;
+  fail_calls_once(0, FAKE_CALLS - 1, 8);
+}
+
 /* At either end. The sender wants one lane only, so no other comes. */
 static void a_first_lane_that_cannot_be_used_is_dialled_again(void **state) {
   (void)state;
   param_load((char *[]){ "STRATUS_FLOWS=1", NULL });
-  for (int call = FAKE_POST_SEND; call <= FAKE_POST_RECV; call++) {
-    for (unsigned nth = 1; nth <= 4; nth++) {
-      fake_verbs_fail_call((enum fake_call)call, nth, EIO);
-      rdma_host_configure();
-      struct pair pair = pair_make(AF_INET);
-      pair_exchange(pair, mixed_sizes, 5, 10, NULL);
-      pair_close(pair);
-    }
-  }
+  fail_calls_once(FAKE_POST_SEND, FAKE_POST_RECV, 4);
 }
 
 static void users_can_turn_it_off(void **state) {

@@ -375,8 +375,8 @@ static void move(struct pair pair, int count, size_t bytes) {
   char *from = calloc(1, bytes), *to = malloc(bytes);
   for (int i = 0; i < count; i++) {
     struct request *receive, *send;
-    assert_int_equal(transfer_irecv(pair.receiver, to, bytes, NULL, NULL, NULL, &receive), 0);
-    assert_int_equal(transfer_isend(pair.sender, from, bytes, NULL, NULL, NULL, &send), 0);
+    assert_int_equal(transfer_irecv(pair.receiver, to, bytes, NULL, NULL, &receive), 0);
+    assert_int_equal(transfer_isend(pair.sender, from, bytes, NULL, NULL, &send), 0);
     await(send, bytes);
     await(receive, bytes);
   }

@@ -19,6 +19,7 @@
 #include "common/machine.h"
 #include "common/param.h"
 #include "common/pci.h"
+#include "common/plain.h"
 #include "common/sysfs.h"
 #include "tuner_plugin/tools/tune.h"
 
@@ -226,7 +227,7 @@ static void print_cpu(FILE *out, int node) {
   fprintf(out, "  <cpu numaid=\"%d\"", node);
   if (sysfs_read_text(param_string(PARAM_SYSFS_ROOT), map, sizeof map,
                       "sys/devices/system/node/node%d/cpumap", node) > 0) {
-    fprintf(out, " affinity=\"%s\"", cli_plain(map));
+    fprintf(out, " affinity=\"%s\"", plain_text(map));
   }
 #if defined(__x86_64__)
   unsigned a = 0, vendor[4] = { 0 }, b, c, d;

@@ -10,6 +10,7 @@
 #include "common/cli.h"
 #include "common/clock.h"
 #include "common/param.h"
+#include "common/plain.h"
 #include "common/profile_match.h"
 #include "common/remote.h"
 #include "common/topology.h"
@@ -113,7 +114,7 @@ static void print_host(const struct host *host, const char *verdict) {
     snprintf(text, sizeof text, "profile %s, hash %s, decisions %s, stratus %s, topology %s",
              text_of(host, "profile"), text_of(host, "hash"), text_of(host, "decisions"),
              text_of(host, "stratus"), topology[0] ? topology : "not known");
-    puts(cli_plain(text));
+    puts(plain_text(text));
   } else {
     puts(host->why_not);
   }

@@ -111,8 +111,8 @@ static int receive_all(struct connection *connection) {
   for (;;) {
     while (posted < done + DEPTH) {
       uint8_t *to = memory() + posted % DEPTH * MESSAGE_BYTES;
-      int error = transfer_irecv(connection, to, MESSAGE_BYTES, NULL, NULL, NULL,
-                                 &requests[posted % DEPTH]);
+      int error =
+          transfer_irecv(connection, to, MESSAGE_BYTES, NULL, NULL, &requests[posted % DEPTH]);
       if (error) {
         return error;
       }
@@ -165,7 +165,7 @@ static int send_until(struct pump *pump, uint64_t until_ns) {
     if (pump->posted < pump->done + DEPTH) {
       const uint8_t *from = memory() + pump->posted % DEPTH * MESSAGE_BYTES;
       struct request **request = &pump->requests[pump->posted % DEPTH];
-      int error = transfer_isend(pump->connection, from, MESSAGE_BYTES, NULL, NULL, NULL, request);
+      int error = transfer_isend(pump->connection, from, MESSAGE_BYTES, NULL, NULL, request);
       if (error) {
         return error;
       }
@@ -200,7 +200,7 @@ static int send_end(struct pump *pump) {
     int error = 0;
     if (pump->done == pump->posted) {
       struct request **request = &pump->requests[pump->posted % DEPTH];
-      error = transfer_isend(pump->connection, memory(), 0, NULL, NULL, NULL, request);
+      error = transfer_isend(pump->connection, memory(), 0, NULL, NULL, request);
       has_ended = !error && *request;
       pump->posted += has_ended;
     }

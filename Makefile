@@ -346,6 +346,8 @@ FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/
 
 # Calls that a target must not make for real are sent to its own file.
 FUZZ_WRAP_interface = -Wl,--wrap=getaddrinfo
+FUZZ_WRAP_doctor = -Wl,--wrap=remote_run_all
+FUZZ_WRAP_probe = $(addprefix -Wl$(comma)--wrap=,discovery_run setup_start setup_stop)
 $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
 	$(link) -fsanitize=fuzzer $(FUZZ_WRAP_$*) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(STATIC_LIBS)
 
@@ -353,6 +355,9 @@ $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
 net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))
 $(BUILD)/fuzz/fuzz_stats: $(call net_tools,sanitize.c stats_merge.c stats_progress.c stats_table.c)
 $(BUILD)/fuzz/fuzz_perf: $(call net_tools,sanitize.c rendezvous.c $(addprefix perf/,control_channel.c plan.c report.c failure.c))
+$(BUILD)/fuzz/fuzz_probe: $(call net_tools,sanitize.c rendezvous.c $(addprefix perf/,control_channel.c failure.c) \
+  $(addprefix probe/,agent.c findings.c pairs.c report.c survey.c))
+$(BUILD)/fuzz/fuzz_doctor: $(call net_tools,doctor_all.c)
 $(BUILD)/fuzz/fuzz_workload: $(call objects,$(addprefix tuner_plugin/tools/coll/,element.c operation.c \
   replay/fields.c replay/plan.c replay/workload.c))
 $(BUILD)/fuzz/fuzz_import: $(call objects,$(addprefix tuner_plugin/tools/,tune_import.c tune_common.c))

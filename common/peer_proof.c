@@ -32,8 +32,8 @@ static void derive(const char *purpose, const void *text, size_t bytes, struct p
   hash_wipe(root, sizeof root);
 }
 
-void peer_key_of_token(const char *purpose, const char *token, struct peer_key *key) {
-  derive(purpose, token, strlen(token), key);
+void peer_key_of_token(const char *purpose, const void *token, size_t bytes, struct peer_key *key) {
+  derive(purpose, token, bytes, key);
   key->is_secret = true;
 }
 
@@ -52,7 +52,7 @@ int peer_key_of_job(const char *purpose, struct peer_key *key, char error[PEER_E
     if (strlen(text) < SECRET_MIN) {
       return short_secret("STRATUS_SECRET", error);
     }
-    peer_key_of_token(purpose, text, key);
+    peer_key_of_token(purpose, text, strlen(text), key);
     return 0;
   }
   key->is_secret = path && *path;

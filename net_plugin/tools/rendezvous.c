@@ -164,17 +164,6 @@ int rendezvous_listen(const struct rendezvous_address *place, int *server) {
                       : cli_fail("cannot listen on port %d: %s", place->port, strerror(-*server));
 }
 
-int rendezvous_accept(int server, int *fd) {
-  do {
-    *fd = accept4(server, NULL, NULL, SOCK_CLOEXEC);
-  } while (*fd < 0 && (errno == EINTR || errno == ECONNABORTED));
-  if (*fd < 0) {
-    return cli_fail("cannot accept a connection: %s", strerror(errno));
-  }
-  rendezvous_set_timeout(*fd, RENDEZVOUS_TIMEOUT_NS);
-  return CLI_OK;
-}
-
 /* ---- proofs ---- */
 
 enum { DRAWN_BYTES = 16 };
@@ -217,7 +206,7 @@ static int draw_secret(const char *purpose, const char *command, struct peer_key
   if (setenv("STRATUS_SECRET", text, 1) != 0) {
     return cli_fail("out of memory");
   }
-  peer_key_of_token(purpose, text, key);
+  peer_key_of_token(purpose, text, strlen(text), key);
   fprintf(stderr,
           "stratus-net: no secret is set, so one was drawn for this time. On the other host:\n"
           "  STRATUS_SECRET=%s %s\n",

@@ -26,13 +26,13 @@ int rendezvous_connect(const struct rendezvous_address *place, const char *comma
 /* The same, retrying while the other side does not listen yet. */
 int rendezvous_connect_retrying(const struct rendezvous_address *place, int *fd);
 int rendezvous_listen(const struct rendezvous_address *place, int *server);
-int rendezvous_accept(int server, int *fd);
 
 /* The caller's proof on a new connection (common/peer_proof.h); `fd` is closed if it fails. */
 int rendezvous_prove(const struct peer_key *key, const uint8_t hello[PEER_HELLO_BYTES], int fd);
-/* The next connection of `gate` that is proven, as rendezvous_accept leaves one. */
+/* The next connection of `gate` that is proven; NULL: out of memory. */
 int rendezvous_accept_proven(struct peer_gate *gate, uint64_t until_ns, int *fd,
                              uint8_t hello[PEER_HELLO_BYTES]);
+
 /* ---- keys: of the job's secret ----
  *
  * CLI_USAGE with a message if it cannot be used. */
@@ -46,7 +46,7 @@ int rendezvous_listener_key(const char *purpose, const struct rendezvous_address
 int rendezvous_caller_key(const char *purpose, const struct rendezvous_address *place,
                           struct peer_key *key);
 
-/* Sets the time limit of blocking calls, also of accept, and TCP_NODELAY. */
+/* Sets the time limit of blocking calls and TCP_NODELAY. */
 void rendezvous_set_timeout(int fd, uint64_t timeout_ns);
 
 int rendezvous_write(int fd, const void *bytes, size_t count);

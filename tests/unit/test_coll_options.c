@@ -302,7 +302,7 @@ static void test_other_hosts_need_a_secret(void **state) {
   setenv("STRATUS_SECRET", "0123456789abcdef", 1);
   assert_int_equal(read_world(), 0);
   assert_true(world.key.is_secret);
-  peer_key_of_token("stratus-coll", "0123456789abcdef", &key);
+  peer_key_of_token("stratus-coll", "0123456789abcdef", 16, &key);
   assert_memory_equal(world.key.bytes, key.bytes, PEER_KEY_BYTES);
 }
 

@@ -25,8 +25,8 @@ static struct peer_gate *gate;
 static int begin(void **state) {
   (void)state;
   socklen_t length = sizeof address;
-  peer_key_of_token("test", "0123456789abcdef", &ours);
-  peer_key_of_token("test", "0123456789abcdeF", &others);
+  peer_key_of_token("test", "0123456789abcdef", 16, &ours);
+  peer_key_of_token("test", "0123456789abcdeF", 16, &others);
   address = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
   server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (bind(server, (struct sockaddr *)&address, sizeof address) || listen(server, 4096) ||

@@ -71,7 +71,7 @@ static int choose_key(struct world *world, char *error, size_t error_size) {
   const char *token = getenv(HANDED_OVER_TOKEN);
   char why[PEER_ERROR_MAX];
   if (token && *token) {
-    peer_key_of_token(purpose, token, &world->key);
+    peer_key_of_token(purpose, token, strlen(token), &world->key);
     return 0;
   }
   if (world->is_ours) {

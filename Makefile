@@ -78,7 +78,7 @@ NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf tools/pr
 TUNER_TOOL_SRC := $(call sources,$(addprefix tuner_plugin/,tools tools/calibrate))
 # The benchmark of collectives: measures plugins from outside, so it has none of their objects.
 COLL_OBJ := $(call objects,$(call sources,$(addprefix tuner_plugin/,tools/coll tools/coll/replay)) \
-  $(addprefix common/,clock.c contents.c launcher.c old_glibc.c quantity.c))
+  $(addprefix common/,clock.c contents.c hash.c launcher.c old_glibc.c peer_gate.c peer_proof.c quantity.c secret_file.c))
 
 # Tools of both plugins, which link nothing of them.
 JOB_TOOL_OBJ := $(call objects,$(filter-out common/tools/stratus-%,$(call sources,common/tools)) \
@@ -151,7 +151,7 @@ $(BUILD)/bin/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(TOOL_START) $(STR
 
 COLL := $(BUILD)/bin/stratus-coll
 $(COLL): $(COLL_OBJ) $(TOOL_START) | $(FLOOR_MADE)
-	$(link) $^ $(JSON_LIBS) -ldl -lm $(TOOL_FLOOR)
+	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS) $(TOOL_FLOOR)
 
 $(BUILD)/bin/stratus-run $(BUILD)/bin/stratus-env: $(BUILD)/bin/%: $(BUILD)/obj/common/tools/%.o $(JOB_TOOL_OBJ) $(TOOL_START) \
   | $(FLOOR_MADE)
@@ -346,6 +346,8 @@ FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/
 
 # Calls that a target must not make for real are sent to its own file.
 FUZZ_WRAP_interface = -Wl,--wrap=getaddrinfo
+FUZZ_WRAP_doctor = -Wl,--wrap=remote_run_all
+FUZZ_WRAP_probe = $(addprefix -Wl$(comma)--wrap=,discovery_run setup_start setup_stop)
 $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
 	$(link) -fsanitize=fuzzer $(FUZZ_WRAP_$*) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(STATIC_LIBS)
 
@@ -353,6 +355,9 @@ $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
 net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))
 $(BUILD)/fuzz/fuzz_stats: $(call net_tools,sanitize.c stats_merge.c stats_progress.c stats_table.c)
 $(BUILD)/fuzz/fuzz_perf: $(call net_tools,sanitize.c rendezvous.c $(addprefix perf/,control_channel.c plan.c report.c failure.c))
+$(BUILD)/fuzz/fuzz_probe: $(call net_tools,sanitize.c rendezvous.c $(addprefix perf/,control_channel.c failure.c) \
+  $(addprefix probe/,agent.c findings.c pairs.c report.c survey.c))
+$(BUILD)/fuzz/fuzz_doctor: $(call net_tools,doctor_all.c)
 $(BUILD)/fuzz/fuzz_workload: $(call objects,$(addprefix tuner_plugin/tools/coll/,element.c operation.c \
   replay/fields.c replay/plan.c replay/workload.c))
 $(BUILD)/fuzz/fuzz_import: $(call objects,$(addprefix tuner_plugin/tools/,tune_import.c tune_common.c))
@@ -416,7 +421,7 @@ $(COLL_FAULTY)/libnccl.so.2: $(call objects,tests/coll/faulty/faulty_nccl.c tune
 
 $(BUILD)/tests/test_coll_%: $(BUILD)/obj/tests/unit/test_coll_%.o \
   $(filter-out %/main.o,$(COLL_OBJ))
-	$(link) $^ -lcmocka $(JSON_LIBS) -ldl -lm
+	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 coll-tests: $(COLL) $(COLL_FAULTY)/libnccl.so.2
 .PHONY: coll-tests

@@ -96,9 +96,8 @@ char **launcher_words(char **command, const char *const *variables) {
   for (const char *const *name = variables; *name; name++) {
     char *word = NULL;
     const char *value = getenv(*name);
-    if (value && !is_passed_on(command, option, *name) &&
-        asprintf(&word, "%s%s%s", *name, option[1] == 'x' ? "" : "=",
-                 option[1] == 'x' ? "" : value) >= 0) {
+    /* The name alone: everybody can read command lines, and a token is among the values. */
+    if (value && !is_passed_on(command, option, *name) && (word = strdup(*name))) {
       all[count++] = (char *)option;
       all[count++] = word;
     }

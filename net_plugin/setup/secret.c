@@ -3,81 +3,28 @@
 #include "net_plugin/setup/secret.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/param.h"
+#include "common/secret_file.h"
 #include "net_plugin/setup/settings.h"
 
-#define MAX_BYTES 4096
-/* Whoever reads the handle can try secrets at leisure, so it must not be guessable. */
-#define MIN_BYTES 16
 #define WARN_INTERVAL_NS (3600 * NS_PER_S)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_present;
 static uint8_t kept[AUTH_KEY_BYTES];
 
-/* As ssh has it for keys. A file of another user may be there for a group: of a volume, for one. */
-static bool is_private(int fd, const char *path) {
-  struct stat status;
-  if (fstat(fd, &status) != 0) {
-    return false;
-  }
-  mode_t barred = status.st_uid == geteuid() ? S_IRWXG | S_IRWXO : S_IRWXO;
-  if ((status.st_mode & barred) != 0) {
-    LOG_WARN("STRATUS_SECRET_FILE=%s is open to other users (mode %o): chmod 600 it", path,
-             (unsigned)status.st_mode & 07777);
-    return false;
-  }
-  return true;
-}
-
-/* A FIFO gives what was written to it in pieces. */
-static ssize_t read_whole(int fd, char *text, size_t room) {
-  size_t got = 0;
-  ssize_t n = 0;
-  do {
-    got += (size_t)n;
-    n = read(fd, text + got, room - got);
-  } while (n > 0 && got + (size_t)n < room);
-  return n < 0 ? -errno : (ssize_t)got + n;
-}
-
-/* The file without the newlines at its end. Its size, or negative errno; a longer one is not what
- * the user meant. */
-static ssize_t read_file(const char *path, char text[MAX_BYTES]) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    return -errno;
-  }
-  ssize_t bytes = is_private(fd, path) ? read_whole(fd, text, MAX_BYTES) : -EPERM;
-  close(fd);
-  if (bytes < 0) {
-    return bytes;
-  }
-  if (bytes == MAX_BYTES) {
-    return -EFBIG;
-  }
-  while (bytes > 0 && (text[bytes - 1] == '\n' || text[bytes - 1] == '\r')) {
-    bytes--;
-  }
-  return bytes == 0 ? -ENODATA : bytes;
-}
-
 static int keep(const char *name, const void *text, size_t bytes) {
   static const char label[] = "stratus 2 job secret";
-  if (bytes < MIN_BYTES) {
+  if (bytes < SECRET_MIN) {
     LOG_WARN("%s has %zu characters and can be guessed by whoever reads NCCL's bootstrap; no "
              "connection is made. It must have %d at least; make one with: openssl rand -hex 32",
-             name, bytes, MIN_BYTES);
+             name, bytes, SECRET_MIN);
     return -EACCES;
   }
   hash_hmac_sha256(label, sizeof label, text, bytes, kept);
@@ -86,13 +33,12 @@ static int keep(const char *name, const void *text, size_t bytes) {
 }
 
 static int load_file(const char *path) {
-  char text[MAX_BYTES];
-  ssize_t bytes = read_file(path, text);
+  char text[SECRET_FILE_MAX];
+  ssize_t bytes = secret_file_read(path, text);
   if (bytes < 0) {
     LOG_WARN("cannot use STRATUS_SECRET_FILE=%s: %s; no connection is made. It must be a file of "
              "%d to %d bytes that this user can read",
-             path, bytes == -ENODATA ? "it is empty" : strerror((int)-bytes), MIN_BYTES,
-             MAX_BYTES - 1);
+             path, secret_file_error(bytes), SECRET_MIN, SECRET_FILE_MAX - 1);
     return -EACCES;
   }
   int error = keep("the secret in STRATUS_SECRET_FILE", text, (size_t)bytes);

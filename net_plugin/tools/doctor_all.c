@@ -37,15 +37,19 @@ struct cluster {
 
 /* ---- asking ---- */
 
-/* What the job's launcher would pass on. A secret would show in the list of processes. */
-static bool is_passed_on(const char *variable) {
-  static const char *const starts[] = { "NCCL_", "STRATUS_", "LD_LIBRARY_PATH=" };
-  for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
-    if (strncmp(variable, starts[i], strlen(starts[i])) == 0) {
-      return strncmp(variable, "STRATUS_SECRET=", 15) != 0;
-    }
+static bool starts_with_any(const char *text, const char *const *starts) {
+  while (*starts && strncmp(text, *starts, strlen(*starts)) != 0) {
+    starts++;
   }
-  return false;
+  return *starts != NULL;
+}
+
+/* What the job's launcher would pass on, but for what would show in the list of processes: the
+ * secret, and the tokens of a run of stratus-run --check or of stratus-coll. */
+static bool is_passed_on(const char *variable) {
+  static const char *const starts[] = { "NCCL_", "STRATUS_", "LD_LIBRARY_PATH=", NULL };
+  static const char *const kept[] = { "STRATUS_SECRET=", "STRATUS_CHECK=", "STRATUS_COLL_", NULL };
+  return starts_with_any(variable, starts) && !starts_with_any(variable, kept);
 }
 
 static void find_variables(const char *names[VARIABLES_MAX + 1]) {
@@ -86,6 +90,7 @@ static void ask(struct cluster *cluster) {
       snprintf(answer->why_not, sizeof answer->why_not,
                "its output is not that of `%.200s doctor --here`", doctor_all_options.tool);
     }
+    plain_text(answer->why_not); /* may be what ssh has written */
   }
 }
 

@@ -7,11 +7,14 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/cli.h"
+#include "common/hash.h"
 #include "common/quantity.h"
 
 /* ---- names ---- */
@@ -161,12 +164,103 @@ int rendezvous_listen(const struct rendezvous_address *place, int *server) {
                       : cli_fail("cannot listen on port %d: %s", place->port, strerror(-*server));
 }
 
-int rendezvous_accept(int server, int *fd) {
-  do {
-    *fd = accept4(server, NULL, NULL, SOCK_CLOEXEC);
-  } while (*fd < 0 && (errno == EINTR || errno == ECONNABORTED));
-  if (*fd < 0) {
-    return cli_fail("cannot accept a connection: %s", strerror(errno));
+/* ---- proofs ---- */
+
+enum { DRAWN_BYTES = 16 };
+
+static int key_of_job(const char *purpose, struct peer_key *key) {
+  char error[PEER_ERROR_MAX];
+  if (peer_key_of_job(purpose, key, error) == 0) {
+    return CLI_OK;
+  }
+  cli_fail("%s", error);
+  return CLI_USAGE;
+}
+
+/* An empty host is any address. */
+static int find_whether_local(const struct rendezvous_address *place, bool *is_local) {
+  struct addrinfo *found = NULL;
+  *is_local = place->host[0] != '\0';
+  int status = *is_local ? resolve(place, 0, AF_UNSPEC, &found) : CLI_OK;
+  if (status != CLI_OK) {
+    return status;
+  }
+  for (const struct addrinfo *it = found; it; it = it->ai_next) {
+    *is_local = *is_local && peer_is_local(it->ai_addr);
+  }
+  if (found) {
+    freeaddrinfo(found);
+  }
+  return CLI_OK;
+}
+
+static int draw_secret(const char *purpose, const char *command, struct peer_key *key) {
+  uint8_t bytes[DRAWN_BYTES];
+  char text[2 * DRAWN_BYTES + 1];
+  if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) {
+    return cli_fail("no random numbers: %s", strerror(errno));
+  }
+  for (int i = 0; i < DRAWN_BYTES; i++) {
+    snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+  }
+  if (setenv("STRATUS_SECRET", text, 1) != 0) {
+    return cli_fail("out of memory");
+  }
+  peer_key_of_token(purpose, text, strlen(text), key);
+  fprintf(stderr,
+          "stratus-net: no secret is set, so one was drawn for this time. On the other host:\n"
+          "  STRATUS_SECRET=%s %s\n",
+          text, command);
+  hash_wipe(bytes, sizeof bytes);
+  hash_wipe(text, sizeof text);
+  return CLI_OK;
+}
+
+int rendezvous_listener_key(const char *purpose, const struct rendezvous_address *place,
+                            const char *command, struct peer_key *key) {
+  bool is_local;
+  int status = key_of_job(purpose, key);
+  if (status != CLI_OK || key->is_secret) {
+    return status;
+  }
+  status = find_whether_local(place, &is_local);
+  return status != CLI_OK || is_local ? status : draw_secret(purpose, command, key);
+}
+
+int rendezvous_caller_key(const char *purpose, const struct rendezvous_address *place,
+                          struct peer_key *key) {
+  bool is_local;
+  int status = key_of_job(purpose, key);
+  if (status != CLI_OK || key->is_secret) {
+    return status;
+  }
+  status = find_whether_local(place, &is_local);
+  if (status == CLI_OK && !is_local) {
+    cli_fail("%s: " PEER_NEEDS_SECRET ", or to what --listen drew", place->host);
+    return CLI_USAGE;
+  }
+  return status;
+}
+
+int rendezvous_prove(const struct peer_key *key, const uint8_t hello[PEER_HELLO_BYTES], int fd) {
+  int error = peer_call(fd, key, hello, clock_now_ns() + RENDEZVOUS_TIMEOUT_NS);
+  if (error == 0) {
+    return CLI_OK;
+  }
+  close(fd);
+  if (error == -EACCES) {
+    return cli_fail("the other side has another secret: set STRATUS_SECRET_FILE (or "
+                    "STRATUS_SECRET) to the same on all hosts, or on none");
+  }
+  return error == -EPROTO ? cli_fail("the other side is not what was expected, or another release")
+                          : cli_fail("the other side does not answer: %s", strerror(-error));
+}
+
+int rendezvous_accept_proven(struct peer_gate *gate, uint64_t until_ns, int *fd,
+                             uint8_t hello[PEER_HELLO_BYTES]) {
+  int error = gate ? peer_gate_next(gate, until_ns, fd, hello) : -ENOMEM;
+  if (error) {
+    return cli_fail("cannot accept a connection: %s", strerror(-error));
   }
   rendezvous_set_timeout(*fd, RENDEZVOUS_TIMEOUT_NS);
   return CLI_OK;

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "common/clock.h"
+#include "common/peer_gate.h"
 
 #define RENDEZVOUS_TIMEOUT_NS (30 * NS_PER_S)
 
@@ -25,9 +26,27 @@ int rendezvous_connect(const struct rendezvous_address *place, const char *comma
 /* The same, retrying while the other side does not listen yet. */
 int rendezvous_connect_retrying(const struct rendezvous_address *place, int *fd);
 int rendezvous_listen(const struct rendezvous_address *place, int *server);
-int rendezvous_accept(int server, int *fd);
 
-/* Sets the time limit of blocking calls, also of accept, and TCP_NODELAY. */
+/* The caller's proof on a new connection (common/peer_proof.h); `fd` is closed if it fails. */
+int rendezvous_prove(const struct peer_key *key, const uint8_t hello[PEER_HELLO_BYTES], int fd);
+/* The next connection of `gate` that is proven; NULL: out of memory. */
+int rendezvous_accept_proven(struct peer_gate *gate, uint64_t until_ns, int *fd,
+                             uint8_t hello[PEER_HELLO_BYTES]);
+
+/* ---- keys: of the job's secret ----
+ *
+ * CLI_USAGE with a message if it cannot be used. */
+
+/* Who waits for callers from other hosts. Without a secret it draws one, which becomes
+ * STRATUS_SECRET of this process, and writes to standard error how to give it to the caller, whose
+ * command is `command`; not if it listens on loopback addresses only. */
+int rendezvous_listener_key(const char *purpose, const struct rendezvous_address *place,
+                            const char *command, struct peer_key *key);
+/* Who calls. Without a secret it must be a loopback address. */
+int rendezvous_caller_key(const char *purpose, const struct rendezvous_address *place,
+                          struct peer_key *key);
+
+/* Sets the time limit of blocking calls and TCP_NODELAY. */
 void rendezvous_set_timeout(int fd, uint64_t timeout_ns);
 
 int rendezvous_write(int fd, const void *bytes, size_t count);

@@ -42,8 +42,8 @@ static const struct cli_command commands[] = {
     .summary = "benchmark a net plugin between two hosts, driven as NCCL drives it",
     .arguments = "HOST[:PORT] | --listen [ADDRESS[:PORT]]",
     .max_arguments = 1,
-    .example = "stratus-net perf --listen & sleep 1; stratus-net perf localhost --bytes 64K,512K "
-               "--time 1s",
+    .example = "stratus-net perf --listen localhost & sleep 1; stratus-net perf localhost --bytes "
+               "64K,512K --time 1s",
     .has_json = true,
     .options = net_tool_perf_options,
     .run = net_tool_perf },
@@ -51,7 +51,8 @@ static const struct cli_command commands[] = {
     .summary = "measure the network between hosts with this plugin, and write a profile",
     .arguments = "[HOST...]",
     .max_arguments = -1,
-    .example = "stratus-net probe --listen & sleep 1; stratus-net probe localhost --no-sweep",
+    .example = "export STRATUS_SECRET=$(openssl rand -hex 16); stratus-net probe --listen & sleep "
+               "1; stratus-net probe localhost --no-sweep",
     .has_json = true,
     .options = net_tool_probe_options,
     .run = net_tool_probe },

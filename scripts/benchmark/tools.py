@@ -4,6 +4,7 @@
 Both ends of every measurement are kept to CPUs of their own in the same way, whatever moves the data."""
 import json
 import os
+import secrets
 import shlex
 import tempfile
 
@@ -12,6 +13,7 @@ from benchmark.run import ROOT, Failure, cpus_of_host, tail
 NCCL = "build/fake_cuda/lib/sid"
 LIBRARIES = f"build/lib:{NCCL}:build/fake_cuda/lib"
 SOCKET_PLUGIN = f"{NCCL}/libnccl-net-socket.so"
+SECRET = {"STRATUS_SECRET": secrets.token_hex(16)}  # which both ends of perf need
 TRUNCATED = "truncated"
 NOTHING_DONE = "not one round trip was done in time"
 TRIES = 4
@@ -146,10 +148,10 @@ class Bench:
 
     def run_pair(self, server_argv, client_argv, listening, meanwhile=None):
         """The client's output. The server is ended when the client has."""
-        server = self.runner.start(server_argv)
+        server = self.runner.start(server_argv, SECRET)
         try:
             self.runner.until(lambda: self.listens(server, listening), 10, "the server's listening")
-            client = self.runner.start(client_argv)
+            client = self.runner.start(client_argv, SECRET)
             try:
                 if meanwhile:
                     meanwhile(self)

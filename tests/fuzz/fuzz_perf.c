@@ -6,11 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
 #include "net_plugin/tools/perf/plan.h"
 #include "net_plugin/tools/perf/report.h"
 #include "net_plugin/tools/perf/control_channel.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/messages.h"
 
 enum { MESSAGES_MAX = 16 };
 
@@ -65,31 +65,6 @@ static void check_report(json_t *ready, json_t *side) {
   json_decref(idle);
 }
 
-/* The rest of the input, as it is or each line as a message with its length. In one piece: the
- * kernel takes more of one than of many. */
-static void say_all(int fd, struct fuzz_input *input, uint8_t shape) {
-  static uint8_t said[64 << 10];
-  size_t used = 0;
-  if (shape & 1) {
-    used = 64; /* of a greeting */
-    memset(said, 0, used);
-    strcpy((char *)said, "stratus-net perf 2 of fuzz\n");
-  }
-  while (shape & 2 && input->left > 0 && used + input->left + 4 < sizeof said) {
-    char *line = fuzz_line(input);
-    size_t length = strlen(line);
-    bytes_put_le32(said + used, (uint32_t)length);
-    memcpy(said + used + 4, line, length);
-    used += 4 + length;
-    free(line);
-  }
-  size_t rest = input->left < sizeof said - used ? input->left : sizeof said - used;
-  fuzz_bytes(input, said + used, rest);
-  used += rest;
-  FUZZ_CHECK(used == 0 || send(fd, said, used, 0) == (ssize_t)used);
-  shutdown(fd, SHUT_WR);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz_swallow_messages();
   struct fuzz_input input = { data, size };
@@ -97,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct control_channel channel;
   int fds[2];
   FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
-  say_all(fds[1], &input, shape);
+  fuzz_say_all(fds[1], &input, shape);
   json_t *message = NULL, *ready = json_object(), *side = json_object();
   int status = control_channel_open(&channel, fds[0], "the server");
   /* All of it is there, so a poll finds a message or the end. */

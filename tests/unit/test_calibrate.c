@@ -76,6 +76,20 @@ static void a_list_of_hosts(void **state) {
   assert_int_equal(launch_calls_after(&launch, &job), 3);
 }
 
+/* Everybody can read command lines. */
+static void a_secret_is_on_no_command_line(void **state) {
+  (void)state;
+  static const char *const with_secret[] = { "STRATUS_SECRET=of-nobody-else", "STRATUS_FLOWS=4",
+                                             NULL };
+  struct launch launch = { .ppn = 1, .program = "stratus-coll" };
+  assert_true(launch_choose(&launch, "a,b", NULL, 0, why_not));
+  struct launch_job job = job_of();
+  job.variables = with_secret;
+  const char *words = build(&launch, &job);
+  assert_non_null(strstr(words, "--env STRATUS_SECRET --env STRATUS_FLOWS=4 "));
+  assert_null(strstr(words, "of-nobody-else"));
+}
+
 /* A program named mpirun that says who it is. */
 static void make_mpirun(char path[64], char directory[32], const char *name, const char *says) {
   strcpy(directory, "/tmp/test-calibrate-XXXXXX");
@@ -486,6 +500,7 @@ static void examples_run_as_printed(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_list_of_hosts),
+    cmocka_unit_test(a_secret_is_on_no_command_line),
     cmocka_unit_test(mpirun_of_open_mpi_and_of_hydra),
     cmocka_unit_test(srun_and_torchrun_hand_on_the_environment),
     cmocka_unit_test(inside_of_a_rank),

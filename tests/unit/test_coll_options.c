@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tuner_plugin/tools/coll/handed_over.h"
 #include "tuner_plugin/tools/coll/hosts.h"
 #include "tuner_plugin/tools/coll/options.h"
 #include "tuner_plugin/tools/coll/world.h"
@@ -231,6 +232,10 @@ static void test_hosts_wrong(void **state) {
 static const char *const variables[] = {
   "STRATUS_COLL_RANK",
   "STRATUS_COLL_ADDR",
+  "STRATUS_COLL_SIZE",
+  "STRATUS_COLL_TOKEN",
+  "STRATUS_SECRET",
+  "STRATUS_SECRET_FILE",
   "OMPI_COMM_WORLD_RANK",
   "OMPI_COMM_WORLD_SIZE",
   "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -275,6 +280,61 @@ static void test_no_launcher(void **state) {
   assert_true(world.is_local);
 }
 
+/* Rank 0 on another host: whoever reaches it could pose as a rank. */
+static void test_other_hosts_need_a_secret(void **state) {
+  (void)state;
+  struct peer_key key;
+  setenv("RANK", "1", 1);
+  setenv("WORLD_SIZE", "4", 1);
+  setenv("LOCAL_RANK", "1", 1);
+  setenv("LOCAL_WORLD_SIZE", "2", 1);
+  setenv("MASTER_ADDR", "10.0.0.1", 1);
+  setenv("MASTER_PORT", "29500", 1);
+  assert_int_not_equal(read_world(), 0);
+  assert_non_null(strstr(error, "set STRATUS_SECRET_FILE (or STRATUS_SECRET)"));
+  setenv("MASTER_ADDR", "127.0.0.1", 1);
+  assert_int_equal(read_world(), 0);
+  assert_false(world.key.is_secret);
+  setenv("MASTER_ADDR", "10.0.0.1", 1);
+  setenv("STRATUS_SECRET_FILE", "/dev/null", 1);
+  assert_int_not_equal(read_world(), 0);
+  assert_non_null(strstr(error, "STRATUS_SECRET_FILE=/dev/null: it is empty"));
+  setenv("STRATUS_SECRET", "0123456789abcdef", 1);
+  assert_int_equal(read_world(), 0);
+  assert_true(world.key.is_secret);
+  peer_key_of_token("stratus-coll", "0123456789abcdef", 16, &key);
+  assert_memory_equal(world.key.bytes, key.bytes, PEER_KEY_BYTES);
+}
+
+/* On standard input as --hosts writes it; only names of ours and NCCL's are taken. */
+static void test_handed_over(void **state) {
+  (void)state;
+  static struct handed_over all;
+  static char large[HANDED_OVER_MAX];
+  all.length = 0;
+  assert_true(handed_over_add(&all, HANDED_OVER_TOKEN, "00ff"));
+  assert_true(handed_over_add(&all, "STRATUS_SECRET", "two\nlines"));
+  assert_true(handed_over_add(&all, "LD_PRELOAD", "/of/nobody"));
+  assert_true(handed_over_add(&all, "NCCL_NOT_SET", NULL));
+  memset(large, 'x', sizeof large - 1);
+  assert_false(handed_over_add(&all, "STRATUS_LARGE", large));
+  int input = handed_over_pipe(&all);
+  assert_true(input >= 0);
+  assert_int_equal(dup2(input, STDIN_FILENO), STDIN_FILENO);
+  close(input);
+  unsetenv("LD_PRELOAD");
+  handed_over_take(); /* not asked to */
+  assert_null(getenv(HANDED_OVER_TOKEN));
+  setenv(HANDED_OVER_STDIN, "1", 1);
+  handed_over_take();
+  assert_string_equal(getenv(HANDED_OVER_TOKEN), "00ff");
+  assert_string_equal(getenv("STRATUS_SECRET"), "two\nlines");
+  assert_null(getenv("LD_PRELOAD"));
+  assert_null(getenv("STRATUS_LARGE"));
+  assert_null(getenv(HANDED_OVER_STDIN));
+  assert_int_equal(getchar(), EOF);
+}
+
 static void test_open_mpi(void **state) {
   (void)state;
   setenv("OMPI_COMM_WORLD_RANK", "5", 1);
@@ -284,6 +344,7 @@ static void test_open_mpi(void **state) {
   assert_int_not_equal(read_world(), 0);
   assert_non_null(strstr(error, "STRATUS_COLL_ADDR"));
   setenv("STRATUS_COLL_ADDR", "node1:29500", 1);
+  setenv("STRATUS_SECRET", "0123456789abcdef", 1);
   assert_int_equal(read_world(), 0);
   assert_int_equal(world.rank, 5);
   assert_int_equal(world.local_rank, 1);
@@ -308,6 +369,7 @@ static void test_slurm(void **state) {
   setenv("SLURM_STEP_TASKS_PER_NODE", "2(x2)", 1);
   setenv("SLURM_STEP_NODELIST", "gpu[007-008]", 1);
   setenv("SLURM_JOB_ID", "12345", 1);
+  setenv("STRATUS_SECRET", "0123456789abcdef", 1);
   assert_int_equal(read_world(), 0);
   assert_int_equal(world.size, 4);
   assert_int_equal(world.local_size, 2);
@@ -322,6 +384,7 @@ static void test_torchrun(void **state) {
   setenv("LOCAL_WORLD_SIZE", "2", 1);
   setenv("MASTER_ADDR", "10.0.0.1", 1);
   setenv("MASTER_PORT", "29500", 1);
+  setenv("STRATUS_SECRET", "0123456789abcdef", 1);
   assert_int_equal(read_world(), 0);
   assert_string_equal(world.address, "10.0.0.1:29501");
   setenv("RANK", "4", 1);
@@ -363,6 +426,8 @@ int main(void) {
     cmocka_unit_test(test_hosts_file),
     cmocka_unit_test(test_hosts_wrong),
     cmocka_unit_test_setup(test_no_launcher, clear_environment),
+    cmocka_unit_test_setup(test_other_hosts_need_a_secret, clear_environment),
+    cmocka_unit_test_setup(test_handed_over, clear_environment),
     cmocka_unit_test_setup(test_open_mpi, clear_environment),
     cmocka_unit_test_setup(test_slurm, clear_environment),
     cmocka_unit_test_setup(test_torchrun, clear_environment),

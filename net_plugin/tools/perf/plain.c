@@ -7,6 +7,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -18,13 +19,15 @@
 #include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/perf/failure.h"
 
+#define PURPOSE "stratus-net perf flow"
 /* A wake-up costs as much as a few calls, so an idle side spins before it sleeps. */
 #define SPIN_NS (20 * NS_PER_US)
 
 enum {
   PERIOD_BYTES = 65521, /* of the contents: a prime, so that a misplaced piece shows */
-  SLEEP_MS = 2,         /* also how often the control connection is polled */
-  CALLS_PER_TURN = 16,  /* per flow, before the next flow has its turn */
+  TOKEN_BYTES = 16,
+  SLEEP_MS = 2,        /* also how often the control connection is polled */
+  CALLS_PER_TURN = 16, /* per flow, before the next flow has its turn */
   PASSES_PER_CLOCK_READ = 64,
 };
 
@@ -58,21 +61,32 @@ static int listen_for_flows(struct plain *plain) {
   place.port = 0;
   status = status == CLI_OK ? rendezvous_listen(&place, &plain->listen_fd) : status;
   status = status == CLI_OK ? find_place(plain->listen_fd, false, &place) : status;
-  if (status != CLI_OK || getrandom(&plain->token, sizeof plain->token, 0) < 0) {
-    return CLI_FAILED;
+  if (status != CLI_OK) {
+    return status;
   }
-  rendezvous_set_timeout(plain->listen_fd, plain->plan->timeout_ns);
-  return control_channel_send(plain->channel, json_pack("{s:i, s:I}", "port", place.port, "token",
-                                                        (json_int_t)plain->token));
+  uint8_t drawn[TOKEN_BYTES];
+  char token[2 * TOKEN_BYTES + 1];
+  plain->gate = peer_gate_new(plain->listen_fd, &plain->key);
+  if (!plain->gate || getrandom(drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn) {
+    return failure("no memory or no random numbers for the flows");
+  }
+  for (int i = 0; i < TOKEN_BYTES; i++) {
+    snprintf(token + 2 * i, 3, "%02x", drawn[i]);
+  }
+  peer_key_of_token(PURPOSE, token, strlen(token), &plain->key);
+  return control_channel_send(plain->channel,
+                              json_pack("{s:i, s:s}", "port", place.port, "token", token));
 }
 
 static int receive_port(struct plain *plain) {
   json_t *message;
   int status = control_channel_receive(plain->channel, "port", plain->plan->timeout_ns, &message);
   if (status == CLI_OK) {
-    status = find_place(plain->channel->fd, true, &plain->server);
+    const char *token = json_string_value(json_object_get(message, "token"));
+    status = token ? find_place(plain->channel->fd, true, &plain->server)
+                   : failure("the server sent no token for the flows");
     plain->server.port = (int)json_integer_value(json_object_get(message, "port"));
-    plain->token = (uint32_t)json_integer_value(json_object_get(message, "token"));
+    peer_key_of_token(PURPOSE, token, token ? strlen(token) : 0, &plain->key);
     json_decref(message);
   }
   return status;
@@ -102,6 +116,7 @@ int plain_open(struct plain *plain, const struct plan *plan, bool is_client,
 
 void plain_close(struct plain *plain) {
   plain_disconnect(plain);
+  peer_gate_free(plain->gate);
   if (plain->listen_fd >= 0) {
     close(plain->listen_fd);
   }
@@ -109,22 +124,20 @@ void plain_close(struct plain *plain) {
   free(plain->buffer);
 }
 
+static const uint8_t hello[PEER_HELLO_BYTES];
+
 static int connect_flow(struct plain *plain, int *fd) {
   int status = rendezvous_connect(&plain->server, "stratus-net perf --listen", fd);
-  return status == CLI_OK && rendezvous_write(*fd, &plain->token, sizeof plain->token) != 0
-             ? failure("a flow was lost: %s", strerror(errno))
-             : status;
+  status = status == CLI_OK ? rendezvous_prove(&plain->key, hello, *fd) : status;
+  *fd = status == CLI_OK ? *fd : -1;
+  return status;
 }
 
-/* Closes connections of others, which do not know the token. */
-static int accept_flow(const struct plain *plain, int *fd) {
-  uint32_t token = 0;
-  while (rendezvous_accept(plain->listen_fd, fd) == CLI_OK) {
-    rendezvous_set_timeout(*fd, NS_PER_S);
-    if (rendezvous_read(*fd, &token, sizeof token) == 0 && token == plain->token) {
-      return CLI_OK;
-    }
-    close(*fd);
+static int accept_flow(struct plain *plain, int *fd) {
+  uint8_t said[PEER_HELLO_BYTES];
+  uint64_t until_ns = clock_now_ns() + plain->plan->timeout_ns;
+  if (rendezvous_accept_proven(plain->gate, until_ns, fd, said) == CLI_OK) {
+    return CLI_OK;
   }
   *fd = -1;
   return failure("the client did not connect all of %d flows", plain->flow_count);

@@ -26,8 +26,9 @@ struct plain {
   struct control_channel *channel;
   bool is_client;
   int listen_fd;                    /* of the server */
+  struct peer_gate *gate;           /* of the server: lets in flows of this client only */
+  struct peer_key key;              /* of the flows, from a token of this run */
   struct rendezvous_address server; /* where the client connects */
-  uint32_t token;                   /* the first bytes of a flow: others are not accepted */
   struct plain_flow flows[PLAN_PLAIN_FLOWS_MAX];
   int flow_count;
   uint64_t buffer_bytes;

@@ -111,11 +111,14 @@ static int send_load(struct control_channel *channel, const json_t *task) {
   };
   uint8_t handle[HANDLE_BYTES];
   struct probe_result result = { 0 };
-  int error = device && take_handle(task, handle) ? 0 : -EINVAL;
+  int64_t ping_port = number_of(task, "ping_port");
+  bool is_in_bounds = load.duration_ns > 0 && load.duration_ns <= AGENT_DURATION_MAX_NS &&
+                      ping_port > 0 && ping_port <= UINT16_MAX;
+  int error = device && is_in_bounds && take_handle(task, handle) ? 0 : -EINVAL;
   if (!error) {
     set_parameters(&load);
     setup_start();
-    error = load_send(device, handle, (int)number_of(task, "ping_port"), &load, &result);
+    error = load_send(device, handle, (int)ping_port, &load, &result);
     setup_stop();
   }
   return control_channel_send(

@@ -6,6 +6,11 @@
 #ifndef NET_PLUGIN_TOOLS_PROBE_AGENT_H
 #define NET_PLUGIN_TOOLS_PROBE_AGENT_H
 
+#include "common/clock.h"
+
+/* The longest measurement that a coordinator may order: 150 times the default of --time. */
+#define AGENT_DURATION_MAX_NS (60 * NS_PER_S)
+
 /* Takes ownership of the socket. */
 int agent_run(int fd);
 

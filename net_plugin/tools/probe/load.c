@@ -25,6 +25,9 @@
 /* Warm-up: until all flows are open and have reached their rate. */
 #define WARM_UP_LEAST_NS (200 * NS_PER_MS)
 
+#define PING_PURPOSE "stratus-net probe ping"
+static const uint8_t hello[PEER_HELLO_BYTES];
+
 /* Message memory of either side; its contents do not matter. */
 static uint8_t *memory(void) {
   static uint8_t *bytes;
@@ -54,7 +57,7 @@ int load_offer(const struct device *device, struct load_service *service) {
     return -errno;
   }
   if (bind(fd, (const struct sockaddr *)&address, device->nics[0].address_bytes) != 0 ||
-      listen(fd, 1) != 0 || getsockname(fd, (struct sockaddr *)&address, &length) != 0) {
+      listen(fd, SOMAXCONN) != 0 || getsockname(fd, (struct sockaddr *)&address, &length) != 0) {
     int error = -errno;
     close(fd);
     return error;
@@ -65,6 +68,8 @@ int load_offer(const struct device *device, struct load_service *service) {
     return error;
   }
   service->ping_server = fd;
+  service->gate = peer_gate_new(fd, &service->key);
+  peer_key_of_token(PING_PURPOSE, service->handle, HANDLE_BYTES, &service->key);
   service->ping_port =
       ntohs(address.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&address)->sin6_port
                                           : ((const struct sockaddr_in *)&address)->sin_port);
@@ -72,15 +77,15 @@ int load_offer(const struct device *device, struct load_service *service) {
 }
 
 /* Closing the socket tells the sender that the receiver is done. */
-static int echo_pings(int server, int *socket) {
+static int echo_pings(struct peer_gate *gate, int *socket) {
   uint64_t token;
-  rendezvous_set_timeout(server, TIMEOUT_NS); /* also for accept */
-  int fd = *socket = accept4(server, NULL, NULL, SOCK_CLOEXEC);
-  if (fd < 0) {
-    return errno == EAGAIN ? -ETIMEDOUT : -errno;
+  uint8_t said[PEER_HELLO_BYTES];
+  int fd = -1;
+  int error = gate ? peer_gate_next(gate, clock_now_ns() + TIMEOUT_NS, &fd, said) : -ENOMEM;
+  *socket = fd;
+  if (!error) {
+    rendezvous_set_timeout(fd, TIMEOUT_NS);
   }
-  rendezvous_set_timeout(fd, TIMEOUT_NS);
-  int error = 0;
   for (int i = 0; i < PINGS && !error; i++) {
     error = rendezvous_read(fd, &token, sizeof token);
     error = error ? error : rendezvous_write(fd, &token, sizeof token);
@@ -136,7 +141,8 @@ static int receive_all(struct connection *connection) {
 int load_serve(struct load_service *service) {
   struct connection *connection;
   int ping_socket = -1;
-  int error = memory() ? echo_pings(service->ping_server, &ping_socket) : -ENOMEM;
+  int error = memory() ? echo_pings(service->gate, &ping_socket) : -ENOMEM;
+  peer_gate_free(service->gate);
   close(service->ping_server);
   error = error ? error : accept_one(service->listener, &connection);
   listener_close(service->listener);
@@ -305,6 +311,9 @@ static int ping(const struct nic *nic, const uint8_t bytes[HANDLE_BYTES], int po
   if (!error && connect(fd, (const struct sockaddr *)to, tcp_address_bytes(to)) != 0) {
     error = errno == EINPROGRESS ? -ETIMEDOUT : -errno;
   }
+  struct peer_key key;
+  peer_key_of_token(PING_PURPOSE, bytes, HANDLE_BYTES, &key);
+  error = error ? error : peer_call(fd, &key, hello, clock_now_ns() + TIMEOUT_NS);
   int mtu = 0;
   socklen_t length = sizeof mtu;
   if (!error && getsockopt(fd, is_six ? IPPROTO_IPV6 : IPPROTO_IP, is_six ? IPV6_MTU : IP_MTU, &mtu,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* load: measures the rate of one connection of the plugin between two hosts, and the round trip
- * time. Owns: the serving side's listeners, until load_serve or load_serve_cancel. Threads: the
+ * time. Owns: the serving side's listeners, until load_serve. Threads: the
  * main thread.  Blocks: for as long as the measurement takes, and RENDEZVOUS_TIMEOUT_NS for a peer
  * that does not connect.  Fails: negative errno. */
 #ifndef NET_PLUGIN_TOOLS_PROBE_LOAD_H
 #define NET_PLUGIN_TOOLS_PROBE_LOAD_H
 
+#include "common/peer_gate.h"
 #include "net_plugin/plugin/device.h"
 #include "net_plugin/setup/listener.h"
 #include "net_plugin/tools/probe/probe.h"
@@ -14,6 +15,8 @@
 struct load_service {
   struct listener *listener;
   int ping_server;
+  struct peer_gate *gate; /* lets in who has the handle, to `ping_server` */
+  struct peer_key key;
   uint8_t handle[HANDLE_BYTES]; /* for the sender */
   int ping_port;
 };

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/bytes.h"
 #include "common/cli.h"
 #include "common/launcher.h"
 #include "net_plugin/tools/rendezvous.h"
@@ -20,6 +21,7 @@
 #include "net_plugin/tools/probe/survey.h"
 
 #define LISTEN_COMMAND "stratus-net probe --listen"
+#define PROBE_COMMAND "stratus-net probe HOST..."
 /* With more hosts, all pairs would take minutes: each host measures with this many others. */
 enum { HOSTS_ALL_PAIRS = 24, ROUNDS_SAMPLED = 12 };
 
@@ -29,6 +31,10 @@ static struct {
   const char *root;
   uint64_t duration_ns;
 } options = { .port = 29590, .duration_ns = 400 * NS_PER_MS };
+
+#define PURPOSE "stratus-net probe"
+
+static struct peer_key key;
 
 const struct cli_option net_tool_probe_options[] = {
   { .name = "listen",
@@ -71,13 +77,17 @@ const struct cli_option net_tool_probe_options[] = {
 
 static int be_agent(void) {
   struct rendezvous_address place = { .port = (int)options.port };
-  int server, fd, status = rendezvous_listen(&place, &server);
+  int server, fd, status = rendezvous_listener_key(PURPOSE, &place, PROBE_COMMAND, &key);
+  status = status == CLI_OK ? rendezvous_listen(&place, &server) : status;
   if (status != CLI_OK) {
     return status;
   }
-  fprintf(stderr, "stratus-net: listening on port %d; on one host: stratus-net probe HOST...\n",
+  fprintf(stderr, "stratus-net: listening on port %d; on one host: " PROBE_COMMAND "\n",
           place.port);
-  status = rendezvous_accept(server, &fd);
+  uint8_t hello[PEER_HELLO_BYTES];
+  struct peer_gate *gate = peer_gate_new(server, &key);
+  status = rendezvous_accept_proven(gate, UINT64_MAX, &fd, hello);
+  peer_gate_free(gate);
   close(server);
   return status == CLI_OK ? agent_run(fd) : status;
 }
@@ -141,6 +151,7 @@ static int run_with_own_agent(int agents[PROBE_HOSTS_MAX], unsigned count, bool 
 }
 
 static int probe_hosts(int host_count, char **hosts, bool is_json) {
+  static const uint8_t hello[PEER_HELLO_BYTES];
   int agents[PROBE_HOSTS_MAX], status = CLI_OK;
   unsigned count = 1;
   if (host_count >= PROBE_HOSTS_MAX) {
@@ -150,7 +161,9 @@ static int probe_hosts(int host_count, char **hosts, bool is_json) {
   for (int i = 0; i < host_count && status == CLI_OK; i++) {
     struct rendezvous_address place;
     status = rendezvous_parse(hosts[i], (int)options.port, &place);
+    status = status == CLI_OK ? rendezvous_caller_key(PURPOSE, &place, &key) : status;
     status = status == CLI_OK ? rendezvous_connect(&place, LISTEN_COMMAND, &agents[count]) : status;
+    status = status == CLI_OK ? rendezvous_prove(&key, hello, agents[count]) : status;
     count += status == CLI_OK;
   }
   if (status == CLI_OK) {
@@ -164,26 +177,51 @@ static int probe_hosts(int host_count, char **hosts, bool is_json) {
 
 /* ---- under a launcher ---- */
 
-/* Accepts every other rank; one per host takes part. */
+/* What a rank says to rank 0. */
+enum { RANK_AT = 0, TAKES_PART_AT = 4 };
+/* A launcher starts the ranks of a large job over minutes; callers try for 30 s themselves. */
+#define GATHER_NS (120 * NS_PER_S)
+
+/* Takes in one rank; one per host takes part. */
+static int gather_one(struct peer_gate *gate, uint64_t until_ns, bool *has_come, int size,
+                      int agents[PROBE_HOSTS_MAX], unsigned *count) {
+  uint8_t hello[PEER_HELLO_BYTES];
+  int fd, status = rendezvous_accept_proven(gate, until_ns, &fd, hello);
+  if (status != CLI_OK) {
+    return status;
+  }
+  uint32_t rank = bytes_get_le32(hello + RANK_AT);
+  if (rank == 0 || rank >= (uint32_t)size || has_come[rank]) {
+    close(fd);
+    return cli_fail("a process says that it is rank %u of %d: do two have the same rank?", rank,
+                    size);
+  }
+  has_come[rank] = true;
+  if (hello[TAKES_PART_AT] == 1 && *count < PROBE_HOSTS_MAX) {
+    agents[(*count)++] = fd;
+  } else {
+    close(fd);
+  }
+  return CLI_OK;
+}
+
+/* Accepts every other rank. */
 static int gather(int size, int agents[PROBE_HOSTS_MAX], unsigned *count) {
   struct rendezvous_address any = { .port = (int)options.port };
   int server, status = rendezvous_listen(&any, &server);
+  if (status != CLI_OK) {
+    return status;
+  }
+  struct peer_gate *gate = peer_gate_new(server, &key);
+  bool *has_come = calloc((size_t)size, sizeof *has_come);
+  uint64_t until_ns = clock_now_ns() + GATHER_NS;
+  status = gate && has_come ? CLI_OK : cli_fail("out of memory");
   for (int rank = 1; rank < size && status == CLI_OK; rank++) {
-    int fd;
-    uint8_t takes_part = 0;
-    status = rendezvous_accept(server, &fd);
-    if (status == CLI_OK && rendezvous_read(fd, &takes_part, 1) != 0) {
-      status = cli_fail("a rank ended before the probe began");
-    }
-    if (status == CLI_OK && takes_part == 1 && *count < PROBE_HOSTS_MAX) {
-      agents[(*count)++] = fd;
-    } else if (status == CLI_OK) {
-      close(fd);
-    }
+    status = gather_one(gate, until_ns, has_come, size, agents, count);
   }
-  if (status == CLI_OK) {
-    close(server);
-  }
+  free(has_come);
+  peer_gate_free(gate);
+  close(server);
   return status;
 }
 
@@ -216,17 +254,20 @@ static int probe_ranks(const struct launcher_place *place, bool is_json) {
     return status;
   }
   options.port = meeting.port;
+  status = rendezvous_caller_key(PURPOSE, &meeting, &key); /* of rank 0, too */
+  if (status != CLI_OK) {
+    return status;
+  }
   if (place->rank == 0) {
     return probe_as_root(place, is_json);
   }
   int fd;
-  uint8_t takes_part = place->local_rank == 0;
+  uint8_t hello[PEER_HELLO_BYTES] = { 0 };
+  bytes_put_le32(hello + RANK_AT, (uint32_t)place->rank);
+  hello[TAKES_PART_AT] = place->local_rank == 0;
   status = rendezvous_connect_retrying(&meeting, &fd);
-  if (status == CLI_OK && rendezvous_write(fd, &takes_part, 1) != 0) {
-    close(fd);
-    return cli_fail("lost rank 0");
-  }
-  if (status != CLI_OK || !takes_part) {
+  status = status == CLI_OK ? rendezvous_prove(&key, hello, fd) : status;
+  if (status != CLI_OK || !hello[TAKES_PART_AT]) {
     status == CLI_OK ? close(fd) : 0;
     return status;
   }
@@ -236,8 +277,8 @@ static int probe_ranks(const struct launcher_place *place, bool is_json) {
 int net_tool_probe(int argument_count, char **arguments, bool is_json) {
   struct launcher_place place;
   char error[256];
-  if (options.duration_ns < NS_PER_MS) {
-    cli_fail("probe: --time takes 1ms or more");
+  if (options.duration_ns < NS_PER_MS || options.duration_ns > AGENT_DURATION_MAX_NS) {
+    cli_fail("probe: --time takes 1ms to 60s");
     return CLI_USAGE;
   }
   bool is_told = options.is_listening || argument_count > 0;

@@ -10,6 +10,7 @@
 
 #include "common/cli.h"
 #include "common/clock.h"
+#include "common/plain.h"
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/control_channel.h"
 #include "net_plugin/tools/probe/findings.h"
@@ -34,12 +35,14 @@ static int take_host(const json_t *answer, struct probe_host *host) {
   const char *name = json_string_value(json_object_get(answer, "host"));
   const json_t *devices = json_object_get(answer, "devices");
   snprintf(host->name, sizeof host->name, "%s", name ? name : "?");
+  plain_text(host->name);
   for (size_t i = 0; i < json_array_size(devices) && i < PROBE_DEVICES_MAX; i++) {
     const json_t *it = json_array_get(devices, i);
     const char *device = json_string_value(json_object_get(it, "name"));
     host->devices[i].speed_mbps = (unsigned)json_integer_value(json_object_get(it, "speed_mbps"));
     host->devices[i].numa_node = (int)json_integer_value(json_object_get(it, "numa_node"));
     snprintf(host->devices[i].name, PROBE_NAME_MAX, "%s", device ? device : "?");
+    plain_text(host->devices[i].name);
     host->device_count++;
   }
   return host->device_count ? CLI_OK : failure("%s has no usable interface", host->name);
@@ -94,8 +97,10 @@ struct pair {
   struct probe_result *result;
 };
 
+/* The error is an agent's, so any number. */
 static int fail_pair(struct pair *pair, int64_t error, const char *where) {
-  snprintf(pair->result->error, PROBE_ERROR_MAX, "%s: %s", where, strerror((int)-error));
+  const char *text = error < 0 && error >= INT32_MIN + 1 ? strerror((int)-error) : "unknown error";
+  snprintf(pair->result->error, PROBE_ERROR_MAX, "%s: %s", where, text);
   return CLI_OK;
 }
 

@@ -238,8 +238,10 @@ static void add_hosts(const struct launch *launch, const struct launch_job *job,
     add(words, "--split-cpus");
   }
   for (size_t v = 0; job->variables[v]; v++) {
+    /* Everybody can read command lines: stratus-coll takes this one from its environment. */
+    bool is_secret = strncmp(job->variables[v], "STRATUS_SECRET=", 15) == 0;
     add(words, "--env");
-    add(words, "%s", job->variables[v]);
+    add(words, "%s", is_secret ? "STRATUS_SECRET" : job->variables[v]);
   }
 }
 

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/peer_proof.h"
 #include "tuner_plugin/tools/coll/message.h"
 
 /* A socket is bound a moment before it is listened on. */
@@ -37,9 +38,9 @@ static struct sockaddr_un unix_address(const char *path) {
 }
 
 /* NULL if the name cannot be resolved (yet); a malformed address ends the process. A listener binds
- * to a numeric address; with a name it binds to all addresses, as many machines resolve their own
- * name to 127.0.1.1, which other hosts cannot reach. */
-static struct addrinfo *resolve(const char *address, bool is_listener) {
+ * to a numeric address; with a name, and `is_any`, to all addresses, as many machines resolve their
+ * own name to 127.0.1.1, which other hosts cannot reach. */
+static struct addrinfo *resolve(const char *address, bool is_listener, bool is_any) {
   char host[256], *name = host;
   const char *colon = strrchr(address, ':');
   if (!colon || colon == address || (size_t)(colon - address) >= sizeof host)
@@ -56,7 +57,7 @@ static struct addrinfo *resolve(const char *address, bool is_listener) {
   struct in6_addr number;
   bool is_number =
       inet_pton(AF_INET, name, &number) == 1 || inet_pton(AF_INET6, name, &number) == 1;
-  int error = getaddrinfo(is_listener && !is_number ? NULL : name, colon + 1, &hints, &found);
+  int error = getaddrinfo(is_any && !is_number ? NULL : name, colon + 1, &hints, &found);
   if (error == EAI_NONAME && !is_listener)
     return NULL;
   if (error == EAI_SERVICE)
@@ -77,8 +78,8 @@ static int listen_unix(const char *path) {
   return fd;
 }
 
-static int listen_tcp(const char *address) {
-  struct addrinfo *found = resolve(address, true);
+static int listen_tcp(const char *address, bool is_local_only) {
+  struct addrinfo *found = resolve(address, true, !is_local_only);
   int one = 1;
   int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||
@@ -89,9 +90,21 @@ static int listen_tcp(const char *address) {
   return fd;
 }
 
-int connect_listen(const char *address) {
+int connect_listen(const char *address, bool is_local_only) {
   const char *path = unix_path(address);
-  return path ? listen_unix(path) : listen_tcp(address);
+  return path ? listen_unix(path) : listen_tcp(address, is_local_only);
+}
+
+bool connect_is_local(const char *address) {
+  if (unix_path(address))
+    return true;
+  struct addrinfo *found = resolve(address, false, false);
+  bool is_local = found != NULL;
+  for (struct addrinfo *a = found; a; a = a->ai_next)
+    is_local = is_local && peer_is_local(a->ai_addr);
+  if (found)
+    freeaddrinfo(found);
+  return is_local;
 }
 
 /* Old enough that no process will listen on it any more. */
@@ -156,7 +169,7 @@ static int try_unix(const char *path) {
 }
 
 static int try_tcp(const char *address) {
-  struct addrinfo *found = resolve(address, false);
+  struct addrinfo *found = resolve(address, false, false);
   int fd = -1;
   for (struct addrinfo *a = found; a && fd < 0; a = a->ai_next) {
     /* A host that drops packets must not use up the whole time in one attempt. */

@@ -6,10 +6,14 @@
 #ifndef COLL_CONNECT_H
 #define COLL_CONNECT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-int connect_listen(const char *address);
+/* True for Unix sockets, and for names and numbers that are loopback addresses only. */
+bool connect_is_local(const char *address);
+/* `is_local_only`: a name stands for its own addresses, not for all of this host. */
+int connect_listen(const char *address, bool is_local_only);
 int connect_to(const char *address, uint64_t timeout_ns);
 
 /* "unix:PATH" for a run on one machine; the token makes it unique. Removes stale sockets of this

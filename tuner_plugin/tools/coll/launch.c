@@ -18,6 +18,7 @@
 
 #include "common/clock.h"
 #include "tuner_plugin/tools/coll/connect.h"
+#include "tuner_plugin/tools/coll/handed_over.h"
 #include "tuner_plugin/tools/coll/hosts.h"
 #include "tuner_plugin/tools/coll/message.h"
 #include "tuner_plugin/tools/coll/world.h"
@@ -26,7 +27,7 @@
  * second, and their messages should get out. */
 static const uint64_t grace_ns = 3 * NS_PER_S, kill_ns = 2 * NS_PER_S;
 
-enum { ARGV_MAX = 512 };
+enum { ARGV_MAX = 512, TOKEN_BYTES = 32 };
 
 struct rank {
   pid_t pid; /* 0 when it has ended */
@@ -39,7 +40,8 @@ struct launch {
   struct hosts hosts;
   char program[PATH_MAX];
   char address[256];
-  unsigned long long token;
+  unsigned long long run; /* tells runs apart; no secret */
+  char token[2 * TOKEN_BYTES + 1];
   struct rank *ranks;
   int count, status;
   bool has_signalled; /* ranks were asked to end: their exit status is not reported */
@@ -54,11 +56,11 @@ static void choose_address(struct launch *launch) {
   if (set && *set) {
     snprintf(launch->address, sizeof launch->address, "%s", set);
   } else if (hosts_is_one_machine(&launch->hosts)) {
-    connect_own_address(launch->token, launch->address, sizeof launch->address);
+    connect_own_address(launch->run, launch->address, sizeof launch->address);
   } else if (launch->hosts.hosts[0].kind == HOST_SSH) {
     const char *at = strchr(launch->hosts.hosts[0].text, '@');
     snprintf(launch->address, sizeof launch->address, "%.200s:%u",
-             at ? at + 1 : launch->hosts.hosts[0].text, 20000 + (unsigned)(launch->token % 10000));
+             at ? at + 1 : launch->hosts.hosts[0].text, 20000 + (unsigned)(launch->run % 10000));
   } else {
     message_fail(
         "give --address HOST:PORT, an address of the first host (%s) that the others can reach",
@@ -88,10 +90,14 @@ __attribute__((format(printf, 2, 3))) static void add_format(struct words *words
   add_word(words, text);
 }
 
+static bool reads_handed_over(const struct host *host) {
+  return host->kind == HOST_SSH || host->kind == HOST_COMMAND;
+}
+
 static bool is_set_for_ranks(const struct options *options, const char *name) {
   size_t length = strlen(name);
   for (int i = 0; i < options->env_count; i++) {
-    if (!strncmp(options->env[i], name, length) && options->env[i][length] == '=')
+    if (!strncmp(options->env[i], name, length) && strchr("=", options->env[i][length]))
       return true;
   }
   return false;
@@ -108,14 +114,35 @@ static void add_environment(const struct launch *launch, int rank, struct words 
   add_format(words, "STRATUS_COLL_LOCAL_RANK=%d", rank % o->ppn);
   add_format(words, "STRATUS_COLL_LOCAL_SIZE=%d", o->ppn);
   add_format(words, "STRATUS_COLL_ADDR=%s", launch->address);
-  add_format(words, "STRATUS_COLL_TOKEN=%llx", launch->token);
+  if (reads_handed_over(&launch->hosts.hosts[host]))
+    add_word(words, HANDED_OVER_STDIN "=1");
   add_format(words, "STRATUS_COLL_HOST=%s", launch->hosts.hosts[host].name);
   add_format(words, "STRATUS_COLL_LOCAL=%d", is_local);
   /* NCCL takes processes with different ids for different hosts: so they use the network. */
   if (!is_set_for_ranks(o, "NCCL_HOSTID"))
-    add_format(words, "NCCL_HOSTID=stratus-coll-%llx-%d", launch->token, host);
-  for (int i = 0; i < o->env_count; i++)
-    add_word(words, o->env[i]);
+    add_format(words, "NCCL_HOSTID=stratus-coll-%llx-%d", launch->run, host);
+  for (int i = 0; i < o->env_count; i++) {
+    if (strchr(o->env[i], '='))
+      add_word(words, o->env[i]);
+  }
+}
+
+/* What ranks of other machines read, and of commands that may run there; those of this one inherit
+ * the same. */
+static int open_handed_over(const struct launch *launch) {
+  static struct handed_over all;
+  all.length = 0;
+  bool fits = handed_over_add(&all, HANDED_OVER_TOKEN, launch->token);
+  for (int i = 0; i < launch->options->env_count; i++) {
+    const char *name = launch->options->env[i];
+    fits = fits && (strchr(name, '=') || handed_over_add(&all, name, getenv(name)));
+  }
+  if (!fits)
+    message_fail("--env: the values are longer than %d bytes", HANDED_OVER_MAX);
+  int input = handed_over_pipe(&all);
+  if (input < 0)
+    message_fail("cannot make a pipe: %s", strerror(errno));
+  return input;
 }
 
 /* In the child: of the CPUs that this process may use, every n-th for each of n hosts. */
@@ -134,14 +161,14 @@ static void keep_to_own_cpus(int host, int hosts) {
 }
 
 /* In the child: becomes the rank. */
-__attribute__((noreturn)) static void become(char **words, pid_t parent) {
+__attribute__((noreturn)) static void become(char **words, pid_t parent, int input) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent)
     _exit(EXIT_BAD); /* it ended before prctl */
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
-  if (!freopen("/dev/null", "r", stdin))
+  if (input < 0 ? !freopen("/dev/null", "r", stdin) : dup2(input, STDIN_FILENO) < 0)
     _exit(EXIT_BAD);
   execvp(words[0], words);
   message_write("cannot run %s: %s", words[0], strerror(errno));
@@ -163,12 +190,16 @@ static void start_rank(struct launch *launch, int rank) {
   for (char **argument = launch->argv + 1; *argument; argument++)
     add_word(words, *argument);
   pid_t parent = getpid();
+  int input = reads_handed_over(r->host) ? open_handed_over(launch) : -1;
   r->pid = fork();
   if (r->pid == 0) {
     if (launch->options->is_split_cpus)
       keep_to_own_cpus(rank / launch->options->ppn, launch->hosts.count);
-    become(words->argv, parent);
+    setenv(HANDED_OVER_TOKEN, launch->token, 1);
+    become(words->argv, parent, input);
   }
+  if (input >= 0)
+    close(input);
   for (int i = prefix; i < words->count; i++)
     free(words->argv[i]);
   free(words);
@@ -260,6 +291,16 @@ static void wait_for_ranks(struct launch *launch, const sigset_t *signals, uint6
   }
 }
 
+static int draw_token(struct launch *launch) {
+  uint8_t token[TOKEN_BYTES];
+  if (getrandom(&launch->run, sizeof launch->run, 0) != (ssize_t)sizeof launch->run ||
+      getrandom(token, sizeof token, 0) != (ssize_t)sizeof token)
+    return -1;
+  for (size_t i = 0; i < sizeof token; i++)
+    snprintf(launch->token + 2 * i, 3, "%02x", token[i]);
+  return 0;
+}
+
 int launch_run(const struct options *options, char **argv) {
   struct launch launch = { .options = options, .argv = argv };
   char error[512];
@@ -268,8 +309,7 @@ int launch_run(const struct options *options, char **argv) {
     return EXIT_WRONG_USE;
   }
   ssize_t length = readlink("/proc/self/exe", launch.program, sizeof launch.program - 1);
-  if (length < 0 ||
-      getrandom(&launch.token, sizeof launch.token, 0) != (ssize_t)sizeof launch.token)
+  if (length < 0 || draw_token(&launch))
     message_fail("/proc/self/exe, getrandom: %s", strerror(errno));
   choose_address(&launch);
   launch.count = launch.hosts.count * options->ppn;

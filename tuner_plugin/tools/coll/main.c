@@ -12,6 +12,7 @@
 #include "tuner_plugin/tools/coll/abort.h"
 #include "tuner_plugin/tools/coll/soak.h"
 #include "tuner_plugin/tools/coll/job.h"
+#include "tuner_plugin/tools/coll/handed_over.h"
 #include "tuner_plugin/tools/coll/launch.h"
 #include "tuner_plugin/tools/coll/libs.h"
 #include "tuner_plugin/tools/coll/measure.h"
@@ -271,6 +272,7 @@ int main(int argc, char **argv) {
   default:
     break;
   }
+  handed_over_take();
   if (world_read(&world, options.address, error, sizeof error)) {
     message_write("%s", error);
     return EXIT_WRONG_USE;

@@ -93,7 +93,9 @@ const struct option_row option_rows[OPTION_ROWS] = {
     "with --hosts: divide this machine's CPUs between its hosts, as\n"
     "real hosts have their own; no effect if there are too few",
     USE_ANY },
-  { OPTION_ENV, "env", "NAME=VALUE", "with --hosts: set this for the ranks (may be repeated)",
+  { OPTION_ENV, "env", "NAME[=VALUE]",
+    "with --hosts: set this for the ranks (may be repeated);\n"
+    "NAME alone: to its value here, which no command line shows",
     USE_ANY },
   { OPTION_ADDRESS, "address", "HOST:PORT",
     "where rank 0 listens for the others; needed only if\n"

@@ -160,8 +160,8 @@ static bool parse_bucket(struct parser *p, const char *option, const char *text)
 
 static bool take_env(struct parser *p, const char *option, const char *text) {
   size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
-  if (!length || text[length] != '=')
-    return reject(p, "%s %s: not NAME=VALUE", option, text);
+  if (!length || (text[length] && text[length] != '='))
+    return reject(p, "%s %s: not NAME=VALUE or NAME", option, text);
   if (p->options->env_count == OPTIONS_ENV_MAX)
     return reject(p, "%s: more than %d variables", option, OPTIONS_ENV_MAX);
   p->options->env[p->options->env_count++] = text;

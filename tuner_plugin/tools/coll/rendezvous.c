@@ -13,11 +13,13 @@
 
 #include "common/bytes.h"
 #include "common/clock.h"
+#include "common/peer_gate.h"
 #include "tuner_plugin/tools/coll/connect.h"
 #include "tuner_plugin/tools/coll/message.h"
 
 static const uint32_t magic = 0x53434f4c; /* "SCOL" */
-enum { HELLO_BYTES = 148, BLOCK_HEADER_BYTES = 12, HELLO_TIMEOUT_MS = 5000 };
+enum { HOST_AT = 12, BLOCK_HEADER_BYTES = 12, RETRY_US = 20000 };
+_Static_assert(HOST_AT + sizeof((struct world *)0)->host <= PEER_HELLO_BYTES, "it fits");
 
 /* Work between two steps can take any time: a lost process is detected by its closed connection,
  * not by a timeout. */
@@ -30,7 +32,7 @@ struct peer {
 
 struct rendezvous {
   int rank, size, gpus; /* of processes, and GPUs of each */
-  uint64_t timeout_ns, token;
+  uint64_t timeout_ns;
   uint32_t step;
   struct peer *peers; /* process 0: one for each; the others: only the first */
 };
@@ -142,29 +144,23 @@ int rendezvous_find_lost(struct rendezvous *r) {
 
 /* ---- connecting ---- */
 
-static void put_hello(const struct world *world, uint8_t hello[HELLO_BYTES]) {
-  memset(hello, 0, HELLO_BYTES);
+static void put_hello(const struct world *world, uint8_t hello[PEER_HELLO_BYTES]) {
+  memset(hello, 0, PEER_HELLO_BYTES);
   bytes_put_le32(hello, magic);
   bytes_put_le32(hello + 4, (uint32_t)world->size);
   bytes_put_le32(hello + 8, (uint32_t)world->rank);
-  bytes_put_le64(hello + 12, world->token);
-  memcpy(hello + 20, world->host, sizeof world->host);
+  memcpy(hello + HOST_AT, world->host, sizeof world->host);
 }
 
-/* Accepts a connection whose hello is valid; any other is closed and the wait continues. */
-static void take_hello(struct rendezvous *r, int fd, const uint8_t hello[HELLO_BYTES]) {
+/* Of a process that has proved that it is of this job. */
+static void take_hello(struct rendezvous *r, int fd, const uint8_t hello[PEER_HELLO_BYTES]) {
   uint32_t size = bytes_get_le32(hello + 4), rank = bytes_get_le32(hello + 8);
-  if (bytes_get_le32(hello) != magic || bytes_get_le64(hello + 12) != r->token) {
-    message_write("refused a connection to the rendezvous that is not of this job");
-    close(fd);
-    return;
-  }
-  if (size != (uint32_t)r->size || rank == 0 || rank >= size)
+  if (bytes_get_le32(hello) != magic || size != (uint32_t)r->size || rank == 0 || rank >= size)
     message_fail("process %u of %u connected; this run has %d", rank, size, r->size);
   if (r->peers[rank].fd >= 0)
     message_fail("process %u connected twice: do two have the same rank?", rank);
-  char host[HELLO_BYTES - 20 + 1] = "";
-  memcpy(host, hello + 20, HELLO_BYTES - 20);
+  char host[sizeof((struct world *)0)->host + 1] = "";
+  memcpy(host, hello + HOST_AT, sizeof host - 1);
   r->peers[rank].fd = fd;
   world_name_process(r->peers[rank].name, (int)rank, r->gpus, host);
 }
@@ -187,54 +183,48 @@ __attribute__((noreturn)) static void fail_missing(const struct rendezvous *r,
                address, list);
 }
 
-/* Connections whose hello is still on its way. */
-struct waiting {
-  int fd;
-  size_t received;
-  uint64_t deadline_ns;
-  uint8_t hello[HELLO_BYTES];
-};
-enum { WAITING_MAX = 64 };
-
-/* True when the connection is settled, one way or the other. */
-static bool read_hello(struct rendezvous *r, struct waiting *w) {
-  ssize_t got = recv(w->fd, w->hello + w->received, HELLO_BYTES - w->received, MSG_DONTWAIT);
-  if (got > 0)
-    w->received += (size_t)got;
-  bool has_failed = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
-  if (w->received == HELLO_BYTES)
-    take_hello(r, w->fd, w->hello);
-  else if (has_failed || clock_now_ns() > w->deadline_ns)
-    close(w->fd);
-  else
-    return false;
-  return true;
+static void accept_all(struct rendezvous *r, int listener, const struct world *world) {
+  uint8_t hello[PEER_HELLO_BYTES];
+  struct peer_gate *gate = peer_gate_new(listener, &world->key);
+  uint64_t deadline_ns = clock_now_ns() + r->timeout_ns;
+  int fd, error = gate ? 0 : -ENOMEM;
+  while (!error && count_missing(r)) {
+    error = peer_gate_next(gate, deadline_ns, &fd, hello);
+    if (!error)
+      take_hello(r, fd, hello);
+  }
+  if (gate && peer_gate_refused(gate))
+    message_write("refused connections to the rendezvous that were not of this job: %llu",
+                  (unsigned long long)peer_gate_refused(gate));
+  peer_gate_free(gate);
+  if (error == -ETIMEDOUT)
+    fail_missing(r, world->address);
+  if (error)
+    message_fail("%s: %s", world->address, strerror(-error));
 }
 
-static void accept_all(struct rendezvous *r, int listener, const char *address) {
-  struct waiting waiting[WAITING_MAX];
-  int count = 0;
-  uint64_t deadline_ns = clock_now_ns() + r->timeout_ns;
-  while (count_missing(r)) {
-    if (clock_now_ns() > deadline_ns)
-      fail_missing(r, address);
-    struct pollfd poll_fds[WAITING_MAX + 1] = { { .fd = count < WAITING_MAX ? listener : -1,
-                                                  .events = POLLIN } };
-    for (int i = 0; i < count; i++)
-      poll_fds[i + 1] = (struct pollfd){ .fd = waiting[i].fd, .events = POLLIN };
-    poll(poll_fds, (nfds_t)count + 1, 100);
-    for (int i = count - 1; i >= 0; i--) {
-      if (read_hello(r, &waiting[i]))
-        waiting[i] = waiting[--count];
-    }
-    int fd = poll_fds[0].revents ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
-    if (fd >= 0)
-      waiting[count++] =
-          (struct waiting){ .fd = fd,
-                            .deadline_ns = clock_now_ns() + HELLO_TIMEOUT_MS * NS_PER_MS };
+/* Again until rank 0 has heard it: a flood of strangers can push out a connection. */
+static int call_root(const struct world *world, uint64_t timeout_ns) {
+  uint8_t hello[PEER_HELLO_BYTES];
+  uint64_t deadline_ns = clock_now_ns() + timeout_ns;
+  put_hello(world, hello);
+  for (;;) {
+    int fd = connect_to(world->address, timeout_ns);
+    uint64_t proof_ns = clock_now_ns() + PEER_GATE_PROOF_NS;
+    int error = peer_call(fd, &world->key, hello, proof_ns < deadline_ns ? proof_ns : deadline_ns);
+    if (!error)
+      return fd;
+    close(fd);
+    if (error == -EACCES)
+      message_fail("rank 0 at %s has another secret, or is of another job: give all ranks the same "
+                   "STRATUS_SECRET or STRATUS_SECRET_FILE",
+                   world->address);
+    if (error == -EPROTO)
+      message_fail("what listens at %s is not rank 0 of this job", world->address);
+    if (clock_now_ns() >= deadline_ns)
+      message_fail("rank 0 at %s does not answer: %s", world->address, strerror(-error));
+    usleep(RETRY_US);
   }
-  for (int i = 0; i < count; i++)
-    close(waiting[i].fd);
 }
 
 struct rendezvous *rendezvous_open(const struct world *world, int gpus, uint64_t timeout_ns) {
@@ -242,22 +232,19 @@ struct rendezvous *rendezvous_open(const struct world *world, int gpus, uint64_t
   struct peer *peers = calloc((size_t)world->size, sizeof *peers);
   if (!r || !peers)
     message_fail("out of memory");
-  *r = (struct rendezvous){ world->rank, world->size, gpus, timeout_ns, world->token, 0, peers };
+  *r = (struct rendezvous){ world->rank, world->size, gpus, timeout_ns, 0, peers };
   for (int i = 0; i < world->size; i++)
     peers[i].fd = -1;
   if (world->size == 1)
     return r;
   if (world->rank == 0) {
-    int listener = connect_listen(world->address);
-    accept_all(r, listener, world->address);
+    int listener = connect_listen(world->address, !world->key.is_secret);
+    accept_all(r, listener, world);
     close(listener);
     connect_forget(world->address);
   } else {
-    uint8_t hello[HELLO_BYTES];
-    put_hello(world, hello);
-    peers[0].fd = connect_to(world->address, timeout_ns);
+    peers[0].fd = call_root(world, timeout_ns);
     snprintf(peers[0].name, sizeof peers[0].name, "the process of rank 0 at %s", world->address);
-    move(r, &peers[0], hello, sizeof hello, true);
   }
   for (int i = 0; i < world->size; i++) {
     if (peers[i].fd >= 0)

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "common/launcher.h"
+#include "tuner_plugin/tools/coll/connect.h"
+#include "tuner_plugin/tools/coll/handed_over.h"
 
 void world_name_process(char name[WORLD_NAME_MAX], int process, int gpus, const char *host) {
   if (gpus == 1)
@@ -62,6 +64,32 @@ static int choose_address(struct world *world, const struct launcher_place *plac
   return 0;
 }
 
+/* The token of --hosts, or the job's secret. Without either anybody could pose as a rank, so rank 0
+ * then listens on this machine only. */
+static int choose_key(struct world *world, char *error, size_t error_size) {
+  static const char purpose[] = "stratus-coll";
+  const char *token = getenv(HANDED_OVER_TOKEN);
+  char why[PEER_ERROR_MAX];
+  if (token && *token) {
+    peer_key_of_token(purpose, token, strlen(token), &world->key);
+    return 0;
+  }
+  if (world->is_ours) {
+    snprintf(error, error_size,
+             "the token of --hosts did not arrive: the command that runs a process on a host must "
+             "pass on standard input (docker exec -i)");
+    return -EINVAL;
+  }
+  int status = peer_key_of_job(purpose, &world->key, why);
+  if (status)
+    snprintf(error, error_size, "%s", why);
+  if (!status && !world->key.is_secret && !connect_is_local(world->address)) {
+    snprintf(error, error_size, "rank 0 is at %s; " PEER_NEEDS_SECRET, world->address);
+    status = -EACCES;
+  }
+  return status;
+}
+
 static void read_host_name(struct world *world) {
   const char *name = getenv("STRATUS_COLL_HOST");
   if (name && *name)
@@ -83,9 +111,10 @@ int world_read(struct world *world, const char *address, char *error, size_t err
   world->size = place.size;
   world->local_rank = place.local_rank;
   world->local_size = place.local_size ? place.local_size : place.local_rank + 1;
-  const char *token = getenv("STRATUS_COLL_TOKEN");
-  world->token = token ? strtoull(token, NULL, 16) : 0;
   const char *is_local = getenv("STRATUS_COLL_LOCAL");
   world->is_local = world->is_ours ? is_local && *is_local == '1' : place.local_size == place.size;
-  return world->size > 1 ? choose_address(world, &place, address, error, error_size) : 0;
+  if (world->size == 1)
+    return 0;
+  int status = choose_address(world, &place, address, error, error_size);
+  return status ? status : choose_key(world, error, error_size);
 }

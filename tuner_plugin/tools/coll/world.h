@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* world: rank and size of this process, from the launcher's environment.
  * Owns: nothing.  Threads: one, before others start.
- * Blocks: never.  Fails: with a message naming the variable at fault.
+ * Blocks: on a file with a secret; without a secret, while rank 0's name is resolved.  Fails: with
+ * a message naming the variable at fault, or saying that a secret is needed.
  *
  * Launchers and their variables: common/launcher.h.
  *
@@ -15,14 +16,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/peer_proof.h"
+
 struct world {
   const char *launcher;                   /* for messages; NULL: a process of its own */
   int rank, size, local_rank, local_size; /* of processes: one may have several of NCCL's ranks */
   char address[256];                      /* "HOST:PORT" or "unix:PATH"; empty when size is 1 */
   char host[128];                         /* this host's name in messages */
-  uint64_t token; /* of the job: keeps other processes out of the rendezvous */
-  bool is_local;  /* every rank is on this machine, without network namespaces between */
-  bool is_ours;   /* started by --hosts */
+  struct peer_key key; /* of the job: keeps other processes out of the rendezvous */
+  bool is_local;       /* every rank is on this machine, without network namespaces between */
+  bool is_ours;        /* started by --hosts */
 };
 
 /* `address` is what --address said, or NULL. */

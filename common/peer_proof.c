@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See peer_proof.h. All parts of a text that is hashed have fixed sizes. */
+#include "common/peer_proof.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/hash.h"
+#include "common/secret_file.h"
+
+_Static_assert((int)PEER_KEY_BYTES == (int)HASH_SHA256_BYTES,
+               "keys and proofs are SHA-256 digests");
+
+enum { LABEL_BYTES = 16, MAGIC_BYTES = 8, KNOWN = 'y', REFUSED = 'n' };
+static const char magic[MAGIC_BYTES + 1] = "STRPEER1";
+static const char by_caller[LABEL_BYTES] = "caller", by_listener[LABEL_BYTES] = "listener";
+
+/* ---- keys ---- */
+
+static void derive(const char *purpose, const void *text, size_t bytes, struct peer_key *key) {
+  uint8_t root[PEER_KEY_BYTES];
+  hash_hkdf_extract("stratus 2 tools", 15, text, bytes, root);
+  hash_hkdf_expand(root, purpose, strlen(purpose), key->bytes, PEER_KEY_BYTES);
+  hash_wipe(root, sizeof root);
+}
+
+void peer_key_of_token(const char *purpose, const void *token, size_t bytes, struct peer_key *key) {
+  derive(purpose, token, bytes, key);
+  key->is_secret = true;
+}
+
+static int short_secret(const char *name, char error[PEER_ERROR_MAX]) {
+  snprintf(error, PEER_ERROR_MAX,
+           "the secret in %s can be guessed: it must have %d characters at least; make one with: "
+           "openssl rand -hex 32",
+           name, SECRET_MIN);
+  return -EACCES;
+}
+
+int peer_key_of_job(const char *purpose, struct peer_key *key, char error[PEER_ERROR_MAX]) {
+  const char *text = getenv("STRATUS_SECRET"), *path = getenv("STRATUS_SECRET_FILE");
+  char read[SECRET_FILE_MAX];
+  if (text && *text) {
+    if (strlen(text) < SECRET_MIN) {
+      return short_secret("STRATUS_SECRET", error);
+    }
+    peer_key_of_token(purpose, text, strlen(text), key);
+    return 0;
+  }
+  key->is_secret = path && *path;
+  if (!key->is_secret) {
+    derive(purpose, "", 0, key);
+    return 0;
+  }
+  ssize_t bytes = secret_file_read(path, read);
+  if (bytes < 0) {
+    snprintf(error, PEER_ERROR_MAX,
+             "STRATUS_SECRET_FILE=%.128s: %s; a file of %d to %d bytes is wanted", path,
+             secret_file_error(bytes), SECRET_MIN, SECRET_FILE_MAX - 1);
+    return (int)bytes;
+  }
+  int rc = bytes < SECRET_MIN ? short_secret("STRATUS_SECRET_FILE", error) : 0;
+  if (!rc) {
+    derive(purpose, read, (size_t)bytes, key);
+  }
+  hash_wipe(read, sizeof read);
+  return rc;
+}
+
+bool peer_is_local(const struct sockaddr *address) {
+  if (address->sa_family == AF_INET) {
+    return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+  }
+  if (address->sa_family == AF_INET6) {
+    const struct in6_addr *ip = &((const struct sockaddr_in6 *)address)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(ip) ||
+           (IN6_IS_ADDR_V4MAPPED(ip) && ip->s6_addr[12] == IN_LOOPBACKNET);
+  }
+  return address->sa_family == AF_UNIX;
+}
+
+/* ---- proofs ---- */
+
+static int draw(void *bytes, size_t count) {
+  return getrandom(bytes, count, 0) == (ssize_t)count ? 0 : -EIO;
+}
+
+int peer_make_challenge(uint8_t challenge[PEER_CHALLENGE_BYTES]) {
+  memcpy(challenge, magic, MAGIC_BYTES);
+  return draw(challenge + MAGIC_BYTES, PEER_NONCE_BYTES);
+}
+
+/* Over the challenge and the first `bytes` of what was answered or judged. */
+static void prove(const struct peer_key *key, const char label[LABEL_BYTES],
+                  const uint8_t challenge[PEER_CHALLENGE_BYTES], const uint8_t *said, size_t bytes,
+                  uint8_t mac[PEER_KEY_BYTES]) {
+  uint8_t text[LABEL_BYTES + PEER_CHALLENGE_BYTES + PEER_ANSWER_BYTES + 1];
+  memcpy(text, label, LABEL_BYTES);
+  memcpy(text + LABEL_BYTES, challenge, PEER_CHALLENGE_BYTES);
+  memcpy(text + LABEL_BYTES + PEER_CHALLENGE_BYTES, said, bytes);
+  hash_hmac_sha256(key->bytes, PEER_KEY_BYTES, text, LABEL_BYTES + PEER_CHALLENGE_BYTES + bytes,
+                   mac);
+}
+
+static void prove_verdict(const struct peer_key *key, const uint8_t challenge[PEER_CHALLENGE_BYTES],
+                          const uint8_t answer[PEER_ANSWER_BYTES], uint8_t mac[PEER_KEY_BYTES]) {
+  uint8_t said[PEER_ANSWER_BYTES + 1];
+  memcpy(said, answer, PEER_ANSWER_BYTES);
+  said[PEER_ANSWER_BYTES] = KNOWN;
+  prove(key, by_listener, challenge, said, sizeof said, mac);
+}
+
+bool peer_judge(const struct peer_key *key, const uint8_t challenge[PEER_CHALLENGE_BYTES],
+                const uint8_t answer[PEER_ANSWER_BYTES], uint8_t verdict[PEER_VERDICT_BYTES]) {
+  uint8_t mac[PEER_KEY_BYTES];
+  size_t proven = PEER_ANSWER_BYTES - PEER_KEY_BYTES;
+  prove(key, by_caller, challenge, answer, proven, mac);
+  bool is_known = hash_is_equal(mac, answer + proven, PEER_KEY_BYTES);
+  memset(verdict, 0, PEER_VERDICT_BYTES);
+  verdict[0] = is_known ? KNOWN : REFUSED;
+  if (is_known) {
+    prove_verdict(key, challenge, answer, verdict + 1);
+  }
+  return is_known;
+}
+
+/* ---- the caller ---- */
+
+static int wait_for(int fd, short events, uint64_t deadline_ns) {
+  uint64_t now_ns = clock_now_ns();
+  if (now_ns >= deadline_ns) {
+    return -ETIMEDOUT;
+  }
+  uint64_t left_ms = (deadline_ns - now_ns) / NS_PER_MS + 1;
+  struct pollfd poll_fd = { .fd = fd, .events = events };
+  poll(&poll_fd, 1, left_ms < 1000 ? (int)left_ms : 1000);
+  return 0;
+}
+
+static int move_all(int fd, void *bytes, size_t count, bool is_send, uint64_t deadline_ns) {
+  int error = 0;
+  for (size_t done = 0; done < count && !error;) {
+    char *at = (char *)bytes + done;
+    ssize_t moved = is_send ? send(fd, at, count - done, MSG_NOSIGNAL | MSG_DONTWAIT)
+                            : recv(fd, at, count - done, MSG_DONTWAIT);
+    if (moved > 0) {
+      done += (size_t)moved;
+    } else if (moved == 0) {
+      error = -ECONNRESET;
+    } else if (errno == EAGAIN || errno == EINTR) {
+      error = wait_for(fd, is_send ? POLLOUT : POLLIN, deadline_ns);
+    } else {
+      error = -errno;
+    }
+  }
+  return error;
+}
+
+static int judge_verdict(const struct peer_key *key, const uint8_t challenge[PEER_CHALLENGE_BYTES],
+                         const uint8_t answer[PEER_ANSWER_BYTES],
+                         const uint8_t verdict[PEER_VERDICT_BYTES]) {
+  uint8_t mac[PEER_KEY_BYTES];
+  if (verdict[0] == REFUSED) {
+    return -EACCES;
+  }
+  prove_verdict(key, challenge, answer, mac);
+  return verdict[0] == KNOWN && hash_is_equal(mac, verdict + 1, PEER_KEY_BYTES) ? 0 : -EPROTO;
+}
+
+int peer_call(int fd, const struct peer_key *key, const uint8_t hello[PEER_HELLO_BYTES],
+              uint64_t deadline_ns) {
+  uint8_t challenge[PEER_CHALLENGE_BYTES], answer[PEER_ANSWER_BYTES], verdict[PEER_VERDICT_BYTES];
+  size_t proven = PEER_ANSWER_BYTES - PEER_KEY_BYTES;
+  int error = move_all(fd, challenge, sizeof challenge, false, deadline_ns);
+  if (!error && memcmp(challenge, magic, MAGIC_BYTES) != 0) {
+    return -EPROTO;
+  }
+  error = error ? error : draw(answer, PEER_NONCE_BYTES);
+  if (error) {
+    return error;
+  }
+  memcpy(answer + PEER_NONCE_BYTES, hello, PEER_HELLO_BYTES);
+  prove(key, by_caller, challenge, answer, proven, answer + proven);
+  error = move_all(fd, answer, sizeof answer, true, deadline_ns);
+  error = error ? error : move_all(fd, verdict, sizeof verdict, false, deadline_ns);
+  return error ? error : judge_verdict(key, challenge, answer, verdict);
+}

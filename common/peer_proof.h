@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_proof: by which two processes of a tool prove to each other, on a connection that one of
+ * them has just accepted, that they know the same key; neither shows it.
+ *
+ *   listener -> caller   challenge: magic, nonce
+ *   caller -> listener   answer: nonce, hello, HMAC(key, "caller", challenge, nonce, hello)
+ *   listener -> caller   verdict: a byte, HMAC(key, "listener", challenge, answer, byte)
+ *
+ * The caller proves first, so that whoever connects learns nothing to try secrets on. What follows
+ * on the connection is in clear.
+ *
+ * Owns: nothing; whoever holds a key wipes it (hash_wipe).  Threads: any.  Blocks: peer_call until
+ * its deadline, peer_key_of_job on a file; nothing else.  Fails: as each function says. */
+#ifndef COMMON_PEER_PROOF_H
+#define COMMON_PEER_PROOF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+enum {
+  PEER_KEY_BYTES = 32,
+  PEER_NONCE_BYTES = 32,
+  PEER_HELLO_BYTES = 160, /* what a caller says of itself, which its proof covers */
+  PEER_CHALLENGE_BYTES = 8 + PEER_NONCE_BYTES,
+  PEER_ANSWER_BYTES = PEER_NONCE_BYTES + PEER_HELLO_BYTES + PEER_KEY_BYTES,
+  PEER_VERDICT_BYTES = 1 + PEER_KEY_BYTES,
+  PEER_ERROR_MAX = 256,
+};
+
+struct peer_key {
+  uint8_t bytes[PEER_KEY_BYTES];
+  bool is_secret; /* false: anybody knows it, so only addresses of this machine may be used */
+};
+
+/* From STRATUS_SECRET, else from the file STRATUS_SECRET_FILE; without both a key that anybody
+ * knows. `purpose` keeps the keys of tools apart. Negative errno and a text in `error` for a file
+ * that cannot be used. */
+int peer_key_of_job(const char *purpose, struct peer_key *key, char error[PEER_ERROR_MAX]);
+/* From a token that one of the two, or who started them, has drawn. */
+void peer_key_of_token(const char *purpose, const void *token, size_t bytes, struct peer_key *key);
+
+/* True for loopback addresses and Unix sockets. */
+bool peer_is_local(const struct sockaddr *address);
+
+/* For the text of an error: what to do where peer_key.is_secret is false and an address is not
+ * local. */
+#define PEER_NEEDS_SECRET                                                                          \
+  "without a secret only loopback addresses can be used: set STRATUS_SECRET_FILE (or "             \
+  "STRATUS_SECRET) to the same on all hosts, as made by openssl rand -hex 32"
+
+/* The caller's part on a connected socket. 0; -EACCES: the listener has another key; -EPROTO: it is
+ * something else, or does not know the key itself; -ETIMEDOUT; -ECONNRESET and others: worth
+ * another try. */
+int peer_call(int fd, const struct peer_key *key, const uint8_t hello[PEER_HELLO_BYTES],
+              uint64_t deadline_ns);
+
+/* ---- the listener's part, for peer_gate and tests ---- */
+
+/* Negative errno without random numbers. */
+int peer_make_challenge(uint8_t challenge[PEER_CHALLENGE_BYTES]);
+/* True if the caller knows the key; in any case fills in what the caller is told. */
+bool peer_judge(const struct peer_key *key, const uint8_t challenge[PEER_CHALLENGE_BYTES],
+                const uint8_t answer[PEER_ANSWER_BYTES], uint8_t verdict[PEER_VERDICT_BYTES]);
+static inline const uint8_t *peer_hello_of(const uint8_t answer[PEER_ANSWER_BYTES]) {
+  return answer + PEER_NONCE_BYTES;
+}
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See secret_file.h. */
+#include "common/secret_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is_private(int fd) {
+  struct stat status;
+  if (fstat(fd, &status) != 0) {
+    return false;
+  }
+  if (S_ISCHR(status.st_mode)) { /* a device keeps nothing */
+    return true;
+  }
+  mode_t barred = status.st_uid == geteuid() ? S_IRWXG | S_IRWXO : S_IRWXO;
+  return (status.st_mode & barred) == 0;
+}
+
+/* A FIFO gives what was written to it in pieces. */
+static ssize_t read_whole(int fd, char *text, size_t room) {
+  size_t got = 0;
+  ssize_t n = 0;
+  do {
+    got += (size_t)n;
+    n = read(fd, text + got, room - got);
+  } while (n > 0 && got + (size_t)n < room);
+  return n < 0 ? -errno : (ssize_t)got + n;
+}
+
+ssize_t secret_file_read(const char *path, char text[SECRET_FILE_MAX]) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return -errno;
+  }
+  ssize_t bytes = is_private(fd) ? read_whole(fd, text, SECRET_FILE_MAX) : -EPERM;
+  close(fd);
+  if (bytes == SECRET_FILE_MAX) {
+    return -EFBIG;
+  }
+  while (bytes > 0 && (text[bytes - 1] == '\n' || text[bytes - 1] == '\r')) {
+    bytes--;
+  }
+  return bytes == 0 ? -ENODATA : bytes;
+}
+
+const char *secret_file_error(ssize_t error) {
+  return error == -ENODATA ? "it is empty"
+         : error == -EPERM ? "it is open to other users: chmod 600 it"
+                           : strerror((int)-error);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is let in where tools listen: callers that know the key, whatever others do meanwhile. */
+#include "common/peer_gate.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "tests/lib/unit.h"
+
+#define LIMIT_NS (60 * NS_PER_S) /* of a busy machine */
+
+static struct peer_key ours, others;
+static struct sockaddr_in address;
+static int server;
+static struct peer_gate *gate;
+
+static int begin(void **state) {
+  (void)state;
+  socklen_t length = sizeof address;
+  peer_key_of_token("test", "0123456789abcdef", 16, &ours);
+  peer_key_of_token("test", "0123456789abcdeF", 16, &others);
+  address = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+  server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (bind(server, (struct sockaddr *)&address, sizeof address) || listen(server, 4096) ||
+      getsockname(server, (struct sockaddr *)&address, &length)) {
+    return -1;
+  }
+  gate = peer_gate_new(server, &ours);
+  return gate ? 0 : -1;
+}
+
+static int end(void **state) {
+  (void)state;
+  peer_gate_free(gate);
+  close(server);
+  return 0;
+}
+
+static int dial(void) {
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+  return fd;
+}
+
+/* One that knows `key`, and tries again when it was pushed out. */
+struct caller {
+  const struct peer_key *key;
+  int error;
+  pthread_t thread;
+};
+
+static void *call(void *argument) {
+  struct caller *caller = argument;
+  uint8_t hello[PEER_HELLO_BYTES] = "it is me";
+  uint64_t until_ns = clock_now_ns() + LIMIT_NS;
+  do {
+    int fd = dial();
+    caller->error = peer_call(fd, caller->key, hello, until_ns);
+    close(fd);
+  } while (caller->error == -ECONNRESET && clock_now_ns() < until_ns);
+  return NULL;
+}
+
+static void start(struct caller *caller, const struct peer_key *key) {
+  caller->key = key;
+  assert_int_equal(pthread_create(&caller->thread, NULL, call, caller), 0);
+}
+
+static int let_in(uint64_t for_ns) {
+  uint8_t hello[PEER_HELLO_BYTES] = "";
+  int fd = -1, error = peer_gate_next(gate, clock_now_ns() + for_ns, &fd, hello);
+  if (!error) {
+    assert_string_equal((char *)hello, "it is me");
+    assert_true(fd >= 0);
+    close(fd);
+  }
+  return error;
+}
+
+static void expect_caller(struct caller *caller, int error) {
+  pthread_join(caller->thread, NULL);
+  assert_int_equal(caller->error, error);
+}
+
+static void who_knows_the_key_is_let_in(void **state) {
+  (void)state;
+  struct caller caller;
+  start(&caller, &ours);
+  assert_int_equal(let_in(LIMIT_NS), 0);
+  expect_caller(&caller, 0);
+  assert_int_equal(peer_gate_refused(gate), 0);
+}
+
+static void another_key_is_refused_and_told(void **state) {
+  (void)state;
+  struct caller wrong, right;
+  start(&wrong, &others);
+  assert_int_equal(let_in(NS_PER_S), -ETIMEDOUT);
+  expect_caller(&wrong, -EACCES);
+  assert_int_equal(peer_gate_refused(gate), 1);
+  start(&right, &ours);
+  assert_int_equal(let_in(LIMIT_NS), 0);
+  expect_caller(&right, 0);
+}
+
+/* A recorded answer, and one with any bit of the hello or the proof changed. */
+static void an_answer_counts_once_and_as_it_is(void **state) {
+  (void)state;
+  uint8_t challenge[PEER_CHALLENGE_BYTES], answer[PEER_ANSWER_BYTES], verdict[PEER_VERDICT_BYTES];
+  int ends[2];
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  assert_int_equal(peer_make_challenge(challenge), 0);
+  assert_int_equal(send(ends[0], challenge, sizeof challenge, 0), sizeof challenge);
+  uint8_t hello[PEER_HELLO_BYTES] = "rank 1";
+  uint64_t soon_ns = clock_now_ns() + 50 * NS_PER_MS;
+  assert_int_equal(peer_call(ends[1], &ours, hello, soon_ns), -ETIMEDOUT); /* has answered */
+  assert_int_equal(recv(ends[0], answer, sizeof answer, MSG_WAITALL), sizeof answer);
+  assert_true(peer_judge(&ours, challenge, answer, verdict));
+  for (size_t bit = 0; bit < 8 * sizeof answer; bit++) {
+    answer[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    assert_false(peer_judge(&ours, challenge, answer, verdict));
+    answer[bit / 8] ^= (uint8_t)(1 << bit % 8);
+  }
+  assert_false(peer_judge(&others, challenge, answer, verdict));
+  assert_int_equal(peer_make_challenge(challenge), 0);
+  assert_false(peer_judge(&ours, challenge, answer, verdict));
+  close(ends[0]);
+  close(ends[1]);
+}
+
+/* Who listens in place of the real one: sends the caller's own proof back as his. */
+static void an_impostor_is_noticed(void **state) {
+  (void)state;
+  uint8_t challenge[PEER_CHALLENGE_BYTES], answer[PEER_ANSWER_BYTES];
+  uint8_t verdict[PEER_VERDICT_BYTES] = { 'y' };
+  struct caller caller;
+  start(&caller, &ours);
+  int fd = accept(server, NULL, NULL);
+  while (fd < 0) { /* the gate has made it not to block */
+    poll(&(struct pollfd){ .fd = server, .events = POLLIN }, 1, 1000);
+    fd = accept(server, NULL, NULL);
+  }
+  assert_int_equal(peer_make_challenge(challenge), 0);
+  assert_int_equal(send(fd, challenge, sizeof challenge, 0), sizeof challenge);
+  assert_int_equal(recv(fd, answer, sizeof answer, MSG_WAITALL), sizeof answer);
+  memcpy(verdict + 1, answer + PEER_ANSWER_BYTES - PEER_KEY_BYTES, PEER_KEY_BYTES);
+  assert_int_equal(send(fd, verdict, sizeof verdict, 0), sizeof verdict);
+  expect_caller(&caller, -EPROTO);
+  close(fd);
+}
+
+/* Connect and close, other protocols, silence and a byte: none keeps the caller out. */
+static void strangers_keep_nobody_out(void **state) {
+  (void)state;
+  int silent[8];
+  struct caller caller;
+  for (int i = 0; i < 32; i++) {
+    close(dial());
+    int fd = dial();
+    send(fd, "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL);
+    close(fd);
+  }
+  for (int i = 0; i < 8; i++) {
+    silent[i] = dial();
+    send(silent[i], "x", 1, MSG_NOSIGNAL);
+  }
+  start(&caller, &ours);
+  assert_int_equal(let_in(LIMIT_NS), 0);
+  expect_caller(&caller, 0);
+  assert_true(peer_gate_refused(gate) > 0);
+  for (int i = 0; i < 8; i++) {
+    close(silent[i]);
+  }
+}
+
+/* A byte now and then does not prolong the time that a caller has. */
+static void a_slow_stranger_is_closed_in_time(void **state) {
+  (void)state;
+  int fd = dial();
+  uint64_t begin_ns = clock_now_ns();
+  while (peer_gate_refused(gate) == 0 && clock_now_ns() < begin_ns + LIMIT_NS) {
+    send(fd, "x", 1, MSG_NOSIGNAL);
+    assert_int_equal(let_in(200 * NS_PER_MS), -ETIMEDOUT);
+  }
+  assert_int_equal(peer_gate_refused(gate), 1);
+  assert_true(clock_now_ns() - begin_ns >= PEER_GATE_PROOF_NS);
+  close(fd);
+}
+
+static atomic_bool is_flood_over;
+
+static void *flood(void *argument) {
+  int *count = argument;
+  for (int i = 0; i < 3000 && !is_flood_over; i++, (*count)++) {
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    connect(fd, (struct sockaddr *)&address, sizeof address);
+    if (i % 8) { /* the others stay, and are reset when the test ends */
+      close(fd);
+    }
+  }
+  return NULL;
+}
+
+static void thousands_of_strangers_keep_nobody_out(void **state) {
+  (void)state;
+  struct caller callers[4];
+  pthread_t thread;
+  int opened = 0;
+  is_flood_over = false;
+  assert_int_equal(pthread_create(&thread, NULL, flood, &opened), 0);
+  for (int i = 0; i < 4; i++) {
+    start(&callers[i], &ours);
+  }
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(let_in(LIMIT_NS), 0);
+  }
+  is_flood_over = true;
+  for (int i = 0; i < 4; i++) {
+    expect_caller(&callers[i], 0);
+  }
+  pthread_join(thread, NULL);
+  assert_true(opened > 0);
+}
+
+static void with_no_secret_the_key_says_so(void **state) {
+  (void)state;
+  struct peer_key key;
+  char error[PEER_ERROR_MAX] = "";
+  unsetenv("STRATUS_SECRET");
+  unsetenv("STRATUS_SECRET_FILE");
+  assert_int_equal(peer_key_of_job("test", &key, error), 0);
+  assert_false(key.is_secret);
+  setenv("STRATUS_SECRET_FILE", "/dev/null", 1);
+  assert_int_equal(peer_key_of_job("test", &key, error), -ENODATA);
+  assert_non_null(strstr(error, "/dev/null"));
+  setenv("STRATUS_SECRET", "0123456789abcdef", 1);
+  assert_int_equal(peer_key_of_job("test", &key, error), 0);
+  assert_true(key.is_secret);
+  assert_memory_equal(key.bytes, ours.bytes, PEER_KEY_BYTES);
+  assert_int_equal(peer_key_of_job("other", &key, error), 0);
+  assert_memory_not_equal(key.bytes, ours.bytes, PEER_KEY_BYTES);
+  unsetenv("STRATUS_SECRET");
+  unsetenv("STRATUS_SECRET_FILE");
+}
+
+static void which_addresses_are_local(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    bool is_local;
+  } four[] = { { "127.0.0.1", true },
+               { "127.9.0.1", true },
+               { "10.0.0.1", false },
+               { "0.0.0.0", false } },
+    six[] = {
+      { "::1", true }, { "::ffff:127.0.0.1", true }, { "::", false }, { "fd00::1", false }
+    };
+  for (int i = 0; i < 4; i++) {
+    struct sockaddr_in v4 = { .sin_family = AF_INET };
+    struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+    assert_int_equal(inet_pton(AF_INET, four[i].text, &v4.sin_addr), 1);
+    assert_int_equal(inet_pton(AF_INET6, six[i].text, &v6.sin6_addr), 1);
+    assert_int_equal(peer_is_local((struct sockaddr *)&v4), four[i].is_local);
+    assert_int_equal(peer_is_local((struct sockaddr *)&v6), six[i].is_local);
+  }
+  struct sockaddr_un local = { .sun_family = AF_UNIX };
+  assert_true(peer_is_local((struct sockaddr *)&local));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    TEST(who_knows_the_key_is_let_in),
+    TEST(another_key_is_refused_and_told),
+    TEST(an_answer_counts_once_and_as_it_is),
+    TEST(an_impostor_is_noticed),
+    TEST(strangers_keep_nobody_out),
+    TEST(a_slow_stranger_is_closed_in_time),
+    TEST(thousands_of_strangers_keep_nobody_out),
+    TEST(with_no_secret_the_key_says_so),
+    TEST(which_addresses_are_local),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

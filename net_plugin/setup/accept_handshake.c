@@ -242,7 +242,7 @@ static void grant(struct engine *engine, const struct nic *nic, const struct hel
     /* An earlier hello made it, maybe with more keys than this one asks for: its link sends
      * targets. */
     reply->remote_keys = (uint8_t)connection_remote_keys(to->connection);
-    reply->codec = connection_takes_codec(to->connection) ? CODEC_VERSION : 0;
+    reply->codec = connection_takes_codec(to->connection, hello->lane) ? CODEC_VERSION : 0;
     reply->lanes = (uint16_t)connection_lane_count(to->connection);
     if (hello->is_first) {
       reply->addresses = *peering_addresses(to->connection);

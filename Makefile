@@ -276,7 +276,7 @@ $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LI
 $(BUILD)/tests/test_aes_gcm: FAULT_WRAP += -Wl,--wrap=dlopen -Wl,--wrap=dlsym
 
 # Stands between auth and common/hash.
-$(BUILD)/tests/test_trust: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=hash_%,hmac_sha256 hkdf_extract hkdf_expand)
+$(BUILD)/tests/test_stranger: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=hash_%,hmac_sha256 hkdf_extract hkdf_expand)
 
 # Parts of stratus-net.
 $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conf_place: where a file of settings really is: a directory that is held open, and a name in it. What
- * is done there by descriptor stays in that directory, whatever becomes of the path meanwhile.
+/* conf_place: where a file of settings really is: a directory that is held open, and a name in it.
+ * What is done there by descriptor stays in that directory, whatever becomes of the path meanwhile.
  *
  * The way there is walked one name at a time. Root follows no symbolic link of another user, so
  * that nobody else chooses which file root writes; the file's own directory may be anybody's.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of a group. NCCL registers it without saying what for, so at first no peer can write there,
- * and what arrives for it is copied. The first call that receives into it has it registered for
- * that as well, by a thread of its own: a driver takes milliseconds, and NCCL's progress waits for
- * nothing. */
+/* Memory of a group. NCCL registers it without saying what for, so at first no peer can write
+ * there, and what arrives for it is copied. The first call that receives into it has it registered
+ * for that as well, by a thread of its own: a driver takes milliseconds, and NCCL's progress waits
+ * for nothing. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -51,7 +51,8 @@ struct collnet_group *group_create(enum collnet_mode mode, unsigned members, uns
   bool is_complete = group->paths != NULL;
   for (unsigned i = 0; i < COLLNET_REQUESTS; i++) {
     group->pieces[i].group = group;
-    group->pieces[i].messages = calloc(collnet_path_count(group), sizeof(*group->pieces[i].messages));
+    group->pieces[i].messages =
+        calloc(collnet_path_count(group), sizeof(*group->pieces[i].messages));
     is_complete &= group->pieces[i].messages != NULL;
   }
   if (!is_complete) {

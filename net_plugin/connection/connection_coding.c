@@ -10,7 +10,8 @@
 #include "net_plugin/connection/connection_state.h"
 
 #define WARN_INTERVAL_NS (60 * NS_PER_S)
-/* Bytes: a lane's chunks differ by some KiB in coded form, and are not to be mapped anew for that. */
+/* Bytes: a lane's chunks differ by some KiB in coded form, and are not to be mapped anew for that.
+ */
 #define GRAIN_BYTES ((size_t)16 << 10)
 
 static void unmap(struct lane_slot *slot) {
@@ -22,8 +23,8 @@ static void unmap(struct lane_slot *slot) {
 }
 
 static void *map(size_t bytes) {
-  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *memory =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return memory == MAP_FAILED ? NULL : memory;
 }
 

@@ -37,8 +37,8 @@ bool coding_wants(struct link *link, unsigned lane, const struct outgoing *messa
   }
   struct policy_chunk chunk = { .lane = lane, .bytes = frame->length, .total = message->bytes };
   bool is_wanted =
-      (link->raw & lane_bit(lane)) == 0 && (config->compress == POLICY_COMPRESS_ON ||
-                                            policy_compress(link->policy, &chunk, now_ns));
+      (link->raw & lane_bit(lane)) == 0 &&
+      (config->compress == POLICY_COMPRESS_ON || policy_compress(link->policy, &chunk, now_ns));
   link->coding.untried += is_wanted ? 0 : 1;
   return is_wanted;
 }

@@ -16,7 +16,7 @@ static size_t round_up(size_t bytes) {
 
 struct layout {
   size_t lanes, policy, requeue, controls, remote_buffers, staging, nowhere, eager,
-      end; /* offsets */
+      end;                                             /* offsets */
   size_t control_stride, staging_stride, eager_stride; /* staging: 0 of a sender */
 };
 

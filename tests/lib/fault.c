@@ -13,7 +13,7 @@ static unsigned long countdown; /* 0: no fault is set */
 static enum fault_call failing;
 static int failing_error;
 static bool has_failed;
-static size_t shortened; /* 0: not */
+static size_t shortened;                   /* 0: not */
 static size_t refused_least, refused_most; /* bytes of a mapping; most 0: none is refused */
 static long mappings;
 

@@ -107,9 +107,10 @@ static void lanes_that_code_take_what_their_chunks_need(void **state) {
   pair_exchange(pair, large, 1, MESSAGES, NULL);
   assert_int_equal(view_of(pair.sender).coding.coded, MESSAGES * large[0] / CHUNK);
   assert_int_equal(view_of(pair.receiver).coding.coded, MESSAGES * large[0] / CHUNK);
-  print_message("# 64 lanes that code: sender %.1f MB, receiver %.1f MB; both in all %.1f MB more\n",
-                (double)lent_to(pair.sender) / 1e6, (double)lent_to(pair.receiver) / 1e6,
-                (double)(address_space() - before) / 1e6);
+  print_message(
+      "# 64 lanes that code: sender %.1f MB, receiver %.1f MB; both in all %.1f MB more\n",
+      (double)lent_to(pair.sender) / 1e6, (double)lent_to(pair.receiver) / 1e6,
+      (double)(address_space() - before) / 1e6);
   assert_in_range(lent_to(pair.sender), CODED_MOST, LANES * CODED_MOST);
   assert_in_range(lent_to(pair.receiver), 1, LANES * DECODED_MOST);
   long mappings = fault_mappings();

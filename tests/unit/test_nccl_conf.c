@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL's configuration file: what is added and taken back, and that nobody redirects who writes it. */
+/* NCCL's configuration file: what is added and taken back, and that nobody redirects who writes it.
+ */
 #include "common/tools/nccl_conf.h"
 
 #include <errno.h>
@@ -138,7 +139,8 @@ static void a_link_of_ones_own_is_followed_and_stays(void **state) {
   bool is_changed;
   tree_link(&tree, "home/link.conf", "../root/nccl.conf");
   tree_link(&tree, "far", at("root"));
-  static const char *const paths[] = { "home/link.conf", "far/nccl.conf", "home/../root/nccl.conf" };
+  static const char *const paths[] = { "home/link.conf", "far/nccl.conf",
+                                       "home/../root/nccl.conf" };
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
     assert_int_equal(write_lines(paths[i]), 0);
     assert_true(has_lines("root/nccl.conf"));

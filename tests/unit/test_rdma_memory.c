@@ -123,7 +123,9 @@ static void only_what_a_collnet_call_receives_into_can_be_written(void **state) 
   assert_int_equal(collnet_register(group, data + 4096, 4096, MEMORY_HOST, &received), 0);
   assert_int_equal(fake_verbs_counts().mrs, 2);
   assert_int_equal(fake_verbs_counts().remote_mrs, 0);
-  struct collnet_call call = { data, data + 4096, COUNT, REDUCE_FLOAT32, REDUCE_SUM, sent, received };
+  struct collnet_call call = {
+    data, data + 4096, COUNT, REDUCE_FLOAT32, REDUCE_SUM, sent, received
+  };
   for (int i = 0; i < 2; i++) { /* the second has nothing to register */
     struct collnet_request *request;
     bool is_done;

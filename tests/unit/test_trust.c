@@ -5,13 +5,11 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/hash.h"
 #include "common/log.h"
 #include "common/param.h"
 #include "net_plugin/connection/connection.h"
@@ -313,79 +311,6 @@ static void a_flood_spares_who_has_said_hello(void **state) {
   listener_close(scene.listener);
 }
 
-/* ---- what strangers make this side compute ---- */
-
-static atomic_ulong hashes;
-
-void __real_hash_hmac_sha256(const void *key, size_t key_bytes, const void *bytes, size_t count,
-                             uint8_t digest[HASH_SHA256_BYTES]);
-void __real_hash_hkdf_extract(const void *salt, size_t salt_bytes, const void *secret,
-                              size_t secret_bytes, uint8_t key[HASH_SHA256_BYTES]);
-void __real_hash_hkdf_expand(const uint8_t key[HASH_SHA256_BYTES], const void *info,
-                             size_t info_bytes, void *out, size_t out_bytes);
-void __wrap_hash_hmac_sha256(const void *key, size_t key_bytes, const void *bytes, size_t count,
-                             uint8_t digest[HASH_SHA256_BYTES]);
-void __wrap_hash_hkdf_extract(const void *salt, size_t salt_bytes, const void *secret,
-                              size_t secret_bytes, uint8_t key[HASH_SHA256_BYTES]);
-void __wrap_hash_hkdf_expand(const uint8_t key[HASH_SHA256_BYTES], const void *info,
-                             size_t info_bytes, void *out, size_t out_bytes);
-
-void __wrap_hash_hmac_sha256(const void *key, size_t key_bytes, const void *bytes, size_t count,
-                             uint8_t digest[HASH_SHA256_BYTES]) {
-  atomic_fetch_add(&hashes, 1);
-  __real_hash_hmac_sha256(key, key_bytes, bytes, count, digest);
-}
-
-void __wrap_hash_hkdf_extract(const void *salt, size_t salt_bytes, const void *secret,
-                              size_t secret_bytes, uint8_t key[HASH_SHA256_BYTES]) {
-  atomic_fetch_add(&hashes, 1);
-  __real_hash_hkdf_extract(salt, salt_bytes, secret, secret_bytes, key);
-}
-
-void __wrap_hash_hkdf_expand(const uint8_t key[HASH_SHA256_BYTES], const void *info,
-                             size_t info_bytes, void *out, size_t out_bytes) {
-  atomic_fetch_add(&hashes, 1);
-  __real_hash_hkdf_expand(key, info, info_bytes, out, out_bytes);
-}
-
-/* Who has seen the identity of a listener, or of a connection, in somebody's hello, and knows no
- * key. */
-static void strangers_cost_one_hash_each(const struct scene *scene, const struct caller *seen) {
-  enum { STRANGERS = 20 };
-  for (int i = 0; i < STRANGERS; i++) {
-    struct caller caller = *seen;
-    struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION };
-    unsigned long before = atomic_load(&hashes);
-    caller_greet(&caller, scene);
-    assert_int_equal(atomic_load(&hashes), before); /* a hello makes us compute nothing */
-    proof_encode(&proof, caller.proof);
-    by_hand_say(caller.fd, caller.proof, PROOF_BYTES, false);
-    assert_dismissed(&caller);
-    assert_int_equal(atomic_load(&hashes), before + 1);
-    close(caller.fd);
-  }
-}
-
-static void a_stranger_costs_one_hash(void **state) {
-  (void)state;
-  struct scene scene;
-  struct caller caller;
-  scene_open(&scene);
-  caller_init(&caller, &scene, NULL);
-  strangers_cost_one_hash_each(&scene, &caller);
-  nobody_got_in(&scene);
-  caller_greet(&caller, &scene);
-  caller_prove(&caller);
-  assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
-  struct connection *connection = accept_one(&scene);
-  caller.hello.lane = 1; /* another lane of the connection that there is now */
-  caller.hello.is_first = 0;
-  strangers_cost_one_hash_each(&scene, &caller);
-  transfer_close(connection);
-  close(caller.fd);
-  listener_close(scene.listener);
-}
-
 /* Strangers make this side look for connections, under the lock of the engine that moves the bytes:
  * that must not take longer where there are many. */
 static void a_search_looks_at_few_of_many_connections(void **state) {
@@ -574,7 +499,6 @@ int main(void) {
     cmocka_unit_test_setup_teardown(keys_open_their_own_door_only, start, stop),
     cmocka_unit_test_setup_teardown(messages_may_come_in_pieces, start, stop),
     cmocka_unit_test_setup_teardown(what_is_not_known_is_refused_at_once, start, stop),
-    cmocka_unit_test_setup_teardown(a_stranger_costs_one_hash, start, stop),
     cmocka_unit_test_setup_teardown(a_search_looks_at_few_of_many_connections, start, stop),
     cmocka_unit_test_setup_teardown(a_flood_pushes_out_itself, start, stop),
     cmocka_unit_test_setup_teardown(a_flood_spares_who_has_said_hello, start, stop),

@@ -275,6 +275,9 @@ $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LI
 # Stands between aes_gcm and libcrypto.
 $(BUILD)/tests/test_aes_gcm: FAULT_WRAP += -Wl,--wrap=dlopen -Wl,--wrap=dlsym
 
+# Stands between auth and common/hash.
+$(BUILD)/tests/test_stranger: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=hash_%,hmac_sha256 hkdf_extract hkdf_expand)
+
 # Parts of stratus-net.
 $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
   $(filter-out %/stratus-net.o,$(call objects,$(NET_TOOL_SRC))) $(STRATUS_A)
@@ -289,6 +292,9 @@ $(addprefix $(BUILD)/tests/test_,calibrate ab_test launch_plan pruning chunk_tri
 # Runs the tool.
 $(BUILD)/tests/test_tuner_tool $(BUILD)/tests/test_tuner_files: | $(RUNNABLE_DIR)/stratus-tune
 $(BUILD)/tests/test_net_tool: | $(RUNNABLE_DIR)/stratus-net
+# Stands between nccl_conf and the file system.
+$(BUILD)/tests/test_nccl_conf: $(call objects,$(addprefix common/tools/,conf_place.c nccl_conf.c))
+$(BUILD)/tests/test_nccl_conf: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=%,openat renameat unlinkat)
 $(BUILD)/tests/test_verdict: $(call objects,common/tools/verdict.c)
 $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
 $(BUILD)/tests/test_stats_source: $(call objects,net_plugin/tools/stats_source.c)

@@ -33,6 +33,8 @@ bool nccl_conf_find(const char *name, char value[NCCL_CONF_VALUE_MAX], char wher
  * says; false without NCCL_CONF_FILE and such a user. */
 bool nccl_conf_user_file(char path[PATH_MAX]);
 
+/* Both of these follow symbolic links, as root only its own (conf_place.h): -EPERM. */
+
 /* Adds the lines before all others, so that they count, in the place of those that an earlier call
  * added. -EINVAL: a mark is missing. */
 int nccl_conf_write(const char *path, const struct nccl_conf_line *lines, size_t count,

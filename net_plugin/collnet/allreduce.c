@@ -102,7 +102,7 @@ static struct place user_place(const struct collnet_piece *piece, bool is_send, 
   const struct collnet_memory *memory = is_send ? call->send_memory : call->recv_memory;
   uint8_t *data = is_send ? (uint8_t *)(uintptr_t)call->send : call->recv;
   return (struct place){ data + span.begin * size, span.count * size,
-                         memory ? memory->memory : NULL };
+                         group_memory(memory, is_send) };
 }
 
 static struct place message_place(const struct collnet_piece *piece, enum collnet_phase phase,
@@ -356,6 +356,9 @@ static int start_call(struct collnet_group *group, const struct collnet_call *ca
   }
   *request = (struct collnet_request){ .group = group, .is_in_use = true, .call = *call };
   group->calls++;
+  if (!compresses(group, call)) { /* else results come into our own memory */
+    group_receives_into(call->recv_memory);
+  }
   *out = request;
   return advance_group(group);
 }

@@ -84,7 +84,7 @@ struct collnet_call {
   size_t count; /* elements */
   enum reduce_type type;
   enum reduce_op op;
-  const struct collnet_memory *send_memory, *recv_memory;
+  struct collnet_memory *send_memory, *recv_memory;
 };
 
 /* *request NULL: no room now, ask again. */

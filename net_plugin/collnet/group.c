@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a group, its memory, and what it can do. */
+/* The life of a group, and what it can do. */
 #include "net_plugin/collnet/group.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "common/param.h"
-#include "net_plugin/connection/connection.h"
 #include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/settings.h"
@@ -36,10 +34,6 @@ bool collnet_supports(enum reduce_type type, enum reduce_op op) {
 
 /* ---- life ---- */
 
-static size_t path_count(const struct collnet_group *group) {
-  return (size_t)COLLNET_PHASES * COLLNET_WAYS * group->members;
-}
-
 struct collnet_group *group_create(enum collnet_mode mode, unsigned members, unsigned member,
                                    struct nic_totals *totals) {
   struct collnet_group *group = calloc(1, sizeof(*group));
@@ -53,11 +47,12 @@ struct collnet_group *group_create(enum collnet_mode mode, unsigned members, uns
                                    .member = member,
                                    .totals = totals };
   group->spare_memory.memory = &group->unregistered;
-  group->paths = calloc(path_count(group), sizeof(*group->paths));
+  group->paths = calloc(collnet_path_count(group), sizeof(*group->paths));
   bool is_complete = group->paths != NULL;
   for (unsigned i = 0; i < COLLNET_REQUESTS; i++) {
     group->pieces[i].group = group;
-    group->pieces[i].messages = calloc(path_count(group), sizeof(*group->pieces[i].messages));
+    group->pieces[i].messages =
+        calloc(collnet_path_count(group), sizeof(*group->pieces[i].messages));
     is_complete &= group->pieces[i].messages != NULL;
   }
   if (!is_complete) {
@@ -68,7 +63,7 @@ struct collnet_group *group_create(enum collnet_mode mode, unsigned members, uns
 }
 
 void group_destroy(struct collnet_group *group) {
-  for (size_t i = 0; group->paths && i < path_count(group); i++) {
+  for (size_t i = 0; group->paths && i < collnet_path_count(group); i++) {
     if (group->paths[i].connection) {
       transfer_close(group->paths[i].connection);
     }
@@ -112,65 +107,5 @@ void collnet_close(struct collnet_group *group) {
   if (group) {
     report_rounding(group);
     group_destroy(group);
-  }
-}
-
-/* ---- memory ---- */
-
-static int wrap(int rc, const struct memory *memory, struct collnet_memory **out) {
-  struct collnet_memory *wrapped = rc ? NULL : calloc(1, sizeof(*wrapped));
-  if (!rc && !wrapped) {
-    memory_deregister(memory);
-    rc = -ENOMEM;
-  }
-  if (wrapped) {
-    wrapped->memory = memory;
-  }
-  *out = wrapped;
-  return rc;
-}
-
-/* NCCL registers the same memory for both ways. */
-int collnet_register(struct collnet_group *group, void *data, size_t bytes, int type,
-                     struct collnet_memory **out) {
-  const struct memory *memory = NULL;
-  int rc = memory_register(data, bytes, (enum memory_type)type, MEMORY_RECEIVED, &memory);
-  rc = wrap(rc, memory, out);
-  if (rc && type == MEMORY_HOST) {
-    *out = &group->spare_memory;
-    rc = 0;
-  }
-  return rc;
-}
-
-int collnet_register_dma_buf(struct collnet_group *group, void *data, size_t bytes, size_t offset,
-                             int fd, struct collnet_memory **out) {
-  (void)group;
-  const struct memory *memory = NULL;
-  int rc = memory_register_dma_buf(data, bytes, offset, fd, MEMORY_RECEIVED, &memory);
-  return wrap(rc, memory, out);
-}
-
-void collnet_deregister(struct collnet_group *group, struct collnet_memory *memory) {
-  if (!memory) {
-    return;
-  }
-  pthread_mutex_lock(&group->lock);
-  for (size_t i = 0; i < path_count(group); i++) {
-    if (group->paths[i].connection) {
-      connection_withdraw(group->paths[i].connection, memory->memory);
-    }
-  }
-  for (unsigned i = 0; i < COLLNET_REQUESTS; i++) {
-    const struct collnet_request *request = &group->requests[i];
-    bool is_using = request->call.send_memory == memory || request->call.recv_memory == memory;
-    if (is_using && request->is_in_use && request->finished < request->call.count) {
-      group->error = -ECANCELED;
-    }
-  }
-  pthread_mutex_unlock(&group->lock);
-  if (memory != &group->spare_memory) {
-    memory_deregister(memory->memory);
-    free(memory);
   }
 }

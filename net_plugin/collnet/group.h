@@ -4,6 +4,7 @@
 #define NET_PLUGIN_COLLNET_GROUP_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "net_plugin/collnet/collnet.h"
@@ -21,8 +22,14 @@ struct collnet_path {
   uint64_t posted; /* calls whose message was posted here, or is empty */
 };
 
+/* NCCL does not say what memory is for until a call uses it. */
 struct collnet_memory {
-  const struct memory *memory;
+  const struct memory *memory;           /* no peer can write there */
+  _Atomic(const struct memory *) target; /* the same memory, where peers may; NULL: none yet */
+  void *data;                            /* of what can become a target; NULL: it cannot */
+  size_t bytes;
+  bool has_worker; /* guarded by the group's lock: makes the target, or has made it */
+  pthread_t worker;
 };
 
 /* One message of a request. */
@@ -90,6 +97,10 @@ static inline size_t collnet_index(const struct collnet_group *group, enum colln
   return ((size_t)phase * COLLNET_WAYS + way) * group->members + member;
 }
 
+static inline size_t collnet_path_count(const struct collnet_group *group) {
+  return (size_t)COLLNET_PHASES * COLLNET_WAYS * group->members;
+}
+
 static inline struct collnet_path *collnet_path(struct collnet_group *group,
                                                 enum collnet_phase phase, enum collnet_way way,
                                                 unsigned member) {
@@ -102,5 +113,11 @@ struct collnet_group *group_create(enum collnet_mode mode, unsigned members, uns
 /* A call is complete: counts it. */
 void group_count(struct collnet_group *group, size_t bytes);
 void group_destroy(struct collnet_group *group);
+
+/* collnet_memory.c: a call receives into it, with the group's lock. From some time later on peers
+ * may write there. NULL: nothing happens. */
+void group_receives_into(struct collnet_memory *memory);
+/* For a message; NULL: none. */
+const struct memory *group_memory(const struct collnet_memory *memory, bool is_send);
 
 #endif

@@ -331,7 +331,10 @@ int connection_new(struct engine *engine, const struct connection_config *config
     free(connection);
     return -ENOMEM;
   }
-  connection->link = link_init(memory, &config->link, clock_now_ns());
+  struct link_config link_config = config->link;
+  link_config.coding_memory = connection_coding_memory;
+  link_config.coding_owner = connection;
+  connection->link = link_init(memory, &link_config, clock_now_ns());
   connection->engine = engine;
   connection->timeout_ns = config->link.timeout_ns;
   connection->stopped_timeout_ns = config->link.stopped_timeout_ns;
@@ -380,6 +383,7 @@ void connection_destroy(struct connection *connection) {
   }
   link_end(connection->link);
   munmap(connection->link, connection->link_bytes);
+  connection_free_coding(connection);
   free(connection->slots);
   free(connection);
 }

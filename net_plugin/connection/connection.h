@@ -63,8 +63,11 @@ void connection_lane_opened(struct connection *connection, unsigned lane, uint32
                             const struct lane_path *path, uint64_t received_before);
 /* Keys of a target, as the link was made; they stay. */
 unsigned connection_remote_keys(const struct connection *connection);
-/* Does it take coded chunks? As the link was made. Receiver only. */
-bool connection_takes_codec(const struct connection *connection);
+/* Does the lane take coded chunks? As the link was made, and while there was memory for them.
+ * Receiver only. */
+bool connection_takes_codec(const struct connection *connection, unsigned lane);
+/* The peer does not, on this lane. Sender only. */
+void connection_lane_is_raw(struct connection *connection, unsigned lane);
 /* Which key of targets is for this device. Receiver only. */
 uint8_t connection_key_index(struct connection *connection, struct lane_domain domain);
 /* How many of its lanes are open? */

@@ -199,10 +199,6 @@ unsigned connection_remote_keys(const struct connection *connection) {
   return connection->remote_keys;
 }
 
-bool connection_takes_codec(const struct connection *connection) {
-  return connection->has_codec;
-}
-
 uint8_t connection_key_index(struct connection *connection, struct lane_domain domain) {
   for (unsigned i = 0; i < WIRE_REMOTE_KEYS; i++) {
     if (connection->keys[i].id == domain.id) {

@@ -7,6 +7,7 @@
  *   connection_lanes.c     its lanes: opened, served, broken, gone
  *   connection_requests.c  request slots: posted, coalesced, complete
  *   connection_progress.c  what a waiting thread polls
+ *   connection_coding.c    memory for compressed chunks
  *   connection_failure.c   why it failed, in one message
  *   connection_release.c   the user takes its memory back, or leaves
  *   connection_snapshot.c  how it is doing: counts, what waits and for how long */
@@ -27,6 +28,10 @@ struct lane_slot {
 
   struct nic_totals *totals;         /* of the NIC that the lane uses */
   uint64_t added[NIC_COUNTER_COUNT]; /* to totals, so far */
+
+  void *coding; /* the link's, for coded chunks, whatever lane is open; NULL: none was needed */
+  size_t coding_bytes;
+  bool has_no_coding; /* it could not be had */
   struct {
     uint64_t bytes_written, bytes_read, retransmits;
   } past; /* of lanes that are gone */
@@ -153,6 +158,12 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
 /* Frees what is open of the lane; the link is not told, but fails if a device may still write for
  * it. */
 void connection_drop_lane(struct connection *connection, unsigned index);
+
+/* ---- connection_coding.c ---- */
+
+/* link_coding_memory_fn; owner: the connection. */
+void *connection_coding_memory(void *owner, unsigned lane, size_t bytes);
+void connection_free_coding(struct connection *connection);
 
 /* ---- connection_snapshot.c ---- */
 

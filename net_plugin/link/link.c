@@ -74,7 +74,6 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
   }
   liveness_heard(&link->liveness, lane, now_ns); /* its handshake */
   link->lanes[lane].control = link->controls + lane * link->control_stride;
-  link->lanes[lane].staging = link->staging + lane * link->staging_stride;
   if (is_sender) {
     int result = send_settle(link, lane, received_before, now_ns);
     if (result != 0) {

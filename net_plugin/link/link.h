@@ -62,6 +62,11 @@
 
 enum link_role { LINK_SENDER, LINK_RECEIVER };
 
+/* Memory for the coded form of one chunk of this lane: at least so many bytes, which stay until the
+ * link asks for the same lane again, or ends. What was in it before need not. NULL: there is none.
+ */
+typedef void *link_coding_memory_fn(void *owner, unsigned lane, size_t bytes);
+
 struct link_config {
   enum link_role role;
   unsigned lanes;             /* 1..WIRE_MAX_LANES: how many lanes this link may have */
@@ -81,6 +86,10 @@ struct link_config {
   /* Sender: when chunks are coded; OFF where the peer does not take them. Receiver: it takes coded
    * chunks unless OFF. Agreed in the handshake. OFF with remote keys. */
   enum policy_compress compress;
+  /* Unless OFF: asked when a lane's first coded chunk needs memory, and when a longer one does.
+   * Where there is none a sender's lane codes no more, and a receiver's lane is lost (-ENOMEM). */
+  link_coding_memory_fn *coding_memory;
+  void *coding_owner;
   uint64_t ablated;     /* heuristics that are switched off: common/ablation.h */
   bool wants_checksums; /* CRC32C on every DATA payload that this side sends */
   unsigned remote_keys; /* 0..WIRE_REMOTE_KEYS: keys of a remote buffer; 0: there are no remote
@@ -124,6 +133,8 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
 /* The lane, which has just come up, is an RDMA lane. On a RECEIVER not after link_user_detached:
  * the peer may still know remote buffers. */
 void link_lane_is_rdma(struct link *link, unsigned lane);
+/* The peer takes no coded chunk on this lane any more: it had no memory for one. SENDER only. */
+void link_lane_is_raw(struct link *link, unsigned lane);
 /* The lane works, but its owner may be able to open it on a better path: it is closed and
  * reconnected. SENDER only. */
 void link_lane_outdated(struct link *link, unsigned lane, uint64_t now_ns);
@@ -143,7 +154,8 @@ uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, u
 /* A header arrived. 0: the payload (wire_stream_bytes(header), possibly none) goes to
  * link_receive_buffer, then call link_frame_completed. Negative: the lane is lost for the link,
  * close it (reporting it lost is allowed and changes nothing): -EPROTO, the peer or the lane broke
- * the protocol; -ESTALE, the epoch was fenced. Or the link has failed (link_status, -EMSGSIZE or
+ * the protocol; -ESTALE, the epoch was fenced; -ENOMEM, there is
+ * no memory for the coded chunk. Or the link has failed (link_status, -EMSGSIZE or
  * -ESTALE): read no more, write what there is to write, then close. */
 int link_frame_received(struct link *link, unsigned lane, const struct wire_header *header,
                         uint64_t now_ns);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_coding: chunks in the shorter form of net_plugin/codec. A chunk stays a range of its message
  * for journal, credit and failover; only its frame is another. What is sent again goes as it is. */
+#include <assert.h>
 #include <errno.h>
 
 #include "common/bytes.h"
@@ -9,10 +10,19 @@
 
 #define CRC_BYTES 4 /* the most that wire_coded_crc_bytes says */
 
-size_t coding_room(const struct link_config *config) {
-  return config->compress == POLICY_COMPRESS_OFF ? 0
-         : config->role == LINK_SENDER           ? CRC_BYTES + codec_room(config->chunk_bytes)
-                                       : CRC_BYTES + codec_max_coded_bytes(config->chunk_bytes);
+uint8_t *coding_take_memory(struct link *link, unsigned lane, size_t bytes) {
+  struct link_lane *coding = &link->lanes[lane];
+  if (coding->coding_bytes < bytes) {
+    const struct link_config *config = &link->config;
+    coding->coding = config->coding_memory(config->coding_owner, lane, bytes);
+    coding->coding_bytes = coding->coding != NULL ? bytes : 0;
+  }
+  return coding->coding;
+}
+
+void link_lane_is_raw(struct link *link, unsigned lane) {
+  assert(link->config.role == LINK_SENDER && lane < link->config.lanes);
+  link->raw |= lane_bit(lane);
 }
 
 /* ---- sender ---- */
@@ -27,21 +37,27 @@ bool coding_wants(struct link *link, unsigned lane, const struct outgoing *messa
   }
   struct policy_chunk chunk = { .lane = lane, .bytes = frame->length, .total = message->bytes };
   bool is_wanted =
-      config->compress == POLICY_COMPRESS_ON || policy_compress(link->policy, &chunk, now_ns);
+      (link->raw & lane_bit(lane)) == 0 &&
+      (config->compress == POLICY_COMPRESS_ON || policy_compress(link->policy, &chunk, now_ns));
   link->coding.untried += is_wanted ? 0 : 1;
   return is_wanted;
 }
 
 struct policy_encoded link_encode(struct link *link, unsigned lane, struct link_frame *frame) {
-  uint8_t *out = link->lanes[lane].staging;
+  struct policy_encoded encoded = { .lane = lane, .bytes = frame->length };
   uint32_t crc = link->config.wants_checksums ? CRC_BYTES : 0;
+  uint8_t *out = coding_take_memory(link, lane, crc + codec_room(frame->length));
+  frame->wants_coding = false;
+  if (out == NULL) {
+    link_lane_is_raw(link, lane);
+    link->coding.untried++;
+    return encoded;
+  }
   int width = codec_memory_choose(&link->codec);
   struct codec_result result = codec_encode(width, frame->payload, frame->length, out + crc);
   if (width != CODEC_RAW) {
     codec_memory_note(&link->codec, &result);
   }
-  struct policy_encoded encoded = { .lane = lane, .bytes = frame->length };
-  frame->wants_coding = false;
   if (result.bytes == 0) {
     link->coding.raw++;
     return encoded;

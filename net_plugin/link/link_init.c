@@ -16,8 +16,8 @@ static size_t round_up(size_t bytes) {
 
 struct layout {
   size_t lanes, policy, requeue, controls, remote_buffers, staging, nowhere, eager,
-      end; /* offsets */
-  size_t control_stride, staging_stride, eager_stride;
+      end;                                             /* offsets */
+  size_t control_stride, staging_stride, eager_stride; /* staging: 0 of a sender */
 };
 
 static const struct policy_ops *link_policy_ops(const struct link_config *config) {
@@ -45,8 +45,7 @@ static bool link_lay_out(const struct link_config *config, struct layout *layout
     told_bytes = WIRE_MAX_REMOTE_BUFFERS * wire_remote_buffer_bytes(config->remote_keys);
   }
   layout->control_stride = round_up(config->lanes * WIRE_ACK_BYTES + told_bytes);
-  size_t coded = round_up(coding_room(config));
-  layout->staging_stride = is_sender || coded > WIRE_MAX_LL_BYTES ? coded : WIRE_MAX_LL_BYTES;
+  layout->staging_stride = is_sender ? 0 : WIRE_MAX_LL_BYTES;
   layout->eager_stride = round_up(config->eager_bytes);
   layout->lanes = round_up(sizeof(struct link));
   layout->policy = layout->lanes + round_up(config->lanes * sizeof(struct link_lane));
@@ -78,7 +77,6 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   link->controls = bytes + layout.controls;
   link->control_stride = layout.control_stride;
   link->staging = bytes + layout.staging;
-  link->staging_stride = layout.staging_stride;
   link->now_ns = now_ns;
   failover_init(&link->failover, config, now_ns);
   liveness_init(&link->liveness, config->timeout_ns, config->stopped_timeout_ns, now_ns);

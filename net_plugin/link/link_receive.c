@@ -66,6 +66,9 @@ int receive_data_begins(struct link *link, unsigned lane) {
     receiving->buffer = link->nowhere;
     return 0;
   }
+  if (is_coded && coding_take_memory(link, lane, receiving->header.coded) == NULL) {
+    return -ENOMEM;
+  }
   bool is_bounced = false;
   int result = incoming_begin(&link->incoming, &receiving->header, &receiving->buffer, &is_bounced);
   if (result != 0) {
@@ -81,7 +84,7 @@ int receive_data_begins(struct link *link, unsigned lane) {
     receiving->buffer = receiving->staging;
   } else if (is_coded) {
     receiving->destination = receiving->buffer;
-    receiving->buffer = receiving->staging;
+    receiving->buffer = receiving->coding;
   }
   return 0;
 }
@@ -158,6 +161,7 @@ static void receive_tell_again(struct link *link) {
 
 void receive_lane_up(struct link *link, unsigned lane) {
   link->lanes[lane].base = link->lanes[lane].received;
+  link->lanes[lane].staging = link->staging + lane * WIRE_MAX_LL_BYTES;
   receive_tell_again(link);
 }
 

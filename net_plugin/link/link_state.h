@@ -55,7 +55,7 @@ struct link_lane {
   uint64_t received;    /* DATA frames that counted, over all epochs */
   uint64_t told;        /* of these, acknowledged by a WINDOW */
   uint64_t arrived_ns;  /* when the last of them came */
-  uint8_t *staging;     /* touched only by polled and coded frames */
+  uint8_t *staging;     /* touched only by polled frames */
   uint8_t *destination; /* ARRIVAL_STAGED, and of a coded frame: where the bytes go when all of them
                            are there; ARRIVAL_PLACED: where they are */
 
@@ -65,6 +65,10 @@ struct link_lane {
   uint64_t requeued;   /* chunks that it gave back */
   uint64_t stalls_cut, slow_reconnects;
   struct journal journal;
+
+  uint8_t
+      *coding; /* both: a chunk in coded form, see link_coding_memory_fn; NULL: none needed it */
+  size_t coding_bytes;
 };
 
 /* The last frame of a side: BYE, or ABORT once the link has failed. */
@@ -93,7 +97,8 @@ struct link {
   uint64_t rdma;           /* lanes that are up and RDMA lanes */
   struct link_lane *lanes; /* untouched memory as long as they were never up, and their buffers: */
   uint8_t *controls, *staging;
-  size_t control_stride, staging_stride;
+  size_t control_stride;
+  uint64_t raw; /* lanes on which no chunk is coded any more */
   struct link_coding coding;
   struct failover failover;
   struct liveness liveness;
@@ -235,8 +240,8 @@ void send_detach(struct link *link, uint64_t now_ns);
 
 /* ---- link_coding.c ---- */
 
-/* Room that a lane needs: for a chunk that is being coded (sender), or a coded one (receiver). */
-size_t coding_room(const struct link_config *config);
+/* The lane's, from now on of at least so many bytes; NULL: there is none. */
+uint8_t *coding_take_memory(struct link *link, unsigned lane, size_t bytes);
 /* Is the chunk, which is not one that is sent again, to be coded? It is counted. */
 bool coding_wants(struct link *link, unsigned lane, const struct outgoing *message,
                   const struct link_frame *frame, uint64_t now_ns);

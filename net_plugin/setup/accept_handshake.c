@@ -129,25 +129,29 @@ static void warn_if_versions_differ(const struct hello *hello,
 struct destination {
   struct connection *connection;
   struct listener *listener;
-  struct auth_keys keys;
+  struct auth_keys keys; /* see destination_keys */
 };
 
 static bool destination_find(struct engine *engine, const struct hello *hello,
                              struct destination *to) {
   *to = (struct destination){ .connection = peering_find(engine, hello->connection) };
   if (to->connection) {
-    to->keys = *peering_keys(to->connection);
     return !connection_has_failed(to->connection); /* the peer may have missed that it did */
   }
   to->listener = hello->is_first ? listener_find(engine, hello->listener) : NULL;
-  if (!to->listener) {
-    return false;
-  }
+  return to->listener != NULL;
+}
+
+/* Of who knows the handle: a stranger does not make us derive any. */
+static void destination_keys(struct destination *to, const struct hello *hello) {
   uint8_t digest[AUTH_KEY_BYTES];
+  if (to->connection) {
+    to->keys = *peering_keys(to->connection);
+    return;
+  }
   const uint8_t *job = secret_get(digest);
   auth_keys_derive(listener_secret(to->listener), job, hello->connection, &to->keys);
   hash_wipe(digest, sizeof digest);
-  return true;
 }
 
 static void refuse_unknown(const struct nic *nic, int fd) {
@@ -168,9 +172,7 @@ int accept_handshake_hello(struct engine *engine, const struct nic *nic,
   if (hello_decode(messages->hello, &hello) != 0) {
     return -EPROTO;
   }
-  bool is_known = destination_find(engine, &hello, &to);
-  hash_wipe(&to, sizeof to);
-  if (!is_known) {
+  if (!destination_find(engine, &hello, &to)) {
     refuse_unknown(nic, fd);
     return -ENOENT;
   }
@@ -242,7 +244,7 @@ static void grant(struct engine *engine, const struct nic *nic, const struct hel
     /* An earlier hello made it, maybe with more keys than this one asks for: its link sends
      * targets. */
     reply->remote_keys = (uint8_t)connection_remote_keys(to->connection);
-    reply->codec = connection_takes_codec(to->connection) ? CODEC_VERSION : 0;
+    reply->codec = connection_takes_codec(to->connection, hello->lane) ? CODEC_VERSION : 0;
     reply->lanes = (uint16_t)connection_lane_count(to->connection);
     if (hello->is_first) {
       reply->addresses = *peering_addresses(to->connection);
@@ -346,16 +348,17 @@ int accept_handshake_proof(struct engine *engine, const struct nic *nic,
     descriptor_close(fd);
     return 0;
   }
-  enum auth_verdict verdict = auth_judge(&to.keys, messages->hello, messages->challenge, &proof);
-  if (verdict == AUTH_STRANGER) {
-    hash_wipe(&to, sizeof to);
+  const uint8_t *handle_key =
+      to.connection ? peering_keys(to.connection)->handle : listener_handle_key(to.listener);
+  if (!auth_knows_handle(handle_key, messages->hello, messages->challenge, &proof)) {
     descriptor_close(fd);
     return -EACCES;
   }
+  destination_keys(&to, &hello);
   reply_prepare(&reply, nic);
   reply.has_secret = secret_get(digest) != NULL;
   hash_wipe(digest, sizeof digest);
-  if (verdict == AUTH_OTHER_SECRET) {
+  if (!auth_knows_connection(&to.keys, messages->hello, messages->challenge, &proof)) {
     refuse_other_secret(&hello, &to, &reply, from);
   } else {
     grant(engine, nic, &hello, from, &to, &reply);

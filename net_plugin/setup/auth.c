@@ -27,11 +27,23 @@ static const struct label for_handle = { "stratus 2 handle" },
                           for_request = { "stratus 2 librdmacm request" },
                           for_answer = { "stratus 2 librdmacm answer" };
 
+/* From the first secret alone: all that it takes to tell a stranger. */
+static void derive_handle(const uint8_t secret[AUTH_SECRET_BYTES], uint8_t root[AUTH_KEY_BYTES],
+                          uint8_t key[AUTH_KEY_BYTES]) {
+  hash_hkdf_extract("", 0, secret, AUTH_SECRET_BYTES, root);
+  hash_hkdf_expand(root, for_handle.text, LABEL_BYTES, key, AUTH_KEY_BYTES);
+}
+
+void auth_handle_key(const uint8_t secret[AUTH_SECRET_BYTES], uint8_t key[AUTH_KEY_BYTES]) {
+  uint8_t root[AUTH_KEY_BYTES];
+  derive_handle(secret, root, key);
+  hash_wipe(root, sizeof root);
+}
+
 void auth_keys_derive(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t job[AUTH_KEY_BYTES],
                       const uint8_t connection[TOKEN_BYTES], struct auth_keys *keys) {
   uint8_t root[AUTH_KEY_BYTES], info[LABEL_BYTES + TOKEN_BYTES];
-  hash_hkdf_extract("", 0, secret, AUTH_SECRET_BYTES, root);
-  hash_hkdf_expand(root, for_handle.text, LABEL_BYTES, keys->handle, AUTH_KEY_BYTES);
+  derive_handle(secret, root, keys->handle);
   hash_hkdf_extract(root, sizeof root, job, job ? AUTH_KEY_BYTES : 0, root);
   memcpy(info, for_connection.text, LABEL_BYTES);
   memcpy(info + LABEL_BYTES, connection, TOKEN_BYTES);
@@ -60,15 +72,22 @@ void auth_prove(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
         proof->connection);
 }
 
-enum auth_verdict auth_judge(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
-                             const uint8_t challenge[CHALLENGE_BYTES], const struct proof *proof) {
-  struct proof right = { .offer = proof->offer };
-  auth_prove(keys, hello, challenge, &right);
-  if (!hash_is_equal(right.handle, proof->handle, MAC_BYTES)) {
-    return AUTH_STRANGER;
-  }
-  return hash_is_equal(right.connection, proof->connection, MAC_BYTES) ? AUTH_KNOWN
-                                                                       : AUTH_OTHER_SECRET;
+static bool is_proof(const uint8_t key[AUTH_KEY_BYTES], const uint8_t hello[HELLO_BYTES],
+                     const uint8_t challenge[CHALLENGE_BYTES], const struct lane_offer *offer,
+                     const uint8_t mac[MAC_BYTES]) {
+  uint8_t right[MAC_BYTES];
+  prove(key, &by_dialler, hello, challenge, offer->bytes, LANE_OFFER_BYTES, right);
+  return hash_is_equal(right, mac, MAC_BYTES);
+}
+
+bool auth_knows_handle(const uint8_t key[AUTH_KEY_BYTES], const uint8_t hello[HELLO_BYTES],
+                       const uint8_t challenge[CHALLENGE_BYTES], const struct proof *proof) {
+  return is_proof(key, hello, challenge, &proof->offer, proof->handle);
+}
+
+bool auth_knows_connection(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
+                           const uint8_t challenge[CHALLENGE_BYTES], const struct proof *proof) {
+  return is_proof(keys->connection, hello, challenge, &proof->offer, proof->connection);
 }
 
 static void reply_mac(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],

@@ -28,6 +28,8 @@ struct auth_keys {
   uint8_t handle[AUTH_KEY_BYTES], connection[AUTH_KEY_BYTES];
 };
 
+/* The handle key alone, for auth_knows_handle. */
+void auth_handle_key(const uint8_t secret[AUTH_SECRET_BYTES], uint8_t key[AUTH_KEY_BYTES]);
 /* job: digest of the job secret, NULL without one. */
 void auth_keys_derive(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t job[AUTH_KEY_BYTES],
                       const uint8_t connection[TOKEN_BYTES], struct auth_keys *keys);
@@ -36,13 +38,13 @@ void auth_keys_derive(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t job
 void auth_prove(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
                 const uint8_t challenge[CHALLENGE_BYTES], struct proof *proof);
 
-enum auth_verdict {
-  AUTH_STRANGER,     /* does not know the handle */
-  AUTH_OTHER_SECRET, /* knows the handle, not the job secret */
-  AUTH_KNOWN,
-};
-enum auth_verdict auth_judge(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
-                             const uint8_t challenge[CHALLENGE_BYTES], const struct proof *proof);
+/* False: a stranger. To be asked first: it takes one hash, and the key only depends on the handle.
+ */
+bool auth_knows_handle(const uint8_t key[AUTH_KEY_BYTES], const uint8_t hello[HELLO_BYTES],
+                       const uint8_t challenge[CHALLENGE_BYTES], const struct proof *proof);
+/* False: it has another job secret. Of who knows the handle. */
+bool auth_knows_connection(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
+                           const uint8_t challenge[CHALLENGE_BYTES], const struct proof *proof);
 
 /* Fills in reply->mac, by the handle's key for REPLY_OTHER_SECRET, else by the connection's; leaves
  * it zero if the status has none. */

@@ -141,7 +141,7 @@ struct reply {
   /* The listener's, all of them; only if a first hello is accepted, and the handle has no room. */
   struct address_list addresses;
   uint8_t codec; /* version of the codec that the listening side decodes; 0: none. Agreed with the
-                    first lane of a connection */
+                    first lane of a connection; 0 with a later one: none on that lane any more */
   uint8_t mac[MAC_BYTES]; /* zero for REPLY_OTHER_VERSION and REPLY_UNKNOWN: no key to make it of */
 };
 

@@ -25,6 +25,7 @@
 struct listener {
   struct engine *engine;
   uint8_t id[TOKEN_BYTES], secret[AUTH_SECRET_BYTES];
+  uint8_t handle_key[AUTH_KEY_BYTES]; /* made once, not for each stranger */
   struct address_list addresses; /* those of the handle and the others; none: the handle has all */
   struct connection *pending[MAX_PENDING];
   unsigned pending_count;
@@ -41,6 +42,7 @@ static void forget(struct listener *listener) {
 
 static void listener_free(struct listener *listener) {
   hash_wipe(listener->secret, sizeof listener->secret);
+  hash_wipe(listener->handle_key, sizeof listener->handle_key);
   free(listener);
 }
 
@@ -108,6 +110,7 @@ int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_B
     LOG_WARN("cannot draw a random secret: %s", strerror(errno));
   }
   if (!error) {
+    auth_handle_key(listener->secret, listener->handle_key);
     error = join(listener, engine, nics, count, bytes);
     if (error && engine_first(engine) != engine) {
       /* The first has ports already: STRATUS_PORT_RANGE may have none for this one. */
@@ -161,6 +164,10 @@ struct listener *listener_find(struct engine *engine, const uint8_t id[TOKEN_BYT
 
 const uint8_t *listener_secret(const struct listener *listener) {
   return listener->secret;
+}
+
+const uint8_t *listener_handle_key(const struct listener *listener) {
+  return listener->handle_key;
 }
 
 const struct address_list *listener_addresses(const struct listener *listener) {

@@ -13,8 +13,9 @@ struct engine;
 struct listener;
 
 struct listener *listener_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]);
-/* AUTH_SECRET_BYTES, valid while it is registered. */
+/* AUTH_SECRET_BYTES, and AUTH_KEY_BYTES made of it: valid while it is registered. */
 const uint8_t *listener_secret(const struct listener *listener);
+const uint8_t *listener_handle_key(const struct listener *listener);
 /* What the reply to a first hello lists: none if the handle has room for all. */
 const struct address_list *listener_addresses(const struct listener *listener);
 /* The listener keeps it until NCCL accepts it. */

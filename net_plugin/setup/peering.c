@@ -266,6 +266,9 @@ static void dial_done(void *argument, int error, const struct lane_path *path,
     } else {
       upgrade_later(peering);
     }
+    if (!reply->codec) {
+      connection_lane_is_raw(peering->connection, dial->lane);
+    }
     connection_lane_opened(peering->connection, dial->lane, dial->epoch, path,
                            reply->received_before);
   } else if (is_gone && is_unknown) {

@@ -10,6 +10,7 @@
 
 #include "net_plugin/policy/limits.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/lib/coding_memory.h"
 #include "tests/lib/link_parts.h"
 
 enum {
@@ -23,6 +24,8 @@ struct writing {
   bool is_under_way;
   struct link_frame frame;
 };
+
+static struct coding_memory lent;
 
 static struct world {
   struct link *link;
@@ -386,8 +389,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     .wants_checksums = (shape & 16) != 0,
     .remote_keys = (shape >> 5 & 3) % 3,
     .compress = (shape >> 5 & 3) == 3 ? POLICY_COMPRESS_ON : POLICY_COMPRESS_OFF,
+    .coding_memory = coding_memory_get,
+    .coding_owner = &lent,
     .policy = (shape & 128) != 0 ? &policy_fixed : &policy_adaptive,
   };
+  lent.refused = size; /* some inputs have lanes without */
   world.link = link_init(fuzz_link_memory(&world.config), &world.config, world.now_ns);
   carry_out_orders();
   for (unsigned i = 0; i < STEPS_MAX && input.left > 0; i++) {
@@ -397,5 +403,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   link_view(world.link, &view);
   FUZZ_CHECK(view.completed <= view.posted || world.is_detached);
   free_buffers();
+  coding_memory_free(&lent);
   return 0;
 }

@@ -11,11 +11,13 @@
 #include "net_plugin/lane/tcp/tcp_seal.h"
 #include "net_plugin/lane/tcp/tcp_sealed_lane.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/lib/coding_memory.h"
 #include "tests/lib/link_parts.h"
 
 enum { BUFFERS = 16, BUFFER_BYTES = 9000, STREAM_BYTES = 1 << 16 };
 
 static struct link *link_under_test;
+static struct coding_memory lent;
 static struct lane *lane;
 static int peer_fd = -1;
 static uint32_t epoch;
@@ -280,6 +282,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     .seed = shape,
     .wants_checksums = (shape & 4) != 0,
     .compress = (shape & 128) != 0 ? POLICY_COMPRESS_ON : POLICY_COMPRESS_OFF,
+    .coding_memory = coding_memory_get,
+    .coding_owner = &lent,
   };
   link_under_test = link_init(fuzz_link_memory(&config), &config, now_ns);
   for (unsigned i = 0; i < (shape >> 3 & 7u); i++) {
@@ -293,5 +297,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     free(buffers[i]);
     buffers[i] = NULL;
   }
+  coding_memory_free(&lent);
   return 0;
 }

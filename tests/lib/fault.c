@@ -13,7 +13,8 @@ static unsigned long countdown; /* 0: no fault is set */
 static enum fault_call failing;
 static int failing_error;
 static bool has_failed;
-static size_t shortened; /* 0: not */
+static size_t shortened;                   /* 0: not */
+static size_t refused_least, refused_most; /* bytes of a mapping; most 0: none is refused */
 static long mappings;
 
 void *__real_malloc(size_t bytes);
@@ -57,8 +58,15 @@ size_t fault_shortened(size_t bytes) {
   return most > 0 && most < bytes ? most : bytes;
 }
 
+void fault_refuse_mappings(size_t least, size_t most) {
+  __atomic_store_n(&has_failed, false, __ATOMIC_RELAXED);
+  __atomic_store_n(&refused_least, least, __ATOMIC_RELAXED);
+  __atomic_store_n(&refused_most, most, __ATOMIC_RELEASE);
+}
+
 bool fault_clear(void) {
   __atomic_store_n(&countdown, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&refused_most, 0, __ATOMIC_RELEASE);
   fault_shorten(0);
   return __atomic_load_n(&has_failed, __ATOMIC_RELAXED);
 }
@@ -114,8 +122,19 @@ void *__wrap_aligned_alloc(size_t alignment, size_t bytes) {
   return is_due() ? NULL : __real_aligned_alloc(alignment, bytes);
 }
 
+static bool is_refused(size_t bytes) {
+  bool is_one = bytes <= __atomic_load_n(&refused_most, __ATOMIC_ACQUIRE) &&
+                bytes >= __atomic_load_n(&refused_least, __ATOMIC_RELAXED);
+  if (is_one) {
+    __atomic_store_n(&has_failed, true, __ATOMIC_RELAXED);
+    errno = ENOMEM;
+  }
+  return is_one;
+}
+
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset) {
-  void *mapped = is_due() ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, fd, offset);
+  bool fails = is_refused(bytes) || is_due();
+  void *mapped = fails ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, fd, offset);
   if (mapped != MAP_FAILED) {
     __atomic_add_fetch(&mappings, 1, __ATOMIC_RELAXED);
   }

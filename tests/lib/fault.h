@@ -57,6 +57,9 @@ void fault_fail_allocation(unsigned long k);
 #define FAULT_SEND_WHOLE 512
 void fault_shorten(size_t bytes);
 
+/* From now on every mmap of `least` to `most` bytes fails with ENOMEM. */
+void fault_refuse_mappings(size_t least, size_t most);
+
 /* Ends all faults; true if the failure has happened. */
 bool fault_clear(void);
 

@@ -18,6 +18,9 @@ static void port_attach(struct world *world, enum side side, struct socket *sock
   world_trace(world, "%s has lane %u epoch %u up, %llu frames before",
               side == SENDER ? "sender" : "receiver", socket->lane, socket->epoch,
               (unsigned long long)received);
+  if (side == SENDER && (world->raw_lanes >> socket->lane & 1) != 0) {
+    link_lane_is_raw(end->link, socket->lane);
+  }
   link_lane_up(end->link, socket->lane, socket->epoch, received, world_clock(world));
   if (socket->is_direct && link_status(end->link) == 0) {
     link_lane_is_rdma(end->link, socket->lane);

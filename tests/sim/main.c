@@ -34,9 +34,10 @@ static void print_total(void) {
          (unsigned long long)totals.measured, (unsigned long long)totals.clock_steps,
          (unsigned long long)totals.silent, (unsigned long long)totals.aborted,
          (unsigned long long)totals.timed_out);
-  printf("chunks coded %llu, decoded %llu, left as they are %llu\n",
+  printf("chunks coded %llu, decoded %llu, left as they are %llu; lanes without memory to decode "
+         "%llu\n",
          (unsigned long long)totals.coded, (unsigned long long)totals.decoded,
-         (unsigned long long)totals.raw);
+         (unsigned long long)totals.raw, (unsigned long long)totals.raw_lanes);
   printf("%u passed, %u failed, 0 skipped\n", passed, failed);
   fflush(stdout);
 }

@@ -67,7 +67,10 @@ static void owner_take_orders(struct world *world, enum side side) {
 
 /* A negative result of the link closes the lane. Honest peers on sound lanes never break rules. */
 static void port_refused(struct world *world, enum side side, unsigned lane, int error) {
-  if (error != -ESTALE && !((error == -EPROTO || error == -EBADMSG) && world->may_corrupt)) {
+  bool has_no_memory = error == -ENOMEM && (world->ends[side].coding.refused >> lane & 1) != 0;
+  world->raw_lanes |= has_no_memory ? 1ull << lane : 0;
+  if (error != -ESTALE && !has_no_memory &&
+      !((error == -EPROTO || error == -EBADMSG) && world->may_corrupt)) {
     world_fail(world, "%s refuses a frame on lane %u with %s",
                side == SENDER ? "sender" : "receiver", lane, strerror(-error));
   }

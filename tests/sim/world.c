@@ -164,6 +164,17 @@ static void draw_bulk(struct world *world) {
   }
 }
 
+/* Where memory is short: on some lanes there is none for coded chunks. */
+static void draw_coding(struct world *world) {
+  uint64_t random = world->seed ^ 0xc0d1;
+  for (int side = 0; side < 2; side++) {
+    bool is_short = random_next(&random) % 100 < 30;
+    world->ends[side].coding.refused = is_short ? random_next(&random) : 0;
+    world->config[side].coding_memory = coding_memory_get;
+    world->config[side].coding_owner = &world->ends[side].coding;
+  }
+}
+
 static struct link *make_link(const struct link_config *config) {
   void *memory = calloc(1, link_memory_bytes(config));
   return memory != NULL ? link_init(memory, config, 0) : NULL;
@@ -178,6 +189,7 @@ struct world *world_create(uint64_t seed, bool is_verbose) {
   draw_network(world);
   draw_users(world);
   draw_clock(world);
+  draw_coding(world);
   draw_bulk(world);
   users_plan(world);
   faults_plan(world);
@@ -215,8 +227,10 @@ void world_destroy(struct world *world) {
     free(world->plans[i].out);
     free(world->plans[i].in);
   }
-  free(world->ends[SENDER].link);
-  free(world->ends[RECEIVER].link);
+  for (int side = 0; side < 2; side++) {
+    free(world->ends[side].link);
+    coding_memory_free(&world->ends[side].coding);
+  }
   free(world);
 }
 
@@ -235,6 +249,7 @@ void world_add(const struct world *world, struct world_totals *totals) {
     totals->raw += view.coding.raw;
     totals->placed += side == 0 ? world->placed : 0;
     totals->measured += side == 0 ? world->measured : 0;
+    totals->raw_lanes += side == 0 ? (uint64_t)__builtin_popcountll(world->raw_lanes) : 0;
     totals->clock_steps += side == 0 ? world->clock_steps : 0;
     totals->silent += status == -EHOSTDOWN;
     totals->aborted += status == -ECONNABORTED;

@@ -24,6 +24,7 @@
 #include "net_plugin/link/link.h"
 #include "net_plugin/policy/policy.h"
 #include "net_plugin/policy/policy_shared.h"
+#include "tests/lib/coding_memory.h"
 
 #define WORLD_NEVER UINT64_MAX
 #define WORLD_MESSAGES 256 /* most messages of one run */
@@ -92,6 +93,7 @@ struct replay {
 
 struct end {
   struct link *link;
+  struct coding_memory coding; /* refused: drawn from the seed */
   struct port ports[WIRE_MAX_LANES];
   bool is_detached, is_gone; /* gone: finished, its sockets are closed */
   uint64_t stopped_until_ns; /* the process does not run; its sockets do */
@@ -161,6 +163,7 @@ struct world {
   uint64_t clock_steps; /* readings that were behind */
   uint64_t placed;      /* frames */
   uint64_t measured;    /* lanes */
+  uint64_t raw_lanes;   /* the receiver had no memory for a coded chunk on these, and says so */
   struct end ends[2];
   unsigned dials_used;
   struct dial dials[WORLD_DIALS];
@@ -172,6 +175,7 @@ struct world_totals {
   uint64_t clock_steps;
   uint64_t coded, raw; /* chunks of links that code them */
   uint64_t decoded;
+  uint64_t raw_lanes;
   uint64_t silent, aborted, timed_out; /* links that ended so */
 };
 

@@ -23,29 +23,41 @@ static struct talk sample(void) {
   return talk;
 }
 
-static enum auth_verdict judge(const struct auth_keys *listener, const struct auth_keys *dialler) {
+enum verdict { STRANGER, OTHER_SECRET, KNOWN };
+
+/* As the listening side asks. */
+static enum verdict judge_proof(const struct auth_keys *keys, const struct talk *talk,
+                                const struct proof *proof) {
+  if (!auth_knows_handle(keys->handle, talk->hello, talk->challenge, proof)) {
+    return STRANGER;
+  }
+  bool is_known = auth_knows_connection(keys, talk->hello, talk->challenge, proof);
+  return is_known ? KNOWN : OTHER_SECRET;
+}
+
+static enum verdict judge(const struct auth_keys *listener, const struct auth_keys *dialler) {
   struct talk talk = sample();
   struct proof proof = { 0 };
   auth_prove(dialler, talk.hello, talk.challenge, &proof);
-  return auth_judge(listener, talk.hello, talk.challenge, &proof);
+  return judge_proof(listener, &talk, &proof);
 }
 
 static void only_equal_keys_are_known(void **state) {
   (void)state;
   struct auth_keys keys, other;
   auth_keys_derive(secret, job, id, &keys);
-  assert_int_equal(judge(&keys, &keys), AUTH_KNOWN);
+  assert_int_equal(judge(&keys, &keys), KNOWN);
   auth_keys_derive(secret, other_job, id, &other);
-  assert_int_equal(judge(&keys, &other), AUTH_OTHER_SECRET);
+  assert_int_equal(judge(&keys, &other), OTHER_SECRET);
   auth_keys_derive(secret, NULL, id, &other);
-  assert_int_equal(judge(&keys, &other), AUTH_OTHER_SECRET);
-  assert_int_equal(judge(&other, &keys), AUTH_OTHER_SECRET);
+  assert_int_equal(judge(&keys, &other), OTHER_SECRET);
+  assert_int_equal(judge(&other, &keys), OTHER_SECRET);
   auth_keys_derive(secret, job, other_id, &other);
-  assert_int_equal(judge(&keys, &other), AUTH_OTHER_SECRET);
+  assert_int_equal(judge(&keys, &other), OTHER_SECRET);
   auth_keys_derive(other_secret, job, id, &other);
-  assert_int_equal(judge(&keys, &other), AUTH_STRANGER);
+  assert_int_equal(judge(&keys, &other), STRANGER);
   memset(&other, 0, sizeof other);
-  assert_int_equal(judge(&keys, &other), AUTH_STRANGER);
+  assert_int_equal(judge(&keys, &other), STRANGER);
 }
 
 /* Without a job secret is not the same as with one of zeros. */
@@ -66,24 +78,36 @@ static void a_proof_holds_for_its_own_words_only(void **state) {
   struct proof proof = { .offer = { { 17, 0, 0, 0, 4 } } };
   auth_prove(&talk.keys, talk.hello, talk.challenge, &proof);
   proof.offer.bytes[0]++;
-  assert_int_equal(auth_judge(&talk.keys, talk.hello, talk.challenge, &proof), AUTH_STRANGER);
+  assert_int_equal(judge_proof(&talk.keys, &talk, &proof), STRANGER);
   proof.offer.bytes[0]--;
   for (size_t i = 0; i < HELLO_BYTES; i++) {
     talk.hello[i] ^= 1;
-    assert_int_equal(auth_judge(&talk.keys, talk.hello, talk.challenge, &proof), AUTH_STRANGER);
+    assert_int_equal(judge_proof(&talk.keys, &talk, &proof), STRANGER);
     talk.hello[i] ^= 1;
   }
   for (size_t i = 0; i < CHALLENGE_BYTES; i++) {
     talk.challenge[i] ^= 1;
-    assert_int_equal(auth_judge(&talk.keys, talk.hello, talk.challenge, &proof), AUTH_STRANGER);
+    assert_int_equal(judge_proof(&talk.keys, &talk, &proof), STRANGER);
     talk.challenge[i] ^= 1;
   }
   for (size_t i = 0; i < MAC_BYTES; i++) {
     proof.connection[i] ^= 1;
-    assert_int_equal(auth_judge(&talk.keys, talk.hello, talk.challenge, &proof), AUTH_OTHER_SECRET);
+    assert_int_equal(judge_proof(&talk.keys, &talk, &proof), OTHER_SECRET);
     proof.connection[i] ^= 1;
   }
-  assert_int_equal(auth_judge(&talk.keys, talk.hello, talk.challenge, &proof), AUTH_KNOWN);
+  assert_int_equal(judge_proof(&talk.keys, &talk, &proof), KNOWN);
+}
+
+/* What a listener keeps to tell strangers by is what the dialling side derives. */
+static void the_handle_key_needs_the_handle_only(void **state) {
+  (void)state;
+  struct auth_keys keys, other;
+  uint8_t key[AUTH_KEY_BYTES];
+  auth_keys_derive(secret, job, id, &keys);
+  auth_keys_derive(secret, other_job, other_id, &other);
+  auth_handle_key(secret, key);
+  assert_memory_equal(key, keys.handle, AUTH_KEY_BYTES);
+  assert_memory_equal(key, other.handle, AUTH_KEY_BYTES);
 }
 
 static bool is_genuine(const struct talk *talk, const struct auth_keys *keys, size_t flip) {
@@ -165,6 +189,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(only_equal_keys_are_known),
     cmocka_unit_test(no_secret_is_no_value),
+    cmocka_unit_test(the_handle_key_needs_the_handle_only),
     cmocka_unit_test(a_proof_holds_for_its_own_words_only),
     cmocka_unit_test(a_reply_is_genuine_as_it_is_only),
     cmocka_unit_test(proofs_have_a_direction),

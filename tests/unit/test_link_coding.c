@@ -8,6 +8,7 @@
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "common/random.h"
+#include "tests/lib/coding_memory.h"
 #include "tests/lib/link_parts.h"
 #include "tests/lib/tensors.h"
 #include "tests/lib/unit.h"
@@ -21,6 +22,7 @@
 #define MS 1000000ull
 
 static struct link *ends[2]; /* by enum link_role */
+static struct coding_memory memories[2];
 static uint8_t sent[MESSAGE], received[GUARD + MESSAGE + GUARD];
 static uint64_t now_ns;
 
@@ -35,6 +37,8 @@ static struct link_config config_of(enum link_role role) {
     .seed = 1,
     .policy = &policy_fixed,
     .compress = POLICY_COMPRESS_ON,
+    .coding_memory = coding_memory_get,
+    .coding_owner = &memories[role],
   };
 }
 
@@ -68,6 +72,8 @@ static int end(void **state) {
   free(ends[0]);
   free(ends[1]);
   ends[0] = ends[1] = NULL;
+  coding_memory_free(&memories[0]);
+  coding_memory_free(&memories[1]);
   return 0;
 }
 
@@ -225,9 +231,7 @@ static void what_is_small_or_polled_is_not_tried(void **state) {
 static void off_codes_nothing_and_takes_no_memory(void **state) {
   (void)state;
   struct link_config from = config_of(LINK_SENDER), to = config_of(LINK_RECEIVER);
-  size_t with = link_memory_bytes(&from);
   from.compress = to.compress = POLICY_COMPRESS_OFF;
-  assert_true(link_memory_bytes(&from) + LANES * (size_t)CHUNK <= with);
   from.remote_keys = 1;
   assert_true(link_memory_bytes(&from) > 0);
   from.compress = POLICY_COMPRESS_ON;
@@ -236,7 +240,16 @@ static void off_codes_nothing_and_takes_no_memory(void **state) {
   from.remote_keys = 0;
   start(from, to);
   count_of_none(MESSAGE);
-  assert_int_equal(coding_of(LINK_SENDER).untried, 0);
+  assert_int_equal(coding_of(LINK_SENDER).untried + memories[0].asked + memories[1].asked, 0);
+}
+
+static void a_sender_without_memory_sends_as_it_is(void **state) {
+  (void)state;
+  start_both(true);
+  memories[LINK_SENDER].refused = 1;
+  count_of_none(MESSAGE);
+  assert_int_equal(memories[LINK_SENDER].asked, 1); /* not for each chunk */
+  assert_int_equal(coding_of(LINK_SENDER).untried, 3);
 }
 
 /* ---- the policy ---- */
@@ -390,6 +403,23 @@ static void what_comes_out_is_checked(void **state) {
   check_arrived(MESSAGE);
 }
 
+/* The lane is lost, not the link; all comes as it is once the sender knows. */
+static void a_receiver_without_memory_loses_the_lane(void **state) {
+  (void)state;
+  struct link_frame frame;
+  start_both(false);
+  memories[LINK_RECEIVER].refused = 1;
+  post(MESSAGE);
+  take_data(0, &frame);
+  link_frame_written(ends[LINK_SENDER], 0, now_ns);
+  assert_int_equal(deliver(LINK_SENDER, 0, &frame), -ENOMEM);
+  link_lane_is_raw(ends[LINK_SENDER], 0);
+  reconnect(0, 1);
+  pass_all(0);
+  check_arrived(MESSAGE);
+  assert_int_equal(coding_of(LINK_SENDER).coded, 1);
+}
+
 static int receive_header(const struct wire_header *header) {
   return link_frame_received(ends[LINK_RECEIVER], 0, header, now_ns);
 }
@@ -503,6 +533,8 @@ int main(void) {
     cmocka_unit_test_teardown(noise_goes_as_it_is_and_is_not_copied, end),
     cmocka_unit_test_teardown(what_is_small_or_polled_is_not_tried, end),
     cmocka_unit_test_teardown(off_codes_nothing_and_takes_no_memory, end),
+    cmocka_unit_test_teardown(a_sender_without_memory_sends_as_it_is, end),
+    cmocka_unit_test_teardown(a_receiver_without_memory_loses_the_lane, end),
     cmocka_unit_test_teardown(auto_asks_the_policy, end),
     cmocka_unit_test_teardown(what_is_sent_again_goes_as_it_is, end),
     cmocka_unit_test(damaged_bytes_lose_the_lane),

@@ -2,6 +2,7 @@
 /* Frames that no honest peer would send, at random, to either end of a link. */
 #include <stdlib.h>
 
+#include "tests/lib/coding_memory.h"
 #include "tests/lib/link_parts.h"
 #include "tests/lib/unit.h"
 
@@ -11,6 +12,8 @@
 
 static uint8_t user_data[LARGEST];
 static uint64_t now_ns;
+
+static struct coding_memory lent[2];
 
 static struct link *open_link(enum link_role role) {
   struct link_config config = {
@@ -22,6 +25,8 @@ static struct link *open_link(enum link_role role) {
     .timeout_ns = 1000 * MS,
     .seed = 1,
     .compress = POLICY_COMPRESS_ON,
+    .coding_memory = coding_memory_get,
+    .coding_owner = &lent[role],
   };
   struct link *link = link_init(calloc(1, link_memory_bytes(&config)), &config, now_ns);
   for (unsigned lane = 0; lane < LANES; lane++) {

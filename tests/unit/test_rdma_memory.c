@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "net_plugin/collnet/group.h"
+#include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/lane/rdma/rdma_guard.h"
 #include "net_plugin/lane/rdma/rdma_opener.h"
 #include "net_plugin/plugin/memory.h"
@@ -102,6 +104,53 @@ static void only_what_is_received_can_be_written(void **state) {
   assert_int_equal(fake_verbs_counts().remote_mrs, 0);
   memory_deregister(sent);
   assert_int_equal(memory_count(), 0);
+  rdma_memory_detach(domain);
+  rdma_device_close(device);
+}
+
+/* CollNet's calls register without a word about what for; a group of one moves nothing, so that
+ * nothing but the registrations is looked at. */
+static void only_what_a_collnet_call_receives_into_can_be_written(void **state) {
+  enum { COUNT = 512 };
+  uint32_t local, remote;
+  struct collnet_memory *sent, *received;
+  (void)state;
+  struct rdma_device *device = rdma_host_open(&nic);
+  int domain = rdma_memory_attach(device);
+  struct collnet_group *group = group_create(COLLNET_FULL, 1, 0, nic_totals_of(&nic));
+  assert_non_null(group);
+  assert_int_equal(collnet_register(group, data, 4096, MEMORY_HOST, &sent), 0);
+  assert_int_equal(collnet_register(group, data + 4096, 4096, MEMORY_HOST, &received), 0);
+  assert_int_equal(fake_verbs_counts().mrs, 2);
+  assert_int_equal(fake_verbs_counts().remote_mrs, 0);
+  struct collnet_call call = {
+    data, data + 4096, COUNT, REDUCE_FLOAT32, REDUCE_SUM, sent, received
+  };
+  for (int i = 0; i < 2; i++) { /* the second has nothing to register */
+    struct collnet_request *request;
+    bool is_done;
+    size_t bytes;
+    assert_int_equal(collnet_allreduce(group, &call, &request), 0);
+    assert_int_equal(collnet_test(request, &is_done, &bytes), 0);
+    assert_true(is_done);
+    uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+    while (!atomic_load(&received->target)) {
+      assert_true(clock_now_ns() < until_ns);
+      usleep(100);
+    }
+    assert_int_equal(fake_verbs_counts().mrs, 3);
+    assert_int_equal(fake_verbs_counts().remote_mrs, 1);
+  }
+  assert_true(rdma_memory_keys(group_memory(sent, true)->devices, domain, &local, &remote));
+  assert_int_equal(remote, 0);
+  assert_null(sent->target);
+  assert_true(rdma_memory_keys(group_memory(received, false)->devices, domain, &local, &remote));
+  assert_true(remote != 0);
+  collnet_deregister(group, received);
+  assert_int_equal(fake_verbs_counts().remote_mrs, 0);
+  collnet_deregister(group, sent);
+  assert_int_equal(memory_count(), 0);
+  collnet_close(group);
   rdma_memory_detach(domain);
   rdma_device_close(device);
 }
@@ -263,6 +312,7 @@ int main(void) {
     TEST(without_wishes_nothing_is_kept),
     TEST(ranges_and_devices_come_in_any_order),
     TEST(only_what_is_received_can_be_written),
+    TEST(only_what_a_collnet_call_receives_into_can_be_written),
     TEST(revoked_devices_take_no_writes_any_more),
     TEST(a_device_that_comes_back_knows_all_ranges),
     TEST(ranges_and_devices_come_and_go_at_once),

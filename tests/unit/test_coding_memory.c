@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory for compressed chunks: how much address space a connection takes for it, and what
+ * happens where there is none. */
+#include <netinet/in.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "common/param.h"
+#include "net_plugin/connection/connection_state.h"
+#include "tests/lib/content.h"
+#include "tests/lib/fault.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/unit.h"
+
+enum { LANES = 64, KIB = 1024 };
+/* What a chunk of 128 KiB takes to be decoded and to be coded, in the pieces of
+ * connection_coding.c. */
+enum { CHUNK = 128 * KIB, DECODED_MOST = 128 * KIB, CODED_MOST = 144 * KIB };
+enum { MESSAGES = 96 };
+static const size_t large[] = { 22 * CHUNK };
+
+static void set(const char *compress) {
+  char *environment[] = { (char *)(uintptr_t)compress, (char *)(uintptr_t) "STRATUS_FLOWS=64",
+                          (char *)(uintptr_t) "STRATUS_POLICY=fixed", NULL };
+  param_load(environment);
+}
+
+/* Of this process, as `ulimit -v` and strict overcommit count it. */
+static long address_space(void) {
+  long pages = 0;
+  FILE *file = fopen("/proc/self/statm", "re");
+  assert_non_null(file);
+  assert_int_equal(fscanf(file, "%ld", &pages), 1);
+  fclose(file);
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+static struct link_view view_of(struct connection *connection) {
+  struct link_view view;
+  engine_lock(connection->engine);
+  link_view(connection->link, &view);
+  engine_unlock(connection->engine);
+  return view;
+}
+
+static struct pair make_pair(const char *compress) {
+  set(compress);
+  static const size_t small[] = { 8 };
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, small, 1, 1, NULL); /* lanes are opened when there is something to send */
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (view_of(pair.sender).lanes_up < LANES || view_of(pair.receiver).lanes_up < LANES) {
+    if (clock_now_ns() >= until_ns) {
+      fail_msg("of %d lanes %u are up, of the receiver's %u", LANES, view_of(pair.sender).lanes_up,
+               view_of(pair.receiver).lanes_up);
+    }
+    usleep(1000);
+  }
+  return pair;
+}
+
+/* Closes it, and waits until it is gone. */
+static void end_pair(struct pair pair, long mappings_before) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  pair_close(pair);
+  while (fault_mappings() > mappings_before) {
+    assert_true(clock_now_ns() < until_ns);
+    usleep(1000);
+  }
+}
+
+/* By both ends, with all lanes up. */
+static long taken_by_pair(const char *compress) {
+  long mappings = fault_mappings(), before = address_space();
+  struct pair pair = make_pair(compress);
+  long taken = address_space() - before;
+  end_pair(pair, mappings);
+  return taken;
+}
+
+static void auto_takes_no_more_than_off(void **state) {
+  (void)state;
+  taken_by_pair("STRATUS_COMPRESS=off"); /* the first: what the process keeps */
+  long off = taken_by_pair("STRATUS_COMPRESS=off");
+  long with = taken_by_pair("STRATUS_COMPRESS=auto");
+  print_message("# two ends of 64 lanes: off %.1f MB, auto %.1f MB\n", (double)off / 1e6,
+                (double)with / 1e6);
+  assert_true(with <= off + 2L * 8000000);
+}
+
+/* What lanes have for coded chunks, in bytes. */
+static size_t lent_to(const struct connection *connection) {
+  size_t bytes = 0;
+  for (unsigned lane = 0; lane < LANES; lane++) {
+    bytes += connection->slots[lane].coding_bytes;
+  }
+  return bytes;
+}
+
+static void lanes_that_code_take_what_their_chunks_need(void **state) {
+  (void)state;
+  content_set_codable(true);
+  struct pair pair = make_pair("STRATUS_COMPRESS=on");
+  assert_int_equal(lent_to(pair.sender) + lent_to(pair.receiver), 0);
+  long before = address_space();
+  pair_exchange(pair, large, 1, MESSAGES, NULL);
+  assert_int_equal(view_of(pair.sender).coding.coded, MESSAGES * large[0] / CHUNK);
+  assert_int_equal(view_of(pair.receiver).coding.coded, MESSAGES * large[0] / CHUNK);
+  print_message(
+      "# 64 lanes that code: sender %.1f MB, receiver %.1f MB; both in all %.1f MB more\n",
+      (double)lent_to(pair.sender) / 1e6, (double)lent_to(pair.receiver) / 1e6,
+      (double)(address_space() - before) / 1e6);
+  assert_in_range(lent_to(pair.sender), CODED_MOST, LANES * CODED_MOST);
+  assert_in_range(lent_to(pair.receiver), 1, LANES * DECODED_MOST);
+  long mappings = fault_mappings();
+  pair_exchange(pair, large, 1, MESSAGES, NULL); /* each lane has its own by now, or gets it */
+  assert_true(fault_mappings() <= mappings + 2L * LANES);
+  pair_close(pair);
+  content_set_codable(false);
+}
+
+static void a_sender_without_it_sends_chunks_as_they_are(void **state) {
+  (void)state;
+  content_set_codable(true);
+  struct pair pair = make_pair("STRATUS_COMPRESS=on");
+  fault_refuse_mappings(1, SIZE_MAX);
+  pair_exchange(pair, large, 1, MESSAGES, NULL);
+  assert_true(fault_clear());
+  struct link_view view = view_of(pair.sender);
+  assert_int_equal(view.coding.coded, 0);
+  assert_int_equal(view.losses, 0);
+  assert_int_equal(view.lanes_up, LANES);
+  assert_int_equal(log_capture_find("no memory to compress or expand chunks of flow"), 1);
+  pair_close(pair);
+  content_set_codable(false);
+}
+
+/* Each of its lanes that a coded chunk comes on is lost once, and what follows comes as it is. */
+static void a_receiver_without_it_gets_chunks_as_they_are(void **state) {
+  (void)state;
+  content_set_codable(true);
+  struct pair pair = make_pair("STRATUS_COMPRESS=on");
+  fault_refuse_mappings(1, DECODED_MOST);
+  pair_exchange(pair, large, 1, 2 * MESSAGES, NULL);
+  assert_true(fault_clear());
+  struct link_view view = view_of(pair.sender);
+  assert_int_equal(view_of(pair.receiver).coding.coded, 0);
+  assert_true(view.coding.coded > 0);
+  assert_in_range(view.losses, 1, LANES);
+  pair_close(pair);
+  content_set_codable(false);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    LOG_CAPTURE_TEST(auto_takes_no_more_than_off),
+    LOG_CAPTURE_TEST(lanes_that_code_take_what_their_chunks_need),
+    LOG_CAPTURE_TEST(a_sender_without_it_sends_chunks_as_they_are),
+    LOG_CAPTURE_TEST(a_receiver_without_it_gets_chunks_as_they_are),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a stranger makes the listening side compute, who names a listener or a connection that he
+ * has seen in somebody's hello, and knows no key. */
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/hash.h"
+#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/by_hand.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/unit.h"
+
+enum { STRANGERS = 20 };
+
+static atomic_ulong hashes;
+
+void __real_hash_hmac_sha256(const void *key, size_t key_bytes, const void *bytes, size_t count,
+                             uint8_t digest[HASH_SHA256_BYTES]);
+void __real_hash_hkdf_extract(const void *salt, size_t salt_bytes, const void *secret,
+                              size_t secret_bytes, uint8_t key[HASH_SHA256_BYTES]);
+void __real_hash_hkdf_expand(const uint8_t key[HASH_SHA256_BYTES], const void *info,
+                             size_t info_bytes, void *out, size_t out_bytes);
+void __wrap_hash_hmac_sha256(const void *key, size_t key_bytes, const void *bytes, size_t count,
+                             uint8_t digest[HASH_SHA256_BYTES]);
+void __wrap_hash_hkdf_extract(const void *salt, size_t salt_bytes, const void *secret,
+                              size_t secret_bytes, uint8_t key[HASH_SHA256_BYTES]);
+void __wrap_hash_hkdf_expand(const uint8_t key[HASH_SHA256_BYTES], const void *info,
+                             size_t info_bytes, void *out, size_t out_bytes);
+
+void __wrap_hash_hmac_sha256(const void *key, size_t key_bytes, const void *bytes, size_t count,
+                             uint8_t digest[HASH_SHA256_BYTES]) {
+  atomic_fetch_add(&hashes, 1);
+  __real_hash_hmac_sha256(key, key_bytes, bytes, count, digest);
+}
+
+void __wrap_hash_hkdf_extract(const void *salt, size_t salt_bytes, const void *secret,
+                              size_t secret_bytes, uint8_t key[HASH_SHA256_BYTES]) {
+  atomic_fetch_add(&hashes, 1);
+  __real_hash_hkdf_extract(salt, salt_bytes, secret, secret_bytes, key);
+}
+
+void __wrap_hash_hkdf_expand(const uint8_t key[HASH_SHA256_BYTES], const void *info,
+                             size_t info_bytes, void *out, size_t out_bytes) {
+  atomic_fetch_add(&hashes, 1);
+  __real_hash_hkdf_expand(key, info, info_bytes, out, out_bytes);
+}
+
+struct caller {
+  int fd;
+  struct hello hello;
+  struct auth_keys keys;
+  uint8_t hello_bytes[HELLO_BYTES], challenge[CHALLENGE_BYTES];
+};
+
+/* Up to the challenge. */
+static void greet(struct caller *caller, const struct handle *handle) {
+  const struct sockaddr_storage *to = &handle->addresses[0];
+  hello_encode(&caller->hello, caller->hello_bytes);
+  caller->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(connect(caller->fd, (const struct sockaddr *)to, tcp_address_bytes(to)), 0);
+  by_hand_say(caller->fd, caller->hello_bytes, HELLO_BYTES, false);
+  assert_int_equal(recv(caller->fd, caller->challenge, CHALLENGE_BYTES, MSG_WAITALL),
+                   CHALLENGE_BYTES);
+}
+
+static void answer(const struct caller *caller, const struct proof *proof) {
+  uint8_t bytes[PROOF_BYTES];
+  proof_encode(proof, bytes);
+  by_hand_say(caller->fd, bytes, PROOF_BYTES, false);
+}
+
+static void strangers_cost_one_hash_each(const struct handle *handle, const struct caller *seen) {
+  for (int i = 0; i < STRANGERS; i++) {
+    struct caller caller = *seen;
+    const struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION };
+    uint8_t byte;
+    unsigned long before = atomic_load(&hashes);
+    greet(&caller, handle);
+    assert_int_equal(atomic_load(&hashes), before); /* a hello makes us compute nothing */
+    answer(&caller, &proof);
+    assert_true(recv(caller.fd, &byte, 1, 0) <= 0); /* dismissed */
+    assert_int_equal(atomic_load(&hashes), before + 1);
+    close(caller.fd);
+  }
+}
+
+static void a_stranger_costs_one_hash(void **state) {
+  (void)state;
+  struct nic nic = pair_loopback(AF_INET);
+  struct handle handle;
+  struct listener *listener;
+  struct connection *connection = NULL;
+  struct caller caller = { .fd = -1 };
+  struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION };
+  uint8_t bytes[HANDLE_BYTES], reply[REPLY_BYTES];
+  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
+  assert_int_equal(handle_decode(bytes, &handle), 0);
+  by_hand_hello(&handle, NULL, &caller.hello, &caller.keys);
+  strangers_cost_one_hash_each(&handle, &caller);
+  assert_int_equal(listener_accept(listener, &connection), 0);
+  assert_null(connection);
+  /* An honest peer, and then strangers who pose as another lane of its connection. */
+  greet(&caller, &handle);
+  auth_prove(&caller.keys, caller.hello_bytes, caller.challenge, &proof);
+  answer(&caller, &proof);
+  assert_int_equal(recv(caller.fd, reply, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
+  assert_int_equal(listener_accept(listener, &connection), 0);
+  assert_non_null(connection);
+  caller.hello.lane = 1;
+  caller.hello.is_first = 0;
+  strangers_cost_one_hash_each(&handle, &caller);
+  transfer_close(connection);
+  close(caller.fd);
+  listener_close(listener);
+  setup_stop();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    LOG_CAPTURE_TEST(a_stranger_costs_one_hash),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

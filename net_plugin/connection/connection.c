@@ -374,12 +374,15 @@ void connection_destroy(struct connection *connection) {
   }
   engine_timer_stop(&connection->timer);
   list_remove(&connection->node);
-  lane_memory_free(connection->link_memory);
   if (connection->remote_keys) {
     lane_memory_want(false);
   }
   link_end(connection->link);
-  munmap(connection->link, connection->link_bytes);
+  if (connection->link_memory) {
+    lane_memory_unmap_link(connection->link_memory);
+  } else {
+    munmap(connection->link, connection->link_bytes);
+  }
   free(connection->slots);
   free(connection);
 }

@@ -130,7 +130,8 @@ void connection_lane_ready(struct engine_source *source, uint32_t events) {
 
 /* Its peer may have used it already. */
 static void path_drop(struct connection *connection, const struct lane_path *path) {
-  int error = lane_path_drop(path);
+  int error = endpoint_stop(path->endpoint);
+  lane_path_drop(path);
   if (error) {
     link_fail(connection->link, error);
   }
@@ -139,8 +140,7 @@ static void path_drop(struct connection *connection, const struct lane_path *pat
 /* What the sender's devices read of the link itself: copies of small messages. */
 static void register_link(struct connection *connection) {
   if (connection->is_sender && !connection->link_memory) {
-    connection->link_memory =
-        lane_memory_register(connection->link, connection->link_bytes, LANE_MEMORY_LOCAL, NULL);
+    connection->link_memory = lane_memory_register_link(connection->link, connection->link_bytes);
   }
 }
 

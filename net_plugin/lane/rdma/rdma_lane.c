@@ -348,6 +348,7 @@ int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,
     free(rdma);
     return error;
   }
+  rdma_endpoint_taken(endpoint);
   rdma_lane_update(rdma);
   *lane = &rdma->lane;
   return 0;

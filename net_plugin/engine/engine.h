@@ -78,6 +78,17 @@ void engine_idle_sleep(struct engine *engine, uint64_t now_ns);
 /* Bytes moved, or something was posted, on any engine: waiters do not sleep. Lock or none. */
 void engine_note_activity(uint64_t now_ns);
 
+#ifdef STRATUS_CHECKED /* builds with sanitizers */
+/* Ends the process unless this thread holds the engine's lock. */
+void engine_assert_locked(const struct engine *engine);
+/* Does this thread hold any engine's lock? */
+bool engine_is_any_locked(void);
+#else
+static inline void engine_assert_locked(const struct engine *engine) {
+  (void)engine;
+}
+#endif
+
 /* ---- locked ---- */
 
 /* Delivers what the epoll set has, runs tasks and expired timers. False: there was nothing. */

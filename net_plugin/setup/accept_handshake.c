@@ -162,6 +162,7 @@ static void refuse_unknown(const struct nic *nic, int fd) {
 
 int accept_handshake_hello(struct engine *engine, const struct nic *nic,
                            struct handshake_messages *messages, int fd) {
+  engine_assert_locked(engine);
   struct hello hello;
   struct destination to;
   struct challenge challenge = { .wire_version = HANDSHAKE_WIRE_VERSION,
@@ -413,5 +414,6 @@ static void waited(const struct accept_peer *peer, struct endpoint *endpoint) {
 }
 
 int accept_handshake_proof(const struct accept_peer *peer) {
+  engine_assert_locked(peer->engine);
   return take_proof(peer, false, NULL);
 }

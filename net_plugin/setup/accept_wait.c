@@ -79,6 +79,7 @@ static void socket_ready(struct engine_source *source, uint32_t events) {
 
 int accept_wait_start(const struct accept_peer *peer, struct endpoint *endpoint,
                       accept_wait_done_fn *done) {
+  engine_assert_locked(peer->engine);
   struct accept_wait *wait = calloc(1, sizeof *wait);
   if (!wait) {
     return -ENOMEM;

@@ -50,6 +50,7 @@ static void dial_free(struct dial *dial) {
 }
 
 void dial_cancel(struct dial *dial) {
+  engine_assert_locked(dial->engine);
   int fd = dial->fd;
   dial_free(dial);
   descriptor_close(fd);
@@ -326,6 +327,7 @@ struct dial *dial_start(struct engine *engine, const struct nic *nic,
                         const struct sockaddr_storage *address, const struct hello *hello,
                         const struct auth_keys *keys, uint64_t deadline_ns, dial_done_fn *done,
                         void *argument, int *error) {
+  engine_assert_locked(engine);
   struct dial *dial = calloc(1, sizeof *dial);
   *error = -ENOMEM;
   if (!dial) {

@@ -307,11 +307,13 @@ static struct pending_peer *find_oldest(const struct pending_peers *peers) {
 }
 
 uint64_t pending_peers_oldest_ns(const struct pending_peers *peers) {
+  engine_assert_locked(peers->engine);
   const struct pending_peer *oldest = find_oldest(peers);
   return oldest ? oldest->since_ns : 0;
 }
 
 void pending_peers_evict_oldest(struct pending_peers *peers) {
+  engine_assert_locked(peers->engine);
   struct pending_peer *oldest = find_oldest(peers);
   if (oldest) {
     pending_peer_dismiss(oldest, "descriptors are missing, and it has not proved who it is");
@@ -342,6 +344,7 @@ static struct pending_peer *pending_peer_new(struct pending_peers *peers,
 }
 
 void pending_peers_admit(struct pending_peers *peers, int fd, const struct sockaddr_storage *from) {
+  engine_assert_locked(peers->engine);
   for (unsigned most = share(); peers->count >= most;) {
     evict_one(peers);
   }
@@ -364,6 +367,7 @@ void pending_peers_admit(struct pending_peers *peers, int fd, const struct socka
 }
 
 void pending_peers_close_all(struct pending_peers *peers) {
+  engine_assert_locked(peers->engine);
   struct pending_peer *peer;
   while ((peer = find_oldest(peers))) {
     pending_peer_close(peer);

@@ -301,8 +301,12 @@ int endpoint_fd(const struct endpoint *endpoint) {
 }
 
 int endpoint_stop(struct endpoint *endpoint) {
-  struct rdma_qp *qp = endpoint ? rdma_endpoint_qp(endpoint) : NULL;
-  return qp && !qp->is_sender ? rdma_qp_stop(qp) : 0;
+  struct rdma_endpoint *end = end_of(endpoint);
+  if (!end || end->is_sender) {
+    return 0; /* no peer can write */
+  }
+  bool is_busy = atomic_load(&end->state) == ENDPOINT_BUSY;
+  return is_busy ? rdma_qp_stop_moving(end->qp) : rdma_qp_stop(end->qp);
 }
 
 void endpoint_free(struct endpoint *endpoint) {

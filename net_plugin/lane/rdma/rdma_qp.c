@@ -274,10 +274,15 @@ static int withdraw_memory(const struct rdma_qp *qp) {
   return error ? -ENOTRECOVERABLE : 0;
 }
 
-int rdma_qp_stop(struct rdma_qp *qp) {
+/* 0 or errno. */
+static int move_to_error(const struct rdma_qp *qp) {
   struct ibv_qp_attr attributes = { .qp_state = IBV_QPS_ERR };
+  return qp->qp ? qp->api->modify_qp(qp->qp, &attributes, IBV_QP_STATE) : 0;
+}
+
+int rdma_qp_stop(struct rdma_qp *qp) {
   const struct rdma_device *device = qp->device;
-  int error = qp->qp ? qp->api->modify_qp(qp->qp, &attributes, IBV_QP_STATE) : 0;
+  int error = move_to_error(qp);
   if (!error) {
     return 0;
   }
@@ -292,6 +297,15 @@ int rdma_qp_stop(struct rdma_qp *qp) {
            "(ibv_destroy_qp: %s) a queue pair: it is used no more. Look at the kernel's log",
            device->port.name, device->nic.name, strerror(error), strerror(destroy_error));
   return withdraw_memory(qp);
+}
+
+int rdma_qp_stop_moving(struct rdma_qp *qp) {
+  int error = move_to_error(qp);
+  if (error) {
+    LOG_INFO("%s: ibv_modify_qp does not stop a queue pair: %s", qp->device->port.name,
+             strerror(error));
+  }
+  return error ? withdraw_memory(qp) : 0;
 }
 
 /* What is left, in the order in which one needs the other. NULL, or what the device refuses. */

@@ -71,6 +71,8 @@ int rdma_qp_traffic_class(const struct rdma_qp *qp, int dscp);
  * registration of its device lets a peer write. -ENOTRECOVERABLE, after LOG_WARN: none of these
  * could be done, so the peer must not get FENCED for the lane. */
 int rdma_qp_stop(struct rdma_qp *qp);
+/* The same while a worker connects it, which fails then: only the worker may destroy it. */
+int rdma_qp_stop_moving(struct rdma_qp *qp);
 /* Stops it, too, and returns what that does; the rest may be done later. NULL: nothing happens. */
 int rdma_qp_free(struct rdma_qp *qp);
 /* The same for one that no peer knows, or that is stopped, without asking the driver: a worker does

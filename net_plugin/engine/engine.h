@@ -8,7 +8,8 @@
  *
  * Owns: descriptors it watches until engine_unwatch; the thread.  Threads: functions that say
  * "locked" need the engine lock, the others may be called by any thread.  Blocks: engine_lock for
- * microseconds, engine_stop_all until connections are closed.  Fails: negative errno. */
+ * microseconds, or while a driver stops a queue pair (lane.h); engine_idle_sleep; engine_stop_all
+ * until connections are closed.  Fails: negative errno. */
 #ifndef NET_PLUGIN_ENGINE_ENGINE_H
 #define NET_PLUGIN_ENGINE_ENGINE_H
 

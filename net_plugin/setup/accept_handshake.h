@@ -2,7 +2,8 @@
 /* accept_handshake: the listening side of a handshake: whether what the hello names exists, and,
  * once the peer has proved that it may join, what it gets: a new connection for a listener, a lane
  * for a connection, or a refusal. Where the peer offers an endpoint, the answer waits for one of
- * this side (accept_wait.h). Owns: nothing.  Threads: holder of the engine lock.  Blocks: never.
+ * this side (accept_wait.h). Owns: nothing.  Threads: holder of the engine lock.  Blocks: where the
+ * peer connects an RDMA lane anew, as the fini of the old one (lane.h); else never.
  * Fails: cannot; the peer then gets a refusal and is closed. */
 #ifndef NET_PLUGIN_SETUP_ACCEPT_HANDSHAKE_H
 #define NET_PLUGIN_SETUP_ACCEPT_HANDSHAKE_H

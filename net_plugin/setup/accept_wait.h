@@ -6,7 +6,7 @@
  *           `--the peer leaves, the port goes--> closed
  *
  * Owns: socket and endpoint, until done has them.  Threads: holder of the engine lock.
- * Blocks: never.  Fails: without an endpoint the lane is a TCP flow. */
+ * Blocks: as accept_handshake.h.  Fails: without an endpoint the lane is a TCP flow. */
 #ifndef NET_PLUGIN_SETUP_ACCEPT_WAIT_H
 #define NET_PLUGIN_SETUP_ACCEPT_WAIT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rdma_lane_state: the inside of an RDMA lane, for the files rdma_lane*.c only.
- * Owns: the struct.  Threads: the lane's.  Blocks: never.  Fails: negative errno: broken.
+ * Owns: the struct.  Threads: the lane's.  Blocks: as lane.h.  Fails: negative errno: broken.
  *
  *   rdma_lane.c       what arrives; its life
  *   rdma_lane_send.c  what it sends */

@@ -58,10 +58,12 @@
 #define ACTIVITY_GRAIN_NS (10 * NS_PER_MS)
 
 struct policy_shared *engine_policy_shared(struct engine *engine) {
+  engine_assert_locked(engine);
   return &engine->policy_shared;
 }
 
 struct engine_lists *engine_lists(struct engine *engine) {
+  engine_assert_locked(engine);
   return &engine->lists;
 }
 

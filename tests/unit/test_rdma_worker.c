@@ -34,10 +34,11 @@ static const size_t sizes[] = { 8, BYTES, 4096 };
 
 /* ---- calls with an engine's lock ---- */
 
-static atomic_int calls_with_lock;  /* that may take long */
-static atomic_uint polls_with_lock; /* which do not: those are seen */
+static atomic_int calls_with_lock; /* that may take long */
 
 #ifdef STRATUS_CHECKED
+static atomic_uint polls_with_lock; /* which do not: those are seen */
+
 /* A stop is allowed, when a lane ends (rdma_qp.h); it is a FAKE_MODIFY_QP, too, which came first.
  */
 static void note_call(enum fake_call call) {
@@ -365,13 +366,13 @@ static void queues_do_not_wait_for_each_other(void **state) {
   atomic_store(&second.may_end, true);
   atomic_store(&third.may_end, true);
   atomic_store(&other.may_end, true);
-  assert_true(rdma_worker_submit(RDMA_QUEUE_MAKE, &nic, &first.job));
-  assert_true(rdma_worker_submit(RDMA_QUEUE_MAKE, &nic, &second.job));
-  assert_true(rdma_worker_submit(RDMA_QUEUE_MAKE, &nic, &gone.job));
-  assert_true(rdma_worker_submit(RDMA_QUEUE_MAKE, &nic, &third.job));
+  assert_true(rdma_worker_submit(RDMA_QUEUE_OPEN, &nic, &first.job));
+  assert_true(rdma_worker_submit(RDMA_QUEUE_OPEN, &nic, &second.job));
+  assert_true(rdma_worker_submit(RDMA_QUEUE_OPEN, &nic, &gone.job));
+  assert_true(rdma_worker_submit(RDMA_QUEUE_OPEN, &nic, &third.job));
   wait_for_run(&first);
   assert_false(rdma_worker_take_back(&first.job));
-  assert_true(rdma_worker_submit(RDMA_QUEUE_OPEN, &nic, &other.job));
+  assert_true(rdma_worker_submit(RDMA_QUEUE_MAKE, &nic, &other.job));
   wait_for_run(&other);
   assert_int_equal(atomic_load(&second.runs), 0);
   assert_true(rdma_worker_take_back(&gone.job));

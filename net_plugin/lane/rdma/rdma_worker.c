@@ -6,8 +6,12 @@
 
 #include "common/thread.h"
 
-/* More NICs than a host has for NCCL; those with the same place share a queue. */
-enum { NICS = 16, QUEUES = RDMA_QUEUE_OPEN + 2 * NICS };
+/* More NICs than a host has for NCCL; those with the same place share queues. */
+enum { NICS = 16 };
+/* For queue pairs, of each NIC: as many as it may have engines by itself (PROGRESS_ENGINES_MAX),
+ * which made them at once before there were workers. */
+enum { MAKERS = 4 };
+enum { QUEUES = RDMA_QUEUE_OPEN + NICS + NICS * MAKERS };
 
 struct queue {
   struct list waiting, refused;
@@ -17,7 +21,9 @@ struct queue {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t finished = PTHREAD_COND_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct queue queues[QUEUES]; /* covered by the lock */
+/* Below: covered by the lock. */
+static struct queue queues[QUEUES];
+static unsigned turn; /* of the makers */
 
 static void make_queues(void) {
   for (unsigned i = 0; i < QUEUES; i++) {
@@ -26,10 +32,12 @@ static void make_queues(void) {
   }
 }
 
-static struct queue *find_queue(enum rdma_queue queue, const struct nic *nic) {
+static struct queue *find_queue(enum rdma_queue kind, const struct nic *nic) {
   unsigned of_nic = nic ? nic->index % NICS : 0;
-  bool is_make = queue == RDMA_QUEUE_MAKE;
-  return &queues[is_make ? RDMA_QUEUE_OPEN + NICS + of_nic : (unsigned)queue + of_nic];
+  if (kind == RDMA_QUEUE_MAKE) {
+    return &queues[RDMA_QUEUE_OPEN + NICS + of_nic * MAKERS + turn++ % MAKERS];
+  }
+  return &queues[(unsigned)kind + of_nic];
 }
 
 static void *serve(void *argument) {
@@ -77,8 +85,8 @@ static void try_refused_again(struct queue *queue) {
 
 bool rdma_worker_submit(enum rdma_queue kind, const struct nic *nic, struct rdma_job *job) {
   pthread_once(&once, make_queues);
-  struct queue *queue = find_queue(kind, nic);
   pthread_mutex_lock(&lock);
+  struct queue *queue = find_queue(kind, nic);
   try_refused_again(queue);
   push(queue, job);
   bool is_served = start_serving(queue);

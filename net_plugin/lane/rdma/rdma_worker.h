@@ -23,7 +23,7 @@ enum rdma_queue {
   RDMA_QUEUE_DESTROY, /* queue pairs */
   RDMA_QUEUE_LINKS,   /* the memory of links is registered and given up */
   RDMA_QUEUE_OPEN,    /* devices are searched; of each NIC: rdma_worker_queue_of */
-  RDMA_QUEUE_MAKE,    /* queue pairs are made and connected; of each NIC */
+  RDMA_QUEUE_MAKE,    /* queue pairs are made and connected; of each NIC, a few in turn */
 };
 
 /* Lives inside the thing that it is about. */

@@ -32,10 +32,12 @@ CFLAGS ?= $(if $(SAN),-O1 -g1,-O2 -g)
 WARNINGS = -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes $(if $(filter-out 0,$(WERROR)),-Werror)
 SAN_FLAGS_address = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 SAN_FLAGS_thread = -fsanitize=thread -fno-omit-frame-pointer
+# engine_assert_locked (net_plugin/engine/engine.h).
+CHECKED = $(if $(SAN),-DSTRATUS_CHECKED)
 # clang counts changes of sign to -Wconversion, gcc does not.
 SAN_FLAGS_fuzz = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
   -fno-omit-frame-pointer -Wno-sign-conversion
-ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(SAN_FLAGS_$(SAN)) -fPIC \
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(SAN_FLAGS_$(SAN)) $(CHECKED) -fPIC \
   -fvisibility=hidden -pthread -I. '-ffile-prefix-map=$(CURDIR)=.' $(CROSS_CFLAGS) -MMD -MP
 # -z nodelete: NCCL unloads plugins at moments that differ per release; code must stay mapped.
 PLUGIN_LDFLAGS = -shared -Wl,-z,nodelete -Wl,--exclude-libs,ALL \

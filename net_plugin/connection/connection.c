@@ -87,6 +87,7 @@ static void carry_out(struct connection *connection, const struct link_order *or
 }
 
 void connection_carry_out_orders(struct connection *connection, uint64_t now_ns) {
+  engine_assert_locked(connection->engine);
   struct link_step step;
   while (link_step(connection->link, 0, now_ns, &step) == LINK_STEP_ORDER) {
     carry_out(connection, &step.order);
@@ -259,6 +260,7 @@ static bool has_requests(const struct connection *connection) {
 }
 
 void connection_pump(struct connection *connection, uint64_t now_ns) {
+  engine_assert_locked(connection->engine);
   if (connection->is_running) {
     return; /* called back by set-up from inside: the loop below sees what changed */
   }
@@ -313,6 +315,7 @@ static _Atomic uint64_t connections_made;
 
 int connection_new(struct engine *engine, const struct connection_config *config,
                    struct connection **result) {
+  engine_assert_locked(engine);
   struct connection *connection = calloc(1, sizeof *connection);
   if (!connection) {
     return -ENOMEM;
@@ -368,6 +371,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
 }
 
 void connection_destroy(struct connection *connection) {
+  engine_assert_locked(connection->engine);
   connection_report_end(connection, clock_now_ns());
   connection->is_running = true; /* callbacks from set-up must not pump what is going away */
   connection->setup->gone(connection);
@@ -377,18 +381,22 @@ void connection_destroy(struct connection *connection) {
   }
   engine_timer_stop(&connection->timer);
   list_remove(&connection->node);
-  lane_memory_free(connection->link_memory);
   if (connection->remote_keys) {
     lane_memory_want(false);
   }
   link_end(connection->link);
-  munmap(connection->link, connection->link_bytes);
+  if (connection->link_memory) {
+    lane_memory_unmap_link(connection->link_memory);
+  } else {
+    munmap(connection->link, connection->link_bytes);
+  }
   connection_free_coding(connection);
   free(connection->slots);
   free(connection);
 }
 
 struct connection *connection_next(struct engine *engine, const struct connection *after) {
+  engine_assert_locked(engine);
   struct list *list = &engine_lists(engine)->connections;
   struct list_node *node = after ? after->node.next : list->head.next;
   return node == &list->head ? NULL : LIST_ENTRY(node, struct connection, node);

@@ -6,7 +6,10 @@
  * link and counts finished ones in `completed`. Each field has one writer; release on the count,
  * acquire by the reader. Completion is in order, so a request is done when the count has passed it.
  *
- * Owns: link memory, lanes.  Threads: as marked.  Blocks: never.  Fails: connection_error. */
+ * Owns: link memory, lanes.  Threads: as marked.  Blocks: connection_progress sleeps up to 200 us
+ * where nothing has moved for half a second (engine_idle_sleep); view_lane, withdraw and detach
+ * wait for the engine lock; whoever ends an RDMA lane, for its fini (lane.h); the others never.
+ * Fails: connection_error. */
 #ifndef NET_PLUGIN_ENGINE_CONNECTION_H
 #define NET_PLUGIN_ENGINE_CONNECTION_H
 

@@ -12,6 +12,7 @@
 #define DAMAGE_INTERVAL_NS (10 * NS_PER_S)
 
 void connection_drop_lane(struct connection *connection, unsigned index) {
+  engine_assert_locked(connection->engine);
   struct lane_slot *slot = &connection->slots[index];
   connection->writable &= ~connection_lane_bit(index);
   connection->blocked &= ~connection_lane_bit(index);
@@ -34,6 +35,7 @@ void connection_drop_lane(struct connection *connection, unsigned index) {
 
 void connection_lane_broke(struct connection *connection, unsigned index, int error,
                            uint64_t now_ns) {
+  engine_assert_locked(connection->engine);
   struct lane *lane = connection->slots[index].lane;
   uint32_t epoch = lane->epoch;
   connection_drop_lane(connection, index);
@@ -55,6 +57,7 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
 }
 
 bool connection_is_quiet(const struct connection *connection) {
+  engine_assert_locked(connection->engine);
   if (!connection_is_all_direct(connection) || connection->blocked) {
     return false;
   }
@@ -68,6 +71,7 @@ bool connection_is_quiet(const struct connection *connection) {
 }
 
 void connection_look_for_host(struct connection *connection, uint64_t now_ns) {
+  engine_assert_locked(connection->engine);
   for (uint64_t lanes = connection->opened; lanes; lanes &= lanes - 1) {
     const struct lane *lane = connection->slots[__builtin_ctzll(lanes)].lane;
     uint64_t answered_ns = lane->ops->answered_ns(lane, now_ns);
@@ -78,6 +82,7 @@ void connection_look_for_host(struct connection *connection, uint64_t now_ns) {
 }
 
 void connection_update_lane(struct connection *connection, unsigned index) {
+  engine_assert_locked(connection->engine);
   struct lane_slot *slot = &connection->slots[index];
   /* A link that has failed reads no more. */
   uint32_t events = link_status(connection->link) ? 0 : (uint32_t)EPOLLIN;
@@ -91,6 +96,7 @@ void connection_update_lane(struct connection *connection, unsigned index) {
 
 void connection_serve_lane(struct connection *connection, unsigned index, uint32_t events,
                            uint64_t now_ns) {
+  engine_assert_locked(connection->engine);
   struct lane *lane = connection->slots[index].lane;
   size_t got = 0;
   bool could_write = lane->can_write;
@@ -130,7 +136,8 @@ void connection_lane_ready(struct engine_source *source, uint32_t events) {
 
 /* Its peer may have used it already. */
 static void path_drop(struct connection *connection, const struct lane_path *path) {
-  int error = lane_path_drop(path);
+  int error = endpoint_stop(path->endpoint);
+  lane_path_drop(path);
   if (error) {
     link_fail(connection->link, error);
   }
@@ -139,8 +146,7 @@ static void path_drop(struct connection *connection, const struct lane_path *pat
 /* What the sender's devices read of the link itself: copies of small messages. */
 static void register_link(struct connection *connection) {
   if (connection->is_sender && !connection->link_memory) {
-    connection->link_memory =
-        lane_memory_register(connection->link, connection->link_bytes, LANE_MEMORY_LOCAL, NULL);
+    connection->link_memory = lane_memory_register_link(connection->link, connection->link_bytes);
   }
 }
 
@@ -154,6 +160,7 @@ static bool is_too_late(const struct connection *connection, unsigned index, uin
 
 void connection_lane_opened(struct connection *connection, unsigned index, uint32_t epoch,
                             const struct lane_path *path, uint64_t received_before) {
+  engine_assert_locked(connection->engine);
   uint64_t now_ns = clock_now_ns();
   struct lane_slot *slot = &connection->slots[index];
   struct lane *lane = NULL;
@@ -200,6 +207,7 @@ unsigned connection_remote_keys(const struct connection *connection) {
 }
 
 uint8_t connection_key_index(struct connection *connection, struct lane_domain domain) {
+  engine_assert_locked(connection->engine);
   for (unsigned i = 0; i < WIRE_REMOTE_KEYS; i++) {
     if (connection->keys[i].id == domain.id) {
       return (uint8_t)i;
@@ -212,42 +220,50 @@ uint8_t connection_key_index(struct connection *connection, struct lane_domain d
 }
 
 unsigned connection_open_lanes(const struct connection *connection) {
+  engine_assert_locked(connection->engine);
   return (unsigned)__builtin_popcountll(connection->opened);
 }
 
 bool connection_lane_is_flow(const struct connection *connection, unsigned lane) {
+  engine_assert_locked(connection->engine);
   return (connection->opened & ~connection->direct & connection_lane_bit(lane)) != 0;
 }
 
 void connection_lane_outdated(struct connection *connection, unsigned lane) {
+  engine_assert_locked(connection->engine);
   uint64_t now_ns = clock_now_ns();
   link_lane_outdated(connection->link, lane, now_ns);
   connection_pump(connection, now_ns);
 }
 
 void connection_lane_failed(struct connection *connection, unsigned lane, uint32_t epoch) {
+  engine_assert_locked(connection->engine);
   uint64_t now_ns = clock_now_ns();
   link_lane_lost(connection->link, lane, epoch, now_ns);
   connection_pump(connection, now_ns);
 }
 
 void connection_lane_refused(struct connection *connection, unsigned lane, uint32_t epoch) {
+  engine_assert_locked(connection->engine);
   uint64_t now_ns = clock_now_ns();
   link_lane_refused(connection->link, lane, epoch, now_ns);
   connection_pump(connection, now_ns);
 }
 
 void connection_fail(struct connection *connection, int error) {
+  engine_assert_locked(connection->engine);
   link_fail(connection->link, error);
   connection_pump(connection, clock_now_ns());
 }
 
 bool connection_has_failed(const struct connection *connection) {
+  engine_assert_locked(connection->engine);
   return link_status(connection->link) != 0;
 }
 
 bool connection_lane_fenced(struct connection *connection, unsigned lane, uint32_t new_epoch,
                             uint64_t *received) {
+  engine_assert_locked(connection->engine);
   if (connection->is_sender) {
     return false;
   }

@@ -63,6 +63,7 @@ void connection_snapshot_lane(struct connection *connection, unsigned index,
 }
 
 void connection_lane_ending(struct connection *connection, unsigned index) {
+  engine_assert_locked(connection->engine);
   struct lane_snapshot last;
   connection_snapshot_lane(connection, index, &last);
   struct lane_slot *slot = &connection->slots[index];
@@ -72,6 +73,7 @@ void connection_lane_ending(struct connection *connection, unsigned index) {
 }
 
 void connection_lane_starting(struct connection *connection, unsigned index) {
+  engine_assert_locked(connection->engine);
   struct lane_slot *slot = &connection->slots[index];
   struct lane_stats stats;
   slot->lane->ops->stats(slot->lane, &stats);
@@ -94,6 +96,7 @@ static bool snapshot_waiting_post(struct connection *connection, uint64_t posted
 
 void connection_snapshot(struct connection *connection, uint64_t now_ns,
                          struct connection_snapshot *snapshot) {
+  engine_assert_locked(connection->engine);
   memset(snapshot, 0, sizeof *snapshot);
   snapshot->number = connection->number;
   snapshot->is_sender = connection->is_sender;
@@ -167,6 +170,7 @@ static void watch_expired(struct engine_timer *timer, uint64_t now_ns) {
 }
 
 void connection_watch_start(struct connection *connection, uint64_t now_ns) {
+  engine_assert_locked(connection->engine);
   struct link_message_view oldest;
   if (engine_observer()->watch_period_ns == 0 || !link_view_oldest(connection->link, &oldest)) {
     return;
@@ -177,6 +181,7 @@ void connection_watch_start(struct connection *connection, uint64_t now_ns) {
 }
 
 void connection_report_end(struct connection *connection, uint64_t now_ns) {
+  engine_assert_locked(connection->engine);
   struct connection_snapshot last;
   struct lane_snapshot lane;
   connection_snapshot(connection, now_ns, &last);

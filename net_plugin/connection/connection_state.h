@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* connection_state: the inside of a connection, for the files connection*.c only.
- * Owns: the structs.  Threads: holder of the engine lock, or as the fields say.  Blocks: never.
+ * Owns: the structs.  Threads: holder of the engine lock, or as the fields say.  Blocks: where an
+ * RDMA lane ends, as its fini (lane.h); else never.
  * Fails: as stated.
  *
  *   connection.c           its life, and the pump that runs after every fact

@@ -18,6 +18,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -56,10 +58,12 @@
 #define ACTIVITY_GRAIN_NS (10 * NS_PER_MS)
 
 struct policy_shared *engine_policy_shared(struct engine *engine) {
+  engine_assert_locked(engine);
   return &engine->policy_shared;
 }
 
 struct engine_lists *engine_lists(struct engine *engine) {
+  engine_assert_locked(engine);
   return &engine->lists;
 }
 
@@ -86,6 +90,7 @@ static void wake_thread(struct engine *engine) {
 /* ---- tasks and the lock ---- */
 
 bool engine_run_tasks(struct engine *engine) {
+  engine_assert_locked(engine);
   struct engine_task *stack = atomic_exchange(&engine->tasks, NULL);
   bool has_run = stack;
   while (stack) {
@@ -98,20 +103,61 @@ bool engine_run_tasks(struct engine *engine) {
   return has_run;
 }
 
+/* Who holds the lock: for engine_assert_locked. */
+#ifdef STRATUS_CHECKED
+static __thread unsigned locks_held;
+
+static void note_locked(struct engine *engine) {
+  locks_held++;
+  atomic_store(&engine->holder, &locks_held);
+}
+
+static void note_unlocking(struct engine *engine) {
+  locks_held--;
+  atomic_store(&engine->holder, NULL);
+}
+
+void engine_assert_locked(const struct engine *engine) {
+  if (atomic_load(&engine->holder) != &locks_held) {
+    fprintf(stderr, "a function that needs the lock of engine %s is called without it\n",
+            engine->nic.name);
+    abort();
+  }
+}
+
+bool engine_is_any_locked(void) {
+  return locks_held > 0;
+}
+#else
+static void note_locked(struct engine *engine) {
+  (void)engine;
+}
+
+static void note_unlocking(struct engine *engine) {
+  (void)engine;
+}
+#endif
+
 void engine_lock(struct engine *engine) {
-  if (pthread_mutex_trylock(&engine->lock) != 0) {
+  if (!engine_try_lock(engine)) {
     atomic_fetch_add(&engine->lock_waiters, 1);
     pthread_mutex_lock(&engine->lock);
     atomic_fetch_sub(&engine->lock_waiters, 1);
+    note_locked(engine);
   }
 }
 
 bool engine_try_lock(struct engine *engine) {
-  return pthread_mutex_trylock(&engine->lock) == 0;
+  bool is_locked = pthread_mutex_trylock(&engine->lock) == 0;
+  if (is_locked) {
+    note_locked(engine);
+  }
+  return is_locked;
 }
 
 void engine_unlock(struct engine *engine) {
   for (;;) {
+    note_unlocking(engine);
     pthread_mutex_unlock(&engine->lock);
     if (!atomic_load(&engine->tasks) || !engine_try_lock(engine)) {
       return;
@@ -145,6 +191,7 @@ void engine_submit(struct engine *engine, struct engine_task *task) {
 /* ---- watched descriptors ---- */
 
 int engine_watch(struct engine *engine, struct engine_source *source, int fd, uint32_t events) {
+  engine_assert_locked(engine);
   source->fd = fd;
   source->events = events;
   struct epoll_event event = { .events = events, .data.ptr = source };
@@ -152,6 +199,7 @@ int engine_watch(struct engine *engine, struct engine_source *source, int fd, ui
 }
 
 void engine_rewatch(struct engine *engine, struct engine_source *source, uint32_t events) {
+  engine_assert_locked(engine);
   if (source->events != events) {
     source->events = events;
     struct epoll_event event = { .events = events, .data.ptr = source };
@@ -160,6 +208,7 @@ void engine_rewatch(struct engine *engine, struct engine_source *source, uint32_
 }
 
 void engine_unwatch(struct engine *engine, struct engine_source *source) {
+  engine_assert_locked(engine);
   if (source->fd < 0) {
     return;
   }
@@ -189,6 +238,7 @@ static bool deliver_events(struct engine *engine) {
 /* ---- timers ---- */
 
 void engine_timer_set(struct engine *engine, struct engine_timer *timer, uint64_t deadline_ns) {
+  engine_assert_locked(engine);
   if (timer->deadline_ns == 0) {
     list_push_back(&engine->timers, &timer->node);
   }
@@ -243,6 +293,7 @@ static bool expire_timers(struct engine *engine, uint64_t now_ns) {
 /* ---- polling ---- */
 
 bool engine_poll(struct engine *engine) {
+  engine_assert_locked(engine);
   bool has_events = deliver_events(engine);
   bool has_tasks = engine_run_tasks(engine);
   engine->polled_ns = clock_now_ns();
@@ -251,6 +302,7 @@ bool engine_poll(struct engine *engine) {
 }
 
 bool engine_poll_is_due(struct engine *engine, bool is_only_rdma, uint64_t now_ns) {
+  engine_assert_locked(engine);
   bool is_due = is_only_rdma ? now_ns >= engine->polled_ns + RDMA_EPOLL_PERIOD_NS
                              : ++engine->polls % POLLS_PER_EPOLL == 0;
   is_due |= ablation_off(ABLATION_EPOLL) || ablation_off(ABLATION_HOT);
@@ -282,12 +334,14 @@ void engine_progress(struct engine *engine) {
 }
 
 void engine_leave_to_thread(struct engine *engine) {
+  engine_assert_locked(engine);
   if (atomic_exchange_explicit(&engine->nccl_polled_ns, 0, memory_order_relaxed)) {
     wake_thread(engine);
   }
 }
 
 void engine_count_lanes(struct engine *engine, bool is_rdma, int change) {
+  engine_assert_locked(engine);
   atomic_fetch_add_explicit(is_rdma ? &engine->rdma_lanes : &engine->tcp_lanes, change,
                             memory_order_relaxed);
 }

@@ -8,7 +8,8 @@
  *
  * Owns: descriptors it watches until engine_unwatch; the thread.  Threads: functions that say
  * "locked" need the engine lock, the others may be called by any thread.  Blocks: engine_lock for
- * microseconds, engine_stop_all until connections are closed.  Fails: negative errno. */
+ * microseconds, or while a driver stops a queue pair (lane.h); engine_idle_sleep; engine_stop_all
+ * until connections are closed.  Fails: negative errno. */
 #ifndef NET_PLUGIN_ENGINE_ENGINE_H
 #define NET_PLUGIN_ENGINE_ENGINE_H
 
@@ -77,6 +78,17 @@ void engine_submit(struct engine *engine, struct engine_task *task);
 void engine_idle_sleep(struct engine *engine, uint64_t now_ns);
 /* Bytes moved, or something was posted, on any engine: waiters do not sleep. Lock or none. */
 void engine_note_activity(uint64_t now_ns);
+
+#ifdef STRATUS_CHECKED /* builds with sanitizers */
+/* Ends the process unless this thread holds the engine's lock. */
+void engine_assert_locked(const struct engine *engine);
+/* Does this thread hold any engine's lock? */
+bool engine_is_any_locked(void);
+#else
+static inline void engine_assert_locked(const struct engine *engine) {
+  (void)engine;
+}
+#endif
 
 /* ---- locked ---- */
 

@@ -213,7 +213,7 @@ int engine_try_visit(struct engine *held, unsigned index,
   int error = engine ? 0 : -ENOENT;
   if (engine == held && held) {
     visit(engine, argument);
-  } else if (engine && pthread_mutex_trylock(&engine->lock) == 0) {
+  } else if (engine && engine_try_lock(engine)) {
     visit(engine, argument);
     engine_unlock(engine);
   } else if (engine) {

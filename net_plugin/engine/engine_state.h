@@ -22,6 +22,9 @@ struct engine {
   unsigned shard;
   struct engine *first; /* shard 0 of the NIC */
   pthread_mutex_t lock;
+#ifdef STRATUS_CHECKED
+  _Atomic(const void *) holder; /* a mark of the thread that holds the lock */
+#endif
   int epoll_fd;
   int wake_fd; /* eventfd that only the thread reads */
   pthread_t thread;

@@ -3,10 +3,14 @@
  * pair. Set-up makes endpoints, offers them to the peer in a handshake, and connects them; the
  * lane that is opened over an endpoint (lane_path.h) owns it from then on.
  *
- *   dialling side                                           listening side
- *     endpoint_new, endpoint_describe ------- offer ------->  endpoint_new, endpoint_accept
- *     endpoint_connect                <-- offer and port ---  endpoint_describe
- *     [endpoint_advance ... 0]                                [the lane waits for the peer]
+ *   dialling side, which sends the data                     listening side
+ *     endpoint_offer [endpoint_advance ... 0]
+ *     endpoint_describe --------------------- offer ------->  endpoint_accept [endpoint_advance ...
+ * 0] endpoint_connect                <-- offer and port ---  endpoint_describe [endpoint_advance
+ * ... 0]                                [the lane waits for the peer]
+ *
+ * Drivers may take long over each step, and the holder of the engine lock must not wait for them:
+ * a worker takes the step, and endpoint_fd becomes readable when it is over.
  *
  * The peer may use its endpoint as soon as it has the offer of this side. Endpoints that the
  * handshake itself connects have port 0; others are connected by a protocol of the transport's own.
@@ -18,7 +22,7 @@
  *
  * Owns: its device's objects, until endpoint_free or until a lane has it.  Threads: one at a time
  * for each endpoint; what takes NICs: any.  Blocks: endpoint_wait, up to 15 s; endpoint_stop_all;
- * the others as drivers do when they make or move a queue pair.
+ * endpoint_stop as a driver does when it stops a queue pair; the others never.
  * Fails: without an endpoint the lane is a TCP flow. The reason is logged once, then traced. */
 #ifndef NET_PLUGIN_LANE_ENDPOINT_H
 #define NET_PLUGIN_LANE_ENDPOINT_H
@@ -46,9 +50,10 @@ void endpoint_stop_all(void);
 
 /* ---- one endpoint ---- */
 
-/* What connections see of it; the transport's own struct begins with this. */
+/* What connections and handshakes see of it; the transport's own struct begins with this. */
 struct endpoint {
   struct lane_domain domain;
+  uint16_t port;     /* after endpoint_accept: what the peer's endpoint_connect needs, or 0 */
   uint8_t key_index; /* which key of a target is for the domain; the receiving side sets it before
                         endpoint_describe */
 };
@@ -61,19 +66,22 @@ struct endpoint_peer {
   int dscp; /* -1: none */
 };
 
-/* is_sender: this side sends the data. NULL: the NIC has no device now. */
-struct endpoint *endpoint_new(const struct nic *nic, bool is_sender);
-void endpoint_describe(const struct endpoint *endpoint, struct lane_offer *offer);
-/* The listening side. *port: what the peer's endpoint_connect needs; 0: it is connected already.
- * Negative errno: it is of no use any more. */
-int endpoint_accept(struct endpoint *endpoint, const struct endpoint_peer *peer, uint16_t *port);
-/* The dialling side. 0: connected. -EINPROGRESS: call endpoint_advance whenever endpoint_fd is
- * readable, until it returns something else. Other negative errno: it is of no use any more. */
+/* Both begin a step of a new endpoint: see endpoint_advance. NULL: the NIC has no device now. */
+struct endpoint *endpoint_offer(const struct nic *nic);
+struct endpoint *endpoint_accept(const struct nic *nic, const struct endpoint_peer *peer);
+/* The dialling side's second step. -EINPROGRESS: it begins. Other negative errno: it cannot. */
 int endpoint_connect(struct endpoint *endpoint, const struct endpoint_peer *peer, uint16_t port);
+/* Whenever endpoint_fd is readable. 0: the step is done. -EINPROGRESS: it goes on; endpoint_fd may
+ * be another one now. Other negative errno: the endpoint is of no use any more. */
 int endpoint_advance(struct endpoint *endpoint);
 int endpoint_fd(const struct endpoint *endpoint);
-/* NULL: nothing happens. 0: from now on no peer writes memory through it. Negative errno, after
- * LOG_WARN: one still may, so the link must fail. */
-int endpoint_free(struct endpoint *endpoint);
+/* No step is under way. */
+void endpoint_describe(const struct endpoint *endpoint, struct lane_offer *offer);
+/* 0: from now on no peer writes memory through it. Negative errno, after LOG_WARN: one still may,
+ * so the link must fail. NULL: nothing happens. */
+int endpoint_stop(struct endpoint *endpoint);
+/* Whatever step is under way; a worker does what drivers have to. One whose peer may have used it
+ * is stopped before. NULL: nothing happens. */
+void endpoint_free(struct endpoint *endpoint);
 
 #endif

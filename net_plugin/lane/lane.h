@@ -10,8 +10,10 @@
  * peer has not read yet.
  *
  * Owns: its descriptor and buffers, from a successful open (lane_path.h) to fini.  Threads: the
- * holder of the engine lock.  Blocks: never.  Fails: read, write and resume return a negative errno
- * once the path is broken; the owner then calls fini and reports link_lane_lost. */
+ * holder of the engine lock.  Blocks: fini of an RDMA lane, while the driver stops the queue pair
+ * (one ibv_modify_qp): what it promises cannot wait; the others never.
+ * Fails: read, write and resume return a negative errno once the path is broken; the owner then
+ * calls fini and reports link_lane_lost. */
 #ifndef NET_PLUGIN_LANE_LANE_H
 #define NET_PLUGIN_LANE_LANE_H
 

@@ -4,7 +4,8 @@
  * it has no key, and lanes copy.
  *
  * Owns: registrations, until lane_memory_free.  Threads: any; lane_memory_remote_key takes no lock.
- * Blocks: register and free as devices do, milliseconds for large ranges.
+ * Blocks: register and free as devices do, milliseconds for large ranges: not with an engine lock;
+ * the others never.
  * Fails: lane_memory_register returns NULL when nobody wants memory, or without memory. */
 #ifndef NET_PLUGIN_LANE_LANE_MEMORY_H
 #define NET_PLUGIN_LANE_LANE_MEMORY_H
@@ -41,6 +42,12 @@ struct lane_memory *lane_memory_register(void *base, size_t bytes, enum lane_mem
                                          const struct lane_dma_buf *dma_buf);
 /* NULL: nothing happens. */
 void lane_memory_free(struct lane_memory *memory);
+
+/* The same for a link's own mapping, by workers: until it is registered it has no keys, and lanes
+ * copy. */
+struct lane_memory *lane_memory_register_link(void *base, size_t bytes);
+/* No lane uses it any more. Unmaps it, too, when devices know nothing of it any more. */
+void lane_memory_unmap_link(struct lane_memory *memory);
 
 bool lane_memory_covers(const struct lane_memory *memory, const void *data, size_t bytes);
 /* By which a peer writes the range through this domain; 0: it cannot, or the device has gone. */

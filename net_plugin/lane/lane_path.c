@@ -20,8 +20,7 @@ int lane_path_open(const struct lane_path *path, struct link *link, unsigned ind
   return *lane ? 0 : -ENOMEM;
 }
 
-int lane_path_drop(const struct lane_path *path) {
-  int error = endpoint_free(path->endpoint);
+void lane_path_drop(const struct lane_path *path) {
+  endpoint_free(path->endpoint);
   descriptor_close(path->fd);
-  return error;
 }

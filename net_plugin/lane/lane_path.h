@@ -21,7 +21,8 @@ struct lane_path {
  * caller reports link_lane_up. */
 int lane_path_open(const struct lane_path *path, struct link *link, unsigned index, uint32_t epoch,
                    bool is_dialler, const struct lane_memory *link_memory, struct lane **lane);
-/* Closes and frees what no lane is made of. As endpoint_free's; its peer may have used it. */
-int lane_path_drop(const struct lane_path *path);
+/* Closes and frees what no lane is made of. An endpoint whose peer may have used it is stopped
+ * before (endpoint_stop). */
+void lane_path_drop(const struct lane_path *path);
 
 #endif

@@ -171,7 +171,8 @@ void link_bytes_arrived(struct link *link, unsigned lane, uint64_t now_ns);
 /* The whole payload arrived. 0, or negative with the same meaning as above, or -EBADMSG (checksum
  * wrong). */
 int link_frame_completed(struct link *link, unsigned lane, uint64_t now_ns);
-/* A frame from link_step was handed to the operating system entirely. */
+/* A frame from link_step was taken entirely: by the operating system, by a device, or by the lane,
+ * which has copied it. Its memory is needed no more, but for what a lane's registrations say. */
 void link_frame_written(struct link *link, unsigned lane, uint64_t now_ns);
 void link_time_passed(struct link *link, uint64_t now_ns);
 

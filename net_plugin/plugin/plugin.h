@@ -6,8 +6,9 @@
  * Threads: init, finalize and devices: app threads; listen, connect and register: NCCL's service
  * threads; isend and irecv: the progress thread of the connection. What is shared is locked.
  * Blocks: plugin_init and plugin_device_count, while interfaces and profiles are read;
- * plugin_listen and plugin_connect as listener.h and connector.h say; plugin_finalize of the last
- * context as setup_stop.  Fails: negative errno, after LOG_WARN. */
+ * plugin_listen and plugin_connect as listener.h and connector.h say (up to 15 s for RDMA devices);
+ * plugin_finalize of the last context as setup_stop; isend and irecv never.  Fails: negative errno,
+ * after LOG_WARN. */
 #ifndef NET_PLUGIN_PLUGIN_PLUGIN_H
 #define NET_PLUGIN_PLUGIN_PLUGIN_H
 

@@ -2,7 +2,9 @@
 /* transfer: isend, irecv and test on a connection.
  *
  * Owns: nothing; requests belong to their connection and end when transfer_test reports them done.
- * Threads: NCCL's progress thread of the connection, one at a time.  Blocks: never.
+ * Threads: NCCL's progress thread of the connection, one at a time.  Blocks: isend and
+ * irecv never; test sleeps up to 200 us where nothing has moved for half a second; deregister and
+ * close wait for the engine lock and for devices (connection.h).
  * Fails: negative errno for a connection that is truly dead (reported once with LOG_WARN). */
 #ifndef NET_PLUGIN_PLUGIN_TRANSFER_H
 #define NET_PLUGIN_PLUGIN_TRANSFER_H

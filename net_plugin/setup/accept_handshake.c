@@ -17,6 +17,7 @@
 #include "net_plugin/codec/codec.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/setup/accept_wait.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/peering.h"
@@ -165,6 +166,7 @@ static void refuse_unknown(const struct nic *nic, int fd) {
 
 int accept_handshake_hello(struct engine *engine, const struct nic *nic,
                            struct handshake_messages *messages, int fd) {
+  engine_assert_locked(engine);
   struct hello hello;
   struct destination to;
   struct challenge challenge = { .wire_version = HANDSHAKE_WIRE_VERSION,
@@ -265,29 +267,53 @@ static void grant(struct engine *engine, const struct nic *nic, const struct hel
   peering_set_addresses(to->connection, &reply->addresses);
 }
 
-/* Answers the peer's offer with an endpoint of ours, if there is one; NULL: the lane is a TCP flow.
- * The peer may send from the moment that it has the reply. */
-static struct endpoint *answer_offer(const struct nic *nic,
-                                     const struct handshake_messages *messages,
-                                     const struct hello *hello, const struct proof *proof,
-                                     const struct destination *to, int fd, struct reply *reply) {
-  struct lane_tokens tokens;
-  bool is_offered = reply->remote_keys > 0 && !lane_offer_is_none(&proof->offer);
-  struct endpoint *endpoint = to->connection && is_offered ? endpoint_new(nic, false) : NULL;
-  if (!endpoint) {
-    return NULL;
+/* ---- endpoints ---- */
+
+static void waited(const struct accept_peer *peer, struct endpoint *endpoint);
+
+/* Does the peer's offer get an answer? As the reply will say. */
+static bool wants_endpoint(const struct nic *nic, const struct hello *hello,
+                           const struct proof *proof, const struct destination *to) {
+  if (lane_offer_is_none(&proof->offer)) {
+    return false;
   }
-  auth_endpoint_tokens(&to->keys, messages->hello, messages->challenge, &tokens);
-  const struct endpoint_peer peer = { &proof->offer, &tokens, fd, hello->dscp };
-  int error = endpoint_accept(endpoint, &peer, &reply->connect_port);
+  if (to->connection) {
+    return connection_remote_keys(to->connection) > 0;
+  }
+  struct settings settings;
+  settings_get(1, &settings);
+  return hello->remote_keys > 0 && endpoint_remote_keys(nic, 1, settings.wants_encryption) > 0;
+}
+
+/* Begins to make one and to connect it. Negative errno: there is none. */
+static int start_endpoint(const struct accept_peer *peer, const struct hello *hello,
+                          const struct proof *proof, const struct destination *to) {
+  struct lane_tokens tokens;
+  if (!wants_endpoint(peer->nic, hello, proof, to)) {
+    return -ENODEV;
+  }
+  auth_endpoint_tokens(&to->keys, peer->messages.hello, peer->messages.challenge, &tokens);
+  const struct endpoint_peer other = { &proof->offer, &tokens, peer->fd, hello->dscp };
+  struct endpoint *endpoint = endpoint_accept(peer->nic, &other);
   hash_wipe(&tokens, sizeof tokens);
+  int error = endpoint ? accept_wait_start(peer, endpoint, waited) : -ENODEV;
   if (error) {
-    reply->connect_port = 0;
+    endpoint_free(endpoint);
+  }
+  return error;
+}
+
+/* What was granted meanwhile may have no use for it. The peer may send from the moment that it has
+ * the reply. */
+static struct endpoint *describe_endpoint(const struct destination *to, struct endpoint *endpoint,
+                                          struct reply *reply) {
+  if (!endpoint || !to->connection || reply->remote_keys == 0) {
     endpoint_free(endpoint);
     return NULL;
   }
   endpoint->key_index = connection_key_index(to->connection, endpoint->domain);
   endpoint_describe(endpoint, &reply->offer);
+  reply->connect_port = endpoint->port;
   return endpoint;
 }
 
@@ -331,47 +357,78 @@ static void refuse_other_secret(const struct hello *hello, struct destination *t
   to->connection = NULL;
 }
 
-int accept_handshake_proof(struct engine *engine, const struct nic *nic,
-                           const struct handshake_messages *messages, int fd,
-                           const struct sockaddr_storage *from) {
-  struct hello hello;
-  struct proof proof;
-  struct destination to;
+/* The proof is right: sends the reply, and does what it says. */
+static void answer(const struct accept_peer *peer, const struct hello *hello, bool has_secret,
+                   struct destination *to, struct endpoint *endpoint) {
+  const struct handshake_messages *messages = &peer->messages;
   struct reply reply;
   uint8_t digest[AUTH_KEY_BYTES];
-  if (hello_decode(messages->hello, &hello) != 0 || proof_decode(messages->proof, &proof) != 0) {
-    descriptor_close(fd);
-    return -EPROTO;
-  }
-  if (!destination_find(engine, &hello, &to)) {
-    refuse_unknown(nic, fd);
-    descriptor_close(fd);
-    return 0;
-  }
-  const uint8_t *handle_key =
-      to.connection ? peering_keys(to.connection)->handle : listener_handle_key(to.listener);
-  if (!auth_knows_handle(handle_key, messages->hello, messages->challenge, &proof)) {
-    descriptor_close(fd);
-    return -EACCES;
-  }
-  destination_keys(&to, &hello);
-  reply_prepare(&reply, nic);
+  reply_prepare(&reply, peer->nic);
   reply.has_secret = secret_get(digest) != NULL;
   hash_wipe(digest, sizeof digest);
-  if (!auth_knows_connection(&to.keys, messages->hello, messages->challenge, &proof)) {
-    refuse_other_secret(&hello, &to, &reply, from);
+  if (!has_secret) {
+    refuse_other_secret(hello, to, &reply, &peer->from);
   } else {
-    grant(engine, nic, &hello, from, &to, &reply);
+    grant(peer->engine, peer->nic, hello, &peer->from, to, &reply);
   }
-  struct lane_path path = { .fd = fd };
-  path.endpoint = answer_offer(nic, messages, &hello, &proof, &to, fd, &reply);
-  auth_sign_reply(&to.keys, messages->hello, messages->challenge, &reply);
+  struct lane_path path = { .fd = peer->fd };
+  path.endpoint = describe_endpoint(to, endpoint, &reply);
+  auth_sign_reply(&to->keys, messages->hello, messages->challenge, &reply);
   struct lane_crypto crypto;
-  auth_lane_keys(&to.keys, messages->hello, messages->challenge, (enum lane_cipher)reply.cipher,
+  auth_lane_keys(&to->keys, messages->hello, messages->challenge, (enum lane_cipher)reply.cipher,
                  false, &crypto);
   path.crypto = crypto.cipher != LANE_PLAIN ? &crypto : NULL;
-  complete(nic, &hello, &to, &reply, &path, from);
-  hash_wipe(&to, sizeof to);
+  complete(peer->nic, hello, to, &reply, &path, &peer->from);
   hash_wipe(&crypto, sizeof crypto);
+}
+
+/* -EACCES: it does not know the handle. has_secret: it knows the job's secret, too. */
+static int judge(const struct handshake_messages *messages, const struct hello *hello,
+                 const struct proof *proof, struct destination *to, bool *has_secret) {
+  const uint8_t *handle_key =
+      to->connection ? peering_keys(to->connection)->handle : listener_handle_key(to->listener);
+  if (!auth_knows_handle(handle_key, messages->hello, messages->challenge, proof)) {
+    return -EACCES;
+  }
+  destination_keys(to, hello);
+  *has_secret = auth_knows_connection(&to->keys, messages->hello, messages->challenge, proof);
   return 0;
+}
+
+/* has_waited: for the endpoint, or in vain. */
+static int take_proof(const struct accept_peer *peer, bool has_waited, struct endpoint *endpoint) {
+  const struct handshake_messages *messages = &peer->messages;
+  struct hello hello;
+  struct proof proof;
+  struct destination to = { 0 };
+  int error = 0;
+  bool is_over = true;
+  if (hello_decode(messages->hello, &hello) != 0 || proof_decode(messages->proof, &proof) != 0) {
+    error = -EPROTO;
+  } else if (!destination_find(peer->engine, &hello, &to)) {
+    refuse_unknown(peer->nic, peer->fd);
+  } else {
+    bool has_secret = false;
+    error = judge(messages, &hello, &proof, &to, &has_secret);
+    is_over = error;
+    bool may_start = has_secret && !has_waited;
+    if (!error && !(may_start && start_endpoint(peer, &hello, &proof, &to) == 0)) {
+      answer(peer, &hello, has_secret, &to, endpoint);
+    }
+  }
+  if (is_over) {
+    endpoint_free(endpoint);
+    descriptor_close(peer->fd);
+  }
+  hash_wipe(&to, sizeof to);
+  return error;
+}
+
+static void waited(const struct accept_peer *peer, struct endpoint *endpoint) {
+  take_proof(peer, true, endpoint);
+}
+
+int accept_handshake_proof(const struct accept_peer *peer) {
+  engine_assert_locked(peer->engine);
+  return take_proof(peer, false, NULL);
 }

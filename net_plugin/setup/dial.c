@@ -9,18 +9,20 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/hash.h"
 #include "common/version.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 
-enum dial_state { DIAL_CONNECTING, DIAL_GREETING, DIAL_PROVING, DIAL_JOINING };
+enum dial_state { DIAL_CONNECTING, DIAL_GREETING, DIAL_OFFERING, DIAL_PROVING, DIAL_JOINING };
 
 struct dial {
   struct engine_source source;
-  struct engine_source endpoint_source; /* while JOINING */
-  struct engine_timer timer;
+  struct engine_source endpoint_source; /* while OFFERING or JOINING */
+  struct engine_timer timer;            /* the deadline; while OFFERING an earlier one */
+  uint64_t deadline_ns;
   struct engine *engine;
   int fd;
   enum dial_state state;
@@ -40,9 +42,7 @@ struct dial {
 
 static void dial_free(struct dial *dial) {
   engine_unwatch(dial->engine, &dial->source);
-  if (dial->state == DIAL_JOINING) {
-    engine_unwatch(dial->engine, &dial->endpoint_source);
-  }
+  engine_unwatch(dial->engine, &dial->endpoint_source);
   engine_timer_stop(&dial->timer);
   endpoint_free(dial->endpoint);
   hash_wipe(&dial->keys, sizeof dial->keys);
@@ -50,6 +50,7 @@ static void dial_free(struct dial *dial) {
 }
 
 void dial_cancel(struct dial *dial) {
+  engine_assert_locked(dial->engine);
   int fd = dial->fd;
   dial_free(dial);
   descriptor_close(fd);
@@ -74,12 +75,6 @@ static void finish(struct dial *dial, int error, const struct reply *reply) {
   hash_wipe(&crypto, sizeof crypto);
 }
 
-static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
-  struct dial *dial = LIST_ENTRY(timer, struct dial, timer);
-  (void)now_ns;
-  finish(dial, dial->state == DIAL_JOINING ? -ENODEV : -ETIMEDOUT, NULL);
-}
-
 /* A fresh socket takes the whole message at once. */
 static int send_whole(struct dial *dial, const uint8_t *message, size_t bytes) {
   ssize_t n = send(dial->fd, message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -100,19 +95,19 @@ static int connected(struct dial *dial) {
   return send_whole(dial, dial->hello, HELLO_BYTES);
 }
 
-static int challenged(struct dial *dial) {
-  struct challenge challenge;
+/* ---- the proof, and endpoints ---- */
+
+static void drop_endpoint(struct dial *dial) {
+  engine_unwatch(dial->engine, &dial->endpoint_source);
+  endpoint_free(dial->endpoint);
+  dial->endpoint = NULL;
+}
+
+static int prove(struct dial *dial) {
   struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION, .version = STRATUS_VERSION };
   uint8_t bytes[PROOF_BYTES];
-  int error = dial->state == DIAL_GREETING ? challenge_decode(dial->message, &challenge) : -EPROTO;
-  if (error) {
-    return error;
-  }
   dial->state = DIAL_PROVING;
-  memcpy(dial->challenge, dial->message, CHALLENGE_BYTES);
-  if (dial->may_offer) {
-    dial->endpoint = endpoint_new(&dial->nic, true);
-  }
+  engine_timer_set(dial->engine, &dial->timer, dial->deadline_ns);
   if (dial->endpoint) {
     endpoint_describe(dial->endpoint, &proof.offer);
   }
@@ -121,23 +116,77 @@ static int challenged(struct dial *dial) {
   return send_whole(dial, bytes, PROOF_BYTES);
 }
 
-/* ---- endpoints ---- */
+/* The endpoint takes a step: the dial goes on when that is over. */
+static int watch_endpoint(struct dial *dial) {
+  int fd = endpoint_fd(dial->endpoint);
+  if (dial->endpoint_source.fd == fd) {
+    return 0;
+  }
+  engine_unwatch(dial->engine, &dial->endpoint_source);
+  return engine_watch(dial->engine, &dial->endpoint_source, fd, EPOLLIN);
+}
+
+/* The endpoint is made, or there is none: then the lane is a TCP flow. */
+static void offered(struct dial *dial, int error) {
+  if (error) {
+    drop_endpoint(dial);
+  }
+  error = prove(dial);
+  if (error) {
+    finish(dial, error, NULL);
+  }
+}
+
+static int challenged(struct dial *dial) {
+  struct challenge challenge;
+  int error = dial->state == DIAL_GREETING ? challenge_decode(dial->message, &challenge) : -EPROTO;
+  if (error) {
+    return error;
+  }
+  memcpy(dial->challenge, dial->message, CHALLENGE_BYTES);
+  dial->endpoint = dial->may_offer ? endpoint_offer(&dial->nic) : NULL;
+  if (dial->endpoint && watch_endpoint(dial) == 0) {
+    uint64_t now_ns = clock_now_ns();
+    uint64_t left_ns = dial->deadline_ns > now_ns ? dial->deadline_ns - now_ns : 0;
+    dial->state = DIAL_OFFERING;
+    engine_timer_set(dial->engine, &dial->timer, now_ns + left_ns / 2);
+    return 0;
+  }
+  drop_endpoint(dial);
+  return prove(dial);
+}
+
+static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
+  struct dial *dial = LIST_ENTRY(timer, struct dial, timer);
+  (void)now_ns;
+  if (dial->state == DIAL_OFFERING) {
+    offered(dial, -ETIMEDOUT);
+  } else {
+    finish(dial, dial->state == DIAL_JOINING ? -ENODEV : -ETIMEDOUT, NULL);
+  }
+}
 
 static void endpoint_ready(struct engine_source *source, uint32_t events) {
   struct dial *dial = LIST_ENTRY(source, struct dial, endpoint_source);
   (void)events;
   int error = endpoint_advance(dial->endpoint);
-  if (error != -EINPROGRESS) {
+  if (error == -EINPROGRESS) {
+    error = watch_endpoint(dial);
+    if (!error) {
+      return;
+    }
+  }
+  if (dial->state == DIAL_OFFERING) {
+    offered(dial, error);
+  } else if (dial->state == DIAL_JOINING) {
     struct reply reply = dial->reply;
     finish(dial, error ? -ENODEV : 0, &reply);
   }
 }
 
-/* The endpoint is being connected: -EINPROGRESS, and the dial goes on when something happens. */
+/* The endpoint is being connected: -EINPROGRESS, and the dial goes on when that is over. */
 static int join(struct dial *dial, const struct reply *reply) {
-  dial->endpoint_source = (struct engine_source){ .ready = endpoint_ready, .fd = -1 };
-  int error =
-      engine_watch(dial->engine, &dial->endpoint_source, endpoint_fd(dial->endpoint), EPOLLIN);
+  int error = watch_endpoint(dial);
   if (error) {
     return error;
   }
@@ -150,8 +199,7 @@ static int join(struct dial *dial, const struct reply *reply) {
 static int connect_endpoints(struct dial *dial, const struct reply *reply) {
   struct lane_tokens tokens;
   if (lane_offer_is_none(&reply->offer) || !dial->endpoint) {
-    endpoint_free(dial->endpoint);
-    dial->endpoint = NULL;
+    drop_endpoint(dial);
     return lane_offer_is_none(&reply->offer) ? 0 : -EPROTO;
   }
   auth_endpoint_tokens(&dial->keys, dial->hello, dial->challenge, &tokens);
@@ -161,15 +209,15 @@ static int connect_endpoints(struct dial *dial, const struct reply *reply) {
   if (error == -EINPROGRESS) {
     error = join(dial, reply);
   }
-  return error == 0 || error == -EINPROGRESS ? error : -ENODEV;
+  return error == -EINPROGRESS ? error : -ENODEV;
 }
 
-/* The peer sends nothing while endpoints are connected, but it may close the socket. */
-static void check_while_joining(struct dial *dial) {
+/* The peer sends nothing while an endpoint takes a step, but it may close the socket. */
+static void check_socket(struct dial *dial) {
   uint8_t byte;
   ssize_t n = recv(dial->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
   if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
-    finish(dial, -ENODEV, NULL);
+    finish(dial, dial->state == DIAL_JOINING ? -ENODEV : -ECONNRESET, NULL);
   }
 }
 
@@ -247,8 +295,8 @@ static void continue_dial(struct dial *dial) {
 static void source_ready(struct engine_source *source, uint32_t events) {
   struct dial *dial = (struct dial *)source;
   (void)events;
-  if (dial->state == DIAL_JOINING) {
-    check_while_joining(dial);
+  if (dial->state == DIAL_OFFERING || dial->state == DIAL_JOINING) {
+    check_socket(dial);
     return;
   }
   if (dial->state != DIAL_CONNECTING) {
@@ -279,6 +327,7 @@ struct dial *dial_start(struct engine *engine, const struct nic *nic,
                         const struct sockaddr_storage *address, const struct hello *hello,
                         const struct auth_keys *keys, uint64_t deadline_ns, dial_done_fn *done,
                         void *argument, int *error) {
+  engine_assert_locked(engine);
   struct dial *dial = calloc(1, sizeof *dial);
   *error = -ENOMEM;
   if (!dial) {
@@ -289,7 +338,9 @@ struct dial *dial_start(struct engine *engine, const struct nic *nic,
   dial->done = done;
   dial->argument = argument;
   dial->source = (struct engine_source){ .ready = source_ready, .fd = -1 };
+  dial->endpoint_source = (struct engine_source){ .ready = endpoint_ready, .fd = -1 };
   dial->timer.expired = timer_expired;
+  dial->deadline_ns = deadline_ns;
   *error = prepare(dial, hello, keys);
   if (!*error) {
     *error = dial->fd = tcp_socket_open(address->ss_family);

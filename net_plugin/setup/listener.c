@@ -157,6 +157,7 @@ void listener_close(struct listener *listener) {
 }
 
 struct listener *listener_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]) {
+  engine_assert_locked(engine);
   struct id_node *node = id_table_find(&engine_lists(engine)->listener_ids, id);
   struct listener *listener = node ? LIST_ENTRY(node, struct listener, id_node) : NULL;
   return listener && listener->pending_count < MAX_PENDING ? listener : NULL;
@@ -183,6 +184,7 @@ void listener_fail(struct listener *listener, int error) {
 }
 
 void listener_drop_all(struct engine *engine) {
+  engine_assert_locked(engine);
   struct list_node *node;
   while ((node = list_first(&engine_lists(engine)->listeners))) {
     struct listener *listener = LIST_ENTRY(node, struct listener, node);

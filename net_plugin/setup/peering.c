@@ -343,6 +343,7 @@ static const struct connection_setup peering_setup = { open_lane, lane_closed, c
 int peering_new(struct engine *engine, const struct connection_config *config,
                 const struct hello *hello, const struct auth_keys *keys,
                 const struct peering_route *route, struct connection **result) {
+  engine_assert_locked(engine);
   size_t dials = route ? hello->lanes * sizeof(struct lane_dial) : 0;
   struct peering *peering = calloc(1, sizeof *peering + dials);
   if (!peering) {
@@ -387,6 +388,7 @@ int peering_new(struct engine *engine, const struct connection_config *config,
 }
 
 struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]) {
+  engine_assert_locked(engine);
   struct id_node *node = id_table_find(&engine_lists(engine)->receivers, id);
   return node ? LIST_ENTRY(node, struct peering, node)->connection : NULL;
 }

@@ -417,6 +417,7 @@ int pending_connect_take(uint64_t token, const uint8_t listener[TOKEN_BYTES], bo
 }
 
 void pending_connect_drop_all(struct engine *engine) {
+  engine_assert_locked(engine);
   pthread_mutex_lock(&pending_lock);
   LIST_FOR_EACH_SAFE(node, &all_pending) {
     struct pending_connect *pending = LIST_ENTRY(node, struct pending_connect, node);

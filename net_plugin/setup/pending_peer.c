@@ -16,6 +16,7 @@
 #include "common/open_files.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/accept_handshake.h"
+#include "net_plugin/setup/accept_wait.h"
 
 #define PENDING_PEER_NS (10 * NS_PER_S)
 #define WARN_INTERVAL_NS (30 * NS_PER_S)
@@ -212,13 +213,16 @@ static void hello_arrived(struct pending_peer *peer) {
 
 static void proof_arrived(struct pending_peer *peer) {
   struct pending_peers *peers = peer->peers;
-  struct sockaddr_storage from = peer->from;
-  struct handshake_messages messages = peer->messages;
-  int fd = peer->fd;
+  const struct accept_peer proved = { .engine = peers->engine,
+                                      .nic = peers->nic,
+                                      .waits = &peers->waits,
+                                      .fd = peer->fd,
+                                      .from = peer->from,
+                                      .messages = peer->messages };
   pending_peer_free(peer);
-  int error = accept_handshake_proof(peers->engine, peers->nic, &messages, fd, &from);
+  int error = accept_handshake_proof(&proved);
   if (error) {
-    warn_dismissed(peers->nic, &from,
+    warn_dismissed(peers->nic, &proved.from,
                    error == -EACCES ? "it does not belong to this job"
                                     : "it does not speak this protocol");
   }
@@ -277,6 +281,7 @@ static atomic_uint ports; /* of the process */
 void pending_peers_init(struct pending_peers *peers, struct engine *engine, const struct nic *nic) {
   *peers = (struct pending_peers){ .engine = engine, .nic = nic };
   list_init(&peers->networks);
+  list_init(&peers->waits);
   atomic_fetch_add(&ports, 1);
 }
 
@@ -302,11 +307,13 @@ static struct pending_peer *find_oldest(const struct pending_peers *peers) {
 }
 
 uint64_t pending_peers_oldest_ns(const struct pending_peers *peers) {
+  engine_assert_locked(peers->engine);
   const struct pending_peer *oldest = find_oldest(peers);
   return oldest ? oldest->since_ns : 0;
 }
 
 void pending_peers_evict_oldest(struct pending_peers *peers) {
+  engine_assert_locked(peers->engine);
   struct pending_peer *oldest = find_oldest(peers);
   if (oldest) {
     pending_peer_dismiss(oldest, "descriptors are missing, and it has not proved who it is");
@@ -337,6 +344,7 @@ static struct pending_peer *pending_peer_new(struct pending_peers *peers,
 }
 
 void pending_peers_admit(struct pending_peers *peers, int fd, const struct sockaddr_storage *from) {
+  engine_assert_locked(peers->engine);
   for (unsigned most = share(); peers->count >= most;) {
     evict_one(peers);
   }
@@ -359,9 +367,11 @@ void pending_peers_admit(struct pending_peers *peers, int fd, const struct socka
 }
 
 void pending_peers_close_all(struct pending_peers *peers) {
+  engine_assert_locked(peers->engine);
   struct pending_peer *peer;
   while ((peer = find_oldest(peers))) {
     pending_peer_close(peer);
   }
+  accept_wait_end_all(&peers->waits);
   atomic_fetch_sub(&ports, 1);
 }

@@ -2,7 +2,7 @@
 /* pending_peer: connections to a listening socket whose peers have not proved yet that they belong
  * to the job. They are few, cheap and short-lived, so that scanners and strangers cost nothing.
  *
- *   HELLO --hello--> PROOF --proof--> accept_handshake.c has it
+ *   HELLO --hello--> PROOF --proof--> accept_handshake.c has it, and accept_wait.c if it waits
  *   any --garbage, end, deadline, more peers than the port's share--> closed
  *
  * A peer has PENDING_PEER_NS for everything, however slowly it sends. The process has one budget of
@@ -36,6 +36,7 @@ struct pending_peers {
   const struct nic *nic; /* where they arrive */
   struct list networks;  /* of sources, in the order of their first peer */
   unsigned count;
+  struct list waits; /* accept_wait.h: peers that have proved that they belong to the job */
 };
 
 void pending_peers_init(struct pending_peers *peers, struct engine *engine, const struct nic *nic);

@@ -180,6 +180,7 @@ static int port_open(struct engine *engine, const struct nic *nic, struct port *
 }
 
 int port_address(struct engine *engine, const struct nic *nic, struct sockaddr_storage *address) {
+  engine_assert_locked(engine);
   struct port *port = NULL;
   LIST_FOR_EACH(node, &engine_lists(engine)->ports) {
     struct port *known = LIST_ENTRY(node, struct port, node);
@@ -195,6 +196,7 @@ int port_address(struct engine *engine, const struct nic *nic, struct sockaddr_s
 }
 
 void port_close_all(struct engine *engine) {
+  engine_assert_locked(engine);
   struct list_node *node;
   while ((node = list_pop_front(&engine_lists(engine)->ports))) {
     struct port *port = LIST_ENTRY(node, struct port, node);

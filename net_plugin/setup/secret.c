@@ -15,7 +15,11 @@
 
 #define WARN_INTERVAL_NS (3600 * NS_PER_S)
 
+/* Held while a file is read, which may be a FIFO that nobody has written to yet; taken before the
+ * lock, never with it: holders of the engine lock take that. */
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Below: covered by the lock. */
 static bool is_present;
 static uint8_t kept[AUTH_KEY_BYTES];
 
@@ -27,8 +31,10 @@ static int keep(const char *name, const void *text, size_t bytes) {
              name, bytes, SECRET_MIN);
     return -EACCES;
   }
+  pthread_mutex_lock(&lock);
   hash_hmac_sha256(label, sizeof label, text, bytes, kept);
   is_present = true;
+  pthread_mutex_unlock(&lock);
   return 0;
 }
 
@@ -46,11 +52,17 @@ static int load_file(const char *path) {
   return error;
 }
 
+/* No secret is wanted (any more). */
+static void forget(void) {
+  pthread_mutex_lock(&lock);
+  is_present = false;
+  pthread_mutex_unlock(&lock);
+}
+
 int secret_load(void) {
   const char *text = param_string(PARAM_SECRET), *path = param_string(PARAM_SECRET_FILE);
   int error = 0;
-  pthread_mutex_lock(&lock);
-  is_present = is_present && (*text || *path);
+  pthread_mutex_lock(&loading);
   if (*text) {
     if (*path) {
       LOG_WARN_EVERY(WARN_INTERVAL_NS,
@@ -59,14 +71,16 @@ int secret_load(void) {
     error = keep("STRATUS_SECRET", text, strlen(text));
   } else if (*path) {
     error = load_file(path);
+  } else {
+    forget();
   }
-  if (!error && !is_present && param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON) {
+  if (!error && !*text && !*path && param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON) {
     LOG_WARN_EVERY(
         WARN_INTERVAL_NS,
         "STRATUS_ENCRYPT=on without STRATUS_SECRET: whoever reads NCCL's bootstrap, which "
         "is in clear, can make the keys; set a job secret, too");
   }
-  pthread_mutex_unlock(&lock);
+  pthread_mutex_unlock(&loading);
   return error;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* secret: the job secret, from STRATUS_SECRET or the file that STRATUS_SECRET_FILE names.
  * Owns: a digest of it; the text itself is not kept.  Threads: any.  Blocks: secret_load, on the
- * file.  Fails: secret_load, negative errno after a LOG_WARN. */
+ * file; the others never, also meanwhile.  Fails: secret_load, negative errno after a LOG_WARN. */
 #ifndef NET_PLUGIN_SETUP_SECRET_H
 #define NET_PLUGIN_SETUP_SECRET_H
 

@@ -18,7 +18,7 @@ struct fake_state fake = {
   .lock = PTHREAD_MUTEX_INITIALIZER,
   .has_work = PTHREAD_COND_INITIALIZER,
   .is_acknowledged = PTHREAD_COND_INITIALIZER,
-  .may_open = PTHREAD_COND_INITIALIZER,
+  .may_go = PTHREAD_COND_INITIALIZER,
 };
 
 void fake_fatal(const char *format, ...) {
@@ -136,6 +136,14 @@ void fake_verbs_event(const char *name, enum ibv_event_type type, struct ibv_qp 
 
 int fake_call_fault(enum fake_call call) {
   struct fake_call_fault *fault = &fake.calls[call];
+  if (fake.called) {
+    fake.called(call);
+  }
+  while (fault->is_held) {
+    fake.held++;
+    pthread_cond_wait(&fake.may_go, &fake.lock);
+    fake.held--;
+  }
   if (fault->countdown && --fault->countdown == 0) {
     return fault->error;
   }
@@ -160,7 +168,7 @@ bool fake_verbs_heal_calls(void) {
   take_lock();
   for (int i = 0; i < FAKE_CALLS; i++) {
     have_all_failed = have_all_failed && fake.calls[i].countdown == 0;
-    fake.calls[i] = (struct fake_call_fault){ 0 };
+    fake.calls[i] = (struct fake_call_fault){ .is_held = fake.calls[i].is_held };
   }
   drop_lock();
   return have_all_failed;
@@ -240,10 +248,23 @@ void fake_verbs_set_entry(const char *name, const char *path) {
   drop_lock();
 }
 
-void fake_verbs_hold_opens(bool is_held) {
+void fake_verbs_hold_calls(enum fake_call call, bool is_held) {
   take_lock();
-  fake.are_opens_held = is_held;
-  pthread_cond_broadcast(&fake.may_open);
+  fake.calls[call].is_held = is_held;
+  pthread_cond_broadcast(&fake.may_go);
+  drop_lock();
+}
+
+unsigned fake_verbs_held(void) {
+  take_lock();
+  unsigned held = fake.held;
+  drop_lock();
+  return held;
+}
+
+void fake_verbs_on_call(fake_called_fn *called) {
+  take_lock();
+  fake.called = called;
   drop_lock();
 }
 

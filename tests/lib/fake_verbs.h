@@ -125,8 +125,13 @@ void fake_verbs_fail_receive(unsigned nth, enum ibv_wc_status status);
  * IBV_WC_RETRY_EXC_ERR. NULL: any device. */
 void fake_verbs_cut(const char *one, const char *other, bool is_cut);
 
-/* Opening a device takes until this is over, as while a driver removes one. */
-void fake_verbs_hold_opens(bool is_held);
+/* Calls of this kind take until this is over: opening a device, say, while a driver removes it. */
+void fake_verbs_hold_calls(enum fake_call call, bool is_held);
+/* How many calls take until then now. */
+unsigned fake_verbs_held(void);
+/* Called at each call, by its thread, which must not use devices there. NULL: nothing is. */
+typedef void fake_called_fn(enum fake_call call);
+void fake_verbs_on_call(fake_called_fn *called);
 
 /* The next `times` events of librdmacm of this type are of another one, with an error as status, or
  * never come. */

@@ -134,6 +134,7 @@ struct fake_call_fault {
   unsigned countdown; /* 0: none */
   int error;
   int error_always;
+  bool is_held;
 };
 struct fake_work_fault {
   unsigned countdown; /* 0: free */
@@ -153,7 +154,7 @@ struct fake_cm_fault {
 
 extern struct fake_state {
   pthread_mutex_t lock;
-  pthread_cond_t has_work, is_acknowledged, may_open;
+  pthread_cond_t has_work, is_acknowledged, may_go;
   bool is_started;
   struct verbs_api api;
   struct fake_device *devices[FAKE_DEVICES_MAX]; /* removed ones, too */
@@ -171,7 +172,8 @@ extern struct fake_state {
   struct fake_cm_fault cm_faults[FAKE_FAULTS_MAX];
   unsigned cm_garbled;
   enum fake_hold hold;
-  bool are_opens_held;
+  unsigned held; /* calls that wait */
+  fake_called_fn *called;
   bool has_thread, is_thread_stopping;
   pthread_t thread;
   uint64_t random;
@@ -181,7 +183,8 @@ extern struct fake_state {
 /* Fails the test; never returns. */
 void fake_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* The errno that this call is to fail with, or 0. */
+/* The errno that this call is to fail with, or 0. Waits, without the lock, while calls of the kind
+ * are held. */
 int fake_call_fault(enum fake_call call);
 /* True if the request that is about to complete is to fail. */
 bool fake_work_fault(struct fake_work_fault *faults, struct fake_work_fault *hit);

@@ -200,13 +200,19 @@ static void deadline_is_left_to_pollers(void) {
   }
 }
 
+static void count_lanes(bool is_rdma, int change) {
+  engine_lock(engine);
+  engine_count_lanes(engine, is_rdma, change);
+  engine_unlock(engine);
+}
+
 /* A flow opens while a deadline is left to pollers: how long until it is met. */
 static uint64_t hold_ends_by_flow_ns(void) {
   deadline_is_left_to_pollers();
   uint64_t began_ns = clock_now_ns();
-  engine_count_lanes(engine, false, 1);
+  count_lanes(false, 1);
   assert_true(comes(&early, 1));
-  engine_count_lanes(engine, false, -1);
+  count_lanes(false, -1);
   return clock_now_ns() - began_ns;
 }
 
@@ -214,7 +220,7 @@ static uint64_t hold_ends_by_flow_ns(void) {
  * ends it. */
 static void thread_keeps_off_rdma_lanes(void **state) {
   (void)state;
-  engine_count_lanes(engine, true, 1);
+  count_lanes(true, 1);
   deadline_is_left_to_pollers();
   assert_true(comes(&early, 1));
   bool has_ended_at_once = false;
@@ -222,7 +228,7 @@ static void thread_keeps_off_rdma_lanes(void **state) {
     has_ended_at_once = hold_ends_by_flow_ns() < 80 * NS_PER_MS;
   }
   assert_true(has_ended_at_once);
-  engine_count_lanes(engine, true, -1);
+  count_lanes(true, -1);
 }
 
 /* ---- events ---- */

@@ -335,13 +335,13 @@ static void tcp_goes_on_while_a_device_is_opened(void **state) {
   (void)state;
   struct pair pair = pair_make(AF_INET);
   pair_exchange(pair, large, 1, 40, remove_in_the_middle);
-  fake_verbs_hold_opens(true);
+  fake_verbs_hold_calls(FAKE_OPEN_DEVICE, true);
   fake_verbs_add(&hca);
   uint64_t until_ns = clock_now_ns() + 3 * NS_PER_S / 2; /* it is looked for meanwhile */
   do {
     pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, pair_cut_some);
   } while (clock_now_ns() < until_ns);
-  fake_verbs_hold_opens(false);
+  fake_verbs_hold_calls(FAKE_OPEN_DEVICE, false);
   expect_rdma_again(pair);
   pair_close(pair);
 }

@@ -49,7 +49,7 @@ static int use_iwarp_off(void **state) {
 static int stop(void **state) {
   (void)state;
   setup_stop();
-  rdma_reaper_finish();
+  rdma_worker_finish();
   log_capture_stop();
   rdma_host_stop(); /* fails if anything is left */
   param_load((char *[]){ NULL });
@@ -292,7 +292,7 @@ static void the_end_of_one_is_heard_by_the_other(void **state) {
   assert_int_equal(dial(&two, two.dialler, &two.tokens), 0);
   assert_int_equal(rdma_cm_advance(two.listener), 0);
   rdma_qp_free(two.dialler);
-  rdma_reaper_finish();
+  rdma_worker_finish();
   assert_int_equal(rdma_cm_advance(two.listener), -ECONNRESET);
   rdma_qp_free(two.listener);
 }

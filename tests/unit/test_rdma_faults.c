@@ -17,7 +17,7 @@
 #include "net_plugin/connection/connection_state.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
 #include "net_plugin/lane/rdma/rdma_opener.h"
-#include "net_plugin/lane/rdma/rdma_reaper.h"
+#include "net_plugin/lane/rdma/rdma_worker.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
@@ -71,7 +71,7 @@ static int stop(void **state) {
 /* All that the process holds of devices goes, the devices included. */
 static void let_go(void) {
   rdma_opener_finish();
-  rdma_reaper_finish();
+  rdma_worker_finish();
   rdma_memory_release();
 }
 
@@ -93,13 +93,13 @@ static void lose_lanes(uint64_t done) {
   }
 }
 
-/* A queue pair may be destroyed before the rest of it is given to the reaper. */
+/* A queue pair may be destroyed before the rest of it is given to a worker. */
 static void wait_until_closed(void) {
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   while (fake_verbs_counts().qps + fake_verbs_counts().cqs + fake_verbs_counts().channels > 0) {
     assert_true(clock_now_ns() < until_ns);
     usleep(200);
-    rdma_reaper_finish(); /* tries again what was refused */
+    rdma_worker_finish(); /* tries again what was refused */
   }
 }
 

@@ -242,12 +242,12 @@ static void ranges_and_devices_come_and_go_at_once(void **state) {
 /* If asking waited for the driver, this test would never end. */
 static void who_asks_does_not_wait_for_drivers(void **state) {
   (void)state;
-  fake_verbs_hold_opens(true);
+  fake_verbs_hold_calls(FAKE_OPEN_DEVICE, true);
   for (int i = 0; i < 3; i++) {
     assert_null(rdma_opener_take(&nic, why));
     assert_string_equal(why, "");
   }
-  fake_verbs_hold_opens(false);
+  fake_verbs_hold_calls(FAKE_OPEN_DEVICE, false);
   rdma_opener_wait(&nic, 1);
   struct rdma_device *device = rdma_opener_take(&nic, why);
   assert_non_null(device);

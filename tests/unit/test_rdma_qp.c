@@ -54,7 +54,7 @@ static int tear_down(void **state) {
   fake_verbs_heal_calls();
   rdma_qp_free(sender);
   rdma_qp_free(receiver);
-  rdma_reaper_finish();
+  rdma_worker_finish();
   lane_memory_free(from_memory);
   lane_memory_free(to_memory);
   lane_memory_want(false);
@@ -82,8 +82,8 @@ static enum ibv_wc_status write_with(struct rdma_qp *qp, uint8_t *here, uint32_t
 
 static enum ibv_wc_status write_once(void) {
   uint32_t local, remote, unused;
-  assert_true(rdma_memory_keys(from_memory, sender->endpoint.domain.index, &local, &unused));
-  assert_true(rdma_memory_keys(to_memory, receiver->endpoint.domain.index, &unused, &remote));
+  assert_true(rdma_memory_keys(from_memory, sender->domain.index, &local, &unused));
+  assert_true(rdma_memory_keys(to_memory, receiver->domain.index, &unused, &remote));
   return write_with(sender, from, local, to, remote);
 }
 
@@ -100,10 +100,10 @@ static void expect_no_late_write(void) {
 static void only_memory_for_receives_has_a_remote_key(void **state) {
   uint32_t local, remote;
   (void)state;
-  assert_true(rdma_memory_keys(from_memory, sender->endpoint.domain.index, &local, &remote));
+  assert_true(rdma_memory_keys(from_memory, sender->domain.index, &local, &remote));
   assert_true(local != 0);
   assert_int_equal(remote, 0);
-  assert_true(rdma_memory_keys(to_memory, sender->endpoint.domain.index, &local, &remote));
+  assert_true(rdma_memory_keys(to_memory, sender->domain.index, &local, &remote));
   assert_true(local != 0 && remote != 0);
   struct fake_counts counts = fake_verbs_counts();
   assert_int_equal(counts.mrs, 4); /* two of slots */
@@ -121,7 +121,7 @@ static void sending_queue_pairs_take_no_writes(void **state) {
   assert_int_equal(fake_verbs_counts().qps, 2);
   assert_int_equal(fake_verbs_counts().remote_qps, 1);
   uint32_t local, remote;
-  assert_true(rdma_memory_keys(to_memory, receiver->endpoint.domain.index, &local, &remote));
+  assert_true(rdma_memory_keys(to_memory, receiver->domain.index, &local, &remote));
   assert_int_equal(write_with(receiver, to, local, to, remote), IBV_WC_REM_ACCESS_ERR);
   assert_int_equal(fake_verbs_counts().refused, 1);
 }
@@ -130,8 +130,8 @@ static void sending_queue_pairs_take_no_writes(void **state) {
 static void memory_for_sends_is_not_written(void **state) {
   uint32_t key, local, remote;
   (void)state;
-  assert_true(rdma_memory_keys(from_memory, receiver->endpoint.domain.index, &key, &remote));
-  assert_true(rdma_memory_keys(to_memory, sender->endpoint.domain.index, &local, &remote));
+  assert_true(rdma_memory_keys(from_memory, receiver->domain.index, &key, &remote));
+  assert_true(rdma_memory_keys(to_memory, sender->domain.index, &local, &remote));
   assert_int_equal(write_with(sender, to, local, from, key), IBV_WC_REM_ACCESS_ERR);
   assert_int_equal(from[0], 1);
 }
@@ -174,7 +174,7 @@ static void what_cannot_be_destroyed_finds_no_memory(void **state) {
                    1);
   /* Nor will it, whatever is registered later. */
   struct lane_memory *later = lane_memory_register(to, BYTES, LANE_MEMORY_REMOTE, NULL);
-  assert_false(rdma_memory_keys(later, receiver->endpoint.domain.index, &local, &remote));
+  assert_false(rdma_memory_keys(later, receiver->domain.index, &local, &remote));
   lane_memory_free(later);
 }
 
@@ -203,7 +203,7 @@ static void a_sending_queue_pair_may_stay(void **state) {
   assert_int_equal(fake_verbs_counts().remote_mrs, 1);
 }
 
-/* The reaper tries again: a call that fails now and then leaves nothing behind. */
+/* The worker tries again: a call that fails now and then leaves nothing behind. */
 static void refusals_that_pass_leave_nothing(void **state) {
   static const enum fake_call calls[] = { FAKE_STOP_QP, FAKE_DESTROY_QP, FAKE_DESTROY_CQ,
                                           FAKE_DESTROY_CHANNEL, FAKE_DEREG_MR };
@@ -213,7 +213,7 @@ static void refusals_that_pass_leave_nothing(void **state) {
     struct rdma_qp *qp = make(false);
     fake_verbs_fail_call(calls[i], 1, EAGAIN);
     assert_int_equal(rdma_qp_free(qp), 0);
-    rdma_reaper_finish();
+    rdma_worker_finish();
     assert_true(fake_verbs_heal_calls());
     struct fake_counts after = fake_verbs_counts();
     assert_int_equal(after.qps, before.qps);

@@ -327,8 +327,8 @@ static void a_search_looks_at_few_of_many_connections(void **state) {
     pairs[i] = pair_make(AF_INET);
   }
   assert_int_equal(engine_get(&scene.nic, ENGINE_LISTENS, &engine), 0);
-  struct id_table *receivers = &engine_lists(engine)->receivers;
   engine_lock(engine);
+  struct id_table *receivers = &engine_lists(engine)->receivers;
   uint64_t before = receivers->compared;
   assert_int_equal(receivers->count, MANY);
   assert_int_equal(engine_lists(engine)->listener_ids.count, 1);

@@ -229,11 +229,13 @@ bool rdma_device_is_same_nic(const struct nic *a, const struct nic *b) {
   return !strcmp(a->name, b->name) && !memcmp(&a->address, &b->address, sizeof(a->address));
 }
 
-static struct rdma_device *find_open(const struct nic *nic) {
+/* With the lock held, as what follows. */
+static struct rdma_device *find_open(const struct nic *nic, bool must_be_attached) {
   for (struct rdma_device *it = devices; it; it = it->next) {
     if (rdma_device_is_same_nic(&it->nic, nic)) {
       take_events(it); /* it may have no lane that does */
-      if (!atomic_load(&it->is_lost) && !atomic_load(&it->is_stale)) {
+      if (!atomic_load(&it->is_lost) && !atomic_load(&it->is_stale) &&
+          (!must_be_attached || atomic_load(&it->is_attached))) {
         return it;
       }
     }
@@ -279,27 +281,47 @@ bool rdma_device_may_come(const struct nic *nic) {
   return may_come;
 }
 
-struct rdma_device *rdma_device_find(const struct nic *nic, char why[RDMA_WHY_MAX]) {
+/* NULL: why has the reason, if one is known. */
+static struct rdma_device *look_up(const struct nic *nic, bool must_be_attached,
+                                   char why[RDMA_WHY_MAX]) {
   why[0] = '\0';
-  pthread_mutex_lock(&lock);
   const struct configuration *now = configured();
-  struct rdma_device *device = find_open(nic);
+  struct rdma_device *device = find_open(nic, must_be_attached);
   const struct refusal *refusal = find_refusal(nic->name);
+  if (!device && now->settings.is_off) {
+    snprintf(why, RDMA_WHY_MAX, "%s", now->settings.off_why);
+  } else if (!device && refusal && clock_now_ns() < refusal->until_ns) {
+    memcpy(why, refusal->why, RDMA_WHY_MAX);
+  }
+  return device;
+}
+
+static struct rdma_device *find_and_hold(const struct nic *nic, bool must_be_attached,
+                                         char why[RDMA_WHY_MAX]) {
+  pthread_mutex_lock(&lock);
+  struct rdma_device *device = look_up(nic, must_be_attached, why);
   if (device) {
     device->holders++;
-  } else if (now->settings.is_off) {
-    snprintf(why, RDMA_WHY_MAX, "%s", now->settings.off_why);
-  } else if (refusal && clock_now_ns() < refusal->until_ns) {
-    memcpy(why, refusal->why, RDMA_WHY_MAX);
   }
   pthread_mutex_unlock(&lock);
   return device;
 }
 
+struct rdma_device *rdma_device_find(const struct nic *nic, char why[RDMA_WHY_MAX]) {
+  return find_and_hold(nic, true, why);
+}
+
+bool rdma_device_is_ready(const struct nic *nic, char why[RDMA_WHY_MAX]) {
+  pthread_mutex_lock(&lock);
+  bool is_ready = look_up(nic, true, why) != NULL;
+  pthread_mutex_unlock(&lock);
+  return is_ready;
+}
+
 /* The lock is not held while drivers are asked: who moves data takes it, too. */
 struct rdma_device *rdma_device_open(const struct nic *nic, char why[RDMA_WHY_MAX]) {
   pthread_mutex_lock(&opening);
-  struct rdma_device *device = rdma_device_find(nic, why);
+  struct rdma_device *device = find_and_hold(nic, false, why);
   if (!device && !why[0]) {
     uint64_t asked_ns = clock_now_ns();
     bool is_there;
@@ -327,7 +349,8 @@ void rdma_device_hold(struct rdma_device *device) {
   pthread_mutex_unlock(&lock);
 }
 
-void rdma_device_close(struct rdma_device *device) {
+/* True: nobody else holds it. */
+static bool leave(struct rdma_device *device) {
   pthread_mutex_lock(&lock);
   bool is_last = --device->holders == 0;
   if (is_last) {
@@ -338,7 +361,23 @@ void rdma_device_close(struct rdma_device *device) {
     *place = device->next;
   }
   pthread_mutex_unlock(&lock);
-  if (is_last) { /* without the lock: a driver may take long over it */
+  return is_last;
+}
+
+void rdma_device_close(struct rdma_device *device) {
+  if (leave(device)) { /* without the lock: a driver may take long over it */
     rdma_context_close(device);
+  }
+}
+
+static bool close_left(struct rdma_job *job) {
+  rdma_context_close(LIST_ENTRY(job, struct rdma_device, closing));
+  return true;
+}
+
+void rdma_device_release(struct rdma_device *device) {
+  if (leave(device)) {
+    device->closing.run = close_left;
+    rdma_worker_submit(RDMA_QUEUE_DESTROY, NULL, &device->closing);
   }
 }

@@ -23,6 +23,7 @@
 
 #include "net_plugin/lane/nic.h"
 #include "net_plugin/lane/rdma/rdma_choice.h"
+#include "net_plugin/lane/rdma/rdma_worker.h"
 #include "net_plugin/lane/rdma/verbs_api.h"
 
 /* What is known about a port; a plain value. */
@@ -56,12 +57,14 @@ struct rdma_device {
   const struct verbs_api *api;
   struct ibv_context *context;
   struct ibv_pd *pd;
-  int lost_fd;          /* an eventfd, readable from the moment that the device is lost */
-  atomic_bool is_lost;  /* its lanes end, too; no new lanes are opened on it */
-  atomic_bool is_stale; /* what is in port has changed: new lanes get another device */
+  int lost_fd;             /* an eventfd, readable from the moment that the device is lost */
+  atomic_bool is_lost;     /* its lanes end, too; no new lanes are opened on it */
+  atomic_bool is_stale;    /* what is in port has changed: new lanes get another device */
+  atomic_bool is_attached; /* rdma_memory.c's: memory is registered with it */
   /* covered by rdma_device.c's mutex */
   unsigned holders;
   struct rdma_device *next;
+  struct rdma_job closing;
 };
 
 /* The context of every queue pair that is made on a device must point to one of these: it learns of
@@ -82,9 +85,11 @@ bool rdma_device_is_same_nic(const struct nic *a, const struct nic *b);
 
 /* The HCA port of this NIC, opened or shared. Close it as often. NULL: none, `why` says why. */
 struct rdma_device *rdma_device_open(const struct nic *nic, char why[RDMA_WHY_MAX]);
-/* The same if it is open already; never blocks. NULL: why is empty unless a search failed
- * a moment ago, or the settings exclude it. */
+/* The same if it is open already, and memory is registered with it; never blocks. NULL: why is
+ * empty unless a search failed a moment ago, or the settings exclude it. */
 struct rdma_device *rdma_device_find(const struct nic *nic, char why[RDMA_WHY_MAX]);
+/* Would find return one? Holds nothing. */
+bool rdma_device_is_ready(const struct nic *nic, char why[RDMA_WHY_MAX]);
 /* The NIC has an HCA, but the last search found it unusable: its port was down, for example. */
 bool rdma_device_may_come(const struct nic *nic);
 /* Not searched again for a while. */
@@ -92,6 +97,8 @@ void rdma_device_refuse(const struct nic *nic, const char *why);
 /* One more holder of a device that is held. */
 void rdma_device_hold(struct rdma_device *device);
 void rdma_device_close(struct rdma_device *device);
+/* The same, and never blocks: a worker does what is to be done after the last holder. */
+void rdma_device_release(struct rdma_device *device);
 
 /* Reads what is waiting on context->async_fd, which lanes watch beside lost_fd: marks the device
  * lost, or sets the watch of the queue pair that an event is for. Never blocks. */

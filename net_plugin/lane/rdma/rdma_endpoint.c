@@ -4,21 +4,49 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include "common/descriptor.h"
+#include "common/hash.h"
 #include "common/log.h"
 #include "net_plugin/lane/rdma/rdma_cm.h"
 #include "net_plugin/lane/rdma/rdma_guard.h"
 #include "net_plugin/lane/rdma/rdma_opener.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
+#include "net_plugin/lane/rdma/rdma_worker.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/link/wire.h"
 
-_Static_assert(offsetof(struct rdma_qp, endpoint) == 0, "an endpoint is the beginning of its qp");
+enum endpoint_state { ENDPOINT_IDLE, ENDPOINT_BUSY, ENDPOINT_DONE, ENDPOINT_ABANDONED };
+
+struct rdma_endpoint {
+  struct endpoint endpoint; /* first */
+  struct rdma_job job;
+  int (*step)(struct rdma_endpoint *end); /* that a worker takes, or took last */
+  atomic_int state;                       /* enum endpoint_state */
+  int over_fd;                            /* an eventfd: readable when a step is over */
+  bool is_sender;
+
+  /* the worker's while a step is under way */
+  struct rdma_device *device; /* held until the queue pair is made */
+  struct rdma_qp *qp;         /* NULL: not made yet */
+  int error;                  /* of the step */
+  struct rdma_facts peer;
+  struct lane_tokens tokens;
+  struct sockaddr_storage here, there;
+  int dscp;
+};
+
+static struct rdma_endpoint *end_of(struct endpoint *endpoint) {
+  return (struct rdma_endpoint *)endpoint;
+}
 
 struct rdma_qp *rdma_endpoint_qp(struct endpoint *endpoint) {
-  return (struct rdma_qp *)endpoint;
+  return end_of(endpoint)->qp;
 }
 
 /* Once; what follows is mostly the same. */
@@ -31,15 +59,15 @@ static void log_refusal(const struct nic *nic, const char *why) {
 
 /* ---- devices ---- */
 
-/* NULL: none; *is_opening: the search goes on in the background. */
-static struct rdma_device *take_device(const struct nic *nic, bool *is_opening) {
+/* *is_opening: the search goes on in the background. */
+static bool has_device(const struct nic *nic, bool *is_opening) {
   char why[RDMA_WHY_MAX];
-  struct rdma_device *device = rdma_opener_take(nic, why);
-  *is_opening = !device && !why[0];
-  if (!device && why[0]) {
+  bool has_one = rdma_opener_has(nic, why);
+  *is_opening = !has_one && !why[0];
+  if (!has_one && why[0]) {
     log_refusal(nic, why);
   }
-  return device;
+  return has_one;
 }
 
 void endpoint_wait(const struct nic *nics, unsigned count, bool is_encrypted) {
@@ -55,54 +83,81 @@ unsigned endpoint_remote_keys(const struct nic *nics, unsigned count, bool is_en
     return 0;
   }
   for (unsigned i = 0; i < count && !is_possible; i++) {
-    struct rdma_device *device = take_device(&nics[i], &is_possible);
-    if (device) {
-      is_possible = true;
-      rdma_device_close(device);
-    }
-    is_possible = is_possible || rdma_device_may_come(&nics[i]);
+    bool is_opening;
+    is_possible = has_device(&nics[i], &is_opening) || is_opening || rdma_device_may_come(&nics[i]);
   }
   return is_possible ? WIRE_REMOTE_KEYS : 0;
 }
 
 bool endpoint_has_device(const struct nic *nic) {
   bool is_opening;
-  struct rdma_device *device = take_device(nic, &is_opening);
-  if (device) {
-    rdma_device_close(device);
-  }
-  return device != NULL;
+  return has_device(nic, &is_opening);
 }
 
 void endpoint_stop_all(void) {
   rdma_opener_finish();
   rdma_guard_finish();
-  rdma_reaper_finish();
+  rdma_worker_finish();
   rdma_memory_release();
 }
 
-/* ---- one endpoint ---- */
+/* ---- steps ---- */
 
-struct endpoint *endpoint_new(const struct nic *nic, bool is_sender) {
-  static atomic_flag has_logged = ATOMIC_FLAG_INIT;
-  char why[RDMA_WHY_MAX];
-  bool is_opening;
-  struct rdma_device *device = take_device(nic, &is_opening);
-  struct rdma_qp *qp = device ? rdma_qp_new(device, is_sender, why) : NULL;
-  if (device && !qp) {
-    log_refusal(nic, why);
+/* What no lane has of it. By a worker, or while no step is under way. */
+static void end_free(struct rdma_endpoint *end) {
+  if (end->qp) {
+    rdma_qp_abandon(end->qp);
   }
-  if (qp && !atomic_flag_test_and_set(&has_logged)) {
-    LOG_INFO("RDMA through %s: device %s, port %u", nic->name, qp->device->port.name,
-             qp->device->port.port);
-  }
-  return qp ? &qp->endpoint : NULL;
+  rdma_endpoint_taken(&end->endpoint);
 }
 
-void endpoint_describe(const struct endpoint *endpoint, struct lane_offer *offer) {
-  struct rdma_facts facts;
-  rdma_qp_facts((const struct rdma_qp *)endpoint, &facts);
-  rdma_facts_encode(&facts, offer);
+void rdma_endpoint_taken(struct endpoint *endpoint) {
+  struct rdma_endpoint *end = end_of(endpoint);
+  descriptor_close(end->over_fd);
+  hash_wipe(&end->tokens, sizeof(end->tokens));
+  free(end);
+}
+
+/* The descriptor first: once the state is DONE, the owner may close it. */
+static bool run_step(struct rdma_job *job) {
+  struct rdma_endpoint *end = LIST_ENTRY(job, struct rdma_endpoint, job);
+  int busy = ENDPOINT_BUSY;
+  end->error = end->step(end);
+  eventfd_write(end->over_fd, 1);
+  if (!atomic_compare_exchange_strong(&end->state, &busy, ENDPOINT_DONE)) {
+    end_free(end);
+  }
+  return true;
+}
+
+/* -EAGAIN: no thread can be had for it. */
+static int begin(struct rdma_endpoint *end, const struct nic *nic,
+                 int (*step)(struct rdma_endpoint *end)) {
+  end->step = step;
+  atomic_store(&end->state, ENDPOINT_BUSY);
+  if (!rdma_worker_submit(RDMA_QUEUE_MAKE, nic, &end->job) && rdma_worker_take_back(&end->job)) {
+    atomic_store(&end->state, ENDPOINT_IDLE);
+    return -EAGAIN;
+  }
+  return -EINPROGRESS;
+}
+
+static int make(struct rdma_endpoint *end) {
+  static atomic_flag has_logged = ATOMIC_FLAG_INIT;
+  char why[RDMA_WHY_MAX];
+  struct nic nic = end->device->nic;
+  end->qp = rdma_qp_new(end->device, end->is_sender, why);
+  end->device = NULL;
+  if (!end->qp) {
+    log_refusal(&nic, why);
+    return -ENODEV;
+  }
+  end->endpoint.domain = end->qp->domain;
+  if (!atomic_flag_test_and_set(&has_logged)) {
+    LOG_INFO("RDMA through %s: device %s, port %u", nic.name, end->qp->device->port.name,
+             end->qp->device->port.port);
+  }
+  return 0;
 }
 
 int rdma_endpoint_uses_cm(const struct rdma_qp *qp, const struct rdma_facts *peer, bool *uses_cm) {
@@ -116,52 +171,157 @@ int rdma_endpoint_uses_cm(const struct rdma_qp *qp, const struct rdma_facts *pee
   return 0;
 }
 
-int endpoint_accept(struct endpoint *endpoint, const struct endpoint_peer *peer, uint16_t *port) {
-  struct rdma_qp *qp = rdma_endpoint_qp(endpoint);
-  struct rdma_facts facts;
-  struct sockaddr_storage at = { 0 };
-  socklen_t at_bytes = sizeof at;
+static int make_and_accept(struct rdma_endpoint *end) {
   bool uses_cm;
-  *port = 0;
-  rdma_facts_decode(peer->offer, &facts);
-  int error = rdma_endpoint_uses_cm(qp, &facts, &uses_cm);
-  if (error || !uses_cm) {
-    return error ? error : rdma_qp_connect(qp, &facts, peer->dscp);
+  int error = make(end);
+  error = error ? error : rdma_endpoint_uses_cm(end->qp, &end->peer, &uses_cm);
+  if (!error && uses_cm) {
+    error = rdma_cm_listen(end->qp, &end->peer, &end->here, &end->tokens, &end->endpoint.port);
+  } else if (!error) {
+    error = rdma_qp_connect(end->qp, &end->peer, end->dscp);
   }
-  if (getsockname(peer->fd, (struct sockaddr *)&at, &at_bytes) != 0) {
-    return -errno;
+  return error;
+}
+
+static int connect_by_handshake(struct rdma_endpoint *end) {
+  return rdma_qp_connect(end->qp, &end->peer, end->dscp);
+}
+
+static int begin_to_connect(struct rdma_endpoint *end) {
+  return rdma_cm_connect(end->qp, &end->peer, &end->here, &end->there, &end->tokens, end->dscp);
+}
+
+static int go_on_connecting(struct rdma_endpoint *end) {
+  return rdma_cm_advance(end->qp);
+}
+
+/* ---- one endpoint ---- */
+
+/* NULL: the NIC has no device now. */
+static struct rdma_endpoint *end_new(const struct nic *nic, bool is_sender) {
+  char why[RDMA_WHY_MAX];
+  struct rdma_device *device = rdma_opener_take(nic, why);
+  if (!device) {
+    if (why[0]) {
+      log_refusal(nic, why);
+    }
+    return NULL;
   }
-  return rdma_cm_listen(qp, &facts, &at, peer->tokens, port);
+  struct rdma_endpoint *end = calloc(1, sizeof *end);
+  int fd = end ? DESCRIPTOR(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) : -1;
+  if (fd < 0) {
+    free(end);
+    rdma_device_release(device);
+    return NULL;
+  }
+  end->job.run = run_step;
+  end->over_fd = fd;
+  end->is_sender = is_sender;
+  end->device = device;
+  return end;
+}
+
+/* NULL: no thread can be had. */
+static struct endpoint *end_begin(struct rdma_endpoint *end, const struct nic *nic,
+                                  int (*step)(struct rdma_endpoint *end)) {
+  if (begin(end, nic, step) != -EINPROGRESS) {
+    endpoint_free(&end->endpoint);
+    return NULL;
+  }
+  return &end->endpoint;
+}
+
+static int keep_peer(struct rdma_endpoint *end, const struct endpoint_peer *peer) {
+  socklen_t here_bytes = sizeof end->here, there_bytes = sizeof end->there;
+  rdma_facts_decode(peer->offer, &end->peer);
+  end->tokens = *peer->tokens;
+  end->dscp = peer->dscp;
+  bool is_known = getsockname(peer->fd, (struct sockaddr *)&end->here, &here_bytes) == 0 &&
+                  getpeername(peer->fd, (struct sockaddr *)&end->there, &there_bytes) == 0;
+  return is_known ? 0 : -errno;
+}
+
+struct endpoint *endpoint_offer(const struct nic *nic) {
+  struct rdma_endpoint *end = end_new(nic, true);
+  return end ? end_begin(end, nic, make) : NULL;
+}
+
+struct endpoint *endpoint_accept(const struct nic *nic, const struct endpoint_peer *peer) {
+  struct rdma_endpoint *end = end_new(nic, false);
+  if (end && keep_peer(end, peer) != 0) {
+    endpoint_free(&end->endpoint);
+    return NULL;
+  }
+  return end ? end_begin(end, nic, make_and_accept) : NULL;
+}
+
+void endpoint_describe(const struct endpoint *endpoint, struct lane_offer *offer) {
+  struct rdma_facts facts;
+  struct rdma_qp *qp = ((const struct rdma_endpoint *)endpoint)->qp;
+  qp->key_index = endpoint->key_index;
+  rdma_qp_facts(qp, &facts);
+  rdma_facts_encode(&facts, offer);
 }
 
 int endpoint_connect(struct endpoint *endpoint, const struct endpoint_peer *peer, uint16_t port) {
-  struct rdma_qp *qp = rdma_endpoint_qp(endpoint);
-  struct rdma_facts facts;
-  struct sockaddr_storage from = { 0 }, to = { 0 };
-  socklen_t from_bytes = sizeof from, to_bytes = sizeof to;
-  rdma_facts_decode(peer->offer, &facts);
-  if (port == 0) {
-    return rdma_qp_connect(qp, &facts, peer->dscp);
+  struct rdma_endpoint *end = end_of(endpoint);
+  int error = keep_peer(end, peer);
+  if (error) {
+    return error;
   }
-  if (getsockname(peer->fd, (struct sockaddr *)&from, &from_bytes) != 0 ||
-      getpeername(peer->fd, (struct sockaddr *)&to, &to_bytes) != 0) {
-    return -errno;
-  }
-  tcp_address_set_port(&to, port);
-  int error = rdma_cm_connect(qp, &facts, &from, &to, peer->tokens, peer->dscp);
-  return error ? error : -EINPROGRESS;
+  tcp_address_set_port(&end->there, port);
+  return begin(end, &end->qp->device->nic, port ? begin_to_connect : connect_by_handshake);
+}
+
+/* librdmacm tells more before the peer has answered. */
+static bool is_connecting(const struct rdma_endpoint *end) {
+  return (end->step == begin_to_connect || end->step == go_on_connecting) &&
+         !rdma_cm_is_connected(end->qp->cm);
 }
 
 int endpoint_advance(struct endpoint *endpoint) {
-  struct rdma_qp *qp = rdma_endpoint_qp(endpoint);
-  int error = rdma_cm_advance(qp);
-  return error ? error : rdma_cm_is_connected(qp->cm) ? 0 : -EINPROGRESS;
+  struct rdma_endpoint *end = end_of(endpoint);
+  eventfd_t count;
+  switch ((enum endpoint_state)atomic_load(&end->state)) {
+  case ENDPOINT_DONE:
+    atomic_store(&end->state, ENDPOINT_IDLE);
+    eventfd_read(end->over_fd, &count);
+    return end->error ? end->error : is_connecting(end) ? -EINPROGRESS : 0;
+  case ENDPOINT_IDLE: /* librdmacm has an event */
+    return begin(end, &end->qp->device->nic, go_on_connecting);
+  default:
+    return -EINPROGRESS;
+  }
 }
 
 int endpoint_fd(const struct endpoint *endpoint) {
-  return rdma_cm_event_fd(((const struct rdma_qp *)endpoint)->cm);
+  const struct rdma_endpoint *end = (const struct rdma_endpoint *)endpoint;
+  bool is_idle = atomic_load(&end->state) == ENDPOINT_IDLE;
+  return is_idle && is_connecting(end) ? rdma_cm_event_fd(end->qp->cm) : end->over_fd;
 }
 
-int endpoint_free(struct endpoint *endpoint) {
-  return rdma_qp_free(rdma_endpoint_qp(endpoint));
+int endpoint_stop(struct endpoint *endpoint) {
+  struct rdma_endpoint *end = end_of(endpoint);
+  if (!end || end->is_sender) {
+    return 0; /* no peer can write */
+  }
+  bool is_busy = atomic_load(&end->state) == ENDPOINT_BUSY;
+  return is_busy ? rdma_qp_stop_moving(end->qp) : rdma_qp_stop(end->qp);
+}
+
+void endpoint_free(struct endpoint *endpoint) {
+  struct rdma_endpoint *end = end_of(endpoint);
+  if (!end) {
+    return;
+  }
+  if (rdma_worker_take_back(&end->job)) {
+    atomic_store(&end->state, ENDPOINT_IDLE);
+  }
+  int busy = ENDPOINT_BUSY;
+  if (!atomic_compare_exchange_strong(&end->state, &busy, ENDPOINT_ABANDONED)) {
+    if (end->device) {
+      rdma_device_release(end->device);
+    }
+    end_free(end);
+  }
 }

@@ -186,6 +186,42 @@ static int check_socket(struct rdma_lane *rdma) {
   return -EPIPE;
 }
 
+/* ---- librdmacm ---- */
+
+static int watch(const struct rdma_lane *rdma, int operation, int fd, uint32_t events,
+                 enum rdma_source source) {
+  struct epoll_event event = { .events = events, .data.u32 = source };
+  return epoll_ctl(rdma->lane.fd, operation, fd, &event) == 0 ? 0 : -errno;
+}
+
+/* While the lane is joining an event is taken by a worker, and comes once until that is done. */
+static int watch_cm(const struct rdma_lane *rdma, int operation) {
+  const struct rdma_cm *cm = rdma->qp->cm;
+  uint32_t events = (uint32_t)EPOLLIN | (rdma->joining ? (uint32_t)EPOLLONESHOT : 0);
+  int error = watch(rdma, operation, rdma_cm_event_fd(cm), events, RDMA_SOURCE_CM);
+  if (!error && rdma_cm_deadline_fd(cm) >= 0) {
+    error = watch(rdma, operation, rdma_cm_deadline_fd(cm), events, RDMA_SOURCE_CM);
+  }
+  return error;
+}
+
+/* librdmacm has an event, or a worker has taken a step. */
+static int go_on_joining(struct rdma_lane *rdma) {
+  int error = endpoint_advance(rdma->joining);
+  bool is_idle = endpoint_fd(rdma->joining) == rdma_cm_event_fd(rdma->qp->cm);
+  if (error == -EINPROGRESS) {
+    return is_idle ? watch_cm(rdma, EPOLL_CTL_MOD) : 0;
+  }
+  if (error) {
+    return error;
+  }
+  rdma_endpoint_taken(rdma->joining);
+  rdma->joining = NULL;
+  return watch_cm(rdma, EPOLL_CTL_MOD);
+}
+
+/* ---- what can happen ---- */
+
 /* Checks the set, and arms the queue again if its event was consumed. */
 static int check_sources(struct rdma_lane *rdma, size_t *got, unsigned *count, uint64_t now_ns) {
   struct epoll_event events[RDMA_SOURCES];
@@ -206,8 +242,13 @@ static int check_sources(struct rdma_lane *rdma, size_t *got, unsigned *count, u
       error = error ? error : check_socket(rdma);
       break;
     case RDMA_SOURCE_CM:
+    case RDMA_SOURCE_STEP:
       error = drain(rdma, got, count, now_ns); /* as above */
-      error = error ? error : rdma_cm_advance(rdma->qp);
+      if (!error && rdma->joining) {
+        error = go_on_joining(rdma);
+      } else if (!error) {
+        error = rdma_cm_advance(rdma->qp); /* connected: it only ends */
+      }
       break;
     case RDMA_SOURCE_EVENTS:
       rdma_device_take_events(rdma->qp->device);
@@ -291,7 +332,8 @@ static uint64_t rdma_answered(const struct lane *lane, uint64_t now_ns) {
 
 static int rdma_fini(struct lane *lane) {
   struct rdma_lane *rdma = (struct rdma_lane *)lane;
-  int error = rdma_qp_free(rdma->qp);
+  int error = rdma->joining ? endpoint_stop(rdma->joining) : rdma_qp_free(rdma->qp);
+  endpoint_free(rdma->joining);
   descriptor_close(rdma->socket);
   descriptor_close(lane->fd);
   free(rdma);
@@ -303,25 +345,22 @@ static const struct lane_ops rdma_ops = {
   rdma_is_closed, rdma_stats,    lane_is_unmeasured, rdma_answered,    rdma_fini,
 };
 
-static int watch(int set, int fd, enum rdma_source source) {
-  struct epoll_event event = { .events = EPOLLIN, .data.u32 = source };
-  return epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
-}
-
 static int watch_all(const struct rdma_lane *rdma) {
   const struct rdma_device *device = rdma->qp->device;
-  int set = rdma->lane.fd, error = watch(set, rdma->qp->channel->fd, RDMA_SOURCE_QUEUE);
-  error = error ? error : watch(set, rdma->socket, RDMA_SOURCE_SOCKET);
-  error = error ? error : watch(set, device->context->async_fd, RDMA_SOURCE_EVENTS);
-  error = error ? error : watch(set, device->lost_fd, RDMA_SOURCE_LOST);
-  const struct rdma_cm *cm = rdma->qp->cm;
-  if (!error && cm) {
-    error = watch(set, rdma_cm_event_fd(cm), RDMA_SOURCE_CM);
+  const int descriptors[] = {
+    [RDMA_SOURCE_QUEUE] = rdma->qp->channel->fd,
+    [RDMA_SOURCE_SOCKET] = rdma->socket,
+    [RDMA_SOURCE_EVENTS] = device->context->async_fd,
+    [RDMA_SOURCE_LOST] = device->lost_fd,
+  };
+  int error = 0;
+  for (unsigned i = 0; i < sizeof descriptors / sizeof *descriptors && !error; i++) {
+    error = watch(rdma, EPOLL_CTL_ADD, descriptors[i], EPOLLIN, (enum rdma_source)i);
   }
-  if (!error && cm && rdma_cm_deadline_fd(cm) >= 0) {
-    error = watch(set, rdma_cm_deadline_fd(cm), RDMA_SOURCE_CM);
+  if (!error && rdma->joining) {
+    error = watch(rdma, EPOLL_CTL_ADD, endpoint_fd(rdma->joining), EPOLLIN, RDMA_SOURCE_STEP);
   }
-  return error;
+  return !error && rdma->qp->cm ? watch_cm(rdma, EPOLL_CTL_ADD) : error;
 }
 
 int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,
@@ -339,6 +378,8 @@ int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,
   rdma->qp = rdma_endpoint_qp(endpoint);
   rdma->link_memory = link_memory;
   rdma->has_heard = is_dialler;
+  bool is_joining = rdma->qp->cm && !rdma_cm_is_connected(rdma->qp->cm);
+  rdma->joining = is_joining ? endpoint : NULL;
   int error = watch_all(rdma);
   if (!error && is_dialler) {
     error = rdma_lane_send_credit(rdma);
@@ -347,6 +388,9 @@ int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,
     descriptor_close(set);
     free(rdma);
     return error;
+  }
+  if (!is_joining) {
+    rdma_endpoint_taken(endpoint);
   }
   rdma_lane_update(rdma);
   *lane = &rdma->lane;

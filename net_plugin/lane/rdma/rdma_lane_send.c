@@ -97,7 +97,7 @@ static bool find_payload(const struct rdma_lane *rdma, const uint8_t *data, uint
   uint32_t remote;
   *piece = (struct ibv_sge){ .addr = (uintptr_t)data, .length = bytes };
   return frame->header[1] == WIRE_DATA && memory && lane_memory_covers(memory, data, bytes) &&
-         rdma_memory_keys(memory, rdma->qp->endpoint.domain.index, &piece->lkey, &remote);
+         rdma_memory_keys(memory, rdma->qp->domain.index, &piece->lkey, &remote);
 }
 
 /* The next send of the frame: its header if that is not under way yet, and as much as fits. */

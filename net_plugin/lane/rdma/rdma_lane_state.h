@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rdma_lane_state: the inside of an RDMA lane, for the files rdma_lane*.c only.
- * Owns: the struct.  Threads: the lane's.  Blocks: never.  Fails: negative errno: broken.
+ * Owns: the struct.  Threads: the lane's.  Blocks: as lane.h.  Fails: negative errno: broken.
  *
  *   rdma_lane.c       what arrives; its life
  *   rdma_lane_send.c  what it sends */
@@ -20,7 +20,8 @@ enum rdma_source {
   RDMA_SOURCE_SOCKET, /* the peer is gone */
   RDMA_SOURCE_EVENTS, /* of the device */
   RDMA_SOURCE_LOST,   /* the device is */
-  RDMA_SOURCE_CM,     /* how the connecting goes on, and that it has ended */
+  RDMA_SOURCE_CM,     /* librdmacm: how the connecting goes on, and that it has ended */
+  RDMA_SOURCE_STEP,   /* a worker has taken a step of the connecting */
   RDMA_SOURCES
 };
 
@@ -28,6 +29,8 @@ struct rdma_lane {
   struct lane lane;
   int socket;
   struct rdma_qp *qp;
+  struct endpoint *joining; /* until the peer is there (rdma_cm.h), and owns the queue pair; else
+                               NULL */
   const struct lane_memory *link_memory;
   bool is_closing, is_closed, is_shut;
   bool has_heard; /* the peer is there */

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -17,6 +18,7 @@
 #include "common/list.h"
 #include "common/log.h"
 #include "net_plugin/lane/rdma/rdma_device.h"
+#include "net_plugin/lane/rdma/rdma_worker.h"
 
 #define REFUSAL_INTERVAL_NS (60 * NS_PER_S)
 #define GIVE_UP_TRIES 3 /* an interrupted call, for example, succeeds at the second try */
@@ -31,6 +33,7 @@ struct lane_memory {
   uint32_t tried;                      /* a bit for each domain: registered there, or refused */
   _Atomic uint64_t keys[RDMA_DOMAINS]; /* local in the upper half, remote in the lower; 0: none */
   struct list_node node;
+  struct rdma_job job; /* of a link's memory */
 };
 
 struct domain {
@@ -130,6 +133,7 @@ static struct ibv_mr **domain_retire(unsigned at, size_t *count) {
   size_t most = 0;
   *count = 0;
   domains[at].is_retired = true;
+  atomic_store(&domains[at].device->is_attached, false);
   atomic_store(&ids[at], 0);
   LIST_FOR_EACH(node, &memories) {
     most++;
@@ -178,6 +182,7 @@ static void domain_open(unsigned at, struct rdma_device *device) {
   rdma_device_hold(device);
   domains[at] = (struct domain){ .device = device, .id = ++last_id, .users = 1 };
   atomic_store(&ids[at], last_id);
+  atomic_store(&device->is_attached, true);
   while ((memory = find_untried(at))) {
     register_at(memory, at);
     pthread_mutex_unlock(&lock);
@@ -213,10 +218,7 @@ int rdma_memory_attach(struct rdma_device *device) {
 }
 
 bool rdma_memory_is_attached(const struct rdma_device *device) {
-  pthread_mutex_lock(&lock);
-  bool is_attached = find_domain(device) >= 0;
-  pthread_mutex_unlock(&lock);
-  return is_attached;
+  return atomic_load(&device->is_attached);
 }
 
 static bool is_of_no_use(const struct rdma_device *device) {
@@ -283,20 +285,18 @@ bool lane_memory_is_wanted(void) {
 
 /* ---- ranges ---- */
 
-struct lane_memory *lane_memory_register(void *base, size_t bytes, enum lane_memory_rights rights,
-                                         const struct lane_dma_buf *dma_buf) {
-  if (!lane_memory_is_wanted()) {
-    return NULL;
+static struct lane_memory *memory_new(void *base, size_t bytes, enum lane_memory_rights rights) {
+  struct lane_memory *memory = lane_memory_is_wanted() ? calloc(1, sizeof(*memory)) : NULL;
+  if (memory) {
+    memory->base = base;
+    memory->bytes = bytes;
+    memory->rights = rights;
+    memory->fd = -1;
   }
-  struct lane_memory *memory = calloc(1, sizeof(*memory));
-  if (!memory) {
-    return NULL;
-  }
-  memory->base = base;
-  memory->bytes = bytes;
-  memory->rights = rights;
-  memory->fd = dma_buf ? DESCRIPTOR(fcntl(dma_buf->fd, F_DUPFD_CLOEXEC, 0)) : -1;
-  memory->offset = dma_buf ? dma_buf->offset : 0;
+  return memory;
+}
+
+static void register_everywhere(struct lane_memory *memory) {
   pthread_mutex_lock(&lock);
   list_push_back(&memories, &memory->node);
   for (unsigned at = 0; at < RDMA_DOMAINS; at++) {
@@ -305,6 +305,19 @@ struct lane_memory *lane_memory_register(void *base, size_t bytes, enum lane_mem
     }
   }
   pthread_mutex_unlock(&lock);
+}
+
+struct lane_memory *lane_memory_register(void *base, size_t bytes, enum lane_memory_rights rights,
+                                         const struct lane_dma_buf *dma_buf) {
+  struct lane_memory *memory = memory_new(base, bytes, rights);
+  if (!memory) {
+    return NULL;
+  }
+  if (dma_buf) {
+    memory->fd = DESCRIPTOR(fcntl(dma_buf->fd, F_DUPFD_CLOEXEC, 0));
+    memory->offset = dma_buf->offset;
+  }
+  register_everywhere(memory);
   return memory;
 }
 
@@ -324,6 +337,42 @@ void lane_memory_free(struct lane_memory *memory) {
     descriptor_close(memory->fd);
   }
   free(memory);
+}
+
+/* ---- of links ---- */
+
+static bool register_link(struct rdma_job *job) {
+  register_everywhere(LIST_ENTRY(job, struct lane_memory, job));
+  return true;
+}
+
+struct lane_memory *lane_memory_register_link(void *base, size_t bytes) {
+  struct lane_memory *memory = memory_new(base, bytes, LANE_MEMORY_LOCAL);
+  if (memory) {
+    memory->job.run = register_link;
+    rdma_worker_submit(RDMA_QUEUE_LINKS, NULL, &memory->job);
+  }
+  return memory;
+}
+
+static bool unmap_link(struct rdma_job *job) {
+  struct lane_memory *memory = LIST_ENTRY(job, struct lane_memory, job);
+  void *base = memory->base;
+  size_t bytes = memory->bytes;
+  lane_memory_free(memory);
+  munmap(base, bytes);
+  return true;
+}
+
+/* If it is being registered, that is done before: the queue is the same. */
+void lane_memory_unmap_link(struct lane_memory *memory) {
+  if (rdma_worker_take_back(&memory->job)) {
+    munmap(memory->base, memory->bytes);
+    free(memory);
+    return;
+  }
+  memory->job.run = unmap_link;
+  rdma_worker_submit(RDMA_QUEUE_LINKS, NULL, &memory->job);
 }
 
 bool lane_memory_covers(const struct lane_memory *memory, const void *data, size_t bytes) {

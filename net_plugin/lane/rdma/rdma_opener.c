@@ -11,9 +11,11 @@
 #include "common/thread.h"
 #include "net_plugin/lane/rdma/rdma_guard.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
+#include "net_plugin/lane/rdma/rdma_worker.h"
 
-/* A NIC whose device a thread is searching and opening. */
+/* A NIC whose device a worker is searching and opening. */
 struct search {
+  struct rdma_job job;
   struct list_node node;
   struct nic nic;
   uint64_t since_ns;
@@ -42,8 +44,8 @@ static void prepare(struct rdma_device *device) {
   rdma_memory_detach(domain);
 }
 
-static void *run(void *argument) {
-  struct search *search = argument;
+static bool run(struct rdma_job *job) {
+  struct search *search = LIST_ENTRY(job, struct search, job);
   char why[RDMA_WHY_MAX];
   struct rdma_device *device = rdma_device_open(&search->nic, why);
   if (device) {
@@ -55,7 +57,7 @@ static void *run(void *argument) {
   free(search);
   pthread_cond_broadcast(&over);
   pthread_mutex_unlock(&lock);
-  return NULL;
+  return true;
 }
 
 /* With the lock held. */
@@ -72,38 +74,46 @@ static struct search *find_search(const struct nic *nic) {
 /* With the lock held. */
 static void start_search(const struct nic *nic) {
   struct search *search = calloc(1, sizeof *search);
-  pthread_t thread;
   if (!search) {
     return;
   }
   pthread_once(&over_once, make_over);
+  search->job.run = run;
   search->nic = *nic;
   search->since_ns = clock_now_ns();
   list_push_back(&searches, &search->node);
-  if (thread_start(&thread, run, search) == 0) {
-    pthread_detach(thread);
-  } else { /* the next call tries again */
+  if (!rdma_worker_submit(RDMA_QUEUE_OPEN, nic, &search->job) &&
+      rdma_worker_take_back(&search->job)) { /* no thread: the next call tries again */
     list_remove(&search->node);
     free(search);
   }
 }
 
-struct rdma_device *rdma_opener_take(const struct nic *nic, char why[RDMA_WHY_MAX]) {
-  struct rdma_device *device = rdma_device_find(nic, why);
-  if (device && rdma_memory_is_attached(device)) {
-    return device;
-  }
-  if (device) {
-    rdma_device_close(device);
-  } else if (why[0]) {
-    return NULL;
+static void search_unless_refused(const struct nic *nic, const char *why) {
+  if (why[0]) {
+    return;
   }
   pthread_mutex_lock(&lock);
   if (!find_search(nic)) {
     start_search(nic);
   }
   pthread_mutex_unlock(&lock);
-  return NULL;
+}
+
+struct rdma_device *rdma_opener_take(const struct nic *nic, char why[RDMA_WHY_MAX]) {
+  struct rdma_device *device = rdma_device_find(nic, why);
+  if (!device) {
+    search_unless_refused(nic, why);
+  }
+  return device;
+}
+
+bool rdma_opener_has(const struct nic *nic, char why[RDMA_WHY_MAX]) {
+  bool is_there = rdma_device_is_ready(nic, why);
+  if (!is_there) {
+    search_unless_refused(nic, why);
+  }
+  return is_there;
 }
 
 static void wait_for(const struct nic *nic) {
@@ -122,10 +132,7 @@ static void wait_for(const struct nic *nic) {
 void rdma_opener_wait(const struct nic *nics, unsigned count) {
   char why[RDMA_WHY_MAX];
   for (unsigned i = 0; i < count; i++) {
-    struct rdma_device *device = rdma_opener_take(&nics[i], why);
-    if (device) {
-      rdma_device_close(device);
-    }
+    rdma_opener_has(&nics[i], why);
   }
   for (unsigned i = 0; i < count; i++) {
     wait_for(&nics[i]);

@@ -108,7 +108,7 @@ struct rdma_qp *rdma_qp_new(struct rdma_device *device, bool is_sender, char why
   }
   qp->device = device;
   qp->api = device->api;
-  qp->endpoint.domain = (struct lane_domain){ domain, rdma_memory_domain_id(domain) };
+  qp->domain = (struct lane_domain){ domain, rdma_memory_domain_id(domain) };
   qp->is_sender = is_sender;
   qp->send_bytes = is_sender ? RDMA_DATA_SLOT_BYTES : RDMA_CONTROL_SLOT_BYTES;
   qp->receive_bytes = is_sender ? RDMA_CONTROL_SLOT_BYTES : RDMA_DATA_SLOT_BYTES;
@@ -142,7 +142,7 @@ void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts) {
     .mtu = (uint8_t)port->mtu,
     .slots = RDMA_SLOTS,
     .slot_bytes = qp->receive_bytes,
-    .key_index = qp->endpoint.key_index,
+    .key_index = qp->key_index,
     .cm = (uint8_t)port->cm,
   };
   memcpy(facts->gid, port->gid.raw, RDMA_GID_BYTES);
@@ -264,7 +264,7 @@ static int withdraw_memory(const struct rdma_qp *qp) {
   if (qp->is_sender) {
     return 0; /* no peer can write through it */
   }
-  int error = rdma_memory_revoke(qp->endpoint.domain.index);
+  int error = rdma_memory_revoke(qp->domain.index);
   if (error) {
     LOG_WARN("%s, the RDMA device of %s, may still write where a receive was (ibv_dereg_mr: %s): "
              "the connection ends. Look at the kernel's log, and reload the driver, or leave the "
@@ -274,10 +274,15 @@ static int withdraw_memory(const struct rdma_qp *qp) {
   return error ? -ENOTRECOVERABLE : 0;
 }
 
-int rdma_qp_stop(struct rdma_qp *qp) {
+/* 0 or errno. */
+static int move_to_error(const struct rdma_qp *qp) {
   struct ibv_qp_attr attributes = { .qp_state = IBV_QPS_ERR };
+  return qp->qp ? qp->api->modify_qp(qp->qp, &attributes, IBV_QP_STATE) : 0;
+}
+
+int rdma_qp_stop(struct rdma_qp *qp) {
   const struct rdma_device *device = qp->device;
-  int error = qp->qp ? qp->api->modify_qp(qp->qp, &attributes, IBV_QP_STATE) : 0;
+  int error = move_to_error(qp);
   if (!error) {
     return 0;
   }
@@ -292,6 +297,15 @@ int rdma_qp_stop(struct rdma_qp *qp) {
            "(ibv_destroy_qp: %s) a queue pair: it is used no more. Look at the kernel's log",
            device->port.name, device->nic.name, strerror(error), strerror(destroy_error));
   return withdraw_memory(qp);
+}
+
+int rdma_qp_stop_moving(struct rdma_qp *qp) {
+  int error = move_to_error(qp);
+  if (error) {
+    LOG_INFO("%s: ibv_modify_qp does not stop a queue pair: %s", qp->device->port.name,
+             strerror(error));
+  }
+  return error ? withdraw_memory(qp) : 0;
 }
 
 /* What is left, in the order in which one needs the other. NULL, or what the device refuses. */
@@ -319,8 +333,8 @@ static const char *give_back(struct rdma_qp *qp, int *error) {
 
 /* What the device keeps may still be written, so that memory is not reused, and the device stays
  * open. */
-static bool destroy(struct rdma_remains *remains) {
-  struct rdma_qp *qp = LIST_ENTRY(remains, struct rdma_qp, remains);
+static bool destroy(struct rdma_job *job) {
+  struct rdma_qp *qp = LIST_ENTRY(job, struct rdma_qp, job);
   int error = 0;
   const char *refused = give_back(qp, &error);
   if (refused) {
@@ -333,7 +347,7 @@ static bool destroy(struct rdma_remains *remains) {
   if (qp->slots) {
     munmap(qp->slots, slots_bytes(qp));
   }
-  rdma_memory_detach(qp->endpoint.domain.index);
+  rdma_memory_detach(qp->domain.index);
   rdma_device_close(qp->device);
   free(qp);
   return true;
@@ -345,9 +359,13 @@ int rdma_qp_free(struct rdma_qp *qp) {
   }
   rdma_device_take_events(qp->device); /* why it broke, perhaps */
   int error = rdma_qp_stop(qp);
-  qp->remains.destroy = destroy;
-  rdma_reaper_take(&qp->remains);
+  rdma_qp_abandon(qp);
   return error;
+}
+
+void rdma_qp_abandon(struct rdma_qp *qp) {
+  qp->job.run = destroy;
+  rdma_worker_submit(RDMA_QUEUE_DESTROY, NULL, &qp->job);
 }
 
 /* ---- work ---- */

@@ -6,18 +6,17 @@
  * --free--> gone
  *
  * Owns: all of that, and a hold on the device.  Threads: one at a time.
- * Blocks: new, connect and stop, as drivers do: a millisecond or so each; stop longer where a
- * device refuses it. What free leaves is destroyed by rdma_reaper. What a device does not give back
- * stays, with its memory and the device.
+ * Blocks: new, connect and stop, as drivers do: a millisecond or so each, so new and connect are
+ * called by workers only; stop longer where a device refuses it. What free leaves is destroyed by
+ * rdma_worker. What a device does not give back stays, with its memory and the device.
  * Fails: rdma_qp_new returns NULL and says why; others negative errno, after LOG_INFO. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_QP_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_QP_H
 
-#include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/rdma/rdma_device.h"
 #include "net_plugin/lane/rdma/rdma_facts.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
-#include "net_plugin/lane/rdma/rdma_reaper.h"
+#include "net_plugin/lane/rdma/rdma_worker.h"
 
 /* Slots of each direction. Data comes in large ones, what answers it in small ones. */
 #define RDMA_SLOTS 16
@@ -34,9 +33,10 @@
 struct rdma_cm;
 
 struct rdma_qp {
-  struct endpoint endpoint; /* first: see rdma_endpoint.h */
-  struct rdma_remains remains;
+  struct rdma_job job; /* of its end */
   struct rdma_device *device;
+  struct lane_domain domain;
+  uint8_t key_index; /* which key of a target is for the domain: the receiving side's choice */
   const struct verbs_api *api;
   bool is_sender;
   struct rdma_watch watch;
@@ -71,8 +71,13 @@ int rdma_qp_traffic_class(const struct rdma_qp *qp, int dscp);
  * registration of its device lets a peer write. -ENOTRECOVERABLE, after LOG_WARN: none of these
  * could be done, so the peer must not get FENCED for the lane. */
 int rdma_qp_stop(struct rdma_qp *qp);
+/* The same while a worker connects it, which fails then: only the worker may destroy it. */
+int rdma_qp_stop_moving(struct rdma_qp *qp);
 /* Stops it, too, and returns what that does; the rest may be done later. NULL: nothing happens. */
 int rdma_qp_free(struct rdma_qp *qp);
+/* The same for one that no peer knows, or that is stopped, without asking the driver: a worker does
+ * all of it. */
+void rdma_qp_abandon(struct rdma_qp *qp);
 
 static inline uint8_t *rdma_qp_send_slot(const struct rdma_qp *qp, unsigned slot) {
   return qp->slots + slot * qp->send_bytes;

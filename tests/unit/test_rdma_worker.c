@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Drivers that do not come back (fake_verbs_hold_calls) while queue pairs are made: connections on
+ * the same engine go on, and NCCL's calls return. If one waited for the driver, the test would
+ * never end. And what becomes of a driver's late answer: the connection, the engine or the process
+ * that wanted it may be gone. Under sanitizers no such call is made with an engine's lock. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/fork_guard.h"
+#include "common/param.h"
+#include "net_plugin/engine/engine.h"
+#include "net_plugin/lane/endpoint.h"
+#include "net_plugin/lane/lane_memory.h"
+#include "net_plugin/lane/rdma/rdma_memory.h"
+#include "net_plugin/lane/rdma/rdma_worker.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/rdma_host.h"
+#include "tests/lib/unit.h"
+
+enum { BYTES = 70000 };
+
+static const struct fake_hca roce = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
+static const struct fake_hca iwarp = {
+  .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" }, .is_iwarp = true
+};
+static const size_t sizes[] = { 8, BYTES, 4096 };
+
+/* ---- calls with an engine's lock ---- */
+
+static atomic_int calls_with_lock; /* that may take long */
+
+#ifdef STRATUS_CHECKED
+static atomic_uint polls_with_lock; /* which do not: those are seen */
+
+/* A stop is allowed, when a lane ends (rdma_qp.h); it is a FAKE_MODIFY_QP, too, which came first.
+ */
+static void note_call(enum fake_call call) {
+  if (!engine_is_any_locked()) {
+    return;
+  }
+  switch (call) {
+  case FAKE_POLL_CQ:
+    atomic_fetch_add(&polls_with_lock, 1);
+    break;
+  case FAKE_POST_SEND:
+  case FAKE_POST_RECV:
+  case FAKE_REQ_NOTIFY:
+  case FAKE_CM_EVENT:
+    break;
+  case FAKE_STOP_QP:
+    atomic_fetch_sub(&calls_with_lock, 1);
+    break;
+  default:
+    atomic_fetch_add(&calls_with_lock, 1);
+    break;
+  }
+}
+#endif
+
+static int start(const struct fake_hca *hca, char *progress) {
+  param_load((char *[]){ "STRATUS_FLOWS=2", "STRATUS_THREADS=1", progress, NULL });
+  rdma_host_start(hca);
+  log_capture_start();
+  atomic_store(&calls_with_lock, 0);
+#ifdef STRATUS_CHECKED
+  fake_verbs_on_call(note_call);
+#endif
+  setup_start();
+  return 0;
+}
+
+static int use_inline(void **state) {
+  (void)state;
+  return start(&roce, "STRATUS_PROGRESS=inline");
+}
+
+static int use_thread(void **state) {
+  (void)state;
+  return start(&roce, "STRATUS_PROGRESS=thread");
+}
+
+static int use_iwarp(void **state) {
+  (void)state;
+  return start(&iwarp, "STRATUS_PROGRESS=inline");
+}
+
+static int stop(void **state) {
+  (void)state;
+  setup_stop();
+  rdma_memory_release();
+  int with_lock = atomic_load(&calls_with_lock);
+  fake_verbs_on_call(NULL);
+  log_capture_stop();
+  rdma_host_stop(); /* fails if anything is left */
+  param_load((char *[]){ NULL });
+  assert_int_equal(with_lock, 0);
+  return 0;
+}
+
+/* ---- a connection that is made meanwhile ---- */
+
+struct attempt {
+  struct nic nic;
+  uint8_t handle[HANDLE_BYTES];
+  struct listener *listener;
+  struct pair pair;
+};
+
+static struct attempt attempt_start(void) {
+  struct attempt attempt = { .nic = pair_loopback(AF_INET) };
+  assert_int_equal(listener_open(&attempt.nic, 1, attempt.handle, &attempt.listener), 0);
+  return attempt;
+}
+
+/* NCCL's calls, once each. */
+static void attempt_step(struct attempt *attempt) {
+  struct pair *pair = &attempt->pair;
+  if (!pair->sender) {
+    assert_int_equal(connector_connect(&attempt->nic, 1, -1, 0, attempt->handle, &pair->sender), 0);
+  }
+  if (!pair->receiver) {
+    assert_int_equal(listener_accept(attempt->listener, &pair->receiver), 0);
+  }
+  usleep(20);
+}
+
+static void attempt_until_held(struct attempt *attempt) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (fake_verbs_held() == 0) {
+    assert_true(clock_now_ns() < until_ns);
+    attempt_step(attempt);
+  }
+}
+
+static struct pair attempt_finish(struct attempt *attempt) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (!attempt->pair.sender || !attempt->pair.receiver) {
+    assert_true(clock_now_ns() < until_ns);
+    attempt_step(attempt);
+  }
+  listener_close(attempt->listener);
+  return attempt->pair;
+}
+
+/* Memory that is not registered: registering asks the driver, too. */
+static void exchange_one(struct pair pair) {
+  static uint8_t from[BYTES], to[BYTES];
+  struct request *sent = NULL, *received = NULL;
+  bool is_sent = false, is_received = false;
+  size_t bytes;
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  from[0]++;
+  while (!is_sent || !is_received) {
+    assert_true(clock_now_ns() < until_ns);
+    if (!sent) {
+      assert_int_equal(transfer_isend(pair.sender, from, BYTES, NULL, NULL, &sent), 0);
+    } else if (!is_sent) {
+      assert_int_equal(transfer_test(sent, &is_sent, &bytes), 0);
+    }
+    if (!received) {
+      assert_int_equal(transfer_irecv(pair.receiver, to, BYTES, NULL, NULL, &received), 0);
+    } else if (!is_received) {
+      assert_int_equal(transfer_test(received, &is_received, &bytes), 0);
+    }
+  }
+  assert_memory_equal(from, to, BYTES);
+}
+
+/* Until queue pairs carry the data. */
+static void expect_rdma(struct pair pair) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS, least = fake_verbs_counts().sends + 50;
+  while (fake_verbs_counts().sends < least) {
+    assert_true(clock_now_ns() < until_ns);
+    pair_exchange(pair, sizes, 3, 6, NULL);
+  }
+#ifdef STRATUS_CHECKED
+  assert_true(atomic_load(&polls_with_lock) > 0);
+#endif
+}
+
+static void go_on_while_held(enum fake_call call) {
+  struct pair other = pair_make(AF_INET);
+  exchange_one(other);
+  fake_verbs_hold_calls(call, true);
+  struct attempt attempt = attempt_start();
+  attempt_until_held(&attempt);
+  for (int i = 0; i < 20; i++) {
+    exchange_one(other);
+    attempt_step(&attempt);
+  }
+  assert_true(fake_verbs_held() > 0);
+  fake_verbs_hold_calls(call, false);
+  struct pair pair = attempt_finish(&attempt);
+  expect_rdma(pair);
+  pair_close(pair);
+  pair_close(other);
+}
+
+static void others_go_on_while_a_driver_makes_a_queue_pair(void **state) {
+  static const enum fake_call calls[] = { FAKE_CREATE_CHANNEL, FAKE_CREATE_CQ, FAKE_CREATE_QP,
+                                          FAKE_REG_MR, FAKE_MODIFY_QP };
+  (void)state;
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    go_on_while_held(calls[i]);
+  }
+}
+
+static void others_go_on_while_librdmacm_connects(void **state) {
+  static const enum fake_call calls[] = { FAKE_CM_CHANNEL, FAKE_CM_ID,      FAKE_CM_BIND,
+                                          FAKE_CM_LISTEN,  FAKE_CM_ADDRESS, FAKE_CM_ROUTE,
+                                          FAKE_CM_CONNECT, FAKE_CM_ACCEPT };
+  (void)state;
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    go_on_while_held(calls[i]);
+  }
+}
+
+/* A driver that hangs costs the lane its queue pair, not the connection. */
+static void a_connection_is_made_without_a_driver_that_hangs(void **state) {
+  (void)state;
+  fake_verbs_hold_calls(FAKE_CREATE_QP, true);
+  struct pair pair = pair_make(AF_INET);
+  assert_true(fake_verbs_held() > 0);
+  exchange_one(pair);
+  assert_int_equal(fake_verbs_counts().sends, 0);
+  fake_verbs_hold_calls(FAKE_CREATE_QP, false);
+  pair_close(pair);
+}
+
+/* ---- the user's memory ---- */
+
+static void *register_memory(void *memory) {
+  return lane_memory_register(memory, BYTES, LANE_MEMORY_LOCAL, NULL);
+}
+
+static void others_go_on_while_a_user_registers(void **state) {
+  (void)state;
+  void *memory = malloc(BYTES), *registered = NULL;
+  struct pair other = pair_make(AF_INET);
+  expect_rdma(other);
+  pthread_t thread;
+  fake_verbs_hold_calls(FAKE_REG_MR, true);
+  assert_int_equal(pthread_create(&thread, NULL, register_memory, memory), 0);
+  for (uint64_t until_ns = clock_now_ns() + PATIENCE_NS; fake_verbs_held() == 0; usleep(20)) {
+    assert_true(clock_now_ns() < until_ns);
+  }
+  struct attempt attempt = attempt_start();
+  for (int i = 0; i < 200; i++) {
+    exchange_one(other);
+    attempt_step(&attempt);
+  }
+  fake_verbs_hold_calls(FAKE_REG_MR, false);
+  pthread_join(thread, &registered);
+  struct pair pair = attempt_finish(&attempt);
+  exchange_one(pair);
+  pair_close(pair);
+  pair_close(other);
+  lane_memory_free(registered);
+  free(memory);
+}
+
+/* ---- answers that nobody waits for ---- */
+
+static void *let_go_soon(void *call) {
+  usleep(100000); /* so that the test's thread waits by then, most times */
+  fake_verbs_hold_calls((enum fake_call)(uintptr_t)call, false);
+  return NULL;
+}
+
+/* The engine ends while the driver is at work for both sides of a handshake. */
+static void the_end_waits_for_the_driver(void **state) {
+  static const enum fake_call calls[] = { FAKE_CREATE_QP, FAKE_MODIFY_QP };
+  (void)state;
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    pthread_t thread;
+    fake_verbs_hold_calls(calls[i], true);
+    struct attempt attempt = attempt_start();
+    attempt_until_held(&attempt);
+    assert_int_equal(pthread_create(&thread, NULL, let_go_soon, (void *)(uintptr_t)calls[i]), 0);
+    setup_stop();
+    pthread_join(thread, NULL);
+    struct fake_counts left = fake_verbs_counts();
+    assert_int_equal(left.qps + left.cqs + left.channels + left.mrs + left.contexts, 0);
+    setup_start();
+  }
+}
+
+/* Lanes are lost and made anew while the connection is closed. */
+static void a_closed_connection_leaves_nothing(void **state) {
+  (void)state;
+  struct pair other = pair_make(AF_INET), pair = pair_make(AF_INET);
+  expect_rdma(pair);
+  fake_verbs_hold_calls(FAKE_CREATE_QP, true);
+  pair_cut_flows(0);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (fake_verbs_held() == 0) {
+    assert_true(clock_now_ns() < until_ns);
+    exchange_one(pair);
+  }
+  pair_close(pair);
+  exchange_one(other);
+  assert_true(fake_verbs_held() > 0);
+  fake_verbs_hold_calls(FAKE_CREATE_QP, false);
+  pair_close(other);
+}
+
+static void a_forked_child_ends_and_its_parent_goes_on(void **state) {
+  (void)state;
+  int status;
+  fork_guard_install();
+  fake_verbs_hold_calls(FAKE_CREATE_QP, true);
+  struct attempt attempt = attempt_start();
+  attempt_until_held(&attempt);
+  pid_t child = fork();
+  if (child == 0) {
+    _exit(fork_guard_is_child() ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  fake_verbs_hold_calls(FAKE_CREATE_QP, false);
+  struct pair pair = attempt_finish(&attempt);
+  exchange_one(pair);
+  pair_close(pair);
+}
+
+/* ---- the queues ---- */
+
+struct step {
+  struct rdma_job job;
+  unsigned refusals; /* to come */
+  atomic_bool may_end;
+  atomic_uint runs;
+  unsigned place;
+};
+static atomic_uint places;
+
+static bool run_step(struct rdma_job *job) {
+  struct step *step = LIST_ENTRY(job, struct step, job);
+  atomic_fetch_add(&step->runs, 1);
+  while (!atomic_load(&step->may_end)) {
+    usleep(20);
+  }
+  step->place = atomic_fetch_add(&places, 1);
+  return step->refusals == 0 || step->refusals-- == 0;
+}
+
+static void wait_for_run(struct step *step) {
+  for (uint64_t until_ns = clock_now_ns() + PATIENCE_NS; atomic_load(&step->runs) == 0;
+       usleep(20)) {
+    assert_true(clock_now_ns() < until_ns);
+  }
+}
+
+static void queues_do_not_wait_for_each_other(void **state) {
+  (void)state;
+  struct nic nic = { .index = 3 };
+  struct step first = { .job.run = run_step }, second = first, third = first, other = first,
+              gone = first;
+  atomic_store(&second.may_end, true);
+  atomic_store(&third.may_end, true);
+  atomic_store(&other.may_end, true);
+  assert_true(rdma_worker_submit(RDMA_QUEUE_OPEN, &nic, &first.job));
+  assert_true(rdma_worker_submit(RDMA_QUEUE_OPEN, &nic, &second.job));
+  assert_true(rdma_worker_submit(RDMA_QUEUE_OPEN, &nic, &gone.job));
+  assert_true(rdma_worker_submit(RDMA_QUEUE_OPEN, &nic, &third.job));
+  wait_for_run(&first);
+  assert_false(rdma_worker_take_back(&first.job));
+  assert_true(rdma_worker_submit(RDMA_QUEUE_MAKE, &nic, &other.job));
+  wait_for_run(&other);
+  assert_int_equal(atomic_load(&second.runs), 0);
+  assert_true(rdma_worker_take_back(&gone.job));
+  assert_false(rdma_worker_take_back(&gone.job));
+  atomic_store(&first.may_end, true);
+  rdma_worker_finish();
+  assert_int_equal(atomic_load(&gone.runs), 0);
+  assert_true(first.place < second.place && second.place < third.place);
+}
+
+static void what_is_refused_is_tried_again(void **state) {
+  (void)state;
+  struct step stubborn = { .job.run = run_step, .refusals = 3 }, next = { .job.run = run_step };
+  atomic_store(&stubborn.may_end, true);
+  atomic_store(&next.may_end, true);
+  rdma_worker_submit(RDMA_QUEUE_DESTROY, NULL, &stubborn.job);
+  rdma_worker_finish(); /* and once more at its end */
+  assert_int_equal(atomic_load(&stubborn.runs), 2);
+  rdma_worker_submit(RDMA_QUEUE_DESTROY, NULL, &next.job);
+  rdma_worker_finish();
+  assert_int_equal(atomic_load(&next.runs), 1);
+  assert_int_equal(atomic_load(&stubborn.runs), 4);
+}
+
+#define TEST(name, use) cmocka_unit_test_setup_teardown(name, use, stop)
+#define BOTH(name) TEST(name, use_inline), TEST(name, use_thread)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    BOTH(others_go_on_while_a_driver_makes_a_queue_pair),
+    TEST(others_go_on_while_librdmacm_connects, use_iwarp),
+    TEST(a_connection_is_made_without_a_driver_that_hangs, use_inline),
+    BOTH(others_go_on_while_a_user_registers),
+    BOTH(the_end_waits_for_the_driver),
+    BOTH(a_closed_connection_leaves_nothing),
+    TEST(a_forked_child_ends_and_its_parent_goes_on, use_inline),
+    cmocka_unit_test(queues_do_not_wait_for_each_other),
+    cmocka_unit_test(what_is_refused_is_tried_again),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -92,8 +92,8 @@ static uint64_t bytes_on_the_way(const char *dialling, const char *listening, co
   return result.bytes;
 }
 
-/* One byte in four is the same, so a quarter less of the large ones passes, where both want it; on a
- * busy machine some of them once more, as they are. */
+/* One byte in four is the same, so a quarter less of the large ones passes, where both want it; on
+ * a busy machine some of them once more, as they are. */
 static void coded_chunks_are_shorter(void **state) {
   (void)state;
   static const char on[] = "STRATUS_COMPRESS=on", off[] = "STRATUS_COMPRESS=off";

@@ -44,16 +44,25 @@ static struct link_view view_of(struct connection *connection) {
   return view;
 }
 
+static unsigned lanes_up(struct pair pair) {
+  unsigned sender = view_of(pair.sender).lanes_up, receiver = view_of(pair.receiver).lanes_up;
+  return sender < receiver ? sender : receiver;
+}
+
+/* All lanes are up; it may take long, as long as there are more and more. */
 static struct pair make_pair(const char *compress) {
   set(compress);
   static const size_t small[] = { 8 };
   struct pair pair = pair_make(AF_INET);
   pair_exchange(pair, small, 1, 1, NULL); /* lanes are opened when there is something to send */
+  unsigned up = 0, now_up;
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  while (view_of(pair.sender).lanes_up < LANES || view_of(pair.receiver).lanes_up < LANES) {
-    if (clock_now_ns() >= until_ns) {
-      fail_msg("of %d lanes %u are up, of the receiver's %u", LANES, view_of(pair.sender).lanes_up,
-               view_of(pair.receiver).lanes_up);
+  while ((now_up = lanes_up(pair)) < LANES) {
+    if (now_up > up) {
+      up = now_up;
+      until_ns = clock_now_ns() + PATIENCE_NS;
+    } else if (clock_now_ns() >= until_ns) {
+      fail_msg("of %d lanes %u come up", LANES, up);
     }
     usleep(1000);
   }

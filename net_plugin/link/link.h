@@ -154,9 +154,9 @@ uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, u
 /* A header arrived. 0: the payload (wire_stream_bytes(header), possibly none) goes to
  * link_receive_buffer, then call link_frame_completed. Negative: the lane is lost for the link,
  * close it (reporting it lost is allowed and changes nothing): -EPROTO, the peer or the lane broke
- * the protocol; -ESTALE, the epoch was fenced; -ENOMEM, there is
- * no memory for the coded chunk. Or the link has failed (link_status, -EMSGSIZE or
- * -ESTALE): read no more, write what there is to write, then close. */
+ * the protocol; -ESTALE, the epoch was fenced; -ENOMEM, there is no memory for the coded chunk. Or
+ * the link has failed (link_status, -EMSGSIZE or -ESTALE): read no more, write what there is to
+ * write, then close. */
 int link_frame_received(struct link *link, unsigned lane, const struct wire_header *header,
                         uint64_t now_ns);
 /* The oldest message that may still change, for wire_header_from_immediate. */

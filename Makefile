@@ -265,15 +265,17 @@ UNIT_SRC := $(call sources,tests/unit)
 TEST_LIB_SRC := $(call sources,tests/lib)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))
 # tests/lib/fault*.c stand between our objects and the allocator and the kernel.
-FAULT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarray strdup \
-  posix_memalign aligned_alloc mmap munmap socket setsockopt bind listen accept4 connect send \
-  sendmsg recv recvmsg epoll_create1 epoll_ctl epoll_wait eventfd pthread_create getrandom open read sodium_init)
+FAULT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarray strdup strndup vasprintf asprintf open_memstream posix_memalign \
+  aligned_alloc mmap munmap socket setsockopt getsockopt getsockname getpeername bind listen accept4 connect \
+  send sendmsg sendto recv recvmsg getaddrinfo getifaddrs epoll_create1 epoll_ctl epoll_wait poll ppoll eventfd \
+  signalfd timerfd_create pipe pipe2 socketpair fork pthread_create pthread_cond_init pthread_mutex_init \
+  pthread_condattr_init pthread_setaffinity_np setrlimit getrlimit getrandom open openat fopen fdopen opendir \
+  fdopendir scandir read pread readlink write rename stat lstat fstat fstatat mkdir dlopen dlsym sodium_init \
+  crypto_aead_chacha20poly1305_ietf_decrypt_detached crypto_aead_aes256gcm_decrypt_detached_afternm \
+  crypto_aead_aes256gcm_beforenm)
 
 $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LIB_SRC)) $(STRATUS_A)
 	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
-
-# Stands between aes_gcm and libcrypto.
-$(BUILD)/tests/test_aes_gcm: FAULT_WRAP += -Wl,--wrap=dlopen -Wl,--wrap=dlsym
 
 # Parts of stratus-net.
 $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \

@@ -3,6 +3,8 @@
 #include "tests/lib/fault.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,6 +23,9 @@ void *__real_calloc(size_t count, size_t bytes);
 void *__real_realloc(void *memory, size_t bytes);
 void *__real_reallocarray(void *memory, size_t count, size_t bytes);
 char *__real_strdup(const char *text);
+char *__real_strndup(const char *text, size_t bytes);
+int __real_vasprintf(char **text, const char *format, va_list arguments);
+FILE *__real_open_memstream(char **text, size_t *bytes);
 int __real_posix_memalign(void **memory, size_t alignment, size_t bytes);
 void *__real_aligned_alloc(size_t alignment, size_t bytes);
 void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
@@ -31,6 +36,10 @@ void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *memory, size_t bytes);
 void *__wrap_reallocarray(void *memory, size_t count, size_t bytes);
 char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t bytes);
+int __wrap_vasprintf(char **text, const char *format, va_list arguments);
+int __wrap_asprintf(char **text, const char *format, ...);
+FILE *__wrap_open_memstream(char **text, size_t *bytes);
 int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
@@ -104,6 +113,26 @@ void *__wrap_reallocarray(void *memory, size_t count, size_t bytes) {
 
 char *__wrap_strdup(const char *text) {
   return is_due() ? NULL : __real_strdup(text);
+}
+
+char *__wrap_strndup(const char *text, size_t bytes) {
+  return is_due() ? NULL : __real_strndup(text, bytes);
+}
+
+int __wrap_vasprintf(char **text, const char *format, va_list arguments) {
+  return is_due() ? -1 : __real_vasprintf(text, format, arguments);
+}
+
+int __wrap_asprintf(char **text, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  int length = __wrap_vasprintf(text, format, arguments);
+  va_end(arguments);
+  return length;
+}
+
+FILE *__wrap_open_memstream(char **text, size_t *bytes) {
+  return is_due() ? NULL : __real_open_memstream(text, bytes);
 }
 
 int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes) {

@@ -34,10 +34,11 @@ struct failure {
   int error;
 };
 
-/* One of each kind. Prints how many calls failed. */
-void each_failure_of_all(const struct entry_point *entry);
+/* One of each kind. Returns, and prints, how many calls failed. */
+unsigned long each_failure_of_all(const struct entry_point *entry);
 /* Only these. */
-void each_failure(const struct entry_point *entry, const struct failure *failures, size_t count);
+unsigned long each_failure(const struct entry_point *entry, const struct failure *failures,
+                           size_t count);
 #define EACH_FAILURE(entry, failures)                                                              \
   each_failure(entry, failures, sizeof(failures) / sizeof((failures)[0]))
 void each_failure_arm(void);

@@ -50,7 +50,8 @@
   X(LIMIT, "setrlimit", EPERM) /* and getrlimit */                                                 \
   X(LIBRARY, "dlopen", ENOENT) /* and dlsym */                                                     \
   X(CIPHERS, "sodium_init", EIO)                                                                   \
-  X(SEAL, "crypto_aead", EIO) /* what of libsodium can fail: decryption, key schedules */
+  X(SEAL, "crypto_aead", EIO) /* what of libsodium can fail: decryption, key schedules */          \
+  X(VERBS, "verbs", EIO)      /* of fake_verbs, but polling */
 
 enum fault_call {
 #define FAULT_KIND(kind, name, error) FAULT_##kind,

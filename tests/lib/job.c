@@ -41,10 +41,12 @@ struct job {
 
 static uint8_t sent[DEPTH][LARGEST], received[DEPTH][LARGEST];
 
-void job_set_parameters(const char *progress) {
-  static char variable[64];
+void job_set_parameters(const char *progress, const char *other) {
+  static char variable[64], another[128];
   snprintf(variable, sizeof variable, "STRATUS_PROGRESS=%s", progress);
-  char *environment[] = { variable,
+  snprintf(another, sizeof another, "%s", other ? other : "STRATUS_FLOWS=3");
+  char *environment[] = { another,
+                          variable,
                           "STRATUS_FLOWS=3",
                           "STRATUS_CHUNK_BYTES=32K",
                           "STRATUS_EAGER_BYTES=8K",

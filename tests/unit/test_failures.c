@@ -3,15 +3,27 @@
  * Each job comes to an end: all data right, or a clean error with a warning. Once the connection
  * stands, only the former will do: a flow that fails is reconnected. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "common/param.h"
+#include "common/profile.h"
+#include "net_plugin/abi/env_abi.h"
+#include "net_plugin/abi/profiler_abi.h"
+#include "net_plugin/lane/rdma/rdma_memory.h"
 #include "tests/lib/each_failure.h"
 #include "tests/lib/fault.h"
 #include "tests/lib/job.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/rdma_host.h"
+#include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
+#include "tuner_plugin/abi/tuner_abi.h"
 
 /* ---- the net table: a job ---- */
 
@@ -35,19 +47,19 @@ static const struct entry_point cut_job = { "net table, reconnecting", run_job_w
 
 static void a_job_survives_each_failing_call(void **state) {
   (void)state;
-  each_failure_of_all(&job);
+  assert_true(each_failure_of_all(&job) > 0);
   static const struct failure others[] = {
     { FAULT_BIND, EACCES },         { FAULT_ACCEPT, ECONNABORTED }, { FAULT_ACCEPT, EINTR },
     { FAULT_CONNECT, ENETUNREACH }, { FAULT_SEND, EAGAIN },         { FAULT_SEND, EINTR },
     { FAULT_RECEIVE, EAGAIN },      { FAULT_EPOLL_ADD, ENOSPC },
   };
-  EACH_FAILURE(&job, others);
+  assert_true(EACH_FAILURE(&job, others) > 0);
 }
 
 static void loses_nothing_without_memory_for_a_flow(void **state) {
   (void)state;
   static const struct failure failures[] = { { FAULT_ALLOCATION, ENOMEM } };
-  EACH_FAILURE(&cut_job, failures);
+  assert_true(EACH_FAILURE(&cut_job, failures) > 0);
 }
 
 /* What carries data: a flow is lost, its chunks go to the others. */
@@ -58,7 +70,7 @@ static void loses_nothing_when_a_flow_fails(void **state) {
     { FAULT_SEND, EAGAIN },   { FAULT_RECEIVE, ECONNRESET }, { FAULT_RECEIVE, ETIMEDOUT },
     { FAULT_RECEIVE, EINTR }, { FAULT_EPOLL_WAIT, EINTR },
   };
-  EACH_FAILURE(&connected_job, failures);
+  assert_true(EACH_FAILURE(&connected_job, failures) > 0);
 }
 
 /* What dials again after flows were cut. */
@@ -69,7 +81,178 @@ static void loses_nothing_when_a_dial_fails(void **state) {
     { FAULT_BIND, EADDRINUSE },   { FAULT_ACCEPT, EMFILE },        { FAULT_EPOLL_ADD, ENOMEM },
     { FAULT_SETSOCKOPT, EACCES }, { FAULT_SEND, EPIPE },           { FAULT_RECEIVE, ECONNRESET },
   };
-  EACH_FAILURE(&cut_job, failures);
+  assert_true(EACH_FAILURE(&cut_job, failures) > 0);
+}
+
+/* With RDMA devices, whatever of them fails, flows of TCP do it. */
+static void run_rdma_job(struct outcome *outcome) {
+  rdma_host_configure();
+  run_job(outcome);
+}
+
+static void a_job_does_without_devices_that_fail(void **state) {
+  (void)state;
+  static const struct fake_hca hca = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
+  static const struct entry_point entry = { "net table, RDMA", run_rdma_job, true, false };
+  static const struct failure failures[] = { { FAULT_VERBS, EIO } };
+  char root[128];
+  rdma_host_start(&hca);
+  snprintf(root, sizeof root, "STRATUS_SYSFS_ROOT=%s", rdma_host_root.root);
+  job_set_parameters("auto", root); /* the first of a name counts */
+  assert_true(EACH_FAILURE(&entry, failures) > 0);
+  assert_true(fake_verbs_counts().sends > 0);
+  rdma_memory_release();
+  rdma_host_stop(); /* fails if anything of the devices is left */
+}
+
+static void an_encrypted_job_survives_each_failing_call(void **state) {
+  (void)state;
+  static const struct entry_point entry = { "net table, encrypted", run_job, false, false };
+  static const struct failure failures[] = {
+    { FAULT_ALLOCATION, ENOMEM }, { FAULT_LIBRARY, ENOENT }, { FAULT_RANDOM, ENOSYS },
+    { FAULT_CIPHERS, EIO },       { FAULT_SEAL, EIO },
+  };
+  assert_true(EACH_FAILURE(&entry, failures) > 0);
+}
+
+/* ---- the statistics of a job ---- */
+
+static struct sockaddr_un stats_address = { .sun_family = AF_UNIX };
+
+/* True if all of a document came. Its own calls are counted with the server's, and may fail, too.
+ */
+static bool has_statistics(void) {
+  static char answer[1 << 16];
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  size_t used = 0;
+  if (fd >= 0 && connect(fd, (struct sockaddr *)&stats_address, sizeof stats_address) == 0 &&
+      send(fd, "json\n", 5, MSG_NOSIGNAL) == 5) {
+    ssize_t n;
+    while ((n = recv(fd, answer + used, sizeof answer - 1 - used, 0)) > 0) {
+      used += (size_t)n;
+    }
+  }
+  if (fd >= 0) {
+    close(fd);
+  }
+  answer[used] = '\0';
+  return used > 2 && answer[0] == '{' && strcmp(answer + used - 2, "}\n") == 0;
+}
+
+static bool was_served;
+
+/* One call fails, so one of two clients is served. */
+static void ask_for_statistics(void) {
+  each_failure_arm();
+  bool first = has_statistics();
+  was_served = has_statistics() || first;
+}
+
+static void run_watched_job(struct outcome *outcome) {
+  was_served = false;
+  job_run(&(struct job_options){ ask_for_statistics, false }, outcome);
+  if (!was_served && !outcome->problem) {
+    outcome->problem = "no statistics";
+  }
+}
+
+static void statistics_survive_each_failing_call(void **state) {
+  (void)state;
+  static const struct entry_point entry = { "statistics", run_watched_job, true, true };
+  char directory[128];
+  struct tree tree;
+  tree_create(&tree);
+  snprintf(stats_address.sun_path, sizeof stats_address.sun_path, "%s/%d.sock", tree.root,
+           (int)getpid());
+  snprintf(directory, sizeof directory, "STRATUS_STATS_DIR=%s", tree.root);
+  job_set_parameters("thread", directory);
+  assert_true(each_failure_of_all(&entry) > 0);
+  tree_remove(&tree);
+}
+
+/* ---- the tables beside the network's ---- */
+
+/* A profile for the tuner and the environment plugin. */
+static struct tree profiles;
+
+static void tuner_logger(int level, unsigned long subsystems, const char *file, int line,
+                         const char *format, ...) {
+  (void)subsystems, (void)file, (void)line;
+  char text[LOG_TEXT_MAX];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  log_capture_keep(level == TUNER_ABI_LOG_WARN ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, text);
+}
+
+/* Each time another file, as the tuner warns of each error once. */
+static void use_new_profile(void) {
+  static char profile[TREE_PATH_MAX + 32], root[128];
+  static unsigned number;
+  char name[32], path[TREE_PATH_MAX];
+  snprintf(name, sizeof name, "p%u.profile", number++);
+  tree_write(&profiles, name,
+             "schema = 1\n[meta]\nid = p\n[env]\nNCCL_COLLNET_ENABLE = 1\n"
+             "[table allreduce nodes=4 ppn=8]\n1K 1M ring simple 4\n");
+  snprintf(profile, sizeof profile, "STRATUS_PROFILE=%s", tree_path(&profiles, name, path));
+  snprintf(root, sizeof root, "STRATUS_SYSFS_ROOT=%s", profiles.root);
+  param_load((char *[]){ profile, root, "STRATUS_PROFILE_EVENTS=1", NULL });
+  each_failure_arm();
+}
+
+static void run_tuner(struct outcome *outcome) {
+  use_new_profile();
+  void *context = NULL;
+  float us[7][3]; /* algorithms and protocols of NCCL 2.30 */
+  int channels = 0;
+  for (int cell = 0; cell < 21; cell++) {
+    us[cell / 3][cell % 3] = cell % 3 == 2 && cell < 6 ? 10.0f + (float)cell : -1.0f;
+  }
+  outcome->error = ncclTunerPlugin_v6.init(&context, 1, 32, 4, tuner_logger, NULL, NULL);
+  outcome->error |= ncclTunerPlugin_v6.get_coll_info(context, PROFILE_ALLREDUCE, 4096, 1,
+                                                     (float **)us, 7, 3, 0, &channels);
+  if (us[PROFILE_RING][PROFILE_SIMPLE] != 0 && log_capture_count(LOG_LEVEL_WARN) == 0) {
+    outcome->problem = "it does not follow its profile, and does not say why";
+  }
+  if (context) {
+    outcome->error |= ncclTunerPlugin_v6.finalize(context);
+  }
+}
+
+static void run_environment(struct outcome *outcome) {
+  use_new_profile();
+  outcome->error = ncclEnvPlugin_v2.init(2, 30, 7, "", job_logger);
+  const char *value = ncclEnvPlugin_v2.getEnv("NCCL_COLLNET_ENABLE");
+  if (value && strcmp(value, "1") != 0) {
+    outcome->problem = "a wrong value";
+  }
+  outcome->error |= (int)ncclEnvPlugin_v2.finalize();
+}
+
+static void run_profiler(struct outcome *outcome) {
+  void *context = NULL, *handle = NULL;
+  int mask = 0;
+  struct profiler_event_v5 event = { .type = NCCL_PROFILE_COLLECTIVE, .function = "AllReduce" };
+  outcome->error = (int)ncclProfiler_v6.init(&context, 1, &mask, "job", 2, 4, 3, job_logger);
+  outcome->error |= (int)ncclProfiler_v6.startEvent(context, &handle, &event);
+  outcome->error |= (int)ncclProfiler_v6.stopEvent(handle);
+  outcome->error |= (int)ncclProfiler_v6.finalize(context);
+}
+
+static void other_tables_survive_each_failing_call(void **state) {
+  (void)state;
+  static const struct entry_point entries[] = {
+    { "tuner table", run_tuner, true, true },
+    { "environment table", run_environment, true, true },
+    { "profiler table", run_profiler, true, false },
+  };
+  tree_create(&profiles);
+  for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+    bool has_calls = entries[i].run != run_profiler; /* its table makes none that can fail */
+    assert_int_equal(each_failure_of_all(&entries[i]) > 0, has_calls);
+  }
+  tree_remove(&profiles);
 }
 
 static void short_reads_and_writes_are_whole(void **state) {
@@ -88,13 +271,19 @@ static void short_reads_and_writes_are_whole(void **state) {
 
 static int use_auto(void **state) {
   (void)state;
-  job_set_parameters("auto");
+  job_set_parameters("auto", NULL);
   return 0;
 }
 
 static int use_thread(void **state) {
   (void)state;
-  job_set_parameters("thread");
+  job_set_parameters("thread", NULL);
+  return 0;
+}
+
+static int use_encryption(void **state) {
+  (void)state;
+  job_set_parameters("auto", "STRATUS_ENCRYPT=on");
   return 0;
 }
 
@@ -107,7 +296,9 @@ static int tear_down(void **state) {
 
 #define FAILURE_TEST(test, use) cmocka_unit_test_setup_teardown(test, use, tear_down)
 
-int main(void) {
+/* With an argument, as in '*encrypted*', the tests of that name. */
+int main(int argc, char **argv) {
+  cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
   const struct CMUnitTest tests[] = {
     FAILURE_TEST(short_reads_and_writes_are_whole, use_auto),
     FAILURE_TEST(a_job_survives_each_failing_call, use_auto),
@@ -115,6 +306,10 @@ int main(void) {
     FAILURE_TEST(loses_nothing_without_memory_for_a_flow, use_thread),
     FAILURE_TEST(loses_nothing_when_a_flow_fails, use_auto),
     FAILURE_TEST(loses_nothing_when_a_dial_fails, use_auto),
+    FAILURE_TEST(an_encrypted_job_survives_each_failing_call, use_encryption),
+    FAILURE_TEST(a_job_does_without_devices_that_fail, use_auto),
+    FAILURE_TEST(statistics_survive_each_failing_call, use_auto),
+    FAILURE_TEST(other_tables_survive_each_failing_call, use_auto),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

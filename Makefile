@@ -297,6 +297,18 @@ $(BUILD)/tests/test_stats_source: $(call objects,net_plugin/tools/stats_source.c
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
 $(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
 
+# The tools with the same between them and the C library, run by test_tool_failures.
+FAULT_OBJ := $(call objects,$(wildcard tests/lib/fault.c tests/lib/fault_*.c))
+FAULTY := $(BUILD)/tests/faulty
+FAULTY_TOOLS := $(addprefix $(FAULTY)/,$(notdir $(TOOLS)))
+$(FAULTY)/stratus-net: $(call objects,$(NET_TOOL_SRC)) $(STRATUS_A)
+$(FAULTY)/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(STRATUS_A)
+$(FAULTY)/stratus-coll: $(COLL_OBJ)
+$(FAULTY)/stratus-run $(FAULTY)/stratus-env: $(FAULTY)/%: $(BUILD)/obj/common/tools/%.o $(JOB_TOOL_OBJ)
+$(FAULTY_TOOLS): $(FAULT_OBJ)
+	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(filter %.a,$^) $(JSON_LIBS) $(STATIC_LIBS)
+$(BUILD)/tests/test_tool_failures: | $(FAULTY_TOOLS)
+
 tests-unit: $(UNIT_TESTS) ## unit tests, to be run by tests/unit/run
 
 # ---- deterministic simulation of the protocol core ----

@@ -20,6 +20,8 @@ struct outcome {
   int error;           /* what the entry point returned first; 0: it succeeded */
   const char *stage;   /* where that was, or the end; NULL: not said */
   const char *problem; /* what may never be, as in "hung" or "wrong data"; NULL: all right */
+  bool has_failed;     /* the call did, in another process */
+  bool is_told;        /* of the error, elsewhere than in the log */
 };
 
 struct entry_point {
@@ -27,6 +29,7 @@ struct entry_point {
   void (*run)(struct outcome *outcome); /* cleans up as its user would */
   bool must_succeed;                    /* in spite of the failure */
   bool arms_itself;                     /* the calls are counted from run's each_failure_arm() on */
+  bool is_slow;                         /* of each kind only some k: 1, 2, 3, 5, 8, ... */
 };
 
 struct failure {
@@ -42,5 +45,7 @@ unsigned long each_failure(const struct entry_point *entry, const struct failure
 #define EACH_FAILURE(entry, failures)                                                              \
   each_failure(entry, failures, sizeof(failures) / sizeof((failures)[0]))
 void each_failure_arm(void);
+/* What each_failure_arm arms, for a process of its own; *k 0: nothing. */
+struct failure each_failure_pending(unsigned long *k);
 
 #endif

@@ -41,12 +41,14 @@ struct job {
 
 static uint8_t sent[DEPTH][LARGEST], received[DEPTH][LARGEST];
 
-void job_set_parameters(const char *progress, const char *other) {
-  static char variable[64], another[128];
-  snprintf(variable, sizeof variable, "STRATUS_PROGRESS=%s", progress);
-  snprintf(another, sizeof another, "%s", other ? other : "STRATUS_FLOWS=3");
-  char *environment[] = { another,
-                          variable,
+void job_set_parameters(const char *progress, const char *other, const char *another) {
+  static char texts[3][128];
+  snprintf(texts[0], sizeof texts[0], "STRATUS_PROGRESS=%s", progress);
+  snprintf(texts[1], sizeof texts[1], "%s", other ? other : "");
+  snprintf(texts[2], sizeof texts[2], "%s", another ? another : "");
+  char *environment[] = { texts[0], /* the first of a name counts */
+                          texts[1],
+                          texts[2],
                           "STRATUS_FLOWS=3",
                           "STRATUS_CHUNK_BYTES=32K",
                           "STRATUS_EAGER_BYTES=8K",

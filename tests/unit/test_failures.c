@@ -39,11 +39,15 @@ static void run_job_whose_flows_are_cut(struct outcome *outcome) {
   job_run(&(struct job_options){ each_failure_arm, true }, outcome);
 }
 
-static const struct entry_point job = { "net table", run_job, false, false };
-static const struct entry_point connected_job = { "net table, connected", run_connected_job, true,
-                                                  true };
-static const struct entry_point cut_job = { "net table, reconnecting", run_job_whose_flows_are_cut,
-                                            true, true };
+static const struct entry_point job = { .name = "net table", .run = run_job };
+static const struct entry_point connected_job = { .name = "net table, connected",
+                                                  .run = run_connected_job,
+                                                  .must_succeed = true,
+                                                  .arms_itself = true };
+static const struct entry_point cut_job = { .name = "net table, reconnecting",
+                                            .run = run_job_whose_flows_are_cut,
+                                            .must_succeed = true,
+                                            .arms_itself = true };
 
 static void a_job_survives_each_failing_call(void **state) {
   (void)state;
@@ -93,12 +97,14 @@ static void run_rdma_job(struct outcome *outcome) {
 static void a_job_does_without_devices_that_fail(void **state) {
   (void)state;
   static const struct fake_hca hca = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
-  static const struct entry_point entry = { "net table, RDMA", run_rdma_job, true, false };
+  static const struct entry_point entry = { .name = "net table, RDMA",
+                                            .run = run_rdma_job,
+                                            .must_succeed = true };
   static const struct failure failures[] = { { FAULT_VERBS, EIO } };
   char root[128];
   rdma_host_start(&hca);
   snprintf(root, sizeof root, "STRATUS_SYSFS_ROOT=%s", rdma_host_root.root);
-  job_set_parameters("auto", root); /* the first of a name counts */
+  job_set_parameters("auto", root, NULL);
   assert_true(EACH_FAILURE(&entry, failures) > 0);
   assert_true(fake_verbs_counts().sends > 0);
   rdma_memory_release();
@@ -107,7 +113,7 @@ static void a_job_does_without_devices_that_fail(void **state) {
 
 static void an_encrypted_job_survives_each_failing_call(void **state) {
   (void)state;
-  static const struct entry_point entry = { "net table, encrypted", run_job, false, false };
+  static const struct entry_point entry = { .name = "net table, encrypted", .run = run_job };
   static const struct failure failures[] = {
     { FAULT_ALLOCATION, ENOMEM }, { FAULT_LIBRARY, ENOENT }, { FAULT_RANDOM, ENOSYS },
     { FAULT_CIPHERS, EIO },       { FAULT_SEAL, EIO },
@@ -158,14 +164,16 @@ static void run_watched_job(struct outcome *outcome) {
 
 static void statistics_survive_each_failing_call(void **state) {
   (void)state;
-  static const struct entry_point entry = { "statistics", run_watched_job, true, true };
+  static const struct entry_point entry = {
+    .name = "statistics", .run = run_watched_job, .must_succeed = true, .arms_itself = true
+  };
   char directory[128];
   struct tree tree;
   tree_create(&tree);
   snprintf(stats_address.sun_path, sizeof stats_address.sun_path, "%s/%d.sock", tree.root,
            (int)getpid());
   snprintf(directory, sizeof directory, "STRATUS_STATS_DIR=%s", tree.root);
-  job_set_parameters("thread", directory);
+  job_set_parameters("thread", directory, NULL);
   assert_true(each_failure_of_all(&entry) > 0);
   tree_remove(&tree);
 }
@@ -243,9 +251,12 @@ static void run_profiler(struct outcome *outcome) {
 static void other_tables_survive_each_failing_call(void **state) {
   (void)state;
   static const struct entry_point entries[] = {
-    { "tuner table", run_tuner, true, true },
-    { "environment table", run_environment, true, true },
-    { "profiler table", run_profiler, true, false },
+    { .name = "tuner table", .run = run_tuner, .must_succeed = true, .arms_itself = true },
+    { .name = "environment table",
+      .run = run_environment,
+      .must_succeed = true,
+      .arms_itself = true },
+    { .name = "profiler table", .run = run_profiler, .must_succeed = true },
   };
   tree_create(&profiles);
   for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
@@ -271,19 +282,19 @@ static void short_reads_and_writes_are_whole(void **state) {
 
 static int use_auto(void **state) {
   (void)state;
-  job_set_parameters("auto", NULL);
+  job_set_parameters("auto", NULL, NULL);
   return 0;
 }
 
 static int use_thread(void **state) {
   (void)state;
-  job_set_parameters("thread", NULL);
+  job_set_parameters("thread", NULL, NULL);
   return 0;
 }
 
 static int use_encryption(void **state) {
   (void)state;
-  job_set_parameters("auto", "STRATUS_ENCRYPT=on");
+  job_set_parameters("auto", "STRATUS_ENCRYPT=on", "STRATUS_SECRET=long enough for a secret");
   return 0;
 }
 

@@ -299,13 +299,14 @@ $(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
 
 # The tools with the same between them and the C library, run by test_tool_failures.
 FAULT_OBJ := $(call objects,$(wildcard tests/lib/fault.c tests/lib/fault_*.c))
-FAULTY := $(BUILD)/tests/faulty
+FAULTY := $(BUILD)/tests/faulty/bin
 FAULTY_TOOLS := $(addprefix $(FAULTY)/,$(notdir $(TOOLS)))
 $(FAULTY)/stratus-net: $(call objects,$(NET_TOOL_SRC)) $(STRATUS_A)
 $(FAULTY)/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(STRATUS_A)
 $(FAULTY)/stratus-coll: $(COLL_OBJ)
 $(FAULTY)/stratus-run $(FAULTY)/stratus-env: $(FAULTY)/%: $(BUILD)/obj/common/tools/%.o $(JOB_TOOL_OBJ)
-$(FAULTY_TOOLS): $(FAULT_OBJ)
+$(FAULTY_TOOLS): $(FAULT_OBJ) | $(NET_PLUGIN) $(TUNER_PLUGIN)
+	@mkdir -p $(@D) && ln -sfn ../../lib $(FAULTY)/../lib
 	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(filter %.a,$^) $(JSON_LIBS) $(STATIC_LIBS)
 $(BUILD)/tests/test_tool_failures: | $(FAULTY_TOOLS)
 

@@ -20,7 +20,6 @@ struct outcome {
   int error;           /* what the entry point returned first; 0: it succeeded */
   const char *stage;   /* where that was, or the end; NULL: not said */
   const char *problem; /* what may never be, as in "hung" or "wrong data"; NULL: all right */
-  bool has_failed;     /* the call did, in another process */
   bool is_told;        /* of the error, elsewhere than in the log */
 };
 
@@ -37,7 +36,7 @@ struct failure {
   int error;
 };
 
-/* One of each kind. Returns, and prints, how many calls failed. */
+/* One of each kind that the first run calls. Returns, and prints, how many calls failed. */
 unsigned long each_failure_of_all(const struct entry_point *entry);
 /* Only these. */
 unsigned long each_failure(const struct entry_point *entry, const struct failure *failures,

@@ -14,7 +14,7 @@
 static unsigned long countdown; /* 0: no fault is set */
 static enum fault_call failing;
 static int failing_error;
-static bool own_flag, *has_failed = &own_flag;
+static struct fault_record own_record, *record = &own_record;
 static size_t shortened; /* 0: not */
 static long mappings;
 
@@ -47,7 +47,7 @@ int __wrap_munmap(void *at, size_t bytes);
 
 void fault_fail(enum fault_call call, unsigned long k, int error) {
   __atomic_store_n(&countdown, 0, __ATOMIC_RELEASE);
-  __atomic_store_n(has_failed, false, __ATOMIC_RELAXED);
+  __atomic_store_n(&record->has_failed, false, __ATOMIC_RELAXED);
   __atomic_store_n(&failing, call, __ATOMIC_RELAXED);
   __atomic_store_n(&failing_error, error, __ATOMIC_RELAXED);
   __atomic_store_n(&countdown, k, __ATOMIC_RELEASE);
@@ -57,8 +57,23 @@ void fault_fail_allocation(unsigned long k) {
   fault_fail(FAULT_ALLOCATION, k, ENOMEM);
 }
 
-void fault_note_failure_in(bool *flag) {
-  has_failed = flag;
+void fault_keep_in(struct fault_record *new_record) {
+  record = new_record;
+}
+
+void fault_forget(void) {
+  *record = (struct fault_record){ 0 };
+}
+
+bool fault_is_called(enum fault_call call) {
+  return __atomic_load_n(&record->is_called[call], __ATOMIC_RELAXED);
+}
+
+void fault_add(const struct fault_record *other) {
+  record->has_failed |= other->has_failed;
+  for (int i = 0; i < FAULT_CALL_COUNT; i++) {
+    record->is_called[i] |= other->is_called[i];
+  }
 }
 
 void fault_shorten(size_t bytes) {
@@ -73,7 +88,7 @@ size_t fault_shortened(size_t bytes) {
 bool fault_clear(void) {
   __atomic_store_n(&countdown, 0, __ATOMIC_RELEASE);
   fault_shorten(0);
-  return __atomic_load_n(has_failed, __ATOMIC_RELAXED);
+  return __atomic_load_n(&record->has_failed, __ATOMIC_RELAXED);
 }
 
 long fault_mappings(void) {
@@ -81,12 +96,13 @@ long fault_mappings(void) {
 }
 
 bool fault_is_due(enum fault_call call) {
+  __atomic_store_n(&record->is_called[call], true, __ATOMIC_RELAXED);
   unsigned long left = __atomic_load_n(&countdown, __ATOMIC_ACQUIRE);
   while (left > 0 && __atomic_load_n(&failing, __ATOMIC_RELAXED) == call) {
     if (__atomic_compare_exchange_n(&countdown, &left, left - 1, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE)) {
       if (left == 1) {
-        __atomic_store_n(has_failed, true, __ATOMIC_RELAXED);
+        __atomic_store_n(&record->has_failed, true, __ATOMIC_RELAXED);
         errno = __atomic_load_n(&failing_error, __ATOMIC_RELAXED);
       }
       return left == 1;

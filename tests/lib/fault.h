@@ -79,6 +79,10 @@ void fault_shorten(size_t bytes);
 /* Ends all faults; true if the failure has happened. */
 bool fault_clear(void);
 
+/* Whether there was a call of this kind since fault_forget. */
+bool fault_is_called(enum fault_call call);
+void fault_forget(void);
+
 /* Mappings made by mmap and not unmapped. */
 long fault_mappings(void);
 

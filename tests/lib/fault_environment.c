@@ -23,13 +23,14 @@ __attribute__((constructor)) static void set_fault(void) {
     return;
   }
   int fd = __real_open(path, O_RDWR | O_CLOEXEC);
-  void *flag =
-      fd < 0 ? MAP_FAILED : __real_mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (flag == MAP_FAILED) {
+  void *record = fd < 0 ? MAP_FAILED
+                        : __real_mmap(NULL, sizeof(struct fault_record), PROT_READ | PROT_WRITE,
+                                      MAP_SHARED, fd, 0);
+  if (record == MAP_FAILED) {
     fprintf(stderr, "%s: no file %s\n", FAULT_VARIABLE, path);
     _exit(1);
   }
   close(fd);
-  fault_note_failure_in(flag);
+  fault_keep_in(record);
   fault_fail((enum fault_call)call, k, error);
 }

@@ -9,39 +9,33 @@
 #include "tests/lib/fault_state.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/tool.h"
+#include "tests/lib/unit.h"
 
 enum { TIMED_OUT = 124, KILLED = 128 }; /* statuses of timeout(1) and the shell */
 
-/* "STRATUS_TEST_FAULT=... ", "" for no fault. */
-static void describe_fault(const char *flag, char text[TREE_PATH_MAX + 64]) {
-  unsigned long k;
-  struct failure failure = each_failure_pending(&k);
-  text[0] = '\0';
-  if (k > 0) {
-    snprintf(text, TREE_PATH_MAX + 64, FAULT_VARIABLE "='%u %lu %d %s' ", (unsigned)failure.call, k,
-             failure.error, flag);
-  }
-}
-
-static bool read_flag(const char *path) {
+static void read_record(const char *path) {
+  struct fault_record record;
   FILE *file = fopen(path, "r");
-  bool is_set = file && fgetc(file) > 0;
-  if (file) {
-    fclose(file);
-  }
-  return is_set;
+  assert_non_null(file);
+  assert_int_equal(fread(&record, sizeof record, 1, file), 1);
+  fclose(file);
+  fault_add(&record);
 }
 
 /* Its status is 126 or 127 where the shell could not start it, which no test wants either. */
 void faulty_tool_run(const char *command, struct outcome *outcome) {
-  char flag[TREE_PATH_MAX], fault[TREE_PATH_MAX + 64], line[TREE_PATH_MAX + 512];
-  tree_write_bytes(&tool.tree, "flag", "", 1);
-  describe_fault(tree_path(&tool.tree, "flag", flag), fault);
-  snprintf(line, sizeof line, "%stimeout %d %s </dev/null", fault, FAULTY_TOOL_PATIENCE_S, command);
+  static const struct fault_record nothing;
+  char path[TREE_PATH_MAX], line[TREE_PATH_MAX + 512];
+  unsigned long k;
+  struct failure failure = each_failure_pending(&k);
+  tree_write_bytes(&tool.tree, "record", &nothing, sizeof nothing);
+  tree_path(&tool.tree, "record", path);
+  snprintf(line, sizeof line, FAULT_VARIABLE "='%u %lu %d %s' timeout %d %s </dev/null",
+           (unsigned)failure.call, k, failure.error, path, FAULTY_TOOL_PATIENCE_S, command);
   int status = tool_run(line);
+  read_record(path);
   outcome->stage = command;
   outcome->error = status;
-  outcome->has_failed = read_flag(flag);
   outcome->is_told = strchr(tool.errors, '\n') != NULL;
   if (status == TIMED_OUT) {
     outcome->problem = "hung";

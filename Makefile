@@ -394,6 +394,10 @@ $(ABI_TESTS): $(BUILD)/tests/abi_%: $$(call objects,$$(wildcard tests/abi/$$*_*.
 $(BUILD)/tests/abi_profiler: $(call objects,tests/abi/net_calls.c)
 $(BUILD)/tests/abi_fork: $(call objects,tests/abi/net_calls.c tests/abi/net_exchange.c)
 
+$(BUILD)/tests/abi_life: $(call objects,tests/abi/net_calls.c tests/abi/net_exchange.c) | $(BUILD)/tests/abi_nccl.so
+$(BUILD)/tests/abi_nccl.so: $(call objects,tests/abi/stand_in/libnccl.c)
+	$(link) -shared $^
+
 tests-abi: $(ABI_TESTS) ## stand-ins for NCCL, to be run by tests/abi/run
 .PHONY: tests-abi
 

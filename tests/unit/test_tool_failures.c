@@ -62,7 +62,7 @@ static void stratus_net(void **state) {
   survives("stratus-net params", false);
   survives("stratus-net stats --json", false);
   /* Its status is 1 where NCCL is not installed. */
-  survives("sh -c 'stratus-net doctor || test $? -eq 1'", false);
+  survives("sh -c 'stratus-net doctor || test $? -eq 1'", true);
 }
 
 static void stratus_net_measures(void **state) {

@@ -41,7 +41,10 @@ void faulty_tool_run(const char *command, struct outcome *outcome) {
     outcome->problem = "hung";
   } else if (status > KILLED) {
     outcome->problem = "crashed";
-  } else if (strstr(tool.errors, "Sanitizer") || strstr(tool.errors, "runtime error:")) {
+  } else if (strstr(tool.errors, "ERROR: AddressSanitizer") ||
+             strstr(tool.errors, "ERROR: LeakSanitizer") ||
+             strstr(tool.errors, "WARNING: ThreadSanitizer") ||
+             strstr(tool.errors, "runtime error:")) {
     outcome->problem = "a sanitizer reports";
   }
   if (outcome->problem || (status && !outcome->is_told)) {

@@ -82,7 +82,7 @@ static void stratus_tune(void **state) {
 
 static void stratus_coll(void **state) {
   (void)state;
-  survives("stratus-coll --replay alexnet --replay-list 2", true);
+  survives("stratus-coll --replay tuner_plugin/workloads/alexnet.json --replay-list 2", true);
 }
 
 static void stratus_run_and_env(void **state) {

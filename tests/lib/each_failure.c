@@ -13,7 +13,7 @@
 #include "tests/lib/unit.h"
 
 enum {
-  SLOW_DENSE = 3, /* so many calls of each kind where a run takes seconds */
+  SLOW_DENSE = 2, /* so many calls of each kind where a run takes seconds */
   DENSE = 12,     /* so many calls of a kind fail each; of those that polling repeats fewer then */
   POLLED_MAX = 300, /* polling never ends to make its calls */
   K_MAX = 20000,    /* no entry point makes so many calls of another kind */

@@ -13,8 +13,7 @@
 #include "tests/lib/unit.h"
 
 enum {
-  SLOW_DENSE = 2, /* so many calls of each kind where a run takes seconds */
-  DENSE = 12,     /* so many calls of a kind fail each; of those that polling repeats fewer then */
+  DENSE = 12, /* so many calls of a kind fail each; of those that polling repeats fewer then */
   POLLED_MAX = 300, /* polling never ends to make its calls */
   K_MAX = 20000,    /* no entry point makes so many calls of another kind */
 };
@@ -131,8 +130,8 @@ static unsigned long run_for(const struct entry_point *entry, struct failure fai
   while (run_once(entry, k)) {
     failed++;
     assert_true(k < K_MAX);
-    bool is_each = entry->is_slow ? k < SLOW_DENSE : k < DENSE || !is_polled(failure.call);
-    k += is_each ? 1 : 1 + k / 2;
+    bool is_thinned = is_polled(failure.call) && k >= DENSE;
+    k += entry->is_slow ? k : is_thinned ? 1 + k / 2 : 1;
     if (is_polled(failure.call) && k > POLLED_MAX) {
       break;
     }

@@ -28,7 +28,7 @@ struct entry_point {
   void (*run)(struct outcome *outcome); /* cleans up as its user would */
   bool must_succeed;                    /* in spite of the failure */
   bool arms_itself;                     /* the calls are counted from run's each_failure_arm() on */
-  bool is_slow;                         /* of each kind only some k: 1, 2, 4, 7, 11, ... */
+  bool is_slow;                         /* of each kind only some k: 1, 2, 4, 8, ... */
 };
 
 struct failure {

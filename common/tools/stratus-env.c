@@ -98,7 +98,7 @@ static void print_lines(const struct job_settings *settings, const char *directo
 }
 
 static int print_variables(const char *directory) {
-  struct job_settings settings;
+  static struct job_settings settings; /* the process's, until it ends */
   job_settings_make(directory, &settings);
   if (settings.why_not_net) {
     cli_fail("jobs will run without stratus: %s, and the user's settings count",

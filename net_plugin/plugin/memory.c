@@ -174,8 +174,15 @@ static struct memory_range pages_of(const void *data, size_t bytes) {
   return (struct memory_range){ .base = first, .bytes = end - first };
 }
 
-int memory_register(void *data, size_t bytes, enum memory_type type, enum memory_use use,
-                    const struct memory **out) {
+static int tell_if_out_of_memory(int rc, size_t bytes) {
+  if (rc == -ENOMEM) {
+    LOG_WARN("cannot register %zu bytes: out of memory", bytes);
+  }
+  return rc;
+}
+
+static int find_or_add(void *data, size_t bytes, enum memory_type type, enum memory_use use,
+                       const struct memory **out) {
   if (bytes == 0 || (type == MEMORY_HOST && !lane_memory_is_wanted())) {
     return hand_out(NULL, out);
   }
@@ -197,8 +204,13 @@ int memory_register(void *data, size_t bytes, enum memory_type type, enum memory
   return rc;
 }
 
-int memory_register_dma_buf(void *data, size_t bytes, uint64_t offset, int fd, enum memory_use use,
-                            const struct memory **out) {
+int memory_register(void *data, size_t bytes, enum memory_type type, enum memory_use use,
+                    const struct memory **out) {
+  return tell_if_out_of_memory(find_or_add(data, bytes, type, use, out), bytes);
+}
+
+static int find_or_add_dma_buf(void *data, size_t bytes, uint64_t offset, int fd,
+                               enum memory_use use, const struct memory **out) {
   if (bytes == 0) {
     return hand_out(NULL, out);
   }
@@ -217,6 +229,11 @@ int memory_register_dma_buf(void *data, size_t bytes, uint64_t offset, int fd, e
   rc = rc ? rc : hand_out(range, out);
   pthread_mutex_unlock(&cache_lock);
   return rc;
+}
+
+int memory_register_dma_buf(void *data, size_t bytes, uint64_t offset, int fd, enum memory_use use,
+                            const struct memory **out) {
+  return tell_if_out_of_memory(find_or_add_dma_buf(data, bytes, offset, fd, use, out), bytes);
 }
 
 void memory_deregister(const struct memory *memory) {

@@ -18,7 +18,6 @@
 #include "tests/abi/cases.h"
 #include "tests/abi/net_calls.h"
 #include "tests/abi/net_exchange.h"
-#include "tests/abi/net_life.h"
 #include "tests/abi/net_releases.h"
 
 enum { HANDLE_BYTES = 128, PTR_HOST = 1, PTR_CUDA = 2 };
@@ -207,21 +206,6 @@ static void case_again(const struct net_release *release, const char *path) {
       CHECK(dlclose(host.library) == 0);
       host = load(release, path);
     }
-  }
-  CHECK(!log_has("WARN"));
-}
-
-static void case_collnet_unused(const struct net_release *release, const char *path) {
-  struct host host = load(release, path);
-  struct life_count before = life_count();
-  for (int round = 1; round <= 3; round++) {
-    life_communicator(&host, logger, profiler, some_sizes, SOME);
-    int events = host.version >= 10 ? 2 * SOME * round : 0;
-    CHECK(__atomic_load_n(&profiled.started, __ATOMIC_RELAXED) == events);
-    CHECK(__atomic_load_n(&profiled.stopped, __ATOMIC_RELAXED) == events);
-    struct life_count now = life_count();
-    /* versions up to 10 have no finalize */
-    CHECK(host.version < 11 || (now.threads == before.threads && now.sockets == before.sockets));
   }
   CHECK(!log_has("WARN"));
 }
@@ -475,7 +459,6 @@ static const struct net_case {
   { "properties", case_properties },
   { "transfer", case_transfer },
   { "again", case_again },
-  { "collnet_unused", case_collnet_unused },
   { "traffic_class", case_traffic_class },
   { "abort", case_abort },
   { "abort_thread", case_abort_thread },

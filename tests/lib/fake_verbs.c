@@ -13,6 +13,7 @@
 
 #include "common/random.h"
 #include "tests/lib/fake_verbs_state.h"
+#include "tests/lib/fault_state.h"
 
 struct fake_state fake = {
   .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -146,6 +147,10 @@ int fake_call_fault(enum fake_call call) {
   }
   if (fault->countdown && --fault->countdown == 0) {
     return fault->error;
+  }
+  bool is_polling = call == FAKE_POLL_CQ || call == FAKE_CM_EVENT;
+  if (!is_polling && fault_is_due(FAULT_VERBS)) {
+    return errno;
   }
   return fault->error_always;
 }

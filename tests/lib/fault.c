@@ -3,6 +3,8 @@
 #include "tests/lib/fault.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,7 +14,7 @@
 static unsigned long countdown; /* 0: no fault is set */
 static enum fault_call failing;
 static int failing_error;
-static bool has_failed;
+static struct fault_record own_record, *record = &own_record;
 static size_t shortened;                   /* 0: not */
 static size_t refused_least, refused_most; /* bytes of a mapping; most 0: none is refused */
 static long mappings;
@@ -22,6 +24,9 @@ void *__real_calloc(size_t count, size_t bytes);
 void *__real_realloc(void *memory, size_t bytes);
 void *__real_reallocarray(void *memory, size_t count, size_t bytes);
 char *__real_strdup(const char *text);
+char *__real_strndup(const char *text, size_t bytes);
+int __real_vasprintf(char **text, const char *format, va_list arguments);
+FILE *__real_open_memstream(char **text, size_t *bytes);
 int __real_posix_memalign(void **memory, size_t alignment, size_t bytes);
 void *__real_aligned_alloc(size_t alignment, size_t bytes);
 void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
@@ -32,6 +37,10 @@ void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *memory, size_t bytes);
 void *__wrap_reallocarray(void *memory, size_t count, size_t bytes);
 char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t bytes);
+int __wrap_vasprintf(char **text, const char *format, va_list arguments);
+int __wrap_asprintf(char **text, const char *format, ...);
+FILE *__wrap_open_memstream(char **text, size_t *bytes);
 int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
@@ -39,7 +48,7 @@ int __wrap_munmap(void *at, size_t bytes);
 
 void fault_fail(enum fault_call call, unsigned long k, int error) {
   __atomic_store_n(&countdown, 0, __ATOMIC_RELEASE);
-  __atomic_store_n(&has_failed, false, __ATOMIC_RELAXED);
+  __atomic_store_n(&record->has_failed, false, __ATOMIC_RELAXED);
   __atomic_store_n(&failing, call, __ATOMIC_RELAXED);
   __atomic_store_n(&failing_error, error, __ATOMIC_RELAXED);
   __atomic_store_n(&countdown, k, __ATOMIC_RELEASE);
@@ -47,6 +56,25 @@ void fault_fail(enum fault_call call, unsigned long k, int error) {
 
 void fault_fail_allocation(unsigned long k) {
   fault_fail(FAULT_ALLOCATION, k, ENOMEM);
+}
+
+void fault_keep_in(struct fault_record *new_record) {
+  record = new_record;
+}
+
+void fault_forget(void) {
+  *record = (struct fault_record){ 0 };
+}
+
+bool fault_is_called(enum fault_call call) {
+  return __atomic_load_n(&record->is_called[call], __ATOMIC_RELAXED);
+}
+
+void fault_add(const struct fault_record *other) {
+  record->has_failed |= other->has_failed;
+  for (int i = 0; i < FAULT_CALL_COUNT; i++) {
+    record->is_called[i] |= other->is_called[i];
+  }
 }
 
 void fault_shorten(size_t bytes) {
@@ -59,7 +87,7 @@ size_t fault_shortened(size_t bytes) {
 }
 
 void fault_refuse_mappings(size_t least, size_t most) {
-  __atomic_store_n(&has_failed, false, __ATOMIC_RELAXED);
+  __atomic_store_n(&record->has_failed, false, __ATOMIC_RELAXED);
   __atomic_store_n(&refused_least, least, __ATOMIC_RELAXED);
   __atomic_store_n(&refused_most, most, __ATOMIC_RELEASE);
 }
@@ -68,7 +96,7 @@ bool fault_clear(void) {
   __atomic_store_n(&countdown, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&refused_most, 0, __ATOMIC_RELEASE);
   fault_shorten(0);
-  return __atomic_load_n(&has_failed, __ATOMIC_RELAXED);
+  return __atomic_load_n(&record->has_failed, __ATOMIC_RELAXED);
 }
 
 long fault_mappings(void) {
@@ -76,12 +104,13 @@ long fault_mappings(void) {
 }
 
 bool fault_is_due(enum fault_call call) {
+  __atomic_store_n(&record->is_called[call], true, __ATOMIC_RELAXED);
   unsigned long left = __atomic_load_n(&countdown, __ATOMIC_ACQUIRE);
   while (left > 0 && __atomic_load_n(&failing, __ATOMIC_RELAXED) == call) {
     if (__atomic_compare_exchange_n(&countdown, &left, left - 1, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE)) {
       if (left == 1) {
-        __atomic_store_n(&has_failed, true, __ATOMIC_RELAXED);
+        __atomic_store_n(&record->has_failed, true, __ATOMIC_RELAXED);
         errno = __atomic_load_n(&failing_error, __ATOMIC_RELAXED);
       }
       return left == 1;
@@ -114,6 +143,26 @@ char *__wrap_strdup(const char *text) {
   return is_due() ? NULL : __real_strdup(text);
 }
 
+char *__wrap_strndup(const char *text, size_t bytes) {
+  return is_due() ? NULL : __real_strndup(text, bytes);
+}
+
+int __wrap_vasprintf(char **text, const char *format, va_list arguments) {
+  return is_due() ? -1 : __real_vasprintf(text, format, arguments);
+}
+
+int __wrap_asprintf(char **text, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  int length = __wrap_vasprintf(text, format, arguments);
+  va_end(arguments);
+  return length;
+}
+
+FILE *__wrap_open_memstream(char **text, size_t *bytes) {
+  return is_due() ? NULL : __real_open_memstream(text, bytes);
+}
+
 int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes) {
   return is_due() ? ENOMEM : __real_posix_memalign(memory, alignment, bytes);
 }
@@ -126,7 +175,7 @@ static bool is_refused(size_t bytes) {
   bool is_one = bytes <= __atomic_load_n(&refused_most, __ATOMIC_ACQUIRE) &&
                 bytes >= __atomic_load_n(&refused_least, __ATOMIC_RELAXED);
   if (is_one) {
-    __atomic_store_n(&has_failed, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->has_failed, true, __ATOMIC_RELAXED);
     errno = ENOMEM;
   }
   return is_one;

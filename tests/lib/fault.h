@@ -4,47 +4,66 @@
  * Blocks: never.  Fails: cannot.
  *
  * The linker sends the calls of our objects (not of shared libraries) here with --wrap; the list is
- * in the Makefile. A test repeats an operation with k = 1, 2, ... until it runs through without a
- * failure:
- *
- *   for (unsigned long k = 1;; k++) {
- *     fault_fail_allocation(k);
- *     int result = operation();
- *     if (!fault_clear()) {
- *       break;   // the allocation number k never came: every one has failed once
- *     }
- *     assert_int_equal(result, -ENOMEM);
- *   } */
+ * in the Makefile. each_failure.h repeats an operation with k = 1, 2, ... until it runs through
+ * without a failure. */
 #ifndef TESTS_LIB_FAULT_H
 #define TESTS_LIB_FAULT_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Kind, how it is called in messages, and the errno that it fails with unless a test wants another.
+ */
+#define FAULT_CALLS(X)                                                                             \
+  X(ALLOCATION, "allocation", ENOMEM) /* malloc and its kin, vasprintf, open_memstream, mmap */    \
+  X(SOCKET, "socket", EMFILE)                                                                      \
+  X(SETSOCKOPT, "setsockopt", ENOMEM)                                                              \
+  X(GETSOCKOPT, "getsockopt", ENOBUFS)                                                             \
+  X(SOCKET_NAME, "getsockname", ENOBUFS) /* and getpeername */                                     \
+  X(BIND, "bind", EADDRINUSE)                                                                      \
+  X(LISTEN, "listen", EADDRINUSE)                                                                  \
+  X(ACCEPT, "accept4", EMFILE)                                                                     \
+  X(CONNECT, "connect", ETIMEDOUT)                                                                 \
+  X(SEND, "send", ENOBUFS)          /* and sendmsg, sendto */                                      \
+  X(RECEIVE, "recv", ECONNRESET)    /* and recvmsg */                                              \
+  X(RESOLVE, "getaddrinfo", ENOMEM) /* EAI_SYSTEM */                                               \
+  X(INTERFACES, "getifaddrs", EMFILE)                                                              \
+  X(EPOLL_CREATE, "epoll_create1", EMFILE)                                                         \
+  X(EPOLL_ADD, "epoll_ctl",                                                                        \
+    ENOMEM) /* the kernel needs no memory to change or take out an entry */                        \
+  X(EPOLL_WAIT, "epoll_wait", EINTR)                                                               \
+  X(POLL, "poll", EINTR) /* and ppoll */                                                           \
+  X(EVENTFD, "eventfd", EMFILE)                                                                    \
+  X(TIMERFD, "timerfd_create", EMFILE)                                                             \
+  X(PIPE, "pipe2", EMFILE) /* and socketpair */                                                    \
+  X(FORK, "fork", EAGAIN)                                                                          \
+  X(THREAD, "pthread_create", EAGAIN)                                                              \
+  X(CONDITION, "pthread_cond_init", ENOMEM) /* and pthread_mutex_init, pthread_condattr_init */    \
+  X(AFFINITY, "pthread_setaffinity_np", EINVAL)                                                    \
+  X(RANDOM, "getrandom", ENOSYS)                                                                   \
+  X(OPEN, "open", EMFILE) /* and openat, fopen, fdopen, opendir, fdopendir, scandir */             \
+  X(READ, "read", EIO)    /* and readlink */                                                       \
+  X(WRITE, "write", ENOSPC)                                                                        \
+  X(STATUS, "stat", EACCES) /* and fstat, lstat, fstatat */                                        \
+  X(MAKE_DIRECTORY, "mkdir", ENOSPC)                                                               \
+  X(LIMIT, "setrlimit", EPERM) /* and getrlimit */                                                 \
+  X(LIBRARY, "dlopen", ENOENT) /* and dlsym */                                                     \
+  X(CIPHERS, "sodium_init", EIO)                                                                   \
+  X(SEAL, "crypto_aead", EIO) /* what of libsodium can fail: decryption, key schedules */          \
+  X(VERBS, "verbs", EIO)      /* of fake_verbs, but polling */
+
 enum fault_call {
-  FAULT_ALLOCATION, /* malloc and its kin, mmap */
-  FAULT_SOCKET,
-  FAULT_SETSOCKOPT,
-  FAULT_BIND,
-  FAULT_LISTEN,
-  FAULT_ACCEPT, /* accept4 */
-  FAULT_CONNECT,
-  FAULT_SEND,    /* send, sendmsg */
-  FAULT_RECEIVE, /* recv, recvmsg */
-  FAULT_EPOLL_CREATE,
-  FAULT_EPOLL_ADD, /* epoll_ctl; the kernel needs no memory to change or take out an entry */
-  FAULT_EPOLL_WAIT,
-  FAULT_EVENTFD,
-  FAULT_THREAD, /* pthread_create */
-  FAULT_RANDOM, /* getrandom */
-  FAULT_OPEN,
-  FAULT_READ,
-  FAULT_CIPHERS, /* sodium_init */
-  FAULT_CALL_COUNT
+#define FAULT_KIND(kind, name, error) FAULT_##kind,
+  FAULT_CALLS(FAULT_KIND)
+#undef FAULT_KIND
+      FAULT_CALL_COUNT
 };
 
 /* "socket". */
 const char *fault_call_name(enum fault_call call);
+/* EMFILE. */
+int fault_call_error(enum fault_call call);
 
 /* The k-th call from now on fails with this errno, counted from 1; those after it work again. */
 void fault_fail(enum fault_call call, unsigned long k, int error);
@@ -62,6 +81,10 @@ void fault_refuse_mappings(size_t least, size_t most);
 
 /* Ends all faults; true if the failure has happened. */
 bool fault_clear(void);
+
+/* Whether there was a call of this kind since fault_forget. */
+bool fault_is_called(enum fault_call call);
+void fault_forget(void);
 
 /* Mappings made by mmap and not unmapped. */
 long fault_mappings(void);

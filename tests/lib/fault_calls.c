@@ -1,91 +1,88 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wrapped system calls. */
+/* The wrapped calls of the C library and of libsodium. */
+#include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
 #include "tests/lib/fault_state.h"
 
-int __real_socket(int family, int type, int protocol);
-int __real_setsockopt(int fd, int level, int option, const void *value, socklen_t bytes);
-int __real_bind(int fd, const struct sockaddr *address, socklen_t bytes);
-int __real_listen(int fd, int backlog);
-int __real_accept4(int fd, struct sockaddr *address, socklen_t *bytes, int flags);
-int __real_connect(int fd, const struct sockaddr *address, socklen_t bytes);
-ssize_t __real_send(int fd, const void *data, size_t bytes, int flags);
-ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
-ssize_t __real_recv(int fd, void *data, size_t bytes, int flags);
-ssize_t __real_recvmsg(int fd, struct msghdr *message, int flags);
-int __real_epoll_create1(int flags);
-int __real_epoll_ctl(int epoll_fd, int operation, int fd, struct epoll_event *event);
-int __real_epoll_wait(int epoll_fd, struct epoll_event *events, int count, int timeout_ms);
-int __real_eventfd(unsigned count, int flags);
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
-                          void *argument);
-ssize_t __real_getrandom(void *data, size_t bytes, unsigned flags);
-int __real_open(const char *path, int flags, ...);
-ssize_t __real_read(int fd, void *data, size_t bytes);
-int __real_sodium_init(void);
-
-int __wrap_socket(int family, int type, int protocol);
-int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_t bytes);
-int __wrap_bind(int fd, const struct sockaddr *address, socklen_t bytes);
-int __wrap_listen(int fd, int backlog);
-int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *bytes, int flags);
-int __wrap_connect(int fd, const struct sockaddr *address, socklen_t bytes);
-ssize_t __wrap_send(int fd, const void *data, size_t bytes, int flags);
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
-ssize_t __wrap_recv(int fd, void *data, size_t bytes, int flags);
-ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags);
-int __wrap_epoll_create1(int flags);
-int __wrap_epoll_ctl(int epoll_fd, int operation, int fd, struct epoll_event *event);
-int __wrap_epoll_wait(int epoll_fd, struct epoll_event *events, int count, int timeout_ms);
-int __wrap_eventfd(unsigned count, int flags);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
-                          void *argument);
-ssize_t __wrap_getrandom(void *data, size_t bytes, unsigned flags);
-int __wrap_open(const char *path, int flags, ...);
-ssize_t __wrap_read(int fd, void *data, size_t bytes);
-int __wrap_sodium_init(void);
-
 const char *fault_call_name(enum fault_call call) {
   static const char *const names[FAULT_CALL_COUNT] = {
-    "allocation", "socket",         "setsockopt", "bind",          "listen",    "accept4",
-    "connect",    "send",           "recv",       "epoll_create1", "epoll_ctl", "epoll_wait",
-    "eventfd",    "pthread_create", "getrandom",  "open",          "read",      "sodium_init",
+#define NAME(kind, name, error) name,
+    FAULT_CALLS(NAME)
   };
   return names[call];
 }
 
-int __wrap_socket(int family, int type, int protocol) {
-  return fault_is_due(FAULT_SOCKET) ? -1 : __real_socket(family, type, protocol);
+int fault_call_error(enum fault_call call) {
+  static const int errors[FAULT_CALL_COUNT] = {
+#define ERROR(kind, name, error) error,
+    FAULT_CALLS(ERROR)
+  };
+  return errors[call];
 }
 
-int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_t bytes) {
-  return fault_is_due(FAULT_SETSOCKOPT) ? -1 : __real_setsockopt(fd, level, option, value, bytes);
-}
+/* A call that gives `failed` when it has to fail, with errno set, and else does what it does. */
+#define CALL(kind, result, failed, name, parameters, arguments)                                    \
+  result __real_##name parameters;                                                                 \
+  result __wrap_##name parameters;                                                                 \
+  result __wrap_##name parameters {                                                                \
+    return fault_is_due(FAULT_##kind) ? (failed) : __real_##name arguments;                        \
+  }
 
-int __wrap_bind(int fd, const struct sockaddr *address, socklen_t bytes) {
-  return fault_is_due(FAULT_BIND) ? -1 : __real_bind(fd, address, bytes);
-}
+/* ---- sockets ---- */
 
-int __wrap_listen(int fd, int backlog) {
-  return fault_is_due(FAULT_LISTEN) ? -1 : __real_listen(fd, backlog);
-}
+CALL(SOCKET, int, -1, socket, (int family, int type, int protocol), (family, type, protocol))
+CALL(SETSOCKOPT, int, -1, setsockopt,
+     (int fd, int level, int option, const void *value, socklen_t bytes),
+     (fd, level, option, value, bytes))
+CALL(GETSOCKOPT, int, -1, getsockopt,
+     (int fd, int level, int option, void *value, socklen_t *bytes),
+     (fd, level, option, value, bytes))
+CALL(SOCKET_NAME, int, -1, getsockname, (int fd, struct sockaddr *address, socklen_t *bytes),
+     (fd, address, bytes))
+CALL(SOCKET_NAME, int, -1, getpeername, (int fd, struct sockaddr *address, socklen_t *bytes),
+     (fd, address, bytes))
+CALL(BIND, int, -1, bind, (int fd, const struct sockaddr *address, socklen_t bytes),
+     (fd, address, bytes))
+CALL(LISTEN, int, -1, listen, (int fd, int backlog), (fd, backlog))
+CALL(ACCEPT, int, -1, accept4, (int fd, struct sockaddr *address, socklen_t *bytes, int flags),
+     (fd, address, bytes, flags))
+CALL(CONNECT, int, -1, connect, (int fd, const struct sockaddr *address, socklen_t bytes),
+     (fd, address, bytes))
+CALL(SEND, ssize_t, -1, sendto,
+     (int fd, const void *data, size_t bytes, int flags, const struct sockaddr *to, socklen_t size),
+     (fd, data, bytes, flags, to, size))
+CALL(RESOLVE, int, EAI_SYSTEM, getaddrinfo,
+     (const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **out),
+     (host, port, hints, out))
+CALL(INTERFACES, int, -1, getifaddrs, (struct ifaddrs * *out), (out))
 
-int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *bytes, int flags) {
-  return fault_is_due(FAULT_ACCEPT) ? -1 : __real_accept4(fd, address, bytes, flags);
-}
-
-int __wrap_connect(int fd, const struct sockaddr *address, socklen_t bytes) {
-  return fault_is_due(FAULT_CONNECT) ? -1 : __real_connect(fd, address, bytes);
-}
+ssize_t __real_send(int fd, const void *data, size_t bytes, int flags);
+ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __real_recv(int fd, void *data, size_t bytes, int flags);
+ssize_t __real_recvmsg(int fd, struct msghdr *message, int flags);
+ssize_t __wrap_send(int fd, const void *data, size_t bytes, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_recv(int fd, void *data, size_t bytes, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags);
 
 ssize_t __wrap_send(int fd, const void *data, size_t bytes, int flags) {
   size_t part = fault_shortened(bytes);
@@ -127,11 +124,42 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags) {
   struct msghdr shorter = shorten(message, parts);
   return fault_is_due(FAULT_RECEIVE) ? -1 : __real_recvmsg(fd, &shorter, flags);
 }
+/* ---- readiness, processes, threads ---- */
 
-int __wrap_epoll_create1(int flags) {
-  return fault_is_due(FAULT_EPOLL_CREATE) ? -1 : __real_epoll_create1(flags);
-}
+CALL(EPOLL_CREATE, int, -1, epoll_create1, (int flags), (flags))
+CALL(EPOLL_WAIT, int, -1, epoll_wait,
+     (int epoll_fd, struct epoll_event *events, int count, int timeout_ms),
+     (epoll_fd, events, count, timeout_ms))
+CALL(POLL, int, -1, poll, (struct pollfd * fds, nfds_t count, int timeout_ms),
+     (fds, count, timeout_ms))
+CALL(POLL, int, -1, ppoll,
+     (struct pollfd * fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask),
+     (fds, count, timeout, mask))
+CALL(EVENTFD, int, -1, eventfd, (unsigned count, int flags), (count, flags))
+CALL(EVENTFD, int, -1, signalfd, (int fd, const sigset_t *mask, int flags), (fd, mask, flags))
+CALL(TIMERFD, int, -1, timerfd_create, (int clock, int flags), (clock, flags))
+CALL(PIPE, int, -1, pipe2, (int fds[2], int flags), (fds, flags))
+CALL(PIPE, int, -1, pipe, (int fds[2]), (fds))
+CALL(PIPE, int, -1, socketpair, (int family, int type, int protocol, int fds[2]),
+     (family, type, protocol, fds))
+CALL(FORK, pid_t, -1, fork, (void), ())
+CALL(THREAD, int, errno, pthread_create,
+     (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument),
+     (thread, attributes, run, argument))
+CALL(CONDITION, int, errno, pthread_cond_init,
+     (pthread_cond_t * condition, const pthread_condattr_t *attributes), (condition, attributes))
+CALL(CONDITION, int, errno, pthread_mutex_init,
+     (pthread_mutex_t * mutex, const pthread_mutexattr_t *attributes), (mutex, attributes))
+CALL(CONDITION, int, errno, pthread_condattr_init, (pthread_condattr_t * attributes), (attributes))
+CALL(AFFINITY, int, errno, pthread_setaffinity_np,
+     (pthread_t thread, size_t bytes, const cpu_set_t *cpus), (thread, bytes, cpus))
+CALL(LIMIT, int, -1, setrlimit, (__rlimit_resource_t resource, const struct rlimit *limit),
+     (resource, limit))
+CALL(LIMIT, int, -1, getrlimit, (__rlimit_resource_t resource, struct rlimit *limit),
+     (resource, limit))
 
+int __real_epoll_ctl(int epoll_fd, int operation, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll_fd, int operation, int fd, struct epoll_event *event);
 int __wrap_epoll_ctl(int epoll_fd, int operation, int fd, struct epoll_event *event) {
   bool can_fail = operation == EPOLL_CTL_ADD;
   return can_fail && fault_is_due(FAULT_EPOLL_ADD)
@@ -139,25 +167,49 @@ int __wrap_epoll_ctl(int epoll_fd, int operation, int fd, struct epoll_event *ev
              : __real_epoll_ctl(epoll_fd, operation, fd, event);
 }
 
-int __wrap_epoll_wait(int epoll_fd, struct epoll_event *events, int count, int timeout_ms) {
-  return fault_is_due(FAULT_EPOLL_WAIT) ? -1
-                                        : __real_epoll_wait(epoll_fd, events, count, timeout_ms);
+/* ---- files ---- */
+
+CALL(OPEN, FILE *, NULL, fopen, (const char *path, const char *mode), (path, mode))
+CALL(OPEN, FILE *, NULL, fdopen, (int fd, const char *mode), (fd, mode))
+CALL(OPEN, DIR *, NULL, opendir, (const char *path), (path))
+CALL(OPEN, DIR *, NULL, fdopendir, (int fd), (fd))
+CALL(OPEN, int, -1, scandir,
+     (const char *path, struct dirent ***entries, int (*filter)(const struct dirent *),
+      int (*compare)(const struct dirent **, const struct dirent **)),
+     (path, entries, filter, compare))
+CALL(READ, ssize_t, -1, read, (int fd, void *data, size_t bytes), (fd, data, bytes))
+CALL(READ, ssize_t, -1, pread, (int fd, void *data, size_t bytes, off_t from),
+     (fd, data, bytes, from))
+CALL(READ, ssize_t, -1, readlink, (const char *path, char *target, size_t bytes),
+     (path, target, bytes))
+
+/* The kernel has no reason to refuse 1 to an eventfd (eventfd_write, fs/eventfd.c). */
+static bool is_eventfd(int fd) {
+  static const char kind[] = "anon_inode:[eventfd]";
+  char path[32], target[sizeof kind];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  return __real_readlink(path, target, sizeof target) == sizeof kind - 1 &&
+         memcmp(target, kind, sizeof kind - 1) == 0;
 }
 
-int __wrap_eventfd(unsigned count, int flags) {
-  return fault_is_due(FAULT_EVENTFD) ? -1 : __real_eventfd(count, flags);
+ssize_t __real_write(int fd, const void *data, size_t bytes);
+ssize_t __wrap_write(int fd, const void *data, size_t bytes);
+ssize_t __wrap_write(int fd, const void *data, size_t bytes) {
+  return !is_eventfd(fd) && fault_is_due(FAULT_WRITE) ? -1 : __real_write(fd, data, bytes);
 }
 
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
-                          void *argument) {
-  return fault_is_due(FAULT_THREAD) ? errno
-                                    : __real_pthread_create(thread, attributes, run, argument);
-}
+CALL(WRITE, int, -1, rename, (const char *from, const char *to), (from, to))
+CALL(STATUS, int, -1, stat, (const char *path, struct stat *out), (path, out))
+CALL(STATUS, int, -1, lstat, (const char *path, struct stat *out), (path, out))
+CALL(STATUS, int, -1, fstat, (int fd, struct stat *out), (fd, out))
+CALL(STATUS, int, -1, fstatat, (int directory, const char *path, struct stat *out, int flags),
+     (directory, path, out, flags))
+CALL(MAKE_DIRECTORY, int, -1, mkdir, (const char *path, mode_t mode), (path, mode))
+CALL(RANDOM, ssize_t, -1, getrandom, (void *data, size_t bytes, unsigned flags),
+     (data, bytes, flags))
 
-ssize_t __wrap_getrandom(void *data, size_t bytes, unsigned flags) {
-  return fault_is_due(FAULT_RANDOM) ? -1 : __real_getrandom(data, bytes, flags);
-}
-
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);
@@ -166,10 +218,36 @@ int __wrap_open(const char *path, int flags, ...) {
   return fault_is_due(FAULT_OPEN) ? -1 : __real_open(path, flags, mode);
 }
 
-ssize_t __wrap_read(int fd, void *data, size_t bytes) {
-  return fault_is_due(FAULT_READ) ? -1 : __real_read(fd, data, bytes);
+int __real_openat(int directory, const char *path, int flags, ...);
+__attribute__((weak)) int __wrap_openat(int directory, const char *path, int flags, ...);
+int __wrap_openat(int directory, const char *path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  return fault_is_due(FAULT_OPEN) ? -1 : __real_openat(directory, path, flags, mode);
 }
 
-int __wrap_sodium_init(void) {
-  return fault_is_due(FAULT_CIPHERS) ? -1 : __real_sodium_init();
-}
+/* ---- libraries; weak, as openat is: a test may have its own ---- */
+
+__attribute__((weak)) void *__wrap_dlopen(const char *name, int flags);
+__attribute__((weak)) void *__wrap_dlsym(void *library, const char *name);
+CALL(LIBRARY, void *, NULL, dlopen, (const char *name, int flags), (name, flags))
+CALL(LIBRARY, void *, NULL, dlsym, (void *library, const char *name), (library, name))
+
+/* ---- libsodium: its functions take lengths as unsigned long long, keys and nonces as bytes
+       ---- */
+
+CALL(CIPHERS, int, -1, sodium_init, (void), ())
+
+typedef unsigned long long length;
+CALL(SEAL, int, -1, crypto_aead_chacha20poly1305_ietf_decrypt_detached,
+     (uint8_t * to, uint8_t *secret, const uint8_t *from, length bytes, const uint8_t *tag,
+      const uint8_t *header, length header_bytes, const uint8_t *nonce, const void *key),
+     (to, secret, from, bytes, tag, header, header_bytes, nonce, key))
+CALL(SEAL, int, -1, crypto_aead_aes256gcm_decrypt_detached_afternm,
+     (uint8_t * to, uint8_t *secret, const uint8_t *from, length bytes, const uint8_t *tag,
+      const uint8_t *header, length header_bytes, const uint8_t *nonce, const void *key),
+     (to, secret, from, bytes, tag, header, header_bytes, nonce, key))
+CALL(SEAL, int, -1, crypto_aead_aes256gcm_beforenm, (void *context, const uint8_t *key),
+     (context, key))

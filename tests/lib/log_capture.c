@@ -17,9 +17,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct message messages[LOG_CAPTURE_MAX];
 static size_t message_count;
 
-static void keep(enum log_level level, const char *file, int line, const char *text) {
-  (void)file;
-  (void)line;
+void log_capture_keep(enum log_level level, const char *text) {
   pthread_mutex_lock(&lock);
   if (message_count < LOG_CAPTURE_MAX) {
     messages[message_count].level = level;
@@ -27,6 +25,12 @@ static void keep(enum log_level level, const char *file, int line, const char *t
   }
   message_count++;
   pthread_mutex_unlock(&lock);
+}
+
+static void keep(enum log_level level, const char *file, int line, const char *text) {
+  (void)file;
+  (void)line;
+  log_capture_keep(level, text);
 }
 
 void log_capture_start(void) {

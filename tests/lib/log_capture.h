@@ -15,6 +15,9 @@ enum { LOG_CAPTURE_MAX = 64 };
 void log_capture_start(void);
 void log_capture_stop(void);
 
+/* One more message, as of a sink of a test's own. */
+void log_capture_keep(enum log_level level, const char *text);
+
 /* For cmocka. */
 int log_capture_set_up(void **state);
 int log_capture_tear_down(void **state);

@@ -1,116 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole job in which the k-th allocation or the k-th system call of a kind fails, for k = 1, 2,
- * ... until none fails any more. Each job comes to an end: all data right, or a clean error with a
- * warning; nothing leaks. Once the connection stands, only the former will do: a flow that fails is
- * reconnected. */
+/* What NCCL calls, through the newest tables, while the k-th call of a kind fails (each_failure.h).
+ * Each job comes to an end: all data right, or a clean error with a warning. Once the connection
+ * stands, only the former will do: a flow that fails is reconnected. */
 #include <errno.h>
-#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
-#include "common/clock.h"
 #include "common/param.h"
+#include "common/profile.h"
+#include "net_plugin/abi/env_abi.h"
+#include "net_plugin/abi/profiler_abi.h"
+#include "net_plugin/lane/rdma/rdma_memory.h"
+#include "tests/lib/each_failure.h"
 #include "tests/lib/fault.h"
 #include "tests/lib/job.h"
 #include "tests/lib/log_capture.h"
+#include "tests/lib/rdma_host.h"
+#include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
+#include "tuner_plugin/abi/tuner_abi.h"
 
-/* Polling never ends to call epoll_wait. */
-enum { K_MAX = 300 };
+/* ---- the net table: a job ---- */
 
-/* The fault that is set when the connection stands. */
-static enum fault_call pending_call;
-static unsigned long pending_k;
-static int pending_error;
-
-static void set_pending_fault(void) {
-  fault_fail(pending_call, pending_k, pending_error);
+static void run_job(struct outcome *outcome) {
+  job_run(&(struct job_options){ NULL, false }, outcome);
 }
 
-/* Runs one job; true if the fault happened. */
-static bool run_with(enum fault_call call, unsigned long k, int error, bool when_connected,
-                     bool cuts_flows) {
-  struct job_options options = { when_connected ? set_pending_fault : NULL, cuts_flows };
-  struct job_result result;
-  unsigned descriptors = job_descriptors();
-  long mappings = fault_mappings();
-  log_capture_start();
-  pending_call = call;
-  pending_k = k;
-  pending_error = error;
-  if (!when_connected) {
-    set_pending_fault();
-  }
-  job_run(&options, &result);
-  bool has_failed = fault_clear();
-  bool is_error_told = !result.error || log_capture_count(LOG_LEVEL_WARN) > 0;
-  bool must_succeed = when_connected || !has_failed;
-  if (result.is_hung || result.is_wrong || !is_error_told || (must_succeed && result.error) ||
-      job_descriptors() != descriptors || fault_mappings() != mappings) {
-    log_capture_print();
-    fail_msg("%s number %lu failing with %s%s: error %d at %s%s%s, %s, descriptors %u -> %u, "
-             "mappings %ld -> %ld",
-             fault_call_name(call), k, strerrorname_np(error),
-             when_connected ? " once connected" : "", result.error, result.stage,
-             result.is_hung ? ", hung" : "", result.is_wrong ? ", wrong data" : "",
-             is_error_told ? "a warning said why" : "no warning", descriptors, job_descriptors(),
-             mappings, fault_mappings());
-  }
-  log_capture_stop();
-  return has_failed;
+static void run_connected_job(struct outcome *outcome) {
+  job_run(&(struct job_options){ each_failure_arm, false }, outcome);
 }
 
-/* Every k at first, then fewer and fewer: what comes often comes from the same place. */
-static void run_for_all(enum fault_call call, int error, bool when_connected, bool cuts_flows) {
-  enum { DENSE = 12 };
-  unsigned long k = 1;
-  uint64_t start_ns = clock_now_ns();
-  while (k <= K_MAX && run_with(call, k, error, when_connected, cuts_flows)) {
-    k += k < DENSE || call == FAULT_ALLOCATION ? 1 : 1 + k / 2;
-  }
-  if (getenv("STRATUS_TEST_VERBOSE")) {
-    fprintf(stderr, "%s %s: up to %lu, %" PRIu64 " ms\n", fault_call_name(call),
-            strerrorname_np(error), k, (clock_now_ns() - start_ns) / NS_PER_MS);
-  }
+static void run_job_whose_flows_are_cut(struct outcome *outcome) {
+  job_run(&(struct job_options){ each_failure_arm, true }, outcome);
 }
 
-struct failure {
-  enum fault_call call;
-  int error;
-};
+static const struct entry_point job = { .name = "net table", .run = run_job };
+static const struct entry_point connected_job = { .name = "net table, connected",
+                                                  .run = run_connected_job,
+                                                  .must_succeed = true,
+                                                  .arms_itself = true };
+static const struct entry_point cut_job = { .name = "net table, reconnecting",
+                                            .run = run_job_whose_flows_are_cut,
+                                            .must_succeed = true,
+                                            .arms_itself = true };
 
-static void a_job_without_faults_succeeds(void **state) {
+static void a_job_survives_each_failing_call(void **state) {
   (void)state;
-  assert_false(run_with(FAULT_RANDOM, K_MAX, EIO, false, true));
-  assert_false(run_with(FAULT_RANDOM, K_MAX, EIO, true, true));
-}
-
-static void survives_failing_allocations(void **state) {
-  (void)state;
-  run_for_all(FAULT_ALLOCATION, ENOMEM, false, false);
+  assert_true(each_failure_of_all(&job) > 0);
+  static const struct failure others[] = {
+    { FAULT_BIND, EACCES },         { FAULT_ACCEPT, ECONNABORTED }, { FAULT_ACCEPT, EINTR },
+    { FAULT_CONNECT, ENETUNREACH }, { FAULT_SEND, EAGAIN },         { FAULT_SEND, EINTR },
+    { FAULT_RECEIVE, EAGAIN },      { FAULT_EPOLL_ADD, ENOSPC },
+  };
+  assert_true(EACH_FAILURE(&job, others) > 0);
 }
 
 static void loses_nothing_without_memory_for_a_flow(void **state) {
   (void)state;
-  run_for_all(FAULT_ALLOCATION, ENOMEM, true, true);
-}
-
-static void survives_failing_calls(void **state) {
-  (void)state;
-  static const struct failure failures[] = {
-    { FAULT_SOCKET, EMFILE },       { FAULT_SETSOCKOPT, ENOMEM },  { FAULT_BIND, EADDRINUSE },
-    { FAULT_BIND, EACCES },         { FAULT_LISTEN, EADDRINUSE },  { FAULT_ACCEPT, EMFILE },
-    { FAULT_ACCEPT, ECONNABORTED }, { FAULT_ACCEPT, EINTR },       { FAULT_CONNECT, ETIMEDOUT },
-    { FAULT_CONNECT, ENETUNREACH }, { FAULT_SEND, ENOBUFS },       { FAULT_SEND, EAGAIN },
-    { FAULT_SEND, EINTR },          { FAULT_RECEIVE, ECONNRESET }, { FAULT_RECEIVE, EAGAIN },
-    { FAULT_EPOLL_CREATE, EMFILE }, { FAULT_EPOLL_ADD, ENOMEM },   { FAULT_EPOLL_ADD, ENOSPC },
-    { FAULT_EPOLL_WAIT, EINTR },    { FAULT_EVENTFD, EMFILE },     { FAULT_THREAD, EAGAIN },
-    { FAULT_RANDOM, ENOSYS },       { FAULT_OPEN, EMFILE },        { FAULT_READ, EIO },
-  };
-  for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
-    run_for_all(failures[i].call, failures[i].error, false, false);
-  }
+  static const struct failure failures[] = { { FAULT_ALLOCATION, ENOMEM } };
+  assert_true(EACH_FAILURE(&cut_job, failures) > 0);
 }
 
 /* What carries data: a flow is lost, its chunks go to the others. */
@@ -121,9 +74,7 @@ static void loses_nothing_when_a_flow_fails(void **state) {
     { FAULT_SEND, EAGAIN },   { FAULT_RECEIVE, ECONNRESET }, { FAULT_RECEIVE, ETIMEDOUT },
     { FAULT_RECEIVE, EINTR }, { FAULT_EPOLL_WAIT, EINTR },
   };
-  for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
-    run_for_all(failures[i].call, failures[i].error, true, false);
-  }
+  assert_true(EACH_FAILURE(&connected_job, failures) > 0);
 }
 
 /* What dials again after flows were cut. */
@@ -134,9 +85,185 @@ static void loses_nothing_when_a_dial_fails(void **state) {
     { FAULT_BIND, EADDRINUSE },   { FAULT_ACCEPT, EMFILE },        { FAULT_EPOLL_ADD, ENOMEM },
     { FAULT_SETSOCKOPT, EACCES }, { FAULT_SEND, EPIPE },           { FAULT_RECEIVE, ECONNRESET },
   };
-  for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
-    run_for_all(failures[i].call, failures[i].error, true, true);
+  assert_true(EACH_FAILURE(&cut_job, failures) > 0);
+}
+
+/* With RDMA devices, whatever of them fails, flows of TCP do it. */
+static void run_rdma_job(struct outcome *outcome) {
+  rdma_host_configure();
+  run_job(outcome);
+}
+
+static void a_job_does_without_devices_that_fail(void **state) {
+  (void)state;
+  static const struct fake_hca hca = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
+  static const struct entry_point entry = { .name = "net table, RDMA",
+                                            .run = run_rdma_job,
+                                            .must_succeed = true };
+  static const struct failure failures[] = { { FAULT_VERBS, EIO } };
+  char root[128];
+  rdma_host_start(&hca);
+  snprintf(root, sizeof root, "STRATUS_SYSFS_ROOT=%s", rdma_host_root.root);
+  job_set_parameters("auto", root, NULL);
+  assert_true(EACH_FAILURE(&entry, failures) > 0);
+  assert_true(fake_verbs_counts().sends > 0);
+  rdma_memory_release();
+  rdma_host_stop(); /* fails if anything of the devices is left */
+}
+
+static void an_encrypted_job_survives_each_failing_call(void **state) {
+  (void)state;
+  static const struct entry_point entry = { .name = "net table, encrypted", .run = run_job };
+  static const struct failure failures[] = {
+    { FAULT_ALLOCATION, ENOMEM }, { FAULT_LIBRARY, ENOENT }, { FAULT_RANDOM, ENOSYS },
+    { FAULT_CIPHERS, EIO },       { FAULT_SEAL, EIO },
+  };
+  assert_true(EACH_FAILURE(&entry, failures) > 0);
+}
+
+/* ---- the statistics of a job ---- */
+
+static struct sockaddr_un stats_address = { .sun_family = AF_UNIX };
+
+/* True if all of a document came. Its own calls are counted with the server's, and may fail, too.
+ */
+static bool has_statistics(void) {
+  static char answer[1 << 16];
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  size_t used = 0;
+  if (fd >= 0 && connect(fd, (struct sockaddr *)&stats_address, sizeof stats_address) == 0 &&
+      send(fd, "json\n", 5, MSG_NOSIGNAL) == 5) {
+    ssize_t n;
+    while ((n = recv(fd, answer + used, sizeof answer - 1 - used, 0)) > 0) {
+      used += (size_t)n;
+    }
   }
+  if (fd >= 0) {
+    close(fd);
+  }
+  answer[used] = '\0';
+  return used > 2 && answer[0] == '{' && strcmp(answer + used - 2, "}\n") == 0;
+}
+
+static bool was_served;
+
+/* One call fails, so one of two clients is served. */
+static void ask_for_statistics(void) {
+  each_failure_arm();
+  bool first = has_statistics();
+  was_served = has_statistics() || first;
+}
+
+static void run_watched_job(struct outcome *outcome) {
+  was_served = false;
+  job_run(&(struct job_options){ ask_for_statistics, false }, outcome);
+  if (!was_served && !outcome->problem) {
+    outcome->problem = "no statistics";
+  }
+}
+
+static void statistics_survive_each_failing_call(void **state) {
+  (void)state;
+  static const struct entry_point entry = {
+    .name = "statistics", .run = run_watched_job, .must_succeed = true, .arms_itself = true
+  };
+  char directory[128];
+  struct tree tree;
+  tree_create(&tree);
+  snprintf(stats_address.sun_path, sizeof stats_address.sun_path, "%s/%d.sock", tree.root,
+           (int)getpid());
+  snprintf(directory, sizeof directory, "STRATUS_STATS_DIR=%s", tree.root);
+  job_set_parameters("thread", directory, NULL);
+  assert_true(each_failure_of_all(&entry) > 0);
+  tree_remove(&tree);
+}
+
+/* ---- the tables beside the network's ---- */
+
+/* A profile for the tuner and the environment plugin. */
+static struct tree profiles;
+
+static void tuner_logger(int level, unsigned long subsystems, const char *file, int line,
+                         const char *format, ...) {
+  (void)subsystems, (void)file, (void)line;
+  char text[LOG_TEXT_MAX];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  log_capture_keep(level == TUNER_ABI_LOG_WARN ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, text);
+}
+
+/* Each time another file, as the tuner warns of each error once. */
+static void use_new_profile(void) {
+  static char profile[TREE_PATH_MAX + 32], root[128];
+  static unsigned number;
+  char name[32], path[TREE_PATH_MAX];
+  snprintf(name, sizeof name, "p%u.profile", number++);
+  tree_write(&profiles, name,
+             "schema = 1\n[meta]\nid = p\n[env]\nNCCL_COLLNET_ENABLE = 1\n"
+             "[table allreduce nodes=4 ppn=8]\n1K 1M ring simple 4\n");
+  snprintf(profile, sizeof profile, "STRATUS_PROFILE=%s", tree_path(&profiles, name, path));
+  snprintf(root, sizeof root, "STRATUS_SYSFS_ROOT=%s", profiles.root);
+  param_load((char *[]){ profile, root, "STRATUS_PROFILE_EVENTS=1", NULL });
+  each_failure_arm();
+}
+
+static void run_tuner(struct outcome *outcome) {
+  use_new_profile();
+  void *context = NULL;
+  float us[7][3]; /* algorithms and protocols of NCCL 2.30 */
+  int channels = 0;
+  for (int cell = 0; cell < 21; cell++) {
+    us[cell / 3][cell % 3] = cell % 3 == 2 && cell < 6 ? 10.0f + (float)cell : -1.0f;
+  }
+  outcome->error = ncclTunerPlugin_v6.init(&context, 1, 32, 4, tuner_logger, NULL, NULL);
+  outcome->error |= ncclTunerPlugin_v6.get_coll_info(context, PROFILE_ALLREDUCE, 4096, 1,
+                                                     (float **)us, 7, 3, 0, &channels);
+  if (us[PROFILE_RING][PROFILE_SIMPLE] != 0 && log_capture_count(LOG_LEVEL_WARN) == 0) {
+    outcome->problem = "it does not follow its profile, and does not say why";
+  }
+  if (context) {
+    outcome->error |= ncclTunerPlugin_v6.finalize(context);
+  }
+}
+
+static void run_environment(struct outcome *outcome) {
+  use_new_profile();
+  outcome->error = ncclEnvPlugin_v2.init(2, 30, 7, "", job_logger);
+  const char *value = ncclEnvPlugin_v2.getEnv("NCCL_COLLNET_ENABLE");
+  if (value && strcmp(value, "1") != 0) {
+    outcome->problem = "a wrong value";
+  }
+  outcome->error |= (int)ncclEnvPlugin_v2.finalize();
+}
+
+static void run_profiler(struct outcome *outcome) {
+  void *context = NULL, *handle = NULL;
+  int mask = 0;
+  struct profiler_event_v5 event = { .type = NCCL_PROFILE_COLLECTIVE, .function = "AllReduce" };
+  outcome->error = (int)ncclProfiler_v6.init(&context, 1, &mask, "job", 2, 4, 3, job_logger);
+  outcome->error |= (int)ncclProfiler_v6.startEvent(context, &handle, &event);
+  outcome->error |= (int)ncclProfiler_v6.stopEvent(handle);
+  outcome->error |= (int)ncclProfiler_v6.finalize(context);
+}
+
+static void other_tables_survive_each_failing_call(void **state) {
+  (void)state;
+  static const struct entry_point entries[] = {
+    { .name = "tuner table", .run = run_tuner, .must_succeed = true, .arms_itself = true },
+    { .name = "environment table",
+      .run = run_environment,
+      .must_succeed = true,
+      .arms_itself = true },
+    { .name = "profiler table", .run = run_profiler, .must_succeed = true },
+  };
+  tree_create(&profiles);
+  for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+    bool has_calls = entries[i].run != run_profiler; /* its table makes none that can fail */
+    assert_int_equal(each_failure_of_all(&entries[i]) > 0, has_calls);
+  }
+  tree_remove(&profiles);
 }
 
 static void short_reads_and_writes_are_whole(void **state) {
@@ -144,25 +271,30 @@ static void short_reads_and_writes_are_whole(void **state) {
   static const size_t pieces[] = { 1000, 41, 7 };
   for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
     struct job_options options = { NULL, i == 0 };
-    struct job_result result;
+    struct outcome outcome;
     fault_shorten(pieces[i]);
-    job_run(&options, &result);
+    job_run(&options, &outcome);
     fault_clear();
-    assert_int_equal(result.error, 0);
-    assert_false(result.is_hung);
-    assert_false(result.is_wrong);
+    assert_int_equal(outcome.error, 0);
+    assert_null(outcome.problem);
   }
 }
 
 static int use_auto(void **state) {
   (void)state;
-  job_set_parameters("auto");
+  job_set_parameters("auto", NULL, NULL);
   return 0;
 }
 
 static int use_thread(void **state) {
   (void)state;
-  job_set_parameters("thread");
+  job_set_parameters("thread", NULL, NULL);
+  return 0;
+}
+
+static int use_encryption(void **state) {
+  (void)state;
+  job_set_parameters("auto", "STRATUS_ENCRYPT=on", "STRATUS_SECRET=long enough for a secret");
   return 0;
 }
 
@@ -175,16 +307,20 @@ static int tear_down(void **state) {
 
 #define FAILURE_TEST(test, use) cmocka_unit_test_setup_teardown(test, use, tear_down)
 
-int main(void) {
+/* With an argument, as in '*encrypted*', the tests of that name. */
+int main(int argc, char **argv) {
+  cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
   const struct CMUnitTest tests[] = {
-    FAILURE_TEST(a_job_without_faults_succeeds, use_auto),
-    FAILURE_TEST(a_job_without_faults_succeeds, use_thread),
     FAILURE_TEST(short_reads_and_writes_are_whole, use_auto),
-    FAILURE_TEST(survives_failing_allocations, use_auto),
+    FAILURE_TEST(a_job_survives_each_failing_call, use_auto),
+    FAILURE_TEST(a_job_survives_each_failing_call, use_thread),
     FAILURE_TEST(loses_nothing_without_memory_for_a_flow, use_thread),
-    FAILURE_TEST(survives_failing_calls, use_thread),
     FAILURE_TEST(loses_nothing_when_a_flow_fails, use_auto),
     FAILURE_TEST(loses_nothing_when_a_dial_fails, use_auto),
+    FAILURE_TEST(an_encrypted_job_survives_each_failing_call, use_encryption),
+    FAILURE_TEST(a_job_does_without_devices_that_fail, use_auto),
+    FAILURE_TEST(statistics_survive_each_failing_call, use_auto),
+    FAILURE_TEST(other_tables_survive_each_failing_call, use_auto),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,7 +110,7 @@ static void close_ends(struct ends ends) {
 
 static int set_up(void **state) {
   (void)state;
-  job_set_parameters("auto");
+  job_set_parameters("auto", NULL, NULL);
   for (int i = 0; i < RELEASES; i++) {
     logged[i] = reported[i] = 0;
   }

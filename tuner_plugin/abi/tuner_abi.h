@@ -158,4 +158,6 @@ TUNER_ABI_FIELD(tuner_abi_constants, tree_channel_max_gbs, 960);
 TUNER_ABI_FIELD(tuner_abi_constants, nvls_tree_channel_max_gbs, 1056);
 TUNER_ABI_SIZE(tuner_abi_constants, 1152);
 
+extern struct tuner_abi_v6 ncclTunerPlugin_v6;
+
 #endif

@@ -120,18 +120,21 @@ static struct shape_table *find_shape(size_t ranks, size_t nodes) {
   return shape;
 }
 
-const struct decide_table *profile_cache_find_table(size_t ranks, size_t nodes) {
-  const struct decide_table *table = NULL;
+int profile_cache_find_table(size_t ranks, size_t nodes, const struct decide_table **table) {
+  int result = 0;
+  *table = NULL;
   pthread_mutex_lock(&lock);
   if (load_error == 0) {
     struct shape_table *shape = find_shape(ranks, nodes);
     if (!shape) {
       shape = compile_shape(ranks, nodes);
     }
-    if (shape && shape->table.first[PROFILE_COLLECTIVE_COUNT] > 0) {
-      table = &shape->table;
+    if (!shape) {
+      result = -ENOMEM;
+    } else if (shape->table.first[PROFILE_COLLECTIVE_COUNT] > 0) {
+      *table = &shape->table;
     }
   }
   pthread_mutex_unlock(&lock);
-  return table;
+  return result;
 }

@@ -29,8 +29,8 @@ struct profile_cache_view {
 int profile_cache_acquire(struct profile_cache_view *view);
 void profile_cache_release(void);
 
-/* The rows for this shape; NULL if the profile has none. Valid as long as the caller's reference.
- */
-const struct decide_table *profile_cache_find_table(size_t ranks, size_t nodes);
+/* *table: the rows for this shape; NULL if the profile has none. Valid as long as the caller's
+ * reference. -ENOMEM: they could not be made. */
+int profile_cache_find_table(size_t ranks, size_t nodes, const struct decide_table **table);
 
 #endif

@@ -97,8 +97,10 @@ static void attach_table(struct tuner *tuner, struct tuner_host host, struct tun
   if (objection) {
     return;
   }
-  tuner->table = profile_cache_find_table(shape.ranks, shape.nodes);
-  if (tuner->table) {
+  if (profile_cache_find_table(shape.ranks, shape.nodes, &tuner->table) != 0) {
+    LOG_WARN("%zu ranks on %zu nodes: no memory for the rows of profile %s, " UNTOUCHED,
+             shape.ranks, shape.nodes, view->id);
+  } else if (tuner->table) {
     LOG_INFO("%zu ranks on %zu nodes: %" PRIu32 " rows of profile %s match", shape.ranks,
              shape.nodes, tuner->table->first[PROFILE_COLLECTIVE_COUNT], view->id);
   } else {

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stand-in for each release of NCCL that has another set of interfaces: all of both plugins'
+ * tables together, in its order; also half way, with another release in the process, and unloaded.
+ * What they leave is looked for in /proc/self.
+ *
+ *   abi_life                          all
+ *   abi_life RELEASE CASE             one, with the plugins' log */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/abi/cases.h"
+#include "tests/abi/life_tables.h"
+#include "tests/abi/net_exchange.h"
+
+static const struct life_release releases[] = {
+  { "2.19.4", 7, 1, 0, 0 },  { "2.20.5", 8, 1, 0, 0 },  { "2.21.5", 8, 2, 0, 0 },
+  { "2.22.3", 8, 3, 0, 0 },  { "2.23.4", 8, 3, 1, 0 },  { "2.25.1", 9, 4, 2, 0 },
+  { "2.26.6", 10, 4, 3, 0 }, { "2.27.7", 10, 4, 4, 0 }, { "2.28.9", 11, 5, 5, 1 },
+  { "2.29.7", 11, 5, 5, 1 }, { "2.30.7", 12, 6, 6, 2 },
+};
+enum { RELEASES = sizeof(releases) / sizeof(releases[0]), ROUNDS = 3 };
+
+static const size_t sizes[] = { 0, 8, 5000, 300000 };
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
+
+static const char *net_plugin;
+
+/* ---- what a process has ---- */
+
+struct traces {
+  int threads, descriptors;
+};
+
+static int entries(const char *path) {
+  DIR *directory = opendir(path);
+  CHECK(directory);
+  int found = 0;
+  for (struct dirent *entry; (entry = readdir(directory));) {
+    found += entry->d_name[0] != '.';
+  }
+  closedir(directory);
+  return found;
+}
+
+static struct traces traces(void) {
+  return (struct traces){ entries("/proc/self/task"), entries("/proc/self/fd") };
+}
+
+/* A thread that was joined leaves /proc a little later. Interfaces before v11 have no finalize:
+ * there a thread, its descriptors and a socket stay by design. */
+static void check_nothing_is_left(const struct life *life, struct traces before) {
+  struct traces now = traces();
+  for (int i = 0; i < 1000 && now.threads > before.threads; i++) {
+    usleep(1000);
+    now = traces();
+  }
+  if (life->release->net >= 11) {
+    CHECK(now.threads == before.threads);
+    CHECK(now.descriptors == before.descriptors);
+  }
+}
+
+static bool is_mapped(const char *path) {
+  char line[512];
+  bool is_found = false;
+  FILE *maps = fopen("/proc/self/maps", "r");
+  CHECK(maps);
+  while (fgets(line, sizeof(line), maps)) {
+    is_found |= strstr(line, path) != NULL;
+  }
+  fclose(maps);
+  return is_found;
+}
+
+/* ---- cases ---- */
+
+/* Beside this program. */
+static const char *nccl_path(void) {
+  static char path[512];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 32);
+  CHECK(length > 0);
+  path[length] = '\0';
+  strcpy(strrchr(path, '/'), "/abi_nccl.so");
+  return path;
+}
+
+static void load(struct life *life, const struct life_release *release) {
+  const char *tuner = getenv("STRATUS_TEST_TUNER_PLUGIN");
+  life_load(life, release, net_plugin, tuner ? tuner : "build/lib/libnccl-tuner-stratus.so",
+            nccl_path());
+}
+
+static void begin(const struct life *life, struct life_communicator *communicator) {
+  int devices;
+  CHECK_OK(life_begin(life, communicator, &devices));
+  CHECK(devices == 1);
+}
+
+static void exchange(const struct life *life, const struct life_communicator *communicator) {
+  struct exchange_pair pair;
+  int before = __atomic_load_n(life->events, __ATOMIC_RELAXED);
+  exchange_connect(&life->host, communicator->net, &pair);
+  exchange_run(&pair, sizes, SIZES);
+  exchange_close(&pair, 0);
+  /* A send and a receive of each. */
+  int events = __atomic_load_n(life->events, __ATOMIC_RELAXED) - before;
+  CHECK(events == (life->release->net >= 10 ? 2 * SIZES : 0));
+}
+
+static void case_order(const struct life_release *release) {
+  struct life life;
+  struct life_communicator communicator;
+  load(&life, release);
+  struct traces before = traces();
+  for (int round = 0; round < ROUNDS; round++) {
+    begin(&life, &communicator);
+    exchange(&life, &communicator);
+    life_end(&life, &communicator);
+    check_nothing_is_left(&life, before);
+  }
+  CHECK(*life.warnings == 0);
+}
+
+/* Some communicators at once, of which the first ends first. */
+static void case_several(const struct life_release *release) {
+  struct life life;
+  struct life_communicator communicators[ROUNDS];
+  load(&life, release);
+  struct traces before = traces();
+  for (int i = 0; i < ROUNDS; i++) {
+    begin(&life, &communicators[i]);
+  }
+  for (int i = 0; i < ROUNDS; i++) {
+    exchange(&life, &communicators[i]);
+    life_end(&life, &communicators[i]);
+  }
+  check_nothing_is_left(&life, before);
+  CHECK(*life.warnings == 0);
+}
+
+/* NCCL goes on with its own transport; what had begun it ends. */
+static void fails(const struct life_release *release, bool has_begun) {
+  struct life life;
+  struct life_communicator communicator;
+  int devices;
+  load(&life, release);
+  struct traces before = traces();
+  for (int round = 0; round < ROUNDS; round++) {
+    ncclResult_t result = life_begin(&life, &communicator, &devices);
+    CHECK((result == ncclSuccess) == has_begun && devices == 0);
+    life_end(&life, &communicator);
+    check_nothing_is_left(&life, before);
+  }
+  CHECK(*life.warnings > 0);
+}
+
+static void case_network_fails(const struct life_release *release) {
+  setenv("STRATUS_ABLATE", "nothing that is known", 1);
+  fails(release, false);
+}
+
+static void case_no_devices(const struct life_release *release) {
+  setenv("NCCL_SOCKET_IFNAME", "=nothing", 1);
+  fails(release, true);
+}
+
+/* The last that begins. */
+static void case_tuner_fails(const struct life_release *release) {
+  struct life life;
+  struct life_communicator communicator;
+  int devices;
+  setenv("STRATUS_PROFILE", "/nowhere.profile", 1);
+  setenv("STRATUS_PROFILE_STRICT", "1", 1);
+  load(&life, release);
+  struct traces before = traces();
+  for (int round = 0; round < ROUNDS; round++) {
+    CHECK(life_begin(&life, &communicator, &devices) != ncclSuccess);
+    CHECK(!communicator.tuner);
+    if (release->tuner > 1) {
+      life_end(&life, &communicator);
+    }
+    check_nothing_is_left(&life, before);
+  }
+}
+
+/* As of a framework's own NCCL beside the system's. */
+static void case_two_releases(const struct life_release *release) {
+  struct life one, other;
+  struct life_communicator first, second;
+  load(&one, release);
+  load(&other, &releases[RELEASES - 1]);
+  begin(&one, &first);
+  for (int round = 0; round < ROUNDS; round++) {
+    begin(&other, &second);
+    exchange(&other, &second);
+    exchange(&one, &first);
+    life_end(&other, &second);
+    exchange(&one, &first);
+  }
+  life_end(&one, &first);
+  CHECK(*one.warnings == 0);
+}
+
+/* A stranger, to every port that is listening. */
+static int write_to_ports(void) {
+  int count = 0;
+  for (int fd = 3; fd < 256; fd++) {
+    struct sockaddr_in address;
+    socklen_t bytes = sizeof(address), flag_bytes = sizeof(int);
+    int is_listening = 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &flag_bytes) == 0 &&
+        is_listening && getsockname(fd, (struct sockaddr *)&address, &bytes) == 0 &&
+        address.sin_family == AF_INET) {
+      char text[64] = "what is no hello";
+      int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      CHECK(connect(stranger, (struct sockaddr *)&address, bytes) == 0);
+      CHECK(send(stranger, text, sizeof(text), MSG_NOSIGNAL) == sizeof(text));
+      while (recv(stranger, text, sizeof(text), 0) > 0) {
+      }
+      close(stranger);
+      count++;
+    }
+  }
+  return count;
+}
+
+/* What has an end can be unloaded; what has none keeps the NCCL that it logs through. */
+static void case_unload(const struct life_release *release) {
+  struct life life;
+  struct life_communicator communicator;
+  load(&life, release);
+  begin(&life, &communicator);
+  exchange(&life, &communicator);
+  life_end(&life, &communicator);
+  life_unload(&life);
+  int ports = write_to_ports();
+  CHECK((ports > 0) == (release->net < 11));
+  CHECK(is_mapped(nccl_path()) == (release->net < 11));
+}
+
+static const struct {
+  const char *name;
+  void (*run)(const struct life_release *release);
+} cases[] = {
+  { "order", case_order },
+  { "several", case_several },
+  { "network_fails", case_network_fails },
+  { "no_devices", case_no_devices },
+  { "tuner_fails", case_tuner_fails },
+  { "two_releases", case_two_releases },
+  { "unload", case_unload },
+};
+
+static const char *release_name(int release) {
+  return releases[release].name;
+}
+
+static const char *case_name(int which) {
+  return cases[which].name;
+}
+
+static void run(int release, int which, const char *path) {
+  net_plugin = path;
+  setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
+  cases[which].run(&releases[release]);
+  if (releases[release].net < 11) {
+    _Exit(0); /* its thread lives on, which LeakSanitizer's own does not always survive */
+  }
+}
+
+int main(int argc, char **argv) {
+  static const struct cases_host life = {
+    .title = "All tables in NCCL's order, and what is left of them",
+    .plugin_variable = "STRATUS_TEST_NET_PLUGIN",
+    .plugin = "build/lib/libnccl-net-stratus.so",
+    .releases = RELEASES,
+    .cases = sizeof(cases) / sizeof(cases[0]),
+    .release_name = release_name,
+    .case_name = case_name,
+    .run = run,
+  };
+  return cases_main(&life, argc, argv);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See life_tables.h. The order is that of initTransportsRank and commFree, src/init.cc at v2.30.7:
+ * environment, network, CollNet, profiler, tuner; at the end tuner, profiler, network. */
+#include "tests/abi/life_tables.h"
+
+#include <dlfcn.h>
+
+#include "tests/abi/nccl_collnet_layouts.h"
+#include "tests/abi/nccl_profiler_layouts.h"
+#include "tests/abi/nccl_tuner_layouts.h"
+
+enum { NODES = 2, RANKS = 4, ID = 0x1234 };
+
+/* src/include/plugin/env/env_v1.h at v2.28.7 and env_v2.h at v2.30.7. */
+typedef struct {
+  const char *name;
+  ncclResult_t (*init)(uint8_t major, uint8_t minor, uint8_t patch, const char *suffix);
+  ncclResult_t (*finalize)(void);
+  const char *(*getEnv)(const char *name);
+} env_v1;
+typedef struct {
+  const char *name;
+  ncclResult_t (*init)(uint8_t major, uint8_t minor, uint8_t patch, const char *suffix,
+                       ncclDebugLogger_t logger);
+  ncclResult_t (*finalize)(void);
+  const char *(*getEnv)(const char *name);
+} env_v2;
+
+static const void *find(void *library, const char *table, int version) {
+  char symbol[48];
+  snprintf(symbol, sizeof(symbol), "%s_v%d", table, version);
+  return version ? dlsym(library, symbol) : NULL;
+}
+
+static void start_environment(const struct life *life) {
+  if (life->release->env == 1) {
+    CHECK_OK(((const env_v1 *)life->env)->init(2, 29, 7, ""));
+  } else if (life->release->env == 2) {
+    CHECK_OK(((const env_v2 *)life->env)->init(2, 30, 7, "", life->logger));
+  }
+  if (life->env) {
+    ((const env_v2 *)life->env)->getEnv("NCCL_COLLNET_ENABLE");
+  }
+}
+
+void life_load(struct life *life, const struct life_release *release, const char *net_plugin,
+               const char *tuner_plugin, const char *nccl) {
+  void *library = dlopen(net_plugin, RTLD_NOW | RTLD_LOCAL);
+  *life = (struct life){ .release = release,
+                         .host = { release->name, release->net, library, NULL, -1 },
+                         .nccl = dlopen(nccl, RTLD_NOW | RTLD_LOCAL),
+                         .tuner_library = dlopen(tuner_plugin, RTLD_NOW | RTLD_LOCAL) };
+  CHECK(library && life->nccl && life->tuner_library);
+  CHECK((life->host.table = find(library, "ncclNetPlugin", release->net)));
+  CHECK((life->tuner = find(life->tuner_library, "ncclTunerPlugin", release->tuner)));
+  life->collnet = find(library, "ncclCollNetPlugin", release->net);
+  life->profiler = find(library, "ncclProfiler", release->profiler);
+  life->env = find(library, "ncclEnvPlugin", release->env);
+  CHECK((life->profiler != NULL) == (release->profiler != 0));
+  CHECK((life->env != NULL) == (release->env != 0));
+  life->logger = (ncclDebugLogger_t)dlsym(life->nccl, "nccl_logger");
+  life->callback = (ncclProfilerCallback_t)dlsym(life->nccl, "nccl_profiler");
+  life->warnings = dlsym(life->nccl, "nccl_warnings");
+  life->events = dlsym(life->nccl, "nccl_events");
+  CHECK(life->logger && life->callback && life->warnings && life->events);
+  start_environment(life);
+}
+
+/* CollNet is off, so it shows no devices, and NCCL does not end it. */
+static void start_collnet(const struct life *life) {
+  void *context = NULL;
+  int count = -1;
+#define START(v, ...)                                                                              \
+  case v:                                                                                          \
+    CHECK_OK(((const ncclCollNet_v##v##_t *)life->collnet)->init(__VA_ARGS__));                    \
+    CHECK_OK(((const ncclCollNet_v##v##_t *)life->collnet)->devices(&count));                      \
+    CHECK(count == 0);                                                                             \
+    break
+  switch (life->collnet ? life->release->net : 0) {
+    START(8, life->logger);
+    START(9, life->logger);
+    START(10, life->logger);
+    START(11, &context, ID, life->logger);
+    START(12, &context, ID, life->logger);
+  }
+}
+
+#define PROFILER_V(v) ((const ncclProfiler_v##v##_t *)life->profiler)
+
+static ncclResult_t start_profiler(const struct life *life, void **context) {
+  int mask;
+  switch (life->release->profiler) {
+  case 0:
+    return ncclSuccess;
+  case 1:
+    return PROFILER_V(1)->init(context, &mask);
+  case 2:
+    return PROFILER_V(2)->init(context, &mask);
+  case 3:
+    return PROFILER_V(3)->init(context, &mask);
+  case 4:
+    return PROFILER_V(4)->init(context, &mask, "job", ID, NODES, RANKS, 0, life->logger);
+  case 5:
+    return PROFILER_V(5)->init(context, ID, &mask, "job", NODES, RANKS, 0, life->logger);
+  default:
+    return PROFILER_V(6)->init(context, ID, &mask, NULL, NODES, RANKS, 0, life->logger);
+  }
+}
+
+#define TUNER_V(v) ((const host_tuner_v##v *)life->tuner)
+
+static ncclResult_t start_tuner(const struct life *life, void **context) {
+  host_logger logger = (host_logger)(void *)life->logger;
+  host_nvl_info domains = { NODES, RANKS / NODES, RANKS / NODES };
+  host_constants constants;
+  memset(&constants, 0, sizeof(constants));
+  switch (life->release->tuner) {
+  case 1:
+    return (ncclResult_t)TUNER_V(1)->init(RANKS, NODES, logger);
+  case 2:
+    return (ncclResult_t)TUNER_V(2)->init(RANKS, NODES, logger, context);
+  case 3:
+    return (ncclResult_t)TUNER_V(3)->init(RANKS, NODES, logger, context);
+  case 4:
+    return (ncclResult_t)TUNER_V(4)->init(RANKS, NODES, logger, context);
+  case 5:
+    return (ncclResult_t)TUNER_V(5)->init(context, ID, RANKS, NODES, logger, &domains, &constants);
+  default:
+    return (ncclResult_t)TUNER_V(6)->init(context, ID, RANKS, NODES, logger, &domains, &constants);
+  }
+}
+
+static void end_tuner(const struct life *life, void *context) {
+  switch (life->release->tuner) {
+  case 1:
+    CHECK_OK((ncclResult_t)TUNER_V(1)->destroy());
+    return;
+  case 2:
+  case 3:
+  case 4: /* the same place in all three */
+    CHECK_OK((ncclResult_t)TUNER_V(4)->destroy(context));
+    return;
+  case 5:
+    CHECK_OK((ncclResult_t)TUNER_V(5)->finalize(context));
+    return;
+  default:
+    CHECK_OK((ncclResult_t)TUNER_V(6)->finalize(context));
+  }
+}
+
+ncclResult_t life_begin(const struct life *life, struct life_communicator *communicator,
+                        int *devices) {
+  *communicator = (struct life_communicator){ NULL, NULL, NULL };
+  *devices = 0;
+  ncclResult_t result = host_init(&life->host, &communicator->net, life->logger, life->callback);
+  if (result == ncclSuccess) {
+    CHECK_OK(HOST_CALL(&life->host, devices, devices));
+    start_collnet(life);
+    result = start_profiler(life, &communicator->profiler);
+  }
+  return result == ncclSuccess ? start_tuner(life, &communicator->tuner) : result;
+}
+
+void life_end(const struct life *life, const struct life_communicator *communicator) {
+  if (communicator->tuner || life->release->tuner == 1) {
+    end_tuner(life, communicator->tuner);
+  }
+  if (life->profiler) {
+    CHECK_OK(
+        PROFILER_V(6)->finalize(communicator->profiler)); /* at the same place in all versions */
+  }
+  if (communicator->net) {
+    CHECK_OK(host_finalize(&life->host, communicator->net));
+  }
+}
+
+void life_unload(struct life *life) {
+  if (life->env) {
+    CHECK_OK(((const env_v2 *)life->env)->finalize());
+  }
+  CHECK(dlclose(life->tuner_library) == 0);
+  CHECK(dlclose(life->host.library) == 0);
+  CHECK(dlclose(life->nccl) == 0);
+}

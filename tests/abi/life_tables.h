@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* life_tables: all tables that a release of NCCL takes of both plugins, called in its order.
+ * Owns: what it loads, until life_unload.  Threads: the main one.  Blocks: as the plugins do.
+ * Fails: ends the process. */
+#ifndef TESTS_ABI_LIFE_TABLES_H
+#define TESTS_ABI_LIFE_TABLES_H
+
+#include "tests/abi/net_calls.h"
+
+/* Versions of the interfaces; 0: the release has none, or looks for it elsewhere. */
+struct life_release {
+  const char *name;
+  int net, tuner, profiler, env;
+};
+
+struct life {
+  const struct life_release *release;
+  struct host host;
+  void *nccl, *tuner_library; /* the former a stand-in that owns logger and callback */
+  const void *collnet, *tuner, *profiler, *env;
+  ncclDebugLogger_t logger;
+  ncclProfilerCallback_t callback;
+  int *warnings, *events; /* what they counted */
+};
+
+/* A communicator's contexts. */
+struct life_communicator {
+  void *net, *profiler, *tuner;
+};
+
+void life_load(struct life *life, const struct life_release *release, const char *net_plugin,
+               const char *tuner_plugin, const char *nccl);
+/* In NCCL's order, until one fails; the devices of the network. */
+ncclResult_t life_begin(const struct life *life, struct life_communicator *communicator,
+                        int *devices);
+/* Only what began. */
+void life_end(const struct life *life, const struct life_communicator *communicator);
+/* Both plugins, and then NCCL itself. */
+void life_unload(struct life *life);
+
+#endif

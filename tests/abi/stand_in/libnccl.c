@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A library that owns what NCCL hands to plugins, and can be unloaded as NCCL can. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "tests/abi/nccl_net_layouts.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+extern int nccl_warnings, nccl_events;
+EXPORTED int nccl_warnings, nccl_events; /* atomic */
+
+void nccl_logger(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
+                 const char *format, ...);
+EXPORTED void nccl_logger(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
+                          const char *format, ...) {
+  (void)flags, (void)file, (void)line;
+  va_list arguments;
+  va_start(arguments, format);
+  vfprintf(stdout, format, arguments);
+  va_end(arguments);
+  fputc('\n', stdout);
+  __atomic_add_fetch(&nccl_warnings, level == NCCL_LOG_WARN, __ATOMIC_RELAXED);
+}
+
+ncclResult_t nccl_profiler(void **event, int type, void *phandle, int64_t id, void *data);
+EXPORTED ncclResult_t nccl_profiler(void **event, int type, void *phandle, int64_t id, void *data) {
+  (void)phandle, (void)id, (void)data;
+  if (type == 0) { /* ncclProfilerNetEventStart */
+    *event = &nccl_events;
+    __atomic_add_fetch(&nccl_events, 1, __ATOMIC_RELAXED);
+  }
+  return ncclSuccess;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See each_failure.h. */
+#include "tests/lib/each_failure.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/unit.h"
+
+enum {
+  DENSE = 12, /* so many calls of a kind fail each; of those that polling repeats fewer then */
+  POLLED_MAX = 300, /* polling never ends to make its calls */
+  K_MAX = 20000,    /* no entry point makes so many calls of another kind */
+};
+
+#define THREAD_PATIENCE_NS (2 * NS_PER_S) /* a joined thread leaves /proc a little later */
+
+/* In the address build; 1: something leaked since the last time. */
+int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
+
+struct traces {
+  unsigned descriptors, threads;
+  long mappings;
+};
+
+static struct failure pending;
+static unsigned long pending_k;
+static unsigned wrong; /* runs of this entry point */
+
+void each_failure_arm(void) {
+  if (pending_k > 0) {
+    fault_fail(pending.call, pending_k, pending.error);
+  }
+}
+
+struct failure each_failure_pending(unsigned long *k) {
+  *k = pending_k;
+  return pending;
+}
+
+static unsigned count_entries(const char *path) {
+  DIR *directory = opendir(path);
+  assert_non_null(directory);
+  unsigned count = 0;
+  for (struct dirent *entry; (entry = readdir(directory));) {
+    count += entry->d_name[0] != '.';
+  }
+  closedir(directory);
+  return count;
+}
+
+static struct traces count_traces(void) {
+  return (struct traces){ count_entries("/proc/self/fd"), count_entries("/proc/self/task"),
+                          fault_mappings() };
+}
+
+static struct traces count_traces_left(struct traces before) {
+  uint64_t until_ns = clock_now_ns() + THREAD_PATIENCE_NS;
+  struct traces now = count_traces();
+  while (now.threads > before.threads && clock_now_ns() < until_ns) {
+    usleep(100);
+    now = count_traces();
+  }
+  return now;
+}
+
+static void check(const struct entry_point *entry, const struct outcome *outcome, bool has_failed,
+                  struct traces before) {
+  struct traces now = count_traces_left(before);
+  bool is_told = !outcome->error || outcome->is_told || log_capture_count(LOG_LEVEL_WARN) > 0;
+  bool may_fail = has_failed && !entry->must_succeed;
+  if (outcome->problem || !is_told || (outcome->error && !may_fail) ||
+      now.descriptors > before.descriptors || now.threads > before.threads ||
+      now.mappings != before.mappings) {
+    wrong++;
+    log_capture_print();
+    print_error("%s, %s number %lu fails with %s%s: error %d at %s, %s, %s, descriptors %u -> %u, "
+                "threads %u -> %u, mappings %ld -> %ld\n",
+                entry->name, fault_call_name(pending.call), pending_k,
+                strerrorname_np(pending.error), has_failed ? "" : " (did not happen)",
+                outcome->error, outcome->stage ? outcome->stage : "the end",
+                outcome->problem ? outcome->problem : "no other problem",
+                is_told ? "a warning says why" : "no warning", before.descriptors, now.descriptors,
+                before.threads, now.threads, before.mappings, now.mappings);
+  }
+}
+
+/* True if the fault happened. */
+static bool run_once(const struct entry_point *entry, unsigned long k) {
+  struct outcome outcome = { 0 };
+  struct traces before = count_traces();
+  pending_k = k;
+  if (getenv("STRATUS_TEST_VERBOSE")) { /* a crash leaves no other trace of which it was */
+    fprintf(stderr, "# %s: %s number %lu fails with %s\n", entry->name,
+            fault_call_name(pending.call), k, strerrorname_np(pending.error));
+  }
+  fault_forget();
+  log_capture_start();
+  if (!entry->arms_itself) {
+    each_failure_arm();
+  }
+  entry->run(&outcome);
+  bool has_failed = fault_clear();
+  if (k > 0) {
+    check(entry, &outcome, has_failed, before);
+  } else if (outcome.error || outcome.problem || log_capture_count(LOG_LEVEL_WARN) > 0) {
+    log_capture_print();
+    fail_msg("%s fails without a failing call: error %d at %s, %s", entry->name, outcome.error,
+             outcome.stage ? outcome.stage : "the end",
+             outcome.problem ? outcome.problem : "no other problem");
+  }
+  log_capture_stop();
+  return has_failed;
+}
+
+static bool is_polled(enum fault_call call) {
+  return call == FAULT_SEND || call == FAULT_RECEIVE || call == FAULT_EPOLL_WAIT ||
+         call == FAULT_POLL;
+}
+
+/* How many calls failed. */
+static unsigned long run_for(const struct entry_point *entry, struct failure failure) {
+  unsigned long k = 1, failed = 0;
+  pending = failure;
+  while (run_once(entry, k)) {
+    failed++;
+    assert_true(k < K_MAX);
+    bool is_thinned = is_polled(failure.call) && k >= DENSE;
+    k += entry->is_slow ? k : is_thinned ? 1 + k / 2 : 1;
+    if (is_polled(failure.call) && k > POLLED_MAX) {
+      break;
+    }
+  }
+  if (__lsan_do_recoverable_leak_check && __lsan_do_recoverable_leak_check()) {
+    wrong++;
+    print_error("%s leaks memory where %s fails with %s\n", entry->name,
+                fault_call_name(failure.call), strerrorname_np(failure.error));
+  }
+  return failed;
+}
+
+unsigned long each_failure(const struct entry_point *entry, const struct failure *failures,
+                           size_t count) {
+  unsigned long all = 0;
+  char text[1024] = "";
+  wrong = 0;
+  run_once(entry, 0);
+  uint64_t start_ns = clock_now_ns();
+  for (size_t i = 0; i < count; i++) {
+    unsigned long failed = run_for(entry, failures[i]);
+    all += failed;
+    size_t used = strlen(text);
+    if (failed > 0) {
+      snprintf(text + used, sizeof text - used, "%s%s %lu", used ? ", " : "",
+               fault_call_name(failures[i].call), failed);
+    }
+  }
+  printf("# %s: %lu calls failed in turn in %.1f s: %s\n", entry->name, all,
+         (double)(clock_now_ns() - start_ns) / NS_PER_S, text);
+  assert_int_equal(wrong, 0);
+  return all;
+}
+
+unsigned long each_failure_of_all(const struct entry_point *entry) {
+  struct failure failures[FAULT_CALL_COUNT];
+  size_t count = 0;
+  run_once(entry, 0);
+  for (int i = 0; i < FAULT_CALL_COUNT; i++) {
+    enum fault_call call = (enum fault_call)i;
+    if (fault_is_called(call)) {
+      failures[count++] = (struct failure){ call, fault_call_error(call) };
+    }
+  }
+  return each_failure(entry, failures, count);
+}

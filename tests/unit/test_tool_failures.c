@@ -43,11 +43,12 @@ static unsigned find_port(void) {
   return ntohs(address.sin_port);
 }
 
-/* Both processes of a measurement, which takes a second: the calls that it is made of. %u is the
+/* Both processes of a measurement, which takes a second: the first `kinds` of the
+ * calls that it is made of. %u is the
  * port. */
-static void pair_survives(const char *server, const char *client) {
+static void pair_survives(const char *server, const char *client, size_t kinds) {
   static const struct failure failures[] = {
-    { FAULT_ALLOCATION, ENOMEM }, { FAULT_SOCKET, EMFILE },      { FAULT_RESOLVE, ENOMEM },
+    { FAULT_ALLOCATION, ENOMEM }, { FAULT_RESOLVE, ENOMEM },     { FAULT_SOCKET, EMFILE },
     { FAULT_SEND, EPIPE },        { FAULT_RECEIVE, ECONNRESET }, { FAULT_LIBRARY, ENOENT },
   };
   static const char *const faulty[] = { "server", "client" };
@@ -62,7 +63,7 @@ static void pair_survives(const char *server, const char *client) {
     struct entry_point entry = {
       .name = line, .run = run_command, .arms_itself = true, .is_slow = true
     };
-    assert_true(EACH_FAILURE(&entry, failures) > 0);
+    assert_true(each_failure(&entry, failures, kinds) > 0);
   }
 }
 
@@ -78,9 +79,9 @@ static void stratus_net(void **state) {
 static void stratus_net_measures(void **state) {
   (void)state;
   pair_survives("stratus-net perf --listen 127.0.0.1:%u --timeout 5s",
-                "stratus-net perf 127.0.0.1:%u --count 4 --bytes 1K --timeout 5s");
+                "stratus-net perf 127.0.0.1:%u --count 4 --bytes 1K --timeout 5s", 6);
   pair_survives("stratus-net probe --listen --port %u",
-                "stratus-net probe localhost --port %u --no-sweep --time 1ms");
+                "stratus-net probe localhost --port %u --no-sweep --time 1ms", 2);
 }
 
 static void stratus_tune(void **state) {
@@ -110,6 +111,7 @@ static int set_up(void **state) {
            found);
   setenv("PATH", path, 1);
   setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+  setenv("STRATUS_STATS_DIR", tool.tree.root, 1); /* no other process has statistics there */
   return 0;
 }
 

@@ -43,9 +43,8 @@ static unsigned find_port(void) {
   return ntohs(address.sin_port);
 }
 
-/* Both processes of a measurement, which takes a second: the first `kinds` of the
- * calls that it is made of. %u is the
- * port. */
+/* Both processes of a measurement, which takes a second: the first `kinds` of the calls that it is
+ * made of. %u is the port. */
 static void pair_survives(const char *server, const char *client, size_t kinds) {
   static const struct failure failures[] = {
     { FAULT_ALLOCATION, ENOMEM }, { FAULT_RESOLVE, ENOMEM },     { FAULT_SOCKET, EMFILE },
@@ -111,6 +110,7 @@ static int set_up(void **state) {
            found);
   setenv("PATH", path, 1);
   setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+  setenv("STRATUS_SECRET", "0123456789abcdef", 1); /* an agent of probe listens on all addresses */
   setenv("STRATUS_STATS_DIR", tool.tree.root, 1); /* no other process has statistics there */
   return 0;
 }

@@ -3,11 +3,14 @@
 #include "common/tools/launcher_words.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "common/cli.h"
 
 static bool is_one_of(const char *word, const char *const *names) {
   for (; *names; names++) {
@@ -87,19 +90,21 @@ char **launcher_words(char **command, const char *const *variables) {
                        : strcmp(program, "stratus-coll") == 0 && is_launcher(command) ? "--env"
                                                                                       : NULL;
   size_t words = count_of((const char *const *)command), most = words + 2 * count_of(variables);
-  char **all = option ? calloc(most + 1, sizeof *all) : NULL;
+  if (!option) {
+    return command;
+  }
+  char **all = calloc(most + 1, sizeof *all);
   if (!all) {
+    cli_fail("out of memory: %s does not pass the variables on to other hosts", program);
     return command;
   }
   size_t count = 0;
   all[count++] = command[0];
   for (const char *const *name = variables; *name; name++) {
-    char *word = NULL;
-    const char *value = getenv(*name);
     /* The name alone: everybody can read command lines, and a token is among the values. */
-    if (value && !is_passed_on(command, option, *name) && (word = strdup(*name))) {
-      all[count++] = (char *)option;
-      all[count++] = word;
+    if (getenv(*name) && !is_passed_on(command, option, *name)) {
+      all[count++] = (char *)(uintptr_t)option;
+      all[count++] = (char *)(uintptr_t)*name;
     }
   }
   memcpy(all + count, command + 1, (words - 1) * sizeof *all);

@@ -111,7 +111,7 @@ static int set_up(void **state) {
   setenv("PATH", path, 1);
   setenv("NCCL_SOCKET_IFNAME", "lo", 1);
   setenv("STRATUS_SECRET", "0123456789abcdef", 1); /* an agent of probe listens on all addresses */
-  setenv("STRATUS_STATS_DIR", tool.tree.root, 1); /* no other process has statistics there */
+  setenv("STRATUS_STATS_DIR", tool.tree.root, 1);  /* no other process has statistics there */
   return 0;
 }
 

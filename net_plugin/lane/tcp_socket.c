@@ -18,6 +18,7 @@
 #include "common/descriptor.h"
 #include "common/log.h"
 #include "common/param.h"
+#include "net_plugin/lane/route.h"
 #include "net_plugin/lane/tcp_options.h"
 
 #define LISTEN_BACKLOG 4096
@@ -180,9 +181,9 @@ bool tcp_socket_can_bind_device(const struct nic *nic) {
 
 /* Where two NICs are in one subnet, routing sends everything through the first, whatever the
  * source address is. */
-static void bind_device(int fd, const struct nic *nic) {
+static void bind_device(int fd, const struct nic *nic, const struct sockaddr_storage *peer) {
   static atomic_bool has_told;
-  if (!nic->has_neighbours) {
+  if (!nic->has_neighbours || !route_leads_through(nic, peer)) {
     return;
   }
   int error = set_device(fd, nic);
@@ -192,7 +193,7 @@ static void bind_device(int fd, const struct nic *nic) {
   }
 }
 
-void tcp_socket_bind_nic(int fd, const struct nic *nic) {
+void tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_storage *peer) {
   int one = 1;
   /* The port is chosen at connect, when the kernel knows the peer: ports are not used up by
    * binding. */
@@ -208,7 +209,7 @@ void tcp_socket_bind_nic(int fd, const struct nic *nic) {
                    nic->name, strerror(errno));
     return;
   }
-  bind_device(fd, nic);
+  bind_device(fd, nic, peer);
 }
 
 /* The interface through which the connection was opened; 0 if the kernel does not know. It keeps
@@ -241,7 +242,7 @@ static unsigned arrival_index(int fd, int family) {
 void tcp_socket_bind_accepted(int fd, const struct nic *nic, const struct sockaddr_storage *peer) {
   unsigned index = arrival_index(fd, peer->ss_family);
   if (index == nic->index) { /* so the peer is on another host, or the NIC has no neighbours */
-    bind_device(fd, nic);
+    bind_device(fd, nic, peer);
     return;
   }
   char name[IF_NAMESIZE] = "?", text[TCP_ADDRESS_TEXT];

@@ -20,10 +20,11 @@ int tcp_socket_open(int family);
  * parameters set. dscp: -1 leaves it. */
 void tcp_socket_tune(int fd, int family, int dscp);
 /* Before connect: binds the socket to the NIC's address, so that routing can follow it, and to the
- * NIC itself, so that flows leave by it whatever the routing table is. The latter is not tried for
- * a NIC without neighbours (loopback, dummy; the caller clears has_neighbours for a peer on this
- * host, too), and skipped where the kernel refuses it (before Linux 5.7 it takes CAP_NET_RAW). */
-void tcp_socket_bind_nic(int fd, const struct nic *nic);
+ * NIC itself, so that flows leave by it where another has a route, too. The latter is not tried
+ * where no route leads to the peer through it (route.h) or for a NIC without neighbours (loopback,
+ * dummy; the caller clears has_neighbours for a peer on this host, too), and skipped where the
+ * kernel refuses it (before Linux 5.7 it takes CAP_NET_RAW). */
+void tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_storage *peer);
 /* Whether the latter works here, for this NIC. */
 bool tcp_socket_can_bind_device(const struct nic *nic);
 /* After accept: the same, if the flow came in through the NIC that has the address; else one

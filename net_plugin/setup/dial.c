@@ -354,7 +354,7 @@ struct dial *dial_start(struct engine *engine, const struct nic *nic,
   struct sockaddr_storage target = *address;
   tcp_address_set_scope(&target, nic);
   if (nic->address.ss_family == address->ss_family) {
-    tcp_socket_bind_nic(dial->fd, nic);
+    tcp_socket_bind_nic(dial->fd, nic, &target);
   }
   *error = 0;
   if (connect(dial->fd, (struct sockaddr *)&target, tcp_address_bytes(&target)) != 0 &&

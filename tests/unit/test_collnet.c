@@ -155,12 +155,12 @@ static void run_group(struct outcome *outcome) {
   void *net = NULL, *context = NULL;
   int devices;
   outcome->stage = "init";
-  outcome->error = ncclNetPlugin_v12.init(&net, 1, NULL, job_logger, NULL);
+  outcome->error = (int)ncclNetPlugin_v12.init(&net, 1, NULL, job_logger, NULL);
   if (!outcome->error) {
-    outcome->error = table->init(&context, 1, job_logger);
+    outcome->error = (int)table->init(&context, 1, job_logger);
   }
   if (!outcome->error) {
-    outcome->error = table->devices(&devices);
+    outcome->error = (int)table->devices(&devices);
   }
   if (!outcome->error) {
     outcome->stage = "group";

@@ -230,7 +230,7 @@ static void run_tuner(struct outcome *outcome) {
 
 static void run_environment(struct outcome *outcome) {
   use_new_profile();
-  outcome->error = ncclEnvPlugin_v2.init(2, 30, 7, "", job_logger);
+  outcome->error = (int)ncclEnvPlugin_v2.init(2, 30, 7, "", job_logger);
   const char *value = ncclEnvPlugin_v2.getEnv("NCCL_COLLNET_ENABLE");
   if (value && strcmp(value, "1") != 0) {
     outcome->problem = "a wrong value";

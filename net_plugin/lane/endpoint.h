@@ -3,11 +3,11 @@
  * pair. Set-up makes endpoints, offers them to the peer in a handshake, and connects them; the
  * lane that is opened over an endpoint (lane_path.h) owns it from then on.
  *
- *   dialling side, which sends the data                     listening side
- *     endpoint_offer [endpoint_advance ... 0]
- *     endpoint_describe --------------------- offer ------->  endpoint_accept [endpoint_advance ...
- * 0] endpoint_connect                <-- offer and port ---  endpoint_describe [endpoint_advance
- * ... 0]                                [the lane waits for the peer]
+ *   dialling side, which sends the data           listening side
+ *     endpoint_offer, advance until 0
+ *     endpoint_describe ---------- offer ------->   endpoint_accept, advance until 0
+ *     endpoint_connect  <-- offer and port ------   endpoint_describe
+ *     advance until 0                               [the lane waits for the peer]
  *
  * Drivers may take long over each step, and the holder of the engine lock must not wait for them:
  * a worker takes the step, and endpoint_fd becomes readable when it is over.

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/descriptor.h"
+#include "net_plugin/lane/tcp_socket.h"
 
 struct request {
   struct nlmsghdr header;
@@ -21,15 +22,7 @@ union answer {
   uint8_t bytes[4096]; /* a route with its next hops */
 };
 
-static const void *ip_of(const struct sockaddr_storage *address, unsigned short *bytes) {
-  bool is_six = address->ss_family == AF_INET6;
-  *bytes = is_six ? sizeof(struct in6_addr) : sizeof(struct in_addr);
-  return is_six ? (const void *)&((const struct sockaddr_in6 *)address)->sin6_addr
-                : (const void *)&((const struct sockaddr_in *)address)->sin_addr;
-}
-
-static void add(struct request *request, unsigned short type, const void *data,
-                unsigned short bytes) {
+static void add(struct request *request, unsigned short type, const void *data, unsigned bytes) {
   size_t end = NLMSG_ALIGN(request->header.nlmsg_len);
   struct rtattr attribute = { .rta_len = (unsigned short)RTA_LENGTH(bytes), .rta_type = type };
   uint8_t *at = (uint8_t *)request + end;
@@ -40,8 +33,8 @@ static void add(struct request *request, unsigned short type, const void *data,
 
 static void make_request(struct request *request, const struct nic *nic,
                          const struct sockaddr_storage *peer) {
-  unsigned short bytes;
-  const void *to = ip_of(peer, &bytes), *from = ip_of(&nic->address, &bytes);
+  unsigned bytes;
+  const void *to = tcp_address_ip(peer, &bytes), *from = tcp_address_ip(&nic->address, &bytes);
   uint32_t index = nic->index;
   *request = (struct request){
     .header = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),

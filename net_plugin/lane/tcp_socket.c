@@ -132,21 +132,29 @@ void tcp_socket_tune(int fd, int family, int dscp) {
   set_dscp(fd, family, dscp);
 }
 
-static const uint8_t *ip_bytes(const struct sockaddr_storage *address) {
-  return address->ss_family == AF_INET6
-             ? ((const struct sockaddr_in6 *)address)->sin6_addr.s6_addr
-             : (const uint8_t *)&((const struct sockaddr_in *)address)->sin_addr;
+bool tcp_socket_is_quiet(int fd) {
+  uint8_t byte;
+  return recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+const uint8_t *tcp_address_ip(const struct sockaddr_storage *address, unsigned *bytes) {
+  bool is_v6 = address->ss_family == AF_INET6;
+  *bytes = is_v6 ? sizeof(struct in6_addr) : sizeof(struct in_addr);
+  return is_v6 ? ((const struct sockaddr_in6 *)address)->sin6_addr.s6_addr
+               : (const uint8_t *)&((const struct sockaddr_in *)address)->sin_addr;
 }
 
 static unsigned ip_bits(const struct sockaddr_storage *address) {
-  return address->ss_family == AF_INET6 ? 128 : 32;
+  unsigned bytes;
+  tcp_address_ip(address, &bytes);
+  return 8 * bytes;
 }
 
 /* The first so many bits are equal. */
 static bool ip_match(const struct sockaddr_storage *a, const struct sockaddr_storage *b,
                      unsigned bits) {
-  const uint8_t *ours = ip_bytes(a), *theirs = ip_bytes(b);
-  unsigned whole = bits / 8, rest = bits % 8;
+  unsigned bytes, whole = bits / 8, rest = bits % 8;
+  const uint8_t *ours = tcp_address_ip(a, &bytes), *theirs = tcp_address_ip(b, &bytes);
   return a->ss_family == b->ss_family && memcmp(ours, theirs, whole) == 0 &&
          (rest == 0 || ((ours[whole] ^ theirs[whole]) >> (8 - rest)) == 0);
 }

@@ -33,6 +33,8 @@ void tcp_socket_bind_accepted(int fd, const struct nic *nic, const struct sockad
 /* Listens on the NIC's address within STRATUS_PORT_RANGE. The socket, or negative errno; *address
  * gets the port. */
 int tcp_socket_listen(const struct nic *nic, struct sockaddr_storage *address);
+/* The peer is there and has said nothing: not closed, no byte to read. Takes none. */
+bool tcp_socket_is_quiet(int fd);
 /* Reads up to about `most` bytes into the buffer and drops them. True: the stream has ended. */
 bool tcp_socket_drain(int fd, void *buffer, size_t bytes, size_t most);
 
@@ -45,6 +47,8 @@ void tcp_address_set_port(struct sockaddr_storage *address, unsigned port);
 bool tcp_address_is_near(const struct sockaddr_storage *address, const struct nic *nic);
 /* One of this host's: the kernel is asked, by a socket. */
 bool tcp_address_is_own(const struct sockaddr_storage *address);
+/* The IP address itself, without the port, and its bytes. */
+const uint8_t *tcp_address_ip(const struct sockaddr_storage *address, unsigned *bytes);
 socklen_t tcp_address_bytes(const struct sockaddr_storage *address);
 
 #endif

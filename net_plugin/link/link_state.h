@@ -66,8 +66,8 @@ struct link_lane {
   uint64_t stalls_cut, slow_reconnects;
   struct journal journal;
 
-  uint8_t
-      *coding; /* both: a chunk in coded form, see link_coding_memory_fn; NULL: none needed it */
+  /* both: a chunk in coded form, see link_coding_memory_fn; NULL: none needed it */
+  uint8_t *coding;
   size_t coding_bytes;
 };
 

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/descriptor.h"
 #include "net_plugin/lane/endpoint.h"
+#include "net_plugin/lane/tcp_socket.h"
 
 /* Less than half of the 5 s that a dial has (DIAL_TIMEOUT_NS), of which its own driver may take the
  * other half; drivers take milliseconds. */
@@ -69,10 +70,8 @@ static void endpoint_ready(struct engine_source *source, uint32_t events) {
 /* The peer sends nothing before it has the reply, but it may leave. */
 static void socket_ready(struct engine_source *source, uint32_t events) {
   struct accept_wait *wait = LIST_ENTRY(source, struct accept_wait, source);
-  uint8_t byte;
   (void)events;
-  ssize_t n = recv(wait->peer.fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
-  if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
+  if (!tcp_socket_is_quiet(wait->peer.fd)) {
     accept_wait_close(wait);
   }
 }

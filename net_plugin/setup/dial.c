@@ -214,9 +214,7 @@ static int connect_endpoints(struct dial *dial, const struct reply *reply) {
 
 /* The peer sends nothing while an endpoint takes a step, but it may close the socket. */
 static void check_socket(struct dial *dial) {
-  uint8_t byte;
-  ssize_t n = recv(dial->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
-  if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
+  if (!tcp_socket_is_quiet(dial->fd)) {
     finish(dial, dial->state == DIAL_JOINING ? -ENODEV : -ECONNRESET, NULL);
   }
 }

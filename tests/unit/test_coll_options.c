@@ -280,16 +280,21 @@ static void test_no_launcher(void **state) {
   assert_true(world.is_local);
 }
 
-/* Rank 0 on another host: whoever reaches it could pose as a rank. */
-static void test_other_hosts_need_a_secret(void **state) {
-  (void)state;
-  struct peer_key key;
+/* Rank 1 of 4, on two hosts. */
+static void be_rank_of_torchrun(void) {
   setenv("RANK", "1", 1);
   setenv("WORLD_SIZE", "4", 1);
   setenv("LOCAL_RANK", "1", 1);
   setenv("LOCAL_WORLD_SIZE", "2", 1);
   setenv("MASTER_ADDR", "10.0.0.1", 1);
   setenv("MASTER_PORT", "29500", 1);
+}
+
+/* Rank 0 on another host: whoever reaches it could pose as a rank. */
+static void test_other_hosts_need_a_secret(void **state) {
+  (void)state;
+  struct peer_key key;
+  be_rank_of_torchrun();
   assert_int_not_equal(read_world(), 0);
   assert_non_null(strstr(error, "set STRATUS_SECRET_FILE (or STRATUS_SECRET)"));
   setenv("MASTER_ADDR", "127.0.0.1", 1);
@@ -378,12 +383,7 @@ static void test_slurm(void **state) {
 
 static void test_torchrun(void **state) {
   (void)state;
-  setenv("RANK", "1", 1);
-  setenv("WORLD_SIZE", "4", 1);
-  setenv("LOCAL_RANK", "1", 1);
-  setenv("LOCAL_WORLD_SIZE", "2", 1);
-  setenv("MASTER_ADDR", "10.0.0.1", 1);
-  setenv("MASTER_PORT", "29500", 1);
+  be_rank_of_torchrun();
   setenv("STRATUS_SECRET", "0123456789abcdef", 1);
   assert_int_equal(read_world(), 0);
   assert_string_equal(world.address, "10.0.0.1:29501");

@@ -80,11 +80,13 @@ NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf tools/pr
 TUNER_TOOL_SRC := $(call sources,$(addprefix tuner_plugin/,tools tools/calibrate))
 # The benchmark of collectives: measures plugins from outside, so it has none of their objects.
 COLL_OBJ := $(call objects,$(call sources,$(addprefix tuner_plugin/,tools/coll tools/coll/replay)) \
-  $(addprefix common/,clock.c contents.c hash.c launcher.c old_glibc.c peer_gate.c peer_proof.c quantity.c secret_file.c))
+  $(addprefix common/,clock.c contents.c hash.c host_command.c host_entry.c host_list.c launcher.c nccl_conf.c node_list.c \
+    old_glibc.c peer_gate.c peer_proof.c quantity.c quote.c secret_file.c))
 
 # Tools of both plugins, which link nothing of them.
 JOB_TOOL_OBJ := $(call objects,$(filter-out common/tools/stratus-%,$(call sources,common/tools)) \
-  $(addprefix common/,check_event.c cli.c clock.c descriptor.c launcher.c old_glibc.c quantity.c))
+  $(addprefix common/,check_event.c cli.c clock.c descriptor.c launcher.c nccl_conf.c nccl_version.c node_list.c \
+    old_glibc.c plugin_name.c quantity.c quote.c))
 
 NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so
 TUNER_PLUGIN := $(BUILD)/lib/libnccl-tuner-stratus.so
@@ -296,14 +298,17 @@ $(addprefix $(BUILD)/tests/test_,calibrate ab_test launch_plan pruning chunk_tri
 # Runs the tool.
 $(BUILD)/tests/test_tuner_tool $(BUILD)/tests/test_tuner_files: | $(RUNNABLE_DIR)/stratus-tune
 $(BUILD)/tests/test_net_tool: | $(RUNNABLE_DIR)/stratus-net
-# Stands between nccl_conf and the file system.
-$(BUILD)/tests/test_nccl_conf: $(call objects,$(addprefix common/tools/,conf_place.c nccl_conf.c))
-$(BUILD)/tests/test_nccl_conf: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=%,renameat unlinkat)
+# Stands between conf_block and the file system.
+$(BUILD)/tests/test_conf_block: $(call objects,$(addprefix common/tools/,conf_block.c conf_place.c))
+$(BUILD)/tests/test_conf_block: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=%,renameat unlinkat)
 $(BUILD)/tests/test_verdict: $(call objects,common/tools/verdict.c)
 $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
+$(BUILD)/tests/test_usefulness: $(call objects,net_plugin/tools/usefulness.c)
+$(BUILD)/tests/test_bypass: $(call objects,net_plugin/tools/bypass.c)
 $(BUILD)/tests/test_stats_source: $(call objects,net_plugin/tools/stats_source.c)
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
 $(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
+$(BUILD)/tests/test_topology_file: $(call objects,$(addprefix net_plugin/tools/,topology_file.c nccl_xml.c))
 
 # The tools with the same between them and the C library, run by test_tool_failures.
 FAULT_OBJ := $(call objects,$(wildcard tests/lib/fault.c tests/lib/fault_*.c))
@@ -369,7 +374,7 @@ FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/
 
 # Calls that a target must not make for real are sent to its own file.
 FUZZ_WRAP_interface = -Wl,--wrap=getaddrinfo
-FUZZ_WRAP_doctor = -Wl,--wrap=remote_run_all
+FUZZ_WRAP_doctor = $(addprefix -Wl$(comma)--wrap=,remote_run_all doctor_paths_check)
 FUZZ_WRAP_probe = $(addprefix -Wl$(comma)--wrap=,discovery_run setup_start setup_stop)
 $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
 	$(link) -fsanitize=fuzzer $(FUZZ_WRAP_$*) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(STATIC_LIBS)
@@ -380,10 +385,11 @@ $(BUILD)/fuzz/fuzz_stats: $(call net_tools,sanitize.c stats_merge.c stats_progre
 $(BUILD)/fuzz/fuzz_perf: $(call net_tools,sanitize.c rendezvous.c $(addprefix perf/,control_channel.c plan.c report.c failure.c))
 $(BUILD)/fuzz/fuzz_probe: $(call net_tools,sanitize.c rendezvous.c $(addprefix perf/,control_channel.c failure.c) \
   $(addprefix probe/,agent.c findings.c pairs.c report.c survey.c))
+$(BUILD)/fuzz/fuzz_topology_file: $(call net_tools,nccl_xml.c)
 $(BUILD)/fuzz/fuzz_doctor: $(call net_tools,doctor_all.c)
 $(BUILD)/fuzz/fuzz_workload: $(call objects,$(addprefix tuner_plugin/tools/coll/,element.c operation.c \
-  replay/fields.c replay/plan.c replay/workload.c))
-$(BUILD)/fuzz/fuzz_import: $(call objects,$(addprefix tuner_plugin/tools/,tune_import.c tune_common.c))
+  $(addprefix replay/,deadlock.c fields.c plan.c plan_facts.c workload.c workload_events.c workload_groups.c)))
+$(BUILD)/fuzz/fuzz_import: $(call objects,$(addprefix tuner_plugin/tools/,tune_import.c tune_rules.c tune_common.c))
 
 fuzz-targets: $(FUZZ_TARGETS)
 

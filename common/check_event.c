@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See check_event.h. A datagram is lines: "stratus-check 1", the token, kind, pid, ranks and nodes,
- * host, its id, text. */
+/* See check_event.h. A datagram is lines: "stratus-check 2", the token, numbers, host, its id,
+ * text. The numbers are kind, pid, ranks, nodes, communicator, number, rank and size. */
 #include "common/check_event.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +15,9 @@
 #include <unistd.h>
 
 #include "common/descriptor.h"
+#include "common/launcher.h"
 
-#define CHECK_FIRST_LINE "stratus-check 1"
+#define CHECK_FIRST_LINE "stratus-check 2"
 
 /* A line of foreign text. */
 static void copy_line(char *to, size_t size, const char *from, size_t length) {
@@ -29,8 +32,20 @@ static void copy_line(char *to, size_t size, const char *from, size_t length) {
 
 /* ---- sending ---- */
 
+static void find_rank(struct check_event *event) {
+  struct launcher_place place;
+  char error[256];
+  if (launcher_find(&place, error, sizeof error) == 1) {
+    event->rank = place.rank;
+    event->size = place.size;
+  }
+}
+
 void check_event_begin(enum check_kind kind, struct check_event *event) {
+  static atomic_ulong numbers;
   *event = (struct check_event){ .kind = kind, .pid = (long)getpid() };
+  event->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
+  find_rank(event);
   gethostname(event->host, sizeof event->host - 1);
   const char *id = getenv("NCCL_HOSTID");
   if (id && *id) {
@@ -53,9 +68,11 @@ size_t check_event_format(const struct check_event *event, const char *token,
   copy_line(clean.host, sizeof clean.host, event->host, strlen(event->host));
   copy_line(clean.host_id, sizeof clean.host_id, event->host_id, strlen(event->host_id));
   copy_line(clean.text, sizeof clean.text, event->text, strlen(event->text));
-  int length = snprintf(bytes, CHECK_DATAGRAM_MAX, "%s\n%s\n%d %ld %lu %lu\n%s\n%s\n%s\n",
-                        CHECK_FIRST_LINE, token, (int)event->kind, event->pid, event->ranks,
-                        event->nodes, clean.host, clean.host_id, clean.text);
+  int length =
+      snprintf(bytes, CHECK_DATAGRAM_MAX,
+               "%s\n%s\n%d %ld %lu %lu %" PRIx64 " %lu %d %d\n%s\n%s\n%s\n", CHECK_FIRST_LINE,
+               token, (int)event->kind, event->pid, event->ranks, event->nodes, event->communicator,
+               event->number, event->rank, event->size, clean.host, clean.host_id, clean.text);
   return length < CHECK_DATAGRAM_MAX ? (size_t)length : CHECK_DATAGRAM_MAX - 1;
 }
 
@@ -100,21 +117,10 @@ static void send_to(const struct sockaddr_storage *address, socklen_t address_by
   }
 }
 
-void check_event_send(enum check_kind kind, unsigned long ranks, unsigned long nodes,
-                      const char *text) {
-  int saved = errno;
-  const char *where = getenv(CHECK_VARIABLE);
-  if (!where || strcspn(where, "@") != CHECK_TOKEN_CHARS || !where[CHECK_TOKEN_CHARS]) {
-    return;
-  }
+static void send_event(const struct check_event *event, const char *where) {
   char token[CHECK_TOKEN_CHARS + 1], bytes[CHECK_DATAGRAM_MAX];
   snprintf(token, sizeof token, "%s", where);
-  struct check_event event;
-  check_event_begin(kind, &event);
-  event.ranks = ranks;
-  event.nodes = nodes;
-  snprintf(event.text, sizeof event.text, "%s", text ? text : "");
-  size_t length = check_event_format(&event, token, bytes);
+  size_t length = check_event_format(event, token, bytes);
   for (const char *next = where + CHECK_TOKEN_CHARS + 1; *next;) {
     size_t chars = strcspn(next, ",");
     struct sockaddr_storage address;
@@ -123,6 +129,40 @@ void check_event_send(enum check_kind kind, unsigned long ranks, unsigned long n
       send_to(&address, address_bytes, bytes, length);
     }
     next += chars + (next[chars] == ',');
+  }
+}
+
+/* NULL: nobody wants to know. */
+static const char *listeners(void) {
+  const char *where = getenv(CHECK_VARIABLE);
+  bool is_good =
+      where && strcspn(where, "@") == CHECK_TOKEN_CHARS && where[CHECK_TOKEN_CHARS] != '\0';
+  return is_good ? where : NULL;
+}
+
+void check_event_send(enum check_kind kind, const char *text) {
+  int saved = errno;
+  const char *where = listeners();
+  if (where) {
+    struct check_event event;
+    check_event_begin(kind, &event);
+    snprintf(event.text, sizeof event.text, "%s", text ? text : "");
+    send_event(&event, where);
+  }
+  errno = saved;
+}
+
+void check_event_send_communicator(uint64_t communicator, unsigned long ranks,
+                                   unsigned long nodes) {
+  int saved = errno;
+  const char *where = listeners();
+  if (where) {
+    struct check_event event;
+    check_event_begin(CHECK_COMMUNICATOR, &event);
+    event.communicator = communicator;
+    event.ranks = ranks;
+    event.nodes = nodes;
+    send_event(&event, where);
   }
   errno = saved;
 }
@@ -154,13 +194,16 @@ bool check_event_parse(const char *bytes, size_t length, const char *token,
       return false;
     }
   }
-  char numbers[96];
+  char numbers[192];
   int kind;
   *event = (struct check_event){ 0 };
   copy_line(numbers, sizeof numbers, line[2], chars[2]);
   if (!is_line(line[0], chars[0], CHECK_FIRST_LINE) || !is_line(line[1], chars[1], token) ||
-      sscanf(numbers, "%d %ld %lu %lu", &kind, &event->pid, &event->ranks, &event->nodes) != 4 ||
-      kind < 0 || kind >= CHECK_KIND_COUNT) {
+      sscanf(numbers, "%d %ld %lu %lu %" SCNx64 " %lu %d %d", &kind, &event->pid, &event->ranks,
+             &event->nodes, &event->communicator, &event->number, &event->rank,
+             &event->size) != 8 ||
+      kind < 0 || kind >= CHECK_KIND_COUNT || event->size < 0 || event->size > LAUNCHER_SIZE_MAX ||
+      event->rank < 0 || (event->size > 0 && event->rank >= event->size)) {
     return false;
   }
   event->kind = (enum check_kind)kind;

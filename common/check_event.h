@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define CHECK_VARIABLE "STRATUS_CHECK"
 
@@ -37,14 +38,18 @@ struct check_event {
   char host[CHECK_HOST_MAX];  /* its name */
   char host_id[CHECK_ID_MAX]; /* what NCCL tells hosts apart by: NCCL_HOSTID, or name and boot */
   unsigned long ranks, nodes;
+  uint64_t communicator; /* NCCL's number of it, equal on all ranks; 0: this release does not say */
+  unsigned long number;  /* of the event in its process, from 1: the same event may come twice */
+  int rank, size;        /* of the process, as its launcher says; size 0: not known */
   char text[CHECK_TEXT_MAX];
 };
 
 /* From this process, to whoever STRATUS_CHECK names; nothing without it. `text` may be NULL. */
-void check_event_send(enum check_kind kind, unsigned long ranks, unsigned long nodes,
-                      const char *text);
+void check_event_send(enum check_kind kind, const char *text);
+/* CHECK_COMMUNICATOR, for each rank that this process has in it. */
+void check_event_send_communicator(uint64_t communicator, unsigned long ranks, unsigned long nodes);
 
-/* Fills in what is known of this process. */
+/* Fills in what is known of this process, and the next number. */
 void check_event_begin(enum check_kind kind, struct check_event *event);
 
 /* The bytes of a datagram; returns their number. */

@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+
+#include "common/random.h"
 
 /* Few connections per engine are typical; the table grows with their number. */
 #define FIRST_BUCKETS 16
@@ -37,10 +38,8 @@ static int use_buckets(struct id_table *table, size_t bucket_count) {
 }
 
 static int begin(struct id_table *table) {
-  if (getrandom(table->key, sizeof table->key, 0) != sizeof table->key) {
-    return -EIO;
-  }
-  return use_buckets(table, FIRST_BUCKETS);
+  int error = random_secret(table->key, sizeof table->key);
+  return error ? error : use_buckets(table, FIRST_BUCKETS);
 }
 
 int id_table_add(struct id_table *table, struct id_node *node,

@@ -7,7 +7,8 @@
  *
  * Owns: its buckets; all zeros is an empty table, which has none and needs no cleanup.
  * Threads: the caller serialises.  Blocks: never.  Fails: id_table_add, for the first entry:
- * -ENOMEM, -EIO without randomness. Without memory for more buckets it continues with those it has.
+ * -ENOMEM, what getrandom fails with. Without memory for more buckets it continues with those it
+ * has.
  */
 #ifndef COMMON_ID_TABLE_H
 #define COMMON_ID_TABLE_H

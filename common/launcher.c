@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/node_list.h"
 #include "common/quantity.h"
-
-enum { NUMBER_MAX = 1 << 20 };
 
 struct launcher {
   const char *name;
@@ -73,10 +72,10 @@ static int read_number(struct reader *reader, const char *name, int least) {
   char digits[16];
   int64_t value;
   snprintf(digits, sizeof digits, "%.*s", (int)strcspn(text, "(,"), text);
-  if (quantity_parse_int(digits, &value) == 0 && value >= least && value <= NUMBER_MAX) {
+  if (quantity_parse_int(digits, &value) == 0 && value >= least && value <= LAUNCHER_SIZE_MAX) {
     return (int)value;
   }
-  REJECT(reader, "%s=%s: a number from %d to %d is wanted", name, text, least, NUMBER_MAX);
+  REJECT(reader, "%s=%s: a number from %d to %d is wanted", name, text, least, LAUNCHER_SIZE_MAX);
   return 0;
 }
 
@@ -122,17 +121,10 @@ static void check_numbers(struct reader *reader, const struct launcher *l,
 /* ---- where, and which job ---- */
 
 int launcher_first_host(const char *node_list, char *host, size_t size) {
-  size_t prefix = strcspn(node_list, ",[");
-  const char *bracket = node_list[prefix] == '[' ? node_list + prefix + 1 : "";
-  size_t number = strcspn(bracket, "-,]");
-  const char *rest = strchr(bracket, ']');
-  size_t suffix = rest ? strcspn(rest + 1, ",[") : 0;
-  if (prefix + number == 0 || (*bracket && !rest) || prefix + number + suffix >= size) {
-    return -EINVAL;
-  }
-  snprintf(host, size, "%.*s%.*s%.*s", (int)prefix, node_list, (int)number, bracket, (int)suffix,
-           rest ? rest + 1 : "");
-  return 0;
+  char *entry = strndup(node_list, node_list_entry(node_list));
+  int error = entry ? node_list_name(entry, 0, host, size) : -ENOMEM;
+  free(entry);
+  return error;
 }
 
 /* mpirun under srun: the step of its daemons does not include the host of rank 0. */

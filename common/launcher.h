@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { LAUNCHER_HOST_MAX = 128, LAUNCHER_JOB_MAX = 128 };
+enum { LAUNCHER_HOST_MAX = 128, LAUNCHER_JOB_MAX = 128, LAUNCHER_SIZE_MAX = 1 << 20 };
 
 struct launcher_place {
   const char *launcher; /* for messages */
@@ -36,7 +36,8 @@ struct launcher_place {
 /* 1: a launcher started this process; 0: none did. */
 int launcher_find(struct launcher_place *place, char *error, size_t error_size);
 
-/* First host of a Slurm node list: "gpu[07-09,12],cpu1" -> "gpu07". -EINVAL if there is none. */
+/* First host of a Slurm node list: "gpu[07-09,12],cpu1" -> "gpu07". Negative errno if there is
+ * none. */
 int launcher_first_host(const char *node_list, char *host, size_t size);
 
 #endif

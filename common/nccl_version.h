@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nccl_version: which release of NCCL has loaded this code.
+/* nccl_version: which release of NCCL has loaded this code, or is installed.
  * Owns: nothing.  Threads: any.  Blocks: as the loader does.  Fails: 0 if it cannot be told. */
 #ifndef COMMON_NCCL_VERSION_H
 #define COMMON_NCCL_VERSION_H
@@ -9,5 +9,9 @@ typedef void nccl_version_any_fn(void);
 /* As ncclGetVersion counts: 22203 is 2.22.3. `of_nccl` is any function of NCCL's own, such as the
  * logger that it passes; NULL looks among what is loaded for all. */
 int nccl_version_find(nccl_version_any_fn *of_nccl);
+
+/* Of the NCCL that the loader finds by name, which stays loaded; for tools, in their main thread.
+ * Frameworks may bring another. */
+int nccl_version_installed(void);
 
 #endif

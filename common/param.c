@@ -14,6 +14,7 @@
 
 #include "common/log.h"
 #include "common/name_distance.h"
+#include "common/nccl_conf.h"
 #include "common/quantity.h"
 
 enum param_type {
@@ -194,16 +195,28 @@ static void refuse(const char *format, ...) {
   va_end(arguments);
 }
 
+enum { ORIGIN_MAX = NCCL_CONF_WHERE_MAX + 16 };
+
+/* " in FILE, line 3", where a tool has it from a file of NCCL's; else nothing. */
+static const char *format_origin(const struct param_row *row, char text[ORIGIN_MAX]) {
+  const struct nccl_conf_setting setting = nccl_conf_find(row->name);
+  char where[NCCL_CONF_WHERE_MAX];
+  nccl_conf_where(setting.file, setting.line, where);
+  snprintf(text, ORIGIN_MAX, "%s%s", setting.file ? " in " : "", setting.file ? where : "");
+  return text;
+}
+
 static void refuse_value(const struct param_row *row, const char *text, const char *accepted) {
   static const char remedy[] = "This variable protects the job, so no connection is made until it "
                                "is corrected or unset";
+  char quoted[QUOTE_MAX], origin[ORIGIN_MAX];
   if (!*text) {
     refuse("%s is set to nothing; it takes %s. %s", row->name, accepted, remedy);
   } else if (is_text(row)) {
     refuse("%s cannot be kept: out of memory. %s", row->name, remedy);
   } else {
-    refuse("%s=%.*s is not accepted; it takes %s. %s", row->name, REFUSAL_MAX / 4, text, accepted,
-           remedy);
+    refuse("%s=%.*s%s is not accepted; it takes %s. %s", row->name, REFUSAL_MAX / 4,
+           quote(text, quoted), format_origin(row, origin), accepted, remedy);
   }
 }
 
@@ -231,9 +244,11 @@ static void load_row(const struct param_row *row, const char *text, struct param
     refuse_value(row, text, accepted);
     return;
   }
-  LOG_WARN("%s=%s is not accepted; it takes %s%s%s. The default, %s, is kept.", row->name,
-           row->type == PARAM_TYPE_SECRET ? "..." : text, accepted, row->unit[0] ? " " : "",
-           row->unit, row->default_text[0] ? row->default_text : "empty");
+  char quoted[QUOTE_MAX], origin[ORIGIN_MAX];
+  LOG_WARN("%s=%s%s is not accepted; it takes %s%s%s. The default, %s, is kept.", row->name,
+           row->type == PARAM_TYPE_SECRET ? "..." : quote(text, quoted), format_origin(row, origin),
+           accepted, row->unit[0] ? " " : "", row->unit,
+           row->default_text[0] ? row->default_text : "empty");
 }
 
 static void refuse_unknown_names(char *const *environment);
@@ -335,12 +350,19 @@ static const char *nearest_name(const char *name, size_t length) {
   return rows[best].name;
 }
 
+/* Where the plugins are in a process of stratus-coll, its place (launcher.h). */
+static bool is_place(const char *name, size_t length) {
+  static const char rank[] = "STRATUS_COLL_RANK", size[] = "STRATUS_COLL_SIZE";
+  return length == sizeof rank - 1 &&
+         (memcmp(name, rank, length) == 0 || memcmp(name, size, length) == 0);
+}
+
 /* The length of an unknown STRATUS_ name at the start of "NAME=value"; 0: none. */
 static size_t unknown_length(const char *variable) {
   size_t length = strcspn(variable, "=");
   bool is_unknown = strncmp(variable, name_prefix, sizeof name_prefix - 1) == 0 &&
                     strncmp(variable, test_prefix, sizeof test_prefix - 1) != 0 &&
-                    !is_known(variable, length);
+                    !is_known(variable, length) && !is_place(variable, length);
   return is_unknown ? length : 0;
 }
 
@@ -431,10 +453,12 @@ static void format_value(enum param_id id, char *text, size_t text_bytes) {
 
 static void print_list(FILE *to) {
   for (int id = 0; id < PARAM_COUNT; id++) {
-    char value[256];
+    char value[256], origin[ORIGIN_MAX];
     format_value((enum param_id)id, value, sizeof value);
-    fprintf(to, "%-28s %-10s %s%s\n", rows[id].name, value[0] ? value : "-", rows[id].help,
-            values[id].is_set ? " (set)" : "");
+    fprintf(to, "%-28s %-10s %s%s%s%s\n", rows[id].name, value[0] ? value : "-", rows[id].help,
+            values[id].is_set ? " (set" : "",
+            values[id].is_set ? format_origin(&rows[id], origin) : "",
+            values[id].is_set ? ")" : "");
   }
 }
 

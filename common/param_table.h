@@ -52,6 +52,9 @@
     "latency reported to NCCL, equal on all hosts; 0: from the profile")                           \
   X(PORT_RANGE, STRING, "", "", "", NET, PLAIN,                                                    \
     "TCP ports to listen on, low-high, e.g. 20000-20999; empty: chosen by the kernel")             \
+  X(ADVERTISE_ADDRESS, STRING, "", "", "", NET, PLAIN,                                             \
+    "address that other hosts dial, where it is not the NIC's own (NAT, containers, an address "   \
+    "on lo), one or e.g. eth0=203.0.113.7,eth1=203.0.113.8; ports stay the same")                  \
   X(DSCP, INT, "-1", "-1..63", "", NET, PLAIN,                                                     \
     "DSCP of outgoing packets; -1: NCCL's traffic class")                                          \
   X(TCP_CONGESTION, STRING, "", "", "", NET, PLAIN,                                                \
@@ -103,7 +106,7 @@
     "in 16 bits; equal on all hosts")                                                              \
   X(COMPRESS, ENUM, "auto", "off|auto|on", "", NET, PLAIN,                                         \
     "TCP flows carry chunks in fewer bytes, without loss, where their numbers allow it (bf16 and " \
-    "f32 do). auto: while the network is the limit (docs/compression.md); used between hosts "     \
+    "f32 do). auto: while the network is the limit; used between hosts "                           \
     "that both do not have off. With STRATUS_ENCRYPT=on it is off unless it is set")               \
   X(CHECKSUM, BOOL, "0", "", "", NET, PROTECTS,                                                    \
     "1: protects the payload of every chunk with CRC32C and retransmits corrupt chunks; one side " \

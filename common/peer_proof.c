@@ -8,12 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 #include "common/hash.h"
+#include "common/hex.h"
+#include "common/random.h"
 #include "common/secret_file.h"
 
 _Static_assert((int)PEER_KEY_BYTES == (int)HASH_SHA256_BYTES,
@@ -46,30 +47,21 @@ static int short_secret(const char *name, char error[PEER_ERROR_MAX]) {
 }
 
 int peer_key_of_job(const char *purpose, struct peer_key *key, char error[PEER_ERROR_MAX]) {
-  const char *text = getenv("STRATUS_SECRET"), *path = getenv("STRATUS_SECRET_FILE");
+  const char *path = getenv("STRATUS_SECRET_FILE");
   char read[SECRET_FILE_MAX];
-  if (text && *text) {
-    if (strlen(text) < SECRET_MIN) {
-      return short_secret("STRATUS_SECRET", error);
-    }
-    peer_key_of_token(purpose, text, strlen(text), key);
-    return 0;
-  }
-  key->is_secret = path && *path;
-  if (!key->is_secret) {
-    derive(purpose, "", 0, key);
-    return 0;
-  }
-  ssize_t bytes = secret_file_read(path, read);
-  if (bytes < 0) {
+  struct job_secret secret = job_secret_choose(getenv("STRATUS_SECRET"), path, read);
+  int rc = 0;
+  key->is_secret = secret.bytes != 0;
+  if (secret.bytes < 0) {
     snprintf(error, PEER_ERROR_MAX,
              "STRATUS_SECRET_FILE=%.128s: %s; a file of %d to %d bytes is wanted", path,
-             secret_file_error(bytes), SECRET_MIN, SECRET_FILE_MAX - 1);
-    return (int)bytes;
+             secret_file_error(secret.bytes), SECRET_MIN, SECRET_FILE_MAX - 1);
+    return (int)secret.bytes;
   }
-  int rc = bytes < SECRET_MIN ? short_secret("STRATUS_SECRET_FILE", error) : 0;
-  if (!rc) {
-    derive(purpose, read, (size_t)bytes, key);
+  if (key->is_secret && secret.bytes < SECRET_MIN) {
+    rc = short_secret(secret.name, error);
+  } else {
+    derive(purpose, secret.text, (size_t)secret.bytes, key);
   }
   hash_wipe(read, sizeof read);
   return rc;
@@ -89,13 +81,17 @@ bool peer_is_local(const struct sockaddr *address) {
 
 /* ---- proofs ---- */
 
-static int draw(void *bytes, size_t count) {
-  return getrandom(bytes, count, 0) == (ssize_t)count ? 0 : -EIO;
+int peer_draw_token(char token[PEER_TOKEN_MAX]) {
+  uint8_t drawn[PEER_TOKEN_BYTES];
+  int error = random_secret(drawn, sizeof drawn);
+  hex_write(drawn, sizeof drawn, token);
+  hash_wipe(drawn, sizeof drawn);
+  return error;
 }
 
 int peer_make_challenge(uint8_t challenge[PEER_CHALLENGE_BYTES]) {
   memcpy(challenge, magic, MAGIC_BYTES);
-  return draw(challenge + MAGIC_BYTES, PEER_NONCE_BYTES);
+  return random_secret(challenge + MAGIC_BYTES, PEER_NONCE_BYTES);
 }
 
 /* Over the challenge and the first `bytes` of what was answered or judged. */
@@ -145,7 +141,7 @@ static int wait_for(int fd, short events, uint64_t deadline_ns) {
   return 0;
 }
 
-static int move_all(int fd, void *bytes, size_t count, bool is_send, uint64_t deadline_ns) {
+int peer_move(int fd, void *bytes, size_t count, bool is_send, uint64_t deadline_ns) {
   int error = 0;
   for (size_t done = 0; done < count && !error;) {
     char *at = (char *)bytes + done;
@@ -179,17 +175,17 @@ int peer_call(int fd, const struct peer_key *key, const uint8_t hello[PEER_HELLO
               uint64_t deadline_ns) {
   uint8_t challenge[PEER_CHALLENGE_BYTES], answer[PEER_ANSWER_BYTES], verdict[PEER_VERDICT_BYTES];
   size_t proven = PEER_ANSWER_BYTES - PEER_KEY_BYTES;
-  int error = move_all(fd, challenge, sizeof challenge, false, deadline_ns);
+  int error = peer_move(fd, challenge, sizeof challenge, false, deadline_ns);
   if (!error && memcmp(challenge, magic, MAGIC_BYTES) != 0) {
     return -EPROTO;
   }
-  error = error ? error : draw(answer, PEER_NONCE_BYTES);
+  error = error ? error : random_secret(answer, PEER_NONCE_BYTES);
   if (error) {
     return error;
   }
   memcpy(answer + PEER_NONCE_BYTES, hello, PEER_HELLO_BYTES);
   prove(key, by_caller, challenge, answer, proven, answer + proven);
-  error = move_all(fd, answer, sizeof answer, true, deadline_ns);
-  error = error ? error : move_all(fd, verdict, sizeof verdict, false, deadline_ns);
+  error = peer_move(fd, answer, sizeof answer, true, deadline_ns);
+  error = error ? error : peer_move(fd, verdict, sizeof verdict, false, deadline_ns);
   return error ? error : judge_verdict(key, challenge, answer, verdict);
 }

@@ -27,6 +27,8 @@ enum {
   PEER_ANSWER_BYTES = PEER_NONCE_BYTES + PEER_HELLO_BYTES + PEER_KEY_BYTES,
   PEER_VERDICT_BYTES = 1 + PEER_KEY_BYTES,
   PEER_ERROR_MAX = 256,
+  PEER_TOKEN_BYTES = 16, /* nobody guesses 128 bits */
+  PEER_TOKEN_MAX = 2 * PEER_TOKEN_BYTES + 1,
 };
 
 struct peer_key {
@@ -38,6 +40,8 @@ struct peer_key {
  * knows. `purpose` keeps the keys of tools apart. Negative errno and a text in `error` for a file
  * that cannot be used. */
 int peer_key_of_job(const char *purpose, struct peer_key *key, char error[PEER_ERROR_MAX]);
+/* Draws one: hexadecimal digits. Negative errno without random numbers. */
+int peer_draw_token(char token[PEER_TOKEN_MAX]);
 /* From a token that one of the two, or who started them, has drawn. */
 void peer_key_of_token(const char *purpose, const void *token, size_t bytes, struct peer_key *key);
 
@@ -55,6 +59,10 @@ bool peer_is_local(const struct sockaddr *address);
  * another try. */
 int peer_call(int fd, const struct peer_key *key, const uint8_t hello[PEER_HELLO_BYTES],
               uint64_t deadline_ns);
+
+/* Sends or receives all of it, without waiting beyond the deadline. 0; -ECONNRESET at the end of
+ * the stream; -ETIMEDOUT; other negative errno. */
+int peer_move(int fd, void *bytes, size_t count, bool is_send, uint64_t deadline_ns);
 
 /* ---- the listener's part, for peer_gate and tests ---- */
 

@@ -3,7 +3,6 @@
  */
 #include "common/remote.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,101 +11,61 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/host_command.h"
 #include "common/plain.h"
 #include "common/quantity.h"
 
-enum { AT_ONCE = 64, WORDS_MAX = 320, STATUS_NOT_FOUND = 127, STATUS_SSH_FAILED = 255 };
+enum { AT_ONCE = 64, STATUS_NOT_FOUND = 127, STATUS_SSH_FAILED = 255 };
 
 /* ---- the command ---- */
 
-struct words {
-  char *words[WORDS_MAX + 1]; /* NULL at the end */
-  int count;
-  bool is_for_shell; /* the other host's shell reads what follows */
-};
-
-static char *quote(const char *text) {
-  char *quoted = malloc(4 * strlen(text) + 3), *to = quoted;
-  if (!quoted) {
-    return NULL;
-  }
-  *to++ = '\'';
-  for (; *text; text++) {
-    if (*text == '\'') {
-      to = stpcpy(to, "'\\''");
-    } else {
-      *to++ = *text;
-    }
-  }
-  strcpy(to, "'");
-  return quoted;
-}
-
-static void remote_add_word(struct words *words, const char *text) {
-  if (words->count < WORDS_MAX) {
-    words->words[words->count++] = words->is_for_shell ? quote(text) : strdup(text);
-  }
-}
-
-static void add_split(struct words *words, const char *text) {
-  for (size_t length; *(text += strspn(text, " \t")); text += length) {
-    length = strcspn(text, " \t");
-    if (words->count < WORDS_MAX) {
-      words->words[words->count++] = strndup(text, length);
-    }
-  }
-}
-
-static void make_command(const struct remote_command *how, const char *host, struct words *words) {
-  if (strncmp(host, "ns:", 3) == 0) {
-    add_split(words, "ip netns exec");
-    remote_add_word(words, host + 3);
-  } else if (strcmp(host, "local") != 0) {
-    add_split(words, how->ssh);
-    remote_add_word(words, host);
-    words->is_for_shell = true;
-  }
-  remote_add_word(words, "env");
+static void make_command(const struct remote_command *how, const struct host *host,
+                         struct host_command *command) {
+  host_command_begin(command, host, how->ssh);
+  host_command_add(command, "env");
   for (const char *const *name = how->variables; *name; name++) {
     char text[4096];
     const char *value = getenv(*name);
     if (value && snprintf(text, sizeof text, "%s=%s", *name, value) < (int)sizeof text) {
-      remote_add_word(words, text);
+      host_command_add(command, text);
     }
   }
-  remote_add_word(words, how->tool);
+  host_command_add(command, how->tool);
   for (const char *const *argument = how->arguments; *argument; argument++) {
-    remote_add_word(words, *argument);
+    host_command_add(command, *argument);
   }
 }
 
 /* ---- processes ---- */
 
-__attribute__((noreturn)) static void become(char **words, const int ends[2]) {
+/* `ends`: its standard input, output and errors; -1: /dev/null. */
+__attribute__((noreturn)) static void become(char **words, const int ends[3]) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  dup2(nothing, STDIN_FILENO);
-  dup2(ends[0], STDOUT_FILENO);
-  dup2(ends[1], STDERR_FILENO);
+  int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int i = 0; i < 3; i++) {
+    dup2(ends[i] < 0 ? nothing : ends[i], i);
+  }
   execvp(words[0], words);
   fprintf(stderr, "%s: %s\n", words[0], strerror(errno));
   _exit(STATUS_NOT_FOUND);
 }
 
 static void remote_start(const struct remote_command *how, struct remote_result *answer) {
-  struct words words = { 0 };
+  struct host_command command;
   int output[2] = { -1, -1 }, errors[2] = { -1, -1 };
-  make_command(how, answer->host, &words);
+  make_command(how, answer->host, &command);
   answer->child = -1;
-  if (pipe2(output, O_CLOEXEC) == 0 && pipe2(errors, O_CLOEXEC) == 0) {
+  errno = E2BIG;
+  if (!command.has_failed && pipe2(output, O_CLOEXEC) == 0 && pipe2(errors, O_CLOEXEC) == 0) {
     answer->child = fork();
     if (answer->child == 0) {
-      become(words.words, (int[]){ output[1], errors[1] });
+      become(command.words, (int[]){ -1, output[1], errors[1] });
     }
   }
   if (answer->child < 0) {
@@ -117,9 +76,7 @@ static void remote_start(const struct remote_command *how, struct remote_result 
   answer->pipes[1] = errors[0];
   close(output[1]);
   close(errors[1]);
-  for (int i = 0; i < words.count; i++) {
-    free(words.words[i]);
-  }
+  host_command_free(&command);
 }
 
 /* ---- output ---- */
@@ -222,14 +179,31 @@ void remote_run_all(const struct remote_command *how, struct remote_result *answ
   }
 }
 
-bool remote_is_host(const char *text) {
-  if (text[0] == '-' || text[0] == '\0') {
-    return false;
-  }
-  for (; *text; text++) {
-    if (!isalnum((unsigned char)*text) && !strchr("._-@:%", *text)) {
-      return false;
+/* ---- conversations ---- */
+
+int remote_talk(const struct remote_command *how, const struct host *host, pid_t *child) {
+  struct host_command command;
+  int ends[2] = { -1, -1 };
+  make_command(how, host, &command);
+  *child = -1;
+  errno = E2BIG;
+  if (!command.has_failed && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
+    *child = fork();
+    if (*child == 0) {
+      become(command.words, (int[]){ ends[1], ends[1], -1 });
     }
   }
-  return true;
+  int error = *child < 0 ? -errno : 0;
+  close(ends[1]);
+  if (error && ends[0] >= 0) {
+    close(ends[0]);
+  }
+  host_command_free(&command);
+  return error ? error : ends[0];
+}
+
+void remote_hang_up(pid_t child) {
+  kill(-child, SIGTERM);
+  kill(child, SIGTERM); /* before it has a group of its own */
+  waitpid(child, NULL, 0);
 }

@@ -48,6 +48,16 @@ ssize_t secret_file_read(const char *path, char text[SECRET_FILE_MAX]) {
   return bytes == 0 ? -ENODATA : bytes;
 }
 
+struct job_secret job_secret_choose(const char *text, const char *path,
+                                    char read[SECRET_FILE_MAX]) {
+  if (text && *text) {
+    return (struct job_secret){ "STRATUS_SECRET", text, (ssize_t)strlen(text) };
+  }
+  bool has_file = path && *path;
+  return (struct job_secret){ "STRATUS_SECRET_FILE", read,
+                              has_file ? secret_file_read(path, read) : 0 };
+}
+
 const char *secret_file_error(ssize_t error) {
   return error == -ENODATA ? "it is empty"
          : error == -EPERM ? "it is open to other users: chmod 600 it"

@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/hash.h"
+#include "common/hex.h"
 #include "common/log.h"
 #include "common/param.h"
 
@@ -180,9 +181,7 @@ void topology_fingerprint(const char *text, char id[TOPOLOGY_ID_MAX]) {
   id[0] = '\0';
   if (text) {
     hash_sha256(text, strlen(text), digest);
-    for (int i = 0; i < TOPOLOGY_ID_DIGITS / 2; i++) {
-      snprintf(id + 2 * i, 3, "%02x", digest[i]);
-    }
+    hex_write(digest, TOPOLOGY_ID_DIGITS / 2, id);
   }
 }
 

@@ -7,11 +7,11 @@
 
 #define STRATUS_VERSION "0.1.0"
 
-#define STRATUS_NCCL_RELEASES "2.19 to 2.30"
+#define STRATUS_NCCL_RELEASES "2.19 to 2.32"
 #define STRATUS_NET_ABI "v6 to v12"
 #define STRATUS_COLLNET_ABI "v8 to v12"
-#define STRATUS_TUNER_ABI "v1 to v6"
+#define STRATUS_TUNER_ABI "v1 to v7"
 #define STRATUS_ENV_ABI "v1 to v2"
-#define STRATUS_PROFILER_ABI "v1 to v6"
+#define STRATUS_PROFILER_ABI "v1 to v7"
 
 #endif

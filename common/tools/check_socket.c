@@ -12,12 +12,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/random.h"
 
 /* Room for the events of ten thousand ranks that start at once, of 1 KiB each in the kernel. */
 enum { RECEIVE_BYTES = 10 << 20, ADDRESSES_AT_MOST = 12 };
@@ -99,13 +99,14 @@ static int set_variable(in_port_t port) {
 }
 
 int check_socket_open(void) {
-  uint64_t random[2];
+  uint64_t drawn[2];
   in_port_t port = 0;
-  if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
-    return -errno;
+  int error = random_secret(drawn, sizeof drawn);
+  if (error) {
+    return error;
   }
-  snprintf(token, sizeof token, "%016llx%016llx", (unsigned long long)random[0],
-           (unsigned long long)random[1]);
+  snprintf(token, sizeof token, "%016llx%016llx", (unsigned long long)drawn[0],
+           (unsigned long long)drawn[1]);
   int fd = open_socket(&port);
   int rc = fd < 0 ? fd : set_variable(port);
   return rc < 0 ? rc : fd;

@@ -17,6 +17,7 @@
 #include "common/clock.h"
 #include "common/launcher.h"
 #include "common/tools/check_socket.h"
+#include "common/tools/one_voice.h"
 #include "common/tools/verdict.h"
 
 /* From SIGTERM to SIGKILL; launchers need this time to end their ranks. */
@@ -28,9 +29,9 @@ struct checked_job {
   struct verdict *verdict;
   int events; /* descriptors */
   int signals;
-  pid_t child;  /* 0 when it has ended */
-  int status;   /* of the child */
-  bool is_rank; /* one of a launcher's, so others have checks of their own */
+  pid_t child;                 /* 0 when it has ended */
+  int status;                  /* of the child */
+  struct launcher_place place; /* of this process; size 0: no launcher started it */
   bool goes_on;
   bool is_stopping, is_told;
   uint64_t kill_at_ns;
@@ -44,17 +45,40 @@ static void say_lines(const char *text) {
   }
 }
 
-static void tell(const struct checked_job *job, const char *head) {
+/* One of a launcher's, so the others have checks of their own. */
+static bool is_rank(const struct checked_job *job) {
+  return job->place.size > 1;
+}
+
+static void tell(const struct checked_job *job, bool is_good, const char *head) {
   char *text = NULL;
   size_t bytes = 0;
   FILE *out = open_memstream(&text, &bytes);
   if (out) {
     fprintf(out, "%s\n", head);
-    verdict_print(job->verdict, check_socket_name_of, out);
+    verdict_print(job->verdict, is_good, check_socket_name_of, out);
     fclose(out);
     say_lines(text);
   }
   free(text);
+}
+
+/* Behind a launcher the first rank of a host speaks for those that come to the same. */
+static bool may_speak(const struct checked_job *job) {
+  return !is_rank(job) || one_voice_take(&job->place);
+}
+
+static void tell_failure(const struct checked_job *job, const char *what) {
+  char head[256];
+  if (!may_speak(job)) {
+    return;
+  }
+  snprintf(head, sizeof head, "check failed%s%s", *what ? ": " : "", what);
+  if (is_rank(job)) {
+    snprintf(head, sizeof head, "check failed%s%s (rank %d, for all ranks of its host)",
+             *what ? ": " : "", what, job->place.rank);
+  }
+  tell(job, false, head);
 }
 
 /* ---- the command ---- */
@@ -81,7 +105,7 @@ static int start(struct checked_job *job, char **command, char **(*pass_on)(char
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   job->signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
   job->events = check_socket_open();
-  job->verdict = verdict_new();
+  job->verdict = verdict_new(is_rank(job));
   if (job->signals < 0 || job->events < 0 || !job->verdict) {
     return cli_fail("the job cannot be checked: %s",
                     strerror(job->events < 0 ? -job->events : errno));
@@ -143,12 +167,11 @@ static void stop(struct checked_job *job, uint64_t now_ns) {
 }
 
 static void look(struct checked_job *job) {
-  uint64_t now_ns = clock_now_ns();
-  check_socket_read(job->events, job->verdict, now_ns);
-  if (!job->is_told && verdict_judge(job->verdict, now_ns, false) == VERDICT_FAILED) {
+  check_socket_read(job->events, job->verdict, clock_now_ns());
+  if (!job->is_told &&
+      verdict_judge(job->verdict, clock_now_ns(), VERDICT_RUNNING) == VERDICT_FAILED) {
     job->is_told = true;
-    tell(job, job->goes_on ? "check failed; the job goes on (--keep-going)"
-                           : "check failed; the job is ended");
+    tell_failure(job, job->goes_on ? "the job goes on (--keep-going)" : "the job is ended");
     if (!job->goes_on) {
       stop(job, clock_now_ns());
     }
@@ -165,38 +188,66 @@ static void hear_the_last(struct checked_job *job) {
   check_socket_read(job->events, job->verdict, clock_now_ns());
 }
 
+/* Under a launcher rank 0 speaks for all, as any that has failed its check speaks for itself. */
+static void tell_good(const struct checked_job *job) {
+  char head[128];
+  if (is_rank(job) && job->place.rank > 0) {
+    return;
+  }
+  if (job->status != 0) {
+    snprintf(head, sizeof head, "the job ended with status %d; it used stratus", job->status);
+  } else if (is_rank(job)) {
+    snprintf(head, sizeof head,
+             "check passed: of %d ranks this is rank 0, others tell if theirs fails",
+             job->place.size);
+  } else {
+    snprintf(head, sizeof head, "check passed");
+  }
+  tell(job, true, head);
+}
+
+static void tell_not_used(const struct checked_job *job) {
+  char who[64] = "the job";
+  if (is_rank(job)) {
+    snprintf(who, sizeof who, "rank %d (which speaks for all of its host)", job->place.rank);
+  }
+  cli_fail("NCCL was not used by %s, or none of its hosts has the plugins, or NCCL_* variables "
+           "did not reach them",
+           who);
+}
+
 static int conclude(struct checked_job *job) {
   hear_the_last(job);
-  enum verdict_state state = verdict_judge(job->verdict, clock_now_ns(), true);
-  if (state == VERDICT_DOUBT && job->is_rank) {
-    state = VERDICT_GOOD;
-  }
-  switch (state) {
+  enum verdict_moment moment = job->status == 0 ? VERDICT_ENDED : VERDICT_HAS_FAILED;
+  switch (verdict_judge(job->verdict, clock_now_ns(), moment)) {
   case VERDICT_FAILED:
+    if (!job->is_told) {
+      tell_failure(job, "");
+    }
+    return CHECKED_FAILED;
   case VERDICT_DOUBT:
     if (!job->is_told) {
-      tell(job, state == VERDICT_DOUBT
-                    ? "check failed: not all hosts have said that they use stratus"
-                    : "check failed");
+      tell_failure(job, "not all ranks have said that they use stratus");
     }
     return CHECKED_FAILED;
   case VERDICT_GOOD:
-    tell(job, "check passed");
+    tell_good(job);
     return job->status;
   case VERDICT_NOTHING:
     break;
   }
-  cli_fail(
-      "NCCL was not used by the job, or none of its hosts has the plugins, or NCCL_* variables "
-      "did not reach them");
+  if (may_speak(job)) {
+    tell_not_used(job);
+  }
   return job->status == 0 ? CHECKED_NOT_USED : job->status;
 }
 
 int checked_job_run(char **command, char **(*pass_on)(char **command), bool goes_on) {
-  struct launcher_place place;
   char error[256];
   struct checked_job job = { .goes_on = goes_on };
-  job.is_rank = launcher_find(&place, error, sizeof error) == 1 && place.size > 1;
+  if (launcher_find(&job.place, error, sizeof error) != 1) {
+    job.place.size = 0;
+  }
   int rc = start(&job, command, pass_on);
   if (rc != CLI_OK) {
     return rc;
@@ -210,6 +261,7 @@ int checked_job_run(char **command, char **(*pass_on)(char **command), bool goes
     look(&job);
   }
   rc = conclude(&job);
+  one_voice_hold();
   verdict_free(job.verdict);
   return rc;
 }

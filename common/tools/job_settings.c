@@ -8,7 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/tools/plugin_place.h"
+#include "common/nccl_version.h"
+#include "common/plugin_name.h"
 
 __attribute__((format(printf, 1, 2))) static char *format_text(const char *format, ...) {
   va_list arguments;
@@ -23,48 +24,71 @@ __attribute__((format(printf, 1, 2))) static char *format_text(const char *forma
   return text;
 }
 
-static bool is_one_of_ours(const char *name, size_t length) {
-  static const char *const names[] = { "stratus", PLUGIN_NET };
-  for (const char *slash; (slash = memchr(name, '/', length));) {
-    length -= (size_t)(slash + 1 - name);
-    name = slash + 1;
-  }
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-    if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0) {
-      return true;
+/* An empty plugin name is no wish: NCCL before 2.27.3 takes it for one that is not set. */
+static struct nccl_conf_setting find_theirs(const char *name) {
+  struct nccl_conf_setting setting = nccl_conf_find(name);
+  return setting.value && *setting.value ? setting : (struct nccl_conf_setting){ 0 };
+}
+
+static char *why_not(const char *name, const struct nccl_conf_setting *setting,
+                     const char *reason) {
+  char text[NCCL_CONF_TEXT_MAX];
+  nccl_conf_text(name, setting, text);
+  return reason ? format_text("%s: %s", text, reason)
+                : format_text("%s, and the user's settings count", text);
+}
+
+/* Loading NCCL takes time: only where its releases differ. */
+static int release_that_matters(enum plugin_kind kind, const char *value) {
+  static const int others[] = { 22105, 22703, 0 };
+  bool is_stratus = plugin_name_is_stratus(kind, value, 21901);
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+    if (plugin_name_is_stratus(kind, value, others[i]) != is_stratus) {
+      return nccl_version_installed();
     }
   }
-  return false;
+  return 0;
 }
 
-bool job_settings_is_stratus(const char *net_plugin) {
-  for (const char *name = net_plugin; *name;) {
-    size_t length = strcspn(name, ",");
-    if (is_one_of_ours(name, length)) {
-      return true;
-    }
-    name += length + (name[length] == ',');
+char *job_settings_why_not_plugin(const char *name, const struct nccl_conf_setting *setting) {
+  enum plugin_kind kind =
+      strcmp(name, "NCCL_NET_PLUGIN") == 0 ? PLUGIN_KIND_NET : PLUGIN_KIND_TUNER;
+  char reason[PLUGIN_NAME_TEXT_MAX];
+  int release = release_that_matters(kind, setting->value);
+  if (plugin_name_why_not(kind, setting->value, release, reason)) {
+    return why_not(name, setting, reason);
   }
-  return false;
+  return plugin_name_is_stratus(kind, setting->value, release) ? NULL
+                                                               : why_not(name, setting, NULL);
 }
 
-/* NCCL takes an empty variable for one that is not set. */
-static void find_theirs(struct job_setting *setting) {
-  const char *value = getenv(setting->name);
-  if (value && *value) {
-    setting->theirs = format_text("%s", value);
-    setting->set_where = format_text("the environment");
-    return;
-  }
-  char found[NCCL_CONF_VALUE_MAX], where[PATH_MAX];
-  if (nccl_conf_find(setting->name, found, where) && *found) {
-    setting->theirs = format_text("%s", found);
-    setting->set_where = format_text("%s", where);
-  }
+/* Also an empty one: NCCL then looks for a transport without a name, and finds none. */
+char *job_settings_why_not_net(const struct nccl_conf_setting *nccl_net) {
+  return nccl_net->value && strcasecmp(nccl_net->value, "stratus") != 0
+             ? why_not("NCCL_NET", nccl_net, NULL)
+             : NULL;
 }
 
-static char *why_not(const struct job_setting *setting) {
-  return format_text("%s=%s is set in %s", setting->name, setting->theirs, setting->set_where);
+/* Whether stratus can be used; false: with the reason. */
+static bool judge(struct job_settings *settings) {
+  const struct nccl_conf_setting other = nccl_conf_find("NCCL_NET");
+  const struct job_setting *net = &settings->settings[JOB_NET_PLUGIN];
+  const struct job_setting *tuner = &settings->settings[JOB_TUNER_PLUGIN];
+  settings->why_not_net =
+      net->theirs.value ? job_settings_why_not_plugin(net->name, &net->theirs) : NULL;
+  if (!settings->why_not_net) {
+    settings->why_not_net = job_settings_why_not_net(&other);
+  }
+  if (settings->why_not_net) {
+    return false;
+  }
+  if (tuner->theirs.value) {
+    settings->why_not_tuner = job_settings_why_not_plugin(tuner->name, &tuner->theirs);
+  }
+  if (net->theirs.value && strchr(net->theirs.value, ',') && nccl_version_installed() == 0) {
+    settings->doubt = why_not(net->name, &net->theirs, "NCCL before 2.27.3 takes no list there");
+  }
+  return true;
 }
 
 void job_settings_make(const char *directory, struct job_settings *settings) {
@@ -78,27 +102,17 @@ void job_settings_make(const char *directory, struct job_settings *settings) {
     [JOB_NET_PLUGIN] = "stratus", [JOB_TUNER_PLUGIN] = PLUGIN_TUNER, [JOB_REF_COUNT] = "1"
   };
   for (int i = JOB_NET_PLUGIN; i < JOB_VARIABLE_COUNT; i++) {
-    struct job_setting *setting = &settings->settings[i];
-    find_theirs(setting);
-    if (!setting->theirs) {
-      setting->value = format_text("%s", values[i]);
+    settings->settings[i].theirs = find_theirs(settings->settings[i].name);
+  }
+  if (!judge(settings)) {
+    return;
+  }
+  for (int i = JOB_NET_PLUGIN; i < JOB_VARIABLE_COUNT; i++) {
+    if (!settings->settings[i].theirs.value) {
+      settings->settings[i].value = format_text("%s", values[i]);
     }
   }
   const char *path = getenv("LD_LIBRARY_PATH");
   settings->settings[JOB_LD_LIBRARY_PATH].value =
       format_text("%s%s%s", directory, path && *path ? ":" : "", path ? path : "");
-
-  const struct job_setting *net = &settings->settings[JOB_NET_PLUGIN];
-  struct job_setting other = { .name = "NCCL_NET" };
-  find_theirs(&other);
-  if (net->theirs && !job_settings_is_stratus(net->theirs)) {
-    settings->why_not_net = why_not(net);
-  } else if (other.theirs && strcasecmp(other.theirs, "stratus") != 0) {
-    settings->why_not_net = why_not(&other);
-  }
-  const struct job_setting *tuner = &settings->settings[JOB_TUNER_PLUGIN];
-  if (tuner->theirs && !strstr(tuner->theirs, PLUGIN_TUNER) &&
-      strcmp(tuner->theirs, "stratus") != 0) {
-    settings->why_not_tuner = why_not(tuner);
-  }
 }

@@ -8,8 +8,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#define PLUGIN_NET "libnccl-net-stratus.so"
-#define PLUGIN_TUNER "libnccl-tuner-stratus.so"
+#include "common/plugin_name.h"
 
 enum { PLUGIN_WHY_MAX = PATH_MAX + 512 };
 

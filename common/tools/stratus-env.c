@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/cli.h"
+#include "common/nccl_conf.h"
+#include "common/nccl_version.h"
+#include "common/tools/conf_block.h"
 #include "common/tools/job_settings.h"
-#include "common/tools/nccl_conf.h"
 #include "common/tools/plugin_place.h"
 #include "common/version.h"
 
@@ -101,11 +104,12 @@ static int print_variables(const char *directory) {
   static struct job_settings settings; /* the process's, until it ends */
   job_settings_make(directory, &settings);
   if (settings.why_not_net) {
-    cli_fail("jobs will run without stratus: %s, and the user's settings count",
-             settings.why_not_net);
+    cli_fail("jobs will run without stratus: %s", settings.why_not_net);
   } else if (settings.why_not_tuner) {
-    cli_fail("jobs will run without the tuner of stratus: %s, and the user's settings count",
-             settings.why_not_tuner);
+    cli_fail("jobs will run without the tuner of stratus: %s", settings.why_not_tuner);
+  }
+  if (settings.doubt) {
+    cli_fail("jobs may run without stratus: %s", settings.doubt);
   }
   if (form == FORM_SLURM) {
     return print_for_slurm(&settings);
@@ -119,67 +123,148 @@ static int print_variables(const char *directory) {
 
 /* ---- the configuration file ---- */
 
+/* Without one that is named: the file that NCCL reads for all, or for this user. */
 static int choose_file(int argument_count, char **arguments, char path[PATH_MAX]) {
+  const struct nccl_conf_places places = nccl_conf_real_places();
   if (argument_count == 1) {
     snprintf(path, PATH_MAX, "%s", arguments[0]);
   } else if (geteuid() == 0) {
-    snprintf(path, PATH_MAX, "/etc/nccl.conf");
-  } else if (!nccl_conf_user_file(path)) {
-    return cli_fail("the user database has no home for you: name the FILE");
+    snprintf(path, PATH_MAX, "%s", NCCL_CONF_SYSTEM_FILE);
+  } else if (!nccl_conf_user_file(&places, nccl_version_installed, path)) {
+    return cli_fail("there is no home of yours, neither in HOME nor in the user database: name "
+                    "the FILE");
   }
   return CLI_OK;
 }
 
+static const char *const plugin_variables[] = { "NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN" };
+
+/* What FILE has beside our lines. */
 static bool is_in_the_way(const char *path, const char *name) {
   char value[NCCL_CONF_VALUE_MAX];
-  if (is_override || !nccl_conf_read(path, name, value) || !*value) {
+  struct nccl_conf_setting theirs = { .value = value, .file = path };
+  if (!conf_block_read_others(path, name, value, &theirs.line)) {
     return false;
   }
-  bool is_net = strcmp(name, "NCCL_NET_PLUGIN") == 0;
-  if (is_net ? job_settings_is_stratus(value) : strstr(value, PLUGIN_TUNER) != NULL) {
-    return false;
+  bool is_net = strcmp(name, "NCCL_NET") == 0;
+  const char *why_not = is_net     ? job_settings_why_not_net(&theirs)
+                        : value[0] ? job_settings_why_not_plugin(name, &theirs)
+                                   : NULL;
+  if (why_not && is_net) {
+    cli_fail("nothing was written: %s; jobs that read it need that transport: take the line out "
+             "first",
+             why_not);
+  } else if (why_not && !is_override) {
+    cli_fail("nothing was written: %s; --override puts the lines of stratus before it, where they "
+             "count",
+             why_not);
   }
-  cli_fail(
-      "%s has %s=%s: nothing was written; --override puts the lines of stratus before it, where "
-      "they count",
-      path, name, value);
-  return true;
+  return why_not && (is_net || !is_override);
 }
 
-static int write_conf(const char *directory, const char *path) {
-  char net[PATH_MAX + 128], tuner[PATH_MAX + 128], why_not[NCCL_CONF_WHY_MAX];
-  bool is_known = plugin_place_is_known_to_loader(directory);
-  snprintf(net, sizeof net, "%s/%s", directory, PLUGIN_NET);
-  snprintf(tuner, sizeof tuner, "%s/%s", directory, PLUGIN_TUNER);
-  const struct nccl_conf_line lines[] = {
-    { "NCCL_NET_PLUGIN", is_known ? "stratus" : net },
-    { "NCCL_TUNER_PLUGIN", is_known ? PLUGIN_TUNER : tuner },
-    { "NCCL_NET_PLUGIN_REF_COUNT", "1" },
-  };
-  if (is_in_the_way(path, "NCCL_NET_PLUGIN") || is_in_the_way(path, "NCCL_TUNER_PLUGIN")) {
-    return CLI_FAILED;
+/* The same transport in the environment, or in the other file: those jobs would not start, as NCCL
+ * would not look for the plugin that has it. */
+static bool is_another_needed(void) {
+  const struct nccl_conf_setting net = nccl_conf_find("NCCL_NET");
+  const char *why_not = job_settings_why_not_net(&net);
+  if (why_not) {
+    cli_fail("nothing was written: %s; jobs with that need another transport: unset it first",
+             why_not);
   }
-  if (nccl_conf_write(path, lines, sizeof lines / sizeof lines[0], why_not) != 0) {
-    return cli_fail("%s", why_not);
+  return why_not != NULL;
+}
+
+/* What counts more than FILE; false: nothing. After FILE was written. */
+static bool tell_what_wins(void) {
+  bool is_said = false;
+  for (int i = 0; i < 2; i++) {
+    const struct nccl_conf_setting theirs = nccl_conf_find(plugin_variables[i]);
+    const char *why_not =
+        theirs.value ? job_settings_why_not_plugin(plugin_variables[i], &theirs) : NULL;
+    if (why_not) {
+      cli_fail("jobs of this user run without %s: %s", i == 0 ? "stratus" : "its tuner", why_not);
+    }
+    is_said = is_said || why_not;
   }
-  printf("%s: jobs that read it use stratus; stratus-env --remove-conf takes it back\n", path);
+  return is_said;
+}
+
+static bool is_same_file(const char *a, const char *b) {
+  struct stat of_a, of_b;
+  return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+         of_a.st_ino == of_b.st_ino;
+}
+
+/* Of those that NCCL reads for this user. */
+static bool is_read_by_nccl(const char *path) {
+  const struct nccl_conf_places places = nccl_conf_real_places();
+  char own[PATH_MAX];
+  return is_same_file(path, NCCL_CONF_SYSTEM_FILE) ||
+         (nccl_conf_user_file(&places, nccl_version_installed, own) && is_same_file(path, own));
+}
+
+static void tell_written(const char *path, const char *directory, bool is_known) {
+  bool is_read = is_read_by_nccl(path);
+  bool wins = is_read && tell_what_wins();
+  printf("%s: %s; stratus-env --remove-conf%s%s takes it back\n", path,
+         wins ? "written" : "jobs that read it use stratus", is_read ? "" : " ",
+         is_read ? "" : path);
+  if (!is_read) {
+    puts("NCCL reads it where NCCL_CONF_FILE names it, from 2.23.4 on.");
+  }
   if (!is_known) {
     printf(
         "NCCL 2.19, 2.20 and 2.27.3 take no paths, as it has now. For these, let the loader know "
         "%s\n(a file in /etc/ld.so.conf.d, then ldconfig) and write it again.\n",
         directory);
   }
+}
+
+static int load_files(void) {
+  const struct nccl_conf_places places = nccl_conf_real_places();
+  return nccl_conf_load(&places, nccl_version_installed) == 0 ? CLI_OK : cli_fail("out of memory");
+}
+
+static int write_conf(const char *directory, const char *path) {
+  char net[PATH_MAX + 128], tuner[PATH_MAX + 128], why_not[CONF_BLOCK_WHY_MAX];
+  bool is_known = plugin_place_is_known_to_loader(directory);
+  snprintf(net, sizeof net, "%s/%s", directory, PLUGIN_NET);
+  snprintf(tuner, sizeof tuner, "%s/%s", directory, PLUGIN_TUNER);
+  const struct conf_block_line lines[] = {
+    { "NCCL_NET_PLUGIN", is_known ? "stratus" : net },
+    { "NCCL_TUNER_PLUGIN", is_known ? PLUGIN_TUNER : tuner },
+    { "NCCL_NET_PLUGIN_REF_COUNT", "1" },
+  };
+  if (load_files() != CLI_OK || is_in_the_way(path, "NCCL_NET") ||
+      is_in_the_way(path, plugin_variables[0]) || is_in_the_way(path, plugin_variables[1]) ||
+      is_another_needed()) {
+    return CLI_FAILED;
+  }
+  if (conf_block_write(path, lines, sizeof lines / sizeof lines[0], why_not) != 0) {
+    return cli_fail("%s", why_not);
+  }
+  if (load_files() != CLI_OK) {
+    return CLI_FAILED;
+  }
+  tell_written(path, directory, is_known);
   return CLI_OK;
 }
 
 static int remove_conf(const char *path) {
-  bool is_changed;
-  char why_not[NCCL_CONF_WHY_MAX];
-  if (nccl_conf_remove(path, &is_changed, why_not) != 0) {
+  struct conf_block_removed removed;
+  char why_not[CONF_BLOCK_WHY_MAX];
+  if (conf_block_remove(path, &removed, why_not) != 0) {
     return cli_fail("%s", why_not);
   }
-  printf("%s: %s\n", path,
-         is_changed ? "as it was before" : "stratus-env has written nothing to it");
+  if (!removed.has_block) {
+    printf("%s: stratus-env has written nothing to it\n", path);
+  } else if (removed.kept_lines > 0) {
+    printf("%s: the lines of stratus-env are gone; %u of between its marks that it had not written "
+           "stay\n",
+           path, removed.kept_lines);
+  } else {
+    printf("%s: as it was before\n", path);
+  }
   return CLI_OK;
 }
 
@@ -200,8 +285,8 @@ static int run(int argument_count, char **arguments, bool is_json) {
   if (!plugin_place_find(directory, why_not)) {
     return cli_fail("%s", why_not);
   }
-  if (!is_write) {
-    return print_variables(directory);
+  if (!is_write) { /* a container has files of its own */
+    return form == FORM_DOCKER || load_files() == CLI_OK ? print_variables(directory) : CLI_FAILED;
   }
   return choose_file(argument_count, arguments, path) == CLI_OK ? write_conf(directory, path)
                                                                 : CLI_FAILED;

@@ -8,9 +8,13 @@
 
 #include "common/check_event.h"
 #include "common/cli.h"
+#include "common/launcher.h"
+#include "common/nccl_conf.h"
+#include "common/nccl_version.h"
 #include "common/tools/checked_job.h"
 #include "common/tools/job_settings.h"
 #include "common/tools/launcher_words.h"
+#include "common/tools/one_voice.h"
 #include "common/tools/plugin_place.h"
 #include "common/version.h"
 
@@ -19,10 +23,15 @@ enum { STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127 };
 
 static bool is_check, goes_on;
 
-/* What the job gets that the user has not set. False if what the user has set keeps NCCL from using
- * stratus. */
+/* What the job gets that the user has not set. False, and nothing, if what the user has set keeps
+ * NCCL from using stratus. NCCL reads its files itself, on each host: of these nothing is set. */
 static bool set_variables(const char *directory, char why_not[PLUGIN_WHY_MAX]) {
   struct job_settings settings;
+  const struct nccl_conf_places places = nccl_conf_real_places();
+  if (nccl_conf_load(&places, nccl_version_installed) != 0) {
+    snprintf(why_not, PLUGIN_WHY_MAX, "out of memory");
+    return false;
+  }
   job_settings_make(directory, &settings);
   for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
     const struct job_setting *setting = &settings.settings[i];
@@ -31,12 +40,14 @@ static bool set_variables(const char *directory, char why_not[PLUGIN_WHY_MAX]) {
     }
   }
   if (settings.why_not_net) {
-    snprintf(why_not, PLUGIN_WHY_MAX, "%s, and the user's settings count", settings.why_not_net);
+    snprintf(why_not, PLUGIN_WHY_MAX, "%s", settings.why_not_net);
     return false;
   }
+  if (settings.doubt) {
+    cli_fail("the job may run without stratus: %s", settings.doubt);
+  }
   if (settings.why_not_tuner) {
-    cli_fail("the job runs without the tuner of stratus: %s, and the user's settings count",
-             settings.why_not_tuner);
+    cli_fail("the job runs without the tuner of stratus: %s", settings.why_not_tuner);
   }
   return true;
 }
@@ -56,16 +67,28 @@ static int become(char **command) {
   return error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;
 }
 
+/* Behind a launcher all ranks of a host come to the same. */
+static void tell_check_failed(const char *why_not) {
+  char host[CHECK_HOST_MAX] = "", error[256];
+  struct launcher_place place;
+  gethostname(host, sizeof host - 1);
+  bool is_rank = launcher_find(&place, error, sizeof error) == 1 && place.size > 1;
+  if (!is_rank || one_voice_take(&place)) {
+    cli_fail("check failed: host %s does not use stratus: %s", host, why_not);
+  }
+  if (!goes_on) {
+    one_voice_hold();
+  }
+}
+
 /* False: the job must not run. */
 static bool tell_why_not(const char *why_not, bool is_checker) {
-  char host[CHECK_HOST_MAX] = "";
-  gethostname(host, sizeof host - 1);
   if (!is_checker) {
     cli_fail("the job runs without stratus: %s", why_not);
-    check_event_send(CHECK_NOT_HERE, 0, 0, why_not);
+    check_event_send(CHECK_NOT_HERE, why_not);
     return true;
   }
-  cli_fail("check failed: host %s does not use stratus: %s", host, why_not);
+  tell_check_failed(why_not);
   return goes_on;
 }
 

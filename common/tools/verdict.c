@@ -26,24 +26,42 @@ struct complaint {
   char text[CHECK_TEXT_MAX];
 };
 
+/* A rank of a communicator of the largest size: its process, and which of its events said so. */
+struct member {
+  uint64_t communicator;
+  unsigned process; /* in `processes` */
+  unsigned long number;
+};
+
 /* Growing arrays: COUNT of them are used. */
 struct verdict {
+  bool is_alone;
   struct host *hosts;
   struct process *processes;
   struct complaint *complaints;
-  unsigned host_count, process_count, complaint_count;
-  unsigned long ranks, nodes; /* of the communicator with most hosts */
-  uint64_t complaint_ns;      /* the first */
+  struct member *members;
+  unsigned host_count, process_count, complaint_count, member_count;
+  unsigned long ranks;   /* of the largest communicator */
+  bool is_complete;      /* all ranks of one of that size have spoken: no more members are kept */
+  int size, spoken;      /* processes of the largest launch, and those that have said anything */
+  bool *has_spoken;      /* by rank, `size` of them */
+  uint64_t complaint_ns; /* the first */
 };
 
-struct verdict *verdict_new(void) {
-  return calloc(1, sizeof(struct verdict));
+struct verdict *verdict_new(bool is_alone) {
+  struct verdict *verdict = calloc(1, sizeof *verdict);
+  if (verdict) {
+    verdict->is_alone = is_alone;
+  }
+  return verdict;
 }
 
 void verdict_free(struct verdict *verdict) {
   free(verdict->hosts);
   free(verdict->processes);
   free(verdict->complaints);
+  free(verdict->members);
+  free(verdict->has_spoken);
   free(verdict);
 }
 
@@ -108,11 +126,61 @@ static void add_complaint(struct verdict *verdict, const struct check_event *eve
   memcpy(added->text, event->text, sizeof added->text);
 }
 
+/* A script may launch several times: the largest one counts. */
+static void note_rank(struct verdict *verdict, const struct check_event *event) {
+  if (event->size > verdict->size) {
+    bool *larger = calloc((size_t)event->size, sizeof *larger);
+    if (!larger) {
+      return;
+    }
+    free(verdict->has_spoken);
+    verdict->has_spoken = larger;
+    verdict->size = event->size;
+    verdict->spoken = 0;
+  }
+  if (event->size > 0 && event->size == verdict->size) {
+    verdict->spoken += !verdict->has_spoken[event->rank];
+    verdict->has_spoken[event->rank] = true;
+  }
+}
+
+static unsigned long count_members(const struct verdict *verdict, uint64_t communicator) {
+  unsigned long count = 0;
+  for (unsigned i = 0; i < verdict->member_count; i++) {
+    count += verdict->members[i].communicator == communicator;
+  }
+  return count;
+}
+
+static void add_member(struct verdict *verdict, const struct check_event *event, unsigned process) {
+  if (event->ranks > verdict->ranks) {
+    verdict->ranks = event->ranks;
+    verdict->is_complete = false;
+    verdict->member_count = 0;
+  }
+  if (event->ranks < verdict->ranks || verdict->is_complete) {
+    return;
+  }
+  for (unsigned i = 0; i < verdict->member_count; i++) {
+    if (verdict->members[i].process == process && verdict->members[i].number == event->number) {
+      return;
+    }
+  }
+  if (!grow((void **)&verdict->members, verdict->member_count, sizeof *verdict->members)) {
+    return;
+  }
+  verdict->members[verdict->member_count++] = (struct member){ .communicator = event->communicator,
+                                                               .process = process,
+                                                               .number = event->number };
+  verdict->is_complete = count_members(verdict, event->communicator) >= verdict->ranks;
+}
+
 void verdict_take(struct verdict *verdict, const struct check_event *event, uint64_t now_ns) {
   struct process *process = find_process(verdict, event);
   if (!process) {
     return;
   }
+  note_rank(verdict, event);
   switch (event->kind) {
   case CHECK_IN_USE:
     verdict->hosts[process->host].processes += !process->is_in_use;
@@ -121,10 +189,7 @@ void verdict_take(struct verdict *verdict, const struct check_event *event, uint
   case CHECK_COMMUNICATOR:
     process->communicator_ns = process->has_communicator ? process->communicator_ns : now_ns;
     process->has_communicator = true;
-    if (event->nodes > verdict->nodes) {
-      verdict->nodes = event->nodes;
-      verdict->ranks = event->ranks;
-    }
+    add_member(verdict, event, (unsigned)(process - verdict->processes));
     break;
   case CHECK_NOT_HERE:
   case CHECK_NOT_PEER:
@@ -135,33 +200,55 @@ void verdict_take(struct verdict *verdict, const struct check_event *event, uint
   }
 }
 
-static unsigned long count_using(const struct verdict *verdict) {
-  unsigned long using = 0;
-  for (unsigned i = 0; i < verdict->host_count; i++) {
-    using += verdict->hosts[i].processes > 0;
-  }
-  return using;
-}
-
 static bool is_without(const struct process *process) {
   return process->has_communicator && !process->is_in_use;
 }
 
-enum verdict_state verdict_judge(const struct verdict *verdict, uint64_t now_ns, bool is_end) {
-  if (verdict->process_count == 0) {
-    return VERDICT_NOTHING;
+/* Where complaints name fewer peers than are silent, others may speak soon. */
+static uint64_t settle_ns(const struct verdict *verdict) {
+  unsigned named = 0;
+  while (verdict_peer(verdict, named)) {
+    named++;
   }
+  bool has_riddles = !verdict->is_alone && verdict->size - verdict->spoken > (int)named;
+  return has_riddles ? VERDICT_SILENCE_NS : VERDICT_SETTLE_NS;
+}
+
+static bool has_failed(const struct verdict *verdict, uint64_t now_ns, bool is_end) {
   if (verdict->complaint_count > 0 &&
-      (is_end || now_ns - verdict->complaint_ns >= VERDICT_SETTLE_NS)) {
-    return VERDICT_FAILED;
+      (is_end || now_ns - verdict->complaint_ns >= settle_ns(verdict))) {
+    return true;
   }
   for (unsigned i = 0; i < verdict->process_count; i++) {
     const struct process *process = &verdict->processes[i];
     if (is_without(process) && (is_end || now_ns - process->communicator_ns >= VERDICT_GRACE_NS)) {
-      return VERDICT_FAILED;
+      return true;
     }
   }
-  return count_using(verdict) < verdict->nodes ? VERDICT_DOUBT : VERDICT_GOOD;
+  return false;
+}
+
+/* Processes of a launch need not all be in NCCL's job: those of a smaller communicator that ended
+ * well were it without the others. */
+static bool has_heard_all(const struct verdict *verdict, enum verdict_moment moment) {
+  bool is_failure = moment == VERDICT_HAS_FAILED;
+  bool counts_all =
+      is_failure || verdict->ranks == 0 || verdict->ranks >= (unsigned long)verdict->size;
+  if (verdict->spoken < verdict->size && counts_all) {
+    return false;
+  }
+  return verdict->ranks > 0 ? verdict->is_complete : !is_failure;
+}
+
+enum verdict_state verdict_judge(const struct verdict *verdict, uint64_t now_ns,
+                                 enum verdict_moment moment) {
+  if (verdict->process_count == 0) {
+    return VERDICT_NOTHING;
+  }
+  if (has_failed(verdict, now_ns, moment != VERDICT_RUNNING)) {
+    return VERDICT_FAILED;
+  }
+  return verdict->is_alone || has_heard_all(verdict, moment) ? VERDICT_GOOD : VERDICT_DOUBT;
 }
 
 /* ---- text ---- */
@@ -175,7 +262,15 @@ const char *verdict_peer(const struct verdict *verdict, unsigned which) {
   return NULL;
 }
 
-static void print_hosts(const struct verdict *verdict, FILE *out) {
+static void print_names(const struct verdict *verdict, FILE *out) {
+  for (unsigned i = 0; i < verdict->host_count; i++) {
+    if (verdict->hosts[i].processes) {
+      fprintf(out, " %s", verdict->hosts[i].name);
+    }
+  }
+}
+
+static void print_hosts(const struct verdict *verdict, bool is_good, FILE *out) {
   unsigned using = 0, processes = 0;
   for (unsigned i = 0; i < verdict->host_count; i++) {
     using += verdict->hosts[i].processes > 0;
@@ -183,22 +278,43 @@ static void print_hosts(const struct verdict *verdict, FILE *out) {
   }
   fprintf(out, "%u process%s on %u host%s use%s stratus", processes, processes == 1 ? "" : "es",
           using, using == 1 ? "" : "s", processes == 1 ? "s" : "");
-  if (verdict->nodes) {
-    fprintf(out, "; the job has %lu ranks on %lu host%s", verdict->ranks, verdict->nodes,
-            verdict->nodes == 1 ? "" : "s");
+  if (verdict->ranks) {
+    fprintf(out, "; NCCL's job has %lu rank%s", verdict->ranks, verdict->ranks == 1 ? "" : "s");
+  } else if (!is_good) {
+    fputs("; none has said that NCCL made a communicator", out);
   }
-  if (using && using < verdict->nodes) {
+  if (using && !is_good) {
     fputs("; in use on", out);
-    for (unsigned i = 0; i < verdict->host_count; i++) {
-      if (verdict->hosts[i].processes) {
-        fprintf(out, " %s", verdict->hosts[i].name);
-      }
-    }
+    print_names(verdict, out);
   }
   fputc('\n', out);
 }
 
-void verdict_print(const struct verdict *verdict, verdict_name_fn *name, FILE *out) {
+/* More than so many ranks are counted, not named. */
+enum { NAMED_MAX = 16 };
+
+static void print_silent(const struct verdict *verdict, FILE *out) {
+  int silent = verdict->size - verdict->spoken, named = 0;
+  if (silent == 0 || verdict->is_alone) {
+    return;
+  }
+  fputs(silent == 1 ? "rank" : "ranks", out);
+  for (int rank = 0; rank < verdict->size && named < NAMED_MAX; rank++) {
+    if (!verdict->has_spoken[rank]) {
+      fprintf(out, "%s %d", named++ ? "," : "", rank);
+    }
+  }
+  if (silent > named) {
+    fprintf(out, " and %d others", silent - named);
+  }
+  fprintf(
+      out,
+      " of %d ha%s not said anything: NCCL there did not get as far as its network, or does not "
+      "load the plugin\n",
+      verdict->size, silent == 1 ? "s" : "ve");
+}
+
+void verdict_print(const struct verdict *verdict, bool is_good, verdict_name_fn *name, FILE *out) {
   for (unsigned i = 0; i < verdict->complaint_count; i++) {
     const struct complaint *each = &verdict->complaints[i];
     const char *who = verdict->hosts[each->host].name;
@@ -219,5 +335,6 @@ void verdict_print(const struct verdict *verdict, verdict_name_fn *name, FILE *o
               verdict->hosts[process->host].name, process->pid);
     }
   }
-  print_hosts(verdict, out);
+  print_silent(verdict, out);
+  print_hosts(verdict, is_good, out);
 }

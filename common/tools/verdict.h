@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verdict: whether every host of a job uses stratus, from what its processes say. It reads no
+/* verdict: whether every rank of a job uses stratus, from what its processes say. It reads no
  * clock.
  *
- * A host that lacks the plugin says nothing itself. The others know: NCCL tells a communicator's
- * tuner how many hosts it has, and a connect to a peer without stratus gets a handle that is none
- * of ours, with the peer's address.
+ * A host that lacks the plugin says nothing itself, nor does a rank that never gets to NCCL. The
+ * others know: launchers tell a process how many there are, NCCL tells a communicator's tuner how
+ * many ranks it has, and a connect to a peer without stratus gets a handle that is none of ours,
+ * with the peer's address. Hosts are not counted: where NCCL can use neither peer access nor shared
+ * memory it takes each GPU for a node.
  *
  *   FAILS   a process says that a peer, or its own host, does not use stratus;
  *           or makes a communicator, and NCCL has not loaded the net plugin before
- *   DOUBT   a communicator has more hosts than have said that they use stratus. NCCL loads the net
- *           plugin before the tuner, so only a lost message or a missing plugin can be the reason.
- *           Not sure enough to end a job, but an error at its end
+ *   DOUBT   a communicator has more ranks than have spoken, in each communicator of that size;
+ *           or a process of the launcher has not spoken, and it is in NCCL's job as far as is
+ * known; or the job has failed before NCCL made a communicator. Only a lost message, a missing
+ * plugin or a rank that did not get so far can be the reason. Not sure enough to end a job, but an
+ * error at its end
  *
  * Owns: what was said, until verdict_free.  Threads: one.  Blocks: never.
  * Fails: out of memory: what does not fit is not counted. */
@@ -26,6 +30,8 @@
 /* Messages about one fact come from many hosts: so long is waited for the others. NCCL's connects
  * of one collective are milliseconds apart. */
 #define VERDICT_SETTLE_NS (1000000000ull)
+/* Where a rank is silent of which nobody says why, so long: it may be slow to start. */
+#define VERDICT_SILENCE_NS (3000000000ull)
 /* A communicator without a net plugin: its process's earlier message may be on its way. */
 #define VERDICT_GRACE_NS (2000000000ull)
 
@@ -38,19 +44,28 @@ enum verdict_state {
 
 struct verdict;
 
-struct verdict *verdict_new(void);
+/* `is_alone`: of one process of a launcher, whose others say nothing to this one. */
+struct verdict *verdict_new(bool is_alone);
 void verdict_free(struct verdict *verdict);
 
 void verdict_take(struct verdict *verdict, const struct check_event *event, uint64_t now_ns);
 
-/* What is known now. At the job's end no more messages come: `is_end`. */
-enum verdict_state verdict_judge(const struct verdict *verdict, uint64_t now_ns, bool is_end);
+enum verdict_moment {
+  VERDICT_RUNNING,
+  VERDICT_ENDED,      /* no more messages come */
+  VERDICT_HAS_FAILED, /* the same, and the job was no success */
+};
+
+/* What is known now. */
+enum verdict_state verdict_judge(const struct verdict *verdict, uint64_t now_ns,
+                                 enum verdict_moment moment);
 
 /* The addresses of peers without stratus, one after the other; NULL behind the last. */
 const char *verdict_peer(const struct verdict *verdict, unsigned which);
 
-/* What is known, in lines. `name` finds the name of an address; NULL: it has none. */
+/* What is known, in lines; more of it if the verdict is not good. `name` finds the name of an
+ * address; NULL: it has none. */
 typedef const char *verdict_name_fn(const char *address);
-void verdict_print(const struct verdict *verdict, verdict_name_fn *name, FILE *out);
+void verdict_print(const struct verdict *verdict, bool is_good, verdict_name_fn *name, FILE *out);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profiler_abi: NCCL's profiler plugin interface, versions 1 to 6, as far as this plugin reads it:
+/* profiler_abi: NCCL's profiler plugin interface, versions 1 to 7, as far as this plugin reads it:
  * the head of an event and what a collective begins with. Sources: NVIDIA/nccl,
  * src/include/nccl_profiler.h and ext-profiler/ at v2.23.4-1 (v1) and v2.25.1-1 (v2),
- * src/include/plugin/profiler/profiler_v3.h to _v6.h and nccl_profiler.h at v2.30.7-1.
+ * src/include/plugin/profiler/profiler_v3.h to _v6.h and nccl_profiler.h at v2.30.7-1, _v7.h at
+ * 8898068 (2.31.2). Forks had a v7 before, with other members after those read here.
  *
  * Which release asks for which: 2.23 v1; 2.24, 2.25 v2; 2.26 v3; 2.27 v4; 2.28, 2.29 v5; 2.30 v6;
- * older ones after those, newest first. From 2.28 on NCCL looks into the net plugin's library when
- * it finds no libnccl-profiler.so, or what NCCL_PROFILER_PLUGIN names; before that only into what
- * NCCL_PROFILER_PLUGIN names (src/plugin/profiler.cc, src/misc/profiler.cc).
+ * 2.31, 2.32 v7; older ones after those, newest first. From 2.28 on NCCL looks into the net
+ * plugin's library when it finds no libnccl-profiler.so, or what NCCL_PROFILER_PLUGIN names; before
+ * that only into what NCCL_PROFILER_PLUGIN names (src/plugin/profiler.cc, src/misc/profiler.cc).
  * Owns: nothing.  Threads: NCCL calls init and finalize for each communicator, events from any.
  * Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_ABI_PROFILER_ABI_H
@@ -43,7 +44,7 @@ struct profiler_event_v4 {
   const char *function;
 };
 
-struct profiler_event_v5 { /* v6 is the same so far */
+struct profiler_event_v5 { /* v6 and v7 are the same so far */
   uint64_t type;
   void *parent;
   int rank;
@@ -77,7 +78,7 @@ struct profiler_plugin_v4 {
   PROFILER_REST(struct profiler_event_v4);
 };
 
-struct profiler_plugin_v5 { /* and v6 */
+struct profiler_plugin_v5 { /* to v7 */
   const char *name;
   enum nccl_result (*init)(void **context, uint64_t communicator, int *mask, const char *comm_name,
                            int nodes, int ranks, int rank, nccl_logger_fn *logger);
@@ -87,6 +88,6 @@ struct profiler_plugin_v5 { /* and v6 */
 extern const struct profiler_plugin_v1 ncclProfiler_v1;
 extern const struct profiler_plugin_v2 ncclProfiler_v2, ncclProfiler_v3;
 extern const struct profiler_plugin_v4 ncclProfiler_v4;
-extern const struct profiler_plugin_v5 ncclProfiler_v5, ncclProfiler_v6;
+extern const struct profiler_plugin_v5 ncclProfiler_v5, ncclProfiler_v6, ncclProfiler_v7;
 
 #endif

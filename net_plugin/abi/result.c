@@ -21,6 +21,8 @@ enum nccl_result result_from_errno(int error) {
   case ETIME:
   case ENETRESET:
   case EREMOTEIO:
+  case ECOMM:
+  case ESRCH:
     return NCCL_REMOTE_ERROR;
   case EPROTO:          /* the peer's configuration does not fit */
   case EPROTONOSUPPORT: /* the peer speaks another version */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of NCCL's profiler, v1 to v6. Without STRATUS_PROFILE_EVENTS no event is asked for.
+/* The tables of NCCL's profiler, v1 to v7. Without STRATUS_PROFILE_EVENTS no event is asked for.
  * Every event gets a handle, though nothing is kept of it: NCCL before 2.28 tells of a collective
  * only if its group got one. */
 #include "common/clock.h"
@@ -89,7 +89,7 @@ static enum nccl_result start_event_v2(void *context, void **handle,
   return NCCL_SUCCESS;
 }
 
-/* ---- v4 to v6 ---- */
+/* ---- v4 to v7 ---- */
 
 static enum nccl_result init_v4(void **context, int *mask, const char *comm_name,
                                 uint64_t communicator, int nodes, int ranks, int rank,
@@ -131,3 +131,4 @@ TABLE(3, 2, init_v1, start_event_v2)
 TABLE(4, 4, init_v4, start_event_v4)
 TABLE(5, 5, init_v5, start_event_v5)
 TABLE(6, 5, init_v5, start_event_v5)
+TABLE(7, 5, init_v5, start_event_v5)

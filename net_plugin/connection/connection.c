@@ -298,6 +298,7 @@ static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
     }
     link_time_passed(connection->link, now_ns);
     connection_report_stopped(connection, now_ns);
+    connection_report_stuck(connection, now_ns);
     if (connection->is_released && now_ns >= connection->linger_ns) {
       link_fail(connection->link, -ETIMEDOUT);
     }

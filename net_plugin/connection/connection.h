@@ -75,6 +75,11 @@ void connection_lane_is_raw(struct connection *connection, unsigned lane);
 uint8_t connection_key_index(struct connection *connection, struct lane_domain domain);
 /* How many of its lanes are open? */
 unsigned connection_open_lanes(const struct connection *connection);
+/* The peer's kernel has closed a lane (FIN) since one was opened last: what resets flows or drops
+ * packets between the hosts does not do that. */
+bool connection_has_left(const struct connection *connection);
+/* Its BYE came. */
+bool connection_is_peer_closed(const struct connection *connection);
 /* The lane is up and could be an RDMA lane, but is not. Sender only. */
 bool connection_lane_is_flow(const struct connection *connection, unsigned lane);
 /* A better path may be had: the lane reconnects. Sender only. */

@@ -27,7 +27,15 @@ static const struct failure {
   { -ETIME, "stopped peer: its host answers, its process does not",
     "Look there for a debugger, SIGSTOP, or too many processes for the CPUs "
     "(STRATUS_STOPPED_TIMEOUT sets how long to wait)" },
+  { -ECOMM, "flows connect, data does not pass",
+    "Something on the path takes only small packets (MTU), or a firewall forgets flows: "
+    "stratus-net "
+    "probe finds where (STRATUS_LINK_TIMEOUT sets how long to try)" },
+  { -ESRCH, "the peer's process is gone: its host answers, and nobody listens there",
+    "It ended or was killed: look at that host's log, and at its kernel's for memory" },
   { -ECONNABORTED, "the peer gave up", "Its log says why: look there first" },
+  { -ESHUTDOWN, "another connection of this communicator has failed",
+    "An earlier message of this host says which, and why" },
   { -ECONNRESET, "the peer closed the connection",
     "Its process ended or gave up the communicator: look at that host's log first" },
   { -EMSGSIZE, "the peer sends more than the receive can hold",
@@ -96,6 +104,26 @@ static void failure_describe_request(const struct connection *connection, uint64
   }
 }
 
+void connection_report_stuck(struct connection *connection, uint64_t now_ns) {
+  static struct failure_last last;
+  struct link_view link;
+  char request[REQUEST_TEXT];
+  bool is_stuck = link_is_stuck(connection->link, now_ns);
+  if (is_stuck && !connection->is_stuck) {
+    link_view(connection->link, &link);
+    failure_describe_request(connection, now_ns, request);
+    bool is_new = failure_is_new(&last, connection->peer, -ECOMM, now_ns);
+    LOG_AT(is_new ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
+           "data to %s does not pass on %s: for %.1f s nothing was acknowledged, and %u flows "
+           "connected meanwhile and brought nothing across; %s. Small packets pass and large ones "
+           "do not (MTU), or a firewall forgets flows. It is given up after %.0f s "
+           "(STRATUS_LINK_TIMEOUT)",
+           connection->peer, connection->nic, failure_seconds_since(link.stuck_ns, now_ns),
+           link.vain_lanes, request, (double)connection->timeout_ns / (double)NS_PER_S);
+  }
+  connection->is_stuck = is_stuck;
+}
+
 void connection_report_stopped(struct connection *connection, uint64_t now_ns) {
   static struct failure_last last;
   struct link_view link;
@@ -123,6 +151,11 @@ void connection_report_stopped(struct connection *connection, uint64_t now_ns) {
   }
 }
 
+/* Why the peer gave up: its words, or what its errno means. */
+static const char *failure_of_peer(const struct link_view *link) {
+  return link->peer_reason[0] ? link->peer_reason : failure_of(link->peer_error)->what;
+}
+
 /* One message that names peer, NIC, address, request, times and errno. */
 static void failure_report(struct connection *connection, int error) {
   static struct failure_last last;
@@ -130,15 +163,16 @@ static void failure_report(struct connection *connection, int error) {
   const struct failure *failure = failure_of(error);
   uint64_t now_ns = clock_now_ns();
   uint64_t done = atomic_load(&connection->completed), posted = atomic_load(&connection->posted);
-  char request[REQUEST_TEXT], reason[96] = "";
+  char request[REQUEST_TEXT], reason[WIRE_MAX_REASON_BYTES + 96] = "";
   engine_lock(connection->engine);
   link_view(connection->link, &link);
   failure_describe_request(connection, now_ns, request);
   engine_unlock(connection->engine);
   if (link.peer_error) {
-    snprintf(reason, sizeof reason, ", its reason: %s", strerror(-link.peer_error));
+    snprintf(reason, sizeof reason, ", its reason: %s", failure_of_peer(&link));
   }
-  bool is_new = failure_is_new(&last, connection->peer, error, now_ns);
+  /* What follows from another failure is no news. */
+  bool is_new = error != -ESHUTDOWN && failure_is_new(&last, connection->peer, error, now_ns);
   LOG_AT(is_new ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
          "connection %s %s on %s failed: %s (%s%s). %s; %llu of %llu requests done; last frame "
          "of the peer %.1f s ago, %llu pings sent. %s",
@@ -148,11 +182,62 @@ static void failure_report(struct connection *connection, int error) {
          failure->advice);
 }
 
+/* What began it, for the peers of this process: who heard it from a peer hands it on. */
+static void failure_cause(struct connection *connection, int error,
+                          char text[WIRE_MAX_REASON_BYTES + 1]) {
+  struct link_view link;
+  engine_lock(connection->engine);
+  link_view(connection->link, &link);
+  if (link.peer_error && link.peer_reason[0]) {
+    snprintf(text, WIRE_MAX_REASON_BYTES + 1, "%s", link.peer_reason);
+  } else {
+    snprintf(text, WIRE_MAX_REASON_BYTES + 1, "%s: %s", connection->peer,
+             link.peer_error ? failure_of_peer(&link) : failure_of(error)->what);
+  }
+  engine_unlock(connection->engine);
+}
+
+struct failure_spread {
+  uintptr_t driver;
+  const char *cause;
+};
+
+/* Ends an engine's connections that the same thread drives. */
+static void failure_visit(struct engine *engine, void *argument) {
+  const struct failure_spread *spread = argument;
+  struct connection *next = connection_next(engine, NULL);
+  while (next) {
+    struct connection *connection = next;
+    next = connection_next(engine, connection); /* who has failed may be freed */
+    bool is_same =
+        atomic_load_explicit(&connection->driver, memory_order_relaxed) == spread->driver;
+    if (is_same && !connection->is_released && !link_status(connection->link)) {
+      link_fail_because(connection->link, -ESHUTDOWN, spread->cause);
+      connection_pump(connection, clock_now_ns());
+    }
+  }
+}
+
+/* NCCL's progress thread ends with the first error that it gets, and with it all connections that
+ * it drives: none of them will move again. Their peers are told now, with the reason, or each of
+ * them would wait for a timeout of its own, one after the other around a ring. */
+static void failure_spread(struct connection *connection, int error) {
+  char cause[WIRE_MAX_REASON_BYTES + 1];
+  failure_cause(connection, error, cause);
+  struct failure_spread spread = {
+    .driver = atomic_load_explicit(&connection->driver, memory_order_relaxed), .cause = cause
+  };
+  if (spread.driver) {
+    engine_visit_all(failure_visit, &spread);
+  }
+}
+
 int connection_error(struct connection *connection) {
   int error = atomic_load_explicit(&connection->error, memory_order_acquire);
   if (error && !connection->is_error_reported) {
     connection->is_error_reported = true;
     failure_report(connection, error);
+    failure_spread(connection, error);
   }
   return error;
 }

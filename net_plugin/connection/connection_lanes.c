@@ -40,6 +40,7 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
   uint32_t epoch = lane->epoch;
   connection_drop_lane(connection, index);
   if (error == -EPIPE) { /* the peer leaves, its BYE is near */
+    connection->has_left = true;
     link_lane_left(connection->link, index, epoch, now_ns);
     return;
   }
@@ -190,6 +191,7 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
     link_lane_lost(connection->link, index, epoch, now_ns);
   } else {
     slot->lane = lane;
+    connection->has_left = false;
     connection_lane_starting(connection, index);
     connection->opened |= connection_lane_bit(index);
     engine_count_lanes(connection->engine, path->endpoint != NULL, 1);
@@ -222,6 +224,16 @@ uint8_t connection_key_index(struct connection *connection, struct lane_domain d
 unsigned connection_open_lanes(const struct connection *connection) {
   engine_assert_locked(connection->engine);
   return (unsigned)__builtin_popcountll(connection->opened);
+}
+
+bool connection_has_left(const struct connection *connection) {
+  engine_assert_locked(connection->engine);
+  return connection->has_left;
+}
+
+bool connection_is_peer_closed(const struct connection *connection) {
+  engine_assert_locked(connection->engine);
+  return link_is_peer_closed(connection->link);
 }
 
 bool connection_lane_is_flow(const struct connection *connection, unsigned lane) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See connection.h. Request slots: NCCL's progress thread fills them, the engine completes them. */
+#include <pthread.h>
+
 #include "common/ablation.h"
 #include "common/clock.h"
 #include "net_plugin/connection/connection_state.h"
@@ -58,6 +60,7 @@ struct request *connection_post(struct connection *connection, void *data, size_
   request->registration = registration;
   request->memory = memory;
   request->bytes = bytes;
+  atomic_store_explicit(&connection->driver, (uintptr_t)pthread_self(), memory_order_relaxed);
   atomic_store_explicit(&connection->posted, number + 1, memory_order_release);
   /* Receives are posted several in a row, then polled: the first poll submits them together, so
    * that one WINDOW frame announces all of them. */

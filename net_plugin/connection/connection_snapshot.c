@@ -126,6 +126,7 @@ void connection_snapshot(struct connection *connection, uint64_t now_ns,
     bool is_same = oldest->number == watch->number && oldest->moved == watch->moved;
     uint64_t since_ns = is_same ? watch->since_ns : watch->checked_ns;
     snapshot->still_ns = since_ns > oldest->posted_ns ? since_ns : oldest->posted_ns;
+    snapshot->still_losses = snapshot->link.losses - watch->losses;
   }
   count_connection(connection, snapshot);
 }
@@ -145,7 +146,8 @@ static void watch_again(struct connection *connection, uint64_t now_ns) {
 }
 
 static void watch_note(struct connection_watch *watch, uint64_t now_ns,
-                       const struct link_message_view *oldest) {
+                       const struct link_message_view *oldest, uint64_t losses) {
+  watch->losses = losses;
   watch->number = oldest->number;
   watch->moved = oldest->moved;
   watch->since_ns = now_ns;
@@ -162,7 +164,7 @@ static void watch_expired(struct engine_timer *timer, uint64_t now_ns) {
     return; /* the next post that waits starts it again */
   }
   if (seen.oldest.number != watch->number || seen.oldest.moved != watch->moved) {
-    watch_note(watch, now_ns, &seen.oldest);
+    watch_note(watch, now_ns, &seen.oldest, seen.link.losses);
   } else if (engine_observer()->connection_waits(connection, now_ns)) {
     watch->reports++;
   }
@@ -176,7 +178,9 @@ void connection_watch_start(struct connection *connection, uint64_t now_ns) {
     return;
   }
   connection->watch.timer.expired = watch_expired;
-  watch_note(&connection->watch, now_ns, &oldest);
+  struct link_view link;
+  link_view(connection->link, &link);
+  watch_note(&connection->watch, now_ns, &oldest, link.losses);
   watch_again(connection, now_ns);
 }
 

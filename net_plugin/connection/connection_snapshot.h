@@ -24,8 +24,9 @@ struct connection_snapshot {
 
   bool has_oldest; /* a request is waiting: */
   struct link_message_view oldest;
-  uint64_t still_ns; /* since when nothing of it has moved, exact to the observer's period */
-  unsigned reports;  /* how often that was reported */
+  uint64_t still_ns;     /* since when nothing of it has moved, exact to the observer's period */
+  unsigned reports;      /* how often that was reported */
+  uint64_t still_losses; /* flows that were lost since then */
 };
 
 struct lane_snapshot {

@@ -45,6 +45,7 @@ struct connection_watch {
   uint64_t since_ns;      /* nothing has moved since; 0: nothing was waiting */
   uint64_t number, moved; /* of the oldest request, as seen then */
   unsigned reports;       /* of that, by the observer */
+  uint64_t losses;        /* of the link's lanes, as seen when it had moved last */
 };
 
 struct connection {
@@ -80,6 +81,8 @@ struct connection {
   struct engine_timer timer;
   uint64_t linger_ns;         /* released: what is not delivered by then is dropped */
   uint64_t last_word_ns;      /* failed: the peer is told until then; 0: not failed */
+  bool is_stuck;              /* its data does not pass, which was said */
+  bool has_left;              /* the peer's kernel has closed a lane since one was opened last */
   uint64_t stopped_ns;        /* when the peer was named as stopped; 0: it has spoken since */
   uint64_t close_deadline_ns; /* is_closing_lanes: what is open then is dropped */
   uint64_t number;            /* counts the process's connections, from 1 */
@@ -94,6 +97,7 @@ struct connection {
   _Atomic uint64_t posted;    /* written by the progress thread */
   _Atomic uint64_t completed; /* written by the engine */
   atomic_int error;           /* negative errno, written by the engine */
+  _Atomic uintptr_t driver;   /* the thread that posted last; 0: none did */
   struct engine_task task;
 
   /* progress thread */
@@ -139,6 +143,8 @@ bool connection_coalesces(struct connection *connection);
 /* Reports a peer that is stopped, once, and that it is running again. To be called when time has
  * passed, and after frames. */
 void connection_report_stopped(struct connection *connection, uint64_t now_ns);
+/* Reports, once, that flows connect and data does not pass. */
+void connection_report_stuck(struct connection *connection, uint64_t now_ns);
 
 /* ---- connection_lanes.c ---- */
 

@@ -132,6 +132,8 @@ struct policy_shared *engine_policy_shared(struct engine *engine);
  * not wait, so that two callers cannot wait for each other. */
 int engine_try_visit(struct engine *held, unsigned index,
                      void (*visit)(struct engine *engine, void *argument), void *argument);
+/* The same on each engine in turn, for a caller that holds no lock: waits for each. */
+void engine_visit_all(void (*visit)(struct engine *engine, void *argument), void *argument);
 const struct nic *engine_nic(const struct engine *engine);
 /* 0 is made before the NIC's other engines, and stopped after them. */
 unsigned engine_shard(const struct engine *engine);

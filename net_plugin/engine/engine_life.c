@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/param.h"
 #include "common/thread.h"
+#include "common/thread_room.h"
 #include "net_plugin/engine/engine_state.h"
 #include "net_plugin/engine/observer.h"
 
@@ -128,6 +129,7 @@ static void close_descriptors(struct engine *engine) {
 }
 
 static int engine_new(const struct nic *nic, unsigned shard, struct engine **result) {
+  char limit[THREAD_ROOM_TEXT_MAX];
   struct engine *engine = calloc(1, sizeof *engine);
   if (!engine) {
     return -ENOMEM;
@@ -149,8 +151,9 @@ static int engine_new(const struct nic *nic, unsigned shard, struct engine **res
   if (error) {
     close_descriptors(engine);
     free(engine);
-    LOG_WARN("cannot start the engine of %s: %s (limits: ulimit -n, ulimit -u)", nic->name,
-             strerror(-error));
+    thread_room(param_string(PARAM_SYSFS_ROOT), limit);
+    LOG_WARN("cannot start the engine of %s: %s (limits: ulimit -n, ulimit -u%s%s)", nic->name,
+             strerror(-error), *limit ? ", " : "", limit);
     return error;
   }
   *result = engine;
@@ -183,6 +186,26 @@ static int engine_find_or_make(const struct nic *nic, unsigned shard, struct eng
   return error;
 }
 
+/* A thread that NCCL cannot have later ends the job, or makes it hang: with pids.max one below what
+ * a job of 2 GPUs in one process needs it stood still (2026-11-26, NCCL 2.29.7: 20 with Socket). So
+ * a NIC gets more than one engine only where 8 GPUs have room, with 6 threads each and some spare.
+ */
+enum { THREADS_FOR_NCCL = 64 };
+
+static bool has_room_for_more(const struct nic *nic) {
+  char limit[THREAD_ROOM_TEXT_MAX];
+  static bool is_told; /* guarded by registry_lock */
+  if (thread_room(param_string(PARAM_SYSFS_ROOT), limit) > THREADS_FOR_NCCL) {
+    return true;
+  }
+  if (!is_told) {
+    LOG_INFO("%s has fewer threads than it could, as NCCL may need those that are left: %s",
+             nic->name, limit);
+  }
+  is_told = true;
+  return false;
+}
+
 int engine_get(const struct nic *nic, enum engine_use use, struct engine **result) {
   struct engine *first;
   pthread_mutex_lock(&registry_lock);
@@ -190,7 +213,8 @@ int engine_get(const struct nic *nic, enum engine_use use, struct engine **resul
   *result = first;
   if (!error) {
     unsigned shard = first->turns[use]++ % count_shards(nic);
-    if (engine_find_or_make(nic, shard, result) != 0) {
+    bool is_possible = engine_find(nic, shard) || has_room_for_more(nic);
+    if (!is_possible || engine_find_or_make(nic, shard, result) != 0) {
       *result = first; /* it can do the work of all */
     }
   }
@@ -221,6 +245,17 @@ int engine_try_visit(struct engine *held, unsigned index,
   }
   pthread_mutex_unlock(&registry_lock);
   return error;
+}
+
+void engine_visit_all(void (*visit)(struct engine *engine, void *argument), void *argument) {
+  pthread_mutex_lock(&registry_lock);
+  LIST_FOR_EACH(node, &registry) {
+    struct engine *engine = LIST_ENTRY(node, struct engine, node);
+    engine_lock(engine);
+    visit(engine, argument);
+    engine_unlock(engine);
+  }
+  pthread_mutex_unlock(&registry_lock);
 }
 
 static void drain_connections(struct engine *engine, uint64_t until_ns) {

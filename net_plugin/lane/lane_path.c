@@ -22,5 +22,7 @@ int lane_path_open(const struct lane_path *path, struct link *link, unsigned ind
 
 void lane_path_drop(const struct lane_path *path) {
   endpoint_free(path->endpoint);
-  descriptor_close(path->fd);
+  if (path->fd >= 0) {
+    descriptor_close(path->fd);
+  }
 }

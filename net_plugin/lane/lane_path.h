@@ -10,7 +10,7 @@
 #include "net_plugin/lane/lane_crypto.h"
 
 struct lane_path {
-  int fd;                           /* a connected and tuned socket */
+  int fd;                           /* a connected and tuned socket; -1: there is none to drop */
   const struct lane_crypto *crypto; /* NULL: not encrypted */
   struct endpoint *endpoint;        /* NULL: the socket carries everything */
 };

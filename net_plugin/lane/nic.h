@@ -18,8 +18,11 @@ struct nic {
   unsigned index; /* if_nametoindex */
   struct sockaddr_storage address;
   socklen_t address_bytes;
+  struct sockaddr_storage advertised; /* what other hosts dial; family 0: the same */
+  bool has_host_address; /* not the NIC's, but the host's: routes choose a NIC for each flow */
   unsigned prefix_bits;  /* of its subnet; 0: unknown */
   bool has_neighbours;   /* ARP or the like: packets sent through it reach others by themselves */
+  bool is_idle;          /* no route to others, or a bridge without a NIC; false: not known */
   int numa_node;         /* -1: unknown */
   cpu_set_t thread_cpus; /* where its engines' threads run; none: as they are made */
   uint32_t speed_mbps;   /* truthful, see device.c; never 0 */

@@ -19,8 +19,10 @@ struct request {
 
 union answer {
   struct nlmsghdr header;
-  uint8_t bytes[4096]; /* a route with its next hops */
+  uint8_t bytes[16384]; /* the kernel makes no longer ones for this room (netlink_dump) */
 };
+
+/* ---- asking ---- */
 
 static void add(struct request *request, unsigned short type, const void *data, unsigned bytes) {
   size_t end = NLMSG_ALIGN(request->header.nlmsg_len);
@@ -31,68 +33,185 @@ static void add(struct request *request, unsigned short type, const void *data, 
   request->header.nlmsg_len = (uint32_t)(end + RTA_SPACE(bytes));
 }
 
-static void make_request(struct request *request, const struct nic *nic,
-                         const struct sockaddr_storage *peer) {
-  unsigned bytes;
-  const void *to = tcp_address_ip(peer, &bytes), *from = tcp_address_ip(&nic->address, &bytes);
-  uint32_t index = nic->index;
-  *request = (struct request){
+static struct request request_of(int family, unsigned short flags) {
+  return (struct request){
     .header = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
                 .nlmsg_type = RTM_GETROUTE,
-                .nlmsg_flags = NLM_F_REQUEST },
-    /* The route of the tables, or none: not what is made up for a bound socket. */
-    .route = { .rtm_family = (unsigned char)peer->ss_family,
-               .rtm_dst_len = (unsigned char)(8 * bytes),
-               .rtm_src_len = (unsigned char)(8 * bytes),
-               .rtm_flags = RTM_F_FIB_MATCH },
+                .nlmsg_flags = (unsigned short)(NLM_F_REQUEST | flags) },
+    .route = { .rtm_family = (unsigned char)family },
   };
-  add(request, RTA_DST, to, bytes);
-  add(request, RTA_SRC, from, bytes);
-  add(request, RTA_OIF, &index, sizeof index);
 }
 
-/* With one next hop a route names its NIC; IPv6 prefers the one that was asked for, no more. */
-static bool is_through(const struct nlmsghdr *header, const struct nic *nic) {
+static void add_addresses(struct request *request, const struct sockaddr_storage *from,
+                          const struct sockaddr_storage *to) {
+  unsigned bytes;
+  const void *source = tcp_address_ip(from, &bytes), *target = tcp_address_ip(to, &bytes);
+  request->route.rtm_dst_len = request->route.rtm_src_len = (unsigned char)(8 * bytes);
+  add(request, RTA_DST, target, bytes);
+  add(request, RTA_SRC, source, bytes);
+}
+
+/* A socket that has sent the request, or -1. */
+static int send_request(const struct request *request) {
+  int fd = DESCRIPTOR(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+  if (fd >= 0 && send(fd, request, request->header.nlmsg_len, 0) < 0) {
+    descriptor_close(fd);
+    fd = -1;
+  }
+  return fd;
+}
+
+/* The bytes of the one answer, or -1. */
+static ssize_t ask(const struct request *request, union answer *answer) {
+  int fd = send_request(request);
+  if (fd < 0) {
+    return -1;
+  }
+  ssize_t got = recv(fd, answer, sizeof *answer, MSG_DONTWAIT);
+  descriptor_close(fd);
+  return got;
+}
+
+/* ---- reading ---- */
+
+/* Whether it names this NIC as one of its next hops; *names_any: it names some. */
+static bool names(const struct nlmsghdr *header, unsigned index, bool *names_any) {
+  const struct rtmsg *route = NLMSG_DATA(header);
+  size_t left = RTM_PAYLOAD(header);
+  bool is_named = false;
+  *names_any = false;
+  for (const struct rtattr *each = RTM_RTA(route); RTA_OK(each, left);
+       each = RTA_NEXT(each, left)) {
+    if (each->rta_type == RTA_OIF && RTA_PAYLOAD(each) == sizeof(uint32_t)) {
+      uint32_t number;
+      memcpy(&number, RTA_DATA(each), sizeof number);
+      is_named = is_named || number == index;
+      *names_any = true;
+    } else if (each->rta_type == RTA_MULTIPATH) {
+      int hops = (int)RTA_PAYLOAD(each);
+      const struct rtnexthop *hop = RTA_DATA(each);
+      for (; hops >= (int)sizeof *hop && RTNH_OK(hop, hops); hop = RTNH_NEXT(hop)) {
+        is_named = is_named || (unsigned)hop->rtnh_ifindex == index;
+        *names_any = true;
+        hops -= (int)RTNH_ALIGN(hop->rtnh_len);
+      }
+    }
+  }
+  return is_named;
+}
+
+/* The address that it leads to, in network order; NULL: all. */
+static const uint8_t *destination_of(const struct nlmsghdr *header) {
   const struct rtmsg *route = NLMSG_DATA(header);
   size_t left = RTM_PAYLOAD(header);
   for (const struct rtattr *each = RTM_RTA(route); RTA_OK(each, left);
        each = RTA_NEXT(each, left)) {
-    uint32_t index;
-    if (each->rta_type == RTA_OIF && RTA_PAYLOAD(each) == sizeof index) {
-      memcpy(&index, RTA_DATA(each), sizeof index);
-      return index == nic->index;
+    if (each->rta_type == RTA_DST) {
+      return RTA_DATA(each);
     }
   }
-  return true;
+  return NULL;
 }
 
-static bool judge(const union answer *answer, size_t bytes, const struct nic *nic) {
-  const struct nlmsghdr *header = &answer->header;
-  if (!NLMSG_OK(header, bytes)) {
-    return true;
-  }
-  if (header->nlmsg_type == NLMSG_ERROR &&
-      header->nlmsg_len >= NLMSG_LENGTH(sizeof(struct nlmsgerr))) {
-    int error = ((const struct nlmsgerr *)NLMSG_DATA(header))->error;
-    return error != -EHOSTUNREACH && error != -ENETUNREACH;
-  }
-  return header->nlmsg_type != RTM_NEWROUTE || is_through(header, nic);
+/* An error of the kernel's answer, or 0. */
+static int error_of(const struct nlmsghdr *header) {
+  bool is_error = header->nlmsg_type == NLMSG_ERROR &&
+                  header->nlmsg_len >= NLMSG_LENGTH(sizeof(struct nlmsgerr));
+  return is_error ? ((const struct nlmsgerr *)NLMSG_DATA(header))->error : 0;
 }
+
+/* ---- one way ---- */
 
 bool route_leads_through(const struct nic *nic, const struct sockaddr_storage *peer) {
-  struct request request;
   union answer answer;
-  if (nic->address.ss_family != peer->ss_family) {
+  if (!nic->index || nic->address.ss_family != peer->ss_family) {
     return true;
   }
-  int fd = DESCRIPTOR(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
-  if (fd < 0) {
+  uint32_t index = nic->index;
+  struct request request = request_of(peer->ss_family, 0);
+  /* The route of the tables, or none: not what is made up for a bound socket. */
+  request.route.rtm_flags = RTM_F_FIB_MATCH;
+  add_addresses(&request, &nic->address, peer);
+  add(&request, RTA_OIF, &index, sizeof index);
+  ssize_t got = ask(&request, &answer);
+  if (got < 0 || !NLMSG_OK(&answer.header, (size_t)got)) {
     return true;
   }
-  make_request(&request, nic, peer);
-  ssize_t got = send(fd, &request, request.header.nlmsg_len, 0) < 0
-                    ? -1
-                    : recv(fd, &answer, sizeof answer, MSG_DONTWAIT);
-  descriptor_close(fd);
-  return got < 0 || judge(&answer, (size_t)got, nic);
+  int error = error_of(&answer.header);
+  if (error) {
+    return error != -EHOSTUNREACH && error != -ENETUNREACH;
+  }
+  /* With one next hop a route names its NIC; IPv6 prefers the one that was asked for, no more. */
+  bool names_any;
+  return answer.header.nlmsg_type != RTM_NEWROUTE ||
+         names(&answer.header, nic->index, &names_any) || !names_any;
+}
+
+bool route_is_through(unsigned index, const struct sockaddr_storage *from,
+                      const struct sockaddr_storage *to) {
+  union answer answer;
+  struct request request = request_of(to->ss_family, 0);
+  add_addresses(&request, from, to);
+  ssize_t got = from->ss_family == to->ss_family ? ask(&request, &answer) : -1;
+  bool names_any = false, is_named = false;
+  if (got >= 0 && NLMSG_OK(&answer.header, (size_t)got) &&
+      answer.header.nlmsg_type == RTM_NEWROUTE) {
+    is_named = names(&answer.header, index, &names_any);
+  }
+  return is_named || !names_any;
+}
+
+/* ---- any way ---- */
+
+/* To others: not one of the host's own addresses, nor the link's own network, which every NIC with
+ * IPv6 has. */
+static bool is_to_others(const struct nlmsghdr *header, const struct nic *nic) {
+  const struct rtmsg *route = NLMSG_DATA(header);
+  const uint8_t *to = destination_of(header);
+  unsigned bytes;
+  const uint8_t *own = tcp_address_ip(&nic->address, &bytes);
+  if (route->rtm_type != RTN_UNICAST || route->rtm_table == RT_TABLE_LOCAL) {
+    return false;
+  }
+  if (to && route->rtm_dst_len == 8 * bytes && memcmp(to, own, bytes) == 0) {
+    return false;
+  }
+  bool is_link_only =
+      to && route->rtm_family == AF_INET6 && to[0] == 0xfe && (to[1] & 0xc0) == 0x80;
+  bool is_own_link_only = own[0] == 0xfe && (own[1] & 0xc0) == 0x80;
+  return !is_link_only || is_own_link_only;
+}
+
+enum verdict { FOUND, NONE, MORE };
+
+static enum verdict judge(const union answer *answer, size_t bytes, const struct nic *nic) {
+  for (const struct nlmsghdr *each = &answer->header; NLMSG_OK(each, bytes);
+       each = NLMSG_NEXT(each, bytes)) {
+    bool names_any;
+    if (each->nlmsg_type == NLMSG_DONE) {
+      return NONE;
+    }
+    if (each->nlmsg_type != RTM_NEWROUTE) {
+      return FOUND; /* an error: not known */
+    }
+    if (names(each, nic->index, &names_any) && is_to_others(each, nic)) {
+      return FOUND;
+    }
+  }
+  return MORE;
+}
+
+bool route_exists_through(const struct nic *nic) {
+  union answer answer;
+  const struct request request = request_of(nic->address.ss_family, NLM_F_DUMP);
+  int fd = nic->index ? send_request(&request) : -1;
+  enum verdict verdict = fd < 0 ? FOUND : MORE;
+  while (verdict == MORE) {
+    ssize_t got = recv(fd, &answer, sizeof answer, MSG_DONTWAIT);
+    verdict = got <= 0 ? FOUND : judge(&answer, (size_t)got, nic);
+  }
+  if (fd >= 0) {
+    descriptor_close(fd);
+  }
+  return verdict == FOUND;
 }

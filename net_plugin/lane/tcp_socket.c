@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if_addr.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdatomic.h>
@@ -18,6 +19,7 @@
 #include "common/descriptor.h"
 #include "common/log.h"
 #include "common/param.h"
+#include "common/sysfs.h"
 #include "net_plugin/lane/route.h"
 #include "net_plugin/lane/tcp_options.h"
 
@@ -26,9 +28,13 @@
 #ifndef TCP_RTO_MAX_MS
 #define TCP_RTO_MAX_MS 44 /* Linux 6.15 */
 #endif
+#ifndef IPV6_FREEBIND
+#define IPV6_FREEBIND 78 /* Linux 4.15 */
+#endif
 #define LOOPBACK_INDEX 1      /* of every network namespace; the peer is on this host */
 #define RTO_MAX_LEAST_MS 1000 /* what the kernel takes */
 #define RTO_MAX_MOST_MS 15000
+#define ASTRAY_MAX 64 /* NICs; more are not noted */
 
 int tcp_socket_open(int family) {
   int fd = DESCRIPTOR(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
@@ -187,11 +193,35 @@ bool tcp_socket_can_bind_device(const struct nic *nic) {
   return can_bind;
 }
 
+/* NICs whose packets were seen to come in through another one. A socket that is bound to such a NIC
+ * does not get them, and the kernel resets their flow; with Linux's defaults for several NICs in
+ * one subnet each ARP request of this host may change which NIC they come to. */
+static atomic_uint astray[ASTRAY_MAX];
+
+static void note_astray(unsigned index) {
+  for (unsigned i = 0; i < ASTRAY_MAX; i++) {
+    unsigned none = 0;
+    if (atomic_compare_exchange_strong(&astray[i], &none, index) || none == index) {
+      return;
+    }
+  }
+}
+
+static bool is_astray(unsigned index) {
+  for (unsigned i = 0; i < ASTRAY_MAX; i++) {
+    unsigned noted = atomic_load(&astray[i]);
+    if (noted == index || noted == 0) {
+      return noted != 0;
+    }
+  }
+  return false;
+}
+
 /* Where two NICs are in one subnet, routing sends everything through the first, whatever the
  * source address is. */
 static void bind_device(int fd, const struct nic *nic, const struct sockaddr_storage *peer) {
   static atomic_bool has_told;
-  if (!nic->has_neighbours || !route_leads_through(nic, peer)) {
+  if (!nic->has_neighbours || is_astray(nic->index) || !route_leads_through(nic, peer)) {
     return;
   }
   int error = set_device(fd, nic);
@@ -201,7 +231,25 @@ static void bind_device(int fd, const struct nic *nic, const struct sockaddr_sto
   }
 }
 
-void tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_storage *peer) {
+/* Duplicate address detection of it is under way: for a second or two after a NIC came up nobody
+ * may use it. */
+static bool is_tentative(const struct sockaddr_storage *address) {
+  char text[8192], wanted[2 * sizeof(struct in6_addr) + 1]; /* room for 150 addresses */
+  unsigned bytes, flags = 0;
+  const uint8_t *ip = tcp_address_ip(address, &bytes);
+  if (address->ss_family != AF_INET6 ||
+      sysfs_read_text("/", text, sizeof text, "proc/net/if_inet6") <= 0) {
+    return false;
+  }
+  for (unsigned i = 0; i < bytes; i++) {
+    snprintf(wanted + 2 * i, 3, "%02x", ip[i]);
+  }
+  const char *line = strstr(text, wanted);
+  return line && sscanf(line, "%*s %*s %*s %*s %x", &flags) == 1 && (flags & IFA_F_TENTATIVE) &&
+         !(flags & IFA_F_DADFAILED);
+}
+
+int tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_storage *peer) {
   int one = 1;
   /* The port is chosen at connect, when the kernel knows the peer: ports are not used up by
    * binding. */
@@ -212,12 +260,17 @@ void tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_st
   } else {
     ((struct sockaddr_in *)&source)->sin_port = 0;
   }
-  if (bind(fd, (const struct sockaddr *)&source, nic->address_bytes) != 0) {
-    LOG_WARN_EVERY(WARN_INTERVAL_NS, "cannot bind a flow to %s: %s; routing chooses the NIC",
-                   nic->name, strerror(errno));
-    return;
+  if (bind(fd, (const struct sockaddr *)&source, nic->address_bytes) == 0) {
+    bind_device(fd, nic, peer);
+    return 0;
   }
-  bind_device(fd, nic, peer);
+  int error = -errno;
+  if (error == -EADDRNOTAVAIL && is_tentative(&source)) {
+    return error;
+  }
+  LOG_WARN_EVERY(WARN_INTERVAL_NS, "cannot bind a flow to %s: %s; routing chooses the NIC",
+                 nic->name, strerror(-error));
+  return 0;
 }
 
 /* The interface through which the connection was opened; 0 if the kernel does not know. It keeps
@@ -256,12 +309,34 @@ void tcp_socket_bind_accepted(int fd, const struct nic *nic, const struct sockad
   char name[IF_NAMESIZE] = "?", text[TCP_ADDRESS_TEXT];
   if (index && index != LOOPBACK_INDEX && tcp_address_is_near(peer, nic) &&
       !tcp_address_is_own(peer) && if_indextoname(index, name)) {
-    LOG_WARN_EVERY(WARN_INTERVAL_NS,
-                   "a flow from %s to the address of %s came in through %s: %s answers for both, "
-                   "so %s stays empty. With several NICs in one subnet set sysctl "
-                   "net.ipv4.conf.all.arp_ignore=1 and net.ipv4.conf.all.arp_announce=2",
-                   tcp_address_text(peer, text), nic->name, name, name, nic->name);
+    note_astray(nic->index);
+    LOG_WARN_EVERY(
+        WARN_INTERVAL_NS,
+        "a flow from %s to the address of %s came in through %s: %s answers for both, "
+        "so %s stays empty, and no flow is bound to it. With several NICs in one subnet set "
+        "sysctl net.ipv4.conf.all.arp_ignore=1 and net.ipv4.conf.all.arp_announce=2",
+        tcp_address_text(peer, text), nic->name, name, name, nic->name);
   }
+}
+
+bool tcp_socket_leaves_through(int fd, const struct nic *nic) {
+  char name[IF_NAMESIZE] = "";
+  struct sockaddr_storage from, to;
+  socklen_t bytes = sizeof name, from_bytes = sizeof from, to_bytes = sizeof to;
+  if (nic->has_host_address) {
+    return true; /* or not: a hash of its ports says */
+  }
+  if (getsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, &bytes) == 0 && bytes > 0 && name[0]) {
+    return strncmp(name, nic->name, sizeof name) == 0;
+  }
+  return getsockname(fd, (struct sockaddr *)&from, &from_bytes) != 0 ||
+         getpeername(fd, (struct sockaddr *)&to, &to_bytes) != 0 ||
+         route_is_through(nic->index, &from, &to);
+}
+
+unsigned tcp_address_port(const struct sockaddr_storage *address) {
+  return ntohs(address->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)address)->sin6_port
+                                              : ((const struct sockaddr_in *)address)->sin_port);
 }
 
 void tcp_address_set_port(struct sockaddr_storage *address, unsigned port) {
@@ -293,19 +368,37 @@ static void port_range(unsigned *low, unsigned *high) {
   }
 }
 
+/* Binds to the NIC's address, which may be tentative: nobody connects there before it is not. */
+static int bind_listener(int fd, const struct nic *nic, const struct sockaddr_storage *address) {
+  int one = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  if (bind(fd, (const struct sockaddr *)address, nic->address_bytes) == 0) {
+    return 0;
+  }
+  int error = -errno;
+  if (error == -EADDRNOTAVAIL && is_tentative(address) &&
+      setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &one, sizeof one) == 0 &&
+      bind(fd, (const struct sockaddr *)address, nic->address_bytes) == 0) {
+    error = 0;
+  }
+  return error;
+}
+
 /* A socket that listens at this port, 0: at any; or a negative errno. */
 static int listen_at(const struct nic *nic, unsigned port, struct sockaddr_storage *address) {
-  int fd = tcp_socket_open(nic->address.ss_family), one = 1;
+  int fd = tcp_socket_open(nic->address.ss_family);
   if (fd < 0) {
     return fd;
   }
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   *address = nic->address;
   tcp_address_set_port(address, port);
   socklen_t bytes = sizeof *address;
-  if (bind(fd, (struct sockaddr *)address, nic->address_bytes) != 0 ||
-      listen(fd, LISTEN_BACKLOG) != 0 || getsockname(fd, (struct sockaddr *)address, &bytes) != 0) {
-    int error = -errno;
+  int error = bind_listener(fd, nic, address);
+  if (!error && (listen(fd, LISTEN_BACKLOG) != 0 ||
+                 getsockname(fd, (struct sockaddr *)address, &bytes) != 0)) {
+    error = -errno;
+  }
+  if (error) {
     descriptor_close(fd);
     return error;
   }

@@ -23,13 +23,17 @@ void tcp_socket_tune(int fd, int family, int dscp);
  * NIC itself, so that flows leave by it where another has a route, too. The latter is not tried
  * where no route leads to the peer through it (route.h) or for a NIC without neighbours (loopback,
  * dummy; the caller clears has_neighbours for a peer on this host, too), and skipped where the
- * kernel refuses it (before Linux 5.7 it takes CAP_NET_RAW). */
-void tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_storage *peer);
+ * kernel refuses it (before Linux 5.7 it takes CAP_NET_RAW). -EADDRNOTAVAIL: not yet, duplicate
+ * address detection of the address is under way. Else 0, whatever could be bound. */
+int tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_storage *peer);
 /* Whether the latter works here, for this NIC. */
 bool tcp_socket_can_bind_device(const struct nic *nic);
 /* After accept: the same, if the flow came in through the NIC that has the address; else one
- * LOG_WARN says what to set. */
+ * LOG_WARN says what to set, and no flow of this process is bound to that NIC any more. */
 void tcp_socket_bind_accepted(int fd, const struct nic *nic, const struct sockaddr_storage *peer);
+/* Whether what a connected flow sends leaves through this NIC; true where the kernel does not tell.
+ */
+bool tcp_socket_leaves_through(int fd, const struct nic *nic);
 /* Listens on the NIC's address within STRATUS_PORT_RANGE. The socket, or negative errno; *address
  * gets the port. */
 int tcp_socket_listen(const struct nic *nic, struct sockaddr_storage *address);
@@ -42,6 +46,7 @@ bool tcp_socket_drain(int fd, void *buffer, size_t bytes, size_t most);
 const char *tcp_address_text(const struct sockaddr_storage *address, char text[TCP_ADDRESS_TEXT]);
 /* A link-local IPv6 address is reached through this NIC; others are left alone. */
 void tcp_address_set_scope(struct sockaddr_storage *address, const struct nic *nic);
+unsigned tcp_address_port(const struct sockaddr_storage *address);
 void tcp_address_set_port(struct sockaddr_storage *address, unsigned port);
 /* In the NIC's subnet, as far as that is known. */
 bool tcp_address_is_near(const struct sockaddr_storage *address, const struct nic *nic);

@@ -39,7 +39,7 @@
 #define CREDIT_RDMA_DELAY_NS 50000000ull
 /* NCCL posts the receives of a collective one by one, each time its proxy's loop comes round. With
  * this rule a step of hf_Bart on 4 emulated hosts of 0.4 Gb/s takes 253.5 ms, without 258.8
- * (docs/training.md). The value is not measured by itself. */
+ * (docs/measurements.md). The value is not measured by itself. */
 #define CREDIT_OPENING_NS 50000ull
 #define CREDIT_FRAMES (LINK_WINDOW / 2) /* eager frames that may stay unacknowledged */
 #define CREDIT_LANE_FRAMES                                                                         \

@@ -10,8 +10,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 
 #include "common/hash.h"
+#include "common/plain.h"
 #include "net_plugin/link/link_state.h"
 
 /* ---- lanes come and go ---- */
@@ -73,6 +75,7 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
     return;
   }
   liveness_heard(&link->liveness, lane, now_ns); /* its handshake */
+  link->lanes[lane].up_ns = now_ns;
   link->lanes[lane].control = link->controls + lane * link->control_stride;
   if (is_sender) {
     int result = send_settle(link, lane, received_before, now_ns);
@@ -84,6 +87,10 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
     link->lanes[lane].base = received_before;
     link->lanes[lane].sent_epoch = epoch;
     policy_lane_up(link->policy, lane, now_ns);
+    if (link->last_try_ns != 0) {
+      link->heard = lane;
+      link_fail(link, -ECOMM);
+    }
   } else {
     receive_lane_up(link, lane);
   }
@@ -191,10 +198,12 @@ static int link_frame_begins(struct link *link, unsigned lane) {
       return -EPROTO;
     }
     break;
+  case WIRE_ABORT:
+    receiving->buffer = (uint8_t *)link->peer_reason;
+    break;
   case WIRE_BYE:
   case WIRE_PING:
   case WIRE_PONG:
-  case WIRE_ABORT:
     break;
   default:
     return -EPROTO;
@@ -274,6 +283,8 @@ static int link_control_arrived(struct link *link, unsigned lane, uint64_t now_n
     return 0;
   case WIRE_ABORT:
     link->peer_error = -(int)header->offset;
+    link->peer_reason[header->length] = '\0';
+    plain_text(link->peer_reason); /* it goes into logs */
     link_fail(link, -ECONNABORTED);
     return 0;
   default: /* a PONG: that it came is what counts */
@@ -333,6 +344,13 @@ void link_fail(struct link *link, int error) {
     bool is_peer_gone = link->is_peer_closed || link->peer_error != 0;
     link->farewell = is_peer_gone ? FAREWELL_NONE : FAREWELL_DUE;
     receive_drop_arrivals(link);
+  }
+}
+
+void link_fail_because(struct link *link, int error, const char *reason) {
+  if (link->status == 0) {
+    snprintf(link->reason, sizeof link->reason, "%s", reason);
+    link_fail(link, error);
   }
 }
 

@@ -185,6 +185,11 @@ void link_host_answered(struct link *link, uint64_t when_ns, uint64_t now_ns);
 /* After link_time_passed: the peer has been silent for the whole timeout, and the link goes on only
  * because its host answers. */
 bool link_is_peer_stopped(const struct link *link, uint64_t now_ns);
+/* SENDER, after link_time_passed: for half of the timeout lanes came up and were lost, and nothing
+ * of what was sent was acknowledged. After the whole timeout it sends no more data; the
+ * next lane that comes up carries the ABORT, and the link fails with -ECOMM; two seconds later in
+ * any case. */
+bool link_is_stuck(const struct link *link, uint64_t now_ns);
 
 /* The user closed its end, or takes back memory that messages need. User buffers are no longer
  * touched after this returns; completions stop. What was copied eagerly is still delivered, then
@@ -196,6 +201,8 @@ bool link_needs_memory(const struct link *link, uint64_t number);
 /* Gives up: status becomes `error` (negative errno) unless the link had failed already. An ABORT
  * is sent to the peer. */
 void link_fail(struct link *link, int error);
+/* The same, and the ABORT says why: the first WIRE_MAX_REASON_BYTES of it. */
+void link_fail_because(struct link *link, int error, const char *reason);
 
 /* ---- work out ---- */
 
@@ -280,10 +287,10 @@ void link_decoded(struct link *link, uint64_t took_ns);
 
 /* 0 while it works; -ETIMEDOUT (no lane up for timeout_ns), -EHOSTDOWN (silent peer: lanes are up,
  * the user waits, and nothing was heard for timeout_ns, PINGs or not, nor of its host), -ETIME
- * (its host answers, the peer does not, for stopped_timeout_ns), -ECONNRESET (peer closed
- * with messages under way), -ECONNABORTED (the peer's link failed and sent an ABORT: its log has
- * the reason), -EMSGSIZE (peer sent a message larger than the receive), -EPROTO, or what link_fail
- * was given. */
+ * (its host answers, the peer does not, for stopped_timeout_ns), -ECOMM (see link_is_stuck),
+ * -ECONNRESET (peer closed with messages under way), -ECONNABORTED (the peer's link failed and sent
+ * an ABORT: its log has the reason), -EMSGSIZE (peer sent a message larger than the receive),
+ * -EPROTO, or what link_fail was given. */
 int link_status(const struct link *link);
 /* It failed, and an ABORT is still to be written: when no lane takes it soon, do without. Then
  * close the lanes. */
@@ -332,7 +339,10 @@ struct link_view {
   uint64_t losses, stalls_cut, slow_reconnects; /* of all lanes */
   uint64_t heard_ns; /* the last frame or handshake on any lane; 0: never */
   uint64_t pings_sent;
-  int peer_error; /* of the peer's ABORT, a negative errno; 0: none came */
+  int peer_error;          /* of the peer's ABORT, a negative errno; 0: none came */
+  const char *peer_reason; /* likewise, printable; lives as long as the link; empty: none */
+  uint64_t stuck_ns;       /* see link_is_stuck; 0: not so */
+  unsigned vain_lanes;     /* that came up since then and brought nothing across */
   unsigned lanes_up;
   struct link_coding coding; /* repeats included */
   unsigned lanes_wanted;     /* that should be open; receiver: that the peer opened */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames that leave a link: which lane carries the next one, and what it is: control before data,
  * what is most urgent first. */
+#include <string.h>
+
 #include "net_plugin/link/link_state.h"
 
 /* A control frame that any lane may carry is waiting. */
@@ -37,6 +39,7 @@ static void link_fill_farewell(struct link *link, unsigned lane, struct wire_hea
   if (link->status != 0) {
     header->type = WIRE_ABORT;
     header->offset = (uint64_t)-link->status;
+    header->length = (uint32_t)strlen(link->reason);
   } else {
     header->type = WIRE_BYE;
     header->offset = link->config.role == LINK_SENDER ? 0 : incoming_landed(&link->incoming);
@@ -104,7 +107,9 @@ int link_take_frame(struct link *link, uint64_t writable, struct link_frame *fra
   if (link_next_control(link, &ahead, lane, &header, now_ns)) {
     wire_header_encode(&header, frame->header);
     frame->length = header.length;
-    frame->payload = header.length == 0 ? NULL : link->lanes[lane].control;
+    const void *payload =
+        header.type == WIRE_ABORT ? (const void *)link->reason : link->lanes[lane].control;
+    frame->payload = header.length == 0 ? NULL : payload;
   } else {
     send_next_chunk(link, lane, frame, now_ns);
   }

@@ -82,7 +82,7 @@ struct send_ahead send_look_ahead(const struct link *link) {
   bool is_allowed = message != NULL && credit_allows(&link->taken, ring->cutting, is_eager);
   bool is_repeat = link->requeue.count > 0;
   return (struct send_ahead){
-    .has_chunk = is_allowed || is_repeat,
+    .has_chunk = (is_allowed || is_repeat) && link->last_try_ns == 0,
     .needs_request = message != NULL && !is_allowed &&
                      credit_must_request(&link->taken, ring->cutting, is_eager),
     .left = is_repeat || message == NULL ? UINT64_MAX : message->bytes - message->cut,
@@ -218,6 +218,8 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
     send_may_end(link);
   }
   acked->bytes_acked += bytes;
+  link->acked_ns = arrived_ns;
+  link->stuck_ns = link->last_try_ns = 0;
   policy_acked(link->policy, lane, bytes, arrived_ns);
   link->full &= ~lane_bit(lane);
   /* The load of an epoch that is over was forgotten when it ended. */
@@ -294,11 +296,24 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
   return 0;
 }
 
+/* The lane is lost with something in flight. A lane that was up before anything was stuck says
+ * nothing about the path that those have which replace it. */
+static void send_note_vain_lane(struct link *link, unsigned lane) {
+  uint64_t moved_ns = link->liveness.lanes[lane].moved_ns;
+  if (link->stuck_ns == 0) {
+    link->stuck_ns = moved_ns > link->acked_ns ? moved_ns : link->acked_ns;
+    link->vain_lanes = 0;
+  } else if (link->lanes[lane].up_ns > link->stuck_ns) {
+    link->vain_lanes++;
+  }
+}
+
 void send_lane_dropped(struct link *link, unsigned lane) {
   struct link_lane *dropped = &link->lanes[lane];
   policy_lane_lost(link->policy, lane);
   if (journal_count(&dropped->journal) > 0) {
     failover_unsettle(&link->failover, lane);
+    send_note_vain_lane(link, lane);
   }
   credit_forget_request(&link->taken);
 }

@@ -50,6 +50,7 @@ struct link_lane {
   uint64_t base;       /* DATA frames that counted before this epoch */
   uint64_t pong_token; /* of the last PING, valid while the bit in link->pong is set */
   uint64_t bytes_sent, bytes_acked, bytes_received;
+  uint64_t up_ns; /* when this epoch came up */
 
   /* receiver */
   uint64_t received;    /* DATA frames that counted, over all epochs */
@@ -85,7 +86,9 @@ struct link {
   int status;
   bool is_detached;
   bool is_peer_closed;
-  int peer_error; /* of the peer's ABORT, negative; 0: none came */
+  int peer_error;                              /* of the peer's ABORT, negative; 0: none came */
+  char peer_reason[WIRE_MAX_REASON_BYTES + 1]; /* likewise; empty: it gave none */
+  char reason[WIRE_MAX_REASON_BYTES + 1];      /* for our ABORT */
   enum farewell farewell;
   unsigned farewell_lane;
   unsigned heard;        /* the lane on which a frame came last: known to work */
@@ -113,7 +116,13 @@ struct link {
   struct credit_taken taken;
   struct requeue requeue;
   struct outgoing_ring outgoing;
-  uint64_t message_ns; /* how long messages take lately, from their post to the acknowledgement */
+  uint64_t message_ns;  /* how long messages take lately, from their post to the acknowledgement */
+  uint64_t acked_ns;    /* the last acknowledgement of a chunk */
+  uint64_t stuck_ns;    /* nothing was acknowledged since, and lanes were lost that had something in
+                           flight; 0: not so */
+  unsigned vain_lanes;  /* how many came up after that, and were lost in the same way */
+  uint64_t last_try_ns; /* it is given up since then: the next lane that comes up carries the ABORT
+                           and no data; 0: not so */
   uint64_t stalls;
   struct codec_memory codec;
   struct known_remote_buffer

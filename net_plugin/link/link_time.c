@@ -9,6 +9,9 @@ void link_was_away(struct link *link, uint64_t now_ns) {
   uint64_t gap_ns = now_ns - link->due_ns;
   liveness_resumed(&link->liveness, gap_ns, now_ns);
   failover_resumed(&link->failover, gap_ns, now_ns);
+  if (link->stuck_ns != 0) {
+    link->stuck_ns = link->stuck_ns + gap_ns < now_ns ? link->stuck_ns + gap_ns : now_ns;
+  }
   link->due_ns = LINK_NO_DEADLINE; /* until the owner asks again */
 }
 
@@ -65,6 +68,36 @@ void link_host_answered(struct link *link, uint64_t when_ns, uint64_t now_ns) {
 bool link_is_peer_stopped(const struct link *link, uint64_t now_ns) {
   return link->status == 0 && link_is_waiting(link) &&
          liveness_is_silent(&link->liveness, link_later(link, now_ns));
+}
+
+/* One lane that replaced another and was lost like it may be chance. */
+#define LINK_VAIN_LANES 2 /* lanes */
+/* The longest backoff of a lane, and a dial. */
+#define LINK_LAST_TRY_NS (2 * FAILOVER_BACKOFF_MAX_NS)
+
+/* When lanes that come up and bring nothing across are worth a warning, or the end. */
+static uint64_t link_stuck_until_ns(const struct link *link, bool is_end) {
+  if (link->stuck_ns == 0 || link->vain_lanes < (is_end ? LINK_VAIN_LANES : 1)) {
+    return LINK_NO_DEADLINE;
+  }
+  uint64_t limit_ns = link->liveness.timeout_ns;
+  return link->stuck_ns + (is_end ? limit_ns : limit_ns / 2);
+}
+
+/* A stream that has lost a large frame carries no ABORT behind it: a new lane is to do that. */
+static void link_end_stuck(struct link *link, uint64_t now_ns) {
+  if (link->last_try_ns == 0) {
+    link->last_try_ns = now_ns;
+    if (link->failover.up != 0) {
+      link_cut_lane(link, (unsigned)__builtin_ctzll(link->failover.up), LINK_CLOSE_SILENT, now_ns);
+    }
+  } else if (now_ns >= link->last_try_ns + LINK_LAST_TRY_NS) {
+    link_fail(link, -ECOMM);
+  }
+}
+
+bool link_is_stuck(const struct link *link, uint64_t now_ns) {
+  return link->status == 0 && link_later(link, now_ns) >= link_stuck_until_ns(link, false);
 }
 
 /* The state of the lanes' clocks. */
@@ -176,6 +209,9 @@ void link_time_passed(struct link *link, uint64_t now_ns) {
     link_fail(link, -ETIMEDOUT);
     return;
   }
+  if (now_ns >= link_stuck_until_ns(link, true)) {
+    link_end_stuck(link, now_ns);
+  }
   if (now_ns >= link->watch_ns) {
     link_watch_lanes(link, now_ns);
     if (link->config.role == LINK_SENDER && !link->is_peer_closed) {
@@ -199,6 +235,10 @@ uint64_t link_next_deadline_ns(struct link *link) {
     if (link->watch_ns < deadline_ns) {
       deadline_ns = link->watch_ns;
     }
+    uint64_t stuck_ns = link->last_try_ns != 0
+                            ? link->last_try_ns + LINK_LAST_TRY_NS
+                            : link_stuck_until_ns(link, link_is_stuck(link, link->now_ns));
+    deadline_ns = stuck_ns < deadline_ns ? stuck_ns : deadline_ns;
     if (link_is_waiting(link) && liveness_next_ns(&link->liveness) < deadline_ns) {
       deadline_ns = liveness_next_ns(&link->liveness);
     }

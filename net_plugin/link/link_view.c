@@ -44,6 +44,9 @@ void link_view(const struct link *link, struct link_view *view) {
     .pings_sent = link->pings_sent,
     .coding = link->coding,
     .peer_error = link->peer_error,
+    .peer_reason = link->peer_reason,
+    .stuck_ns = link->stuck_ns,
+    .vain_lanes = link->vain_lanes,
     .lanes_up = (unsigned)__builtin_popcountll(link->failover.up),
     .lanes_wanted = is_sender
                         ? policy_lanes_wanted(link->policy, link->now_ns)

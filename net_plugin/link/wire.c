@@ -79,7 +79,7 @@ static bool is_valid_lane_epoch(const struct wire_header *header) {
 static bool is_valid(const struct wire_header *header) {
   bool is_data = header->type == WIRE_DATA;
   bool is_window = header->type == WIRE_WINDOW;
-  if (header->length > 0 && !is_data && !is_window) {
+  if (header->length > 0 && !is_data && !is_window && header->type != WIRE_ABORT) {
     return false;
   }
   unsigned of_data = WIRE_HAS_CRC | WIRE_WANTS_ACK | WIRE_IS_LL | WIRE_IS_PLACED | WIRE_IS_CODED;
@@ -107,7 +107,7 @@ static bool is_valid(const struct wire_header *header) {
     return header->message == 0 && header->total == 0;
   case WIRE_ABORT:
     return header->message == 0 && header->total == 0 && header->offset >= 1 &&
-           header->offset <= WIRE_MAX_ERRNO;
+           header->offset <= WIRE_MAX_ERRNO && header->length <= WIRE_MAX_REASON_BYTES;
   default:
     return false;
   }

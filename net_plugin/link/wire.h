@@ -29,8 +29,7 @@
  *                                                                              sender: 0)
  *   PING     either    token            0               0               -
  *   PONG     either    token echoed     0               0               -
- *   ABORT    either    0                errno, positive 0               -     (the sender of this
- *                                                                              has failed)
+ *   ABORT    either    0                errno, positive 0               text: why (may be empty)
  *
  * With WIRE_IS_CODED the payload of a DATA frame is in the form of net_plugin/codec, and `length`
  * is what it takes so. The upper 24 bits of `offset` are then the length of the chunk that it
@@ -61,6 +60,8 @@
 #define WIRE_MAX_LL_BYTES (64u << 10)
 #define WIRE_ACK_BYTES 16
 #define WIRE_MAX_ERRNO 4095 /* Linux: MAX_ERRNO */
+/* Of an ABORT: the name of a host, its address, and what happened. */
+#define WIRE_MAX_REASON_BYTES 192
 /* A remote buffer has a key for each RDMA device of the receiver, as many as the handshake agreed
  * on. */
 #define WIRE_REMOTE_KEYS 8

@@ -34,6 +34,7 @@ void stall_find_facts(const struct connection_snapshot *seen, uint64_t now_ns,
     .silent_ns = since(heard_ns, now_ns),
     .flows_up = seen->link.lanes_up,
     .is_network_limited = is_network_limited(seen),
+    .flows_lost = seen->still_losses,
   };
 }
 
@@ -74,7 +75,7 @@ const char *stall_reason(enum stall_kind kind) {
 }
 
 /* What the user can check. */
-static const char *advice(enum stall_kind kind, bool is_limited) {
+static const char *advice(enum stall_kind kind, const struct stall_facts *facts) {
   switch (kind) {
   case STALL_NO_FLOW:
     return "Check the NICs of both hosts and the network between them";
@@ -84,9 +85,14 @@ static const char *advice(enum stall_kind kind, bool is_limited) {
   case STALL_HALF_ARRIVED:
     return "Check the network between the hosts for packet loss, and the log of that host";
   default:
-    return is_limited ? "The network is what limits these flows; the peer's program is busy, "
-                        "or waits itself, perhaps for the network"
-                      : "The network is fine; the peer's program is busy or waits itself";
+    if (facts->flows_lost > 0) {
+      return "Flows were lost meanwhile: look at the network first (packet loss, MTU, a firewall "
+             "that forgets flows); else the peer's program is busy or waits itself";
+    }
+    return facts->is_network_limited
+               ? "The network is what limits these flows; the peer's program is busy, "
+                 "or waits itself, perhaps for the network"
+               : "The network is fine; the peer's program is busy or waits itself";
   }
 }
 
@@ -137,7 +143,6 @@ const char *stall_describe(const struct connection_snapshot *seen, uint64_t now_
            seconds(since(seen->still_ns, now_ns)), (unsigned long long)seen->oldest.moved,
            (unsigned long long)seen->oldest.bytes, stall_reason(kind), seconds(facts.silent_ns),
            seen->link.lanes_up, seen->link.lanes_wanted, limits_text(seen, limits),
-           compression_text(&seen->link.coding, compressed),
-           advice(kind, facts.is_network_limited));
+           compression_text(&seen->link.coding, compressed), advice(kind, &facts));
   return text;
 }

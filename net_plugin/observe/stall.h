@@ -36,6 +36,7 @@ struct stall_facts {
   uint64_t silent_ns; /* since anything was received from the peer */
   unsigned flows_up;
   bool is_network_limited; /* most of those of which it is known what limits them */
+  uint64_t flows_lost;     /* since it stalled */
 };
 
 void stall_find_facts(const struct connection_snapshot *seen, uint64_t now_ns,

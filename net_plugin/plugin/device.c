@@ -9,6 +9,7 @@
 
 #include "common/log.h"
 #include "common/quantity.h"
+#include "net_plugin/lane/route.h"
 #include "net_plugin/plugin/locality.h"
 #include "net_plugin/plugin/merge.h"
 #include "net_plugin/plugin/placement.h"
@@ -119,8 +120,11 @@ static void add_physical(struct device_table *table, const struct interface *int
   nic->index = if_nametoindex(interface->name);
   nic->address = interface->address;
   nic->address_bytes = interface_address_bytes(&interface->address);
+  nic->advertised = interface->advertised;
+  nic->has_host_address = interface->has_host_address;
   nic->prefix_bits = interface_prefix_bits(&interface->netmask);
-  nic->has_neighbours = !(interface->flags & (IFF_LOOPBACK | IFF_NOARP));
+  nic->has_neighbours =
+      !(interface->flags & (IFF_LOOPBACK | IFF_NOARP)) && !interface->has_host_address;
 
   struct nic_facts facts;
   nic_facts_read(settings->sysfs_root, interface->name, nic->index ? nic->index : (unsigned)index,
@@ -128,6 +132,8 @@ static void add_physical(struct device_table *table, const struct interface *int
   if (settings->rdma) {
     prefer_hca(rdma_nics_of(settings->rdma, interface->name), &facts);
   }
+  bool asks = settings->asks_routes && !(interface->flags & IFF_LOOPBACK);
+  nic->is_idle = facts.is_inner_bridge || (asks && !route_exists_through(nic));
   nic->numa_node = facts.numa_node;
   device->guid = facts.guid;
   memcpy(device->name, interface->name, sizeof(interface->name));
@@ -233,6 +239,16 @@ const struct device *device_table_find(const struct device_table *table, int ind
 
 /* ---- fusion ---- */
 
+/* Of a device of several NICs: those that are idle are not promised to NCCL, unless all are. */
+static uint32_t speed_of_nics(const struct device *device) {
+  uint32_t all = 0, in_use = 0;
+  for (unsigned i = 0; i < device->nic_count; i++) {
+    all += device->nics[i].speed_mbps;
+    in_use += device->nics[i].is_idle ? 0 : device->nics[i].speed_mbps;
+  }
+  return in_use ? in_use : all;
+}
+
 void device_append(struct device *device, const struct device *part) {
   if (device->nic_count) {
     strcat(device->name, "+");         /* DEVICE_NAME_MAX has room for all parts */
@@ -240,7 +256,6 @@ void device_append(struct device *device, const struct device *part) {
   }
   strcat(device->name, part->name);
   device->guid ^= part->guid;
-  device->speed_mbps += part->speed_mbps;
   /* The least certain origin is what the sum is worth. */
   if (part->speed_origin > device->speed_origin) {
     device->speed_origin = part->speed_origin;
@@ -250,6 +265,7 @@ void device_append(struct device *device, const struct device *part) {
   }
   memcpy(&device->nics[device->nic_count], part->nics, part->nic_count * sizeof(part->nics[0]));
   device->nic_count += part->nic_count;
+  device->speed_mbps = speed_of_nics(device);
 }
 
 static int check_parts(const struct device_table *table, const int *parts, int part_count,

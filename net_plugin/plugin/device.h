@@ -38,7 +38,7 @@ struct device {
   char name[DEVICE_NAME_MAX]; /* "eth0", or "eth0+eth1" */
   char pci_path[NIC_FACTS_PATH_MAX];
   uint64_t guid;
-  uint32_t speed_mbps; /* the sum of what is fused */
+  uint32_t speed_mbps; /* the sum of what is fused and not idle */
   enum device_origin speed_origin;
   unsigned part_count;
   int parts[NIC_MAX_FUSED]; /* indexes of the devices that NCCL had fused, or its own */
@@ -80,6 +80,7 @@ struct device_settings {
   const char *thread_cpus;       /* STRATUS_THREAD_CPUS */
   const cpu_set_t *allowed_cpus; /* of the process; NULL: threads are left alone */
   const struct rdma_nics *rdma;  /* NULL: nothing is known of HCAs */
+  bool asks_routes;              /* the kernel knows whether a route leads through a NIC */
 };
 
 /* Fills the table from the chosen ones among `interfaces`. A table without any is no error. */

@@ -13,6 +13,8 @@
 #include "common/profile_match.h"
 #include "common/sysfs.h"
 #include "net_plugin/lane/rdma_survey.h"
+#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/plugin/advertise.h"
 
 static bool has_several_numa_nodes(const char *root) {
   return !strcmp(root, "/") && sysfs_read_list_count(root, "sys/devices/system/node/online") > 1;
@@ -51,6 +53,12 @@ int discovery_run(struct discovery *discovery) {
   struct rdma_settings rdma;
   rdma_survey_configure(&rdma, root);
   rdma_nics_find(discovery->interfaces, (size_t)count, root, &rdma, &discovery->rdma);
+  rc = advertise_apply(param_string(PARAM_ADVERTISE_ADDRESS), discovery->interfaces, (size_t)count,
+                       tcp_address_is_own);
+  if (rc) {
+    discovery_free(discovery);
+    return rc;
+  }
   cpu_set_t allowed;
   /* The process's, not this thread's, which NCCL may have moved near a GPU for the moment. */
   bool is_known = sched_getaffinity(getpid(), sizeof(allowed), &allowed) == 0;
@@ -64,6 +72,7 @@ int discovery_run(struct discovery *discovery) {
     .thread_cpus = param_string(PARAM_THREAD_CPUS),
     .allowed_cpus = is_known ? &allowed : NULL,
     .rdma = &discovery->rdma,
+    .asks_routes = !strcmp(root, "/"),
   };
   device_table_discover(&discovery->devices, discovery->interfaces, (size_t)count, &settings);
   return 0;

@@ -16,6 +16,7 @@
 
 #include "common/log.h"
 #include "common/name_list.h"
+#include "common/plain.h"
 
 struct interface_wishes interface_read_wishes(void) {
   return (struct interface_wishes){
@@ -76,6 +77,17 @@ const char *interface_verdict_text(enum interface_verdict verdict) {
     return "none of the HCAs in NCCL_IB_HCA is on it";
   }
   return "";
+}
+
+const char *interface_wish_text(const struct interface_wishes *wishes,
+                                char text[INTERFACE_WISH_TEXT_MAX]) {
+  const char *names = wishes->ifname ? wishes->ifname : "";
+  bool is_odd = strpbrk(names, " \t\r\n\"'*?[]") != NULL;
+  snprintf(text, INTERFACE_WISH_TEXT_MAX, "NCCL_SOCKET_IFNAME=\"%.128s\"%s", names,
+           is_odd ? ", where a name is the beginning of an interface's, without quotes, blanks and "
+                    "wildcards"
+                  : "");
+  return plain_text(text);
 }
 
 int interface_list(struct interface out[INTERFACE_MAX]) {

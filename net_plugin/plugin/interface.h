@@ -12,6 +12,7 @@
 #define NET_PLUGIN_PLUGIN_INTERFACE_H
 
 #include <net/if.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 
@@ -38,8 +39,10 @@ struct interface {
   char name[IF_NAMESIZE];
   unsigned flags; /* IFF_* */
   struct sockaddr_storage address;
-  struct sockaddr_storage netmask; /* family 0: unknown */
-  enum interface_verdict verdict;  /* set by interface_select */
+  struct sockaddr_storage netmask;    /* family 0: unknown */
+  struct sockaddr_storage advertised; /* see advertise.h; family 0: others dial `address` */
+  bool has_host_address;          /* `address` is the host's, and routing chooses the NIC for it */
+  enum interface_verdict verdict; /* set by interface_select */
 };
 
 /* NCCL's variables; NULL where they are not set. */
@@ -59,6 +62,11 @@ size_t interface_select(struct interface *list, size_t count,
 
 /* "does not match NCCL_SOCKET_IFNAME". */
 const char *interface_verdict_text(enum interface_verdict verdict);
+/* The value of NCCL_SOCKET_IFNAME in quotes, with a word about what NCCL does not take for names.
+ */
+enum { INTERFACE_WISH_TEXT_MAX = 256 };
+const char *interface_wish_text(const struct interface_wishes *wishes,
+                                char text[INTERFACE_WISH_TEXT_MAX]);
 
 socklen_t interface_address_bytes(const struct sockaddr_storage *address);
 /* 24 for 255.255.255.0; 0: unknown. */

@@ -126,12 +126,42 @@ static void read_port(const char *root, const char *name, char port[NIC_FACTS_PO
   sysfs_list_free(&hcas);
 }
 
+/* A NIC, or something on one: a bond, a VLAN. */
+static bool leads_to_nic(const char *root, const char *port) {
+  struct sysfs_list below;
+  bool does = sysfs_exists(root, "sys/class/net/%s/device", port);
+  if (!does && sysfs_list(root, &below, "sys/class/net/%s", port) == 0) {
+    for (size_t i = 0; i < below.count; i++) {
+      does = does || !strncmp(below.names[i], "lower_", strlen("lower_"));
+    }
+    sysfs_list_free(&below);
+  }
+  return does;
+}
+
+/* Those of containers and virtual machines have ports of their own kind alone. */
+static bool is_inner_bridge(const char *root, const char *name) {
+  struct sysfs_list ports;
+  if (!sysfs_exists(root, "sys/class/net/%s/bridge", name)) {
+    return false;
+  }
+  bool is_inner = true;
+  if (sysfs_list(root, &ports, "sys/class/net/%s/brif", name) == 0) {
+    for (size_t i = 0; i < ports.count; i++) {
+      is_inner = is_inner && !leads_to_nic(root, ports.names[i]);
+    }
+    sysfs_list_free(&ports);
+  }
+  return is_inner;
+}
+
 void nic_facts_read(const char *root, const char *name, unsigned index, struct nic_facts *out) {
   enum { STACKED_MAX = 4 }; /* VLAN on bridge on bond on NIC */
   *out = (struct nic_facts){ .numa_node = -1 };
   read_pci_path(root, name, out->pci_path);
   out->guid = read_guid(root, name, index);
   out->speed_mbps = read_speed(root, name, STACKED_MAX);
+  out->is_inner_bridge = is_inner_bridge(root, name);
   read_port(root, name, out->port);
   int64_t node;
   if (out->pci_path[0] && sysfs_read_int(root, &node, "%s/numa_node", out->pci_path + 1) >= 0 &&

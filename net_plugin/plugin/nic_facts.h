@@ -5,6 +5,7 @@
 #ifndef NET_PLUGIN_PLUGIN_NIC_FACTS_H
 #define NET_PLUGIN_PLUGIN_NIC_FACTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,7 @@ struct nic_facts {
   uint64_t guid;                     /* unique within the host, equal in all its processes */
   int numa_node;                     /* -1: unknown */
   uint32_t speed_mbps;               /* 0: the driver does not know or cannot be trusted */
+  bool is_inner_bridge;              /* a bridge without a NIC: it leads to this host alone */
   /* The physical port: the card's GUID and the port's name on it; empty if not known. Interfaces
    * with the same one share a port: a card with several PCI links has one for each, and each tells
    * the speed of the whole port (DGX Spark: a port of 200 Gb/s behind two links of 100 Gb/s). */

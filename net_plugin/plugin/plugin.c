@@ -85,6 +85,12 @@ static void announce_device(int index, const struct device *device) {
            device->pci_path[0] ? strrchr(device->pci_path, '/') + 1 : "none", numa,
            is_placed ? ", thread on CPUs " : "",
            is_placed ? placement_format(&nic->thread_cpus, cpus) : "");
+  for (unsigned i = 0; device->nic_count > 1 && i < device->nic_count; i++) {
+    if (device->nics[i].is_idle) {
+      LOG_INFO("no route to other hosts leads through %s, so its speed does not count in %s",
+               device->nics[i].name, device->name);
+    }
+  }
 }
 
 /* Only what there is: why a NIC has none is logged with its first connection. */
@@ -128,11 +134,11 @@ static void announce(int api_version, const struct device_table *table,
 
 static void warn_without_device(const struct discovery *discovery) {
   const struct interface_wishes *wishes = &discovery->wishes;
-  char unused[DISCOVERY_TEXT_MAX];
+  char unused[DISCOVERY_TEXT_MAX], wish[INTERFACE_WISH_TEXT_MAX];
   discovery_unused_text(discovery, unused);
   LOG_WARN("no usable network interface, so NCCL goes on without stratus "
-           "(NCCL_SOCKET_IFNAME=%s, NCCL_SOCKET_FAMILY=%s): %s",
-           wishes->ifname ? wishes->ifname : "", wishes->family ? wishes->family : "",
+           "(%s; NCCL_SOCKET_FAMILY=\"%s\"): %s",
+           interface_wish_text(wishes, wish), wishes->family ? wishes->family : "",
            unused[0] ? unused : "there is none with an address");
 }
 
@@ -231,7 +237,7 @@ int plugin_device_count(int *count) {
   pthread_mutex_unlock(&state.lock);
   if (!rc) {
     bool is_in_use = *count > 0;
-    check_event_send(is_in_use ? CHECK_IN_USE : CHECK_NOT_HERE, 0, 0,
+    check_event_send(is_in_use ? CHECK_IN_USE : CHECK_NOT_HERE,
                      is_in_use ? NULL : "no usable network interface");
   }
   return rc;
@@ -282,7 +288,7 @@ int plugin_device_nic(int device, struct nic *nic) {
 static void say_again(void) {
   static atomic_uint said;
   if (atomic_fetch_add_explicit(&said, 1, memory_order_relaxed) < CHECK_REPEATS) {
-    check_event_send(CHECK_IN_USE, 0, 0, NULL);
+    check_event_send(CHECK_IN_USE, NULL);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/choices.h"
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/param.h"
@@ -26,14 +27,24 @@ static bool is_calibrating(void) {
   return is_tuner_used() && param_enum(PARAM_MODE) == PARAM_MODE_CALIBRATE;
 }
 
-/* A calibration's choices come from its plan, so ranks need the same one. */
-static uint64_t plan_hash(void) {
-  const char *plan = param_string(PARAM_CALIBRATE);
+static uint64_t hash_text(const char *text) {
   uint8_t digest[HASH_SHA256_BYTES];
   uint64_t hash;
-  hash_sha256(plan, strlen(plan), digest);
+  hash_sha256(text, strlen(text), digest);
   memcpy(&hash, digest, sizeof hash);
   return hash;
+}
+
+static void add_choices(const struct profile *decisive, struct decision *decision) {
+  char choices[CHOICES_TEXT_MAX];
+  choices_list(decisive, choices);
+  if (*choices) {
+    decision->hash ^= hash_text(choices);
+  }
+  int length = snprintf(decision->choices, sizeof decision->choices, "%s", choices);
+  if (length >= (int)sizeof decision->choices) {
+    strcpy(decision->choices + sizeof decision->choices - 4, "...");
+  }
 }
 
 struct decision profile_use_decision(const struct profile *profile, uint32_t latency_us,
@@ -46,11 +57,18 @@ struct decision profile_use_decision(const struct profile *profile, uint32_t lat
     }
   }
   decisive.net.latency_us = latency_us;
-  return (struct decision){
+  struct decision decision = {
     .version = PROFILE_DECISION_VERSION,
-    .hash = profile_decision_hash(&decisive) ^ (is_calibrating() ? plan_hash() : 0),
+    .hash = profile_decision_hash(&decisive),
     .profile = profile ? profile_hash(profile) : 0,
   };
+  if (is_calibrating()) { /* its choices come from its plan, so ranks need the same one */
+    decision.hash ^= hash_text(param_string(PARAM_CALIBRATE));
+  }
+  if (is_calibrating() || choices_count(&decisive)) {
+    add_choices(&decisive, &decision);
+  }
+  return decision;
 }
 
 /* ---- NCCL's variables ---- */

@@ -27,6 +27,7 @@ struct adaptive {
   unsigned changes;           /* of the number of lanes, that what is measured came after */
   bool is_current;            /* what is measured now */
   uint64_t changed_ns;        /* when the last one was seen; 0: it has settled */
+  uint64_t acked;             /* lanes that were acknowledged anything since then */
   uint64_t measured_ns;       /* the last time */
   uint64_t used;              /* lanes with anything in flight since then */
   uint64_t loaded_since_ns;   /* anything is in flight since then, if it is */
@@ -176,7 +177,8 @@ static void adaptive_sent(struct policy *policy, unsigned lane, uint32_t bytes, 
   adaptive->outstanding_bytes += bytes;
 }
 
-/* What is to be used is up, and only that has anything in flight. */
+/* What is to be used is up and has been acknowledged something, and only that has anything in
+ * flight. Before, what is acknowledged is what the lanes had that were used before. */
 static bool adaptive_is_settled(const struct adaptive *adaptive) {
   uint64_t counted = adaptive_counted(adaptive);
   for (uint64_t lanes = adaptive->stripe.up & ~counted; lanes != 0; lanes &= lanes - 1) {
@@ -184,7 +186,7 @@ static bool adaptive_is_settled(const struct adaptive *adaptive) {
       return false;
     }
   }
-  return !adaptive->is_spread || (counted & ~adaptive->stripe.up) == 0;
+  return !adaptive->is_spread || (counted & ~(adaptive->stripe.up & adaptive->acked)) == 0;
 }
 
 static void adaptive_add_load(struct adaptive *adaptive, uint64_t now_ns) {
@@ -198,6 +200,7 @@ static void adaptive_acked(struct policy *policy, unsigned lane, uint64_t bytes,
   if ((adaptive->stripe.up & lane_bit(lane)) == 0 || bytes == 0) {
     return; /* it was in flight on a lane that is lost */
   }
+  adaptive->acked |= lane_bit(lane);
   adaptive->bulk_bytes += adaptive->outstanding_bytes >= LIMIT_BULK_BYTES ? bytes : 0;
   adaptive->passed.bytes += bytes;
   adaptive->outstanding_bytes -= bytes;
@@ -216,7 +219,10 @@ static bool adaptive_is_current(struct adaptive *adaptive, uint64_t now_ns) {
   if (!count || adaptive->changes == count->changes) {
     return true;
   }
-  adaptive->changed_ns = adaptive->changed_ns > 0 ? adaptive->changed_ns : now_ns;
+  if (adaptive->changed_ns == 0) {
+    adaptive->changed_ns = now_ns;
+    adaptive->acked = 0;
+  }
   if (adaptive_is_settled(adaptive) || now_ns - adaptive->changed_ns >= LIMIT_SETTLE_MAX_NS) {
     adaptive->changes = count->changes;
     adaptive->changed_ns = 0;

@@ -23,10 +23,11 @@ static void flow_count_use(struct flow_count *count, unsigned level, uint64_t no
     count->keep_ns = now_ns + FLOW_COUNT_KEEP_NS;
   }
   count->changes += level != count->level;
+  count->mean = level != count->level ? 0 : count->mean;
   count->level = level;
 }
 
-/* Compares it with another level. */
+/* Compares it with another level. speed: of this one. */
 static void flow_count_try(struct flow_count *count, enum flow_count_state state, unsigned level,
                            uint64_t speed, uint64_t now_ns) {
   count->state = state;
@@ -48,11 +49,17 @@ static bool flow_count_may_climb(const struct flow_count *count) {
   return count->level < count->end && (are_open || 2 * count->flows <= FLOW_COUNT_FLOWS_MAX);
 }
 
+static void flow_count_retry_later(struct flow_count *count) {
+  count->retry_ns = count->ns + count->retry_pause_ns;
+  count->retry_pause_ns = flow_count_longer(count->retry_pause_ns);
+}
+
 static void flow_count_end_climb(struct flow_count *count, uint64_t speed) {
   count->state = FLOW_COUNT_STEADY;
   count->end = count->level;
   count->usual = speed;
   count->others = 0;
+  flow_count_retry_later(count);
 }
 
 static void flow_count_climb(struct flow_count *count, uint64_t speed, uint64_t now_ns) {
@@ -63,24 +70,24 @@ static void flow_count_climb(struct flow_count *count, uint64_t speed, uint64_t 
   }
 }
 
-/* At level 0: when the guess is tried again. */
-static void flow_count_retry_later(struct flow_count *count) {
-  count->retry_ns = count->ns + count->retry_pause_ns;
-  count->retry_pause_ns = flow_count_longer(count->retry_pause_ns);
-}
-
-/* Each of FLOW_COUNT_GAIN_WINDOWS must gain, as one in a ring of hosts may by chance. */
+/* Windows differ, so the mean of some counts, unless the first ones leave no doubt. */
 static void flow_count_climbed(struct flow_count *count, uint64_t speed, uint64_t now_ns) {
   bool is_guess = count->from == FLOW_COUNT_GUESS;
   unsigned percent = is_guess ? FLOW_COUNT_GUESS_GAIN_PERCENT : FLOW_COUNT_GAIN_PERCENT;
   count->sum += speed;
   count->windows++;
-  if (speed * 100 < count->before * percent) {
+  uint64_t mean = count->sum / count->windows;
+  bool is_sure =
+      is_guess || mean < count->before || mean * 100 >= count->before * FLOW_COUNT_SURE_PERCENT;
+  if (!is_sure && count->windows < FLOW_COUNT_GAIN_WINDOWS) {
+    return;
+  }
+  if (mean * 100 < count->before * percent) {
     flow_count_use(count, count->from, now_ns);
     flow_count_end_climb(count, count->before);
-    flow_count_retry_later(count);
-  } else if (is_guess || count->windows == FLOW_COUNT_GAIN_WINDOWS) {
-    flow_count_climb(count, count->sum / count->windows, now_ns);
+  } else {
+    count->retry_pause_ns = FLOW_COUNT_RETRY_NS;
+    flow_count_climb(count, mean, now_ns);
   }
 }
 
@@ -113,6 +120,20 @@ void flow_count_part(struct flow_count *count, const struct limit_window *part, 
   }
 }
 
+/* A window in which the number did not change is over. */
+static void flow_count_decide(struct flow_count *count, bool is_network, uint64_t now_ns) {
+  bool is_retry = count->ns >= count->retry_ns;
+  count->calm = is_network ? 0 : count->calm + 1;
+  count->end = is_retry ? count->most : count->end;
+  bool wants_more = count->level < FLOW_COUNT_GUESS ? is_retry || is_network : is_network;
+  if (wants_more && flow_count_may_climb(count)) {
+    flow_count_climb(count, count->mean, now_ns);
+  } else if (count->calm >= FLOW_COUNT_CALM_WINDOWS && count->level > 0 &&
+             count->ns >= count->due_ns) {
+    flow_count_try(count, FLOW_COUNT_DESCENDED, 0, count->mean, now_ns);
+  }
+}
+
 void flow_count_window(struct flow_count *count, const struct limit_window *window, uint64_t ns,
                        uint64_t now_ns) {
   uint64_t speed = limit_speed(window);
@@ -136,16 +157,8 @@ void flow_count_window(struct flow_count *count, const struct limit_window *wind
     break;
   case FLOW_COUNT_STEADY:
     flow_count_compare(count, speed);
-    count->calm = limit_is_network(window) ? 0 : count->calm + 1;
-    if (count->level < FLOW_COUNT_GUESS && count->ns >= count->retry_ns) {
-      count->end = count->end > FLOW_COUNT_GUESS ? count->end : count->most;
-      flow_count_climb(count, speed, now_ns);
-    } else if (count->calm == 0 && flow_count_may_climb(count)) {
-      flow_count_climb(count, speed, now_ns);
-    } else if (count->calm >= FLOW_COUNT_CALM_WINDOWS && count->level > 0 &&
-               count->ns >= count->due_ns) {
-      flow_count_try(count, FLOW_COUNT_DESCENDED, 0, speed, now_ns);
-    }
+    count->mean = count->mean > 0 ? (count->mean * 3 + speed) / 4 : speed;
+    flow_count_decide(count, limit_is_network(window), now_ns);
     break;
   }
 }

@@ -7,7 +7,8 @@
  * further level twice as many. At the end of each window of bulk traffic:
  *
  *   the network is the limit      climb: one level more, and again while that is faster; where it
- *                                 is not, one level back, and no climb until the speed is another
+ *                                 is not, one level back, and no climb until the speed is another,
+ *                                 or for a pause: bursts that pass a cap may have misled it
  *   the network is not the limit  level 0, since fewer flows cost less. Short messages pass in a
  *                                 burst where flows are capped, so that the network does not seem
  *                                 to be the limit. Then level 0 is much slower, which shows within
@@ -47,6 +48,7 @@ struct flow_count {
   unsigned changes; /* of the level: links drop what they measured before */
 
   unsigned calm; /* windows in a row in which the network was not the limit */
+  uint64_t mean; /* of the speeds at this level, in KB/s, older ones counting less; 0: none yet */
 
   unsigned from;    /* the level that the state tells of */
   uint64_t before;  /* the speed there, in KB/s */
@@ -60,7 +62,7 @@ struct flow_count {
   uint64_t due_ns;   /* level 0 is not taken before, on the scale of ns */
   uint64_t pause_ns; /* until it is taken again after it was too few */
 
-  uint64_t retry_ns;       /* from level 0 the guess is tried then, whatever the limit seems */
+  uint64_t retry_ns;       /* after a climb has ended: the next one is tried then */
   uint64_t retry_pause_ns; /* until it is tried once more */
 
   unsigned kept; /* the level that stays open until keep_ns, though it is not used */

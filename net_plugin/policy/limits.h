@@ -31,7 +31,7 @@
  * others. It matters for a lane that is very slow from the start: eight modelled lanes of 1 Gb/s,
  * one of them at 1 %, 4 MiB of buffer each, four messages of 1 MiB in flight, give 0.96 of their
  * sum, 0.84 without; the first 20 messages take a quarter of the time. One at 10 %: half. Where no
- * lane is slow the ablation shows nothing (docs/ablation.md). */
+ * lane is slow the ablation shows nothing (docs/decisions.md). */
 #define STRIPE_UNKNOWN_BYTES (64u << 10)
 /* The learned time per byte of an idle slow lane is halved after so long, so that the lane is tried
  * again. Not measured by itself. */
@@ -60,9 +60,9 @@
  * STRIPE_SLOW_SAMPLES. Modelled lanes of 20 Gb/s, 4 us of CPU per chunk, four messages of 512 KiB
  * in flight: 42 us each, 78 without. */
 #define STRIPE_QUICK_PS 125000000ull /* 125 us */
-/* The same where there is one lane: nobody else could take a part. Without caps, 2 connections,
- * 512 KiB, STRATUS_FLOWS=1: CPU per byte 0.81 of what STRIPE_QUICK_PS gives (0.77 to 1.02, 9
- * alternating rounds on a busy machine). */
+/* The same where one lane is used: nobody else could take a part. Without caps, 2 connections,
+ * 512 KiB, GB/s: 4.4 to 6.7 with STRIPE_QUICK_PS, 6.0 to 7.0 with this, Socket 6.2 to 7.1 (5
+ * alternating rounds): chunks of 128 KiB fill 43 KB of a packet of 64, those of 512 KiB 56. */
 #define STRIPE_ALONE_PS 1000000000ull /* 1 ms */
 /* What a NIC places is not cut below this: a piece costs a write, a header and acknowledgements.
  * AllReduce of 64 KiB on emulated RDMA became up to as fast as NCCL's own IB transport, which does
@@ -102,11 +102,13 @@
  * connections of 2 flows fill the NIC as those of 4 do, but trees of 125 hosts have 0.31 instead of
  * 0.42 of BERT's scaling. */
 #define FLOW_COUNT_GUESS 1u
-/* What the speed must be after a climb, of that before. Twice the guess is kept unless it is
- * slower, but for noise, as it also makes up for flows that share a path, and bursts pass more of
- * them. */
+/* What the speed must be after a climb, of that before, in the mean of so many windows, or of fewer
+ * where it is SURE, or no more than before: with flows of 0.125 Gb/s windows of 15 ms differ by a
+ * third. Twice the guess is kept unless it is slower, but for noise, as it also makes up for flows
+ * that share a path, and bursts pass more of them. */
 #define FLOW_COUNT_GAIN_PERCENT 125u
-#define FLOW_COUNT_GAIN_WINDOWS 2u
+#define FLOW_COUNT_SURE_PERCENT 150u
+#define FLOW_COUNT_GAIN_WINDOWS 4u
 #define FLOW_COUNT_GUESS_GAIN_PERCENT 92u
 /* Windows in a row in which the network is not the limit, before level 0 is tried. In a ring of 4
  * hosts the limit is another one from window to window. */
@@ -120,9 +122,11 @@
  * simulated hosts one was always at it with 1 s: a step of ResNet-50 took 102 ms, 89 with 10 s. */
 #define FLOW_COUNT_PAUSE_NS 10000000000ull
 #define FLOW_COUNT_PAUSE_MAX_NS 300000000000ull
-/* At level 0 the guess is tried after so much time under load, then after twice as much, up to
- * FLOW_COUNT_PAUSE_MAX_NS: two windows, in which uncapped flows lose a quarter. Without it 8 hosts
- * with caps stayed at one flow for the rest of a job, with Socket's speed. */
+/* After a climb has ended the next one is tried after so much time under load, then after twice as
+ * much, up to FLOW_COUNT_PAUSE_MAX_NS; at level 0 whatever the limit seems: two windows, in which
+ * uncapped flows lose a quarter. Without it 8 hosts with caps stayed at one flow for the rest of a
+ * job, with Socket's speed, and of flows at 1/32 of the NIC 8 or 16 were used for good in 2 of 3
+ * runs, as bursts had made the first windows look fast. */
 #define FLOW_COUNT_RETRY_NS 1000000000ull
 /* So many windows in a row in which the speed is below so much of what it was, or the other way
  * round: the network is another. */

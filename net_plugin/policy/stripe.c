@@ -168,7 +168,7 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
   uint64_t lanes = stripe->lanes_used > 0 ? stripe->lanes_used : up;
   uint64_t share = total / (2 * lanes);
   uint64_t wanted = (share + POLICY_GRAIN_BYTES - 1) & ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
-  uint64_t quick_ps = lanes == 1 && up == 1 ? STRIPE_ALONE_PS : STRIPE_QUICK_PS;
+  uint64_t quick_ps = lanes == 1 ? STRIPE_ALONE_PS : STRIPE_QUICK_PS;
   uint64_t quick =
       quick_ps / stripe_ps_per_byte(stripe, lane) & ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
   wanted = wanted < stripe->usual_chunk_bytes ? wanted : stripe->usual_chunk_bytes;

@@ -20,11 +20,11 @@
  *
  * Chunks: a large message is cut so that each lane gets about two of them, or such that the lane
  * drains in STRIPE_QUICK_PS, within STRIPE_MIN_CHUNK_BYTES and the configured usual_chunk_bytes, or
- * chunk_bytes where the lane drains more than these in that time. A lane that is alone has nobody
- * to share with: for it that time is STRIPE_ALONE_PS. A slow lane gets proportionally smaller ones
- * (not below STRIPE_SLOW_CHUNK_BYTES), so that its last chunk does not hold up the message. What
- * would remain as a tail of less than half a chunk is added to the last chunk, or split with it if
- * that would pass the maximum. */
+ * chunk_bytes where the lane drains more than these in that time. Where one
+ * lane is used it has nobody to share with: for it that time is STRIPE_ALONE_PS. A slow lane gets
+ * proportionally smaller ones (not below STRIPE_SLOW_CHUNK_BYTES), so that its last chunk does not
+ * hold up the message. What would remain as a tail of less than half a chunk is added to the last
+ * chunk, or split with it if that would pass the maximum. */
 #ifndef NET_PLUGIN_POLICY_STRIPE_H
 #define NET_PLUGIN_POLICY_STRIPE_H
 

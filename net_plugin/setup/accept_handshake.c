@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "common/ablation.h"
@@ -13,6 +12,7 @@
 #include "common/descriptor.h"
 #include "common/hash.h"
 #include "common/log.h"
+#include "common/random.h"
 #include "common/version.h"
 #include "net_plugin/codec/codec.h"
 #include "net_plugin/lane/endpoint.h"
@@ -178,8 +178,9 @@ int accept_handshake_hello(struct engine *engine, const struct nic *nic,
     refuse_unknown(nic, fd);
     return -ENOENT;
   }
-  if (getrandom(challenge.nonce, NONCE_BYTES, 0) != NONCE_BYTES) {
-    return -EIO;
+  int error = random_secret(challenge.nonce, NONCE_BYTES);
+  if (error) {
+    return error;
   }
   challenge_encode(&challenge, messages->challenge);
   return send_whole(fd, messages->challenge, CHALLENGE_BYTES);
@@ -340,6 +341,7 @@ static void complete(const struct nic *nic, const struct hello *hello, const str
   }
   tcp_socket_tune(fd, from->ss_family, hello->dscp);
   tcp_socket_bind_accepted(fd, nic, from);
+  peering_note_listener(connection, hello, from);
   if (to->listener) {
     listener_connection_made(to->listener, connection);
   }

@@ -43,7 +43,7 @@ static int start(const struct nic *nics, unsigned count, int dscp, unsigned grou
   } else if (error) {
     char text[INET6_ADDRSTRLEN];
     const char *address = foreign_address(handle, text);
-    check_event_send(CHECK_NOT_PEER, 0, 0, address);
+    check_event_send(CHECK_NOT_PEER, address);
     LOG_WARN(
         "the peer's NCCL (host %s) does not use stratus: probably its NCCL could not load the "
         "plugin and "

@@ -4,7 +4,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "common/choices.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "net_plugin/setup/settings.h"
@@ -38,18 +40,44 @@ static const char *describe(const struct decision *decision, bool has_same_profi
   return text;
 }
 
-void decision_tell(const char *peer_host, const char *peer_address, const struct decision *theirs) {
-  struct decision ours = decision_get();
+/* Room for each entry and what separates it: a blank becomes a comma and a blank. */
+enum { DIFFERENCES_MAX = 2 * CHOICES_TEXT_BYTES };
+
+static void tell_choices(const struct decision *ours, const struct decision *theirs,
+                         const char *peer_host, const char *peer_address) {
+  char here[DIFFERENCES_MAX], there[DIFFERENCES_MAX];
+  LOG_WARN_EVERY(30 * NS_PER_S,
+                 "ranks would choose algorithms differently and hang, as a profile decides beside "
+                 "the user's variables, so there is no connection: %s on this host, %s; %s on %s "
+                 "(%s). Set them alike on every host, or on none",
+                 choices_difference(ours->choices, theirs->choices, here, sizeof here),
+                 settings_host_name(),
+                 choices_difference(theirs->choices, ours->choices, there, sizeof there), peer_host,
+                 peer_address);
+}
+
+static void tell_profiles(const struct decision *ours, const struct decision *theirs,
+                          const char *peer_host, const char *peer_address) {
   char here[96], there[96];
-  bool has_same_profile = ours.profile == theirs->profile;
+  bool has_same_profile = ours->profile == theirs->profile;
   LOG_WARN_EVERY(
       30 * NS_PER_S,
       "ranks would choose algorithms differently and hang, so there is no connection: %s on "
       "this host, %s; %s on %s (%s). %s; stratus-tune verify compares hosts",
-      describe(&ours, has_same_profile, here), settings_host_name(),
+      describe(ours, has_same_profile, here), settings_host_name(),
       describe(theirs, has_same_profile, there), peer_host, peer_address,
       has_same_profile ? "Set STRATUS_TUNER, STRATUS_MODE, STRATUS_CALIBRATE, STRATUS_LATENCY_US "
                          "and NCCL_TUNER_PLUGIN alike on every host, and install the same release"
                        : "Use the same profile on every host; where machines differ, name it with "
                          "STRATUS_PROFILE");
+}
+
+void decision_tell(const char *peer_host, const char *peer_address, const struct decision *theirs) {
+  struct decision ours = decision_get();
+  bool is_alike = ours.profile == theirs->profile && ours.version == theirs->version;
+  if (is_alike && strcmp(ours.choices, theirs->choices) != 0) {
+    tell_choices(&ours, theirs, peer_host, peer_address);
+  } else {
+    tell_profiles(&ours, theirs, peer_host, peer_address);
+  }
 }

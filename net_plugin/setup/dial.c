@@ -3,26 +3,36 @@
 #include "net_plugin/setup/dial.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/hash.h"
+#include "common/random.h"
 #include "common/version.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
+
+/* A listener with a short queue (net.core.somaxconn) loses what comes in a burst, and the kernels
+ * of all that lost repeat their SYN after the same second (TCP_TIMEOUT_INIT), then after two: 256
+ * connects to a queue of 4 took 33 s. So a dial that is not answered begins anew after this time,
+ * less up to half as jitter, then after twice as long, and so on. Round trips are shorter: between
+ * continents they take 0.3 s, and the third try waits that long. */
+#define FIRST_REDIAL_NS (100 * NS_PER_MS)
 
 enum dial_state { DIAL_CONNECTING, DIAL_GREETING, DIAL_OFFERING, DIAL_PROVING, DIAL_JOINING };
 
 struct dial {
   struct engine_source source;
   struct engine_source endpoint_source; /* while OFFERING or JOINING */
-  struct engine_timer timer;            /* the deadline; while OFFERING an earlier one */
+  struct engine_timer timer; /* the deadline; while CONNECTING or OFFERING an earlier one */
   uint64_t deadline_ns;
+  uint64_t patience_ns; /* CONNECTING: until the next try */
+  uint64_t random;
   struct engine *engine;
   int fd;
   enum dial_state state;
@@ -30,6 +40,7 @@ struct dial {
   void *argument;
   struct auth_keys keys;
   struct nic nic;
+  struct sockaddr_storage target;
   bool may_offer;
   int dscp;
   struct endpoint *endpoint; /* offered; NULL: none */
@@ -91,6 +102,7 @@ static int connected(struct dial *dial) {
     return -error;
   }
   dial->state = DIAL_GREETING;
+  engine_timer_set(dial->engine, &dial->timer, dial->deadline_ns);
   engine_rewatch(dial->engine, &dial->source, EPOLLIN);
   return send_whole(dial, dial->hello, HELLO_BYTES);
 }
@@ -156,10 +168,62 @@ static int challenged(struct dial *dial) {
   return prove(dial);
 }
 
+/* ---- the call ---- */
+
+static void set_redial(struct dial *dial, uint64_t now_ns) {
+  uint64_t wait_ns = dial->patience_ns - random_next(&dial->random) % (dial->patience_ns / 2);
+  uint64_t redial_ns = now_ns + wait_ns;
+  engine_timer_set(dial->engine, &dial->timer,
+                   redial_ns < dial->deadline_ns ? redial_ns : dial->deadline_ns);
+}
+
+/* A new socket that connects. After an error there is none. */
+static int call_peer(struct dial *dial) {
+  int family = dial->target.ss_family;
+  int error = dial->fd = tcp_socket_open(family);
+  if (error < 0) {
+    return error;
+  }
+  tcp_socket_tune(dial->fd, family, dial->dscp);
+  error = dial->nic.address.ss_family == family
+              ? tcp_socket_bind_nic(dial->fd, &dial->nic, &dial->target)
+              : 0;
+  if (!error &&
+      connect(dial->fd, (struct sockaddr *)&dial->target, tcp_address_bytes(&dial->target)) != 0) {
+    error = errno == EINPROGRESS ? 0 : -errno;
+  }
+  if (!error) {
+    error = engine_watch(dial->engine, &dial->source, dial->fd, EPOLLOUT);
+  }
+  if (error) {
+    descriptor_close(dial->fd);
+    dial->fd = -1;
+  }
+  return error;
+}
+
+/* Nobody has answered so far. */
+static void redial(struct dial *dial, uint64_t now_ns) {
+  struct pollfd answer = { .fd = dial->fd, .events = POLLOUT };
+  dial->patience_ns *= 2;
+  if (poll(&answer, 1, 0) == 0) {
+    int fd = dial->fd;
+    engine_unwatch(dial->engine, &dial->source);
+    descriptor_close(fd);
+    int error = call_peer(dial);
+    if (error) {
+      finish(dial, error, NULL);
+      return;
+    }
+  } /* else: the epoll set is about to say so */
+  set_redial(dial, now_ns);
+}
+
 static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
   struct dial *dial = LIST_ENTRY(timer, struct dial, timer);
-  (void)now_ns;
-  if (dial->state == DIAL_OFFERING) {
+  if (dial->state == DIAL_CONNECTING && now_ns < dial->deadline_ns) {
+    redial(dial, now_ns);
+  } else if (dial->state == DIAL_OFFERING) {
     offered(dial, -ETIMEDOUT);
   } else {
     finish(dial, dial->state == DIAL_JOINING ? -ENODEV : -ETIMEDOUT, NULL);
@@ -310,10 +374,12 @@ static void source_ready(struct engine_source *source, uint32_t events) {
 /* A nonce of its own for every hello, also of the same lane. */
 static int prepare(struct dial *dial, const struct hello *hello, const struct auth_keys *keys) {
   struct hello fresh = *hello;
-  if (getrandom(fresh.nonce, NONCE_BYTES, 0) != NONCE_BYTES) {
-    return -EIO;
+  int error = random_secret(fresh.nonce, NONCE_BYTES);
+  if (error) {
+    return error;
   }
   hello_encode(&fresh, dial->hello);
+  memcpy(&dial->random, fresh.nonce, sizeof dial->random);
   dial->keys = *keys;
   dial->ciphers = hello->ciphers;
   dial->may_offer = hello->remote_keys > 0;
@@ -339,33 +405,17 @@ struct dial *dial_start(struct engine *engine, const struct nic *nic,
   dial->endpoint_source = (struct engine_source){ .ready = endpoint_ready, .fd = -1 };
   dial->timer.expired = timer_expired;
   dial->deadline_ns = deadline_ns;
+  dial->patience_ns = FIRST_REDIAL_NS;
+  dial->target = *address;
+  tcp_address_set_scope(&dial->target, nic);
   *error = prepare(dial, hello, keys);
   if (!*error) {
-    *error = dial->fd = tcp_socket_open(address->ss_family);
-  }
-  if (*error < 0) {
-    hash_wipe(&dial->keys, sizeof dial->keys);
-    free(dial);
-    return NULL;
-  }
-  tcp_socket_tune(dial->fd, address->ss_family, hello->dscp);
-  struct sockaddr_storage target = *address;
-  tcp_address_set_scope(&target, nic);
-  if (nic->address.ss_family == address->ss_family) {
-    tcp_socket_bind_nic(dial->fd, nic, &target);
-  }
-  *error = 0;
-  if (connect(dial->fd, (struct sockaddr *)&target, tcp_address_bytes(&target)) != 0 &&
-      errno != EINPROGRESS) {
-    *error = -errno;
-  }
-  if (!*error) {
-    *error = engine_watch(engine, &dial->source, dial->fd, EPOLLOUT);
+    *error = call_peer(dial);
   }
   if (*error) {
-    dial_cancel(dial);
+    dial_free(dial);
     return NULL;
   }
-  engine_timer_set(engine, &dial->timer, deadline_ns);
+  set_redial(dial, clock_now_ns());
   return dial;
 }

@@ -12,7 +12,8 @@
 
 /* Those that have room, in their order. One of each family has: of 8 addresses at most, a peer that
  * talks one family finds one to dial. */
-static unsigned choose(const struct handle *handle, struct sockaddr_storage chosen[ADDRESSES_MAX]) {
+static unsigned choose(const struct handle *handle, struct sockaddr_storage chosen[ADDRESSES_MAX],
+                       uint8_t *advertised) {
   bool is_chosen[ADDRESSES_MAX] = { false }, has_family[2] = { false, false };
   size_t used = 0;
   for (unsigned i = 0; i < handle->count; i++) {
@@ -29,6 +30,7 @@ static unsigned choose(const struct handle *handle, struct sockaddr_storage chos
       used += bytes;
     }
     if (is_chosen[i]) {
+      *advertised |= (uint8_t)((handle->advertised >> i & 1) << count);
       chosen[count++] = handle->addresses[i];
     }
   }
@@ -42,7 +44,7 @@ unsigned handle_encode(const struct handle *handle, uint8_t bytes[HANDLE_BYTES])
   memcpy(bytes + HANDLE_LISTENER_AT, handle->listener, TOKEN_BYTES);
   memcpy(bytes + HANDLE_SECRET_AT, handle->secret, AUTH_SECRET_BYTES);
   struct sockaddr_storage chosen[ADDRESSES_MAX];
-  unsigned count = choose(handle, chosen);
+  unsigned count = choose(handle, chosen, &bytes[7]);
   addresses_pack(chosen, count, bytes + HANDLE_ADDRESSES_AT, HANDLE_ROOM);
   bytes[6] = (uint8_t)count;
   return count;
@@ -60,6 +62,7 @@ int handle_decode(const uint8_t bytes[HANDLE_BYTES], struct handle *handle) {
   memcpy(handle->listener, bytes + HANDLE_LISTENER_AT, TOKEN_BYTES);
   memcpy(handle->secret, bytes + HANDLE_SECRET_AT, AUTH_SECRET_BYTES);
   handle->count = bytes[6];
+  handle->advertised = bytes[7];
   int error =
       addresses_unpack(bytes + HANDLE_ADDRESSES_AT, HANDLE_ROOM, bytes[6], handle->addresses);
   return handle->count ? error : -EPROTO;

@@ -2,13 +2,15 @@
 /* handle: what a listener passes to its future peer in NCCL's 128 bytes (NCCL_NET_HANDLE_MAXSIZE).
  * PURE.
  *
- *     0 u32 magic   4 u16 wire version   6 u8 addresses   7 zero
+ *     0 u32 magic   4 u16 wire version   6 u8 addresses   7 u8 which of them are advertised
  *     8 listener[16]    which listener: travels in clear in every hello
  *    24 secret[16]      only here: what a connection proves to know (auth.h)
  *    40 addresses (struct address_list of handshake.h)[80]   120 u64 pending connect
  *
  * All 8 addresses that a device may have have room if they are IPv4, 4 if they are IPv6. Where not
  * all have, there is one of each family, and the reply to the first hello lists them all.
+ *
+ * An advertised one (STRATUS_ADVERTISE_ADDRESS) has its bit set, for messages alone.
  *
  * The pending connect is the connecting side's own: 0 as the listener wrote it, kept by NCCL
  * between calls. Owns: nothing.  Threads: any.  Blocks: never.  Fails: handle_decode, -EPROTO not a
@@ -42,6 +44,7 @@ struct handle {
   uint8_t secret[AUTH_SECRET_BYTES];
   unsigned count;
   struct sockaddr_storage addresses[ADDRESSES_MAX];
+  uint8_t advertised; /* bits */
 };
 
 /* How many of the addresses it holds. */

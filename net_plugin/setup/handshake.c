@@ -99,6 +99,8 @@ static void walk_hello(struct cursor *cursor, struct hello *hello) {
   walk_text(cursor, hello->host, HOST_TEXT_BYTES);
   walk_text(cursor, hello->nic, NIC_TEXT_BYTES);
   walk_decision(cursor, &hello->decision);
+  walk_text(cursor, hello->decision.choices, CHOICES_TEXT_BYTES);
+  walk(cursor, hello->listens, sizeof hello->listens);
 }
 
 static void walk_challenge(struct cursor *cursor, struct challenge *challenge) {
@@ -134,6 +136,7 @@ static void walk_reply(struct cursor *cursor, struct reply *reply) {
   walk(cursor, &reply->addresses.count, sizeof reply->addresses.count);
   walk(cursor, reply->addresses.bytes, sizeof reply->addresses.bytes);
   walk(cursor, &reply->codec, sizeof reply->codec);
+  walk_text(cursor, reply->decision.choices, CHOICES_TEXT_BYTES);
   cursor->at = start + REPLY_MAC_AT;
   walk(cursor, reply->mac, MAC_BYTES);
 }
@@ -224,7 +227,8 @@ int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *hello) {
       hello->chunk_bytes <= WIRE_MAX_CHUNK_BYTES && hello->eager_bytes <= hello->chunk_bytes &&
       hello->eager_slots <= LINK_WINDOW / 2 && hello->dscp >= -1 && hello->dscp <= 63 &&
       hello->is_first <= 1 && hello->has_secret <= 1 && hello->wants_checksums <= 1 &&
-      hello->remote_keys <= WIRE_REMOTE_KEYS && (hello->ciphers & (1u << LANE_PLAIN)) == 0;
+      hello->remote_keys <= WIRE_REMOTE_KEYS && (hello->ciphers & (1u << LANE_PLAIN)) == 0 &&
+      addresses_are_valid(hello->listens, sizeof hello->listens, hello->listens[0] != 0);
   return is_valid ? 0 : -EINVAL;
 }
 
@@ -306,7 +310,7 @@ const char *reply_status_text(unsigned status) {
     [REPLY_NO_RESOURCES] = "it is out of memory or descriptors",
     [REPLY_OTHER_ENCRYPTION] = "STRATUS_ENCRYPT differs: one of the hosts has it on",
     [REPLY_OTHER_SECRET] = "it has another job secret",
-    [REPLY_OTHER_DECISIONS] = "its profile differs",
+    [REPLY_OTHER_DECISIONS] = "its profile differs, or variables of NCCL do",
   };
   return status < REPLY_STATUS_END ? texts[status] : "unknown status";
 }

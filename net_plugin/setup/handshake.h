@@ -27,14 +27,14 @@
 
 #include "net_plugin/lane/lane_offer.h"
 
-#define HANDSHAKE_WIRE_VERSION 7
+#define HANDSHAKE_WIRE_VERSION 9
 #define HANDSHAKE_PREFIX_BYTES 24
-#define HELLO_BYTES 224
+#define HELLO_BYTES 432
 #define CHALLENGE_BYTES 64
 #define PROOF_BYTES 128
-#define REPLY_BYTES 376
-#define REPLY_MAC_AT 340 /* before the checksum, at the end */
-#define HANDSHAKE_MAX_BYTES 376
+#define REPLY_BYTES 568
+#define REPLY_MAC_AT 532 /* before the checksum, at the end */
+#define HANDSHAKE_MAX_BYTES 568
 #define TOKEN_BYTES 16
 #define NONCE_BYTES 32
 #define MAC_BYTES 32
@@ -45,6 +45,7 @@
 #define ADDRESSES_BYTES (ADDRESSES_MAX * ADDRESS_IPV6_BYTES) /* room for any */
 #define HOST_TEXT_BYTES 64
 #define NIC_TEXT_BYTES 16
+#define CHOICES_TEXT_BYTES 192 /* a few variables with their values; the hash has all of them */
 
 _Static_assert(HELLO_BYTES <= HANDSHAKE_MAX_BYTES && REPLY_BYTES <= HANDSHAKE_MAX_BYTES,
                "a buffer of HANDSHAKE_MAX_BYTES holds any message");
@@ -57,11 +58,13 @@ enum handshake_kind {
   HANDSHAKE_KINDS
 };
 
-/* What ranks must have alike to choose alike (profile_decision_hash of common/profile.h), and, for
- * messages, the hash of the whole profile; 0: none. */
+/* What ranks must have alike to choose alike: profile_decision_hash of common/profile.h, with the
+ * user's variables of NCCL where the profile decides. For messages the hash of the whole profile, 0
+ * for none, and these variables, "NCCL_ALGO=ring NCCL_PROTO=ll", cut if they are longer. */
 struct decision {
   uint16_t version; /* PROFILE_DECISION_VERSION */
   uint64_t hash, profile;
+  char choices[CHOICES_TEXT_BYTES];
 };
 
 /* Where a listener is reached, see addresses.h: { u8 family (4, 6), u16 port, u8[4 or 16] address
@@ -92,6 +95,9 @@ struct hello {
   char host[HOST_TEXT_BYTES];
   char nic[NIC_TEXT_BYTES];
   struct decision decision;
+  /* Where the dialling process listens, on the NIC of this dial, as in an address_list: the other
+   * side asks there whether it still lives. Zeros: nowhere. */
+  uint8_t listens[ADDRESS_IPV6_BYTES];
 };
 
 struct challenge {

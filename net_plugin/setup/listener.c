@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "common/hash.h"
 #include "common/log.h"
+#include "common/random.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/setup/handle.h"
@@ -55,7 +55,10 @@ static int fill_handle(struct listener *listener, const struct nic *nics, unsign
   int error = -EADDRNOTAVAIL;
   for (unsigned i = 0; i < count && handle->count < ADDRESSES_MAX; i++) {
     error = port_address(listener->engine, &nics[i], &handle->addresses[handle->count]);
-    handle->count += error == 0;
+    if (!error) {
+      handle->advertised |= (uint8_t)((nics[i].advertised.ss_family != AF_UNSPEC) << handle->count);
+      handle->count++;
+    }
   }
   return handle->count ? 0 : error;
 }
@@ -104,10 +107,10 @@ int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_B
   if (!listener) {
     return -ENOMEM;
   }
-  if (getrandom(listener->id, TOKEN_BYTES, 0) != TOKEN_BYTES ||
-      getrandom(listener->secret, AUTH_SECRET_BYTES, 0) != AUTH_SECRET_BYTES) {
-    error = -EIO;
-    LOG_WARN("cannot draw a random secret: %s", strerror(errno));
+  error = random_secret(listener->id, TOKEN_BYTES);
+  error = error ? error : random_secret(listener->secret, AUTH_SECRET_BYTES);
+  if (error) {
+    LOG_WARN("cannot draw a random secret: %s", strerror(-error));
   }
   if (!error) {
     auth_handle_key(listener->secret, listener->handle_key);

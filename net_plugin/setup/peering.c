@@ -14,13 +14,17 @@
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/dial.h"
 #include "net_plugin/setup/flow_budget.h"
+#include "net_plugin/setup/inquiry.h"
+#include "net_plugin/setup/nic_shares.h"
+#include "net_plugin/setup/port.h"
+#include "net_plugin/setup/refusal.h"
 
-/* A dial that takes longer is given up and tried again by the link's backoff. */
-#define DIAL_TIMEOUT_NS (3 * NS_PER_S)
+/* A dial that takes longer is given up and tried again by the link's backoff. Longer than the 3 s
+ * after which the kernel says that nobody on the link has an address (mcast_solicit in arp(7)). */
+#define DIAL_TIMEOUT_NS (7 * NS_PER_S / 2)
 #define WARN_INTERVAL_NS (60 * NS_PER_S)
-/* All flows are lost, and every dial has been refused for this long: the listener is gone. A
- * firewall that is being reloaded takes less. */
-#define REFUSED_NS (5 * NS_PER_S)
+/* How long an inquiry waits for an answer. */
+#define INQUIRY_TIMEOUT_NS (1 * NS_PER_S)
 
 /* An endpoint that breaks soon after it was connected, or cannot be, is not tried again for so
  * long, doubled each time. */
@@ -41,6 +45,7 @@ struct lane_dial {
   unsigned endpoint_failures; /* in a row */
   uint64_t endpoint_ns;       /* when its endpoint was connected; 0: it has none */
   uint64_t no_endpoint_ns;    /* none is tried before */
+  struct path path;           /* that it was dialled on last */
   struct dial *dial;          /* NULL: none under way */
 };
 
@@ -55,9 +60,13 @@ struct peering {
   struct peering_route route;
   uint64_t counted;    /* lanes in flow_budget.h's count */
   uint64_t connecting; /* sender: lanes that are to be up and are not, as far as is known here */
-  uint64_t refused_ns; /* sender: since when every dial is refused; 0: not so */
-  struct engine_timer upgrade; /* sender */
-  unsigned vain_upgrades;      /* in a row */
+  struct refusal refusal;
+  struct sockaddr_storage listens; /* receiver: where the peer's process does; AF_UNSPEC: unknown */
+  struct inquiry inquiry;          /* receiver */
+  struct engine_timer inquire;     /* receiver: the next one */
+  struct nic_shares shares;        /* sender */
+  struct engine_timer upgrade;     /* sender */
+  unsigned vain_upgrades;          /* in a row */
   char peer[CONNECTION_NAME_BYTES];
   struct lane_dial dials[]; /* sender: one per lane */
 };
@@ -86,6 +95,7 @@ void peering_learn_addresses(struct peering_route *route, const struct reply *re
   }
   route->remote.count = count;
   memcpy(route->remote.addresses, all, count * sizeof all[0]);
+  route->remote.advertised = 0; /* a reply does not say */
   peering_find_paths(route);
   for (unsigned i = 0; i < count; i++) {
     if (memcmp(&all[i], &address, sizeof address) == 0) {
@@ -111,7 +121,7 @@ void peering_choose(const struct peering_route *route, unsigned lane, unsigned t
 /* A lane waits for its home path: it must be there when a NIC comes back, and others carry its
  * share meanwhile. Only when less than half of the lanes are left it takes a detour, and stays
  * there. */
-static void choose(const struct peering *peering, const struct lane_dial *dial, struct nic *nic,
+static void choose(const struct peering *peering, struct lane_dial *dial, struct nic *nic,
                    const struct sockaddr_storage **address) {
   unsigned failures = dial->failures;
   bool is_in_need = connection_open_lanes(peering->connection) <
@@ -121,20 +131,14 @@ static void choose(const struct peering *peering, const struct lane_dial *dial, 
   if (failures % 4 >= 2) {
     binding = is_in_need && failures % 8 >= 4 ? PEERING_BIND_NOTHING : PEERING_BIND_ADDRESS;
   }
+  dial->path = paths_choose(&peering->route.paths, dial->lane, turn);
   peering_choose(&peering->route, dial->lane, turn, binding, nic, address);
 }
 
-/* A process that was killed sends nothing, but its host refuses, or a new process on its port.
- * Anyone on the path can forge that, so it counts only while no lane is left and nothing else
- * arrives. */
 static bool is_refused_for_good(struct peering *peering, bool is_refused) {
-  uint64_t now_ns = clock_now_ns();
-  if (!is_refused || connection_open_lanes(peering->connection) > 0) {
-    peering->refused_ns = 0;
-  } else if (!peering->refused_ns) {
-    peering->refused_ns = now_ns;
-  }
-  return peering->refused_ns && now_ns - peering->refused_ns >= REFUSED_NS;
+  return refusal_heard(&peering->refusal, is_refused,
+                       connection_open_lanes(peering->connection) > 0,
+                       connection_has_left(peering->connection), clock_now_ns());
 }
 
 /* What it was to send cannot come either. Its connections in the other direction have found out for
@@ -147,10 +151,42 @@ static void process_is_gone(const struct peering *gone) {
     next = connection_next(gone->engine, connection); /* who has failed may be freed */
     if (!peering->is_sender && peering->hello.process == gone->route.process &&
         connection_open_lanes(connection) == 0) {
-      connection_fail(connection, -ECONNRESET);
+      connection_fail(connection, -ESRCH);
     }
   }
-  connection_fail(gone->connection, -ECONNRESET);
+  connection_fail(gone->connection, -ESRCH);
+}
+
+/* ---- who only receives asks ---- */
+
+static void inquire_later(struct peering *peering) {
+  bool is_over = connection_open_lanes(peering->connection) > 0 ||
+                 connection_has_failed(peering->connection) ||
+                 connection_is_peer_closed(peering->connection);
+  if (is_over) {
+    refusal_over(&peering->refusal);
+  } else if (!inquiry_is_running(&peering->inquiry)) {
+    engine_timer_set(peering->engine, &peering->inquire, clock_now_ns() + REFUSAL_INQUIRY_NS);
+  }
+}
+
+static void inquiry_done(void *argument, int error) {
+  struct peering *peering = argument;
+  if (is_refused_for_good(peering, error == -ECONNREFUSED)) {
+    LOG_INFO("%s: nobody listens there any more", peering->peer);
+    connection_fail(peering->connection, -ESRCH);
+  } else {
+    inquire_later(peering);
+  }
+}
+
+static void inquire_expired(struct engine_timer *timer, uint64_t now_ns) {
+  struct peering *peering = LIST_ENTRY(timer, struct peering, inquire);
+  if (connection_open_lanes(peering->connection) == 0) {
+    inquiry_start(&peering->inquiry, peering->engine, &peering->listens,
+                  now_ns + INQUIRY_TIMEOUT_NS, inquiry_done, peering);
+  }
+  inquire_later(peering);
 }
 
 /* ---- descriptors ---- */
@@ -175,7 +211,12 @@ bool peering_take_lane(struct connection *connection, unsigned lane) {
 }
 
 static void lane_closed(struct connection *connection, unsigned lane) {
-  give_lane(connection_setup_data(connection), lane);
+  struct peering *peering = connection_setup_data(connection);
+  give_lane(peering, lane);
+  nic_shares_closed(&peering->shares, lane);
+  if (peering->listens.ss_family != AF_UNSPEC) {
+    inquire_later(peering);
+  }
 }
 
 static void lane_refused(struct lane_dial *dial) {
@@ -185,10 +226,12 @@ static void lane_refused(struct lane_dial *dial) {
   connection_lane_refused(peering->connection, dial->lane, dial->epoch);
 }
 
-static void lane_failed(struct lane_dial *dial) {
+static void lane_failed(struct lane_dial *dial, int error) {
+  struct peering *peering = dial->peering;
   dial->failures++;
-  give_lane(dial->peering, dial->lane);
-  connection_lane_failed(dial->peering->connection, dial->lane, dial->epoch);
+  nic_shares_failed(&peering->shares, dial->path, error);
+  give_lane(peering, dial->lane);
+  connection_lane_failed(peering->connection, dial->lane, dial->epoch);
 }
 
 /* ---- endpoints ---- */
@@ -269,6 +312,7 @@ static void dial_done(void *argument, int error, const struct lane_path *path,
     if (!reply->codec) {
       connection_lane_is_raw(peering->connection, dial->lane);
     }
+    peering_lane_is_up(peering->connection, dial->lane, path, 0);
     connection_lane_opened(peering->connection, dial->lane, dial->epoch, path,
                            reply->received_before);
   } else if (is_gone && is_unknown) {
@@ -285,7 +329,7 @@ static void dial_done(void *argument, int error, const struct lane_path *path,
     }
     LOG_TRACE("flow %u to %s: %s", dial->lane, peering->peer,
               error == -ENOLINK ? reply_status_text(reply->status) : strerror(-error));
-    lane_failed(dial);
+    lane_failed(dial, error);
   }
 }
 
@@ -301,9 +345,11 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
   }
   peering->connecting |= 1ull << lane;
   choose(peering, dial, &nic, &address);
+  nic_shares_dialled(&peering->shares, dial->path);
   peering->hello.lane = (uint16_t)lane;
   peering->hello.epoch = epoch;
   memcpy(peering->hello.nic, nic.name, sizeof nic.name);
+  port_for_hello(peering->engine, &nic, peering->hello.listens);
   if (dial->dial) {
     dial_cancel(dial->dial);
   }
@@ -317,8 +363,8 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
   if (!dial->dial) {
     LOG_WARN_EVERY(WARN_INTERVAL_NS, "cannot dial a flow to %s from %s: %s; it is tried again",
                    peering->peer, nic.name, strerror(-error));
-    peering->refused_ns = 0;
-    lane_failed(dial);
+    refusal_over(&peering->refusal);
+    lane_failed(dial, error);
   }
 }
 
@@ -333,6 +379,9 @@ static void connection_gone(struct connection *connection) {
     id_table_remove(&engine_lists(peering->engine)->receivers, &peering->node);
   }
   engine_timer_stop(&peering->upgrade);
+  nic_shares_stop(&peering->shares);
+  engine_timer_stop(&peering->inquire);
+  inquiry_stop(&peering->inquiry);
   flow_budget_give((unsigned)__builtin_popcountll(peering->counted));
   hash_wipe(&peering->keys, sizeof peering->keys);
   free(peering);
@@ -371,6 +420,7 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   peering->hello.is_first = 0;
   peering->keys = *keys;
   peering->upgrade.expired = upgrade_expired;
+  peering->inquire.expired = inquire_expired;
   memcpy(peering->peer, config->peer, sizeof peering->peer);
   if (route) {
     peering->is_sender = true;
@@ -378,6 +428,8 @@ int peering_new(struct engine *engine, const struct connection_config *config,
     for (unsigned i = 0; i < hello->lanes; i++) {
       peering->dials[i] = (struct lane_dial){ .peering = peering, .lane = i };
     }
+    peering->dials[0].path = paths_choose(&route->paths, 0, 0);
+    nic_shares_init(&peering->shares, engine, &peering->route, peering->peer);
   }
   take_lane(peering, 0); /* which is why there is a connection */
   connection_set_setup_data(*result, peering);
@@ -385,6 +437,12 @@ int peering_new(struct engine *engine, const struct connection_config *config,
     upgrade_later(peering); /* the first lane may be a TCP flow */
   }
   return 0;
+}
+
+void peering_lane_is_up(struct connection *connection, unsigned lane, const struct lane_path *path,
+                        int error) {
+  struct peering *peering = connection_setup_data(connection);
+  nic_shares_up(&peering->shares, peering->dials[lane].path, lane, path, error);
 }
 
 struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]) {
@@ -396,6 +454,25 @@ struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BY
 void peering_set_addresses(struct connection *connection, const struct address_list *addresses) {
   struct peering *peering = connection_setup_data(connection);
   peering->addresses = *addresses;
+}
+
+void peering_note_listener(struct connection *connection, const struct hello *hello,
+                           const struct sockaddr_storage *from) {
+  struct peering *peering = connection_setup_data(connection);
+  struct sockaddr_storage listens[ADDRESSES_MAX];
+  unsigned bytes;
+  peering->listens.ss_family = AF_UNSPEC;
+  if (hello->listens[0] == 0 ||
+      addresses_unpack(hello->listens, sizeof hello->listens, 1, listens) != 0 ||
+      listens[0].ss_family != from->ss_family) {
+    return;
+  }
+  const uint8_t *told = tcp_address_ip(&listens[0], &bytes), *seen = tcp_address_ip(from, &bytes);
+  if (memcmp(told, seen, bytes) != 0) {
+    return;
+  }
+  peering->listens = *from; /* with its scope */
+  tcp_address_set_port(&peering->listens, tcp_address_port(&listens[0]));
 }
 
 const struct address_list *peering_addresses(const struct connection *connection) {

@@ -10,18 +10,8 @@
 
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/setup/auth.h"
-#include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/handshake.h"
-#include "net_plugin/setup/paths.h"
-
-struct peering_route {
-  struct nic nics[NIC_MAX_FUSED];
-  unsigned nic_count;
-  struct handle remote;
-  bool is_own[ADDRESSES_MAX]; /* the address is one of this host's */
-  struct paths paths;         /* between them */
-  uint32_t process;           /* of the peer, from its reply */
-};
+#include "net_plugin/setup/peering_route.h"
 
 /* Finds the paths between its NICs and the addresses of its handle. */
 void peering_find_paths(struct peering_route *route);
@@ -36,12 +26,21 @@ int peering_new(struct engine *engine, const struct connection_config *config,
                 const struct hello *hello, const struct auth_keys *keys,
                 const struct peering_route *route, struct connection **connection);
 
+/* A lane is about to be opened on this path. error: see nic_shares.h. Sender only. */
+void peering_lane_is_up(struct connection *connection, unsigned lane, const struct lane_path *path,
+                        int error);
+
 /* The receiving connection with this identity, or NULL. */
 struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]);
 /* The peer connected a lane: false if there is no descriptor for it. Receiver only. */
 bool peering_take_lane(struct connection *connection, unsigned lane);
 /* What the reply to its first hello lists, should that hello come once more. Receiver only. */
 void peering_set_addresses(struct connection *connection, const struct address_list *addresses);
+/* A hello that was accepted came from this address, and says where its process listens. Not where
+ * the two addresses differ: who translates addresses on the way would answer for it. Receiver
+ * only. */
+void peering_note_listener(struct connection *connection, const struct hello *hello,
+                           const struct sockaddr_storage *from);
 const struct address_list *peering_addresses(const struct connection *connection);
 /* What all its lanes are opened with. */
 const struct auth_keys *peering_keys(const struct connection *connection);

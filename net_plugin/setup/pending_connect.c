@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "common/ablation.h"
@@ -16,12 +15,15 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/open_files.h"
+#include "common/random.h"
 #include "common/version.h"
 #include "net_plugin/codec/codec.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/dial.h"
+#include "net_plugin/setup/no_path.h"
+#include "net_plugin/setup/port.h"
 #include "net_plugin/setup/secret.h"
 #include "net_plugin/setup/settings.h"
 
@@ -31,6 +33,11 @@
 /* While there are paths that were not tried yet; long enough for one lost SYN. */
 #define FIRST_ROUND_NS (3 * NS_PER_S / 2)
 #define WARN_INTERVAL_NS (30 * NS_PER_S)
+/* After so long one line says what is in the way. */
+#define SLOW_NS (5 * NS_PER_S)
+
+/* "eth0 to 10.0.0.1:4242" */
+#define WAY_TEXT (IF_NAMESIZE + TCP_ADDRESS_TEXT + 4)
 
 enum pending_connect_state {
   PENDING_CONNECT_DIALLING,
@@ -55,11 +62,13 @@ struct pending_connect {
   struct auth_keys keys;
   struct dial *dial;
   struct engine_timer retry;
+  struct engine_timer slow;
   struct engine_timer abandoned;
   bool has_logged_refusal;
   uint64_t deadline_ns, backoff_ns;
   int last_error;
   unsigned failures; /* dials without success; each takes another path */
+  struct path taken; /* the last dial's */
   struct connection *connection;
 };
 
@@ -78,28 +87,37 @@ static const char *peer_text(const struct pending_connect *pending, char text[TC
   return tcp_address_text(&pending->route.remote.addresses[0], text);
 }
 
-/* What the last dial ended with, and what to do. A known cause is not blamed on a firewall. */
-static void warn_in_vain(const struct pending_connect *pending, int error) {
-  static const char check[] =
-      ". Check that the peer's process lives and that no firewall blocks TCP "
-      "between the hosts";
-  char text[TCP_ADDRESS_TEXT], files[OPEN_FILES_TEXT];
-  const char *why = open_files_why(error, files),
-             *advice = open_files_are_short(error) ? "" : check;
-  if (error == -EPROTONOSUPPORT) {
-    why = "what answers there runs another release of stratus";
-    advice = ". Install the same on every host";
+/* The last dial's way, what it ended with, and what to do. */
+static const char *describe(const struct pending_connect *pending, char way[WAY_TEXT],
+                            char why[NO_PATH_TEXT]) {
+  char text[TCP_ADDRESS_TEXT];
+  const struct peering_route *route = &pending->route;
+  const struct nic *nic = &route->nics[pending->taken.nic];
+  const struct sockaddr_storage *address = &route->remote.addresses[pending->taken.address];
+  snprintf(way, WAY_TEXT, "%.15s to %s", nic->name, tcp_address_text(address, text));
+  return no_path_text(nic, address, peering_route_kind(route, pending->taken.address),
+                      pending->last_error, why);
+}
+
+static void slow_expired(struct engine_timer *timer, uint64_t now_ns) {
+  struct pending_connect *pending = LIST_ENTRY(timer, struct pending_connect, slow);
+  char way[WAY_TEXT], why[NO_PATH_TEXT];
+  (void)now_ns;
+  if (pending->state == PENDING_CONNECT_DIALLING || pending->state == PENDING_CONNECT_WAITING) {
+    describe(pending, way, why);
+    LOG_INFO("still connecting from %s: %s. Trying for %llu s (STRATUS_CONNECT_TIMEOUT)", way, why,
+             (unsigned long long)(pending->settings.connect_timeout_ns / NS_PER_S));
   }
-  LOG_WARN("cannot connect from %s to %s, for %llu s (STRATUS_CONNECT_TIMEOUT): %s%s",
-           pending->route.nics[0].name, peer_text(pending, text),
-           (unsigned long long)(pending->settings.connect_timeout_ns / NS_PER_S), why, advice);
 }
 
 static void retry_later(struct pending_connect *pending, int error) {
-  char text[TCP_ADDRESS_TEXT], why[OPEN_FILES_TEXT];
+  char text[TCP_ADDRESS_TEXT], why[OPEN_FILES_TEXT], way[WAY_TEXT], reason[NO_PATH_TEXT];
   uint64_t now_ns = clock_now_ns();
+  pending->last_error = error;
   if (now_ns >= pending->deadline_ns) {
-    warn_in_vain(pending, error);
+    describe(pending, way, reason);
+    LOG_WARN("cannot connect from %s, for %llu s (STRATUS_CONNECT_TIMEOUT): %s", way,
+             (unsigned long long)(pending->settings.connect_timeout_ns / NS_PER_S), reason);
     fail(pending, error);
     return;
   }
@@ -109,7 +127,6 @@ static void retry_later(struct pending_connect *pending, int error) {
                    open_files_why(error, why));
   }
   pending->state = PENDING_CONNECT_WAITING;
-  pending->last_error = error;
   pending->failures++;
   engine_timer_set(pending->engine, &pending->retry, now_ns + pending->backoff_ns);
   pending->backoff_ns =
@@ -125,8 +142,7 @@ static unsigned first_lanes(const struct pending_connect *pending) {
 
 static int make_connection(struct pending_connect *pending, const struct reply *reply) {
   pending->route.process = reply->process;
-  peering_learn_addresses(&pending->route, reply,
-                          paths_choose(&pending->route.paths, 0, pending->failures));
+  peering_learn_addresses(&pending->route, reply, pending->taken);
   /* Both links must be made with the same. After an endpoint that could not be connected the hello
    * asks for none, but the peer may have made its link at the first hello. */
   pending->hello.remote_keys = reply->remote_keys < pending->remote_keys
@@ -245,6 +261,7 @@ static void dial_done(void *argument, int error, const struct lane_path *path,
     LOG_INFO("data between hosts is encrypted with %s", lane_crypto_name(crypto->cipher, name));
   }
   pending->state = PENDING_CONNECT_MADE;
+  peering_lane_is_up(pending->connection, 0, path, pending->last_error);
   connection_lane_opened(pending->connection, 0, pending->hello.epoch, path, 0);
 }
 
@@ -255,8 +272,10 @@ static void dial_next(struct pending_connect *pending) {
   peering_choose(&pending->route, 0, pending->failures, (enum peering_binding)(round % 3), &nic,
                  &address);
   pending->state = PENDING_CONNECT_DIALLING;
+  pending->taken = paths_choose(&pending->route.paths, 0, pending->failures);
   pending->hello.epoch++;
   memcpy(pending->hello.nic, nic.name, sizeof nic.name);
+  port_for_hello(pending->engine, &nic, pending->hello.listens);
   uint64_t timeout_ns = path_count > 1 && round == 0 ? FIRST_ROUND_NS : DIAL_TIMEOUT_NS;
   int error;
   pending->dial = dial_start(pending->engine, &nic, address, &pending->hello, &pending->keys,
@@ -298,10 +317,11 @@ static int prepare(struct pending_connect *pending, const struct peering_route *
   hello->process = settings_process();
   hello->decision = decision_get();
   snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());
-  if (getrandom(hello->connection, TOKEN_BYTES, 0) != TOKEN_BYTES ||
-      getrandom(&pending->token, sizeof pending->token, 0) != sizeof pending->token) {
-    LOG_WARN("cannot draw a random identity: %s", strerror(errno));
-    return -EIO;
+  int error = random_secret(hello->connection, TOKEN_BYTES);
+  error = error ? error : random_secret(&pending->token, sizeof pending->token);
+  if (error) {
+    LOG_WARN("cannot draw a random identity: %s", strerror(-error));
+    return error;
   }
   pending->token |= 1; /* 0 is none */
   uint8_t digest[AUTH_KEY_BYTES];
@@ -331,6 +351,7 @@ static void pending_connect_free(struct pending_connect *pending) {
     dial_cancel(pending->dial);
   }
   engine_timer_stop(&pending->retry);
+  engine_timer_stop(&pending->slow);
   engine_timer_stop(&pending->abandoned);
   pending_connect_wipe(pending);
 }
@@ -373,6 +394,8 @@ int pending_connect_start(const struct peering_route *route, int dscp, unsigned 
   list_push_back(&all_pending, &pending->node);
   pthread_mutex_unlock(&pending_lock);
   engine_lock(pending->engine);
+  pending->slow.expired = slow_expired;
+  engine_timer_set(pending->engine, &pending->slow, clock_now_ns() + SLOW_NS);
   pending->abandoned.expired = abandoned_expired;
   engine_timer_set(pending->engine, &pending->abandoned,
                    pending->deadline_ns + patience_ns(pending));

@@ -14,7 +14,9 @@
 #include "common/descriptor.h"
 #include "common/log.h"
 #include "common/open_files.h"
+#include "common/param.h"
 #include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/setup/addresses.h"
 #include "net_plugin/setup/pending_peer.h"
 
 #define ACCEPTS_PER_EVENT 64
@@ -161,6 +163,11 @@ static int port_open(struct engine *engine, const struct nic *nic, struct port *
   port->pause.expired = pause_expired;
   pending_peers_init(&port->peers, engine, &port->nic);
   int error = port->fd = tcp_socket_listen(nic, &port->address);
+  if (nic->advertised.ss_family != AF_UNSPEC) {
+    unsigned number = tcp_address_port(&port->address);
+    port->address = nic->advertised;
+    tcp_address_set_port(&port->address, number);
+  }
   if (port->fd >= 0) {
     error = engine_watch(engine, &port->source, port->fd, EPOLLIN);
     if (error) {
@@ -179,15 +186,29 @@ static int port_open(struct engine *engine, const struct nic *nic, struct port *
   return 0;
 }
 
-int port_address(struct engine *engine, const struct nic *nic, struct sockaddr_storage *address) {
-  engine_assert_locked(engine);
-  struct port *port = NULL;
+static struct port *port_find(struct engine *engine, const struct nic *nic) {
   LIST_FOR_EACH(node, &engine_lists(engine)->ports) {
     struct port *known = LIST_ENTRY(node, struct port, node);
     if (strcmp(known->nic.name, nic->name) == 0) {
-      port = known;
+      return known;
     }
   }
+  return NULL;
+}
+
+void port_for_hello(struct engine *engine, const struct nic *nic,
+                    uint8_t listens[ADDRESS_IPV6_BYTES]) {
+  struct sockaddr_storage address;
+  memset(listens, 0, ADDRESS_IPV6_BYTES);
+  bool may_open = param_string(PARAM_PORT_RANGE)[0] == '\0';
+  if ((may_open || port_find(engine, nic)) && port_address(engine, nic, &address) == 0) {
+    addresses_pack(&address, 1, listens, ADDRESS_IPV6_BYTES);
+  }
+}
+
+int port_address(struct engine *engine, const struct nic *nic, struct sockaddr_storage *address) {
+  engine_assert_locked(engine);
+  struct port *port = port_find(engine, nic);
   int error = port ? 0 : port_open(engine, nic, &port);
   if (!error) {
     *address = port->address;

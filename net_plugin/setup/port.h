@@ -9,9 +9,15 @@
 #include <sys/socket.h>
 
 #include "net_plugin/engine/engine.h"
+#include "net_plugin/setup/handshake.h"
 
-/* The address on which the engine accepts lanes for this NIC; the socket is made on first use. */
+/* The address at which others reach the engine's socket for this NIC, which is made on first use:
+ * the NIC's, or the one that is advertised for it, with the socket's port. */
 int port_address(struct engine *engine, const struct nic *nic, struct sockaddr_storage *address);
+/* The same in a hello's bytes, for a process that only dials, too; zeros where STRATUS_PORT_RANGE
+ * keeps the ports for those who listen. */
+void port_for_hello(struct engine *engine, const struct nic *nic,
+                    uint8_t listens[ADDRESS_IPV6_BYTES]);
 void port_close_all(struct engine *engine);
 
 #endif

@@ -26,8 +26,9 @@ static uint8_t kept[AUTH_KEY_BYTES];
 static int keep(const char *name, const void *text, size_t bytes) {
   static const char label[] = "stratus 2 job secret";
   if (bytes < SECRET_MIN) {
-    LOG_WARN("%s has %zu characters and can be guessed by whoever reads NCCL's bootstrap; no "
-             "connection is made. It must have %d at least; make one with: openssl rand -hex 32",
+    LOG_WARN("the secret in %s has %zu characters and can be guessed by whoever reads NCCL's "
+             "bootstrap; no connection is made. It must have %d at least; make one with: openssl "
+             "rand -hex 32",
              name, bytes, SECRET_MIN);
     return -EACCES;
   }
@@ -38,20 +39,6 @@ static int keep(const char *name, const void *text, size_t bytes) {
   return 0;
 }
 
-static int load_file(const char *path) {
-  char text[SECRET_FILE_MAX];
-  ssize_t bytes = secret_file_read(path, text);
-  if (bytes < 0) {
-    LOG_WARN("cannot use STRATUS_SECRET_FILE=%s: %s; no connection is made. It must be a file of "
-             "%d to %d bytes that this user can read",
-             path, secret_file_error(bytes), SECRET_MIN, SECRET_FILE_MAX - 1);
-    return -EACCES;
-  }
-  int error = keep("the secret in STRATUS_SECRET_FILE", text, (size_t)bytes);
-  hash_wipe(text, sizeof text);
-  return error;
-}
-
 /* No secret is wanted (any more). */
 static void forget(void) {
   pthread_mutex_lock(&lock);
@@ -59,27 +46,37 @@ static void forget(void) {
   pthread_mutex_unlock(&lock);
 }
 
+static int take(const struct job_secret *secret, const char *path) {
+  if (secret->bytes > 0) {
+    return keep(secret->name, secret->text, (size_t)secret->bytes);
+  }
+  if (secret->bytes < 0) {
+    LOG_WARN("cannot use STRATUS_SECRET_FILE=%s: %s; no connection is made. It must be a file of "
+             "%d to %d bytes that this user can read",
+             path, secret_file_error(secret->bytes), SECRET_MIN, SECRET_FILE_MAX - 1);
+    return -EACCES;
+  }
+  forget();
+  return 0;
+}
+
 int secret_load(void) {
   const char *text = param_string(PARAM_SECRET), *path = param_string(PARAM_SECRET_FILE);
-  int error = 0;
+  char read[SECRET_FILE_MAX];
   pthread_mutex_lock(&loading);
-  if (*text) {
-    if (*path) {
-      LOG_WARN_EVERY(WARN_INTERVAL_NS,
-                     "STRATUS_SECRET and STRATUS_SECRET_FILE are both set; STRATUS_SECRET counts");
-    }
-    error = keep("STRATUS_SECRET", text, strlen(text));
-  } else if (*path) {
-    error = load_file(path);
-  } else {
-    forget();
+  if (*text && *path) {
+    LOG_WARN_EVERY(WARN_INTERVAL_NS,
+                   "STRATUS_SECRET and STRATUS_SECRET_FILE are both set; STRATUS_SECRET counts");
   }
-  if (!error && !*text && !*path && param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON) {
+  struct job_secret secret = job_secret_choose(text, path, read);
+  int error = take(&secret, path);
+  if (secret.bytes == 0 && param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON) {
     LOG_WARN_EVERY(
         WARN_INTERVAL_NS,
         "STRATUS_ENCRYPT=on without STRATUS_SECRET: whoever reads NCCL's bootstrap, which "
         "is in clear, can make the keys; set a job secret, too");
   }
+  hash_wipe(read, sizeof read);
   pthread_mutex_unlock(&loading);
   return error;
 }

@@ -4,11 +4,11 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "common/param.h"
 #include "common/profile.h"
+#include "common/random.h"
 #include "net_plugin/lane/tcp_options.h"
 #include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/link/link.h"
@@ -101,7 +101,7 @@ const char *settings_host_name(void) {
 }
 
 static void draw_process(void) {
-  if (getrandom(&process, sizeof process, 0) != sizeof process) {
+  if (random_secret(&process, sizeof process) != 0) {
     process = (uint32_t)getpid();
   }
 }

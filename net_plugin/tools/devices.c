@@ -140,12 +140,18 @@ static void print_table(const struct discovery *found) {
          found->has_profile ? found->profile_path : "none");
   print_options();
   bool has_title = false;
+  char title[INTERFACE_WISH_TEXT_MAX];
   for (int i = 0; i < found->interface_count; i++) {
     const struct interface *it = &found->interfaces[i];
     if (it->verdict != INTERFACE_CHOSEN) {
       char address[INTERFACE_ADDRESS_TEXT_MAX];
-      printf("%s     %-15s  %-28s  %s\n", has_title ? "" : "\nnot used:\n", it->name,
-             interface_address_text(&it->address, address), interface_verdict_text(it->verdict));
+      if (!has_title) {
+        const struct interface_wishes *wishes = &found->wishes;
+        printf("\nnot used%s%s:\n", wishes->ifname ? ", with " : "",
+               wishes->ifname ? interface_wish_text(wishes, title) : "");
+      }
+      printf("     %-15s  %-28s  %s\n", it->name, interface_address_text(&it->address, address),
+             interface_verdict_text(it->verdict));
       has_title = true;
     }
   }

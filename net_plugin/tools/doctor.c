@@ -8,16 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/cli.h"
 #include "common/clock.h"
 #include "common/hash.h"
+#include "common/host_command.h"
 #include "common/machine.h"
+#include "common/nccl_conf.h"
+#include "common/nccl_version.h"
 #include "common/param.h"
 #include "common/profile.h"
-#include "common/remote.h"
 #include "common/sysfs.h"
 #include "common/topology.h"
 #include "common/version.h"
@@ -25,6 +27,8 @@
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/nic_facts.h"
 #include "net_plugin/setup/settings.h"
+#include "net_plugin/tools/bypass.h"
+#include "net_plugin/tools/choice.h"
 #include "net_plugin/tools/doctor_all.h"
 #include "net_plugin/tools/host.h"
 #include "net_plugin/setup/protection.h"
@@ -32,6 +36,8 @@
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/plugin_file.h"
 #include "net_plugin/tools/rdma.h"
+#include "net_plugin/tools/topology_file.h"
+#include "net_plugin/tools/usefulness.h"
 
 static int failures;
 static json_t *findings;  /* NULL: printed as text */
@@ -72,11 +78,6 @@ static void note_fact(const char *name, const char *format, ...) {
   json_object_set_new(all_facts, name, json_string(all));
 }
 
-static const char *setting(const char *name) {
-  const char *value = getenv(name);
-  return value && *value ? value : NULL;
-}
-
 /* ---- the plugin ---- */
 
 static void check_symbols(void *library) {
@@ -98,46 +99,23 @@ static void check_symbols(void *library) {
 
 static void check_plugin(void) {
   char tried[PLUGIN_FILE_MAX];
-  void *library = plugin_file_open("stratus", tried);
+  void *library = plugin_file_open(PLUGIN_KIND_NET, "stratus", nccl_version_installed(), tried);
   if (!library) {
+    const char *path = getenv("LD_LIBRARY_PATH");
     doctor_print(BAD, "%s cannot be loaded: %s", tried, dlerror());
     doctor_print(HINT, "LD_LIBRARY_PATH is %s; it must name the directory of the plugin",
-                 setting("LD_LIBRARY_PATH") ? setting("LD_LIBRARY_PATH") : "not set");
+                 path && *path ? path : "not set");
     return;
   }
   doctor_print(GOOD, "%s loads: %s", tried, plugin_file_path(library));
   check_symbols(library);
 }
 
-/* Whether NCCL would load this plugin. */
-static void check_choice(void) {
-  const char *wish = setting("NCCL_NET_PLUGIN");
-  char tried[PLUGIN_FILE_MAX];
-  void *library = plugin_file_open(wish ? wish : "libnccl-net.so", tried);
-  const char *const *table = library ? dlsym(library, "ncclNetPlugin_v6") : NULL;
-  if (wish && !strcasecmp(wish, "none")) {
-    doctor_print(HINT, "NCCL_NET_PLUGIN=none: stratus is off");
-  } else if (wish && strchr(wish, ',')) {
-    doctor_print(HINT, "NCCL_NET_PLUGIN=%s: a list; the first that loads and has devices is used",
-                 wish);
-  } else if (table && !strcmp(*table, "stratus")) {
-    doctor_print(GOOD, "NCCL will load it (%s%s)",
-                 wish ? "NCCL_NET_PLUGIN=" : "as libnccl-net.so, ",
-                 wish ? wish : plugin_file_path(library));
-  } else if (wish) {
-    doctor_print(BAD, "NCCL_NET_PLUGIN=%s does not lead to stratus%s", wish,
-                 strcmp(wish, "stratus") ? "; set NCCL_NET_PLUGIN=stratus"
-                                         : ", which cannot be loaded");
-  } else {
-    doctor_print(BAD, "NCCL will not load it: set NCCL_NET_PLUGIN=stratus");
-  }
-  if (library) {
-    dlclose(library);
-  }
-  const char *net = setting("NCCL_NET");
-  if (net && strcasecmp(net, "stratus") != 0) {
-    doctor_print(BAD, "NCCL_NET=%s keeps NCCL from using stratus; unset it", net);
-  }
+static void tell_choice(enum choice_finding finding, const char *text) {
+  static const enum finding same[] = {
+    [CHOICE_GOOD] = GOOD, [CHOICE_HINT] = HINT, [CHOICE_BAD] = BAD
+  };
+  doctor_print(same[finding], "%s", text);
 }
 
 /* ---- NCCL ---- */
@@ -175,12 +153,12 @@ static void check_nccl(void) {
   note_fact("nccl", "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
   doctor_print(interface ? GOOD : BAD, "NCCL %d.%d.%d (%s)", version / 10000, version / 100 % 100,
                version % 100, plugin_file_path(library));
-  if (version < 21900 || version >= 23100) {
-    doctor_print(HINT, "stratus is tested with NCCL 2.19 to 2.30");
+  if (version < 21900 || version >= 23300) {
+    doctor_print(HINT, "stratus is tested with NCCL " STRATUS_NCCL_RELEASES);
   } else {
     doctor_print(GOOD, "it will use net plugin interface v%d", interface);
   }
-  if (version >= 22803 && version <= 22907 && !setting("NCCL_NET_PLUGIN_REF_COUNT")) {
+  if (version >= 22803 && version <= 22907 && !getenv("NCCL_NET_PLUGIN_REF_COUNT")) {
     doctor_print(HINT, "this release does not load NCCL_NET_PLUGIN again after its last "
                        "communicator is destroyed; if "
                        "the job creates new ones later, set NCCL_NET_PLUGIN_REF_COUNT=1");
@@ -206,18 +184,16 @@ static void check_variables(void) {
       "is the GID index for all HCAs; without it stratus selects one per HCA" },
     { "NCCL_ALGO", "takes precedence over the tuner" },
     { "NCCL_PROTO", "takes precedence over the tuner" },
+    { "NCCL_GIN_PLUGIN", "names who carries GIN, which never goes through stratus" },
+    { "NCCL_RMA_PLUGIN", "names who carries RMA, which never goes through stratus" },
+    { "NCCL_ENV_PLUGIN", "names a plugin that may change variables, which doctor does not ask" },
     { "NCCL_DEBUG", "INFO shows a line when stratus is loaded" },
     { "NCCL_DEBUG_SUBSYS", "must include INIT or NET to show the messages of stratus" },
   };
   for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-    const char *value = setting(variables[i].name);
-    if (value) {
-      doctor_print(HINT, "%s=%s %s", variables[i].name, value, variables[i].meaning);
-    }
+    choice_tell_variable(variables[i].name, variables[i].meaning, tell_choice);
   }
-  if (access("/etc/nccl.conf", R_OK) == 0) {
-    doctor_print(HINT, "/etc/nccl.conf sets further variables of NCCL");
-  }
+  choice_tell_files(tell_choice);
 }
 
 static void tell_host(const char *text) {
@@ -295,15 +271,60 @@ static void check_other_halves(const struct discovery *found) {
   }
 }
 
+static void tell_topology_file(enum topology_file_finding finding, const char *text) {
+  static const enum finding same[] = {
+    [TOPOLOGY_FILE_GOOD] = GOOD, [TOPOLOGY_FILE_HINT] = HINT, [TOPOLOGY_FILE_BAD] = BAD
+  };
+  doctor_print(same[finding], "%s", text);
+}
+
+/* Files that decide what NCCL knows of the machine. */
+static void check_topology_files(int devices) {
+  const char *topology = getenv("NCCL_TOPO_FILE"), *graph = getenv("NCCL_GRAPH_FILE");
+  if (topology && *topology) {
+    topology_file_check_system(topology, param_string(PARAM_SYSFS_ROOT), tell_topology_file);
+  }
+  if (graph && *graph) {
+    topology_file_check_graph(graph, devices, tell_topology_file);
+  }
+}
+
+/* What doctor --all compares. The machine is where its addresses are its own: a host that is named
+ * twice has them twice. */
+static void note_nics(const struct discovery *found) {
+  struct nic nics[DEVICE_PHYSICAL_MAX];
+  unsigned count = device_table_nics(&found->devices, nics);
+  char text[SYSFS_TEXT_MAX];
+  char address[INTERFACE_ADDRESS_TEXT_MAX], own[INTERFACE_ADDRESS_TEXT_MAX];
+  struct stat space;
+  if (sysfs_read_text("/", text, sizeof(text), "proc/sys/kernel/random/boot_id") > 0 &&
+      stat("/proc/self/ns/net", &space) == 0) {
+    note_fact("machine", "%.64s %llu", text, (unsigned long long)space.st_ino);
+  }
+  for (unsigned i = 0; i < count; i++) {
+    note_fact("mtu", "%u", usefulness_mtu(param_string(PARAM_SYSFS_ROOT), nics[i].name));
+    bool is_advertised = nics[i].advertised.ss_family != AF_UNSPEC;
+    note_fact(
+        "addresses", "%s %s", nics[i].name,
+        interface_address_text(is_advertised ? &nics[i].advertised : &nics[i].address, address));
+    if (is_advertised) {
+      doctor_print(GOOD, "other hosts dial %s at %s (STRATUS_ADVERTISE_ADDRESS), not at %s",
+                   nics[i].name, address, interface_address_text(&nics[i].address, own));
+    }
+  }
+}
+
 static void check_devices(void) {
   static struct discovery found;
   if (discovery_run(&found)) {
     doctor_print(BAD, "no devices: see the message above");
+    check_topology_files(0);
     return;
   }
-  char unused[DISCOVERY_TEXT_MAX];
+  char unused[DISCOVERY_TEXT_MAX], wish[INTERFACE_WISH_TEXT_MAX];
   if (found.devices.count == 0) {
-    doctor_print(BAD, "no usable network interface: %s", discovery_unused_text(&found, unused));
+    doctor_print(BAD, "no usable network interface (%s): %s",
+                 interface_wish_text(&found.wishes, wish), discovery_unused_text(&found, unused));
   }
   for (int i = 0; i < found.devices.count; i++) {
     const struct device *device = &found.devices.devices[i];
@@ -320,8 +341,11 @@ static void check_devices(void) {
     note_fact("profile", "hash %016" PRIx64, profile_hash(&found.profile));
   }
   check_other_halves(&found);
+  usefulness_check(&found, param_string(PARAM_SYSFS_ROOT), tell_host);
+  note_nics(&found);
   check_host(&found);
   check_rdma(&found);
+  check_topology_files(found.devices.count);
   discovery_free(&found);
 }
 
@@ -346,9 +370,32 @@ static void check_trust(void) {
                    ciphers >> LANE_AES256GCM & 1 ? LANE_AES256GCM : LANE_CHACHA20POLY1305, name));
 }
 
+/* NCCL's own transport for RDMA takes what it finds in sysfs, too. */
+static bool has_rdma(void) {
+  const char *off = getenv("NCCL_IB_DISABLE");
+  struct sysfs_list list;
+  if ((off && strcmp(off, "0") != 0) ||
+      sysfs_list(param_string(PARAM_SYSFS_ROOT), &list, "sys/class/infiniband") != 0) {
+    return false;
+  }
+  bool is_there = list.count > 0;
+  sysfs_list_free(&list);
+  return is_there;
+}
+
+static void tell_bypass(bool is_good, const char *text) {
+  doctor_print(is_good ? GOOD : HINT, "%s", text);
+}
+
+static void check_bypass(void) {
+  struct bypass_facts facts = { nccl_version_installed(), has_rdma(),
+                                param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON };
+  bypass_check(&facts, tell_bypass);
+}
+
 static bool is_all, is_here;
 struct doctor_all_options doctor_all_options = { .tool = "stratus-net",
-                                                 .ssh = REMOTE_SSH,
+                                                 .ssh = HOST_COMMAND_SSH,
                                                  .timeout_ns = 30 * NS_PER_S };
 
 const struct cli_option net_tool_doctor_options[] = {
@@ -382,6 +429,7 @@ int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
     return CLI_USAGE;
   }
   if (is_all) {
+    nccl_conf_withdraw(); /* each host reads its own files */
     return doctor_all(arguments, argument_count, is_json);
   }
   if (is_json || is_here) {
@@ -390,11 +438,13 @@ int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
     note_fact("stratus", "%s", STRATUS_VERSION);
   }
   check_plugin();
-  check_choice();
+  choice_check_net(nccl_version_installed(), tell_choice);
+  choice_check_tuner(nccl_version_installed(), tell_choice);
   check_nccl();
   tell_machine();
   check_devices();
   check_trust();
+  check_bypass();
   check_variables();
   if (findings) {
     json_t *all = json_pack("{s:b, s:o, s:o}", "healthy", failures == 0, "findings", findings,

@@ -9,20 +9,26 @@
 #include <unistd.h>
 
 #include "common/cli.h"
+#include "common/host_list.h"
 #include "common/plain.h"
 #include "common/remote.h"
+#include "net_plugin/tools/doctor_paths.h"
 
-enum { VARIABLES_MAX = 256 };
+enum {
+  VARIABLES_MAX = 256,
+  ADDRESSES_OF_HOST = 16, /* DEVICE_PHYSICAL_MAX */
+};
 
-/* Facts of doctor. Hosts that differ in one that must be equal have no job with each other. */
+/* Facts of doctor. Hosts that differ in one that must be equal have no job with each other: NCCL's
+ * bootstrap ends where releases differ. A host may know it in its containers only. */
 static const struct {
   const char *name, *meaning;
-  bool must_be_equal;
+  bool must_be_equal, may_be_unknown;
 } compared[] = {
-  { "stratus", "release of stratus", true }, { "profile", "profile", true },
-  { "secret", "job secret", true },          { "encryption", "encryption", true },
-  { "nccl", "release of NCCL", false },      { "devices", "NICs", false },
-  { "topology", "topology", false },
+  { "stratus", "release of stratus", true, false }, { "profile", "profile", true, false },
+  { "secret", "job secret", true, false },          { "encryption", "encryption", true, false },
+  { "nccl", "release of NCCL", true, true },        { "devices", "NICs", false, false },
+  { "topology", "topology", false, false },         { "mtu", "MTU of the NICs", false, false },
 };
 enum { COMPARED = sizeof compared / sizeof compared[0] };
 
@@ -30,8 +36,10 @@ struct cluster {
   struct remote_result *answers;
   json_t **told; /* what doctor said; NULL: no answer */
   int count;
-  json_t *hosts, *differences; /* for --json */
-  int sick, silent, different;
+  struct remote_command how;
+  const char *variables[VARIABLES_MAX + 1]; /* of `how` */
+  json_t *hosts, *differences, *paths;      /* for --json */
+  int sick, silent, different, closed;
   bool is_json;
 };
 
@@ -63,21 +71,20 @@ static void find_variables(const char *names[VARIABLES_MAX + 1]) {
   names[count] = NULL;
 }
 
-static void ask(struct cluster *cluster) {
-  static const char *const arguments[] = { "doctor", "--here", NULL };
-  const char *variables[VARIABLES_MAX + 1];
-  find_variables(variables);
-  const struct remote_command how = {
+static void set_command(struct cluster *cluster) {
+  find_variables(cluster->variables);
+  cluster->how = (struct remote_command){
     .ssh = doctor_all_options.ssh,
     .tool = doctor_all_options.tool,
-    .arguments = arguments,
-    .variables = variables,
+    .variables = cluster->variables,
     .timeout_ns = doctor_all_options.timeout_ns,
   };
-  remote_run_all(&how, cluster->answers, cluster->count);
-  for (int i = 0; variables[i]; i++) {
-    free((char *)variables[i]);
-  }
+}
+
+static void ask(struct cluster *cluster) {
+  static const char *const arguments[] = { "doctor", "--here", NULL };
+  cluster->how.arguments = arguments;
+  remote_run_all(&cluster->how, cluster->answers, cluster->count);
   for (int i = 0; i < cluster->count; i++) {
     struct remote_result *answer = &cluster->answers[i];
     /* A login shell may have printed something before. */
@@ -113,14 +120,14 @@ static void print_findings(const struct cluster *cluster, int which) {
   size_t i;
   json_array_foreach(findings, i, each) {
     if (strcmp(text_of(each, "finding"), "bad") == 0) {
-      print_plain("BAD", cluster->answers[which].host, text_of(each, "text"));
+      print_plain("BAD", cluster->answers[which].host->name, text_of(each, "text"));
     }
   }
 }
 
 static void judge_hosts(struct cluster *cluster) {
   for (int i = 0; i < cluster->count; i++) {
-    const char *host = cluster->answers[i].host;
+    const char *host = cluster->answers[i].host->name;
     json_t *told = cluster->told[i];
     bool is_healthy = json_is_true(json_object_get(told, "healthy"));
     cluster->silent += !told;
@@ -151,12 +158,16 @@ static const char *fact_of(const struct cluster *cluster, int which, const char 
   return text_of(json_object_get(cluster->told[which], "facts"), name);
 }
 
-/* The value that most hosts have. */
-static const char *most_common(const struct cluster *cluster, const char *name) {
+/* The value that most hosts have, of those that know it where not all need to. */
+static const char *most_common(const struct cluster *cluster, int fact) {
+  const char *name = compared[fact].name;
   const char *best = "";
   int best_count = 0;
   for (int i = 0; i < cluster->count; i++) {
     int same = 0;
+    if (compared[fact].may_be_unknown && !*fact_of(cluster, i, name)) {
+      continue;
+    }
     for (int j = 0; j < cluster->count; j++) {
       same += cluster->told[i] && cluster->told[j] &&
               strcmp(fact_of(cluster, i, name), fact_of(cluster, j, name)) == 0;
@@ -171,32 +182,134 @@ static const char *most_common(const struct cluster *cluster, const char *name) 
 
 static void compare(struct cluster *cluster) {
   for (int fact = 0; fact < COMPARED; fact++) {
-    const char *common = most_common(cluster, compared[fact].name);
+    const char *common = most_common(cluster, fact);
     for (int i = 0; i < cluster->count; i++) {
       const char *value = fact_of(cluster, i, compared[fact].name);
       if (!cluster->told[i] || strcmp(value, common) == 0) {
         continue;
       }
+      bool matters = compared[fact].must_be_equal && !(compared[fact].may_be_unknown && !*value);
       char text[2560];
       snprintf(text, sizeof text, "%s differs: %s here, %s on most hosts", compared[fact].meaning,
                *value ? value : "unknown", *common ? common : "unknown");
-      cluster->different += compared[fact].must_be_equal;
+      cluster->different += matters;
       json_array_append_new(cluster->differences,
-                            json_pack("{s:s, s:s, s:s, s:s, s:b}", "host", cluster->answers[i].host,
-                                      "fact", compared[fact].name, "value", value, "common", common,
-                                      "must_be_equal", compared[fact].must_be_equal));
+                            json_pack("{s:s, s:s, s:s, s:s, s:b}", "host",
+                                      cluster->answers[i].host->name, "fact", compared[fact].name,
+                                      "value", value, "common", common, "must_be_equal", matters));
       if (!cluster->is_json) {
-        print_plain(compared[fact].must_be_equal ? "BAD" : "note", cluster->answers[i].host, text);
+        print_plain(matters ? "BAD" : "note", cluster->answers[i].host->name, text);
       }
     }
   }
 }
 
+/* ---- addresses ---- */
+
+/* "eth0 10.0.0.1", and of which host. */
+struct address {
+  const char *text; /* up to a comma */
+  size_t length, name_length;
+  int host;
+};
+
+static bool is_same_address(const struct address *a, const struct address *b) {
+  size_t length = a->length - a->name_length;
+  return length == b->length - b->name_length &&
+         memcmp(a->text + a->name_length, b->text + b->name_length, length) == 0;
+}
+
+static void tell_same_address(struct cluster *cluster, const struct address *here,
+                              const struct address *there) {
+  char text[1024];
+  const char *value = fact_of(cluster, here->host, "addresses");
+  snprintf(
+      text, sizeof text,
+      "%.*s is an address of %.200s, too (%.*s), so these hosts do not reach each other there: "
+      "name the NICs between the hosts in NCCL_SOCKET_IFNAME",
+      (int)here->length, here->text, cluster->answers[there->host].host->name,
+      (int)there->name_length, there->text);
+  cluster->different++;
+  json_array_append_new(cluster->differences,
+                        json_pack("{s:s, s:s, s:s, s:s, s:b}", "host",
+                                  cluster->answers[here->host].host->name, "fact", "addresses",
+                                  "value", value, "common", "", "must_be_equal", false));
+  if (!cluster->is_json) {
+    print_plain("BAD", cluster->answers[here->host].host->name, text);
+  }
+}
+
+static size_t list_addresses(const struct cluster *cluster, int host, struct address *list) {
+  size_t count = 0;
+  const char *at = fact_of(cluster, host, "addresses");
+  while (*at && count < ADDRESSES_OF_HOST) {
+    struct address found = { at, strcspn(at, ","), strcspn(at, " "), host };
+    if (found.name_length < found.length) {
+      list[count++] = found;
+    }
+    at += found.length + strspn(at + found.length, ", ");
+  }
+  return count;
+}
+
+/* Bridges of containers have the same address everywhere. Each host is told of the first other one
+ * that has an address of its own. */
+static void compare_addresses(struct cluster *cluster) {
+  struct address here[ADDRESSES_OF_HOST], there[ADDRESSES_OF_HOST];
+  for (int i = 0; i < cluster->count; i++) {
+    size_t own = list_addresses(cluster, i, here);
+    bool is_told = false;
+    for (int j = 0; j < cluster->count && !is_told; j++) {
+      const char *machine = fact_of(cluster, i, "machine");
+      if (j == i || strcmp(machine, fact_of(cluster, j, "machine")) == 0) {
+        continue;
+      }
+      size_t others = list_addresses(cluster, j, there);
+      for (size_t k = 0; k < own * others && !is_told; k++) {
+        if (is_same_address(&here[k / others], &there[k % others])) {
+          tell_same_address(cluster, &here[k / others], &there[k % others]);
+          is_told = true;
+        }
+      }
+    }
+  }
+}
+
+/* ---- paths ---- */
+
+static void tell_path(void *context, const struct host *from, bool matters, const char *text) {
+  struct cluster *cluster = context;
+  cluster->closed += matters;
+  json_array_append_new(cluster->paths, json_pack("{s:s, s:s, s:b}", "host", from->name, "text",
+                                                  text, "matters", matters));
+  if (!cluster->is_json) {
+    print_plain(matters ? "BAD" : "note", from->name, text);
+  }
+}
+
+/* Between hosts that have answered. */
+static void check_paths(struct cluster *cluster) {
+  static const char *const arguments[] = { "probe", "--here", NULL };
+  const struct host **hosts = calloc((unsigned)cluster->count, sizeof *hosts);
+  unsigned count = 0;
+  for (int i = 0; hosts && i < cluster->count; i++) {
+    if (cluster->told[i]) {
+      hosts[count++] = cluster->answers[i].host;
+    }
+  }
+  cluster->how.arguments = arguments;
+  if (count > 1) {
+    doctor_paths_check(&cluster->how, hosts, count, tell_path, cluster);
+  }
+  free(hosts);
+}
+
 static int conclude(struct cluster *cluster) {
-  bool is_good = cluster->sick == 0 && cluster->silent == 0 && cluster->different == 0;
+  bool is_good =
+      cluster->sick == 0 && cluster->silent == 0 && cluster->different == 0 && cluster->closed == 0;
   if (cluster->is_json) {
-    json_t *all = json_pack("{s:b, s:O, s:O}", "healthy", is_good, "hosts", cluster->hosts,
-                            "differences", cluster->differences);
+    json_t *all = json_pack("{s:b, s:O, s:O, s:O}", "healthy", is_good, "hosts", cluster->hosts,
+                            "differences", cluster->differences, "paths", cluster->paths);
     json_dumpf(all, stdout, JSON_INDENT(2));
     putchar('\n');
     json_decref(all);
@@ -204,60 +317,71 @@ static int conclude(struct cluster *cluster) {
     printf("%d host%s: a job can use stratus on all of them\n", cluster->count,
            cluster->count == 1 ? "" : "s");
   } else {
-    printf("%d hosts: %d with problems, %d without an answer, %d differences that matter\n",
-           cluster->count, cluster->sick, cluster->silent, cluster->different);
+    printf("%d hosts: %d with problems, %d without an answer, %d differences that matter, %d paths "
+           "that long packets do not pass\n",
+           cluster->count, cluster->sick, cluster->silent, cluster->different, cluster->closed);
   }
   return is_good ? CLI_OK : CLI_FAILED;
 }
 
-static int check_arguments(char **hosts, int count) {
-  if (count > REMOTE_HOSTS_MAX) {
-    cli_fail("doctor --all: at most %d hosts", REMOTE_HOSTS_MAX);
-    return CLI_USAGE;
-  }
+/* CLI_USAGE after a message. */
+static int read_hosts(char **arguments, int count, struct host_list *hosts) {
+  char error[HOST_LIST_ERROR_MAX];
   if (doctor_all_options.timeout_ns == 0 || !*doctor_all_options.ssh) {
     cli_fail("doctor --all: --timeout above 0 and a command for --ssh are wanted");
     return CLI_USAGE;
   }
   for (int i = 0; i < count; i++) {
-    if (!remote_is_host(hosts[i])) {
-      cli_fail("doctor --all: \"%s\" is not a host: accepted are host names for ssh, local, and "
-               "ns:NAME for a network namespace",
-               hosts[i]);
+    if (host_list_read(hosts, arguments[i], error) != 0) {
+      cli_fail("doctor --all: %s", error);
       return CLI_USAGE;
     }
   }
   return CLI_OK;
 }
 
-int doctor_all(char **hosts, int count, bool is_json) {
-  int status = check_arguments(hosts, count);
-  if (status != CLI_OK) {
-    return status;
-  }
+static int examine(const struct host_list *hosts, bool is_json) {
+  int status = CLI_OK, count = hosts->count;
   struct cluster cluster = { .answers = calloc((unsigned)count, sizeof *cluster.answers),
                              .told = calloc((unsigned)count, sizeof(json_t *)),
                              .count = count,
                              .hosts = json_array(),
                              .differences = json_array(),
+                             .paths = json_array(),
                              .is_json = is_json };
-  if (!cluster.answers || !cluster.told || !cluster.hosts || !cluster.differences) {
+  if (!cluster.answers || !cluster.told || !cluster.hosts || !cluster.differences ||
+      !cluster.paths) {
     status = cli_fail("out of memory");
   } else {
     for (int i = 0; i < count; i++) {
-      cluster.answers[i].host = hosts[i];
+      cluster.answers[i].host = &hosts->hosts[i];
     }
+    set_command(&cluster);
     ask(&cluster);
     judge_hosts(&cluster);
     compare(&cluster);
+    compare_addresses(&cluster);
+    check_paths(&cluster);
     status = conclude(&cluster);
     for (int i = 0; i < count; i++) {
       json_decref(cluster.told[i]);
     }
   }
   json_decref(cluster.hosts);
+  for (int i = 0; cluster.variables[i]; i++) {
+    free((char *)cluster.variables[i]);
+  }
   json_decref(cluster.differences);
+  json_decref(cluster.paths);
   free(cluster.told);
   free(cluster.answers);
+  return status;
+}
+
+int doctor_all(char **arguments, int count, bool is_json) {
+  struct host_list hosts = { 0 };
+  int status = read_hosts(arguments, count, &hosts);
+  status = status == CLI_OK ? examine(&hosts, is_json) : status;
+  host_list_free(&hosts);
   return status;
 }

@@ -15,7 +15,8 @@ struct doctor_all_options {
 };
 extern struct doctor_all_options doctor_all_options;
 
-/* 0: all hosts answered, each is healthy, and nothing that must be equal differs. */
-int doctor_all(char **hosts, int count, bool is_json);
+/* `arguments` as in common/host_list.h. 0: all hosts answered, each is healthy, and nothing that
+ * must be equal differs. */
+int doctor_all(char **arguments, int count, bool is_json);
 
 #endif

@@ -109,6 +109,29 @@ static void check_subnets(struct check *check) {
   }
 }
 
+/* NICs that share an address of the host, as on lo with BGP unnumbered: the kernel spreads flows.
+ */
+static void check_multipath(struct check *check) {
+  struct nic nics[DEVICE_PHYSICAL_MAX];
+  unsigned count = device_table_nics(check->facts->devices, nics);
+  int64_t policy;
+  for (unsigned i = 1; i < count; i++) {
+    const struct sockaddr_storage *address = &nics[i].address;
+    bool is_six = address->ss_family == AF_INET6;
+    if (memcmp(address, &nics[0].address, sizeof *address) == 0 &&
+        read_number(check,
+                    is_six ? "ipv6/fib_multipath_hash_policy" : "ipv4/fib_multipath_hash_policy",
+                    &policy) &&
+        policy == 0) {
+      complain(check,
+               "%s and %s have one address, and all flows to a host take the same of them; "
+               "sysctl -w net.%s.fib_multipath_hash_policy=1",
+               nics[0].name, nics[i].name, is_six ? "ipv6" : "ipv4");
+      return;
+    }
+  }
+}
+
 /* ---- memory of sockets ---- */
 
 /* The third number: the maximum size of a socket's buffer. */
@@ -229,6 +252,7 @@ void host_facts_read(const struct device_table *devices, struct host_facts *fact
 
 int host_check(const struct host_facts *facts, host_tell_fn *tell) {
   struct check check = { .facts = facts, .tell = tell };
+  check_multipath(&check);
   check_subnets(&check);
   check_buffers(&check);
   check_queues(&check);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resolves plugin names as NCCL does. */
+/* See plugin_file.h. */
 #include "net_plugin/tools/plugin_file.h"
 
 #include <dlfcn.h>
@@ -12,13 +12,31 @@ const char *plugin_file_path(void *library) {
   return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "?";
 }
 
-void *plugin_file_open(const char *name, char tried[PLUGIN_FILE_MAX]) {
-  snprintf(tried, PLUGIN_FILE_MAX, "%s", name);
-  void *library =
-      strchr(name, '/') || strstr(name, ".so") ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : NULL;
-  if (!library && !strchr(name, '/')) {
-    snprintf(tried, PLUGIN_FILE_MAX, "libnccl-net-%s.so", name);
+void *plugin_file_open(enum plugin_kind kind, const char *name, int release,
+                       char tried[PLUGIN_FILE_MAX]) {
+  struct plugin_files files;
+  void *library = NULL;
+  plugin_name_files(kind, name, release, &files);
+  for (int i = 0; i < files.count && !library; i++) {
+    snprintf(tried, PLUGIN_FILE_MAX, "%s", files.names[i]);
     library = dlopen(tried, RTLD_NOW | RTLD_LOCAL);
   }
   return library;
+}
+
+const char *plugin_file_name(enum plugin_kind kind, void *library) {
+  static const struct {
+    const char *symbol;
+    int first, last;
+  } tables[] = { [PLUGIN_KIND_NET] = { "ncclNetPlugin", 6, 12 },
+                 [PLUGIN_KIND_TUNER] = { "ncclTunerPlugin", 1, 6 } };
+  for (int version = tables[kind].last; version >= tables[kind].first; version--) {
+    char symbol[32];
+    snprintf(symbol, sizeof symbol, "%s_v%d", tables[kind].symbol, version);
+    const char *const *table = dlsym(library, symbol); /* begins with the name */
+    if (table) {
+      return *table;
+    }
+  }
+  return NULL;
 }

@@ -2,6 +2,7 @@
 /* Tries every address of a host name. */
 #include "net_plugin/tools/rendezvous.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -27,6 +27,18 @@ static const char *find_port(const char *text) {
     return end && end[1] == ':' ? end + 2 : NULL;
   }
   return colon && strchr(text, ':') == colon ? colon + 1 : NULL;
+}
+
+/* Every NIC has the network fe80::/10, so such an address alone leads nowhere. */
+int rendezvous_check_host(const char *host) {
+  struct in6_addr address;
+  if (inet_pton(AF_INET6, host, &address) == 1 && IN6_IS_ADDR_LINKLOCAL(&address)) {
+    cli_fail(
+        "%s is an address of one link: add this host's NIC that is on the link, as in %s%%eth0",
+        host, host);
+    return CLI_USAGE;
+  }
+  return CLI_OK;
 }
 
 int rendezvous_parse(const char *text, int default_port, struct rendezvous_address *place) {
@@ -48,7 +60,7 @@ int rendezvous_parse(const char *text, int default_port, struct rendezvous_addre
   memcpy(place->host, text, length);
   place->host[length] = '\0';
   place->port = (int)port;
-  return CLI_OK;
+  return rendezvous_check_host(place->host);
 }
 
 static int resolve(const struct rendezvous_address *place, int flags, int family,
@@ -65,7 +77,8 @@ static int resolve(const struct rendezvous_address *place, int flags, int family
 /* ---- sockets ---- */
 
 void rendezvous_set_timeout(int fd, uint64_t timeout_ns) {
-  struct timeval timeout = { .tv_sec = (time_t)(timeout_ns / NS_PER_S) };
+  struct timeval timeout = { .tv_sec = (time_t)(timeout_ns / NS_PER_S),
+                             .tv_usec = (suseconds_t)(timeout_ns % NS_PER_S / NS_PER_US) };
   int one = 1;
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
@@ -166,8 +179,6 @@ int rendezvous_listen(const struct rendezvous_address *place, int *server) {
 
 /* ---- proofs ---- */
 
-enum { DRAWN_BYTES = 16 };
-
 static int key_of_job(const char *purpose, struct peer_key *key) {
   char error[PEER_ERROR_MAX];
   if (peer_key_of_job(purpose, key, error) == 0) {
@@ -195,13 +206,10 @@ static int find_whether_local(const struct rendezvous_address *place, bool *is_l
 }
 
 static int draw_secret(const char *purpose, const char *command, struct peer_key *key) {
-  uint8_t bytes[DRAWN_BYTES];
-  char text[2 * DRAWN_BYTES + 1];
-  if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) {
-    return cli_fail("no random numbers: %s", strerror(errno));
-  }
-  for (int i = 0; i < DRAWN_BYTES; i++) {
-    snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+  char text[PEER_TOKEN_MAX];
+  int error = peer_draw_token(text);
+  if (error) {
+    return cli_fail("no random numbers: %s", strerror(-error));
   }
   if (setenv("STRATUS_SECRET", text, 1) != 0) {
     return cli_fail("out of memory");
@@ -211,7 +219,6 @@ static int draw_secret(const char *purpose, const char *command, struct peer_key
           "stratus-net: no secret is set, so one was drawn for this time. On the other host:\n"
           "  STRATUS_SECRET=%s %s\n",
           text, command);
-  hash_wipe(bytes, sizeof bytes);
   hash_wipe(text, sizeof text);
   return CLI_OK;
 }

@@ -20,6 +20,8 @@ struct rendezvous_address {
   int port;
 };
 int rendezvous_parse(const char *text, int default_port, struct rendezvous_address *place);
+/* Wrong use: a link-local address that does not say on which NIC. */
+int rendezvous_check_host(const char *host);
 
 /* `command`: what must run on the other host; for the error message. */
 int rendezvous_connect(const struct rendezvous_address *place, const char *command, int *fd);

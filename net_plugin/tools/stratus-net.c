@@ -3,6 +3,8 @@
 #include <stdio.h>
 
 #include "common/cli.h"
+#include "common/nccl_conf.h"
+#include "common/nccl_version.h"
 #include "common/param.h"
 #include "common/version.h"
 #include "net_plugin/tools/net_tool.h"
@@ -13,7 +15,7 @@ static const struct cli_option params_options[] = {
   { .name = "markdown",
     .type = CLI_FLAG,
     .value = &is_markdown,
-    .help = "print the table of docs/parameters.md" },
+    .help = "print a table in Markdown" },
   { 0 },
 };
 
@@ -82,5 +84,8 @@ int main(int argc, char **argv) {
     .version = STRATUS_VERSION,
     .commands = commands,
   };
+  if (nccl_conf_apply(nccl_version_installed) != 0) {
+    return cli_fail("out of memory");
+  }
   return cli_main(&tool, argc, argv);
 }

@@ -15,6 +15,8 @@ from facts import NAME, ROOT, Problem, directories_below, files_below, fill, is_
 
 LIBRARIES = "lib/stratus"
 DOCUMENTS = f"share/doc/{NAME}"
+# A script of the .deb and the .rpm.
+PRERM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "prerm")
 
 
 def mode_of(path):
@@ -103,6 +105,7 @@ def deb(tree, facts, out):
                     sums.append(f"{hashlib.md5(file.read()).hexdigest()}  {each}\n")
         write_text(f"{where}/DEBIAN/control", fill("control.in", {**facts.words(), "KIB": kib}))
         write_text(f"{where}/DEBIAN/md5sums", "".join(sums))
+        shutil.copy(PRERM, f"{where}/DEBIAN/prerm")
         set_modes_and_times(where, facts.epoch)
         # One thread: the blocks of xz depend on their number.
         run("dpkg-deb", "--root-owner-group", "-Zxz", "-z6", "--build", where, path,
@@ -126,7 +129,9 @@ def rpm(tree, facts, out):
         copy_tree(tree, os.path.join(where, "usr"), "lib64")
         set_modes_and_times(where, facts.epoch)
         spec = os.path.join(scratch, f"{NAME}.spec")
-        write_text(spec, fill(f"{NAME}.spec.in", {**facts.words(), "FILES": "\n".join(rpm_files(where))}))
+        with open(PRERM, encoding="utf-8") as file:
+            words = {**facts.words(), "FILES": "\n".join(rpm_files(where)), "PRERM": file.read().rstrip()}
+        write_text(spec, fill(f"{NAME}.spec.in", words))
         run("rpmbuild", "-bb", "--quiet", "--target", f"{facts.machine}-linux", "--define", f"_topdir {scratch}/rpm",
             "--define", f"_tree {where}", spec,
             environment={"SOURCE_DATE_EPOCH": str(facts.epoch), "HOME": scratch})
@@ -142,7 +147,9 @@ def wheel_content(tree, facts, stem):
     tag = f"py3-none-manylinux_{facts.glibc.replace('.', '_')}_{facts.machine}"
     entries = [(f"{info}/METADATA", fill("METADATA.in", facts.words()).encode(), 0o644),
                (f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: stratus\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(), 0o644)]
-    special = {f"{DOCUMENTS}/copyright": f"{info}/licenses/LICENSE", f"{DOCUMENTS}/sbom.cdx.json": f"{info}/sboms/sbom.cdx.json"}
+    # pip takes a directory away when a file lies in it and all below is the wheel's; it leaves one that has directories alone.
+    special = {f"{DOCUMENTS}/copyright": f"{info}/licenses/LICENSE", f"{DOCUMENTS}/sbom.cdx.json": f"{info}/sboms/sbom.cdx.json",
+               f"{DOCUMENTS}/changelog.gz": f"{data}/data/share/stratus/changelog.gz"}
     for each in files_below(tree):
         path = os.path.join(tree, each)
         name = special.get(each, f"{data}/scripts/{each[4:]}" if each.startswith("bin/") else f"{data}/data/{each}")

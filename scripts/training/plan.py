@@ -53,7 +53,7 @@ class Scale:
 
 # 32 Gb/s: the NIC of AIACC's 8-GPU instances; a flow of their VPC has an eighth. 6.4 Gb/s: two CPUs carry it without
 # caps: AllReduce of 50 MiB x bytes(hosts) has 0.94 of the NIC with Socket and 0.89 with stratus on 2 hosts, 0.98 and 0.96
-# on 4, 0.99 and 0.99 on 8 (docs/training.md). Times as in the job: with caps, Socket on 8 hosts takes 4 s for a step of
+# on 4, 0.99 and 0.99 on 8. Times as in the job: with caps, Socket on 8 hosts takes 4 s for a step of
 # all models; twice as long, and two rounds of everything have no room in 20 minutes.
 SCALE = Scale(all_nics_gbps=6.4, time=1, job_nic_gbps=32, flow_part=1 / 8)
 

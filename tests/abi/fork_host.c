@@ -38,7 +38,7 @@ enum {
 static const struct fork_release {
   const char *name;
   int version;
-} releases[] = { { "2.18.3", 6 }, { "2.30.7", 12 } };
+} releases[] = { { "2.18.3", 6 }, { "2.32.6", 12 } };
 
 /* ---- what NCCL gives to a plugin ---- */
 

@@ -26,9 +26,9 @@ static void *open_and_close_v1(void *argument) {
   return NULL;
 }
 
-static void *open_and_close_v6(void *argument) {
-  const host_tuner_v6 *tuner = argument;
-  host_constants constants = { 0 };
+static void *open_and_close_v7(void *argument) {
+  const host_tuner_v7 *tuner = argument;
+  host_constants_v7 constants = { 0 };
   while (!atomic_load(&must_stop)) {
     void *context = NULL;
     CHECK(tuner->init(&context, 1, RANKS, NODES, NULL, NULL, &constants) == HOST_SUCCESS);
@@ -45,12 +45,12 @@ static void call_v1(const host_tuner_v1 *tuner) {
   CHECK(tuner->destroy() == HOST_SUCCESS);
 }
 
-static void call_v6(const host_tuner_v6 *tuner, void *context) {
+static void call_v7(const host_tuner_v7 *tuner, void *context) {
   float costs[HOST_ALGOS_MAX * HOST_PROTOS];
   int channels = 3;
   size_t chunk = 1 << 17;
   void *made = NULL;
-  host_constants constants = { 0 };
+  host_constants_v7 constants = { 0 };
   for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++) {
     costs[i] = (float)(i + 1);
   }
@@ -71,19 +71,19 @@ void fork_tuner(int net_version) {
   void *library = dlopen(path ? path : "build/lib/libnccl-tuner-stratus.so", RTLD_NOW | RTLD_LOCAL);
   CHECK(library);
   bool is_v1 = net_version == 6;
-  void *table = dlsym(library, is_v1 ? "ncclTunerPlugin_v1" : "ncclTunerPlugin_v6"),
+  void *table = dlsym(library, is_v1 ? "ncclTunerPlugin_v1" : "ncclTunerPlugin_v7"),
        *context = NULL;
   CHECK(table);
-  host_constants constants = { 0 };
+  host_constants_v7 constants = { 0 };
   /* The example profile has rows that fit, so a choice would show. */
   setenv("STRATUS_PROFILE", "tuner_plugin/profiles/example.profile", 1);
   if (!is_v1) {
-    CHECK(((host_tuner_v6 *)table)->init(&context, 1, RANKS, NODES, NULL, NULL, &constants) ==
+    CHECK(((host_tuner_v7 *)table)->init(&context, 1, RANKS, NODES, NULL, NULL, &constants) ==
           HOST_SUCCESS);
   }
   pthread_t threads[2];
   for (int i = 0; i < 2; i++) {
-    CHECK(pthread_create(&threads[i], NULL, is_v1 ? open_and_close_v1 : open_and_close_v6, table) ==
+    CHECK(pthread_create(&threads[i], NULL, is_v1 ? open_and_close_v1 : open_and_close_v7, table) ==
           0);
   }
   CHECK(!is_v1 || ((host_tuner_v1 *)table)->init(RANKS, NODES, NULL) == HOST_SUCCESS);
@@ -93,7 +93,7 @@ void fork_tuner(int net_version) {
     CHECK(child >= 0);
     if (child == 0) {
       alarm(CHILD_S);
-      is_v1 ? call_v1(table) : call_v6(table, context);
+      is_v1 ? call_v1(table) : call_v7(table, context);
       _exit(0);
     }
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);

@@ -102,8 +102,10 @@ static ncclResult_t start_profiler(const struct life *life, void **context) {
     return PROFILER_V(4)->init(context, &mask, "job", ID, NODES, RANKS, 0, life->logger);
   case 5:
     return PROFILER_V(5)->init(context, ID, &mask, "job", NODES, RANKS, 0, life->logger);
-  default:
+  case 6:
     return PROFILER_V(6)->init(context, ID, &mask, NULL, NODES, RANKS, 0, life->logger);
+  default:
+    return PROFILER_V(7)->init(context, ID, &mask, NULL, NODES, RANKS, 0, life->logger);
   }
 }
 
@@ -113,7 +115,9 @@ static ncclResult_t start_tuner(const struct life *life, void **context) {
   host_logger logger = (host_logger)(void *)life->logger;
   host_nvl_info domains = { NODES, RANKS / NODES, RANKS / NODES };
   host_constants constants;
+  host_constants_v7 constants_v7;
   memset(&constants, 0, sizeof(constants));
+  memset(&constants_v7, 0, sizeof(constants_v7));
   switch (life->release->tuner) {
   case 1:
     return (ncclResult_t)TUNER_V(1)->init(RANKS, NODES, logger);
@@ -125,8 +129,11 @@ static ncclResult_t start_tuner(const struct life *life, void **context) {
     return (ncclResult_t)TUNER_V(4)->init(RANKS, NODES, logger, context);
   case 5:
     return (ncclResult_t)TUNER_V(5)->init(context, ID, RANKS, NODES, logger, &domains, &constants);
-  default:
+  case 6:
     return (ncclResult_t)TUNER_V(6)->init(context, ID, RANKS, NODES, logger, &domains, &constants);
+  default:
+    return (ncclResult_t)TUNER_V(7)->init(context, ID, RANKS, NODES, logger, &domains,
+                                          &constants_v7);
   }
 }
 
@@ -143,8 +150,11 @@ static void end_tuner(const struct life *life, void *context) {
   case 5:
     CHECK_OK((ncclResult_t)TUNER_V(5)->finalize(context));
     return;
-  default:
+  case 6:
     CHECK_OK((ncclResult_t)TUNER_V(6)->finalize(context));
+    return;
+  default:
+    CHECK_OK((ncclResult_t)TUNER_V(7)->finalize(context));
   }
 }
 

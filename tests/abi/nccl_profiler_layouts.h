@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The profiler's events and tables as NCCL declares them (src/include/plugin/profiler/profiler_v1.h
- * to _v4.h at v2.27.3-1, _v5.h and _v6.h at v2.30.7-1), declared a second time: of the union the
- * largest members and collectives. */
+ * to _v4.h at v2.27.3-1, _v5.h and _v6.h at v2.30.7-1, _v7.h at 8898068, which is 2.31.2), declared
+ * a second time: of the union the largest members and collectives. Forks have a v7 of their own,
+ * whose events begin the same. */
 #ifndef TESTS_ABI_NCCL_PROFILER_LAYOUTS_H
 #define TESTS_ABI_NCCL_PROFILER_LAYOUTS_H
 
@@ -47,6 +48,10 @@ EVENT(5, uint64_t, uint64_t seqNumber; const char *func; void const *sendBuff; v
 EVENT(6, uint64_t, uint64_t seqNumber; const char *func; void const *sendBuff; void *recvBuff;
       size_t count; int root; const char *datatype; uint8_t nChannels; uint8_t nWarps;
       const char *algo; const char *proto; void *parentGroup;);
+EVENT(7, uint64_t, uint64_t seqNumber; const char *func; void const *sendBuff; void *recvBuff;
+      size_t count; int root; const char *datatype; uint8_t nChannels; uint8_t nWarps;
+      const char *algo; const char *proto; void *parentGroup; const char *kernelVariant;
+      bool isSymColl; uint64_t userTag;);
 
 #define PROFILER(version, ...)                                                                     \
   typedef struct {                                                                                 \
@@ -67,6 +72,8 @@ PROFILER(4, void **context, int *eActivationMask, const char *commName, uint64_t
 PROFILER(5, void **context, uint64_t commId, int *eActivationMask, const char *commName, int nNodes,
          int nranks, int rank, ncclDebugLogger_t logfn);
 PROFILER(6, void **context, uint64_t commId, int *eActivationMask, const char *commName, int nNodes,
+         int nranks, int rank, ncclDebugLogger_t logfn);
+PROFILER(7, void **context, uint64_t commId, int *eActivationMask, const char *commName, int nNodes,
          int nranks, int rank, ncclDebugLogger_t logfn);
 
 #endif

@@ -4,8 +4,8 @@
  * Declared a second time and not taken from tuner_plugin/abi, so that a mistake there shows as a
  * failed test instead of agreeing with itself. Facts: NVIDIA/nccl, v1 at v2.19.3-1 and v2 at
  * v2.21.5-1 src/include/nccl_tuner.h, v3 at v2.22.3-1 the same file, v4 at v2.24.3-1, v5 at
- * v2.28.3-1 and v6 at v2.30.3-1 src/include/plugin/tuner/tuner_v<N>.h; argument order checked
- * there. */
+ * v2.28.3-1, v6 at v2.30.3-1 and v7 at 2449986 (2.32.6) src/include/plugin/tuner/tuner_v<N>.h;
+ * argument order checked there. */
 #ifndef TESTS_ABI_NCCL_TUNER_LAYOUTS_H
 #define TESTS_ABI_NCCL_TUNER_LAYOUTS_H
 
@@ -42,6 +42,17 @@ typedef struct {
   double tree_bw[4][3];
   double nvls_tree_bw[4][3];
 } host_constants;
+
+/* Rubin is a fifth column. */
+typedef struct {
+  double base[7][3];
+  double hw[3][7][3];
+  double ll_bw[5][3];
+  double ring_ll128_bw[5][3];
+  double tree_ll128_bw[5][3];
+  double tree_bw[5][3];
+  double nvls_tree_bw[5][3];
+} host_constants_v7;
 
 typedef struct {
   const char *name;
@@ -94,5 +105,16 @@ typedef struct {
   host_result (*chunk)(void *context, host_func func, size_t n_bytes, int algo, int proto,
                        int n_channels, size_t *chunk_size);
 } host_tuner_v6;
+
+typedef struct {
+  const char *name;
+  host_result (*init)(void **context, uint64_t comm_id, size_t n_ranks, size_t n_nodes,
+                      host_logger log, host_nvl_info *nvl, host_constants_v7 *constants);
+  host_result (*get)(void *context, host_func func, size_t n_bytes, int pipe_ops, float **costs,
+                     int n_algos, int n_protos, int reg_buff, int *n_channels);
+  host_result (*finalize)(void *context);
+  host_result (*chunk)(void *context, host_func func, size_t n_bytes, int algo, int proto,
+                       int n_channels, size_t *chunk_size);
+} host_tuner_v7;
 
 #endif

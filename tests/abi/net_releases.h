@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net_releases: which network plugin symbols each release of NCCL looks for, newest first.
  * From NVIDIA/nccl at the tags: src/net.cc (to 2.25), src/plugin/net.cc and src/plugin/net/ (from
- * 2.26). v5 and older, which end the lists up to 2.25, are not offered by anything of today. */
+ * 2.26); after 2.30 src/include/plugin/nccl_net.h at 8898068 (2.31.2), whose newest is v12, and as
+ * of 2.32.6 there is no newer header. v5 and older, which end the lists up to 2.25, are not offered
+ * by anything of today. */
 #ifndef TESTS_ABI_NET_RELEASES_H
 #define TESTS_ABI_NET_RELEASES_H
 
@@ -39,6 +41,9 @@ static const struct net_release net_releases[] = {
   { "2.30.3", { 12, 11, 10, 9, 8, 7, 6 } },
   { "2.30.4", { 12, 11, 10, 9, 8, 7, 6 } },
   { "2.30.7", { 12, 11, 10, 9, 8, 7, 6 } },
+  { "2.31.2", { 12, 11, 10, 9, 8, 7, 6 } },
+  { "2.32.3", { 12, 11, 10, 9, 8, 7, 6 } },
+  { "2.32.6", { 12, 11, 10, 9, 8, 7, 6 } },
 };
 enum { NET_RELEASE_COUNT = sizeof(net_releases) / sizeof(net_releases[0]) };
 

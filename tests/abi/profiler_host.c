@@ -18,8 +18,8 @@
 static const struct release {
   const char *name;
   int profiler, net;
-} releases[] = { { "2.23.4", 1, 8 },  { "2.25.1", 2, 9 },  { "2.26.2", 3, 10 },
-                 { "2.27.7", 4, 10 }, { "2.29.7", 5, 11 }, { "2.30.7", 6, 12 } };
+} releases[] = { { "2.23.4", 1, 8 },  { "2.25.1", 2, 9 },  { "2.26.2", 3, 10 }, { "2.27.7", 4, 10 },
+                 { "2.29.7", 5, 11 }, { "2.30.7", 6, 12 }, { "2.32.6", 7, 12 } };
 
 #define ALL_REDUCE 4 /* ncclFunc_t */
 #define HASH 0x1234567890abcdefull
@@ -55,8 +55,11 @@ static void init(int version, void **context, int *mask) {
   case 5:
     CHECK_OK(PLUGIN(5)->init(context, HASH, mask, "job", 2, 4, 3, logger));
     return;
-  default:
+  case 6:
     CHECK_OK(PLUGIN(6)->init(context, HASH, mask, NULL, 2, 4, 3, logger));
+    return;
+  default:
+    CHECK_OK(PLUGIN(7)->init(context, HASH, mask, NULL, 2, 4, 3, logger));
   }
 }
 
@@ -96,8 +99,11 @@ static void start(int version, void *context, uint8_t type, uint64_t number) {
   case 5:
     START(5, type, event.coll.func = "AllReduce");
     return;
-  default:
+  case 6:
     START(6, type, event.coll.func = "AllReduce");
+    return;
+  default:
+    START(7, type, event.coll.func = "AllReduce");
   }
 }
 

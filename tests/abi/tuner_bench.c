@@ -64,7 +64,8 @@ static void print_times(const char *what, uint64_t *samples, size_t count, uint6
 
 /* A copy of `memory` is what the call may write to. */
 static uint64_t time_call(struct driver_comm *comm, size_t bytes, struct driver_memory memory) {
-  host_tuner_v5 *tuner = comm->plugin->symbol; /* v6 begins the same; skips the driver's own work */
+  host_tuner_v5 *tuner =
+      comm->plugin->symbol; /* v6, v7 begin the same; skips the driver's own work */
   uint64_t start = now_ns();
   tuner->get(comm->context, HOST_ALLREDUCE, bytes, 1, (float **)memory.costs, 7, 3, 0,
              &memory.channels);

@@ -99,7 +99,7 @@ const char *driver_name(const struct driver_plugin *plugin) {
 
 /* ---- communicators ---- */
 
-static void fill_constants(host_constants *constants) {
+static void fill_constants(union driver_constants *constants) {
   double *values = (double *)constants;
   for (size_t i = 0; i < sizeof *constants / sizeof *values; i++) {
     values[i] = 0.25 * (double)i + 1;
@@ -134,15 +134,18 @@ host_result driver_init_comm(struct driver_comm *comm, const struct driver_plugi
     return ((host_tuner_v4 *)plugin->symbol)->init(ranks, nodes, capture_log, &comm->context);
   case 5:
     return ((host_tuner_v5 *)plugin->symbol)
-        ->init(&comm->context, comm_id, ranks, nodes, capture_log, &comm->nvl, &comm->constants);
-  default:
+        ->init(&comm->context, comm_id, ranks, nodes, capture_log, &comm->nvl, &comm->constants.v5);
+  case 6:
     return ((host_tuner_v6 *)plugin->symbol)
-        ->init(&comm->context, comm_id, ranks, nodes, capture_log, &comm->nvl, &comm->constants);
+        ->init(&comm->context, comm_id, ranks, nodes, capture_log, &comm->nvl, &comm->constants.v5);
+  default:
+    return ((host_tuner_v7 *)plugin->symbol)
+        ->init(&comm->context, comm_id, ranks, nodes, capture_log, &comm->nvl, &comm->constants.v7);
   }
 }
 
 static void check_inputs_untouched(const struct driver_comm *comm) {
-  host_constants constants;
+  union driver_constants constants;
   fill_constants(&constants);
   CHECK(memcmp(&constants, &comm->constants, sizeof constants) == 0, "the constants were changed");
   host_nvl_info nvl = nvl_of(comm->ranks, comm->nodes);
@@ -168,8 +171,11 @@ void driver_close_comm(struct driver_comm *comm) {
   case 5:
     result = ((host_tuner_v5 *)plugin->symbol)->finalize(comm->context);
     break;
-  default:
+  case 6:
     result = ((host_tuner_v6 *)plugin->symbol)->finalize(comm->context);
+    break;
+  default:
+    result = ((host_tuner_v7 *)plugin->symbol)->finalize(comm->context);
     break;
   }
   CHECK(result == HOST_SUCCESS, "destroy gave %d", result);
@@ -180,7 +186,7 @@ void driver_close_comm(struct driver_comm *comm) {
 
 /* v2.30.7-1 src/enqueue.cc:2308-2318: a plugin without the function keeps NCCL's chunk. */
 size_t driver_ask_chunk(struct driver_comm *comm, int func, size_t bytes, int algo, int proto) {
-  host_tuner_v6 *tuner = comm->plugin->symbol;
+  host_tuner_v6 *tuner = comm->plugin->symbol; /* v7 has it at the same place */
   size_t chunk_size = 524288;
   if (tuner->chunk) {
     host_result result =
@@ -217,8 +223,12 @@ host_result driver_get(struct driver_comm *comm, struct driver_call call,
     return ((host_tuner_v5 *)symbol)
         ->get(comm->context, func, call.bytes, call.pipe_ops, costs, algos, HOST_PROTOS,
               call.is_registered, &memory->channels);
-  default:
+  case 6:
     return ((host_tuner_v6 *)symbol)
+        ->get(comm->context, func, call.bytes, call.pipe_ops, costs, algos, HOST_PROTOS,
+              call.is_registered, &memory->channels);
+  default:
+    return ((host_tuner_v7 *)symbol)
         ->get(comm->context, func, call.bytes, call.pipe_ops, costs, algos, HOST_PROTOS,
               call.is_registered, &memory->channels);
   }

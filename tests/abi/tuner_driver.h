@@ -38,7 +38,10 @@ struct driver_comm {
   size_t nodes;
   void *context;
   host_nvl_info nvl;
-  host_constants constants;
+  union driver_constants {
+    host_constants v5; /* and v6 */
+    host_constants_v7 v7;
+  } constants;
 };
 
 enum { DRIVER_CELLS_MAX = HOST_ALGOS_MAX * HOST_PROTOS, DRIVER_GUARD_WORDS = 16 };
@@ -70,14 +73,14 @@ const char *driver_name(const struct driver_plugin *plugin);
 
 host_result driver_init_comm(struct driver_comm *comm, const struct driver_plugin *plugin,
                              size_t ranks, size_t nodes);
-/* getCollInfo; driver_ask also asks for a chunk that no row changes, where there is v6. */
+/* getCollInfo; driver_ask also asks for a chunk that no row changes, from v6 on. */
 host_result driver_get(struct driver_comm *comm, struct driver_call call,
                        struct driver_memory *memory);
 host_result driver_ask(struct driver_comm *comm, struct driver_call call,
                        struct driver_memory *memory);
-/* v6 only: the chunk for what one channel carries; 524288, NCCL's own here, where it is left. */
+/* From v6 on: the chunk for what one channel carries; 524288, NCCL's own here, where it is left. */
 size_t driver_ask_chunk(struct driver_comm *comm, int func, size_t bytes, int algo, int proto);
-/* Also checks that what v5 and v6 hand in was left alone. */
+/* Also checks that what v5 to v7 hand in was left alone. */
 void driver_close_comm(struct driver_comm *comm);
 
 /* What NCCL would run after the call: the first cheapest cell of its table; false if none. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tuner_releases: what each release of NCCL does with a tuner plugin; every tag from 2.19 to 2.30.
+/* tuner_releases: what each release of NCCL does with a tuner plugin; every tag from 2.19 to 2.32.
  * Facts from NVIDIA/nccl at the tag: symbols and dlopen flag in src/misc/tuner.cc (to 2.25) or
  * src/plugin/tuner.cc and plugin_open.cc (src/os/linux.cc in 2.30); size of the cost table from
- * NCCL_NUM_ALGORITHMS in src/include/nccl_common.h or nccl_tuner.h. */
+ * NCCL_NUM_ALGORITHMS in src/include/nccl_common.h or nccl_tuner.h. The commits of releases after
+ * 2.30: 8898068 (2.31.2), 12df1a1 (2.32.3), 2449986 (2.32.6). */
 #ifndef TESTS_ABI_TUNER_RELEASES_H
 #define TESTS_ABI_TUNER_RELEASES_H
 
@@ -30,7 +31,8 @@ static const struct tuner_release tuner_releases[] = {
   { "2.28.9", 22809, "5432", 7, RTLD_NOW },  { "2.29.2", 22902, "5432", 7, RTLD_NOW },
   { "2.29.3", 22903, "5432", 7, RTLD_NOW },  { "2.29.7", 22907, "5432", 7, RTLD_NOW },
   { "2.30.3", 23003, "65432", 7, RTLD_NOW }, { "2.30.4", 23004, "65432", 7, RTLD_NOW },
-  { "2.30.7", 23007, "65432", 7, RTLD_NOW },
+  { "2.30.7", 23007, "65432", 7, RTLD_NOW }, { "2.31.2", 23102, "65432", 7, RTLD_NOW },
+  { "2.32.3", 23203, "65432", 7, RTLD_NOW }, { "2.32.6", 23206, "765432", 7, RTLD_NOW },
 };
 enum { TUNER_RELEASE_COUNT = sizeof tuner_releases / sizeof tuner_releases[0] };
 

@@ -39,6 +39,9 @@ replays 'replay: fsdp, 4 hosts' 4 1 "$scratch/fsdp.json"
 replays 'replay: tensor, 2 hosts' 2 1 "$scratch/tensor.json"
 replays 'replay: groups, 4 hosts' 4 1 "$workloads/groups.json"
 replays 'replay: groups, 2 hosts x 2 processes' 2 2 "$workloads/groups.json"
+replays 'replay: pipeline, 4 hosts' 4 1 "$workloads/pipeline.json" -c 2
+replays 'replay: experts, 2 hosts' 2 1 "$workloads/experts.json" -c 2
+replays 'replay: experts, 4 hosts, gradients' 4 1 "$workloads/experts.json" --data f32
 
 if wanted 'replay: several workloads in turn'; then
   t 0 'replay: several workloads in turn' -- --hosts local:4 --replay-steps 3 --replay-skip 0 --json "$json" --label here \
@@ -56,12 +59,14 @@ calls() {
     -- --hosts "local:$2" --replay "$3" --replay-steps 1 --replay-skip 0 -c 0
   [[ $problem ]] || grep -q '; not checked$' "$table" || problem='claims to have checked'
   plan plan "$2" "$3"
-  [[ $problem ]] || problem=$(check calls "$scratch/calls" "$scratch/plan")
+  [[ $problem ]] || problem=$(check calls "$scratch/calls" "$scratch/plan" "$3")
   report "$1" "$problem"
 }
 calls 'replay: the calls of ddp' 2 "$workloads/three-layers.json"
 calls 'replay: the calls of fsdp' 2 "$scratch/fsdp.json"
 calls 'replay: the calls in groups' 4 "$workloads/groups.json"
+calls 'replay: the calls of a pipeline' 4 "$workloads/pipeline.json"
+calls 'replay: the calls of experts' 4 "$workloads/experts.json"
 
 # Compute that leaves the network idle most of the time hides it: a step takes as long as what it computes, half as much
 # again on a busy machine; and never less, which replay_check.py sees to.
@@ -82,7 +87,7 @@ if wanted "$name"; then
     problem='differs from three-layers.plan'
   for each in tuner_plugin/workloads/*.json; do
     each=${each##*/}
-    [[ $problem ]] || plan plan 2 "${each%.json}" || problem="$each has no plan"
+    [[ $problem ]] || plan plan 2 "${each%.json}" || plan plan 16 "${each%.json}" || problem="$each has no plan"
     [[ $problem ]] || grep -q "^workload ${each%.json} " "$scratch/plan" || problem="$each is called otherwise"
   done
   report "$name" "$problem"
@@ -109,14 +114,20 @@ fi
 
 # ---- wrong data and wrong use ----
 
-for each in byte redop past; do
-  name="replay sees: $each"
-  wanted "$name" || continue
-  t 1 "$name" LD_LIBRARY_PATH="$lib" NCCL_HOME="$faulty" FAULTY_NCCL=$each \
-    -- --hosts local:2 --replay "$workloads/three-layers.json" --replay-steps 1 --replay-skip 0
+# sees FAULT WORKLOAD HOSTS
+sees() {
+  local name="replay sees: $1 in $2"
+  wanted "$name" || return 0
+  t 1 "$name" LD_LIBRARY_PATH="$lib" NCCL_HOME="$faulty" FAULTY_NCCL="$1" \
+    -- --hosts "local:$3" --replay "$workloads/$2.json" --replay-steps 1 --replay-skip 0
   [[ $problem ]] || grep -qE '; [1-9][0-9]* wrong$' "$table" || problem='says nothing of wrong values'
   report "$name" "$problem"
-done
+}
+sees byte three-layers 2
+sees redop three-layers 2
+sees past three-layers 2
+sees shift pipeline 4
+sees short experts 2
 sed 's/9408/0/' "$workloads/three-layers.json" >"$scratch/bad.json"
 sed 's/9408/9409/' "$workloads/three-layers.json" >"$scratch/other.json"
 says 'replay: a mistake in the file' 2 'bad.json: layers\[0\].parameters\[0\]: 0, expected 1 to 68719476736' \
@@ -132,6 +143,13 @@ if [[ $suite == trixie ]]; then
   says 'replay: a type that this NCCL lacks' 1 'collective 1 has the type f8e4m3: .* since 2.24' \
     -- --hosts local:2 --replay "$scratch/f8.json"
 fi
+sed 's/"recv": 0, "elements": 4099 }], "group": "pp", "id": 1/"recv": 0, "elements": 4097 }], "group": "pp", "id": 1/' \
+  "$workloads/pipeline.json" >"$scratch/short.json"
+says 'replay: a receive of another size' 1 'events\[1\]: rank 0 sends 4099 elements of bfloat16, and rank 2 receives 4097 ' \
+  -- --hosts local:4 --replay "$scratch/short.json"
+sed '/"send": 1, "elements": 4099 }\], "group"/d' "$workloads/pipeline.json" >"$scratch/deadlock.json"
+says 'replay: ranks that would wait forever' 1 'forever: rank 0 receives from rank 2 in events\[13\]; rank 2 receives from rank 0 in events\[6\]' \
+  -- --hosts local:4 --replay "$scratch/deadlock.json"
 says 'replay: no time left' 1 'no time left.*three-layers: ' \
   -- --hosts local:2 --replay "$workloads/three-layers.json" --replay-steps 1000000 -T 2
 

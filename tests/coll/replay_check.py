@@ -4,7 +4,7 @@
 wrong; 77 if it cannot be looked at.
 
 usage: replay_check.py json RESULTS STEPS PLAN...     a --json file against the text of each plan (--replay-list)
-       replay_check.py calls DIRECTORY PLAN           NCCL's logs of its calls (subsystem COLL) against a plan
+       replay_check.py calls DIRECTORY PLAN WORKLOAD  NCCL's logs of its calls (subsystem COLL) against a plan
        replay_check.py document TOOL DOCUMENT RESULTS the examples of docs/workloads.md; a --json file for the keys
        replay_check.py buckets TOOL WORKLOAD...       buckets against those of PyTorch's own function
 """
@@ -34,25 +34,40 @@ def read_json(path):
 
 
 class Plan:
-    """The text of --replay-list."""
+    """The text of --replay-list, as far as it is for one rank. `groups`: (size, stride) by name."""
 
-    def __init__(self, text):
+    def __init__(self, text, rank=0, groups=None):
         lines = [line.split() for line in text.splitlines()]
         self.name, self.parallel, self.batch, self.ranks = lines[0][1:]
+        self.rank, self.groups = rank, {**(groups or {}), "world": (int(self.ranks), 1)}
+        lines = [line for line in lines[1:] if self.is_own(line[-1])]
         self.collectives = [line for line in lines if line[0] == "collective"]
-        self.bytes = sum(int(line[8]) for line in self.collectives)
+        self.communication = [line for line in lines if line[0] in ("collective", "send", "recv")]
+        self.bytes = sum(int(line[8 if line[0] == "collective" else 6]) for line in self.communication)
         self.compute_us = sum(float(line[1]) for line in lines if line[0] == "compute")
 
+    def place(self, group):
+        """Rank 0 is the first of each group."""
+        size, stride = self.groups[group] if self.rank else (1, 1)
+        return self.rank // stride % size
 
-def read_plan(path):
+    def is_own(self, word):
+        group, _, place = word[1:].rpartition(":")
+        return word[0] != "@" or self.place(group) == int(place)
+
+    def numbers(self):
+        return {line[1] for line in self.communication}
+
+
+def read_plan(path, *of_whom):
     with open(path, encoding="ascii") as file:
-        return Plan(file.read())
+        return Plan(file.read(), *of_whom)
 
 
 def check_workload(row, steps, plan):
     need(row["name"] == plan.name and row["parallel"] == plan.parallel, f"{row['name']} in the place of {plan.name}")
     need(row["batch"] == int(plan.batch), "batch")
-    need(row["collectives"] == len(plan.collectives), f"{row['collectives']} collectives")
+    need(row["collectives"] == len(plan.numbers()), f"{row['collectives']} collectives")
     need(row["bytes_per_step"] == plan.bytes, f"{row['bytes_per_step']} bytes, not {plan.bytes}")
     need(len(row["step_us"]) == steps, f"{len(row['step_us'])} steps")
     mean = sum(row["step_us"]) / steps
@@ -77,11 +92,28 @@ def check_json(results, steps, *plans):
 
 # ---- what NCCL was called with ----
 
+def uneven_calls(plan, group, kind, split):
+    """Of an alltoall: with each peer what it sends, then what it receives, if that is anything."""
+    word, _, counts = split.partition(":")
+    counts = list(map(int, counts.split(",")))
+    for peer, part in enumerate(counts):
+        own = counts[plan.place(group)]
+        for name, count in (("send", part), ("recv", own)) if word == "sends" else (("send", own), ("recv", part)):
+            if count:
+                yield (name, count, TYPES.index(kind), None, peer)
+
+
 def expected_calls(plan):
     """(call, count, type, reduction, root) in order; the two operations that are made of sends and receives as those."""
-    for _, _, operation, kind, redop, root, _, count, _ in plan.collectives:
+    for line in plan.communication:
+        if line[0] != "collective":
+            yield (line[0], int(line[5]), TYPES.index(line[2]), None, int(line[3]))
+            continue
+        _, _, operation, kind, redop, root, group, count, _, *split = line
         call = (int(count), TYPES.index(kind))
-        if operation in ("sendrecv", "alltoall"):
+        if split and split[0][0] != "@":
+            yield from uneven_calls(plan, group, kind, split[0])
+        elif operation in ("sendrecv", "alltoall"):
             # Peers follow from rank and group: in groups of two, one neighbour, or both of the group.
             for name in ("send", "recv") * (1 if operation == "sendrecv" else 2):
                 yield (name, *call, None, None)
@@ -100,16 +132,25 @@ def matches(call, expected):
     return all(wanted is None or one == wanted for one, wanted in zip(call, expected))
 
 
-def check_calls(directory, path):
-    plan = read_plan(path)
-    expected = list(expected_calls(plan))
-    logs = sorted(os.listdir(directory))
-    need(len(logs) == int(plan.ranks), f"{len(logs)} logs")
-    for name in logs:
-        calls = logged_calls(os.path.join(directory, name))
-        need(len(calls) == len(expected), f"{name}: {len(calls)} calls, not {len(expected)}")
-        for number, (call, wanted) in enumerate(zip(calls, expected), 1):
-            need(matches(call, wanted), f"{name}: call {number} is {call}, not {wanted}")
+def differs(calls, expected):
+    """What is wrong with a log, or None."""
+    if len(calls) != len(expected):
+        return f"{len(calls)} calls, not {len(expected)}"
+    return next((f"call {number} is {call}, not {wanted}" for number, (call, wanted) in enumerate(zip(calls, expected), 1)
+                 if not matches(call, wanted)), None)
+
+
+def check_calls(directory, path, workload):
+    """Logs do not say whose they are: each rank takes the first that fits."""
+    groups = {group["name"]: (group["size"], group["stride"]) for group in read_json(workload).get("groups", ())}
+    logs = [logged_calls(os.path.join(directory, name)) for name in sorted(os.listdir(directory))]
+    ranks = int(read_plan(path).ranks)
+    need(len(logs) == ranks, f"{len(logs)} logs")
+    for rank in range(ranks):
+        expected = list(expected_calls(read_plan(path, rank, groups)))
+        found = [differs(calls, expected) for calls in logs]
+        need(None in found, f"no log has the calls of rank {rank}: {'; '.join(map(str, found))}")
+        logs.pop(found.index(None))
 
 
 # ---- the document ----
@@ -147,9 +188,9 @@ def check_document(tool, document, results):
             file.flush()
             plans[data["name"]] = {ranks: list_plan(tool, file.name, ranks) for ranks in (4, 8)}
             plans[data["name"]].update({2: list_plan(tool, file.name, 2)} if data["parallel"] == "ddp" else {})
-    need(len(examples) == 3 and len(plans) == 2, f"{len(examples)} examples")
+    need(len(examples) == 4 and len(plans) == 3, f"{len(examples)} examples")
     shown = blocks(text, "text")
-    need(len(shown) == 1 and shown[0] == plans["two-layers"][2], "the plan of the first example is another one")
+    need(shown == [plans["two-layers"][2], plans["two-stages"][4]], "the plans of the examples are others")
 
 
 # ---- PyTorch's rule ----
@@ -163,6 +204,8 @@ def check_buckets(tool, *paths):
         sys.exit(77)
     for path in paths:
         data = read_json(path)
+        if data["parallel"] != "ddp":
+            continue
         kind = getattr(torch, data["gradient_type"])
         tensors = [torch.empty(count, dtype=kind) for layer in reversed(data["layers"])
                    for count in reversed(layer["parameters"])]

@@ -9,7 +9,8 @@
 static void check_limits(const struct wire_header *header) {
   FUZZ_CHECK(header->type >= WIRE_DATA && header->type < WIRE_TYPE_END);
   FUZZ_CHECK(header->length <= WIRE_MAX_CHUNK_BYTES);
-  FUZZ_CHECK(header->length == 0 || header->type == WIRE_DATA || header->type == WIRE_WINDOW);
+  FUZZ_CHECK(header->length == 0 || header->type == WIRE_DATA || header->type == WIRE_WINDOW ||
+             header->type == WIRE_ABORT);
   if (header->type == WIRE_DATA) {
     FUZZ_CHECK(header->total <= WIRE_MAX_MESSAGE_BYTES);
     FUZZ_CHECK(header->offset + header->length <= header->total);
@@ -21,6 +22,10 @@ static void check_limits(const struct wire_header *header) {
     FUZZ_CHECK(header->total <=
                WIRE_MAX_REMOTE_BUFFERS); /* link_send.c checks the length with them */
     FUZZ_CHECK(header->total != 0 || header->length % WIRE_ACK_BYTES == 0);
+  }
+  if (header->type == WIRE_ABORT) {
+    FUZZ_CHECK(header->length <= WIRE_MAX_REASON_BYTES);
+    FUZZ_CHECK(header->offset >= 1 && header->offset <= WIRE_MAX_ERRNO);
   }
   if (header->type == WIRE_FENCE || header->type == WIRE_FENCED) {
     FUZZ_CHECK(header->message < WIRE_MAX_LANES && header->offset >= 1);

@@ -43,15 +43,16 @@ int load_offer(const struct device *device, struct load_service *service) {
   return 0;
 }
 
-int load_serve(struct load_service *service) {
+int load_serve(struct load_service *service, bool is_path_only) {
   (void)service;
+  (void)is_path_only;
   return -ETIMEDOUT;
 }
 
 int load_send(const struct device *device, uint8_t handle[HANDLE_BYTES], int ping_port,
               const struct probe_load *load, struct probe_result *result) {
   FUZZ_CHECK(device->name[0]);
-  FUZZ_CHECK(load->duration_ns > 0 && load->duration_ns <= AGENT_DURATION_MAX_NS);
+  FUZZ_CHECK(load->duration_ns <= AGENT_DURATION_MAX_NS);
   FUZZ_CHECK(ping_port > 0 && ping_port <= UINT16_MAX);
   fuzz_read_all(handle, HANDLE_BYTES);
   result->gbps = 1;
@@ -84,7 +85,8 @@ static void print(const struct probe_report *report, int (*make)(const struct pr
 
 /* Each agent says the same number of bytes; the last one the rest. */
 static void be_coordinator(struct fuzz_input *input, uint8_t shape) {
-  static const struct survey_plan plan = { .duration_ns = NS_PER_MS, .has_sweep = true };
+  static const struct survey_plan plans[] = { { .duration_ns = NS_PER_MS, .has_sweep = true },
+                                              { .duration_ns = 0 } };
   int fds[AGENTS], others[AGENTS];
   size_t part = input->left / AGENTS;
   for (int i = 0; i < AGENTS; i++) {
@@ -101,7 +103,7 @@ static void be_coordinator(struct fuzz_input *input, uint8_t shape) {
   struct probe_report report = { 0 };
   int status = survey_open(fds, AGENTS, &survey);
   if (status == 0) {
-    survey_run(survey, &plan, &report);
+    survey_run(survey, &plans[shape >> 3 & 1], &report);
   }
   if (report.results) {
     print(&report, report_table, false);

@@ -73,7 +73,7 @@ void fault_fail_allocation(unsigned long k);
 /* From now on one send or receive moves at most so many bytes; 0: as many as it likes. But send()
  * takes FAULT_SEND_WHOLE bytes at once: a socket that was never written to always does, and setting
  * up a connection counts on it. */
-#define FAULT_SEND_WHOLE 512
+#define FAULT_SEND_WHOLE 640
 void fault_shorten(size_t bytes);
 
 /* From now on every mmap of `least` to `most` bytes fails with ENOMEM. */

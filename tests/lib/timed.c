@@ -34,6 +34,7 @@ void timed_begin(unsigned lanes_up) {
   }
   timed.now_ns = 1000000000;
   timed.black[0] = timed.black[1] = 0;
+  timed.largest = 0;
   timed.is_stopped[0] = timed.is_stopped[1] = false;
   timed.does_host_answer[0] = timed.does_host_answer[1] = false;
   timed.can_dial = true;
@@ -82,6 +83,9 @@ bool timed_carry(enum link_role from) {
          (picked = pick_lane(timed.links[from], UINT64_MAX)) >= 0) {
     struct link_frame frame;
     assert_true(next_frame(timed.links[from], (unsigned)picked, &frame, timed.now_ns));
+    if (timed.largest > 0 && frame.length > timed.largest) {
+      timed.black[from] |= 1ull << picked; /* a stream: until the lane reconnects */
+    }
     if ((timed.black[from] >> picked & 1) == 0) {
       deliver(timed_other(from), (unsigned)picked, &frame);
     }

@@ -16,6 +16,16 @@ BACK = 0.5  # of the bandwidth before, as far as the network has it: less is "di
 BACK_LIMIT_S = 20
 
 
+CASES = {}
+
+
+def case(name, is_quick=False):
+    def add(function):
+        CASES[name] = (function, is_quick)
+        return function
+    return add
+
+
 class Trial:
     """One case: its cluster, its job, and what was found out."""
 
@@ -34,13 +44,13 @@ class Trial:
     # ---- faults that a job survives ----
 
     def survives(self, damage, repair=None, hold_s=0.0, left=1.0, env=(), finds_a_way=False, says=(), more=(),
-                 **shape):
+                 flows=FLOWS, **shape):
         """Starts a job, does the damage, waits, repairs it; the job must go on as if nothing had been, with
-        the bandwidth that is left of what there was. finds_a_way: and before the repair, since there are
+        the bandwidth that is left of what there was (None: with any). finds_a_way: and before the repair, since there are
         other paths. says: what one line of the log must match."""
         with self.clusters(**shape) as cluster, self.job(cluster, env, more=more) as job:
             job.until_running()
-            until("all flows are up", 10, lambda: len(cluster.flows(0)) >= FLOWS)
+            until("all flows are up", 10, lambda: len(cluster.flows(0)) >= flows)
             job.run_for(self.before_s)
             begin = time.monotonic()
             damage(cluster, job)
@@ -81,7 +91,7 @@ class Trial:
             now = time.monotonic()
             after = victim.bandwidth(job.completions(), max(end, now - self.after_s / 2), now)
             self.found["after_gbs"] = after
-            if after and after >= BACK * self.found["left"] * self.found["before_gbs"]:
+            if after and after >= BACK * (self.found["left"] or 0) * self.found["before_gbs"]:
                 return True
             if now > end + BACK_LIMIT_S:
                 return False
@@ -95,31 +105,45 @@ class Trial:
 
     # ---- faults that a job cannot survive ----
 
-    def fails(self, damage, deadline_s, says, survivors, env=(), repair=None, slack_s=3.0, sender=0, more=()):
+    def fails(self, damage, deadline_s, says, survivors, env=(), repair=None, slack_s=3.0, sender=0, more=(),
+              flows=FLOWS, warns=(), from_start=False, **shape):
         """The job must end within the deadline and a few seconds. Each survivor (a host) has to say why,
-        in lines of NCCL's log that match all of `says`."""
-        with self.clusters() as cluster, self.job(cluster, env, more=["--grace", "20s", *more]) as job:
-            job.until_running()
-            until("all flows are up", 10, lambda: len(cluster.flows(sender)) >= FLOWS)
-            job.run_for(self.before_s)
-            pids = [job.pid(host) for host in range(cluster.hosts)]
-            begin = time.monotonic()
+        in lines of NCCL's log that match all of `says`. warns: what one line before that must match.
+        from_start: the damage is there when the job begins."""
+        with self.clusters(**shape) as cluster:
+            if from_start:
+                damage(cluster, None)
+            with self.job(cluster, env, more=["--grace", "20s", *more]) as job:
+                if not from_start:
+                    job.until_running()
+                    until("all flows are up", 10, lambda: len(cluster.flows(sender)) >= flows)
+                    job.run_for(self.before_s)
+                until("all ranks run", 10, lambda: all(job.pids(host) for host in range(cluster.hosts)))
+                self.watch_it_fail(cluster, job, None if from_start else damage, deadline_s + slack_s, says, survivors,
+                                   repair, warns)
+
+    def watch_it_fail(self, cluster, job, damage, limit_s, says, survivors, repair, warns):
+        pids = [job.pid(host) for host in range(cluster.hosts)]
+        begin = time.monotonic()
+        if damage:
             damage(cluster, job)
-            self.found["damage_s"] = round(time.monotonic() - begin, 3)
-            try:
-                said = {host: self.wait_for_errors(job, pids[host], begin, deadline_s + slack_s)
-                        for host in survivors}
-            finally:
-                if repair:
-                    repair(cluster, job)
-            status = job.wait(deadline_s + slack_s + 25)
-            self.found.update(ended_s=time.monotonic() - begin, status=status, printed=job.printed()[-600:])
-            if status != 1:
-                raise Unexpected(f"exit status {status}, not 1: {job.last_words()}")
-            for host, lines in said.items():
-                self.check_errors(host, lines, says)
-            if "remote process exited" not in job.printed():
-                raise Unexpected(f"no ncclRemoteError: {job.last_words()}")
+        self.found["damage_s"] = round(time.monotonic() - begin, 3)
+        try:
+            said = {host: self.wait_for_errors(job, pids[host], begin, limit_s)
+                    for host in survivors}
+        finally:
+            if repair:
+                repair(cluster, job)
+        status = job.wait(limit_s + 25)
+        self.found.update(ended_s=time.monotonic() - begin, status=status, printed=job.printed()[-600:])
+        if status != 1:
+            raise Unexpected(f"exit status {status}, not 1: {job.last_words()}")
+        if warns and not any(all(re.search(each, line) for each in warns) for line in job.said("WARN")):
+            raise Unexpected(f"no warning says all of {warns}: {job.said('WARN')}")
+        for host, lines in said.items():
+            self.check_errors(host, lines, says)
+        if "remote process exited" not in job.printed():
+            raise Unexpected(f"no ncclRemoteError: {job.last_words()}")
 
     def wait_for_errors(self, job, pid, begin, seconds):
         """The errors that a rank logs, once it has ended by itself."""

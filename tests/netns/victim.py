@@ -61,7 +61,7 @@ class Cluster:
 
     def __init__(self, **options):
         self.hosts = options.get("hosts", 2)
-        self.arguments = [f"--{name.replace('_', '-')}={value}".split("=")
+        self.arguments = [[f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
                           for name, value in options.items()]
 
     def __enter__(self):
@@ -99,6 +99,12 @@ class Cluster:
                           f"dport >= :{PORTS[0]} and dport <= :{PORTS[-1]}")
         listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         return sorted(map(Flow, listing.splitlines()), key=lambda flow: -flow.bytes)
+
+    def count_flows(self, host):
+        """Those of this host, whichever end opened them."""
+        ports = " or ".join(f"( {end} >= :{PORTS[0]} and {end} <= :{PORTS[-1]} )" for end in ("sport", "dport"))
+        command = self.on(host, "ss", "-Htn", "state", "established", ports)
+        return len(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines())
 
     def bucket(self, host, flow):
         """Its flow bucket, and so its path's rate."""
@@ -227,7 +233,7 @@ class Job:
         text = [line for line in self.printed().splitlines() if line and not line.startswith("#")]
         warnings = [re.sub(r"^.*? NCCL WARN ", "", line) for line in self.said("WARN NET/stratus")]
         status = [f"exit status {self.process.returncode}"] if self.process.poll() is not None else []
-        return " | ".join(status + text[-4:] + warnings[-6:]) or "(it said nothing)"
+        return " | ".join(status + text[:2] + text[2:][-4:] + warnings[-6:]) or "(it said nothing)"
 
     def sum_up(self):
         """(operations, wrong elements) of a job that has ended well."""

@@ -11,12 +11,22 @@ const char *const library_kind_names[LIBRARY_KINDS] = { "healthy", "nic-down", "
 /* A ring has the two slices of a chunk under way, or one where a chunk is no larger than a slice;
  * a tree chunk after chunk, as far as there are buffers. */
 static const struct {
-  unsigned connections, window;
+  unsigned for_channel, window; /* for_channel: connections */
   uint64_t single_bytes;
-} shapes[SCHEDULE_ALGORITHMS] = {
-  [SCHEDULE_RING] = { SCHEDULE_CHANNELS, SCHEDULE_SLICES, SCHEDULE_LEAST_SLICE_BYTES },
-  [SCHEDULE_TREE] = { SCHEDULE_TREE_CONNECTIONS, SCHEDULE_TREE_WINDOW, 0 },
+} shapes[LIBRARY_SHAPES] = {
+  [LIBRARY_RING] = { 1, SCHEDULE_SLICES, SCHEDULE_LEAST_SLICE_BYTES },
+  [LIBRARY_TREE] = { 2, SCHEDULE_TREE_WINDOW, 0 },
+  [LIBRARY_TREE_OF_TWO] = { 1, SCHEDULE_TREE_WINDOW, 0 },
 };
+const enum schedule_algorithm library_algorithms[LIBRARY_SHAPES] = {
+  [LIBRARY_RING] = SCHEDULE_RING,
+  [LIBRARY_TREE] = SCHEDULE_TREE,
+  [LIBRARY_TREE_OF_TWO] = SCHEDULE_TREE,
+};
+
+enum library_shape library_tree(unsigned hosts) {
+  return hosts == 2 ? LIBRARY_TREE_OF_TWO : LIBRARY_TREE;
+}
 
 /* All of the NIC and nothing but it: what no transport can exceed. */
 static void make_ideal(const struct options *options, unsigned connections,
@@ -35,22 +45,23 @@ static void make_ideal(const struct options *options, unsigned connections,
   }
 }
 
-static void measure_one(struct library *library, enum schedule_algorithm algorithm,
-                        enum library_kind kind, unsigned variant, struct service *service) {
+static void measure_one(struct library *library, enum library_shape shape, enum library_kind kind,
+                        unsigned variant, struct service *service) {
   const struct options *options = library->options;
+  unsigned connections = shapes[shape].for_channel * options->schedule.channels;
   if (options->transport == OPTIONS_IDEAL) {
-    make_ideal(options, shapes[algorithm].connections, service);
+    make_ideal(options, connections, service);
     return;
   }
   struct service_config config = {
     .transport = options->host,
     .learn_ns = options->learn_ns,
     .learn_bytes = options->learn_bytes,
-    .window = shapes[algorithm].window,
-    .single_bytes = shapes[algorithm].single_bytes,
+    .window = shapes[shape].window,
+    .single_bytes = shapes[shape].single_bytes,
     .down_nics = kind == LIBRARY_FAILED ? 1 : 0,
   };
-  config.transport.connections = shapes[algorithm].connections;
+  config.transport.connections = connections;
   config.transport.seed += 1000u * variant;
   if (kind == LIBRARY_SLOW) {
     double rate = (double)config.transport.network.nic_rate * options->slow_rate;
@@ -61,18 +72,18 @@ static void measure_one(struct library *library, enum schedule_algorithm algorit
   library->events += service->events;
 }
 
-static void need(struct library *library, enum library_kind kind) {
+static void need(struct library *library, enum library_kind kind, unsigned hosts) {
   unsigned variants = library->options->variants;
-  for (int algorithm = 0; algorithm < SCHEDULE_ALGORITHMS; algorithm++) {
-    bool is_used = library->options->steps.choice == STEPS_AUTO ||
-                   (int)library->options->steps.choice == algorithm || algorithm == SCHEDULE_RING;
-    if (!is_used || library->is_measured[algorithm][kind]) {
+  bool has_trees = library->options->steps.choice != STEPS_RING;
+  for (enum library_shape shape = 0; shape < LIBRARY_SHAPES; shape++) {
+    bool is_used = shape == LIBRARY_RING || (has_trees && shape == library_tree(hosts));
+    if (!is_used || library->is_measured[shape][kind]) {
       continue;
     }
-    library->is_measured[algorithm][kind] = true;
+    library->is_measured[shape][kind] = true;
     for (unsigned variant = 0; variant < variants; variant++) {
-      measure_one(library, (enum schedule_algorithm)algorithm, kind, variant,
-                  &library->services[algorithm][kind * variants + variant]);
+      measure_one(library, shape, kind, variant,
+                  &library->services[shape][kind * variants + variant]);
     }
   }
 }
@@ -85,7 +96,7 @@ void library_draw(struct library *library, unsigned hosts, uint64_t seed, unsign
   steps_draw_hosts(hosts, options->slow_share, &random, kinds, LIBRARY_SLOW);
   for (unsigned host = 0; host < hosts; host++) {
     enum library_kind kind = (enum library_kind)kinds[host];
-    need(library, kind);
+    need(library, kind, hosts);
     host_services[host] =
         (unsigned)kind * options->variants + (unsigned)(random_next(&random) % options->variants);
   }
@@ -98,12 +109,13 @@ unsigned library_size(const struct library *library) {
 
 void library_init(struct library *library, const struct options *options) {
   *library = (struct library){ .options = options };
-  for (int i = 0; i < SCHEDULE_ALGORITHMS; i++) {
+  for (int i = 0; i < LIBRARY_SHAPES; i++) {
     library->services[i] = transport_memory(library_size(library) * sizeof(struct service));
   }
 }
 
 void library_free(struct library *library) {
-  free(library->services[SCHEDULE_RING]);
-  free(library->services[SCHEDULE_TREE]);
+  for (int i = 0; i < LIBRARY_SHAPES; i++) {
+    free(library->services[i]);
+  }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scale: training steps of built-in workloads on up to 1024 simulated hosts. docs/scale.md. */
+/* scale: training steps of built-in workloads on up to 1024 simulated hosts; see README.md. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,13 +74,13 @@ static int run_hosts(struct job *job, unsigned hosts, char *error) {
   if (!job->options.is_exact) {
     library_draw(&job->library, hosts, job->options.host.seed, host_services);
   }
-  const struct service *services[] = { job->library.services[SCHEDULE_RING],
-                                       job->library.services[SCHEDULE_TREE] };
+  const struct service *services[] = { job->library.services[LIBRARY_RING],
+                                       job->library.services[library_tree(hosts)] };
   uint64_t begun_ns = clock_now_ns();
   schedule_init(&schedule, &config, services, library_size(&job->library), host_services);
   if (job->options.is_exact && hosts > 1) {
     struct transport_config all = job->options.host;
-    all.connections = SCHEDULE_CHANNELS;
+    all.connections = config.channels;
     all.network.hosts = hosts;
     all.network.has_switch = hosts > 2;
     schedule.exact = exact_new(&config, &all);
@@ -119,17 +119,17 @@ static json_t *describe_services(const struct library *library) {
   json_t *all = json_array();
   const struct network_config *network = &library->options->host.network;
   unsigned variants = library->options->variants;
-  for (unsigned algorithm = 0; algorithm < SCHEDULE_ALGORITHMS; algorithm++) {
+  for (unsigned shape = 0; shape < LIBRARY_SHAPES; shape++) {
     for (unsigned i = 0; i < LIBRARY_KINDS * variants; i++) {
-      const struct service *service = &library->services[algorithm][i];
+      const struct service *service = &library->services[shape][i];
       if (service->connection_count > 0) {
         json_array_append_new(
-            all,
-            json_pack("{s:s, s:s, s:i, s:i, s:f, s:f}", "algorithm",
-                      schedule_algorithm_names[algorithm], "kind", library_kind_names[i / variants],
-                      "connections", (int)service->connection_count, "flows", (int)service->flows,
-                      "of_nic", service->bytes_per_s / (double)(network->nic_rate * network->nics),
-                      "stall_s", (double)service->stall_ns / 1e9));
+            all, json_pack("{s:s, s:s, s:i, s:i, s:f, s:f}", "algorithm",
+                           schedule_algorithm_names[library_algorithms[shape]], "kind",
+                           library_kind_names[i / variants], "connections",
+                           (int)service->connection_count, "flows", (int)service->flows, "of_nic",
+                           service->bytes_per_s / (double)(network->nic_rate * network->nics),
+                           "stall_s", (double)service->stall_ns / 1e9));
       }
     }
   }

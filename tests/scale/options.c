@@ -19,8 +19,8 @@ static const char *nic_gbps = "32", *flow_gbps = "4", *wire_gbps = "0", *bytes_s
 static uint64_t burst = 0, segment = 65536, latency = 20000, frame = 1000, hop = 10000,
                 inside = 3000, launch = 10000, learn = 5000000000, bucket = 0;
 static bool exact, shares;
-static int64_t nics = 1, paths = 32, threads = 4, byte_ps = 140, copy_ps = 5, gpus = 1,
-               variants = 8, measured = 100, skipped = 20, seed = 1;
+static int64_t nics = 1, channels = SCHEDULE_CHANNELS, paths = 32, threads = 4, byte_ps = 140,
+               copy_ps = 5, gpus = 1, variants = 8, measured = 100, skipped = 20, seed = 1;
 
 #define NUMBER(n, v, a, h)                                                                         \
   { .name = n, .type = CLI_STRING, .value = &v, .argument = a, .help = h }
@@ -60,6 +60,7 @@ const struct cli_option options_table[] = {
   COUNT("copy-ps", copy_ps, 0, 100000, "a GPU's time for a byte, picoseconds"),
   TIME("inside", inside, "of a hop between GPUs of a host"),
   TIME("launch", launch, "of a collective"),
+  COUNT("channels", channels, 1, SCHEDULE_CHANNELS_MAX, "that NCCL cuts a collective into"),
   TIME("learn", learn, "bulk traffic before services are measured"),
   FLAG("exact", exact, "simulate up to 32 hosts of one GPU and their ring together"),
   FLAG("shares", shares, "paths are HTB classes: shares of the NIC, served by number"),
@@ -177,6 +178,7 @@ int options_read(struct options *options) {
               .seed = (uint64_t)seed,
               .sockets = sockets[transport] },
     .schedule = { .gpus = (unsigned)gpus,
+                  .channels = (unsigned)channels,
                   .hop_ns = (double)hop,
                   .copy_ps = (double)copy_ps,
                   .inside_ns = (double)inside,

@@ -103,8 +103,8 @@ static void ring_finish(const struct ring *ring, const uint64_t slices[SLICES]) 
   }
 }
 
-uint64_t schedule_channel_bytes(uint64_t bytes) {
-  return round_up((bytes + SCHEDULE_CHANNELS - 1) / SCHEDULE_CHANNELS);
+uint64_t schedule_channel_bytes(const struct schedule_config *config, uint64_t bytes) {
+  return round_up((bytes + config->channels - 1) / config->channels);
 }
 
 unsigned schedule_ring_slices(uint64_t left, unsigned ranks, uint64_t slices[SLICES]) {
@@ -132,9 +132,9 @@ static void ring_loop(const struct ring *ring, const uint64_t slices[SLICES]) {
 static void run_ring(struct schedule *schedule, enum operation operation, uint64_t bytes,
                      const double *start_ns, double *end_ns) {
   unsigned hosts = schedule->config.hosts, ranks = hosts * schedule->config.gpus;
-  uint64_t of_channel = schedule_channel_bytes(bytes);
+  uint64_t of_channel = schedule_channel_bytes(&schedule->config, bytes);
   memcpy(end_ns, start_ns, hosts * sizeof *end_ns);
-  for (unsigned channel = 0; channel < SCHEDULE_CHANNELS; channel++) {
+  for (unsigned channel = 0; channel < schedule->config.channels; channel++) {
     struct ring ring = {
       .schedule = schedule,
       .edges = schedule->ring + channel * hosts,
@@ -184,11 +184,11 @@ static unsigned depth_of(const int *parents, unsigned host) {
   return depth;
 }
 
-static void make_tree(struct schedule *schedule, unsigned tree) {
+static void make_tree(struct schedule *schedule, unsigned channel) {
   unsigned hosts = schedule->config.hosts, placed = 0, deepest = 0;
-  int *parents = schedule->parents + tree * hosts;
+  int *parents = schedule->parents + channel * hosts;
   for (unsigned host = 0; host < hosts; host++) {
-    parents[host] = double_tree_parent(tree, hosts, host);
+    parents[host] = double_tree_parent(channel % 2, hosts, host);
   }
   for (unsigned host = 0; host < hosts; host++) {
     unsigned depth = depth_of(parents, host);
@@ -197,7 +197,7 @@ static void make_tree(struct schedule *schedule, unsigned tree) {
   for (unsigned depth = deepest + 1; depth-- > 0;) {
     for (unsigned host = 0; host < hosts; host++) {
       if (depth_of(parents, host) == depth) {
-        schedule->order[tree * hosts + placed++] = host;
+        schedule->order[channel * hosts + placed++] = host;
       }
     }
   }
@@ -212,7 +212,7 @@ static uint64_t tree_chunk_bytes(const struct schedule *schedule, uint64_t bytes
   } rules[] = { { 8, 128u << 10 }, { 4, 64u << 10 }, { 1, 32u << 10 } };
   uint64_t chunk = STEP_BYTES, depth = schedule->depth + schedule->config.gpus - 1;
   for (unsigned i = 0; i < 3; i++) {
-    while (bytes / (SCHEDULE_CHANNELS * chunk) < depth * rules[i].factor &&
+    while (bytes / (schedule->config.channels * chunk) < depth * rules[i].factor &&
            chunk > rules[i].least) {
       chunk /= 2;
     }
@@ -267,14 +267,14 @@ static void tree_chunk(const struct tree *tree, unsigned which, uint64_t bytes, 
 static void run_tree(struct schedule *schedule, uint64_t bytes, const double *start_ns,
                      double *end_ns) {
   unsigned hosts = schedule->config.hosts;
-  uint64_t of_channel = schedule_channel_bytes(bytes);
+  uint64_t of_channel = schedule_channel_bytes(&schedule->config, bytes);
   uint64_t chunk = tree_chunk_bytes(schedule, bytes);
   double inside_ns = (schedule->config.gpus - 1) * schedule->config.inside_ns;
   memcpy(end_ns, start_ns, hosts * sizeof *end_ns);
   uint64_t rest = of_channel % chunk;
   prepare_points(schedule, SCHEDULE_TREE, 0, chunk);
   prepare_points(schedule, SCHEDULE_TREE, 1, rest > 0 ? rest : chunk);
-  for (unsigned number = 0; number < SCHEDULE_CHANNELS; number++) {
+  for (unsigned number = 0; number < schedule->config.channels; number++) {
     double *scratch = schedule->scratch;
     struct tree tree = { schedule,
                          schedule->parents + number * hosts,
@@ -323,7 +323,7 @@ static uint64_t sum_bytes(const struct edge *edges, size_t count) {
 }
 
 uint64_t schedule_bytes(const struct schedule *schedule) {
-  size_t count = (size_t)SCHEDULE_CHANNELS * schedule->config.hosts;
+  size_t count = (size_t)schedule->config.channels * schedule->config.hosts;
   return schedule->exact_bytes + sum_bytes(schedule->ring, count) + sum_bytes(schedule->up, count) +
          sum_bytes(schedule->down, count);
 }
@@ -338,7 +338,7 @@ void schedule_init(struct schedule *schedule, const struct schedule_config *conf
                    const struct service *services[SCHEDULE_ALGORITHMS], unsigned service_count,
                    const unsigned *host_services) {
   unsigned hosts = config->hosts;
-  size_t count = (size_t)SCHEDULE_CHANNELS * hosts;
+  size_t count = (size_t)config->channels * hosts;
   *schedule = (struct schedule){ .config = *config, .service_count = service_count };
   memcpy(schedule->services, services, sizeof schedule->services);
   schedule->ring = transport_memory(count * sizeof *schedule->ring);
@@ -352,7 +352,7 @@ void schedule_init(struct schedule *schedule, const struct schedule_config *conf
     schedule->points[which] = transport_memory(service_count * TRANSPORT_CONNECTIONS_MAX *
                                                sizeof *schedule->points[which]);
   }
-  for (unsigned channel = 0; channel < SCHEDULE_CHANNELS; channel++) {
+  for (unsigned channel = 0; channel < schedule->config.channels; channel++) {
     make_tree(schedule, channel);
     for (unsigned host = 0; host < hosts; host++) {
       size_t at = (size_t)channel * hosts + host;
@@ -360,8 +360,8 @@ void schedule_init(struct schedule *schedule, const struct schedule_config *conf
       schedule->ring[at] = edge_make(host_services, host, (host + 1) % hosts, channel);
       if (parent >= 0) {
         schedule->up[at] = edge_make(host_services, host, (unsigned)parent, channel);
-        schedule->down[at] =
-            edge_make(host_services, (unsigned)parent, host, SCHEDULE_CHANNELS + channel);
+        unsigned connection = hosts == 2 ? channel : config->channels + channel;
+        schedule->down[at] = edge_make(host_services, (unsigned)parent, host, connection);
       }
     }
   }

@@ -8,9 +8,10 @@
  * Ring: a collective is cut in loops of a chunk for each rank, a chunk in two slices, which travel
  * around once (ReduceScatter, AllGather) or twice (AllReduce); four slices are under way on a
  * connection. Of hosts with several GPUs only the last one's messages leave the host, so they
- * depend on those so many steps before. Tree: two trees, each for one half of the data, so that the
- * inner hosts of one are leaves of the other; chunks go up reduced and come down, eight are under
- * way. Sizes as in NCCL v2.29.7-1 (src/enqueue.cc, src/device/all_reduce.h), protocol Simple.
+ * depend on those so many steps before. Tree: two trees, each for every other channel's data, so
+ * that the inner hosts of one are leaves of the other; chunks go up reduced and come down, eight
+ * are under way. Sizes as in NCCL v2.29.7-1 (src/enqueue.cc, src/device/all_reduce.h), protocol
+ * Simple.
  *
  * Owns: a struct schedule, from schedule_init to schedule_free.  Threads: one.  Blocks: never.
  * Fails: without memory the program ends. */
@@ -20,18 +21,19 @@
 #include "tests/scale/service.h"
 #include "tuner_plugin/tools/coll/operation.h"
 
-#define SCHEDULE_CHANNELS 2u                   /* what NCCL opens where a host has one NIC */
-#define SCHEDULE_SLICES 2u                     /* of a ring's chunk */
+#define SCHEDULE_CHANNELS 2u     /* what NCCL opens where a host has one NIC */
+#define SCHEDULE_CHANNELS_MAX 8u /* connections of a host: two for each channel of a tree */
+#define SCHEDULE_SLICES 2u       /* of a ring's chunk */
 #define SCHEDULE_LEAST_SLICE_BYTES (32u << 10) /* a 32nd of the largest */
 #define SCHEDULE_RING_WINDOW 4u                /* NCCL_STEPS 8, two for a slice */
 #define SCHEDULE_TREE_WINDOW 8u
-#define SCHEDULE_TREE_CONNECTIONS (2 * SCHEDULE_CHANNELS) /* of a host: up and down, each tree */
 
 enum schedule_algorithm { SCHEDULE_RING, SCHEDULE_TREE, SCHEDULE_ALGORITHMS };
 extern const char *const schedule_algorithm_names[SCHEDULE_ALGORITHMS];
 
 struct schedule_config {
   unsigned hosts, gpus; /* gpus: of each host */
+  unsigned channels;    /* up to SCHEDULE_CHANNELS_MAX; those of even numbers are the first tree */
   double hop_ns;     /* from a GPU's work to the post of a message, and from arrival to the GPU */
   double copy_ps;    /* per byte that a GPU reduces or copies */
   double inside_ns;  /* of a hop between GPUs of a host */
@@ -55,9 +57,9 @@ struct schedule {
   const struct service *services[SCHEDULE_ALGORITHMS]; /* several */
   unsigned service_count;
   struct edge *ring;      /* [channel][host]: to the next host */
-  struct edge *up, *down; /* [tree][host]: to and from the parent */
-  int *parents;           /* [tree][host]; -1: the root */
-  unsigned *order;        /* [tree][host]: hosts, children before parents */
+  struct edge *up, *down; /* [channel][host]: to and from the parent */
+  int *parents;           /* [channel][host]; -1: the root */
+  unsigned *order;        /* [channel][host]: hosts, children before parents */
   unsigned depth;
   double *scratch;
   struct exact *exact;             /* NULL, or what runs the rings instead */
@@ -79,7 +81,7 @@ void schedule_run(struct schedule *schedule, enum schedule_algorithm algorithm,
 
 /* What a channel has of a collective; the slices of a loop of a ring, of which so many bytes are
  * left; returns how many there are. */
-uint64_t schedule_channel_bytes(uint64_t bytes);
+uint64_t schedule_channel_bytes(const struct schedule_config *config, uint64_t bytes);
 unsigned schedule_ring_slices(uint64_t left, unsigned ranks, uint64_t slices[SCHEDULE_SLICES]);
 
 /* Bytes that left all hosts so far. */

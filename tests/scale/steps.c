@@ -82,6 +82,12 @@ static int look_at(struct run *run, const struct workload *workload, const struc
   int ranks = (int)(run->hosts * run->schedule->config.gpus);
   for (size_t i = 0; i < count; i++) {
     const struct plan_collective *collective = &items[i].collective;
+    if (items[i].only.place || items[i].kind == PLAN_SEND || items[i].kind == PLAN_RECV) {
+      snprintf(error, WORKLOAD_ERROR_MAX,
+               "%s: events[%u]: sends, receives and events of some ranks are not simulated",
+               workload->name, items[i].event);
+      return -EINVAL;
+    }
     if (items[i].kind != PLAN_COLLECTIVE) {
       continue;
     }
@@ -128,6 +134,9 @@ static double run_step(struct run *run, const struct plan_item *items, size_t co
       break;
     case PLAN_COLLECTIVE:
       communicate(run, &items[i]);
+      break;
+    case PLAN_SEND: /* refused by look_at */
+    case PLAN_RECV:
       break;
     case PLAN_WAIT:
       for (unsigned host = 0; host < run->hosts; host++) {

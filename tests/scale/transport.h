@@ -20,7 +20,7 @@
 
 #include "tests/scale/network.h"
 
-#define TRANSPORT_CONNECTIONS_MAX 8u /* of a host */
+#define TRANSPORT_CONNECTIONS_MAX 16u /* of a host */
 #define TRANSPORT_ALL_MAX (NETWORK_HOSTS_MAX * TRANSPORT_CONNECTIONS_MAX)
 #define TRANSPORT_THREADS_MAX 16u
 #define TRANSPORT_MESSAGE_MAX (4u << 20)

@@ -20,12 +20,14 @@ enum fault {
   FAULT_STOP,       /* a process does not run for a while: to itself, the clock jumps */
   FAULT_ABORT,      /* a side gives up */
   FAULT_HOST_DOWN,  /* one of them for good: nobody hears anything any more */
+  FAULT_SMALL_ONLY, /* the sender's large frames are lost on every lane for a while, also new ones
+                     */
   FAULT_END
 };
 
 static const char *const fault_names[FAULT_END] = {
-  "cut",  "half open", "stall",      "crawl", "no dials", "all down",
-  "flip", "dead",      "black hole", "stop",  "abort",    "host down",
+  "cut",  "half open",  "stall", "crawl", "no dials",  "all down",   "flip",
+  "dead", "black hole", "stop",  "abort", "host down", "small only",
 };
 
 void faults_plan(struct world *world) {
@@ -160,6 +162,14 @@ static void fault_host_down(struct world *world) {
   world->faults_left = 0;
 }
 
+static void fault_small_only(struct world *world) {
+  uint64_t timeout_ns = world->config[SENDER].timeout_ns;
+  if (world->has_black_holes) {
+    uint64_t most_ns = world->may_time_out ? 3 * timeout_ns : timeout_ns / 40;
+    world->small_until_ns = world->now_ns + world_between(world, 0, most_ns);
+  }
+}
+
 /* What concerns no lane. */
 static bool fault_general(struct world *world, enum fault fault) {
   switch (fault) {
@@ -177,6 +187,9 @@ static bool fault_general(struct world *world, enum fault fault) {
     return true;
   case FAULT_HOST_DOWN:
     fault_host_down(world);
+    return true;
+  case FAULT_SMALL_ONLY:
+    fault_small_only(world);
     return true;
   default:
     return false;

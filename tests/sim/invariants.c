@@ -290,7 +290,8 @@ void invariants_check(struct world *world) {
  * that had all it wanted. */
 static void check_status(struct world *world, enum side side, bool is_excused) {
   int status = link_status(world->ends[side].link);
-  bool is_alone = status == -ETIMEDOUT || status == -EHOSTDOWN || status == -ECONNABORTED;
+  bool is_alone =
+      status == -ETIMEDOUT || status == -EHOSTDOWN || status == -ECONNABORTED || status == -ECOMM;
   if (status == 0 || (is_alone && (world->may_time_out || world->may_abort || is_excused)) ||
       (status == -ECONNRESET && world->may_reset) || (status == -EIO && world->may_abort)) {
     return;

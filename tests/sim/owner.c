@@ -245,6 +245,10 @@ static void port_begin(struct world *world, enum side side, unsigned lane,
   port->has_frame = true;
   port->frame_put = 0;
   port->frame_bytes = port->frame.length;
+  if (side == SENDER && world->now_ns < world->small_until_ns &&
+      port->frame.length > WORLD_SMALL_BYTES) {
+    port->socket->pipes[SENDER].is_cut = true; /* it is lost, and what follows it waits for it */
+  }
   if (port->frame.remote_buffer != NULL && world_chance(world, 80)) {
     socket_place(port->socket, &port->frame);
     wire_header_place(port->frame.header);

@@ -254,6 +254,7 @@ void world_add(const struct world *world, struct world_totals *totals) {
     totals->silent += status == -EHOSTDOWN;
     totals->aborted += status == -ECONNABORTED;
     totals->timed_out += status == -ETIMEDOUT;
+    totals->stuck += status == -ECOMM;
   }
 }
 

@@ -31,6 +31,7 @@
 #define WORLD_DIALS 256    /* dials under way at once */
 #define WORLD_SEGMENTS 64
 #define WORLD_REPLAYS 8
+#define WORLD_SMALL_BYTES 700
 
 enum side { SENDER, RECEIVER };
 
@@ -152,6 +153,7 @@ struct world {
   unsigned replay_percent;
   unsigned faults_left;
   uint64_t no_dial_until_ns;
+  uint64_t small_until_ns; /* frames of the sender with more than WORLD_SMALL_BYTES are lost */
   uint64_t detach_ns[2];
   uint64_t no_stop_until_ns;
   uint64_t down_ns; /* when one of the hosts went down; 0: both are up */
@@ -176,7 +178,7 @@ struct world_totals {
   uint64_t coded, raw; /* chunks of links that code them */
   uint64_t decoded;
   uint64_t raw_lanes;
-  uint64_t silent, aborted, timed_out; /* links that ended so */
+  uint64_t silent, aborted, timed_out, stuck; /* links that ended so */
 };
 
 /* ---- world.c ---- */

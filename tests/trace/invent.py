@@ -49,6 +49,8 @@ class Profile:
                  "Process Group Description": group[1], "Process Group Ranks": self.ranks_text(ranks), **more}
         operator = self.add("record_param_comms", "cpu_op", self.host, 3 * LAUNCH_US, **facts)
         self.host += LAUNCH_US
+        if duration is None:  # its kernel is launched later
+            return stream
         self.on_gpu(f"ncclDevKernel_{name}_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "kernel", duration, stream, self.free[MAIN],
                     **{"External id": operator["args"]["External id"]}, **facts)
         self.host += LAUNCH_US
@@ -208,6 +210,85 @@ def inspector_lines(is_marked, is_verbose=True):
     return "".join(json.dumps(line) + "\n" for line in ([marker] if is_marked else []) + calls)
 
 
+# ---- pipelines and experts, of each rank ----
+
+STAGE_GROUP = ("7", "undefined", [0, 2]), ("8", "undefined", [1, 3])
+
+
+def coalesced(profile, transfers, group):
+    """Sends and receives that c10d gives to NCCL as one, whose kernel is launched at the end: (name, place of the peer, elements)."""
+    marks = {"Process Group Name": group[0], "Process Group Description": group[1]}
+    profile.add("record_param_comms", "cpu_op", profile.host, 1.0, **{"Collective name": "start_coalescing"}, **marks)
+    profile.host += 1.0
+    for name, peer, elements in transfers:
+        key = "Dst Rank" if name == "send" else "Src Rank"
+        profile.collective(name, elements, elements, "BFloat16", None, group, Rank=peer, **{key: group[2][peer]})
+    end = profile.add("record_param_comms", "cpu_op", profile.host, 3 * LAUNCH_US, **{"Collective name": "end_coalescing"}, **marks)
+    profile.host += LAUNCH_US
+    stream = profile.streams.setdefault(group[0], 20 + len(profile.streams))
+    profile.on_gpu("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "kernel", 12.0, stream, profile.free[MAIN],
+                   **{"External id": end["args"]["External id"]})
+    profile.host += LAUNCH_US
+    profile.begun[stream] = profile.free[stream]
+    return stream
+
+
+def stage_step(profile):
+    """Two stages of two ranks, one forward one backward of two microbatches; a sum over each stage's ranks and over all."""
+    stage, group = profile.rank // 2, STAGE_GROUP[profile.rank % 2]
+    data = ("5", "mesh_dp", [0, 1] if stage == 0 else [2, 3])
+    if stage == 0:
+        profile.kernel(100.0)
+        profile.collective("send", 4096, 4096, "BFloat16", 9.0, group, Rank=1, **{"Dst Rank": group[2][1]})
+        profile.kernel(100.0)
+        profile.wait(coalesced(profile, [("send", 1, 4096), ("recv", 1, 4100)], group))
+        profile.kernel(200.0)
+    else:
+        profile.wait(profile.collective("recv", 4096, 4096, "BFloat16", 9.0, group, Rank=0, **{"Src Rank": group[2][0]}))
+        profile.kernel(300.0)
+        profile.wait(coalesced(profile, [("send", 0, 4100), ("recv", 0, 4096)], group))
+        profile.kernel(300.0)
+    profile.collective("allreduce", 10000 + stage, 10000 + stage, "Float", 50.0, data)
+    profile.collective("allreduce", 1, 1, "Float", 5.0)
+
+
+# Elements that rank i sends to rank j.
+EXPERT_SPLITS = [[10, 20, 0], [1, 2, 3], [0, 7, 9]]
+
+
+def expert_step(profile):
+    sent = EXPERT_SPLITS[profile.rank]
+    received = [row[profile.rank] for row in EXPERT_SPLITS]
+    profile.kernel(10.0)
+    profile.wait(profile.collective("all_to_allv", sum(sent), sum(received), "BFloat16", 20.0,
+                                    **{"In split size": str(sent), "Out split size": str(received)}))
+    profile.kernel(10.0)
+
+
+def of_ranks(step, world):
+    """Documents of profiler traces, one for each rank."""
+    profiles = [Profile(rank, world, has_sync=True) for rank in range(world)]
+    for profile in profiles:
+        for number in (4, 5):
+            profile.step(number, step)
+    return [profile.document() for profile in profiles]
+
+
+# ---- SimAI ----
+
+# Of 16 GPUs: 2 share tensors, 2 stages, so 4 are data parallel, which 2 experts divide.
+SIMAI = """\
+HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 2 pp: 2 vpp: 1 ga: 1 all_gpus: 16 checkpoints: 0 checkpoint_initiates: 0 pp_comm: 8388608.0
+6
+grad_gather\t-1\t1\tNONE\t0\t1\tNONE\t0\t1\tALLGATHER\t65536\t100
+moe_grad_norm\t-1\t1\tNONE\t0\t1\tNONE\t0\t1\tREDUCESCATTER_DP_EP\t4096\t100
+embedding_layer     -1 556000  ALLREDUCE   16384      1       NONE 0        1500      NONE   0      1
+attention_column\t-1\t1750000\tALLGATHER\t8192\t875000\tREDUCESCATTER\t0\t875000\tNONE\t0\t100
+mlp_moelayer\t-1\t0\tALLTOALL_EP\t12288\t0\tALLTOALL_EP\t12290\t1\tNONE\t0\t100
+mlp_row\t-1\t660348\tREDUCESCATTER\t8192\t660348\tALLGATHER\t8192\t660348\tALLREDUCE\t40000\t100
+"""
+
+
 def write(name, text):
     with open(os.path.join(DATA, name), "w", encoding="utf-8") as file:
         file.write(text)
@@ -227,6 +308,7 @@ def main():
     write("job.calls", record_lines())
     write("inspector-4.0.log", inspector_lines(False))
     write("inspector-4.3.log", inspector_lines(True))
+    write("simai.txt", SIMAI)
 
 
 if __name__ == "__main__":

@@ -150,7 +150,7 @@ def test_sequences_that_are_wrong():
         says(write("wrong.calls", text.replace(old, new, 1)), part)
     lines = read(data("inspector-4.3.log")).split("\n")
     says(write("headless.log", "\n".join(lines[1:])), ":1: a call without the header of its communicator before it")
-    says(write("torn.log", "\n".join([*lines[:3], lines[3][:30], *lines[4:]])), ":4:", "no good JSON: the file ends early")
+    says(write("torn.log", "\n".join([*lines[:3], lines[3][30:], *lines[4:]])), ":5: a call without the header")
     says(write("word.log", "\n".join(lines).replace("AllGather", "AllGone", 1)), ":2: coll_perf.coll: must be one of")
     says(write("p2p.log", "\n".join([lines[0], '{"p2p_perf": {"p2p": "Send"}}'])), ":2: p2p_perf: send and recv: no collective")
 
@@ -164,6 +164,8 @@ def test_files_that_are_none():
     says(write("empty.json", ""), "is empty")
     says(write("prose.json", "It was a dark and stormy night.\n"), "no good JSON")
     says(write("other.json", '{"a": 1}'), "unknown format. Accepted: ", "Kineto", "STRATUS_RECORD")
+    run("workload", write("zeros.json", whole + "\0" * 100))  # of a machine that stopped: all is there
+    says(write("zeros-cut.json", whole[:len(whole) // 2] + "\0" * 100), "no good JSON: the file ends early")
     says(write("bytes.json", bytes(range(256))), "is no text")
     says(write("deep.json", '{"traceEvents":' + "[" * 100_000), "deep.json")
     says(write("list.json", '{"traceEvents": 5}'), "traceEvents: must be a list")
@@ -179,8 +181,11 @@ def test_mutations_are_read_or_refused():
     """Every outcome but a workload or a Problem that names the file is a fault of ours; the seed is printed."""
     seed = int(os.environ.get("SEED") or 1)
     chance, taken, refused_count = random.Random(seed), 0, 0
-    options = argparse.Namespace(world=None, skip=set(), rank=None, step=None, batch=1, name=None, host_time=True)
+    options = argparse.Namespace(world=None, skip=set(), rank=None, step=None, batch=1, name=None, host_time=True, pg_ranks={})
     contents = {name: read(data(name)).encode() for name in sorted(os.listdir(data(""))) if name != "README.md"}
+    for directory in ("trace", "inspector"):
+        for name in sorted(os.listdir(f"tests/data/readers/{directory}")):
+            contents[name] = read(f"tests/data/readers/{directory}/{name}").encode()
     for turn in range(60):
         for name, content in contents.items():
             path = write(f"mutant-{name}", mutate(chance, content))
@@ -188,7 +193,7 @@ def test_mutations_are_read_or_refused():
                 timeline = read_trace(path, options)
                 step = choose(timeline, None)
                 workload.check(step, timeline)
-                json.loads(workload.text(step, timeline, None, options))
+                json.loads(workload.text([step], timeline, None, options))
                 taken += 1
             except Problem as problem:
                 assert problem.path == path, f"seed {seed}, turn {turn}: {problem}"

@@ -49,12 +49,12 @@ def test_calls_can_be_left_out():
 
     def step(each):
         each.kernel(7.0)
-        each.collective("send", 8, 8, "Float", 5.0)
+        each.collective("send", 8, 8, "Float", 5.0, Rank=1)
         each.kernel(8.0)
         each.collective("allreduce", 16, 16, "Float", 5.0)
     profile.step(1, step)
     path = write("send.json", json.dumps(profile.document()))
-    assert "send: no collective that a workload file can name; --skip send leaves it out" in refused(path)
+    assert ": sends and receives: give the traces of all ranks, or leave them out with --skip send,recv" in refused(path)
     found = events(path, "--skip", "send,recv")
     assert compute_us(found) == [15] and calls(found) == [("all_reduce", 16, "float32", "world")]
 

@@ -100,13 +100,16 @@ static void a_handle_tells_of_each_family(void **state) {
     struct handle handle = { .count = 0 }, got;
     uint8_t bytes[HANDLE_BYTES];
     handle.count = make_list(cases[i].all, handle.addresses);
+    handle.advertised = 0xa6; /* of all eight, some */
     assert_int_equal(handle_encode(&handle, bytes), strlen(cases[i].told));
     assert_int_equal(handle_decode(bytes, &got), 0);
     assert_int_equal(got.count, strlen(cases[i].told));
     for (unsigned k = 0; k < got.count; k++) {
       assert_memory_equal(&got.addresses[k], &handle.addresses[cases[i].told[k] - '0'],
                           sizeof got.addresses[k]);
+      assert_int_equal(got.advertised >> k & 1, 0xa6 >> (cases[i].told[k] - '0') & 1);
     }
+    assert_int_equal(got.advertised >> got.count, 0);
   }
 }
 
@@ -281,7 +284,7 @@ static struct reply ask(struct caller *caller, int *fd) {
   assert_int_equal(reply_decode(bytes, &reply), 0);
   assert_true(auth_is_genuine(&caller->keys, hello, challenge, bytes, &reply));
   /* They are among what the proof covers. */
-  bytes[REPLY_MAC_AT - 60] ^= 1;
+  bytes[REPLY_MAC_AT - CHOICES_TEXT_BYTES - 60] ^= 1;
   assert_false(auth_is_genuine(&caller->keys, hello, challenge, bytes, &reply));
   assert_int_equal(reply.status, REPLY_ACCEPTED);
   return reply;

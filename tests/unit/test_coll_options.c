@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The benchmark's command line, its list of hosts, and what launchers say in the environment. */
+/* The benchmark's command line, and what launchers say in the environment. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tuner_plugin/tools/coll/handed_over.h"
-#include "tuner_plugin/tools/coll/hosts.h"
 #include "tuner_plugin/tools/coll/options.h"
 #include "tuner_plugin/tools/coll/world.h"
 #include "tests/lib/unit.h"
@@ -43,6 +42,7 @@ static void test_defaults(void **state) {
   assert_int_equal(options.iterations, 20);
   assert_int_equal(options.checks, 1);
   assert_int_equal(options.gpus, 1);
+  assert_int_equal(options.ppn, 0);
   assert_null(options.hosts);
 }
 
@@ -143,7 +143,7 @@ static void test_wrong_options(void **state) {
     { "-O ,", "commas" },
     { "--env A=1", "--hosts" },
     { "--hosts local --env =1", "NAME=VALUE" },
-    { "--ppn 2", "--hosts" },
+    { "--ppn 1", "--hosts" },
     { "-G 1 --per-iteration", "exclude" },
     { "--sizes 8 -b 8", "--sizes" },
     { "--nonsense", "--nonsense" },
@@ -171,59 +171,6 @@ static void test_wrong_options(void **state) {
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
     if (parse(lines[i].line) != OPTIONS_WRONG || !strstr(error, lines[i].message))
       fail_msg("%s: \"%s\" does not mention %s", lines[i].line, error, lines[i].message);
-  }
-}
-
-/* ---- hosts ---- */
-
-static struct hosts hosts;
-
-static void test_hosts_list(void **state) {
-  char *argv[HOSTS_WORDS_MAX];
-  (void)state;
-  assert_int_equal(
-      hosts_parse(&hosts, "local:2,ssh:me@b, docker exec  c1,local,node7", error, sizeof error), 0);
-  assert_int_equal(hosts.count, 6);
-  assert_string_equal(hosts.hosts[0].name, "local0");
-  assert_string_equal(hosts.hosts[1].name, "local1");
-  assert_int_equal(hosts.hosts[2].kind, HOST_SSH);
-  assert_int_equal(hosts_prefix(&hosts.hosts[0], argv), 0);
-  assert_int_equal(hosts_prefix(&hosts.hosts[3], argv), 3);
-  assert_string_equal(argv[0], "docker");
-  assert_string_equal(argv[2], "c1");
-  assert_int_equal(hosts.hosts[5].kind, HOST_SSH); /* a plain name */
-  assert_int_equal(hosts_prefix(&hosts.hosts[5], argv), 6);
-  assert_string_equal(argv[5], "node7");
-  assert_false(hosts_is_one_machine(&hosts));
-  char *quoted = hosts_quote(&hosts.hosts[2], "it's $HOME");
-  assert_string_equal(quoted, "'it'\\''s $HOME'");
-  free(quoted);
-  hosts_free(&hosts);
-}
-
-static void test_hosts_file(void **state) {
-  char path[] = "/tmp/test-coll-hosts-XXXXXX";
-  int fd = mkstemp(path);
-  static const char text[] = "# a remark\nlocal   # here\n\n  ssh:b\r\n";
-  (void)state;
-  assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
-  close(fd);
-  assert_int_equal(hosts_parse(&hosts, path, error, sizeof error), 0);
-  assert_int_equal(hosts.count, 2);
-  assert_string_equal(hosts.hosts[1].text, "b");
-  hosts_free(&hosts);
-  unlink(path);
-}
-
-static void test_hosts_wrong(void **state) {
-  static const char *const lists[] = { "",         "ns:test-coll-no-such-namespace", "local:0",
-                                       "ssh:",     "ssh:-oProxyCommand=x",           "nz:a",
-                                       "local:999" };
-  (void)state;
-  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
-    error[0] = '\0';
-    assert_int_not_equal(hosts_parse(&hosts, lists[i], error, sizeof error), 0);
-    assert_true(error[0]);
   }
 }
 
@@ -422,9 +369,6 @@ int main(void) {
     cmocka_unit_test(test_times_and_numbers),
     cmocka_unit_test(test_replay),
     cmocka_unit_test(test_wrong_options),
-    cmocka_unit_test(test_hosts_list),
-    cmocka_unit_test(test_hosts_file),
-    cmocka_unit_test(test_hosts_wrong),
     cmocka_unit_test_setup(test_no_launcher, clear_environment),
     cmocka_unit_test_setup(test_other_hosts_need_a_secret, clear_environment),
     cmocka_unit_test_setup(test_handed_over, clear_environment),

@@ -238,6 +238,39 @@ static void test_fsdp_of_one_rank(void **state) {
                               "collective 3 reduce_scatter float sum - world 3 12\n");
 }
 
+/* Limit of 100 elements: c and b are 120, a's 90 are left; all 210 parameters are gathered in two
+ * parts when the optimizer has changed them. Shares of 4 ranks are padded. */
+static void test_zero2(void **state) {
+  (void)state;
+  settings.ranks = 4;
+  read_layers("\"parallel\": \"zero2\", \"gradient_type\": \"float16\", \"bucket_bytes\": 200,"
+              " \"optimizer_us\": 64",
+              "{\"name\": \"a\", \"parameters\": [80, 10], \"forward_us\": 1, \"backward_us\": 8},"
+              "{\"name\": \"b\", \"parameters\": [50], \"forward_us\": 2, \"backward_us\": 16},"
+              "{\"name\": \"c\", \"parameters\": [70], \"forward_us\": 4, \"backward_us\": 32}");
+  assert_string_equal(plan(), "compute 55.000\n"
+                              "collective 1 reduce_scatter half sum - world 30 240\n"
+                              "compute 8.000\n"
+                              "collective 2 reduce_scatter half sum - world 23 184\n"
+                              "wait 2\n"
+                              "compute 64.000\n"
+                              "collective 3 all_gather half - - world 25 200\n"
+                              "collective 4 all_gather half - - world 25 200\n"
+                              "collective 5 all_gather half - - world 3 24\n");
+}
+
+/* DeepSpeed's limits are 5e8 elements: more than these have. */
+static void test_zero2_with_deepspeeds_limits(void **state) {
+  (void)state;
+  read_layers("\"parallel\": \"zero2\", \"gradient_type\": \"float16\"",
+              "{\"name\": \"a\", \"parameters\": [400000000], \"forward_us\": 1,"
+              " \"backward_us\": 1}");
+  assert_string_equal(plan(), "compute 2.000\n"
+                              "collective 1 reduce_scatter half sum - world 200000000 800000000\n"
+                              "wait 1\n"
+                              "collective 2 all_gather half - - world 200000000 800000000\n");
+}
+
 static void test_tensor(void **state) {
   (void)state;
   read_layers("\"parallel\": \"tensor\", \"gradient_type\": \"float16\", \"optimizer_us\": 5",
@@ -275,7 +308,7 @@ static void test_events(void **state) {
                               "wait 3\n" /* the optimizer waits for all */
                               "wait 4\n"
                               "compute 2.000\n");
-  struct plan_sum sum = plan_sum(&workload, items, (size_t)count, settings.ranks);
+  struct plan_sum sum = plan_sum(&workload, items, (size_t)count, settings.ranks, 0);
   assert_int_equal(sum.collectives, 4);
   assert_int_equal(sum.bytes, 160 + 192 + 24 + 36);
   assert_int_equal(sum.buffer_bytes, 192);
@@ -287,6 +320,102 @@ static void test_events_without_optimizer(void **state) {
   (void)state;
   read_events("", "{\"collective\": \"broadcast\", \"elements\": 10, \"root\": 1}");
   assert_string_equal(plan(), "collective 1 broadcast float - 1 world 10 40\n");
+}
+
+/* ---- sends, receives, and what only some ranks do ---- */
+
+#define PIPELINE "\"groups\": [{\"name\": \"pp\", \"size\": 2, \"stride\": 2}],"
+#define FIRST "\"only\": {\"group\": \"pp\", \"rank\": 0}"
+#define LAST "\"only\": {\"group\": \"pp\", \"rank\": 1}"
+
+/* Times of other ranks are not added up, and the optimizer waits for what each stage started last
+ * and has not waited for. */
+static void test_pipeline(void **state) {
+  (void)state;
+  settings.ranks = 4;
+  read_events(
+      "\"optimizer_us\": 8, " PIPELINE,
+      "{\"compute_us\": 1, " FIRST "}, {\"compute_us\": 2, " FIRST "},"
+      "{\"exchange\": [{\"send\": 1, \"elements\": 100}], \"group\": \"pp\", " FIRST "},"
+      "{\"exchange\": [{\"recv\": 0, \"elements\": 100}], \"group\": \"pp\", \"id\": 1, " LAST
+      "}, {\"wait\": 1, " LAST "}, {\"compute_us\": 4, " LAST "},"
+      "{\"exchange\": [{\"send\": 0, \"elements\": 50}, {\"recv\": 0, \"elements\": 9}],"
+      " \"type\": \"bfloat16\", \"group\": \"pp\", " LAST "},"
+      "{\"exchange\": [{\"send\": 1, \"elements\": 9}, {\"recv\": 1, \"elements\": 50}],"
+      " \"type\": \"bfloat16\", \"group\": \"pp\", \"id\": 2, " FIRST "},"
+      "{\"wait\": 2, " FIRST "},"
+      "{\"collective\": \"all_reduce\", \"elements\": 5}");
+  assert_string_equal(plan(), "compute 3.000 @pp:0\n"
+                              "send 1 float 1 pp 100 400 @pp:0\n"
+                              "recv 2 float 0 pp 100 400 @pp:1\n"
+                              "wait 2 @pp:1\n"
+                              "compute 4.000 @pp:1\n"
+                              "send 3 bfloat16 0 pp 50 100 @pp:1\n"
+                              "recv 3 bfloat16 0 pp 9 18 @pp:1\n"
+                              "send 4 bfloat16 1 pp 9 18 @pp:0\n"
+                              "recv 4 bfloat16 1 pp 50 100 @pp:0\n"
+                              "wait 4 @pp:0\n"
+                              "collective 5 all_reduce float sum - world 5 20\n"
+                              "wait 3 @pp:1\n"
+                              "wait 5\n"
+                              "compute 8.000\n");
+  /* Ranks 0 and 1 are the first stage, 2 and 3 the last. */
+  assert_true(plan_applies(&workload, &items[0], 4, 1) &&
+              !plan_applies(&workload, &items[0], 4, 2));
+  assert_true(plan_applies(&workload, &items[10], 4, 1) &&
+              plan_applies(&workload, &items[10], 4, 3));
+  struct plan_sum first = plan_sum(&workload, items, (size_t)count, 4, 0);
+  struct plan_sum last = plan_sum(&workload, items, (size_t)count, 4, 3);
+  assert_int_equal(first.numbers, 5);
+  assert_int_equal(first.collectives, 3);
+  assert_int_equal(first.bytes, 400 + 18 + 100 + 20);
+  assert_int_equal(last.bytes, 400 + 100 + 18 + 20);
+  assert_int_equal(first.buffer_bytes, 400);
+  assert_true(first.compute_us == 3 + 8 && last.compute_us == 4 + 8);
+}
+
+/* An exchange needs room for all that it sends, and for all that it receives. */
+static void test_room_of_an_exchange(void **state) {
+  (void)state;
+  read_events("", "{\"exchange\": [{\"send\": 0, \"elements\": 10}, {\"recv\": 0, \"elements\": 9},"
+                  " {\"send\": 1, \"elements\": 20}, {\"recv\": 1, \"elements\": 1}]}");
+  plan();
+  assert_int_equal(plan_sum(&workload, items, (size_t)count, 2, 0).buffer_bytes, 4 * 30);
+}
+
+/* Four experts on two ranks, then on four; what is sent comes back. */
+static void test_uneven_alltoall(void **state) {
+  (void)state;
+  read_events("", "{\"collective\": \"alltoall\", \"sends\": [8, 0, 4, 2]},"
+                  "{\"collective\": \"alltoall\", \"receives\": [8, 0, 4, 2]}");
+  assert_string_equal(plan(), "collective 1 alltoall float - - world 14 56 sends:8,6\n"
+                              "collective 2 alltoall float - - world 14 56 receives:8,6\n");
+  struct operation_counts counts = plan_counts(&workload, &items[0].collective, 2);
+  assert_int_equal(counts.send, 14);
+  assert_int_equal(counts.recv, 16); /* rank 0, from both */
+  assert_int_equal(plan_counts(&workload, &items[1].collective, 2).send, 16);
+  assert_int_equal(plan_sum(&workload, items, (size_t)count, 2, 0).buffer_bytes, 64);
+  settings.ranks = 4;
+  settings.bytes_scale = 0.25;
+  assert_string_equal(plan(), "collective 1 alltoall float - - world 4 16 sends:2,0,1,1\n"
+                              "collective 2 alltoall float - - world 4 16 receives:2,0,1,1\n");
+  settings.ranks = 3;
+  assert_int_equal(plan_make(&workload, &settings, NULL, 0, error), -EINVAL);
+  assert_string_equal(error, "t: events[0].sends: 4 entries, expected a multiple of the group's 3 "
+                             "ranks");
+}
+
+static void test_peers_that_are_not_there(void **state) {
+  (void)state;
+  settings.ranks = 4;
+  read_events(PIPELINE, "{\"compute_us\": 1}, {\"exchange\": [{\"send\": 1, \"elements\": 1},"
+                        " {\"recv\": 2, \"elements\": 1}], \"group\": \"pp\"}");
+  assert_int_equal(plan_make(&workload, &settings, NULL, 0, error), -EINVAL);
+  assert_string_equal(error, "t: events[1].exchange: recv: 2, expected 0 to 1 with 4 ranks");
+  workload_free(&workload);
+  read_events(PIPELINE, "{\"compute_us\": 1, \"only\": {\"group\": \"pp\", \"rank\": 2}}");
+  assert_int_equal(plan_make(&workload, &settings, NULL, 0, error), -EINVAL);
+  assert_string_equal(error, "t: events[0].only.rank: 2, expected 0 to 1 with 4 ranks");
 }
 
 static void assert_group(int group, int rank, int wanted_rank, int wanted_color) {
@@ -308,6 +437,24 @@ static void test_groups(void **state) {
   assert_int_equal(plan_group_of(&workload, 1, 12, 0).ranks, 3);
   assert_int_equal(plan_group_of(&workload, PLAN_WORLD, 12, 5).ranks, 12);
   assert_group(PLAN_WORLD, 5, 5, 0);
+}
+
+/* Without a size, all ranks that are so far apart. */
+static void test_groups_of_all_ranks_apart(void **state) {
+  (void)state;
+  read_events("\"groups\": [{\"name\": \"dp\", \"stride\": 4}],",
+              "{\"collective\": \"all_gather\", \"elements\": 1, \"group\": \"dp\"}");
+  assert_int_equal(plan_group_of(&workload, 1, 12, 0).ranks, 3);
+  assert_int_equal(plan_group_of(&workload, 1, 16, 0).ranks, 4);
+  for (int rank = 0; rank < 12; rank++)
+    assert_group(1, rank, rank / 4, rank % 4);
+  settings.ranks = 8;
+  assert_string_equal(plan(), "collective 1 all_gather float - - dp 1 8\n");
+  settings.ranks = 6;
+  assert_int_equal(plan_make(&workload, &settings, NULL, 0, error), -EINVAL);
+  assert_string_equal(error,
+                      "t: groups[0]: groups of all ranks 4 apart need a multiple of 4 ranks, "
+                      "and there are 6");
 }
 
 static void test_what_ranks_cannot_do(void **state) {
@@ -355,10 +502,17 @@ int main(void) {
     TEST(test_bucket_bytes_of_the_settings),
     TEST(test_fsdp),
     TEST(test_fsdp_of_one_rank),
+    TEST(test_zero2),
+    TEST(test_zero2_with_deepspeeds_limits),
     TEST(test_tensor),
     TEST(test_events),
     TEST(test_events_without_optimizer),
+    TEST(test_pipeline),
+    TEST(test_room_of_an_exchange),
+    TEST(test_uneven_alltoall),
+    TEST(test_peers_that_are_not_there),
     TEST(test_groups),
+    TEST(test_groups_of_all_ranks_apart),
     TEST(test_what_ranks_cannot_do),
     TEST(test_percentiles),
   };

@@ -178,8 +178,9 @@ static void test_mistakes_at_the_top(void **state) {
     { "\"version\": 1", "\"version\": \"1\"",
       "w.json: version: a text, expected a whole number, 1" },
     { "\"version\": 1,", "", "w.json: version: missing" },
-    { "\"ddp\"", "\"dpp\"", "w.json: parallel: \"dpp\", expected ddp, fsdp, tensor or events" },
-    { "\"ddp\"", "3", "w.json: parallel: a number, expected ddp, fsdp, tensor or events" },
+    { "\"ddp\"", "\"dpp\"",
+      "w.json: parallel: \"dpp\", expected ddp, fsdp, zero2, tensor or events" },
+    { "\"ddp\"", "3", "w.json: parallel: a number, expected ddp, fsdp, zero2, tensor or events" },
     { "\"parallel\": \"ddp\",", "", "w.json: parallel: missing" },
     { "\"batch\": 32", "\"batch\": 0", "w.json: batch: 0, expected 1 to 1000000" },
     { "\"batch\": 32", "\"batch\": 32.0",
@@ -276,18 +277,20 @@ static void test_mistakes_in_events(void **state) {
   static const struct mistake mistakes[] = {
     { "\"wait\": 4", "\"wait\": 5",
       "w.json: events[4].wait: 5, expected the id of a collective "
-      "before it" },
+      "or exchange before it" },
     { "\"wait\": 4", "\"wait\": 0", "w.json: events[4].wait: 0, expected 1 to 2147483647" },
     { "\"id\": 9", "\"id\": 0", "w.json: events[1].id: 0, expected 1 to 2147483647" },
-    { "\"id\": 9", "\"id\": 4", "w.json: events[2].id: 4 is also the id of another collective" },
+    { "\"id\": 9", "\"id\": 4",
+      "w.json: events[2].id: 4 is also the id of another collective or exchange" },
     { "{\"compute_us\": 120.5}", "{\"wait\": 9}",
-      "w.json: events[0].wait: 9, expected the id of a collective before it" },
+      "w.json: events[0].wait: 9, expected the id of a collective or exchange before it" },
     { "{\"compute_us\": 120.5}", "{}",
-      "w.json: events[0]: expected \"compute_us\", \"collective\" or \"wait\" in it" },
+      "w.json: events[0]: expected \"compute_us\", \"collective\", \"exchange\" or \"wait\" in "
+      "it" },
     { "{\"compute_us\": 120.5}", "120.5", "w.json: events[0]: a number, expected an object" },
     { "120.5", "-1", "w.json: events[0].compute_us: -1, expected 0 to 1e+09" },
     { "{\"compute_us\": 120.5}", "{\"compute_us\": 1, \"wait\": 4}",
-      "w.json: events[0].wait: unknown key, expected one of compute_us" },
+      "w.json: events[0].wait: unknown key, expected one of compute_us, only" },
     { "\"all_reduce\"", "\"allreduce\"",
       "w.json: events[1].collective: \"allreduce\", expected all_reduce, all_gather, "
       "reduce_scatter, "
@@ -322,6 +325,88 @@ static void test_mistakes_in_events(void **state) {
   };
   (void)state;
   check_mistakes(events_text, mistakes, sizeof mistakes / sizeof mistakes[0]);
+}
+
+/* ---- sends, receives, and uneven ones ---- */
+
+static const char exchange_text[] =
+    "{\"format\": \"stratus-workload\", \"version\": 1, \"name\": \"x\", \"source\": \"a test\","
+    " \"batch\": 1, \"parallel\": \"events\", \"gradient_type\": \"bfloat16\","
+    " \"groups\": [{\"name\": \"pp\", \"size\": 2, \"stride\": 1}],"
+    " \"events\": [{\"exchange\": [{\"send\": 1, \"elements\": 10}, {\"recv\": 0, \"elements\": "
+    "30}],"
+    "   \"group\": \"pp\", \"id\": 5, \"only\": {\"group\": \"pp\", \"rank\": 1}},"
+    "  {\"wait\": 5, \"only\": {\"group\": \"pp\", \"rank\": 1}},"
+    "  {\"collective\": \"alltoall\", \"sends\": [3, 0], \"id\": 6},"
+    "  {\"wait\": 6, \"only\": {\"group\": \"pp\", \"rank\": 0}}]}";
+
+static void test_exchange(void **state) {
+  (void)state;
+  assert_int_equal(parse(exchange_text), 0);
+  const struct plan_item *events = workload.events;
+  assert_int_equal(workload.event_count, 5);
+  assert_int_equal(events[0].kind, PLAN_SEND);
+  assert_int_equal(events[0].collective.root, 1);
+  assert_int_equal(events[0].collective.elements, 10);
+  assert_int_equal(events[1].kind, PLAN_RECV);
+  assert_int_equal(events[1].collective.root, 0);
+  assert_int_equal(events[1].collective.elements, 30);
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(events[i].number, 1);
+    assert_int_equal(events[i].event, 0);
+    assert_int_equal(events[i].collective.type, ELEMENT_BFLOAT16);
+    assert_int_equal(events[i].collective.group, 1);
+    assert_int_equal(events[i].only.group, 1);
+    assert_int_equal(events[i].only.place, 2);
+    assert_true(events[i].is_waited);
+  }
+  assert_int_equal(events[2].number, 1);
+  assert_int_equal(events[3].number, 2);
+  assert_int_equal(events[3].event, 2);
+  assert_int_equal(events[3].collective.elements, 3);
+  assert_int_equal(events[3].collective.split->count, 2);
+  assert_int_equal(events[3].collective.split->counts[0], 3);
+  assert_false(events[3].collective.split->is_received);
+  assert_false(events[3].is_waited); /* not by all */
+  workload_free(&workload);
+}
+
+static void test_mistakes_in_exchanges(void **state) {
+  static const struct mistake mistakes[] = {
+    { "{\"send\": 1, \"elements\": 10}", "5",
+      "w.json: events[0].exchange[0]: a number, expected an object" },
+    { "\"send\": 1, ", "", "w.json: events[0].exchange[0]: expected \"send\" or \"recv\" in it" },
+    { "\"send\": 1, ", "\"send\": 1, \"recv\": 1, ",
+      "w.json: events[0].exchange[0].recv: a send has no such key, only send, elements" },
+    { "\"elements\": 30", "\"elements\": 0",
+      "w.json: events[0].exchange[1].elements: 0, expected 1 to 68719476736" },
+    { ", \"elements\": 30", "", "w.json: events[0].exchange[1].elements: missing" },
+    { "\"recv\": 0", "\"recv\": -1",
+      "w.json: events[0].exchange[1].recv: -1, expected 0 to 16383" },
+    { "[{\"send\": 1, \"elements\": 10}, {\"recv\": 0, \"elements\": 30}]", "[]",
+      "w.json: events[0].exchange: 0 entries, expected 1 to 4096" },
+    { "[{\"send\": 1, \"elements\": 10}, {\"recv\": 0, \"elements\": 30}]", "7",
+      "w.json: events[0].exchange: a number, expected a list" },
+    { "\"rank\": 1}", "\"rank\": -1}", "w.json: events[0].only.rank: -1, expected 0 to 16383" },
+    { ", \"rank\": 1}", "}", "w.json: events[0].only.rank: missing" },
+    { "\"only\": {\"group\": \"pp\"", "\"only\": {\"group\": \"tp\"",
+      "w.json: events[0].only.group: \"tp\", expected \"world\" or a name of groups" },
+    { "\"gradient_type\": \"bfloat16\",", "",
+      "w.json: events[0].type: missing, and there is no gradient_type" },
+    { "[3, 0]", "[]", "w.json: events[2].sends: 0 entries, expected 1 to 256" },
+    { "[3, 0]", "[0, 0]", "w.json: events[2].sends: 0 elements in all, expected 1 to 68719476736" },
+    { "[3, 0]", "[3, -1]", "w.json: events[2].sends[1]: -1, expected 0 to 68719476736" },
+    { "[3, 0]", "[3, 0], \"receives\": [3, 0]",
+      "w.json: events[2].receives: an alltoall has sends or receives, not both" },
+    { "[3, 0]", "[3, 0], \"elements\": 4",
+      "w.json: events[2].elements: an alltoall has elements, sends or receives, not two" },
+    { "\"alltoall\"", "\"all_gather\"",
+      "w.json: events[2].sends: all_gather has elements, only alltoall may differ by rank" },
+    { "\"wait\": 6", "\"wait\": 7",
+      "w.json: events[3].wait: 7, expected the id of a collective or exchange before it" },
+  };
+  (void)state;
+  check_mistakes(exchange_text, mistakes, sizeof mistakes / sizeof mistakes[0]);
 }
 
 /* What a file says must not steer a terminal. */
@@ -375,6 +460,8 @@ int main(void) {
     cmocka_unit_test(test_mistakes_in_layers),
     cmocka_unit_test(test_tensor_needs_activations),
     cmocka_unit_test(test_mistakes_in_events),
+    cmocka_unit_test(test_exchange),
+    cmocka_unit_test(test_mistakes_in_exchanges),
     cmocka_unit_test(test_messages_are_plain),
     cmocka_unit_test(test_files),
     cmocka_unit_test(test_where_workloads_are),

@@ -142,31 +142,6 @@ static void a_vanished_peer_is_named(void **state) {
   param_load((char *[]){ NULL });
 }
 
-/* A receive that is too small ends both ends, and both say why. */
-static void a_peer_that_gives_up_is_named(void **state) {
-  (void)state;
-  struct pair pair = pair_make(AF_INET);
-  struct request *sent, *received;
-  static uint8_t data[1 << 20];
-  size_t bytes;
-  bool is_done = false;
-  assert_int_equal(transfer_irecv(pair.receiver, data, 4096, NULL, NULL, &received), 0);
-  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  int error_there = 0, error_here = 0;
-  while ((!error_there || !error_here) && clock_now_ns() < until_ns) {
-    error_there = transfer_test(received, &is_done, &bytes);
-    error_here = transfer_test(sent, &is_done, &bytes);
-    breathe();
-  }
-  assert_int_equal(error_there, -EMSGSIZE);
-  assert_int_equal(error_here, -ECONNABORTED);
-  assert_true(log_capture_find("gave up") > 0);
-  assert_true(log_capture_find(strerror(EMSGSIZE)) > 0);
-  assert_true(log_capture_find("request 0, 0 of 1048576 bytes") > 0);
-  pair_close(pair);
-}
-
 /* All flows are cut, and before any reconnects the receiver fails: it has nothing to say it
  * with. The sender hears of it when it dials, and not after its own timeout. */
 static void a_peer_that_failed_unheard_is_no_riddle(void **state) {
@@ -478,8 +453,6 @@ int main(void) {
     cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_two_threads, stop),
     cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_four_engines, stop),
     cmocka_unit_test_setup_teardown(a_vanished_peer_is_named, use_auto, stop),
-    cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, use_auto, stop),
-    cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, use_two_threads, stop),
     cmocka_unit_test_setup_teardown(a_peer_that_failed_unheard_is_no_riddle, use_auto, stop),
     cmocka_unit_test_setup_teardown(another_version_is_told_apart, use_auto, stop),
     cmocka_unit_test_setup_teardown(a_refusal_without_proof_is_not_the_end, use_auto, stop),

@@ -99,6 +99,71 @@ static void calibration_decides_by_its_plan(void **state) {
   assert_true(hash_of(HEAD TABLE, 0, 22907) == 0);
 }
 
+/* ---- what the user has set beside it ---- */
+
+static const char *choices_of(const char *profile_text) {
+  static struct decision decision;
+  struct profile profile = parse(profile_text);
+  decision = profile_use_decision(&profile, 0, 22907);
+  profile_free(&profile);
+  return decision.choices;
+}
+
+static void choices_count_where_a_profile_decides(void **state) {
+  (void)state;
+  static const char *const names[] = {
+    "NCCL_ALGO",       "NCCL_PROTO",       "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS",
+    "NCCL_MIN_NRINGS", "NCCL_MAX_CTAS",    "NCCL_NTHREADS",      "NCCL_LL128_NTHREADS",
+    "NCCL_BUFFSIZE",   "NCCL_LL_BUFFSIZE", "NCCL_PAT_ENABLE",    "NCCL_P2P_NET_CHUNKSIZE"
+  };
+  setenv("NCCL_TUNER_PLUGIN", "stratus", 1);
+  uint64_t table = hash_of(HEAD TABLE, 0, 22907);
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    setenv(names[i], "1", 1);
+    uint64_t one = hash_of(HEAD TABLE, 0, 22907);
+    setenv(names[i], "2", 1);
+    uint64_t two = hash_of(HEAD TABLE, 0, 22907);
+    /* Nothing decides beside NCCL itself. */
+    assert_true(profile_use_decision(NULL, 0, 22907).hash == 0);
+    assert_true(hash_of(HEAD "[net]\nflows = 8\n", 0, 22907) == 0);
+    assert_true(hash_of(HEAD, 30, 22907) == profile_use_decision(NULL, 30, 22907).hash);
+    setenv("NCCL_TUNER_PLUGIN", "none", 1);
+    assert_true(hash_of(HEAD TABLE, 0, 22907) == 0);
+    setenv("NCCL_TUNER_PLUGIN", "stratus", 1);
+    setenv(names[i], "", 1); /* to NCCL as good as not set */
+    if (one == table || two == table || one == two || hash_of(HEAD TABLE, 0, 22907) != table) {
+      fail_msg("%s does not count", names[i]);
+    }
+    unsetenv(names[i]);
+  }
+}
+
+static void equal_choices_have_one_form(void **state) {
+  (void)state;
+  setenv("NCCL_TUNER_PLUGIN", "stratus", 1);
+  setenv("NCCL_ALGO", "Ring, Tree", 1);
+  setenv("NCCL_BUFFSIZE", "0x400000", 1);
+  assert_string_equal(choices_of(HEAD TABLE), "NCCL_ALGO=ring,_tree NCCL_BUFFSIZE=4194304");
+  unsetenv("NCCL_ALGO");
+  uint64_t by_user = hash_of(HEAD "[env]\nNCCL_BUFFSIZE = 4M\n" TABLE, 0, 22907);
+  unsetenv("NCCL_BUFFSIZE"); /* the profile sets the same */
+  assert_true(hash_of(HEAD "[env]\nNCCL_BUFFSIZE = 4M\n" TABLE, 0, 22907) == by_user);
+  assert_string_equal(choices_of(HEAD "[env]\nNCCL_BUFFSIZE = 4M\n"), "NCCL_BUFFSIZE=4194304");
+  assert_string_equal(choices_of(HEAD TABLE), "");
+  char value[2 * CHOICES_TEXT_BYTES];
+  memset(value, 'r', sizeof value);
+  value[sizeof value - 1] = '\0';
+  setenv("NCCL_ALGO", value, 1);
+  const char *cut = choices_of(HEAD TABLE);
+  assert_int_equal(strlen(cut), CHOICES_TEXT_BYTES - 1);
+  assert_string_equal(cut + CHOICES_TEXT_BYTES - 4, "...");
+  uint64_t whole = hash_of(HEAD TABLE, 0, 22907);
+  value[sizeof value - 2] = 's'; /* beyond what is shown */
+  setenv("NCCL_ALGO", value, 1);
+  assert_true(hash_of(HEAD TABLE, 0, 22907) != whole);
+  unsetenv("NCCL_ALGO");
+}
+
 /* ---- variables of NCCL ---- */
 
 static void variables_are_read_from_the_text(void **state) {
@@ -292,14 +357,14 @@ static void connect_ranks(const struct decision *a, const char *said_a, const st
 
 static void ranks_that_differ_end_at_once(void **state) {
   (void)state;
-  static const struct decision a = { 1, 0x1111, 0xaaaaaaaaaaaaaaaa };
+  static const struct decision a = { 1, 0x1111, 0xaaaaaaaaaaaaaaaa, "" };
   static const struct {
     struct decision decision;
     const char *here, *said;
   } others[] = {
-    { { 1, 0x2222, 0xbbbbbbbbbbbbbbbb }, A, "profile hash bbbbbbbbbbbbbbbb" },
-    { { 1, 0, 0 }, A, "no profile" },
-    { { 2, 0x1111, 0xaaaaaaaaaaaaaaaa },
+    { { 1, 0x2222, 0xbbbbbbbbbbbbbbbb, "" }, A, "profile hash bbbbbbbbbbbbbbbb" },
+    { { 1, 0, 0, "" }, A, "no profile" },
+    { { 2, 0x1111, 0xaaaaaaaaaaaaaaaa, "" },
       A ", decisions 0000000000001111 of version 1",
       A ", decisions 0000000000001111 of version 2" },
   };
@@ -311,9 +376,29 @@ static void ranks_that_differ_end_at_once(void **state) {
   }
 }
 
+/* Each side says both values. */
+static void ranks_whose_users_differ_end_at_once(void **state) {
+  (void)state;
+  static const struct decision a = { 1, 0x1111, 0xaaaa, "NCCL_ALGO=ring NCCL_PROTO=ll" };
+  static const struct {
+    struct decision decision;
+    const char *here, *said;
+  } others[] = {
+    { { 1, 0x2222, 0xaaaa, "NCCL_ALGO=tree NCCL_PROTO=ll" }, "NCCL_ALGO=ring", "NCCL_ALGO=tree" },
+    { { 1, 0x2222, 0xaaaa, "" }, "NCCL_ALGO=ring, NCCL_PROTO=ll", "none of these" },
+    { { 1, 0x2222, 0xaaaa, "NCCL_ALGO=ring NCCL_BUFFSIZE=1" }, "NCCL_PROTO=ll", "NCCL_BUFFSIZE=1" },
+  };
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+    int here, there;
+    connect_ranks(&a, others[i].here, &others[i].decision, others[i].said, &here, &there);
+    assert_int_equal(here, HAS_PROTOCOL_ERROR | HAS_SAID_BOTH);
+    assert_int_equal(there, HAS_PROTOCOL_ERROR | HAS_SAID_BOTH);
+  }
+}
+
 static void ranks_that_choose_alike_connect(void **state) {
   (void)state;
-  static const struct decision a = { 1, 0x1111, 0xaaaa }, b = { 1, 0x1111, 0xbbbb };
+  static const struct decision a = { 1, 0x1111, 0xaaaa, "" }, b = { 1, 0x1111, 0xbbbb, "" };
   int here, there;
   connect_ranks(&a, "", &b, "", &here, &there);
   assert_int_equal(here, HAS_CONNECTED);
@@ -342,12 +427,15 @@ int main(void) {
     cmocka_unit_test_setup_teardown(only_what_decides_counts, start, stop),
     cmocka_unit_test_setup_teardown(what_is_not_used_does_not_count, start, stop),
     cmocka_unit_test_setup_teardown(calibration_decides_by_its_plan, start, stop),
+    cmocka_unit_test_setup_teardown(choices_count_where_a_profile_decides, start, stop),
+    cmocka_unit_test_setup_teardown(equal_choices_have_one_form, start, stop),
     cmocka_unit_test_setup_teardown(variables_are_read_from_the_text, start, stop),
     cmocka_unit_test_setup_teardown(variables_are_set_where_the_user_set_none, start, stop),
     cmocka_unit_test_setup_teardown(what_nccl_reads_early_is_not_set, start, stop),
     cmocka_unit_test_setup_teardown(variables_are_set_once_per_process, start, stop),
     cmocka_unit_test_setup_teardown(variables_are_answered_where_nccl_asks, start, stop),
     cmocka_unit_test_setup_teardown(ranks_that_differ_end_at_once, start, stop),
+    cmocka_unit_test_setup_teardown(ranks_whose_users_differ_end_at_once, start, stop),
     cmocka_unit_test_setup_teardown(ranks_that_choose_alike_connect, start, stop),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

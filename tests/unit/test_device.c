@@ -344,6 +344,21 @@ static void eight_can_be_fused_and_the_table_has_an_end(void **context) {
   assert_int_equal(table.count, DEVICE_MAX);
 }
 
+static void what_carries_nothing_is_not_promised(void **context) {
+  (void)context;
+  discover("eth0 eth1 eth2", "1000", 0, NULL);
+  table.devices[1].nics[0].is_idle = true;
+  const int parts[] = { 0, 1, 2 };
+  int index = -1;
+  assert_int_equal(device_table_fuse(&table, parts, 3, 4, &index), 0);
+  assert_int_equal(table.devices[index].speed_mbps, 2000);
+  assert_int_equal(table.devices[index].nic_count, 3);
+  assert_int_equal(table.devices[1].speed_mbps, 1000);
+  table.devices[0].nics[0].is_idle = table.devices[2].nics[0].is_idle = true;
+  assert_int_equal(device_table_fuse(&table, parts, 2, 4, &index), 0);
+  assert_int_equal(table.devices[index].speed_mbps, 2000); /* NCCL takes none for 0 */
+}
+
 /* ---- STRATUS_MERGE_NICS ---- */
 
 static void discover_merged(const char *names, const char *merge) {
@@ -514,6 +529,7 @@ int main(void) {
     LOG_CAPTURE_TEST(a_single_one_is_that_device_again),
     LOG_CAPTURE_TEST(nics_that_are_not_on_pci_stay_apart),
     LOG_CAPTURE_TEST(eight_can_be_fused_and_the_table_has_an_end),
+    LOG_CAPTURE_TEST(what_carries_nothing_is_not_promised),
     LOG_CAPTURE_TEST(merged_devices_replace_their_parts),
     LOG_CAPTURE_TEST(nics_of_one_port_are_merged),
     LOG_CAPTURE_TEST(the_user_may_keep_them_apart),

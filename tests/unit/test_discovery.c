@@ -103,12 +103,28 @@ static void a_bad_profile_is_told(void **context) {
   assert_true(log_capture_find("stratus is off because of a bad profile") > 0);
 }
 
+static void an_advertised_address_reaches_the_nic(void **context) {
+  (void)context;
+  char text[INTERFACE_ADDRESS_TEXT_MAX];
+  assert_int_equal(discover(NULL, "STRATUS_ADVERTISE_ADDRESS=203.0.113.7"), 0);
+  const struct nic *nic = &found.devices.devices[0].nics[0];
+  assert_string_equal(interface_address_text(&nic->advertised, text), "203.0.113.7");
+  assert_string_equal(interface_address_text(&nic->address, text), "127.0.0.1");
+  /* There is no device then, nor a profile in use. */
+  discovery_free(&found);
+  assert_int_equal(discover("good.profile", "STRATUS_ADVERTISE_ADDRESS=eth7=203.0.113.7"), -EINVAL);
+  assert_int_equal(found.devices.count, 0);
+  assert_false(found.has_profile);
+  assert_int_equal(log_capture_find("names none of the interfaces in use"), 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(the_loopback_is_a_device, set_up, tear_down),
     cmocka_unit_test_setup_teardown(no_interface_has_reasons, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_profile_is_used, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_bad_profile_is_told, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(an_advertised_address_reaches_the_nic, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,9 @@
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/content.h"
+#include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
+#include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
 static struct engine *engine;
@@ -469,6 +471,33 @@ static void uses_are_dealt_out_evenly(void **state) {
   assert_ptr_not_equal(engines[4], engine);
 }
 
+/* A container that allows few threads leaves them to NCCL. */
+static void few_threads_make_one_engine(void **state) {
+  (void)state;
+  struct nic nic = pair_loopback(AF_INET);
+  struct tree tree;
+  char root[sizeof "STRATUS_SYSFS_ROOT=" + TREE_PATH_MAX];
+  struct engine *engines[2];
+  log_capture_start();
+  tree_create(&tree);
+  tree_write(&tree, "proc/self/cgroup", "0::/pod\n");
+  tree_write(&tree, "sys/fs/cgroup/pod/pids.max", "70\n");
+  tree_write(&tree, "sys/fs/cgroup/pod/pids.current", "6\n");
+  snprintf(root, sizeof root, "STRATUS_SYSFS_ROOT=%s", tree.root);
+  param_load((char *[]){ root, "STRATUS_THREADS=2", NULL });
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engines[i]), 0);
+    assert_ptr_equal(engines[i], engine);
+  }
+  assert_int_equal(log_capture_find("pids.max of /sys/fs/cgroup/pod is 70, of which 6 are used"),
+                   1);
+  tree_write(&tree, "sys/fs/cgroup/pod/pids.max", "71\n");
+  assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engines[0]), 0);
+  assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engines[1]), 0);
+  assert_int_not_equal(engine_shard(engines[0]), engine_shard(engines[1]));
+  tree_remove(&tree);
+}
+
 #define IN_BOTH_MODES(test)                                                                        \
   cmocka_unit_test_setup_teardown(test, use_inline, tear_down),                                    \
       cmocka_unit_test_setup_teardown(test, use_thread, tear_down)
@@ -483,6 +512,7 @@ int main(void) {
     IN_BOTH_MODES(messages_arrive),
     IN_BOTH_MODES(idle_waiters_sleep),
     cmocka_unit_test_setup_teardown(uses_are_dealt_out_evenly, use_inline, tear_down),
+    cmocka_unit_test_setup_teardown(few_threads_make_one_engine, use_inline, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,20 @@ static void growth_ends_where_the_nic_is_full(void **state) {
   policy_model_reset(&model);
   policy_model_run(&model, 60 * SECOND);
   assert_int_equal(model.shared.count.level, FLOW_COUNT_GUESS + 1);
-  assert_int_equal(model.changes, 0);
+  assert_in_range(model.changes, 0, 2 * 6); /* more are tried after pauses that are doubled */
+}
+
+/* The speed is as it was, and more flows would be faster: bursts hid it, or a busy moment. */
+static void growth_that_has_ended_is_tried_again(void **state) {
+  (void)state;
+  begin(NIC / 16, 10 * NIC, 0, 1);
+  policy_model_run(&model, SECOND / 2);
+  assert_int_equal(model.shared.count.level, FLOW_COUNT_GUESS + 1);
+  model.nic = 4 * NIC;
+  policy_model_run(&model, SECOND / 4);
+  assert_int_equal(model.shared.count.level, FLOW_COUNT_GUESS + 1);
+  policy_model_run(&model, 4 * SECOND);
+  assert_int_equal(model.shared.count.level, MOST_LEVEL);
 }
 
 /* Threads or the peer are the limit, not the network. */
@@ -136,7 +149,7 @@ static void lanes_that_never_open(void **state) {
   begin(NIC / 64, 10 * NIC, 0, 1);
   model.never_opens = true;
   policy_model_run(&model, 60 * SECOND);
-  assert_in_range(model.changes, 0, 10);
+  assert_in_range(model.changes, 0, 2 * 8);
   assert_int_equal(policy_model_flows(&model), FIRST_FLOWS);
 }
 
@@ -163,6 +176,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(capped_flows_grow_to_the_most),
     cmocka_unit_test(growth_ends_where_the_nic_is_full),
+    cmocka_unit_test(growth_that_has_ended_is_tried_again),
     cmocka_unit_test(an_uncapped_network_needs_one_flow),
     cmocka_unit_test(bursts_hide_the_cap),
     cmocka_unit_test(one_flow_is_not_for_ever),

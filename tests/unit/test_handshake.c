@@ -33,7 +33,7 @@ static struct hello sample_hello(void) {
                          .process = 4711,
                          .host = "host-a",
                          .nic = "eth0",
-                         .decision = { 1, 0x1234, 0x5678 } };
+                         .decision = { 1, 0x1234, 0x5678, "NCCL_ALGO=ring" } };
   memset(hello.listener, 0x11, TOKEN_BYTES);
   memset(hello.connection, 0x22, TOKEN_BYTES);
   memset(hello.nonce, 0x44, NONCE_BYTES);
@@ -59,6 +59,7 @@ static void hello_comes_back(void **state) {
   assert_int_equal(got.epoch, 7);
   assert_int_equal(got.dscp, -1);
   assert_int_equal(got.decision.hash, 0x1234);
+  assert_string_equal(got.decision.choices, "NCCL_ALGO=ring");
 }
 
 static void reply_comes_back(void **state) {
@@ -74,11 +75,11 @@ static void reply_comes_back(void **state) {
                               .process = 1,
                               .host = "host-b",
                               .nic = "eth1",
-                              .decision = { 2, 0x4321, 0x8765 },
+                              .decision = { 2, 0x4321, 0x8765, "NCCL_PROTO=ll" },
                               .codec = 1 };
   uint8_t bytes[REPLY_BYTES];
   reply_encode(&reply, bytes);
-  assert_int_equal(bytes[REPLY_MAC_AT - 1], 1); /* a release without a codec leaves it 0 */
+  assert_string_equal((char *)bytes + REPLY_MAC_AT - CHOICES_TEXT_BYTES, "NCCL_PROTO=ll");
   assert_int_equal(reply_decode(bytes, &got), 0);
   uint8_t again[REPLY_BYTES];
   reply_encode(&got, again);
@@ -89,6 +90,7 @@ static void reply_comes_back(void **state) {
   assert_int_equal(got.codec, 1);
   assert_int_equal(got.decision.version, 2);
   assert_int_equal(got.decision.profile, 0x8765);
+  assert_string_equal(got.decision.choices, "NCCL_PROTO=ll");
 }
 
 static void challenge_and_proof_come_back(void **state) {
@@ -135,11 +137,11 @@ static void other_versions_are_named(void **state) {
   (void)state;
   struct hello hello = sample_hello(), got;
   uint8_t bytes[HELLO_BYTES];
-  hello.wire_version = 9;
+  hello.wire_version = HANDSHAKE_WIRE_VERSION + 1;
   strcpy(hello.version, "7.8.9");
   hello_encode(&hello, bytes);
   assert_int_equal(hello_decode(bytes, &got), -EPROTONOSUPPORT);
-  assert_int_equal(got.wire_version, 9);
+  assert_int_equal(got.wire_version, HANDSHAKE_WIRE_VERSION + 1);
   assert_string_equal(got.version, "7.8.9");
 }
 
@@ -344,7 +346,7 @@ static void foreign_handles_are_refused(void **state) {
   bytes[6] = 1;
   bytes[HANDLE_ADDRESSES_AT] = 9;
   assert_int_equal(handle_decode(bytes, &got), -EPROTO);
-  bytes[4] = 9;
+  bytes[4] = HANDSHAKE_WIRE_VERSION + 1;
   assert_int_equal(handle_decode(bytes, &got), -EPROTONOSUPPORT);
   memset(bytes, 0, sizeof bytes); /* NCCL's own Socket transport begins otherwise, too */
   assert_int_equal(handle_decode(bytes, &got), -EPROTO);

@@ -146,6 +146,20 @@ static void options_need_what_they_need(void **context) {
   expect(0, "");
 }
 
+static void nics_with_one_address_need_ports_in_the_hash(void **context) {
+  (void)context;
+  set("ipv4/fib_multipath_hash_policy", "0");
+  expect(0, "");
+  add_nic("eth1", "10.0.0.1", 100000);
+  for (int i = 0; i < 2; i++) {
+    table.devices[i].nics[0].prefix_bits = 0; /* no subnet is on the NIC */
+  }
+  expect(1, "eth0 and eth1 have one address, and all flows to a host take the same of them; "
+            "sysctl -w net.ipv4.fib_multipath_hash_policy=1");
+  set("ipv4/fib_multipath_hash_policy", "1");
+  expect(0, "");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(a_good_host_has_no_findings, set_up, tear_down),
@@ -154,6 +168,8 @@ int main(void) {
     cmocka_unit_test_setup_teardown(merged_nics_are_looked_at_one_by_one, set_up, tear_down),
     cmocka_unit_test_setup_teardown(queues_and_limits, set_up, tear_down),
     cmocka_unit_test_setup_teardown(options_need_what_they_need, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(nics_with_one_address_need_ports_in_the_hash, set_up,
+                                    tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* What a link does when time passes and nothing comes: silent peers, stopped processes, black
  * holes; and what it says when it gives up. Frames are handed over by function call, or vanish. */
 #include <errno.h>
+#include <string.h>
 
 #include "net_plugin/link/liveness.h"
 #include "tests/lib/link_parts.h"
@@ -273,6 +274,85 @@ static void a_path_that_takes_no_bytes_is_tried_less_and_less(void **state) {
 
 /* ---- giving up ---- */
 
+/* As with an MTU that is too large for the path: handshakes, PINGs and their answers arrive. */
+static void small_frames_pass_and_data_does_not(void **state) {
+  for (unsigned lanes = 1; lanes <= TIMED_LANES; lanes += TIMED_LANES - 1) {
+    for (int is_later = 0; is_later < 2; is_later++) {
+      timed_begin(lanes);
+      timed_post(is_later != 0 ? TIMED_BULK : 8);
+      timed_pass(5 * SECOND);
+      timed.largest = 700;
+      timed_post(TIMED_BULK);
+      timed_pass(TIMED_TIMEOUT / 2 - SECOND);
+      assert_false(link_is_stuck(timed.links[LINK_SENDER], timed.now_ns));
+      timed_pass(SECOND + MS);
+      assert_true(link_is_stuck(timed.links[LINK_SENDER], timed.now_ns));
+      assert_in_range(timed_view(LINK_SENDER).vain_lanes, 1, 5 * TIMED_LANES);
+      timed_pass(TIMED_TIMEOUT / 2 - 2 * MS);
+      assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
+      timed_pass(2 * SECOND);
+      assert_int_equal(link_status(timed.links[LINK_SENDER]), -ECOMM);
+      assert_int_equal(link_status(timed.links[LINK_RECEIVER]), -ECONNABORTED);
+      assert_int_equal(timed_view(LINK_RECEIVER).peer_error, -ECOMM);
+      if (lanes < TIMED_LANES || is_later == 0) {
+        timed_end(state);
+      }
+    }
+  }
+}
+
+static void what_passes_again_in_time_goes_on(void **state) {
+  (void)state;
+  timed_begin(TIMED_LANES);
+  for (int i = 1; i <= 3; i++) {
+    timed.largest = 700;
+    timed_post(TIMED_BULK);
+    timed_pass(TIMED_TIMEOUT * 4 / 5);
+    assert_true(link_is_stuck(timed.links[LINK_SENDER], timed.now_ns));
+    timed.largest = 0;
+    timed_pass(20 * SECOND);
+    assert_false(link_is_stuck(timed.links[LINK_SENDER], timed.now_ns));
+    assert_int_equal(timed.completed[LINK_RECEIVER], i);
+  }
+}
+
+/* All lanes are cut, and none can be dialled until shortly before the end: no path was tried. */
+static void an_outage_is_no_path_without_data(void **state) {
+  (void)state;
+  timed_begin(TIMED_LANES);
+  timed_post(TIMED_BULK);
+  timed.largest = 700;
+  timed_settle();
+  timed.can_dial = false;
+  for (unsigned lane = 0; lane < TIMED_LANES; lane++) {
+    link_lane_lost(timed.links[LINK_SENDER], lane, 1, timed.now_ns);
+    link_lane_lost(timed.links[LINK_RECEIVER], lane, 1, timed.now_ns);
+  }
+  timed_pass(TIMED_TIMEOUT - 2 * SECOND);
+  assert_false(link_is_stuck(timed.links[LINK_SENDER], timed.now_ns));
+  timed.largest = 0;
+  timed.can_dial = true;
+  timed_pass(3 * SECOND);
+  assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
+  assert_int_equal(timed.completed[LINK_RECEIVER], 1);
+}
+
+static void the_reason_travels(void **state) {
+  (void)state;
+  char reason[2 * WIRE_MAX_REASON_BYTES];
+  memset(reason, 'x', sizeof reason - 1);
+  reason[sizeof reason - 1] = '\0';
+  memcpy(reason, "h3 (10.0.0.3:7):\n", 17);
+  timed_begin(TIMED_LANES);
+  link_fail_because(timed.links[LINK_SENDER], -ESHUTDOWN, reason);
+  timed_settle();
+  assert_int_equal(link_status(timed.links[LINK_RECEIVER]), -ECONNABORTED);
+  struct link_view view = timed_view(LINK_RECEIVER);
+  assert_int_equal(view.peer_error, -ESHUTDOWN);
+  assert_int_equal(strlen(view.peer_reason), WIRE_MAX_REASON_BYTES);
+  assert_memory_equal(view.peer_reason, "h3 (10.0.0.3:7):?xxx", 20);
+}
+
 static void giving_up_is_said(void **state) {
   for (int role = 0; role < 2; role++) {
     timed_begin(TIMED_LANES);
@@ -398,6 +478,10 @@ int main(void) {
     TEST(when_all_are_silent_a_new_one_is_tried_soon),
     TEST(a_stopped_peer_costs_one_lane_and_no_more),
     TEST(a_path_that_takes_no_bytes_is_tried_less_and_less),
+    TEST(small_frames_pass_and_data_does_not),
+    TEST(what_passes_again_in_time_goes_on),
+    TEST(an_outage_is_no_path_without_data),
+    TEST(the_reason_travels),
     TEST(giving_up_is_said),
     TEST(a_last_word_that_was_lost_is_said_again),
     TEST(without_a_lane_nothing_can_be_said),

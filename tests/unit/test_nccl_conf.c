@@ -1,109 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL's configuration file: what is added and taken back, and that nobody redirects who writes it.
- */
-#include "common/tools/nccl_conf.h"
+/* NCCL's configuration files, as each release reads them, and who has set a variable. */
+#include "common/nccl_conf.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
-/* Of the user who moves directories about while another one, root, writes. */
-enum { OTHER = 65534 };
-
 static struct tree tree;
-static const struct nccl_conf_line lines[] = { { "NCCL_NET_PLUGIN", "stratus" } };
-static char why_not[NCCL_CONF_WHY_MAX];
+static char home[TREE_PATH_MAX], passwd_home[TREE_PATH_MAX], named[TREE_PATH_MAX],
+    system_file[TREE_PATH_MAX];
+static int release_is;
+static unsigned asked;
 
-/* ---- what happens in between ---- */
-
-int __real_openat(int directory, const char *path, int flags, ...);
-int __wrap_openat(int directory, const char *path, int flags, ...);
-int __real_renameat(int from, const char *path, int to, const char *name);
-int __wrap_renameat(int from, const char *path, int to, const char *name);
-int __real_unlinkat(int directory, const char *path, int flags);
-int __wrap_unlinkat(int directory, const char *path, int flags);
-
-static unsigned countdown; /* the call before which it happens, of those wrapped; 0: never */
-static bool is_swapped;
-
-static const char *at(const char *path) {
-  static char buffers[4][TREE_PATH_MAX];
-  static unsigned next;
-  return tree_path(&tree, path, buffers[next++ % 4]);
-}
-
-/* "home" is elsewhere from now on, and the name leads to "root". */
-static void swap(void) {
-  if (countdown > 0 && --countdown == 0) {
-    is_swapped = true;
-    assert_int_equal(rename(at("home"), at("moved")), 0);
-    assert_int_equal(symlink(at("root"), at("home")), 0);
-    if (geteuid() == 0) {
-      assert_int_equal(lchown(at("home"), OTHER, OTHER), 0);
-    }
-  }
-}
-
-int __wrap_openat(int directory, const char *path, int flags, ...) {
-  va_list rest;
-  va_start(rest, flags);
-  mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
-  va_end(rest);
-  swap();
-  return __real_openat(directory, path, flags, mode);
-}
-
-int __wrap_renameat(int from, const char *path, int to, const char *name) {
-  swap();
-  return __real_renameat(from, path, to, name);
-}
-
-int __wrap_unlinkat(int directory, const char *path, int flags) {
-  swap();
-  return __real_unlinkat(directory, path, flags);
-}
-
-/* ---- files ---- */
-
-static void write_text(const char *path, const char *text) {
-  tree_write(&tree, path, "%s", text);
-}
-
-static const char *text_of(const char *path) {
-  static char text[4096];
-  FILE *file = fopen(at(path), "re");
-  if (!file) {
-    return NULL;
-  }
-  text[fread(text, 1, sizeof text - 1, file)] = '\0';
-  fclose(file);
-  return text;
-}
-
-static int write_lines(const char *path) {
-  return nccl_conf_write(at(path), lines, 1, why_not);
-}
-
-static bool has_lines(const char *path) {
-  const char *text = text_of(path);
-  return text && strstr(text, "\nNCCL_NET_PLUGIN=stratus\n") != NULL;
+static int release(void) {
+  asked++;
+  return release_is;
 }
 
 static int begin(void **state) {
   (void)state;
-  countdown = 0;
-  is_swapped = false;
+  static const char *const variables[] = { "NCCL_A", "NCCL_B", "STRATUS_C", "LD_NONE" };
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+    unsetenv(variables[i]);
+  }
   tree_create(&tree);
-  write_text("home/nccl.conf", "A=1\n");
-  write_text("root/nccl.conf", "B=2\n");
+  tree_path(&tree, "home", home);
+  tree_path(&tree, "passwd", passwd_home);
+  tree_path(&tree, "named.conf", named);
+  tree_path(&tree, "etc.conf", system_file);
+  release_is = 22907;
+  asked = 0;
   return 0;
 }
 
@@ -113,134 +43,222 @@ static int end(void **state) {
   return 0;
 }
 
-/* ---- what it does ---- */
-
-static void what_is_added_is_taken_back(void **state) {
-  (void)state;
-  bool is_changed;
-  assert_int_equal(chmod(at("home/nccl.conf"), 0640), 0);
-  assert_int_equal(write_lines("home/nccl.conf"), 0);
-  assert_int_equal(write_lines("home/nccl.conf"), 0);
-  assert_true(has_lines("home/nccl.conf"));
-  struct stat status;
-  assert_int_equal(stat(at("home/nccl.conf"), &status), 0);
-  assert_int_equal(status.st_mode & 07777, 0640);
-  assert_int_equal(nccl_conf_remove(at("home/nccl.conf"), &is_changed, why_not), 0);
-  assert_true(is_changed);
-  assert_string_equal(text_of("home/nccl.conf"), "A=1\n");
-  assert_int_equal(write_lines("home/new.conf"), 0);
-  assert_int_equal(nccl_conf_remove(at("home/new.conf"), &is_changed, why_not), 0);
-  assert_int_equal(access(at("home/new.conf"), F_OK), -1);
-  assert_int_equal(write_lines("absent/nccl.conf"), -ENOENT);
+static void load(bool is_named) {
+  const struct nccl_conf_places places = { .named = is_named ? named : NULL,
+                                           .home = home,
+                                           .passwd_home = passwd_home,
+                                           .system_file = system_file };
+  assert_int_equal(nccl_conf_load(&places, release), 0);
 }
 
-static void a_link_of_ones_own_is_followed_and_stays(void **state) {
+/* The value, or "-"; `line` 0: not from a file. */
+static void assert_setting(const char *name, const char *value, const char *file, unsigned line) {
+  const struct nccl_conf_setting setting = nccl_conf_find(name);
+  assert_string_equal(setting.value ? setting.value : "-", value);
+  assert_string_equal(setting.file ? setting.file : "-", file ? file : "-");
+  assert_int_equal(setting.line, line);
+}
+
+static void a_value_is_all_behind_the_first_equals_sign(void **state) {
   (void)state;
-  bool is_changed;
-  tree_link(&tree, "home/link.conf", "../root/nccl.conf");
-  tree_link(&tree, "far", at("root"));
-  static const char *const paths[] = { "home/link.conf", "far/nccl.conf",
-                                       "home/../root/nccl.conf" };
-  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-    assert_int_equal(write_lines(paths[i]), 0);
-    assert_true(has_lines("root/nccl.conf"));
-    assert_int_equal(nccl_conf_remove(at(paths[i]), &is_changed, why_not), 0);
-    assert_string_equal(text_of("root/nccl.conf"), "B=2\n");
+  static const struct {
+    const char *line, *name, *value;
+  } cases[] = {
+    { "NCCL_A=stratus", "NCCL_A", "stratus" },
+    { "NCCL_A=stratus ", "NCCL_A", "stratus " },
+    { "NCCL_A=\tx", "NCCL_A", "\tx" },
+    { "NCCL_A=\"eth0\"", "NCCL_A", "\"eth0\"" },
+    { "NCCL_A='eth0'", "NCCL_A", "'eth0'" },
+    { "NCCL_A=a=b", "NCCL_A", "a=b" },
+    { "NCCL_A=x # no comment", "NCCL_A", "x # no comment" },
+    { "NCCL_A=AWS Libfabric", "NCCL_A", "AWS Libfabric" },
+    { "NCCL_A=", "NCCL_A", "" },
+    { "NCCL_A =x", "NCCL_A", "-" },
+    { " NCCL_A=x", "NCCL_A", "-" },
+    { "export NCCL_A=x", "NCCL_A", "-" },
+    { "\xef\xbb\xbfNCCL_A=x", "NCCL_A", "-" },
+    { "#NCCL_A=x", "NCCL_A", "-" },
+    { "NCCL_A", "NCCL_A", "-" },
+    { "NCCL_A x", "NCCL_A", "-" },
+    { "=x", "NCCL_A", "-" },
+    { "nccl_a=x", "NCCL_A", "-" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    tree_write(&tree, "etc.conf", "\n%s", cases[i].line);
+    load(false);
+    bool is_set = cases[i].value[0] != '-';
+    assert_setting(cases[i].name, cases[i].value, is_set ? system_file : NULL, is_set ? 2 : 0);
   }
-  char target[64];
-  assert_int_equal(readlink(at("home/link.conf"), target, sizeof target), 17);
-  tree_link(&tree, "home/round", "round");
-  assert_int_equal(write_lines("home/round"), -ELOOP);
+  assert_int_equal(asked, 0); /* all releases agree on these */
 }
 
-static void what_is_no_file_is_left_alone(void **state) {
+static void a_carriage_return_counts_before_2_30_3(void **state) {
   (void)state;
-  assert_int_equal(mkfifo(at("home/fifo"), 0600), 0);
-  assert_int_equal(write_lines("home/fifo"), -EINVAL);
-  assert_non_null(strstr(why_not, "not a regular file"));
-  assert_int_equal(write_lines("home"), -EISDIR);
-  assert_int_equal(write_lines("home/nccl.conf/x"), -ENOTDIR);
-}
-
-/* ---- the directory is another one, in between ---- */
-
-static void nothing_changed_in_root(void) {
-  assert_string_equal(text_of("root/nccl.conf"), "B=2\n");
-  assert_int_equal(system("test \"$(ls -A \"$ROOT\")\" = nccl.conf"), 0);
-}
-
-/* Before any of the calls: either it is refused, or done where the directory is now. */
-static void swapped_before_each_call(bool removes) {
-  setenv("ROOT", at("root"), 1);
-  bool has_swapped = true;
-  unsigned done = 0, refused = 0;
-  for (unsigned k = 1; has_swapped; k++) {
-    bool is_changed;
-    end(NULL);
-    begin(NULL);
-    setenv("ROOT", at("root"), 1);
-    if (removes) {
-      assert_int_equal(unlink(at("home/nccl.conf")), 0);
-      assert_int_equal(write_lines("home/nccl.conf"), 0);
-    }
-    countdown = k;
-    int error = removes ? nccl_conf_remove(at("home/nccl.conf"), &is_changed, why_not)
-                        : write_lines("home/nccl.conf");
-    has_swapped = is_swapped;
-    countdown = 0;
-    nothing_changed_in_root();
-    if (error) {
-      assert_int_equal(error, -EPERM);
-      assert_non_null(strstr(why_not, "symbolic link of another user"));
-    } else if (!removes) {
-      assert_true(has_lines(has_swapped ? "moved/nccl.conf" : "home/nccl.conf"));
-    } else {
-      assert_null(text_of(has_swapped ? "moved/nccl.conf" : "home/nccl.conf"));
-    }
-    refused += error != 0;
-    done += error == 0 && has_swapped;
+  static const struct {
+    int release;
+    const char *value;
+  } cases[] = { { 21903, "stratus\r" },
+                { 22907, "stratus\r" },
+                { 0, "stratus\r" },
+                { 23003, "stratus" },
+                { 23007, "stratus" } };
+  tree_write(&tree, "etc.conf", "NCCL_A=stratus\r\nNCCL_B=1\r\r\n\r\n#x\r\n");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    release_is = cases[i].release;
+    load(false);
+    assert_setting("NCCL_A", cases[i].value, system_file, 1);
+    assert_setting("NCCL_B", cases[i].release >= 23003 ? "1\r" : "1\r\r", system_file, 2);
+    assert_int_equal(nccl_conf_line_count(), 2);
   }
-  assert_true(refused >= 1);
-  assert_true(done >= 2);
 }
 
-static void a_swapped_directory_does_not_redirect_root(void **state) {
+static void the_first_who_says_it_counts(void **state) {
   (void)state;
-  if (geteuid() != 0) {
-    print_message("# skipped: not root, who alone is kept from others' links\n");
-    skip();
-  }
-  swapped_before_each_call(false);
-  swapped_before_each_call(true);
+  tree_write(&tree, "passwd/.nccl.conf", "NCCL_A=user\nNCCL_A=again\n");
+  tree_write(&tree, "etc.conf", "NCCL_A=system\nNCCL_B=system\nSTRATUS_C=system\n");
+  char own[TREE_PATH_MAX];
+  tree_path(&tree, "passwd/.nccl.conf", own);
+  setenv("STRATUS_C", "", 1); /* an empty variable is one */
+  load(false);
+  assert_setting("NCCL_A", "user", own, 1);
+  assert_setting("NCCL_B", "system", system_file, 2);
+  assert_setting("STRATUS_C", "", NULL, 0);
+  assert_int_equal(nccl_conf_line_count(), 5);
+  assert_false(nccl_conf_line(1)->counts);
+  assert_false(nccl_conf_line(2)->counts);
+  assert_true(nccl_conf_line(3)->counts);
+  assert_false(nccl_conf_line(4)->counts);
 }
 
-static void root_follows_no_link_of_another_user(void **state) {
+/* Which file is the user's. */
+static void releases_look_in_their_own_places(void **state) {
   (void)state;
-  if (geteuid() != 0) {
-    print_message("# skipped: not root, who alone is kept from others' links\n");
-    skip();
+  static const struct {
+    int release;
+    bool is_named;
+    const char *value;
+  } cases[] = {
+    { 21903, false, "passwd" }, { 22203, true, "passwd" },  { 22304, true, "named" },
+    { 22907, true, "named" },   { 22907, false, "passwd" }, { 23003, false, "home" },
+    { 23003, true, "named" },   { 0, true, "named" },       { 0, false, "passwd" },
+  };
+  tree_write(&tree, "home/.nccl.conf", "NCCL_A=home\n");
+  tree_write(&tree, "passwd/.nccl.conf", "NCCL_A=passwd\n");
+  tree_write(&tree, "named.conf", "NCCL_A=named\n");
+  tree_write(&tree, "etc.conf", "NCCL_A=system\nNCCL_B=system\n");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    release_is = cases[i].release;
+    load(cases[i].is_named);
+    assert_string_equal(nccl_conf_find("NCCL_A").value, cases[i].value);
+    assert_string_equal(nccl_conf_find("NCCL_B").value, "system");
   }
-  tree_link(&tree, "home/link.conf", "../root/nccl.conf");
-  assert_int_equal(lchown(at("home/link.conf"), OTHER, OTHER), 0);
-  assert_int_equal(write_lines("home/link.conf"), -EPERM);
-  assert_non_null(strstr(why_not, "name the file itself"));
-  assert_string_equal(text_of("root/nccl.conf"), "B=2\n");
-  /* A file in a directory of another user stays his. */
-  assert_int_equal(chown(at("home"), OTHER, OTHER), 0);
-  assert_int_equal(chown(at("home/nccl.conf"), OTHER, OTHER), 0);
-  assert_int_equal(write_lines("home/nccl.conf"), 0);
-  struct stat status;
-  assert_int_equal(stat(at("home/nccl.conf"), &status), 0);
-  assert_int_equal(status.st_uid, OTHER);
 }
+
+static void the_release_is_not_asked_without_need(void **state) {
+  (void)state;
+  load(true); /* no file at all */
+  tree_write(&tree, "etc.conf", "NCCL_A=1\n");
+  load(true); /* what NCCL_CONF_FILE names is not there, and ~/.nccl.conf neither */
+  assert_int_equal(asked, 0);
+  assert_setting("NCCL_A", "1", system_file, 1);
+}
+
+static void what_is_no_file_sets_nothing(void **state) {
+  (void)state;
+  tree_make_directory(&tree, "etc.conf");
+  assert_int_equal(mkfifo(named, 0600), 0); /* a tool that read it would take it from the job */
+  load(true);
+  assert_int_equal(nccl_conf_line_count(), 0);
+}
+
+static void long_lines_are_cut_as_nccl_cuts_them(void **state) {
+  (void)state;
+  static char text[6000];
+  memset(text, 'x', sizeof text - 1);
+  memcpy(text + 4095, "NCCL_B=", 7); /* where 2.30.3 begins a line */
+  memcpy(text, "NCCL_A=", 7);
+  text[4095 + 7 + 10] = '\0';
+  tree_write(&tree, "etc.conf", "%s\nSTRATUS_C=1\n", text);
+  load(false);
+  assert_int_equal(strlen(nccl_conf_find("NCCL_A").value), 1023);
+  assert_setting("NCCL_B", "-", NULL, 0);
+  assert_setting("STRATUS_C", "1", system_file, 2);
+  release_is = 23003;
+  load(false);
+  assert_int_equal(strlen(nccl_conf_find("NCCL_A").value), 1023);
+  assert_setting("NCCL_B", "xxxxxxxxxx", system_file, 1);
+  assert_setting("STRATUS_C", "1", system_file, 2);
+}
+
+/* The only test of the real places: what it finds there depends on the machine. */
+static void what_is_applied_is_withdrawn(void **state) {
+  (void)state;
+  tree_write(&tree, "named.conf", "NCCL_A=file\nNCCL_B=file\nLD_NONE=file\n");
+  setenv("NCCL_CONF_FILE", named, 1);
+  setenv("NCCL_B", "mine", 1);
+  assert_int_equal(nccl_conf_apply(release), 0);
+  assert_string_equal(getenv("NCCL_A"), "file");
+  assert_string_equal(getenv("NCCL_B"), "mine");
+  assert_null(getenv("LD_NONE"));
+  assert_setting("NCCL_A", "file", named, 1);
+  assert_setting("NCCL_B", "mine", NULL, 0);
+  nccl_conf_withdraw();
+  assert_null(getenv("NCCL_A"));
+  assert_string_equal(getenv("NCCL_B"), "mine");
+  assert_setting("NCCL_A", "file", named, 1);
+  unsetenv("NCCL_CONF_FILE");
+}
+
+static void values_are_shown_so_that_they_can_be_seen(void **state) {
+  (void)state;
+  static const struct {
+    const char *value, *text;
+  } cases[] = {
+    { "stratus", "\"stratus\"" },
+    { "stratus\r", "\"stratus\\r\"" },
+    { " a\tb ", "\" a\\tb \"" },
+    { "\"eth0\"", "\"\\\"eth0\\\"\"" },
+    { "a\\b\x01\x7f\xef\xbb\xbf", "\"a\\\\b\\x01\\x7f\\xef\\xbb\\xbf\"" },
+    { "", "\"\"" },
+  };
+  char text[NCCL_CONF_TEXT_MAX], quoted[QUOTE_MAX];
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_string_equal(quote(cases[i].value, quoted), cases[i].text);
+  }
+  char value[2 * QUOTE_MAX];
+  memset(value, '\r', sizeof value);
+  value[sizeof value - 1] = '\0';
+  quote(value, quoted);
+  assert_true(strlen(quoted) < QUOTE_MAX);
+  assert_string_equal(quoted + strlen(quoted) - 6, "\\r...\"");
+  struct nccl_conf_setting setting = { "a ", "/etc/nccl.conf", 7 };
+  assert_string_equal(nccl_conf_text("NCCL_NET", &setting, text),
+                      "NCCL_NET=\"a \" is set in /etc/nccl.conf, line 7");
+  setting.file = NULL;
+  assert_string_equal(nccl_conf_text("NCCL_NET", &setting, text),
+                      "NCCL_NET=\"a \" is set in the environment");
+  assert_null(nccl_conf_oddity("AWS Libfabric"));
+  assert_null(nccl_conf_oddity(""));
+  assert_string_equal(nccl_conf_oddity("x\r"), "the carriage return at its end");
+  assert_string_equal(nccl_conf_oddity("x "), "the blank behind it");
+  assert_string_equal(nccl_conf_oddity("'x'"), "the quotes around it");
+  assert_string_equal(nccl_conf_oddity("x # y"), "the comment behind it");
+  assert_null(nccl_conf_oddity("x#y"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(what_is_added_is_taken_back, begin, end),
-    cmocka_unit_test_setup_teardown(a_link_of_ones_own_is_followed_and_stays, begin, end),
-    cmocka_unit_test_setup_teardown(what_is_no_file_is_left_alone, begin, end),
-    cmocka_unit_test_setup_teardown(a_swapped_directory_does_not_redirect_root, begin, end),
-    cmocka_unit_test_setup_teardown(root_follows_no_link_of_another_user, begin, end),
+    TEST(a_value_is_all_behind_the_first_equals_sign),
+    TEST(a_carriage_return_counts_before_2_30_3),
+    TEST(the_first_who_says_it_counts),
+    TEST(releases_look_in_their_own_places),
+    TEST(the_release_is_not_asked_without_need),
+    TEST(what_is_no_file_sets_nothing),
+    TEST(long_lines_are_cut_as_nccl_cuts_them),
+    TEST(what_is_applied_is_withdrawn),
+    TEST(values_are_shown_so_that_they_can_be_seen),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

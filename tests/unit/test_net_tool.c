@@ -40,6 +40,18 @@ static void examples_run_as_printed(void **state) {
   }
 }
 
+static void doctor_looks_at_files_of_topologies(void **state) {
+  (void)state;
+  tree_write(&tool.tree, "topo.xml", "<?xml version=\"1.0\"?>\n<system version=\"1\"/>\n");
+  assert_int_equal(tool_run_there("NCCL_TOPO_FILE=$PWD/topo.xml NCCL_GRAPH_FILE=graph.xml "
+                                  "stratus-net doctor"),
+                   1);
+  tool_assert_contains(tool.output, "BAD   NCCL_TOPO_FILE=/");
+  tool_assert_contains(tool.output, "/topo.xml: line 1: <?xml...>, which NCCL does not read");
+  tool_assert_contains(tool.output, "note  NCCL_GRAPH_FILE=graph.xml: a relative path");
+  tool_assert_contains(tool.output, "BAD   NCCL_GRAPH_FILE=graph.xml: No such file");
+}
+
 static void wrong_use_is_status_2(void **state) {
   (void)state;
   static const struct {
@@ -61,7 +73,14 @@ static void wrong_use_is_status_2(void **state) {
     { "env -u RANK stratus-net probe", "either the HOSTs to probe or --listen" },
     { "stratus-net probe h --listen", "either the HOSTs to probe or --listen" },
     { "stratus-net probe h --port 0", "--port takes 1 to 65535, not 0" },
-    { "stratus-net probe h:70000", "a port is 1 to 65535" },
+    { "stratus-net probe h:70000", "or a port (1024 to 65535)" },
+    { "stratus-net probe 'h 2'", "\"h 2\" is not a host" },
+    { "stratus-net probe local", "a name or an address is wanted" },
+    { "stratus-net probe h[1-500]", "at most 255 other hosts" },
+    { "stratus-net doctor --all 'h 2'", "\"h 2\" is not a host" },
+    { "stratus-net doctor --all h,8", "a number is no name" },
+    { "stratus-net perf fe80::2", "as in fe80::2%eth0" },
+    { "stratus-net probe fe80::2", "as in fe80::2%eth0" },
     { "stratus-net probe h --time x", "a time such as 250ms or 10s" },
     { "stratus-net probe h --time 0", "takes 1ms to 60s" },
     { "stratus-net probe h --time 61s", "takes 1ms to 60s" },
@@ -121,12 +140,34 @@ static void what_cannot_be_joined_is_an_error(void **state) {
   tool_assert_contains(tool.errors, "this is not what stratus-net stats --json prints");
 }
 
+/* A stand-in for ssh, by which hosts answer: d has NCCL in its containers only. */
+static void two_releases_of_nccl_are_bad(void **state) {
+  (void)state;
+  tree_write(&tool.tree, "reach",
+             "#!/bin/sh\ncase $1 in b) nccl=2.22.3 ;; d) nccl= ;; *) nccl=2.29.7 ;; esac\n"
+             "printf '{\"healthy\":true,\"findings\":[],\"facts\":{\"nccl\":\"%%s\"}}' $nccl\n");
+  tree_write(&tool.tree, "hosts", "# all\na slots=8\nc,d\n");
+  assert_int_equal(
+      tool_run_there("chmod +x reach; stratus-net doctor --all --ssh ./reach a,b a c d"), 1);
+  tool_assert_contains(tool.output,
+                       "BAD   b: release of NCCL differs: 2.22.3 here, 2.29.7 on most");
+  tool_assert_contains(tool.output, "note  d: release of NCCL differs: unknown here");
+  tool_assert_contains(tool.output, "4 hosts: 0 with problems, 0 without an answer, 1 differences");
+  assert_int_equal(tool_run_there("stratus-net doctor --all --ssh ./reach hosts"), 0);
+  tool_assert_contains(tool.output, "3 hosts: a job can use stratus on all of them");
+  assert_int_equal(tool_run_there("echo e 8 >>hosts; stratus-net doctor --all hosts"), 2);
+  tool_assert_contains(tool.errors, "hosts:4: \"e 8\" is not a host");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(two_releases_of_nccl_are_bad, tool_set_up, tool_tear_down),
     cmocka_unit_test_setup_teardown(help_lists_every_command, tool_set_up, tool_tear_down),
     cmocka_unit_test_setup_teardown(examples_run_as_printed, tool_set_up, tool_tear_down),
     cmocka_unit_test_setup_teardown(ranks_that_are_behind_are_named, tool_set_up, tool_tear_down),
     cmocka_unit_test_setup_teardown(what_cannot_be_joined_is_an_error, tool_set_up, tool_tear_down),
+    cmocka_unit_test_setup_teardown(doctor_looks_at_files_of_topologies, tool_set_up,
+                                    tool_tear_down),
     cmocka_unit_test_setup_teardown(wrong_use_is_status_2, tool_set_up, tool_tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,6 +205,9 @@ static void judgement_names_what_stands_in_the_way(void **state) {
   struct nic nic = fake_nic("ens0.20", "10.20.0.1", 24);
   assert_int_equal(rdma_choice_judge(&ports[0], &settings, &nic, &gid, why), 0);
   assert_int_equal(ports[0].gids[gid].index, 5);
+  nic.advertised = fake_nic_address("203.0.113.7");
+  assert_int_equal(rdma_choice_judge(&ports[0], &settings, &nic, &gid, why), -ENOENT);
+  assert_non_null(strstr(why, "STRATUS_ADVERTISE_ADDRESS"));
   name_list_parse(&settings.hcas, "NCCL_IB_HCA", "^mlx5_0", true);
   assert_int_equal(rdma_choice_judge(&ports[0], &settings, &nic, &gid, why), -ENOENT);
   assert_string_equal(why, "NCCL_IB_HCA leaves out mlx5_0:1");

@@ -16,9 +16,9 @@ static unsigned host_services[HOSTS_MAX]; /* 0 */
 
 /* latency and gap of a message: a constant and so much for a byte. */
 static void begin(unsigned hosts, unsigned gpus, double latency_ns, double gap_ns_per_byte) {
-  struct schedule_config config = { .hosts = hosts, .gpus = gpus };
-  service = (struct service){ .connection_count = SCHEDULE_TREE_CONNECTIONS };
-  for (unsigned c = 0; c < SCHEDULE_TREE_CONNECTIONS; c++) {
+  struct schedule_config config = { .hosts = hosts, .gpus = gpus, .channels = SCHEDULE_CHANNELS };
+  service = (struct service){ .connection_count = 2 * SCHEDULE_CHANNELS };
+  for (unsigned c = 0; c < 2 * SCHEDULE_CHANNELS; c++) {
     for (unsigned size = 0; size < SERVICE_SIZES; size++) {
       for (unsigned i = 0; i < SERVICE_SAMPLES; i++) {
         service.connections[c].latency[size][i] = latency_ns;

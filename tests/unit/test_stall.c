@@ -157,6 +157,8 @@ static void what_limits_the_flows_is_told(void **context) {
   seen.limited[POLICY_LIMIT_NETWORK] = 2;
   assert_true(says(&seen, "(limited by: network 2, CPU 1). The network is what limits"));
   assert_false(says(&seen, "The network is fine"));
+  seen.still_losses = 3;
+  assert_true(says(&seen, "Flows were lost meanwhile: look at the network first"));
   seen.oldest.number = 41; /* a fault keeps its advice */
   assert_true(says(&seen, "(limited by: network 2, CPU 1). Check the network"));
   for (unsigned limit = 0; limit <= POLICY_LIMIT_NETWORK; limit++) {

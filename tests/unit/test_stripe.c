@@ -213,6 +213,8 @@ static void a_lane_that_is_alone_takes_larger_chunks(void **state) {
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB);
   stripe_lane_up(&stripe, 1);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 128 * KIB);
+  stripe.lanes_used = 1; /* the other is open, and nobody asks it */
+  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB);
   bring_up(&stripe, 1);
   stripe.chunk_bytes = 512 * KIB;
   teach(&stripe, 0, 16);

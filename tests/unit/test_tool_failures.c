@@ -75,6 +75,24 @@ static void stratus_net(void **state) {
   survives("sh -c 'stratus-net doctor || test $? -eq 1'", true);
 }
 
+/* Here and on both hosts, where it costs that host's answer. Without the calls whose failure makes
+ * one end wait for the other. */
+static void stratus_net_doctor_all(void **state) {
+  (void)state;
+  static const struct failure failures[] = {
+    { FAULT_ALLOCATION, ENOMEM }, { FAULT_SOCKET, EMFILE },
+    { FAULT_POLL, EINTR },        { FAULT_EPOLL_CREATE, EMFILE },
+    { FAULT_EVENTFD, EMFILE },    { FAULT_OPEN, EACCES },
+    { FAULT_READ, EIO },          { FAULT_INTERFACES, ENOMEM },
+  };
+  command = "sh -c 'stratus-net doctor --all --timeout 5s --ssh tests/lib/here localhost 127.0.0.1 "
+            "|| test $? -eq 1'";
+  struct entry_point entry = {
+    .name = command, .run = run_command, .arms_itself = true, .is_slow = true
+  };
+  assert_true(each_failure(&entry, failures, sizeof failures / sizeof failures[0]) > 0);
+}
+
 static void stratus_net_measures(void **state) {
   (void)state;
   pair_survives("stratus-net perf --listen 127.0.0.1:%u --timeout 5s",
@@ -99,6 +117,8 @@ static void stratus_run_and_env(void **state) {
   (void)state;
   survives("stratus-run true", false);
   survives("stratus-env", false);
+  survives("sh -c 'NCCL_CONF_FILE=tests/data/nccl.conf stratus-run true'", true);
+  survives("sh -c 'NCCL_CONF_FILE=tests/data/nccl.conf stratus-net params'", true);
 }
 
 /* Before those without faults, which tool_set_up finds. */
@@ -121,8 +141,8 @@ static int set_up(void **state) {
 int main(int argc, char **argv) {
   cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
   const struct CMUnitTest tests[] = {
-    TOOL_TEST(stratus_net),  TOOL_TEST(stratus_net_measures), TOOL_TEST(stratus_tune),
-    TOOL_TEST(stratus_coll), TOOL_TEST(stratus_run_and_env),
+    TOOL_TEST(stratus_net),  TOOL_TEST(stratus_net_doctor_all), TOOL_TEST(stratus_net_measures),
+    TOOL_TEST(stratus_tune), TOOL_TEST(stratus_coll),           TOOL_TEST(stratus_run_and_env),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

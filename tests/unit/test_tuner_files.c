@@ -65,8 +65,9 @@ static void import_keeps_the_order_of_rules(void **state) {
                           "reduce,0,100,ring,simple,1,-1,8,-1,1\n",
                           ""),
                    0);
-  tool_assert_contains(tool.errors, "1 rules for any number of nodes or ranks are applied");
-  tool_assert_contains(tool.errors, "1 rules are ignored");
+  tool_assert_contains(tool.errors, "1 rule for any number of nodes or ranks is applied");
+  tool_assert_contains(tool.errors,
+                       "rules.csv:6: 1 rule is left out, this one first: pipe_ops and");
   assert_explained("-c allreduce -n 2 -r 8 -b 1024", "tree ll, at most 2 channels");
   assert_explained("-c allreduce -n 2 -r 8 -b 2047", "tree ll, at most 2 channels");
   assert_explained("-c allreduce -n 2 -r 8 -b 2048", "ring ll128, NCCL's number of channels");
@@ -108,6 +109,161 @@ static void import_names_the_place(void **state) {
   assert_int_equal(tool_run_there("stratus-tune import /nowhere/a.csv"), 1);
 }
 
+/* Files as people, scripts and spreadsheets leave them (tests/data/readers). */
+static int import_reported(const char *name, const char *options) {
+  char command[512];
+  snprintf(command, sizeof command,
+           "stratus-tune import tests/data/readers/rules/%s %s -o %s/rules.profile", name, options,
+           tool.tree.root);
+  return tool_run(command);
+}
+
+#define SMALL "-c allreduce -n 2 -r 8 -b 64"
+
+static void import_takes_reported_files(void **state) {
+  (void)state;
+  static const char *const good[] = { "bom.csv", "heading.csv", "empty-fields.csv" };
+  for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+    assert_int_equal(import_reported(good[i], ""), 0);
+    assert_string_equal(tool.errors, "");
+    assert_explained(SMALL, "tree ll, at most 2 channels");
+    assert_explained("-c allreduce -n 2 -r 8 -b 64K", "NCCL's own");
+  }
+  assert_int_equal(import_reported("uneven.csv", ""), 0);
+  tool_assert_contains(tool.errors, "uneven.csv:1:29: 17 ranks cannot be spread evenly over 2");
+  tool_assert_contains(tool.errors, "the rule is left out");
+  assert_explained(SMALL, "tree ll");
+  assert_int_equal(import_reported("wildcards.csv", ""), 0);
+  tool_assert_contains(tool.errors, "2 rules for any number of nodes or ranks are applied");
+  tool_assert_contains(tool.errors, "wildcards.csv:2: the rule is left out: no such "
+                                    "combination as its 4 nodes and any number of ranks");
+  assert_explained("-c reduce -n 2 -r 8 -b 1G", "ring ll, at most 2 channels");
+  assert_int_equal(import_reported("wildcards.csv", "--nodes 4 --ppn 2"), 0);
+  tool_assert_contains(tool.errors, "3 rules for any number");
+  assert_explained("-c broadcast -n 4 -r 2 -b 8", "tree ll");
+}
+
+static void import_reads_sizes_of_4_gib_and_more(void **state) {
+  (void)state;
+  assert_int_equal(import_reported("over-4GiB.csv", ""), 0);
+  assert_explained("-c allreduce -n 2 -r 8 -b 4G", "ring simple");
+  assert_explained("-c allreduce -n 2 -r 8 -b 8589934591", "ring simple");
+  assert_explained("-c allreduce -n 2 -r 8 -b 8G", "tree simple");
+  assert_explained("-c allreduce -n 2 -r 8 -b 17179869183", "tree simple");
+  assert_explained("-c allreduce -n 2 -r 8 -b 16G", "NCCL's own");
+  /* 4294967295 is for all sizes, but where another rule begins. */
+  assert_int_equal(import("allreduce,0,4294967295,ring,ll,1,2,16\n"
+                          "allreduce,8589934592,17179869183,tree,ll,1,2,16\n",
+                          ""),
+                   0);
+  assert_explained("-c allreduce -n 2 -r 8 -b 4294967295", "ring ll");
+  assert_explained("-c allreduce -n 2 -r 8 -b 4G", "ring ll");
+  assert_explained("-c allreduce -n 2 -r 8 -b 8G", "tree ll");
+  assert_explained("-c allreduce -n 2 -r 8 -b 16G", "ring ll");
+  static const char *const all[] = { "-1", "18446744073709551615", "9223372036854775807" };
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    char rule[128];
+    snprintf(rule, sizeof rule, "allreduce,4294967296,%s,ring,ll,1,2,16\n", all[i]);
+    assert_int_equal(import(rule, ""), 0);
+    assert_explained("-c allreduce -n 2 -r 8 -b 4294967295", "NCCL's own");
+    assert_explained("-c allreduce -n 2 -r 8 -b 4T", "ring ll");
+  }
+  assert_int_equal(import("allreduce,8589934592,4294967295,ring,ll,1,2,16\n", ""), 0);
+  assert_explained("-c allreduce -n 2 -r 8 -b 16G", "ring ll");
+  assert_int_equal(import("allreduce,0,18446744073709551616,ring,ll,1,2,16\n", ""), 1);
+  tool_assert_contains(tool.errors, "rules.csv:1:13: max_bytes takes a number up to");
+}
+
+static void import_tells_of_conditions(void **state) {
+  (void)state;
+  assert_int_equal(import_reported("all-conditions.csv", ""), 1);
+  tool_assert_contains(tool.errors, "all-conditions.csv:1: 2 rules are left out, this one first");
+  tool_assert_contains(tool.errors, "--ignore-conditions takes such rules for all calls");
+  tool_assert_contains(tool.errors, "no rule that could be imported");
+  assert_int_equal(import_reported("all-conditions.csv", "--ignore-conditions"), 0);
+  assert_explained(SMALL, "tree ll, at most 2 channels");
+  assert_explained("-c allreduce -n 2 -r 8 -b 1M", "ring simple, at most 8 channels");
+  static const char *const none[] = {
+    ",-1", ",-1,-1", ",", ",,", ",-1,", ",,-1", ", ,\t", ",,,,,"
+  };
+  for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+    char rule[128];
+    snprintf(rule, sizeof rule, "allreduce,0,65535,tree,ll,2,2,16%s\n", none[i]);
+    assert_int_equal(import(rule, ""), 0);
+    assert_explained(SMALL, "tree ll");
+  }
+  static const char *const some[] = { ",1", ",-1,0", ",0", ",,1", ",1,-1" };
+  for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
+    char rule[128];
+    snprintf(rule, sizeof rule, "allreduce,0,65535,tree,ll,2,2,16%s\n", some[i]);
+    assert_int_equal(import(rule, ""), 1);
+    tool_assert_contains(tool.errors, "rules.csv:1: 1 rule is left out");
+  }
+}
+
+#define RULE "allreduce,0,65535,tree,ll,2,2,16"
+
+static void import_takes_what_surrounds(void **state) {
+  (void)state;
+  static const char *const texts[] = {
+    "\xef\xbb\xbf" RULE "\r\n",
+    "\xef\xbb\xbf# a comment\r\n\r\n" RULE "\r\n",
+    "Collective_Type,Min_Bytes,Max_Bytes,Algorithm,Protocol,Channels,nNodes,nRanks\n" RULE,
+    "collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,"
+    "regBuff\n" RULE ",-1,-1\n",
+    "\"collective_type\",\"min_bytes\",\"max_bytes\",\"algorithm\",\"protocol\",\"channels\","
+    "\"nNodes\",\"nRanks\"\n\"allreduce\",\"0\",\"65535\",\"tree\",\"ll\",\"2\",\"2\",\"16\"\n",
+    "# head\r" RULE "\r# tail\r",
+    ",,,,,,,,,\n" RULE ",,\n,,,,,,,,,\n",
+    "  " RULE "  \n\t\n",
+    RULE " # the small ones\n  # the end\n",
+  };
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    assert_int_equal(import(texts[i], ""), 0);
+    assert_string_equal(tool.errors, "");
+    assert_explained(SMALL, "tree ll, at most 2 channels");
+  }
+  assert_int_equal(import("allgather,0,9,ring,ll,1,2,16\r" RULE "\n", ""), 0);
+  assert_explained(SMALL, "tree ll");
+  assert_explained("-c allgather -n 2 -r 8 -b 8", "ring ll");
+}
+
+/* A bad rule costs itself; a heading in another order costs the file. */
+static void import_leaves_bad_rules_out(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *error;
+  } cases[] = {
+    { "allreduce,0,1,rink,ll,1,2,16\n" RULE "\n", "rules.csv:1:15: algorithm takes tree, ring" },
+    { RULE "\nallreduce,,9,ring,ll,1,2,16\n", "rules.csv:2:11: field 2, minbytes, is empty" },
+    { RULE "\nallreduce,0,9,ring,ll,1,2,\n", "rules.csv:2:1: a rule has 8 to 10 fields" },
+    { RULE "\nallreduce,0,9,ring,ll,1,2,16,-1,-1,5\n", "rules.csv:2:1: a rule has 8 to 10" },
+    { RULE "\nallreduce;0;9;ring;ll;1;2;16\n", "with commas between them, not semicolons" },
+    { RULE "\nreduce,0,64K,ring,ll,1,2,16\n", "rules.csv:2:10: max_bytes takes a number" },
+    { RULE "\nreduce,0,1e6,ring,ll,1,2,16\n", "rules.csv:2:10: max_bytes takes a number" },
+    { RULE "\nreduce,0,9,ring,ll,1,0,16\n", "16 ranks cannot be spread evenly over 0 nodes" },
+    { RULE "\nreduce,0,9,ring,ll,1,32,16\n", "16 ranks cannot be spread evenly over 32" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    assert_int_equal(import(cases[i].text, ""), 0);
+    tool_assert_contains(tool.errors, cases[i].error);
+    tool_assert_contains(tool.errors, "the rule is left out");
+    assert_explained(SMALL, "tree ll, at most 2 channels");
+  }
+  assert_int_equal(import("collective_type,max_bytes,min_bytes,algorithm,protocol,channels,nNodes,"
+                          "nRanks\n" RULE "\n",
+                          ""),
+                   1);
+  tool_assert_contains(tool.errors, "rules.csv:1:17: column 2 has to be minbytes");
+  assert_int_equal(import("collective,size_bytes,algorithm,protocol,channels,nodes,ranks\n", ""),
+                   1);
+  tool_assert_contains(tool.errors, "these are measurements for NVIDIA's optimize_config.py");
+  static const char zero[] = RULE "\nall\0reduce,0,9,ring,ll,1,2,16\n";
+  tree_write_bytes(&tool.tree, "rules.csv", zero, sizeof zero - 1);
+  assert_int_equal(tool_run_there("stratus-tune import rules.csv -o rules.profile"), 0);
+  tool_assert_contains(tool.errors, "rules.csv:2: a zero byte: this is no text");
+}
+
 /* ---- verify ---- */
 
 static const char *profile_of(const char *id) {
@@ -147,6 +303,35 @@ static void verify_tells_hosts_that_differ(void **state) {
   tool_assert_contains(tool.output, "a job on these hosts could hang");
 }
 
+/* Which NCCL chooses by itself, beside a profile that decides. */
+static void verify_tells_variables_that_differ(void **state) {
+  (void)state;
+  tree_write(&tool.tree, "one.profile", "%s", profile_of("one"));
+  tree_write(&tool.tree, "flows.profile", "schema = 1\n[meta]\nid = f\n[net]\nflows = 4\n");
+  tree_write(&tool.tree, "reach",
+             "#!/bin/sh\nhost=$1; shift\nunset NCCL_PROTO; export NCCL_BUFFSIZE=4194304\n"
+             "case $host in\nring) export NCCL_ALGO=Ring ;;\ntree) export NCCL_ALGO=Tree ;;\n"
+             "esac\neval \"$@\"\n");
+  assert_int_equal(tool_run_there("chmod +x reach; STRATUS_PROFILE=$PWD/one.profile "
+                                  "stratus-tune verify --ssh ./reach ring tree"),
+                   1);
+  tool_assert_contains(tool.output, "differs    tree");
+  tool_assert_contains(tool.output,
+                       "NCCL variables: NCCL_ALGO=tree here, NCCL_ALGO=ring on ring\n");
+  tool_assert_contains(tool.output,
+                       "could hang: set NCCL's variables alike on every host, or on none\n");
+  /* They count only where the profile decides. */
+  assert_int_equal(tool_run_there("STRATUS_PROFILE=$PWD/flows.profile "
+                                  "stratus-tune verify --ssh ./reach ring tree"),
+                   0);
+  tool_assert_contains(tool.output, "all hosts choose alike");
+  /* As the job's launcher would, this shell's go to all hosts. */
+  assert_int_equal(tool_run_there("NCCL_PROTO=LL STRATUS_PROFILE=$PWD/one.profile "
+                                  "stratus-tune verify --json --ssh ./reach far"),
+                   0);
+  tool_assert_contains(tool.output, "\"variables\": \"NCCL_PROTO=ll NCCL_BUFFSIZE=4194304\"");
+}
+
 static void verify_passes_the_users_profile_on(void **state) {
   (void)state;
   assert_int_equal(
@@ -183,7 +368,7 @@ static void verify_says_why_a_host_is_silent(void **state) {
   assert_int_equal(
       tool_run_there(
           "chmod +x reach; stratus-tune verify --ssh './reach ' --timeout 2s good closed "
-          "without chatty asleep killed good"),
+          "without,chatty asleep killed good"),
       1);
   tool_assert_contains(tool.output, "alike      good ");
   tool_assert_contains(tool.output,
@@ -194,7 +379,7 @@ static void verify_says_why_a_host_is_silent(void **state) {
   tool_assert_contains(tool.output, "no answer  chatty                    its output is not that");
   tool_assert_contains(tool.output, "no answer  asleep                    no answer within 2s");
   tool_assert_contains(tool.output, "no answer  killed                    ended by signal 9");
-  tool_assert_contains(tool.output, "5 of 7 hosts did not answer");
+  tool_assert_contains(tool.output, "5 of 6 hosts did not answer");
   assert_int_equal(tool_run_there("! kill -0 $(cat asleep)"),
                    0); /* ended with all it had started */
   /* What they say commands no terminal, and JSON can hold it. */
@@ -244,7 +429,13 @@ int main(void) {
     cmocka_unit_test(diff_sees_content_only),
     cmocka_unit_test(import_keeps_the_order_of_rules),
     cmocka_unit_test(import_names_the_place),
+    cmocka_unit_test(import_takes_reported_files),
+    cmocka_unit_test(import_reads_sizes_of_4_gib_and_more),
+    cmocka_unit_test(import_tells_of_conditions),
+    cmocka_unit_test(import_takes_what_surrounds),
+    cmocka_unit_test(import_leaves_bad_rules_out),
     cmocka_unit_test(verify_tells_hosts_that_differ),
+    cmocka_unit_test(verify_tells_variables_that_differ),
     cmocka_unit_test(verify_passes_the_users_profile_on),
     cmocka_unit_test(verify_says_why_a_host_is_silent),
     cmocka_unit_test(packaged_profiles_lie_beside_the_program),

@@ -35,6 +35,48 @@ static void profile_chooses_and_counts(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
+/* Hosts are compared as they connect, which the first call makes them do. */
+static void first_call_between_hosts_is_nccls_own(void **state) {
+  (void)state;
+  static const struct {
+    const char *net_plugin;
+    bool is_chosen;
+  } cases[] = { { "stratus", false }, { "libnccl-net-stratus.so", false }, { "other", true } };
+  tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
+  tuner_job_set("p.profile", "");
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    int channels = 0;
+    setenv("NCCL_NET_PLUGIN", cases[i].net_plugin, 1);
+    struct tuner *tuner = tuner_job_open();
+    assert_int_equal(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels), cases[i].is_chosen);
+    assert_true(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
+    assert_int_equal(tuner_get_counts(tuner).calls, 2);
+    tuner_close(tuner);
+  }
+  unsetenv("NCCL_NET_PLUGIN");
+}
+
+/* NCCL chooses for all calls of a group before it connects any algorithm, then asks for chunks. */
+static void first_group_between_hosts_is_nccls_own(void **state) {
+  (void)state;
+  tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
+  tuner_job_set("p.profile", "");
+  setenv("NCCL_NET_PLUGIN", "stratus", 1);
+  for (int version = 5; version <= 6; version++) {
+    struct tuner_host host = tuner_job_host;
+    int channels = 0;
+    host.abi_version = version;
+    struct tuner *tuner = tuner_job_open_as(host, tuner_job_shape);
+    assert_false(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
+    /* Before version 6 nothing tells a group from one call after the other. */
+    assert_int_equal(tuner_job_call(tuner, PROFILE_ALLREDUCE, 2048, &channels), version == 5);
+    tuner_choose_chunk(tuner, PROFILE_ALLREDUCE, 2048, PROFILE_TREE, PROFILE_SIMPLE, 1, 65536);
+    assert_true(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
+    tuner_close(tuner);
+  }
+  unsetenv("NCCL_NET_PLUGIN");
+}
+
 static void says_one_banner_in_a_process(void **state) {
   (void)state;
   /* The test before has opened one. */
@@ -176,6 +218,7 @@ static void found_by_topology_counts_where_hosts_are_compared(void **state) {
     }
     struct tuner *tuner = tuner_job_open();
     int channels = 0;
+    tuner_job_call(tuner, PROFILE_ALLREDUCE, 4096, &channels); /* the first is NCCL's own */
     assert_int_equal(tuner_job_call(tuner, PROFILE_ALLREDUCE, 4096, &channels), cases[i].is_chosen);
     tuner_close(tuner);
   }
@@ -252,6 +295,8 @@ static void threads_share_profile_and_tuner(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     TUNER_JOB_TEST(profile_chooses_and_counts),
+    TUNER_JOB_TEST(first_call_between_hosts_is_nccls_own),
+    TUNER_JOB_TEST(first_group_between_hosts_is_nccls_own),
     TUNER_JOB_TEST(says_one_banner_in_a_process),
     TUNER_JOB_TEST(only_the_measured_shape_and_release),
     TUNER_JOB_TEST(the_user_wins_where_costs_are_hidden),

@@ -56,6 +56,13 @@ static void topology_writes_what_the_kernel_hides(void **state) {
                                     "    </pci>\n");
   tool_assert_contains(tool.output, "<cpu numaid=\"1\"");
   tool_assert_contains(tool.output, ">\n    <pci busid=\"ffff:ff:03.0\"");
+  /* Processes of a job have other working directories. */
+  assert_int_equal(tool_run("there=$PWD; cd $XDG_CONFIG_HOME && STRATUS_SYSFS_ROOT="
+                            "$there/tests/data/sysfs/aws stratus-tune topology -o tp.xml && "
+                            "grep -q '<system version' tp.xml"),
+                   0);
+  tool_assert_contains(tool.output, "set NCCL_TOPO_FILE=/");
+  tool_assert_contains(tool.output, "/tp.xml on every host of this kind");
   assert_int_equal(tool_run(HAVING("aws") "--type g5.48xlarge"), 0);
   tool_assert_contains(tool.output, ">\n    <pci busid=\"0000:90:1c.0\"");
   assert_null(strstr(tool.output, "ffff:ff"));

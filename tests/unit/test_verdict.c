@@ -15,7 +15,13 @@ static char said[4096];
 
 static int begin(void **state) {
   (void)state;
-  verdict = verdict_new();
+  verdict = verdict_new(false);
+  return verdict ? 0 : -1;
+}
+
+static int begin_alone(void **state) {
+  (void)state;
+  verdict = verdict_new(true);
   return verdict ? 0 : -1;
 }
 
@@ -25,70 +31,142 @@ static int end(void **state) {
   return 0;
 }
 
-static void tell(int host, long pid, enum check_kind kind, unsigned long nodes, const char *text) {
-  struct check_event event = { .kind = kind, .pid = pid, .ranks = 2 * nodes, .nodes = nodes };
-  snprintf(event.host, sizeof event.host, "host%d", host);
-  snprintf(event.host_id, sizeof event.host_id, "id%d", host);
+/* Twice: it may come by two addresses. */
+static void take(struct check_event *event, int host, long pid) {
+  static unsigned long number;
+  event->pid = pid;
+  event->number = ++number;
+  snprintf(event->host, sizeof event->host, "host%d", host);
+  snprintf(event->host_id, sizeof event->host_id, "id%d", host);
+  verdict_take(verdict, event, 5);
+  verdict_take(verdict, event, 5);
+}
+
+static void tell(int host, long pid, enum check_kind kind, const char *text) {
+  struct check_event event = { .kind = kind };
   snprintf(event.text, sizeof event.text, "%s", text ? text : "");
-  verdict_take(verdict, &event, 5);
+  take(&event, host, pid);
+}
+
+static void tell_communicator(int host, long pid, uint64_t communicator, unsigned long ranks) {
+  struct check_event event = {
+    .kind = CHECK_COMMUNICATOR, .ranks = ranks, .nodes = ranks, .communicator = communicator
+  };
+  take(&event, host, pid);
+}
+
+/* Of a launcher's process: it is in use. */
+static void tell_rank(int rank, int size) {
+  struct check_event event = { .kind = CHECK_IN_USE, .rank = rank, .size = size };
+  take(&event, rank / 2, rank);
 }
 
 static const char *name_of(const char *address) {
   return strcmp(address, "10.0.0.3") == 0 ? "gpu3" : NULL;
 }
 
-static void print(void) {
+static void print(bool is_good) {
   FILE *out = fmemopen(said, sizeof said, "w");
-  verdict_print(verdict, name_of, out);
+  verdict_print(verdict, is_good, name_of, out);
   fclose(out);
 }
 
-static enum verdict_state judge(uint64_t after_ns, bool is_end) {
-  return verdict_judge(verdict, 5 + after_ns, is_end);
+static enum verdict_state judge(uint64_t after_ns, enum verdict_moment moment) {
+  return verdict_judge(verdict, 5 + after_ns, moment);
 }
 
 static void silence_is_nothing(void **state) {
   (void)state;
-  assert_int_equal(judge(0, true), VERDICT_NOTHING);
+  assert_int_equal(judge(0, VERDICT_ENDED), VERDICT_NOTHING);
+  assert_int_equal(judge(0, VERDICT_HAS_FAILED), VERDICT_NOTHING);
 }
 
-static void all_hosts_make_it_good(void **state) {
+static void all_ranks_make_it_good(void **state) {
   (void)state;
   for (int i = 0; i < 64; i++) {
-    tell(i % 8, i, CHECK_IN_USE, 0, NULL);
-    tell(i % 8, i, CHECK_IN_USE, 0, NULL); /* again: the same */
-    tell(i % 8, i, CHECK_COMMUNICATOR, 8, NULL);
-    tell(i % 8, i, CHECK_COMMUNICATOR, 2, NULL); /* a part of the job */
+    tell(i % 8, i, CHECK_IN_USE, NULL);
+    tell_communicator(i % 8, i, 7, 64);
+    tell_communicator(i % 8, i, 8, 2); /* a part of the job */
   }
-  assert_int_equal(judge(VERDICT_GRACE_NS, true), VERDICT_GOOD);
-  print();
-  assert_string_equal(said,
-                      "64 processes on 8 hosts use stratus; the job has 16 ranks on 8 hosts\n");
+  assert_int_equal(judge(VERDICT_GRACE_NS, VERDICT_ENDED), VERDICT_GOOD);
+  assert_int_equal(judge(VERDICT_GRACE_NS, VERDICT_HAS_FAILED), VERDICT_GOOD);
+  print(true);
+  assert_string_equal(said, "64 processes on 8 hosts use stratus; NCCL's job has 64 ranks\n");
 }
 
-static void a_host_that_says_nothing_is_a_doubt(void **state) {
+/* NCCL takes each GPU for a node where it has neither peer access nor shared memory. */
+static void one_process_may_have_all_ranks(void **state) {
+  (void)state;
+  tell(1, 7, CHECK_IN_USE, NULL);
+  tell_communicator(1, 7, 0, 2);
+  assert_int_equal(judge(0, VERDICT_ENDED), VERDICT_DOUBT);
+  tell_communicator(1, 7, 0, 2);
+  assert_int_equal(judge(0, VERDICT_ENDED), VERDICT_GOOD);
+}
+
+static void a_rank_of_nccl_that_says_nothing_is_a_doubt(void **state) {
   (void)state;
   for (int host = 0; host < 3; host++) {
-    tell(host, 1, CHECK_IN_USE, 0, NULL);
-    tell(host, 1, CHECK_COMMUNICATOR, 4, NULL);
+    tell(host, 1, CHECK_IN_USE, NULL);
+    tell_communicator(host, 1, 7, 4);
+    tell_communicator(host, 1, 9, 4); /* more of these make up for no rank */
   }
-  assert_int_equal(judge(VERDICT_GRACE_NS, false), VERDICT_DOUBT);
-  print();
-  assert_non_null(strstr(said, "in use on host0 host1 host2"));
-  tell(3, 1, CHECK_IN_USE, 0, NULL);
-  assert_int_equal(judge(VERDICT_GRACE_NS, false), VERDICT_GOOD);
+  assert_int_equal(judge(VERDICT_GRACE_NS, VERDICT_RUNNING), VERDICT_DOUBT);
+  print(false);
+  assert_non_null(strstr(said, "NCCL's job has 4 ranks; in use on host0 host1 host2"));
+  tell(3, 1, CHECK_IN_USE, NULL);
+  tell_communicator(3, 1, 9, 4);
+  assert_int_equal(judge(VERDICT_GRACE_NS, VERDICT_RUNNING), VERDICT_GOOD);
+}
+
+/* Its bootstrap hangs, or a library is cut: NCCL makes no communicator anywhere. */
+static void a_rank_of_the_launcher_that_says_nothing_is_named(void **state) {
+  (void)state;
+  tell_rank(0, 3);
+  tell_rank(1, 3);
+  assert_int_equal(judge(0, VERDICT_HAS_FAILED), VERDICT_DOUBT);
+  assert_int_equal(judge(0, VERDICT_ENDED), VERDICT_DOUBT);
+  print(false);
+  assert_non_null(strstr(said, "rank 2 of 3 has not said anything"));
+  assert_non_null(strstr(said, "none has said that NCCL made a communicator; in use on host0\n"));
+  tell_rank(2, 3);
+  assert_int_equal(judge(0, VERDICT_ENDED), VERDICT_GOOD); /* a job without a tuner */
+  assert_int_equal(judge(0, VERDICT_HAS_FAILED), VERDICT_DOUBT);
+}
+
+/* Those of a smaller communicator that ended well did so without the others. */
+static void a_process_without_nccl_is_no_fault(void **state) {
+  (void)state;
+  for (int rank = 0; rank < 3; rank++) {
+    tell_rank(rank, 4);
+    tell_communicator(rank / 2, rank, 7, 3);
+  }
+  assert_int_equal(judge(0, VERDICT_ENDED), VERDICT_GOOD);
+  print(true);
+  assert_non_null(strstr(said, "rank 3 of 4 has not said anything"));
+  assert_int_equal(judge(0, VERDICT_HAS_FAILED), VERDICT_DOUBT);
+}
+
+static void many_silent_ranks_are_counted(void **state) {
+  (void)state;
+  tell_rank(0, 2);
+  tell_rank(5, 40); /* a second launch, larger */
+  print(false);
+  assert_non_null(strstr(
+      said, "ranks 0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 and 23 others of 40 "
+            "have not said anything"));
 }
 
 static void a_peer_without_it_fails_once_others_were_heard(void **state) {
   (void)state;
-  tell(2, 1, CHECK_IN_USE, 0, NULL);
-  tell(2, 1, CHECK_NOT_PEER, 0, "10.0.0.3");
-  tell(4, 1, CHECK_NOT_PEER, 0, "10.0.0.3"); /* the same peer */
-  tell(4, 1, CHECK_NOT_PEER, 0, "10.0.0.9");
-  assert_int_equal(judge(0, false), VERDICT_GOOD);
-  assert_int_equal(judge(VERDICT_SETTLE_NS, false), VERDICT_FAILED);
-  assert_int_equal(judge(0, true), VERDICT_FAILED);
-  print();
+  tell(2, 1, CHECK_IN_USE, NULL);
+  tell(2, 1, CHECK_NOT_PEER, "10.0.0.3");
+  tell(4, 1, CHECK_NOT_PEER, "10.0.0.3"); /* the same peer */
+  tell(4, 1, CHECK_NOT_PEER, "10.0.0.9");
+  assert_int_equal(judge(0, VERDICT_RUNNING), VERDICT_GOOD);
+  assert_int_equal(judge(VERDICT_SETTLE_NS, VERDICT_RUNNING), VERDICT_FAILED);
+  assert_int_equal(judge(0, VERDICT_ENDED), VERDICT_FAILED);
+  print(false);
   char *first = strstr(said, "host gpu3 does not use stratus: host host2 got");
   assert_non_null(first);
   assert_non_null(strstr(first, "(10.0.0.3)"));
@@ -96,25 +174,49 @@ static void a_peer_without_it_fails_once_others_were_heard(void **state) {
   assert_non_null(strstr(said, "host 10.0.0.9 does not use stratus"));
 }
 
+/* One of two silent ranks is the peer; the other may speak yet. */
+static void silent_ranks_are_waited_for(void **state) {
+  (void)state;
+  tell_rank(0, 4);
+  tell_rank(1, 4);
+  tell(0, 0, CHECK_NOT_PEER, "10.0.0.3");
+  assert_int_equal(judge(VERDICT_SILENCE_NS - 1, VERDICT_RUNNING), VERDICT_DOUBT);
+  assert_int_equal(judge(VERDICT_SILENCE_NS, VERDICT_RUNNING), VERDICT_FAILED);
+  tell_rank(3, 4);
+  assert_int_equal(judge(VERDICT_SETTLE_NS, VERDICT_RUNNING), VERDICT_FAILED);
+}
+
 static void a_communicator_without_the_net_plugin_fails(void **state) {
   (void)state;
-  tell(1, 7, CHECK_COMMUNICATOR, 1, NULL);
-  assert_int_equal(judge(VERDICT_GRACE_NS - 1, false), VERDICT_DOUBT);
-  assert_int_equal(judge(VERDICT_GRACE_NS, false), VERDICT_FAILED);
-  print();
+  tell_communicator(1, 7, 0, 1);
+  assert_int_equal(judge(VERDICT_GRACE_NS - 1, VERDICT_RUNNING), VERDICT_GOOD);
+  assert_int_equal(judge(VERDICT_GRACE_NS, VERDICT_RUNNING), VERDICT_FAILED);
+  print(false);
   assert_non_null(strstr(said,
                          "host host1 does not use stratus: NCCL has not loaded the net plugin "
                          "in process 7"));
-  tell(1, 7, CHECK_IN_USE, 0, NULL); /* it was late */
-  assert_int_equal(judge(VERDICT_GRACE_NS, false), VERDICT_GOOD);
+  tell(1, 7, CHECK_IN_USE, NULL); /* it was late */
+  assert_int_equal(judge(VERDICT_GRACE_NS, VERDICT_RUNNING), VERDICT_GOOD);
 }
 
 static void a_host_may_say_why_not(void **state) {
   (void)state;
-  tell(1, 7, CHECK_NOT_HERE, 0, "NCCL_NET=Socket is set in the environment");
-  assert_int_equal(judge(0, true), VERDICT_FAILED);
-  print();
+  tell(1, 7, CHECK_NOT_HERE, "NCCL_NET=Socket is set in the environment");
+  assert_int_equal(judge(0, VERDICT_ENDED), VERDICT_FAILED);
+  print(false);
   assert_non_null(strstr(said, "host host1 does not use stratus: NCCL_NET=Socket is set"));
+}
+
+/* Each rank of a launcher has a check of its own. */
+static void alone_it_speaks_of_itself(void **state) {
+  (void)state;
+  tell_rank(1, 4);
+  tell_communicator(0, 1, 7, 4);
+  assert_int_equal(judge(0, VERDICT_ENDED), VERDICT_GOOD);
+  print(true);
+  assert_string_equal(said, "1 process on 1 host uses stratus; NCCL's job has 4 ranks\n");
+  tell(0, 1, CHECK_NOT_PEER, "10.0.0.3");
+  assert_int_equal(judge(VERDICT_SETTLE_NS, VERDICT_RUNNING), VERDICT_FAILED);
 }
 
 /* ---- datagrams ---- */
@@ -125,7 +227,8 @@ static void an_event_survives_the_way(void **state) {
   setenv("NCCL_HOSTID", "a host\nof mine", 1);
   check_event_begin(CHECK_COMMUNICATOR, &sent);
   unsetenv("NCCL_HOSTID");
-  sent.ranks = 4096, sent.nodes = 512;
+  sent.ranks = 4096, sent.nodes = 512, sent.communicator = UINT64_MAX;
+  sent.rank = 7, sent.size = 8;
   memset(sent.text, 'x', sizeof sent.text - 1);
   memset(sent.host_id + 14, 'y', sizeof sent.host_id - 15);
   memset(sent.host, 'z', sizeof sent.host - 1);
@@ -136,6 +239,8 @@ static void an_event_survives_the_way(void **state) {
   assert_int_equal(read.pid, sent.pid);
   assert_int_equal(read.ranks, 4096);
   assert_int_equal(read.nodes, 512);
+  assert_true(read.communicator == UINT64_MAX && read.number == sent.number);
+  assert_true(read.rank == 7 && read.size == 8);
   assert_string_equal(read.host, sent.host);
   assert_memory_equal(read.host_id, "a host?of mineyyy", 17);
   assert_string_equal(read.text, sent.text);
@@ -163,9 +268,28 @@ static void strangers_are_not_heard(void **state) {
   event.kind = CHECK_KIND_COUNT;
   length = check_event_format(&event, TOKEN, bytes);
   assert_false(check_event_parse(bytes, length, TOKEN, &read));
+  event.kind = CHECK_NOT_PEER;
+  event.rank = 2, event.size = 2; /* of none */
+  length = check_event_format(&event, TOKEN, bytes);
+  assert_false(check_event_parse(bytes, length, TOKEN, &read));
   event = (struct check_event){ .kind = CHECK_IN_USE }; /* nameless */
   length = check_event_format(&event, TOKEN, bytes);
   assert_false(check_event_parse(bytes, length, TOKEN, &read));
+}
+
+static void events_know_their_place(void **state) {
+  (void)state;
+  struct check_event first, second;
+  setenv("STRATUS_COLL_RANK", "3", 1);
+  setenv("STRATUS_COLL_SIZE", "4", 1);
+  check_event_begin(CHECK_IN_USE, &first);
+  setenv("STRATUS_COLL_RANK", "4", 1); /* of no such launch */
+  check_event_begin(CHECK_IN_USE, &second);
+  unsetenv("STRATUS_COLL_RANK");
+  unsetenv("STRATUS_COLL_SIZE");
+  assert_true(first.rank == 3 && first.size == 4);
+  assert_int_equal(second.size, 0);
+  assert_int_equal(second.number, first.number + 1);
 }
 
 /* A bad STRATUS_CHECK costs nothing but the message. */
@@ -186,7 +310,8 @@ static void a_bad_variable_is_no_harm(void **state) {
                                      TOKEN "@localhost:5" };
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     setenv(CHECK_VARIABLE, bad[i], 1);
-    check_event_send(CHECK_IN_USE, 0, 0, NULL);
+    check_event_send(CHECK_IN_USE, NULL);
+    check_event_send_communicator(1, 2, 2);
   }
   unsetenv(CHECK_VARIABLE);
 }
@@ -195,13 +320,20 @@ int main(void) {
 #define WITH_VERDICT(test) cmocka_unit_test_setup_teardown(test, begin, end)
   const struct CMUnitTest tests[] = {
     WITH_VERDICT(silence_is_nothing),
-    WITH_VERDICT(all_hosts_make_it_good),
-    WITH_VERDICT(a_host_that_says_nothing_is_a_doubt),
+    WITH_VERDICT(all_ranks_make_it_good),
+    WITH_VERDICT(one_process_may_have_all_ranks),
+    WITH_VERDICT(a_rank_of_nccl_that_says_nothing_is_a_doubt),
+    WITH_VERDICT(a_rank_of_the_launcher_that_says_nothing_is_named),
+    WITH_VERDICT(a_process_without_nccl_is_no_fault),
+    WITH_VERDICT(many_silent_ranks_are_counted),
     WITH_VERDICT(a_peer_without_it_fails_once_others_were_heard),
+    WITH_VERDICT(silent_ranks_are_waited_for),
     WITH_VERDICT(a_communicator_without_the_net_plugin_fails),
     WITH_VERDICT(a_host_may_say_why_not),
+    cmocka_unit_test_setup_teardown(alone_it_speaks_of_itself, begin_alone, end),
     cmocka_unit_test(an_event_survives_the_way),
     cmocka_unit_test(strangers_are_not_heard),
+    cmocka_unit_test(events_know_their_place),
     cmocka_unit_test(a_bad_variable_is_no_harm),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The six tables of functions that NCCL looks up by name, each a thin adapter onto plugin/tuner.h.
- * Further arguments of some versions (registered buffers, pipelined operations) differ between
- * ranks or are unrelated to the profile's rows, so they must not influence a choice that all ranks
- * have to share. */
+/* The seven tables of functions that NCCL looks up by name, each a thin adapter onto
+ * plugin/tuner.h. Further arguments of some versions (registered buffers, pipelined operations)
+ * differ between ranks or are unrelated to the profile's rows, so they must not influence a choice
+ * that all ranks have to share. */
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "common/check_event.h"
 #include "common/fork_guard.h"
 #include "common/log.h"
 #include "common/nccl_version.h"
@@ -38,11 +39,13 @@ static bool is_uneven(struct tuner_shape shape, const struct tuner_abi_nvl_domai
           (size_t)domains->domain_count != shape.nodes);
 }
 
-static int open_tuner(int abi_version, struct tuner_shape shape, tuner_abi_logger logger,
-                      struct tuner **tuner) {
+/* `communicator`: NCCL's number of it; 0: not known. */
+static int open_tuner(int abi_version, uint64_t communicator, struct tuner_shape shape,
+                      tuner_abi_logger logger, struct tuner **tuner) {
   if (fork_guard_refuses()) {
     return RESULT_INVALID_USAGE;
   }
+  check_event_send_communicator(communicator, shape.ranks, shape.nodes);
   fork_guard_install();
   if (logger) {
     __atomic_store_n(&nccl_logger, logger, __ATOMIC_RELEASE);
@@ -87,7 +90,9 @@ static int init_v1(size_t ranks, size_t nodes, tuner_abi_logger logger) {
   }
   pthread_mutex_lock(&v1_lock);
   if (v1_users == 0) {
-    result = open_tuner(1, (struct tuner_shape){ ranks, nodes, false }, logger, &v1_tuner);
+    result = open_tuner(1, 0, (struct tuner_shape){ ranks, nodes, false }, logger, &v1_tuner);
+  } else {
+    check_event_send_communicator(0, ranks, nodes);
   }
   if (result == RESULT_SUCCESS) {
     v1_users++;
@@ -123,7 +128,7 @@ static int destroy_v1(void) {
 /* ---- v2: NCCL 2.21 ---- */
 
 static int init_v2(size_t ranks, size_t nodes, tuner_abi_logger logger, void **context) {
-  return open_tuner(2, (struct tuner_shape){ ranks, nodes, false }, logger,
+  return open_tuner(2, 0, (struct tuner_shape){ ranks, nodes, false }, logger,
                     (struct tuner **)context);
 }
 
@@ -140,7 +145,7 @@ static int get_coll_info_v2(void *context, int coll, size_t bytes, int has_colln
 /* ---- v3: NCCL 2.22, 2.23 ---- */
 
 static int init_v3(size_t ranks, size_t nodes, tuner_abi_logger logger, void **context) {
-  return open_tuner(3, (struct tuner_shape){ ranks, nodes, false }, logger,
+  return open_tuner(3, 0, (struct tuner_shape){ ranks, nodes, false }, logger,
                     (struct tuner **)context);
 }
 
@@ -153,11 +158,11 @@ static int get_coll_info_v3(void *context, int coll, size_t bytes, int pipe_ops,
 /* ---- v4: NCCL 2.24 to 2.27 ---- */
 
 static int init_v4(size_t ranks, size_t nodes, tuner_abi_logger logger, void **context) {
-  return open_tuner(4, (struct tuner_shape){ ranks, nodes, false }, logger,
+  return open_tuner(4, 0, (struct tuner_shape){ ranks, nodes, false }, logger,
                     (struct tuner **)context);
 }
 
-/* The question is the same in versions 4, 5 and 6. */
+/* The question is the same in versions 4 to 7. */
 static int get_coll_info_v4(void *context, int coll, size_t bytes, int pipe_ops,
                             tuner_abi_cost_table table, int algos, int protos, int is_registered,
                             int *channels) {
@@ -165,24 +170,33 @@ static int get_coll_info_v4(void *context, int coll, size_t bytes, int pipe_ops,
   return choose_by_costs(context, coll, bytes, table, algos, protos, channels);
 }
 
-/* ---- v5: NCCL 2.28, 2.29;  v6: NCCL 2.30 ---- */
+/* ---- v5: NCCL 2.28, 2.29;  v6: NCCL 2.30 to 2.32.3;  v7: NCCL 2.32.6 ---- */
 
 static int init_v5(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
                    tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
                    struct tuner_abi_constants *constants) {
-  (void)comm_id, (void)constants;
+  (void)constants;
   struct tuner_shape shape = { ranks, nodes, false };
   shape.is_uneven = is_uneven(shape, domains);
-  return open_tuner(5, shape, logger, (struct tuner **)context);
+  return open_tuner(5, comm_id, shape, logger, (struct tuner **)context);
 }
 
 static int init_v6(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
                    tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
                    struct tuner_abi_constants *constants) {
-  (void)comm_id, (void)constants;
+  (void)constants;
   struct tuner_shape shape = { ranks, nodes, false };
   shape.is_uneven = is_uneven(shape, domains);
-  return open_tuner(6, shape, logger, (struct tuner **)context);
+  return open_tuner(6, comm_id, shape, logger, (struct tuner **)context);
+}
+
+static int init_v7(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
+                   tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
+                   struct tuner_abi_constants_v7 *constants) {
+  (void)constants;
+  struct tuner_shape shape = { ranks, nodes, false };
+  shape.is_uneven = is_uneven(shape, domains);
+  return open_tuner(7, comm_id, shape, logger, (struct tuner **)context);
 }
 
 /* NCCL takes no chunk larger than its buffers allow (v2.30.7-1 src/enqueue.cc:2312-2316). */
@@ -231,6 +245,13 @@ SHIMS_EXPORT struct tuner_abi_v5 ncclTunerPlugin_v5 = {
 SHIMS_EXPORT struct tuner_abi_v6 ncclTunerPlugin_v6 = {
   .name = SHIMS_NAME,
   .init = init_v6,
+  .get_coll_info = get_coll_info_v4,
+  .finalize = destroy,
+  .get_chunk_size = get_chunk_size_v6,
+};
+SHIMS_EXPORT struct tuner_abi_v7 ncclTunerPlugin_v7 = {
+  .name = SHIMS_NAME,
+  .init = init_v7,
   .get_coll_info = get_coll_info_v4,
   .finalize = destroy,
   .get_chunk_size = get_chunk_size_v6,

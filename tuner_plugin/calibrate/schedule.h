@@ -49,7 +49,7 @@ struct schedule_costs {
 struct schedule_limits {
   uint64_t ll_bytes;    /* LL is not tried above; it sends everything twice, in tiny chunks */
   uint32_t cost_factor; /* cells with this many times the cost of NCCL's choice are not tried */
-  bool takes_chunks;    /* NCCL asks for them: interface v6. Else cells with one are not tried */
+  bool takes_chunks;    /* NCCL asks for them: from v6 on. Else cells with one are not tried */
 };
 
 /* The cells of one collective and size. cells[0] is NCCL's own choice, left untouched. */

@@ -7,7 +7,7 @@
 /* What NCCL writes into cells that are not available (NCCL_ALGO_PROTO_IGNORE, nccl_tuner.h). */
 #define IGNORED (-1.0f)
 
-/* LEAST, and MOST where CollNet sends no fewer bytes: docs/collnet.md has the sweeps. */
+/* LEAST, and MOST where CollNet sends no fewer bytes: docs/measurements.md has the sweeps. */
 #define LEAST_BYTES (32u << 10)
 #define MOST_ONE_GPU_BYTES (128u << 10)
 #define MOST_TWO_HOSTS_BYTES (16u << 20)

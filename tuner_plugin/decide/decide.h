@@ -41,7 +41,7 @@ const struct decide_choice *decide_find(const struct decide_table *table, int co
 const struct decide_row *decide_find_row(const struct decide_table *table, int coll,
                                          uint64_t bytes);
 
-/* For interfaces with a cost table (v3 to v6). If a row covers the call and the guard accepts it,
+/* For interfaces with a cost table (v3 to v7). If a row covers the call and the guard accepts it,
  * makes its cell the cheapest and bounds *channels; returns true. Else changes nothing. */
 bool decide_by_costs(const struct decide_table *table, int coll, uint64_t bytes,
                      struct decide_costs costs, int *channels);
@@ -50,7 +50,7 @@ bool decide_by_costs(const struct decide_table *table, int coll, uint64_t bytes,
 bool decide_by_number(const struct decide_table *table, int coll, uint64_t bytes, int *algo,
                       int *proto, int *channels);
 
-/* For v6: the chunk for `bytes` on `channels` channels, or 0. NCCL asks with what one channel
+/* From v6 on: the chunk for `bytes` on `channels` channels, or 0. NCCL asks with what one channel
  * carries, and with channels = 1, for all but CollNet (NVIDIA/nccl v2.30.7-1
  * src/enqueue.cc:2308-2311, 724-737), so that the row is looked for by its channels. */
 uint32_t decide_chunk(const struct decide_table *table, int coll, uint64_t bytes, int algo,

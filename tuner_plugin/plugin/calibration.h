@@ -13,7 +13,7 @@
  *
  * NCCL's own choice comes first, and a full stop ends a complete line. "unsteady" replaces the
  * number of calls if the cells that NCCL offers changed meanwhile. The line of chunks comes only
- * with interface v6: for each cell, how many channels NCCL used and its own chunk size. */
+ * from interface v6 on: for each cell, how many channels NCCL used and its own chunk size. */
 #ifndef TUNER_PLUGIN_PLUGIN_CALIBRATION_H
 #define TUNER_PLUGIN_PLUGIN_CALIBRATION_H
 

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/check_event.h"
 #include "common/log.h"
 #include "common/param.h"
 #include "common/profile_match.h"
@@ -29,8 +28,10 @@ struct tuner {
   struct calibration *calibration;  /* NULL: none */
   struct record *record;            /* NULL: nobody asked for one */
   struct collnet_range collnet;     /* of calls without a row */
-  uint64_t chosen;                  /* atomic: calls for which the profile chose */
-  uint64_t left;                    /* atomic: all others; one addition for each call */
+  bool is_unproven; /* atomic: hosts have not met yet, and have to be compared first */
+  bool asks_chunks; /* NCCL asks for chunks (v6) */
+  uint64_t chosen;  /* atomic: calls for which the profile chose */
+  uint64_t left;    /* atomic: all others; one addition for each call */
 };
 
 static bool has_net_plugin(void) {
@@ -97,6 +98,8 @@ static void attach_table(struct tuner *tuner, struct tuner_host host, struct tun
   if (objection) {
     return;
   }
+  tuner->is_unproven = has_net_plugin();
+  tuner->asks_chunks = host.abi_version >= 6;
   if (profile_cache_find_table(shape.ranks, shape.nodes, &tuner->table) != 0) {
     LOG_WARN("%zu ranks on %zu nodes: no memory for the rows of profile %s, " UNTOUCHED,
              shape.ranks, shape.nodes, view->id);
@@ -136,7 +139,6 @@ static void start_calibration(struct tuner *tuner, struct tuner_host host,
 }
 
 int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **tuner) {
-  check_event_send(CHECK_COMMUNICATOR, shape.ranks, shape.nodes, NULL);
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, set_up_process);
 
@@ -188,6 +190,19 @@ void tuner_close(struct tuner *tuner) {
   free(tuner);
 }
 
+/* NCCL connects the ranks of an algorithm when a call first uses it (since 2.22), and only then
+ * does the net plugin find out that hosts would choose differently; ranks that build a ring and a
+ * tree never meet. So what a communicator calls first is NCCL's own choice, over which they do: all
+ * of a group, as NCCL chooses for the whole of it before it connects the algorithms by their
+ * numbers. Where a group ends only interface 6 shows, whose chunks are asked for after that; before
+ * it is the first call alone. Every rank sees the same calls in the same order. */
+static bool is_proof(struct tuner *tuner) {
+  if (!__atomic_load_n(&tuner->is_unproven, __ATOMIC_RELAXED)) {
+    return false;
+  }
+  return tuner->asks_chunks || __atomic_exchange_n(&tuner->is_unproven, false, __ATOMIC_RELAXED);
+}
+
 static void count_call(struct tuner *tuner, bool is_chosen) {
   __atomic_fetch_add(is_chosen ? &tuner->chosen : &tuner->left, 1, __ATOMIC_RELAXED);
 }
@@ -201,7 +216,8 @@ void tuner_choose_by_costs(struct tuner *tuner, int coll, size_t bytes, struct d
     count_call(tuner, calibration_choose(tuner->calibration, coll, bytes, costs, channels));
     return;
   }
-  bool is_ours = tuner->table && decide_by_costs(tuner->table, coll, bytes, costs, channels);
+  bool is_ours = tuner->table && !is_proof(tuner) &&
+                 decide_by_costs(tuner->table, coll, bytes, costs, channels);
   count_call(tuner, is_ours);
   if (!is_ours) {
     collnet_range_apply(&tuner->collnet, coll, bytes, costs);
@@ -227,6 +243,9 @@ uint32_t tuner_choose_chunk(struct tuner *tuner, int coll, size_t bytes, int alg
   }
   if (!tuner || !tuner->table) {
     return 0;
+  }
+  if (__atomic_load_n(&tuner->is_unproven, __ATOMIC_RELAXED)) {
+    __atomic_store_n(&tuner->is_unproven, false, __ATOMIC_RELAXED); /* they have met */
   }
   uint32_t ours = decide_chunk(tuner->table, coll, bytes, algo, proto, channels);
   if (tuner->record && ours > 0) {

@@ -23,7 +23,7 @@ struct tuner_host {
 struct tuner_shape {
   size_t ranks;
   size_t nodes;
-  bool is_uneven; /* NCCL reports (v5, v6) that the number of ranks differs between nodes */
+  bool is_uneven; /* NCCL reports (v5 to v7) that the number of ranks differs between nodes */
 };
 
 /* Makes the tuner of a new communicator. If memory is out, *tuner is NULL and the result is
@@ -31,7 +31,7 @@ struct tuner_shape {
 int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **tuner);
 void tuner_close(struct tuner *tuner);
 
-/* One collective call, with NCCL's cost table to change (v3 to v6). */
+/* One collective call, with NCCL's cost table to change (v3 to v7). */
 void tuner_choose_by_costs(struct tuner *tuner, int coll, size_t bytes, struct decide_costs costs,
                            int *channels);
 
@@ -39,7 +39,8 @@ void tuner_choose_by_costs(struct tuner *tuner, int coll, size_t bytes, struct d
 void tuner_choose_by_number(struct tuner *tuner, int coll, size_t bytes, int *algo, int *proto,
                             int *channels);
 
-/* The chunk for what one channel carries (v6), or 0 to leave it to NCCL, whose own is `chunk`. */
+/* The chunk for what one channel carries (from v6 on), or 0 to leave it to NCCL, whose own is
+ * `chunk`. */
 uint32_t tuner_choose_chunk(struct tuner *tuner, int coll, size_t bytes, int algo, int proto,
                             int channels, size_t chunk);
 

@@ -2,6 +2,9 @@
 /* stratus-tune: tuning profiles and measurements. The table of its subcommands. */
 #include <stddef.h>
 
+#include "common/cli.h"
+#include "common/nccl_conf.h"
+#include "common/nccl_version.h"
 #include "common/version.h"
 #include "tuner_plugin/calibrate/plan.h"
 #include "tuner_plugin/tools/calibrate/campaign.h"
@@ -30,7 +33,7 @@ static const struct cli_option explain_options[] = {
   { "machine", 0, CLI_STRING, &tune_explain_options.machine, "WORDS",
     "of each host, for --nccl: gpus=8,nics=4,mbps=100000,links=12,near=0,cc=80,cpu=intel", 0, 0 },
   { "topology", 0, CLI_STRING, &tune_explain_options.topology, "FILE",
-    "channels and bandwidths from NCCL's log instead (tuner_plugin/model/nccl_table.h)", 0, 0 },
+    "channels and bandwidths from NCCL's log instead", 0, 0 },
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 
@@ -39,6 +42,8 @@ static const struct cli_option import_options[] = {
   { "nodes", 'n', CLI_INT, &tune_import_options.nodes, "COUNT",
     "with --ppn: apply rules for any number of nodes or ranks to this number as well", 1, 1000000 },
   { "ppn", 'r', CLI_INT, &tune_import_options.ppn, "COUNT", "ranks on each node", 1, 1024 },
+  { "ignore-conditions", 0, CLI_FLAG, &tune_import_options.shall_ignore_conditions, NULL,
+    "take rules that depend on pipe_ops or registered for all calls", 0, 0 },
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 
@@ -165,7 +170,8 @@ static const struct cli_command commands[] = {
     .options = topology_options,
     .run = tune_topology },
   { .name = "verify",
-    .summary = "check through ssh whether hosts have the same profile and so choose alike",
+    .summary = "check through ssh whether hosts have the same profile and variables of NCCL, and "
+               "so choose alike",
     .arguments = "[HOST...]",
     .max_arguments = -1,
     .example = "stratus-tune verify local local",
@@ -250,5 +256,8 @@ int main(int argc, char **argv) {
     .version = STRATUS_VERSION,
     .commands = commands,
   };
+  if (nccl_conf_apply(nccl_version_installed) != 0) {
+    return cli_fail("out of memory");
+  }
   return cli_main(&tool, argc, argv);
 }

@@ -30,6 +30,7 @@ struct tune_import_options {
   const char *out; /* NULL: stdout */
   int64_t nodes;   /* 0: not given */
   int64_t ppn;
+  bool shall_ignore_conditions;
 };
 extern struct tune_import_options tune_import_options;
 int tune_import(int argument_count, char **arguments, bool is_json);

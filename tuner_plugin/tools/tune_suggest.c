@@ -143,7 +143,7 @@ static bool is_repeated(const struct uses *uses, size_t place) {
 
 /* Below, latency decides, not the network's rate. */
 #define BULK_BYTES (UINT64_C(1) << 20)
-/* Processor cores that code and decode 1 Gb/s of bf16 in both directions: see docs/compression.md.
+/* Processor cores that code and decode 1 Gb/s of bf16 in both directions: see docs/how-it-works.md.
  */
 #define CORES_PER_GBPS 0.03
 
@@ -204,8 +204,7 @@ static int print_uses(const struct uses *uses) {
   if (gbps > 0) {
     printf(
         "\ncompression: these calls send up to %.1f Gb/s from a host. If that is what its network "
-        "carries,\nSTRATUS_COMPRESS relieves it for about %.1f processor cores of each host "
-        "(docs/compression.md)\n",
+        "carries,\nSTRATUS_COMPRESS relieves it for about %.1f processor cores of each host\n",
         gbps, gbps * CORES_PER_GBPS);
   }
   return fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;

@@ -278,10 +278,12 @@ static int print_file(const struct inventory *all, const struct layout *layout) 
     return cli_fail("%s: %s", path ? path : "standard output", strerror(errno));
   }
   if (path) {
+    char *whole = realpath(path, NULL); /* processes of a job have other working directories */
     printf("%s: %d GPUs on %d NUMA nodes, %d switches, from %s\nset NCCL_TOPO_FILE=%s on every "
            "host of this kind\n",
            path, layout->gpus, layout->nodes, layout->switches,
-           layout->type ? layout->type : "--nodes and --switches", path);
+           layout->type ? layout->type : "--nodes and --switches", whole ? whole : path);
+    free(whole);
   }
   return CLI_OK;
 }

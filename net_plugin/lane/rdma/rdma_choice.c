@@ -49,6 +49,11 @@ int rdma_choice_judge(const struct rdma_sysfs_port *port, const struct rdma_sett
              port->state[0] ? port->state : "in an unknown state");
     return -ENOENT;
   }
+  if (nic->advertised.ss_family != AF_UNSPEC) {
+    snprintf(why, RDMA_WHY_MAX,
+             "others dial it by STRATUS_ADVERTISE_ADDRESS, and what translates that passes on TCP");
+    return -ENOENT;
+  }
   *gid = rdma_gid_choose(port, with, nic, why);
   return *gid < 0 ? -ENOENT : 0;
 }

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 
 #include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/log.h"
+#include "common/random.h"
 #include "net_plugin/lane/rdma/rdma_cm.h"
 
 #define HOP_LIMIT 64
@@ -114,7 +114,7 @@ struct rdma_qp *rdma_qp_new(struct rdma_device *device, bool is_sender, char why
   qp->receive_bytes = is_sender ? RDMA_CONTROL_SLOT_BYTES : RDMA_DATA_SLOT_BYTES;
   qp->can_gather = device->port.max_send_sge >= 2;
   const char *failed = "draw a random number";
-  if (getrandom(&qp->psn, sizeof(qp->psn), 0) == sizeof(qp->psn)) {
+  if (random_secret(&qp->psn, sizeof(qp->psn)) == 0) {
     failed = make_queues(qp);
   }
   qp->psn &= QP_NUMBER_MASK;

@@ -10,6 +10,7 @@
 
 #include "common/cli.h"
 #include "common/clock.h"
+#include "common/hex.h"
 #include "net_plugin/tools/perf/failure.h"
 
 /* NCCL sets up the channels of a peer together, at most 64 (MAXCHANNELS). */
@@ -129,17 +130,7 @@ static json_t *handles_to_json(const struct driver *driver) {
 
 static bool read_handle(const json_t *json, uint8_t handle[TRANSPORT_HANDLE_BYTES]) {
   const char *text = json_string_value(json);
-  if (!text || strlen(text) != 2 * TRANSPORT_HANDLE_BYTES) {
-    return false;
-  }
-  for (int i = 0; i < TRANSPORT_HANDLE_BYTES; i++) {
-    unsigned byte;
-    if (sscanf(text + 2 * i, "%2x", &byte) != 1) {
-      return false;
-    }
-    handle[i] = (uint8_t)byte;
-  }
-  return true;
+  return text && hex_read(text, handle, TRANSPORT_HANDLE_BYTES);
 }
 
 static int exchange_handles(struct driver *driver) {

@@ -100,8 +100,8 @@ const struct cli_option net_tool_perf_options[] = {
     .type = CLI_STRING,
     .value = &options.data,
     .argument = "FILE|" CONTENTS_WORDS,
-    .help = "what messages contain: a file of the side that sends (gradients: "
-            "tests/codec/make-samples), or invented numbers with exponents as gradients have them "
+    .help = "what messages contain: a file of the side that sends, or invented numbers with "
+            "exponents as gradients have them "
             "[bytes that cannot be compressed]" },
   { .name = "check",
     .type = CLI_WORD,

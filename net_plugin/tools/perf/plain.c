@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,9 +24,8 @@
 
 enum {
   PERIOD_BYTES = 65521, /* of the contents: a prime, so that a misplaced piece shows */
-  TOKEN_BYTES = 16,
-  SLEEP_MS = 2,        /* also how often the control connection is polled */
-  CALLS_PER_TURN = 16, /* per flow, before the next flow has its turn */
+  SLEEP_MS = 2,         /* also how often the control connection is polled */
+  CALLS_PER_TURN = 16,  /* per flow, before the next flow has its turn */
   PASSES_PER_CLOCK_READ = 64,
 };
 
@@ -64,14 +62,10 @@ static int listen_for_flows(struct plain *plain) {
   if (status != CLI_OK) {
     return status;
   }
-  uint8_t drawn[TOKEN_BYTES];
-  char token[2 * TOKEN_BYTES + 1];
+  char token[PEER_TOKEN_MAX];
   plain->gate = peer_gate_new(plain->listen_fd, &plain->key);
-  if (!plain->gate || getrandom(drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn) {
+  if (!plain->gate || peer_draw_token(token) != 0) {
     return failure("no memory or no random numbers for the flows");
-  }
-  for (int i = 0; i < TOKEN_BYTES; i++) {
-    snprintf(token + 2 * i, 3, "%02x", drawn[i]);
   }
   peer_key_of_token(PURPOSE, token, strlen(token), &plain->key);
   return control_channel_send(plain->channel,

@@ -67,7 +67,7 @@ static void *open_own(char tried[PLUGIN_FILE_MAX]) {
       return library;
     }
   }
-  return plugin_file_open("stratus", tried);
+  return plugin_file_open(PLUGIN_KIND_NET, "stratus", 0, tried);
 }
 
 static int find_table(struct transport *transport) {
@@ -105,7 +105,7 @@ static enum nccl_result init(struct transport *transport) {
 int transport_open(struct transport *transport, const char *name) {
   char tried[PLUGIN_FILE_MAX];
   *transport = (struct transport){ 0 };
-  transport->library = name ? plugin_file_open(name, tried) : open_own(tried);
+  transport->library = name ? plugin_file_open(PLUGIN_KIND_NET, name, 0, tried) : open_own(tried);
   if (!transport->library) {
     return failure("%s cannot be loaded: %s", tried, dlerror());
   }

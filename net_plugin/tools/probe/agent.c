@@ -3,11 +3,12 @@
  *
  *   {"task": "tell"}                      {"host": NAME, "devices": [{name, speed_mbps,
  * numa_node}]}
- *   {"task": "serve", "device": N}        {"handle": HEX, "ping_port": N}, later {"served": ERROR}
+ *   {"task": "serve", "device": N, "duration_ms": N}
+ *                                         {"handle": HEX, "ping_port": N}, later {"served": ERROR}
  *   {"task": "send", "device": N, "handle": HEX, "ping_port": N, "flows": N, "chunk_bytes": N,
  *    "duration_ms": N}                    {"sent": ERROR, "flows": N, "gbps": X, ...}
  *
- * ERROR is 0 or a negative errno. */
+ * duration_ms 0: the path alone is looked at. ERROR is 0 or a negative errno. */
 #include "net_plugin/tools/probe/agent.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@
 
 #include "common/cli.h"
 #include "common/clock.h"
+#include "common/hex.h"
 #include "common/param.h"
 #include "net_plugin/observe/observe.h"
 #include "net_plugin/plugin/discovery.h"
@@ -35,6 +37,10 @@ static struct discovery found; /* too large for the stack */
 static const struct device *device_of(const json_t *task) {
   json_int_t index = json_integer_value(json_object_get(task, "device"));
   return index >= 0 && index < found.devices.count ? &found.devices.devices[index] : NULL;
+}
+
+static int64_t number_of(const json_t *task, const char *name) {
+  return json_integer_value(json_object_get(task, name));
 }
 
 static json_t *agent_describe_host(void) {
@@ -57,12 +63,10 @@ static int serve(struct control_channel *channel, const json_t *task) {
   if (error) {
     return control_channel_send(channel, json_pack("{s:s, s:i}", "handle", "", "ping_port", error));
   }
-  for (size_t i = 0; i < HANDLE_BYTES; i++) {
-    snprintf(handle + 2 * i, 3, "%02x", service.handle[i]);
-  }
+  hex_write(service.handle, HANDLE_BYTES, handle);
   int status = control_channel_send(
       channel, json_pack("{s:s, s:i}", "handle", handle, "ping_port", service.ping_port));
-  error = load_serve(&service);
+  error = load_serve(&service, number_of(task, "duration_ms") == 0);
   setup_stop();
   return status == CLI_OK ? control_channel_send(channel, json_pack("{s:i}", "served", error))
                           : status;
@@ -85,21 +89,7 @@ static void set_parameters(const struct probe_load *load) {
 
 static bool take_handle(const json_t *task, uint8_t handle[HANDLE_BYTES]) {
   const char *text = json_string_value(json_object_get(task, "handle"));
-  if (!text || strlen(text) != 2 * HANDLE_BYTES) {
-    return false;
-  }
-  for (size_t i = 0; i < HANDLE_BYTES; i++) {
-    unsigned byte;
-    if (sscanf(text + 2 * i, "%2x", &byte) != 1) {
-      return false;
-    }
-    handle[i] = (uint8_t)byte;
-  }
-  return true;
-}
-
-static int64_t number_of(const json_t *task, const char *name) {
-  return json_integer_value(json_object_get(task, name));
+  return text && hex_read(text, handle, HANDLE_BYTES);
 }
 
 static int send_load(struct control_channel *channel, const json_t *task) {
@@ -112,8 +102,8 @@ static int send_load(struct control_channel *channel, const json_t *task) {
   uint8_t handle[HANDLE_BYTES];
   struct probe_result result = { 0 };
   int64_t ping_port = number_of(task, "ping_port");
-  bool is_in_bounds = load.duration_ns > 0 && load.duration_ns <= AGENT_DURATION_MAX_NS &&
-                      ping_port > 0 && ping_port <= UINT16_MAX;
+  bool is_in_bounds =
+      load.duration_ns <= AGENT_DURATION_MAX_NS && ping_port > 0 && ping_port <= UINT16_MAX;
   int error = device && is_in_bounds && take_handle(task, handle) ? 0 : -EINVAL;
   if (!error) {
     set_parameters(&load);

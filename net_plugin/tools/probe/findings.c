@@ -70,7 +70,7 @@ static bool judge(const struct probe_report *report, const struct usual *usual, 
   const struct probe_result *it = probe_at(report, device, from, to);
   const struct probe_result *back = probe_at(report, device, to, from);
   if (!it->is_measured) {
-    *kind = FINDING_FAILED;
+    *kind = it->is_black_hole ? FINDING_BLACK_HOLE : FINDING_FAILED;
     return it->error[0] != '\0';
   }
   if (it->gbps < FINDINGS_SLOW * usual->gbps) {
@@ -106,6 +106,16 @@ unsigned findings_list(const struct probe_report *report, struct finding *list, 
   return count;
 }
 
+bool findings_has_failed(const struct probe_report *report) {
+  unsigned all = report->device_count * report->host_count * report->host_count;
+  for (unsigned i = 0; i < all; i++) {
+    if (report->results[i].error[0] != '\0') {
+      return true;
+    }
+  }
+  return false;
+}
+
 const char *finding_text(const struct probe_report *report, const struct finding *finding,
                          char text[FINDING_TEXT_MAX]) {
   const struct probe_result *it = probe_at(report, finding->device, finding->from, finding->to);
@@ -117,6 +127,7 @@ const char *finding_text(const struct probe_report *report, const struct finding
   double gbps = findings_median_gbps(report, finding->device);
   switch (finding->kind) {
   case FINDING_FAILED:
+  case FINDING_BLACK_HOLE:
     snprintf(at, left, "%s", it->error);
     break;
   case FINDING_SLOW:

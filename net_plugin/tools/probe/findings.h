@@ -15,6 +15,7 @@ enum finding_kind {
   FINDING_ONE_WAY,   /* slow in this direction, not in the other */
   FINDING_FAR,       /* round trip over twice the median */
   FINDING_OTHER_MTU, /* another MTU than most pairs */
+  FINDING_BLACK_HOLE /* could not be measured: long packets do not pass, short ones do */
 };
 
 struct finding {
@@ -24,6 +25,8 @@ struct finding {
 
 /* Returns their number; writes the first `capacity`. */
 unsigned findings_list(const struct probe_report *report, struct finding *list, unsigned capacity);
+/* Some pair could not be measured. */
+bool findings_has_failed(const struct probe_report *report);
 /* "host-a -> host-b (eth0): 0.05 Gb/s, the median is 0.40" */
 enum { FINDING_TEXT_MAX = 320 };
 const char *finding_text(const struct probe_report *report, const struct finding *finding,

@@ -3,6 +3,8 @@
  * is the coordinator; all hosts, including it, are agents: either hosts that run `stratus-net probe
  * --listen`, or processes started by a launcher. */
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,21 +14,21 @@
 
 #include "common/bytes.h"
 #include "common/cli.h"
+#include "common/host_list.h"
 #include "common/launcher.h"
 #include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/probe/agent.h"
+#include "net_plugin/tools/probe/findings.h"
 #include "net_plugin/tools/probe/probe.h"
 #include "net_plugin/tools/probe/report.h"
 #include "net_plugin/tools/probe/survey.h"
 
 #define LISTEN_COMMAND "stratus-net probe --listen"
 #define PROBE_COMMAND "stratus-net probe HOST..."
-/* With more hosts, all pairs would take minutes: each host measures with this many others. */
-enum { HOSTS_ALL_PAIRS = 24, ROUNDS_SAMPLED = 12 };
 
 static struct {
-  bool is_listening, is_profile, has_no_sweep, wants_all;
+  bool is_listening, is_here, is_profile, has_no_sweep, wants_all;
   int64_t port;
   const char *root;
   uint64_t duration_ns;
@@ -41,6 +43,10 @@ const struct cli_option net_tool_probe_options[] = {
     .type = CLI_FLAG,
     .value = &options.is_listening,
     .help = "run as one of the other hosts, for one probe" },
+  { .name = "here",
+    .type = CLI_FLAG,
+    .value = &options.is_here,
+    .help = "what doctor --all runs on each host: an agent for standard input and output" },
   { .name = "port",
     .type = CLI_INT,
     .value = &options.port,
@@ -112,6 +118,52 @@ static int fork_agent(int *fd, pid_t *child) {
   return CLI_OK;
 }
 
+/* Copies both ways until one of the two ends. */
+static void relay(int fd, int output) {
+  struct pollfd ends[2] = { { .fd = STDIN_FILENO, .events = POLLIN },
+                            { .fd = fd, .events = POLLIN } };
+  const int to[2] = { fd, output };
+  for (;;) {
+    if (poll(ends, 2, -1) < 0) { /* which leaves revents as they were */
+      if (errno != EINTR) {
+        return;
+      }
+      continue;
+    }
+    for (int i = 0; i < 2; i++) {
+      char bytes[4096];
+      ssize_t got = ends[i].revents ? read(ends[i].fd, bytes, sizeof bytes) : 0;
+      for (ssize_t done = 0, put; done < got; done += put) {
+        put = write(to[i], bytes + done, (size_t)(got - done));
+        if (put <= 0) {
+          return;
+        }
+      }
+      if (ends[i].revents && got <= 0) {
+        return;
+      }
+    }
+  }
+}
+
+/* What others print goes elsewhere: standard output is the coordinator's. */
+static int be_agent_here(void) {
+  int fd, output = dup(STDOUT_FILENO);
+  pid_t child;
+  signal(SIGPIPE, SIG_IGN);
+  if (output < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 ||
+      write(output, AGENT_BEGINS, strlen(AGENT_BEGINS)) != (ssize_t)strlen(AGENT_BEGINS)) {
+    return cli_fail("cannot write: %s", strerror(errno));
+  }
+  int status = fork_agent(&fd, &child);
+  if (status == CLI_OK) {
+    relay(fd, output);
+    close(fd);
+    waitpid(child, &status, 0);
+  }
+  return status == 0 ? CLI_OK : CLI_FAILED;
+}
+
 /* ---- the coordinator ---- */
 
 static int print_report(const struct probe_report *report, bool is_json) {
@@ -126,12 +178,15 @@ static int coordinate(int *agents, unsigned count, bool is_json) {
   struct probe_report report = { 0 };
   const struct survey_plan plan = {
     .duration_ns = options.duration_ns,
-    .rounds_max = count > HOSTS_ALL_PAIRS && !options.wants_all ? ROUNDS_SAMPLED : 0,
+    .rounds_max = count > SURVEY_ALL_PAIRS && !options.wants_all ? SURVEY_ROUNDS_SAMPLED : 0,
     .has_sweep = !options.has_no_sweep,
   };
   int status = survey_open(agents, count, &survey);
   status = status == CLI_OK ? survey_run(survey, &plan, &report) : status;
   status = status == CLI_OK ? print_report(&report, is_json) : status;
+  if (status == CLI_OK && findings_has_failed(&report)) {
+    status = CLI_FAILED;
+  }
   survey_close(survey, &report);
   return status;
 }
@@ -150,22 +205,50 @@ static int run_with_own_agent(int agents[PROBE_HOSTS_MAX], unsigned count, bool 
   return status;
 }
 
-static int probe_hosts(int host_count, char **hosts, bool is_json) {
-  static const uint8_t hello[PEER_HELLO_BYTES];
-  int agents[PROBE_HOSTS_MAX], status = CLI_OK;
-  unsigned count = 1;
-  if (host_count >= PROBE_HOSTS_MAX) {
+/* Where the agent of a host listens. */
+static int find_agent(const struct host *host, struct rendezvous_address *place) {
+  const char *address = host_address(host);
+  if (host->kind == HOST_LOCAL || host->kind == HOST_COMMAND ||
+      strlen(address) >= sizeof place->host) {
+    cli_fail("probe: %s: a name or an address is wanted, at which this host reaches it",
+             host->name);
+    return CLI_USAGE;
+  }
+  *place = (struct rendezvous_address){ .port = host->port ? host->port : (int)options.port };
+  strcpy(place->host, address);
+  return rendezvous_check_host(place->host);
+}
+
+/* In a list, the number of processes that a host takes does not matter. */
+static int read_hosts(int argument_count, char **arguments, struct host_list *hosts) {
+  char error[HOST_LIST_ERROR_MAX];
+  for (int i = 0; i < argument_count; i++) {
+    if (host_list_read(hosts, arguments[i], error) != 0) {
+      cli_fail("probe: %s", error);
+      return CLI_USAGE;
+    }
+  }
+  if (hosts->count >= PROBE_HOSTS_MAX) {
     cli_fail("probe: at most %d other hosts", PROBE_HOSTS_MAX - 1);
     return CLI_USAGE;
   }
-  for (int i = 0; i < host_count && status == CLI_OK; i++) {
+  return CLI_OK;
+}
+
+static int probe_hosts(int argument_count, char **arguments, bool is_json) {
+  static const uint8_t hello[PEER_HELLO_BYTES];
+  struct host_list hosts = { 0 };
+  int agents[PROBE_HOSTS_MAX], status = read_hosts(argument_count, arguments, &hosts);
+  unsigned count = 1;
+  for (int i = 0; i < hosts.count && status == CLI_OK; i++) {
     struct rendezvous_address place;
-    status = rendezvous_parse(hosts[i], (int)options.port, &place);
+    status = find_agent(&hosts.hosts[i], &place);
     status = status == CLI_OK ? rendezvous_caller_key(PURPOSE, &place, &key) : status;
     status = status == CLI_OK ? rendezvous_connect(&place, LISTEN_COMMAND, &agents[count]) : status;
     status = status == CLI_OK ? rendezvous_prove(&key, hello, agents[count]) : status;
     count += status == CLI_OK;
   }
+  host_list_free(&hosts);
   if (status == CLI_OK) {
     return run_with_own_agent(agents, count, is_json);
   }
@@ -277,6 +360,9 @@ static int probe_ranks(const struct launcher_place *place, bool is_json) {
 int net_tool_probe(int argument_count, char **arguments, bool is_json) {
   struct launcher_place place;
   char error[256];
+  if (options.is_here) {
+    return be_agent_here();
+  }
   if (options.duration_ns < NS_PER_MS || options.duration_ns > AGENT_DURATION_MAX_NS) {
     cli_fail("probe: --time takes 1ms to 60s");
     return CLI_USAGE;

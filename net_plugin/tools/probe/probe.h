@@ -12,7 +12,7 @@ enum {
   PROBE_DEVICES_MAX = 16,
   PROBE_SWEEP_MAX = 16,
   PROBE_NAME_MAX = 64,
-  PROBE_ERROR_MAX = 128,
+  PROBE_ERROR_MAX = 192,
 };
 
 struct probe_device {
@@ -27,7 +27,8 @@ struct probe_host {
   struct probe_device devices[PROBE_DEVICES_MAX];
 };
 
-/* A measurement. flows and chunk_bytes 0: from parameters, profile and defaults. */
+/* A measurement. flows and chunk_bytes 0: from parameters, profile and defaults. duration_ns 0: of
+ * the path alone, its round trips and whether long packets pass. */
 struct probe_load {
   unsigned flows;
   uint32_t chunk_bytes;
@@ -38,6 +39,7 @@ struct probe_load {
 struct probe_result {
   bool is_measured;
   char error[PROBE_ERROR_MAX]; /* if it failed */
+  bool is_black_hole;          /* it failed, as long packets do not pass and short ones do */
   unsigned flows;
   double gbps;   /* of all flows */
   double rtt_us; /* of a plain TCP connection, median */

@@ -150,7 +150,7 @@ static json_t *json_hosts(const struct probe_report *report) {
 }
 
 static json_t *json_findings(const struct probe_report *report) {
-  static const char *const kinds[] = { "failed", "slow", "one-way", "far", "mtu" };
+  static const char *const kinds[] = { "failed", "slow", "one-way", "far", "mtu", "black-hole" };
   struct finding list[FINDINGS_MAX];
   unsigned count = findings_list(report, list, FINDINGS_MAX);
   json_t *findings = json_array();

@@ -3,6 +3,7 @@
  * measurement. */
 #include "net_plugin/tools/probe/survey.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,13 +105,22 @@ static int fail_pair(struct pair *pair, int64_t error, const char *where) {
   return CLI_OK;
 }
 
+static void note_black_hole(struct pair *pair, unsigned mtu) {
+  pair->result->is_black_hole = true;
+  snprintf(pair->result->error, PROBE_ERROR_MAX,
+           "short packets pass, long ones do not (the NIC's MTU is %u): something on the way takes "
+           "less and does not say so. Lower the MTU of both NICs, or mend the path",
+           mtu);
+}
+
 /* Starts both sides. */
 static int begin(struct survey *survey, struct pair *pair) {
   json_t *answer;
   struct control_channel *to = &survey->channels[pair->to], *from = &survey->channels[pair->from];
   *pair->result = (struct probe_result){ 0 };
-  int status = control_channel_send(
-      to, json_pack("{s:s, s:i}", "task", "serve", "device", (int)pair->device));
+  int status = control_channel_send(to, json_pack("{s:s, s:i, s:i}", "task", "serve", "device",
+                                                  (int)pair->device, "duration_ms",
+                                                  (int)(pair->load.duration_ns / NS_PER_MS)));
   status = status == CLI_OK ? control_channel_receive(to, "handle", ANSWER_NS, &answer) : status;
   if (status != CLI_OK) {
     return status;
@@ -158,6 +168,8 @@ static int finish(struct survey *survey, struct pair *pair) {
   json_int_t error = json_integer_value(json_object_get(sent, "sent"));
   if (status == CLI_OK && error == 0) {
     take_result(sent, pair->result);
+  } else if (status == CLI_OK && error == -EMSGSIZE) {
+    note_black_hole(pair, (unsigned)json_integer_value(json_object_get(sent, "mtu")));
   } else if (status == CLI_OK) {
     fail_pair(pair, error, "cannot send");
   }
@@ -198,6 +210,10 @@ static int measure_round(struct survey *survey, const struct survey_plan *plan, 
   return measure_pairs(survey, pairs, count);
 }
 
+static bool is_late(const struct survey_plan *plan) {
+  return plan->until_ns && clock_now_ns() >= plan->until_ns;
+}
+
 static int measure_matrix(struct survey *survey, const struct survey_plan *plan,
                           struct probe_report *report) {
   unsigned rounds = pairs_round_count(survey->count);
@@ -206,7 +222,7 @@ static int measure_matrix(struct survey *survey, const struct survey_plan *plan,
     rounds = plan->rounds_max;
   }
   for (unsigned device = 0; device < report->device_count; device++) {
-    for (unsigned step = 0; step < 2 * rounds && status == CLI_OK; step++) {
+    for (unsigned step = 0; step < 2 * rounds && status == CLI_OK && !is_late(plan); step++) {
       status = measure_round(survey, plan, device, step / 2, step % 2, report);
     }
   }
@@ -242,7 +258,7 @@ static int measure_again(struct survey *survey, const struct survey_plan *plan,
                          .device = list[i].device,
                          .load = { .duration_ns = plan->duration_ns },
                          .result = &again };
-    if (list[i].kind == FINDING_OTHER_MTU) {
+    if (list[i].kind == FINDING_OTHER_MTU || list[i].kind == FINDING_BLACK_HOLE) {
       continue;
     }
     --*left;
@@ -328,6 +344,9 @@ int survey_run(struct survey *survey, const struct survey_plan *plan, struct pro
     return failure("out of memory");
   }
   int status = measure_matrix(survey, plan, report);
+  if (plan->duration_ns == 0) {
+    return status;
+  }
   for (unsigned round = 0, left = AGAIN_MAX; round < AGAIN_ROUNDS && status == CLI_OK; round++) {
     status = measure_again(survey, plan, report, &left);
   }

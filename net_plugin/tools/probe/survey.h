@@ -10,11 +10,15 @@
 
 #include "net_plugin/tools/probe/probe.h"
 
+/* With more hosts, all pairs would take minutes: each host measures with this many others. */
+enum { SURVEY_ALL_PAIRS = 24, SURVEY_ROUNDS_SAMPLED = 12 };
+
 struct survey;
 
 struct survey_plan {
-  uint64_t duration_ns; /* of one measurement */
+  uint64_t duration_ns; /* of one measurement; 0: the paths alone (probe.h) */
   unsigned rounds_max;  /* 0: all pairs; else the number of partners of each host */
+  uint64_t until_ns;    /* no round begins later; 0: all do */
   bool has_sweep;       /* over flows and chunks, on one pair */
 };
 

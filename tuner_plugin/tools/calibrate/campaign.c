@@ -13,6 +13,8 @@
 #include "common/cli.h"
 #include "common/clock.h"
 #include "common/hash.h"
+#include "common/hex.h"
+#include "common/nccl_conf.h"
 #include "common/quantity.h"
 
 struct campaign_options campaign_options = {
@@ -23,7 +25,6 @@ struct campaign_options campaign_options = {
   .iterations = 20,
   .min_time_ns = 100 * NS_PER_S / 1000,
   .timeout_ns = 1800 * NS_PER_S,
-  .ppn = 1,
   .program = "stratus-coll",
   .work = ".",
 };
@@ -71,9 +72,7 @@ static void write_id(char id[CAMPAIGN_ID_MAX], const struct hash_sha256 *of) {
   struct hash_sha256 hash = *of;
   uint8_t digest[HASH_SHA256_BYTES];
   hash_sha256_final(&hash, digest);
-  for (int i = 0; i < (CAMPAIGN_ID_MAX - 1) / 2; i++) {
-    snprintf(id + 2 * i, 3, "%02x", digest[i]);
-  }
+  hex_write(digest, (CAMPAIGN_ID_MAX - 1) / 2, id);
 }
 
 static void hash_text(struct hash_sha256 *hash, const char *text) {
@@ -88,8 +87,8 @@ static void identify(struct campaign *campaign, const char *settings) {
            o->min_time_ns, o->ppn);
   struct hash_sha256 hash;
   hash_sha256_init(&hash);
-  if (o->hosts) {
-    hash_text(&hash, o->hosts);
+  if (campaign->hosts) {
+    hash_text(&hash, campaign->hosts);
     write_id(campaign->hosts_id, &hash);
   }
   hash_text(&hash, settings);
@@ -130,6 +129,21 @@ static const char *choose_program(struct campaign *campaign) {
   return is_beside ? path : name;
 }
 
+/* Once: a pipe can be read only once, and a file may change between launches. */
+static int read_hosts(struct campaign *campaign) {
+  struct host_list list = { 0 };
+  char error[HOST_LIST_ERROR_MAX];
+  int status = CLI_OK;
+  if (host_list_read(&list, campaign_options.hosts, error) != 0) {
+    cli_fail("--hosts: %s", error);
+    status = CLI_USAGE;
+  } else if (!(campaign->hosts = host_list_write(&list))) {
+    status = cli_fail("out of memory");
+  }
+  host_list_free(&list);
+  return status;
+}
+
 int campaign_open(struct campaign **campaign, int argument_count, char **arguments,
                   const char *settings) {
   const struct campaign_options *o = &campaign_options;
@@ -138,7 +152,11 @@ int campaign_open(struct campaign **campaign, int argument_count, char **argumen
     return cli_fail("out of memory");
   }
   char error[LAUNCH_ERROR_MAX];
-  if (!launch_choose(&opened->launch, o->hosts, arguments, argument_count, error)) {
+  int status = o->hosts ? read_hosts(opened) : CLI_OK;
+  if (status != CLI_OK) {
+    return status;
+  }
+  if (!launch_choose(&opened->launch, opened->hosts, arguments, argument_count, error)) {
     cli_fail("%s", error);
     return CLI_USAGE;
   }
@@ -146,9 +164,10 @@ int campaign_open(struct campaign **campaign, int argument_count, char **argumen
   opened->launch.is_split_cpus = o->is_split_cpus;
   opened->launch.program = choose_program(opened);
   is_quiet = opened->launch.rank > 0;
+  nccl_conf_withdraw(); /* each host of the benchmark reads its own files */
   /* The lines that label the calls must come out of the ranks. */
   unsetenv("NCCL_DEBUG_FILE");
-  int status = take_collectives(opened);
+  status = take_collectives(opened);
   if (status == CLI_OK) {
     status = campaign_check(opened);
     identify(opened, settings);
@@ -163,6 +182,7 @@ void campaign_close(struct campaign *campaign) {
   if (campaign->launch.rank == 0 && campaign->json_path[0]) {
     unlink(campaign->json_path);
   }
+  free(campaign->hosts);
   free(campaign);
 }
 
@@ -196,6 +216,13 @@ static bool has_name(const char *const *variables, size_t count, const char *var
   return false;
 }
 
+/* Ranks read it there: a variable would count more. */
+static bool is_in_file(const char *variable) {
+  char name[64];
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(variable, "="), variable);
+  return nccl_conf_find(name).file != NULL;
+}
+
 const char *const *campaign_variables(struct campaign *campaign, const char *const *ours) {
   static const char *const always[] = { "NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT",
                                         "STRATUS_LOG=info" };
@@ -222,7 +249,7 @@ const char *const *campaign_variables(struct campaign *campaign, const char *con
     }
   }
   for (size_t i = 0; i < unless_set_count; i++) {
-    if (!has_name(campaign->variables, count, unless_set[i])) {
+    if (!has_name(campaign->variables, count, unless_set[i]) && !is_in_file(unless_set[i])) {
       campaign->variables[count++] = unless_set[i];
     }
   }
@@ -298,6 +325,9 @@ int campaign_run(struct campaign *campaign, const struct launch_job *job, const 
   struct progress progress = { job, alone, what, take, to, 0, now_ns, now_ns };
   campaign_say("%s, %s: %zu sizes", profile_collective_name(job->collective), what,
                job->size_count);
+  if (campaign->launch.rank == 0) {
+    unlink(job->json_path); /* a launch that writes none must not be taken for the one before */
+  }
   int status = launch_run(&campaign->launch, job, take_line, &progress);
   if (status == CLI_OK) {
     campaign_say("%s, %s: done in %.1f s", profile_collective_name(job->collective), what,

@@ -5,6 +5,7 @@
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_CAMPAIGN_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_CAMPAIGN_H
 
+#include "common/host_list.h"
 #include "tuner_plugin/calibrate/plan.h"
 #include "tuner_plugin/tools/calibrate/launch.h"
 
@@ -17,7 +18,7 @@ struct campaign_options {
   uint64_t min_time_ns;
   uint64_t timeout_ns;
   const char *hosts; /* NULL: none */
-  int64_t ppn;
+  int64_t ppn;       /* 0: as the hosts say */
   bool is_split_cpus;
   const char *program; /* stratus-coll */
   const char *work;    /* directory for the benchmark's files */
@@ -55,11 +56,14 @@ extern struct campaign_options campaign_options;
         'H',                                                                                         \
         CLI_STRING,                                                                                  \
         &campaign_options.hosts,                                                                     \
-        "LIST",                                                                                      \
+        "LIST|FILE",                                                                                 \
         "start the ranks on these hosts, as stratus-coll --hosts does; instead of a command",        \
         0,                                                                                           \
         0 },                                                                                         \
-      { "ppn", 'r', CLI_INT, &campaign_options.ppn, "COUNT", "with --hosts: ranks on each", 1, 64 }, \
+      { "ppn",   'r',                                                                                \
+        CLI_INT, &campaign_options.ppn,                                                              \
+        "COUNT", "with --hosts: ranks on each; else as the list says, or 1",                         \
+        1,       HOST_SLOTS_MAX },                                                                   \
       { "split-cpus",                                                                                \
         0,                                                                                           \
         CLI_FLAG,                                                                                    \
@@ -85,6 +89,7 @@ struct campaign {
   size_t collective_count;
   char id[CAMPAIGN_ID_MAX]; /* hash of everything that affects the measurement, except sizes */
   char hosts_id[CAMPAIGN_ID_MAX]; /* of the list of hosts; empty: not known */
+  char *hosts;                    /* the list, in one form; NULL: none */
   char json_path[PROFILE_PATH_MAX];
   char program_path[PROFILE_PATH_MAX]; /* of the benchmark beside this tool */
   const char *variables[CAMPAIGN_VARIABLES_MAX + 1];

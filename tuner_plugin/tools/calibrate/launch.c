@@ -232,8 +232,10 @@ static void add_hosts(const struct launch *launch, const struct launch_job *job,
   add(words, "%s", launch->program);
   add(words, "--hosts");
   add(words, "%s", launch->hosts);
-  add(words, "--ppn");
-  add(words, "%" PRId64, launch->ppn);
+  if (launch->ppn > 0) {
+    add(words, "--ppn");
+    add(words, "%" PRId64, launch->ppn);
+  }
   if (launch->is_split_cpus) {
     add(words, "--split-cpus");
   }

@@ -11,6 +11,7 @@
 
 #include "common/cli.h"
 #include "common/hash.h"
+#include "common/hex.h"
 
 enum { TEXT_MAX = 1 << 16 };
 
@@ -57,8 +58,7 @@ int plan_file_read(const char *path, struct plan_file *wanted) {
   if (status == CLI_OK) {
     uint8_t digest[HASH_SHA256_BYTES];
     hash_sha256(text, strlen(text), digest);
-    snprintf(wanted->id, sizeof wanted->id, "%02x%02x%02x%02x", digest[0], digest[1], digest[2],
-             digest[3]);
+    hex_write(digest, (sizeof wanted->id - 1) / 2, wanted->id);
   } else {
     free(entries);
     wanted->plan = (struct plan){ 0 };

@@ -31,13 +31,24 @@ struct check_buffers check_place(const struct measure_case *c, const struct job_
   return b;
 }
 
-static void fill(char *to, int rank, size_t count) {
+static void fill(char *to, int rank, uint64_t place, size_t count) {
   size_t size = element_infos[pattern.type].size_bytes;
   for (size_t done = 0; done < count;) {
     size_t part = count - done < STAGING_BYTES / size ? count - done : STAGING_BYTES / size;
-    verify_fill(&pattern, rank, done, staging, part);
+    verify_fill(&pattern, rank, place + done, staging, part);
     CUDA(cudaMemcpy(to + done * size, staging, part * size, cudaMemcpyHostToDevice));
     done += part;
+  }
+}
+
+static void fill_sent(const struct measure_case *c, const struct job_gpu *gpu, char *send) {
+  size_t size = element_infos[c->type].size_bytes;
+  if (!c->transfers)
+    fill(send, gpu->rank, 0, c->counts.send);
+  for (size_t i = 0; i < c->transfer_count; i++) {
+    const struct operation_transfer *t = &c->transfers[i];
+    if (t->is_send)
+      fill(send + t->first * size, gpu->rank, t->place, t->count);
   }
 }
 
@@ -55,7 +66,7 @@ void check_prepare(const struct job *job, const struct measure_case *c, bool is_
     CUDA(cudaMemset(b.begin, 0x5a, (size_t)(b.end - b.begin)));
     CUDA(cudaMemcpy(b.begin - VERIFY_GUARD_BYTES, guard, sizeof guard, cudaMemcpyHostToDevice));
     CUDA(cudaMemcpy(b.end, guard, sizeof guard, cudaMemcpyHostToDevice));
-    fill(b.send, gpu->rank, c->counts.send);
+    fill_sent(c, gpu, b.send);
     CUDA(cudaDeviceSynchronize());
   }
 }
@@ -115,16 +126,32 @@ static uint64_t ab_test_guard(const char *at) {
   return verify_compare_guard(guard);
 }
 
+/* At most as many as there are ranks or transfers. */
+static int parts_of(const struct measure_case *c, int rank, int ranks,
+                    struct operation_part *parts) {
+  if (!c->transfers)
+    return operation_parts(c->operation, &c->counts, rank, ranks, c->root, parts);
+  int count = 0;
+  for (size_t i = 0; i < c->transfer_count; i++) {
+    const struct operation_transfer *t = &c->transfers[i];
+    if (!t->is_send)
+      parts[count++] = (struct operation_part){
+        .source = t->peer, .place = t->place, .first = t->first, .length = t->count
+      };
+  }
+  return count;
+}
+
 void check_compare(const struct job *job, const struct measure_case *c, bool is_in_place,
                    uint64_t *wrong, uint64_t *out_of_bounds) {
-  struct operation_part *parts = calloc((size_t)job->ranks, sizeof *parts);
+  struct operation_part *parts = calloc((size_t)job->ranks + c->transfer_count, sizeof *parts);
   if (!parts)
     message_fail("out of memory");
   for (int i = 0; i < job->options->gpus; i++) {
     const struct job_gpu *gpu = &job->gpus[i];
     struct check_buffers b = check_place(c, gpu, is_in_place);
     CUDA(cudaSetDevice(gpu->device));
-    int count = operation_parts(c->operation, &c->counts, gpu->rank, job->ranks, c->root, parts);
+    int count = parts_of(c, gpu->rank, job->ranks, parts);
     for (int part = 0; part < count; part++)
       *wrong += ab_test_part(c, gpu->rank, b.recv, &parts[part]);
     *out_of_bounds += ab_test_guard(b.begin - VERIFY_GUARD_BYTES) + ab_test_guard(b.end);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,14 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/host_command.h"
+#include "common/host_list.h"
+#include "common/random.h"
 #include "tuner_plugin/tools/coll/connect.h"
+#include "tuner_plugin/tools/coll/end_report.h"
 #include "tuner_plugin/tools/coll/handed_over.h"
-#include "tuner_plugin/tools/coll/hosts.h"
 #include "tuner_plugin/tools/coll/message.h"
 #include "tuner_plugin/tools/coll/world.h"
 
@@ -27,24 +31,24 @@
  * second, and their messages should get out. */
 static const uint64_t grace_ns = 3 * NS_PER_S, kill_ns = 2 * NS_PER_S;
 
-enum { ARGV_MAX = 512, TOKEN_BYTES = 32 };
-
 struct rank {
   pid_t pid; /* 0 when it has ended */
-  struct host *host;
+  int host, local_rank;
 };
 
 struct launch {
   const struct options *options;
   char **argv; /* of this program */
-  struct hosts hosts;
+  struct host_list hosts;
   char program[PATH_MAX];
   char address[256];
   unsigned long long run; /* tells runs apart; no secret */
-  char token[2 * TOKEN_BYTES + 1];
+  char token[PEER_TOKEN_MAX];
   struct rank *ranks;
   int count, status;
   bool has_signalled; /* ranks were asked to end: their exit status is not reported */
+  int signals;        /* descriptor */
+  struct end_report report;
 };
 
 /* ---- starting ---- */
@@ -55,12 +59,13 @@ static void choose_address(struct launch *launch) {
     set = launch->options->address;
   if (set && *set) {
     snprintf(launch->address, sizeof launch->address, "%s", set);
-  } else if (hosts_is_one_machine(&launch->hosts)) {
+  } else if (host_list_is_one_machine(&launch->hosts)) {
     connect_own_address(launch->run, launch->address, sizeof launch->address);
   } else if (launch->hosts.hosts[0].kind == HOST_SSH) {
-    const char *at = strchr(launch->hosts.hosts[0].text, '@');
-    snprintf(launch->address, sizeof launch->address, "%.200s:%u",
-             at ? at + 1 : launch->hosts.hosts[0].text, 20000 + (unsigned)(launch->run % 10000));
+    const char *host = host_address(&launch->hosts.hosts[0]);
+    snprintf(launch->address, sizeof launch->address,
+             strchr(host, ':') ? "[%.200s]:%u" : "%.200s:%u", host,
+             20000 + (unsigned)(launch->run % 10000));
   } else {
     message_fail(
         "give --address HOST:PORT, an address of the first host (%s) that the others can reach",
@@ -68,26 +73,14 @@ static void choose_address(struct launch *launch) {
   }
 }
 
-struct words {
-  const struct host *host;
-  char *argv[ARGV_MAX];
-  int count;
-};
-
-static void add_word(struct words *words, const char *word) {
-  if (words->count + 1 == ARGV_MAX)
-    message_fail("more than %d arguments", ARGV_MAX);
-  words->argv[words->count++] = hosts_quote(words->host, word);
-}
-
-__attribute__((format(printf, 2, 3))) static void add_format(struct words *words,
+__attribute__((format(printf, 2, 3))) static void add_format(struct host_command *words,
                                                              const char *format, ...) {
   char text[512];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  add_word(words, text);
+  host_command_add(words, text);
 }
 
 static bool reads_handed_over(const struct host *host) {
@@ -103,27 +96,35 @@ static bool is_set_for_ranks(const struct options *options, const char *name) {
   return false;
 }
 
-static void add_environment(const struct launch *launch, int rank, struct words *words) {
+static int processes_of(const struct launch *launch, int host) {
+  int slots = launch->hosts.hosts[host].slots, ppn = launch->options->ppn;
+  return ppn ? ppn : slots ? slots : 1;
+}
+
+static void add_environment(const struct launch *launch, int rank, struct host_command *words) {
   const struct options *o = launch->options;
-  int host = rank / o->ppn;
+  const struct rank *r = &launch->ranks[rank];
+  const struct host *host = &launch->hosts.hosts[r->host];
   bool is_local = true;
   for (int i = 0; i < launch->hosts.count; i++)
     is_local = is_local && launch->hosts.hosts[i].kind == HOST_LOCAL;
   add_format(words, "STRATUS_COLL_RANK=%d", rank);
   add_format(words, "STRATUS_COLL_SIZE=%d", launch->count);
-  add_format(words, "STRATUS_COLL_LOCAL_RANK=%d", rank % o->ppn);
-  add_format(words, "STRATUS_COLL_LOCAL_SIZE=%d", o->ppn);
+  add_format(words, "STRATUS_COLL_LOCAL_RANK=%d", r->local_rank);
+  add_format(words, "STRATUS_COLL_LOCAL_SIZE=%d", processes_of(launch, r->host));
   add_format(words, "STRATUS_COLL_ADDR=%s", launch->address);
-  if (reads_handed_over(&launch->hosts.hosts[host]))
-    add_word(words, HANDED_OVER_STDIN "=1");
-  add_format(words, "STRATUS_COLL_HOST=%s", launch->hosts.hosts[host].name);
+  if (reads_handed_over(host))
+    host_command_add(words, HANDED_OVER_STDIN "=1");
+  add_format(words, "STRATUS_COLL_HOST=%.127s", host->name);
   add_format(words, "STRATUS_COLL_LOCAL=%d", is_local);
+  if (rank == 0)
+    add_format(words, END_REPORT_VARIABLE "=%016llx", launch->run);
   /* NCCL takes processes with different ids for different hosts: so they use the network. */
   if (!is_set_for_ranks(o, "NCCL_HOSTID"))
-    add_format(words, "NCCL_HOSTID=stratus-coll-%llx-%d", launch->run, host);
+    add_format(words, "NCCL_HOSTID=stratus-coll-%llx-%d", launch->run, r->host);
   for (int i = 0; i < o->env_count; i++) {
     if (strchr(o->env[i], '='))
-      add_word(words, o->env[i]);
+      host_command_add(words, o->env[i]);
   }
 }
 
@@ -160,8 +161,8 @@ static void keep_to_own_cpus(int host, int hosts) {
     message_write("cannot keep host %d to CPUs of its own: %s", host, strerror(errno));
 }
 
-/* In the child: becomes the rank. */
-__attribute__((noreturn)) static void become(char **words, pid_t parent, int input) {
+/* In the child: becomes the rank. `output` is -1 for this process's own. */
+__attribute__((noreturn)) static void become(char **words, pid_t parent, int input, int output) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent)
     _exit(EXIT_BAD); /* it ended before prctl */
@@ -170,39 +171,52 @@ __attribute__((noreturn)) static void become(char **words, pid_t parent, int inp
   sigprocmask(SIG_SETMASK, &none, NULL);
   if (input < 0 ? !freopen("/dev/null", "r", stdin) : dup2(input, STDIN_FILENO) < 0)
     _exit(EXIT_BAD);
+  if (output >= 0 && dup2(output, STDOUT_FILENO) < 0)
+    _exit(EXIT_BAD);
   execvp(words[0], words);
   message_write("cannot run %s: %s", words[0], strerror(errno));
   _exit(EXIT_BAD);
 }
 
+/* Of rank 0 this process reads the output. */
+static int open_output(struct launch *launch, int rank) {
+  char run[END_REPORT_RUN_MAX];
+  if (rank > 0)
+    return -1;
+  snprintf(run, sizeof run, "%016llx", launch->run);
+  int output = end_report_open(&launch->report, run);
+  if (output < 0)
+    message_fail("cannot make a pipe: %s", strerror(errno));
+  return output;
+}
+
 static void start_rank(struct launch *launch, int rank) {
-  struct words *words = calloc(1, sizeof *words);
+  struct host_command words;
   struct rank *r = &launch->ranks[rank];
-  if (!words)
-    message_fail("out of memory");
-  r->host = &launch->hosts.hosts[rank / launch->options->ppn];
-  int prefix = hosts_prefix(r->host, words->argv);
-  words->host = r->host;
-  words->count = prefix;
-  add_word(words, "env");
-  add_environment(launch, rank, words);
-  add_word(words, launch->program);
+  const struct host *host = &launch->hosts.hosts[r->host];
+  host_command_begin(&words, host, HOST_COMMAND_SSH);
+  host_command_add(&words, "env");
+  add_environment(launch, rank, &words);
+  host_command_add(&words, launch->program);
   for (char **argument = launch->argv + 1; *argument; argument++)
-    add_word(words, *argument);
+    host_command_add(&words, *argument);
+  if (words.has_failed)
+    message_fail("out of memory, or more than %d arguments", HOST_COMMAND_WORDS_MAX);
   pid_t parent = getpid();
-  int input = reads_handed_over(r->host) ? open_handed_over(launch) : -1;
+  int input = reads_handed_over(host) ? open_handed_over(launch) : -1;
+  int output = open_output(launch, rank);
   r->pid = fork();
   if (r->pid == 0) {
     if (launch->options->is_split_cpus)
-      keep_to_own_cpus(rank / launch->options->ppn, launch->hosts.count);
+      keep_to_own_cpus(r->host, launch->hosts.count);
     setenv(HANDED_OVER_TOKEN, launch->token, 1);
-    become(words->argv, parent, input);
+    become(words.words, parent, input, output);
   }
   if (input >= 0)
     close(input);
-  for (int i = prefix; i < words->count; i++)
-    free(words->argv[i]);
-  free(words);
+  if (output >= 0)
+    close(output);
+  host_command_free(&words);
   if (r->pid < 0) {
     message_write("cannot start rank %d: %s", rank, strerror(errno));
     r->pid = 0;
@@ -216,7 +230,8 @@ static void start_rank(struct launch *launch, int rank) {
  */
 static void take_end(struct launch *launch, int rank, int status) {
   char name[WORLD_NAME_MAX];
-  world_name_process(name, rank, launch->options->gpus, launch->ranks[rank].host->name);
+  world_name_process(name, rank, launch->options->gpus,
+                     launch->hosts.hosts[launch->ranks[rank].host].name);
   launch->ranks[rank].pid = 0;
   int exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   if (exit_status == EXIT_GOOD)
@@ -255,21 +270,26 @@ static void signal_ranks(struct launch *launch, int signal) {
   }
 }
 
-/* Waits for a signal that `signals` holds, at most until `deadline_ns`; 0 if none came. */
-static int wait_for_signal(const sigset_t *signals, uint64_t deadline_ns) {
+/* Waits for a signal, or for rank 0's output, at most until `deadline_ns`; 0 if no signal came. */
+static int wait_for_signal(struct launch *launch, uint64_t deadline_ns) {
   uint64_t now_ns = clock_now_ns();
-  uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-  struct timespec left = clock_timespec(left_ns);
-  int signal = sigtimedwait(signals, NULL, &left);
-  return signal > 0 ? signal : 0;
+  struct timespec left = clock_timespec(deadline_ns > now_ns ? deadline_ns - now_ns : 0);
+  struct pollfd waiting[] = { { .fd = launch->signals, .events = POLLIN },
+                              { .fd = launch->report.output, .events = POLLIN } };
+  struct signalfd_siginfo signal;
+  ppoll(waiting, 2, &left, NULL);
+  end_report_relay(&launch->report);
+  return read(launch->signals, &signal, sizeof signal) == (ssize_t)sizeof signal
+             ? (int)signal.ssi_signo
+             : 0;
 }
 
 /* Deadlines move from "never" to the grace period, then SIGTERM, then SIGKILL. */
-static void wait_for_ranks(struct launch *launch, const sigset_t *signals, uint64_t deadline_ns) {
+static void wait_for_ranks(struct launch *launch, uint64_t deadline_ns) {
   int strikes = 0; /* 1: ranks were sent SIGTERM; 2: they were killed */
   bool is_ending = false;
   while (count_running(launch)) {
-    int signal = wait_for_signal(signals, deadline_ns);
+    int signal = wait_for_signal(launch, deadline_ns);
     reap(launch);
     bool is_interrupted = signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
     bool is_late = clock_now_ns() >= deadline_ns;
@@ -292,30 +312,49 @@ static void wait_for_ranks(struct launch *launch, const sigset_t *signals, uint6
 }
 
 static int draw_token(struct launch *launch) {
-  uint8_t token[TOKEN_BYTES];
-  if (getrandom(&launch->run, sizeof launch->run, 0) != (ssize_t)sizeof launch->run ||
-      getrandom(token, sizeof token, 0) != (ssize_t)sizeof token)
-    return -1;
-  for (size_t i = 0; i < sizeof token; i++)
-    snprintf(launch->token + 2 * i, 3, "%02x", token[i]);
-  return 0;
+  int error = random_secret(&launch->run, sizeof launch->run);
+  return error ? error : peer_draw_token(launch->token);
 }
 
-int launch_run(const struct options *options, char **argv) {
-  struct launch launch = { .options = options, .argv = argv };
-  char error[512];
-  if (hosts_parse(&launch.hosts, options->hosts, error, sizeof error)) {
-    message_write("%s", error);
+/* A message and a status if the list does not fit the options. */
+static int read_hosts(struct launch *launch) {
+  const struct options *o = launch->options;
+  char error[HOST_LIST_ERROR_MAX];
+  if (host_list_read(&launch->hosts, o->hosts, error)) {
+    message_write("--hosts: %s", error);
     return EXIT_WRONG_USE;
   }
-  ssize_t length = readlink("/proc/self/exe", launch.program, sizeof launch.program - 1);
-  if (length < 0 || draw_token(&launch))
-    message_fail("/proc/self/exe, getrandom: %s", strerror(errno));
-  choose_address(&launch);
-  launch.count = launch.hosts.count * options->ppn;
-  launch.ranks = calloc((size_t)launch.count, sizeof *launch.ranks);
-  if (!launch.ranks)
+  for (int i = 0; i < launch->hosts.count; i++) {
+    const struct host *host = &launch->hosts.hosts[i];
+    if (host->port) {
+      message_write(
+          "--hosts: %s:%d: more than %d processes on one host; the port of rank 0 is given "
+          "by --address",
+          host->name, host->port, HOST_SLOTS_MAX);
+      return EXIT_WRONG_USE;
+    }
+    if (host->slots && o->ppn > host->slots) {
+      message_write("--ppn %d: %s takes %d processes, as --hosts says", o->ppn, host->name,
+                    host->slots);
+      return EXIT_WRONG_USE;
+    }
+    launch->count += processes_of(launch, i);
+  }
+  return EXIT_GOOD;
+}
+
+static void place_ranks(struct launch *launch) {
+  int rank = 0;
+  launch->ranks = calloc((size_t)launch->count, sizeof *launch->ranks);
+  if (!launch->ranks)
     message_fail("out of memory");
+  for (int host = 0; host < launch->hosts.count; host++) {
+    for (int i = 0; i < processes_of(launch, host); i++)
+      launch->ranks[rank++] = (struct rank){ .host = host, .local_rank = i };
+  }
+}
+
+static int open_signals(void) {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGCHLD);
@@ -323,15 +362,48 @@ int launch_run(const struct options *options, char **argv) {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGHUP);
   sigprocmask(SIG_BLOCK, &signals, NULL);
+  int descriptor = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (descriptor < 0)
+    message_fail("signalfd: %s", strerror(errno));
+  return descriptor;
+}
+
+/* All ranks ended well, but the commands may have done something else. */
+static void require_report(struct launch *launch) {
+  if (launch->status != EXIT_GOOD || launch->report.has_come)
+    return;
+  message_write("nothing was run: the process of rank 0 on %s ended with status 0, but did not run "
+                "stratus-coll; does its host's command run its arguments?",
+                launch->hosts.hosts[launch->ranks[0].host].name);
+  launch->status = EXIT_BAD;
+}
+
+int launch_run(const struct options *options, char **argv) {
+  static struct launch launch; /* large */
+  launch = (struct launch){ .options = options, .argv = argv, .report.output = -1 };
+  int status = read_hosts(&launch);
+  if (status != EXIT_GOOD) {
+    host_list_free(&launch.hosts);
+    return status;
+  }
+  ssize_t length = readlink("/proc/self/exe", launch.program, sizeof launch.program - 1);
+  if (length < 0 || draw_token(&launch))
+    message_fail("/proc/self/exe, getrandom: %s", strerror(errno));
+  choose_address(&launch);
+  place_ranks(&launch);
+  launch.signals = open_signals();
   for (int rank = 0; rank < launch.count && launch.status == EXIT_GOOD; rank++)
     start_rank(&launch, rank);
   /* The ranks check the time limit themselves and report what they were doing; this is for those
    * that cannot. */
   uint64_t deadline_ns =
       options->timeout_ns ? clock_now_ns() + options->timeout_ns + grace_ns : UINT64_MAX;
-  wait_for_ranks(&launch, &signals, deadline_ns);
+  wait_for_ranks(&launch, deadline_ns);
+  end_report_close(&launch.report);
+  require_report(&launch);
   connect_forget(launch.address); /* rank 0 has done so, if all ranks came that far */
+  close(launch.signals);
   free(launch.ranks);
-  hosts_free(&launch.hosts);
+  host_list_free(&launch.hosts);
   return launch.status;
 }

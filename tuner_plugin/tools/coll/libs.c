@@ -98,21 +98,37 @@ static void *load_emulated(void) {
   return library ? library : load_file(path, "/fake_cuda/lib/trixie", nccl_name);
 }
 
-static void *load_nccl(void) {
-  void *library = NULL;
+static const char *nccl_home(void) {
   const char *home = getenv("NCCL_HOME");
-  if (home && *home) {
-    library = load_below_home("NCCL_HOME", NULL, nccl_name);
-    if (!library)
-      message_fail("no %s in NCCL_HOME=%s (or its lib, lib64)%s", nccl_name, home, tried);
-    return library;
-  }
+  return home && *home ? home : NULL;
+}
+
+static void *find_nccl(void) {
+  void *library = NULL;
+  if (nccl_home())
+    return load_below_home("NCCL_HOME", NULL, nccl_name);
   if (!is_on_library_path(nccl_name) && !has_real_gpu())
     library = load_emulated();
   if (!library)
     library = load_by_name(nccl_name);
   if (!library)
     library = load_below_home("NCCL_HOME", "/usr/local/cuda", nccl_name);
+  return library;
+}
+
+int libs_nccl_version(void) {
+  void *library = find_nccl();
+  ncclResult_t (*get_version)(int *) =
+      library ? (ncclResult_t(*)(int *))dlsym(library, "ncclGetVersion") : NULL;
+  int version = 0;
+  return get_version && get_version(&version) == ncclSuccess ? version : 0;
+}
+
+static void *load_nccl(void) {
+  tried[0] = '\0';
+  void *library = find_nccl();
+  if (!library && nccl_home())
+    message_fail("no %s in NCCL_HOME=%s (or its lib, lib64)%s", nccl_name, nccl_home(), tried);
   if (!library)
     message_fail("no NCCL found; set NCCL_HOME, or build the emulated GPU: make nccl%s", tried);
   return library;

@@ -29,6 +29,11 @@ extern struct libs {
   char cuda_path[512];
 } libs;
 
+/* The release of NCCL that libs_open will load, as ncclGetVersion counts; 0: there is none. Loads
+ * it.
+ */
+int libs_nccl_version(void);
+
 /* Ends the process with a message if there is no NCCL or no CUDA runtime. */
 void libs_open(void);
 

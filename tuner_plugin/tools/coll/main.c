@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/nccl_conf.h"
 #include "common/version.h"
 #include "tuner_plugin/tools/coll/abort.h"
+#include "tuner_plugin/tools/coll/end_report.h"
 #include "tuner_plugin/tools/coll/soak.h"
 #include "tuner_plugin/tools/coll/job.h"
 #include "tuner_plugin/tools/coll/handed_over.h"
@@ -176,21 +178,27 @@ static FILE *take_stdout(void) {
 
 /* Before any library reads them. What the user has set is kept. */
 static void set_environment(const struct options *options, const struct world *world) {
-  static const char *const ours[] = { "STRATUS_COLL_RANK",  "STRATUS_COLL_SIZE",
-                                      "STRATUS_COLL_ADDR",  "STRATUS_COLL_LOCAL_RANK",
-                                      "STRATUS_COLL_TOKEN", "STRATUS_COLL_LOCAL_SIZE",
-                                      "STRATUS_COLL_HOST",  "STRATUS_COLL_LOCAL" };
+  static const char *const ours[] = { "STRATUS_COLL_ADDR",       "STRATUS_COLL_LOCAL_RANK",
+                                      "STRATUS_COLL_LOCAL_SIZE", "STRATUS_COLL_TOKEN",
+                                      "STRATUS_COLL_HOST",       "STRATUS_COLL_LOCAL" };
   char gpus[16];
   snprintf(gpus, sizeof gpus, "%d", world->local_size * options->gpus);
   setenv("FAKE_CUDA_GPUS", gpus, 0); /* the emulated host has what its processes need */
+  /* The plugins would report these as unknown STRATUS_ variables. */
+  for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+    unsetenv(ours[i]);
+}
+
+/* What NCCL's files say is the user's word as well, also of how the ranks meet (STRATUS_SECRET).
+ * Only then what nobody has said. */
+static void use_conf_files(const struct options *options, const struct world *world) {
+  if (nccl_conf_apply(libs_nccl_version) != 0)
+    message_fail("out of memory");
   if (world->is_local)
     setenv("NCCL_SOCKET_IFNAME", "lo", 0);
   /* Numbers made for checks, and zeros, compress as no gradients do. */
   if (!options->data)
     setenv("STRATUS_COMPRESS", "off", 0);
-  /* The plugins would report these as unknown STRATUS_ variables. */
-  for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
-    unsetenv(ours[i]);
 }
 
 static size_t needed_bytes(const struct options *options, const struct replay *replay) {
@@ -211,7 +219,9 @@ static int run_rank(const struct options *options, const struct world *world) {
   world_name_process(name, world->rank, options->gpus, world->host);
   message_set_name(name);
   FILE *table = take_stdout();
+  end_report_take();
   set_environment(options, world);
+  use_conf_files(options, world);
   if (options->abort_rounds)
     abort_prepare();
   libs_open();
@@ -231,6 +241,8 @@ static int run_rank(const struct options *options, const struct world *world) {
   watchdog_set_place("the end");
   watchdog_stop();
   rendezvous_barrier(rendezvous); /* nobody closes a connection that another still watches */
+  if (world->rank == 0)
+    end_report_say(table);
   job_close(&job);
   rendezvous_close(rendezvous);
   replay_unload(&replay);

@@ -45,7 +45,9 @@ static void open_calls(struct run *run) {
                                              .rank = gpu->rank,
                                              .ranks = run->job->ranks,
                                              .comm = gpu->comm,
-                                             .stream = gpu->stream };
+                                             .stream = gpu->stream,
+                                             .transfers = c->transfers,
+                                             .transfer_count = c->transfer_count };
   }
 }
 
@@ -230,17 +232,23 @@ static void run_once(struct run *run) {
 static void measure_wrong(struct run *run, struct measure_result *result) {
   struct job *job = run->job;
   static uint64_t seed; /* the same at every process, another one for every check */
-  struct {
-    uint64_t wrong, out_of_bounds;
-  } mine = { 0, 0 }, *all = allocate((size_t)job->processes, sizeof *all);
   for (int check = 0; check < job->options->checks; check++) {
     seed++;
     check_prepare(job, run->measure_case, run->is_in_place, seed);
     rendezvous_barrier(job->rendezvous);
     run_once(run);
-    check_compare(job, run->measure_case, run->is_in_place, &mine.wrong, &mine.out_of_bounds);
+    check_compare(job, run->measure_case, run->is_in_place, &result->wrong, &result->out_of_bounds);
   }
+  measure_add_up(job, result);
+}
+
+void measure_add_up(const struct job *job, struct measure_result *result) {
+  struct {
+    uint64_t wrong, out_of_bounds;
+  } mine = { result->wrong, result->out_of_bounds },
+    *all = allocate((size_t)job->processes, sizeof *all);
   rendezvous_exchange(job->rendezvous, &mine, all, sizeof mine);
+  result->wrong = result->out_of_bounds = 0;
   for (int i = 0; i < job->processes; i++) {
     result->wrong += all[i].wrong;
     result->out_of_bounds += all[i].out_of_bounds;
@@ -269,9 +277,11 @@ static void close_run(struct run *run) {
 }
 
 void measure_check(struct job *job, const struct measure_case *measure_case, bool is_in_place,
-                   struct measure_result *result) {
+                   uint64_t seed, struct measure_result *result) {
   struct run run = open_run(job, measure_case, is_in_place);
-  measure_wrong(&run, result);
+  check_prepare(job, measure_case, is_in_place, seed);
+  run_once(&run);
+  check_compare(job, measure_case, is_in_place, &result->wrong, &result->out_of_bounds);
   close_run(&run);
 }
 

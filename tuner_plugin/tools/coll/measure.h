@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "tuner_plugin/tools/coll/job.h"
+#include "tuner_plugin/tools/coll/operation_call.h"
 
 struct measure_case {
   enum operation operation;
@@ -16,6 +17,8 @@ struct measure_case {
   enum pattern_redop redop; /* PATTERN_NONE where the operation has none */
   int root;                 /* -1 where the operation has none */
   struct operation_counts counts;
+  const struct operation_transfer *transfers; /* as in struct operation_call, or NULL */
+  size_t transfer_count;
 };
 
 /* Rank 0 has all of it, the other processes only wrong and out_of_bounds. */
@@ -32,9 +35,12 @@ struct measure_result {
 void measure_run(struct job *job, const struct measure_case *measure_case, bool is_in_place,
                  struct measure_result *result);
 
-/* The checks of measure_run alone, options->checks times; what they find is added to `result`. */
+/* One run with checked data, without a meeting of the processes: others may do something else
+ * meanwhile. The seed is the same at all that take part. What this process finds is added to
+ * `result`; measure_add_up makes it that of all processes, which call it at the same time. */
 void measure_check(struct job *job, const struct measure_case *measure_case, bool is_in_place,
-                   struct measure_result *result);
+                   uint64_t seed, struct measure_result *result);
+void measure_add_up(const struct job *job, struct measure_result *result);
 
 /* For each of `count` times of this process, that of the slowest process: at process 0 alone, whose
  * array it is; the others' has no meaning. To be freed. */

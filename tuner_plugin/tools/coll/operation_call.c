@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* operation_call: two operations are made of sends and receives. */
+/* operation_call: two operations, and exchanges, are made of sends and receives. */
 #include "tuner_plugin/tools/coll/operation_call.h"
 
 #include "tuner_plugin/tools/coll/libs.h"
@@ -50,8 +50,28 @@ static void exchange_with_all(const struct operation_call *c) {
   NCCL(ncclGroupEnd());
 }
 
+static void exchange_transfers(const struct operation_call *c) {
+  ncclDataType_t type = (ncclDataType_t)c->type;
+  size_t size = element_infos[c->type].size_bytes;
+  NCCL(ncclGroupStart());
+  for (size_t i = 0; i < c->transfer_count; i++) {
+    const struct operation_transfer *t = &c->transfers[i];
+    if (t->is_send)
+      NCCL(ncclSend((const char *)c->send + t->first * size, t->count, type, t->peer, c->comm,
+                    c->stream));
+    else
+      NCCL(
+          ncclRecv((char *)c->recv + t->first * size, t->count, type, t->peer, c->comm, c->stream));
+  }
+  NCCL(ncclGroupEnd());
+}
+
 void operation_run(const struct operation_call *c) {
   int type = (int)c->type;
+  if (c->transfers) {
+    exchange_transfers(c);
+    return;
+  }
   switch (c->operation) {
   case OPERATION_ALL_REDUCE:
     NCCL(ncclAllReduce(c->send, c->recv, c->count, type, c->redop, c->comm, c->stream));

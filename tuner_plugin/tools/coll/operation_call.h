@@ -8,6 +8,14 @@
 #include "tuner_plugin/tools/coll/nccl_api.h"
 #include "tuner_plugin/tools/coll/operation.h"
 
+/* What a rank sends to another one, or receives from it, within a group of such calls. */
+struct operation_transfer {
+  bool is_send;
+  int peer;
+  size_t count, first; /* elements, and where the first one is in the buffer */
+  uint64_t place;      /* for checks: of the first one in the pattern that the sender fills in */
+};
+
 /* One call for one rank: everything NCCL needs. */
 struct operation_call {
   enum operation operation;
@@ -19,6 +27,9 @@ struct operation_call {
   int root, rank, ranks;
   ncclComm_t comm;
   cudaStream_t stream;
+  /* Of sendrecv and alltoall, instead of `count`: what this rank does. NULL: all do the same. */
+  const struct operation_transfer *transfers;
+  size_t transfer_count;
 };
 
 /* What NCCL calls a reduction; PATTERN_NONE is any. PATTERN_MULSUM is made for the communicator

@@ -36,8 +36,8 @@ const struct option_row option_rows[OPTION_ROWS] = {
     "wait after each iteration and report each one's time", USE_TABLE },
   { 'c', "check", "N", "runs whose every element is checked (1); 0 for none", USE_ANY },
   { OPTION_DATA, "data", "WORD|FILE",
-    "what is sent: a file of gradients (tests/codec/make-samples), or\n"
-    "invented ones: " CONTENTS_WORDS ". Sums stay exact: all ranks\n"
+    "what is sent: a file of gradients, or invented ones:\n" CONTENTS_WORDS
+    ". Sums stay exact: all ranks\n"
     "send the same, without its lowest bits. Reductions in place are\n"
     "left out; --replay sends averages, which do not grow. Not given:\n"
     "numbers made for checks (--replay: zeros). These compress as no\n"
@@ -65,7 +65,8 @@ const struct option_row option_rows[OPTION_ROWS] = {
     USE_TABLE },
   { OPTION_REPLAY, "replay", "LIST",
     "instead of the table: training steps of these workloads, names\n"
-    "of built-in ones or files (docs/workloads.md), each in turn",
+    "of built-in ones or files (stratus-tune workload makes them),\n"
+    "each in turn",
     USE_REPLAY },
   { OPTION_REPLAY_STEPS, "replay-steps", "N", "steps that are measured (100)", USE_REPLAY },
   { OPTION_REPLAY_SKIP, "replay-skip", "N", "steps before them (20)", USE_REPLAY },
@@ -85,10 +86,11 @@ const struct option_row option_rows[OPTION_ROWS] = {
   { OPTION_HOSTS, "hosts", "LIST|FILE",
     "start the ranks on these hosts: HOST or ssh:HOST (by ssh),\n"
     "ns:NAME (network namespace), local:N (N hosts' worth of\n"
-    "processes here), or a command of several words, or with a\n"
-    "path, that runs its arguments on a host",
+    "processes here), cmd:COMMAND, or a path, that runs its\n"
+    "arguments on a host. Processes on each: HOST:8, HOST slots=8,\n"
+    "or the host again. Also node[01-16], user@HOST, [ADDRESS]:8",
     USE_ANY },
-  { OPTION_PPN, "ppn", "N", "with --hosts: processes per host (1)", USE_ANY },
+  { OPTION_PPN, "ppn", "N", "with --hosts: processes per host (as LIST says, else 1)", USE_ANY },
   { OPTION_SPLIT_CPUS, "split-cpus", NULL,
     "with --hosts: divide this machine's CPUs between its hosts, as\n"
     "real hosts have their own; no effect if there are too few",

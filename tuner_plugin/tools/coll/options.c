@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/host_list.h"
 #include "common/quantity.h"
 #include "tuner_plugin/tools/coll/option_table.h"
 #include "tuner_plugin/tools/coll/replay/plan.h"
@@ -255,7 +256,7 @@ static bool take_option(struct parser *p, int id, const char *option, const char
   case 'g':
     return parse_number(p, option, text, 1, 64, &o->gpus);
   case OPTION_PPN:
-    return parse_number(p, option, text, 1, 64, &o->ppn);
+    return parse_number(p, option, text, 1, HOST_SLOTS_MAX, &o->ppn);
   case 'a':
     return parse_average(p, option, text);
   case 'R':
@@ -321,7 +322,7 @@ static bool check_together(struct parser *p) {
     return reject(p, "--log goes with --soak");
   if (!o->hosts && o->env_count)
     return reject(p, "--env is for ranks started by --hosts; here, set variables as usual");
-  if (!o->hosts && o->ppn > 1)
+  if (!o->hosts && o->ppn)
     return reject(p, "--ppn goes with --hosts");
   if (!o->hosts && o->is_split_cpus)
     return reject(p, "--split-cpus goes with --hosts");
@@ -383,8 +384,7 @@ enum options_result options_parse(struct options *options, int argc, char **argv
                                .replay_skip = 20,
                                .compute_scale = 1,
                                .bytes_scale = 1,
-                               .gpus = 1,
-                               .ppn = 1 };
+                               .gpus = 1 };
   struct parser parser = { options, error, error_size };
   bool has_range = false, has_max = false;
   const char *given[OPTION_USES] = { NULL }; /* the last option of each use */

@@ -60,7 +60,7 @@ struct options {
   const char *log_path; /* of --soak */
   const char *hosts;    /* NULL: no launch */
   bool is_split_cpus;
-  int ppn;
+  int ppn;             /* processes on each host; 0: as the list of hosts says */
   const char *address; /* of the ranks' rendezvous, NULL: chosen */
   const char *env[OPTIONS_ENV_MAX];
   int env_count;

@@ -47,36 +47,13 @@ __attribute__((noreturn)) static void fail_peer(const struct peer *peer, const c
   message_fail("%s %s", peer->name, what);
 }
 
-static void wait_for(const struct peer *peer, short events, uint64_t deadline_ns) {
-  struct pollfd poll_fd = { .fd = peer->fd, .events = events };
-  for (;;) {
-    uint64_t now_ns = clock_now_ns();
-    if (now_ns >= deadline_ns)
-      fail_peer(peer, "does not answer; is it still running?");
-    int ready = poll(&poll_fd, 1, (int)((deadline_ns - now_ns) / NS_PER_MS) + 1);
-    if (ready > 0)
-      return;
-    if (ready < 0 && errno != EINTR)
-      fail_peer(peer, strerror(errno));
-  }
-}
-
 static void move(struct rendezvous *r, const struct peer *peer, void *data, size_t bytes,
                  bool is_send) {
-  uint64_t deadline_ns = clock_now_ns() + r->timeout_ns;
-  for (size_t done = 0; done < bytes;) {
-    char *at = (char *)data + done;
-    ssize_t moved = is_send ? send(peer->fd, at, bytes - done, MSG_NOSIGNAL | MSG_DONTWAIT)
-                            : recv(peer->fd, at, bytes - done, MSG_DONTWAIT);
-    if (moved > 0)
-      done += (size_t)moved;
-    else if (moved == 0)
-      fail_peer(peer, "has gone");
-    else if (errno == EAGAIN)
-      wait_for(peer, is_send ? POLLOUT : POLLIN, deadline_ns);
-    else if (errno != EINTR)
-      fail_peer(peer, strerror(errno));
-  }
+  int error = peer_move(peer->fd, data, bytes, is_send, clock_now_ns() + r->timeout_ns);
+  if (error)
+    fail_peer(peer, error == -ECONNRESET  ? "has gone"
+                    : error == -ETIMEDOUT ? "does not answer; is it still running?"
+                                          : strerror(-error));
 }
 
 static void send_block(struct rendezvous *r, const struct peer *peer, const void *data,

@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is wrong with an input: always with the file, and the line and column where they are known."""
 
+SHOWN_MAX = 8  # line numbers in a note
+
+
+def lines_text(lines):
+    shown = ", ".join(map(str, lines[:SHOWN_MAX])) + (f" and {len(lines) - SHOWN_MAX} more" if len(lines) > SHOWN_MAX else "")
+    return f"line{'s' if len(lines) > 1 else ''} {shown}"
+
 
 class Problem(Exception):
     def __init__(self, text, path=None, line=None, column=None):

@@ -15,8 +15,8 @@ from read_probe import is_probe, read_probe
 from read_profile import looks_like_profile, read_profile
 from read_samples import looks_like_samples, read_samples
 from read_stats import is_stats, looks_like_stats_stream, read_stats, read_stats_stream
-from read_text import PREFIX, looks_like_table, read_text
-from strict_json import Document
+from read_text import looks_like_table, read_text
+from strict_json import Document, NoJson, close_cut
 
 FILE_MAX = 256 << 20
 POINTS_MAX = 500_000
@@ -27,6 +27,13 @@ ACCEPTED = "text or JSON (-J) of nccl-tests, text or JSON of stratus-coll, sampl
 JSON_FORMATS = ((is_coll, read_coll), (is_demo, read_demo), (is_bench, read_bench), (is_perf, read_perf),
                 (is_probe, read_probe), (is_calibration, read_calibration), (is_verification, read_verification),
                 (is_stats, lambda source, document: read_stats(source, [document])))
+# The first columns of what rccl-tests write to a file (-x), and their names in its JSON.
+RCCL_HEADING = "numCycle,name,size,"
+RCCL_ADVICE = "the file that rccl-tests write with -x (-Z csv, -Z json), which is not read: give the table that they print"
+
+
+def is_rccl(value):
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and "numCycle" in value[0]
 
 
 def split_label(argument):
@@ -35,6 +42,11 @@ def split_label(argument):
     if equals and label and path and "/" not in label and not os.path.exists(argument):
         return redact.text(label), path
     return "", argument
+
+
+def whole(data):
+    """Without the zeros at the end of a file whose machine stopped while it was written."""
+    return data.rstrip(b"\0")
 
 
 def load(path):
@@ -47,9 +59,9 @@ def load(path):
         raise Problem(f"cannot be read: {error.strerror}", path) from None
     if len(data) > FILE_MAX:
         raise Problem(f"is larger than {FILE_MAX >> 20} MiB", path)
-    if not data.strip():
+    if not whole(data).strip():
         raise Problem("is empty", path)
-    if b"\0" in data[:4096]:
+    if b"\0" in whole(data)[:4096]:
         raise Problem(f"is no text. Accepted: {ACCEPTED}", path)
     return data
 
@@ -68,7 +80,9 @@ def read_source(argument, operation=None, tool=None):
     label, path = split_label(argument)
     data = load(path)
     source = Source(path=path, label=label, sha256=hashlib.sha256(data).hexdigest())
-    text = data.decode("utf-8", errors="replace").removeprefix("\ufeff")
+    text = whole(data).decode("utf-8", errors="replace").removeprefix("\ufeff")
+    if zeros := len(data) - len(whole(data)):
+        source.notes.append(f"left out: {zeros} zero bytes at the end: did its machine stop? What was there is lost")
     read_content(source, text, operation or operation_in_name(path), tool)
     if len(source.points) > POINTS_MAX:
         raise Problem(f"has more than {POINTS_MAX} measurements", path)
@@ -81,14 +95,31 @@ def read_content(source, text, operation, tool):
         read_samples(source, text)
     elif looks_like_stats_stream(text):
         read_stats_stream(source, text)
-    elif text.lstrip().startswith(("{", "[")) and not PREFIX.match(text):
-        read_json(source, Document(source.path, text), operation)
+    elif text.lstrip().startswith(("{", "[")) and not looks_like_table(text):
+        read_json(source, whole_document(source, text), operation)
     elif looks_like_profile(text):
         read_profile(source, tool)
     elif looks_like_table(text):
         read_text(source, text, operation)
+    elif text.lstrip().startswith(RCCL_HEADING):
+        raise Problem(RCCL_ADVICE, source.path, 1)
     else:
         raise Problem(f"unknown format. Accepted: {ACCEPTED}", source.path, 1)
+
+
+def whole_document(source, text):
+    """Of a run that was stopped while it wrote its results: those that are whole."""
+    try:
+        return Document(source.path, text)
+    except NoJson as problem:
+        closed = close_cut(text, "results")
+        document = closed and Document(source.path, closed)
+        if not document or not is_nccl_tests(document.root.value):  # others write theirs at once
+            raise
+        count = len(document.root.value["results"])
+        source.notes.append(f"{problem.text}, in line {problem.line}: was the run stopped? Its {count} whole results before are "
+                            "read")
+        return document
 
 
 def read_json(source, document, operation):
@@ -97,6 +128,8 @@ def read_json(source, document, operation):
         read_nccl_tests(source, document, operation)
     else:
         reader = next((reader for is_it, reader in JSON_FORMATS if is_it(value)), None)
+        if reader is None and is_rccl(value):
+            raise Problem(RCCL_ADVICE, source.path, 1)
         if reader is None:
             raise Problem(f"JSON of an unknown kind. Accepted: {ACCEPTED}", source.path, 1)
         reader(source, document)

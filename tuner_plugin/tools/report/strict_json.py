@@ -2,6 +2,7 @@
 """JSON whose every value is checked, and whose errors name the line. Files are not trusted."""
 import json
 import math
+import re
 
 from problem import Problem
 
@@ -25,16 +26,46 @@ def _float(text):
     return value
 
 
+class NoJson(Problem):
+    """The text breaks the rules of JSON."""
+
+
+class Cut(NoJson):
+    """The text ends before its JSON does."""
+
+
 DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_int=_integer, parse_float=_float)
 
 
-def parse(text, path):
+class NoNumber:
+    """Where a number should be: NaN, or one out of all bounds. No check of Node takes it."""
+
+    def __init__(self, text):
+        self.text = text
+
+
+def _integer_or_none(text):
+    return int(text) if len(text) <= 20 else NoNumber(text)
+
+
+def _float_or_none(text):
+    value = float(text) if len(text) <= 64 else math.inf
+    return value if math.isfinite(value) else NoNumber(text)
+
+
+# For files of which only a part is needed: what is wrong with a number is told by whoever needs it.
+LENIENT = json.JSONDecoder(strict=False, parse_constant=NoNumber, parse_int=_integer_or_none, parse_float=_float_or_none)
+
+
+def parse(text, path, decoder=DECODER):
     try:
-        return DECODER.decode(text)
+        return decoder.decode(text)
     except json.JSONDecodeError as error:
-        is_cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
-        what = "the file ends early" if is_cut else error.msg
-        raise Problem(f"no good JSON: {what}", path, error.lineno, error.colno) from None
+        is_cut = error.msg.startswith("Unterminated string") or \
+            error.msg != "Extra data" and re.fullmatch(r"[-+.\w]*\s*", text[error.pos:])
+        if is_cut:
+            raise Cut("no good JSON: the file ends early", path, error.lineno, error.colno) from None
+        raise NoJson(f"no good JSON: {error.msg}", path, error.lineno, error.colno) from None
     except RecursionError:
         raise Problem("JSON that is nested too deeply", path) from None
     except Problem as problem:
@@ -60,27 +91,61 @@ def line_of_bad_number(text):
     return None
 
 
-def line_of(text, keys):
+def _blank(text, at):
+    """The next place that is not blank."""
+    while text[at] in " \t\r\n":
+        at += 1
+    return at
+
+
+def members(text):
+    """(key, where its value begins) of an object, as far as its text goes."""
+    at = _blank(text, 0)
+    if text[at] != "{":
+        return
+    while text[at] in "{,":
+        key, at = json.decoder.scanstring(text, _blank(text, at + 1) + 1, False)
+        at = _blank(text, _blank(text, at) + 1)
+        yield key, at
+        at = _blank(text, DECODER.raw_decode(text, at)[1])
+
+
+def close_cut(text, key):
+    """The text of an object that ends in or behind its list `key`, closed behind the last element that is whole; None where it
+    does not get there."""
+    try:
+        begin = next(at for found, at in members(text) if found == key)
+    except (Problem, ValueError, IndexError, StopIteration):
+        return None
+    end = at = begin + 1
+    try:
+        while text[begin] == "[":
+            at = end = DECODER.raw_decode(text, _blank(text, at))[1]
+            if text[_blank(text, at)] != ",":
+                break
+            at = _blank(text, at) + 1
+    except (Problem, ValueError, IndexError):
+        pass
+    return text[:end] + "]}" if text[begin] == "[" else None
+
+
+def line_of(text, keys, decoder=DECODER):
     """The line of a value in a text that has been parsed, by its keys and indices from the top."""
-    def blank(at):
-        while text[at] in " \t\r\n":
-            at += 1
-        return at
-    at = blank(0)
+    at = _blank(text, 0)
     try:
         for key in keys:
-            is_object, at, index = text[at] == "{", blank(at + 1), 0
+            is_object, at, index = text[at] == "{", _blank(text, at + 1), 0
             while True:
                 found = index
                 if is_object:
-                    found, at = json.decoder.scanstring(text, at + 1)
-                    at = blank(blank(at) + 1)
+                    found, at = json.decoder.scanstring(text, at + 1, False)
+                    at = _blank(text, _blank(text, at) + 1)
                 if found == key:
                     break
-                at = blank(DECODER.raw_decode(text, at)[1])
+                at = _blank(text, decoder.raw_decode(text, at)[1])
                 if text[at] != ",":
                     return text.count("\n", 0, at) + 1
-                at, index = blank(at + 1), index + 1
+                at, index = _blank(text, at + 1), index + 1
     except (Problem, ValueError, IndexError):
         return None
     return text.count("\n", 0, at) + 1
@@ -159,10 +224,10 @@ class Node:
 
 
 class Document:
-    def __init__(self, path, text, first_line=1):
-        self.path, self.text, self.first_line = path, text, first_line
-        self.root = Node(self, parse(text, path))
+    def __init__(self, path, text, first_line=1, decoder=DECODER):
+        self.path, self.text, self.first_line, self.decoder = path, text, first_line, decoder
+        self.root = Node(self, parse(text, path, decoder))
 
     def line(self, keys):
-        found = line_of(self.text, keys)
+        found = line_of(self.text, keys, self.decoder)
         return found + self.first_line - 1 if found else None

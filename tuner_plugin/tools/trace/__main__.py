@@ -13,8 +13,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../report")]
 
 # pylint: disable=wrong-import-position
+import merge  # noqa: E402
 import workload  # noqa: E402
-from formats import read_trace  # noqa: E402
+from chakra import is_chakra  # noqa: E402
+from formats import read_content, read_trace  # noqa: E402
 from output import status_of, write  # noqa: E402
 from pairing import choose_traces, take_sizes  # noqa: E402
 from plain import clean  # noqa: E402
@@ -40,19 +42,55 @@ def parse(arguments):
     return options
 
 
-def run(options):
-    timelines = [read_trace(path, options) for path in options.files]
+def read_all(options):
+    """Groups of ranks first: Chakra's traces need them, and their number is that of the job's ranks where nothing says it."""
+    files = sorted(options.files, key=lambda path: is_chakra(read_content(path)))
+    options.pg_ranks, found = {}, []
+    chakras = sum(is_chakra(read_content(path)) for path in files)
+    for path in files:
+        if options.world is None and chakras > 1 and not options.pg_ranks:
+            options.world = chakras
+        timeline = read_trace(path, options)
+        if timeline.kind == "groups":
+            options.pg_ranks.update(timeline.groups)
+        else:
+            found.append(timeline)
+    return found
+
+
+def one_rank(timelines, options):
+    """([its step], the trace, that with its times or None)."""
     main, times = choose_traces(timelines, options)
     step = choose(main, options.step)
     if times:
         step = take_sizes(choose(times, options.step if times.marks else None), step, times.path, main.path)
     workload.check(step, main)
-    step = workload.add_times(step, options.step_us, times or main)
-    write(workload.text(step, main, times, options), options.output)
-    for each in filter(None, (main, times)):
+    workload.check_alone(step, main)
+    return [workload.add_times(step, options.step_us, times or main)], main, times
+
+
+def all_ranks(timelines, options):
+    """The same of a job whose ranks differ in what they do."""
+    timelines = merge.in_ranks_order(timelines)
+    groups = merge.one_name(timelines)
+    steps = merge.steps_of(timelines, options.step)
+    for step, timeline in zip(steps, timelines):
+        merge.take_splits(step)
+        workload.check(step, timeline)
+    steps = [workload.add_times(step, options.step_us, timeline) for step, timeline in zip(steps, timelines)]
+    main = timelines[0]
+    main.groups = groups
+    return (steps[:1] if merge.all_alike(steps) else steps), main, None
+
+
+def run(options):
+    timelines = read_all(options)
+    steps, main, times = (all_ranks if merge.is_wanted(timelines, options) else one_rank)(timelines, options)
+    write(workload.text(steps, main, times, options), options.output)
+    for each in timelines if len(steps) > 1 else filter(None, (main, times)):
         for note in each.notes:
             print(f"stratus-tune: {clean(each.path)}: note: {clean(note)}", file=sys.stderr)
-    print(f"stratus-tune: {clean(workload.summary(step, main))}", file=sys.stderr)
+    print(f"stratus-tune: {clean(workload.summary(steps, main))}", file=sys.stderr)
     return 0
 
 

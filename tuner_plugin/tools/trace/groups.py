@@ -26,6 +26,8 @@ class Groups:
         is wrong."""
         if name in self.of_name:
             return self.of_name[name]
+        if ranks and not len(ranks) == len(set(ranks)) == size:
+            fail(f"group {label} has {size} ranks, and a list of {len(set(ranks))}")
         if self.world is None:
             self.world = size
         if size > self.world:

@@ -3,7 +3,7 @@
 import json
 import re
 
-from calls import Skipped, is_collective, make_call
+from calls import Empty, Skipped, empty_note, is_collective, make_call
 from groups import Groups
 from names import COLLECTIVES, INPUT_PER_RANK, OUTPUT
 from step import Timeline, Wait
@@ -76,14 +76,19 @@ class Reader:
         for node in self.nodes:
             if node.name == GROUP_INIT:
                 self.take_groups(node)
+        empty = 0
         for node in described or operators:
             try:
                 if described:
                     self.take_described(node)
                 else:
                     self.take_operator(node)
+            except Empty:
+                empty += 1
             except Skipped:
                 pass
+        if empty:
+            self.timeline.notes.append(empty_note(empty))
         if operators:
             self.timeline.notes.append("its collectives do not say their process group: all are imported into `world`")
         self.take_marks()

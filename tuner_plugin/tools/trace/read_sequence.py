@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences of calls as NCCL's plugins see them, of STRATUS_RECORD and of NCCL Inspector, into a timeline.
+"""Sequences of calls as NCCL's plugins see them into a timeline: those of STRATUS_RECORD, and what those of NCCL Inspector
+(read_inspector.py) have in common with them.
 
 Both know bytes, not elements, and the time at which the host began a call, not what the GPU computed: the time
 between two calls is taken as computation."""
 from calls import ELEMENTS_MAX
 from names import BYTES_OF_TYPE, type_of_bytes
+from mend import put_right
 from problem import Problem
 from step import Call, Compute, Timeline
-from strict_json import Document
+from strict_json import LENIENT, Document
 
 RANKS_MAX = 1 << 20
 US_MAX = 1e16
@@ -20,21 +22,22 @@ OPERATIONS = {"allreduce": "all_reduce", "allgather": "all_gather", "reducescatt
 class Communicator:
     def __init__(self, ranks, nodes, rank=None):
         self.ranks, self.nodes, self.rank = ranks, nodes, rank
-        self.calls = []  # (time in us or None, operation, bytes of the NCCL call's count, place)
+        self.calls = []  # (time in us or None, operation, bytes of the NCCL call's count, place, number or None)
 
 
 def documents(path, text):
-    """One object a line; what a job that was killed left of its last line is not counted."""
+    """One object a line, as (document, or None and what is wrong with the line; the line; whether its writer was stopped in it)."""
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            yield Document(path, line, number), None
-        except Problem as problem:
-            if number < len(lines) or "\n" not in text:
-                raise Problem(problem.text, path, number, problem.column) from None
-            yield None, f"line {number} was not finished by its writer"
+        if line.strip():
+            try:
+                yield Document(path, put_right(line), number, LENIENT), None, line, False
+            except Problem as problem:
+                yield None, Problem(problem.text, path, number, problem.column), line, number == len(lines) > 1
+
+
+def unfinished(problem):
+    return f"line {problem.line} was not finished by its writer"
 
 
 def operation_of(node):
@@ -49,9 +52,11 @@ def is_record(value):
 
 def read_record(path, text, options):
     timeline, communicators = Timeline(path, "STRATUS_RECORD", is_sequence=True), []
-    for document, note in documents(path, text):
-        if note:
-            timeline.notes.append(note)
+    for document, problem, _, is_last in documents(path, text):
+        if problem and not is_last:
+            raise problem  # all calls of a communicator
+        if problem:
+            timeline.notes.append(unfinished(problem))
             continue
         root = document.root
         root.get("format").word(("stratus-calls",))
@@ -67,60 +72,9 @@ def read_record(path, text, options):
             share = ranks if operation in ("all_gather", "reduce_scatter") else 1
             if size % share:
                 parts[2].fail(f"{size} bytes, expected a multiple of {ranks}, the number of ranks")
-            communicator.calls.append((before, operation, size // share, node))
+            communicator.calls.append((before, operation, size // share, node, None))
         communicators.append(communicator)
     return merge(timeline, communicators, options)
-
-
-# ---- NCCL Inspector ----
-
-def is_inspector(value):
-    return isinstance(value, dict) and any(key in value for key in ("coll_perf", "p2p_perf", "dump_stats"))
-
-
-def read_inspector(path, text, options):
-    timeline, communicators, current, lost = Timeline(path, "NCCL Inspector", is_sequence=True), {}, None, 0
-    for document, note in documents(path, text):
-        if note:
-            timeline.notes.append(note)
-            continue
-        root = document.root
-        if root.has("header"):
-            header = root.get("header")
-            key = header.get("id").text()
-            if key not in communicators:
-                communicators[key] = Communicator(header.get("n_ranks").integer(1, RANKS_MAX),
-                                                  header.get("nnodes").integer(1, RANKS_MAX),
-                                                  header.get("rank").integer(0, RANKS_MAX))
-            current = communicators[key]
-        if root.has("dump_stats") and root.get("dump_stats").has("coll_dropped_total"):
-            lost = max(lost, root.get("dump_stats").get("coll_dropped_total").integer())
-        if root.has("p2p_perf") and not {"send", "recv"} <= options.skip:
-            root.get("p2p_perf").fail("send and recv: no collective that a workload file can name; --skip send,recv leaves "
-                                      "them out")
-        if root.has("coll_perf"):
-            if current is None:
-                root.fail("a call without the header of its communicator before it")
-            take_inspected(root.get("coll_perf"), current)
-    if lost:
-        timeline.notes.append(f"Inspector lost {lost} calls (NCCL_INSPECTOR_DUMP_COLL_RING_SIZE): steps may be incomplete")
-    for communicator in communicators.values():
-        communicator.calls.sort(key=lambda call: call[0])
-        communicator.calls = [(call[1], *call[2:]) for call in communicator.calls]
-    timeline.rank = next((each.rank for each in communicators.values()), None)
-    timeline.has_times = all(call[0] is not None for each in communicators.values() for call in each.calls)
-    if not timeline.has_times:
-        timeline.notes.append("no times of calls in it: set NCCL_INSPECTOR_DUMP_VERBOSE=1")
-        if len(communicators) > 1:
-            raise Problem("several communicators without times of their calls, so their order is not known: set "
-                          "NCCL_INSPECTOR_DUMP_VERBOSE=1", path)
-    return merge(timeline, list(communicators.values()), options)
-
-
-def take_inspected(node, communicator):
-    begin = node.get("event_trace_ts").get("coll_start_ts") if node.has("event_trace_ts") else None
-    communicator.calls.append((node.get("coll_sn").integer(), begin.number(0, US_MAX) if begin else None,
-                               operation_of(node.get("coll")), node.get("coll_msg_size_bytes").integer(1), node))
 
 
 # ---- both ----
@@ -135,11 +89,11 @@ def merge(timeline, communicators, options):
     calls = []
     for number, each in enumerate(communicators):
         group = group_of(timeline, each, number, world, communicators[0])
-        calls += [(begin, order, operation, size, group, node) for order, (begin, operation, size, node) in enumerate(each.calls)]
+        calls += [(begin, order, group, *call) for order, (begin, *call) in enumerate(each.calls)]
     if timeline.has_times:
         calls.sort(key=lambda call: call[0])
     before = None
-    for begin, order, operation, size, group, node in calls:
+    for begin, order, group, operation, size, node, number in calls:
         place = begin if timeline.has_times else order
         if timeline.has_times and before is not None:
             timeline.items.append((place, Compute(begin - before)))
@@ -148,7 +102,7 @@ def merge(timeline, communicators, options):
         count = size // BYTES_OF_TYPE[element]
         if count > ELEMENTS_MAX:
             node.fail(f"{count} elements, expected 1 to {ELEMENTS_MAX}")
-        timeline.items.append((place, Call(operation, count, element, group, place=f"{timeline.path}: {node.name}")))
+        timeline.items.append((place, Call(operation, count, element, group, place=f"{timeline.path}: {node.name}", number=number)))
     return timeline
 
 

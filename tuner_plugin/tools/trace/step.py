@@ -4,7 +4,7 @@ import bisect
 import statistics
 from dataclasses import dataclass, field
 
-from problem import Problem
+from problem import Problem, lines_text
 
 
 @dataclass(eq=False)
@@ -16,11 +16,22 @@ class Call:
     group: str = "world"
     root: int = 0
     place: str = ""  # where in the trace, for messages
+    number: tuple = None  # (what is counted, its number, line), where a trace numbers its calls
+    parts: tuple = ()  # of an EXCHANGE: (is it a send, the peer's place in the group, elements) of each
+    splits: tuple = None  # of an uneven all-to-all: elements for each rank, and from each
 
     @property
     def what(self):
         """Equal for calls that do the same."""
-        return self.collective, self.elements, self.type, self.group, self.root
+        return self.collective, self.elements, self.type, self.group, self.root, self.parts, self.splits
+
+    @property
+    def needs_others(self):
+        """What one rank does tells what others do, but not of these."""
+        return bool(self.parts or self.splits)
+
+
+EXCHANGE = "exchange"  # sends and receives, which are one call of NCCL
 
 
 @dataclass(eq=False)
@@ -47,6 +58,12 @@ class Timeline:
     notes: list = field(default_factory=list)
     has_times: bool = True  # places are microseconds
     is_sequence: bool = False  # of calls of many steps, which are found by repetition
+    is_step: bool = False      # all of it is one
+    world: int = None          # ranks of the job, where the trace says so
+
+    def add(self, item):
+        """Behind all others, where the file is in that order and says no place."""
+        self.items.append((len(self.items), item))
 
     def calls(self):
         return [item for _, item in self.items if isinstance(item, Call)]
@@ -90,11 +107,57 @@ def find_period(signs):
     return best if 2 * best_length >= len(signs) else None
 
 
+@dataclass
+class Gap:
+    """Before a call: calls of the same counter that are not in the trace."""
+    before: int  # index of the last one that is
+    count: int
+    line: int
+
+
+def find_gaps(calls):
+    """{index of the call behind: Gap}."""
+    latest, found = {}, {}
+    for index, call in enumerate(calls):
+        counter, number, line = call.number or (None, 0, 0)
+        if counter in latest and number != latest[counter][1] + 1:
+            found[index] = Gap(latest[counter][0], number - latest[counter][1] - 1, line)
+        if counter is not None:
+            latest[counter] = index, number
+    return found
+
+
+def is_natural(gaps, index, cycle):
+    """Numbers skip there in every repetition: something else took them. What skips once was lost."""
+    first, period, repetitions = cycle
+    behind = range(first + index - gaps[index].before, first + period * repetitions)
+    others = [other for other in (index - period, index + period) if other in behind]
+    return bool(others) and all(other in gaps and gaps[other].count == gaps[index].count for other in others)
+
+
+def find_cycle(timeline, calls):
+    """As find_period, of calls some of which may be lost: then of a part from which none is."""
+    signs, gaps = [call.what for call in calls], find_gaps(calls)
+    cycle = find_period(signs)
+    within = [index for index in gaps if not cycle or cycle[0] <= gaps[index].before and index < cycle[0] + cycle[1] * cycle[2]]
+    lost = [index for index in within if not cycle or not is_natural(gaps, index, cycle)]
+    if not lost:
+        return cycle
+    parts = list(zip([0, *lost], [*(gaps[index].before + 1 for index in lost), len(calls)]))
+    found = [(begin + part[0], *part[1:]) for begin, end in parts if (part := find_period(signs[begin:end]))]
+    where = lines_text([gaps[index].line for index in lost])
+    if not found:
+        timeline.notes.append(f"numbers of calls skip before {where}: calls may be missing, and the step may be wrong")
+        return cycle
+    timeline.notes.append(f"numbers of calls skip before {where}: those are lost; the step is from where none is")
+    return max(found, key=lambda each: each[1] * each[2])
+
+
 def repeated_steps(timeline):
     """Steps where the trace names none: repetitions of the same calls. Each begins after the last call of the one
     before it; where in the cycle that is, the longest time between two calls, by its median, decides."""
     at = [index for index, (_, item) in enumerate(timeline.items) if isinstance(item, Call)][-CALLS_COMPARED_MAX:]
-    found = find_period([timeline.items[index][1].what for index in at])
+    found = find_cycle(timeline, [timeline.items[index][1] for index in at])
     if not found:
         return []
     first, period, repetitions = found
@@ -110,6 +173,8 @@ def repeated_steps(timeline):
 
 def find_steps(timeline, wanted):
     """(steps, how they were found). PyTorch's traces without marks are often of one step, in which calls may repeat."""
+    if timeline.is_step and wanted is None:
+        return [Step("0", [item for _, item in timeline.items])], "the whole file is one"
     if timeline.marks:
         return marked_steps(timeline), "the trace names them"
     if timeline.is_sequence or wanted is not None:

@@ -6,7 +6,7 @@ import re
 
 from names import BYTES_OF_TYPE
 from problem import Problem
-from step import Call, Compute, Step, Wait
+from step import EXCHANGE, Call, Compute, Step, Wait
 
 NAME_MAX, EVENTS_MAX, GROUPS_MAX = 64, 1_000_000, 64  # of workload files
 COMPUTE_US_MAX = 1e9
@@ -23,6 +23,17 @@ def check(step, main):
     for call in step.calls():
         if call.elements is None:
             raise Problem(f"{call.place.partition(': ')[2]}: {call.collective}: {NO_SIZES}", main.path)
+
+
+def check_alone(step, main):
+    """Of one rank's trace nobody knows to whom the others send."""
+    for call in step.calls():
+        if call.parts:
+            raise Problem(f"{call.place.partition(': ')[2]}: sends and receives: give the traces of all ranks, or leave them out with "
+                          "--skip send,recv", main.path)
+    if any(call.splits for call in step.calls()):
+        main.notes.append("all-to-all calls give different numbers of elements to each rank: imported as even ones, of the same sum; "
+                          "the traces of all ranks together give them as they are")
 
 
 def add_times(step, step_us, main):
@@ -42,7 +53,15 @@ def add_times(step, step_us, main):
     return Step(step.name, [*items, Compute(part)])
 
 
-def events(step):
+def entry(call, number):
+    if call.collective == EXCHANGE:
+        return {"exchange": [{"send" if is_send else "recv": peer, "elements": elements} for is_send, peer, elements in call.parts],
+                "type": call.type, "group": call.group, "id": number}
+    return {"collective": call.collective, "elements": call.elements, "type": call.type, "group": call.group, "id": number,
+            **({"root": call.root} if call.root else {})}
+
+
+def events(step, first_id=1):
     """Entries of the file: compute in one piece, waits for what is outside the step or has been waited for left out."""
     ids, waited, found, compute = {}, set(), [], 0.0
     for item in step.items:
@@ -58,26 +77,35 @@ def events(step):
             waited.add(item.call)
             found.append({"wait": ids[item.call]})
             continue
-        ids[item] = len(ids) + 1
-        found.append({"collective": item.collective, "elements": item.elements, "type": item.type, "group": item.group,
-                      "id": ids[item], **({"root": item.root} if item.root else {})})
+        ids[item] = len(ids) + first_id
+        found.append(entry(item, ids[item]))
     return found + ([{"compute_us": round(compute, 3)}] if compute > 0 else [])
 
 
-def used_groups(step, groups):
-    used = {call.group for call in step.calls()}
+def events_of_ranks(steps):
+    """One rank after the other; each entry is its rank's own."""
+    found, calls = [], 0
+    for rank, step in enumerate(steps):
+        found += [{**each, "only": {"group": "world", "rank": rank}} for each in events(step, calls + 1)]
+        calls += len(step.calls())
+    return found
+
+
+def used_groups(steps, groups):
+    used = {call.group for step in steps for call in step.calls()}
     return [{"name": name, "size": size, "stride": stride} for name, (size, stride) in groups.items() if name in used]
 
 
-def source(step, main, times):
-    beside = f", times of {os.path.basename(times.path)}" if times else ""
+def source(step, main, times, ranks):
+    beside = f" of {ranks} ranks" if ranks > 1 else ""
+    beside += f", times of {os.path.basename(times.path)}" if times else ""
     return f"{main.kind} {os.path.basename(main.path)}, step {step.name}{beside}; imported by stratus-tune workload"
 
 
 def name_of(path):
     """The file's, of the letters that a workload's may have."""
     name = os.path.basename(path)
-    for ending in (".gz", ".json"):
+    for ending in (".gz", ".json", ".et", ".txt"):
         name = name.removesuffix(ending)
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", name)[:NAME_MAX] or "imported"
 
@@ -93,21 +121,26 @@ def entries(key, found):
     return f'  "{key}": [\n    ' + ",\n    ".join(map(json.dumps, found)) + "\n  ]"
 
 
-def text(step, main, times, options):
-    found, groups = events(step), used_groups(step, main.groups)
-    if len(found) > EVENTS_MAX or len(groups) > GROUPS_MAX:
-        raise Problem(f"step {step.name} has {len(found)} events and {len(groups)} groups; a workload file has at most "
+def text(steps, main, times, options):
+    """Of one step, or of that of each rank."""
+    step, groups = steps[0], used_groups(steps, main.groups)
+    found = events_of_ranks(steps) if len(steps) > 1 else events(step)
+    count = sum(len(each.get("exchange", (each,))) for each in found)
+    if count > EVENTS_MAX or len(groups) > GROUPS_MAX:
+        raise Problem(f"step {step.name} has {count} events and {len(groups)} groups; a workload file has at most "
                       f"{EVENTS_MAX} and {GROUPS_MAX}", main.path)
     head = {"format": "stratus-workload", "version": 1, "name": check_name(options.name) or name_of(main.path),
-            "source": source(step, main, times), "batch": options.batch, "parallel": "events"}
+            "source": source(step, main, times, len(steps)), "batch": options.batch, "parallel": "events"}
     parts = [json.dumps(head, indent=2)[:-2], *([entries("groups", groups)] if groups else []), entries("events", found)]
     return ",\n".join(parts) + "\n}\n"
 
 
-def summary(step, main):
-    calls, kinds = step.calls(), {}
+def summary(steps, main):
+    """Of a step; with several, of rank 0."""
+    step, calls, kinds = steps[0], steps[0].calls(), {}
     moved = sum(call.elements * BYTES_OF_TYPE[call.type] for call in calls)
     for call in calls:
         kinds[call.collective] = kinds.get(call.collective, 0) + 1
-    return f"{main.kind}, step {step.name}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}, {moved} bytes by the counts of their calls, " \
+    whose = f" of {len(steps)} ranks; rank 0" if len(steps) > 1 else ""
+    return f"{main.kind}, step {step.name}{whose}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}, {moved} bytes by the counts of their calls, " \
            f"{step.compute_us() / 1e3:.3f} ms of compute" + (f", of {step.us / 1e3:.3f} ms that the step took" if step.us else "")

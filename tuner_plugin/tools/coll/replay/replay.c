@@ -34,7 +34,7 @@ size_t replay_buffer_bytes(const struct replay *replay) {
 
 /* ---- the same plan everywhere ---- */
 
-enum { CHUNK = 256 }; /* items that are compared at a time */
+enum { CHUNK = 64 }; /* items that are compared at a time */
 
 static void name_item(const struct job *job, const struct replay_part *part, size_t i,
                       char text[PLAN_TEXT_MAX]) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tuner_plugin/tools/coll/replay/deadlock.h"
 #include "tuner_plugin/tools/coll/replay/workload_find.h"
 
 static int no_memory(char *error) {
@@ -28,8 +29,8 @@ static int make_plan(struct replay_part *part, const struct options *options, in
   if (!part->items)
     return no_memory(error);
   plan_make(&part->workload, &settings, part->items, part->count, error);
-  part->sum = plan_sum(&part->workload, part->items, part->count, ranks);
-  return 0;
+  part->sum = plan_sum(&part->workload, part->items, part->count, ranks, 0);
+  return deadlock_check(&part->workload, part->items, part->count, ranks, error);
 }
 
 static int load_part(struct replay_part *part, const char *argument, const struct options *options,

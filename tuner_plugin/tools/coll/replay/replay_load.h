@@ -14,7 +14,7 @@ struct replay_part {
   struct workload workload;
   struct plan_item *items;
   size_t count;
-  struct plan_sum sum;
+  struct plan_sum sum; /* of rank 0 */
 };
 
 struct replay {

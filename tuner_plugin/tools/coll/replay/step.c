@@ -12,41 +12,8 @@
 #include "tuner_plugin/tools/coll/check.h"
 #include "tuner_plugin/tools/coll/libs.h"
 #include "tuner_plugin/tools/coll/message.h"
-#include "tuner_plugin/tools/coll/operation_call.h"
-#include "tuner_plugin/tools/coll/verify.h"
+#include "tuner_plugin/tools/coll/replay/step_parts.h"
 #include "tuner_plugin/tools/coll/watchdog.h"
-
-/* One group's communicator, and the stream of its collectives. */
-struct channel {
-  struct plan_group group;
-  ncclComm_t comm;
-  cudaStream_t stream;
-  cudaEvent_t end;
-};
-
-/* One item of the plan, made ready to be launched. */
-struct launch {
-  const struct plan_item *item;
-  /* PLAN_COMPUTE */
-  uint64_t ns;
-  bool begins_anew;      /* when it is called: the first one, and after a wait */
-  uint64_t *deadline_ns; /* the step's: when the compute before it ended */
-  /* PLAN_COLLECTIVE */
-  struct operation_call call;
-  cudaEvent_t ready, done;
-};
-
-struct step {
-  struct job *job;
-  const struct replay_part *part;
-  cudaStream_t compute;
-  cudaEvent_t end;
-  uint64_t deadline_ns;
-  struct channel *channels; /* of the world, and of each group */
-  size_t channel_count;
-  struct launch *launches;
-  struct launch **collectives; /* by number - 1 */
-};
 
 static void *allocate(size_t count, size_t size) {
   void *memory = calloc(count ? count : 1, size);
@@ -67,6 +34,8 @@ static void open_channels(struct step *step) {
     channel->group = plan_group_of(workload, (int)i, step->job->ranks, gpu->rank);
     channel->comm = gpu->comm;
     channel->stream = gpu->stream;
+    channel->so_far.sent = allocate((size_t)channel->group.ranks, sizeof(uint32_t));
+    channel->so_far.received = allocate((size_t)channel->group.ranks, sizeof(uint32_t));
     CUDA(cudaEventCreateWithFlags(&channel->end, cudaEventDisableTiming));
     if (i == PLAN_WORLD)
       continue;
@@ -77,20 +46,6 @@ static void open_channels(struct step *step) {
   }
 }
 
-/* c10d's all_reduce, broadcast and reduce work on one tensor, its other calls have two. */
-static bool is_in_place(enum operation operation) {
-  return operation == OPERATION_ALL_REDUCE || operation == OPERATION_BROADCAST ||
-         operation == OPERATION_REDUCE;
-}
-
-static struct measure_case case_of(const struct step *step, const struct plan_collective *c) {
-  return (struct measure_case){ .operation = c->operation,
-                                .type = c->type,
-                                .redop = c->redop,
-                                .root = c->root,
-                                .counts = plan_counts(&step->part->workload, c, step->job->ranks) };
-}
-
 /* Contents that all ranks have stay what they are. */
 static enum pattern_redop redop_of(const struct step *step, const struct plan_collective *c) {
   bool is_average =
@@ -98,16 +53,32 @@ static enum pattern_redop redop_of(const struct step *step, const struct plan_co
   return is_average ? PATTERN_AVG : c->redop;
 }
 
-static void open_collective(struct step *step, struct launch *launch) {
+/* The sends and receives of an uneven alltoall, or of an exchange of so many items. */
+static void open_transfers(struct step *step, struct launch *launch, size_t items) {
   const struct plan_collective *c = &launch->item->collective;
   const struct channel *channel = &step->channels[c->group];
-  const struct measure_case measure_case = case_of(step, c);
+  if (launch->item->kind == PLAN_COLLECTIVE && !c->split)
+    return;
+  size_t room = c->split ? 2 * (size_t)channel->group.ranks : items;
+  launch->transfers = allocate(room, sizeof *launch->transfers);
+  launch->transfer_count =
+      c->split ? transfers_of_alltoall(c, &channel->group, launch->transfers)
+               : transfers_of_exchange(launch->item, items, &channel->so_far, launch->transfers);
+}
+
+static void open_communication(struct step *step, struct launch *launch, size_t items) {
+  const struct plan_collective *c = &launch->item->collective;
+  struct channel *channel = &step->channels[c->group];
   const char *why_not = job_why_not(step->job, c->operation, c->type);
   if (why_not)
     message_fail("%s: collective %u has the type %s: %s", step->part->workload.name,
                  launch->item->number, element_infos[c->type].name, why_not);
+  if (launch->item->kind == PLAN_COLLECTIVE)
+    launch->order = ++channel->so_far.collectives;
+  open_transfers(step, launch, items);
+  const struct measure_case measure_case = step_case(step, launch);
   struct check_buffers buffers =
-      check_place(&measure_case, &step->job->gpus[0], is_in_place(c->operation));
+      check_place(&measure_case, &step->job->gpus[0], step_is_in_place(c->operation));
   launch->call = (struct operation_call){
     .operation = c->operation,
     .send = buffers.send,
@@ -120,10 +91,43 @@ static void open_collective(struct step *step, struct launch *launch) {
     .ranks = channel->group.ranks,
     .comm = channel->comm,
     .stream = channel->stream,
+    .transfers = launch->transfers,
+    .transfer_count = launch->transfer_count,
   };
   CUDA(cudaEventCreateWithFlags(&launch->ready, cudaEventDisableTiming));
   CUDA(cudaEventCreateWithFlags(&launch->done, cudaEventDisableTiming));
-  step->collectives[launch->item->number - 1] = launch;
+  step->by_number[launch->item->number - 1] = launch;
+}
+
+/* Items from `i` on that are one call of NCCL, or one thing else. */
+static size_t items_of(const struct replay_part *part, size_t i) {
+  size_t end = i + 1;
+  while (part->items[i].kind != PLAN_COLLECTIVE && plan_is_communication(&part->items[i]) &&
+         end < part->count && plan_is_communication(&part->items[end]) &&
+         part->items[end].number == part->items[i].number)
+    end++;
+  return end - i;
+}
+
+/* A launch for each thing that this rank does. */
+static void open_launches(struct step *step) {
+  const struct replay_part *part = step->part;
+  bool begins_anew = true;
+  size_t items = 0;
+  for (size_t i = 0; i < part->count; i += items) {
+    items = items_of(part, i);
+    if (!plan_applies(&part->workload, &part->items[i], step->job->ranks, step->job->gpus[0].rank))
+      continue;
+    struct launch *launch = &step->launches[step->launch_count++];
+    launch->item = &part->items[i];
+    launch->begins_anew = begins_anew;
+    if (!plan_is_communication(launch->item))
+      begins_anew = launch->item->kind == PLAN_WAIT;
+    launch->ns = (uint64_t)(launch->item->us * (double)NS_PER_US + 0.5);
+    launch->deadline_ns = &step->deadline_ns;
+    if (plan_is_communication(launch->item))
+      open_communication(step, launch, items);
+  }
 }
 
 struct step *step_open(struct job *job, const struct replay_part *part) {
@@ -133,19 +137,8 @@ struct step *step_open(struct job *job, const struct replay_part *part) {
   CUDA(cudaStreamCreateWithFlags(&step->compute, cudaStreamNonBlocking));
   CUDA(cudaEventCreateWithFlags(&step->end, cudaEventDisableTiming | cudaEventBlockingSync));
   step->launches = allocate(part->count, sizeof *step->launches);
-  step->collectives = allocate(part->sum.collectives, sizeof(struct launch *));
-  bool begins_anew = true;
-  for (size_t i = 0; i < part->count; i++) {
-    struct launch *launch = &step->launches[i];
-    launch->item = &part->items[i];
-    launch->begins_anew = begins_anew;
-    if (launch->item->kind != PLAN_COLLECTIVE)
-      begins_anew = launch->item->kind == PLAN_WAIT;
-    launch->ns = (uint64_t)(launch->item->us * (double)NS_PER_US + 0.5);
-    launch->deadline_ns = &step->deadline_ns;
-    if (launch->item->kind == PLAN_COLLECTIVE)
-      open_collective(step, launch);
-  }
+  step->by_number = allocate(part->sum.numbers, sizeof(struct launch *));
+  open_launches(step);
   return step;
 }
 
@@ -153,6 +146,8 @@ static void close_channels(struct step *step) {
   watchdog_forget();
   watchdog_watch(step->channels[PLAN_WORLD].comm);
   for (size_t i = 0; i < step->channel_count; i++) {
+    free(step->channels[i].so_far.sent);
+    free(step->channels[i].so_far.received);
     CUDA(cudaEventDestroy(step->channels[i].end));
     if (i == PLAN_WORLD)
       continue;
@@ -162,18 +157,21 @@ static void close_channels(struct step *step) {
 }
 
 void step_close(struct step *step) {
-  for (size_t i = 0; i < step->part->sum.collectives; i++) {
-    struct launch *launch = step->collectives[i];
+  for (size_t i = 0; i < step->launch_count; i++) {
+    struct launch *launch = &step->launches[i];
+    if (!plan_is_communication(launch->item))
+      continue;
     operation_close_redop(launch->item->collective.redop, launch->call.redop, launch->call.comm);
     CUDA(cudaEventDestroy(launch->ready));
     CUDA(cudaEventDestroy(launch->done));
+    free(launch->transfers);
   }
   close_channels(step);
   CUDA(cudaEventDestroy(step->end));
   CUDA(cudaStreamDestroy(step->compute));
   free(step->channels);
   free(step->launches);
-  free(step->collectives);
+  free(step->by_number);
   free(step);
 }
 
@@ -198,52 +196,27 @@ static void compute(void *argument) {
     ;
 }
 
-static void start_collective(struct step *step, struct launch *launch) {
+static void start(struct step *step, struct launch *launch) {
   CUDA(cudaEventRecord(launch->ready, step->compute));
   CUDA(cudaStreamWaitEvent(launch->call.stream, launch->ready, 0));
   operation_run(&launch->call);
   CUDA(cudaEventRecord(launch->done, launch->call.stream));
 }
 
-void step_run(struct step *step, bool has_collectives) {
-  for (size_t i = 0; i < step->part->count; i++) {
+void step_run(struct step *step, bool has_communication) {
+  for (size_t i = 0; i < step->launch_count; i++) {
     struct launch *launch = &step->launches[i];
     if (launch->item->kind == PLAN_COMPUTE)
       CUDA(cudaLaunchHostFunc(step->compute, compute, launch));
-    else if (has_collectives && launch->item->kind == PLAN_COLLECTIVE)
-      start_collective(step, launch);
-    else if (has_collectives)
-      CUDA(
-          cudaStreamWaitEvent(step->compute, step->collectives[launch->item->number - 1]->done, 0));
+    else if (has_communication && launch->item->kind == PLAN_WAIT)
+      CUDA(cudaStreamWaitEvent(step->compute, step->by_number[launch->item->number - 1]->done, 0));
+    else if (has_communication)
+      start(step, launch);
   }
-  for (size_t i = 0; has_collectives && i < step->channel_count; i++) {
+  for (size_t i = 0; has_communication && i < step->channel_count; i++) {
     CUDA(cudaEventRecord(step->channels[i].end, step->channels[i].stream));
     CUDA(cudaStreamWaitEvent(step->compute, step->channels[i].end, 0));
   }
   CUDA(cudaEventRecord(step->end, step->compute));
   CUDA(cudaEventSynchronize(step->end));
-}
-
-/* ---- correctness ---- */
-
-/* A group is to a check what all ranks are otherwise. */
-static void check_one(struct step *step, const struct plan_collective *c,
-                      struct measure_result *result) {
-  const struct channel *channel = &step->channels[c->group];
-  const struct measure_case measure_case = case_of(step, c);
-  struct job_gpu gpu = step->job->gpus[0];
-  struct job job = *step->job;
-  gpu.rank = channel->group.rank;
-  gpu.comm = channel->comm;
-  gpu.stream = channel->stream;
-  job.ranks = channel->group.ranks;
-  job.gpus = &gpu;
-  measure_check(&job, &measure_case, is_in_place(c->operation), result);
-}
-
-void step_check(struct step *step, struct measure_result *result) {
-  for (size_t i = 0; i < step->part->sum.collectives; i++) {
-    watchdog_set_place("%s: check of collective %zu", step->part->workload.name, i + 1);
-    check_one(step, &step->collectives[i]->item->collective, result);
-  }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* step: runs a plan on a GPU: a stream for compute, one for the collectives of each group.
+/* step: runs a plan on a GPU: a stream for compute, one for what each group exchanges.
  * Owns: streams, events, and the communicators of the workload's groups.
  * Threads: the main thread; compute is slept through on CUDA's thread for host functions.
  * Blocks: step_open while NCCL makes communicators, step_run until the step is done.
@@ -22,11 +22,11 @@ struct step;
 struct step *step_open(struct job *job, const struct replay_part *part);
 void step_close(struct step *step);
 
-/* One step, from its first item until everything is done; without collectives only compute. */
-void step_run(struct step *step, bool has_collectives);
+/* One step, from its first item until everything is done; without communication only compute. */
+void step_run(struct step *step, bool has_communication);
 
-/* Runs every collective once by itself, with data that is checked as options->checks says. What is
- * wrong, over all ranks, is added to `result`. */
+/* Runs every collective and exchange by itself, options->checks times, with data that is checked.
+ * `result`, which is empty, gets what is wrong over all ranks. */
 void step_check(struct step *step, struct measure_result *result);
 
 #endif

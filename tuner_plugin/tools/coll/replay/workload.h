@@ -21,7 +21,9 @@ enum {
   WORKLOAD_PARAMETERS_MAX = 4096, /* of a layer */
   WORKLOAD_GROUPS_MAX = 64,
   WORKLOAD_GROUP_RANKS_MAX = 16384, /* size and stride of a group */
-  WORKLOAD_EVENTS_MAX = 1000000,
+  WORKLOAD_EVENTS_MAX = 1000000,    /* sends and receives counted one by one */
+  WORKLOAD_EXCHANGE_MAX = 4096,     /* of them in an exchange */
+  WORKLOAD_SPLIT_MAX = 256,  /* counts of an uneven alltoall: more than any model has experts */
   WORKLOAD_ERROR_MAX = 1024, /* room for any message */
 };
 #define WORKLOAD_ELEMENTS_MAX (UINT64_C(1) << 36)
@@ -31,6 +33,7 @@ enum {
 enum workload_parallel {
   WORKLOAD_DDP,
   WORKLOAD_FSDP,
+  WORKLOAD_ZERO2,
   WORKLOAD_TENSOR,
   WORKLOAD_EVENTS,
   WORKLOAD_PARALLELS
@@ -46,7 +49,7 @@ struct workload_layer {
 };
 
 /* Ranks of equal rank / (size * stride) and equal rank % stride are one group: `size` ranks,
- * `stride` apart. */
+ * `stride` apart. Size 0: all ranks of equal rank % stride. */
 struct workload_group {
   char *name;
   int size, stride;
@@ -57,16 +60,18 @@ struct workload {
   int batch; /* samples of one rank in one step */
   enum workload_parallel parallel;
   enum element_type gradient_type;
-  uint64_t first_bucket_bytes, bucket_bytes; /* WORKLOAD_DDP */
+  uint64_t first_bucket_bytes; /* WORKLOAD_DDP */
+  uint64_t bucket_bytes;       /* WORKLOAD_DDP, WORKLOAD_ZERO2 */
   double optimizer_us;
 
   struct workload_layer *layers; /* in the order of the forward pass */
   size_t layer_count;
 
-  /* WORKLOAD_EVENTS. The items' collectives have numbers in place of the file's ids. */
+  /* WORKLOAD_EVENTS. Communication has numbers in place of the file's ids; an exchange is as many
+   * items as it has sends and receives. */
   struct workload_group *groups; /* without the world */
   size_t group_count;
-  struct plan_item *events;
+  struct plan_item *events; /* items own their splits */
   size_t event_count;
 };
 

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* refusal: when is a peer's process gone? A process that was killed sends nothing, but its host
+ * refuses every dial. Anyone on the path can forge that, so it counts only while no lane is left
+ * and nothing else is heard. PURE.
+ * Owns: only its own struct.  Threads: holder of the engine lock.  Blocks: never.  Fails: cannot.
+ */
+#ifndef NET_PLUGIN_SETUP_REFUSAL_H
+#define NET_PLUGIN_SETUP_REFUSAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* All flows are lost, and every dial has been refused for this long: the process is gone. A
+ * firewall that is being reloaded takes less. */
+#define REFUSAL_GONE_NS UINT64_C(4000000000)
+/* The same where its kernel has closed a flow (FIN), which a firewall does not. */
+#define REFUSAL_LEFT_NS UINT64_C(1000000000)
+/* How often who only receives asks whether anybody listens there, while no flow is up. */
+#define REFUSAL_INQUIRY_NS UINT64_C(250000000)
+
+/* Zeroed: none was heard. */
+struct refusal {
+  uint64_t since_ns; /* every dial, or inquiry, is refused; 0: not so */
+};
+
+/* Lanes are up, or something could not be asked. */
+static inline void refusal_over(struct refusal *refusal) {
+  refusal->since_ns = 0;
+}
+
+/* How a dial, or an inquiry, ended. has_lane: there is one. has_left: the peer's kernel has closed
+ * one since one was opened last. True: the process is gone. */
+bool refusal_heard(struct refusal *refusal, bool is_refused, bool has_lane, bool has_left,
+                   uint64_t now_ns);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See choice.h. Values are shown in quotes: what NCCL reads is not always what one sees in a file.
+ */
+#include "net_plugin/tools/choice.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/nccl_conf.h"
+#include "common/nccl_version.h"
+#include "net_plugin/tools/plugin_file.h"
+
+enum { TEXT_MAX = NCCL_CONF_TEXT_MAX + PLUGIN_FILE_MAX };
+enum { ODDITY_MAX = 128 };
+enum { HAS_DEFAULT_TUNER = 22105, EMPTY_IS_NONE = 22703 };
+
+__attribute__((format(printf, 3, 4))) static void
+say(choice_tell_fn *tell, enum choice_finding finding, const char *format, ...) {
+  char text[TEXT_MAX];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  tell(finding, text);
+}
+
+/* ---- plugins ---- */
+
+struct wish {
+  enum plugin_kind kind;
+  const char *name; /* of the variable */
+  struct nccl_conf_setting setting;
+  char text[NCCL_CONF_TEXT_MAX]; /* NAME="value" is set in WHERE */
+  int release;
+};
+
+static struct wish find_wish(enum plugin_kind kind, const char *name, int release) {
+  struct wish wish = {
+    .kind = kind, .name = name, .setting = nccl_conf_find(name), .release = release
+  };
+  if (wish.setting.value) {
+    nccl_conf_text(name, &wish.setting, wish.text);
+  }
+  return wish;
+}
+
+static bool is_stratus(enum plugin_kind kind, void *library) {
+  const char *name = plugin_file_name(kind, library);
+  return name && strcmp(name, "stratus") == 0;
+}
+
+/* True if a finding was told: the value is off, or odd, or of another release. */
+static bool tell_without_loading(const struct wish *wish, choice_tell_fn *tell) {
+  char reason[PLUGIN_NAME_TEXT_MAX];
+  const char *value = wish->setting.value;
+  if (strcasecmp(value, "none") == 0) {
+    say(tell, CHOICE_HINT, "%s: %s is off", wish->text,
+        wish->kind == PLUGIN_KIND_NET ? "stratus" : "its tuner");
+    return true;
+  }
+  if (plugin_name_why_not(wish->kind, value, wish->release, reason)) {
+    say(tell, CHOICE_BAD, "%s: %s", wish->text, reason);
+    return true;
+  }
+  if (wish->kind == PLUGIN_KIND_NET && strchr(value, ',') &&
+      plugin_name_is_stratus(wish->kind, value, wish->release)) {
+    say(tell, CHOICE_HINT, "%s: a list; the first that loads and has devices is used%s", wish->text,
+        wish->release ? "" : ", and NCCL before 2.27.3 takes no list");
+    return true;
+  }
+  return false;
+}
+
+static void tell_loaded(const struct wish *wish, void *library, const char *what,
+                        choice_tell_fn *tell) {
+  if (wish->setting.value && *wish->setting.value) {
+    say(tell, CHOICE_GOOD, "NCCL will load %s (%s)", what, wish->text);
+  } else {
+    say(tell, CHOICE_GOOD, "NCCL will load %s (as %s)", what, plugin_file_path(library));
+  }
+}
+
+static void check_nccl_net(choice_tell_fn *tell) {
+  const struct nccl_conf_setting net = nccl_conf_find("NCCL_NET");
+  char text[NCCL_CONF_TEXT_MAX];
+  if (net.value && strcasecmp(net.value, "stratus") != 0) {
+    say(tell, CHOICE_BAD, "%s: it keeps NCCL from using stratus; unset it",
+        nccl_conf_text("NCCL_NET", &net, text));
+  }
+}
+
+/* What NCCL tries without a wish; NULL: nothing. */
+static const char *default_file(const struct wish *wish) {
+  const char *value = wish->setting.value;
+  if (wish->kind == PLUGIN_KIND_NET) {
+    return value && (wish->release == 0 || wish->release >= EMPTY_IS_NONE) ? NULL
+                                                                           : "libnccl-net.so";
+  }
+  return wish->release == 0 || wish->release >= HAS_DEFAULT_TUNER ? "libnccl-tuner.so" : NULL;
+}
+
+static void *open_wish(const struct wish *wish, char tried[PLUGIN_FILE_MAX]) {
+  const char *value = wish->setting.value;
+  if (value && *value) {
+    return plugin_file_open(wish->kind, value, wish->release, tried);
+  }
+  const char *file = default_file(wish);
+  return file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
+}
+
+void choice_check_net(int release, choice_tell_fn *tell) {
+  const struct wish wish = find_wish(PLUGIN_KIND_NET, "NCCL_NET_PLUGIN", release);
+  const char *value = wish.setting.value;
+  if (!value || !*value || !tell_without_loading(&wish, tell)) {
+    char tried[PLUGIN_FILE_MAX];
+    void *library = open_wish(&wish, tried);
+    if (library && is_stratus(PLUGIN_KIND_NET, library)) {
+      tell_loaded(&wish, library, "it", tell);
+    } else if (!value) {
+      say(tell, CHOICE_BAD, "NCCL will not load it: set NCCL_NET_PLUGIN=stratus");
+    } else {
+      say(tell, CHOICE_BAD, "%s: it does not lead to stratus%s", wish.text,
+          strcmp(value, "stratus") ? "; set NCCL_NET_PLUGIN=stratus" : ", which cannot be loaded");
+    }
+    if (library) {
+      dlclose(library);
+    }
+  }
+  check_nccl_net(tell);
+}
+
+void choice_check_tuner(int release, choice_tell_fn *tell) {
+  const struct wish wish = find_wish(PLUGIN_KIND_TUNER, "NCCL_TUNER_PLUGIN", release);
+  const char *value = wish.setting.value;
+  bool is_set = value && *value;
+  if (is_set && tell_without_loading(&wish, tell)) {
+    return;
+  }
+  char tried[PLUGIN_FILE_MAX];
+  void *library = open_wish(&wish, tried);
+  if (library && is_stratus(PLUGIN_KIND_TUNER, library)) {
+    tell_loaded(&wish, library, "the tuner of stratus", tell);
+  } else if (!is_set) {
+    say(tell, CHOICE_HINT,
+        "NCCL will not load the tuner of stratus, which follows tuning profiles: set "
+        "NCCL_TUNER_PLUGIN=" PLUGIN_TUNER);
+  } else if (plugin_name_is_stratus(PLUGIN_KIND_TUNER, value, release)) {
+    say(tell, CHOICE_BAD, "%s: it cannot be loaded", wish.text);
+  } else {
+    say(tell, CHOICE_HINT, "%s: the tuner of stratus is not used", wish.text);
+  }
+  if (library) {
+    dlclose(library);
+  }
+}
+
+/* ---- variables and files ---- */
+
+/* ": NCCL takes ... for a part of the value", or nothing. */
+static const char *oddity(const char *value, char text[ODDITY_MAX]) {
+  const char *odd = nccl_conf_oddity(value);
+  text[0] = '\0';
+  if (odd) {
+    snprintf(text, ODDITY_MAX, ": NCCL takes %s for a part of the value", odd);
+  }
+  return text;
+}
+
+void choice_tell_variable(const char *name, const char *meaning, choice_tell_fn *tell) {
+  const struct nccl_conf_setting setting = nccl_conf_find(name);
+  if (setting.value && *setting.value) {
+    char quoted[QUOTE_MAX], where[NCCL_CONF_WHERE_MAX], odd[ODDITY_MAX];
+    say(tell, CHOICE_HINT, "%s=%s (%s) %s%s", name, quote(setting.value, quoted),
+        nccl_conf_where(setting.file, setting.line, where), meaning, oddity(setting.value, odd));
+  }
+}
+
+static bool is_variable_name(const char *name) {
+  static const char taken[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+  return *name && name[strspn(name, taken)] == '\0';
+}
+
+static bool is_secret(const char *name) {
+  return strcmp(name, "STRATUS_SECRET") == 0;
+}
+
+static void tell_line(const struct nccl_conf_line *line, choice_tell_fn *tell) {
+  char name[QUOTE_MAX], value[QUOTE_MAX], where[NCCL_CONF_WHERE_MAX], other[NCCL_CONF_WHERE_MAX];
+  char odd[ODDITY_MAX];
+  nccl_conf_where(line->file, line->number, where);
+  quote(line->name, name);
+  if (!line->value) {
+    say(tell, CHOICE_HINT, "%s: %s is not NAME=value, so NCCL skips it", where, name);
+    return;
+  }
+  if (!is_variable_name(line->name)) {
+    say(tell, CHOICE_HINT, "%s: nothing reads a variable of the name %s: take out what is too much",
+        where, name);
+    return;
+  }
+  const struct nccl_conf_setting counts = nccl_conf_find(line->name);
+  if (!line->counts) {
+    say(tell, CHOICE_HINT, "%s: %s does not count, as it is set in %s", where, line->name,
+        nccl_conf_where(counts.file, counts.line, other));
+  } else if (strncmp(line->name, "LD_", 3) == 0) {
+    say(tell, CHOICE_HINT, "%s: %s comes too late for the loader", where, line->name);
+  } else {
+    say(tell, CHOICE_HINT, "%s: %s=%s%s", where, line->name,
+        is_secret(line->name) ? "..." : quote(line->value, value), oddity(line->value, odd));
+  }
+}
+
+static void tell_unreadable(const char *path, choice_tell_fn *tell) {
+  struct stat status;
+  if (stat(path, &status) != 0) {
+    return;
+  }
+  if (access(path, R_OK) != 0) {
+    say(tell, CHOICE_HINT, "%s cannot be read by this user, so NCCL reads nothing of it", path);
+  } else if (S_ISDIR(status.st_mode)) {
+    say(tell, CHOICE_HINT, "%s is a directory, so NCCL reads nothing of it", path);
+  }
+}
+
+void choice_tell_files(choice_tell_fn *tell) {
+  const struct nccl_conf_places places = nccl_conf_real_places();
+  char own[PATH_MAX];
+  if (places.named && places.named[0]) {
+    int release = nccl_version_installed();
+    choice_tell_variable(
+        "NCCL_CONF_FILE",
+        release == 0      ? "is read in the place of ~/.nccl.conf, but not before NCCL 2.23.4"
+        : release < 22304 ? "is not read by this release of NCCL, but by 2.23.4 and later"
+                          : "is read in the place of ~/.nccl.conf",
+        tell);
+  }
+  if (nccl_conf_user_file(&places, nccl_version_installed, own)) {
+    tell_unreadable(own, tell);
+  }
+  tell_unreadable(NCCL_CONF_SYSTEM_FILE, tell);
+  for (size_t i = 0; i < nccl_conf_line_count(); i++) {
+    tell_line(nccl_conf_line(i), tell);
+  }
+}

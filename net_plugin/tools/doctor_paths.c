@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See doctor_paths.h. */
+#include "net_plugin/tools/doctor_paths.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "net_plugin/tools/perf/failure.h"
+#include "net_plugin/tools/probe/agent.h"
+#include "net_plugin/tools/probe/survey.h"
+#include "net_plugin/tools/rendezvous.h"
+
+/* What a login shell may print before the agent begins. */
+enum { TALK_MAX = 64 << 10 };
+
+struct examined {
+  const struct host *hosts[PROBE_HOSTS_MAX];
+  int fds[PROBE_HOSTS_MAX];
+  pid_t children[PROBE_HOSTS_MAX];
+  unsigned count;
+  doctor_paths_tell_fn *tell;
+  void *context;
+};
+
+/* Reads up to where the agent begins. */
+static int await_agent(int fd) {
+  static const char begins[] = AGENT_BEGINS;
+  size_t matched = 0;
+  for (unsigned read = 0; read < TALK_MAX; read++) {
+    char byte;
+    int error = rendezvous_read(fd, &byte, 1);
+    if (error) {
+      return error;
+    }
+    matched = byte == begins[matched] ? matched + 1 : byte == begins[0];
+    if (begins[matched] == '\0') {
+      return 0;
+    }
+  }
+  return -EPROTO;
+}
+
+static void tell_no_agent(const struct examined *all, const struct host *host, int error) {
+  char text[256];
+  snprintf(
+      text, sizeof text,
+      "its paths to other hosts were not looked at: no agent there: %s (what does \"stratus-net "
+      "probe --here\" print on it? It needs this release)",
+      strerror(-error));
+  all->tell(all->context, host, false, text);
+}
+
+static void start_agents(const struct remote_command *how, const struct host *const *hosts,
+                         unsigned count, struct examined *all) {
+  for (unsigned i = 0; i < count && all->count < PROBE_HOSTS_MAX; i++) {
+    pid_t child;
+    int fd = remote_talk(how, hosts[i], &child);
+    if (fd < 0) {
+      tell_no_agent(all, hosts[i], fd);
+      continue;
+    }
+    rendezvous_set_timeout(fd, how->timeout_ns);
+    all->hosts[all->count] = hosts[i];
+    all->children[all->count] = child;
+    all->fds[all->count++] = fd;
+  }
+}
+
+/* Keeps those that have begun. */
+static void keep_agents(struct examined *all) {
+  unsigned kept = 0;
+  for (unsigned i = 0; i < all->count; i++) {
+    int error = await_agent(all->fds[i]);
+    if (error) {
+      tell_no_agent(all, all->hosts[i], error);
+      close(all->fds[i]);
+      remote_hang_up(all->children[i]);
+      continue;
+    }
+    all->hosts[kept] = all->hosts[i];
+    all->children[kept] = all->children[i];
+    all->fds[kept++] = all->fds[i];
+  }
+  all->count = kept;
+}
+
+static void tell_results(const struct examined *all, const struct probe_report *report) {
+  char text[2 * HOST_NAME_MAX_BYTES + PROBE_ERROR_MAX];
+  unsigned hosts = report->host_count;
+  for (unsigned i = 0; i < report->device_count * hosts * hosts; i++) {
+    unsigned device = i / (hosts * hosts), from = i / hosts % hosts, to = i % hosts;
+    const struct probe_result *result = probe_at(report, device, from, to);
+    if (result->error[0]) {
+      snprintf(text, sizeof text, "%s to %s: %s", report->hosts[from].devices[device].name,
+               all->hosts[to]->name, result->error);
+      all->tell(all->context, all->hosts[from], result->is_black_hole, text);
+    }
+  }
+}
+
+void doctor_paths_check(const struct remote_command *how, const struct host *const *hosts,
+                        unsigned count, doctor_paths_tell_fn *tell, void *context) {
+  static struct examined all; /* too large for the stack */
+  all = (struct examined){ .tell = tell, .context = context };
+  start_agents(how, hosts, count, &all);
+  keep_agents(&all);
+  struct survey *survey = NULL;
+  struct probe_report report = { 0 };
+  const struct survey_plan plan = {
+    .rounds_max = all.count > SURVEY_ALL_PAIRS ? SURVEY_ROUNDS_SAMPLED : 0,
+    .until_ns = clock_now_ns() + how->timeout_ns,
+  };
+  int status = survey_open(all.fds, all.count, &survey);
+  status = status == 0 ? survey_run(survey, &plan, &report) : status;
+  if (status != 0 && all.count > 0) {
+    char text[512];
+    snprintf(text, sizeof text, "paths between the hosts were not all looked at: %s",
+             failure_text());
+    tell(context, all.hosts[0], false, text);
+  }
+  if (report.results) {
+    tell_results(&all, &report);
+  }
+  survey_close(survey, &report);
+  for (unsigned i = 0; i < all.count; i++) {
+    remote_hang_up(all.children[i]);
+  }
+}

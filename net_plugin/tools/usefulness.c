@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See usefulness.h. A condition names all NICs that it holds for in one line. */
+#include "net_plugin/tools/usefulness.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/sysfs.h"
+#include "net_plugin/lane/route.h"
+#include "net_plugin/plugin/nic_facts.h"
+
+/* Addresses that nobody has (RFC 5737, RFC 3849): whatever leads there is a default route. */
+#define FAR_IPV4 "203.0.113.1"
+#define FAR_IPV6 "2001:db8::1"
+
+struct check {
+  const struct discovery *found;
+  const char *root;
+  usefulness_tell_fn *tell;
+  struct nic nics[DEVICE_PHYSICAL_MAX]; /* in use */
+  unsigned nic_count;
+  int told;
+};
+
+static void complain(struct check *check, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void complain(struct check *check, const char *format, ...) {
+  char text[USEFULNESS_TEXT_MAX];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  check->tell(text);
+  check->told++;
+}
+
+/* "eth1, eth2": as many as have room. */
+struct names {
+  char text[DEVICE_PHYSICAL_MAX * (IF_NAMESIZE + 2)];
+  unsigned count;
+};
+
+static void add_name(struct names *names, const char *name) {
+  size_t length = strlen(names->text);
+  if (length + IF_NAMESIZE + 2 < sizeof(names->text)) {
+    snprintf(names->text + length, sizeof(names->text) - length, "%s%.15s", length ? ", " : "",
+             name);
+  }
+  names->count++;
+}
+
+/* ---- what leads to this host alone ---- */
+
+static unsigned flags_of(const struct check *check, const char *name) {
+  for (int i = 0; i < check->found->interface_count; i++) {
+    if (!strcmp(check->found->interfaces[i].name, name)) {
+      return check->found->interfaces[i].flags;
+    }
+  }
+  return 0;
+}
+
+static bool is_inner_bridge(const struct check *check, const char *name) {
+  struct nic_facts facts;
+  nic_facts_read(check->root, name, 0, &facts);
+  return facts.is_inner_bridge;
+}
+
+static bool leads_nowhere(const struct check *check, const struct nic *nic) {
+  return (flags_of(check, nic->name) & IFF_LOOPBACK) || is_inner_bridge(check, nic->name);
+}
+
+static void check_host_alone(struct check *check) {
+  struct names loopback = { .count = 0 }, bridges = { .count = 0 };
+  for (unsigned i = 0; i < check->nic_count; i++) {
+    const char *name = check->nics[i].name;
+    if (flags_of(check, name) & IFF_LOOPBACK) {
+      add_name(&loopback, name);
+    } else if (is_inner_bridge(check, name)) {
+      add_name(&bridges, name);
+    }
+  }
+  if (loopback.count) {
+    complain(check,
+             "%s leads to this host alone: for a job of several hosts name NICs between them in "
+             "NCCL_SOCKET_IFNAME",
+             loopback.text);
+  }
+  if (bridges.count) {
+    complain(check,
+             "%s: a bridge without a NIC, as containers and virtual machines have, leads to this "
+             "host alone: leave it out in NCCL_SOCKET_IFNAME",
+             bridges.text);
+  }
+}
+
+/* ---- addresses of one link ---- */
+
+static bool is_of_link(const struct sockaddr_storage *address) {
+  if (address->ss_family == AF_INET6) {
+    return IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)address)->sin6_addr);
+  }
+  uint32_t number = ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr);
+  return number >> 16 == (169u << 8 | 254u);
+}
+
+static void check_link_addresses(struct check *check) {
+  struct names bound = { .count = 0 }, free_ones = { .count = 0 };
+  for (unsigned i = 0; i < check->nic_count; i++) {
+    const struct nic *nic = &check->nics[i];
+    if (!leads_nowhere(check, nic)) {
+      add_name(is_of_link(&nic->address) ? &bound : &free_ones, nic->name);
+    }
+  }
+  if (bound.count && free_ones.count) {
+    complain(check,
+             "%s: the address that NCCL takes is one of the link, and hosts beyond it are not "
+             "reached; connections use it in turn with %s, so leave it out in NCCL_SOCKET_IFNAME",
+             bound.text, free_ones.text);
+  }
+}
+
+/* ---- routes ---- */
+
+static struct sockaddr_storage far_address(int family) {
+  struct sockaddr_storage far = { .ss_family = (sa_family_t)family };
+  if (family == AF_INET6) {
+    inet_pton(AF_INET6, FAR_IPV6, &((struct sockaddr_in6 *)&far)->sin6_addr);
+  } else {
+    inet_pton(AF_INET, FAR_IPV4, &((struct sockaddr_in *)&far)->sin_addr);
+  }
+  return far;
+}
+
+/* What comes to it from afar is answered through another NIC. */
+static void check_routes(struct check *check) {
+  struct names idle = { .count = 0 }, stuck = { .count = 0 };
+  for (unsigned i = 0; i < check->nic_count; i++) {
+    const struct nic *nic = &check->nics[i];
+    const struct sockaddr_storage far = far_address(nic->address.ss_family);
+    if (nic->is_idle && !leads_nowhere(check, nic)) {
+      add_name(&idle, nic->name);
+    } else if (nic->index && !leads_nowhere(check, nic) && !is_of_link(&nic->address) &&
+               !route_is_through(nic->index, &nic->address, &far) &&
+               !route_leads_through(nic, &far)) {
+      add_name(&stuck, nic->name);
+    }
+  }
+  if (idle.count) {
+    complain(check,
+             "%s: no route leads through it, so it carries nothing; ip route add NETWORK dev NIC, "
+             "or leave it out in NCCL_SOCKET_IFNAME",
+             idle.text);
+  }
+  if (stuck.count) {
+    complain(check,
+             "%s: no route and rule of its own lead beyond its subnet, so hosts there are answered "
+             "through another NIC; ip route add default via GATEWAY dev NIC table 101; ip rule add "
+             "from ITS-ADDRESS table 101",
+             stuck.text);
+  }
+}
+
+/* ---- what is left out ---- */
+
+static void check_left_out(struct check *check) {
+  const struct discovery *found = check->found;
+  char wish[INTERFACE_WISH_TEXT_MAX];
+  uint32_t most = 0, fastest = 0;
+  struct names left = { .count = 0 };
+  for (unsigned i = 0; i < check->nic_count; i++) {
+    most = check->nics[i].speed_mbps > most ? check->nics[i].speed_mbps : most;
+  }
+  const char *last = "";
+  for (int i = 0; i < found->interface_count; i++) {
+    const struct interface *it = &found->interfaces[i];
+    struct nic_facts facts;
+    if (it->verdict != INTERFACE_NOT_NAMED || !strcmp(it->name, last) ||
+        !sysfs_exists(check->root, "sys/class/net/%s/device", it->name)) {
+      continue;
+    }
+    nic_facts_read(check->root, it->name, 0, &facts);
+    if (facts.speed_mbps && facts.speed_mbps >= most) {
+      add_name(&left, it->name);
+      fastest = facts.speed_mbps > fastest ? facts.speed_mbps : fastest;
+      last = it->name;
+    }
+  }
+  if (left.count && check->nic_count) {
+    complain(check, "%s leaves out %s, up to %u Mb/s; the fastest in use has %u",
+             interface_wish_text(&found->wishes, wish), left.text, fastest, most);
+  }
+}
+
+/* ---- MTU ---- */
+
+unsigned usefulness_mtu(const char *root, const char *nic) {
+  int64_t mtu;
+  return sysfs_read_int(root, &mtu, "sys/class/net/%s/mtu", nic) == 0 && mtu > 0 ? (unsigned)mtu
+                                                                                 : 0;
+}
+
+static void check_mtu(struct check *check) {
+  struct names small = { .count = 0 }, large = { .count = 0 };
+  unsigned least = 0, most = 0;
+  for (int is_second = 0; is_second < 2; is_second++) {
+    for (unsigned i = 0; i < check->nic_count; i++) {
+      const struct nic *nic = &check->nics[i];
+      unsigned mtu = leads_nowhere(check, nic) ? 0 : usefulness_mtu(check->root, nic->name);
+      if (is_second && mtu) {
+        add_name(mtu < most ? &small : &large, nic->name);
+      }
+      most = mtu > most ? mtu : most;
+      least = mtu && (!least || mtu < least) ? mtu : least;
+    }
+  }
+  if (small.count) {
+    complain(check,
+             "the MTU of %s is %u, that of %s %u: small packets cost more processor time; ip link "
+             "set NIC mtu %u, if its network carries that",
+             small.text, least, large.text, most, most);
+  }
+}
+
+int usefulness_check(const struct discovery *found, const char *root, usefulness_tell_fn *tell) {
+  struct check check = { .found = found, .root = root, .tell = tell };
+  check.nic_count = device_table_nics(&found->devices, check.nics);
+  check_host_alone(&check);
+  check_link_addresses(&check);
+  check_routes(&check);
+  check_left_out(&check);
+  check_mtu(&check);
+  return check.told;
+}

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A workload file with other times, or with the collectives of another framework. PURE."""
+
+TYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+
+
+def with_step(workload, step_us, forward_part=None, **changes):
+    """The same layers in a step of this time without communication; `changes`: other keys. Each layer keeps its part of
+    forward and backward, unless `forward_part` says what the forward pass has of both."""
+    changed = {**workload, **changes}
+    layers = [dict(layer) for layer in workload["layers"]]
+    before = sum(layer["forward_us"] + layer["backward_us"] for layer in layers)
+    after = step_us - changed.get("optimizer_us", 0)
+    if forward_part is not None:
+        forward = sum(layer["forward_us"] for layer in layers)
+        for layer in layers:
+            share = layer["forward_us"] / forward
+            layer["forward_us"], layer["backward_us"] = share * after * forward_part, share * after * (1 - forward_part)
+    else:
+        for layer in layers:
+            layer["forward_us"] *= after / before
+            layer["backward_us"] *= after / before
+    return {**changed, "layers": layers}
+
+
+def step_us(workload):
+    """Of computing alone."""
+    return workload.get("optimizer_us", 0) + sum(layer["forward_us"] + layer["backward_us"] for layer in workload["layers"])
+
+
+class Fusion:
+    """Horovod's: a background thread wakes up in each cycle and sends what is ready in as few AllReduces as fit the buffer.
+    Cycles are counted from the beginning of the step, and what is left at its end waits for the next one."""
+
+    def __init__(self, cycle_us, buffer_bytes, type_bytes):
+        self.cycle_us, self.buffer, self.type_bytes = cycle_us, buffer_bytes // type_bytes, type_bytes
+        self.now_us, self.next_us = 0.0, cycle_us
+        self.ready, self.events, self.numbers = [], [], 0
+
+    def compute(self, us):
+        while self.now_us + us >= self.next_us:
+            part, us = self.next_us - self.now_us, us - (self.next_us - self.now_us)
+            self.events.append({"compute_us": part})
+            self.now_us, self.next_us = self.next_us, self.next_us + self.cycle_us
+            self.send()
+        if us > 0:
+            self.events.append({"compute_us": us})
+            self.now_us += us
+
+    def send(self):
+        filled = 0
+        for elements in [*self.ready, self.buffer + 1]:
+            if filled and filled + elements > self.buffer:
+                self.numbers += 1
+                self.events.append({"collective": "all_reduce", "elements": filled, "id": self.numbers})
+                filled = 0
+            filled += elements
+        self.ready = []
+
+    def finish(self):
+        if self.ready:
+            self.compute(self.next_us - self.now_us)
+        self.events += [{"wait": number + 1} for number in range(self.numbers)]
+        return self.events
+
+
+def fused(workload, cycle_us, buffer_bytes):
+    """The workload as Horovod runs it: gradients become ready in reverse order of the layers."""
+    fusion = Fusion(cycle_us, buffer_bytes, TYPE_BYTES[workload["gradient_type"]])
+    fusion.compute(sum(layer["forward_us"] for layer in workload["layers"]))
+    for layer in reversed(workload["layers"]):
+        fusion.compute(layer["backward_us"])
+        fusion.ready += reversed(layer["parameters"])
+    kept = {key: workload[key] for key in ("format", "version", "name", "source", "batch", "gradient_type", "optimizer_us")}
+    return {**kept, "parallel": "events", "events": fusion.finish()}

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stratus gains over NCCL's Socket by simulation: AIACC-Training's published cases, and today's workloads."""
+import dataclasses
+import json
+import statistics
+import tempfile
+
+from training import forecasts
+from training.reshape import step_us, with_step
+from training.simulator import FREE, simulate
+from training.step_model import plan_of
+
+GPUS = 8  # of a host
+# Instances of AIACC's days: 8 V100, up to 32 Gb/s of a VPC (gn6v, gn6e of Alibaba Cloud); a flow at an eighth is assumed.
+NIC_GBPS, FLOW_GBPS = 32, 4
+TODAY_NIC_GBPS, TODAY_FLOW_GBPS = 100, 12.5  # a common instance with 8 GPUs and TCP today, by docs/measurements.md; a flow as above
+SOCKET, SOCKET_2X8, STRATUS, IDEAL = "socket", "socket-2x8", "stratus", "ideal"
+# A step that is so much longer than without a limit is held by that limit.
+HELD = 1.05
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One of AIACC-Training's: who, what, with which framework, GPUs, how much faster it says; our workload, None without one."""
+    customer: str
+    model: str
+    framework: str
+    gpus: int
+    gain: float
+    workload: str
+    images_per_s: float = 0
+    parallel: str = ""
+
+
+GUESSED = {"speech_transformer", "pytorch_unet"}  # times of a step
+INCEPTION = 602.27  # images/s of one RTX 3090 with AMP (huggingface/pytorch-image-models, the file that swin_large names)
+CASES = (
+    Case("chip maker", "image classification", "MXNet", 256, 1.0, "resnet50"),
+    Case("chip maker", "face recognition", "MXNet", 256, 2.0, "insightface_r50"),
+    Case("car maker", "FaceNet", "PyTorch", 32, 1.0, "inception_v3", INCEPTION),
+    Case("phone maker", "BERT", "TensorFlow", 32, 0.3, "bert_large_zero2", parallel="ddp"),
+    Case("phone maker", "GPT-2", "PyTorch", 32, 0.3, "gpt2_1.2b_megatron"),
+    Case("AI company", "Faster-RCNN", "MXNet, Horovod, BytePS", 128, 0.3, "faster_rcnn_r50_fpn"),
+    Case("AI company", "InsightFace", "MXNet, Horovod, BytePS", 128, 2.0, "insightface_r50"),
+    Case("education", "ESPnet", "PyTorch DP", 16, 0.3, "speech_transformer"),
+    Case("education", "ESPnet2", "PyTorch DDP", 16, 0.3, "speech_transformer"),
+    Case("education", "CTR", "PyTorch", 32, 0.8, ""),
+    Case("education", "OCR", "PyTorch", 32, 0.3, ""),
+    Case("phone maker", "image classification", "PyTorch", 128, 0.25, "resnet50"),
+    Case("phone maker", "MAE", "PyTorch", 32, 0.3, "vit_large_mae"),
+    Case("research institute", "GPT-2", "PyTorch, Megatron", 32, 0.3, "gpt2_1.2b_megatron"),
+    Case("social media", "MMDetection2", "PyTorch", 32, 0.3, "faster_rcnn_r50_fpn"),
+    Case("finance", "InsightFace", "PyTorch", 32, 0.5, "insightface_r50"),
+    Case("phone maker", "Detectron2", "PyTorch", 64, 0.25, "faster_rcnn_r50_fpn"),
+    Case("vision team", "InsightFace", "MXNet", 64, 0.5, "insightface_r50"),
+    Case("games", "ResNet", "PyTorch", 32, 0.3, "resnet50"),
+    Case("city", "InsightFace", "MXNet", 16, 0.42, "insightface_r50"),
+    Case("pharmacy", "autoencoder", "PyTorch", 32, 0.3, "pytorch_unet"),
+    Case("driving", "Swin Transformer", "PyTorch", 32, 0.7, "swin_large"),
+)
+TODAY = ("llama2_7b_fsdp", "llama2_13b_fsdp", "gpt2_1.5b_ddp", "bert_large_zero2", "vit_large_mae", "swin_large")
+TODAY_HOSTS = (2, 4, 8)
+
+
+# ---- workloads ----
+
+FEATURE = 512  # elements that InsightFace's backbone gives for an image
+
+
+def with_classes_split(workload, path, ranks):
+    """Classes are split over all GPUs: after the forward pass features are gathered, maxima and sums of the softmax are reduced,
+    and the features' gradients come back by ReduceScatter; the backbone's go as DDP sends them."""
+    batch, events = workload["batch"], [{"compute_us": sum(layer["forward_us"] for layer in workload["layers"])}]
+    for name, elements in (("all_gather", batch * FEATURE), ("all_reduce", batch * ranks), ("all_reduce", batch * ranks),
+                           ("reduce_scatter", batch * FEATURE)):
+        number = len(events) // 2 + 1
+        events += [{"collective": name, "elements": elements, "id": number}, {"wait": number}]
+    before, passed_us = 4, events[0]["compute_us"]
+    for kind, value in plan_of(path, ranks):
+        if kind == "compute":
+            skipped_us = min(value, passed_us)
+            passed_us -= skipped_us
+            events.append({"compute_us": value - skipped_us})
+        elif kind == "collective":
+            before += 1
+            events.append({"collective": "all_reduce", "elements": value // 4, "id": before})
+        else:
+            events.append({"wait": value + 4})
+    return {**{key: workload[key] for key in ("format", "version", "name", "source", "batch", "gradient_type")}, "parallel": "events",
+            "events": [event for event in events if event.get("compute_us") != 0]}
+
+
+def workload_of(case, scratch):
+    """(file, us of its step on one GPU alone)."""
+    workload = forecasts.read_workload(case.workload)
+    if case.images_per_s:
+        workload = with_step(workload, workload["batch"] / case.images_per_s * 1e6)
+    if case.parallel:
+        workload = {**{key: value for key, value in workload.items() if key != "bucket_bytes"}, "parallel": case.parallel,
+                    "gradient_type": "float32"}
+    path, alone_us = f"{scratch}/{case.workload}.json", step_us(workload)
+    write(path, workload)
+    if case.workload == "insightface_r50":
+        write(path, with_classes_split(workload, path, case.gpus))
+    return path, alone_us
+
+
+def write(path, workload):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(workload, file)
+
+
+# ---- simulation ----
+
+def steps_of(paths, hosts, nic_gbps, flow_gbps):
+    """{transport: [us of each workload's step]}, medians of three draws of paths."""
+    found = {}
+    for transport in (SOCKET, SOCKET_2X8, STRATUS, IDEAL):
+        options = [*forecasts.STEPS, "--gpus", str(GPUS), "--nic-gbps", str(nic_gbps), "--flow-gbps", str(flow_gbps), "--algorithm", "auto",
+                   *(FREE if transport == IDEAL else [])]
+        draws = [simulate(transport, paths, [hosts], [*options, "--seed", str(seed)])["results"] for seed in forecasts.SEEDS]
+        found[transport] = [statistics.median(draw[i]["step_us"] for draw in draws) for i in range(len(paths))]
+    return found
+
+
+def bound(steps, alone_us):
+    """What holds stratus: its own way on the network, the NIC's rate, or nothing but computing."""
+    if steps[IDEAL] > HELD * alone_us:
+        return "NIC"
+    return "compute" if steps[STRATUS] < HELD * alone_us else "transport"
+
+
+def simulate_cases(cases):
+    """{(workload, GPUs): (steps by transport, us alone)}."""
+    found = {}
+    for gpus in sorted({case.gpus for case in cases}):
+        these = list({case.workload: case for case in cases if case.gpus == gpus and case.workload}.values())
+        with tempfile.TemporaryDirectory() as scratch:
+            files = [workload_of(case, scratch) for case in these]
+            steps = steps_of([path for path, _ in files], gpus // GPUS, NIC_GBPS, FLOW_GBPS)
+        for i, case in enumerate(these):
+            found[case.workload, gpus] = {transport: each[i] for transport, each in steps.items()}, files[i][1]
+    return found
+
+
+# ---- tables ----
+
+def aiacc():
+    found = simulate_cases(CASES)
+    lines = ["| customer, model | framework | GPUs | workload | AIACC | over Socket | over 2x8 | at most | bound | AIACC's beyond any transport |",
+             "|---|---|---|---|---|---|---|---|---|---|"]
+    reached = forecast = 0
+    for case in CASES:
+        head = f"| {case.customer}, {case.model} | {case.framework} | {case.gpus} |"
+        if not case.workload:
+            lines.append(f"{head} none | {case.gain:+.0%} | | | | | |")
+            continue
+        steps, alone_us = found[case.workload, case.gpus]
+        gain, over_2x8, most = (steps[name] / steps[other] - 1
+                                for name, other in ((SOCKET, STRATUS), (SOCKET_2X8, STRATUS), (SOCKET, IDEAL)))
+        forecast += 1
+        reached += gain >= case.gain
+        beyond = f"{(1 + case.gain) / (1 + most):.2f} times" if case.gain > most else ""
+        lines.append(f"{head} {case.workload}{'*' * (case.workload in GUESSED)} | {case.gain:+.0%} | {gain:+.0%} | {over_2x8:+.0%} | "
+                     f"{most:+.0%} | {bound(steps, alone_us)} | {beyond} |")
+    return "\n".join([*lines, f"\n{reached} of {len(CASES)} are reached; {forecast} have a workload"])
+
+
+def today():
+    lines = ["| workload | hosts | scaling: Socket | 2x8 | stratus | NIC alone | over Socket | over 2x8 |", "|---|---|---|---|---|---|---|---|"]
+    alone = {name: step_us(forecasts.read_workload(name)) for name in TODAY}
+    by_hosts = {hosts: steps_of(list(TODAY), hosts, TODAY_NIC_GBPS, TODAY_FLOW_GBPS) for hosts in TODAY_HOSTS}
+    for i, name in enumerate(TODAY):
+        for hosts, steps in by_hosts.items():
+            us = {transport: each[i] for transport, each in steps.items()}
+            scaling = " | ".join(f"{alone[name] / us[transport]:.2f}" for transport in (SOCKET, SOCKET_2X8, STRATUS, IDEAL))
+            lines.append(f"| {name} | {hosts} | {scaling} | {us[SOCKET] / us[STRATUS]:.2f} | {us[SOCKET_2X8] / us[STRATUS]:.2f} |")
+    return "\n".join(lines)

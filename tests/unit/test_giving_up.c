@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who gives up says why, to its peer and to those of all connections that end with this one. */
+#include "tests/lib/unit.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/param.h"
+#include "net_plugin/connection/connection.h"
+#include "net_plugin/plugin/transfer.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
+
+static void breathe(void) {
+  usleep(20);
+}
+
+/* Posts by a thread of its own: which thread posts tells whose connections end together. */
+struct posting {
+  struct connection *connection;
+  void *data;
+  size_t bytes;
+  struct request *request;
+  int error;
+};
+
+static void *post_receive(void *argument) {
+  struct posting *posting = argument;
+  posting->error = transfer_irecv(posting->connection, posting->data, posting->bytes, NULL, NULL,
+                                  &posting->request);
+  return NULL;
+}
+
+static void *post_receives(void *argument) {
+  post_receive(argument);
+  return post_receive((struct posting *)argument + 1);
+}
+
+static void post_elsewhere(void *(*post)(void *), struct posting *postings, unsigned count) {
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, post, postings), 0);
+  pthread_join(thread, NULL);
+  for (unsigned i = 0; i < count; i++) {
+    assert_int_equal(postings[i].error, 0);
+  }
+}
+
+/* A receive that is too small ends both ends, and both say why. */
+static void a_peer_that_gives_up_is_named(void **state) {
+  (void)state;
+  struct pair pair = pair_make(AF_INET);
+  struct request *sent, *received;
+  static uint8_t data[1 << 20];
+  size_t bytes;
+  bool is_done = false;
+  struct posting posting = { pair.receiver, data, 4096, NULL, 0 };
+  post_elsewhere(post_receive, &posting, 1);
+  received = posting.request;
+  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  int error_there = 0, error_here = 0;
+  while ((!error_there || !error_here) && clock_now_ns() < until_ns) {
+    error_there = transfer_test(received, &is_done, &bytes);
+    error_here = transfer_test(sent, &is_done, &bytes);
+    breathe();
+  }
+  assert_int_equal(error_there, -EMSGSIZE);
+  assert_int_equal(error_here, -ECONNABORTED);
+  assert_true(log_capture_find("gave up") > 0);
+  assert_true(log_capture_find(strerror(EMSGSIZE)) > 0);
+  assert_true(log_capture_find("request 0, 0 of 1048576 bytes") > 0);
+  pair_close(pair);
+}
+
+/* NCCL's progress thread ends with its first error: nothing that it drives will move again. */
+static void what_one_thread_drives_ends_together(void **state) {
+  (void)state;
+  struct pair broken = pair_make(AF_INET), other = pair_make(AF_INET);
+  struct request *sent = NULL, *waiting;
+  static uint8_t data[1 << 20];
+  size_t bytes;
+  bool is_done = false;
+  struct posting postings[] = { { broken.receiver, data, 4096, NULL, 0 },
+                                { other.receiver, data, 8, NULL, 0 } };
+  post_elsewhere(post_receives, postings, 2);
+  assert_int_equal(transfer_isend(broken.sender, data, sizeof data, NULL, NULL, &sent), 0);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  int error = 0;
+  while (!error && clock_now_ns() < until_ns) {
+    connection_progress(broken.sender);
+    error = transfer_test(postings[0].request, &is_done, &bytes);
+    breathe();
+  }
+  assert_int_equal(error, -EMSGSIZE);
+  assert_int_equal(transfer_test(postings[1].request, &is_done, &bytes), -ESHUTDOWN);
+  for (error = 0; !error && clock_now_ns() < until_ns; breathe()) {
+    error = transfer_isend(other.sender, data, 8, NULL, NULL, &waiting);
+    connection_progress(other.sender);
+  }
+  assert_int_equal(error, -ECONNABORTED);
+  assert_true(log_capture_find("its reason: ") > 0);
+  assert_true(log_capture_find("the peer sends more than the receive can hold") > 1);
+  pair_close(broken);
+  pair_close(other);
+}
+
+static int start(void **state) {
+  (void)state;
+  log_capture_start();
+  return 0;
+}
+
+static int start_thread(void **state) {
+  param_load((char *[]){ "STRATUS_PROGRESS=thread", NULL });
+  return start(state);
+}
+
+static int stop(void **state) {
+  (void)state;
+  setup_stop();
+  log_capture_stop();
+  param_load((char *[]){ NULL });
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, start, stop),
+    cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, start_thread, stop),
+    cmocka_unit_test_setup_teardown(what_one_thread_drives_ends_together, start, stop),
+    cmocka_unit_test_setup_teardown(what_one_thread_drives_ends_together, start_thread, stop),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NICs that carry nothing are named once, with what does. Time is the test's: what was dialled is
+ * dated back, and the timer is called. Real NICs: tests/netns/layouts. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/clock.h"
+#include "common/descriptor.h"
+#include "common/param.h"
+#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/setup/nic_shares.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/fake_nic.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/unit.h"
+
+static struct engine *engine;
+static struct peering_route route;
+static struct nic_shares shares;
+static struct lane_path flow; /* over lo */
+static int listener;
+
+static const struct path by_lo = { 0, 0 }, by_other = { 1, 0 };
+
+static int set_up(void **state) {
+  (void)state;
+  /* The limit of warnings is the process's, and by the NIC's index. */
+  static unsigned next_index = 1000;
+  struct sockaddr_storage address;
+  const struct nic lo = pair_loopback(AF_INET);
+  param_load((char *[]){ NULL });
+  log_capture_start();
+  assert_int_equal(engine_get(&lo, ENGINE_DIALS, &engine), 0);
+  route = (struct peering_route){ .nic_count = 2, .remote.count = 1 };
+  route.nics[0] = lo;
+  route.nics[1] = fake_nic("other0", "127.0.0.2", 8);
+  route.nics[1].index = next_index++;
+  route.remote.addresses[0] = fake_nic_address("127.0.0.3");
+  listener = tcp_socket_listen(&lo, &address);
+  flow = (struct lane_path){ .fd = tcp_socket_open(AF_INET) };
+  connect(flow.fd, (struct sockaddr *)&address, tcp_address_bytes(&address));
+  engine_lock(engine);
+  nic_shares_init(&shares, engine, &route, "host-7 (127.0.0.3:4242, eth0)");
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  nic_shares_stop(&shares);
+  engine_unlock(engine);
+  descriptor_close(flow.fd);
+  descriptor_close(listener);
+  setup_stop();
+  log_capture_stop();
+  return 0;
+}
+
+static void seconds_pass(unsigned seconds) {
+  for (unsigned i = 0; i < shares.count; i++) {
+    uint64_t *since_ns = &shares.of[i].since_ns;
+    *since_ns -= *since_ns ? seconds * NS_PER_S : 0;
+  }
+  if (shares.timer.deadline_ns) {
+    engine_timer_stop(&shares.timer);
+    shares.timer.expired(&shares.timer, clock_now_ns());
+  }
+}
+
+static void what_fails_is_named_once(void **state) {
+  (void)state;
+  nic_shares_dialled(&shares, by_lo);
+  nic_shares_up(&shares, by_lo, 0, &flow, 0);
+  nic_shares_dialled(&shares, by_other);
+  nic_shares_failed(&shares, by_other, -EHOSTUNREACH);
+  seconds_pass(4);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+  seconds_pass(1);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+  assert_int_equal(log_capture_find("other0 reaches none of host-7's addresses, its share goes by "
+                                    "lo (127.0.0.3:0: No route to host"),
+                   1);
+  nic_shares_failed(&shares, by_other, -EHOSTUNREACH);
+  seconds_pass(60);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+}
+
+static void what_comes_up_is_told(void **state) {
+  (void)state;
+  struct endpoint endpoint = { .port = 0 };
+  const struct lane_path direct = { .fd = flow.fd, .endpoint = &endpoint };
+  nic_shares_up(&shares, by_lo, 0, &flow, 0);
+  nic_shares_dialled(&shares, by_other);
+  nic_shares_failed(&shares, by_other, -ETIMEDOUT);
+  seconds_pass(5);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+  nic_shares_up(&shares, by_other, 1, &direct, 0);
+  assert_int_equal(log_capture_find("other0 carries its share to host-7"), 1);
+  nic_shares_closed(&shares, 1); /* on purpose: it is not dialled again */
+  seconds_pass(60);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+}
+
+static void what_leaves_another_way_is_named(void **state) {
+  (void)state;
+  nic_shares_dialled(&shares, by_other);
+  nic_shares_up(&shares, by_other, 1, &flow, 0);
+  assert_int_equal(shares.of[0].lanes, 2);
+  assert_int_equal(shares.of[1].lanes, 0);
+  seconds_pass(5);
+  assert_int_equal(log_capture_find("other0 reaches none of host-7's addresses, its share goes by "
+                                    "lo"),
+                   1);
+}
+
+static void a_dead_peer_is_no_matter_of_nics(void **state) {
+  (void)state;
+  nic_shares_dialled(&shares, by_lo);
+  nic_shares_dialled(&shares, by_other);
+  nic_shares_failed(&shares, by_lo, -ECONNREFUSED);
+  nic_shares_failed(&shares, by_other, -ECONNREFUSED);
+  seconds_pass(60);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+}
+
+/* As the bridge of containers, which has the same address everywhere. */
+static void an_address_of_both_hosts_is_told(void **state) {
+  (void)state;
+  nic_shares_up(&shares, by_lo, 0, &flow, 0);
+  route.is_own[0] = true;
+  nic_shares_dialled(&shares, by_other);
+  nic_shares_failed(&shares, by_other, -ECONNREFUSED);
+  seconds_pass(5);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+  assert_int_equal(log_capture_find("this host has that address, too"), 1);
+}
+
+static void a_single_nic_is_not_watched(void **state) {
+  (void)state;
+  shares.count = 1;
+  nic_shares_dialled(&shares, by_lo);
+  nic_shares_failed(&shares, by_lo, -ETIMEDOUT);
+  seconds_pass(60);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    TEST(what_fails_is_named_once),         TEST(what_comes_up_is_told),
+    TEST(what_leaves_another_way_is_named), TEST(a_dead_peer_is_no_matter_of_nics),
+    TEST(an_address_of_both_hosts_is_told), TEST(a_single_nic_is_not_watched),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

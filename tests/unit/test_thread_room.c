@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* thread_room: both versions of control groups, in and outside of containers. */
+#include "common/thread_room.h"
+
+#include <stdio.h>
+
+#include "tests/lib/tree.h"
+#include "tests/lib/unit.h"
+
+static struct tree tree;
+static char limit[THREAD_ROOM_TEXT_MAX];
+
+static int set_up(void **state) {
+  (void)state;
+  tree_create(&tree);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  tree_remove(&tree);
+  return 0;
+}
+
+static void limit_group(const char *directory, const char *most, const char *used) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/pids.max", directory);
+  tree_write(&tree, path, "%s\n", most);
+  snprintf(path, sizeof path, "%s/pids.current", directory);
+  tree_write(&tree, path, "%s\n", used);
+}
+
+static void without_a_limit_there_is_room(void **state) {
+  (void)state;
+  assert_true(thread_room(tree.root, limit) == THREAD_ROOM_FREE); /* nothing to read */
+  tree_write(&tree, "proc/self/cgroup", "12:cpu:/a\n0::/user.slice\n");
+  limit_group("sys/fs/cgroup/user.slice", "max", "3");
+  assert_true(thread_room(tree.root, limit) == THREAD_ROOM_FREE);
+  assert_string_equal(limit, "");
+}
+
+static void the_narrowest_group_counts(void **state) {
+  (void)state;
+  tree_write(&tree, "proc/self/cgroup", "0::/pod/one\n");
+  limit_group("sys/fs/cgroup/pod/one", "1000", "10");
+  limit_group("sys/fs/cgroup/pod", "100", "70");
+  assert_int_equal(thread_room(tree.root, limit), 30);
+  assert_string_equal(limit, "pids.max of /sys/fs/cgroup/pod is 100, of which 70 are used");
+  limit_group("sys/fs/cgroup/pod", "100", "110"); /* lowered below what there is */
+  assert_int_equal(thread_room(tree.root, limit), 0);
+}
+
+static void version_1_has_a_tree_of_its_own(void **state) {
+  (void)state;
+  tree_write(&tree, "proc/self/cgroup",
+             "9:name=systemd:/pids:x\n8:cpu,pids:/no\n8:pids:/docker/1a\n");
+  limit_group("sys/fs/cgroup/pids/docker/1a", "40", "8");
+  assert_int_equal(thread_room(tree.root, limit), 32);
+}
+
+static void a_container_may_see_itself_at_the_top(void **state) {
+  (void)state;
+  tree_write(&tree, "proc/self/cgroup", "8:pids:/docker/1a\n0::/\n");
+  limit_group("sys/fs/cgroup/pids", "20", "18");
+  assert_int_equal(thread_room(tree.root, limit), 2);
+  limit_group("sys/fs/cgroup", "19", "18");
+  assert_int_equal(thread_room(tree.root, limit), 1);
+  assert_string_equal(limit, "pids.max of /sys/fs/cgroup is 19, of which 18 are used");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(without_a_limit_there_is_room, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(the_narrowest_group_counts, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(version_1_has_a_tree_of_its_own, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(a_container_may_see_itself_at_the_top, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -59,12 +59,13 @@ void stripe_lane_lost(struct stripe *stripe, unsigned lane) {
   stripe_compare(stripe);
 }
 
-/* A lane without a rate of its own is taken to be as good as a typical one: it must get chunks to
- * show what it can do. */
+/* The lane's own time per byte counts only where the lane is slow. What others have shown differs by
+ * chance, and a lane that gets more for it is soon at its cap: where a policer drops what exceeds
+ * that, it loses packets. The lane that drains faster is free sooner, and gets more by that. */
 static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
-  uint32_t known = stripe->loads[lane].ps_per_byte;
-  if (known != 0) {
-    return known;
+  uint32_t own = (stripe->slow & 1ull << lane) != 0 ? stripe->loads[lane].ps_per_byte : 0;
+  if (own != 0) {
+    return own;
   }
   return stripe->typical_ps_per_byte != 0 ? stripe->typical_ps_per_byte
                                           : STRIPE_DEFAULT_PS_PER_BYTE;
@@ -79,12 +80,9 @@ static bool stripe_passes_at_once(const struct stripe *stripe, unsigned lane) {
 
 /* How long the lane would be busy with one more chunk, in picoseconds. */
 static uint64_t stripe_drain_ps(const struct stripe *stripe, unsigned lane) {
-  uint64_t rate = stripe_ps_per_byte(stripe, lane);
-  uint64_t chunk_bytes = STRIPE_MIN_CHUNK_BYTES;
-  if ((stripe->slow & 1ull << lane) != 0) {
-    chunk_bytes = STRIPE_SLOW_CHUNK_BYTES;
-  }
-  return (stripe->loads[lane].outstanding_bytes + chunk_bytes) * rate;
+  bool is_slow = (stripe->slow & 1ull << lane) != 0;
+  uint64_t chunk_bytes = is_slow ? STRIPE_SLOW_CHUNK_BYTES : STRIPE_MIN_CHUNK_BYTES;
+  return (stripe->loads[lane].outstanding_bytes + chunk_bytes) * stripe_ps_per_byte(stripe, lane);
 }
 
 /* The one of `lanes` with the least drain time; the first in bit order among equals. */

@@ -6,8 +6,9 @@
  * Lanes differ: a cloud gives each flow its own share of a path, and shares change. Striping is
  * dynamic: a lane gets a chunk when it can write. Of several such lanes an idle one does, in turn,
  * or else the one that will have drained soonest. Drain time = unacknowledged bytes x time per
- * byte, learned from acknowledgements while the lane was busy. Idle lanes are not compared: a cap
- * lets a burst pass, so an idle lane shows its burst, and a lane that is preferred for that is soon
+ * byte, which is learned from acknowledgements while the lane was busy: its own for a slow lane,
+ * that of a typical one for all others. Rates of lanes that are not slow are not compared: a cap
+ * lets a burst pass, so a lane may show its burst, and a lane that is preferred for that is soon
  * at its cap while the bursts of the others are left unused. Small messages stay on the lane that
  * was used last while that has drained within STRIPE_WARM_PS: its caches and its congestion window
  * are warm, and spreading them gains nothing.

@@ -29,7 +29,8 @@
   X(SLOW, "slow", "slow lanes get chunks like any other")                                          \
   X(RECONNECT, "reconnect", "slow flows are not reconnected")                                      \
   X(CHUNKS, "chunks", "chunks of constant size, whatever the message and the lane")                \
-  X(WARM, "warm", "small messages do not stay on the last lane")
+  X(WARM, "warm", "small messages do not stay on the last lane")                                   \
+  X(TAIL, "tail", "no PING behind last packets that seem to be lost")
 
 enum ablation {
 #define ABLATION_ID(name, word, instead) ABLATION_##name,

@@ -26,6 +26,7 @@ void link_lane_dropped(struct link *link, unsigned lane) {
   link->pong &= ~bit;
   link->ping &= ~bit;
   link->rdma &= ~bit;
+  link_tail_dropped(link, lane);
   if (link->farewell == FAREWELL_WRITING && link->farewell_lane == lane) {
     link->farewell = FAREWELL_DUE;
   }
@@ -97,13 +98,22 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
 }
 
 uint64_t link_wants_measured(const struct link *link, uint64_t now_ns) {
-  return link->policy ? policy_wants_measured(link->policy, link_later(link, now_ns)) : 0;
+  uint64_t wanted =
+      link->policy ? policy_wants_measured(link->policy, link_later(link, now_ns)) : 0;
+  return wanted | link->tails_due;
 }
 
 void link_lane_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
                         uint64_t now_ns) {
-  if (link_is_lane_up(link, lane)) {
-    policy_measured(link->policy, lane, transport, link_clock(link, now_ns));
+  if (!link_is_lane_up(link, lane)) {
+    return;
+  }
+  now_ns = link_clock(link, now_ns);
+  if (link->policy) {
+    policy_measured(link->policy, lane, transport, now_ns);
+  }
+  if ((link->tails_due & lane_bit(lane)) != 0) {
+    link_tail_measured(link, lane, transport, now_ns);
   }
 }
 
@@ -111,6 +121,7 @@ void link_lane_is_rdma(struct link *link, unsigned lane) {
   assert(link->config.role == LINK_SENDER || !link->is_detached);
   if (link_is_lane_up(link, lane)) {
     link->rdma |= lane_bit(lane);
+    link_tail_dropped(link, lane);
     if (link->config.role == LINK_SENDER) {
       policy_lane_is_rdma(link->policy, lane);
     }

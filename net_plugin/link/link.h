@@ -119,8 +119,7 @@ int link_receive_posted(struct link *link, void *data, size_t bytes,
                         const struct wire_remote_buffer *remote_buffer, uint64_t now_ns);
 
 /* Lanes whose transports are to be asked what they have counted, now: each answer is reported by
- * link_lane_measured at once (NULL: it counts nothing). None of a RECEIVER. Asked after every fact;
- * seldom any. */
+ * link_lane_measured at once (NULL: it counts nothing). Asked after every fact; seldom any. */
 uint64_t link_wants_measured(const struct link *link, uint64_t now_ns);
 void link_lane_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
                         uint64_t now_ns);
@@ -339,6 +338,7 @@ struct link_view {
   uint64_t losses, stalls_cut, slow_reconnects; /* of all lanes */
   uint64_t heard_ns; /* the last frame or handshake on any lane; 0: never */
   uint64_t pings_sent;
+  uint64_t tail_pings;     /* of these, behind packets that seemed to be lost */
   int peer_error;          /* of the peer's ABORT, a negative errno; 0: none came */
   const char *peer_reason; /* likewise, printable; lives as long as the link; empty: none */
   uint64_t stuck_ns;       /* see link_is_stuck; 0: not so */

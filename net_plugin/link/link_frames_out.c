@@ -84,6 +84,7 @@ static bool link_next_control(struct link *link, const struct send_ahead *ahead,
   }
   if (header->type >= WIRE_REQUEST && header->type <= WIRE_FENCED) {
     liveness_told(&link->liveness, lane, now_ns);
+    link_tail_written(link, lane, now_ns);
     link_watch(link, now_ns);
   }
   return true;

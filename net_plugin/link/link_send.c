@@ -179,6 +179,7 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
     link_watch(link, now_ns);
   }
   journal_append(&sending->journal, chunk);
+  link_tail_written(link, lane, now_ns);
   if (journal_is_full(&sending->journal)) {
     link->full |= lane_bit(lane);
   }

@@ -10,6 +10,7 @@
  *   link_receive.c     what only the receiver does
  *   link_coding.c      chunks in coded form
  *   link_time.c        what time brings: silence, stalls, deadlines
+ *   link_tail.c        last packets that were lost
  *   link_view.c        what is shown to the outside
  *   link_check.c       the invariants */
 #ifndef NET_PLUGIN_LINK_LINK_STATE_H
@@ -40,6 +41,16 @@ static inline bool arrival_is_for_user(enum arrival arrival) {
   return arrival == ARRIVAL_USER || arrival == ARRIVAL_STAGED || arrival == ARRIVAL_PLACED;
 }
 
+/* What is known of the last packets of a lane, see link_tail.c. */
+struct link_tail {
+  uint64_t written_ns;  /* the last frame that is not about the lane itself */
+  uint64_t looked_ns;   /* the last time that its transport was asked; 0: not since it was quiet */
+  uint64_t look_ns;     /* the next time, if nothing moves */
+  uint64_t acked_bytes; /* what the transport said */
+  unsigned pauses;      /* that were twice as long as the one before */
+  bool is_lost;         /* nothing had moved then */
+};
+
 struct link_lane {
   /* the frame that is arriving */
   enum arrival arrival;
@@ -51,6 +62,7 @@ struct link_lane {
   uint64_t pong_token; /* of the last PING, valid while the bit in link->pong is set */
   uint64_t bytes_sent, bytes_acked, bytes_received;
   uint64_t up_ns; /* when this epoch came up */
+  struct link_tail tail;
 
   /* receiver */
   uint64_t received;    /* DATA frames that counted, over all epochs */
@@ -97,6 +109,10 @@ struct link {
   uint64_t pong;         /* lanes on which a PONG is due */
   uint64_t ping;         /* lanes that are to be asked */
   uint64_t pings_sent;
+  uint64_t tail_pings;     /* of these, behind packets that seem to be lost */
+  uint64_t tails;          /* lanes that were written, and may not have brought it across */
+  uint64_t tails_due;      /* of these, those whose transport is to be asked now */
+  uint64_t tail_ns;        /* when they are looked at; LINK_NO_DEADLINE: there are none */
   uint64_t rdma;           /* lanes that are up and RDMA lanes */
   struct link_lane *lanes; /* untouched memory as long as they were never up, and their buffers: */
   uint8_t *controls, *staging;
@@ -225,6 +241,17 @@ static inline uint64_t link_note_time(struct link *link, uint64_t now_ns) {
 
 /* The clock of a lane began to run. */
 void link_watch(struct link *link, uint64_t now_ns);
+
+/* ---- link_tail.c ---- */
+
+/* A frame is written that the peer needs. */
+void link_tail_written(struct link *link, unsigned lane, uint64_t now_ns);
+void link_tail_dropped(struct link *link, unsigned lane);
+/* At tail_ns: those that were quiet for longer than usual are due. */
+void link_look_at_tails(struct link *link, uint64_t now_ns);
+/* Of a lane that is due: a PING goes out on it if its last packets were lost. */
+void link_tail_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
+                        uint64_t now_ns);
 
 /* ---- link_send.c ---- */
 

@@ -212,6 +212,9 @@ void link_time_passed(struct link *link, uint64_t now_ns) {
   if (now_ns >= link_stuck_until_ns(link, true)) {
     link_end_stuck(link, now_ns);
   }
+  if (now_ns >= link->tail_ns) {
+    link_look_at_tails(link, now_ns);
+  }
   if (now_ns >= link->watch_ns) {
     link_watch_lanes(link, now_ns);
     if (link->config.role == LINK_SENDER && !link->is_peer_closed) {
@@ -234,6 +237,9 @@ uint64_t link_next_deadline_ns(struct link *link) {
     }
     if (link->watch_ns < deadline_ns) {
       deadline_ns = link->watch_ns;
+    }
+    if (link->tail_ns < deadline_ns) {
+      deadline_ns = link->tail_ns;
     }
     uint64_t stuck_ns = link->last_try_ns != 0
                             ? link->last_try_ns + LINK_LAST_TRY_NS

@@ -42,6 +42,7 @@ void link_view(const struct link *link, struct link_view *view) {
     .credited = is_sender ? link->taken.granted : link->incoming.granted,
     .stalls = link->stalls,
     .pings_sent = link->pings_sent,
+    .tail_pings = link->tail_pings,
     .coding = link->coding,
     .peer_error = link->peer_error,
     .peer_reason = link->peer_reason,

@@ -44,6 +44,7 @@
   X(CODEC_TIME, compression_cpu_seconds, COUNTER, 1e-9,                                            \
     "CPU time spent on compressing (send), on expanding (receive)")                                \
   X(PINGS, pings, COUNTER, 1, "Keepalive requests sent to the peer")                               \
+  X(TAIL_PINGS, pings_behind_losses, COUNTER, 1, "Of these, behind packets that seemed lost")      \
   X(FLOWS, flows, GAUGE, 1, "Flows that are wanted (send), that the peer opened (receive)")        \
   X(FLOWS_UP, flows_up, GAUGE, 1, "Flows that are up")                                             \
   X(AGE, age_seconds, GAUGE, 1e-9, "Time since the connection was made")                           \

@@ -65,6 +65,9 @@ struct policy_transport {
   uint64_t peer_us; /* of these, in which the peer's host could take no more */
   /* The last bytes that were acknowledged had left when the network could have taken more. */
   bool is_app_limited;
+  bool has_unacked;     /* the peer's host has not acknowledged all that was sent */
+  uint64_t acked_bytes; /* it acknowledged so many, in all */
+  uint64_t rtt_us;      /* smoothed */
 };
 
 /* What holds a lane up. */

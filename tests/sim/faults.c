@@ -11,6 +11,7 @@ enum fault {
   FAULT_CUT,        /* both sides notice soon */
   FAULT_HALF_OPEN,  /* one side notices much later */
   FAULT_STALL,      /* nothing moves for a while */
+  FAULT_TAIL,       /* the last packets are lost, and nothing is behind them */
   FAULT_CRAWL,      /* 1 % of the speed for good */
   FAULT_NO_DIALS,   /* nobody can dial for a while */
   FAULT_ALL_DOWN,   /* every lane is cut, and nobody can dial for a while */
@@ -26,8 +27,8 @@ enum fault {
 };
 
 static const char *const fault_names[FAULT_END] = {
-  "cut",  "half open",  "stall", "crawl", "no dials",  "all down",   "flip",
-  "dead", "black hole", "stop",  "abort", "host down", "small only",
+  "cut",  "half open", "stall",      "tail", "crawl", "no dials",  "all down",
+  "flip", "dead",      "black hole", "stop", "abort", "host down", "small only",
 };
 
 void faults_plan(struct world *world) {
@@ -218,6 +219,8 @@ void faults_run(struct world *world) {
     fault_cut(world, socket, world_chance(world, 50));
   } else if (fault == FAULT_STALL) {
     socket->stalled_until_ns = world->now_ns + world_between(world, 0, 200 * MS);
+  } else if (fault == FAULT_TAIL && !socket->is_direct) {
+    pipe_lose_tail(&socket->pipes[world_between(world, 0, 1)], world->now_ns + 200 * MS);
   } else if (fault == FAULT_CRAWL) {
     for (int side = 0; side < 2; side++) {
       socket->pipes[side].bytes_per_second = world->bytes_per_second / 100;

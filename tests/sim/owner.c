@@ -329,7 +329,7 @@ static void owner_measure(struct world *world, enum side side) {
     unsigned lane = (unsigned)__builtin_ctzll(wanted);
     const struct socket *socket = end->ports[lane].socket;
     if (socket != NULL) {
-      struct policy_transport transport = socket_measure(socket);
+      struct policy_transport transport = socket_measure(socket, side);
       link_lane_measured(end->link, lane, socket->is_direct ? NULL : &transport,
                          world_clock(world));
       world->measured += !socket->is_direct;

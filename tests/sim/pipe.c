@@ -136,11 +136,26 @@ static void pipe_count(struct pipe *pipe, uint64_t now_ns) {
   pipe->counted_ns = now_ns;
 }
 
-struct policy_transport socket_measure(const struct socket *socket) {
-  const struct pipe *pipe = &socket->pipes[SENDER];
+struct policy_transport socket_measure(const struct socket *socket, enum side side) {
+  const struct pipe *pipe = &socket->pipes[side];
   return (struct policy_transport){ .busy_us = pipe->busy_ns / 1000,
                                     .peer_us = pipe->peer_ns / 1000,
-                                    .is_app_limited = pipe->is_app_limited };
+                                    .is_app_limited = pipe->is_app_limited,
+                                    .has_unacked = pipe->arrived < pipe->written,
+                                    .acked_bytes = pipe->arrived,
+                                    .rtt_us = 2 * pipe->latency_ns / 1000 };
+}
+
+void pipe_lose_tail(struct pipe *pipe, uint64_t until_ns) {
+  pipe->departed = pipe->arrived;
+  pipe->segment_count = 0;
+  pipe->lost_end = pipe->written;
+  pipe->lost_until_ns = until_ns;
+}
+
+static bool pipe_waits_for_timeout(const struct pipe *pipe, uint64_t now_ns) {
+  return pipe->departed < pipe->written && pipe->written == pipe->lost_end &&
+         now_ns < pipe->lost_until_ns;
 }
 
 static uint64_t pipe_advance(struct pipe *pipe, uint64_t now_ns) {
@@ -150,7 +165,8 @@ static uint64_t pipe_advance(struct pipe *pipe, uint64_t now_ns) {
     pipe->first_segment = (pipe->first_segment + 1) % WORLD_SEGMENTS;
     pipe->segment_count--;
   }
-  while (!pipe->is_cut && pipe->departed < pipe->written && pipe->free_ns <= now_ns &&
+  bool is_held = pipe->is_cut || pipe_waits_for_timeout(pipe, now_ns);
+  while (!is_held && pipe->departed < pipe->written && pipe->free_ns <= now_ns &&
          pipe->segment_count < WORLD_SEGMENTS) {
     uint64_t bytes = pipe->written - pipe->departed;
     bytes = bytes < SEGMENT_BYTES ? bytes : SEGMENT_BYTES;
@@ -167,9 +183,12 @@ static uint64_t pipe_advance(struct pipe *pipe, uint64_t now_ns) {
   if (pipe->segment_count > 0) {
     next_ns = pipe->segments[pipe->first_segment].arrival_ns;
   }
-  if (!pipe->is_cut && pipe->departed < pipe->written && pipe->free_ns > now_ns &&
+  if (!is_held && pipe->departed < pipe->written && pipe->free_ns > now_ns &&
       pipe->free_ns < next_ns) {
     next_ns = pipe->free_ns;
+  }
+  if (!pipe->is_cut && is_held && pipe->lost_until_ns < next_ns) {
+    next_ns = pipe->lost_until_ns;
   }
   return next_ns;
 }

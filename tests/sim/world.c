@@ -244,6 +244,7 @@ void world_add(const struct world *world, struct world_totals *totals) {
     totals->slow_reconnects += view.slow_reconnects;
     totals->requeued += view.chunks_requeued;
     totals->pings += view.pings_sent;
+    totals->tail_pings += view.tail_pings;
     totals->coded += side == SENDER ? view.coding.coded : 0;
     totals->decoded += side == RECEIVER ? view.coding.coded : 0;
     totals->raw += view.coding.raw;

@@ -43,6 +43,9 @@ struct pipe {
   uint64_t bytes_per_second, latency_ns;
   uint64_t free_ns; /* when the wire can take the next segment */
   bool is_cut;      /* what has not departed never will */
+  /* Its last packets were lost: they depart again at that time, or when there is more behind them.
+   */
+  uint64_t lost_end, lost_until_ns;
   struct segment {
     uint64_t end, arrival_ns;
     bool is_app_limited; /* nothing was left behind it, and there was room for more */
@@ -173,7 +176,7 @@ struct world {
 
 /* What the runs so far went through: a fault that never happens tests nothing. */
 struct world_totals {
-  uint64_t losses, stalls_cut, slow_reconnects, requeued, pings, placed, measured;
+  uint64_t losses, stalls_cut, slow_reconnects, requeued, pings, tail_pings, placed, measured;
   uint64_t clock_steps;
   uint64_t coded, raw; /* chunks of links that code them */
   uint64_t decoded;
@@ -213,8 +216,10 @@ uint32_t pipe_space(const struct pipe *pipe);
 void pipe_write(struct pipe *pipe, const void *bytes, uint32_t count);
 uint32_t pipe_readable(const struct pipe *pipe);
 void pipe_read(struct pipe *pipe, void *bytes, uint32_t count);
-/* What the sender's lane has counted. */
-struct policy_transport socket_measure(const struct socket *socket);
+/* What the lane of that side has counted. */
+struct policy_transport socket_measure(const struct socket *socket, enum side side);
+/* What is on the way is lost, and nothing is behind it. */
+void pipe_lose_tail(struct pipe *pipe, uint64_t until_ns);
 /* Lets bytes depart and arrive; returns when something will happen next. */
 uint64_t socket_advance(struct world *world, struct socket *socket);
 

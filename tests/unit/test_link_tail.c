@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packets that were lost with nothing behind them: when a link asks its lanes, and when a PING goes
+ * out behind them. */
+#include "tests/lib/link_parts.h"
+#include "tests/lib/timed.h"
+#include "tests/lib/unit.h"
+
+#define US 1000ull
+#define MS 1000000ull
+#define LANE 0u
+
+static struct policy_transport transport;
+
+static int begin(void **state) {
+  (void)state;
+  timed_begin(1);
+  timed_post(64);
+  timed_post(8192);
+  timed_settle();
+  transport = (struct policy_transport){ .has_unacked = true, .acked_bytes = 100, .rtt_us = 10 };
+  return 0;
+}
+
+/* A message of which nothing arrives. */
+static void post_in_vain(void) {
+  timed.black[LINK_SENDER] = 1;
+  timed_post(64);
+  timed_settle();
+}
+
+/* Both sides; the lane of one that wants to know is asked. How often that was. */
+static unsigned pass(enum link_role role, uint64_t for_ns) {
+  unsigned looks = 0;
+  for (uint64_t end_ns = timed.now_ns + for_ns; timed.now_ns < end_ns;) {
+    timed_pass(100 * US);
+    if ((timed.links[role]->tails_due & 1ull << LANE) != 0) {
+      assert_true((link_wants_measured(timed.links[role], timed.now_ns) & 1ull << LANE) != 0);
+      link_lane_measured(timed.links[role], LANE, &transport, timed.now_ns);
+      looks++;
+    }
+  }
+  timed_settle();
+  return looks;
+}
+
+static void what_was_lost_gets_a_ping_behind_it(void **state) {
+  (void)state;
+  post_in_vain();
+  assert_int_equal(pass(LINK_SENDER, 200 * US), 0);
+  assert_int_equal(pass(LINK_SENDER, 200 * US), 1);
+  assert_int_equal(timed.links[LINK_SENDER]->tail_pings, 0);
+  assert_int_equal(pass(LINK_SENDER, 300 * US), 1);
+  assert_int_equal(timed.links[LINK_SENDER]->tail_pings, 1);
+}
+
+static void a_lane_that_moves_gets_none(void **state) {
+  (void)state;
+  post_in_vain();
+  for (unsigned i = 0; i < 40; i++) {
+    transport.acked_bytes++;
+    pass(LINK_SENDER, 500 * US);
+  }
+  assert_int_equal(timed.links[LINK_SENDER]->tail_pings, 0);
+}
+
+static void far_peers_have_more_time(void **state) {
+  (void)state;
+  transport.rtt_us = 10000;
+  post_in_vain();
+  pass(LINK_SENDER, 40 * MS);
+  assert_int_equal(timed.links[LINK_SENDER]->tail_pings, 0);
+  pass(LINK_SENDER, 2 * MS);
+  assert_int_equal(timed.links[LINK_SENDER]->tail_pings, 1);
+}
+
+/* The peer's host has it, and its process is slow. */
+static void what_has_arrived_is_asked_about_once(void **state) {
+  (void)state;
+  timed.is_stopped[LINK_RECEIVER] = true;
+  timed_post(64);
+  struct link_frame frame;
+  assert_true(next_frame(timed.links[LINK_SENDER], LANE, &frame, timed.now_ns));
+  link_frame_written(timed.links[LINK_SENDER], LANE, timed.now_ns);
+  transport.has_unacked = false;
+  assert_int_equal(pass(LINK_SENDER, 50 * MS), 1);
+  assert_int_equal(timed.links[LINK_SENDER]->tail_pings, 0);
+}
+
+static void what_is_acknowledged_is_not_asked_about(void **state) {
+  (void)state;
+  transport.has_unacked = false;
+  for (unsigned i = 0; i < 20; i++) {
+    timed_post(8192);
+    assert_in_range(pass(LINK_SENDER, 10 * MS), 0, 1);
+  }
+  assert_int_equal(pass(LINK_SENDER, 100 * MS), 0);
+  assert_true(timed.links[LINK_SENDER]->tail_ns == LINK_NO_DEADLINE);
+}
+
+static void a_path_that_is_gone_is_asked_less_and_less(void **state) {
+  (void)state;
+  post_in_vain();
+  pass(LINK_SENDER, 10 * MS);
+  assert_in_range(timed.links[LINK_SENDER]->tail_pings, 5, 7);
+  pass(LINK_SENDER, 490 * MS);
+  assert_in_range(timed.links[LINK_SENDER]->tail_pings, 14, 22);
+}
+
+/* The user waits for credit that was lost on the way. */
+static void a_receiver_does_the_same(void **state) {
+  (void)state;
+  timed.black[LINK_RECEIVER] = 1;
+  timed_post(8192);
+  pass(LINK_RECEIVER, 3 * MS);
+  assert_in_range(timed.links[LINK_RECEIVER]->tail_pings, 1, 5);
+}
+
+static void a_lane_that_counts_nothing_is_left_alone(void **state) {
+  (void)state;
+  post_in_vain();
+  timed_pass(400 * US);
+  assert_int_equal(timed.links[LINK_SENDER]->tails_due, 1ull << LANE);
+  link_lane_measured(timed.links[LINK_SENDER], LANE, NULL, timed.now_ns);
+  timed_pass(50 * MS);
+  assert_int_equal(timed.links[LINK_SENDER]->tails_due, 0);
+  assert_int_equal(timed.links[LINK_SENDER]->tail_pings, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, timed_end)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    TEST(what_was_lost_gets_a_ping_behind_it),
+    TEST(a_lane_that_moves_gets_none),
+    TEST(far_peers_have_more_time),
+    TEST(what_has_arrived_is_asked_about_once),
+    TEST(what_is_acknowledged_is_not_asked_about),
+    TEST(a_path_that_is_gone_is_asked_less_and_less),
+    TEST(a_receiver_does_the_same),
+    TEST(a_lane_that_counts_nothing_is_left_alone),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -59,9 +59,10 @@ void stripe_lane_lost(struct stripe *stripe, unsigned lane) {
   stripe_compare(stripe);
 }
 
-/* The lane's own time per byte counts only where the lane is slow. What others have shown differs by
- * chance, and a lane that gets more for it is soon at its cap: where a policer drops what exceeds
- * that, it loses packets. The lane that drains faster is free sooner, and gets more by that. */
+/* The lane's own time per byte counts only where the lane is slow. What others have shown differs
+ * by chance, and a lane that gets more for it is soon at its cap: where a policer drops what
+ * exceeds that, it loses packets. The lane that drains faster is free sooner, and gets more by
+ * that. */
 static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
   uint32_t own = (stripe->slow & 1ull << lane) != 0 ? stripe->loads[lane].ps_per_byte : 0;
   if (own != 0) {

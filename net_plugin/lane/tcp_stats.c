@@ -40,6 +40,7 @@ bool tcp_stats_measure(int fd, struct policy_transport *transport) {
     .has_unacked = info.tcpi_unacked > 0,
     .acked_bytes = info.tcpi_bytes_acked,
     .rtt_us = info.tcpi_rtt,
+    .retransmits = info.tcpi_total_retrans,
   };
   return true;
 }

@@ -112,6 +112,7 @@ struct link {
   uint64_t tail_pings;     /* of these, behind packets that seem to be lost */
   uint64_t tails;          /* lanes that were written, and may not have brought it across */
   uint64_t tails_due;      /* of these, those whose transport is to be asked now */
+  uint64_t policy_asks;    /* lanes that the policy wanted to be measured, when it was asked last */
   uint64_t tail_ns;        /* when they are looked at; LINK_NO_DEADLINE: there are none */
   uint64_t rdma;           /* lanes that are up and RDMA lanes */
   struct link_lane *lanes; /* untouched memory as long as they were never up, and their buffers: */

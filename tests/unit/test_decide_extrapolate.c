@@ -21,7 +21,7 @@
 
 struct compiled {
   struct decide_table table;
-  struct decide_row *rows; /* and all else that it needs */
+  struct decide_row *rows;
   size_t count;
 };
 

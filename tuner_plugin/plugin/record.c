@@ -143,7 +143,7 @@ void record_chunk(struct record *record, uint32_t chunk) {
 
 /* ---- the end ---- */
 
-static int ab_test_times(const void *a, const void *b) {
+static int compare_times(const void *a, const void *b) {
   float x = *(const float *)a, y = *(const float *)b;
   return (x > y) - (x < y);
 }
@@ -152,11 +152,11 @@ static size_t format_series(const struct record *record, struct series *series,
                             const char *topology, char line[SAMPLE_LINE_MAX]) {
   size_t count = series->calls < TIMES_MAX ? (size_t)series->calls : TIMES_MAX;
   float apart[TIMES_MAX], *times = series->times_us;
-  qsort(times, count, sizeof *times, ab_test_times);
+  qsort(times, count, sizeof *times, compare_times);
   for (size_t i = 0; i < count; i++) {
     apart[i] = fabsf(times[i] - times[count / 2]);
   }
-  qsort(apart, count, sizeof *apart, ab_test_times);
+  qsort(apart, count, sizeof *apart, compare_times);
   struct sample sample = {
     .collective = (enum profile_collective)series->coll,
     .bytes = series->bytes,

@@ -193,7 +193,7 @@ static uint64_t soak_compare(struct soak_state *e, const struct turn *turn, size
 }
 
 /* Memory after the result must be unchanged. */
-static uint64_t ab_test_behind(struct soak_state *e, const struct turn *turn) {
+static uint64_t count_behind(struct soak_state *e, const struct turn *turn) {
   size_t end = turn->counts.recv * element_bytes;
   uint64_t wrong = 0;
   CUDA(cudaMemcpy(e->staging, e->gpu->recv + end, VERIFY_GUARD_BYTES, cudaMemcpyDeviceToHost));
@@ -208,7 +208,7 @@ static uint64_t ab_test_behind(struct soak_state *e, const struct turn *turn) {
 static uint64_t soak_check(struct soak_state *e, const struct turn *turn) {
   int count = operation_parts(turn->operation, &turn->counts, e->gpu->rank, e->job->ranks,
                               turn->root, e->parts);
-  uint64_t wrong = ab_test_behind(e, turn);
+  uint64_t wrong = count_behind(e, turn);
   for (int i = 0; i < count; i++) {
     const struct operation_part *part = &e->parts[i];
     const uint32_t *source = e->sent[part->source == VERIFY_REDUCED ? e->job->ranks : part->source];

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "tuner_plugin/decide/guard.h"
 #include "tuner_plugin/decide/extrapolate.h"
+#include "tuner_plugin/decide/guard.h"
 
 /* Destination of the rows; without memory they are only counted. */
 struct sink {
@@ -21,7 +21,7 @@ static bool is_shape_covered(size_t ranks, size_t nodes) {
 
 static void add_row(struct sink *sink, uint64_t bytes_lo, const struct profile_row *row) {
   if (sink->rows) {
-    unsigned over = decide_cell(row->over_algorithm, row->over_protocol);
+    unsigned over = costs_cell(row->over_algorithm, row->over_protocol);
     sink->rows[sink->count] = (struct decide_row){
       .bytes_lo = bytes_lo,
       .bytes_hi = row->bytes_hi,

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "common/profile.h"
+#include "tuner_plugin/decide/costs.h"
 #include "tuner_plugin/decide/row.h"
 
 /* The rows for communicators of one shape, made by compile.h: by collective, ascending, without
@@ -23,14 +24,6 @@ struct decide_table {
   uint32_t first[PROFILE_COLLECTIVE_COUNT + 1];
   /* Bit c-1: some row with a chunk has c channels. */
   uint64_t chunk_channels[PROFILE_COLLECTIVE_COUNT];
-};
-
-/* NCCL's costs in microseconds of every (algorithm, protocol), row-major; negative: not available.
- */
-struct decide_costs {
-  float *us;
-  int algos;
-  int protos;
 };
 
 /* The row that covers the call, or NULL. Any value of `coll` is allowed. */

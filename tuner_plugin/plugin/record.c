@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <float.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -100,18 +99,15 @@ static struct series *find_series(struct record *record, int coll, uint64_t byte
   return series;
 }
 
-/* The cell that NCCL will take: the first of the cheapest. */
+/* The cell that NCCL will take. */
 static bool take_cell(struct series *series, struct decide_costs costs) {
-  float cheapest = FLT_MAX;
-  for (int cell = 0; costs.us && cell < costs.algos * costs.protos; cell++) {
-    if (costs.us[cell] >= 0 && costs.us[cell] < cheapest) {
-      cheapest = costs.us[cell];
-      series->algorithm = (uint8_t)(cell / costs.protos);
-      series->protocol = (uint8_t)(cell % costs.protos);
-    }
+  struct costs_choice choice;
+  if (!costs_choose(costs, &choice) || choice.cell == COSTS_UNKNOWN_CELL) {
+    return false;
   }
-  return cheapest < FLT_MAX && series->algorithm < PROFILE_ALGORITHM_COUNT &&
-         series->protocol < PROFILE_PROTOCOL_COUNT;
+  series->algorithm = (uint8_t)costs_cell_algorithm(choice.cell);
+  series->protocol = (uint8_t)costs_cell_protocol(choice.cell);
+  return true;
 }
 
 void record_call(struct record *record, int coll, size_t bytes, struct decide_costs costs,

@@ -49,7 +49,7 @@ static void judge_choice(const struct decide_choice *choice, struct explain_answ
   struct decide_costs view = { &costs[0][0], PROFILE_ALGORITHM_COUNT, PROFILE_PROTOCOL_COUNT };
   enum guard_verdict verdict = guard_check_choice(view, choice);
   bool is_against_other = choice->over != DECIDE_ANY_CELL &&
-                          choice->over != decide_cell(usual->cell.algorithm, usual->cell.protocol);
+                          choice->over != costs_cell(usual->cell.algorithm, usual->cell.protocol);
   if (verdict != GUARD_REFUSED) {
     snprintf(answer->reason, sizeof answer->reason, "a row of the profile matches");
     return;

@@ -26,7 +26,8 @@ static void stripe_compare(struct stripe *stripe) {
   stripe->typical_ps_per_byte = rates_typical(&rates);
 }
 
-/* Slow is who shows it in sample after sample: a single one may be the doing of a scheduler. */
+/* A lane is slow after STRIPE_SLOW_SAMPLES slow samples in a row (hysteresis): a scheduler can
+ * spoil a single one. */
 static void stripe_judge(struct stripe *stripe, unsigned lane) {
   struct stripe_load *load = &stripe->loads[lane];
   if (ablation_has(stripe->ablated, ABLATION_SLOW)) {

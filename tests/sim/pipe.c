@@ -165,7 +165,8 @@ static uint64_t pipe_advance(struct pipe *pipe, uint64_t now_ns) {
     pipe->first_segment = (pipe->first_segment + 1) % WORLD_SEGMENTS;
     pipe->segment_count--;
   }
-  bool is_held = pipe->is_cut || pipe_waits_for_timeout(pipe, now_ns);
+  bool waits = pipe_waits_for_timeout(pipe, now_ns);
+  bool is_held = pipe->is_cut || waits;
   while (!is_held && pipe->departed < pipe->written && pipe->free_ns <= now_ns &&
          pipe->segment_count < WORLD_SEGMENTS) {
     uint64_t bytes = pipe->written - pipe->departed;
@@ -187,7 +188,7 @@ static uint64_t pipe_advance(struct pipe *pipe, uint64_t now_ns) {
       pipe->free_ns < next_ns) {
     next_ns = pipe->free_ns;
   }
-  if (!pipe->is_cut && is_held && pipe->lost_until_ns < next_ns) {
+  if (!pipe->is_cut && waits && pipe->lost_until_ns < next_ns) {
     next_ns = pipe->lost_until_ns;
   }
   return next_ns;

@@ -121,9 +121,8 @@ static void made_up(void **state) {
     size_t bytes = header + (random >> 7) % 5000;
     accepted += decode(coded, bytes < sizeof coded ? bytes : sizeof coded, BYTES) == 0;
   }
-  /* Both ways out are walked often, by all forms. */
-  print_message("# %u of %d accepted\n", accepted, MADE_UP);
-  assert_true(accepted > MADE_UP / 100 && accepted < MADE_UP - MADE_UP / 100);
+  /* Few lengths are right by chance; what is accepted often is in every_bit. */
+  assert_in_range(accepted, 1, MADE_UP - 1);
 }
 
 static void headers_are_checked(void **state) {

@@ -270,8 +270,8 @@ static void a_refusal_without_proof_is_not_the_end(void **state) {
   struct listener *listener;
   struct connection *connection = NULL;
   assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
-  bytes[HANDLE_LISTENER_AT] ^= 1; /* nobody has this identity */
-  bool is_told = false;           /* while it is still tried */
+  bytes[HANDLE_LISTENER_AT] ^= 1;                 /* nobody has this identity */
+  bool is_told = false;                           /* while it is still tried */
   for (unsigned i = 0; i < 10 && !is_told; i++) { /* this thread may not be given a CPU */
     uint64_t start_ns = clock_now_ns();
     int error = 0;

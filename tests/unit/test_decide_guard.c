@@ -129,7 +129,9 @@ static void without_costs_only_common_cells(void **state) {
 static void writes_the_cell_and_nothing_else(void **state) {
   (void)state;
   const struct decide_row rows[] = {
-    { 0, UINT64_MAX, { .algo = PROFILE_RING, .proto = PROFILE_SIMPLE, .channels = 4, .over = DECIDE_ANY_CELL } },
+    { 0,
+      UINT64_MAX,
+      { .algo = PROFILE_RING, .proto = PROFILE_SIMPLE, .channels = 4, .over = DECIDE_ANY_CELL } },
   };
   struct decide_table table = { .rows = rows, .first = { 0, 0, 0, 0, 0, 1 } };
   struct cells cells = all_ignored();

@@ -173,8 +173,8 @@ static void *use_files(void *argument) {
   return NULL;
 }
 
-/* Strangers hold a place for 10 s, and an attempt is given up after 5 s: who is in earlier has waited
- * for neither. */
+/* Strangers hold a place for 10 s, and an attempt is given up after 5 s: who is in earlier has
+ * waited for neither. */
 #define FIRST_ATTEMPT_NS (5 * NS_PER_S)
 
 /* How long it took; FIRST_ATTEMPT_NS or more: it was not made. */

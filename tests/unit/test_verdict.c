@@ -300,8 +300,7 @@ static void events_know_their_place(void **state) {
 static int listen_here(struct sockaddr_in *here) {
   struct timeval patience = { .tv_sec = 10 };
   socklen_t bytes = sizeof *here;
-  *here = (struct sockaddr_in){ .sin_family = AF_INET,
-                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+  *here = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
   int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   assert_int_equal(bind(fd, (struct sockaddr *)here, sizeof *here), 0);
   assert_int_equal(getsockname(fd, (struct sockaddr *)here, &bytes), 0);

@@ -70,8 +70,7 @@ void schedule_open(const struct schedule_wish *wish, struct schedule_limits limi
       for (unsigned p = 0; p < PROFILE_PROTOCOL_COUNT; p++) {
         struct schedule_cell cell = { (uint8_t)a, (uint8_t)p, wish->channels[i], 0 };
         if (is_offered(cell, limits, costs, cheapest) &&
-            !is_hopeless(cell, chosen, limits, bytes, (double)costs_at(costs, a, p),
-                         cheapest)) {
+            !is_hopeless(cell, chosen, limits, bytes, (double)costs_at(costs, a, p), cheapest)) {
           schedule_add(set, cell);
         }
       }

@@ -47,7 +47,8 @@ struct costs_choice {
   float us;
 };
 
-/* NCCL's own choice: the first of the cheapest cells that are not negative. False: there is none. */
+/* NCCL's own choice: the first of the cheapest cells that are not negative. False: there is none.
+ */
 bool costs_choose(struct decide_costs costs, struct costs_choice *choice);
 
 #endif

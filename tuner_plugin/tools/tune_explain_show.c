@@ -47,8 +47,8 @@ static double predict_us(const struct explain_question *question, unsigned cell)
   const struct profile_model *model =
       cell == DECIDE_ANY_CELL
           ? NULL
-          : profile_find_model(question->profile, question->collective,
-                               costs_cell_algorithm(cell), costs_cell_protocol(cell));
+          : profile_find_model(question->profile, question->collective, costs_cell_algorithm(cell),
+                               costs_cell_protocol(cell));
   return model ? extrapolate_model_us(model, question->nodes, question->ppn, question->bytes) : 0;
 }
 

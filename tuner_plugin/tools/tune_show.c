@@ -92,7 +92,8 @@ static void print_decide_row(const struct decide_row *row) {
     printf(", chunks of %s", quantity_format_size(choice->chunk, chunk));
   }
   if (choice->over != DECIDE_ANY_CELL) {
-    printf("; where NCCL's own is %s %s", profile_algorithm_name(costs_cell_algorithm(choice->over)),
+    printf("; where NCCL's own is %s %s",
+           profile_algorithm_name(costs_cell_algorithm(choice->over)),
            profile_protocol_name(costs_cell_protocol(choice->over)));
   }
   printf("\n");

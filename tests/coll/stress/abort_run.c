@@ -26,7 +26,8 @@ static void print_round(FILE *table, const struct abort_round *r) {
 }
 
 static void print_sum(FILE *table, const struct abort_result *r) {
-  fprintf(table, "# %d aborts, %d with a part of the result written: %.1f ms at most, %d too slow\n",
+  fprintf(table,
+          "# %d aborts, %d with a part of the result written: %.1f ms at most, %d too slow\n",
           r->rounds, r->middle, r->max_abort_ms, r->slow);
   fprintf(table, "# %llu wrong, %llu bytes written that were freed, %d errors not noticed\n",
           (unsigned long long)(r->wrong + r->out_of_bounds), (unsigned long long)r->touched,

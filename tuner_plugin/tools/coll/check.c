@@ -102,7 +102,7 @@ static void say_where(const struct measure_case *c, int rank, const struct opera
 }
 
 static uint64_t count_wrong(const struct measure_case *c, int rank, const char *recv,
-                             const struct operation_part *part) {
+                            const struct operation_part *part) {
   size_t size = element_infos[c->type].size_bytes;
   uint64_t wrong = 0;
   for (size_t done = 0; done < part->length;) {
@@ -154,7 +154,8 @@ void check_compare(const struct job *job, const struct measure_case *c, bool is_
     int count = parts_of(c, gpu->rank, job->ranks, parts);
     for (int part = 0; part < count; part++)
       *wrong += count_wrong(c, gpu->rank, b.recv, &parts[part]);
-    *out_of_bounds += count_out_of_bounds(b.begin - VERIFY_GUARD_BYTES) + count_out_of_bounds(b.end);
+    *out_of_bounds +=
+        count_out_of_bounds(b.begin - VERIFY_GUARD_BYTES) + count_out_of_bounds(b.end);
   }
   free(parts);
 }

@@ -124,7 +124,7 @@ uint64_t link_wants_measured(struct link *link, uint64_t now_ns);
 void link_lane_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
                         uint64_t now_ns);
 
-/* A lane can carry frames. epoch counts its incarnations from 1. received_before: SENDER only, what
+/* A lane can carry frames. epoch: which connect, from 1. received_before: SENDER only, what
  * the peer's link_lane_fence returned (from the handshake); settles the journal of the epochs
  * before. An epoch that is not the latest is refused by a LINK_ORDER_CLOSE. */
 void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t received_before,

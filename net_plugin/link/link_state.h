@@ -73,7 +73,7 @@ struct link_lane {
                            are there; ARRIVAL_PLACED: where they are */
 
   /* sender */
-  uint32_t sent_epoch; /* the incarnation whose frames are in the journal */
+  uint32_t sent_epoch; /* the one whose frames are in the journal */
   uint64_t claimed;    /* the peer acknowledged so many, perhaps before link_frame_written */
   uint64_t requeued;   /* chunks that it gave back */
   uint64_t stalls_cut, slow_reconnects;

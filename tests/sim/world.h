@@ -5,7 +5,7 @@
  *                        |               ==lane 1==>      |
  *                     orders, dials         ...        handshakes
  *
- * A lane's incarnation is a socket: two pipes of bytes with a buffer, a rate and a latency. Each
+ * An epoch of a lane is a socket: two pipes of bytes with a buffer, a rate and a latency. Each
  * end sees the breaking of a socket at its own time. A direct one places bytes, as RDMA does: what
  * is to be placed is read from the sender's memory when its header departs, perhaps once more
  * later, and written to the receiver's memory when the header arrives there, while both have it

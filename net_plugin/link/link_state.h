@@ -65,10 +65,10 @@ struct link_lane {
   struct link_tail tail;
 
   /* receiver */
-  uint64_t received;    /* DATA frames that counted, over all epochs */
-  uint64_t told;        /* of these, acknowledged by a WINDOW */
-  uint64_t arrived_ns;  /* when the last of them came */
-  uint8_t *staging;     /* touched only by polled frames */
+  uint64_t received;     /* DATA frames that counted, over all epochs */
+  uint64_t acknowledged; /* of these, by a WINDOW */
+  uint64_t arrived_ns;   /* when the last of them came */
+  uint8_t *staging;      /* touched only by polled frames */
   uint8_t *destination; /* ARRIVAL_STAGED, and of a coded frame: where the bytes go when all of them
                            are there; ARRIVAL_PLACED: where they are */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a connection's chunks were like. One that stops being so is noticed by what coding gives,
- * one that could be coded better, or at all, by a guess from time to time. */
+ * one that could be compressed better, or at all, by a guess from time to time. */
 #include "net_plugin/codec/codec.h"
 
 enum {

@@ -30,7 +30,8 @@ struct lane_slot {
   struct nic_totals *totals;         /* of the NIC that the lane uses */
   uint64_t added[NIC_COUNTER_COUNT]; /* to totals, so far */
 
-  void *coding; /* the link's, for coded chunks, whatever lane is open; NULL: none was needed */
+  void
+      *coding; /* the link's, for compressed chunks, whatever lane is open; NULL: none was needed */
   size_t coding_bytes;
   bool has_no_coding; /* it could not be had */
   struct {
@@ -55,7 +56,7 @@ struct connection {
   uint64_t timeout_ns, stopped_timeout_ns; /* as the link's */
   unsigned lanes;
   unsigned remote_keys; /* as the link's */
-  bool has_codec;       /* its chunks may be coded */
+  bool has_codec;       /* its chunks may be compressed */
   bool is_sender;
   const struct connection_setup *setup;
   void *setup_data;

@@ -172,7 +172,8 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
     header.payload_crc = hash_crc32c(0, frame->payload, frame->length);
   }
   wire_header_encode(&header, frame->header);
-  /* A repeat is not coded, so that coded bytes that the peer cannot read are no endless loop. */
+  /* A repeat is not compressed, so that compressed bytes that the peer cannot read are no endless
+   * loop. */
   frame->wants_coding = !is_repeat && coding_wants(link, lane, message, frame, now_ns);
   if (journal_count(&sending->journal) == 0) {
     liveness_moved(&link->liveness, lane, now_ns);

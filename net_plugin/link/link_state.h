@@ -8,7 +8,7 @@
  *   link_init.c        its memory
  *   link_send.c        what only the sender does
  *   link_receive.c     what only the receiver does
- *   link_coding.c      chunks in coded form
+ *   link_coding.c      compressed chunks
  *   link_time.c        what time brings: silence, stalls, deadlines
  *   link_tail.c        last packets that were lost
  *   link_view.c        what is shown to the outside
@@ -69,8 +69,8 @@ struct link_lane {
   uint64_t acknowledged; /* of these, by a WINDOW */
   uint64_t arrived_ns;   /* when the last of them came */
   uint8_t *staging;      /* touched only by polled frames */
-  uint8_t *destination; /* ARRIVAL_STAGED, and of a coded frame: where the bytes go when all of them
-                           are there; ARRIVAL_PLACED: where they are */
+  uint8_t *destination; /* ARRIVAL_STAGED, and of a compressed frame: where the bytes go when all of
+                           them are there; ARRIVAL_PLACED: where they are */
 
   /* sender */
   uint32_t sent_epoch; /* the one whose frames are in the journal */
@@ -79,7 +79,7 @@ struct link_lane {
   uint64_t stalls_cut, slow_reconnects;
   struct journal journal;
 
-  /* both: a chunk in coded form, see link_coding_memory_fn; NULL: none needed it */
+  /* both: a compressed chunk, see link_coding_memory_fn; NULL: none needed it */
   uint8_t *coding;
   size_t coding_bytes;
 };
@@ -118,7 +118,7 @@ struct link {
   struct link_lane *lanes; /* untouched memory as long as they were never up, and their buffers: */
   uint8_t *controls, *staging;
   size_t control_stride;
-  uint64_t raw; /* lanes on which no chunk is coded any more */
+  uint64_t raw; /* lanes on which no chunk is compressed any more */
   struct link_coding coding;
   struct failover failover;
   struct liveness liveness;
@@ -279,10 +279,10 @@ void send_detach(struct link *link, uint64_t now_ns);
 
 /* The lane's, from now on of at least so many bytes; NULL: there is none. */
 uint8_t *coding_take_memory(struct link *link, unsigned lane, size_t bytes);
-/* Is the chunk, which is not one that is sent again, to be coded? It is counted. */
+/* Is the chunk, which is not one that is sent again, to be compressed? It is counted. */
 bool coding_wants(struct link *link, unsigned lane, const struct outgoing *message,
                   const struct link_frame *frame, uint64_t now_ns);
-/* May a coded frame with this header come on this lane? */
+/* May a compressed frame with this header come on this lane? */
 bool coding_may_arrive(const struct link *link, unsigned lane, const struct wire_header *header);
 /* The whole payload is there: the chunk goes to its destination. 0, or -EBADMSG. */
 int coding_ends(struct link *link, const struct link_lane *receiving);

@@ -38,7 +38,7 @@ static struct world {
   uint32_t ordered[WIRE_MAX_LANES]; /* the epoch ordered (sender) or admitted (receiver); 0: none */
   uint32_t open[WIRE_MAX_LANES];    /* the epoch of what is open; 0: nothing */
   uint32_t payload[WIRE_MAX_LANES]; /* bytes of the frame that is arriving */
-  uint32_t chunk[WIRE_MAX_LANES];   /* that it stands for in coded form; 0: it is not coded */
+  uint32_t chunk[WIRE_MAX_LANES];   /* that it stands for, compressed; 0: it is not compressed */
   bool is_arriving[WIRE_MAX_LANES];
   struct writing writing[WIRE_MAX_LANES];
 } world;
@@ -170,22 +170,23 @@ static uint64_t field(struct fuzz_input *input, uint64_t plausible) {
   return choice < 200 ? choice % 100 : choice < 240 ? plausible + choice - 220 : fuzz_u64(input);
 }
 
-/* A chunk of equal bytes in coded form; how long that is. `out` has room for any. */
+/* A chunk of equal bytes, compressed; how long that is. `out` has room for any. */
 static uint32_t code_chunk(uint8_t value, uint32_t bytes, uint8_t *out) {
   static uint8_t chunk[CHUNK];
   memset(chunk, value, bytes);
   return codec_encode(1, chunk, bytes, out).bytes;
 }
 
-static uint8_t coded_chunk[CHUNK + CODEC_SLACK_BYTES];
+static uint8_t compressed_chunk[CHUNK + CODEC_SLACK_BYTES];
 
 static void make_coded(struct fuzz_input *input, struct wire_header *header) {
   uint8_t how = fuzz_u8(input);
   header->flags = WIRE_IS_CODED;
   header->length = CODEC_MIN_BYTES + (uint32_t)(fuzz_u16(input) % (CHUNK - CODEC_MIN_BYTES + 2));
   header->total = header->offset + header->length + how % 3;
-  header->coded = how < 128 && header->length <= CHUNK ? code_chunk(0, header->length, coded_chunk)
-                                                       : fuzz_u16(input);
+  header->coded = how < 128 && header->length <= CHUNK
+                      ? code_chunk(0, header->length, compressed_chunk)
+                      : fuzz_u16(input);
 }
 
 static bool make_header(struct fuzz_input *input, struct wire_header *header) {
@@ -258,8 +259,8 @@ static void payload_arrives(struct fuzz_input *input, unsigned lane) {
     memset(payload, how, part);
   }
   if ((how & 2) && world.chunk[lane] > 0 && world.chunk[lane] <= CHUNK && part > 0) {
-    uint32_t coded = code_chunk(how, world.chunk[lane], coded_chunk);
-    memcpy(payload, coded_chunk, coded < part ? coded : part);
+    uint32_t coded = code_chunk(how, world.chunk[lane], compressed_chunk);
+    memcpy(payload, compressed_chunk, coded < part ? coded : part);
   }
   if (!(how & 1)) {
     return;

@@ -164,7 +164,7 @@ static void draw_bulk(struct world *world) {
   }
 }
 
-/* Where memory is short: on some lanes there is none for coded chunks. */
+/* Where memory is short: on some lanes there is none for compressed chunks. */
 static void draw_coding(struct world *world) {
   uint64_t random = world->seed ^ 0xc0d1;
   for (int side = 0; side < 2; side++) {

@@ -136,7 +136,7 @@ struct world {
   struct link_config config[2];
   struct policy_shared policy_shared; /* the sender's; its decisions change at any time */
   unsigned lanes, message_count;
-  bool is_codable;           /* messages are such that their chunks are coded */
+  bool is_codable;           /* messages are such that their chunks are compressed */
   bool is_bulk;              /* seconds of large messages over slow lanes */
   unsigned depth[2];         /* how many messages a user keeps posted */
   uint64_t pause_ns[2];      /* longest pause between posts */
@@ -168,7 +168,7 @@ struct world {
   uint64_t clock_steps; /* readings that were behind */
   uint64_t placed;      /* frames */
   uint64_t measured;    /* lanes */
-  uint64_t raw_lanes;   /* the receiver had no memory for a coded chunk on these, and says so */
+  uint64_t raw_lanes; /* the receiver had no memory for a compressed chunk on these, and says so */
   struct end ends[2];
   unsigned dials_used;
   struct dial dials[WORLD_DIALS];

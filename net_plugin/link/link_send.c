@@ -381,8 +381,8 @@ void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
   link->full = 0;
 }
 
-/* Does the lane still read a payload that is the user's? One that is being written, or, of a direct
- * lane, any that is not acknowledged. */
+/* Does the lane still read a payload that is the user's? One that is being written, or, of an
+ * RDMA lane, any that is not acknowledged. */
 static bool send_is_reading_user(const struct link *link, unsigned lane) {
   const struct journal *journal = &link->lanes[lane].journal;
   bool is_writing = (link->writing_data & lane_bit(lane)) != 0;

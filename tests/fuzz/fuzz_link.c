@@ -147,8 +147,8 @@ static void lane_up(struct fuzz_input *input, unsigned lane) {
   close_lane(lane);
   world.open[lane] = epoch;
   link_lane_up(world.link, lane, epoch, received_before, world.now_ns);
-  bool may_be_direct = world.config.remote_keys > 0 && lane % 2 == 0 && !world.is_detached;
-  if (may_be_direct && link_status(world.link) == 0) {
+  bool may_be_rdma = world.config.remote_keys > 0 && lane % 2 == 0 && !world.is_detached;
+  if (may_be_rdma && link_status(world.link) == 0) {
     link_lane_is_rdma(world.link, lane);
   }
 }

@@ -6,7 +6,7 @@
  *                     orders, dials         ...        handshakes
  *
  * An epoch of a lane is a socket: two pipes of bytes with a buffer, a rate and a latency. Each
- * end sees the breaking of a socket at its own time. A direct one places bytes, as RDMA does: what
+ * end sees the breaking of a socket at its own time. An RDMA one places bytes: what
  * is to be placed is read from the sender's memory when its header departs, perhaps once more
  * later, and written to the receiver's memory when the header arrives there, while both have it
  * open. The world plays the part of the lanes' owner as the engine does: it parses frames in pieces
@@ -55,7 +55,7 @@ struct pipe {
   bool is_app_limited;
 };
 
-/* Bytes that a direct socket places. */
+/* Bytes that an RDMA socket places. */
 struct placement {
   uint64_t end; /* of its header, in the pipe */
   const uint8_t *from;
@@ -70,7 +70,7 @@ struct socket {
   bool is_held[2];       /* by the side that has it open */
   uint64_t broken_ns[2]; /* when each side notices that it is broken */
   uint64_t stalled_until_ns;
-  bool is_direct;
+  bool is_rdma;
   struct placement placements[LINK_JOURNAL];
   unsigned first_placement, placement_count;
 };
@@ -163,7 +163,7 @@ struct world {
   bool may_time_out, may_reset, may_corrupt, may_abort, has_black_holes;
   bool has_long_stops; /* and nothing else goes wrong */
   unsigned dial_failure_percent;
-  unsigned direct_percent; /* of the sockets; 0: no targets are told either */
+  unsigned rdma_percent; /* of the sockets; 0: no targets are told either */
 
   uint64_t clock_steps; /* readings that were behind */
   uint64_t placed;      /* frames */

@@ -74,7 +74,7 @@ struct codec_memory {
   uint32_t interval;    /* chunks between guesses, as it is now; 0: there was none yet */
   uint32_t usual;       /* compressed bytes of 1024, an average since the last guess */
   uint32_t misses;      /* chunks in a row that were not as usual */
-  bool is_guessing;     /* a chunk is under way that was asked to guess */
+  bool is_guessing;     /* a chunk is in progress that was asked to guess */
 };
 
 /* How the next chunk is to be compressed: 1, 2, 4, CODEC_RAW or CODEC_GUESS. */

@@ -52,7 +52,7 @@ void codec_memory_note(struct codec_memory *memory, const struct codec_result *r
     return;
   }
   if (result->width != memory->width || memory->is_guessing) {
-    return; /* chosen before the last guess, or the next is under way */
+    return; /* chosen before the last guess, or the next is in progress */
   }
   uint32_t share = share_of(result);
   if (share <= memory->usual + memory->usual / 8) {

@@ -290,7 +290,7 @@ void link_decoded(struct link *link, uint64_t took_ns);
 /* 0 while it works; -ETIMEDOUT (no lane up for timeout_ns), -EHOSTDOWN (silent peer: lanes are up,
  * the user waits, and nothing was heard for timeout_ns, PINGs or not, nor of its host), -ETIME
  * (its host answers, the peer does not, for stopped_timeout_ns), -ECOMM (see link_is_stuck),
- * -ECONNRESET (peer closed with messages under way), -ECONNABORTED (the peer's link failed and sent
+ * -ECONNRESET (peer closed with messages in flight), -ECONNABORTED (the peer's link failed and sent
  * an ABORT: its log has the reason), -EMSGSIZE (peer sent a message larger than the receive),
  * -EPROTO, or what link_fail was given. */
 int link_status(const struct link *link);

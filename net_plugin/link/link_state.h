@@ -154,7 +154,7 @@ struct link {
   uint64_t remote_buffers_sent;              /* of messages below */
 };
 
-/* Messages that take longer go far, or through losses: so many are to be under way that users, who
+/* Messages that take longer go far, or through losses: so many are to be in flight that users, who
  * post a few and wait for them, would not keep the flows busy. A copy costs little beside that. */
 #define LINK_FAR_NS 10000000ull
 /* An owner that comes so much later than its deadline did not run in between. */

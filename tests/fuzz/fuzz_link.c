@@ -21,7 +21,7 @@ enum {
 
 /* A frame that the link handed out and that is on its way to the kernel. */
 struct writing {
-  bool is_under_way;
+  bool is_in_progress;
   struct link_frame frame;
 };
 
@@ -46,7 +46,7 @@ static struct world {
 static void close_lane(unsigned lane) {
   world.open[lane] = 0;
   world.is_arriving[lane] = false;
-  world.writing[lane].is_under_way = false;
+  world.writing[lane].is_in_progress = false;
 }
 
 static void carry_out_orders(void) {
@@ -64,7 +64,7 @@ static void carry_out_orders(void) {
 
 static void check_frame_buffers(void) {
   for (unsigned lane = 0; lane < world.config.lanes; lane++) {
-    if (world.writing[lane].is_under_way) {
+    if (world.writing[lane].is_in_progress) {
       fuzz_read_all(world.writing[lane].frame.payload, world.writing[lane].frame.length);
     }
   }
@@ -277,7 +277,7 @@ static void payload_arrives(struct fuzz_input *input, unsigned lane) {
 static void write_frame(struct fuzz_input *input) {
   uint64_t writable = 0, mask = fuzz_u8(input);
   for (unsigned lane = 0; lane < world.config.lanes; lane++) {
-    bool can_write = world.open[lane] && !world.writing[lane].is_under_way;
+    bool can_write = world.open[lane] && !world.writing[lane].is_in_progress;
     writable |= can_write && (mask >> lane % 8 & 1) == 0 ? 1ull << lane : 0;
   }
   int lane = pick_lane(world.link, writable);
@@ -298,14 +298,14 @@ static void write_frame(struct fuzz_input *input) {
     FUZZ_CHECK(wire_stream_bytes(&header) == writing->frame.length && header.length <= most);
     FUZZ_CHECK(writing->frame.remote_buffer == NULL ||
                writing->frame.offset + header.length <= writing->frame.remote_buffer->bytes);
-    writing->is_under_way = true;
+    writing->is_in_progress = true;
   }
 }
 
 static void frame_written(unsigned lane) {
-  if (world.writing[lane].is_under_way) {
+  if (world.writing[lane].is_in_progress) {
     check_frame_buffers();
-    world.writing[lane].is_under_way = false;
+    world.writing[lane].is_in_progress = false;
     link_frame_written(world.link, lane, world.now_ns);
   }
 }

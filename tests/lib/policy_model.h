@@ -27,7 +27,7 @@ struct policy_model {
   uint64_t message_bytes, burst_bytes, pause_ns; /* message 0: bulk without pauses */
   bool never_opens;                              /* flows above the first guess */
 
-  uint64_t delivered, under_way_ns, on_ns; /* totals so far */
+  uint64_t delivered, in_flight_ns, on_ns; /* totals so far */
   unsigned changes;                        /* of the level */
 };
 

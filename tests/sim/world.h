@@ -28,7 +28,7 @@
 
 #define WORLD_NEVER UINT64_MAX
 #define WORLD_MESSAGES 256 /* most messages of one run */
-#define WORLD_DIALS 256    /* dials under way at once */
+#define WORLD_DIALS 256    /* dials in progress at once */
 #define WORLD_SEGMENTS 64
 #define WORLD_REPLAYS 8
 #define WORLD_SMALL_BYTES 700

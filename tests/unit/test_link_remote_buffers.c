@@ -309,7 +309,7 @@ static void a_sender_who_leaves_early_stops_readers(void **state) {
   assert_true(is_ordered_closed(LINK_SENDER));
 }
 
-static void a_sender_whose_copies_are_under_way_keeps_its_lanes(void **state) {
+static void a_sender_whose_copies_are_in_flight_keeps_its_lanes(void **state) {
   (void)state;
   struct link_frame frame;
   rdma_ends_send(8);
@@ -349,7 +349,7 @@ int main(void) {
     TEST(a_receiver_who_leaves_early_stops_writers),
     TEST(a_receiver_who_has_all_keeps_its_lanes),
     TEST(a_sender_who_leaves_early_stops_readers),
-    TEST(a_sender_whose_copies_are_under_way_keeps_its_lanes),
+    TEST(a_sender_whose_copies_are_in_flight_keeps_its_lanes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

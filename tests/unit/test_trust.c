@@ -103,7 +103,7 @@ static unsigned caller_reply(struct caller *caller) {
 }
 
 /* Closed without a word. */
-static void assert_dismissed(const struct caller *caller) {
+static void assert_rejected(const struct caller *caller) {
   uint8_t byte;
   ssize_t n = recv(caller->fd, &byte, 1, 0);
   assert_true(n == 0 || (n < 0 && errno == ECONNRESET));
@@ -137,7 +137,7 @@ static void a_recorded_handshake_is_of_no_use(void **state) {
     assert_int_equal(recv(fd, challenge, CHALLENGE_BYTES, MSG_WAITALL), CHALLENGE_BYTES);
     assert_memory_not_equal(challenge, caller.challenge, CHALLENGE_BYTES);
     by_hand_say(fd, caller.proof, PROOF_BYTES, false);
-    assert_dismissed(&(struct caller){ .fd = fd });
+    assert_rejected(&(struct caller){ .fd = fd });
     close(fd);
     if (i == 0) {
       transfer_close(connection);
@@ -169,7 +169,7 @@ static void an_identity_is_not_a_key(void **state) {
     thief.hello.is_first = lane == 0;
     caller_greet(&thief, &scene);
     caller_prove(&thief);
-    assert_dismissed(&thief);
+    assert_rejected(&thief);
     close(thief.fd);
   }
   struct link_lane_view view;
@@ -205,7 +205,7 @@ static void keys_open_their_own_door_only(void **state) {
   assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
   struct connection *connection = accept_one(&scene);
   caller_prove(&thief);
-  assert_dismissed(&thief);
+  assert_rejected(&thief);
   transfer_close(connection);
   close(thief.fd);
   close(caller.fd);

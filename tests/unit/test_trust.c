@@ -268,7 +268,7 @@ static void flood_end(void) {
 }
 
 /* One address takes all places; a peer that came before it, and one that comes now, are served. */
-static void a_flood_pushes_out_itself(void **state) {
+static void a_flood_evicts_itself(void **state) {
   (void)state;
   struct scene scene;
   struct caller caller;
@@ -500,7 +500,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(messages_may_come_in_pieces, start, stop),
     cmocka_unit_test_setup_teardown(what_is_not_known_is_refused_at_once, start, stop),
     cmocka_unit_test_setup_teardown(a_search_looks_at_few_of_many_connections, start, stop),
-    cmocka_unit_test_setup_teardown(a_flood_pushes_out_itself, start, stop),
+    cmocka_unit_test_setup_teardown(a_flood_evicts_itself, start, stop),
     cmocka_unit_test_setup_teardown(a_flood_spares_who_has_said_hello, start, stop),
     cmocka_unit_test_setup_teardown(a_job_with_a_secret_works, start, stop),
     cmocka_unit_test_setup_teardown(a_secret_that_cannot_be_read_ends_the_job, start, stop),

@@ -8,8 +8,9 @@
 #include "net_plugin/link/link_state.h"
 #include "net_plugin/link/ll_detect.h"
 
-/* Who posted a copy does not wait for its acknowledgement, which can come along with later ones. A
- * larger message that a NIC may read where it is, and that has credit, is better off without. */
+/* The poster of a copied message does not wait for the acknowledgement, which can come along with
+ * later ones. A larger message that a NIC may read where it is, and that has credit, is better off
+ * without. */
 static bool send_may_copy(const struct link *link, uint64_t bytes) {
   if (ablation_has(link->config.ablated, ABLATION_COPY)) {
     return false;

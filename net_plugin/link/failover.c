@@ -119,9 +119,18 @@ bool failover_refuse(struct failover *failover, unsigned lane, uint32_t epoch) {
 }
 
 bool failover_grow(struct failover *failover) {
-  failover->least = failover->first_lanes;
+  failover->least = failover->first_lanes > failover->least ? failover->first_lanes
+                                                            : failover->least;
   failover_find_retry(failover);
   return failover_unopened(failover) != 0;
+}
+
+void failover_keep_spare(struct failover *failover) {
+  failover->keeps_spare = true;
+  if (failover->least < 2) {
+    failover->least = 2;
+    failover_find_retry(failover);
+  }
 }
 
 void failover_order_close(struct failover *failover, unsigned lane, uint32_t epoch) {

@@ -67,6 +67,7 @@ struct failover {
   unsigned wanted;               /* sender: so many lanes are to be open */
   unsigned first_lanes, least;   /* sender: wanted is not below least: 1, or first_lanes in need */
   unsigned ceiling;              /* sender: this lane and higher ones were refused */
+  bool keeps_spare; /* sender: a second lane is open for what the first one loses */
   bool may_dial;
   uint64_t retry_ns;      /* sender: the earliest retry_ns of lost lanes */
   uint64_t down_since_ns; /* valid while no lane is up */
@@ -120,6 +121,13 @@ bool failover_refuse(struct failover *failover, unsigned lane, uint32_t epoch);
 /* Sender: paths may be gone for good, and others not tried yet: first_lanes are to be open. false:
  * they are open, or were ordered before. */
 bool failover_grow(struct failover *failover);
+
+/* Sender: at least two lanes are to be open from now on. */
+void failover_keep_spare(struct failover *failover);
+/* Sender: the second one is only open for that. */
+static inline bool failover_has_spare(const struct failover *failover) {
+  return failover->keeps_spare && failover->wanted < 2;
+}
 
 /* Sender: frames that are not acknowledged were on the lane when it was lost. And: it is known
  * what arrived. */

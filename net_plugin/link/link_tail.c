@@ -22,6 +22,10 @@
  * messages take long, and of one that gets PINGs in vain, whose path may be gone. */
 #define LINK_TAIL_SLOW_DOUBLINGS 3u
 #define LINK_TAIL_LOST_DOUBLINGS 7u
+/* A lane stands still when the kernel knows that packets are missing; or, as all of them may be and
+ * the PING with them, when it has not moved for so many more looks: about 5 ms. A peer whose process
+ * does not read may delay its acknowledgements for 40 ms: small chunks are sent twice then. */
+#define LINK_TAIL_STILL_LOOKS 4u
 
 void link_tail_written(struct link *link, unsigned lane, uint64_t now_ns) {
   if (ablation_has(link->config.ablated, ABLATION_TAIL)) {
@@ -38,6 +42,7 @@ void link_tail_dropped(struct link *link, unsigned lane) {
   link->tails &= ~lane_bit(lane);
   link->tails_due &= ~lane_bit(lane);
   link->lanes[lane].tail = (struct link_tail){ 0 };
+  link_moves(link, lane);
 }
 
 /* The last time that the lane is known to have moved, or was given more. */
@@ -92,6 +97,11 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
   if (is_lost) {
     link->tail_pings += (link->ping & lane_bit(lane)) == 0;
     link->ping |= lane_bit(lane);
+    if (transport->is_repairing || tail->pauses >= LINK_TAIL_STILL_LOOKS) {
+      link_stands_still(link, lane);
+    }
+  } else {
+    link_moves(link, lane);
   }
   unsigned most = is_lost ? LINK_TAIL_LOST_DOUBLINGS : LINK_TAIL_SLOW_DOUBLINGS;
   pause_ns <<= tail->pauses < most ? tail->pauses : most;

@@ -245,6 +245,8 @@ void world_add(const struct world *world, struct world_totals *totals) {
     totals->requeued += view.chunks_requeued;
     totals->pings += view.pings_sent;
     totals->tail_pings += view.tail_pings;
+    totals->repeats += view.repeats;
+    totals->duplicates += view.duplicates;
     totals->coded += side == SENDER ? view.coding.coded : 0;
     totals->decoded += side == RECEIVER ? view.coding.coded : 0;
     totals->raw += view.coding.raw;

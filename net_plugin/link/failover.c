@@ -126,8 +126,8 @@ bool failover_grow(struct failover *failover) {
 }
 
 void failover_keep_spare(struct failover *failover) {
-  failover->keeps_spare = true;
-  if (failover->least < 2) {
+  failover->keeps_spare = (failover->all & 2) != 0;
+  if (failover->keeps_spare && failover->least < 2) {
     failover->least = 2;
     failover_find_retry(failover);
   }

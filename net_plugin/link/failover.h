@@ -122,7 +122,7 @@ bool failover_refuse(struct failover *failover, unsigned lane, uint32_t epoch);
  * they are open, or were ordered before. */
 bool failover_grow(struct failover *failover);
 
-/* Sender: at least two lanes are to be open from now on. */
+/* Sender: at least two lanes are to be open from now on, if the link may have so many. */
 void failover_keep_spare(struct failover *failover);
 /* Sender: the second one is only open for that. */
 static inline bool failover_has_spare(const struct failover *failover) {

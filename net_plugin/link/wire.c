@@ -42,7 +42,7 @@ static void origin_take(struct wire_header *header) {
   uint32_t of_offset = (uint32_t)(header->offset >> OFFSET_BITS);
   uint32_t of_total = (uint32_t)(header->total >> OFFSET_BITS);
   header->origin = (struct wire_origin){
-    .lane = of_total % WIRE_MAX_LANES,
+    .lane = (uint8_t)(of_total % WIRE_MAX_LANES),
     .epoch = (uint16_t)(of_total >> 6 & (WIRE_ORIGIN_EPOCHS - 1)),
     .count = of_offset | of_total >> 16 << 24,
   };

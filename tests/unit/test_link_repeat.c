@@ -176,7 +176,7 @@ static void both_lanes_may_be_lost(void **state) {
   (void)state;
   timed.black[LINK_SENDER] = 7;
   timed_post(8192);
-  timed_settle();
+  timed_pass(100 * US);
   look(LINK_SENDER, lane_in_flight(), 2);
   assert_true(timed_view(LINK_SENDER).repeats > 0);
   for (unsigned lane = 0; lane < 2; lane++) {
@@ -192,7 +192,7 @@ static void both_lanes_may_be_lost(void **state) {
 static void repeats_are_bounded(void **state) {
   (void)state;
   sender()->repeats.budget = 0;
-  timed_post(8192);
+  timed_post(64);
   struct link_frame frame;
   write_one(0, &frame);
   link_frame_written(sender(), 0, timed.now_ns);
@@ -204,7 +204,7 @@ static void repeats_are_bounded(void **state) {
   assert_true(repeat_choose(sender(), TIMED_ALL).to < 0);
   repeat_earn(sender(), 32 * 8192);
   assert_true(repeat_choose(sender(), TIMED_ALL).to >= 0);
-  journal->chunks[0].length = 4096;
+  journal->chunks[0].length = 64;
 }
 
 static void without_it_nothing_is_repeated(void **state) {

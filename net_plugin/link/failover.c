@@ -119,8 +119,8 @@ bool failover_refuse(struct failover *failover, unsigned lane, uint32_t epoch) {
 }
 
 bool failover_grow(struct failover *failover) {
-  failover->least = failover->first_lanes > failover->least ? failover->first_lanes
-                                                            : failover->least;
+  failover->least =
+      failover->first_lanes > failover->least ? failover->first_lanes : failover->least;
   failover_find_retry(failover);
   return failover_unopened(failover) != 0;
 }

@@ -67,7 +67,7 @@ struct failover {
   unsigned wanted;               /* sender: so many lanes are to be open */
   unsigned first_lanes, least;   /* sender: wanted is not below least: 1, or first_lanes in need */
   unsigned ceiling;              /* sender: this lane and higher ones were refused */
-  bool keeps_spare; /* sender: a second lane is open for what the first one loses */
+  bool keeps_spare;              /* sender: a second lane is open for what the first one loses */
   bool may_dial;
   uint64_t retry_ns;      /* sender: the earliest retry_ns of lost lanes */
   uint64_t down_since_ns; /* valid while no lane is up */

@@ -98,10 +98,10 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
   }
 }
 
-uint64_t link_wants_measured(const struct link *link, uint64_t now_ns) {
-  uint64_t wanted =
+uint64_t link_wants_measured(struct link *link, uint64_t now_ns) {
+  link->policy_asks =
       link->policy ? policy_wants_measured(link->policy, link_later(link, now_ns)) : 0;
-  return wanted | link->tails_due;
+  return link->policy_asks | link->tails_due;
 }
 
 void link_lane_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
@@ -110,7 +110,7 @@ void link_lane_measured(struct link *link, unsigned lane, const struct policy_tr
     return;
   }
   now_ns = link_clock(link, now_ns);
-  if (link->policy) {
+  if ((link->policy_asks & lane_bit(lane)) != 0) {
     policy_measured(link->policy, lane, transport, now_ns);
   }
   if ((link->tails_due & lane_bit(lane)) != 0) {

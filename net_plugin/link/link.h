@@ -121,7 +121,7 @@ int link_receive_posted(struct link *link, void *data, size_t bytes,
 
 /* Lanes whose transports are to be asked what they have counted, now: each answer is reported by
  * link_lane_measured at once (NULL: it counts nothing). Asked after every fact; seldom any. */
-uint64_t link_wants_measured(const struct link *link, uint64_t now_ns);
+uint64_t link_wants_measured(struct link *link, uint64_t now_ns);
 void link_lane_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
                         uint64_t now_ns);
 

@@ -86,7 +86,8 @@ bool repeat_acked(struct link *link, unsigned lane, uint64_t count) {
 bool repeat_written(struct link *link, unsigned lane) {
   unsigned side;
   int found = repeat_of(&link->repeats, lane, link->lanes[lane].journal.sent - 1, &side);
-  if (found < 0 || !link->repeats.pairs[found].is_delivered || link->repeats.pairs[found].is_acked) {
+  if (found < 0 || !link->repeats.pairs[found].is_delivered ||
+      link->repeats.pairs[found].is_acked) {
     return false;
   }
   link->repeats.pairs[found].is_acked = true;

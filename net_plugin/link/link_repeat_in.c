@@ -118,7 +118,9 @@ int repeat_in_begins(struct link *link, unsigned lane, uint8_t **place, bool *is
     arrives_again(link, lane);
     return 0;
   }
-  int other = known == ORIGIN_ARRIVING ? origin->lane : is_repeat ? -1 : repeat_arriving(link, lane);
+  int other = known == ORIGIN_ARRIVING ? origin->lane
+              : is_repeat              ? -1
+                                       : repeat_arriving(link, lane);
   int result = other >= 0 ? repeat_in_share(link, lane, (unsigned)other, place, is_bounced)
                           : incoming_begin(&link->incoming, &receiving->header, place, is_bounced);
   if (result == 0 && is_repeat) {

@@ -199,8 +199,7 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
   /* What is sent again is not coded, so that coded bytes that the peer cannot read are no endless
    * loop. */
   frame->wants_coding =
-      !is_requeued &&
-      coding_wants(link, lane, outgoing_of(&link->outgoing, chunk), frame, now_ns);
+      !is_requeued && coding_wants(link, lane, outgoing_of(&link->outgoing, chunk), frame, now_ns);
 }
 
 void send_repeat(struct link *link, const struct repeat_choice *choice, struct link_frame *frame,

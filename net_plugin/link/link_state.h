@@ -96,12 +96,12 @@ struct link_lane {
   struct link_tail tail;
 
   /* receiver */
-  uint64_t received;    /* DATA frames that counted, over all epochs */
-  uint64_t told;        /* of these, acknowledged by a WINDOW */
-  uint64_t arrived_ns;  /* when the last of them came */
-  uint8_t *staging;     /* touched only by polled frames */
-  unsigned shares;      /* 1 + the lane on which the same chunk arrives; 0: none */
-  uint64_t elsewhere;   /* frames to come whose chunks landed from other lanes: 1 << number % 64 */
+  uint64_t received;   /* DATA frames that counted, over all epochs */
+  uint64_t told;       /* of these, acknowledged by a WINDOW */
+  uint64_t arrived_ns; /* when the last of them came */
+  uint8_t *staging;    /* touched only by polled frames */
+  unsigned shares;     /* 1 + the lane on which the same chunk arrives; 0: none */
+  uint64_t elsewhere;  /* frames to come whose chunks landed from other lanes: 1 << number % 64 */
   uint32_t elsewhere_epoch; /* of which epoch, modulo WIRE_ORIGIN_EPOCHS */
   uint32_t epoch_before;    /* the last one that was up before this one */
   uint32_t epoch_now;
@@ -149,6 +149,7 @@ struct link {
   uint64_t tail_pings;     /* of these, behind packets that seem to be lost */
   uint64_t tails;          /* lanes that were written, and may not have brought it across */
   uint64_t tails_due;      /* of these, those whose transport is to be asked now */
+  uint64_t policy_asks;    /* lanes that the policy wanted to be measured, when it was asked last */
   uint64_t tail_ns;        /* when they are looked at; LINK_NO_DEADLINE: there are none */
   bool may_repeat;         /* this side sends again elsewhere what a lane holds that stands still */
   uint64_t still;          /* such lanes */
@@ -185,7 +186,7 @@ struct link {
       *known_remote_buffers; /* by message % LINK_WINDOW; NULL: config.remote_keys is 0 */
 
   /* receiver */
-  uint64_t unacked; /* lanes with frames that no WINDOW has acknowledged */
+  uint64_t unacked;          /* lanes with frames that no WINDOW has acknowledged */
   uint64_t repeats_arriving; /* lanes on which a repeat arrives that may land */
   uint64_t duplicates;       /* chunks that came twice */
   struct credit_given given;

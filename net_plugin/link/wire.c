@@ -109,8 +109,8 @@ static bool is_valid(const struct wire_header *header) {
   if (header->length > 0 && !is_data && !is_window && header->type != WIRE_ABORT) {
     return false;
   }
-  unsigned of_data = WIRE_HAS_CRC | WIRE_WANTS_ACK | WIRE_IS_LL | WIRE_IS_PLACED | WIRE_IS_CODED |
-                     WIRE_IS_REPEAT;
+  unsigned of_data =
+      WIRE_HAS_CRC | WIRE_WANTS_ACK | WIRE_IS_LL | WIRE_IS_PLACED | WIRE_IS_CODED | WIRE_IS_REPEAT;
   unsigned known = is_data ? of_data : is_window ? WIRE_HAS_CRC : 0;
   if ((header->flags & ~known) != 0) {
     return false;

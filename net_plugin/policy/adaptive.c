@@ -265,6 +265,8 @@ static void adaptive_measured(struct policy *policy, unsigned lane,
   if (!transport) {
     return;
   }
+  uint64_t retransmits = adaptive->limits[lane].measured.retransmits;
+  stripe_retransmitted(&adaptive->stripe, transport->retransmits > retransmits, now_ns);
   struct limit_window passed = { .lanes = limit_lane_measured(&adaptive->limits[lane], transport,
                                                               is_idle, now_ns) };
   const struct flow_count *count = adaptive_learned(adaptive);

@@ -68,6 +68,7 @@ struct policy_transport {
   bool has_unacked;     /* the peer's host has not acknowledged all that was sent */
   uint64_t acked_bytes; /* it acknowledged so many, in all */
   uint64_t rtt_us;      /* smoothed */
+  uint64_t retransmits; /* packets that were sent again, in all */
   bool is_repairing;    /* packets are missing: it recovers, or its timeout has passed */
 };
 

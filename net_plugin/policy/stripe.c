@@ -26,7 +26,8 @@ static void stripe_compare(struct stripe *stripe) {
   stripe->typical_ps_per_byte = rates_typical(&rates);
 }
 
-/* Slow is who shows it in sample after sample: a single one may be the doing of a scheduler. */
+/* A lane is slow after STRIPE_SLOW_SAMPLES slow samples in a row (hysteresis): a scheduler can
+ * spoil a single one. */
 static void stripe_judge(struct stripe *stripe, unsigned lane) {
   struct stripe_load *load = &stripe->loads[lane];
   if (ablation_has(stripe->ablated, ABLATION_SLOW)) {
@@ -59,11 +60,12 @@ void stripe_lane_lost(struct stripe *stripe, unsigned lane) {
   stripe_compare(stripe);
 }
 
-/* The lane's own time per byte counts only where the lane is slow. What others have shown differs by
- * chance, and a lane that gets more for it is soon at its cap: where a policer drops what exceeds
- * that, it loses packets. The lane that drains faster is free sooner, and gets more by that. */
+/* A lane without a rate of its own is taken to be as good as a typical one: it must get chunks to
+ * show what it can do. Where packets are lost so is any lane that is not slow: one that gets more,
+ * since it has shown a better rate by chance, is soon above its cap, and a policer drops that. */
 static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
-  uint32_t own = (stripe->slow & 1ull << lane) != 0 ? stripe->loads[lane].ps_per_byte : 0;
+  bool is_slow = (stripe->slow & 1ull << lane) != 0;
+  uint32_t own = is_slow || !stripe->is_lossy ? stripe->loads[lane].ps_per_byte : 0;
   if (own != 0) {
     return own;
   }
@@ -257,6 +259,11 @@ void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t 
   if (stripe->slow != 0 && now_ns - stripe->aged_ns >= STRIPE_AGING_NS) {
     stripe_age(stripe, now_ns);
   }
+}
+
+void stripe_retransmitted(struct stripe *stripe, bool has_retransmitted, uint64_t now_ns) {
+  stripe->lost_ns = has_retransmitted ? now_ns : stripe->lost_ns;
+  stripe->is_lossy = stripe->lost_ns != 0 && now_ns - stripe->lost_ns < STRIPE_LOSSY_NS;
 }
 
 /* By bytes: acknowledgements come in bursts, and much of a quick lane's arrives within few samples

@@ -6,10 +6,10 @@
  * Lanes differ: a cloud gives each flow its own share of a path, and shares change. Striping is
  * dynamic: a lane gets a chunk when it can write. Of several such lanes an idle one does, in turn,
  * or else the one that will have drained soonest. Drain time = unacknowledged bytes x time per
- * byte, which is learned from acknowledgements while the lane was busy: its own for a slow lane,
- * that of a typical one for all others. Rates of lanes that are not slow are not compared: a cap
- * lets a burst pass, so a lane may show its burst, and a lane that is preferred for that is soon
- * at its cap while the bursts of the others are left unused. Small messages stay on the lane that
+ * byte, learned from acknowledgements while the lane was busy. Idle lanes are not compared: a cap
+ * lets a burst pass, so an idle lane shows its burst, and a lane that is preferred for that is soon
+ * at its cap while the bursts of the others are left unused. Where packets are lost, as by a
+ * policer, lanes that are not slow are not compared either. Small messages stay on the lane that
  * was used last while that has drained within STRIPE_WARM_PS: its caches and its congestion window
  * are warm, and spreading them gains nothing.
  *
@@ -54,6 +54,8 @@ struct stripe {
   uint64_t slow;    /* lanes that are up and slow, as above */
   uint64_t unknown; /* lanes that are up and have not shown a rate */
   uint64_t aged_ns; /* when estimates were aged last */
+  bool is_lossy;    /* some lane retransmitted lately */
+  uint64_t lost_ns; /* when that was seen last; 0: never */
   struct stripe_load loads[POLICY_MAX_LANES];
 };
 
@@ -77,6 +79,8 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
 uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_t total);
 
 void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns);
+/* A lane's transport was asked: has it sent packets again since it was asked before? */
+void stripe_retransmitted(struct stripe *stripe, bool has_retransmitted, uint64_t now_ns);
 /* `bytes` of the lane were acknowledged at once. */
 void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t now_ns);
 

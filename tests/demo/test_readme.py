@@ -3,6 +3,7 @@
 import importlib.machinery
 import importlib.util
 import os
+import tempfile
 
 import invent
 from runner import Skip
@@ -56,6 +57,21 @@ def test_markers():
 def test_figures_that_are_for_no_readme():
     for changes, text in (({"is_quick": True}, "--quick"), ({"has_changes": True}, "without a commit"), ({"commit": None}, "names no commit")):
         fails(text, table.table_of, invent.document(**changes))
+
+
+def test_refused_figures_leave_the_readme():
+    before = table.ROOT
+    with tempfile.TemporaryDirectory() as table.ROOT:
+        try:
+            path = os.path.join(table.ROOT, table.README)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(readme(["as it was"]))
+            fails("without a commit", table.write_table, invent.document(has_changes=True))
+            assert table.read(table.README) == readme(["as it was"])
+            table.write_table(invent.document())
+            assert table.read(table.README) == readme(table.table_of(invent.document()))
+        finally:
+            table.ROOT = before
 
 
 def test_its_age():

@@ -9,8 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/param.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/setup/setup.h"
 #include "tests/lib/content.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/unit.h"
@@ -236,4 +238,12 @@ void pair_send_and_close(struct pair pair) {
     assert_memory_equal(got[i], sent[i], BYTES);
   }
   transfer_close(pair.receiver);
+}
+
+int pair_tear_down(void **state) {
+  (void)state;
+  setup_stop();
+  log_capture_stop();
+  param_load((char *[]){ NULL });
+  return 0;
 }

@@ -48,4 +48,8 @@ void pair_exchange_with_cuts(int family);
  * Closes the receiver, too. */
 void pair_send_and_close(struct pair pair);
 
+/* For cmocka: a test leaves nothing behind. Engines, threads, descriptors, the captured log and the
+ * parameters are gone. */
+int pair_tear_down(void **state);
+
 #endif

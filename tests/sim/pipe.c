@@ -138,13 +138,15 @@ static void pipe_count(struct pipe *pipe, uint64_t now_ns) {
 
 struct policy_transport socket_measure(const struct socket *socket, enum side side) {
   const struct pipe *pipe = &socket->pipes[side];
-  return (struct policy_transport){ .busy_us = pipe->busy_ns / 1000,
-                                    .peer_us = pipe->peer_ns / 1000,
-                                    .is_app_limited = pipe->is_app_limited,
-                                    .has_unacked = pipe->arrived < pipe->written,
-                                    .acked_bytes = pipe->arrived,
-                                    .rtt_us = 2 * pipe->latency_ns / 1000,
-                                    .is_repairing = pipe->lost_until_ns > pipe->counted_ns };
+  return (struct policy_transport){
+    .busy_us = pipe->busy_ns / 1000,
+    .peer_us = pipe->peer_ns / 1000,
+    .is_app_limited = pipe->is_app_limited,
+    .has_unacked =
+        pipe->arrived<pipe->written, .acked_bytes = pipe->arrived,
+                      .rtt_us = 2 * pipe->latency_ns / 1000, .is_repairing = pipe->lost_until_ns>
+            pipe->counted_ns
+  };
 }
 
 void pipe_lose_tail(struct pipe *pipe, uint64_t until_ns, bool is_lost_again) {
@@ -167,7 +169,8 @@ static uint64_t pipe_advance(struct pipe *pipe, uint64_t now_ns) {
     pipe->first_segment = (pipe->first_segment + 1) % WORLD_SEGMENTS;
     pipe->segment_count--;
   }
-  bool is_held = pipe->is_cut || pipe_waits_for_timeout(pipe, now_ns);
+  bool waits = pipe_waits_for_timeout(pipe, now_ns);
+  bool is_held = pipe->is_cut || waits;
   while (!is_held && pipe->departed < pipe->written && pipe->free_ns <= now_ns &&
          pipe->segment_count < WORLD_SEGMENTS) {
     uint64_t bytes = pipe->written - pipe->departed;
@@ -189,7 +192,7 @@ static uint64_t pipe_advance(struct pipe *pipe, uint64_t now_ns) {
       pipe->free_ns < next_ns) {
     next_ns = pipe->free_ns;
   }
-  if (!pipe->is_cut && is_held && pipe->lost_until_ns < next_ns) {
+  if (!pipe->is_cut && waits && pipe->lost_until_ns < next_ns) {
     next_ns = pipe->lost_until_ns;
   }
   return next_ns;

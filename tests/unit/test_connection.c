@@ -26,7 +26,6 @@
 #include "net_plugin/setup/connector.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/listener.h"
-#include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 
@@ -422,44 +421,39 @@ static int use_auto(void **state) {
   return use_progress(state, "auto", "0");
 }
 
-/* Each test leaves nothing behind: engines, threads and descriptors are gone. */
-static int stop(void **state) {
-  (void)state;
-  setup_stop();
-  log_capture_stop();
-  param_load((char *[]){ NULL });
-  return 0;
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
     /* first, since its warning comes at most once in a while */
-    cmocka_unit_test_setup_teardown(scanners_do_no_harm, use_auto, stop),
-    cmocka_unit_test_setup_teardown(data_arrives, use_auto, stop),
-    cmocka_unit_test_setup_teardown(data_arrives, use_thread, stop),
-    cmocka_unit_test_setup_teardown(connections_do_not_mix, use_auto, stop),
-    cmocka_unit_test_setup_teardown(connections_do_not_mix, use_thread, stop),
-    cmocka_unit_test_setup_teardown(connections_do_not_mix, use_two_threads, stop),
-    cmocka_unit_test_setup_teardown(connections_do_not_mix, use_four_engines, stop),
-    cmocka_unit_test_setup_teardown(small_messages_arrive_together, use_auto, stop),
-    cmocka_unit_test_setup_teardown(small_messages_arrive_together, use_thread, stop),
-    cmocka_unit_test_setup_teardown(small_messages_overflow_small_buffers, use_small_buffers, stop),
-    cmocka_unit_test_setup_teardown(a_held_post_is_sent, use_auto, stop),
-    cmocka_unit_test_setup_teardown(a_held_post_is_sent, use_thread, stop),
-    cmocka_unit_test_setup_teardown(eager_data_survives_a_close, use_auto, stop),
-    cmocka_unit_test_setup_teardown(eager_data_survives_a_close, use_four_engines, stop),
-    cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_auto, stop),
-    cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_thread, stop),
-    cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_two_threads, stop),
-    cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_four_engines, stop),
-    cmocka_unit_test_setup_teardown(a_vanished_peer_is_named, use_auto, stop),
-    cmocka_unit_test_setup_teardown(a_peer_that_failed_unheard_is_no_riddle, use_auto, stop),
-    cmocka_unit_test_setup_teardown(another_version_is_told_apart, use_auto, stop),
-    cmocka_unit_test_setup_teardown(a_refusal_without_proof_is_not_the_end, use_auto, stop),
-    cmocka_unit_test_setup_teardown(a_connection_that_nobody_asks_for_goes, use_auto, stop),
-    cmocka_unit_test_setup_teardown(a_narrow_port_range_is_enough, use_auto, stop),
+    cmocka_unit_test_setup_teardown(scanners_do_no_harm, use_auto, pair_tear_down),
+    cmocka_unit_test_setup_teardown(data_arrives, use_auto, pair_tear_down),
+    cmocka_unit_test_setup_teardown(data_arrives, use_thread, pair_tear_down),
+    cmocka_unit_test_setup_teardown(connections_do_not_mix, use_auto, pair_tear_down),
+    cmocka_unit_test_setup_teardown(connections_do_not_mix, use_thread, pair_tear_down),
+    cmocka_unit_test_setup_teardown(connections_do_not_mix, use_two_threads, pair_tear_down),
+    cmocka_unit_test_setup_teardown(connections_do_not_mix, use_four_engines, pair_tear_down),
+    cmocka_unit_test_setup_teardown(small_messages_arrive_together, use_auto, pair_tear_down),
+    cmocka_unit_test_setup_teardown(small_messages_arrive_together, use_thread, pair_tear_down),
+    cmocka_unit_test_setup_teardown(small_messages_overflow_small_buffers, use_small_buffers,
+                                    pair_tear_down),
+    cmocka_unit_test_setup_teardown(a_held_post_is_sent, use_auto, pair_tear_down),
+    cmocka_unit_test_setup_teardown(a_held_post_is_sent, use_thread, pair_tear_down),
+    cmocka_unit_test_setup_teardown(eager_data_survives_a_close, use_auto, pair_tear_down),
+    cmocka_unit_test_setup_teardown(eager_data_survives_a_close, use_four_engines, pair_tear_down),
+    cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_auto, pair_tear_down),
+    cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_thread, pair_tear_down),
+    cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_two_threads, pair_tear_down),
+    cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_four_engines, pair_tear_down),
+    cmocka_unit_test_setup_teardown(a_vanished_peer_is_named, use_auto, pair_tear_down),
+    cmocka_unit_test_setup_teardown(a_peer_that_failed_unheard_is_no_riddle, use_auto,
+                                    pair_tear_down),
+    cmocka_unit_test_setup_teardown(another_version_is_told_apart, use_auto, pair_tear_down),
+    cmocka_unit_test_setup_teardown(a_refusal_without_proof_is_not_the_end, use_auto,
+                                    pair_tear_down),
+    cmocka_unit_test_setup_teardown(a_connection_that_nobody_asks_for_goes, use_auto,
+                                    pair_tear_down),
+    cmocka_unit_test_setup_teardown(a_narrow_port_range_is_enough, use_auto, pair_tear_down),
     cmocka_unit_test(ranks_of_a_host_share_a_port_range),
-    cmocka_unit_test_setup_teardown(nobody_there_is_an_error_in_time, use_auto, stop),
+    cmocka_unit_test_setup_teardown(nobody_there_is_an_error_in_time, use_auto, pair_tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

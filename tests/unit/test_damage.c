@@ -8,7 +8,6 @@
 
 #include "common/param.h"
 #include "net_plugin/setup/handle.h"
-#include "net_plugin/setup/setup.h"
 #include "tests/lib/content.h"
 #include "tests/lib/fault.h"
 #include "tests/lib/log_capture.h"
@@ -223,29 +222,25 @@ static void sealed_lanes_survive_cuts(void **state) {
   }
 }
 
-static int stop(void **state) {
-  (void)state;
-  setup_stop();
-  log_capture_stop();
-  param_load((char *[]){ NULL });
-  return 0;
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(every_flip_is_found_and_repaired, log_capture_set_up, stop),
+    cmocka_unit_test_setup_teardown(every_flip_is_found_and_repaired, log_capture_set_up,
+                                    pair_tear_down),
     cmocka_unit_test_setup_teardown(one_side_that_wants_checksums_suffices, log_capture_set_up,
-                                    stop),
-    cmocka_unit_test_setup_teardown(sealed_data_is_not_seen, log_capture_set_up, stop),
-    cmocka_unit_test_setup_teardown(every_spelling_of_on_encrypts, log_capture_set_up, stop),
+                                    pair_tear_down),
+    cmocka_unit_test_setup_teardown(sealed_data_is_not_seen, log_capture_set_up, pair_tear_down),
+    cmocka_unit_test_setup_teardown(every_spelling_of_on_encrypts, log_capture_set_up,
+                                    pair_tear_down),
     cmocka_unit_test_setup_teardown(bad_protection_ends_listen_and_connect, log_capture_set_up,
-                                    stop),
+                                    pair_tear_down),
     cmocka_unit_test_setup_teardown(without_a_cipher_nothing_goes_out_in_clear, log_capture_set_up,
-                                    stop),
-    cmocka_unit_test_setup_teardown(every_flip_of_sealed_data_is_found, log_capture_set_up, stop),
-    cmocka_unit_test_setup_teardown(sealed_lanes_survive_cuts, log_capture_set_up, stop),
-    cmocka_unit_test_setup_teardown(coded_chunks_are_shorter, log_capture_set_up, stop),
-    cmocka_unit_test_setup_teardown(every_flip_of_coded_data_is_found, log_capture_set_up, stop),
+                                    pair_tear_down),
+    cmocka_unit_test_setup_teardown(every_flip_of_sealed_data_is_found, log_capture_set_up,
+                                    pair_tear_down),
+    cmocka_unit_test_setup_teardown(sealed_lanes_survive_cuts, log_capture_set_up, pair_tear_down),
+    cmocka_unit_test_setup_teardown(coded_chunks_are_shorter, log_capture_set_up, pair_tear_down),
+    cmocka_unit_test_setup_teardown(every_flip_of_coded_data_is_found, log_capture_set_up,
+                                    pair_tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

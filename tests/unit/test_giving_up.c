@@ -12,7 +12,6 @@
 #include "common/param.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/plugin/transfer.h"
-#include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 
@@ -120,20 +119,13 @@ static int start_thread(void **state) {
   return start(state);
 }
 
-static int stop(void **state) {
-  (void)state;
-  setup_stop();
-  log_capture_stop();
-  param_load((char *[]){ NULL });
-  return 0;
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, start, stop),
-    cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, start_thread, stop),
-    cmocka_unit_test_setup_teardown(what_one_thread_drives_ends_together, start, stop),
-    cmocka_unit_test_setup_teardown(what_one_thread_drives_ends_together, start_thread, stop),
+    cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, start, pair_tear_down),
+    cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, start_thread, pair_tear_down),
+    cmocka_unit_test_setup_teardown(what_one_thread_drives_ends_together, start, pair_tear_down),
+    cmocka_unit_test_setup_teardown(what_one_thread_drives_ends_together, start_thread,
+                                    pair_tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,6 +66,26 @@ static void idle_lanes_take_turns_whatever_they_showed(void **state) {
   }
 }
 
+/* By their rates, unless packets are lost. */
+static void lanes_are_alike_where_packets_are_lost(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 4);
+  for (unsigned lane = 0; lane < 4; lane++) {
+    teach(&stripe, lane, lane == 0 ? 8 : 10); /* none is slow */
+    stripe_sent(&stripe, lane, lane == 0 ? 72 * KIB : 64 * KIB, 0);
+  }
+  assert_int_equal(stripe_pick(&stripe, 0xF, KIB * KIB), 0);
+  stripe_retransmitted(&stripe, false, MS);
+  assert_int_equal(stripe_pick(&stripe, 0xF, KIB * KIB), 0);
+  stripe_retransmitted(&stripe, true, 2 * MS);
+  assert_int_not_equal(stripe_pick(&stripe, 0xF, KIB * KIB), 0);
+  stripe_retransmitted(&stripe, false, STRIPE_LOSSY_NS);
+  assert_int_not_equal(stripe_pick(&stripe, 0xF, KIB * KIB), 0);
+  stripe_retransmitted(&stripe, false, 2 * MS + STRIPE_LOSSY_NS);
+  assert_int_equal(stripe_pick(&stripe, 0xF, KIB * KIB), 0);
+}
+
 static void small_messages_stay_on_the_warm_lane(void **state) {
   (void)state;
   struct stripe stripe;
@@ -343,6 +363,7 @@ int main(void) {
     cmocka_unit_test(no_candidate_no_lane),
     cmocka_unit_test(equal_lanes_take_turns),
     cmocka_unit_test(idle_lanes_take_turns_whatever_they_showed),
+    cmocka_unit_test(lanes_are_alike_where_packets_are_lost),
     cmocka_unit_test(small_messages_stay_on_the_warm_lane),
     cmocka_unit_test(a_slow_lane_gets_its_share),
     cmocka_unit_test(a_new_lane_is_tried),

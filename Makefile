@@ -434,7 +434,7 @@ perf-tests: all $(PERF_PLUGINS)
 # ---- another compiler's opinion: make syntax CC=clang WERROR=1 ----
 
 SYNTAX_SRC := $(COMMON_SRC) $(NET_SRC) $(TUNER_SRC) $(MODEL_SRC) $(NET_TOOL_SRC) $(TUNER_TOOL_SRC) $(UNIT_SRC) $(TEST_LIB_SRC) \
-  $(SIM_SRC) $(SCALE_SRC) $(call sources,common/tools tuner_plugin/tools/coll tuner_plugin/tools/coll/replay tests/abi)
+  $(SIM_SRC) $(SCALE_SRC) $(call sources,common/tools tuner_plugin/tools/coll tuner_plugin/tools/coll/replay tests/abi tests/coll/stress)
 # Two at a time: what a test runs beside takes the rest.
 syntax: ## warnings of CC in plugins, tools, unit tests; makes nothing
 	$(Q)printf '%s\n' $(SYNTAX_SRC) | xargs -P 2 -n 20 $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fsyntax-only
@@ -456,8 +456,15 @@ $(BUILD)/tests/test_coll_%: $(BUILD)/obj/tests/unit/test_coll_%.o \
   $(filter-out %/main.o,$(COLL_OBJ))
 	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
-coll-tests: $(COLL) $(COLL_FAULTY)/libnccl.so.2
-.PHONY: coll-tests
+# stratus-coll with jobs to be broken: tests/coll/stress.
+COLL_STRESS_SRC := $(call sources,tests/coll/stress)
+COLL_STRESS := $(BUILD)/tests/coll-stress
+$(COLL_STRESS): $(call objects,$(COLL_STRESS_SRC)) $(filter-out %/main.o,$(COLL_OBJ))
+	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS)
+
+coll-stress: all $(COLL_STRESS)
+coll-tests: $(COLL) $(COLL_STRESS) $(COLL_FAULTY)/libnccl.so.2
+.PHONY: coll-tests coll-stress
 
 include tests/fake_cuda/rules.mk
 

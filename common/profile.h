@@ -59,7 +59,7 @@
  *
  * [model] extrapolates to other numbers of nodes: microseconds of a call are base + steps
  * inside of nodes * intra + steps between nodes * inter + bytes on a rank's wire / rate; spread
- * contains 9 of 10 measurements. Steps: tuner_plugin/decide/transfer.h. */
+ * contains 9 of 10 measurements. Steps: tuner_plugin/decide/extrapolate.h. */
 #ifndef COMMON_PROFILE_H
 #define COMMON_PROFILE_H
 

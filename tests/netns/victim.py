@@ -2,7 +2,7 @@
 """victim: a cluster of network namespaces, and a job on it whose progress is watched while something
 breaks. What the test scripts faults, soak and strangers share.
 
-The job is stratus-coll --soak: every element of every result is checked, and rank 0 writes a line when
+The job is tests/coll/stress, with --soak: every element of every result is checked, and rank 0 writes a line when
 an operation completes. Times are CLOCK_MONOTONIC's, as Python's time.monotonic()."""
 
 import glob
@@ -148,7 +148,7 @@ class Job:
                "LD_LIBRARY_PATH": f"{ROOT}/build/lib:{library}/{self.nccl}:{library}",
                "NCCL_DEBUG_FILE": f"{self.scratch}/nccl.%p"}
         self.output = open(f"{self.scratch}/output", "w", encoding="utf-8")
-        command = [f"{ROOT}/build/bin/stratus-coll", "--hosts",
+        command = [f"{ROOT}/build/tests/coll-stress", "--hosts",
                    self.cluster.call("hosts", self.cluster.name).strip(),
                    "--log", f"{self.scratch}/log", *self.arguments]
         self.started = time.monotonic()
@@ -257,7 +257,7 @@ def be_patient():
 def is_rank(pid):
     try:
         with open(f"/proc/{pid}/comm", encoding="utf-8") as comm:
-            return comm.read().strip() == "stratus-coll"
+            return comm.read().strip() == "coll-stress"
     except OSError:
         return False
 

@@ -108,7 +108,6 @@ static void made_up(void **state) {
     random = random * 1664525u + 1013904223u;
     unsigned width = 1u << (random >> 30) % 3, bits = 1 + (random >> 20) % 5;
     size_t header = HEADER_BYTES + width * 4;
-    tensor_fill(TENSOR_RANDOM, coded, 64);
     encode(round % (sizeof chunks / sizeof *chunks), coded);
     coded[1] = (uint8_t)width;
     for (unsigned i = 0; i < width; i++) {
@@ -122,7 +121,8 @@ static void made_up(void **state) {
     size_t bytes = header + (random >> 7) % 5000;
     accepted += decode(coded, bytes < sizeof coded ? bytes : sizeof coded, BYTES) == 0;
   }
-  assert_true(accepted < MADE_UP);
+  /* Few lengths are right by chance; what is accepted often is in every_bit. */
+  assert_in_range(accepted, 1, MADE_UP - 1);
 }
 
 static void headers_are_checked(void **state) {

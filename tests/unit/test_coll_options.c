@@ -95,11 +95,8 @@ static void test_times_and_numbers(void **state) {
   assert_int_equal(options.env_count, 2);
   assert_string_equal(options.env[1], "B=x=y");
   assert_int_equal(options.ppn, 3);
-  assert_int_equal(parse("--soak 3s --seed 7 --log here --grace 500ms"), OPTIONS_RUN);
-  assert_int_equal(options.soak_ns, UINT64_C(3000000000));
+  assert_int_equal(parse("--grace 500ms"), OPTIONS_RUN);
   assert_int_equal(options.root, OPTIONS_ROOT_ANY);
-  assert_int_equal(options.seed, 7);
-  assert_string_equal(options.log_path, "here");
   assert_int_equal(options.grace_ns, 500000000);
 }
 
@@ -152,11 +149,8 @@ static void test_wrong_options(void **state) {
     { "-T soon", "soon" },
     { "-R 2", "0 to 1" },
     { "-r -2", "-2" },
-    { "--log here", "--soak" },
-    { "--soak 1s -g 2", "--soak" },
     { "--replay a -n 3", "--replay excludes -n" },
     { "--replay a --sizes 8", "--replay excludes --sizes" },
-    { "--soak 1s --replay a", "--replay excludes --soak" },
     { "--replay a -g 2", "--ppn" },
     { "--replay-steps 3", "--replay-steps goes with --replay" },
     { "--bytes-scale 2 -b 8", "--bytes-scale goes with --replay" },

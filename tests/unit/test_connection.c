@@ -270,19 +270,21 @@ static void a_refusal_without_proof_is_not_the_end(void **state) {
   struct listener *listener;
   struct connection *connection = NULL;
   assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
-  bytes[HANDLE_LISTENER_AT] ^= 1; /* nobody has this identity */
-  uint64_t start_ns = clock_now_ns(), told_ns = 0;
-  int error = 0;
-  while (!error && clock_now_ns() < start_ns + PATIENCE_NS) {
-    error = connector_connect(&nic, 1, -1, 0, bytes, &connection);
-    if (!told_ns && log_capture_find("does not know this connection") > 0) {
-      told_ns = clock_now_ns() - start_ns;
+  bytes[HANDLE_LISTENER_AT] ^= 1;                 /* nobody has this identity */
+  bool is_told = false;                           /* while it is still tried */
+  for (unsigned i = 0; i < 10 && !is_told; i++) { /* this thread may not be given a CPU */
+    uint64_t start_ns = clock_now_ns();
+    int error = 0;
+    log_capture_start();
+    while (!error && clock_now_ns() < start_ns + PATIENCE_NS) {
+      is_told = is_told || log_capture_find("does not know this connection") > 0;
+      error = connector_connect(&nic, 1, -1, 0, bytes, &connection);
+      breathe();
     }
-    breathe();
+    assert_int_equal(error, -ECONNREFUSED);
+    assert_true(clock_now_ns() - start_ns >= 300 * NS_PER_MS);
   }
-  assert_int_equal(error, -ECONNREFUSED);
-  assert_true(clock_now_ns() - start_ns >= 300 * NS_PER_MS);
-  assert_true(told_ns > 0 && told_ns < 300 * NS_PER_MS);
+  assert_true(is_told);
   listener_close(listener);
   param_load((char *[]){ NULL });
 }

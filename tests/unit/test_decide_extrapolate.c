@@ -21,7 +21,7 @@
 
 struct compiled {
   struct decide_table table;
-  struct decide_row *rows; /* and all else that it needs */
+  struct decide_row *rows;
   size_t count;
 };
 
@@ -76,7 +76,7 @@ static void rows_that_gain_too_little_are_left_out(void **state) {
   assert_int_equal(compiled.count, 2);
   assert_int_equal(compiled.rows[0].bytes_lo, 1 << 10);
   assert_int_equal(compiled.rows[1].bytes_lo, 4 << 10);
-  assert_int_equal(compiled.rows[0].choice.over, decide_cell(PROFILE_RING, PROFILE_LL));
+  assert_int_equal(compiled.rows[0].choice.over, costs_cell(PROFILE_RING, PROFILE_LL));
   assert_int_equal(compiled.rows[1].choice.over, DECIDE_ANY_CELL);
   release(&compiled);
 }

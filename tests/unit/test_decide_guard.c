@@ -129,12 +129,11 @@ static void without_costs_only_common_cells(void **state) {
 static void writes_the_cell_and_nothing_else(void **state) {
   (void)state;
   const struct decide_row rows[] = {
-    { 0, UINT64_MAX, { .algo = PROFILE_RING, .proto = PROFILE_SIMPLE, .channels = 4 } },
+    { 0,
+      UINT64_MAX,
+      { .algo = PROFILE_RING, .proto = PROFILE_SIMPLE, .channels = 4, .over = DECIDE_ANY_CELL } },
   };
   struct decide_table table = { .rows = rows, .first = { 0, 0, 0, 0, 0, 1 } };
-  _Alignas(SIZE_INDEX_ALIGNMENT) struct size_bucket buckets[4 + SIZE_INDEX_OCTAVES];
-  assert_true(size_index_most_buckets(1) * sizeof buckets[0] <= sizeof buckets);
-  size_index_make(rows, 1, buckets, &table.indexes[PROFILE_ALLREDUCE]);
   struct cells cells = all_ignored();
   cells.us[PROFILE_TREE][PROFILE_LL] = 3.0f;
   cells.us[PROFILE_RING][PROFILE_SIMPLE] = 4.0f;

@@ -2,6 +2,7 @@
 /* Lists and files of hosts, as other launchers have them; what is refused, and where. */
 #include "common/host_list.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -240,6 +241,32 @@ static void arguments_add_up(void **state) {
   host_list_free(&list);
 }
 
+/* In a second argument, too; another port is another host, and this machine always is. */
+static void thousands_of_hosts_are_found_again(void **state) {
+  (void)state;
+  enum { HOSTS = HOST_LIST_MAX - 3 };
+  char text[64], name[16];
+  struct host_list list = { 0 };
+  snprintf(text, sizeof text, "node[0001-%d],local,node0001:2000", HOSTS);
+  assert_int_equal(host_list_read(&list, text, error), 0);
+  snprintf(text, sizeof text, "node[0001-%d]:2,local,node0001:2000", HOSTS);
+  assert_int_equal(host_list_read(&list, text, error), 0);
+  assert_int_equal(list.count, HOST_LIST_MAX);
+  for (int i = 0; i < HOSTS; i++) {
+    snprintf(name, sizeof name, "node%04d", i + 1);
+    assert_string_equal(list.hosts[i].name, name);
+    assert_int_equal(list.hosts[i].slots, 3);
+  }
+  assert_int_equal(list.hosts[HOSTS].kind, HOST_LOCAL);
+  assert_int_equal(list.hosts[HOSTS + 1].slots, 2);
+  assert_int_equal(list.hosts[HOSTS + 2].kind, HOST_LOCAL);
+  assert_int_equal(host_list_read(&list, "node0001:1021", error), -EINVAL);
+  assert_string_equal(error, "node0001: more than 1023 processes on one host");
+  assert_int_equal(host_list_read(&list, "another", error), -EINVAL);
+  assert_string_equal(error, "more than 4096 hosts");
+  host_list_free(&list);
+}
+
 /* ---- commands ---- */
 
 static void commands_reach_each_kind(void **state) {
@@ -325,6 +352,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(files_of_any_editor, set_up, tear_down),
     cmocka_unit_test_setup_teardown(files_name_the_line, set_up, tear_down),
     cmocka_unit_test_setup_teardown(arguments_add_up, set_up, tear_down),
+    cmocka_unit_test(thousands_of_hosts_are_found_again),
     cmocka_unit_test(commands_reach_each_kind),
     cmocka_unit_test(more_words_than_fit_are_noticed),
     cmocka_unit_test(node_lists_have_entries_and_places),

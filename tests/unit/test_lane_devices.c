@@ -199,22 +199,10 @@ static void a_port_that_comes_up_later_is_used(void **state) {
   pair_close(pair);
 }
 
-static void one_line_tells_why_there_is_none(void **state) {
-  (void)state;
-  fake_verbs_fail_calls(FAKE_OPEN_DEVICE, EACCES);
-  rdma_host_configure();
-  exchange_all(NULL);
-  exchange_all(NULL);
-  fake_verbs_fail_calls(FAKE_OPEN_DEVICE, 0);
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
-  assert_int_equal(log_capture_find("fake0 cannot be opened: Permission denied"), 1);
-}
-
 #define WITH(kind, test) cmocka_unit_test_setup_teardown(test, use_##kind, stop)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    WITH(rdma, one_line_tells_why_there_is_none), /* first: it is told once in a process */
     WITH(small_rdma, data_arrives),
     WITH(small_rdma, lost_lanes_lose_no_data),
     WITH(rdma, failed_receives_lose_no_data),

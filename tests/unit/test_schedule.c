@@ -43,7 +43,7 @@ static struct schedule_set open_as(const char *text, struct cells *cells, int al
                                    bool takes_chunks) {
   struct plan plan = parse(text);
   struct schedule_set set;
-  plan_open(&plan, &plan.entries[0], (struct schedule_costs){ &cells->us[0][0], algos, PROTOS },
+  plan_open(&plan, &plan.entries[0], (struct decide_costs){ &cells->us[0][0], algos, PROTOS },
             takes_chunks, &set);
   return set;
 }
@@ -156,7 +156,7 @@ static void never_tries_what_nccl_ruled_out(void **state) {
   set = open_first("allreduce:8=all,tree.ll", &cells, ALGOS);
   assert_int_equal(set.count, 0);
   struct plan plan = parse("allreduce:8=all");
-  plan_open(&plan, &plan.entries[0], (struct schedule_costs){ NULL, ALGOS, PROTOS }, true, &set);
+  plan_open(&plan, &plan.entries[0], (struct decide_costs){ NULL, ALGOS, PROTOS }, true, &set);
   assert_int_equal(set.count, 0);
 }
 

@@ -79,11 +79,48 @@ static void first_group_between_hosts_is_nccls_own(void **state) {
 
 static void says_one_banner_in_a_process(void **state) {
   (void)state;
-  /* The test before has opened one. */
   tuner_job_set("", "");
+  tuner_close(tuner_job_open());
+  log_capture_start(); /* another test may have been first */
   tuner_close(tuner_job_open());
   tuner_close(tuner_job_open());
   assert_int_equal(log_capture_find("tuner interface"), 0);
+}
+
+static void calls_without_a_row_leave_collnet_out(void **state) {
+  (void)state;
+  static const struct {
+    int abi_version;
+    const char *collnet, *net_plugin;
+    bool is_left_out;
+  } cases[] = {
+    { 5, "STRATUS_COLLNET=full", "stratus", true },
+    { 5, "STRATUS_COLLNET=full", "other", false },
+    { 5, "STRATUS_COLLNET=off", "stratus", false },
+    { 2, "STRATUS_COLLNET=full", "stratus", false }, /* shows no costs */
+  };
+  tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    tuner_job_set("p.profile", cases[i].collnet);
+    setenv("NCCL_NET_PLUGIN", cases[i].net_plugin, 1);
+    struct tuner_host host = tuner_job_host;
+    host.abi_version = cases[i].abi_version;
+    struct tuner *tuner = tuner_job_open_as(host, (struct tuner_shape){ 16, 4, false });
+    float us[PROFILE_ALGORITHM_COUNT] = { 1, 1, 1, 1, -1, -1, -1 };
+    struct decide_costs costs = { .us = us, .algos = PROFILE_ALGORITHM_COUNT, .protos = 1 };
+    int channels = 0;
+    if (host.abi_version >= 3) {
+      tuner_choose_by_costs(tuner, PROFILE_ALLREDUCE, 8, costs, &channels);
+    }
+    assert_true(us[PROFILE_RING] == 1 && us[PROFILE_TREE] == 1);
+    assert_int_equal(us[PROFILE_COLLNET_DIRECT] < 0, cases[i].is_left_out);
+    assert_int_equal(us[PROFILE_COLLNET_CHAIN] < 0, cases[i].is_left_out);
+    tuner_close(tuner);
+    assert_int_equal(log_capture_find("matches, NCCL's own choice is untouched"), 1);
+    assert_int_equal(log_capture_find("untouched, but for CollNet"), cases[i].is_left_out);
+    log_capture_start();
+  }
+  unsetenv("NCCL_NET_PLUGIN");
 }
 
 static void only_the_measured_shape_and_release(void **state) {
@@ -298,6 +335,7 @@ int main(void) {
     TUNER_JOB_TEST(first_call_between_hosts_is_nccls_own),
     TUNER_JOB_TEST(first_group_between_hosts_is_nccls_own),
     TUNER_JOB_TEST(says_one_banner_in_a_process),
+    TUNER_JOB_TEST(calls_without_a_row_leave_collnet_out),
     TUNER_JOB_TEST(only_the_measured_shape_and_release),
     TUNER_JOB_TEST(the_user_wins_where_costs_are_hidden),
     TUNER_JOB_TEST(turned_off_it_reads_nothing),

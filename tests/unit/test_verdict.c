@@ -2,9 +2,13 @@
 /* What processes say to stratus-run --check, and what it makes of it; strangers' datagrams. */
 #include "common/tools/verdict.h"
 
+#include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "tests/lib/unit.h"
 
@@ -292,7 +296,38 @@ static void events_know_their_place(void **state) {
   assert_int_equal(second.number, first.number + 1);
 }
 
-/* A bad STRATUS_CHECK costs nothing but the message. */
+/* Where events come, on this machine. */
+static int listen_here(struct sockaddr_in *here) {
+  struct timeval patience = { .tv_sec = 10 };
+  socklen_t bytes = sizeof *here;
+  *here = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+  int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(bind(fd, (struct sockaddr *)here, sizeof *here), 0);
+  assert_int_equal(getsockname(fd, (struct sockaddr *)here, &bytes), 0);
+  assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+  return fd;
+}
+
+/* Events of both kinds, to whom the text names: so many come, and no more before what is sent after
+ * them. */
+static void assert_arrive(int fd, const struct sockaddr_in *here, const char *where, int wanted) {
+  char datagram[CHECK_DATAGRAM_MAX];
+  struct check_event event;
+  setenv(CHECK_VARIABLE, where, 1);
+  errno = EXFULL;
+  check_event_send(CHECK_IN_USE, NULL);
+  check_event_send_communicator(1, 2, 2);
+  assert_int_equal(errno, EXFULL);
+  unsetenv(CHECK_VARIABLE);
+  for (int i = 0; i < wanted; i++) {
+    ssize_t got = recv(fd, datagram, sizeof datagram, 0);
+    assert_true(got > 0 && check_event_parse(datagram, (size_t)got, TOKEN, &event));
+  }
+  assert_int_equal(sendto(fd, "", 1, 0, (const struct sockaddr *)here, sizeof *here), 1);
+  assert_int_equal(recv(fd, datagram, sizeof datagram, 0), 1);
+}
+
+/* A bad STRATUS_CHECK costs nothing but the message; what is good in it is used. */
 static void a_bad_variable_is_no_harm(void **state) {
   (void)state;
   static const char *const bad[] = { "",
@@ -308,12 +343,21 @@ static void a_bad_variable_is_no_harm(void **state) {
                                      TOKEN "@1.2.3.4:99999999999",
                                      TOKEN "@[::1:5",
                                      TOKEN "@localhost:5" };
+  char where[256];
+  struct sockaddr_in here;
+  int fd = listen_here(&here);
+  snprintf(where, sizeof where, TOKEN "@127.0.0.1:%u", ntohs(here.sin_port));
+  assert_arrive(fd, &here, where, 2);
+  assert_arrive(fd, &here, where + 1, 0);
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-    setenv(CHECK_VARIABLE, bad[i], 1);
-    check_event_send(CHECK_IN_USE, NULL);
-    check_event_send_communicator(1, 2, 2);
+    assert_arrive(fd, &here, bad[i], 0);
+    snprintf(where, sizeof where, "%s,127.0.0.1:%u", bad[i], ntohs(here.sin_port));
+    assert_arrive(fd, &here, where, strchr(bad[i], '@') ? 2 : 0);
   }
-  unsetenv(CHECK_VARIABLE);
+  int next = dup(fd); /* the lowest that is free: none was left open */
+  assert_int_equal(next, fd + 1);
+  close(next);
+  close(fd);
 }
 
 int main(void) {

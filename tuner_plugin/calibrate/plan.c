@@ -280,7 +280,7 @@ int plan_find(const struct plan *plan, int collective, uint64_t bytes) {
   return -1;
 }
 
-void plan_open(const struct plan *plan, const struct plan_entry *entry, struct schedule_costs costs,
+void plan_open(const struct plan *plan, const struct plan_entry *entry, struct decide_costs costs,
                bool takes_chunks, struct schedule_set *set) {
   struct schedule_wish wish = {
     .cells = entry->cells,

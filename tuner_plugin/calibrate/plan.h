@@ -60,7 +60,7 @@ const char *plan_format_cell(struct schedule_cell cell, char text[PLAN_CELL_TEXT
 int plan_parse_cell(const char *text, struct schedule_cell *cell);
 
 /* The cells of an entry that are open, given NCCL's costs and whether it asks for chunks. */
-void plan_open(const struct plan *plan, const struct plan_entry *entry, struct schedule_costs costs,
+void plan_open(const struct plan *plan, const struct plan_entry *entry, struct decide_costs costs,
                bool takes_chunks, struct schedule_set *set);
 
 #endif

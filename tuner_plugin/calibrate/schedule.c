@@ -2,30 +2,9 @@
 /* Collects the cells that are worth trying, and schedules them in random blocks. */
 #include "tuner_plugin/calibrate/schedule.h"
 
-#include <float.h>
 #include <string.h>
 
 #include "common/random.h"
-
-static float cost_at(struct schedule_costs costs, unsigned algorithm, unsigned protocol) {
-  bool is_inside = algorithm < (unsigned)costs.algos && protocol < (unsigned)costs.protos;
-  return is_inside ? costs.us[(size_t)algorithm * (size_t)costs.protos + protocol] : -1.0f;
-}
-
-/* NCCL's choice: the first of the cheapest cells that are not negative. */
-static bool find_default(struct schedule_costs costs, struct schedule_cell *cell, float *cheapest) {
-  *cheapest = FLT_MAX;
-  for (unsigned a = 0; costs.us && a < PROFILE_ALGORITHM_COUNT; a++) {
-    for (unsigned p = 0; p < PROFILE_PROTOCOL_COUNT; p++) {
-      float cost = cost_at(costs, a, p);
-      if (cost >= 0 && cost < *cheapest) {
-        *cheapest = cost;
-        *cell = (struct schedule_cell){ .algorithm = (uint8_t)a, .protocol = (uint8_t)p };
-      }
-    }
-  }
-  return *cheapest < FLT_MAX;
-}
 
 bool schedule_is_same_cell(struct schedule_cell a, struct schedule_cell b) {
   return a.algorithm == b.algorithm && a.protocol == b.protocol && a.channels == b.channels &&
@@ -53,8 +32,8 @@ static bool can_bound_channels(unsigned algorithm) {
 }
 
 static bool is_offered(struct schedule_cell cell, struct schedule_limits limits,
-                       struct schedule_costs costs, double cheapest) {
-  double cost = (double)cost_at(costs, cell.algorithm, cell.protocol);
+                       struct decide_costs costs, double cheapest) {
+  double cost = (double)costs_at(costs, cell.algorithm, cell.protocol);
   return cost >= 0 && cost <= cheapest * SCHEDULE_COST_FACTOR_MAX &&
          (cell.channels == 0 || can_bound_channels(cell.algorithm)) &&
          (cell.chunk == 0 || limits.takes_chunks);
@@ -71,16 +50,18 @@ static bool is_hopeless(struct schedule_cell cell, struct schedule_cell chosen,
 }
 
 void schedule_open(const struct schedule_wish *wish, struct schedule_limits limits, uint64_t bytes,
-                   struct schedule_costs costs, struct schedule_set *set) {
+                   struct decide_costs costs, struct schedule_set *set) {
   memset(set, 0, sizeof *set);
-  struct schedule_cell chosen;
-  float cheapest;
-  if (!find_default(costs, &chosen, &cheapest)) {
+  struct costs_choice usual;
+  if (!costs_choose(costs, &usual) || usual.cell == COSTS_UNKNOWN_CELL) {
     return;
   }
+  struct schedule_cell chosen = { .algorithm = (uint8_t)costs_cell_algorithm(usual.cell),
+                                  .protocol = (uint8_t)costs_cell_protocol(usual.cell) };
+  double cheapest = (double)usual.us;
   schedule_add(set, chosen);
   for (size_t i = 0; i < wish->cell_count; i++) {
-    if (is_offered(wish->cells[i], limits, costs, (double)cheapest)) {
+    if (is_offered(wish->cells[i], limits, costs, cheapest)) {
       schedule_add(set, wish->cells[i]);
     }
   }
@@ -88,9 +69,8 @@ void schedule_open(const struct schedule_wish *wish, struct schedule_limits limi
     for (unsigned a = 0; a < PROFILE_ALGORITHM_COUNT; a++) {
       for (unsigned p = 0; p < PROFILE_PROTOCOL_COUNT; p++) {
         struct schedule_cell cell = { (uint8_t)a, (uint8_t)p, wish->channels[i], 0 };
-        if (is_offered(cell, limits, costs, (double)cheapest) &&
-            !is_hopeless(cell, chosen, limits, bytes, (double)cost_at(costs, a, p),
-                         (double)cheapest)) {
+        if (is_offered(cell, limits, costs, cheapest) &&
+            !is_hopeless(cell, chosen, limits, bytes, (double)costs_at(costs, a, p), cheapest)) {
           schedule_add(set, cell);
         }
       }

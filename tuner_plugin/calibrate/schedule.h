@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "common/profile.h"
+#include "tuner_plugin/decide/costs.h"
 
 enum {
   SCHEDULE_CELLS_MAX = 32,
@@ -35,13 +36,6 @@ struct schedule_cell {
   uint8_t protocol;  /* enum profile_protocol */
   uint16_t channels; /* most channels; 0: NCCL's own number */
   uint32_t chunk;    /* bytes for getChunkSize, beside channels only; 0: NCCL's own */
-};
-
-/* NCCL's cost table: row-major; a negative cell is ruled out. */
-struct schedule_costs {
-  const float *us;
-  int algos;
-  int protos;
 };
 
 /* Which cells `all` leaves out; equal on all ranks. A cell named in the plan is tried anyway, if
@@ -69,7 +63,7 @@ struct schedule_wish {
 /* The cells that are open to calls of `bytes`, as NCCL's costs have them. Beyond
  * SCHEDULE_CELLS_MAX the last ones are left out. */
 void schedule_open(const struct schedule_wish *wish, struct schedule_limits limits, uint64_t bytes,
-                   struct schedule_costs costs, struct schedule_set *set);
+                   struct decide_costs costs, struct schedule_set *set);
 
 /* What identifies a stream of calls. */
 struct schedule_key {

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tuner_plugin/decide/decide.h"
+#include "tuner_plugin/decide/costs.h"
 
 struct collnet_range {
   uint64_t least, most; /* bytes of an AllReduce; most 0: NCCL's choice stands everywhere */

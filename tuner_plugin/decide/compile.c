@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies the rows of one shape out of a profile, in the order that size_index.h takes. */
+/* Copies the rows of one shape out of a profile, ascending, as decide_find searches them. */
 #include "tuner_plugin/decide/compile.h"
 
 #include <stdbool.h>
 
-#include "tuner_plugin/decide/guard.h"
 #include "tuner_plugin/decide/extrapolate.h"
+#include "tuner_plugin/decide/guard.h"
 
 /* Destination of the rows; without memory they are only counted. */
 struct sink {
@@ -21,7 +21,7 @@ static bool is_shape_covered(size_t ranks, size_t nodes) {
 
 static void add_row(struct sink *sink, uint64_t bytes_lo, const struct profile_row *row) {
   if (sink->rows) {
-    unsigned over = decide_cell(row->over_algorithm, row->over_protocol);
+    unsigned over = costs_cell(row->over_algorithm, row->over_protocol);
     sink->rows[sink->count] = (struct decide_row){
       .bytes_lo = bytes_lo,
       .bytes_hi = row->bytes_hi,
@@ -80,31 +80,11 @@ static void add_all(struct sink *sink, const struct profile *profile, size_t ran
   table->first[PROFILE_COLLECTIVE_COUNT] = sink->count;
 }
 
-/* Counts the rows, and the most buckets that they can need. */
-static size_t count_rows(const struct profile *profile, size_t ranks, size_t nodes,
-                         size_t *buckets) {
+size_t compile_bytes(const struct profile *profile, size_t ranks, size_t nodes) {
   struct sink sink = { 0 };
   struct decide_table table;
   add_all(&sink, profile, ranks, nodes, &table);
-  *buckets = 0;
-  for (int coll = 0; coll < PROFILE_COLLECTIVE_COUNT; coll++) {
-    uint32_t count = table.first[coll + 1] - table.first[coll];
-    *buckets += count > 0 ? size_index_most_buckets(count) : 0;
-  }
-  return sink.count;
-}
-
-size_t compile_bytes(const struct profile *profile, size_t ranks, size_t nodes) {
-  size_t buckets;
-  size_t rows = count_rows(profile, ranks, nodes, &buckets);
-  return rows == 0 ? 0
-                   : rows * sizeof(struct decide_row) + (SIZE_INDEX_ALIGNMENT - 1) +
-                         buckets * sizeof(struct size_bucket);
-}
-
-static struct size_bucket *first_bucket(struct decide_row *after_rows) {
-  uintptr_t address = (uintptr_t)after_rows;
-  return (struct size_bucket *)(address + -address % SIZE_INDEX_ALIGNMENT);
+  return sink.count * sizeof(struct decide_row);
 }
 
 void compile_table(const struct profile *profile, size_t ranks, size_t nodes, void *memory,
@@ -112,11 +92,4 @@ void compile_table(const struct profile *profile, size_t ranks, size_t nodes, vo
   struct sink sink = { .rows = memory };
   table->rows = memory;
   add_all(&sink, profile, ranks, nodes, table);
-  struct size_bucket *buckets = first_bucket(sink.rows + sink.count);
-  for (int coll = 0; coll < PROFILE_COLLECTIVE_COUNT; coll++) {
-    uint32_t first = table->first[coll], count = table->first[coll + 1] - first;
-    if (count > 0) {
-      buckets += size_index_make(&table->rows[first], count, buckets, &table->indexes[coll]);
-    }
-  }
 }

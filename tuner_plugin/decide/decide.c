@@ -7,26 +7,26 @@
 #include "common/nccl_chunk.h"
 #include "tuner_plugin/decide/guard.h"
 
-const struct decide_choice *decide_find(const struct decide_table *table, int coll,
-                                        uint64_t bytes) {
+const struct decide_row *decide_find(const struct decide_table *table, int coll, uint64_t bytes) {
   if (coll < 0 || coll >= PROFILE_COLLECTIVE_COUNT ||
       table->first[coll] == table->first[coll + 1]) {
     return NULL;
   }
-  const struct decide_choice *choice = size_index_find(&table->indexes[coll], bytes);
-  return choice->algo == DECIDE_NOTHING ? NULL : choice;
+  /* To the last row that begins at or before the size; no branch depends on a comparison, as a
+   * mispredicted one takes longer than all the rest. */
+  const struct decide_row *row = &table->rows[table->first[coll]];
+  for (uint32_t left = table->first[coll + 1] - table->first[coll]; left > 1;) {
+    uint32_t half = left / 2;
+    row = row[half].bytes_lo <= bytes ? row + half : row;
+    left -= half;
+  }
+  return bytes >= row->bytes_lo && bytes < row->bytes_hi ? row : NULL;
 }
 
-const struct decide_row *decide_find_row(const struct decide_table *table, int coll,
-                                         uint64_t bytes) {
-  bool is_known = coll >= 0 && coll < PROFILE_COLLECTIVE_COUNT;
-  for (uint32_t i = is_known ? table->first[coll] : 0; is_known && i < table->first[coll + 1];
-       i++) {
-    if (bytes >= table->rows[i].bytes_lo && bytes < table->rows[i].bytes_hi) {
-      return &table->rows[i];
-    }
-  }
-  return NULL;
+static const struct decide_choice *find_choice(const struct decide_table *table, int coll,
+                                               uint64_t bytes) {
+  const struct decide_row *row = decide_find(table, coll, bytes);
+  return row ? &row->choice : NULL;
 }
 
 static void write_channels(const struct decide_choice *choice, int *channels) {
@@ -38,7 +38,7 @@ static void write_channels(const struct decide_choice *choice, int *channels) {
 
 bool decide_by_costs(const struct decide_table *table, int coll, uint64_t bytes,
                      struct decide_costs costs, int *channels) {
-  const struct decide_choice *choice = decide_find(table, coll, bytes);
+  const struct decide_choice *choice = find_choice(table, coll, bytes);
   if (!choice) {
     return false;
   }
@@ -56,7 +56,7 @@ bool decide_by_costs(const struct decide_table *table, int coll, uint64_t bytes,
 
 bool decide_by_number(const struct decide_table *table, int coll, uint64_t bytes, int *algo,
                       int *proto, int *channels) {
-  const struct decide_choice *choice = decide_find(table, coll, bytes);
+  const struct decide_choice *choice = find_choice(table, coll, bytes);
   if (!choice || !guard_allows_blind(coll, choice->algo, choice->proto)) {
     return false;
   }
@@ -76,7 +76,7 @@ uint32_t decide_chunk(const struct decide_table *table, int coll, uint64_t bytes
     if (bytes > UINT64_MAX / count) {
       break;
     }
-    const struct decide_choice *choice = decide_find(table, coll, bytes * count);
+    const struct decide_choice *choice = find_choice(table, coll, bytes * count);
     if (choice && choice->chunk > 0 && choice->channels == count && choice->algo == algo &&
         choice->proto == proto) {
       return nccl_chunk_round(choice->chunk, (enum profile_protocol)choice->proto);

@@ -14,32 +14,20 @@
 #include <stdint.h>
 
 #include "common/profile.h"
+#include "tuner_plugin/decide/costs.h"
 #include "tuner_plugin/decide/row.h"
-#include "tuner_plugin/decide/size_index.h"
 
 /* The rows for communicators of one shape, made by compile.h: by collective, ascending, without
  * overlap. Collective c has the rows [first[c], first[c + 1]). */
 struct decide_table {
   const struct decide_row *rows;
   uint32_t first[PROFILE_COLLECTIVE_COUNT + 1];
-  struct size_index indexes[PROFILE_COLLECTIVE_COUNT]; /* of those that have rows */
   /* Bit c-1: some row with a chunk has c channels. */
   uint64_t chunk_channels[PROFILE_COLLECTIVE_COUNT];
 };
 
-/* NCCL's costs in microseconds of every (algorithm, protocol), row-major; negative: not available.
- */
-struct decide_costs {
-  float *us;
-  int algos;
-  int protos;
-};
-
-/* The choice of the row that covers the call, or NULL. Any value of `coll` is allowed. */
-const struct decide_choice *decide_find(const struct decide_table *table, int coll, uint64_t bytes);
-/* The row itself. A linear search, for tools and tests. */
-const struct decide_row *decide_find_row(const struct decide_table *table, int coll,
-                                         uint64_t bytes);
+/* The row that covers the call, or NULL. Any value of `coll` is allowed. */
+const struct decide_row *decide_find(const struct decide_table *table, int coll, uint64_t bytes);
 
 /* For interfaces with a cost table (v3 to v7). If a row covers the call and the guard accepts it,
  * makes its cell the cheapest and bounds *channels; returns true. Else changes nothing. */

@@ -7,7 +7,7 @@
 enum {
   EXTRAPOLATE_GAIN_PERMILLE = 80, /* what must be gained at least, as the model may be wrong */
   EXTRAPOLATE_FACTOR = 2,         /* between numbers of nodes */
-  ALONE_NODES = 2,                /* nothing is carried from or to two nodes, see transfer.h */
+  ALONE_NODES = 2,                /* nothing is carried from or to two nodes, see extrapolate.h */
   OPEN_END_FACTOR = 16,           /* of a range without an end, how much of it is looked at */
   VIEW_COUNT = 4,
 };

@@ -10,19 +10,14 @@
 
 /* What to do with a call. */
 struct decide_choice {
-  uint8_t algo;     /* enum profile_algorithm, which is NCCL's number; or DECIDE_NOTHING */
+  uint8_t algo;     /* enum profile_algorithm, which is NCCL's number */
   uint8_t proto;    /* enum profile_protocol, the same */
   uint8_t channels; /* most channels to use; 0 leaves them to NCCL */
-  uint8_t over;     /* decide_cell of what NCCL must have chosen, or DECIDE_ANY_CELL */
+  uint8_t over;     /* costs_cell of what NCCL must have chosen, or DECIDE_ANY_CELL */
   uint32_t chunk;   /* bytes; 0 leaves it to NCCL, and so does a row without channels */
 };
 
-enum { DECIDE_ANY_CELL = 0, DECIDE_NOTHING = UINT8_MAX };
-
-/* One number for a cell, from 1. */
-static inline unsigned decide_cell(unsigned algo, unsigned proto) {
-  return 1 + algo * PROFILE_PROTOCOL_COUNT + proto;
-}
+enum { DECIDE_ANY_CELL = UINT8_MAX };
 
 /* The choice for one range of sizes of one collective. */
 struct decide_row {

@@ -38,7 +38,7 @@ static int compare_ways(const struct sample *a, const struct sample *b) {
   return 0;
 }
 
-static int ab_test_samples(const void *left, const void *right) {
+static int compare_samples(const void *left, const void *right) {
   const struct sample *a = left, *b = right;
   int way = compare_ways(a, b);
   if (way != 0) {
@@ -279,7 +279,7 @@ int curves_make(const struct sample *samples, size_t count, struct curves *out) 
   }
   memcpy(sorted, samples, count * sizeof *sorted);
   count = add_chosen(sorted, level_runs(sorted, count));
-  qsort(sorted, count, sizeof *sorted, ab_test_samples);
+  qsort(sorted, count, sizeof *sorted, compare_samples);
   int result = fill_curves(sorted, count, out);
   free(sorted);
   if (result < 0) {

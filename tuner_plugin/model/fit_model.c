@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tuner_plugin/decide/costs.h"
 #include "tuner_plugin/decide/extrapolate.h"
-#include "tuner_plugin/model/cells.h"
 #include "tuner_plugin/model/fit.h"
 
 enum {
@@ -295,11 +295,11 @@ static int fit_cell(const struct curves *curves, const struct cell *cell, struct
 }
 
 int fit_models(const struct curves *curves, struct profile *profile) {
-  for (int i = 0; i < CELLS_COUNT; i++) {
+  for (unsigned i = 0; i < PROFILE_COLLECTIVE_COUNT * COSTS_CELLS; i++) {
     struct cell cell = {
-      .collective = cells_collective(i),
-      .algorithm = cells_algorithm(i),
-      .protocol = cells_protocol(i),
+      .collective = (enum profile_collective)(i / COSTS_CELLS),
+      .algorithm = costs_cell_algorithm(i % COSTS_CELLS),
+      .protocol = costs_cell_protocol(i % COSTS_CELLS),
     };
     int result = fit_cell(curves, &cell, profile);
     if (result < 0) {

@@ -57,16 +57,20 @@ void interpolate_make_rising(struct interpolate_point *points, size_t count) {
   }
 }
 
-static int interpolate_compare(const void *left, const void *right) {
+static int compare_values(const void *left, const void *right) {
   double a = *(const double *)left, b = *(const double *)right;
   return (a > b) - (a < b);
+}
+
+void interpolate_sort(double *values, size_t count) {
+  qsort(values, count, sizeof *values, compare_values);
 }
 
 double interpolate_quantile(double *values, size_t count, double share) {
   if (count == 0) {
     return 0;
   }
-  qsort(values, count, sizeof *values, interpolate_compare);
+  interpolate_sort(values, count);
   double at = share * (double)(count - 1);
   size_t low = (size_t)at;
   size_t high = low + 1 < count ? low + 1 : low;

@@ -23,6 +23,7 @@ double interpolate_at(const struct interpolate_point *points, size_t count, doub
 /* Moves points as little as possible so that y never falls: neighbours that fall get their mean. */
 void interpolate_make_rising(struct interpolate_point *points, size_t count);
 
+void interpolate_sort(double *values, size_t count);
 /* Sorts `values`; 0 for none. */
 double interpolate_median(double *values, size_t count);
 /* The value that `share` of all do not exceed. */

@@ -5,7 +5,7 @@
 #include <float.h>
 #include <string.h>
 
-#include "tuner_plugin/model/cells.h"
+#include "tuner_plugin/decide/costs.h"
 #include "tuner_plugin/model/nccl_release.h"
 
 /* Everything that the cells share while a model is built. */
@@ -293,11 +293,11 @@ void nccl_model_build(const struct nccl_topology *topology, struct nccl_model *m
     b.release.hop_us[NCCL_PCI][PROFILE_TREE][PROFILE_SIMPLE] =
         b.release.hop_us[NCCL_PCI][PROFILE_RING][PROFILE_SIMPLE];
   }
-  for (int i = 0; i < CELLS_COUNT; i++) {
+  for (unsigned i = 0; i < PROFILE_COLLECTIVE_COUNT * COSTS_CELLS; i++) {
     struct cell cell = {
-      .collective = cells_collective(i),
-      .algorithm = cells_algorithm(i),
-      .protocol = cells_protocol(i),
+      .collective = (enum profile_collective)(i / COSTS_CELLS),
+      .algorithm = costs_cell_algorithm(i % COSTS_CELLS),
+      .protocol = costs_cell_protocol(i % COSTS_CELLS),
     };
     cell.graph = graph_of(topology, cell.algorithm);
     if (is_there(&b, &cell)) {
@@ -357,18 +357,13 @@ void nccl_model_costs(const struct nccl_model *model, enum profile_collective co
 }
 
 bool nccl_model_choose(nccl_costs costs, struct nccl_cell *cell) {
-  bool is_found = false;
-  float cheapest = FLT_MAX;
-  for (int a = 0; a < PROFILE_ALGORITHM_COUNT; a++) {
-    for (int p = 0; p < PROFILE_PROTOCOL_COUNT; p++) {
-      if (costs[a][p] >= 0 && costs[a][p] < cheapest) {
-        cheapest = costs[a][p];
-        *cell = (struct nccl_cell){ (enum profile_algorithm)a, (enum profile_protocol)p };
-        is_found = true;
-      }
-    }
+  struct decide_costs table = { &costs[0][0], PROFILE_ALGORITHM_COUNT, PROFILE_PROTOCOL_COUNT };
+  struct costs_choice choice;
+  if (!costs_choose(table, &choice)) {
+    return false;
   }
-  return is_found;
+  *cell = (struct nccl_cell){ costs_cell_algorithm(choice.cell), costs_cell_protocol(choice.cell) };
+  return true;
 }
 
 /* Threads of a block, and bytes per thread below which NCCL takes fewer channels. */

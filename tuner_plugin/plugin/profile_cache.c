@@ -41,7 +41,7 @@ static void warn_once(const char *text) {
   strncpy(last, text, sizeof last - 1);
   LOG_WARN("%s; %s", text,
            param_bool(PARAM_PROFILE_STRICT) ? "an error with STRATUS_PROFILE_STRICT=1"
-                                            : "the job continues with NCCL's own choice");
+                                            : "the job continues without it");
 }
 
 static int load(void) {

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <float.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -100,18 +99,15 @@ static struct series *find_series(struct record *record, int coll, uint64_t byte
   return series;
 }
 
-/* The cell that NCCL will take: the first of the cheapest. */
+/* The cell that NCCL will take. */
 static bool take_cell(struct series *series, struct decide_costs costs) {
-  float cheapest = FLT_MAX;
-  for (int cell = 0; costs.us && cell < costs.algos * costs.protos; cell++) {
-    if (costs.us[cell] >= 0 && costs.us[cell] < cheapest) {
-      cheapest = costs.us[cell];
-      series->algorithm = (uint8_t)(cell / costs.protos);
-      series->protocol = (uint8_t)(cell % costs.protos);
-    }
+  struct costs_choice choice;
+  if (!costs_choose(costs, &choice) || choice.cell == COSTS_UNKNOWN_CELL) {
+    return false;
   }
-  return cheapest < FLT_MAX && series->algorithm < PROFILE_ALGORITHM_COUNT &&
-         series->protocol < PROFILE_PROTOCOL_COUNT;
+  series->algorithm = (uint8_t)costs_cell_algorithm(choice.cell);
+  series->protocol = (uint8_t)costs_cell_protocol(choice.cell);
+  return true;
 }
 
 void record_call(struct record *record, int coll, size_t bytes, struct decide_costs costs,
@@ -143,7 +139,7 @@ void record_chunk(struct record *record, uint32_t chunk) {
 
 /* ---- the end ---- */
 
-static int ab_test_times(const void *a, const void *b) {
+static int compare_times(const void *a, const void *b) {
   float x = *(const float *)a, y = *(const float *)b;
   return (x > y) - (x < y);
 }
@@ -152,11 +148,11 @@ static size_t format_series(const struct record *record, struct series *series,
                             const char *topology, char line[SAMPLE_LINE_MAX]) {
   size_t count = series->calls < TIMES_MAX ? (size_t)series->calls : TIMES_MAX;
   float apart[TIMES_MAX], *times = series->times_us;
-  qsort(times, count, sizeof *times, ab_test_times);
+  qsort(times, count, sizeof *times, compare_times);
   for (size_t i = 0; i < count; i++) {
     apart[i] = fabsf(times[i] - times[count / 2]);
   }
-  qsort(apart, count, sizeof *apart, ab_test_times);
+  qsort(apart, count, sizeof *apart, compare_times);
   struct sample sample = {
     .collective = (enum profile_collective)series->coll,
     .bytes = series->bytes,

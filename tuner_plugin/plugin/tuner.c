@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens a tuner on the rows that match its communicator, logs what it found, and passes each call
- * to decide/. A tuner without rows counts calls and changes nothing. */
+ * to decide/. Without a row it counts the call and, where stratus' CollNet is configured, leaves it
+ * out at some sizes (collnet_range.h). */
 #include "tuner_plugin/plugin/tuner.h"
 
 #include <errno.h>
@@ -53,9 +54,16 @@ static bool is_first_banner(void) {
   return !__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED);
 }
 
-static void say_idle(int abi_version, const char *why) {
+/* What happens to calls without a row. */
+static const char *untouched(const struct tuner *tuner) {
+  return tuner->collnet.most == 0 ? UNTOUCHED
+                                  : UNTOUCHED ", but for CollNet at sizes where it does not pay";
+}
+
+static void say_idle(const struct tuner *tuner, int abi_version, const char *why) {
   if (is_first_banner()) {
-    LOG_INFO("stratus " STRATUS_VERSION ", tuner interface v%d, %s: " UNTOUCHED, abi_version, why);
+    LOG_INFO("stratus " STRATUS_VERSION ", tuner interface v%d, %s: %s", abi_version, why,
+             untouched(tuner));
   }
 }
 
@@ -91,9 +99,9 @@ static void attach_table(struct tuner *tuner, struct tuner_host host, struct tun
   const char *objection = find_objection(host, shape, view);
   if (is_first_banner()) {
     LOG_INFO("stratus " STRATUS_VERSION ", tuner interface v%d, profile %s, hash %016" PRIx64
-             ", from %s%s%s%s",
+             ", from %s%s%s%s%s",
              host.abi_version, view->id, view->hash, view->path, objection ? ": " : "",
-             objection ? objection : "", objection ? ", " UNTOUCHED : "");
+             objection ? objection : "", objection ? ", " : "", objection ? untouched(tuner) : "");
   }
   if (objection) {
     return;
@@ -101,20 +109,20 @@ static void attach_table(struct tuner *tuner, struct tuner_host host, struct tun
   tuner->is_unproven = has_net_plugin();
   tuner->asks_chunks = host.abi_version >= 6;
   if (profile_cache_find_table(shape.ranks, shape.nodes, &tuner->table) != 0) {
-    LOG_WARN("%zu ranks on %zu nodes: no memory for the rows of profile %s, " UNTOUCHED,
-             shape.ranks, shape.nodes, view->id);
+    LOG_WARN("%zu ranks on %zu nodes: no memory for the rows of profile %s, %s", shape.ranks,
+             shape.nodes, view->id, untouched(tuner));
   } else if (tuner->table) {
     LOG_INFO("%zu ranks on %zu nodes: %" PRIu32 " rows of profile %s match", shape.ranks,
              shape.nodes, tuner->table->first[PROFILE_COLLECTIVE_COUNT], view->id);
   } else {
-    LOG_INFO("%zu ranks on %zu nodes: no row of profile %s matches, " UNTOUCHED, shape.ranks,
-             shape.nodes, view->id);
+    LOG_INFO("%zu ranks on %zu nodes: no row of profile %s matches, %s", shape.ranks, shape.nodes,
+             view->id, untouched(tuner));
   }
 }
 
 /* STRATUS_COLLNET, else the profile's [net], as the net plugin takes it. Other plugins' CollNet is
- * left alone. */
-static struct collnet_range find_collnet_range(struct tuner_shape shape,
+ * left alone, and so is all without a cost table. */
+static struct collnet_range find_collnet_range(struct tuner_host host, struct tuner_shape shape,
                                                const struct profile_net *net) {
   enum param_collnet mode = PARAM_COLLNET_OFF;
   if (param_is_set(PARAM_COLLNET)) {
@@ -122,7 +130,7 @@ static struct collnet_range find_collnet_range(struct tuner_shape shape,
   } else if (net && net->collnet[0]) {
     mode = strcmp(net->collnet, "full") == 0 ? PARAM_COLLNET_FULL : PARAM_COLLNET_BF16;
   }
-  if (mode == PARAM_COLLNET_OFF || !has_net_plugin()) {
+  if (mode == PARAM_COLLNET_OFF || !has_net_plugin() || host.abi_version < 3) {
     return (struct collnet_range){ 0 };
   }
   return collnet_range_of(shape.ranks, shape.nodes, mode != PARAM_COLLNET_FULL);
@@ -149,7 +157,7 @@ int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **
     return 0;
   }
   if (!param_bool(PARAM_TUNER)) {
-    say_idle(host.abi_version, "turned off by STRATUS_TUNER=0");
+    say_idle(opened, host.abi_version, "turned off by STRATUS_TUNER=0");
     return 0;
   }
   if (param_enum(PARAM_MODE) == PARAM_MODE_CALIBRATE) {
@@ -160,7 +168,7 @@ int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **
   struct profile_cache_view view;
   int error = profile_cache_acquire(&view);
   opened->has_share = true;
-  opened->collnet = find_collnet_range(shape, error ? NULL : view.net);
+  opened->collnet = find_collnet_range(host, shape, error ? NULL : view.net);
   if (error == 0) {
     attach_table(opened, host, shape, &view);
     return 0;
@@ -170,7 +178,7 @@ int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **
     *tuner = NULL;
     return -EINVAL;
   }
-  say_idle(host.abi_version, error == -ENOENT ? "no profile" : "bad profile");
+  say_idle(opened, host.abi_version, error == -ENOENT ? "no profile" : "bad profile");
   return 0;
 }
 

@@ -3,7 +3,7 @@
  * Owns: its counters and a share of the process's profile.  Threads: any, also several in one
  * tuner. Blocks: open and close take a lock, and the first open reads the profile; the choices
  * never block.  Fails: open only, -EINVAL, for a bad profile with STRATUS_PROFILE_STRICT=1. After
- * any other error NCCL's own choice is kept. */
+ * any other error there are no rows. */
 #ifndef TUNER_PLUGIN_PLUGIN_TUNER_H
 #define TUNER_PLUGIN_PLUGIN_TUNER_H
 

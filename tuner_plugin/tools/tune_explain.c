@@ -49,7 +49,7 @@ static void judge_choice(const struct decide_choice *choice, struct explain_answ
   struct decide_costs view = { &costs[0][0], PROFILE_ALGORITHM_COUNT, PROFILE_PROTOCOL_COUNT };
   enum guard_verdict verdict = guard_check_choice(view, choice);
   bool is_against_other = choice->over != DECIDE_ANY_CELL &&
-                          choice->over != decide_cell(usual->cell.algorithm, usual->cell.protocol);
+                          choice->over != costs_cell(usual->cell.algorithm, usual->cell.protocol);
   if (verdict != GUARD_REFUSED) {
     snprintf(answer->reason, sizeof answer->reason, "a row of the profile matches");
     return;
@@ -85,13 +85,13 @@ static int find_answer(const struct explain_question *question, struct explain_a
   if (status == CLI_OK) {
     struct decide_table table;
     compile_table(question->profile, ranks, question->nodes, memory, &table);
-    const struct decide_choice *choice = decide_find(&table, coll, question->bytes);
-    if (choice) {
+    const struct decide_row *row = decide_find(&table, coll, question->bytes);
+    if (row) {
       answer->is_chosen = true;
-      answer->row = *decide_find_row(&table, coll, question->bytes);
-      answer->is_blind = guard_allows_blind(coll, choice->algo, choice->proto);
+      answer->row = *row;
+      answer->is_blind = guard_allows_blind(coll, row->choice.algo, row->choice.proto);
       answer->source = find_source(question);
-      judge_choice(choice, answer);
+      judge_choice(&row->choice, answer);
     } else {
       explain_absence(question, answer);
     }

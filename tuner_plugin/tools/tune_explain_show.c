@@ -44,20 +44,18 @@ static void print_costs(const struct explain_default *usual) {
 
 /* Microseconds by the profile's own model; 0 if it has none. */
 static double predict_us(const struct explain_question *question, unsigned cell) {
-  unsigned number = cell - decide_cell(0, 0);
   const struct profile_model *model =
       cell == DECIDE_ANY_CELL
           ? NULL
-          : profile_find_model(question->profile, question->collective,
-                               (enum profile_algorithm)(number / PROFILE_PROTOCOL_COUNT),
-                               (enum profile_protocol)(number % PROFILE_PROTOCOL_COUNT));
+          : profile_find_model(question->profile, question->collective, costs_cell_algorithm(cell),
+                               costs_cell_protocol(cell));
   return model ? extrapolate_model_us(model, question->nodes, question->ppn, question->bytes) : 0;
 }
 
 static void print_predicted(const struct explain_question *question,
                             const struct explain_answer *answer) {
   double choice_us =
-      predict_us(question, decide_cell(answer->row.choice.algo, answer->row.choice.proto));
+      predict_us(question, costs_cell(answer->row.choice.algo, answer->row.choice.proto));
   double default_us = predict_us(question, answer->row.choice.over);
   if (choice_us > 0 && default_us > 0) {
     printf("predicted %.1f us, NCCL's own choice %.1f us, by the profile's models\n", choice_us,
@@ -172,7 +170,7 @@ static json_t *json_choice(const struct explain_question *question,
       "bytes_lo", tune_json_bytes(answer->row.bytes_lo), "bytes_hi",
       tune_json_bytes(answer->row.bytes_hi), "carried_over", answer->source == NULL, "measured",
       json_measured(answer->source), "predicted_us",
-      predict_us(question, decide_cell(answer->row.choice.algo, answer->row.choice.proto)),
+      predict_us(question, costs_cell(answer->row.choice.algo, answer->row.choice.proto)),
       "predicted_default_us", predict_us(question, answer->row.choice.over));
 }
 

@@ -82,31 +82,19 @@ static bool is_carried(const struct profile *profile, const struct shape *shape,
   return !profile_find_table(profile, (enum profile_collective)coll, shape->nodes, shape->ppn);
 }
 
-/* What NCCL must have chosen for the row to match; false: anything. */
-static bool find_over(const struct decide_choice *choice, unsigned *algorithm, unsigned *protocol) {
-  for (*algorithm = 0; *algorithm < PROFILE_ALGORITHM_COUNT; ++*algorithm) {
-    for (*protocol = 0; *protocol < PROFILE_PROTOCOL_COUNT; ++*protocol) {
-      if (decide_cell(*algorithm, *protocol) == choice->over) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
 static void print_decide_row(const struct decide_row *row) {
   char range[TUNE_RANGE_TEXT_MAX], channels[TUNE_CHANNELS_TEXT_MAX], chunk[QUANTITY_TEXT_MAX];
   const struct decide_choice *choice = &row->choice;
-  unsigned algorithm, protocol;
   printf("  %-20s %-13s %-7s %s", tune_format_range(row->bytes_lo, row->bytes_hi, range),
          profile_algorithm_name(choice->algo), profile_protocol_name(choice->proto),
          tune_format_channels(choice->channels, channels));
   if (choice->chunk) {
     printf(", chunks of %s", quantity_format_size(choice->chunk, chunk));
   }
-  if (find_over(choice, &algorithm, &protocol)) {
-    printf("; where NCCL's own is %s %s", profile_algorithm_name(algorithm),
-           profile_protocol_name(protocol));
+  if (choice->over != DECIDE_ANY_CELL) {
+    printf("; where NCCL's own is %s %s",
+           profile_algorithm_name(costs_cell_algorithm(choice->over)),
+           profile_protocol_name(costs_cell_protocol(choice->over)));
   }
   printf("\n");
 }
@@ -210,15 +198,16 @@ static json_t *json_key(const struct profile *profile, const struct profile_key 
 
 static json_t *json_decide_row(const struct decide_row *row) {
   const struct decide_choice *choice = &row->choice;
-  unsigned algorithm, protocol;
   json_t *json =
       json_pack("{s:o, s:o, s:s, s:s, s:I, s:I}", "bytes_lo", tune_json_bytes(row->bytes_lo),
                 "bytes_hi", tune_json_bytes(row->bytes_hi), "algo",
                 profile_algorithm_name(choice->algo), "proto", profile_protocol_name(choice->proto),
                 "channels", (json_int_t)choice->channels, "chunk_bytes", (json_int_t)choice->chunk);
-  if (find_over(choice, &algorithm, &protocol)) {
-    json_object_set_new(json, "over_algo", json_string(profile_algorithm_name(algorithm)));
-    json_object_set_new(json, "over_proto", json_string(profile_protocol_name(protocol)));
+  if (choice->over != DECIDE_ANY_CELL) {
+    const char *algorithm = profile_algorithm_name(costs_cell_algorithm(choice->over));
+    const char *protocol = profile_protocol_name(costs_cell_protocol(choice->over));
+    json_object_set_new(json, "over_algo", json_string(algorithm));
+    json_object_set_new(json, "over_proto", json_string(protocol));
   }
   return json;
 }

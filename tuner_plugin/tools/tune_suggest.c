@@ -38,7 +38,7 @@ static int compare_shapes(const void *a, const void *b) {
   return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-static int ab_test_uses(const void *a, const void *b) {
+static int compare_uses(const void *a, const void *b) {
   const struct use *x = a, *y = b;
   return (x->time_us < y->time_us) - (x->time_us > y->time_us);
 }
@@ -68,7 +68,7 @@ static int gather(struct sample_file *file, const struct profile *profile, struc
     use->is_chosen |= profile ? has_row(profile, sample) : !sample->is_default;
     out->time_us += sample->median_us * sample->n;
   }
-  qsort(out->uses, out->count, sizeof *out->uses, ab_test_uses);
+  qsort(out->uses, out->count, sizeof *out->uses, compare_uses);
   return CLI_OK;
 }
 

@@ -68,7 +68,7 @@ used() { # TRANSPORT
 endure_start() { # TRANSPORT SECONDS [ARGUMENTS...]
   rm -f /tmp/nccl.* "$scratch/operations"
   # shellcheck disable=SC2046
-  env $(transport_variables "$1") build/bin/stratus-coll --hosts "$(host_list)" --soak "$2s" -T "$(($2 + 30))s" \
+  env $(transport_variables "$1") build/tests/coll-stress --hosts "$(host_list)" --soak "$2s" -T "$(($2 + 30))s" \
     --log "$scratch/operations" "${@:3}" >"$scratch/out" 2>&1 &
   endure=$!
   until_true 120 endure_has_done 3 || endure_failed "it does not begin"
@@ -91,7 +91,7 @@ endure_goes_on() { # OPERATIONS SECONDS
 endure_end() {
   local rank status=0
   for rank in $(ip netns pids h0); do
-    [[ $(<"/proc/$rank/comm") != stratus-coll ]] || kill -USR1 "$rank"
+    [[ $(<"/proc/$rank/comm") != coll-stress ]] || kill -USR1 "$rank"
   done
   wait "$endure" || status=$?
   if ((status != 0)) || ! grep -E '^# [0-9]+ operations, .*: 0 wrong$' "$scratch/out"; then

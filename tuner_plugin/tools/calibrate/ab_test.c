@@ -14,11 +14,6 @@
 #define LEAST_TOLERANCE 0.03
 #define MOST_DOUBT 0.10
 
-static int ab_test_times(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static double time_of(const struct bench_json_row *row) {
   size_t count;
   double *times = bench_json_sort_calls(row, &count);
@@ -93,7 +88,7 @@ static double usual_scatter(const struct ab_test *test, enum profile_collective 
   }
   double middle = 0;
   if (count > 0) {
-    qsort(values, count, sizeof *values, ab_test_times);
+    interpolate_sort(values, count);
     middle = values[count / 2];
   }
   free(values);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tuner_plugin/model/interpolate.h"
+
 static const char *const operations[PROFILE_COLLECTIVE_COUNT] = {
   [PROFILE_BROADCAST] = "broadcast",  [PROFILE_REDUCE] = "reduce",
   [PROFILE_ALLGATHER] = "all_gather", [PROFILE_REDUCESCATTER] = "reduce_scatter",
@@ -162,11 +164,6 @@ double bench_json_time_us(const struct bench_json_row *row) {
   return count > 0 ? sum / count : 0;
 }
 
-static int ab_test_times(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 double *bench_json_sort_calls(const struct bench_json_row *row, size_t *count) {
   *count = 0;
   double *times = calloc(row->places[0].count + row->places[1].count + 1, sizeof *times);
@@ -180,6 +177,6 @@ double *bench_json_sort_calls(const struct bench_json_row *row, size_t *count) {
     free(times);
     return NULL;
   }
-  qsort(times, *count, sizeof *times, ab_test_times);
+  interpolate_sort(times, *count);
   return times;
 }

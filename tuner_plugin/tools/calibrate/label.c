@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/quantity.h"
+#include "tuner_plugin/model/interpolate.h"
 
 static const char collective_words[] = "broadcast|reduce|allgather|reducescatter|allreduce";
 
@@ -216,11 +217,6 @@ static int make_room(const struct bench_json_row *row, struct label_times *times
   return 0;
 }
 
-static int ab_test_times(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static void deal_out(const struct bench_json_row *row, struct schedule_key key,
                      struct label_habit habit, struct label_times *times) {
   uint64_t call = 0;
@@ -263,7 +259,7 @@ int label_row(const struct bench_json_row *row, const struct label_entry *entry,
   deal_out(row, key, habit, times);
   for (size_t i = 0; i < times->count; i++) {
     struct label_cell *cell = &times->cells[i];
-    qsort(cell->times_us, cell->count, sizeof(double), ab_test_times);
+    interpolate_sort(cell->times_us, cell->count);
     cell->summary = label_summarize(cell->times_us, cell->count);
   }
   return 0;
@@ -292,7 +288,7 @@ struct label_summary label_summarize(const double *times_us, size_t count) {
   for (size_t i = 0; i < count; i++) {
     apart[i] = fabs(times_us[i] - summary.median_us);
   }
-  qsort(apart, count, sizeof *apart, ab_test_times);
+  interpolate_sort(apart, count);
   summary.mad_us = median_of(apart, count);
   summary.p99_us = times_us[(count * 99 + 99) / 100 - 1];
   free(apart);

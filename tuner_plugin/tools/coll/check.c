@@ -101,8 +101,8 @@ static void say_where(const struct measure_case *c, int rank, const struct opera
                 (unsigned long long)got, (unsigned long long)expected);
 }
 
-static uint64_t ab_test_part(const struct measure_case *c, int rank, const char *recv,
-                             const struct operation_part *part) {
+static uint64_t count_wrong(const struct measure_case *c, int rank, const char *recv,
+                            const struct operation_part *part) {
   size_t size = element_infos[c->type].size_bytes;
   uint64_t wrong = 0;
   for (size_t done = 0; done < part->length;) {
@@ -120,7 +120,7 @@ static uint64_t ab_test_part(const struct measure_case *c, int rank, const char 
   return wrong;
 }
 
-static uint64_t ab_test_guard(const char *at) {
+static uint64_t count_out_of_bounds(const char *at) {
   unsigned char guard[VERIFY_GUARD_BYTES];
   CUDA(cudaMemcpy(guard, at, sizeof guard, cudaMemcpyDeviceToHost));
   return verify_compare_guard(guard);
@@ -153,8 +153,9 @@ void check_compare(const struct job *job, const struct measure_case *c, bool is_
     CUDA(cudaSetDevice(gpu->device));
     int count = parts_of(c, gpu->rank, job->ranks, parts);
     for (int part = 0; part < count; part++)
-      *wrong += ab_test_part(c, gpu->rank, b.recv, &parts[part]);
-    *out_of_bounds += ab_test_guard(b.begin - VERIFY_GUARD_BYTES) + ab_test_guard(b.end);
+      *wrong += count_wrong(c, gpu->rank, b.recv, &parts[part]);
+    *out_of_bounds +=
+        count_out_of_bounds(b.begin - VERIFY_GUARD_BYTES) + count_out_of_bounds(b.end);
   }
   free(parts);
 }

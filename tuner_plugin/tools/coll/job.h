@@ -43,7 +43,7 @@ void job_open(struct job *job, const struct options *options, const struct world
               struct rendezvous *rendezvous, size_t buffer_bytes);
 void job_close(struct job *job);
 
-/* For runs that end communicators between job_open and job_close (--abort): the parts of both. */
+/* For runs that end communicators between job_open and job_close: the parts of both. */
 void job_open_comms(struct job *job);         /* watched by the watchdog, buffers registered */
 void job_deregister_buffers(struct job *job); /* with -R 1; else nothing */
 void job_allocate_buffers(struct job *job);

@@ -23,13 +23,9 @@ const struct option_row option_rows[OPTION_ROWS] = {
     "float double bfloat16 f8e4m3 f8e5m2, or all",
     USE_TABLE },
   { 'o', "redop", "LIST", "reductions (sum): sum prod max min avg mulsum, or all", USE_TABLE },
-  { 'r', "root", "RANK",
-    "root of broadcast and reduce (0; with --soak random);\n"
-    "all for each in turn",
-    USE_TABLE },
-  { 'n', "iters", "N", "timed iterations (20; 1 with --abort), launched together", USE_TABLE },
-  { 'w', "warmup_iters", "N", "iterations before them, for each size (1; 0 with --abort)",
-    USE_TABLE },
+  { 'r', "root", "RANK", "root of broadcast and reduce (0); all for each in turn", USE_TABLE },
+  { 'n', "iters", "N", "timed iterations (20), launched together", USE_TABLE },
+  { 'w', "warmup_iters", "N", "iterations before them, for each size (1)", USE_TABLE },
   { OPTION_MIN_TIME, "min-time", "TIME", "more iterations until they take this long, as in 200ms",
     USE_TABLE },
   { OPTION_PER_ITERATION, "per-iteration", NULL,
@@ -52,17 +48,6 @@ const struct option_row option_rows[OPTION_ROWS] = {
     "how long NCCL may take to notice that a rank has ended, before\n"
     "the other ranks end for that reason alone (0)",
     USE_ANY },
-  { OPTION_SOAK, "soak", "TIME",
-    "instead of the table: int32 sums, the operations and sizes in\n"
-    "random order until this has passed, or SIGUSR1 comes to rank 0;\n"
-    "every result is checked",
-    USE_TABLE },
-  { OPTION_ABORT, "abort", "N",
-    "instead of the table: N times, sums are checked, an operation is\n"
-    "aborted half way by ncclCommAbort, and communicators are made\n again; -O and the sizes take "
-    "turns. Memory, threads, descriptors\n"
-    "and what was freed are watched",
-    USE_TABLE },
   { OPTION_REPLAY, "replay", "LIST",
     "instead of the table: training steps of these workloads, names\n"
     "of built-in ones or files (stratus-tune workload makes them),\n"
@@ -79,8 +64,6 @@ const struct option_row option_rows[OPTION_ROWS] = {
     "only print what each of so many ranks does in a step; needs\n"
     "neither NCCL nor a GPU",
     USE_REPLAY },
-  { OPTION_SEED, "seed", "N", "shuffle seed of --soak, and of --abort's times (1)", USE_TABLE },
-  { OPTION_LOG, "log", "FILE", "with --soak: write a line of JSON for each completion", USE_TABLE },
   { OPTION_JSON, "json", "FILE", "also write the results to FILE", USE_ANY },
   { OPTION_LABEL, "label", "TEXT", "a name for this run, in the JSON file", USE_ANY },
   { OPTION_HOSTS, "hosts", "LIST|FILE",

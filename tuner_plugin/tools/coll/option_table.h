@@ -11,10 +11,6 @@ enum {
   OPTION_SIZES,
   OPTION_MIN_TIME,
   OPTION_PER_ITERATION,
-  OPTION_SOAK,
-  OPTION_ABORT,
-  OPTION_SEED,
-  OPTION_LOG,
   OPTION_GRACE,
   OPTION_JSON,
   OPTION_LABEL,
@@ -50,7 +46,7 @@ struct option_row {
   enum option_use use;
 };
 
-enum { OPTION_ROWS = 41 };
+enum { OPTION_ROWS = 37 };
 extern const struct option_row option_rows[OPTION_ROWS];
 
 #endif

@@ -13,8 +13,6 @@
 #include "tuner_plugin/tools/coll/option_table.h"
 #include "tuner_plugin/tools/coll/replay/plan.h"
 
-enum { NOT_GIVEN = -1 };
-
 /* ---- values ---- */
 
 struct parser {
@@ -172,9 +170,6 @@ static bool take_env(struct parser *p, const char *option, const char *text) {
 /* Those that keep their argument as it is, and those without one. */
 static bool take_plainly(struct options *o, int id, const char *text) {
   switch (id) {
-  case OPTION_LOG:
-    o->log_path = text;
-    return true;
   case OPTION_DATA:
     o->data = text;
     return true;
@@ -267,12 +262,6 @@ static bool take_option(struct parser *p, int id, const char *option, const char
     return parse_time(p, option, text, &o->timeout_ns);
   case OPTION_GRACE:
     return parse_time(p, option, text, &o->grace_ns);
-  case OPTION_SOAK:
-    return parse_time(p, option, text, &o->soak_ns);
-  case OPTION_ABORT:
-    return parse_number(p, option, text, 1, OPTIONS_ITERATIONS_MAX, &o->abort_rounds);
-  case OPTION_SEED:
-    return parse_number(p, option, text, 0, INT32_MAX, &o->seed);
   case OPTION_ENV:
     return take_env(p, option, text);
   default:
@@ -309,17 +298,9 @@ static bool check_together(struct parser *p) {
     return reject(p, "--per-iteration and -G exclude each other: a graph runs as a whole");
   if (o->graph_launches && o->min_time_ns)
     return reject(p, "--min-time and -G exclude each other");
-  if (o->soak_ns && (o->graph_launches || o->gpus > 1 || o->json_path))
-    return reject(p, "--soak excludes -G, -g above 1 and --json; --log writes what it does");
-  if (o->abort_rounds && (o->soak_ns || o->graph_launches || o->gpus > 1 || !o->checks))
-    return reject(p, "--abort excludes --soak, -G, -g above 1 and -c 0");
   if (o->replay && o->gpus > 1)
     return reject(p, "--replay takes one GPU per process, as CUDA may run the compute of several "
                      "one after the other: use --ppn");
-  if (o->data && (o->soak_ns || o->abort_rounds))
-    return reject(p, "--data excludes --soak and --abort");
-  if (!o->soak_ns && o->log_path)
-    return reject(p, "--log goes with --soak");
   if (!o->hosts && o->env_count)
     return reject(p, "--env is for ranks started by --hosts; here, set variables as usual");
   if (!o->hosts && o->ppn)
@@ -350,10 +331,6 @@ static void set_defaults(struct options *o, bool has_max) {
   o->operations[OPERATION_ALL_REDUCE] |= !any_operation;
   o->types[ELEMENT_FLOAT] |= !any_type;
   o->redops[PATTERN_SUM] |= !any_redop;
-  if (o->iterations == NOT_GIVEN)
-    o->iterations = o->abort_rounds ? 1 : 20;
-  if (o->warmup == NOT_GIVEN)
-    o->warmup = o->abort_rounds ? 0 : 1;
   if (!has_max && o->max_bytes < o->min_bytes)
     o->max_bytes = o->min_bytes;
 }
@@ -374,12 +351,11 @@ enum options_result options_parse(struct options *options, int argc, char **argv
                                .max_bytes = 32 << 20,
                                .step_bytes = 1 << 20,
                                .step_factor = 1,
-                               .iterations = NOT_GIVEN,
-                               .warmup = NOT_GIVEN,
+                               .iterations = 20,
+                               .warmup = 1,
                                .checks = 1,
                                .average = AVERAGE_MEAN,
                                .root = OPTIONS_ROOT_ANY,
-                               .seed = 1,
                                .replay_steps = 100,
                                .replay_skip = 20,
                                .compute_scale = 1,

@@ -18,7 +18,7 @@ enum {
   OPTIONS_ITERATIONS_MAX = 1000000,
   OPTIONS_RANKS_MAX = 1000000, /* of --replay-list */
   OPTIONS_ROOT_ALL = -1,
-  OPTIONS_ROOT_ANY = -2 /* not given: 0, or drawn by lot with --soak */
+  OPTIONS_ROOT_ANY = -2 /* not given: 0 */
 };
 
 /* Which rank's time the table shows, as nccl-tests numbers them. */
@@ -43,9 +43,6 @@ struct options {
   uint64_t min_time_ns;  /* more iterations until this, 0 = as many as -n says */
   uint64_t timeout_ns;   /* of the whole run, 0 = none */
   uint64_t grace_ns;     /* how long NCCL may take to notice that a rank has ended */
-  uint64_t soak_ns;      /* random cases until this has passed, 0 = the table */
-  int abort_rounds;      /* communicators that are aborted, 0 = the table */
-  int seed;              /* of either */
 
   const char *replay; /* workloads, separated by commas; NULL: the table */
   int replay_steps, replay_skip;
@@ -57,8 +54,7 @@ struct options {
 
   const char *data; /* what is sent: see common/contents.h; NULL: patterns, zeros */
   const char *json_path, *label;
-  const char *log_path; /* of --soak */
-  const char *hosts;    /* NULL: no launch */
+  const char *hosts; /* NULL: no launch */
   bool is_split_cpus;
   int ppn;             /* processes on each host; 0: as the list of hosts says */
   const char *address; /* of the ranks' rendezvous, NULL: chosen */

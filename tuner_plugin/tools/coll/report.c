@@ -17,7 +17,6 @@ struct report {
   FILE *table;
   const struct job *job;
   json_t *results;
-  json_t *aborts, *abort_sum; /* NULL without --abort */
   uint64_t out_of_bounds;
   double busbw_sum;
   int busbw_count;
@@ -173,10 +172,6 @@ static void write_json(const struct report *report, double average) {
                 "nccl", libs.nccl_version_text, "gpu", libs_is_emulated(name) ? "emulated" : name,
                 "ranks", job->ranks, "hosts", job->hosts, "results", report->results,
                 "out_of_bounds", (json_int_t)report->out_of_bounds, "avg_busbw_gbs", average);
-  if (all && report->abort_sum &&
-      (json_object_set(all, "aborts", report->aborts) ||
-       json_object_set(all, "abort_sum", report->abort_sum)))
-    message_fail("out of memory");
   report_write_json(all, path);
   json_decref(all);
 }
@@ -195,60 +190,6 @@ void report_row(struct report *report, const struct measure_case *c,
     remember_row(report, c, out_of_place, in_place);
 }
 
-/* ---- aborts ---- */
-
-void report_abort_head(struct report *report) {
-  fprintf(report->table,
-          "#\n# Aborts\n#\n"
-          "#%6s %12s %5s %14s %11s %8s %9s %9s %7s %7s %6s %8s %5s %7s %9s\n",
-          "round", "pattern", "first", "operation", "bytes", "launches", "wait(ms)", "abort(ms)",
-          "moved%", "noticed", "#wrong", "#touched", "fds", "threads", "RSS(MiB)");
-  fflush(report->table);
-  report->aborts = json_array();
-}
-
-void report_abort_round(struct report *report, const struct abort_round *r) {
-  fprintf(report->table,
-          "%7d %12s %5d %14s %11zu %8d %9.1f %9.1f %7.1f %7d %6llu %8llu %5d %7d %9.1f\n",
-          r->number, abort_pattern_names[r->pattern], r->first, operation_infos[r->operation].name,
-          r->bytes, r->launches, r->wait_ms, r->abort_ms, r->moved_percent, r->noticed,
-          (unsigned long long)(r->wrong + r->out_of_bounds), (unsigned long long)r->touched,
-          r->most.descriptors, r->most.threads, r->most.memory_mib);
-  fflush(report->table);
-  report->out_of_bounds += r->out_of_bounds;
-  json_t *row = json_pack(
-      "{s:i, s:s, s:i, s:s, s:I, s:i, s:f, s:f, s:f, s:i, s:i, s:I, s:I, s:I, s:i, s:i, s:f}",
-      "round", r->number, "pattern", abort_pattern_names[r->pattern], "first", r->first, "op",
-      operation_infos[r->operation].name, "bytes", (json_int_t)r->bytes, "launches", r->launches,
-      "wait_ms", r->wait_ms, "abort_ms", r->abort_ms, "moved_percent", r->moved_percent, "noticed",
-      r->noticed, "unnoticed", r->unnoticed, "wrong", (json_int_t)r->wrong, "out_of_bounds",
-      (json_int_t)r->out_of_bounds, "touched", (json_int_t)r->touched, "descriptors",
-      r->most.descriptors, "threads", r->most.threads, "memory_mib", r->most.memory_mib);
-  if (!row || json_array_append_new(report->aborts, row))
-    message_fail("out of memory");
-}
-
-void report_abort_sum(struct report *report, const struct abort_result *r) {
-  report_note(report,
-              "%d aborts, %d with a part of the result written: %.1f ms at most, %d too slow",
-              r->rounds, r->middle, r->max_abort_ms, r->slow);
-  report_note(report, "%llu wrong, %llu bytes written that were freed, %d errors not noticed",
-              (unsigned long long)(r->wrong + r->out_of_bounds), (unsigned long long)r->touched,
-              r->unnoticed);
-  report_note(report, "since round %d: %+d descriptors, %+d threads, %+.1f MiB: %s",
-              r->baseline_round, r->growth.descriptors, r->growth.threads, r->growth.memory_mib,
-              r->is_good ? "OK" : "FAILED");
-  report->abort_sum = json_pack(
-      "{s:b, s:i, s:i, s:i, s:f, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:f}", "good", r->is_good,
-      "rounds", r->rounds, "middle", r->middle, "slow", r->slow, "max_abort_ms", r->max_abort_ms,
-      "wrong", (json_int_t)r->wrong, "out_of_bounds", (json_int_t)r->out_of_bounds, "touched",
-      (json_int_t)r->touched, "unnoticed", r->unnoticed, "since_round", r->baseline_round,
-      "descriptors", r->growth.descriptors, "threads", r->growth.threads, "memory_mib",
-      r->growth.memory_mib);
-  if (!report->abort_sum)
-    message_fail("out of memory");
-}
-
 void report_close(struct report *report) {
   double average = report->busbw_count ? report->busbw_sum / report->busbw_count : 0;
   fprintf(report->table, "# Out of bounds values : %llu %s\n# Avg bus bandwidth    : %g\n#\n",
@@ -259,7 +200,5 @@ void report_close(struct report *report) {
   if (report->job->options->json_path)
     write_json(report, average);
   json_decref(report->results);
-  json_decref(report->aborts);
-  json_decref(report->abort_sum);
   free(report);
 }

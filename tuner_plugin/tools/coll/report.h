@@ -11,16 +11,6 @@
  *                 "out_of_place": {"time_us": X, "algbw_gbs": X, "busbw_gbs": X, "iterations": N,
  *                                  "wrong": N or null, "times_us": [X, ...] or null}}],
  *    "out_of_bounds": N, "avg_busbw_gbs": X}
- * and with --abort besides, in the place of results that are there,
- *    "aborts": [{"round": N, "pattern": "together" or "staggered" or "after-error", "first": RANK,
- *                "op": TEXT, "bytes": N, "launches": N, "wait_ms": X, "abort_ms": X,
- *                "moved_percent": X, "noticed": N, "unnoticed": N, "wrong": N, "out_of_bounds": N,
- *                "touched": N, "descriptors": N, "threads": N, "memory_mib": X}],
- *    "abort_sum": {"good": true or false, "rounds": N, "middle": N, "slow": N, "max_abort_ms": X,
- *                  "wrong": N, "out_of_bounds": N, "touched": N, "unnoticed": N, "since_round": N,
- *                  "descriptors": N, "threads": N, "memory_mib": X}
- * where the last three are what the rank that grew most has more of than after that round; what a
- * field means is said in abort.h.
  * GB/s are 10^9 bytes per second. Nothing of the environment is written. */
 #ifndef COLL_REPORT_H
 #define COLL_REPORT_H
@@ -28,7 +18,6 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "tuner_plugin/tools/coll/abort.h"
 #include "tuner_plugin/tools/coll/job.h"
 #include "tuner_plugin/tools/coll/measure.h"
 
@@ -46,11 +35,6 @@ __attribute__((format(printf, 2, 3))) void report_note(struct report *report, co
 
 void report_row(struct report *report, const struct measure_case *measure_case,
                 const struct measure_result *out_of_place, const struct measure_result *in_place);
-
-/* --abort: the heading, a round, all of them. */
-void report_abort_head(struct report *report);
-void report_abort_round(struct report *report, const struct abort_round *round);
-void report_abort_sum(struct report *report, const struct abort_result *result);
 
 /* Prints the totals and writes the JSON file; frees everything. */
 void report_close(struct report *report);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* abort: random choices are the same at every rank, and repeat with the same --seed. */
-#include "tuner_plugin/tools/coll/abort.h"
+#include "tests/coll/stress/abort.h"
 
 #include <dirent.h>
 #include <malloc.h>
@@ -10,7 +10,8 @@
 #include <time.h>
 
 #include "common/clock.h"
-#include "tuner_plugin/tools/coll/canary.h"
+#include "tests/coll/stress/canary.h"
+#include "tests/coll/stress/stress.h"
 #include "tuner_plugin/tools/coll/measure.h"
 #include "tuner_plugin/tools/coll/operation_call.h"
 #include "tuner_plugin/tools/coll/watchdog.h"
@@ -380,8 +381,10 @@ void abort_prepare(void) {
 
 struct abort_test *abort_open(struct job *job) {
   const struct options *o = job->options;
+  if (o->gpus > 1 || o->graph_launches || !o->checks)
+    message_fail("--abort excludes -G, -g above 1 and -c 0");
   struct abort_test *t = allocate(1, sizeof *t);
-  *t = (struct abort_test){ .job = job, .gpu = &job->gpus[0], .random = (uint64_t)o->seed };
+  *t = (struct abort_test){ .job = job, .gpu = &job->gpus[0], .random = (uint64_t)stress.seed };
   while (!o->types[t->type])
     t->type++;
   for (int i = 0; i < OPERATIONS; i++) {
@@ -394,7 +397,7 @@ struct abort_test *abort_open(struct job *job) {
   t->expected_us = allocate((size_t)(o->sizes_count * t->operation_count), sizeof *t->expected_us);
   t->staging = allocate(SCAN_BYTES, 1);
   t->total.baseline_round =
-      o->abort_rounds > BASELINE_ROUND ? BASELINE_ROUND : (o->abort_rounds + 1) / 2;
+      stress.abort_rounds > BASELINE_ROUND ? BASELINE_ROUND : (stress.abort_rounds + 1) / 2;
   return t;
 }
 

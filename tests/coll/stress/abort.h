@@ -10,10 +10,12 @@
  * and allocated again, usually at the same addresses, and these, with memory that is mapped where
  * NCCL freed its own, must stay as they are for a while; descriptors, threads and memory are
  * counted; new communicators are made. */
-#ifndef COLL_ABORT_H
-#define COLL_ABORT_H
+#ifndef TESTS_COLL_STRESS_ABORT_H
+#define TESTS_COLL_STRESS_ABORT_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "tuner_plugin/tools/coll/job.h"
 
@@ -67,6 +69,9 @@ struct abort_result {
 enum { ABORT_LIMIT_MS = 2000, ABORT_GROWTH_MIB_MAX = 16 };
 
 struct abort_test;
+
+/* A mode (run.h): all rounds, and what came of them. */
+bool abort_run(struct job *job, FILE *table);
 
 /* Before any library is loaded. NCCL's threads are new in each round and would allocate from other
  * arenas of malloc, whose leftovers hide what is lost: so there is one arena. Large blocks return

@@ -12,10 +12,11 @@
  *
  * at_ns is CLOCK_MONOTONIC at completion, us the time since its launch. `wrong` counts rank 0's
  * elements; those of all ranks determine the exit status. */
-#ifndef COLL_SOAK_H
-#define COLL_SOAK_H
+#ifndef TESTS_COLL_STRESS_SOAK_H
+#define TESTS_COLL_STRESS_SOAK_H
 
-#include <stdint.h>
+#include <stdbool.h>
+#include <stdio.h>
 
 #include "tuner_plugin/tools/coll/job.h"
 
@@ -23,13 +24,7 @@
  * that data of an earlier run is wrong in every later one. */
 enum { SOAK_SLACK = 64 << 10 };
 
-struct soak_result {
-  uint64_t operations, bytes; /* bytes: sizes added up */
-  uint64_t wrong;             /* elements, over all ranks */
-  double seconds;
-};
-
-/* Rank 0 and the others have the same result. */
-void soak_run(struct job *job, struct soak_result *result);
+/* A mode (run.h). Prints one line of sums. */
+bool soak_run(struct job *job, FILE *table);
 
 #endif

@@ -5,8 +5,8 @@
  * Threads: called from the main thread.
  * Blocks: canary_end, for a millisecond.
  * Fails: canary_begin and canary_fill end the process with a message if there is no memory. */
-#ifndef COLL_CANARY_H
-#define COLL_CANARY_H
+#ifndef TESTS_COLL_STRESS_CANARY_H
+#define TESTS_COLL_STRESS_CANARY_H
 
 #include <stdint.h>
 

@@ -3,7 +3,7 @@
  * memory and the network is busy most of the time. With integers, moved data and sums have
  * arbitrary bits, and one array per source serves all operations. Most stretches of the arrays are
  * small numbers of both signs, which STRATUS_COMPRESS codes, the others are noise. */
-#include "tuner_plugin/tools/coll/soak.h"
+#include "tests/coll/stress/soak.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,8 +13,10 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "tests/coll/stress/stress.h"
 #include "tuner_plugin/tools/coll/libs.h"
 #include "tuner_plugin/tools/coll/operation_call.h"
+#include "tuner_plugin/tools/coll/report.h"
 #include "tuner_plugin/tools/coll/watchdog.h"
 #include "tuner_plugin/tools/coll/message.h"
 #include "tuner_plugin/tools/coll/verify.h"
@@ -46,6 +48,12 @@ struct soak_state {
   FILE *log;
   int said;
   uint64_t wrong; /* this process's, since the last exchange */
+};
+
+/* Rank 0 and the others have the same. */
+struct soak_result {
+  uint64_t operations, bytes; /* bytes: sizes added up */
+  uint64_t wrong;             /* elements, over all ranks */
 };
 
 /* One operation: the same at every process. */
@@ -104,7 +112,7 @@ static void compute_arrays(struct soak_state *e, uint64_t seed) {
 
 static void begin(struct soak_state *e, struct job *job) {
   const struct options *o = job->options;
-  *e = (struct soak_state){ .job = job, .gpu = &job->gpus[0], .random = (uint64_t)o->seed };
+  *e = (struct soak_state){ .job = job, .gpu = &job->gpus[0], .random = (uint64_t)stress.seed };
   e->elements = job->buffer_bytes / element_bytes;
   for (int i = 0; i < OPERATIONS; i++) {
     if (o->operations[i])
@@ -112,19 +120,19 @@ static void begin(struct soak_state *e, struct job *job) {
   }
   e->parts = allocate((size_t)job->ranks, sizeof *e->parts);
   e->staging = allocate(STAGING_BYTES, 1);
-  compute_arrays(e, (uint64_t)o->seed);
+  compute_arrays(e, (uint64_t)stress.seed);
   CUDA(cudaMemcpy(e->gpu->send, e->sent[e->gpu->rank], e->elements * element_bytes,
                   cudaMemcpyHostToDevice));
-  if (o->log_path && job->process == 0) {
-    e->log = fopen(o->log_path, "we");
+  if (stress.log_path && job->process == 0) {
+    e->log = fopen(stress.log_path, "we");
     if (!e->log)
-      message_fail("%s: %s", o->log_path, strerror(errno));
+      message_fail("%s: %s", stress.log_path, strerror(errno));
   }
 }
 
 static void soak_end(struct soak_state *e) {
   if (e->log && fclose(e->log))
-    message_fail("%s: %s", e->job->options->log_path, strerror(errno));
+    message_fail("%s: %s", stress.log_path, strerror(errno));
   for (int source = 0; source <= e->job->ranks; source++)
     free(e->sent[source]);
   free(e->sent);
@@ -193,7 +201,7 @@ static uint64_t soak_compare(struct soak_state *e, const struct turn *turn, size
 }
 
 /* Memory after the result must be unchanged. */
-static uint64_t ab_test_behind(struct soak_state *e, const struct turn *turn) {
+static uint64_t count_behind(struct soak_state *e, const struct turn *turn) {
   size_t end = turn->counts.recv * element_bytes;
   uint64_t wrong = 0;
   CUDA(cudaMemcpy(e->staging, e->gpu->recv + end, VERIFY_GUARD_BYTES, cudaMemcpyDeviceToHost));
@@ -208,7 +216,7 @@ static uint64_t ab_test_behind(struct soak_state *e, const struct turn *turn) {
 static uint64_t soak_check(struct soak_state *e, const struct turn *turn) {
   int count = operation_parts(turn->operation, &turn->counts, e->gpu->rank, e->job->ranks,
                               turn->root, e->parts);
-  uint64_t wrong = ab_test_behind(e, turn);
+  uint64_t wrong = count_behind(e, turn);
   for (int i = 0; i < count; i++) {
     const struct operation_part *part = &e->parts[i];
     const uint32_t *source = e->sent[part->source == VERIFY_REDUCED ? e->job->ranks : part->source];
@@ -254,17 +262,30 @@ static bool is_over(struct soak_state *e, uint64_t end_ns, struct soak_result *r
   return answer;
 }
 
-void soak_run(struct job *job, struct soak_result *result) {
+bool soak_run(struct job *job, FILE *table) {
   struct soak_state soak_state;
-  *result = (struct soak_result){ 0 };
+  struct soak_result result = { 0 };
+  if (job->options->gpus > 1)
+    message_fail("--soak takes one GPU per process");
+  if (table) {
+    report_print_library(table);
+    report_print_ranks(table, job);
+  }
   begin(&soak_state, job);
   signal(SIGUSR1, take_signal);
   rendezvous_barrier(job->rendezvous);
   uint64_t start_ns = clock_now_ns();
   do {
     for (int i = 0; i < ROUND; i++)
-      take_turn(&soak_state, result);
-  } while (!is_over(&soak_state, start_ns + job->options->soak_ns, result));
-  result->seconds = (double)(clock_now_ns() - start_ns) / 1e9;
+      take_turn(&soak_state, &result);
+  } while (!is_over(&soak_state, start_ns + stress.soak_ns, &result));
+  double seconds = (double)(clock_now_ns() - start_ns) / 1e9;
   soak_end(&soak_state);
+  if (table) {
+    fprintf(table, "# %" PRIu64 " operations, %.3f GB, in %.3f s: %" PRIu64 " wrong\n",
+            result.operations, (double)result.bytes / 1e9, seconds, result.wrong);
+    if (fflush(table))
+      message_fail("standard output: %s", strerror(errno));
+  }
+  return result.wrong == 0;
 }

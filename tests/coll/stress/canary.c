@@ -2,7 +2,7 @@
 /* canary: the kernel hands out the highest gap that is large enough, so pieces smaller than what is
  * freed fill its place. Every word holds its own address, changed by a constant: data that is moved
  * from one piece to another is seen as well. */
-#include "tuner_plugin/tools/coll/canary.h"
+#include "tests/coll/stress/canary.h"
 
 #include <errno.h>
 #include <inttypes.h>

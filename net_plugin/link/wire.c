@@ -48,6 +48,9 @@ static void origin_take(struct wire_header *header) {
   };
   header->offset &= OFFSET_MASK;
   header->total &= OFFSET_MASK;
+  if (header->total == 0 && header->length > 0) { /* the longest one takes one bit more */
+    header->total = WIRE_MAX_MESSAGE_BYTES;
+  }
 }
 
 void wire_header_encode(const struct wire_header *header, uint8_t bytes[WIRE_HEADER_BYTES]) {
@@ -59,11 +62,12 @@ void wire_header_encode(const struct wire_header *header, uint8_t bytes[WIRE_HEA
   uint64_t above = is_coded    ? (uint64_t)header->length << OFFSET_BITS
                    : is_repeat ? origin_bits(&header->origin, true)
                                : 0;
-  uint64_t above_total = is_repeat ? origin_bits(&header->origin, false) : 0;
+  uint64_t total = is_repeat ? (header->total & OFFSET_MASK) | origin_bits(&header->origin, false)
+                             : header->total;
   bytes_put_le32(bytes + AT_LENGTH, is_coded ? header->coded : header->length);
   bytes_put_le64(bytes + AT_MESSAGE, header->message);
   bytes_put_le64(bytes + AT_OFFSET, header->offset | above);
-  bytes_put_le64(bytes + AT_TOTAL, header->total | above_total);
+  bytes_put_le64(bytes + AT_TOTAL, total);
   bytes_put_le32(bytes + AT_PAYLOAD_CRC, header->payload_crc);
   bytes_put_le32(bytes + AT_HEADER_CRC, hash_crc32c(0, bytes, AT_HEADER_CRC));
 }

@@ -126,9 +126,10 @@ bool failover_grow(struct failover *failover) {
 }
 
 void failover_keep_spare(struct failover *failover) {
-  failover->keeps_spare = (failover->all & 2) != 0;
-  if (failover->keeps_spare && failover->least < 2) {
-    failover->least = 2;
+  unsigned lanes = (unsigned)__builtin_popcountll(failover->up) + 1;
+  if (lanes <= FAILOVER_LANES_WITH_SPARES && (failover->all & lane_bit(lanes - 1)) != 0) {
+    failover->keeps_spare = true;
+    failover->least = lanes > failover->least ? lanes : failover->least;
     failover_find_retry(failover);
   }
 }

@@ -187,7 +187,9 @@ void link_stands_still(struct link *link, unsigned lane) {
   failover_announce_again(&link->failover);
   if (link->config.role == LINK_SENDER) {
     credit_forget_request(&link->taken);
-    failover_keep_spare(&link->failover);
+    if ((link->failover.up & ~link->still) == 0) {
+      failover_keep_spare(&link->failover);
+    }
   } else if (!link->is_detached) {
     receive_tell_again(link);
   }

@@ -16,11 +16,13 @@
  * round trip of 8 B takes 41 us in the mean, with 300 us 38, 1470 without any of this. Without loss
  * one of 64 KiB takes 23.7 us with and without it, with 300 us 24.3 (medians of 7 rounds). A kernel
  * may delay its acknowledgement for longer: such a PING costs little, as it follows a pause. */
-#define LINK_TAIL_NS 600000ull
-/* Between two looks, in smoothed round trip times of the lane, which vary. Not measured by itself.
- */
+#define LINK_TAIL_NS 300000ull
+/* Between two looks, in round trip times of the lane: the least so far, since the smoothed one of a
+ * lane with losses is milliseconds where the path takes microseconds. */
 #define LINK_TAIL_RTTS 4u
-/* Each pause is twice as long as the one before, so many times: of a lane that moves, whose
+/* PINGs in vain that follow at the same pause: they may have been lost themselves. */
+#define LINK_TAIL_PINGS 3u
+/* Then each pause is twice as long as the one before, so many times: of a lane that moves, whose
  * messages take long (up to 4.8 ms), and of one that gets PINGs in vain, whose path may be gone (77
  * ms). Not measured by themselves. */
 #define LINK_TAIL_SLOW_DOUBLINGS 3u
@@ -108,7 +110,9 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
     link_moves(link, lane);
   }
   unsigned most = is_lost ? LINK_TAIL_LOST_DOUBLINGS : LINK_TAIL_SLOW_DOUBLINGS;
-  pause_ns <<= tail->pauses < most ? tail->pauses : most;
+  unsigned at_once = is_lost ? LINK_TAIL_PINGS : 0;
+  unsigned doublings = tail->pauses > at_once ? tail->pauses - at_once : 0;
+  pause_ns <<= doublings < most ? doublings : most;
   tail->acked_bytes = transport->acked_bytes;
   tail->looked_ns = now_ns;
   tail->look_ns = now_ns + pause_ns;

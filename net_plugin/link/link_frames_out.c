@@ -14,12 +14,16 @@ static bool link_has_control(const struct link *link, const struct send_ahead *a
          link->farewell == FAREWELL_DUE;
 }
 
-/* The policy may want to wait for a lane, but not for one that stands still. */
+/* The policy may want to wait for a lane, but not for one that stands still, nor for one that is
+ * kept for repeats. */
 static int link_pick_for_chunk(const struct link *link, uint64_t candidates, uint64_t left) {
-  candidates = repeat_lanes_for_new(link, candidates) & ~link->full;
-  int picked = policy_pick(link->policy, candidates, left);
-  for (uint64_t lanes = candidates; picked < 0 && link->still != 0 && lanes != 0;
-       lanes &= lanes - 1) {
+  uint64_t usual = repeat_lanes_for_new(link, candidates) & ~link->full;
+  int picked = policy_pick(link->policy, usual, left);
+  uint64_t moving = candidates & ~link->still & ~link->full;
+  if (picked < 0 && (moving & ~usual) != 0) {
+    picked = policy_pick(link->policy, moving, left);
+  }
+  for (uint64_t lanes = usual; picked < 0 && link->still != 0 && lanes != 0; lanes &= lanes - 1) {
     int lane = __builtin_ctzll(lanes);
     picked = journal_count(&link->lanes[lane].journal) == 0 ? lane : -1;
   }

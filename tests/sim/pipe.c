@@ -138,14 +138,16 @@ static void pipe_count(struct pipe *pipe, uint64_t now_ns) {
 
 struct policy_transport socket_measure(const struct socket *socket, enum side side) {
   const struct pipe *pipe = &socket->pipes[side];
+  bool is_all_there = pipe->arrived == pipe->written;
+  bool is_lost = pipe->lost_until_ns > pipe->counted_ns;
   return (struct policy_transport){
     .busy_us = pipe->busy_ns / 1000,
     .peer_us = pipe->peer_ns / 1000,
     .is_app_limited = pipe->is_app_limited,
-    .has_unacked =
-        pipe->arrived<pipe->written, .acked_bytes = pipe->arrived,
-                      .rtt_us = 2 * pipe->latency_ns / 1000, .is_repairing = pipe->lost_until_ns>
-            pipe->counted_ns
+    .has_unacked = !is_all_there,
+    .acked_bytes = pipe->arrived,
+    .rtt_us = 2 * pipe->latency_ns / 1000,
+    .is_repairing = is_lost,
   };
 }
 

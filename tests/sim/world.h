@@ -103,6 +103,7 @@ struct end {
   bool is_detached, is_gone; /* gone: finished, its sockets are closed */
   uint64_t stopped_until_ns; /* the process does not run; its sockets do */
   uint64_t deadline_ns;      /* what the link answered last */
+  uint64_t linger_ns;        /* detached: what is not delivered by then is dropped */
   uint64_t last_word_ns;     /* the link has failed: its ABORT is written until then, or never */
   uint64_t posted, completed;
   uint64_t next_post_ns;

@@ -38,7 +38,7 @@ bool tcp_stats_measure(int fd, struct policy_transport *transport) {
     .busy_us = info.tcpi_busy_time,
     .peer_us = info.tcpi_rwnd_limited,
     .is_app_limited = info.tcpi_delivery_rate_app_limited,
-    .has_unacked = info.tcpi_unacked > 0 || info.tcpi_notsent_bytes > 0,
+    .has_unacked = info.tcpi_unacked > 0,
     .acked_bytes = info.tcpi_bytes_acked,
     .rtt_us = info.tcpi_min_rtt == UINT32_MAX ? 0 : info.tcpi_min_rtt,
     .retransmits = info.tcpi_total_retrans,

@@ -28,10 +28,12 @@
 #define LINK_TAIL_SLOW_DOUBLINGS 3u
 #define LINK_TAIL_LOST_DOUBLINGS 7u
 /* A lane stands still when the kernel knows that packets are missing; or, as all of them may be and
- * the PING with them, when it has not moved for so many more looks: about 2 ms. A peer whose
- * process does not read may delay its acknowledgements for 40 ms: small chunks are sent twice then.
- */
+ * the PING with them, when it has not moved for so many more looks: about 2 ms. Only with no more
+ * bytes in flight than these, since of many packets one arrives, and tells of the others; a lane
+ * that has more is held up by a peer that does not read. Such a peer may also delay its
+ * acknowledgements for 40 ms: what is small is sent twice then. */
 #define LINK_TAIL_STILL_LOOKS 4u
+#define LINK_TAIL_STILL_BYTES (64u << 10)
 
 void link_tail_written(struct link *link, unsigned lane, uint64_t now_ns) {
   if (ablation_has(link->config.ablated, ABLATION_TAIL)) {
@@ -105,7 +107,8 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
       link->tail_pings += (link->ping & lane_bit(lane)) == 0;
       link->ping |= lane_bit(lane);
     }
-    if (transport->is_repairing || tail->pauses >= LINK_TAIL_STILL_LOOKS) {
+    if (transport->is_repairing || (tail->pauses >= LINK_TAIL_STILL_LOOKS &&
+                                    link->lanes[lane].journal.bytes <= LINK_TAIL_STILL_BYTES)) {
       link_stands_still(link, lane);
     }
   } else if (transport->acked_bytes != tail->acked_bytes) {

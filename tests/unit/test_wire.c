@@ -236,8 +236,9 @@ static void expect_immediate(uint64_t message, uint64_t near, uint16_t flags) {
 
 static void a_whole_placed_message_fits_into_32_bits(void **state) {
   (void)state;
-  const uint64_t numbers[] = { 0,          1,          63,         0x3fffffff, 0x7fffffff,
-                               0x80000000, 0xffffffff, 1ull << 40 };
+  const uint64_t numbers[] = {
+    0, 1, 63, 0x3fffffff, 0x7fffffff, 0x80000000, 0xffffffff, 1ull << 40
+  };
   for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
     expect_immediate(numbers[i], numbers[i], 0);
     expect_immediate(numbers[i] + 63, numbers[i], WIRE_WANTS_ACK);

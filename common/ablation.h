@@ -30,7 +30,8 @@
   X(RECONNECT, "reconnect", "slow flows are not reconnected")                                      \
   X(CHUNKS, "chunks", "chunks of constant size, whatever the message and the lane")                \
   X(WARM, "warm", "small messages do not stay on the last lane")                                   \
-  X(TAIL, "tail", "no PING behind last packets that seem to be lost")
+  X(TAIL, "tail", "no PING behind last packets that seem to be lost")                              \
+  X(REPEAT, "repeat", "nothing is sent again on another lane while its own stands still")
 
 enum ablation {
 #define ABLATION_ID(name, word, instead) ABLATION_##name,

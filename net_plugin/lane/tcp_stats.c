@@ -10,6 +10,7 @@
 
 #include "common/clock.h"
 
+#define CA_RECOVERY 3       /* or LOSS: TCP_CA_Recovery of the kernel's net/tcp.h */
 #define STATE_ESTABLISHED 1 /* netinet/tcp.h has it, and cannot be had beside linux/tcp.h */
 
 uint64_t tcp_stats_answered_ns(int fd, uint64_t now_ns) {
@@ -39,8 +40,10 @@ bool tcp_stats_measure(int fd, struct policy_transport *transport) {
     .is_app_limited = info.tcpi_delivery_rate_app_limited,
     .has_unacked = info.tcpi_unacked > 0,
     .acked_bytes = info.tcpi_bytes_acked,
-    .rtt_us = info.tcpi_rtt,
+    .rtt_us = info.tcpi_min_rtt == UINT32_MAX ? 0 : info.tcpi_min_rtt,
     .retransmits = info.tcpi_total_retrans,
+    .is_repairing = info.tcpi_ca_state >= CA_RECOVERY || info.tcpi_backoff > 0 ||
+                    info.tcpi_retransmits > 0 || info.tcpi_sacked > 0,
   };
   return true;
 }

@@ -119,9 +119,19 @@ bool failover_refuse(struct failover *failover, unsigned lane, uint32_t epoch) {
 }
 
 bool failover_grow(struct failover *failover) {
-  failover->least = failover->first_lanes;
+  failover->least =
+      failover->first_lanes > failover->least ? failover->first_lanes : failover->least;
   failover_find_retry(failover);
   return failover_unopened(failover) != 0;
+}
+
+void failover_keep_spare(struct failover *failover) {
+  unsigned lanes = (unsigned)__builtin_popcountll(failover->up) + 1;
+  if (lanes <= FAILOVER_LANES_WITH_SPARES && (failover->all & lane_bit(lanes - 1)) != 0) {
+    failover->keeps_spare = true;
+    failover->least = lanes > failover->least ? lanes : failover->least;
+    failover_find_retry(failover);
+  }
 }
 
 void failover_order_close(struct failover *failover, unsigned lane, uint32_t epoch) {

@@ -43,6 +43,8 @@
 #define FAILOVER_STALL_BACKOFF_NS 2000000000ull
 #define FAILOVER_STALL_BACKOFF_MAX_NS 64000000000ull
 
+/* Lanes that are open once losses were seen, at most. */
+#define FAILOVER_LANES_WITH_SPARES 4u
 #define FAILOVER_NO_CEILING 64u
 
 struct failover_lane {
@@ -67,6 +69,7 @@ struct failover {
   unsigned wanted;               /* sender: so many lanes are to be open */
   unsigned first_lanes, least;   /* sender: wanted is not below least: 1, or first_lanes in need */
   unsigned ceiling;              /* sender: this lane and higher ones were refused */
+  bool keeps_spare;              /* sender: lanes are open for what others lose */
   bool may_dial;
   uint64_t retry_ns;      /* sender: the earliest retry_ns of lost lanes */
   uint64_t down_since_ns; /* valid while no lane is up */
@@ -120,6 +123,14 @@ bool failover_refuse(struct failover *failover, unsigned lane, uint32_t epoch);
 /* Sender: paths may be gone for good, and others not tried yet: first_lanes are to be open. false:
  * they are open, or were ordered before. */
 bool failover_grow(struct failover *failover);
+
+/* Sender: none of the lanes that are up moves. From now on one more is to be open, if the link may
+ * have so many. */
+void failover_keep_spare(struct failover *failover);
+/* Sender: some are only open for that. */
+static inline bool failover_has_spare(const struct failover *failover) {
+  return failover->keeps_spare && failover->wanted < failover->least;
+}
 
 /* Sender: frames that are not acknowledged were on the lane when it was lost. And: it is known
  * what arrived. */

@@ -27,6 +27,7 @@ void link_lane_dropped(struct link *link, unsigned lane) {
   link->ping &= ~bit;
   link->rdma &= ~bit;
   link_tail_dropped(link, lane);
+  link_moves(link, lane);
   if (link->farewell == FAREWELL_WRITING && link->farewell_lane == lane) {
     link->farewell = FAREWELL_DUE;
   }

@@ -14,7 +14,8 @@
  * messages, the next deadline.
  *
  * Invariants, asserted by link_check:
- *  1. A chunk is in one place: unsent, in one lane's journal, requeued, or acknowledged.
+ *  1. A chunk is in one place: unsent, in one lane's journal, requeued, or acknowledged; or in two
+ *     journals, as an origin and its repeat (link_repeat.c).
  *  2. Messages complete in order, each once, when every byte is acknowledged (sender; a message of
  *     at most eager_bytes is copied if there is room, and completes when written) or landed
  *     (receiver).
@@ -342,6 +343,9 @@ struct link_view {
   uint64_t heard_ns; /* the last frame or handshake on any lane; 0: never */
   uint64_t pings_sent;
   uint64_t tail_pings;     /* of these, behind packets that seemed to be lost */
+  uint64_t repeats;        /* chunks sent again on another lane while their own stood still */
+  uint64_t repeated_bytes; /* of these */
+  uint64_t duplicates;     /* receiver: chunks that came twice */
   int peer_error;          /* of the peer's ABORT, a negative errno; 0: none came */
   const char *peer_reason; /* likewise, printable; lives as long as the link; empty: none */
   uint64_t stuck_ns;       /* see link_is_stuck; 0: not so */

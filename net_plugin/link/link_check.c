@@ -21,7 +21,8 @@ static void check_chunk(const struct link *link, struct chunk chunk, struct tall
   tally->chunks[slot]++;
 }
 
-/* Invariant 1: what was cut and not acknowledged is in one journal, or requeued. */
+/* Invariant 1: what was cut and not acknowledged is in one journal and as a repeat in at most one
+ * other, or requeued. */
 static void check_chunks(const struct link *link) {
   struct tally tally = { 0 };
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
@@ -30,7 +31,9 @@ static void check_chunks(const struct link *link) {
     assert(journal->acked <= journal->sent && journal->sent - journal->acked <= LINK_JOURNAL);
     assert(journal_is_full(journal) == ((link->full & lane_bit(lane)) != 0));
     for (uint64_t count = journal->acked; count < journal->sent; count++) {
-      check_chunk(link, journal_at(journal, count), &tally);
+      if (repeat_is_counted(link, lane, count)) {
+        check_chunk(link, journal_at(journal, count), &tally);
+      }
       bytes += journal_at(journal, count).length;
     }
     bool is_up = (link->failover.up & lane_bit(lane)) != 0;
@@ -46,6 +49,20 @@ static void check_chunks(const struct link *link) {
     const struct outgoing *message = &ring->slots[number % LINK_WINDOW];
     assert(message->chunks == tally.chunks[number % LINK_WINDOW]);
     assert(message->cut - message->acked == tally.bytes[number % LINK_WINDOW]);
+  }
+}
+
+/* Pairs of copies: each that is not gone is in its lane's journal. */
+static void check_repeats(const struct link *link) {
+  for (unsigned i = 0; i < link->repeats.count; i++) {
+    const struct repeat *repeat = &link->repeats.pairs[i];
+    assert(!repeat->copies[0].is_gone || !repeat->copies[1].is_gone);
+    assert(repeat->copies[0].lane != repeat->copies[1].lane);
+    for (unsigned side = 0; side < 2; side++) {
+      const struct repeat_copy *copy = &repeat->copies[side];
+      const struct journal *journal = &link->lanes[copy->lane].journal;
+      assert(copy->is_gone || (copy->count >= journal->acked && copy->count < journal->sent));
+    }
   }
 }
 
@@ -66,6 +83,7 @@ static void check_sender(const struct link *link) {
   }
   assert(link->is_detached || link->taken.requested <= ring->posted);
   check_chunks(link);
+  check_repeats(link);
 }
 
 static void check_receiver(const struct link *link) {
@@ -82,6 +100,13 @@ static void check_receiver(const struct link *link) {
   uint64_t bounced[LINK_WINDOW / 2] = { 0 };
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
     const struct link_lane *receiving = &link->lanes[lane];
+    if (receiving->shares != 0) {
+      assert(link->lanes[receiving->shares - 1].shares == lane + 1);
+      assert(link->lanes[receiving->shares - 1].arrival != ARRIVAL_AGAIN);
+    }
+    if (receiving->shares != 0 && receiving->shares - 1 < lane) {
+      continue; /* counted with the other copy */
+    }
     if (arrival_is_for_user(receiving->arrival)) {
       arriving[receiving->header.message % LINK_WINDOW] += receiving->header.length;
     }
@@ -120,7 +145,7 @@ void link_check(const struct link *link) {
   failover_check(&link->failover);
   assert((link->writing_data & ~link->writing) == 0);
   assert((link->writing & ~link->failover.up) == 0); /* Invariant 5 */
-  assert(((link->pong | link->ping | link->rdma) & ~link->failover.up) == 0);
+  assert(((link->pong | link->ping | link->rdma | link->still) & ~link->failover.up) == 0);
   assert(link->farewell != FAREWELL_WRITING ||
          (link->writing & lane_bit(link->farewell_lane)) != 0);
   assert(link->peer_error == 0 || link->status != 0);

@@ -14,12 +14,30 @@ static bool link_has_control(const struct link *link, const struct send_ahead *a
          link->farewell == FAREWELL_DUE;
 }
 
+/* The policy may want to wait for a lane, but not for one that stands still, nor for one that is
+ * kept for repeats. */
+static int link_pick_for_chunk(const struct link *link, uint64_t candidates, uint64_t left) {
+  uint64_t usual = repeat_lanes_for_new(link, candidates) & ~link->full;
+  int picked = policy_pick(link->policy, usual, left);
+  uint64_t moving = candidates & ~link->still & ~link->full;
+  if (picked < 0 && (moving & ~usual) != 0) {
+    picked = policy_pick(link->policy, moving, left);
+  }
+  for (uint64_t lanes = usual; picked < 0 && link->still != 0 && lanes != 0; lanes &= lanes - 1) {
+    int lane = __builtin_ctzll(lanes);
+    picked = journal_count(&link->lanes[lane].journal) == 0 ? lane : -1;
+  }
+  return picked;
+}
+
 int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint64_t writable) {
   uint64_t candidates = writable & link->failover.up & ~link->writing;
   if (candidates == 0) {
     return -1;
   }
   if (link_has_control(link, ahead)) {
+    uint64_t moving = candidates & ~link->still;
+    candidates = moving != 0 ? moving : candidates;
     /* The lane that brought the last frame works, and nothing else may be known of the others. */
     return (candidates & lane_bit(link->heard)) != 0 ? (int)link->heard
                                                      : __builtin_ctzll(candidates);
@@ -30,7 +48,8 @@ int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint
   if ((candidates & (link->pong | link->ping)) != 0) {
     return __builtin_ctzll(candidates & (link->pong | link->ping));
   }
-  return ahead->has_chunk ? policy_pick(link->policy, candidates & ~link->full, ahead->left) : -1;
+  int to = link->still != 0 ? repeat_choose(link, candidates).to : -1;
+  return to >= 0 || !ahead->has_chunk ? to : link_pick_for_chunk(link, candidates, ahead->left);
 }
 
 static void link_fill_farewell(struct link *link, unsigned lane, struct wire_header *header) {
@@ -112,7 +131,15 @@ int link_take_frame(struct link *link, uint64_t writable, struct link_frame *fra
         header.type == WIRE_ABORT ? (const void *)link->reason : link->lanes[lane].control;
     frame->payload = header.length == 0 ? NULL : payload;
   } else {
-    send_next_chunk(link, lane, frame, now_ns);
+    struct repeat_choice choice = { .to = -1 };
+    if (link->still != 0) {
+      choice = repeat_choose(link, lane_bit(lane));
+    }
+    if (choice.to >= 0) {
+      send_repeat(link, &choice, frame, now_ns);
+    } else {
+      send_next_chunk(link, lane, frame, now_ns);
+    }
   }
   link->writing |= lane_bit(lane);
   return picked;

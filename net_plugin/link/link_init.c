@@ -111,6 +111,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
     incoming_init(&link->incoming, config->eager_bytes, config->eager_slots, bytes + layout.eager,
                   layout.eager_stride);
   }
+  repeat_init(link);
   return link;
 }
 

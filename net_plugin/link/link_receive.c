@@ -70,8 +70,8 @@ int receive_data_begins(struct link *link, unsigned lane) {
     return -ENOMEM;
   }
   bool is_bounced = false;
-  int result = incoming_begin(&link->incoming, &receiving->header, &receiving->buffer, &is_bounced);
-  if (result != 0) {
+  int result = repeat_in_begins(link, lane, &receiving->buffer, &is_bounced);
+  if (result != 0 || receiving->arrival == ARRIVAL_AGAIN) {
     return result;
   }
   receiving->arrival = is_bounced ? ARRIVAL_BOUNCED : ARRIVAL_USER;
@@ -94,7 +94,9 @@ void receive_data_dropped(struct link *link, unsigned lane) {
   struct link_lane *receiving = &link->lanes[lane];
   if (is_for_message(receiving->arrival)) {
     bool is_bounced = receiving->arrival == ARRIVAL_BOUNCED;
-    incoming_drop(&link->incoming, &receiving->header, is_bounced);
+    if (!repeat_in_dropped(link, lane)) {
+      incoming_drop(&link->incoming, &receiving->header, is_bounced);
+    }
     credit_granted(&link->given, link->incoming.granted, link->incoming.completed);
   }
 }
@@ -104,6 +106,10 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   const struct wire_header *header = &receiving->header;
   if (receiving->arrival == ARRIVAL_NOWHERE) {
     return 0; /* not counted, so that the peer cannot take it for delivered */
+  }
+  if (receiving->arrival == ARRIVAL_AGAIN) {
+    repeat_in_ends(link, lane, now_ns);
+    return 0;
   }
   bool is_bounced = receiving->arrival == ARRIVAL_BOUNCED;
   const uint8_t *bytes =
@@ -123,6 +129,7 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   if (result != 0) {
     return result;
   }
+  repeat_in_landed(link, lane);
   receiving->received++;
   receiving->arrived_ns = now_ns;
   receiving->bytes_received += header->length;
@@ -146,7 +153,7 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
 }
 
 /* WINDOW frames may have been lost with a lane, or waited for one: all of it is sent again. */
-static void receive_tell_again(struct link *link) {
+void receive_tell_again(struct link *link) {
   link->remote_buffers_sent = 0;
   for (uint64_t lanes = link->failover.up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
@@ -160,7 +167,10 @@ static void receive_tell_again(struct link *link) {
 }
 
 void receive_lane_up(struct link *link, unsigned lane) {
-  link->lanes[lane].base = link->lanes[lane].received;
+  struct link_lane *risen = &link->lanes[lane];
+  risen->base = risen->received;
+  risen->epoch_before = risen->epoch_now;
+  risen->epoch_now = link->failover.lanes[lane].epoch;
   link->lanes[lane].staging = link->staging + lane * WIRE_MAX_LL_BYTES;
   receive_tell_again(link);
 }
@@ -273,7 +283,8 @@ static void receive_stop_writers(struct link *link, uint64_t now_ns) {
 void receive_drop_arrivals(struct link *link) {
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
     struct link_lane *receiving = &link->lanes[lane];
-    if (is_for_message(receiving->arrival)) {
+    if (is_for_message(receiving->arrival) || receiving->arrival == ARRIVAL_AGAIN) {
+      repeat_in_dropped(link, lane);
       receiving->arrival = ARRIVAL_NOWHERE;
       receiving->buffer = link->nowhere;
     }

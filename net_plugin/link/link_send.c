@@ -144,10 +144,11 @@ static uint64_t send_message_number(const struct link *link, struct chunk chunk)
   return retired + (uint32_t)(chunk.message - (uint32_t)retired);
 }
 
-void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns) {
+/* origin: of a repeat; NULL: it is none. */
+static void send_chunk(struct link *link, unsigned lane, struct chunk chunk,
+                       const struct wire_origin *origin, struct link_frame *frame,
+                       uint64_t now_ns) {
   struct link_lane *sending = &link->lanes[lane];
-  bool is_repeat = link->requeue.count > 0;
-  struct chunk chunk = send_take_chunk(link, lane, is_repeat);
   const struct outgoing *message = outgoing_of(&link->outgoing, chunk);
   struct wire_header header = {
     .type = WIRE_DATA,
@@ -158,6 +159,10 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
   };
   if (!message->is_copied) {
     header.flags |= WIRE_WANTS_ACK;
+  }
+  if (origin != NULL) {
+    header.flags |= WIRE_IS_REPEAT;
+    header.origin = *origin;
   }
   frame->length = chunk.length;
   frame->payload = chunk.length > 0 ? message->data + chunk.offset : NULL;
@@ -173,9 +178,6 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
     header.payload_crc = hash_crc32c(0, frame->payload, frame->length);
   }
   wire_header_encode(&header, frame->header);
-  /* A repeat is not compressed, so that compressed bytes that the peer cannot read are no endless
-   * loop. */
-  frame->wants_coding = !is_repeat && coding_wants(link, lane, message, frame, now_ns);
   if (journal_count(&sending->journal) == 0) {
     liveness_moved(&link->liveness, lane, now_ns);
     link_watch(link, now_ns);
@@ -190,12 +192,44 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
   link->writing_data |= lane_bit(lane);
 }
 
+void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns) {
+  bool is_requeued = link->requeue.count > 0;
+  struct chunk chunk = send_take_chunk(link, lane, is_requeued);
+  send_chunk(link, lane, chunk, NULL, frame, now_ns);
+  repeat_earn(link, chunk.length);
+  /* What is sent again is not compressed, so that compressed bytes that the peer cannot read are no
+   * endless loop. */
+  frame->wants_coding =
+      !is_requeued && coding_wants(link, lane, outgoing_of(&link->outgoing, chunk), frame, now_ns);
+}
+
+void send_repeat(struct link *link, const struct repeat_choice *choice, struct link_frame *frame,
+                 uint64_t now_ns) {
+  struct wire_origin origin;
+  struct chunk chunk = repeat_take(link, choice, &origin);
+  send_chunk(link, (unsigned)choice->to, chunk, &origin, frame, now_ns);
+}
+
 /* The youngest of the messages that were acknowledged just now: from posted to arrived_ns. */
 static void send_note_message(struct link *link, uint64_t arrived_ns) {
   const struct outgoing_ring *ring = &link->outgoing;
   uint64_t posted_ns = ring->slots[(ring->retired - 1) % LINK_WINDOW].posted_ns;
   uint64_t took_ns = arrived_ns > posted_ns ? arrived_ns - posted_ns : 0;
   link->message_ns = (link->message_ns * 3 + took_ns) / 4;
+}
+
+/* Messages may have been retired. */
+static void send_note_retired(struct link *link, uint64_t retired_before, uint64_t arrived_ns) {
+  if (link->outgoing.retired > retired_before) {
+    send_note_message(link, arrived_ns);
+    send_may_end(link);
+  }
+}
+
+static void send_chunk_acked(struct link *link, struct chunk chunk) {
+  if (outgoing_is_live(&link->outgoing, chunk)) {
+    outgoing_acked(&link->outgoing, chunk);
+  }
 }
 
 /* Frees what the peer has, up to `count`; what is still being written is kept until it is written:
@@ -212,14 +246,11 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
   while (journal->acked < end) {
     struct chunk chunk = journal_take_oldest(journal);
     bytes += chunk.length;
-    if (outgoing_is_live(&link->outgoing, chunk)) {
-      outgoing_acked(&link->outgoing, chunk);
+    if (link->repeats.count == 0 || repeat_acked(link, lane, journal->acked - 1)) {
+      send_chunk_acked(link, chunk);
     }
   }
-  if (link->outgoing.retired > retired) {
-    send_note_message(link, arrived_ns);
-    send_may_end(link);
-  }
+  send_note_retired(link, retired, arrived_ns);
   acked->bytes_acked += bytes;
   link->acked_ns = arrived_ns;
   link->stuck_ns = link->last_try_ns = 0;
@@ -229,6 +260,7 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
   bool is_current = acked->sent_epoch == link->failover.lanes[lane].epoch;
   if (is_current && (link->failover.up & lane_bit(lane)) != 0) {
     liveness_moved(&link->liveness, lane, arrived_ns);
+    link_moves(link, lane);
     failover_proved(&link->failover, lane);
   } else if (journal_count(journal) == 0) {
     failover_settle(&link->failover, lane);
@@ -244,6 +276,11 @@ void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns) {
   struct chunk chunk = journal_at(journal, journal->sent - 1);
   if (outgoing_is_live(&link->outgoing, chunk)) {
     outgoing_written(&link->outgoing, chunk);
+  }
+  if (link->repeats.count > 0 && repeat_written(link, lane)) {
+    uint64_t retired = link->outgoing.retired;
+    send_chunk_acked(link, chunk);
+    send_note_retired(link, retired, now_ns);
   }
   if (link->lanes[lane].claimed > link->lanes[lane].journal.acked) {
     send_apply_ack(link, lane, link->lanes[lane].claimed, now_ns);
@@ -327,13 +364,19 @@ int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_n
     return -EPROTO;
   }
   send_apply_ack(link, lane, count, now_ns);
+  uint64_t retired = link->outgoing.retired;
   while (journal_count(journal) > 0) {
     struct chunk chunk = journal_take_newest(journal);
-    if (outgoing_is_live(&link->outgoing, chunk)) {
+    enum repeat_return result = repeat_returned(link, lane, journal->sent);
+    if (result == REPEAT_ACK) {
+      send_chunk_acked(link, chunk);
+    } else if (result == REPEAT_REQUEUE && outgoing_is_live(&link->outgoing, chunk)) {
       requeue_insert(&link->requeue, chunk);
       link->lanes[lane].requeued++;
     }
   }
+  send_note_retired(link, retired, now_ns);
+  link->lanes[lane].repeated = count;
   link->lanes[lane].claimed = count;
   link->full &= ~lane_bit(lane);
   failover_settle(&link->failover, lane);
@@ -370,7 +413,7 @@ void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
     return;
   }
   outgoing_retire_all(&link->outgoing);
-  link->requeue.count = 0;
+  link->requeue.count = link->repeats.count = 0;
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
     journal_clear(&link->lanes[lane].journal);
     failover_settle(&link->failover, lane);

@@ -11,6 +11,8 @@
  *   link_coding.c      compressed chunks
  *   link_time.c        what time brings: silence, stalls, deadlines
  *   link_tail.c        last packets that were lost
+ *   link_repeat.c      the sender sends them again on another lane
+ *   link_repeat_in.c   the receiver sees what it has already
  *   link_view.c        what is shown to the outside
  *   link_check.c       the invariants */
 #ifndef NET_PLUGIN_LINK_LINK_STATE_H
@@ -34,6 +36,7 @@ enum arrival {
   ARRIVAL_BOUNCED, /* a bounce buffer */
   ARRIVAL_PLACED,  /* the user's buffer, and the bytes are there already */
   ARRIVAL_NOWHERE, /* the user detached: read and forget */
+  ARRIVAL_AGAIN,   /* it has landed already, from another lane: read, forget, count */
 };
 
 /* It counts in the message that the user posted a receive for. */
@@ -49,6 +52,34 @@ struct link_tail {
   uint64_t acked_bytes; /* what the transport said */
   unsigned pauses;      /* that were twice as long as the one before */
   bool is_lost;         /* nothing had moved then */
+};
+
+/* A chunk that was sent on two lanes. */
+struct repeat_copy {
+  uint64_t count; /* the frame's number on its lane */
+  uint8_t lane;
+  bool is_gone; /* from the lane's journal */
+};
+struct repeat {
+  struct repeat_copy copies[2]; /* the origin, and the repeat */
+  bool is_delivered;            /* the peer has acknowledged one of them */
+  bool is_acked;                /* and the message knows it */
+};
+
+/* Chunks with two copies at a time: more than a lane's journal has. */
+#define LINK_REPEATS 128u
+struct link_repeats {
+  unsigned count;
+  uint32_t budget;        /* bytes that may be sent twice now */
+  uint64_t chunks, bytes; /* that were sent twice */
+  struct repeat pairs[LINK_REPEATS];
+};
+
+/* Frame `count` of lane `from` goes out again on lane `to`; to < 0: nothing does. */
+struct repeat_choice {
+  int to;
+  unsigned from;
+  uint64_t count;
 };
 
 struct link_lane {
@@ -69,6 +100,11 @@ struct link_lane {
   uint64_t acknowledged; /* of these, by a WINDOW */
   uint64_t arrived_ns;   /* when the last of them came */
   uint8_t *staging;      /* touched only by polled frames */
+  unsigned shares;       /* 1 + the lane on which the same chunk arrives; 0: none */
+  uint64_t elsewhere;    /* frames to come whose chunks landed from other lanes: 1 << number % 64 */
+  uint32_t elsewhere_epoch; /* of which epoch, modulo WIRE_ORIGIN_EPOCHS */
+  uint32_t epoch_before;    /* the last one that was up before this one */
+  uint32_t epoch_now;
   uint8_t *destination; /* ARRIVAL_STAGED, and of a compressed frame: where the bytes go when all of
                            them are there; ARRIVAL_PLACED: where they are */
 
@@ -76,6 +112,7 @@ struct link_lane {
   uint32_t sent_epoch; /* the one whose frames are in the journal */
   uint64_t claimed;    /* the peer acknowledged so many, perhaps before link_frame_written */
   uint64_t requeued;   /* chunks that it gave back */
+  uint64_t repeated;   /* frames below this number are not repeated any more */
   uint64_t stalls_cut, slow_reconnects;
   struct journal journal;
 
@@ -114,6 +151,8 @@ struct link {
   uint64_t tails_due;      /* of these, those whose transport is to be asked now */
   uint64_t policy_asks;    /* lanes that the policy wanted to be measured, when it was asked last */
   uint64_t tail_ns;        /* when they are looked at; LINK_NO_DEADLINE: there are none */
+  bool may_repeat;         /* this side sends again elsewhere what a lane holds that stands still */
+  uint64_t still;          /* such lanes */
   uint64_t rdma;           /* lanes that are up and RDMA lanes */
   struct link_lane *lanes; /* untouched memory as long as they were never up, and their buffers: */
   uint8_t *controls, *staging;
@@ -141,12 +180,15 @@ struct link {
   uint64_t last_try_ns; /* it is given up since then: the next lane that comes up carries the ABORT
                            and no data; 0: not so */
   uint64_t stalls;
+  struct link_repeats repeats;
   struct codec_memory codec;
   struct known_remote_buffer
       *known_remote_buffers; /* by message % LINK_WINDOW; NULL: config.remote_keys is 0 */
 
   /* receiver */
-  uint64_t unacked; /* lanes with frames that no WINDOW has acknowledged */
+  uint64_t unacked;          /* lanes with frames that no WINDOW has acknowledged */
+  uint64_t repeats_arriving; /* lanes on which a repeat arrives that may land */
+  uint64_t duplicates;       /* chunks that came twice */
   struct credit_given given;
   struct incoming_ring incoming;
   uint8_t *nowhere;                          /* WIRE_MAX_CHUNK_BYTES; what arrives after a detach */
@@ -254,6 +296,48 @@ void link_look_at_tails(struct link *link, uint64_t now_ns);
 void link_tail_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
                         uint64_t now_ns);
 
+/* ---- link_repeat.c ---- */
+
+void repeat_init(struct link *link);
+/* The kernel says that the lane stands still. What it carried of the peer's business is told again;
+ * a sender that has no other lane opens one. */
+void link_stands_still(struct link *link, unsigned lane);
+static inline void link_moves(struct link *link, unsigned lane) {
+  link->still &= ~lane_bit(lane);
+}
+/* Of the lanes that can write, those for new chunks. */
+uint64_t repeat_lanes_for_new(const struct link *link, uint64_t candidates);
+
+/* Asked while a lane stands still. */
+struct repeat_choice repeat_choose(const struct link *link, uint64_t writable);
+/* What was chosen is about to be written on lane `to`. */
+struct chunk repeat_take(struct link *link, const struct repeat_choice *choice,
+                         struct wire_origin *origin);
+/* So many bytes go out once. */
+void repeat_earn(struct link *link, uint32_t bytes);
+
+/* The frame was taken from its journal, as it is acknowledged. false: its message was told of the
+ * chunk, or will be by one of the next two. */
+bool repeat_acked(struct link *link, unsigned lane, uint64_t count);
+/* The newest frame of the lane was written. true: its chunk is acknowledged with that. */
+bool repeat_written(struct link *link, unsigned lane);
+/* The frame was given back by its lane. */
+enum repeat_return { REPEAT_REQUEUE, REPEAT_NOTHING, REPEAT_ACK };
+enum repeat_return repeat_returned(struct link *link, unsigned lane, uint64_t count);
+/* Is the frame, which is in the journal, the one that stands for its chunk? For checks. */
+bool repeat_is_counted(const struct link *link, unsigned lane, uint64_t count);
+
+/* ---- link_repeat_in.c ---- */
+
+/* As incoming_begin; or the chunk has landed, and the arrival is ARRIVAL_AGAIN. */
+int repeat_in_begins(struct link *link, unsigned lane, uint8_t **place, bool *is_bounced);
+/* The chunk of the lane has landed. */
+void repeat_in_landed(struct link *link, unsigned lane);
+/* A frame that is ARRIVAL_AGAIN is complete. */
+void repeat_in_ends(struct link *link, unsigned lane, uint64_t now_ns);
+/* The frame will not be completed. true: its chunk still arrives on another lane. */
+bool repeat_in_dropped(struct link *link, unsigned lane);
+
 /* ---- link_send.c ---- */
 
 /* May the message go without a grant, while there are eager slots? */
@@ -263,6 +347,8 @@ struct send_ahead send_look_ahead(const struct link *link);
 /* A REQUEST is being written: the number of the message that it is for. */
 uint64_t send_request(struct link *link);
 void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns);
+void send_repeat(struct link *link, const struct repeat_choice *choice, struct link_frame *frame,
+                 uint64_t now_ns);
 void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns);
 void send_lane_dropped(struct link *link, unsigned lane);
 /* The peer has `count` frames of the lane, and will accept no more of its old epoch.
@@ -294,6 +380,8 @@ int receive_data_begins(struct link *link, unsigned lane);
 int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns);
 void receive_data_dropped(struct link *link, unsigned lane);
 void receive_lane_up(struct link *link, unsigned lane);
+/* Acknowledgements and grants may not have come across. */
+void receive_tell_again(struct link *link);
 void receive_lane_dropped(struct link *link, unsigned lane);
 int receive_fence_arrived(struct link *link, const struct wire_header *header, uint64_t now_ns);
 void receive_bye_arrived(struct link *link);

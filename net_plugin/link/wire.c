@@ -22,23 +22,52 @@ enum {
   AT_HEADER_CRC = 36,
 };
 
-/* Of a compressed frame, the bits of its offset; above them is the chunk's length. */
+/* Of a compressed frame, the bits of its offset; above them is the chunk's length. Likewise of a
+ * repeat, whose origin is above its offset and its total. */
 #define OFFSET_BITS 40
 #define OFFSET_MASK ((UINT64_C(1) << OFFSET_BITS) - 1)
 _Static_assert(WIRE_MAX_MESSAGE_BYTES <= OFFSET_MASK + 1 &&
                    WIRE_MAX_CHUNK_BYTES < 1u << (64 - OFFSET_BITS),
                "where a chunk begins, and its length, share 64 bits");
 
+/* What is above the offset (true), above the total (false) of a repeat. */
+static uint64_t origin_bits(const struct wire_origin *origin, bool is_offset) {
+  uint64_t epoch = origin->epoch % WIRE_ORIGIN_EPOCHS;
+  uint64_t of_total = origin->lane | epoch << 6 | (uint64_t)(origin->count >> 24) << 16;
+  uint64_t of_offset = origin->count & 0xFFFFFFu;
+  return (is_offset ? of_offset : of_total) << OFFSET_BITS;
+}
+
+static void origin_take(struct wire_header *header) {
+  uint32_t of_offset = (uint32_t)(header->offset >> OFFSET_BITS);
+  uint32_t of_total = (uint32_t)(header->total >> OFFSET_BITS);
+  header->origin = (struct wire_origin){
+    .lane = (uint8_t)(of_total % WIRE_MAX_LANES),
+    .epoch = (uint16_t)(of_total >> 6 & (WIRE_ORIGIN_EPOCHS - 1)),
+    .count = of_offset | of_total >> 16 << 24,
+  };
+  header->offset &= OFFSET_MASK;
+  header->total &= OFFSET_MASK;
+  if (header->total == 0 && header->length > 0) { /* the longest one takes one bit more */
+    header->total = WIRE_MAX_MESSAGE_BYTES;
+  }
+}
+
 void wire_header_encode(const struct wire_header *header, uint8_t bytes[WIRE_HEADER_BYTES]) {
   bytes[AT_MAGIC] = WIRE_MAGIC;
   bytes[AT_TYPE] = header->type;
   bytes_put_le16(bytes + AT_FLAGS, header->flags);
   bool is_coded = (header->flags & WIRE_IS_CODED) != 0;
-  uint64_t chunk = is_coded ? (uint64_t)header->length << OFFSET_BITS : 0;
+  bool is_repeat = (header->flags & WIRE_IS_REPEAT) != 0;
+  uint64_t above = is_coded    ? (uint64_t)header->length << OFFSET_BITS
+                   : is_repeat ? origin_bits(&header->origin, true)
+                               : 0;
+  uint64_t total = is_repeat ? (header->total & OFFSET_MASK) | origin_bits(&header->origin, false)
+                             : header->total;
   bytes_put_le32(bytes + AT_LENGTH, is_coded ? header->coded : header->length);
   bytes_put_le64(bytes + AT_MESSAGE, header->message);
-  bytes_put_le64(bytes + AT_OFFSET, header->offset | chunk);
-  bytes_put_le64(bytes + AT_TOTAL, header->total);
+  bytes_put_le64(bytes + AT_OFFSET, header->offset | above);
+  bytes_put_le64(bytes + AT_TOTAL, total);
   bytes_put_le32(bytes + AT_PAYLOAD_CRC, header->payload_crc);
   bytes_put_le32(bytes + AT_HEADER_CRC, hash_crc32c(0, bytes, AT_HEADER_CRC));
 }
@@ -59,6 +88,8 @@ static bool is_valid_data(const struct wire_header *header) {
          ((header->flags & WIRE_IS_LL) == 0 || header->length <= WIRE_MAX_LL_BYTES) &&
          ((header->flags & WIRE_IS_PLACED) == 0 ||
           (header->length > 0 && (header->flags & WIRE_IS_LL) == 0)) &&
+         ((header->flags & WIRE_IS_REPEAT) == 0 ||
+          (header->flags & (WIRE_IS_CODED | WIRE_IS_PLACED)) == 0) &&
          ((header->flags & WIRE_IS_CODED) == 0 || is_valid_coding(header));
 }
 
@@ -82,7 +113,8 @@ static bool is_valid(const struct wire_header *header) {
   if (header->length > 0 && !is_data && !is_window && header->type != WIRE_ABORT) {
     return false;
   }
-  unsigned of_data = WIRE_HAS_CRC | WIRE_WANTS_ACK | WIRE_IS_LL | WIRE_IS_PLACED | WIRE_IS_CODED;
+  unsigned of_data =
+      WIRE_HAS_CRC | WIRE_WANTS_ACK | WIRE_IS_LL | WIRE_IS_PLACED | WIRE_IS_CODED | WIRE_IS_REPEAT;
   unsigned known = is_data ? of_data : is_window ? WIRE_HAS_CRC : 0;
   if ((header->flags & ~known) != 0) {
     return false;
@@ -131,6 +163,8 @@ int wire_header_decode(const uint8_t bytes[WIRE_HEADER_BYTES], struct wire_heade
     header->coded = header->length;
     header->length = (uint32_t)(header->offset >> OFFSET_BITS);
     header->offset &= OFFSET_MASK;
+  } else if (header->type == WIRE_DATA && (header->flags & WIRE_IS_REPEAT) != 0) {
+    origin_take(header);
   }
   return is_valid(header) ? 0 : -EPROTO;
 }

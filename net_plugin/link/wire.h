@@ -35,6 +35,12 @@
  * is what it takes so. The upper 24 bits of `offset` are then the length of the chunk that it
  * stands for. With WIRE_HAS_CRC, too, the payload begins with the CRC32C of that chunk, 32 bits.
  *
+ * With WIRE_IS_REPEAT a DATA frame is a second copy of one that went out on another lane, its
+ * origin, so that the receiver knows which of the two comes too late. The upper 24 bits of `offset`
+ * are then the low ones of the number of that frame among those of its lane (the first is 0); those
+ * of `total` are its lane (6 bits), the low ones of that lane's epoch (10), and 8 more of the
+ * number.
+ *
  * With WIRE_IS_PLACED the bytes of a DATA frame do not follow: a NIC that can (RDMA) has written
  * them to the message's remote buffer, before this header came.
  *
@@ -85,10 +91,19 @@ enum wire_type {
 
 enum wire_flag {
   WIRE_HAS_CRC = 1,
-  WIRE_WANTS_ACK = 2, /* DATA: the sender's user waits until all of the message is acknowledged */
-  WIRE_IS_LL = 4,     /* DATA: the receiver's user reads it while it arrives, see ll_detect.h */
-  WIRE_IS_PLACED = 8, /* DATA: the bytes are in place already, no payload follows */
-  WIRE_IS_CODED = 16, /* DATA: the payload is compressed; only if the handshake agreed on that */
+  WIRE_WANTS_ACK = 2,  /* DATA: the sender's user waits until all of the message is acknowledged */
+  WIRE_IS_LL = 4,      /* DATA: the receiver's user reads it while it arrives, see ll_detect.h */
+  WIRE_IS_PLACED = 8,  /* DATA: the bytes are in place already, no payload follows */
+  WIRE_IS_CODED = 16,  /* DATA: the payload is compressed; only if the handshake agreed on that */
+  WIRE_IS_REPEAT = 32, /* DATA: the chunk went out on another lane before, see wire_origin */
+};
+
+/* The first copy of a chunk that is sent again while its lane stands still. */
+#define WIRE_ORIGIN_EPOCHS 1024u /* the epoch is known modulo this */
+struct wire_origin {
+  uint8_t lane;
+  uint16_t epoch;
+  uint32_t count; /* the low half of the frame's number */
 };
 
 struct wire_header {
@@ -99,7 +114,8 @@ struct wire_header {
   uint64_t offset;
   uint64_t total;
   uint32_t payload_crc;
-  uint32_t coded; /* payload bytes of a compressed frame; 0: it is not compressed */
+  uint32_t coded;            /* payload bytes of a compressed frame; 0: it is not compressed */
+  struct wire_origin origin; /* WIRE_IS_REPEAT */
 };
 
 /* One lane acknowledgement in a WINDOW payload: u8 lane, u24 held_us, u32 epoch, u64 frames. */

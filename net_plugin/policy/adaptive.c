@@ -361,6 +361,7 @@ static uint32_t adaptive_ps_per_byte(const struct policy *policy, unsigned lane)
 const struct policy_ops policy_adaptive = {
   .name = "adaptive",
   .state_bytes = sizeof(struct adaptive),
+  .repeats = true,
   .init = adaptive_init,
   .end = adaptive_end,
   .lane_up = adaptive_lane_up,

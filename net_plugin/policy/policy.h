@@ -67,8 +67,9 @@ struct policy_transport {
   bool is_app_limited;
   bool has_unacked;     /* the peer's host has not acknowledged all that was sent */
   uint64_t acked_bytes; /* it acknowledged so many, in all */
-  uint64_t rtt_us;      /* smoothed */
+  uint64_t rtt_us;      /* the least so far */
   uint64_t retransmits; /* packets that were sent again, in all */
+  bool is_repairing;    /* packets are missing: it recovers, or its timeout has passed */
 };
 
 /* What holds a lane up. */
@@ -108,6 +109,7 @@ struct policy {
 struct policy_ops {
   const char *name;
   size_t state_bytes; /* struct policy and what follows it */
+  bool repeats;       /* what a lane lost is sent again on another one, see link_repeat.c */
 
   /* Builds the state in zeroed memory; ops is filled in by the caller. */
   void (*init)(struct policy *policy, const struct policy_config *config);

@@ -27,7 +27,7 @@
 
 #include "net_plugin/lane/lane_offer.h"
 
-#define HANDSHAKE_WIRE_VERSION 9
+#define HANDSHAKE_WIRE_VERSION 10
 #define HANDSHAKE_PREFIX_BYTES 24
 #define HELLO_BYTES 432
 #define CHALLENGE_BYTES 64

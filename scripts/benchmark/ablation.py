@@ -22,7 +22,7 @@ COLL_SIZES = {"8": 8, "64K": 65536, "1M": 1 << 20, "64M": 64 << 20}
 NO_REDIAL = {"STRATUS_REDIAL_SLOW": "0"}
 
 # Heuristic: where it could matter. Not judged by any case: what needs an RDMA device (cq-peek), and
-# what needs losses (tail: tests/netns/perf lost_packets).
+# what needs losses (tail, repeat: tests/netns/perf lost_packets).
 HEURISTICS = {
     "coalesce": ["latency", "rate", "allreduce-capped", "allreduce-free", "allreduce-4"],
     "gather": ["latency", "rate", "allreduce-capped", "allreduce-free", "allreduce-4"],

@@ -225,7 +225,8 @@ def perf_metrics(document):
         if document["test"] == "latency" and not each["half_round_trip_us"]:
             raise Failure(NOTHING_DONE)
         if each["half_round_trip_us"]:
-            sizes[each["bytes"]]["half_trip_us"] = each["half_round_trip_us"]["p50"]
+            trips = each["half_round_trip_us"]
+            sizes[each["bytes"]].update(half_trip_us=trips["p50"], mean_us=trips["mean"], rare_us=trips["p99.9"])
     last = sizes[document["rounds"][-1]["bytes"]]
     found = {**last, "sizes": sizes, "wrong": sum(each["wrong_messages"] for each in document["rounds"])}
     if document["idle"]:

@@ -32,6 +32,7 @@ class Job:
     scale: object
     protocol: object
     ranks_per_host: int
+    loss_permille: int = 0
 
     @property
     def limit_s(self):
@@ -83,7 +84,7 @@ def run_launch(runner, cluster, job, setting, variant, number):
 
 
 def run_setting(runner, job, setting, say):
-    cluster = runner.cluster_up(setting.cluster(job.scale))
+    cluster = runner.cluster_up([*setting.cluster(job.scale), "--loss", str(job.loss_permille)])
     try:
         for number, variant in launches_of(setting, job.protocol):
             say(f"{setting.text}: round {number + 1}: {variant.label}")

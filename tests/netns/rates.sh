@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # rates.sh: rates of NICs and flows, kept by queues (HTB) or by drops (nftables). `cluster` sources it; name,
-# flow_kbit, police_kbit and buckets are the cluster's.
+# flow_kbit, police_kbit, loss and buckets are the cluster's.
 # shellcheck disable=SC2154
 
 readonly unlimited_kbit=100000000
@@ -52,5 +52,13 @@ police_flows() { # HOST
       echo "add rule inet police in iifname eth* update @flows_$ip { $ip saddr . $ip daddr . tcp sport . tcp dport" \
         "limit rate over $((police_kbit * 125)) bytes/second } counter drop"
     done
+  } | in_ns "$name-h$1" nft -f -
+}
+
+# As lost packets of a fabric are: by chance, in both directions, and unknown to the sender.
+lose_packets() { # HOST
+  {
+    echo "table inet loss { chain in { type filter hook prerouting priority raw; }; }"
+    echo "add rule inet loss in iifname eth* meta l4proto tcp numgen random mod 1000 < $loss counter drop"
   } | in_ns "$name-h$1" nft -f -
 }

@@ -11,6 +11,8 @@
 #define SENT_SCRIBBLE 0xDD
 #define RECEIVED_SCRIBBLE 0xEE
 #define UNTOUCHED 0xA5
+/* As a connection has it, longer than what ends a link. */
+#define LINGER_NS 600000000000ull
 /* A word of numbers of 16 bits that the codec codes: what is noise in them, and what is not. */
 #define FRACTION_BITS 0x81FF81FF81FF81FFull
 #define EXPONENT_BITS 0x3E003E003E003E00ull
@@ -235,6 +237,7 @@ void users_detach(struct world *world, enum side side) {
               (unsigned long long)end->completed, world->message_count, link_status(end->link));
   link_user_detached(end->link, world_clock(world));
   end->is_detached = true;
+  end->linger_ns = world->now_ns + LINGER_NS;
   for (unsigned i = 0; i < world->message_count; i++) {
     struct message_plan *plan = &world->plans[i];
     if (side == SENDER) {

@@ -299,6 +299,9 @@ bool owner_is_stopped(const struct world *world, enum side side) {
 
 /* Is it over for this side, with a failed link when its ABORT was written or cannot be? */
 static bool owner_is_over(struct world *world, struct end *end) {
+  if (end->is_detached && world->now_ns >= end->linger_ns) {
+    return true;
+  }
   if (!end->is_detached || !link_is_finished(end->link)) {
     return false;
   }
@@ -382,6 +385,9 @@ uint64_t owner_next_ns(const struct world *world, enum side side) {
   bool is_reading = link_status(end->link) == 0;
   if (!is_reading && end->last_word_ns != 0) {
     next_ns = end->last_word_ns;
+  }
+  if (end->is_detached && end->linger_ns < next_ns) {
+    next_ns = end->linger_ns;
   }
   if (next_ns <= world->now_ns || pick_lane(end->link, owner_writable(world, side)) >= 0) {
     return soon_ns;

@@ -138,15 +138,21 @@ static void pipe_count(struct pipe *pipe, uint64_t now_ns) {
 
 struct policy_transport socket_measure(const struct socket *socket, enum side side) {
   const struct pipe *pipe = &socket->pipes[side];
-  return (struct policy_transport){ .busy_us = pipe->busy_ns / 1000,
-                                    .peer_us = pipe->peer_ns / 1000,
-                                    .is_app_limited = pipe->is_app_limited,
-                                    .has_unacked = pipe->arrived < pipe->written,
-                                    .acked_bytes = pipe->arrived,
-                                    .rtt_us = 2 * pipe->latency_ns / 1000 };
+  bool is_all_there = pipe->arrived == pipe->written;
+  bool is_lost = pipe->lost_until_ns > pipe->counted_ns;
+  return (struct policy_transport){
+    .busy_us = pipe->busy_ns / 1000,
+    .peer_us = pipe->peer_ns / 1000,
+    .is_app_limited = pipe->is_app_limited,
+    .has_unacked = !is_all_there,
+    .acked_bytes = pipe->arrived,
+    .rtt_us = 2 * pipe->latency_ns / 1000,
+    .is_repairing = is_lost,
+  };
 }
 
-void pipe_lose_tail(struct pipe *pipe, uint64_t until_ns) {
+void pipe_lose_tail(struct pipe *pipe, uint64_t until_ns, bool is_lost_again) {
+  pipe->is_lost_again = is_lost_again;
   pipe->departed = pipe->arrived;
   pipe->segment_count = 0;
   pipe->lost_end = pipe->written;
@@ -154,8 +160,8 @@ void pipe_lose_tail(struct pipe *pipe, uint64_t until_ns) {
 }
 
 static bool pipe_waits_for_timeout(const struct pipe *pipe, uint64_t now_ns) {
-  return pipe->departed < pipe->written && pipe->written == pipe->lost_end &&
-         now_ns < pipe->lost_until_ns;
+  return pipe->departed < pipe->written &&
+         (pipe->is_lost_again || pipe->written == pipe->lost_end) && now_ns < pipe->lost_until_ns;
 }
 
 static uint64_t pipe_advance(struct pipe *pipe, uint64_t now_ns) {

@@ -11,7 +11,9 @@
 #include "common/random.h"
 
 #define MS 1000000ull
-#define LONGEST_RUN_NS (600ull * 1000 * MS)
+/* Longer than the 600 s that a link gives a silent peer, and than one message takes on lanes that
+ * crawl. */
+#define LONGEST_PAUSE_NS (1200ull * 1000 * MS)
 #define MOST_STEPS 3000000ull
 
 /* ---- randomness, messages ---- */
@@ -245,6 +247,8 @@ void world_add(const struct world *world, struct world_totals *totals) {
     totals->requeued += view.chunks_requeued;
     totals->pings += view.pings_sent;
     totals->tail_pings += view.tail_pings;
+    totals->repeats += view.repeats;
+    totals->duplicates += view.duplicates;
     totals->coded += side == SENDER ? view.coding.coded : 0;
     totals->decoded += side == RECEIVER ? view.coding.coded : 0;
     totals->raw += view.coding.raw;
@@ -299,6 +303,9 @@ static uint64_t user_next_ns(const struct world *world, enum side side) {
   if (owner_is_stopped(world, side)) {
     return end->stopped_until_ns;
   }
+  if (end->completed == world->message_count) {
+    return world->now_ns; /* it detaches */
+  }
   bool can_post = end->posted < world->message_count &&
                   end->posted - end->completed < world->depth[side] &&
                   end->next_post_ns >= world->now_ns;
@@ -333,6 +340,7 @@ static void change_decisions(struct world *world) {
 
 void world_run(struct world *world) {
   open_first_lane(world);
+  uint64_t completed = 0, completed_ns = 0;
   while (!world->ends[SENDER].is_gone || !world->ends[RECEIVER].is_gone) {
     world->steps++;
     faults_run(world);
@@ -343,11 +351,15 @@ void world_run(struct world *world) {
     owner_run(world, world->steps % 2 == 0 ? SENDER : RECEIVER);
     owner_run(world, world->steps % 2 == 0 ? RECEIVER : SENDER);
     invariants_check(world);
+    uint64_t completed_now = world->ends[SENDER].completed + world->ends[RECEIVER].completed;
+    completed_ns = completed_now != completed ? world->now_ns : completed_ns;
+    completed = completed_now;
     uint64_t next_ns = world_next_ns(world);
     if (next_ns == WORLD_NEVER && world->ends[SENDER].is_gone && world->ends[RECEIVER].is_gone) {
       break;
     }
-    if (next_ns == WORLD_NEVER || world->now_ns > LONGEST_RUN_NS || world->steps > MOST_STEPS) {
+    if (next_ns == WORLD_NEVER || world->now_ns - completed_ns > LONGEST_PAUSE_NS ||
+        world->steps > MOST_STEPS) {
       world_fail(world, "stuck: sender completed %llu, receiver %llu of %u messages",
                  (unsigned long long)world->ends[SENDER].completed,
                  (unsigned long long)world->ends[RECEIVER].completed, world->message_count);

@@ -46,6 +46,7 @@ struct pipe {
   /* Its last packets were lost: they depart again at that time, or when there is more behind them.
    */
   uint64_t lost_end, lost_until_ns;
+  bool is_lost_again; /* only at that time: what TCP sent again was lost, too */
   struct segment {
     uint64_t end, arrival_ns;
     bool is_app_limited; /* nothing was left behind it, and there was room for more */
@@ -102,6 +103,7 @@ struct end {
   bool is_detached, is_gone; /* gone: finished, its sockets are closed */
   uint64_t stopped_until_ns; /* the process does not run; its sockets do */
   uint64_t deadline_ns;      /* what the link answered last */
+  uint64_t linger_ns;        /* detached: what is not delivered by then is dropped */
   uint64_t last_word_ns;     /* the link has failed: its ABORT is written until then, or never */
   uint64_t posted, completed;
   uint64_t next_post_ns;
@@ -177,6 +179,7 @@ struct world {
 /* What the runs so far went through: a fault that never happens tests nothing. */
 struct world_totals {
   uint64_t losses, stalls_cut, slow_reconnects, requeued, pings, tail_pings, placed, measured;
+  uint64_t repeats, duplicates;
   uint64_t clock_steps;
   uint64_t coded, raw; /* chunks of links that code them */
   uint64_t decoded;
@@ -219,7 +222,7 @@ void pipe_read(struct pipe *pipe, void *bytes, uint32_t count);
 /* What the lane of that side has counted. */
 struct policy_transport socket_measure(const struct socket *socket, enum side side);
 /* What is on the way is lost, and nothing is behind it. */
-void pipe_lose_tail(struct pipe *pipe, uint64_t until_ns);
+void pipe_lose_tail(struct pipe *pipe, uint64_t until_ns, bool is_lost_again);
 /* Lets bytes depart and arrive; returns when something will happen next. */
 uint64_t socket_advance(struct world *world, struct socket *socket);
 

@@ -391,7 +391,7 @@ static void ping_is_answered_on_its_lane(void **state) {
 static void a_wrong_checksum_loses_the_lane(void **state) {
   (void)state;
   struct link *link = ends[LINK_RECEIVER].link;
-  struct wire_header data = { WIRE_DATA, WIRE_HAS_CRC, 8, 0, 0, 8, 0xBAD, 0 };
+  struct wire_header data = { WIRE_DATA, WIRE_HAS_CRC, 8, 0, 0, 8, 0xBAD, 0, { 0 } };
   struct link_lane_view view;
   assert_int_equal(link_frame_received(link, 0, &data, 0), 0);
   memset(link_receive_buffer(link, 0), 1, 8);
@@ -434,7 +434,9 @@ static void a_polled_frame_shows_as_a_whole(void **state) {
 static void a_wrong_polled_frame_never_shows(void **state) {
   (void)state;
   struct link *link = ends[LINK_RECEIVER].link;
-  struct wire_header data = { WIRE_DATA, WIRE_HAS_CRC | WIRE_IS_LL, 128, 0, 0, 128, 0xBAD, 0 };
+  struct wire_header data = {
+    WIRE_DATA, WIRE_HAS_CRC | WIRE_IS_LL, 128, 0, 0, 128, 0xBAD, 0, { 0 }
+  };
   uint8_t untouched[128] = { 0 };
   assert_int_equal(link_receive_posted(link, received[0], LARGEST, NULL, 0), 0);
   assert_int_equal(link_frame_received(link, 0, &data, 0), 0);

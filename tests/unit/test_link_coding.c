@@ -424,8 +424,8 @@ static int receive_header(const struct wire_header *header) {
   return link_frame_received(ends[LINK_RECEIVER], 0, header, now_ns);
 }
 
-static const struct wire_header coded_header = { WIRE_DATA, WIRE_IS_CODED, CHUNK, 0,
-                                                 0,         MESSAGE,       0,     40000 };
+static const struct wire_header coded_header = { WIRE_DATA, WIRE_IS_CODED, CHUNK, 0, 0, MESSAGE,
+                                                 0,         40000,         { 0 } };
 
 static void who_did_not_agree_takes_none(void **state) {
   (void)state;

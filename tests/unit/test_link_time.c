@@ -418,7 +418,9 @@ static void a_request_that_was_lost_is_repeated(void **state) {
 }
 
 static void fenced(unsigned lane, uint32_t epoch, uint64_t count, unsigned on) {
-  struct wire_header header = { WIRE_FENCED, 0, 0, lane, epoch, count, 0, 0 };
+  struct wire_header header = {
+    .type = WIRE_FENCED, .message = lane, .offset = epoch, .total = count
+  };
   assert_int_equal(link_frame_received(timed.links[LINK_SENDER], on, &header, timed.now_ns), 0);
   assert_int_equal(link_frame_completed(timed.links[LINK_SENDER], on, timed.now_ns), 0);
   link_check(timed.links[LINK_SENDER]);

@@ -8,76 +8,93 @@
 #include "tests/lib/unit.h"
 
 static const struct wire_header samples[] = {
-  { WIRE_DATA, WIRE_HAS_CRC, 4096, 7, 8192, 1 << 20, 0x12345678, 0 },
-  { WIRE_DATA, 0, 0, UINT64_MAX, 0, 0, 0, 0 },
-  { WIRE_DATA, WIRE_IS_LL | WIRE_WANTS_ACK, WIRE_MAX_LL_BYTES, 0, 0, 1 << 20, 0, 0 },
-  { WIRE_DATA, 0, WIRE_MAX_CHUNK_BYTES, 1, WIRE_MAX_MESSAGE_BYTES - WIRE_MAX_CHUNK_BYTES,
-    WIRE_MAX_MESSAGE_BYTES, 0, 0 },
-  { WIRE_DATA, WIRE_IS_CODED, 131072, 7, 8192, 1 << 20, 0, 100000 },
-  { WIRE_DATA, WIRE_IS_CODED | WIRE_HAS_CRC | WIRE_WANTS_ACK, 4096, 7, 0, 4096, 1, 5 },
-  { WIRE_DATA, WIRE_IS_CODED, WIRE_MAX_CHUNK_BYTES, 1,
-    WIRE_MAX_MESSAGE_BYTES - WIRE_MAX_CHUNK_BYTES, WIRE_MAX_MESSAGE_BYTES, 0, 1 },
-  { WIRE_REQUEST, 0, 0, 99, 0, 0, 0, 0 },
-  { WIRE_WINDOW, 0, 0, 3, 2, 0, 0, 0 },
-  { WIRE_WINDOW, WIRE_HAS_CRC, WIRE_MAX_LANES *WIRE_ACK_BYTES, 3, 2, 0, 1, 0 },
-  { WIRE_FENCE, 0, 0, 63, UINT32_MAX, 0, 0, 0 },
-  { WIRE_FENCED, 0, 0, 0, 1, UINT64_MAX, 0, 0 },
-  { WIRE_BYE, 0, 0, 0, 17, 0, 0, 0 },
-  { WIRE_PING, 0, 0, 42, 0, 0, 0, 0 },
-  { WIRE_PONG, 0, 0, 42, 0, 0, 0, 0 },
-  { WIRE_ABORT, 0, 0, 0, WIRE_MAX_ERRNO, 0, 0, 0 },
+  { WIRE_DATA, WIRE_HAS_CRC, 4096, 7, 8192, 1 << 20, 0x12345678, 0, { 0 } },
+  { WIRE_DATA, 0, 0, UINT64_MAX, 0, 0, 0, 0, { 0 } },
+  { WIRE_DATA, WIRE_IS_LL | WIRE_WANTS_ACK, WIRE_MAX_LL_BYTES, 0, 0, 1 << 20, 0, 0, { 0 } },
+  { WIRE_DATA,
+    0,
+    WIRE_MAX_CHUNK_BYTES,
+    1,
+    WIRE_MAX_MESSAGE_BYTES - WIRE_MAX_CHUNK_BYTES,
+    WIRE_MAX_MESSAGE_BYTES,
+    0,
+    0,
+    { 0 } },
+  { WIRE_DATA, WIRE_IS_CODED, 131072, 7, 8192, 1 << 20, 0, 100000, { 0 } },
+  { WIRE_DATA, WIRE_IS_CODED | WIRE_HAS_CRC | WIRE_WANTS_ACK, 4096, 7, 0, 4096, 1, 5, { 0 } },
+  { WIRE_DATA,
+    WIRE_IS_CODED,
+    WIRE_MAX_CHUNK_BYTES,
+    1,
+    WIRE_MAX_MESSAGE_BYTES - WIRE_MAX_CHUNK_BYTES,
+    WIRE_MAX_MESSAGE_BYTES,
+    0,
+    1,
+    { 0 } },
+  { WIRE_REQUEST, 0, 0, 99, 0, 0, 0, 0, { 0 } },
+  { WIRE_WINDOW, 0, 0, 3, 2, 0, 0, 0, { 0 } },
+  { WIRE_WINDOW, WIRE_HAS_CRC, WIRE_MAX_LANES *WIRE_ACK_BYTES, 3, 2, 0, 1, 0, { 0 } },
+  { WIRE_FENCE, 0, 0, 63, UINT32_MAX, 0, 0, 0, { 0 } },
+  { WIRE_FENCED, 0, 0, 0, 1, UINT64_MAX, 0, 0, { 0 } },
+  { WIRE_BYE, 0, 0, 0, 17, 0, 0, 0, { 0 } },
+  { WIRE_PING, 0, 0, 42, 0, 0, 0, 0, { 0 } },
+  { WIRE_PONG, 0, 0, 42, 0, 0, 0, 0, { 0 } },
+  { WIRE_ABORT, 0, 0, 0, WIRE_MAX_ERRNO, 0, 0, 0, { 0 } },
 };
 
 static const struct wire_header beyond_limits[] = {
-  { 0, 0, 0, 0, 0, 0, 0, 0 },
-  { WIRE_TYPE_END, 0, 0, 0, 0, 0, 0, 0 },
-  { WIRE_DATA, 32, 1, 0, 0, 1, 0, 0 },
-  { WIRE_DATA, WIRE_IS_PLACED, 0, 0, 0, 0, 0, 0 },
-  { WIRE_DATA, WIRE_IS_PLACED | WIRE_IS_LL, 1, 0, 0, 1, 0, 0 },
-  { WIRE_WINDOW, WIRE_IS_PLACED, 0, 0, 0, 0, 0, 0 },
-  { WIRE_WINDOW, 0, 24, 100, 0, WIRE_MAX_REMOTE_BUFFERS + 1, 0, 0 },
-  { WIRE_WINDOW, 0, 48, 1, 0, 2, 0, 0 },
-  { WIRE_DATA, WIRE_IS_LL, WIRE_MAX_LL_BYTES + 1, 0, 0, 1 << 20, 0, 0 },
-  { WIRE_DATA, 0, 1, 0, 0, 1, 5, 0 },
-  { WIRE_DATA, 0, 0, 0, 0, 1, 0, 0 },
-  { WIRE_DATA, 0, 2, 0, 0, 1, 0, 0 },
-  { WIRE_DATA, 0, 1, 0, 1, 1, 0, 0 },
-  { WIRE_DATA, 0, 1, 0, UINT64_MAX, 1, 0, 0 },
-  { WIRE_DATA, 0, WIRE_MAX_CHUNK_BYTES + 1, 0, 0, 1ull << 30, 0, 0 },
-  { WIRE_DATA, 0, 1, 0, 0, WIRE_MAX_MESSAGE_BYTES + 1, 0, 0 },
+  { 0, 0, 0, 0, 0, 0, 0, 0, { 0 } },
+  { WIRE_TYPE_END, 0, 0, 0, 0, 0, 0, 0, { 0 } },
+  { WIRE_DATA, 64, 1, 0, 0, 1, 0, 0, { 0 } },
+  { WIRE_DATA, WIRE_IS_REPEAT | WIRE_IS_CODED, 4096, 7, 0, 4096, 1, 5, { 0 } },
+  { WIRE_DATA, WIRE_IS_REPEAT | WIRE_IS_PLACED, 1, 0, 0, 1, 0, 0, { 0 } },
+  { WIRE_WINDOW, WIRE_IS_REPEAT, 0, 0, 0, 0, 0, 0, { 0 } },
+  { WIRE_DATA, WIRE_IS_PLACED, 0, 0, 0, 0, 0, 0, { 0 } },
+  { WIRE_DATA, WIRE_IS_PLACED | WIRE_IS_LL, 1, 0, 0, 1, 0, 0, { 0 } },
+  { WIRE_WINDOW, WIRE_IS_PLACED, 0, 0, 0, 0, 0, 0, { 0 } },
+  { WIRE_WINDOW, 0, 24, 100, 0, WIRE_MAX_REMOTE_BUFFERS + 1, 0, 0, { 0 } },
+  { WIRE_WINDOW, 0, 48, 1, 0, 2, 0, 0, { 0 } },
+  { WIRE_DATA, WIRE_IS_LL, WIRE_MAX_LL_BYTES + 1, 0, 0, 1 << 20, 0, 0, { 0 } },
+  { WIRE_DATA, 0, 1, 0, 0, 1, 5, 0, { 0 } },
+  { WIRE_DATA, 0, 0, 0, 0, 1, 0, 0, { 0 } },
+  { WIRE_DATA, 0, 2, 0, 0, 1, 0, 0, { 0 } },
+  { WIRE_DATA, 0, 1, 0, 1, 1, 0, 0, { 0 } },
+  { WIRE_DATA, 0, 1, 0, UINT64_MAX, 1, 0, 0, { 0 } },
+  { WIRE_DATA, 0, WIRE_MAX_CHUNK_BYTES + 1, 0, 0, 1ull << 30, 0, 0, { 0 } },
+  { WIRE_DATA, 0, 1, 0, 0, WIRE_MAX_MESSAGE_BYTES + 1, 0, 0, { 0 } },
   /* compressed: too short, no bytes, none but the checksum, too many, a chunk beyond its message,
    * LL, placed, not DATA */
-  { WIRE_DATA, WIRE_IS_CODED, 4095, 0, 0, 1 << 20, 0, 100 },
-  { WIRE_DATA, WIRE_IS_CODED, 4096, 0, 0, 1 << 20, 0, 0 },
-  { WIRE_DATA, WIRE_IS_CODED | WIRE_HAS_CRC, 4096, 0, 0, 1 << 20, 9, 4 },
-  { WIRE_DATA, WIRE_IS_CODED, 4096, 0, 0, 1 << 20, 0, 3721 },
-  { WIRE_DATA, WIRE_IS_CODED, 8192, 0, 4096, 8192, 0, 100 },
-  { WIRE_DATA, WIRE_IS_CODED, WIRE_MAX_CHUNK_BYTES + 1, 0, 0, 1 << 30, 0, 100 },
-  { WIRE_DATA, WIRE_IS_CODED | WIRE_IS_LL, 4096, 0, 0, 1 << 20, 0, 100 },
-  { WIRE_DATA, WIRE_IS_CODED | WIRE_IS_PLACED, 4096, 0, 0, 1 << 20, 0, 100 },
-  { WIRE_WINDOW, WIRE_IS_CODED, 0, 0, 0, 0, 0, 0 },
-  { WIRE_REQUEST, 0, 0, 0, 1, 0, 0, 0 },
-  { WIRE_WINDOW, WIRE_WANTS_ACK, 0, 0, 0, 0, 0, 0 },
-  { WIRE_WINDOW, WIRE_IS_LL, 0, 0, 0, 0, 0, 0 },
-  { WIRE_REQUEST, WIRE_HAS_CRC, 0, 0, 0, 0, 0, 0 },
-  { WIRE_REQUEST, 0, 16, 0, 0, 0, 0, 0 },
-  { WIRE_WINDOW, 0, 15, 0, 0, 0, 0, 0 },
-  { WIRE_WINDOW, 0, WIRE_MAX_LANES *WIRE_ACK_BYTES + 16, 0, 0, 0, 0, 0 },
-  { WIRE_WINDOW, 0, 0, 0, 0, 1, 0, 0 },
-  { WIRE_FENCE, 0, 0, 64, 1, 0, 0, 0 },
-  { WIRE_FENCE, 0, 0, 0, 0, 0, 0, 0 },
-  { WIRE_FENCE, 0, 0, 0, 1ull << 32, 0, 0, 0 },
-  { WIRE_FENCE, 0, 0, 0, 1, 1, 0, 0 },
-  { WIRE_FENCED, 0, 0, 64, 1, 0, 0, 0 },
-  { WIRE_BYE, 0, 0, 1, 0, 0, 0, 0 },
-  { WIRE_BYE, 0, 0, 0, 0, 1, 0, 0 },
-  { WIRE_PING, 0, 0, 0, 0, 1, 0, 0 },
-  { WIRE_PING, 0, 1, 0, 0, 0, 0, 0 },
-  { WIRE_PING, WIRE_HAS_CRC, 0, 0, 0, 0, 0, 0 },
-  { WIRE_PONG, 0, 1, 0, 0, 0, 0, 0 },
-  { WIRE_ABORT, 0, 0, 0, 0, 0, 0, 0 },
-  { WIRE_ABORT, 0, 0, 0, WIRE_MAX_ERRNO + 1, 0, 0, 0 },
-  { WIRE_ABORT, 0, 0, 1, 1, 0, 0, 0 },
+  { WIRE_DATA, WIRE_IS_CODED, 4095, 0, 0, 1 << 20, 0, 100, { 0 } },
+  { WIRE_DATA, WIRE_IS_CODED, 4096, 0, 0, 1 << 20, 0, 0, { 0 } },
+  { WIRE_DATA, WIRE_IS_CODED | WIRE_HAS_CRC, 4096, 0, 0, 1 << 20, 9, 4, { 0 } },
+  { WIRE_DATA, WIRE_IS_CODED, 4096, 0, 0, 1 << 20, 0, 3721, { 0 } },
+  { WIRE_DATA, WIRE_IS_CODED, 8192, 0, 4096, 8192, 0, 100, { 0 } },
+  { WIRE_DATA, WIRE_IS_CODED, WIRE_MAX_CHUNK_BYTES + 1, 0, 0, 1 << 30, 0, 100, { 0 } },
+  { WIRE_DATA, WIRE_IS_CODED | WIRE_IS_LL, 4096, 0, 0, 1 << 20, 0, 100, { 0 } },
+  { WIRE_DATA, WIRE_IS_CODED | WIRE_IS_PLACED, 4096, 0, 0, 1 << 20, 0, 100, { 0 } },
+  { WIRE_WINDOW, WIRE_IS_CODED, 0, 0, 0, 0, 0, 0, { 0 } },
+  { WIRE_REQUEST, 0, 0, 0, 1, 0, 0, 0, { 0 } },
+  { WIRE_WINDOW, WIRE_WANTS_ACK, 0, 0, 0, 0, 0, 0, { 0 } },
+  { WIRE_WINDOW, WIRE_IS_LL, 0, 0, 0, 0, 0, 0, { 0 } },
+  { WIRE_REQUEST, WIRE_HAS_CRC, 0, 0, 0, 0, 0, 0, { 0 } },
+  { WIRE_REQUEST, 0, 16, 0, 0, 0, 0, 0, { 0 } },
+  { WIRE_WINDOW, 0, 15, 0, 0, 0, 0, 0, { 0 } },
+  { WIRE_WINDOW, 0, WIRE_MAX_LANES *WIRE_ACK_BYTES + 16, 0, 0, 0, 0, 0, { 0 } },
+  { WIRE_WINDOW, 0, 0, 0, 0, 1, 0, 0, { 0 } },
+  { WIRE_FENCE, 0, 0, 64, 1, 0, 0, 0, { 0 } },
+  { WIRE_FENCE, 0, 0, 0, 0, 0, 0, 0, { 0 } },
+  { WIRE_FENCE, 0, 0, 0, 1ull << 32, 0, 0, 0, { 0 } },
+  { WIRE_FENCE, 0, 0, 0, 1, 1, 0, 0, { 0 } },
+  { WIRE_FENCED, 0, 0, 64, 1, 0, 0, 0, { 0 } },
+  { WIRE_BYE, 0, 0, 1, 0, 0, 0, 0, { 0 } },
+  { WIRE_BYE, 0, 0, 0, 0, 1, 0, 0, { 0 } },
+  { WIRE_PING, 0, 0, 0, 0, 1, 0, 0, { 0 } },
+  { WIRE_PING, 0, 1, 0, 0, 0, 0, 0, { 0 } },
+  { WIRE_PING, WIRE_HAS_CRC, 0, 0, 0, 0, 0, 0, { 0 } },
+  { WIRE_PONG, 0, 1, 0, 0, 0, 0, 0, { 0 } },
+  { WIRE_ABORT, 0, 0, 0, 0, 0, 0, 0, { 0 } },
+  { WIRE_ABORT, 0, 0, 0, WIRE_MAX_ERRNO + 1, 0, 0, 0, { 0 } },
+  { WIRE_ABORT, 0, 0, 1, 1, 0, 0, 0, { 0 } },
 };
 
 static void headers_come_back(void **state) {
@@ -98,12 +115,37 @@ static void headers_come_back(void **state) {
   }
 }
 
+static void a_repeat_names_its_first_copy(void **state) {
+  (void)state;
+  static const struct wire_origin origins[] = {
+    { 0, 0, 0 },
+    { WIRE_MAX_LANES - 1, WIRE_ORIGIN_EPOCHS - 1, UINT32_MAX },
+    { 5, 513, 0x89ABCDEF },
+  };
+  for (size_t i = 0; i < sizeof origins / sizeof *origins; i++) {
+    struct wire_header back, header = {
+      .type = WIRE_DATA,
+      .flags = WIRE_IS_REPEAT | WIRE_WANTS_ACK,
+      .length = WIRE_MAX_CHUNK_BYTES,
+      .message = UINT64_MAX,
+      .offset = WIRE_MAX_MESSAGE_BYTES - WIRE_MAX_CHUNK_BYTES,
+      .total = WIRE_MAX_MESSAGE_BYTES,
+      .origin = origins[i],
+    };
+    uint8_t bytes[WIRE_HEADER_BYTES];
+    wire_header_encode(&header, bytes);
+    assert_int_equal(wire_header_decode(bytes, &back), 0);
+    assert_memory_equal(&back.origin, &origins[i], sizeof back.origin);
+    assert_true(back.offset == header.offset && back.total == header.total);
+    assert_int_equal(back.flags, header.flags);
+  }
+}
+
 static void bytes_are_where_the_protocol_says(void **state) {
   (void)state;
   uint8_t bytes[WIRE_HEADER_BYTES];
-  struct wire_header header = {
-    WIRE_DATA, 1, 0x01020304, 0x1122334455667788, 0, 0x0A0B0C0D, 0xF0, 0
-  };
+  struct wire_header header = { WIRE_DATA, 1, 0x01020304, 0x1122334455667788, 0, 0x0A0B0C0D,
+                                0xF0,      0, { 0 } };
   wire_header_encode(&header, bytes);
   static const uint8_t begin[] = { 0xA7, 1, 1, 0, 4, 3, 2, 1, 0x88, 0x77, 0x66, 0x55 };
   assert_memory_equal(bytes, begin, sizeof begin);
@@ -168,7 +210,7 @@ static void targets_come_back(void **state) {
 
 static void a_placed_frame_has_no_bytes_behind_it(void **state) {
   (void)state;
-  struct wire_header header = { WIRE_DATA, WIRE_HAS_CRC, 100, 1, 0, 100, 0xF0, 0 }, back;
+  struct wire_header header = { WIRE_DATA, WIRE_HAS_CRC, 100, 1, 0, 100, 0xF0, 0, { 0 } }, back;
   uint8_t bytes[WIRE_HEADER_BYTES];
   wire_header_encode(&header, bytes);
   assert_int_equal(wire_stream_bytes(&header), 100);
@@ -181,7 +223,7 @@ static void a_placed_frame_has_no_bytes_behind_it(void **state) {
 
 /* What comes back from 32 bits, seen by somebody whose oldest live message is `near`. */
 static void expect_immediate(uint64_t message, uint64_t near, uint16_t flags) {
-  struct wire_header header = { WIRE_DATA, flags, 8192, message, 0, 8192, 0, 0 }, back;
+  struct wire_header header = { WIRE_DATA, flags, 8192, message, 0, 8192, 0, 0, { 0 } }, back;
   uint8_t bytes[WIRE_HEADER_BYTES], made_up[WIRE_HEADER_BYTES];
   uint32_t immediate;
   wire_header_encode(&header, bytes);
@@ -215,11 +257,11 @@ static void a_length_that_no_frame_has_is_refused(void **state) {
 static void what_says_more_does_not(void **state) {
   (void)state;
   const struct wire_header others[] = {
-    { WIRE_DATA, WIRE_HAS_CRC, 8192, 1, 0, 8192, 5, 0 },
-    { WIRE_DATA, WIRE_IS_LL, 8192, 1, 0, 8192, 0, 0 },
-    { WIRE_DATA, 0, 4096, 1, 0, 8192, 0, 0 },
-    { WIRE_DATA, 0, 4096, 1, 4096, 8192, 0, 0 },
-    { WIRE_PING, 0, 0, 1, 0, 0, 0, 0 },
+    { WIRE_DATA, WIRE_HAS_CRC, 8192, 1, 0, 8192, 5, 0, { 0 } },
+    { WIRE_DATA, WIRE_IS_LL, 8192, 1, 0, 8192, 0, 0, { 0 } },
+    { WIRE_DATA, 0, 4096, 1, 0, 8192, 0, 0, { 0 } },
+    { WIRE_DATA, 0, 4096, 1, 4096, 8192, 0, 0, { 0 } },
+    { WIRE_PING, 0, 0, 1, 0, 0, 0, 0, { 0 } },
   };
   for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
     uint8_t bytes[WIRE_HEADER_BYTES];
@@ -232,6 +274,7 @@ static void what_says_more_does_not(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(headers_come_back),
+    cmocka_unit_test(a_repeat_names_its_first_copy),
     cmocka_unit_test(bytes_are_where_the_protocol_says),
     cmocka_unit_test(a_flipped_bit_is_seen),
     cmocka_unit_test(limits_are_kept),

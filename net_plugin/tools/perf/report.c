@@ -111,17 +111,17 @@ static void print_throughput(const json_t *rounds) {
 }
 
 static void print_latency(const json_t *rounds) {
-  printf("\nhalf round trip, us\n%8s  %9s  %8s  %8s  %8s  %8s  %8s  %8s\n", "bytes", "samples",
-         "min", "mean", "p50", "p90", "p99", "max");
+  printf("\nhalf round trip, us\n%8s  %9s  %8s  %8s  %8s  %8s  %8s  %8s  %8s\n", "bytes", "samples",
+         "min", "mean", "p50", "p90", "p99", "p99.9", "max");
   size_t i;
   const json_t *round;
   json_array_foreach(rounds, i, round) {
     const json_t *trip = json_object_get(round, "half_round_trip_us");
     char size[QUANTITY_TEXT_MAX];
-    printf("%8s  %9.0f  %8.2f  %8.2f  %8.2f  %8.2f  %8.2f  %8.2f\n",
+    printf("%8s  %9.0f  %8.2f  %8.2f  %8.2f  %8.2f  %8.2f  %8.2f  %8.2f\n",
            quantity_format_size((uint64_t)number(round, "bytes"), size), number(trip, "samples"),
            number(trip, "min"), number(trip, "mean"), number(trip, "p50"), number(trip, "p90"),
-           number(trip, "p99"), number(trip, "max"));
+           number(trip, "p99"), number(trip, "p99.9"), number(trip, "max"));
   }
 }
 

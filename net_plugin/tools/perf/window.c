@@ -99,12 +99,18 @@ static json_t *half_trips_to_json(const struct histogram *trips) {
   if (trips->count == 0) {
     return json_null();
   }
-  return json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "samples", (json_int_t)trips->count,
-                   "min", (double)trips->least * 1e-3, "mean", histogram_mean(trips) * 1e-3, "p50",
-                   (double)histogram_quantile(trips, 0.5) * 1e-3, "p90",
-                   (double)histogram_quantile(trips, 0.9) * 1e-3, "p99",
-                   (double)histogram_quantile(trips, 0.99) * 1e-3, "max",
-                   (double)trips->most * 1e-3);
+  static const struct {
+    const char *name;
+    double share;
+  } quantiles[] = { { "p50", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 }, { "p99.9", 0.999 } };
+  json_t *object = json_pack("{s:I, s:f, s:f, s:f}", "samples", (json_int_t)trips->count, "min",
+                             (double)trips->least * 1e-3, "mean", histogram_mean(trips) * 1e-3,
+                             "max", (double)trips->most * 1e-3);
+  for (size_t i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
+    double ns = (double)histogram_quantile(trips, quantiles[i].share);
+    json_object_set_new(object, quantiles[i].name, json_real(ns * 1e-3));
+  }
+  return object;
 }
 
 json_t *window_to_json(const struct window *window, json_t *flows) {

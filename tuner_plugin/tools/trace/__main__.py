@@ -15,8 +15,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "../report")]
 # pylint: disable=wrong-import-position
 import merge  # noqa: E402
 import workload  # noqa: E402
-from chakra import is_chakra  # noqa: E402
-from formats import read_content, read_trace  # noqa: E402
+from formats import is_chakra_file, read_content, read_trace  # noqa: E402
 from output import status_of, write  # noqa: E402
 from pairing import choose_traces, take_sizes  # noqa: E402
 from plain import clean  # noqa: E402
@@ -44,9 +43,10 @@ def parse(arguments):
 
 def read_all(options):
     """Groups of ranks first: Chakra's traces need them, and their number is that of the job's ranks where nothing says it."""
-    files = sorted(options.files, key=lambda path: is_chakra(read_content(path)))
+    is_graph = {path: is_chakra_file(path, read_content(path)) for path in options.files}
+    files = sorted(options.files, key=is_graph.get)
     options.pg_ranks, found = {}, []
-    chakras = sum(is_chakra(read_content(path)) for path in files)
+    chakras = sum(is_graph[path] for path in files)
     for path in files:
         if options.world is None and chakras > 1 and not options.pg_ranks:
             options.world = chakras

@@ -16,8 +16,8 @@ class Empty(Skipped):
     """A call of no elements: it moves nothing."""
 
 
-def empty_note(count):
-    return f"left out: {count} call{'s' if count > 1 else ''} of no elements"
+def empty_note(count, where=""):
+    return f"left out: {count} call{'s' if count > 1 else ''} of no elements" + (f": {where}" if where else "")
 
 
 def is_collective(name):

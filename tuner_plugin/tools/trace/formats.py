@@ -4,7 +4,7 @@ import gzip
 import os
 import zlib
 
-from chakra import is_chakra
+from chakra import is_chakra, is_named_chakra
 from mend import mend, put_right
 from problem import Problem, lines_text
 from read_chakra import is_groups, read_chakra, read_groups
@@ -40,6 +40,11 @@ def read_content(path):
     return content
 
 
+def is_chakra_file(path, content):
+    """By its contents; by its name where these are damaged. JSON may have any name."""
+    return is_chakra(content) or is_named_chakra(path) and content != b"" and content[:64].lstrip()[:1] not in (b"{", b"[")
+
+
 def text_of(path, content):
     content = content.rstrip(b"\0")  # of a file whose machine stopped while it was written
     if b"\0" in content:
@@ -64,11 +69,11 @@ def first_line(text):
 
 def read_trace(path, options):
     content = read_content(path)
-    if is_chakra(content):
+    if is_chakra_file(path, content):
         return read_chakra(path, content, options)
     text = text_of(path, content)
     if not text.strip():
-        raise Problem("is empty", path)
+        raise Problem("is empty", path, 1)
     if is_simai(text):
         return read_simai(path, text)
     first = first_line(text)

@@ -36,11 +36,25 @@ class GraphNode:
     def fail(self, text):
         raise Problem(f"byte {self.place}: node {self.id}, {self.name[:60]!r}: {text}", self.reader.path)
 
+    def value(self, name):
+        """Of an attribute that is needed; None where it is not there."""
+        if sum(chakra.text_of(each.name) == name for each in self.message.attr) > 1:
+            self.fail(f"{name} is there twice")
+        return self.attributes.get(name)
+
     def whole(self, name, low, high):
-        value = self.attributes.get(name)
+        value = self.value(name)
         if type(value) is not int or not low <= value <= high:
-            self.fail(f"{name}: {'missing' if value is None else value}, expected a whole number from {low} to {high}")
+            self.fail(f"{name}: {'missing' if value is None else str(value)[:40]}, expected a whole number from {low} to {high}")
         return value
+
+
+    def is_kernel(self):
+        """None where the trace does not say it. Older converters write 0 and 1."""
+        value = self.value("is_cpu_op")
+        if value not in (None, 0, 1):
+            self.fail(f"is_cpu_op: {str(value)[:40]}, expected true or false")
+        return None if value is None else not value
 
 
 def read_groups(path, root):
@@ -68,8 +82,6 @@ class Reader:
         self.pg_ranks = dict(options.pg_ranks)
         _, messages = chakra.read_messages(path, content)
         self.nodes = [GraphNode(self, number, place, message) for number, (place, message) in enumerate(messages)]
-        if not self.nodes:
-            raise Problem("no node in it", path)
         for node in self.nodes:
             if node.name == GROUP_INIT:
                 self.take_groups(node)
@@ -105,15 +117,33 @@ class Reader:
                 node.before.add(of_id[each])
                 of_id[each].after.append(node)
 
+    @staticmethod
+    def circle(waiting):
+        """Nodes of one, each of which depends on the one behind it; the last on the first. Each that waits does so for another."""
+        node, way = next(node for node, count in waiting.items() if count > 0), {}
+        while node not in way:
+            way[node] = len(way)
+            node = min((each for each in node.before if waiting[each] > 0), key=lambda each: each.number)
+        return list(way)[way[node]:]
+
+    def break_circle(self, waiting):
+        """The node of one that goes first, as if it did not wait: of what the host did. There may be none."""
+        circle = self.circle(waiting)
+        first = min((node for node in circle if node.is_host), key=lambda each: each.number, default=None)
+        if not first:
+            shown = ", ".join(str(node.id) for node in circle[1:SHOWN_MAX])
+            more = f" and {len(circle) - SHOWN_MAX} more" if len(circle) > SHOWN_MAX else ""
+            circle[0].fail(f"is in a circle of dependencies, with nodes {shown}{more}")
+        self.leave_out(first, "circles of dependencies of the host, broken")
+        return first
+
     def in_order(self):
         """Circles of what the host did, which PyTorch's converter makes, are broken at their first node."""
         waiting = {node: len(node.before) for node in self.nodes}
         ready = [node.number for node in self.nodes if not waiting[node]]
         for _ in self.nodes:
             if not ready:
-                left = [node for node in self.nodes if waiting[node] > 0]
-                first = next((node for node in left if node.is_host), None) or left[0].fail("is in a circle of dependencies")
-                self.leave_out(first, "circles of dependencies of the host, broken")
+                first = self.break_circle(waiting)
                 waiting[first], ready = 0, [first.number]
             node = self.nodes[heapq.heappop(ready)]
             yield node
@@ -125,7 +155,8 @@ class Reader:
     # ---- what nodes do ----
 
     def group_of(self, node):
-        name = node.attributes.get("pg_name", "")
+        name = node.value("pg_name")
+        name = "" if name is None else name
         if not isinstance(name, str):
             node.fail("pg_name: expected a text")
         ranks = self.pg_ranks.get(name)
@@ -171,6 +202,8 @@ class Reader:
         size = node.whole("comm_size", 1, BYTES_MAX)
         element = type_of_bytes(size)
         elements = size // BYTES_OF_TYPE[element]
+        if elements > ELEMENTS_MAX:
+            node.fail(f"{elements} elements, expected 1 to {ELEMENTS_MAX}")
         return Call(EXCHANGE, elements, element, group, parts=((is_send, ranks.index(peer), elements),),
                     place=f"{self.path}: node {node.id}")
 
@@ -183,9 +216,9 @@ class Reader:
 
     def find_host(self):
         """PyTorch's operators are nodes like the kernels that they launch: with kernels in it, these alone count."""
-        if any(node.attributes.get("is_cpu_op") is False for node in self.nodes):
-            for node in self.nodes:
-                node.is_host = node.attributes.get("is_cpu_op") is not False
+        kernels = {node for node in self.nodes if node.is_kernel()}
+        for node in self.nodes if kernels else ():
+            node.is_host = node not in kernels
 
     @staticmethod
     def joins(open_call, node, call, calls):
@@ -200,7 +233,11 @@ class Reader:
             if node.type in (chakra.MEM_LOAD_NODE, chakra.MEM_STORE_NODE):
                 self.leave_out(node, "nodes of memory")
             elif node.type == 0 or node.type > chakra.KNOWN_LAST:
+                if "comm_size" in node.attributes:
+                    node.fail(f"type: {node.type}, expected one of communication, as it has comm_size")
                 self.leave_out(node, "nodes of no known type")
+            elif node.type not in COMMUNICATION and "comm_size" in node.attributes:
+                self.leave_out(node, "comm_size of nodes that are no communication")
             item = None
             if node.type == chakra.COMP_NODE and not node.is_host:
                 item = self.take_compute(node)
@@ -228,14 +265,12 @@ class Reader:
 
     def finish(self):
         if not self.timeline.calls():
-            raise Problem("no communication in it", self.path)
+            raise Problem(f"no communication in it: none of its {len(self.nodes)} nodes moves anything", self.path)
         for what, nodes in self.left_out.items():
-            if what == "calls of no elements":
-                self.timeline.notes.append(empty_note(len(nodes)))
-                continue
             shown = ", ".join(f"{node.id} ({node.name[:30]})" for node in nodes[:SHOWN_MAX])
-            more = f" and {len(nodes) - SHOWN_MAX} more" if len(nodes) > SHOWN_MAX else ""
-            self.timeline.notes.append(f"left out: {what}, {len(nodes)}: {shown}{more}")
+            shown += f" and {len(nodes) - SHOWN_MAX} more" if len(nodes) > SHOWN_MAX else ""
+            self.timeline.notes.append(empty_note(len(nodes), f"node {shown}") if what == "calls of no elements" else
+                                       f"left out: {what}, {len(nodes)}: {shown}")
         self.timeline.groups, self.timeline.world = self.groups.forms, self.groups.world
         return self.timeline
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """SimAI's workload text (AICB writes it, SimAI's simulators read it) into a timeline. README: facts and rules."""
+import re
+
 from calls import ELEMENTS_MAX, empty_note
 from names import BYTES_OF_TYPE, type_of_bytes
-from problem import Problem
+from problem import Problem, lines_text
 from step import Call, Compute, Timeline, Wait
 
 POLICIES = ("HYBRID_TRANSFORMER_FWD_IN_BCKWD", "HYBRID_TRANSFORMER")
@@ -14,11 +16,14 @@ KEYS = {"model_parallel_NPU_group:": "tp", "ep:": "ep", "pp:": "pp", "vpp:": "vp
 LISTS = {"checkpoints:": "checkpoints", "checkpoint_initiates:": "initiates"}
 COLLECTIVES = {"ALLREDUCE": "all_reduce", "ALLGATHER": "all_gather", "REDUCESCATTER": "reduce_scatter", "ALLTOALL": "alltoall"}
 COLUMNS = 12
-RANKS_MAX, LAYERS_MAX, BYTES_MAX, NS_MAX = 1 << 20, 1 << 20, 1 << 46, 1e18
+RANKS_MAX, LAYERS_MAX, BYTES_MAX, NS_MAX = 1 << 20, 1 << 20, 1 << 46, 1e12  # as much compute as a workload file may have
+NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,3})?")  # float() takes more: 1_000, digits of other scripts
 
 
 def is_simai(text):
-    return text.split(None, 1)[:1] in ([policy] for policy in (*POLICIES, *OTHERS))
+    """By its first word, or, where that is damaged, by a key of the first line that no other format has."""
+    first = text.lstrip().partition("\n")[0].split()
+    return bool(first) and (first[0] in (*POLICIES, *OTHERS) or "model_parallel_NPU_group:" in first)
 
 
 class Line:
@@ -32,10 +37,7 @@ class Line:
 
     def whole(self, word, what, low, high):
         """AICB writes some as 8388608.0."""
-        try:
-            value = float(word)
-        except ValueError:
-            value = None
+        value = float(word) if NUMBER.fullmatch(word) else None
         if value is None or not low <= value <= high or value != int(value):
             self.fail(f"{what}: {word[:40]}, expected a whole number from {low} to {high:.0f}")
         return int(value)
@@ -46,29 +48,42 @@ class Head:
 
     def __init__(self, line):
         self.line = line
+        if not line.words:
+            line.fail(f"is empty, expected {' or '.join(POLICIES)}, and the numbers of ranks")
         if line.words[0] not in POLICIES:
-            line.fail(f"{line.words[0]}: layers of this kind of parallelism are not read; expected {' or '.join(POLICIES)}")
+            line.fail(f"{line.words[0][:40]}: layers of this kind of parallelism are not read; expected {' or '.join(POLICIES)}")
         self.values, self.lists, at = {"ep": 1, "pp": 1, "pp_comm": 0}, {name: set() for name in LISTS.values()}, 1
+        seen = set()
         while at < len(line.words):
             word = line.words[at]
             if word not in KEYS and word not in LISTS:
                 line.fail(f"{word[:40]}: unknown; expected one of {', '.join((*KEYS, *LISTS))}")
             if at + 1 == len(line.words):
                 line.fail(f"{word}: its number is missing")
+            name = LISTS.get(word) or KEYS[word]
+            if name in seen:
+                line.fail(f"{word} is there twice")
+            seen.add(name)
             least = 0 if word in LISTS or word.startswith("pp_comm") else 1
             number = line.whole(line.words[at + 1], word, least, BYTES_MAX if least == 0 else RANKS_MAX)
             if word in LISTS:
                 layers = line.words[at + 2:at + 2 + number]
                 if len(layers) < number:
                     line.fail(f"{word} {number} layers, and {len(layers)} are named")
-                self.lists[LISTS[word]] = {line.whole(each, word, 0, LAYERS_MAX) for each in layers}
+                self.lists[name] = {line.whole(each, word, 0, LAYERS_MAX) for each in layers}
                 at += number
             else:
-                self.values[KEYS[word]] = number
+                self.values[name] = number
             at += 2
         for word, name in (("model_parallel_NPU_group:", "tp"), ("all_gpus:", "all")):
             if name not in self.values:
                 line.fail(f"{word} is missing")
+
+    def check_layers(self, count):
+        for word, name in LISTS.items():
+            beyond = max(self.lists[name], default=0)
+            if beyond >= count:
+                self.line.fail(f"{word} layer {beyond}, and the {count} layers are 0 to {count - 1}")
 
     def groups(self):
         """(size, stride), where ranks are numbered as Megatron-LM does: tensors first, then data, which experts divide, then stages."""
@@ -84,11 +99,11 @@ class Head:
 class Layer:
     """Compute in microseconds and communication of each of the three passes."""
 
-    def __init__(self, line):
+    def __init__(self, line, count):
         if len(line.words) != COLUMNS:
             line.fail(f"{len(line.words)} words, expected {COLUMNS}: name, dependency, three times compute, collective and bytes, update")
         self.line = line
-        line.whole(line.words[1], "dependency", -1, LAYERS_MAX)
+        self.has_dependency = line.whole(line.words[1], "dependency", -1, count - 1) >= 0
         line.whole(line.words[11], "update", 0, NS_MAX)
         self.passes = [self.read_pass(at) for at in (2, 5, 8)]  # forward, gradients of inputs, gradients of weights
 
@@ -97,8 +112,10 @@ class Layer:
         name, _, suffix = word.partition("_")
         if word != "NONE" and (name not in COLLECTIVES or suffix not in ("", "EP", "DP_EP")):
             self.line.fail(f"{word[:40]}: expected NONE or {', '.join(COLLECTIVES)}, each also with _EP or _DP_EP")
-        return (self.line.whole(compute, "compute", 0, NS_MAX) / 1e3, COLLECTIVES.get(name), suffix.lower(),
-                self.line.whole(size, "bytes", 0, BYTES_MAX))
+        size = self.line.whole(size, "bytes", 0, BYTES_MAX)
+        if word == "NONE" and size:
+            self.line.fail(f"bytes: {size}, expected 0, as its collective is NONE")
+        return self.line.whole(compute, "compute", 0, NS_MAX) / 1e3, COLLECTIVES.get(name), suffix.lower(), size
 
 
 class Reader:
@@ -108,7 +125,9 @@ class Reader:
         self.head = Head(lines[0])
         self.forms = self.head.groups()
         self.layers = self.read_layers(lines)
-        self.empty = self.padded = self.alone = 0
+        self.head.check_layers(len(self.layers))
+        self.padded = self.alone = 0
+        self.empty = []  # lines of calls of no elements
 
     def read_layers(self, lines):
         if len(lines) < 2 or len(lines[1].words) != 1:
@@ -119,7 +138,7 @@ class Reader:
             place = rest[count] if len(rest) > count else lines[1]
             place.fail(f"{len(rest)} layers follow, and {count} are announced: " +
                        ("the end is missing" if len(rest) < count else "who wrote it counted wrong"))
-        return [Layer(line) for line in rest]
+        return [Layer(line, count) for line in rest]
 
     def group_of(self, suffix, is_weights):
         name = suffix or ("dp" if is_weights else "tp")
@@ -138,7 +157,7 @@ class Reader:
         if not collective:
             return
         if size == 0:
-            self.empty += 1
+            self.empty.append(layer.line.number)
             return
         group, ranks = self.group_of(suffix, number == 2)
         if ranks == 1:
@@ -169,8 +188,17 @@ class Reader:
                     self.take(layer, 0)
             self.take(self.layers[index], 1)
             self.take(self.layers[index], 2, has_wait=False)
+        self.add_notes()
+        return self.timeline
+
+    def add_notes(self):
+        if not self.timeline.calls():
+            raise Problem(f"{len(self.layers)} layers follow, and none has a collective that moves anything", self.path, 2)
         if self.empty:
-            self.timeline.notes.append(empty_note(self.empty))
+            self.timeline.notes.append(empty_note(len(self.empty), lines_text(sorted(set(self.empty)))))
+        depending = [layer.line.number for layer in self.layers if layer.has_dependency]
+        if depending:
+            self.timeline.notes.append(f"left out: {lines_text(depending)}: dependencies of layers, which SimAI does not look at")
         if self.alone:
             self.timeline.notes.append(f"left out: {self.alone} collectives of groups of one rank")
         if self.padded:
@@ -178,7 +206,6 @@ class Reader:
         if self.head.values["pp_comm"]:
             self.timeline.notes.append(f"left out: what stages send each other, {self.head.values['pp_comm']} bytes at a time: the text does "
                                        "not say when")
-        return self.timeline
 
 
 def read_simai(path, text):

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link_repeat: the sender sends again on another lane what a lane holds that stands still.
+ *
+ * A lane stands still while TCP repairs a loss (link_tail.c says when). Its oldest chunks then go
+ * out a second time, on a lane that moves, as far as the budget allows; new ones avoid it. Each
+ * repeat names its origin, the lane and the number of the frame that went out first, so that the
+ * receiver can drop whichever copy comes later (link_repeat_in.c).
+ *
+ * A chunk has at most two copies, each in the journal of its lane until it is acknowledged there or
+ * its lane is lost and settled:
+ *  - the first acknowledgement of either counts for the message, the second one for nothing;
+ *  - it does not count before the other copy was written as a whole: the lane reads the payload;
+ *  - a copy that its lane gives back is requeued only if the other one was given back before it.
+ *    So a requeued chunk is on no lane, at either end. */
+#include "common/ablation.h"
+#include "net_plugin/link/link_state.h"
+
+/* Bytes that may be sent twice: one of 32 that are sent, and so many at once. */
+#define REPEAT_SHARE 32u
+#define REPEAT_BURST_BYTES (1u << 20)
+/* Chunks up to this size are repeated whatever was spent. A lane has at most LINK_JOURNAL. */
+#define REPEAT_SMALL_BYTES 4096u
+
+void repeat_init(struct link *link) {
+  link->may_repeat = !ablation_has(link->config.ablated, ABLATION_REPEAT) &&
+                     (link->policy == NULL || link->policy->ops->repeats);
+  link->repeats.budget = REPEAT_BURST_BYTES;
+}
+
+void repeat_earn(struct link *link, uint32_t bytes) {
+  uint32_t budget = link->repeats.budget + bytes / REPEAT_SHARE;
+  link->repeats.budget = budget < REPEAT_BURST_BYTES ? budget : REPEAT_BURST_BYTES;
+}
+
+/* The pair that has this frame, and which of its copies; -1: none. */
+static int repeat_of(const struct link_repeats *repeats, unsigned lane, uint64_t count,
+                     unsigned *side) {
+  for (unsigned i = 0; i < repeats->count; i++) {
+    for (*side = 0; *side < 2; ++*side) {
+      const struct repeat_copy *copy = &repeats->pairs[i].copies[*side];
+      if (!copy->is_gone && copy->lane == lane && copy->count == count) {
+        return (int)i;
+      }
+    }
+  }
+  return -1;
+}
+
+bool repeat_is_counted(const struct link *link, unsigned lane, uint64_t count) {
+  unsigned side;
+  int found = repeat_of(&link->repeats, lane, count, &side);
+  if (found < 0) {
+    return true;
+  }
+  const struct repeat *repeat = &link->repeats.pairs[found];
+  return !repeat->is_acked && (side == 0 || repeat->copies[0].is_gone);
+}
+
+static bool is_being_written(const struct link *link, const struct repeat_copy *copy) {
+  return !copy->is_gone && (link->writing_data & lane_bit(copy->lane)) != 0 &&
+         copy->count + 1 == link->lanes[copy->lane].journal.sent;
+}
+
+/* The copy has left its journal. */
+static void repeat_copy_ends(struct link_repeats *repeats, struct repeat *repeat, unsigned side) {
+  repeat->copies[side].is_gone = true;
+  if (repeat->copies[!side].is_gone) {
+    *repeat = repeats->pairs[--repeats->count];
+  }
+}
+
+bool repeat_acked(struct link *link, unsigned lane, uint64_t count) {
+  unsigned side;
+  int found = repeat_of(&link->repeats, lane, count, &side);
+  if (found < 0) {
+    return true;
+  }
+  struct repeat *repeat = &link->repeats.pairs[found];
+  bool counts = !repeat->is_acked && !is_being_written(link, &repeat->copies[!side]);
+  repeat->is_acked |= counts;
+  repeat->is_delivered = true;
+  repeat_copy_ends(&link->repeats, repeat, side);
+  return counts;
+}
+
+bool repeat_written(struct link *link, unsigned lane) {
+  unsigned side;
+  int found = repeat_of(&link->repeats, lane, link->lanes[lane].journal.sent - 1, &side);
+  if (found < 0 || !link->repeats.pairs[found].is_delivered ||
+      link->repeats.pairs[found].is_acked) {
+    return false;
+  }
+  link->repeats.pairs[found].is_acked = true;
+  return true;
+}
+
+enum repeat_return repeat_returned(struct link *link, unsigned lane, uint64_t count) {
+  unsigned side;
+  int found = repeat_of(&link->repeats, lane, count, &side);
+  if (found < 0) {
+    return REPEAT_REQUEUE;
+  }
+  struct repeat *repeat = &link->repeats.pairs[found];
+  bool is_last = repeat->copies[!side].is_gone && !repeat->is_acked;
+  enum repeat_return result = !is_last               ? REPEAT_NOTHING
+                              : repeat->is_delivered ? REPEAT_ACK
+                                                     : REPEAT_REQUEUE;
+  repeat_copy_ends(&link->repeats, repeat, side);
+  return result;
+}
+
+/* The oldest frame of the lane that may be repeated; journal.sent: none. */
+static uint64_t repeat_next(const struct link *link, unsigned lane) {
+  const struct link_lane *still = &link->lanes[lane];
+  bool is_writing = (link->writing_data & lane_bit(lane)) != 0;
+  uint64_t end = still->journal.sent - (is_writing ? 1 : 0);
+  uint64_t acked = still->journal.acked;
+  for (uint64_t count = still->repeated > acked ? still->repeated : acked; count < end; count++) {
+    struct chunk chunk = journal_at(&still->journal, count);
+    unsigned side;
+    if (repeat_of(&link->repeats, lane, count, &side) < 0 &&
+        outgoing_is_live(&link->outgoing, chunk)) {
+      bool is_affordable =
+          chunk.length <= link->repeats.budget || chunk.length <= REPEAT_SMALL_BYTES;
+      return is_affordable ? count : still->journal.sent;
+    }
+  }
+  return still->journal.sent;
+}
+
+/* The lane with the least to do. */
+static int repeat_pick(const struct link *link, uint64_t lanes) {
+  int best = -1;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    int lane = __builtin_ctzll(lanes);
+    if (best < 0 || link->lanes[lane].journal.bytes < link->lanes[best].journal.bytes) {
+      best = lane;
+    }
+  }
+  return best;
+}
+
+struct repeat_choice repeat_choose(const struct link *link, uint64_t writable) {
+  struct repeat_choice none = { .to = -1 };
+  uint64_t moving = writable & link->failover.up & ~link->writing & ~link->still & ~link->rdma;
+  int to = repeat_pick(link, moving & ~link->full);
+  if (to < 0 || link->policy == NULL || link->last_try_ns != 0 ||
+      link->repeats.count == LINK_REPEATS) {
+    return none;
+  }
+  for (uint64_t lanes = link->still; lanes != 0; lanes &= lanes - 1) {
+    unsigned from = (unsigned)__builtin_ctzll(lanes);
+    uint64_t count = repeat_next(link, from);
+    if (count < link->lanes[from].journal.sent) {
+      return (struct repeat_choice){ .to = to, .from = from, .count = count };
+    }
+  }
+  return none;
+}
+
+struct chunk repeat_take(struct link *link, const struct repeat_choice *choice,
+                         struct wire_origin *origin) {
+  struct link_repeats *repeats = &link->repeats;
+  struct link_lane *still = &link->lanes[choice->from];
+  struct chunk chunk = journal_at(&still->journal, choice->count);
+  still->repeated = choice->count + 1;
+  repeats->budget -= chunk.length < repeats->budget ? chunk.length : repeats->budget;
+  repeats->pairs[repeats->count++] = (struct repeat){
+    .copies = { { .lane = (uint8_t)choice->from, .count = choice->count },
+                { .lane = (uint8_t)choice->to, .count = link->lanes[choice->to].journal.sent } },
+  };
+  repeats->chunks++;
+  repeats->bytes += chunk.length;
+  *origin = (struct wire_origin){ (uint8_t)choice->from,
+                                  (uint16_t)(still->sent_epoch % WIRE_ORIGIN_EPOCHS),
+                                  (uint32_t)choice->count };
+  return chunk;
+}
+
+/* ---- lanes that stand still ---- */
+
+void link_stands_still(struct link *link, unsigned lane) {
+  if (!link->may_repeat || (link->still & lane_bit(lane)) != 0) {
+    return;
+  }
+  link->still |= lane_bit(lane);
+  failover_announce_again(&link->failover);
+  if (link->config.role == LINK_SENDER) {
+    credit_forget_request(&link->taken);
+    if ((link->failover.up & ~link->still) == 0) {
+      failover_keep_spare(&link->failover);
+    }
+  } else if (!link->is_detached) {
+    receive_tell_again(link);
+  }
+}
+
+uint64_t repeat_lanes_for_new(const struct link *link, uint64_t candidates) {
+  uint64_t wanted = failover_lanes_below(link->failover.wanted);
+  uint64_t moving = link->failover.up & ~link->still;
+  if (failover_has_spare(&link->failover)) { /* it is for repeats, if others can have the rest */
+    uint64_t usual = wanted | failover_lanes_below(link->failover.first_lanes);
+    moving = (moving & usual) != 0 ? moving & usual : moving;
+  }
+  return moving != 0 ? candidates & moving : candidates;
+}

@@ -72,13 +72,13 @@ static void flow_count_climb(struct flow_count *count, uint64_t speed, uint64_t 
 
 /* Windows differ, so the mean of some counts, unless the first ones leave no doubt. */
 static void flow_count_climbed(struct flow_count *count, uint64_t speed, uint64_t now_ns) {
-  bool is_guess = count->from == FLOW_COUNT_GUESS;
+  bool is_guess = count->from == FLOW_COUNT_GUESS && count->flows <= FLOW_COUNT_FEW;
   unsigned percent = is_guess ? FLOW_COUNT_GUESS_GAIN_PERCENT : FLOW_COUNT_GAIN_PERCENT;
   count->sum += speed;
   count->windows++;
   uint64_t mean = count->sum / count->windows;
-  bool is_sure =
-      is_guess || mean < count->before || mean * 100 >= count->before * FLOW_COUNT_SURE_PERCENT;
+  bool is_sure = is_guess || mean < count->before ||
+                 (count->windows > 1 && mean * 100 >= count->before * FLOW_COUNT_SURE_PERCENT);
   if (!is_sure && count->windows < FLOW_COUNT_GAIN_WINDOWS) {
     return;
   }
@@ -136,7 +136,7 @@ static void flow_count_decide(struct flow_count *count, bool is_network, uint64_
 
 void flow_count_window(struct flow_count *count, const struct limit_window *window, uint64_t ns,
                        uint64_t now_ns) {
-  uint64_t speed = limit_speed(window);
+  uint64_t speed = limit_wire_speed(window);
   count->ns += ns;
   switch (count->state) {
   case FLOW_COUNT_CLIMBING:

@@ -27,6 +27,7 @@ struct limit_sum {
   uint64_t in_flight_ns; /* of these, with bytes in flight */
   uint64_t network_ns;   /* of these, network-limited */
   uint64_t peer_ns;      /* of these, limited by the peer's window */
+  uint64_t acked_bytes;  /* by the peer's kernel */
 };
 
 struct limit_lane {
@@ -69,6 +70,12 @@ static inline bool limit_is_network(const struct limit_window *window) {
  * and threads allow, whatever pauses the application and other hosts make. */
 static inline uint64_t limit_speed(const struct limit_window *window) {
   return window->bytes * 1000 / (window->loaded_ns / 1000 + 1);
+}
+
+/* The same in bytes on the wire, by the kernel's count: a window has few chunks, as they are large,
+ * and one more or less is noise. */
+static inline uint64_t limit_wire_speed(const struct limit_window *window) {
+  return window->lanes.acked_bytes * 1000 / (window->loaded_ns / 1000 + 1);
 }
 
 #endif

@@ -18,11 +18,11 @@ from benchmark.case import Case, Variant
 from benchmark.cases import BY_FLOW, CLOUD, VETH, slow_one_flow
 from benchmark.report import failures
 
+LOSS = ["--loss", "10"]
 COLL_SIZES = {"8": 8, "64K": 65536, "1M": 1 << 20, "64M": 64 << 20}
 NO_REDIAL = {"STRATUS_REDIAL_SLOW": "0"}
 
-# Heuristic: where it could matter. Not judged by any case: what needs an RDMA device (cq-peek), and
-# what needs losses (tail, repeat: tests/netns/perf lost_packets).
+# Heuristic: where it could matter. Not judged by any case: what needs an RDMA device (cq-peek).
 HEURISTICS = {
     "coalesce": ["latency", "rate", "allreduce-capped", "allreduce-free", "allreduce-4"],
     "gather": ["latency", "rate", "allreduce-capped", "allreduce-free", "allreduce-4"],
@@ -38,6 +38,8 @@ HEURISTICS = {
     "slow": ["slow-10", "slow-50", "redial-10"],
     "reconnect": ["redial-10", "redial-50", "equal"],
     "chunks": ["capped", "uncapped", "equal", "slow-10", "medium", "allreduce-capped", "allreduce-free"],
+    "tail": ["latency", "rate", "lossy", "lossy-4"],
+    "repeat": ["latency", "uncapped", "lossy", "lossy-4"],
     "warm": ["latency", "rate", "medium", "allreduce-capped", "allreduce-free", "allreduce-4"],
 }
 
@@ -105,6 +107,10 @@ CASES = {
                   perf(*SIMPLE, "--warmup", "4s", meanwhile=slow_one_flow(0.125)), GBPS),
     "nic-down": ("AllReduce while a NIC is down for 2 s: how long it is stalled", None, nic_down,
                  [("stall_s", "s", TIME)]),
+    "lossy": ("half round trip of 8 B, 64 KiB, 1 % of the packets lost", LOSS,
+              by_size(("8", "64K"), "mean_us", "--test", "latency", "--time", "2s"), times("8", "64K")),
+    "lossy-4": (f"AllReduce, 4 hosts, {CLOUD[1]}, 1 % of the packets lost", ["--hosts", "4", *CLOUD[0], *LOSS],
+                coll("8", "64K", "1M"), times("8", "64K", "1M")),
     "allreduce-capped": (f"AllReduce, 2 hosts, {CLOUD[1]}", CLOUD[0], coll("8", "64K", "1M", "64M"),
                          times("8", "64K", "1M", "64M")),
     "allreduce-free": ("AllReduce, 2 hosts, no limits", VETH[0], coll("8", "64K", "1M", "64M"),

@@ -98,7 +98,7 @@ def test_cells_are_speeds_without_against_with():
 def test_every_heuristic_has_a_word_and_cases():
     with open(os.path.join(ROOT, "common/ablation.h"), encoding="utf-8") as file:
         words = set(re.findall(r'^  X\([A-Z_]+, "([a-z-]+)"', file.read(), re.M))
-    assert words - set(ablation.HEURISTICS) == {"cq-peek", "tail"}, words
+    assert words - set(ablation.HEURISTICS) == {"cq-peek"}, words
     assert set(ablation.HEURISTICS) <= words, words
     assert {case for cases in ablation.HEURISTICS.values() for case in cases} == set(ablation.CASES)
     case, = ablation.all_cases(["coalesce", "warm", "rate"])

@@ -60,8 +60,10 @@ static struct pace pace_of(struct policy_model *model, bool is_coding) {
                         2 * rest_ns > message_ns && caps < cpu };
 }
 
-static void pass_lane(struct policy_model *model, const struct pace *pace, unsigned changes) {
+static void pass_lane(struct policy_model *model, const struct pace *pace, uint64_t wire_bytes,
+                      unsigned changes) {
   struct limit_window passed = { .lanes = { .ns = STEP_NS, .in_flight_ns = pace->loaded_ns } };
+  passed.lanes.acked_bytes = wire_bytes;
   passed.lanes.network_ns = pace->is_network ? pace->loaded_ns : 0;
   passed.lanes.peer_ns = !pace->is_network && model->is_peer ? pace->loaded_ns : 0;
   if (model->shared.count.changes == changes) { /* the others began before the change */
@@ -79,8 +81,9 @@ static void pass(struct policy_model *model) {
   }
   struct limit_window passed = { .loaded_ns = pace.loaded_ns, .bytes = pace.bytes };
   policy_shared_passed(&model->shared, &passed, model->now_ns);
+  uint64_t wire_bytes = is_coding ? pace.bytes * model->coded_percent / 100 : pace.bytes;
   for (unsigned i = 0; i < flows; i++) {
-    pass_lane(model, &pace, changes);
+    pass_lane(model, &pace, wire_bytes / flows, changes);
   }
   model->delivered += pace.bytes;
   model->in_flight_ns += pace.loaded_ns;

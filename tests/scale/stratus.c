@@ -355,7 +355,8 @@ static void measure_lanes(struct side *side) {
     const struct stream *stream = &lane->ways[LINK_SENDER].stream;
     if (lane->is_up) {
       struct policy_transport transport = { .busy_us = network_busy_ns(stream) / 1000,
-                                            .is_app_limited = stream->is_app_limited };
+                                            .is_app_limited = stream->is_app_limited,
+                                            .acked_bytes = stream->arrived_bytes };
       link_lane_measured(side->link, index, &transport, now_of(side));
     }
   }

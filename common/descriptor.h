@@ -11,9 +11,9 @@
  * unmarked descriptor.
  *
  * Owns: one bit for each number of a descriptor.  Threads: any; the bits are atomic.
- * Blocks: descriptor_begin while a fork() is under way, fork() while a thread is between begin and
- * end; neither longer than DESCRIPTOR_WAIT_NS, after which the child may keep a descriptor. Fails:
- * cannot; numbers from DESCRIPTORS_MAX on are not marked. errno is kept. */
+ * Blocks: descriptor_begin while a fork() is in progress, fork() while a thread is between begin
+ * and end; neither longer than DESCRIPTOR_WAIT_NS, after which the child may keep a descriptor.
+ * Fails: cannot; numbers from DESCRIPTORS_MAX on are not marked. errno is kept. */
 #ifndef COMMON_DESCRIPTOR_H
 #define COMMON_DESCRIPTOR_H
 

@@ -53,10 +53,9 @@ static uint32_t by_tables(uint32_t crc, const void *bytes, size_t count) {
 
 #if HAS_CRC_INSTRUCTION
 
-/* The instruction takes 8 bytes per cycle but answers three cycles later, so three streams are
- * under way at once, over three blocks that follow each other. Their CRCs are put together by
- * moving one over the zeros that stand for the block behind it, which is a linear map: four tables
- * of 256. */
+/* The instruction takes 8 bytes per cycle but answers three cycles later, so three streams run at
+ * once, over three blocks that follow each other. Their CRCs are put together by moving one over
+ * the zeros that stand for the block behind it, which is a linear map: four tables of 256. */
 
 #define LONG_BLOCK 4096
 #define SHORT_BLOCK 256

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codec: chunks of gradients, weights and activations in fewer bytes, and back without losing a
- * bit. README.md has the format and the measurements. PURE.
+/* codec: chunks of gradients, weights and activations compressed without loss, and back.
+ * README.md has the format and the measurements. PURE.
  *
  * Owns: nothing; the caller gives all memory, at any alignment.  Threads: any, all at once, but one
  * at a time for each codec_memory.  Blocks: never.  Fails: as stated; whatever the input is,
@@ -13,9 +13,9 @@
  *   codec_memory_note(&memory, &result);                  under the lock, in any order
  *   result.bytes == 0: `chunk` is sent as it is;  else: result.bytes of `out`
  *
- * The frame says whether its chunk is coded, and how long the chunk was. A receiver that knows
+ * The frame says whether its chunk is compressed, and how long the chunk was. A receiver that knows
  * both calls codec_decode. A chunk should begin at a multiple of 4 bytes from the message's begin:
- * others are coded, too, but gain less. */
+ * others are compressed, too, but gain less. */
 #ifndef CODEC_CODEC_H
 #define CODEC_CODEC_H
 
@@ -23,18 +23,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of the format. It travels in the handshake, and in each coded chunk. */
+/* Of the format. It travels in the handshake, and in each compressed chunk. */
 #define CODEC_VERSION 1
 
 enum {
   /* Bytes of an element that codec_encode takes the chunk for. */
-  CODEC_RAW = 0,    /* not coded, at no cost */
+  CODEC_RAW = 0,    /* not compressed, at no cost */
   CODEC_GUESS = -1, /* it tries 1, 2 and 4: some microseconds */
 };
 
-/* Shorter chunks are not coded: two blocks of the longest elements, of which a sample is one. */
+/* Shorter chunks are not compressed: two blocks of the longest elements; a sample is one. */
 #define CODEC_MIN_BYTES ((size_t)4096)
-/* Longer chunks are not coded: the header has 32 bits for the length. */
+/* Longer chunks are not compressed: the header has 32 bits for the length. */
 #define CODEC_MAX_BYTES ((size_t)UINT32_MAX)
 
 /* What `out` of codec_encode has to have beyond the chunk's length: it notices only after a block
@@ -44,15 +44,15 @@ static inline size_t codec_room(size_t bytes) {
   return bytes + CODEC_SLACK_BYTES;
 }
 
-/* A chunk is coded if that makes it at least 1.1 times shorter: less is not worth the processors'
- * time (f32 gradients have 1.15, README.md). */
+/* A chunk is compressed if that makes it at least 1.1 times shorter: less is not worth the
+ * processors' time (f32 gradients have 1.15, README.md). */
 static inline size_t codec_max_coded_bytes(size_t bytes) {
   return bytes / 11 * 10;
 }
 
 struct codec_result {
   uint32_t chunk_bytes;
-  uint32_t bytes; /* coded; 0: the chunk is to be sent as it is */
+  uint32_t bytes; /* compressed; 0: the chunk is to be sent as it is */
   int width;      /* 1, 2, 4, or CODEC_RAW */
   bool is_guess;  /* `width` was asked for by CODEC_GUESS */
 };
@@ -61,8 +61,8 @@ struct codec_result {
  * codec_room(bytes). What is in `out` behind the result is undefined. */
 struct codec_result codec_encode(int width, const void *chunk, size_t bytes, void *out);
 
-/* Decodes all `coded_bytes` bytes into exactly `bytes` bytes. 0; -EBADMSG: it is no coded chunk of
- * this length, or of another version; `out` is then undefined. */
+/* Decodes all `coded_bytes` bytes into exactly `bytes` bytes. 0; -EBADMSG: it is no compressed
+ * chunk of this length, or of another version; `out` is then undefined. */
 int codec_decode(const void *coded, size_t coded_bytes, void *out, size_t bytes);
 
 /* ---- what a connection's traffic was like ---- */
@@ -72,12 +72,12 @@ struct codec_memory {
   int width;            /* of the last guess; CODEC_RAW: coding did not pay */
   uint32_t until_guess; /* chunks */
   uint32_t interval;    /* chunks between guesses, as it is now; 0: there was none yet */
-  uint32_t usual;       /* coded bytes of 1024, an average since the last guess */
+  uint32_t usual;       /* compressed bytes of 1024, an average since the last guess */
   uint32_t misses;      /* chunks in a row that were not as usual */
-  bool is_guessing;     /* a chunk is under way that was asked to guess */
+  bool is_guessing;     /* a chunk is in progress that was asked to guess */
 };
 
-/* How the next chunk is to be coded: 1, 2, 4, CODEC_RAW or CODEC_GUESS. */
+/* How the next chunk is to be compressed: 1, 2, 4, CODEC_RAW or CODEC_GUESS. */
 int codec_memory_choose(struct codec_memory *memory);
 /* How it went, for each chunk for which codec_encode was called with what codec_memory_choose
  * said; CODEC_RAW need not be noted. */

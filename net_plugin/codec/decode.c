@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A coded chunk back to what it was. Nothing in it is trusted: the header has to be right, each
- * block has to end before the input does, and a block writes as many elements whatever it holds. */
+/* A compressed chunk back to what it was. Nothing in it is trusted: the header has to be right,
+ * each block has to end before the input does, and a block writes as many elements whatever it
+ * holds. */
 #include <errno.h>
 #include <string.h>
 

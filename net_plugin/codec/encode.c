@@ -62,7 +62,7 @@ static uint8_t *encode_block(const struct codec_form *form, const struct codec_l
   return out;
 }
 
-/* The coded bytes, or 0. */
+/* The compressed bytes, or 0. */
 static size_t encode(const struct codec_form *form, const struct codec_layout *layout,
                      const uint8_t *chunk, size_t bytes, uint8_t *out) {
   size_t block = (size_t)CODEC_BLOCK * layout->width, done = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* format: the numbers of the coded chunk, and what the forms (portable, AVX2, ...) each provide.
- * README.md explains both. Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
+/* format: the numbers of the compressed chunk, and what the forms (portable, AVX2, ...) each
+ * provide. README.md explains both.
+ * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
 #ifndef CODEC_FORMAT_H
 #define CODEC_FORMAT_H
 
@@ -58,7 +59,7 @@ static inline void codec_copy_block(uint8_t *to, const uint8_t *from) {
 }
 
 /* Each function works on one block and reads and writes up to CODEC_OVERRUN bytes too many in what
- * is coded, never in elements or planes. */
+ * is compressed, never in elements or planes. */
 struct codec_form {
   const char *name;
   bool (*is_usable)(void);
@@ -79,7 +80,7 @@ extern const struct codec_form codec_neon;
 #endif
 
 /* Finds from a sample how to code the planes of elements of this width, of which there are at least
- * CODEC_BLOCK. Returns the coded bytes of a block that it expects. */
+ * CODEC_BLOCK. Returns the compressed bytes of a block that it expects. */
 size_t codec_plan(const struct codec_form *form, unsigned width, const uint8_t *chunk, size_t bytes,
                   struct codec_layout *layout);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a connection's chunks were like. One that stops being so is noticed by what coding gives,
- * one that could be coded better, or at all, by a guess from time to time. */
+ * one that could be compressed better, or at all, by a guess from time to time. */
 #include "net_plugin/codec/codec.h"
 
 enum {
@@ -52,7 +52,7 @@ void codec_memory_note(struct codec_memory *memory, const struct codec_result *r
     return;
   }
   if (result->width != memory->width || memory->is_guessing) {
-    return; /* chosen before the last guess, or the next is under way */
+    return; /* chosen before the last guess, or the next is in progress */
   }
   uint32_t share = share_of(result);
   if (share <= memory->usual + memory->usual / 8) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AllReduce: both phases of all pieces of all calls under way, driven by collnet_test.
+/* AllReduce: both phases of all pieces of all calls in flight, driven by collnet_test.
  *
  * A message is posted to its connection in the order of the pieces, which is the same on all
  * members: pieces of one call follow each other, and NCCL makes the calls of a group in one order
@@ -273,7 +273,7 @@ static int start_piece(struct collnet_request *request, struct collnet_piece *pi
   }
   piece->is_in_use = true;
   request->started += piece->call.count;
-  group->bytes_under_way += piece_bytes(piece);
+  group->bytes_in_flight += piece_bytes(piece);
   group->pieces_started++;
   return 0;
 }
@@ -286,7 +286,7 @@ static int start_pieces(struct collnet_group *group) {
     struct collnet_piece *piece = &group->pieces[group->pieces_started % COLLNET_REQUESTS];
     if (request->started == request->call.count) {
       group->starting++;
-    } else if (piece->is_in_use || group->bytes_under_way >= COLLNET_UNDER_WAY_BYTES) {
+    } else if (piece->is_in_use || group->bytes_in_flight >= COLLNET_IN_FLIGHT_BYTES) {
       break;
     } else {
       rc = start_piece(request, piece);
@@ -298,7 +298,7 @@ static int start_pieces(struct collnet_group *group) {
 static void finish_piece(struct collnet_piece *piece) {
   struct collnet_group *group = piece->group;
   piece->request->finished += piece->call.count;
-  group->bytes_under_way -= piece_bytes(piece);
+  group->bytes_in_flight -= piece_bytes(piece);
   give_staging(piece);
   piece->is_in_use = false;
   while (group->oldest < group->pieces_started &&
@@ -331,7 +331,7 @@ static int advance_piece(struct collnet_piece *piece) {
   return 0;
 }
 
-/* All pieces under way, the oldest first. */
+/* All pieces in flight, the oldest first. */
 static int advance_group(struct collnet_group *group) {
   if (!group->error) {
     group->error = start_pieces(group);

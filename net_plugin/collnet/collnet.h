@@ -46,9 +46,9 @@ enum {
   /* Bytes of one piece of a call. With one GPU per host and registered memory NCCL hands over whole
    * messages, cut to this size; before v9 it does not cut, up to 512 MiB. */
   COLLNET_BYTES_MAX = 2 << 20,
-  /* Bytes of the pieces under way: NCCL_STEPS of the largest, so that both phases are busy, and
+  /* Bytes of the pieces in flight: NCCL_STEPS of the largest, so that both phases are busy, and
    * staging is at most 1.5 times as much. */
-  COLLNET_UNDER_WAY_BYTES = 8 * COLLNET_BYTES_MAX,
+  COLLNET_IN_FLIGHT_BYTES = 8 * COLLNET_BYTES_MAX,
 };
 
 enum collnet_mode collnet_mode(void); /* STRATUS_COLLNET, else the profile's */

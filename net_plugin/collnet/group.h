@@ -81,7 +81,7 @@ struct collnet_group {
   struct collnet_request requests[COLLNET_REQUESTS];
   uint64_t pieces_started; /* so far */
   uint64_t oldest;         /* no piece before this one is in use */
-  size_t bytes_under_way;  /* of pieces in use */
+  size_t bytes_in_flight;  /* of pieces in use */
   struct collnet_piece pieces[COLLNET_REQUESTS];
   struct collnet_staging spare_staging[COLLNET_REQUESTS];
   unsigned spare_stagings;

@@ -66,7 +66,7 @@ void connection_lane_opened(struct connection *connection, unsigned lane, uint32
                             const struct lane_path *path, uint64_t received_before);
 /* Keys of a target, as the link was made; they stay. */
 unsigned connection_remote_keys(const struct connection *connection);
-/* Does the lane take coded chunks? As the link was made, and while there was memory for them.
+/* Does the lane take compressed chunks? As the link was made, and while there was memory for them.
  * Receiver only. */
 bool connection_takes_codec(const struct connection *connection, unsigned lane);
 /* The peer does not, on this lane. Sender only. */

@@ -10,7 +10,7 @@
 #include "net_plugin/connection/connection_state.h"
 
 #define WARN_INTERVAL_NS (60 * NS_PER_S)
-/* Bytes: a lane's chunks differ by some KiB in coded form, and are not to be mapped anew for that.
+/* Bytes: a lane's compressed chunks differ by some KiB, for which nothing is mapped anew.
  */
 #define GRAIN_BYTES ((size_t)16 << 10)
 

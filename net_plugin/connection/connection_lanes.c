@@ -18,12 +18,12 @@ void connection_drop_lane(struct connection *connection, unsigned index) {
   connection->blocked &= ~connection_lane_bit(index);
   if (slot->lane) {
     connection_lane_ending(connection, index);
-    engine_count_lanes(connection->engine, connection_is_direct(connection, index), -1);
+    engine_count_lanes(connection->engine, connection_is_rdma(connection, index), -1);
     engine_unwatch(connection->engine, &slot->source);
     int error = slot->lane->ops->fini(slot->lane);
     slot->lane = NULL;
     connection->opened &= ~connection_lane_bit(index);
-    connection->direct &= ~connection_lane_bit(index);
+    connection->rdma_lanes &= ~connection_lane_bit(index);
     if (connection->setup_data) {
       connection->setup->lane_closed(connection, index);
     }
@@ -59,10 +59,10 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
 
 bool connection_is_quiet(const struct connection *connection) {
   engine_assert_locked(connection->engine);
-  if (!connection_is_all_direct(connection) || connection->blocked) {
+  if (!connection_is_all_rdma(connection) || connection->blocked) {
     return false;
   }
-  for (uint64_t lanes = connection->direct; lanes; lanes &= lanes - 1) {
+  for (uint64_t lanes = connection->rdma_lanes; lanes; lanes &= lanes - 1) {
     struct lane *lane = connection->slots[__builtin_ctzll(lanes)].lane;
     if (lane->ops->has_news(lane)) {
       return false;
@@ -196,7 +196,7 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
     connection->opened |= connection_lane_bit(index);
     engine_count_lanes(connection->engine, path->endpoint != NULL, 1);
     if (path->endpoint) {
-      connection->direct |= connection_lane_bit(index);
+      connection->rdma_lanes |= connection_lane_bit(index);
       link_lane_is_rdma(connection->link, index);
     }
     connection_update_lane(connection, index);
@@ -238,7 +238,7 @@ bool connection_is_peer_closed(const struct connection *connection) {
 
 bool connection_lane_is_flow(const struct connection *connection, unsigned lane) {
   engine_assert_locked(connection->engine);
-  return (connection->opened & ~connection->direct & connection_lane_bit(lane)) != 0;
+  return (connection->opened & ~connection->rdma_lanes & connection_lane_bit(lane)) != 0;
 }
 
 void connection_lane_outdated(struct connection *connection, unsigned lane) {

@@ -52,7 +52,7 @@ static void progress_hot_lane(struct connection *connection, int hot, uint64_t n
 /* Until something completes. */
 static void progress_rdma(struct connection *connection, int hot, uint64_t completed,
                           uint64_t now_ns) {
-  for (uint64_t lanes = connection->direct; lanes && connection->published == completed;
+  for (uint64_t lanes = connection->rdma_lanes; lanes && connection->published == completed;
        lanes &= lanes - 1) {
     int index = __builtin_ctzll(lanes);
     if (index != hot && connection->slots[index].lane) {
@@ -89,12 +89,12 @@ static void progress_locked(struct connection *connection, uint64_t now_ns) {
   int hot = ablation_off(ABLATION_HOT) ? -1 : connection->hot_lane;
   progress_hot_lane(connection, hot, now_ns);
   progress_rdma(connection, hot, completed, now_ns);
-  if (connection->published == completed && (connection->opened & ~connection->direct) &&
+  if (connection->published == completed && (connection->opened & ~connection->rdma_lanes) &&
       !ablation_off(ABLATION_HOT) && !ablation_off(ABLATION_OTHER)) {
     progress_other(connection, hot, now_ns);
   }
   /* Also after a success: others have deadlines, too. */
-  if (engine_poll_is_due(connection->engine, connection_is_all_direct(connection), now_ns)) {
+  if (engine_poll_is_due(connection->engine, connection_is_all_rdma(connection), now_ns)) {
     engine_poll(connection->engine);
   }
 }

@@ -34,7 +34,7 @@ static const struct request *find_user(const struct connection *connection,
 static void stop_devices(struct connection *connection, uint64_t now_ns) {
   connection_carry_out_orders(connection, now_ns);
   for (unsigned i = 0; i < connection->lanes && link_status(connection->link); i++) {
-    if (connection_is_direct(connection, i)) {
+    if (connection_is_rdma(connection, i)) {
       connection_drop_lane(connection, i);
     }
   }

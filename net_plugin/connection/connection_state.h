@@ -30,7 +30,8 @@ struct lane_slot {
   struct nic_totals *totals;         /* of the NIC that the lane uses */
   uint64_t added[NIC_COUNTER_COUNT]; /* to totals, so far */
 
-  void *coding; /* the link's, for coded chunks, whatever lane is open; NULL: none was needed */
+  void
+      *coding; /* the link's, for compressed chunks, whatever lane is open; NULL: none was needed */
   size_t coding_bytes;
   bool has_no_coding; /* it could not be had */
   struct {
@@ -55,7 +56,7 @@ struct connection {
   uint64_t timeout_ns, stopped_timeout_ns; /* as the link's */
   unsigned lanes;
   unsigned remote_keys; /* as the link's */
-  bool has_codec;       /* its chunks may be coded */
+  bool has_codec;       /* its chunks may be compressed */
   bool is_sender;
   const struct connection_setup *setup;
   void *setup_data;
@@ -64,7 +65,7 @@ struct connection {
   /* guarded by the engine lock */
   struct lane_slot *slots;                   /* by lane */
   uint64_t opened;                           /* lanes that are open */
-  uint64_t direct;                           /* of these, RDMA lanes */
+  uint64_t rdma_lanes;                       /* of these, those that are queue pairs */
   struct lane_domain keys[WIRE_REMOTE_KEYS]; /* receiver: the devices that targets have keys for */
   unsigned next_key;
   struct lane_memory *link_memory; /* sender: the link's, once there was an RDMA lane */
@@ -116,13 +117,13 @@ static inline uint64_t connection_lane_bit(unsigned lane) {
   return UINT64_C(1) << lane;
 }
 
-static inline bool connection_is_direct(const struct connection *connection, unsigned lane) {
-  return (connection->direct & connection_lane_bit(lane)) != 0;
+static inline bool connection_is_rdma(const struct connection *connection, unsigned lane) {
+  return (connection->rdma_lanes & connection_lane_bit(lane)) != 0;
 }
 
 /* Lanes are open, and all are RDMA. */
-static inline bool connection_is_all_direct(const struct connection *connection) {
-  return connection->opened && connection->opened == connection->direct;
+static inline bool connection_is_all_rdma(const struct connection *connection) {
+  return connection->opened && connection->opened == connection->rdma_lanes;
 }
 
 /* ---- connection.c ---- */

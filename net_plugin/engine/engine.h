@@ -46,7 +46,7 @@ struct engine_task {
   atomic_bool is_queued;
 };
 
-/* What an engine is wanted for; each use is dealt out evenly over the NIC's engines. */
+/* What an engine is wanted for; each use goes round robin over the NIC's engines. */
 enum engine_use { ENGINE_LISTENS, ENGINE_DIALS, ENGINE_USES };
 /* The engine of this NIC whose turn it is, made on first use. The result lives until
  * engine_stop_all. */

@@ -3,7 +3,7 @@
  * Owns: the struct.  Threads: as the fields say.  Blocks: never.  Fails: cannot.
  *
  *   engine.c        lock, tasks, descriptors, timers; who moves the bytes
- *   engine_life.c   which engines there are: made, dealt out, visited, ended */
+ *   engine_life.c   which engines there are: made, taken round robin, visited, ended */
 #ifndef NET_PLUGIN_ENGINE_ENGINE_STATE_H
 #define NET_PLUGIN_ENGINE_ENGINE_STATE_H
 

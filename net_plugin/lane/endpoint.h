@@ -75,12 +75,12 @@ int endpoint_connect(struct endpoint *endpoint, const struct endpoint_peer *peer
  * be another one now. Other negative errno: the endpoint is of no use any more. */
 int endpoint_advance(struct endpoint *endpoint);
 int endpoint_fd(const struct endpoint *endpoint);
-/* No step is under way. */
+/* No step is in progress. */
 void endpoint_describe(const struct endpoint *endpoint, struct lane_offer *offer);
 /* 0: from now on no peer writes memory through it. Negative errno, after LOG_WARN: one still may,
  * so the link must fail. NULL: nothing happens. */
 int endpoint_stop(struct endpoint *endpoint);
-/* Whatever step is under way; a worker does what drivers have to. One whose peer may have used it
+/* Whatever step is in progress; a worker does what drivers have to. One whose peer may have used it
  * is stopped before. NULL: nothing happens. */
 void endpoint_free(struct endpoint *endpoint);
 

@@ -11,7 +11,7 @@ enum lane_cipher { LANE_PLAIN, LANE_AES256GCM, LANE_CHACHA20POLY1305, LANE_CIPHE
 
 #define LANE_KEY_BYTES 44 /* a key of 32, and 12 that mask the nonces */
 
-/* Keys of one incarnation of a lane, one per direction; whoever holds them wipes them. */
+/* Keys of one epoch of a lane, one per direction; whoever holds them wipes them. */
 struct lane_crypto {
   enum lane_cipher cipher;
   uint8_t send[LANE_KEY_BYTES], receive[LANE_KEY_BYTES];

@@ -21,7 +21,7 @@ bool lane_offer_is_none(const struct lane_offer *offer);
 bool lane_offer_is_valid(const struct lane_offer *offer);
 
 /* For a transport whose own protocol connects endpoints: each side shows its token there, to prove
- * that it belongs to this incarnation of this lane. */
+ * that it belongs to this epoch of this lane. */
 struct lane_tokens {
   uint8_t request[LANE_TOKEN_BYTES], answer[LANE_TOKEN_BYTES];
 };

@@ -231,7 +231,7 @@ static void bind_device(int fd, const struct nic *nic, const struct sockaddr_sto
   }
 }
 
-/* Duplicate address detection of it is under way: for a second or two after a NIC came up nobody
+/* Duplicate address detection of it is in progress: for a second or two after a NIC came up nobody
  * may use it. */
 static bool is_tentative(const struct sockaddr_storage *address) {
   char text[8192], wanted[2 * sizeof(struct in6_addr) + 1]; /* room for 150 addresses */

@@ -24,7 +24,7 @@ void tcp_socket_tune(int fd, int family, int dscp);
  * where no route leads to the peer through it (route.h) or for a NIC without neighbours (loopback,
  * dummy; the caller clears has_neighbours for a peer on this host, too), and skipped where the
  * kernel refuses it (before Linux 5.7 it takes CAP_NET_RAW). -EADDRNOTAVAIL: not yet, duplicate
- * address detection of the address is under way. Else 0, whatever could be bound. */
+ * address detection of the address is in progress. Else 0, whatever could be bound. */
 int tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_storage *peer);
 /* Whether the latter works here, for this NIC. */
 bool tcp_socket_can_bind_device(const struct nic *nic);

@@ -17,18 +17,18 @@ void credit_init(struct credit_given *credit, unsigned eager_slots) {
 
 void credit_granted(struct credit_given *credit, uint64_t granted, uint64_t landed) {
   credit->granted = granted;
-  if (granted == credit->told) {
+  if (granted == credit->advertised) {
     return;
   }
-  uint64_t untold = granted - credit->told;
-  if (credit->told < credit->wanted) {
+  uint64_t unadvertised = granted - credit->advertised;
+  if (credit->advertised < credit->wanted) {
     credit->is_due = true;
   } else if (credit->is_bulk) {
-    /* told - landed is what the sender can still use; eager messages may land beyond it. */
-    uint64_t left = credit->told > landed ? credit->told - landed : 0;
-    credit->is_due |= left <= untold;
+    /* advertised - landed is what the sender can still use; eager messages may land beyond it. */
+    uint64_t left = credit->advertised > landed ? credit->advertised - landed : 0;
+    credit->is_due |= left <= unadvertised;
   } else {
-    credit->is_due |= 2 * untold >= credit->eager_slots;
+    credit->is_due |= 2 * unadvertised >= credit->eager_slots;
   }
 }
 
@@ -36,7 +36,7 @@ void credit_requested(struct credit_given *credit, uint64_t message, uint64_t gr
   if (message >= credit->wanted) {
     credit->wanted = message + 1;
   }
-  credit->is_due |= credit->told < credit->wanted && granted > credit->told;
+  credit->is_due |= credit->advertised < credit->wanted && granted > credit->advertised;
 }
 
 void credit_landed(struct credit_given *credit, bool is_bulk) {
@@ -61,13 +61,13 @@ void credit_time_passed(struct credit_given *credit, uint64_t now_ns) {
     credit->deadline_ns = LINK_NO_DEADLINE;
   }
   if (now_ns >= credit->opening_ns) {
-    credit->is_due |= credit->granted > credit->told;
+    credit->is_due |= credit->granted > credit->advertised;
     credit->opening_ns = LINK_NO_DEADLINE;
   }
 }
 
-void credit_told(struct credit_given *credit, uint64_t granted) {
-  credit->told = granted;
+void credit_advertised(struct credit_given *credit, uint64_t granted) {
+  credit->advertised = granted;
   credit->frames = 0;
   credit->bytes = 0;
   credit->is_due = false;

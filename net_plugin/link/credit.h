@@ -75,10 +75,10 @@ void credit_forget_request(struct credit_taken *credit);
 
 struct credit_given {
   unsigned eager_slots;
-  uint64_t granted; /* receives, so far */
-  uint64_t told;    /* those granted by the last WINDOW */
-  uint64_t wanted;  /* the sender asked for grants of all messages below */
-  uint32_t frames;  /* arrived since the last WINDOW */
+  uint64_t granted;    /* receives, so far */
+  uint64_t advertised; /* those granted by the last WINDOW */
+  uint64_t wanted;     /* the sender asked for grants of all messages below */
+  uint32_t frames;     /* arrived since the last WINDOW */
   uint64_t bytes;
   bool is_bulk;         /* the last message was one for which a grant is of use */
   bool is_due;          /* a WINDOW must be written now */
@@ -111,13 +111,13 @@ static inline uint64_t credit_next_ns(const struct credit_given *credit) {
 }
 void credit_time_passed(struct credit_given *credit, uint64_t now_ns);
 
-/* There is nothing more to tell. */
+/* There is nothing more to advertise. */
 static inline void credit_end(struct credit_given *credit) {
   credit->is_due = false;
   credit->deadline_ns = credit->opening_ns = LINK_NO_DEADLINE;
 }
 
 /* A WINDOW with all grants and acknowledgements is being written. */
-void credit_told(struct credit_given *credit, uint64_t granted);
+void credit_advertised(struct credit_given *credit, uint64_t granted);
 
 #endif

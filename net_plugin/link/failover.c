@@ -77,7 +77,7 @@ static void failover_find_retry(struct failover *failover) {
 }
 
 /* Jitter keeps the flows of one cut from hitting the listener in step. */
-static void failover_back_off(struct failover *failover, unsigned lane, uint64_t now_ns) {
+static void failover_start_backoff(struct failover *failover, unsigned lane, uint64_t now_ns) {
   struct failover_lane *lost = &failover->lanes[lane];
   uint64_t delay_ns = FAILOVER_BACKOFF_MIN_NS;
   for (uint32_t i = 0; i < lost->failures && delay_ns < FAILOVER_BACKOFF_MAX_NS; i++) {
@@ -185,7 +185,7 @@ bool failover_lose(struct failover *failover, unsigned lane, uint32_t epoch, enu
   if (was_up && epoch > lost->fenced_epoch) {
     lost->fenced_epoch = epoch;
   }
-  failover_back_off(failover, lane, now_ns);
+  failover_start_backoff(failover, lane, now_ns);
   failover_find_retry(failover);
   if (was_up && failover->up == 0) {
     failover->down_since_ns = now_ns;

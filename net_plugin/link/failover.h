@@ -49,7 +49,7 @@
 
 struct failover_lane {
   enum link_lane_state state;
-  uint32_t epoch;        /* the current incarnation, or the one ordered, or the last one */
+  uint32_t epoch;        /* the current one, or the one ordered, or the last one */
   uint32_t fenced_epoch; /* this one and older ones are over */
   uint32_t close_epoch;  /* for the CLOSE order */
   enum link_close_reason close_reason;

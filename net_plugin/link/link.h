@@ -57,14 +57,16 @@
 #define LINK_COPY_BYTES (16u << 10)
 /* An RDMA lane does not place messages of up to so many bytes: they go along with their header. */
 #define LINK_PLACE_BYTES 4096u
-/* Shorter chunks are not coded. Of a bf16 gradient at 10 Gb/s, 4 KiB take 2.0 us to code and decode
- * and save 0.9 us, 16 KiB 5.0 and 3.5, 128 KiB 19 and 29 (codec-speed --chunk, AVX-512, Zen 5). */
+/* Shorter chunks are not compressed. Of a bf16 gradient at 10 Gb/s, 4 KiB take 2.0 us to code and
+ * decode and save 0.9 us, 16 KiB 5.0 and 3.5, 128 KiB 19 and 29 (codec-speed --chunk, AVX-512, Zen
+ * 5). */
 #define LINK_CODED_BYTES (16u << 10)
 
 enum link_role { LINK_SENDER, LINK_RECEIVER };
 
-/* Memory for the coded form of one chunk of this lane: at least so many bytes, which stay until the
- * link asks for the same lane again, or ends. What was in it before need not. NULL: there is none.
+/* Memory for the compressed form of one chunk of this lane: at least so many bytes, which stay
+ * until the link asks for the same lane again, or ends. What was in it before need not. NULL: there
+ * is none.
  */
 typedef void *link_coding_memory_fn(void *owner, unsigned lane, size_t bytes);
 
@@ -84,11 +86,12 @@ struct link_config {
   struct policy_shared *policy_shared; /* sender, this and the following: see policy_config */
   bool reconnects_slow_lanes;
   bool learns_lanes;
-  /* Sender: when chunks are coded; OFF where the peer does not take them. Receiver: it takes coded
-   * chunks unless OFF. Agreed in the handshake. OFF with remote keys. */
+  /* Sender: when chunks are compressed; OFF where the peer does not take them. Receiver: it takes
+   * compressed chunks unless OFF. Agreed in the handshake. OFF with remote keys. */
   enum policy_compress compress;
-  /* Unless OFF: asked when a lane's first coded chunk needs memory, and when a longer one does.
-   * Where there is none a sender's lane codes no more, and a receiver's lane is lost (-ENOMEM). */
+  /* Unless OFF: asked when a lane's first compressed chunk needs memory, and when a longer one
+   * does. Where there is none a sender's lane codes no more, and a receiver's lane is lost
+   * (-ENOMEM). */
   link_coding_memory_fn *coding_memory;
   void *coding_owner;
   uint64_t ablated;     /* heuristics that are switched off: common/ablation.h */
@@ -125,7 +128,7 @@ uint64_t link_wants_measured(struct link *link, uint64_t now_ns);
 void link_lane_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
                         uint64_t now_ns);
 
-/* A lane can carry frames. epoch counts its incarnations from 1. received_before: SENDER only, what
+/* A lane can carry frames. epoch: which connect, from 1. received_before: SENDER only, what
  * the peer's link_lane_fence returned (from the handshake); settles the journal of the epochs
  * before. An epoch that is not the latest is refused by a LINK_ORDER_CLOSE. */
 void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t received_before,
@@ -133,7 +136,7 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
 /* The lane, which has just come up, is an RDMA lane. On a RECEIVER not after link_user_detached:
  * the peer may still know remote buffers. */
 void link_lane_is_rdma(struct link *link, unsigned lane);
-/* The peer takes no coded chunk on this lane any more: it had no memory for one. SENDER only. */
+/* The peer takes no compressed chunk on this lane any more: it had no memory. SENDER only. */
 void link_lane_is_raw(struct link *link, unsigned lane);
 /* The lane works, but its owner may be able to open it on a better path: it is closed and
  * reconnected. SENDER only. */
@@ -154,9 +157,9 @@ uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, u
 /* A header arrived. 0: the payload (wire_stream_bytes(header), possibly none) goes to
  * link_receive_buffer, then call link_frame_completed. Negative: the lane is lost for the link,
  * close it (reporting it lost is allowed and changes nothing): -EPROTO, the peer or the lane broke
- * the protocol; -ESTALE, the epoch was fenced; -ENOMEM, there is no memory for the coded chunk. Or
- * the link has failed (link_status, -EMSGSIZE or -ESTALE): read no more, write what there is to
- * write, then close. */
+ * the protocol; -ESTALE, the epoch was fenced; -ENOMEM, there is no memory for the compressed
+ * chunk. Or the link has failed (link_status, -EMSGSIZE or -ESTALE): read no more, write what there
+ * is to write, then close. */
 int link_frame_received(struct link *link, unsigned lane, const struct wire_header *header,
                         uint64_t now_ns);
 /* The oldest message that may still change, for wire_header_from_immediate. */
@@ -277,18 +280,18 @@ struct link_step {
 enum link_step_kind link_step(struct link *link, uint64_t writable, uint64_t now_ns,
                               struct link_step *step);
 
-/* The frame, which wants it, is coded, if that makes it shorter: its header, payload and length are
- * then others. Takes some microseconds for 100 KB. The owner measures them, sets took_ns of what
- * this returns, and hands it to link_encoded. */
+/* The frame, which wants it, is compressed, if that makes it shorter: its header, payload and
+ * length are then others. Takes some microseconds for 100 KB. The owner measures them, sets took_ns
+ * of what this returns, and hands it to link_encoded. */
 struct policy_encoded link_encode(struct link *link, unsigned lane, struct link_frame *frame);
 void link_encoded(struct link *link, const struct policy_encoded *encoded);
-/* The last frame that was completed was a coded one, and it took so long. */
+/* The last frame that was completed was a compressed one, and it took so long. */
 void link_decoded(struct link *link, uint64_t took_ns);
 
 /* 0 while it works; -ETIMEDOUT (no lane up for timeout_ns), -EHOSTDOWN (silent peer: lanes are up,
  * the user waits, and nothing was heard for timeout_ns, PINGs or not, nor of its host), -ETIME
  * (its host answers, the peer does not, for stopped_timeout_ns), -ECOMM (see link_is_stuck),
- * -ECONNRESET (peer closed with messages under way), -ECONNABORTED (the peer's link failed and sent
+ * -ECONNRESET (peer closed with messages in flight), -ECONNABORTED (the peer's link failed and sent
  * an ABORT: its log has the reason), -EMSGSIZE (peer sent a message larger than the receive),
  * -EPROTO, or what link_fail was given. */
 int link_status(const struct link *link);
@@ -323,12 +326,12 @@ void link_view_lane(const struct link *link, unsigned lane, struct link_lane_vie
 /* "network", "peer", "CPU", "application", "-" if it is not known. */
 const char *link_limit_name(enum policy_limit limit);
 
-/* Chunks that could be coded (net_plugin/codec), and what became of them. */
+/* Chunks that could be compressed (net_plugin/codec), and what became of them. */
 struct link_coding {
-  uint64_t coded;                     /* chunks: sent, or received, in coded form */
+  uint64_t coded;                     /* chunks: sent, or received, compressed */
   uint64_t raw;                       /* sender: coding them would not have paid */
   uint64_t untried;                   /* sender: the policy wanted them as they are */
-  uint64_t bytes_before, bytes_after; /* of the coded ones */
+  uint64_t bytes_before, bytes_after; /* of the compressed ones */
   uint64_t took_ns; /* sender: to code, those that it did not pay for, too; receiver: to decode */
 };
 

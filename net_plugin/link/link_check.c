@@ -94,7 +94,7 @@ static void check_receiver(const struct link *link) {
   /* Invariant 2 */
   assert(ring->taken <= ring->completed && ring->completed <= ring->granted);
   assert(ring->granted <= ring->posted && ring->posted - ring->taken <= LINK_WINDOW);
-  assert(link->given.told <= ring->granted);
+  assert(link->given.advertised <= ring->granted);
   /* Invariant 4: what is arriving is arriving on some lane. */
   uint64_t arriving[LINK_WINDOW] = { 0 };
   uint64_t bounced[LINK_WINDOW / 2] = { 0 };

@@ -72,14 +72,14 @@ static bool link_next_control(struct link *link, const struct send_ahead *ahead,
   if (link->status != 0) {
     link_fill_farewell(link, lane, header);
   } else if (link->failover.announce != 0) {
-    unsigned told = (unsigned)__builtin_ctzll(link->failover.announce);
+    unsigned announced = (unsigned)__builtin_ctzll(link->failover.announce);
     link->failover.announce &= link->failover.announce - 1;
     if (link->config.role == LINK_SENDER) {
       header->type = WIRE_FENCE;
-      header->message = told;
-      header->offset = link->lanes[told].sent_epoch;
+      header->message = announced;
+      header->offset = link->lanes[announced].sent_epoch;
     } else {
-      receive_fill_fenced(link, told, header);
+      receive_fill_fenced(link, announced, header);
     }
   } else if (link->given.is_due) {
     receive_fill_window(link, lane, header, now_ns);

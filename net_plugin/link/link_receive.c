@@ -143,7 +143,7 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
     bool could_be_placed = link_lane_places(link, lane) && header->total > LINK_PLACE_BYTES;
     credit_landed(&link->given, wants_ack || could_be_placed);
   }
-  credit_frame_arrived(&link->given, header->length, receiving->received - receiving->told,
+  credit_frame_arrived(&link->given, header->length, receiving->received - receiving->acknowledged,
                        wants_ack || ablation_has(link->config.ablated, ABLATION_ACK_DELAY),
                        has_landed, now_ns + delay_ns);
   if (is_bounced) { /* a receive that was posted meanwhile can be granted now */
@@ -247,7 +247,7 @@ void receive_fill_window(struct link *link, unsigned lane, struct wire_header *h
     };
     wire_ack_encode(&ack, acks + length);
     length += WIRE_ACK_BYTES;
-    link->lanes[acked].told = ack.frames;
+    link->lanes[acked].acknowledged = ack.frames;
   }
   link->unacked = 0;
   *header = (struct wire_header){
@@ -261,7 +261,7 @@ void receive_fill_window(struct link *link, unsigned lane, struct wire_header *h
     header->flags = WIRE_HAS_CRC; /* a wrong count would lose data, whatever the DATA frames have */
     header->payload_crc = hash_crc32c(0, acks, header->length);
   }
-  credit_told(&link->given, link->incoming.granted);
+  credit_advertised(&link->given, link->incoming.granted);
 }
 
 /* A sender that knows remote buffers of messages that have not landed may write at any time. One

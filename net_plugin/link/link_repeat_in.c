@@ -172,6 +172,6 @@ void repeat_in_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   if (is_repeat && link_is_lane_up(link, again->header.origin.lane)) {
     link->unacked |= lane_bit(again->header.origin.lane); /* the sender waits for it */
   }
-  credit_frame_arrived(&link->given, 0, again->received - again->told, is_repeat, is_repeat,
+  credit_frame_arrived(&link->given, 0, again->received - again->acknowledged, is_repeat, is_repeat,
                        now_ns + CREDIT_DELAY_NS);
 }

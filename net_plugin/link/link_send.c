@@ -8,8 +8,9 @@
 #include "net_plugin/link/link_state.h"
 #include "net_plugin/link/ll_detect.h"
 
-/* Who posted a copy does not wait for its acknowledgement, which can come along with later ones. A
- * larger message that a NIC may read where it is, and that has credit, is better off without. */
+/* The poster of a copied message does not wait for the acknowledgement, which can come along with
+ * later ones. A larger message that a NIC may read where it is, and that has credit, is better off
+ * without. */
 static bool send_may_copy(const struct link *link, uint64_t bytes) {
   if (ablation_has(link->config.ablated, ABLATION_COPY)) {
     return false;
@@ -196,8 +197,8 @@ void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
   struct chunk chunk = send_take_chunk(link, lane, is_requeued);
   send_chunk(link, lane, chunk, NULL, frame, now_ns);
   repeat_earn(link, chunk.length);
-  /* What is sent again is not coded, so that coded bytes that the peer cannot read are no endless
-   * loop. */
+  /* What is sent again is not compressed, so that compressed bytes that the peer cannot read are no
+   * endless loop. */
   frame->wants_coding =
       !is_requeued && coding_wants(link, lane, outgoing_of(&link->outgoing, chunk), frame, now_ns);
 }
@@ -424,8 +425,8 @@ void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
   link->full = 0;
 }
 
-/* Does the lane still read a payload that is the user's? One that is being written, or, of a direct
- * lane, any that is not acknowledged. */
+/* Does the lane still read a payload that is the user's? One that is being written, or, of an
+ * RDMA lane, any that is not acknowledged. */
 static bool send_is_reading_user(const struct link *link, unsigned lane) {
   const struct journal *journal = &link->lanes[lane].journal;
   bool is_writing = (link->writing_data & lane_bit(lane)) != 0;

@@ -8,7 +8,7 @@
  *   link_init.c        its memory
  *   link_send.c        what only the sender does
  *   link_receive.c     what only the receiver does
- *   link_coding.c      chunks in coded form
+ *   link_coding.c      compressed chunks
  *   link_time.c        what time brings: silence, stalls, deadlines
  *   link_tail.c        last packets that were lost
  *   link_repeat.c      the sender sends them again on another lane
@@ -96,27 +96,27 @@ struct link_lane {
   struct link_tail tail;
 
   /* receiver */
-  uint64_t received;   /* DATA frames that counted, over all epochs */
-  uint64_t told;       /* of these, acknowledged by a WINDOW */
-  uint64_t arrived_ns; /* when the last of them came */
-  uint8_t *staging;    /* touched only by polled frames */
-  unsigned shares;     /* 1 + the lane on which the same chunk arrives; 0: none */
-  uint64_t elsewhere;  /* frames to come whose chunks landed from other lanes: 1 << number % 64 */
+  uint64_t received;     /* DATA frames that counted, over all epochs */
+  uint64_t acknowledged; /* of these, by a WINDOW */
+  uint64_t arrived_ns;   /* when the last of them came */
+  uint8_t *staging;      /* touched only by polled frames */
+  unsigned shares;       /* 1 + the lane on which the same chunk arrives; 0: none */
+  uint64_t elsewhere;    /* frames to come whose chunks landed from other lanes: 1 << number % 64 */
   uint32_t elsewhere_epoch; /* of which epoch, modulo WIRE_ORIGIN_EPOCHS */
   uint32_t epoch_before;    /* the last one that was up before this one */
   uint32_t epoch_now;
-  uint8_t *destination; /* ARRIVAL_STAGED, and of a coded frame: where the bytes go when all of them
-                           are there; ARRIVAL_PLACED: where they are */
+  uint8_t *destination; /* ARRIVAL_STAGED, and of a compressed frame: where the bytes go when all of
+                           them are there; ARRIVAL_PLACED: where they are */
 
   /* sender */
-  uint32_t sent_epoch; /* the incarnation whose frames are in the journal */
+  uint32_t sent_epoch; /* the one whose frames are in the journal */
   uint64_t claimed;    /* the peer acknowledged so many, perhaps before link_frame_written */
   uint64_t requeued;   /* chunks that it gave back */
   uint64_t repeated;   /* frames below this number are not repeated any more */
   uint64_t stalls_cut, slow_reconnects;
   struct journal journal;
 
-  /* both: a chunk in coded form, see link_coding_memory_fn; NULL: none needed it */
+  /* both: a compressed chunk, see link_coding_memory_fn; NULL: none needed it */
   uint8_t *coding;
   size_t coding_bytes;
 };
@@ -157,7 +157,7 @@ struct link {
   struct link_lane *lanes; /* untouched memory as long as they were never up, and their buffers: */
   uint8_t *controls, *staging;
   size_t control_stride;
-  uint64_t raw; /* lanes on which no chunk is coded any more */
+  uint64_t raw; /* lanes on which no chunk is compressed any more */
   struct link_coding coding;
   struct failover failover;
   struct liveness liveness;
@@ -196,7 +196,7 @@ struct link {
   uint64_t remote_buffers_sent;              /* of messages below */
 };
 
-/* Messages that take longer go far, or through losses: so many are to be under way that users, who
+/* Messages that take longer go far, or through losses: so many are to be in flight that users, who
  * post a few and wait for them, would not keep the flows busy. A copy costs little beside that. */
 #define LINK_FAR_NS 10000000ull
 /* An owner that comes so much later than its deadline did not run in between. */
@@ -365,10 +365,10 @@ void send_detach(struct link *link, uint64_t now_ns);
 
 /* The lane's, from now on of at least so many bytes; NULL: there is none. */
 uint8_t *coding_take_memory(struct link *link, unsigned lane, size_t bytes);
-/* Is the chunk, which is not one that is sent again, to be coded? It is counted. */
+/* Is the chunk, which is not one that is sent again, to be compressed? It is counted. */
 bool coding_wants(struct link *link, unsigned lane, const struct outgoing *message,
                   const struct link_frame *frame, uint64_t now_ns);
-/* May a coded frame with this header come on this lane? */
+/* May a compressed frame with this header come on this lane? */
 bool coding_may_arrive(const struct link *link, unsigned lane, const struct wire_header *header);
 /* The whole payload is there: the chunk goes to its destination. 0, or -EBADMSG. */
 int coding_ends(struct link *link, const struct link_lane *receiving);

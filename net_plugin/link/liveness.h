@@ -144,7 +144,7 @@ uint64_t liveness_ask(struct liveness *liveness, uint64_t up, unsigned heard, ui
 bool liveness_is_in_doubt(const struct liveness *liveness, uint64_t now_ns);
 /* Silent for the whole timeout. */
 bool liveness_is_silent(const struct liveness *liveness, uint64_t now_ns);
-/* Of a silent peer: there is nothing to hope for. */
+/* Of a silent peer: it is to be declared dead. */
 bool liveness_is_dead(const struct liveness *liveness, uint64_t now_ns);
 
 /* ---- lanes; each of them is up and has bytes in flight, or an unanswered PING ---- */

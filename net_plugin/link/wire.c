@@ -22,8 +22,8 @@ enum {
   AT_HEADER_CRC = 36,
 };
 
-/* Of a coded frame, the bits of its offset; above them is the chunk's length. Likewise of a repeat,
- * whose origin is above its offset and its total. */
+/* Of a compressed frame, the bits of its offset; above them is the chunk's length. Likewise of a
+ * repeat, whose origin is above its offset and its total. */
 #define OFFSET_BITS 40
 #define OFFSET_MASK ((UINT64_C(1) << OFFSET_BITS) - 1)
 _Static_assert(WIRE_MAX_MESSAGE_BYTES <= OFFSET_MASK + 1 &&
@@ -72,7 +72,7 @@ void wire_header_encode(const struct wire_header *header, uint8_t bytes[WIRE_HEA
   bytes_put_le32(bytes + AT_HEADER_CRC, hash_crc32c(0, bytes, AT_HEADER_CRC));
 }
 
-/* What is coded is shorter than it was, and neither polled nor placed. */
+/* What is compressed is shorter than it was, and neither polled nor placed. */
 static bool is_valid_coding(const struct wire_header *header) {
   uint32_t crc = wire_coded_crc_bytes(header->flags);
   return header->length >= CODEC_MIN_BYTES && header->coded > crc &&

@@ -94,7 +94,7 @@ enum wire_flag {
   WIRE_WANTS_ACK = 2,  /* DATA: the sender's user waits until all of the message is acknowledged */
   WIRE_IS_LL = 4,      /* DATA: the receiver's user reads it while it arrives, see ll_detect.h */
   WIRE_IS_PLACED = 8,  /* DATA: the bytes are in place already, no payload follows */
-  WIRE_IS_CODED = 16,  /* DATA: the payload is coded; only if the handshake agreed on that */
+  WIRE_IS_CODED = 16,  /* DATA: the payload is compressed; only if the handshake agreed on that */
   WIRE_IS_REPEAT = 32, /* DATA: the chunk went out on another lane before, see wire_origin */
 };
 
@@ -109,12 +109,12 @@ struct wire_origin {
 struct wire_header {
   uint8_t type;
   uint16_t flags;
-  uint32_t length; /* payload bytes; of a coded frame: those of the chunk */
+  uint32_t length; /* payload bytes; of a compressed frame: those of the chunk */
   uint64_t message;
   uint64_t offset;
   uint64_t total;
   uint32_t payload_crc;
-  uint32_t coded;            /* payload bytes of a coded frame; 0: it is not coded */
+  uint32_t coded;            /* payload bytes of a compressed frame; 0: it is not compressed */
   struct wire_origin origin; /* WIRE_IS_REPEAT */
 };
 
@@ -140,7 +140,7 @@ static inline uint32_t wire_stream_bytes(const struct wire_header *header) {
                                                : header->length;
 }
 
-/* What comes before the chunk in the payload of a coded frame. */
+/* What comes before the chunk in the payload of a compressed frame. */
 static inline uint32_t wire_coded_crc_bytes(uint16_t flags) {
   return (flags & WIRE_HAS_CRC) != 0 ? 4 : 0;
 }

@@ -7,7 +7,7 @@
  * the number of lanes, though many peers need fewer lanes each: they come from the progress thread
  * when the connections of an operation exist already; they change with every operation, while a
  * connection stays; and they are bounds that follow from the communicator's size, not what is
- * under way. A connection opens its further lanes when its own traffic calls for them
+ * in flight. A connection opens its further lanes when its own traffic calls for them
  * (link/failover.h), which is the better signal.
  *
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */

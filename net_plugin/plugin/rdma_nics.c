@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nothing is opened here: what cannot be opened later goes by TCP over the same NICs. */
+/* Nothing is opened here: what cannot be opened later falls back to TCP over the same NICs. */
 #include "net_plugin/plugin/rdma_nics.h"
 
 #include <stdio.h>

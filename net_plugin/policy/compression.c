@@ -24,7 +24,7 @@ static void compression_rest(struct compression *compression) {
   compression->pause_ns = pause_ns < COMPRESSION_PAUSE_MAX_NS ? pause_ns : COMPRESSION_PAUSE_MAX_NS;
 }
 
-/* While chunks are coded and the network is not the limit. */
+/* While chunks are compressed and the network is not the limit. */
 static void compression_compare(struct compression *compression, const struct limit_window *window,
                                 uint64_t saved_bytes) {
   uint64_t speed = limit_speed(window);

@@ -6,12 +6,13 @@
  *
  * Coding pays where the network is the limit and more flows do not help. Whether the data becomes
  * shorter the codec finds out, which leaves alone what does not (codec_memory). Once chunks are
- * coded, the network is less of a limit, and perhaps none any more. So it goes on while the network
- * is the limit in spite of it, or while more is delivered than the network carried before. It ends
+ * compressed, the network is less of a limit, and perhaps none any more. So it goes on while the
+ * network is the limit in spite of it, or while more is delivered than the network carried before.
+ * It ends
  *
  *   where less is delivered than before: processors do not keep up. It begins again after a pause,
  *   which is doubled each time.
- *   where the coded bytes alone are more than the network carried before: it carries more now.
+ *   where the compressed bytes alone are more than the network carried before: it carries more now.
  *
  * The decision is that of the engine, for the same reason as with flow_count.h. */
 #ifndef NET_PLUGIN_POLICY_COMPRESSION_H
@@ -32,8 +33,8 @@ struct compression {
   unsigned limited_windows;    /* and how many these are */
   uint64_t before;             /* the speed in those before it began, in KB/s */
   unsigned poor,
-      rich;        /* windows in a row that deliver less than before; whose coded bytes are more */
-  uint64_t ns;     /* of all windows so far */
+      rich;    /* windows in a row that deliver less than before; whose compressed bytes are more */
+  uint64_t ns; /* of all windows so far */
   uint64_t due_ns; /* it does not begin before, on the scale of ns */
   uint64_t pause_ns;
 };
@@ -42,7 +43,7 @@ void compression_init(struct compression *compression);
 
 /* ---- facts ---- */
 
-/* A chunk was coded, and is so much shorter. */
+/* A chunk was compressed, and is so much shorter. */
 static inline void compression_saved(struct compression *compression, uint64_t bytes) {
   compression->saved_bytes += bytes;
 }

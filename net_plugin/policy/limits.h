@@ -155,7 +155,7 @@
 
 /* Bytes delivered with coding, of those without, that are no loss, given noise. */
 #define COMPRESSION_KEEP_PERCENT 95u
-/* Coded bytes of what the network carried before: it carries more now. */
+/* Compressed bytes of what the network carried before: it carries more now. */
 #define COMPRESSION_RICH_PERCENT 130u
 /* So many windows in a row decide that the network is the limit, that coding is too slow, and that
  * the network carries more. In a ring of 4 hosts windows in which a burst passed come in rows of

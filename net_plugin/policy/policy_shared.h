@@ -13,7 +13,7 @@ struct policy_shared {
   uint64_t began_ns;              /* the window; 0: nothing has passed since the last one */
   bool is_warm;                   /* LIMIT_FIRST_NS have passed under load */
   struct flow_count count;        /* how many flows a connection uses */
-  struct compression compression; /* whether chunks are coded */
+  struct compression compression; /* whether chunks are compressed */
 };
 
 void policy_shared_init(struct policy_shared *shared);

@@ -74,7 +74,7 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
                             uint64_t left);
 /* The same, where a NIC writes the piece to its place. That takes no buffer on the way, so fewer
  * and larger ones will do: one for each lane, but not below STRIPE_PLACED_LEAST_BYTES, since
- * several messages are under way that share the lanes, and no more than doubling what the lane has
+ * several messages are in flight that share the lanes, and no more than doubling what the lane has
  * to do anyway. A slow lane gets proportionally less. */
 uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_t total);
 

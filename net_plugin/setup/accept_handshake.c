@@ -104,7 +104,7 @@ static void negotiate(const struct nic *nic, const struct hello *hello, struct r
   reply->has_checksums = hello->wants_checksums || settings.wants_checksums;
   unsigned keys = hello->remote_keys ? endpoint_remote_keys(nic, 1, settings.wants_encryption) : 0;
   reply->remote_keys = hello->remote_keys < keys ? hello->remote_keys : (uint8_t)keys;
-  /* What queue pairs carry is placed, and never coded. */
+  /* What queue pairs carry is placed, and never compressed. */
   bool may_code = settings.compress != POLICY_COMPRESS_OFF && reply->remote_keys == 0;
   reply->codec = may_code ? CODEC_VERSION : 0;
   if (!reply->eager_bytes || !reply->eager_slots) {

@@ -118,7 +118,7 @@ bool auth_is_genuine(const struct auth_keys *keys, const uint8_t hello[HELLO_BYT
   return hash_is_equal(mac, reply->mac, MAC_BYTES);
 }
 
-/* Both nonces are in hello and challenge: no two incarnations of a lane share a key. */
+/* Both nonces are in hello and challenge: no two epochs of a lane share a key. */
 static void lane_key(const struct auth_keys *keys, const struct label *purpose,
                      const uint8_t hello[HELLO_BYTES], const uint8_t challenge[CHALLENGE_BYTES],
                      enum lane_cipher cipher, uint8_t *key, size_t key_bytes) {

@@ -56,14 +56,13 @@ bool auth_is_genuine(const struct auth_keys *keys, const uint8_t hello[HELLO_BYT
                      const uint8_t challenge[CHALLENGE_BYTES], const uint8_t bytes[REPLY_BYTES],
                      const struct reply *reply);
 
-/* The keys of this incarnation of a lane, both directions, for the connecting side or the accepting
- * one.
+/* The keys of this epoch of a lane, both directions, for the connecting side or the accepting one.
  */
 void auth_lane_keys(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
                     const uint8_t challenge[CHALLENGE_BYTES], enum lane_cipher cipher,
                     bool is_dialler, struct lane_crypto *crypto);
 
-/* What both sides show where the transport connects the endpoints of this incarnation of a lane. */
+/* What both sides show where the transport connects the endpoints of this epoch of a lane. */
 void auth_endpoint_tokens(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
                           const uint8_t challenge[CHALLENGE_BYTES], struct lane_tokens *tokens);
 

@@ -2,7 +2,7 @@
 /* connector: the connecting side of connection set-up.
  *
  * NCCL calls connect again and again with the same handle until a connection comes out; what is
- * under way meanwhile is remembered in the last bytes of the handle, which NCCL keeps for the
+ * in progress meanwhile is remembered in the last bytes of the handle, which NCCL keeps for the
  * caller.
  *
  * Threads: NCCL's service thread.  Blocks: for the engine lock, microseconds, and for the

@@ -80,7 +80,7 @@ struct hello {
   uint8_t listener[TOKEN_BYTES];   /* from NCCL's handle: whom the lane is for */
   uint8_t connection[TOKEN_BYTES]; /* drawn by the dialling side: where the lane belongs */
   uint16_t lane, lanes;            /* this one, and how many there may be */
-  uint32_t epoch;                  /* incarnation of this lane, from 1 */
+  uint32_t epoch;                  /* of this lane, from 1 */
   uint32_t chunk_bytes;            /* of the dialling side, see struct link_config */
   uint32_t eager_bytes;            /* what it wants; the reply decides */
   uint16_t eager_slots;

@@ -46,7 +46,7 @@ struct lane_dial {
   uint64_t endpoint_ns;       /* when its endpoint was connected; 0: it has none */
   uint64_t no_endpoint_ns;    /* none is tried before */
   struct path path;           /* that it was dialled on last */
-  struct dial *dial;          /* NULL: none under way */
+  struct dial *dial;          /* NULL: none in progress */
 };
 
 struct peering {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peering: what set-up knows about a live connection: its identity and keys, and on the sender's
- * side how to dial its lanes. Owns: dials under way.  Threads: holder of the engine lock.  Blocks:
+ * side how to dial its lanes. Owns: dials in progress.  Threads: holder of the engine lock. Blocks:
  * never. Fails: a lane that cannot connect is reported to the connection, which asks again
  * later. */
 #ifndef NET_PLUGIN_SETUP_PEERING_H

@@ -142,24 +142,24 @@ static void pending_peer_close(struct pending_peer *peer) {
   descriptor_close(fd);
 }
 
-static void warn_dismissed(const struct nic *nic, const struct sockaddr_storage *from,
-                           const char *why) {
+static void warn_rejected(const struct nic *nic, const struct sockaddr_storage *from,
+                          const char *why) {
   char text[TCP_ADDRESS_TEXT];
   LOG_WARN_EVERY(WARN_INTERVAL_NS,
-                 "%s: dismissed a connection from %s: %s (a port scanner or a foreign service; the "
+                 "%s: rejected a connection from %s: %s (a port scanner or a foreign service; the "
                  "job goes on)",
                  nic->name, tcp_address_text(from, text), why);
 }
 
-static void pending_peer_dismiss(struct pending_peer *peer, const char *why) {
-  warn_dismissed(peer->peers->nic, &peer->from, why);
+static void pending_peer_reject(struct pending_peer *peer, const char *why) {
+  warn_rejected(peer->peers->nic, &peer->from, why);
   pending_peer_close(peer);
 }
 
 static void pending_peer_expired(struct engine_timer *timer, uint64_t now_ns) {
   (void)now_ns;
-  pending_peer_dismiss(LIST_ENTRY(timer, struct pending_peer, timer),
-                       "it did not say in time who it is");
+  pending_peer_reject(LIST_ENTRY(timer, struct pending_peer, timer),
+                      "it did not say in time who it is");
 }
 
 static struct pending_network *pending_network_largest(const struct pending_peers *peers) {
@@ -193,7 +193,7 @@ static struct pending_peer *pending_address_victim(const struct pending_address 
 
 static void evict_one(struct pending_peers *peers) {
   const struct pending_address *most = pending_address_largest(pending_network_largest(peers));
-  pending_peer_dismiss(pending_address_victim(most), "too many strangers at once");
+  pending_peer_reject(pending_address_victim(most), "too many strangers at once");
 }
 
 /* ---- what a peer sends ---- */
@@ -202,7 +202,7 @@ static void hello_arrived(struct pending_peer *peer) {
   struct pending_peers *peers = peer->peers;
   int error = accept_handshake_hello(peers->engine, peers->nic, &peer->messages, peer->fd);
   if (error == -EPROTO) {
-    pending_peer_dismiss(peer, "it does not speak this protocol");
+    pending_peer_reject(peer, "it does not speak this protocol");
   } else if (error) {
     pending_peer_close(peer);
   } else {
@@ -222,9 +222,9 @@ static void proof_arrived(struct pending_peer *peer) {
   pending_peer_free(peer);
   int error = accept_handshake_proof(&proved);
   if (error) {
-    warn_dismissed(peers->nic, &proved.from,
-                   error == -EACCES ? "it does not belong to this job"
-                                    : "it does not speak this protocol");
+    warn_rejected(peers->nic, &proved.from,
+                  error == -EACCES ? "it does not belong to this job"
+                                   : "it does not speak this protocol");
   }
 }
 
@@ -239,7 +239,7 @@ static bool is_ours_so_far(struct pending_peer *peer) {
     accept_handshake_refuse_version(peer->peers->nic, wire_version, version, peer->fd, &peer->from);
     pending_peer_close(peer);
   } else if (error || kind != HANDSHAKE_HELLO) {
-    pending_peer_dismiss(peer, "it does not speak this protocol");
+    pending_peer_reject(peer, "it does not speak this protocol");
     error = -EPROTO;
   }
   return !error;
@@ -316,7 +316,7 @@ void pending_peers_evict_oldest(struct pending_peers *peers) {
   engine_assert_locked(peers->engine);
   struct pending_peer *oldest = find_oldest(peers);
   if (oldest) {
-    pending_peer_dismiss(oldest, "descriptors are missing, and it has not proved who it is");
+    pending_peer_reject(oldest, "descriptors are missing, and it has not proved who it is");
   }
 }
 
@@ -360,7 +360,7 @@ void pending_peers_admit(struct pending_peers *peers, int fd, const struct socka
   peer->source.fd = -1;
   peer->timer.expired = pending_peer_expired;
   if (engine_watch(peers->engine, &peer->source, fd, EPOLLIN) != 0) {
-    pending_peer_dismiss(peer, "it cannot be watched");
+    pending_peer_reject(peer, "it cannot be watched");
     return;
   }
   engine_timer_set(peers->engine, &peer->timer, peer->since_ns + PENDING_PEER_NS);

@@ -28,8 +28,8 @@ const char *settings_profile_collnet(void) {
   return from_profile.collnet;
 }
 
-/* The lengths of coded chunks depend on what they hold: where the user wants nothing seen, nothing
- * is coded unless that is wanted, too. */
+/* The lengths of compressed chunks depend on what they hold: where the user wants nothing seen,
+ * nothing is compressed unless that is wanted, too. */
 static enum policy_compress compress_mode(bool wants_encryption) {
   static const enum policy_compress modes[] = { [PARAM_COMPRESS_OFF] = POLICY_COMPRESS_OFF,
                                                 [PARAM_COMPRESS_AUTO] = POLICY_COMPRESS_AUTO,

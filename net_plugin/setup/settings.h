@@ -42,7 +42,7 @@ struct settings {
   uint16_t eager_slots;
   uint64_t link_timeout_ns, stopped_timeout_ns, connect_timeout_ns;
   bool reconnects_slow_lanes, wants_checksums;
-  enum policy_compress compress; /* OFF: coded chunks are not taken either */
+  enum policy_compress compress; /* OFF: compressed chunks are not taken either */
   bool wants_encryption;
   uint8_t ciphers; /* bits 1 << enum lane_cipher; 0: no encryption, or none works here */
 };

@@ -25,7 +25,7 @@
 #include "tests/abi/net_releases.h"
 
 enum { MEMBERS_MAX = 4, HANDLE_BYTES = 128, PTR_HOST = 1, LARGEST = 300000, STEPS = 8 };
-/* f32 elements: more than what a group has under way (COLLNET_UNDER_WAY_BYTES), in uneven pieces.
+/* f32 elements: more than what a group has in flight (COLLNET_IN_FLIGHT_BYTES), in uneven pieces.
  */
 enum { LONGEST = 5000001 };
 

@@ -61,7 +61,7 @@ static void fill(struct streams *streams, const char *path) {
   }
 }
 
-static uint8_t *coded_chunk(struct streams *streams, size_t i) {
+static uint8_t *compressed_chunk(struct streams *streams, size_t i) {
   return streams->coded + i * codec_room(streams->chunk_bytes);
 }
 
@@ -89,7 +89,7 @@ static double encode_all(struct streams *streams, const struct codec_form *form,
     const uint8_t *chunk = streams->chunks + i * streams->chunk_bytes;
     int asked = width ? fixed : codec_memory_choose(&memory);
     struct codec_result result =
-        codec_encode_by(form, asked, chunk, streams->chunk_bytes, coded_chunk(streams, i));
+        codec_encode_by(form, asked, chunk, streams->chunk_bytes, compressed_chunk(streams, i));
     if (!width) {
       codec_memory_note(&memory, &result);
     }
@@ -104,7 +104,7 @@ static double decode_all(struct streams *streams, const struct codec_form *form)
   for (size_t i = 0; i < streams->count; i++) {
     uint8_t *out = streams->out + i * streams->chunk_bytes;
     if (streams->coded_bytes[i] > 0 &&
-        codec_decode_by(form, coded_chunk(streams, i), streams->coded_bytes[i], out,
+        codec_decode_by(form, compressed_chunk(streams, i), streams->coded_bytes[i], out,
                         streams->chunk_bytes) != 0) {
       fail("did not decode", codec_form_name(form));
     }

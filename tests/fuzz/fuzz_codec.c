@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a coded chunk: all forms refuse it, or give the same. Any bytes as a chunk: all
+/* Any bytes as a compressed chunk: all forms refuse it, or give the same. Any bytes as a chunk: all
  * forms code it alike, and it comes back. Each buffer is of the right size, so that a byte behind
  * it shows. */
 #include "common/bytes.h"
@@ -39,7 +39,7 @@ static void correct_header(uint8_t *coded, unsigned width, size_t bytes) {
   }
 }
 
-/* The rest of the input is the coded chunk. */
+/* The rest of the input is the compressed chunk. */
 static void try_decode(struct fuzz_input *input, unsigned choice) {
   size_t bytes = fuzz_u16(input) % MAX_CHUNK + 1, coded_bytes = input->left;
   uint8_t *coded = malloc(coded_bytes > 0 ? coded_bytes : 1), *out = malloc(bytes);

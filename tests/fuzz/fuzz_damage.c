@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A coded chunk that was damaged on its way, DAMAGES times for each input: bytes changed, bits
+/* A compressed chunk that was damaged on its way, DAMAGES times for each input: bytes changed, bits
  * flipped, cut off, longer. Each is refused, or gives some chunk of the right length; one form
  * after the other. libFuzzer's own changes seldom get so far, and are a hundred times as slow;
- * fuzz_codec has what never was a coded chunk, and compares the forms. */
+ * fuzz_codec has what never was a compressed chunk, and compares the forms. */
 #include "common/random.h"
 #include "net_plugin/codec/codec.h"
 #include "tests/fuzz/fuzz.h"

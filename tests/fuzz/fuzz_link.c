@@ -21,7 +21,7 @@ enum {
 
 /* A frame that the link handed out and that is on its way to the kernel. */
 struct writing {
-  bool is_under_way;
+  bool is_in_progress;
   struct link_frame frame;
 };
 
@@ -38,7 +38,7 @@ static struct world {
   uint32_t ordered[WIRE_MAX_LANES]; /* the epoch ordered (sender) or admitted (receiver); 0: none */
   uint32_t open[WIRE_MAX_LANES];    /* the epoch of what is open; 0: nothing */
   uint32_t payload[WIRE_MAX_LANES]; /* bytes of the frame that is arriving */
-  uint32_t chunk[WIRE_MAX_LANES];   /* that it stands for in coded form; 0: it is not coded */
+  uint32_t chunk[WIRE_MAX_LANES];   /* that it stands for, compressed; 0: it is not compressed */
   bool is_arriving[WIRE_MAX_LANES];
   struct writing writing[WIRE_MAX_LANES];
 } world;
@@ -46,7 +46,7 @@ static struct world {
 static void close_lane(unsigned lane) {
   world.open[lane] = 0;
   world.is_arriving[lane] = false;
-  world.writing[lane].is_under_way = false;
+  world.writing[lane].is_in_progress = false;
 }
 
 static void carry_out_orders(void) {
@@ -64,7 +64,7 @@ static void carry_out_orders(void) {
 
 static void check_frame_buffers(void) {
   for (unsigned lane = 0; lane < world.config.lanes; lane++) {
-    if (world.writing[lane].is_under_way) {
+    if (world.writing[lane].is_in_progress) {
       fuzz_read_all(world.writing[lane].frame.payload, world.writing[lane].frame.length);
     }
   }
@@ -147,8 +147,8 @@ static void lane_up(struct fuzz_input *input, unsigned lane) {
   close_lane(lane);
   world.open[lane] = epoch;
   link_lane_up(world.link, lane, epoch, received_before, world.now_ns);
-  bool may_be_direct = world.config.remote_keys > 0 && lane % 2 == 0 && !world.is_detached;
-  if (may_be_direct && link_status(world.link) == 0) {
+  bool may_be_rdma = world.config.remote_keys > 0 && lane % 2 == 0 && !world.is_detached;
+  if (may_be_rdma && link_status(world.link) == 0) {
     link_lane_is_rdma(world.link, lane);
   }
 }
@@ -170,22 +170,23 @@ static uint64_t field(struct fuzz_input *input, uint64_t plausible) {
   return choice < 200 ? choice % 100 : choice < 240 ? plausible + choice - 220 : fuzz_u64(input);
 }
 
-/* A chunk of equal bytes in coded form; how long that is. `out` has room for any. */
+/* A chunk of equal bytes, compressed; how long that is. `out` has room for any. */
 static uint32_t code_chunk(uint8_t value, uint32_t bytes, uint8_t *out) {
   static uint8_t chunk[CHUNK];
   memset(chunk, value, bytes);
   return codec_encode(1, chunk, bytes, out).bytes;
 }
 
-static uint8_t coded_chunk[CHUNK + CODEC_SLACK_BYTES];
+static uint8_t compressed_chunk[CHUNK + CODEC_SLACK_BYTES];
 
 static void make_coded(struct fuzz_input *input, struct wire_header *header) {
   uint8_t how = fuzz_u8(input);
   header->flags = WIRE_IS_CODED;
   header->length = CODEC_MIN_BYTES + (uint32_t)(fuzz_u16(input) % (CHUNK - CODEC_MIN_BYTES + 2));
   header->total = header->offset + header->length + how % 3;
-  header->coded = how < 128 && header->length <= CHUNK ? code_chunk(0, header->length, coded_chunk)
-                                                       : fuzz_u16(input);
+  header->coded = how < 128 && header->length <= CHUNK
+                      ? code_chunk(0, header->length, compressed_chunk)
+                      : fuzz_u16(input);
 }
 
 static bool make_header(struct fuzz_input *input, struct wire_header *header) {
@@ -258,8 +259,8 @@ static void payload_arrives(struct fuzz_input *input, unsigned lane) {
     memset(payload, how, part);
   }
   if ((how & 2) && world.chunk[lane] > 0 && world.chunk[lane] <= CHUNK && part > 0) {
-    uint32_t coded = code_chunk(how, world.chunk[lane], coded_chunk);
-    memcpy(payload, coded_chunk, coded < part ? coded : part);
+    uint32_t coded = code_chunk(how, world.chunk[lane], compressed_chunk);
+    memcpy(payload, compressed_chunk, coded < part ? coded : part);
   }
   if (!(how & 1)) {
     return;
@@ -276,7 +277,7 @@ static void payload_arrives(struct fuzz_input *input, unsigned lane) {
 static void write_frame(struct fuzz_input *input) {
   uint64_t writable = 0, mask = fuzz_u8(input);
   for (unsigned lane = 0; lane < world.config.lanes; lane++) {
-    bool can_write = world.open[lane] && !world.writing[lane].is_under_way;
+    bool can_write = world.open[lane] && !world.writing[lane].is_in_progress;
     writable |= can_write && (mask >> lane % 8 & 1) == 0 ? 1ull << lane : 0;
   }
   int lane = pick_lane(world.link, writable);
@@ -297,14 +298,14 @@ static void write_frame(struct fuzz_input *input) {
     FUZZ_CHECK(wire_stream_bytes(&header) == writing->frame.length && header.length <= most);
     FUZZ_CHECK(writing->frame.remote_buffer == NULL ||
                writing->frame.offset + header.length <= writing->frame.remote_buffer->bytes);
-    writing->is_under_way = true;
+    writing->is_in_progress = true;
   }
 }
 
 static void frame_written(unsigned lane) {
-  if (world.writing[lane].is_under_way) {
+  if (world.writing[lane].is_in_progress) {
     check_frame_buffers();
-    world.writing[lane].is_under_way = false;
+    world.writing[lane].is_in_progress = false;
     link_frame_written(world.link, lane, world.now_ns);
   }
 }

@@ -86,7 +86,7 @@ static void pass(struct policy_model *model) {
     pass_lane(model, &pace, wire_bytes / flows, changes);
   }
   model->delivered += pace.bytes;
-  model->under_way_ns += pace.loaded_ns;
+  model->in_flight_ns += pace.loaded_ns;
   model->on_ns += is_coding ? STEP_NS : 0;
 }
 
@@ -104,10 +104,10 @@ void policy_model_run(struct policy_model *model, uint64_t duration_ns) {
 }
 
 uint64_t policy_model_rate(const struct policy_model *model) {
-  return model->delivered * 1000 / (model->under_way_ns / 1000 + 1);
+  return model->delivered * 1000 / (model->in_flight_ns / 1000 + 1);
 }
 
 void policy_model_reset(struct policy_model *model) {
-  model->delivered = model->under_way_ns = model->on_ns = 0;
+  model->delivered = model->in_flight_ns = model->on_ns = 0;
   model->changes = 0;
 }

@@ -22,12 +22,12 @@ struct policy_model {
   uint64_t nic, cap;        /* what the NIC carries, and each flow */
   uint64_t cpu, coding_cpu; /* what threads carry, without coding and with */
   bool is_peer;             /* the peer's window, not threads, is what cpu tells */
-  unsigned coded_percent;   /* chunks are so long when coded; 0: never coded */
+  unsigned coded_percent;   /* chunks are so long when compressed; 0: never compressed */
   unsigned noise_percent;   /* of all rates, for each measurement */
   uint64_t message_bytes, burst_bytes, pause_ns; /* message 0: bulk without pauses */
   bool never_opens;                              /* flows above the first guess */
 
-  uint64_t delivered, under_way_ns, on_ns; /* totals so far */
+  uint64_t delivered, in_flight_ns, on_ns; /* totals so far */
   unsigned changes;                        /* of the level */
 };
 

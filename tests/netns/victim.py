@@ -275,7 +275,7 @@ def descriptors(pid):
 # ---- figures ----
 
 def bandwidth(completions, begin, end):
-    """GB/s of what completed in that time, while it was under way; None if nothing did."""
+    """GB/s of what completed in that time, while it was in progress; None if nothing did."""
     done = [c for c in completions if begin <= c.at - c.seconds and c.at <= end]
     seconds = sum(c.seconds for c in done)
     return sum(c.bytes for c in done) / seconds / 1e9 if seconds else None

@@ -25,7 +25,7 @@ PACKET_BYTES = 1 << 17
 # Of <linux/if_packet.h>. A packet has a header that says how it is to be cut, and where its checksum is missing.
 PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING, ETH_P_ALL = 15, 23, 3
 SOL_PACKET, SO_RCVBUFFORCE = 263, 33
-QUEUE_BYTES = 64 << 20  # more than TCP has under way in 8 flows of 6 MB, which is the kernel's limit of a window
+QUEUE_BYTES = 64 << 20  # more than TCP has in flight in 8 flows of 6 MB, which is the kernel's limit of a window
 
 
 def open_nic(name):

@@ -21,7 +21,7 @@ struct ring {
   struct place place;
   bool is_begun, is_done, is_busy; /* busy: the kernel works on it */
   unsigned arrived;                /* from the host before, and not taken */
-  unsigned under_way;              /* to the next, and not sent */
+  unsigned in_flight;              /* to the next, and not sent */
 };
 
 struct exact {
@@ -87,7 +87,7 @@ static void slice_done(void *owner, uint64_t bytes) {
     post_receive(ring);
   }
   if (ring->place.step < ring->exact->steps) {
-    ring->under_way++;
+    ring->in_flight++;
     ring->exact->bytes += bytes;
     transport->ops->send(transport, ring->number, bytes);
   }
@@ -101,7 +101,7 @@ static void advance(struct ring *ring) {
   const struct place *place = &ring->place;
   if (!ring->is_begun || ring->is_done || ring->is_busy ||
       (place->step > 0 && ring->arrived == 0) ||
-      (place->step < exact->steps && ring->under_way == SCHEDULE_RING_WINDOW)) {
+      (place->step < exact->steps && ring->in_flight == SCHEDULE_RING_WINDOW)) {
     return;
   }
   ring->arrived -= place->step > 0;
@@ -128,7 +128,7 @@ static void reaches_gpu(void *owner, uint64_t argument) {
 
 static void message_sent(void *owner, unsigned connection) {
   struct exact *exact = owner;
-  exact->rings[connection].under_way--;
+  exact->rings[connection].in_flight--;
   advance(&exact->rings[connection]);
 }
 

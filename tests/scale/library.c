@@ -8,7 +8,7 @@
 
 const char *const library_kind_names[LIBRARY_KINDS] = { "healthy", "nic-down", "slow-nic" };
 
-/* A ring has the two slices of a chunk under way, or one where a chunk is no larger than a slice;
+/* A ring has the two slices of a chunk in flight, or one where a chunk is no larger than a slice;
  * a tree chunk after chunk, as far as there are buffers. */
 static const struct {
   unsigned for_channel, window; /* for_channel: connections */

@@ -103,10 +103,10 @@ static void nic_wake(struct nic_out *nic, uint64_t at_ns) {
 
 #define APP_LIMITED (1u << 31)
 
-/* argument: the stream's incarnation, whether nothing more was queued, and bytes. */
+/* argument: the stream's epoch, whether nothing more was queued, and bytes. */
 static void segment_arrives(void *owner, uint64_t argument) {
   struct stream *stream = owner;
-  if (stream->incarnation == argument >> 32) {
+  if (stream->epoch == argument >> 32) {
     stream->arrived_bytes += (uint32_t)argument & ~APP_LIMITED;
     stream->is_app_limited = (argument & APP_LIMITED) != 0;
     if (stream->arrived_bytes == stream->written_bytes) {
@@ -144,8 +144,7 @@ static void send_segment(struct nic_out *nic, struct path *path, struct stream *
     bucket_take(&stream->to->port, bytes, at_ns);
   }
   events_add(network->events, at_ns + network->config.latency_ns, segment_arrives, stream,
-             (uint64_t)stream->incarnation << 32 | (stream->queued_bytes > 0 ? 0 : APP_LIMITED) |
-                 bytes);
+             (uint64_t)stream->epoch << 32 | (stream->queued_bytes > 0 ? 0 : APP_LIMITED) | bytes);
 }
 
 /* How many classes are before this one's turn, counted from the one after the last that was served.
@@ -234,7 +233,7 @@ void network_close(struct stream *stream) {
   }
   stream->path = NULL;
   stream->queued_bytes = 0;
-  stream->incarnation++;
+  stream->epoch++;
 }
 
 void network_write(struct stream *stream, uint64_t bytes) {

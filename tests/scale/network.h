@@ -51,7 +51,7 @@ struct stream {
   struct nic_out *to; /* the NIC at the other end */
   struct stream *next;
   bool is_waiting;       /* in the queue of its path */
-  uint32_t incarnation;  /* one more with each network_close */
+  uint32_t epoch;        /* one more with each network_close */
   uint64_t queued_bytes; /* written and not sent */
   uint64_t written_bytes, arrived_bytes;
   uint64_t busy_ns, busy_since_ns; /* with bytes that have not arrived; until the last of them */

@@ -6,11 +6,11 @@
  *   arrival  the latest of: ready and the latency; the arrival before and the gap
  *
  * Ring: a collective is cut in loops of a chunk for each rank, a chunk in two slices, which travel
- * around once (ReduceScatter, AllGather) or twice (AllReduce); four slices are under way on a
+ * around once (ReduceScatter, AllGather) or twice (AllReduce); four slices are in flight on a
  * connection. Of hosts with several GPUs only the last one's messages leave the host, so they
  * depend on those so many steps before. Tree: two trees, each for every other channel's data, so
  * that the inner hosts of one are leaves of the other; chunks go up reduced and come down, eight
- * are under way. Sizes as in NCCL v2.29.7-1 (src/enqueue.cc, src/device/all_reduce.h), protocol
+ * are in flight. Sizes as in NCCL v2.29.7-1 (src/enqueue.cc, src/device/all_reduce.h), protocol
  * Simple.
  *
  * Owns: a struct schedule, from schedule_init to schedule_free.  Threads: one.  Blocks: never.

@@ -25,7 +25,7 @@ struct load {
   struct events events;
   uint64_t bytes, messages; /* of a phase; messages: of each connection */
   uint64_t single_bytes;
-  unsigned window; /* messages under way: one that arrives is followed by the next */
+  unsigned window; /* messages in flight: one that arrives is followed by the next */
   uint64_t begun_ns;
   struct user users[TRANSPORT_CONNECTIONS_MAX];
 };

@@ -3,7 +3,7 @@
  * host after it has carried bulk traffic for a while, so that flows are learned and bad paths left.
  *
  *   latency   from post to arrival of a message that finds its connection idle
- *   gap       between arrivals while as many messages are under way as NCCL has in the algorithm,
+ *   gap       between arrivals while as many messages are in flight as NCCL has in the algorithm,
  *             each followed by another one when it arrives
  *   lead      how far a burst after a pause is ahead of that rate: token buckets are full then
  *
@@ -40,7 +40,7 @@ struct service_config {
   uint64_t learn_ns;    /* bulk traffic before anything is measured */
   uint64_t learn_bytes; /* in messages of this size */
   unsigned
-      window; /* messages under way on a connection: one that arrives is followed by the next */
+      window; /* messages in flight on a connection: one that arrives is followed by the next */
   uint64_t single_bytes; /* of messages of up to this size only one */
   unsigned down_nics;    /* the last ones, which go down under the load */
 };

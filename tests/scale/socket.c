@@ -11,7 +11,7 @@
 /* What a kernel takes that has not left yet: a send buffer that it has sized for a round trip of
  * under a millisecond. Longer ones only let NCCL reuse a slot earlier, of which it has four. */
 #define SEND_BUFFER_BYTES (256u << 10)
-#define MESSAGES 64u /* under way, of a connection; a power of two */
+#define MESSAGES 64u /* in flight, of a connection; a power of two */
 #define PARTS 1024u  /* likewise, of a socket */
 
 struct part {

@@ -7,8 +7,8 @@ static void port_attach(struct world *world, enum side side, struct socket *sock
                         uint64_t received) {
   struct end *end = &world->ends[side];
   struct port *port = &end->ports[socket->lane];
-  /* Who has left, whose memory must not be written to, takes no direct lane any more. */
-  bool is_too_late = end->is_gone || (socket->is_direct && side == RECEIVER && end->is_detached);
+  /* Who has left, whose memory must not be written to, takes no RDMA lane any more. */
+  bool is_too_late = end->is_gone || (socket->is_rdma && side == RECEIVER && end->is_detached);
   if (is_too_late || (port->socket != NULL && port->socket->epoch >= socket->epoch)) {
     socket_close(world, socket, side);
     return;
@@ -22,7 +22,7 @@ static void port_attach(struct world *world, enum side side, struct socket *sock
     link_lane_is_raw(end->link, socket->lane);
   }
   link_lane_up(end->link, socket->lane, socket->epoch, received, world_clock(world));
-  if (socket->is_direct && link_status(end->link) == 0) {
+  if (socket->is_rdma && link_status(end->link) == 0) {
     link_lane_is_rdma(end->link, socket->lane);
   }
 }
@@ -86,7 +86,7 @@ static void dial_say_hello(struct world *world, struct dial *dial) {
   }
   port_drop(world, RECEIVER, dial->lane);
   dial->socket = socket_open(world, dial->lane, dial->epoch);
-  if (dial->socket->is_direct) {
+  if (dial->socket->is_rdma) {
     dial->receiver_ns = world->now_ns; /* before the sender knows where to send */
   }
   dial->hello_ns = WORLD_NEVER;

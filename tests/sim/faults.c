@@ -219,7 +219,7 @@ void faults_run(struct world *world) {
     fault_cut(world, socket, world_chance(world, 50));
   } else if (fault == FAULT_STALL) {
     socket->stalled_until_ns = world->now_ns + world_between(world, 0, 200 * MS);
-  } else if (fault == FAULT_TAIL && !socket->is_direct) {
+  } else if (fault == FAULT_TAIL && !socket->is_rdma) {
     pipe_lose_tail(&socket->pipes[world_between(world, 0, 1)], world->now_ns + 200 * MS,
                    world_chance(world, 50));
   } else if (fault == FAULT_CRAWL) {

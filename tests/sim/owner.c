@@ -324,7 +324,7 @@ static void owner_look_for_host(struct world *world, enum side side) {
   }
 }
 
-/* As the link asks for it, as connection.c does. A direct socket counts nothing. */
+/* As the link asks for it, as connection.c does. An RDMA socket counts nothing. */
 static void owner_measure(struct world *world, enum side side) {
   struct end *end = &world->ends[side];
   uint64_t wanted = link_wants_measured(end->link, world_clock(world));
@@ -333,9 +333,8 @@ static void owner_measure(struct world *world, enum side side) {
     const struct socket *socket = end->ports[lane].socket;
     if (socket != NULL) {
       struct policy_transport transport = socket_measure(socket, side);
-      link_lane_measured(end->link, lane, socket->is_direct ? NULL : &transport,
-                         world_clock(world));
-      world->measured += !socket->is_direct;
+      link_lane_measured(end->link, lane, socket->is_rdma ? NULL : &transport, world_clock(world));
+      world->measured += !socket->is_rdma;
     }
   }
 }

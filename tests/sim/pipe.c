@@ -19,7 +19,7 @@ struct socket *socket_open(struct world *world, unsigned lane, uint32_t epoch) {
   struct socket *socket = calloc(1, sizeof *socket);
   socket->lane = lane;
   socket->epoch = epoch;
-  socket->is_direct = world_chance(world, world->direct_percent);
+  socket->is_rdma = world_chance(world, world->rdma_percent);
   for (int side = 0; side < 2; side++) {
     pipe_open(world, &socket->pipes[side], world->lane_speed_percent[lane]);
     socket->broken_ns[side] = WORLD_NEVER;
@@ -91,7 +91,7 @@ void socket_close(struct world *world, struct socket *socket, enum side side) {
     return;
   }
   /* What was written may still arrive, or be overtaken by the reset. */
-  socket->pipes[side].is_cut |= world_chance(world, 50) || socket->is_direct;
+  socket->pipes[side].is_cut |= world_chance(world, 50) || socket->is_rdma;
   uint64_t notice_ns = world->now_ns + world_between(world, 0, 4 * world->latency_ns);
   if (notice_ns < socket->broken_ns[other]) {
     socket->broken_ns[other] = notice_ns;

@@ -96,7 +96,7 @@ static void draw_config(struct world *world) {
   config.first_lanes = (unsigned)world_between(world, 0, world->lanes);
   policy_shared_init(&world->policy_shared);
   if (world_chance(world, 40)) {
-    world->direct_percent = (unsigned)world_between(world, 20, 100);
+    world->rdma_percent = (unsigned)world_between(world, 20, 100);
     config.remote_keys = (unsigned)world_between(world, 1, WIRE_REMOTE_KEYS);
   } else if (world_chance(world, 60)) {
     config.compress = world_chance(world, 30) ? POLICY_COMPRESS_AUTO : POLICY_COMPRESS_ON;
@@ -166,7 +166,7 @@ static void draw_bulk(struct world *world) {
   }
 }
 
-/* Where memory is short: on some lanes there is none for coded chunks. */
+/* Where memory is short: on some lanes there is none for compressed chunks. */
 static void draw_coding(struct world *world) {
   uint64_t random = world->seed ^ 0xc0d1;
   for (int side = 0; side < 2; side++) {
@@ -276,7 +276,7 @@ static void open_first_lane(struct world *world) {
   for (int side = 0; side < 2; side++) {
     world->ends[side].ports[0].socket = socket;
     link_lane_up(world->ends[side].link, 0, 1, 0, 0);
-    if (socket->is_direct) {
+    if (socket->is_rdma) {
       link_lane_is_rdma(world->ends[side].link, 0);
     }
   }

@@ -5,8 +5,8 @@
  *                        |               ==lane 1==>      |
  *                     orders, dials         ...        handshakes
  *
- * A lane's incarnation is a socket: two pipes of bytes with a buffer, a rate and a latency. Each
- * end sees the breaking of a socket at its own time. A direct one places bytes, as RDMA does: what
+ * An epoch of a lane is a socket: two pipes of bytes with a buffer, a rate and a latency. Each
+ * end sees the breaking of a socket at its own time. An RDMA one places bytes: what
  * is to be placed is read from the sender's memory when its header departs, perhaps once more
  * later, and written to the receiver's memory when the header arrives there, while both have it
  * open. The world plays the part of the lanes' owner as the engine does: it parses frames in pieces
@@ -28,7 +28,7 @@
 
 #define WORLD_NEVER UINT64_MAX
 #define WORLD_MESSAGES 256 /* most messages of one run */
-#define WORLD_DIALS 256    /* dials under way at once */
+#define WORLD_DIALS 256    /* dials in progress at once */
 #define WORLD_SEGMENTS 64
 #define WORLD_REPLAYS 8
 #define WORLD_SMALL_BYTES 700
@@ -56,7 +56,7 @@ struct pipe {
   bool is_app_limited;
 };
 
-/* Bytes that a direct socket places. */
+/* Bytes that an RDMA socket places. */
 struct placement {
   uint64_t end; /* of its header, in the pipe */
   const uint8_t *from;
@@ -71,7 +71,7 @@ struct socket {
   bool is_held[2];       /* by the side that has it open */
   uint64_t broken_ns[2]; /* when each side notices that it is broken */
   uint64_t stalled_until_ns;
-  bool is_direct;
+  bool is_rdma;
   struct placement placements[LINK_JOURNAL];
   unsigned first_placement, placement_count;
 };
@@ -138,7 +138,7 @@ struct world {
   struct link_config config[2];
   struct policy_shared policy_shared; /* the sender's; its decisions change at any time */
   unsigned lanes, message_count;
-  bool is_codable;           /* messages are such that their chunks are coded */
+  bool is_codable;           /* messages are such that their chunks are compressed */
   bool is_bulk;              /* seconds of large messages over slow lanes */
   unsigned depth[2];         /* how many messages a user keeps posted */
   uint64_t pause_ns[2];      /* longest pause between posts */
@@ -165,12 +165,12 @@ struct world {
   bool may_time_out, may_reset, may_corrupt, may_abort, has_black_holes;
   bool has_long_stops; /* and nothing else goes wrong */
   unsigned dial_failure_percent;
-  unsigned direct_percent; /* of the sockets; 0: no targets are told either */
+  unsigned rdma_percent; /* of the sockets; 0: no targets are told either */
 
   uint64_t clock_steps; /* readings that were behind */
   uint64_t placed;      /* frames */
   uint64_t measured;    /* lanes */
-  uint64_t raw_lanes;   /* the receiver had no memory for a coded chunk on these, and says so */
+  uint64_t raw_lanes; /* the receiver had no memory for a compressed chunk on these, and says so */
   struct end ends[2];
   unsigned dials_used;
   struct dial dials[WORLD_DIALS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chunks there and back, by every form: whatever they hold, of any length, at any alignment, and
- * the same coded bytes from all forms. */
+ * the same compressed bytes from all forms. */
 #include "net_plugin/codec/codec.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ enum { MIB = 1 << 20 };
 
 static const int widths[] = { CODEC_GUESS, 1, 2, 4 };
 
-/* Chunk, coded chunk and decoded chunk, each with a guard right behind it. */
+/* Chunk, compressed chunk and decoded chunk, each with a guard right behind it. */
 struct buffers {
   struct guarded chunk, coded, out, reference;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Coded chunks that were cut, changed or made up: all forms say the same of them, and none reads or
- * writes outside of what it was given. */
+/* Compressed chunks that were cut, changed or made up: all forms say the same of them, and none
+ * reads or writes outside of what it was given. */
 #include "net_plugin/codec/codec.h"
 
 #include <errno.h>
@@ -137,7 +137,7 @@ static void headers_are_checked(void **state) {
     { 9, 1 }, { 11, 1 }, { 12, 0 }, { 12, 5 }, { 15, 16 }, { 15, 255 },
   };
   size_t bytes = encode(0, coded);
-  assert_int_equal(coded[8], 8); /* the lower plane is noise, the upper is coded */
+  assert_int_equal(coded[8], 8); /* the lower plane is noise, the upper is compressed */
   assert_true(coded[12] >= 1 && coded[12] <= 4);
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     uint8_t before = coded[wrong[i].at];

@@ -15,7 +15,7 @@
 #include "tests/lib/unit.h"
 
 enum { LANES = 64, KIB = 1024 };
-/* What a chunk of 128 KiB takes to be decoded and to be coded, in the pieces of
+/* What a chunk of 128 KiB takes to be decoded and to be compressed, in the pieces of
  * connection_coding.c. */
 enum { CHUNK = 128 * KIB, DECODED_MOST = 128 * KIB, CODED_MOST = 144 * KIB };
 enum { MESSAGES = 96 };
@@ -101,7 +101,7 @@ static void auto_takes_no_more_than_off(void **state) {
   assert_true(with <= off + 2L * 8000000);
 }
 
-/* What lanes have for coded chunks, in bytes. */
+/* What lanes have for compressed chunks, in bytes. */
 static size_t lent_to(const struct connection *connection) {
   size_t bytes = 0;
   for (unsigned lane = 0; lane < LANES; lane++) {
@@ -147,7 +147,7 @@ static void a_sender_without_it_sends_chunks_as_they_are(void **state) {
   content_set_codable(false);
 }
 
-/* Each of its lanes that a coded chunk comes on is lost once, and what follows comes as it is. */
+/* Each lane that a compressed chunk comes on is lost once, and what follows comes as it is. */
 static void a_receiver_without_it_gets_chunks_as_they_are(void **state) {
   (void)state;
   content_set_codable(true);

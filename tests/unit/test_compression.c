@@ -47,7 +47,7 @@ static void it_is_off_where_threads_or_the_peer_are(void **state) {
   }
 }
 
-/* Threads are the limit once chunks are coded, but carry more than the network did. */
+/* Threads are the limit once chunks are compressed, but carry more than the network did. */
 static void it_stays_on_when_it_takes_the_limit_away(void **state) {
   (void)state;
   struct policy_model config = bound_by_network;

@@ -34,7 +34,7 @@ static void a_request_that_may_be_lost_is_repeated(void **state) {
   assert_true(credit_must_request(&taken, 5, false));
 }
 
-static void small_messages_are_told_in_batches(void **state) {
+static void small_messages_are_advertised_in_batches(void **state) {
   (void)state;
   struct credit_given given;
   credit_init(&given, 8);
@@ -44,7 +44,7 @@ static void small_messages_are_told_in_batches(void **state) {
   }
   credit_granted(&given, 4, 3);
   assert_true(given.is_due);
-  credit_told(&given, 4);
+  credit_advertised(&given, 4);
   assert_false(given.is_due);
   credit_granted(&given, 5, 4);
   assert_false(given.is_due);
@@ -58,7 +58,7 @@ static void a_credit_request_is_answered(void **state) {
   assert_false(given.is_due); /* nothing to tell yet */
   credit_granted(&given, 1, 0);
   assert_true(given.is_due);
-  credit_told(&given, 1);
+  credit_advertised(&given, 1);
   credit_requested(&given, 0, 1); /* late: answered already */
   assert_false(given.is_due);
   credit_granted(&given, 2, 1);
@@ -67,12 +67,12 @@ static void a_credit_request_is_answered(void **state) {
   assert_true(given.is_due);
 }
 
-static void bulk_is_told_before_it_runs_out(void **state) {
+static void bulk_is_advertised_before_it_runs_out(void **state) {
   (void)state;
   struct credit_given given;
   credit_init(&given, 8);
   given.is_bulk = true;
-  given.told = 4;
+  given.advertised = 4;
   credit_granted(&given, 5, 1); /* three are left, one is new */
   assert_false(given.is_due);
   credit_granted(&given, 6, 2); /* two are left, two are new */
@@ -101,10 +101,10 @@ static void frames_do_not_pile_up(void **state) {
   assert_true(given.deadline_ns == 1 + CREDIT_DELAY_NS); /* of the first */
   credit_frame_arrived(&given, 8, 1, false, true, 99 + CREDIT_DELAY_NS);
   assert_true(given.is_due);
-  credit_told(&given, 0);
+  credit_advertised(&given, 0);
   credit_frame_arrived(&given, 8, CREDIT_LANE_FRAMES, true, false, 99 + CREDIT_DELAY_NS);
   assert_true(given.is_due);
-  credit_told(&given, 0);
+  credit_advertised(&given, 0);
   credit_frame_arrived(&given, CREDIT_BYTES, 1, true, false, 99 + CREDIT_DELAY_NS);
   assert_true(given.is_due);
 }
@@ -121,8 +121,9 @@ static void a_passed_deadline_is_due_once(void **state) {
   assert_true(given.deadline_ns == LINK_NO_DEADLINE);
 }
 
-/* NCCL posts several receives at the beginning of a collective: all of them are told together. */
-static void an_opening_is_told_soon(void **state) {
+/* NCCL posts several receives at the beginning of a collective: all of them are advertised
+ * together. */
+static void an_opening_is_advertised_soon(void **state) {
   (void)state;
   struct credit_given given;
   credit_init(&given, 8);
@@ -136,18 +137,18 @@ static void an_opening_is_told_soon(void **state) {
   credit_time_passed(&given, 10 + CREDIT_OPENING_NS);
   assert_true(given.is_due);
   assert_true(credit_next_ns(&given) == LINK_NO_DEADLINE);
-  credit_told(&given, 2);
-  /* Told already, since the sender asked: of what came after that it is told all the same. */
+  credit_advertised(&given, 2);
+  /* Advertised already, since the sender asked; what came after that is advertised all the same. */
   credit_opening(&given, 20);
   credit_requested(&given, 2, 2);
   credit_granted(&given, 3, 2);
   assert_true(given.is_due);
-  credit_told(&given, 3);
+  credit_advertised(&given, 3);
   credit_granted(&given, 4, 2);
   assert_false(given.is_due);
   credit_time_passed(&given, 20 + CREDIT_OPENING_NS);
   assert_true(given.is_due);
-  credit_told(&given, 4);
+  credit_advertised(&given, 4);
   credit_opening(&given, 30);
   credit_time_passed(&given, 30 + CREDIT_OPENING_NS);
   assert_false(given.is_due); /* nothing to tell */
@@ -158,13 +159,13 @@ int main(void) {
     cmocka_unit_test(grants_and_eager_slots),
     cmocka_unit_test(one_request_per_message),
     cmocka_unit_test(a_request_that_may_be_lost_is_repeated),
-    cmocka_unit_test(small_messages_are_told_in_batches),
+    cmocka_unit_test(small_messages_are_advertised_in_batches),
     cmocka_unit_test(a_credit_request_is_answered),
-    cmocka_unit_test(bulk_is_told_before_it_runs_out),
+    cmocka_unit_test(bulk_is_advertised_before_it_runs_out),
     cmocka_unit_test(landed_bulk_is_acknowledged_at_once),
     cmocka_unit_test(frames_do_not_pile_up),
     cmocka_unit_test(a_passed_deadline_is_due_once),
-    cmocka_unit_test(an_opening_is_told_soon),
+    cmocka_unit_test(an_opening_is_advertised_soon),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

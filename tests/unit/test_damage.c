@@ -93,7 +93,7 @@ static uint64_t bytes_on_the_way(const char *dialling, const char *listening, co
 
 /* One byte in four is the same, so a quarter less of the large ones passes, where both want it; on
  * a busy machine some of them once more, as they are. */
-static void coded_chunks_are_shorter(void **state) {
+static void compressed_chunks_are_shorter(void **state) {
   (void)state;
   static const char on[] = "STRATUS_COMPRESS=on", off[] = "STRATUS_COMPRESS=off";
   static const char *const also[] = { NULL, "STRATUS_ENCRYPT=on", "STRATUS_CHECKSUM=1",
@@ -238,7 +238,8 @@ int main(void) {
     cmocka_unit_test_setup_teardown(every_flip_of_sealed_data_is_found, log_capture_set_up,
                                     pair_tear_down),
     cmocka_unit_test_setup_teardown(sealed_lanes_survive_cuts, log_capture_set_up, pair_tear_down),
-    cmocka_unit_test_setup_teardown(coded_chunks_are_shorter, log_capture_set_up, pair_tear_down),
+    cmocka_unit_test_setup_teardown(compressed_chunks_are_shorter, log_capture_set_up,
+                                    pair_tear_down),
     cmocka_unit_test_setup_teardown(every_flip_of_coded_data_is_found, log_capture_set_up,
                                     pair_tear_down),
   };

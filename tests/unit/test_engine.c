@@ -451,7 +451,7 @@ static void idle_waiters_sleep(void **state) {
   pair_close(pair);
 }
 
-static void uses_are_dealt_out_evenly(void **state) {
+static void uses_go_round_robin(void **state) {
   (void)state; /* set_up has taken the first turn of ENGINE_DIALS */
   struct nic nic = pair_loopback(AF_INET), other = nic;
   struct engine *engines[5];
@@ -511,7 +511,7 @@ int main(void) {
     IN_BOTH_MODES(events_are_seen),
     IN_BOTH_MODES(messages_arrive),
     IN_BOTH_MODES(idle_waiters_sleep),
-    cmocka_unit_test_setup_teardown(uses_are_dealt_out_evenly, use_inline, tear_down),
+    cmocka_unit_test_setup_teardown(uses_go_round_robin, use_inline, tear_down),
     cmocka_unit_test_setup_teardown(few_threads_make_one_engine, use_inline, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,7 @@ static void a_good_host_has_no_findings(void **context) {
   expect(0, "");
 }
 
-static void buffers_must_hold_what_is_under_way(void **context) {
+static void buffers_must_hold_what_is_in_flight(void **context) {
   (void)context;
   table.devices[0].nics[0].speed_mbps = 400000; /* 2 x 50 Gb/s x 1 ms for each of 8 */
   expect(2, "sysctl -w net.ipv4.tcp_rmem='4096 131072 12500000'");
@@ -163,7 +163,7 @@ static void nics_with_one_address_need_ports_in_the_hash(void **context) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(a_good_host_has_no_findings, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(buffers_must_hold_what_is_under_way, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(buffers_must_hold_what_is_in_flight, set_up, tear_down),
     cmocka_unit_test_setup_teardown(nics_in_one_subnet_need_care, set_up, tear_down),
     cmocka_unit_test_setup_teardown(merged_nics_are_looked_at_one_by_one, set_up, tear_down),
     cmocka_unit_test_setup_teardown(queues_and_limits, set_up, tear_down),

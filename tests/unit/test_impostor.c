@@ -70,7 +70,7 @@ static int connect_once(struct impostor *impostor, struct connection **connectio
   return connector_connect(&nic, 1, -1, 0, impostor->handle, connection);
 }
 
-/* The outcome of the attempt under way; 0: still none, although its dial has ended. */
+/* The outcome of the attempt in progress; 0: still none, although its dial has ended. */
 static int outcome(struct impostor *impostor, int fd, struct connection **connection) {
   uint8_t byte;
   int error = 0;

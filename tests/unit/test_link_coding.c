@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks in coded form between two links: which ones are, what arrives, and what a peer may send
+/* Compressed chunks between two links: which ones are, what arrives, and what a peer may send
  * instead. */
 #include <errno.h>
 #include <stdlib.h>
@@ -158,7 +158,7 @@ static struct link_coding coding_of(enum link_role role) {
   return view.coding;
 }
 
-/* ---- what is coded ---- */
+/* ---- what is compressed ---- */
 
 static void chunks_are_coded_and_come_back(bool has_checksums) {
   start_both(has_checksums);
@@ -331,7 +331,7 @@ static void what_is_sent_again_goes_as_it_is(void **state) {
   assert_int_equal(coding_of(LINK_RECEIVER).coded, 2);
 }
 
-/* A coded frame whose payload `damage` changes is refused; the chunk arrives all the same. */
+/* A compressed frame whose payload `damage` changes is refused; the chunk arrives all the same. */
 static void damaged(bool has_checksums, void (*damage)(uint8_t *payload, uint32_t length)) {
   static uint8_t payload[CHUNK];
   struct link_frame frame;
@@ -456,7 +456,7 @@ static void rdma_lanes_bring_none(void **state) {
   link_check(ends[LINK_RECEIVER]);
 }
 
-/* Any bytes of any length in the place of a coded chunk, of any length that the wire allows. */
+/* Any bytes of any length as a compressed chunk of any length that the wire allows. */
 static void hostile_payloads_stay_inside(void **state) {
   (void)state;
   uint64_t random = 1;

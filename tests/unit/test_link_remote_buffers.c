@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "tests/lib/direct.h"
+#include "tests/lib/rdma_ends.h"
 #include "tests/lib/link_parts.h"
 #include "tests/lib/unit.h"
 
@@ -14,46 +14,46 @@
 
 static void place(struct link_frame *frame) {
   assert_non_null(frame->remote_buffer);
-  assert_true(frame->remote_buffer->address == direct_target.address);
-  memcpy(direct_received + frame->offset, frame->payload, frame->length);
+  assert_true(frame->remote_buffer->address == rdma_ends_target.address);
+  memcpy(rdma_ends_received + frame->offset, frame->payload, frame->length);
   wire_header_place(frame->header);
 }
 
 static void a_message_is_placed(void **state) {
   (void)state;
   uint64_t completion;
-  direct_post_both(&direct_target);
-  for (uint64_t at = 0; at < DIRECT_BYTES;) {
+  rdma_ends_post_both(&rdma_ends_target);
+  for (uint64_t at = 0; at < RDMA_ENDS_BYTES;) {
     struct link_frame frame;
-    direct_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
+    rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
     assert_true(frame.offset == at);
-    assert_ptr_equal(frame.memory, direct_sent);
+    assert_ptr_equal(frame.memory, rdma_ends_sent);
     assert_int_equal(frame.remote_buffer->keys[0], 11);
     assert_int_equal(frame.remote_buffer->keys[1], 22);
     place(&frame);
     at += frame.length;
-    assert_int_equal(direct_deliver(LINK_SENDER, 0, &frame), 0);
+    assert_int_equal(rdma_ends_deliver(LINK_SENDER, 0, &frame), 0);
   }
-  assert_true(link_next_completion(direct_ends[LINK_RECEIVER], &completion));
-  assert_int_equal(completion, DIRECT_BYTES);
-  assert_memory_equal(direct_sent, direct_received, DIRECT_BYTES);
+  assert_true(link_next_completion(rdma_ends[LINK_RECEIVER], &completion));
+  assert_int_equal(completion, RDMA_ENDS_BYTES);
+  assert_memory_equal(rdma_ends_sent, rdma_ends_received, RDMA_ENDS_BYTES);
 }
 
 /* Pieces that take no buffer need not be small. Without a remote buffer they are cut as ever. */
 static void placed_pieces_are_large(void **state) {
   (void)state;
   struct link_frame frame;
-  direct_lane_up(1, 1, true);
-  direct_post_both(&direct_target);
-  direct_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
-  assert_int_equal(frame.length, DIRECT_BYTES);
+  rdma_ends_lane_up(1, 1, true);
+  rdma_ends_post_both(&rdma_ends_target);
+  rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
+  assert_int_equal(frame.length, RDMA_ENDS_BYTES);
 }
 
 static void pieces_without_target_are_chunks(void **state) {
   (void)state;
   struct link_frame frame;
-  direct_post_both(NULL);
-  direct_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
+  rdma_ends_post_both(NULL);
+  rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
   assert_int_equal(frame.length, 8192);
 }
 
@@ -62,16 +62,16 @@ static void pieces_without_target_are_chunks(void **state) {
 static bool sends_copy(uint64_t took_ns) {
   struct link_frame frame;
   uint64_t completion;
-  direct_send(DIRECT_BYTES);
-  direct_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
+  rdma_ends_send(RDMA_ENDS_BYTES);
+  rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
   bool is_copy = !frame.memory;
-  assert_int_equal(link_next_completion(direct_ends[LINK_SENDER], &completion), is_copy);
+  assert_int_equal(link_next_completion(rdma_ends[LINK_SENDER], &completion), is_copy);
   place(&frame);
-  direct_now_ns += took_ns;
-  assert_int_equal(direct_deliver(LINK_SENDER, 0, &frame), 0);
+  rdma_ends_now_ns += took_ns;
+  assert_int_equal(rdma_ends_deliver(LINK_SENDER, 0, &frame), 0);
   if (!is_copy) {
-    direct_pass(LINK_RECEIVER, 0, WIRE_WINDOW);
-    assert_true(link_next_completion(direct_ends[LINK_SENDER], &completion));
+    rdma_ends_pass(LINK_RECEIVER, 0, WIRE_WINDOW);
+    assert_true(link_next_completion(rdma_ends[LINK_SENDER], &completion));
   }
   return is_copy;
 }
@@ -79,9 +79,9 @@ static bool sends_copy(uint64_t took_ns) {
 static void messages_that_take_long_are_copied(void **state) {
   (void)state;
   for (int i = 0; i < 8; i++) {
-    direct_receive(&direct_target);
+    rdma_ends_receive(&rdma_ends_target);
   }
-  direct_pass(LINK_RECEIVER, 0, WIRE_WINDOW);
+  rdma_ends_pass(LINK_RECEIVER, 0, WIRE_WINDOW);
   assert_false(sends_copy(1 * MS));
   assert_false(sends_copy(1 * MS));
   assert_false(sends_copy(50 * MS));
@@ -90,37 +90,37 @@ static void messages_that_take_long_are_copied(void **state) {
 
 static void expect_no_target(void) {
   struct link_frame frame;
-  direct_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
+  rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
   assert_null(frame.remote_buffer);
 }
 
 static void a_receive_without_target_gets_payloads(void **state) {
   (void)state;
-  direct_post_both(NULL);
+  rdma_ends_post_both(NULL);
   expect_no_target();
 }
 
 static void a_target_without_room_is_not_used(void **state) {
   (void)state;
-  struct wire_remote_buffer small = direct_target;
-  small.bytes = DIRECT_BYTES - 1;
-  direct_post_both(&small);
+  struct wire_remote_buffer small = rdma_ends_target;
+  small.bytes = RDMA_ENDS_BYTES - 1;
+  rdma_ends_post_both(&small);
   expect_no_target();
 }
 
 static void lines_that_are_polled_are_not_placed(void **state) {
   (void)state;
-  memset(direct_sent, 1, DIRECT_BYTES / 128 * 128); /* LL128's flag at the end of each line */
-  direct_post_bytes(DIRECT_BYTES / 128 * 128, &direct_target);
+  memset(rdma_ends_sent, 1, RDMA_ENDS_BYTES / 128 * 128); /* LL128's flag at the end of each line */
+  rdma_ends_post_bytes(RDMA_ENDS_BYTES / 128 * 128, &rdma_ends_target);
   expect_no_target();
 }
 
 static void words_that_are_polled_are_placed(void **state) {
   (void)state;
-  direct_fill_words();
-  direct_post_bytes(DIRECT_BYTES / 16 * 16, &direct_target);
+  rdma_ends_fill_words();
+  rdma_ends_post_bytes(RDMA_ENDS_BYTES / 16 * 16, &rdma_ends_target);
   struct link_frame frame;
-  direct_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
+  rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
   assert_non_null(frame.remote_buffer);
   assert_true(frame.length <= WIRE_MAX_LL_BYTES);
   struct wire_header header;
@@ -130,29 +130,29 @@ static void words_that_are_polled_are_placed(void **state) {
 
 static void words_with_checksums_are_not_placed(void **state) {
   (void)state;
-  direct_fill_words();
-  direct_post_bytes(DIRECT_BYTES / 16 * 16, &direct_target);
+  rdma_ends_fill_words();
+  rdma_ends_post_bytes(RDMA_ENDS_BYTES / 16 * 16, &rdma_ends_target);
   expect_no_target();
 }
 
-static void only_direct_lanes_get_targets(void **state) {
+static void only_rdma_lanes_get_targets(void **state) {
   (void)state;
   struct link_frame frame;
-  direct_lane_up(1, 1, false);
-  direct_post_both(&direct_target);
-  direct_find_frame(LINK_SENDER, 1, WIRE_DATA, &frame);
+  rdma_ends_lane_up(1, 1, false);
+  rdma_ends_post_both(&rdma_ends_target);
+  rdma_ends_find_frame(LINK_SENDER, 1, WIRE_DATA, &frame);
   assert_null(frame.remote_buffer);
-  direct_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
+  rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
   assert_non_null(frame.remote_buffer);
 }
 
 static void a_copy_is_in_the_links_memory(void **state) {
   (void)state;
   struct link_frame frame;
-  direct_send(8);
-  direct_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
+  rdma_ends_send(8);
+  rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
   assert_null(frame.memory);
-  assert_true(frame.payload > (const void *)direct_ends[LINK_SENDER]);
+  assert_true(frame.payload > (const void *)rdma_ends[LINK_SENDER]);
 }
 
 /* ---- told again ---- */
@@ -161,23 +161,23 @@ static void targets_are_told_again_when_a_lane_is_lost(void **state) {
   (void)state;
   struct link_frame frame;
   struct wire_header header;
-  direct_lane_up(1, 1, true);
-  struct wire_remote_buffer other = direct_target;
+  rdma_ends_lane_up(1, 1, true);
+  struct wire_remote_buffer other = rdma_ends_target;
   for (unsigned i = 0; i < 3; i++) {
     other.address = 0x1000 * (i + 1);
-    direct_receive(&other);
+    rdma_ends_receive(&other);
   }
-  direct_send(DIRECT_BYTES);
-  direct_pass(LINK_SENDER, 0, WIRE_REQUEST);
-  direct_find_frame(LINK_RECEIVER, 0, WIRE_WINDOW, &frame); /* lost with its lane */
-  link_lane_lost(direct_ends[LINK_RECEIVER], 0, 1, direct_now_ns);
-  link_lane_lost(direct_ends[LINK_SENDER], 0, 1, direct_now_ns);
-  direct_find_frame(LINK_RECEIVER, 1, WIRE_WINDOW, &frame);
+  rdma_ends_send(RDMA_ENDS_BYTES);
+  rdma_ends_pass(LINK_SENDER, 0, WIRE_REQUEST);
+  rdma_ends_find_frame(LINK_RECEIVER, 0, WIRE_WINDOW, &frame); /* lost with its lane */
+  link_lane_lost(rdma_ends[LINK_RECEIVER], 0, 1, rdma_ends_now_ns);
+  link_lane_lost(rdma_ends[LINK_SENDER], 0, 1, rdma_ends_now_ns);
+  rdma_ends_find_frame(LINK_RECEIVER, 1, WIRE_WINDOW, &frame);
   assert_int_equal(wire_header_decode(frame.header, &header), 0);
   assert_int_equal(header.total, 3);
   assert_int_equal(header.length, 3 * wire_remote_buffer_bytes(2));
-  assert_int_equal(direct_deliver(LINK_RECEIVER, 1, &frame), 0);
-  direct_find_frame(LINK_SENDER, 1, WIRE_DATA, &frame);
+  assert_int_equal(rdma_ends_deliver(LINK_RECEIVER, 1, &frame), 0);
+  rdma_ends_find_frame(LINK_SENDER, 1, WIRE_DATA, &frame);
   assert_true(frame.remote_buffer && frame.remote_buffer->address == 0x1000);
 }
 
@@ -186,9 +186,9 @@ static void what_has_landed_is_not_told_again(void **state) {
   struct link_frame frame;
   struct wire_header header;
   a_message_is_placed(state);
-  direct_receive(&direct_target);
-  direct_lane_up(1, 1, true); /* a lane that comes tells all */
-  direct_find_frame(LINK_RECEIVER, 1, WIRE_WINDOW, &frame);
+  rdma_ends_receive(&rdma_ends_target);
+  rdma_ends_lane_up(1, 1, true); /* a lane that comes tells all */
+  rdma_ends_find_frame(LINK_RECEIVER, 1, WIRE_WINDOW, &frame);
   assert_int_equal(wire_header_decode(frame.header, &header), 0);
   assert_int_equal(header.message, 2);
   assert_int_equal(header.total, 1);
@@ -200,7 +200,7 @@ static void expect_refused(uint64_t message, unsigned lane) {
   struct wire_header header = {
     .type = WIRE_DATA, .flags = WIRE_IS_PLACED, .length = 100, .message = message, .total = 100
   };
-  assert_int_equal(link_frame_received(direct_ends[LINK_RECEIVER], lane, &header, direct_now_ns),
+  assert_int_equal(link_frame_received(rdma_ends[LINK_RECEIVER], lane, &header, rdma_ends_now_ns),
                    -EPROTO);
 }
 
@@ -211,8 +211,8 @@ static void nothing_is_placed_without_a_grant(void **state) {
 
 static void nothing_is_placed_through_other_lanes(void **state) {
   (void)state;
-  direct_lane_up(1, 1, false);
-  direct_receive(&direct_target);
+  rdma_ends_lane_up(1, 1, false);
+  rdma_ends_receive(&rdma_ends_target);
   expect_refused(0, 1);
 }
 
@@ -222,21 +222,21 @@ static void windows_that_do_not_add_up_are_refused(void **state) {
     uint64_t message, total;
     uint32_t length;
   } windows[] = {
-    { 3, 1, 16 },                           /* less than a remote buffer */
-    { 3, 1, 24 + 8 },                       /* half an acknowledgement */
-    { 3, 1, 24 + 16 * (DIRECT_LANES + 1) }, /* more than there are lanes */
-    { 3, 0, 24 },                           /* remote buffers that are not counted */
+    { 3, 1, 16 },                              /* less than a remote buffer */
+    { 3, 1, 24 + 8 },                          /* half an acknowledgement */
+    { 3, 1, 24 + 16 * (RDMA_ENDS_LANES + 1) }, /* more than there are lanes */
+    { 3, 0, 24 },                              /* remote buffers that are not counted */
   };
   for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
-    direct_tear_down(NULL);
-    direct_set_up(NULL);
+    rdma_ends_tear_down(NULL);
+    rdma_ends_set_up(NULL);
     struct wire_header header = {
       .type = WIRE_WINDOW,
       .length = windows[i].length,
       .message = windows[i].message,
       .total = windows[i].total,
     };
-    assert_int_equal(link_frame_received(direct_ends[LINK_SENDER], 0, &header, direct_now_ns),
+    assert_int_equal(link_frame_received(rdma_ends[LINK_SENDER], 0, &header, rdma_ends_now_ns),
                      -EPROTO);
   }
 }
@@ -244,34 +244,34 @@ static void windows_that_do_not_add_up_are_refused(void **state) {
 /* Fuzzing found that the remote buffers of this one were read without end. */
 static void targets_end_at_the_largest_number(void **state) {
   (void)state;
-  struct link *sender = direct_ends[LINK_SENDER];
+  struct link *sender = rdma_ends[LINK_SENDER];
   struct wire_header header = {
     .type = WIRE_WINDOW, .length = 2 * 24, .message = UINT64_MAX, .total = 2
   };
-  assert_int_equal(link_frame_received(sender, 0, &header, direct_now_ns), 0);
+  assert_int_equal(link_frame_received(sender, 0, &header, rdma_ends_now_ns), 0);
   memset(link_receive_buffer(sender, 0), 1, header.length);
-  assert_int_equal(link_frame_completed(sender, 0, direct_now_ns), 0);
+  assert_int_equal(link_frame_completed(sender, 0, rdma_ends_now_ns), 0);
   link_check(sender);
 }
 
 static void a_link_without_targets_is_told_none(void **state) {
-  direct_tear_down(state);
-  direct_make(LINK_SENDER, 0);
-  direct_make(LINK_RECEIVER, 0);
-  direct_lane_up(0, 1, false);
+  rdma_ends_tear_down(state);
+  rdma_ends_make(LINK_SENDER, 0);
+  rdma_ends_make(LINK_RECEIVER, 0);
+  rdma_ends_lane_up(0, 1, false);
   struct link_frame frame;
   struct wire_header header;
-  assert_int_equal(
-      link_send_posted(direct_ends[LINK_SENDER], direct_sent, DIRECT_BYTES, NULL, direct_now_ns),
-      0);
-  direct_pass(LINK_SENDER, 0, WIRE_REQUEST);
-  direct_receive(&direct_target);
-  direct_find_frame(LINK_RECEIVER, 0, WIRE_WINDOW, &frame);
+  assert_int_equal(link_send_posted(rdma_ends[LINK_SENDER], rdma_ends_sent, RDMA_ENDS_BYTES, NULL,
+                                    rdma_ends_now_ns),
+                   0);
+  rdma_ends_pass(LINK_SENDER, 0, WIRE_REQUEST);
+  rdma_ends_receive(&rdma_ends_target);
+  rdma_ends_find_frame(LINK_RECEIVER, 0, WIRE_WINDOW, &frame);
   assert_int_equal(wire_header_decode(frame.header, &header), 0);
   assert_int_equal(header.total, 0);
   assert_int_equal(header.length, 0);
   header = (struct wire_header){ .type = WIRE_WINDOW, .length = 24, .message = 1, .total = 1 };
-  assert_int_equal(link_frame_received(direct_ends[LINK_SENDER], 0, &header, direct_now_ns),
+  assert_int_equal(link_frame_received(rdma_ends[LINK_SENDER], 0, &header, rdma_ends_now_ns),
                    -EPROTO);
 }
 
@@ -279,7 +279,7 @@ static void a_link_without_targets_is_told_none(void **state) {
 
 static bool is_ordered_closed(enum link_role role) {
   struct link_order order;
-  while (link_next_order(direct_ends[role], &order, direct_now_ns)) {
+  while (link_next_order(rdma_ends[role], &order, rdma_ends_now_ns)) {
     if (order.kind == LINK_ORDER_CLOSE && order.lane == 0 && order.epoch == 1) {
       return true;
     }
@@ -289,55 +289,55 @@ static bool is_ordered_closed(enum link_role role) {
 
 static void a_receiver_who_leaves_early_stops_writers(void **state) {
   (void)state;
-  direct_post_both(&direct_target);
-  link_user_detached(direct_ends[LINK_RECEIVER], direct_now_ns);
+  rdma_ends_post_both(&rdma_ends_target);
+  link_user_detached(rdma_ends[LINK_RECEIVER], rdma_ends_now_ns);
   assert_true(is_ordered_closed(LINK_RECEIVER));
 }
 
 static void a_receiver_who_has_all_keeps_its_lanes(void **state) {
   a_message_is_placed(state);
-  link_user_detached(direct_ends[LINK_RECEIVER], direct_now_ns);
+  link_user_detached(rdma_ends[LINK_RECEIVER], rdma_ends_now_ns);
   assert_false(is_ordered_closed(LINK_RECEIVER));
 }
 
 static void a_sender_who_leaves_early_stops_readers(void **state) {
   (void)state;
   struct link_frame frame;
-  direct_post_both(&direct_target);
-  direct_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame); /* written, not acknowledged */
-  link_user_detached(direct_ends[LINK_SENDER], direct_now_ns);
+  rdma_ends_post_both(&rdma_ends_target);
+  rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame); /* written, not acknowledged */
+  link_user_detached(rdma_ends[LINK_SENDER], rdma_ends_now_ns);
   assert_true(is_ordered_closed(LINK_SENDER));
 }
 
-static void a_sender_whose_copies_are_under_way_keeps_its_lanes(void **state) {
+static void a_sender_whose_copies_are_in_flight_keeps_its_lanes(void **state) {
   (void)state;
   struct link_frame frame;
-  direct_send(8);
-  direct_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
-  link_user_detached(direct_ends[LINK_SENDER], direct_now_ns);
+  rdma_ends_send(8);
+  rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
+  link_user_detached(rdma_ends[LINK_SENDER], rdma_ends_now_ns);
   assert_false(is_ordered_closed(LINK_SENDER));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, direct_set_up, direct_tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rdma_ends_set_up, rdma_ends_tear_down)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
     TEST(a_message_is_placed),
     TEST(placed_pieces_are_large),
     TEST(pieces_without_target_are_chunks),
-    cmocka_unit_test_setup_teardown(messages_that_take_long_are_copied, direct_set_up_large,
-                                    direct_tear_down),
-    cmocka_unit_test_setup_teardown(a_receive_without_target_gets_payloads, direct_set_up_large,
-                                    direct_tear_down),
-    cmocka_unit_test_setup_teardown(a_target_without_room_is_not_used, direct_set_up_large,
-                                    direct_tear_down),
+    cmocka_unit_test_setup_teardown(messages_that_take_long_are_copied, rdma_ends_set_up_large,
+                                    rdma_ends_tear_down),
+    cmocka_unit_test_setup_teardown(a_receive_without_target_gets_payloads, rdma_ends_set_up_large,
+                                    rdma_ends_tear_down),
+    cmocka_unit_test_setup_teardown(a_target_without_room_is_not_used, rdma_ends_set_up_large,
+                                    rdma_ends_tear_down),
     TEST(a_receive_without_target_gets_payloads),
     TEST(a_target_without_room_is_not_used),
     TEST(lines_that_are_polled_are_not_placed),
     TEST(words_that_are_polled_are_placed),
-    cmocka_unit_test_setup_teardown(words_with_checksums_are_not_placed, direct_set_up_checked,
-                                    direct_tear_down),
-    TEST(only_direct_lanes_get_targets),
+    cmocka_unit_test_setup_teardown(words_with_checksums_are_not_placed, rdma_ends_set_up_checked,
+                                    rdma_ends_tear_down),
+    TEST(only_rdma_lanes_get_targets),
     TEST(a_copy_is_in_the_links_memory),
     TEST(targets_are_told_again_when_a_lane_is_lost),
     TEST(what_has_landed_is_not_told_again),
@@ -349,7 +349,7 @@ int main(void) {
     TEST(a_receiver_who_leaves_early_stops_writers),
     TEST(a_receiver_who_has_all_keeps_its_lanes),
     TEST(a_sender_who_leaves_early_stops_readers),
-    TEST(a_sender_whose_copies_are_under_way_keeps_its_lanes),
+    TEST(a_sender_whose_copies_are_in_flight_keeps_its_lanes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,13 +89,13 @@ static void what_fails_is_named_once(void **state) {
 static void what_comes_up_is_told(void **state) {
   (void)state;
   struct endpoint endpoint = { .port = 0 };
-  const struct lane_path direct = { .fd = flow.fd, .endpoint = &endpoint };
+  const struct lane_path rdma = { .fd = flow.fd, .endpoint = &endpoint };
   nic_shares_up(&shares, by_lo, 0, &flow, 0);
   nic_shares_dialled(&shares, by_other);
   nic_shares_failed(&shares, by_other, -ETIMEDOUT);
   seconds_pass(5);
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
-  nic_shares_up(&shares, by_other, 1, &direct, 0);
+  nic_shares_up(&shares, by_other, 1, &rdma, 0);
   assert_int_equal(log_capture_find("other0 carries its share to host-7"), 1);
   nic_shares_closed(&shares, 1); /* on purpose: it is not dialled again */
   seconds_pass(60);

@@ -51,7 +51,7 @@ static int dial(void) {
   return fd;
 }
 
-/* One that knows `key`, and tries again when it was pushed out. */
+/* One that knows `key`, and tries again when it was evicted. */
 struct caller {
   const struct peer_key *key;
   int error;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pending_peer: whom a flood of strangers pushes out, by their addresses. */
+/* pending_peer: whom a flood of strangers evicts, by addresses. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queue pairs that librdmacm connects (tests/lib/fake_verbs_cm.c): whatever goes wrong on the way,
  * data arrives all the same, by TCP until it goes well, and nothing is left behind; strangers are
- * turned away; sides that do not want the same agree. What lanes do once they are connected is
+ * rejected; sides that do not want the same agree. What lanes do once they are connected is
  * test_lanes.c's. */
 #include <errno.h>
 #include <fcntl.h>
@@ -239,7 +239,7 @@ static void free_two(struct two *two) {
   rdma_qp_free(two->listener);
 }
 
-static void strangers_are_turned_away_and_the_peer_comes_in(void **state) {
+static void strangers_are_rejected_and_the_peer_comes_in(void **state) {
   (void)state;
   struct nic nic = pair_loopback(AF_INET);
   struct two two = make_two();
@@ -265,7 +265,7 @@ static void strangers_are_turned_away_and_the_peer_comes_in(void **state) {
 }
 
 /* The right token from a queue pair that the handshake did not tell. */
-static void another_queue_pair_is_turned_away(void **state) {
+static void another_queue_pair_is_rejected(void **state) {
   (void)state;
   struct nic nic = pair_loopback(AF_INET);
   struct two two = make_two();
@@ -368,8 +368,8 @@ int main(void) {
     TEST(calls_that_always_fail_leave_tcp, use_roce),
     BOTH(garbage_connects_nothing),
     BOTH(lost_connections_are_made_again),
-    TEST(strangers_are_turned_away_and_the_peer_comes_in, use_roce),
-    TEST(another_queue_pair_is_turned_away, use_roce),
+    TEST(strangers_are_rejected_and_the_peer_comes_in, use_roce),
+    TEST(another_queue_pair_is_rejected, use_roce),
     BOTH(an_answer_of_somebody_else_is_not_taken),
     BOTH(the_end_of_one_is_heard_by_the_other),
     TEST(one_side_that_must_is_enough, use_roce),

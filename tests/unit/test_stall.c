@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who waits for whom: what is a fault, when it is told, and in which words. */
+/* What a rank is blocked on: what is a fault, when it is reported, and in which words. */
 #include "tests/lib/unit.h"
 
 #include <string.h>

@@ -83,7 +83,7 @@ static void strangers_cost_one_hash_each(const struct handle *handle, const stru
     greet(&caller, handle);
     assert_int_equal(atomic_load(&hashes), before); /* a hello makes us compute nothing */
     answer(&caller, &proof);
-    assert_true(recv(caller.fd, &byte, 1, 0) <= 0); /* dismissed */
+    assert_true(recv(caller.fd, &byte, 1, 0) <= 0); /* rejected */
     assert_int_equal(atomic_load(&hashes), before + 1);
     close(caller.fd);
   }

@@ -315,7 +315,7 @@ static void small_messages_are_placed_whole(void **state) {
   assert_int_equal(stripe_placed_bytes(&stripe, 3, 64 * KIB), STRIPE_PLACED_LEAST_BYTES / 4);
 }
 
-/* Copies of small messages are acknowledged late, and nothing was under way for most of the time.
+/* Copies of small messages are acknowledged late, and nothing was in flight for most of the time.
  */
 static void lazy_acknowledgements_are_no_rate(void **state) {
   (void)state;

@@ -250,7 +250,7 @@ static struct scene large_in_flight(void) {
   }
 }
 
-static void a_large_receive_is_under_way(void **state) {
+static void a_large_receive_is_in_progress(void **state) {
   (void)state;
   for (int is_reused = 0; is_reused <= 1; is_reused++) {
     struct scene scene = large_in_flight();
@@ -259,7 +259,7 @@ static void a_large_receive_is_under_way(void **state) {
   }
 }
 
-static void a_large_send_is_under_way(void **state) {
+static void a_large_send_is_in_progress(void **state) {
   (void)state;
   struct scene scene = large_in_flight();
   side_abort(&scene.sender, &scene.receiver, false);
@@ -346,8 +346,8 @@ static const struct {
   { "an_eager_message_waits", an_eager_message_waits },
   { "sends_are_held", sends_are_held },
   { "sends_are_coalesced", sends_are_coalesced },
-  { "a_large_receive_is_under_way", a_large_receive_is_under_way },
-  { "a_large_send_is_under_way", a_large_send_is_under_way },
+  { "a_large_receive_is_in_progress", a_large_receive_is_in_progress },
+  { "a_large_send_is_in_progress", a_large_send_is_in_progress },
   { "receives_are_granted", receives_are_granted },
   { "sends_wait_for_credit", sends_wait_for_credit },
   { "the_link_has_failed", the_link_has_failed },

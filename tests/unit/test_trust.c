@@ -103,7 +103,7 @@ static unsigned caller_reply(struct caller *caller) {
 }
 
 /* Closed without a word. */
-static void assert_dismissed(const struct caller *caller) {
+static void assert_rejected(const struct caller *caller) {
   uint8_t byte;
   ssize_t n = recv(caller->fd, &byte, 1, 0);
   assert_true(n == 0 || (n < 0 && errno == ECONNRESET));
@@ -137,7 +137,7 @@ static void a_recorded_handshake_is_of_no_use(void **state) {
     assert_int_equal(recv(fd, challenge, CHALLENGE_BYTES, MSG_WAITALL), CHALLENGE_BYTES);
     assert_memory_not_equal(challenge, caller.challenge, CHALLENGE_BYTES);
     by_hand_say(fd, caller.proof, PROOF_BYTES, false);
-    assert_dismissed(&(struct caller){ .fd = fd });
+    assert_rejected(&(struct caller){ .fd = fd });
     close(fd);
     if (i == 0) {
       transfer_close(connection);
@@ -169,7 +169,7 @@ static void an_identity_is_not_a_key(void **state) {
     thief.hello.is_first = lane == 0;
     caller_greet(&thief, &scene);
     caller_prove(&thief);
-    assert_dismissed(&thief);
+    assert_rejected(&thief);
     close(thief.fd);
   }
   struct link_lane_view view;
@@ -205,7 +205,7 @@ static void keys_open_their_own_door_only(void **state) {
   assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
   struct connection *connection = accept_one(&scene);
   caller_prove(&thief);
-  assert_dismissed(&thief);
+  assert_rejected(&thief);
   transfer_close(connection);
   close(thief.fd);
   close(caller.fd);
@@ -268,7 +268,7 @@ static void flood_end(void) {
 }
 
 /* One address takes all places; a peer that came before it, and one that comes now, are served. */
-static void a_flood_pushes_out_itself(void **state) {
+static void a_flood_evicts_itself(void **state) {
   (void)state;
   struct scene scene;
   struct caller caller;
@@ -500,7 +500,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(messages_may_come_in_pieces, start, stop),
     cmocka_unit_test_setup_teardown(what_is_not_known_is_refused_at_once, start, stop),
     cmocka_unit_test_setup_teardown(a_search_looks_at_few_of_many_connections, start, stop),
-    cmocka_unit_test_setup_teardown(a_flood_pushes_out_itself, start, stop),
+    cmocka_unit_test_setup_teardown(a_flood_evicts_itself, start, stop),
     cmocka_unit_test_setup_teardown(a_flood_spares_who_has_said_hello, start, stop),
     cmocka_unit_test_setup_teardown(a_job_with_a_secret_works, start, stop),
     cmocka_unit_test_setup_teardown(a_secret_that_cannot_be_read_ends_the_job, start, stop),

@@ -45,7 +45,7 @@ static void no_example_is_forgotten(void **state) {
 
 #define HAVING(machine) "STRATUS_SYSFS_ROOT=tests/data/sysfs/" machine " stratus-tune topology "
 
-/* GPUs are dealt out in the order of their addresses; NCCL reads the file in tests/netns/jobs. */
+/* Switches get GPUs in the order of addresses; NCCL reads the file in tests/netns/jobs. */
 static void topology_writes_what_the_kernel_hides(void **state) {
   (void)state;
   assert_int_equal(tool_run(HAVING("aws")), 0); /* p4d.24xlarge */

@@ -62,8 +62,8 @@ static const struct wire_header beyond_limits[] = {
   { WIRE_DATA, 0, 1, 0, UINT64_MAX, 1, 0, 0, { 0 } },
   { WIRE_DATA, 0, WIRE_MAX_CHUNK_BYTES + 1, 0, 0, 1ull << 30, 0, 0, { 0 } },
   { WIRE_DATA, 0, 1, 0, 0, WIRE_MAX_MESSAGE_BYTES + 1, 0, 0, { 0 } },
-  /* coded: too short, no bytes, none but the checksum, too many, a chunk beyond its message, LL,
-   * placed, not DATA */
+  /* compressed: too short, no bytes, none but the checksum, too many, a chunk beyond its message,
+   * LL, placed, not DATA */
   { WIRE_DATA, WIRE_IS_CODED, 4095, 0, 0, 1 << 20, 0, 100, { 0 } },
   { WIRE_DATA, WIRE_IS_CODED, 4096, 0, 0, 1 << 20, 0, 0, { 0 } },
   { WIRE_DATA, WIRE_IS_CODED | WIRE_HAS_CRC, 4096, 0, 0, 1 << 20, 9, 4, { 0 } },

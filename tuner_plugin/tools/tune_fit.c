@@ -88,13 +88,13 @@ static void fill_meta(const struct sample_file *file, struct profile_meta *meta)
  * The profile requires the topology that the samples were measured on. */
 static int take_topology(struct sample_file *file, struct profile_fit *fit) {
   const char *wanted = tune_fit_options.topology ? tune_fit_options.topology : "";
-  size_t kept = 0, untold = 0;
+  size_t kept = 0, unnamed = 0;
   for (size_t i = 0; i < file->count; i++) {
     const char *topology = file->samples[i].topology;
     if (topology[0] && !wanted[0]) {
       wanted = topology;
     }
-    untold += !topology[0];
+    unnamed += !topology[0];
     if (!topology[0] || strcmp(topology, wanted) == 0) {
       file->samples[kept++] = file->samples[i];
     } else if (!tune_fit_options.topology) {
@@ -104,10 +104,10 @@ static int take_topology(struct sample_file *file, struct profile_fit *fit) {
     }
   }
   file->count = kept;
-  if (wanted[0] && untold > 0) {
+  if (wanted[0] && unnamed > 0) {
     fprintf(stderr,
             "stratus-tune: %zu of %zu samples name no topology, and are taken to be of %s\n",
-            untold, kept, wanted);
+            unnamed, kept, wanted);
   }
   if (wanted[0]) {
     snprintf(fit->topology, sizeof fit->topology, "%s", wanted);

@@ -258,7 +258,7 @@ static void refuse(const char *nic, const char *why, bool has_port, uint64_t ask
   pause_ns = pause_ns > REFUSAL_MOST_NS ? REFUSAL_MOST_NS : pause_ns;
   struct refusal *refusal = find_refusal(nic);
   if (!refusal && current.settings.is_wanted) {
-    LOG_WARN("STRATUS_RDMA=on, but %s goes by TCP: %s", nic, why);
+    LOG_WARN("STRATUS_RDMA=on, but %s falls back to TCP: %s", nic, why);
   }
   refusal = refusal ? refusal : &refusals[next_refusal++ % REFUSALS_MAX];
   snprintf(refusal->nic, sizeof(refusal->nic), "%s", nic);

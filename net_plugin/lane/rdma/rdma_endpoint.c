@@ -31,7 +31,7 @@ struct rdma_endpoint {
   int over_fd;                            /* an eventfd: readable when a step is over */
   bool is_sender;
 
-  /* the worker's while a step is under way */
+  /* the worker's while a step is in progress */
   struct rdma_device *device; /* held until the queue pair is made */
   struct rdma_qp *qp;         /* NULL: not made yet */
   int error;                  /* of the step */
@@ -103,7 +103,7 @@ void endpoint_stop_all(void) {
 
 /* ---- steps ---- */
 
-/* What no lane has of it. By a worker, or while no step is under way. */
+/* What no lane has of it. By a worker, or while no step is in progress. */
 static void end_free(struct rdma_endpoint *end) {
   if (end->qp) {
     rdma_qp_abandon(end->qp);

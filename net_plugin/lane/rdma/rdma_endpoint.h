@@ -15,7 +15,7 @@
 
 struct rdma_qp;
 
-/* Its queue pair; no step is under way. */
+/* Its queue pair; no step is in progress. */
 struct rdma_qp *rdma_endpoint_qp(struct endpoint *endpoint);
 /* A lane has taken the queue pair: frees the rest. */
 void rdma_endpoint_taken(struct endpoint *endpoint);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_lane: a queue pair as a lane, a direct one (link.h).
+/* rdma_lane: a queue pair as a lane, an RDMA lane of link.h.
  *
  * Frames travel as a stream, cut into sends of at most one slot of the peer:
  *

@@ -100,7 +100,7 @@ static bool find_payload(const struct rdma_lane *rdma, const uint8_t *data, uint
          rdma_memory_keys(memory, rdma->qp->domain.index, &piece->lkey, &remote);
 }
 
-/* The next send of the frame: its header if that is not under way yet, and as much as fits. */
+/* The next send of the frame: its header if that is not posted yet, and as much as fits. */
 static int send_part(struct rdma_lane *rdma) {
   struct link_frame *frame = &rdma->frame;
   uint8_t *slot = rdma_qp_send_slot(rdma->qp, rdma->sent % RDMA_SLOTS) + RDMA_PREFIX_BYTES;

@@ -110,7 +110,7 @@ static int give_up(const struct rdma_device *device, struct ibv_mr *mr) {
     }
   }
   LOG_WARN_EVERY(REFUSAL_INTERVAL_NS,
-                 "%s gives up no registration (ibv_dereg_mr: %s): %zu bytes at %p stay pinned, and "
+                 "%s cannot deregister memory (ibv_dereg_mr: %s): %zu bytes at %p stay pinned, and "
                  "the device can reach them. Look at the kernel's log, and reload its driver",
                  device->port.name, strerror(error), mr->length, mr->addr);
   return error;

@@ -260,7 +260,7 @@ static int destroy_channel(const struct rdma_qp *qp) {
 
 /* The device neither stops nor destroys it, so it is not to be trusted with others either. */
 static int withdraw_memory(const struct rdma_qp *qp) {
-  rdma_device_lose(qp->device, "it does not let go of a queue pair");
+  rdma_device_lose(qp->device, "it cannot destroy a queue pair");
   if (qp->is_sender) {
     return 0; /* no peer can write through it */
   }

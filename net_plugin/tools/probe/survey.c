@@ -94,7 +94,7 @@ int survey_open(const int *agents, unsigned count, struct survey **result) {
 struct pair {
   unsigned from, to, device;
   struct probe_load load;
-  bool is_under_way;
+  bool is_in_progress;
   struct probe_result *result;
 };
 
@@ -130,7 +130,7 @@ static int begin(struct survey *survey, struct pair *pair) {
   if (!handle || !handle[0]) {
     status = fail_pair(pair, port, "cannot listen");
   } else {
-    pair->is_under_way = true;
+    pair->is_in_progress = true;
     status = control_channel_send(
         from, json_pack("{s:s, s:i, s:s, s:I, s:i, s:i, s:i}", "task", "send", "device",
                         (int)pair->device, "handle", handle, "ping_port", port, "flows",
@@ -158,7 +158,7 @@ static void take_result(const json_t *answer, struct probe_result *result) {
 
 static int finish(struct survey *survey, struct pair *pair) {
   json_t *sent = NULL, *served = NULL;
-  if (!pair->is_under_way) {
+  if (!pair->is_in_progress) {
     return CLI_OK;
   }
   int status = control_channel_receive(&survey->channels[pair->from], "sent", MEASURED_NS, &sent);

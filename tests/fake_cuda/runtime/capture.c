@@ -5,7 +5,7 @@
  * becomes nodes that depend on the stream's previous ones. An event recorded in a capturing stream
  * stands for the nodes so far, and a stream that waits for it joins the capture. Everything here is
  * guarded by graph_lock, except for two hints that are read without it: a stream's capture pointer
- * and the number of captures under way. */
+ * and the number of captures in progress. */
 #include <stdlib.h>
 
 #include "tests/fake_cuda/runtime/event.h"

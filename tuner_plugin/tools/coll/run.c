@@ -172,7 +172,7 @@ static void use_conf_files(const struct options *options, const struct world *wo
 static size_t needed_bytes(const struct options *options, const struct replay *replay,
                            const struct run_mode *mode) {
   if (options->replay)
-    return replay_buffer_bytes(replay);
+    return replay_bytes(replay);
   size_t bytes = 0;
   for (int i = 0; i < options->sizes_count; i++)
     bytes = options->sizes[i] > bytes ? options->sizes[i] : bytes;

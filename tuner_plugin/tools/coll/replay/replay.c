@@ -25,7 +25,7 @@ static void *allocate(size_t count, size_t size) {
   return memory;
 }
 
-size_t replay_buffer_bytes(const struct replay *replay) {
+size_t replay_bytes(const struct replay *replay) {
   size_t bytes = 0;
   for (size_t i = 0; i < replay->part_count; i++)
     bytes = replay->parts[i].sum.buffer_bytes > bytes ? replay->parts[i].sum.buffer_bytes : bytes;

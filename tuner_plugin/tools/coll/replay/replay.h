@@ -23,7 +23,7 @@
 #include "tuner_plugin/tools/coll/replay/replay_load.h"
 
 /* What the largest collective needs. */
-size_t replay_buffer_bytes(const struct replay *replay);
+size_t replay_bytes(const struct replay *replay);
 
 /* `table` is NULL but at process 0. Adds up what is wrong, over all ranks: elements, and bytes that
  * were written around results. */

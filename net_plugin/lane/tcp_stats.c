@@ -13,6 +13,11 @@
 #define CA_RECOVERY 3       /* or LOSS: TCP_CA_Recovery of the kernel's net/tcp.h */
 #define STATE_ESTABLISHED 1 /* netinet/tcp.h has it, and cannot be had beside linux/tcp.h */
 
+/* 0: nothing was measured yet. */
+static uint32_t least_rtt_us(const struct tcp_info *info) {
+  return info->tcpi_min_rtt == UINT32_MAX ? 0 : info->tcpi_min_rtt;
+}
+
 uint64_t tcp_stats_answered_ns(int fd, uint64_t now_ns) {
   struct tcp_info info = { 0 };
   socklen_t bytes = sizeof info;
@@ -40,7 +45,7 @@ bool tcp_stats_measure(int fd, struct policy_transport *transport) {
     .is_app_limited = info.tcpi_delivery_rate_app_limited,
     .has_unacked = info.tcpi_unacked > 0,
     .acked_bytes = info.tcpi_bytes_acked,
-    .rtt_us = info.tcpi_min_rtt == UINT32_MAX ? 0 : info.tcpi_min_rtt,
+    .rtt_min_us = least_rtt_us(&info),
     .retransmits = info.tcpi_total_retrans,
     .is_repairing = info.tcpi_ca_state >= CA_RECOVERY || info.tcpi_backoff > 0 ||
                     info.tcpi_retransmits > 0 || info.tcpi_sacked > 0,
@@ -55,8 +60,7 @@ void tcp_stats_read(int fd, struct lane_stats *stats) {
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0) {
     stats->retransmits = info.tcpi_total_retrans;
     stats->rtt_us = info.tcpi_rtt;
-    /* UINT32_MAX: nothing was measured yet. */
-    stats->rtt_min_us = info.tcpi_min_rtt == UINT32_MAX ? 0 : info.tcpi_min_rtt;
+    stats->rtt_min_us = least_rtt_us(&info);
     stats->delivery_rate_bytes = info.tcpi_delivery_rate;
     stats->congestion_window_bytes = (uint64_t)info.tcpi_snd_cwnd * info.tcpi_snd_mss;
   }

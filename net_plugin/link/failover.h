@@ -43,7 +43,8 @@
 #define FAILOVER_STALL_BACKOFF_NS 2000000000ull
 #define FAILOVER_STALL_BACKOFF_MAX_NS 64000000000ull
 
-/* Lanes that are open once losses were seen, at most. */
+/* Lanes that are open because others stood still, the first one included, at most. With 1 % of the
+ * packets lost half a round trip of 8 B takes 28 us in the mean with 2, 22 with 4 (3 rounds). */
 #define FAILOVER_LANES_WITH_SPARES 4u
 #define FAILOVER_NO_CEILING 64u
 
@@ -127,7 +128,7 @@ bool failover_grow(struct failover *failover);
 /* Sender: none of the lanes that are up moves. From now on one more is to be open, if the link may
  * have so many. */
 void failover_keep_spare(struct failover *failover);
-/* Sender: some are only open for that. */
+/* Sender: the policy wants fewer lanes than are open for repeats. */
 static inline bool failover_has_spare(const struct failover *failover) {
   return failover->keeps_spare && failover->wanted < failover->least;
 }

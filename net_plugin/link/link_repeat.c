@@ -15,7 +15,8 @@
 #include "common/ablation.h"
 #include "net_plugin/link/link_state.h"
 
-/* Bytes that may be sent twice: one of 32 that are sent, and so many at once. */
+/* Bytes that may be sent twice: one of 32 that are sent, and so many at once. Not measured by
+ * themselves. */
 #define REPEAT_SHARE 32u
 #define REPEAT_BURST_BYTES (1u << 20)
 /* Chunks up to this size are repeated whatever was spent. A lane has at most LINK_JOURNAL. */

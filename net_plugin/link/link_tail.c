@@ -20,7 +20,8 @@
 /* Between two looks, in round trip times of the lane: the least so far, since the smoothed one of a
  * lane with losses is milliseconds where the path takes microseconds. */
 #define LINK_TAIL_RTTS 4u
-/* PINGs in vain that follow at the same pause: they may have been lost themselves. */
+/* PINGs in vain that follow at the same pause: they may have been lost themselves. Not measured by
+ * itself. */
 #define LINK_TAIL_PINGS 3u
 /* Then each pause is twice as long as the one before, so many times: of a lane that moves, whose
  * messages take long (up to 2.4 ms), and of one that gets PINGs in vain, whose path may be gone (38
@@ -97,7 +98,7 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
     link_tail_dropped(link, lane); /* until it is written again */
     return;
   }
-  uint64_t pause_ns = LINK_TAIL_RTTS * transport->rtt_us * 1000ull;
+  uint64_t pause_ns = LINK_TAIL_RTTS * transport->rtt_min_us * 1000ull;
   pause_ns = pause_ns > LINK_TAIL_NS ? pause_ns : LINK_TAIL_NS;
   bool is_second = link_tail_since_ns(link, lane) < tail->looked_ns;
   bool is_lost = is_second && transport->acked_bytes == tail->acked_bytes;

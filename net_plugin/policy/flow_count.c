@@ -113,6 +113,8 @@ static void flow_count_return(struct flow_count *count, uint64_t now_ns) {
   flow_count_use(count, count->from, now_ns);
 }
 
+/* By acknowledged chunks: the load is told before the lanes are measured, so that the kernel's
+ * count of a part may still be missing. */
 void flow_count_part(struct flow_count *count, const struct limit_window *part, uint64_t now_ns) {
   if (count->state == FLOW_COUNT_DESCENDED && part->loaded_ns >= FLOW_COUNT_SOON_NS &&
       limit_speed(part) * 100 < count->before * FLOW_COUNT_POOR_PERCENT) {

@@ -48,7 +48,7 @@ struct flow_count {
   unsigned changes; /* of the level: links drop what they measured before */
 
   unsigned calm; /* windows in a row in which the network was not the limit */
-  uint64_t mean; /* of the speeds at this level, in KB/s, older ones counting less; 0: none yet */
+  uint64_t mean; /* of limit_wire_speed at this level, older ones counting less; 0: none yet */
 
   unsigned from;    /* the level that the state tells of */
   uint64_t before;  /* the speed there, in KB/s */

@@ -67,7 +67,7 @@ struct policy_transport {
   bool is_app_limited;
   bool has_unacked;     /* the peer's host has not acknowledged all that was sent */
   uint64_t acked_bytes; /* it acknowledged so many, in all */
-  uint64_t rtt_us;      /* the least so far */
+  uint64_t rtt_min_us;  /* the least round trip time so far; 0: none was measured */
   uint64_t retransmits; /* packets that were sent again, in all */
   bool is_repairing;    /* packets are missing: it recovers, or its timeout has passed */
 };

@@ -146,7 +146,7 @@ struct policy_transport socket_measure(const struct socket *socket, enum side si
     .is_app_limited = pipe->is_app_limited,
     .has_unacked = !is_all_there,
     .acked_bytes = pipe->arrived,
-    .rtt_us = 2 * pipe->latency_ns / 1000,
+    .rtt_min_us = 2 * pipe->latency_ns / 1000,
     .is_repairing = is_lost,
   };
 }

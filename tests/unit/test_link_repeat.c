@@ -15,7 +15,7 @@ static int begin(void **state) {
   (void)state;
   timed_begin(2);
   transport = (struct policy_transport){
-    .has_unacked = true, .acked_bytes = 100, .rtt_us = 10, .is_repairing = true
+    .has_unacked = true, .acked_bytes = 100, .rtt_min_us = 10, .is_repairing = true
   };
   return 0;
 }

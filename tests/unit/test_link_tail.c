@@ -17,7 +17,8 @@ static int begin(void **state) {
   timed_post(64);
   timed_post(8192);
   timed_settle();
-  transport = (struct policy_transport){ .has_unacked = true, .acked_bytes = 100, .rtt_us = 10 };
+  transport =
+      (struct policy_transport){ .has_unacked = true, .acked_bytes = 100, .rtt_min_us = 10 };
   return 0;
 }
 
@@ -65,7 +66,7 @@ static void a_lane_that_moves_gets_none(void **state) {
 
 static void far_peers_have_more_time(void **state) {
   (void)state;
-  transport.rtt_us = 10000;
+  transport.rtt_min_us = 10000;
   post_in_vain();
   pass(LINK_SENDER, 40 * MS);
   assert_int_equal(timed.links[LINK_SENDER]->tail_pings, 0);

@@ -30,6 +30,7 @@
   X(RECONNECT, "reconnect", "slow flows are not reconnected")                                      \
   X(CHUNKS, "chunks", "chunks of constant size, whatever the message and the lane")                \
   X(WARM, "warm", "small messages do not stay on the last lane")                                   \
+  X(TURNS, "turns", "small messages do not take turns where lanes queue")                          \
   X(TAIL, "tail", "no PING behind last packets that seem to be lost")                              \
   X(REPEAT, "repeat", "nothing is sent again on another lane while its own stands still")
 

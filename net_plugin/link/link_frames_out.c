@@ -18,10 +18,10 @@ static bool link_has_control(const struct link *link, const struct send_ahead *a
  * kept for repeats. */
 static int link_pick_for_chunk(const struct link *link, uint64_t candidates, uint64_t left) {
   uint64_t usual = repeat_lanes_for_new(link, candidates) & ~link->full;
-  int picked = policy_pick(link->policy, usual, left);
+  int picked = policy_pick(link->policy, usual, left, link->now_ns);
   uint64_t moving = candidates & ~link->still & ~link->full;
   if (picked < 0 && (moving & ~usual) != 0) {
-    picked = policy_pick(link->policy, moving, left);
+    picked = policy_pick(link->policy, moving, left, link->now_ns);
   }
   for (uint64_t lanes = usual; picked < 0 && link->still != 0 && lanes != 0; lanes &= lanes - 1) {
     int lane = __builtin_ctzll(lanes);

@@ -26,6 +26,7 @@ struct adaptive {
   uint64_t acked_bytes[POLICY_MAX_LANES];
   unsigned changes;           /* of the number of lanes, that what is measured came after */
   bool is_current;            /* what is measured now */
+  bool is_bulk;               /* what was measured last */
   uint64_t changed_ns;        /* when the last one was seen; 0: it has settled */
   uint64_t acked;             /* lanes that were acknowledged anything since then */
   uint64_t measured_ns;       /* the last time */
@@ -243,9 +244,10 @@ static void adaptive_measured_load(struct adaptive *adaptive, uint64_t now_ns) {
   if (adaptive->outstanding_bytes > 0) {
     adaptive_add_load(adaptive, now_ns);
   }
-  bool is_bulk = adaptive->passed.bytes > 0 && adaptive->bulk_bytes * 2 >= adaptive->passed.bytes;
+  adaptive->is_bulk =
+      adaptive->passed.bytes > 0 && adaptive->bulk_bytes * 2 >= adaptive->passed.bytes;
   adaptive->is_current =
-      adaptive_is_current(adaptive, now_ns) && is_bulk && adaptive->config.shared;
+      adaptive_is_current(adaptive, now_ns) && adaptive->is_bulk && adaptive->config.shared;
   if (adaptive->is_current) {
     policy_shared_passed(adaptive->config.shared, &adaptive->passed, now_ns);
   }
@@ -273,6 +275,10 @@ static void adaptive_measured(struct policy *policy, unsigned lane,
   if (adaptive->is_current && (!count || adaptive->changes == count->changes)) {
     policy_shared_passed(adaptive->config.shared, &passed, now_ns);
   }
+  adaptive->stripe.loads[lane].least_rtt_ns = transport->rtt_min_us * 1000;
+  if (count && !adaptive->is_bulk && adaptive->stripe.queues) {
+    flow_count_queues(adaptive_count(adaptive), now_ns);
+  }
 }
 
 static void adaptive_encoded(struct policy *policy, const struct policy_encoded *encoded) {
@@ -298,10 +304,11 @@ static uint64_t adaptive_used_lanes(const struct adaptive *adaptive) {
   return (used & ~adaptive->stripe.slow) != 0 ? used : UINT64_MAX;
 }
 
-static int adaptive_pick(struct policy *policy, uint64_t candidates, uint64_t left) {
+static int adaptive_pick(struct policy *policy, uint64_t candidates, uint64_t left,
+                         uint64_t now_ns) {
   struct adaptive *adaptive = adaptive_of(policy);
   candidates &= ~adaptive->draining & adaptive_used_lanes(adaptive);
-  return stripe_pick(&adaptive->stripe, candidates, left);
+  return stripe_pick(&adaptive->stripe, candidates, left, now_ns);
 }
 
 static uint32_t adaptive_chunk_bytes(const struct policy *policy, unsigned lane, uint64_t total,

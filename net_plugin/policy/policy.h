@@ -145,7 +145,7 @@ struct policy_ops {
   unsigned (*lanes_wanted)(const struct policy *policy, uint64_t now_ns);
   /* The lane, among the candidates, for the next chunk of a message of which `left` bytes are not
    * cut yet (UINT64_MAX: a chunk that is sent again). Candidates are up and can take a chunk. */
-  int (*pick)(struct policy *policy, uint64_t candidates, uint64_t left);
+  int (*pick)(struct policy *policy, uint64_t candidates, uint64_t left, uint64_t now_ns);
   /* How much of a message of `total` bytes, `left` of them not cut yet, the lane takes.
    * is_placed: a NIC writes the bytes where they belong. */
   uint32_t (*chunk_bytes)(const struct policy *policy, unsigned lane, uint64_t total, uint64_t left,
@@ -221,8 +221,9 @@ static inline unsigned policy_lanes_wanted(const struct policy *policy, uint64_t
   return policy->ops->lanes_wanted(policy, now_ns);
 }
 
-static inline int policy_pick(struct policy *policy, uint64_t candidates, uint64_t left) {
-  return policy->ops->pick(policy, candidates, left);
+static inline int policy_pick(struct policy *policy, uint64_t candidates, uint64_t left,
+                              uint64_t now_ns) {
+  return policy->ops->pick(policy, candidates, left, now_ns);
 }
 
 static inline uint32_t policy_chunk_bytes(const struct policy *policy, unsigned lane,

@@ -73,10 +73,13 @@ static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
                                           : STRIPE_DEFAULT_PS_PER_BYTE;
 }
 
-/* The lane passes another small message on at once. */
-static bool stripe_passes_at_once(const struct stripe *stripe, unsigned lane) {
-  uint64_t bytes = stripe->loads[lane].outstanding_bytes;
-  return bytes * stripe_ps_per_byte(stripe, lane) <= STRIPE_WARM_PS &&
+/* What is left is small, and the last lane passes it on at once. */
+static bool stripe_stays(const struct stripe *stripe, uint64_t left, uint64_t now_ns) {
+  bool takes_turns =
+      stripe->queues && now_ns >= stripe->loads[stripe->last].sent_ns + STRIPE_BATCH_NS;
+  uint64_t most = takes_turns ? STRIPE_SMALL_BYTES - 1 : STRIPE_WARM_BYTES;
+  uint64_t bytes = stripe->loads[stripe->last].outstanding_bytes;
+  return left <= most && bytes * stripe_ps_per_byte(stripe, stripe->last) <= STRIPE_WARM_PS &&
          !ablation_has(stripe->ablated, ABLATION_WARM);
 }
 
@@ -130,10 +133,9 @@ static uint64_t stripe_without_laggards(const struct stripe *stripe, uint64_t ca
   return candidates;
 }
 
-int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left) {
+int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left, uint64_t now_ns) {
   uint64_t last_bit = 1ull << stripe->last;
-  if (left <= STRIPE_WARM_BYTES && (candidates & last_bit & ~stripe->slow) != 0 &&
-      stripe_passes_at_once(stripe, stripe->last)) {
+  if ((candidates & last_bit & ~stripe->slow) != 0 && stripe_stays(stripe, left, now_ns)) {
     return (int)stripe->last;
   }
   if ((candidates & (stripe->slow | stripe->unknown)) != 0) {
@@ -251,10 +253,42 @@ static void stripe_begin_sample(struct stripe *stripe, unsigned lane, uint64_t n
   }
 }
 
+/* Copied messages are acknowledged late, so a lane is known to be empty by time. */
+static void stripe_begin_alone(struct stripe *stripe, struct stripe_load *load, uint32_t bytes,
+                               uint64_t now_ns) {
+  bool is_alone = now_ns >= load->sent_ns + STRIPE_QUEUE_NS && bytes >= STRIPE_SMALL_BYTES &&
+                  bytes <= STRIPE_WARM_BYTES;
+  load->sent_bytes += bytes;
+  load->recent[load->sent_chunks++ % STRIPE_RECENT] =
+      (struct stripe_chunk){ load->sent_bytes, is_alone ? now_ns : 0, bytes };
+  load->sent_ns = now_ns;
+  stripe->queues = stripe->queues && now_ns < stripe->queued_ns + STRIPE_QUEUES_NS;
+}
+
+/* What was acknowledged last arrived now. Was it alone on its lane, and late? */
+static void stripe_end_alone(struct stripe *stripe, const struct stripe_load *load,
+                             uint64_t now_ns) {
+  const struct stripe_chunk *last = load->recent, *end = load->recent + STRIPE_RECENT;
+  while (last < end && last->end != load->sent_bytes - load->outstanding_bytes) {
+    last++;
+  }
+  if (last == end || last->ns == 0 || load->least_rtt_ns == 0) {
+    return;
+  }
+  uint64_t usual_ns = last->bytes * (STRIPE_DEFAULT_PS_PER_BYTE / 1000);
+  uint64_t most_ns = load->least_rtt_ns + usual_ns + STRIPE_QUEUE_NS;
+  stripe->queued = now_ns > last->ns + most_ns ? stripe->queued + 1 : stripe->queued / 2;
+  if (stripe->queued >= STRIPE_QUEUE_MESSAGES) {
+    stripe->queues = !ablation_has(stripe->ablated, ABLATION_TURNS);
+    stripe->queued_ns = now_ns;
+  }
+}
+
 void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns) {
   struct stripe_load *load = &stripe->loads[lane];
   stripe_begin_sample(stripe, lane, now_ns);
   load->outstanding_bytes += bytes;
+  stripe_begin_alone(stripe, load, bytes, now_ns);
   stripe->last = lane;
   if (stripe->slow != 0 && now_ns - stripe->aged_ns >= STRIPE_AGING_NS) {
     stripe_age(stripe, now_ns);
@@ -285,6 +319,7 @@ void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t
   uint64_t before = bytes < load->before_bytes ? bytes : load->before_bytes;
   load->before_bytes -= before;
   load->sample_bytes += bytes - before;
+  stripe_end_alone(stripe, load, now_ns);
   /* A lane that is never given much is measured when it is done with what it had. */
   uint64_t least =
       (stripe->slow & 1ull << lane) != 0 ? STRIPE_SLOW_CHUNK_BYTES : STRIPE_DRAINED_BYTES;

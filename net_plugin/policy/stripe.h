@@ -11,7 +11,8 @@
  * at its cap while the bursts of the others are left unused. Where packets are lost, as by a
  * policer, lanes that are not slow are not compared either. Small messages stay on the lane that
  * was used last while that has drained within STRIPE_WARM_PS: its caches and its congestion window
- * are warm, and spreading them gains nothing.
+ * are warm, and spreading them gains nothing, unless lanes queue: then those of some KiB take
+ * turns.
  *
  * A slow lane (STRIPE_SLOW_PERCENT of a typical one, repeatedly) may be better left alone: a chunk
  * on it can hold up the whole window of messages. It gets one only if it will have drained within
@@ -34,6 +35,16 @@
 
 #include "net_plugin/policy/limits.h"
 
+/* Chunks that a lane sent last, of which the last one that an acknowledgement covers is looked up.
+ * Copied ones are acknowledged by two or three, late. */
+#define STRIPE_RECENT 8u
+
+struct stripe_chunk {
+  uint64_t end; /* stripe_load.sent_bytes after it */
+  uint64_t ns;  /* when it was sent, if it was alone on its lane; 0: it was not */
+  uint32_t bytes;
+};
+
 struct stripe_load {
   uint64_t outstanding_bytes; /* sent and not acknowledged */
   uint64_t sample_bytes;      /* acknowledged since sample_ns */
@@ -41,6 +52,12 @@ struct stripe_load {
   uint64_t before_bytes;      /* of those that were on the way then; they are no part of it */
   uint32_t ps_per_byte;       /* drain time; 0: not known yet */
   unsigned slow_samples;      /* 0..STRIPE_SLOW_SAMPLES, which makes it slow until it is 0 again */
+
+  uint64_t least_rtt_ns; /* the least round trip time of the lane; 0: not known */
+  uint64_t sent_bytes;   /* in all */
+  uint64_t sent_ns;      /* the last time */
+  unsigned sent_chunks;  /* recent[sent_chunks % STRIPE_RECENT] is the next one's */
+  struct stripe_chunk recent[STRIPE_RECENT];
 };
 
 struct stripe {
@@ -51,11 +68,14 @@ struct stripe {
   unsigned lanes_used;          /* of these, if not all; 0: all. The policy fills it in */
   uint32_t typical_ps_per_byte; /* of the lanes that are up and known; 0: none */
   uint64_t up;
-  uint64_t slow;    /* lanes that are up and slow, as above */
-  uint64_t unknown; /* lanes that are up and have not shown a rate */
-  uint64_t aged_ns; /* when estimates were aged last */
-  bool is_lossy;    /* some lane retransmitted lately */
-  uint64_t lost_ns; /* when that was seen last; 0: never */
+  uint64_t slow;      /* lanes that are up and slow, as above */
+  uint64_t unknown;   /* lanes that are up and have not shown a rate */
+  uint64_t aged_ns;   /* when estimates were aged last */
+  unsigned queued;    /* messages that were alone on their lane and late, see STRIPE_QUEUE_NS */
+  bool queues;        /* lanes queue: small messages take turns */
+  uint64_t queued_ns; /* when that was seen last */
+  bool is_lossy;      /* some lane retransmitted lately */
+  uint64_t lost_ns;   /* when that was seen last; 0: never */
   struct stripe_load loads[POLICY_MAX_LANES];
 };
 
@@ -67,7 +87,7 @@ void stripe_lane_lost(struct stripe *stripe, unsigned lane);
 
 /* The candidate for the next chunk of a message of which `left` bytes are not cut yet; -1 if there
  * is none, or waiting for another lane is better. */
-int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left);
+int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left, uint64_t now_ns);
 
 /* How much of a message of `total` bytes, `left` of them not cut yet, the lane should take. */
 uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t total,

@@ -40,6 +40,7 @@ HEURISTICS = {
     "chunks": ["capped", "uncapped", "equal", "slow-10", "medium", "allreduce-capped", "allreduce-free"],
     "tail": ["latency", "rate", "lossy", "lossy-4"],
     "repeat": ["latency", "uncapped", "lossy", "lossy-4"],
+    "turns": ["allreduce-capped", "allreduce-free", "rate"],
     "warm": ["latency", "rate", "medium", "allreduce-capped", "allreduce-free", "allreduce-4"],
 }
 

@@ -62,6 +62,25 @@ static void growth_that_has_ended_is_tried_again(void **state) {
   assert_int_equal(model.shared.count.level, MOST_LEVEL);
 }
 
+/* Before any window of bulk traffic; then windows decide. */
+static void queues_are_worth_one_level(void **state) {
+  (void)state;
+  struct flow_count count;
+  flow_count_init(&count);
+  flow_count_queues(&count, 1);
+  assert_int_equal(count.level, FLOW_COUNT_GUESS); /* no connection can have more */
+  flow_count_join(&count, MOST_LEVEL);
+  flow_count_queues(&count, 2);
+  assert_int_equal(count.level, FLOW_COUNT_GUESS + 1);
+  flow_count_queues(&count, 3);
+  assert_int_equal(count.level, FLOW_COUNT_GUESS + 1);
+  begin(NIC, NIC / 2, 0, 1);
+  policy_model_run(&model, SECOND);
+  assert_int_equal(model.shared.count.level, 0);
+  flow_count_queues(&model.shared.count, 2 * SECOND);
+  assert_int_equal(model.shared.count.level, 0);
+}
+
 /* Threads or the peer are the limit, not the network. */
 static void an_uncapped_network_needs_one_flow(void **state) {
   (void)state;
@@ -177,6 +196,7 @@ int main(void) {
     cmocka_unit_test(capped_flows_grow_to_the_most),
     cmocka_unit_test(growth_ends_where_the_nic_is_full),
     cmocka_unit_test(growth_that_has_ended_is_tried_again),
+    cmocka_unit_test(queues_are_worth_one_level),
     cmocka_unit_test(an_uncapped_network_needs_one_flow),
     cmocka_unit_test(bursts_hide_the_cap),
     cmocka_unit_test(one_flow_is_not_for_ever),

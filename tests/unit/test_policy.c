@@ -90,7 +90,7 @@ static void check_chunk(unsigned lane, uint64_t total, uint64_t left, bool is_pl
 static void check_decisions(void) {
   uint64_t total = 1ull << draw(30), left = draw(total) + 1;
   uint64_t candidates = up & (chance(50) ? UINT64_MAX : random_next(&random_state));
-  int lane = policy_pick(policy, candidates, chance(20) ? UINT64_MAX : left);
+  int lane = policy_pick(policy, candidates, chance(20) ? UINT64_MAX : left, now_ns);
   assert_true(lane >= -1 && lane < POLICY_MAX_LANES);
   assert_true(lane < 0 || (candidates >> lane & 1) != 0);
   if (up != 0) {
@@ -117,7 +117,7 @@ static void some_lane_up(void) {
 }
 
 static void some_bytes_sent(void) {
-  int lane = policy_pick(policy, up, draw(1u << 20));
+  int lane = policy_pick(policy, up, draw(1u << 20), now_ns);
   if (lane >= 0 && in_flight[lane] < IN_FLIGHT_MAX_BYTES) {
     uint64_t left = draw(4u << 20);
     uint32_t bytes = policy_chunk_bytes(policy, (unsigned)lane, left, left, false);
@@ -216,8 +216,8 @@ static void check_that_a_chunk_is_carried(void) {
     policy_acked(policy, lane, in_flight[lane], now_ns);
     in_flight[lane] = 0;
   }
-  assert_true(up == 0 || policy_pick(policy, up, UINT64_MAX) >= 0);
-  assert_true(up == 0 || policy_pick(policy, up, 1) >= 0);
+  assert_true(up == 0 || policy_pick(policy, up, UINT64_MAX, now_ns) >= 0);
+  assert_true(up == 0 || policy_pick(policy, up, 1, now_ns) >= 0);
 }
 
 /* Whatever has happened: with all lanes free and nothing in flight, a lane carries the chunk. */
@@ -239,7 +239,7 @@ static void lanes_share_the_load(void **state) {
     policy_lane_up(policy, 1, now_ns);
     policy_posted(policy, 64u << 20);
     for (unsigned chunk = 0; chunk < 100; chunk++) {
-      int lane = policy_pick(policy, 3, 32u << 20);
+      int lane = policy_pick(policy, 3, 32u << 20, now_ns);
       assert_in_range(lane, 0, 1);
       uint32_t bytes = policy_chunk_bytes(policy, (unsigned)lane, 64u << 20, 32u << 20, false);
       policy_sent(policy, (unsigned)lane, bytes, now_ns);

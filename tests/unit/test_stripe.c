@@ -27,8 +27,8 @@ static void no_candidate_no_lane(void **state) {
   (void)state;
   struct stripe stripe;
   bring_up(&stripe, 4);
-  assert_int_equal(stripe_pick(&stripe, 0, KIB * KIB), -1);
-  assert_int_equal(stripe_pick(&stripe, 1ull << 3, KIB * KIB), 3);
+  assert_int_equal(stripe_pick(&stripe, 0, KIB * KIB, 0), -1);
+  assert_int_equal(stripe_pick(&stripe, 1ull << 3, KIB * KIB, 0), 3);
 }
 
 static void equal_lanes_take_turns(void **state) {
@@ -38,9 +38,9 @@ static void equal_lanes_take_turns(void **state) {
   for (unsigned lane = 0; lane < 64; lane++) {
     teach(&stripe, lane, 1);
   }
-  unsigned first = (unsigned)stripe_pick(&stripe, UINT64_MAX, KIB * KIB);
+  unsigned first = (unsigned)stripe_pick(&stripe, UINT64_MAX, KIB * KIB, 0);
   for (unsigned i = 0; i < 128; i++) {
-    unsigned lane = (unsigned)stripe_pick(&stripe, UINT64_MAX, KIB * KIB);
+    unsigned lane = (unsigned)stripe_pick(&stripe, UINT64_MAX, KIB * KIB, 0);
     assert_int_equal(lane, (first + i) % 64);
     stripe_sent(&stripe, lane, 64 * KIB, 0);
   }
@@ -56,7 +56,7 @@ static void idle_lanes_take_turns_whatever_they_showed(void **state) {
   }
   unsigned used[8] = { 0 };
   for (unsigned i = 0; i < 80; i++) {
-    unsigned lane = (unsigned)stripe_pick(&stripe, 0xFF, 82 * KIB);
+    unsigned lane = (unsigned)stripe_pick(&stripe, 0xFF, 82 * KIB, 0);
     used[lane]++;
     stripe_sent(&stripe, lane, 32 * KIB, 0);
     stripe_acked(&stripe, lane, 32 * KIB, MS / 3);
@@ -75,15 +75,15 @@ static void lanes_are_alike_where_packets_are_lost(void **state) {
     teach(&stripe, lane, lane == 0 ? 8 : 10); /* none is slow */
     stripe_sent(&stripe, lane, lane == 0 ? 72 * KIB : 64 * KIB, 0);
   }
-  assert_int_equal(stripe_pick(&stripe, 0xF, KIB * KIB), 0);
+  assert_int_equal(stripe_pick(&stripe, 0xF, KIB * KIB, 0), 0);
   stripe_retransmitted(&stripe, false, MS);
-  assert_int_equal(stripe_pick(&stripe, 0xF, KIB * KIB), 0);
+  assert_int_equal(stripe_pick(&stripe, 0xF, KIB * KIB, 0), 0);
   stripe_retransmitted(&stripe, true, 2 * MS);
-  assert_int_not_equal(stripe_pick(&stripe, 0xF, KIB * KIB), 0);
+  assert_int_not_equal(stripe_pick(&stripe, 0xF, KIB * KIB, 0), 0);
   stripe_retransmitted(&stripe, false, STRIPE_LOSSY_NS);
-  assert_int_not_equal(stripe_pick(&stripe, 0xF, KIB * KIB), 0);
+  assert_int_not_equal(stripe_pick(&stripe, 0xF, KIB * KIB, 0), 0);
   stripe_retransmitted(&stripe, false, 2 * MS + STRIPE_LOSSY_NS);
-  assert_int_equal(stripe_pick(&stripe, 0xF, KIB * KIB), 0);
+  assert_int_equal(stripe_pick(&stripe, 0xF, KIB * KIB, 0), 0);
 }
 
 static void small_messages_stay_on_the_warm_lane(void **state) {
@@ -92,14 +92,60 @@ static void small_messages_stay_on_the_warm_lane(void **state) {
   bring_up(&stripe, 8);
   stripe_sent(&stripe, 5, 8, 0);
   for (int i = 0; i < 1000; i++) {
-    assert_int_equal(stripe_pick(&stripe, 0xFF, 8), 5);
+    assert_int_equal(stripe_pick(&stripe, 0xFF, 8, 0), 5);
     stripe_sent(&stripe, 5, 8, 0);
   }
-  assert_int_not_equal(stripe_pick(&stripe, 0xFF & ~(1u << 5), 8), 5);
-  assert_int_equal(stripe_pick(&stripe, 0xFF, STRIPE_WARM_BYTES), 5);
-  assert_int_not_equal(stripe_pick(&stripe, 0xFF, STRIPE_WARM_BYTES + 1), 5);
+  assert_int_not_equal(stripe_pick(&stripe, 0xFF & ~(1u << 5), 8, 0), 5);
+  assert_int_equal(stripe_pick(&stripe, 0xFF, STRIPE_WARM_BYTES, 0), 5);
+  assert_int_not_equal(stripe_pick(&stripe, 0xFF, STRIPE_WARM_BYTES + 1, 0), 5);
   stripe_sent(&stripe, 5, 1024 * KIB, 0); /* too much to be done soon */
-  assert_int_not_equal(stripe_pick(&stripe, 0xFF, 8), 5);
+  assert_int_not_equal(stripe_pick(&stripe, 0xFF, 8, 0), 5);
+}
+
+/* One on lane 0, alone there, which arrives after so long. */
+static void send_alone(struct stripe *stripe, uint32_t bytes, uint64_t took_ns, uint64_t *now_ns) {
+  *now_ns += MS;
+  stripe_sent(stripe, 0, bytes, *now_ns);
+  stripe_acked(stripe, 0, bytes, *now_ns + took_ns);
+}
+
+/* A flow that is capped has a burst left where another has used its own. */
+static void messages_take_turns_where_lanes_queue(void **state) {
+  (void)state;
+  struct stripe stripe;
+  bring_up(&stripe, 8);
+  uint64_t rtt_ns = MS / 4, late_ns = rtt_ns + STRIPE_QUEUE_NS + 9 * KIB, now_ns = MS;
+  for (unsigned i = 0; i < STRIPE_QUEUE_MESSAGES; i++) { /* how long is usual is not known */
+    send_alone(&stripe, 8 * KIB, late_ns, &now_ns);
+  }
+  stripe.loads[0].least_rtt_ns = rtt_ns;
+  for (unsigned i = 0; i < 10 * STRIPE_QUEUE_MESSAGES; i++) {
+    bool is_late = i % 2 == 0;
+    send_alone(&stripe, 8 * KIB, is_late ? late_ns : rtt_ns + STRIPE_QUEUE_NS, &now_ns);
+    send_alone(&stripe, STRIPE_SMALL_BYTES - 1, 10 * late_ns, &now_ns);
+    stripe_sent(&stripe, 0, 8 * KIB, now_ns + 2); /* behind another one */
+    stripe_acked(&stripe, 0, 8 * KIB, now_ns + MS / 2);
+    assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns + MS), 0);
+  }
+  send_alone(&stripe, 8 * KIB, rtt_ns, &now_ns);
+  for (unsigned late = 0; late < STRIPE_QUEUE_MESSAGES; late += 2) {
+    assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns + MS), 0);
+    send_alone(&stripe, 8 * KIB, late_ns, &now_ns);
+    stripe_sent(&stripe, 0, 8 * KIB, now_ns += MS);
+    stripe_sent(&stripe, 0, 8 * KIB, now_ns += MS);
+    stripe_acked(&stripe, 0, 16 * KIB, now_ns + late_ns); /* it tells of the second one */
+  }
+  for (unsigned i = 1; i < 16; i++) {
+    now_ns += MS;
+    assert_int_equal(stripe_pick(&stripe, 0xFF, STRIPE_SMALL_BYTES - 1, now_ns + MS), (i - 1) % 8);
+    assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns + MS), i % 8);
+    assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, stripe.loads[(i - 1) % 8].sent_ns),
+                     (i - 1) % 8);
+    stripe_sent(&stripe, i % 8, 8 * KIB, now_ns);
+    stripe_acked(&stripe, i % 8, 8 * KIB, now_ns + 1);
+  }
+  stripe_sent(&stripe, 7, 8, now_ns + STRIPE_QUEUES_NS);
+  assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns + MS), 7);
 }
 
 static void a_slow_lane_gets_its_share(void **state) {
@@ -110,7 +156,7 @@ static void a_slow_lane_gets_its_share(void **state) {
   teach(&stripe, 1, 10);
   uint64_t bytes[2] = { 0 };
   for (int i = 0; i < 1000; i++) {
-    unsigned lane = (unsigned)stripe_pick(&stripe, 3, KIB * KIB);
+    unsigned lane = (unsigned)stripe_pick(&stripe, 3, KIB * KIB, 0);
     stripe_sent(&stripe, lane, 8 * KIB, 0);
     bytes[lane] += 8 * KIB;
   }
@@ -123,7 +169,7 @@ static void a_new_lane_is_tried(void **state) {
   bring_up(&stripe, 2);
   teach(&stripe, 0, 1);
   stripe_sent(&stripe, 0, 64 * KIB, 0);
-  assert_int_equal(stripe_pick(&stripe, 3, KIB * KIB), 1);
+  assert_int_equal(stripe_pick(&stripe, 3, KIB * KIB, 0), 1);
 }
 
 static void an_unknown_lane_gets_little(void **state) {
@@ -132,9 +178,9 @@ static void an_unknown_lane_gets_little(void **state) {
   bring_up(&stripe, 2);
   teach(&stripe, 0, 1);
   stripe_sent(&stripe, 1, STRIPE_UNKNOWN_BYTES, 0);
-  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB), -1);
+  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), -1);
   stripe_lane_lost(&stripe, 0); /* there is no other one now */
-  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB), 1);
+  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), 1);
 }
 
 static void a_laggard_is_left_alone(void **state) {
@@ -143,14 +189,14 @@ static void a_laggard_is_left_alone(void **state) {
   bring_up(&stripe, 2);
   teach(&stripe, 0, 1);
   teach(&stripe, 1, 100);
-  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB),
+  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0),
                    -1); /* lane 0 is busy, and still sooner done */
   stripe_sent(&stripe, 0, 1024 * KIB, 0);
-  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB), 1);
+  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), 1);
   stripe_sent(&stripe, 1, 64 * KIB, 0);
-  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB), -1);
+  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), -1);
   stripe_lane_lost(&stripe, 0);
-  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB), 1);
+  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), 1);
 }
 
 static void a_laggard_is_tried_again(void **state) {
@@ -160,7 +206,7 @@ static void a_laggard_is_tried_again(void **state) {
   teach(&stripe, 0, 1);
   teach(&stripe, 1, 100);
   unsigned seconds = 1;
-  for (; seconds < 20 && stripe_pick(&stripe, 2, KIB * KIB) < 0; seconds++) {
+  for (; seconds < 20 && stripe_pick(&stripe, 2, KIB * KIB, 0) < 0; seconds++) {
     stripe_sent(&stripe, 0, 64 * KIB, seconds * 1001 * MS);
     stripe_acked(&stripe, 0, 64 * KIB, seconds * 1001 * MS + MS / 16);
   }
@@ -355,7 +401,7 @@ static void switched_off_heuristics_do_nothing(void **state) {
   bring_up(&stripe, 2);
   stripe.ablated = 1ull << ABLATION_WARM;
   stripe_sent(&stripe, 1, 8, 0);
-  assert_int_equal(stripe_pick(&stripe, 3, 8), 0);
+  assert_int_equal(stripe_pick(&stripe, 3, 8, 0), 0);
 }
 
 int main(void) {
@@ -365,6 +411,7 @@ int main(void) {
     cmocka_unit_test(idle_lanes_take_turns_whatever_they_showed),
     cmocka_unit_test(lanes_are_alike_where_packets_are_lost),
     cmocka_unit_test(small_messages_stay_on_the_warm_lane),
+    cmocka_unit_test(messages_take_turns_where_lanes_queue),
     cmocka_unit_test(a_slow_lane_gets_its_share),
     cmocka_unit_test(a_new_lane_is_tried),
     cmocka_unit_test(an_unknown_lane_gets_little),

@@ -276,7 +276,7 @@ static void adaptive_measured(struct policy *policy, unsigned lane,
     policy_shared_passed(adaptive->config.shared, &passed, now_ns);
   }
   adaptive->stripe.loads[lane].least_rtt_ns = transport->rtt_min_us * 1000;
-  if (count && !adaptive->is_bulk && adaptive->stripe.queues) {
+  if (count && !adaptive->is_bulk && adaptive->stripe.turns.state == TURNS_HELP) {
     flow_count_queues(adaptive_count(adaptive), now_ns);
   }
 }

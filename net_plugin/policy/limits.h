@@ -25,14 +25,11 @@
  * call. In turns AllReduce of 64 KiB without caps took 191 us instead of 158. */
 #define STRIPE_BATCH_NS 10000ull
 /* A message of SMALL_BYTES to WARM_BYTES that is alone on its lane is late if it takes so much
- * longer than the least round trip and than STRIPE_DEFAULT_PS_PER_BYTE. Lanes queue after so many
- * late ones; one that is not late halves their number. At a cap of 0.5 Gb/s nearly all of 8 KiB
- * took 40 to 131 us. Without caps, with 30 us and messages of any size, AllReduce of 32 KiB and 1
- * MiB took 1.12 and 1.03 times as long, with this 1.00 to 1.04. In turns no lane queues, so it
- * holds for a while. The number and the while are not measured by themselves. */
-#define STRIPE_QUEUE_NS 60000ull
-#define STRIPE_QUEUE_MESSAGES 16u
-#define STRIPE_QUEUES_NS 10000000000ull
+ * longer than the least round trip and than STRIPE_DEFAULT_PS_PER_BYTE. At a cap of 0.5 Gb/s nearly
+ * all of 8 KiB took 40 to 131 us. Without caps, with 30 us and messages of any size, AllReduce of
+ * 32 KiB and 1 MiB took 1.12 and 1.03 times as long, with this 1.00 to 1.04. */
+#define STRIPE_LATE_NS 60000ull
+
 /* The last lane is used again while it has less to do than this. Measured with 32 to 256 KiB
  * messages: in pieces of 32 KiB over all lanes they were slower. */
 #define STRIPE_WARM_PS 250000000ull /* 250 us */
@@ -94,6 +91,17 @@
 /* And not above so many chunks. On emulated RDMA with 4 queue pairs and 1 MiB: 4 to 5 writes per
  * message instead of 10. */
 #define STRIPE_PLACED_CHUNKS 8u
+
+/* ---- turns ---- */
+
+/* Late messages until turns are tried, and messages of that trial; of those that may be late. Where
+ * 8 hosts share 2 CPUs most are late in turns, too: AllReduce of 64 KiB 3.7 ms, where turns hold
+ * that do not help 4.7. Not measured by themselves. */
+#define TURNS_MESSAGES 16u
+#define TURNS_LATE_PERCENT 50u
+/* How long they are taken, and the first pause; the longest one. Not measured by themselves. */
+#define TURNS_NS 10000000000ull
+#define TURNS_PAUSE_MAX_NS 300000000000ull
 
 /* ---- limit ---- */
 

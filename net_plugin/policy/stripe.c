@@ -12,6 +12,7 @@ void stripe_init(struct stripe *stripe, const struct policy_config *config) {
   *stripe = (struct stripe){ .chunk_bytes = config->chunk_bytes & ~(POLICY_GRAIN_BYTES - 1),
                              .usual_chunk_bytes = usual & ~(POLICY_GRAIN_BYTES - 1),
                              .ablated = config->ablated };
+  turns_init(&stripe->turns);
 }
 
 static void stripe_compare(struct stripe *stripe) {
@@ -75,8 +76,8 @@ static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
 
 /* What is left is small, and the last lane passes it on at once. */
 static bool stripe_stays(const struct stripe *stripe, uint64_t left, uint64_t now_ns) {
-  bool takes_turns =
-      stripe->queues && now_ns >= stripe->loads[stripe->last].sent_ns + STRIPE_BATCH_NS;
+  bool takes_turns = stripe->turns.state != TURNS_NONE &&
+                     now_ns >= stripe->loads[stripe->last].sent_ns + STRIPE_BATCH_NS;
   uint64_t most = takes_turns ? STRIPE_SMALL_BYTES - 1 : STRIPE_WARM_BYTES;
   uint64_t bytes = stripe->loads[stripe->last].outstanding_bytes;
   return left <= most && bytes * stripe_ps_per_byte(stripe, stripe->last) <= STRIPE_WARM_PS &&
@@ -256,13 +257,13 @@ static void stripe_begin_sample(struct stripe *stripe, unsigned lane, uint64_t n
 /* Copied messages are acknowledged late, so a lane is known to be empty by time. */
 static void stripe_begin_alone(struct stripe *stripe, struct stripe_load *load, uint32_t bytes,
                                uint64_t now_ns) {
-  bool is_alone = now_ns >= load->sent_ns + STRIPE_QUEUE_NS && bytes >= STRIPE_SMALL_BYTES &&
+  bool is_alone = now_ns >= load->sent_ns + STRIPE_LATE_NS && bytes >= STRIPE_SMALL_BYTES &&
                   bytes <= STRIPE_WARM_BYTES;
   load->sent_bytes += bytes;
   load->recent[load->sent_chunks++ % STRIPE_RECENT] =
       (struct stripe_chunk){ load->sent_bytes, is_alone ? now_ns : 0, bytes };
   load->sent_ns = now_ns;
-  stripe->queues = stripe->queues && now_ns < stripe->queued_ns + STRIPE_QUEUES_NS;
+  turns_sent(&stripe->turns, now_ns);
 }
 
 /* What was acknowledged last arrived now. Was it alone on its lane, and late? */
@@ -272,16 +273,13 @@ static void stripe_end_alone(struct stripe *stripe, const struct stripe_load *lo
   while (last < end && last->end != load->sent_bytes - load->outstanding_bytes) {
     last++;
   }
-  if (last == end || last->ns == 0 || load->least_rtt_ns == 0) {
+  if (last == end || last->ns == 0 || load->least_rtt_ns == 0 ||
+      ablation_has(stripe->ablated, ABLATION_TURNS)) {
     return;
   }
   uint64_t usual_ns = last->bytes * (STRIPE_DEFAULT_PS_PER_BYTE / 1000);
-  uint64_t most_ns = load->least_rtt_ns + usual_ns + STRIPE_QUEUE_NS;
-  stripe->queued = now_ns > last->ns + most_ns ? stripe->queued + 1 : stripe->queued / 2;
-  if (stripe->queued >= STRIPE_QUEUE_MESSAGES) {
-    stripe->queues = !ablation_has(stripe->ablated, ABLATION_TURNS);
-    stripe->queued_ns = now_ns;
-  }
+  uint64_t most_ns = load->least_rtt_ns + usual_ns + STRIPE_LATE_NS;
+  turns_arrived(&stripe->turns, now_ns > last->ns + most_ns, now_ns);
 }
 
 void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns) {

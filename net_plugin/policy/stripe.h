@@ -11,8 +11,7 @@
  * at its cap while the bursts of the others are left unused. Where packets are lost, as by a
  * policer, lanes that are not slow are not compared either. Small messages stay on the lane that
  * was used last while that has drained within STRIPE_WARM_PS: its caches and its congestion window
- * are warm, and spreading them gains nothing, unless lanes queue: then those of some KiB take
- * turns.
+ * are warm, and spreading them gains nothing, unless lanes queue (turns.h).
  *
  * A slow lane (STRIPE_SLOW_PERCENT of a typical one, repeatedly) may be better left alone: a chunk
  * on it can hold up the whole window of messages. It gets one only if it will have drained within
@@ -34,6 +33,7 @@
 #include <stdint.h>
 
 #include "net_plugin/policy/limits.h"
+#include "net_plugin/policy/turns.h"
 
 /* Chunks that a lane sent last, of which the last one that an acknowledgement covers is looked up.
  * Copied ones are acknowledged by two or three, late. */
@@ -68,14 +68,12 @@ struct stripe {
   unsigned lanes_used;          /* of these, if not all; 0: all. The policy fills it in */
   uint32_t typical_ps_per_byte; /* of the lanes that are up and known; 0: none */
   uint64_t up;
-  uint64_t slow;      /* lanes that are up and slow, as above */
-  uint64_t unknown;   /* lanes that are up and have not shown a rate */
-  uint64_t aged_ns;   /* when estimates were aged last */
-  unsigned queued;    /* messages that were alone on their lane and late, see STRIPE_QUEUE_NS */
-  bool queues;        /* lanes queue: small messages take turns */
-  uint64_t queued_ns; /* when that was seen last */
-  bool is_lossy;      /* some lane retransmitted lately */
-  uint64_t lost_ns;   /* when that was seen last; 0: never */
+  uint64_t slow;    /* lanes that are up and slow, as above */
+  uint64_t unknown; /* lanes that are up and have not shown a rate */
+  uint64_t aged_ns; /* when estimates were aged last */
+  struct turns turns;
+  bool is_lossy;    /* some lane retransmitted lately */
+  uint64_t lost_ns; /* when that was seen last; 0: never */
   struct stripe_load loads[POLICY_MAX_LANES];
 };
 

@@ -109,43 +109,42 @@ static void send_alone(struct stripe *stripe, uint32_t bytes, uint64_t took_ns, 
   stripe_acked(stripe, 0, bytes, *now_ns + took_ns);
 }
 
-/* A flow that is capped has a burst left where another has used its own. */
+/* So many were late, which is known of a lane with a round trip time. */
 static void messages_take_turns_where_lanes_queue(void **state) {
   (void)state;
   struct stripe stripe;
   bring_up(&stripe, 8);
-  uint64_t rtt_ns = MS / 4, late_ns = rtt_ns + STRIPE_QUEUE_NS + 9 * KIB, now_ns = MS;
-  for (unsigned i = 0; i < STRIPE_QUEUE_MESSAGES; i++) { /* how long is usual is not known */
+  uint64_t rtt_ns = MS / 4, late_ns = rtt_ns + STRIPE_LATE_NS + 9 * KIB, now_ns = MS;
+  for (unsigned i = 0; i < TURNS_MESSAGES; i++) {
     send_alone(&stripe, 8 * KIB, late_ns, &now_ns);
   }
   stripe.loads[0].least_rtt_ns = rtt_ns;
-  for (unsigned i = 0; i < 10 * STRIPE_QUEUE_MESSAGES; i++) {
-    bool is_late = i % 2 == 0;
-    send_alone(&stripe, 8 * KIB, is_late ? late_ns : rtt_ns + STRIPE_QUEUE_NS, &now_ns);
-    send_alone(&stripe, STRIPE_SMALL_BYTES - 1, 10 * late_ns, &now_ns);
+  for (unsigned i = 0; i < 2 * TURNS_MESSAGES; i++) {
+    send_alone(&stripe, 8 * KIB, rtt_ns + STRIPE_LATE_NS, &now_ns);
+    send_alone(&stripe, STRIPE_SMALL_BYTES - 1, late_ns, &now_ns);
+    send_alone(&stripe, STRIPE_WARM_BYTES + 1, late_ns, &now_ns);
     stripe_sent(&stripe, 0, 8 * KIB, now_ns + 2); /* behind another one */
     stripe_acked(&stripe, 0, 8 * KIB, now_ns + MS / 2);
-    assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns + MS), 0);
   }
-  send_alone(&stripe, 8 * KIB, rtt_ns, &now_ns);
-  for (unsigned late = 0; late < STRIPE_QUEUE_MESSAGES; late += 2) {
+  for (unsigned late = 0; late < TURNS_MESSAGES; late += 2) {
     assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns + MS), 0);
     send_alone(&stripe, 8 * KIB, late_ns, &now_ns);
     stripe_sent(&stripe, 0, 8 * KIB, now_ns += MS);
     stripe_sent(&stripe, 0, 8 * KIB, now_ns += MS);
     stripe_acked(&stripe, 0, 16 * KIB, now_ns + late_ns); /* it tells of the second one */
   }
-  for (unsigned i = 1; i < 16; i++) {
+  for (unsigned i = 1; i <= 2 * TURNS_MESSAGES; i++) {
     now_ns += MS;
-    assert_int_equal(stripe_pick(&stripe, 0xFF, STRIPE_SMALL_BYTES - 1, now_ns + MS), (i - 1) % 8);
-    assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns + MS), i % 8);
+    assert_int_equal(stripe_pick(&stripe, 0xFF, STRIPE_SMALL_BYTES - 1, now_ns), (i - 1) % 8);
     assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, stripe.loads[(i - 1) % 8].sent_ns),
                      (i - 1) % 8);
+    assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns), i % 8);
+    stripe.loads[i % 8].least_rtt_ns = rtt_ns;
     stripe_sent(&stripe, i % 8, 8 * KIB, now_ns);
     stripe_acked(&stripe, i % 8, 8 * KIB, now_ns + 1);
   }
-  stripe_sent(&stripe, 7, 8, now_ns + STRIPE_QUEUES_NS);
-  assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns + MS), 7);
+  stripe_sent(&stripe, 7, 8, now_ns + TURNS_NS);
+  assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns + 2 * TURNS_NS), 7);
 }
 
 static void a_slow_lane_gets_its_share(void **state) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* aes_gcm: AES-256-GCM, one direction, by OpenSSL's libcrypto where one is installed, else by
  * libsodium. Both give the same bits, so hosts with different libraries understand each other;
- * OpenSSL is about twice as fast (docs/security.md).
+ * OpenSSL is about twice as fast (docs/measurements.md).
  *
  * The process may use the same libcrypto itself, so that nothing of it that is shared is touched:
  * OpenSSL 3 gets a library context of its own, without openssl.cnf, and no clean-up at exit is

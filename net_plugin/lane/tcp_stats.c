@@ -10,7 +10,7 @@
 
 #include "common/clock.h"
 
-#define CA_RECOVERY 3       /* or LOSS: TCP_CA_Recovery of the kernel's net/tcp.h */
+#define CA_RECOVERY 3 /* or LOSS: TCP_CA_Recovery of the kernel's net/tcp.h */
 /* Longer than a kernel delays an acknowledgement, which is 40 ms (TCP_DELACK_MIN), and than a few
  * round trips; shorter than the 200 ms after which it sends again (TCP_RTO_MIN). */
 #define ACK_WAIT_NS (50 * NS_PER_MS)

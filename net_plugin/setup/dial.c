@@ -31,7 +31,7 @@ enum dial_state { DIAL_CONNECTING, DIAL_GREETING, DIAL_OFFERING, DIAL_PROVING, D
 struct dial {
   struct engine_source source;
   struct engine_source endpoint_source; /* while OFFERING or JOINING */
-  struct engine_timer timer; /* the deadline; until JOINING maybe an earlier one */
+  struct engine_timer timer;            /* the deadline; until JOINING maybe an earlier one */
   uint64_t deadline_ns;
   uint64_t patience_ns; /* until the next try */
   uint64_t random;

@@ -14,7 +14,7 @@
 /* Longer than a kernel delays an acknowledgement, which is 40 ms (TCP_DELACK_MIN), and than a few
  * round trips; shorter than the 200 ms after which it sends again (TCP_RTO_MIN). */
 #define ACK_WAIT_NS (50 * NS_PER_MS)
-#define ACK_WAIT_RTTS 4u
+#define ACK_WAIT_RTTS 4u    /* not measured by itself */
 #define STATE_ESTABLISHED 1 /* netinet/tcp.h has it, and cannot be had beside linux/tcp.h */
 
 /* 0: nothing was measured yet. */

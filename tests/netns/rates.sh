@@ -55,8 +55,9 @@ police_flows() { # HOST
   } | in_ns "$name-h$1" nft -f -
 }
 
-# Packets of TCP that carry nothing: headers of IP and TCP with the longest options; stratus sends no frame below 40 bytes.
-readonly -a bare_packets=('meta nfproto ipv4 meta length <= 80' 'meta nfproto ipv6 meta length <= 100')
+# Packets of TCP that carry nothing: no longer than headers with the longest options, and without the flag that the end of each
+# message has.
+readonly -a bare_packets=('meta nfproto ipv4 meta length <= 80 tcp flags == ack' 'meta nfproto ipv6 meta length <= 100 tcp flags == ack')
 
 # As lost packets of a fabric are: by chance, and unknown to the sender.
 lose_packets() { # HOST

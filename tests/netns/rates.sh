@@ -62,14 +62,14 @@ readonly -a bare_packets=('meta nfproto ipv4 meta length <= 80 tcp flags == ack'
 # As lost packets of a fabric are: by chance, and unknown to the sender.
 lose_packets() { # HOST
   local which
-  local -a wanted=('')
+  local -a kinds=('')
   case $loss_of in
     one-way) (($1 > 0)) || return 0 ;;
-    acks) wanted=("${bare_packets[@]}") ;;
+    acks) kinds=("${bare_packets[@]}") ;;
   esac
   {
     echo "table inet loss { chain in { type filter hook prerouting priority raw; }; }"
-    for which in "${wanted[@]}"; do
+    for which in "${kinds[@]}"; do
       echo "add rule inet loss in iifname eth* meta l4proto tcp $which numgen random mod 1000 < $loss counter drop"
     done
   } | in_ns "$name-h$1" nft -f -

@@ -284,6 +284,9 @@ $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LI
 # Stands between auth and common/hash.
 $(BUILD)/tests/test_stranger: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=hash_%,hmac_sha256 hkdf_extract hkdf_expand)
 
+# Sees the nonces.
+$(BUILD)/tests/test_dial: FAULT_WRAP += -Wl,--wrap=hello_encode
+
 # Parts of stratus-net.
 $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
   $(filter-out %/stratus-net.o,$(call objects,$(NET_TOOL_SRC))) $(STRATUS_A)

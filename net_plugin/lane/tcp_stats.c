@@ -10,7 +10,11 @@
 
 #include "common/clock.h"
 
-#define CA_RECOVERY 3       /* or LOSS: TCP_CA_Recovery of the kernel's net/tcp.h */
+#define CA_RECOVERY 3 /* or LOSS: TCP_CA_Recovery of the kernel's net/tcp.h */
+/* Longer than a kernel delays an acknowledgement, which is 40 ms (TCP_DELACK_MIN), and than a few
+ * round trips; shorter than the 200 ms after which it sends again (TCP_RTO_MIN). */
+#define ACK_WAIT_NS (50 * NS_PER_MS)
+#define ACK_WAIT_RTTS 4u    /* not measured by itself */
 #define STATE_ESTABLISHED 1 /* netinet/tcp.h has it, and cannot be had beside linux/tcp.h */
 
 /* 0: nothing was measured yet. */
@@ -30,6 +34,20 @@ uint64_t tcp_stats_answered_ns(int fd, uint64_t now_ns) {
   bool is_probing = info.tcpi_unacked == 0 && info.tcpi_notsent_bytes > 0;
   uint64_t ago_ns = is_probing && info.tcpi_probes == 0 ? 0 : info.tcpi_last_ack_recv * NS_PER_MS;
   return ago_ns < now_ns ? now_ns - ago_ns : 0;
+}
+
+uint64_t tcp_stats_ack_wait_ns(int fd) {
+  struct tcp_info info = { 0 };
+  socklen_t bytes = sizeof info;
+  getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes);
+  uint64_t rtts_ns = info.tcpi_rtt * ACK_WAIT_RTTS * NS_PER_US;
+  return rtts_ns > ACK_WAIT_NS ? rtts_ns : ACK_WAIT_NS;
+}
+
+bool tcp_stats_has_unacked(int fd) {
+  struct tcp_info info = { 0 };
+  socklen_t bytes = sizeof info;
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 && info.tcpi_unacked > 0;
 }
 
 bool tcp_stats_measure(int fd, struct policy_transport *transport) {

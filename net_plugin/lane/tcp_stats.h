@@ -18,4 +18,9 @@ bool tcp_stats_measure(int fd, struct policy_transport *transport);
  * data, to probes of a full buffer, and to keepalives. */
 uint64_t tcp_stats_answered_ns(int fd, uint64_t now_ns);
 
+/* How long the acknowledgement of a message that was just sent may take, in a handshake. */
+uint64_t tcp_stats_ack_wait_ns(int fd);
+/* Something that was sent is not acknowledged: after this time either is lost. */
+bool tcp_stats_has_unacked(int fd);
+
 #endif

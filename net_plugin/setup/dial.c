@@ -16,22 +16,24 @@
 #include "common/version.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_stats.h"
 
 /* A listener with a short queue (net.core.somaxconn) loses what comes in a burst, and the kernels
  * of all that lost repeat their SYN after the same second (TCP_TIMEOUT_INIT), then after two: 256
  * connects to a queue of 4 took 33 s. So a dial that is not answered begins anew after this time,
  * less up to half as jitter, then after twice as long, and so on. Round trips are shorter: between
- * continents they take 0.3 s, and the third try waits that long. */
-#define FIRST_REDIAL_NS (100 * NS_PER_MS)
+ * continents they take 0.3 s, and the fourth or fifth try waits that long. A hello that is not
+ * acknowledged for the same time begins anew, too. */
+#define FIRST_REDIAL_NS (50 * NS_PER_MS)
 
 enum dial_state { DIAL_CONNECTING, DIAL_GREETING, DIAL_OFFERING, DIAL_PROVING, DIAL_JOINING };
 
 struct dial {
   struct engine_source source;
   struct engine_source endpoint_source; /* while OFFERING or JOINING */
-  struct engine_timer timer; /* the deadline; while CONNECTING or OFFERING an earlier one */
+  struct engine_timer timer;            /* the deadline; until JOINING maybe an earlier one */
   uint64_t deadline_ns;
-  uint64_t patience_ns; /* CONNECTING: until the next try */
+  uint64_t patience_ns; /* until the next try */
   uint64_t random;
   struct engine *engine;
   int fd;
@@ -44,6 +46,7 @@ struct dial {
   bool may_offer;
   int dscp;
   struct endpoint *endpoint; /* offered; NULL: none */
+  struct hello plain;
   uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
   uint8_t ciphers; /* that were offered */
   size_t got;      /* of the message that is arriving */
@@ -92,6 +95,17 @@ static int send_whole(struct dial *dial, const uint8_t *message, size_t bytes) {
   return n == (ssize_t)bytes ? 0 : n < 0 ? -errno : -EIO;
 }
 
+static void set_timer(struct dial *dial, uint64_t due_ns) {
+  engine_timer_set(dial->engine, &dial->timer,
+                   due_ns < dial->deadline_ns ? due_ns : dial->deadline_ns);
+}
+
+/* A hello or a proof was sent: has it arrived? */
+static void look_later(struct dial *dial) {
+  uint64_t wait_ns = tcp_stats_ack_wait_ns(dial->fd);
+  set_timer(dial, clock_now_ns() + (wait_ns > dial->patience_ns ? wait_ns : dial->patience_ns));
+}
+
 static int connected(struct dial *dial) {
   int error = 0;
   socklen_t bytes = sizeof error;
@@ -102,7 +116,7 @@ static int connected(struct dial *dial) {
     return -error;
   }
   dial->state = DIAL_GREETING;
-  engine_timer_set(dial->engine, &dial->timer, dial->deadline_ns);
+  look_later(dial);
   engine_rewatch(dial->engine, &dial->source, EPOLLIN);
   return send_whole(dial, dial->hello, HELLO_BYTES);
 }
@@ -119,7 +133,7 @@ static int prove(struct dial *dial) {
   struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION, .version = STRATUS_VERSION };
   uint8_t bytes[PROOF_BYTES];
   dial->state = DIAL_PROVING;
-  engine_timer_set(dial->engine, &dial->timer, dial->deadline_ns);
+  look_later(dial);
   if (dial->endpoint) {
     endpoint_describe(dial->endpoint, &proof.offer);
   }
@@ -172,9 +186,7 @@ static int challenged(struct dial *dial) {
 
 static void set_redial(struct dial *dial, uint64_t now_ns) {
   uint64_t wait_ns = dial->patience_ns - random_next(&dial->random) % (dial->patience_ns / 2);
-  uint64_t redial_ns = now_ns + wait_ns;
-  engine_timer_set(dial->engine, &dial->timer,
-                   redial_ns < dial->deadline_ns ? redial_ns : dial->deadline_ns);
+  set_timer(dial, now_ns + wait_ns);
 }
 
 /* A new socket that connects. After an error there is none. */
@@ -202,27 +214,66 @@ static int call_peer(struct dial *dial) {
   return error;
 }
 
-/* Nobody has answered so far. */
+/* A nonce of its own for every hello, also of the same lane. */
+static int draw_hello(struct dial *dial) {
+  int error = random_secret(dial->plain.nonce, NONCE_BYTES);
+  if (!error) {
+    hello_encode(&dial->plain, dial->hello);
+  }
+  return error;
+}
+
 static void redial(struct dial *dial, uint64_t now_ns) {
+  int fd = dial->fd;
+  engine_unwatch(dial->engine, &dial->source);
+  descriptor_close(fd);
+  dial->fd = -1;
+  dial->state = DIAL_CONNECTING;
+  dial->got = 0;
+  int error = draw_hello(dial);
+  error = error ? error : call_peer(dial);
+  if (error) {
+    finish(dial, error, NULL);
+  } else {
+    set_redial(dial, now_ns);
+  }
+}
+
+/* The kernel sends nothing of it again. */
+static void abandon(struct dial *dial, uint64_t now_ns) {
+  const struct linger at_once = { .l_onoff = 1 };
+  setsockopt(dial->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  if (dial->state == DIAL_PROVING) {
+    /* It may have got the proof, and made the lane: the next dial needs a higher epoch. */
+    finish(dial, -ETIMEDOUT, NULL);
+  } else {
+    redial(dial, now_ns);
+  }
+}
+
+/* Nobody has answered so far. */
+static void give_up_waiting(struct dial *dial, uint64_t now_ns) {
   struct pollfd answer = { .fd = dial->fd, .events = POLLOUT };
   dial->patience_ns *= 2;
-  if (poll(&answer, 1, 0) == 0) {
-    int fd = dial->fd;
-    engine_unwatch(dial->engine, &dial->source);
-    descriptor_close(fd);
-    int error = call_peer(dial);
-    if (error) {
-      finish(dial, error, NULL);
-      return;
-    }
-  } /* else: the epoll set is about to say so */
-  set_redial(dial, now_ns);
+  if (dial->state == DIAL_CONNECTING && poll(&answer, 1, 0) != 0) {
+    set_redial(dial, now_ns); /* the epoll set is about to say so */
+  } else if (dial->state != DIAL_CONNECTING && !tcp_stats_has_unacked(dial->fd)) {
+    /* The peer is slow, or its answer was lost: then it will close the connection. */
+    set_timer(dial, dial->deadline_ns);
+  } else {
+    abandon(dial, now_ns);
+  }
+}
+
+static bool is_waiting_for_packets(const struct dial *dial) {
+  return dial->state == DIAL_CONNECTING || dial->state == DIAL_GREETING ||
+         dial->state == DIAL_PROVING;
 }
 
 static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
   struct dial *dial = LIST_ENTRY(timer, struct dial, timer);
-  if (dial->state == DIAL_CONNECTING && now_ns < dial->deadline_ns) {
-    redial(dial, now_ns);
+  if (is_waiting_for_packets(dial) && now_ns < dial->deadline_ns) {
+    give_up_waiting(dial, now_ns);
   } else if (dial->state == DIAL_OFFERING) {
     offered(dial, -ETIMEDOUT);
   } else {
@@ -256,6 +307,7 @@ static int join(struct dial *dial, const struct reply *reply) {
   }
   dial->state = DIAL_JOINING;
   dial->reply = *reply;
+  set_timer(dial, dial->deadline_ns);
   return -EINPROGRESS;
 }
 
@@ -371,15 +423,13 @@ static void source_ready(struct engine_source *source, uint32_t events) {
   }
 }
 
-/* A nonce of its own for every hello, also of the same lane. */
 static int prepare(struct dial *dial, const struct hello *hello, const struct auth_keys *keys) {
-  struct hello fresh = *hello;
-  int error = random_secret(fresh.nonce, NONCE_BYTES);
+  dial->plain = *hello;
+  int error = draw_hello(dial);
   if (error) {
     return error;
   }
-  hello_encode(&fresh, dial->hello);
-  memcpy(&dial->random, fresh.nonce, sizeof dial->random);
+  memcpy(&dial->random, dial->plain.nonce, sizeof dial->random);
   dial->keys = *keys;
   dial->ciphers = hello->ciphers;
   dial->may_offer = hello->remote_keys > 0;

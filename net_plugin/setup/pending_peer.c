@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "common/open_files.h"
 #include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_stats.h"
 #include "net_plugin/setup/accept_handshake.h"
 #include "net_plugin/setup/accept_wait.h"
 
@@ -156,10 +157,18 @@ static void pending_peer_reject(struct pending_peer *peer, const char *why) {
   pending_peer_close(peer);
 }
 
+/* A challenge that was lost is not waited for: the peer dials anew. The end of the stream, behind
+ * it, tells it so at once, as TCP then sends both again. */
 static void pending_peer_expired(struct engine_timer *timer, uint64_t now_ns) {
-  (void)now_ns;
-  pending_peer_reject(LIST_ENTRY(timer, struct pending_peer, timer),
-                      "it did not say in time who it is");
+  struct pending_peer *peer = LIST_ENTRY(timer, struct pending_peer, timer);
+  uint64_t end_ns = peer->since_ns + PENDING_PEER_NS;
+  if (now_ns >= end_ns) {
+    pending_peer_reject(peer, "it did not say in time who it is");
+  } else if (tcp_stats_has_unacked(peer->fd)) {
+    pending_peer_close(peer);
+  } else {
+    engine_timer_set(peer->peers->engine, timer, end_ns);
+  }
 }
 
 static struct pending_network *pending_network_largest(const struct pending_peers *peers) {
@@ -206,8 +215,11 @@ static void hello_arrived(struct pending_peer *peer) {
   } else if (error) {
     pending_peer_close(peer);
   } else {
+    uint64_t end_ns = peer->since_ns + PENDING_PEER_NS;
+    uint64_t look_ns = clock_now_ns() + tcp_stats_ack_wait_ns(peer->fd);
     peer->state = PENDING_PEER_PROOF;
     peer->got = 0;
+    engine_timer_set(peers->engine, &peer->timer, look_ns < end_ns ? look_ns : end_ns);
   }
 }
 

@@ -9,6 +9,7 @@ import time
 from benchmark.case import (
     Case, Row, Sweep, Variant, at_least, at_most, best_of, median_of, of, of_best, of_constant, value)
 from benchmark.compression import cases as compression_cases
+from benchmark.losses import cases as loss_cases
 from benchmark.run import CLUSTER, Failure
 from training.plan import CAPPED, MODELS, SCALE, Setting
 
@@ -190,30 +191,6 @@ def latency():
         [Row("socket", "stratus / Socket", of("half_trip_us", "stratus", "socket"), at_most(0.8),
              shown(variants, "half_trip_us", "us")),
          Row("plain", "plain spinning sockets / Socket", of("half_trip_us", "plain", "socket"))])
-
-
-LOST_SIZES = (8, 65536)
-
-
-def lossy():
-    """Messages whose packets are lost. How long the rarest of a thousand takes, and the mean."""
-    arguments = ("--test", "latency", "--bytes", ",".join(str(size) for size in LOST_SIZES), "--time", "2s")
-
-    def by_size(key, extra=None, name=None, label=None):
-        def measure(bench):
-            found = bench.perf(key, list(arguments), extra)
-            for size in LOST_SIZES:
-                found[f"mean-{size}"], found[f"rare-{size}"] = (found["sizes"][size][each] for each in ("mean_us", "rare_us"))
-            return found
-        return Variant(name or key, label or LABELS[key], measure)
-    variants = [by_size("stratus"), by_size("stratus", {"STRATUS_ABLATE": "repeat"}, "alone", "without repeats"), by_size("socket")]
-    rows = []
-    for size, text in zip(LOST_SIZES, ("8 B", "64 KiB")):
-        for metric, what in ((f"mean-{size}", f"{text}: mean"), (f"rare-{size}", f"{text}: p99.9")):
-            rows += [Row(f"{metric}-socket", f"{what}, stratus / Socket", of(metric, "stratus", "socket"), at_most(0.5),
-                         shown(variants, metric, "us")),
-                     Row(f"{metric}-alone", f"{what}, with / without repeats", of(metric, "stratus", "alone"))]
-    return Case("lossy", "half round trips where 1 % of the packets are lost", ["--loss", "10"], variants, rows)
 
 
 RATE_SIZES = (1024, 4096, 16384)
@@ -442,7 +419,8 @@ def all_cases():
         capped(8, 1, "capped"), capped(2, 0.25, "capped-quarter"),
         *(learned_flows(part, buckets, target) for part, target in ((2, 0.97), (8, 0.95), (32, 0.85))
           for buckets in (1024, 64)),
-        policed(), lossy(), slow_flow(50, 1.8), slow_flow(10, 8.0), equal_flows(), uncapped(), connections(), latency(), rate(),
+        policed(), *loss_cases(), slow_flow(50, 1.8), slow_flow(10, 8.0), equal_flows(), uncapped(), connections(), latency(),
+        rate(),
         two_nics((2, 2), "two-nics"), two_nics((3, 1), "two-nics-unequal"),
         allreduce(0.5, "allreduce", 0.93), allreduce(0.125, "allreduce-32", 0.85),
         collnet(2, 1, 4, None, 1.7), collnet(2, 2, 4, 1.0, 1.8), collnet(4, 2, 1, 1.2, 2.2),

@@ -226,7 +226,8 @@ def perf_metrics(document):
             raise Failure(NOTHING_DONE)
         if each["half_round_trip_us"]:
             trips = each["half_round_trip_us"]
-            sizes[each["bytes"]].update(half_trip_us=trips["p50"], mean_us=trips["mean"], rare_us=trips["p99.9"])
+            sizes[each["bytes"]].update(half_trip_us=trips["p50"], mean_us=trips["mean"], rare_us=trips["p99.9"],
+                                        longest_us=trips["max"])
     last = sizes[document["rounds"][-1]["bytes"]]
     found = {**last, "sizes": sizes, "wrong": sum(each["wrong_messages"] for each in document["rounds"])}
     if document["idle"]:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # rates.sh: rates of NICs and flows, kept by queues (HTB) or by drops (nftables). `cluster` sources it; name,
-# flow_kbit, police_kbit, loss and buckets are the cluster's.
+# nics, flow_kbit, police_kbit, loss, loss_of and buckets are the cluster's.
 # shellcheck disable=SC2154
 
 readonly unlimited_kbit=100000000
@@ -55,10 +55,38 @@ police_flows() { # HOST
   } | in_ns "$name-h$1" nft -f -
 }
 
-# As lost packets of a fabric are: by chance, in both directions, and unknown to the sender.
+# Packets of TCP that carry nothing: no longer than headers with the longest options, and without the flag that the end of each
+# message has.
+readonly -a bare_packets=('meta nfproto ipv4 meta length <= 80 tcp flags == ack' 'meta nfproto ipv6 meta length <= 100 tcp flags == ack')
+
+# As lost packets of a fabric are: by chance, and unknown to the sender.
 lose_packets() { # HOST
+  local which
+  local -a kinds=('')
+  case $loss_of in
+    one-way) (($1 > 0)) || return 0 ;;
+    acks) kinds=("${bare_packets[@]}") ;;
+  esac
   {
     echo "table inet loss { chain in { type filter hook prerouting priority raw; }; }"
-    echo "add rule inet loss in iifname eth* meta l4proto tcp numgen random mod 1000 < $loss counter drop"
+    for which in "${kinds[@]}"; do
+      echo "add rule inet loss in iifname eth* meta l4proto tcp $which numgen random mod 1000 < $loss counter drop"
+    done
+  } | in_ns "$name-h$1" nft -f -
+}
+
+# The last hop towards a host has room for so few packets, each as the sending kernel hands it over, up to 64 KiB.
+shorten_queue() { # PORT PACKETS
+  tc -n "$name-sw" qdisc add dev "$1" parent 1:1 pfifo limit "$2"
+}
+
+# All that arrives is lost until the kernel forgets the names of the NICs.
+black_out() { # HOST MILLISECONDS
+  local n
+  {
+    echo "table inet blackout { set now { type ifname; flags timeout; }; chain in { type filter hook prerouting priority raw; }; }"
+    echo "flush chain inet blackout in"
+    echo "add rule inet blackout in iifname @now counter drop"
+    for ((n = 0; n < nics; n++)); do echo "add element inet blackout now { eth$n timeout ${2}ms }"; done
   } | in_ns "$name-h$1" nft -f -
 }

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases of lost packets: by chance, in one direction, of acknowledgements, for a while, and by a queue that is full."""
+import time
+
+from benchmark.case import Case, Row, Variant, at_most, of
+from benchmark.run import CLUSTER
+
+LABELS = {"stratus": "stratus", "socket": "Socket", "socket-2x8": "Socket 2x8"}
+LOST_SIZES = (8, 65536)
+
+
+def black_out(bench):
+    """Nothing arrives at the other host for 50 ms, twice a second, from the warm-up on."""
+    for _ in range(10):
+        time.sleep(0.5)
+        bench.runner.run([CLUSTER, "fault", bench.cluster, "blackout", "1", "50"])
+
+
+def lossy(name, title, cluster, target=None, tail=("rare", "p99.9"), meanwhile=None):
+    """Messages whose packets are lost: the mean, and how long the rarest take."""
+    arguments = ("--test", "latency", "--bytes", ",".join(str(size) for size in LOST_SIZES), "--time", "2s")
+
+    def by_size(key, extra=None, name=None, label=None):
+        def measure(bench):
+            found = bench.perf(key, list(arguments), extra, meanwhile)
+            for size in LOST_SIZES:
+                for each in ("mean", tail[0]):
+                    found[f"{each}-{size}"] = found["sizes"][size][f"{each}_us"]
+            return found
+        return Variant(name or key, label or LABELS[key], measure)
+    variants = [by_size("stratus"), by_size("stratus", {"STRATUS_ABLATE": "repeat"}, "alone", "without repeats"), by_size("socket")]
+    rows = []
+    for size, text in zip(LOST_SIZES, ("8 B", "64 KiB")):
+        for metric, what in ((f"mean-{size}", f"{text}: mean"), (f"{tail[0]}-{size}", f"{text}: {tail[1]}")):
+            rows += [Row(f"{metric}-socket", f"{what}, stratus / Socket", of(metric, "stratus", "socket"), target,
+                         [(each.label, each.key, metric, "us") for each in variants]),
+                     Row(f"{metric}-alone", f"{what}, with / without repeats", of(metric, "stratus", "alone"))]
+    return Case(name, f"half round trips {title}", cluster, variants, rows)
+
+
+def incast():
+    """Each host gets from seven at once, and the last hop has room for few packets of up to 64 KiB."""
+    sizes = {"64K": 65536, "1M": 1 << 20, "8M": 8 << 20}
+
+    def coll(key, extra=None, name=None, label=None):
+        def measure(bench):
+            found = bench.coll(key, ["-O", "alltoall", "--sizes", ",".join(sizes), "-d", "uint8", "-n", "4", "-w", "2", "-c", "1"],
+                               extra)
+            return {**found, **{text: found["rows"][size]["time_us"] for text, size in sizes.items()}}
+        return Variant(name or key, label or LABELS[key], measure)
+    variants = [coll("stratus"), coll("stratus", {"STRATUS_ABLATE": "repeat"}, "alone", "without repeats"), coll("socket"),
+                coll("socket-2x8")]
+    rows = []
+    for text in sizes:
+        rows += [Row(f"{text}-socket", f"{text}: time, stratus / Socket", of(text, "stratus", "socket"), None,
+                     [(each.label, each.key, text, "us") for each in variants]),
+                 Row(f"{text}-alone", f"{text}: with / without repeats", of(text, "stratus", "alone"))]
+    return Case("incast", "stock NCCL AllToAll, 8 hosts, 0.5 Gb/s NIC, 8 packets wait at the switch for a NIC",
+                ["--hosts", "8", "--nic-gbps", "0.5", "--queue", "8"], variants, rows)
+
+
+def cases():
+    loss = ["--loss", "10"]
+    return [
+        lossy("lossy", "where 1 % of the packets are lost", loss, at_most(0.5)),
+        lossy("lossy-one-way", "where 1 % of the packets of one direction are lost", [*loss, "--loss-of", "one-way"]),
+        lossy("lossy-acks", "where 10 % of the packets without data are lost", ["--loss", "100", "--loss-of", "acks"]),
+        lossy("blackout", "while nothing arrives at one host for 50 ms, twice a second", [], tail=("longest", "the longest"),
+              meanwhile=black_out),
+        incast()]

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packets of a handshake that are lost, over loopback: a socket filter drops what arrives with data
+ * in it, as a network would, so that the sender's kernel gets no acknowledgement. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "net_plugin/engine/engine.h"
+#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/setup/dial.h"
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/by_hand.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/unit.h"
+
+#define NONE 1 /* no errno */
+/* Both ends have looked by then whether what they sent has arrived (tcp_stats_ack_wait_ns). */
+#define LOOKED_NS (150 * NS_PER_MS)
+
+static uint8_t first_nonce[NONCE_BYTES], last_nonce[NONCE_BYTES];
+static unsigned hellos;
+void __real_hello_encode(const struct hello *hello, uint8_t bytes[HELLO_BYTES]);
+void __wrap_hello_encode(const struct hello *hello, uint8_t bytes[HELLO_BYTES]);
+
+void __wrap_hello_encode(const struct hello *hello, uint8_t bytes[HELLO_BYTES]) {
+  memcpy(hellos++ ? last_nonce : first_nonce, hello->nonce, NONCE_BYTES);
+  __real_hello_encode(hello, bytes);
+}
+
+static struct nic nic;
+static struct engine *engine;
+static int listening; /* the test's own, where it plays the listening side */
+static struct sockaddr_storage address;
+static struct dial *dial;
+static int ended; /* what the dial ended with */
+
+/* A connection that comes later has the filter of its listening socket. */
+static void lose_data(int fd) {
+  struct sock_filter code[] = {
+    BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 12), /* bytes of the TCP header, by fours, and four bits */
+    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xf0),
+    BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 2),
+    BPF_STMT(BPF_MISC | BPF_TAX, 0),
+    BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+    BPF_JUMP(BPF_JMP | BPF_JGT | BPF_X, 0, 0, 1),
+    BPF_STMT(BPF_RET | BPF_K, 0),
+    BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+  };
+  const struct sock_fprog program = { sizeof code / sizeof code[0], code };
+  assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program), 0);
+}
+
+static void lose_nothing(int fd) {
+  int none = 0;
+  assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof none), 0);
+}
+
+static void note(void *argument, int error, const struct lane_path *path,
+                 const struct reply *reply) {
+  (void)argument, (void)path, (void)reply;
+  ended = error;
+  dial = NULL;
+}
+
+static void poll_engine(void) {
+  engine_lock(engine);
+  engine_poll(engine);
+  engine_unlock(engine);
+}
+
+/* Dials the test's socket. */
+static void begin(void) {
+  const struct hello hello = { .wire_version = HANDSHAKE_WIRE_VERSION,
+                               .version = "0.1.0",
+                               .lanes = 1,
+                               .epoch = 1,
+                               .chunk_bytes = 131072,
+                               .dscp = -1,
+                               .host = "here",
+                               .nic = "lo" };
+  const struct auth_keys keys = { .handle = { 1 } };
+  int error;
+  ended = NONE;
+  hellos = 0;
+  engine_lock(engine);
+  dial = dial_start(engine, &nic, &address, &hello, &keys, clock_now_ns() + 2 * PATIENCE_NS, note,
+                    NULL, &error);
+  engine_unlock(engine);
+  assert_non_null(dial);
+}
+
+/* The next connection to the test's socket. */
+static int next_connection(void) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  int fd;
+  while ((fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) < 0) {
+    assert_true(clock_now_ns() < until_ns);
+    poll_engine();
+  }
+  return fd;
+}
+
+/* That the dial says. */
+static void hear(int fd, uint8_t *message, size_t bytes) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  for (size_t got = 0; got < bytes;) {
+    ssize_t n = recv(fd, message + got, bytes - got, MSG_DONTWAIT);
+    got += n > 0 ? (size_t)n : 0;
+    assert_true(clock_now_ns() < until_ns && n != 0);
+    poll_engine();
+  }
+}
+
+static void challenge(int fd) {
+  const struct challenge asked = { .wire_version = HANDSHAKE_WIRE_VERSION, .version = "0.1.0" };
+  uint8_t bytes[CHALLENGE_BYTES];
+  challenge_encode(&asked, bytes);
+  by_hand_say(fd, bytes, CHALLENGE_BYTES, false);
+}
+
+static void pass(uint64_t time_ns) {
+  for (uint64_t until_ns = clock_now_ns() + time_ns; clock_now_ns() < until_ns;) {
+    poll_engine();
+  }
+}
+
+static void end(int fd) {
+  close(fd);
+  engine_lock(engine);
+  if (dial) {
+    dial_cancel(dial);
+  }
+  engine_unlock(engine);
+}
+
+static void a_lost_hello_is_said_again_on_another_connection(void **state) {
+  (void)state;
+  uint8_t message[HELLO_BYTES], byte;
+  lose_data(listening);
+  begin();
+  int lost = next_connection();
+  lose_nothing(listening);
+  int fd = next_connection();
+  struct hello hello;
+  hear(fd, message, HELLO_BYTES);
+  assert_int_equal(hello_decode(message, &hello), 0);
+  assert_int_equal(hello.epoch, 1);
+  assert_int_equal(hellos, 2);
+  assert_memory_not_equal(first_nonce, last_nonce, NONCE_BYTES);
+  assert_memory_equal(hello.nonce, last_nonce, NONCE_BYTES);
+  lose_nothing(lost);
+  assert_int_equal(recv(lost, &byte, 1, MSG_DONTWAIT), -1);
+  assert_int_equal(errno, ECONNRESET); /* the kernel does not send it later */
+  challenge(fd);
+  hear(fd, message, PROOF_BYTES);
+  assert_int_equal(ended, NONE);
+  close(lost);
+  end(fd);
+}
+
+static void a_lost_proof_ends_the_dial(void **state) {
+  (void)state;
+  uint8_t message[HELLO_BYTES];
+  begin();
+  int fd = next_connection();
+  hear(fd, message, HELLO_BYTES);
+  lose_data(fd);
+  challenge(fd);
+  for (uint64_t until_ns = clock_now_ns() + PATIENCE_NS; ended == NONE;) {
+    assert_true(clock_now_ns() < until_ns); /* the dial itself has longer */
+    poll_engine();
+  }
+  assert_int_equal(ended, -ETIMEDOUT);
+  end(fd);
+}
+
+static void a_slow_peer_is_waited_for(void **state) {
+  (void)state;
+  uint8_t message[HELLO_BYTES];
+  begin();
+  int fd = next_connection();
+  pass(LOOKED_NS);
+  hear(fd, message, HELLO_BYTES);
+  challenge(fd);
+  pass(LOOKED_NS);
+  hear(fd, message, PROOF_BYTES);
+  assert_int_equal(accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), -1);
+  assert_int_equal(ended, NONE);
+  end(fd);
+}
+
+/* Says hello to a listener, with or without hearing its challenge. */
+static int say_hello(const uint8_t handle_bytes[HANDLE_BYTES], bool is_heard) {
+  struct handle handle;
+  struct hello hello;
+  struct auth_keys keys;
+  uint8_t message[HELLO_BYTES];
+  assert_int_equal(handle_decode(handle_bytes, &handle), 0);
+  by_hand_hello(&handle, NULL, &hello, &keys);
+  hello_encode(&hello, message);
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const struct sockaddr_storage *to = &handle.addresses[0];
+  assert_int_equal(connect(fd, (const struct sockaddr *)to, tcp_address_bytes(to)), 0);
+  if (!is_heard) {
+    lose_data(fd);
+  }
+  by_hand_say(fd, message, HELLO_BYTES, false);
+  return fd;
+}
+
+static void a_lost_challenge_ends_the_connection(void **state) {
+  (void)state;
+  struct listener *listener;
+  uint8_t handle[HANDLE_BYTES], message[CHALLENGE_BYTES], byte;
+  assert_int_equal(listener_open(&nic, 1, handle, &listener), 0);
+  int deaf = say_hello(handle, false), fd = say_hello(handle, true);
+  hear(fd, message, CHALLENGE_BYTES);
+  pass(LOOKED_NS);
+  assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1); /* a proof is waited for */
+  assert_int_equal(errno, EAGAIN);
+  lose_nothing(deaf);
+  hear(deaf, message, CHALLENGE_BYTES);
+  for (uint64_t until_ns = clock_now_ns() + PATIENCE_NS; recv(deaf, &byte, 1, MSG_DONTWAIT) != 0;) {
+    assert_true(clock_now_ns() < until_ns);
+    poll_engine();
+  }
+  assert_int_equal(log_capture_find("rejected a connection"), 0);
+  close(deaf);
+  close(fd);
+  listener_close(listener);
+}
+
+static int start(void **state) {
+  (void)state;
+  log_capture_start();
+  nic = pair_loopback(AF_INET);
+  listening = tcp_socket_listen(&nic, &address);
+  assert_true(listening >= 0);
+  return engine_get(&nic, ENGINE_DIALS, &engine);
+}
+
+static int stop(void **state) {
+  (void)state;
+  close(listening);
+  setup_stop();
+  log_capture_stop();
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(a_lost_hello_is_said_again_on_another_connection, start, stop),
+    cmocka_unit_test_setup_teardown(a_lost_proof_ends_the_dial, start, stop),
+    cmocka_unit_test_setup_teardown(a_slow_peer_is_waited_for, start, stop),
+    cmocka_unit_test_setup_teardown(a_lost_challenge_ends_the_connection, start, stop),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

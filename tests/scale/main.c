@@ -29,6 +29,7 @@ static void report(struct job *job, unsigned hosts, struct steps_result *result,
   double scaling = result->compute_us / result->mean_us;
   qsort(result->step_us, measured, sizeof *result->step_us, compare);
   double p50 = result->step_us[measured / 2], p95 = result->step_us[measured * 19 / 20];
+  double p99 = result->step_us[measured * 99 / 100];
   double simulated_s = result->mean_us * (measured + job->options.steps.skipped) / 1e6;
   if (!job->results) {
     printf("%-24s %5u hosts: step %9.2f ms, p50 %9.2f, p95 %9.2f; compute %.2f; scaling %.3f; "
@@ -40,12 +41,12 @@ static void report(struct job *job, unsigned hosts, struct steps_result *result,
   }
   json_array_append_new(
       job->results,
-      json_pack("{s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:I, s:i, s:i, s:f, s:f}", "workload",
-                job->workload.name, "hosts", (int)hosts, "gpus", (int)job->options.schedule.gpus,
-                "step_us", result->mean_us, "p50_us", p50, "p95_us", p95, "compute_us",
-                result->compute_us, "scaling", scaling, "bytes", (json_int_t)result->bytes, "rings",
-                (int)result->rings, "trees", (int)result->trees, "simulated_s", simulated_s,
-                "wall_s", wall_s));
+      json_pack("{s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:i, s:i, s:f, s:f}",
+                "workload", job->workload.name, "hosts", (int)hosts, "gpus",
+                (int)job->options.schedule.gpus, "step_us", result->mean_us, "p50_us", p50,
+                "p95_us", p95, "p99_us", p99, "compute_us", result->compute_us, "scaling", scaling,
+                "bytes", (json_int_t)result->bytes, "rings", (int)result->rings, "trees",
+                (int)result->trees, "simulated_s", simulated_s, "wall_s", wall_s));
 }
 
 static int make_plan(struct job *job, unsigned hosts, char *error) {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/ablation.h"
+
 #define BYTES_PER_GBIT 125e6
 
 const char *const options_transport_names[] = { "stratus", "socket", "socket-2x8", "ideal" };
@@ -15,7 +17,7 @@ static int transport, algorithm = STEPS_AUTO;
 static const char *workloads = "resnet50", *hosts = "8";
 static const char *nic_gbps = "32", *flow_gbps = "4", *wire_gbps = "0", *bytes_scale = "1",
                   *compute_scale = "1", *jitter = "0", *stragglers = "0", *slowdown = "1.1",
-                  *slow_hosts = "0", *slow_rate = "50", *failed_hosts = "0";
+                  *slow_hosts = "0", *slow_rate = "50", *failed_hosts = "0", *loss = "0";
 static uint64_t burst = 0, segment = 65536, latency = 20000, frame = 1000, hop = 10000,
                 inside = 3000, launch = 10000, learn = 5000000000, bucket = 0;
 static bool exact, shares;
@@ -53,6 +55,7 @@ const struct cli_option options_table[] = {
   SIZE("burst", burst, "of the token buckets"),
   SIZE("segment", segment, "what a flow sends at a time"),
   TIME("latency", latency, "of the network, one way"),
+  NUMBER("loss", loss, "PART", "of the packets that is lost; 0 to 0.1"),
   COUNT("threads", threads, 1, TRANSPORT_THREADS_MAX, "that move a host's bytes"),
   TIME("frame-cost", frame, "CPU time of an end for a frame, or a part of a message"),
   COUNT("byte-ps", byte_ps, 0, 100000, "likewise for a byte, picoseconds"),
@@ -113,6 +116,7 @@ static int read_decimals(struct options *options) {
     { "stragglers", stragglers, 0, 100, &straggler },
     { "slowdown", slowdown, 1.0001, 100, &options->steps.slowdown },
     { "jitter", jitter, 0, 50, &jitter_part },
+    { "loss", loss, 0, 0.1, &options->host.network.loss },
   };
   for (size_t i = 0; i < sizeof decimals / sizeof *decimals; i++) {
     const struct decimal *it = &decimals[i];
@@ -172,7 +176,8 @@ int options_read(struct options *options) {
                            .has_shares = shares,
                            .hosts = 1,
                            .nics = (unsigned)nics,
-                           .paths = (unsigned)paths },
+                           .paths = (unsigned)paths,
+                           .seed = (uint64_t)seed },
               .cost = { frame, (uint64_t)byte_ps },
               .threads = (unsigned)threads,
               .seed = (uint64_t)seed,
@@ -182,7 +187,8 @@ int options_read(struct options *options) {
                   .hop_ns = (double)hop,
                   .copy_ps = (double)copy_ps,
                   .inside_ns = (double)inside,
-                  .latency_ns = (double)latency },
+                  .latency_ns = (double)latency,
+                  .seed = (uint64_t)seed },
     .steps = { .launch_ns = (double)launch,
                .measured = (unsigned)measured,
                .skipped = (unsigned)skipped,
@@ -196,6 +202,9 @@ int options_read(struct options *options) {
   };
   if (segment < 1024 || segment > 1 << 20) {
     return cli_fail("--segment: 1K to 1M\n"), CLI_USAGE;
+  }
+  if (ablation_load()) {
+    return cli_fail("STRATUS_ABLATE: an unknown word\n"), CLI_USAGE;
   }
   int status = read_decimals(options);
   status = status == CLI_OK ? read_hosts(options) : status;
@@ -212,6 +221,8 @@ int options_read(struct options *options) {
       return CLI_USAGE;
     }
   }
+  options->schedule.loss = options->host.network.loss;
+  options->host.ablated = ablation_mask();
   options->steps.nic_rate = options->host.network.nic_rate * (uint64_t)nics;
   options->schedule.wire_ps = 1e12 / (double)(options->host.network.wire_rate * (uint64_t)nics);
   return status;

@@ -33,12 +33,17 @@ static void prepare_points(struct schedule *schedule, enum schedule_algorithm al
       schedule->points[which][s * TRANSPORT_CONNECTIONS_MAX + c] =
           service_at(&service->connections[c], bytes);
     }
+    for (unsigned place = 0; place < SERVICE_PLACES && service->connection_count > 0; place++) {
+      schedule->losses[which][s * SERVICE_PLACES + place] =
+          service_loss_at(service, place, bytes, schedule->config.loss);
+    }
   }
 }
 
-/* A message that is ready then; returns when it arrives. */
-static double edge_send(const struct schedule *schedule, struct edge *edge, unsigned window,
-                        unsigned which, uint64_t bytes, double ready_ns) {
+/* A message that is ready then; is_last: of the collective, so that nothing soon follows it.
+ * Returns when it arrives. */
+static double edge_send(struct schedule *schedule, struct edge *edge, unsigned window,
+                        unsigned which, uint64_t bytes, bool is_last, double ready_ns) {
   const struct service_point *point =
       &schedule->points[which][edge->service * TRANSPORT_CONNECTIONS_MAX + edge->connection];
   unsigned sample = (unsigned)(edge->count % SERVICE_SAMPLES);
@@ -48,6 +53,11 @@ static double edge_send(const struct schedule *schedule, struct edge *edge, unsi
   edge->due_ns = fmax(edge->due_ns, post_ns + latency - gap - point->lead) + gap;
   double wire_ns = (double)bytes * schedule->config.wire_ps / 1000;
   double arrived_ns = fmax(fmax(post_ns + latency, edge->due_ns), edge->arrived_ns + wire_ns);
+  if (schedule->config.loss > 0) {
+    enum service_place place = is_last ? SERVICE_ALONE : SERVICE_FOLLOWED;
+    arrived_ns += service_late_ns(&schedule->losses[which][edge->service * SERVICE_PLACES + place],
+                                  &schedule->random);
+  }
   *slot = edge->arrived_ns = arrived_ns;
   edge->count++;
   edge->bytes += bytes;
@@ -62,12 +72,14 @@ struct ring {
   double *kernel_ns; /* by host: the GPU is done with what it did before */
   double *arrivals;  /* [step modulo GPUs][slice][host] */
   unsigned steps;
+  bool is_last; /* of the loops */
 };
 
 /* One step of one slice, on all hosts: what arrived so many steps before is reduced and sent on.
  * From the last host to the first, so that what a host reads is not what is written in this step.
  */
-static void ring_step(const struct ring *ring, unsigned step, unsigned slice, uint64_t bytes) {
+static void ring_step(const struct ring *ring, unsigned step, unsigned slice, uint64_t bytes,
+                      bool is_last) {
   struct schedule *schedule = ring->schedule;
   const struct schedule_config *config = &schedule->config;
   unsigned hosts = config->hosts, gpus = config->gpus;
@@ -83,8 +95,8 @@ static void ring_step(const struct ring *ring, unsigned step, unsigned slice, ui
       *kernel_ns += config->inside_ns;
     }
     *kernel_ns += copy_ns;
-    arrivals[host + 1 < hosts ? host + 1 : 0] =
-        edge_send(schedule, &ring->edges[host], SCHEDULE_RING_WINDOW, slice, bytes, *kernel_ns);
+    arrivals[host + 1 < hosts ? host + 1 : 0] = edge_send(
+        schedule, &ring->edges[host], SCHEDULE_RING_WINDOW, slice, bytes, is_last, *kernel_ns);
   }
 }
 
@@ -123,7 +135,8 @@ static void ring_loop(const struct ring *ring, const uint64_t slices[SLICES]) {
   }
   for (unsigned step = 0; step < ring->steps; step++) {
     for (unsigned slice = 0; slice < SLICES && slices[slice] > 0; slice++) {
-      ring_step(ring, step, slice, slices[slice]);
+      bool is_last = ring->is_last && step + 1 == ring->steps && (slice > 0 || slices[1] == 0);
+      ring_step(ring, step, slice, slices[slice], is_last);
     }
   }
   ring_finish(ring, slices);
@@ -146,9 +159,10 @@ static void run_ring(struct schedule *schedule, enum operation operation, uint64
     for (uint64_t left = of_channel; left > 0;) {
       uint64_t slices[SLICES];
       schedule_ring_slices(left, ranks, slices);
-      ring_loop(&ring, slices);
       uint64_t loop = (slices[0] + slices[1]) * ranks;
       left -= loop < left ? loop : left;
+      ring.is_last = left == 0;
+      ring_loop(&ring, slices);
     }
     for (unsigned host = 0; host < hosts; host++) {
       end_ns[host] = fmax(end_ns[host], ring.kernel_ns[host]);
@@ -230,7 +244,8 @@ struct tree {
 };
 
 /* One chunk goes up and comes down. which: its size, of two. */
-static void tree_chunk(const struct tree *tree, unsigned which, uint64_t bytes, bool is_first) {
+static void tree_chunk(const struct tree *tree, unsigned which, uint64_t bytes, bool is_first,
+                       bool is_last) {
   struct schedule *schedule = tree->schedule;
   const struct schedule_config *config = &schedule->config;
   unsigned hosts = config->hosts;
@@ -246,9 +261,9 @@ static void tree_chunk(const struct tree *tree, unsigned which, uint64_t bytes, 
       tree->sent_ns[host] = ready_ns;
       continue;
     }
-    double arrived_ns =
-        edge_send(schedule, &tree->up[host], SCHEDULE_TREE_WINDOW, which, bytes, ready_ns) +
-        config->hop_ns + config->inside_ns * (config->gpus > 1);
+    double arrived_ns = edge_send(schedule, &tree->up[host], SCHEDULE_TREE_WINDOW, which, bytes,
+                                  is_last, ready_ns) +
+                        config->hop_ns + config->inside_ns * (config->gpus > 1);
     tree->reduced_ns[parent] = fmax(tree->reduced_ns[parent], arrived_ns);
   }
   for (unsigned i = hosts; i-- > 0;) {
@@ -256,7 +271,7 @@ static void tree_chunk(const struct tree *tree, unsigned which, uint64_t bytes, 
     int parent = tree->parents[host];
     if (parent >= 0) {
       double arrived_ns = edge_send(schedule, &tree->down[host], SCHEDULE_TREE_WINDOW, which, bytes,
-                                    tree->sent_ns[parent]) +
+                                    is_last, tree->sent_ns[parent]) +
                           config->hop_ns + config->inside_ns * (config->gpus > 1);
       tree->down_ns[host] = fmax(tree->down_ns[host], arrived_ns) + copy_ns;
       tree->sent_ns[host] = tree->down_ns[host];
@@ -289,7 +304,7 @@ static void run_tree(struct schedule *schedule, uint64_t bytes, const double *st
     memcpy(tree.down_ns, start_ns, hosts * sizeof *start_ns);
     for (uint64_t at = 0; at < of_channel; at += chunk) {
       bool is_rest = of_channel - at < chunk;
-      tree_chunk(&tree, is_rest, is_rest ? rest : chunk, at == 0);
+      tree_chunk(&tree, is_rest, is_rest ? rest : chunk, at == 0, at + chunk >= of_channel);
     }
     for (unsigned host = 0; host < hosts; host++) {
       double done_ns = fmax(tree.up_ns[host], tree.down_ns[host]) + inside_ns;
@@ -339,7 +354,9 @@ void schedule_init(struct schedule *schedule, const struct schedule_config *conf
                    const unsigned *host_services) {
   unsigned hosts = config->hosts;
   size_t count = (size_t)config->channels * hosts;
-  *schedule = (struct schedule){ .config = *config, .service_count = service_count };
+  *schedule = (struct schedule){ .config = *config,
+                                 .service_count = service_count,
+                                 .random = config->seed };
   memcpy(schedule->services, services, sizeof schedule->services);
   schedule->ring = transport_memory(count * sizeof *schedule->ring);
   schedule->up = transport_memory(count * sizeof *schedule->up);
@@ -351,6 +368,8 @@ void schedule_init(struct schedule *schedule, const struct schedule_config *conf
   for (unsigned which = 0; which < 2; which++) {
     schedule->points[which] = transport_memory(service_count * TRANSPORT_CONNECTIONS_MAX *
                                                sizeof *schedule->points[which]);
+    schedule->losses[which] =
+        transport_memory(service_count * SERVICE_PLACES * sizeof *schedule->losses[which]);
   }
   for (unsigned channel = 0; channel < schedule->config.channels; channel++) {
     make_tree(schedule, channel);
@@ -376,4 +395,6 @@ void schedule_free(struct schedule *schedule) {
   free(schedule->scratch);
   free(schedule->points[0]);
   free(schedule->points[1]);
+  free(schedule->losses[0]);
+  free(schedule->losses[1]);
 }

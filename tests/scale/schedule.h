@@ -39,6 +39,8 @@ struct schedule_config {
   double inside_ns;  /* of a hop between GPUs of a host */
   double latency_ns; /* of an acknowledgement */
   double wire_ps;    /* per byte, what the NIC's wire takes */
+  double loss;       /* part of the packets */
+  uint64_t seed;     /* which ones */
 };
 
 /* A connection between two hosts. */
@@ -65,6 +67,8 @@ struct schedule {
   struct exact *exact;             /* NULL, or what runs the rings instead */
   uint64_t exact_bytes;            /* that it has sent */
   struct service_point *points[2]; /* of the current sizes, [service][connection] */
+  struct service_loss *losses[2];  /* likewise, [service][place] */
+  uint64_t random;
 };
 
 /* services: for each algorithm as many; host_services: which one each host has, that of an edge is

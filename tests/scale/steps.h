@@ -24,7 +24,7 @@ struct steps_config {
   uint64_t nic_rate; /* bytes per second, for NCCL's choice */
 };
 
-#define STEPS_MAX 1000u
+#define STEPS_MAX 20000u
 
 struct steps_result {
   double step_us[STEPS_MAX]; /* of the slowest host */

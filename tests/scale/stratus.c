@@ -346,17 +346,25 @@ static void post_untaken(struct side *side) {
           side->untaken * sizeof *side->untaken_bytes);
 }
 
-/* What the kernel counts. The readers' kernels always have room: credit bounds what is sent. */
+/* What the kernel counts. The readers' kernels always have room: credit bounds what is sent. It
+ * hears at once of what has arrived. Where nothing is lost links are not asked to look for it. */
 static void measure_lanes(struct side *side) {
+  const struct transport *owner = &side->connection->stratus->transport;
+  bool may_lose = owner->config.network.loss > 0;
+  uint64_t rtt_us = 2 * owner->config.network.latency_ns / 1000;
   uint64_t wanted = link_wants_measured(side->link, now_of(side));
   for (; wanted; wanted &= wanted - 1) {
     unsigned index = (unsigned)__builtin_ctzll(wanted);
     const struct lane *lane = &side->connection->lanes[index];
-    const struct stream *stream = &lane->ways[LINK_SENDER].stream;
+    const struct stream *stream = &lane->ways[side->role].stream;
     if (lane->is_up) {
       struct policy_transport transport = { .busy_us = network_busy_ns(stream) / 1000,
                                             .is_app_limited = stream->is_app_limited,
-                                            .acked_bytes = stream->arrived_bytes };
+                                            .acked_bytes = stream->arrived_bytes,
+                                            .has_unacked = may_lose && stream->arrived_bytes <
+                                                                           stream->written_bytes,
+                                            .rtt_min_us = rtt_us,
+                                            .is_repairing = loss_is_repairing(stream) };
       link_lane_measured(side->link, index, &transport, now_of(side));
     }
   }
@@ -449,6 +457,7 @@ static struct link *make_link(struct stratus *stratus, enum link_role role, unsi
     .policy_shared = &stratus->shared[host],
     .reconnects_slow_lanes = true,
     .learns_lanes = true,
+    .ablated = stratus->transport.config.ablated,
   };
   return link_init(transport_memory(link_memory_bytes(&config)), &config,
                    stratus->transport.events->now_ns);
@@ -460,7 +469,10 @@ static void make_lane(struct connection *connection, unsigned index) {
   for (int role = 0; role < 2; role++) {
     lane->sides[role] = &connection->sides[role];
     lane->ways[role].stream =
-        (struct stream){ .departed = way_departed, .arrived = way_arrived, .user = lane };
+        (struct stream){ .departed = way_departed,
+                         .arrived = way_arrived,
+                         .user = lane,
+                         .aim = &connection->stratus->transport.aims[connection->number] };
   }
 }
 

@@ -38,6 +38,7 @@ struct transport_config {
   unsigned connections; /* of a host, to the next one */
   uint64_t seed;        /* which path a flow draws */
   unsigned sockets;     /* 0: stratus, else Socket with so many for a connection */
+  uint64_t ablated;     /* of the links: common/ablation.h */
 };
 
 /* Completions, in order for each connection. */
@@ -56,6 +57,7 @@ struct transport {
   uint64_t random;
   uint64_t free_ns[NETWORK_HOSTS_MAX *
                    TRANSPORT_THREADS_MAX]; /* when a thread is done with what it has begun */
+  struct loss_aim aims[TRANSPORT_ALL_MAX]; /* of the streams of a connection, both ways */
 };
 
 struct transport_ops {

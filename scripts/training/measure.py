@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches: all models in one, for each variant, round and setting."""
+"""Launches: all models that send the same in one, for each variant, round and setting."""
 import dataclasses
 import time
 
@@ -14,10 +14,6 @@ from training.plan import NO_NETWORK, launches_of
 
 REPLAY_FORMAT, REPLAY_VERSION = "stratus-replay", 1
 
-# The first model is replayed so often before those that count. A launch skips few steps, and what a job does once would
-# fall into the first ones: TCP finds its speed, stratus tries more flows and fewer, which takes half a second of load.
-WARM_UP_REPLAYS = 3
-
 
 @dataclasses.dataclass
 class Settings:
@@ -28,8 +24,8 @@ class Settings:
 @dataclasses.dataclass
 class Job:
     """What is the same for all launches."""
-    models: tuple
-    scale: object
+    set: object   # of sets.py
+    scratch: str  # a directory for its files
     protocol: object
     ranks_per_host: int
     loss_permille: int = 0
@@ -37,22 +33,25 @@ class Job:
     @property
     def limit_s(self):
         """Of a launch: far more than it takes, as Socket with caps needs seconds for a step of all models."""
-        return 120 + 30 * (self.protocol.skip + self.protocol.steps) * self.scale.time
+        return 120 + 30 * (self.protocol.skip + self.protocol.steps) * self.set.scale.time
 
-    def arguments(self, setting):
-        warm_up = [self.models[0]] * WARM_UP_REPLAYS
-        return ["--replay", ",".join([*warm_up, *self.models]), "--replay-steps", str(self.protocol.steps),
-                "--replay-skip", str(self.protocol.skip),
-                *self.scale.replay_arguments(setting.hosts, setting.compute_scale), "--ppn", str(self.ranks_per_host)]
+    def all_arguments(self, setting, number):
+        """Of each run of stratus-coll in a launch of this round. Results are checked in the first round, where there is a network: a
+        check takes the CPUs longer than steps do."""
+        checks = "1" if number == 0 and setting.caps != NO_NETWORK else "0"
+        return [["--replay", ",".join([models[0]] * self.set.warm_up_replays + models), *data, "-c", checks,
+                 "--replay-steps", str(self.protocol.steps), "--replay-skip", str(self.protocol.skip),
+                 *self.set.scale.replay_arguments(setting.hosts, setting.compute_scale), "--ppn", str(self.ranks_per_host)]
+                for models, data in self.set.replays(setting.hosts * self.ranks_per_host, self.scratch)]
 
 
-def replayed_models(text, counters, nics_bytes_per_ns):
+def replayed_models(text, warm_ups, counters, nics_bytes_per_ns):
     """Of what stratus-coll wrote, with the use of NICs and CPUs during the steps that count."""
     root = Document("stratus-coll --json", text).root
     root.get("format").word((REPLAY_FORMAT,))
     root.get("version").integer(REPLAY_VERSION, REPLAY_VERSION)
     models = []
-    for node in list(root.get("workloads").each())[WARM_UP_REPLAYS:]:
+    for node in list(root.get("workloads").each())[warm_ups:]:
         began_ns, ended_ns = node.get("began_ns").integer(1), node.get("ended_ns").integer(1)
         if ended_ns <= began_ns:
             node.get("ended_ns").fail("must be more than began_ns")
@@ -64,17 +63,20 @@ def replayed_models(text, counters, nics_bytes_per_ns):
 
 
 def run_launch(runner, cluster, job, setting, variant, number):
-    """One variant, all models. What fails is told in the launch."""
+    """One variant, all models, one launch for each kind of data. What fails is told in the launch."""
     bench = Bench(runner, Settings(job.limit_s), cluster)
     launch = result.Launch(setting.caps, setting.hosts, setting.compute_scale, variant.key, number)
     hosts = ",".join(f"ns:{cluster}-h{host}" for host in range(setting.hosts))
-    nics_bytes_per_ns = 0 if setting.caps == NO_NETWORK else setting.hosts * job.scale.nic_gbps(setting.hosts) / 8
+    scale, warm_ups = job.set.scale, job.set.warm_up_replays
+    nics_bytes_per_ns = 0 if setting.caps == NO_NETWORK else setting.hosts * scale.nic_gbps(setting.hosts) / 8
     start = time.monotonic()
 
     def once():
         with Counters(runner, cluster, setting.hosts) as counters:
-            text = bench.coll_json(variant.transport, job.arguments(setting), dict(variant.variables), hosts)
-        return replayed_models(text, counters, nics_bytes_per_ns), counters.cpu_busy()
+            texts = [bench.coll_json(variant.transport, arguments, dict(variant.variables), hosts)
+                     for arguments in job.all_arguments(setting, number)]
+        models = [replayed_models(text, warm_ups, counters, nics_bytes_per_ns) for text in texts]
+        return sum(models, []), counters.cpu_busy()
     try:
         launch.models, launch.cpu_busy = bench.retrying(once)
     except (Failure, Problem) as failure:
@@ -84,9 +86,9 @@ def run_launch(runner, cluster, job, setting, variant, number):
 
 
 def run_setting(runner, job, setting, say):
-    cluster = runner.cluster_up([*setting.cluster(job.scale), "--loss", str(job.loss_permille)])
+    cluster = runner.cluster_up([*setting.cluster(job.set.scale), "--loss", str(job.loss_permille)])
     try:
-        for number, variant in launches_of(setting, job.protocol):
+        for number, variant in launches_of(setting, job.protocol, job.set.variants):
             say(f"{setting.text}: round {number + 1}: {variant.label}")
             launch = run_launch(runner, cluster, job, setting, variant, number)
             if launch.error:

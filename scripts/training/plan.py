@@ -11,7 +11,7 @@ CAPPED, UNCAPPED, NO_NETWORK = "capped", "uncapped", "none"
 CAPS = (CAPPED, UNCAPPED, NO_NETWORK)  # NO_NETWORK: one host
 CAPS_TEXT = {CAPPED: "flows capped at 1/8 of the NIC", UNCAPPED: "flows without caps", NO_NETWORK: "one host"}
 
-SOCKET, AGAIN, SOCKET_2X8, STRATUS = "socket", "socket-again", "socket-2x8", "stratus"
+SOCKET, AGAIN, SOCKET_2X8, STRATUS, OFF = "socket", "socket-again", "socket-2x8", "stratus", "stratus-off"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,10 +22,12 @@ class Variant:
     variables: tuple = ()
 
 
+TUNER = ("NCCL_TUNER_PLUGIN", "libnccl-tuner-stratus.so")
 VARIANTS = (Variant(SOCKET, "Socket", "socket"), Variant(SOCKET_2X8, "Socket 2x8", "socket-2x8"),
-            Variant(AGAIN, "Socket", "socket"),
-            Variant(STRATUS, "stratus", "stratus", (("NCCL_TUNER_PLUGIN", "libnccl-tuner-stratus.so"),)))
-LABELS = {variant.key: variant.label for variant in VARIANTS}
+            Variant(AGAIN, "Socket", "socket"), Variant(STRATUS, "stratus", "stratus", (TUNER,)))
+# Beside them where ranks send numbers: stratus compresses as it finds best.
+NOT_COMPRESSED = Variant(OFF, "stratus without compression", "stratus", (TUNER, ("STRATUS_COMPRESS", "off")))
+LABELS = {variant.key: variant.label for variant in (*VARIANTS, NOT_COMPRESSED)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,12 +117,12 @@ def settings(hosts, caps, compute_scales):
     return found + [Setting(caps[0], sensitive, scale) for scale in compute_scales if scale != 1 and sensitive > 1]
 
 
-def launches_of(setting, protocol):
+def launches_of(setting, protocol, variants=VARIANTS):
     """(round, variant) of each launch: the variants in turn, each round begins with another one. One host has no network
     to differ by, and the sensitivity is no target: one round, without Socket's second launch."""
     if setting.caps == NO_NETWORK and setting.compute_scale != 1:
-        return [(0, VARIANTS[0])]  # what ddp_acc is relative to
+        return [(0, variants[0])]  # what ddp_acc is relative to
     if setting.caps == NO_NETWORK or setting.compute_scale != 1:
-        return [(0, variant) for variant in VARIANTS if variant.key != AGAIN]
-    turns = [(number, number % len(VARIANTS)) for number in range(protocol.rounds)]
-    return [(number, variant) for number, turn in turns for variant in VARIANTS[turn:] + VARIANTS[:turn]]
+        return [(0, variant) for variant in variants if variant.key not in (AGAIN, OFF)]
+    turns = [(number, number % len(variants)) for number in range(protocol.rounds)]
+    return [(number, variant) for number, turn in turns for variant in variants[turn:] + variants[:turn]]

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What scripts/steps measured, as JSON. Times are in microseconds, as measured: times of the job x the scale.
 
-  {"format": "stratus-steps", "version": 1,
+  {"format": "stratus-steps", "version": 2,
    "machine": {NAME: TEXT},                                what it was measured on and with
    "scale": {"all_nics_gbps": of all hosts together, "time": emulation / job, "job_nic_gbps", "flow_part": cap / NIC},
    "protocol": {"name", "skip", "steps", "rounds"},        steps that do not count, steps that do, rounds
    "ranks_per_host": N,
    "launches": [                                           in the order in which they ran
      {"caps": "capped" | "uncapped" | "none" (one host), "hosts": N, "compute_scale": X,
-      "variant": "socket" | "socket-again" | "socket-2x8" | "stratus", "round": N from 0,
+      "variant": "socket" | "socket-again" | "socket-2x8" | "stratus" | "stratus-off", "round": N from 0,
       "error": TEXT or null, "retries": N, "took_s": S, "cpu_busy": 0 to 1 or null,
       "models": [                                          of the slowest rank, as stratus-coll --replay tells
         {"name", "batch", "collectives", "bytes_per_step", "step_us": [OF EACH STEP], "compute_us", "exposed_us",
-         "cpu_s_per_step", "wrong",
+         "cpu_s_per_step",
+         "wrong": elements of results, or null (not checked),
          "nic_use": sent bytes / what the NICs could send meanwhile, or null (one host),
          "cpu_busy": part of the CPUs' time that was used meanwhile, or null}]}],
    "points": [...], "targets": [...]}                      summary.py; follow from the launches, checked when read
@@ -28,7 +29,7 @@ from strict_json import Document
 from training import summary
 from training.plan import CAPS, LABELS, Protocol, Scale
 
-FORMAT, VERSION = "stratus-steps", 1
+FORMAT, VERSION = "stratus-steps", 2
 TIME_US_MAX = 1e12  # eleven days
 SIZE_MAX = 1 << 31  # bytes of a file
 
@@ -44,7 +45,7 @@ class Replayed:
     compute_us: float
     exposed_us: float
     cpu_s_per_step: float
-    wrong: int
+    wrong: typing.Optional[int]
     nic_use: typing.Optional[float] = None
     cpu_busy: typing.Optional[float] = None
 
@@ -73,7 +74,7 @@ class Result:
 
     @property
     def wrong(self):
-        return sum(model.wrong for launch in self.launches for model in launch.models)
+        return sum(model.wrong or 0 for launch in self.launches for model in launch.models)
 
 
 def as_json(result):
@@ -114,8 +115,8 @@ def replayed(node, nic_use=None, cpu_busy=None):
         collectives=node["collectives"].integer(0, 1 << 40), bytes_per_step=node["bytes_per_step"].integer(0),
         step_us=steps, compute_us=node["compute_us"].number(0, TIME_US_MAX),
         exposed_us=node["exposed_us"].number(-TIME_US_MAX, TIME_US_MAX),
-        cpu_s_per_step=node["cpu_s_per_step"].number(0, 1e6), wrong=node["wrong"].integer(), nic_use=nic_use,
-        cpu_busy=cpu_busy)
+        cpu_s_per_step=node["cpu_s_per_step"].number(0, 1e6),
+        wrong=None if node["wrong"].value is None else node["wrong"].integer(), nic_use=nic_use, cpu_busy=cpu_busy)
 
 
 def launch(node):

@@ -6,9 +6,14 @@ from document import Document, Fact, Figure, Section, Table
 from problem import Problem
 
 from training import summary
-from training.plan import CAPPED, CAPS_TEXT, LABELS, NO_NETWORK, SOCKET, SOCKET_2X8, STRATUS, UNCAPPED
+from training.plan import CAPPED, CAPS_TEXT, LABELS, NO_NETWORK, OFF, SOCKET, SOCKET_2X8, STRATUS, UNCAPPED
 
 CPU_LIMIT = 0.9  # busier, and the CPUs may be what is measured
+
+DATA_TEXT = (
+    "What ranks send: gradients of a small transformer from real training (tests/data/codec), of the type of the model's gradients. FSDP sends "
+    "weights, too, which compress better. Where gradients are float32 and activations bfloat16 (stages, experts), all are float32, which compress "
+    "worse. Where stratus compresses is its own choice.")
 
 COLUMNS = ["flows", "hosts", "transport", "samples/s", "speed-up", "scaling", "acc_ratio", "step (ms)", "p50", "p95",
            "exposed (ms)", "CPU (s/step)", "NIC", "CPUs"]
@@ -40,8 +45,8 @@ def emulation_texts(result):
         "Real: NCCL, unmodified, with its bootstrap, its proxies and its Socket transport; the plugins; TCP of the kernel; the "
         "sizes, order and buckets of the models' collectives, and that results are right.",
         f"Emulated: the hosts are network namespaces of one machine with {ranks} each, their NICs are shaped by HTB; GPUs are "
-        "CPU threads, and compute is a stream that sleeps for the time that the workload file gives. Most of these times are "
-        "guesses: scripts/steps --compute-scales shows how much they matter.",
+        "CPU threads, and compute is a stream that sleeps for the time that the workload file gives. Some of these times are "
+        "guesses (tuner_plugin/workloads/README.md): scripts/steps --compute-scales shows how much they matter.",
         f"Scaled together: the NIC of the job has {scale.job_nic_gbps:g} Gb/s, and a flow of it, where flows are capped, "
         f"1/{1 / scale.flow_part:.3g} of that. Here all NICs together have {scale.all_nics_gbps:g} Gb/s, as much as the CPUs of "
         f"one machine can carry: {rates}. So each byte takes the same part of a step as in the job. Times are "
@@ -50,6 +55,7 @@ def emulation_texts(result):
         "than in the job, for every transport.",
         "Not there: the GPUs of one host among each other. A ring through N hosts with 8 GPUs each sends (8N - 1)/8(N - 1) "
         "times as much through a NIC as one through N hosts with one rank: 1.88 times on 2 hosts, 1.11 on 8.",
+        *([DATA_TEXT] if any(launch.variant == OFF for launch in result.launches) else []),
         f"Protocol \"{result.protocol.name}\": {result.protocol.skip} step{'s' if result.protocol.skip != 1 else ''} that "
         f"do not count, the mean of {result.protocol.steps}, the median of {result.protocol.rounds} "
         f"round{'s' if result.protocol.rounds != 1 else ''}. In a round each transport has one launch with all models, Socket "
@@ -115,7 +121,7 @@ def plot_section(points):
         "acc_ratio, samples/s with stratus over those with Socket. The band is as far as Socket is from itself where that is "
         "most."])
     for caps in (CAPPED, UNCAPPED):
-        for base in (SOCKET, SOCKET_2X8):
+        for base in summary.BASES:
             if any(point["caps"] == caps for point in points) and dots_of(points, caps, base):
                 section.figures.append(plot_figure(points, caps, base))
     return section
@@ -146,7 +152,7 @@ def ratios_table(points, base):
 def model_row(point, key):
     figures = point["variants"][key]
     base_rate = figures["speed_up"] / point["hosts"] if figures["speed_up"] else None
-    ratios = {STRATUS: f"{ratio_text(point['acc_ratio'][SOCKET])}; {ratio_text(point['acc_ratio'][SOCKET_2X8])}"}
+    ratios = {STRATUS: "; ".join(ratio_text(ratio) for ratio in point["acc_ratio"].values() if ratio) or "-"}
     return [point["caps"], str(point["hosts"]), LABELS[key], f"{figures['samples_per_s']:.1f}",
             or_dash(figures["speed_up"], ".2f"), or_dash(base_rate, ".3f"), ratios.get(key, "-"),
             f"{figures['step_ms']:.1f}", f"{figures['p50_ms']:.1f}", f"{figures['p95_ms']:.1f}",
@@ -200,7 +206,8 @@ def summary_document(result):
             "(NCCL_SOCKET_NTHREADS=2, NCCL_NSOCKS_PERTHREAD=8), and with stratus."],
         [], [], warnings(result, points))
     document.sections.append(Section("Targets", tables=[targets_table(targets)] if targets else []))
-    document.sections.append(Section("Ratios", tables=[ratios_table(points, base) for base in summary.BASES]))
+    document.sections.append(Section("Ratios", tables=[
+        ratios_table(points, base) for base in summary.BASES if any(point["acc_ratio"][base] for point in points)]))
     sensitivity = sensitivity_table(points)
     if sensitivity:
         document.sections.append(Section("If compute took longer or shorter", [
@@ -215,9 +222,9 @@ def whole_document(result):
     document.sections.insert(0, plot_section(points))
     document.sections.append(Section("Models", [
         "samples/s: of one rank. speed-up: of all ranks, over one host with Socket; scaling: that over the number of hosts, "
-        "for Socket ddp_acc. acc_ratio: stratus against Socket; against Socket 2x8. exposed: step less compute, "
-        "communication that compute did not hide. CPU: of a rank's process. NIC: sent bytes over what the NICs can send "
-        "meanwhile. CPUs: of the whole machine during the steps; NCCL's waiting threads count, as they poll. Where Socket "
+        "for Socket ddp_acc. acc_ratio: stratus against Socket; against Socket 2x8; where ranks send "
+        "numbers, against stratus without compression. exposed: step less compute, communication that compute did not hide. "
+        "CPU: of a rank's process. NIC: sent bytes over what the NICs can send meanwhile. CPUs: of the whole machine during the steps; NCCL's waiting threads count, as they poll. Where Socket "
         "waits for its caps they are as busy as anywhere: only a NIC that is full, or not, tells what the limit is."],
         tables=[model_section(model, points) for model in dict.fromkeys(point["model"] for point in points)]))
     document.sections.append(Section("What is emulated, and how it is scaled", emulation_texts(result)))

@@ -137,7 +137,7 @@ class Job:
 
     def __init__(self, cluster, arguments, env=(), limit_s=120, nccl="sid"):
         self.cluster, self.nccl = cluster, nccl
-        self.arguments = ["--soak", f"{limit_s}s", "-T", f"{limit_s + 30}s", *map(str, arguments)]
+        self.limit_s, self.arguments = limit_s, ["-T", f"{limit_s + 30}s", *map(str, arguments)]
         self.env = {"NCCL_IB_DISABLE": "1", "NCCL_SOCKET_IFNAME": "eth", "NCCL_NET_PLUGIN": "stratus",
                     "STRATUS_PORT_RANGE": f"{PORTS[0]}-{PORTS[-1]}", "NCCL_DEBUG": "INFO", **dict(env)}
 
@@ -148,13 +148,14 @@ class Job:
                "LD_LIBRARY_PATH": f"{ROOT}/build/lib:{library}/{self.nccl}:{library}",
                "NCCL_DEBUG_FILE": f"{self.scratch}/nccl.%p"}
         self.output = open(f"{self.scratch}/output", "w", encoding="utf-8")
-        command = [f"{ROOT}/build/tests/coll-stress", "--hosts",
-                   self.cluster.call("hosts", self.cluster.name).strip(),
-                   "--log", f"{self.scratch}/log", *self.arguments]
         self.started = time.monotonic()
-        self.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=self.output,
+        self.process = subprocess.Popen([*self.command(), *self.arguments], env=env, stdin=subprocess.DEVNULL, stdout=self.output,
                                         stderr=subprocess.STDOUT, preexec_fn=be_patient)
         return self
+
+    def command(self):
+        return [f"{ROOT}/build/tests/coll-stress", "--hosts", self.cluster.call("hosts", self.cluster.name).strip(),
+                "--soak", f"{self.limit_s}s", "--log", f"{self.scratch}/log"]
 
     def __exit__(self, *_):
         if self.process.poll() is None:
@@ -257,7 +258,7 @@ def be_patient():
 def is_rank(pid):
     try:
         with open(f"/proc/{pid}/comm", encoding="utf-8") as comm:
-            return comm.read().strip() == "coll-stress"
+            return comm.read().strip() in ("coll-stress", "stratus-coll")
     except OSError:
         return False
 

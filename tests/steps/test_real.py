@@ -42,7 +42,7 @@ def check_launch(launch):
     assert launch.error is None and [model.name for model in launch.models] == list(MODELS), launch
     assert launch.cpu_busy is not None and launch.took_s > 0, launch
     for model in launch.models:
-        assert model.wrong == 0 and len(model.step_us) == 2 and model.collectives > 0, model
+        assert model.wrong == (None if launch.hosts == 1 else 0) and len(model.step_us) == 2 and model.collectives > 0, model
         # Compute is slept, and a sleep never ends early: neither steps nor compute alone are shorter than the plan. (On a
         # busy machine either may be longer, compute alone longer than a step.)
         planned_us = sum(value for kind, value in plan_of(model.name, launch.hosts) if kind == "compute") * SCALE.time

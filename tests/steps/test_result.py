@@ -32,7 +32,7 @@ def test_what_is_wrong_is_said_with_its_place():
         return value["launches"][4]["models"][1]
     wrongs = (
         (lambda value: value.update(format="other"), "format: must be one of stratus-steps"),
-        (lambda value: value.update(version=2), "version: must be a whole number from 1 to 1"),
+        (lambda value: value.update(version=1), "version: must be a whole number from 2 to 2"),
         (lambda value: value.update(more=1), "more: unknown; expected format"),
         (lambda value: value.pop("scale"), "lacks scale"),
         (lambda value: value["scale"].update(time="2"), "scale.time: must be a number"),

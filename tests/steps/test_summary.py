@@ -3,7 +3,7 @@
 import invent
 from training import summary, webpage
 from training.plan import (
-    AGAIN, CAPPED, NO_NETWORK, PROTOCOLS, SCALE, SOCKET, SOCKET_2X8, STRATUS, UNCAPPED, Setting, launches_of, settings)
+    AGAIN, CAPPED, NO_NETWORK, OFF, PROTOCOLS, SCALE, SOCKET, SOCKET_2X8, STRATUS, UNCAPPED, Setting, launches_of, settings)
 
 
 def near(value, wanted):
@@ -39,7 +39,7 @@ def test_a_variant_that_failed_counts_for_nothing():
     _, point = points_of([{SOCKET: 1000.0, AGAIN: 1000.0}, {STRATUS: 500.0}, {AGAIN: 1000.0, STRATUS: 500.0}])
     assert near(point["acc_ratio"][SOCKET]["median"], 2) and near(point["noise"], 0), point
     _, point = points_of([{SOCKET: 1000.0}])
-    assert point["acc_ratio"] == {SOCKET: None, SOCKET_2X8: None} and point["noise"] is None, point
+    assert point["acc_ratio"] == {SOCKET: None, SOCKET_2X8: None, OFF: None} and point["noise"] is None, point
 
 
 def test_percentiles_are_those_of_all_steps():

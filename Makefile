@@ -306,6 +306,7 @@ $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
 $(BUILD)/tests/test_usefulness: $(call objects,net_plugin/tools/usefulness.c)
 $(BUILD)/tests/test_bypass: $(call objects,net_plugin/tools/bypass.c)
 $(BUILD)/tests/test_stats_source: $(call objects,net_plugin/tools/stats_source.c)
+$(BUILD)/tests/test_stats_text: $(call objects,net_plugin/tools/stats_prometheus.c)
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
 $(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
 $(BUILD)/tests/test_topology_file: $(call objects,$(addprefix net_plugin/tools/,topology_file.c nccl_xml.c))
@@ -381,7 +382,7 @@ $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
 
 # Parts of the tools.
 net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))
-$(BUILD)/fuzz/fuzz_stats: $(call net_tools,sanitize.c stats_merge.c stats_progress.c stats_table.c)
+$(BUILD)/fuzz/fuzz_stats: $(call net_tools,sanitize.c stats_progress.c stats_prometheus.c stats_table.c)
 $(BUILD)/fuzz/fuzz_perf: $(call net_tools,sanitize.c rendezvous.c $(addprefix perf/,control_channel.c plan.c report.c failure.c))
 $(BUILD)/fuzz/fuzz_probe: $(call net_tools,sanitize.c rendezvous.c $(addprefix perf/,control_channel.c failure.c) \
   $(addprefix probe/,agent.c findings.c pairs.c report.c survey.c))

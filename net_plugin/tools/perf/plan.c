@@ -148,21 +148,7 @@ static int choose_length(struct plan *plan, const struct plan_options *options) 
 }
 
 static int choose_transport(struct plan *plan, const struct plan_options *options) {
-  plan->plain_flows = (int)options->plain_flows;
   plan->is_fused = options->is_fused;
-  if (options->plain_flows && (options->count || options->test == PLAN_BOTH_WAYS)) {
-    return usage("--plain measures one direction or the latency, over a time");
-  }
-  for (int i = 0; i < plan->size_count && options->plain_flows; i++) {
-    if (plan->sizes[i] == 0) {
-      return usage("--plain has no messages of 0 bytes");
-    }
-  }
-  if (options->plain_flows && (options->plugin || options->devices || options->is_fused ||
-                               options->connections > 1 || options->data)) {
-    return usage("--plain takes the number of flows, and no --plugin, --devices, --fuse, "
-                 "--connections or --data");
-  }
   if (options->plugin && strlen(options->plugin) >= sizeof plan->plugin) {
     return usage("--plugin: the name is too long");
   }
@@ -213,15 +199,15 @@ json_t *plan_to_json(const struct plan *plan) {
     json_array_append_new(devices, json_integer(plan->devices[i]));
   }
   return json_pack("{s:s, s:s, s:o, s:i, s:I, s:i, s:b, s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:b, "
-                   "s:i, s:s, s:I, s:I}",
+                   "s:s, s:I, s:I}",
                    "test", plan_test_name(plan), "shape", plan_shape_name(plan), "bytes", sizes,
                    "depth", plan->depth, "slot_bytes", (json_int_t)plan->slot_bytes, "connections",
                    plan->connections, "timed", plan->is_timed, "time_ns", (json_int_t)plan->time_ns,
                    "warmup_ns", (json_int_t)plan->warmup_ns, "count", (json_int_t)plan->count,
                    "warmup_count", (json_int_t)plan->warmup_count, "devices", devices, "fused",
-                   plan->is_fused, "checked", plan->is_checked, "flows", plan->has_flows,
-                   "plain_flows", plan->plain_flows, "data", plan_data_name(plan), "timeout_ns",
-                   (json_int_t)plan->timeout_ns, "idle_ns", (json_int_t)plan->idle_ns);
+                   plan->is_fused, "checked", plan->is_checked, "flows", plan->has_flows, "data",
+                   plan_data_name(plan), "timeout_ns", (json_int_t)plan->timeout_ns, "idle_ns",
+                   (json_int_t)plan->idle_ns);
 }
 
 /* False unless it is a number within bounds. */
@@ -266,8 +252,7 @@ static bool get_lists(const json_t *json, struct plan *plan) {
                  device_count <= PLAN_DEVICES_MAX;
   for (size_t i = 0; is_good && i < size_count; i++) {
     int64_t bytes = 0;
-    is_good = get_number(json_array_get(sizes, i), plan->plain_flows ? 1 : 0,
-                         (int64_t)plan->slot_bytes, &bytes);
+    is_good = get_number(json_array_get(sizes, i), 0, (int64_t)plan->slot_bytes, &bytes);
     plan->sizes[i] = (uint64_t)bytes;
   }
   for (size_t i = 0; is_good && i < device_count; i++) {
@@ -288,7 +273,6 @@ int plan_from_json(struct plan *plan, const json_t *json) {
                  get_word(json, "data", PLAN_DATA_WORDS, &data) &&
                  get_word(json, "shape", PLAN_SHAPE_WORDS, &shape) &&
                  get_u64(json, "slot_bytes", PLAN_BYTES_MAX, &plan->slot_bytes) &&
-                 get_int(json, "plain_flows", 0, PLAN_PLAIN_FLOWS_MAX, &plan->plain_flows) &&
                  get_lists(json, plan) && get_int(json, "depth", 1, PLAN_DEPTH_MAX, &plan->depth) &&
                  get_int(json, "connections", 1, PLAN_CONNECTIONS_MAX, &plan->connections) &&
                  get_bool(json, "timed", &plan->is_timed) &&
@@ -301,8 +285,7 @@ int plan_from_json(struct plan *plan, const json_t *json) {
                  get_bool(json, "flows", &plan->has_flows) &&
                  get_u64(json, "timeout_ns", long_ns, &plan->timeout_ns) &&
                  get_u64(json, "idle_ns", long_ns, &plan->idle_ns);
-  bool is_possible = !plan->plain_flows || (plan->is_timed && test != PLAN_BOTH_WAYS);
-  if (!is_good || !is_possible) {
+  if (!is_good) {
     return failure("the other side sent an invalid plan; is it the same version?");
   }
   plan->test = (enum plan_test)test;

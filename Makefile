@@ -376,7 +376,7 @@ FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/
 # Calls that a target must not make for real are sent to its own file.
 FUZZ_WRAP_interface = -Wl,--wrap=getaddrinfo
 FUZZ_WRAP_doctor = $(addprefix -Wl$(comma)--wrap=,remote_run_all doctor_paths_check)
-FUZZ_WRAP_probe = $(addprefix -Wl$(comma)--wrap=,discovery_run setup_start setup_stop)
+FUZZ_WRAP_probe = $(addprefix -Wl$(comma)--wrap=,discovery_run)
 $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
 	$(link) -fsanitize=fuzzer $(FUZZ_WRAP_$*) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(STATIC_LIBS)
 

@@ -48,6 +48,7 @@ struct plan {
   bool is_fused, is_checked, has_flows;
   enum plan_data data;
   const char *data_path;        /* of this side; not sent to the other, nor received from it */
+  bool is_linked;               /* the plugin that is linked into this tool; for probe, not sent */
   char plugin[PLUGIN_FILE_MAX]; /* empty: stratus */
   uint64_t timeout_ns;          /* fail after this time without progress */
   uint64_t idle_ns;             /* idle time at the end, with all connections open; 0: none */

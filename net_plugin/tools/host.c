@@ -4,7 +4,6 @@
 #include "net_plugin/tools/host.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -21,21 +20,12 @@
 
 struct check {
   const struct host_facts *facts;
-  host_tell_fn *tell;
+  doctor_tell_fn *tell;
   int count;
 };
 
-static void complain(struct check *check, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void complain(struct check *check, const char *format, ...) {
-  char text[HOST_TEXT_MAX];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof(text), format, arguments);
-  va_end(arguments);
-  check->tell(text);
-  check->count++;
-}
+#define COMPLAIN(check, ...)                                                                       \
+  ((check)->count++, doctor_tell((check)->tell, DOCTOR_HINT, __VA_ARGS__))
 
 static bool read_number(const struct check *check, const char *path, int64_t *value) {
   return sysfs_read_int(check->facts->root, value, "proc/sys/net/%s", path) == 0;
@@ -74,7 +64,7 @@ static void check_shared_subnet(struct check *check, const struct nic *a, const 
     for (int j = 0; j < 2; j++) {
       int64_t value = interface_setting(check, nics[j]->name, settings[i].name);
       if (value >= settings[i].bad_from && value <= settings[i].bad_to) {
-        complain(check,
+        COMPLAIN(check,
                  "%s and %s are in one subnet, and %s of %s is %" PRId64 ": %s; "
                  "sysctl -w net.ipv4.conf.all.%s=%" PRId64,
                  a->name, b->name, settings[i].name, nics[j]->name, value, settings[i].effect,
@@ -84,7 +74,7 @@ static void check_shared_subnet(struct check *check, const struct nic *a, const 
     }
   }
   if (!tcp_socket_can_bind_device(a) || !tcp_socket_can_bind_device(b)) {
-    complain(check,
+    COMPLAIN(check,
              "%s and %s are in one subnet, and flows cannot be bound to a device: all use "
              "the first; use Linux 5.7 or later, or setcap cap_net_raw+ep PROGRAM",
              a->name, b->name);
@@ -123,7 +113,7 @@ static void check_multipath(struct check *check) {
                     is_six ? "ipv6/fib_multipath_hash_policy" : "ipv4/fib_multipath_hash_policy",
                     &policy) &&
         policy == 0) {
-      complain(check,
+      COMPLAIN(check,
                "%s and %s have one address, and all flows to a host take the same of them; "
                "sysctl -w net.%s.fib_multipath_hash_policy=1",
                nics[0].name, nics[i].name, is_six ? "ipv6" : "ipv4");
@@ -160,7 +150,7 @@ static void check_buffers(struct check *check) {
     int64_t limit = 0;
     if (facts->options.socket_buffer_bytes == 0) {
       if (read_largest(check, names[i], &bytes) && bytes < needed) {
-        complain(check,
+        COMPLAIN(check,
                  "%s ends at %" PRIu64 " bytes; %u flows fill %" PRIu64
                  " Mb/s at a round trip of 1 ms "
                  "with %" PRIu64 "; sysctl -w net.ipv4.%s='4096 131072 %" PRIu64 "'",
@@ -168,7 +158,7 @@ static void check_buffers(struct check *check) {
       }
     } else if (read_number(check, limits[i], &limit) &&
                (uint64_t)limit < facts->options.socket_buffer_bytes) {
-      complain(check,
+      COMPLAIN(check,
                "socket buffers of %u bytes are set, and net.%.4s.%s allows %" PRId64
                "; sysctl -w net.core.%s=%u",
                facts->options.socket_buffer_bytes, limits[i], limits[i] + 5, limit, limits[i] + 5,
@@ -182,25 +172,25 @@ static void check_buffers(struct check *check) {
 static void check_queues(struct check *check) {
   int64_t value;
   if (read_number(check, "core/somaxconn", &value) && value < 1024) {
-    complain(check,
+    COMPLAIN(check,
              "net.core.somaxconn is %" PRId64
              ": connections are refused when many peers connect at once; "
              "sysctl -w net.core.somaxconn=4096",
              value);
   }
   if (read_number(check, "ipv4/tcp_slow_start_after_idle", &value) && value == 1) {
-    complain(check, "flows repeat slow start after each pause of a job; "
+    COMPLAIN(check, "flows repeat slow start after each pause of a job; "
                     "sysctl -w net.ipv4.tcp_slow_start_after_idle=0");
   }
   if (read_number(check, "ipv4/tcp_retries2", &value) && value > 8) {
-    complain(check,
+    COMPLAIN(check,
              "net.ipv4.tcp_retries2 is %" PRId64 ": stratus detects dead peers itself, but NCCL's "
              "bootstrap connections wait for minutes; sysctl -w net.ipv4.tcp_retries2=8",
              value);
   }
   uint64_t needed = (uint64_t)CONNECTIONS * check->facts->lanes;
   if (check->facts->open_files < needed) {
-    complain(check,
+    COMPLAIN(check,
              "ulimit -n is %" PRIu64 ": with %u flows each, that is for %" PRIu64
              " connections; ulimit -n %" PRIu64
              " (systemd: LimitNOFILE=, docker: --ulimit nofile=)",
@@ -216,7 +206,7 @@ static void check_options(struct check *check) {
   if (options->pacing_mbps &&
       sysfs_read_text(root, text, sizeof(text), "proc/sys/net/core/default_qdisc") > 0 &&
       strcmp(text, "fq") != 0) {
-    complain(check,
+    COMPLAIN(check,
              "flows are paced, and the default queueing discipline is %s: TCP paces "
              "with its own timers, which costs CPU; tc qdisc replace dev %s root fq",
              text,
@@ -232,7 +222,7 @@ static void check_options(struct check *check) {
       is_there = is_there || !strcmp(word, options->congestion);
     }
     if (!is_there) {
-      complain(check, "congestion control %s is not loaded; modprobe tcp_%s", options->congestion,
+      COMPLAIN(check, "congestion control %s is not loaded; modprobe tcp_%s", options->congestion,
                options->congestion);
     }
   }
@@ -250,7 +240,7 @@ void host_facts_read(const struct device_table *devices, struct host_facts *fact
   tcp_options_get(&facts->options);
 }
 
-int host_check(const struct host_facts *facts, host_tell_fn *tell) {
+int host_check(const struct host_facts *facts, doctor_tell_fn *tell) {
   struct check check = { .facts = facts, .tell = tell };
   check_multipath(&check);
   check_subnets(&check);

@@ -22,6 +22,8 @@ struct check {
   const struct host_facts *facts;
   doctor_tell_fn *tell;
   int count;
+  struct nic nics[DEVICE_PHYSICAL_MAX];
+  unsigned nic_count;
 };
 
 #define COMPLAIN(check, ...)                                                                       \
@@ -82,18 +84,12 @@ static void check_shared_subnet(struct check *check, const struct nic *a, const 
 }
 
 static void check_subnets(struct check *check) {
-  const struct device_table *table = check->facts->devices;
-  const struct nic *seen[DEVICE_PHYSICAL_MAX];
-  unsigned count = 0;
-  for (int i = 0; i < table->physical_count; i++) {
-    for (unsigned j = 0; j < table->devices[i].nic_count && count < DEVICE_PHYSICAL_MAX; j++) {
-      const struct nic *nic = &table->devices[i].nics[j];
-      seen[count++] = nic;
-      for (unsigned k = 0; k + 1 < count && nic->address.ss_family == AF_INET; k++) {
-        if (tcp_address_is_near(&nic->address, seen[k])) {
-          check_shared_subnet(check, seen[k], nic);
-          return; /* the commands apply to all NICs */
-        }
+  for (unsigned i = 1; i < check->nic_count; i++) {
+    const struct nic *nic = &check->nics[i];
+    for (unsigned j = 0; j < i && nic->address.ss_family == AF_INET; j++) {
+      if (tcp_address_is_near(&nic->address, &check->nics[j])) {
+        check_shared_subnet(check, &check->nics[j], nic);
+        return; /* the commands apply to all NICs */
       }
     }
   }
@@ -102,10 +98,9 @@ static void check_subnets(struct check *check) {
 /* NICs that share an address of the host, as on lo with BGP unnumbered: the kernel spreads flows.
  */
 static void check_multipath(struct check *check) {
-  struct nic nics[DEVICE_PHYSICAL_MAX];
-  unsigned count = device_table_nics(check->facts->devices, nics);
+  const struct nic *nics = check->nics;
   int64_t policy;
-  for (unsigned i = 1; i < count; i++) {
+  for (unsigned i = 1; i < check->nic_count; i++) {
     const struct sockaddr_storage *address = &nics[i].address;
     bool is_six = address->ss_family == AF_INET6;
     if (memcmp(address, &nics[0].address, sizeof *address) == 0 &&
@@ -137,11 +132,9 @@ static void check_buffers(struct check *check) {
   static const char *const limits[] = { "core/rmem_max", "core/wmem_max" };
   const struct host_facts *facts = check->facts;
   uint64_t fastest_mbps = 0;
-  for (int i = 0; i < facts->devices->physical_count; i++) {
-    for (unsigned j = 0; j < facts->devices->devices[i].nic_count; j++) {
-      uint32_t mbps = facts->devices->devices[i].nics[j].speed_mbps;
-      fastest_mbps = mbps > fastest_mbps ? mbps : fastest_mbps;
-    }
+  for (unsigned i = 0; i < check->nic_count; i++) {
+    uint32_t mbps = check->nics[i].speed_mbps;
+    fastest_mbps = mbps > fastest_mbps ? mbps : fastest_mbps;
   }
   /* A flow's share of the bandwidth-delay product, twice: half of a buffer is overhead. */
   uint64_t needed = 2 * fastest_mbps * ROUND_TRIP_US / 8 / facts->lanes;
@@ -209,9 +202,7 @@ static void check_options(struct check *check) {
     COMPLAIN(check,
              "flows are paced, and the default queueing discipline is %s: TCP paces "
              "with its own timers, which costs CPU; tc qdisc replace dev %s root fq",
-             text,
-             check->facts->devices->physical_count ? check->facts->devices->devices[0].nics[0].name
-                                                   : "eth0");
+             text, check->nic_count ? check->nics[0].name : "eth0");
   }
   if (options->congestion[0] &&
       sysfs_read_text(root, text, sizeof(text),
@@ -242,6 +233,7 @@ void host_facts_read(const struct device_table *devices, struct host_facts *fact
 
 int host_check(const struct host_facts *facts, doctor_tell_fn *tell) {
   struct check check = { .facts = facts, .tell = tell };
+  check.nic_count = device_table_nics(facts->devices, check.nics);
   check_multipath(&check);
   check_subnets(&check);
   check_buffers(&check);

@@ -273,25 +273,17 @@ static int measure_again(struct survey *survey, const struct survey_plan *plan,
 
 /* The median pair of the first NIC. False: none was measured. */
 static bool find_typical(struct probe_report *report) {
-  unsigned best_rank = 0, hosts = report->host_count;
-  bool is_found = false;
+  unsigned hosts = report->host_count;
+  double gbps = findings_median_gbps(report, 0);
   for (unsigned place = 0; place < hosts * hosts; place++) {
     const struct probe_result *it = probe_at(report, 0, place / hosts, place % hosts);
-    unsigned faster = 0, slower = 0;
-    for (unsigned i = 0; it->is_measured && i < hosts * hosts; i++) {
-      const struct probe_result *other = probe_at(report, 0, i / hosts, i % hosts);
-      faster += other->is_measured && other->gbps > it->gbps;
-      slower += other->is_measured && other->gbps < it->gbps;
-    }
-    unsigned rank = faster < slower ? faster : slower;
-    if (it->is_measured && (!is_found || rank > best_rank)) {
-      is_found = true;
-      best_rank = rank;
+    if (it->is_measured && it->gbps >= gbps && it->gbps <= gbps) { /* it is one of them */
       report->sweep_from = place / hosts;
       report->sweep_to = place % hosts;
+      return true;
     }
   }
-  return is_found;
+  return false;
 }
 
 static int sweep_one(struct survey *survey, const struct survey_plan *plan, unsigned flows,

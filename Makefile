@@ -305,12 +305,13 @@ $(BUILD)/tests/test_net_tool: | $(RUNNABLE_DIR)/stratus-net
 $(BUILD)/tests/test_conf_block: $(call objects,$(addprefix common/tools/,conf_block.c conf_place.c))
 $(BUILD)/tests/test_conf_block: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=%,renameat unlinkat)
 $(BUILD)/tests/test_verdict: $(call objects,common/tools/verdict.c)
-$(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
-$(BUILD)/tests/test_usefulness: $(call objects,net_plugin/tools/usefulness.c)
-$(BUILD)/tests/test_bypass: $(call objects,net_plugin/tools/bypass.c)
+$(BUILD)/tests/test_host: $(call objects,$(addprefix net_plugin/tools/,doctor_finding.c host.c))
+$(BUILD)/tests/test_usefulness: $(call objects,$(addprefix net_plugin/tools/,doctor_finding.c usefulness.c))
+$(BUILD)/tests/test_bypass: $(call objects,$(addprefix net_plugin/tools/,doctor_finding.c bypass.c))
 $(BUILD)/tests/test_stats_source: $(call objects,net_plugin/tools/stats_source.c)
+$(BUILD)/tests/test_stats_text: $(call objects,net_plugin/tools/stats_prometheus.c)
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
-$(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
+$(BUILD)/tests/test_rdma_report: $(call objects,$(addprefix net_plugin/tools/,doctor_finding.c rdma.c))
 $(BUILD)/tests/test_topology_file: $(call objects,$(addprefix net_plugin/tools/,topology_file.c nccl_xml.c))
 
 # The tools with the same between them and the C library, run by test_tool_failures.
@@ -378,13 +379,13 @@ FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/
 # Calls that a target must not make for real are sent to its own file.
 FUZZ_WRAP_interface = -Wl,--wrap=getaddrinfo
 FUZZ_WRAP_doctor = $(addprefix -Wl$(comma)--wrap=,remote_run_all doctor_paths_check)
-FUZZ_WRAP_probe = $(addprefix -Wl$(comma)--wrap=,discovery_run setup_start setup_stop)
+FUZZ_WRAP_probe = $(addprefix -Wl$(comma)--wrap=,discovery_run)
 $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
 	$(link) -fsanitize=fuzzer $(FUZZ_WRAP_$*) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(STATIC_LIBS)
 
 # Parts of the tools.
 net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))
-$(BUILD)/fuzz/fuzz_stats: $(call net_tools,sanitize.c stats_merge.c stats_progress.c stats_table.c)
+$(BUILD)/fuzz/fuzz_stats: $(call net_tools,sanitize.c stats_progress.c stats_prometheus.c stats_table.c)
 $(BUILD)/fuzz/fuzz_perf: $(call net_tools,sanitize.c rendezvous.c $(addprefix perf/,control_channel.c plan.c report.c failure.c))
 $(BUILD)/fuzz/fuzz_probe: $(call net_tools,sanitize.c rendezvous.c $(addprefix perf/,control_channel.c failure.c) \
   $(addprefix probe/,agent.c findings.c pairs.c report.c survey.c))

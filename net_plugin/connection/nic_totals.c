@@ -69,12 +69,3 @@ const char *nic_counter_name(enum nic_counter counter) {
   };
   return names[counter];
 }
-
-const char *nic_counter_help(enum nic_counter counter) {
-  static const char *const texts[] = {
-#define NIC_COUNTER_TEXT(id, name, text) text,
-    NIC_COUNTERS(NIC_COUNTER_TEXT)
-#undef NIC_COUNTER_TEXT
-  };
-  return texts[counter];
-}

@@ -62,8 +62,7 @@ struct nic_totals *nic_totals_by_address(const struct sockaddr_storage *address)
 /* The index-th, NULL after the last. */
 const struct nic_totals *nic_totals_at(unsigned index);
 
-/* "bytes_sent", and what it counts. */
+/* "bytes_sent" */
 const char *nic_counter_name(enum nic_counter counter);
-const char *nic_counter_help(enum nic_counter counter);
 
 #endif

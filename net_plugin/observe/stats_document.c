@@ -8,9 +8,7 @@
 
 #include "net_plugin/lane/tcp_socket.h"
 
-enum { COUNTER = true, GAUGE = false };
-
-#define FIELD(id, name, type, unit, text) { #name, type, unit, text },
+#define FIELD(id, name, type, unit, text) { #name, unit },
 const struct stats_field stats_connection_fields[] = { STATS_CONNECTION_FIELDS(FIELD) };
 const struct stats_field stats_flow_fields[] = { STATS_FLOW_FIELDS(FIELD) };
 #undef FIELD

@@ -4,8 +4,8 @@
  * Fails: stats_document_add_* returns NULL if there is no memory or the limit is reached, and the
  * document says that it is truncated.
  *
- * The tables below list all numbers once: the JSON and Prometheus texts are made from them and use
- * the same names. */
+ * The tables below list all numbers once: the JSON is made from them, and by `stratus-net stats`
+ * the text of Prometheus, with the same names. */
 #ifndef NET_PLUGIN_OBSERVE_STATS_DOCUMENT_H
 #define NET_PLUGIN_OBSERVE_STATS_DOCUMENT_H
 
@@ -89,10 +89,8 @@ enum stats_flow_field { STATS_FLOW_FIELDS(STATS_ID) STATS_FLOW_FIELD_COUNT };
 #undef STATS_ID
 
 struct stats_field {
-  const char *name; /* without stratus_connection_ or the like, and _total */
-  bool is_counter;
+  const char *name;
   double unit;
-  const char *help;
 };
 extern const struct stats_field stats_connection_fields[STATS_CONNECTION_FIELD_COUNT];
 extern const struct stats_field stats_flow_fields[STATS_FLOW_FIELD_COUNT];
@@ -153,7 +151,7 @@ void stats_document_free(struct stats_document *document);
 /* Position of a writer. Starts zeroed. */
 struct stats_cursor {
   unsigned part;
-  size_t index, inner; /* private to the writer */
+  size_t index, inner;
 };
 
 /* Each call adds the next piece, of less than STATS_PIECE_MAX bytes. False: the text was complete,
@@ -161,8 +159,6 @@ struct stats_cursor {
 enum { STATS_PIECE_MAX = 4096 };
 bool stats_json_next(const struct stats_document *document, struct stats_cursor *cursor,
                      struct text *text);
-bool stats_prometheus_next(const struct stats_document *document, struct stats_cursor *cursor,
-                           struct text *text);
 
 const char *stats_flow_state(enum link_lane_state state);
 /* "10.0.0.1:4321", "-" if unknown. */

@@ -38,8 +38,6 @@ struct client {
   enum client_state state;
   char request[16];
   size_t request_bytes;
-  bool (*next)(const struct stats_document *document, struct stats_cursor *cursor,
-               struct text *text);
   struct stats_document document;
   struct stats_collect collect;
   struct stats_cursor cursor;
@@ -98,13 +96,8 @@ static void client_expired(struct engine_timer *timer, uint64_t now_ns) {
 
 /* False: close the client. */
 static bool client_parse(struct client *client) {
-  const char *text = client->request;
-  if (strcmp(text, "json") == 0) {
-    client->next = stats_json_next;
-  } else if (strcmp(text, "prometheus") == 0) {
-    client->next = stats_prometheus_next;
-  } else {
-    static const char refusal[] = "error: send json or prometheus\n";
+  if (strcmp(client->request, "json") != 0) {
+    static const char refusal[] = "error: send json\n";
     if (send(client->source.fd, refusal, sizeof refusal - 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
       LOG_TRACE("a client of the statistics sent an unknown request and closed");
     }
@@ -147,7 +140,7 @@ static bool client_send(struct client *client) {
     text_init(&client->text, client->buffer, sizeof client->buffer);
     client->sent = 0;
     while (!client->is_last && text_room(&client->text) > STATS_PIECE_MAX) {
-      client->is_last = !client->next(&client->document, &client->cursor, &client->text);
+      client->is_last = !stats_json_next(&client->document, &client->cursor, &client->text);
     }
   }
   ssize_t n = send(client->source.fd, client->buffer + client->sent,

@@ -34,7 +34,7 @@ void text_add_number(struct text *text, double value) {
 }
 
 /* Each byte becomes at most six. */
-static void add_quoted(struct text *text, const char *value, bool is_json) {
+void text_add_json_string(struct text *text, const char *value) {
   text_add(text, "\"");
   for (; *value; value++) {
     unsigned char c = (unsigned char)*value;
@@ -42,7 +42,7 @@ static void add_quoted(struct text *text, const char *value, bool is_json) {
       text_add(text, "\\%c", c);
     } else if (c == '\n') {
       text_add(text, "\\n");
-    } else if (c >= 0x7f || (c < 0x20 && !is_json)) {
+    } else if (c >= 0x7f) {
       text_add(text, "?");
     } else if (c < 0x20) {
       text_add(text, "\\u%04x", c);
@@ -51,12 +51,4 @@ static void add_quoted(struct text *text, const char *value, bool is_json) {
     }
   }
   text_add(text, "\"");
-}
-
-void text_add_json_string(struct text *text, const char *value) {
-  add_quoted(text, value, true);
-}
-
-void text_add_label_value(struct text *text, const char *value) {
-  add_quoted(text, value, false);
 }

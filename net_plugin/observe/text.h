@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text: a text buffer of fixed size, with escaping for JSON and Prometheus.
+/* text: a text buffer of fixed size, with escaping for JSON.
  * Owns: nothing.  Threads: the caller's.  Blocks: never.  Fails: an addition that does not fit is
  * left out and sets is_full. */
 #ifndef NET_PLUGIN_OBSERVE_TEXT_H
@@ -24,6 +24,5 @@ void text_add_number(struct text *text, double value);
 /* "value", quoted and escaped. Bytes beyond ASCII become '?', as names may come from other hosts.
  */
 void text_add_json_string(struct text *text, const char *value);
-void text_add_label_value(struct text *text, const char *value);
 
 #endif

@@ -4,7 +4,6 @@
  * 12df1a1. GIN and RMA have plugin interfaces of their own, which stratus does not have. */
 #include "net_plugin/tools/bypass.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -51,20 +50,20 @@ static bool is_zero_cta_wanted(void) {
 }
 
 static void tell_of_encryption(const struct bypass_facts *facts, const char *way,
-                               bypass_tell_fn *tell) {
+                               doctor_tell_fn *tell) {
   if (facts->release >= FIRST_SOCKETS && !facts->is_encrypted) {
-    tell(false, "the TLS of this NCCL (ncclSetEncryption) covers its bootstrap and its own "
-                "sockets, not plugins: what goes through stratus is in clear, unless "
-                "STRATUS_ENCRYPT=on");
+    tell(DOCTOR_HINT, "the TLS of this NCCL (ncclSetEncryption) covers its bootstrap and its own "
+                      "sockets, not plugins: what goes through stratus is in clear, unless "
+                      "STRATUS_ENCRYPT=on");
   }
   if (way && facts->is_encrypted) {
-    tell(false, "STRATUS_ENCRYPT=on covers what goes through stratus: GIN and RMA are in clear, "
-                "but for NCCL's own sockets with its TLS");
+    tell(DOCTOR_HINT,
+         "STRATUS_ENCRYPT=on covers what goes through stratus: GIN and RMA are in clear, "
+         "but for NCCL's own sockets with its TLS");
   }
 }
 
-void bypass_check(const struct bypass_facts *facts, bypass_tell_fn *tell) {
-  char text[512];
+void bypass_check(const struct bypass_facts *facts, doctor_tell_fn *tell) {
   bool is_gin = has_gin(facts->release), is_rma = has_rma(facts->release);
   const char *way = facts->has_rdma                   ? "its own RDMA"
                     : facts->release >= FIRST_SOCKETS ? "its own sockets"
@@ -73,30 +72,29 @@ void bypass_check(const struct bypass_facts *facts, bypass_tell_fn *tell) {
     return;
   }
   if (!way || (!is_gin && !is_rma)) {
-    tell(true, way ? "GIN and RMA are switched off: all data between hosts goes through stratus"
-                   : "this NCCL has GIN and RMA over RDMA only, and no device for it here: all "
-                     "data between hosts goes through stratus");
+    tell(DOCTOR_GOOD,
+         way ? "GIN and RMA are switched off: all data between hosts goes through stratus"
+             : "this NCCL has GIN and RMA over RDMA only, and no device for it here: all "
+               "data between hosts goes through stratus");
     way = NULL;
   } else {
-    snprintf(text, sizeof(text),
-             "collectives and send/recv go through stratus; what a job sends with %s%s%s goes "
-             "over %s, as NCCL asks no net plugin for it (to switch it off: %s%s%s)",
-             !is_gin ? ""
-             : facts->release < FIRST_SYMMETRIC_GIN
-                 ? "GIN (device API)"
-                 : "GIN (device API, kernels for symmetric windows)",
-             is_gin && is_rma ? " or " : "", is_rma ? "RMA (ncclPutSignal)" : "", way,
-             is_gin ? "NCCL_GIN_ENABLE=0" : "",
-             is_gin && is_rma && facts->release >= FIRST_RMA_DISABLE ? " " : "",
-             is_rma && facts->release >= FIRST_RMA_DISABLE ? "NCCL_RMA_DISABLE=1" : "");
-    tell(false, text);
+    doctor_tell(tell, DOCTOR_HINT,
+                "collectives and send/recv go through stratus; what a job sends with %s%s%s goes "
+                "over %s, as NCCL asks no net plugin for it (to switch it off: %s%s%s)",
+                !is_gin ? ""
+                : facts->release < FIRST_SYMMETRIC_GIN
+                    ? "GIN (device API)"
+                    : "GIN (device API, kernels for symmetric windows)",
+                is_gin && is_rma ? " or " : "", is_rma ? "RMA (ncclPutSignal)" : "", way,
+                is_gin ? "NCCL_GIN_ENABLE=0" : "",
+                is_gin && is_rma && facts->release >= FIRST_RMA_DISABLE ? " " : "",
+                is_rma && facts->release >= FIRST_RMA_DISABLE ? "NCCL_RMA_DISABLE=1" : "");
   }
   if (way && is_rma && facts->release >= FIRST_RMA_DISABLE && is_zero_cta_wanted()) {
-    snprintf(text, sizeof(text),
-             "NCCL_CTA_POLICY=%s: AllGather and AlltoAll of symmetric windows are RMA between "
-             "hosts, and go over %s, not through stratus",
-             getenv("NCCL_CTA_POLICY"), way);
-    tell(false, text);
+    doctor_tell(tell, DOCTOR_HINT,
+                "NCCL_CTA_POLICY=%s: AllGather and AlltoAll of symmetric windows are RMA between "
+                "hosts, and go over %s, not through stratus",
+                getenv("NCCL_CTA_POLICY"), way);
   }
   tell_of_encryption(facts, way, tell);
 }

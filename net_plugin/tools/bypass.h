@@ -8,15 +8,15 @@
 
 #include <stdbool.h>
 
+#include "net_plugin/tools/doctor_finding.h"
+
 struct bypass_facts {
   int release;       /* as ncclGetVersion counts; 0: not known, and nothing is told */
   bool has_rdma;     /* NCCL finds devices for its own RDMA */
   bool is_encrypted; /* STRATUS_ENCRYPT=on */
 };
 
-/* is_good: there is nothing to know. */
-typedef void bypass_tell_fn(bool is_good, const char *text);
 /* Reads NCCL's variables. */
-void bypass_check(const struct bypass_facts *facts, bypass_tell_fn *tell);
+void bypass_check(const struct bypass_facts *facts, doctor_tell_fn *tell);
 
 #endif

@@ -4,7 +4,6 @@
 #include "net_plugin/tools/choice.h"
 
 #include <dlfcn.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,19 +15,8 @@
 #include "common/nccl_version.h"
 #include "net_plugin/tools/plugin_file.h"
 
-enum { TEXT_MAX = NCCL_CONF_TEXT_MAX + PLUGIN_FILE_MAX };
 enum { ODDITY_MAX = 128 };
 enum { HAS_DEFAULT_TUNER = 22105, EMPTY_IS_NONE = 22703 };
-
-__attribute__((format(printf, 3, 4))) static void
-say(choice_tell_fn *tell, enum choice_finding finding, const char *format, ...) {
-  char text[TEXT_MAX];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  tell(finding, text);
-}
 
 /* ---- plugins ---- */
 
@@ -56,42 +44,42 @@ static bool is_stratus(enum plugin_kind kind, void *library) {
 }
 
 /* True if a finding was told: the value is off, or odd, or of another release. */
-static bool tell_without_loading(const struct wish *wish, choice_tell_fn *tell) {
+static bool tell_without_loading(const struct wish *wish, doctor_tell_fn *tell) {
   char reason[PLUGIN_NAME_TEXT_MAX];
   const char *value = wish->setting.value;
   if (strcasecmp(value, "none") == 0) {
-    say(tell, CHOICE_HINT, "%s: %s is off", wish->text,
-        wish->kind == PLUGIN_KIND_NET ? "stratus" : "its tuner");
+    doctor_tell(tell, DOCTOR_HINT, "%s: %s is off", wish->text,
+                wish->kind == PLUGIN_KIND_NET ? "stratus" : "its tuner");
     return true;
   }
   if (plugin_name_why_not(wish->kind, value, wish->release, reason)) {
-    say(tell, CHOICE_BAD, "%s: %s", wish->text, reason);
+    doctor_tell(tell, DOCTOR_BAD, "%s: %s", wish->text, reason);
     return true;
   }
   if (wish->kind == PLUGIN_KIND_NET && strchr(value, ',') &&
       plugin_name_is_stratus(wish->kind, value, wish->release)) {
-    say(tell, CHOICE_HINT, "%s: a list; the first that loads and has devices is used%s", wish->text,
-        wish->release ? "" : ", and NCCL before 2.27.3 takes no list");
+    doctor_tell(tell, DOCTOR_HINT, "%s: a list; the first that loads and has devices is used%s",
+                wish->text, wish->release ? "" : ", and NCCL before 2.27.3 takes no list");
     return true;
   }
   return false;
 }
 
 static void tell_loaded(const struct wish *wish, void *library, const char *what,
-                        choice_tell_fn *tell) {
+                        doctor_tell_fn *tell) {
   if (wish->setting.value && *wish->setting.value) {
-    say(tell, CHOICE_GOOD, "NCCL will load %s (%s)", what, wish->text);
+    doctor_tell(tell, DOCTOR_GOOD, "NCCL will load %s (%s)", what, wish->text);
   } else {
-    say(tell, CHOICE_GOOD, "NCCL will load %s (as %s)", what, plugin_file_path(library));
+    doctor_tell(tell, DOCTOR_GOOD, "NCCL will load %s (as %s)", what, plugin_file_path(library));
   }
 }
 
-static void check_nccl_net(choice_tell_fn *tell) {
+static void check_nccl_net(doctor_tell_fn *tell) {
   const struct nccl_conf_setting net = nccl_conf_find("NCCL_NET");
   char text[NCCL_CONF_TEXT_MAX];
   if (net.value && strcasecmp(net.value, "stratus") != 0) {
-    say(tell, CHOICE_BAD, "%s: it keeps NCCL from using stratus; unset it",
-        nccl_conf_text("NCCL_NET", &net, text));
+    doctor_tell(tell, DOCTOR_BAD, "%s: it keeps NCCL from using stratus; unset it",
+                nccl_conf_text("NCCL_NET", &net, text));
   }
 }
 
@@ -114,7 +102,7 @@ static void *open_wish(const struct wish *wish, char tried[PLUGIN_FILE_MAX]) {
   return file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
 }
 
-void choice_check_net(int release, choice_tell_fn *tell) {
+void choice_check_net(int release, doctor_tell_fn *tell) {
   const struct wish wish = find_wish(PLUGIN_KIND_NET, "NCCL_NET_PLUGIN", release);
   const char *value = wish.setting.value;
   if (!value || !*value || !tell_without_loading(&wish, tell)) {
@@ -123,10 +111,11 @@ void choice_check_net(int release, choice_tell_fn *tell) {
     if (library && is_stratus(PLUGIN_KIND_NET, library)) {
       tell_loaded(&wish, library, "it", tell);
     } else if (!value) {
-      say(tell, CHOICE_BAD, "NCCL will not load it: set NCCL_NET_PLUGIN=stratus");
+      doctor_tell(tell, DOCTOR_BAD, "NCCL will not load it: set NCCL_NET_PLUGIN=stratus");
     } else {
-      say(tell, CHOICE_BAD, "%s: it does not lead to stratus%s", wish.text,
-          strcmp(value, "stratus") ? "; set NCCL_NET_PLUGIN=stratus" : ", which cannot be loaded");
+      doctor_tell(tell, DOCTOR_BAD, "%s: it does not lead to stratus%s", wish.text,
+                  strcmp(value, "stratus") ? "; set NCCL_NET_PLUGIN=stratus"
+                                           : ", which cannot be loaded");
     }
     if (library) {
       dlclose(library);
@@ -135,7 +124,7 @@ void choice_check_net(int release, choice_tell_fn *tell) {
   check_nccl_net(tell);
 }
 
-void choice_check_tuner(int release, choice_tell_fn *tell) {
+void choice_check_tuner(int release, doctor_tell_fn *tell) {
   const struct wish wish = find_wish(PLUGIN_KIND_TUNER, "NCCL_TUNER_PLUGIN", release);
   const char *value = wish.setting.value;
   bool is_set = value && *value;
@@ -147,13 +136,13 @@ void choice_check_tuner(int release, choice_tell_fn *tell) {
   if (library && is_stratus(PLUGIN_KIND_TUNER, library)) {
     tell_loaded(&wish, library, "the tuner of stratus", tell);
   } else if (!is_set) {
-    say(tell, CHOICE_HINT,
-        "NCCL will not load the tuner of stratus, which follows tuning profiles: set "
-        "NCCL_TUNER_PLUGIN=" PLUGIN_TUNER);
+    doctor_tell(tell, DOCTOR_HINT,
+                "NCCL will not load the tuner of stratus, which follows tuning profiles: set "
+                "NCCL_TUNER_PLUGIN=" PLUGIN_TUNER);
   } else if (plugin_name_is_stratus(PLUGIN_KIND_TUNER, value, release)) {
-    say(tell, CHOICE_BAD, "%s: it cannot be loaded", wish.text);
+    doctor_tell(tell, DOCTOR_BAD, "%s: it cannot be loaded", wish.text);
   } else {
-    say(tell, CHOICE_HINT, "%s: the tuner of stratus is not used", wish.text);
+    doctor_tell(tell, DOCTOR_HINT, "%s: the tuner of stratus is not used", wish.text);
   }
   if (library) {
     dlclose(library);
@@ -172,12 +161,13 @@ static const char *oddity(const char *value, char text[ODDITY_MAX]) {
   return text;
 }
 
-void choice_tell_variable(const char *name, const char *meaning, choice_tell_fn *tell) {
+void choice_tell_variable(const char *name, const char *meaning, doctor_tell_fn *tell) {
   const struct nccl_conf_setting setting = nccl_conf_find(name);
   if (setting.value && *setting.value) {
     char quoted[QUOTE_MAX], where[NCCL_CONF_WHERE_MAX], odd[ODDITY_MAX];
-    say(tell, CHOICE_HINT, "%s=%s (%s) %s%s", name, quote(setting.value, quoted),
-        nccl_conf_where(setting.file, setting.line, where), meaning, oddity(setting.value, odd));
+    doctor_tell(tell, DOCTOR_HINT, "%s=%s (%s) %s%s", name, quote(setting.value, quoted),
+                nccl_conf_where(setting.file, setting.line, where), meaning,
+                oddity(setting.value, odd));
   }
 }
 
@@ -190,45 +180,48 @@ static bool is_secret(const char *name) {
   return strcmp(name, "STRATUS_SECRET") == 0;
 }
 
-static void tell_line(const struct nccl_conf_line *line, choice_tell_fn *tell) {
+static void tell_line(const struct nccl_conf_line *line, doctor_tell_fn *tell) {
   char name[QUOTE_MAX], value[QUOTE_MAX], where[NCCL_CONF_WHERE_MAX], other[NCCL_CONF_WHERE_MAX];
   char odd[ODDITY_MAX];
   nccl_conf_where(line->file, line->number, where);
   quote(line->name, name);
   if (!line->value) {
-    say(tell, CHOICE_HINT, "%s: %s is not NAME=value, so NCCL skips it", where, name);
+    doctor_tell(tell, DOCTOR_HINT, "%s: %s is not NAME=value, so NCCL skips it", where, name);
     return;
   }
   if (!is_variable_name(line->name)) {
-    say(tell, CHOICE_HINT, "%s: nothing reads a variable of the name %s: take out what is too much",
-        where, name);
+    doctor_tell(tell, DOCTOR_HINT,
+                "%s: nothing reads a variable of the name %s: take out what is too much", where,
+                name);
     return;
   }
   const struct nccl_conf_setting counts = nccl_conf_find(line->name);
   if (!line->counts) {
-    say(tell, CHOICE_HINT, "%s: %s does not count, as it is set in %s", where, line->name,
-        nccl_conf_where(counts.file, counts.line, other));
+    doctor_tell(tell, DOCTOR_HINT, "%s: %s does not count, as it is set in %s", where, line->name,
+                nccl_conf_where(counts.file, counts.line, other));
   } else if (strncmp(line->name, "LD_", 3) == 0) {
-    say(tell, CHOICE_HINT, "%s: %s comes too late for the loader", where, line->name);
+    doctor_tell(tell, DOCTOR_HINT, "%s: %s comes too late for the loader", where, line->name);
   } else {
-    say(tell, CHOICE_HINT, "%s: %s=%s%s", where, line->name,
-        is_secret(line->name) ? "..." : quote(line->value, value), oddity(line->value, odd));
+    doctor_tell(tell, DOCTOR_HINT, "%s: %s=%s%s", where, line->name,
+                is_secret(line->name) ? "..." : quote(line->value, value),
+                oddity(line->value, odd));
   }
 }
 
-static void tell_unreadable(const char *path, choice_tell_fn *tell) {
+static void tell_unreadable(const char *path, doctor_tell_fn *tell) {
   struct stat status;
   if (stat(path, &status) != 0) {
     return;
   }
   if (access(path, R_OK) != 0) {
-    say(tell, CHOICE_HINT, "%s cannot be read by this user, so NCCL reads nothing of it", path);
+    doctor_tell(tell, DOCTOR_HINT, "%s cannot be read by this user, so NCCL reads nothing of it",
+                path);
   } else if (S_ISDIR(status.st_mode)) {
-    say(tell, CHOICE_HINT, "%s is a directory, so NCCL reads nothing of it", path);
+    doctor_tell(tell, DOCTOR_HINT, "%s is a directory, so NCCL reads nothing of it", path);
   }
 }
 
-void choice_tell_files(choice_tell_fn *tell) {
+void choice_tell_files(doctor_tell_fn *tell) {
   const struct nccl_conf_places places = nccl_conf_real_places();
   char own[PATH_MAX];
   if (places.named && places.named[0]) {

@@ -30,6 +30,7 @@
 #include "net_plugin/tools/bypass.h"
 #include "net_plugin/tools/choice.h"
 #include "net_plugin/tools/doctor_all.h"
+#include "net_plugin/tools/doctor_finding.h"
 #include "net_plugin/tools/host.h"
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/secret.h"
@@ -43,26 +44,18 @@ static int failures;
 static json_t *findings;  /* NULL: printed as text */
 static json_t *all_facts; /* what doctor --all compares; NULL as well */
 
-enum finding { GOOD, HINT, BAD };
-
-static void doctor_print(enum finding finding, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void doctor_print(enum finding finding, const char *format, ...) {
+static void take_finding(enum doctor_finding finding, const char *text) {
   static const char *const marks[] = { "ok  ", "note", "BAD " };
   static const char *const words[] = { "ok", "note", "bad" };
-  char text[2048];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof(text), format, arguments);
-  va_end(arguments);
   if (findings) {
     json_array_append_new(findings,
                           json_pack("{s:s, s:s}", "finding", words[finding], "text", text));
   } else {
     printf("%s  %s\n", marks[finding], text);
   }
-  failures += finding == BAD;
+  failures += finding == DOCTOR_BAD;
 }
+#define doctor_print(finding, ...) doctor_tell(take_finding, finding, __VA_ARGS__)
 
 /* The same name again adds to the first text. */
 static void note_fact(const char *name, const char *format, ...)
@@ -86,15 +79,15 @@ static void check_symbols(void *library) {
     snprintf(symbol, sizeof(symbol), "ncclNetPlugin_v%d", version);
     const char *const *table = dlsym(library, symbol);
     if (!table) {
-      doctor_print(BAD, "%s is missing: this is not the built plugin", symbol);
+      doctor_print(DOCTOR_BAD, "%s is missing: this is not the built plugin", symbol);
       return;
     }
     if (strcmp(*table, "stratus") != 0) {
-      doctor_print(BAD, "this library is another plugin: its name is %s", *table);
+      doctor_print(DOCTOR_BAD, "this library is another plugin: its name is %s", *table);
       return;
     }
   }
-  doctor_print(GOOD, "it exports ncclNetPlugin_v6 to v12");
+  doctor_print(DOCTOR_GOOD, "it exports ncclNetPlugin_v6 to v12");
 }
 
 static void check_plugin(void) {
@@ -102,20 +95,13 @@ static void check_plugin(void) {
   void *library = plugin_file_open(PLUGIN_KIND_NET, "stratus", nccl_version_installed(), tried);
   if (!library) {
     const char *path = getenv("LD_LIBRARY_PATH");
-    doctor_print(BAD, "%s cannot be loaded: %s", tried, dlerror());
-    doctor_print(HINT, "LD_LIBRARY_PATH is %s; it must name the directory of the plugin",
+    doctor_print(DOCTOR_BAD, "%s cannot be loaded: %s", tried, dlerror());
+    doctor_print(DOCTOR_HINT, "LD_LIBRARY_PATH is %s; it must name the directory of the plugin",
                  path && *path ? path : "not set");
     return;
   }
-  doctor_print(GOOD, "%s loads: %s", tried, plugin_file_path(library));
+  doctor_print(DOCTOR_GOOD, "%s loads: %s", tried, plugin_file_path(library));
   check_symbols(library);
-}
-
-static void tell_choice(enum choice_finding finding, const char *text) {
-  static const enum finding same[] = {
-    [CHOICE_GOOD] = GOOD, [CHOICE_HINT] = HINT, [CHOICE_BAD] = BAD
-  };
-  doctor_print(same[finding], "%s", text);
 }
 
 /* ---- NCCL ---- */
@@ -138,7 +124,7 @@ static int interface_version(int nccl_version) {
 static void check_nccl(void) {
   void *library = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
   if (!library) {
-    doctor_print(HINT, "no NCCL in the library path (%s); frameworks may bring their own",
+    doctor_print(DOCTOR_HINT, "no NCCL in the library path (%s); frameworks may bring their own",
                  dlerror());
     return;
   }
@@ -146,22 +132,22 @@ static void check_nccl(void) {
   *(void **)&get_version = dlsym(library, "ncclGetVersion");
   int version = 0;
   if (!get_version || get_version(&version) != 0) {
-    doctor_print(BAD, "%s has no ncclGetVersion", plugin_file_path(library));
+    doctor_print(DOCTOR_BAD, "%s has no ncclGetVersion", plugin_file_path(library));
     return;
   }
   int interface = interface_version(version);
   note_fact("nccl", "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
-  doctor_print(interface ? GOOD : BAD, "NCCL %d.%d.%d (%s)", version / 10000, version / 100 % 100,
-               version % 100, plugin_file_path(library));
+  doctor_print(interface ? DOCTOR_GOOD : DOCTOR_BAD, "NCCL %d.%d.%d (%s)", version / 10000,
+               version / 100 % 100, version % 100, plugin_file_path(library));
   if (version < 21900 || version >= 23300) {
-    doctor_print(HINT, "stratus is tested with NCCL " STRATUS_NCCL_RELEASES);
+    doctor_print(DOCTOR_HINT, "stratus is tested with NCCL " STRATUS_NCCL_RELEASES);
   } else {
-    doctor_print(GOOD, "it will use net plugin interface v%d", interface);
+    doctor_print(DOCTOR_GOOD, "it will use net plugin interface v%d", interface);
   }
   if (version >= 22803 && version <= 22907 && !getenv("NCCL_NET_PLUGIN_REF_COUNT")) {
-    doctor_print(HINT, "this release does not load NCCL_NET_PLUGIN again after its last "
-                       "communicator is destroyed; if "
-                       "the job creates new ones later, set NCCL_NET_PLUGIN_REF_COUNT=1");
+    doctor_print(DOCTOR_HINT, "this release does not load NCCL_NET_PLUGIN again after its last "
+                              "communicator is destroyed; if "
+                              "the job creates new ones later, set NCCL_NET_PLUGIN_REF_COUNT=1");
   }
 }
 
@@ -191,13 +177,9 @@ static void check_variables(void) {
     { "NCCL_DEBUG_SUBSYS", "must include INIT or NET to show the messages of stratus" },
   };
   for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-    choice_tell_variable(variables[i].name, variables[i].meaning, tell_choice);
+    choice_tell_variable(variables[i].name, variables[i].meaning, take_finding);
   }
-  choice_tell_files(tell_choice);
-}
-
-static void tell_host(const char *text) {
-  doctor_print(HINT, "%s", text);
+  choice_tell_files(take_finding);
 }
 
 /* Settings of the host that limit flows. */
@@ -205,8 +187,9 @@ static void check_host(const struct discovery *found) {
   struct host_facts facts;
   settings_use_profile(found->has_profile ? &found->profile : NULL);
   host_facts_read(&found->devices, &facts);
-  if (host_check(&facts, tell_host) == 0) {
-    doctor_print(GOOD, "the network settings of this host are fine for %u flows per connection",
+  if (host_check(&facts, take_finding) == 0) {
+    doctor_print(DOCTOR_GOOD,
+                 "the network settings of this host are fine for %u flows per connection",
                  facts.lanes);
   }
 }
@@ -214,28 +197,24 @@ static void check_host(const struct discovery *found) {
 static void tell_machine(void) {
   static struct machine machine; /* too large for the stack */
   machine_identify(&machine);
-  doctor_print(GOOD, "machine: cloud %s, instance type %s (from %s), %u GPUs%s%s, %u NICs",
+  doctor_print(DOCTOR_GOOD, "machine: cloud %s, instance type %s (from %s), %u GPUs%s%s, %u NICs",
                machine_cloud_name(machine.cloud),
                machine.instance_type[0] ? machine.instance_type : "not known",
                machine_type_origin_name(machine.type_origin), machine.gpu_count,
                machine.gpu_pci_id[0] ? " " : "", machine.gpu_pci_id, machine.nic_count);
   note_fact("topology", "%s", machine.topology[0] ? machine.topology : "not known");
   char *text = topology_read(param_string(PARAM_SYSFS_ROOT));
-  doctor_print(GOOD, "topology %s%s: %s", machine.topology[0] ? machine.topology : "not known",
+  doctor_print(DOCTOR_GOOD, "topology %s%s: %s",
+               machine.topology[0] ? machine.topology : "not known",
                param_string(PARAM_TOPOLOGY)[0] ? " (STRATUS_TOPOLOGY)" : "",
                text ? text : "neither GPU nor NIC on PCI");
   free(text);
 }
 
-static void tell_rdma(enum rdma_finding finding, const char *text) {
-  static const enum finding same[] = { [RDMA_GOOD] = GOOD, [RDMA_HINT] = HINT, [RDMA_BAD] = BAD };
-  doctor_print(same[finding], "%s", text);
-}
-
 static void check_rdma(const struct discovery *found) {
   struct rdma_report report;
   rdma_report_make(&found->devices, &report);
-  rdma_report_check(&report, tell_rdma);
+  rdma_report_check(&report, take_finding);
   rdma_report_free(&report);
 }
 
@@ -254,7 +233,7 @@ static void check_other_half(const struct discovery *found, const char *name) {
     twin = strcmp(used.port, other.port) == 0 ? i : twin;
   }
   if (twin < count) {
-    doctor_print(BAD,
+    doctor_print(DOCTOR_BAD,
                  "%s is another NIC of the port of %s, and is not used, so a part of the port's "
                  "bandwidth is lost: give it an address, and leave it in NCCL_SOCKET_IFNAME",
                  name, nics[twin].name);
@@ -271,21 +250,14 @@ static void check_other_halves(const struct discovery *found) {
   }
 }
 
-static void tell_topology_file(enum topology_file_finding finding, const char *text) {
-  static const enum finding same[] = {
-    [TOPOLOGY_FILE_GOOD] = GOOD, [TOPOLOGY_FILE_HINT] = HINT, [TOPOLOGY_FILE_BAD] = BAD
-  };
-  doctor_print(same[finding], "%s", text);
-}
-
 /* Files that decide what NCCL knows of the machine. */
 static void check_topology_files(int devices) {
   const char *topology = getenv("NCCL_TOPO_FILE"), *graph = getenv("NCCL_GRAPH_FILE");
   if (topology && *topology) {
-    topology_file_check_system(topology, param_string(PARAM_SYSFS_ROOT), tell_topology_file);
+    topology_file_check_system(topology, param_string(PARAM_SYSFS_ROOT), take_finding);
   }
   if (graph && *graph) {
-    topology_file_check_graph(graph, devices, tell_topology_file);
+    topology_file_check_graph(graph, devices, take_finding);
   }
 }
 
@@ -308,7 +280,7 @@ static void note_nics(const struct discovery *found) {
         "addresses", "%s %s", nics[i].name,
         interface_address_text(is_advertised ? &nics[i].advertised : &nics[i].address, address));
     if (is_advertised) {
-      doctor_print(GOOD, "other hosts dial %s at %s (STRATUS_ADVERTISE_ADDRESS), not at %s",
+      doctor_print(DOCTOR_GOOD, "other hosts dial %s at %s (STRATUS_ADVERTISE_ADDRESS), not at %s",
                    nics[i].name, address, interface_address_text(&nics[i].address, own));
     }
   }
@@ -317,19 +289,19 @@ static void note_nics(const struct discovery *found) {
 static void check_devices(void) {
   static struct discovery found;
   if (discovery_run(&found)) {
-    doctor_print(BAD, "no devices: see the message above");
+    doctor_print(DOCTOR_BAD, "no devices: see the message above");
     check_topology_files(0);
     return;
   }
   char unused[DISCOVERY_TEXT_MAX], wish[INTERFACE_WISH_TEXT_MAX];
   if (found.devices.count == 0) {
-    doctor_print(BAD, "no usable network interface (%s): %s",
+    doctor_print(DOCTOR_BAD, "no usable network interface (%s): %s",
                  interface_wish_text(&found.wishes, wish), discovery_unused_text(&found, unused));
   }
   for (int i = 0; i < found.devices.count; i++) {
     const struct device *device = &found.devices.devices[i];
     note_fact("devices", "%u Mb/s", device->speed_mbps);
-    doctor_print(device->speed_origin == DEVICE_FROM_DEFAULT ? HINT : GOOD,
+    doctor_print(device->speed_origin == DEVICE_FROM_DEFAULT ? DOCTOR_HINT : DOCTOR_GOOD,
                  "device %s, %u Mb/s (from %s)%s", device->name, device->speed_mbps,
                  device_origin_name(device->speed_origin),
                  device->speed_origin == DEVICE_FROM_DEFAULT
@@ -341,7 +313,7 @@ static void check_devices(void) {
     note_fact("profile", "hash %016" PRIx64, profile_hash(&found.profile));
   }
   check_other_halves(&found);
-  usefulness_check(&found, param_string(PARAM_SYSFS_ROOT), tell_host);
+  usefulness_check(&found, param_string(PARAM_SYSFS_ROOT), take_finding);
   note_nics(&found);
   check_host(&found);
   check_rdma(&found);
@@ -355,17 +327,18 @@ static void check_trust(void) {
   const uint8_t *secret = NULL;
   uint8_t digest[AUTH_KEY_BYTES];
   if (protection_check() != 0) {
-    doctor_print(BAD, "connections are refused: see the message above");
+    doctor_print(DOCTOR_BAD, "connections are refused: see the message above");
   } else {
     secret = secret_get(digest);
-    doctor_print(GOOD, "job secret: %s", secret ? "set" : "none");
+    doctor_print(DOCTOR_GOOD, "job secret: %s", secret ? "set" : "none");
     note_fact("secret", "%s", secret ? "set" : "none");
   }
   hash_wipe(digest, sizeof digest);
   note_fact("encryption", "%s", is_encrypted ? "on" : "off");
-  doctor_print(GOOD, "checksums: %s", param_bool(PARAM_CHECKSUM) ? "on" : "off (STRATUS_CHECKSUM)");
+  doctor_print(DOCTOR_GOOD, "checksums: %s",
+               param_bool(PARAM_CHECKSUM) ? "on" : "off (STRATUS_CHECKSUM)");
   char name[LANE_CRYPTO_NAME_MAX];
-  doctor_print(GOOD, "encryption: %s; this host would use %s", is_encrypted ? "on" : "off",
+  doctor_print(DOCTOR_GOOD, "encryption: %s; this host would use %s", is_encrypted ? "on" : "off",
                lane_crypto_name(
                    ciphers >> LANE_AES256GCM & 1 ? LANE_AES256GCM : LANE_CHACHA20POLY1305, name));
 }
@@ -383,14 +356,10 @@ static bool has_rdma(void) {
   return is_there;
 }
 
-static void tell_bypass(bool is_good, const char *text) {
-  doctor_print(is_good ? GOOD : HINT, "%s", text);
-}
-
 static void check_bypass(void) {
   struct bypass_facts facts = { nccl_version_installed(), has_rdma(),
                                 param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON };
-  bypass_check(&facts, tell_bypass);
+  bypass_check(&facts, take_finding);
 }
 
 static bool is_all, is_here;
@@ -438,8 +407,8 @@ int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
     note_fact("stratus", "%s", STRATUS_VERSION);
   }
   check_plugin();
-  choice_check_net(nccl_version_installed(), tell_choice);
-  choice_check_tuner(nccl_version_installed(), tell_choice);
+  choice_check_net(nccl_version_installed(), take_finding);
+  choice_check_tuner(nccl_version_installed(), take_finding);
   check_nccl();
   tell_machine();
   check_devices();

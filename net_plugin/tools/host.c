@@ -4,7 +4,6 @@
 #include "net_plugin/tools/host.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -21,21 +20,14 @@
 
 struct check {
   const struct host_facts *facts;
-  host_tell_fn *tell;
+  doctor_tell_fn *tell;
   int count;
+  struct nic nics[DEVICE_PHYSICAL_MAX];
+  unsigned nic_count;
 };
 
-static void complain(struct check *check, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void complain(struct check *check, const char *format, ...) {
-  char text[HOST_TEXT_MAX];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof(text), format, arguments);
-  va_end(arguments);
-  check->tell(text);
-  check->count++;
-}
+#define COMPLAIN(check, ...)                                                                       \
+  ((check)->count++, doctor_tell((check)->tell, DOCTOR_HINT, __VA_ARGS__))
 
 static bool read_number(const struct check *check, const char *path, int64_t *value) {
   return sysfs_read_int(check->facts->root, value, "proc/sys/net/%s", path) == 0;
@@ -74,7 +66,7 @@ static void check_shared_subnet(struct check *check, const struct nic *a, const 
     for (int j = 0; j < 2; j++) {
       int64_t value = interface_setting(check, nics[j]->name, settings[i].name);
       if (value >= settings[i].bad_from && value <= settings[i].bad_to) {
-        complain(check,
+        COMPLAIN(check,
                  "%s and %s are in one subnet, and %s of %s is %" PRId64 ": %s; "
                  "sysctl -w net.ipv4.conf.all.%s=%" PRId64,
                  a->name, b->name, settings[i].name, nics[j]->name, value, settings[i].effect,
@@ -84,7 +76,7 @@ static void check_shared_subnet(struct check *check, const struct nic *a, const 
     }
   }
   if (!tcp_socket_can_bind_device(a) || !tcp_socket_can_bind_device(b)) {
-    complain(check,
+    COMPLAIN(check,
              "%s and %s are in one subnet, and flows cannot be bound to a device: all use "
              "the first; use Linux 5.7 or later, or setcap cap_net_raw+ep PROGRAM",
              a->name, b->name);
@@ -92,18 +84,12 @@ static void check_shared_subnet(struct check *check, const struct nic *a, const 
 }
 
 static void check_subnets(struct check *check) {
-  const struct device_table *table = check->facts->devices;
-  const struct nic *seen[DEVICE_PHYSICAL_MAX];
-  unsigned count = 0;
-  for (int i = 0; i < table->physical_count; i++) {
-    for (unsigned j = 0; j < table->devices[i].nic_count && count < DEVICE_PHYSICAL_MAX; j++) {
-      const struct nic *nic = &table->devices[i].nics[j];
-      seen[count++] = nic;
-      for (unsigned k = 0; k + 1 < count && nic->address.ss_family == AF_INET; k++) {
-        if (tcp_address_is_near(&nic->address, seen[k])) {
-          check_shared_subnet(check, seen[k], nic);
-          return; /* the commands apply to all NICs */
-        }
+  for (unsigned i = 1; i < check->nic_count; i++) {
+    const struct nic *nic = &check->nics[i];
+    for (unsigned j = 0; j < i && nic->address.ss_family == AF_INET; j++) {
+      if (tcp_address_is_near(&nic->address, &check->nics[j])) {
+        check_shared_subnet(check, &check->nics[j], nic);
+        return; /* the commands apply to all NICs */
       }
     }
   }
@@ -112,10 +98,9 @@ static void check_subnets(struct check *check) {
 /* NICs that share an address of the host, as on lo with BGP unnumbered: the kernel spreads flows.
  */
 static void check_multipath(struct check *check) {
-  struct nic nics[DEVICE_PHYSICAL_MAX];
-  unsigned count = device_table_nics(check->facts->devices, nics);
+  const struct nic *nics = check->nics;
   int64_t policy;
-  for (unsigned i = 1; i < count; i++) {
+  for (unsigned i = 1; i < check->nic_count; i++) {
     const struct sockaddr_storage *address = &nics[i].address;
     bool is_six = address->ss_family == AF_INET6;
     if (memcmp(address, &nics[0].address, sizeof *address) == 0 &&
@@ -123,7 +108,7 @@ static void check_multipath(struct check *check) {
                     is_six ? "ipv6/fib_multipath_hash_policy" : "ipv4/fib_multipath_hash_policy",
                     &policy) &&
         policy == 0) {
-      complain(check,
+      COMPLAIN(check,
                "%s and %s have one address, and all flows to a host take the same of them; "
                "sysctl -w net.%s.fib_multipath_hash_policy=1",
                nics[0].name, nics[i].name, is_six ? "ipv6" : "ipv4");
@@ -147,11 +132,9 @@ static void check_buffers(struct check *check) {
   static const char *const limits[] = { "core/rmem_max", "core/wmem_max" };
   const struct host_facts *facts = check->facts;
   uint64_t fastest_mbps = 0;
-  for (int i = 0; i < facts->devices->physical_count; i++) {
-    for (unsigned j = 0; j < facts->devices->devices[i].nic_count; j++) {
-      uint32_t mbps = facts->devices->devices[i].nics[j].speed_mbps;
-      fastest_mbps = mbps > fastest_mbps ? mbps : fastest_mbps;
-    }
+  for (unsigned i = 0; i < check->nic_count; i++) {
+    uint32_t mbps = check->nics[i].speed_mbps;
+    fastest_mbps = mbps > fastest_mbps ? mbps : fastest_mbps;
   }
   /* A flow's share of the bandwidth-delay product, twice: half of a buffer is overhead. */
   uint64_t needed = 2 * fastest_mbps * ROUND_TRIP_US / 8 / facts->lanes;
@@ -160,7 +143,7 @@ static void check_buffers(struct check *check) {
     int64_t limit = 0;
     if (facts->options.socket_buffer_bytes == 0) {
       if (read_largest(check, names[i], &bytes) && bytes < needed) {
-        complain(check,
+        COMPLAIN(check,
                  "%s ends at %" PRIu64 " bytes; %u flows fill %" PRIu64
                  " Mb/s at a round trip of 1 ms "
                  "with %" PRIu64 "; sysctl -w net.ipv4.%s='4096 131072 %" PRIu64 "'",
@@ -168,7 +151,7 @@ static void check_buffers(struct check *check) {
       }
     } else if (read_number(check, limits[i], &limit) &&
                (uint64_t)limit < facts->options.socket_buffer_bytes) {
-      complain(check,
+      COMPLAIN(check,
                "socket buffers of %u bytes are set, and net.%.4s.%s allows %" PRId64
                "; sysctl -w net.core.%s=%u",
                facts->options.socket_buffer_bytes, limits[i], limits[i] + 5, limit, limits[i] + 5,
@@ -182,25 +165,25 @@ static void check_buffers(struct check *check) {
 static void check_queues(struct check *check) {
   int64_t value;
   if (read_number(check, "core/somaxconn", &value) && value < 1024) {
-    complain(check,
+    COMPLAIN(check,
              "net.core.somaxconn is %" PRId64
              ": connections are refused when many peers connect at once; "
              "sysctl -w net.core.somaxconn=4096",
              value);
   }
   if (read_number(check, "ipv4/tcp_slow_start_after_idle", &value) && value == 1) {
-    complain(check, "flows repeat slow start after each pause of a job; "
+    COMPLAIN(check, "flows repeat slow start after each pause of a job; "
                     "sysctl -w net.ipv4.tcp_slow_start_after_idle=0");
   }
   if (read_number(check, "ipv4/tcp_retries2", &value) && value > 8) {
-    complain(check,
+    COMPLAIN(check,
              "net.ipv4.tcp_retries2 is %" PRId64 ": stratus detects dead peers itself, but NCCL's "
              "bootstrap connections wait for minutes; sysctl -w net.ipv4.tcp_retries2=8",
              value);
   }
   uint64_t needed = (uint64_t)CONNECTIONS * check->facts->lanes;
   if (check->facts->open_files < needed) {
-    complain(check,
+    COMPLAIN(check,
              "ulimit -n is %" PRIu64 ": with %u flows each, that is for %" PRIu64
              " connections; ulimit -n %" PRIu64
              " (systemd: LimitNOFILE=, docker: --ulimit nofile=)",
@@ -216,12 +199,10 @@ static void check_options(struct check *check) {
   if (options->pacing_mbps &&
       sysfs_read_text(root, text, sizeof(text), "proc/sys/net/core/default_qdisc") > 0 &&
       strcmp(text, "fq") != 0) {
-    complain(check,
+    COMPLAIN(check,
              "flows are paced, and the default queueing discipline is %s: TCP paces "
              "with its own timers, which costs CPU; tc qdisc replace dev %s root fq",
-             text,
-             check->facts->devices->physical_count ? check->facts->devices->devices[0].nics[0].name
-                                                   : "eth0");
+             text, check->nic_count ? check->nics[0].name : "eth0");
   }
   if (options->congestion[0] &&
       sysfs_read_text(root, text, sizeof(text),
@@ -232,7 +213,7 @@ static void check_options(struct check *check) {
       is_there = is_there || !strcmp(word, options->congestion);
     }
     if (!is_there) {
-      complain(check, "congestion control %s is not loaded; modprobe tcp_%s", options->congestion,
+      COMPLAIN(check, "congestion control %s is not loaded; modprobe tcp_%s", options->congestion,
                options->congestion);
     }
   }
@@ -250,8 +231,9 @@ void host_facts_read(const struct device_table *devices, struct host_facts *fact
   tcp_options_get(&facts->options);
 }
 
-int host_check(const struct host_facts *facts, host_tell_fn *tell) {
+int host_check(const struct host_facts *facts, doctor_tell_fn *tell) {
   struct check check = { .facts = facts, .tell = tell };
+  check.nic_count = device_table_nics(facts->devices, check.nics);
   check_multipath(&check);
   check_subnets(&check);
   check_buffers(&check);

@@ -9,8 +9,7 @@
 
 #include "net_plugin/lane/tcp_options.h"
 #include "net_plugin/plugin/device.h"
-
-enum { HOST_TEXT_MAX = 512 };
+#include "net_plugin/tools/doctor_finding.h"
 
 struct host_facts {
   const char *root; /* as in common/sysfs.h */
@@ -23,8 +22,7 @@ struct host_facts {
 /* From this process and its parameters. */
 void host_facts_read(const struct device_table *devices, struct host_facts *facts);
 
-/* Calls `tell` for each problem, with the command that corrects it. Returns their number. */
-typedef void host_tell_fn(const char *text);
-int host_check(const struct host_facts *facts, host_tell_fn *tell);
+/* Gives a hint for each problem, with the command that corrects it. Returns their number. */
+int host_check(const struct host_facts *facts, doctor_tell_fn *tell);
 
 #endif

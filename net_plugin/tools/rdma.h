@@ -9,6 +9,7 @@
 
 #include "net_plugin/lane/rdma_survey.h"
 #include "net_plugin/plugin/device.h"
+#include "net_plugin/tools/doctor_finding.h"
 
 struct rdma_report {
   struct rdma_settings settings;
@@ -27,8 +28,6 @@ json_t *rdma_report_to_json(const struct rdma_report *report);
 void rdma_report_print(const struct rdma_report *report);
 
 /* Calls back with each finding; for doctor. */
-enum rdma_finding { RDMA_GOOD, RDMA_HINT, RDMA_BAD };
-typedef void rdma_finding_fn(enum rdma_finding finding, const char *text);
-void rdma_report_check(const struct rdma_report *report, rdma_finding_fn *found);
+void rdma_report_check(const struct rdma_report *report, doctor_tell_fn *tell);
 
 #endif

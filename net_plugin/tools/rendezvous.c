@@ -111,9 +111,9 @@ static int call_any(const struct addrinfo *found) {
   return fd;
 }
 
-int rendezvous_connect_retrying(const struct rendezvous_address *place, int *fd) {
+int rendezvous_connect(const struct rendezvous_address *place, const char *command, int *fd) {
   struct addrinfo *found;
-  uint64_t until_ns = clock_now_ns() + RENDEZVOUS_TIMEOUT_NS;
+  uint64_t until_ns = clock_now_ns() + (command ? 0 : RENDEZVOUS_TIMEOUT_NS);
   int status = resolve(place, 0, AF_UNSPEC, &found);
   if (status != CLI_OK) {
     return status;
@@ -122,22 +122,13 @@ int rendezvous_connect_retrying(const struct rendezvous_address *place, int *fd)
     usleep(50000);
   }
   freeaddrinfo(found);
-  return *fd >= 0
-             ? CLI_OK
-             : cli_fail("no answer from %s port %d: %s", place->host, place->port, strerror(-*fd));
-}
-
-int rendezvous_connect(const struct rendezvous_address *place, const char *command, int *fd) {
-  struct addrinfo *found;
-  int status = resolve(place, 0, AF_UNSPEC, &found);
-  if (status != CLI_OK) {
-    return status;
+  if (*fd >= 0) {
+    return CLI_OK;
   }
-  *fd = call_any(found);
-  freeaddrinfo(found);
-  return *fd >= 0 ? CLI_OK
-                  : cli_fail("cannot reach %s port %d: %s; run `%s` there first", place->host,
-                             place->port, strerror(-*fd), command);
+  const char *why = strerror(-*fd);
+  return command ? cli_fail("cannot reach %s port %d: %s; run `%s` there first", place->host,
+                            place->port, why, command)
+                 : cli_fail("no answer from %s port %d: %s", place->host, place->port, why);
 }
 
 static int listen_on(const struct addrinfo *address) {

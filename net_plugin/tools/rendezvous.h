@@ -23,10 +23,9 @@ int rendezvous_parse(const char *text, int default_port, struct rendezvous_addre
 /* Wrong use: a link-local address that does not say on which NIC. */
 int rendezvous_check_host(const char *host);
 
-/* `command`: what must run on the other host; for the error message. */
+/* `command`: what must run on the other host, for the error message; NULL: it will listen soon, so
+ * try again until the time is over. */
 int rendezvous_connect(const struct rendezvous_address *place, const char *command, int *fd);
-/* The same, retrying while the other side does not listen yet. */
-int rendezvous_connect_retrying(const struct rendezvous_address *place, int *fd);
 int rendezvous_listen(const struct rendezvous_address *place, int *server);
 
 /* The caller's proof on a new connection (common/peer_proof.h); `fd` is closed if it fails. */

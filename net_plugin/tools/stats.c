@@ -12,8 +12,8 @@
 #include "common/quantity.h"
 #include "net_plugin/observe/stats_path.h"
 #include "net_plugin/tools/net_tool.h"
-#include "net_plugin/tools/stats_merge.h"
 #include "net_plugin/tools/stats_progress.h"
+#include "net_plugin/tools/stats_prometheus.h"
 #include "net_plugin/tools/stats_source.h"
 #include "net_plugin/tools/stats_table.h"
 
@@ -95,19 +95,6 @@ static json_t *read_documents(void) {
   return processes;
 }
 
-static int print_prometheus(const struct stats_sources *sources) {
-  struct stats_merge merge = { 0 };
-  int error = 0;
-  for (size_t i = 0; i < sources->count && !error; i++) {
-    if (sources->list[i].answer) {
-      error = stats_merge_add(&merge, sources->list[i].answer);
-    }
-  }
-  stats_merge_print(&merge, stdout);
-  stats_merge_free(&merge);
-  return error ? cli_fail("out of memory") : CLI_OK;
-}
-
 static const json_t *find_process(const json_t *processes, const json_t *wanted) {
   size_t i;
   json_t *process;
@@ -163,29 +150,26 @@ static int fail_without_process(pid_t wanted) {
 static int print_once(pid_t wanted, bool is_json, json_t **before) {
   struct stats_sources sources;
   int status = CLI_OK;
-  const char *question = options.is_prometheus ? "prometheus" : "json";
   if (stats_sources_find(options.has_other_users, &sources) != 0 ||
-      stats_sources_ask(&sources, wanted, question) != 0) {
+      stats_sources_ask(&sources, wanted) != 0) {
     stats_sources_free(&sources);
     return cli_fail("out of memory");
   }
-  if (options.is_prometheus) {
-    status = print_prometheus(&sources);
-  } else {
-    json_t *processes = read_answers(&sources);
-    bool has_some = json_array_size(processes) > 0;
-    if (is_json) {
-      status = print_json(processes);
-    } else if (has_some) {
-      print_tables(processes, *before);
-    }
-    if (!has_some && (wanted || !is_json)) {
-      status = fail_without_process(wanted);
-    }
-    json_decref(*before);
-    *before = processes;
-  }
+  json_t *processes = read_answers(&sources);
   stats_sources_free(&sources);
+  bool has_some = json_array_size(processes) > 0;
+  if (options.is_prometheus) {
+    stats_prometheus_print(processes, stdout);
+  } else if (is_json) {
+    status = print_json(processes);
+  } else if (has_some) {
+    print_tables(processes, *before);
+  }
+  if (!has_some && !options.is_prometheus && (wanted || !is_json)) {
+    status = fail_without_process(wanted);
+  }
+  json_decref(*before);
+  *before = processes;
   return fflush(stdout) == 0 ? status : cli_fail("cannot write the result");
 }
 

@@ -188,9 +188,9 @@ static int connect_to(int name, uid_t owner, int fd) {
   return 0;
 }
 
-static int request(struct stats_source *source, const char *question) {
-  char line[32];
-  int length = snprintf(line, sizeof line, "%s\n", question);
+static int request(struct stats_source *source) {
+  static const char question[] = "json\n";
+  const ssize_t length = sizeof question - 1;
   uid_t owner;
   int name = open_name(source, &owner);
   if (name < 0) {
@@ -199,7 +199,7 @@ static int request(struct stats_source *source, const char *question) {
   source->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   int error = source->fd < 0 ? -errno : connect_to(name, owner, source->fd);
   close(name);
-  if (!error && send(source->fd, line, (size_t)length, MSG_NOSIGNAL) != length) {
+  if (!error && send(source->fd, question, length, MSG_NOSIGNAL) != length) {
     error = -EPIPE;
   }
   return error;
@@ -247,7 +247,7 @@ static nfds_t wait_for(struct stats_sources *sources, struct pollfd *polled, uin
   return count;
 }
 
-int stats_sources_ask(struct stats_sources *sources, pid_t wanted, const char *question) {
+int stats_sources_ask(struct stats_sources *sources, pid_t wanted) {
   struct pollfd *polled = calloc(sources->count + 1, sizeof *polled);
   uint64_t start_ns = clock_now_ns();
   size_t total = 0;
@@ -256,7 +256,7 @@ int stats_sources_ask(struct stats_sources *sources, pid_t wanted, const char *q
   }
   for (size_t i = 0; i < sources->count; i++) {
     struct stats_source *source = &sources->list[i];
-    int error = wanted && source->pid != wanted ? -ENOENT : request(source, question);
+    int error = wanted && source->pid != wanted ? -ENOENT : request(source);
     if (error) {
       source_end(source, error);
     }

@@ -35,9 +35,7 @@ struct stats_sources {
 int stats_sources_find(bool has_other_users, struct stats_sources *sources);
 void stats_sources_free(struct stats_sources *sources);
 
-/* Requests "json" or "prometheus" of all of them at once, or of the one that is wanted. 0 or
- * -ENOMEM.
- */
-int stats_sources_ask(struct stats_sources *sources, pid_t wanted, const char *question);
+/* Asks all of them at once, or the one that is wanted, for their documents. 0 or -ENOMEM. */
+int stats_sources_ask(struct stats_sources *sources, pid_t wanted);
 
 #endif

@@ -41,7 +41,7 @@ static const struct nccl_xml_rule graph_rules[] = {
 
 struct contents {
   const char *variable, *path, *root;
-  topology_file_fn *found;
+  doctor_tell_fn *found;
   int devices, elements;
   bool has_top;
   int wrong_line; /* of the first element that NCCL ends with; 0: none */
@@ -52,10 +52,10 @@ struct contents {
   char kept[NCCL_XML_WORD_MAX], foreign[NCCL_XML_WORD_MAX];
 };
 
-static void tell(const struct contents *contents, enum topology_file_finding finding,
-                 const char *format, ...) __attribute__((format(printf, 3, 4)));
-static void tell(const struct contents *contents, enum topology_file_finding finding,
-                 const char *format, ...) {
+static void tell(const struct contents *contents, enum doctor_finding finding, const char *format,
+                 ...) __attribute__((format(printf, 3, 4)));
+static void tell(const struct contents *contents, enum doctor_finding finding, const char *format,
+                 ...) {
   char text[TEXT_MAX], all[2 * TEXT_MAX];
   va_list arguments;
   va_start(arguments, format);
@@ -168,7 +168,7 @@ static char *read_file(const struct contents *contents, const char *result, size
   struct stat facts;
   int fd = open(contents->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0 || fstat(fd, &facts) < 0) {
-    tell(contents, TOPOLOGY_FILE_BAD, "%s; %s", strerror(errno), result);
+    tell(contents, DOCTOR_BAD, "%s; %s", strerror(errno), result);
     if (fd >= 0) {
       close(fd);
     }
@@ -178,7 +178,7 @@ static char *read_file(const struct contents *contents, const char *result, size
   char *text = file ? malloc((size_t)facts.st_size + 1) : NULL;
   *length = text ? fread(text, 1, (size_t)facts.st_size, file) : 0;
   if (!text) {
-    tell(contents, TOPOLOGY_FILE_BAD, "is no file, or larger than %d MiB; %s", FILE_MAX_BYTES >> 20,
+    tell(contents, DOCTOR_BAD, "is no file, or larger than %d MiB; %s", FILE_MAX_BYTES >> 20,
          result);
   }
   if (file) {
@@ -191,7 +191,7 @@ static char *read_file(const struct contents *contents, const char *result, size
 
 static void tell_place(const struct contents *contents) {
   if (contents->path[0] != '/') {
-    tell(contents, TOPOLOGY_FILE_HINT,
+    tell(contents, DOCTOR_HINT,
          "a relative path: each process looks from its own directory; name it from / on");
   }
 }
@@ -201,23 +201,23 @@ static bool read_elements(struct contents *contents, const char *text, size_t le
                           const struct nccl_xml_rule *rules, nccl_xml_fn *take) {
   struct nccl_xml_error error;
   if (nccl_xml_read(text, length, rules, take, contents, &error) < 0) {
-    tell(contents, TOPOLOGY_FILE_BAD, "line %d: %s. NCCL ends with \"internal error\"", error.line,
+    tell(contents, DOCTOR_BAD, "line %d: %s. NCCL ends with \"internal error\"", error.line,
          error.why);
     return false;
   }
   if (contents->wrong_line > 0) {
-    tell(contents, TOPOLOGY_FILE_BAD, "line %d: %s. NCCL ends with an error", contents->wrong_line,
+    tell(contents, DOCTOR_BAD, "line %d: %s. NCCL ends with an error", contents->wrong_line,
          contents->wrong);
     return false;
   }
   if (!contents->has_top) {
-    tell(contents, TOPOLOGY_FILE_BAD, "has no <%s>, so NCCL goes without it", rules[0].name);
+    tell(contents, DOCTOR_BAD, "has no <%s>, so NCCL goes without it", rules[0].name);
     return false;
   }
   return true;
 }
 
-void topology_file_check_system(const char *path, const char *root, topology_file_fn *found) {
+void topology_file_check_system(const char *path, const char *root, doctor_tell_fn *found) {
   struct contents contents = {
     .variable = "NCCL_TOPO_FILE", .path = path, .root = root, .found = found
   };
@@ -232,27 +232,27 @@ void topology_file_check_system(const char *path, const char *root, topology_fil
   }
   bool is_other = contents.absent > 0 && contents.present == 0;
   if (contents.absent > 0) {
-    tell(&contents, is_other ? TOPOLOGY_FILE_BAD : TOPOLOGY_FILE_HINT,
+    tell(&contents, is_other ? DOCTOR_BAD : DOCTOR_HINT,
          "line %d: this machine has no %s; %d of the file's %d GPUs and NICs are not here%s",
          contents.absent_line, contents.absent_name, contents.absent,
          contents.absent + contents.present, is_other ? ": it is of another machine" : "");
   }
   if (contents.kept_line > 0) {
-    tell(&contents, TOPOLOGY_FILE_BAD,
+    tell(&contents, DOCTOR_BAD,
          "line %d: this host has no NIC %s, and keep=\"1\" makes NCCL take it for one: take <net> "
          "out of a file that NCCL_TOPO_DUMP_FILE has written",
          contents.kept_line, contents.kept);
   }
   if (contents.foreign_line > 0) {
-    tell(&contents, TOPOLOGY_FILE_HINT, "line %d: this host has no NIC %s; NCCL passes over it",
+    tell(&contents, DOCTOR_HINT, "line %d: this host has no NIC %s; NCCL passes over it",
          contents.foreign_line, contents.foreign);
   }
   if (!is_other && contents.kept_line == 0) {
-    tell(&contents, TOPOLOGY_FILE_GOOD, "NCCL can read it");
+    tell(&contents, DOCTOR_GOOD, "NCCL can read it");
   }
 }
 
-void topology_file_check_graph(const char *path, int devices, topology_file_fn *found) {
+void topology_file_check_graph(const char *path, int devices, doctor_tell_fn *found) {
   struct contents contents = {
     .variable = "NCCL_GRAPH_FILE", .path = path, .found = found, .devices = devices
   };
@@ -260,7 +260,7 @@ void topology_file_check_graph(const char *path, int devices, topology_file_fn *
   tell_place(&contents);
   char *text = read_file(&contents, "NCCL ends with an error", &length);
   if (text && read_elements(&contents, text, length, graph_rules, take_graph_element)) {
-    tell(&contents, TOPOLOGY_FILE_GOOD, "NCCL can read it");
+    tell(&contents, DOCTOR_GOOD, "NCCL can read it");
   }
   free(text);
 }

@@ -6,13 +6,12 @@
 #ifndef NET_PLUGIN_TOOLS_TOPOLOGY_FILE_H
 #define NET_PLUGIN_TOOLS_TOPOLOGY_FILE_H
 
-enum topology_file_finding { TOPOLOGY_FILE_GOOD, TOPOLOGY_FILE_HINT, TOPOLOGY_FILE_BAD };
-typedef void topology_file_fn(enum topology_file_finding finding, const char *text);
+#include "net_plugin/tools/doctor_finding.h"
 
 /* `root` is that of sysfs, for the NICs and GPUs that the machine has. */
-void topology_file_check_system(const char *path, const char *root, topology_file_fn *found);
+void topology_file_check_system(const char *path, const char *root, doctor_tell_fn *found);
 
 /* `devices`: how many NCCL has; 0: not known. */
-void topology_file_check_graph(const char *path, int devices, topology_file_fn *found);
+void topology_file_check_graph(const char *path, int devices, doctor_tell_fn *found);
 
 #endif

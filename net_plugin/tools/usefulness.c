@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,23 +18,13 @@
 struct check {
   const struct discovery *found;
   const char *root;
-  usefulness_tell_fn *tell;
+  doctor_tell_fn *tell;
   struct nic nics[DEVICE_PHYSICAL_MAX]; /* in use */
   unsigned nic_count;
   int told;
 };
 
-static void complain(struct check *check, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void complain(struct check *check, const char *format, ...) {
-  char text[USEFULNESS_TEXT_MAX];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof(text), format, arguments);
-  va_end(arguments);
-  check->tell(text);
-  check->told++;
-}
+#define COMPLAIN(check, ...) ((check)->told++, doctor_tell((check)->tell, DOCTOR_HINT, __VA_ARGS__))
 
 /* "eth1, eth2": as many as have room. */
 struct names {
@@ -84,13 +73,13 @@ static void check_host_alone(struct check *check) {
     }
   }
   if (loopback.count) {
-    complain(check,
+    COMPLAIN(check,
              "%s leads to this host alone: for a job of several hosts name NICs between them in "
              "NCCL_SOCKET_IFNAME",
              loopback.text);
   }
   if (bridges.count) {
-    complain(check,
+    COMPLAIN(check,
              "%s: a bridge without a NIC, as containers and virtual machines have, leads to this "
              "host alone: leave it out in NCCL_SOCKET_IFNAME",
              bridges.text);
@@ -116,7 +105,7 @@ static void check_link_addresses(struct check *check) {
     }
   }
   if (bound.count && free_ones.count) {
-    complain(check,
+    COMPLAIN(check,
              "%s: the address that NCCL takes is one of the link, and hosts beyond it are not "
              "reached; connections use it in turn with %s, so leave it out in NCCL_SOCKET_IFNAME",
              bound.text, free_ones.text);
@@ -150,13 +139,13 @@ static void check_routes(struct check *check) {
     }
   }
   if (idle.count) {
-    complain(check,
+    COMPLAIN(check,
              "%s: no route leads through it, so it carries nothing; ip route add NETWORK dev NIC, "
              "or leave it out in NCCL_SOCKET_IFNAME",
              idle.text);
   }
   if (stuck.count) {
-    complain(check,
+    COMPLAIN(check,
              "%s: no route and rule of its own lead beyond its subnet, so hosts there are answered "
              "through another NIC; ip route add default via GATEWAY dev NIC table 101; ip rule add "
              "from ITS-ADDRESS table 101",
@@ -190,7 +179,7 @@ static void check_left_out(struct check *check) {
     }
   }
   if (left.count && check->nic_count) {
-    complain(check, "%s leaves out %s, up to %u Mb/s; the fastest in use has %u",
+    COMPLAIN(check, "%s leaves out %s, up to %u Mb/s; the fastest in use has %u",
              interface_wish_text(&found->wishes, wish), left.text, fastest, most);
   }
 }
@@ -218,14 +207,14 @@ static void check_mtu(struct check *check) {
     }
   }
   if (small.count) {
-    complain(check,
+    COMPLAIN(check,
              "the MTU of %s is %u, that of %s %u: small packets cost more processor time; ip link "
              "set NIC mtu %u, if its network carries that",
              small.text, least, large.text, most, most);
   }
 }
 
-int usefulness_check(const struct discovery *found, const char *root, usefulness_tell_fn *tell) {
+int usefulness_check(const struct discovery *found, const char *root, doctor_tell_fn *tell) {
   struct check check = { .found = found, .root = root, .tell = tell };
   check.nic_count = device_table_nics(&found->devices, check.nics);
   check_host_alone(&check);

@@ -7,13 +7,11 @@
 #define NET_PLUGIN_TOOLS_USEFULNESS_H
 
 #include "net_plugin/plugin/discovery.h"
+#include "net_plugin/tools/doctor_finding.h"
 
-enum { USEFULNESS_TEXT_MAX = 1024 };
-
-/* Calls `tell` once for each condition, with the NICs that it is about and what to do. Returns
- * their number. root: as in common/sysfs.h. */
-typedef void usefulness_tell_fn(const char *text);
-int usefulness_check(const struct discovery *found, const char *root, usefulness_tell_fn *tell);
+/* Gives a hint for each condition, with the NICs that it is about and what to do. Returns their
+ * number. root: as in common/sysfs.h. */
+int usefulness_check(const struct discovery *found, const char *root, doctor_tell_fn *tell);
 
 /* 0: not known. */
 unsigned usefulness_mtu(const char *root, const char *nic);

@@ -16,7 +16,7 @@ from training.plan import CAPPED, MODELS, SCALE, Setting
 LABELS = {
     "stratus": "stratus", "socket": "Socket", "socket-1x1": "Socket 1x1", "socket-2x2": "Socket 2x2",
     "socket-2x4": "Socket 2x4", "socket-4x2": "Socket 4x2", "socket-2x8": "Socket 2x8",
-    "socket-4x4": "Socket 4x4", "plain": "plain TCP",
+    "socket-4x4": "Socket 4x4",
 }
 # Caps are by flow, as clouds have them: with so many buckets two flows hardly share one.
 BY_FLOW = ["--flow-buckets", "1024"]
@@ -39,7 +39,6 @@ def capped(nic_gbps, flow_gbps, name):
     simple = ("--shape", "simple")
     variants = [
         perf("stratus", *simple), perf("socket", *simple), perf("socket-2x8", *simple),
-        perf("plain", "--plain", "8", name="plain", label="plain TCP, 8 flows"),
         Variant("iperf3", "iperf3 -P 8", lambda bench: bench.iperf3(8))]
 
     def parts(rounds):
@@ -51,7 +50,7 @@ def capped(nic_gbps, flow_gbps, name):
         ["--nic-gbps", str(nic_gbps), "--flow-gbps", str(flow_gbps), *BY_FLOW], variants,
         [Row("stratus-of-nic", "stratus of the NIC", of_constant("gbps", "stratus", nic_gbps), at_least(0.95),
              shown(variants, "gbps", "Gb/s"), note=parts),
-         Row("stratus-of-bound", "stratus of plain TCP with 8 flows", of("gbps", "stratus", "plain"))])
+         Row("stratus-of-bound", "stratus of iperf3 -P 8", of("gbps", "stratus", "iperf3"))])
 
 
 def learned_flows(part, buckets, target):
@@ -154,7 +153,6 @@ def uncapped():
     """After the number of flows is learned, which falls."""
     arguments = ("--shape", "simple", "--bytes", "512K", "--connections", "2", "--warmup", "4s")
     variants = [perf(key, *arguments) for key in ("stratus", "socket", "socket-2x8")]
-    variants.append(perf("plain", "--plain", "16", name="plain", label="plain TCP, 16 flows"))
     cpu = "cpu_s_per_gb"
     return Case(
         "uncapped", "veth without limits, 2 connections, 512 KiB, after 4 s", [], variants,
@@ -184,13 +182,11 @@ def connections():
 
 def latency():
     arguments = ("--test", "latency", "--bytes", "8")
-    variants = [perf("stratus", *arguments), perf("socket", *arguments), perf("socket-2x8", *arguments),
-                perf("plain", "--plain", "1", *arguments, name="plain", label="plain spinning sockets")]
+    variants = [perf(key, *arguments) for key in ("stratus", "socket", "socket-2x8")]
     return Case(
         "latency", "8 B half round trip (median)", [], variants,
         [Row("socket", "stratus / Socket", of("half_trip_us", "stratus", "socket"), at_most(0.8),
-             shown(variants, "half_trip_us", "us")),
-         Row("plain", "plain spinning sockets / Socket", of("half_trip_us", "plain", "socket"))])
+             shown(variants, "half_trip_us", "us"))])
 
 
 RATE_SIZES = (1024, 4096, 16384)
@@ -199,14 +195,14 @@ RATE_SIZES = (1024, 4096, 16384)
 def rate():
     arguments = ("--test", "rate", "--bytes", ",".join(str(size) for size in RATE_SIZES))
 
-    def by_size(key, *plain):
+    def by_size(key):
         def measure(bench):
-            found = bench.perf(key, [*plain, *arguments])
+            found = bench.perf(key, list(arguments))
             for size in RATE_SIZES:
                 found[f"rate-{size}"] = found["sizes"][size]["messages_per_s"] / 1e3
             return found
-        return Variant(key, "plain TCP, 1 flow" if plain else LABELS[key], measure)
-    variants = [*(by_size(key) for key in ("stratus", "socket", "socket-2x8")), by_size("plain", "--plain", "1")]
+        return Variant(key, LABELS[key], measure)
+    variants = [by_size(key) for key in ("stratus", "socket", "socket-2x8")]
     rows = []
     for size in RATE_SIZES:
         metric = f"rate-{size}"

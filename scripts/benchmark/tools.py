@@ -122,13 +122,9 @@ class Bench:
 
     def perf_once(self, transport, arguments, extra, meanwhile):
         options = list(arguments)
-        variables = {"LD_LIBRARY_PATH": library_path()}
-        if transport == "plain":
-            options += ["--time", self.settings.time_text] if "--time" not in options else []
-        else:
-            variables = {**environment(transport, extra), "NCCL_DEBUG": "WARN", "NCCL_DEBUG_FILE": "/dev/stderr"}
-            if TRANSPORTS[transport][0] == "socket":
-                options += ["--plugin", os.path.join(ROOT, SOCKET_PLUGIN)]
+        variables = {**environment(transport, extra), "NCCL_DEBUG": "WARN", "NCCL_DEBUG_FILE": "/dev/stderr"}
+        if TRANSPORTS[transport][0] == "socket":
+            options += ["--plugin", os.path.join(ROOT, SOCKET_PLUGIN)]
         if "--time" not in options:
             options += ["--time", self.settings.time_text]
         if "--warmup" not in options:

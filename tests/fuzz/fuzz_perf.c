@@ -22,12 +22,10 @@ static void check_plan(const json_t *json) {
   FUZZ_CHECK(plan.size_count >= 1 && plan.size_count <= PLAN_SIZES_MAX);
   for (int i = 0; i < plan.size_count; i++) {
     FUZZ_CHECK(plan.sizes[i] <= plan.slot_bytes && plan.slot_bytes <= PLAN_BYTES_MAX);
-    FUZZ_CHECK(plan.sizes[i] > 0 || !plan.plain_flows);
   }
   FUZZ_CHECK(plan.device_count >= 1 && plan.device_count <= PLAN_DEVICES_MAX);
   FUZZ_CHECK(plan.connections >= 1 && plan.connections <= PLAN_CONNECTIONS_MAX);
   FUZZ_CHECK(plan.depth >= 1 && plan.depth <= PLAN_DEPTH_MAX);
-  FUZZ_CHECK(plan.plain_flows >= 0 && plan.plain_flows <= PLAN_PLAIN_FLOWS_MAX);
   FUZZ_CHECK(plan_test_name(&plan)[0] && plan_shape_name(&plan)[0]);
   json_t *said = plan_to_json(&plan);
   FUZZ_CHECK(said != NULL);

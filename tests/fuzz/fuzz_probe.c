@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "net_plugin/plugin/discovery.h"
-#include "net_plugin/setup/setup.h"
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/probe/agent.h"
 #include "net_plugin/tools/probe/load.h"
@@ -29,31 +28,22 @@ int __wrap_discovery_run(struct discovery *found) {
   return 0;
 }
 
-void __wrap_setup_start(void);
-void __wrap_setup_start(void) {
-}
-
-void __wrap_setup_stop(void);
-void __wrap_setup_stop(void) {
-}
-
 int load_offer(const struct device *device, struct load_service *service) {
   FUZZ_CHECK(device->name[0]);
-  *service = (struct load_service){ .ping_port = 1 };
+  *service = (struct load_service){ .server = -1 };
   return 0;
 }
 
-int load_serve(struct load_service *service, bool is_path_only) {
+int load_serve(struct load_service *service, const struct probe_load *load) {
   (void)service;
-  (void)is_path_only;
+  FUZZ_CHECK(load->duration_ns <= AGENT_DURATION_MAX_NS && load->device < DEVICES);
   return -ETIMEDOUT;
 }
 
-int load_send(const struct device *device, uint8_t handle[HANDLE_BYTES], int ping_port,
+int load_send(const struct device *device, const uint8_t handle[HANDLE_BYTES],
               const struct probe_load *load, struct probe_result *result) {
   FUZZ_CHECK(device->name[0]);
-  FUZZ_CHECK(load->duration_ns <= AGENT_DURATION_MAX_NS);
-  FUZZ_CHECK(ping_port > 0 && ping_port <= UINT16_MAX);
+  FUZZ_CHECK(load->duration_ns <= AGENT_DURATION_MAX_NS && load->device < DEVICES);
   fuzz_read_all(handle, HANDLE_BYTES);
   result->gbps = 1;
   return 0;

@@ -9,9 +9,10 @@
 
 static char told[4096];
 
-static void remember(bool is_good, const char *text) {
+static void remember(enum doctor_finding finding, const char *text) {
   size_t length = strlen(told);
-  snprintf(told + length, sizeof(told) - length, "%s %s\n", is_good ? "ok" : "note", text);
+  snprintf(told + length, sizeof(told) - length, "%s %s\n", finding == DOCTOR_GOOD ? "ok" : "note",
+           text);
 }
 
 static const char *check(int release, bool has_rdma, bool is_encrypted) {

@@ -13,7 +13,8 @@ static struct device_table table;
 static struct host_facts facts;
 static char told[4096];
 
-static void remember(const char *text) {
+static void remember(enum doctor_finding finding, const char *text) {
+  assert_int_equal(finding, DOCTOR_HINT);
   size_t length = strlen(told);
   snprintf(told + length, sizeof(told) - length, "%s\n", text);
 }

@@ -81,11 +81,6 @@ static void what_makes_no_sense_is_wrong_use(void **state) {
     { .time_ns = 1, .count = 1 },
     { .warmup = "soon" },
     { .count = 10, .warmup = "1s" },
-    { .plain_flows = 2, .plugin = "socket" },
-    { .plain_flows = 2, .sizes = "0" },
-    { .plain_flows = 2, .data = "bf16" },
-    { .plain_flows = 2, .count = 10 },
-    { .plain_flows = 2, .test = PLAN_BOTH_WAYS },
     { .sizes = "1G", .shape = PLAN_RAW, .depth = 32, .connections = PLAN_CONNECTIONS_MAX },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -58,7 +58,7 @@ static void make_report(void) {
   rdma_report_make(&table, &report);
 }
 
-static void hear(enum rdma_finding finding, const char *text) {
+static void hear(enum doctor_finding finding, const char *text) {
   static const char *const words[] = { "good: ", "hint: ", "bad: " };
   strncat(told, words[finding], sizeof(told) - strlen(told) - 1);
   strncat(told, text, sizeof(told) - strlen(told) - 1);

@@ -136,7 +136,7 @@ static void hostile_sockets_hold_nobody_up(void **state) {
   struct stats_sources sources;
   uint64_t start_ns = clock_now_ns();
   assert_int_equal(stats_sources_find(true, &sources), 0);
-  assert_int_equal(stats_sources_ask(&sources, 0, "json"), 0);
+  assert_int_equal(stats_sources_ask(&sources, 0), 0);
   assert_true(clock_now_ns() - start_ns < 2 * NS_PER_S);
   assert_string_equal(find(&sources, HONEST)->answer, "{\"a?\": 1}\n");
   assert_int_equal(find(&sources, TRICKLING)->error, -ETIMEDOUT);
@@ -157,14 +157,14 @@ static void only_the_owner_of_a_directory_is_asked(void **state) {
   if (geteuid() == 0) {
     assert_int_equal(chown(path_in(theirs, FOREIGN), 12345, 12345), 0);
     assert_int_equal(stats_sources_find(true, &sources), 0);
-    assert_int_equal(stats_sources_ask(&sources, 0, "json"), 0);
+    assert_int_equal(stats_sources_ask(&sources, 0), 0);
     assert_non_null(find(&sources, HONEST)->answer);
     assert_int_equal(find(&sources, FOREIGN)->error, -EPERM);
     stats_sources_free(&sources);
     assert_int_equal(foreign->calls, 0);
     assert_int_equal(chown(theirs, 12345, 12345), 0); /* who listens there is not 12345 */
     assert_int_equal(stats_sources_find(true, &sources), 0);
-    assert_int_equal(stats_sources_ask(&sources, 0, "json"), 0);
+    assert_int_equal(stats_sources_ask(&sources, 0), 0);
     assert_int_equal(find(&sources, FOREIGN)->error, -EPERM);
     stats_sources_free(&sources);
   }

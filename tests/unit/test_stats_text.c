@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The document as JSON and as Prometheus text: both are read back, strange names included. */
+/* The document as JSON, and as the tool's Prometheus text: both are read back, strange names
+ * included. */
 #include "tests/lib/unit.h"
 
 #include <ctype.h>
@@ -9,12 +10,10 @@
 #include <string.h>
 
 #include "net_plugin/observe/stats_document.h"
+#include "net_plugin/tools/stats_prometheus.h"
 
 #define TEXT_BYTES (1u << 20)
 #define NASTY "a\"b\\c\nd\te\x01\xc3\xa9{}, "
-
-typedef bool writer_fn(const struct stats_document *document, struct stats_cursor *cursor,
-                       struct text *text);
 
 static void fill(struct stats_document *document, size_t connections, size_t flows) {
   memset(document, 0, sizeof *document);
@@ -53,14 +52,14 @@ static void fill(struct stats_document *document, size_t connections, size_t flo
 }
 
 /* Whole, in pieces each checked for its size. The caller frees it. */
-static char *write_all(const struct stats_document *document, writer_fn *next) {
+static char *write_json(const struct stats_document *document) {
   char *all = calloc(1, TEXT_BYTES);
   static char piece[STATS_PIECE_MAX];
   struct stats_cursor cursor = { 0 };
   struct text text;
   size_t used = 0;
   assert_non_null(all);
-  for (text_init(&text, piece, sizeof piece); next(document, &cursor, &text);
+  for (text_init(&text, piece, sizeof piece); stats_json_next(document, &cursor, &text);
        text_init(&text, piece, sizeof piece)) {
     assert_false(text.is_full);
     assert_true(used + text.used < TEXT_BYTES);
@@ -68,8 +67,26 @@ static char *write_all(const struct stats_document *document, writer_fn *next) {
     used += text.used;
   }
   assert_int_equal(text.used, 0);
-  assert_false(next(document, &cursor, &text));
+  assert_false(stats_json_next(document, &cursor, &text));
   return all;
+}
+
+/* What `stats --prometheus` makes of it and, unless it is NULL, of a second process. The caller
+ * frees it. */
+static char *write_prometheus(const struct stats_document *document, const json_t *second) {
+  char *json = write_json(document), *text = NULL;
+  size_t bytes;
+  json_t *processes = json_pack("[o]", json_loads(json, 0, NULL));
+  FILE *to = open_memstream(&text, &bytes);
+  assert_true(processes && to);
+  if (second) {
+    json_array_append(processes, (json_t *)(uintptr_t)second);
+  }
+  stats_prometheus_print(processes, to);
+  assert_int_equal(fclose(to), 0);
+  json_decref(processes);
+  free(json);
+  return text;
 }
 
 static double number(const json_t *object, const char *key) {
@@ -106,7 +123,7 @@ static void json_is_read_back(void **context) {
       (struct profiler_progress){ 17, 0, 8, 30, 29, 4500000000, "AllReduce" };
   document.connections[1].request = 9;
   document.connections[2].error = -110;
-  char *text = write_all(&document, stats_json_next);
+  char *text = write_json(&document);
   json_error_t error;
   json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
   if (!root) {
@@ -258,7 +275,7 @@ static void prometheus_text_is_read_back(void **context) {
   struct stats_document document;
   struct metrics metrics;
   fill(&document, 3, 2);
-  char *text = write_all(&document, stats_prometheus_next);
+  char *text = write_prometheus(&document, NULL);
   read_metrics(text, "stratus_connection_bytes_total", &metrics);
   assert_int_equal(metrics.samples, 2 + 2 * NIC_COUNTER_COUNT + 3 * STATS_CONNECTION_FIELD_COUNT +
                                         6 * STATS_FLOW_FIELD_COUNT);
@@ -272,7 +289,7 @@ static void prometheus_text_is_read_back(void **context) {
   assert_true(metrics.sum == 4503599627370497.0);
   free(text);
   strcpy(document.rank, "12");
-  text = write_all(&document, stats_prometheus_next);
+  text = write_prometheus(&document, NULL);
   read_metrics(text, "", &metrics);
   assert_non_null(strstr(text,
                          "stratus_flow_up{pid=\"4711\",rank=\"12\",connection=\"3\",flow=\"1\","
@@ -281,15 +298,33 @@ static void prometheus_text_is_read_back(void **context) {
   stats_document_free(&document);
 }
 
+/* Of another release: what it does not say is left out, the rest stands with the first's. */
+static void processes_share_a_metric(void **context) {
+  (void)context;
+  struct stats_document document;
+  struct metrics metrics;
+  fill(&document, 1, 0);
+  json_t *second = json_pack("{s:i, s:[{s:s, s:i, s:i}]}", "pid", 8, "nics", "name", "eth0",
+                             "bytes_sent", 7, "unknown", 9);
+  char *text = write_prometheus(&document, second);
+  read_metrics(text, "stratus_nic_bytes_sent_total", &metrics);
+  assert_true(metrics.sum == 4503599627370497.0 + 7);
+  assert_int_equal(metrics.samples, 4 + 2 * NIC_COUNTER_COUNT + STATS_CONNECTION_FIELD_COUNT + 1);
+  assert_non_null(strstr(text, "stratus_nic_bytes_sent_total{pid=\"8\",nic=\"eth0\"} 7\n"));
+  free(text);
+  json_decref(second);
+  stats_document_free(&document);
+}
+
 static void nothing_is_a_document_too(void **context) {
   (void)context;
   struct stats_document document = { .pid = 1 };
   struct metrics metrics;
-  char *text = write_all(&document, stats_prometheus_next);
+  char *text = write_prometheus(&document, NULL);
   read_metrics(text, "stratus_process_info", &metrics);
   assert_true(metrics.sum == 1);
   free(text);
-  text = write_all(&document, stats_json_next);
+  text = write_json(&document);
   json_t *root = json_loads(text, 0, NULL);
   assert_int_equal(json_array_size(json_object_get(root, "connections")), 0);
   assert_true(json_is_array(json_object_get(root, "nics")));
@@ -325,12 +360,11 @@ static void longest_names_fit_into_a_piece(void **context) {
   memset(document.connections[0].peer, 1, CONNECTION_NAME_BYTES - 1);
   memset(document.connections[0].nic, 2, CONNECTION_NAME_BYTES - 1);
   memset(document.host, 3, sizeof document.host - 1);
-  char *text = write_all(&document, stats_json_next);
+  char *text = write_json(&document);
   json_t *root = json_loads(text, 0, NULL);
   assert_non_null(root);
   json_decref(root);
   free(text);
-  free(write_all(&document, stats_prometheus_next));
   stats_document_free(&document);
 }
 
@@ -351,6 +385,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(json_is_read_back),
     cmocka_unit_test(prometheus_text_is_read_back),
+    cmocka_unit_test(processes_share_a_metric),
     cmocka_unit_test(nothing_is_a_document_too),
     cmocka_unit_test(a_document_that_is_too_large_says_so),
     cmocka_unit_test(longest_names_fit_into_a_piece),

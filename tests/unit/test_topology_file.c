@@ -14,7 +14,7 @@ static struct tree tree;
 static char told[8192];
 static int counts[3];
 
-static void note(enum topology_file_finding finding, const char *text) {
+static void note(enum doctor_finding finding, const char *text) {
   size_t length = strlen(told);
   counts[finding]++;
   snprintf(told + length, sizeof told - length, "%d %s\n", (int)finding, text);
@@ -40,7 +40,7 @@ static void check_graph(const char *text, int devices) {
   topology_file_check_graph(tree_path(&tree, "graph.xml", path), devices, note);
 }
 
-static void assert_told(enum topology_file_finding finding, const char *part) {
+static void assert_told(enum doctor_finding finding, const char *part) {
   if (counts[finding] == 0 || !strstr(told, part)) {
     fail_msg("\"%s\" is not in:\n%s", part, told);
   }
@@ -82,8 +82,8 @@ static void what_nccl_reads_is_taken(void **state) {
   };
   for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
     check_system(good[i]);
-    assert_told(TOPOLOGY_FILE_GOOD, "NCCL can read it");
-    assert_int_equal(counts[TOPOLOGY_FILE_HINT] + counts[TOPOLOGY_FILE_BAD], 0);
+    assert_told(DOCTOR_GOOD, "NCCL can read it");
+    assert_int_equal(counts[DOCTOR_HINT] + counts[DOCTOR_BAD], 0);
   }
 }
 
@@ -118,8 +118,8 @@ static void what_nccl_does_not_read_is_named_with_its_line(void **state) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     check_system(cases[i].text);
-    assert_told(TOPOLOGY_FILE_BAD, cases[i].says);
-    assert_int_equal(counts[TOPOLOGY_FILE_GOOD], 0);
+    assert_told(DOCTOR_BAD, cases[i].says);
+    assert_int_equal(counts[DOCTOR_GOOD], 0);
   }
 }
 
@@ -131,30 +131,30 @@ static void nccl_has_limits(void **state) {
   }
   strcat(text, "</cpu></system>");
   check_system(text);
-  assert_told(TOPOLOGY_FILE_BAD, "line 256: NCCL reads less than 256 elements");
+  assert_told(DOCTOR_BAD, "line 256: NCCL reads less than 256 elements");
   char wide[1024];
   snprintf(wide, sizeof wide, "<system version=\"1\" name=\"%0300d\"/>", 1);
   check_system(wide);
-  assert_told(TOPOLOGY_FILE_BAD, "a value of more than 254 characters");
+  assert_told(DOCTOR_BAD, "a value of more than 254 characters");
   snprintf(wide, sizeof wide, "<%0300d/>", 1);
   check_system(wide);
-  assert_told(TOPOLOGY_FILE_BAD, "a name of more than 254 characters");
+  assert_told(DOCTOR_BAD, "a name of more than 254 characters");
 }
 
 static void devices_of_other_machines_are_named(void **state) {
   (void)state;
   check_system(SYSTEM(GPU "<pci busid=\"0000:a0:1b.0\" class=\"0x020000\"/>\n"));
-  assert_told(TOPOLOGY_FILE_HINT, "line 4: this machine has no 0000:a0:1b.0; 1 of the file's 2");
+  assert_told(DOCTOR_HINT, "line 4: this machine has no 0000:a0:1b.0; 1 of the file's 2");
   check_system(SYSTEM("<pci busid=\"0000:a0:1b.0\" class=\"0x020700\"/>\n"
                       "<pci busid=\"0000:a0:1c.0\" class=\"0x030000\"/>\n"));
-  assert_told(TOPOLOGY_FILE_BAD, "line 3: this machine has no 0000:a0:1b.0; 2 of the file's 2 GPUs "
-                                 "and NICs are not here: it is of another machine");
+  assert_told(DOCTOR_BAD, "line 3: this machine has no 0000:a0:1b.0; 2 of the file's 2 GPUs "
+                          "and NICs are not here: it is of another machine");
   check_system(SYSTEM(GPU NIC("mlx5_7", "")));
-  assert_told(TOPOLOGY_FILE_HINT, "line 4: this host has no NIC mlx5_7; NCCL passes over it");
+  assert_told(DOCTOR_HINT, "line 4: this host has no NIC mlx5_7; NCCL passes over it");
   check_system(SYSTEM(GPU NIC("mlx5_7", " dev=\"0\" keep=\"1\"")));
-  assert_told(TOPOLOGY_FILE_BAD, "line 4: this host has no NIC mlx5_7, and keep=\"1\" makes");
+  assert_told(DOCTOR_BAD, "line 4: this host has no NIC mlx5_7, and keep=\"1\" makes");
   check_system(SYSTEM(GPU NIC("../../bus", "")));
-  assert_told(TOPOLOGY_FILE_HINT, "no NIC ../../bus");
+  assert_told(DOCTOR_HINT, "no NIC ../../bus");
 }
 
 static void files_that_are_not_there(void **state) {
@@ -162,25 +162,22 @@ static void files_that_are_not_there(void **state) {
   char path[TREE_PATH_MAX];
   forget();
   topology_file_check_system("/nowhere/topo.xml", tree.root, note);
-  assert_told(TOPOLOGY_FILE_BAD,
-              "NCCL_TOPO_FILE=/nowhere/topo.xml: No such file or directory; NCCL "
-              "goes without it");
+  assert_told(DOCTOR_BAD, "NCCL_TOPO_FILE=/nowhere/topo.xml: No such file or directory; NCCL "
+                          "goes without it");
   forget();
   topology_file_check_graph("/nowhere/graph.xml", 1, note);
-  assert_told(TOPOLOGY_FILE_BAD,
-              "NCCL_GRAPH_FILE=/nowhere/graph.xml: No such file or directory; NCCL "
-              "ends with an error");
+  assert_told(DOCTOR_BAD, "NCCL_GRAPH_FILE=/nowhere/graph.xml: No such file or directory; NCCL "
+                          "ends with an error");
   forget();
   topology_file_check_system(tree.root, tree.root, note);
-  assert_told(TOPOLOGY_FILE_BAD, "is no file");
+  assert_told(DOCTOR_BAD, "is no file");
   assert_int_equal(mkfifo(tree_path(&tree, "pipe", path), 0600), 0);
   forget();
   topology_file_check_system(path, tree.root, note);
-  assert_told(TOPOLOGY_FILE_BAD, "is no file");
+  assert_told(DOCTOR_BAD, "is no file");
   forget();
   topology_file_check_system("nowhere.xml", tree.root, note);
-  assert_told(TOPOLOGY_FILE_HINT,
-              "NCCL_TOPO_FILE=nowhere.xml: a relative path: each process looks");
+  assert_told(DOCTOR_HINT, "NCCL_TOPO_FILE=nowhere.xml: a relative path: each process looks");
 }
 
 #define GRAPHS(inside)                                                                             \
@@ -190,20 +187,19 @@ static void files_that_are_not_there(void **state) {
 static void graphs_name_devices_that_are_there(void **state) {
   (void)state;
   check_graph(GRAPHS("<net dev=\"0\"/><gpu dev=\"0\"/><net dev=\"1\"/>"), 2);
-  assert_told(TOPOLOGY_FILE_GOOD, "NCCL can read it");
+  assert_told(DOCTOR_GOOD, "NCCL can read it");
   check_graph(GRAPHS("<net dev=\"0\"/>\n<net dev=\"a\"/>"), 10);
-  assert_told(TOPOLOGY_FILE_BAD,
-              "line 5: <net dev=\"a\">, and this host has 10 devices, from 0 on");
+  assert_told(DOCTOR_BAD, "line 5: <net dev=\"a\">, and this host has 10 devices, from 0 on");
   check_graph(GRAPHS("<net dev=\"1\"/>"), 1);
-  assert_told(TOPOLOGY_FILE_BAD, "line 4: <net dev=\"1\">, and this host has 1 device, from 0 on");
+  assert_told(DOCTOR_BAD, "line 4: <net dev=\"1\">, and this host has 1 device, from 0 on");
   check_graph(GRAPHS("<net/>"), 1);
-  assert_told(TOPOLOGY_FILE_BAD, "line 4: a <net> or <gpu> without dev");
+  assert_told(DOCTOR_BAD, "line 4: a <net> or <gpu> without dev");
   check_graph("<?xml version=\"1.0\"?>" GRAPHS(""), 1);
-  assert_told(TOPOLOGY_FILE_BAD, "line 1: <?xml...>");
+  assert_told(DOCTOR_BAD, "line 1: <?xml...>");
   check_graph("<graphs/>", 1);
-  assert_told(TOPOLOGY_FILE_BAD, "line 1: version=\"1\" is missing");
+  assert_told(DOCTOR_BAD, "line 1: version=\"1\" is missing");
   check_graph(SYSTEM(GPU), 1);
-  assert_told(TOPOLOGY_FILE_BAD, "has no <graphs>");
+  assert_told(DOCTOR_BAD, "has no <graphs>");
 }
 
 int main(void) {

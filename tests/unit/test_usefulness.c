@@ -13,7 +13,8 @@ static struct tree tree;
 static struct discovery found;
 static char told[8192];
 
-static void remember(const char *text) {
+static void remember(enum doctor_finding finding, const char *text) {
+  assert_int_equal(finding, DOCTOR_HINT);
   size_t length = strlen(told);
   snprintf(told + length, sizeof(told) - length, "%s\n", text);
 }

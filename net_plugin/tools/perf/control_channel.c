@@ -19,7 +19,7 @@
 
 enum { GREETING_BYTES = 64, LENGTH_BYTES = 4 };
 /* Incremented when a message of the protocol changes. */
-#define PROTOCOL 4
+#define PROTOCOL 5
 
 static int fail_lost(const struct control_channel *channel, int error) {
   return error == -ECONNRESET || error == -EPIPE

@@ -45,7 +45,9 @@ static int choose_devices(struct driver *driver) {
 
 int driver_open(struct driver *driver, const struct plan *plan, bool is_client) {
   *driver = (struct driver){ .plan = plan, .is_client = is_client };
-  int status = transport_open(&driver->transport, plan->plugin[0] ? plan->plugin : NULL);
+  int status = plan->is_linked
+                   ? transport_open_linked(&driver->transport)
+                   : transport_open(&driver->transport, plan->plugin[0] ? plan->plugin : NULL);
   return status == CLI_OK ? choose_devices(driver) : status;
 }
 
@@ -113,15 +115,12 @@ static int listen_all(struct driver *driver) {
 /* ---- handles, exchanged by NCCL's bootstrap in a job ---- */
 
 static json_t *handles_to_json(const struct driver *driver) {
-  static const char digits[] = "0123456789abcdef";
   json_t *list = json_array();
   for (int i = 0; i < driver->stream_count; i++) {
     const struct stream *stream = &driver->streams[i];
     char text[2 * TRANSPORT_HANDLE_BYTES + 1] = "";
-    for (int k = 0; !stream->is_sender && k < TRANSPORT_HANDLE_BYTES; k++) {
-      text[2 * k] = digits[stream->handle[k] >> 4];
-      text[2 * k + 1] = digits[stream->handle[k] & 15];
-      text[2 * k + 2] = '\0';
+    if (!stream->is_sender) {
+      hex_write(stream->handle, TRANSPORT_HANDLE_BYTES, text);
     }
     json_array_append_new(list, json_string(text));
   }

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flows: the TCP connections of this process, whichever library opened them, from the kernel
- * (sock_diag(7)).
- * Owns: nothing between calls.  Threads: the main thread.  Blocks: up to 1 s.
- * Fails: without sock_diag in the kernel there are no flows. */
+/* flows: the TCP connections of this process, whichever library opened them, from the kernel.
+ * Owns: nothing between calls.  Threads: the main thread.  Blocks: never.
+ * Fails: without /proc there are no flows. */
 #ifndef NET_PLUGIN_TOOLS_PERF_FLOWS_H
 #define NET_PLUGIN_TOOLS_PERF_FLOWS_H
 
 #include <jansson.h>
 #include <stdint.h>
+#include <sys/types.h>
+
+#include "net_plugin/lane/tcp_socket.h"
 
 enum { FLOWS_MAX = 4096 };
 
 struct flow {
-  uint32_t inode;
-  char local[64], remote[64]; /* address:port */
+  ino_t inode;
+  char local[TCP_ADDRESS_TEXT], remote[TCP_ADDRESS_TEXT]; /* address:port */
   uint64_t bytes_acked, bytes_received;
   uint32_t rtt_us, retransmits, window_packets;
 };

@@ -112,14 +112,6 @@ const struct cli_option net_tool_perf_options[] = {
     .type = CLI_FLAG,
     .value = &options.has_flows,
     .help = "also show each TCP connection: bytes, rate, RTT, retransmits" },
-  { .name = "plain",
-    .type = CLI_INT,
-    .value = &options.plain_flows,
-    .argument = "N",
-    .help =
-        "instead of a plugin: N bare TCP flows driven by one thread, the upper bound for N flows",
-    .low = 0,
-    .high = PLAN_PLAIN_FLOWS_MAX },
   { .name = "idle",
     .type = CLI_DURATION,
     .value = &options.idle_ns,
@@ -250,7 +242,7 @@ int net_tool_perf(int argument_count, char **arguments, bool is_json) {
   const char *where = argument_count ? arguments[0] : NULL;
   if (is_listening) {
     if (options.test || options.shape || options.sizes || options.devices || options.count ||
-        options.time_ns || options.plain_flows) {
+        options.time_ns) {
       cli_fail(
           "perf: the client chooses what to measure; --listen takes only --forever, --plugin and "
           "--data");

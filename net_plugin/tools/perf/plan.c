@@ -2,7 +2,6 @@
 /* Makes a plan from options and from JSON, and JSON from a plan. */
 #include "net_plugin/tools/perf/plan.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,15 +48,7 @@ const char *plan_shape_name(const struct plan *plan) {
   return shapes[plan->shape].name;
 }
 
-__attribute__((format(printf, 1, 2))) static int usage(const char *format, ...) {
-  char text[512];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  failure("%s", text);
-  return CLI_USAGE;
-}
+#define USAGE(...) (failure(__VA_ARGS__), CLI_USAGE)
 
 /* ---- lists ---- */
 
@@ -78,10 +69,10 @@ static int read_sizes(struct plan *plan, const char *list) {
   while (next_word(&list, word)) {
     uint64_t bytes;
     if (quantity_parse_size(word, &bytes) != 0 || bytes > PLAN_BYTES_MAX) {
-      return usage("--bytes takes sizes up to 1G such as 8,1K,512K, not \"%s\"", word);
+      return USAGE("--bytes takes sizes up to 1G such as 8,1K,512K, not \"%s\"", word);
     }
     if (plan->size_count == PLAN_SIZES_MAX) {
-      return usage("--bytes takes at most %d sizes", PLAN_SIZES_MAX);
+      return USAGE("--bytes takes at most %d sizes", PLAN_SIZES_MAX);
     }
     plan->sizes[plan->size_count++] = bytes;
   }
@@ -93,10 +84,10 @@ static int read_devices(struct plan *plan, const char *list) {
   while (next_word(&list, word)) {
     int64_t device;
     if (quantity_parse_int(word, &device) != 0 || device < 0 || device > INT16_MAX) {
-      return usage("--devices takes numbers such as 0,1, not \"%s\"", word);
+      return USAGE("--devices takes numbers such as 0,1, not \"%s\"", word);
     }
     if (plan->device_count == PLAN_DEVICES_MAX) {
-      return usage("--devices takes at most %d", PLAN_DEVICES_MAX);
+      return USAGE("--devices takes at most %d", PLAN_DEVICES_MAX);
     }
     plan->devices[plan->device_count++] = (int)device;
   }
@@ -117,7 +108,7 @@ static int choose_sizes(struct plan *plan, const struct plan_options *options) {
   }
   if (status == CLI_OK && shape->slot_bytes && largest > shape->slot_bytes) {
     char text[QUANTITY_TEXT_MAX];
-    return usage("--shape %s has messages up to %s; for larger ones use --shape raw", shape->name,
+    return USAGE("--shape %s has messages up to %s; for larger ones use --shape raw", shape->name,
                  quantity_format_size(shape->slot_bytes, text));
   }
   plan->slot_bytes = shape->slot_bytes ? shape->slot_bytes : largest;
@@ -126,7 +117,7 @@ static int choose_sizes(struct plan *plan, const struct plan_options *options) {
 
 static int choose_length(struct plan *plan, const struct plan_options *options) {
   if (options->time_ns && options->count) {
-    return usage("give either --time or --count");
+    return USAGE("give either --time or --count");
   }
   plan->is_timed = !options->count;
   plan->time_ns = options->time_ns ? options->time_ns : 2 * NS_PER_S;
@@ -136,11 +127,11 @@ static int choose_length(struct plan *plan, const struct plan_options *options) 
   int64_t messages = 0;
   if (options->warmup && plan->is_timed &&
       quantity_parse_duration(options->warmup, &plan->warmup_ns)) {
-    return usage("--warmup takes a time such as 500ms, not \"%s\"", options->warmup);
+    return USAGE("--warmup takes a time such as 500ms, not \"%s\"", options->warmup);
   }
   if (options->warmup && !plan->is_timed) {
     if (quantity_parse_int(options->warmup, &messages) || messages < 0) {
-      return usage("--warmup takes a number of messages with --count, not \"%s\"", options->warmup);
+      return USAGE("--warmup takes a number of messages with --count, not \"%s\"", options->warmup);
     }
     plan->warmup_count = (uint64_t)messages;
   }
@@ -148,28 +139,14 @@ static int choose_length(struct plan *plan, const struct plan_options *options) 
 }
 
 static int choose_transport(struct plan *plan, const struct plan_options *options) {
-  plan->plain_flows = (int)options->plain_flows;
   plan->is_fused = options->is_fused;
-  if (options->plain_flows && (options->count || options->test == PLAN_BOTH_WAYS)) {
-    return usage("--plain measures one direction or the latency, over a time");
-  }
-  for (int i = 0; i < plan->size_count && options->plain_flows; i++) {
-    if (plan->sizes[i] == 0) {
-      return usage("--plain has no messages of 0 bytes");
-    }
-  }
-  if (options->plain_flows && (options->plugin || options->devices || options->is_fused ||
-                               options->connections > 1 || options->data)) {
-    return usage("--plain takes the number of flows, and no --plugin, --devices, --fuse, "
-                 "--connections or --data");
-  }
   if (options->plugin && strlen(options->plugin) >= sizeof plan->plugin) {
-    return usage("--plugin: the name is too long");
+    return USAGE("--plugin: the name is too long");
   }
   snprintf(plan->plugin, sizeof plan->plugin, "%s", options->plugin ? options->plugin : "");
   int status = read_devices(plan, options->devices ? options->devices : "0");
   return status == CLI_OK && plan->is_fused && plan->device_count < 2
-             ? usage("--fuse makes one device of several: name them with --devices 0,1")
+             ? USAGE("--fuse makes one device of several: name them with --devices 0,1")
              : status;
 }
 
@@ -179,7 +156,7 @@ static int check_memory(const struct plan *plan) {
                       (plan->test == PLAN_BOTH_WAYS || plan->test == PLAN_LATENCY ? 2 : 1);
   long double memory = (long double)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
   return bytes > memory / 4
-             ? usage("%d connections, %d deep, take %.0Lf GiB of memory; this host has %.0Lf",
+             ? USAGE("%d connections, %d deep, take %.0Lf GiB of memory; this host has %.0Lf",
                      plan->connections, plan->depth, bytes / (1 << 30), memory / (1 << 30))
              : CLI_OK;
 }
@@ -213,15 +190,15 @@ json_t *plan_to_json(const struct plan *plan) {
     json_array_append_new(devices, json_integer(plan->devices[i]));
   }
   return json_pack("{s:s, s:s, s:o, s:i, s:I, s:i, s:b, s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:b, "
-                   "s:i, s:s, s:I, s:I}",
+                   "s:s, s:I, s:I}",
                    "test", plan_test_name(plan), "shape", plan_shape_name(plan), "bytes", sizes,
                    "depth", plan->depth, "slot_bytes", (json_int_t)plan->slot_bytes, "connections",
                    plan->connections, "timed", plan->is_timed, "time_ns", (json_int_t)plan->time_ns,
                    "warmup_ns", (json_int_t)plan->warmup_ns, "count", (json_int_t)plan->count,
                    "warmup_count", (json_int_t)plan->warmup_count, "devices", devices, "fused",
-                   plan->is_fused, "checked", plan->is_checked, "flows", plan->has_flows,
-                   "plain_flows", plan->plain_flows, "data", plan_data_name(plan), "timeout_ns",
-                   (json_int_t)plan->timeout_ns, "idle_ns", (json_int_t)plan->idle_ns);
+                   plan->is_fused, "checked", plan->is_checked, "flows", plan->has_flows, "data",
+                   plan_data_name(plan), "timeout_ns", (json_int_t)plan->timeout_ns, "idle_ns",
+                   (json_int_t)plan->idle_ns);
 }
 
 /* False unless it is a number within bounds. */
@@ -266,8 +243,7 @@ static bool get_lists(const json_t *json, struct plan *plan) {
                  device_count <= PLAN_DEVICES_MAX;
   for (size_t i = 0; is_good && i < size_count; i++) {
     int64_t bytes = 0;
-    is_good = get_number(json_array_get(sizes, i), plan->plain_flows ? 1 : 0,
-                         (int64_t)plan->slot_bytes, &bytes);
+    is_good = get_number(json_array_get(sizes, i), 0, (int64_t)plan->slot_bytes, &bytes);
     plan->sizes[i] = (uint64_t)bytes;
   }
   for (size_t i = 0; is_good && i < device_count; i++) {
@@ -288,7 +264,6 @@ int plan_from_json(struct plan *plan, const json_t *json) {
                  get_word(json, "data", PLAN_DATA_WORDS, &data) &&
                  get_word(json, "shape", PLAN_SHAPE_WORDS, &shape) &&
                  get_u64(json, "slot_bytes", PLAN_BYTES_MAX, &plan->slot_bytes) &&
-                 get_int(json, "plain_flows", 0, PLAN_PLAIN_FLOWS_MAX, &plan->plain_flows) &&
                  get_lists(json, plan) && get_int(json, "depth", 1, PLAN_DEPTH_MAX, &plan->depth) &&
                  get_int(json, "connections", 1, PLAN_CONNECTIONS_MAX, &plan->connections) &&
                  get_bool(json, "timed", &plan->is_timed) &&
@@ -301,8 +276,7 @@ int plan_from_json(struct plan *plan, const json_t *json) {
                  get_bool(json, "flows", &plan->has_flows) &&
                  get_u64(json, "timeout_ns", long_ns, &plan->timeout_ns) &&
                  get_u64(json, "idle_ns", long_ns, &plan->idle_ns);
-  bool is_possible = !plan->plain_flows || (plan->is_timed && test != PLAN_BOTH_WAYS);
-  if (!is_good || !is_possible) {
+  if (!is_good) {
     return failure("the other side sent an invalid plan; is it the same version?");
   }
   plan->test = (enum plan_test)test;

@@ -24,7 +24,6 @@ enum {
   PLAN_CONNECTIONS_MAX = 4096, /* a rank in AlltoAll between hundreds of hosts */
   PLAN_DEPTH_MAX = 32,         /* NCCL_NET_MAX_REQUESTS: what every plugin supports */
   PLAN_DEVICES_MAX = 8,
-  PLAN_PLAIN_FLOWS_MAX = 256,
 };
 /* What messages contain: bytes that count up, which no plugin makes shorter; what common/contents.h
  * invents; a file. */
@@ -49,7 +48,7 @@ struct plan {
   bool is_fused, is_checked, has_flows;
   enum plan_data data;
   const char *data_path;        /* of this side; not sent to the other, nor received from it */
-  int plain_flows;              /* bare TCP flows instead of a plugin; 0: a plugin */
+  bool is_linked;               /* the plugin that is linked into this tool; for probe, not sent */
   char plugin[PLUGIN_FILE_MAX]; /* empty: stratus */
   uint64_t timeout_ns;          /* fail after this time without progress */
   uint64_t idle_ns;             /* idle time at the end, with all connections open; 0: none */
@@ -59,7 +58,7 @@ struct plan {
 struct plan_options {
   int test, shape, check; /* indices into the words */
   const char *sizes, *devices, *warmup, *plugin, *data;
-  int64_t depth, connections, count, plain_flows;
+  int64_t depth, connections, count;
   uint64_t time_ns, timeout_ns, idle_ns;
   bool is_fused, has_flows;
 };

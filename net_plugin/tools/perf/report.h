@@ -15,8 +15,7 @@
 json_t *report_round(uint64_t bytes, uint64_t wrong, json_t *client, json_t *server);
 
 /* The whole document. Takes the references to the description of both ends, the rounds, and the CPU
- * time of both while idle (NULL: not measured). connect_s: time to make all connections; 0 for
- * plain. */
+ * time of both while idle (NULL: not measured). connect_s: time to make all connections. */
 json_t *report_all(const struct plan *plan, json_t *client, json_t *server, double connect_s,
                    json_t *rounds, json_t *idle);
 

@@ -4,10 +4,10 @@
  *
  *   client                      server
  *   "ready": its transport <->  "ready"
- *   (connections are made: driver.c, plain.c)
+ *   (connections are made: driver.c)
  *   for each size:
  *     "start"              <->  "start"
- *     (round.c or plain.c; plain: "done" <-> "done")
+ *     (round.c)
  *                          <-   "side": the results of the server
  *   with --idle: "rest"    <->  "rest"
  *                          <-   "rested": CPU time of the server
@@ -22,16 +22,14 @@
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/flows.h"
 #include "net_plugin/tools/perf/window.h"
-#include "net_plugin/tools/perf/plain.h"
 #include "net_plugin/tools/perf/report.h"
 
 /* One per process; too large for the stack. */
 static struct session {
   const struct plan *plan;
   struct control_channel *channel;
-  bool is_client, is_plain;
+  bool is_client;
   struct driver driver;
-  struct plain plain;
   struct window window;
   struct flows before, after;
 } session;
@@ -39,8 +37,7 @@ static struct session {
 int session_open(const struct plan *plan, bool is_client) {
   session.plan = plan;
   session.is_client = is_client;
-  session.is_plain = plan->plain_flows > 0;
-  return session.is_plain ? CLI_OK : driver_open(&session.driver, plan, is_client);
+  return driver_open(&session.driver, plan, is_client);
 }
 
 /* ---- description of both ends ---- */
@@ -60,9 +57,6 @@ static json_t *describe_devices(const struct driver *driver) {
 }
 
 static json_t *describe(void) {
-  if (session.is_plain) {
-    return json_pack("{s:s, s:i}", "transport", "plain", "flows", session.plan->plain_flows);
-  }
   const struct transport *transport = &session.driver.transport;
   return json_pack("{s:s, s:i, s:s, s:o}", "transport", transport->name, "interface",
                    transport->version, "path", transport->path, "devices",
@@ -96,23 +90,14 @@ static int run_round(uint64_t bytes, json_t **side, uint64_t *wrong) {
   struct control_channel *channel = session.channel;
   bool has_flows = session.plan->has_flows;
   int status = control_channel_barrier(channel, "start", session.plan->timeout_ns);
-  if (status == CLI_OK && session.is_plain) {
-    status = plain_connect(&session.plain);
-  }
   if (has_flows && status == CLI_OK) {
     flows_take(&session.before, channel->fd);
   }
   if (status == CLI_OK) {
-    status = session.is_plain ? plain_run(&session.plain, bytes, &session.window, wrong)
-                              : driver_run(&session.driver, bytes, &session.window, wrong);
+    status = driver_run(&session.driver, bytes, &session.window, wrong);
   }
   if (has_flows && status == CLI_OK) {
     flows_take(&session.after, channel->fd);
-  }
-  if (session.is_plain) { /* not before the other side has received everything */
-    status = status == CLI_OK ? control_channel_barrier(channel, "done", session.plan->timeout_ns)
-                              : status;
-    plain_disconnect(&session.plain);
   }
   *side = status == CLI_OK
               ? window_to_json(&session.window,
@@ -177,17 +162,11 @@ static int rest(json_t **idle) {
   return *idle ? CLI_OK : failure("out of memory");
 }
 
-static int connect_all(void) {
-  return session.is_plain
-             ? plain_open(&session.plain, session.plan, session.is_client, session.channel)
-             : driver_connect(&session.driver, session.channel);
-}
-
 int session_run(struct control_channel *channel, json_t **report) {
   session.channel = channel;
   json_t *mine = describe(), *theirs = NULL, *rounds = json_array(), *idle = NULL;
   int status = mine ? get_ready(mine, &theirs) : failure("the transport cannot be described");
-  status = status == CLI_OK ? connect_all() : status;
+  status = status == CLI_OK ? driver_connect(&session.driver, channel) : status;
   status = status == CLI_OK ? run_rounds(rounds) : status;
   status = status == CLI_OK ? rest(&idle) : status;
   status =
@@ -200,11 +179,7 @@ int session_run(struct control_channel *channel, json_t **report) {
     json_decref(idle);
     return status;
   }
-  if (session.is_plain) {
-    plain_close(&session.plain);
-  } else {
-    driver_close(&session.driver);
-  }
+  driver_close(&session.driver);
   double connect_s = (double)session.driver.connect_ns * 1e-9;
   json_t *all = report_all(session.plan, mine, theirs, connect_s, rounds, idle);
   *report = all;

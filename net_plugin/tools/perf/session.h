@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session: runs a plan; client and server run the same code.
  * Owns: the connections, which end with the process or with session_run.  Threads: the main thread.
- * Blocks: as driver.h and plain.h say.  Fails: with a message; the other side gets the message. */
+ * Blocks: as driver.h says.  Fails: with a message; the other side gets the message. */
 #ifndef NET_PLUGIN_TOOLS_PERF_SESSION_H
 #define NET_PLUGIN_TOOLS_PERF_SESSION_H
 

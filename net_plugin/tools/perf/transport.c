@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/cli.h"
+#include "common/log.h"
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/plugin_file.h"
 
@@ -49,6 +50,13 @@ __attribute__((format(printf, 5, 6))) static void print_log(enum nccl_log_level 
   }
 }
 
+/* What init says of variables and devices: whoever links the plugin has looked at them itself. */
+__attribute__((format(printf, 5, 6))) static void drop_log(enum nccl_log_level level,
+                                                           unsigned long flags, const char *file,
+                                                           int line, const char *format, ...) {
+  (void)level, (void)flags, (void)file, (void)line, (void)format;
+}
+
 /* bin/stratus-net has it in lib/stratus beside it where it is installed, in lib in the build
  * directory. */
 static void *open_own(char tried[PLUGIN_FILE_MAX]) {
@@ -70,17 +78,21 @@ static void *open_own(char tried[PLUGIN_FILE_MAX]) {
   return plugin_file_open(PLUGIN_KIND_NET, "stratus", 0, tried);
 }
 
+static void read_table(struct transport *transport) {
+  transport->name = MEMBER(transport, name);
+  transport->test = MEMBER(transport, test);
+  transport->close_send = MEMBER(transport, closeSend);
+  transport->close_receive = MEMBER(transport, closeRecv);
+  transport->close_listen = MEMBER(transport, closeListen);
+}
+
 static int find_table(struct transport *transport) {
   for (transport->version = 12; transport->version >= 6; transport->version--) {
     char symbol[32];
     snprintf(symbol, sizeof symbol, "ncclNetPlugin_v%d", transport->version);
     transport->table = dlsym(transport->library, symbol);
     if (transport->table) {
-      transport->name = MEMBER(transport, name);
-      transport->test = MEMBER(transport, test);
-      transport->close_send = MEMBER(transport, closeSend);
-      transport->close_receive = MEMBER(transport, closeRecv);
-      transport->close_listen = MEMBER(transport, closeListen);
+      read_table(transport);
       return CLI_OK;
     }
   }
@@ -88,18 +100,31 @@ static int find_table(struct transport *transport) {
                  transport->path);
 }
 
-static enum nccl_result init(struct transport *transport) {
+static enum nccl_result init(struct transport *transport, nccl_logger_fn *logger) {
   transport->config.trafficClass = NCCL_NET_TRAFFIC_CLASS_UNDEF;
   switch (transport->version) {
   case 12:
-    return TABLE(transport, 12)->init(&transport->context, 1, &transport->config, print_log, NULL);
+    return TABLE(transport, 12)->init(&transport->context, 1, &transport->config, logger, NULL);
   case 11:
-    return TABLE(transport, 11)->init(&transport->context, 1, &transport->config, print_log, NULL);
+    return TABLE(transport, 11)->init(&transport->context, 1, &transport->config, logger, NULL);
   case 10:
-    return TABLE(transport, 10)->init(print_log, NULL);
+    return TABLE(transport, 10)->init(logger, NULL);
   default: /* 6 to 9 are the same */
-    return TABLE(transport, 6)->init(print_log);
+    return TABLE(transport, 6)->init(logger);
   }
+}
+
+static int begin(struct transport *transport, nccl_logger_fn *logger) {
+  enum nccl_result result = init(transport, logger);
+  result = result ? result : MEMBER(transport, devices)(&transport->device_count);
+  if (result) {
+    return failure("plugin %s failed to initialize: result %d; NCCL_DEBUG=INFO may show why",
+                   transport->name, (int)result);
+  }
+  return transport->device_count > 0
+             ? CLI_OK
+             : failure("plugin %s has no devices here; NCCL_DEBUG=INFO may show why",
+                       transport->name);
 }
 
 int transport_open(struct transport *transport, const char *name) {
@@ -111,19 +136,15 @@ int transport_open(struct transport *transport, const char *name) {
   }
   transport->path = plugin_file_path(transport->library);
   int status = find_table(transport);
-  if (status != CLI_OK) {
-    return status;
-  }
-  enum nccl_result result = init(transport);
-  result = result ? result : MEMBER(transport, devices)(&transport->device_count);
-  if (result) {
-    return failure("plugin %s failed to initialize: result %d; NCCL_DEBUG=INFO may show why",
-                   transport->name, (int)result);
-  }
-  return transport->device_count > 0
-             ? CLI_OK
-             : failure("plugin %s has no devices here; NCCL_DEBUG=INFO may show why",
-                       transport->name);
+  return status == CLI_OK ? begin(transport, print_log) : status;
+}
+
+int transport_open_linked(struct transport *transport) {
+  *transport = (struct transport){ .table = &ncclNetPlugin_v12, .version = 12 };
+  read_table(transport);
+  int status = begin(transport, drop_log);
+  log_set_sink(NULL); /* from here on it speaks as the tool does */
+  return status;
 }
 
 /* The library stays loaded: the process ends soon. */

@@ -37,7 +37,9 @@ static unsigned count_threads(void) {
 }
 
 void window_start(struct window *window, const struct plan *plan, int streams) {
-  *window = (struct window){ .plan = plan, .streams = streams };
+  *window = (struct window){
+    .plan = plan, .streams = streams, .note = window->note, .context = window->context
+  };
   histogram_clear(&window->half_trips);
 }
 
@@ -59,6 +61,9 @@ static void enter(struct window *window, enum window_state state, uint64_t now_n
     window->usage.driver_s = end.driver_s - window->usage.driver_s;
     window->usage.waits = end.waits - window->usage.waits;
     window->usage.preemptions = end.preemptions - window->usage.preemptions;
+  }
+  if (window->note && state != WINDOW_WARMUP) {
+    window->note(window->context, state);
   }
   window->state = state;
   window->since_ns = now_ns;

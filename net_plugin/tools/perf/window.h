@@ -34,6 +34,10 @@ struct window {
   uint64_t length_ns;
   unsigned threads;            /* of the process, in the window */
   struct histogram half_trips; /* ns; kept by the caller while is_measuring */
+  /* Called when measuring begins, and when it is over; NULL: nothing is. The caller sets both
+   * before window_start, which keeps them. */
+  void (*note)(void *context, enum window_state state);
+  void *context;
 };
 
 void window_start(struct window *window, const struct plan *plan, int streams);

@@ -4,27 +4,22 @@
  *   {"task": "tell"}                      {"host": NAME, "devices": [{name, speed_mbps,
  * numa_node}]}
  *   {"task": "serve", "device": N, "duration_ms": N}
- *                                         {"handle": HEX, "ping_port": N}, later {"served": ERROR}
- *   {"task": "send", "device": N, "handle": HEX, "ping_port": N, "flows": N, "chunk_bytes": N,
- *    "duration_ms": N}                    {"sent": ERROR, "flows": N, "gbps": X, ...}
+ *                                         {"handle": HEX, "error": ERROR}, later {"served": ERROR}
+ *   {"task": "send", "device": N, "handle": HEX, "flows": N, "chunk_bytes": N, "duration_ms": N}
+ *                                         {"sent": ERROR, "why": TEXT, "flows": N, "gbps": X, ...}
  *
  * duration_ms 0: the path alone is looked at. ERROR is 0 or a negative errno. */
 #include "net_plugin/tools/probe/agent.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/cli.h"
 #include "common/clock.h"
 #include "common/hex.h"
-#include "common/param.h"
-#include "net_plugin/observe/observe.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/setup/settings.h"
-#include "net_plugin/setup/setup.h"
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/control_channel.h"
 #include "net_plugin/tools/probe/load.h"
@@ -54,37 +49,34 @@ static json_t *agent_describe_host(void) {
   return json_pack("{s:s, s:o}", "host", settings_host_name(), "devices", devices);
 }
 
+/* The device is one of this host's. False: the measurement would take too long. */
+static bool take_load(const json_t *task, struct probe_load *load) {
+  *load = (struct probe_load){
+    .flows = (unsigned)number_of(task, "flows"),
+    .chunk_bytes = (uint32_t)number_of(task, "chunk_bytes"),
+    .duration_ns = (uint64_t)number_of(task, "duration_ms") * NS_PER_MS,
+    .device = (unsigned)number_of(task, "device"),
+  };
+  return load->duration_ns <= AGENT_DURATION_MAX_NS;
+}
+
 static int serve(struct control_channel *channel, const json_t *task) {
   const struct device *device = device_of(task);
   struct load_service service;
-  char handle[2 * HANDLE_BYTES + 1];
-  setup_start();
-  int error = device ? load_offer(device, &service) : -ENODEV;
-  if (error) {
-    return control_channel_send(channel, json_pack("{s:s, s:i}", "handle", "", "ping_port", error));
+  struct probe_load load;
+  char handle[2 * HANDLE_BYTES + 1] = "";
+  int error = !device ? -ENODEV : take_load(task, &load) ? load_offer(device, &service) : -EINVAL;
+  if (!error) {
+    hex_write(service.handle, HANDLE_BYTES, handle);
   }
-  hex_write(service.handle, HANDLE_BYTES, handle);
-  int status = control_channel_send(
-      channel, json_pack("{s:s, s:i}", "handle", handle, "ping_port", service.ping_port));
-  error = load_serve(&service, number_of(task, "duration_ms") == 0);
-  setup_stop();
+  int status =
+      control_channel_send(channel, json_pack("{s:s, s:i}", "handle", handle, "error", error));
+  if (error) {
+    return status;
+  }
+  error = load_serve(&service, &load);
   return status == CLI_OK ? control_channel_send(channel, json_pack("{s:i}", "served", error))
                           : status;
-}
-
-/* Sets the parameters of this measurement. No engine is running that could read them. */
-static void set_parameters(const struct probe_load *load) {
-  char text[24];
-  if (load->flows) {
-    snprintf(text, sizeof text, "%u", load->flows);
-    setenv("STRATUS_FLOWS", text, 1);
-  }
-  if (load->chunk_bytes) {
-    snprintf(text, sizeof text, "%u", load->chunk_bytes);
-    setenv("STRATUS_CHUNK_BYTES", text, 1);
-  }
-  setenv("STRATUS_COMPRESS", "off", 1); /* what is sent is zeros */
-  param_load(environ);
 }
 
 static bool take_handle(const json_t *task, uint8_t handle[HANDLE_BYTES]) {
@@ -94,29 +86,18 @@ static bool take_handle(const json_t *task, uint8_t handle[HANDLE_BYTES]) {
 
 static int send_load(struct control_channel *channel, const json_t *task) {
   const struct device *device = device_of(task);
-  const struct probe_load load = {
-    .flows = (unsigned)number_of(task, "flows"),
-    .chunk_bytes = (uint32_t)number_of(task, "chunk_bytes"),
-    .duration_ns = (uint64_t)number_of(task, "duration_ms") * NS_PER_MS,
-  };
+  struct probe_load load;
   uint8_t handle[HANDLE_BYTES];
   struct probe_result result = { 0 };
-  int64_t ping_port = number_of(task, "ping_port");
-  bool is_in_bounds =
-      load.duration_ns <= AGENT_DURATION_MAX_NS && ping_port > 0 && ping_port <= UINT16_MAX;
-  int error = device && is_in_bounds && take_handle(task, handle) ? 0 : -EINVAL;
-  if (!error) {
-    set_parameters(&load);
-    setup_start();
-    error = load_send(device, handle, (int)ping_port, &load, &result);
-    setup_stop();
-  }
+  int error = device && take_load(task, &load) && take_handle(task, handle)
+                  ? load_send(device, handle, &load, &result)
+                  : -EINVAL;
   return control_channel_send(
       channel,
-      json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:i}", "sent", error, "flows",
-                (int)result.flows, "gbps", result.gbps, "rtt_us", result.rtt_us, "flow_min_gbps",
-                result.flow_min_gbps, "flow_median_gbps", result.flow_median_gbps, "flow_max_gbps",
-                result.flow_max_gbps, "mtu", (int)result.mtu));
+      json_pack("{s:i, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:i}", "sent", error, "why", result.error,
+                "flows", (int)result.flows, "gbps", result.gbps, "rtt_us", result.rtt_us,
+                "flow_min_gbps", result.flow_min_gbps, "flow_median_gbps", result.flow_median_gbps,
+                "flow_max_gbps", result.flow_max_gbps, "mtu", (int)result.mtu));
 }
 
 static int obey(struct control_channel *channel, const json_t *task, bool *is_over) {
@@ -143,7 +124,6 @@ int agent_run(int fd) {
   if (status == CLI_OK && discovery_run(&found) != 0) {
     status = failure("%s cannot list its interfaces", settings_host_name());
   }
-  settings_use_profile(found.has_profile ? &found.profile : NULL);
   while (status == CLI_OK && !is_over) {
     json_t *task;
     status = control_channel_receive(&channel, "task", TIMEOUT_NS, &task);

@@ -11,11 +11,6 @@
 /* Noise of a round trip. */
 #define NEAR_US 50.0
 
-static int findings_compare(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static double median(const struct probe_report *report, unsigned device, bool is_rtt) {
   unsigned hosts = report->host_count, count = 0;
   double *values = calloc((size_t)hosts * hosts + 1, sizeof *values), result = 0;
@@ -26,7 +21,7 @@ static double median(const struct probe_report *report, unsigned device, bool is
     }
   }
   if (count) {
-    qsort(values, count, sizeof *values, findings_compare);
+    qsort(values, count, sizeof *values, probe_compare);
     result = values[count / 2];
   }
   free(values);

@@ -3,19 +3,25 @@
 #include "net_plugin/tools/probe/load.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/cli.h"
 #include "common/clock.h"
+#include "common/param.h"
+#include "common/plain.h"
+#include "common/random.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/tcp_socket.h"
-#include "net_plugin/plugin/transfer.h"
-#include "net_plugin/setup/connector.h"
 #include "net_plugin/setup/handle.h"
+#include "net_plugin/tools/perf/driver.h"
+#include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/rendezvous.h"
 
 #define MESSAGE_BYTES (1u << 20) /* the largest request of NCCL's ring */
@@ -31,56 +37,149 @@
 
 #define PING_PURPOSE "stratus-net probe ping"
 static const uint8_t hello[PEER_HELLO_BYTES];
+static uint8_t block[BLOCK_BYTES];
 
-/* Message memory of either side; its contents do not matter. */
-static uint8_t *memory(void) {
-  static uint8_t *bytes;
-  bytes = bytes ? bytes : calloc(DEPTH, MESSAGE_BYTES);
-  return bytes;
+/* ---- the rate: both sides ---- */
+
+/* What each lane has brought across when the measurement began, and when it ended. */
+struct lanes {
+  struct driver driver;
+  uint64_t bytes[2][WIRE_MAX_LANES], at_ns[2];
+};
+
+static void note_lanes(void *context, enum window_state state) {
+  struct lanes *lanes = context;
+  struct connection *connection = lanes->driver.streams[0].comm;
+  bool is_end = state == WINDOW_OVER;
+  lanes->at_ns[is_end] = clock_now_ns();
+  for (unsigned i = 0; i < connection_lane_count(connection); i++) {
+    struct link_lane_view view;
+    connection_view_lane(connection, i, &view);
+    lanes->bytes[is_end][i] = view.bytes_acked;
+  }
 }
 
-/* Without progress: a short sleep costs less than yielding to a busy thread. */
-static void rest(unsigned *idle_count) {
-  if (++*idle_count > 50) {
-    usleep(20);
+static void take_lanes(const struct lanes *lanes, struct probe_result *result) {
+  double rates[WIRE_MAX_LANES], seconds = (double)(lanes->at_ns[1] - lanes->at_ns[0]) * 1e-9;
+  unsigned flows = 0; /* that carried anything */
+  for (unsigned i = 0; i < WIRE_MAX_LANES; i++) {
+    if (lanes->bytes[1][i] > lanes->bytes[0][i]) {
+      rates[flows] = (double)(lanes->bytes[1][i] - lanes->bytes[0][i]) * 8e-9 / seconds;
+      result->gbps += rates[flows++];
+    }
   }
+  result->flows = flows;
+  if (flows) {
+    qsort(rates, flows, sizeof rates[0], probe_compare);
+    result->flow_min_gbps = rates[0];
+    result->flow_median_gbps = rates[flows / 2];
+    result->flow_max_gbps = rates[flows - 1];
+  }
+}
+
+static void set_parameters(const struct probe_load *load) {
+  char text[24];
+  if (load->flows) {
+    snprintf(text, sizeof text, "%u", load->flows);
+    setenv("STRATUS_FLOWS", text, 1);
+  }
+  if (load->chunk_bytes) {
+    snprintf(text, sizeof text, "%u", load->chunk_bytes);
+    setenv("STRATUS_CHUNK_BYTES", text, 1);
+  }
+  setenv("STRATUS_COMPRESS", "off", 1); /* what is sent is invented */
+  param_load(environ);
+}
+
+static void drive(int fd, bool is_sender, const struct probe_load *load,
+                  struct probe_result *result) {
+  static struct lanes lanes;
+  static struct window window;
+  const struct plan plan = {
+    .test = PLAN_BANDWIDTH,
+    .is_linked = true,
+    .sizes = { MESSAGE_BYTES },
+    .size_count = 1,
+    .slot_bytes = MESSAGE_BYTES,
+    .depth = DEPTH,
+    .connections = 1,
+    .is_timed = true,
+    .time_ns = load->duration_ns,
+    .warmup_ns =
+        load->duration_ns / 2 > WARM_UP_LEAST_NS ? load->duration_ns / 2 : WARM_UP_LEAST_NS,
+    .devices = { (int)load->device },
+    .device_count = 1,
+    .timeout_ns = TIMEOUT_NS,
+  };
+  struct control_channel channel;
+  uint64_t wrong = 0;
+  set_parameters(load);
+  if (is_sender) {
+    window.note = note_lanes;
+    window.context = &lanes;
+  }
+  int status = control_channel_open(&channel, fd, "the other host");
+  status = status == CLI_OK ? driver_open(&lanes.driver, &plan, is_sender) : status;
+  status = status == CLI_OK ? driver_connect(&lanes.driver, &channel) : status;
+  status = status == CLI_OK ? driver_run(&lanes.driver, MESSAGE_BYTES, &window, &wrong) : status;
+  status = status == CLI_OK ? control_channel_barrier(&channel, "end", TIMEOUT_NS) : status;
+  if (status != CLI_OK) {
+    control_channel_abort(&channel, failure_text());
+    snprintf(result->error, sizeof result->error, "%.*s", PROBE_ERROR_MAX - 1, failure_text());
+    plain_text(result->error);
+    return;
+  }
+  driver_close(&lanes.driver);
+  take_lanes(&lanes, result);
+  result->is_measured = true;
+}
+
+/* In a process of its own: connections of a driver that failed cannot be closed. */
+static int measure(int fd, bool is_sender, const struct probe_load *load,
+                   struct probe_result *result) {
+  int ends[2], error = pipe2(ends, O_CLOEXEC) != 0 ? -errno : 0;
+  if (error) {
+    return error;
+  }
+  pid_t child = fork();
+  if (child == 0) {
+    drive(fd, is_sender, load, result);
+    _exit(write(ends[1], result, sizeof *result) != (ssize_t)sizeof *result);
+  }
+  error = child < 0 ? -errno : 0;
+  close(ends[1]);
+  if (!error && read(ends[0], result, sizeof *result) != (ssize_t)sizeof *result) {
+    error = -ECHILD; /* it has crashed */
+  }
+  close(ends[0]);
+  if (child > 0) {
+    waitpid(child, NULL, 0);
+  }
+  return error || result->is_measured ? error : -EIO;
 }
 
 /* ---- the receiving side ---- */
 
 int load_offer(const struct device *device, struct load_service *service) {
-  struct sockaddr_storage address = device->nics[0].address;
-  socklen_t length = sizeof address;
-  if (address.ss_family == AF_INET6) {
-    ((struct sockaddr_in6 *)&address)->sin6_port = 0;
-  } else {
-    ((struct sockaddr_in *)&address)->sin_port = 0;
-  }
-  int fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const struct nic *nic = &device->nics[0];
+  struct handle handle = { .count = 1 };
+  int error = random_secret(handle.secret, sizeof handle.secret);
+  int fd = error ? error : tcp_socket_listen(nic, &handle.addresses[0]);
   if (fd < 0) {
-    return -errno;
+    return fd;
   }
-  if (bind(fd, (const struct sockaddr *)&address, device->nics[0].address_bytes) != 0 ||
-      listen(fd, SOMAXCONN) != 0 || getsockname(fd, (struct sockaddr *)&address, &length) != 0) {
-    int error = -errno;
-    close(fd);
-    return error;
+  if (nic->advertised.ss_family != AF_UNSPEC) {
+    unsigned port = tcp_address_port(&handle.addresses[0]);
+    handle.addresses[0] = nic->advertised;
+    tcp_address_set_port(&handle.addresses[0], port);
   }
-  int error = listener_open(device->nics, device->nic_count, service->handle, &service->listener);
-  if (error) {
-    close(fd);
-    return error;
-  }
-  service->ping_server = fd;
+  handle_encode(&handle, service->handle);
+  service->server = fd;
   service->gate = peer_gate_new(fd, &service->key);
   peer_key_of_token(PING_PURPOSE, service->handle, HANDLE_BYTES, &service->key);
-  service->ping_port =
-      ntohs(address.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&address)->sin6_port
-                                          : ((const struct sockaddr_in *)&address)->sin_port);
   return 0;
 }
 
-/* Closing the socket tells the sender that the receiver is done. */
 static int echo_pings(struct peer_gate *gate, int *socket) {
   uint64_t token;
   uint8_t said[PEER_HELLO_BYTES];
@@ -96,185 +195,28 @@ static int echo_pings(struct peer_gate *gate, int *socket) {
   }
   if (!error) {
     rendezvous_set_timeout(fd, BLOCK_NS);
-    error = rendezvous_read(fd, memory(), BLOCK_BYTES);
+    error = rendezvous_read(fd, block, BLOCK_BYTES);
     error = error ? error : rendezvous_write(fd, &token, sizeof token);
     rendezvous_set_timeout(fd, TIMEOUT_NS);
   }
   return error;
 }
 
-static int accept_one(struct listener *listener, struct connection **connection) {
-  uint64_t until_ns = clock_now_ns() + TIMEOUT_NS;
-  unsigned idle_count = 0;
-  int error = 0;
-  *connection = NULL;
-  while (!error && !*connection) {
-    error = listener_accept(listener, connection);
-    if (!error && clock_now_ns() > until_ns) {
-      error = -ETIMEDOUT;
-    }
-    rest(&idle_count);
-  }
-  return error;
-}
-
-/* Receives until an empty message, which marks the end. */
-static int receive_all(struct connection *connection) {
-  struct request *requests[DEPTH];
-  uint64_t posted = 0, done = 0;
-  unsigned idle_count = 0;
-  for (;;) {
-    while (posted < done + DEPTH) {
-      uint8_t *to = memory() + posted % DEPTH * MESSAGE_BYTES;
-      int error =
-          transfer_irecv(connection, to, MESSAGE_BYTES, NULL, NULL, &requests[posted % DEPTH]);
-      if (error) {
-        return error;
-      }
-      posted++;
-    }
-    bool is_done;
-    size_t bytes = 0;
-    int error = transfer_test(requests[done % DEPTH], &is_done, &bytes);
-    if (error || (is_done && bytes == 0)) {
-      return error;
-    }
-    done += is_done;
-    if (is_done) {
-      idle_count = 0;
-    } else {
-      rest(&idle_count);
-    }
-  }
-}
-
-int load_serve(struct load_service *service, bool is_path_only) {
-  struct connection *connection = NULL;
-  int ping_socket = -1;
-  int error = memory() ? echo_pings(service->gate, &ping_socket) : -ENOMEM;
+int load_serve(struct load_service *service, const struct probe_load *load) {
+  struct probe_result unused = { 0 };
+  int fd = -1, error = echo_pings(service->gate, &fd);
   peer_gate_free(service->gate);
-  close(service->ping_server);
-  error = error || is_path_only ? error : accept_one(service->listener, &connection);
-  listener_close(service->listener);
-  if (!error && connection) {
-    error = receive_all(connection);
-    transfer_close(connection);
+  close(service->server);
+  if (!error && load->duration_ns) {
+    error = measure(fd, false, load, &unused);
   }
-  if (ping_socket >= 0) {
-    close(ping_socket);
+  if (fd >= 0) {
+    close(fd);
   }
   return error;
 }
 
 /* ---- the sending side ---- */
-
-struct pump {
-  struct connection *connection;
-  struct request *requests[DEPTH];
-  uint64_t posted, done;
-};
-
-/* Sends until then. */
-static int send_until(struct pump *pump, uint64_t until_ns) {
-  unsigned idle_count = 0;
-  while (clock_now_ns() < until_ns) {
-    if (pump->posted < pump->done + DEPTH) {
-      const uint8_t *from = memory() + pump->posted % DEPTH * MESSAGE_BYTES;
-      struct request **request = &pump->requests[pump->posted % DEPTH];
-      int error = transfer_isend(pump->connection, from, MESSAGE_BYTES, NULL, NULL, request);
-      if (error) {
-        return error;
-      }
-      pump->posted += *request != NULL;
-    }
-    bool is_done = false;
-    size_t bytes;
-    int error = pump->done < pump->posted
-                    ? transfer_test(pump->requests[pump->done % DEPTH], &is_done, &bytes)
-                    : 0;
-    if (error) {
-      return error;
-    }
-    pump->done += is_done;
-    if (is_done) {
-      idle_count = 0;
-    } else if (pump->posted == pump->done + DEPTH) {
-      rest(&idle_count);
-    }
-  }
-  return 0;
-}
-
-/* Completes all requests, then sends the empty message. */
-static int send_end(struct pump *pump) {
-  uint64_t until_ns = clock_now_ns() + TIMEOUT_NS;
-  bool has_ended = false;
-  unsigned idle_count = 0;
-  while (pump->done < pump->posted || !has_ended) {
-    bool is_done = false;
-    size_t bytes;
-    int error = 0;
-    if (pump->done == pump->posted) {
-      struct request **request = &pump->requests[pump->posted % DEPTH];
-      error = transfer_isend(pump->connection, memory(), 0, NULL, NULL, request);
-      has_ended = !error && *request;
-      pump->posted += has_ended;
-    }
-    if (!error && pump->done < pump->posted) {
-      error = transfer_test(pump->requests[pump->done % DEPTH], &is_done, &bytes);
-    }
-    if (error || clock_now_ns() > until_ns) {
-      return error ? error : -ETIMEDOUT;
-    }
-    pump->done += is_done;
-    rest(&idle_count);
-  }
-  return 0;
-}
-
-static int load_compare(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static void read_bytes(struct connection *connection, uint64_t bytes[WIRE_MAX_LANES]) {
-  for (unsigned i = 0; i < connection_lane_count(connection); i++) {
-    struct link_lane_view view;
-    connection_view_lane(connection, i, &view);
-    bytes[i] = view.bytes_acked;
-  }
-}
-
-static int measure(struct pump *pump, uint64_t duration_ns, struct probe_result *result) {
-  uint64_t before[WIRE_MAX_LANES], after[WIRE_MAX_LANES];
-  double rates[WIRE_MAX_LANES];
-  uint64_t warm_up_ns = duration_ns / 2 > WARM_UP_LEAST_NS ? duration_ns / 2 : WARM_UP_LEAST_NS;
-  int error = send_until(pump, clock_now_ns() + warm_up_ns);
-  if (error) {
-    return error;
-  }
-  uint64_t start_ns = clock_now_ns();
-  read_bytes(pump->connection, before);
-  error = send_until(pump, start_ns + duration_ns);
-  read_bytes(pump->connection, after);
-  double seconds = (double)(clock_now_ns() - start_ns) * 1e-9;
-  unsigned flows = 0; /* that carried anything */
-  for (unsigned i = 0; i < connection_lane_count(pump->connection); i++) {
-    if (after[i] > before[i]) {
-      rates[flows] = (double)(after[i] - before[i]) * 8e-9 / seconds;
-      result->gbps += rates[flows++];
-    }
-  }
-  result->flows = flows;
-  if (flows == 0) {
-    return error ? error : send_end(pump);
-  }
-  qsort(rates, flows, sizeof rates[0], load_compare);
-  result->flow_min_gbps = rates[0];
-  result->flow_median_gbps = rates[flows / 2];
-  result->flow_max_gbps = rates[flows - 1];
-  return error ? error : send_end(pump);
-}
 
 static int exchange_pings(int fd, double *rtt_us) {
   double times_us[PINGS];
@@ -287,7 +229,7 @@ static int exchange_pings(int fd, double *rtt_us) {
     }
     times_us[i] = (double)(clock_now_ns() - start_ns) * 1e-3;
   }
-  qsort(times_us, PINGS, sizeof times_us[0], load_compare);
+  qsort(times_us, PINGS, sizeof times_us[0], probe_compare);
   *rtt_us = times_us[PINGS / 2];
   return 0;
 }
@@ -296,29 +238,23 @@ static int exchange_pings(int fd, double *rtt_us) {
 static int send_block(int fd) {
   uint64_t token;
   rendezvous_set_timeout(fd, BLOCK_NS);
-  int error = rendezvous_write(fd, memory(), BLOCK_BYTES);
+  int error = rendezvous_write(fd, block, BLOCK_BYTES);
   error = error ? error : rendezvous_read(fd, &token, sizeof token);
   rendezvous_set_timeout(fd, TIMEOUT_NS);
   return error ? -EMSGSIZE : 0;
 }
 
-/* From this NIC to the first address of the peer. */
-static int ping(const struct nic *nic, const uint8_t bytes[HANDLE_BYTES], int port,
+/* From this NIC to the address of the handle. */
+static int ping(const struct nic *nic, const uint8_t bytes[HANDLE_BYTES],
                 struct probe_result *result, int *ping_socket) {
   struct handle handle;
   struct sockaddr_storage from = nic->address;
   if (handle_decode(bytes, &handle) != 0) {
     return -EPROTO;
   }
-  struct sockaddr_storage *to = &handle.addresses[0];
+  const struct sockaddr_storage *to = &handle.addresses[0];
   bool is_six = to->ss_family == AF_INET6;
-  if (is_six) {
-    ((struct sockaddr_in6 *)to)->sin6_port = htons((uint16_t)port);
-    ((struct sockaddr_in6 *)&from)->sin6_port = 0;
-  } else {
-    ((struct sockaddr_in *)to)->sin_port = htons((uint16_t)port);
-    ((struct sockaddr_in *)&from)->sin_port = 0;
-  }
+  tcp_address_set_port(&from, 0);
   int fd = *ping_socket = socket(to->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) {
     return -errno;
@@ -344,41 +280,15 @@ static int ping(const struct nic *nic, const uint8_t bytes[HANDLE_BYTES], int po
   return error ? error : send_block(fd);
 }
 
-static int connect_one(const struct device *device, uint8_t handle[HANDLE_BYTES],
-                       struct connection **connection) {
-  uint64_t until_ns = clock_now_ns() + TIMEOUT_NS;
-  unsigned idle_count = 0;
-  int error = 0;
-  *connection = NULL;
-  while (!error && !*connection) {
-    error = connector_connect(device->nics, device->nic_count, -1, 0, handle, connection);
-    if (!error && clock_now_ns() > until_ns) {
-      error = -ETIMEDOUT;
-    }
-    rest(&idle_count);
-  }
-  return error;
-}
-
-int load_send(const struct device *device, uint8_t handle[HANDLE_BYTES], int ping_port,
+int load_send(const struct device *device, const uint8_t handle[HANDLE_BYTES],
               const struct probe_load *load, struct probe_result *result) {
-  struct pump pump = { 0 };
-  int ping_socket = -1;
   *result = (struct probe_result){ 0 };
-  int error = memory() ? ping(&device->nics[0], handle, ping_port, result, &ping_socket) : -ENOMEM;
-  bool is_path_only = load->duration_ns == 0;
-  error = error || is_path_only ? error : connect_one(device, handle, &pump.connection);
-  if (!error && !is_path_only) {
-    error = measure(&pump, load->duration_ns, result);
-    uint8_t nothing;
-    if (!error && rendezvous_read(ping_socket, &nothing, 1) != -ECONNRESET) {
-      error = -ETIMEDOUT; /* the receiver has everything and did not close */
-    }
-    transfer_close(pump.connection);
+  int fd = -1, error = ping(&device->nics[0], handle, result, &fd);
+  if (!error && load->duration_ns) {
+    error = measure(fd, true, load, result);
   }
-  if (ping_socket >= 0) {
-    close(ping_socket);
+  if (fd >= 0) {
+    close(fd);
   }
-  result->is_measured = !error;
   return error;
 }

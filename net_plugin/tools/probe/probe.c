@@ -348,7 +348,7 @@ static int probe_ranks(const struct launcher_place *place, bool is_json) {
   uint8_t hello[PEER_HELLO_BYTES] = { 0 };
   bytes_put_le32(hello + RANK_AT, (uint32_t)place->rank);
   hello[TAKES_PART_AT] = place->local_rank == 0;
-  status = rendezvous_connect_retrying(&meeting, &fd);
+  status = rendezvous_connect(&meeting, NULL, &fd);
   status = status == CLI_OK ? rendezvous_prove(&key, hello, fd) : status;
   if (status != CLI_OK || !hello[TAKES_PART_AT]) {
     status == CLI_OK ? close(fd) : 0;

@@ -33,6 +33,7 @@ struct probe_load {
   unsigned flows;
   uint32_t chunk_bytes;
   uint64_t duration_ns;
+  unsigned device;
 };
 
 /* Its results, from one host to another. */
@@ -67,6 +68,12 @@ struct probe_report {
 static inline struct probe_result *probe_at(const struct probe_report *report, unsigned device,
                                             unsigned from, unsigned to) {
   return &report->results[(device * report->host_count + from) * report->host_count + to];
+}
+
+/* Of two doubles, for qsort. */
+static inline int probe_compare(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
 }
 
 #endif

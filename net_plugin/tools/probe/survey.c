@@ -98,10 +98,11 @@ struct pair {
   struct probe_result *result;
 };
 
-/* The error is an agent's, so any number. */
-static int fail_pair(struct pair *pair, int64_t error, const char *where) {
+/* The error is an agent's, so any number, and what it says of it any text. */
+static int fail_pair(struct pair *pair, int64_t error, const char *where, const char *why) {
   const char *text = error < 0 && error >= INT32_MIN + 1 ? strerror((int)-error) : "unknown error";
-  snprintf(pair->result->error, PROBE_ERROR_MAX, "%s: %s", where, text);
+  snprintf(pair->result->error, PROBE_ERROR_MAX, "%s: %s", where, why && *why ? why : text);
+  plain_text(pair->result->error);
   return CLI_OK;
 }
 
@@ -126,16 +127,16 @@ static int begin(struct survey *survey, struct pair *pair) {
     return status;
   }
   const char *handle = json_string_value(json_object_get(answer, "handle"));
-  json_int_t port = json_integer_value(json_object_get(answer, "ping_port"));
   if (!handle || !handle[0]) {
-    status = fail_pair(pair, port, "cannot listen");
+    status = fail_pair(pair, json_integer_value(json_object_get(answer, "error")), "cannot listen",
+                       NULL);
   } else {
     pair->is_in_progress = true;
-    status = control_channel_send(
-        from, json_pack("{s:s, s:i, s:s, s:I, s:i, s:i, s:i}", "task", "send", "device",
-                        (int)pair->device, "handle", handle, "ping_port", port, "flows",
-                        (int)pair->load.flows, "chunk_bytes", (int)pair->load.chunk_bytes,
-                        "duration_ms", (int)(pair->load.duration_ns / NS_PER_MS)));
+    status = control_channel_send(from, json_pack("{s:s, s:i, s:s, s:i, s:i, s:i}", "task", "send",
+                                                  "device", (int)pair->device, "handle", handle,
+                                                  "flows", (int)pair->load.flows, "chunk_bytes",
+                                                  (int)pair->load.chunk_bytes, "duration_ms",
+                                                  (int)(pair->load.duration_ns / NS_PER_MS)));
   }
   json_decref(answer);
   return status;
@@ -171,7 +172,7 @@ static int finish(struct survey *survey, struct pair *pair) {
   } else if (status == CLI_OK && error == -EMSGSIZE) {
     note_black_hole(pair, (unsigned)json_integer_value(json_object_get(sent, "mtu")));
   } else if (status == CLI_OK) {
-    fail_pair(pair, error, "cannot send");
+    fail_pair(pair, error, "cannot send", json_string_value(json_object_get(sent, "why")));
   }
   json_decref(sent);
   json_decref(served);
@@ -272,25 +273,17 @@ static int measure_again(struct survey *survey, const struct survey_plan *plan,
 
 /* The median pair of the first NIC. False: none was measured. */
 static bool find_typical(struct probe_report *report) {
-  unsigned best_rank = 0, hosts = report->host_count;
-  bool is_found = false;
+  unsigned hosts = report->host_count;
+  double gbps = findings_median_gbps(report, 0);
   for (unsigned place = 0; place < hosts * hosts; place++) {
     const struct probe_result *it = probe_at(report, 0, place / hosts, place % hosts);
-    unsigned faster = 0, slower = 0;
-    for (unsigned i = 0; it->is_measured && i < hosts * hosts; i++) {
-      const struct probe_result *other = probe_at(report, 0, i / hosts, i % hosts);
-      faster += other->is_measured && other->gbps > it->gbps;
-      slower += other->is_measured && other->gbps < it->gbps;
-    }
-    unsigned rank = faster < slower ? faster : slower;
-    if (it->is_measured && (!is_found || rank > best_rank)) {
-      is_found = true;
-      best_rank = rank;
+    if (it->is_measured && it->gbps >= gbps && it->gbps <= gbps) { /* it is one of them */
       report->sweep_from = place / hosts;
       report->sweep_to = place % hosts;
+      return true;
     }
   }
-  return is_found;
+  return false;
 }
 
 static int sweep_one(struct survey *survey, const struct survey_plan *plan, unsigned flows,
@@ -298,7 +291,7 @@ static int sweep_one(struct survey *survey, const struct survey_plan *plan, unsi
   struct probe_result result;
   struct pair pair = { .from = report->sweep_from,
                        .to = report->sweep_to,
-                       .load = { flows, chunk_bytes, plan->duration_ns },
+                       .load = { flows, chunk_bytes, plan->duration_ns, 0 },
                        .result = &result };
   int status = measure_pairs(survey, &pair, 1);
   if (status == CLI_OK && result.is_measured && report->sweep_count < PROBE_SWEEP_MAX) {

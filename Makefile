@@ -38,9 +38,10 @@ CHECKED = $(if $(SAN),-DSTRATUS_CHECKED)
 SAN_FLAGS_fuzz = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
   -fno-omit-frame-pointer -Wno-sign-conversion
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(SAN_FLAGS_$(SAN)) $(CHECKED) -fPIC \
-  -fvisibility=hidden -pthread -I. '-ffile-prefix-map=$(CURDIR)=.' $(CROSS_CFLAGS) -MMD -MP
+  -fvisibility=hidden -ffunction-sections -fdata-sections -pthread -I. '-ffile-prefix-map=$(CURDIR)=.' $(CROSS_CFLAGS) -MMD -MP
 # -z nodelete: NCCL unloads plugins at moments that differ per release; code must stay mapped.
-PLUGIN_LDFLAGS = -shared -Wl,-z,nodelete -Wl,--exclude-libs,ALL \
+# --gc-sections: a training process carries no function that it cannot call.
+PLUGIN_LDFLAGS = -shared -Wl,-z,nodelete -Wl,--exclude-libs,ALL -Wl,--gc-sections \
   $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 comma := ,
 # Small libraries are linked statically, so that the plugins load where they are not installed.
@@ -79,14 +80,10 @@ MODEL_SRC := $(call sources,tuner_plugin/model)
 NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf tools/probe))
 TUNER_TOOL_SRC := $(call sources,$(addprefix tuner_plugin/,tools tools/calibrate))
 # The benchmark of collectives: measures plugins from outside, so it has none of their objects.
-COLL_OBJ := $(call objects,$(call sources,$(addprefix tuner_plugin/,tools/coll tools/coll/replay)) \
-  $(addprefix common/,clock.c contents.c hash.c host_command.c host_entry.c host_list.c launcher.c nccl_conf.c node_list.c \
-    old_glibc.c peer_gate.c peer_proof.c quantity.c quote.c secret_file.c))
+COLL_OBJ := $(call objects,$(call sources,$(addprefix tuner_plugin/,tools/coll tools/coll/replay)))
 
 # Tools of both plugins, which link nothing of them.
-JOB_TOOL_OBJ := $(call objects,$(filter-out common/tools/stratus-%,$(call sources,common/tools)) \
-  $(addprefix common/,check_event.c cli.c clock.c descriptor.c launcher.c nccl_conf.c nccl_version.c node_list.c \
-    old_glibc.c plugin_name.c quantity.c quote.c))
+JOB_TOOL_OBJ := $(call objects,$(filter-out common/tools/stratus-%,$(call sources,common/tools)))
 
 NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so
 TUNER_PLUGIN := $(BUILD)/lib/libnccl-tuner-stratus.so
@@ -141,9 +138,12 @@ $(NET_PLUGIN): $(call objects,$(COMMON_SRC) $(NET_SRC)) net_plugin/abi/exports.m
 $(TUNER_PLUGIN): $(call objects,$(COMMON_SRC) $(TUNER_SRC)) tuner_plugin/abi/exports.map | $(FLOOR_MADE)
 	$(link) $(PLUGIN_LDFLAGS) -Wl,--version-script=tuner_plugin/abi/exports.map $(filter %.o,$^) $(STATIC_LIBS) $(FLOOR)
 
-# Everything but main functions: what tools and tests link against.
+# Everything but main functions: what tools and tests link against; and what has nothing of the plugins.
 STRATUS_A := $(BUILD)/obj/libstratus.a
+COMMON_A := $(BUILD)/obj/libcommon.a
 $(STRATUS_A): $(call objects,$(COMMON_SRC) $(NET_SRC) $(TUNER_SRC) $(MODEL_SRC))
+$(COMMON_A): $(call objects,$(COMMON_SRC))
+$(STRATUS_A) $(COMMON_A):
 	@mkdir -p $(@D)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
@@ -154,11 +154,11 @@ $(BUILD)/bin/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(TOOL_START) $(STR
 	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS) $(TOOL_FLOOR)
 
 COLL := $(BUILD)/bin/stratus-coll
-$(COLL): $(COLL_OBJ) $(TOOL_START) | $(FLOOR_MADE)
+$(COLL): $(COLL_OBJ) $(TOOL_START) $(COMMON_A) | $(FLOOR_MADE)
 	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS) $(TOOL_FLOOR)
 
 $(BUILD)/bin/stratus-run $(BUILD)/bin/stratus-env: $(BUILD)/bin/%: $(BUILD)/obj/common/tools/%.o $(JOB_TOOL_OBJ) $(TOOL_START) \
-  | $(FLOOR_MADE)
+  $(COMMON_A) | $(FLOOR_MADE)
 	$(link) $^ -ldl $(TOOL_FLOOR)
 
 # ---- man pages and completion, from what the tools print for -h ----
@@ -320,8 +320,8 @@ FAULTY := $(BUILD)/tests/faulty/bin
 FAULTY_TOOLS := $(addprefix $(FAULTY)/,$(notdir $(TOOLS)))
 $(FAULTY)/stratus-net: $(call objects,$(NET_TOOL_SRC)) $(STRATUS_A)
 $(FAULTY)/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(STRATUS_A)
-$(FAULTY)/stratus-coll: $(COLL_OBJ)
-$(FAULTY)/stratus-run $(FAULTY)/stratus-env: $(FAULTY)/%: $(BUILD)/obj/common/tools/%.o $(JOB_TOOL_OBJ)
+$(FAULTY)/stratus-coll: $(COLL_OBJ) $(COMMON_A)
+$(FAULTY)/stratus-run $(FAULTY)/stratus-env: $(FAULTY)/%: $(BUILD)/obj/common/tools/%.o $(JOB_TOOL_OBJ) $(COMMON_A)
 $(FAULTY_TOOLS): $(FAULT_OBJ) | $(NET_PLUGIN) $(TUNER_PLUGIN)
 	@mkdir -p $(@D) && ln -sfn ../../lib $(FAULTY)/../lib
 	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(filter %.a,$^) $(JSON_LIBS) $(STATIC_LIBS)
@@ -457,13 +457,13 @@ $(COLL_FAULTY)/libnccl.so.2: $(call objects,tests/coll/faulty/faulty_nccl.c tune
 	  -Wl,--no-as-needed $(@D)/empty/libnccl.so.2 -Wl,--as-needed -ldl -lm
 
 $(BUILD)/tests/test_coll_%: $(BUILD)/obj/tests/unit/test_coll_%.o \
-  $(filter-out %/main.o,$(COLL_OBJ))
+  $(filter-out %/main.o,$(COLL_OBJ)) $(COMMON_A)
 	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 # stratus-coll with jobs to be broken: tests/coll/stress.
 COLL_STRESS_SRC := $(call sources,tests/coll/stress)
 COLL_STRESS := $(BUILD)/tests/coll-stress
-$(COLL_STRESS): $(call objects,$(COLL_STRESS_SRC)) $(filter-out %/main.o,$(COLL_OBJ))
+$(COLL_STRESS): $(call objects,$(COLL_STRESS_SRC)) $(filter-out %/main.o,$(COLL_OBJ)) $(COMMON_A)
 	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS)
 
 coll-stress: all $(COLL_STRESS)

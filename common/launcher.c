@@ -3,10 +3,13 @@
 #include "common/launcher.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "common/node_list.h"
 #include "common/quantity.h"
@@ -183,4 +186,50 @@ int launcher_find(struct launcher_place *place, char *error, size_t error_size) 
   find_first_host(&reader, l, place);
   name_job(l, place);
   return reader.has_failed ? -EINVAL : 1;
+}
+
+/* ---- which mpirun ---- */
+
+/* Debian's mpirun.openmpi is an mpirun, too. */
+static bool is_mpirun(const char *command) {
+  static const char *const names[] = { "mpirun", "mpiexec", "orterun", "prterun", NULL };
+  const char *slash = strrchr(command, '/'), *name = slash ? slash + 1 : command;
+  size_t length = strcspn(name, ".");
+  for (const char *const *each = names; *each; each++) {
+    if (strlen(*each) == length && strncmp(name, *each, length) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* In a child: becomes `COMMAND --version`. */
+__attribute__((noreturn)) static void say_version(const char *command, int output) {
+  if (dup2(output, STDOUT_FILENO) >= 0 && freopen("/dev/null", "w", stderr)) {
+    execlp(command, command, "--version", (char *)NULL);
+  }
+  _exit(127);
+}
+
+/* "mpirun (Open MPI) 4.1.4", "mpirun (PRRTE) 3.0.0", "HYDRA build details:", ... */
+bool launcher_is_open_mpi(const char *command) {
+  int ends[2];
+  char text[4096] = "";
+  if (!is_mpirun(command) || pipe2(ends, O_CLOEXEC) != 0) {
+    return false;
+  }
+  pid_t child = fork();
+  if (child == 0) {
+    say_version(command, ends[1]);
+  }
+  close(ends[1]);
+  size_t used = 0;
+  for (ssize_t n; (n = read(ends[0], text + used, sizeof text - 1 - used)) > 0;) {
+    used += (size_t)n;
+  }
+  close(ends[0]);
+  if (child > 0) {
+    waitpid(child, NULL, 0);
+  }
+  return strstr(text, "Open MPI") || strstr(text, "OpenRTE") || strstr(text, "PRRTE");
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* launcher: rank and size of this process from the variables of mpirun, srun or torchrun.
  * Owns: nothing.  Threads: one, before others start.
- * Blocks: never.  Fails: -EINVAL with a message that names the wrong variable.
+ * Blocks: launcher_is_open_mpi, while the command runs.  Fails: -EINVAL with a message that names
+ * the wrong variable.
  *
  * Launchers nest: torchrun under srun, mpirun whose daemons srun starts. The innermost one counts.
  *
@@ -35,6 +36,10 @@ struct launcher_place {
 
 /* 1: a launcher started this process; 0: none did. */
 int launcher_find(struct launcher_place *place, char *error, size_t error_size);
+
+/* Is the command Open MPI's mpirun, or PRRTE's, which pass on the variables that -x names? Runs
+ * `COMMAND --version`, as Hydra (MPICH, Intel MPI) has programs of the same names, without -x. */
+bool launcher_is_open_mpi(const char *command);
 
 /* First host of a Slurm node list: "gpu[07-09,12],cpu1" -> "gpu07". Negative errno if there is
  * none. */

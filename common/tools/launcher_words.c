@@ -7,48 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "common/cli.h"
-
-static bool is_one_of(const char *word, const char *const *names) {
-  for (; *names; names++) {
-    if (strcmp(word, *names) == 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
-/* "mpirun (Open MPI) 4.1.4", "mpirun (PRRTE) 3.0.0", "HYDRA build details:", ... */
-static bool is_open_mpi(const char *program) {
-  int ends[2];
-  if (pipe(ends) != 0) {
-    return false;
-  }
-  pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDOUT_FILENO);
-    close(ends[0]);
-    close(ends[1]);
-    execlp(program, program, "--version", (char *)NULL);
-    _exit(127);
-  }
-  close(ends[1]);
-  char text[256] = "";
-  FILE *answer = fdopen(ends[0], "r");
-  if (!answer) {
-    close(ends[0]);
-  } else {
-    text[fread(text, 1, sizeof text - 1, answer)] = '\0';
-    fclose(answer);
-  }
-  if (child > 0) {
-    waitpid(child, NULL, 0);
-  }
-  return strstr(text, "Open MPI") || strstr(text, "OpenRTE") || strstr(text, "PRRTE");
-}
+#include "common/launcher.h"
 
 /* As the user may have written it: the option, then NAME or NAME=value. */
 static bool is_passed_on(char **command, const char *option, const char *name) {
@@ -83,10 +44,8 @@ static size_t count_of(const char *const *words) {
 }
 
 char **launcher_words(char **command, const char *const *variables) {
-  static const char *const mpi[] = { "mpirun",         "mpiexec",         "orterun", "prterun",
-                                     "mpirun.openmpi", "mpiexec.openmpi", NULL };
   const char *slash = strrchr(command[0], '/'), *program = slash ? slash + 1 : command[0];
-  const char *option = is_one_of(program, mpi) && is_open_mpi(command[0])             ? "-x"
+  const char *option = launcher_is_open_mpi(command[0])                               ? "-x"
                        : strcmp(program, "stratus-coll") == 0 && is_launcher(command) ? "--env"
                                                                                       : NULL;
   size_t words = count_of((const char *const *)command), most = words + 2 * count_of(variables);

@@ -16,6 +16,6 @@ def test_pages_in_chromium():
     run("compare", data("coll-none.1.json"), data("coll-stratus.1.json"), "-o", versus)
     with Browser() as browser:
         check(browser, single, "single", 1)
-        check(browser, everything, "all", 13)
+        check(browser, everything, "all", 9)
         check(browser, hostile, "long-names", 1)
         check(browser, versus, "compare", 2)

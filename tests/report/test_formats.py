@@ -152,28 +152,6 @@ def test_rows_that_a_model_carries_over_are_choices():
         assert says == (shape == "nodes=3" and bool(text)), (shape, bool(text))
 
 
-def test_probes_have_matrices_a_sweep_and_findings():
-    """Of real ones: every figure of the file is in the text."""
-    for name in ("probe.json", "probe-two-hosts.json"):
-        check_probe(name)
-    with open(data("probe.json"), encoding="utf-8") as file:
-        finding = json.load(file)["findings"][0]["text"]
-    assert finding in run("report", data("probe.json"))[0]
-
-
-def check_probe(name):
-    with open(data(name), encoding="utf-8") as file:
-        value = json.load(file)
-    text, _ = run("report", data(name))
-    for pair in value["pairs"]:
-        names = [value["hosts"][pair[end]]["name"] for end in ("from", "to")]
-        rows = [line.split() for line in text.split("\n") if line.split()[:2] == names]
-        close(float(rows[0][2]), pair["gbps"], 0.01)
-        close(float(rows[1][2]), pair["flow_gbps"]["median"], 0.01)
-        close(float(rows[2][2]), pair["rtt_us"], 0.01)
-    assert "Rate by flows and chunk (Gb/s)" in text and str(value["net"]["speed_mbps"]) in text
-
-
 def tables_of(name):
     """The tables of a file that is shown as tables, by the beginning of their titles."""
     return run_json("report", data(name))["tables"]
@@ -188,86 +166,13 @@ def load(name):
         return json.load(file)
 
 
-def test_demo_has_a_line_for_each_transport():
-    shapes = run_json("report", data("demo.json"))["shapes"]
-    assert len(shapes) == 1
-    expect(shapes[0], "allreduce", 2, 1)
-    assert [line["label"] for line in shapes[0]["lines"]] == ["Socket", "Socket as on AWS", "stratus"]
-    for line, net in zip(shapes[0]["lines"], ("socket", "socket-aws", "stratus")):
-        assert {point["bytes"]: point["time_us"] for point in line["points"]} == {
-            run["bytes"]: run["time_us"] for run in load("demo.json")["runs"] if run["net"] == net}
-    text, _ = run("report", data("demo.json"))
-    assert "stratus against Socket " in text, text
-
-
-def test_demo_without_hosts_has_no_shape():
-    value = load("demo.json")
-    del value["version"], value["hosts"]
-    shapes = run_json("report", write("old-demo.json", json.dumps(value)))["shapes"]
-    expect(shapes[0], "allreduce", None, None)
-    assert all(point["busbw_gbs"] for line in shapes[0]["lines"] for point in line["points"])
-
-
-def test_two_demos_are_compared_by_transport():
-    value = load("demo.json")
-    for each in value["runs"]:
-        each["time_us"] *= 2 if each["net"] == "stratus" else 1
-    slow = write("slow-demo.json", json.dumps(value))
-    points = run_json("compare", data("demo.json"), slow, status=1)["points"]
-    assert len(points) == len(value["runs"]), points
-    assert sorted(point["ratio"] for point in points) == [1] * 14 + [2] * 7, points
-    _, errors = run("compare", data("demo.json"), data("coll-none.1.json"), status=1)
-    assert "several lines" in errors, errors
-
-
-def test_bench_is_a_table_of_its_cases():
-    table, = tables_of("bench.json")
-    rows = [(case["name"], row) for case in load("bench.json")["cases"] for row in case["rows"]]
-    assert column(table, "case") == [name for name, _ in rows]
-    for shown, (_, row) in zip(column(table, "ratio"), rows):
-        close(float(shown), row["ratio"])
-    assert column(table, "met") == [{True: "yes", False: "no", None: "-"}[row["is_met"]] for _, row in rows]
-
-
-def test_perf_is_a_table_of_sizes_and_flows():
-    sizes, *flows = tables_of("perf.json")
-    value = load("perf.json")
-    close(float(column(sizes, "GB/s")[0]), value["rounds"][0]["gbytes_per_s"])
-    assert [len(each["rows"]) for each in flows] == [8, 8], flows
-    latency, = tables_of("perf-latency.json")
-    close(float(column(latency, "half round trip p50 (us)")[0]), load("perf-latency.json")["rounds"][0]["half_round_trip_us"]["p50"])
-
-
-def test_stats_are_counters_and_rates():
-    nics, connections = tables_of("stats.json")
-    processes = load("stats.json")["processes"]
-    assert column(nics, "bytes sent") == [str(nic["bytes_sent"]) for each in processes for nic in each["nics"]]
-    assert column(connections, "role") == [c["role"] for each in processes for c in each["connections"]]
-    text, _ = run("report", data("stats-watch.json"))
-    assert "line 3 is incomplete" in text and "snapshots 2" in text, text
-    rates = tables_of("stats-watch.json")[0]
-    assert any(rate != "0" for rate in column(rates, "sent (GB/s)")), rates
-    text, _ = run("report", write("idle.json", '{"processes": []}'))
-    assert "No process" in text, text
-
-
-def test_calibrations_have_a_summary_choices_and_the_ab():
-    value = load("calibrate-demo.json")["clusters"][0]
-    summary, points, validation, ab = tables_of("calibrate-demo.json")
-    assert len(summary["rows"]) == len(value["summary"]) and len(validation["rows"]) == len(value["validation"])
-    for shown, point in zip(column(points, "slowdown against best"), value["points"]):
-        close(float(shown), point["slowdown"])
-    assert column(ab, "verdict") == [point["verdict"] for point in value["ab"]["points"]]
-    alone, = tables_of("verify-ab.json")
-    assert column(alone, "verdict") == [point["verdict"] for point in load("verify-ab.json")["points"]]
-
-
-def test_tables_have_all_formats():
-    for name in ("bench.json", "perf.json", "stats.json", "calibrate-demo.json", "verify-ab.json"):
-        assert "|---" in run("report", data(name), "-f", "markdown")[0]
-        assert "<table" in run("report", data(name), "-f", "html")[0]
-        _, errors = run("compare", data(name), data(name), status=1)
-        assert "has no measurement of a collective" in errors, errors
+def test_a_verification_is_a_table_in_all_formats():
+    table, = tables_of("verify-ab.json")
+    assert column(table, "verdict") == [point["verdict"] for point in load("verify-ab.json")["points"]]
+    assert "|---" in run("report", data("verify-ab.json"), "-f", "markdown")[0]
+    assert "<table" in run("report", data("verify-ab.json"), "-f", "html")[0]
+    _, errors = run("compare", data("verify-ab.json"), data("verify-ab.json"), status=1)
+    assert "has no measurement of a collective" in errors, errors
 
 
 def test_standard_input_is_a_file_called_minus():

@@ -75,7 +75,7 @@ def test_json_with_wrong_values():
     says("d.json", changed("time_us", 7).replace('"time_us": 7,', f'"time_us": {"9" * 5000},'), f":{line}: a whole number")
     says("deep.json", "[" * 100_000, "deep.json")
     says("deep2.json", '{"results":' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply")
-    says("kind.json", '{"a": 1}', ":1: JSON of an unknown kind. Accepted: ", "stratus-coll", "scripts/demo")
+    says("kind.json", '{"a": 1}', ":1: JSON of an unknown kind. Accepted: ", "stratus-coll", "verify-ab")
     says("none.json", json.dumps({**good, "results": []}), "has no measurement")
 
 
@@ -102,27 +102,14 @@ def test_files_that_are_none():
         assert errors.startswith(f"stratus-tune: {path}: ") and part in errors, errors
 
 
-def test_probes_with_wrong_values():
-    hosts = '{"hosts": [{"name": "a", "devices": [{"name": "eth0"}]}, {"name": "b", "devices": []}],\n "pairs": ['
-    pair = '{"device": 0, "from": 0, "to": 1, "gbps": 1, "rtt_us": 5, "flow_gbps": {"median": 1}}'
-    says("p.json", f"{hosts}\n{pair.replace('1, ', '7, ', 1)}]}}", ":3: pairs[0].to: must be a whole number from 0 to 1")
-    says("p.json", f"{hosts}{pair},\n{pair.replace(': 5', ': -5')}]}}", ":3: pairs[1].rtt_us: must be a number")
-    says("p.json", '{"hosts": [{"name": "a", "devices": []}], "pairs": []}', ":1: hosts: must be 2 to")
-    says("p.json", '{"hosts": "a", "pairs": []}', ":1: hosts: must be a list")
-
-
-def test_tables_with_wrong_values():
-    for name, old, new, part in (
-            ("demo.json", '"net": "socket"', '"net": 5', "net: must be a text"),
-            ("demo.json", '"op": "all_reduce"', '"op": "all_nothing"', "op: is not a known collective"),
-            ("bench.json", '"version": 1', '"version": 2', "version: must be a whole number"),
-            ("perf.json", '"gbytes_per_s": ', '"gbytes_per_s": -', "rounds[0].gbytes_per_s: must be a number"),
-            ("stats.json", '"nics": [', '"nics": 1, "x": [', "nics: must be a list"),
-            ("calibrate-demo.json", '"collective": "allreduce"', '"collective": "x"', "collective: is not a known collective"),
-            ("verify-ab.json", '"verdict": ', '"verdict": 1, "x": ', "verdict: must be a text")):
-        text = read(data(name))
-        assert old in text, (name, old)
-        says(name, text.replace(old, new, 1), part)
+def test_verifications_with_wrong_values():
+    text = read(data("verify-ab.json"))
+    for old, new, part in (('"verdict": ', '"verdict": 1, "x": ', "verdict: must be a text"),
+                           ('"collective": "allreduce"', '"collective": "x"', "collective: is not a known collective"),
+                           ('"ratio": ', '"ratio": "x", "y": ', "ratio: must be a number"),
+                           ('"points": [', '"points": 1, "x": [', "points: must be a list")):
+        assert old in text, old
+        says("verify-ab.json", text.replace(old, new, 1), part)
 
 
 def test_mutations_are_read_or_refused():

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/hash.h"
-
 /* Standard errors of n values whose median absolute deviation is 1, were they normal: of their
  * median, and of the median of the means of all pairs, which is nearly as sure as their mean (1.023
  * and not 1.253 of its error) and hardly less hurt by a few launches that went wrong. */
@@ -129,24 +127,6 @@ static size_t level_runs(struct sample *samples, size_t count) {
 
 /* ---- points ---- */
 
-/* What each launch measured, of samples sorted by run. */
-static void fill_launches(const struct sample *samples, size_t count, struct curve_point *point) {
-  for (size_t start = 0, end; start < count && point->launch_count < CURVE_LAUNCHES_MAX;
-       start = end) {
-    double values[BLOCKS_MAX];
-    size_t found = 0;
-    for (end = start; end < count && strcmp(samples[end].run, samples[start].run) == 0; end++) {
-      if (found < BLOCKS_MAX) {
-        values[found++] = samples[end].median_us;
-      }
-    }
-    point->launches[point->launch_count++] = (struct curve_launch){
-      hash_crc32c(0, samples[start].run, strlen(samples[start].run)),
-      interpolate_median(values, found),
-    };
-  }
-}
-
 /* The median of the means of all pairs (Hodges and Lehmann), each value with itself as well;
  * geometric means, as times differ by factors. */
 static double middle_of(const double *values, size_t count) {
@@ -162,7 +142,7 @@ static double middle_of(const double *values, size_t count) {
 
 /* One point of `count` samples of one size. */
 static struct curve_point make_point(const struct sample *samples, size_t count) {
-  double values[BLOCKS_MAX];
+  double values[BLOCKS_MAX] = { 0 }; /* gcc 12 does not see that there is one at least */
   double within = 0;
   size_t blocks = count < BLOCKS_MAX ? count : BLOCKS_MAX;
   for (size_t i = 0; i < blocks; i++) {
@@ -227,7 +207,6 @@ static int fill_curve(const struct sample *samples, size_t count, struct curve *
     for (end = start + 1; end < count && samples[end].bytes == samples[start].bytes; end++) {
     }
     struct curve_point point = make_point(samples + start, end - start);
-    fill_launches(samples + start, end - start, &point);
     curve->shape[curve->count].x = log2((double)(point.bytes > 0 ? point.bytes : 1));
     curve->shape[curve->count].y = log2(point.us);
     curve->points[curve->count++] = point;

@@ -12,20 +12,10 @@
 #include "common/sample.h"
 #include "tuner_plugin/model/interpolate.h"
 
-enum { CURVE_LAUNCHES_MAX = 16 }; /* of one point; more add nothing */
-
-/* What one launch measured; `run` is made of its name. */
-struct curve_launch {
-  uint32_t run;
-  double us;
-};
-
 /* What was measured at one size. */
 struct curve_point {
   uint64_t bytes;
   double us;
-  struct curve_launch launches[CURVE_LAUNCHES_MAX]; /* scaled as all samples are */
-  size_t launch_count;
   double noise;                     /* standard error of `us`, as a share of it */
   enum profile_algorithm algorithm; /* of a default curve: what NCCL chose there */
   enum profile_protocol protocol;

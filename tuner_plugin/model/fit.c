@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "tuner_plugin/model/pick_winner.h"
-#include "tuner_plugin/model/pooled_test.h"
 
 enum {
   STEPS_PER_SIZE = 4, /* places examined from one measured size to the next */
@@ -106,30 +105,6 @@ static void drop_lonely(const struct candidates *candidates, struct answer *answ
     }
     for (size_t i = here.start; i < here.end && !is_kept; i++) {
       answers[i].winner = NULL;
-    }
-  }
-}
-
-/* A measured size without a winner gets the cell that gains around it, with the figures of all. */
-static void take_pooled(const struct candidates *candidates, struct answer *answers, size_t count) {
-  struct pooled_test found[PLACES_MAX];
-  if (candidates->by_default->count > PLACES_MAX) {
-    return;
-  }
-  pooled_test_run(candidates->by_default, candidates->others, candidates->other_count, found);
-  for (size_t i = 0, point = 0; i < count; i++) {
-    if (!answers[i].is_measured) {
-      continue;
-    }
-    while ((double)candidates->by_default->points[point].bytes < answers[i].bytes) {
-      point++;
-    }
-    struct answer answer = answers[i];
-    answer.winner = found[point].winner;
-    answer.winner_us = answer.default_us / exp(found[point].gain);
-    answer.noise = found[point].noise;
-    if (!answers[i].winner && answer.winner && pick_winner_is_worth(&answer)) {
-      answers[i] = answer;
     }
   }
 }
@@ -251,7 +226,6 @@ static int fill_table(const struct candidates *candidates, struct profile_table 
   struct answer answers[PLACES_MAX];
   size_t count = ask_everywhere(candidates, answers);
   drop_lonely(candidates, answers, count);
-  take_pooled(candidates, answers, count);
   fill_between(candidates, answers, count);
   hold_over_both(candidates, answers, count);
   int result = 0;

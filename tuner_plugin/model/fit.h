@@ -4,7 +4,7 @@
  * Blocks: never.  Fails: -ENOMEM; -EINVAL if nothing can be compared, with the reason.
  *
  * Where a cell was measured to be better than NCCL's default by more than the guard asks for
- * (tuner_plugin/decide/guard.h), at neighbouring sizes as well or pooled with them, there is a row;
+ * (tuner_plugin/decide/guard.h), and at neighbouring sizes as well, there is a row;
  * otherwise there is none. Between two measured sizes times are interpolated; there are no rows
  * beyond the smallest and the largest. */
 #ifndef TUNER_PLUGIN_MODEL_FIT_H

@@ -18,36 +18,6 @@ static const char *base_name(const char *path) {
 
 /* ---- which way ---- */
 
-/* Debian's mpirun.openmpi is an mpirun, too. */
-static bool is_one_of(const char *name, const char *const *names) {
-  size_t length = strcspn(name, ".");
-  for (; *names; names++) {
-    if (strlen(*names) == length && strncmp(name, *names, length) == 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
-/* Hydra (MPICH, Intel MPI) has programs of the same names, passes on the whole environment, and has
- * no -x. */
-static bool is_open_mpi(const char *mpirun) {
-  char command[512], line[256] = "";
-  if (strchr(mpirun, '\'') || snprintf(command, sizeof command, "'%s' --version 2>/dev/null",
-                                       mpirun) >= (int)sizeof command) {
-    return false;
-  }
-  FILE *output = popen(command, "re");
-  bool is_found = false;
-  while (output && fgets(line, sizeof line, output)) {
-    is_found |= strstr(line, "Open MPI") || strstr(line, "OpenRTE") || strstr(line, "PRRTE");
-  }
-  if (output) {
-    pclose(output);
-  }
-  return is_found;
-}
-
 /* Place of the word that names the benchmark, or -1: the last one that looks like it. */
 static int find_benchmark(char *const *command, int count, enum bench_json_kind *kind) {
   for (int i = count - 1; i >= 0; i--) {
@@ -89,7 +59,6 @@ static bool choose_inside(struct launch *launch, char error[LAUNCH_ERROR_MAX]) {
 
 bool launch_choose(struct launch *launch, const char *hosts, char *const *command,
                    int command_count, char error[LAUNCH_ERROR_MAX]) {
-  static const char *const mpiruns[] = { "mpirun", "mpiexec", "orterun", "prterun", NULL };
   launch->bench = BENCH_JSON_STRATUS_COLL;
   launch->hosts = hosts;
   launch->command = command;
@@ -104,8 +73,7 @@ bool launch_choose(struct launch *launch, const char *hosts, char *const *comman
   }
   snprintf(error, LAUNCH_ERROR_MAX,
            "the command has no program that ends in _perf or is stratus-coll");
-  bool is_mpirun = is_one_of(base_name(command[0]), mpiruns) && is_open_mpi(command[0]);
-  launch->kind = is_mpirun ? LAUNCH_MPIRUN : LAUNCH_COMMAND;
+  launch->kind = launcher_is_open_mpi(command[0]) ? LAUNCH_MPIRUN : LAUNCH_COMMAND;
   return find_benchmark(command, command_count, &launch->bench) >= 0;
 }
 

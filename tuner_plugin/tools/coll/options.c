@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options: values and their limits, and what goes together. */
+/* See options.h: values and their limits, the table of options, and what goes together. */
 #include "tuner_plugin/tools/coll/options.h"
 
 #include <getopt.h>
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/contents.h"
 #include "common/host_list.h"
 #include "common/quantity.h"
-#include "tuner_plugin/tools/coll/option_table.h"
 #include "tuner_plugin/tools/coll/replay/plan.h"
 
 /* ---- values ---- */
@@ -20,6 +20,9 @@ struct parser {
   char *error;
   size_t error_size;
 };
+
+/* Reads an argument, or one word of it. */
+typedef bool take_fn(struct parser *, const char *option, const char *text);
 
 __attribute__((format(printf, 2, 3))) static bool reject(struct parser *p, const char *format,
                                                          ...) {
@@ -39,10 +42,11 @@ static bool parse_number(struct parser *p, const char *option, const char *text,
   return true;
 }
 
-static bool parse_size(struct parser *p, const char *option, const char *text, uint64_t *bytes) {
+static bool parse_size(struct parser *p, const char *option, const char *text, int least,
+                       uint64_t *bytes) {
   if (quantity_parse_size(text, bytes) || *bytes > UINT64_C(1) << 40)
     return reject(p, "%s %s: a size is wanted, as in 8, 64K, 1G (1T at most)", option, text);
-  return true;
+  return *bytes >= (uint64_t)least || reject(p, "%s %s: a size above 0 is wanted", option, text);
 }
 
 static bool parse_time(struct parser *p, const char *option, const char *text, uint64_t *ns) {
@@ -52,8 +56,7 @@ static bool parse_time(struct parser *p, const char *option, const char *text, u
 }
 
 /* Calls `take` for each word of a comma separated list; the words are at most 63 characters. */
-static bool for_each_word(struct parser *p, const char *option, const char *list,
-                          bool (*take)(struct parser *, const char *option, const char *word)) {
+static bool for_each_word(struct parser *p, const char *option, const char *list, take_fn *take) {
   for (const char *word = list;;) {
     size_t length = strcspn(word, ",");
     char copy[64];
@@ -107,10 +110,10 @@ static bool take_redop(struct parser *p, const char *option, const char *word) {
 static bool take_size(struct parser *p, const char *option, const char *word) {
   if (p->options->sizes_count == OPTIONS_SIZES_MAX)
     return reject(p, "%s: more than %d sizes", option, OPTIONS_SIZES_MAX);
-  return parse_size(p, option, word, &p->options->sizes[p->options->sizes_count++]);
+  return parse_size(p, option, word, 0, &p->options->sizes[p->options->sizes_count++]);
 }
 
-static bool parse_root(struct parser *p, const char *option, const char *text) {
+static bool take_root(struct parser *p, const char *option, const char *text) {
   if (!strcmp(text, "all") || !strcmp(text, "-1")) {
     p->options->root = OPTIONS_ROOT_ALL;
     return true;
@@ -118,21 +121,7 @@ static bool parse_root(struct parser *p, const char *option, const char *text) {
   return parse_number(p, option, text, 0, INT32_MAX, &p->options->root);
 }
 
-static bool parse_average(struct parser *p, const char *option, const char *text) {
-  int number = AVERAGE_MEAN;
-  bool is_good = parse_number(p, option, text, 0, AVERAGES - 1, &number);
-  p->options->average = (enum options_average)number;
-  return is_good;
-}
-
-static bool parse_registered(struct parser *p, const char *option, const char *text) {
-  int number = 0;
-  bool is_good = parse_number(p, option, text, 0, 1, &number);
-  p->options->is_registered = number == 1;
-  return is_good;
-}
-
-static bool parse_factor(struct parser *p, const char *option, const char *text) {
+static bool take_factor(struct parser *p, const char *option, const char *text) {
   char *end;
   double factor = strtod(text, &end);
   if (end == text || *end || !(factor > 1 && factor <= 1e6))
@@ -151,12 +140,6 @@ static bool parse_scale(struct parser *p, const char *option, const char *text, 
   return true;
 }
 
-static bool parse_bucket(struct parser *p, const char *option, const char *text) {
-  bool is_good = parse_size(p, option, text, &p->options->bucket_bytes);
-  return is_good && !p->options->bucket_bytes ? reject(p, "%s 0: a size above 0 is wanted", option)
-                                              : is_good;
-}
-
 static bool take_env(struct parser *p, const char *option, const char *text) {
   size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
   if (!length || (text[length] && text[length] != '='))
@@ -167,106 +150,195 @@ static bool take_env(struct parser *p, const char *option, const char *text) {
   return true;
 }
 
-/* Those that keep their argument as it is, and those without one. */
-static bool take_plainly(struct options *o, int id, const char *text) {
-  switch (id) {
-  case OPTION_DATA:
-    o->data = text;
+/* ---- the table ---- */
+
+/* What an option may be combined with. */
+enum use { USE_TABLE /* not with --replay */, USE_ANY, USE_REPLAY /* only with --replay */, USES };
+
+/* What becomes of the argument; the comment says of which type the field is. */
+enum kind {
+  FLAG,   /* bool; none */
+  TEXT,   /* const char * */
+  NUMBER, /* int, from `low` to `high` */
+  SIZE,   /* uint64_t, `low` at least */
+  TIME,   /* uint64_t ns */
+  SCALE,  /* double */
+  CALL,   /* `take` reads it */
+  LIST,   /* `take` reads each word */
+  SHOW_HELP,
+  SHOW_VERSION
+};
+
+struct row {
+  char letter; /* 0: none */
+  const char *name;
+  const char *argument; /* NULL: none */
+  const char *help;
+  enum use use;
+  enum kind kind;
+  size_t field; /* of struct options */
+  int low, high;
+  take_fn *take;
+};
+#define AT(name) .field = offsetof(struct options, name)
+#define FROM_TO(least, most) .low = least, .high = most
+
+static const struct row rows[] = {
+  { 'O', "op", "LIST",
+    "operations (all_reduce): all_reduce all_gather reduce_scatter\n"
+    "broadcast reduce sendrecv alltoall, or all",
+    USE_TABLE, LIST, .take = take_operation },
+  { 'b', "minbytes", "SIZE", "smallest size (32M)", USE_TABLE, SIZE, AT(min_bytes) },
+  { 'e', "maxbytes", "SIZE", "largest size (32M, or -b where that is more)", USE_TABLE, SIZE,
+    AT(max_bytes) },
+  { 'i', "stepbytes", "SIZE", "from one size to the next (1M)", USE_TABLE, SIZE, AT(step_bytes) },
+  { 'f', "stepfactor", "N", "the same, as a factor; 0 bytes are followed by 1", USE_TABLE, CALL,
+    .take = take_factor },
+  { 0, "sizes", "LIST", "exactly these sizes, in this order", USE_TABLE, LIST, .take = take_size },
+  { 'd', "datatype", "LIST",
+    "data types (float): int8 uint8 int32 uint32 int64 uint64 half\n"
+    "float double bfloat16 f8e4m3 f8e5m2, or all",
+    USE_TABLE, LIST, .take = take_type },
+  { 'o', "redop", "LIST", "reductions (sum): sum prod max min avg mulsum, or all", USE_TABLE, LIST,
+    .take = take_redop },
+  { 'r', "root", "RANK", "root of broadcast and reduce (0); all for each in turn", USE_TABLE, CALL,
+    .take = take_root },
+  { 'n', "iters", "N", "timed iterations (20), launched together", USE_TABLE, NUMBER,
+    AT(iterations), FROM_TO(1, OPTIONS_ITERATIONS_MAX) },
+  { 'w', "warmup_iters", "N", "iterations before them, for each size (1)", USE_TABLE, NUMBER,
+    AT(warmup), FROM_TO(0, OPTIONS_ITERATIONS_MAX) },
+  { 0, "min-time", "TIME", "more iterations until they take this long, as in 200ms", USE_TABLE,
+    TIME, AT(min_time_ns) },
+  { 0, "per-iteration", NULL, "wait after each iteration and report each one's time", USE_TABLE,
+    FLAG, AT(is_per_iteration) },
+  { 'c', "check", "N", "runs whose every element is checked (1); 0 for none", USE_ANY, NUMBER,
+    AT(checks), FROM_TO(0, OPTIONS_ITERATIONS_MAX) },
+  { 0, "data", "WORD|FILE",
+    "what is sent: a file of gradients, or invented ones:\n" CONTENTS_WORDS
+    ". Sums stay exact: all ranks\n"
+    "send the same, without its lowest bits. Reductions in place are\n"
+    "left out; --replay sends averages, which do not grow. Not given:\n"
+    "numbers made for checks (--replay: zeros). These compress as no\n"
+    "gradients do: STRATUS_COMPRESS=off is set, unless it is set",
+    USE_ANY, TEXT, AT(data) },
+  { 'a', "average", "0..3", "time shown: rank 0's, mean, min or max of ranks (1)", USE_TABLE,
+    NUMBER, AT(average), FROM_TO(0, AVERAGES - 1) },
+  { 'G', "cudagraph", "N", "capture the iterations in a CUDA graph, launch it N times", USE_TABLE,
+    NUMBER, AT(graph_launches), FROM_TO(0, OPTIONS_ITERATIONS_MAX) },
+  { 'R', "local_register", "0|1", "register the buffers with NCCL (0)", USE_TABLE, NUMBER,
+    AT(is_registered), FROM_TO(0, 1) },
+  { 'g', "ngpus", "N", "GPUs per process (1)", USE_ANY, NUMBER, AT(gpus), FROM_TO(1, 64) },
+  { 'T', "timeout", "TIME", "end the run with an error after this long (no limit)", USE_ANY, TIME,
+    AT(timeout_ns) },
+  { 0, "grace", "TIME",
+    "how long NCCL may take to notice that a rank has ended, before\n"
+    "the other ranks end for that reason alone (0)",
+    USE_ANY, TIME, AT(grace_ns) },
+  { 0, "replay", "LIST",
+    "instead of the table: training steps of these workloads, names\n"
+    "of built-in ones or files (stratus-tune workload makes them),\n"
+    "each in turn",
+    USE_REPLAY, TEXT, AT(replay) },
+  { 0, "replay-steps", "N", "steps that are measured (100)", USE_REPLAY, NUMBER, AT(replay_steps),
+    FROM_TO(1, OPTIONS_ITERATIONS_MAX) },
+  { 0, "replay-skip", "N", "steps before them (20)", USE_REPLAY, NUMBER, AT(replay_skip),
+    FROM_TO(0, OPTIONS_ITERATIONS_MAX) },
+  { 0, "compute-scale", "X", "compute times times X (1)", USE_REPLAY, SCALE, AT(compute_scale) },
+  { 0, "bytes-scale", "X", "numbers of elements and limits of buckets times X (1)", USE_REPLAY,
+    SCALE, AT(bytes_scale) },
+  { 0, "bucket-bytes", "SIZE", "limit of the buckets after the first (what the workload says)",
+    USE_REPLAY, SIZE, AT(bucket_bytes), .low = 1 },
+  { 0, "replay-list", "RANKS",
+    "only print what each of so many ranks does in a step; needs\n"
+    "neither NCCL nor a GPU",
+    USE_REPLAY, NUMBER, AT(replay_list_ranks), FROM_TO(1, OPTIONS_RANKS_MAX) },
+  { 0, "json", "FILE", "also write the results to FILE", USE_ANY, TEXT, AT(json_path) },
+  { 0, "label", "TEXT", "a name for this run, in the JSON file", USE_ANY, TEXT, AT(label) },
+  { 0, "hosts", "LIST|FILE",
+    "start the ranks on these hosts: HOST or ssh:HOST (by ssh),\n"
+    "ns:NAME (network namespace), local:N (N hosts' worth of\n"
+    "processes here), cmd:COMMAND, or a path, that runs its\n"
+    "arguments on a host. Processes on each: HOST:8, HOST slots=8,\n"
+    "or the host again. Also node[01-16], user@HOST, [ADDRESS]:8",
+    USE_ANY, TEXT, AT(hosts) },
+  { 0, "ppn", "N", "with --hosts: processes per host (as LIST says, else 1)", USE_ANY, NUMBER,
+    AT(ppn), FROM_TO(1, HOST_SLOTS_MAX) },
+  { 0, "split-cpus", NULL,
+    "with --hosts: divide this machine's CPUs between its hosts, as\n"
+    "real hosts have their own; no effect if there are too few",
+    USE_ANY, FLAG, AT(is_split_cpus) },
+  { 0, "env", "NAME[=VALUE]",
+    "with --hosts: set this for the ranks (may be repeated);\n"
+    "NAME alone: to its value here, which no command line shows",
+    USE_ANY, CALL, .take = take_env },
+  { 0, "address", "HOST:PORT",
+    "where rank 0 listens for the others; needed only if\n"
+    "the launcher does not set it",
+    USE_ANY, TEXT, AT(address) },
+  { 0, "version", NULL, "print the release", USE_ANY, .kind = SHOW_VERSION },
+  { 'h', "help", NULL, "print this", USE_ANY, .kind = SHOW_HELP },
+};
+enum { ROWS = sizeof rows / sizeof rows[0], NO_LETTER = 256 }; /* + its row: what getopt returns */
+
+static int id_of(int row) {
+  return rows[row].letter ? rows[row].letter : NO_LETTER + row;
+}
+
+static const struct row *find_row(int id) {
+  int row = 0;
+  while (id_of(row) != id)
+    row++;
+  return &rows[row];
+}
+
+static bool take_option(struct parser *p, const struct row *row, const char *option,
+                        const char *text) {
+  void *field = (char *)p->options + row->field;
+  switch (row->kind) {
+  case FLAG:
+    *(bool *)field = true;
     return true;
-  case OPTION_JSON:
-    o->json_path = text;
+  case TEXT:
+    *(const char **)field = text;
     return true;
-  case OPTION_LABEL:
-    o->label = text;
-    return true;
-  case OPTION_HOSTS:
-    o->hosts = text;
-    return true;
-  case OPTION_ADDRESS:
-    o->address = text;
-    return true;
-  case OPTION_REPLAY:
-    o->replay = text;
-    return true;
-  case OPTION_PER_ITERATION:
-    o->is_per_iteration = true;
-    return true;
-  case OPTION_SPLIT_CPUS:
-    o->is_split_cpus = true;
-    return true;
+  case NUMBER:
+    return parse_number(p, option, text, row->low, row->high, field);
+  case SIZE:
+    return parse_size(p, option, text, row->low, field);
+  case TIME:
+    return parse_time(p, option, text, field);
+  case SCALE:
+    return parse_scale(p, option, text, field);
+  case LIST:
+    return for_each_word(p, option, text, row->take);
   default:
-    return false;
+    return row->take(p, option, text);
   }
 }
 
-static bool take_replay(struct parser *p, int id, const char *option, const char *text) {
-  struct options *o = p->options;
-  switch (id) {
-  case OPTION_REPLAY_STEPS:
-    return parse_number(p, option, text, 1, OPTIONS_ITERATIONS_MAX, &o->replay_steps);
-  case OPTION_REPLAY_SKIP:
-    return parse_number(p, option, text, 0, OPTIONS_ITERATIONS_MAX, &o->replay_skip);
-  case OPTION_COMPUTE_SCALE:
-    return parse_scale(p, option, text, &o->compute_scale);
-  case OPTION_BYTES_SCALE:
-    return parse_scale(p, option, text, &o->bytes_scale);
-  case OPTION_BUCKET_BYTES:
-    return parse_bucket(p, option, text);
-  default:
-    return parse_number(p, option, text, 1, OPTIONS_RANKS_MAX, &o->replay_list_ranks);
+void options_print_help(void) {
+  puts("usage: stratus-coll [OPTIONS]\n\n"
+       "Measures and checks NCCL's collective operations on real GPUs, or on emulated ones where\n"
+       "there are none. Options and table are those of nccl-tests where it has them. LIST is\n"
+       "separated by commas; SIZE as in 8, 64K, 1G.\n");
+  for (int i = 0; i < ROWS; i++) {
+    char left[64];
+    int used = rows[i].letter ? snprintf(left, sizeof left, "-%c, ", rows[i].letter)
+                              : snprintf(left, sizeof left, "    ");
+    snprintf(left + used, sizeof left - (size_t)used, "--%s %s", rows[i].name,
+             rows[i].argument ? rows[i].argument : "");
+    const char *text = rows[i].help;
+    for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
+      printf("  %-28s %.*s\n", line == text ? left : "", (int)strcspn(line, "\n"), line);
   }
-}
-
-static bool take_option(struct parser *p, int id, const char *option, const char *text) {
-  struct options *o = p->options;
-  if (take_plainly(o, id, text))
-    return true;
-  switch (id) {
-  case 'O':
-    return for_each_word(p, option, text, take_operation);
-  case 'd':
-    return for_each_word(p, option, text, take_type);
-  case 'o':
-    return for_each_word(p, option, text, take_redop);
-  case OPTION_SIZES:
-    return for_each_word(p, option, text, take_size);
-  case 'b':
-    return parse_size(p, option, text, &o->min_bytes);
-  case 'e':
-    return parse_size(p, option, text, &o->max_bytes);
-  case 'i':
-    return parse_size(p, option, text, &o->step_bytes);
-  case 'f':
-    return parse_factor(p, option, text);
-  case 'r':
-    return parse_root(p, option, text);
-  case 'n':
-    return parse_number(p, option, text, 1, OPTIONS_ITERATIONS_MAX, &o->iterations);
-  case 'w':
-    return parse_number(p, option, text, 0, OPTIONS_ITERATIONS_MAX, &o->warmup);
-  case 'c':
-    return parse_number(p, option, text, 0, OPTIONS_ITERATIONS_MAX, &o->checks);
-  case 'G':
-    return parse_number(p, option, text, 0, OPTIONS_ITERATIONS_MAX, &o->graph_launches);
-  case 'g':
-    return parse_number(p, option, text, 1, 64, &o->gpus);
-  case OPTION_PPN:
-    return parse_number(p, option, text, 1, HOST_SLOTS_MAX, &o->ppn);
-  case 'a':
-    return parse_average(p, option, text);
-  case 'R':
-    return parse_registered(p, option, text);
-  case OPTION_MIN_TIME:
-    return parse_time(p, option, text, &o->min_time_ns);
-  case 'T':
-    return parse_time(p, option, text, &o->timeout_ns);
-  case OPTION_GRACE:
-    return parse_time(p, option, text, &o->grace_ns);
-  case OPTION_ENV:
-    return take_env(p, option, text);
-  default:
-    return take_replay(p, id, option, text);
-  }
+  puts("\nexamples:\n"
+       "  stratus-coll -g 2 -b 8 -e 64M -f 2                  two GPUs of this machine\n"
+       "  stratus-coll --hosts local:4 -O all -d all -o all --sizes 0,1,1000,64K\n"
+       "  stratus-coll --hosts ns:a,ns:b --env NCCL_NET_PLUGIN=stratus -b 8 -e 64M -f 8\n"
+       "  mpirun -np 16 -N 8 -x STRATUS_COLL_ADDR=node1:29500 stratus-coll -b 8 -e 1G -f 2\n"
+       "  stratus-coll --hosts local:2 --replay resnet50 --json r.json\n"
+       "  srun -N 2 --ntasks-per-node 8 stratus-coll -b 8 -e 1G -f 2\n\n"
+       "exit status: 0 all right; 1 wrong values, a failed rank or no time left; 2 wrong use");
 }
 
 /* ---- all of it ---- */
@@ -337,14 +409,14 @@ static void set_defaults(struct options *o, bool has_max) {
 
 enum options_result options_parse(struct options *options, int argc, char **argv, char *error,
                                   size_t error_size) {
-  struct option longs[OPTION_ROWS + 1] = { 0 };
-  char shorts[2 * OPTION_ROWS + 2] = ":";
-  for (int i = 0; i < OPTION_ROWS; i++) {
-    int has_argument = option_rows[i].argument ? required_argument : no_argument;
-    longs[i] = (struct option){ option_rows[i].name, has_argument, NULL, option_rows[i].id };
+  struct option longs[ROWS + 1] = { 0 };
+  char shorts[2 * ROWS + 2] = ":";
+  for (int i = 0; i < ROWS; i++) {
+    int has_argument = rows[i].argument ? required_argument : no_argument;
+    longs[i] = (struct option){ rows[i].name, has_argument, NULL, id_of(i) };
     size_t used = strlen(shorts);
-    if (option_rows[i].id < 256)
-      snprintf(shorts + used, sizeof shorts - used, "%c%s", option_rows[i].id,
+    if (rows[i].letter)
+      snprintf(shorts + used, sizeof shorts - used, "%c%s", rows[i].letter,
                has_argument ? ":" : "");
   }
   *options = (struct options){ .min_bytes = 32 << 20,
@@ -363,25 +435,25 @@ enum options_result options_parse(struct options *options, int argc, char **argv
                                .gpus = 1 };
   struct parser parser = { options, error, error_size };
   bool has_range = false, has_max = false;
-  const char *given[OPTION_USES] = { NULL }; /* the last option of each use */
-  optind = 0;                                /* tests parse many command lines */
+  const char *given[USES] = { NULL }; /* the last option of each use */
+  optind = 0;                         /* tests parse many command lines */
   opterr = 0;
   for (int id; (id = getopt_long(argc, argv, shorts, longs, NULL)) >= 0;) {
     const char *option = argv[optind - 1 - (optarg && optarg == argv[optind - 1])];
-    if (id == 'h')
+    if (id == ':' || id == '?') {
+      reject(&parser, "%s%s; see --help", option,
+             id == ':' ? " needs an argument" : ": no such option");
+      return OPTIONS_WRONG;
+    }
+    const struct row *row = find_row(id);
+    if (row->kind == SHOW_HELP)
       return OPTIONS_HELP;
-    if (id == OPTION_VERSION)
+    if (row->kind == SHOW_VERSION)
       return OPTIONS_VERSION;
     has_range |= id == 'b' || id == 'e' || id == 'i' || id == 'f';
     has_max |= id == 'e';
-    for (int i = 0; i < OPTION_ROWS; i++) {
-      if (option_rows[i].id == id)
-        given[option_rows[i].use] = option;
-    }
-    bool is_good = id == ':'   ? reject(&parser, "%s needs an argument; see --help", option)
-                   : id == '?' ? reject(&parser, "%s: no such option; see --help", option)
-                               : take_option(&parser, id, option, optarg);
-    if (!is_good)
+    given[row->use] = option;
+    if (!take_option(&parser, row, option, optarg))
       return OPTIONS_WRONG;
   }
   set_defaults(options, has_max);

@@ -38,7 +38,7 @@ struct options {
 
   int iterations, warmup, checks, graph_launches;
   enum options_average average;
-  bool is_registered;    /* -R 1 */
+  int is_registered;     /* -R 1 */
   bool is_per_iteration; /* synchronize after each one */
   uint64_t min_time_ns;  /* more iterations until this, 0 = as many as -n says */
   uint64_t timeout_ns;   /* of the whole run, 0 = none */

@@ -71,7 +71,7 @@ class Keys:
     def __init__(self, a_points, b_points):
         def has(name):
             return all(any(getattr(point, name) is not None for point in side) for side in (a_points, b_points))
-        self.names = [name for name in ("variant", "type", "redop", "root", "nodes", "ppn") if has(name)]
+        self.names = [name for name in ("type", "redop", "root", "nodes", "ppn") if has(name)]
         self.has_cells = has("cell")
 
     def key(self, point):
@@ -109,9 +109,6 @@ def compare(a_sources, b_sources):
     for sources, points in ((a_sources, a_points), (b_sources, b_points)):
         if not points:
             raise Problem("has no measurement of a collective, so there is nothing to compare", sources[0].path)
-        if len({point.variant for point in points}) > 1 and not all(
-                point.variant for point in (b_points if points is a_points else a_points)):
-            raise Problem("has several lines, and the other side has none of these names", sources[0].path)
     keys = Keys(a_points, b_points)
     a, b = group(a_sources, keys), group(b_sources, keys)
     rows = []
@@ -127,7 +124,7 @@ def compare(a_sources, b_sources):
     if not rows:
         raise Problem(f"nothing in common: A has {describe(a_points)}, B has {describe(b_points)}")
     rows.sort(key=lambda row: (row.point.nodes or 0, row.point.ppn or 0, OPERATIONS.index(row.point.operation),
-                               row.point.variant or "", row.point.type or "", row.point.redop or "", row.point.in_place, row.point.bytes,
+                               row.point.type or "", row.point.redop or "", row.point.in_place, row.point.bytes,
                                str(row.point.cell)))
     return Comparison(a_sources, b_sources, rows, sorted(a.keys() - b.keys(), key=repr),
                       sorted(b.keys() - a.keys(), key=repr))

@@ -14,7 +14,7 @@ def series_of(comparison):
     for row in comparison.rows:
         point = row.point
         words = [TITLES[point.operation], shape_text(point.shape)]
-        words += [str(each) for each in (point.variant, point.type, point.redop) if each not in (None, "none")]
+        words += [str(each) for each in (point.type, point.redop) if each not in (None, "none")]
         words += [f"root {point.root}"] if point.root not in (None, -1) else []
         words += ["in place" if point.in_place else "out of place"]
         if point.cell:
@@ -114,7 +114,7 @@ def as_json(comparison):
         point = row.point
         rows.append({
             "coll": point.operation, "bytes": point.bytes, "nodes": point.nodes, "ppn": point.ppn, "type": point.type,
-            "redop": point.redop, "in_place": point.in_place, "line": point.variant, "cell": str(point.cell) if point.cell else None,
+            "redop": point.redop, "in_place": point.in_place, "cell": str(point.cell) if point.cell else None,
             "a_us": row.a_us, "b_us": row.b_us, "ratio": row.ratio, "noise": row.noise, "limit": row.limit,
             "pairs": row.pairs, "wrong": row.wrong, "verdict": row.verdict})
     return {"version": 1, "a": [source.path for source in comparison.a], "b": [source.path for source in comparison.b],

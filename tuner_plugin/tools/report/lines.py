@@ -53,16 +53,14 @@ def run_lines(points):
     by_line = {}
     for point in points:
         key = (point.operation, point.nodes, point.ppn)
-        variant = (id(point.source), point.variant, point.type, point.redop, point.root)
-        by_line.setdefault(key, {}).setdefault(variant, []).append(point)
+        names = (id(point.source), point.type, point.redop, point.root)
+        by_line.setdefault(key, {}).setdefault(names, []).append(point)
     found = {}
-    for key, variants in by_line.items():
-        per_source = [source for source, *_ in variants]
-        for (source, variant, *names), of_line in variants.items():
+    for key, lines in by_line.items():
+        per_source = [source for source, *_ in lines]
+        for (source, *names), of_line in lines.items():
             label = of_line[0].source.label
-            if variant:
-                label = variant if len(set(per_source)) == 1 else f"{label} {variant}"
-            elif per_source.count(source) > 1:
+            if per_source.count(source) > 1:
                 label += " " + " ".join(str(name) for name in names if name not in (None, "none", -1))
             found.setdefault(key, []).append(Line(label, RUN, sizes_of(of_line)))
     return found

@@ -9,7 +9,7 @@ import matplotlib.pyplot as pyplot  # noqa: E402
 from matplotlib.patches import Rectangle  # noqa: E402
 
 from lines import BEST, CHOSEN, DEFAULT  # noqa: E402
-from points import number_text, size_text  # noqa: E402
+from points import size_text  # noqa: E402
 from theme import HEAT_STEPS, TOKENS  # noqa: E402
 
 WIDE, NARROW = 11.2, 3.75  # inches
@@ -208,57 +208,6 @@ def draw_slowdown(panels, sizes, node_names, is_narrow):
             axes.set_xlabel("size (bytes)")
         axes.set_title(shorten(title, 48 if is_narrow else 110), loc="left")
     step_legend(figure, slowdown_names(), is_narrow)
-    return figure
-
-
-def distance(value, best, is_more_better):
-    """How many times worse than the best."""
-    over, under = (best, value) if is_more_better else (value, best)
-    return over / under if under else 1.0 if over == under else math.inf
-
-
-def draw_probe(hosts, values, unit, is_more_better, is_narrow):
-    """`values`: {(from, to): number}. The colour shows how far a pair is from the best."""
-    best = max(values.values()) if is_more_better else min(values.values())
-    parts = (0.95, 0.85, 0.7, 0.5, 0.3) if is_more_better else (1.1, 1.25, 1.5, 2, 3)
-    scores = {pair: distance(value, best, is_more_better) for pair, value in values.items()}
-    steps = tuple(1 / part for part in parts) if is_more_better else parts
-    side = min(len(hosts), 40)
-    figure, all_axes = figure_of(is_narrow, 0.36 * side + 1.7, 0.36 * side + 2.1)
-    axes = all_axes.flat[0]
-    draw_cells(axes, scores, steps, [shorten(host, 16) for host in hosts], [shorten(host, 16) for host in hosts],
-               lambda pair: number_text(values[pair]))
-    axes.set_xlabel("to")
-    axes.set_ylabel("from")
-    if len(hosts) > (5 if is_narrow else 12):
-        axes.tick_params(axis="x", labelrotation=60)
-    if is_more_better:
-        names = [f"from {part:.0%} of the best" for part in parts] + [f"under {parts[-1]:.0%}"]
-    else:
-        names = [f"to {part:g}x the best" for part in parts] + [f"over {parts[-1]:g}x"]
-    step_legend(figure, names, is_narrow)
-    axes.set_title(f"{unit}", loc="left")
-    return figure
-
-
-def draw_sweep(sweep, is_narrow):
-    """`sweep`: (flows, bytes of a chunk, Gb/s)."""
-    figure, all_axes = figure_of(is_narrow, 3.2, 3.0)
-    axes = all_axes.flat[0]
-    chunks = sorted({chunk for _, chunk, _ in sweep})
-    for place, chunk in enumerate(chunks):
-        points = sorted((flows, gbps) for flows, each, gbps in sweep if each == chunk)
-        axes.plot([flows for flows, _ in points], [gbps for _, gbps in points], label=f"chunk {size_text(chunk)}",
-                  color=TOKENS[f"line{(1, 0, 3, 2, 4, 5)[place % 6]}"], marker=MARKERS[place % 6])
-    flows = sorted({flows for flows, _, _ in sweep})
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
-    axes.set_xticks(flows, [str(each) for each in flows])
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("flows")
-    axes.set_ylabel("Gb/s")
-    handles, labels = axes.get_legend_handles_labels()
-    legend_above(figure, handles, labels, 2 if is_narrow else 6)
     return figure
 
 

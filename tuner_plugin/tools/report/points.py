@@ -61,7 +61,6 @@ class Source:
     notes: list = dataclasses.field(default_factory=list)    # warnings for the reader
     points: list = dataclasses.field(default_factory=list)
     profile: object = None  # of a profile: read_profile.Profile
-    probe: object = None    # of a probe: read_probe.Probe
     sections: list = dataclasses.field(default_factory=list)  # of formats that are shown as tables: document.Section
 
 
@@ -86,7 +85,6 @@ class Point:
     is_default: bool = None  # NCCL chose; None: not known
     environment: str = ""
     run: str = ""
-    variant: str = None    # which of the lines of a file that has several, as "Socket"
 
     @property
     def ranks(self):

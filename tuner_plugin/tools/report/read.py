@@ -6,27 +6,19 @@ import os
 import redact
 from points import OPERATIONS, Source, operation_of
 from problem import Problem
-from read_bench import is_bench, read_bench
-from read_calibration import is_calibration, is_verification, read_calibration, read_verification
-from read_demo import is_demo, read_demo
 from read_json import is_coll, is_nccl_tests, read_coll, read_nccl_tests
-from read_perf import is_perf, read_perf
-from read_probe import is_probe, read_probe
 from read_profile import looks_like_profile, read_profile
 from read_samples import looks_like_samples, read_samples
-from read_stats import is_stats, looks_like_stats_stream, read_stats, read_stats_stream
 from read_text import looks_like_table, read_text
+from read_verification import is_verification, read_verification
 from strict_json import Document, NoJson, close_cut
 
 FILE_MAX = 256 << 20
 POINTS_MAX = 500_000
 ACCEPTED = "text or JSON (-J) of nccl-tests, text or JSON of stratus-coll, samples.jsonl, a profile, the JSON of " \
-           "`stratus-net perf`, `probe` and `stats` and of `stratus-tune verify-ab`, and of scripts/demo, scripts/bench and " \
-           "scripts/calibrate-demo"
+           "`stratus-tune verify-ab`"
 # Which JSON it is -> who reads it.
-JSON_FORMATS = ((is_coll, read_coll), (is_demo, read_demo), (is_bench, read_bench), (is_perf, read_perf),
-                (is_probe, read_probe), (is_calibration, read_calibration), (is_verification, read_verification),
-                (is_stats, lambda source, document: read_stats(source, [document])))
+JSON_FORMATS = ((is_coll, read_coll), (is_verification, read_verification))
 # The first columns of what rccl-tests write to a file (-x), and their names in its JSON.
 RCCL_HEADING = "numCycle,name,size,"
 RCCL_ADVICE = "the file that rccl-tests write with -x (-Z csv, -Z json), which is not read: give the table that they print"
@@ -93,8 +85,6 @@ def read_source(argument, operation=None, tool=None):
 def read_content(source, text, operation, tool):
     if looks_like_samples(text):
         read_samples(source, text)
-    elif looks_like_stats_stream(text):
-        read_stats_stream(source, text)
     elif text.lstrip().startswith(("{", "[")) and not looks_like_table(text):
         read_json(source, whole_document(source, text), operation)
     elif looks_like_profile(text):
@@ -133,5 +123,5 @@ def read_json(source, document, operation):
         if reader is None:
             raise Problem(f"JSON of an unknown kind. Accepted: {ACCEPTED}", source.path, 1)
         reader(source, document)
-    if not source.points and not source.probe and not source.sections:
+    if not source.points and not source.sections:
         raise Problem("has no measurement: did the run fail?", source.path)

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The document of `stratus-tune report`, from what was read."""
-import statistics
-
 import slowdown
 from document import Document, Fact, Figure, Section, Table
 from lines import BEST, DEFAULT, RUN, shapes_of
 from points import TITLES, geomean, number_text, percent_text, shape_text, size_text
-from read_probe import QUANTITIES
 
 FIGURES_MAX = 40  # shapes that are drawn; more become tables only
 
@@ -24,10 +21,9 @@ def build(sources, title=None, in_place=None):
             "were timed one by one or in blocks, else their mean. GB/s are 10^9 bytes a second; bus bandwidth is "
             "nccl-tests' busbw.")
     document.warnings = warnings(sources, profiles) + carried_over(shapes, profiles)
-    document.facts = facts(shapes, profiles) + probe_facts(sources)
+    document.facts = facts(shapes, profiles)
     document.sections += collective_sections(shapes)
     document.sections += slowdown_sections([shape for shape in shapes if shape.group], profiles)
-    document.sections += probe_sections(sources)
     document.sections += table_sections(sources)
     document.sections += [profile_section(source) for source in profiles]
     document.sections.append(inputs_section(sources))
@@ -39,8 +35,6 @@ def default_title(shapes, sources):
         names = list(dict.fromkeys(TITLES[shape.operation] for shape in shapes))
         where = list(dict.fromkeys(shape_text((shape.nodes, shape.ppn)) for shape in shapes))
         return f"{', '.join(names)} on {' and '.join(where) if len(where) < 3 else f'{len(where)} shapes'}"
-    if any(source.probe for source in sources):
-        return "Network between hosts"
     titles = [section.title for source in sources for section in source.sections]
     if titles:
         return ", ".join(dict.fromkeys(titles))
@@ -78,21 +72,6 @@ def facts(shapes, profiles):
     if profiles:
         of_each.append(slowdown_facts(f"profile {profiles[0].label}", slowdown.summary(groups, "chosen")))
     return [fact for same in zip(*filter(None, of_each)) for fact in same] + run_facts(shapes)
-
-
-def probe_facts(sources):
-    """Of the first NIC of each probe."""
-    found = []
-    for source in sources:
-        values = source.probe.values.get((0, "gbps")) if source.probe else None
-        if values:
-            low = min(values, key=values.get)
-            hosts = source.probe.hosts
-            middle = statistics.median(values.values())
-            found += [Fact(f"{source.label}: median pair", f"{number_text(middle)} Gb/s", f"{len(values)} pairs of hosts"),
-                      Fact(f"{source.label}: slowest pair", f"{number_text(values[low])} Gb/s",
-                           f"{hosts[low[0]]} to {hosts[low[1]]}", "bad" if values[low] < 0.7 * middle else "")]
-    return found
 
 
 def slowdown_facts(name, summary):
@@ -265,11 +244,7 @@ def slowdown_row(group, size, has_profile):
     return [*row, *cells(size.best)[:2], str(len(size.cells))]
 
 
-# ---- probes, profiles, inputs ----
-
-def probe_sections(sources):
-    return [probe_section(number, source) for number, source in enumerate(each for each in sources if each.probe)]
-
+# ---- tables, profiles, inputs ----
 
 def table_sections(sources):
     """Of formats that are shown as tables; with the name of the input where there are several."""
@@ -278,47 +253,6 @@ def table_sections(sources):
         for source, section in found:
             section.title += f": {source.label}"
     return [section for _, section in found]
-
-
-def probe_section(number, source):
-    probe = source.probe
-    section = Section(f"Network: {source.label}", [
-        "What stands out: " + "; ".join(probe.findings) + "." if probe.findings else "No pair stands out."])
-    for device, name in enumerate(probe.devices):
-        for key, title, unit, is_more_better in QUANTITIES:
-            values = probe.values.get((device, key))
-            if values:
-                more = f"{name}: " if len(probe.devices) > 1 else ""
-                section.figures.append(probe_figure(f"p{number}-{device}-{key.replace('_', '-')}", probe,
-                                                    (f"{more}{title} ({unit})", unit, is_more_better), values, source.path))
-    if probe.sweep:
-        section.figures.append(sweep_figure(f"p{number}-sweep", probe, source.path))
-    known = [[key, str(value)] for key, value in probe.net.items() if value]
-    if known:
-        section.tables.append(Table("For the [net] part of a profile", ["setting", "value"], known))
-    return section
-
-
-def probe_figure(name, probe, what, values, origin):
-    title, unit, is_more_better = what
-    low, high = min(values, key=values.get), max(values, key=values.get)
-    alt = (f"Matrix of {len(probe.hosts)} hosts, from {number_text(values[low])} {unit} "
-           f"({probe.hosts[low[0]]} to {probe.hosts[low[1]]}) to {number_text(values[high])} {unit} "
-           f"({probe.hosts[high[0]]} to {probe.hosts[high[1]]}).")
-    rows = [[probe.hosts[start], probe.hosts[end], number_text(value)] for (start, end), value in sorted(values.items())]
-    return Figure(name, title, alt,
-                  lambda is_narrow: _plots().draw_probe(probe.hosts, values, unit, is_more_better, is_narrow),
-                  Table(title, ["from", "to", unit], rows, words=2), origin)
-
-
-def sweep_figure(name, probe, origin):
-    title = "Rate by flows and chunk (Gb/s)"
-    best = max(probe.sweep, key=lambda each: each[2])
-    alt = (f"Lines over flows from {min(probe.sweep)[0]} to {max(probe.sweep)[0]}, one for each size of chunk; most is "
-           f"{number_text(best[2])} Gb/s, with {best[0]} flows and chunks of {size_text(best[1])}.")
-    rows = [[str(flows), size_text(chunk), number_text(gbps)] for flows, chunk, gbps in probe.sweep]
-    return Figure(name, title, alt, lambda is_narrow: _plots().draw_sweep(probe.sweep, is_narrow),
-                  Table(title, ["flows", "chunk (B)", "Gb/s"], rows, words=0), origin)
 
 
 def profile_section(source):

@@ -3,10 +3,10 @@
  * Owns: the structs.  Threads: the link's.  Blocks: never.  Fails: as stated.
  *
  *   link.c             facts that both roles have: lanes, frames that arrive, the end
- *   link_frames_out.c  frames that leave
+ *   link_frames_out.c  frames that leave: which lane, which frame, which chunk
  *   link_step.c        all that follows from the facts, for the owner
  *   link_init.c        its memory
- *   link_send.c        what only the sender does
+ *   link_send.c        the sender's messages: posted, acknowledged, given back
  *   link_receive.c     what only the receiver does
  *   link_coding.c      compressed chunks
  *   link_time.c        what time brings: silence, stalls, deadlines
@@ -244,8 +244,14 @@ struct send_ahead {
   uint64_t left;      /* bytes of the next chunk's message that are not cut; UINT64_MAX: a repeat */
 };
 
-/* The lane, among the set bits of `writable`, that should carry the next frame; -1: none now. */
-int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint64_t writable);
+/* May the message go without a grant, while there are eager slots? */
+bool send_is_eager(const struct link *link, const struct outgoing *message);
+/* Of a receiver: nothing. */
+struct send_ahead send_look_ahead(const struct link *link);
+/* The lane, among the set bits of `writable`, that should carry the next frame; -1: none now.
+ * *repeat: the chunk that it sends again, if the frame is one (`to` is not negative). */
+int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint64_t writable,
+                   struct repeat_choice *repeat);
 /* Picks a lane and takes the next frame for it: control frames first, then requeued chunks, then
  * new ones, oldest message first. -1: no lane, no frame. */
 int link_take_frame(struct link *link, uint64_t writable, struct link_frame *frame,
@@ -340,15 +346,6 @@ bool repeat_in_dropped(struct link *link, unsigned lane);
 
 /* ---- link_send.c ---- */
 
-/* May the message go without a grant, while there are eager slots? */
-bool send_is_eager(const struct link *link, const struct outgoing *message);
-/* Of a receiver: nothing. */
-struct send_ahead send_look_ahead(const struct link *link);
-/* A REQUEST is being written: the number of the message that it is for. */
-uint64_t send_request(struct link *link);
-void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns);
-void send_repeat(struct link *link, const struct repeat_choice *choice, struct link_frame *frame,
-                 uint64_t now_ns);
 void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns);
 void send_lane_dropped(struct link *link, unsigned lane);
 /* The peer has `count` frames of the lane, and will accept no more of its old epoch.

@@ -292,7 +292,7 @@ int link_take_frame(struct link *link, uint64_t writable, struct link_frame *fra
   return picked;
 }
 
-void link_frame_written(struct link *link, unsigned lane, uint64_t now_ns) {
+void link_frame_taken(struct link *link, unsigned lane, uint64_t now_ns) {
   if (!link_is_lane_up(link, lane) || (link->writing & lane_bit(lane)) == 0) {
     return;
   }

@@ -110,7 +110,7 @@ struct link_lane {
 
   /* sender */
   uint32_t sent_epoch; /* the one whose frames are in the journal */
-  uint64_t claimed;    /* the peer acknowledged so many, perhaps before link_frame_written */
+  uint64_t claimed;    /* the peer acknowledged so many, perhaps before link_frame_taken */
   uint64_t requeued;   /* chunks that it gave back */
   uint64_t repeated;   /* frames below this number are not repeated any more */
   uint64_t stalls_cut, slow_reconnects;
@@ -256,6 +256,8 @@ int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint
  * new ones, oldest message first. -1: no lane, no frame. */
 int link_take_frame(struct link *link, uint64_t writable, struct link_frame *frame,
                     uint64_t now_ns);
+/* The lane has taken all of its frame, see struct link_ready. */
+void link_frame_taken(struct link *link, unsigned lane, uint64_t now_ns);
 
 /* ---- link_step.c ---- */
 

@@ -81,6 +81,7 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
   link->lanes[lane].control = link->controls + lane * link->control_stride;
   if (is_sender) {
     int result = send_settle(link, lane, received_before, now_ns);
+    policy_lane_up(link->policy, lane, now_ns);
     if (result != 0) {
       failover_settle(&link->failover, lane);
       link_fail(link, result); /* what arrived in the old epoch will never be known */
@@ -88,7 +89,6 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
     }
     link->lanes[lane].base = received_before;
     link->lanes[lane].sent_epoch = epoch;
-    policy_lane_up(link->policy, lane, now_ns);
     if (link->last_try_ns != 0) {
       link->heard = lane;
       link_fail(link, -ECOMM);
@@ -123,9 +123,6 @@ void link_lane_is_rdma(struct link *link, unsigned lane) {
   if (link_is_lane_up(link, lane)) {
     link->rdma |= lane_bit(lane);
     link_tail_dropped(link, lane);
-    if (link->config.role == LINK_SENDER) {
-      policy_lane_is_rdma(link->policy, lane);
-    }
   }
 }
 

@@ -230,13 +230,13 @@ static void send_chunk(struct link *link, unsigned lane, struct chunk chunk,
     liveness_moved(&link->liveness, lane, now_ns);
     link_watch(link, now_ns);
   }
+  policy_sent(link->policy, lane, chunk.length, now_ns);
   journal_append(&sending->journal, chunk);
   link_tail_written(link, lane, now_ns);
   if (journal_is_full(&sending->journal)) {
     link->full |= lane_bit(lane);
   }
   sending->bytes_sent += chunk.length;
-  policy_sent(link->policy, lane, chunk.length, now_ns);
   link->writing_data |= lane_bit(lane);
 }
 

@@ -101,6 +101,13 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
                     .compress = config->compress,
                     .ablated = config->ablated,
                     .shared = config->policy_shared,
+                },
+                &(struct policy_lanes){
+                    .up = &link->failover.up,
+                    .rdma = &link->rdma,
+                    .in_flight = &link->lanes->journal.bytes,
+                    .acked = &link->lanes->bytes_acked,
+                    .stride = sizeof *link->lanes,
                 });
     outgoing_init(&link->outgoing, config->eager_bytes, bytes + layout.eager,
                   layout.staging - layout.eager);

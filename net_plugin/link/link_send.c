@@ -118,11 +118,11 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
   acked->bytes_acked += bytes;
   link->acked_ns = arrived_ns;
   link->stuck_ns = link->last_try_ns = 0;
-  policy_acked(link->policy, lane, bytes, arrived_ns);
   link->full &= ~lane_bit(lane);
   /* The load of an epoch that is over was forgotten when it ended. */
   bool is_current = acked->sent_epoch == link->failover.lanes[lane].epoch;
   if (is_current && (link->failover.up & lane_bit(lane)) != 0) {
+    policy_acked(link->policy, lane, bytes, arrived_ns);
     liveness_moved(&link->liveness, lane, arrived_ns);
     link_moves(link, lane);
     failover_proved(&link->failover, lane);

@@ -78,8 +78,9 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   link->control_stride = layout.control_stride;
   link->staging = bytes + layout.staging;
   link->now_ns = now_ns;
-  failover_init(&link->failover, config, now_ns);
-  liveness_init(&link->liveness, config->timeout_ns, config->stopped_timeout_ns, now_ns);
+  failover_init(&link->failover, link->lanes, config, now_ns);
+  liveness_init(&link->liveness, link->lanes, config->timeout_ns, config->stopped_timeout_ns,
+                now_ns);
   link->due_ns = link->watch_ns = link->tail_ns = LINK_NO_DEADLINE;
   link->rescued_ns = LINK_NO_DEADLINE;
   void *remote_buffers = config->remote_keys > 0 ? bytes + layout.remote_buffers : NULL;

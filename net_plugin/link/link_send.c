@@ -120,7 +120,7 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
   link->stuck_ns = link->last_try_ns = 0;
   link->full &= ~lane_bit(lane);
   /* The load of an epoch that is over was forgotten when it ended. */
-  bool is_current = acked->sent_epoch == link->failover.lanes[lane].epoch;
+  bool is_current = acked->sent_epoch == link->lanes[lane].epoch;
   if (is_current && (link->failover.up & lane_bit(lane)) != 0) {
     policy_acked(link->policy, lane, bytes, arrived_ns);
     liveness_moved(&link->liveness, lane, arrived_ns);
@@ -203,7 +203,7 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
 /* The lane is lost with something in flight. A lane that was up before anything was stuck says
  * nothing about the path that those have which replace it. */
 static void send_note_vain_lane(struct link *link, unsigned lane) {
-  uint64_t moved_ns = link->liveness.lanes[lane].moved_ns;
+  uint64_t moved_ns = link->lanes[lane].moved_ns;
   if (link->stuck_ns == 0) {
     link->stuck_ns = moved_ns > link->acked_ns ? moved_ns : link->acked_ns;
     link->vain_lanes = 0;
@@ -282,7 +282,7 @@ void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
     journal_clear(&link->lanes[lane].journal);
     failover_settle(&link->failover, lane);
     if ((link->writing_data & lane_bit(lane)) != 0 &&
-        failover_fence(&link->failover, lane, link->failover.lanes[lane].epoch, now_ns)) {
+        failover_fence(&link->failover, lane, link->lanes[lane].epoch, now_ns)) {
       link_lane_dropped(link, lane);
     }
   }
@@ -311,7 +311,7 @@ void send_detach(struct link *link, uint64_t now_ns) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     /* The frame cannot be finished, so the lane is of no use. */
     if (send_is_reading_user(link, lane) &&
-        failover_fence(&link->failover, lane, link->failover.lanes[lane].epoch, now_ns)) {
+        failover_fence(&link->failover, lane, link->lanes[lane].epoch, now_ns)) {
       link_lane_dropped(link, lane);
     }
   }
